@@ -1,0 +1,42 @@
+# Everything installs what it needs by itself: Go alone suffices, and Java 17
+# with Maven for the real-broker suite.
+
+GO ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+MODULES := . integration examples
+FUZZTIME ?= 20s
+
+.PHONY: demo test unit integration lint cover fuzz bench clean
+
+demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
+	cd examples && $(GO) run ./demo
+
+test: unit integration ## everything, race detector on
+
+unit: ## without a broker
+	$(GO) test -race ./...
+	CGO_ENABLED=0 $(GO) build ./...
+
+integration: ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
+	cd integration && $(GO) test -race -timeout 40m ./...
+	cd examples && $(GO) test -race -timeout 15m ./...
+
+lint:
+	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
+	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...) || exit 1; done
+	CGO_ENABLED=0 $(GO) vet .
+
+cover:
+	$(GO) test -coverprofile=cover.out -coverpkg=.,./nelitest ./...
+	$(GO) tool cover -func=cover.out | tail -1
+
+fuzz: ## FUZZTIME=20s each
+	$(GO) test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) .
+	$(GO) test -run '^$$' -fuzz FuzzConfig -fuzztime $(FUZZTIME) .
+	$(GO) test -run '^$$' -fuzz FuzzRedact -fuzztime $(FUZZTIME) .
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem .
+
+clean:
+	rm -rf cover.out integration/logs

@@ -1,0 +1,41 @@
+package neli
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// accessGuard decides when refused access is for good. Before anything has
+// succeeded it is so at once: a wrong password, a missing ACL. Later it may be a
+// broker that has just started and not read its users yet, so it has to last.
+type accessGuard struct {
+	mu      sync.Mutex
+	worked  bool
+	refused time.Time // since when everything was refused
+}
+
+const refusedFor = 10 * time.Second
+
+func (g *accessGuard) ok() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.worked, g.refused = true, time.Time{}
+}
+
+// check returns a fatal error if err is refused access for good.
+func (g *accessGuard) check(doing string, err error) error {
+	if !errors.Is(err, ErrAuthentication) && !errors.Is(err, ErrAuthorization) {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.refused.IsZero() {
+		g.refused = time.Now()
+	}
+	if g.worked && time.Since(g.refused) < refusedFor {
+		return nil
+	}
+	return fmt.Errorf("%w: cannot %s: %w", ErrAccess, doing, err)
+}

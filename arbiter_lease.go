@@ -1,0 +1,500 @@
+package neli
+
+import (
+	"context"
+	"hash/fnv"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// pollSlice is how long a reader or group consumer waits for something to come:
+// it bounds how long a command waits for the goroutine that polls.
+const pollSlice = 100 * time.Millisecond
+
+// lookEvery is how often an arbiter looks at itself when nothing else wakes it:
+// it bounds how late a hung application is noticed.
+const lookEvery = time.Second
+
+// leaseArbiter is exclusive mode: one lease for each partition of an ordered
+// log. It reads the log, lets each lease decide, and appends what they decided.
+type leaseArbiter struct {
+	ledger
+
+	set   *settings
+	log   orderedLog
+	nom   nominator // nil: any process may claim
+	alive func(now instant) bool
+	poke  chan struct{} // wakes the stepper
+
+	mu        sync.Mutex // guards what follows, and the ledger
+	leases    []lease
+	hands     []*handover // orderly ends under way
+	delays    []time.Duration
+	nominated []bool
+	posture   posture
+	peers     peers
+	tempo     tempo
+	scheduled time.Duration // when the stepper will wake by itself
+	releases  int           // on their way, not reported yet
+	counts    Stats
+	odd       skipped
+	notes     notes
+}
+
+func newLeaseArbiter(set *settings, log orderedLog, nom nominator, now func() instant, alive func(instant) bool) *leaseArbiter {
+	return &leaseArbiter{
+		ledger: newLedger(threshold{t: set.timeout, exclusive: true}, now),
+		set:    set,
+		log:    log,
+		nom:    nom,
+		alive:  alive,
+		notes:  notes{log: set.logger},
+		poke:   make(chan struct{}, 1),
+		peers:  peers{},
+		tempo:  tempo{rtt: time.Millisecond},
+	}
+}
+
+func (a *leaseArbiter) run(ctx context.Context) error {
+	defer a.log.close()
+	if a.nom != nil {
+		defer a.nom.close()
+	}
+	m, err := a.log.open(ctx)
+	if err != nil {
+		return err
+	}
+	a.setUp(m)
+	work := []func(context.Context) error{a.read, a.stepWhenDue, a.log.watch}
+	if a.nom != nil {
+		work = append(work, func(ctx context.Context) error { return a.nom.run(ctx, a.nominate) })
+	}
+	if err = together(ctx, work...); err == errFinished {
+		err = nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	why := ReasonFatal
+	if err == nil {
+		why = ReasonClosing
+	}
+	for p := range a.leases {
+		a.leases[p].mine = noToken
+		a.end(p, why, false)
+	}
+	return err
+}
+
+func (a *leaseArbiter) setUp(m int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.now()
+	a.leases = make([]lease, m)
+	a.hands = make([]*handover, m)
+	a.delays = make([]time.Duration, m)
+	a.nominated = make([]bool, m)
+	for p := range a.leases {
+		a.leases[p].leaseRules = a.set.leaseRules()
+		a.leases[p].start(0, now) // until the log says where it begins
+		a.nominated[p] = a.nom == nil
+	}
+	a.tempo.own = now
+	a.open(m)
+}
+
+// read folds what the log has until ctx is done or the log ends.
+func (a *leaseArbiter) read(ctx context.Context) error {
+	for ctx.Err() == nil {
+		e, ok, err := a.log.next(ctx, pollSlice)
+		if err != nil {
+			return err
+		}
+		if ok {
+			a.take(e)
+		}
+	}
+	return nil
+}
+
+func (a *leaseArbiter) take(e logEntry) {
+	var r record
+	var bad error
+	if !e.jump {
+		r, bad = decode(e.value, a.set.group)
+	}
+	a.mu.Lock()
+	now := a.now() // not before the record is in hand
+	l := &a.leases[e.partition]
+	why := ReasonSuperseded
+	switch {
+	case e.jump:
+		l.start(e.offset, now)
+		why = ReasonLogReset
+	case bad != nil:
+		a.counts.Records++
+		a.odd.count(&a.counts, &a.notes, bad, e)
+		if l.skip(e.offset, now).alarm {
+			why = a.alarmed(e)
+		}
+	default:
+		a.counts.Records++
+		if r.kind == kindHello {
+			a.peers.hear(r, a.set.instance, now)
+		}
+		c := l.consume(r, e.offset, now)
+		if c.alarm {
+			why = a.alarmed(e)
+		}
+		if c.own {
+			a.tempo.back(l.stampOf(r.seq, now), now)
+			if a.posture.closing {
+				a.prod()
+			}
+		}
+	}
+	if e.jump || r.kind != kindBeat {
+		a.delays[e.partition] = a.jitter()
+	}
+	a.note(e, r, bad)
+	a.sync(e.partition, why)
+	out := a.step(e.partition, now, nil)
+	if r.kind == kindHello {
+		out = a.stepHandovers(now, out)
+	}
+	a.rouse(e.partition, now)
+	a.unlock()
+	a.send(out)
+}
+
+// unlock releases the lock and then writes the log lines collected under it.
+func (a *leaseArbiter) unlock() {
+	write := a.notes.take()
+	a.mu.Unlock()
+	write()
+}
+
+func (a *leaseArbiter) alarmed(e logEntry) Reason {
+	a.counts.Resets++
+	a.notes.add(slog.LevelWarn, "the log went back or a record speaks of what lies ahead: starting anew",
+		"partition", e.partition, "offset", e.offset)
+	a.log.doubt()
+	return ReasonLogReset
+}
+
+func (a *leaseArbiter) note(e logEntry, r record, bad error) {
+	if bad == nil && !e.jump && a.notes.enabled(slog.LevelDebug) {
+		l := &a.leases[e.partition]
+		a.notes.add(slog.LevelDebug, "read", "partition", e.partition, "offset", e.offset, "kind", r.kind, "from", r.name,
+			"token", r.token, "read", r.read, "seq", r.seq, "holder", l.token, "mine", l.mine)
+	}
+}
+
+// jitter spreads claimants by no more than a round trip: enough for one claim to
+// win mostly, and safety does not rest on it.
+func (a *leaseArbiter) jitter() time.Duration {
+	if a.nom != nil {
+		return 0
+	}
+	return rand.N(min(a.tempo.rtt, 20*time.Millisecond) + 1)
+}
+
+// sync publishes what a lease now says of this process.
+func (a *leaseArbiter) sync(p int, why Reason) {
+	l, t := &a.leases[p], a.held(p)
+	switch {
+	case l.mine == noToken:
+		a.end(p, why, false)
+		a.hands[p] = nil
+	case t == nil || t.id != l.mine || t.v != l.v:
+		a.publish(p, term{id: l.mine, token: l.mine, v: l.v})
+	}
+}
+
+// stepWhenDue lets the leases decide whenever time alone gives them something to
+// do.
+func (a *leaseArbiter) stepWhenDue(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		case <-a.poke:
+		}
+		d, finished := a.stepAll()
+		if finished {
+			return errFinished
+		}
+		timer.Reset(d)
+	}
+}
+
+// stepAll steps every lease and returns how long nothing will be due.
+func (a *leaseArbiter) stepAll() (time.Duration, bool) {
+	a.mu.Lock()
+	now := a.now()
+	var out []outgoing
+	next := now.mono + lookEvery
+	a.attend(now)
+	for p := range a.leases {
+		out = a.step(p, now, out)
+		if at, ok := a.wake(p, now); ok {
+			next = min(next, at)
+		}
+	}
+	out, next = a.hello(now, out, next)
+	held, claiming := a.busy()
+	if a.tempo.doubtful(now, held || claiming, a.set.silence()) {
+		a.log.doubt()
+	}
+	finished := a.finished(now)
+	a.scheduled = next
+	a.unlock()
+	a.send(out)
+	return max(next-now.mono, 100*time.Microsecond), finished && len(out) == 0
+}
+
+// step lets one lease decide, and moves on the orderly end of its term if there
+// is one under way. It needs the lock.
+func (a *leaseArbiter) step(p int, now instant, out []outgoing) []outgoing {
+	l := &a.leases[p]
+	in, why := a.intentOf(p, now)
+	r, ok := l.step(now, in)
+	a.sync(p, why)
+	if ok {
+		out = append(out, outgoing{p, r})
+		if r.kind == kindRelease {
+			a.releases++
+		}
+	}
+	return out
+}
+
+func (a *leaseArbiter) stepHandovers(now instant, out []outgoing) []outgoing {
+	for p, h := range a.hands {
+		if h != nil {
+			out = a.step(p, now, out)
+		}
+	}
+	return out
+}
+
+// intentOf says what is wanted of the lease of p, and why its term ends if it
+// does so now.
+func (a *leaseArbiter) intentOf(p int, now instant) (intent, Reason) {
+	wanted := a.posture.wants(p) && a.nominated[p]
+	alive := a.alive(now)
+	in := intent{want: wanted && alive, keep: true, alive: alive, delay: a.delays[p]}
+	why := ReasonLapsed
+	if !alive {
+		why = ReasonNotPulsed
+	}
+	if a.leases[p].mine == noToken {
+		return in, why
+	}
+	if a.over(p) {
+		in.keep = false
+		return in, why
+	}
+	if a.hands[p] == nil && !wanted {
+		a.hands[p] = &handover{why: a.posture.reason(p), since: now}
+		a.notes.add(slog.LevelDebug, "handing over", "partition", p, "token", a.leases[p].mine, "reason", a.hands[p].why)
+	}
+	if h := a.hands[p]; h != nil {
+		switch h.advance(now, a.scene(p, now, wanted)) {
+		case verdictAsk:
+			a.giveUp(p, h.why, h.deadline)
+		case verdictCancel:
+			a.hands[p] = nil
+		case verdictRelease:
+			in.keep, why = false, h.why
+		case verdictOverdue:
+			in.keep, why = false, ReasonOverdue
+			a.notes.add(slog.LevelWarn, "released before the application had finished", "partition", p, "token", a.leases[p].mine)
+		case verdictStay:
+		}
+	}
+	return in, why
+}
+
+func (a *leaseArbiter) scene(p int, now instant, wanted bool) scene {
+	return scene{
+		wanted: wanted,
+		told:   a.wasTold(p),
+		ready:  a.nom == nil || a.posture.reason(p) == ReasonRoles || a.peers.ready(p, now),
+		idle:   a.posture.idle || !a.posture.contend,
+		drain:  a.set.drain,
+		wait:   a.set.successorWait,
+	}
+}
+
+// wake is when p will have something to do if nothing is read.
+func (a *leaseArbiter) wake(p int, now instant) (time.Duration, bool) {
+	alive := a.alive(now)
+	in := intent{want: a.posture.wants(p) && a.nominated[p] && alive, alive: alive, delay: a.delays[p]}
+	at, ok := a.leases[p].wake(in)
+	if h := a.hands[p]; h != nil && ok {
+		at = min(at, h.wake(a.scene(p, now, false)))
+	}
+	return at, ok
+}
+
+// rouse wakes the stepper if p needs it earlier than it will wake by itself.
+func (a *leaseArbiter) rouse(p int, now instant) {
+	if at, ok := a.wake(p, now); ok && at < a.scheduled {
+		a.prod()
+	}
+}
+
+func (a *leaseArbiter) prod() {
+	select {
+	case a.poke <- struct{}{}:
+	default:
+	}
+}
+
+// outgoing is a decided record on its way to the log. In which order such
+// records reach the log does not matter, so they are sent without the lock.
+type outgoing struct {
+	partition int
+	record    record
+}
+
+func (a *leaseArbiter) send(out []outgoing) {
+	for _, o := range out {
+		a.set.logger.Debug("send", "partition", o.partition, "kind", o.record.kind, "token", o.record.token,
+			"read", o.record.read, "seq", o.record.seq)
+		report := func(err error) { a.reported(o, err) }
+		if err := a.log.append(o.partition, o.record.encode(), report); err != nil {
+			report(err)
+		}
+	}
+}
+
+// reported takes the producer's word on a record. A failed report means that the
+// record may or may not be in the log. Only claims and releases care.
+func (a *leaseArbiter) reported(o outgoing, err error) {
+	a.mu.Lock()
+	defer a.unlock()
+	switch o.record.kind {
+	case kindRelease:
+		a.releases--
+		a.prod()
+	case kindClaim:
+		if err != nil {
+			a.leases[o.partition].failed(o.record.member, o.record.seq, a.now())
+			a.notes.add(slog.LevelDebug, "claim not confirmed", "partition", o.partition, "error", err)
+			a.prod()
+		}
+	}
+}
+
+// nominate takes the group's word: the partitions that this process may claim.
+func (a *leaseArbiter) nominate(partitions []int, lost bool) {
+	a.mu.Lock()
+	named := make([]bool, len(a.nominated))
+	for _, p := range partitions {
+		if p >= 0 && p < len(named) {
+			named[p] = true
+		}
+	}
+	if lost {
+		// The group's session is over, the lease is not: what is held stays.
+		for p := range named {
+			named[p] = a.leases[p].mine != noToken && a.nominated[p] && !a.posture.closing
+		}
+	}
+	a.nominated = named
+	a.tempo.helloAt = a.now().mono
+	a.mu.Unlock()
+	a.prod()
+}
+
+func (a *leaseArbiter) hello(now instant, out []outgoing, next time.Duration) ([]outgoing, time.Duration) {
+	if a.nom == nil {
+		return out, next
+	}
+	if a.posture.closing {
+		if a.tempo.bye {
+			return out, next
+		}
+		a.tempo.bye, a.tempo.helloAt = true, now.mono
+	}
+	if now.mono >= a.tempo.helloAt {
+		a.tempo.helloAt = now.mono + helloEvery
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(a.set.instance))
+		r := record{kind: kindHello, group: a.set.group, member: a.set.instance, name: a.set.name,
+			leaving: a.posture.closing, wants: []int{}}
+		for p, yes := range a.nominated {
+			if yes && !a.posture.closing {
+				r.wants = append(r.wants, p)
+			}
+		}
+		out = append(out, outgoing{int(h.Sum32()) % len(a.leases), r})
+	}
+	return out, min(next, a.tempo.helloAt)
+}
+
+func (a *leaseArbiter) intend(p posture) {
+	a.mu.Lock()
+	a.posture = p
+	a.mu.Unlock()
+	a.prod()
+}
+
+// attend keeps this process in the group only while it could lead: a hung
+// application must make room for others.
+func (a *leaseArbiter) attend(now instant) {
+	if a.nom != nil {
+		a.nom.join(a.posture.contend && !a.posture.closing && a.alive(now))
+	}
+}
+
+func (a *leaseArbiter) collect() []change {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.collectAll()
+}
+
+func (a *leaseArbiter) drained(p int, id int64) {
+	a.mu.Lock()
+	if h := a.hands[p]; h != nil && a.leases[p].mine == id {
+		h.done = true
+	}
+	a.mu.Unlock()
+	a.prod()
+}
+
+// busy reports whether anything is held, and whether anything is claimed. It
+// needs the lock.
+func (a *leaseArbiter) busy() (held, claiming bool) {
+	for p := range a.leases {
+		held = held || a.leases[p].mine != noToken
+		claiming = claiming || a.leases[p].claiming != 0
+	}
+	return held, claiming
+}
+
+// finished reports whether a closing process has nothing more to wait for: all
+// is released and acknowledged, or closeTail has passed without that. It needs
+// the lock.
+func (a *leaseArbiter) finished(now instant) bool {
+	held, claiming := a.busy()
+	if !a.posture.closing || held {
+		return false
+	}
+	if a.tempo.freeAt == 0 {
+		a.tempo.freeAt = now.mono
+	}
+	return !claiming && a.releases == 0 || now.mono-a.tempo.freeAt >= closeTail
+}
+
+func (a *leaseArbiter) stats() Stats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.counts
+}

@@ -1,0 +1,266 @@
+package neli
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// vectorArbiter is non-exclusive mode, the paper's NELI: every process
+// broadcasts to all partitions, and V[i] is when a record was last received on
+// partition i, assigned to this process by the group. Whoever has received one
+// within T presumes to lead.
+type vectorArbiter struct {
+	ledger
+
+	set      *settings
+	topic    *topic
+	producer Producer
+	member   *groupMember
+	alive    func(now instant) bool
+	writing  accessGuard
+	refused  chan error
+	poke     chan struct{}
+
+	mu       sync.Mutex // guards what follows, and the ledger
+	assigned []assignment
+	posture  posture
+	leaveAt  instant // closing: when presumption ends
+	terms    int64   // number of terms so far
+	counts   Stats
+}
+
+// assignment is what the group last said of a partition.
+type assignment int
+
+const (
+	assignedElsewhere assignment = iota // a completed assignment left it out
+	assignedHere
+	assignedUnknown // the session is over; nobody has told who has it
+)
+
+func newVectorArbiter(set *settings, t *topic, p Producer, member *groupMember, now func() instant, alive func(instant) bool) *vectorArbiter {
+	a := &vectorArbiter{
+		ledger:   newLedger(threshold{t: set.timeout}, now),
+		set:      set,
+		topic:    t,
+		producer: p,
+		member:   member,
+		alive:    alive,
+		refused:  make(chan error, 1),
+		poke:     make(chan struct{}, 1),
+	}
+	member.onRecord = a.received
+	return a
+}
+
+func (a *vectorArbiter) run(ctx context.Context) error {
+	defer func() {
+		a.member.close()
+		a.topic.admin.Close()
+		_ = a.producer.Close()
+	}()
+	m, err := a.topic.open(ctx)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	a.assigned = make([]assignment, m)
+	a.open(m)
+	a.mu.Unlock()
+	err = together(ctx, a.broadcast, a.expireWhenDue, a.topic.watch, func(ctx context.Context) error {
+		return a.member.run(ctx, a.assign)
+	})
+	if err == errFinished {
+		err = nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	why := ReasonFatal
+	if err == nil {
+		why = ReasonClosing
+	}
+	for p := range a.cell {
+		a.end(p, why, err == nil)
+	}
+	return err
+}
+
+// received moves V: evidence that this process, and nobody else in its group, is
+// given the records of a partition.
+func (a *vectorArbiter) received(r Record) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.now() // not before the record is in hand
+	a.counts.Records++
+	p := r.Partition
+	if p < 0 || p >= len(a.assigned) || a.assigned[p] != assignedHere || !a.posture.wants(p) {
+		return
+	}
+	t := a.current(p, now)
+	if t == nil || a.over(p) {
+		a.end(p, ReasonLapsed, false)
+		a.terms++
+		t = &term{id: a.terms, token: noToken}
+		a.prod()
+	}
+	a.publish(p, term{id: t.id, token: noToken, v: now})
+}
+
+// assign takes the group's word. What was withdrawn is presumed until V lapses.
+func (a *vectorArbiter) assign(partitions []int, lost bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for p := range a.assigned {
+		switch {
+		case !lost:
+			a.assigned[p] = assignedElsewhere
+		case a.assigned[p] == assignedHere:
+			a.assigned[p] = assignedUnknown
+		}
+	}
+	for _, p := range partitions {
+		if p >= 0 && p < len(a.assigned) {
+			a.assigned[p] = assignedHere
+		}
+	}
+}
+
+// broadcast sends an empty record to every partition in every interval, so that
+// none dries up whoever has it.
+func (a *vectorArbiter) broadcast(ctx context.Context) error {
+	tick := time.NewTicker(a.set.broadcast)
+	defer tick.Stop()
+	for {
+		if a.attend() {
+			for p := range a.assigned {
+				_ = a.producer.Append(a.set.topic, p, nil, a.reported) // a later one will do
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-a.refused:
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+func (a *vectorArbiter) reported(err error) {
+	if err == nil {
+		a.writing.ok()
+		return
+	}
+	if fatal := a.writing.check("WRITE topic "+a.set.topic, err); fatal != nil {
+		select {
+		case a.refused <- fatal:
+		default:
+		}
+	}
+}
+
+// attend keeps this process in the group only while it could lead, and reports
+// whether it takes part at all.
+func (a *vectorArbiter) attend() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	alive := a.alive(a.now()) && a.posture.contend
+	a.member.join(alive && !a.posture.closing)
+	return alive
+}
+
+// expireWhenDue ends terms as soon as they have lapsed.
+func (a *vectorArbiter) expireWhenDue(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		case <-a.poke:
+		}
+		a.attend()
+		d, finished := a.expire()
+		if finished {
+			return errFinished
+		}
+		timer.Reset(d)
+	}
+}
+
+// expire ends terms that are over. It returns how long nothing will be due, and
+// whether a closing process holds nothing any more.
+func (a *vectorArbiter) expire() (time.Duration, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.now()
+	alive := a.alive(now)
+	next, held := now.mono+lookEvery, false
+	for p := range a.cell {
+		t := a.held(p)
+		if t == nil {
+			continue
+		}
+		switch {
+		case a.current(p, now) == nil:
+			a.lapse(p, alive)
+		case a.posture.closing && now.age(a.leaveAt) >= 0, !a.posture.closing && !a.posture.wants(p):
+			a.end(p, a.posture.reason(p), true)
+		default:
+			held = true
+			next = min(next, t.v.mono+a.set.timeout)
+			if a.posture.closing {
+				next = min(next, a.leaveAt.mono)
+			}
+		}
+	}
+	return max(next-now.mono, 100*time.Microsecond), a.posture.closing && !held
+}
+
+// lapse ends a term whose V has become older than T.
+func (a *vectorArbiter) lapse(p int, alive bool) {
+	why, graceful := ReasonLapsed, a.assigned[p] == assignedElsewhere
+	switch {
+	case a.posture.closing:
+		why, graceful = ReasonClosing, true
+	case graceful:
+		why = ReasonUnassigned
+	case !alive:
+		why = ReasonNotPulsed
+	}
+	a.end(p, why, graceful)
+}
+
+func (a *vectorArbiter) prod() {
+	select {
+	case a.poke <- struct{}{}:
+	default:
+	}
+}
+
+func (a *vectorArbiter) intend(p posture) {
+	a.mu.Lock()
+	if p.closing && !a.posture.closing {
+		a.leaveAt = a.now().add(a.set.overlap)
+	}
+	a.posture = p
+	a.mu.Unlock()
+	a.prod()
+}
+
+func (a *vectorArbiter) collect() []change {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.collectAll()
+}
+
+// drained has nothing to do: terms end by themselves, and nobody waits.
+func (a *vectorArbiter) drained(int, int64) {}
+
+func (a *vectorArbiter) stats() Stats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.counts
+}

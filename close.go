@@ -1,0 +1,63 @@
+package neli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// errFinished ends an arbiter's work when Close has nothing more to wait for.
+var errFinished = errors.New("finished")
+
+const (
+	// closeTail is how long an arbiter waits, once it holds nothing, for a Release
+	// to be acknowledged or a claim that is under way to be decided.
+	closeTail = 2 * time.Second
+	// closeClients is how long the Kafka clients may take to stop.
+	closeClients = 10 * time.Second
+)
+
+// Close gives up leadership in an orderly way and stops everything.
+//
+// Exclusive mode: it leaves the group, lets the application finish
+// (LeaderRevoked), goes on leading until a successor is ready, and releases.
+// Non-exclusive mode: it leaves the group and presumes on for a moment, so that
+// there is no gap. A running Background or Lead goes on meanwhile and delivers
+// the events; without one, Close delivers them on its own goroutine. Work that is
+// done between two calls of Pulse is unknown to Close: end that loop first, or
+// call Close from it, or let the barrier wait for the work.
+//
+// When it returns, nothing of this Neli runs any more. It is idempotent and
+// takes, at most, DrainTimeout plus the wait for a successor (4 s with default
+// settings) plus, with an unreachable broker, 12 s. Only if a task or barrier has
+// not returned, or a client has not stopped, by then, the error says so.
+func (n *Neli) Close() error {
+	n.closeOnce.Do(func() {
+		n.state.CompareAndSwap(int32(StateLive), int32(StateClosing))
+		n.adjust(func(p *posture) { p.closing = true })
+		close(n.closing)
+		if len(n.arb.cells()) == 0 {
+			n.stop() // still looking for the broker: there is nothing to give up
+		}
+	})
+	defer n.stop()
+	bound := n.set.drain + max(n.set.successorWait, n.set.overlap) + closeTail + closeClients
+	timer := time.NewTimer(bound)
+	defer timer.Stop()
+	select {
+	case n.driver <- struct{}{}:
+	case <-timer.C:
+		return fmt.Errorf("neli: Close: the task or the barrier has not returned within %v", bound)
+	}
+	defer func() { <-n.driver }()
+	n.adjust(func(p *posture) { p.idle = true })
+	for n.ended() == nil {
+		n.deliver()
+		if !n.wait(timer.C, nil) {
+			return fmt.Errorf("neli: Close: the Kafka clients have not stopped within %v", bound)
+		}
+	}
+	n.deliver()
+	n.state.Store(int32(StateClosed))
+	return nil
+}

@@ -1,0 +1,280 @@
+package neli
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+// KafkaConfigMap holds librdkafka's configuration properties by their own names.
+// Values are strings, booleans or integers.
+type KafkaConfigMap map[string]any
+
+// Mode says how many leaders a role may have.
+type Mode int
+
+const (
+	// Exclusive: at most one leader at every instant, with a fencing token. A
+	// failed leader is missed for about HeartbeatTimeout. (fast NELI, with the
+	// lease in the log)
+	Exclusive Mode = iota
+	// NonExclusive: at least one leader; two may overlap while leadership moves.
+	// (NELI)
+	NonExclusive
+)
+
+func (m Mode) String() string { return nameOf(int(m), "exclusive", "non-exclusive") }
+
+// Nomination says who may claim a role in exclusive mode.
+type Nomination int
+
+const (
+	// Assigned: the process to which the consumer group assigned the role's
+	// partition. The group spreads partitions over its members; a crashed leader is
+	// replaced when its session has timed out.
+	Assigned Nomination = iota
+	// Open: any process. No consumer group at all; a crashed leader is replaced
+	// HeartbeatTimeout after its last beat. Whoever claims first leads, and keeps
+	// leading: roles are not spread.
+	Open
+)
+
+func (n Nomination) String() string { return nameOf(int(n), "assigned", "open") }
+
+func nameOf(i int, names ...string) string {
+	if i < 0 || i >= len(names) {
+		return strconv.Itoa(i)
+	}
+	return names[i]
+}
+
+// Config configures a Neli. The zero value works against a broker on
+// localhost:9092: one exclusive role, contended by all processes of the same
+// binary name.
+type Config struct {
+	// KafkaConfig is passed to the Kafka clients: bootstrap.servers, security,
+	// timeouts, group.instance.id, partition.assignment.strategy, group.protocol
+	// and so on. The library completes it with timeouts tuned for brokers that fall
+	// silent; your own values win. Some properties are the library's (acks,
+	// group.id, auto.offset.reset, enable.auto.commit and the like) and are
+	// refused. Never logged unredacted. Default: bootstrap.servers=localhost:9092.
+	KafkaConfig KafkaConfigMap
+
+	// LeaderGroupID names the consumer group whose members contend. In exclusive
+	// mode it also separates groups that share a topic. Default: the name of the
+	// binary.
+	LeaderGroupID string
+
+	// LeaderTopic is the topic that carries the election. Default:
+	// LeaderGroupID + ".neli".
+	LeaderTopic string
+
+	// DisableTopicCreation leaves it to you to create LeaderTopic; until it is
+	// there nobody leads. Default: false, a missing topic is created.
+	DisableTopicCreation bool
+
+	// Name tells this process from others in logs and in the topic. It need not be
+	// unique. Default: {host}_{pid}_{time}.
+	Name string
+
+	// Mode is Exclusive or NonExclusive. All members of a group use the same.
+	// Default: Exclusive.
+	Mode Mode
+
+	// Nomination says who may claim in exclusive mode, Assigned or Open; it is
+	// ignored in non-exclusive mode. All members of a group use the same. Default:
+	// Assigned.
+	Nomination Nomination
+
+	// Roles is R, the number of roles, numbered from 0. Role j lives on partition
+	// j mod M, so all roles of a partition have the same leader, and roles cost
+	// nothing. SetRoles changes it at run time. Default: 1.
+	Roles int
+
+	// Partitions is M if the topic has to be created. An existing topic keeps the
+	// number it has. Default: 1.
+	Partitions int
+
+	// HeartbeatTimeout is T: leadership lasts until the newest evidence of it is
+	// this old. Exclusive: at least 100 ms; default 5 s. Non-exclusive: longer than
+	// the group's session timeout plus two broadcast intervals; default three
+	// session timeouts (18 s, or 135 s with group.protocol=consumer).
+	HeartbeatTimeout time.Duration
+
+	// HeartbeatInterval is the time between beats. Exclusive: the holder's; at most
+	// HeartbeatTimeout/4; default HeartbeatTimeout/5. Non-exclusive: every
+	// process's, multiplied by GroupsOnTopic; default HeartbeatTimeout/20.
+	HeartbeatInterval time.Duration
+
+	// MaxPulseInterval: an application that has not called Pulse for so long is
+	// taken for hung. Its beats stop and it leaves the group, so that another
+	// process takes over. A pending Pulse and a running Lead count as pulses.
+	// Default: 30 s.
+	MaxPulseInterval time.Duration
+
+	// DrainTimeout bounds how long LeaderRevoked may hold a successor back.
+	// Exclusive mode only. Default: 10 s.
+	DrainTimeout time.Duration
+
+	// GroupsOnTopic is how many groups share the topic in non-exclusive mode: any
+	// group's broadcasts keep all partitions alive, so each may send less often.
+	// Default: 1.
+	GroupsOnTopic int
+
+	// MaxClockDrift is ρ, the largest rate error of any member's clock, as a
+	// fraction; clocks need not be synchronised. Exclusive mode only; all members
+	// of a group use the same. Default: 0.0005 (500 ppm).
+	MaxClockDrift float64
+
+	// Logger receives changes of leadership at Info, trouble at Warn, protocol
+	// detail at Debug. Default: discard.
+	Logger *slog.Logger
+
+	// Provider makes the Kafka clients. Default: confluent-kafka-go, which needs
+	// cgo.
+	Provider Provider
+}
+
+// settings is a Config with its defaults filled in and its values checked.
+type settings struct {
+	group, topic, name string
+	instance           string // random: this Neli among all
+	createTopic        bool
+	mode               Mode
+	nomination         Nomination
+	roles, partitions  int
+	timeout            time.Duration // T
+	every              time.Duration // between beats
+	broadcast          time.Duration // B
+	maxPulse           time.Duration
+	drain              time.Duration
+	successorWait      time.Duration // how long a leaving holder waits for a successor
+	overlap            time.Duration // how long a leaving process presumes on, non-exclusive
+	drift              float64
+	kafka              map[string]string // the user's properties
+	logger             *slog.Logger
+}
+
+func (s *settings) silence() time.Duration { return silence(s.timeout, s.drift) }
+
+func (s *settings) leaseRules() leaseRules {
+	return leaseRules{
+		group: s.group,
+		name:  s.name,
+		term:  threshold{t: s.timeout, exclusive: true},
+		wait:  s.silence(),
+		every: s.every,
+		newID: newID,
+	}
+}
+
+const (
+	defaultTimeout  = 5 * time.Second
+	minTimeout      = 100 * time.Millisecond
+	defaultMaxPulse = 30 * time.Second
+	defaultDrain    = 10 * time.Second
+	defaultDrift    = 0.0005
+	maxDrift        = 0.2
+	maxPartitions   = 100_000
+	maxDuration     = 24 * time.Hour
+)
+
+// resolve fills in defaults and checks everything; the error lists all faults.
+func (c Config) resolve() (*settings, error) {
+	var f faults
+	s := &settings{
+		group:       or(c.LeaderGroupID, binaryName()),
+		instance:    newID(),
+		createTopic: !c.DisableTopicCreation,
+		mode:        c.Mode,
+		nomination:  c.Nomination,
+		roles:       or(c.Roles, 1),
+		partitions:  or(c.Partitions, 1),
+		maxPulse:    or(c.MaxPulseInterval, defaultMaxPulse),
+		drain:       or(c.DrainTimeout, defaultDrain),
+		drift:       or(c.MaxClockDrift, defaultDrift),
+		logger:      c.Logger,
+	}
+	s.topic = or(c.LeaderTopic, s.group+".neli")
+	s.name = or(c.Name, defaultName())
+	if s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
+	c.checkNames(s, &f)
+	f.check(c.Mode == Exclusive || c.Mode == NonExclusive, "Mode", int(c.Mode), "must be Exclusive or NonExclusive")
+	f.check(c.Nomination == Assigned || c.Nomination == Open, "Nomination", int(c.Nomination), "must be Assigned or Open")
+	f.check(s.roles >= 1, "Roles", c.Roles, "must be at least 1")
+	f.check(s.partitions >= 1 && s.partitions <= maxPartitions, "Partitions", c.Partitions,
+		fmt.Sprintf("must be between 1 and %d", maxPartitions))
+	f.check(c.GroupsOnTopic >= 0, "GroupsOnTopic", c.GroupsOnTopic, "must be at least 1")
+	f.check(s.maxPulse > 0 && s.maxPulse <= maxDuration, "MaxPulseInterval", c.MaxPulseInterval, "must be positive and at most 24h")
+	f.check(s.drain > 0 && s.drain <= maxDuration, "DrainTimeout", c.DrainTimeout, "must be positive and at most 24h")
+	f.check(s.drift >= 0 && s.drift <= maxDrift, "MaxClockDrift", c.MaxClockDrift,
+		fmt.Sprintf("must be a fraction between 0 and %v", maxDrift))
+	s.kafka = checkProperties(c.KafkaConfig, &f)
+	c.resolveTimes(s, &f)
+	return s, f.err()
+}
+
+func (c Config) checkNames(s *settings, f *faults) {
+	f.check(s.group != "" && len(s.group) <= 255, "LeaderGroupID", s.group, "must have 1 to 255 bytes")
+	f.check(topicName.MatchString(s.topic) && s.topic != "." && s.topic != "..", "LeaderTopic", s.topic,
+		"must be 1 to 249 of a–z, A–Z, 0–9, '.', '_' and '-', and neither '.' nor '..'")
+	f.check(len(s.name) <= maxNameLength, "Name", s.name, fmt.Sprintf("must have at most %d bytes", maxNameLength))
+}
+
+// resolveTimes derives the intervals and checks them against each other.
+func (c Config) resolveTimes(s *settings, f *faults) {
+	session := sessionTimeout(s.kafka)
+	groups := time.Duration(max(1, c.GroupsOnTopic))
+	if c.Mode == NonExclusive {
+		s.timeout = or(c.HeartbeatTimeout, 3*session)
+		s.every = or(c.HeartbeatInterval, s.timeout/20)
+		s.broadcast = s.every * groups
+		f.check(s.timeout > session+2*s.broadcast, "HeartbeatTimeout", s.timeout, fmt.Sprintf(
+			"must exceed the session timeout (%v) plus twice HeartbeatInterval (%v) × GroupsOnTopic (%d), "+
+				"or a process that is cut off lapses before another is assigned", session, s.every, groups))
+	} else {
+		s.timeout = or(c.HeartbeatTimeout, defaultTimeout)
+		s.every = or(c.HeartbeatInterval, s.timeout/5)
+		s.broadcast = s.every
+		f.check(s.timeout >= minTimeout, "HeartbeatTimeout", s.timeout, fmt.Sprintf("must be at least %v", minTimeout))
+		f.check(s.every <= s.timeout/4, "HeartbeatInterval", s.every, fmt.Sprintf(
+			"must be at most a quarter of HeartbeatTimeout (%v)", s.timeout))
+	}
+	f.check(s.timeout <= maxDuration, "HeartbeatTimeout", s.timeout, "must be at most 24h")
+	f.check(s.every >= time.Millisecond, "HeartbeatInterval", s.every, "must be at least 1ms")
+	s.every, s.broadcast = max(s.every, time.Millisecond), max(s.broadcast, time.Millisecond)
+	// Long enough for the group to hear of a leaver (at a heartbeat), to rebalance
+	// twice (cooperative) and for the successor's word to arrive.
+	s.successorWait = 3*time.Second + 2*heartbeatInterval(s.kafka)
+	s.overlap = min(s.timeout, s.successorWait+2*s.broadcast)
+}
+
+var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
+
+// or returns v, or d when v is zero.
+func or[T comparable](v, d T) T {
+	var zero T
+	if v == zero {
+		return d
+	}
+	return v
+}
+
+func binaryName() string {
+	name := filepath.Base(os.Args[0])
+	return regexp.MustCompile(`[^a-zA-Z0-9._-]`).ReplaceAllString(name, "-")
+}
+
+func defaultName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return fmt.Sprintf("%s_%d_%d", host, os.Getpid(), time.Now().Unix())
+}

@@ -1,0 +1,30 @@
+package neli
+
+import "errors"
+
+// Errors that end a Neli: Pulse, Lead and Await return them, wrapped with what
+// was being tried. Everything else is retried and logged.
+var (
+	// ErrClosed: Close was called.
+	ErrClosed = errors.New("neli: closed")
+	// ErrTopicReplaced: the leader topic was deleted, or deleted and created
+	// again, or lost records that had been read. Fencing tokens would start
+	// again, so no claim can be trusted: stop all members, then start them anew.
+	ErrTopicReplaced = errors.New("neli: leader topic was deleted, recreated or truncated")
+	// ErrPartitionsChanged: the leader topic now has another number of
+	// partitions, so that roles would move between leaders.
+	ErrPartitionsChanged = errors.New("neli: number of partitions of the leader topic changed")
+	// ErrAccess: the broker refuses the credentials, or an operation that is
+	// needed; the text names it.
+	ErrAccess = errors.New("neli: access refused")
+)
+
+// Causes of the cancellation of the context that Lead gives to its function, to
+// be read with context.Cause.
+var (
+	// ErrRevoked: finish and return; the lease is kept for you until
+	// Config.DrainTimeout has passed.
+	ErrRevoked = errors.New("neli: leadership revoked")
+	// ErrFenced: leadership is over already: stop at once.
+	ErrFenced = errors.New("neli: leadership fenced")
+)

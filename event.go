@@ -1,0 +1,155 @@
+package neli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Event is what a Barrier is told: LeaderAcquired, LeaderRevoked or
+// LeaderFenced, each a struct used by value.
+//
+// Each partition's LeaderAcquired is followed by exactly one LeaderRevoked or
+// LeaderFenced for it, unless the process ends first.
+type Event interface {
+	fmt.Stringer
+	event()
+}
+
+// Barrier is a callback for changes of leadership. It runs on the goroutine that
+// calls Pulse (or on that of Background or Lead, or on Close's when none of these
+// is under way), never concurrently with itself nor with the Background task. It
+// must not call Pulse, Lead, Background or Close of the same Neli; IsLeader,
+// Token and the like are fine.
+type Barrier func(Event)
+
+// Term is one uninterrupted leadership of one partition.
+type Term struct {
+	Partition int
+	Roles     []int // ascending; those below the number of roles at the time
+	// Token is the fencing token: strictly increasing over the successive leaders
+	// of a partition. −1 in non-exclusive mode, which has none.
+	Token int64
+}
+
+// Change is what all events carry.
+type Change struct {
+	Terms  []Term // ascending by partition
+	Reason Reason
+}
+
+// Partitions returns the partitions concerned, ascending.
+func (c Change) Partitions() []int {
+	ps := make([]int, len(c.Terms))
+	for i, t := range c.Terms {
+		ps[i] = t.Partition
+	}
+	return ps
+}
+
+// Roles returns the roles concerned, ascending.
+func (c Change) Roles() []int {
+	var rs []int
+	for _, t := range c.Terms {
+		rs = append(rs, t.Roles...)
+	}
+	slices.Sort(rs)
+	return rs
+}
+
+// Token returns the fencing token of role's term, and whether role is among
+// those concerned.
+func (c Change) Token(role int) (int64, bool) {
+	for _, t := range c.Terms {
+		if slices.Contains(t.Roles, role) {
+			return t.Token, true
+		}
+	}
+	return noToken, false
+}
+
+func (c Change) describe(what string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s):", what, c.Reason)
+	for i, t := range c.Terms {
+		if i == 8 {
+			fmt.Fprintf(&b, " and %d more partitions", len(c.Terms)-i)
+			break
+		}
+		fmt.Fprintf(&b, " partition %d token %d", t.Partition, t.Token)
+	}
+	return b.String()
+}
+
+// LeaderAcquired: this process now leads. IsLeader turns true as the event is
+// handed over, not before. The application may initialise here what it needs to
+// lead; for as long as the barrier blocks, Pulse does not return.
+type LeaderAcquired struct{ Change }
+
+// LeaderRevoked: this process is to give up its leadership in an orderly way.
+//
+// Exclusive mode: finish the work in hand. The lease is kept alive, and no
+// successor is elected, until the barrier returns, but no longer than Deadline.
+// Work that goes on beyond the Deadline is the application's breach; fencing
+// tokens are for that.
+//
+// Non-exclusive mode: leadership ended after the group had given the partition
+// to another member; Deadline is zero, and blocking holds nobody back.
+type LeaderRevoked struct {
+	Change
+	Deadline time.Time
+}
+
+// LeaderFenced: leadership is over already, and another leader may be at work.
+// Stop at once. Blocking holds nobody back.
+type LeaderFenced struct{ Change }
+
+func (LeaderAcquired) event() {}
+func (LeaderRevoked) event()  {}
+func (LeaderFenced) event()   {}
+
+func (e LeaderAcquired) String() string { return e.describe("leader acquired") }
+func (e LeaderRevoked) String() string  { return e.describe("leader revoked") }
+func (e LeaderFenced) String() string   { return e.describe("leader fenced") }
+
+// Reason tells why leadership changed.
+type Reason int
+
+const (
+	// ReasonElected: the only reason of LeaderAcquired.
+	ReasonElected Reason = iota + 1
+	// ReasonUnassigned: the group assigned the partition to another member.
+	ReasonUnassigned
+	// ReasonClosing: Close was called.
+	ReasonClosing
+	// ReasonRoles: SetRoles left no role on the partition.
+	ReasonRoles
+	// ReasonResigned: Lead returned, and nothing pulses any more.
+	ReasonResigned
+	// ReasonLapsed: V grew older than T. No evidence arrived in time: the process
+	// was cut off, starved or suspended, or the broker was down.
+	ReasonLapsed
+	// ReasonNotPulsed: as ReasonLapsed, because the application had not called
+	// Pulse for MaxPulseInterval.
+	ReasonNotPulsed
+	// ReasonSuperseded: another process's later claim was read.
+	ReasonSuperseded
+	// ReasonOverdue: the orderly end was not finished, or not even noticed, by its
+	// Deadline.
+	ReasonOverdue
+	// ReasonLogReset: the log was truncated, or its head was deleted before it was
+	// read, so that what was known of it is void.
+	ReasonLogReset
+	// ReasonFatal: this Neli has failed for good; Pulse returns the error.
+	ReasonFatal
+)
+
+func (r Reason) String() string {
+	names := [...]string{"none", "elected", "unassigned", "closing", "roles changed", "resigned", "lapsed",
+		"not pulsed", "superseded", "overdue", "log reset", "fatal"}
+	if r < 0 || int(r) >= len(names) {
+		return fmt.Sprintf("Reason(%d)", int(r))
+	}
+	return names[r]
+}

@@ -1,0 +1,63 @@
+package neli
+
+import "time"
+
+// handover is the orderly end of one term: wait until a successor is ready, let
+// the application finish its work meanwhile or thereafter, release. It is pure:
+// advance says what to do, the arbiter does it.
+type handover struct {
+	why      Reason
+	since    instant
+	asked    bool    // the application was asked to finish, by deadline
+	deadline instant // lease kept until then at the most
+	done     bool    // the application has finished
+}
+
+// scene is what a handover is decided by.
+type scene struct {
+	wanted bool // the partition is wanted again
+	told   bool // the application knows that it leads
+	ready  bool // a successor is ready, or none is to be expected
+	idle   bool // no work goes on: ask at once, wait for the successor afterwards
+	drain  time.Duration
+	wait   time.Duration // how long to wait for a successor
+}
+
+type verdict int
+
+const (
+	verdictStay    verdict = iota // go on leading
+	verdictAsk                    // ask the application to finish, by deadline
+	verdictRelease                // forget the token, then send Release
+	verdictCancel                 // wanted again before anybody was asked
+	verdictOverdue                // as verdictRelease, the application not having finished
+)
+
+// advance moves the handover on at time now.
+func (h *handover) advance(now instant, s scene) verdict {
+	ready := s.ready || now.ageAtMost(h.since) >= s.wait
+	switch {
+	case !h.asked && s.wanted:
+		return verdictCancel
+	case !s.told:
+		return verdictRelease
+	case !h.asked && (ready || s.idle):
+		h.asked, h.deadline = true, now.add(s.drain)
+		return verdictAsk
+	case h.asked && h.done && ready:
+		return verdictRelease
+	case h.asked && !h.done && now.mono >= h.deadline.mono:
+		return verdictOverdue
+	}
+	return verdictStay
+}
+
+// wake is the monotonic time at which advance will have something to say.
+func (h *handover) wake(s scene) time.Duration {
+	wait := h.since.mono + s.wait
+	switch {
+	case !h.asked, h.done:
+		return wait
+	}
+	return h.deadline.mono
+}

@@ -1,0 +1,170 @@
+package kafkatest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// pom lists what a broker needs. The versions are pinned, so that a run today
+// and a run next year test against the same Kafka.
+const pom = `<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>neli</groupId>
+  <artifactId>kafkatest</artifactId>
+  <version>1</version>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.kafka</groupId>
+      <artifactId>kafka_2.13</artifactId>
+      <version>` + KafkaVersion + `</version>
+    </dependency>
+    <dependency>
+      <groupId>org.slf4j</groupId>
+      <artifactId>slf4j-simple</artifactId>
+      <version>1.7.36</version>
+    </dependency>
+  </dependencies>
+  <build>
+    <plugins>
+      <plugin>
+        <groupId>org.apache.maven.plugins</groupId>
+        <artifactId>maven-dependency-plugin</artifactId>
+        <version>3.8.1</version>
+      </plugin>
+    </plugins>
+  </build>
+</project>
+`
+
+// marker is the file that says that a directory of jars is complete.
+const marker = "complete"
+
+func jarDir() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no cache directory for the jars: %w", err)
+	}
+	return filepath.Join(cache, "neli-kafka", KafkaVersion), nil
+}
+
+func filled(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, marker))
+	return err == nil
+}
+
+// jars returns the directory with Kafka's jars and has Maven fill it first where
+// that was not done before. Test processes that run at the same time download
+// once: the others wait.
+func jars(ctx context.Context, log *slog.Logger) (string, error) {
+	dir, err := jarDir()
+	if err != nil {
+		return "", err
+	}
+	return dir, fill(ctx, dir, download, log)
+}
+
+// fill calls fetch for a new directory and moves that to dir, unless dir is
+// complete already.
+func fill(ctx context.Context, dir string, fetch func(context.Context, string) error, log *slog.Logger) error {
+	if filled(dir) {
+		return nil
+	}
+	parent := filepath.Dir(dir)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	unlock, err := lock(ctx, dir+".lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if filled(dir) {
+		return nil // another process was faster
+	}
+
+	log.Info("downloading Kafka by Maven", "version", KafkaVersion, "to", dir)
+	began := time.Now()
+	// Beside its destination, so that the rename stays within a file system.
+	fresh, err := os.MkdirTemp(parent, "download-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(fresh)
+	if err := fetch(ctx, fresh); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(fresh, marker), nil, 0o644); err != nil {
+		return err
+	}
+	if err := os.Chmod(fresh, 0o755); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(dir); err != nil { // incomplete, or it would be filled
+		return err
+	}
+	if err := os.Rename(fresh, dir); err != nil {
+		return err
+	}
+	log.Info("downloaded Kafka", "took", time.Since(began).Round(time.Millisecond))
+	return nil
+}
+
+// download has Maven copy the jars to dir.
+func download(ctx context.Context, dir string) error {
+	work, err := os.MkdirTemp("", "neli-kafka-pom-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	file := filepath.Join(work, "pom.xml")
+	if err := os.WriteFile(file, []byte(pom), 0o644); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", "-f", file,
+		"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+dir)
+	cmd.Dir = work
+	// Maven gone, its output pipe may yet be held by a child of it.
+	cmd.WaitDelay = 5 * time.Second
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("downloading Kafka's jars: mvn: %w\n%s", errors.Join(err, ctx.Err()), out)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "kafka_2.13-"+KafkaVersion+".jar"))
+	if err != nil || len(found) != 1 {
+		return fmt.Errorf("downloading Kafka's jars: mvn succeeded, but %s has no kafka_2.13-%s.jar", dir, KafkaVersion)
+	}
+	return nil
+}
+
+// lock takes the exclusive lock on a file, which the kernel gives back when the
+// process ends. It asks repeatedly, because a blocking flock knows no context.
+func lock(ctx context.Context, path string) (unlock func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { _ = file.Close() }, nil
+		}
+		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
+			_ = file.Close()
+			return nil, fmt.Errorf("locking %s: %w", path, err)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			_ = file.Close()
+			return nil, fmt.Errorf("waiting for another process that downloads Kafka: %w", ctx.Err())
+		}
+	}
+}

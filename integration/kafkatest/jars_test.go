@@ -1,0 +1,64 @@
+package kafkatest
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func TestFillFetchesOnce(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "neli-kafka", "1.2.3")
+	var fetched atomic.Int32
+	fetch := func(_ context.Context, to string) error {
+		fetched.Add(1)
+		assert.NotEqual(t, dir, to, "an unfinished download must not be found in place")
+		return os.WriteFile(filepath.Join(to, "a.jar"), []byte("a"), 0o644)
+	}
+	// The lock belongs to an open file, so goroutines exclude each other by it
+	// just as processes do.
+	var g errgroup.Group
+	for range 8 {
+		g.Go(func() error { return fill(t.Context(), dir, fetch, quiet) })
+	}
+	require.NoError(t, g.Wait())
+	assert.EqualValues(t, 1, fetched.Load())
+	assert.True(t, filled(dir))
+	assert.FileExists(t, filepath.Join(dir, "a.jar"))
+}
+
+func TestFillAfterFailure(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "1.2.3")
+	require.NoError(t, os.Mkdir(dir, 0o755), "left by someone, incomplete")
+	broken := errors.New("broken")
+	err := fill(t.Context(), dir, func(context.Context, string) error { return broken }, quiet)
+	require.ErrorIs(t, err, broken)
+	assert.False(t, filled(dir))
+	left, err := filepath.Glob(filepath.Join(parent, "download-*"))
+	require.NoError(t, err)
+	assert.Empty(t, left)
+
+	require.NoError(t, fill(t.Context(), dir, func(context.Context, string) error { return nil }, quiet))
+	assert.True(t, filled(dir))
+}
+
+func TestFillWaitsNoLongerThanItsContext(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "1.2.3")
+	unlock, err := lock(t.Context(), dir+".lock")
+	require.NoError(t, err)
+	defer unlock()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err = fill(ctx, dir, nil, quiet)
+	assert.ErrorIs(t, err, context.Canceled)
+}

@@ -1,0 +1,56 @@
+package kafkatest
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+)
+
+// Options say what cluster to start. The zero value is one broker.
+type Options struct {
+	// Brokers is the number of brokers, each of them a controller too. Default
+	// 1; 3 gives replication factor 3 and min.insync.replicas 2.
+	Brokers int
+
+	// BrokerProps are settings for every broker's server.properties, in addition
+	// to those that this package chooses, or in their place.
+	BrokerProps map[string]string
+
+	// ProxiedListeners is the number of additional PLAINTEXT listeners per
+	// broker that advertise the address of a proxy; package proxy uses them, one
+	// per member. Default 0.
+	ProxiedListeners int
+
+	// Secure adds a listener with TLS and SCRAM-SHA-512 ([Cluster].SecureBootstrap)
+	// and turns authorization on: who comes in there may do what [Cluster].Allow
+	// allowed, and nothing else. The other listeners know no users; who comes in
+	// there, without a password, is User:ANONYMOUS, a super user.
+	Secure bool
+
+	// Dir is a directory for data, settings and logs. It must be empty or
+	// absent, and is left behind. Default: a temporary one, which Stop removes.
+	Dir string
+
+	// Log is told what happens. Default: nobody is.
+	Log *slog.Logger
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Brokers == 0 {
+		o.Brokers = 1
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	var wrong []error
+	if o.Brokers != 1 && o.Brokers != 3 {
+		wrong = append(wrong, fmt.Errorf("Brokers is %d, must be 1 or 3", o.Brokers))
+	}
+	if o.ProxiedListeners < 0 {
+		wrong = append(wrong, fmt.Errorf("ProxiedListeners is %d, must not be negative", o.ProxiedListeners))
+	}
+	if wrong != nil {
+		return o, fmt.Errorf("kafkatest: %w", errors.Join(wrong...))
+	}
+	return o, nil
+}

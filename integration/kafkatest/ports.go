@@ -1,0 +1,45 @@
+package kafkatest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+)
+
+// Ports are taken from below the ephemeral ranges (Linux: from 32768, macOS:
+// from 49152) instead of from the kernel by ":0". A port of the ephemeral range
+// may become the local end of any outgoing connection while its broker is down,
+// and the broker could not be restarted; worse, a client that keeps dialling a
+// dead broker on such a port succeeds in the end, by connecting to itself.
+const (
+	firstPort = 15000
+	lastPort  = 31999
+)
+
+// reserve listens on n different free ports of the loopback interface.
+func reserve(n int) ([]net.Listener, error) {
+	var reserved []net.Listener
+	for tries := 0; len(reserved) < n; tries++ {
+		if tries == 200+n {
+			release(reserved)
+			return nil, errors.New("kafkatest: no free port found between " +
+				strconv.Itoa(firstPort) + " and " + strconv.Itoa(lastPort))
+		}
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		l, err := net.Listen("tcp", loopback(port))
+		if err == nil {
+			reserved = append(reserved, l)
+		}
+	}
+	return reserved, nil
+}
+
+func release(reserved []net.Listener) {
+	for _, l := range reserved {
+		_ = l.Close()
+	}
+}
+
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

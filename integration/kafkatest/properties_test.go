@@ -1,0 +1,54 @@
+package kafkatest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestOptionsAreCheckedTogether(t *testing.T) {
+	_, err := Options{Brokers: 2, ProxiedListeners: -1}.withDefaults()
+	assert.ErrorContains(t, err, "Brokers is 2, must be 1 or 3")
+	assert.ErrorContains(t, err, "ProxiedListeners is -1")
+}
+
+func TestProperties(t *testing.T) {
+	opts, err := Options{
+		Brokers: 3, ProxiedListeners: 2,
+		BrokerProps: map[string]string{"min.insync.replicas": "1", "broker.session.timeout.ms": "3000"},
+	}.withDefaults()
+	require.NoError(t, err)
+	c := &Cluster{opts: opts}
+	require.NoError(t, c.layOut())
+	defer func() {
+		for _, ports := range c.routes {
+			release(ports)
+		}
+	}()
+
+	b := c.brokers[1]
+	props := c.properties(b)
+	assert.Equal(t, "2", props["node.id"])
+	assert.Equal(t, "3", props["default.replication.factor"])
+	assert.Equal(t, "1", props["min.insync.replicas"], "the user's value goes first")
+	assert.Equal(t, "3000", props["broker.session.timeout.ms"])
+	assert.Equal(t, "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PX0:PLAINTEXT,PX1:PLAINTEXT",
+		props["listener.security.protocol.map"])
+
+	routes, err := c.Routes(1)
+	require.NoError(t, err)
+	require.Len(t, routes, 3)
+	assert.Contains(t, props["listeners"], "PX1://"+routes[1].Upstream)
+	assert.Contains(t, props["advertised.listeners"], "PX1://"+routes[1].Advertised)
+	assert.NotContains(t, props["advertised.listeners"], "CONTROLLER")
+
+	_, err = c.Routes(1)
+	assert.ErrorContains(t, err, "has its proxy already")
+	_, err = c.Routes(2)
+	assert.ErrorContains(t, err, "ProxiedListeners is 2")
+}
+
+func TestFormatProperties(t *testing.T) {
+	assert.Equal(t, "a=1\nb=C:\\\\x\\ny\n", formatProperties(map[string]string{"b": "C:\\x\ny", "a": "1"}))
+}

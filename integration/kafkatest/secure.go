@@ -1,0 +1,227 @@
+package kafkatest
+
+import (
+	"context"
+	"crypto/pbkdf2"
+	"crypto/rand"
+	"crypto/sha512"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// An ACL lets a principal do one thing with one resource, from any host.
+type ACL struct {
+	Principal    string // "User:alice"
+	ResourceType string // "topic", "group", "cluster" or "transactional_id"
+	Name         string // of the resource; "*" for all, "kafka-cluster" for the cluster
+	Prefixed     bool   // Name is the beginning of names
+	Operation    string // "read", "write", "create", "describe", "all", …, in Kafka's words
+}
+
+var errNotSecure = errors.New("kafkatest: the cluster was started without Secure")
+
+// SecureBootstrap returns the addresses that take TLS and SCRAM-SHA-512,
+// separated by commas, or "" unless the cluster was started with Secure.
+func (c *Cluster) SecureBootstrap() string {
+	if c.authority == nil {
+		return ""
+	}
+	return c.bootstrap(secureListener)
+}
+
+// CAPEM returns the certificate that the brokers' certificates are signed with,
+// for librdkafka's ssl.ca.pem, or "" unless the cluster was started with Secure.
+func (c *Cluster) CAPEM() string {
+	if c.authority == nil {
+		return ""
+	}
+	return c.authority.caPEM
+}
+
+// AddUser makes a SCRAM user, or sets its password, and returns when every
+// broker knows. All brokers must run.
+func (c *Cluster) AddUser(ctx context.Context, name, password string) error {
+	if c.authority == nil {
+		return errNotSecure
+	}
+	const iterations = 4096
+	var salt [16]byte
+	_, _ = rand.Read(salt[:]) // never fails
+	salted, err := pbkdf2.Key(sha512.New, password, salt[:], iterations, sha512.Size)
+	if err != nil {
+		return fmt.Errorf("kafkatest: adding user %s: %w", name, err)
+	}
+	const scramSHA512 = 2
+	req := kmsg.NewPtrAlterUserSCRAMCredentialsRequest()
+	req.Upsertions = []kmsg.AlterUserSCRAMCredentialsRequestUpsertion{{
+		Name: name, Mechanism: scramSHA512, Iterations: iterations, Salt: salt[:], SaltedPassword: salted,
+	}}
+	resp, err := c.ask(ctx, req)
+	if err == nil {
+		for _, result := range resp.(*kmsg.AlterUserSCRAMCredentialsResponse).Results {
+			err = errors.Join(err, refused(result.ErrorCode, result.ErrorMessage))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("kafkatest: adding user %s: %w", name, err)
+	}
+	return c.everyBroker(ctx, "waiting until it knows user "+name, func(ctx context.Context, b *Broker) error {
+		req := kmsg.NewPtrDescribeUserSCRAMCredentialsRequest()
+		req.Users = []kmsg.DescribeUserSCRAMCredentialsRequestUser{{Name: name}}
+		resp, err := b.ask(ctx, req)
+		if err != nil {
+			return err
+		}
+		for _, result := range resp.(*kmsg.DescribeUserSCRAMCredentialsResponse).Results {
+			if err := refused(result.ErrorCode, result.ErrorMessage); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Allow adds ACLs and returns when every broker knows. All brokers must run.
+func (c *Cluster) Allow(ctx context.Context, acls ...ACL) error {
+	if c.authority == nil {
+		return errNotSecure
+	}
+	req := kmsg.NewPtrCreateACLsRequest()
+	for _, acl := range acls {
+		f, err := acl.filter()
+		if err != nil {
+			return err
+		}
+		req.Creations = append(req.Creations, kmsg.CreateACLsRequestCreation{
+			ResourceType: f.ResourceType, ResourceName: acl.Name, ResourcePatternType: f.ResourcePatternType,
+			Principal: acl.Principal, Host: "*",
+			Operation: f.Operation, PermissionType: f.PermissionType,
+		})
+	}
+	resp, err := c.ask(ctx, req)
+	if err == nil {
+		for _, result := range resp.(*kmsg.CreateACLsResponse).Results {
+			err = errors.Join(err, refused(result.ErrorCode, result.ErrorMessage))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("kafkatest: adding ACLs: %w", err)
+	}
+	return c.waitACLs(ctx, acls, true)
+}
+
+// Revoke takes back what Allow allowed and returns when every broker knows. All
+// brokers must run. ACLs that are not there are passed over.
+func (c *Cluster) Revoke(ctx context.Context, acls ...ACL) error {
+	if c.authority == nil {
+		return errNotSecure
+	}
+	req := kmsg.NewPtrDeleteACLsRequest()
+	for _, acl := range acls {
+		f, err := acl.filter()
+		if err != nil {
+			return err
+		}
+		req.Filters = append(req.Filters, f)
+	}
+	resp, err := c.ask(ctx, req)
+	if err == nil {
+		for _, result := range resp.(*kmsg.DeleteACLsResponse).Results {
+			err = errors.Join(err, refused(result.ErrorCode, result.ErrorMessage))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("kafkatest: revoking ACLs: %w", err)
+	}
+	return c.waitACLs(ctx, acls, false)
+}
+
+// waitACLs waits until every broker has, or has not, each of acls.
+func (c *Cluster) waitACLs(ctx context.Context, acls []ACL, want bool) error {
+	return c.everyBroker(ctx, "waiting until it knows the ACLs", func(ctx context.Context, b *Broker) error {
+		for _, acl := range acls {
+			f, err := acl.filter()
+			if err != nil {
+				return stop{err}
+			}
+			req := kmsg.NewPtrDescribeACLsRequest()
+			req.ResourceType, req.ResourceName, req.ResourcePatternType = f.ResourceType, f.ResourceName, f.ResourcePatternType
+			req.Principal, req.Host, req.Operation, req.PermissionType = f.Principal, f.Host, f.Operation, f.PermissionType
+			resp, err := b.ask(ctx, req)
+			if err != nil {
+				return err
+			}
+			described := resp.(*kmsg.DescribeACLsResponse)
+			if err := refused(described.ErrorCode, described.ErrorMessage); err != nil {
+				return err
+			}
+			if has := len(described.Resources) > 0; has != want {
+				return fmt.Errorf("%+v: it has it: %v", acl, has)
+			}
+		}
+		return nil
+	})
+}
+
+// filter returns the filter that matches this ACL alone.
+func (a ACL) filter() (kmsg.DeleteACLsRequestFilter, error) {
+	f := kmsg.NewDeleteACLsRequestFilter()
+	resource, err := kmsg.ParseACLResourceType(a.ResourceType)
+	if err != nil {
+		return f, fmt.Errorf("kafkatest: ACL %+v: %w", a, err)
+	}
+	operation, err := kmsg.ParseACLOperation(a.Operation)
+	if err != nil {
+		return f, fmt.Errorf("kafkatest: ACL %+v: %w", a, err)
+	}
+	f.ResourceType, f.Operation = resource, operation
+	f.ResourcePatternType = kmsg.ACLResourcePatternTypeLiteral
+	if a.Prefixed {
+		f.ResourcePatternType = kmsg.ACLResourcePatternTypePrefixed
+	}
+	f.PermissionType = kmsg.ACLPermissionTypeAllow
+	f.ResourceName, f.Principal, f.Host = new(a.Name), new(a.Principal), new("*")
+	return f, nil
+}
+
+// ask sends a request to whichever broker it is for.
+func (c *Cluster) ask(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.addrs()...))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	return client.Request(ctx, req)
+}
+
+// everyBroker polls each broker in turn.
+func (c *Cluster) everyBroker(ctx context.Context, doing string, attempt func(context.Context, *Broker) error) error {
+	for _, b := range c.brokers {
+		err := b.poll(ctx, doing, func(ctx context.Context) error { return attempt(ctx, b) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) addrs() []string {
+	var addrs []string
+	for _, b := range c.brokers {
+		addrs = append(addrs, b.Addr)
+	}
+	return addrs
+}
+
+// refused returns the error of a response's code and message.
+func refused(code int16, message *string) error {
+	err := kerr.ErrorForCode(code)
+	if err != nil && message != nil {
+		return fmt.Errorf("%w: %s", err, *message)
+	}
+	return err
+}

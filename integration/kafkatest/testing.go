@@ -1,0 +1,82 @@
+package kafkatest
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Environment variables that steer the suite.
+const (
+	// EnvBootstrap names a Kafka that runs already, as host:port,….
+	EnvBootstrap = "NELI_BOOTSTRAP"
+	// EnvRequire set to 1 makes tests fail, instead of skipping them, where Kafka
+	// cannot run.
+	EnvRequire = "NELI_REQUIRE_KAFKA"
+)
+
+// Require skips the test unless some Kafka is at hand: one that can be started
+// here ([Find]), or the one that NELI_BOOTSTRAP names. With NELI_REQUIRE_KAFKA=1
+// it fails the test instead.
+func Require(t testing.TB) {
+	t.Helper()
+	if os.Getenv(EnvBootstrap) == "" {
+		requireOwn(t)
+	}
+}
+
+// requireOwn is Require for tests that no foreign Kafka serves.
+func requireOwn(t testing.TB) {
+	t.Helper()
+	switch err := Find(); {
+	case err == nil:
+	case os.Getenv(EnvRequire) == "1":
+		t.Fatalf("%s=1, but Kafka cannot run: %v", EnvRequire, err)
+	default:
+		t.Skipf("Kafka cannot run: %v\n%s=1 makes this a failure.", err, EnvRequire)
+	}
+}
+
+// Bootstrap returns the address of a Kafka for the test: the one that
+// NELI_BOOTSTRAP names, or else that of a cluster of one broker with stock
+// settings, which [Run] starts. The former may hold topics and groups of others:
+// choose fresh names.
+func Bootstrap(t testing.TB) string {
+	t.Helper()
+	if addr := os.Getenv(EnvBootstrap); addr != "" {
+		return addr
+	}
+	return Run(t, Options{}).Bootstrap()
+}
+
+// Run starts a cluster for the test and stops it when the test ends. A failed
+// test's broker logs are kept in logs/NAME-OF-THE-TEST below the directory of the
+// test's package. Run skips or fails the test like [Require]; it never uses
+// NELI_BOOTSTRAP, since a foreign broker must not be killed. Options.Log defaults
+// to the test's own log.
+func Run(t testing.TB, opts Options) *Cluster {
+	t.Helper()
+	requireOwn(t)
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	}
+	cluster, err := Start(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		defer cluster.Stop()
+		if !t.Failed() {
+			return
+		}
+		dir := filepath.Join("logs", strings.NewReplacer("/", "-", " ", "_").Replace(t.Name()))
+		if err := cluster.KeepLogs(dir); err != nil {
+			t.Log(err)
+			return
+		}
+		t.Logf("the brokers' logs are in %s", dir)
+	})
+	return cluster
+}

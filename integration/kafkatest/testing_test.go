@@ -1,0 +1,57 @@
+package kafkatest
+
+import (
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// recorder is a test that only records how it ends.
+type recorder struct {
+	testing.TB
+	skipped, failed string
+}
+
+func (r *recorder) Helper() {}
+
+func (r *recorder) Skipf(format string, args ...any) {
+	r.skipped = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+func (r *recorder) Fatalf(format string, args ...any) {
+	r.failed = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// record runs f as a test would be run.
+func record(f func(testing.TB)) *recorder {
+	r := &recorder{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(r)
+	}()
+	<-done
+	return r
+}
+
+func TestRequire(t *testing.T) {
+	bare(t)
+
+	r := record(Require)
+	assert.Contains(t, r.skipped, "java is missing")
+	assert.Contains(t, r.skipped, "install Java 17 or newer")
+
+	t.Setenv(EnvRequire, "1")
+	r = record(Require)
+	assert.Contains(t, r.failed, "NELI_REQUIRE_KAFKA=1, but Kafka cannot run")
+
+	t.Setenv(EnvBootstrap, "elsewhere:9092")
+	assert.Equal(t, &recorder{}, record(Require))
+	record(func(tb testing.TB) { assert.Equal(t, "elsewhere:9092", Bootstrap(tb)) })
+	r = record(func(tb testing.TB) { Run(tb, Options{}) })
+	assert.Contains(t, r.failed, "java is missing", "a foreign Kafka does not do for Run")
+}

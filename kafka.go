@@ -1,0 +1,170 @@
+package neli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+)
+
+// This file is the seam between the library and a Kafka client: own types
+// only, so that the protocol can be run against a real broker, an in-memory one
+// (package nelitest) or a scripted one.
+
+// Provider makes the Kafka clients of one Neli. The default is
+// confluent-kafka-go (librdkafka); package nelitest has one in memory.
+//
+// Properties arrive complete: the user's own values, completed by what the
+// library needs, in librdkafka's names and as strings. A provider passes them on
+// and adds nothing. Constructors do not wait for a broker; they fail only for
+// properties that the client refuses. What a client logs goes to log, free of
+// secrets.
+type Provider interface {
+	Producer(props map[string]string, log *slog.Logger) (Producer, error)
+	LogReader(props map[string]string, log *slog.Logger) (LogReader, error)
+	GroupConsumer(props map[string]string, log *slog.Logger) (GroupConsumer, error)
+	// Admin returns an admin client over the connections of p, a producer of
+	// this same provider. It is closed before p is.
+	Admin(p Producer) (Admin, error)
+}
+
+// Record is one record of a topic, as it was read.
+type Record struct {
+	Partition int
+	Offset    int64
+	Value     []byte // owned by the receiver
+}
+
+// Producer appends records. Its methods may be called concurrently.
+type Producer interface {
+	// Append hands a record to the client and returns at once, without waiting
+	// for the network. A nil error promises exactly one call of report, from
+	// another goroutine and never from within Append: with nil once all in-sync
+	// replicas have the record, with an error when that could not be
+	// established — the record may be in the log nevertheless. After a non-nil
+	// error report is not called and the record was not sent.
+	Append(topic string, partition int, value []byte, report func(error)) error
+	// Purge drops what has not been acknowledged yet and reports it as failed,
+	// in flight or not. It does not wait.
+	Purge()
+	// Close purges and releases the client. When it returns, every report has
+	// been made and none is under way.
+	Close() error
+}
+
+// LogReader reads all partitions of a topic, without a group and without
+// commits. One goroutine uses it.
+type LogReader interface {
+	// Assign starts reading partition i at offsets[i], for every i, in place of
+	// whatever was read before. Offsets are explicit, never logical. Once it
+	// returns, Poll yields only records at or after these offsets.
+	Assign(topic string, offsets []int64) error
+	// Poll returns the next record, or false after timeout. Within a partition
+	// records come in log order, each once. Errors: ErrOutOfRange when a position
+	// does not lie in its log (of which partition is not known), ErrUnknownTopic,
+	// ErrAuthorization, ErrAuthentication, ErrClientFatal; any other error is
+	// passing, and reading goes on where it was.
+	Poll(timeout time.Duration) (Record, bool, error)
+	Close() error
+}
+
+// GroupEventKind tells what a GroupEvent is.
+type GroupEventKind int
+
+const (
+	// GroupIdle: nothing happened before the timeout.
+	GroupIdle GroupEventKind = iota
+	// GroupRecord: a record of a partition that the group has assigned to this
+	// member. Only for members that joined to read.
+	GroupRecord
+	// GroupAssigned: the group has completed an assignment; Partitions is all
+	// that this member now has (not only what was added). A rebalance that is
+	// still under way is not reported: an eager protocol's preliminary revoke of
+	// everything means nothing yet.
+	GroupAssigned
+	// GroupLost: the session is over, or membership was given up; the group may
+	// assign, or has assigned, this member's partitions to others.
+	GroupLost
+)
+
+// GroupEvent is what Poll of a GroupConsumer returns.
+type GroupEvent struct {
+	Kind       GroupEventKind
+	Record     Record
+	Partitions []int
+}
+
+// GroupConsumer takes part in a consumer group. One goroutine uses it.
+// It answers rebalances at once, from within Poll, and waits for nobody.
+type GroupConsumer interface {
+	// Join subscribes to topic. With read, records that arrive on assigned
+	// partitions from now on are returned by Poll (from the end: nothing is
+	// committed); without, none is fetched. Joining again, after Leave or not, is
+	// allowed.
+	Join(topic string, read bool) error
+	// Poll waits at most timeout for something to happen. It must be called
+	// often: heartbeats continue without it, rebalances do not. Errors as for
+	// LogReader, and ErrInstanceFenced.
+	Poll(timeout time.Duration) (GroupEvent, error)
+	// Leave leaves the group at once and tells the coordinator if it can be
+	// reached. A later Join makes a new membership.
+	Leave() error
+	// Close leaves and releases the client.
+	Close() error
+}
+
+// TopicInfo is what the broker says of a topic.
+type TopicInfo struct {
+	ID         string // changes when a topic is deleted and created again
+	Partitions int
+	Replicas   int // of the partition that has the fewest
+}
+
+// TopicSpec describes a topic to be created.
+type TopicSpec struct {
+	Name       string
+	Partitions int
+	Replicas   int
+	Settings   map[string]string
+}
+
+// OffsetRange is the extent of one partition's log: records have offsets from
+// Start, inclusive, to End, exclusive.
+type OffsetRange struct {
+	Start, End int64
+}
+
+// Admin asks and changes topics. Its methods may be called concurrently and
+// return when ctx is done. Errors are ErrUnknownTopic, ErrTopicExists,
+// ErrAuthorization and ErrAuthentication where these apply; any other is passing.
+type Admin interface {
+	// Brokers returns the number of brokers in the cluster.
+	Brokers(ctx context.Context) (int, error)
+	// Topic describes a topic.
+	Topic(ctx context.Context, topic string) (TopicInfo, error)
+	// CreateTopic creates a topic.
+	CreateTopic(ctx context.Context, spec TopicSpec) error
+	// Settings returns the effective settings of a topic.
+	Settings(ctx context.Context, topic string) (map[string]string, error)
+	// Offsets returns the extents of partitions 0 to n−1, all or none.
+	Offsets(ctx context.Context, topic string, n int) ([]OffsetRange, error)
+	Close()
+}
+
+// What a Provider's clients report. They wrap these, with the client's own words.
+var (
+	// ErrUnknownTopic: the broker does not know the topic (perhaps not yet).
+	ErrUnknownTopic = errors.New("unknown topic")
+	// ErrTopicExists: a topic of that name was there already.
+	ErrTopicExists = errors.New("topic exists")
+	// ErrOutOfRange: a read position outside the log.
+	ErrOutOfRange = errors.New("offset out of range")
+	// ErrAuthentication: the broker refused the credentials.
+	ErrAuthentication = errors.New("authentication refused")
+	// ErrAuthorization: the principal may not do that.
+	ErrAuthorization = errors.New("not authorized")
+	// ErrInstanceFenced: another process joined with the same group.instance.id.
+	ErrInstanceFenced = errors.New("group.instance.id is in use by another process")
+	// ErrClientFatal: the client is of no more use; a new one is needed.
+	ErrClientFatal = errors.New("client failed for good")
+)

@@ -1,0 +1,205 @@
+//go:build cgo
+
+package neli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+)
+
+// Confluent returns the default Provider: confluent-kafka-go, which is librdkafka.
+// Set it to wrap it; leaving Config.Provider empty means the same. It exists only
+// in builds with cgo.
+func Confluent() Provider { return confluent{} }
+
+func defaultProvider() (Provider, error) { return Confluent(), nil }
+
+// confluent makes librdkafka clients. What they have in common is in this file:
+// properties, logs, closing, and what their errors mean.
+type confluent struct{}
+
+// confluentCloseBound limits Close. librdkafka takes up to 5 s to take leave of a
+// coordinator that does not answer, and any time at all while the resolver hangs;
+// the rest of its closing then goes on behind Close's back.
+const confluentCloseBound = 5500 * time.Millisecond
+
+var errClientClosed = errors.New("client is closed")
+
+// confluentConfig turns properties into the client's own form. Through the
+// prefix "{topic}." SetKey also takes topic defaults, as the client documents.
+func confluentConfig(props map[string]string, logs *confluentLogs) (kafka.ConfigMap, error) {
+	config := kafka.ConfigMap{}
+	for name, value := range props {
+		if err := config.SetKey(name, value); err != nil {
+			return nil, logs.refused(err)
+		}
+	}
+	config["go.logs.channel.enable"] = true
+	config["go.logs.channel"] = logs.events
+	return config, nil
+}
+
+// confluentLogs carries one client's log lines to a slog.Logger, without secrets.
+type confluentLogs struct {
+	log     *slog.Logger
+	secrets secrets
+	events  chan kafka.LogEvent
+	done    chan struct{}
+}
+
+func newConfluentLogs(props map[string]string, log *slog.Logger) *confluentLogs {
+	l := &confluentLogs{
+		log:     log,
+		secrets: secretsOf(props),
+		events:  make(chan kafka.LogEvent, 64),
+		done:    make(chan struct{}),
+	}
+	go l.run()
+	return l
+}
+
+func (l *confluentLogs) run() {
+	defer close(l.done)
+	for ev := range l.events {
+		// 3 is syslog's "error". Warn and not Error: nearly all are lost
+		// connections, which librdkafka mends by itself.
+		level := slog.LevelDebug
+		if ev.Level <= 3 {
+			level = slog.LevelWarn
+		}
+		if ctx := context.Background(); l.log.Enabled(ctx, level) {
+			l.log.Log(ctx, level, l.secrets.redact(ev.Message), "client", ev.Name, "tag", ev.Tag)
+		}
+	}
+}
+
+// close returns when the last line has been written. The client must be gone.
+func (l *confluentLogs) close() {
+	close(l.events)
+	<-l.done
+}
+
+// refused closes l, for a client that was not made, and tells why it was not. The
+// client quotes what it does not like, so this too can show a secret.
+func (l *confluentLogs) refused(err error) error {
+	l.close()
+	return fmt.Errorf("client refuses its properties: %s", l.secrets.redact(err.Error()))
+}
+
+// confluentClose runs shut, which closes a client, but waits for it no longer
+// than confluentCloseBound. shut cannot be interrupted: past the bound it is left
+// to end when it can.
+func confluentClose(what string, shut func()) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		shut()
+	}()
+	bound := time.NewTimer(confluentCloseBound)
+	defer bound.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-bound.C:
+		return fmt.Errorf("%s did not close within %v and goes on closing in the background", what, confluentCloseBound)
+	}
+}
+
+// confluentError is a client's error: what was being tried, the client's own
+// words, and the kinds (ErrUnknownTopic and so on) that it is of.
+type confluentError struct {
+	doing string
+	err   error
+	kind  error // nil for a passing error
+	fatal bool
+}
+
+func (e *confluentError) Error() string {
+	if e.kind == nil {
+		return e.doing + ": " + e.err.Error()
+	}
+	return e.doing + ": " + e.kind.Error() + ": " + e.err.Error()
+}
+
+func (e *confluentError) Unwrap() []error {
+	causes := []error{e.err}
+	if e.kind != nil {
+		causes = append(causes, e.kind)
+	}
+	if e.fatal {
+		causes = append(causes, ErrClientFatal)
+	}
+	return causes
+}
+
+// asConfluentError classifies what the client returned. Nil stays nil.
+func asConfluentError(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	out := &confluentError{doing: doing, err: err}
+	var ke kafka.Error
+	if !errors.As(err, &ke) {
+		return out
+	}
+	if ke.Code() == kafka.ErrNoError {
+		return nil // how the client says nil within results
+	}
+	out.kind = confluentKind(ke)
+	out.fatal = ke.IsFatal() || ke.Code() == kafka.ErrFatal
+	if out.kind == nil && out.fatal {
+		out.kind = ErrClientFatal
+	}
+	return out
+}
+
+func confluentKind(e kafka.Error) error {
+	switch e.Code() {
+	case kafka.ErrUnknownTopic, kafka.ErrUnknownTopicOrPart, kafka.ErrUnknownPartition, kafka.ErrUnknownTopicID:
+		return ErrUnknownTopic
+	case kafka.ErrTopicAlreadyExists:
+		return ErrTopicExists
+	case kafka.ErrAutoOffsetReset, kafka.ErrOffsetOutOfRange, kafka.ErrLogTruncation:
+		return ErrOutOfRange
+	case kafka.ErrTopicAuthorizationFailed, kafka.ErrGroupAuthorizationFailed,
+		kafka.ErrClusterAuthorizationFailed, kafka.ErrTransactionalIDAuthorizationFailed:
+		return ErrAuthorization
+	case kafka.ErrSaslAuthenticationFailed, kafka.ErrUnsupportedSaslMechanism, kafka.ErrIllegalSaslState:
+		return ErrAuthentication
+	case kafka.ErrSsl, kafka.ErrAuthentication:
+		if confluentCutShort(e.String()) {
+			return nil
+		}
+		return ErrAuthentication
+	case kafka.ErrTransport:
+		if confluentRefusedLate(e.String()) {
+			return ErrAuthentication
+		}
+	case kafka.ErrFencedInstanceID, kafka.ErrUnreleasedInstanceID:
+		return ErrInstanceFenced
+	}
+	return nil
+}
+
+// confluentCutShort tells an authentication that did not take place from one that
+// was refused. librdkafka gives both the same code, also where a broker goes away
+// halfway ("…: Local: Broker transport failure") or the token service does not
+// answer, and only the second is for good.
+func confluentCutShort(text string) bool {
+	return strings.Contains(text, "Local: ") || strings.HasPrefix(text, "Failed to acquire SASL OAUTHBEARER token")
+}
+
+// confluentRefusedLate finds a refused client certificate among lost connections:
+// with TLS 1.3 the broker says so only after the client's handshake is done, and
+// librdkafka then takes it for a failed read.
+func confluentRefusedLate(text string) bool {
+	_, alert, found := strings.Cut(text, "SSL routines:")
+	return found && strings.Contains(alert, "alert") &&
+		(strings.Contains(alert, "certificate") || strings.Contains(alert, "unknown ca") || strings.Contains(alert, "access denied"))
+}

@@ -1,0 +1,124 @@
+//go:build cgo
+
+package neli
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+)
+
+// confluentConsumer is what the two consumers share: a client, and its end.
+type confluentConsumer struct {
+	client   *kafka.Consumer
+	logs     *confluentLogs
+	closed   bool
+	closeErr error
+}
+
+func newConfluentConsumer(props map[string]string, log *slog.Logger) (confluentConsumer, error) {
+	logs := newConfluentLogs(props, log)
+	config, err := confluentConfig(props, logs)
+	if err != nil {
+		return confluentConsumer{}, err
+	}
+	client, err := kafka.NewConsumer(&config)
+	if err != nil {
+		return confluentConsumer{}, logs.refused(err)
+	}
+	return confluentConsumer{client: client, logs: logs}, nil
+}
+
+// next returns the next event, or nil when there was none before the deadline. It
+// may return nil early: the client does so after a rebalance.
+func (c *confluentConsumer) next(deadline time.Time) kafka.Event {
+	return c.client.Poll(int(max(0, time.Until(deadline).Milliseconds())))
+}
+
+// confluentOver tells that less than what next can wait for is left.
+func confluentOver(deadline time.Time) bool { return time.Until(deadline) < time.Millisecond }
+
+func (c *confluentConsumer) close(what string) error {
+	if !c.closed {
+		c.closed = true
+		c.closeErr = confluentClose(what, func() {
+			// An error says that a client that had failed for good could not
+			// take its leave; it is gone all the same.
+			_ = c.client.Close()
+			c.logs.close()
+		})
+	}
+	return c.closeErr
+}
+
+// confluentReader reads by assignment. Its group.id is a formality of librdkafka;
+// it joins no group.
+type confluentReader struct {
+	confluentConsumer
+	topic string
+	from  []int64 // as assigned
+}
+
+func (confluent) LogReader(props map[string]string, log *slog.Logger) (LogReader, error) {
+	c, err := newConfluentConsumer(props, log)
+	if err != nil {
+		return nil, err
+	}
+	return &confluentReader{confluentConsumer: c}, nil
+}
+
+func (r *confluentReader) Assign(topic string, offsets []int64) error {
+	if r.closed {
+		return errClientClosed
+	}
+	parts := make([]kafka.TopicPartition, len(offsets))
+	for i, o := range offsets {
+		if o < 0 {
+			return fmt.Errorf("assign %s[%d]: offset %d is not a position", topic, i, o)
+		}
+		parts[i] = kafka.TopicPartition{Topic: &topic, Partition: int32(i), Offset: kafka.Offset(o)}
+	}
+	if err := r.client.Assign(parts); err != nil {
+		return asConfluentError("assign "+topic, err)
+	}
+	r.topic, r.from = topic, append([]int64(nil), offsets...)
+	return nil
+}
+
+func (r *confluentReader) Poll(timeout time.Duration) (Record, bool, error) {
+	if r.closed {
+		return Record{}, false, errClientClosed
+	}
+	for deadline := time.Now().Add(timeout); ; {
+		switch ev := r.next(deadline).(type) {
+		case *kafka.Message:
+			if err := ev.TopicPartition.Error; err != nil {
+				return Record{}, false, asConfluentError("read", err)
+			}
+			if r.asked(ev.TopicPartition) {
+				return confluentRecord(ev), true, nil
+			}
+		case kafka.Error:
+			return Record{}, false, asConfluentError("read", ev)
+		}
+		if confluentOver(deadline) {
+			return Record{}, false, nil
+		}
+	}
+}
+
+// asked tells whether a record belongs to the present assignment. The client
+// drops what it had fetched for an earlier one by itself; this only makes the
+// promise of Assign independent of that. What lies at or after the position must
+// pass, below earlier records too: the log may have gone back.
+func (r *confluentReader) asked(tp kafka.TopicPartition) bool {
+	return *tp.Topic == r.topic && int(tp.Partition) < len(r.from) && int64(tp.Offset) >= r.from[tp.Partition]
+}
+
+func confluentRecord(m *kafka.Message) Record {
+	return Record{Partition: int(m.TopicPartition.Partition), Offset: int64(m.TopicPartition.Offset), Value: m.Value}
+}
+
+func (r *confluentReader) Close() error { return r.close("log reader") }

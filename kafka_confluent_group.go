@@ -1,0 +1,203 @@
+//go:build cgo
+
+package neli
+
+import (
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+)
+
+// confluentGroup takes part in a consumer group.
+//
+// The client calls rebalance from within Poll, Leave and Close. It answers at
+// once with whatever the group's protocol asks for, and leaves what is worth
+// telling in events, for Poll to return.
+type confluentGroup struct {
+	confluentConsumer
+	topic  string
+	read   bool
+	joined bool
+
+	owned   map[int]struct{}
+	revoked bool // a revoke was answered since Leave began
+	events  []GroupEvent
+	failed  error // an Assign or Unassign that the client did not take
+	fatal   error // for good: every later Poll returns it
+}
+
+// confluentLeaveBound limits the wait for the client to hand back its partitions,
+// after which it tells the coordinator. Normally this is a millisecond.
+const confluentLeaveBound = time.Second
+
+func (confluent) GroupConsumer(props map[string]string, log *slog.Logger) (GroupConsumer, error) {
+	c, err := newConfluentConsumer(props, log)
+	if err != nil {
+		return nil, err
+	}
+	return &confluentGroup{confluentConsumer: c, owned: map[int]struct{}{}}, nil
+}
+
+func (g *confluentGroup) Join(topic string, read bool) error {
+	if g.closed {
+		return errClientClosed
+	}
+	if g.joined && g.topic == topic && g.read == read {
+		return nil // the client itself joins again whenever it was thrown out
+	}
+	if err := g.Leave(); err != nil {
+		return err
+	}
+	if err := g.client.SubscribeTopics([]string{topic}, g.rebalance); err != nil {
+		return g.fail("join", err)
+	}
+	g.topic, g.read, g.joined = topic, read, true
+	return nil
+}
+
+func (g *confluentGroup) Poll(timeout time.Duration) (GroupEvent, error) {
+	if g.closed {
+		return GroupEvent{}, errClientClosed
+	}
+	for deadline := time.Now().Add(timeout); ; {
+		if len(g.events) > 0 {
+			ev := g.events[0]
+			g.events = g.events[1:]
+			return ev, nil
+		}
+		if err := g.takeFailure(); err != nil {
+			return GroupEvent{}, err
+		}
+		switch ev := g.next(deadline).(type) {
+		case *kafka.Message:
+			if err := ev.TopicPartition.Error; err != nil {
+				return GroupEvent{}, g.fail("group", err)
+			}
+			if _, owned := g.owned[int(ev.TopicPartition.Partition)]; owned && g.read && *ev.TopicPartition.Topic == g.topic {
+				return GroupEvent{Kind: GroupRecord, Record: confluentRecord(ev)}, nil
+			}
+		case kafka.Error:
+			return GroupEvent{}, g.fail("group", ev)
+		}
+		if len(g.events) == 0 && g.failed == nil && confluentOver(deadline) {
+			return GroupEvent{}, nil
+		}
+	}
+}
+
+// takeFailure returns a failure once, a fatal one for ever.
+func (g *confluentGroup) takeFailure() error {
+	if g.fatal != nil {
+		return g.fatal
+	}
+	err := g.failed
+	g.failed = nil
+	return err
+}
+
+func (g *confluentGroup) fail(doing string, err error) error {
+	err = asConfluentError(doing, err)
+	if errors.Is(err, ErrClientFatal) {
+		g.fatal = err
+	}
+	return err
+}
+
+func (g *confluentGroup) Leave() error {
+	if !g.joined || g.closed {
+		return nil
+	}
+	g.joined, g.revoked = false, false
+	if err := g.client.Unsubscribe(); err != nil {
+		return g.fail("leave", err)
+	}
+	// The client tells the coordinator when the revoke has been answered, which
+	// takes a poll. One that owns nothing may have nothing to revoke.
+	bound := confluentLeaveBound
+	if len(g.owned) == 0 {
+		bound /= 10
+	}
+	for deadline := time.Now().Add(bound); !g.revoked && !confluentOver(deadline); {
+		if ev, ok := g.next(deadline).(kafka.Error); ok {
+			g.failed = g.fail("leave", ev)
+		}
+	}
+	clear(g.owned)
+	g.events = append(g.events, GroupEvent{Kind: GroupLost})
+	return nil
+}
+
+func (g *confluentGroup) Close() error { return g.close("group consumer") }
+
+// rebalance answers the client. An error would be ignored, so it is kept.
+func (g *confluentGroup) rebalance(c *kafka.Consumer, ev kafka.Event) error {
+	step := c.IncrementalAssign
+	cooperative := c.GetRebalanceProtocol() == "COOPERATIVE"
+	var err error
+	switch ev := ev.(type) {
+	case kafka.AssignedPartitions:
+		if !cooperative {
+			step = c.Assign
+		}
+		err = g.assigned(step, ev.Partitions)
+	case kafka.RevokedPartitions:
+		err = g.revoke(cooperative, ev.Partitions)
+	}
+	if err != nil {
+		g.failed = g.fail("rebalance", err)
+	}
+	return nil
+}
+
+// assigned takes what the group has assigned: all of it under an eager protocol,
+// which has revoked everything before, else what is added.
+func (g *confluentGroup) assigned(assign func([]kafka.TopicPartition) error, parts []kafka.TopicPartition) error {
+	for i := range parts {
+		parts[i].Offset = kafka.OffsetEnd // an explicit position; nothing is ever committed
+		g.owned[int(parts[i].Partition)] = struct{}{}
+	}
+	err := assign(parts)
+	if len(parts) > 0 {
+		// A pause outlives an assignment, and does not take before it. In time it
+		// is all the same: the client has yet to ask where the end is.
+		step := g.client.Pause
+		if g.read {
+			step = g.client.Resume
+		}
+		err = errors.Join(err, step(parts))
+	}
+	if g.joined {
+		g.events = append(g.events, GroupEvent{Kind: GroupAssigned, Partitions: slices.Sorted(maps.Keys(g.owned))})
+	}
+	return err
+}
+
+// revoke gives partitions back. Lost is asked first: the answer to the client
+// ends that state.
+func (g *confluentGroup) revoke(cooperative bool, parts []kafka.TopicPartition) error {
+	g.revoked = true
+	lost := g.client.AssignmentLost()
+	var err error
+	if cooperative {
+		err = g.client.IncrementalUnassign(parts)
+	}
+	if !cooperative || err != nil {
+		err = errors.Join(err, g.client.Unassign())
+	}
+	for _, tp := range parts {
+		delete(g.owned, int(tp.Partition))
+	}
+	switch {
+	case !g.joined: // Leave tells
+	case lost:
+		clear(g.owned)
+		g.events = append(g.events, GroupEvent{Kind: GroupLost})
+	case cooperative: // complete in itself; an eager one is followed by an assignment
+		g.events = append(g.events, GroupEvent{Kind: GroupAssigned, Partitions: slices.Sorted(maps.Keys(g.owned))})
+	}
+	return err
+}

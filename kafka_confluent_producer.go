@@ -1,0 +1,213 @@
+//go:build cgo
+
+package neli
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+)
+
+// confluentProducer appends through librdkafka's queue. One goroutine, deliveries,
+// makes all reports; Close waits for it.
+type confluentProducer struct {
+	client *kafka.Producer
+	log    *slog.Logger
+	logs   *confluentLogs
+
+	mu      sync.Mutex
+	closed  bool
+	waiting map[*confluentDelivery]struct{} // appended and not reported
+	empty   chan struct{}                   // closed once closed and nothing waits
+
+	// refused is the last authentication failure since anything worked. It
+	// reaches the event channel only; what waits for the broker just times out.
+	refused atomic.Pointer[kafka.Error]
+
+	delivered chan struct{} // closed when deliveries has returned
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// confluentDelivery travels through the client with its record.
+type confluentDelivery struct {
+	topic  string
+	report func(error)
+}
+
+func (confluent) Producer(props map[string]string, log *slog.Logger) (Producer, error) {
+	logs := newConfluentLogs(props, log)
+	config, err := confluentConfig(props, logs)
+	if err != nil {
+		return nil, err
+	}
+	config["go.batch.producer"] = false
+	config["go.delivery.report.fields"] = "none" // errors are always there
+	config["go.events.channel.size"] = 1024      // the default takes 16 MB
+	config["go.produce.channel.size"] = 0        // not used; as large
+	client, err := kafka.NewProducer(&config)
+	if err != nil {
+		return nil, logs.refused(err)
+	}
+	p := &confluentProducer{
+		client:    client,
+		log:       log,
+		logs:      logs,
+		waiting:   map[*confluentDelivery]struct{}{},
+		empty:     make(chan struct{}),
+		delivered: make(chan struct{}),
+	}
+	go p.deliveries()
+	return p, nil
+}
+
+func (p *confluentProducer) Append(topic string, partition int, value []byte, report func(error)) error {
+	d := &confluentDelivery{topic: topic, report: report}
+	msg := kafka.Message{
+		TopicPartition: kafka.TopicPartition{Topic: &d.topic, Partition: int32(partition)},
+		Value:          value,
+		Opaque:         d,
+	}
+	// Held while the client takes the record, which it does without waiting: so
+	// nothing is appended after Close has purged, and no report overtakes this.
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return errClientClosed
+	}
+	if err := p.client.Produce(&msg, nil); err != nil {
+		return asConfluentError("append", err)
+	}
+	p.waiting[d] = struct{}{}
+	return nil
+}
+
+// deliveries reports until the client closes its event channel.
+func (p *confluentProducer) deliveries() {
+	defer close(p.delivered)
+	for ev := range p.client.Events() {
+		switch ev := ev.(type) {
+		case *kafka.Message:
+			if d, ok := ev.Opaque.(*confluentDelivery); ok {
+				p.report(d, ev.TopicPartition.Error)
+			}
+		case kafka.Error:
+			p.log.Debug("producer: "+p.logs.secrets.redact(ev.String()), "code", int(ev.Code()))
+			if confluentKind(ev) == ErrAuthentication {
+				p.refused.Store(&ev)
+			}
+		}
+	}
+}
+
+func (p *confluentProducer) report(d *confluentDelivery, err error) {
+	if !p.take(d) {
+		return
+	}
+	d.report(p.outcome("append", err))
+	p.reported()
+}
+
+// take makes sure that a record is reported once, whoever comes first.
+func (p *confluentProducer) take(d *confluentDelivery) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok := p.waiting[d]
+	delete(p.waiting, d)
+	return ok
+}
+
+func (p *confluentProducer) reported() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed && len(p.waiting) == 0 {
+		p.closeEmpty()
+	}
+}
+
+func (p *confluentProducer) closeEmpty() {
+	select {
+	case <-p.empty:
+	default:
+		close(p.empty)
+	}
+}
+
+// outcome classifies the result of a request, and puts a refused authentication
+// in place of the time-out that it led to.
+func (p *confluentProducer) outcome(doing string, err error) error {
+	if err == nil {
+		p.refused.Store(nil)
+		return nil
+	}
+	err = asConfluentError(doing, err)
+	if refused := p.refused.Load(); refused != nil && confluentPassing(err) {
+		return asConfluentError(doing, *refused)
+	}
+	return err
+}
+
+// confluentPassing tells an error of no particular kind.
+func confluentPassing(err error) bool {
+	var ce *confluentError
+	return errors.As(err, &ce) && ce.kind == nil
+}
+
+func (p *confluentProducer) Purge() {
+	// It fails only for a client that is closed.
+	_ = p.client.Purge(kafka.PurgeQueue | kafka.PurgeInFlight | kafka.PurgeNonBlocking)
+}
+
+func (p *confluentProducer) Close() error {
+	p.closeOnce.Do(func() {
+		p.mu.Lock()
+		p.closed = true
+		if len(p.waiting) == 0 {
+			p.closeEmpty()
+		}
+		p.mu.Unlock()
+
+		p.closeErr = confluentClose("producer", p.shut)
+		p.abandon() // nothing, unless the bound was hit
+	})
+	return p.closeErr
+}
+
+// shut drains and closes the client. The client's own Close forgets the reports
+// that are still to come, so they are waited for first.
+func (p *confluentProducer) shut() {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	giveUp := time.After(confluentCloseBound / 2)
+	for drained := false; !drained; {
+		// Again and again: a record can slip from the queue into flight
+		// between the two halves of one purge.
+		p.Purge()
+		select {
+		case <-p.empty:
+			drained = true
+		case <-giveUp:
+			drained = true
+		case <-tick.C:
+		}
+	}
+	p.client.Close()
+	<-p.delivered
+	p.abandon()
+	p.logs.close()
+}
+
+// abandon reports as failed whatever the client has not reported.
+func (p *confluentProducer) abandon() {
+	p.mu.Lock()
+	left := p.waiting
+	p.waiting = map[*confluentDelivery]struct{}{}
+	p.mu.Unlock()
+	for d := range left {
+		d.report(asConfluentError("append", errClientClosed))
+	}
+}

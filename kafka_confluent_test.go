@@ -1,0 +1,627 @@
+//go:build cgo
+
+package neli
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"go.uber.org/goleak"
+)
+
+// These tests run librdkafka against the mock cluster that it brings along. Its
+// timing of groups is not real; what they mean is tested on a real broker.
+
+const confluentTopic = "beats"
+
+// confluentBed is one mock cluster with a producer, and a check that everything is gone
+// in the end.
+type confluentBed struct {
+	t       *testing.T
+	cluster *kafka.MockCluster
+	props   map[string]string
+}
+
+func newConfluentBed(t *testing.T, partitions int) *confluentBed {
+	t.Helper()
+	// Registered first, so it looks last.
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	cluster, err := kafka.NewMockCluster(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	if err := cluster.CreateTopic(confluentTopic, partitions, 1); err != nil {
+		t.Fatal(err)
+	}
+	return &confluentBed{t: t, cluster: cluster, props: map[string]string{"bootstrap.servers": cluster.BootstrapServers()}}
+}
+
+func (b *confluentBed) with(extra ...string) map[string]string {
+	return confluentProps(b.props, extra...)
+}
+
+func confluentProps(props map[string]string, extra ...string) map[string]string {
+	all := map[string]string{}
+	for name, value := range props {
+		all[name] = value
+	}
+	for pair := range slices.Chunk(extra, 2) {
+		all[pair[0]] = pair[1]
+	}
+	return all
+}
+
+func (b *confluentBed) producer(extra ...string) *confluentProducer {
+	b.t.Helper()
+	p, err := Confluent().Producer(b.with(append([]string{"linger.ms", "0", "acks", "all"}, extra...)...), slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { closeConfluent(b.t, p) })
+	return p.(*confluentProducer)
+}
+
+func confluentReaderProps(props map[string]string) map[string]string {
+	return confluentProps(props, "group.id", "not-joined", "enable.auto.commit", "false", "auto.offset.reset", "error",
+		"fetch.wait.max.ms", "50", "fetch.error.backoff.ms", "50")
+}
+
+func (b *confluentBed) reader() LogReader {
+	b.t.Helper()
+	r, err := Confluent().LogReader(confluentReaderProps(b.props), slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { closeConfluent(b.t, r) })
+	return r
+}
+
+func closeConfluent(t *testing.T, c interface{ Close() error }) {
+	t.Helper()
+	if err := c.Close(); err != nil {
+		t.Errorf("closing %T: %v", c, err)
+	}
+}
+
+// put appends and waits for the report.
+func (b *confluentBed) put(p Producer, partition int, value string) {
+	b.t.Helper()
+	reported := make(chan error, 1)
+	if err := p.Append(confluentTopic, partition, []byte(value), func(err error) { reported <- err }); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := <-reported; err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// confluentPoll returns the next record, passing over passing errors.
+func confluentPoll(t *testing.T, r LogReader) Record {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		record, ok, err := r.Poll(100 * time.Millisecond)
+		if ok {
+			return record
+		}
+		if err != nil {
+			t.Logf("passing: %v", err)
+		}
+	}
+	t.Fatal("no record within 10 s")
+	return Record{}
+}
+
+// confluentPollError returns the first error of the kind, passing over others.
+func confluentPollError(t *testing.T, kind error, poll func() error) error {
+	t.Helper()
+	var last error
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+		if err := poll(); errors.Is(err, kind) {
+			return err
+		} else if err != nil {
+			last = err
+		}
+	}
+	t.Fatalf("no error of kind %q within 10 s; last: %v", kind, last)
+	return nil
+}
+
+func TestConfluentReadsWhatIsAppended(t *testing.T) {
+	b := newConfluentBed(t, 2)
+	p, r := b.producer(), b.reader()
+	if err := r.Assign(confluentTopic, []int64{0, 0}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 10 {
+		b.put(p, i%2, fmt.Sprint(i))
+		got := confluentPoll(t, r)
+		want := Record{Partition: i % 2, Offset: int64(i / 2), Value: []byte(fmt.Sprint(i))}
+		if got.Partition != want.Partition || got.Offset != want.Offset || !bytes.Equal(got.Value, want.Value) {
+			t.Errorf("read %+v, want %+v", got, want)
+		}
+	}
+	if _, ok, err := r.Poll(0); ok || err != nil {
+		t.Errorf("at the end: %v, %v", ok, err)
+	}
+}
+
+func TestConfluentAssignLeavesNothingStale(t *testing.T) {
+	b := newConfluentBed(t, 2)
+	p, r := b.producer(), b.reader()
+	for i := range 200 {
+		b.put(p, i%2, "x")
+	}
+	for round := range 10 {
+		if err := r.Assign(confluentTopic, []int64{0, 0}); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 + round {
+			confluentPoll(t, r) // and a hundred more are fetched already
+		}
+		want := []int64{int64(50 + round), 0}
+		if err := r.Assign(confluentTopic, want); err != nil {
+			t.Fatal(err)
+		}
+		for next := slices.Clone(want); next[0]+next[1] < 150; {
+			record := confluentPoll(t, r)
+			if record.Offset != next[record.Partition] {
+				t.Fatalf("round %d: partition %d: read offset %d, want %d", round, record.Partition, record.Offset, next[record.Partition])
+			}
+			next[record.Partition]++
+		}
+	}
+}
+
+func TestConfluentOutOfRange(t *testing.T) {
+	b := newConfluentBed(t, 1)
+	p, r := b.producer(), b.reader()
+	b.put(p, 0, "x")
+	if err := r.Assign(confluentTopic, []int64{1000}); err != nil {
+		t.Fatal(err)
+	}
+	confluentPollError(t, ErrOutOfRange, func() error { _, _, err := r.Poll(100 * time.Millisecond); return err })
+	if err := r.Assign(confluentTopic, []int64{0}); err != nil {
+		t.Fatal(err)
+	}
+	if record := confluentPoll(t, r); record.Offset != 0 {
+		t.Errorf("read offset %d after assigning anew, want 0", record.Offset)
+	}
+}
+
+func TestConfluentAssignRefusesLogicalOffsets(t *testing.T) {
+	b := newConfluentBed(t, 1)
+	if err := b.reader().Assign(confluentTopic, []int64{int64(kafka.OffsetEnd)}); err == nil {
+		t.Error("a logical offset was taken")
+	}
+}
+
+// Close must report each record once, whether the broker is there or not.
+func TestConfluentCloseReportsEverything(t *testing.T) {
+	for _, up := range []bool{true, false} {
+		t.Run(fmt.Sprintf("broker up %v", up), func(t *testing.T) {
+			b := newConfluentBed(t, 4)
+			p := b.producer()
+			b.put(p, 0, "x")
+			if !up {
+				if err := b.cluster.SetBrokerDown(1); err != nil {
+					t.Fatal(err)
+				}
+			}
+			const n = 2000
+			reports := make([]atomic.Int32, n)
+			for i := range n {
+				if err := p.Append(confluentTopic, i%4, []byte("x"), func(error) { reports[i].Add(1) }); err != nil {
+					t.Fatal(err)
+				}
+			}
+			closeConfluent(t, p)
+			for i := range reports {
+				if k := reports[i].Load(); k != 1 {
+					t.Fatalf("record %d was reported %d times", i, k)
+				}
+			}
+			if err := p.Append(confluentTopic, 0, nil, func(error) { t.Error("reported after Close") }); err == nil {
+				t.Error("Append after Close succeeded")
+			}
+			p.Purge() // must be harmless
+		})
+	}
+}
+
+func TestConfluentCloseBesideAppend(t *testing.T) {
+	b := newConfluentBed(t, 1)
+	p := b.producer()
+	var accepted, reported atomic.Int64
+	var appending sync.WaitGroup
+	for range 4 {
+		appending.Go(func() {
+			for p.Append(confluentTopic, 0, []byte("x"), func(error) { reported.Add(1) }) == nil {
+				accepted.Add(1)
+			}
+		})
+	}
+	time.Sleep(20 * time.Millisecond)
+	closeConfluent(t, p)
+	appending.Wait()
+	if accepted.Load() != reported.Load() {
+		t.Errorf("%d records were accepted and %d reported", accepted.Load(), reported.Load())
+	}
+}
+
+func TestConfluentPurge(t *testing.T) {
+	b := newConfluentBed(t, 1)
+	p := b.producer("message.timeout.ms", "60000")
+	b.put(p, 0, "x")
+	if err := b.cluster.SetBrokerDown(1); err != nil {
+		t.Fatal(err)
+	}
+	reported := make(chan error, 1)
+	if err := p.Append(confluentTopic, 0, []byte("x"), func(err error) { reported <- err }); err != nil {
+		t.Fatal(err)
+	}
+	p.Purge()
+	select {
+	case err := <-reported:
+		if err == nil {
+			t.Error("a purged record was reported as appended")
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("a purged record was not reported")
+	}
+}
+
+func TestConfluentAdmin(t *testing.T) {
+	b := newConfluentBed(t, 3)
+	p := b.producer()
+	a, err := Confluent().Admin(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+
+	// Only Offsets: the mock cluster has no controller, which the others ask.
+	b.put(p, 1, "x")
+	b.put(p, 1, "x")
+	ranges, err := a.Offsets(ctx, confluentTopic, 3)
+	if want := []OffsetRange{{0, 0}, {0, 2}, {0, 0}}; !slices.Equal(ranges, want) || err != nil {
+		t.Errorf("offsets: %v, %v, want %v", ranges, err, want)
+	}
+	if _, err := a.Offsets(ctx, confluentTopic, 4); !errors.Is(err, ErrUnknownTopic) {
+		t.Errorf("offsets of a partition too many: %v", err)
+	}
+
+	// A call ends with its context, or when the admin is closed.
+	if err := b.cluster.SetBrokerDown(1); err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	if took := confluentElapsed(func() { _, err = a.Topic(short, confluentTopic) }); err == nil || took > 2*time.Second {
+		t.Errorf("without a broker: %v after %v", err, took)
+	}
+	time.AfterFunc(100*time.Millisecond, a.Close)
+	if took := confluentElapsed(func() { _, err = a.Topic(context.Background(), confluentTopic) }); err == nil || took > 2*time.Second {
+		t.Errorf("closed meanwhile: %v after %v", err, took)
+	}
+	if _, err := a.Brokers(ctx); err == nil {
+		t.Error("a closed admin answered")
+	}
+}
+
+func confluentElapsed(f func()) time.Duration {
+	start := time.Now()
+	f()
+	return time.Since(start)
+}
+
+func TestConfluentAdminOfAnotherProvider(t *testing.T) {
+	if _, err := Confluent().Admin(nil); err == nil {
+		t.Error("an admin without a producer")
+	}
+}
+
+func TestConfluentGroup(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the mock cluster's groups take 3 s to form")
+	}
+	b := newConfluentBed(t, 2)
+	p := b.producer()
+	g, err := Confluent().GroupConsumer(b.with("group.id", "g", "enable.auto.commit", "false", "session.timeout.ms", "6000",
+		"partition.assignment.strategy", "cooperative-sticky"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeConfluent(t, g)
+	await := func(kind GroupEventKind) GroupEvent {
+		t.Helper()
+		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+			ev, err := g.Poll(100 * time.Millisecond)
+			if err != nil {
+				t.Logf("passing: %v", err)
+			}
+			if ev.Kind == kind {
+				return ev
+			}
+			if ev.Kind != GroupIdle {
+				t.Errorf("got %+v, want kind %v", ev, kind)
+			}
+		}
+		t.Fatalf("no event of kind %v within 20 s", kind)
+		return GroupEvent{}
+	}
+
+	if err := g.Leave(); err != nil {
+		t.Errorf("leaving without having joined: %v", err)
+	}
+	if err := g.Join(confluentTopic, false); err != nil {
+		t.Fatal(err)
+	}
+	if ev := await(GroupAssigned); !slices.Equal(ev.Partitions, []int{0, 1}) {
+		t.Errorf("assigned %v, want both partitions", ev.Partitions)
+	}
+	b.put(p, 0, "not to be read")
+	for range 5 {
+		if ev, err := g.Poll(100 * time.Millisecond); ev.Kind != GroupIdle || err != nil {
+			t.Errorf("joined without reading: %+v, %v", ev, err)
+		}
+	}
+	if err := g.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	await(GroupLost)
+
+	if err := g.Join(confluentTopic, true); err != nil {
+		t.Fatal(err)
+	}
+	await(GroupAssigned)
+	// Reading begins at the end, when this has been resolved.
+	for done := time.Now().Add(10 * time.Second); ; {
+		b.put(p, 1, "to be read")
+		ev, err := g.Poll(100 * time.Millisecond)
+		if err != nil {
+			t.Logf("passing: %v", err)
+		}
+		if ev.Kind == GroupRecord {
+			if ev.Record.Partition != 1 || string(ev.Record.Value) != "to be read" {
+				t.Errorf("read %+v", ev.Record)
+			}
+			break
+		}
+		if time.Now().After(done) {
+			t.Fatal("no record within 10 s")
+		}
+	}
+}
+
+// A broker that accepts connections and says nothing is the worst case for Close.
+func TestConfluentCloseIsBounded(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	addr := confluentServe(t, nil, func(c net.Conn) { _, _ = c.Read(make([]byte, 1)); time.Sleep(time.Second) })
+	props := map[string]string{"bootstrap.servers": addr, "message.timeout.ms": "60000"}
+	group := confluentProps(props, "group.id", "g")
+	delete(group, "message.timeout.ms")
+
+	p, err := Confluent().Producer(props, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Confluent().LogReader(confluentReaderProps(group), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := Confluent().GroupConsumer(group, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Append(confluentTopic, 0, nil, func(error) {})
+	_ = r.Assign(confluentTopic, []int64{0})
+	_ = g.Join(confluentTopic, false)
+	_, _, _ = r.Poll(50 * time.Millisecond)
+	_, _ = g.Poll(50 * time.Millisecond)
+
+	for _, c := range []interface{ Close() error }{p, r, g} {
+		if took := confluentElapsed(func() { closeConfluent(t, c) }); took > confluentCloseBound {
+			t.Errorf("closing %T took %v", c, took)
+		}
+		closeConfluent(t, c) // once more is harmless
+	}
+	if _, _, err := r.Poll(0); err == nil {
+		t.Error("a closed reader was polled")
+	}
+	if _, err := g.Poll(0); err == nil {
+		t.Error("a closed group consumer was polled")
+	}
+	if r.Assign(confluentTopic, []int64{0}) == nil || g.Join(confluentTopic, false) == nil {
+		t.Error("a closed consumer was used")
+	}
+}
+
+// confluentServe answers connections until the test ends. With config it speaks TLS.
+func confluentServe(t *testing.T, config *tls.Config, serve func(net.Conn)) (addr string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer conn.Close()
+				if config != nil {
+					conn = tls.Server(conn, config)
+				}
+				serve(conn)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		serving.Wait()
+	})
+	return listener.Addr().String()
+}
+
+// A refused authentication comes to a consumer as an event, and to a producer as
+// one that no call returns: reports and admin calls must tell it all the same.
+func TestConfluentAuthenticationRefused(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	addr := confluentServe(t, &tls.Config{Certificates: []tls.Certificate{confluentCertificate(t)}},
+		func(c net.Conn) { _ = c.(*tls.Conn).Handshake() })
+	props := map[string]string{"bootstrap.servers": addr, "security.protocol": "ssl"}
+
+	r, err := Confluent().LogReader(confluentReaderProps(props), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeConfluent(t, r)
+	confluentPollError(t, ErrAuthentication, func() error { _, _, err := r.Poll(100 * time.Millisecond); return err })
+
+	p, err := Confluent().Producer(confluentProps(props, "message.timeout.ms", "1000"), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeConfluent(t, p)
+	a, err := Confluent().Admin(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := a.Topic(ctx, confluentTopic); !errors.Is(err, ErrAuthentication) {
+		t.Errorf("admin: %v", err)
+	}
+	reported := make(chan error, 1)
+	if err := p.Append(confluentTopic, 0, nil, func(err error) { reported <- err }); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-reported; !errors.Is(err, ErrAuthentication) {
+		t.Errorf("report: %v", err)
+	}
+}
+
+func confluentCertificate(t *testing.T) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1),
+		NotAfter:     time.Now().Add(time.Hour),
+		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+func TestConfluentRefusedPropertiesShowNoSecret(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	props := map[string]string{"group.id": "g", "sasl.password": "s3cret", "security.protocol": "s3cret"}
+	for what, err := range map[string]error{
+		"producer": confluentSecond(Confluent().Producer(props, slog.New(slog.DiscardHandler))),
+		"reader":   confluentSecond(Confluent().LogReader(props, slog.New(slog.DiscardHandler))),
+		"group":    confluentSecond(Confluent().GroupConsumer(props, slog.New(slog.DiscardHandler))),
+	} {
+		if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), redacted) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func confluentSecond[T any](_ T, err error) error { return err }
+
+func TestConfluentLogs(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	l := newConfluentLogs(map[string]string{"sasl.password": "s3cret"}, log)
+	l.events <- kafka.LogEvent{Name: "rdkafka#producer-1", Tag: "FAIL", Level: 3, Message: "broker is gone"}
+	l.events <- kafka.LogEvent{Name: "rdkafka#producer-1", Tag: "CONF", Level: 7, Message: "password is s3cret"}
+	l.close()
+	for _, want := range []string{
+		`level=WARN msg="broker is gone" client=rdkafka#producer-1 tag=FAIL`,
+		`level=DEBUG msg="password is [redacted]" client=rdkafka#producer-1 tag=CONF`,
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, out.String())
+		}
+	}
+}
+
+func TestConfluentErrors(t *testing.T) {
+	if asConfluentError("x", nil) != nil || asConfluentError("x", kafka.NewError(kafka.ErrNoError, "", false)) != nil {
+		t.Error("success is an error")
+	}
+	kinds := []error{ErrUnknownTopic, ErrTopicExists, ErrOutOfRange, ErrAuthentication, ErrAuthorization, ErrInstanceFenced, ErrClientFatal}
+	for _, c := range []struct {
+		err  kafka.Error
+		want []error // in the order of kinds
+	}{
+		{kafka.NewError(kafka.ErrUnknownTopic, "", false), []error{ErrUnknownTopic}},
+		{kafka.NewError(kafka.ErrUnknownPartition, "", false), []error{ErrUnknownTopic}},
+		{kafka.NewError(kafka.ErrUnknownTopicOrPart, "", false), []error{ErrUnknownTopic}},
+		{kafka.NewError(kafka.ErrTopicAlreadyExists, "", false), []error{ErrTopicExists}},
+		{kafka.NewError(kafka.ErrAutoOffsetReset, "", false), []error{ErrOutOfRange}},
+		{kafka.NewError(kafka.ErrLogTruncation, "", false), []error{ErrOutOfRange}},
+		{kafka.NewError(kafka.ErrAuthentication, "SASL authentication error: Authentication failed", false), []error{ErrAuthentication}},
+		{kafka.NewError(kafka.ErrSsl, "SSL handshake failed: certificate verify failed", false), []error{ErrAuthentication}},
+		{kafka.NewError(kafka.ErrTransport, "Receive failed: error:0A00045C:SSL routines::tlsv13 alert certificate required: SSL alert number 116", false), []error{ErrAuthentication}},
+		{kafka.NewError(kafka.ErrGroupAuthorizationFailed, "", false), []error{ErrAuthorization}},
+		{kafka.NewError(kafka.ErrFencedInstanceID, "", true), []error{ErrInstanceFenced, ErrClientFatal}},
+		{kafka.NewError(kafka.ErrOutOfOrderSequenceNumber, "", true), []error{ErrClientFatal}},
+		{kafka.NewError(kafka.ErrClusterAuthorizationFailed, "", true), []error{ErrAuthorization, ErrClientFatal}},
+		// Passing, although their codes sound final: a broker that restarts,
+		// a token service that is away.
+		{kafka.NewError(kafka.ErrAuthentication, "SASL authentication error: SaslAuthenticateRequest failed: Local: Broker transport failure", false), nil},
+		{kafka.NewError(kafka.ErrAuthentication, "Failed to acquire SASL OAUTHBEARER token: timed out", false), nil},
+		{kafka.NewError(kafka.ErrTransport, "Receive failed: error:0A000126:SSL routines::unexpected eof while reading", false), nil},
+		{kafka.NewError(kafka.ErrAllBrokersDown, "", false), nil},
+		{kafka.NewError(kafka.ErrMsgTimedOut, "", false), nil},
+		{kafka.NewError(kafka.ErrMaxPollExceeded, "", false), nil},
+	} {
+		err := asConfluentError("trying", c.err)
+		var got []error
+		for _, kind := range kinds {
+			if errors.Is(err, kind) {
+				got = append(got, kind)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%v is %v, want %v", err, got, c.want)
+		}
+		if !strings.HasPrefix(err.Error(), "trying: ") || !strings.HasSuffix(err.Error(), c.err.Error()) {
+			t.Errorf("%q lacks what was tried or the client's words", err)
+		}
+		if cause, ok := errors.AsType[kafka.Error](err); !ok || cause.Code() != c.err.Code() {
+			t.Errorf("%q does not unwrap to the client's error", err)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package neli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+)
+
+// groupMember keeps this process in its consumer group for as long as it is
+// wanted there, and passes on what the group says. In exclusive mode the group
+// only nominates; in non-exclusive mode its records are the evidence.
+type groupMember struct {
+	topic    string
+	group    string
+	read     bool // receive records
+	consumer GroupConsumer
+	log      *slog.Logger
+	onRecord func(Record)
+
+	wanted atomic.Bool
+	access accessGuard
+	said   time.Time
+}
+
+func (g *groupMember) join(yes bool) { g.wanted.Store(yes) }
+
+func (g *groupMember) close() { _ = g.consumer.Close() }
+
+// run polls until ctx is done.
+func (g *groupMember) run(ctx context.Context, nominate func([]int, bool)) error {
+	joined := false
+	for ctx.Err() == nil {
+		if want := g.wanted.Load(); want != joined {
+			if err := g.change(want); err != nil {
+				if fatal := g.failed(ctx, err); fatal != nil {
+					return fatal
+				}
+				continue
+			}
+			joined = want
+			if !joined {
+				nominate(nil, true)
+			}
+		}
+		if !joined {
+			pause(ctx, pollSlice/10)
+			continue
+		}
+		ev, err := g.consumer.Poll(pollSlice)
+		if err != nil {
+			if fatal := g.failed(ctx, err); fatal != nil {
+				return fatal
+			}
+			continue
+		}
+		g.handle(ev, nominate)
+	}
+	return nil
+}
+
+func (g *groupMember) change(join bool) error {
+	if join {
+		return g.consumer.Join(g.topic, g.read)
+	}
+	return g.consumer.Leave()
+}
+
+func (g *groupMember) handle(ev GroupEvent, nominate func([]int, bool)) {
+	switch ev.Kind {
+	case GroupRecord:
+		g.access.ok()
+		if g.onRecord != nil {
+			g.onRecord(ev.Record)
+		}
+	case GroupAssigned:
+		g.access.ok()
+		g.log.Debug("the group assigned", "group", g.group, "partitions", ev.Partitions)
+		nominate(ev.Partitions, false)
+	case GroupLost:
+		g.log.Debug("the group's session is over", "group", g.group)
+		nominate(nil, true)
+	case GroupIdle:
+	}
+}
+
+// failed deals with an error of the group consumer. The error it returns is
+// final.
+func (g *groupMember) failed(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, ErrInstanceFenced):
+		return fmt.Errorf("neli: group %s: %w", g.group, err)
+	case errors.Is(err, ErrClientFatal):
+		return fmt.Errorf("neli: group %s: %w", g.group, err)
+	}
+	if fatal := g.access.check("READ group "+g.group, err); fatal != nil {
+		return fatal
+	}
+	if now := time.Now(); now.Sub(g.said) > 10*time.Second {
+		g.said = now
+		g.log.Warn("group membership is disturbed, retrying", "group", g.group, "error", err)
+	}
+	pause(ctx, 10*time.Millisecond)
+	return nil
+}

@@ -1,0 +1,202 @@
+package neli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The properties of each Kafka client: the library's tuning, the user's values
+// over it, and over these what the protocol depends on.
+
+// tuned makes clients give up on silent brokers within seconds instead of
+// minutes (measured: 9–14 s instead of 61 s until a stopped broker is replaced).
+var tuned = map[string]string{
+	"bootstrap.servers":                  "localhost:9092",
+	"socket.timeout.ms":                  "2000",
+	"socket.connection.setup.timeout.ms": "1000",
+	"reconnect.backoff.ms":               "50",
+	"reconnect.backoff.max.ms":           "500",
+	"retry.backoff.ms":                   "50",
+	"retry.backoff.max.ms":               "250",
+	"topic.metadata.refresh.interval.ms": "2000",
+	// Small records: Nagle's algorithm only adds latency.
+	"socket.nagle.disable": "true",
+}
+
+// readerDefaults: after a new Assign the first record waits for the long poll that
+// is under way, and a missing topic is reported only after the propagation time.
+var readerDefaults = map[string]string{
+	"fetch.error.backoff.ms":            "50",
+	"fetch.wait.max.ms":                 "100",
+	"topic.metadata.propagation.max.ms": "5000",
+}
+
+// reserved properties are the library's own.
+var reserved = map[string]string{
+	"acks":                            "is always all: a lease must survive a broker",
+	"request.required.acks":           "is always all: a lease must survive a broker",
+	"group.id":                        "is set by LeaderGroupID",
+	"auto.offset.reset":               "is set by the library: a silent jump would void a lease",
+	"enable.auto.commit":              "is set by the library, which commits nothing",
+	"enable.auto.offset.store":        "is set by the library, which commits nothing",
+	"isolation.level":                 "is set by the library",
+	"enable.partition.eof":            "is set by the library",
+	"message.timeout.ms":              "is set by the library from HeartbeatTimeout",
+	"delivery.timeout.ms":             "is set by the library from HeartbeatTimeout",
+	"transactional.id":                "is not supported: the lease needs no transactions",
+	"allow.auto.create.topics":        "is set by the library, see DisableTopicCreation",
+	"go.events.channel.enable":        "is not supported",
+	"plugin.library.paths":            "is not supported",
+	"go.application.rebalance.enable": "is set by the library",
+}
+
+// groupOnly lists what only a member of a group understands.
+var groupOnly = []string{"session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms",
+	"partition.assignment.strategy", "group.instance.id", "group.protocol", "group.protocol.type",
+	"group.remote.assignor", "coordinator.query.interval.ms"}
+
+// readOnly lists what only a consumer understands.
+var readOnly = []string{"queued.min.messages", "queued.max.messages.kbytes", "fetch.queue.backoff.ms",
+	"fetch.wait.max.ms", "fetch.message.max.bytes", "max.partition.fetch.bytes", "fetch.max.bytes",
+	"fetch.min.bytes", "fetch.error.backoff.ms", "check.crcs", "client.rack"}
+
+// writeOnly lists what only a producer understands.
+var writeOnly = []string{"enable.idempotence", "enable.gapless.guarantee", "queue.buffering.max.messages",
+	"queue.buffering.max.kbytes", "queue.buffering.max.ms", "linger.ms", "message.send.max.retries", "retries",
+	"compression.codec", "compression.type", "compression.level", "batch.num.messages", "batch.size",
+	"sticky.partitioning.linger.ms", "request.timeout.ms", "partitioner"}
+
+// checkProperties turns the user's properties into strings.
+func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
+	out := make(map[string]string, len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		field := "KafkaConfig[" + name + "]"
+		v, ok := propertyValue(m[name])
+		shown := v
+		if secretProperty(name) {
+			shown = "[redacted]"
+		}
+		rule, taken := reserved[name]
+		switch {
+		case taken:
+			f.check(false, field, shown, rule)
+		case !ok:
+			f.check(false, field, fmt.Sprintf("a %T", m[name]), "must be a string, a boolean or an integer")
+		default:
+			out[name] = v
+		}
+	}
+	for _, name := range []string{"session.timeout.ms", "heartbeat.interval.ms"} {
+		v, set := out[name]
+		if !set {
+			continue
+		}
+		n, err := strconv.Atoi(v)
+		f.check(err == nil && n > 0 && n <= 3_600_000, "KafkaConfig["+name+"]", v, "must be milliseconds between 1 and 3600000")
+		f.check(!newGroups(out), "KafkaConfig["+name+"]", v, "is the broker's to set with group.protocol=consumer")
+	}
+	return out
+}
+
+func propertyValue(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case bool:
+		return strconv.FormatBool(v), true
+	case int, int8, int16, int32, int64, uint, uint8, uint16, uint32, uint64:
+		return fmt.Sprint(v), true
+	}
+	return "", false
+}
+
+// newGroups reports whether the group protocol of KIP-848 is used.
+func newGroups(props map[string]string) bool {
+	return strings.EqualFold(props["group.protocol"], "consumer")
+}
+
+// sessionTimeout is how long the group may take to notice a lost member.
+func sessionTimeout(props map[string]string) time.Duration {
+	if newGroups(props) {
+		return 45 * time.Second // group.consumer.session.timeout.ms of a stock broker
+	}
+	return millis(props["session.timeout.ms"], 6*time.Second)
+}
+
+// heartbeatInterval bounds how long a member takes to hear of a rebalance.
+func heartbeatInterval(props map[string]string) time.Duration {
+	if newGroups(props) {
+		return 5 * time.Second // group.consumer.heartbeat.interval.ms of a stock broker
+	}
+	return millis(props["heartbeat.interval.ms"], 500*time.Millisecond)
+}
+
+func millis(s string, d time.Duration) time.Duration {
+	n, err := strconv.Atoi(s)
+	if err != nil || n <= 0 {
+		return d
+	}
+	return time.Duration(n) * time.Millisecond
+}
+
+func (s *settings) properties(drop [][]string, defaults, fixed map[string]string) map[string]string {
+	out := maps.Clone(tuned)
+	maps.Copy(out, defaults)
+	maps.Copy(out, s.kafka)
+	maps.Copy(out, fixed)
+	out["client.id"] = or(s.kafka["client.id"], s.name)
+	for _, names := range drop {
+		for _, name := range names {
+			delete(out, name)
+		}
+	}
+	return out
+}
+
+func (s *settings) producerProperties() map[string]string {
+	return s.properties([][]string{groupOnly, readOnly}, map[string]string{
+		"request.timeout.ms": "1500",
+		"linger.ms":          "0",
+		"topic.metadata.refresh.fast.interval.ms": "50",
+	}, map[string]string{
+		"acks":               "all",
+		"message.timeout.ms": strconv.FormatInt(max(s.timeout, time.Second).Milliseconds(), 10),
+	})
+}
+
+// following is common to all consumers.
+func following(reset string) map[string]string {
+	return map[string]string{
+		"enable.auto.commit":       "false",
+		"enable.auto.offset.store": "false",
+		"enable.partition.eof":     "false",
+		"isolation.level":          "read_uncommitted",
+		"allow.auto.create.topics": "false",
+		"auto.offset.reset":        reset,
+	}
+}
+
+func (s *settings) readerProperties() map[string]string {
+	fixed := following("error")
+	fixed["group.id"] = s.group // librdkafka wants one; it is not joined
+	return s.properties([][]string{groupOnly, writeOnly}, readerDefaults, fixed)
+}
+
+func (s *settings) groupProperties() map[string]string {
+	defaults := map[string]string{
+		"partition.assignment.strategy": "cooperative-sticky",
+		"session.timeout.ms":            "6000",
+		"heartbeat.interval.ms":         "500",
+		"fetch.error.backoff.ms":        "50",
+	}
+	if newGroups(s.kafka) {
+		defaults = map[string]string{"fetch.error.backoff.ms": "50"}
+	}
+	fixed := following("latest")
+	fixed["group.id"] = s.group
+	return s.properties([][]string{writeOnly}, defaults, fixed)
+}

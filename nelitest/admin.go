@@ -1,0 +1,140 @@
+package nelitest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/goneli/neli"
+)
+
+// admin implements neli.Admin.
+type admin struct {
+	client
+	blocked []*waiter // requests that wait for the link
+}
+
+func newAdmin(c client) *admin { return &admin{client: c} }
+
+// call makes a request: answer is called, with the lock held, when it has got
+// through.
+func (a *admin) call(ctx context.Context, answer func() error) error {
+	b := a.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a.gate()
+	w := a.newWaiter()
+	b.schedule(&w.event, b.now()+a.lag(b.opts.RequestLatency))
+	for {
+		if err := a.err(); err != nil {
+			b.cancel(&w.event)
+			return err
+		}
+		b.mu.Unlock()
+		select {
+		case <-w.done:
+		case <-ctx.Done():
+		}
+		b.mu.Lock()
+		a.gate()
+		switch {
+		case a.over():
+		case ctx.Err() != nil:
+			b.cancel(&w.event)
+			a.blocked = slices.DeleteFunc(a.blocked, func(x *waiter) bool { return x == w })
+			return fmt.Errorf("nelitest: %w", context.Cause(ctx))
+		case b.down:
+			return errDown
+		case !a.reaches(Admin):
+			w = a.newWaiter()
+			a.blocked = append(a.blocked, w)
+		default:
+			if err := a.m.refusal(Admin); err != nil {
+				return err
+			}
+			return answer()
+		}
+	}
+}
+
+// ask makes a request about a topic.
+func (a *admin) ask(ctx context.Context, name string, answer func(*topic) error) error {
+	return a.call(ctx, func() error {
+		t := a.b.topics[name]
+		if t == nil || !t.exists {
+			return fmt.Errorf("%w: %s", neli.ErrUnknownTopic, name)
+		}
+		return answer(t)
+	})
+}
+
+// Brokers implements [neli.Admin].
+func (a *admin) Brokers(ctx context.Context) (n int, err error) {
+	err = a.call(ctx, func() error {
+		n = a.b.opts.Brokers
+		return nil
+	})
+	return n, err
+}
+
+// Topic implements [neli.Admin].
+func (a *admin) Topic(ctx context.Context, name string) (info neli.TopicInfo, err error) {
+	err = a.ask(ctx, name, func(t *topic) error {
+		info = neli.TopicInfo{ID: t.id, Partitions: len(t.logs), Replicas: t.replicas}
+		return nil
+	})
+	return info, err
+}
+
+// CreateTopic implements [neli.Admin].
+func (a *admin) CreateTopic(ctx context.Context, spec neli.TopicSpec) error {
+	return a.call(ctx, func() error { return a.b.create(spec) })
+}
+
+// Settings implements [neli.Admin].
+func (a *admin) Settings(ctx context.Context, name string) (settings map[string]string, err error) {
+	err = a.ask(ctx, name, func(t *topic) error {
+		settings = maps.Clone(t.settings)
+		return nil
+	})
+	return settings, err
+}
+
+// Offsets implements [neli.Admin].
+func (a *admin) Offsets(ctx context.Context, name string, n int) (ranges []neli.OffsetRange, err error) {
+	err = a.ask(ctx, name, func(t *topic) error {
+		if n > len(t.logs) {
+			return unknown(name, n-1)
+		}
+		for _, l := range t.logs[:n] {
+			ranges = append(ranges, neli.OffsetRange{Start: l.start, End: l.end()})
+		}
+		return nil
+	})
+	return ranges, err
+}
+
+// Close implements [neli.Admin]. Calls under way fail.
+func (a *admin) Close() {
+	a.b.mu.Lock()
+	defer a.b.mu.Unlock()
+	a.gate()
+	a.closed = true
+	a.poke()
+	a.dismiss(a)
+}
+
+func (a *admin) poke() {
+	for _, w := range a.blocked {
+		a.b.schedule(&w.event, a.b.now()+a.lag(a.b.opts.RequestLatency))
+	}
+	a.blocked = nil
+}
+
+func (a *admin) lose() { a.poke() }
+
+func (a *admin) kill() {
+	a.dead = true
+	a.poke()
+}

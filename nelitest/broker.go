@@ -1,0 +1,249 @@
+package nelitest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+// Options configure a Broker. The zero value works. For latencies zero means the
+// default and a negative value means none.
+type Options struct {
+	// Brokers is how many brokers the cluster says it has, which is also the
+	// number of replicas of a topic that does not state one. They share one fate.
+	// Default: 3.
+	Brokers int
+	// AppendLatency is the time from Append until the record is in the log.
+	// Default: 1 ms.
+	AppendLatency time.Duration
+	// AckLatency is the time from there until the report. Default: 1 ms.
+	AckLatency time.Duration
+	// ReadLatency is the time from a record's being in the log, or from Assign,
+	// until Poll returns it. Default: 1 ms.
+	ReadLatency time.Duration
+	// RequestLatency is the time that a request to the group coordinator or of an
+	// Admin takes. Default: 1 ms.
+	RequestLatency time.Duration
+	// Jitter prolongs each of these latencies by a random time below it.
+	// Default: none.
+	Jitter time.Duration
+	// InitialRebalanceDelay is for how long the first assignment of an empty group
+	// waits for more members (group.initial.rebalance.delay.ms; 3 s on a stock
+	// Kafka). Default: none.
+	InitialRebalanceDelay time.Duration
+	// RebalanceTime is the time from the last member's joining a rebalance until
+	// the assignment goes out. Default: none.
+	RebalanceTime time.Duration
+	// Seed determines all randomness: jitter and topic ids.
+	Seed uint64
+}
+
+func (o *Options) complete() {
+	if o.Brokers <= 0 {
+		o.Brokers = 3
+	}
+	for _, d := range []*time.Duration{&o.AppendLatency, &o.AckLatency, &o.ReadLatency, &o.RequestLatency} {
+		if *d == 0 {
+			*d = time.Millisecond
+		}
+	}
+	for _, d := range []*time.Duration{&o.AppendLatency, &o.AckLatency, &o.ReadLatency, &o.RequestLatency,
+		&o.Jitter, &o.InitialRebalanceDelay, &o.RebalanceTime} {
+		*d = max(*d, 0)
+	}
+}
+
+// Broker is a Kafka cluster in memory, with its clients and the network between.
+// Its methods may be called concurrently. They take effect at once and do not
+// wait, except where they say so.
+//
+// A Broker that is used in a synctest bubble must be made in it.
+type Broker struct {
+	mu      sync.Mutex
+	opts    Options
+	line    timeline
+	topics  map[string]*topic
+	topicNo uint64
+	groups  []*group  // in order of their keys
+	members []*member // in order of their names
+	down    bool
+	closed  bool
+}
+
+// NewBroker returns a running broker that has no topics.
+func NewBroker(opts Options) *Broker {
+	opts.complete()
+	return &Broker{
+		opts:   opts,
+		line:   timeline{epoch: time.Now()},
+		topics: map[string]*topic{},
+	}
+}
+
+// Close ends everything: clients fail with neli.ErrClientFatal, calls under way
+// return, what was not acknowledged is reported as failed. It waits for nothing;
+// clients should be closed still, to know when their last report was made.
+// Closing twice is harmless.
+func (b *Broker) Close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return
+	}
+	b.closed = true
+	for _, g := range b.groups {
+		g.end()
+	}
+	for _, m := range b.members {
+		m.suspended = false
+		for _, p := range m.processes {
+			p.kill()
+		}
+		m.release()
+	}
+}
+
+// Provider returns a provider whose clients belong to the named member, so that
+// faults can be addressed to it. One provider stands for one process: after
+// [Broker.Kill] a further call makes the member's next process.
+func (b *Broker) Provider(member string) neli.Provider {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.member(member)
+	p := &process{b: b, m: m, dead: b.closed}
+	m.processes = append(m.processes, p)
+	return p
+}
+
+// member is a name to which clients belong and faults are addressed.
+type member struct {
+	name       string
+	processes  []*process
+	clients    []endpoint
+	made       int // clients ever made
+	cut        Link
+	refused    [linkCount]error
+	suspended  bool
+	held       []*waiter // calls that wait for the end of a suspension
+	delay      time.Duration
+	nextDelays queue[time.Duration]
+	duplicates int
+	copyAfter  time.Duration
+	slow       time.Duration
+}
+
+// endpoint is a client as faults see it. Called with the lock held.
+type endpoint interface {
+	poke() // what was impossible may be possible now
+	lose() // the broker has gone down
+	kill() // the process has died
+}
+
+func (b *Broker) member(name string) *member {
+	i, ok := slices.BinarySearchFunc(b.members, name, func(m *member, name string) int {
+		return strings.Compare(m.name, name)
+	})
+	if !ok {
+		b.members = slices.Insert(b.members, i, &member{name: name})
+	}
+	return b.members[i]
+}
+
+func (m *member) poke() {
+	for _, c := range m.clients {
+		c.poke()
+	}
+}
+
+// release lets the calls go on that wait for the end of a suspension.
+func (m *member) release() {
+	for _, w := range m.held {
+		w.b.schedule(&w.event, 0)
+	}
+	m.held = nil
+}
+
+// client is what all clients have in common.
+type client struct {
+	b      *Broker
+	m      *member
+	proc   *process
+	rank   int
+	rng    *rand.Rand // nil without jitter
+	closed bool
+	dead   bool
+}
+
+func (p *process) newClient() client {
+	b, m := p.b, p.m
+	c := client{b: b, m: m, proc: p, rank: m.made}
+	m.made++
+	if b.opts.Jitter > 0 {
+		// A stream of its own: what one client draws must not depend on how the
+		// goroutines of others happen to run.
+		h := uint64(14695981039346656037)
+		for i := range len(m.name) {
+			h = (h ^ uint64(m.name[i])) * 1099511628211
+		}
+		c.rng = rand.New(rand.NewPCG(b.opts.Seed, h+uint64(c.rank)))
+	}
+	return c
+}
+
+// dismiss forgets a client that was closed.
+func (c *client) dismiss(e endpoint) {
+	same := func(x endpoint) bool { return x == e }
+	c.m.clients = slices.DeleteFunc(c.m.clients, same)
+	c.proc.clients = slices.DeleteFunc(c.proc.clients, same)
+}
+
+func (c *client) event(do task) event {
+	return event{by: c.m.name, rank: c.rank, do: do}
+}
+
+// lag returns a latency, jitter included.
+func (c *client) lag(base time.Duration) time.Duration {
+	if c.rng != nil {
+		base += time.Duration(c.rng.Int64N(int64(c.b.opts.Jitter)))
+	}
+	return base
+}
+
+func (c *client) reaches(l Link) bool { return !c.b.down && c.m.cut&l == 0 }
+
+func (c *client) over() bool { return c.closed || c.dead }
+
+func (c *client) err() error {
+	switch {
+	case c.closed:
+		return errClosed
+	case c.dead:
+		return fmt.Errorf("%w: %s was killed", neli.ErrClientFatal, c.m.name)
+	}
+	return nil
+}
+
+// gate holds a call for as long as the member is suspended. The lock is held when
+// it is called and when it returns, not in between.
+func (c *client) gate() {
+	for c.m.suspended && !c.dead {
+		w := c.newWaiter()
+		c.m.held = append(c.m.held, w)
+		c.b.mu.Unlock()
+		<-w.done
+		c.b.mu.Lock()
+	}
+}
+
+var (
+	errClosed   = errors.New("nelitest: the client is closed")
+	errDown     = errors.New("nelitest: the broker is down")
+	errTimedOut = errors.New("nelitest: message timed out")
+	errPurged   = errors.New("nelitest: message purged")
+)

@@ -1,0 +1,219 @@
+package nelitest_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+)
+
+func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// In real time, outside of any bubble: everything ends, and leaves no goroutine.
+func TestRealTime(t *testing.T) {
+	b := nelitest.NewBroker(nelitest.Options{Jitter: time.Millisecond})
+	require.NoError(t, b.CreateTopic("c", 2))
+	w := b.Provider("a")
+	p := newProducer(t, w, nil)
+	r := newReader(t, w)
+	require.NoError(t, r.Assign("c", []int64{0, 0}))
+	g := newMember(t, w)
+	require.NoError(t, g.Join("c", false))
+	ev, err := g.Poll(time.Minute)
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 1}, ev.Partitions)
+	appendAll(t, p, "c", 0, "0", "1")
+	appendAll(t, p, "c", 1, "2")
+	require.Len(t, read(t, r, 3), 3)
+	_, ok, err := r.Poll(time.Millisecond)
+	require.NoError(t, err)
+	require.False(t, ok)
+}
+
+func TestCloseFreesEveryone(t *testing.T) {
+	b := nelitest.NewBroker(nelitest.Options{AppendLatency: time.Hour})
+	require.NoError(t, b.CreateTopic("c", 1))
+	w := b.Provider("a")
+	p := newProducer(t, w, nil)
+	r := newReader(t, w)
+	require.NoError(t, r.Assign("c", []int64{0}))
+	report := make(chan error, 1)
+	require.NoError(t, p.Append("c", 0, nil, func(err error) { report <- err }))
+	polled := make(chan error, 1)
+	go func() {
+		_, _, err := r.Poll(time.Hour)
+		polled <- err
+	}()
+	b.Suspend("a")
+	b.Close()
+	b.Close()
+	require.ErrorIs(t, <-polled, neli.ErrClientFatal)
+	require.ErrorIs(t, <-report, neli.ErrClientFatal)
+	_, err := b.Provider("b").Producer(nil, discard)
+	require.ErrorIs(t, err, neli.ErrClientFatal)
+}
+
+func TestRefusedProperties(t *testing.T) {
+	w := nelitest.NewBroker(nelitest.Options{}).Provider("a")
+	_, err := w.Producer(map[string]string{"message.timeout.ms": "soon"}, discard)
+	require.ErrorContains(t, err, "message.timeout.ms=soon")
+	_, err = w.GroupConsumer(map[string]string{
+		"session.timeout.ms": "-1", "heartbeat.interval.ms": "x", "max.poll.interval.ms": "", "partition.assignment.strategy": "roundrobin",
+	}, discard)
+	for _, word := range []string{"group.id", "session", "heartbeat", "max.poll", "roundrobin"} {
+		require.ErrorContains(t, err, word)
+	}
+}
+
+func TestConcurrentUse(t *testing.T) {
+	b := nelitest.NewBroker(nelitest.Options{AppendLatency: -1, AckLatency: -1, ReadLatency: -1, RequestLatency: -1})
+	require.NoError(t, b.CreateTopic("c", 1))
+	p := newProducer(t, b.Provider("a"), nil)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 50 {
+				done := make(chan error)
+				if err := p.Append("c", 0, nil, func(err error) { done <- err }); err != nil {
+					t.Error(err)
+				}
+				if err := <-done; err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	r := newReader(t, b.Provider("b"))
+	require.NoError(t, r.Assign("c", []int64{0}))
+	read(t, r, 200)
+	wg.Wait()
+	require.Len(t, b.Records("c", 0), 200)
+}
+
+func TestManyRecordsBehind(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		const n = 5000 // more than is fetched ahead
+		for i := range n {
+			_, err := s.b.Inject("c", 0, fmt.Append(nil, i))
+			require.NoError(t, err)
+		}
+		for i, rec := range read(t, s.r, n) {
+			require.EqualValues(t, i, rec.Offset)
+		}
+	})
+}
+
+// The same seed makes the same history, to the nanosecond, however the runtime
+// runs the goroutines.
+func TestDeterminism(t *testing.T) {
+	first := simulate(t, 1)
+	for range 5 {
+		require.Equal(t, first, simulate(t, 1))
+	}
+	require.NotEqual(t, first, simulate(t, 2))
+}
+
+// simulate runs five members that write and read for a minute, under faults, and
+// returns what happened.
+func simulate(t *testing.T, seed uint64) (transcript []string) {
+	synctest.Test(t, func(t *testing.T) {
+		b := nelitest.NewBroker(nelitest.Options{Jitter: 3 * time.Millisecond, Seed: seed})
+		require.NoError(t, b.CreateTopic("c", 3))
+		begin, quit := time.Now(), make(chan struct{})
+		var wg sync.WaitGroup
+		logs := make([][]string, 5)
+		for i := range logs {
+			wg.Go(func() { logs[i] = participate(b, i, begin, quit) })
+		}
+		rng := newRand(seed)
+		for range 60 {
+			time.Sleep(time.Duration(rng.IntN(2000)) * time.Millisecond)
+			n := fmt.Sprint(rng.IntN(5))
+			switch rng.IntN(4) {
+			case 0:
+				b.CutOff(n, nelitest.Link(rng.IntN(int(nelitest.All)+1)))
+			case 1:
+				b.Restore(n, nelitest.All)
+			case 2:
+				b.Suspend(n)
+			case 3:
+				b.Resume(n)
+			}
+		}
+		close(quit)
+		for i := range logs {
+			b.Resume(fmt.Sprint(i))
+		}
+		wg.Wait()
+		for _, l := range logs {
+			transcript = append(transcript, l...)
+		}
+	})
+	return transcript
+}
+
+// participate writes a record on each partition each second, reads what comes and
+// takes part in the group.
+func participate(b *nelitest.Broker, i int, begin time.Time, quit chan struct{}) (log []string) {
+	w := b.Provider(fmt.Sprint(i))
+	p, err1 := w.Producer(map[string]string{"message.timeout.ms": "5000"}, discard)
+	r, err2 := w.LogReader(nil, discard)
+	g, err3 := w.GroupConsumer(map[string]string{"group.id": "g", "session.timeout.ms": "6000"}, discard)
+	if err := errors.Join(err1, err2, err3, r.Assign("c", []int64{0, 0, 0}), g.Join("c", false)); err != nil {
+		return []string{err.Error()}
+	}
+	var wg sync.WaitGroup
+	var nominations []string
+	wg.Go(func() {
+		for {
+			ev, err := g.Poll(100 * time.Millisecond)
+			if ev.Kind != neli.GroupIdle || err != nil {
+				nominations = append(nominations, fmt.Sprint(i, " ", time.Since(begin), " ", ev, err))
+			}
+			select {
+			case <-quit:
+				return
+			default:
+			}
+		}
+	})
+	wg.Go(func() {
+		for n := 0; ; n++ {
+			for part := range 3 {
+				_ = p.Append("c", part, fmt.Append(nil, i, "/", n), func(error) {})
+			}
+			select {
+			case <-quit:
+				return
+			case <-time.After(time.Second):
+			}
+		}
+	})
+	for done := false; !done; {
+		rec, ok, err := r.Poll(100 * time.Millisecond)
+		if ok || err != nil {
+			log = append(log, fmt.Sprintf("%d %v %d@%d=%s %v", i, time.Since(begin), rec.Partition, rec.Offset, rec.Value, err))
+		}
+		select {
+		case <-quit:
+			done = true
+		default:
+		}
+	}
+	wg.Wait()
+	if err := errors.Join(g.Close(), r.Close(), p.Close()); err != nil {
+		log = append(log, err.Error())
+	}
+	return append(log, nominations...)
+}

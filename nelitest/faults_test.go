@@ -1,0 +1,286 @@
+package nelitest_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+)
+
+// scene is a topic "c" of one partition with a member "a" that writes and a
+// member "b" that reads it.
+type scene struct {
+	b *nelitest.Broker
+	p neli.Producer
+	r neli.LogReader
+}
+
+// inScene runs f in a bubble; message.timeout.ms is 10 s.
+func inScene(t *testing.T, f func(t *testing.T, s scene)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := nelitest.NewBroker(nelitest.Options{})
+		require.NoError(t, b.CreateTopic("c", 1))
+		s := scene{
+			b: b,
+			p: newProducer(t, b.Provider("a"), map[string]string{"message.timeout.ms": "10000"}),
+			r: newReader(t, b.Provider("b")),
+		}
+		require.NoError(t, s.r.Assign("c", []int64{0}))
+		f(t, s)
+	})
+}
+
+// send appends a value; the result and the time it took can be awaited.
+func (s scene) send(t *testing.T, value string) func() (time.Duration, error) {
+	t.Helper()
+	type result struct {
+		took time.Duration
+		err  error
+	}
+	begin, done := time.Now(), make(chan result, 1)
+	require.NoError(t, s.p.Append("c", 0, []byte(value), func(err error) { done <- result{time.Since(begin), err} }))
+	return func() (time.Duration, error) {
+		r := <-done
+		return r.took, r.err
+	}
+}
+
+func (s scene) log() []string { return values(s.b.Records("c", 0)) }
+
+// nothing asserts that no record comes for d.
+func (s scene) nothing(t *testing.T, d time.Duration) {
+	t.Helper()
+	_, ok, err := s.r.Poll(d)
+	require.NoError(t, err)
+	require.False(t, ok)
+}
+
+func TestLatencies(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		begin := time.Now()
+		report := s.send(t, "x")
+		read(t, s.r, 1)
+		require.InDelta(t, 2*time.Millisecond, time.Since(begin), 100)
+		took, err := report()
+		require.NoError(t, err)
+		require.InDelta(t, 2*time.Millisecond, took, 100)
+		s.b.SlowReads("b", time.Second)
+		begin = time.Now()
+		s.send(t, "y")
+		read(t, s.r, 1)
+		require.InDelta(t, time.Second+2*time.Millisecond, time.Since(begin), 100)
+	})
+}
+
+func TestAppendsCutOff(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		s.b.CutOff("a", nelitest.Appends)
+		first := s.send(t, "first")
+		s.nothing(t, 5*time.Second)
+		second := s.send(t, "second")
+		s.nothing(t, 7*time.Second)
+		took, err := first()
+		require.Error(t, err)
+		require.InDelta(t, 10*time.Second, took, 100)
+		s.b.Restore("a", nelitest.All)
+		_, err = second()
+		require.NoError(t, err)
+		require.Equal(t, []string{"second"}, s.log())
+	})
+}
+
+func TestQueuedAppendsKeepTheirOrder(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		s.b.CutOff("a", nelitest.Appends)
+		for _, v := range []string{"0", "1", "2"} {
+			s.send(t, v)
+			time.Sleep(time.Second)
+		}
+		s.b.Restore("a", nelitest.Appends)
+		last := s.send(t, "3")
+		_, err := last()
+		require.NoError(t, err)
+		require.Equal(t, []string{"0", "1", "2", "3"}, s.log())
+	})
+}
+
+func TestAcksLost(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		s.b.CutOff("a", nelitest.Acks)
+		report := s.send(t, "x")
+		require.Equal(t, []string{"x"}, values(read(t, s.r, 1)))
+		s.b.Restore("a", nelitest.Acks)
+		took, err := report()
+		require.Error(t, err)
+		require.InDelta(t, 10*time.Second, took, 100)
+		require.Len(t, s.log(), 1)
+	})
+}
+
+func TestReadsCutOff(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		s.b.CutOff("b", nelitest.Reads)
+		s.send(t, "x")
+		s.nothing(t, time.Minute)
+		s.send(t, "y")
+		s.nothing(t, time.Minute)
+		s.b.Restore("b", nelitest.Reads)
+		begin := time.Now()
+		require.Equal(t, []string{"x", "y"}, values(read(t, s.r, 2)))
+		require.InDelta(t, time.Millisecond, time.Since(begin), 100)
+	})
+}
+
+func TestDelay(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		s.b.Delay("a", time.Second)
+		slow := s.send(t, "slow")
+		s.b.Delay("a", 0)
+		quick := s.send(t, "quick") // does not overtake
+		took, err := quick()
+		require.NoError(t, err)
+		require.InDelta(t, time.Second+2*time.Millisecond, took, 100)
+		_, err = slow()
+		require.NoError(t, err)
+		require.Equal(t, []string{"slow", "quick"}, s.log())
+	})
+}
+
+func TestDelayNext(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		s.b.DelayNext("a", time.Minute)
+		slow, quick := s.send(t, "slow"), s.send(t, "quick")
+		_, err := quick()
+		require.NoError(t, err)
+		took, err := slow()
+		require.Error(t, err) // unknown, that is: it comes still
+		require.InDelta(t, 10*time.Second, took, 100)
+		require.NoError(t, s.p.Close())
+		s.b.CutOff("a", nelitest.All)
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"quick", "slow"}, s.log())
+	})
+}
+
+func TestDuplicate(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		s.b.Duplicate("a", 2, time.Second)
+		for _, v := range []string{"0", "1", "2"} {
+			_, err := s.send(t, v)()
+			require.NoError(t, err)
+		}
+		time.Sleep(2 * time.Second)
+		require.Equal(t, []string{"0", "1", "2", "0", "1"}, s.log())
+	})
+}
+
+func TestPurgeDropsWhatIsQueuedNotWhatIsUnderWay(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		s.b.CutOff("a", nelitest.Appends)
+		queued := s.send(t, "queued")
+		time.Sleep(time.Second)
+		s.b.Restore("b", nelitest.All) // of another member
+		s.p.Purge()
+		s.b.Restore("a", nelitest.All)
+		underway := s.send(t, "under way")
+		s.p.Purge()
+		_, err := queued()
+		require.Error(t, err)
+		_, err = underway()
+		require.Error(t, err)
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"under way"}, s.log())
+	})
+}
+
+func TestStop(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		_, err := s.send(t, "before")()
+		require.NoError(t, err)
+		read(t, s.r, 1)
+		s.b.Stop()
+		_, _, err = s.r.Poll(time.Second)
+		require.Error(t, err)
+		x, y := s.send(t, "x"), s.send(t, "y")
+		s.nothing(t, 5*time.Second)
+		s.b.Start()
+		s.b.Stop() // before they could arrive
+		_, _, err = s.r.Poll(time.Second)
+		require.Error(t, err)
+		s.b.Start()
+		for _, report := range []func() (time.Duration, error){x, y} {
+			_, err = report()
+			require.NoError(t, err)
+		}
+		require.Equal(t, []string{"before", "x", "y"}, s.log())
+		require.Len(t, read(t, s.r, 2), 2)
+	})
+}
+
+func TestRefuse(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		s.b.Refuse("a", nelitest.Appends, neli.ErrAuthorization)
+		took, err := s.send(t, "x")()
+		require.ErrorIs(t, err, neli.ErrAuthorization)
+		require.Less(t, took, time.Second)
+		s.b.Refuse("a", nelitest.Appends, nil)
+		_, err = s.send(t, "y")()
+		require.NoError(t, err)
+
+		s.b.Refuse("b", nelitest.Reads, neli.ErrAuthentication)
+		require.NoError(t, s.r.Assign("c", []int64{0}))
+		_, _, err = s.r.Poll(time.Minute)
+		require.ErrorIs(t, err, neli.ErrAuthentication)
+		s.b.Refuse("b", nelitest.Reads, nil)
+		require.Equal(t, []string{"y"}, values(read(t, s.r, 1)))
+	})
+}
+
+func TestAdminFaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := nelitest.NewBroker(nelitest.Options{})
+		require.NoError(t, b.CreateTopic("c", 1))
+		p := b.Provider("a")
+		a := newAdmin(t, p, newProducer(t, p, nil))
+		_, err := b.Provider("a").Admin(newProducer(t, p, nil))
+		require.Error(t, err) // of another provider
+
+		b.CutOff("a", nelitest.Admin)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err = a.Topic(ctx, "c")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		time.AfterFunc(time.Second, func() { b.Restore("a", nelitest.Admin) })
+		_, err = a.Topic(context.Background(), "c")
+		require.NoError(t, err)
+		b.Refuse("a", nelitest.Admin, neli.ErrAuthorization)
+		_, err = a.Topic(context.Background(), "c")
+		require.ErrorIs(t, err, neli.ErrAuthorization)
+		b.Stop()
+		_, err = a.Topic(context.Background(), "c")
+		require.Error(t, err)
+		b.Start()
+		b.CutOff("a", nelitest.Admin)
+		time.AfterFunc(time.Second, a.Close)
+		_, err = a.Topic(context.Background(), "c")
+		require.Error(t, err)
+	})
+}
+
+func TestKillFreesAdminCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := nelitest.NewBroker(nelitest.Options{})
+		p := b.Provider("a")
+		a := newAdmin(t, p, newProducer(t, p, nil))
+		b.CutOff("a", nelitest.Admin)
+		time.AfterFunc(time.Second, func() { b.Kill("a") })
+		_, err := a.Brokers(context.Background())
+		require.ErrorIs(t, err, neli.ErrClientFatal)
+	})
+}

@@ -1,0 +1,218 @@
+package nelitest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+// fetcher brings records from the logs into a client's buffer.
+type fetcher struct {
+	c      *client
+	p      *poller // told when there is something in the buffer
+	topic  *topic  // nil: none
+	reset  string  // what to do when out of range: "latest", "earliest", else fail
+	parts  []fetchPart
+	dirty  []int // partitions to be looked at, in the order in which they became so
+	buffer queue[item]
+	full   bool  // the buffer: more is fetched when it is empty
+	ev     event // the next fetch
+	polled bool  // the fetch that was under way at the suspension has returned
+	missed bool  // that the topic is unknown has been told
+}
+
+type fetchPart struct {
+	active bool
+	dirty  bool
+	pos    int64
+}
+
+// item is what Poll returns.
+type item struct {
+	rec neli.Record
+	err error
+}
+
+// bufferSize is how many records are fetched ahead.
+const bufferSize = 1000
+
+func (f *fetcher) init(c *client, p *poller, reset string) {
+	*f = fetcher{c: c, p: p, reset: reset}
+	f.ev = c.event(taskFunc(f.fetch))
+}
+
+// follow begins with a topic, from no partition.
+func (f *fetcher) follow(t *topic) {
+	f.quit()
+	f.topic = t
+	t.readers = append(t.readers, f)
+}
+
+// quit forgets everything.
+func (f *fetcher) quit() {
+	if f.topic != nil {
+		f.topic.readers = slices.DeleteFunc(f.topic.readers, func(x *fetcher) bool { return x == f })
+		f.topic = nil
+	}
+	f.parts, f.dirty, f.missed, f.full = f.parts[:0], f.dirty[:0], false, false
+	f.buffer.clear()
+	f.c.b.cancel(&f.ev)
+}
+
+// start begins to read partition i at pos.
+func (f *fetcher) start(i int, pos int64) {
+	for len(f.parts) <= i {
+		f.parts = append(f.parts, fetchPart{})
+	}
+	f.parts[i].active, f.parts[i].pos = true, pos
+	f.notice(i)
+	f.look(f.latency())
+}
+
+// stop ends reading the partitions, and drops what was fetched from them.
+func (f *fetcher) stop(partitions []int) {
+	if len(partitions) == 0 {
+		return
+	}
+	for _, i := range partitions {
+		if i < len(f.parts) {
+			f.parts[i].active = false
+		}
+	}
+	for n := f.buffer.len(); n > 0; n-- {
+		if it := f.buffer.pop(); it.err != nil || f.parts[it.rec.Partition].active {
+			f.buffer.push(it)
+		}
+	}
+}
+
+// notice has the partition looked at.
+func (f *fetcher) notice(i int) {
+	if i >= len(f.parts) || !f.parts[i].active || f.parts[i].dirty {
+		return
+	}
+	f.parts[i].dirty = true
+	f.dirty = append(f.dirty, i)
+	f.look(f.latency())
+}
+
+// look has the next fetch happen that far from now, or before.
+func (f *fetcher) look(in time.Duration) { f.c.b.sooner(&f.ev, f.c.b.now()+f.c.lag(in)) }
+
+func (f *fetcher) latency() time.Duration { return f.c.b.opts.ReadLatency + f.c.m.slow }
+
+// poke is called when what was impossible may be possible.
+func (f *fetcher) poke() {
+	if !f.c.m.suspended {
+		f.polled = false
+	}
+	if f.topic != nil {
+		f.look(f.latency())
+	}
+}
+
+// fetch happens when records may have come near enough to be read. When that
+// is impossible it leaves everything as it is, for poke.
+func (f *fetcher) fetch() {
+	m := f.c.m
+	if f.topic == nil || !f.c.reaches(Reads) || m.suspended && f.polled {
+		return
+	}
+	before := f.buffer.len()
+	switch err := m.refusal(Reads); {
+	case err != nil:
+		f.fail(err)
+	case f.topic.exists:
+		f.missed = false
+		f.fetchDirty()
+	case !f.missed && len(f.dirty) > 0:
+		f.missed = true
+		f.fail(fmt.Errorf("%w: %s", neli.ErrUnknownTopic, f.topic.name))
+	}
+	// A suspended process sends no requests, but its machine still receives the
+	// answer to the one under way.
+	f.polled = m.suspended && f.buffer.len() > before
+	if f.buffer.len() > 0 {
+		f.p.notify()
+	}
+}
+
+func (f *fetcher) fail(err error) {
+	f.buffer.push(item{err: err})
+	f.p.notify()
+}
+
+func (f *fetcher) fetchDirty() {
+	const never = time.Duration(-1)
+	next, kept := never, f.dirty[:0]
+	for _, i := range f.dirty {
+		at, more := f.fetchFrom(i)
+		if !more {
+			f.parts[i].dirty = false
+			continue
+		}
+		kept = append(kept, i)
+		if at > 0 && (next == never || at < next) {
+			next = at
+		}
+	}
+	f.dirty = kept
+	if next != never {
+		f.look(next - f.c.b.now())
+	}
+}
+
+// fetchFrom fetches what is near enough. It reports whether the partition must be
+// looked at again and, if the time is known, when.
+func (f *fetcher) fetchFrom(i int) (at time.Duration, more bool) {
+	part := &f.parts[i]
+	if !part.active {
+		return 0, false
+	}
+	if i >= len(f.topic.logs) {
+		part.active = false
+		f.fail(unknown(f.topic.name, i))
+		return 0, false
+	}
+	l := f.topic.logs[i]
+	if part.pos < l.start || part.pos > l.end() {
+		switch f.reset {
+		case "latest":
+			part.pos = l.end()
+		case "earliest":
+			part.pos = l.start
+		default:
+			part.active = false
+			f.fail(fmt.Errorf("%w: %d of partition %d, which has %d to %d", neli.ErrOutOfRange, part.pos, i, l.start, l.end()))
+			return 0, false
+		}
+	}
+	for ; part.pos < l.end(); part.pos++ {
+		e := l.entries[part.pos-l.start]
+		if near := e.at + f.latency(); near > f.c.b.now() {
+			return near, true
+		}
+		if f.buffer.len() >= bufferSize {
+			f.full = true
+			return 0, true
+		}
+		f.buffer.push(item{rec: neli.Record{Partition: i, Offset: part.pos, Value: e.value}})
+	}
+	return 0, false
+}
+
+// take removes the next item from the buffer, which is not empty.
+func (f *fetcher) take() item {
+	it := f.buffer.pop()
+	if it.err == nil {
+		it.rec.Value = bytes.Clone(it.rec.Value)
+	}
+	if f.full && f.buffer.len() == 0 {
+		f.full = false
+		f.look(0)
+	}
+	return it
+}

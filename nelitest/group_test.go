@@ -1,0 +1,347 @@
+package nelitest_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+)
+
+// inGroup runs f in a bubble with a topic "c" of so many partitions.
+func inGroup(t *testing.T, partitions int, f func(t *testing.T, b *nelitest.Broker)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := nelitest.NewBroker(nelitest.Options{})
+		require.NoError(t, b.CreateTopic("c", partitions))
+		f(t, b)
+	})
+}
+
+// join makes the named member join, and waits until the group has settled.
+func join(t *testing.T, b *nelitest.Broker, member string, props ...string) *tracked {
+	t.Helper()
+	m := track(t, newMember(t, b.Provider(member), props...), "c", false)
+	time.Sleep(5100 * time.Millisecond) // not at the instant of a heartbeat
+	return m
+}
+
+func TestCooperativeJoinDisturbsNobody(t *testing.T) {
+	inGroup(t, 2, func(t *testing.T, b *nelitest.Broker) {
+		x := join(t, b, "a")
+		y := join(t, b, "b")
+		z := join(t, b, "c")
+		require.Equal(t, []string{"0s assigned [0 1]", "5.5s assigned [0]"}, x.history())
+		require.Equal(t, []string{"400ms assigned []", "500ms assigned [1]"}, y.history())
+		require.Equal(t, []string{"400ms assigned []"}, z.history())
+	})
+}
+
+func TestRangeReassignsEverything(t *testing.T) {
+	inGroup(t, 2, func(t *testing.T, b *nelitest.Broker) {
+		eager := []string{"partition.assignment.strategy", "range"}
+		x := join(t, b, "a", eager...)
+		y := join(t, b, "b", eager...)
+		z := join(t, b, "c", eager...)
+		require.Equal(t, []string{"0s assigned [0 1]", "5.5s assigned [0]", "10.6s assigned [0]"}, x.history())
+		require.Equal(t, []string{"400ms assigned [1]", "5.5s assigned [1]"}, y.history())
+		require.Equal(t, []string{"400ms assigned []"}, z.history())
+	})
+}
+
+func TestInitialRebalanceDelayGathersMembers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := nelitest.NewBroker(nelitest.Options{InitialRebalanceDelay: 3 * time.Second, RebalanceTime: time.Second})
+		require.NoError(t, b.CreateTopic("c", 2))
+		x := track(t, newMember(t, b.Provider("a")), "c", false)
+		y := track(t, newMember(t, b.Provider("b")), "c", false)
+		time.Sleep(10 * time.Second)
+		require.Equal(t, []string{"3s assigned [0]"}, x.history())
+		require.Equal(t, []string{"3s assigned [1]"}, y.history())
+	})
+}
+
+func TestExpire(t *testing.T) {
+	inGroup(t, 1, func(t *testing.T, b *nelitest.Broker) {
+		x := join(t, b, "a")
+		y := join(t, b, "b")
+		require.True(t, b.Expire("a"))
+		require.False(t, b.Expire("nobody"))
+		time.Sleep(5 * time.Second)
+		require.Equal(t, []string{"0s assigned [0]", "10.5s lost"}, x.history()[:2])
+		require.Len(t, slices.Concat(x.assigned(), y.assigned()), 1)
+	})
+}
+
+func TestGroupCutOff(t *testing.T) {
+	inGroup(t, 1, func(t *testing.T, b *nelitest.Broker) {
+		x := join(t, b, "a")
+		y := join(t, b, "b")
+		b.CutOff("a", nelitest.Group)
+		time.Sleep(8 * time.Second)
+		require.Contains(t, x.history(), "16s lost") // a session after its last heartbeat
+		require.Equal(t, []int{0}, y.assigned())
+		b.Restore("a", nelitest.All)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, "18.6s assigned []", x.history()[2])
+	})
+}
+
+func TestCutOffDuringARejoinGoesUnnoticed(t *testing.T) {
+	inGroup(t, 2, func(t *testing.T, b *nelitest.Broker) {
+		x := join(t, b, "a")
+		y := track(t, newMember(t, b.Provider("b")), "c", false)
+		synctest.Wait()
+		for len(y.history()) == 0 { // a has learnt of the rebalance, and answers
+			time.Sleep(time.Millisecond)
+			if len(x.history()) == 2 {
+				b.CutOff("a", nelitest.Group)
+				break
+			}
+		}
+		time.Sleep(30 * time.Second)
+		require.Equal(t, []int{0, 1}, y.assigned())
+		require.Equal(t, []int{0}, x.assigned())
+		b.Restore("a", nelitest.Group)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, "lost", x.history()[2][len(x.history()[2])-4:])
+		require.Equal(t, []int{0}, y.assigned())
+		require.Equal(t, []int{1}, x.assigned())
+	})
+}
+
+func TestSuspendedMemberIsReplaced(t *testing.T) {
+	inGroup(t, 1, func(t *testing.T, b *nelitest.Broker) {
+		x := join(t, b, "a")
+		y := join(t, b, "b")
+		b.Suspend("a")
+		time.Sleep(time.Minute)
+		require.Equal(t, []int{0}, x.assigned())
+		require.Equal(t, []int{0}, y.assigned())
+		b.Resume("a")
+		time.Sleep(5 * time.Second)
+		require.Equal(t, []string{"0s assigned [0]", "1m10.2s lost", "1m10.6s assigned []"}, x.history())
+	})
+}
+
+func TestKilledMemberIsReplaced(t *testing.T) {
+	inGroup(t, 1, func(t *testing.T, b *nelitest.Broker) {
+		x := join(t, b, "a")
+		y := join(t, b, "b")
+		b.Kill("a")
+		time.Sleep(5 * time.Second)
+		require.Empty(t, y.assigned())
+		time.Sleep(2 * time.Second)
+		require.Equal(t, []int{0}, y.assigned())
+		require.ErrorIs(t, x.failures()[0], neli.ErrClientFatal)
+		z := join(t, b, "a")
+		require.Equal(t, []string{"400ms assigned []"}, z.history())
+	})
+}
+
+func TestForcedAssignments(t *testing.T) {
+	inGroup(t, 2, func(t *testing.T, b *nelitest.Broker) {
+		x := join(t, b, "a")
+		y := join(t, b, "b")
+		require.True(t, b.Assign("b", 0, 1))
+		time.Sleep(time.Second)
+		require.Equal(t, []int{0}, x.assigned())
+		require.Equal(t, []int{0, 1}, y.assigned())
+		require.True(t, b.Revoke("b", 0, 1))
+		require.True(t, b.Assign("a"))
+		time.Sleep(time.Minute)
+		require.Empty(t, x.assigned())
+		require.Empty(t, y.assigned())
+		require.False(t, b.Assign("nobody", 1))
+		require.True(t, b.Assign("a", 0, 1))
+		require.True(t, b.Assign("b", 0, 1))
+		b.CutOff("b", nelitest.Group)
+		time.Sleep(time.Second)
+		require.Equal(t, []int{0, 1}, x.assigned())
+		require.Empty(t, y.assigned())
+		b.Restore("b", nelitest.Group)
+		time.Sleep(time.Second)
+		require.Equal(t, []int{0, 1}, y.assigned())
+		b.Rebalance()
+		time.Sleep(5 * time.Second)
+		require.Len(t, x.assigned(), 1)
+		require.Len(t, y.assigned(), 1)
+		require.NotEqual(t, x.assigned(), y.assigned())
+	})
+}
+
+func TestAMemberThatDoesNotPollLeaves(t *testing.T) {
+	inGroup(t, 1, func(t *testing.T, b *nelitest.Broker) {
+		x := join(t, b, "a", "max.poll.interval.ms", "10000")
+		y := join(t, b, "b")
+		x.stop()
+		time.Sleep(12 * time.Second)
+		require.Equal(t, []int{0}, y.assigned())
+		ev, err := x.g.Poll(0)
+		require.NoError(t, err)
+		require.Equal(t, neli.GroupLost, ev.Kind)
+	})
+}
+
+func TestAMemberThatDoesNotAnswerIsLeftOut(t *testing.T) {
+	inGroup(t, 2, func(t *testing.T, b *nelitest.Broker) {
+		x := join(t, b, "a", "max.poll.interval.ms", "20000")
+		x.stop() // heartbeats go on
+		y := join(t, b, "b", "max.poll.interval.ms", "20000")
+		require.Empty(t, y.history())
+		time.Sleep(20 * time.Second)
+		require.Equal(t, []int{0, 1}, y.assigned())
+	})
+}
+
+func TestStaticMember(t *testing.T) {
+	inGroup(t, 2, func(t *testing.T, b *nelitest.Broker) {
+		x := join(t, b, "a", "group.instance.id", "i")
+		y := join(t, b, "b")
+		had := x.assigned()
+		require.Len(t, had, 1)
+		z := join(t, b, "a", "group.instance.id", "i")
+		require.Equal(t, had, z.assigned())
+		require.Len(t, x.failures(), 1)
+		require.ErrorIs(t, x.failures()[0], neli.ErrInstanceFenced)
+		require.ErrorIs(t, x.g.Join("c", false), neli.ErrInstanceFenced)
+		require.Len(t, y.history(), 2) // undisturbed
+
+		z.stop()
+		require.NoError(t, z.g.Leave()) // which does not count, for as long as a session
+		time.Sleep(5 * time.Second)
+		require.Len(t, y.assigned(), 1)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, []int{0, 1}, y.assigned())
+	})
+}
+
+func TestGroupsSurviveARestart(t *testing.T) {
+	inGroup(t, 2, func(t *testing.T, b *nelitest.Broker) {
+		x := join(t, b, "a")
+		y := join(t, b, "b")
+		b.Stop()
+		time.Sleep(4 * time.Second)
+		b.Start()
+		time.Sleep(10 * time.Second)
+		require.Len(t, x.failures(), 1)
+		require.Equal(t, []string{"0s assigned [0 1]", "5.5s assigned [0]"}, x.history())
+		require.Len(t, y.history(), 2)
+	})
+}
+
+func TestRefusedMember(t *testing.T) {
+	inGroup(t, 1, func(t *testing.T, b *nelitest.Broker) {
+		x := join(t, b, "a")
+		b.Refuse("a", nelitest.Group, neli.ErrAuthorization)
+		time.Sleep(10 * time.Second)
+		require.Len(t, x.failures(), 1)
+		require.ErrorIs(t, x.failures()[0], neli.ErrAuthorization)
+		require.Contains(t, x.history()[1], "lost")
+		b.Refuse("a", nelitest.Group, nil)
+		time.Sleep(time.Second)
+		require.Equal(t, []int{0}, x.assigned())
+	})
+}
+
+func TestGroupsFollowTheirTopic(t *testing.T) {
+	inGroup(t, 1, func(t *testing.T, b *nelitest.Broker) {
+		x := track(t, newMember(t, b.Provider("a")), "later", false)
+		time.Sleep(time.Second)
+		require.ErrorIs(t, x.failures()[0], neli.ErrUnknownTopic)
+		require.NoError(t, b.CreateTopic("later", 2))
+		time.Sleep(time.Second)
+		require.Equal(t, []int{0, 1}, x.assigned())
+		require.NoError(t, b.AddPartitions("later", 1))
+		time.Sleep(time.Second)
+		require.Equal(t, []int{0, 1, 2}, x.assigned())
+		require.NoError(t, b.DeleteTopic("later"))
+		time.Sleep(time.Second)
+		require.Empty(t, x.assigned())
+	})
+}
+
+func TestRecordsOfRevokedPartitionsAreDropped(t *testing.T) {
+	inGroup(t, 2, func(t *testing.T, b *nelitest.Broker) {
+		g := newMember(t, b.Provider("a"))
+		require.NoError(t, g.Join("c", true))
+		ev, err := g.Poll(time.Second)
+		require.NoError(t, err)
+		require.Equal(t, []int{0, 1}, ev.Partitions)
+		for p := range 2 {
+			_, err = b.Inject("c", p, nil)
+			require.NoError(t, err)
+		}
+		time.Sleep(time.Second)
+		b.Revoke("a", 0)
+		time.Sleep(time.Second)
+		ev, err = g.Poll(time.Second)
+		require.NoError(t, err)
+		require.Equal(t, []int{1}, ev.Partitions)
+		ev, err = g.Poll(time.Second)
+		require.NoError(t, err)
+		require.Equal(t, neli.GroupRecord, ev.Kind)
+		require.Equal(t, 1, ev.Record.Partition)
+		ev, err = g.Poll(time.Second)
+		require.NoError(t, err)
+		require.Equal(t, neli.GroupIdle, ev.Kind)
+	})
+}
+
+// Whatever happens, once it is over each partition belongs to one member, and
+// every member knows what the coordinator has assigned.
+func TestGroupsSettle(t *testing.T) {
+	for seed := range uint64(40) {
+		inGroup(t, 5, func(t *testing.T, b *nelitest.Broker) { settleAfterChaos(t, b, seed) })
+	}
+}
+
+func settleAfterChaos(t *testing.T, b *nelitest.Broker, seed uint64) {
+	names := []string{"a", "b", "c", "d"}
+	strategy := []string{"cooperative-sticky", "range"}[seed%2]
+	members := map[string]*tracked{}
+	for _, n := range names {
+		members[n] = track(t, newMember(t, b.Provider(n), "partition.assignment.strategy", strategy), "c", false)
+	}
+	rng := newRand(seed)
+	for range 60 {
+		n := names[rng.IntN(len(names))]
+		switch rng.IntN(9) {
+		case 0:
+			b.CutOff(n, nelitest.Group)
+		case 1, 2:
+			b.Restore(n, nelitest.All)
+		case 3:
+			b.Suspend(n)
+		case 4, 5:
+			b.Resume(n)
+		case 6:
+			b.Expire(n)
+		case 7:
+			b.Assign(n, rng.IntN(5))
+		case 8:
+			b.Stop()
+			time.Sleep(time.Duration(rng.IntN(10000)) * time.Millisecond)
+			b.Start()
+		}
+		time.Sleep(time.Duration(rng.IntN(4000)) * time.Millisecond)
+	}
+	for _, n := range names {
+		b.Restore(n, nelitest.All)
+		b.Resume(n)
+	}
+	b.Rebalance() // forced assignments end
+	time.Sleep(30 * time.Second)
+	var all []int
+	for _, n := range names {
+		have := members[n].assigned()
+		require.Equal(t, append([]int{}, b.Assigned(n)...), append([]int{}, have...), "seed %d, member %s", seed, n)
+		all = append(all, have...)
+	}
+	slices.Sort(all)
+	require.Equal(t, []int{0, 1, 2, 3, 4}, all, "seed %d", seed)
+}

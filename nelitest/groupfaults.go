@@ -1,0 +1,66 @@
+package nelitest
+
+import "slices"
+
+// Assign makes exactly these partitions the assignment of a member, whatever
+// others have: a partition can so be assigned to several members, or, with
+// [Broker.Revoke], to none. It holds until the group's next rebalance, and is for
+// all group consumers of the member. It is reported as GroupAssigned, upon the
+// next heartbeat if the member cannot be reached now. The result tells whether
+// the member is in a group at all; if not, nothing happens.
+func (b *Broker) Assign(member string, partitions ...int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.eachMembership(member, func(m *membership) { m.force(partitions) })
+}
+
+// Revoke takes partitions from a member, as Assign would with those that are left.
+func (b *Broker) Revoke(member string, partitions ...int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.eachMembership(member, func(m *membership) {
+		m.force(slices.DeleteFunc(slices.Clone(m.assigned), func(p int) bool { return slices.Contains(partitions, p) }))
+	})
+}
+
+// Expire ends a member's group sessions on the side of the broker, now. Its
+// partitions go to others by a rebalance. The member gets GroupLost upon its next
+// heartbeat, or when it is out of reach for the session timeout, and joins again.
+// The result tells whether it was in a group.
+func (b *Broker) Expire(member string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.eachMembership(member, func(m *membership) { m.g.remove(m) })
+}
+
+// Rebalance makes all groups rebalance.
+func (b *Broker) Rebalance() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, g := range b.groups {
+		g.begin()
+	}
+}
+
+// Assigned returns the partitions that the coordinator has assigned to a member,
+// in all its groups, ascending. The member itself may not know yet.
+func (b *Broker) Assigned(member string) []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var all []int
+	b.eachMembership(member, func(m *membership) { all = append(all, m.assigned...) })
+	slices.Sort(all)
+	return all
+}
+
+func (b *Broker) eachMembership(member string, do func(*membership)) (any bool) {
+	for _, g := range b.groups {
+		for _, m := range slices.Clone(g.members) {
+			if m.c.m.name == member {
+				any = true
+				do(m)
+			}
+		}
+	}
+	return any
+}

@@ -1,0 +1,276 @@
+package nelitest
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+// producer implements neli.Producer.
+//
+// A message travels for the append latency and arrives, or is parked until the
+// obstacle is gone; then its acknowledgement travels. Whatever has become of it,
+// it is reported as failed once message.timeout.ms has passed.
+type producer struct {
+	client
+	timeout  time.Duration
+	open     queue[*message] // in order of their deadlines; some are done
+	parked   []*message
+	last     time.Duration // when the last one arrives: later ones do not overtake it
+	expiry   event
+	outbox   queue[outcome]
+	dispatch event
+	carrying bool            // deliver is at work
+	closing  []chan struct{} // calls of Close that wait for the last report
+}
+
+// outcome is a report to be made.
+type outcome struct {
+	report func(error)
+	err    error
+}
+
+type message struct {
+	event
+	p         *producer
+	topic     *topic
+	partition int
+	value     []byte
+	report    func(error)
+	deadline  time.Duration
+	copies    bool // a copy follows, copyAfter later
+	copyAfter time.Duration
+	stray     bool // on its way in the network, which no link of the member stops
+	written   bool // what travels is the acknowledgement
+	done      bool // reported, or nobody's
+}
+
+func newProducer(c client, timeout time.Duration) *producer {
+	p := &producer{client: c, timeout: timeout}
+	p.expiry = p.event(taskFunc(p.expire))
+	p.dispatch = p.event(taskFunc(p.depart))
+	return p
+}
+
+// Append implements [neli.Producer].
+func (p *producer) Append(topic string, partition int, value []byte, report func(error)) error {
+	b := p.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p.gate()
+	if err := p.err(); err != nil {
+		return err
+	}
+	m := &message{
+		p: p, topic: b.topic(topic), partition: partition, value: bytes.Clone(value),
+		report: report, deadline: b.now() + p.timeout,
+	}
+	m.event = p.event(m)
+	p.open.push(m)
+	b.sooner(&p.expiry, m.deadline)
+	if p.m.duplicates > 0 {
+		p.m.duplicates--
+		m.copies, m.copyAfter = true, p.m.copyAfter
+	}
+	if p.m.nextDelays.len() > 0 {
+		m.stray = true
+		b.schedule(&m.event, b.now()+p.lag(b.opts.AppendLatency)+p.m.nextDelays.pop())
+		return nil
+	}
+	m.send()
+	return nil
+}
+
+// send puts the message on its way, behind those before it.
+func (m *message) send() {
+	p := m.p
+	p.last = max(p.last, p.b.now()+p.lag(p.b.opts.AppendLatency)+p.m.delay)
+	p.b.schedule(&m.event, p.last)
+}
+
+func (m *message) fire() {
+	if m.written {
+		m.acknowledge()
+	} else {
+		m.arrive()
+	}
+}
+
+func (m *message) arrive() {
+	p, b := m.p, m.p.b
+	if b.down || !m.stray && !p.reaches(Appends) || !m.topic.has(m.partition) {
+		if !m.done {
+			m.stray = false
+			p.parked = append(p.parked, m)
+		}
+		return
+	}
+	if err := p.m.refusal(Appends); err != nil {
+		m.finish(err)
+		return
+	}
+	b.append(m.topic, m.partition, m.value)
+	m.written = true
+	if m.copies {
+		c := &message{p: p, topic: m.topic, partition: m.partition, value: m.value, stray: true, done: true}
+		c.event = p.event(c)
+		b.schedule(&c.event, b.now()+m.copyAfter)
+	}
+	if !m.done {
+		b.schedule(&m.event, b.now()+p.lag(b.opts.AckLatency))
+	}
+}
+
+func (m *message) acknowledge() {
+	switch p := m.p; {
+	case m.done:
+	case p.b.down:
+		p.parked = append(p.parked, m)
+	case p.reaches(Acks):
+		m.finish(nil)
+	}
+}
+
+// finish has the message reported, once.
+func (m *message) finish(err error) {
+	if m.done {
+		return
+	}
+	m.done = true
+	p := m.p
+	p.outbox.push(outcome{m.report, err})
+	m.report = nil
+	for p.open.len() > 0 && p.open.first().done {
+		p.open.pop()
+	}
+	p.carry()
+}
+
+// expire reports what has not been acknowledged in time.
+func (p *producer) expire() {
+	now := p.b.now()
+	for p.open.len() > 0 {
+		m := p.open.first()
+		switch {
+		case m.done:
+			p.open.pop()
+		case m.deadline > now:
+			p.b.schedule(&p.expiry, m.deadline)
+			return
+		case !m.topic.has(m.partition):
+			m.finish(fmt.Errorf("%w: %w", errTimedOut, unknown(m.topic.name, m.partition)))
+		default:
+			m.finish(errTimedOut)
+		}
+	}
+}
+
+// Purge implements [neli.Producer]. What is on its way arrives nevertheless.
+func (p *producer) Purge() {
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	p.gate()
+	p.purge(errPurged)
+}
+
+func (p *producer) purge(err error) {
+	p.parked = nil
+	for p.open.len() > 0 {
+		m := p.open.pop()
+		m.finish(err)
+	}
+}
+
+// Close implements [neli.Producer]. It must not be called from a report.
+func (p *producer) Close() error {
+	b := p.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p.gate()
+	if !p.closed {
+		p.closed = true
+		p.purge(errClosed)
+		b.cancel(&p.expiry)
+		p.dismiss(p)
+	}
+	if p.outbox.len() > 0 || p.carrying {
+		done := make(chan struct{})
+		p.closing = append(p.closing, done)
+		b.mu.Unlock()
+		<-done
+		b.mu.Lock()
+	}
+	return nil
+}
+
+// carry sees to it that the outbox is delivered.
+func (p *producer) carry() {
+	switch l := &p.b.line; {
+	case p.carrying || p.outbox.len() == 0 || p.m.suspended && !p.dead:
+	case l.running && !l.woke:
+		p.depart()
+	default:
+		p.b.sooner(&p.dispatch, 0)
+	}
+}
+
+// depart makes the run that is under way deliver the outbox.
+func (p *producer) depart() {
+	if !p.carrying && p.outbox.len() > 0 {
+		p.carrying = true
+		p.b.line.courier, p.b.line.woke = p, true
+	}
+}
+
+// deliver makes the reports, without the lock.
+func (p *producer) deliver() {
+	for {
+		p.b.mu.Lock()
+		if p.outbox.len() == 0 || p.m.suspended && !p.dead {
+			p.carrying = false
+			if p.outbox.len() == 0 {
+				for _, c := range p.closing {
+					close(c)
+				}
+				p.closing = nil
+			}
+			p.b.mu.Unlock()
+			return
+		}
+		o := p.outbox.pop()
+		p.b.mu.Unlock()
+		o.report(o.err)
+	}
+}
+
+func (p *producer) poke() {
+	p.carry()
+	if p.b.down || p.m.suspended {
+		return
+	}
+	parked := p.parked
+	p.parked = nil
+	for _, m := range parked {
+		switch {
+		case m.done:
+		case m.written:
+			p.b.schedule(&m.event, p.b.now()+p.lag(p.b.opts.AckLatency))
+		case !p.reaches(Appends) || !m.topic.has(m.partition):
+			p.parked = append(p.parked, m)
+		default:
+			m.send()
+		}
+	}
+}
+
+func (p *producer) lose() {}
+
+func (p *producer) kill() {
+	p.dead = true
+	p.b.cancel(&p.expiry)
+	p.purge(p.err())
+}
+
+var _ neli.Producer = (*producer)(nil)

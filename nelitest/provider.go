@@ -1,0 +1,163 @@
+package nelitest
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+// process is a Provider: one process of a member.
+type process struct {
+	b       *Broker
+	m       *member
+	dead    bool
+	clients []endpoint
+}
+
+func (p *process) kill() {
+	p.dead = true
+	p.m.clients = slices.DeleteFunc(p.m.clients, func(e endpoint) bool { return slices.Contains(p.clients, e) })
+	for _, c := range p.clients {
+		c.kill()
+	}
+	p.clients = nil
+}
+
+// start counts a new client in, under the lock, unless the process is dead.
+func (p *process) start(make func(client) endpoint) error {
+	p.b.mu.Lock()
+	defer p.b.mu.Unlock()
+	if p.dead {
+		return fmt.Errorf("%w: %s was killed", neli.ErrClientFatal, p.m.name)
+	}
+	e := make(p.newClient())
+	p.clients = append(p.clients, e)
+	p.m.clients = append(p.m.clients, e)
+	return nil
+}
+
+// Producer implements [neli.Provider].
+func (p *process) Producer(props map[string]string, _ *slog.Logger) (neli.Producer, error) {
+	timeout, err := millis(props, "message.timeout.ms", 300*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	var made *producer
+	err = p.start(func(c client) endpoint {
+		made = newProducer(c, timeout)
+		return made
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// LogReader implements [neli.Provider].
+func (p *process) LogReader(map[string]string, *slog.Logger) (neli.LogReader, error) {
+	var made *reader
+	err := p.start(func(c client) endpoint {
+		made = newReader(c)
+		return made
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// GroupConsumer implements [neli.Provider].
+func (p *process) GroupConsumer(props map[string]string, _ *slog.Logger) (neli.GroupConsumer, error) {
+	s, err := groupSettings(props)
+	if err != nil {
+		return nil, err
+	}
+	var made *groupConsumer
+	err = p.start(func(c client) endpoint {
+		made = newGroupConsumer(c, s)
+		return made
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// Admin implements [neli.Provider].
+func (p *process) Admin(over neli.Producer) (neli.Admin, error) {
+	prod, ok := over.(*producer)
+	if !ok || prod.proc != p {
+		return nil, errors.New("nelitest: Admin needs a producer of the same provider")
+	}
+	var made *admin
+	err := p.start(func(c client) endpoint {
+		made = newAdmin(c)
+		return made
+	})
+	if err != nil {
+		return nil, err
+	}
+	return made, nil
+}
+
+// settings are the properties that a group consumer heeds.
+type settings struct {
+	group     string
+	instance  string
+	session   time.Duration
+	heartbeat time.Duration
+	maxPoll   time.Duration
+	eager     bool
+	reset     string
+}
+
+func groupSettings(props map[string]string) (settings, error) {
+	s := settings{group: props["group.id"], instance: props["group.instance.id"], reset: props["auto.offset.reset"]}
+	var errs []error
+	if s.group == "" {
+		errs = append(errs, errors.New("nelitest: group.id is missing"))
+	}
+	switch s.reset {
+	case "error":
+	case "earliest", "smallest", "beginning":
+		s.reset = "earliest"
+	default:
+		s.reset = "latest"
+	}
+	var err error
+	if s.session, err = millis(props, "session.timeout.ms", 45*time.Second); err != nil {
+		errs = append(errs, err)
+	}
+	if s.heartbeat, err = millis(props, "heartbeat.interval.ms", 3*time.Second); err != nil {
+		errs = append(errs, err)
+	}
+	if s.maxPoll, err = millis(props, "max.poll.interval.ms", 300*time.Second); err != nil {
+		errs = append(errs, err)
+	}
+	switch a := props["partition.assignment.strategy"]; a {
+	case "", "cooperative-sticky":
+	case "range":
+		s.eager = true
+	default:
+		errs = append(errs, fmt.Errorf("nelitest: partition.assignment.strategy=%s: only cooperative-sticky and range are known", a))
+	}
+	return s, errors.Join(errs...)
+}
+
+// millis reads a property that is a number of milliseconds.
+func millis(props map[string]string, name string, otherwise time.Duration) (time.Duration, error) {
+	s, ok := props[name]
+	if !ok {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		return 0, fmt.Errorf("nelitest: %s=%s: want a positive number of milliseconds", name, s)
+	}
+	return time.Duration(n) * time.Millisecond, nil
+}

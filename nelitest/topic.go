@@ -1,0 +1,228 @@
+package nelitest
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+// topic is a name, whether or not a topic of that name exists at present: those
+// who read or write go by the name, as real clients do, and do not notice when
+// another topic has taken it over.
+type topic struct {
+	name     string
+	exists   bool
+	id       string
+	replicas int
+	settings map[string]string
+	logs     []*partitionLog
+	readers  []*fetcher
+}
+
+// partitionLog is the log of one partition.
+type partitionLog struct {
+	start   int64
+	entries []entry // of offsets start, start+1, …
+}
+
+type entry struct {
+	at    time.Duration
+	value []byte
+}
+
+func (l *partitionLog) end() int64 { return l.start + int64(len(l.entries)) }
+
+func (b *Broker) topic(name string) *topic {
+	t := b.topics[name]
+	if t == nil {
+		t = &topic{name: name}
+		b.topics[name] = t
+	}
+	return t
+}
+
+func (t *topic) has(partition int) bool {
+	return t.exists && partition >= 0 && partition < len(t.logs)
+}
+
+func (b *Broker) append(t *topic, partition int, value []byte) int64 {
+	l := t.logs[partition]
+	o := l.end()
+	l.entries = append(l.entries, entry{b.now(), value})
+	for _, f := range t.readers {
+		f.notice(partition)
+	}
+	return o
+}
+
+// touch makes the readers look at the partition, and find what has changed.
+func (t *topic) touch(partition int) {
+	for _, f := range t.readers {
+		f.notice(partition)
+	}
+}
+
+func (b *Broker) create(spec neli.TopicSpec) error {
+	t := b.topic(spec.Name)
+	switch {
+	case t.exists:
+		return fmt.Errorf("%w: %s", neli.ErrTopicExists, spec.Name)
+	case spec.Name == "" || spec.Partitions < 1:
+		return fmt.Errorf("nelitest: a topic needs a name and partitions: %q, %d", spec.Name, spec.Partitions)
+	case spec.Replicas > b.opts.Brokers:
+		return fmt.Errorf("nelitest: %d replicas on %d brokers", spec.Replicas, b.opts.Brokers)
+	}
+	b.topicNo++
+	var id [16]byte
+	rng := rand.New(rand.NewPCG(b.opts.Seed, b.topicNo))
+	binary.LittleEndian.PutUint64(id[:8], rng.Uint64())
+	binary.LittleEndian.PutUint64(id[8:], rng.Uint64())
+	t.exists = true
+	t.id = base64.RawURLEncoding.EncodeToString(id[:])
+	t.replicas = spec.Replicas
+	if t.replicas < 1 {
+		t.replicas = b.opts.Brokers
+	}
+	t.settings = map[string]string{
+		"cleanup.policy":                 "delete",
+		"max.message.bytes":              "1048588",
+		"message.timestamp.type":         "CreateTime",
+		"min.insync.replicas":            "1",
+		"retention.bytes":                "-1",
+		"retention.ms":                   "604800000",
+		"segment.bytes":                  "1073741824",
+		"segment.ms":                     "604800000",
+		"unclean.leader.election.enable": "false",
+	}
+	maps.Copy(t.settings, spec.Settings)
+	b.extend(t, spec.Partitions)
+	return nil
+}
+
+// extend gives t partitions up to n and tells everyone who waits for them.
+func (b *Broker) extend(t *topic, n int) {
+	for i := len(t.logs); i < n; i++ {
+		t.logs = append(t.logs, &partitionLog{})
+		t.touch(i)
+	}
+	for _, m := range b.members {
+		m.poke() // appends may wait for it
+	}
+	b.rebalanceTopic(t.name)
+}
+
+func unknown(topic string, partition int) error {
+	return fmt.Errorf("%w: %s, partition %d", neli.ErrUnknownTopic, topic, partition)
+}
+
+// CreateTopic creates a topic with default settings. Its TopicID is new; its
+// offsets start at 0. Clients that read or write a topic of that name, because
+// there was one or in expectation, go on with this one. The error is
+// neli.ErrTopicExists if there is such a topic.
+func (b *Broker) CreateTopic(topic string, partitions int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.create(neli.TopicSpec{Name: topic, Partitions: partitions})
+}
+
+// DeleteTopic deletes a topic and its records. Readers get neli.ErrUnknownTopic
+// once; appends wait for a topic of that name until they time out.
+func (b *Broker) DeleteTopic(topic string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.topic(topic)
+	if !t.exists {
+		return unknown(topic, 0)
+	}
+	n := len(t.logs)
+	t.exists, t.id, t.logs, t.settings = false, "", nil, nil
+	for i := range n {
+		t.touch(i)
+	}
+	b.rebalanceTopic(topic)
+	return nil
+}
+
+// AddPartitions adds n partitions to a topic. Its groups are rebalanced.
+func (b *Broker) AddPartitions(topic string, n int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.topic(topic)
+	if !t.exists {
+		return unknown(topic, 0)
+	}
+	b.extend(t, len(t.logs)+n)
+	return nil
+}
+
+// DeleteHead deletes the records before the given offset, as retention does: the
+// log starts there. It never starts beyond its end nor goes back.
+func (b *Broker) DeleteHead(topic string, partition int, before int64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.topic(topic)
+	if !t.has(partition) {
+		return unknown(topic, partition)
+	}
+	l := t.logs[partition]
+	if before = min(before, l.end()); before > l.start {
+		l.entries = slices.Clone(l.entries[before-l.start:])
+		l.start = before
+	}
+	t.touch(partition)
+	return nil
+}
+
+// Truncate deletes the records from the given offset on, as an unclean leader
+// election does: acknowledged records are gone and their offsets are given again
+// to others. What a client has fetched already it returns still.
+func (b *Broker) Truncate(topic string, partition int, end int64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.topic(topic)
+	if !t.has(partition) {
+		return unknown(topic, partition)
+	}
+	l := t.logs[partition]
+	if end = max(end, l.start); end < l.end() {
+		clear(l.entries[end-l.start:])
+		l.entries = l.entries[:end-l.start]
+	}
+	t.touch(partition)
+	return nil
+}
+
+// Inject appends a record that comes from no member, such as rubbish. It is in
+// the log when Inject returns its offset.
+func (b *Broker) Inject(topic string, partition int, value []byte) (int64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.topic(topic)
+	if !t.has(partition) {
+		return 0, unknown(topic, partition)
+	}
+	return b.append(t, partition, bytes.Clone(value)), nil
+}
+
+// Records returns what is in a partition's log now, nothing if it does not exist.
+func (b *Broker) Records(topic string, partition int) []neli.Record {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.topics[topic]
+	if t == nil || !t.has(partition) {
+		return nil
+	}
+	l := t.logs[partition]
+	rs := make([]neli.Record, len(l.entries))
+	for i, e := range l.entries {
+		rs[i] = neli.Record{Partition: partition, Offset: l.start + int64(i), Value: bytes.Clone(e.value)}
+	}
+	return rs
+}

@@ -1,0 +1,74 @@
+package nelitest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+)
+
+func TestDeletedAndRecreatedTopicGoesUnnoticed(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		for _, v := range []string{"0", "1"} {
+			_, err := s.send(t, v)()
+			require.NoError(t, err)
+		}
+		read(t, s.r, 2)
+		require.NoError(t, s.b.DeleteTopic("c"))
+		_, _, err := s.r.Poll(time.Second)
+		require.ErrorIs(t, err, neli.ErrUnknownTopic)
+		s.nothing(t, time.Second)
+		waiting := s.send(t, "waiting")
+		time.Sleep(time.Second)
+		require.NoError(t, s.b.CreateTopic("c", 1))
+		_, err = waiting()
+		require.NoError(t, err)
+		require.Equal(t, []string{"waiting"}, s.log())
+		_, _, err = s.r.Poll(time.Second) // it stood at 2
+		require.ErrorIs(t, err, neli.ErrOutOfRange)
+
+		require.NoError(t, s.r.Assign("c", []int64{1}))
+		s.nothing(t, time.Second)
+		s.b.CutOff("b", nelitest.Reads)
+		require.NoError(t, s.b.DeleteTopic("c"))
+		require.NoError(t, s.b.CreateTopic("c", 1))
+		for _, v := range []string{"0", "1"} {
+			s.send(t, v)
+		}
+		time.Sleep(time.Second)
+		s.b.Restore("b", nelitest.Reads)
+		require.Equal(t, []string{"1"}, values(read(t, s.r, 1)))
+	})
+}
+
+func TestTruncate(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		for _, v := range []string{"0", "1", "2"} {
+			_, err := s.send(t, v)()
+			require.NoError(t, err)
+		}
+		read(t, s.r, 3)
+		require.NoError(t, s.b.Truncate("c", 0, 1))
+		_, _, err := s.r.Poll(time.Second)
+		require.ErrorIs(t, err, neli.ErrOutOfRange)
+		o, err := s.b.Inject("c", 0, []byte("other"))
+		require.NoError(t, err)
+		require.EqualValues(t, 1, o)
+		require.Equal(t, []string{"0", "other"}, s.log())
+	})
+}
+
+func TestAddPartitions(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		require.NoError(t, s.r.Assign("c", []int64{0, 0}))
+		_, _, err := s.r.Poll(time.Second)
+		require.ErrorIs(t, err, neli.ErrUnknownTopic)
+		require.NoError(t, s.b.AddPartitions("c", 2))
+		require.NoError(t, s.r.Assign("c", []int64{0, 0, 0}))
+		appendAll(t, s.p, "c", 2, "x")
+		require.Equal(t, 2, read(t, s.r, 1)[0].Partition)
+	})
+}

@@ -1,0 +1,113 @@
+package neli
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// helloEvery is how often a process announces itself; one that was not heard of
+// for three times as long is taken for gone.
+const helloEvery = 10 * time.Second
+
+// maxPeers bounds what a topic full of rubbish can make a process remember.
+const maxPeers = 10_000
+
+// peers is what the other processes of the group have said of themselves. It
+// plays no part in the lease: a holder that leaves waits for a successor by it.
+type peers map[string]peer
+
+type peer struct {
+	name  string
+	wants []int // nil: all
+	heard instant
+}
+
+func (ps peers) hear(r record, self string, now instant) {
+	if r.leaving {
+		delete(ps, r.member)
+		return
+	}
+	_, known := ps[r.member]
+	if r.member == self || !known && len(ps) >= maxPeers {
+		return
+	}
+	ps[r.member] = peer{name: r.name, wants: r.wants, heard: now}
+}
+
+// ready reports whether there is nobody to wait for on partition p: another
+// process has said that it is nominated, or there is no other process.
+func (ps peers) ready(p int, now instant) bool {
+	others := false
+	for id, peer := range ps {
+		if now.age(peer.heard) > 3*helloEvery {
+			delete(ps, id)
+			continue
+		}
+		others = true
+		if peer.wants == nil || slices.Contains(peer.wants, p) {
+			return true
+		}
+	}
+	return !others
+}
+
+// tempo keeps what an arbiter knows of its own timing.
+type tempo struct {
+	rtt     time.Duration // smoothed round trip of own records
+	own     instant       // when an own record was last read back
+	asked   instant       // when the log was last doubted
+	helloAt time.Duration // monotonic time of the next Hello
+	bye     bool          // the last Hello was said
+	freeAt  time.Duration // closing: when nothing was held any more
+}
+
+// back takes note of an own record that was stamped at sent and has come back.
+func (t *tempo) back(sent, now instant) {
+	t.own = now
+	if d := now.age(sent); d < time.Second {
+		t.rtt += (d - t.rtt) / 8
+	}
+}
+
+// doubtful reports, once in every wait, that own records are expected and none
+// has come back for that long: perhaps the topic is another one by now.
+func (t *tempo) doubtful(now instant, busy bool, wait time.Duration) bool {
+	if !busy {
+		t.own = now
+		return false
+	}
+	if now.age(t.own) < wait || now.age(t.asked) < wait {
+		return false
+	}
+	t.asked = now
+	return true
+}
+
+// skipped makes sure that each kind of odd record is logged once.
+type skipped struct {
+	malformed, newer bool
+}
+
+// count takes note of a record that decode refused.
+func (k *skipped) count(s *Stats, n *notes, err error, e logEntry) {
+	switch {
+	case errors.Is(err, errForeign):
+		s.Foreign++
+	case errors.Is(err, errNewer):
+		s.Newer++
+		if !k.newer {
+			k.newer = true
+			n.add(slog.LevelWarn, "skipping records of a newer version of this library; logged once",
+				"partition", e.partition, "offset", e.offset)
+		}
+	default:
+		s.Malformed++
+		if !k.malformed {
+			k.malformed = true
+			n.add(slog.LevelWarn, "skipping malformed records; logged once",
+				"partition", e.partition, "offset", e.offset, "error", err)
+		}
+	}
+}

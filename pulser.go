@@ -1,0 +1,201 @@
+package neli
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// Pulse says that the application is alive, delivers what has happened to the
+// barrier on this goroutine, and reports whether this process leads at least one
+// role. A leader gets true at once; anyone else waits for up to timeout to become
+// one. It touches no network.
+//
+// Call it again before MaxPulseInterval has passed. The error is not nil only
+// when this Neli is closed (ErrClosed) or has failed for good.
+//
+// While another goroutine is in Pulse, Background or Lead, Pulse waits for its
+// turn, for no longer than timeout.
+func (n *Neli) Pulse(timeout time.Duration) (bool, error) {
+	if n.glance() {
+		return true, nil
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	return n.pulse(timer.C, nil)
+}
+
+// PulseCtx is Pulse with the end of ctx in place of a timeout. The end of ctx is
+// no error.
+func (n *Neli) PulseCtx(ctx context.Context) (bool, error) {
+	if n.glance() {
+		return true, nil
+	}
+	return n.pulse(nil, ctx.Done())
+}
+
+// glance is the leader's short cut: nothing to tell, and still leading.
+func (n *Neli) glance() bool {
+	if n.arb.fresh() || !n.contends.Load() || !n.IsLeader() {
+		return false
+	}
+	n.heard()
+	return true
+}
+
+func (n *Neli) pulse(timeout <-chan time.Time, stop <-chan struct{}) (bool, error) {
+	n.heard()
+	select {
+	case n.driver <- struct{}{}:
+	case <-timeout:
+		return n.IsLeader(), n.ended()
+	case <-stop:
+		return n.IsLeader(), n.ended()
+	}
+	defer func() { <-n.driver }()
+	n.contend()
+	return n.turn(timeout, stop)
+}
+
+// turn delivers and waits, as the driver, until this process leads or the wait
+// is over.
+func (n *Neli) turn(timeout <-chan time.Time, stop <-chan struct{}) (bool, error) {
+	for {
+		// Asked before delivery: what ended it is then among what is delivered.
+		err := n.ended()
+		n.deliver()
+		n.heard()
+		switch {
+		case err != nil:
+			return false, err
+		case n.IsLeader():
+			return true, nil
+		case n.State() == StateClosing && len(n.told) == 0:
+			return false, ErrClosed
+		}
+		if !n.wait(timeout, stop) {
+			return n.IsLeader(), nil
+		}
+	}
+}
+
+// wait waits for news, as the driver. It reports false when time is up.
+func (n *Neli) wait(timeout <-chan time.Time, stop <-chan struct{}) bool {
+	closing := n.closing
+	if n.State() != StateLive {
+		closing = nil // known already
+	}
+	n.waiting.Add(1)
+	defer n.waiting.Add(-1)
+	defer n.heard()
+	select {
+	case <-n.arb.news():
+		return true
+	case <-n.done:
+		return true
+	case <-closing:
+		return true
+	case <-timeout:
+		return false
+	case <-stop:
+		return false
+	}
+}
+
+// Pulser is a pulse loop in the background.
+type Pulser interface {
+	// Await blocks until the loop has ended. It returns nil after Close of this
+	// Pulser, ErrClosed after Close of its Neli, or the error that ended that for
+	// good.
+	Await() error
+	// Close ends the loop, gives up leadership and waits until the task and the
+	// barrier have returned. It must not be called from either. It is idempotent
+	// and returns nil.
+	Close() error
+}
+
+type pulser struct {
+	stop func()
+	done chan struct{}
+	err  error
+}
+
+func (p *pulser) Await() error {
+	<-p.done
+	return p.err
+}
+
+func (p *pulser) Close() error {
+	p.stop()
+	<-p.done
+	return nil
+}
+
+// Background pulses on a goroutine of its own and calls task there, again and
+// again, for as long as this process leads at least one role. The task should do
+// a small piece of work and return: it is called only after a check of
+// leadership, and while it runs nothing is delivered to the barrier. A task that
+// does not return for MaxPulseInterval costs the leadership.
+//
+// The goroutine ends with Close of the Pulser or of this Neli, or when that fails
+// for good. The error is ErrClosed or what ended this Neli, if it has ended.
+func (n *Neli) Background(task func()) (Pulser, error) {
+	if task == nil {
+		return nil, errors.New("neli: Background: task is nil")
+	}
+	if err := n.ended(); err != nil {
+		return nil, err
+	}
+	if n.State() != StateLive {
+		return nil, ErrClosed
+	}
+	stop := make(chan struct{})
+	p := &pulser{done: make(chan struct{}), stop: sync.OnceFunc(func() { close(stop) })}
+	go func() {
+		defer close(p.done)
+		p.err = n.background(task, stop)
+	}()
+	return p, nil
+}
+
+func (n *Neli) background(task func(), stop <-chan struct{}) error {
+	select {
+	case n.driver <- struct{}{}:
+	case <-stop:
+		return nil
+	case <-n.done:
+		return n.ended()
+	}
+	defer func() { <-n.driver }()
+	n.contend()
+	for {
+		select {
+		case <-stop:
+			n.stepDown()
+			return nil
+		default:
+		}
+		leads, err := n.turn(nil, stop)
+		if err != nil {
+			return err
+		}
+		if leads {
+			task()
+		}
+	}
+}
+
+// stepDown gives up everything in order, as the driver, and returns when nothing
+// is led any more. The arbiter bounds it by the deadlines that it sets.
+func (n *Neli) stepDown() {
+	n.resign()
+	for n.ended() == nil {
+		n.deliver()
+		if len(n.told) == 0 {
+			return
+		}
+		n.wait(nil, nil)
+	}
+	n.deliver()
+}

@@ -1,0 +1,114 @@
+package neli
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestSecretProperty(t *testing.T) {
+	for name, want := range map[string]bool{
+		"sasl.password":                  true,
+		"SASL.Password":                  true,
+		"sasl.oauthbearer.config":        true,
+		"sasl.oauthbearer.client.secret": true,
+		"sasl.oauthbearer.client.id":     true,
+		"sasl.jaas.config":               true,
+		"ssl.key.password":               true,
+		"ssl.key.pem":                    true,
+		"ssl.key.location":               true,
+		"ssl.certificate.pem":            true,
+		"ssl.keystore.location":          true,
+		"ssl.keystore.password":          true,
+		"some.future.access.token":       true,
+		"vault.credentials":              true,
+		"sasl.username":                  false,
+		"sasl.mechanisms":                false,
+		"bootstrap.servers":              false,
+		"ssl.ca.location":                false,
+		"ssl.certificate.location":       false,
+		"group.id":                       false,
+		"partition.assignment.strategy":  false,
+		"socket.keepalive.enable":        false,
+	} {
+		if got := secretProperty(name); got != want {
+			t.Errorf("secretProperty(%q) = %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestRedact(t *testing.T) {
+	pem := "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n}\n-----END PRIVATE KEY-----\n"
+	props := map[string]string{
+		"sasl.username":    "alice",
+		"sasl.password":    "s3cret",
+		"ssl.key.pem":      pem,
+		"ssl.key.password": "cretaceous", // overlaps the other where they meet
+	}
+	for in, want := range map[string]string{
+		"":                            "",
+		"nothing to hide":             "nothing to hide",
+		"alice:s3cret@broker":         "alice:[redacted]@broker",
+		"s3crets3cret":                "[redacted]",
+		"s3cret and s3cret":           "[redacted] and [redacted]",
+		"xs3cretaceousx":              "x[redacted]x",
+		"bad line: hkiG9w0BAQEFAASC!": "bad line: [redacted]!",
+		"{}":                          "{}",
+		"key:\n" + pem + "end":        "key:\n[redacted]end",
+	} {
+		if got := redact(props, in); got != want {
+			t.Errorf("redact(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestRedactProps(t *testing.T) {
+	props := map[string]string{
+		"sasl.username":     "alice",
+		"sasl.password":     "s3cret",
+		"client.id":         "alice-s3cret",
+		"ssl.key.password":  "",
+		"bootstrap.servers": "broker:9092",
+
+		"enable.sasl.oauthbearer.unsecure.jwt": "true",
+	}
+	shown := redactProps(props)
+	for name, want := range map[string]string{
+		"sasl.username":     "alice",
+		"sasl.password":     redacted,
+		"client.id":         "alice-[redacted]",
+		"ssl.key.password":  "",
+		"bootstrap.servers": "broker:9092",
+
+		"enable.sasl.oauthbearer.unsecure.jwt": "true",
+	} {
+		if shown[name] != want {
+			t.Errorf("%s is shown as %q, want %q", name, shown[name], want)
+		}
+	}
+	if props["sasl.password"] != "s3cret" {
+		t.Error("the properties themselves were changed")
+	}
+	if len(redactProps(nil)) != 0 {
+		t.Error("no properties became some")
+	}
+}
+
+// What is left between the marks must be free of every secret.
+func FuzzRedact(f *testing.F) {
+	f.Add("s3cret", "cretaceous", "xs3cretaceousx")
+	f.Add("aa", "a", "baaab")
+	f.Add("]x[", "redacted", "[redacted]x[redacted]")
+	f.Add("line one\nline two of it", "\xff", "two\xff line two of it")
+	f.Fuzz(func(t *testing.T, password, token, line string) {
+		props := map[string]string{"sasl.password": password, "a.token": token, "client.id": line}
+		for _, out := range []string{redact(props, line), redactProps(props)["client.id"]} {
+			for shown := range strings.SplitSeq(out, redacted) {
+				for _, secret := range secretsOf(props) {
+					if strings.Contains(shown, secret) {
+						t.Errorf("redact(%q) with secrets %q and %q shows %q", line, password, token, out)
+					}
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,102 @@
+package neli
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+)
+
+// newArbiter makes the Kafka clients and puts the parts together.
+func newArbiter(p Provider, set *settings, now func() instant, alive func(instant) bool) (arbiter, error) {
+	if p == nil {
+		var err error
+		if p, err = defaultProvider(); err != nil {
+			return nil, err
+		}
+	}
+	w := wiring{provider: p, set: set}
+	arb, err := w.arbiter(now, alive)
+	if err != nil {
+		w.undo()
+		return nil, fmt.Errorf("neli: New: the Kafka client refuses its configuration: %w", err)
+	}
+	return arb, nil
+}
+
+type wiring struct {
+	provider Provider
+	set      *settings
+	cleanup  []func()
+}
+
+func (w *wiring) undo() {
+	for _, f := range slices.Backward(w.cleanup) {
+		f()
+	}
+}
+
+func (w *wiring) arbiter(now func() instant, alive func(instant) bool) (arbiter, error) {
+	producer, err := w.provider.Producer(w.set.producerProperties(), w.set.logger)
+	if err != nil {
+		return nil, err
+	}
+	w.cleanup = append(w.cleanup, func() { _ = producer.Close() })
+	admin, err := w.provider.Admin(producer)
+	if err != nil {
+		return nil, err
+	}
+	w.cleanup = append(w.cleanup, admin.Close)
+	t := &topic{name: w.set.topic, admin: admin, log: w.set.logger, suspect: make(chan struct{}, 1)}
+	if w.set.createTopic {
+		t.create = &TopicSpec{Name: w.set.topic, Partitions: w.set.partitions}
+	}
+	if w.set.mode == NonExclusive {
+		member, err := w.member(true)
+		if err != nil {
+			return nil, err
+		}
+		return newVectorArbiter(w.set, t, producer, member, now, alive), nil
+	}
+	newReader := func() (LogReader, error) {
+		return w.provider.LogReader(w.set.readerProperties(), w.set.logger)
+	}
+	log := newKafkaLog(t, producer, newReader, w.set.logger)
+	if log.reader, err = newReader(); err != nil {
+		return nil, err
+	}
+	w.cleanup = append(w.cleanup, func() { _ = log.reader.Close() })
+	var nom nominator
+	if w.set.nomination == Assigned {
+		if nom, err = w.member(false); err != nil {
+			return nil, err
+		}
+	}
+	return newLeaseArbiter(w.set, log, nom, now, alive), nil
+}
+
+func (w *wiring) member(read bool) (*groupMember, error) {
+	c, err := w.provider.GroupConsumer(w.set.groupProperties(), w.set.logger)
+	if err != nil {
+		return nil, err
+	}
+	w.cleanup = append(w.cleanup, func() { _ = c.Close() })
+	return &groupMember{topic: w.set.topic, group: w.set.group, read: read, consumer: c, log: w.set.logger}, nil
+}
+
+// announce logs the effective settings in one line, without secrets.
+func (s *settings) announce() {
+	args := []any{"group", s.group, "topic", s.topic, "name", s.name, "mode", s.mode.String()}
+	if s.mode == Exclusive {
+		args = append(args, "nomination", s.nomination.String(), "drainTimeout", s.drain,
+			"maxClockDrift", s.drift, "silence", s.silence())
+	}
+	args = append(args, "roles", s.roles, "heartbeatTimeout", s.timeout, "heartbeatInterval", s.broadcast,
+		"maxPulseInterval", s.maxPulse)
+	shown := redactProps(s.kafka)
+	props := make([]any, 0, len(shown))
+	for _, name := range slices.Sorted(maps.Keys(shown)) {
+		props = append(props, slog.String(name, shown[name]))
+	}
+	s.logger.Info("starting", append(args, slog.Group("kafka", props...))...)
+}
