@@ -18,13 +18,21 @@ type accessGuard struct {
 
 const refusedFor = 10 * time.Second
 
+// What access was refused to, where the client tells: a member of a group needs
+// the right to read both.
+var (
+	errTopicRefused = fmt.Errorf("topic %w", ErrAuthorization)
+	errGroupRefused = fmt.Errorf("group %w", ErrAuthorization)
+)
+
 func (g *accessGuard) ok() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.worked, g.refused = true, time.Time{}
 }
 
-// check returns a fatal error if err is refused access for good.
+// check returns a fatal error if err is refused access for good. doing is the
+// right that it takes, as an ACL names it: operation and resource.
 func (g *accessGuard) check(doing string, err error) error {
 	if !errors.Is(err, ErrAuthentication) && !errors.Is(err, ErrAuthorization) {
 		return nil

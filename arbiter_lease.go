@@ -444,6 +444,7 @@ func (a *leaseArbiter) intend(p posture) {
 	a.posture = p
 	a.mu.Unlock()
 	a.prod()
+	a.ring() // the driver looks at roles too
 }
 
 // attend keeps this process in the group only while it could lead: a hung

@@ -248,6 +248,7 @@ func (a *vectorArbiter) intend(p posture) {
 	a.posture = p
 	a.mu.Unlock()
 	a.prod()
+	a.ring() // the driver looks at roles too
 }
 
 func (a *vectorArbiter) collect() []change {

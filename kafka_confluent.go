@@ -167,8 +167,11 @@ func confluentKind(e kafka.Error) error {
 		return ErrTopicExists
 	case kafka.ErrAutoOffsetReset, kafka.ErrOffsetOutOfRange, kafka.ErrLogTruncation:
 		return ErrOutOfRange
-	case kafka.ErrTopicAuthorizationFailed, kafka.ErrGroupAuthorizationFailed,
-		kafka.ErrClusterAuthorizationFailed, kafka.ErrTransactionalIDAuthorizationFailed:
+	case kafka.ErrTopicAuthorizationFailed:
+		return errTopicRefused
+	case kafka.ErrGroupAuthorizationFailed:
+		return errGroupRefused
+	case kafka.ErrClusterAuthorizationFailed, kafka.ErrTransactionalIDAuthorizationFailed:
 		return ErrAuthorization
 	case kafka.ErrSaslAuthenticationFailed, kafka.ErrUnsupportedSaslMechanism, kafka.ErrIllegalSaslState:
 		return ErrAuthentication

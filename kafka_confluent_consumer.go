@@ -101,7 +101,11 @@ func (r *confluentReader) Poll(timeout time.Duration) (Record, bool, error) {
 				return confluentRecord(ev), true, nil
 			}
 		case kafka.Error:
-			return Record{}, false, asConfluentError("read", ev)
+			// The client looks for the coordinator of a group that it does not
+			// join. Who may not know the group may read nevertheless.
+			if ev.Code() != kafka.ErrGroupAuthorizationFailed {
+				return Record{}, false, asConfluentError("read", ev)
+			}
 		}
 		if confluentOver(deadline) {
 			return Record{}, false, nil

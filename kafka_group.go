@@ -20,9 +20,10 @@ type groupMember struct {
 	log      *slog.Logger
 	onRecord func(Record)
 
-	wanted atomic.Bool
-	access accessGuard
-	said   time.Time
+	wanted  atomic.Bool
+	joining accessGuard
+	reading accessGuard
+	said    time.Time
 }
 
 func (g *groupMember) join(yes bool) { g.wanted.Store(yes) }
@@ -71,12 +72,12 @@ func (g *groupMember) change(join bool) error {
 func (g *groupMember) handle(ev GroupEvent, nominate func([]int, bool)) {
 	switch ev.Kind {
 	case GroupRecord:
-		g.access.ok()
+		g.reading.ok()
 		if g.onRecord != nil {
 			g.onRecord(ev.Record)
 		}
 	case GroupAssigned:
-		g.access.ok()
+		g.joining.ok()
 		g.log.Debug("the group assigned", "group", g.group, "partitions", ev.Partitions)
 		nominate(ev.Partitions, false)
 	case GroupLost:
@@ -95,7 +96,11 @@ func (g *groupMember) failed(ctx context.Context, err error) error {
 	case errors.Is(err, ErrClientFatal):
 		return fmt.Errorf("neli: group %s: %w", g.group, err)
 	}
-	if fatal := g.access.check("READ group "+g.group, err); fatal != nil {
+	guard, doing := &g.joining, "READ group "+g.group
+	if errors.Is(err, errTopicRefused) {
+		guard, doing = &g.reading, "READ topic "+g.topic
+	}
+	if fatal := guard.check(doing, err); fatal != nil {
 		return fatal
 	}
 	if now := time.Now(); now.Sub(g.said) > 10*time.Second {

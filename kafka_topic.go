@@ -48,11 +48,15 @@ func (t *topic) retry(ctx context.Context, doing string, fn func(context.Context
 		if ctx.Err() != nil {
 			return nil
 		}
-		if fatal := t.access.check(doing, err); fatal != nil {
-			return fatal
-		}
-		if errors.Is(err, ErrTopicReplaced) || errors.Is(err, ErrPartitionsChanged) {
+		if final(err) {
 			return err
+		}
+		right := doing
+		if errors.Is(err, ErrAuthorization) {
+			right = "DESCRIBE topic " + t.name + " (READ and WRITE include it)"
+		}
+		if fatal := t.access.check(right, err); fatal != nil {
+			return fatal
 		}
 		if now := time.Now(); now.Sub(said) > 10*time.Second && (!errors.Is(err, errNotYet) || now.Sub(began) > unknownFor) {
 			said = now
@@ -62,6 +66,10 @@ func (t *topic) retry(ctx context.Context, doing string, fn func(context.Context
 			return nil
 		}
 	}
+}
+
+func final(err error) bool {
+	return errors.Is(err, ErrAccess) || errors.Is(err, ErrTopicReplaced) || errors.Is(err, ErrPartitionsChanged)
 }
 
 func (t *topic) attempt(ctx context.Context, fn func(context.Context) error) error {
@@ -90,7 +98,7 @@ func (t *topic) open(ctx context.Context) (int, error) {
 			if t.create == nil {
 				return fmt.Errorf("%w, and DisableTopicCreation is set", err)
 			}
-			return errors.Join(t.make(ctx), errNotYet)
+			return or(t.make(ctx), errNotYet)
 		}
 		if err != nil {
 			return err
@@ -130,7 +138,7 @@ func (t *topic) make(ctx context.Context) error {
 	case errors.Is(err, ErrTopicExists):
 		return nil // another member was faster
 	case errors.Is(err, ErrAuthorization):
-		return fmt.Errorf("CREATE on topic %s: %w", t.name, err)
+		return t.access.check("CREATE topic "+t.name, err)
 	case err == nil:
 		t.log.Info("created the leader topic", "topic", t.name, "partitions", spec.Partitions, "replicas", spec.Replicas)
 	}
@@ -150,8 +158,11 @@ func (t *topic) warn(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		t.log.Info("could not check the leader topic's settings (needs DESCRIBE_CONFIGS on the topic)",
-			"topic", t.name, "error", err)
+		why := ""
+		if errors.Is(err, ErrAuthorization) {
+			why = ": needs the right DESCRIBE_CONFIGS topic " + t.name
+		}
+		t.log.Info("could not check the leader topic's settings"+why, "topic", t.name, "error", err)
 		return
 	}
 	for _, w := range unsafeSettings(settings, info.Replicas) {

@@ -129,18 +129,19 @@ func (l *lead) wait(ended error) {
 	case <-done:
 	case <-closing:
 	case <-stop:
-		l.end()
+		// Their contexts are about to end with this cause, or have already.
+		l.end(context.Cause(l.ctx))
 	}
 }
 
 // end gives everything up; the functions are told by their contexts.
-func (l *lead) end() {
+func (l *lead) end(why error) {
 	if l.ending {
 		return
 	}
 	l.ending = true
 	for _, r := range l.runs {
-		r.cancel(ErrRevoked)
+		r.cancel(why)
 	}
 	l.n.resign()
 }
@@ -233,7 +234,7 @@ func (l *lead) finished(r leadResult) {
 	l.total--
 	if r.err != nil {
 		l.err = errors.Join(l.err, r.err)
-		l.end()
+		l.end(ErrRevoked)
 	}
 	l.drained(p)
 	if c, ok := l.terms[p]; ok && c.id != l.runs[r.role].id {

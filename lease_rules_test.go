@@ -45,7 +45,9 @@ import (
 //	quiet is read after the poll                     two leaders                      TestReadingComesBeforeTheClock
 //	stop the work before Release                     two workers                      TestDrainBeforeRelease
 //	beats stop when the application hangs            nobody replaces it               TestHungApplicationIsReplaced
+//	boot clock after the resolved start offset       two leaders                      TestBootClockComesAfterTheOffsets
 //	the topic's identity is checked                  tokens start again               TestTopicReplaced
+//	purge before anything more is produced           records in the wrong log         TestReplacedTopicIsPurged
 type mutation struct {
 	rule  string
 	file  string
@@ -100,6 +102,19 @@ var mutations = []mutation{
 		"	return max(t.mono-s.mono, t.wall-s.wall)\n", "	return t.mono - s.mono\n", "TestLeaseSimulation"},
 	{"the claimant takes the monotonic clock", "lease.go",
 		"l.claiming == 0 && now.mono >= l.claimAt(in.delay)", "l.claiming == 0 && max(now.mono, now.wall-l.quiet.wall+l.quiet.mono) >= l.claimAt(in.delay)", "TestLeaseSimulation"},
+	// The next two put the clock back by as much as a poll, or a request, may take.
+	{"quiet is read after the poll", "arbiter_lease.go",
+		"now := a.now() // not before the record is in hand", "now := a.now().add(-pollSlice)", "TestReadingComesBeforeTheClock"},
+	{"the boot clock is read after the offsets are known", "arbiter_lease.go",
+		"		l.start(e.offset, now)\n", "		l.start(e.offset, now.add(-2*time.Second))\n", "TestBootClockComesAfterTheOffsets"},
+	{"stop the work before Release", "handover.go",
+		"case h.asked && h.done && ready:", "case h.asked && ready:", "TestDrainBeforeRelease"},
+	{"beats stop when the application hangs", "neli.go",
+		"return n.waiting.Load() > 0 ||", "return true ||", "TestHungApplicationIsReplaced"},
+	{"the topic's identity is checked", "kafka_topic.go",
+		"case info.ID != t.id:", "case false:", "TestTopicReplaced"},
+	{"what is queued for another topic is purged", "kafka_log.go",
+		"		k.producer.Purge()\n", "", "TestReplacedTopicIsPurged"},
 }
 
 func TestRulesAreGuarded(t *testing.T) {

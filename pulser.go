@@ -46,16 +46,29 @@ func (n *Neli) glance() bool {
 
 func (n *Neli) pulse(timeout <-chan time.Time, stop <-chan struct{}) (bool, error) {
 	n.heard()
-	select {
-	case n.driver <- struct{}{}:
-	case <-timeout:
-		return n.IsLeader(), n.ended()
-	case <-stop:
+	if !n.takeTurn(timeout, stop) {
 		return n.IsLeader(), n.ended()
 	}
 	defer func() { <-n.driver }()
 	n.contend()
 	return n.turn(timeout, stop)
+}
+
+// takeTurn makes the caller the driver. A driver that is free is taken even if
+// time is up already: Pulse(0) delivers what there is.
+func (n *Neli) takeTurn(timeout <-chan time.Time, stop <-chan struct{}) bool {
+	select {
+	case n.driver <- struct{}{}:
+		return true
+	default:
+	}
+	select {
+	case n.driver <- struct{}{}:
+		return true
+	case <-timeout:
+	case <-stop:
+	}
+	return false
 }
 
 // turn delivers and waits, as the driver, until this process leads or the wait

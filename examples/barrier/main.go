@@ -1,0 +1,131 @@
+// Command barrier imports records in batches, by one process at a time. It has full
+// control of what happens when leadership comes and goes: it opens a batch when it
+// becomes leader, commits it when it is asked to step down, and throws it away
+// when leadership was lost.
+//
+//	go run ./barrier -name anna
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+func main() {
+	var (
+		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
+		group     = flag.String("group", "importer", "the group whose members contend")
+		topic     = flag.String("topic", "", "the topic that carries the election (default: group + .neli)")
+		name      = flag.String("name", "", "this process, in logs (default: host, pid and time)")
+		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
+	)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if *limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, *limit)
+		defer cancel()
+	}
+	cfg := neli.Config{
+		KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": *bootstrap},
+		LeaderGroupID: *group,
+		LeaderTopic:   *topic,
+		Name:          *name,
+		DrainTimeout:  5 * time.Second, // for how long a commit may hold the successor back
+	}
+	if err := run(ctx, cfg); err != nil {
+		fmt.Fprintln(os.Stderr, "barrier:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, cfg neli.Config) (err error) {
+	imp := &importer{log: log.New(os.Stdout, cfg.Name+": ", log.Ltime|log.Lmsgprefix)}
+	n, err := neli.New(cfg, imp.barrier)
+	if err != nil {
+		return err
+	}
+	// Close delivers LeaderRevoked, here on this goroutine, so that the last batch is
+	// committed before another process becomes leader.
+	defer func() {
+		if closeErr := n.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	imp.log.Print("standing by")
+	for ctx.Err() == nil {
+		// For a leader Pulse is a look at the clock. Others wait in it, here for
+		// up to 100 ms, to become leader.
+		leads, err := n.Pulse(100 * time.Millisecond)
+		if err != nil {
+			return err // closed, or impossible for good; all else is retried
+		}
+		if leads {
+			imp.importRecord()
+		}
+	}
+	return nil
+}
+
+// importer needs no lock: the barrier runs within Pulse and Close, on the goroutine
+// that calls them.
+type importer struct {
+	log   *log.Logger
+	batch []string // open while this process leads
+	done  int
+}
+
+// barrier is told of every change of leadership.
+func (i *importer) barrier(e neli.Event) {
+	switch e := e.(type) {
+	case neli.LeaderAcquired:
+		// Nobody else leads from here on. Initialise what leading needs.
+		token, _ := e.Token(0)
+		i.log.Printf("leader, with token %d: opens a batch", token)
+		i.batch = []string{}
+	case neli.LeaderRevoked:
+		// Still the leader, until this returns, but not beyond the deadline.
+		ctx, cancel := context.WithDeadline(context.Background(), e.Deadline)
+		defer cancel()
+		if err := i.commit(ctx); err != nil {
+			i.log.Printf("leader no more (%s): commit failed: %v", e.Reason, err)
+			return
+		}
+		i.log.Printf("leader no more (%s): committed", e.Reason)
+	case neli.LeaderFenced:
+		// Another leader may be at work already: touch nothing that is shared.
+		i.log.Printf("leadership lost (%s): throws away a batch of %d", e.Reason, len(i.batch))
+		i.batch = nil
+	}
+}
+
+// importRecord is one small piece of the work of a leader.
+func (i *importer) importRecord() {
+	time.Sleep(20 * time.Millisecond) // the work
+	i.done++
+	i.batch = append(i.batch, fmt.Sprintf("record %d", i.done))
+	if len(i.batch) == 50 {
+		i.log.Printf("imported a batch of %d", len(i.batch))
+		i.batch = []string{}
+	}
+}
+
+// commit writes the batch, if it can do so before ctx is done.
+func (i *importer) commit(ctx context.Context) error {
+	select {
+	case <-time.After(time.Duration(len(i.batch)) * time.Millisecond): // the transaction
+		i.batch = nil
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,110 @@
+// Command basic relays an outbox: what a service has written into its outbox table
+// is sent on by one process only, in order, however many replicas of it run.
+// Start it several times; one sends, the others stand by.
+//
+//	go run ./basic -name anna
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+func main() {
+	var (
+		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
+		group     = flag.String("group", "outbox", "the group whose members contend")
+		topic     = flag.String("topic", "", "the topic that carries the election (default: group + .neli)")
+		name      = flag.String("name", "", "this process, in logs (default: host, pid and time)")
+		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
+	)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if *limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, *limit)
+		defer cancel()
+	}
+	cfg := neli.Config{
+		KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": *bootstrap},
+		LeaderGroupID: *group,
+		LeaderTopic:   *topic,
+		Name:          *name,
+	}
+	if err := run(ctx, cfg); err != nil {
+		fmt.Fprintln(os.Stderr, "basic:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, cfg neli.Config) error {
+	n, err := neli.New(cfg)
+	if err != nil {
+		return err
+	}
+	logger := log.New(os.Stdout, n.Name()+": ", log.Ltime|log.Lmsgprefix)
+	relay := &relay{log: logger, box: outbox{began: time.Now()}}
+
+	// The task is called again and again while this process leads. It does a small
+	// piece of work and returns, so that leadership is looked at in between.
+	if _, err := n.Background(relay.step); err != nil {
+		return err
+	}
+	logger.Print("standing by")
+
+	// Await returns early only if leadership has become impossible for good: a wrong
+	// password, a deleted topic. An unreachable broker is retried.
+	failed := make(chan error, 1)
+	go func() { failed <- n.Await() }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	// Close waits for the task, then hands over without a timeout.
+	if err := n.Close(); err != nil {
+		return err
+	}
+	logger.Print("closed")
+	return nil
+}
+
+// relay sends what it finds in the outbox.
+type relay struct {
+	log *log.Logger
+	box outbox
+}
+
+// step sends one message, or waits a moment if there is none.
+func (r *relay) step() {
+	message, ok := r.box.next()
+	if !ok {
+		time.Sleep(50 * time.Millisecond)
+		return
+	}
+	r.log.Print("sent ", message)
+}
+
+// outbox stands for a database table that other programs write to: a new row
+// appears twice a second.
+type outbox struct {
+	began time.Time
+	taken int
+}
+
+func (o *outbox) next() (message string, ok bool) {
+	if time.Since(o.began) < time.Duration(o.taken)*500*time.Millisecond {
+		return "", false
+	}
+	o.taken++
+	return fmt.Sprintf("invoice %d", o.taken), true
+}

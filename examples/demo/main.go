@@ -1,0 +1,66 @@
+//go:build unix
+
+// Command demo shows leader election at work, on one machine and without a Kafka
+// of yours: it starts a broker within itself and several member processes, kills
+// one, suspends and wakes another, closes one, starts one, and measures what the
+// members believed meanwhile.
+//
+//	go run ./demo
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+func main() {
+	memberName := flag.String("member", "", "be the member of this name (the demo starts itself so)")
+	bootstrap := flag.String("bootstrap", "", "the broker, for -member")
+	pause := flag.Duration("pause", 2*time.Second, "time to read, before and after each step")
+	flag.Parse()
+	if *memberName != "" {
+		exitOn(member(*memberName, *bootstrap))
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	exitOn(demo(ctx, *pause))
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+// demo runs everything. The error is not nil if it could not be shown to the end,
+// or if a promise was broken.
+func demo(ctx context.Context, pause time.Duration) error {
+	// On Linux children are tied to the life of the thread that starts them.
+	runtime.LockOSThread()
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))
+	if err != nil {
+		return fmt.Errorf("starting the embedded broker: %w", err)
+	}
+	defer broker.Close()
+
+	w := newWatch(os.Stdout, now())
+	s := &story{ctx: ctx, watch: w, pause: pause, bootstrap: broker.ListenAddrs()[0]}
+	defer s.killAll()
+	stopWatch := w.start()
+	err = s.tell()
+	stopWatch()
+	if err != nil {
+		return err
+	}
+	return w.conclude(s.steps)
+}

@@ -1,0 +1,9 @@
+//go:build unix && !linux
+
+package main
+
+import "syscall"
+
+// dieWithParent has no help from the kernel here: a child notices the end of its
+// standard input.
+func dieWithParent(*syscall.SysProcAttr) {}

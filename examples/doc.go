@@ -1,0 +1,13 @@
+// Package examples holds programs that use package neli, each in a directory of
+// its own and each with a purpose; copy what you need.
+//
+//	basic         one process of several runs a job: Background
+//	barrier       full control of what happens when leadership comes and goes: Pulse
+//	lead          a function with a context, and a fencing token that guards a database row: Lead
+//	shards        many roles spread over several processes, keys mapped to roles: Slot
+//	nonexclusive  at least one leader at all times, by two disjoint groups
+//	demo          a show: needs no Kafka, kills and suspends processes
+//
+// All but demo want a Kafka at -bootstrap (localhost:9092). Start each in two or
+// three terminals and end the leader with Ctrl-C or kill -9.
+package examples

@@ -1,0 +1,96 @@
+// Command nonexclusive publishes prices that must never stop: every symbol has at
+// least one publisher at all times, and may have two. Publishing a price twice does
+// no harm, so nobody has to be kept from it.
+//
+// One group of processes has no publisher for a moment when one crashes. So run two
+// disjoint groups over the same symbols; only a crash in both at once is noticed:
+//
+//	go run ./nonexclusive -group a
+//	go run ./nonexclusive -group b
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+func main() {
+	var (
+		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
+		group     = flag.String("group", "a", "the group of this process: a or b")
+		topic     = flag.String("topic", "prices.neli", "the topic that carries the election of both groups")
+		name      = flag.String("name", "", "this process, in logs (default: host, pid and time)")
+		session   = flag.Duration("session", 6*time.Second, "session timeout of the groups; a stock broker takes no less")
+		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
+	)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if *limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, *limit)
+		defer cancel()
+	}
+	symbols := []string{"AAPL", "MSFT", "NVDA", "ORCL"}
+	cfg := neli.Config{
+		KafkaConfig: neli.KafkaConfigMap{
+			"bootstrap.servers":  *bootstrap,
+			"session.timeout.ms": session.Milliseconds(),
+		},
+		LeaderGroupID: "prices-" + *group,
+		LeaderTopic:   *topic,
+		Name:          *name,
+		Mode:          neli.NonExclusive,
+		// Both groups broadcast on the topic, so each may do so half as often.
+		GroupsOnTopic: 2,
+		Roles:         len(symbols),
+		Partitions:    len(symbols),
+	}
+	if err := run(ctx, cfg, symbols); err != nil {
+		fmt.Fprintln(os.Stderr, "nonexclusive:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, cfg neli.Config, symbols []string) (err error) {
+	logger := log.New(os.Stdout, "", log.Ltime|log.Lmsgprefix)
+	n, err := neli.New(cfg, func(e neli.Event) { logger.Print(e) })
+	if err != nil {
+		return err
+	}
+	logger.SetPrefix(n.Name() + ": ")
+	defer func() {
+		if closeErr := n.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	logger.Print("standing by")
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case now := <-tick.C:
+			if _, err := n.Pulse(0); err != nil {
+				return err
+			}
+			for role := range n.Roles() {
+				logger.Printf("publishes %s at %s", symbols[role], price(now))
+			}
+		}
+	}
+}
+
+// price stands for a feed. It is a function of time, so that all publishers agree.
+func price(now time.Time) string {
+	return fmt.Sprintf("%.2f", 100+float64(now.Unix()%100)/10)
+}

@@ -1,0 +1,360 @@
+package integration
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+// The member's side: the test binary, executed again. It contends as its
+// parameters say, samples its own leadership every millisecond, writes down what
+// its application is told, and does what its parent says.
+
+// envMember makes the test binary a member: of the directory that it names.
+const envMember = "NELI_TEST_MEMBER"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(envMember); dir != "" {
+		if err := memberMain(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if orphanMain() {
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// memberParams is what a member reads first from standard input.
+type memberParams struct {
+	Name       string
+	Contenders []contenderParams
+}
+
+// contenderParams are the settings of one Neli and of the application around it.
+type contenderParams struct {
+	Bootstrap     string
+	Group, Topic  string
+	Mode          neli.Mode
+	Nomination    neli.Nomination
+	Timeout       time.Duration // T
+	Interval      time.Duration
+	MaxPulse      time.Duration
+	Drain         time.Duration
+	Roles         int
+	Partitions    int
+	GroupsOnTopic int
+	Kafka         map[string]string
+
+	Drive       drive
+	HoldRevoked bool // LeaderRevoked blocks until the command "finish"
+}
+
+// drive is how an application drives its Neli.
+type drive string
+
+const (
+	driveBackground drive = "background"
+	driveLead       drive = "lead"
+	drivePulse      drive = "pulse"
+)
+
+// command is what the parent says, one JSON value each.
+type command struct {
+	Do        string // close, roles, hang, finish, exit
+	Contender int
+	Roles     int
+}
+
+// eventLine is one line of a member's file of events.
+type eventLine struct {
+	At        time.Duration
+	Contender int
+	What      string      // acquired, revoked, fenced; or what the application did
+	Reason    string      `json:",omitempty"`
+	Terms     []neli.Term `json:",omitempty"`
+	Error     string      `json:",omitempty"`
+}
+
+// Files of a member, in its directory.
+const (
+	samplesName = "samples"
+	eventsName  = "events.jsonl"
+	logName     = "member.log"
+)
+
+type memberProcess struct {
+	name       string
+	samples    *sampleFile
+	events     *os.File
+	log        *slog.Logger
+	contenders []*contender
+
+	mu sync.Mutex // one event after another
+}
+
+func memberMain(dir string) error {
+	in := json.NewDecoder(os.Stdin)
+	var params memberParams
+	if err := in.Decode(&params); err != nil {
+		return fmt.Errorf("reading parameters: %w", err)
+	}
+	m, err := openMember(dir, params.Name)
+	if err != nil {
+		return err
+	}
+	for i, p := range params.Contenders {
+		c, err := m.newContender(i, p)
+		if err != nil {
+			return err
+		}
+		m.contenders = append(m.contenders, c)
+	}
+	stop, sampled := make(chan struct{}), make(chan struct{})
+	go m.sample(stop, sampled)
+	for _, c := range m.contenders {
+		go c.drive()
+	}
+	for {
+		var cmd command
+		// The end of input is the end of the parent.
+		if err := in.Decode(&cmd); errors.Is(err, io.EOF) {
+			return errors.New("the parent is gone")
+		} else if err != nil {
+			return fmt.Errorf("reading a command: %w", err)
+		}
+		if cmd.Do == "exit" {
+			close(stop)
+			<-sampled
+			return nil
+		}
+		if err := m.contenders[cmd.Contender].do(cmd); err != nil {
+			return err
+		}
+	}
+}
+
+func openMember(dir, name string) (*memberProcess, error) {
+	samples, err := openSamples(filepath.Join(dir, samplesName))
+	if err != nil {
+		return nil, err
+	}
+	create := func(name string) (*os.File, error) {
+		return os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	}
+	events, err := create(eventsName)
+	if err != nil {
+		return nil, err
+	}
+	log, err := create(logName)
+	if err != nil {
+		return nil, err
+	}
+	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return &memberProcess{name: name, samples: samples, events: events, log: logger}, nil
+}
+
+// sample asks, of every role, whether it is led, each millisecond and once more
+// when it is to stop. One reading of the clock ends a sample and begins the next.
+func (m *memberProcess) sample(stop <-chan struct{}, done chan<- struct{}) {
+	defer close(done)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for last := false; !last; {
+		select {
+		case <-tick.C:
+		case <-stop:
+			last = true
+		}
+		before := monotonic()
+		for _, c := range m.contenders {
+			for role := range c.current {
+				answer := c.ask(role)
+				after := monotonic()
+				c.took(role, answer, window{before, after})
+				before = after
+			}
+			m.samples.words[wordRecords+c.index].Store(int64(c.neli.Stats().Records))
+		}
+		m.samples.words[wordPassed].Store(int64(before))
+		m.samples.words[wordPasses].Add(1)
+	}
+}
+
+// tell writes one event, in one write: what is written survives SIGKILL.
+func (m *memberProcess) tell(e eventLine) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	line, err := json.Marshal(e)
+	if err == nil {
+		_, err = m.events.Write(append(line, '\n'))
+	}
+	if err != nil {
+		panic(fmt.Sprintf("writing an event: %v", err))
+	}
+}
+
+// contender is one Neli and the application around it.
+type contender struct {
+	contenderParams
+	member   *memberProcess
+	index    int
+	neli     *neli.Neli
+	current  []int // by role: its run that is going on, −1 at first; the sampler's
+	hang     chan struct{}
+	hung     sync.Once
+	finish   chan struct{}
+	finished sync.Once
+}
+
+func (m *memberProcess) newContender(i int, p contenderParams) (*contender, error) {
+	c := &contender{contenderParams: p, member: m, index: i, hang: make(chan struct{}), finish: make(chan struct{})}
+	c.current = make([]int, p.Roles)
+	for role := range c.current {
+		c.current[role] = -1
+	}
+	kafka := neli.KafkaConfigMap{"bootstrap.servers": p.Bootstrap}
+	for name, value := range p.Kafka {
+		kafka[name] = value
+	}
+	var err error
+	c.neli, err = neli.New(neli.Config{
+		KafkaConfig:       kafka,
+		LeaderGroupID:     p.Group,
+		LeaderTopic:       p.Topic,
+		Name:              m.name,
+		Mode:              p.Mode,
+		Nomination:        p.Nomination,
+		Roles:             p.Roles,
+		Partitions:        p.Partitions,
+		HeartbeatTimeout:  p.Timeout,
+		HeartbeatInterval: p.Interval,
+		MaxPulseInterval:  p.MaxPulse,
+		DrainTimeout:      p.Drain,
+		GroupsOnTopic:     p.GroupsOnTopic,
+		Logger:            m.log,
+	}, c.barrier)
+	return c, err
+}
+
+func (c *contender) ask(role int) int64 {
+	if c.Mode == neli.NonExclusive {
+		if c.neli.IsLeaderOf(role) {
+			return answerNoToken
+		}
+		return answerNo
+	}
+	if token, ok := c.neli.Token(role); ok {
+		return token
+	}
+	return answerNo
+}
+
+func (c *contender) took(role int, answer int64, w window) {
+	f, i := c.member.samples, c.current[role]
+	if i >= 0 {
+		if r := f.run(i); r.answer == answer && w.before-r.last.after <= breakAfter {
+			f.extend(i, w)
+			return
+		}
+	}
+	c.current[role] = f.begin(c.index, role, answer, w)
+}
+
+func (c *contender) tell(e eventLine) {
+	e.At, e.Contender = monotonic(), c.index
+	c.member.tell(e)
+}
+
+func (c *contender) barrier(e neli.Event) {
+	switch e := e.(type) {
+	case neli.LeaderAcquired:
+		c.tell(eventLine{What: "acquired", Reason: e.Reason.String(), Terms: e.Terms})
+	case neli.LeaderFenced:
+		c.tell(eventLine{What: "fenced", Reason: e.Reason.String(), Terms: e.Terms})
+	case neli.LeaderRevoked:
+		c.tell(eventLine{What: "revoked", Reason: e.Reason.String(), Terms: e.Terms})
+		if c.HoldRevoked {
+			<-c.finish
+			c.tell(eventLine{What: "finished", Terms: e.Terms})
+		}
+	}
+}
+
+// drive contends until the Neli has ended.
+func (c *contender) drive() {
+	var err error
+	switch c.Drive {
+	case driveLead:
+		err = c.neli.Lead(context.Background(), func(ctx context.Context, l neli.Leadership) error {
+			<-ctx.Done()
+			return nil
+		})
+	case drivePulse:
+		err = c.pulse()
+	default:
+		var p neli.Pulser
+		if p, err = c.neli.Background(func() { c.work() }); err == nil {
+			err = p.Await()
+		}
+	}
+	c.tell(eventLine{What: "ended", Error: fmt.Sprint(err)})
+}
+
+func (c *contender) pulse() error {
+	for {
+		leads, err := c.neli.Pulse(10 * time.Millisecond)
+		if err != nil {
+			return err
+		}
+		if leads {
+			c.work()
+		}
+	}
+}
+
+// work is a small piece of work, or, on command, one that never ends.
+func (c *contender) work() {
+	select {
+	case <-c.hang:
+		c.tell(eventLine{What: "hangs"})
+		select {}
+	case <-time.After(time.Millisecond):
+	}
+}
+
+func (c *contender) do(cmd command) error {
+	switch cmd.Do {
+	case "close":
+		go func() {
+			c.tell(eventLine{What: "closing"})
+			e := eventLine{What: "closed"}
+			if err := c.neli.Close(); err != nil {
+				e.Error = err.Error()
+			}
+			c.tell(e)
+		}()
+		return nil
+	case "roles":
+		return c.neli.SetRoles(cmd.Roles)
+	case "hang":
+		c.hung.Do(func() { close(c.hang) })
+		return nil
+	case "finish":
+		c.finished.Do(func() { close(c.finish) })
+		return nil
+	}
+	return fmt.Errorf("unknown command %q", cmd.Do)
+}

@@ -1,0 +1,285 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+)
+
+// What the tests of topics, access and bad input share. Their members live in
+// the test's own process: nothing is killed here, and what they log and return is
+// what matters.
+
+// hostileTimeout is T of these tests: long enough for a busy machine.
+const hostileTimeout = time.Second
+
+// hostileModes are the ways to contend.
+var hostileModes = []struct {
+	name string
+	set  func(*neli.Config)
+}{
+	{"open", func(c *neli.Config) { c.Nomination = neli.Open }},
+	{"assigned", func(c *neli.Config) { c.Nomination = neli.Assigned }},
+	{"non-exclusive", func(c *neli.Config) { c.Mode = neli.NonExclusive }},
+}
+
+// hostileBroker makes groups settle quickly, so that the tests are about
+// something else.
+func hostileBroker() map[string]string {
+	return map[string]string{
+		"group.initial.rebalance.delay.ms": "0",
+		"group.min.session.timeout.ms":     "500",
+		"broker.session.timeout.ms":        "3000",
+	}
+}
+
+// hostileNumber makes names that no other test uses.
+var hostileNumber atomic.Int64
+
+// hostileConfig returns the configuration of a member of a group and topic of
+// their own, and the log that it writes to.
+func hostileConfig(bootstrap, what string, set func(*neli.Config)) (neli.Config, *hostileLog) {
+	log := &hostileLog{}
+	cfg := neli.Config{
+		KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": bootstrap},
+		LeaderGroupID:    fmt.Sprintf("%s-%d", what, hostileNumber.Add(1)),
+		HeartbeatTimeout: hostileTimeout,
+		DrainTimeout:     time.Second,
+		Logger:           log.logger(),
+	}
+	set(&cfg)
+	if cfg.Mode == neli.NonExclusive {
+		cfg.HeartbeatInterval = 100 * time.Millisecond
+	}
+	if cfg.Mode == neli.NonExclusive || cfg.Nomination == neli.Assigned {
+		cfg.KafkaConfig["session.timeout.ms"] = 750
+		cfg.KafkaConfig["heartbeat.interval.ms"] = 100
+	}
+	cfg.LeaderTopic = cfg.LeaderGroupID + ".neli"
+	return cfg, log
+}
+
+// hostileMember is a Neli that is pulsed until it ends.
+type hostileMember struct {
+	*neli.Neli
+	log   *hostileLog
+	began time.Time
+	ended chan struct{} // closed when Pulse has returned err
+	err   error
+}
+
+func hostileStart(t *testing.T, cfg neli.Config, log *hostileLog, barrier ...neli.Barrier) *hostileMember {
+	t.Helper()
+	began := time.Now()
+	n, err := neli.New(cfg, barrier...)
+	require.NoError(t, err)
+	m := &hostileMember{Neli: n, log: log, began: began, ended: make(chan struct{})}
+	go func() {
+		defer close(m.ended)
+		// A leader's Pulse does not wait, so this does.
+		for tick := time.NewTicker(10 * time.Millisecond); m.err == nil; <-tick.C {
+			_, m.err = n.Pulse(10 * time.Millisecond)
+		}
+	}()
+	t.Cleanup(func() {
+		assert.NoError(t, n.Close())
+		<-m.ended
+		if t.Failed() {
+			t.Logf("log of %s:\n%s", n.Name(), log.tail(60))
+		}
+	})
+	return m
+}
+
+// leads waits until m leads, and returns how long that took from its start.
+func (m *hostileMember) leads(t *testing.T, within time.Duration) time.Duration {
+	t.Helper()
+	hostileUntil(t, within, func() bool {
+		select {
+		case <-m.ended:
+			t.Fatalf("ended instead of leading: %v", m.err)
+		default:
+		}
+		return m.IsLeader()
+	}, "it leads")
+	return time.Since(m.began)
+}
+
+// fails waits for the error that Pulse ends with, and checks that Await returns
+// the same.
+func (m *hostileMember) fails(t *testing.T, within time.Duration) error {
+	t.Helper()
+	select {
+	case <-m.ended:
+	case <-time.After(within):
+		t.Fatalf("Pulse returned no error within %v", within)
+	}
+	assert.Equal(t, m.err, m.Await())
+	assert.Equal(t, neli.StateFailed, m.State())
+	assert.False(t, m.IsLeader())
+	return m.err
+}
+
+// hostileUntil waits for a condition.
+func hostileUntil(t *testing.T, within time.Duration, cond func() bool, what string) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(within); !cond(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", within, what)
+		}
+	}
+}
+
+// hostileLog keeps everything that is logged, at every level.
+type hostileLog struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+var _ io.Writer = (*hostileLog)(nil)
+
+// Write takes one line, as slog's handlers write it.
+func (l *hostileLog) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, string(line))
+	return len(line), nil
+}
+
+func (l *hostileLog) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug - 100}))
+}
+
+// with returns the lines that hold all of words.
+func (l *hostileLog) with(words ...string) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var found []string
+	for _, line := range l.lines {
+		all := true
+		for _, word := range words {
+			all = all && strings.Contains(line, word)
+		}
+		if all {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+func (l *hostileLog) tail(n int) string {
+	all := l.with("")
+	return strings.Join(all[max(0, len(all)-n):], "")
+}
+
+// hostileAdmin is an administrator of the cluster at bootstrap.
+type hostileAdmin struct{ *kafka.AdminClient }
+
+func newHostileAdmin(t *testing.T, bootstrap string) hostileAdmin {
+	t.Helper()
+	a, err := kafka.NewAdminClient(&kafka.ConfigMap{"bootstrap.servers": bootstrap, "log_level": 0})
+	require.NoError(t, err)
+	t.Cleanup(a.Close)
+	return hostileAdmin{a}
+}
+
+// create creates a topic and waits until the broker describes it.
+func (a hostileAdmin) create(t *testing.T, topic string, partitions, replicas int, settings map[string]string) {
+	t.Helper()
+	results, err := a.CreateTopics(t.Context(), []kafka.TopicSpecification{{
+		Topic: topic, NumPartitions: partitions, ReplicationFactor: replicas, Config: settings,
+	}})
+	require.NoError(t, err)
+	require.Equal(t, kafka.ErrNoError, results[0].Error.Code(), results[0].Error)
+	hostileUntil(t, 20*time.Second, func() bool { return a.partitions(t, topic) == partitions }, "topic "+topic+" is described")
+}
+
+func (a hostileAdmin) remove(t *testing.T, topic string) {
+	t.Helper()
+	results, err := a.DeleteTopics(t.Context(), []string{topic})
+	require.NoError(t, err)
+	require.Equal(t, kafka.ErrNoError, results[0].Error.Code(), results[0].Error)
+}
+
+// describe returns the partitions of topic, none while it is not there.
+func (a hostileAdmin) describe(t *testing.T, topic string) []kafka.TopicPartitionInfo {
+	t.Helper()
+	d, err := a.DescribeTopics(t.Context(), kafka.NewTopicCollectionOfTopicNames([]string{topic}))
+	require.NoError(t, err)
+	return d.TopicDescriptions[0].Partitions
+}
+
+func (a hostileAdmin) partitions(t *testing.T, topic string) int { return len(a.describe(t, topic)) }
+
+func (a hostileAdmin) settings(t *testing.T, topic string) map[string]string {
+	t.Helper()
+	results, err := a.DescribeConfigs(t.Context(), []kafka.ConfigResource{{Type: kafka.ResourceTopic, Name: topic}})
+	require.NoError(t, err)
+	out := map[string]string{}
+	for name, entry := range results[0].Config {
+		out[name] = entry.Value
+	}
+	return out
+}
+
+// end returns the offset behind the last record of a partition.
+func (a hostileAdmin) end(t *testing.T, topic string, partition int) int64 {
+	t.Helper()
+	tp := kafka.TopicPartition{Topic: &topic, Partition: int32(partition)}
+	answer, err := a.ListOffsets(t.Context(), map[kafka.TopicPartition]kafka.OffsetSpec{tp: kafka.LatestOffsetSpec})
+	require.NoError(t, err)
+	for _, info := range answer.ResultInfos {
+		return int64(info.Offset)
+	}
+	t.Fatal("no answer")
+	return -1
+}
+
+// hostileWrite appends values to partition 0 of a topic and waits until the broker has them.
+func hostileWrite(t *testing.T, bootstrap, topic string, values ...[]byte) {
+	t.Helper()
+	p, err := kafka.NewProducer(&kafka.ConfigMap{
+		"bootstrap.servers": bootstrap, "acks": "all", "log_level": 0, "linger.ms": 5,
+		"go.delivery.reports": true, "go.events.channel.size": 64,
+	})
+	require.NoError(t, err)
+	defer p.Close()
+	go func() {
+		for _, v := range values {
+			for {
+				err := p.Produce(&kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &topic, Partition: 0}, Value: v}, nil)
+				if e, ok := err.(kafka.Error); !ok || e.Code() != kafka.ErrQueueFull {
+					break
+				}
+				p.Flush(10)
+			}
+		}
+	}()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for left := len(values); left > 0; {
+		select {
+		case ev := <-p.Events():
+			if m, ok := ev.(*kafka.Message); ok {
+				require.NoError(t, m.TopicPartition.Error)
+				left--
+			}
+		case <-ctx.Done():
+			t.Fatalf("%d records were not written", left)
+		}
+	}
+}

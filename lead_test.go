@@ -1,0 +1,242 @@
+package neli_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+// run is one call of the function given to Lead.
+type run struct {
+	neli.Leadership
+	ctx  context.Context
+	done chan error // what the function is to return
+}
+
+// leading calls Lead on a goroutine; runs arrive on the first channel, the result
+// on the second.
+func leading(ctx context.Context, m *member) (<-chan *run, <-chan error) {
+	runs, result := make(chan *run, 100), make(chan error, 1)
+	go func() {
+		result <- m.Lead(ctx, func(ctx context.Context, l neli.Leadership) error {
+			r := &run{Leadership: l, ctx: ctx, done: make(chan error, 1)}
+			runs <- r
+			return <-r.done
+		})
+	}()
+	return runs, result
+}
+
+func next(c *cluster, runs <-chan *run, within time.Duration) *run {
+	c.Helper()
+	select {
+	case r := <-runs:
+		return r
+	case <-time.After(within):
+		require.FailNow(c, "no function was started within "+within.String())
+		return nil
+	}
+}
+
+func none(c *cluster, runs <-chan *run) {
+	c.Helper()
+	select {
+	case r := <-runs:
+		require.FailNow(c, "a function was started", "role %d token %d", r.Role, r.Token)
+	default:
+	}
+}
+
+func TestLeadRunsPerTerm(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.join("a", open)
+		runs, result := leading(c.Context(), a)
+		r := next(c, runs, 2*silence)
+		token, ok := a.Token(0)
+		require.True(c, ok)
+		require.Equal(c, token, r.Token)
+		require.True(c, r.Valid())
+		c.pass(5 * time.Minute) // no pulses, and no lapse
+		require.NoError(c, r.ctx.Err())
+		c.broker.CutOff("a", nelitest.All)
+		<-r.ctx.Done()
+		require.ErrorIs(c, context.Cause(r.ctx), neli.ErrFenced)
+		require.False(c, r.Valid())
+		c.broker.Restore("a", nelitest.All)
+		c.pass(time.Minute)
+		none(c, runs) // the function of the former term has not returned
+		require.True(c, a.IsLeader())
+		r.done <- context.Cause(r.ctx)
+		again := next(c, runs, time.Second)
+		require.Greater(c, again.Token, r.Token)
+		again.done <- nil // ready; the role stays
+		c.pass(time.Minute)
+		none(c, runs)
+		require.True(c, a.IsLeader())
+		require.NoError(c, a.Close())
+		require.ErrorIs(c, <-result, neli.ErrClosed)
+	})
+}
+
+func TestLeadEndsWithItsContext(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a, b := c.join("a", open), c.work("b", nil)
+		_ = b
+		ctx, cancel := context.WithCancelCause(c.Context())
+		runs, result := leading(ctx, a)
+		var r *run
+		select {
+		case r = <-runs:
+		case <-time.After(20 * time.Second):
+			require.NoError(c, b.Close())
+			r = next(c, runs, time.Minute)
+		}
+		why := errors.New("enough")
+		cancel(why)
+		<-r.ctx.Done()
+		require.ErrorIs(c, context.Cause(r.ctx), why)
+		c.pass(3 * time.Second)
+		require.True(c, a.IsLeader(), "the lease is kept while the function finishes")
+		r.done <- r.ctx.Err()
+		require.NoError(c, <-result)
+		require.False(c, a.IsLeader())
+		require.Equal(c, neli.ReasonResigned, a.last().(neli.LeaderRevoked).Reason)
+		c.pass(time.Minute)
+		require.False(c, a.IsLeader(), "it contends again only when it is driven")
+		ok, err := a.Pulse(2 * silence)
+		require.NoError(c, err)
+		require.Equal(c, !b.IsLeader(), ok)
+	})
+}
+
+func TestLeadReturnsWhatTheFunctionReturns(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, roles(3), func(c *cluster) {
+		a := c.join("a", open)
+		runs, result := leading(c.Context(), a)
+		rs := []*run{next(c, runs, 2*silence), next(c, runs, time.Second), next(c, runs, time.Second)}
+		boom := errors.New("boom")
+		rs[1].done <- boom
+		for _, i := range []int{0, 2} {
+			<-rs[i].ctx.Done()
+			require.ErrorIs(c, context.Cause(rs[i].ctx), neli.ErrRevoked)
+			rs[i].done <- nil
+		}
+		require.ErrorIs(c, <-result, boom)
+		require.False(c, a.IsLeader())
+	})
+}
+
+func TestLeadFollowsRoles(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, roles(2), func(c *cluster) {
+		a := c.join("a", func(cfg *neli.Config) { cfg.Partitions = 2; open(cfg) })
+		runs, result := leading(c.Context(), a)
+		byRole := map[int]*run{}
+		collect := func(n int) {
+			for range n {
+				r := next(c, runs, 2*silence)
+				byRole[r.Role] = r
+			}
+			none(c, runs)
+		}
+		collect(2)
+		require.NoError(c, a.SetRoles(5))
+		collect(3)
+		require.Equal(c, byRole[0].Token, byRole[2].Token)
+		require.NoError(c, a.SetRoles(1))
+		for role := 1; role < 5; role++ {
+			<-byRole[role].ctx.Done()
+			require.ErrorIs(c, context.Cause(byRole[role].ctx), neli.ErrRevoked)
+		}
+		require.NoError(c, byRole[0].ctx.Err())
+		c.pass(3 * time.Second)
+		require.Empty(c, c.records("app.neli", 1, "release"), "two functions still work there")
+		for role := 1; role < 5; role++ {
+			byRole[role].done <- nil
+		}
+		c.pass(time.Second)
+		require.Len(c, c.records("app.neli", 1, "release"), 1)
+		require.NoError(c, a.SetRoles(3))
+		collect(2)
+		require.NoError(c, a.SetRoles(1))
+		go func() {
+			for _, role := range []int{0, 1, 2} {
+				<-byRole[role].ctx.Done()
+				byRole[role].done <- nil
+			}
+		}()
+		require.NoError(c, a.Close())
+		require.ErrorIs(c, <-result, neli.ErrClosed)
+	})
+}
+
+// The function gets until the deadline; then the lease is gone all the same.
+func TestLeadOverdue(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a, b := c.join("a", open), c.join("b", open)
+		runs, result := leading(c.Context(), a)
+		r := next(c, runs, 2*silence)
+		bctx, bcancel := context.WithCancel(c.Context())
+		defer bcancel()
+		bruns, bresult := leading(bctx, b)
+		closed := make(chan error, 1)
+		began := time.Now()
+		go func() { closed <- a.Close() }()
+		<-r.ctx.Done()
+		require.ErrorIs(c, context.Cause(r.ctx), neli.ErrRevoked)
+		br := next(c, bruns, 11*time.Second)
+		require.WithinDuration(c, began.Add(10*time.Second), time.Now(), 50*time.Millisecond)
+		require.False(c, r.Valid())
+		r.done <- nil
+		require.ErrorIs(c, <-result, neli.ErrClosed)
+		require.NoError(c, <-closed)
+		bcancel()
+		br.done <- nil
+		require.NoError(c, <-bresult)
+	})
+}
+
+func TestLeadOnWhatHasEnded(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.join("a", open)
+		require.Error(c, a.Lead(c.Context(), nil))
+		canceled, cancel := context.WithCancel(c.Context())
+		cancel()
+		none := func(context.Context, neli.Leadership) error { return errors.New("called") }
+		require.NoError(c, a.Lead(canceled, none))
+		require.NoError(c, a.Close())
+		require.ErrorIs(c, a.Lead(c.Context(), none), neli.ErrClosed)
+		_, err := a.Background(func() {})
+		require.ErrorIs(c, err, neli.ErrClosed)
+		_, err = a.Background(nil)
+		require.Error(c, err)
+		ok, err := a.Pulse(time.Second)
+		require.False(c, ok)
+		require.ErrorIs(c, err, neli.ErrClosed)
+	})
+}
+
+func TestPulserCloseGivesUp(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.join("a", open)
+		p, err := a.Background(a.task)
+		require.NoError(c, err)
+		c.leader(0, 2*silence)
+		b := c.work("b", open)
+		require.NoError(c, p.Close())
+		require.NoError(c, p.Close())
+		require.NoError(c, p.Await())
+		require.Equal(c, []string{"acquired", "revoked"}, a.kinds())
+		c.eventually(time.Second, "b leads", b.IsLeader)
+		tasks := a.tasks
+		c.pass(time.Minute)
+		require.Equal(c, tasks, a.tasks)
+		require.Equal(c, neli.StateLive, a.State())
+		require.False(c, slices.Contains(b.kinds(), "fenced"))
+	})
+}

@@ -1,0 +1,406 @@
+package neli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// mockKafka is a Kafka of one partition in which single calls fail as scripted:
+// what no broker can be made to do at will. All else works, at once.
+type mockKafka struct {
+	mu     sync.Mutex
+	script map[string][]error // call → what its next calls return; nil succeeds
+	calls  []string
+	log    [][]byte
+	silent bool // appends are accepted, and nothing is heard of them
+	open   int  // clients that are not closed
+	pos    int64
+	ids    string
+	props  map[string]map[string]string
+}
+
+func newMockKafka() *mockKafka {
+	return &mockKafka{script: map[string][]error{}, ids: "id", props: map[string]map[string]string{}}
+}
+
+func (k *mockKafka) fail(call string, errs ...error) {
+	k.script[call] = append(k.script[call], errs...)
+}
+
+// called notes a call and returns what the script says. It needs the lock.
+func (k *mockKafka) called(call string) error {
+	k.calls = append(k.calls, call)
+	if s := k.script[call]; len(s) > 0 {
+		k.script[call] = s[1:]
+		return s[0]
+	}
+	return nil
+}
+
+func (k *mockKafka) count(call string) int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := 0
+	for _, c := range k.calls {
+		if c == call {
+			n++
+		}
+	}
+	return n
+}
+
+func (k *mockKafka) kinds() []kind {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var out []kind
+	for _, v := range k.log {
+		if r, err := decode(v, "g"); err == nil && r.kind != kindHello {
+			out = append(out, r.kind)
+		}
+	}
+	return out
+}
+
+func (k *mockKafka) make(what string, props map[string]string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := k.called(what); err != nil {
+		return err
+	}
+	k.props[what] = props
+	k.open++
+	return nil
+}
+
+func (k *mockKafka) closed(what string) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.open--
+	return k.called(what + ".Close")
+}
+
+func (k *mockKafka) Producer(p map[string]string, _ *slog.Logger) (Producer, error) {
+	return &mockProducer{mockKafka: k}, k.make("Producer", p)
+}
+
+func (k *mockKafka) LogReader(p map[string]string, _ *slog.Logger) (LogReader, error) {
+	return &mockReader{mockKafka: k}, k.make("LogReader", p)
+}
+
+func (k *mockKafka) GroupConsumer(p map[string]string, _ *slog.Logger) (GroupConsumer, error) {
+	return &mockGroup{mockKafka: k}, k.make("GroupConsumer", p)
+}
+func (k *mockKafka) Admin(Producer) (Admin, error) { return &mockAdmin{k}, k.make("Admin", nil) }
+
+type mockProducer struct {
+	*mockKafka
+	wg   sync.WaitGroup
+	once sync.Once
+}
+
+func (p *mockProducer) Append(_ string, _ int, value []byte, report func(error)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.called("Append")
+	if err != nil && !errors.Is(err, errReported) {
+		return err
+	}
+	if p.silent {
+		return nil // its report comes with Close, if at all
+	}
+	if err == nil {
+		p.log = append(p.log, value)
+	}
+	p.wg.Go(func() { report(err) })
+	return nil
+}
+
+// errReported is an error that Append gives to report and does not return.
+var errReported = errors.New("reported")
+
+func (p *mockProducer) Purge() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_ = p.called("Purge")
+}
+
+func (p *mockProducer) Close() error {
+	p.wg.Wait()
+	var err error
+	p.once.Do(func() { err = p.closed("Producer") })
+	return err
+}
+
+type mockReader struct {
+	*mockKafka
+	once sync.Once
+}
+
+func (r *mockReader) Assign(_ string, offsets []int64) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pos = offsets[0]
+	return r.called("Assign")
+}
+
+func (r *mockReader) Poll(timeout time.Duration) (Record, bool, error) {
+	r.mu.Lock()
+	if err := r.called("Poll"); err != nil {
+		r.mu.Unlock()
+		return Record{}, false, err
+	}
+	if r.pos < int64(len(r.log)) {
+		r.pos++
+		rec := Record{Offset: r.pos - 1, Value: r.log[r.pos-1]}
+		r.mu.Unlock()
+		return rec, true, nil
+	}
+	r.mu.Unlock()
+	time.Sleep(min(timeout, time.Millisecond)) // a broker's long poll
+	return Record{}, false, nil
+}
+
+func (r *mockReader) Close() error {
+	var err error
+	r.once.Do(func() { err = r.closed("LogReader") })
+	return err
+}
+
+type mockGroup struct {
+	*mockKafka
+	told bool
+	once sync.Once
+}
+
+func (g *mockGroup) Join(string, bool) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.told = false
+	return g.called("Join")
+}
+
+func (g *mockGroup) Leave() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.called("Leave")
+}
+
+func (g *mockGroup) Poll(timeout time.Duration) (GroupEvent, error) {
+	g.mu.Lock()
+	err, first := g.called("Group.Poll"), !g.told
+	g.told = g.told || err == nil
+	g.mu.Unlock()
+	switch {
+	case err != nil:
+		return GroupEvent{}, err
+	case first:
+		return GroupEvent{Kind: GroupAssigned, Partitions: []int{0, 7, -1}}, nil // only 0 exists
+	}
+	time.Sleep(timeout)
+	return GroupEvent{}, nil
+}
+
+func (g *mockGroup) Close() error {
+	var err error
+	g.once.Do(func() { err = g.closed("GroupConsumer") })
+	return err
+}
+
+type mockAdmin struct{ *mockKafka }
+
+func (a *mockAdmin) Brokers(context.Context) (int, error) { return 1, a.did("Brokers") }
+
+func (a *mockAdmin) did(call string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.called(call)
+}
+
+func (a *mockAdmin) Topic(context.Context, string) (TopicInfo, error) {
+	return TopicInfo{ID: a.ids, Partitions: 1, Replicas: 1}, a.did("Topic")
+}
+func (a *mockAdmin) CreateTopic(context.Context, TopicSpec) error { return a.did("CreateTopic") }
+func (a *mockAdmin) Settings(context.Context, string) (map[string]string, error) {
+	return nil, a.did("Settings")
+}
+
+func (a *mockAdmin) Offsets(context.Context, string, int) ([]OffsetRange, error) {
+	err := a.did("Offsets")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return []OffsetRange{{0, int64(len(a.log))}}, err
+}
+
+func (a *mockAdmin) Close() { _ = a.closed("Admin") }
+
+// mocked runs a test with one Neli over a mock, in a bubble.
+func mocked(t *testing.T, cfg Config, prepare func(*mockKafka), test func(*testing.T, *mockKafka, *Neli)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		k := newMockKafka()
+		prepare(k)
+		cfg.Provider, cfg.LeaderGroupID = k, "g"
+		n, err := New(cfg)
+		require.NoError(t, err)
+		defer func() {
+			require.NoError(t, n.Close())
+			require.Zero(t, k.open, "every client is closed")
+		}()
+		test(t, k, n)
+	})
+}
+
+var errPassing = errors.New("passing")
+
+func nothing(*mockKafka) {}
+
+func TestNewFailsAsItsClientsDo(t *testing.T) {
+	for _, call := range []string{"Producer", "Admin", "LogReader", "GroupConsumer"} {
+		k := newMockKafka()
+		k.fail(call, errors.New("no such property: foo"))
+		_, err := New(Config{Provider: k, LeaderGroupID: "g"})
+		require.ErrorContains(t, err, "no such property: foo")
+		require.Zero(t, k.open, "%s: the clients made before are closed", call)
+	}
+}
+
+// Whatever fails for a moment at the start is tried again.
+func TestStartIsRetried(t *testing.T) {
+	for _, call := range []string{"Topic", "Offsets", "Assign", "Settings", "Poll", "Join", "Group.Poll"} {
+		mocked(t, Config{}, func(k *mockKafka) { k.fail(call, errPassing, errPassing, errPassing) },
+			func(t *testing.T, k *mockKafka, n *Neli) {
+				ok, err := n.Pulse(time.Minute)
+				require.NoError(t, err, call)
+				require.True(t, ok, call)
+			})
+	}
+}
+
+// A claim that the producer refuses, or whose report fails, is repeated after a
+// beat interval; one of which nothing is heard is not repeated at all.
+func TestClaimIsRepeatedOnlyWhenItFailed(t *testing.T) {
+	for _, err := range []error{errors.New("queue full"), errReported} {
+		mocked(t, Config{Nomination: Open}, func(k *mockKafka) { k.fail("Append", err) },
+			func(t *testing.T, k *mockKafka, n *Neli) {
+				began := time.Now()
+				ok, err := n.Pulse(time.Minute)
+				require.NoError(t, err)
+				require.True(t, ok)
+				require.Equal(t, 2, k.count("Append"))
+				require.GreaterOrEqual(t, time.Since(began), 6*time.Second)
+				require.Less(t, time.Since(began), 7*time.Second)
+			})
+	}
+	mocked(t, Config{Nomination: Open}, func(k *mockKafka) { k.silent = true },
+		func(t *testing.T, k *mockKafka, n *Neli) {
+			ok, err := n.Pulse(10 * time.Minute)
+			require.NoError(t, err)
+			require.False(t, ok)
+			require.Equal(t, 1, k.count("Append"))
+		})
+}
+
+// Failed beats change nothing by themselves: what is read back counts.
+func TestFailedBeatsAreHarmless(t *testing.T) {
+	mocked(t, Config{Nomination: Open}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+		ok, err := n.Pulse(time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok)
+		k.mu.Lock()
+		k.fail("Append", errReported, errPassing, errReported) // three of the five that a lapse takes
+		k.mu.Unlock()
+		time.Sleep(20 * time.Second)
+		require.True(t, n.IsLeader())
+		require.NotContains(t, k.kinds(), kindRelease)
+	})
+}
+
+// A reader that is of no more use is replaced, and every lease starts anew.
+func TestReaderIsReplaced(t *testing.T) {
+	mocked(t, Config{Nomination: Open}, func(k *mockKafka) { k.fail("Poll", ErrClientFatal) },
+		func(t *testing.T, k *mockKafka, n *Neli) {
+			ok, err := n.Pulse(time.Minute)
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.Equal(t, 2, k.count("LogReader"))
+			require.Equal(t, 1, k.count("LogReader.Close"))
+		})
+}
+
+func TestFatalErrors(t *testing.T) {
+	for _, f := range []struct {
+		call string
+		err  error
+		want error
+		says string
+	}{
+		{"Topic", ErrAuthentication, ErrAccess, "find the leader topic"},
+		{"Topic", ErrAuthorization, ErrAccess, "DESCRIBE topic g.neli"},
+		{"Offsets", ErrAuthorization, ErrAccess, "DESCRIBE topic g.neli"},
+		{"Group.Poll", ErrAuthorization, ErrAccess, "READ group g"},
+		{"Group.Poll", ErrAuthentication, ErrAccess, "READ group g"},
+		{"Group.Poll", ErrInstanceFenced, ErrInstanceFenced, "group.instance.id"},
+		{"Poll", ErrAuthorization, ErrAccess, "READ topic g.neli"},
+	} {
+		mocked(t, Config{}, func(k *mockKafka) { k.fail(f.call, slices.Repeat([]error{f.err}, 10_000)...) },
+			func(t *testing.T, _ *mockKafka, n *Neli) {
+				began := time.Now()
+				ok, err := n.Pulse(time.Minute)
+				require.False(t, ok)
+				require.ErrorIs(t, err, f.want, f.call)
+				require.ErrorContains(t, err, f.says)
+				// One that comes after something has worked must last for ten seconds.
+				require.Less(t, time.Since(began), 21*time.Second)
+				require.ErrorIs(t, n.Await(), f.want)
+				require.Equal(t, StateFailed, n.State())
+				_, err = n.Background(func() {})
+				require.ErrorIs(t, err, f.want)
+			})
+	}
+}
+
+// Writes that are refused for good end it; those refused for a moment do not.
+func TestRefusedWrites(t *testing.T) {
+	mocked(t, Config{Nomination: Open}, func(k *mockKafka) {
+		k.fail("Append", slices.Repeat([]error{errors.Join(errReported, ErrAuthorization)}, 100)...)
+	}, func(t *testing.T, _ *mockKafka, n *Neli) {
+		_, err := n.Pulse(time.Minute)
+		require.ErrorIs(t, err, ErrAccess)
+		require.ErrorContains(t, err, "WRITE topic g.neli")
+	})
+	mocked(t, Config{Nomination: Open}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+		ok, err := n.Pulse(time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok)
+		k.mu.Lock()
+		k.fail("Append", errors.Join(errReported, ErrAuthorization))
+		k.mu.Unlock()
+		time.Sleep(time.Minute)
+		_, err = n.Pulse(0)
+		require.NoError(t, err)
+	})
+}
+
+// When the topic turns out to be another one, what is queued is purged before
+// anything else.
+func TestReplacedTopicIsPurged(t *testing.T) {
+	mocked(t, Config{Nomination: Open}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+		ok, err := n.Pulse(time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok)
+		k.mu.Lock()
+		k.ids = "another"
+		k.mu.Unlock()
+		require.ErrorIs(t, n.Await(), ErrTopicReplaced)
+		require.Positive(t, k.count("Purge"))
+		require.False(t, n.IsLeader())
+	})
+}

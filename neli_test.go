@@ -1,0 +1,451 @@
+package neli_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	defaultT = 5 * time.Second
+	silence  = 5006 * time.Millisecond // T′ with 500 ppm
+)
+
+func TestOneOfThreeLeads(t *testing.T) {
+	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+		t.Run(nomination.String(), func(t *testing.T) {
+			simulate(t, nelitest.Options{}, func(c *cluster) {
+				for _, name := range []string{"a", "b", "c"} {
+					c.work(name, func(cfg *neli.Config) { cfg.Nomination = nomination })
+				}
+				// A new topic costs everyone T′ before the first claim.
+				l := c.leader(0, silence+time.Second)
+				require.Greater(c, time.Since(c.began), silence)
+				c.gap()
+				c.pass(10 * time.Minute)
+				require.Zero(c, c.gap(), "a quiet cluster loses no term")
+				require.Equal(c, []string{"acquired"}, l.kinds())
+				require.True(c, l.IsLeader())
+				require.Equal(c, []int{0}, slices.Collect(l.Roles()))
+				for _, m := range c.members {
+					if m != l {
+						require.Empty(c, m.kinds())
+						require.False(c, m.IsLeader())
+						_, ok := m.Token(0)
+						require.False(c, ok)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestCutOffLeaderIsFencedAndReplaced(t *testing.T) {
+	for _, links := range []nelitest.Link{nelitest.All, nelitest.Appends, nelitest.Reads, nelitest.Acks | nelitest.Reads} {
+		simulate(t, nelitest.Options{}, func(c *cluster) {
+			c.work("a", open)
+			c.work("b", open)
+			old := c.leader(0, 2*silence)
+			token, _ := old.Token(0)
+			c.broker.CutOff(old.name, links)
+			c.eventually(2*defaultT, "the leader is fenced", func() bool { return slices.Contains(old.kinds(), "fenced") })
+			require.False(c, old.IsLeader())
+			e := old.last().(neli.LeaderFenced)
+			require.Equal(c, neli.ReasonLapsed, e.Reason)
+			require.Equal(c, []int{0}, e.Roles())
+			next := c.leader(0, 2*silence)
+			require.NotSame(c, old, next)
+			newer, _ := next.Token(0)
+			require.Greater(c, newer, token)
+			c.broker.Restore(old.name, nelitest.All)
+			c.pass(time.Minute)
+			require.True(c, next.IsLeader(), "a leader that comes back disturbs nobody")
+			require.Equal(c, []string{"acquired", "fenced"}, old.kinds())
+		})
+	}
+}
+
+func TestCrashedLeaderIsReplaced(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		c.work("a", open)
+		c.work("b", open)
+		c.crash(c.leader(0, 2*silence))
+		c.gap()
+		c.leader(0, silence+time.Second/10)
+		// The dead one's last beat was up to T/5 old.
+		require.Greater(c, c.gap(), 4*defaultT/5-100*time.Millisecond)
+	})
+}
+
+func TestAssignedCrashTakesTheSessionTimeout(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		c.work("a", nil)
+		c.work("b", nil)
+		c.work("d", nil)
+		c.crash(c.leader(0, 2*silence))
+		c.gap()
+		c.leader(0, 7500*time.Millisecond) // 6 s of session, and a rebalance
+	})
+}
+
+// A suspended leader wakes with a backlog of its own beats. Their stamps are old,
+// so they prove nothing.
+func TestWokenLeaderDoesNotLead(t *testing.T) {
+	for _, asleep := range []time.Duration{3 * time.Second, 6 * time.Second, time.Minute} {
+		simulate(t, nelitest.Options{}, func(c *cluster) {
+			c.work("a", nil)
+			c.work("b", nil)
+			old := c.leader(0, 2*silence)
+			c.broker.Suspend(old.name)
+			c.pass(asleep)
+			c.broker.Resume(old.name)
+			c.pass(2 * silence)
+			if asleep > defaultT { // it may lead again, in another term
+				require.Equal(c, "fenced", old.kinds()[1])
+			}
+			l := c.leader(0, 2*silence)
+			switch {
+			case asleep < defaultT:
+				require.Same(c, old, l)
+				require.Equal(c, []string{"acquired"}, old.kinds())
+			case asleep == time.Minute:
+				require.NotSame(c, old, l)
+			}
+		})
+	}
+}
+
+func TestJoinAndLeaveDisturbNobody(t *testing.T) {
+	for _, assignor := range []string{"cooperative-sticky", "range"} {
+		t.Run(assignor, func(t *testing.T) {
+			simulate(t, nelitest.Options{}, func(c *cluster) {
+				with := func(cfg *neli.Config) {
+					cfg.KafkaConfig = neli.KafkaConfigMap{"partition.assignment.strategy": assignor}
+				}
+				a := c.work("a", with)
+				require.Same(c, a, c.leader(0, 2*silence))
+				for _, name := range []string{"b", "d", "e"} {
+					c.work(name, with) // sorts after a: range leaves partition 0 with a
+					c.pass(10 * time.Second)
+				}
+				require.NoError(c, c.members["b"].Close())
+				c.crash(c.members["d"])
+				c.pass(time.Minute)
+				require.Equal(c, []string{"acquired"}, a.kinds())
+			})
+		})
+	}
+}
+
+// Losing the group's session does not end a lease; a completed assignment that
+// leaves the partition out does, in order.
+func TestLostSessionIsNoLostLease(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.work("a", nil)
+		c.leader(0, 2*silence)
+		c.broker.CutOff("a", nelitest.Group)
+		c.pass(time.Minute)
+		require.Equal(c, []string{"acquired"}, a.kinds())
+		b := c.work("b", nil)
+		c.pass(time.Minute) // nominated, and in the minority: the lease is what counts
+		require.True(c, a.IsLeader())
+		require.False(c, b.IsLeader())
+		c.gap()
+		c.broker.Restore("a", nelitest.Group)
+		c.eventually(10*time.Second, "b leads", b.IsLeader)
+		require.Less(c, c.gap(), 100*time.Millisecond)
+		require.Equal(c, []string{"acquired", "revoked"}, a.kinds())
+		require.Equal(c, neli.ReasonUnassigned, a.last().(neli.LeaderRevoked).Reason)
+	})
+}
+
+func TestManyRoles(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, roles(30), func(c *cluster) {
+		with := func(cfg *neli.Config) { cfg.Partitions = 7 }
+		a := c.work("a", with)
+		for role := range c.roles {
+			c.leader(role, 2*silence)
+		}
+		require.Len(c, slices.Collect(a.Roles()), 30)
+		require.True(c, slices.IsSorted(slices.Collect(a.Roles())))
+		b := c.work("b", with)
+		c.eventually(30*time.Second, "b has its share", func() bool { return len(slices.Collect(b.Roles())) >= 12 })
+		c.pass(10 * time.Second)
+		for role := range c.roles {
+			require.NotEqual(c, a.IsLeaderOf(role), b.IsLeaderOf(role), "role %d", role)
+			at, aok := a.Token(role)
+			same, _ := a.Token((role + 7) % 28)
+			if aok && role < 21 {
+				require.Equal(c, at, same, "roles of one partition share its token")
+			}
+		}
+		require.False(c, a.IsLeaderOf(-1))
+		require.False(c, a.IsLeaderOf(30))
+		c.crash(b)
+		c.eventually(30*time.Second, "a has everything", func() bool { return len(slices.Collect(a.Roles())) == 30 })
+	})
+}
+
+func TestSetRoles(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, roles(2), func(c *cluster) {
+		a := c.work("a", func(cfg *neli.Config) { cfg.Partitions = 3; open(cfg) })
+		c.leader(1, 2*silence)
+		require.Error(c, a.SetRoles(0))
+		require.NoError(c, a.SetRoles(9))
+		c.eventually(2*silence, "all nine", func() bool { return len(slices.Collect(a.Roles())) == 9 })
+		require.NoError(c, a.SetRoles(1))
+		require.Equal(c, []int{0}, slices.Collect(a.Roles()), "roles that are gone are not led from then on")
+		c.eventually(time.Second, "revoked", func() bool { return len(a.kinds()) > 0 && a.kinds()[len(a.kinds())-1] == "revoked" })
+		r := a.last().(neli.LeaderRevoked)
+		require.Equal(c, neli.ReasonRoles, r.Reason)
+		require.Equal(c, []int{1, 2}, r.Partitions())
+		c.pass(time.Minute)
+		require.True(c, a.IsLeaderOf(0))
+		require.Len(c, c.records("app.neli", 1, "release"), 1)
+	})
+}
+
+// The application is told of leadership only when it asks, and leads only from
+// then on.
+func TestLeadershipBeginsWhenTold(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.join("a", open)
+		ok, err := a.Pulse(0)
+		require.NoError(c, err)
+		require.False(c, ok)
+		c.pass(2 * silence)
+		require.False(c, a.IsLeader(), "the lease is held, and nobody was told")
+		require.Len(c, c.records("app.neli", 0, "claim"), 1)
+		require.Empty(c, a.kinds())
+		a.upon(func(neli.Event) { require.True(c, a.IsLeader()) })
+		ok, err = a.Pulse(0)
+		require.NoError(c, err)
+		require.True(c, ok)
+		require.Equal(c, []string{"acquired"}, a.kinds())
+	})
+}
+
+func TestPulseTakesItsTimeAndNoMore(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		c.broker.Stop()
+		a := c.join("a", open)
+		for _, d := range []time.Duration{0, 10 * time.Millisecond, 3 * time.Second} {
+			began := time.Now()
+			ok, err := a.Pulse(d)
+			require.NoError(c, err)
+			require.False(c, ok)
+			require.Equal(c, d, time.Since(began))
+		}
+		ctx, cancel := context.WithTimeout(c.Context(), time.Second)
+		defer cancel()
+		ok, err := a.PulseCtx(ctx)
+		require.NoError(c, err, "the end of the context is no error")
+		require.False(c, ok)
+		c.broker.Start()
+		began := time.Now()
+		ok, err = a.Pulse(time.Minute)
+		require.NoError(c, err)
+		require.True(c, ok)
+		require.Less(c, time.Since(began), 2*silence, "it returns as soon as it leads")
+	})
+}
+
+// The application hangs: beats stop after MaxPulseInterval, the group is left,
+// and somebody else takes over.
+func TestHungApplicationIsReplaced(t *testing.T) {
+	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+		simulate(t, nelitest.Options{}, func(c *cluster) {
+			with := func(cfg *neli.Config) { cfg.Nomination = nomination }
+			a := c.join("a", with)
+			ok, err := a.Pulse(time.Minute)
+			require.NoError(c, err)
+			require.True(c, ok)
+			b := c.work("b", with)
+			c.pass(29 * time.Second)
+			require.True(c, a.IsLeader())
+			c.eventually(2*silence+5*time.Second, "b leads", b.IsLeader)
+			ok, err = a.Pulse(0)
+			require.NoError(c, err)
+			require.False(c, ok)
+			require.Equal(c, neli.ReasonNotPulsed, a.last().(neli.LeaderFenced).Reason)
+			c.pass(time.Minute)
+			require.True(c, b.IsLeader())
+		})
+	}
+}
+
+// A pending Pulse is a sign of life however long it takes.
+func TestPendingPulseIsAlive(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a, b := c.work("a", open), c.join("b", open)
+		c.leader(0, 2*silence)
+		require.True(c, a.IsLeader())
+		got := make(chan bool)
+		go func() {
+			ok, _ := b.Pulse(time.Hour)
+			got <- ok
+		}()
+		c.pass(10 * time.Minute)
+		c.crash(a)
+		require.True(c, <-got)
+	})
+}
+
+// Work is stopped before Release: the successor waits for the barrier, and for
+// its deadline at most.
+func TestDrainBeforeRelease(t *testing.T) {
+	for _, work := range []time.Duration{0, 3 * time.Second, 20 * time.Second} {
+		simulate(t, nelitest.Options{}, func(c *cluster) {
+			a := c.work("a", open)
+			c.leader(0, 2*silence)
+			b := c.work("b", open)
+			var deadline time.Time
+			working := false
+			a.upon(func(e neli.Event) {
+				r, ok := e.(neli.LeaderRevoked)
+				if !ok {
+					return
+				}
+				deadline = r.Deadline
+				working = true
+				for end := time.Now().Add(work); time.Now().Before(end); c.pass(time.Millisecond) {
+					if time.Now().Before(deadline) {
+						require.True(c, a.IsLeader(), "the lease is kept alive")
+						require.False(c, b.IsLeader(), "nobody else works")
+					} else if time.Now().After(deadline) {
+						require.False(c, a.IsLeader())
+					}
+				}
+				working = false
+			})
+			began := time.Now()
+			go func() { _ = a.Close() }()
+			c.eventually(time.Minute, "b leads", b.IsLeader)
+			require.WithinDuration(c, began.Add(10*time.Second), deadline, 10*time.Millisecond)
+			require.WithinDuration(c, began.Add(min(work, 10*time.Second)), time.Now(), 50*time.Millisecond)
+			require.Equal(c, work > 10*time.Second, working)
+			require.NoError(c, a.Close())
+			require.Equal(c, []string{"acquired", "revoked"}, a.kinds())
+		})
+	}
+}
+
+func TestTopicReplaced(t *testing.T) {
+	faults := map[string]struct {
+		do   func(b *nelitest.Broker) error
+		want error
+	}{
+		"deleted": {func(b *nelitest.Broker) error { return b.DeleteTopic("app.neli") }, neli.ErrTopicReplaced},
+		"recreated": {func(b *nelitest.Broker) error {
+			return errors.Join(b.DeleteTopic("app.neli"), b.CreateTopic("app.neli", 1))
+		}, neli.ErrTopicReplaced},
+		"more partitions": {func(b *nelitest.Broker) error { return b.AddPartitions("app.neli", 1) }, neli.ErrPartitionsChanged},
+		"truncated":       {func(b *nelitest.Broker) error { return b.Truncate("app.neli", 0, 3) }, neli.ErrTopicReplaced},
+	}
+	for name, f := range faults {
+		for _, mode := range []neli.Mode{neli.Exclusive, neli.NonExclusive} {
+			if mode == neli.NonExclusive && name == "truncated" {
+				continue // nothing rests on what was in the log
+			}
+			t.Run(name+"/"+mode.String(), func(t *testing.T) {
+				simulateWith(t, nelitest.Options{}, func(c *cluster) { c.exclusive = mode == neli.Exclusive }, func(c *cluster) {
+					a := c.work("a", func(cfg *neli.Config) { cfg.Mode = mode })
+					c.leader(0, 2*silence)
+					c.pass(10 * time.Second)
+					require.NoError(c, f.do(c.broker))
+					c.eventually(time.Minute, "failure", func() bool { return a.State() == neli.StateFailed })
+					require.ErrorIs(c, a.Await(), f.want)
+					ok, err := a.Pulse(time.Second)
+					require.False(c, ok)
+					require.ErrorIs(c, err, f.want)
+					require.False(c, a.IsLeader())
+					require.Len(c, a.kinds(), 2)
+					require.NotEqual(c, "acquired", a.kinds()[1])
+					if name == "recreated" && mode == neli.Exclusive {
+						// What was on its way when the topic was replaced cannot be called back;
+						// nothing was sent after it was found out.
+						n := len(c.broker.Records("app.neli", 0))
+						c.pass(time.Minute)
+						require.Len(c, c.broker.Records("app.neli", 0), n)
+					}
+					require.NoError(c, a.Close())
+				})
+			})
+		}
+	}
+}
+
+// The head of the log is deleted before it was read: the lease starts anew.
+func TestDeletedHeadIsNotFatal(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a, b := c.work("a", open), c.work("b", open)
+		l := c.leader(0, 2*silence)
+		other := map[*member]*member{a: b, b: a}[l]
+		c.broker.CutOff(other.name, nelitest.Reads)
+		c.pass(time.Minute)
+		require.NoError(c, c.broker.DeleteHead("app.neli", 0, int64(len(c.broker.Records("app.neli", 0))-2)))
+		c.broker.Restore(other.name, nelitest.Reads)
+		c.pass(time.Minute)
+		require.True(c, l.IsLeader())
+		require.Equal(c, neli.StateLive, other.State())
+		c.crash(l)
+		c.leader(0, silence+time.Second)
+	})
+}
+
+func TestRubbishIsSkippedAndCounted(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.work("a", open)
+		c.leader(0, 2*silence)
+		rubbish := []string{"", "rubbish", "[]", `{"neli":1}`, `{"neli":1,"kind":"beat","group":"app","member":"x"}`,
+			`{"neli":2,"kind":"beat","group":"app"}`, `{"neli":1,"kind":"beat","group":"other","member":"x"}`}
+		for range 100 {
+			for _, r := range rubbish {
+				_, err := c.broker.Inject("app.neli", 0, []byte(r))
+				require.NoError(c, err)
+			}
+		}
+		c.pass(time.Minute)
+		require.Equal(c, []string{"acquired"}, a.kinds())
+		s := a.Stats()
+		require.Equal(c, uint64(400), s.Malformed)
+		require.Equal(c, uint64(100), s.Newer)
+		require.Equal(c, uint64(200), s.Foreign)
+		require.Greater(c, s.Records, uint64(750))
+		// A record that has seen the future costs a term and T′, not more.
+		_, err := c.broker.Inject("app.neli", 0, []byte(`{"neli":1,"kind":"beat","group":"app","member":"x","token":1,"read":9999999,"seq":1}`))
+		require.NoError(c, err)
+		c.eventually(time.Second, "fenced", func() bool { return len(a.kinds()) == 2 })
+		require.Equal(c, neli.ReasonLogReset, a.last().(neli.LeaderFenced).Reason)
+		c.leader(0, silence+time.Second)
+	})
+}
+
+func TestGroupsShareATopic(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		for _, g := range []string{"g", "h"} {
+			for _, name := range []string{g + "1", g + "2"} {
+				c.work(name, func(cfg *neli.Config) { cfg.LeaderGroupID, cfg.LeaderTopic, cfg.Nomination = g, "shared", neli.Open })
+			}
+		}
+		leads := func(a, b string) bool { return c.members[a].IsLeader() != c.members[b].IsLeader() }
+		c.eventually(2*silence, "a leader in each group", func() bool { return leads("g1", "g2") && leads("h1", "h2") })
+		for range 60 {
+			c.pass(time.Second)
+			require.True(c, leads("g1", "g2") && leads("h1", "h2"))
+		}
+	})
+}
+
+// records returns the records of a kind.
+func (c *cluster) records(topic string, p int, kind string) []neli.Record {
+	return slices.DeleteFunc(c.broker.Records(topic, p), func(r neli.Record) bool {
+		return !containsKind(r.Value, kind)
+	})
+}

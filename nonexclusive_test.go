@@ -1,0 +1,163 @@
+package neli_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+// T, S and B of non-exclusive mode by default.
+const (
+	sharedT  = 18 * time.Second
+	session  = 6 * time.Second
+	interval = sharedT / 20
+)
+
+func shared(cfg *neli.Config) { cfg.Mode = neli.NonExclusive }
+
+func inGroup(g string) func(*neli.Config) {
+	return func(cfg *neli.Config) {
+		shared(cfg)
+		cfg.LeaderGroupID, cfg.LeaderTopic, cfg.GroupsOnTopic = g, "shared", 2
+	}
+}
+
+// While the old leader lives there is never no leader: joins, rebalances,
+// graceful leaves, a rolling restart of everybody.
+func TestSharedNeverZero(t *testing.T) {
+	for _, assignor := range []string{"cooperative-sticky", "range"} {
+		t.Run(assignor, func(t *testing.T) {
+			simulateWith(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, overlapping, func(c *cluster) {
+				with := func(cfg *neli.Config) {
+					shared(cfg)
+					cfg.KafkaConfig = neli.KafkaConfigMap{"partition.assignment.strategy": assignor}
+				}
+				c.work("e", with)
+				c.leader(0, time.Minute)
+				c.gap()
+				c.work("d", with) // sorts before: range moves the partition
+				c.pass(30 * time.Second)
+				c.work("a", with)
+				c.pass(30 * time.Second)
+				c.broker.Rebalance()
+				c.pass(30 * time.Second)
+				for _, name := range []string{"e", "d", "a"} { // a rolling restart
+					require.NoError(c, c.members[name].Close())
+					c.pass(5 * time.Second)
+					c.work(name, with)
+					c.pass(30 * time.Second)
+				}
+				require.Zero(c, c.gap())
+			})
+		})
+	}
+}
+
+// Cut off but running: the old leader presumes until another one has taken over.
+func TestSharedCutOffNeverZero(t *testing.T) {
+	for _, links := range []nelitest.Link{nelitest.All, nelitest.Group, nelitest.Reads | nelitest.Group} {
+		simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+			a := c.work("a", shared)
+			c.leader(0, time.Minute)
+			b := c.work("b", shared)
+			c.pass(30 * time.Second)
+			first, second := a, b
+			if b.IsLeader() && !a.IsLeader() {
+				first, second = b, a
+			}
+			c.gap()
+			c.broker.CutOff(first.name, links)
+			c.eventually(session+5*time.Second, "the other one leads", second.IsLeader)
+			require.True(c, first.IsLeader(), "overlap, by design")
+			c.pass(sharedT)
+			require.False(c, first.IsLeader())
+			require.Zero(c, c.gap())
+			require.Equal(c, []string{"acquired", "fenced"}, first.kinds())
+			require.Equal(c, neli.ReasonLapsed, first.last().(neli.LeaderFenced).Reason)
+		})
+	}
+}
+
+// After a crash there is no leader for at most S + J + B; with two disjoint groups
+// there is always one.
+func TestSharedCrash(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		c.work("a", shared)
+		c.work("b", shared)
+		dead := c.leader(0, time.Minute)
+		c.pass(30 * time.Second)
+		c.gap()
+		c.crash(dead)
+		c.pass(30 * time.Second)
+		require.LessOrEqual(c, c.gap(), session+2*time.Second+interval)
+		c.leader(0, time.Millisecond)
+	})
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		for _, name := range []string{"g1", "g2", "h1", "h2"} {
+			c.work(name, inGroup(name[:1]))
+		}
+		c.pass(time.Minute)
+		for _, victim := range []string{"g1", "g2"} {
+			if c.members[victim].IsLeader() {
+				c.gap()
+				c.crash(c.members[victim])
+				c.pass(time.Minute)
+				require.Zero(c, c.gap())
+				return
+			}
+		}
+		require.Fail(c, "nobody led in group g")
+	})
+}
+
+// A lapse after the assignment was withdrawn is an orderly end.
+func TestSharedWithdrawnIsRevoked(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		with := func(cfg *neli.Config) {
+			shared(cfg)
+			cfg.KafkaConfig = neli.KafkaConfigMap{"partition.assignment.strategy": "range"}
+		}
+		b := c.work("b", with)
+		c.leader(0, time.Minute)
+		a := c.work("a", with)
+		c.eventually(10*time.Second, "a leads", a.IsLeader)
+		require.True(c, b.IsLeader())
+		c.pass(sharedT)
+		require.Equal(c, []string{"acquired", "revoked"}, b.kinds())
+		r := b.last().(neli.LeaderRevoked)
+		require.Equal(c, neli.ReasonUnassigned, r.Reason)
+		require.True(c, r.Deadline.IsZero())
+		_, ok := a.Token(0)
+		require.False(c, ok, "there are no tokens")
+	})
+}
+
+// A suspended process may presume for up to T when it wakes, and no longer.
+func TestSharedWokenPresumesNoLongerThanT(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		c.work("a", shared)
+		c.work("b", shared)
+		old := c.leader(0, time.Minute)
+		c.broker.Suspend(old.name)
+		c.pass(2 * time.Minute)
+		c.broker.Resume(old.name)
+		c.pass(sharedT + time.Second)
+		require.False(c, old.IsLeader())
+	})
+}
+
+func TestSharedHungApplication(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		a := c.join("a", shared)
+		ok, err := a.Pulse(time.Minute)
+		require.NoError(c, err)
+		require.True(c, ok)
+		b := c.work("b", shared)
+		c.pass(30*time.Second + sharedT + time.Second)
+		require.False(c, a.IsLeader())
+		require.True(c, b.IsLeader())
+	})
+}
