@@ -197,7 +197,7 @@ func (a *leaseArbiter) jitter() time.Duration {
 	if a.nom != nil {
 		return 0
 	}
-	return rand.N(min(a.tempo.rtt, 20*time.Millisecond) + 1)
+	return rand.N(min(max(a.tempo.rtt, 0), 20*time.Millisecond) + 1)
 }
 
 // sync publishes what a lease now says of this process.

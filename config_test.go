@@ -1,0 +1,284 @@
+package neli
+
+import (
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestConfigDefaults(t *testing.T) {
+	s, err := Config{}.resolve()
+	require.NoError(t, err)
+	binary := filepath.Base(os.Args[0])
+	require.Equal(t, binary, s.group)
+	require.Equal(t, binary+".neli", s.topic)
+	require.Regexp(t, `^.+_[0-9]+_[0-9]{10}$`, s.name)
+	require.NotEmpty(t, s.instance)
+	require.True(t, s.createTopic)
+	require.Equal(t, Exclusive, s.mode)
+	require.Equal(t, Assigned, s.nomination)
+	require.Equal(t, 1, s.roles)
+	require.Equal(t, 1, s.partitions)
+	require.Equal(t, 5*time.Second, s.timeout)
+	require.Equal(t, time.Second, s.every)
+	require.Equal(t, 30*time.Second, s.maxPulse)
+	require.Equal(t, 10*time.Second, s.drain)
+	require.Equal(t, 4*time.Second, s.successorWait)
+	require.Equal(t, 0.0005, s.drift)
+	require.Empty(t, s.kafka)
+	require.Equal(t, slog.DiscardHandler, s.logger.Handler())
+
+	other, err := Config{}.resolve()
+	require.NoError(t, err)
+	require.NotEqual(t, s.instance, other.instance, "two in one process are two")
+}
+
+func TestConfigDerived(t *testing.T) {
+	for _, c := range []struct {
+		name                             string
+		cfg                              Config
+		timeout, every, broadcast        time.Duration
+		successorWait, overlap, minimumT time.Duration
+	}{
+		{"exclusive", Config{HeartbeatTimeout: 2 * time.Second},
+			2 * time.Second, 400 * time.Millisecond, 400 * time.Millisecond, 4 * time.Second, 2 * time.Second, 0},
+		{"a slower group", Config{KafkaConfig: KafkaConfigMap{"heartbeat.interval.ms": 2000}},
+			5 * time.Second, time.Second, time.Second, 7 * time.Second, 5 * time.Second, 0},
+		{"KIP-848", Config{KafkaConfig: KafkaConfigMap{"group.protocol": "Consumer"}},
+			5 * time.Second, time.Second, time.Second, 13 * time.Second, 5 * time.Second, 0},
+		{"non-exclusive", Config{Mode: NonExclusive},
+			18 * time.Second, 900 * time.Millisecond, 900 * time.Millisecond, 4 * time.Second, 5800 * time.Millisecond, 0},
+		{"non-exclusive, two groups", Config{Mode: NonExclusive, GroupsOnTopic: 2},
+			18 * time.Second, 900 * time.Millisecond, 1800 * time.Millisecond, 4 * time.Second, 7600 * time.Millisecond, 0},
+		{"non-exclusive, a longer session", Config{Mode: NonExclusive, KafkaConfig: KafkaConfigMap{"session.timeout.ms": "10000"}},
+			30 * time.Second, 1500 * time.Millisecond, 1500 * time.Millisecond, 4 * time.Second, 7 * time.Second, 0},
+		{"non-exclusive, KIP-848", Config{Mode: NonExclusive, KafkaConfig: KafkaConfigMap{"group.protocol": "consumer"}},
+			135 * time.Second, 6750 * time.Millisecond, 6750 * time.Millisecond, 13 * time.Second, 26500 * time.Millisecond, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := c.cfg.resolve()
+			require.NoError(t, err)
+			require.Equal(t, c.timeout, s.timeout, "T")
+			require.Equal(t, c.every, s.every, "heartbeat interval")
+			require.Equal(t, c.broadcast, s.broadcast, "B")
+			require.Equal(t, c.successorWait, s.successorWait, "wait for a successor")
+			require.Equal(t, c.overlap, s.overlap, "overlap")
+		})
+	}
+	s, err := Config{HeartbeatTimeout: time.Second, LeaderGroupID: "g", Name: "n"}.resolve()
+	require.NoError(t, err)
+	rules := s.leaseRules()
+	require.Equal(t, threshold{time.Second, true}, rules.term)
+	require.Equal(t, silence(time.Second, 0.0005), rules.wait)
+	require.Equal(t, 200*time.Millisecond, rules.every)
+	require.Equal(t, "g", rules.group)
+	require.Equal(t, "n", rules.name)
+	require.NotEqual(t, rules.newID(), rules.newID())
+}
+
+// Each fault tells the field, its value and the rule that it breaks.
+func TestConfigFaults(t *testing.T) {
+	for _, c := range []struct {
+		cfg                Config
+		field, value, rule string
+	}{
+		{Config{LeaderGroupID: strings.Repeat("g", 256), LeaderTopic: "t"}, "LeaderGroupID", "ggg", "1 to 255 bytes"},
+		{Config{LeaderTopic: "a topic"}, "LeaderTopic", "a topic", "must be 1 to 249 of"},
+		{Config{LeaderTopic: ".."}, "LeaderTopic", "..", "neither '.' nor '..'"},
+		{Config{LeaderTopic: strings.Repeat("t", 250)}, "LeaderTopic", "ttt", "must be 1 to 249 of"},
+		{Config{LeaderGroupID: "Zürich"}, "LeaderTopic", "Zürich.neli", "must be 1 to 249 of"},
+		{Config{Name: strings.Repeat("n", 257)}, "Name", "nnn", "at most 256 bytes"},
+		{Config{Mode: 2}, "Mode", "2", "must be Exclusive or NonExclusive"},
+		{Config{Mode: -1}, "Mode", "-1", "must be Exclusive or NonExclusive"},
+		{Config{Nomination: 7}, "Nomination", "7", "must be Assigned or Open"},
+		{Config{Roles: -1}, "Roles", "-1", "must be at least 1"},
+		{Config{Partitions: -3}, "Partitions", "-3", "must be between 1 and 100000"},
+		{Config{Partitions: 100_001}, "Partitions", "100001", "must be between 1 and 100000"},
+		{Config{GroupsOnTopic: -1}, "GroupsOnTopic", "-1", "must be at least 1"},
+		{Config{MaxPulseInterval: -time.Second}, "MaxPulseInterval", "-1s", "must be positive"},
+		{Config{MaxPulseInterval: 25 * time.Hour}, "MaxPulseInterval", "25h0m0s", "at most 24h"},
+		{Config{DrainTimeout: -time.Second}, "DrainTimeout", "-1s", "must be positive"},
+		{Config{DrainTimeout: 25 * time.Hour}, "DrainTimeout", "25h0m0s", "at most 24h"},
+		{Config{MaxClockDrift: -0.1}, "MaxClockDrift", "-0.1", "between 0 and 0.2"},
+		{Config{MaxClockDrift: 0.21}, "MaxClockDrift", "0.21", "between 0 and 0.2"},
+		{Config{MaxClockDrift: math.NaN()}, "MaxClockDrift", "NaN", "between 0 and 0.2"},
+		{Config{MaxClockDrift: math.Inf(1)}, "MaxClockDrift", "+Inf", "between 0 and 0.2"},
+		{Config{HeartbeatTimeout: 99 * time.Millisecond}, "HeartbeatTimeout", "99ms", "must be at least 100ms"},
+		{Config{HeartbeatTimeout: -time.Second}, "HeartbeatTimeout", "-1s", "must be at least 100ms"},
+		{Config{HeartbeatTimeout: 25 * time.Hour}, "HeartbeatTimeout", "25h0m0s", "at most 24h"},
+		{Config{HeartbeatTimeout: math.MaxInt64}, "HeartbeatTimeout", "2562047h", "at most 24h"},
+		{Config{HeartbeatInterval: 1251 * time.Millisecond}, "HeartbeatInterval", "1.251s", "a quarter of HeartbeatTimeout (5s)"},
+		{Config{HeartbeatInterval: time.Microsecond}, "HeartbeatInterval", "1µs", "must be at least 1ms"},
+		{Config{HeartbeatInterval: -time.Second}, "HeartbeatInterval", "-1s", "must be at least 1ms"},
+		{Config{Mode: NonExclusive, HeartbeatTimeout: 6 * time.Second}, "HeartbeatTimeout", "6s",
+			"must exceed the session timeout (6s) plus twice HeartbeatInterval (300ms) × GroupsOnTopic (1)"},
+		{Config{Mode: NonExclusive, GroupsOnTopic: 7}, "HeartbeatTimeout", "18s",
+			"must exceed the session timeout (6s) plus twice HeartbeatInterval (900ms) × GroupsOnTopic (7)"},
+		{Config{Mode: NonExclusive, HeartbeatTimeout: 20 * time.Second, KafkaConfig: KafkaConfigMap{"session.timeout.ms": 30_000}},
+			"HeartbeatTimeout", "20s", "must exceed the session timeout (30s)"},
+		{Config{Mode: NonExclusive, HeartbeatTimeout: 40 * time.Second, KafkaConfig: KafkaConfigMap{"group.protocol": "consumer"}},
+			"HeartbeatTimeout", "40s", "must exceed the session timeout (45s)"},
+		{Config{KafkaConfig: KafkaConfigMap{"session.timeout.ms": "soon"}}, "KafkaConfig[session.timeout.ms]", "soon", "must be milliseconds between 1 and 3600000"},
+		{Config{KafkaConfig: KafkaConfigMap{"session.timeout.ms": 0}}, "KafkaConfig[session.timeout.ms]", "0", "must be milliseconds"},
+		{Config{KafkaConfig: KafkaConfigMap{"heartbeat.interval.ms": 3_600_001}}, "KafkaConfig[heartbeat.interval.ms]", "3600001", "must be milliseconds"},
+		{Config{KafkaConfig: KafkaConfigMap{"group.protocol": "consumer", "heartbeat.interval.ms": 1000}},
+			"KafkaConfig[heartbeat.interval.ms]", "1000", "is the broker's to set with group.protocol=consumer"},
+		{Config{KafkaConfig: KafkaConfigMap{"acks": 1}}, "KafkaConfig[acks]", "1", "is always all"},
+		{Config{KafkaConfig: KafkaConfigMap{"group.id": "mine"}}, "KafkaConfig[group.id]", "mine", "is set by LeaderGroupID"},
+		{Config{KafkaConfig: KafkaConfigMap{"client.rack": nil}}, "KafkaConfig[client.rack]", "a <nil>", "must be a string, a boolean or an integer"},
+		{Config{KafkaConfig: KafkaConfigMap{"linger.ms": 0.5}}, "KafkaConfig[linger.ms]", "a float64", "must be a string, a boolean or an integer"},
+	} {
+		t.Run(c.field+" "+c.value, func(t *testing.T) {
+			s, err := c.cfg.resolve()
+			require.Error(t, err)
+			require.NotNil(t, s)
+			lines := strings.Split(err.Error(), "\n")
+			require.Equal(t, "neli: invalid configuration:", lines[0])
+			found := false
+			for _, line := range lines[1:] {
+				found = found || strings.HasPrefix(line, c.field+": \""+c.value) && strings.Contains(line, c.rule)
+			}
+			require.True(t, found, "%q with %q and %q is not in\n%v", c.field, c.value, c.rule, err)
+		})
+	}
+}
+
+func TestConfigLimitsAreAllowed(t *testing.T) {
+	for _, cfg := range []Config{
+		{HeartbeatTimeout: 100 * time.Millisecond},
+		{HeartbeatTimeout: 24 * time.Hour, HeartbeatInterval: 6 * time.Hour},
+		{HeartbeatTimeout: 100 * time.Millisecond, HeartbeatInterval: time.Millisecond},
+		{MaxPulseInterval: 24 * time.Hour, DrainTimeout: 24 * time.Hour, MaxClockDrift: 0.2},
+		{MaxPulseInterval: 1, DrainTimeout: 1, MaxClockDrift: 1e-9},
+		{LeaderGroupID: strings.Repeat("g", 244)},
+		{LeaderGroupID: strings.Repeat("g", 255), LeaderTopic: strings.Repeat("t", 249)},
+		{LeaderGroupID: "a group: of Zürich", LeaderTopic: "..."},
+		{Name: strings.Repeat("n", 256), Roles: 1 << 20, Partitions: 100_000},
+		{Mode: NonExclusive, HeartbeatTimeout: 6*time.Second + 3, HeartbeatInterval: time.Millisecond, KafkaConfig: KafkaConfigMap{"session.timeout.ms": 5998}},
+	} {
+		_, err := cfg.resolve()
+		require.NoError(t, err, "%+v", cfg)
+	}
+}
+
+func TestConfigReportsAllFaultsAtOnce(t *testing.T) {
+	_, err := New(Config{
+		LeaderTopic:       "?",
+		Name:              strings.Repeat("n", 300),
+		Mode:              9,
+		Nomination:        9,
+		Roles:             -1,
+		Partitions:        -1,
+		HeartbeatTimeout:  time.Nanosecond,
+		HeartbeatInterval: time.Minute,
+		MaxPulseInterval:  -1,
+		DrainTimeout:      -1,
+		GroupsOnTopic:     -1,
+		MaxClockDrift:     2,
+		KafkaConfig:       KafkaConfigMap{"acks": 0, "isolation.level": 0, "linger.ms": []int{1}},
+	})
+	require.Error(t, err)
+	for _, field := range []string{"LeaderTopic", "Name", "Mode", "Nomination", "Roles", "Partitions", "HeartbeatTimeout", "HeartbeatInterval",
+		"MaxPulseInterval", "DrainTimeout", "GroupsOnTopic", "MaxClockDrift", "KafkaConfig[acks]", "KafkaConfig[isolation.level]", "KafkaConfig[linger.ms]"} {
+		require.Contains(t, err.Error(), "\n"+field+": ")
+	}
+	require.Equal(t, 15, strings.Count(err.Error(), "\n"), "one line a fault:\n%v", err)
+}
+
+func TestConfigErrorsShowNoSecret(t *testing.T) {
+	const secret = "hunter2"
+	_, err := Config{
+		Roles: -1,
+		KafkaConfig: KafkaConfigMap{
+			"sasl.password":                  []byte(secret), // of a wrong type
+			"ssl.key.pem":                    map[string]string{"x": secret},
+			"sasl.oauthbearer.client.secret": 1.5,
+			"SSL.Keystore.Password":          struct{ s string }{secret},
+			"sasl.jaas.config":               &[]string{secret}[0],
+		},
+	}.resolve()
+	require.Error(t, err)
+	require.Equal(t, 6, strings.Count(err.Error(), "\n"))
+	require.NotContains(t, err.Error(), secret)
+
+	_, err = Config{Roles: -1, KafkaConfig: KafkaConfigMap{"sasl.password": secret}}.resolve()
+	require.ErrorContains(t, err, "Roles")
+	require.NotContains(t, err.Error(), secret)
+	require.NotContains(t, err.Error(), "sasl.password", "nothing is wrong with it")
+}
+
+func TestModeStrings(t *testing.T) {
+	require.Equal(t, "exclusive", Exclusive.String())
+	require.Equal(t, "non-exclusive", NonExclusive.String())
+	require.Equal(t, "2", Mode(2).String())
+	require.Equal(t, "assigned", Assigned.String())
+	require.Equal(t, "open", Open.String())
+	require.Equal(t, "-1", Nomination(-1).String())
+	require.Equal(t, "live", StateLive.String())
+	require.Equal(t, "failed", StateFailed.String())
+}
+
+// Whatever it is given, resolve does not panic, and returns an error or settings
+// on which everything else may rely.
+func FuzzConfig(f *testing.F) {
+	f.Add("", "", "", 0, 0, 0, 0, 0, int64(0), int64(0), int64(0), int64(0), 0.0, "", "")
+	f.Add("g", "t", "n", 0, 1, 9, 12, 0, int64(5e9), int64(1e9), int64(3e10), int64(1e10), 0.0005, "session.timeout.ms", "6000")
+	f.Add("g", "t", "n", 1, 0, 9, 12, 3, int64(18e9), int64(9e8), int64(1), int64(1), 0.2, "group.protocol", "consumer")
+	f.Add("g", "..", "n", 2, 2, -1, -1, -1, int64(math.MaxInt64), int64(math.MinInt64), int64(-1), int64(math.MaxInt64), math.NaN(), "acks", "1")
+	f.Add("g", "t", "n", 0, 0, 1, 1, 1, int64(1e8), int64(2.5e7), int64(1e9), int64(1e9), 0.1, "heartbeat.interval.ms", "-1")
+	f.Fuzz(func(t *testing.T, group, topic, name string, mode, nomination, roles, partitions, groups int,
+		timeout, interval, pulse, drain int64, drift float64, property, value string) {
+		c := Config{LeaderGroupID: group, LeaderTopic: topic, Name: name, Mode: Mode(mode), Nomination: Nomination(nomination),
+			Roles: roles, Partitions: partitions, GroupsOnTopic: groups, HeartbeatTimeout: time.Duration(timeout),
+			HeartbeatInterval: time.Duration(interval), MaxPulseInterval: time.Duration(pulse), DrainTimeout: time.Duration(drain),
+			MaxClockDrift: drift}
+		if property != "" {
+			c.KafkaConfig = KafkaConfigMap{property: value}
+		}
+		s, err := c.resolve()
+		if err != nil {
+			require.True(t, strings.HasPrefix(err.Error(), "neli: invalid configuration:\n"), err.Error())
+			if secretProperty(property) && len(value) > 40 {
+				require.NotContains(t, err.Error(), value)
+			}
+			return
+		}
+		checkSettings(t, s)
+	})
+}
+
+func checkSettings(t *testing.T, s *settings) {
+	t.Helper()
+	require.NotEmpty(t, s.group)
+	require.Regexp(t, topicName, s.topic)
+	require.NotEmpty(t, s.name)
+	require.NotNil(t, s.logger)
+	require.GreaterOrEqual(t, s.roles, 1)
+	require.True(t, 1 <= s.partitions && s.partitions <= maxPartitions)
+	require.True(t, s.timeout >= minTimeout && s.timeout <= maxDuration, "T %v", s.timeout)
+	require.True(t, s.every >= time.Millisecond && s.every <= s.timeout, "heartbeat interval %v, T %v", s.every, s.timeout)
+	require.GreaterOrEqual(t, s.broadcast, s.every)
+	require.True(t, 0 < s.maxPulse && s.maxPulse <= maxDuration)
+	require.True(t, 0 < s.drain && s.drain <= maxDuration)
+	require.True(t, 0 <= s.drift && s.drift <= maxDrift)
+	require.Greater(t, s.successorWait, 3*time.Second)
+	require.True(t, 0 < s.overlap && s.overlap <= s.timeout)
+	require.Greater(t, s.silence(), s.timeout)
+	if s.mode == Exclusive {
+		require.LessOrEqual(t, s.every, s.timeout/4)
+	} else {
+		require.Greater(t, s.timeout, sessionTimeout(s.kafka)+2*s.broadcast)
+	}
+	for name := range s.kafka {
+		require.NotContains(t, reserved, name)
+	}
+	for _, props := range []map[string]string{s.producerProperties(), s.readerProperties(), s.groupProperties()} {
+		require.NotEmpty(t, props["bootstrap.servers"])
+	}
+}

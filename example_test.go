@@ -1,0 +1,193 @@
+package neli_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+)
+
+// These examples run on a broker in memory, and with a short HeartbeatTimeout, so
+// that they end soon. In earnest leave both fields out, and name your brokers in
+// KafkaConfig.
+
+func ExampleNew() {
+	n, err := neli.New(neli.Config{
+		KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": "localhost:9092"},
+		LeaderGroupID:    "invoices", // whoever is in it contends
+		HeartbeatTimeout: 200 * time.Millisecond,
+		Provider:         nelitest.NewBroker(nelitest.Options{}).Provider("a"),
+	})
+	if err != nil {
+		log.Fatal(err) // lists everything that is wrong with the configuration
+	}
+	defer n.Close()
+
+	// New has not waited for Kafka. Pulse makes this process a candidate, and waits
+	// for up to a minute for it to become leader.
+	leads, err := n.Pulse(time.Minute)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("leads:", leads)
+	// Output: leads: true
+}
+
+// A job that one process only is to do, in small pieces.
+func ExampleNeli_Background() {
+	n, err := neli.New(neli.Config{
+		LeaderGroupID:    "invoices",
+		HeartbeatTimeout: 200 * time.Millisecond,
+		Provider:         nelitest.NewBroker(nelitest.Options{}).Provider("a"),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	invoices := make(chan int, 3)
+	for i := range 3 {
+		invoices <- i + 1
+	}
+	sent := make(chan struct{})
+
+	// The task is called again and again for as long as this process leads.
+	_, err = n.Background(func() {
+		select {
+		case i := <-invoices:
+			fmt.Println("sent invoice", i)
+			if i == 3 {
+				close(sent)
+			}
+		case <-time.After(10 * time.Millisecond): // nothing to do: look again soon
+		}
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	<-sent
+	// Close waits for the task and hands over.
+	if err := n.Close(); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// sent invoice 1
+	// sent invoice 2
+	// sent invoice 3
+}
+
+// One function call for each term of each role, with a context that ends with the
+// term.
+func ExampleNeli_Lead() {
+	n, err := neli.New(neli.Config{
+		LeaderGroupID:    "reports",
+		HeartbeatTimeout: 200 * time.Millisecond,
+		Provider:         nelitest.NewBroker(nelitest.Options{}).Provider("a"),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer n.Close()
+
+	ctx, shutDown := context.WithCancel(context.Background())
+	err = n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error {
+		fmt.Println("leads role", l.Role)
+		shutDown() // in earnest: on SIGTERM, say
+
+		<-ctx.Done()
+		if errors.Is(context.Cause(ctx), neli.ErrFenced) {
+			return nil // over already: stop at once
+		}
+		// The lease is kept until this function returns, but no longer than
+		// DrainTimeout.
+		fmt.Println("finishes in good order")
+		return nil
+	})
+	fmt.Println("error:", err)
+	// Output:
+	// leads role 0
+	// finishes in good order
+	// error: <nil>
+}
+
+// Full control: a loop of one's own, and a barrier that is told of every change of
+// leadership. The barrier runs within Pulse and Close.
+func ExampleNeli_Pulse() {
+	n, err := neli.New(neli.Config{
+		LeaderGroupID:    "import",
+		HeartbeatTimeout: 200 * time.Millisecond,
+		Provider:         nelitest.NewBroker(nelitest.Options{}).Provider("a"),
+	}, func(e neli.Event) {
+		switch e := e.(type) {
+		case neli.LeaderAcquired:
+			fmt.Println("initialise what leading needs, for roles", e.Roles())
+		case neli.LeaderRevoked:
+			fmt.Println("finish before the deadline:", e.Reason)
+		case neli.LeaderFenced:
+			fmt.Println("stop at once:", e.Reason)
+		}
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for done := false; !done; {
+		leads, err := n.Pulse(10 * time.Millisecond)
+		if err != nil {
+			log.Fatal(err) // closed, or impossible for good
+		}
+		if leads {
+			fmt.Println("do a piece of work")
+			done = true
+		}
+	}
+	if err := n.Close(); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// initialise what leading needs, for roles [0]
+	// do a piece of work
+	// finish before the deadline: closing
+}
+
+// A check of leadership is past when the write arrives. So the row remembers the
+// token of its last writer, and refuses lower ones.
+func ExampleNeli_Token() {
+	var (
+		n  *neli.Neli // from New
+		db *sql.DB
+	)
+	setRate := func(ctx context.Context, rate int) error {
+		token, ok := n.Token(0)
+		if !ok {
+			return errors.New("not the leader")
+		}
+		result, err := db.ExecContext(ctx,
+			`UPDATE rates SET rate = $1, token = $2 WHERE id = 1 AND token <= $2`, rate, token)
+		if err != nil {
+			return err
+		}
+		if rows, err := result.RowsAffected(); err != nil || rows == 1 {
+			return err
+		}
+		return fmt.Errorf("token %d is stale: a later leader has written", token)
+	}
+	_ = setRate
+}
+
+// Shards are roles, and keys are hashed to shards: the owner of a key is whoever
+// leads its slot.
+func ExampleSlot() {
+	const shards = 64 // Config.Roles; the same everywhere, and for ever
+	for _, customer := range []string{"ada", "grace", "edsger"} {
+		fmt.Println(customer, "is in shard", neli.Slot(customer, shards))
+	}
+	// and then: if n.IsLeaderOf(neli.Slot(customer, shards)) { … }
+
+	// Output:
+	// ada is in shard 30
+	// grace is in shard 51
+	// edsger is in shard 6
+}

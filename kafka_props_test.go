@@ -1,0 +1,226 @@
+package neli
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func resolved(t *testing.T, c Config) *settings {
+	t.Helper()
+	s, err := c.resolve()
+	require.NoError(t, err)
+	return s
+}
+
+// clients returns the properties of each client by its name.
+func (s *settings) clients() map[string]map[string]string {
+	return map[string]map[string]string{
+		"producer": s.producerProperties(), "reader": s.readerProperties(), "group": s.groupProperties(),
+	}
+}
+
+func TestPropertiesByDefault(t *testing.T) {
+	s := resolved(t, Config{LeaderGroupID: "app", Name: "n1"})
+	for client, props := range s.clients() {
+		require.Equal(t, "localhost:9092", props["bootstrap.servers"], client)
+		require.Equal(t, "n1", props["client.id"], client)
+		require.Equal(t, "2000", props["socket.timeout.ms"], client)
+		require.Equal(t, "true", props["socket.nagle.disable"], client)
+	}
+	p := s.producerProperties()
+	require.Equal(t, "all", p["acks"])
+	require.Equal(t, "5000", p["message.timeout.ms"], "T: a claim that takes longer is void")
+	require.Equal(t, "0", p["linger.ms"])
+	require.NotContains(t, p, "group.id")
+	require.NotContains(t, p, "auto.offset.reset")
+
+	r := s.readerProperties()
+	require.Equal(t, "error", r["auto.offset.reset"], "a silent jump would void a lease")
+	require.Equal(t, "app", r["group.id"])
+	require.NotContains(t, r, "acks")
+	require.NotContains(t, r, "session.timeout.ms")
+	require.NotContains(t, r, "partition.assignment.strategy")
+
+	g := s.groupProperties()
+	require.Equal(t, "app", g["group.id"])
+	require.Equal(t, "cooperative-sticky", g["partition.assignment.strategy"])
+	require.Equal(t, "6000", g["session.timeout.ms"])
+	require.Equal(t, "500", g["heartbeat.interval.ms"])
+	require.Equal(t, "latest", g["auto.offset.reset"])
+	require.NotContains(t, g, "acks")
+
+	for name, props := range map[string]map[string]string{"reader": r, "group": g} {
+		require.Equal(t, "false", props["enable.auto.commit"], name)
+		require.Equal(t, "false", props["enable.auto.offset.store"], name)
+		require.Equal(t, "false", props["allow.auto.create.topics"], name)
+		require.Equal(t, "read_uncommitted", props["isolation.level"], name)
+	}
+}
+
+func TestMessageTimeoutFollowsT(t *testing.T) {
+	for timeout, want := range map[time.Duration]string{
+		100 * time.Millisecond:  "1000", // less would fail everything on a slow day
+		1500 * time.Millisecond: "1500",
+		time.Hour:               "3600000",
+	} {
+		require.Equal(t, want, resolved(t, Config{HeartbeatTimeout: timeout}).producerProperties()["message.timeout.ms"])
+	}
+}
+
+// Each client gets what is everybody's and what is its own.
+func TestPropertiesReachTheirClients(t *testing.T) {
+	all := []string{"group", "producer", "reader"}
+	for name, want := range map[string][]string{
+		"security.protocol":             all,
+		"sasl.password":                 all,
+		"ssl.ca.location":               all,
+		"client.id":                     all,
+		"bootstrap.servers":             all,
+		"statistics.interval.ms":        all,
+		"some.future.property":          all,
+		"session.timeout.ms":            {"group"},
+		"heartbeat.interval.ms":         {"group"},
+		"max.poll.interval.ms":          {"group"},
+		"partition.assignment.strategy": {"group"},
+		"group.instance.id":             {"group"},
+		"client.rack":                   {"group", "reader"},
+		"fetch.wait.max.ms":             {"group", "reader"},
+		"fetch.min.bytes":               {"group", "reader"},
+		"check.crcs":                    {"group", "reader"},
+		"linger.ms":                     {"producer"},
+		"compression.type":              {"producer"},
+		"batch.size":                    {"producer"},
+		"enable.idempotence":            {"producer"},
+		"request.timeout.ms":            {"producer"},
+	} {
+		s := resolved(t, Config{KafkaConfig: KafkaConfigMap{name: "7100"}})
+		var got []string
+		for _, client := range slices.Sorted(maps.Keys(s.clients())) {
+			if v, ok := s.clients()[client][name]; ok {
+				require.Equal(t, "7100", v, "%s of the %s: the user's value wins", name, client)
+				got = append(got, client)
+			}
+		}
+		require.Equal(t, want, got, name)
+	}
+}
+
+// No client is given what only another understands, whatever the library adds.
+func TestPropertiesAreEachClientsOwn(t *testing.T) {
+	s := resolved(t, Config{})
+	for _, name := range slices.Concat(groupOnly, readOnly, []string{"auto.offset.reset", "enable.auto.commit", "isolation.level"}) {
+		require.NotContains(t, s.producerProperties(), name)
+	}
+	for _, name := range slices.Concat(groupOnly, writeOnly, []string{"acks", "message.timeout.ms"}) {
+		require.NotContains(t, s.readerProperties(), name)
+	}
+	for _, name := range slices.Concat(writeOnly, []string{"acks", "message.timeout.ms"}) {
+		require.NotContains(t, s.groupProperties(), name)
+	}
+}
+
+func TestUsersValuesWinOverTuning(t *testing.T) {
+	values := KafkaConfigMap{}
+	for name := range tuned {
+		values[name] = "4711"
+	}
+	for name := range readerDefaults {
+		values[name] = "4711"
+	}
+	s := resolved(t, Config{KafkaConfig: values})
+	for client, props := range s.clients() {
+		for name := range tuned {
+			require.Equal(t, "4711", props[name], "%s of the %s", name, client)
+		}
+	}
+	for name := range readerDefaults {
+		require.Equal(t, "4711", s.readerProperties()[name], name)
+	}
+	values["session.timeout.ms"] = "4711" // what was handed over is a copy
+	require.Equal(t, "6000", s.groupProperties()["session.timeout.ms"])
+}
+
+// What the protocol rests on cannot be overridden, neither by New nor below it.
+func TestFixedPropertiesStayFixed(t *testing.T) {
+	for name := range reserved {
+		_, err := Config{KafkaConfig: KafkaConfigMap{name: "mine"}}.resolve()
+		require.ErrorContains(t, err, "KafkaConfig["+name+"]: \"mine\" is")
+	}
+	plain := resolved(t, Config{LeaderGroupID: "app", Name: "n"})
+	s := resolved(t, Config{LeaderGroupID: "app", Name: "n"})
+	for name := range reserved {
+		s.kafka[name] = "mine"
+	}
+	for client, props := range s.clients() {
+		for _, name := range []string{"acks", "message.timeout.ms", "group.id", "auto.offset.reset", "enable.auto.commit",
+			"enable.auto.offset.store", "isolation.level", "enable.partition.eof", "allow.auto.create.topics"} {
+			if want, ok := plain.clients()[client][name]; ok {
+				require.Equal(t, want, props[name], "%s of the %s", name, client)
+			}
+		}
+	}
+}
+
+// The broker sets the timeouts of a group of the new protocol, and the client
+// refuses them.
+func TestPropertiesOfTheNewGroupProtocol(t *testing.T) {
+	for _, protocol := range []string{"consumer", "CONSUMER"} {
+		g := resolved(t, Config{KafkaConfig: KafkaConfigMap{"group.protocol": protocol, "group.remote.assignor": "range"}}).groupProperties()
+		for _, name := range []string{"session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy"} {
+			require.NotContains(t, g, name)
+		}
+		require.Equal(t, protocol, g["group.protocol"])
+		require.Equal(t, "range", g["group.remote.assignor"])
+		require.Equal(t, "latest", g["auto.offset.reset"])
+	}
+	g := resolved(t, Config{KafkaConfig: KafkaConfigMap{"group.protocol": "classic"}}).groupProperties()
+	require.Equal(t, "6000", g["session.timeout.ms"])
+	require.Equal(t, "cooperative-sticky", g["partition.assignment.strategy"])
+}
+
+func TestPropertyValues(t *testing.T) {
+	for _, c := range []struct {
+		v    any
+		want string
+		ok   bool
+	}{
+		{"", "", true},
+		{" a=b ", " a=b ", true},
+		{true, "true", true},
+		{false, "false", true},
+		{-7, "-7", true},
+		{int64(1) << 62, "4611686018427387904", true},
+		{uint8(255), "255", true},
+		{uint64(1) << 63, "9223372036854775808", true},
+		{nil, "", false},
+		{1.5, "", false},
+		{'x', "120", true}, // a rune is an int32
+		{[]byte("x"), "", false},
+		{time.Second, "", false}, // nanoseconds, and librdkafka counts in milliseconds
+		{map[string]string{}, "", false},
+	} {
+		got, ok := propertyValue(c.v)
+		require.Equal(t, c.ok, ok, "%T %v", c.v, c.v)
+		require.Equal(t, c.want, got, "%T %v", c.v, c.v)
+	}
+}
+
+func TestGroupTimes(t *testing.T) {
+	for _, c := range []struct {
+		props              map[string]string
+		session, heartbeat time.Duration
+	}{
+		{nil, 6 * time.Second, 500 * time.Millisecond},
+		{map[string]string{"session.timeout.ms": "10000", "heartbeat.interval.ms": "3000"}, 10 * time.Second, 3 * time.Second},
+		{map[string]string{"session.timeout.ms": "no number", "heartbeat.interval.ms": "-5"}, 6 * time.Second, 500 * time.Millisecond},
+		{map[string]string{"group.protocol": "classic", "session.timeout.ms": "1"}, time.Millisecond, 500 * time.Millisecond},
+		{map[string]string{"group.protocol": "Consumer", "session.timeout.ms": "1"}, 45 * time.Second, 5 * time.Second},
+	} {
+		require.Equal(t, c.session, sessionTimeout(c.props), "%v", c.props)
+		require.Equal(t, c.heartbeat, heartbeatInterval(c.props), "%v", c.props)
+	}
+}

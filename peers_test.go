@@ -1,0 +1,125 @@
+package neli
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func hello(member string, wants ...int) record {
+	return record{kind: kindHello, group: "g", member: member, name: "name of " + member, token: noToken, read: -1, wants: wants}
+}
+
+func TestPeersReady(t *testing.T) {
+	begin := instant{mono: time.Hour, wall: time.Hour}
+	leaving := hello("x")
+	leaving.leaving = true
+	for _, c := range []struct {
+		name   string
+		hellos []record
+		after  time.Duration
+		ready  bool
+	}{
+		{"alone: there is nobody to wait for", nil, 0, true},
+		{"own words do not count", []record{hello("me", 2)}, 0, true},
+		{"another wants it", []record{hello("x", 1, 2)}, 0, true},
+		{"another wants all", []record{hello("x")}, 0, true},
+		{"another wants others", []record{hello("x", 1, 3)}, 0, false},
+		{"another wants none yet", []record{{kind: kindHello, member: "x", wants: []int{}}}, 0, false},
+		{"one of many wants it", []record{hello("x", 1), hello("y", 2), hello("z", 3)}, 0, true},
+		{"wanted it, and does not any more", []record{hello("x", 2), hello("x", 3)}, 0, false},
+		{"now wants it", []record{hello("x", 3), hello("x", 2)}, 0, true},
+		{"wanted it and left; nobody is there", []record{hello("x", 2), leaving}, 0, true},
+		{"the one who wanted it left, another is there", []record{hello("x", 2), hello("y", 1), leaving}, 0, false},
+		{"heard of as long ago as three hellos take", []record{hello("x", 1)}, 3 * helloEvery, false},
+		{"gone without a word: nobody is there", []record{hello("x", 1)}, 3*helloEvery + 1, true},
+		{"who wanted it is gone without a word", []record{hello("x", 2)}, 3*helloEvery + 1, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ps := peers{}
+			for _, r := range c.hellos {
+				ps.hear(r, "me", begin)
+			}
+			require.Equal(t, c.ready, ps.ready(2, begin.add(c.after)))
+		})
+	}
+	t.Run("one is gone, another was heard of again", func(t *testing.T) {
+		ps := peers{}
+		ps.hear(hello("x", 2), "me", begin)
+		ps.hear(hello("y", 1), "me", begin)
+		ps.hear(hello("y", 1), "me", begin.add(2*helloEvery))
+		require.False(t, ps.ready(2, begin.add(4*helloEvery)))
+		require.NotContains(t, ps, "x", "still remembered")
+	})
+}
+
+func TestPeersAreBounded(t *testing.T) {
+	ps := peers{}
+	for i := range maxPeers + 100 {
+		ps.hear(hello(fmt.Sprint("p", i), 1), "me", instant{})
+	}
+	require.Len(t, ps, maxPeers)
+	ps.hear(hello("p7", 2), "me", instant{})
+	require.Equal(t, []int{2}, ps["p7"].wants, "who is known is still listened to")
+	leaving := hello("p7")
+	leaving.leaving = true
+	ps.hear(leaving, "me", instant{})
+	ps.hear(hello("newcomer", 1), "me", instant{})
+	require.Contains(t, ps, "newcomer", "who leaves makes room")
+}
+
+func TestTempoRoundTrip(t *testing.T) {
+	at := func(d time.Duration) instant { return instant{mono: time.Hour + d, wall: time.Hour + d} }
+	tempo := tempo{rtt: 8 * time.Millisecond}
+	tempo.back(at(0), at(16*time.Millisecond))
+	require.Equal(t, 9*time.Millisecond, tempo.rtt)
+	require.Equal(t, at(16*time.Millisecond), tempo.own)
+	tempo.back(at(0), at(time.Minute))
+	require.Equal(t, 9*time.Millisecond, tempo.rtt, "a record that was held up is no round trip")
+	require.Equal(t, at(time.Minute), tempo.own)
+}
+
+func TestTempoDoubtful(t *testing.T) {
+	const wait = 5 * time.Second
+	at := func(d time.Duration) instant { return instant{mono: time.Hour + d, wall: time.Hour + d} }
+	tempo := tempo{own: at(0)}
+	require.False(t, tempo.doubtful(at(wait-1), true, wait))
+	require.True(t, tempo.doubtful(at(wait), true, wait))
+	require.False(t, tempo.doubtful(at(wait+1), true, wait), "asked already")
+	require.False(t, tempo.doubtful(at(2*wait-1), true, wait))
+	require.True(t, tempo.doubtful(at(2*wait), true, wait), "still nothing")
+	tempo.back(at(2*wait), at(2*wait))
+	require.False(t, tempo.doubtful(at(3*wait-1), true, wait), "an own record came back")
+	require.True(t, tempo.doubtful(at(3*wait), true, wait))
+
+	require.False(t, tempo.doubtful(at(100*wait), false, wait), "nothing is expected")
+	require.False(t, tempo.doubtful(at(101*wait-1), true, wait), "expected from here only")
+	require.True(t, tempo.doubtful(at(101*wait), true, wait))
+}
+
+func TestSkippedRecordsAreCountedAndLoggedOnce(t *testing.T) {
+	var out strings.Builder
+	n := notes{log: slog.New(slog.NewTextHandler(&out, nil))}
+	var k skipped
+	var s Stats
+	for i := range 3 {
+		e := logEntry{partition: 4, offset: int64(40 + i)}
+		k.count(&s, &n, errForeign, e)
+		k.count(&s, &n, errNewer, e)
+		k.count(&s, &n, fmt.Errorf("%w: rubbish", errMalformed), e)
+		k.count(&s, &n, errors.New("unforeseen"), e)
+	}
+	require.Equal(t, Stats{Foreign: 3, Newer: 3, Malformed: 6}, s)
+	require.Empty(t, out.String(), "nothing is written under the lock")
+	n.take()()
+	require.Equal(t, 2, strings.Count(out.String(), "\n"), out.String())
+	require.Equal(t, 1, strings.Count(out.String(), "newer version"))
+	require.Contains(t, out.String(), `malformed records; logged once" partition=4 offset=40`)
+	n.take()()
+	require.Equal(t, 2, strings.Count(out.String(), "\n"), "written twice")
+}

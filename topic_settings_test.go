@@ -1,0 +1,57 @@
+package neli
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestUnsafeSettings(t *testing.T) {
+	good := map[string]string{"unclean.leader.election.enable": "false", "cleanup.policy": "delete",
+		"min.insync.replicas": "2", "retention.ms": "3600000"}
+	for _, c := range []struct {
+		name, setting, value string
+		replicas             int
+		want                 string // begins the warning; empty: none
+		advice               string // ends it
+	}{
+		{"as created", "", "", 3, "", ""},
+		{"unclean election", "unclean.leader.election.enable", "true", 3, "unclean.leader.election.enable=true:", "set it to false"},
+		{"compaction", "cleanup.policy", "compact", 3, "cleanup.policy=compact:", "set it to delete"},
+		{"compaction as well", "cleanup.policy", "compact,delete", 3, "cleanup.policy=compact,delete:", "set it to delete"},
+		{"acknowledged by one of three", "min.insync.replicas", "1", 3, "min.insync.replicas=1 with 3 replicas: an acknowledged record may be lost", "set it to 2"},
+		{"acknowledged by one of five", "min.insync.replicas", "1", 5, "min.insync.replicas=1 with 5 replicas:", "set it to 4"},
+		{"acknowledged by all of three", "min.insync.replicas", "3", 3, "min.insync.replicas=3 with 3 replicas: one broker down stops all elections", "set it to 2"},
+		{"acknowledged by more than there are", "min.insync.replicas", "4", 3, "min.insync.replicas=4 with 3 replicas:", "set it to 2"},
+		{"one replica is what was asked for", "min.insync.replicas", "1", 1, "", ""},
+		{"three of five", "min.insync.replicas", "3", 5, "", ""},
+		{"retention below a minute", "retention.ms", "59999", 3, "retention.ms=59999:", "set it to an hour"},
+		{"no retention", "retention.ms", "0", 3, "retention.ms=0:", "set it to an hour"},
+		{"a minute", "retention.ms", "60000", 3, "", ""},
+		{"for ever", "retention.ms", "-1", 3, "", ""},
+		{"a value that nobody understands", "retention.ms", "an hour", 3, "", ""},
+		{"a number of replicas that nobody understands", "min.insync.replicas", "some", 3, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			settings := map[string]string{}
+			for k, v := range good {
+				settings[k] = v
+			}
+			if c.setting != "" {
+				settings[c.setting] = c.value
+			}
+			got := unsafeSettings(settings, c.replicas)
+			if c.want == "" {
+				require.Empty(t, got)
+				return
+			}
+			require.Len(t, got, 1)
+			require.True(t, strings.HasPrefix(got[0], c.want), got[0])
+			require.True(t, strings.HasSuffix(got[0], c.advice), got[0])
+		})
+	}
+	require.Empty(t, unsafeSettings(nil, 3), "what was not told is not wrong")
+	require.Len(t, unsafeSettings(map[string]string{"unclean.leader.election.enable": "true", "cleanup.policy": "compact",
+		"min.insync.replicas": "1", "retention.ms": "1"}, 3), 4, "all that is wrong")
+}
