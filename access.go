@@ -31,6 +31,12 @@ func (g *accessGuard) ok() {
 	g.worked, g.refused = true, time.Time{}
 }
 
+func (g *accessGuard) hasWorked() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.worked
+}
+
 // check returns a fatal error if err is refused access for good. doing is the
 // right that it takes, as an ACL names it: operation and resource.
 func (g *accessGuard) check(doing string, err error) error {

@@ -33,6 +33,7 @@ type leaseArbiter struct {
 	hands     []*handover // orderly ends under way
 	delays    []time.Duration
 	nominated []bool
+	since     []instant // when this process was last newly nominated
 	posture   posture
 	peers     peers
 	tempo     tempo
@@ -95,6 +96,7 @@ func (a *leaseArbiter) setUp(m int) {
 	a.hands = make([]*handover, m)
 	a.delays = make([]time.Duration, m)
 	a.nominated = make([]bool, m)
+	a.since = make([]instant, m)
 	for p := range a.leases {
 		a.leases[p].leaseRules = a.set.leaseRules()
 		a.leases[p].start(0, now) // until the log says where it begins
@@ -324,7 +326,7 @@ func (a *leaseArbiter) scene(p int, now instant, wanted bool) scene {
 	return scene{
 		wanted: wanted,
 		told:   a.wasTold(p),
-		ready:  a.nom == nil || a.posture.reason(p) == ReasonRoles || a.peers.ready(p, now),
+		ready:  a.nom == nil || a.posture.reason(p) == ReasonRoles || a.peers.ready(p, now, a.since[p]),
 		idle:   a.posture.idle || !a.posture.contend,
 		drain:  a.set.drain,
 		wait:   a.set.successorWait,
@@ -407,8 +409,14 @@ func (a *leaseArbiter) nominate(partitions []int, lost bool) {
 			named[p] = a.leases[p].mine != noToken && a.nominated[p] && !a.posture.closing
 		}
 	}
+	now := a.now()
+	for p := range named {
+		if named[p] && !a.nominated[p] {
+			a.since[p] = now
+		}
+	}
 	a.nominated = named
-	a.tempo.helloAt = a.now().mono
+	a.tempo.helloAt = now.mono
 	a.mu.Unlock()
 	a.prod()
 }

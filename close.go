@@ -24,8 +24,10 @@ const (
 // Non-exclusive mode: it leaves the group and presumes on for a moment, so that
 // there is no gap. A running Background or Lead goes on meanwhile and delivers
 // the events; without one, Close delivers them on its own goroutine. Work that is
-// done between two calls of Pulse is unknown to Close: end that loop first, or
-// call Close from it, or let the barrier wait for the work.
+// done between two calls of Pulse is unknown to Close. In exclusive mode end such
+// a loop first, or call Close from it, or let the barrier wait for the work. In
+// non-exclusive mode let the loop go on until Pulse returns ErrClosed, so that
+// somebody works while leadership is still presumed.
 //
 // When it returns, nothing of this Neli runs any more. It is idempotent and
 // takes, at most, DrainTimeout plus the wait for a successor (4 s with default

@@ -138,3 +138,25 @@ func TestCloseTwiceAtOnce(t *testing.T) {
 		require.Equal(c, []string{"acquired", "revoked"}, a.kinds())
 	})
 }
+
+// What a process that has crashed said before does not count: the group has given
+// its partitions to others since.
+func TestCloseDoesNotTakeTheDeadForSuccessors(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		b := c.work("b", nil)
+		require.Same(c, b, c.leader(0, 2*silence))
+		a := c.work("a", nil)
+		c.pass(time.Second)
+		c.crash(b)
+		c.eventually(10*time.Second, "a leads", a.IsLeader)
+		d := c.work("d", nil)
+		c.pass(time.Second)
+		require.True(c, c.broker.Assign("a"))
+		c.gap()
+		c.pass(time.Second)
+		require.True(c, a.IsLeader(), "nobody has said that it is nominated")
+		require.True(c, c.broker.Assign("d", 0))
+		c.eventually(time.Second, "d leads", d.IsLeader)
+		require.Less(c, c.gap(), 20*time.Millisecond)
+	})
+}

@@ -77,7 +77,10 @@ func (c Change) describe(what string) string {
 			fmt.Fprintf(&b, " and %d more partitions", len(c.Terms)-i)
 			break
 		}
-		fmt.Fprintf(&b, " partition %d token %d", t.Partition, t.Token)
+		fmt.Fprintf(&b, " partition %d", t.Partition)
+		if t.Token != noToken {
+			fmt.Fprintf(&b, " token %d", t.Token)
+		}
 	}
 	return b.String()
 }

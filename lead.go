@@ -27,9 +27,10 @@ func (l Leadership) Valid() bool {
 // Lead runs fn once for each term of each role that this process leads, each on a
 // goroutine of its own, until ctx is done. It needs no pulses.
 //
-// The context given to fn ends when that role is lost; context.Cause tells how:
-// ErrRevoked — finish and return, the lease is kept until then, for DrainTimeout
-// at most; ErrFenced — stop at once; or the cause of ctx. For one role fn is
+// The context given to fn ends when that role is lost, or with ctx; context.Cause
+// tells how. ErrFenced: leadership is over already, stop at once. Anything else —
+// ErrRevoked, or the cause of ctx —: finish and return, the lease is kept until
+// then, for DrainTimeout at most. For one role fn is
 // never run twice at the same time: a new term waits for the function of the
 // former one to return. When fn returns nil before its term is over, the role
 // stays with this process and fn runs again in its next term.

@@ -9,7 +9,7 @@ import (
 
 // helloEvery is how often a process announces itself; one that was not heard of
 // for three times as long is taken for gone.
-const helloEvery = 10 * time.Second
+const helloEvery = 5 * time.Second
 
 // maxPeers bounds what a topic full of rubbish can make a process remember.
 const maxPeers = 10_000
@@ -37,8 +37,10 @@ func (ps peers) hear(r record, self string, now instant) {
 }
 
 // ready reports whether there is nobody to wait for on partition p: another
-// process has said that it is nominated, or there is no other process.
-func (ps peers) ready(p int, now instant) bool {
+// process has said that it is nominated, since this one was, or there is no other
+// process. What was said before is void: its sender may have crashed, and its
+// partitions come to this process thereby.
+func (ps peers) ready(p int, now, since instant) bool {
 	others := false
 	for id, peer := range ps {
 		if now.age(peer.heard) > 3*helloEvery {
@@ -46,7 +48,7 @@ func (ps peers) ready(p int, now instant) bool {
 			continue
 		}
 		others = true
-		if peer.wants == nil || slices.Contains(peer.wants, p) {
+		if peer.heard.age(since) >= 0 && (peer.wants == nil || slices.Contains(peer.wants, p)) {
 			return true
 		}
 	}

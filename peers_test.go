@@ -45,15 +45,22 @@ func TestPeersReady(t *testing.T) {
 			for _, r := range c.hellos {
 				ps.hear(r, "me", begin)
 			}
-			require.Equal(t, c.ready, ps.ready(2, begin.add(c.after)))
+			require.Equal(t, c.ready, ps.ready(2, begin.add(c.after), begin))
 		})
 	}
+	t.Run("said before this process was nominated", func(t *testing.T) {
+		ps := peers{}
+		ps.hear(hello("x", 2), "me", begin)
+		require.False(t, ps.ready(2, begin.add(2), begin.add(1)))
+		ps.hear(hello("x", 2), "me", begin.add(2))
+		require.True(t, ps.ready(2, begin.add(2), begin.add(1)))
+	})
 	t.Run("one is gone, another was heard of again", func(t *testing.T) {
 		ps := peers{}
 		ps.hear(hello("x", 2), "me", begin)
 		ps.hear(hello("y", 1), "me", begin)
 		ps.hear(hello("y", 1), "me", begin.add(2*helloEvery))
-		require.False(t, ps.ready(2, begin.add(4*helloEvery)))
+		require.False(t, ps.ready(2, begin.add(4*helloEvery), begin))
 		require.NotContains(t, ps, "x", "still remembered")
 	})
 }

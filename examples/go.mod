@@ -8,6 +8,7 @@ replace github.com/goneli/neli/integration => ../integration
 
 require (
 	github.com/goneli/neli v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli/integration v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.12.1
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
 	golang.org/x/sys v0.46.0
@@ -21,4 +22,5 @@ require (
 	github.com/twmb/franz-go v1.22.2 // indirect
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sync v0.24.0 // indirect
 )

@@ -49,11 +49,12 @@ func main() {
 }
 
 func run(ctx context.Context, cfg neli.Config) (err error) {
-	imp := &importer{log: log.New(os.Stdout, cfg.Name+": ", log.Ltime|log.Lmsgprefix)}
+	imp := &importer{log: log.New(os.Stdout, "", log.Ltime|log.Lmsgprefix)}
 	n, err := neli.New(cfg, imp.barrier)
 	if err != nil {
 		return err
 	}
+	imp.log.SetPrefix(n.Name() + ": ")
 	// Close delivers LeaderRevoked, here on this goroutine, so that the last batch is
 	// committed before another process becomes leader.
 	defer func() {

@@ -56,7 +56,8 @@ func run(ctx context.Context, cfg neli.Config) error {
 
 	// The task is called again and again while this process leads. It does a small
 	// piece of work and returns, so that leadership is looked at in between.
-	if _, err := n.Background(relay.step); err != nil {
+	pulser, err := n.Background(relay.step)
+	if err != nil {
 		return err
 	}
 	logger.Print("standing by")
@@ -64,7 +65,7 @@ func run(ctx context.Context, cfg neli.Config) error {
 	// Await returns early only if leadership has become impossible for good: a wrong
 	// password, a deleted topic. An unreachable broker is retried.
 	failed := make(chan error, 1)
-	go func() { failed <- n.Await() }()
+	go func() { failed <- pulser.Await() }()
 	select {
 	case err := <-failed:
 		return err

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -72,4 +73,22 @@ func TestHandovers(t *testing.T) {
 		to:   term{member: "b", token: 2, from: 51, to: 60},
 		gap:  31,
 	}}, h.handovers())
+}
+
+func TestConclusion(t *testing.T) {
+	look := func(member string, token int64, ms int) (string, report) {
+		at := time.Duration(ms) * time.Millisecond
+		return member, report{At: at, Led: []sighting{{Token: token, Before: at, After: at + 1}}}
+	}
+	var out strings.Builder
+	w := newWatch(&out, 0)
+	w.heard(look("a", 1, 10))
+	w.heard(look("a", 1, 20))
+	w.heard(look("b", 2, 50))
+	require.NoError(t, w.conclude([]step{{"a killed", 25 * time.Millisecond}}))
+	require.Regexp(t, `a killed +0 +a #1 +b #2 +25ms +30ms`, out.String())
+	require.Contains(t, out.String(), "Overlaps: none")
+
+	w.heard(look("a", 1, 60))
+	require.ErrorContains(t, w.conclude(nil), "role 0: a with token 1 and b with token 2 led at the same time")
 }

@@ -82,23 +82,21 @@ type replica struct {
 	db       *row
 	late     *lateWrite
 	stepDown time.Duration
+	stop     context.CancelFunc
 }
 
-// run leads whenever it can, until ctx is done. Lead calls r.lead anew for each
-// term, and returns when that has returned and leadership is given up.
+// run leads whenever it can, until ctx is done or the replica stops itself. Lead
+// calls r.lead anew for each term; it returns when that has returned and
+// leadership is given up.
 func (r *replica) run(ctx context.Context, cfg neli.Config) error {
 	n, err := neli.New(cfg)
 	if err != nil {
 		return err
 	}
-	err = n.Lead(ctx, r.lead)
-	if errors.Is(err, errStepDown) {
-		err = nil
-	}
-	return errors.Join(err, n.Close())
+	ctx, r.stop = context.WithCancel(ctx)
+	defer r.stop()
+	return errors.Join(n.Lead(ctx, r.lead), n.Close())
 }
-
-var errStepDown = errors.New("stepping down")
 
 // lead is one term. ctx ends with it, and its cause tells how.
 func (r *replica) lead(ctx context.Context, l neli.Leadership) error {
@@ -106,11 +104,11 @@ func (r *replica) lead(ctx context.Context, l neli.Leadership) error {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
 	var over <-chan time.Time
-	if first := r.late.claim(); first {
+	if r.late.first() {
 		over = time.After(r.stepDown)
 	}
 	for i := 1; ; i++ {
-		// The check that counts is made where the write happens.
+		// No check of leadership before it: the one that counts is made by the row.
 		if err := r.write(l, fmt.Sprintf("rate %d", i)); err != nil {
 			return err
 		}
@@ -118,9 +116,10 @@ func (r *replica) lead(ctx context.Context, l neli.Leadership) error {
 		select {
 		case <-tick.C:
 		case <-over:
-			r.log.Print("steps down; one write is still on its way")
+			r.log.Print("steps down; one of its writes is still on its way")
 			r.late.send(l.Token, "outdated rate")
-			return errStepDown
+			r.stop()
+			return nil
 		case <-ctx.Done():
 			return r.finish(ctx, l)
 		}
@@ -141,17 +140,14 @@ func (r *replica) write(l neli.Leadership, rate string) error {
 
 // finish ends a term as its cause demands.
 func (r *replica) finish(ctx context.Context, l neli.Leadership) error {
-	switch cause := context.Cause(ctx); {
-	case errors.Is(cause, neli.ErrRevoked):
-		// The lease is kept until this function returns.
-		r.log.Print("is asked to stop: one last write")
-		return r.write(l, "final rate")
-	case errors.Is(cause, neli.ErrFenced):
+	if errors.Is(context.Cause(ctx), neli.ErrFenced) {
 		r.log.Print("has lost leadership: stops at once")
-	default:
-		r.log.Printf("ends: %v", cause)
+		return nil
 	}
-	return nil
+	// neli.ErrRevoked, or the end of the context given to Lead: the lease is kept
+	// until this function returns.
+	r.log.Print("is to stop: one last write")
+	return r.write(l, "final rate")
 }
 
 // row stands for one row of a table, with a column for the token of its last
@@ -184,16 +180,17 @@ func (r *row) update(token int64, rate string) error {
 // lateWrite stands for a write that is held up on its way, in a queue or a switch,
 // or by a process that was suspended between its check and its write.
 type lateWrite struct {
-	mu      sync.Mutex
-	claimed bool
-	held    func(*row) error
+	mu    sync.Mutex
+	asked bool
+	held  func(*row) error
 }
 
-// claim tells whether the caller is the first leader.
-func (w *lateWrite) claim() (first bool) {
+// first tells the first leader, which is to cause it, from all others.
+func (w *lateWrite) first() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	first, w.claimed = !w.claimed, true
+	first := !w.asked
+	w.asked = true
 	return first
 }
 
@@ -204,12 +201,12 @@ func (w *lateWrite) send(token int64, rate string) {
 }
 
 // arrive lets the write through to the row.
-func (w *lateWrite) arrive(log *log.Logger, db *row) {
+func (w *lateWrite) arrive(logger *log.Logger, db *row) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.held == nil {
 		return
 	}
-	log.Printf("a former leader's write arrives late: %v", w.held(db))
+	logger.Printf("a former leader's write arrives late: %v", w.held(db))
 	w.held = nil
 }

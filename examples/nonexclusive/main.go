@@ -11,6 +11,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log"
@@ -28,7 +29,6 @@ func main() {
 		group     = flag.String("group", "a", "the group of this process: a or b")
 		topic     = flag.String("topic", "prices.neli", "the topic that carries the election of both groups")
 		name      = flag.String("name", "", "this process, in logs (default: host, pid and time)")
-		session   = flag.Duration("session", 6*time.Second, "session timeout of the groups; a stock broker takes no less")
 		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
 	)
 	flag.Parse()
@@ -41,10 +41,7 @@ func main() {
 	}
 	symbols := []string{"AAPL", "MSFT", "NVDA", "ORCL"}
 	cfg := neli.Config{
-		KafkaConfig: neli.KafkaConfigMap{
-			"bootstrap.servers":  *bootstrap,
-			"session.timeout.ms": session.Milliseconds(),
-		},
+		KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": *bootstrap},
 		LeaderGroupID: "prices-" + *group,
 		LeaderTopic:   *topic,
 		Name:          *name,
@@ -60,34 +57,35 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, cfg neli.Config, symbols []string) (err error) {
+func run(ctx context.Context, cfg neli.Config, symbols []string) error {
 	logger := log.New(os.Stdout, "", log.Ltime|log.Lmsgprefix)
 	n, err := neli.New(cfg, func(e neli.Event) { logger.Print(e) })
 	if err != nil {
 		return err
 	}
 	logger.SetPrefix(n.Name() + ": ")
-	defer func() {
-		if closeErr := n.Close(); err == nil {
-			err = closeErr
-		}
-	}()
 	logger.Print("standing by")
+
+	// Close leaves the group and lets this process presume on for a moment, until
+	// others have taken over. So publishing goes on until Pulse says that it is over.
+	closed := make(chan error, 1)
+	context.AfterFunc(ctx, func() {
+		logger.Print("closing")
+		closed <- n.Close()
+	})
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case now := <-tick.C:
-			if _, err := n.Pulse(0); err != nil {
-				return err
-			}
-			for role := range n.Roles() {
-				logger.Printf("publishes %s at %s", symbols[role], price(now))
-			}
+	for now := range tick.C {
+		if _, err := n.Pulse(0); errors.Is(err, neli.ErrClosed) {
+			return <-closed
+		} else if err != nil {
+			return err // impossible for good
+		}
+		for role := range n.Roles() {
+			logger.Printf("publishes %s at %s", symbols[role], price(now))
 		}
 	}
+	return nil
 }
 
 // price stands for a feed. It is a function of time, so that all publishers agree.

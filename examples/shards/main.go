@@ -24,7 +24,7 @@ func main() {
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 		group     = flag.String("group", "shards", "the group whose members contend")
 		topic     = flag.String("topic", "", "the topic that carries the election (default: group + .neli)")
-		name      = flag.String("name", "", "this process, in logs (default: host, pid and time)")
+		process   = flag.String("name", "", "this process, in logs (default: host, pid and time)")
 		shards    = flag.Int("shards", 64, "shards; the same in all processes, and for ever")
 		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
 	)
@@ -40,7 +40,7 @@ func main() {
 		KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": *bootstrap},
 		LeaderGroupID: *group,
 		LeaderTopic:   *topic,
-		Name:          *name,
+		Name:          *process,
 		// Shards cost nothing, so there are many; partitions cost a beat each, so
 		// there are few: enough for as many processes as will ever run.
 		Roles:      *shards,
@@ -52,79 +52,101 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, cfg neli.Config) (err error) {
-	n, err := neli.New(cfg)
+func run(ctx context.Context, cfg neli.Config) error {
+	s := &server{
+		log:      log.New(os.Stdout, "", log.Ltime|log.Lmsgprefix),
+		shards:   cfg.Roles,
+		requests: time.NewTicker(20 * time.Millisecond),
+	}
+	defer s.requests.Stop()
+	n, err := neli.New(cfg, s.moved)
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closeErr := n.Close(); err == nil {
-			err = closeErr
-		}
-	}()
-	s := &server{
-		n:      n,
-		log:    log.New(os.Stdout, n.Name()+": ", log.Ltime|log.Lmsgprefix),
-		shards: cfg.Roles,
-	}
+	s.n = n
+	s.log.SetPrefix(n.Name() + ": ")
 	s.log.Print("standing by")
-	// Whoever calls Pulse only now and then calls it with no timeout, ahead of the
-	// work: it delivers what has changed, and says that this process is not hung.
-	requests := time.NewTicker(20 * time.Millisecond)
-	defer requests.Stop()
-	for i := 0; ; i++ {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-requests.C:
-		}
-		if _, err := n.Pulse(0); err != nil {
-			return err
-		}
-		s.show()
-		s.serve(fmt.Sprintf("customer-%d", i%customers))
+	pulser, err := n.Background(s.step)
+	if err != nil {
+		return err
 	}
+	failed := make(chan error, 1)
+	go func() { failed <- pulser.Await() }()
+	select {
+	case err := <-failed:
+		return err // impossible for good
+	case <-ctx.Done():
+	}
+	// While Close looks for successors, the customers are served still.
+	if err := n.Close(); err != nil {
+		return err
+	}
+	s.log.Printf("closed; served %d requests, left %d to others", s.served, s.left)
+	return nil
 }
 
 const customers = 100
 
-// server serves the customers whose shards this process leads.
+// server serves the customers whose shards this process leads. It needs no lock:
+// step and moved are never called at the same time.
 type server struct {
-	n      *neli.Neli
-	log    *log.Logger
-	shards int
-	owned  []int
-	served map[string]int // by customer, since ownership last changed
+	n        *neli.Neli
+	log      *log.Logger
+	shards   int
+	requests *time.Ticker
+	next     int
+	owned    []int // ascending
+	served   int
+	left     int
 }
 
-// serve handles a request, if it is this process's to handle.
-func (s *server) serve(customer string) {
-	shard := neli.Slot(customer, s.shards)
-	if !s.n.IsLeaderOf(shard) {
-		return // another process's
+// step waits for a request and serves it, if it is this process's to serve. (That
+// everybody sees all requests is for simplicity: a front end would send each to
+// the owner of its slot.)
+func (s *server) step() {
+	<-s.requests.C
+	customer := name(s.next)
+	s.next = (s.next + 1) % customers
+	if s.n.IsLeaderOf(neli.Slot(customer, s.shards)) {
+		s.served++
+	} else {
+		s.left++
 	}
-	s.served[customer]++
 }
 
-// show prints what this process owns, when that has changed.
-func (s *server) show() {
-	owned := slices.Collect(s.n.Roles())
-	if s.served != nil && slices.Equal(owned, s.owned) {
-		return
+// moved is told when shards come and go. A real server would load the customers of
+// a shard here, and write back what it holds of them when it gives the shard up.
+func (s *server) moved(e neli.Event) {
+	switch e := e.(type) {
+	case neli.LeaderAcquired:
+		s.owned = append(s.owned, e.Roles()...)
+		slices.Sort(s.owned)
+		s.show("takes over")
+	case neli.LeaderRevoked:
+		s.drop(e.Roles())
+		s.show("hands over")
+	case neli.LeaderFenced:
+		s.drop(e.Roles())
+		s.show("lost some")
 	}
-	if len(s.served) > 0 {
-		s.log.Printf("served %d customers meanwhile", len(s.served))
-	}
-	s.owned, s.served = owned, map[string]int{}
+}
+
+func (s *server) drop(roles []int) {
+	s.owned = slices.DeleteFunc(s.owned, func(role int) bool { return slices.Contains(roles, role) })
+}
+
+func (s *server) show(what string) {
 	mine := 0
 	for i := range customers {
-		if s.n.IsLeaderOf(neli.Slot(fmt.Sprintf("customer-%d", i), s.shards)) {
+		if slices.Contains(s.owned, neli.Slot(name(i), s.shards)) {
 			mine++
 		}
 	}
-	s.log.Printf("owns %d of %d shards and %d of %d customers: %s",
-		len(owned), s.shards, mine, customers, ranges(owned))
+	s.log.Printf("%s: owns %d of %d shards and %d of %d customers: %s",
+		what, len(s.owned), s.shards, mine, customers, ranges(s.owned))
 }
+
+func name(customer int) string { return fmt.Sprintf("customer-%d", customer) }
 
 // ranges writes ascending numbers as in "0-3,8".
 func ranges(numbers []int) string {

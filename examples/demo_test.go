@@ -1,0 +1,79 @@
+package examples_test
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDemo(t *testing.T) {
+	s := newStage(t)
+	p := s.start("demo", "demo", "-pause", "300ms")
+	const row = ` +\d +(\w+) #(\d+) +(\w+) #(\d+) +[\d.]+(m|µ)?s +[\d.]+(m|µ)?s$`
+	for _, pattern := range []string{
+		`An embedded broker listens`,
+		`^ +role 0 +role 1 +role 2 +role 3$`,
+		`→ \w+ killed`,
+		`→ \w+ suspended`,
+		`→ \w+ woken`,
+		`found that it leads nothing, [\d.]+(m|µ)?s after waking`,
+		`→ \w+ closed`,
+		`→ dora started`,
+		`What happened`,
+		`^\w+ killed` + row,
+		`^\w+ suspended` + row,
+		`^\w+ woken` + row,
+		`^\w+ closed` + row,
+		`^dora started` + row,
+		`\d+ reports, \d+ terms of leadership checked`,
+		`Overlaps: none\. Tokens: strictly increasing`,
+	} {
+		s.await(p, pattern)
+	}
+	p.ends()
+}
+
+// However the demo ends, its members end too.
+func TestDemoLeavesNothingBehind(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+		t.Run(sig.String(), func(t *testing.T) {
+			cmd := exec.Command(filepath.Join(binaries, "demo"))
+			// All members have the writing end too: it ends when they have ended.
+			r, w, err := os.Pipe()
+			require.NoError(t, err)
+			defer r.Close()
+			cmd.Stderr = w
+			stdout, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			require.NoError(t, w.Close())
+			defer cmd.Process.Kill()
+			readUntil(t, stdout, `anna #\d+`)
+
+			require.NoError(t, cmd.Process.Signal(sig))
+			require.NoError(t, r.SetReadDeadline(time.Now().Add(limit)))
+			_, err = io.Copy(io.Discard, r)
+			require.NoError(t, err, "a member lives on")
+			require.Error(t, cmd.Wait())
+		})
+	}
+}
+
+// readUntil reads until what was read matches pattern.
+func readUntil(t *testing.T, in io.Reader, pattern string) {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	var text []byte
+	for buf := make([]byte, 4096); !re.Match(text); {
+		n, err := in.Read(buf)
+		require.NoError(t, err, string(text))
+		text = append(text, buf[:n]...)
+	}
+}

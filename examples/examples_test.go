@@ -1,0 +1,181 @@
+package examples_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/integration/kafkatest"
+)
+
+// TestExamples runs each program against a real Kafka.
+func TestExamples(t *testing.T) {
+	bootstrap := kafkatest.Bootstrap(t)
+	for name, test := range map[string]func(*testing.T, flags){
+		"basic":        testBasic,
+		"barrier":      testBarrier,
+		"lead":         testLead,
+		"shards":       testShards,
+		"nonexclusive": testNonExclusive,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fresh := fmt.Sprintf("examples-%s-%d", name, time.Now().UnixNano())
+			test(t, flags{bootstrap: bootstrap, fresh: fresh})
+		})
+	}
+}
+
+// flags makes the arguments that are common to all examples.
+type flags struct {
+	bootstrap string
+	fresh     string // a name that no other run uses
+}
+
+func (f flags) of(name string, more ...string) []string {
+	return append([]string{"-bootstrap", f.bootstrap, "-group", f.fresh, "-name", name, "-for", "2m"}, more...)
+}
+
+func number(t *testing.T, s string) int {
+	t.Helper()
+	n, err := strconv.Atoi(s)
+	require.NoError(t, err)
+	return n
+}
+
+// other returns the one of two that is not p.
+func other(p, a, b *program) *program {
+	if p == a {
+		return b
+	}
+	return a
+}
+
+func testBasic(t *testing.T, f flags) {
+	s := newStage(t)
+	anna := s.start("basic", "anna", f.of("anna")...)
+	boris := s.start("basic", "boris", f.of("boris")...)
+	leader, _ := s.await(nil, `sent invoice 1$`)
+	s.await(leader, `sent invoice 3$`)
+	next := other(leader, anna, boris)
+	require.Zero(t, s.said(next, `sent`), "only one sends")
+
+	leader.kill()
+	s.await(next, `sent invoice 1$`)
+	next.signal(syscall.SIGTERM)
+	s.await(next, `closed$`)
+	next.ends()
+}
+
+func testBarrier(t *testing.T, f flags) {
+	s := newStage(t)
+	anna := s.start("barrier", "anna", f.of("anna")...)
+	boris := s.start("barrier", "boris", f.of("boris")...)
+	leader, m := s.await(nil, `leader, with token (\d+): opens a batch`)
+	first := number(t, m[0])
+	s.await(leader, `imported a batch of 50`)
+
+	leader.signal(syscall.SIGTERM)
+	s.await(leader, `leader no more \(closing\): committed`)
+	next, m := s.await(other(leader, anna, boris), `leader, with token (\d+): opens a batch`)
+	require.Greater(t, number(t, m[0]), first)
+	leader.ends()
+
+	// A leader that is suspended until another one leads, and wakes.
+	clara := s.start("barrier", "clara", f.of("clara")...)
+	next.signal(syscall.SIGSTOP)
+	_, again := s.await(clara, `leader, with token (\d+): opens a batch`)
+	require.Greater(t, number(t, again[0]), number(t, m[0]))
+	next.signal(syscall.SIGCONT)
+	s.await(next, `leadership lost \((lapsed|superseded)\): throws away a batch`)
+	for _, p := range []*program{next, clara} {
+		p.signal(syscall.SIGTERM)
+		p.ends()
+	}
+}
+
+func testLead(t *testing.T, f flags) {
+	s := newStage(t)
+	p := s.start("lead", "demo", f.of("demo", "-step-down", "1s")...)
+	_, former := s.await(p, `(demo-\d): leads, with token (\d+)`)
+	s.await(p, former[0]+`: steps down`)
+	_, latter := s.await(p, `(demo-\d): leads, with token (\d+)`)
+	require.NotEqual(t, former[0], latter[0])
+	require.Greater(t, number(t, latter[1]), number(t, former[1]))
+	s.await(p, fmt.Sprintf(`%s: a former leader's write arrives late: stale token: %s, the row has %s$`, latter[0], former[1], latter[1]))
+	p.signal(syscall.SIGINT)
+	s.await(p, latter[0]+`: is to stop: one last write`)
+	s.await(p, `wrote "final rate" with token `+latter[1])
+	p.ends()
+}
+
+func testShards(t *testing.T, f flags) {
+	const owns = `owns (\d+) of 64 shards and (\d+) of 100 customers: (.*)$`
+	s := newStage(t)
+	anna := s.start("shards", "anna", f.of("anna")...)
+	s.await(anna, `owns 64 of 64 shards and 100 of 100 customers: 0-63$`)
+
+	boris := s.start("shards", "boris", f.of("boris")...)
+	_, hers := s.await(anna, `hands over: `+owns)
+	_, his := s.await(boris, `owns (32) of 64 shards and (\d+) of 100 customers: (.*)$`)
+	require.Equal(t, "32", hers[0])
+	require.Equal(t, 100, number(t, hers[1])+number(t, his[1]))
+	all := append(expand(t, hers[2]), expand(t, his[2])...)
+	slices.Sort(all)
+	require.Len(t, slices.Compact(all), 64, "each shard has one owner: %s and %s", hers[2], his[2])
+
+	anna.signal(syscall.SIGTERM)
+	s.await(boris, `takes over: owns 64 of 64 shards and 100 of 100 customers: 0-63$`)
+	s.await(anna, `closed; served [1-9]\d* requests, left [1-9]\d* to others`)
+	anna.ends()
+	boris.signal(syscall.SIGTERM)
+	boris.ends()
+}
+
+// expand reads numbers as in "0-3,8".
+func expand(t *testing.T, ranges string) []int {
+	t.Helper()
+	var all []int
+	for r := range strings.SplitSeq(ranges, ",") {
+		first, last, many := strings.Cut(r, "-")
+		if !many {
+			last = first
+		}
+		for i := number(t, first); i <= number(t, last); i++ {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+func testNonExclusive(t *testing.T, f flags) {
+	s := newStage(t)
+	of := func(group string) []string {
+		return append(f.of("of-"+group, "-topic", f.fresh), "-group", f.fresh+group)
+	}
+	a := s.start("nonexclusive", "a", of("a")...)
+	b := s.start("nonexclusive", "b", of("b")...)
+	s.await(a, `publishes ORCL`)
+	s.await(b, `publishes ORCL`)
+	s.await(a, `publishes ORCL`)
+
+	a.kill()
+	for range 10 {
+		for _, symbol := range []string{"AAPL", "MSFT", "NVDA", "ORCL"} {
+			_, m := s.await(b, `publishes (\w+)`)
+			require.Equal(t, symbol, m[0])
+		}
+	}
+	require.Zero(t, s.said(b, `fenced|revoked`), "the other group's crash is nothing to it")
+	b.signal(syscall.SIGTERM)
+	s.await(b, `closing`)
+	s.await(b, `publishes ORCL`) // until a successor may have taken over
+	s.await(b, `leader revoked \(closing\)`)
+	b.ends()
+}

@@ -1,0 +1,186 @@
+package examples_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// limit is how long a test waits for anything. Most things take a few seconds.
+const limit = 30 * time.Second
+
+var binaries string // directory of the built programs
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "neli-examples")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator),
+		"./basic", "./barrier", "./lead", "./shards", "./nonexclusive", "./demo")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building the examples: %v\n%s", err, out)
+		return 1
+	}
+	binaries = dir
+	return m.Run()
+}
+
+// stage is where programs run; it sees all their output in one order.
+type stage struct {
+	t    *testing.T
+	news chan struct{}    // something was said
+	next map[*program]int // the first line that was not awaited yet
+
+	mu    sync.Mutex
+	lines []line
+}
+
+type line struct {
+	from *program
+	text string
+}
+
+// program is a running example.
+type program struct {
+	t    *testing.T
+	name string
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error
+}
+
+func newStage(t *testing.T) *stage {
+	return &stage{t: t, news: make(chan struct{}, 1), next: map[*program]int{}}
+}
+
+func (s *stage) heard(l line) {
+	s.mu.Lock()
+	s.lines = append(s.lines, l)
+	s.mu.Unlock()
+	select {
+	case s.news <- struct{}{}:
+	default: // is told already
+	}
+}
+
+// all returns what was said until now.
+func (s *stage) all() []line {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lines[:len(s.lines):len(s.lines)]
+}
+
+// start starts an example under the given name, which appears in its output.
+func (s *stage) start(example, name string, args ...string) *program {
+	s.t.Helper()
+	cmd := exec.Command(filepath.Join(binaries, example), args...)
+	stdout, w := io.Pipe()
+	cmd.Stdout, cmd.Stderr = w, w
+	require.NoError(s.t, cmd.Start())
+	p := &program{t: s.t, name: name, cmd: cmd, done: make(chan struct{})}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for in := bufio.NewScanner(stdout); in.Scan(); {
+			s.heard(line{p, in.Text()})
+		}
+	})
+	go func() {
+		defer close(p.done)
+		p.err = cmd.Wait()
+		w.Close()
+		reading.Wait()
+	}()
+	s.t.Cleanup(func() {
+		p.kill()
+		if s.t.Failed() {
+			s.t.Logf("all output:\n%s", s.transcript())
+		}
+	})
+	return p
+}
+
+// await waits for the next line of p or, if that is nil, of any program that
+// matches pattern, and returns whose it is and the pattern's groups.
+func (s *stage) await(p *program, pattern string) (from *program, groups []string) {
+	s.t.Helper()
+	re := regexp.MustCompile(pattern)
+	deadline := time.NewTimer(limit)
+	defer deadline.Stop()
+	for i := 0; ; {
+		lines := s.all()
+		if i == len(lines) {
+			select {
+			case <-s.news:
+			case <-deadline.C:
+				s.t.Fatalf("no line %q within %v", pattern, limit)
+			}
+			continue
+		}
+		l := lines[i]
+		i++
+		if p != nil && l.from != p || i <= s.next[l.from] {
+			continue
+		}
+		if m := re.FindStringSubmatch(l.text); m != nil {
+			s.next[l.from] = i
+			return l.from, m[1:]
+		}
+	}
+}
+
+// said returns how many lines of p match pattern until now.
+func (s *stage) said(p *program, pattern string) int {
+	re := regexp.MustCompile(pattern)
+	n := 0
+	for _, l := range s.all() {
+		if l.from == p && re.MatchString(l.text) {
+			n++
+		}
+	}
+	return n
+}
+
+func (s *stage) transcript() string {
+	var out strings.Builder
+	for _, l := range s.all() {
+		fmt.Fprintln(&out, l.text)
+	}
+	return out.String()
+}
+
+func (p *program) signal(sig syscall.Signal) {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Signal(sig), p.name)
+}
+
+// ends requires that p ends by itself, and well.
+func (p *program) ends() {
+	p.t.Helper()
+	select {
+	case <-p.done:
+		require.NoError(p.t, p.err, p.name)
+	case <-time.After(limit):
+		p.t.Fatalf("%s does not end", p.name)
+	}
+}
+
+func (p *program) kill() {
+	_ = p.cmd.Process.Kill() // fails if it has ended
+	<-p.done
+}

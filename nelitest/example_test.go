@@ -1,0 +1,61 @@
+package nelitest_test
+
+import (
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+)
+
+// Two members contend; the leader is cut off from the broker. See user_test.go in
+// this directory for the same as a test in simulated time.
+func Example() {
+	b := nelitest.NewBroker(nelitest.Options{})
+	defer b.Close()
+	member := func(name string) *neli.Neli {
+		n, err := neli.New(neli.Config{
+			LeaderGroupID:    "janitors",
+			Name:             name,
+			Nomination:       neli.Open,
+			HeartbeatTimeout: 200 * time.Millisecond,
+			Provider:         b.Provider(name),
+		}, func(e neli.Event) {
+			switch e := e.(type) {
+			case neli.LeaderAcquired:
+				fmt.Println(name, "leads")
+			case neli.LeaderRevoked, neli.LeaderFenced:
+				fmt.Println(name, "leads no more")
+			default:
+				log.Fatal(e)
+			}
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return n
+	}
+	pulse := func(n *neli.Neli, timeout time.Duration) {
+		if _, err := n.Pulse(timeout); err != nil {
+			log.Fatal(err)
+		}
+	}
+	alice, bob := member("alice"), member("bob")
+	defer bob.Close()
+	defer alice.Close()
+
+	pulse(alice, time.Minute) // contends from here on, and waits until it leads
+	b.CutOff("alice", nelitest.All)
+	for alice.IsLeader() { // a look at the clock: needs neither broker nor Pulse
+		time.Sleep(time.Millisecond)
+	}
+	pulse(alice, 10*time.Millisecond) // delivers what has happened
+	pulse(bob, time.Minute)
+	b.Restore("alice", nelitest.All)
+	// Output:
+	// alice leads
+	// alice leads no more
+	// bob leads
+	// bob leads no more
+}

@@ -1,0 +1,139 @@
+package nelitest_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+)
+
+// How a user of package neli tests code that depends on leadership: without Kafka,
+// in simulated time. The minutes below take milliseconds.
+
+// janitor is the code under test: it cleans up for as long as it leads.
+type janitor struct {
+	name string
+	log  *journal
+}
+
+// clean is given to Lead.
+func (j janitor) clean(ctx context.Context, _ neli.Leadership) error {
+	j.log.note(j.name + " begins")
+	<-ctx.Done()
+	if errors.Is(context.Cause(ctx), neli.ErrFenced) {
+		j.log.note(j.name + " stops at once")
+		return nil
+	}
+	time.Sleep(2 * time.Second) // puts the tools away
+	j.log.note(j.name + " has finished")
+	return nil
+}
+
+// journal is what happened, in order.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) note(line string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, line)
+}
+
+// expect compares what was noted since the last call.
+func (j *journal) expect(t *testing.T, lines ...string) {
+	t.Helper()
+	synctest.Wait() // until all that can happen at this instant has happened
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !slices.Equal(j.lines, lines) {
+		t.Fatalf("noted %q, want %q", j.lines, lines)
+	}
+	j.lines = nil
+}
+
+// hire starts a janitor whose connections to b go by its name.
+func hire(t *testing.T, b *nelitest.Broker, name string, log *journal) *neli.Neli {
+	t.Helper()
+	n, err := neli.New(neli.Config{
+		LeaderGroupID: "janitors",
+		Name:          name,
+		Provider:      b.Provider(name),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- n.Lead(context.Background(), janitor{name, log}.clean) }()
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !errors.Is(err, neli.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// inPractice runs a test in a bubble of simulated time, with alice at work and bob
+// standing by.
+func inPractice(t *testing.T, test func(t *testing.T, b *nelitest.Broker, alice, bob *neli.Neli, log *journal)) {
+	synctest.Test(t, func(t *testing.T) {
+		b, log := nelitest.NewBroker(nelitest.Options{}), &journal{}
+		alice := hire(t, b, "alice", log)
+		time.Sleep(time.Minute)
+		log.expect(t, "alice begins")
+		bob := hire(t, b, "bob", log)
+		time.Sleep(time.Minute)
+		log.expect(t)
+		test(t, b, alice, bob, log)
+	})
+}
+
+func TestALeaderThatIsCutOffStopsBeforeTheNextBegins(t *testing.T) {
+	inPractice(t, func(t *testing.T, b *nelitest.Broker, alice, bob *neli.Neli, log *journal) {
+		b.CutOff("alice", nelitest.All)
+		time.Sleep(5 * time.Second) // T: the lease is over
+		if alice.IsLeader() {
+			t.Fatal("alice still leads")
+		}
+		time.Sleep(time.Minute)
+		log.expect(t, "alice stops at once", "bob begins")
+		if !bob.IsLeader() {
+			t.Fatal("bob does not lead")
+		}
+		b.Restore("alice", nelitest.All)
+		time.Sleep(time.Minute)
+		log.expect(t) // who is back does not disturb who leads
+	})
+}
+
+func TestALeaderThatIsToStepDownFinishesFirst(t *testing.T) {
+	inPractice(t, func(t *testing.T, b *nelitest.Broker, alice, _ *neli.Neli, log *journal) {
+		b.Assign("alice")  // the group takes the only partition from alice
+		b.Assign("bob", 0) // and gives it to bob
+		time.Sleep(10 * time.Second)
+		log.expect(t, "alice has finished", "bob begins")
+	})
+}
+
+func TestAShortFailureOfTheBrokerEndsNoTerm(t *testing.T) {
+	inPractice(t, func(t *testing.T, b *nelitest.Broker, alice, _ *neli.Neli, log *journal) {
+		b.Stop()
+		time.Sleep(3 * time.Second) // less than T less one beat
+		b.Start()
+		time.Sleep(time.Minute)
+		log.expect(t)
+		if !alice.IsLeader() {
+			t.Fatal("alice has lost the role")
+		}
+	})
+}
