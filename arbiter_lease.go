@@ -241,6 +241,7 @@ func (a *leaseArbiter) stepAll() (time.Duration, bool) {
 	var out []outgoing
 	next := now.mono + lookEvery
 	a.attend(now)
+	a.tempo.woke(now, a.scheduled, a.set.helloPause)
 	for p := range a.leases {
 		out = a.step(p, now, out)
 		if at, ok := a.wake(p, now); ok {

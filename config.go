@@ -153,6 +153,7 @@ type settings struct {
 	maxPulse           time.Duration
 	drain              time.Duration
 	successorWait      time.Duration // how long a leaving holder waits for a successor
+	helloPause         time.Duration // how long the group may take to tell a woken process of its lost session
 	overlap            time.Duration // how long a leaving process presumes on, non-exclusive
 	drift              float64
 	kafka              map[string]string // the user's properties
@@ -252,6 +253,7 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 	// Long enough for the group to hear of a leaver (at a heartbeat), to rebalance
 	// twice (cooperative) and for the successor's word to arrive.
 	s.successorWait = 3*time.Second + 2*heartbeatInterval(s.kafka)
+	s.helloPause = time.Second + 2*heartbeatInterval(s.kafka)
 	s.overlap = min(s.timeout, s.successorWait+2*s.broadcast)
 }
 

@@ -73,6 +73,15 @@ func (t *tempo) back(sent, now instant) {
 	}
 }
 
+// woke takes note of how late a step is that was due at a given time. A process
+// that was suspended may not have heard yet that its session is over and others
+// have its partitions: for a pause it does not say what it wants.
+func (t *tempo) woke(now instant, due, pause time.Duration) {
+	if due != 0 && now.mono-due > time.Second {
+		t.helloAt = max(t.helloAt, now.mono+pause)
+	}
+}
+
 // doubtful reports, once in every wait, that own records are expected and none
 // has come back for that long: perhaps the topic is another one by now.
 func (t *tempo) doubtful(now instant, busy bool, wait time.Duration) bool {

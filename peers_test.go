@@ -130,3 +130,23 @@ func TestSkippedRecordsAreCountedAndLoggedOnce(t *testing.T) {
 	n.take()()
 	require.Equal(t, 2, strings.Count(out.String(), "\n"), "written twice")
 }
+
+// A woken process says nothing of what it wants before the group could tell it
+// that its session is over; one that was merely late goes on.
+func TestTempoWoke(t *testing.T) {
+	for _, c := range []struct {
+		late, hello, want time.Duration
+	}{
+		{0, 10 * time.Second, 10 * time.Second},
+		{time.Second, 10 * time.Second, 10 * time.Second},
+		{3 * time.Second, 10 * time.Second, 15 * time.Second},
+		{3 * time.Second, 20 * time.Second, 20 * time.Second},
+	} {
+		tempo := tempo{helloAt: c.hello}
+		tempo.woke(instant{mono: 13 * time.Second}, 13*time.Second-c.late, 2*time.Second)
+		require.Equal(t, c.want, tempo.helloAt, "late by %v", c.late)
+	}
+	fresh := tempo{}
+	fresh.woke(instant{mono: time.Hour}, 0, time.Second)
+	require.Zero(t, fresh.helloAt, "the first step is never late")
+}
