@@ -14,6 +14,7 @@ type accessGuard struct {
 	mu      sync.Mutex
 	worked  bool
 	refused time.Time // since when everything was refused
+	latest  time.Time // and when it was last
 }
 
 const refusedFor = 10 * time.Second
@@ -28,7 +29,7 @@ var (
 func (g *accessGuard) ok() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.worked, g.refused = true, time.Time{}
+	g.worked, g.latest = true, time.Time{}
 }
 
 func (g *accessGuard) hasWorked() bool {
@@ -45,10 +46,12 @@ func (g *accessGuard) check(doing string, err error) error {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.refused.IsZero() {
-		g.refused = time.Now()
+	now := time.Now()
+	if now.Sub(g.latest) > refusedFor {
+		g.refused = now // what was refused long ago, with nothing tried since, is another story
 	}
-	if g.worked && time.Since(g.refused) < refusedFor {
+	g.latest = now
+	if g.worked && now.Sub(g.refused) < refusedFor {
 		return nil
 	}
 	return fmt.Errorf("%w: cannot %s: %w", ErrAccess, doing, err)

@@ -46,7 +46,7 @@ func TestAccessRefusedLater(t *testing.T) {
 		}
 		time.Sleep(refusedFor/10 - 1)
 		require.NoError(t, g.check("READ topic t", ErrAuthorization))
-		time.Sleep(1)
+		time.Sleep(1 * time.Nanosecond)
 		err := g.check("READ topic t", ErrAuthorization)
 		require.ErrorIs(t, err, ErrAccess)
 		require.ErrorIs(t, err, ErrAuthorization)

@@ -35,7 +35,6 @@ type posture struct {
 	roles   int    // R: partitions at or beyond it are not wanted
 	contend bool   // somebody drives this Neli: Pulse, Background or Lead
 	closing bool   // leave; finish in order
-	idle    bool   // nobody works any more: revoke at once, wait for a successor then
 	why     Reason // of contend == false
 }
 
@@ -160,6 +159,10 @@ func (l *ledger) end(p int, why Reason, graceful bool) {
 	b.revoke = false
 	l.touch()
 }
+
+// done withdraws the term of p from the application, which has finished its work:
+// nothing more is to be begun, though the lease lasts until it is released.
+func (l *ledger) done(p int) { l.cell[p].told.Store(0) }
 
 // giveUp asks the application to finish the term of p by deadline.
 func (l *ledger) giveUp(p int, why Reason, deadline instant) {

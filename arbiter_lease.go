@@ -34,6 +34,7 @@ type leaseArbiter struct {
 	delays    []time.Duration
 	nominated []bool
 	since     []instant // when this process was last newly nominated
+	retained  []bool    // held when the group's session was lost: nominated no more, and not given up
 	posture   posture
 	peers     peers
 	tempo     tempo
@@ -41,6 +42,7 @@ type leaseArbiter struct {
 	releases  int           // on their way, not reported yet
 	counts    Stats
 	odd       skipped
+	alarms    limiter
 	notes     notes
 }
 
@@ -53,7 +55,6 @@ func newLeaseArbiter(set *settings, log orderedLog, nom nominator, now func() in
 		alive:  alive,
 		notes:  notes{log: set.logger},
 		poke:   make(chan struct{}, 1),
-		peers:  peers{},
 		tempo:  tempo{rtt: time.Millisecond},
 	}
 }
@@ -97,6 +98,8 @@ func (a *leaseArbiter) setUp(m int) {
 	a.delays = make([]time.Duration, m)
 	a.nominated = make([]bool, m)
 	a.since = make([]instant, m)
+	a.retained = make([]bool, m)
+	a.peers = newPeers(m)
 	for p := range a.leases {
 		a.leases[p].leaseRules = a.set.leaseRules()
 		a.leases[p].start(0, now) // until the log says where it begins
@@ -126,6 +129,7 @@ func (a *leaseArbiter) take(e logEntry) {
 	if !e.jump {
 		r, bad = decode(e.value, a.set.group)
 	}
+	debug := a.set.logger.Enabled(context.Background(), slog.LevelDebug)
 	a.mu.Lock()
 	now := a.now() // not before the record is in hand
 	l := &a.leases[e.partition]
@@ -149,17 +153,17 @@ func (a *leaseArbiter) take(e logEntry) {
 		if c.alarm {
 			why = a.alarmed(e)
 		}
-		if c.own {
+		if c.own && r.kind != kindRelease {
 			a.tempo.back(l.stampOf(r.seq, now), now)
-			if a.posture.closing {
-				a.prod()
-			}
+		}
+		if c.own && r.kind == kindClaim && a.posture.closing {
+			a.prod() // perhaps the last thing that Close waits for
 		}
 	}
 	if e.jump || r.kind != kindBeat {
 		a.delays[e.partition] = a.jitter()
 	}
-	a.note(e, r, bad)
+	a.note(debug, e, r, bad)
 	a.sync(e.partition, why)
 	out := a.step(e.partition, now, nil)
 	if r.kind == kindHello {
@@ -179,14 +183,16 @@ func (a *leaseArbiter) unlock() {
 
 func (a *leaseArbiter) alarmed(e logEntry) Reason {
 	a.counts.Resets++
-	a.notes.add(slog.LevelWarn, "the log went back or a record speaks of what lies ahead: starting anew",
-		"partition", e.partition, "offset", e.offset)
+	if a.alarms.due() {
+		a.notes.add(slog.LevelWarn, "the log went back or a record speaks of what lies ahead: starting anew",
+			"partition", e.partition, "offset", e.offset, "resets", a.counts.Resets)
+	}
 	a.log.doubt()
 	return ReasonLogReset
 }
 
-func (a *leaseArbiter) note(e logEntry, r record, bad error) {
-	if bad == nil && !e.jump && a.notes.enabled(slog.LevelDebug) {
+func (a *leaseArbiter) note(debug bool, e logEntry, r record, bad error) {
+	if debug && bad == nil && !e.jump {
 		l := &a.leases[e.partition]
 		a.notes.add(slog.LevelDebug, "read", "partition", e.partition, "offset", e.offset, "kind", r.kind, "from", r.name,
 			"token", r.token, "read", r.read, "seq", r.seq, "holder", l.token, "mine", l.mine)
@@ -209,6 +215,7 @@ func (a *leaseArbiter) sync(p int, why Reason) {
 	case l.mine == noToken:
 		a.end(p, why, false)
 		a.hands[p] = nil
+		a.retained[p] = false
 	case t == nil || t.id != l.mine || t.v != l.v:
 		a.publish(p, term{id: l.mine, token: l.mine, v: l.v})
 	}
@@ -241,6 +248,7 @@ func (a *leaseArbiter) stepAll() (time.Duration, bool) {
 	var out []outgoing
 	next := now.mono + lookEvery
 	a.attend(now)
+	a.peers.expire(now)
 	a.tempo.woke(now, a.scheduled, a.set.helloPause)
 	for p := range a.leases {
 		out = a.step(p, now, out)
@@ -288,9 +296,9 @@ func (a *leaseArbiter) stepHandovers(now instant, out []outgoing) []outgoing {
 // intentOf says what is wanted of the lease of p, and why its term ends if it
 // does so now.
 func (a *leaseArbiter) intentOf(p int, now instant) (intent, Reason) {
-	wanted := a.posture.wants(p) && a.nominated[p]
+	wanted := a.posture.wants(p) && (a.nominated[p] || a.retained[p])
 	alive := a.alive(now)
-	in := intent{want: wanted && alive, keep: true, alive: alive, delay: a.delays[p]}
+	in := intent{want: a.posture.wants(p) && a.nominated[p] && alive, keep: true, alive: alive, delay: a.delays[p]}
 	why := ReasonLapsed
 	if !alive {
 		why = ReasonNotPulsed
@@ -307,7 +315,7 @@ func (a *leaseArbiter) intentOf(p int, now instant) (intent, Reason) {
 		a.notes.add(slog.LevelDebug, "handing over", "partition", p, "token", a.leases[p].mine, "reason", a.hands[p].why)
 	}
 	if h := a.hands[p]; h != nil {
-		switch h.advance(now, a.scene(p, now, wanted)) {
+		switch h.advance(now, a.scene(p, wanted)) {
 		case verdictAsk:
 			a.giveUp(p, h.why, h.deadline)
 		case verdictCancel:
@@ -323,12 +331,12 @@ func (a *leaseArbiter) intentOf(p int, now instant) (intent, Reason) {
 	return in, why
 }
 
-func (a *leaseArbiter) scene(p int, now instant, wanted bool) scene {
+func (a *leaseArbiter) scene(p int, wanted bool) scene {
 	return scene{
 		wanted: wanted,
 		told:   a.wasTold(p),
-		ready:  a.nom == nil || a.posture.reason(p) == ReasonRoles || a.peers.ready(p, now, a.since[p]),
-		idle:   a.posture.idle || !a.posture.contend,
+		ready:  a.nom == nil || a.posture.reason(p) == ReasonRoles || a.peers.ready(p, a.since[p]),
+		idle:   !a.posture.contend,
 		drain:  a.set.drain,
 		wait:   a.set.successorWait,
 	}
@@ -340,7 +348,7 @@ func (a *leaseArbiter) wake(p int, now instant) (time.Duration, bool) {
 	in := intent{want: a.posture.wants(p) && a.nominated[p] && alive, alive: alive, delay: a.delays[p]}
 	at, ok := a.leases[p].wake(in)
 	if h := a.hands[p]; h != nil && ok {
-		at = min(at, h.wake(a.scene(p, now, false)))
+		at = min(at, h.wake(a.set.successorWait))
 	}
 	return at, ok
 }
@@ -404,11 +412,9 @@ func (a *leaseArbiter) nominate(partitions []int, lost bool) {
 			named[p] = true
 		}
 	}
-	if lost {
+	for p := range named {
 		// The group's session is over, the lease is not: what is held stays.
-		for p := range named {
-			named[p] = a.leases[p].mine != noToken && a.nominated[p] && !a.posture.closing
-		}
+		a.retained[p] = lost && a.leases[p].mine != noToken && (a.nominated[p] || a.retained[p])
 	}
 	now := a.now()
 	for p := range named {
@@ -443,7 +449,7 @@ func (a *leaseArbiter) hello(now instant, out []outgoing, next time.Duration) ([
 				r.wants = append(r.wants, p)
 			}
 		}
-		out = append(out, outgoing{int(h.Sum32()) % len(a.leases), r})
+		out = append(out, outgoing{int(h.Sum32() % uint32(len(a.leases))), r})
 	}
 	return out, min(next, a.tempo.helloAt)
 }
@@ -474,6 +480,7 @@ func (a *leaseArbiter) drained(p int, id int64) {
 	a.mu.Lock()
 	if h := a.hands[p]; h != nil && a.leases[p].mine == id {
 		h.done = true
+		a.done(p)
 	}
 	a.mu.Unlock()
 	a.prod()

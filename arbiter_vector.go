@@ -3,6 +3,7 @@ package neli
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,7 +21,10 @@ type vectorArbiter struct {
 	alive    func(now instant) bool
 	writing  accessGuard
 	refused  chan error
-	poke     chan struct{}
+
+	unwritten limiter
+	ended     atomic.Bool
+	poke      chan struct{}
 
 	mu       sync.Mutex // guards what follows, and the ledger
 	assigned []assignment
@@ -50,12 +54,13 @@ func newVectorArbiter(set *settings, t *topic, p Producer, member *groupMember, 
 		refused:  make(chan error, 1),
 		poke:     make(chan struct{}, 1),
 	}
-	member.onRecord = a.received
+	member.onRecord, member.onUnknown = a.received, t.doubt
 	return a
 }
 
 func (a *vectorArbiter) run(ctx context.Context) error {
 	defer func() {
+		a.ended.Store(true)
 		a.member.close()
 		a.topic.admin.Close()
 		_ = a.producer.Close()
@@ -157,6 +162,9 @@ func (a *vectorArbiter) reported(err error) {
 		case a.refused <- fatal:
 		default:
 		}
+	}
+	if !a.ended.Load() && a.unwritten.due() {
+		a.set.logger.Warn("cannot write to the leader topic, retrying", "topic", a.set.topic, "error", err)
 	}
 }
 

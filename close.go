@@ -19,8 +19,8 @@ const (
 
 // Close gives up leadership in an orderly way and stops everything.
 //
-// Exclusive mode: it leaves the group, lets the application finish
-// (LeaderRevoked), goes on leading until a successor is ready, and releases.
+// Exclusive mode: it leaves the group, goes on leading until a successor is ready,
+// lets the application finish (LeaderRevoked), and releases.
 // Non-exclusive mode: it leaves the group and presumes on for a moment, so that
 // there is no gap. A running Background or Lead goes on meanwhile and delivers
 // the events; without one, Close delivers them on its own goroutine. Work that is
@@ -31,8 +31,11 @@ const (
 //
 // When it returns, nothing of this Neli runs any more. It is idempotent and
 // takes, at most, DrainTimeout plus the wait for a successor (4 s with default
-// settings) plus, with an unreachable broker, 12 s. Only if a task or barrier has
-// not returned, or a client has not stopped, by then, the error says so.
+// settings) plus, with an unreachable broker, 12 s. If another goroutine's task or
+// barrier has not returned, or a client has not stopped, by then, the error says
+// so; a barrier that Close itself runs is waited for. Close must not be called
+// from a barrier, a task or a function that Lead runs: it would wait for itself,
+// up to that bound.
 func (n *Neli) Close() error {
 	n.closeOnce.Do(func() {
 		n.state.CompareAndSwap(int32(StateLive), int32(StateClosing))
@@ -52,7 +55,6 @@ func (n *Neli) Close() error {
 		return fmt.Errorf("neli: Close: the task or the barrier has not returned within %v", bound)
 	}
 	defer func() { <-n.driver }()
-	n.adjust(func(p *posture) { p.idle = true })
 	for n.ended() == nil {
 		n.deliver()
 		if !n.wait(timer.C, nil) {

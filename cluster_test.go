@@ -3,6 +3,7 @@ package neli_test
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -32,10 +33,14 @@ type cluster struct {
 	tokens map[int]int64 // role → newest token led by
 	owners map[string]string
 
+	leaving    []*member // being closed, or closed
+	gone       []*member // crashed
+	closing    sync.WaitGroup
 	exclusive  bool
 	roles      int
 	stop       chan struct{}
 	sampled    chan struct{}
+	period     time.Duration // between looks
 	leaderless time.Duration // of role 0, since the last reset
 }
 
@@ -64,7 +69,7 @@ func simulateWith(t *testing.T, opts nelitest.Options, prepare, test func(c *clu
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := &cluster{T: t, broker: nelitest.NewBroker(opts), members: map[string]*member{}, began: time.Now(),
-			tokens: map[int]int64{}, owners: map[string]string{}, exclusive: true, roles: 1,
+			tokens: map[int]int64{}, owners: map[string]string{}, exclusive: true, roles: 1, period: time.Millisecond,
 			stop: make(chan struct{}), sampled: make(chan struct{})}
 		prepare(c)
 		go c.sample()
@@ -90,6 +95,7 @@ func (c *cluster) end() {
 		c.broker.Restore(name, nelitest.All)
 		_ = c.members[name].Close()
 	}
+	c.closing.Wait()
 	c.broker.Close()
 }
 
@@ -220,13 +226,14 @@ func (c *cluster) crash(m *member) {
 	c.names = slices.DeleteFunc(c.names, func(n string) bool { return n == m.name })
 	c.mu.Unlock()
 	c.broker.Kill(m.name)
-	_ = m.Close()
+	c.gone = append(c.gone, m)
+	c.closing.Go(func() { _ = m.Close() })
 }
 
 // sample asserts the promise every millisecond.
 func (c *cluster) sample() {
 	defer close(c.sampled)
-	tick := time.NewTicker(time.Millisecond)
+	tick := time.NewTicker(c.period)
 	defer tick.Stop()
 	for {
 		select {
@@ -244,7 +251,9 @@ func (c *cluster) look(role int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var leaders []string
-	for name, m := range c.members {
+	present := slices.Collect(maps.Values(c.members))
+	for _, m := range append(present, c.leaving...) {
+		name := m.name
 		if !m.IsLeaderOf(role) {
 			continue
 		}
@@ -265,7 +274,7 @@ func (c *cluster) look(role int) {
 		c.Errorf("%v: role %d is led by %v", time.Since(c.began), role, leaders)
 	}
 	if role == 0 && len(leaders) == 0 {
-		c.leaderless += time.Millisecond
+		c.leaderless += c.period
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+	"unicode/utf8"
 )
 
 // KafkaConfigMap holds librdkafka's configuration properties by their own names.
@@ -180,7 +181,9 @@ const (
 	defaultDrain    = 10 * time.Second
 	defaultDrift    = 0.0005
 	maxDrift        = 0.2
-	maxPartitions   = 100_000
+	maxPartitions   = 10_000
+	maxRoles        = 10_000_000
+	maxGroups       = 1_000
 	maxDuration     = 24 * time.Hour
 )
 
@@ -208,10 +211,11 @@ func (c Config) resolve() (*settings, error) {
 	c.checkNames(s, &f)
 	f.check(c.Mode == Exclusive || c.Mode == NonExclusive, "Mode", int(c.Mode), "must be Exclusive or NonExclusive")
 	f.check(c.Nomination == Assigned || c.Nomination == Open, "Nomination", int(c.Nomination), "must be Assigned or Open")
-	f.check(s.roles >= 1, "Roles", c.Roles, "must be at least 1")
+	f.check(s.roles >= 1 && s.roles <= maxRoles, "Roles", c.Roles, fmt.Sprintf("must be between 1 and %d", maxRoles))
 	f.check(s.partitions >= 1 && s.partitions <= maxPartitions, "Partitions", c.Partitions,
 		fmt.Sprintf("must be between 1 and %d", maxPartitions))
-	f.check(c.GroupsOnTopic >= 0, "GroupsOnTopic", c.GroupsOnTopic, "must be at least 1")
+	f.check(c.GroupsOnTopic >= 0 && c.GroupsOnTopic <= maxGroups, "GroupsOnTopic", c.GroupsOnTopic,
+		fmt.Sprintf("must be between 1 and %d", maxGroups))
 	f.check(s.maxPulse > 0 && s.maxPulse <= maxDuration, "MaxPulseInterval", c.MaxPulseInterval, "must be positive and at most 24h")
 	f.check(s.drain > 0 && s.drain <= maxDuration, "DrainTimeout", c.DrainTimeout, "must be positive and at most 24h")
 	f.check(s.drift >= 0 && s.drift <= maxDrift, "MaxClockDrift", c.MaxClockDrift,
@@ -222,16 +226,23 @@ func (c Config) resolve() (*settings, error) {
 }
 
 func (c Config) checkNames(s *settings, f *faults) {
-	f.check(s.group != "" && len(s.group) <= 255, "LeaderGroupID", s.group, "must have 1 to 255 bytes")
+	f.check(s.group != "" && len(s.group) <= 255 && utf8.ValidString(s.group), "LeaderGroupID", s.group,
+		"must be 1 to 255 bytes of UTF-8")
 	f.check(topicName.MatchString(s.topic) && s.topic != "." && s.topic != "..", "LeaderTopic", s.topic,
 		"must be 1 to 249 of a–z, A–Z, 0–9, '.', '_' and '-', and neither '.' nor '..'")
-	f.check(len(s.name) <= maxNameLength, "Name", s.name, fmt.Sprintf("must have at most %d bytes", maxNameLength))
+	f.check(len(s.name) <= maxNameLength && utf8.ValidString(s.name), "Name", s.name,
+		fmt.Sprintf("must be at most %d bytes of UTF-8", maxNameLength))
 }
 
 // resolveTimes derives the intervals and checks them against each other.
 func (c Config) resolveTimes(s *settings, f *faults) {
 	session := sessionTimeout(s.kafka)
-	groups := time.Duration(max(1, c.GroupsOnTopic))
+	groups := time.Duration(min(max(1, c.GroupsOnTopic), maxGroups))
+	if c.HeartbeatTimeout > maxDuration || c.HeartbeatInterval > maxDuration {
+		f.check(c.HeartbeatTimeout <= maxDuration, "HeartbeatTimeout", c.HeartbeatTimeout, "must be at most 24h")
+		f.check(c.HeartbeatInterval <= maxDuration, "HeartbeatInterval", c.HeartbeatInterval, "must be at most 24h")
+		return // the sums below could overflow
+	}
 	if c.Mode == NonExclusive {
 		s.timeout = or(c.HeartbeatTimeout, 3*session)
 		s.every = or(c.HeartbeatInterval, s.timeout/20)
@@ -246,8 +257,9 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 		f.check(s.timeout >= minTimeout, "HeartbeatTimeout", s.timeout, fmt.Sprintf("must be at least %v", minTimeout))
 		f.check(s.every <= s.timeout/4, "HeartbeatInterval", s.every, fmt.Sprintf(
 			"must be at most a quarter of HeartbeatTimeout (%v)", s.timeout))
+		f.check(s.every >= s.timeout/1000, "HeartbeatInterval", s.every, fmt.Sprintf(
+			"must be at least a thousandth of HeartbeatTimeout (%v)", s.timeout))
 	}
-	f.check(s.timeout <= maxDuration, "HeartbeatTimeout", s.timeout, "must be at most 24h")
 	f.check(s.every >= time.Millisecond, "HeartbeatInterval", s.every, "must be at least 1ms")
 	s.every, s.broadcast = max(s.every, time.Millisecond), max(s.broadcast, time.Millisecond)
 	// Long enough for the group to hear of a leaver (at a heartbeat), to rebalance

@@ -129,6 +129,8 @@ func TestConfigFaults(t *testing.T) {
 		{Config{KafkaConfig: KafkaConfigMap{"heartbeat.interval.ms": 3_600_001}}, "KafkaConfig[heartbeat.interval.ms]", "3600001", "must be milliseconds"},
 		{Config{KafkaConfig: KafkaConfigMap{"group.protocol": "consumer", "heartbeat.interval.ms": 1000}},
 			"KafkaConfig[heartbeat.interval.ms]", "1000", "is the broker's to set with group.protocol=consumer"},
+		{Config{KafkaConfig: KafkaConfigMap{"heartbeat.interval.ms": 6000}}, "KafkaConfig[heartbeat.interval.ms]", "6000", "must be below session.timeout.ms (6000)"},
+		{Config{KafkaConfig: KafkaConfigMap{"session.timeout.ms": "500"}}, "KafkaConfig[heartbeat.interval.ms]", "500", "must be below session.timeout.ms (500)"},
 		{Config{KafkaConfig: KafkaConfigMap{"acks": 1}}, "KafkaConfig[acks]", "1", "is always all"},
 		{Config{KafkaConfig: KafkaConfigMap{"group.id": "mine"}}, "KafkaConfig[group.id]", "mine", "is set by LeaderGroupID"},
 		{Config{KafkaConfig: KafkaConfigMap{"client.rack": nil}}, "KafkaConfig[client.rack]", "a <nil>", "must be a string, a boolean or an integer"},

@@ -2,9 +2,9 @@ package neli
 
 import "time"
 
-// handover is the orderly end of one term: wait until a successor is ready, let
-// the application finish its work meanwhile or thereafter, release. It is pure:
-// advance says what to do, the arbiter does it.
+// handover is the orderly end of one term: lead on until a successor is ready, let
+// the application finish its work, release. It is pure: advance says what to do,
+// the arbiter does it.
 type handover struct {
 	why      Reason
 	since    instant
@@ -18,7 +18,7 @@ type scene struct {
 	wanted bool // the partition is wanted again
 	told   bool // the application knows that it leads
 	ready  bool // a successor is ready, or none is to be expected
-	idle   bool // no work goes on: ask at once, wait for the successor afterwards
+	idle   bool // nobody drives this Neli any more: wait for no successor
 	drain  time.Duration
 	wait   time.Duration // how long to wait for a successor
 }
@@ -35,29 +35,26 @@ const (
 
 // advance moves the handover on at time now.
 func (h *handover) advance(now instant, s scene) verdict {
-	ready := s.ready || now.ageAtMost(h.since) >= s.wait
 	switch {
 	case !h.asked && s.wanted:
 		return verdictCancel
 	case !s.told:
 		return verdictRelease
-	case !h.asked && (ready || s.idle):
+	case !h.asked && (s.ready || s.idle || now.ageAtMost(h.since) >= s.wait):
 		h.asked, h.deadline = true, now.add(s.drain)
 		return verdictAsk
-	case h.asked && h.done && ready:
+	case h.asked && h.done:
 		return verdictRelease
-	case h.asked && !h.done && now.mono >= h.deadline.mono:
+	case h.asked && now.mono >= h.deadline.mono:
 		return verdictOverdue
 	}
 	return verdictStay
 }
 
 // wake is the monotonic time at which advance will have something to say.
-func (h *handover) wake(s scene) time.Duration {
-	wait := h.since.mono + s.wait
-	switch {
-	case !h.asked, h.done:
-		return wait
+func (h *handover) wake(wait time.Duration) time.Duration {
+	if h.asked {
+		return h.deadline.mono
 	}
-	return h.deadline.mono
+	return h.since.mono + wait
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
@@ -51,6 +52,7 @@ type confluentLogs struct {
 	secrets secrets
 	events  chan kafka.LogEvent
 	done    chan struct{}
+	failure atomic.Pointer[string] // of a connection, the last
 }
 
 func newConfluentLogs(props map[string]string, log *slog.Logger) *confluentLogs {
@@ -67,16 +69,35 @@ func newConfluentLogs(props map[string]string, log *slog.Logger) *confluentLogs 
 func (l *confluentLogs) run() {
 	defer close(l.done)
 	for ev := range l.events {
-		// 3 is syslog's "error". Warn and not Error: nearly all are lost
-		// connections, which librdkafka mends by itself.
+		if _, why, ok := strings.Cut(ev.Message, "]: "); ok && ev.Tag == "FAIL" {
+			l.failed(why)
+		}
+		// 3 is syslog's "error". Lost connections are not worth a warning:
+		// librdkafka mends them by itself and tells of each from every thread, and
+		// whoever waits in vain says why.
 		level := slog.LevelDebug
-		if ev.Level <= 3 {
+		if ev.Level <= 3 && ev.Tag != "FAIL" {
 			level = slog.LevelWarn
 		}
 		if ctx := context.Background(); l.log.Enabled(ctx, level) {
 			l.log.Log(ctx, level, l.secrets.redact(ev.Message), "client", ev.Name, "tag", ev.Tag)
 		}
 	}
+}
+
+// failed takes note of why a connection failed. The client tells some reasons in
+// its log only, and repeats them seldom.
+func (l *confluentLogs) failed(why string) {
+	why = l.secrets.redact(why)
+	l.failure.Store(&why)
+}
+
+// explain adds to a passing error why a connection failed, if one has.
+func (l *confluentLogs) explain(err error) error {
+	if why := l.failure.Load(); why != nil {
+		return fmt.Errorf("%w (%s)", err, *why)
+	}
+	return err
 }
 
 // close returns when the last line has been written. The client must be gone.

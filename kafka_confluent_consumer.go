@@ -3,6 +3,7 @@
 package neli
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -39,6 +40,32 @@ func (c *confluentConsumer) next(deadline time.Time) kafka.Event {
 
 // confluentOver tells that less than what next can wait for is left.
 func confluentOver(deadline time.Time) bool { return time.Until(deadline) < time.Millisecond }
+
+// classify is asConfluentError, and adds which brokers are down, and why, when all
+// are: the client does not.
+func (c *confluentConsumer) classify(doing string, err error) error {
+	out := asConfluentError(doing, err)
+	if ke, ok := err.(kafka.Error); ok && ke.Code() == kafka.ErrAllBrokersDown {
+		return c.logs.explain(out)
+	}
+	return out
+}
+
+// forget drops what the client has to say of the time before it was asked for
+// anything: connections that were lost or refused, perhaps hours ago. A missing
+// right it returns, since the client tells of that only once.
+func (c *confluentConsumer) forget(doing string) (refused error) {
+	for {
+		switch ev := c.client.Poll(0).(type) {
+		case nil, *kafka.Message: // records of an earlier assignment the client drops itself
+			return refused
+		case kafka.Error:
+			if err := asConfluentError(doing, ev); errors.Is(err, ErrAuthorization) {
+				refused = err
+			}
+		}
+	}
+}
 
 func (c *confluentConsumer) close(what string) error {
 	if !c.closed {
@@ -80,6 +107,7 @@ func (r *confluentReader) Assign(topic string, offsets []int64) error {
 		}
 		parts[i] = kafka.TopicPartition{Topic: &topic, Partition: int32(i), Offset: kafka.Offset(o)}
 	}
+	_ = r.forget("read") // an assignment makes the client say it again
 	if err := r.client.Assign(parts); err != nil {
 		return asConfluentError("assign "+topic, err)
 	}
@@ -104,7 +132,7 @@ func (r *confluentReader) Poll(timeout time.Duration) (Record, bool, error) {
 			// The client looks for the coordinator of a group that it does not
 			// join. Who may not know the group may read nevertheless.
 			if ev.Code() != kafka.ErrGroupAuthorizationFailed {
-				return Record{}, false, asConfluentError("read", ev)
+				return Record{}, false, r.classify("read", ev)
 			}
 		}
 		if confluentOver(deadline) {

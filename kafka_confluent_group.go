@@ -52,6 +52,7 @@ func (g *confluentGroup) Join(topic string, read bool) error {
 	if err := g.Leave(); err != nil {
 		return err
 	}
+	g.failed = g.forget("group")
 	if err := g.client.SubscribeTopics([]string{topic}, g.rebalance); err != nil {
 		return g.fail("join", err)
 	}
@@ -100,7 +101,7 @@ func (g *confluentGroup) takeFailure() error {
 }
 
 func (g *confluentGroup) fail(doing string, err error) error {
-	err = asConfluentError(doing, err)
+	err = g.classify(doing, err)
 	if errors.Is(err, ErrClientFatal) {
 		g.fatal = err
 	}

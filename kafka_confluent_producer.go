@@ -100,6 +100,9 @@ func (p *confluentProducer) deliveries() {
 			if confluentKind(ev) == ErrAuthentication {
 				p.refused.Store(&ev)
 			}
+			if ev.Code() != kafka.ErrAllBrokersDown { // of which others tell the reason
+				p.logs.failed(ev.String())
+			}
 		}
 	}
 }
@@ -137,18 +140,22 @@ func (p *confluentProducer) closeEmpty() {
 	}
 }
 
-// outcome classifies the result of a request, and puts a refused authentication
-// in place of the time-out that it led to.
+// outcome classifies the result of a request, and tells of a time-out what it came
+// from: a refused authentication takes its place, a lost connection is added.
 func (p *confluentProducer) outcome(doing string, err error) error {
 	if err == nil {
 		p.refused.Store(nil)
+		p.logs.failure.Store(nil)
 		return nil
 	}
 	err = asConfluentError(doing, err)
-	if refused := p.refused.Load(); refused != nil && confluentPassing(err) {
+	if !confluentPassing(err) {
+		return err
+	}
+	if refused := p.refused.Load(); refused != nil {
 		return asConfluentError(doing, *refused)
 	}
-	return err
+	return p.logs.explain(err)
 }
 
 // confluentPassing tells an error of no particular kind.

@@ -563,16 +563,22 @@ func TestConfluentLogs(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	l := newConfluentLogs(map[string]string{"sasl.password": "s3cret"}, log)
-	l.events <- kafka.LogEvent{Name: "rdkafka#producer-1", Tag: "FAIL", Level: 3, Message: "broker is gone"}
+	l.events <- kafka.LogEvent{Name: "rdkafka#producer-1", Tag: "ERROR", Level: 3, Message: "all is lost"}
+	l.events <- kafka.LogEvent{Name: "rdkafka#producer-1", Tag: "FAIL", Level: 3, Message: "[thrd:b:1]: b:1: s3cret refused"}
 	l.events <- kafka.LogEvent{Name: "rdkafka#producer-1", Tag: "CONF", Level: 7, Message: "password is s3cret"}
 	l.close()
 	for _, want := range []string{
-		`level=WARN msg="broker is gone" client=rdkafka#producer-1 tag=FAIL`,
+		`level=WARN msg="all is lost" client=rdkafka#producer-1 tag=ERROR`,
+		`level=DEBUG msg="[thrd:b:1]: b:1: [redacted] refused" client=rdkafka#producer-1 tag=FAIL`,
 		`level=DEBUG msg="password is [redacted]" client=rdkafka#producer-1 tag=CONF`,
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, out.String())
 		}
+	}
+	timedOut := errors.New("timed out")
+	if err := l.explain(timedOut); !errors.Is(err, timedOut) || err.Error() != "timed out (b:1: [redacted] refused)" {
+		t.Errorf("a time-out is explained as %v", err)
 	}
 }
 

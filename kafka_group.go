@@ -13,17 +13,18 @@ import (
 // wanted there, and passes on what the group says. In exclusive mode the group
 // only nominates; in non-exclusive mode its records are the evidence.
 type groupMember struct {
-	topic    string
-	group    string
-	read     bool // receive records
-	consumer GroupConsumer
-	log      *slog.Logger
-	onRecord func(Record)
+	topic     string
+	group     string
+	read      bool // receive records
+	consumer  GroupConsumer
+	log       *slog.Logger
+	onRecord  func(Record)
+	onUnknown func() // the broker does not know the topic
 
 	wanted  atomic.Bool
 	joining accessGuard
 	reading accessGuard
-	said    time.Time
+	trouble limiter
 }
 
 func (g *groupMember) join(yes bool) { g.wanted.Store(yes) }
@@ -54,6 +55,10 @@ func (g *groupMember) run(ctx context.Context, nominate func([]int, bool)) error
 		if err != nil {
 			if fatal := g.failed(ctx, err); fatal != nil {
 				return fatal
+			}
+			if errors.Is(err, errTopicRefused) && pause(ctx, time.Second) {
+				// The client says so once. Asked again, it says whether that lasts.
+				joined = g.consumer.Leave() != nil
 			}
 			continue
 		}
@@ -96,6 +101,9 @@ func (g *groupMember) failed(ctx context.Context, err error) error {
 	case errors.Is(err, ErrClientFatal):
 		return fmt.Errorf("neli: group %s: %w", g.group, err)
 	}
+	if errors.Is(err, ErrUnknownTopic) && g.onUnknown != nil {
+		g.onUnknown()
+	}
 	guard, doing := &g.joining, "READ group "+g.group
 	if errors.Is(err, errTopicRefused) {
 		guard, doing = &g.reading, "READ topic "+g.topic
@@ -103,8 +111,7 @@ func (g *groupMember) failed(ctx context.Context, err error) error {
 	if fatal := guard.check(doing, err); fatal != nil {
 		return fatal
 	}
-	if now := time.Now(); now.Sub(g.said) > 10*time.Second {
-		g.said = now
+	if g.trouble.due() {
 		g.log.Warn("group membership is disturbed, retrying", "group", g.group, "error", err)
 	}
 	pause(ctx, 10*time.Millisecond)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,13 +21,15 @@ type kafkaLog struct {
 	newReader func() (LogReader, error)
 	log       *slog.Logger
 
-	reader   LogReader
-	position []int64    // offset to be read next, by partition
-	jumps    []logEntry // to be handed out before anything is read
-	reading  accessGuard
-	writing  accessGuard
-	fatal    chan error // refused writes, for watch
-	said     time.Time  // when a read error was last logged
+	reader    LogReader
+	position  []int64    // offset to be read next, by partition
+	jumps     []logEntry // to be handed out before anything is read
+	reading   accessGuard
+	writing   accessGuard
+	fatal     chan error // refused writes, for watch
+	unread    limiter
+	unwritten limiter
+	sealed    atomic.Bool // nothing is appended any more
 }
 
 func newKafkaLog(t *topic, p Producer, newReader func() (LogReader, error), log *slog.Logger) *kafkaLog {
@@ -93,7 +96,10 @@ func (k *kafkaLog) next(ctx context.Context, timeout time.Duration) (logEntry, b
 	r, ok, err := k.reader.Poll(timeout)
 	switch {
 	case err != nil:
-		return logEntry{}, false, k.recover(ctx, err)
+		if err = k.recover(ctx, err); err != nil {
+			k.seal()
+		}
+		return logEntry{}, false, err
 	case !ok || r.Partition < 0 || r.Partition >= len(k.position):
 		return logEntry{}, false, nil
 	}
@@ -107,19 +113,24 @@ func (k *kafkaLog) recover(ctx context.Context, err error) error {
 	if fatal := k.reading.check("READ topic "+k.topic.name, err); fatal != nil {
 		return fatal
 	}
-	if now := time.Now(); now.Sub(k.said) > 10*time.Second {
-		k.said = now
+	if k.unread.due() {
 		k.log.Warn("cannot read the leader topic, retrying", "topic", k.topic.name, "error", err)
 	}
 	switch {
 	case errors.Is(err, ErrClientFatal):
 		_ = k.reader.Close()
 		k.reader = nil
-		return k.reposition(ctx)
+		return k.reposition(ctx, true)
 	case errors.Is(err, ErrOutOfRange):
-		return k.reposition(ctx)
+		return k.reposition(ctx, false)
 	case errors.Is(err, ErrUnknownTopic):
 		k.topic.doubt()
+	case errors.Is(err, ErrAuthorization):
+		// The client says so once. Asked again, it says whether that lasts.
+		if !pause(ctx, time.Second) {
+			return nil
+		}
+		return k.unlessDone(ctx, k.assign(ctx))
 	}
 	if !pause(ctx, 10*time.Millisecond) {
 		return nil
@@ -129,7 +140,8 @@ func (k *kafkaLog) recover(ctx context.Context, err error) error {
 
 // reposition is for a position that is said to lie outside its log, of which
 // partition is not known: every position is compared with both ends of its log.
-func (k *kafkaLog) reposition(ctx context.Context) error {
+// With anew, reading begins again where it was, by a new client.
+func (k *kafkaLog) reposition(ctx context.Context, anew bool) error {
 	if err := k.topic.verify(ctx); err != nil {
 		return err
 	}
@@ -150,12 +162,22 @@ func (k *kafkaLog) reposition(ctx context.Context) error {
 				ErrTopicReplaced, p, k.topic.name, k.position[p]-1, ends[p].End)
 		}
 	}
+	moved := anew
 	for p, e := range ends {
-		if k.position[p] < e.Start {
+		switch {
+		case anew:
+			// Reading has stopped for a while: what was under way is forgotten.
+			k.jumps = append(k.jumps, logEntry{partition: p, offset: max(k.position[p], e.Start), jump: true})
+			k.position[p] = max(k.position[p], e.Start)
+		case k.position[p] < e.Start:
+			moved = true
 			k.log.Warn("the head of the log was deleted before it was read", "topic", k.topic.name, "partition", p,
 				"position", k.position[p], "start", e.Start)
 			k.jump(p, e)
 		}
+	}
+	if !moved && !pause(ctx, 100*time.Millisecond) {
+		return nil // nothing was wrong with the positions; ask less often
 	}
 	return k.unlessDone(ctx, k.assign(ctx))
 }
@@ -178,17 +200,30 @@ func (k *kafkaLog) unlessDone(ctx context.Context, err error) error {
 }
 
 func (k *kafkaLog) append(p int, value []byte, report func(error)) error {
+	if k.sealed.Load() {
+		return errSealed
+	}
 	return k.producer.Append(k.topic.name, p, value, func(err error) {
 		if err == nil {
 			k.writing.ok()
-		} else if fatal := k.writing.check("WRITE topic "+k.topic.name, err); fatal != nil {
-			select {
-			case k.fatal <- fatal:
-			default:
-			}
+		} else {
+			k.lost(err)
 		}
 		report(err)
 	})
+}
+
+// lost deals with a record that was not confirmed.
+func (k *kafkaLog) lost(err error) {
+	if fatal := k.writing.check("WRITE topic "+k.topic.name, err); fatal != nil {
+		select {
+		case k.fatal <- fatal:
+		default:
+		}
+	}
+	if !k.sealed.Load() && k.unwritten.due() {
+		k.log.Warn("cannot write to the leader topic, retrying", "topic", k.topic.name, "error", err)
+	}
 }
 
 func (k *kafkaLog) watch(ctx context.Context) error {
@@ -201,15 +236,24 @@ func (k *kafkaLog) watch(ctx context.Context) error {
 		}
 	})
 	if err != nil {
-		// The producer writes by name: what is queued would go into the new log.
-		k.producer.Purge()
+		k.seal()
 	}
 	return err
+}
+
+var errSealed = errors.New("the log is closed for writing")
+
+// seal ends writing, before anything else is done: the producer writes by name,
+// so what is queued would go into a new log of the same name.
+func (k *kafkaLog) seal() {
+	k.sealed.Store(true)
+	k.producer.Purge()
 }
 
 func (k *kafkaLog) doubt() { k.topic.doubt() }
 
 func (k *kafkaLog) close() {
+	k.seal()
 	if k.reader != nil {
 		_ = k.reader.Close()
 	}

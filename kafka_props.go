@@ -99,6 +99,9 @@ func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 		f.check(err == nil && n > 0 && n <= 3_600_000, "KafkaConfig["+name+"]", v, "must be milliseconds between 1 and 3600000")
 		f.check(!newGroups(out), "KafkaConfig["+name+"]", v, "is the broker's to set with group.protocol=consumer")
 	}
+	session, heartbeat := sessionTimeout(out), heartbeatInterval(out)
+	f.check(heartbeat < session, "KafkaConfig[heartbeat.interval.ms]", heartbeat.Milliseconds(),
+		fmt.Sprintf("must be below session.timeout.ms (%d)", session.Milliseconds()))
 	return out
 }
 
@@ -143,11 +146,22 @@ func millis(s string, d time.Duration) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
+// aliases are librdkafka's other names of properties that have a default here.
+var aliases = map[string]string{
+	"metadata.broker.list":   "bootstrap.servers",
+	"queue.buffering.max.ms": "linger.ms",
+}
+
 func (s *settings) properties(drop [][]string, defaults, fixed map[string]string) map[string]string {
 	out := maps.Clone(tuned)
 	maps.Copy(out, defaults)
 	maps.Copy(out, s.kafka)
 	maps.Copy(out, fixed)
+	for alias, name := range aliases {
+		if _, set := s.kafka[alias]; set && s.kafka[name] == "" {
+			delete(out, name) // the library's default must not compete with the user's value
+		}
+	}
 	out["client.id"] = or(s.kafka["client.id"], s.name)
 	for _, names := range drop {
 		for _, name := range names {

@@ -97,11 +97,11 @@ func TestPropertiesReachTheirClients(t *testing.T) {
 		"enable.idempotence":            {"producer"},
 		"request.timeout.ms":            {"producer"},
 	} {
-		s := resolved(t, Config{KafkaConfig: KafkaConfigMap{name: "7100"}})
+		s := resolved(t, Config{KafkaConfig: KafkaConfigMap{name: "5100"}})
 		var got []string
 		for _, client := range slices.Sorted(maps.Keys(s.clients())) {
 			if v, ok := s.clients()[client][name]; ok {
-				require.Equal(t, "7100", v, "%s of the %s: the user's value wins", name, client)
+				require.Equal(t, "5100", v, "%s of the %s: the user's value wins", name, client)
 				got = append(got, client)
 			}
 		}

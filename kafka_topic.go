@@ -26,8 +26,11 @@ type topic struct {
 }
 
 const (
-	askTimeout    = 10 * time.Second
-	identityEvery = 30 * time.Second
+	askTimeout = 10 * time.Second
+	// Nothing has worked yet: who is refused, or finds nobody, learns so from a
+	// request that times out.
+	firstAskTimeout = 3 * time.Second
+	identityEvery   = 10 * time.Second
 	// A deletion is believed when the broker has repeated it for so long: metadata
 	// lag behind, most of all right after creation.
 	unknownFor = 5 * time.Second
@@ -38,7 +41,8 @@ const (
 func (t *topic) retry(ctx context.Context, doing string, fn func(context.Context) error) error {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = 100*time.Millisecond, 2*time.Second
-	began, said := time.Now(), time.Time{}
+	began := time.Now()
+	var trouble limiter
 	for {
 		err := t.attempt(ctx, fn)
 		if err == nil {
@@ -58,8 +62,7 @@ func (t *topic) retry(ctx context.Context, doing string, fn func(context.Context
 		if fatal := t.access.check(right, err); fatal != nil {
 			return fatal
 		}
-		if now := time.Now(); now.Sub(said) > 10*time.Second && (!errors.Is(err, errNotYet) || now.Sub(began) > unknownFor) {
-			said = now
+		if (!errors.Is(err, errNotYet) || time.Since(began) > unknownFor) && trouble.due() {
 			t.log.Warn("cannot "+doing+", retrying", "topic", t.name, "error", err)
 		}
 		if !pause(ctx, b.NextBackOff()) {
@@ -73,7 +76,11 @@ func final(err error) bool {
 }
 
 func (t *topic) attempt(ctx context.Context, fn func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	timeout := askTimeout
+	if !t.access.hasWorked() {
+		timeout = firstAskTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return fn(ctx)
 }
@@ -177,17 +184,20 @@ func unsafeSettings(s map[string]string, replicas int) []string {
 		out = append(out, "unclean.leader.election.enable=true: a broker that lacks records may become the partition's leader; set it to false")
 	}
 	if p := s["cleanup.policy"]; p != "" && p != "delete" {
-		out = append(out, "cleanup.policy="+p+": set it to delete")
+		out = append(out, "cleanup.policy="+p+": a broker that compacts refuses records without keys, so nobody leads; set it to delete")
 	}
 	isr, err := strconv.Atoi(s["min.insync.replicas"])
 	switch {
-	case replicas < 2:
-	case err == nil && isr < 2:
+	case replicas < 2 || err != nil:
+	case replicas == 2:
+		out = append(out, "2 replicas: either an acknowledged record may be lost with one broker (min.insync.replicas=1), "+
+			"or one broker down stops all elections (2); have 3 replicas")
+	case isr < 2:
 		out = append(out, fmt.Sprintf("min.insync.replicas=%d with %d replicas: an acknowledged record may be lost with one broker; set it to %d",
-			isr, replicas, max(2, replicas-1)))
-	case err == nil && isr >= replicas:
+			isr, replicas, replicas-1))
+	case isr >= replicas:
 		out = append(out, fmt.Sprintf("min.insync.replicas=%d with %d replicas: one broker down stops all elections; set it to %d",
-			isr, replicas, max(1, replicas-1)))
+			isr, replicas, replicas-1))
 	}
 	if ms, err := strconv.ParseInt(s["retention.ms"], 10, 64); err == nil && ms >= 0 && ms < 60_000 {
 		out = append(out, fmt.Sprintf("retention.ms=%d: records may be deleted before they are read; set it to an hour", ms))
@@ -203,7 +213,7 @@ func (t *topic) doubt() {
 	}
 }
 
-// watch looks every 30 seconds, or when there is doubt, whether the topic is
+// watch looks every ten seconds, or when there is doubt, whether the topic is
 // still the one that was opened.
 func (t *topic) watch(ctx context.Context) error {
 	timer := time.NewTimer(identityEvery)

@@ -62,6 +62,8 @@ func (n *Neli) Lead(ctx context.Context, fn func(context.Context, Leadership) er
 	return l.run()
 }
 
+var errGoexit = errors.New("neli: Lead: the function ended its goroutine")
+
 // lead is one call of Lead. All but the functions run on one goroutine.
 type lead struct {
 	n       *Neli
@@ -165,16 +167,14 @@ func (l *lead) deliver() {
 			case changeAcquired:
 			}
 		}
-		l.n.tell(changes)
+		l.n.tell(changes, func(c change) {
+			l.terms[c.partition] = c
+			l.drained(c.partition)
+		})
 		for _, c := range changes {
-			switch c.kind {
-			case changeAcquired:
+			if c.kind == changeAcquired {
 				l.terms[c.partition] = c
 				l.startOn(c)
-			case changeRevoke:
-				l.terms[c.partition] = c
-				l.drained(c.partition)
-			case changeLost, changeGone:
 			}
 		}
 	}
@@ -219,12 +219,15 @@ func (l *lead) start(role int, c change) {
 	arg := Leadership{Role: role, Partition: c.partition, Token: c.token, n: l.n, id: c.id}
 	// run does not return before it has heard of every one of these.
 	go func() {
-		err := l.fn(ctx, arg)
+		err := errGoexit
+		defer func() {
+			cancel(nil)
+			l.results <- leadResult{role, err}
+		}()
+		err = l.fn(ctx, arg)
 		if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
 			err = nil // the end of the context, reported back
 		}
-		cancel(nil)
-		l.results <- leadResult{role, err}
 	}()
 }
 

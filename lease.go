@@ -149,6 +149,7 @@ func (l *lease) adopt(r record, o int64, now instant) {
 		if s := l.stampOf(r.seq, now); l.v.age(s) < 0 {
 			l.v = s
 		}
+		l.settle(r.seq)
 	}
 }
 
@@ -246,6 +247,16 @@ func (l *lease) send(k kind, token int64, now instant) record {
 func (l *lease) forget(now instant) {
 	n := 0
 	for n < len(l.sent) && l.sent[n].seq != l.claiming && now.age(l.sent[n].stamp) > l.term.t {
+		n++
+	}
+	l.sent = l.sent[:copy(l.sent, l.sent[n:])]
+}
+
+// settle drops the stamps up to that of record seq, which was read back: none of
+// them can move V any more.
+func (l *lease) settle(seq uint64) {
+	n := 0
+	for n < len(l.sent) && l.sent[n].seq <= seq {
 		n++
 	}
 	l.sent = l.sent[:copy(l.sent, l.sent[n:])]

@@ -114,7 +114,7 @@ var mutations = []mutation{
 	{"the topic's identity is checked", "kafka_topic.go",
 		"case info.ID != t.id:", "case false:", "TestTopicReplaced"},
 	{"what is queued for another topic is purged", "kafka_log.go",
-		"		k.producer.Purge()\n", "", "TestReplacedTopicIsPurged"},
+		"	k.producer.Purge()\n", "", "TestReplacedTopicIsPurged"},
 }
 
 func TestRulesAreGuarded(t *testing.T) {

@@ -429,7 +429,7 @@ func simSeeds() (from, n uint64) {
 	if v, err := strconv.ParseUint(os.Getenv("NELI_SEEDS"), 10, 64); err == nil {
 		return 1, v
 	}
-	return 1, 1500
+	return 1, 500
 }
 
 func TestLeaseSimulation(t *testing.T) {
@@ -454,6 +454,6 @@ func TestLeaseSimulation(t *testing.T) {
 	for _, what := range []string{"term", "lapsed", "released", "fenced", "claim after release", "claim after silence",
 		"claim after its failure was reported", "lost", "doubled", "failed but written", "delayed", "restart",
 		"suspended", "rewound", "deaf for ever", "mute for ever"} {
-		require.Greater(t, seen[what], 20, "%q hardly ever happened", what)
+		require.Greater(t, seen[what], 5, "%q hardly ever happened", what)
 	}
 }

@@ -755,6 +755,41 @@ func TestSilence(t *testing.T) {
 	})
 }
 
+func TestLeaseWake(t *testing.T) {
+	for _, c := range []struct {
+		name, script string
+		in           intent
+		want         time.Duration // negative: never
+	}{
+		{"nothing is wanted", "", intent{}, -1},
+		{"unknown: after the silence", "", intent{want: true, delay: 3 * time.Millisecond}, 113 * time.Millisecond},
+		{"free: at once", "0: noise|1: release by x token 0 read 0", intent{want: true, delay: 3 * time.Millisecond}, 3 * time.Millisecond},
+		{"held by another: after the silence", "at 5ms|0: claim by x read -1", intent{want: true}, 115 * time.Millisecond},
+		{"a claim is under way", "at 110ms|step want", intent{want: true}, -1},
+		{"a claim has failed", "at 150ms|step want|failed me 1", intent{want: true}, 170 * time.Millisecond},
+		{"leads: the next beat", "at 113ms|step want|0: claim by me read -1 seq 1", intent{want: true, alive: true}, 120 * time.Millisecond},
+		{"leads and is not wanted any more: beats go on", "at 113ms|step want|0: claim by me read -1 seq 1", intent{alive: true}, 120 * time.Millisecond},
+		{"leads and hangs: the lapse", "at 113ms|step want|0: claim by me read -1 seq 1", intent{want: true}, 213 * time.Millisecond},
+		{"beats are not read back: the lapse, if it comes first", "at 113ms|step want|0: claim by me read -1 seq 1|at 205ms|step want",
+			intent{want: true, alive: true}, 213 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScript()
+			s.run(t, "start 0")
+			for _, command := range strings.Split(c.script, "|") {
+				if command != "" {
+					s.run(t, command)
+				}
+			}
+			at, ok := s.lease.wake(c.in)
+			require.Equal(t, c.want >= 0, ok)
+			if ok {
+				require.Equal(t, c.want, at-scriptBegin.mono)
+			}
+		})
+	}
+}
+
 // wake never lies: before it step has nothing to do, at it step has.
 func TestLeaseWakeNeverLies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -795,6 +830,10 @@ func randomLease(t *rapid.T) (*lease, instant) {
 	s := newScript()
 	l := &s.lease
 	l.start(0, s.now)
+	if rapid.Bool().Draw(t, "begins free") {
+		l.skip(0, s.now)
+		l.consume(record{kind: kindRelease, member: "x", read: 0, seq: 2}, 1, s.now)
+	}
 	for range rapid.IntRange(0, 12).Draw(t, "history") {
 		s.now = s.now.add(time.Duration(rapid.Int64Range(0, int64(scriptTerm)).Draw(t, "pause")))
 		o := l.read + rapid.Int64Range(1, 3).Draw(t, "gap")

@@ -131,15 +131,21 @@ func (n *Neli) start() {
 // after the check is not covered by it: use the fencing token where that
 // matters.
 func (n *Neli) IsLeader() bool {
+	_, ok := n.leadsAny()
+	return ok
+}
+
+// leadsAny also returns the reading of the clock by which it was decided.
+func (n *Neli) leadsAny() (instant, bool) {
 	cells, roles := n.arb.cells(), int(n.roles.Load())
 	for _, p := range *n.led.Load() {
 		if p < roles {
-			if _, _, ok := cells[p].leads(n.h, n.now); ok {
-				return true
+			if _, at, ok := cells[p].leads(n.h, n.now); ok {
+				return at, true
 			}
 		}
 	}
-	return false
+	return instant{}, false
 }
 
 // IsLeaderOf is IsLeader for one role.
@@ -192,8 +198,8 @@ func (n *Neli) Roles() iter.Seq[int] {
 // process leads are led at once. Processes may learn of a new R at different
 // times: each contends for the roles that it knows of.
 func (n *Neli) SetRoles(r int) error {
-	if r < 1 {
-		return fmt.Errorf("neli: SetRoles: %d: must be at least 1", r)
+	if r < 1 || r > maxRoles {
+		return fmt.Errorf("neli: SetRoles: %d: must be between 1 and %d", r, maxRoles)
 	}
 	n.roles.Store(int64(r))
 	n.adjust(func(p *posture) { p.roles = r })
@@ -267,17 +273,13 @@ func (n *Neli) deliver() {
 		if len(changes) == 0 {
 			return
 		}
-		n.tell(changes)
-		for _, c := range changes {
-			if c.kind == changeRevoke {
-				n.arb.drained(c.partition, c.id)
-			}
-		}
+		n.tell(changes, func(c change) { n.arb.drained(c.partition, c.id) })
 	}
 }
 
-// tell calls the barrier, once for each reason among the changes.
-func (n *Neli) tell(changes []change) {
+// tell calls the barrier, once for each reason among the changes, and revoked for
+// each partition that is to be given up as soon as the barrier knows.
+func (n *Neli) tell(changes []change, revoked func(change)) {
 	for _, c := range changes {
 		switch c.kind {
 		case changeAcquired:
@@ -301,20 +303,24 @@ func (n *Neli) tell(changes []change) {
 		}
 		e := n.event(changes[:i])
 		n.set.logger.Info(e.String(), "group", n.set.group, "name", n.set.name)
-		n.call(e, changes[0].kind)
+		n.call(e)
+		for _, c := range changes[:i] {
+			if c.kind == changeRevoke {
+				revoked(c)
+			}
+		}
 		changes = changes[i:]
 	}
 }
 
-// call runs the barrier. A revocation has a deadline of its own, so the
-// application counts as alive until then.
-func (n *Neli) call(e Event, k changeKind) {
+// call runs the barrier. A revocation has a deadline of its own: the application
+// counts as alive until then, though it does not pulse meanwhile.
+func (n *Neli) call(e Event) {
 	if n.barrier == nil {
 		return
 	}
-	if k == changeRevoke {
-		n.waiting.Add(1)
-		defer n.waiting.Add(-1)
+	if _, ok := e.(LeaderRevoked); ok {
+		n.lastPulse.Store(int64(n.now().mono + max(0, n.set.drain-n.set.maxPulse)))
 	}
 	n.barrier(e)
 }
@@ -329,11 +335,14 @@ func (n *Neli) event(cs []change) Event {
 	case changeAcquired:
 		return LeaderAcquired{ch}
 	case changeRevoke:
-		return LeaderRevoked{ch, cs[0].deadline}
-	default:
+		// Partitions that were asked for at different times share one event: all is
+		// to be finished by the earliest deadline.
+		first := slices.MinFunc(cs, func(a, b change) int { return a.deadline.Compare(b.deadline) })
+		return LeaderRevoked{ch, first.deadline}
+	case changeLost, changeGone:
 		if cs[0].graceful {
 			return LeaderRevoked{ch, time.Time{}}
 		}
-		return LeaderFenced{ch}
 	}
+	return LeaderFenced{ch}
 }

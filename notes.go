@@ -3,7 +3,20 @@ package neli
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
+	"time"
 )
+
+// limiter keeps trouble that repeats from filling the log.
+type limiter struct {
+	last atomic.Int64 // Unix nanoseconds
+}
+
+// due reports whether it is time for another line: at most one in ten seconds.
+func (l *limiter) due() bool {
+	now, last := time.Now().UnixNano(), l.last.Load()
+	return now-last > int64(10*time.Second) && l.last.CompareAndSwap(last, now)
+}
 
 // notes collects log lines while a mutex is held, to be written once it is not:
 // a log handler is the user's code, and may be slow or call back.
@@ -18,14 +31,8 @@ type note struct {
 	args  []any
 }
 
-func (n *notes) enabled(level slog.Level) bool {
-	return n.log.Enabled(context.Background(), level)
-}
-
 func (n *notes) add(level slog.Level, text string, args ...any) {
-	if n.enabled(level) {
-		n.list = append(n.list, note{level, text, args})
-	}
+	n.list = append(n.list, note{level, text, args})
 }
 
 // take returns a function that writes what was collected.

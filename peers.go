@@ -3,7 +3,6 @@ package neli
 import (
 	"errors"
 	"log/slog"
-	"slices"
 	"time"
 )
 
@@ -16,43 +15,65 @@ const maxPeers = 10_000
 
 // peers is what the other processes of the group have said of themselves. It
 // plays no part in the lease: a holder that leaves waits for a successor by it.
-type peers map[string]peer
-
-type peer struct {
-	name  string
-	wants []int // nil: all
-	heard instant
+type peers struct {
+	heard map[string]instant // when each was last heard of
+	wants []wish             // by partition: the latest word of wanting it
 }
 
-func (ps peers) hear(r record, self string, now instant) {
+type wish struct {
+	member string
+	heard  instant
+}
+
+func newPeers(m int) peers { return peers{heard: map[string]instant{}, wants: make([]wish, m)} }
+
+func (ps *peers) hear(r record, self string, now instant) {
+	_, known := ps.heard[r.member]
+	if r.member == self || !known && len(ps.heard) >= maxPeers {
+		return
+	}
+	ps.forget(r.member)
 	if r.leaving {
-		delete(ps, r.member)
 		return
 	}
-	_, known := ps[r.member]
-	if r.member == self || !known && len(ps) >= maxPeers {
-		return
+	ps.heard[r.member] = now
+	if r.wants == nil {
+		for p := range ps.wants {
+			ps.wants[p] = wish{r.member, now}
+		}
 	}
-	ps[r.member] = peer{name: r.name, wants: r.wants, heard: now}
+	for _, p := range r.wants {
+		if p >= 0 && p < len(ps.wants) {
+			ps.wants[p] = wish{r.member, now}
+		}
+	}
+}
+
+func (ps *peers) forget(member string) {
+	delete(ps.heard, member)
+	for p := range ps.wants {
+		if ps.wants[p].member == member {
+			ps.wants[p] = wish{}
+		}
+	}
+}
+
+// expire forgets those who have been silent for three Hellos.
+func (ps *peers) expire(now instant) {
+	for member, heard := range ps.heard {
+		if now.age(heard) > 3*helloEvery {
+			ps.forget(member)
+		}
+	}
 }
 
 // ready reports whether there is nobody to wait for on partition p: another
 // process has said that it is nominated, since this one was, or there is no other
 // process. What was said before is void: its sender may have crashed, and its
 // partitions come to this process thereby.
-func (ps peers) ready(p int, now, since instant) bool {
-	others := false
-	for id, peer := range ps {
-		if now.age(peer.heard) > 3*helloEvery {
-			delete(ps, id)
-			continue
-		}
-		others = true
-		if peer.heard.age(since) >= 0 && (peer.wants == nil || slices.Contains(peer.wants, p)) {
-			return true
-		}
-	}
-	return !others
+func (ps *peers) ready(p int, since instant) bool {
+	w := ps.wants[p]
+	return len(ps.heard) == 0 || w.member != "" && w.heard.age(since) >= 0
 }
 
 // tempo keeps what an arbiter knows of its own timing.

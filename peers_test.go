@@ -41,43 +41,47 @@ func TestPeersReady(t *testing.T) {
 		{"who wanted it is gone without a word", []record{hello("x", 2)}, 3*helloEvery + 1, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ps := peers{}
+			ps := newPeers(4)
 			for _, r := range c.hellos {
 				ps.hear(r, "me", begin)
 			}
-			require.Equal(t, c.ready, ps.ready(2, begin.add(c.after), begin))
+			ps.expire(begin.add(c.after))
+			require.Equal(t, c.ready, ps.ready(2, begin))
 		})
 	}
 	t.Run("said before this process was nominated", func(t *testing.T) {
-		ps := peers{}
+		ps := newPeers(4)
 		ps.hear(hello("x", 2), "me", begin)
-		require.False(t, ps.ready(2, begin.add(2), begin.add(1)))
+		require.False(t, ps.ready(2, begin.add(1)))
 		ps.hear(hello("x", 2), "me", begin.add(2))
-		require.True(t, ps.ready(2, begin.add(2), begin.add(1)))
+		require.True(t, ps.ready(2, begin.add(1)))
 	})
 	t.Run("one is gone, another was heard of again", func(t *testing.T) {
-		ps := peers{}
+		ps := newPeers(4)
 		ps.hear(hello("x", 2), "me", begin)
 		ps.hear(hello("y", 1), "me", begin)
 		ps.hear(hello("y", 1), "me", begin.add(2*helloEvery))
-		require.False(t, ps.ready(2, begin.add(4*helloEvery), begin))
-		require.NotContains(t, ps, "x", "still remembered")
+		ps.expire(begin.add(4 * helloEvery))
+		require.False(t, ps.ready(2, begin))
+		require.NotContains(t, ps.heard, "x", "still remembered")
 	})
 }
 
 func TestPeersAreBounded(t *testing.T) {
-	ps := peers{}
+	ps := newPeers(4)
 	for i := range maxPeers + 100 {
 		ps.hear(hello(fmt.Sprint("p", i), 1), "me", instant{})
 	}
-	require.Len(t, ps, maxPeers)
+	require.Len(t, ps.heard, maxPeers)
 	ps.hear(hello("p7", 2), "me", instant{})
-	require.Equal(t, []int{2}, ps["p7"].wants, "who is known is still listened to")
+	require.Equal(t, "p7", ps.wants[2].member, "who is known is still listened to")
+	ps.hear(hello("p7", -1, 4, 1<<40), "me", instant{})
+	require.Empty(t, ps.wants[2].member, "what does not exist is not wanted")
 	leaving := hello("p7")
 	leaving.leaving = true
 	ps.hear(leaving, "me", instant{})
 	ps.hear(hello("newcomer", 1), "me", instant{})
-	require.Contains(t, ps, "newcomer", "who leaves makes room")
+	require.Contains(t, ps.heard, "newcomer", "who leaves makes room")
 }
 
 func TestTempoRoundTrip(t *testing.T) {

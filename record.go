@@ -90,7 +90,8 @@ func decode(value []byte, group string) (record, error) {
 		return record{}, fmt.Errorf("%w: %d bytes", errMalformed, len(value))
 	}
 	var w wire
-	if err := json.Unmarshal(value, &w); err != nil {
+	// A newer version may give fields other types; it is known by its number.
+	if err := json.Unmarshal(value, &w); err != nil && w.Version <= wireVersion {
 		return record{}, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	switch {

@@ -76,12 +76,20 @@ type cell struct {
 
 // leads decides whether the application leads this partition now, and in which
 // term. The term is loaded before the clock is read: the other way round, V
-// could be younger than now.
+// could be younger than now. And it is looked at again afterwards: a Release does
+// not wait for a lapse, so the reading alone would prove nothing to a goroutine
+// that was stopped in between.
 func (c *cell) leads(h threshold, now func() instant) (*term, instant, bool) {
 	t := c.term.Load()
 	if t == nil || c.told.Load() != t.id+1 {
 		return nil, instant{}, false
 	}
 	at := now()
-	return t, at, h.young(at, t.v)
+	if !h.young(at, t.v) {
+		return nil, instant{}, false
+	}
+	if t2 := c.term.Load(); t2 == nil || t2.id != t.id || c.told.Load() != t.id+1 {
+		return nil, instant{}, false
+	}
+	return t, at, true
 }

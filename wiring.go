@@ -12,7 +12,7 @@ func newArbiter(p Provider, set *settings, now func() instant, alive func(instan
 	if p == nil {
 		var err error
 		if p, err = defaultProvider(); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("neli: New: %w", err)
 		}
 	}
 	w := wiring{provider: p, set: set}

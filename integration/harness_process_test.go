@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -31,10 +32,19 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	if orphanMain() {
-		return
-	}
+	raiseParallel()
 	os.Exit(m.Run())
+}
+
+// raiseParallel lets four tests run side by side unless -parallel says otherwise:
+// members wait for time to pass much more than they compute.
+func raiseParallel() {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		_ = flag.Set("test.parallel", "4")
+	}
 }
 
 // memberParams is what a member reads first from standard input.

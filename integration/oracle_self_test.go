@@ -10,11 +10,11 @@ import (
 // An oracle that never objects proves nothing: these are forged samples, in
 // milliseconds, that it must reject, each beside the nearest ones that it must not.
 
-const forgedMS = time.Millisecond
+const forgedTick = time.Millisecond
 
 // at is a sample that took a millisecond.
 func at(ms int) window {
-	return window{time.Duration(ms) * forgedMS, time.Duration(ms+1) * forgedMS}
+	return window{time.Duration(ms) * forgedTick, time.Duration(ms+1) * forgedTick}
 }
 
 // forged is a term sampled from one time to another.
@@ -40,7 +40,7 @@ func TestOracleExclusive(t *testing.T) {
 			{member: "a", token: 3, first: at(0), last: at(2000)}, forged("b", 7, 1500, 3000)}, "two leaders"},
 		{"a single sample in doubt", []term{forged("a", 3, 0, 10), forged("b", 7, 10, 10)}, ""},
 		{"a sample that hung across the change", []term{forged("a", 3, 0, 10),
-			{member: "b", token: 7, first: window{5 * forgedMS, 15 * forgedMS}, last: at(20)}}, ""},
+			{member: "b", token: 7, first: window{5 * forgedTick, 15 * forgedTick}, last: at(20)}}, ""},
 		{"one token of two", []term{forged("a", 3, 0, 10), forged("b", 3, 12, 20)}, "one token, two members"},
 		{"the token goes back", []term{forged("a", 7, 0, 10), forged("b", 3, 12, 20)}, "no greater token"},
 		{"the member's own token goes back", []term{forged("a", 7, 0, 10), forged("a", 3, 12, 20)}, "no greater token"},
@@ -73,9 +73,9 @@ func TestOracleVacancies(t *testing.T) {
 	terms := []term{forged("b", 7, 1500, 3000), forged("a", 3, 0, 1000)}
 	vs := vacancies(terms)
 	assert.Len(t, vs, 1)
-	assert.Equal(t, 501*forgedMS, vs[0].length(), "from the first reading of one sample to the second of the other")
-	assert.Empty(t, tooLong(vs, 501*forgedMS))
-	assert.Len(t, tooLong(vs, 500*forgedMS), 1)
+	assert.Equal(t, 501*forgedTick, vs[0].length(), "from the first reading of one sample to the second of the other")
+	assert.Empty(t, tooLong(vs, 501*forgedTick))
+	assert.Len(t, tooLong(vs, 500*forgedTick), 1)
 	assert.Zero(t, span{5, 3}.length())
 }
 
@@ -90,9 +90,9 @@ func alive(name string, from, to int) life {
 }
 
 func TestOracleNonExclusive(t *testing.T) {
-	all := span{100 * forgedMS, 900 * forgedMS}
+	all := span{100 * forgedTick, 900 * forgedTick}
 	dead := func(l life, ms int) life {
-		l.died = time.Duration(ms) * forgedMS
+		l.died = time.Duration(ms) * forgedTick
 		l.runs = l.runs[:2]
 		return l
 	}
@@ -105,15 +105,15 @@ func TestOracleNonExclusive(t *testing.T) {
 		{"they overlap", []life{alive("a", 50, 500), alive("b", 400, 950)}, nil},
 		{"they touch", []life{alive("a", 50, 500), alive("b", 501, 950)}, nil},
 		{"a gap of one sample is in doubt", []life{alive("a", 50, 500), alive("b", 502, 950)}, nil},
-		{"a gap", []life{alive("a", 50, 500), alive("b", 510, 950)}, []span{{502 * forgedMS, 509 * forgedMS}}},
+		{"a gap", []life{alive("a", 50, 500), alive("b", 510, 950)}, []span{{502 * forgedTick, 509 * forgedTick}}},
 		{"a gap that a third does not fill", []life{alive("a", 50, 500), alive("b", 510, 950), alive("c", 511, 520)},
-			[]span{{502 * forgedMS, 509 * forgedMS}}},
+			[]span{{502 * forgedTick, 509 * forgedTick}}},
 		{"a gap that a third fills", []life{alive("a", 50, 500), alive("b", 510, 950), alive("c", 480, 520)}, nil},
 		{"dead, and nobody follows in time", []life{dead(alive("a", 50, 500), 505), alive("b", 700, 950)},
-			[]span{{505 * forgedMS, 699 * forgedMS}}},
+			[]span{{505 * forgedTick, 699 * forgedTick}}},
 		{"it died somewhere in here, and might have led", []life{dead(alive("a", 50, 500), 700), alive("b", 700, 950)}, nil},
-		{"not yet born", []life{alive("a", 50, 500), {member: "b", born: 600 * forgedMS, runs: []run{
-			{answer: answerNoToken, first: at(650), last: at(1000)}}}}, []span{{502 * forgedMS, 600 * forgedMS}}},
+		{"not yet born", []life{alive("a", 50, 500), {member: "b", born: 600 * forgedTick, runs: []run{
+			{answer: answerNoToken, first: at(650), last: at(1000)}}}}, []span{{502 * forgedTick, 600 * forgedTick}}},
 		{"nobody samples: in doubt", []life{alive("a", 50, 500), {member: "b", runs: []run{
 			{answer: answerNo, first: at(0), last: at(300)}, {answer: answerNoToken, first: at(800), last: at(1000)}}}}, nil},
 	} {
@@ -124,14 +124,14 @@ func TestOracleNonExclusive(t *testing.T) {
 }
 
 func TestOracleUnproven(t *testing.T) {
-	all := span{100 * forgedMS, 900 * forgedMS}
+	all := span{100 * forgedTick, 900 * forgedTick}
 	lives := []life{alive("a", 50, 500), alive("b", 510, 890)}
-	assert.Equal(t, []span{{500 * forgedMS, 511 * forgedMS}, {890 * forgedMS, 900 * forgedMS}}, unproven(lives, all))
-	assert.Equal(t, 11*forgedMS, longest(unproven(lives, all)))
+	assert.Equal(t, []span{{500 * forgedTick, 511 * forgedTick}, {890 * forgedTick, 900 * forgedTick}}, unproven(lives, all))
+	assert.Equal(t, 11*forgedTick, longest(unproven(lives, all)))
 	assert.Equal(t, []span{all}, unproven(nil, all))
 	first, ok := firstLed(lives)
 	assert.True(t, ok)
-	assert.Equal(t, 51*forgedMS, first)
+	assert.Equal(t, 51*forgedTick, first)
 	_, ok = firstLed(nil)
 	assert.False(t, ok)
 }

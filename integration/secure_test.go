@@ -6,12 +6,16 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/base64"
 	"encoding/pem"
-	"errors"
+	"fmt"
 	"maps"
 	"math/big"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,6 +90,7 @@ func TestSecured(t *testing.T) {
 
 	t.Run("rights", func(t *testing.T) { testRights(t, cluster, admin) })
 	t.Run("a right withdrawn", func(t *testing.T) { testWithdrawn(t, cluster, admin) })
+	t.Run("a right missing briefly", func(t *testing.T) { testBriefly(t, cluster, admin) })
 	t.Run("strangers", func(t *testing.T) { testStrangers(t, cluster) })
 	t.Run("secrets", func(t *testing.T) { testSecrets(t, cluster, admin) })
 }
@@ -93,48 +98,64 @@ func TestSecured(t *testing.T) {
 // The rights of the table suffice, and each is needed.
 func testRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	type rightsCase struct {
+		*hostileMember
 		name    string
 		set     func(*neli.Config)
+		props   neli.KafkaConfigMap
 		rights  []hostileRight
-		exists  bool          // the topic
-		missing *hostileRight // nil: it leads
+		exists  bool   // the topic
+		missing string // what the error names; "": it leads
+		cfg     neli.Config
+		log     *hostileLog
 	}
-	var cases []rightsCase
+	var cases []*rightsCase
+	add := func(c rightsCase) { cases = append(cases, &c) }
 	for _, mode := range hostileModes {
 		needed := hostileRights[mode.name]
-		creating := append(slices.Clone(needed), createTopic)
-		cases = append(cases,
-			rightsCase{mode.name + "/existing topic", mode.set, needed, true, nil},
-			rightsCase{mode.name + "/existing topic, with the configs", mode.set, append(slices.Clone(needed), showConfigs), true, nil},
-			rightsCase{mode.name + "/new topic", mode.set, creating, false, nil},
-			rightsCase{mode.name + "/new topic, not allowed to", mode.set, needed, false, &createTopic})
+		plus := func(r hostileRight) []hostileRight { return append(slices.Clone(needed), r) }
+		add(rightsCase{name: mode.name + "/existing topic", set: mode.set, rights: needed, exists: true})
+		add(rightsCase{name: mode.name + "/existing topic and its settings", set: mode.set, rights: plus(showConfigs), exists: true})
+		add(rightsCase{name: mode.name + "/new topic", set: mode.set, rights: plus(createTopic)})
+		add(rightsCase{name: mode.name + "/new topic without CREATE", set: mode.set, rights: needed, missing: "CREATE topic"})
+		add(rightsCase{name: mode.name + "/none", set: mode.set, exists: true, missing: "DESCRIBE topic"})
 		for i, r := range needed {
-			left := slices.Delete(slices.Clone(needed), i, i+1)
-			cases = append(cases, rightsCase{mode.name + "/without " + r.operation + " on the " + r.resource, mode.set, left, true, &r})
+			add(rightsCase{name: mode.name + "/without " + r.operation + " on the " + r.resource, set: mode.set, exists: true,
+				rights: slices.Delete(slices.Clone(needed), i, i+1), missing: r.operation + " " + r.resource})
 		}
+	}
+	add(rightsCase{name: "an idempotent producer needs no more", set: hostileModes[0].set, rights: hostileRights["open"], exists: true,
+		props: neli.KafkaConfigMap{"enable.idempotence": true}})
+	newProtocol := func(c *neli.Config) { c.KafkaConfig["group.protocol"] = "consumer" }
+	add(rightsCase{name: "the new group protocol needs no more", set: newProtocol, rights: hostileRights["assigned"], exists: true})
+	add(rightsCase{name: "the new group protocol/without READ on the group", set: newProtocol, rights: hostileRights["open"], exists: true,
+		missing: "READ group"})
+	for _, c := range cases {
+		c.cfg, c.log = hostileConfig("", "rights", c.set)
+		secured(t, cluster, &c.cfg, c.rights...)
+		if c.exists {
+			admin.create(t, c.cfg.LeaderTopic, 1, 1, nil)
+		}
+		if c.props != nil {
+			maps.Copy(c.cfg.KafkaConfig, c.props)
+		}
+		c.hostileMember = hostileStart(t, c.cfg, c.log)
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			cfg, log := hostileConfig("", "rights", c.set)
-			secured(t, cluster, &cfg, c.rights...)
-			if c.exists {
-				admin.create(t, cfg.LeaderTopic, 1, 1, nil)
-			}
-			m := hostileStart(t, cfg, log)
-			if c.missing == nil {
-				t.Logf("led after %v", m.leads(t, 30*time.Second).Round(time.Millisecond))
+			if c.missing == "" {
+				c.leads(t, 30*time.Second)
 				withConfigs := slices.Contains(c.rights, showConfigs)
-				assert.Equal(t, !withConfigs, len(log.with("DESCRIBE_CONFIGS topic "+cfg.LeaderTopic)) == 1,
+				assert.Equal(t, !withConfigs, len(c.log.with("level=INFO", "DESCRIBE_CONFIGS topic "+c.cfg.LeaderTopic)) == 1,
 					"what was not allowed and not needed costs one line")
+				assert.Empty(t, c.log.with("level=WARN", "not authorized"))
 				return
 			}
-			err := m.fails(t, 30*time.Second)
-			t.Logf("failed after %v: %v", time.Since(m.began).Round(time.Millisecond), err)
+			err := c.fails(t, 30*time.Second)
+			t.Logf("failed after %v: %v", c.endedAt.Sub(c.began).Round(time.Millisecond), err)
 			assert.ErrorIs(t, err, neli.ErrAccess)
 			assert.ErrorIs(t, err, neli.ErrAuthorization)
-			assert.ErrorContains(t, err, c.missing.named(cfg))
-			assert.False(t, errors.Is(err, neli.ErrAuthentication))
+			assert.NotErrorIs(t, err, neli.ErrAuthentication)
+			assert.ErrorContains(t, err, c.missing+" "+c.cfg.LeaderGroupID, "the topic is named after the group")
 		})
 	}
 }
@@ -142,59 +163,173 @@ func testRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 // A right that is withdrawn from a leader ends it too, not at once: a broker that
 // has just started refuses everybody.
 func testWithdrawn(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
+	type leader struct {
+		*hostileMember
+		name, user string
+		cfg        neli.Config
+		right      hostileRight
+		withdrawn  time.Time
+	}
+	var leaders []*leader
 	for _, mode := range hostileModes {
 		for _, r := range hostileRights[mode.name] {
-			t.Run(mode.name+"/"+r.operation+" on the "+r.resource, func(t *testing.T) {
-				t.Parallel()
-				cfg, log := hostileConfig("", "withdrawn", mode.set)
-				user := secured(t, cluster, &cfg, hostileRights[mode.name]...)
-				admin.create(t, cfg.LeaderTopic, 1, 1, nil)
-				m := hostileStart(t, cfg, log)
-				m.leads(t, 30*time.Second)
-
-				withdrawn := time.Now()
-				require.NoError(t, cluster.Revoke(t.Context(), r.acl(user, cfg)))
-				err := m.fails(t, 40*time.Second)
-				t.Logf("failed after %v: %v", time.Since(withdrawn).Round(time.Millisecond), err)
-				assert.ErrorIs(t, err, neli.ErrAccess)
-				assert.ErrorContains(t, err, r.named(cfg))
-			})
+			cfg, log := hostileConfig("", "withdrawn", mode.set)
+			l := &leader{name: mode.name + "/" + r.operation + " on the " + r.resource, cfg: cfg, right: r}
+			l.user = secured(t, cluster, &cfg, hostileRights[mode.name]...)
+			admin.create(t, cfg.LeaderTopic, 1, 1, nil)
+			l.hostileMember = hostileStart(t, cfg, log)
+			leaders = append(leaders, l)
 		}
+	}
+	for _, l := range leaders {
+		l.leads(t, 30*time.Second)
+		l.withdrawn = time.Now()
+		require.NoError(t, cluster.Revoke(t.Context(), l.right.acl(l.user, l.cfg)))
+	}
+	for _, l := range leaders {
+		t.Run(l.name, func(t *testing.T) {
+			err := l.fails(t, 40*time.Second)
+			took := l.endedAt.Sub(l.withdrawn)
+			t.Logf("failed after %v: %v", took.Round(time.Millisecond), err)
+			assert.Greater(t, took, 10*time.Second)
+			assert.ErrorIs(t, err, neli.ErrAccess)
+			assert.ErrorContains(t, err, l.right.named(l.cfg))
+		})
+	}
+}
+
+// A right that is missing only for a moment costs no member its life.
+func testBriefly(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
+	for _, mode := range hostileModes {
+		t.Run(mode.name, func(t *testing.T) {
+			cfg, log := hostileConfig("", "briefly", mode.set)
+			user := secured(t, cluster, &cfg, hostileRights[mode.name]...)
+			admin.create(t, cfg.LeaderTopic, 1, 1, nil)
+			m := hostileStart(t, cfg, log)
+			m.leads(t, 30*time.Second)
+			read := readTopic.acl(user, cfg)
+			require.NoError(t, cluster.Revoke(t.Context(), read))
+			hostileUntil(t, 10*time.Second, func() bool { return !m.IsLeader() }, "it has lapsed")
+			require.NoError(t, cluster.Allow(t.Context(), read))
+			m.leads(t, 20*time.Second)
+			assert.Len(t, log.with("level=WARN", "not authorized"), 1, "it said so once")
+		})
 	}
 }
 
 // Who cannot prove who they are, or to whom the broker cannot, is told so within
 // seconds.
 func testStrangers(t *testing.T, cluster *kafkatest.Cluster) {
-	strange := map[string]neli.KafkaConfigMap{
-		"wrong password":    {"sasl.password": "not-the-passw0rd"},
-		"unknown user":      {"sasl.username": "nobody"},
-		"wrong mechanism":   {"sasl.mechanism": "PLAIN"},
-		"wrong CA":          {"ssl.ca.pem": selfSigned(t).certificate},
-		"no TLS":            {"security.protocol": "SASL_PLAINTEXT", "ssl.ca.pem": ""},
-		"no authentication": {"security.protocol": "SSL"},
+	strange := []struct {
+		name  string
+		props neli.KafkaConfigMap
+		fatal bool
+		says  string
+	}{
+		{"wrong password", neli.KafkaConfigMap{"sasl.password": "not-the-passw0rd"}, true, "invalid credentials"},
+		{"unknown user", neli.KafkaConfigMap{"sasl.username": "nobody"}, true, "invalid credentials"},
+		{"wrong mechanism", neli.KafkaConfigMap{"sasl.mechanism": "PLAIN"}, true, "Unsupported SASL mechanism"},
+		{"wrong CA", neli.KafkaConfigMap{"ssl.ca.pem": selfSigned(t).certificate}, true, "certificate could not be verified"},
+		// These look to the client like lost connections, which are retried.
+		{"no TLS", neli.KafkaConfigMap{"security.protocol": "SASL_PLAINTEXT", "ssl.ca.pem": ""}, false, "Disconnected"},
+		{"no authentication", neli.KafkaConfigMap{"security.protocol": "SSL"}, false, "Disconnected"},
+	}
+	const soon = 15 * time.Second // 3 s on an idle machine
+	members := map[string]*hostileMember{}
+	for _, mode := range hostileModes {
+		for _, s := range strange {
+			cfg, log := hostileConfig("", "stranger", mode.set)
+			secured(t, cluster, &cfg, hostileRights[mode.name]...)
+			maps.Copy(cfg.KafkaConfig, s.props)
+			members[mode.name+s.name] = hostileStart(t, cfg, log)
+		}
 	}
 	for _, mode := range hostileModes {
-		for what, props := range strange {
-			t.Run(mode.name+"/"+what, func(t *testing.T) {
-				t.Parallel()
-				cfg, log := hostileConfig("", "stranger", mode.set)
-				secured(t, cluster, &cfg, hostileRights[mode.name]...)
-				maps.Copy(cfg.KafkaConfig, props)
-				cfg.KafkaConfig["debug"] = "all"
-				m := hostileStart(t, cfg, log)
-				select {
-				case <-m.ended:
-					t.Logf("ended after %v with %v", time.Since(m.began).Round(time.Millisecond), m.err)
-				case <-time.After(12 * time.Second):
-					t.Logf("goes on; says %v", log.with("level=WARN"))
+		for _, s := range strange {
+			t.Run(mode.name+"/"+s.name, func(t *testing.T) {
+				m := members[mode.name+s.name]
+				if s.fatal {
+					err := m.fails(t, soon)
+					t.Logf("failed after %v: %v", m.endedAt.Sub(m.began).Round(time.Millisecond), err)
+					assert.ErrorIs(t, err, neli.ErrAccess)
+					assert.ErrorIs(t, err, neli.ErrAuthentication)
+					assert.ErrorContains(t, err, "authentication")
+					assert.ErrorContains(t, err, s.says)
+					return
 				}
+				hostileUntil(t, soon, func() bool { return len(m.log.with("level=WARN", "retrying", s.says, cluster.SecureBootstrap())) > 0 }, "it says why")
+				t.Log(m.log.with("level=WARN"))
+				assert.Equal(t, neli.StateLive, m.State())
 			})
 		}
 	}
 }
 
+// No secret is logged, at any level, not even by a client that is told to show
+// everything.
 func testSecrets(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
+	pair := selfSigned(t)
+	const oauthSecret = "0auth-cl1ent-secret"
+	token := "eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil,
+		`{"sub":"someone","iat":%d,"exp":%d}`, time.Now().Unix(), time.Now().Add(time.Hour).Unix())) + ".c2lnbmVk"
+	var asked atomic.Int64
+	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprintf(w, `{"access_token":%q,"token_type":"Bearer","expires_in":3600}`, token)
+	}))
+	defer issuer.Close()
+
+	secrets := []string{hostilePassword, "not-the-passw0rd", oauthSecret, token, base64.StdEncoding.EncodeToString([]byte(hostilePassword))}
+	for line := range strings.Lines(pair.key) {
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "-----") {
+			secrets = append(secrets, line)
+		}
+	}
+	type secretsCase struct {
+		*hostileMember
+		name  string
+		props neli.KafkaConfigMap
+		leads bool
+	}
+	var cases []*secretsCase
+	for _, mode := range hostileModes {
+		for _, c := range []secretsCase{
+			{name: "password and key", props: neli.KafkaConfigMap{"ssl.key.pem": pair.key, "ssl.certificate.pem": pair.certificate}, leads: true},
+			{name: "wrong password", props: neli.KafkaConfigMap{"sasl.password": "not-the-passw0rd"}},
+			{name: "token", props: neli.KafkaConfigMap{
+				"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.client.id": "neli",
+				"sasl.oauthbearer.client.secret": oauthSecret, "sasl.oauthbearer.token.endpoint.url": issuer.URL,
+			}},
+		} {
+			cfg, log := hostileConfig("", "secrets", mode.set)
+			secured(t, cluster, &cfg, hostileRights[mode.name]...)
+			admin.create(t, cfg.LeaderTopic, 1, 1, nil)
+			maps.Copy(cfg.KafkaConfig, c.props)
+			cfg.KafkaConfig["debug"] = "all"
+			c.name += "/" + mode.name
+			c.hostileMember = hostileStart(t, cfg, log)
+			cases = append(cases, &c)
+		}
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if c.leads {
+				c.hostileMember.leads(t, 30*time.Second)
+			} else {
+				assert.ErrorIs(t, c.fails(t, 30*time.Second), neli.ErrAccess)
+			}
+			require.NoError(t, c.Close())
+			<-c.ended
+			assert.NotEmpty(t, c.log.with("[redacted]"))
+			assert.Greater(t, len(c.log.with("level=DEBUG")), 100, "the client did show everything")
+			for _, s := range secrets {
+				assert.Empty(t, c.log.with(s), "%q was logged", s)
+				assert.NotContains(t, c.err.Error(), s)
+			}
+		})
+	}
+	assert.Positive(t, asked.Load(), "a token was issued")
 }
 
 type keyPair struct{ certificate, key string }

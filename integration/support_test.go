@@ -51,19 +51,19 @@ var hostileNumber atomic.Int64
 // hostileConfig returns the configuration of a member of a group and topic of
 // their own, and the log that it writes to.
 func hostileConfig(bootstrap, what string, set func(*neli.Config)) (neli.Config, *hostileLog) {
-	log := &hostileLog{}
+	logger, log := newHostileLogger()
 	cfg := neli.Config{
 		KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": bootstrap},
 		LeaderGroupID:    fmt.Sprintf("%s-%d", what, hostileNumber.Add(1)),
 		HeartbeatTimeout: hostileTimeout,
 		DrainTimeout:     time.Second,
-		Logger:           log.logger(),
+		Logger:           logger,
 	}
 	set(&cfg)
 	if cfg.Mode == neli.NonExclusive {
 		cfg.HeartbeatInterval = 100 * time.Millisecond
 	}
-	if cfg.Mode == neli.NonExclusive || cfg.Nomination == neli.Assigned {
+	if cfg.Nomination == neli.Assigned && cfg.KafkaConfig["group.protocol"] != "consumer" {
 		cfg.KafkaConfig["session.timeout.ms"] = 750
 		cfg.KafkaConfig["heartbeat.interval.ms"] = 100
 	}
@@ -77,7 +77,9 @@ type hostileMember struct {
 	log   *hostileLog
 	began time.Time
 	ended chan struct{} // closed when Pulse has returned err
-	err   error
+
+	err     error
+	endedAt time.Time
 }
 
 func hostileStart(t *testing.T, cfg neli.Config, log *hostileLog, barrier ...neli.Barrier) *hostileMember {
@@ -92,6 +94,7 @@ func hostileStart(t *testing.T, cfg neli.Config, log *hostileLog, barrier ...nel
 		for tick := time.NewTicker(10 * time.Millisecond); m.err == nil; <-tick.C {
 			_, m.err = n.Pulse(10 * time.Millisecond)
 		}
+		m.endedAt = time.Now()
 	}()
 	t.Cleanup(func() {
 		assert.NoError(t, n.Close())
@@ -160,8 +163,9 @@ func (l *hostileLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func (l *hostileLog) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug - 100}))
+func newHostileLogger() (*slog.Logger, *hostileLog) {
+	l := &hostileLog{}
+	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug - 100})), l
 }
 
 // with returns the lines that hold all of words.

@@ -1,0 +1,392 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/integration/proxy"
+)
+
+// What a careless user, a broken network and a rubbish topic can do.
+func TestBadInput(t *testing.T) {
+	cluster := kafkatest.Run(t, kafkatest.Options{ProxiedListeners: 1, BrokerProps: hostileBroker()})
+	way, err := proxy.New(cluster, 0)
+	require.NoError(t, err)
+	t.Cleanup(way.Close)
+
+	t.Run("configuration", testConfiguration)
+	t.Run("rubbish", func(t *testing.T) { testRubbish(t, cluster) })
+	t.Run("close", func(t *testing.T) { testClose(t, cluster) })
+	t.Run("close unreachable", func(t *testing.T) { testCloseUnreachable(t, cluster, way) })
+	t.Run("no broker", func(t *testing.T) { testNoBroker(t, cluster) })
+}
+
+// New refuses what the client would refuse, and names it.
+func testConfiguration(t *testing.T) {
+	alone := goleak.IgnoreCurrent()
+	many := neli.Config{
+		KafkaConfig: neli.KafkaConfigMap{
+			"acks": "1", "group.id": "mine", "session.timeout.ms": "soon", "linger.ms": 1.5, "retries": []int{1},
+			"sasl.password": struct{ s string }{"s3same"},
+		},
+		LeaderTopic: "no such/topic", Mode: 7, Nomination: -1, Roles: -1, Partitions: -2,
+		HeartbeatTimeout: time.Millisecond, DrainTimeout: -time.Second, MaxClockDrift: 2,
+	}
+	_, err := neli.New(many)
+	require.Error(t, err)
+	for _, fault := range []string{
+		"KafkaConfig[acks]", "KafkaConfig[group.id]", "KafkaConfig[session.timeout.ms]", "KafkaConfig[linger.ms]", "KafkaConfig[retries]",
+		"KafkaConfig[sasl.password]", "LeaderTopic", "Mode", "Nomination", "Roles", "Partitions", "HeartbeatTimeout", "DrainTimeout", "MaxClockDrift",
+	} {
+		assert.ErrorContains(t, err, fault+": ")
+	}
+	assert.NotContains(t, err.Error(), "s3same")
+
+	type refusal struct {
+		props neli.KafkaConfigMap
+		name  string // what the error names
+		modes []string
+	}
+	all := []string{"open", "assigned", "non-exclusive"}
+	grouped := all[1:] // without a group nobody minds
+	for _, c := range []refusal{
+		{neli.KafkaConfigMap{"no.such.property": "x"}, "no.such.property", all},
+		{neli.KafkaConfigMap{"": "x"}, `""`, all},
+		{neli.KafkaConfigMap{"socket.timeout.ms": "soon"}, "socket.timeout.ms", all},
+		{neli.KafkaConfigMap{"socket.timeout.ms": -5}, "socket.timeout.ms", all},
+		{neli.KafkaConfigMap{"debug": "nonsense"}, "debug", all},
+		{neli.KafkaConfigMap{"security.protocol": "telepathy"}, "security.protocol", all},
+		{neli.KafkaConfigMap{"security.protocol": "SSL", "ssl.key.pem": "tr0ub4dor-and-3"}, "ssl.key.pem", all},
+		{neli.KafkaConfigMap{"fetch.wait.max.ms": "soon"}, "fetch.wait.max.ms", all},
+		{neli.KafkaConfigMap{"partition.assignment.strategy": "fair"}, "partition.assignment.strategy", grouped},
+		{neli.KafkaConfigMap{"max.poll.interval.ms": 10}, "max.poll.interval.ms", grouped},
+	} {
+		for _, mode := range hostileModes {
+			if !slices.Contains(c.modes, mode.name) {
+				continue
+			}
+			cfg := neli.Config{LeaderGroupID: "bad", KafkaConfig: c.props}
+			mode.set(&cfg)
+			_, err := neli.New(cfg)
+			if assert.Error(t, err, "%v %v", mode.name, c.props) {
+				assert.ErrorContains(t, err, c.name, mode.name)
+				assert.NotContains(t, err.Error(), "tr0ub4dor-and-3")
+			}
+		}
+	}
+	_, err = neli.New(neli.Config{}, func(neli.Event) {}, func(neli.Event) {})
+	assert.ErrorContains(t, err, "barrier")
+	goleak.VerifyNone(t, alone)
+}
+
+// rubbish returns n records of every kind that a leader topic should not hold.
+func rubbish(n int, group string, random *rand.Rand) [][]byte {
+	forged := func(fields map[string]any) []byte {
+		record := map[string]any{"neli": 1, "kind": "beat", "group": group, "member": "forger", "name": "forger", "token": 1, "read": 1, "seq": 1}
+		for name, value := range fields {
+			record[name] = value
+		}
+		b, err := json.Marshal(record)
+		if err != nil {
+			panic(err)
+		}
+		return b
+	}
+	noise := func(size int) []byte {
+		b := make([]byte, size)
+		for i := range b {
+			b[i] = byte(random.Uint32())
+		}
+		return b
+	}
+	kinds := []func(i int) []byte{
+		func(int) []byte { return noise(random.IntN(300)) },
+		func(int) []byte { return nil },
+		func(int) []byte { return []byte{} },
+		func(int) []byte { return []byte(`{}`) },
+		func(int) []byte { return []byte(`null`) },
+		func(int) []byte { return []byte(`[[[]]]`) },
+		func(i int) []byte { return forged(map[string]any{"group": fmt.Sprintf("other-%d", i%7)}) },
+		func(int) []byte { return forged(map[string]any{"neli": 99, "kind": "treaty"}) },
+		func(int) []byte { return forged(map[string]any{"kind": "coup"}) },
+		func(int) []byte { return forged(map[string]any{"member": strings.Repeat("m", 1000)}) },
+		func(int) []byte { return forged(map[string]any{"token": "seven"}) },
+		func(int) []byte { return forged(map[string]any{"token": -9}) },
+		func(int) []byte { return forged(map[string]any{"kind": "claim"}) },
+		func(int) []byte { return []byte(`{"neli":1,"kind":"beat","group":"` + group + "\xff\xfe\"}") },
+		func(int) []byte { return forged(map[string]any{"seq": 1e300}) },
+		func(i int) []byte {
+			return fmt.Appendf(nil, `{"neli":1,"kind":"hello","group":%q,"member":"hello-%d","wants":[0,-5,99999999]}`, group, i)
+		},
+	}
+	out := make([][]byte, 0, n)
+	for i := range n {
+		switch {
+		case i%1000 == 500:
+			out = append(out, bytes.Repeat([]byte("["), 60_000)) // deep
+		case i%1000 == 750:
+			out = append(out, forged(map[string]any{"name": strings.Repeat("x", 200_000)})) // huge, and valid JSON
+		default:
+			out = append(out, kinds[i%len(kinds)](i))
+		}
+	}
+	return out
+}
+
+// 20,000 records of rubbish neither disturb a leader nor keep a newcomer from its
+// turn.
+func testRubbish(t *testing.T, cluster *kafkatest.Cluster) {
+	admin := newHostileAdmin(t, cluster.Bootstrap())
+	const count = 20_000
+	for _, mode := range hostileModes {
+		t.Run(mode.name, func(t *testing.T) {
+			seed := uint64(time.Now().UnixNano())
+			t.Logf("seed %d", seed)
+			cfg, log := hostileConfig(cluster.Bootstrap(), "rubbish", mode.set)
+			cfg.HeartbeatTimeout = 3 * time.Second
+			var lost []neli.Event
+			var mu sync.Mutex
+			m := hostileStart(t, cfg, log, func(e neli.Event) {
+				if _, acquired := e.(neli.LeaderAcquired); !acquired {
+					mu.Lock()
+					defer mu.Unlock()
+					lost = append(lost, e)
+				}
+			})
+			m.leads(t, 30*time.Second)
+			token, exclusive := m.Token(0)
+			before := m.Stats()
+
+			records := rubbish(count, cfg.LeaderGroupID, rand.New(rand.NewPCG(seed, 1)))
+			hostileWrite(t, cluster.Bootstrap(), cfg.LeaderTopic, records...)
+			written := time.Now()
+			hostileUntil(t, 30*time.Second, func() bool { return m.Stats().Records >= before.Records+count }, "all is read")
+			t.Logf("read %v after it was written", time.Since(written).Round(time.Millisecond))
+			assert.True(t, m.IsLeader())
+			assert.Less(t, time.Since(written), 10*time.Second)
+			mu.Lock()
+			assert.Empty(t, lost, "leadership was not disturbed")
+			mu.Unlock()
+			if !exclusive {
+				return
+			}
+			again, _ := m.Token(0)
+			assert.Equal(t, token, again)
+			s := m.Stats()
+			assert.Greater(t, s.Foreign, uint64(count/20))
+			assert.Greater(t, s.Newer, uint64(count/20))
+			assert.Greater(t, s.Malformed, uint64(count/2))
+			assert.Zero(t, s.Resets)
+			assert.Len(t, log.with("level=WARN", "malformed"), 1)
+			assert.Len(t, log.with("level=WARN", "newer version"), 1)
+
+			// Records that speak of what lies ahead look like a log that went back.
+			// They cost the term, not the leadership for good.
+			ahead := admin.end(t, cfg.LeaderTopic, 0) + 1_000_000
+			hostileWrite(t, cluster.Bootstrap(), cfg.LeaderTopic, fmt.Appendf(nil,
+				`{"neli":1,"kind":"beat","group":%q,"member":"forger","token":%d,"read":%d,"seq":1}`, cfg.LeaderGroupID, ahead, ahead))
+			forged := time.Now()
+			hostileUntil(t, 30*time.Second, func() bool { now, leads := m.Token(0); return leads && now > token }, "it leads again")
+			t.Logf("led again %v after a forged record", time.Since(forged).Round(time.Millisecond))
+			assert.Equal(t, uint64(1), m.Stats().Resets)
+
+			// A newcomer finds nothing but rubbish where it begins to read.
+			hostileWrite(t, cluster.Bootstrap(), cfg.LeaderTopic, records[:100]...)
+			cfg.Logger, log = newHostileLogger()
+			newcomer := hostileStart(t, cfg, log)
+			hostileUntil(t, 30*time.Second, func() bool { return newcomer.Stats().Records > 0 }, "the newcomer reads")
+			require.NoError(t, m.Close())
+			closed := time.Now()
+			newcomer.leads(t, 30*time.Second)
+			t.Logf("the newcomer led %v after the leader's Close", time.Since(closed).Round(time.Millisecond))
+		})
+	}
+}
+
+// Close at any time, any number of times.
+func testClose(t *testing.T, cluster *kafkatest.Cluster) {
+	admin := newHostileAdmin(t, cluster.Bootstrap())
+	for _, mode := range hostileModes {
+		t.Run(mode.name, func(t *testing.T) {
+			alone := goleak.IgnoreCurrent()
+			quick := func(n *neli.Neli, what string) {
+				t.Helper()
+				began := time.Now()
+				var wg sync.WaitGroup
+				for range 4 {
+					wg.Go(func() { assert.NoError(t, n.Close(), what) })
+				}
+				wg.Wait()
+				t.Logf("%s: closed in %v", what, time.Since(began).Round(time.Millisecond))
+				assert.Less(t, time.Since(began), 15*time.Second)
+				assert.NoError(t, n.Close(), what)
+			}
+			after := func(n *neli.Neli, want error) {
+				t.Helper()
+				ok, err := n.Pulse(time.Hour)
+				assert.False(t, ok)
+				assert.ErrorIs(t, err, want)
+				_, err = n.PulseCtx(t.Context())
+				assert.ErrorIs(t, err, want)
+				_, err = n.Background(func() {})
+				assert.ErrorIs(t, err, want)
+				err = n.Lead(t.Context(), func(context.Context, neli.Leadership) error { return nil })
+				assert.ErrorIs(t, err, want)
+				assert.False(t, n.IsLeader())
+			}
+
+			cfg, _ := hostileConfig(cluster.Bootstrap(), "close", mode.set)
+			n, err := neli.New(cfg)
+			require.NoError(t, err)
+			quick(n, "before anything was connected")
+			after(n, neli.ErrClosed)
+
+			cfg, log := hostileConfig(cluster.Bootstrap(), "close", mode.set)
+			n, err = neli.New(cfg)
+			require.NoError(t, err)
+			hostileUntil(t, 20*time.Second, func() bool { return len(log.with("created the leader topic")) > 0 }, "the topic is made")
+			quick(n, "during the topic's creation")
+			after(n, neli.ErrClosed)
+
+			cfg, log = hostileConfig(cluster.Bootstrap(), "close", mode.set)
+			m := hostileStart(t, cfg, log)
+			m.leads(t, 30*time.Second)
+			assert.Equal(t, "1", admin.settings(t, cfg.LeaderTopic)["min.insync.replicas"], "with one broker")
+			quick(m.Neli, "as the leader")
+			<-m.ended
+			assert.ErrorIs(t, m.err, neli.ErrClosed)
+			after(m.Neli, neli.ErrClosed)
+			assert.Equal(t, neli.StateClosed, m.State())
+
+			admin.remove(t, cfg.LeaderTopic)
+			admin.create(t, cfg.LeaderTopic, 1, 1, nil)
+			m = hostileStart(t, cfg, log)
+			m.leads(t, 30*time.Second)
+			// A new log that is as long as what was read of the old one looks like it,
+			// until the next look at the topic's id.
+			hostileUntil(t, 20*time.Second, func() bool { return m.Stats().Records >= 10 }, "it has read a little")
+			admin.remove(t, cfg.LeaderTopic)
+			admin.create(t, cfg.LeaderTopic, 1, 1, nil)
+			assert.ErrorIs(t, m.fails(t, 30*time.Second), neli.ErrTopicReplaced)
+			quick(m.Neli, "after a fatal error")
+			after(m.Neli, neli.ErrTopicReplaced)
+
+			goleak.VerifyNone(t, alone)
+		})
+	}
+}
+
+// Close with a broker that does not answer keeps to its bound.
+func testCloseUnreachable(t *testing.T, cluster *kafkatest.Cluster, way *proxy.Proxy) {
+	broker := cluster.Brokers()[0]
+	for _, cut := range []struct {
+		name      string
+		off, back func() error
+	}{
+		{"broker suspended", broker.Suspend, broker.Resume},
+		{"cut off", func() error { return way.CutOff(proxy.Both) }, func() error { return way.Restore() }},
+		{"refused", func() error { return way.CutOff(proxy.Refuse) }, func() error { return way.Restore() }},
+	} {
+		t.Run(cut.name, func(t *testing.T) {
+			alone := goleak.IgnoreCurrent()
+			members := map[string]*hostileMember{}
+			for _, mode := range hostileModes {
+				cfg, log := hostileConfig(way.Bootstrap(), "unreachable", mode.set)
+				m := hostileStart(t, cfg, log)
+				m.leads(t, 30*time.Second)
+				members["leader, "+mode.name] = m
+				cfg.Logger, log = newHostileLogger()
+				f := hostileStart(t, cfg, log)
+				hostileUntil(t, 20*time.Second, func() bool {
+					return f.Stats().Records > 0 || len(log.with("the group assigned")) > 0
+				}, "the follower follows")
+				members["follower, "+mode.name] = f
+			}
+			require.NoError(t, cut.off())
+			var wg sync.WaitGroup
+			for who, m := range members {
+				wg.Go(func() {
+					began := time.Now()
+					assert.NoError(t, m.Close(), who)
+					took := time.Since(began)
+					t.Logf("%s: closed in %v", who, took.Round(time.Millisecond))
+					// DrainTimeout + 3 s + twice the heartbeat interval + 12 s
+					assert.Less(t, took, hostileCloseBound, who)
+					<-m.ended
+					assert.ErrorIs(t, m.err, neli.ErrClosed)
+				})
+			}
+			wg.Wait()
+			require.NoError(t, cut.back())
+			goleak.VerifyNone(t, alone,
+				goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*Proxy).server"),
+				goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*Proxy).freeBlocker"))
+		})
+	}
+}
+
+// hostileCloseBound is what Close's comment promises for the settings of these tests.
+const hostileCloseBound = time.Second + 3200*time.Millisecond + 12*time.Second
+
+// Without a broker nobody leads, and everything else works: New, Pulse and Close
+// in time, a log that says what is wrong and does not flood. Then the broker comes.
+func testNoBroker(t *testing.T, cluster *kafkatest.Cluster) {
+	broker := cluster.Brokers()[0]
+	require.NoError(t, broker.Terminate(t.Context()))
+	for _, mode := range hostileModes {
+		t.Run(mode.name, func(t *testing.T) {
+			alone := goleak.IgnoreCurrent()
+			cfg, log := hostileConfig(cluster.Bootstrap(), "nobody", mode.set)
+			began := time.Now()
+			n, err := neli.New(cfg)
+			require.NoError(t, err)
+			assert.Less(t, time.Since(began), 2*time.Second)
+			longest := time.Duration(0)
+			for len(log.with("level=WARN", "retrying")) == 0 || time.Since(began) < 5*time.Second {
+				start := time.Now()
+				ok, err := n.Pulse(10 * time.Millisecond)
+				longest = max(longest, time.Since(start))
+				require.NoError(t, err)
+				require.False(t, ok)
+				require.Less(t, time.Since(began), 20*time.Second, "it says nothing")
+			}
+			t.Logf("the longest Pulse(10ms) took %v", longest)
+			assert.Less(t, longest, 500*time.Millisecond)
+			said := log.with("level=WARN")
+			t.Log(said)
+			assert.NotEmpty(t, log.with("level=WARN", "retrying", cluster.Bootstrap(), "refused"))
+			assert.LessOrEqual(t, len(said), 3, "it does not flood")
+			began = time.Now()
+			require.NoError(t, n.Close())
+			t.Logf("closed in %v", time.Since(began).Round(time.Millisecond))
+			assert.Less(t, time.Since(began), 6*time.Second)
+			goleak.VerifyNone(t, alone)
+		})
+	}
+	var members []*hostileMember
+	for _, mode := range hostileModes {
+		cfg, log := hostileConfig(cluster.Bootstrap(), "later", mode.set)
+		members = append(members, hostileStart(t, cfg, log))
+	}
+	hostileUntil(t, 20*time.Second, func() bool { return len(members[0].log.with("level=WARN", "retrying")) > 0 }, "it says that")
+	require.NoError(t, broker.Restart(t.Context()))
+	came := time.Now()
+	for _, m := range members {
+		m.leads(t, 40*time.Second)
+		t.Logf("led %v after the broker had come", time.Since(came).Round(time.Millisecond))
+	}
+}

@@ -1,0 +1,241 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+)
+
+// election is a group of member processes that contend for the same roles. When
+// the test ends all of them are killed, and everything that they saw is held
+// against what their mode promises; a case adds what it expects beyond that.
+type election struct {
+	t       *testing.T
+	env     *env
+	params  contenderParams // of every member, unless its start says otherwise
+	dir     string
+	members []*member
+	serial  int
+
+	// bound is the longest time that a role may be vacant between two leaders, in
+	// exclusive mode; without leader at all, in non-exclusive mode, where zero
+	// means that no instant may be.
+	bound time.Duration
+	// settled, in non-exclusive mode, is when all is judged from: settle sets it.
+	settled time.Duration
+}
+
+var (
+	electionSerial atomic.Int64
+	suiteStarted   = strconv.FormatInt(time.Now().UnixNano(), 36)
+)
+
+// fresh is a part of a name that nobody has used: a foreign broker remembers what
+// earlier runs have left there.
+func fresh() string { return fmt.Sprintf("%s-%d", suiteStarted, electionSerial.Add(1)) }
+
+// newElection prepares an election in a group and a topic of its own.
+func newElection(t *testing.T, e *env, params contenderParams) *election {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "neli-members-")
+	require.NoError(t, err)
+	name := fmt.Sprintf("neli-%s-%s", slug(t.Name()), fresh())
+	params.Group = either(params.Group, name)
+	params.Topic = either(params.Topic, name)
+	params.Bootstrap = either(params.Bootstrap, e.bootstrap)
+	params.Roles = max(1, params.Roles)
+	params.Partitions = max(1, params.Partitions)
+	el := &election{t: t, env: e, params: params, dir: dir}
+	t.Cleanup(el.finish)
+	return el
+}
+
+func either(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// slug makes a name of a test fit for topics.
+func slug(name string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-':
+			return r
+		}
+		return '-'
+	}, name)
+}
+
+// drives are the ways in which members drive their Neli, in turn.
+var drives = []drive{driveBackground, driveLead, drivePulse}
+
+// start starts a member. It has the election's settings but for what change does.
+func (e *election) start(name string, change ...func(*memberParams)) *member {
+	e.t.Helper()
+	c := e.params
+	if c.Drive == "" {
+		c.Drive = drives[e.serial%len(drives)]
+	}
+	e.serial++
+	params := memberParams{Name: fmt.Sprintf("%s-%d", name, e.serial), Contenders: []contenderParams{c}}
+	for _, f := range change {
+		f(&params)
+	}
+	m := startMember(e.t, e.dir, params)
+	e.members = append(e.members, m)
+	return m
+}
+
+// follow starts members and waits until each has read what the leader writes.
+func (e *election) follow(names ...string) []*member {
+	e.t.Helper()
+	var out []*member
+	for _, name := range names {
+		out = append(out, e.start(name))
+	}
+	for _, m := range out {
+		e.follows(m)
+	}
+	return out
+}
+
+// follows waits until the member is ready to take over.
+func (e *election) follows(m *member) {
+	e.t.Helper()
+	if e.params.Mode == neli.Exclusive {
+		waitUntil(e.t, patience, fmt.Sprintf("%s reads", m), func() bool { return m.records(0) > 0 })
+	}
+	if e.grouped() {
+		m.logs(assignedLine, 1, patience)
+	}
+}
+
+// assignedLine is logged whenever the group has completed an assignment.
+const assignedLine = `msg="the group assigned"`
+
+func (e *election) grouped() bool {
+	return e.params.Mode == neli.NonExclusive || e.params.Nomination == neli.Assigned
+}
+
+// held is a role under a member's leadership.
+type held struct {
+	*member
+	role  int
+	token int64
+	since time.Duration // when it was first proven
+}
+
+// leader waits until some member leads the role: any but these.
+func (e *election) leader(role int, within time.Duration, except ...*member) held {
+	e.t.Helper()
+	var h held
+	waitUntil(e.t, within, fmt.Sprintf("role %d has a leader", role), func() bool {
+		for _, m := range e.members {
+			if token, ok := m.leads(0, role); ok && !slices.Contains(except, m) {
+				r, _ := m.samples.latest(0, role)
+				h = held{m, role, token, r.first.after}
+				return true
+			}
+		}
+		return false
+	})
+	return h
+}
+
+// allLed waits until every role has a leader.
+func (e *election) allLed(within time.Duration) {
+	e.t.Helper()
+	deadline := monotonic() + within
+	for role := range e.params.Roles {
+		e.leader(role, deadline-monotonic())
+	}
+}
+
+// settle waits until every role has a leader: it is to have one from now on.
+func (e *election) settle() {
+	e.t.Helper()
+	e.allLed(firstLeader)
+	e.settled = monotonic()
+}
+
+// holds asserts that the very term goes on.
+func (e *election) holds(h held) {
+	e.t.Helper()
+	token, ok := h.leads(0, h.role)
+	assert.True(e.t, ok, "%s has lost role %d", h.member, h.role)
+	assert.Equal(e.t, h.token, token, "another term of %s", h.member)
+}
+
+// soleTerm asserts that nobody ever led the role but in this one term.
+func (e *election) soleTerm(h held) {
+	e.t.Helper()
+	e.holds(h)
+	for _, t := range e.terms(0, h.role) {
+		assert.Equal(e.t, h.token, t.token, "role %d: %v", h.role, t)
+	}
+}
+
+// terms returns the terms of a role, of all members.
+func (e *election) terms(contender, role int) []term {
+	var out []term
+	for _, m := range e.members {
+		if contender < len(m.params.Contenders) {
+			out = append(out, termsOf(m.params.Name, m.samples.of(contender, role))...)
+		}
+	}
+	return out
+}
+
+// neverAgain asserts that the member has not led the role under this token since.
+func (e *election) neverAgain(h held, since time.Duration) {
+	e.t.Helper()
+	for _, r := range h.samples.of(0, h.role) {
+		if r.answer == h.token {
+			assert.Less(e.t, r.last.before, since, "%s led under token %d again", h.member, h.token)
+		}
+	}
+}
+
+// finish kills all members and holds what they saw against the promises.
+func (e *election) finish() {
+	end := monotonic()
+	for _, m := range e.members {
+		m.reap()
+	}
+	if len(e.members) > 0 && !e.t.Skipped() {
+		e.verify(end)
+	}
+	if e.t.Failed() {
+		e.keep()
+	}
+	for _, m := range e.members {
+		_ = m.samples.close()
+	}
+	_ = os.RemoveAll(e.dir)
+}
+
+// keep keeps what the members wrote, and prints the end of their logs.
+func (e *election) keep() {
+	dir := filepath.Join("logs", slug(e.t.Name()), filepath.Base(e.dir))
+	if err := os.CopyFS(dir, os.DirFS(e.dir)); err != nil {
+		e.t.Logf("keeping the members' logs: %v", err)
+	} else {
+		e.t.Logf("the members' logs, events and samples are in %s", dir)
+	}
+	for _, m := range e.members {
+		e.t.Logf("--- %s, last lines of its log:\n%s", m, m.tail(15))
+	}
+}

@@ -1,0 +1,89 @@
+package integration
+
+import (
+	"maps"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/integration/proxy"
+)
+
+// env is the Kafka of a group of cases: one that the suite has started, or the
+// one that NELI_BOOTSTRAP names, of which it knows nothing and which it must not
+// disturb.
+type env struct {
+	bootstrap string
+	cluster   *kafkatest.Cluster // nil: foreign
+	proxies   chan *proxy.Proxy
+	session   time.Duration // shortest session timeout that the broker takes
+}
+
+// quickGroups makes groups settle soon, and sessions short: what is tested is the
+// library, not the broker's patience. The library's own defaults, against a stock
+// broker, are what figures_test.go measures.
+var quickGroups = map[string]string{
+	"group.initial.rebalance.delay.ms":         "300",
+	"group.min.session.timeout.ms":             "1000",
+	"group.consumer.session.timeout.ms":        "6000",
+	"group.consumer.min.session.timeout.ms":    "6000",
+	"group.consumer.heartbeat.interval.ms":     "500",
+	"group.consumer.min.heartbeat.interval.ms": "500",
+	"num.network.threads":                      "1", // for each of many listeners
+}
+
+// newEnv starts a cluster with proxies in front of it, or, for a single broker,
+// takes the foreign one.
+func newEnv(t *testing.T, brokers, proxies int, props map[string]string) *env {
+	t.Helper()
+	if addr := os.Getenv(kafkatest.EnvBootstrap); addr != "" {
+		if brokers > 1 {
+			t.Skipf("needs a cluster of its own: %s is not to be disturbed", kafkatest.EnvBootstrap)
+		}
+		return &env{bootstrap: addr, session: 6 * time.Second}
+	}
+	all := maps.Clone(quickGroups)
+	maps.Copy(all, props)
+	cluster := kafkatest.Run(t, kafkatest.Options{Brokers: brokers, ProxiedListeners: proxies, BrokerProps: all})
+	e := &env{bootstrap: cluster.Bootstrap(), cluster: cluster, proxies: make(chan *proxy.Proxy, proxies), session: 2 * time.Second}
+	for i := range proxies {
+		p, err := proxy.New(cluster, i)
+		require.NoError(t, err)
+		t.Cleanup(p.Close)
+		e.proxies <- p
+	}
+	return e
+}
+
+// own skips a case that needs a broker of the suite's own.
+func (e *env) own(t *testing.T) {
+	t.Helper()
+	if e.cluster == nil {
+		t.Skipf("needs brokers or proxies of its own: %s is not to be disturbed", kafkatest.EnvBootstrap)
+	}
+}
+
+// proxy lends a proxy to the test.
+func (e *env) proxy(t *testing.T) *proxy.Proxy {
+	t.Helper()
+	e.own(t)
+	p := <-e.proxies
+	t.Cleanup(func() {
+		assert.NoError(t, p.Restore())
+		e.proxies <- p
+	})
+	return p
+}
+
+// through has a member reach Kafka through a proxy only.
+func through(p *proxy.Proxy) func(*memberParams) {
+	return func(m *memberParams) {
+		for i := range m.Contenders {
+			m.Contenders[i].Bootstrap = p.Bootstrap()
+		}
+	}
+}

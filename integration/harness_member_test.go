@@ -1,0 +1,297 @@
+package integration
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The parent's side of a member: a process that is told what to do and watched.
+
+// member is a member process as its parent sees it.
+type member struct {
+	t       *testing.T
+	params  memberParams
+	dir     string
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	samples *sampleFile
+	done    chan struct{} // closed when it has ended and was reaped
+
+	born, died time.Duration // at the earliest, at the latest; died once done
+	suspended  bool
+	slept      time.Duration // while suspended, in all
+	stopped    time.Duration // when it was suspended last
+}
+
+// nursery runs functions on one thread that lives as long as this process: the
+// kernel kills children when the thread that started them ends.
+var nursery = sync.OnceValue(func() func(func()) {
+	jobs := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for job := range jobs {
+			job()
+		}
+	}()
+	return func(f func()) {
+		done := make(chan struct{})
+		jobs <- func() { defer close(done); f() }
+		<-done
+	}
+})
+
+// startMember starts a member with a directory of its own below dir. The caller
+// is to reap it.
+func startMember(t *testing.T, dir string, params memberParams) *member {
+	t.Helper()
+	m := &member{t: t, params: params, dir: filepath.Join(dir, params.Name), done: make(chan struct{})}
+	require.NoError(t, os.Mkdir(m.dir, 0o755))
+	require.NoError(t, createSamples(filepath.Join(m.dir, samplesName)))
+	var err error
+	m.samples, err = openSamples(filepath.Join(m.dir, samplesName))
+	require.NoError(t, err)
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	output, err := os.Create(filepath.Join(m.dir, "output"))
+	require.NoError(t, err)
+	defer output.Close() // the member has its own descriptor
+
+	m.cmd = exec.Command(exe)
+	m.cmd.Env = append(os.Environ(), envMember+"="+m.dir)
+	m.cmd.Stdout, m.cmd.Stderr = output, output
+	// A session of its own: Ctrl-C at a terminal is for the parent, and a busy
+	// member does not starve others under autogroup scheduling.
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	diesWithParent(m.cmd.SysProcAttr)
+	m.stdin, err = m.cmd.StdinPipe()
+	require.NoError(t, err)
+	m.born = monotonic()
+	nursery()(func() { err = m.cmd.Start() })
+	require.NoError(t, err)
+	go func() {
+		_ = m.cmd.Wait() // how it ended is of no interest: mostly by SIGKILL
+		m.died = monotonic()
+		close(m.done)
+	}()
+	m.say(params)
+	return m
+}
+
+// say writes one value to the member.
+func (m *member) say(v any) {
+	m.t.Helper()
+	b, err := json.Marshal(v)
+	require.NoError(m.t, err)
+	_, err = m.stdin.Write(b)
+	require.NoError(m.t, err, "%s does not listen:\n%s", m.params.Name, m.tail(20))
+}
+
+func (m *member) String() string { return m.params.Name }
+
+func (m *member) running() bool {
+	select {
+	case <-m.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// signal returns the time just before.
+func (m *member) signal(sig syscall.Signal) time.Duration {
+	m.t.Helper()
+	at := monotonic()
+	require.NoError(m.t, m.cmd.Process.Signal(sig), "%s: %v", m, sig)
+	return at
+}
+
+// kill ends the member as a crash would and returns when that began.
+func (m *member) kill() time.Duration {
+	m.t.Helper()
+	at := m.signal(syscall.SIGKILL)
+	<-m.done
+	return at
+}
+
+// suspend stops the member where it stands and returns when that began. It stands
+// when it takes no more samples.
+func (m *member) suspend() time.Duration {
+	m.t.Helper()
+	at := m.signal(syscall.SIGSTOP)
+	m.suspended, m.stopped = true, at
+	passes := func() int64 { return m.samples.words[wordPasses].Load() }
+	last, since := passes(), monotonic()
+	waitUntil(m.t, patience, fmt.Sprintf("%s is suspended", m), func() bool {
+		if now := passes(); now != last {
+			last, since = now, monotonic()
+		}
+		return monotonic()-since > 20*time.Millisecond
+	})
+	return at
+}
+
+// wake lets a suspended member go on and returns when that began.
+func (m *member) wake() time.Duration {
+	m.t.Helper()
+	at := m.signal(syscall.SIGCONT)
+	m.suspended, m.slept = false, m.slept+at-m.stopped
+	return at
+}
+
+// close closes the member's Nelis, waits for that, has the process end, and
+// returns when it began.
+func (m *member) close(within time.Duration) time.Duration {
+	m.t.Helper()
+	at := m.beginClose()
+	m.endClose(within)
+	return at
+}
+
+// beginClose has the member's Nelis closed.
+func (m *member) beginClose() time.Duration {
+	m.t.Helper()
+	at := monotonic()
+	for i := range m.params.Contenders {
+		m.say(command{Do: "close", Contender: i})
+	}
+	return at
+}
+
+// endClose waits until Close has returned, without an error, and the process has
+// ended.
+func (m *member) endClose(within time.Duration) {
+	m.t.Helper()
+	n := len(m.params.Contenders)
+	waitUntil(m.t, within, fmt.Sprintf("Close of %s returns", m), func() bool { return len(m.events("closed")) == n })
+	for _, e := range m.events("closed") {
+		require.Empty(m.t, e.Error, "Close of %s", m)
+	}
+	m.say(command{Do: "exit"})
+	waitUntil(m.t, patience, fmt.Sprintf("%s ends", m), func() bool { return !m.running() })
+}
+
+// sampledMore waits until the member has taken n more samples of each role.
+func (m *member) sampledMore(n int64) {
+	m.t.Helper()
+	from := m.samples.words[wordPasses].Load()
+	waitUntil(m.t, patience, fmt.Sprintf("%s takes %d more samples", m, n), func() bool {
+		return m.samples.words[wordPasses].Load() >= from+n
+	})
+}
+
+// records is how many records contender i has read from its topic.
+func (m *member) records(i int) int64 { return m.samples.words[wordRecords+i].Load() }
+
+// readsMore waits until the member has read n more records.
+func (m *member) readsMore(n int64, within time.Duration) {
+	m.t.Helper()
+	from := m.records(0)
+	waitUntil(m.t, within, fmt.Sprintf("%s reads %d more records", m, n), func() bool { return m.records(0) >= from+n })
+}
+
+// leads reports whether the member says, at this time, that it leads the role, and
+// under what token. One that is suspended or dead says nothing.
+func (m *member) leads(contender, role int) (int64, bool) {
+	if m.suspended || !m.running() {
+		return 0, false
+	}
+	r, ok := m.samples.latest(contender, role)
+	return r.answer, ok && r.answer != answerNo && monotonic()-r.last.after < time.Second
+}
+
+// events returns what the member has told so far: of these kinds, or all.
+func (m *member) events(what ...string) []eventLine {
+	m.t.Helper()
+	content, err := os.ReadFile(filepath.Join(m.dir, eventsName))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // it has not begun
+	}
+	require.NoError(m.t, err)
+	var out []eventLine
+	for line := range bytes.Lines(content) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break // being written
+		}
+		var e eventLine
+		require.NoError(m.t, json.Unmarshal(line, &e), "%s: %s", m, line)
+		if len(what) == 0 || slices.Contains(what, e.What) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// awaits waits for an event of that kind and returns the last one.
+func (m *member) awaits(what string, within time.Duration) eventLine {
+	m.t.Helper()
+	waitUntil(m.t, within, fmt.Sprintf("%s is told: %s", m, what), func() bool { return len(m.events(what)) > 0 })
+	found := m.events(what)
+	return found[len(found)-1]
+}
+
+// logged returns how many lines of the member's log hold the text.
+func (m *member) logged(text string) int {
+	content, err := os.ReadFile(filepath.Join(m.dir, logName))
+	if err != nil {
+		return 0
+	}
+	return bytes.Count(content, []byte(text))
+}
+
+// logs waits until the text is in the member's log n times.
+func (m *member) logs(text string, n int, within time.Duration) {
+	m.t.Helper()
+	waitUntil(m.t, within, fmt.Sprintf("%s logs %q %d times", m, text, n), func() bool { return m.logged(text) >= n })
+}
+
+// tail returns the last lines of the member's log, after whatever it printed.
+func (m *member) tail(n int) string {
+	printed, _ := os.ReadFile(filepath.Join(m.dir, "output"))
+	logged, _ := os.ReadFile(filepath.Join(m.dir, logName))
+	lines := strings.Split(strings.TrimSpace(string(logged)), "\n")
+	return string(printed) + strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// reap ends the member, whatever state it is in.
+func (m *member) reap() {
+	_ = m.cmd.Process.Kill() // fails only if it has ended
+	<-m.done
+	_ = m.stdin.Close()
+}
+
+// patience is for what should take moments, on a machine that is busy.
+const patience = 30 * time.Second
+
+// waitUntil waits for a condition, which it asks every two milliseconds.
+func waitUntil(t *testing.T, within time.Duration, what string, cond func() bool) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := monotonic() + within; !cond(); <-tick.C {
+		if monotonic() > deadline {
+			t.Fatalf("not within %v: %s", within, what)
+		}
+	}
+}
+
+// waitPast waits until the clock has gone past at: for what must have a chance to
+// happen and must not.
+func waitPast(t *testing.T, at time.Duration) {
+	t.Helper()
+	waitUntil(t, at-monotonic()+patience, "time passes", func() bool { return monotonic() > at })
+}

@@ -1,0 +1,173 @@
+package integration
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+// The harness itself: what its reports are worth, and that it leaves nothing
+// behind. No broker is needed: nothing listens where these members look for one.
+
+const nobodyThere = "127.0.0.1:1"
+
+// lonely are the parameters of a member that finds no broker.
+func lonely(name string) memberParams {
+	return memberParams{Name: name, Contenders: []contenderParams{{
+		Bootstrap: nobodyThere, Group: name, Topic: name, Timeout: time.Second, Roles: 2,
+	}}}
+}
+
+func TestMemberIsWatched(t *testing.T) {
+	nursery() // lives as long as this process
+	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
+	m := startMember(t, t.TempDir(), lonely("watched"))
+	defer m.reap()
+	m.sampledMore(20)
+
+	asleep := m.suspend()
+	waitPast(t, monotonic()+200*time.Millisecond)
+	woken := m.wake()
+	m.sampledMore(20)
+	killed := m.kill()
+
+	// What was sampled until SIGKILL is there, and nothing is claimed of the time
+	// when it was suspended.
+	for role := range 2 {
+		runs := m.samples.of(0, role)
+		require.GreaterOrEqual(t, len(runs), 2)
+		var idle []span
+		for _, r := range runs {
+			assert.Equal(t, answerNo, r.answer)
+			assert.LessOrEqual(t, r.first.before, r.first.after)
+			assert.LessOrEqual(t, r.first.after, r.last.after)
+			assert.Less(t, r.gap, breakAfter+time.Millisecond)
+			idle = append(idle, r.proven())
+		}
+		for _, s := range idle {
+			assert.False(t, s.from < asleep && s.to > woken, "%v goes on while it was suspended", s)
+		}
+		last := runs[len(runs)-1].last
+		assert.Greater(t, last.before, woken)
+		assert.Less(t, last.before, m.died)
+		assert.Less(t, killed, m.died)
+	}
+	assert.Empty(t, m.events())
+	assert.Contains(t, m.tail(100), "msg=starting")
+	require.NoError(t, m.samples.close())
+}
+
+func TestMemberClosesWithoutBroker(t *testing.T) {
+	m := startMember(t, t.TempDir(), lonely("closes"))
+	defer m.reap()
+	m.sampledMore(5)
+	m.close(patience)
+	assert.False(t, m.running())
+	assert.Len(t, m.events("closed"), 1)
+	assert.Contains(t, m.awaits("ended", patience).Error, "closed")
+}
+
+func TestSampleFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "samples")
+	require.NoError(t, createSamples(path))
+	written, err := openSamples(path)
+	require.NoError(t, err)
+	read, err := openSamples(path)
+	require.NoError(t, err)
+	assert.Zero(t, read.count())
+
+	a := written.begin(0, 1, answerNo, at(1))
+	b := written.begin(2, 3, 77, at(2))
+	written.extend(a, at(5))
+	written.extend(a, at(7))
+	assert.Equal(t, 2, read.count())
+	assert.Equal(t, []run{{contender: 0, role: 1, answer: answerNo, first: at(1), last: at(7), samples: 3,
+		gap: 3 * forgedTick}}, read.of(0, 1))
+	latest, ok := read.latest(2, 3)
+	assert.True(t, ok)
+	assert.Equal(t, written.run(b), latest)
+	_, ok = read.latest(2, 1)
+	assert.False(t, ok)
+	require.NoError(t, written.close())
+	require.NoError(t, read.close())
+}
+
+// envParent makes the test binary play a parent that ends badly.
+const envParent = "NELI_TEST_PARENT"
+
+// However the test process ends, no member outlives it: not one that reads
+// commands, and not one that is suspended.
+func TestMembersDieWithTheirParent(t *testing.T) {
+	if end := os.Getenv(envParent); end != "" {
+		parentOfMembers(t, end)
+	}
+	for _, end := range []string{"killed", "panics"} {
+		t.Run(end, func(t *testing.T) {
+			cmd := exec.Command(os.Args[0], "-test.run=^TestMembersDieWithTheirParent$")
+			// t.TempDir of a process that is killed stays behind, unless it lies in ours.
+			cmd.Env = append(os.Environ(), envParent+"="+end, "TMPDIR="+t.TempDir())
+			out, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			defer func() { _ = cmd.Process.Kill() }()
+			var pids []int
+			for lines := bufio.NewScanner(out); len(pids) < 2 && lines.Scan(); {
+				var pid int
+				if n, _ := fmt.Sscanf(lines.Text(), "member %d", &pid); n == 1 {
+					pids = append(pids, pid)
+				}
+			}
+			require.Len(t, pids, 2)
+			if end == "killed" {
+				require.NoError(t, cmd.Process.Kill())
+			}
+			_ = cmd.Wait()
+			for i, pid := range pids {
+				if i == 1 && runtime.GOOS != "linux" {
+					_ = syscall.Kill(pid, syscall.SIGKILL) // see diesWithParent
+					continue
+				}
+				waitUntil(t, patience, fmt.Sprintf("process %d is gone", pid), func() bool { return !processLives(pid) })
+			}
+		})
+	}
+}
+
+// processLives tells whether a process runs. One that has ended and waits for an
+// init that never reaps it, as in many containers, does not.
+func processLives(pid int) bool {
+	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || !strings.Contains(string(stat), ") Z ")
+}
+
+// parentOfMembers starts members, prints their process ids, and ends badly.
+func parentOfMembers(t *testing.T, end string) {
+	dir := t.TempDir()
+	for _, name := range []string{"awake", "asleep"} {
+		m := startMember(t, dir, lonely(name))
+		m.sampledMore(5)
+		if name == "asleep" {
+			m.suspend()
+		}
+		fmt.Printf("member %d\n", m.cmd.Process.Pid)
+	}
+	if end == "panics" {
+		panic("as a test may")
+	}
+	select {}
+}

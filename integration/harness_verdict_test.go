@@ -1,0 +1,149 @@
+package integration
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/goneli/neli"
+)
+
+// What every election is held against when it is over.
+
+func (e *election) verify(end time.Duration) {
+	e.t.Helper()
+	if e.params.Mode == neli.NonExclusive {
+		e.verifyCover(end)
+	} else {
+		e.verifyExclusive()
+	}
+	e.verifyEvents()
+	e.verifySampling()
+}
+
+// verifyExclusive: never two leaders, tokens increase, and no role is vacant for
+// longer than the bound between two leaders.
+func (e *election) verifyExclusive() {
+	e.t.Helper()
+	for i := range e.contenders() {
+		count, longest, led := 0, time.Duration(0), 0
+		for role := range e.params.Roles {
+			terms := e.terms(i, role)
+			vacant := vacancies(terms)
+			assert.Empty(e.t, list(exclusiveFaults(terms)), "role %d of contender %d", role, i)
+			if e.bound > 0 {
+				assert.Empty(e.t, list(tooLong(vacant, e.bound)), "role %d of contender %d", role, i)
+			}
+			if len(terms) > 0 {
+				led++
+			}
+			count += len(terms)
+			for _, v := range vacant {
+				longest = max(longest, v.length())
+			}
+		}
+		assert.Equal(e.t, e.params.Roles, led, "roles of contender %d that were ever led", i)
+		e.t.Logf("%d terms of %d roles; longest vacancy between two leaders %v", count, e.params.Roles, longest.Round(time.Millisecond))
+	}
+}
+
+// contenders is how many Nelis a member has.
+func (e *election) contenders() int {
+	n := 0
+	for _, m := range e.members {
+		n = max(n, len(m.params.Contenders))
+	}
+	return n
+}
+
+// verifyCover: from settled on no role is uncovered at any instant, or, where the
+// case allows a bound, for longer than that.
+func (e *election) verifyCover(end time.Duration) {
+	e.t.Helper()
+	if !assert.NotZero(e.t, e.settled, "the roles were never led") {
+		return
+	}
+	judged := span{e.settled, end}
+	var worst time.Duration
+	for role := range e.params.Roles {
+		lives := e.lives(role)
+		if e.bound == 0 {
+			assert.Empty(e.t, uncovered(lives, judged), "times at which role %d certainly had no leader", role)
+		}
+		worst = max(worst, longest(unproven(lives, judged)))
+	}
+	if e.bound > 0 {
+		assert.LessOrEqual(e.t, worst, e.bound, "longest time without proof of a leader")
+	}
+	e.t.Logf("%d roles over %v: longest time without proof of a leader %v", e.params.Roles,
+		judged.length().Round(time.Millisecond), worst.Round(time.Millisecond))
+}
+
+// lives returns what all members saw of a role.
+func (e *election) lives(role int) []life {
+	var out []life
+	for _, m := range e.members {
+		l := life{member: m.params.Name, born: m.born, runs: m.samples.of(0, role)}
+		if !m.running() {
+			l.died = m.died
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// verifyEvents: what each member was told is in order and agrees with its terms.
+func (e *election) verifyEvents() {
+	e.t.Helper()
+	for _, m := range e.members {
+		for i, c := range m.params.Contenders {
+			byPartition := map[int][]told{}
+			roles := map[int]int{} // partition → a role on it
+			for _, ev := range m.events("acquired", "revoked", "fenced") {
+				if ev.Contender != i {
+					continue
+				}
+				for _, t := range ev.Terms {
+					byPartition[t.Partition] = append(byPartition[t.Partition], told{ev.At, ev.What, t.Token})
+					if len(t.Roles) > 0 {
+						roles[t.Partition] = t.Roles[0]
+					}
+				}
+			}
+			for p, events := range byPartition {
+				var terms []term
+				if role, ok := roles[p]; ok && c.Mode == neli.Exclusive && role < c.Roles {
+					terms = termsOf(m.params.Name, m.samples.of(i, role))
+				}
+				assert.Empty(e.t, list(eventFaults(events, terms)), "%s, partition %d", m, p)
+			}
+		}
+	}
+}
+
+// verifySampling: what was not sampled is not known, and a check of little is no
+// check. On a quiet machine it is nearly all; on one with four times the work that
+// it can do, seven tenths.
+func (e *election) verifySampling() {
+	e.t.Helper()
+	var gaps []string
+	for _, m := range e.members {
+		var seen, all time.Duration
+		runs := m.samples.of(0, 0)
+		if len(runs) == 0 || len(m.params.Contenders) == 0 {
+			continue // it ended before it began
+		}
+		for _, r := range runs {
+			seen += r.proven().length()
+		}
+		all = runs[len(runs)-1].last.after - runs[0].first.before - m.slept
+		if all > 2*time.Second {
+			assert.Greater(e.t, float64(seen)/float64(all), 0.5, "%s: share of its life that was sampled", m)
+		}
+		gaps = append(gaps, fmt.Sprintf("%s %.1f%%", m, 100*float64(seen)/float64(max(1, all))))
+	}
+	slices.Sort(gaps)
+	e.t.Logf("sampled: %v", gaps)
+}

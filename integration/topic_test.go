@@ -1,0 +1,244 @@
+package integration
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/integration/proxy"
+)
+
+// The leader topic as an administrator may treat it.
+func TestTopic(t *testing.T) {
+	cluster := kafkatest.Run(t, kafkatest.Options{Brokers: 3, ProxiedListeners: 1, BrokerProps: hostileBroker()})
+	admin := newHostileAdmin(t, cluster.Bootstrap())
+	way, err := proxy.New(cluster, 0)
+	require.NoError(t, err)
+	t.Cleanup(way.Close)
+
+	t.Run("created", func(t *testing.T) { testCreated(t, cluster, admin) })
+	t.Run("not created", func(t *testing.T) { testNotCreated(t, cluster, admin) })
+	t.Run("unsafe", func(t *testing.T) { testUnsafe(t, cluster, admin) })
+	t.Run("replaced", func(t *testing.T) { testReplaced(t, cluster, admin) })
+	t.Run("head deleted", func(t *testing.T) { testHeadDeleted(t, cluster, admin, way) })
+}
+
+// Two members start at once and find no topic: it is created once, with what a
+// lease needs.
+func testCreated(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
+	for _, mode := range hostileModes {
+		t.Run(mode.name, func(t *testing.T) {
+			cfg, log := hostileConfig(cluster.Bootstrap(), "created", mode.set)
+			cfg.Partitions, cfg.Roles = 5, 5
+			a := hostileStart(t, cfg, log)
+			b := hostileStart(t, cfg, log)
+			hostileUntil(t, 40*time.Second, func() bool {
+				led := 0
+				for role := range cfg.Roles {
+					if a.IsLeaderOf(role) || b.IsLeaderOf(role) {
+						led++
+					}
+				}
+				return led == cfg.Roles
+			}, "all roles are led")
+			t.Logf("all roles led after %v", time.Since(a.began).Round(time.Millisecond))
+			assert.Len(t, log.with("created the leader topic"), 1)
+			assert.Empty(t, log.with("unsafe setting"))
+
+			partitions := admin.describe(t, cfg.LeaderTopic)
+			require.Len(t, partitions, cfg.Partitions)
+			for _, p := range partitions {
+				assert.Len(t, p.Replicas, 3)
+			}
+			s := admin.settings(t, cfg.LeaderTopic)
+			assert.Equal(t, "2", s["min.insync.replicas"])
+			assert.Equal(t, "false", s["unclean.leader.election.enable"])
+			assert.Equal(t, "delete", s["cleanup.policy"])
+			assert.Equal(t, "3600000", s["retention.ms"])
+		})
+	}
+}
+
+// Without the leave to create it, members wait for the topic and say so; then M
+// is the topic's, not theirs.
+func testNotCreated(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
+	for _, mode := range hostileModes {
+		t.Run(mode.name, func(t *testing.T) {
+			cfg, log := hostileConfig(cluster.Bootstrap(), "not-created", mode.set)
+			cfg.DisableTopicCreation = true
+			cfg.Partitions, cfg.Roles = 7, 3
+			m := hostileStart(t, cfg, log)
+			hostileUntil(t, 20*time.Second, func() bool {
+				return len(log.with("level=WARN", "DisableTopicCreation", cfg.LeaderTopic)) > 0
+			}, "it says what it waits for")
+			assert.False(t, m.IsLeader())
+			assert.Equal(t, neli.StateLive, m.State())
+			assert.Zero(t, admin.partitions(t, cfg.LeaderTopic), "nobody created it")
+
+			admin.create(t, cfg.LeaderTopic, 2, 3, nil)
+			hostileUntil(t, 30*time.Second, func() bool {
+				return m.IsLeaderOf(0) && m.IsLeaderOf(1) && m.IsLeaderOf(2)
+			}, "it leads all roles, which share two partitions")
+			zero, _ := m.Token(0)
+			two, _ := m.Token(2)
+			assert.Equal(t, zero, two, "roles 0 and 2 live on one partition")
+			assert.Empty(t, log.with("created the leader topic"))
+		})
+	}
+}
+
+// Settings that endanger a lease are named, each in a line of its own.
+func testUnsafe(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
+	cfg, log := hostileConfig(cluster.Bootstrap(), "unsafe", hostileModes[0].set)
+	admin.create(t, cfg.LeaderTopic, 1, 3, map[string]string{
+		"unclean.leader.election.enable": "true",
+		"min.insync.replicas":            "1",
+		"retention.ms":                   "1000",
+	})
+	m := hostileStart(t, cfg, log)
+	m.leads(t, 30*time.Second)
+	for _, setting := range []string{
+		"unclean.leader.election.enable=true", "min.insync.replicas=1 with 3 replicas", "retention.ms=1000",
+	} {
+		assert.Len(t, log.with("level=WARN", "unsafe setting", setting, cfg.LeaderTopic), 1, setting)
+	}
+
+	// A compacted topic takes no records without keys.
+	compacted, log := hostileConfig(cluster.Bootstrap(), "compacted", hostileModes[0].set)
+	admin.create(t, compacted.LeaderTopic, 1, 3, map[string]string{"cleanup.policy": "compact"})
+	m = hostileStart(t, compacted, log)
+	hostileUntil(t, 20*time.Second, func() bool {
+		return len(log.with("level=WARN", "cannot write to the leader topic", compacted.LeaderTopic)) > 0
+	}, "it says that it cannot write")
+	assert.Len(t, log.with("level=WARN", "unsafe setting", "cleanup.policy=compact"), 1)
+	assert.False(t, m.IsLeader())
+}
+
+// A topic that is not the one that was opened ends every member, leader or not,
+// quickly, and nobody leads on a new log.
+func testReplaced(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
+	// Every member looks every 10 s, and believes a deletion after 5 s more; a
+	// leader in exclusive mode misses its own records sooner.
+	const bound = 30 * time.Second
+	for _, what := range []struct {
+		name string
+		do   func(t *testing.T, topic string)
+		err  error
+	}{
+		{"deleted", admin.remove, neli.ErrTopicReplaced},
+		{"recreated", func(t *testing.T, topic string) {
+			admin.remove(t, topic)
+			hostileUntil(t, 20*time.Second, func() bool { return admin.partitions(t, topic) == 0 }, "it is gone")
+			admin.create(t, topic, 1, 3, nil)
+		}, neli.ErrTopicReplaced},
+		{"partitions added", func(t *testing.T, topic string) {
+			_, err := admin.CreatePartitions(t.Context(), []kafka.PartitionsSpecification{{Topic: topic, IncreaseTo: 2}})
+			require.NoError(t, err)
+		}, neli.ErrPartitionsChanged},
+	} {
+		t.Run(what.name, func(t *testing.T) {
+			type pair struct {
+				leader, follower *hostileMember
+				topic            string
+				done             time.Time
+			}
+			pairs := map[string]*pair{}
+			for _, mode := range hostileModes {
+				cfg, log := hostileConfig(cluster.Bootstrap(), strings.ReplaceAll(what.name, " ", "-"), mode.set)
+				p := &pair{topic: cfg.LeaderTopic, leader: hostileStart(t, cfg, log)}
+				p.leader.leads(t, 30*time.Second)
+				cfg.Logger, log = newHostileLogger()
+				p.follower = hostileStart(t, cfg, log)
+				pairs[mode.name] = p
+			}
+			for _, p := range pairs {
+				hostileUntil(t, 20*time.Second, func() bool {
+					return p.follower.Stats().Records > 0 || len(p.follower.log.with("the group assigned")) > 0
+				}, "the follower follows")
+				what.do(t, p.topic)
+				p.done = time.Now()
+			}
+			for _, mode := range hostileModes {
+				t.Run(mode.name, func(t *testing.T) {
+					p := pairs[mode.name]
+					for role, m := range map[string]*hostileMember{"leader": p.leader, "follower": p.follower} {
+						err := m.fails(t, bound)
+						t.Logf("%s failed after %v: %v", role, m.endedAt.Sub(p.done).Round(time.Millisecond), err)
+						assert.ErrorIs(t, err, what.err)
+						assert.ErrorContains(t, err, p.topic)
+						assert.Less(t, m.endedAt.Sub(p.done), bound)
+					}
+					if what.name != "recreated" {
+						return
+					}
+					// What was on its way by name may have reached the new log. It is
+					// nothing that anyone could lead by, and no more follows.
+					end := admin.end(t, p.topic, 0)
+					t.Logf("the new log has %d records", end)
+					require.NoError(t, p.leader.Close())
+					require.NoError(t, p.follower.Close())
+					assert.Equal(t, end, admin.end(t, p.topic, 0))
+					assert.False(t, p.leader.IsLeader() || p.follower.IsLeader())
+				})
+			}
+		})
+	}
+}
+
+// Retention is no reason to lose anything: a head that was read is not missed,
+// and one that was not costs a term at most.
+func testHeadDeleted(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin, way *proxy.Proxy) {
+	behead := func(t *testing.T, topic string) {
+		p := kafka.TopicPartition{Topic: &topic, Partition: 0, Offset: kafka.OffsetEnd}
+		_, err := admin.DeleteRecords(t.Context(), []kafka.TopicPartition{p})
+		require.NoError(t, err)
+	}
+	t.Run("read", func(t *testing.T) {
+		for _, mode := range hostileModes {
+			t.Run(mode.name, func(t *testing.T) {
+				cfg, log := hostileConfig(cluster.Bootstrap(), "read", mode.set)
+				m := hostileStart(t, cfg, log)
+				m.leads(t, 30*time.Second)
+				token, _ := m.Token(0)
+				behead(t, cfg.LeaderTopic)
+				read := m.Stats().Records
+				hostileUntil(t, 20*time.Second, func() bool { return m.Stats().Records > read+10 }, "it reads on")
+				m.leads(t, 20*time.Second)
+				again, _ := m.Token(0)
+				assert.Equal(t, token, again, "the term lasts")
+			})
+		}
+	})
+	t.Run("unread", func(t *testing.T) {
+		for _, mode := range hostileModes {
+			t.Run(mode.name, func(t *testing.T) {
+				cfg, log := hostileConfig(way.Bootstrap(), "unread", mode.set)
+				m := hostileStart(t, cfg, log)
+				m.leads(t, 30*time.Second)
+				token, _ := m.Token(0)
+
+				require.NoError(t, way.CutOff(proxy.Both))
+				rubbish := make([][]byte, 500)
+				for i := range rubbish {
+					rubbish[i] = []byte("rubbish")
+				}
+				hostileWrite(t, cluster.Bootstrap(), cfg.LeaderTopic, rubbish...)
+				behead(t, cfg.LeaderTopic)
+				hostileUntil(t, 20*time.Second, func() bool { return !m.IsLeader() }, "it lapses")
+				require.NoError(t, way.Restore())
+
+				m.leads(t, 40*time.Second)
+				if again, exclusive := m.Token(0); exclusive {
+					assert.Greater(t, again, token)
+					assert.NotEmpty(t, log.with("level=WARN", "the head of the log was deleted", cfg.LeaderTopic))
+				}
+			})
+		}
+	})
+}

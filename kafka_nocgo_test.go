@@ -1,0 +1,16 @@
+//go:build !cgo
+
+package neli
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Without cgo the package compiles, and New says what to do.
+func TestNewWithoutCgo(t *testing.T) {
+	_, err := New(Config{})
+	require.ErrorContains(t, err, "CGO_ENABLED=1")
+	require.ErrorContains(t, err, "Config.Provider")
+}
