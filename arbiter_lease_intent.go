@@ -1,0 +1,127 @@
+package neli
+
+import (
+	"hash/fnv"
+	"log/slog"
+	"time"
+)
+
+// Who may claim, and who is to give up: what a lease arbiter makes of the group's
+// nominations, of the curator's wishes and of what the peers say of themselves.
+
+// nominate takes the group's word: the partitions that this process may claim.
+func (a *leaseArbiter) nominate(partitions []int, lost bool) {
+	a.mu.Lock()
+	named := make([]bool, len(a.nominated))
+	for _, p := range partitions {
+		if p >= 0 && p < len(named) {
+			named[p] = true
+		}
+	}
+	for p := range named {
+		// The group's session is over, the lease is not: what is held stays.
+		a.retained[p] = lost && a.leases[p].mine != noToken && (a.nominated[p] || a.retained[p])
+	}
+	now := a.now()
+	for p := range named {
+		if named[p] && !a.nominated[p] {
+			a.since[p] = now
+		}
+	}
+	a.nominated = named
+	a.tempo.helloAt = now.mono
+	a.mu.Unlock()
+	a.prod()
+}
+
+// attend keeps this process in the group only while it could lead: a hung
+// application must make room for others.
+func (a *leaseArbiter) attend(now instant) {
+	if a.nom != nil {
+		a.nom.join(a.posture.contend && !a.posture.closing && a.alive(now))
+	}
+}
+
+func (a *leaseArbiter) hello(now instant, out []outgoing, next time.Duration) ([]outgoing, time.Duration) {
+	if a.nom == nil {
+		return out, next
+	}
+	if a.posture.closing {
+		if a.tempo.bye {
+			return out, next
+		}
+		a.tempo.bye, a.tempo.helloAt = true, now.mono
+	}
+	if now.mono >= a.tempo.helloAt {
+		a.tempo.helloAt = now.mono + helloEvery
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(a.set.instance))
+		r := record{kind: kindHello, group: a.set.group, member: a.set.instance, name: a.set.name,
+			leaving: a.posture.closing, wants: []int{}}
+		for p, yes := range a.nominated {
+			if yes && !a.posture.closing {
+				r.wants = append(r.wants, p)
+			}
+		}
+		out = append(out, outgoing{int(h.Sum32() % uint32(len(a.leases))), r})
+	}
+	return out, min(next, a.tempo.helloAt)
+}
+
+func (a *leaseArbiter) stepHandovers(now instant, out []outgoing) []outgoing {
+	for p, h := range a.hands {
+		if h != nil {
+			out = a.step(p, now, out)
+		}
+	}
+	return out
+}
+
+// intentOf says what is wanted of the lease of p, and why its term ends if it
+// does so now.
+func (a *leaseArbiter) intentOf(p int, now instant) (intent, Reason) {
+	wanted := a.posture.wants(p) && (a.nominated[p] || a.retained[p])
+	alive := a.alive(now)
+	in := intent{want: a.posture.wants(p) && a.nominated[p] && alive, keep: true, alive: alive, delay: a.delays[p]}
+	why := ReasonLapsed
+	if !alive {
+		why = ReasonNotPulsed
+	}
+	if a.leases[p].mine == noToken {
+		return in, why
+	}
+	if a.over(p) {
+		in.keep = false
+		return in, why
+	}
+	if a.hands[p] == nil && !wanted {
+		a.hands[p] = &handover{why: a.posture.reason(p), since: now}
+		a.notes.add(slog.LevelDebug, "handing over", "partition", p, "token", a.leases[p].mine, "reason", a.hands[p].why)
+	}
+	if h := a.hands[p]; h != nil {
+		switch h.advance(now, a.scene(p, wanted)) {
+		case verdictAsk:
+			a.giveUp(p, h.why, h.deadline)
+		case verdictCancel:
+			a.hands[p] = nil
+		case verdictRelease:
+			in.keep, why = false, h.why
+		case verdictOverdue:
+			in.keep, why = false, ReasonOverdue
+			a.notes.add(slog.LevelWarn, "released before the application had finished", "partition", p, "token", a.leases[p].mine)
+		case verdictStay:
+		}
+	}
+	return in, why
+}
+
+func (a *leaseArbiter) scene(p int, wanted bool) scene {
+	return scene{
+		wanted: wanted,
+		told:   a.wasTold(p),
+		ready:  a.nom == nil || a.posture.reason(p) == ReasonRoles || a.peers.ready(p, a.since[p]),
+		idle:   !a.posture.contend,
+		drain:  a.set.drain,
+		wait:   a.set.successorWait,
+	}
+}
