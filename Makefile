@@ -18,8 +18,8 @@ unit: ## without a broker
 	CGO_ENABLED=0 $(GO) test -run TestNewWithoutCgo .
 
 integration: ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
-	cd integration && $(GO) test -race -timeout 40m ./...
-	cd examples && $(GO) test -race -timeout 15m ./...
+	cd integration && $(GO) test -race -p 1 -timeout 40m ./...
+	cd examples && $(GO) test -race -p 1 -timeout 15m ./...
 
 lint:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
@@ -35,8 +35,10 @@ fuzz: ## FUZZTIME=20s each
 	$(GO) test -run '^$$' -fuzz FuzzConfig -fuzztime $(FUZZTIME) .
 	$(GO) test -run '^$$' -fuzz FuzzRedact -fuzztime $(FUZZTIME) .
 
-bench:
+bench: ## in memory, then CPU on a real broker, then fail-over times beside the prototype's
 	$(GO) test -run '^$$' -bench . -benchmem .
+	cd integration && $(GO) test -run '^$$' -bench . ./cost
+	cd integration && NELI_FIGURES=10 $(GO) test -count=1 -run TestFigures -v . | grep -v '^=== '
 
 clean:
 	rm -rf cover.out integration/logs

@@ -53,6 +53,24 @@ func TestAccessRefusedLater(t *testing.T) {
 	})
 }
 
+// Refusals that are far apart, with nothing at all in between, are not one
+// refusal that lasts.
+func TestAccessRefusalsFarApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var g accessGuard
+		g.ok()
+		for range 10 {
+			require.NoError(t, g.check("READ group g", ErrAuthorization))
+			time.Sleep(refusedFor + 1)
+		}
+		require.NoError(t, g.check("READ group g", ErrAuthorization))
+		time.Sleep(refusedFor)
+		require.ErrorIs(t, g.check("READ group g", ErrAuthorization), ErrAccess, "near enough to be one")
+		time.Sleep(time.Hour)
+		require.NoError(t, g.check("READ group g", ErrAuthorization), "a new story")
+	})
+}
+
 func TestAccessRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var g accessGuard

@@ -36,12 +36,14 @@ type leaseArbiter struct {
 	retained  []bool    // held when the group's session was lost: nominated no more, and not given up
 	posture   posture
 	peers     peers
+	reach     reach
 	tempo     tempo
 	scheduled time.Duration // when the stepper will wake by itself
 	releases  int           // on their way, not reported yet
 	counts    Stats
 	odd       skipped
 	alarms    limiter
+	unreached limiter
 	notes     notes
 }
 
@@ -99,6 +101,7 @@ func (a *leaseArbiter) setUp(m int) {
 	a.since = make([]instant, m)
 	a.retained = make([]bool, m)
 	a.peers = newPeers(m)
+	a.reach = newReach(m, a.set.silence())
 	for p := range a.leases {
 		a.leases[p].leaseRules = a.set.leaseRules()
 		a.leases[p].start(0, now) // until the log says where it begins
@@ -161,6 +164,9 @@ func (a *leaseArbiter) take(e logEntry) {
 	}
 	if e.jump || r.kind != kindBeat {
 		a.delays[e.partition] = a.jitter()
+	}
+	if !e.jump {
+		a.reach.read(e.partition)
 	}
 	a.note(debug, e, r, bad)
 	a.sync(e.partition, why)
@@ -276,8 +282,12 @@ func (a *leaseArbiter) step(p int, now instant, out []outgoing) []outgoing {
 	a.sync(p, why)
 	if ok {
 		out = append(out, outgoing{p, r})
-		if r.kind == kindRelease {
+		switch r.kind {
+		case kindRelease:
 			a.releases++
+		case kindClaim:
+			a.reach.claimed(p, now)
+		case kindBeat, kindHello:
 		}
 	}
 	return out

@@ -35,16 +35,28 @@ func (a *leaseArbiter) nominate(partitions []int, lost bool) {
 }
 
 // attend keeps this process in the group only while it could lead: a hung
-// application must make room for others.
+// application must make room for others, and so must a process that cannot reach
+// a partition for which it is nominated.
 func (a *leaseArbiter) attend(now instant) {
-	if a.nom != nil {
-		a.nom.join(a.posture.contend && !a.posture.closing && a.alive(now))
+	if a.nom == nil {
+		return
+	}
+	lost := a.reach.lost(now)
+	a.nom.join(a.posture.contend && !a.posture.closing && a.alive(now) && len(lost) == 0)
+	if len(lost) > 0 && a.unreached.due() {
+		a.notes.add(slog.LevelWarn, "cannot reach partitions of the leader topic: leaving the group to make room for others",
+			"partitions", lost)
 	}
 }
 
+// hello appends a Hello if it is time, and probes of partitions that cannot be
+// reached.
 func (a *leaseArbiter) hello(now instant, out []outgoing, next time.Duration) ([]outgoing, time.Duration) {
 	if a.nom == nil {
 		return out, next
+	}
+	for _, p := range a.reach.probes(now) {
+		out = append(out, outgoing{p, a.hi([]int{})})
 	}
 	if a.posture.closing {
 		if a.tempo.bye {
@@ -56,16 +68,20 @@ func (a *leaseArbiter) hello(now instant, out []outgoing, next time.Duration) ([
 		a.tempo.helloAt = now.mono + helloEvery
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(a.set.instance))
-		r := record{kind: kindHello, group: a.set.group, member: a.set.instance, name: a.set.name,
-			leaving: a.posture.closing, wants: []int{}}
+		wants := []int{}
 		for p, yes := range a.nominated {
 			if yes && !a.posture.closing {
-				r.wants = append(r.wants, p)
+				wants = append(wants, p)
 			}
 		}
-		out = append(out, outgoing{int(h.Sum32() % uint32(len(a.leases))), r})
+		out = append(out, outgoing{int(h.Sum32() % uint32(len(a.leases))), a.hi(wants)})
 	}
 	return out, min(next, a.tempo.helloAt)
+}
+
+func (a *leaseArbiter) hi(wants []int) record {
+	return record{kind: kindHello, group: a.set.group, member: a.set.instance, name: a.set.name,
+		leaving: a.posture.closing, wants: wants}
 }
 
 func (a *leaseArbiter) stepHandovers(now instant, out []outgoing) []outgoing {

@@ -1,6 +1,10 @@
 package neli_test
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -159,4 +163,117 @@ func TestCloseDoesNotTakeTheDeadForSuccessors(t *testing.T) {
 		c.eventually(time.Second, "d leads", d.IsLeader)
 		require.Less(c, c.gap(), 20*time.Millisecond)
 	})
+}
+
+// The task of Background is not called any more in a term once the barrier has
+// returned from its LeaderRevoked, and the Release comes after the last call of it
+// has ended: at no time do two work.
+func TestNoTaskBesideTheSuccessor(t *testing.T) {
+	type term struct {
+		partition int
+		token     int64
+	}
+	simulateWith(t, nelitest.Options{Jitter: 3 * time.Millisecond}, roles(2), func(c *cluster) {
+		with := func(cfg *neli.Config) { cfg.Partitions = 2 }
+		over := map[term]bool{} // by any member; the bubble's broker tells who was released
+		var mu sync.Mutex
+		released := func(at term) bool {
+			return slices.ContainsFunc(c.records("app.neli", at.partition, "release"), func(r neli.Record) bool {
+				return strings.Contains(string(r.Value), fmt.Sprintf(`"token":%d,`, at.token))
+			})
+		}
+		tasks := map[string]int{}
+		start := func(name string) *member {
+			m := c.join(name, with)
+			m.upon(func(e neli.Event) {
+				r, ok := e.(neli.LeaderRevoked)
+				if !ok {
+					return
+				}
+				c.pass(7 * time.Millisecond) // finishing
+				mu.Lock()
+				defer mu.Unlock()
+				for _, led := range r.Terms {
+					at := term{led.Partition, led.Token}
+					over[at] = true
+					if released(at) {
+						c.Errorf("%s: %v was released before the barrier has returned", name, at)
+					}
+				}
+			})
+			_, err := m.Background(func() {
+				m.enter()
+				defer m.leave()
+				var begun []term
+				for role := range m.Roles() {
+					if token, ok := m.Token(role); ok {
+						begun = append(begun, term{role, token})
+					}
+				}
+				c.pass(5 * time.Millisecond)
+				mu.Lock()
+				defer mu.Unlock()
+				tasks[name]++
+				for _, at := range begun {
+					if over[at] {
+						c.Errorf("%v: %s: the task was called in %v after the barrier had returned", time.Since(c.began), name, at)
+					}
+					if released(at) {
+						c.Errorf("%v: %s: %v was released while the task was at work", time.Since(c.began), name, at)
+					}
+				}
+			})
+			require.NoError(c, err)
+			return m
+		}
+		a, b := start("a"), start("b")
+		c.leader(0, 2*silence)
+		c.leader(1, 2*silence)
+		for i := range 40 {
+			from, to := a, b
+			if i%2 == 1 {
+				from, to = b, a
+			}
+			// All of it, or one after the other.
+			if i%4 < 2 {
+				require.True(c, c.broker.Assign(from.name, 1))
+				c.pass(time.Duration(i) * time.Millisecond)
+			}
+			require.True(c, c.broker.Assign(from.name))
+			require.True(c, c.broker.Assign(to.name, 0, 1))
+			c.eventually(10*time.Second, to.name+" has both", func() bool { return to.IsLeaderOf(0) && to.IsLeaderOf(1) })
+			c.pass(200 * time.Millisecond)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		require.Greater(c, len(over), 70, "it was handed over each time")
+		require.Positive(c, min(tasks["a"], tasks["b"]))
+		require.NotContains(c, append(a.kinds(), b.kinds()...), "fenced")
+	})
+}
+
+// Partitions that are asked for one after the other, while the application is
+// busy, are revoked by one event: the earliest of their deadlines is its own.
+func TestMergedRevocationHasTheEarliestDeadline(t *testing.T) {
+	for _, first := range []int{0, 1} {
+		simulateWith(t, nelitest.Options{}, roles(2), func(c *cluster) {
+			a := c.join("a", func(cfg *neli.Config) { cfg.Partitions = 2 })
+			c.eventually(3*silence, "a has both", func() bool {
+				_, err := a.Pulse(0)
+				require.NoError(c, err)
+				return a.IsLeaderOf(0) && a.IsLeaderOf(1)
+			})
+			began := time.Now()
+			require.True(c, c.broker.Assign("a", 1-first))
+			c.pass(3 * time.Second) // at work
+			require.True(c, c.broker.Assign("a"))
+			c.pass(2 * time.Second)
+			require.Equal(c, "acquired", a.kinds()[len(a.kinds())-1])
+			_, err := a.Pulse(0)
+			require.NoError(c, err)
+			e := a.last().(neli.LeaderRevoked)
+			require.Equal(c, []int{0, 1}, e.Partitions())
+			require.WithinDuration(c, began.Add(10*time.Second), e.Deadline, time.Second)
+		})
+	}
 }

@@ -266,7 +266,7 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 	// twice (cooperative) and for the successor's word to arrive.
 	s.successorWait = 3*time.Second + 2*heartbeatInterval(s.kafka)
 	s.helloPause = time.Second + 2*heartbeatInterval(s.kafka)
-	s.overlap = min(s.timeout, s.successorWait+2*s.broadcast)
+	s.overlap = min(s.timeout, max(s.successorWait, min(session, 10*time.Second))+2*s.broadcast)
 }
 
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)

@@ -88,19 +88,25 @@ func TestConfigFaults(t *testing.T) {
 		cfg                Config
 		field, value, rule string
 	}{
-		{Config{LeaderGroupID: strings.Repeat("g", 256), LeaderTopic: "t"}, "LeaderGroupID", "ggg", "1 to 255 bytes"},
+		{Config{LeaderGroupID: strings.Repeat("g", 256), LeaderTopic: "t"}, "LeaderGroupID", "ggg", "1 to 255 bytes of UTF-8"},
 		{Config{LeaderTopic: "a topic"}, "LeaderTopic", "a topic", "must be 1 to 249 of"},
 		{Config{LeaderTopic: ".."}, "LeaderTopic", "..", "neither '.' nor '..'"},
 		{Config{LeaderTopic: strings.Repeat("t", 250)}, "LeaderTopic", "ttt", "must be 1 to 249 of"},
 		{Config{LeaderGroupID: "Zürich"}, "LeaderTopic", "Zürich.neli", "must be 1 to 249 of"},
-		{Config{Name: strings.Repeat("n", 257)}, "Name", "nnn", "at most 256 bytes"},
+		{Config{LeaderGroupID: "g\xff", LeaderTopic: "t"}, "LeaderGroupID", "g", "1 to 255 bytes of UTF-8"},
+		{Config{Name: strings.Repeat("n", 257)}, "Name", "nnn", "at most 256 bytes of UTF-8"},
+		{Config{Name: "n\xff\xfe"}, "Name", "n", "at most 256 bytes of UTF-8"},
 		{Config{Mode: 2}, "Mode", "2", "must be Exclusive or NonExclusive"},
 		{Config{Mode: -1}, "Mode", "-1", "must be Exclusive or NonExclusive"},
 		{Config{Nomination: 7}, "Nomination", "7", "must be Assigned or Open"},
-		{Config{Roles: -1}, "Roles", "-1", "must be at least 1"},
-		{Config{Partitions: -3}, "Partitions", "-3", "must be between 1 and 100000"},
-		{Config{Partitions: 100_001}, "Partitions", "100001", "must be between 1 and 100000"},
-		{Config{GroupsOnTopic: -1}, "GroupsOnTopic", "-1", "must be at least 1"},
+		{Config{Roles: -1}, "Roles", "-1", "must be between 1 and 10000000"},
+		{Config{Roles: 10_000_001}, "Roles", "10000001", "must be between 1 and 10000000"},
+		{Config{Partitions: -3}, "Partitions", "-3", "must be between 1 and 10000"},
+		{Config{Partitions: 10_001}, "Partitions", "10001", "must be between 1 and 10000"},
+		{Config{GroupsOnTopic: -1}, "GroupsOnTopic", "-1", "must be between 1 and 1000"},
+		{Config{GroupsOnTopic: 1001}, "GroupsOnTopic", "1001", "must be between 1 and 1000"},
+		{Config{Mode: NonExclusive, GroupsOnTopic: 1 << 62}, "GroupsOnTopic", "4611686018427387904", "must be between 1 and 1000"},
+		{Config{Mode: NonExclusive, GroupsOnTopic: math.MaxInt}, "GroupsOnTopic", "9223372036854775807", "must be between 1 and 1000"},
 		{Config{MaxPulseInterval: -time.Second}, "MaxPulseInterval", "-1s", "must be positive"},
 		{Config{MaxPulseInterval: 25 * time.Hour}, "MaxPulseInterval", "25h0m0s", "at most 24h"},
 		{Config{DrainTimeout: -time.Second}, "DrainTimeout", "-1s", "must be positive"},
@@ -114,6 +120,9 @@ func TestConfigFaults(t *testing.T) {
 		{Config{HeartbeatTimeout: 25 * time.Hour}, "HeartbeatTimeout", "25h0m0s", "at most 24h"},
 		{Config{HeartbeatTimeout: math.MaxInt64}, "HeartbeatTimeout", "2562047h", "at most 24h"},
 		{Config{HeartbeatInterval: 1251 * time.Millisecond}, "HeartbeatInterval", "1.251s", "a quarter of HeartbeatTimeout (5s)"},
+		{Config{HeartbeatInterval: 5*time.Millisecond - 1}, "HeartbeatInterval", "4.999999ms", "a thousandth of HeartbeatTimeout (5s)"},
+		{Config{HeartbeatInterval: 25 * time.Hour}, "HeartbeatInterval", "25h0m0s", "at most 24h"},
+		{Config{Mode: NonExclusive, HeartbeatInterval: 1 << 62}, "HeartbeatInterval", "1281023h", "at most 24h"},
 		{Config{HeartbeatInterval: time.Microsecond}, "HeartbeatInterval", "1µs", "must be at least 1ms"},
 		{Config{HeartbeatInterval: -time.Second}, "HeartbeatInterval", "-1s", "must be at least 1ms"},
 		{Config{Mode: NonExclusive, HeartbeatTimeout: 6 * time.Second}, "HeartbeatTimeout", "6s",
@@ -155,13 +164,16 @@ func TestConfigLimitsAreAllowed(t *testing.T) {
 	for _, cfg := range []Config{
 		{HeartbeatTimeout: 100 * time.Millisecond},
 		{HeartbeatTimeout: 24 * time.Hour, HeartbeatInterval: 6 * time.Hour},
+		{HeartbeatTimeout: 5 * time.Second, HeartbeatInterval: 5 * time.Millisecond},
+		{HeartbeatTimeout: 5 * time.Second, HeartbeatInterval: 1250 * time.Millisecond},
 		{HeartbeatTimeout: 100 * time.Millisecond, HeartbeatInterval: time.Millisecond},
 		{MaxPulseInterval: 24 * time.Hour, DrainTimeout: 24 * time.Hour, MaxClockDrift: 0.2},
 		{MaxPulseInterval: 1, DrainTimeout: 1, MaxClockDrift: 1e-9},
 		{LeaderGroupID: strings.Repeat("g", 244)},
 		{LeaderGroupID: strings.Repeat("g", 255), LeaderTopic: strings.Repeat("t", 249)},
 		{LeaderGroupID: "a group: of Zürich", LeaderTopic: "..."},
-		{Name: strings.Repeat("n", 256), Roles: 1 << 20, Partitions: 100_000},
+		{Name: strings.Repeat("n", 256), Roles: 10_000_000, Partitions: 10_000},
+		{Mode: NonExclusive, HeartbeatTimeout: 24 * time.Hour, HeartbeatInterval: 40 * time.Second, GroupsOnTopic: 1000},
 		{Mode: NonExclusive, HeartbeatTimeout: 6*time.Second + 3, HeartbeatInterval: time.Millisecond, KafkaConfig: KafkaConfigMap{"session.timeout.ms": 5998}},
 	} {
 		_, err := cfg.resolve()
@@ -234,6 +246,9 @@ func FuzzConfig(f *testing.F) {
 	f.Add("g", "t", "n", 1, 0, 9, 12, 3, int64(18e9), int64(9e8), int64(1), int64(1), 0.2, "group.protocol", "consumer")
 	f.Add("g", "..", "n", 2, 2, -1, -1, -1, int64(math.MaxInt64), int64(math.MinInt64), int64(-1), int64(math.MaxInt64), math.NaN(), "acks", "1")
 	f.Add("g", "t", "n", 0, 0, 1, 1, 1, int64(1e8), int64(2.5e7), int64(1e9), int64(1e9), 0.1, "heartbeat.interval.ms", "-1")
+	f.Add("g", "t", "n", 1, 0, 1, 1, 1, int64(0), int64(1)<<62, int64(0), int64(0), 0.0, "", "")
+	f.Add("g", "t", "n", 1, 0, 1, 1, 1<<62, int64(0), int64(0), int64(0), int64(0), 0.0, "", "")
+	f.Add("g\xff", "t", "n\xff", 0, 0, math.MaxInt, 1, 1, int64(0), int64(0), int64(0), int64(0), 0.0, "", "")
 	f.Fuzz(func(t *testing.T, group, topic, name string, mode, nomination, roles, partitions, groups int,
 		timeout, interval, pulse, drain int64, drift float64, property, value string) {
 		c := Config{LeaderGroupID: group, LeaderTopic: topic, Name: name, Mode: Mode(mode), Nomination: Nomination(nomination),
@@ -261,7 +276,7 @@ func checkSettings(t *testing.T, s *settings) {
 	require.Regexp(t, topicName, s.topic)
 	require.NotEmpty(t, s.name)
 	require.NotNil(t, s.logger)
-	require.GreaterOrEqual(t, s.roles, 1)
+	require.True(t, 1 <= s.roles && s.roles <= maxRoles)
 	require.True(t, 1 <= s.partitions && s.partitions <= maxPartitions)
 	require.True(t, s.timeout >= minTimeout && s.timeout <= maxDuration, "T %v", s.timeout)
 	require.True(t, s.every >= time.Millisecond && s.every <= s.timeout, "heartbeat interval %v, T %v", s.every, s.timeout)
@@ -274,13 +289,38 @@ func checkSettings(t *testing.T, s *settings) {
 	require.Greater(t, s.silence(), s.timeout)
 	if s.mode == Exclusive {
 		require.LessOrEqual(t, s.every, s.timeout/4)
+		require.GreaterOrEqual(t, s.every, s.timeout/1000)
 	} else {
 		require.Greater(t, s.timeout, sessionTimeout(s.kafka)+2*s.broadcast)
 	}
+	comesBack(t, s)
 	for name := range s.kafka {
 		require.NotContains(t, reserved, name)
 	}
 	for _, props := range []map[string]string{s.producerProperties(), s.readerProperties(), s.groupProperties()} {
 		require.NotEmpty(t, props["bootstrap.servers"])
+	}
+}
+
+// comesBack asserts that a claim of a process with these settings survives the
+// wire: one that is not its own any more when it comes back elects nobody.
+func comesBack(t *testing.T, s *settings) {
+	t.Helper()
+	claim := record{kind: kindClaim, group: s.group, member: newID(), name: s.name, token: noToken, read: -1, seq: 1}
+	got, err := decode(claim.encode(), s.group)
+	require.NoError(t, err)
+	require.Equal(t, claim, got)
+}
+
+func TestConfigNamesSurviveTheWire(t *testing.T) {
+	for _, c := range []Config{
+		{},
+		{LeaderGroupID: "Zürich <&>\u2028", LeaderTopic: "t", Name: "日本\x00\x7f\U0001F600"},
+		{LeaderGroupID: strings.Repeat("\x01", 255), LeaderTopic: "t", Name: strings.Repeat("\x01", maxNameLength)},
+		{LeaderGroupID: strings.Repeat("é", 127), LeaderTopic: "t", Name: strings.Repeat("é", maxNameLength/2)},
+	} {
+		s, err := c.resolve()
+		require.NoError(t, err)
+		comesBack(t, s)
 	}
 }

@@ -224,3 +224,21 @@ func TestGroupTimes(t *testing.T) {
 		require.Equal(t, c.heartbeat, heartbeatInterval(c.props), "%v", c.props)
 	}
 }
+
+// A property given by its other name is not contradicted by a default.
+func TestPropertiesByTheirOtherNames(t *testing.T) {
+	for alias, name := range aliases {
+		s := resolved(t, Config{KafkaConfig: KafkaConfigMap{alias: "5"}})
+		require.Equal(t, "5", s.producerProperties()[alias])
+		for client, props := range s.clients() {
+			require.NotContains(t, props, name, client)
+		}
+		both := resolved(t, Config{KafkaConfig: KafkaConfigMap{alias: "5", name: "6"}})
+		require.Equal(t, "5", both.producerProperties()[alias], "what is given twice is the user's affair")
+		require.Equal(t, "6", both.producerProperties()[name])
+	}
+	s := resolved(t, Config{KafkaConfig: KafkaConfigMap{"metadata.broker.list": "broker:9092"}})
+	for client, props := range s.clients() {
+		require.Equal(t, "broker:9092", props["metadata.broker.list"], client)
+	}
+}

@@ -48,6 +48,11 @@ import (
 //	boot clock after the resolved start offset       two leaders                      TestBootClockComesAfterTheOffsets
 //	the topic's identity is checked                  tokens start again               TestTopicReplaced
 //	purge before anything more is produced           records in the wrong log         TestReplacedTopicIsPurged
+//	nothing is begun once the work is done           two workers                      TestNoLeaderAfterTheBarrierReturned
+//	leadership is looked at again after the clock    two leaders                      TestCellLooksAgainAfterTheClock
+//	the earliest deadline of what is revoked counts  two workers                      TestRevokedDeadlineIsTheEarliest
+//	a lost session nominates for nothing new         a claim without a nomination     TestNothingNewIsClaimedAfterTheSessionIsLost
+//	the reader seals the log, and it stays sealed    records in the wrong log         TestNothingIsAppendedToAReplacedTopic
 type mutation struct {
 	rule  string
 	file  string
@@ -108,13 +113,25 @@ var mutations = []mutation{
 	{"the boot clock is read after the offsets are known", "arbiter_lease.go",
 		"		l.start(e.offset, now)\n", "		l.start(e.offset, now.add(-2*time.Second))\n", "TestBootClockComesAfterTheOffsets"},
 	{"stop the work before Release", "handover.go",
-		"case h.asked && h.done && ready:", "case h.asked && ready:", "TestDrainBeforeRelease"},
+		"case h.asked && h.done:", "case h.asked:", "TestDrainBeforeRelease"},
+	{"nothing is begun once the work is said to be done", "arbiter_lease.go",
+		"		a.done(p)\n", "", "TestNoLeaderAfterTheBarrierReturned"},
+	{"leadership is looked at again after the clock was read", "vector.go",
+		"if t2 := c.term.Load(); t2 == nil || t2.id != t.id || c.told.Load() != t.id+1 {", "if false {", "TestCellLooksAgainAfterTheClock"},
+	{"all that is revoked together is due by the earliest deadline", "neli.go",
+		"return a.deadline.Compare(b.deadline)", "return 0", "TestRevokedDeadlineIsTheEarliest"},
+	{"a lost session nominates for nothing new", "arbiter_lease_intent.go",
+		"in := intent{want: a.posture.wants(p) && a.nominated[p] && alive, keep: true,", "in := intent{want: wanted && alive, keep: true,", "TestNothingNewIsClaimedAfterTheSessionIsLost"},
 	{"beats stop when the application hangs", "neli.go",
 		"return n.waiting.Load() > 0 ||", "return true ||", "TestHungApplicationIsReplaced"},
 	{"the topic's identity is checked", "kafka_topic.go",
 		"case info.ID != t.id:", "case false:", "TestTopicReplaced"},
 	{"what is queued for another topic is purged", "kafka_log.go",
 		"	k.producer.Purge()\n", "", "TestReplacedTopicIsPurged"},
+	{"a sealed log takes nothing", "kafka_log.go",
+		"if k.sealed.Load() {", "if false {", "TestNothingIsAppendedToAReplacedTopic"},
+	{"the reader seals the log of a replaced topic", "kafka_log.go",
+		"; err != nil {\n			k.seal()\n		}\n		return logEntry{}", "; err != nil {\n		}\n		return logEntry{}", "TestNothingIsAppendedToAReplacedTopic"},
 }
 
 func TestRulesAreGuarded(t *testing.T) {

@@ -681,22 +681,50 @@ func TestLeaseStampOf(t *testing.T) {
 	`)
 }
 
-// Stamps are kept for T, and that of the claim under way for longer.
+// Stamps are kept for T or until a later beat has been read back, and that of the
+// claim under way for longer.
 func TestLeaseForgetsStamps(t *testing.T) {
 	s := newScript()
 	s.run(t, "start 0")
 	s.run(t, "at 110ms")
 	s.run(t, "step want")
 	s.run(t, "0: claim by me read -1 seq 1")
-	for ms := 120; ms < 5000; ms += 20 {
+	beat := func(ms int) record {
 		s.run(t, fmt.Sprintf("at %dms", ms))
 		r, ok := s.lease.step(s.now, intent{want: true, keep: true, alive: true})
 		require.True(t, ok)
 		require.Equal(t, kindBeat, r.kind)
-		s.lease.consume(r, s.lease.read+1, s.now)
-		require.LessOrEqual(t, len(s.lease.sent), int(scriptTerm/scriptEvery)+2)
-		require.LessOrEqual(t, s.now.age(s.lease.sent[0].stamp), scriptTerm)
+		return r
 	}
+	read := func(r record) { s.lease.consume(r, s.lease.read+1, s.now) }
+	for ms := 120; ms < 1000; ms += 20 {
+		read(beat(ms))
+		require.Empty(t, s.lease.sent, "nothing is left that could move V")
+	}
+	// Three beats are under way, then all the time one.
+	first, second := beat(1000), beat(1020)
+	read(second)
+	require.Empty(t, s.lease.sent, "what was sent before cannot move V")
+	v := s.lease.v
+	read(first)
+	require.Equal(t, v, s.lease.v)
+	under := beat(1040)
+	for ms := 1060; ms < 5000; ms += 20 {
+		r := beat(ms)
+		read(under)
+		require.Equal(t, []uint64{r.seq}, seqs(s.lease.sent))
+		require.Equal(t, scriptEvery, s.now.age(s.lease.v))
+		under = r
+	}
+	read(under)
+
+	// Nothing is read back: what is older than T goes.
+	for ms := 5000; ms < 5080; ms += 20 {
+		beat(ms)
+	}
+	require.Len(t, s.lease.sent, 4)
+	s.lease.forget(s.now.add(scriptTerm))
+	require.Len(t, s.lease.sent, 1)
 
 	s.run(t, "step drop")
 	s.run(t, fmt.Sprintf("%d: release by me token 0 read %d seq 9999", s.lease.read+1, s.lease.read))
@@ -707,6 +735,14 @@ func TestLeaseForgetsStamps(t *testing.T) {
 	s.run(t, "at 60s")
 	s.lease.forget(s.now)
 	require.Equal(t, claimed, s.lease.stampOf(s.lease.claiming, s.now))
+}
+
+func seqs(sent []sent) []uint64 {
+	var out []uint64
+	for _, s := range sent {
+		out = append(out, s.seq)
+	}
+	return out
 }
 
 func TestLeasePreference(t *testing.T) {

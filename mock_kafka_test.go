@@ -404,3 +404,85 @@ func TestReplacedTopicIsPurged(t *testing.T) {
 		require.False(t, n.IsLeader())
 	})
 }
+
+// since returns the calls from the nth on.
+func (k *mockKafka) since(n int) []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.calls[n:])
+}
+
+// A read position that lies outside its log makes the reader look at the topic.
+// When that is another one, nothing more is appended: the producer writes by name.
+func TestNothingIsAppendedToAReplacedTopic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newMockKafka()
+		producer, err := k.Producer(nil, nil)
+		require.NoError(t, err)
+		admin, err := k.Admin(producer)
+		require.NoError(t, err)
+		quiet := slog.New(slog.DiscardHandler)
+		log := newKafkaLog(&topic{name: "t", admin: admin, log: quiet, suspect: make(chan struct{}, 1)}, producer,
+			func() (LogReader, error) { return k.LogReader(nil, nil) }, quiet)
+		m, err := log.open(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, m)
+		reports := make(chan error, 1)
+		require.NoError(t, log.append(0, []byte("x"), func(err error) { reports <- err }))
+		require.NoError(t, <-reports)
+		for _, jump := range []bool{true, false} {
+			e, ok, err := log.next(t.Context(), pollSlice)
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.Equal(t, jump, e.jump)
+		}
+		before := len(k.calls)
+		k.fail("Poll", ErrOutOfRange)
+		k.ids = "another"
+		_, _, err = log.next(t.Context(), pollSlice)
+		require.ErrorIs(t, err, ErrTopicReplaced)
+		err = log.append(0, []byte("y"), func(error) { t.Error("a report of what was not handed over") })
+		require.ErrorIs(t, err, errSealed)
+		require.Equal(t, []string{"Poll", "Topic", "Purge"}, k.since(before))
+		log.close()
+		require.NotContains(t, k.since(before), "Append")
+		require.Zero(t, k.open)
+	})
+}
+
+// The same from outside, while leases are held on and beats are due: found out by
+// the reader and not by the watch, it is purged before any client is closed, and
+// nothing is appended afterwards.
+func TestReaderFindsTheTopicReplaced(t *testing.T) {
+	for range 5 {
+		var calls []string
+		mocked(t, Config{HeartbeatTimeout: 100 * time.Millisecond, HeartbeatInterval: time.Millisecond}, nothing,
+			func(t *testing.T, k *mockKafka, n *Neli) {
+				ok, err := n.Pulse(time.Minute)
+				require.NoError(t, err)
+				require.True(t, ok)
+				time.Sleep(time.Second)
+				require.True(t, n.IsLeader())
+				k.mu.Lock()
+				before := len(k.calls)
+				k.ids = "another"
+				k.fail("Poll", ErrOutOfRange)
+				k.mu.Unlock()
+				began := time.Now()
+				require.ErrorIs(t, n.Await(), ErrTopicReplaced)
+				require.Less(t, time.Since(began), 2*pollSlice, "not by the watch, which looks every ten seconds")
+				require.False(t, n.IsLeader())
+				time.Sleep(time.Minute)
+				calls = k.since(before)
+			})
+		topics := slices.DeleteFunc(slices.Clone(calls), func(c string) bool { return c != "Topic" })
+		require.Len(t, topics, 1, "%q", calls)
+		require.Less(t, slices.Index(calls, "Poll"), slices.Index(calls, "Topic"), "%q", calls)
+		purge := slices.Index(calls, "Purge")
+		require.Greater(t, purge, slices.Index(calls, "Topic"), "%q", calls)
+		require.NotContains(t, calls[purge:], "Append")
+		for _, client := range []string{"Producer", "LogReader", "GroupConsumer", "Admin"} {
+			require.Greater(t, slices.Index(calls, client+".Close"), purge, "%s: %q", client, calls)
+		}
+	}
+}

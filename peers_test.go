@@ -154,3 +154,29 @@ func TestTempoWoke(t *testing.T) {
 	fresh.woke(instant{mono: time.Hour}, 0, time.Second)
 	require.Zero(t, fresh.helloAt, "the first step is never late")
 }
+
+// However much the Hellos of a topic want, what is remembered is bounded by the
+// number of partitions and of members.
+func TestPeersMemoryIsBounded(t *testing.T) {
+	const m = 8
+	ps := newPeers(m)
+	huge := make([]int, 30_000)
+	for i := range huge {
+		huge[i] = i % (2 * m)
+	}
+	for i := range 100 {
+		r, err := decode(hello(fmt.Sprint("p", i), huge...).encode(), "g")
+		if err == nil {
+			ps.hear(r, "me", instant{})
+		}
+	}
+	require.Len(t, ps.wants, m)
+	big, err := decode(hello("x", huge[:20_000]...).encode(), "g")
+	require.NoError(t, err, "as large as a Hello may be")
+	ps.hear(big, "me", instant{mono: 1})
+	require.Len(t, ps.wants, m)
+	require.Len(t, ps.heard, 1, "the others were too large to be records")
+	for p := range m {
+		require.Equal(t, wish{"x", instant{mono: 1}}, ps.wants[p])
+	}
+}

@@ -99,6 +99,13 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{"neli":1.5,"kind":"claim","group":"g","member":"m","read":1,"seq":1}`, errMalformed},
 		{`{"neli":2,"kind":"claim","group":"g","member":"m","read":1,"seq":1}`, errNewer},
 		{`{"neli":2,"kind":"coup","group":"other"}`, errNewer},
+		{`{"neli":2,"kind":7}`, errNewer}, // whatever else it has, of whatever type
+		{`{"neli":2,"token":"x"}`, errNewer},
+		{`{"token":{},"neli":3}`, errNewer},
+		{`{"group":["g"],"wants":"all","seq":-1,"neli":9}`, errNewer},
+		{`{"neli":"2","kind":7}`, errMalformed},
+		{`{"neli":1,"kind":7,"group":"other"}`, errMalformed},
+		{`{"neli":2,"kind":`, errMalformed},
 		{`{"neli":1,"kind":"claim","group":"other","member":"m","read":1,"seq":1}`, errForeign},
 		{`{"neli":1,"kind":"claim","group":"G","member":"m","read":1,"seq":1}`, errForeign},
 		{`{"neli":1,"kind":"rubbish","group":"other"}`, errForeign},

@@ -32,6 +32,20 @@ func TestRolesOn(t *testing.T) {
 	} {
 		require.Equal(t, c.want, slices.Collect(rolesOn(c.p, c.partitions, c.roles)), "%+v", c)
 	}
+	// As many as there can be: ten million roles, on any number of partitions.
+	for _, partitions := range []int{1, 7, maxPartitions, math.MaxInt32} {
+		n, last := 0, -1
+		for role := range rolesOn(1%partitions, partitions, maxRoles) {
+			require.True(t, last < role && role < maxRoles, "%d follows %d", role, last)
+			if last = role; partitions > 1 && n >= maxRoles/partitions+1 {
+				t.Fatal("there are more than can be")
+			}
+			if n++; n == 1000 {
+				break
+			}
+		}
+		require.Positive(t, n)
+	}
 	for role := range rolesOn(0, 1, math.MaxInt) {
 		if role == 5 {
 			break // an iterator that goes on calling panics here

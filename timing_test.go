@@ -74,3 +74,43 @@ func TestTIsFreeOfTheSession(t *testing.T) {
 		require.Equal(c, []string{"acquired"}, a.kinds())
 	})
 }
+
+// A process that is nominated and cannot reach the log makes room for one that
+// can: the group knows nothing of it. When it is back it takes part again.
+func TestNomineeThatCannotClaimGivesWay(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.work("a", nil)
+		require.Same(c, a, c.leader(0, 2*silence))
+		b := c.work("b", nil)
+		c.pass(10 * time.Second)
+		c.broker.CutOff("a", nelitest.Appends|nelitest.Reads)
+		c.eventually(defaultT+silence+15*time.Second+3*time.Second, "b leads", b.IsLeader)
+		c.pass(time.Minute)
+		require.True(c, b.IsLeader())
+		require.Equal(c, []string{"acquired", "fenced"}, a.kinds())
+		c.broker.Restore("a", nelitest.All)
+		c.pass(20 * time.Second)
+		require.True(c, a.IsLeader() != b.IsLeader())
+		c.crash(map[bool]*member{true: a, false: b}[a.IsLeader()])
+		c.leader(0, 10*time.Second)
+	})
+}
+
+// When nobody could reach the log everybody has left the group, and everybody
+// comes back.
+func TestAllThatCouldNotClaimComeBack(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a, b := c.work("a", nil), c.work("b", nil)
+		c.leader(0, 2*silence)
+		for _, m := range []*member{a, b} {
+			c.broker.CutOff(m.name, nelitest.Appends|nelitest.Reads)
+		}
+		c.pass(2 * time.Minute)
+		require.False(c, a.IsLeader() || b.IsLeader())
+		require.Empty(c, append(c.broker.Assigned("a"), c.broker.Assigned("b")...), "nobody is in the group")
+		for _, m := range []*member{a, b} {
+			c.broker.Restore(m.name, nelitest.All)
+		}
+		c.leader(0, 30*time.Second)
+	})
+}

@@ -1,6 +1,8 @@
 package neli
 
 import (
+	"context"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -24,6 +26,8 @@ func TestUnsafeSettings(t *testing.T) {
 		{"acknowledged by one of five", "min.insync.replicas", "1", 5, "min.insync.replicas=1 with 5 replicas:", "set it to 4"},
 		{"acknowledged by all of three", "min.insync.replicas", "3", 3, "min.insync.replicas=3 with 3 replicas: one broker down stops all elections", "set it to 2"},
 		{"acknowledged by more than there are", "min.insync.replicas", "4", 3, "min.insync.replicas=4 with 3 replicas:", "set it to 2"},
+		{"one of two", "min.insync.replicas", "1", 2, "2 replicas: either an acknowledged record may be lost", "have 3 replicas"},
+		{"both of two", "min.insync.replicas", "2", 2, "2 replicas: either an acknowledged record may be lost", "have 3 replicas"},
 		{"one replica is what was asked for", "min.insync.replicas", "1", 1, "", ""},
 		{"three of five", "min.insync.replicas", "3", 5, "", ""},
 		{"retention below a minute", "retention.ms", "59999", 3, "retention.ms=59999:", "set it to an hour"},
@@ -54,4 +58,40 @@ func TestUnsafeSettings(t *testing.T) {
 	require.Empty(t, unsafeSettings(nil, 3), "what was not told is not wrong")
 	require.Len(t, unsafeSettings(map[string]string{"unclean.leader.election.enable": "true", "cleanup.policy": "compact",
 		"min.insync.replicas": "1", "retention.ms": "1"}, 3), 4, "all that is wrong")
+}
+
+// someBrokers is an admin of a cluster of some brokers.
+type someBrokers struct {
+	*mockAdmin
+	brokers int
+	spec    TopicSpec
+}
+
+func (a *someBrokers) Brokers(context.Context) (int, error) { return a.brokers, nil }
+func (a *someBrokers) CreateTopic(_ context.Context, s TopicSpec) error {
+	a.spec = s
+	return nil
+}
+
+// The library does not complain of a topic as it creates it, but for two brokers,
+// with which nothing is right.
+func TestCreatedTopicIsNotComplainedOf(t *testing.T) {
+	for brokers := 1; brokers <= 7; brokers++ {
+		admin := &someBrokers{mockAdmin: &mockAdmin{newMockKafka()}, brokers: brokers}
+		leader := topic{name: "t", admin: admin, create: &TopicSpec{Name: "t", Partitions: 1}, log: slog.New(slog.DiscardHandler)}
+		require.NoError(t, leader.make(t.Context()))
+		require.Equal(t, min(3, brokers), admin.spec.Replicas)
+		got := unsafeSettings(admin.spec.Settings, admin.spec.Replicas)
+		if brokers == 2 {
+			require.Len(t, got, 1)
+			require.Contains(t, got[0], "have 3 replicas")
+			continue
+		}
+		require.Empty(t, got, "%d brokers", brokers)
+	}
+	// Nor does what it advises lead to the next complaint.
+	for replicas := 3; replicas <= 7; replicas++ {
+		advised := map[string]string{"min.insync.replicas": string(rune('0' + replicas - 1))}
+		require.Empty(t, unsafeSettings(advised, replicas), "%d replicas", replicas)
+	}
 }

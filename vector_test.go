@@ -124,3 +124,31 @@ func TestCellReadsTheTermFirst(t *testing.T) {
 	})
 	require.True(t, ok)
 }
+
+// A Release does not wait for a lapse: one between the look at the term and the
+// reading of the clock lets a successor lead at that very reading.
+func TestCellLooksAgainAfterTheClock(t *testing.T) {
+	v := instant{mono: time.Hour, wall: time.Hour}
+	for name, c := range map[string]struct {
+		meanwhile func(*cell)
+		leads     bool
+	}{
+		"nothing":           {func(*cell) {}, true},
+		"renewed":           {func(c *cell) { c.term.Store(&term{v: v.add(2 * time.Millisecond)}) }, true},
+		"released":          {func(c *cell) { c.term.Store(nil) }, false},
+		"the work is done":  {func(c *cell) { c.told.Store(0) }, false},
+		"another term":      {func(c *cell) { c.term.Store(&term{id: 5, token: 5, v: v}) }, false},
+		"another, and told": {func(c *cell) { c.term.Store(&term{id: 5, token: 5, v: v}); c.told.Store(6) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var held cell
+			held.told.Store(1)
+			held.term.Store(&term{v: v})
+			_, _, ok := held.leads(threshold{time.Second, true}, func() instant {
+				c.meanwhile(&held)
+				return v.add(time.Millisecond)
+			})
+			require.Equal(t, c.leads, ok)
+		})
+	}
+}

@@ -87,14 +87,10 @@ func cutOffFromCoordinator(t *testing.T, e *env, a admin) {
 	}
 }
 
-// givesWay says whether a nominated process that cannot reach its partition makes
-// room for one that can. The library does not yet: only the group could nominate
-// another, and nothing is wrong with the process as far as the group knows. Nobody
-// leads then for as long as it lasts.
-const givesWay = false
-
 // A leader that cannot reach the partition's broker can neither beat nor read. It
-// lapses, and someone who can reach it leads: at once where any process may claim.
+// lapses, and someone who can reach it leads: at once where any process may claim,
+// and with a group when the nominated process, which the group takes for healthy,
+// has made room.
 func cutOffFromPartitionLeader(t *testing.T, e *env, a admin, nomination neli.Nomination) {
 	p := e.proxy(t)
 	el, _ := placed(t, e, a, nomination)
@@ -104,18 +100,20 @@ func cutOffFromPartitionLeader(t *testing.T, e *env, a admin, nomination neli.No
 	require.NoError(t, p.CutOff(proxy.Both, int(partitionLeader)))
 	cut := monotonic()
 	old.awaits("fenced", el.params.Timeout+patience)
-	if nomination == neli.Open || givesWay {
-		next := el.leader(0, el.bound+patience, old.member)
-		t.Logf("cut off → next leader: %v", (next.since - cut).Round(time.Millisecond))
-	} else {
-		el.bound += 2*max(el.params.Timeout, e.session) + busyMachine
+	if nomination == neli.Assigned {
+		el.bound += giveWay
 	}
+	next := el.leader(0, el.bound+patience, old.member)
+	t.Logf("cut off → next leader: %v", (next.since - cut).Round(time.Millisecond))
 	waitPast(t, cut+2*max(el.params.Timeout, e.session))
 	require.NoError(t, p.Restore())
 	old.readsMore(5, patience)
 	el.neverAgain(old, cut+el.params.Timeout+busyMachine)
 	el.leader(0, patience)
 }
+
+// giveWay is how long a nominated process tries to claim in vain.
+const giveWay = 15 * time.Second
 
 // underBrokers prepares elections with T = 5 s and three partitions, one for each
 // way of nomination, and returns them when all roles are led and spread.

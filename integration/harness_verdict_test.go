@@ -124,8 +124,7 @@ func (e *election) verifyEvents() {
 }
 
 // verifySampling: what was not sampled is not known, and a check of little is no
-// check. On a quiet machine it is nearly all; on one with four times the work that
-// it can do, seven tenths.
+// check. On a machine that is not overloaded it is nearly all.
 func (e *election) verifySampling() {
 	e.t.Helper()
 	var gaps []string

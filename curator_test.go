@@ -1,0 +1,111 @@
+package neli
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// When the barrier has returned from LeaderRevoked the Release is due, though it
+// may not be sent yet: nothing is begun any more.
+func TestNoLeaderAfterTheBarrierReturned(t *testing.T) {
+	bed := newBenchBed(t, 2)
+	var revoked []int
+	bed.n.barrier = func(e Event) {
+		r, ok := e.(LeaderRevoked)
+		if !ok {
+			return
+		}
+		revoked = r.Partitions()
+		require.True(t, bed.n.IsLeader(), "the work in hand is to be finished")
+		require.True(t, bed.n.IsLeaderOf(1))
+		token, ok := bed.n.Token(1)
+		require.True(t, ok)
+		require.Equal(t, r.Terms[1].Token, token)
+	}
+	bed.lead(t)
+	bed.arb.nominate(nil, false) // a completed assignment leaves both out
+	bed.arb.stepAll()            // asks
+	require.Empty(t, bed.log.appended)
+	ok, err := bed.n.Pulse(0)
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 1}, revoked)
+	require.False(t, ok, "Pulse says: work on")
+	require.False(t, bed.n.IsLeader())
+	for role := range 2 {
+		require.False(t, bed.n.IsLeaderOf(role))
+		_, ok = bed.n.Token(role)
+		require.False(t, ok)
+		require.NotEqual(t, noToken, bed.arb.leases[role].mine, "the lease lasts until it is released")
+	}
+	bed.arb.stepAll()
+	require.Len(t, bed.log.appended, 2)
+	for _, a := range bed.log.appended {
+		r, err := decode(a.value, "bench")
+		require.NoError(t, err)
+		require.Equal(t, kindRelease, r.kind)
+	}
+}
+
+// Partitions that were asked for at different times share one event. All of it is
+// to be finished by the earliest deadline.
+func TestRevokedDeadlineIsTheEarliest(t *testing.T) {
+	bed := newBenchBed(t, 3)
+	begin := time.Now()
+	revoke := func(p int, after time.Duration) change {
+		return change{kind: changeRevoke, partition: p, reason: ReasonUnassigned, deadline: begin.Add(after)}
+	}
+	e := bed.n.event([]change{revoke(0, 14*time.Second), revoke(1, 10*time.Second), revoke(2, 12*time.Second)})
+	require.Equal(t, begin.Add(10*time.Second), e.(LeaderRevoked).Deadline)
+	require.Equal(t, []int{0, 1, 2}, e.(LeaderRevoked).Partitions())
+	e = bed.n.event([]change{revoke(2, time.Second)})
+	require.Equal(t, begin.Add(time.Second), e.(LeaderRevoked).Deadline)
+}
+
+// The barrier of a revocation has until its Deadline, however long that is; an
+// application that hangs in it is not alive for ever.
+func TestAliveInTheBarrierOfARevocation(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		drain, until time.Duration
+		event        Event
+	}{
+		{"revoked", 10 * time.Second, 30 * time.Second, LeaderRevoked{}},
+		{"revoked, a long drain", 2 * time.Minute, 2 * time.Minute, LeaderRevoked{}},
+		{"acquired", 2 * time.Minute, 30 * time.Second, LeaderAcquired{}},
+		{"fenced", 2 * time.Minute, 30 * time.Second, LeaderFenced{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				bed := newBenchBed(t, 1)
+				bed.n.set.drain = c.drain
+				require.Equal(t, 30*time.Second, bed.n.set.maxPulse)
+				hang, returned := make(chan struct{}), make(chan struct{})
+				bed.n.barrier = func(Event) { <-hang }
+				bed.n.heard()
+				go func() {
+					defer close(returned)
+					bed.n.call(c.event)
+				}()
+				synctest.Wait()
+				time.Sleep(c.until - 1)
+				require.True(t, bed.n.alive(clock()))
+				time.Sleep(1 * time.Nanosecond)
+				require.False(t, bed.n.alive(clock()), "alive for ever")
+				close(hang)
+				<-returned
+			})
+		})
+	}
+}
+
+func TestSetRolesLimits(t *testing.T) {
+	bed := newBenchBed(t, 1)
+	for _, r := range []int{-1, 0, maxRoles + 1, 1 << 62} {
+		require.ErrorContains(t, bed.n.SetRoles(r), "must be between 1 and 10000000")
+	}
+	require.NoError(t, bed.n.SetRoles(maxRoles))
+	require.Equal(t, maxRoles, bed.arb.posture.roles)
+}
