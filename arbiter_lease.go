@@ -151,12 +151,13 @@ func (a *leaseArbiter) take(e logEntry) {
 		if r.kind == kindHello {
 			a.peers.hear(r, a.set.instance, now)
 		}
+		sent := l.stampOf(r.seq, now) // consume may drop it
 		c := l.consume(r, e.offset, now)
 		if c.alarm {
 			why = a.alarmed(e)
 		}
 		if c.own && r.kind != kindRelease {
-			a.tempo.back(l.stampOf(r.seq, now), now)
+			a.tempo.back(sent, now)
 		}
 		if c.own && r.kind == kindClaim && a.posture.closing {
 			a.prod() // perhaps the last thing that Close waits for

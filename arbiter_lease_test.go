@@ -138,3 +138,19 @@ func TestReleaseIsNoRoundTrip(t *testing.T) {
 	bed.read(out[0])
 	require.Equal(t, rtt, bed.tempo.rtt)
 }
+
+// Every own Claim and Beat that comes back tells the round trip.
+func TestRoundTripIsMeasured(t *testing.T) {
+	for _, timeout := range []time.Duration{400 * time.Millisecond, 5 * time.Second} {
+		bed := newArbiterBed(t, Config{HeartbeatTimeout: timeout})
+		bed.lead(t)
+		for pause := bed.set.every; bed.leases[0].seq < 100; pause = bed.set.every - 3*time.Millisecond {
+			out := bed.after(pause)
+			require.Len(t, out, 1)
+			bed.time = bed.time.add(3 * time.Millisecond)
+			bed.read(out[0])
+			require.Equal(t, bed.time, bed.tempo.own)
+		}
+		require.InDelta(t, 3*time.Millisecond, bed.tempo.rtt, float64(time.Microsecond), "T %v", timeout)
+	}
+}

@@ -53,11 +53,11 @@ func TestConfigDerived(t *testing.T) {
 		{"KIP-848", Config{KafkaConfig: KafkaConfigMap{"group.protocol": "Consumer"}},
 			5 * time.Second, time.Second, time.Second, 13 * time.Second, 5 * time.Second, 0},
 		{"non-exclusive", Config{Mode: NonExclusive},
-			18 * time.Second, 900 * time.Millisecond, 900 * time.Millisecond, 4 * time.Second, 5800 * time.Millisecond, 0},
+			18 * time.Second, 900 * time.Millisecond, 900 * time.Millisecond, 4 * time.Second, 7800 * time.Millisecond, 0},
 		{"non-exclusive, two groups", Config{Mode: NonExclusive, GroupsOnTopic: 2},
-			18 * time.Second, 900 * time.Millisecond, 1800 * time.Millisecond, 4 * time.Second, 7600 * time.Millisecond, 0},
+			18 * time.Second, 900 * time.Millisecond, 1800 * time.Millisecond, 4 * time.Second, 9600 * time.Millisecond, 0},
 		{"non-exclusive, a longer session", Config{Mode: NonExclusive, KafkaConfig: KafkaConfigMap{"session.timeout.ms": "10000"}},
-			30 * time.Second, 1500 * time.Millisecond, 1500 * time.Millisecond, 4 * time.Second, 7 * time.Second, 0},
+			30 * time.Second, 1500 * time.Millisecond, 1500 * time.Millisecond, 4 * time.Second, 13 * time.Second, 0},
 		{"non-exclusive, KIP-848", Config{Mode: NonExclusive, KafkaConfig: KafkaConfigMap{"group.protocol": "consumer"}},
 			135 * time.Second, 6750 * time.Millisecond, 6750 * time.Millisecond, 13 * time.Second, 26500 * time.Millisecond, 0},
 	} {
@@ -248,6 +248,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add("g", "t", "n", 0, 0, 1, 1, 1, int64(1e8), int64(2.5e7), int64(1e9), int64(1e9), 0.1, "heartbeat.interval.ms", "-1")
 	f.Add("g", "t", "n", 1, 0, 1, 1, 1, int64(0), int64(1)<<62, int64(0), int64(0), 0.0, "", "")
 	f.Add("g", "t", "n", 1, 0, 1, 1, 1<<62, int64(0), int64(0), int64(0), int64(0), 0.0, "", "")
+	f.Add("g", "t", "n", 0, 0, 1, 1, 1, int64(0), int64(0), int64(0), int64(0), 0.0, "metadata.broker.list", "b:9092")
 	f.Add("g\xff", "t", "n\xff", 0, 0, math.MaxInt, 1, 1, int64(0), int64(0), int64(0), int64(0), 0.0, "", "")
 	f.Fuzz(func(t *testing.T, group, topic, name string, mode, nomination, roles, partitions, groups int,
 		timeout, interval, pulse, drain int64, drift float64, property, value string) {
@@ -298,7 +299,7 @@ func checkSettings(t *testing.T, s *settings) {
 		require.NotContains(t, reserved, name)
 	}
 	for _, props := range []map[string]string{s.producerProperties(), s.readerProperties(), s.groupProperties()} {
-		require.NotEmpty(t, props["bootstrap.servers"])
+		require.NotEmpty(t, or(props["bootstrap.servers"], props["metadata.broker.list"]))
 	}
 }
 

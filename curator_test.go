@@ -109,3 +109,28 @@ func TestSetRolesLimits(t *testing.T) {
 	require.NoError(t, bed.n.SetRoles(maxRoles))
 	require.Equal(t, maxRoles, bed.arb.posture.roles)
 }
+
+// A Pulse of another goroutine beside the barrier of a revocation does not cut
+// its Deadline short.
+func TestPulseBesideTheBarrierOfARevocation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		bed := newBenchBed(t, 1)
+		bed.n.set.drain = 2 * time.Minute
+		hang, returned := make(chan struct{}), make(chan struct{})
+		bed.n.barrier = func(Event) { <-hang }
+		bed.n.driver <- struct{}{}
+		go func() {
+			defer close(returned)
+			bed.n.call(LeaderRevoked{})
+		}()
+		synctest.Wait()
+		time.Sleep(time.Second)
+		_, err := bed.n.Pulse(0)
+		time.Sleep(31 * time.Second)
+		alive := bed.n.alive(clock())
+		close(hang)
+		<-returned
+		require.NoError(t, err)
+		require.True(t, alive)
+	})
+}

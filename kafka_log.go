@@ -203,6 +203,11 @@ func (k *kafkaLog) append(p int, value []byte, report func(error)) error {
 	if k.sealed.Load() {
 		return errSealed
 	}
+	defer func() {
+		if k.sealed.Load() {
+			k.producer.Purge() // sealed meanwhile
+		}
+	}()
 	return k.producer.Append(k.topic.name, p, value, func(err error) {
 		if err == nil {
 			k.writing.ok()

@@ -121,7 +121,7 @@ var mutations = []mutation{
 	{"all that is revoked together is due by the earliest deadline", "neli.go",
 		"return a.deadline.Compare(b.deadline)", "return 0", "TestRevokedDeadlineIsTheEarliest"},
 	{"a lost session nominates for nothing new", "arbiter_lease_intent.go",
-		"in := intent{want: a.posture.wants(p) && a.nominated[p] && alive, keep: true,", "in := intent{want: wanted && alive, keep: true,", "TestNothingNewIsClaimedAfterTheSessionIsLost"},
+		"	a.nominated = named\n", "	for p := range named {\n		named[p] = named[p] || a.retained[p]\n	}\n	a.nominated = named\n", "TestNothingNewIsClaimedAfterTheSessionIsLost"},
 	{"beats stop when the application hangs", "neli.go",
 		"return n.waiting.Load() > 0 ||", "return true ||", "TestHungApplicationIsReplaced"},
 	{"the topic's identity is checked", "kafka_topic.go",

@@ -20,11 +20,12 @@ type Neli struct {
 	h       threshold
 	now     func() instant
 
-	roles     atomic.Int64          // R
-	lastPulse atomic.Int64          // monotonic; when the application was last heard of
-	waiting   atomic.Int32          // drivers that wait for news: alive, however long
-	led       atomic.Pointer[[]int] // partitions of which the application was told
-	state     atomic.Int32
+	roles      atomic.Int64          // R
+	lastPulse  atomic.Int64          // monotonic; when the application was last heard of
+	drainingTo atomic.Int64          // monotonic; it is alive until then, in the barrier
+	waiting    atomic.Int32          // drivers that wait for news: alive, however long
+	led        atomic.Pointer[[]int] // partitions of which the application was told
+	state      atomic.Int32
 
 	driver chan struct{} // held by whoever may run the barrier and the task
 	told   map[int]int64 // of the driver: partition → term that the application has
@@ -249,7 +250,7 @@ func (n *Neli) heard() { n.lastPulse.Store(int64(n.now().mono)) }
 
 // alive is the gate for beats: a hung application must be replaced.
 func (n *Neli) alive(now instant) bool {
-	return n.waiting.Load() > 0 || now.mono-time.Duration(n.lastPulse.Load()) < n.set.maxPulse
+	return n.waiting.Load() > 0 || int64(now.mono) < n.drainingTo.Load() || now.mono-time.Duration(n.lastPulse.Load()) < n.set.maxPulse
 }
 
 // ended returns the error for which this Neli cannot be driven any more, or nil.
@@ -320,7 +321,8 @@ func (n *Neli) call(e Event) {
 		return
 	}
 	if _, ok := e.(LeaderRevoked); ok {
-		n.lastPulse.Store(int64(n.now().mono + max(0, n.set.drain-n.set.maxPulse)))
+		n.drainingTo.Store(int64(n.now().mono + n.set.drain))
+		defer n.drainingTo.Store(0)
 	}
 	n.barrier(e)
 }
