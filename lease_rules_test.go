@@ -129,7 +129,7 @@ var mutations = []mutation{
 	{"what is queued for another topic is purged", "kafka_log.go",
 		"	k.producer.Purge()\n", "", "TestReplacedTopicIsPurged"},
 	{"a sealed log takes nothing", "kafka_log.go",
-		"if k.sealed.Load() {", "if false {", "TestNothingIsAppendedToAReplacedTopic"},
+		"	if k.sealed.Load() {\n		return errSealed", "	if false {\n		return errSealed", "TestNothingIsAppendedToAReplacedTopic"},
 	{"the reader seals the log of a replaced topic", "kafka_log.go",
 		"; err != nil {\n			k.seal()\n		}\n		return logEntry{}", "; err != nil {\n		}\n		return logEntry{}", "TestNothingIsAppendedToAReplacedTopic"},
 }
