@@ -47,8 +47,10 @@ func Example() {
 
 	pulse(alice, time.Minute) // contends from here on, and waits until it leads
 	b.CutOff("alice", nelitest.All)
-	for alice.IsLeader() { // a look at the clock: needs neither broker nor Pulse
-		time.Sleep(time.Millisecond)
+	for range time.Tick(time.Millisecond) {
+		if !alice.IsLeader() { // a look at the clock: needs neither broker nor Pulse
+			break
+		}
 	}
 	pulse(alice, 10*time.Millisecond) // delivers what has happened
 	pulse(bob, time.Minute)
