@@ -193,7 +193,6 @@ func (p *producer) Close() error {
 		p.closed = true
 		p.purge(errClosed)
 		b.cancel(&p.expiry)
-		p.dismiss(p)
 	}
 	if p.outbox.len() > 0 || p.carrying {
 		done := make(chan struct{})
@@ -202,6 +201,7 @@ func (p *producer) Close() error {
 		<-done
 		b.mu.Lock()
 	}
+	p.dismiss(p) // not before: the end of a suspension lets the last reports go
 	return nil
 }
 
@@ -271,6 +271,7 @@ func (p *producer) kill() {
 	p.dead = true
 	p.b.cancel(&p.expiry)
 	p.purge(p.err())
+	p.carry() // what a suspension has held up
 }
 
 var _ neli.Producer = (*producer)(nil)

@@ -106,3 +106,24 @@ func TestAKilledProviderMakesNoClients(t *testing.T) {
 	_, err = b.Provider("a").LogReader(nil, discard)
 	require.NoError(t, err)
 }
+
+func TestClosingEndsWithTheSuspension(t *testing.T) {
+	for name, end := range map[string]func(*nelitest.Broker){
+		"resumed": func(b *nelitest.Broker) { b.Resume("a") },
+		"killed":  func(b *nelitest.Broker) { b.Kill("a") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inScene(t, func(t *testing.T, s scene) {
+				report := s.send(t, "acknowledged while suspended")
+				s.b.Suspend("a")
+				time.Sleep(time.Second)
+				time.AfterFunc(time.Second, func() { end(s.b) })
+				begin := time.Now()
+				require.NoError(t, s.p.Close())
+				require.InDelta(t, time.Second, time.Since(begin), float64(time.Millisecond))
+				_, err := report()
+				require.NoError(t, err)
+			})
+		})
+	}
+}
