@@ -3,7 +3,6 @@ package neli
 import (
 	"context"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -211,7 +210,7 @@ func (a *leaseArbiter) jitter() time.Duration {
 	if a.nom != nil {
 		return 0
 	}
-	return rand.N(min(max(a.tempo.rtt, 0), 20*time.Millisecond) + 1)
+	return a.set.random(min(max(a.tempo.rtt, 0), 20*time.Millisecond) + 1)
 }
 
 // sync publishes what a lease now says of this process.

@@ -2,6 +2,7 @@ package neli
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,14 +24,17 @@ type vectorArbiter struct {
 	refused  chan error
 
 	unwritten limiter
+	unheard   limiter
 	ended     atomic.Bool
 	poke      chan struct{}
 
 	mu       sync.Mutex // guards what follows, and the ledger
 	assigned []assignment
 	posture  posture
-	leaveAt  instant // closing: when presumption ends
-	terms    int64   // number of terms so far
+	heard    []instant     // by partition: the newest record while it was assigned here, or when it was assigned
+	away     time.Duration // monotonic time until which this process stays out of the group
+	leaveAt  instant       // closing: when presumption ends
+	terms    int64         // number of terms so far
 	counts   Stats
 }
 
@@ -71,6 +75,7 @@ func (a *vectorArbiter) run(ctx context.Context) error {
 	}
 	a.mu.Lock()
 	a.assigned = make([]assignment, m)
+	a.heard = make([]instant, m)
 	a.open(m)
 	a.mu.Unlock()
 	err = together(ctx, a.broadcast, a.expireWhenDue, a.topic.watch, func(ctx context.Context) error {
@@ -99,7 +104,11 @@ func (a *vectorArbiter) received(r Record) {
 	now := a.now() // not before the record is in hand
 	a.counts.Records++
 	p := r.Partition
-	if p < 0 || p >= len(a.assigned) || a.assigned[p] != assignedHere || !a.posture.wants(p) {
+	if p < 0 || p >= len(a.assigned) || a.assigned[p] != assignedHere {
+		return
+	}
+	a.heard[p] = now
+	if !a.posture.wants(p) {
 		return
 	}
 	t := a.current(p, now)
@@ -116,6 +125,8 @@ func (a *vectorArbiter) received(r Record) {
 func (a *vectorArbiter) assign(partitions []int, lost bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	now := a.now()
+	before := slices.Clone(a.assigned)
 	for p := range a.assigned {
 		switch {
 		case !lost:
@@ -127,8 +138,12 @@ func (a *vectorArbiter) assign(partitions []int, lost bool) {
 	for _, p := range partitions {
 		if p >= 0 && p < len(a.assigned) {
 			a.assigned[p] = assignedHere
+			if before[p] != assignedHere {
+				a.heard[p] = now
+			}
 		}
 	}
+	a.prod()
 }
 
 // broadcast sends an empty record to every partition in every interval, so that
@@ -173,9 +188,31 @@ func (a *vectorArbiter) reported(err error) {
 func (a *vectorArbiter) attend() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	alive := a.alive(a.now()) && a.posture.contend
-	a.member.join(alive && !a.posture.closing)
+	now := a.now()
+	alive := a.alive(now) && a.posture.contend
+	if p, at := a.deaf(); p >= 0 && now.mono >= at {
+		a.away = now.mono + a.set.deafPause
+		if a.unheard.due() {
+			a.set.logger.Warn("nothing is received on an assigned partition: leaving the group for a while to make room for others",
+				"partition", p, "for", a.set.deafPause)
+		}
+	}
+	a.member.join(alive && !a.posture.closing && now.mono >= a.away)
 	return alive
+}
+
+// deaf returns the partition that is the first to be given up for want of records,
+// and when; −1 if none is. A process that is cut off from a partition's broker, and
+// not from the group's coordinator, is healthy as far as the group knows: it would
+// stay assigned, and nobody would lead once V has lapsed.
+func (a *vectorArbiter) deaf() (partition int, at time.Duration) {
+	partition = -1
+	for p, has := range a.assigned {
+		if t := a.heard[p].mono + a.set.deafAfter; has == assignedHere && a.posture.wants(p) && (partition < 0 || t < at) {
+			partition, at = p, t
+		}
+	}
+	return partition, at
 }
 
 // expireWhenDue ends terms as soon as they have lapsed.
@@ -206,6 +243,12 @@ func (a *vectorArbiter) expire() (time.Duration, bool) {
 	now := a.now()
 	alive := a.alive(now)
 	next, held := now.mono+lookEvery, false
+	if p, at := a.deaf(); p >= 0 && at > now.mono {
+		next = min(next, at)
+	}
+	if a.away > now.mono {
+		next = min(next, a.away)
+	}
 	for p := range a.cell {
 		t := a.held(p)
 		if t == nil {

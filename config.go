@@ -3,12 +3,15 @@ package neli
 import (
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"github.com/cenkalti/backoff/v5"
 )
 
 // KafkaConfigMap holds librdkafka's configuration properties by their own names.
@@ -156,8 +159,13 @@ type settings struct {
 	successorWait      time.Duration // how long a leaving holder waits for a successor
 	helloPause         time.Duration // how long the group may take to tell a woken process of its lost session
 	overlap            time.Duration // how long a leaving process presumes on, non-exclusive
+	deafAfter          time.Duration // without a record on an assigned partition: leave the group, non-exclusive
+	deafPause          time.Duration // and stay away for this long
 	drift              float64
-	kafka              map[string]string // the user's properties
+	kafka              map[string]string                   // the user's properties
+	random             func(n time.Duration) time.Duration // in [0, n)
+	newID              func() string
+	spread             float64 // of the pauses between retries
 	logger             *slog.Logger
 }
 
@@ -170,7 +178,7 @@ func (s *settings) leaseRules() leaseRules {
 		term:  threshold{t: s.timeout, exclusive: true},
 		wait:  s.silence(),
 		every: s.every,
-		newID: newID,
+		newID: s.newID,
 	}
 }
 
@@ -201,6 +209,9 @@ func (c Config) resolve() (*settings, error) {
 		maxPulse:    or(c.MaxPulseInterval, defaultMaxPulse),
 		drain:       or(c.DrainTimeout, defaultDrain),
 		drift:       or(c.MaxClockDrift, defaultDrift),
+		random:      rand.N[time.Duration],
+		newID:       newID,
+		spread:      backoff.DefaultRandomizationFactor,
 		logger:      c.Logger,
 	}
 	s.topic = or(c.LeaderTopic, s.group+".neli")
@@ -266,6 +277,9 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 	// twice (cooperative) and for the successor's word to arrive.
 	s.successorWait = 3*time.Second + 2*heartbeatInterval(s.kafka)
 	s.helloPause = time.Second + 2*heartbeatInterval(s.kafka)
+	// A member that receives nothing makes room while its own presumption lasts.
+	s.deafPause = 3*time.Second + 2*s.broadcast
+	s.deafAfter = max(session, s.timeout-s.deafPause)
 	s.overlap = min(s.timeout, max(s.successorWait, min(session, 10*time.Second))+2*s.broadcast)
 }
 

@@ -19,6 +19,7 @@ type topic struct {
 	admin   Admin
 	create  *TopicSpec // nil: never create; Replicas 0: min(3, brokers)
 	log     *slog.Logger
+	spread  float64 // of the pauses between retries, as a fraction
 	access  accessGuard
 	id      string
 	size    int
@@ -40,7 +41,7 @@ const (
 // access is for good; anything else is logged, at most once in ten seconds.
 func (t *topic) retry(ctx context.Context, doing string, fn func(context.Context) error) error {
 	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval = 100*time.Millisecond, 2*time.Second
+	b.InitialInterval, b.MaxInterval, b.RandomizationFactor = 100*time.Millisecond, 2*time.Second, t.spread
 	began := time.Now()
 	var trouble limiter
 	for {

@@ -81,6 +81,32 @@ func TestSharedCutOffNeverZero(t *testing.T) {
 	}
 }
 
+// Cut off from the log and not from the group, a process stays assigned as far as
+// the group knows. It makes room while its own presumption lasts, and comes back.
+func TestSharedDeafMakesRoom(t *testing.T) {
+	for _, links := range []nelitest.Link{nelitest.Reads, nelitest.Appends | nelitest.Acks | nelitest.Reads} {
+		simulateWith(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, overlapping, func(c *cluster) {
+			first := c.work("a", shared)
+			c.leader(0, time.Minute)
+			second := c.work("b", shared)
+			c.pass(30 * time.Second)
+			if second.IsLeader() && !first.IsLeader() {
+				first, second = second, first
+			}
+			c.gap()
+			c.broker.CutOff(first.name, links)
+			c.eventually(sharedT, "the other one leads", second.IsLeader)
+			require.True(c, first.IsLeader(), "overlap, by design")
+			c.pass(2 * time.Minute) // it tries again and again
+			require.Zero(c, c.gap())
+			c.broker.Restore(first.name, links)
+			second.Close()
+			c.eventually(sharedT, "it leads again", first.IsLeader)
+			require.Zero(c, c.gap())
+		})
+	}
+}
+
 // After a crash there is no leader for at most S + J + B; with two disjoint groups
 // there is always one.
 func TestSharedCrash(t *testing.T) {

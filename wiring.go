@@ -47,7 +47,7 @@ func (w *wiring) arbiter(now func() instant, alive func(instant) bool) (arbiter,
 		return nil, err
 	}
 	w.cleanup = append(w.cleanup, admin.Close)
-	t := &topic{name: w.set.topic, admin: admin, log: w.set.logger, suspect: make(chan struct{}, 1)}
+	t := &topic{name: w.set.topic, admin: admin, log: w.set.logger, spread: w.set.spread, suspect: make(chan struct{}, 1)}
 	if w.set.createTopic {
 		t.create = &TopicSpec{Name: w.set.topic, Partitions: w.set.partitions}
 	}
