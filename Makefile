@@ -1,21 +1,31 @@
 # Everything installs what it needs by itself: Go alone suffices, and Java 17
 # with Maven for the real-broker suite.
 
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
+
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES := . integration examples
 FUZZTIME ?= 20s
+SOAK ?= 10m
 
-.PHONY: demo test unit integration lint cover fuzz bench clean
+.PHONY: demo test unit sim soak integration lint cover fuzz bench clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
 
-test: unit integration ## everything, race detector on
+test: unit sim integration ## everything
 
-unit: ## without a broker
+unit: ## without a broker, race detector on
 	$(GO) test -race ./...
 	CGO_ENABLED=0 $(GO) test -run TestNewWithoutCgo .
+
+sim: ## whole curators under 2,000 seeds of faults, without the race detector (unit runs 200 with it)
+	CGO_ENABLED=0 $(GO) test -count=1 -run 'TestSimulation$$' -v . | grep -v '^=== \|^ *--- PASS'
+
+soak: ## SOAK=10m: new seeds for as long as asked
+	NELI_SOAK=$(SOAK) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run 'TestSimulation$$' -v . | grep -v '^=== \|^ *--- PASS'
 
 integration: ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
 	cd integration && $(GO) test -race -p 1 -timeout 40m ./...

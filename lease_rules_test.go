@@ -153,6 +153,10 @@ func TestRulesAreGuarded(t *testing.T) {
 
 // testMutant runs the guard of a rule on a library without it.
 func testMutant(t *testing.T, m mutation) (string, bool) {
+	return runMutant(t, m, "NELI_SEEDS=6000")
+}
+
+func runMutant(t *testing.T, m mutation, env ...string) (string, bool) {
 	source, err := os.ReadFile(m.file)
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(string(source), m.old), "%s has changed: adapt the mutation", m.file)
@@ -168,7 +172,7 @@ func testMutant(t *testing.T, m mutation) (string, bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-overlay", overlayFile, "-run", "^"+m.guard+"$", ".")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "NELI_MUTANT=1", "NELI_SEEDS=6000")
+	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "NELI_MUTANT=1"), env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err != nil
 }

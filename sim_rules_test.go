@@ -1,0 +1,70 @@
+package neli
+
+import (
+	"os"
+	"regexp"
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The simulator of whole curators must find out when a rule is missing: this is
+// what its green means. As in TestRulesAreGuarded the rule is removed from the
+// source by go's -overlay; what is looked for is the violation that the rule
+// prevents.
+var simMutations = []struct {
+	mutation
+	violation string
+}{
+	{mutation{"silence wait", "lease.go",
+		"		at += l.wait\n", "", "TestSimulation"}, "is led by"},
+	{mutation{"stamp taken at send, not at receipt", "lease.go",
+		"			return l.sent[i].stamp\n", "			return now\n", "TestSimulation"}, "is led by"},
+	{mutation{"a claimant has read the holder's newest valid record", "lease.go",
+		"valid := r.read >= l.last ||", "valid := r.kind == kindClaim || r.read >= l.last ||", "TestSimulation"}, "is led by"},
+	{mutation{"fenced in log order by a foreign claim", "lease.go",
+		"		l.mine = noToken // fenced, in log order\n", "", "TestSimulation"}, "is led by"},
+	{mutation{"T′ corrected for drift", "lease.go",
+		"time.Duration(float64(t)*(1+drift)/(1-drift))", "t", "TestSimulation"}, "is led by"},
+	{mutation{"stop the work before Release", "handover.go",
+		"case h.asked && h.done:", "case h.asked:", "TestSimulation"}, "while its work goes on"},
+	{mutation{"a fresh id for each incarnation", "lease.go",
+		"	l.me = l.newID()\n", "	l.me = l.name\n", "TestSimulation"}, ""},
+	{mutation{"caution while the history is not known", "lease.go",
+		"	l.token = tokenUnknown\n", "	l.token = tokenNone\n", "TestSimulation"}, "is led by"},
+	{mutation{"beats stop when the application hangs", "neli.go",
+		"return n.waiting.Load() > 0 ||", "return true ||", "TestSimulation"}, "application has hung"},
+	{mutation{"beats restart the wait", "lease.go",
+		"	l.quiet = now\n	if !valid {", "	if r.kind != kindBeat {\n		l.quiet = now\n	}\n	if !valid {", "TestSimulation"}, "is led by"},
+	{mutation{"V moves on read-back, not on send", "lease.go",
+		"		return l.send(kindBeat, l.mine, now), true\n", "		l.v = now\n		return l.send(kindBeat, l.mine, now), true\n", "TestSimulation"}, "is led by"},
+	{mutation{"the leader takes the longer of both clocks", "vector.go",
+		"	return max(t.mono-s.mono, t.wall-s.wall)\n", "	return t.mono - s.mono\n", "TestSimulation"}, "is led by"},
+	{mutation{"who receives nothing makes room", "arbiter_vector.go",
+		"p >= 0 && now.mono >= at {", "false && at > 0 && p > 0 {", "TestSimulation"}, "no leader for"},
+}
+
+var (
+	found  = regexp.MustCompile(`VIOLATION: .*`)
+	replay = regexp.MustCompile(`NELI_SEED=\d+`)
+)
+
+func TestSimulatorNeedsEveryRule(t *testing.T) {
+	if os.Getenv("NELI_MUTANT") != "" {
+		return // this is the test of a mutant
+	}
+	slots := make(chan struct{}, max(1, runtime.NumCPU()))
+	for _, m := range simMutations {
+		t.Run(m.rule, func(t *testing.T) {
+			t.Parallel()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			out, failed := runMutant(t, m.mutation, "NELI_SEEDS=1000")
+			require.True(t, failed, "no violation without this rule:\n%s", out)
+			require.Contains(t, out, "VIOLATION: ", "the mutant did not build or did not run")
+			require.Contains(t, out, m.violation)
+			t.Log(found.FindString(out), replay.FindString(out))
+		})
+	}
+}
