@@ -1,0 +1,5 @@
+//go:build !race
+
+package neli
+
+const modelRace = false
