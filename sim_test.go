@@ -70,11 +70,13 @@ func simulateSeeds(t *testing.T, from, n uint64, seen *situations) {
 				if failed.Load() {
 					return
 				}
+				defer func() { // a bubble that fails ends its test
+					if t.Failed() {
+						failed.Store(true)
+						t.Logf("replay: NELI_SEED=%d go test -run 'TestSimulation$'", seed)
+					}
+				}()
 				simulateSeed(t, seed, seen)
-				if t.Failed() {
-					failed.Store(true)
-					t.Logf("replay: NELI_SEED=%d go test -run 'TestSimulation$'", seed)
-				}
 			})
 		}
 	})
