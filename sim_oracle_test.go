@@ -158,6 +158,9 @@ func (w *world) review() {
 	for partition := range w.partitions {
 		records := w.broker.Records(simTopic, partition)
 		f := referee{token: free, last: -1, known: len(records) > 0 && records[0].Offset == 0}
+		if f.known {
+			since[partition] = 0
+		}
 		seen := map[string]bool{}
 		for _, r := range records {
 			s := w.sent[string(r.Value)]
@@ -185,7 +188,7 @@ func (w *world) review() {
 		}
 	}
 	for of, p := range w.owners {
-		if of.token >= since[of.partition] && claims[of] != p {
+		if from, ok := since[of.partition]; ok && of.token >= from && claims[of] != p {
 			w.violatedLocked("%s led partition %d with token %d, which is not a valid claim of its own", p.id, of.partition, of.token)
 		}
 	}
