@@ -6,11 +6,13 @@ SHELL := /bin/bash
 
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . integration examples
+MODULES := . integration examples chaos # chaos: Linux
 FUZZTIME ?= 20s
 SOAK ?= 10m
+FOR ?= 3m
+SEED ?= 1
 
-.PHONY: demo test unit sim soak integration lint cover fuzz bench clean
+.PHONY: demo test unit sim soak integration chaos chaos-test lint cover fuzz bench clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -18,7 +20,7 @@ demo: ## several processes elect a leader on an embedded broker; one is killed, 
 test: unit sim integration ## everything
 
 unit: ## without a broker, race detector on
-	$(GO) test -race ./...
+	$(GO) test -race -timeout 30m ./...
 	CGO_ENABLED=0 $(GO) test -run TestNewWithoutCgo .
 
 sim: ## whole curators under 2,000 seeds of faults, without the race detector (unit runs 200 with it)
@@ -30,6 +32,12 @@ soak: ## SOAK=10m: new seeds for as long as asked
 integration: ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
 	cd integration && $(GO) test -race -p 1 -timeout 40m ./...
 	cd examples && $(GO) test -race -p 1 -timeout 15m ./...
+
+chaos: ## a real cluster disturbed for FOR=3m from SEED=1; root, Linux; writes chaos/chaos-report (docs/correctness.md)
+	cd chaos && $(GO) run . -for $(FOR) -seed $(SEED)
+
+chaos-test: ## the chaos machine itself; root, Linux
+	cd chaos && $(GO) test -race -p 1 -timeout 20m ./...
 
 lint:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
@@ -51,4 +59,4 @@ bench: ## in memory, then CPU on a real broker, then fail-over times beside the 
 	cd integration && NELI_FIGURES=10 $(GO) test -count=1 -run TestFigures -v . | grep -v '^=== '
 
 clean:
-	rm -rf cover.out integration/logs
+	rm -rf cover.out integration/logs chaos/chaos-report

@@ -22,6 +22,7 @@ type Broker struct {
 	cluster   *Cluster
 	listeners []listener
 	dir       string
+	startOn   func(*exec.Cmd) error // nil: here
 
 	mu      sync.Mutex
 	process *process // the current or last one; nil before the first
@@ -117,7 +118,7 @@ func (b *Broker) start() error {
 	}
 	cmd := b.cluster.java("-Xmx384m", "-Xms64m", "kafka.Kafka", b.propertiesFile())
 	cmd.Stdout, cmd.Stderr = log, log
-	b.process, err = b.cluster.nursery.start(cmd)
+	b.process, err = b.cluster.nursery.start(cmd, b.startOn)
 	if err != nil {
 		return b.errorf("starting: %w", err)
 	}
@@ -137,7 +138,7 @@ func (b *Broker) format(ctx context.Context, clusterID string) error {
 		"format", "-t", clusterID, "-c", b.propertiesFile())
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
-	p, err := b.cluster.nursery.start(cmd)
+	p, err := b.cluster.nursery.start(cmd, b.startOn)
 	if err != nil {
 		return b.errorf("formatting: %w", err)
 	}

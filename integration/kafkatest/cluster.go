@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -175,6 +176,10 @@ func (c *Cluster) layOut() error {
 		c.brokers = append(c.brokers, b)
 	}
 
+	if c.opts.Hosts != nil {
+		c.layOutOnHosts()
+		return nil
+	}
 	// Taken together, so that no two are the same; those for proxies are kept.
 	var taken []net.Listener
 	defer func() { release(taken) }()
@@ -207,6 +212,24 @@ func (c *Cluster) layOut() error {
 		}
 	}
 	return nil
+}
+
+// layOutOnHosts gives the listeners of every broker the same ports, each on a host
+// of its own.
+func (c *Cluster) layOutOnHosts() {
+	const firstPort = 9092
+	for i, b := range c.brokers {
+		host := c.opts.Hosts[i]
+		b.startOn = host.Start
+		for j := range b.listeners {
+			l := &b.listeners[j]
+			l.bind = netip.AddrPortFrom(host.IP, uint16(firstPort+j)).String()
+			if l.name != controllerListener {
+				l.advertised = l.bind
+			}
+		}
+		b.Addr = b.listener(plainListener).bind
+	}
 }
 
 // Bootstrap returns the brokers' addresses, separated by commas.

@@ -82,8 +82,12 @@ type process struct {
 
 var errStopped = errors.New("the cluster was stopped")
 
-// start starts cmd in a session of its own.
-func (n *nursery) start(cmd *exec.Cmd) (*process, error) {
+// start starts cmd in a session of its own: by means of on, on a host of its own,
+// unless on is nil.
+func (n *nursery) start(cmd *exec.Cmd, on func(*exec.Cmd) error) (*process, error) {
+	if on == nil {
+		on = (*exec.Cmd).Start
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if n.deathsig {
 		dieWithParent(cmd.SysProcAttr)
@@ -94,7 +98,7 @@ func (n *nursery) start(cmd *exec.Cmd) (*process, error) {
 		return nil, errStopped
 	}
 	started := make(chan error)
-	n.jobs <- func() { started <- cmd.Start() }
+	n.jobs <- func() { started <- on(cmd) }
 	if err := <-started; err != nil {
 		return nil, err
 	}

@@ -1,9 +1,13 @@
 package kafkatest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
+	"os/exec"
 )
 
 // Options say what cluster to start. The zero value is one broker.
@@ -27,12 +31,30 @@ type Options struct {
 	// there, without a password, is User:ANONYMOUS, a super user.
 	Secure bool
 
+	// Hosts, one per broker, put the brokers on hosts of their own, such as network
+	// namespaces, where every broker has the same ports. Default: all on this one,
+	// on the loopback device. Not together with ProxiedListeners.
+	Hosts []Host
+
+	// Dial connects to the brokers from here, where Hosts are out of reach of
+	// this process's own network. Default: as the net package does.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
 	// Dir is a directory for data, settings and logs. It must be empty or
 	// absent, and is left behind. Default: a temporary one, which Stop removes.
 	Dir string
 
 	// Log is told what happens. Default: nobody is.
 	Log *slog.Logger
+}
+
+// A Host is where a broker runs.
+type Host struct {
+	IP netip.Addr
+	// Start starts a process there, as cmd.Start does here. It may add to
+	// cmd.SysProcAttr. If the kernel is to kill the process when this one dies, it
+	// has to call cmd.Start on a thread that lives as long: see Pdeathsig.
+	Start func(cmd *exec.Cmd) error
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -48,6 +70,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.ProxiedListeners < 0 {
 		wrong = append(wrong, fmt.Errorf("ProxiedListeners is %d, must not be negative", o.ProxiedListeners))
+	}
+	if o.Hosts != nil && len(o.Hosts) != o.Brokers {
+		wrong = append(wrong, fmt.Errorf("%d Hosts, must be as many as Brokers, %d", len(o.Hosts), o.Brokers))
+	}
+	if o.Hosts != nil && o.ProxiedListeners > 0 {
+		wrong = append(wrong, fmt.Errorf("ProxiedListeners is %d, must be 0 with Hosts: they are on the loopback device", o.ProxiedListeners))
 	}
 	if wrong != nil {
 		return o, fmt.Errorf("kafkatest: %w", errors.Join(wrong...))

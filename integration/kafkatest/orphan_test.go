@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		n.deathsig = os.Getenv("KAFKATEST_DEATHSIG") != "0"
-		p, err := n.start(exec.Command("sleep", "300"))
+		p, err := n.start(exec.Command("sleep", "300"), nil)
 		if err != nil {
 			panic(err)
 		}
@@ -106,15 +106,15 @@ func TestNurseryClose(t *testing.T) {
 	dir := t.TempDir()
 	n, err := newNursery(dir)
 	require.NoError(t, err)
-	p, err := n.start(exec.Command("sleep", "300"))
+	p, err := n.start(exec.Command("sleep", "300"), nil)
 	require.NoError(t, err)
-	ended, err := n.start(exec.Command("true"))
+	ended, err := n.start(exec.Command("true"), nil)
 	require.NoError(t, err)
 	<-ended.done
 	n.close()
 	assert.False(t, p.running())
 	assert.NoDirExists(t, dir)
-	_, err = n.start(exec.Command("true"))
+	_, err = n.start(exec.Command("true"), nil)
 	assert.ErrorIs(t, err, errStopped)
 }
 

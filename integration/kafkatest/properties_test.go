@@ -1,6 +1,7 @@
 package kafkatest
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +12,26 @@ func TestOptionsAreCheckedTogether(t *testing.T) {
 	_, err := Options{Brokers: 2, ProxiedListeners: -1}.withDefaults()
 	assert.ErrorContains(t, err, "Brokers is 2, must be 1 or 3")
 	assert.ErrorContains(t, err, "ProxiedListeners is -1")
+
+	_, err = Options{Brokers: 3, Hosts: make([]Host, 2), ProxiedListeners: 1}.withDefaults()
+	assert.ErrorContains(t, err, "2 Hosts, must be as many as Brokers, 3")
+	assert.ErrorContains(t, err, "ProxiedListeners is 1, must be 0 with Hosts")
+}
+
+func TestPropertiesOnHosts(t *testing.T) {
+	var hosts []Host
+	for _, ip := range []string{"10.0.0.1", "10.0.0.2", "10.0.0.3"} {
+		hosts = append(hosts, Host{IP: netip.MustParseAddr(ip)})
+	}
+	opts, err := Options{Brokers: 3, Hosts: hosts}.withDefaults()
+	require.NoError(t, err)
+	c := &Cluster{opts: opts}
+	require.NoError(t, c.layOut())
+	assert.Equal(t, "10.0.0.1:9092,10.0.0.2:9092,10.0.0.3:9092", c.Bootstrap())
+	props := c.properties(c.brokers[1])
+	assert.Equal(t, "PLAINTEXT://10.0.0.2:9092,CONTROLLER://10.0.0.2:9093", props["listeners"])
+	assert.Equal(t, "PLAINTEXT://10.0.0.2:9092", props["advertised.listeners"])
+	assert.Equal(t, "1@10.0.0.1:9093,2@10.0.0.2:9093,3@10.0.0.3:9093", props["controller.quorum.voters"])
 }
 
 func TestProperties(t *testing.T) {

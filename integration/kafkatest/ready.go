@@ -12,7 +12,11 @@ import (
 
 // ask sends one request to this broker over its plain listener, and to no other.
 func (b *Broker) ask(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(b.Addr))
+	opts := []kgo.Opt{kgo.SeedBrokers(b.Addr)}
+	if dial := b.cluster.opts.Dial; dial != nil {
+		opts = append(opts, kgo.Dialer(dial))
+	}
+	client, err := kgo.NewClient(opts...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,66 @@
+// Command chaos disturbs a real cluster and checks that the library keeps its
+// promises meanwhile.
+//
+//	sudo go run . -for 3m -seed 1
+//
+// It builds three Kafka brokers (replication 3, two of them in sync), five member
+// processes and a PostgreSQL, each on a host of its own (a network namespace), and
+// then, for a given time, draws faults from a seed: SIGKILL and SIGSTOP of members
+// and brokers, symmetric and one-way cut-offs between members and brokers and
+// among brokers, latency, loss, restarts in turn, and some of these at once.
+// Between two steps it waits until every role is led and, three times out of four,
+// until the groups are whole again, so that what follows can be told from what was.
+// Never is more than one broker disturbed, or one pair of brokers parted, at a time:
+// more than that three replicas, two of them in sync, are not built to survive.
+//
+// Every member has two Nelis. One is exclusive, and whoever leads a role writes to
+// that role's register in the store, which is guarded by the token:
+//
+//	UPDATE … SET token = $t, value = $v WHERE role = $r AND token <= $t
+//
+// Some writes are held up between the check of leadership and the deed, as by a
+// garbage collection; the store is never cut off, so such a write arrives, with an
+// old token. Everybody reads. The other Neli is non-exclusive, with the library's
+// defaults. A sampler asks both, each millisecond, for every role.
+//
+// # What is checked
+//
+// All by the machine's one monotonic clock; brokers' and wall clocks play no part.
+// Any of these is a violation, and the exit code is 1:
+//
+//   - exclusive: two members that led a role at one instant for certain; a token of
+//     two members; a token that does not grow;
+//   - the store's own log: accepted tokens never fall, every acknowledged write is
+//     there with the same verdict, and nothing that nobody wrote;
+//   - the history of each register, writes of unknown outcome included, is
+//     linearizable (porcupine); a check that does not finish counts as a violation;
+//   - non-exclusive: a role certainly without a leader at any instant, if all was
+//     well when the fault began (groups whole, leaders by fresh evidence), its leader
+//     lived, and the brokers were well; or for longer than S + J + B if its leader
+//     was killed. While brokers are disturbed nothing is promised, and gaps are only
+//     reported;
+//   - both modes: a role without a leader 30 s after everything was repaired;
+//   - a member that ends by itself, or a Close that fails or takes longer than 30 s.
+//
+// Only reported: time without a leader by kind of fault, and how many writes would
+// have overwritten a successor's work had there been no guard. A gap is put down to
+// the fault that had begun last when it began, or, where a leader of non-exclusive
+// mode lapsed, when its evidence stopped to come, T before.
+//
+// # What is left behind
+//
+// A directory (-out) with report.txt, timeline.svg, and the logs of members and
+// brokers. Nothing else: all processes live in a PID namespace and are killed by
+// the kernel when its first process ends, in whatever way; network namespaces have
+// no names, and end with their processes; data is in a file system in memory that
+// only they see.
+//
+// # The network
+//
+// Latency, loss and cut-offs are made by package wire, a switch in user space
+// between TUN devices, and not by tc netem, which many kernels of virtual machines
+// lack. It needs no more of the kernel than namespaces and TUN.
+//
+// One seed gives one plan. It does not give one run: who leads when a fault aims at
+// the leader, and everything after, is up to the cluster.
+package main

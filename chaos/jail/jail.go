@@ -1,0 +1,95 @@
+// Package jail keeps everything that a run starts in a box that vanishes with the
+// run: a PID namespace, so that the kernel kills every process in it when the
+// first one ends, in whatever way, suspended ones included; and a mount namespace
+// with a file system in memory for the data of brokers and database, of which
+// nothing is left when the last process is gone.
+package jail
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	env = "NELI_CHAOS_INSIDE"
+	// Scratch is a directory that only those inside see, in memory.
+	Scratch = "/dev/shm"
+)
+
+// Inside reports whether this process is the first one of a jail.
+func Inside() bool { return os.Getenv(env) != "" && os.Getpid() == 1 }
+
+// Enter executes this program again, with the same arguments, in a jail, passes
+// signals on to it, and returns its exit code. Should this process die first, the
+// other is killed.
+func Enter() (code int, err error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	cmd := exec.Command(exe, os.Args[1:]...)
+	cmd.Env = append(os.Environ(), env+"=1")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS,
+		Pdeathsig:  syscall.SIGKILL,
+		Setsid:     true, // a terminal's Ctrl-C comes to us, and is passed on once
+	}
+	// The kernel takes the thread for the parent: it has to live on.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	if err := cmd.Start(); err != nil {
+		return 0, fmt.Errorf("making namespaces for processes and mounts: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	passed := make(chan struct{})
+	go func() {
+		defer close(passed)
+		for {
+			select {
+			case s := <-signals:
+				_ = cmd.Process.Signal(s) // it has ended, then
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	err = cmd.Wait()
+	cancel()
+	<-passed
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.Exited() {
+		return exit.ExitCode(), nil
+	}
+	return 0, err
+}
+
+// Furnish makes the jail habitable: /proc shows its own processes, and Scratch is
+// empty. To be called first of all, inside.
+func Furnish() error {
+	// Or else what is mounted here appears outside.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("making mounts private: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
+		return fmt.Errorf("mounting /proc: %w", err)
+	}
+	if err := os.MkdirAll(Scratch, 0o777); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", Scratch, "tmpfs", 0, "mode=1777"); err != nil {
+		return fmt.Errorf("mounting a file system in memory: %w", err)
+	}
+	return os.Setenv("TMPDIR", Scratch)
+}

@@ -1,0 +1,244 @@
+package machine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/chaos/plan"
+	"github.com/goneli/neli/chaos/wire"
+)
+
+// restarting bounds the start of a broker: Kafka refuses one that was killed until
+// its session is over, 9 s.
+const restarting = 90 * time.Second
+
+// step carries out one step of the plan, from the first fault to the last repair.
+// A context that ends cuts the holding short, and is an error.
+func (m *machine) step(ctx context.Context, s plan.Step) error {
+	calm := m.unwell(ctx) == ""
+	m.steps++
+	parts, ctx := errgroup.WithContext(ctx)
+	taken := map[string]bool{}
+	for _, p := range s.Parts {
+		host := m.aim(p, taken)
+		taken[host] = true
+		parts.Go(func() error {
+			if err := wait(ctx, p.After); err != nil {
+				return err
+			}
+			return m.part(ctx, p, host, history.Fault{Step: m.steps, Kind: s.Kind, Calm: calm})
+		})
+	}
+	return parts.Wait()
+}
+
+// aim returns the member that a part concerns, and none that another part does.
+func (m *machine) aim(p plan.Part, taken map[string]bool) string {
+	if p.Leader {
+		if host, ok := m.leader(p.Mode, p.Role); ok && !taken[host] {
+			return host
+		}
+	}
+	for i := range Members {
+		if host := memberHost((p.Member + i) % Members); !taken[host] {
+			return host
+		}
+	}
+	return memberHost(p.Member)
+}
+
+// part carries one fault out, and records it.
+func (m *machine) part(ctx context.Context, p plan.Part, host string, f history.Fault) error {
+	f.Label, f.Targets = describe(p, host)
+	f.Span.From = history.Now()
+	f.Crash = p.Action == plan.KillMember
+	f.Cluster = p.Action.DisturbsBrokers()
+	f.Sort = p.Action.String()
+	m.Log.Info("fault", "kind", f.Kind, "what", f.Label, "calm", f.Calm)
+	err := m.inflict(ctx, p, host)
+	f.Span.To = history.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults = append(m.faults, f)
+	if err != nil {
+		return fmt.Errorf("%s: %s: %w", f.Kind, f.Label, err)
+	}
+	return nil
+}
+
+func (m *machine) inflict(ctx context.Context, p plan.Part, host string) error {
+	switch p.Action {
+	case plan.KillMember:
+		m.guest(host).kill()
+		if err := wait(ctx, p.Hold); err != nil {
+			return err
+		}
+		return m.enlist(host)
+	case plan.StopMember:
+		g := m.guest(host)
+		if err := g.suspend(); err != nil {
+			return err
+		}
+		held := wait(ctx, p.Hold)
+		if err := g.wake(); err != nil {
+			return err
+		}
+		return held
+	case plan.RestartMembers:
+		return m.restartMembers(ctx, inTurn(host, p.Count))
+	case plan.KillBroker, plan.StopBroker, plan.RestartBrokers:
+		return m.inflictBroker(ctx, p)
+	default:
+		return m.inflictLinks(ctx, p, host)
+	}
+}
+
+// inTurn returns so many member hosts from one on.
+func inTurn(first string, count int) []string {
+	hosts := MemberHosts()
+	i := slices.Index(hosts, first)
+	return slices.Concat(hosts[i:], hosts[:i])[:count]
+}
+
+// restartMembers closes members and starts them again, one after the other.
+func (m *machine) restartMembers(ctx context.Context, hosts []string) error {
+	for _, host := range hosts {
+		g := m.guest(host)
+		if !m.leave(g, closing) {
+			m.complain("%s: Close did not return within %v", g.name, closing)
+			g.kill()
+		}
+		if err := m.enlist(host); err != nil {
+			return err
+		}
+		if err := wait(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *machine) inflictBroker(ctx context.Context, p plan.Part) error {
+	limited, cancel := context.WithTimeout(ctx, restarting)
+	defer cancel()
+	brokers := m.cluster.Brokers()
+	b := brokers[p.Broker]
+	switch p.Action {
+	case plan.KillBroker:
+		b.Kill()
+		if err := wait(ctx, p.Hold); err != nil {
+			return err
+		}
+		return b.Restart(limited)
+	case plan.StopBroker:
+		if err := b.Suspend(); err != nil {
+			return err
+		}
+		held := wait(ctx, p.Hold)
+		if err := b.Resume(); err != nil {
+			return err
+		}
+		return held
+	default:
+		for i := range brokers {
+			if err := brokers[(p.Broker+i)%Brokers].Restart(limited); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// inflictLinks gives the links that a part concerns a policy for a while.
+func (m *machine) inflictLinks(ctx context.Context, p plan.Part, host string) error {
+	policy := wire.Policy{Cut: p.Delay == 0 && p.Loss == 0, Delay: p.Delay, Jitter: p.Jitter, Loss: p.Loss}
+	disturbed := pairs(p, host)
+	for _, pair := range disturbed {
+		if p.Way != plan.In {
+			m.net.Set(pair[0], pair[1], policy)
+		}
+		if p.Way != plan.Out {
+			m.net.Set(pair[1], pair[0], policy)
+		}
+	}
+	held := wait(ctx, p.Hold)
+	for _, pair := range disturbed {
+		m.net.Set(pair[0], pair[1], wire.Policy{})
+		m.net.Set(pair[1], pair[0], wire.Policy{})
+	}
+	return held
+}
+
+// pairs returns the pairs of hosts between which a part does something.
+func pairs(p plan.Part, host string) [][2]string {
+	var pairs [][2]string
+	broker := brokerHost(p.Broker)
+	switch p.Action {
+	case plan.CutMember, plan.Slow:
+		for i := range Brokers {
+			pairs = append(pairs, [2]string{host, brokerHost(i)})
+		}
+	case plan.CutMemberOne:
+		pairs = append(pairs, [2]string{host, broker})
+	case plan.CutBrokers:
+		pairs = append(pairs, [2]string{broker, brokerHost(p.Other)})
+	case plan.CutBroker, plan.Lossy:
+		for i := range Brokers {
+			if p.Action == plan.CutBroker && i != p.Broker {
+				pairs = append(pairs, [2]string{broker, brokerHost(i)})
+			}
+		}
+		for _, member := range MemberHosts() {
+			pairs = append(pairs, [2]string{broker, member})
+		}
+	case plan.SlowStore:
+		for _, member := range MemberHosts() {
+			pairs = append(pairs, [2]string{hostStore, member})
+		}
+	}
+	return pairs
+}
+
+// describe names a part for people, and the hosts that it concerns.
+func describe(p plan.Part, host string) (label string, targets []string) {
+	broker := brokerHost(p.Broker)
+	switch p.Action {
+	case plan.KillMember:
+		return "SIGKILL " + host, []string{host}
+	case plan.StopMember:
+		return "SIGSTOP " + host, []string{host}
+	case plan.RestartMembers:
+		targets = inTurn(host, p.Count)
+		return "restart " + strings.Join(targets, ", "), targets
+	case plan.KillBroker:
+		return "SIGKILL " + broker, []string{broker}
+	case plan.StopBroker:
+		return "SIGSTOP " + broker, []string{broker}
+	case plan.RestartBrokers:
+		for i := range Brokers {
+			targets = append(targets, brokerHost((p.Broker+i)%Brokers))
+		}
+		return "restart " + strings.Join(targets, ", "), targets
+	case plan.CutMember:
+		return fmt.Sprintf("cut %s %v brokers", host, p.Way), []string{host}
+	case plan.CutMemberOne:
+		return fmt.Sprintf("cut %s %v %s", host, p.Way, broker), []string{host, broker}
+	case plan.CutBrokers:
+		return fmt.Sprintf("cut %s %v %s", broker, p.Way, brokerHost(p.Other)), []string{broker, brokerHost(p.Other)}
+	case plan.CutBroker:
+		return fmt.Sprintf("cut %s %v all", broker, p.Way), []string{broker}
+	case plan.Slow:
+		return fmt.Sprintf("%s late by %v", host, p.Delay.Round(time.Millisecond)), []string{host}
+	case plan.Lossy:
+		return fmt.Sprintf("%s loses %.0f %%", broker, 100*p.Loss), []string{broker}
+	case plan.SlowStore:
+		return fmt.Sprintf("store late by %v", p.Delay.Round(time.Millisecond)), []string{hostStore}
+	}
+	return "?", nil
+}

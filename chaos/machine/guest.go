@@ -1,0 +1,231 @@
+package machine
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/chaos/member"
+	"github.com/goneli/neli/chaos/wire"
+)
+
+// A guest is one incarnation of a member, as the runner sees it.
+type guest struct {
+	host    string
+	name    string
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser
+	samples *history.Samples
+	born    time.Duration
+	done    chan struct{} // closed when it has ended and all that it told was read
+
+	mu      sync.Mutex
+	died    time.Duration // Never while it lives
+	killed  bool
+	stops   []history.Span // To is Never while it is stopped
+	ops     map[int64]*history.Op
+	order   []int64
+	closed  *member.Line // what it told of its Close
+	ended   []string     // Lead that returned before
+	garbled error
+}
+
+// newGuest starts a member on a host; what it tells and logs goes to dir, too.
+func newGuest(host *wire.Host, dir string, params member.Params) (*guest, error) {
+	samples, shared, err := history.NewSamples(params.Name)
+	if err != nil {
+		return nil, err
+	}
+	defer shared.Close() // the mapping has its own hold on it
+	create := func(what string) (*os.File, error) {
+		return os.Create(filepath.Join(dir, params.Name+what))
+	}
+	var files [3]*os.File
+	for i, what := range []string{".log", ".jsonl", ".stderr"} {
+		if files[i], err = create(what); err != nil {
+			return nil, err
+		}
+	}
+	log, told, stderr := files[0], files[1], files[2]
+	defer log.Close()
+	defer stderr.Close()
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	g := &guest{host: host.Name, name: params.Name, samples: samples, died: history.Never,
+		done: make(chan struct{}), ops: map[int64]*history.Op{}}
+	g.cmd = exec.Command(exe)
+	g.cmd.Env = append(os.Environ(), member.Env+"=1")
+	g.cmd.Stderr = stderr
+	g.cmd.ExtraFiles = []*os.File{shared, log}
+	stdout, err := g.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if g.stdin, err = g.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	g.born = history.Now()
+	if err := host.Start(g.cmd); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", params.Name, err)
+	}
+	go g.live(stdout, told)
+	return g, g.say(params)
+}
+
+// live hears what the member tells until it has ended.
+func (g *guest) live(stdout io.Reader, told *os.File) {
+	defer close(g.done)
+	defer told.Close()
+	lines := bufio.NewScanner(io.TeeReader(stdout, told))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var line member.Line
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			g.mu.Lock()
+			g.garbled = fmt.Errorf("%s told %q: %w", g.name, lines.Text(), err)
+			g.mu.Unlock()
+			continue
+		}
+		g.hear(line)
+	}
+	_ = g.cmd.Wait() // how it ended is known: by our hand, or it is a finding
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.died = history.Now()
+	g.endStop(g.died)
+}
+
+func (g *guest) hear(line member.Line) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch line.Say {
+	case member.SayInvoke:
+		g.order = append(g.order, line.ID)
+		g.ops[line.ID] = line.Op
+	case member.SayReturn:
+		g.ops[line.ID] = line.Op
+	case member.SayClosed:
+		g.closed = &line
+	case member.SayEnded:
+		g.ended = append(g.ended, fmt.Sprintf("%s Lead: %s", history.ModeName(line.Mode), line.Text))
+	}
+}
+
+func (g *guest) say(v any) error {
+	b, err := json.Marshal(v)
+	if s, ok := v.(string); ok {
+		b, err = []byte(s), nil
+	}
+	if err == nil {
+		_, err = g.stdin.Write(append(b, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("telling %s: %w", g.name, err)
+	}
+	return nil
+}
+
+func (g *guest) running() bool {
+	select {
+	case <-g.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// kill ends the member as a crash would.
+func (g *guest) kill() {
+	g.mu.Lock()
+	g.killed = true
+	g.mu.Unlock()
+	_ = g.cmd.Process.Signal(syscall.SIGKILL) // it may have ended
+	<-g.done
+}
+
+// suspend stops the member where it stands.
+func (g *guest) suspend() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stops = append(g.stops, history.Span{From: history.Now(), To: history.Never})
+	return g.cmd.Process.Signal(syscall.SIGSTOP)
+}
+
+// wake lets it go on.
+func (g *guest) wake() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.endStop(history.Now())
+	err := g.cmd.Process.Signal(syscall.SIGCONT)
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+func (g *guest) endStop(at time.Duration) {
+	if n := len(g.stops); n > 0 && g.stops[n-1].To == history.Never {
+		g.stops[n-1].To = at
+	}
+}
+
+// answers returns what the member says of a role at this time; one that is
+// stopped or has ended says nothing.
+func (g *guest) answers(mode, role int) int64 {
+	r, ok := g.samples.Latest(mode, role)
+	if !ok || !g.running() || history.Now()-r.Last.After > 200*time.Millisecond {
+		return history.No
+	}
+	return r.Answer
+}
+
+// life is all that is known of it; it has ended.
+func (g *guest) life() history.Life {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return history.Life{Host: g.host, Member: g.name, Born: g.born, Died: g.died, Killed: g.killed,
+		Runs: g.samples.Runs(), Stops: append([]history.Span(nil), g.stops...)}
+}
+
+// operations returns everything that it did to the store.
+func (g *guest) operations() []history.Op {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	ops := make([]history.Op, len(g.order))
+	for i, id := range g.order {
+		ops[i] = *g.ops[id]
+	}
+	return ops
+}
+
+// complaints returns what is wrong with how it lived and ended.
+func (g *guest) complaints() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	out := append([]string(nil), g.ended...)
+	if g.garbled != nil {
+		out = append(out, g.garbled.Error())
+	}
+	switch {
+	case g.killed:
+	case g.closed == nil:
+		out = append(out, fmt.Sprintf("ended by itself: %s", g.cmd.ProcessState))
+	case g.closed.Text != "":
+		out = append(out, "Close: "+g.closed.Text)
+	}
+	for i := range out {
+		out[i] = g.name + ": " + out[i]
+	}
+	return out
+}

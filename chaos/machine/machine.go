@@ -1,0 +1,356 @@
+// Package machine builds a cluster of brokers, members and a store, each on a host
+// of its own, disturbs it as a plan says, and brings back the record of what
+// happened.
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/chaos/member"
+	"github.com/goneli/neli/chaos/oracle"
+	"github.com/goneli/neli/chaos/plan"
+	"github.com/goneli/neli/chaos/store"
+	"github.com/goneli/neli/chaos/wire"
+	"github.com/goneli/neli/integration/kafkatest"
+)
+
+// Options say what to build, and how long to disturb it.
+type Options struct {
+	For        time.Duration // the last fault begins before
+	Seed       uint64
+	Nomination neli.Nomination
+	Timeout    time.Duration // T of exclusive mode
+	Only       []string      // kinds of faults; nil for all
+	Dir        string        // for the logs of members and brokers
+	Scratch    string        // for the data of brokers and store
+	Log        *slog.Logger
+}
+
+// The size of what is built.
+const (
+	Members = 5
+	Brokers = 3
+	Roles   = 3
+)
+
+// Recovery is how long after the repair of a fault every role, of both modes, may
+// take to have a leader. The longest there is to wait for: the session of a broker
+// that was killed (9 s, for the in-sync replicas to shrink), the session of a
+// member (6 s), a rebalance, and clients that try again at intervals; on a machine
+// of two cores that runs ten processes.
+const Recovery = 30 * time.Second
+
+// closing is how long Close of all members at once may take. Of one it is at most
+// 10 s (drain), 8 s (overlap), and 12 s if a broker is out of reach, which is not so.
+const closing = 30 * time.Second
+
+// Limits are the bounds that a run is held against. Non-exclusive mode has the
+// library's own defaults: S = 6 s, T = 18 s, B = 0.9 s.
+var Limits = oracle.Limits{
+	Recovery: Recovery,
+	Pace:     oracle.Pace{Timeout: 18 * time.Second, Beat: 900 * time.Millisecond},
+	// J, a rebalance, is given 5 s: the group's members hear of it at their
+	// heartbeats, cooperative-sticky takes two rounds, and one of them may just have
+	// started. 2 s are for the machine, as in the integration suite.
+	Crash:    6*time.Second + 5*time.Second + 900*time.Millisecond + 2*time.Second,
+	Register: time.Minute,
+}
+
+// Outcome is what is left of a run.
+type Outcome struct {
+	Record     history.Record
+	Log        []store.Entry
+	Complaints []string // what is wrong and needs no oracle to see
+	Packets    wire.Count
+
+	StoreVersion string
+}
+
+type machine struct {
+	Options
+	net     *wire.Net
+	store   *store.Server
+	cluster *kafkatest.Cluster
+	groups  *groups
+	steps   int
+
+	mu      sync.Mutex
+	guests  []*guest          // all that ever were
+	present map[string]*guest // by host
+	faults  []history.Fault
+	wrong   []string
+}
+
+// Directories below Options.Dir.
+const (
+	MembersDir = "members"
+	BrokersDir = "brokers"
+)
+
+// Host names.
+const (
+	hostRunner = "runner"
+	hostStore  = "store"
+)
+
+func brokerHost(i int) string { return fmt.Sprintf("b%d", i+1) }
+func memberHost(i int) string { return fmt.Sprintf("m%d", i+1) }
+
+// FaultHosts returns the names of all hosts to which something may be done.
+func FaultHosts() []string {
+	var names []string
+	for i := range Brokers {
+		names = append(names, brokerHost(i))
+	}
+	return append(append(names, MemberHosts()...), hostStore)
+}
+
+// MemberHosts returns the names of the members' hosts.
+func MemberHosts() []string {
+	var names []string
+	for i := range Members {
+		names = append(names, memberHost(i))
+	}
+	return names
+}
+
+// Run does all of it. An error means that nothing was found out.
+func Run(ctx context.Context, o Options) (*Outcome, error) {
+	m := &machine{Options: o, present: map[string]*guest{}}
+	defer m.close()
+	if err := m.build(ctx); err != nil {
+		return nil, fmt.Errorf("building the cluster: %w", err)
+	}
+	if !m.wait(ctx, 2*time.Minute, func() bool { return m.unwell(ctx) == "" }) {
+		return nil, errors.Join(errors.New("in a cluster that nothing disturbs "+m.unwell(ctx)), ctx.Err())
+	}
+	record := history.Record{Start: history.Now(), Roles: Roles}
+	m.Log.Info("every role has a leader; chaos begins", "for", o.For, "seed", o.Seed)
+	err := m.disturb(ctx)
+	record.End = history.Now()
+	if err != nil {
+		return nil, err
+	}
+	m.dismiss()
+	return m.collect(ctx, record)
+}
+
+func (m *machine) build(ctx context.Context) (err error) {
+	names := []string{hostRunner, hostStore}
+	for i := range Brokers {
+		names = append(names, brokerHost(i))
+	}
+	names = append(names, MemberHosts()...)
+	if m.net, err = wire.New(m.Seed, names...); err != nil {
+		return err
+	}
+	for _, dir := range []string{MembersDir, BrokersDir} {
+		if err := os.MkdirAll(filepath.Join(m.Dir, dir), 0o755); err != nil {
+			return err
+		}
+	}
+	var hosts []kafkatest.Host
+	for i := range Brokers {
+		h := m.net.Host(brokerHost(i))
+		hosts = append(hosts, kafkatest.Host{IP: h.IP, Start: h.Start})
+	}
+	runner, db := m.net.Host(hostRunner), m.net.Host(hostStore)
+	both, bothCtx := errgroup.WithContext(ctx)
+	both.Go(func() (err error) {
+		m.store, err = store.Start(bothCtx, db, db.IP, runner, filepath.Join(m.Scratch, "store"), Roles)
+		return err
+	})
+	both.Go(func() (err error) {
+		m.cluster, err = kafkatest.Start(bothCtx, kafkatest.Options{Brokers: Brokers, Hosts: hosts, Dial: runner.Dial,
+			Dir: filepath.Join(m.Scratch, "kafka"), Log: m.Log,
+			// Partitions go back to the broker that led them first within seconds, and
+			// not minutes, after it has returned. Or else, a few faults later, one broker
+			// leads them all, and nothing happens when the others are restarted.
+			BrokerProps: map[string]string{"leader.imbalance.check.interval.seconds": "5"}})
+		return err
+	})
+	if err := both.Wait(); err != nil {
+		return err
+	}
+	if m.groups, err = newGroups(m.cluster.Bootstrap(), runner.Dial); err != nil {
+		return err
+	}
+	for i := range Members {
+		if err := m.enlist(memberHost(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enlist starts a member on a host that has none.
+func (m *machine) enlist(host string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	incarnation := 1
+	for _, g := range m.guests {
+		if g.host == host {
+			incarnation++
+		}
+	}
+	params := member.Params{
+		Name:       fmt.Sprintf("%s.%d", host, incarnation),
+		Number:     int64(len(m.guests) + 1),
+		Seed:       m.Seed,
+		Bootstrap:  m.cluster.Bootstrap(),
+		DSN:        m.store.DSN,
+		Roles:      Roles,
+		Nomination: m.Nomination,
+		Timeout:    m.Timeout,
+		Writers:    3,
+		WriteEvery: 300 * time.Millisecond,
+		ReadEvery:  200 * time.Millisecond,
+		PauseOften: 0.08,
+		// Longer than a fail-over, with Assigned nomination too, and shorter than the
+		// library's DrainTimeout of 10 s.
+		PauseAtMost: 8 * time.Second,
+	}
+	g, err := newGuest(m.net.Host(host), filepath.Join(m.Dir, MembersDir), params)
+	if g != nil {
+		m.guests = append(m.guests, g)
+		m.present[host] = g
+	}
+	return err
+}
+
+func (m *machine) guest(host string) *guest {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.present[host]
+}
+
+// leader returns the host of the member that leads a role, if one does.
+func (m *machine) leader(mode, role int) (string, bool) {
+	for _, host := range MemberHosts() {
+		if g := m.guest(host); g != nil && g.answers(mode, role) != history.No {
+			return host, true
+		}
+	}
+	return "", false
+}
+
+// disturb carries the plan out until the time is over; all is repaired when it
+// returns.
+func (m *machine) disturb(ctx context.Context) error {
+	steps := plan.Steps(m.Seed, plan.Size{Members: Members, Brokers: Brokers, Roles: Roles})
+	if m.Only != nil {
+		steps = plan.Only(steps, m.Only)
+	}
+	end := history.Now() + m.For
+	for s := range steps {
+		if history.Now() >= end {
+			break
+		}
+		if err := m.step(ctx, s); err != nil {
+			return err
+		}
+		if err := m.settle(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *machine) complain(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.wrong = append(m.wrong, fmt.Sprintf(format, args...))
+	m.Log.Error(m.wrong[len(m.wrong)-1])
+}
+
+// dismiss closes all members at once, in good order.
+func (m *machine) dismiss() {
+	var leaving sync.WaitGroup
+	for _, host := range MemberHosts() {
+		g := m.guest(host)
+		leaving.Go(func() {
+			if !m.leave(g, closing) {
+				m.complain("%s: Close did not return within %v", g.name, closing)
+				g.kill()
+			}
+		})
+	}
+	leaving.Wait()
+}
+
+// leave has a member close and end.
+func (m *machine) leave(g *guest, within time.Duration) bool {
+	if err := g.say(member.CommandClose); err != nil {
+		return !g.running() // which is a complaint of its own
+	}
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case <-g.done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// collect puts the record together; all members have ended.
+func (m *machine) collect(ctx context.Context, record history.Record) (*Outcome, error) {
+	log, err := m.store.Log(ctx, m.net.Host(hostRunner))
+	if err != nil {
+		return nil, err
+	}
+	record.Faults = m.faults
+	complaints := m.wrong
+	for _, g := range m.guests {
+		record.Lives = append(record.Lives, g.life())
+		record.Ops = append(record.Ops, g.operations()...)
+		complaints = append(complaints, g.complaints()...)
+	}
+	return &Outcome{Record: record, Log: log, Complaints: complaints, Packets: m.net.Total(),
+		StoreVersion: m.store.Version}, nil
+}
+
+// close ends everything that still runs, whatever state it is in; what brokers
+// logged is kept.
+func (m *machine) close() {
+	for _, g := range m.guests {
+		g.kill()
+	}
+	if m.groups != nil {
+		m.groups.close()
+	}
+	if m.cluster != nil {
+		if err := m.cluster.KeepLogs(filepath.Join(m.Dir, BrokersDir)); err != nil {
+			m.Log.Warn("keeping the brokers' logs", "error", err)
+		}
+		m.cluster.Stop()
+	}
+	if m.store != nil {
+		m.store.Stop()
+	}
+	if m.net != nil {
+		m.net.Close()
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"golang.org/x/sys/unix"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/chaos/jail"
+	"github.com/goneli/neli/chaos/machine"
+	"github.com/goneli/neli/chaos/member"
+	"github.com/goneli/neli/chaos/oracle"
+	"github.com/goneli/neli/chaos/plan"
+	"github.com/goneli/neli/chaos/report"
+	"github.com/goneli/neli/chaos/store"
+	"github.com/goneli/neli/integration/kafkatest"
+)
+
+// Exit codes.
+const (
+	exitOK        = 0
+	exitViolation = 1
+	exitSetUp     = 2
+)
+
+func main() {
+	if os.Getenv(member.Env) != "" {
+		if err := member.Main(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(run())
+}
+
+func run() int {
+	o, err := parse(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return exitOK
+	}
+	if err == nil {
+		err = possible()
+	}
+	code := exitSetUp
+	if err == nil {
+		if jail.Inside() {
+			code, err = inside(o)
+		} else {
+			code, err = jail.Enter()
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chaos:", err)
+		return exitSetUp
+	}
+	return code
+}
+
+func parse(args []string) (machine.Options, error) {
+	var o machine.Options
+	var nomination, only string
+	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
+	flags.DurationVar(&o.For, "for", 3*time.Minute, "how long faults go on; building and closing come on top")
+	flags.Uint64Var(&o.Seed, "seed", 1, "decides which faults, in which order")
+	flags.StringVar(&nomination, "nomination", "", "open or assigned; default: assigned for odd seeds, open for even ones")
+	flags.DurationVar(&o.Timeout, "t", 2*time.Second, "T, HeartbeatTimeout of the exclusive mode")
+	flags.StringVar(&only, "only", "", "kinds of faults, separated by semicolons: "+strings.Join(plan.Kinds(), "; "))
+	flags.StringVar(&o.Dir, "out", "chaos-report", "directory of the report; a former report there is replaced")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if o.For <= 0 {
+		return o, fmt.Errorf("-for is %v, must be positive", o.For)
+	}
+	// What three brokers need on a quiet network, by measurement.
+	if minimum := 500 * time.Millisecond; o.Timeout < minimum {
+		return o, fmt.Errorf("-t is %v, must be at least %v", o.Timeout, minimum)
+	}
+	switch {
+	case nomination == "open", nomination == "" && o.Seed%2 == 0:
+		o.Nomination = neli.Open
+	case nomination == "assigned", nomination == "":
+		o.Nomination = neli.Assigned
+	default:
+		return o, fmt.Errorf("-nomination is %q, must be open or assigned", nomination)
+	}
+	if only != "" {
+		for name := range strings.SplitSeq(only, ";") {
+			o.Only = append(o.Only, strings.TrimSpace(name))
+		}
+	}
+	var err error
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return o, err
+	}
+	if o.Dir == jail.Scratch || strings.HasPrefix(o.Dir, jail.Scratch+"/") {
+		return o, fmt.Errorf("-out is %s: what is below %s does not outlive the run", o.Dir, jail.Scratch)
+	}
+	return o, plan.Check(o.Only)
+}
+
+// possible returns everything that is missing here.
+func possible() error {
+	var missing []error
+	if os.Geteuid() != 0 {
+		missing = append(missing, fmt.Errorf("namespaces need root, and this is user %d", os.Geteuid()))
+	}
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		missing = append(missing, fmt.Errorf("hosts need TUN devices: %w", err))
+	}
+	if _, err := store.Find(); err != nil {
+		missing = append(missing, err)
+	}
+	if err := kafkatest.Find(); err != nil {
+		missing = append(missing, err)
+	}
+	return errors.Join(missing...)
+}
+
+// inside is the run itself, in the jail.
+func inside(o machine.Options) (int, error) {
+	if err := jail.Furnish(); err != nil {
+		return 0, err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	// Whatever happens, it ends: building takes up to two minutes, as do the first
+	// leaders, and the last fault may take one and a half.
+	ctx, cancel := context.WithTimeout(ctx, o.For+10*time.Minute)
+	defer cancel()
+	// Not the directory: it may hold what is not ours.
+	for _, name := range []string{machine.MembersDir, machine.BrokersDir, report.TextName, report.TimelineName} {
+		if err := os.RemoveAll(filepath.Join(o.Dir, name)); err != nil {
+			return 0, err
+		}
+	}
+	o.Scratch = jail.Scratch
+	o.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	outcome, err := machine.Run(ctx, o)
+	if err != nil {
+		return 0, err
+	}
+	return judge(o, outcome)
+}
+
+func clientVersion() string {
+	_, version := kafka.LibraryVersion()
+	return "librdkafka " + version
+}
+
+func kernel() string {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return err.Error()
+	}
+	return unix.ByteSliceToString(name.Release[:])
+}
+
+// judge writes the report and decides the exit code.
+func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
+	verdict := oracle.Judge(outcome.Record, outcome.Log, machine.Limits)
+	verdict.Violations = append(outcome.Complaints, verdict.Violations...)
+	subject := report.Subject{
+		Settings: [][2]string{
+			{"seed", fmt.Sprint(o.Seed)},
+			{"nomination", o.Nomination.String()},
+			{"T", o.Timeout.String()},
+			{"time", (outcome.Record.End - outcome.Record.Start).Round(100 * time.Millisecond).String()},
+			{"brokers", fmt.Sprintf("%d, Kafka %s", machine.Brokers, kafkatest.KafkaVersion)},
+			{"members", fmt.Sprint(machine.Members)},
+			{"roles", fmt.Sprint(machine.Roles)},
+			{"store", outcome.StoreVersion},
+			{"client", clientVersion()},
+			{"machine", fmt.Sprintf("%d cores, Linux %s, %s", runtime.NumCPU(), kernel(), runtime.Version())},
+		},
+		Record:  outcome.Record,
+		Verdict: verdict,
+		Packets: outcome.Packets,
+		Hosts:   machine.FaultHosts(),
+		Members: machine.MemberHosts(),
+		Dir:     o.Dir,
+
+		Presumption: machine.Limits.Pace.Presumption(),
+	}
+	if err := report.Write(subject); err != nil {
+		return 0, err
+	}
+	report.Text(os.Stdout, subject)
+	fmt.Printf("\n%s and %s, and the logs of members and brokers, are in %s\n", report.TextName, report.TimelineName, o.Dir)
+	if len(verdict.Violations) > 0 {
+		return exitViolation, nil
+	}
+	return exitOK, nil
+}

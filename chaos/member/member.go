@@ -1,0 +1,207 @@
+package member
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/chaos/history"
+)
+
+type process struct {
+	Params
+	samples *history.Samples
+	log     *slog.Logger
+	nelis   [history.Modes]*neli.Neli
+	values  atomic.Int64 // written so far
+	ops     atomic.Int64
+
+	mu  sync.Mutex // one line after another
+	out io.Writer
+}
+
+// Main is the member's life. It returns when it was told to close, or when its
+// parent is gone.
+func Main() error {
+	in := bufio.NewScanner(os.Stdin)
+	if !in.Scan() {
+		return errors.New("no parameters")
+	}
+	p := &process{out: os.Stdout}
+	if err := json.Unmarshal(in.Bytes(), &p.Params); err != nil {
+		return fmt.Errorf("reading parameters: %w", err)
+	}
+	shared := os.NewFile(3, "samples")
+	samples, err := history.OpenSamples(shared)
+	if err != nil {
+		return err
+	}
+	p.samples = samples
+	p.log = slog.New(slog.NewTextHandler(os.NewFile(4, "log"), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if err := p.open(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var work sync.WaitGroup
+	work.Go(func() { p.sample(ctx) })
+	work.Go(func() { p.read(ctx) })
+	for mode := range p.nelis {
+		work.Go(func() { p.drive(mode) })
+	}
+	for in.Scan() {
+		if in.Text() == CommandClose {
+			p.close()
+			cancel()
+			work.Wait()
+			return nil
+		}
+	}
+	return errors.New("the parent is gone") // the kernel has killed this process by now
+}
+
+func (p *process) open() error {
+	for mode := range p.nelis {
+		cfg := neli.Config{
+			KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": p.Bootstrap},
+			LeaderGroupID: Group(mode),
+			Name:          p.Name,
+			Roles:         p.Roles,
+			Partitions:    p.Roles,
+			Logger:        p.log.With("mode", history.ModeName(mode)),
+		}
+		if mode == history.Exclusive {
+			cfg.Nomination = p.Nomination
+			cfg.HeartbeatTimeout = p.Timeout
+		} else {
+			cfg.Mode = neli.NonExclusive
+		}
+		var err error
+		if p.nelis[mode], err = neli.New(cfg, func(e neli.Event) { p.told(mode, e) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// drive leads until the Neli is closed.
+func (p *process) drive(mode int) {
+	err := p.nelis[mode].Lead(context.Background(), func(ctx context.Context, l neli.Leadership) error {
+		if mode == history.Exclusive {
+			p.lead(ctx, l)
+		} else {
+			<-ctx.Done()
+		}
+		return nil
+	})
+	if !errors.Is(err, neli.ErrClosed) {
+		p.tell(Line{Say: SayEnded, Mode: mode, Text: fmt.Sprint(err)})
+	}
+}
+
+func (p *process) told(mode int, e neli.Event) {
+	line := Line{Say: SayEvent, Mode: mode}
+	switch e := e.(type) {
+	case neli.LeaderAcquired:
+		line.Text, line.Terms = "acquired", e.Terms
+	case neli.LeaderRevoked:
+		line.Text, line.Terms = "revoked: "+e.Reason.String(), e.Terms
+	case neli.LeaderFenced:
+		line.Text, line.Terms = "fenced: "+e.Reason.String(), e.Terms
+	}
+	p.tell(line)
+}
+
+// close closes both Nelis side by side.
+func (p *process) close() {
+	errs := make([]error, len(p.nelis))
+	var closing sync.WaitGroup
+	for mode, n := range p.nelis {
+		closing.Go(func() { errs[mode] = n.Close() })
+	}
+	closing.Wait()
+	line := Line{Say: SayClosed}
+	if err := errors.Join(errs...); err != nil {
+		line.Text = err.Error()
+	}
+	p.tell(line)
+}
+
+func (p *process) tell(line Line) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	line.At = history.Now()
+	b, err := json.Marshal(line)
+	if err == nil {
+		_, err = p.out.Write(append(b, '\n'))
+	}
+	if err != nil {
+		panic(fmt.Sprintf("telling the runner: %v", err))
+	}
+}
+
+// sample asks, of every role, whether it is led, each millisecond and once more
+// when it is to stop. One reading of the clock ends a sample and begins the next.
+func (p *process) sample(ctx context.Context) {
+	current := make([]int, history.Modes*p.Roles) // the run that is going on
+	for i := range current {
+		current[i] = -1
+	}
+	var records [history.Modes]uint64
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for last := false; !last; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			last = true
+		}
+		before := history.Now()
+		for i := range current {
+			mode, role := i/p.Roles, i%p.Roles
+			answer := p.ask(mode, role)
+			after := history.Now()
+			current[i] = p.took(current[i], mode, role, answer, history.Window{Before: before, After: after})
+			before = after
+		}
+		for mode, n := range p.nelis {
+			if now := n.Stats().Records; now != records[mode] {
+				records[mode] = now
+				p.samples.Read(mode, before)
+			}
+		}
+	}
+}
+
+func (p *process) ask(mode, role int) int64 {
+	if mode == history.NonExclusive {
+		if p.nelis[mode].IsLeaderOf(role) {
+			return history.NoToken
+		}
+		return history.No
+	}
+	if token, ok := p.nelis[mode].Token(role); ok {
+		return token
+	}
+	return history.No
+}
+
+func (p *process) took(current, mode, role int, answer int64, w history.Window) int {
+	if current >= 0 {
+		r := p.samples.Run(current)
+		if r.Answer == answer && w.Before-r.Last.After <= history.BreakAfter {
+			p.samples.Extend(current, w)
+			return current
+		}
+	}
+	return p.samples.Begin(mode, role, answer, w)
+}

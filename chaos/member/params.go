@@ -1,0 +1,61 @@
+// Package member is a member process: the runner's binary, executed again. It has
+// one exclusive Neli, whose leaders write to the store, and one non-exclusive one;
+// it samples its own leadership each millisecond and tells the runner everything
+// by a pipe and by shared memory, never by the network that is being disturbed.
+package member
+
+import (
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/chaos/history"
+)
+
+// Env makes the binary a member. Its standard input has the parameters, and then
+// commands; its standard output takes what it tells; descriptor 3 is the shared
+// memory of its samples, 4 its log.
+const Env = "NELI_CHAOS_MEMBER"
+
+// Group is the name of the group of all members in a mode.
+func Group(mode int) string { return "chaos-" + history.ModeName(mode) }
+
+// Params is what a member reads first.
+type Params struct {
+	Name        string // m1.1, m1.2, …
+	Number      int64  // of all incarnations of all members; makes values unique
+	Seed        uint64
+	Bootstrap   string
+	DSN         string
+	Roles       int
+	Nomination  neli.Nomination
+	Timeout     time.Duration // T of exclusive mode
+	Writers     int           // of each role that is led
+	WriteEvery  time.Duration // each of them
+	ReadEvery   time.Duration
+	PauseOften  float64       // the fraction of writes that are held up between check and deed,
+	PauseAtMost time.Duration // and for how long
+}
+
+// Commands that a member takes, each a line.
+const CommandClose = "close" // close all Nelis, tell so, and end
+
+// What a member tells, one JSON value a line. A line is written at once, and is
+// short enough for the kernel to take it whole: what was told survives SIGKILL.
+const (
+	SayEvent  = "event"  // a barrier was told
+	SayInvoke = "invoke" // an operation begins
+	SayReturn = "return" // it has ended
+	SayClosed = "closed" // Close has returned, of both
+	SayEnded  = "ended"  // Lead has returned before
+)
+
+// Line is what a member tells.
+type Line struct {
+	At    time.Duration
+	Say   string
+	Mode  int         `json:",omitempty"`
+	Text  string      `json:",omitempty"` // event: acquired and so on; closed, ended: the error
+	Terms []neli.Term `json:",omitempty"`
+	ID    int64       `json:",omitempty"` // of an operation
+	Op    *history.Op `json:",omitempty"`
+}

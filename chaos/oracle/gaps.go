@@ -1,0 +1,157 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli/chaos/history"
+)
+
+// NoFault is the kind of what began before any fault.
+const NoFault = "none yet"
+
+// Pace is how non-exclusive mode was configured.
+type Pace struct {
+	Timeout time.Duration // T
+	Beat    time.Duration // B
+}
+
+// Presumption is how long a member leads on for certain after evidence has stopped
+// to come: the last of it may have been a beat old, and is taken for two.
+func (p Pace) Presumption() time.Duration { return p.Timeout - 2*p.Beat }
+
+// Gap is a time in which no member is proven to have led a role.
+type Gap struct {
+	history.Span
+	Mode, Role int
+	Kind       string // of the fault that had begun last
+}
+
+// Led returns the times at which each life certainly led a role: in exclusive mode
+// its terms; in the other mode its true samples, and the time between two of them
+// where nothing else was sampled in between and it is shorter than presumption:
+// what was received before the pause proves leadership for as long.
+func Led(lives []history.Life, mode, role int, presumption time.Duration) []history.Span {
+	var led []history.Span
+	if mode == history.Exclusive {
+		for _, t := range Terms(lives, role) {
+			led = append(led, t.Proven())
+		}
+		return union(led)
+	}
+	for _, l := range lives {
+		led = append(led, Presumed(l, role, presumption)...)
+	}
+	return union(led)
+}
+
+// Presumed is Led of one life in non-exclusive mode.
+func Presumed(l history.Life, role int, presumption time.Duration) []history.Span {
+	var led []history.Span
+	var former history.Run
+	for _, r := range l.Runs {
+		if r.Mode != history.NonExclusive || r.Role != role {
+			continue
+		}
+		if r.Answer != history.No {
+			s := r.Proven()
+			if n := len(led); n > 0 && former.Answer != history.No && s.From-former.Last.After < presumption {
+				s.From = led[n-1].From
+				led = led[:n-1]
+			}
+			led = append(led, s)
+		}
+		former = r
+	}
+	return led
+}
+
+// Gaps returns the times within the record at which no member is proven to have
+// led. What was really without leader is less, by two samples and whatever the
+// machine kept the members from sampling; what is shorter than ignore is left out.
+func Gaps(r history.Record, mode, role int, p Pace, ignore time.Duration) []Gap {
+	var gaps []Gap
+	for _, s := range without(history.Span{From: r.Start, To: r.End}, Led(r.Lives, mode, role, p.Presumption())) {
+		if s.Length() >= ignore {
+			gaps = append(gaps, Gap{Span: s, Mode: mode, Role: role, Kind: cause(r, mode, role, s.From, p).Kind})
+		}
+	}
+	return gaps
+}
+
+// sampling is how far proof may lie from what it proves: the last sample of a leader
+// that is killed, on a busy machine. Between two steps lies a second at least.
+const sampling = 100 * time.Millisecond
+
+// cause returns the fault that answers for a gap: the one that had begun last when
+// it began. But where a member of non-exclusive mode lapsed, and lived on, it was T
+// before that evidence had stopped to come.
+func cause(r history.Record, mode, role int, from time.Duration, p Pace) history.Fault {
+	at := from
+	if mode == history.NonExclusive && lapsed(r.Lives, role, from, p.Presumption()) {
+		const notice = time.Second // until a fault shows in the evidence
+		at = from - p.Timeout + p.Beat + notice
+	}
+	found := history.Fault{Step: -1, Kind: NoFault, Span: history.Span{From: -1}}
+	for _, f := range r.Faults {
+		if f.Span.From <= at+sampling && f.Span.From > found.Span.From {
+			found = f
+		}
+	}
+	return found
+}
+
+// lapsed reports whether whoever led until then went on living without leading:
+// one that closes ends soon after.
+func lapsed(lives []history.Life, role int, at, presumption time.Duration) bool {
+	const soon = time.Second
+	for _, l := range lives {
+		for _, s := range Presumed(l, role, presumption) {
+			if s.To >= at-sampling && s.To <= at+sampling {
+				return l.Died > at+soon
+			}
+		}
+	}
+	return false
+}
+
+// Recovered: in any time without a fault every role has a leader after the bound,
+// of whatever the faults before left behind.
+func Recovered(r history.Record, gaps []Gap, bound time.Duration) []string {
+	var disturbed []history.Span
+	for _, f := range r.Faults {
+		disturbed = append(disturbed, f.Span)
+	}
+	quiet := without(history.Span{From: r.Start, To: r.End}, disturbed)
+	var faults []string
+	for _, g := range gaps {
+		for _, s := range intersect([]history.Span{g.Span}, quiet) {
+			if s.Length() > bound {
+				faults = append(faults, fmt.Sprintf("%s role %d: no leader for %v (from %.3f) while nothing was disturbed, after %q",
+					history.ModeName(g.Mode), g.Role, s.Length().Round(time.Millisecond), s.From.Seconds(), g.Kind))
+			}
+		}
+	}
+	return faults
+}
+
+// Spread is the distribution of some lengths.
+type Spread struct {
+	Count                   int
+	Total, Median, P90, Max time.Duration
+}
+
+// SpreadOf sorts out lengths; percentiles are by nearest rank.
+func SpreadOf(lengths []time.Duration) Spread {
+	if len(lengths) == 0 {
+		return Spread{}
+	}
+	sorted := slices.Sorted(slices.Values(lengths))
+	rank := func(percent int) time.Duration { return sorted[(percent*len(sorted)+99)/100-1] }
+	s := Spread{Count: len(sorted), Median: rank(50), P90: rank(90), Max: sorted[len(sorted)-1]}
+	for _, l := range sorted {
+		s.Total += l
+	}
+	return s
+}

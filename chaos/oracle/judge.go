@@ -1,0 +1,95 @@
+package oracle
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/chaos/store"
+)
+
+// Limits are the bounds that a run is held against.
+type Limits struct {
+	Recovery time.Duration // until every role is led again when nothing is disturbed any more
+	Pace     Pace          // of non-exclusive mode
+	Crash    time.Duration // without a leader, non-exclusive, after a crash
+	Register time.Duration // for the check of one register
+}
+
+// Verdict is everything that was found out.
+type Verdict struct {
+	Violations []string
+	Terms      [][]Term // by role
+	Gaps       []Gap
+	Uncovered  time.Duration // the longest time certainly without a leader, non-exclusive
+	Writes     Writes
+	Registers  []string // by role
+}
+
+// ignore is the shortest gap that is reported: a few samples.
+const ignore = 5 * time.Millisecond
+
+// Judge holds a record against everything that is promised.
+func Judge(r history.Record, log []store.Entry, l Limits) Verdict {
+	v := Verdict{Writes: CountWrites(r.Ops, log)}
+	var all []Term
+	for role := range r.Roles {
+		terms := Terms(r.Lives, role)
+		v.Terms = append(v.Terms, terms)
+		all = append(all, terms...)
+		v.Violations = append(v.Violations, TermFaults(terms)...)
+		v.Violations = append(v.Violations, CoverFaults(r, role, l.Pace, l.Crash)...)
+		v.Uncovered = max(v.Uncovered, longest(uncovered(r, role)))
+		verdict, ok := Linearizable(r.Ops, role, l.Register)
+		v.Registers = append(v.Registers, verdict)
+		if !ok {
+			v.Violations = append(v.Violations, fmt.Sprintf("role %d: its register is %s", role, verdict))
+		}
+		for mode := range history.Modes {
+			v.Gaps = append(v.Gaps, Gaps(r, mode, role, l.Pace, ignore)...)
+		}
+	}
+	slices.SortFunc(v.Gaps, func(a, b Gap) int { return cmp.Compare(a.From, b.From) })
+	v.Violations = append(v.Violations, WriteFaults(r.Ops, log, all)...)
+	v.Violations = append(v.Violations, Recovered(r, v.Gaps, l.Recovery)...)
+	v.Violations = append(v.Violations, scarce(r, v)...)
+	return v
+}
+
+// scarce: a check of little is no check.
+func scarce(r history.Record, v Verdict) []string {
+	var faults []string
+	for role, terms := range v.Terms {
+		if len(terms) == 0 {
+			faults = append(faults, fmt.Sprintf("role %d was never led", role))
+		}
+	}
+	if v.Writes.Accepted == 0 {
+		faults = append(faults, "no write was ever accepted")
+	}
+	for _, l := range r.Lives {
+		if share, known := sampled(l); known && share < 0.5 {
+			faults = append(faults, fmt.Sprintf("%s: only %.0f %% of its life was sampled", l.Member, 100*share))
+		}
+	}
+	return faults
+}
+
+// sampled returns the share of a life, suspensions left out, that its samples
+// cover.
+func sampled(l history.Life) (share float64, known bool) {
+	var seen, all time.Duration
+	for _, r := range l.Runs {
+		if r.Mode != history.Exclusive || r.Role != 0 {
+			continue
+		}
+		seen += r.Proven().Length()
+		all = r.Last.After - l.Runs[0].First.Before
+	}
+	for _, s := range l.Stops {
+		all -= s.Length()
+	}
+	return float64(seen) / float64(max(1, all)), all > 2*time.Second
+}

@@ -1,0 +1,71 @@
+package oracle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/goneli/neli/chaos/history"
+)
+
+// register is what a role's guarded register holds.
+type register struct{ token, value int64 }
+
+// guarded is the register as a model: a write is taken if and only if its token is
+// not lower than that of the last one that was taken.
+//
+// A write whose outcome is unknown returns at the end of time. Whenever it takes
+// effect, it does what its token allows; if it never did, it fits in after
+// everything else.
+var guarded = porcupine.Model{
+	Init: func() any { return register{token: -1} },
+	Step: func(state, input, output any) (bool, any) {
+		s, asked, got := state.(register), input.(history.Op), output.(history.Op)
+		if asked.Kind == history.Read {
+			return got.Outcome == history.Unknown || s == register{got.Token, got.Value}, s
+		}
+		taken := asked.Token >= s.token
+		if got.Outcome != history.Unknown && taken != (got.Outcome == history.Accepted) {
+			return false, s
+		}
+		if taken {
+			s = register{asked.Token, asked.Value}
+		}
+		return true, s
+	},
+	Equal: func(a, b any) bool { return a == b },
+	DescribeOperation: func(input, output any) string {
+		asked, got := input.(history.Op), output.(history.Op)
+		if asked.Kind == history.Read {
+			return fmt.Sprintf("read → %d (token %d)", got.Value, got.Token)
+		}
+		return fmt.Sprintf("write %d (token %d) → %s", asked.Value, asked.Token, got.Outcome)
+	},
+}
+
+// Linearizable checks the history of one role's register. A check that does not
+// finish in time proves nothing, and is not ok.
+func Linearizable(ops []history.Op, role int, within time.Duration) (verdict string, ok bool) {
+	var operations []porcupine.Operation
+	clients := map[string]int{}
+	for _, op := range ops {
+		if op.Role != role || op.Outcome == history.NotSent || op.Kind == history.Read && op.Outcome == history.Unknown {
+			continue // without effect, or of no use
+		}
+		if _, some := clients[op.Member]; !some {
+			clients[op.Member] = len(clients)
+		}
+		operations = append(operations, porcupine.Operation{ClientId: clients[op.Member],
+			Input: op, Call: int64(op.Invoked), Output: op, Return: int64(op.Returned)})
+	}
+	began := time.Now()
+	switch porcupine.CheckOperationsTimeout(guarded, operations, within) {
+	case porcupine.Ok:
+		return fmt.Sprintf("linearizable (%d operations, checked in %v)", len(operations), time.Since(began).Round(time.Millisecond)), true
+	case porcupine.Illegal:
+		return fmt.Sprintf("not linearizable (%d operations)", len(operations)), false
+	default:
+		return fmt.Sprintf("undecided after %v (%d operations)", within, len(operations)), false
+	}
+}

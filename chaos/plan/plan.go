@@ -1,0 +1,241 @@
+// Package plan draws the faults of a run from a seed. It is pure: what happens, to
+// whom, in which order and for how long is decided here; only who leads at the
+// moment, which a fault may aim at, is found out when it is carried out.
+package plan
+
+import (
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// What a part does.
+type Action int
+
+const (
+	KillMember     Action = iota // SIGKILL, and a new one after Hold
+	StopMember                   // SIGSTOP for Hold
+	RestartMembers               // closed and started again, Count of them in turn
+	KillBroker                   // SIGKILL, and started again after Hold
+	StopBroker                   // SIGSTOP for Hold
+	RestartBrokers               // controlled shutdown and start, all in turn
+	CutMember                    // from all brokers
+	CutMemberOne                 // from one broker
+	CutBrokers                   // one broker from another
+	CutBroker                    // from the other brokers and all members
+	Slow                         // Delay and Jitter between a member and all brokers
+	Lossy                        // Loss between all members and a broker
+	SlowStore                    // Delay between all members and the store
+)
+
+// Sorts are what actions come to, for pictures.
+var Sorts = []string{"killed", "stopped", "cut off", "packets lost", "slow", "restarted"}
+
+func (a Action) String() string {
+	switch a {
+	case KillMember, KillBroker:
+		return Sorts[0]
+	case StopMember, StopBroker:
+		return Sorts[1]
+	case CutMember, CutMemberOne, CutBrokers, CutBroker:
+		return Sorts[2]
+	case Lossy:
+		return Sorts[3]
+	case Slow, SlowStore:
+		return Sorts[4]
+	case RestartMembers, RestartBrokers:
+		return Sorts[5]
+	}
+	return fmt.Sprintf("Action(%d)", int(a))
+}
+
+// DisturbsBrokers reports whether brokers are not all well while it lasts.
+func (a Action) DisturbsBrokers() bool {
+	switch a {
+	case KillBroker, StopBroker, RestartBrokers, CutBrokers, CutBroker, Lossy:
+		return true
+	default:
+		return false
+	}
+}
+
+// Ways of a cut.
+type Way int
+
+const (
+	Both Way = iota
+	Out      // what the first target sends is lost
+	In       // what is sent to it is
+)
+
+func (w Way) String() string { return [...]string{"–", "→", "←"}[w] }
+
+// Part is one fault. A step may have several at once.
+type Part struct {
+	Action Action
+	// Role and Leader choose the member: the leader of the role in that mode (0 or
+	// 1) if there is one, or else number Member.
+	Leader        bool
+	Mode, Role    int
+	Member        int
+	Broker, Other int
+	Count         int
+	Way           Way
+	After         time.Duration // since the step began
+	Hold          time.Duration
+	Delay, Jitter time.Duration
+	Loss          float64
+}
+
+// Step is what happens at once, and the quiet spell after its repair.
+type Step struct {
+	Kind  string
+	Parts []Part
+	Quiet time.Duration
+	// Impatient: the next step does not wait for groups to be whole again.
+	Impatient bool
+}
+
+// Size is how many of each there are.
+type Size struct{ Members, Brokers, Roles int }
+
+// kind makes the parts of one kind of step. Never is more than one broker
+// disturbed, or one pair of brokers parted, at a time: with three replicas of
+// which two must be in sync that is what the cluster is built to survive.
+type kind struct {
+	name  string
+	parts func(d *dice) []Part
+}
+
+var kinds = []kind{
+	{"member killed", func(d *dice) []Part { return []Part{d.member(KillMember, 1, 4)} }},
+	{"member stopped", func(d *dice) []Part { return []Part{d.member(StopMember, 1, 10)} }},
+	{"member cut off", func(d *dice) []Part { return []Part{d.cut(CutMember, Both, 3, 9)} }},
+	{"member cut off one way", func(d *dice) []Part { return []Part{d.cut(CutMember, d.oneWay(), 3, 9)} }},
+	{"member cut off from one broker", func(d *dice) []Part { return []Part{d.cut(CutMemberOne, d.way(), 3, 9)} }},
+	{"member slow", func(d *dice) []Part { return []Part{d.slow(Slow, 20, 200)} }},
+	{"packets lost", func(d *dice) []Part { return []Part{d.lossy()} }},
+	{"store slow", func(d *dice) []Part { return []Part{d.slow(SlowStore, 50, 400)} }},
+	{"members restarted in turn", func(d *dice) []Part {
+		p := d.target(Part{Action: RestartMembers})
+		p.Count = 2
+		return []Part{p}
+	}},
+	{"broker killed", func(d *dice) []Part { return []Part{d.broker(KillBroker, 1, 4)} }},
+	{"broker stopped", func(d *dice) []Part { return []Part{d.broker(StopBroker, 2, 8)} }},
+	{"broker cut off", func(d *dice) []Part { return []Part{d.broker(CutBroker, 3, 8)} }},
+	{"brokers parted", func(d *dice) []Part { return []Part{d.broker(CutBrokers, 3, 8)} }},
+	{"brokers restarted in turn", func(*dice) []Part { return []Part{{Action: RestartBrokers}} }},
+	{"member stopped, broker killed", func(d *dice) []Part {
+		return d.together(d.member(StopMember, 3, 8), d.broker(KillBroker, 1, 3))
+	}},
+	{"member killed, broker stopped", func(d *dice) []Part {
+		return d.together(d.member(KillMember, 1, 4), d.broker(StopBroker, 2, 6))
+	}},
+	{"member cut off, member stopped", func(d *dice) []Part {
+		a, b := d.cut(CutMember, d.way(), 3, 8), d.member(StopMember, 3, 8)
+		b.Mode, b.Role = a.Mode, (a.Role+1)%d.Roles
+		return d.together(a, b)
+	}},
+}
+
+// Kinds returns the names of all kinds.
+func Kinds() []string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// Steps yields steps for ever, the same ones for the same seed. All kinds occur,
+// in random order, before any occurs again.
+func Steps(seed uint64, size Size) iter.Seq[Step] {
+	d := &dice{rng: rand.New(rand.NewPCG(seed, 0x636861_6f73)), Size: size}
+	return func(yield func(Step) bool) {
+		for {
+			for _, i := range d.rng.Perm(len(kinds)) {
+				s := Step{Kind: kinds[i].name, Parts: kinds[i].parts(d), Quiet: d.seconds(1, 3), Impatient: d.rng.IntN(4) == 0}
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Only yields the steps of some kinds, named as Kinds does.
+func Only(steps iter.Seq[Step], names []string) iter.Seq[Step] {
+	return func(yield func(Step) bool) {
+		for s := range steps {
+			if slices.Contains(names, s.Kind) && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+// Check returns an error for a name that is none of a kind.
+func Check(names []string) error {
+	for _, name := range names {
+		if !slices.Contains(Kinds(), name) {
+			return fmt.Errorf("no fault is called %q; there are %q", name, Kinds())
+		}
+	}
+	return nil
+}
+
+type dice struct {
+	rng *rand.Rand
+	Size
+}
+
+func (d *dice) between(from, to time.Duration) time.Duration {
+	return from + time.Duration(d.rng.Int64N(int64(to-from)))
+}
+
+func (d *dice) seconds(from, to int) time.Duration {
+	return d.between(time.Duration(from)*time.Second, time.Duration(to)*time.Second)
+}
+
+// target aims at a leader four times out of five: a fault to a bystander tells
+// less.
+func (d *dice) target(p Part) Part {
+	p.Leader = d.rng.IntN(5) > 0
+	p.Mode, p.Role, p.Member = d.rng.IntN(4)/3, d.rng.IntN(d.Roles), d.rng.IntN(d.Members)
+	return p
+}
+
+func (d *dice) member(a Action, from, to int) Part {
+	return d.target(Part{Action: a, Hold: d.seconds(from, to)})
+}
+
+func (d *dice) broker(a Action, from, to int) Part {
+	b := d.rng.IntN(d.Brokers)
+	return Part{Action: a, Broker: b, Other: (b + 1 + d.rng.IntN(d.Brokers-1)) % d.Brokers, Way: d.way(), Hold: d.seconds(from, to)}
+}
+
+func (d *dice) cut(a Action, w Way, from, to int) Part {
+	return d.target(Part{Action: a, Way: w, Broker: d.rng.IntN(d.Brokers), Hold: d.seconds(from, to)})
+}
+
+func (d *dice) slow(a Action, from, to int) Part {
+	ms := time.Millisecond
+	delay := d.between(time.Duration(from)*ms, time.Duration(to)*ms)
+	return d.target(Part{Action: a, Delay: delay, Jitter: delay / 2, Hold: d.seconds(4, 8)})
+}
+
+func (d *dice) lossy() Part {
+	return Part{Action: Lossy, Broker: d.rng.IntN(d.Brokers), Loss: 0.05 + 0.15*d.rng.Float64(), Hold: d.seconds(4, 8)}
+}
+
+func (d *dice) oneWay() Way { return Out + Way(d.rng.IntN(2)) }
+func (d *dice) way() Way    { return Way(d.rng.IntN(3)) }
+
+// together lets a second part begin a moment after the first.
+func (d *dice) together(a, b Part) []Part {
+	b.After = d.between(0, 2*time.Second)
+	return []Part{a, b}
+}

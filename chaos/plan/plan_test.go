@@ -1,0 +1,62 @@
+package plan
+
+import (
+	"iter"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+var size = Size{Members: 5, Brokers: 3, Roles: 3}
+
+func take(steps iter.Seq[Step], n int) []Step {
+	var out []Step
+	for s := range steps {
+		if out = append(out, s); len(out) == n {
+			break
+		}
+	}
+	return out
+}
+
+func TestOneSeedOnePlan(t *testing.T) {
+	assert.Equal(t, take(Steps(7, size), 100), take(Steps(7, size), 100))
+	assert.NotEqual(t, take(Steps(7, size), 5), take(Steps(8, size), 5))
+}
+
+func TestEveryKindBeforeAnyAgain(t *testing.T) {
+	var first []string
+	for _, s := range take(Steps(3, size), len(kinds)) {
+		first = append(first, s.Kind)
+	}
+	assert.ElementsMatch(t, Kinds(), first)
+}
+
+// What the cluster is not built to survive is not done to it.
+func TestNoMoreThanTheAssumptionsAllow(t *testing.T) {
+	for seed := range uint64(50) {
+		for _, s := range take(Steps(seed, size), 40) {
+			brokers := 0
+			for _, p := range s.Parts {
+				if p.Action.DisturbsBrokers() {
+					brokers++
+				}
+				assert.Less(t, p.Member, size.Members)
+				assert.Less(t, p.Broker, size.Brokers)
+				assert.Less(t, p.Role, size.Roles)
+				if p.Action == CutBrokers {
+					assert.NotEqual(t, p.Broker, p.Other)
+				}
+			}
+			assert.LessOrEqual(t, brokers, 1, "%+v", s)
+			assert.Positive(t, s.Quiet)
+		}
+	}
+}
+
+func TestOnly(t *testing.T) {
+	for _, s := range take(Only(Steps(1, size), []string{"broker killed"}), 3) {
+		assert.Equal(t, "broker killed", s.Kind)
+	}
+	assert.Error(t, Check([]string{"broker kiled"}))
+}

@@ -1,0 +1,191 @@
+// Package store is the external store to which leaders write: a PostgreSQL with a
+// register per role that takes a write if and only if its token is not lower than
+// that of the last one it took.
+package store
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+//go:embed schema.sql
+var schema string
+
+// Host is where a server runs, and how it is reached from here.
+type Host interface {
+	Start(cmd *exec.Cmd) error
+	Dialer
+}
+
+// A Server is a running PostgreSQL.
+type Server struct {
+	DSN     string // for clients in the network
+	Version string
+
+	host Host
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+const port = 5432
+
+// Find returns the directory of PostgreSQL's server programs: of the one on the
+// PATH, or of the newest version among Debian's packages.
+func Find() (string, error) {
+	if path, err := exec.LookPath("initdb"); err == nil {
+		return filepath.Dir(path), nil
+	}
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	version := func(path string) int {
+		n, _ := strconv.Atoi(strings.Split(path, "/")[4])
+		return n
+	}
+	slices.SortFunc(found, func(a, b string) int { return version(b) - version(a) })
+	if len(found) == 0 {
+		return "", errors.New("PostgreSQL's server is missing (Debian: apt-get install postgresql)")
+	}
+	return filepath.Dir(found[0]), nil
+}
+
+// Start makes a database for these roles below dir and serves it on a host; admin
+// is where this process dials from. It refuses to run as root, so it runs as
+// nobody.
+func Start(ctx context.Context, host Host, ip netip.Addr, admin Dialer, dir string, roles int) (*Server, error) {
+	s := &Server{host: host, done: make(chan struct{}),
+		DSN: fmt.Sprintf("postgres://chaos@%s:%d/postgres?sslmode=disable", ip, port)}
+	err := s.launch(ctx, ip, dir)
+	if err == nil {
+		err = s.prepare(ctx, admin, roles)
+	}
+	if err != nil {
+		s.Stop()
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Server) launch(ctx context.Context, ip netip.Addr, dir string) error {
+	bin, err := Find()
+	if err != nil {
+		return err
+	}
+	nobody, err := credential("nobody")
+	if err != nil {
+		return err
+	}
+	data := filepath.Join(dir, "data")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	if err := os.Chown(dir, int(nobody.Uid), int(nobody.Gid)); err != nil {
+		return err
+	}
+	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "--pgdata", data, "--username", "chaos",
+		"--auth", "trust", "--no-sync", "--encoding", "UTF8", "--locale", "C")
+	initdb.Dir = dir
+	initdb.SysProcAttr = &syscall.SysProcAttr{Credential: nobody}
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w\n%s", err, out)
+	}
+	rule := "host all all 10.0.0.0/8 trust\n"
+	if err := os.WriteFile(filepath.Join(data, "pg_hba.conf"), []byte(rule), 0o644); err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(dir, "postgres.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close() // the server has its own descriptor
+	s.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data,
+		"-c", "listen_addresses="+ip.String(), "-c", "port="+strconv.Itoa(port),
+		"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "shared_buffers=16MB",
+		"-c", "max_connections=100", "-c", "autovacuum=off")
+	s.cmd.Dir = dir
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: nobody}
+	if err := s.host.Start(s.cmd); err != nil {
+		s.cmd = nil
+		return err
+	}
+	go func() {
+		_ = s.cmd.Wait() // Stop kills it
+		close(s.done)
+	}()
+	return nil
+}
+
+// prepare waits for the server and makes the tables.
+func (s *Server) prepare(ctx context.Context, admin Dialer, roles int) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		conn, err := connect(ctx, s.DSN, admin)
+		if err == nil {
+			defer conn.Close(ctx)
+			s.Version = "PostgreSQL " + conn.PgConn().ParameterStatus("server_version")
+			return fill(ctx, conn, roles)
+		}
+		select {
+		case <-tick.C:
+		case <-s.done:
+			return fmt.Errorf("postgres has ended: %s", s.cmd.ProcessState)
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for postgres: %w; last: %w", ctx.Err(), err)
+		}
+	}
+}
+
+func fill(ctx context.Context, conn *pgx.Conn, roles int) error {
+	if _, err := conn.Exec(ctx, schema); err != nil {
+		return fmt.Errorf("making the tables: %w", err)
+	}
+	_, err := conn.Exec(ctx, `INSERT INTO guarded SELECT r, -1, 0 FROM generate_series(0, $1::int - 1) r`, roles)
+	if err == nil {
+		_, err = conn.Exec(ctx, `INSERT INTO unguarded SELECT r, -1, 0, -1 FROM generate_series(0, $1::int - 1) r`, roles)
+	}
+	return err
+}
+
+// Stop kills the server. Its data is of no use any more.
+func (s *Server) Stop() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Signal(syscall.SIGQUIT) // takes its children along
+	select {
+	case <-s.done:
+	case <-time.After(5 * time.Second):
+		_ = s.cmd.Process.Kill()
+		<-s.done
+	}
+}
+
+func credential(name string) (*syscall.Credential, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, err
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}

@@ -1,0 +1,127 @@
+package wire
+
+import (
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Policy says what a link does to the packets that enter it. The zero value
+// carries them at once.
+type Policy struct {
+	Cut    bool          // none passes
+	Delay  time.Duration // each is this late,
+	Jitter time.Duration // and up to that much more
+	Loss   float64       // the fraction that is lost
+}
+
+// queueLimit bounds the packets on their way over one link, as netem does by
+// default; what comes beyond it is dropped.
+const queueLimit = 1000
+
+// Count is what became of the packets that entered a link.
+type Count struct{ Carried, Cut, Lost, Overflowed uint64 }
+
+// link carries packets one way, in order: jitter varies the delay, it does not
+// reorder, for reordering alone is no fault that TCP cares about.
+type link struct {
+	to   io.Writer
+	wake chan struct{} // one token: the queue is not empty any more
+
+	mu     sync.Mutex
+	policy Policy
+	rng    *rand.Rand
+	queue  []packet
+	count  Count
+}
+
+type packet struct {
+	due  time.Time
+	data []byte
+}
+
+func newLink(to io.Writer, rng *rand.Rand) *link {
+	return &link{to: to, rng: rng, wake: make(chan struct{}, 1)}
+}
+
+func (l *link) set(p Policy) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.policy = p
+}
+
+func (l *link) counted() Count {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.count
+}
+
+// enter takes a packet, which is the caller's again when it returns. What is to
+// pass at once is written here, so that an undisturbed link costs no goroutine a
+// wake-up. Writing to a TUN device does not block.
+func (l *link) enter(data []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.policy
+	switch {
+	case p.Cut:
+		l.count.Cut++
+		return
+	case p.Loss > 0 && l.rng.Float64() < p.Loss:
+		l.count.Lost++
+		return
+	case len(l.queue) == queueLimit:
+		l.count.Overflowed++
+		return
+	}
+	l.count.Carried++
+	if len(l.queue) == 0 && p.Delay == 0 && p.Jitter == 0 {
+		_, _ = l.to.Write(data) // a host that is down hears nothing
+		return
+	}
+	due := time.Now().Add(p.Delay)
+	if p.Jitter > 0 {
+		due = due.Add(time.Duration(l.rng.Int64N(int64(p.Jitter))))
+	}
+	if n := len(l.queue); n > 0 && due.Before(l.queue[n-1].due) {
+		due = l.queue[n-1].due
+	}
+	l.queue = append(l.queue, packet{due, append([]byte(nil), data...)})
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run delivers what waits, until stop is closed.
+func (l *link) run(stop <-chan struct{}) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		if wait, some := l.deliver(time.Now()); some {
+			timer.Reset(wait)
+		}
+		select {
+		case <-l.wake:
+		case <-timer.C:
+		case <-stop:
+			return
+		}
+	}
+}
+
+// deliver writes what is due and returns how long the next one has to wait.
+func (l *link) deliver(now time.Time) (wait time.Duration, some bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.queue) > 0 {
+		if wait := l.queue[0].due.Sub(now); wait > 0 {
+			return wait, true
+		}
+		_, _ = l.to.Write(l.queue[0].data)
+		l.queue = l.queue[1:]
+	}
+	l.queue = nil
+	return 0, false
+}
