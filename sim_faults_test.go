@@ -128,6 +128,15 @@ var faults = []fault{
 			w.broker.Restore(p.id, nelitest.Reads)
 		})
 	}},
+	{"reads lag, then writes stop", func(w *world, p *proc) {
+		w.broker.SlowReads(p.id, w.upTo(2*w.timeout))
+		time.Sleep(w.upTo(2 * w.timeout))
+		w.broker.CutOff(p.id, nelitest.Appends)
+		w.later(w.timeout+w.long(), func() {
+			w.broker.SlowReads(p.id, 0)
+			w.broker.Restore(p.id, nelitest.Appends)
+		})
+	}},
 	{"suspended with an append under way", func(w *world, p *proc) {
 		w.delayNext(p, w.upTo(4*w.timeout))
 		time.Sleep(w.upTo(w.timeout))

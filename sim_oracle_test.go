@@ -38,10 +38,14 @@ func (w *world) acquired(p *proc, t neli.Term) {
 		if q := w.owners[of]; q != nil {
 			w.violatedLocked("token %d of partition %d is %s's and was %s's", t.Token, t.Partition, p.id, q.id)
 		}
-		if last, ok := w.tokens[t.Partition]; ok && t.Token <= last {
-			w.violatedLocked("token %d of partition %d after token %d", t.Token, t.Partition, last)
+		w.owners[of] = p
+		// Whoever was suspended on its way to the barrier leads no more.
+		if slices.ContainsFunc(t.Roles, p.IsLeaderOf) {
+			if last, ok := w.tokens[t.Partition]; ok && t.Token <= last {
+				w.violatedLocked("token %d of partition %d after token %d", t.Token, t.Partition, last)
+			}
+			w.tokens[t.Partition] = t.Token
 		}
-		w.owners[of], w.tokens[t.Partition] = p, t.Token
 	}
 	former := w.led[t.Partition]
 	w.led[t.Partition] = p
