@@ -280,7 +280,9 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 	// A member that receives nothing makes room while its own presumption lasts.
 	s.deafPause = 3*time.Second + 2*s.broadcast
 	s.deafAfter = max(session, s.timeout-s.deafPause)
-	s.overlap = min(s.timeout, max(s.successorWait, min(session, 10*time.Second))+2*s.broadcast)
+	// A rebalance may have to wait for the session of a dead member to end, and the
+	// others hear of the next one at a heartbeat.
+	s.overlap = min(s.timeout, max(s.successorWait, min(session, 10*time.Second)+s.helloPause)+2*s.broadcast)
 }
 
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)

@@ -53,13 +53,13 @@ func TestConfigDerived(t *testing.T) {
 		{"KIP-848", Config{KafkaConfig: KafkaConfigMap{"group.protocol": "Consumer"}},
 			5 * time.Second, time.Second, time.Second, 13 * time.Second, 5 * time.Second, 0},
 		{"non-exclusive", Config{Mode: NonExclusive},
-			18 * time.Second, 900 * time.Millisecond, 900 * time.Millisecond, 4 * time.Second, 7800 * time.Millisecond, 0},
+			18 * time.Second, 900 * time.Millisecond, 900 * time.Millisecond, 4 * time.Second, 9800 * time.Millisecond, 0},
 		{"non-exclusive, two groups", Config{Mode: NonExclusive, GroupsOnTopic: 2},
-			18 * time.Second, 900 * time.Millisecond, 1800 * time.Millisecond, 4 * time.Second, 9600 * time.Millisecond, 0},
+			18 * time.Second, 900 * time.Millisecond, 1800 * time.Millisecond, 4 * time.Second, 11600 * time.Millisecond, 0},
 		{"non-exclusive, a longer session", Config{Mode: NonExclusive, KafkaConfig: KafkaConfigMap{"session.timeout.ms": "10000"}},
-			30 * time.Second, 1500 * time.Millisecond, 1500 * time.Millisecond, 4 * time.Second, 13 * time.Second, 0},
+			30 * time.Second, 1500 * time.Millisecond, 1500 * time.Millisecond, 4 * time.Second, 15 * time.Second, 0},
 		{"non-exclusive, KIP-848", Config{Mode: NonExclusive, KafkaConfig: KafkaConfigMap{"group.protocol": "consumer"}},
-			135 * time.Second, 6750 * time.Millisecond, 6750 * time.Millisecond, 13 * time.Second, 26500 * time.Millisecond, 0},
+			135 * time.Second, 6750 * time.Millisecond, 6750 * time.Millisecond, 13 * time.Second, 34500 * time.Millisecond, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := c.cfg.resolve()

@@ -103,8 +103,9 @@ type GroupConsumer interface {
 	// allowed.
 	Join(topic string, read bool) error
 	// Poll waits at most timeout for something to happen. It must be called
-	// often: heartbeats continue without it, rebalances do not. Errors as for
-	// LogReader, and ErrInstanceFenced.
+	// often: heartbeats continue without it, rebalances do not, nor does a Leave
+	// during one. Without a membership it returns nothing of interest. Errors as
+	// for LogReader, and ErrInstanceFenced.
 	Poll(timeout time.Duration) (GroupEvent, error)
 	// Leave leaves the group at once and tells the coordinator if it can be
 	// reached. A later Join makes a new membership.

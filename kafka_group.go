@@ -48,7 +48,11 @@ func (g *groupMember) run(ctx context.Context, nominate func([]int, bool)) error
 			}
 		}
 		if !joined {
-			pause(ctx, pollSlice/10)
+			// What is left of a membership: librdkafka postpones leaving while a
+			// rebalance is under way, and goes on with it within a poll.
+			if _, err := g.consumer.Poll(pollSlice / 10); err != nil {
+				pause(ctx, pollSlice/10)
+			}
 			continue
 		}
 		ev, err := g.consumer.Poll(pollSlice)

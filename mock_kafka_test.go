@@ -284,6 +284,22 @@ func TestStartIsRetried(t *testing.T) {
 	}
 }
 
+// Who has left a group goes on polling: the client may have to wait for a rebalance
+// to end before it can tell the coordinator, and does so within a poll.
+func TestALeftGroupIsPolledOn(t *testing.T) {
+	mocked(t, Config{}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+		p, err := n.Background(func() { time.Sleep(time.Second) })
+		require.NoError(t, err)
+		require.Eventually(t, n.IsLeader, time.Minute, 100*time.Millisecond)
+		require.NoError(t, p.Close()) // contends no more
+		time.Sleep(time.Second)
+		require.Equal(t, 1, k.count("Leave"))
+		polls := k.count("Group.Poll")
+		time.Sleep(time.Second)
+		require.Greater(t, k.count("Group.Poll"), polls+10)
+	})
+}
+
 // A claim that the producer refuses, or whose report fails, is repeated after a
 // beat interval; one of which nothing is heard is not repeated at all.
 func TestClaimIsRepeatedOnlyWhenItFailed(t *testing.T) {
