@@ -38,7 +38,8 @@ type leaseArbiter struct {
 	reach     reach
 	tempo     tempo
 	scheduled time.Duration // when the stepper will wake by itself
-	releases  int           // on their way, not reported yet
+	farewells int           // Releases and last Hellos on their way, not reported yet
+	seats     seats
 	counts    Stats
 	odd       skipped
 	alarms    limiter
@@ -100,11 +101,12 @@ func (a *leaseArbiter) setUp(m int) {
 	a.since = make([]instant, m)
 	a.retained = make([]bool, m)
 	a.peers = newPeers(m)
+	a.seats.open(m)
 	a.reach = newReach(m, a.set.silence())
 	for p := range a.leases {
 		a.leases[p].leaseRules = a.set.leaseRules()
 		a.leases[p].start(0, now) // until the log says where it begins
-		a.nominated[p] = a.nom == nil
+		a.nominated[p] = a.nom == nil && !a.set.observer
 	}
 	a.tempo.own = now
 	a.open(m)
@@ -138,6 +140,7 @@ func (a *leaseArbiter) take(e logEntry) {
 	switch {
 	case e.jump:
 		l.start(e.offset, now)
+		l.live = e.end
 		why = ReasonLogReset
 	case bad != nil:
 		a.counts.Records++
@@ -149,6 +152,9 @@ func (a *leaseArbiter) take(e logEntry) {
 		a.counts.Records++
 		if r.kind == kindHello {
 			a.peers.hear(r, a.set.instance, now)
+			if e.offset >= l.live {
+				a.peers.confirm(r.member)
+			}
 		}
 		sent := l.stampOf(r.seq, now) // consume may drop it
 		c := l.consume(r, e.offset, now)
@@ -170,6 +176,7 @@ func (a *leaseArbiter) take(e logEntry) {
 	}
 	a.note(debug, e, r, bad)
 	a.sync(e.partition, why)
+	a.seats.note(e.partition, l.standing(now))
 	out := a.step(e.partition, now, nil)
 	if r.kind == kindHello {
 		out = a.stepHandovers(now, out)
@@ -257,6 +264,7 @@ func (a *leaseArbiter) stepAll() (time.Duration, bool) {
 	a.tempo.woke(now, a.scheduled, a.set.helloPause)
 	for p := range a.leases {
 		out = a.step(p, now, out)
+		a.seats.note(p, a.leases[p].standing(now))
 		if at, ok := a.wake(p, now); ok {
 			next = min(next, at)
 		}
@@ -284,7 +292,7 @@ func (a *leaseArbiter) step(p int, now instant, out []outgoing) []outgoing {
 		out = append(out, outgoing{p, r})
 		switch r.kind {
 		case kindRelease:
-			a.releases++
+			a.farewells++
 		case kindClaim:
 			a.reach.claimed(p, now)
 		case kindBeat, kindHello:
@@ -300,6 +308,9 @@ func (a *leaseArbiter) wake(p int, now instant) (time.Duration, bool) {
 	at, ok := a.leases[p].wake(in)
 	if h := a.hands[p]; h != nil && ok {
 		at = min(at, h.wake(a.set.successorWait))
+	}
+	if silent := a.leases[p].silentAt(); a.seats.now[p].status != Vacant && (!ok || silent < at) {
+		at, ok = silent, true
 	}
 	return at, ok
 }
@@ -337,14 +348,20 @@ func (a *leaseArbiter) send(out []outgoing) {
 }
 
 // reported takes the producer's word on a record. A failed report means that the
-// record may or may not be in the log. Only claims and releases care.
+// record may or may not be in the log. Only claims care, and Close for what it
+// sends last.
 func (a *leaseArbiter) reported(o outgoing, err error) {
 	a.mu.Lock()
 	defer a.unlock()
 	switch o.record.kind {
 	case kindRelease:
-		a.releases--
+		a.farewells--
 		a.prod()
+	case kindHello:
+		if o.record.leaving {
+			a.farewells--
+			a.prod()
+		}
 	case kindClaim:
 		if err != nil {
 			a.leases[o.partition].failed(o.record.member, o.record.seq, a.now())
@@ -356,6 +373,10 @@ func (a *leaseArbiter) reported(o outgoing, err error) {
 
 func (a *leaseArbiter) intend(p posture) {
 	a.mu.Lock()
+	if a.nom == nil && p.contend != a.posture.contend {
+		// Whether it wants anything is news for the others, once a second at most.
+		a.tempo.helloAt = min(a.tempo.helloAt, max(a.now().mono, a.tempo.helloAt-helloEvery+time.Second))
+	}
 	a.posture = p
 	a.mu.Unlock()
 	a.prod()
@@ -399,7 +420,7 @@ func (a *leaseArbiter) finished(now instant) bool {
 	if a.tempo.freeAt == 0 {
 		a.tempo.freeAt = now.mono
 	}
-	return !claiming && a.releases == 0 || now.mono-a.tempo.freeAt >= closeTail
+	return !claiming && a.farewells == 0 || now.mono-a.tempo.freeAt >= closeTail
 }
 
 func (a *leaseArbiter) stats() Stats {
