@@ -43,6 +43,10 @@ var simMutations = []struct {
 		"	return max(t.mono-s.mono, t.wall-s.wall)\n", "	return t.mono - s.mono\n", "TestSimulation"}, "is led by"},
 	{mutation{"who receives nothing makes room", "arbiter_vector.go",
 		"p >= 0 && now.mono >= at {", "false && at > 0 && p > 0 {", "TestSimulation"}, "no leader for"},
+	{mutation{"who leads is told with the age of what was read", "holder.go",
+		"Age: now.ageAtMost(l.quiet)", "Age: now.ageAtMost(l.since)", "TestSimulation"}, "the witness has read of"},
+	{mutation{"an observer says no Hello", "arbiter_lease_intent.go",
+		"	if a.set.observer {\n", "	if false {\n", "TestSimulation"}, "the witness writes"},
 }
 
 var (

@@ -69,6 +69,9 @@ type world struct {
 	lines  []line
 	failed bool
 
+	witness   *witness
+	testimony map[term]*proc // who held it, as the witness said
+
 	presence sync.Mutex // guards what follows
 	absent   []time.Duration
 	gap      time.Duration
@@ -100,7 +103,7 @@ func inWorld(t *testing.T, seed uint64, seen *situations, draw func(*rand.Rand) 
 		rnd := rand.New(rand.NewPCG(seed, 29))
 		p := draw(rnd)
 		w = &world{T: t, plan: p, rnd: rnd, seen: seen, began: time.Now(), led: map[int]*proc{}, tokens: map[int]int64{},
-			owners: map[term]*proc{}, sent: map[string]*sending{}, absent: make([]time.Duration, p.roles),
+			owners: map[term]*proc{}, testimony: map[term]*proc{}, sent: map[string]*sending{}, absent: make([]time.Duration, p.roles),
 			broker: nelitest.NewBroker(nelitest.Options{Seed: seed, RebalanceTime: p.rebalance, Jitter: p.jitter})}
 		w.say("", "seed %d: %v", seed, p)
 		defer func() {
@@ -197,6 +200,9 @@ func (w *world) end() {
 		w.leave(p)
 	}
 	w.ending.Wait()
+	if w.witness != nil {
+		_ = w.witness.Close()
+	}
 }
 
 // sample looks at everything now and then: what changes between two events is
@@ -221,6 +227,7 @@ func (w *world) sample(stop chan struct{}) {
 		for p := range w.partitions {
 			w.look(p)
 		}
+		w.hear(period)
 	}
 }
 
