@@ -211,15 +211,6 @@ func (a *leaseArbiter) note(debug bool, e logEntry, r record, bad error) {
 	}
 }
 
-// jitter spreads claimants by no more than a round trip: enough for one claim to
-// win mostly, and safety does not rest on it.
-func (a *leaseArbiter) jitter() time.Duration {
-	if a.nom != nil {
-		return 0
-	}
-	return a.set.random(min(max(a.tempo.rtt, 0), 20*time.Millisecond) + 1)
-}
-
 // sync publishes what a lease now says of this process.
 func (a *leaseArbiter) sync(p int, why Reason) {
 	l, t := &a.leases[p], a.held(p)
@@ -369,18 +360,6 @@ func (a *leaseArbiter) reported(o outgoing, err error) {
 			a.prod()
 		}
 	}
-}
-
-func (a *leaseArbiter) intend(p posture) {
-	a.mu.Lock()
-	if a.nom == nil && p.contend != a.posture.contend {
-		// Whether it wants anything is news for the others, once a second at most.
-		a.tempo.helloAt = min(a.tempo.helloAt, max(a.now().mono, a.tempo.helloAt-helloEvery+time.Second))
-	}
-	a.posture = p
-	a.mu.Unlock()
-	a.prod()
-	a.ring() // the driver looks at roles too
 }
 
 func (a *leaseArbiter) collect() []change {

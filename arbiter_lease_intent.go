@@ -9,6 +9,18 @@ import (
 // Who may claim, and who is to give up: what a lease arbiter makes of the group's
 // nominations, of the curator's wishes and of what the peers say of themselves.
 
+func (a *leaseArbiter) intend(p posture) {
+	a.mu.Lock()
+	if a.nom == nil && p.contend != a.posture.contend {
+		// Whether it wants anything is news for the others, once a second at most.
+		a.tempo.helloAt = min(a.tempo.helloAt, max(a.now().mono, a.tempo.helloAt-helloEvery+time.Second))
+	}
+	a.posture = p
+	a.mu.Unlock()
+	a.prod()
+	a.ring() // the driver looks at roles too
+}
+
 // nominate takes the group's word: the partitions that this process may claim.
 func (a *leaseArbiter) nominate(partitions []int, lost bool) {
 	a.mu.Lock()
@@ -159,4 +171,13 @@ func (a *leaseArbiter) scene(p int, wanted bool) scene {
 		drain:  a.set.drain,
 		wait:   a.set.successorWait,
 	}
+}
+
+// jitter spreads claimants by no more than a round trip: enough for one claim to
+// win mostly, and safety does not rest on it.
+func (a *leaseArbiter) jitter() time.Duration {
+	if a.nom != nil {
+		return 0
+	}
+	return a.set.random(min(max(a.tempo.rtt, 0), 20*time.Millisecond) + 1)
 }

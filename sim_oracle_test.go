@@ -2,6 +2,7 @@ package neli_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -38,10 +39,13 @@ func (w *world) acquired(p *proc, t neli.Term) {
 		if q := w.owners[of]; q != nil {
 			w.violatedLocked("token %d of partition %d is %s's and was %s's", t.Token, t.Partition, p.id, q.id)
 		}
-		if last, ok := w.tokens[t.Partition]; ok && t.Token <= last {
+		// Who was suspended between its term's being collected and its barrier is told
+		// of it late, and does not lead.
+		last, ok := w.tokens[t.Partition]
+		if ok && t.Token <= last && p.IsLeaderOf(t.Partition) {
 			w.violatedLocked("token %d of partition %d after token %d", t.Token, t.Partition, last)
 		}
-		w.owners[of], w.tokens[t.Partition] = p, t.Token
+		w.owners[of], w.tokens[t.Partition] = p, max(last, t.Token)
 	}
 	former := w.led[t.Partition]
 	w.led[t.Partition] = p
@@ -182,6 +186,9 @@ func (w *world) review() {
 					claims[term{partition, r.Offset}] = s.by
 				}
 			}
+		}
+		if !f.known {
+			since[partition] = math.MaxInt64 // too little is left of the log
 		}
 	}
 	for of, p := range w.owners {

@@ -182,7 +182,7 @@ func (r *witnessReader) Poll(timeout time.Duration) (neli.Record, bool, error) {
 func (v *witness) reads(rec neli.Record) {
 	v.w.mu.Lock()
 	s := v.w.sent[string(rec.Value)]
-	late := s != nil && !s.first.IsZero() && time.Since(s.first) > simDelivery
+	late := s != nil && !s.first.IsZero() && time.Since(s.first) > simDelivery && time.Since(v.w.restarted) > simDelivery
 	v.w.mu.Unlock()
 	if s == nil || s.r.Kind == "release" {
 		return

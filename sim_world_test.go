@@ -57,17 +57,18 @@ type world struct {
 	undo   []func()  // of the goroutine that schedules
 	ending sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
-	procs  []*proc    // all that live, and those that are closing
-	buried []*proc
-	led    map[int]*proc  // partition → who acquired it last
-	tokens map[int]int64  // partition → with which token
-	owners map[term]*proc // who had it
-	breach time.Time      // until then what the promise rests on is broken
-	broken bool           // it was
-	sent   map[string]*sending
-	lines  []line
-	failed bool
+	mu        sync.Mutex // guards what follows
+	procs     []*proc    // all that live, and those that are closing
+	buried    []*proc
+	led       map[int]*proc  // partition → who acquired it last
+	tokens    map[int]int64  // partition → with which token
+	owners    map[term]*proc // who had it
+	restarted time.Time      // when the broker came back
+	breach    time.Time      // until then what the promise rests on is broken
+	broken    bool           // it was
+	sent      map[string]*sending
+	lines     []line
+	failed    bool
 
 	witness   *witness
 	testimony map[term]*proc // who held it, as the witness said
