@@ -99,7 +99,9 @@ type Config struct {
 	// Observer makes this process watch who leads without ever contending: Holder,
 	// Watch and Members work, Pulse, Background and Lead return ErrObserver, and no
 	// barrier is called. It writes nothing, joins no group and creates no topic, so
-	// it needs no right but READ on LeaderTopic. Exclusive mode only. Default: false.
+	// it needs no right but READ on LeaderTopic. Roles, HeartbeatTimeout and
+	// MaxClockDrift should be those of the members. Exclusive mode only. Default:
+	// false.
 	Observer bool
 
 	// Roles is R, the number of roles, numbered from 0. Role j lives on partition
