@@ -374,7 +374,9 @@ func TestFatalErrors(t *testing.T) {
 // Writes that are refused for good end it; those refused for a moment do not.
 func TestRefusedWrites(t *testing.T) {
 	mocked(t, Config{Nomination: Open}, func(k *mockKafka) {
-		k.fail("Append", slices.Repeat([]error{errors.Join(errReported, ErrAuthorization)}, 100)...)
+		for _, call := range []string{"Hello", "Append"} {
+			k.fail(call, slices.Repeat([]error{errors.Join(errReported, ErrAuthorization)}, 100)...)
+		}
 	}, func(t *testing.T, _ *mockKafka, n *Neli) {
 		_, err := n.Pulse(time.Minute)
 		require.ErrorIs(t, err, ErrAccess)

@@ -119,8 +119,12 @@ func (w *world) knows() {
 	}
 	agree := func() bool {
 		for role := range w.roles {
-			h, ok := w.witness.Holder(role)
-			if p := w.leaderOf(role); p == nil || !ok || !strings.HasPrefix(h.Member, p.id+".") {
+			p := w.leaderOf(role)
+			if p == nil {
+				return false
+			}
+			token, leads := p.Token(role)
+			if h, ok := w.witness.Holder(role); !ok || !leads || h.Token != token || h.Name != p.name {
 				return false
 			}
 		}
