@@ -236,7 +236,7 @@ func (l *ledger) revocation(p int, now instant) (change, bool) {
 	}
 	b.revokeTold = true
 	return change{kind: changeRevoke, partition: p, id: t.id, token: t.token, reason: b.why,
-		deadline: time.Unix(0, int64(b.deadline.wall))}, true
+		deadline: b.deadline.time()}, true
 }
 
 func (l *ledger) acquisition(p int, now instant) (change, bool) {

@@ -38,7 +38,8 @@ type leaseArbiter struct {
 	reach     reach
 	tempo     tempo
 	scheduled time.Duration // when the stepper will wake by itself
-	releases  int           // on their way, not reported yet
+	farewells int           // Releases and last Hellos on their way, not reported yet
+	seats     seats
 	counts    Stats
 	odd       skipped
 	alarms    limiter
@@ -100,11 +101,12 @@ func (a *leaseArbiter) setUp(m int) {
 	a.since = make([]instant, m)
 	a.retained = make([]bool, m)
 	a.peers = newPeers(m)
+	a.seats.open(m)
 	a.reach = newReach(m, a.set.silence())
 	for p := range a.leases {
 		a.leases[p].leaseRules = a.set.leaseRules()
 		a.leases[p].start(0, now) // until the log says where it begins
-		a.nominated[p] = a.nom == nil
+		a.nominated[p] = a.nom == nil && !a.set.observer
 	}
 	a.tempo.own = now
 	a.open(m)
@@ -138,6 +140,7 @@ func (a *leaseArbiter) take(e logEntry) {
 	switch {
 	case e.jump:
 		l.start(e.offset, now)
+		l.live = e.end
 		why = ReasonLogReset
 	case bad != nil:
 		a.counts.Records++
@@ -149,6 +152,9 @@ func (a *leaseArbiter) take(e logEntry) {
 		a.counts.Records++
 		if r.kind == kindHello {
 			a.peers.hear(r, a.set.instance, now)
+			if e.offset >= l.live {
+				a.peers.confirm(r.member)
+			}
 		}
 		sent := l.stampOf(r.seq, now) // consume may drop it
 		c := l.consume(r, e.offset, now)
@@ -170,6 +176,7 @@ func (a *leaseArbiter) take(e logEntry) {
 	}
 	a.note(debug, e, r, bad)
 	a.sync(e.partition, why)
+	a.seats.note(e.partition, l.standing(now))
 	out := a.step(e.partition, now, nil)
 	if r.kind == kindHello {
 		out = a.stepHandovers(now, out)
@@ -202,15 +209,6 @@ func (a *leaseArbiter) note(debug bool, e logEntry, r record, bad error) {
 		a.notes.add(slog.LevelDebug, "read", "partition", e.partition, "offset", e.offset, "kind", r.kind, "from", r.name,
 			"token", r.token, "read", r.read, "seq", r.seq, "holder", l.token, "mine", l.mine)
 	}
-}
-
-// jitter spreads claimants by no more than a round trip: enough for one claim to
-// win mostly, and safety does not rest on it.
-func (a *leaseArbiter) jitter() time.Duration {
-	if a.nom != nil {
-		return 0
-	}
-	return a.set.random(min(max(a.tempo.rtt, 0), 20*time.Millisecond) + 1)
 }
 
 // sync publishes what a lease now says of this process.
@@ -257,6 +255,7 @@ func (a *leaseArbiter) stepAll() (time.Duration, bool) {
 	a.tempo.woke(now, a.scheduled, a.set.helloPause)
 	for p := range a.leases {
 		out = a.step(p, now, out)
+		a.seats.note(p, a.leases[p].standing(now))
 		if at, ok := a.wake(p, now); ok {
 			next = min(next, at)
 		}
@@ -284,7 +283,7 @@ func (a *leaseArbiter) step(p int, now instant, out []outgoing) []outgoing {
 		out = append(out, outgoing{p, r})
 		switch r.kind {
 		case kindRelease:
-			a.releases++
+			a.farewells++
 		case kindClaim:
 			a.reach.claimed(p, now)
 		case kindBeat, kindHello:
@@ -300,6 +299,9 @@ func (a *leaseArbiter) wake(p int, now instant) (time.Duration, bool) {
 	at, ok := a.leases[p].wake(in)
 	if h := a.hands[p]; h != nil && ok {
 		at = min(at, h.wake(a.set.successorWait))
+	}
+	if silent := a.leases[p].silentAt(); a.seats.now[p].status != Vacant && (!ok || silent < at) {
+		at, ok = silent, true
 	}
 	return at, ok
 }
@@ -337,14 +339,20 @@ func (a *leaseArbiter) send(out []outgoing) {
 }
 
 // reported takes the producer's word on a record. A failed report means that the
-// record may or may not be in the log. Only claims and releases care.
+// record may or may not be in the log. Only claims care, and Close for what it
+// sends last.
 func (a *leaseArbiter) reported(o outgoing, err error) {
 	a.mu.Lock()
 	defer a.unlock()
 	switch o.record.kind {
 	case kindRelease:
-		a.releases--
+		a.farewells--
 		a.prod()
+	case kindHello:
+		if o.record.leaving {
+			a.farewells--
+			a.prod()
+		}
 	case kindClaim:
 		if err != nil {
 			a.leases[o.partition].failed(o.record.member, o.record.seq, a.now())
@@ -352,14 +360,6 @@ func (a *leaseArbiter) reported(o outgoing, err error) {
 			a.prod()
 		}
 	}
-}
-
-func (a *leaseArbiter) intend(p posture) {
-	a.mu.Lock()
-	a.posture = p
-	a.mu.Unlock()
-	a.prod()
-	a.ring() // the driver looks at roles too
 }
 
 func (a *leaseArbiter) collect() []change {
@@ -399,7 +399,7 @@ func (a *leaseArbiter) finished(now instant) bool {
 	if a.tempo.freeAt == 0 {
 		a.tempo.freeAt = now.mono
 	}
-	return !claiming && a.releases == 0 || now.mono-a.tempo.freeAt >= closeTail
+	return !claiming && a.farewells == 0 || now.mono-a.tempo.freeAt >= closeTail
 }
 
 func (a *leaseArbiter) stats() Stats {

@@ -9,6 +9,18 @@ import (
 // Who may claim, and who is to give up: what a lease arbiter makes of the group's
 // nominations, of the curator's wishes and of what the peers say of themselves.
 
+func (a *leaseArbiter) intend(p posture) {
+	a.mu.Lock()
+	if a.nom == nil && p.contend != a.posture.contend {
+		// Whether it wants anything is news for the others, once a second at most.
+		a.tempo.helloAt = min(a.tempo.helloAt, max(a.now().mono, a.tempo.helloAt-helloEvery+time.Second))
+	}
+	a.posture = p
+	a.mu.Unlock()
+	a.prod()
+	a.ring() // the driver looks at roles too
+}
+
 // nominate takes the group's word: the partitions that this process may claim.
 func (a *leaseArbiter) nominate(partitions []int, lost bool) {
 	a.mu.Lock()
@@ -52,11 +64,13 @@ func (a *leaseArbiter) attend(now instant) {
 // hello appends a Hello if it is time, and probes of partitions that cannot be
 // reached.
 func (a *leaseArbiter) hello(now instant, out []outgoing, next time.Duration) ([]outgoing, time.Duration) {
-	if a.nom == nil {
+	if a.set.observer {
 		return out, next
 	}
-	for _, p := range a.reach.probes(now) {
-		out = append(out, outgoing{p, a.hi([]int{})})
+	if a.nom != nil { // else others claim what this process cannot reach
+		for _, p := range a.reach.probes(now) {
+			out = append(out, a.hi(p, []int{}))
+		}
 	}
 	if a.posture.closing {
 		if a.tempo.bye {
@@ -68,20 +82,37 @@ func (a *leaseArbiter) hello(now instant, out []outgoing, next time.Duration) ([
 		a.tempo.helloAt = now.mono + helloEvery
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(a.set.instance))
-		wants := []int{}
-		for p, yes := range a.nominated {
-			if yes && !a.posture.closing {
-				wants = append(wants, p)
-			}
-		}
-		out = append(out, outgoing{int(h.Sum32() % uint32(len(a.leases))), a.hi(wants)})
+		out = append(out, a.hi(int(h.Sum32()%uint32(len(a.leases))), a.wants(now)))
 	}
 	return out, min(next, a.tempo.helloAt)
 }
 
-func (a *leaseArbiter) hi(wants []int) record {
-	return record{kind: kindHello, group: a.set.group, member: a.set.instance, name: a.set.name,
-		leaving: a.posture.closing, wants: wants}
+// wants is what a Hello says that this process may claim; nil means everything.
+func (a *leaseArbiter) wants(now instant) []int {
+	wants := []int{}
+	if a.posture.closing {
+		return wants
+	}
+	if a.nom == nil {
+		if a.posture.contend && a.alive(now) {
+			return nil
+		}
+		return wants
+	}
+	for p, yes := range a.nominated {
+		if yes {
+			wants = append(wants, p)
+		}
+	}
+	return wants
+}
+
+func (a *leaseArbiter) hi(p int, wants []int) outgoing {
+	if a.posture.closing {
+		a.farewells++
+	}
+	return outgoing{p, record{kind: kindHello, group: a.set.group, member: a.set.instance, name: a.set.name,
+		leaving: a.posture.closing, wants: wants}}
 }
 
 func (a *leaseArbiter) stepHandovers(now instant, out []outgoing) []outgoing {
@@ -140,4 +171,13 @@ func (a *leaseArbiter) scene(p int, wanted bool) scene {
 		drain:  a.set.drain,
 		wait:   a.set.successorWait,
 	}
+}
+
+// jitter spreads claimants by no more than a round trip: enough for one claim to
+// win mostly, and safety does not rest on it.
+func (a *leaseArbiter) jitter() time.Duration {
+	if a.nom != nil {
+		return 0
+	}
+	return a.set.random(min(max(a.tempo.rtt, 0), 20*time.Millisecond) + 1)
 }

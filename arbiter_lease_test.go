@@ -12,6 +12,7 @@ import (
 // group, which says what the test says.
 type arbiterBed struct {
 	*leaseArbiter
+	t    *testing.T
 	log  *benchLog
 	time instant
 }
@@ -28,7 +29,7 @@ func (silentGroup) close()    {}
 func newArbiterBed(t *testing.T, cfg Config) *arbiterBed {
 	t.Helper()
 	cfg.LeaderGroupID = "bench"
-	bed := &arbiterBed{log: &benchLog{}, time: instant{mono: time.Hour, wall: 2 * time.Hour}}
+	bed := &arbiterBed{t: t, log: &benchLog{}, time: instant{mono: time.Hour, wall: 2 * time.Hour}}
 	bed.leaseArbiter = newLeaseArbiter(resolved(t, cfg), bed.log, silentGroup{}, func() instant { return bed.time },
 		func(instant) bool { return true })
 	bed.setUp(1)
@@ -41,18 +42,7 @@ func newArbiterBed(t *testing.T, cfg Config) *arbiterBed {
 func (bed *arbiterBed) after(d time.Duration) []record {
 	bed.time = bed.time.add(d)
 	bed.stepAll()
-	return bed.sent()
-}
-
-func (bed *arbiterBed) sent() []record {
-	var out []record
-	for _, a := range bed.log.appended {
-		if r, err := decode(a.value, "bench"); err == nil && r.kind != kindHello {
-			out = append(out, r)
-		}
-	}
-	bed.log.appended = nil
-	return out
+	return bed.log.sent(bed.t)
 }
 
 func (bed *arbiterBed) read(r record) {

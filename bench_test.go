@@ -38,6 +38,21 @@ func (l *benchLog) append(p int, value []byte, report func(error)) error {
 	l.appended = append(l.appended, benchAppend{p, value, report})
 	return nil
 }
+
+// sent returns what was appended since the last call, but for Hellos.
+func (l *benchLog) sent(t testing.TB) []record {
+	t.Helper()
+	var out []record
+	for _, a := range l.appended {
+		r, err := decode(a.value, "bench")
+		require.NoError(t, err)
+		if r.kind != kindHello {
+			out = append(out, r)
+		}
+	}
+	l.appended = nil
+	return out
+}
 func (l *benchLog) watch(context.Context) error { return nil }
 func (l *benchLog) doubt()                      {}
 func (l *benchLog) close()                      {}

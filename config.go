@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -94,6 +96,14 @@ type Config struct {
 	// Assigned.
 	Nomination Nomination
 
+	// Observer makes this process watch who leads without ever contending: Holder,
+	// Watch and Members work, Pulse, Background and Lead return ErrObserver, and no
+	// barrier is called. It writes nothing, joins no group and creates no topic, so
+	// it needs no right but READ on LeaderTopic. Roles, HeartbeatTimeout and
+	// MaxClockDrift should be those of the members. Exclusive mode only. Default:
+	// false.
+	Observer bool
+
 	// Roles is R, the number of roles, numbered from 0. Role j lives on partition
 	// j mod M, so all roles of a partition have the same leader, and roles cost
 	// nothing. SetRoles changes it at run time. Default: 1.
@@ -148,6 +158,7 @@ type settings struct {
 	group, topic, name string
 	instance           string // random: this Neli among all
 	createTopic        bool
+	observer           bool
 	mode               Mode
 	nomination         Nomination
 	roles, partitions  int
@@ -164,9 +175,9 @@ type settings struct {
 	drift              float64
 	kafka              map[string]string                   // the user's properties
 	random             func(n time.Duration) time.Duration // in [0, n)
-	newID              func() string
-	spread             float64 // of the pauses between retries
+	spread             float64                             // of the pauses between retries
 	logger             *slog.Logger
+	incarnations       atomic.Uint64
 }
 
 func (s *settings) silence() time.Duration { return silence(s.timeout, s.drift) }
@@ -178,8 +189,20 @@ func (s *settings) leaseRules() leaseRules {
 		term:  threshold{t: s.timeout, exclusive: true},
 		wait:  s.silence(),
 		every: s.every,
-		newID: s.newID,
+		newID: s.newIncarnation,
 	}
+}
+
+// newIncarnation returns an id for one incarnation of one lease of this process,
+// which is as fresh as the random instance is. Others tell by it whose it is.
+func (s *settings) newIncarnation() string {
+	return s.instance + "/" + strconv.FormatUint(s.incarnations.Add(1), 10)
+}
+
+// processOf returns the instance that an incarnation is of.
+func processOf(member string) string {
+	instance, _, _ := strings.Cut(member, "/")
+	return instance
 }
 
 const (
@@ -201,7 +224,8 @@ func (c Config) resolve() (*settings, error) {
 	s := &settings{
 		group:       or(c.LeaderGroupID, binaryName()),
 		instance:    newID(),
-		createTopic: !c.DisableTopicCreation,
+		createTopic: !c.DisableTopicCreation && !c.Observer,
+		observer:    c.Observer,
 		mode:        c.Mode,
 		nomination:  c.Nomination,
 		roles:       or(c.Roles, 1),
@@ -210,7 +234,6 @@ func (c Config) resolve() (*settings, error) {
 		drain:       or(c.DrainTimeout, defaultDrain),
 		drift:       or(c.MaxClockDrift, defaultDrift),
 		random:      rand.N[time.Duration],
-		newID:       newID,
 		spread:      backoff.DefaultRandomizationFactor,
 		logger:      c.Logger,
 	}
@@ -222,6 +245,8 @@ func (c Config) resolve() (*settings, error) {
 	c.checkNames(s, &f)
 	f.check(c.Mode == Exclusive || c.Mode == NonExclusive, "Mode", int(c.Mode), "must be Exclusive or NonExclusive")
 	f.check(c.Nomination == Assigned || c.Nomination == Open, "Nomination", int(c.Nomination), "must be Assigned or Open")
+	f.check(!c.Observer || c.Mode == Exclusive, "Observer", c.Observer,
+		"needs Mode Exclusive: the records of the other one do not tell who leads")
 	f.check(s.roles >= 1 && s.roles <= maxRoles, "Roles", c.Roles, fmt.Sprintf("must be between 1 and %d", maxRoles))
 	f.check(s.partitions >= 1 && s.partitions <= maxPartitions, "Partitions", c.Partitions,
 		fmt.Sprintf("must be between 1 and %d", maxPartitions))

@@ -98,6 +98,7 @@ func TestConfigFaults(t *testing.T) {
 		{Config{Name: "n\xff\xfe"}, "Name", "n", "at most 256 bytes of UTF-8"},
 		{Config{Mode: 2}, "Mode", "2", "must be Exclusive or NonExclusive"},
 		{Config{Mode: -1}, "Mode", "-1", "must be Exclusive or NonExclusive"},
+		{Config{Observer: true, Mode: NonExclusive}, "Observer", "true", "needs Mode Exclusive"},
 		{Config{Nomination: 7}, "Nomination", "7", "must be Assigned or Open"},
 		{Config{Roles: -1}, "Roles", "-1", "must be between 1 and 10000000"},
 		{Config{Roles: 10_000_001}, "Roles", "10000001", "must be between 1 and 10000000"},

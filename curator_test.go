@@ -28,7 +28,7 @@ func TestNoLeaderAfterTheBarrierReturned(t *testing.T) {
 	bed.lead(t)
 	bed.arb.nominate(nil, false) // a completed assignment leaves both out
 	bed.arb.stepAll()            // asks
-	require.Empty(t, bed.log.appended)
+	require.Empty(t, bed.log.sent(t))
 	ok, err := bed.n.Pulse(0)
 	require.NoError(t, err)
 	require.Equal(t, []int{0, 1}, revoked)
@@ -41,10 +41,9 @@ func TestNoLeaderAfterTheBarrierReturned(t *testing.T) {
 		require.NotEqual(t, noToken, bed.arb.leases[role].mine, "the lease lasts until it is released")
 	}
 	bed.arb.stepAll()
-	require.Len(t, bed.log.appended, 2)
-	for _, a := range bed.log.appended {
-		r, err := decode(a.value, "bench")
-		require.NoError(t, err)
+	out := bed.log.sent(t)
+	require.Len(t, out, 2)
+	for _, r := range out {
 		require.Equal(t, kindRelease, r.kind)
 	}
 }

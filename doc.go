@@ -70,6 +70,13 @@ consumer group, if there is one, only says who may claim.
 Role j lives on partition j mod M, so thousands of roles need few partitions, and
 all roles of a partition have the same leader.
 
+# Who leads
+
+In exclusive mode every process can tell who holds a role (Holder), follow the
+changes (Watch) and name the members (Members); Config.Observer is for those that
+do nothing else. What they say is about the past, with its age: it is for routing
+and for people. It is no check of leadership.
+
 # Reading on
 
 Config has every setting with its default. Package nelitest has an in-memory

@@ -19,6 +19,10 @@ var (
 	ErrAccess = errors.New("neli: access refused")
 )
 
+// ErrObserver is returned by Pulse, Background and Lead of a Neli that only
+// watches (Config.Observer).
+var ErrObserver = errors.New("neli: an observer does not contend")
+
 // Causes of the cancellation of the context that Lead gives to its function, to
 // be read with context.Cause.
 var (

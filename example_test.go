@@ -177,6 +177,62 @@ func ExampleNeli_Token() {
 	_ = setRate
 }
 
+// A router watches who leads, and never contends. That somebody led a moment ago is
+// where to send a request, and no more: who gets it checks IsLeaderOf.
+func ExampleNeli_Watch() {
+	broker := nelitest.NewBroker(nelitest.Options{})
+	process := func(name string, observer bool) *neli.Neli {
+		n, err := neli.New(neli.Config{
+			LeaderGroupID:    "carts",
+			Name:             name, // what others need to reach it
+			Nomination:       neli.Open,
+			Observer:         observer,
+			HeartbeatTimeout: 200 * time.Millisecond,
+			Provider:         broker.Provider(name),
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		return n
+	}
+	router, server := process("router", true), process("10.0.0.7:8080", false)
+	defer router.Close()
+	if _, err := server.Pulse(time.Minute); err != nil { // and leads
+		log.Fatal(err)
+	}
+	led := false
+	for s := range router.Watch(context.Background()) {
+		switch s.Status {
+		case neli.Held:
+			led = true
+			fmt.Println("send requests for role 0 to", s.Holder.Name)
+			go server.Close()
+		case neli.Vacant:
+			if led {
+				fmt.Println("nobody leads: let them wait")
+				return
+			}
+		case neli.Unknown:
+		}
+	}
+	// Output:
+	// send requests for role 0 to 10.0.0.7:8080
+	// nobody leads: let them wait
+}
+
+func ExampleNeli_Holder() {
+	var n *neli.Neli // from New
+	const shards = 64
+	route := func(customer string) (address string, err error) {
+		h, ok := n.Holder(neli.Slot(customer, shards))
+		if !ok {
+			return "", errors.New("no leader is known: try again soon")
+		}
+		return h.Name, nil
+	}
+	_ = route
+}
+
 // Shards are roles, and keys are hashed to shards: the owner of a key is whoever
 // leads its slot.
 func ExampleSlot() {

@@ -18,7 +18,7 @@ func NewOn(m Machine, cfg Config, barrier Barrier) (*Neli, error) {
 	if err != nil {
 		return nil, err
 	}
-	set.random, set.newID, set.instance = m.Random, m.NewID, m.NewID()
+	set.random, set.instance = m.Random, m.NewID()
 	set.spread = 0
 	now := func() instant {
 		mono, wall := m.Now()

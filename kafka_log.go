@@ -68,7 +68,7 @@ func (k *kafkaLog) ends(ctx context.Context, m int) ([]OffsetRange, error) {
 // jump makes reading of p begin a little before its end.
 func (k *kafkaLog) jump(p int, e OffsetRange) {
 	k.position[p] = max(e.Start, e.End-history)
-	k.jumps = append(k.jumps, logEntry{partition: p, offset: k.position[p], jump: true})
+	k.jumps = append(k.jumps, logEntry{partition: p, offset: k.position[p], jump: true, end: e.End})
 }
 
 // assign makes the reader read on at position, with a new client if it must.
@@ -167,7 +167,7 @@ func (k *kafkaLog) reposition(ctx context.Context, anew bool) error {
 		switch {
 		case anew:
 			// Reading has stopped for a while: what was under way is forgotten.
-			k.jumps = append(k.jumps, logEntry{partition: p, offset: max(k.position[p], e.Start), jump: true})
+			k.jumps = append(k.jumps, logEntry{partition: p, offset: max(k.position[p], e.Start), jump: true, end: e.End})
 			k.position[p] = max(k.position[p], e.Start)
 		case k.position[p] < e.Start:
 			moved = true

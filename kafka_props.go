@@ -172,7 +172,13 @@ func (s *settings) properties(drop [][]string, defaults, fixed map[string]string
 }
 
 func (s *settings) producerProperties() map[string]string {
-	return s.properties([][]string{groupOnly, readOnly}, map[string]string{
+	drop := [][]string{groupOnly, readOnly}
+	if s.observer {
+		// It is there for its connections only; an idempotent one asks for a producer
+		// id at once, which takes the right to write.
+		drop = append(drop, []string{"enable.idempotence", "enable.gapless.guarantee"})
+	}
+	return s.properties(drop, map[string]string{
 		"request.timeout.ms": "1500",
 		"linger.ms":          "0",
 		"topic.metadata.refresh.fast.interval.ms": "50",

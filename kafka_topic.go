@@ -104,7 +104,7 @@ func (t *topic) open(ctx context.Context) (int, error) {
 		info, err := t.admin.Topic(ctx, t.name)
 		if errors.Is(err, ErrUnknownTopic) {
 			if t.create == nil {
-				return fmt.Errorf("%w, and DisableTopicCreation is set", err)
+				return fmt.Errorf("%w, and this process is not to create it (DisableTopicCreation, Observer)", err)
 			}
 			return or(t.make(ctx), errNotYet)
 		}

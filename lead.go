@@ -49,6 +49,9 @@ func (n *Neli) Lead(ctx context.Context, fn func(context.Context, Leadership) er
 	if fn == nil {
 		return errors.New("neli: Lead: fn is nil")
 	}
+	if n.set.observer {
+		return ErrObserver
+	}
 	select {
 	case n.driver <- struct{}{}:
 	case <-ctx.Done():

@@ -58,6 +58,12 @@ type lease struct {
 	beat   instant       // the last Claim or Beat sent
 	pause  time.Duration // no claim before this monotonic time: one was reported as failed
 	holder string        // name in the newest valid Claim or Beat, for people
+
+	// What is remembered for those who ask who holds the partition (standing). No
+	// rule above reads it.
+	member string  // the sender of the newest valid record
+	since  instant // when the term was first learnt of
+	live   int64   // records before this offset are older than this incarnation, nobody knows by how much
 }
 
 // start begins a new incarnation that reads on at offset s: at boot, and
@@ -73,6 +79,7 @@ func (l *lease) start(s int64, now instant) {
 	l.claiming = 0
 	l.quiet = now
 	l.holder = ""
+	l.live = s
 }
 
 // consumed is what a record did to the lease.
@@ -127,7 +134,8 @@ func (l *lease) consume(r record, o int64, now instant) consumed {
 
 // adopt applies a valid record.
 func (l *lease) adopt(r record, o int64, now instant) {
-	l.holder = r.name
+	former := l.token
+	l.holder, l.member = r.name, r.member
 	switch r.kind {
 	case kindClaim:
 		l.token = o
@@ -136,6 +144,9 @@ func (l *lease) adopt(r record, o int64, now instant) {
 	case kindRelease:
 		l.token = tokenNone
 		l.holder = ""
+	}
+	if l.token != former {
+		l.since = now
 	}
 	own := r.member == l.me
 	switch {

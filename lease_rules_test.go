@@ -52,6 +52,8 @@ import (
 //	leadership is looked at again after the clock    two leaders                      TestCellLooksAgainAfterTheClock
 //	the earliest deadline of what is revoked counts  two workers                      TestRevokedDeadlineIsTheEarliest
 //	a lost session nominates for nothing new         a claim without a nomination     TestNothingNewIsClaimedAfterTheSessionIsLost
+//	what was in the log before is no news            old holders told as new ones     TestOldRecordsAreNoNews
+//	silence tells the watchers                       told late                        TestSilenceIsNoticedInTime
 //	the reader seals the log, and it stays sealed    records in the wrong log         TestNothingIsAppendedToAReplacedTopic
 type mutation struct {
 	rule  string
@@ -120,6 +122,10 @@ var mutations = []mutation{
 		"if t2 := c.term.Load(); t2 == nil || t2.id != t.id || c.told.Load() != t.id+1 {", "if false {", "TestCellLooksAgainAfterTheClock"},
 	{"all that is revoked together is due by the earliest deadline", "neli.go",
 		"return a.deadline.Compare(b.deadline)", "return 0", "TestRevokedDeadlineIsTheEarliest"},
+	{"what was in the log before is no news", "holder.go",
+		" || l.last < l.live", "", "TestOldRecordsAreNoNews"},
+	{"silence tells the watchers", "arbiter_lease.go",
+		"(!ok || silent < at)", "false", "TestSilenceIsNoticedInTime"},
 	{"a lost session nominates for nothing new", "arbiter_lease_intent.go",
 		"	a.nominated = named\n", "	for p := range named {\n		named[p] = named[p] || a.retained[p]\n	}\n	a.nominated = named\n", "TestNothingNewIsClaimedAfterTheSessionIsLost"},
 	{"beats stop when the application hangs", "neli.go",

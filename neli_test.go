@@ -252,7 +252,8 @@ func TestPulseTakesItsTimeAndNoMore(t *testing.T) {
 		ok, err = a.Pulse(time.Minute)
 		require.NoError(c, err)
 		require.True(c, ok)
-		require.Less(c, time.Since(began), 2*silence, "it returns as soon as it leads")
+		// Before the silence there may be a request without an answer, and a pause.
+		require.Less(c, time.Since(began), silence+6*time.Second, "it returns as soon as it leads")
 	})
 }
 

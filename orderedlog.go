@@ -30,12 +30,14 @@ type orderedLog interface {
 }
 
 // logEntry is a record, or the news that reading begins, or begins again, at
-// offset: whatever was known of that log before may be out of date.
+// offset: whatever was known of that log before may be out of date. The records
+// before end were in the log already, for nobody knows how long.
 type logEntry struct {
 	partition int
 	offset    int64
 	value     []byte
 	jump      bool
+	end       int64 // of a jump
 }
 
 // nominator says which partitions this process may claim.

@@ -16,8 +16,15 @@ const maxPeers = 10_000
 // peers is what the other processes of the group have said of themselves. It
 // plays no part in the lease: a holder that leaves waits for a successor by it.
 type peers struct {
-	heard map[string]instant // when each was last heard of
-	wants []wish             // by partition: the latest word of wanting it
+	heard map[string]peer // by member: what each said last
+	wants []wish          // by partition: the latest word of wanting it
+}
+
+type peer struct {
+	name      string
+	heard     instant
+	nominated bool // it may claim something
+	present   bool // it has said something since this process came
 }
 
 type wish struct {
@@ -25,10 +32,10 @@ type wish struct {
 	heard  instant
 }
 
-func newPeers(m int) peers { return peers{heard: map[string]instant{}, wants: make([]wish, m)} }
+func newPeers(m int) peers { return peers{heard: map[string]peer{}, wants: make([]wish, m)} }
 
 func (ps *peers) hear(r record, self string, now instant) {
-	_, known := ps.heard[r.member]
+	former, known := ps.heard[r.member]
 	if r.member == self || !known && len(ps.heard) >= maxPeers {
 		return
 	}
@@ -36,7 +43,7 @@ func (ps *peers) hear(r record, self string, now instant) {
 	if r.leaving {
 		return
 	}
-	ps.heard[r.member] = now
+	ps.heard[r.member] = peer{r.name, now, r.wants == nil || len(r.wants) > 0, former.present}
 	if r.wants == nil {
 		for p := range ps.wants {
 			ps.wants[p] = wish{r.member, now}
@@ -46,6 +53,15 @@ func (ps *peers) hear(r record, self string, now instant) {
 		if p >= 0 && p < len(ps.wants) {
 			ps.wants[p] = wish{r.member, now}
 		}
+	}
+}
+
+// confirm takes note that what a member said last was said while this process was
+// there to hear it: it lives, or did a moment ago.
+func (ps *peers) confirm(member string) {
+	if p, ok := ps.heard[member]; ok {
+		p.present = true
+		ps.heard[member] = p
 	}
 }
 
@@ -60,11 +76,22 @@ func (ps *peers) forget(member string) {
 
 // expire forgets those who have been silent for three Hellos.
 func (ps *peers) expire(now instant) {
-	for member, heard := range ps.heard {
-		if now.age(heard) > 3*helloEvery {
+	for member, p := range ps.heard {
+		if now.age(p.heard) > 3*helloEvery {
 			ps.forget(member)
 		}
 	}
+}
+
+// list returns those who have said something since this process came.
+func (ps *peers) list(now instant) []Member {
+	var ms []Member
+	for id, p := range ps.heard {
+		if p.present {
+			ms = append(ms, Member{Name: p.name, ID: id, Nominated: p.nominated, Heard: p.heard.time(), Age: now.ageAtMost(p.heard)})
+		}
+	}
+	return ms
 }
 
 // ready reports whether there is nobody to wait for on partition p: another

@@ -48,6 +48,9 @@ func (n *Neli) glance() bool {
 }
 
 func (n *Neli) pulse(timeout <-chan time.Time, stop <-chan struct{}) (bool, error) {
+	if n.set.observer {
+		return false, ErrObserver
+	}
 	n.heard()
 	if !n.takeTurn(timeout, stop) {
 		return n.IsLeader(), n.ended()
@@ -161,6 +164,9 @@ func (p *pulser) Close() error {
 func (n *Neli) Background(task func()) (Pulser, error) {
 	if task == nil {
 		return nil, errors.New("neli: Background: task is nil")
+	}
+	if n.set.observer {
+		return nil, ErrObserver
 	}
 	if err := n.ended(); err != nil {
 		return nil, err

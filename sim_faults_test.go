@@ -106,7 +106,12 @@ var faults = []fault{
 	{"assigned nothing", func(w *world, p *proc) { w.broker.Assign(p.id) }},
 	{"broker restart", func(w *world, _ *proc) {
 		w.broker.Stop()
-		w.later(w.long(), w.broker.Start)
+		w.later(w.long(), func() {
+			w.broker.Start()
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.restarted = time.Now()
+		})
 	}},
 	{"another R", func(w *world, p *proc) {
 		if err := p.SetRoles(1 + w.rnd.IntN(w.roles)); err != nil {

@@ -196,6 +196,11 @@ func (w *world) review() {
 			w.violatedLocked("%s led partition %d with token %d, which is not a valid claim of its own", p.id, of.partition, of.token)
 		}
 	}
+	for of, p := range w.testimony {
+		if from, ok := since[of.partition]; ok && of.token >= from && claims[of] != p {
+			w.violatedLocked("the witness said that %s held partition %d with token %d, which is not a valid claim of it", p.id, of.partition, of.token)
+		}
+	}
 }
 
 // judged counts what became of a claim.

@@ -36,13 +36,17 @@ var simMutations = []struct {
 	{mutation{"beats stop when the application hangs", "neli.go",
 		"return n.waiting.Load() > 0 ||", "return true ||", "TestSimulation"}, "application has hung"},
 	{mutation{"beats restart the wait", "lease.go",
-		"	l.quiet = now\n	if !valid {", "	if r.kind != kindBeat {\n		l.quiet = now\n	}\n	if !valid {", "TestSimulation"}, twoLeaders},
+		"	l.quiet = now\n	if !valid {", "	if r.kind != kindBeat {\n		l.quiet = now\n	}\n	if !valid {", "TestSimulation"}, twoLeaders + "|the witness"}, // the witness tells a wrong age
 	{mutation{"V moves on read-back, not on send", "lease.go",
 		"		return l.send(kindBeat, l.mine, now), true\n", "		l.v = now\n		return l.send(kindBeat, l.mine, now), true\n", "TestSimulation"}, twoLeaders},
 	{mutation{"the leader takes the longer of both clocks", "vector.go",
 		"	return max(t.mono-s.mono, t.wall-s.wall)\n", "	return t.mono - s.mono\n", "TestSimulation"}, twoLeaders},
 	{mutation{"who receives nothing makes room", "arbiter_vector.go",
 		"p >= 0 && now.mono >= at {", "false && at > 0 && p > 0 {", "TestSimulation"}, "no leader for"},
+	{mutation{"who leads is told with the age of what was read", "holder.go",
+		"Age: now.ageAtMost(l.quiet)", "Age: now.ageAtMost(l.since)", "TestSimulation"}, "the witness has read of"},
+	{mutation{"an observer says no Hello", "arbiter_lease_intent.go",
+		"	if a.set.observer {\n", "	if false {\n", "TestSimulation"}, "the witness writes"},
 }
 
 const twoLeaders = "is led by|after token|is not a valid claim of its own"

@@ -141,6 +141,7 @@ func (w *world) storm() {
 	for range 2 + w.rnd.IntN(3) {
 		w.start("", simGroup)
 	}
+	w.testify()
 	of := menu(w.rnd)
 	breach := w.rnd.IntN(20) == 0
 	length := 20*time.Second + w.upTo(max(40*time.Second, 20*w.timeout))
@@ -155,6 +156,7 @@ func (w *world) storm() {
 	}
 	if w.heal() {
 		w.recover()
+		w.knows()
 	}
 	w.end()
 	w.review()
@@ -263,6 +265,7 @@ func everythingHappened(t *testing.T, seen *situations) {
 		"the same record twice: claim",
 		"the same record twice: beat",
 		"the same record twice: release",
+		"told by the witness",
 		"a new term after a lapse",
 		"succeeded while suspended",
 		"leads beside a living namesake",

@@ -57,17 +57,21 @@ type world struct {
 	undo   []func()  // of the goroutine that schedules
 	ending sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
-	procs  []*proc    // all that live, and those that are closing
-	buried []*proc
-	led    map[int]*proc  // partition → who acquired it last
-	tokens map[int]int64  // partition → with which token
-	owners map[term]*proc // who had it
-	breach time.Time      // until then what the promise rests on is broken
-	broken bool           // it was
-	sent   map[string]*sending
-	lines  []line
-	failed bool
+	mu        sync.Mutex // guards what follows
+	procs     []*proc    // all that live, and those that are closing
+	buried    []*proc
+	led       map[int]*proc  // partition → who acquired it last
+	tokens    map[int]int64  // partition → with which token
+	owners    map[term]*proc // who had it
+	restarted time.Time      // when the broker came back
+	breach    time.Time      // until then what the promise rests on is broken
+	broken    bool           // it was
+	sent      map[string]*sending
+	lines     []line
+	failed    bool
+
+	witness   *witness
+	testimony map[term]*proc // who held it, as the witness said
 
 	presence sync.Mutex // guards what follows
 	absent   []time.Duration
@@ -100,7 +104,7 @@ func inWorld(t *testing.T, seed uint64, seen *situations, draw func(*rand.Rand) 
 		rnd := rand.New(rand.NewPCG(seed, 29))
 		p := draw(rnd)
 		w = &world{T: t, plan: p, rnd: rnd, seen: seen, began: time.Now(), led: map[int]*proc{}, tokens: map[int]int64{},
-			owners: map[term]*proc{}, sent: map[string]*sending{}, absent: make([]time.Duration, p.roles),
+			owners: map[term]*proc{}, testimony: map[term]*proc{}, sent: map[string]*sending{}, absent: make([]time.Duration, p.roles),
 			broker: nelitest.NewBroker(nelitest.Options{Seed: seed, RebalanceTime: p.rebalance, Jitter: p.jitter})}
 		w.say("", "seed %d: %v", seed, p)
 		defer func() {
@@ -197,6 +201,9 @@ func (w *world) end() {
 		w.leave(p)
 	}
 	w.ending.Wait()
+	if w.witness != nil {
+		_ = w.witness.Close()
+	}
 }
 
 // sample looks at everything now and then: what changes between two events is
@@ -221,6 +228,7 @@ func (w *world) sample(stop chan struct{}) {
 		for p := range w.partitions {
 			w.look(p)
 		}
+		w.hear(period)
 	}
 }
 

@@ -35,6 +35,9 @@ func (t instant) add(d time.Duration) instant {
 // age is the time from s to t by the monotonic clock: at most what has passed.
 func (t instant) age(s instant) time.Duration { return t.mono - s.mono }
 
+// time is the instant on the wall clock, for people.
+func (t instant) time() time.Time { return time.Unix(0, int64(t.wall)) }
+
 // ageAtMost is the longer of both readings: at least what has passed, unless
 // the wall clock was set back while the machine was suspended.
 func (t instant) ageAtMost(s instant) time.Duration {

@@ -67,7 +67,7 @@ func (w *wiring) arbiter(now func() instant, alive func(instant) bool) (arbiter,
 	}
 	w.cleanup = append(w.cleanup, func() { _ = log.reader.Close() })
 	var nom nominator
-	if w.set.nomination == Assigned {
+	if w.set.nomination == Assigned && !w.set.observer {
 		if nom, err = w.member(false); err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func (s *settings) announce() {
 	args := []any{"group", s.group, "topic", s.topic, "name", s.name, "mode", s.mode.String()}
 	if s.mode == Exclusive {
 		args = append(args, "nomination", s.nomination.String(), "drainTimeout", s.drain,
-			"maxClockDrift", s.drift, "silence", s.silence())
+			"maxClockDrift", s.drift, "silence", s.silence(), "observer", s.observer)
 	}
 	args = append(args, "roles", s.roles, "heartbeatTimeout", s.timeout, "heartbeatInterval", s.broadcast,
 		"maxPulseInterval", s.maxPulse)

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -89,6 +90,7 @@ func TestSecured(t *testing.T) {
 	admin := newHostileAdmin(t, cluster.Bootstrap())
 
 	t.Run("rights", func(t *testing.T) { testRights(t, cluster, admin) })
+	t.Run("an observer only reads", func(t *testing.T) { testObserverRights(t, cluster, admin) })
 	t.Run("a right withdrawn", func(t *testing.T) { testWithdrawn(t, cluster, admin) })
 	t.Run("a right missing briefly", func(t *testing.T) { testBriefly(t, cluster, admin) })
 	t.Run("strangers", func(t *testing.T) { testStrangers(t, cluster) })
@@ -158,6 +160,43 @@ func testRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 			assert.ErrorContains(t, err, c.missing+" "+c.cfg.LeaderGroupID, "the topic is named after the group")
 		})
 	}
+}
+
+// An observer needs READ on the topic and no other right, even if its producer is
+// asked to be idempotent. Without it it fails, and names it.
+func testObserverRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
+	cfg, log := hostileConfig("", "observed", hostileModes[0].set)
+	secured(t, cluster, &cfg, hostileRights[hostileModes[0].name]...)
+	admin.create(t, cfg.LeaderTopic, 1, 1, nil)
+	leader := hostileStart(t, cfg, log)
+	leader.leads(t, 30*time.Second)
+	observe := func(rights ...hostileRight) *neli.Neli {
+		o, _ := hostileConfig("", "observer", func(c *neli.Config) { c.Observer = true })
+		o.LeaderTopic = cfg.LeaderTopic
+		secured(t, cluster, &o, rights...)
+		o.LeaderGroupID = cfg.LeaderGroupID
+		o.KafkaConfig["enable.idempotence"] = true
+		n, err := neli.New(o)
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, n.Close()) })
+		return n
+	}
+	n := observe(readTopic)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	known := false
+	for s := range n.Watch(ctx) {
+		if known = s.Status == neli.Held; known {
+			token, ok := leader.Token(0)
+			require.True(t, ok)
+			assert.Equal(t, leader.Name(), s.Holder.Name)
+			assert.Equal(t, token, s.Holder.Token)
+			break
+		}
+	}
+	require.True(t, known, "the leader is not known: %v", n.State())
+	err := observe().Await()
+	assert.ErrorIs(t, err, neli.ErrAccess)
 }
 
 // A right that is withdrawn from a leader ends it too, not at once: a broker that

@@ -20,6 +20,10 @@
 //	  Suspend Resume Kill      CutOff         Stop Start Rebalance Truncate
 //	                           Delay …        DeleteTopic Inject …
 //
+// Routing to the leader is tested in the same way: a Neli with [neli.Config.Observer]
+// set, as one more member, tells by [neli.Neli.Holder] and [neli.Neli.Watch] who
+// leads, and, cut off, what it last knew.
+//
 // Faults are addressed to members, by the names given to [Broker.Provider], before
 // or after a member has clients. They last until they are taken back.
 //

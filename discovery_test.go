@@ -1,0 +1,519 @@
+package neli_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+const beat = defaultT / 5 // time between beats
+
+func observer(cfg *neli.Config) { cfg.Observer = true }
+
+// watched collects what a Watch yields until the test stops it.
+type watched struct {
+	c    *cluster
+	stop context.CancelFunc
+	done chan struct{}
+	seen []neli.Standing
+}
+
+func (c *cluster) watch(n *neli.Neli) *watched {
+	ctx, stop := context.WithCancel(context.Background())
+	w := &watched{c: c, stop: stop, done: make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		for s := range n.Watch(ctx) {
+			c.mu.Lock()
+			w.seen = append(w.seen, s)
+			c.mu.Unlock()
+		}
+	}()
+	return w
+}
+
+// words are the changes so far of a partition: the holder's name, or the status.
+func (w *watched) words(partition int) (out []string) {
+	w.c.mu.Lock()
+	defer w.c.mu.Unlock()
+	for _, s := range w.seen {
+		switch {
+		case s.Partition != partition:
+		case s.Status == neli.Held:
+			out = append(out, s.Holder.Name)
+		default:
+			out = append(out, s.Status.String())
+		}
+	}
+	return out
+}
+
+func (w *watched) end() {
+	w.stop()
+	<-w.done
+}
+
+// idOf returns the id by which m knows itself.
+func (m *member) idOf() string {
+	for _, x := range m.Members() {
+		if x.Self {
+			return x.ID
+		}
+	}
+	return ""
+}
+
+func names(ms []neli.Member) (out []string) {
+	for _, m := range ms {
+		out = append(out, m.Name)
+	}
+	return out
+}
+
+// Everybody says the same of who leads, the leader and an observer included, and
+// a hand-over is told of as soon as it has happened.
+func TestEverybodyKnowsTheHolder(t *testing.T) {
+	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+		t.Run(nomination.String(), func(t *testing.T) {
+			simulate(t, nelitest.Options{}, func(c *cluster) {
+				with := func(cfg *neli.Config) { cfg.Nomination = nomination }
+				for _, name := range []string{"a", "b", "d"} {
+					c.work(name, with)
+				}
+				o := c.join("o", observer)
+				_, ok := o.Holder(0)
+				require.False(c, ok, "nobody leads yet")
+				c.leader(0, 2*silence)
+				c.pass(time.Minute)
+				for range 2 {
+					l := c.leader(0, 2*silence)
+					token, _ := l.Token(0)
+					c.pass(beat + 100*time.Millisecond) // whoever has just come knows, too
+					for _, name := range c.names {
+						h, ok := c.members[name].Holder(0)
+						require.True(c, ok, name)
+						require.Equal(c, l.name, h.Name, name)
+						require.Equal(c, l.idOf(), h.Member, name)
+						require.Equal(c, token, h.Token, name)
+						require.LessOrEqual(c, h.Age, beat+10*time.Millisecond, name)
+						require.Equal(c, h.Age, time.Since(h.Seen), name)
+						require.False(c, h.Since.After(h.Seen), name)
+						require.Less(c, time.Since(h.Since), 2*time.Minute, name)
+					}
+					require.NoError(c, l.Close())
+					c.eventually(time.Second, "the next leader is known", func() bool {
+						h, ok := o.Holder(0)
+						return ok && h.Token > token && h.Name != l.name
+					})
+					c.join(l.name, observer) // in its place
+				}
+			})
+		})
+	}
+}
+
+// Nobody is the holder when T′ has passed since its last record, and not before.
+func TestHolderThatFallsSilent(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a, o := c.work("a", open), c.join("o", observer)
+		w := c.watch(o.Neli)
+		defer w.end()
+		c.leader(0, 2*silence)
+		c.pass(10300 * time.Millisecond)
+		c.crash(a)
+		h, ok := o.Holder(0)
+		require.True(c, ok)
+		for {
+			c.pass(time.Millisecond)
+			now, ok := o.Holder(0)
+			if !ok {
+				break
+			}
+			require.Equal(c, h.Seen, now.Seen)
+			require.Equal(c, h.Since, now.Since)
+			require.Less(c, now.Age, silence)
+		}
+		require.InDelta(c, silence, time.Since(h.Seen), float64(2*time.Millisecond))
+		c.pass(time.Millisecond)
+		require.Equal(c, []string{"a", "vacant"}, w.words(0)[len(w.words(0))-2:], "the timer tells watchers")
+		told := len(w.words(0))
+		c.pass(time.Minute)
+		require.Len(c, w.words(0), told)
+	})
+}
+
+// A process that comes when the holder has long been dead does not take what it
+// finds in the log for news.
+func TestOldRecordsAreNoNews(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.work("a", open)
+		c.leader(0, 2*silence)
+		c.pass(time.Minute)
+		c.crash(a)
+		c.pass(time.Hour)
+		o := c.join("o", observer)
+		w := c.watch(o.Neli)
+		defer w.end()
+		for range 2 * silence / time.Millisecond {
+			c.pass(time.Millisecond)
+			_, ok := o.Holder(0)
+			require.False(c, ok)
+			require.Empty(c, o.Members())
+		}
+		require.Equal(c, []string{"vacant"}, w.words(0))
+	})
+}
+
+// Who joins in the middle of a term knows of it with the next beat.
+func TestHolderIsKnownWithTheNextBeat(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.work("a", open)
+		c.leader(0, 2*silence)
+		c.pass(10 * time.Minute)
+		came := time.Now()
+		o := c.join("o", observer)
+		c.eventually(beat+50*time.Millisecond, "the holder is known", func() bool { _, ok := o.Holder(0); return ok })
+		h, _ := o.Holder(0)
+		token, _ := a.Token(0)
+		require.Equal(c, "a", h.Name)
+		require.Equal(c, token, h.Token)
+		require.False(c, h.Since.Before(came), "since it first learnt of the term")
+	})
+}
+
+// An observer needs no right but to read, writes nothing, creates nothing, and
+// never leads.
+func TestObserverOnlyReads(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		c.broker.Refuse("o", nelitest.Appends|nelitest.Group, neli.ErrAuthorization)
+		o := c.join("o", func(cfg *neli.Config) { cfg.Observer, cfg.Nomination = true, neli.Open })
+		c.pass(10 * time.Second)
+		require.Empty(c, o.Members(), "the topic is missing, and is not the observer's to create")
+		c.work("a", nil)
+		c.work("b", nil)
+		l := c.leader(0, 3*silence)
+		for range 2 {
+			ok, err := o.Pulse(time.Hour)
+			require.ErrorIs(c, err, neli.ErrObserver)
+			require.False(c, ok)
+			_, err = o.PulseCtx(context.Background())
+			require.ErrorIs(c, err, neli.ErrObserver)
+			_, err = o.Background(func() { c.Error("runs") })
+			require.ErrorIs(c, err, neli.ErrObserver)
+			err = o.Lead(context.Background(), func(context.Context, neli.Leadership) error { c.Error("runs"); return nil })
+			require.ErrorIs(c, err, neli.ErrObserver)
+			c.crash(l)
+			for range 10 {
+				c.pass(3 * time.Second)
+				require.False(c, o.IsLeader())
+				require.False(c, o.IsLeaderOf(0))
+				_, ok = o.Token(0)
+				require.False(c, ok)
+				require.Empty(c, slices.Collect(o.Roles()))
+			}
+			h, known := o.Holder(0)
+			require.Equal(c, len(c.names) > 1, known)
+			l = c.members[h.Name]
+			if l == nil {
+				break
+			}
+			require.True(c, l.IsLeader())
+		}
+		require.Equal(c, neli.StateLive, o.State())
+		began := time.Now()
+		require.NoError(c, o.Close())
+		require.Less(c, time.Since(began), 500*time.Millisecond)
+		_, err := o.Pulse(0)
+		require.ErrorIs(c, err, neli.ErrObserver)
+		_, ok := o.Holder(0)
+		require.False(c, ok)
+		require.Nil(c, o.Members())
+		require.Empty(c, o.kinds())
+		for _, r := range c.broker.Records("app.neli", 0) {
+			require.NotContains(c, string(r.Value), `"name":"o"`)
+		}
+	})
+}
+
+// A Watch begins with all partitions, and tells their roles.
+func TestWatchBeginsWithWhatIsSo(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, roles(7), func(c *cluster) {
+		three := func(cfg *neli.Config) { cfg.Partitions = 3 }
+		c.work("a", three)
+		for role := range 7 {
+			c.leader(role, 2*silence)
+		}
+		c.pass(10 * time.Second)
+		o := c.join("o", func(cfg *neli.Config) { cfg.Observer = true })
+		c.pass(10 * time.Second)
+		var led []int
+		for s := range o.Watch(context.Background()) {
+			require.Equal(c, neli.Held, s.Status)
+			require.Equal(c, "a", s.Holder.Name)
+			for role := range s.Roles() {
+				require.Equal(c, s.Partition, role%3)
+				led = append(led, role)
+				h, ok := o.Holder(role)
+				require.True(c, ok)
+				require.Equal(c, s.Holder.Token, h.Token)
+			}
+			if len(led) == 7 {
+				break // leaves nothing behind: the bubble would tell
+			}
+		}
+		slices.Sort(led)
+		require.Equal(c, []int{0, 1, 2, 3, 4, 5, 6}, led)
+		for _, role := range []int{-1, 7, 1 << 40} {
+			_, ok := o.Holder(role)
+			require.False(c, ok)
+		}
+	})
+}
+
+// A Watch tells of every change that lasts: release, new terms, silence.
+func TestWatchTellsOfChanges(t *testing.T) {
+	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+		t.Run(nomination.String(), func(t *testing.T) {
+			simulate(t, nelitest.Options{}, func(c *cluster) {
+				with := func(cfg *neli.Config) { cfg.Nomination = nomination }
+				a, o := c.work("a", with), c.join("o", observer)
+				c.leader(0, 2*silence)
+				w := c.watch(o.Neli)
+				c.pass(time.Minute)
+				require.Equal(c, []string{"a"}, w.words(0), "beats are no changes")
+				require.NoError(c, a.Close())
+				c.pass(time.Second)
+				require.Equal(c, []string{"a", "vacant"}, w.words(0))
+				b := c.work("b", with)
+				c.leader(0, 20*time.Second)
+				c.pass(10 * time.Second)
+				c.crash(b)
+				c.pass(time.Minute)
+				require.Equal(c, []string{"a", "vacant", "b", "vacant"}, w.words(0))
+				w.end()
+			})
+		})
+	}
+}
+
+// A slow consumer holds nobody up, and is told of what is so when it asks.
+func TestWatchOfASlowConsumer(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		o := c.join("o", observer)
+		a := c.work("a", open)
+		c.leader(0, 2*silence)
+		c.pass(10 * time.Second)
+		var seen []string
+		for s := range o.Watch(context.Background()) {
+			seen = append(seen, s.Holder.Name)
+			if len(seen) == 2 {
+				break
+			}
+			for _, name := range []string{"b", "d", "e"} { // meanwhile it moves thrice
+				next := c.work(name, open)
+				c.pass(time.Second)
+				require.NoError(c, a.Close())
+				c.eventually(silence, "the next one leads", next.IsLeader)
+				a = next
+			}
+			c.pass(10 * time.Second)
+		}
+		require.Equal(c, []string{"a", "e"}, seen)
+	})
+}
+
+// A Watch ends with its context, with Close, and with what ends its Neli.
+func TestWatchEnds(t *testing.T) {
+	for _, end := range []struct {
+		name string
+		how  func(c *cluster, o *member, stop func())
+	}{
+		{"context", func(_ *cluster, _ *member, stop func()) { stop() }},
+		{"close", func(c *cluster, o *member, _ func()) { require.NoError(c, o.Close()) }},
+		{"failure", func(c *cluster, o *member, _ func()) {
+			require.NoError(c, c.broker.DeleteTopic("app.neli"))
+			require.NoError(c, c.broker.CreateTopic("app.neli", 1))
+			require.ErrorIs(c, o.Await(), neli.ErrTopicReplaced)
+			_, ok := o.Holder(0)
+			require.False(c, ok, "tokens of a log that is gone say nothing")
+			require.Nil(c, o.Members())
+		}},
+	} {
+		for _, before := range []string{"a topic", "anything"} {
+			if end.name == "failure" && before == "anything" {
+				continue // nothing to fail of
+			}
+			t.Run(end.name+" before "+before, func(t *testing.T) {
+				simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+					if before == "a topic" {
+						c.work("a", open)
+						c.leader(0, 2*silence)
+					}
+					o := c.join("o", observer)
+					c.pass(time.Second)
+					w := c.watch(o.Neli)
+					synctest.Wait()
+					end.how(c, o, w.stop)
+					<-w.done
+					if end.name != "context" {
+						for range o.Watch(context.Background()) {
+							require.Fail(c, "yields when all is over")
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// When the log is recreated all must start anew, and then learn who leads.
+func TestHolderOfARecreatedLog(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		a, o := c.work("a", open), c.join("o", observer)
+		c.leader(0, 2*silence)
+		c.pass(10 * time.Minute)
+		old, _ := o.Holder(0)
+		require.NoError(c, c.broker.DeleteTopic("app.neli"))
+		require.NoError(c, c.broker.CreateTopic("app.neli", 1))
+		require.ErrorIs(c, a.Await(), neli.ErrTopicReplaced)
+		require.ErrorIs(c, o.Await(), neli.ErrTopicReplaced)
+		b, o2 := c.work("b", open), c.join("o2", observer)
+		c.eventually(2*silence, "b leads", b.IsLeader)
+		c.pass(beat)
+		h, ok := o2.Holder(0)
+		require.True(c, ok)
+		require.Equal(c, "b", h.Name)
+		require.LessOrEqual(c, h.Token, old.Token, "tokens start again")
+	})
+}
+
+// A log whose head was deleted unread is read on at its new head: until the next
+// beat nothing is known.
+func TestHolderAfterALogReset(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		c.work("a", open)
+		o := c.join("o", observer)
+		c.leader(0, 2*silence)
+		c.pass(10 * time.Second)
+		w := c.watch(o.Neli)
+		defer w.end()
+		c.broker.CutOff("o", nelitest.Reads)
+		c.pass(2500 * time.Millisecond)
+		rs := c.broker.Records("app.neli", 0)
+		require.NoError(c, c.broker.DeleteHead("app.neli", 0, rs[len(rs)-1].Offset))
+		c.broker.Restore("o", nelitest.Reads)
+		c.pass(5 * time.Second)
+		require.Equal(c, []string{"a", "unknown", "a"}, w.words(0))
+		require.Positive(c, o.Stats().Records)
+	})
+}
+
+// Who is cut off says so by the age of what it says, and then nothing.
+func TestHolderOfAProcessThatIsCutOff(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		c.work("a", open)
+		o := c.join("o", observer)
+		c.leader(0, 2*silence)
+		c.pass(10 * time.Second)
+		h, ok := o.Holder(0)
+		require.True(c, ok)
+		c.broker.CutOff("o", nelitest.All)
+		c.pass(3 * time.Second)
+		late, ok := o.Holder(0)
+		require.True(c, ok)
+		require.Equal(c, h.Seen, late.Seen)
+		require.Equal(c, h.Age+3*time.Second, late.Age)
+		c.pass(3 * time.Second)
+		_, ok = o.Holder(0)
+		require.False(c, ok)
+		c.broker.Restore("o", nelitest.All)
+		c.eventually(beat+time.Second, "the holder is known again", func() bool { _, ok := o.Holder(0); return ok })
+		again, _ := o.Holder(0)
+		require.Equal(c, h.Token, again.Token)
+		require.Equal(c, h.Since, again.Since, "it has followed the whole term")
+	})
+}
+
+// Members are those who announce themselves, with either nomination: known after
+// one announcement, gone at once when they close, after three when they crash.
+func TestMembers(t *testing.T) {
+	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+		t.Run(nomination.String(), func(t *testing.T) {
+			simulate(t, nelitest.Options{}, func(c *cluster) {
+				with := func(cfg *neli.Config) { cfg.Nomination = nomination }
+				b, a := c.work("b", with), c.work("a", with)
+				c.join("e", with) // does not contend
+				o := c.join("o", observer)
+				c.pass(30 * time.Second)
+				for _, m := range []*member{a, b, o} {
+					ms := m.Members()
+					require.Equal(c, []string{"a", "b", "e"}, names(ms), m.name)
+					for _, x := range ms {
+						require.Equal(c, x.Name == m.name, x.Self)
+						require.Less(c, x.Age, 5*time.Second+10*time.Millisecond)
+						require.Equal(c, x.Age, time.Since(x.Heard))
+						require.Equal(c, c.members[x.Name].idOf(), x.ID)
+					}
+					require.False(c, ms[2].Nominated)
+					if nomination == neli.Open {
+						require.True(c, ms[0].Nominated && ms[1].Nominated)
+					} else {
+						require.NotEqual(c, ms[0].Nominated, ms[1].Nominated, "there is one partition")
+					}
+				}
+				require.NoError(c, b.Close())
+				c.pass(50 * time.Millisecond)
+				require.Equal(c, []string{"a", "e"}, names(o.Members()), "gone at once")
+				c.work("b", with)
+				c.pass(50 * time.Millisecond)
+				require.Equal(c, []string{"a", "b", "e"}, names(o.Members()), "known at once")
+
+				c.crash(a)
+				crashed := time.Now()
+				c.pass(9900 * time.Millisecond)
+				require.Contains(c, names(o.Members()), "a", "two announcements are not enough")
+				late := c.join("p", observer)
+				c.eventually(6*time.Second, "it is taken for gone", func() bool { return !slices.Contains(names(o.Members()), "a") })
+				require.Greater(c, time.Since(crashed), 10*time.Second)
+				require.Equal(c, []string{"b", "e"}, names(late.Members()), "who died before is not known to who comes after")
+			})
+		})
+	}
+}
+
+// Announcements come at a low rate, in either nomination.
+func TestAnnouncementsAreFew(t *testing.T) {
+	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+		simulate(t, nelitest.Options{}, func(c *cluster) {
+			a := c.work("a", func(cfg *neli.Config) { cfg.Nomination = nomination })
+			c.leader(0, 2*silence)
+			before := len(c.records("app.neli", 0, "hello"))
+			require.LessOrEqual(c, before, 5, nomination)
+			c.pass(10 * time.Minute)
+			require.InDelta(c, 120, len(c.records("app.neli", 0, "hello"))-before, 2, nomination)
+			require.NoError(c, a.Close())
+			hellos := c.records("app.neli", 0, "hello")
+			require.Contains(c, string(hellos[len(hellos)-1].Value), `"leaving":true`, "the last word is farewell")
+		})
+	}
+}
+
+// In non-exclusive mode records are empty: nothing is known of others.
+func TestNothingIsKnownInNonExclusiveMode(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		a := c.work("a", shared)
+		c.leader(0, time.Minute)
+		_, ok := a.Holder(0)
+		require.False(c, ok)
+		require.Nil(c, a.Members())
+		for range a.Watch(context.Background()) {
+			c.Error("yields")
+		}
+	})
+}
