@@ -2,5 +2,9 @@
 
 package neli_test
 
-// simSeeds is how many seeds TestSimulation runs unless told otherwise.
-const simSeeds = 2000
+const (
+	// simSeeds is how many seeds TestSimulation runs unless told otherwise.
+	simSeeds = 2000
+	// simRepeats is how many of twenty seeds must repeat exactly.
+	simRepeats = 10
+)

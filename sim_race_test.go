@@ -2,5 +2,10 @@
 
 package neli_test
 
-// simSeeds is how many seeds TestSimulation runs unless told otherwise.
-const simSeeds = 200
+const (
+	// simSeeds is how many seeds TestSimulation runs unless told otherwise.
+	simSeeds = 200
+	// simRepeats is how many of twenty seeds must repeat exactly. The race detector's
+	// scheduler draws lots.
+	simRepeats = 3
+)
