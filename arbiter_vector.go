@@ -127,13 +127,10 @@ func (a *vectorArbiter) assign(partitions []int, lost bool) {
 	defer a.mu.Unlock()
 	now := a.now()
 	before := slices.Clone(a.assigned)
-	for p := range a.assigned {
-		switch {
-		case !lost:
-			a.assigned[p] = assignedElsewhere
-		case a.assigned[p] == assignedHere:
-			a.assigned[p] = assignedUnknown
-		}
+	if lost {
+		a.forgo()
+	} else {
+		clear(a.assigned) // elsewhere
 	}
 	for _, p := range partitions {
 		if p >= 0 && p < len(a.assigned) {
@@ -192,6 +189,7 @@ func (a *vectorArbiter) attend() bool {
 	alive := a.alive(now) && a.posture.contend
 	if p, at := a.deaf(); p >= 0 && now.mono >= at {
 		a.away = now.mono + a.set.deafPause
+		a.forgo()
 		if a.unheard.due() {
 			a.set.logger.Warn("nothing is received on an assigned partition: leaving the group for a while to make room for others",
 				"partition", p, "for", a.set.deafPause)
@@ -199,6 +197,16 @@ func (a *vectorArbiter) attend() bool {
 	}
 	a.member.join(alive && !a.posture.closing && now.mono >= a.away)
 	return alive
+}
+
+// forgo forgets what the group has assigned. It is told when the group assigns anew;
+// of a membership that is over already it would tell nothing.
+func (a *vectorArbiter) forgo() {
+	for p, has := range a.assigned {
+		if has == assignedHere {
+			a.assigned[p] = assignedUnknown
+		}
+	}
 }
 
 // deaf returns the partition that is the first to be given up for want of records,

@@ -33,7 +33,7 @@ func (g *groupMember) close() { _ = g.consumer.Close() }
 
 // run polls until ctx is done.
 func (g *groupMember) run(ctx context.Context, nominate func([]int, bool)) error {
-	joined := false
+	joined, left := false, false
 	for ctx.Err() == nil {
 		if want := g.wanted.Load(); want != joined {
 			if err := g.change(want); err != nil {
@@ -42,16 +42,22 @@ func (g *groupMember) run(ctx context.Context, nominate func([]int, bool)) error
 				}
 				continue
 			}
-			joined = want
-			if !joined {
+			joined, left = want, !want
+			if left {
 				nominate(nil, true)
 			}
+		}
+		if !joined && !left {
+			pause(ctx, pollSlice/10)
+			continue
 		}
 		if !joined {
 			// What is left of a membership: librdkafka postpones leaving while a
 			// rebalance is under way, and goes on with it within a poll.
 			if _, err := g.consumer.Poll(pollSlice / 10); err != nil {
-				pause(ctx, pollSlice/10)
+				if fatal := g.failed(ctx, err); fatal != nil {
+					return fatal
+				}
 			}
 			continue
 		}
