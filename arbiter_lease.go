@@ -30,6 +30,7 @@ type leaseArbiter struct {
 	leases    []lease
 	hands     []*handover // orderly ends under way
 	delays    []time.Duration
+	landed    []time.Duration // monotonic time at which the claim under way was acknowledged; 0: it was not
 	nominated []bool
 	since     []instant // when this process was last newly nominated
 	retained  []bool    // held when the group's session was lost: nominated no more, and not given up
@@ -97,6 +98,7 @@ func (a *leaseArbiter) setUp(m int) {
 	a.leases = make([]lease, m)
 	a.hands = make([]*handover, m)
 	a.delays = make([]time.Duration, m)
+	a.landed = make([]time.Duration, m)
 	a.nominated = make([]bool, m)
 	a.since = make([]instant, m)
 	a.retained = make([]bool, m)
@@ -254,6 +256,7 @@ func (a *leaseArbiter) stepAll() (time.Duration, bool) {
 	a.peers.expire(now)
 	a.tempo.woke(now, a.scheduled, a.set.helloPause)
 	for p := range a.leases {
+		a.giveUpClaim(p, now)
 		out = a.step(p, now, out)
 		a.seats.note(p, a.leases[p].standing(now))
 		if at, ok := a.wake(p, now); ok {
@@ -286,10 +289,23 @@ func (a *leaseArbiter) step(p int, now instant, out []outgoing) []outgoing {
 			a.farewells++
 		case kindClaim:
 			a.reach.claimed(p, now)
+			a.landed[p] = 0
 		case kindBeat, kindHello:
 		}
 	}
 	return out
+}
+
+// giveUpClaim begins a new incarnation if a claim was acknowledged and has not come
+// back within T′: the log has lost it, or reading has stopped. The new one waits for
+// T′ again, so that a process that can only write keeps nobody out.
+func (a *leaseArbiter) giveUpClaim(p int, now instant) {
+	l := &a.leases[p]
+	if at := a.landed[p]; l.claiming != 0 && at != 0 && now.mono-at >= a.set.silence() {
+		a.landed[p] = 0
+		l.start(l.read+1, now)
+		a.notes.add(slog.LevelWarn, "an acknowledged claim did not come back: starting anew", "partition", p)
+	}
 }
 
 // wake is when p will have something to do if nothing is read.
@@ -354,8 +370,12 @@ func (a *leaseArbiter) reported(o outgoing, err error) {
 			a.prod()
 		}
 	case kindClaim:
+		l := &a.leases[o.partition]
+		if err == nil && l.me == o.record.member && l.claiming == o.record.seq {
+			a.landed[o.partition] = a.now().mono
+		}
 		if err != nil {
-			a.leases[o.partition].failed(o.record.member, o.record.seq, a.now())
+			l.failed(o.record.member, o.record.seq, a.now())
 			a.notes.add(slog.LevelDebug, "claim not confirmed", "partition", o.partition, "error", err)
 			a.prod()
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -449,4 +450,25 @@ func (c *cluster) records(topic string, p int, kind string) []neli.Record {
 	return slices.DeleteFunc(c.broker.Records(topic, p), func(r neli.Record) bool {
 		return !containsKind(r.Value, kind)
 	})
+}
+
+// A log that loses what it has acknowledged breaks what the lease rests on; but
+// nobody waits for ever for a claim that is lost.
+func TestAnAcknowledgedClaimThatIsLostIsGivenUp(t *testing.T) {
+	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+		simulate(t, nelitest.Options{}, func(c *cluster) {
+			a := c.work("a", func(cfg *neli.Config) { cfg.Nomination = nomination })
+			c.leader(0, time.Minute)
+			c.broker.CutOff("a", nelitest.Reads) // it lapses, and claims anew
+			c.pass(7 * time.Second)
+			rs := c.broker.Records("app.neli", 0)
+			lost := slices.IndexFunc(rs, func(r neli.Record) bool {
+				return r.Offset > 0 && strings.Contains(string(r.Value), `"kind":"claim"`) && r.Offset > rs[len(rs)-1].Offset-5
+			})
+			require.Positive(c, lost)
+			require.NoError(c, c.broker.Truncate("app.neli", 0, rs[lost].Offset))
+			c.broker.Restore("a", nelitest.Reads)
+			c.eventually(20*time.Second, "it leads again", a.IsLeader)
+		})
+	}
 }

@@ -34,6 +34,7 @@ var regressions = []struct {
 }{
 	{760, "non-exclusive: a process cut off from the log stayed assigned, and nobody led"},
 	{1972, "nelitest: the reports of a process killed while suspended were never made, and Close waited for ever"},
+	{1795288592495642, "an acknowledged claim that a truncation lost left its sender waiting for ever"},
 }
 
 func TestSimulation(t *testing.T) {
