@@ -119,7 +119,7 @@ var faults = []fault{
 		}
 	}},
 	{"wall clock set", func(w *world, p *proc) {
-		p.clock.set.Add(int64(w.upTo(2*w.timeout)) - int64(w.timeout))
+		p.clock.adjust(w.upTo(2*w.timeout)-w.timeout, 2*w.timeout)
 	}},
 	{"rubbish", func(w *world, _ *proc) { _, _ = w.broker.Inject(simTopic, w.rnd.IntN(w.partitions), []byte("rubbish")) }},
 	{"head deleted unread", func(w *world, p *proc) {

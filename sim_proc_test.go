@@ -345,7 +345,7 @@ func (p *proc) suspend(machine bool) {
 	p.asleep.Store(true)
 	p.mu.Unlock()
 	if machine {
-		p.clock.suspend()
+		p.clock.suspend(2 * p.w.timeout)
 	}
 	p.w.broker.Suspend(p.id)
 }

@@ -240,6 +240,8 @@ type simClock struct {
 	frozen atomic.Int64 // true time at which the machine was suspended, 0 if it was not
 	slept  atomic.Int64 // by how much the monotonic clock is behind therefore
 	set    atomic.Int64 // by how much the wall clock was set
+
+	setBack, resumed atomic.Int64 // when that was last done, in true time
 }
 
 func (c *simClock) now() (mono, wall time.Duration) {
@@ -252,12 +254,35 @@ func (c *simClock) now() (mono, wall time.Duration) {
 	return 1000*time.Hour + mono, 2000*time.Hour + wall + time.Duration(c.set.Load())
 }
 
-func (c *simClock) suspend() { c.frozen.CompareAndSwap(0, int64(time.Since(c.began))) }
+// suspend stops the machine, unless its wall clock was set back within a lease: a
+// stamp from before both would be taken for younger than it is. That is excluded by
+// assumption.
+func (c *simClock) suspend(lease time.Duration) {
+	t := int64(time.Since(c.began))
+	if back := c.setBack.Load(); back == 0 || t-back > int64(lease) {
+		c.frozen.CompareAndSwap(0, t)
+	}
+}
 
 func (c *simClock) resume() {
 	if at := c.frozen.Swap(0); at > 0 {
-		c.slept.Add(int64(float64(time.Since(c.began)-time.Duration(at)) * c.rate))
+		t := int64(time.Since(c.began))
+		c.slept.Add(int64(float64(t-at) * c.rate))
+		c.resumed.Store(t)
 	}
+}
+
+// adjust sets the wall clock; forward only, if the machine was suspended within a
+// lease, for the same reason.
+func (c *simClock) adjust(d, lease time.Duration) {
+	t := int64(time.Since(c.began))
+	if d < 0 && (c.frozen.Load() > 0 || c.resumed.Load() > 0 && t-c.resumed.Load() <= int64(lease)) {
+		d = -d
+	}
+	if d < 0 {
+		c.setBack.Store(t)
+	}
+	c.set.Add(int64(d))
 }
 
 // situations counts what has happened, so that green means something.
