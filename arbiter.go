@@ -36,18 +36,32 @@ type posture struct {
 	contend bool   // somebody drives this Neli: Pulse, Background or Lead
 	closing bool   // leave; finish in order
 	why     Reason // of contend == false
+
+	unhealthy bool          // the application says that it should not lead
+	away      time.Duration // monotonic time until which it has stepped down
 }
 
+// wants reports whether what this process has of a partition is to be kept.
 func (p posture) wants(partition int) bool {
 	return p.contend && !p.closing && partition < p.roles
 }
 
-func (p posture) reason(partition int) Reason {
+// willing reports whether this process would lead anything at time now.
+func (p posture) willing(now instant) bool {
+	return p.contend && !p.closing && !p.unhealthy && now.mono >= p.away
+}
+
+// reason tells why a partition is not wanted at time now.
+func (p posture) reason(partition int, now instant) Reason {
 	switch {
 	case p.closing:
 		return ReasonClosing
 	case !p.contend:
 		return p.why
+	case p.unhealthy:
+		return ReasonUnhealthy
+	case now.mono < p.away:
+		return ReasonSteppedDown
 	case partition >= p.roles:
 		return ReasonRoles
 	}

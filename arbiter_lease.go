@@ -37,6 +37,7 @@ type leaseArbiter struct {
 	posture   posture
 	peers     peers
 	reach     reach
+	choice    choice
 	tempo     tempo
 	scheduled time.Duration // when the stepper will wake by itself
 	farewells int           // Releases and last Hellos on their way, not reported yet
@@ -57,7 +58,7 @@ func newLeaseArbiter(set *settings, log orderedLog, nom nominator, now func() in
 		alive:  alive,
 		notes:  notes{log: set.logger},
 		poke:   make(chan struct{}, 1),
-		tempo:  tempo{rtt: time.Millisecond},
+		tempo:  tempo{rtt: maxRoundTrip},
 	}
 }
 
@@ -103,11 +104,13 @@ func (a *leaseArbiter) setUp(m int) {
 	a.since = make([]instant, m)
 	a.retained = make([]bool, m)
 	a.peers = newPeers(m)
+	a.choice = newChoice(m)
 	a.seats.open(m)
 	a.reach = newReach(m, a.set.silence())
 	for p := range a.leases {
 		a.leases[p].leaseRules = a.set.leaseRules()
 		a.leases[p].start(0, now) // until the log says where it begins
+		a.delays[p] = unranked
 		a.nominated[p] = a.nom == nil && !a.set.observer
 	}
 	a.tempo.own = now
@@ -138,6 +141,7 @@ func (a *leaseArbiter) take(e logEntry) {
 	a.mu.Lock()
 	now := a.now() // not before the record is in hand
 	l := &a.leases[e.partition]
+	quiet := l.quiet
 	why := ReasonSuperseded
 	switch {
 	case e.jump:
@@ -153,10 +157,7 @@ func (a *leaseArbiter) take(e logEntry) {
 	default:
 		a.counts.Records++
 		if r.kind == kindHello {
-			a.peers.hear(r, a.set.instance, now)
-			if e.offset >= l.live {
-				a.peers.confirm(r.member)
-			}
+			a.hearHello(r, e.offset >= l.live, now)
 		}
 		sent := l.stampOf(r.seq, now) // consume may drop it
 		c := l.consume(r, e.offset, now)
@@ -166,13 +167,17 @@ func (a *leaseArbiter) take(e logEntry) {
 		if c.own && r.kind != kindRelease {
 			a.tempo.back(sent, now)
 		}
-		if c.own && r.kind == kindClaim && a.posture.closing {
-			a.prod() // perhaps the last thing that Close waits for
+		if c.own && r.kind == kindClaim {
+			a.seats.wake() // as StepDown may
+			if a.posture.closing {
+				a.prod() // perhaps the last thing that Close waits for
+			}
 		}
 	}
-	if e.jump || r.kind != kindBeat {
-		a.delays[e.partition] = a.jitter()
+	if l.quiet != quiet {
+		a.delays[e.partition] = unranked
 	}
+	a.inherit(e, r)
 	if !e.jump {
 		a.reach.read(e.partition)
 	}
@@ -248,12 +253,15 @@ func (a *leaseArbiter) stepWhenDue(ctx context.Context) error {
 
 // stepAll steps every lease and returns how long nothing will be due.
 func (a *leaseArbiter) stepAll() (time.Duration, bool) {
+	a.consult()
 	a.mu.Lock()
 	now := a.now()
 	var out []outgoing
-	next := now.mono + lookEvery
 	a.attend(now)
 	a.peers.expire(now)
+	next := min(now.mono+lookEvery, a.level(now))
+	a.begin(now)
+	a.placeAll(now)
 	a.tempo.woke(now, a.scheduled, a.set.helloPause)
 	for p := range a.leases {
 		a.giveUpClaim(p, now)
@@ -279,8 +287,14 @@ func (a *leaseArbiter) stepAll() (time.Duration, bool) {
 // is one under way. It needs the lock.
 func (a *leaseArbiter) step(p int, now instant, out []outgoing) []outgoing {
 	l := &a.leases[p]
+	if a.delays[p] == unranked && a.claimable(p, now) && a.willing(now) {
+		a.place(now, []int{p})
+	}
 	in, why := a.intentOf(p, now)
 	r, ok := l.step(now, in)
+	if ok && r.kind == kindRelease {
+		a.favour(&r, a.hands[p])
+	}
 	a.sync(p, why)
 	if ok {
 		out = append(out, outgoing{p, r})
@@ -304,6 +318,8 @@ func (a *leaseArbiter) giveUpClaim(p int, now instant) {
 	if at := a.landed[p]; l.claiming != 0 && at != 0 && now.mono-at >= a.set.silence() {
 		a.landed[p] = 0
 		l.start(l.read+1, now)
+		a.delays[p] = unranked
+		a.seats.wake()
 		a.notes.add(slog.LevelWarn, "an acknowledged claim did not come back: starting anew", "partition", p)
 	}
 }
@@ -311,7 +327,7 @@ func (a *leaseArbiter) giveUpClaim(p int, now instant) {
 // wake is when p will have something to do if nothing is read.
 func (a *leaseArbiter) wake(p int, now instant) (time.Duration, bool) {
 	alive := a.alive(now)
-	in := intent{want: a.posture.wants(p) && a.nominated[p] && alive, alive: alive, delay: a.delays[p]}
+	in := intent{want: a.wanted(p, now) && a.nominated[p] && alive, alive: alive, delay: max(0, a.delays[p])}
 	at, ok := a.leases[p].wake(in)
 	if h := a.hands[p]; h != nil && ok {
 		at = min(at, h.wake(a.set.successorWait))
@@ -363,6 +379,7 @@ func (a *leaseArbiter) reported(o outgoing, err error) {
 	switch o.record.kind {
 	case kindRelease:
 		a.farewells--
+		a.seats.wake() // StepDown may wait for it
 		a.prod()
 	case kindHello:
 		if o.record.leaving {

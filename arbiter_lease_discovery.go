@@ -42,12 +42,16 @@ func (a *leaseArbiter) change(w *watcher) (Standing, bool) {
 func (a *leaseArbiter) members() []Member {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := a.now()
+	return a.membersNow(a.now())
+}
+
+// membersNow needs the lock.
+func (a *leaseArbiter) membersNow(now instant) []Member {
 	a.peers.expire(now)
 	ms := a.peers.list(now)
 	if !a.set.observer {
 		wants := a.wants(now)
-		ms = append(ms, Member{Name: a.set.name, ID: a.set.instance, Self: true,
+		ms = append(ms, Member{Name: a.set.name, ID: a.set.instance, Self: true, Priority: a.set.priority,
 			Nominated: wants == nil || len(wants) > 0, Heard: now.time()})
 	}
 	return ms

@@ -11,10 +11,6 @@ import (
 
 func (a *leaseArbiter) intend(p posture) {
 	a.mu.Lock()
-	if a.nom == nil && p.contend != a.posture.contend {
-		// Whether it wants anything is news for the others, once a second at most.
-		a.tempo.helloAt = min(a.tempo.helloAt, max(a.now().mono, a.tempo.helloAt-helloEvery+time.Second))
-	}
 	a.posture = p
 	a.mu.Unlock()
 	a.prod()
@@ -54,7 +50,7 @@ func (a *leaseArbiter) attend(now instant) {
 		return
 	}
 	lost := a.reach.lost(now)
-	a.nom.join(a.posture.contend && !a.posture.closing && a.alive(now) && len(lost) == 0)
+	a.nom.join(a.posture.willing(now) && a.alive(now) && len(lost) == 0)
 	if len(lost) > 0 && a.unreached.due() {
 		a.notes.add(slog.LevelWarn, "cannot reach partitions of the leader topic: leaving the group to make room for others",
 			"partitions", lost)
@@ -78,13 +74,40 @@ func (a *leaseArbiter) hello(now instant, out []outgoing, next time.Duration) ([
 		}
 		a.tempo.bye, a.tempo.helloAt = true, now.mono
 	}
+	wants := a.wants(now)
+	if a.nom == nil && a.tempo.wanting != (wants == nil) {
+		a.soon(now) // that is news for the others
+	}
 	if now.mono >= a.tempo.helloAt {
-		a.tempo.helloAt = now.mono + helloEvery
+		a.tempo.helloAt, a.tempo.saidAt, a.tempo.wanting = now.mono+helloEvery, now.mono, wants == nil
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(a.set.instance))
-		out = append(out, a.hi(int(h.Sum32()%uint32(len(a.leases))), a.wants(now)))
+		out = append(out, a.hi(int(h.Sum32()%uint32(len(a.leases))), wants))
 	}
 	return out, min(next, a.tempo.helloAt)
+}
+
+// soon lets the next Hello come earlier, a second after the last one at most.
+func (a *leaseArbiter) soon(now instant) {
+	a.tempo.helloAt = min(a.tempo.helloAt, max(now.mono, a.tempo.saidAt+time.Second))
+}
+
+// hearHello takes note of what another process says of itself; live says that it
+// said so since this process came. With Open nomination a newcomer is told at once
+// who else is there: it would claim everything otherwise.
+func (a *leaseArbiter) hearHello(r record, live bool, now instant) {
+	unknown := a.peers.hear(r, a.set.instance, now)
+	if r.member == a.set.instance && !a.posture.closing {
+		a.tempo.measure(now.mono - a.tempo.saidAt) // before the first claim there is nothing else
+	}
+	if !live {
+		return
+	}
+	a.peers.confirm(r.member)
+	if unknown && a.nom == nil {
+		a.soon(now)
+		a.prod()
+	}
 }
 
 // wants is what a Hello says that this process may claim; nil means everything.
@@ -94,7 +117,7 @@ func (a *leaseArbiter) wants(now instant) []int {
 		return wants
 	}
 	if a.nom == nil {
-		if a.posture.contend && a.alive(now) {
+		if a.willing(now) {
 			return nil
 		}
 		return wants
@@ -112,7 +135,7 @@ func (a *leaseArbiter) hi(p int, wants []int) outgoing {
 		a.farewells++
 	}
 	return outgoing{p, record{kind: kindHello, group: a.set.group, member: a.set.instance, name: a.set.name,
-		leaving: a.posture.closing, wants: wants}}
+		leaving: a.posture.closing, wants: wants, priority: a.set.priority}}
 }
 
 func (a *leaseArbiter) stepHandovers(now instant, out []outgoing) []outgoing {
@@ -127,9 +150,8 @@ func (a *leaseArbiter) stepHandovers(now instant, out []outgoing) []outgoing {
 // intentOf says what is wanted of the lease of p, and why its term ends if it
 // does so now.
 func (a *leaseArbiter) intentOf(p int, now instant) (intent, Reason) {
-	wanted := a.posture.wants(p) && (a.nominated[p] || a.retained[p])
 	alive := a.alive(now)
-	in := intent{want: a.posture.wants(p) && a.nominated[p] && alive, keep: true, alive: alive, delay: a.delays[p]}
+	in := intent{want: a.wanted(p, now) && a.nominated[p] && alive, keep: true, alive: alive, delay: max(0, a.delays[p])}
 	why := ReasonLapsed
 	if !alive {
 		why = ReasonNotPulsed
@@ -141,12 +163,9 @@ func (a *leaseArbiter) intentOf(p int, now instant) (intent, Reason) {
 		in.keep = false
 		return in, why
 	}
-	if a.hands[p] == nil && !wanted {
-		a.hands[p] = &handover{why: a.posture.reason(p), since: now}
-		a.notes.add(slog.LevelDebug, "handing over", "partition", p, "token", a.leases[p].mine, "reason", a.hands[p].why)
-	}
+	a.giveUpUnwanted(p, now)
 	if h := a.hands[p]; h != nil {
-		switch h.advance(now, a.scene(p, wanted)) {
+		switch h.advance(now, a.scene(p, a.keeps(p, now) && !h.deliberate())) {
 		case verdictAsk:
 			a.giveUp(p, h.why, h.deadline)
 		case verdictCancel:
@@ -162,11 +181,29 @@ func (a *leaseArbiter) intentOf(p int, now instant) (intent, Reason) {
 	return in, why
 }
 
+// wanted reports whether this process would have p at time now, if it is nominated.
+func (a *leaseArbiter) wanted(p int, now instant) bool {
+	return a.posture.wants(p) && a.posture.willing(now)
+}
+
+// keeps reports whether this process goes on holding p, which it holds.
+func (a *leaseArbiter) keeps(p int, now instant) bool {
+	return a.wanted(p, now) && (a.nominated[p] || a.retained[p])
+}
+
+// giveUpUnwanted begins the orderly end of the term of p if it is not wanted any
+// more.
+func (a *leaseArbiter) giveUpUnwanted(p int, now instant) {
+	if a.hands[p] == nil && !a.keeps(p, now) {
+		a.hand(p, &handover{why: a.posture.reason(p, now), since: now})
+	}
+}
+
 func (a *leaseArbiter) scene(p int, wanted bool) scene {
 	return scene{
 		wanted: wanted,
 		told:   a.wasTold(p),
-		ready:  a.nom == nil || a.posture.reason(p) == ReasonRoles || a.peers.ready(p, a.since[p]),
+		ready:  a.nom == nil || p >= a.posture.roles || a.peers.ready(p, a.since[p]),
 		idle:   !a.posture.contend,
 		drain:  a.set.drain,
 		wait:   a.set.successorWait,
@@ -179,5 +216,5 @@ func (a *leaseArbiter) jitter() time.Duration {
 	if a.nom != nil {
 		return 0
 	}
-	return a.set.random(min(max(a.tempo.rtt, 0), 20*time.Millisecond) + 1)
+	return a.set.random(min(max(a.tempo.rtt, 0), maxRoundTrip) + 1)
 }

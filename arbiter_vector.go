@@ -187,6 +187,10 @@ func (a *vectorArbiter) attend() bool {
 	defer a.mu.Unlock()
 	now := a.now()
 	alive := a.alive(now) && a.posture.contend
+	if a.posture.unhealthy { // and long enough for the group to notice
+		a.forgo()
+		a.away = max(a.away, now.mono+a.set.deafPause)
+	}
 	if p, at := a.deaf(); p >= 0 && now.mono >= at {
 		a.away = now.mono + a.set.deafPause
 		a.forgo()
@@ -195,7 +199,7 @@ func (a *vectorArbiter) attend() bool {
 				"partition", p, "for", a.set.deafPause)
 		}
 	}
-	a.member.join(alive && !a.posture.closing && now.mono >= a.away)
+	a.member.join(alive && !a.posture.closing && !a.posture.unhealthy && now.mono >= a.away)
 	return alive
 }
 
@@ -266,7 +270,7 @@ func (a *vectorArbiter) expire() (time.Duration, bool) {
 		case a.current(p, now) == nil:
 			a.lapse(p, alive)
 		case a.posture.closing && now.age(a.leaveAt) >= 0, !a.posture.closing && !a.posture.wants(p):
-			a.end(p, a.posture.reason(p), true)
+			a.end(p, a.posture.reason(p, now), true)
 		default:
 			held = true
 			next = min(next, t.v.mono+a.set.timeout)
@@ -288,6 +292,8 @@ func (a *vectorArbiter) lapse(p int, alive bool) {
 		why = ReasonUnassigned
 	case !alive:
 		why = ReasonNotPulsed
+	case a.posture.unhealthy:
+		why, graceful = ReasonUnhealthy, true
 	}
 	a.end(p, why, graceful)
 }

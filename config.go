@@ -51,6 +51,21 @@ const (
 
 func (n Nomination) String() string { return nameOf(int(n), "assigned", "open") }
 
+// Rebalance says whether leaders make room for others.
+type Rebalance int
+
+const (
+	// RebalanceOn: a leader that has more partitions than its share hands them over,
+	// one at a time, and any partition for which a preferred member has come. It
+	// makes room only for members that have been there, healthy, for 15 s, and moves
+	// no partition again within 30 s. Up to a tenth of difference stays.
+	RebalanceOn Rebalance = iota
+	// RebalanceOff: a leader stays as long as it lives and is healthy.
+	RebalanceOff
+)
+
+func (r Rebalance) String() string { return nameOf(int(r), "on", "off") }
+
 func nameOf(i int, names ...string) string {
 	if i < 0 || i >= len(names) {
 		return strconv.Itoa(i)
@@ -95,6 +110,37 @@ type Config struct {
 	// ignored in non-exclusive mode. All members of a group use the same. Default:
 	// Assigned.
 	Nomination Nomination
+
+	// Priority says how much this process is wanted as a leader: with Open
+	// nomination, of those who are there and healthy the ones with the highest
+	// priority lead. The others claim what they leave vacant, and hand it over once a
+	// preferred one has been there for 15 s. Between −1,000,000 and 1,000,000.
+	// Default: 0.
+	Priority int
+
+	// Preference takes the place of Priority where that must depend on the partition:
+	// it says how much member m is wanted on a partition; the highest number is
+	// preferred. All members should use the same function, and it should depend on its
+	// arguments only; where two members come to different results, partitions may move
+	// to and fro (none more than once in 30 s), and no promise is touched. It is called once
+	// for each partition and member when that is first heard, on a goroutine of the
+	// library's that has the beats to send: it must return at once. Open nomination
+	// only. Default: none.
+	Preference func(m Member, partition int) int
+
+	// Rebalance says whether a leader hands partitions over while it lives, so that
+	// all members have a share and preferred ones lead: RebalanceOn or RebalanceOff.
+	// Open nomination only. Default: RebalanceOn.
+	Rebalance Rebalance
+
+	// Healthy is this process's own check of whether it should lead, nil if so. It is
+	// called about once a second, never concurrently with itself, on a goroutine of
+	// its own. While it returns an error this process claims nothing, and gives up
+	// what it has in an orderly way (LeaderRevoked, ReasonUnhealthy); so it does
+	// while a call has not returned for 5 s. In non-exclusive mode it leaves the group,
+	// and leads until others have taken over or T has passed. Close waits for a call
+	// that is under way. Default: always healthy.
+	Healthy func() error
 
 	// Observer makes this process watch who leads without ever contending: Holder,
 	// Watch and Members work, Pulse, Background and Lead return ErrObserver, and no
@@ -176,6 +222,10 @@ type settings struct {
 	kafka              map[string]string                   // the user's properties
 	random             func(n time.Duration) time.Duration // in [0, n)
 	spread             float64                             // of the pauses between retries
+	priority           int
+	preference         func(Member, int) int
+	rebalance          bool
+	healthy            func() error
 	logger             *slog.Logger
 	incarnations       atomic.Uint64
 }
@@ -235,6 +285,10 @@ func (c Config) resolve() (*settings, error) {
 		drift:       or(c.MaxClockDrift, defaultDrift),
 		random:      rand.N[time.Duration],
 		spread:      backoff.DefaultRandomizationFactor,
+		priority:    c.Priority,
+		preference:  c.Preference,
+		rebalance:   c.Rebalance == RebalanceOn,
+		healthy:     c.Healthy,
 		logger:      c.Logger,
 	}
 	s.topic = or(c.LeaderTopic, s.group+".neli")
@@ -245,6 +299,9 @@ func (c Config) resolve() (*settings, error) {
 	c.checkNames(s, &f)
 	f.check(c.Mode == Exclusive || c.Mode == NonExclusive, "Mode", int(c.Mode), "must be Exclusive or NonExclusive")
 	f.check(c.Nomination == Assigned || c.Nomination == Open, "Nomination", int(c.Nomination), "must be Assigned or Open")
+	f.check(c.Rebalance == RebalanceOn || c.Rebalance == RebalanceOff, "Rebalance", int(c.Rebalance), "must be RebalanceOn or RebalanceOff")
+	f.check(c.Priority >= -maxPriority && c.Priority <= maxPriority, "Priority", c.Priority,
+		fmt.Sprintf("must be between %d and %d", -maxPriority, maxPriority))
 	f.check(!c.Observer || c.Mode == Exclusive, "Observer", c.Observer,
 		"needs Mode Exclusive: the records of the other one do not tell who leads")
 	f.check(s.roles >= 1 && s.roles <= maxRoles, "Roles", c.Roles, fmt.Sprintf("must be between 1 and %d", maxRoles))

@@ -102,6 +102,7 @@ type Member struct {
 	// Nominated: it may claim at least one partition. With Assigned nomination the
 	// group has assigned it one; with Open it contends.
 	Nominated bool
+	Priority  int // its Config.Priority
 	// Heard is when this process last heard it say so, by the wall clock, and Age how
 	// long before the answer that was. For this process itself it is now.
 	Heard time.Time

@@ -481,6 +481,7 @@ func TestMembers(t *testing.T) {
 				late := c.join("p", observer)
 				c.eventually(6*time.Second, "it is taken for gone", func() bool { return !slices.Contains(names(o.Members()), "a") })
 				require.Greater(c, time.Since(crashed), 10*time.Second)
+				c.pass(5 * time.Second)
 				require.Equal(c, []string{"b", "e"}, names(late.Members()), "who died before is not known to who comes after")
 			})
 		})

@@ -23,6 +23,18 @@ var (
 // watches (Config.Observer).
 var ErrObserver = errors.New("neli: an observer does not contend")
 
+// Errors of Transfer.
+var (
+	// ErrNotLeader: this process does not lead the role.
+	ErrNotLeader = errors.New("neli: this process does not lead the role")
+	// ErrNoMember: no member that would claim has this id, and none, or more than
+	// one, this name.
+	ErrNoMember = errors.New("neli: no such member")
+	// ErrNotTransferred: the role was given up, and another member than the one that
+	// was meant leads it.
+	ErrNotTransferred = errors.New("neli: another member claimed first")
+)
+
 // Causes of the cancellation of the context that Lead gives to its function, to
 // be read with context.Cause.
 var (

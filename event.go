@@ -144,13 +144,21 @@ const (
 	// ReasonLogReset: the log was truncated, or its head was deleted before it was
 	// read, so that what was known of it is void.
 	ReasonLogReset
+	// ReasonUnhealthy: Config.Healthy said so.
+	ReasonUnhealthy
+	// ReasonSteppedDown: StepDown was called.
+	ReasonSteppedDown
+	// ReasonTransferred: Transfer was called.
+	ReasonTransferred
+	// ReasonRebalanced: another process gets its share, or is preferred.
+	ReasonRebalanced
 	// ReasonFatal: this Neli has failed for good; Pulse returns the error.
 	ReasonFatal
 )
 
 func (r Reason) String() string {
 	names := [...]string{"none", "elected", "unassigned", "closing", "roles changed", "resigned", "lapsed",
-		"not pulsed", "superseded", "overdue", "log reset", "fatal"}
+		"not pulsed", "superseded", "overdue", "log reset", "unhealthy", "stepped down", "transferred", "rebalanced", "fatal"}
 	if r < 0 || int(r) >= len(names) {
 		return fmt.Sprintf("Reason(%d)", int(r))
 	}

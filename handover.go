@@ -11,6 +11,16 @@ type handover struct {
 	asked    bool    // the application was asked to finish, by deadline
 	deadline instant // lease kept until then at the most
 	done     bool    // the application has finished
+
+	to     string // Open: the process that is to lead next, if any is known
+	named  bool   // whether that has been thought of
+	pinned bool   // it is to keep the partition
+}
+
+// deliberate reports whether the partition is handed over though this process could
+// keep it: that is not called off.
+func (h *handover) deliberate() bool {
+	return h.why == ReasonTransferred || h.why == ReasonRebalanced
 }
 
 // scene is what a handover is decided by.

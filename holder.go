@@ -130,6 +130,11 @@ func (s *seats) note(p int, now standing) {
 		return
 	}
 	s.now[p] = now
+	s.wake()
+}
+
+// wake lets all who wait for a change look again.
+func (s *seats) wake() {
 	for w := range s.watchers {
 		select {
 		case w.bell <- struct{}{}:

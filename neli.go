@@ -98,12 +98,12 @@ func newNeli(set *settings, now func() instant, barrier ...Barrier) *Neli {
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
 	}
+	n.posture = posture{roles: set.roles, why: ReasonResigned, unhealthy: set.healthy != nil}
 	if len(barrier) == 1 {
 		n.barrier = barrier[0]
 	}
 	n.led.Store(new([]int))
 	n.roles.Store(int64(set.roles))
-	n.posture = posture{roles: set.roles, why: ReasonResigned}
 	n.heard()
 	return n
 }
@@ -114,7 +114,9 @@ func (n *Neli) start() {
 	n.set.announce()
 	n.arb.intend(n.posture)
 	go func() {
+		health := n.watchHealth()
 		n.err = n.arb.run(ctx)
+		health.stop()
 		if n.err != nil && ctx.Err() == nil {
 			n.state.Store(int32(StateFailed))
 			n.set.logger.Error("leadership is not possible any more", "group", n.set.group, "error", n.err)

@@ -14,7 +14,8 @@ const helloEvery = 5 * time.Second
 const maxPeers = 10_000
 
 // peers is what the other processes of the group have said of themselves. It
-// plays no part in the lease: a holder that leaves waits for a successor by it.
+// plays no part in the lease: a holder that leaves waits for a successor by it, and
+// candidates give way to each other by it.
 type peers struct {
 	heard map[string]peer // by member: what each said last
 	wants []wish          // by partition: the latest word of wanting it
@@ -25,6 +26,9 @@ type peer struct {
 	heard     instant
 	nominated bool // it may claim something
 	present   bool // it has said something since this process came
+	priority  int
+	since     instant // since when it has been nominated, as far as is known here
+	suspect   bool    // a lease of its has lapsed since it was heard
 }
 
 type wish struct {
@@ -34,16 +38,22 @@ type wish struct {
 
 func newPeers(m int) peers { return peers{heard: map[string]peer{}, wants: make([]wish, m)} }
 
-func (ps *peers) hear(r record, self string, now instant) {
+// hear takes note of a Hello, and reports whether its sender was not known before.
+func (ps *peers) hear(r record, self string, now instant) bool {
 	former, known := ps.heard[r.member]
 	if r.member == self || !known && len(ps.heard) >= maxPeers {
-		return
+		return false
 	}
 	ps.forget(r.member)
 	if r.leaving {
-		return
+		return false
 	}
-	ps.heard[r.member] = peer{r.name, now, r.wants == nil || len(r.wants) > 0, former.present}
+	p := peer{name: r.name, heard: now, nominated: r.wants == nil || len(r.wants) > 0, present: former.present,
+		priority: r.priority, since: now}
+	if former.nominated {
+		p.since = former.since
+	}
+	ps.heard[r.member] = p
 	if r.wants == nil {
 		for p := range ps.wants {
 			ps.wants[p] = wish{r.member, now}
@@ -54,6 +64,22 @@ func (ps *peers) hear(r record, self string, now instant) {
 			ps.wants[p] = wish{r.member, now}
 		}
 	}
+	return !known
+}
+
+// suspect takes note that a lease of a member has lapsed: it is no candidate until
+// it is heard again.
+func (ps *peers) suspect(member string) {
+	if p, ok := ps.heard[member]; ok {
+		p.suspect = true
+		ps.heard[member] = p
+	}
+}
+
+// takes reports whether a member would claim what is released in its favour.
+func (ps *peers) takes(member string) bool {
+	p, ok := ps.heard[member]
+	return ok && p.nominated && p.present && !p.suspect
 }
 
 // confirm takes note that what a member said last was said while this process was
@@ -83,12 +109,31 @@ func (ps *peers) expire(now instant) {
 	}
 }
 
+// find returns the id of the one member that has this id, or else this name, and
+// would claim.
+func (ps *peers) find(to string) string {
+	if ps.takes(to) {
+		return to
+	}
+	found := ""
+	for id, p := range ps.heard {
+		if p.name != to || !ps.takes(id) {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = id
+	}
+	return found
+}
+
 // list returns those who have said something since this process came.
 func (ps *peers) list(now instant) []Member {
 	var ms []Member
 	for id, p := range ps.heard {
 		if p.present {
-			ms = append(ms, Member{Name: p.name, ID: id, Nominated: p.nominated, Heard: p.heard.time(), Age: now.ageAtMost(p.heard)})
+			ms = append(ms, Member{Name: p.name, ID: id, Nominated: p.nominated, Priority: p.priority, Heard: p.heard.time(), Age: now.ageAtMost(p.heard)})
 		}
 	}
 	return ms
@@ -109,14 +154,26 @@ type tempo struct {
 	own     instant       // when an own record was last read back
 	asked   instant       // when the log was last doubted
 	helloAt time.Duration // monotonic time of the next Hello
+	saidAt  time.Duration // and of the last one
 	bye     bool          // the last Hello was said
+	wanting bool          // the last Hello said that this process wants all it can have
 	freeAt  time.Duration // closing: when nothing was held any more
 }
 
 // back takes note of an own record that was stamped at sent and has come back.
 func (t *tempo) back(sent, now instant) {
 	t.own = now
-	if d := now.age(sent); d < time.Second {
+	t.measure(now.age(sent))
+}
+
+// measure takes note of a round trip. Shorter ones count for more: the first takes
+// a connection, and others may wait for a broker that is gone.
+func (t *tempo) measure(d time.Duration) {
+	switch {
+	case d >= time.Second:
+	case d < t.rtt:
+		t.rtt += (d - t.rtt) / 2
+	default:
 		t.rtt += (d - t.rtt) / 8
 	}
 }

@@ -10,6 +10,9 @@ import (
 //
 //	{"neli":1,"kind":"beat","group":"app","member":"K3…","name":"host_1_2","token":17,"read":40,"seq":9}
 //
+// What only some kinds have (to, pinned, wants, priority, leaving) plays no part in
+// the lease.
+//
 // Whatever is in the topic is untrusted: decode refuses what does not have
 // exactly the fields that its kind needs.
 
@@ -18,6 +21,7 @@ const (
 	maxRecordSize = 64 << 10 // a Hello that wants 10,000 partitions fits
 	maxIDLength   = 64
 	maxNameLength = 256
+	maxPriority   = 1_000_000
 )
 
 type kind string
@@ -40,7 +44,11 @@ type record struct {
 	seq    uint64 // the sender's own number of this record
 	wants  []int  // Hello only: nominated partitions; nil means all
 
-	leaving bool // Hello only: the process is closing
+	leaving  bool // Hello only: the process is closing
+	priority int  // Hello only: how much it is wanted as a leader
+
+	to     string // Release only: the process that is to claim next, if any
+	pinned bool   // Release only: and keep the partition whoever else has a better right to it
 }
 
 // wire is record as JSON. Pointers tell absent from zero.
@@ -55,6 +63,10 @@ type wire struct {
 	Seq     uint64 `json:"seq,omitempty"`
 	Wants   *[]int `json:"wants,omitempty"`
 	Leaving bool   `json:"leaving,omitempty"`
+
+	Priority int    `json:"priority,omitempty"`
+	To       string `json:"to,omitempty"`
+	Pinned   bool   `json:"pinned,omitempty"`
 }
 
 var (
@@ -66,12 +78,12 @@ var (
 func (r record) encode() []byte {
 	w := wire{Version: wireVersion, Kind: r.kind, Group: r.group, Member: r.member, Name: r.name}
 	if r.kind == kindHello {
-		w.Leaving = r.leaving
+		w.Leaving, w.Priority = r.leaving, r.priority
 		if r.wants != nil {
 			w.Wants = &r.wants
 		}
 	} else {
-		w.Read, w.Seq = &r.read, r.seq
+		w.Read, w.Seq, w.To, w.Pinned = &r.read, r.seq, r.to, r.pinned
 		if r.kind != kindClaim {
 			w.Token = &r.token
 		}
@@ -118,8 +130,11 @@ func (w *wire) check() error {
 	}
 	switch w.Kind {
 	case kindHello:
-		if w.Token != nil || w.Read != nil || w.Seq != 0 {
-			return bad("token, read or seq in a hello")
+		if w.Token != nil || w.Read != nil || w.Seq != 0 || w.To != "" || w.Pinned {
+			return bad("token, read, seq, to or pinned in a hello")
+		}
+		if w.Priority < -maxPriority || w.Priority > maxPriority {
+			return bad("priority")
 		}
 		return nil
 	case kindClaim:
@@ -133,14 +148,18 @@ func (w *wire) check() error {
 	default:
 		return fmt.Errorf("%w: unknown kind", errMalformed)
 	}
-	if w.Read == nil || *w.Read < -1 || w.Seq == 0 || w.Wants != nil || w.Leaving {
-		return bad("read, seq, wants or leaving")
+	if w.Read == nil || *w.Read < -1 || w.Seq == 0 || w.Wants != nil || w.Leaving || w.Priority != 0 {
+		return bad("read, seq, wants, leaving or priority")
+	}
+	if (w.To != "" || w.Pinned) && w.Kind != kindRelease || len(w.To) > maxIDLength {
+		return bad("to or pinned")
 	}
 	return nil
 }
 
 func (w *wire) record() record {
-	r := record{kind: w.Kind, group: w.Group, member: w.Member, name: w.Name, token: noToken, read: -1, seq: w.Seq, leaving: w.Leaving}
+	r := record{kind: w.Kind, group: w.Group, member: w.Member, name: w.Name, token: noToken, read: -1, seq: w.Seq,
+		leaving: w.Leaving, priority: w.Priority, to: w.To, pinned: w.Pinned}
 	if w.Token != nil {
 		r.token = *w.Token
 	}
