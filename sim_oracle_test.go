@@ -85,6 +85,7 @@ func (w *world) look(partition int) {
 			}
 			leader = p
 			w.awake(p, role)
+			w.well(p, role)
 		}
 	}
 }
@@ -196,6 +197,7 @@ func (w *world) review() {
 			w.violatedLocked("%s led partition %d with token %d, which is not a valid claim of its own", p.id, of.partition, of.token)
 		}
 	}
+	w.truthful(claims, since)
 	for of, p := range w.testimony {
 		if from, ok := since[of.partition]; ok && of.token >= from && claims[of] != p {
 			w.violatedLocked("the witness said that %s held partition %d with token %d, which is not a valid claim of it", p.id, of.partition, of.token)

@@ -39,20 +39,25 @@ type proc struct {
 	busy    atomic.Int64   // since when the user's code runs, by the process's own clock; 0: it does not
 	stop    context.CancelFunc
 
-	mu        sync.Mutex // guards what follows
-	stopped   chan struct{}
-	hungUntil time.Time
-	inside    bool          // the barrier or the task runs
-	left      time.Duration // when the user's code returned last, by the process's own clock
-	since     time.Duration // since when the library had no chance to deliver anything
-	told      map[int]int64 // partition → token that the application was told of
-	work      map[int]*work // partition → work under way
-	fns       map[int]bool  // roles whose function runs
-	proofs    map[term]stamp
-	delayed   []time.Duration // by which the broker will delay the next appends
-	lateAt    time.Time       // an append returned late, at this instant
-	lateStamp stamp           // when it was called
-	lapsed    map[int]bool    // partitions whose last term here lapsed
+	mu                  sync.Mutex // guards what follows
+	stopped             chan struct{}
+	hungUntil           time.Time
+	inside              bool          // the barrier or the task runs
+	left                time.Duration // when the user's code returned last, by the process's own clock
+	since               time.Duration // since when the library had no chance to deliver anything
+	told                map[int]int64 // partition → token that the application was told of
+	work                map[int]*work // partition → work under way
+	fns                 map[int]bool  // roles whose function runs
+	proofs              map[term]stamp
+	delayed             []time.Duration // by which the broker will delay the next appends
+	lateAt              time.Time       // an append returned late, at this instant
+	lateStamp           stamp           // when it was called
+	lapsed              map[int]bool    // partitions whose last term here lapsed
+	unwell              time.Time       // since when the application is; zero: it is well
+	woken               time.Time       // when the process was last suspended
+	checkHangs, hung    time.Time       // until when the check of its health does, and did last
+	awayFrom, awayUntil time.Duration   // when it stepped down, by its own clock
+	priority            int
 }
 
 // work is what the application does as leader of a partition.
@@ -96,6 +101,7 @@ func (w *world) start(name, group string) *proc {
 		HeartbeatTimeout: w.timeout, MaxClockDrift: w.drift, Roles: w.roles, Partitions: w.partitions, GroupsOnTopic: w.groups,
 		MaxPulseInterval: simMaxPulse, DrainTimeout: simDrain, Provider: spy{w.broker.Provider(p.id), p},
 		KafkaConfig: neli.KafkaConfigMap{"partition.assignment.strategy": w.assignor}}
+	w.inclined(p, &cfg)
 	n, err := neli.NewOn(p.machine(w.rnd.Uint64()), cfg, p.barrier)
 	if err != nil {
 		w.Fatal(err)
@@ -116,6 +122,9 @@ func (p *proc) machine(seed uint64) neli.Machine {
 	return neli.Machine{
 		Now: p.clock.now,
 		Random: func(d time.Duration) time.Duration {
+			if p.w.willed && p.w.calm {
+				return 0
+			}
 			mu.Lock()
 			defer mu.Unlock()
 			return time.Duration(rnd.Int64N(int64(d)))
@@ -245,6 +254,9 @@ func (p *proc) ended(c neli.Change) {
 		delete(p.told, t.Partition)
 	}
 	p.w.seen.count("ended: " + c.Reason.String())
+	if c.Reason == neli.ReasonRebalanced && (!p.w.willed && p.w.nomination != neli.Open || p.w.willed && p.w.levels != neli.RebalanceOn) {
+		p.w.violated("%s was rebalanced, which is off", p.id)
+	}
 }
 
 func (p *proc) revoked(e neli.LeaderRevoked) {
@@ -356,6 +368,7 @@ func (p *proc) wake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asleep.Store(false)
+	p.woken = time.Now()
 	if p.stopped != nil {
 		close(p.stopped)
 		p.stopped = nil

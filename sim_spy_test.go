@@ -58,6 +58,7 @@ func (s *spyProducer) Append(topic string, partition int, value []byte, report f
 		switch r.Kind {
 		case "claim":
 			p.w.say(p.id, "claims partition %d, having read %d", partition, r.Read)
+			p.claims(at)
 			told := report
 			report = func(err error) {
 				if err != nil {

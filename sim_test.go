@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -154,10 +155,12 @@ func (w *world) storm() {
 		w.until(w.upTo(max(4*time.Second, 2*w.timeout)), w.over)
 		w.supervise()
 		w.strike(oneOf(w.rnd, of...), w.victim())
+		w.wish()
 	}
 	if w.heal() {
 		w.recover()
 		w.knows()
+		w.satisfied()
 	}
 	w.end()
 	w.review()
@@ -247,7 +250,7 @@ func (w *world) bound() time.Duration {
 
 // everythingHappened asserts that the adversary has met all that it is for.
 func everythingHappened(t *testing.T, seen *situations) {
-	for _, f := range append(faults, breaches...) {
+	for _, f := range slices.Concat(faults, breaches, wills) {
 		require.Positive(t, seen.of("fault: "+f.name), f.name)
 	}
 	for _, f := range troubles {
@@ -276,6 +279,9 @@ func everythingHappened(t *testing.T, seen *situations) {
 		"ended: closing", "ended: lapsed", "ended: superseded", "ended: not pulsed", "ended: overdue", "ended: roles changed",
 		"ended: unassigned", "ended: log reset", "ended: fatal",
 		"failed: the topic was replaced",
+		"ended: unhealthy", "ended: stepped down", "ended: transferred", "ended: rebalanced",
+		"transferred", "not transferred", "stepped down",
+		"watched for partitions that go to and fro", "watched until everybody has a share",
 	} {
 		require.Positive(t, seen.of(what), what)
 	}

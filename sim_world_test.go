@@ -48,7 +48,9 @@ func (p plan) String() string {
 type world struct {
 	plan
 	*testing.T
+	will
 	rnd    *rand.Rand // of the goroutine that schedules, nobody else's
+	wills  *rand.Rand // likewise
 	broker *nelitest.Broker
 	began  time.Time
 	seen   *situations
@@ -67,6 +69,7 @@ type world struct {
 	breach    time.Time      // until then what the promise rests on is broken
 	broken    bool           // it was
 	sent      map[string]*sending
+	moves     []transferred
 	lines     []line
 	failed    bool
 
@@ -103,10 +106,14 @@ func inWorld(t *testing.T, seed uint64, seen *situations, draw func(*rand.Rand) 
 	synctest.Test(t, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 29))
 		p := draw(rnd)
-		w = &world{T: t, plan: p, rnd: rnd, seen: seen, began: time.Now(), led: map[int]*proc{}, tokens: map[int]int64{},
+		wills := rand.New(rand.NewPCG(seed, 37))
+		w = &world{T: t, plan: p, will: drawWill(wills), rnd: rnd, wills: wills, seen: seen, began: time.Now(), led: map[int]*proc{}, tokens: map[int]int64{},
 			owners: map[term]*proc{}, testimony: map[term]*proc{}, sent: map[string]*sending{}, absent: make([]time.Duration, p.roles),
 			broker: nelitest.NewBroker(nelitest.Options{Seed: seed, RebalanceTime: p.rebalance, Jitter: p.jitter})}
 		w.say("", "seed %d: %v", seed, p)
+		if w.willed {
+			w.say("", "%v", w.will)
+		}
 		defer func() {
 			if t.Failed() {
 				t.Log(w.transcript())
