@@ -39,25 +39,25 @@ type proc struct {
 	busy    atomic.Int64   // since when the user's code runs, by the process's own clock; 0: it does not
 	stop    context.CancelFunc
 
-	mu                  sync.Mutex // guards what follows
-	stopped             chan struct{}
-	hungUntil           time.Time
-	inside              bool          // the barrier or the task runs
-	left                time.Duration // when the user's code returned last, by the process's own clock
-	since               time.Duration // since when the library had no chance to deliver anything
-	told                map[int]int64 // partition → token that the application was told of
-	work                map[int]*work // partition → work under way
-	fns                 map[int]bool  // roles whose function runs
-	proofs              map[term]stamp
-	delayed             []time.Duration // by which the broker will delay the next appends
-	lateAt              time.Time       // an append returned late, at this instant
-	lateStamp           stamp           // when it was called
-	lapsed              map[int]bool    // partitions whose last term here lapsed
-	unwell              time.Time       // since when the application is; zero: it is well
-	woken               time.Time       // when the process was last suspended
-	checkHangs, hung    time.Time       // until when the check of its health does, and did last
-	awayFrom, awayUntil time.Duration   // when it stepped down, by its own clock
-	priority            int
+	mu                    sync.Mutex // guards what follows
+	stopped               chan struct{}
+	hungUntil             time.Time
+	inside                bool          // the barrier or the task runs
+	left                  time.Duration // when the user's code returned last, by the process's own clock
+	since                 time.Duration // since when the library had no chance to deliver anything
+	told                  map[int]int64 // partition → token that the application was told of
+	work                  map[int]*work // partition → work under way
+	fns                   map[int]bool  // roles whose function runs
+	proofs                map[term]stamp
+	delayed               []time.Duration // by which the broker will delay the next appends
+	lateAt                time.Time       // an append returned late, at this instant
+	lateStamp             stamp           // when it was called
+	lapsed                map[int]bool    // partitions whose last term here lapsed
+	unwell                time.Time       // since when the application is; zero: it is well
+	woken                 time.Time       // when the process was last suspended
+	checkHung, checkHangs time.Time       // since when the check of its health hangs, or did; and until when
+	awayFrom, awayUntil   time.Duration   // when it stepped down, by its own clock
+	priority              int
 }
 
 // work is what the application does as leader of a partition.

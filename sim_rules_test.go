@@ -44,6 +44,18 @@ var simMutations = []mutation{
 		"Age: now.ageAtMost(l.quiet)", "Age: now.ageAtMost(l.since)", "TestSimulation"},
 	{"an observer says no Hello", "arbiter_lease_intent.go",
 		"	if a.set.observer {\n", "	if false {\n", "TestSimulation"},
+	{"who is not well claims nothing, and gives up", "arbiter.go",
+		"!p.closing && !p.unhealthy && now", "!p.closing && now", "TestSimulation"},
+	{"who has stepped down claims nothing for a while", "arbiter.go",
+		"!p.unhealthy && now.mono >= p.away", "!p.unhealthy", "TestSimulation"},
+	{"Transfer looks at who leads", "transfer.go",
+		"case s.Holder.Member == id:", "case id != \"\":", "TestSimulation"},
+	{"what was handed over stays for a while", "arbiter_lease_choice.go",
+		"g == giftHanded && now.mono-l.since.mono >= minTenure", "g == giftHanded", "TestSimulation"},
+	{"everybody gets a share", "balance.go",
+		"if before >= len(lacking) {", "if before >= len(lacking) || mine > 0 {", "TestSimulation"},
+	{"a check of health that hangs is an answer", "health.go",
+		"		judge(errHealthHangs)\n", "", "TestSimulation"},
 }
 
 var (

@@ -44,7 +44,7 @@ func drawWill(rnd *rand.Rand) will {
 		leaning: leaning(rnd.IntN(int(leanings))),
 		levels:  neli.Rebalance(rnd.IntN(4) / 3),
 		calm:    rnd.IntN(3) == 0,
-		patient: rnd.IntN(4) == 0,
+		patient: rnd.IntN(3) == 0,
 	}
 }
 
@@ -113,20 +113,36 @@ const (
 )
 
 // unwellFor is for how long the library must have known that the application is
-// not well.
+// not well, or does not say.
 func (p *proc) unwellFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.unwell.IsZero() || p.stopped != nil {
-		return 0
-	}
-	from := p.unwell.Add(noticed)
-	for _, t := range []time.Time{p.woken.Add(noticed), p.hung.Add(noticedHung)} {
-		if t.After(from) {
-			from = t
+	known := func(since time.Time, after time.Duration) time.Duration {
+		if p.woken.After(since) {
+			since = p.woken
 		}
+		return max(0, time.Since(since)-after)
 	}
-	return max(0, time.Since(from))
+	switch {
+	case p.stopped != nil:
+		return 0
+	case time.Until(p.checkHangs) > 0:
+		return known(p.checkHung, noticedHung)
+	case p.unwell.IsZero():
+		return 0
+	case p.checkHangs.After(p.unwell):
+		return known(p.checkHangs, noticed)
+	}
+	return known(p.unwell, noticed)
+}
+
+// stalls makes the check of health hang for d.
+func (p *proc) stalls(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Until(p.checkHangs) <= 0 {
+		p.checkHung, p.checkHangs = time.Now(), time.Now().Add(d)
+	}
 }
 
 // wills are what is done to processes by way of what people want.
@@ -145,9 +161,7 @@ var wills = []fault{
 	}},
 	{"health check hangs", func(w *world, p *proc) {
 		d := time.Duration(w.wills.Int64N(int64(20 * time.Second)))
-		p.mu.Lock()
-		p.checkHangs, p.hung = time.Now().Add(d), time.Now().Add(d)
-		p.mu.Unlock()
+		p.stalls(d)
 		w.quietAfter(d)
 	}},
 	{"step down", func(w *world, p *proc) { w.stepDown(p) }},

@@ -18,6 +18,9 @@ import (
 // well, polls included.
 const simDelivery = 500 * time.Millisecond
 
+// simRetry is more than the longest pause between two attempts to find a broker.
+const simRetry = 15 * time.Second
+
 var errWitness = errors.New("an observer writes")
 
 type witness struct {
@@ -60,7 +63,7 @@ func (w *world) testify() {
 // hear asserts what the witness says, every period.
 func (w *world) hear(period time.Duration) {
 	w.mu.Lock()
-	v, broken := w.witness, w.broken
+	v, broken, restarted := w.witness, w.broken, w.restarted
 	w.mu.Unlock()
 	if v == nil {
 		return
@@ -78,7 +81,9 @@ func (w *world) hear(period time.Duration) {
 		}
 		v.mu.Lock()
 		v.blind[role] += period
-		if ok || w.leaderOf(role) == nil {
+		// Until it has found a broker that was gone at first it asks more and more seldom.
+		looking := len(v.known) == 0 && time.Since(restarted) < simRetry
+		if ok || looking || w.leaderOf(role) == nil {
 			v.blind[role] = 0
 		}
 		blind := v.blind[role]
