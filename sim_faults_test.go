@@ -106,11 +106,10 @@ var faults = []fault{
 	{"assigned nothing", func(w *world, p *proc) { w.broker.Assign(p.id) }},
 	{"broker restart", func(w *world, _ *proc) {
 		w.broker.Stop()
+		w.brokerIs(true)
 		w.later(w.long(), func() {
 			w.broker.Start()
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.restarted = time.Now()
+			w.brokerIs(false)
 		})
 	}},
 	{"another R", func(w *world, p *proc) {
@@ -167,6 +166,16 @@ var breaches = []fault{
 		_ = w.broker.DeleteTopic(simTopic)
 		w.later(w.upTo(5*time.Second), func() { _ = w.broker.CreateTopic(simTopic, w.partitions) })
 	}},
+}
+
+// brokerIs takes note of whether the broker is down.
+func (w *world) brokerIs(down bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = down
+	if !down {
+		w.restarted = time.Now()
+	}
 }
 
 func (w *world) breachUntil(d time.Duration) {

@@ -63,7 +63,7 @@ func (w *world) testify() {
 // hear asserts what the witness says, every period.
 func (w *world) hear(period time.Duration) {
 	w.mu.Lock()
-	v, broken, restarted := w.witness, w.broken, w.restarted
+	v, broken, down, restarted := w.witness, w.broken, w.down, w.restarted
 	w.mu.Unlock()
 	if v == nil {
 		return
@@ -83,7 +83,7 @@ func (w *world) hear(period time.Duration) {
 		v.blind[role] += period
 		// Until it has found a broker that was gone at first it asks more and more seldom.
 		looking := len(v.known) == 0 && time.Since(restarted) < simRetry
-		if ok || looking || w.leaderOf(role) == nil {
+		if ok || down || looking || w.leaderOf(role) == nil {
 			v.blind[role] = 0
 		}
 		blind := v.blind[role]

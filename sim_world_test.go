@@ -66,6 +66,7 @@ type world struct {
 	tokens    map[int]int64  // partition → with which token
 	owners    map[term]*proc // who had it
 	restarted time.Time      // when the broker came back
+	down      bool           // the broker is
 	breach    time.Time      // until then what the promise rests on is broken
 	broken    bool           // it was
 	sent      map[string]*sending
