@@ -107,7 +107,8 @@ func (c *cluster) say(format string, args ...any) {
 
 // config is what a member has if it has nothing special.
 func (c *cluster) config(name string) neli.Config {
-	cfg := neli.Config{LeaderGroupID: "app", Name: name, Provider: c.broker.Provider(name), Roles: c.roles, Partitions: 1}
+	cfg := neli.Config{LeaderGroupID: "app", Name: name, Provider: c.broker.Provider(name), Roles: c.roles, Partitions: 1,
+		Nomination: neli.Assigned}
 	if os.Getenv("NELI_DEBUG") != "" {
 		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("me", name)
 	}

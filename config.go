@@ -39,17 +39,17 @@ func (m Mode) String() string { return nameOf(int(m), "exclusive", "non-exclusiv
 type Nomination int
 
 const (
+	// Open: any process. No consumer group at all; a crashed leader is replaced
+	// HeartbeatTimeout after its last beat. The members share the partitions out among
+	// themselves, by Priority or Preference if there is one: see Rebalance.
+	Open Nomination = iota
 	// Assigned: the process to which the consumer group assigned the role's
 	// partition. The group spreads partitions over its members; a crashed leader is
 	// replaced when its session has timed out.
-	Assigned Nomination = iota
-	// Open: any process. No consumer group at all; a crashed leader is replaced
-	// HeartbeatTimeout after its last beat. Whoever claims first leads, and keeps
-	// leading: roles are not spread.
-	Open
+	Assigned
 )
 
-func (n Nomination) String() string { return nameOf(int(n), "assigned", "open") }
+func (n Nomination) String() string { return nameOf(int(n), "open", "assigned") }
 
 // Rebalance says whether leaders make room for others.
 type Rebalance int
@@ -106,9 +106,9 @@ type Config struct {
 	// Default: Exclusive.
 	Mode Mode
 
-	// Nomination says who may claim in exclusive mode, Assigned or Open; it is
+	// Nomination says who may claim in exclusive mode, Open or Assigned; it is
 	// ignored in non-exclusive mode. All members of a group use the same. Default:
-	// Assigned.
+	// Open.
 	Nomination Nomination
 
 	// Priority says how much this process is wanted as a leader: with Open

@@ -19,9 +19,9 @@ Exclusive mode (the default): at every instant at most one process leads a role,
 through pauses, suspensions and crashes of processes, partitions of the network,
 delayed, lost or doubled records, and rebalances of any kind; every term has a
 fencing token that is larger than those of all former leaders of the role. When a
-leader fails, another one leads after about HeartbeatTimeout (Open nomination), or
-after the group's session timeout (Assigned); when a leader closes, after a round
-trip or two.
+leader fails, another one leads after about HeartbeatTimeout (Open nomination, the
+default), or after the group's session timeout (Assigned); when a leader closes,
+after a round trip or two.
 
 Non-exclusive mode: a role has a leader at all times as long as the old leader
 lives, be it cut off; during a change two overlap. After a crash there is none for
@@ -66,6 +66,13 @@ the log, and may claim a partition after a release, or after a silence so long t
 the holder's lease must be over by any clock. A claim is valid if its sender had
 read everything that mattered before it; its offset is the fencing token. The
 consumer group, if there is one, only says who may claim.
+
+With Open nomination the members share the partitions out among themselves: each
+says Hello every five seconds, ranks the others on each vacant partition in the same
+way as they do, and claims the later the more are before it. Leaders hand over, one
+partition at a time, what is more than their share. Priority, Preference, Rebalance,
+Healthy, Transfer and StepDown are ways to have a say in that. All of it is
+preference, and plays no part in safety.
 
 Role j lives on partition j mod M, so thousands of roles need few partitions, and
 all roles of a partition have the same leader.

@@ -90,5 +90,5 @@ func TestReasonString(t *testing.T) {
 	require.Equal(t, "overdue", ReasonOverdue.String())
 	require.Equal(t, "fatal", ReasonFatal.String())
 	require.Equal(t, "Reason(-1)", Reason(-1).String())
-	require.Equal(t, "Reason(12)", (ReasonFatal + 1).String())
+	require.Equal(t, "Reason(16)", (ReasonFatal + 1).String())
 }

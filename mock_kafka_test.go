@@ -270,7 +270,7 @@ func TestNewFailsAsItsClientsDo(t *testing.T) {
 	for _, call := range []string{"Producer", "Admin", "LogReader", "GroupConsumer"} {
 		k := newMockKafka()
 		k.fail(call, errors.New("no such property: foo"))
-		_, err := New(Config{Provider: k, LeaderGroupID: "g"})
+		_, err := New(Config{Provider: k, LeaderGroupID: "g", Nomination: Assigned})
 		require.ErrorContains(t, err, "no such property: foo")
 		require.Zero(t, k.open, "%s: the clients made before are closed", call)
 	}
@@ -279,7 +279,7 @@ func TestNewFailsAsItsClientsDo(t *testing.T) {
 // Whatever fails for a moment at the start is tried again.
 func TestStartIsRetried(t *testing.T) {
 	for _, call := range []string{"Topic", "Offsets", "Assign", "Settings", "Poll", "Join", "Group.Poll"} {
-		mocked(t, Config{}, func(k *mockKafka) { k.fail(call, errPassing, errPassing, errPassing) },
+		mocked(t, Config{Nomination: Assigned}, func(k *mockKafka) { k.fail(call, errPassing, errPassing, errPassing) },
 			func(t *testing.T, k *mockKafka, n *Neli) {
 				ok, err := n.Pulse(time.Minute)
 				require.NoError(t, err, call)
@@ -291,7 +291,7 @@ func TestStartIsRetried(t *testing.T) {
 // Who has left a group goes on polling: the client may have to wait for a rebalance
 // to end before it can tell the coordinator, and does so within a poll.
 func TestALeftGroupIsPolledOn(t *testing.T) {
-	mocked(t, Config{}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+	mocked(t, Config{Nomination: Assigned}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
 		p, err := n.Background(func() { time.Sleep(time.Second) })
 		require.NoError(t, err)
 		require.Eventually(t, n.IsLeader, time.Minute, 100*time.Millisecond)
@@ -370,7 +370,7 @@ func TestFatalErrors(t *testing.T) {
 		{"Group.Poll", ErrInstanceFenced, ErrInstanceFenced, "group.instance.id"},
 		{"Poll", ErrAuthorization, ErrAccess, "READ topic g.neli"},
 	} {
-		mocked(t, Config{}, func(k *mockKafka) { k.fail(f.call, slices.Repeat([]error{f.err}, 10_000)...) },
+		mocked(t, Config{Nomination: Assigned}, func(k *mockKafka) { k.fail(f.call, slices.Repeat([]error{f.err}, 10_000)...) },
 			func(t *testing.T, _ *mockKafka, n *Neli) {
 				began := time.Now()
 				ok, err := n.Pulse(time.Minute)
@@ -478,7 +478,7 @@ func TestNothingIsAppendedToAReplacedTopic(t *testing.T) {
 func TestReaderFindsTheTopicReplaced(t *testing.T) {
 	for range 5 {
 		var calls []string
-		mocked(t, Config{HeartbeatTimeout: 100 * time.Millisecond, HeartbeatInterval: time.Millisecond}, nothing,
+		mocked(t, Config{Nomination: Assigned, HeartbeatTimeout: 100 * time.Millisecond, HeartbeatInterval: time.Millisecond}, nothing,
 			func(t *testing.T, k *mockKafka, n *Neli) {
 				ok, err := n.Pulse(time.Minute)
 				require.NoError(t, err)

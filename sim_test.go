@@ -122,7 +122,7 @@ func simulateSeed(t *testing.T, seed uint64, seen *situations) {
 func draw(rnd *rand.Rand) plan {
 	p := plan{
 		mode:       neli.Exclusive,
-		nomination: neli.Nomination(rnd.IntN(2)),
+		nomination: oneOf(rnd, neli.Assigned, neli.Open),
 		assignor:   oneOf(rnd, "cooperative-sticky", "range"),
 		timeout:    oneOf(rnd, 500*time.Millisecond, time.Second, 2*time.Second, 5*time.Second),
 		drift:      oneOf(rnd, 0.0005, 0.02, 0.2),

@@ -117,9 +117,10 @@ func TestALeaderThatIsCutOffStopsBeforeTheNextBegins(t *testing.T) {
 }
 
 func TestALeaderThatIsToStepDownFinishesFirst(t *testing.T) {
-	inPractice(t, func(t *testing.T, b *nelitest.Broker, alice, _ *neli.Neli, log *journal) {
-		b.Assign("alice")  // the group takes the only partition from alice
-		b.Assign("bob", 0) // and gives it to bob
+	inPractice(t, func(t *testing.T, _ *nelitest.Broker, alice, _ *neli.Neli, log *journal) {
+		if err := alice.StepDown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(10 * time.Second)
 		log.expect(t, "alice has finished", "bob begins")
 	})
