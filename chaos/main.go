@@ -112,7 +112,7 @@ func parse(args []string) (machine.Options, error) {
 	if o.Dir == jail.Scratch || strings.HasPrefix(o.Dir, jail.Scratch+"/") {
 		return o, fmt.Errorf("-out is %s: what is below %s does not outlive the run", o.Dir, jail.Scratch)
 	}
-	return o, plan.Check(o.Only)
+	return o, plan.Check(o.Only, o.Nomination == neli.Open)
 }
 
 // possible returns everything that is missing here.
@@ -172,14 +172,24 @@ func kernel() string {
 	return unix.ByteSliceToString(name.Release[:])
 }
 
+func preferences(o machine.Options) string {
+	if o.Nomination == neli.Assigned {
+		return plan.Indifferent.String()
+	}
+	return plan.LeaningOf(o.Seed).String()
+}
+
 // judge writes the report and decides the exit code.
 func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
-	verdict := oracle.Judge(outcome.Record, outcome.Log, machine.Limits)
+	limits := machine.Limits
+	limits.Will.Timeout = o.Timeout
+	verdict := oracle.Judge(outcome.Record, outcome.Log, limits)
 	verdict.Violations = append(outcome.Complaints, verdict.Violations...)
 	subject := report.Subject{
 		Settings: [][2]string{
 			{"seed", fmt.Sprint(o.Seed)},
 			{"nomination", o.Nomination.String()},
+			{"preferences", preferences(o)},
 			{"T", o.Timeout.String()},
 			{"time", (outcome.Record.End - outcome.Record.Start).Round(100 * time.Millisecond).String()},
 			{"brokers", fmt.Sprintf("%d, Kafka %s", machine.Brokers, kafkatest.KafkaVersion)},

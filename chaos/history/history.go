@@ -74,6 +74,7 @@ type Life struct {
 	Killed bool          // it did not end by itself
 	Runs   []Run
 	Stops  []Span // while it was suspended
+	Ails   []Ail  // while its health check failed, or hung
 }
 
 // Kinds of an Op.
@@ -113,6 +114,7 @@ type Fault struct {
 	Span    Span
 	Crash   bool // members died
 	Cluster bool // brokers were not all well
+	Order   bool // members were told to hand over: nothing kept them from anything
 	Calm    bool // all was well when it began: groups were whole, roles led
 }
 
@@ -122,5 +124,7 @@ type Record struct {
 	Roles      int
 	Lives      []Life
 	Ops        []Op
+	Orders     []Order
+	Log        ElectionLog
 	Faults     []Fault
 }

@@ -24,44 +24,68 @@ func (m *machine) step(ctx context.Context, s plan.Step) error {
 	calm := m.unwell(ctx) == ""
 	m.steps++
 	parts, ctx := errgroup.WithContext(ctx)
-	taken := map[string]bool{}
+	var aims []aim
 	for _, p := range s.Parts {
-		host := m.aim(p, taken)
-		taken[host] = true
+		aims = append(aims, m.aim(p, aims))
+	}
+	for i, p := range s.Parts {
 		parts.Go(func() error {
 			if err := wait(ctx, p.After); err != nil {
 				return err
 			}
-			return m.part(ctx, p, host, history.Fault{Step: m.steps, Kind: s.Kind, Calm: calm})
+			return m.part(ctx, p, aims[i], history.Fault{Step: m.steps, Kind: s.Kind, Calm: calm})
 		})
 	}
 	return parts.Wait()
 }
 
-// aim returns the member that a part concerns, and none that another part does.
-func (m *machine) aim(p plan.Part, taken map[string]bool) string {
+// aim is the member that a part concerns, and the one to which it is to hand over.
+type aim struct{ host, to, name string }
+
+// aim chooses for a part, which comes after others, a member that none of these
+// concerns, or the very one.
+func (m *machine) aim(p plan.Part, others []aim) aim {
+	if p.With {
+		return others[0]
+	}
+	taken := map[string]bool{}
+	for _, o := range others {
+		taken[o.host] = true
+	}
+	host := free(p.Member, taken)
 	if p.Leader {
-		if host, ok := m.leader(p.Mode, p.Role); ok && !taken[host] {
-			return host
+		if leader, ok := m.leader(p.Mode, p.Role); ok && !taken[leader] {
+			host = leader
 		}
 	}
+	a := aim{host: host}
+	if p.Action == plan.Transfer {
+		a.to = free(p.To, map[string]bool{host: true})
+		a.name = m.guest(a.to).name // the incarnation of now, whatever becomes of it
+	}
+	return a
+}
+
+// free returns the first member host from a number on that is not taken.
+func free(from int, taken map[string]bool) string {
 	for i := range Members {
-		if host := memberHost((p.Member + i) % Members); !taken[host] {
+		if host := memberHost((from + i) % Members); !taken[host] {
 			return host
 		}
 	}
-	return memberHost(p.Member)
+	return memberHost(from)
 }
 
 // part carries one fault out, and records it.
-func (m *machine) part(ctx context.Context, p plan.Part, host string, f history.Fault) error {
-	f.Label, f.Targets = describe(p, host)
+func (m *machine) part(ctx context.Context, p plan.Part, a aim, f history.Fault) error {
+	f.Label, f.Targets = describe(p, a)
 	f.Span.From = history.Now()
 	f.Crash = p.Action == plan.KillMember
 	f.Cluster = p.Action.DisturbsBrokers()
+	f.Order = p.Action == plan.Transfer || p.Action == plan.StepDown
 	f.Sort = p.Action.String()
 	m.Log.Info("fault", "kind", f.Kind, "what", f.Label, "calm", f.Calm)
-	err := m.inflict(ctx, p, host)
+	err := m.inflict(ctx, p, a)
 	f.Span.To = history.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,7 +96,8 @@ func (m *machine) part(ctx context.Context, p plan.Part, host string, f history.
 	return nil
 }
 
-func (m *machine) inflict(ctx context.Context, p plan.Part, host string) error {
+func (m *machine) inflict(ctx context.Context, p plan.Part, a aim) error {
+	host := a.host
 	switch p.Action {
 	case plan.KillMember:
 		m.guest(host).kill()
@@ -94,6 +119,10 @@ func (m *machine) inflict(ctx context.Context, p plan.Part, host string) error {
 		return m.restartMembers(ctx, inTurn(host, p.Count))
 	case plan.KillBroker, plan.StopBroker, plan.RestartBrokers:
 		return m.inflictBroker(ctx, p)
+	case plan.Transfer, plan.StepDown:
+		return m.order(ctx, p, a)
+	case plan.Ail, plan.Hang, plan.Flap:
+		return m.ail(ctx, p, host)
 	default:
 		return m.inflictLinks(ctx, p, host)
 	}
@@ -206,7 +235,8 @@ func pairs(p plan.Part, host string) [][2]string {
 }
 
 // describe names a part for people, and the hosts that it concerns.
-func describe(p plan.Part, host string) (label string, targets []string) {
+func describe(p plan.Part, a aim) (label string, targets []string) {
+	host := a.host
 	broker := brokerHost(p.Broker)
 	switch p.Action {
 	case plan.KillMember:
@@ -239,6 +269,16 @@ func describe(p plan.Part, host string) (label string, targets []string) {
 		return fmt.Sprintf("%s loses %.0f %%", broker, 100*p.Loss), []string{broker}
 	case plan.SlowStore:
 		return fmt.Sprintf("store late by %v", p.Delay.Round(time.Millisecond)), []string{hostStore}
+	case plan.Transfer:
+		return fmt.Sprintf("%s hands role %d to %s", host, p.Role, a.name), []string{host, a.to}
+	case plan.StepDown:
+		return host + " steps down", []string{host}
+	case plan.Ail:
+		return host + " unhealthy", []string{host}
+	case plan.Flap:
+		return fmt.Sprintf("%s unhealthy %d times", host, p.Count), []string{host}
+	case plan.Hang:
+		return "health check of " + host + " hangs", []string{host}
 	}
 	return "?", nil
 }

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -34,8 +36,10 @@ type guest struct {
 	stops   []history.Span // To is Never while it is stopped
 	ops     map[int64]*history.Op
 	order   []int64
-	closed  *member.Line // what it told of its Close
-	ended   []string     // Lead that returned before
+	orders  map[int64]*history.Order
+	ails    []history.Ail // To is Never while it is unwell
+	closed  *member.Line  // what it told of its Close
+	ended   []string      // Lead that returned before
 	garbled error
 }
 
@@ -63,7 +67,7 @@ func newGuest(host *wire.Host, dir string, params member.Params) (*guest, error)
 		return nil, err
 	}
 	g := &guest{host: host.Name, name: params.Name, samples: samples, died: history.Never,
-		done: make(chan struct{}), ops: map[int64]*history.Op{}}
+		done: make(chan struct{}), ops: map[int64]*history.Op{}, orders: map[int64]*history.Order{}}
 	g.cmd = exec.Command(exe)
 	g.cmd.Env = append(os.Environ(), member.Env+"=1")
 	g.cmd.Stderr = stderr
@@ -104,6 +108,7 @@ func (g *guest) live(stdout io.Reader, told *os.File) {
 	defer g.mu.Unlock()
 	g.died = history.Now()
 	g.endStop(g.died)
+	g.endAil(g.died)
 }
 
 func (g *guest) hear(line member.Line) {
@@ -115,6 +120,14 @@ func (g *guest) hear(line member.Line) {
 		g.ops[line.ID] = line.Op
 	case member.SayReturn:
 		g.ops[line.ID] = line.Op
+	case member.SayOrder:
+		g.orders[line.ID] = line.Order
+	case member.SayHealth:
+		g.endAil(line.At)
+		if line.Text != member.DoBeWell {
+			ail := history.Ail{Span: history.Span{From: line.At, To: history.Never}, Hangs: line.Text == member.DoHang}
+			g.ails = append(g.ails, ail)
+		}
 	case member.SayClosed:
 		g.closed = &line
 	case member.SayEnded:
@@ -124,9 +137,6 @@ func (g *guest) hear(line member.Line) {
 
 func (g *guest) say(v any) error {
 	b, err := json.Marshal(v)
-	if s, ok := v.(string); ok {
-		b, err = []byte(s), nil
-	}
 	if err == nil {
 		_, err = g.stdin.Write(append(b, '\n'))
 	}
@@ -180,6 +190,20 @@ func (g *guest) endStop(at time.Duration) {
 	}
 }
 
+func (g *guest) endAil(at time.Duration) {
+	if n := len(g.ails); n > 0 && g.ails[n-1].To == history.Never {
+		g.ails[n-1].To = at
+	}
+}
+
+// obeyed reports whether an order has ended, in whatever way.
+func (g *guest) obeyed(id int64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	o := g.orders[id]
+	return o != nil && o.Returned != history.Never
+}
+
 // answers returns what the member says of a role at this time; one that is
 // stopped or has ended says nothing.
 func (g *guest) answers(mode, role int) int64 {
@@ -195,7 +219,19 @@ func (g *guest) life() history.Life {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return history.Life{Host: g.host, Member: g.name, Born: g.born, Died: g.died, Killed: g.killed,
-		Runs: g.samples.Runs(), Stops: append([]history.Span(nil), g.stops...)}
+		Runs: g.samples.Runs(), Stops: append([]history.Span(nil), g.stops...),
+		Ails: append([]history.Ail(nil), g.ails...)}
+}
+
+// told returns the orders that it was given.
+func (g *guest) told() []history.Order {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var orders []history.Order
+	for _, id := range slices.Sorted(maps.Keys(g.orders)) {
+		orders = append(orders, *g.orders[id])
+	}
+	return orders
 }
 
 // operations returns everything that it did to the store.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -48,7 +49,9 @@ const (
 // take to have a leader. The longest there is to wait for: the session of a broker
 // that was killed (9 s, for the in-sync replicas to shrink), the session of a
 // member (6 s), a rebalance, and clients that try again at intervals; on a machine
-// of two cores that runs ten processes.
+// of two cores that runs ten processes. What is handed over in order adds little:
+// while the old leader drains it leads, and where the new one is dead, or shunned,
+// the others claim after 20 to 200 ms.
 const Recovery = 30 * time.Second
 
 // closing is how long Close of all members at once may take. Of one it is at most
@@ -65,6 +68,10 @@ var Limits = oracle.Limits{
 	// started. 2 s are for the machine, as in the integration suite.
 	Crash:    6*time.Second + 5*time.Second + 900*time.Millisecond + 2*time.Second,
 	Register: time.Minute,
+	// Of exclusive mode: the library's DrainTimeout and its wait for a successor, how
+	// often it asks for health, and how long a check may take. 2 s are for the machine.
+	Will: oracle.Will{Drain: 10 * time.Second, Wait: 4 * time.Second, Check: time.Second, Hang: 5 * time.Second,
+		Away: 10 * time.Second, Slack: 2 * time.Second},
 }
 
 // Outcome is what is left of a run.
@@ -84,6 +91,8 @@ type machine struct {
 	cluster *kafkatest.Cluster
 	groups  *groups
 	steps   int
+	leaning plan.Leaning
+	orders  atomic.Int64
 
 	mu      sync.Mutex
 	guests  []*guest          // all that ever were
@@ -127,7 +136,7 @@ func MemberHosts() []string {
 
 // Run does all of it. An error means that nothing was found out.
 func Run(ctx context.Context, o Options) (*Outcome, error) {
-	m := &machine{Options: o, present: map[string]*guest{}}
+	m := &machine{Options: o, present: map[string]*guest{}, leaning: plan.LeaningOf(o.Seed)}
 	defer m.close()
 	if err := m.build(ctx); err != nil {
 		return nil, fmt.Errorf("building the cluster: %w", err)
@@ -138,6 +147,7 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 	record := history.Record{Start: history.Now(), Roles: Roles}
 	m.Log.Info("every role has a leader; chaos begins", "for", o.For, "seed", o.Seed)
 	err := m.disturb(ctx)
+	m.share(ctx)
 	record.End = history.Now()
 	if err != nil {
 		return nil, err
@@ -212,6 +222,7 @@ func (m *machine) enlist(host string) error {
 		DSN:        m.store.DSN,
 		Roles:      Roles,
 		Nomination: m.Nomination,
+		Leaning:    m.leaning,
 		Timeout:    m.Timeout,
 		Writers:    3,
 		WriteEvery: 300 * time.Millisecond,
@@ -249,6 +260,9 @@ func (m *machine) leader(mode, role int) (string, bool) {
 // returns.
 func (m *machine) disturb(ctx context.Context) error {
 	steps := plan.Steps(m.Seed, plan.Size{Members: Members, Brokers: Brokers, Roles: Roles})
+	if m.Nomination == neli.Assigned {
+		steps = plan.Assigned(steps)
+	}
 	if m.Only != nil {
 		steps = plan.Only(steps, m.Only)
 	}
@@ -291,7 +305,7 @@ func (m *machine) dismiss() {
 
 // leave has a member close and end.
 func (m *machine) leave(g *guest, within time.Duration) bool {
-	if err := g.say(member.CommandClose); err != nil {
+	if err := g.say(member.Command{Do: member.DoClose}); err != nil {
 		return !g.running() // which is a complaint of its own
 	}
 	timer := time.NewTimer(within)
@@ -310,7 +324,11 @@ func (m *machine) collect(ctx context.Context, record history.Record) (*Outcome,
 	if err != nil {
 		return nil, err
 	}
+	if record.Log, err = m.readLog(ctx); err != nil {
+		return nil, err
+	}
 	record.Faults = m.faults
+	record.Orders = m.told()
 	complaints := m.wrong
 	for _, g := range m.guests {
 		record.Lives = append(record.Lives, g.life())

@@ -24,6 +24,7 @@ type process struct {
 	nelis   [history.Modes]*neli.Neli
 	values  atomic.Int64 // written so far
 	ops     atomic.Int64
+	health  health
 
 	mu  sync.Mutex // one line after another
 	out io.Writer
@@ -59,12 +60,18 @@ func Main() error {
 		work.Go(func() { p.drive(mode) })
 	}
 	for in.Scan() {
-		if in.Text() == CommandClose {
+		var c Command
+		if err := json.Unmarshal(in.Bytes(), &c); err != nil {
+			return fmt.Errorf("reading a command: %w", err)
+		}
+		if c.Do == DoClose {
+			p.be(DoBeWell) // Close waits for the check to return
 			p.close()
 			cancel()
 			work.Wait()
 			return nil
 		}
+		p.obey(c)
 	}
 	return errors.New("the parent is gone") // the kernel has killed this process by now
 }
@@ -82,6 +89,8 @@ func (p *process) open() error {
 		if mode == history.Exclusive {
 			cfg.Nomination = p.Nomination
 			cfg.HeartbeatTimeout = p.Timeout
+			cfg.Healthy = p.health.check
+			p.incline(&cfg)
 		} else {
 			cfg.Mode = neli.NonExclusive
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/chaos/plan"
 )
 
 // Env makes the binary a member. Its standard input has the parameters, and then
@@ -28,6 +29,7 @@ type Params struct {
 	DSN         string
 	Roles       int
 	Nomination  neli.Nomination
+	Leaning     plan.Leaning
 	Timeout     time.Duration // T of exclusive mode
 	Writers     int           // of each role that is led
 	WriteEvery  time.Duration // each of them
@@ -36,8 +38,23 @@ type Params struct {
 	PauseAtMost time.Duration // and for how long
 }
 
-// Commands that a member takes, each a line.
-const CommandClose = "close" // close all Nelis, tell so, and end
+// Command is what a member is told, one JSON value a line.
+type Command struct {
+	Do   string
+	ID   int64  // of an order, which is told of by it
+	Role int    // transfer
+	To   string // transfer: the name of the member
+}
+
+// What commands do. Orders and health are of exclusive mode.
+const (
+	DoClose    = "close" // close all Nelis, tell so, and end
+	DoTransfer = history.Transfer
+	DoStepDown = history.StepDown
+	DoAil      = "ail"  // the health check fails from now on
+	DoHang     = "hang" // it does not return from now on
+	DoBeWell   = "be well"
+)
 
 // What a member tells, one JSON value a line. A line is written at once, and is
 // short enough for the kernel to take it whole: what was told survives SIGKILL.
@@ -47,6 +64,8 @@ const (
 	SayReturn = "return" // it has ended
 	SayClosed = "closed" // Close has returned, of both
 	SayEnded  = "ended"  // Lead has returned before
+	SayOrder  = "order"  // Transfer or StepDown is called, or has returned
+	SayHealth = "health" // from now on the health check does what the text says
 )
 
 // Line is what a member tells.
@@ -54,8 +73,10 @@ type Line struct {
 	At    time.Duration
 	Say   string
 	Mode  int         `json:",omitempty"`
-	Text  string      `json:",omitempty"` // event: acquired and so on; closed, ended: the error
+	Text  string      `json:",omitempty"` // event: acquired and so on; closed, ended: the error; health: the command
 	Terms []neli.Term `json:",omitempty"`
 	ID    int64       `json:",omitempty"` // of an operation
 	Op    *history.Op `json:",omitempty"`
+
+	Order *history.Order `json:",omitempty"`
 }

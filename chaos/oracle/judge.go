@@ -16,6 +16,7 @@ type Limits struct {
 	Pace     Pace          // of non-exclusive mode
 	Crash    time.Duration // without a leader, non-exclusive, after a crash
 	Register time.Duration // for the check of one register
+	Will     Will          // of exclusive mode
 }
 
 // Verdict is everything that was found out.
@@ -40,6 +41,7 @@ func Judge(r history.Record, log []store.Entry, l Limits) Verdict {
 		v.Terms = append(v.Terms, terms)
 		all = append(all, terms...)
 		v.Violations = append(v.Violations, TermFaults(terms)...)
+		v.Violations = append(v.Violations, ClaimFaults(r.Log, terms)...)
 		v.Violations = append(v.Violations, CoverFaults(r, role, l.Pace, l.Crash)...)
 		v.Uncovered = max(v.Uncovered, longest(uncovered(r, role)))
 		verdict, ok := Linearizable(r.Ops, role, l.Register)
@@ -53,6 +55,8 @@ func Judge(r history.Record, log []store.Entry, l Limits) Verdict {
 	}
 	slices.SortFunc(v.Gaps, func(a, b Gap) int { return cmp.Compare(a.From, b.From) })
 	v.Violations = append(v.Violations, WriteFaults(r.Ops, log, all)...)
+	v.Violations = append(v.Violations, OrderFaults(r, all, l.Will)...)
+	v.Violations = append(v.Violations, HealthFaults(r, all, l.Will)...)
 	v.Violations = append(v.Violations, Recovered(r, v.Gaps, l.Recovery)...)
 	v.Violations = append(v.Violations, scarce(r, v)...)
 	return v

@@ -268,9 +268,20 @@ func TestJudge(t *testing.T) {
 	r := history.Record{Start: ms(100), End: ms(9_000), Roles: 1,
 		Lives: []history.Life{life("a", run(ex, 3, 0, 10_000), run(non, history.NoToken, 0, 10_000))},
 		Ops:   []history.Op{write("a", 3, 1, 200, 300, history.Accepted)},
+		Log:   election(claim("a", 3, 0)),
 	}
 	assert.Empty(t, Judge(r, []store.Entry{entry(1, "a", 3, 1, true)}, limits).Violations)
 	rejects(t, "it is lost", Judge(r, nil, limits).Violations)
+	bad := r
+	bad.Log = election()
+	rejects(t, "no such claim", Judge(bad, []store.Entry{entry(1, "a", 3, 1, true)}, limits).Violations)
+	bad = r
+	bad.Orders = []history.Order{transfer(200, 300, history.Done)}
+	rejects(t, "the log has no such claim", Judge(bad, []store.Entry{entry(1, "a", 3, 1, true)}, limits).Violations)
+	bad = r
+	bad.Lives = []history.Life{r.Lives[0]}
+	bad.Lives[0].Ails = []history.Ail{{Span: span(100, 9_000)}}
+	rejects(t, "has been unwell", Judge(bad, []store.Entry{entry(1, "a", 3, 1, true)}, limits).Violations)
 	v := Judge(history.Record{Start: ms(100), End: ms(9_000), Roles: 1}, nil, limits).Violations
 	rejects(t, "never led", v)
 	rejects(t, "no write was ever accepted", v)

@@ -28,10 +28,15 @@ const (
 	Slow                         // Delay and Jitter between a member and all brokers
 	Lossy                        // Loss between all members and a broker
 	SlowStore                    // Delay between all members and the store
+	Transfer                     // the leader is told to hand its role to member To
+	StepDown                     // a member is told to give up what it leads
+	Ail                          // its health check fails for Hold
+	Flap                         // its health check fails and recovers Count times, Delay apart
+	Hang                         // its health check does not return for Hold
 )
 
 // Sorts are what actions come to, for pictures.
-var Sorts = []string{"killed", "stopped", "cut off", "packets lost", "slow", "restarted"}
+var Sorts = []string{"killed", "stopped", "cut off", "packets lost", "slow", "restarted", "handed over", "unhealthy"}
 
 func (a Action) String() string {
 	switch a {
@@ -47,6 +52,10 @@ func (a Action) String() string {
 		return Sorts[4]
 	case RestartMembers, RestartBrokers:
 		return Sorts[5]
+	case Transfer, StepDown:
+		return Sorts[6]
+	case Ail, Flap, Hang:
+		return Sorts[7]
 	}
 	return fmt.Sprintf("Action(%d)", int(a))
 }
@@ -77,9 +86,12 @@ type Part struct {
 	Action Action
 	// Role and Leader choose the member: the leader of the role in that mode (0 or
 	// 1) if there is one, or else number Member.
-	Leader        bool
-	Mode, Role    int
-	Member        int
+	Leader     bool
+	Mode, Role int
+	Member     int
+	// With: it is the member that the first part of the step concerns.
+	With          bool
+	To            int
 	Broker, Other int
 	Count         int
 	Way           Way
@@ -100,46 +112,6 @@ type Step struct {
 
 // Size is how many of each there are.
 type Size struct{ Members, Brokers, Roles int }
-
-// kind makes the parts of one kind of step. Never is more than one broker
-// disturbed, or one pair of brokers parted, at a time: with three replicas of
-// which two must be in sync that is what the cluster is built to survive.
-type kind struct {
-	name  string
-	parts func(d *dice) []Part
-}
-
-var kinds = []kind{
-	{"member killed", func(d *dice) []Part { return []Part{d.member(KillMember, 1, 4)} }},
-	{"member stopped", func(d *dice) []Part { return []Part{d.member(StopMember, 1, 10)} }},
-	{"member cut off", func(d *dice) []Part { return []Part{d.cut(CutMember, Both, 3, 9)} }},
-	{"member cut off one way", func(d *dice) []Part { return []Part{d.cut(CutMember, d.oneWay(), 3, 9)} }},
-	{"member cut off from one broker", func(d *dice) []Part { return []Part{d.cut(CutMemberOne, d.way(), 3, 9)} }},
-	{"member slow", func(d *dice) []Part { return []Part{d.slow(Slow, 20, 200)} }},
-	{"packets lost", func(d *dice) []Part { return []Part{d.lossy()} }},
-	{"store slow", func(d *dice) []Part { return []Part{d.slow(SlowStore, 50, 400)} }},
-	{"members restarted in turn", func(d *dice) []Part {
-		p := d.target(Part{Action: RestartMembers})
-		p.Count = 2
-		return []Part{p}
-	}},
-	{"broker killed", func(d *dice) []Part { return []Part{d.broker(KillBroker, 1, 4)} }},
-	{"broker stopped", func(d *dice) []Part { return []Part{d.broker(StopBroker, 2, 8)} }},
-	{"broker cut off", func(d *dice) []Part { return []Part{d.broker(CutBroker, 3, 8)} }},
-	{"brokers parted", func(d *dice) []Part { return []Part{d.broker(CutBrokers, 3, 8)} }},
-	{"brokers restarted in turn", func(*dice) []Part { return []Part{{Action: RestartBrokers}} }},
-	{"member stopped, broker killed", func(d *dice) []Part {
-		return d.together(d.member(StopMember, 3, 8), d.broker(KillBroker, 1, 3))
-	}},
-	{"member killed, broker stopped", func(d *dice) []Part {
-		return d.together(d.member(KillMember, 1, 4), d.broker(StopBroker, 2, 6))
-	}},
-	{"member cut off, member stopped", func(d *dice) []Part {
-		a, b := d.cut(CutMember, d.way(), 3, 8), d.member(StopMember, 3, 8)
-		b.Mode, b.Role = a.Mode, (a.Role+1)%d.Roles
-		return d.together(a, b)
-	}},
-}
 
 // Kinds returns the names of all kinds.
 func Kinds() []string {
@@ -177,11 +149,30 @@ func Only(steps iter.Seq[Step], names []string) iter.Seq[Step] {
 	}
 }
 
-// Check returns an error for a name that is none of a kind.
-func Check(names []string) error {
+// Assigned leaves out the steps that need Open nomination.
+func Assigned(steps iter.Seq[Step]) iter.Seq[Step] {
+	return func(yield func(Step) bool) {
+		for s := range steps {
+			if !needsOpen(s.Kind) && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
+func needsOpen(name string) bool {
+	return slices.ContainsFunc(kinds, func(k kind) bool { return k.name == name && k.open })
+}
+
+// Check returns an error for a name that is none of a kind, and for one that does
+// not occur with this nomination.
+func Check(names []string, open bool) error {
 	for _, name := range names {
 		if !slices.Contains(Kinds(), name) {
 			return fmt.Errorf("no fault is called %q; there are %q", name, Kinds())
+		}
+		if !open && needsOpen(name) {
+			return fmt.Errorf("%q needs -nomination open", name)
 		}
 	}
 	return nil
@@ -237,5 +228,22 @@ func (d *dice) way() Way    { return Way(d.rng.IntN(3)) }
 // together lets a second part begin a moment after the first.
 func (d *dice) together(a, b Part) []Part {
 	b.After = d.between(0, 2*time.Second)
+	return []Part{a, b}
+}
+
+// leading aims at a leader of exclusive mode, and has a member for it to hand to.
+func (d *dice) leading(a Action) Part {
+	return Part{Action: a, Leader: true, Role: d.rng.IntN(d.Roles), Member: d.rng.IntN(d.Members), To: d.rng.IntN(d.Members)}
+}
+
+func (d *dice) ailing(a Action, from, to int) Part {
+	p := d.leading(a)
+	p.Hold = d.seconds(from, to)
+	return p
+}
+
+// around lets two parts begin within a moment, either of them first.
+func (d *dice) around(a, b Part) []Part {
+	a.After, b.After = d.between(0, time.Second), d.between(0, 1500*time.Millisecond)
 	return []Part{a, b}
 }

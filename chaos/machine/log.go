@@ -1,0 +1,65 @@
+package machine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/chaos/member"
+)
+
+// readLog reads what the topic of exclusive mode holds, by a client that is not the
+// library's. All members have ended: nothing more comes.
+func (m *machine) readLog(ctx context.Context) (history.ElectionLog, error) {
+	limited, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(m.cluster.Bootstrap(), ",")...),
+		kgo.Dialer(m.net.Host(hostRunner).Dial), kgo.ConsumeTopics(member.Group(history.Exclusive)+".neli"))
+	if err != nil {
+		return history.ElectionLog{}, err
+	}
+	defer client.Close()
+	log := history.ElectionLog{From: make([]int64, Roles)}
+	whole := map[int32]bool{}
+	first := map[int32]bool{}
+	for len(whole) < Roles {
+		fetches := client.PollFetches(limited)
+		if err := fetches.Err(); err != nil {
+			return log, fmt.Errorf("reading the election's log: %w", err)
+		}
+		fetches.EachPartition(func(f kgo.FetchTopicPartition) {
+			for _, r := range f.Records {
+				if !first[f.Partition] {
+					first[f.Partition] = true
+					log.From[f.Partition] = r.Offset
+				}
+				if c, ok := claimOf(r); ok {
+					log.Claims = append(log.Claims, c)
+				}
+				whole[f.Partition] = r.Offset+1 >= f.HighWatermark
+			}
+		})
+		for p, all := range whole {
+			if !all {
+				delete(whole, p)
+			}
+		}
+	}
+	return log, nil
+}
+
+// claimOf returns the claim that a record is. There are as many partitions as
+// roles.
+func claimOf(r *kgo.Record) (history.Claim, bool) {
+	var v struct{ Kind, Name string }
+	if err := json.Unmarshal(r.Value, &v); err != nil || v.Kind != "claim" {
+		return history.Claim{}, false
+	}
+	return history.Claim{Member: v.Name, Role: int(r.Partition), Offset: r.Offset,
+		At: history.Now() - time.Since(r.Timestamp.Round(0))}, true
+}

@@ -1,0 +1,129 @@
+package machine
+
+import (
+	"context"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/chaos/member"
+	"github.com/goneli/neli/chaos/oracle"
+	"github.com/goneli/neli/chaos/plan"
+)
+
+// obeying is how long the step waits for an order to end. One that takes longer is
+// judged by what the history says of it.
+const obeying = 60 * time.Second
+
+// order tells a member to hand its role over, or to step down, and waits until it
+// says that this has ended, or has ended itself.
+func (m *machine) order(ctx context.Context, p plan.Part, a aim) error {
+	c := member.Command{Do: member.DoStepDown, ID: m.orders.Add(1)}
+	if p.Action == plan.Transfer {
+		c.Do, c.Role, c.To = member.DoTransfer, p.Role, a.name
+	}
+	g := m.guest(a.host)
+	if err := g.say(c); err != nil {
+		return nil // it has ended, which is a finding or another part's doing
+	}
+	m.wait(ctx, obeying, func() bool { return g.obeyed(c.ID) || !g.running() })
+	return ctx.Err()
+}
+
+// ail makes a member's health check fail, or hang, for a while or several times.
+func (m *machine) ail(ctx context.Context, p plan.Part, host string) error {
+	g := m.guest(host)
+	do, times, pause := member.DoAil, 1, p.Hold
+	switch p.Action {
+	case plan.Hang:
+		do = member.DoHang
+	case plan.Flap:
+		times, pause = p.Count, p.Delay
+	}
+	for i := range times {
+		if i > 0 {
+			if err := wait(ctx, pause); err != nil {
+				return err
+			}
+		}
+		if err := g.say(member.Command{Do: do}); err != nil {
+			return nil // it has ended, which is a finding
+		}
+		held := wait(ctx, pause)
+		if err := g.say(member.Command{Do: member.DoBeWell}); err != nil {
+			return nil
+		}
+		if held != nil {
+			return held
+		}
+	}
+	return nil
+}
+
+// sharing is how long it may take, after everything, until everybody has a share:
+// 15 s until a member is steady, 30 s for which nothing that was handed over is
+// handed on, a minute for which one that did not take what it was given gets
+// nothing, and a drain of 10 s for each role.
+const sharing = 15*time.Second + 30*time.Second + time.Minute + Roles*10*time.Second
+
+// share waits until everybody has a share and leads what it should, and complains
+// if that does not come. It is not to be expected where members contradict each
+// other, nor while one keeps for its term what was transferred to it.
+func (m *machine) share(ctx context.Context) {
+	if m.Nomination != neli.Open || m.leaning.Contradicts() {
+		return
+	}
+	began := history.Now()
+	if !m.wait(ctx, sharing, func() bool { return m.shared() || m.pinned() }) && ctx.Err() == nil {
+		m.complain("%v after everything not all members have a share: role by role %v lead", sharing, m.whoLeads())
+	}
+	m.Log.Info("shared", "among", m.whoLeads(), "pinned", m.pinned(), "after", (history.Now() - began).Round(time.Millisecond))
+}
+
+func (m *machine) whoLeads() []string {
+	hosts := make([]string, Roles)
+	for role := range hosts {
+		hosts[role], _ = m.leader(history.Exclusive, role)
+	}
+	return hosts
+}
+
+// shared reports whether every role is led by one of the members that are wanted
+// most there, and of the roles with the same such members none has more than one
+// more than another.
+func (m *machine) shared() bool {
+	return oracle.Shared(m.whoLeads(), MemberHosts(), func(host string, role int) int {
+		return m.leaning.Wanted(m.Seed, "", host, role)
+	})
+}
+
+// pinned reports whether any role is led by the member to which it was transferred
+// last.
+func (m *machine) pinned() bool {
+	for role := range Roles {
+		host, ok := m.leader(history.Exclusive, role)
+		if !ok {
+			continue
+		}
+		leader := m.guest(host)
+		for _, o := range m.told() {
+			// A term of its own came since: then it is not pinned, and this says so once
+			// too often, which costs the check and nothing else.
+			if o.Kind == history.Transfer && o.Outcome == history.Done && o.Role == role && o.To == leader.name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// told returns all orders so far.
+func (m *machine) told() []history.Order {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var orders []history.Order
+	for _, g := range m.guests {
+		orders = append(orders, g.told()...)
+	}
+	return orders
+}

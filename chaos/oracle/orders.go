@@ -1,0 +1,176 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli/chaos/history"
+)
+
+// Will is how exclusive mode was configured for what people want of it.
+type Will struct {
+	Timeout time.Duration // T
+	Drain   time.Duration // DrainTimeout
+	Wait    time.Duration // for a successor, at most
+	Away    time.Duration // after StepDown, or three T
+	Check   time.Duration // between two checks of health
+	Hang    time.Duration // how long one may take
+	Slack   time.Duration // for the machine
+}
+
+// stamp is how far the time of a claim may be off: it is of another clock, and in
+// milliseconds.
+const stamp = 100 * time.Millisecond
+
+// ClaimFaults: whoever leads under a token wrote the claim at that offset of the
+// log, by the log's own word. What has been deleted from it is left out.
+func ClaimFaults(log history.ElectionLog, terms []Term) []string {
+	type place struct {
+		role   int
+		offset int64
+	}
+	claims := map[place]string{}
+	for _, c := range log.Claims {
+		claims[place{c.Role, c.Offset}] = c.Member
+	}
+	var faults []string
+	for _, t := range terms {
+		by, is := claims[place{t.Role, t.Token}]
+		switch {
+		case t.Role < len(log.From) && t.Token < log.From[t.Role]:
+		case !is:
+			faults = append(faults, fmt.Sprintf("role %d: %v, and there is no such claim in the log", t.Role, t))
+		case by != t.Member:
+			faults = append(faults, fmt.Sprintf("role %d: %v, and in the log that is a claim of %s", t.Role, t, by))
+		}
+	}
+	return faults
+}
+
+// OrderFaults names what Transfer and StepDown said and was not so, and those that
+// took longer than they may.
+func OrderFaults(r history.Record, terms []Term, w Will) []string {
+	var faults []string
+	for _, o := range r.Orders {
+		what := fmt.Sprintf("%s: %s (from %.3f)", o.Member, o.Kind, o.Invoked.Seconds())
+		if o.Kind == history.Transfer {
+			what = fmt.Sprintf("%s: %s of role %d to %s after token %d (from %.3f)", o.Member, o.Kind, o.Role, o.To, o.Token, o.Invoked.Seconds())
+		}
+		switch o.Outcome {
+		case history.Done:
+			if o.Kind == history.Transfer {
+				faults = append(faults, transferred(r, terms, o, what)...)
+			} else {
+				faults = append(faults, steppedDown(r, terms, o, what, w)...)
+			}
+		case history.NotLeader, history.NoMember, history.NotTransferred, history.GaveUp, history.Closed, history.Unheard:
+		default:
+			faults = append(faults, fmt.Sprintf("%s returned %s", what, o.Outcome))
+		}
+		bound := w.Drain + w.Wait + w.Slack
+		if o.Kind == history.Transfer {
+			bound = w.Drain + 2*w.Timeout + w.Slack
+		}
+		until := min(o.Returned, death(r.Lives, o.Member))
+		if until-o.Invoked > bound && !disturbed(r, o.Member, history.Span{From: o.Invoked, To: o.Invoked + bound}) {
+			faults = append(faults, fmt.Sprintf("%s took more than %v", what, bound))
+		}
+	}
+	return faults
+}
+
+// transferred: the member claimed the role later in the log, and if nothing kept it
+// from doing so, it led.
+func transferred(r history.Record, terms []Term, o history.Order, what string) []string {
+	if !slices.ContainsFunc(r.Log.Claims, func(c history.Claim) bool {
+		return c.Member == o.To && c.Role == o.Role && c.Offset > o.Token
+	}) {
+		return []string{what + " succeeded, and the log has no such claim"}
+	}
+	led := slices.ContainsFunc(terms, func(t Term) bool { return t.Member == o.To && t.Role == o.Role && t.Token > o.Token })
+	const read = time.Second // within which it reads its claim, too
+	if !led && !disturbed(r, o.To, history.Span{From: o.Invoked, To: o.Returned + read}) {
+		return []string{what + " succeeded, and the member did not lead"}
+	}
+	return nil
+}
+
+// steppedDown: it led nothing, and claimed nothing, for the time for which it is
+// away, from when it said so.
+func steppedDown(r history.Record, terms []Term, o history.Order, what string, w Will) []string {
+	away := history.Span{From: o.Returned, To: o.Invoked + max(w.Away, 3*w.Timeout)}
+	var faults []string
+	for _, t := range terms {
+		if t.Member == o.Member && (meet(t.Proven(), away) || within(t.First, away) || within(t.Last, away)) {
+			faults = append(faults, fmt.Sprintf("%s succeeded at %.3f, and role %d was led: %v", what, o.Returned.Seconds(), t.Role, t))
+		}
+	}
+	return append(faults, claims(r.Log, o.Member, away, what+" succeeded")...)
+}
+
+func within(w history.Window, s history.Span) bool { return s.From <= w.Before && w.After <= s.To }
+
+// claims names a member's claims within a time.
+func claims(log history.ElectionLog, member string, s history.Span, what string) []string {
+	var faults []string
+	for _, c := range log.Claims {
+		if c.Member == member && s.From+stamp <= c.At && c.At <= s.To-stamp {
+			faults = append(faults, fmt.Sprintf("%s, and role %d was claimed at %.3f (offset %d)", what, c.Role, c.At.Seconds(), c.Offset))
+		}
+	}
+	return faults
+}
+
+func death(lives []history.Life, member string) time.Duration {
+	for _, l := range lives {
+		if l.Member == member {
+			return l.Died
+		}
+	}
+	return history.Never
+}
+
+// disturbed reports whether anything kept a member from its work in a time: it
+// ended or was suspended, it was concerned by another fault than an order, or
+// brokers were.
+func disturbed(r history.Record, member string, s history.Span) bool {
+	for _, l := range r.Lives {
+		if l.Member != member {
+			continue
+		}
+		if l.Died <= s.To || slices.ContainsFunc(l.Stops, func(stop history.Span) bool { return meet(stop, s) }) ||
+			slices.ContainsFunc(r.Faults, func(f history.Fault) bool {
+				return meet(f.Span, s) && !f.Order && (f.Cluster || slices.Contains(f.Targets, l.Host))
+			}) {
+			return true
+		}
+	}
+	return false
+}
+
+// HealthFaults names the members that led, or claimed, though they must have known
+// for long enough that they were not well. A suspension begins that time anew: what
+// was decided before it is done after it.
+func HealthFaults(r history.Record, terms []Term, w Will) []string {
+	var faults []string
+	for _, l := range r.Lives {
+		for _, ail := range l.Ails {
+			known := w.Check + w.Slack
+			if ail.Hangs {
+				known += w.Hang
+			}
+			for _, s := range without(ail.Span, l.Stops) {
+				what := fmt.Sprintf("%s has been unwell since %.3f", l.Member, s.From.Seconds())
+				faults = append(faults, claims(r.Log, l.Member, history.Span{From: s.From + known, To: s.To}, what)...)
+				over := history.Span{From: s.From + known + w.Wait + w.Drain + w.Timeout, To: s.To}
+				for _, t := range terms {
+					if t.Member == l.Member && meet(t.Proven(), over) {
+						faults = append(faults, fmt.Sprintf("%s, and led role %d at %.3f: %v", what, t.Role, max(over.From, t.First.After).Seconds(), t))
+					}
+				}
+			}
+		}
+	}
+	return faults
+}

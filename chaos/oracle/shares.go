@@ -1,0 +1,33 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Shared reports whether everybody has a share: each role is led by one of the
+// members that are wanted most there, and of the roles for which these are the same
+// none of them leads more than one more than another. leaders has the host of each
+// role's leader.
+func Shared(leaders, hosts []string, wanted func(host string, role int) int) bool {
+	groups := map[string][]int{} // by who should have them: how many each has
+	for role, leader := range leaders {
+		best := wanted(slices.MaxFunc(hosts, func(a, b string) int { return wanted(a, role) - wanted(b, role) }), role)
+		among := slices.DeleteFunc(slices.Clone(hosts), func(h string) bool { return wanted(h, role) < best })
+		i := slices.Index(among, leader)
+		if i < 0 {
+			return false
+		}
+		key := fmt.Sprint(among)
+		if groups[key] == nil {
+			groups[key] = make([]int, len(among))
+		}
+		groups[key][i]++
+	}
+	for _, has := range groups {
+		if slices.Max(has)-slices.Min(has) > 1 {
+			return false
+		}
+	}
+	return true
+}

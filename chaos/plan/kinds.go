@@ -1,0 +1,64 @@
+package plan
+
+import "time"
+
+// kind makes the parts of one kind of step. Never is more than one broker
+// disturbed, or one pair of brokers parted, at a time: with three replicas of
+// which two must be in sync that is what the cluster is built to survive.
+type kind struct {
+	name  string
+	parts func(d *dice) []Part
+	open  bool // it needs Open nomination
+}
+
+var kinds = []kind{
+	{name: "member killed", parts: func(d *dice) []Part { return []Part{d.member(KillMember, 1, 4)} }},
+	{name: "member stopped", parts: func(d *dice) []Part { return []Part{d.member(StopMember, 1, 10)} }},
+	{name: "member cut off", parts: func(d *dice) []Part { return []Part{d.cut(CutMember, Both, 3, 9)} }},
+	{name: "member cut off one way", parts: func(d *dice) []Part { return []Part{d.cut(CutMember, d.oneWay(), 3, 9)} }},
+	{name: "member cut off from one broker", parts: func(d *dice) []Part { return []Part{d.cut(CutMemberOne, d.way(), 3, 9)} }},
+	{name: "member slow", parts: func(d *dice) []Part { return []Part{d.slow(Slow, 20, 200)} }},
+	{name: "packets lost", parts: func(d *dice) []Part { return []Part{d.lossy()} }},
+	{name: "store slow", parts: func(d *dice) []Part { return []Part{d.slow(SlowStore, 50, 400)} }},
+	{name: "members restarted in turn", parts: func(d *dice) []Part {
+		p := d.target(Part{Action: RestartMembers})
+		p.Count = 2
+		return []Part{p}
+	}},
+	{name: "broker killed", parts: func(d *dice) []Part { return []Part{d.broker(KillBroker, 1, 4)} }},
+	{name: "broker stopped", parts: func(d *dice) []Part { return []Part{d.broker(StopBroker, 2, 8)} }},
+	{name: "broker cut off", parts: func(d *dice) []Part { return []Part{d.broker(CutBroker, 3, 8)} }},
+	{name: "brokers parted", parts: func(d *dice) []Part { return []Part{d.broker(CutBrokers, 3, 8)} }},
+	{name: "brokers restarted in turn", parts: func(*dice) []Part { return []Part{{Action: RestartBrokers}} }},
+	{name: "member stopped, broker killed", parts: func(d *dice) []Part {
+		return d.together(d.member(StopMember, 3, 8), d.broker(KillBroker, 1, 3))
+	}},
+	{name: "member killed, broker stopped", parts: func(d *dice) []Part {
+		return d.together(d.member(KillMember, 1, 4), d.broker(StopBroker, 2, 6))
+	}},
+	{name: "member cut off, member stopped", parts: func(d *dice) []Part {
+		a, b := d.cut(CutMember, d.way(), 3, 8), d.member(StopMember, 3, 8)
+		b.Mode, b.Role = a.Mode, (a.Role+1)%d.Roles
+		return d.together(a, b)
+	}},
+	{name: "step down", parts: func(d *dice) []Part { return []Part{d.leading(StepDown)} }},
+	{name: "unhealthy", parts: func(d *dice) []Part { return []Part{d.ailing(Ail, 3, 24)} }},
+	{name: "health flaps", parts: func(d *dice) []Part {
+		p := d.leading(Flap)
+		p.Count, p.Delay = 2+d.rng.IntN(5), d.between(200*time.Millisecond, 1500*time.Millisecond)
+		return []Part{p}
+	}},
+	{name: "health check hangs", parts: func(d *dice) []Part { return []Part{d.ailing(Hang, 3, 15)} }},
+	{name: "transfer", open: true, parts: func(d *dice) []Part { return []Part{d.leading(Transfer)} }},
+	{name: "transfer to the dead", open: true, parts: func(d *dice) []Part {
+		a := d.leading(Transfer)
+		return d.around(a, Part{Action: KillMember, Member: a.To, Hold: d.seconds(2, 5)})
+	}},
+	{name: "transfer, its target cut off", open: true, parts: func(d *dice) []Part {
+		a := d.leading(Transfer)
+		return d.around(a, Part{Action: CutMember, Member: a.To, Way: d.way(), Hold: d.seconds(2, 8)})
+	}},
+	{name: "transfer, its leader cut off", open: true, parts: func(d *dice) []Part {
+		return d.around(d.leading(Transfer), Part{Action: CutMember, With: true, Way: d.way(), Hold: d.seconds(2, 8)})
+	}},
+}

@@ -1,0 +1,51 @@
+package plan
+
+import (
+	"fmt"
+	"hash/fnv"
+)
+
+// Leaning is what the members' preferences of a run are like, with Open nomination.
+type Leaning int
+
+const (
+	Indifferent Leaning = iota // none
+	Priorities                 // some members are wanted more than others
+	Honest                     // all have the same function of member and partition
+	Lying                      // each has another: they contradict each other
+	leanings
+)
+
+func (l Leaning) String() string {
+	return [...]string{"none", "priorities", "one function", "a function each"}[l]
+}
+
+// LeaningOf returns the leaning of a seed. Even seeds are of Open nomination, where
+// all of them have their turn.
+func LeaningOf(seed uint64) Leaning { return Leaning(seed / 2 % uint64(leanings)) }
+
+// Contradicts reports whether members want different things.
+func (l Leaning) Contradicts() bool { return l == Lying }
+
+// Wanted is how much a member wants another one, or itself, on a partition. Hosts
+// name them, so that a member that starts anew is wanted as much as before, and that
+// the runner can tell what is wanted without asking.
+func (l Leaning) Wanted(seed uint64, by, host string, partition int) int {
+	switch l {
+	case Priorities:
+		return opinion(2, seed, host)
+	case Honest:
+		return opinion(3, seed, host, partition)
+	case Lying:
+		return opinion(3, seed, by, host, partition)
+	default:
+		return 0
+	}
+}
+
+// opinion is a number below limit that depends on what is given alone.
+func opinion(limit uint32, of ...any) int {
+	h := fnv.New32a()
+	_, _ = fmt.Fprint(h, of...)
+	return int(h.Sum32() >> 8 % limit)
+}
