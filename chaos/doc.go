@@ -7,8 +7,12 @@
 // processes and a PostgreSQL, each on a host of its own (a network namespace), and
 // then, for a given time, draws faults from a seed: SIGKILL and SIGSTOP of members
 // and brokers, symmetric and one-way cut-offs between members and brokers and
-// among brokers, latency, loss, restarts in turn, and some of these at once.
-// Between two steps it waits until every role is led and, three times out of four,
+// among brokers, latency, loss, restarts in turn, and some of these at once. Members
+// are told to hand a role to another one, who lives, is killed, or is cut off
+// meanwhile, to step down, and that they are unhealthy: for a while, on and off, or
+// with a check that hangs. With Open nomination, members have preferences, by seed:
+// none, priorities, one function for all, or a function each, which contradict each
+// other. Between two steps it waits until every role is led and, three times out of four,
 // until the groups are whole again, so that what follows can be told from what was.
 // Never is more than one broker disturbed, or one pair of brokers parted, at a time:
 // more than that three replicas, two of them in sync, are not built to survive.
@@ -25,7 +29,8 @@
 //
 // # What is checked
 //
-// All by the machine's one monotonic clock; brokers' and wall clocks play no part.
+// All by the machine's one monotonic clock; brokers' clocks play no part, and the wall
+// clock none but to say when a claim was sent.
 // Any of these is a violation, and the exit code is 1:
 //
 //   - exclusive: two members that led a role at one instant for certain; a token of
@@ -39,7 +44,20 @@
 //     lived, and the brokers were well; or for longer than S + J + B if its leader
 //     was killed. While brokers are disturbed nothing is promised, and gaps are only
 //     reported;
+//   - exclusive: a term without its claim in the election's topic, read at the end by
+//     another client;
+//   - a Transfer that returned nil, and the member that was named did not claim after
+//     it (by the topic), or did not lead though nothing was done to it; one that takes
+//     longer than a drain and 2 T though nothing was done to its caller, nor to
+//     brokers; an error that it does not document. The same of StepDown; and that the
+//     member, for 10 s or 3 T from the call, led or claimed anything;
+//   - a member that claims though its check has failed for 1 s, or hung for 6, or
+//     leads for longer than a drain, a successor's wait and T after that; 2 s are for
+//     the machine, and a suspension begins the time anew;
 //   - both modes: a role without a leader 30 s after everything was repaired;
+//   - with Open nomination, at the end of all: shares that are not within one of each
+//     other, among those that are wanted most, 135 s after the last fault, if
+//     preferences do not contradict and no role is kept by whom it was transferred to;
 //   - a member that ends by itself, or a Close that fails or takes longer than 30 s.
 //
 // Only reported: time without a leader by kind of fault, and how many writes would
@@ -60,6 +78,9 @@
 // Latency, loss and cut-offs are made by package wire, a switch in user space
 // between TUN devices, and not by tc netem, which many kernels of virtual machines
 // lack. It needs no more of the kernel than namespaces and TUN.
+//
+// Orders, and health, go to members by a pipe, as parameters do; what Transfer and
+// StepDown said comes back by one. Health is the exclusive Neli's alone.
 //
 // One seed gives one plan. It does not give one run: who leads when a fault aims at
 // the leader, and everything after, is up to the cluster.
