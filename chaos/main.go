@@ -183,6 +183,9 @@ func preferences(o machine.Options) string {
 func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 	limits := machine.Limits
 	limits.Will.Timeout = o.Timeout
+	if o.Nomination == neli.Open {
+		limits.Will.Wait = 0 // there nobody waits for a successor
+	}
 	verdict := oracle.Judge(outcome.Record, outcome.Log, limits)
 	verdict.Violations = append(outcome.Complaints, verdict.Violations...)
 	subject := report.Subject{
