@@ -80,7 +80,7 @@
 // lack. It needs no more of the kernel than namespaces and TUN.
 //
 // Orders, and health, go to members by a pipe, as parameters do; what Transfer and
-// StepDown said comes back by one. Health is the exclusive Neli's alone.
+// StepDown said comes back by one. Both Nelis ask for the same health.
 //
 // One seed gives one plan. It does not give one run: who leads when a fault aims at
 // the leader, and everything after, is up to the cluster.

@@ -214,6 +214,18 @@ func (g *guest) answers(mode, role int) int64 {
 	return r.Answer
 }
 
+// firstAfter returns the first token above one under which the member has led a role
+// of exclusive mode; No if there is none.
+func (g *guest) firstAfter(role int, token int64) int64 {
+	first := history.No
+	for _, r := range g.samples.Runs() {
+		if r.Mode == history.Exclusive && r.Role == role && r.Answer > token && (first == history.No || r.Answer < first) {
+			first = r.Answer
+		}
+	}
+	return first
+}
+
 // life is all that is known of it; it has ended.
 func (g *guest) life() history.Life {
 	g.mu.Lock()

@@ -97,19 +97,14 @@ func (m *machine) shared() bool {
 	})
 }
 
-// pinned reports whether any role is led by the member to which it was transferred
-// last.
+// pinned reports whether any role is led in a term for which it was transferred.
 func (m *machine) pinned() bool {
-	for role := range Roles {
-		host, ok := m.leader(history.Exclusive, role)
-		if !ok {
+	for _, o := range m.told() {
+		if o.Kind != history.Transfer || o.Outcome != history.Done {
 			continue
 		}
-		leader := m.guest(host)
-		for _, o := range m.told() {
-			// A term of its own came since: then it is not pinned, and this says so once
-			// too often, which costs the check and nothing else.
-			if o.Kind == history.Transfer && o.Outcome == history.Done && o.Role == role && o.To == leader.name {
+		if host, ok := m.leader(history.Exclusive, o.Role); ok {
+			if g := m.guest(host); g.name == o.To && g.answers(history.Exclusive, o.Role) == g.firstAfter(o.Role, o.Token) {
 				return true
 			}
 		}

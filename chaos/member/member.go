@@ -85,11 +85,11 @@ func (p *process) open() error {
 			Roles:         p.Roles,
 			Partitions:    p.Roles,
 			Logger:        p.log.With("mode", history.ModeName(mode)),
+			Healthy:       p.health.check,
 		}
 		if mode == history.Exclusive {
 			cfg.Nomination = p.Nomination
 			cfg.HeartbeatTimeout = p.Timeout
-			cfg.Healthy = p.health.check
 			p.incline(&cfg)
 		} else {
 			cfg.Mode = neli.NonExclusive

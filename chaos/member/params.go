@@ -46,7 +46,7 @@ type Command struct {
 	To   string // transfer: the name of the member
 }
 
-// What commands do. Orders and health are of exclusive mode.
+// What commands do. Orders are of exclusive mode, health of both.
 const (
 	DoClose    = "close" // close all Nelis, tell so, and end
 	DoTransfer = history.Transfer
