@@ -42,6 +42,7 @@ func TestNoMoreThanTheAssumptionsAllow(t *testing.T) {
 					brokers++
 				}
 				assert.Less(t, p.Member, size.Members)
+				assert.Less(t, p.To, size.Members)
 				assert.Less(t, p.Broker, size.Brokers)
 				assert.Less(t, p.Role, size.Roles)
 				if p.Action == CutBrokers {
