@@ -18,8 +18,12 @@ type move struct{ partition, to int }
 // below limit that may be moved.
 //
 // Partitions that have the same best candidates are levelled among these; holders
-// that are not among the best should have nothing of them.
+// that are not among the best should have nothing of them. Who is no candidate
+// itself hands nothing over.
 func (c *census) next(me, limit int, may func(p int) bool) (move, bool) {
+	if me < 0 {
+		return move{}, false
+	}
 	for _, g := range c.groups(limit) {
 		for _, to := range g.receivers(c, me) {
 			if m, ok := g.pick(c, me, to, may); ok {
