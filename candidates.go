@@ -74,16 +74,19 @@ func (c *census) preference(i, p int) int {
 
 // rendezvous orders candidates of equal preference on p: rendezvous hashing (Thaler
 // and Ravishankar, 1998), so that each partition has an order of its own, and the
-// partitions of a member that is gone fall to all others alike. The partition is
-// hashed before the member: what comes last is mixed least, and ids are random from
-// end to end.
+// partitions of a member that is gone fall to all others alike. FNV mixes what comes
+// last so little that ids which differ there only would be ordered by the parity of
+// p; MurmurHash's finalizer makes up for that.
 func rendezvous(member string, p int) uint64 {
 	h := fnv.New64a()
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], uint64(p))
 	_, _ = h.Write(b[:])
 	_, _ = h.Write([]byte(member))
-	return h.Sum64()
+	x := h.Sum64()
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd
+	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
 }
 
 // best returns the candidates with the highest preference on p.
