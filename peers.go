@@ -27,7 +27,7 @@ type peer struct {
 	nominated bool // it may claim something
 	present   bool // it has said something since this process came
 	priority  int
-	since     instant // since when it has been nominated, as far as is known here
+	since     instant // since when it has been nominated and let no lease lapse, as far as is known here
 	suspect   bool    // a lease of its has lapsed since it was heard
 }
 
@@ -50,7 +50,7 @@ func (ps *peers) hear(r record, self string, now instant) bool {
 	}
 	p := peer{name: r.name, heard: now, nominated: r.wants == nil || len(r.wants) > 0, present: former.present,
 		priority: r.priority, since: now}
-	if former.nominated {
+	if former.nominated && !former.suspect {
 		p.since = former.since
 	}
 	ps.heard[r.member] = p
@@ -68,7 +68,7 @@ func (ps *peers) hear(r record, self string, now instant) bool {
 }
 
 // suspect takes note that a lease of a member has lapsed: it is no candidate until
-// it is heard again.
+// it is heard again, and is there since then only.
 func (ps *peers) suspect(member string) {
 	if p, ok := ps.heard[member]; ok {
 		p.suspect = true
