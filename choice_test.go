@@ -32,7 +32,9 @@ func many(n int, changes ...func(*neli.Config)) func(*neli.Config) {
 func priority(n int) func(*neli.Config) { return func(cfg *neli.Config) { cfg.Priority = n } }
 
 // wide is a cluster of n roles that is not looked at every millisecond.
-func wide(n int) func(*cluster) { return func(c *cluster) { c.roles, c.period = n, 50 * time.Millisecond } }
+func wide(n int) func(*cluster) {
+	return func(c *cluster) { c.roles, c.period = n, 50*time.Millisecond }
+}
 
 // shares returns how many roles each member leads.
 func (c *cluster) shares(n int) map[string]int {

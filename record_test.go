@@ -28,6 +28,7 @@ func drawRecord(t *rapid.T) record {
 	}
 	if r.kind == kindHello {
 		r.leaving = rapid.Bool().Draw(t, "leaving")
+		r.priority = rapid.IntRange(-maxPriority, maxPriority).Draw(t, "priority")
 		if rapid.Bool().Draw(t, "wants some") {
 			r.wants = rapid.SliceOf(rapid.IntRange(0, maxPartitions)).Draw(t, "wants")
 		}
@@ -37,6 +38,9 @@ func drawRecord(t *rapid.T) record {
 	r.read = rapid.Int64Min(-1).Draw(t, "read")
 	if r.kind != kindClaim {
 		r.token = rapid.Int64Min(0).Draw(t, "token")
+	}
+	if r.kind == kindRelease {
+		r.to, r.pinned = text("to", maxIDLength), rapid.Bool().Draw(t, "pinned")
 	}
 	return r
 }
@@ -75,6 +79,12 @@ func TestRecordOnTheWire(t *testing.T) {
 			`{"neli":1,"kind":"hello","group":"app","member":"K3","wants":[],"leaving":true}`},
 		{record{kind: kindHello, group: "app", member: "K3", token: noToken, read: -1, wants: []int{3, 1}},
 			`{"neli":1,"kind":"hello","group":"app","member":"K3","wants":[3,1]}`},
+		{record{kind: kindHello, group: "app", member: "K3", token: noToken, read: -1, priority: -7},
+			`{"neli":1,"kind":"hello","group":"app","member":"K3","priority":-7}`},
+		{record{kind: kindRelease, group: "app", member: "K3", token: 17, read: 20, seq: 4, to: "L4"},
+			`{"neli":1,"kind":"release","group":"app","member":"K3","token":17,"read":20,"seq":4,"to":"L4"}`},
+		{record{kind: kindRelease, group: "app", member: "K3", token: 17, read: 20, seq: 4, to: "L4", pinned: true},
+			`{"neli":1,"kind":"release","group":"app","member":"K3","token":17,"read":20,"seq":4,"to":"L4","pinned":true}`},
 	} {
 		require.Equal(t, c.want, string(c.r.encode()))
 		got, err := decode([]byte(c.want), "app")
@@ -137,6 +147,20 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{"neli":1,"kind":"hello","group":"g","member":"m","seq":1}`, errMalformed},
 		{`{"neli":1,"kind":"hello","group":"g","member":"m","wants":["1"]}`, errMalformed},
 		{`{"neli":1,"kind":"claim","group":"g","member":"m","read":1,"seq":1} {}`, errMalformed},
+		{`{"neli":1,"kind":"hello","group":"g","member":"m","priority":1000001}`, errMalformed},
+		{`{"neli":1,"kind":"hello","group":"g","member":"m","priority":-1000001}`, errMalformed},
+		{`{"neli":1,"kind":"hello","group":"g","member":"m","priority":1.5}`, errMalformed},
+		{`{"neli":1,"kind":"hello","group":"g","member":"m","to":"x"}`, errMalformed},
+		{`{"neli":1,"kind":"hello","group":"g","member":"m","pinned":true}`, errMalformed},
+		{`{"neli":1,"kind":"claim","group":"g","member":"m","read":1,"seq":1,"priority":1}`, errMalformed},
+		{`{"neli":1,"kind":"claim","group":"g","member":"m","read":1,"seq":1,"to":"x"}`, errMalformed},
+		{`{"neli":1,"kind":"claim","group":"g","member":"m","read":1,"seq":1,"pinned":true}`, errMalformed},
+		{`{"neli":1,"kind":"beat","group":"g","member":"m","read":1,"seq":1,"token":1,"to":"x"}`, errMalformed},
+		{`{"neli":1,"kind":"beat","group":"g","member":"m","read":1,"seq":1,"token":1,"pinned":true}`, errMalformed},
+		{`{"neli":1,"kind":"beat","group":"g","member":"m","read":1,"seq":1,"token":1,"priority":-1}`, errMalformed},
+		{`{"neli":1,"kind":"release","group":"g","member":"m","read":1,"seq":1,"token":1,"priority":1}`, errMalformed},
+		{`{"neli":1,"kind":"release","group":"g","member":"m","read":1,"seq":1,"token":1,"to":"` + strings.Repeat("x", maxIDLength+1) + `"}`, errMalformed},
+		{`{"neli":1,"kind":"release","group":"g","member":"m","read":1,"seq":1,"token":1,"to":7}`, errMalformed},
 		{strings.Repeat(`{"a":`, 11_000), errMalformed},
 	} {
 		r, err := decode([]byte(c.value), "g")
@@ -180,6 +204,8 @@ func FuzzDecode(f *testing.F) {
 		{kind: kindRelease, group: "g", member: "m", token: 3, read: math.MaxInt64, seq: math.MaxUint64},
 		{kind: kindHello, group: "g", member: "m", token: noToken, read: -1, wants: []int{0, 7, -1}},
 		{kind: kindHello, group: "g", member: "m", token: noToken, read: -1, wants: []int{}, leaving: true},
+		{kind: kindHello, group: "g", member: "m", token: noToken, read: -1, priority: maxPriority},
+		{kind: kindRelease, group: "g", member: "m", token: 3, read: 4, seq: 5, to: "x", pinned: true},
 	} {
 		f.Add(r.encode())
 	}
