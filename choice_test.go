@@ -1,9 +1,7 @@
 package neli_test
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -99,26 +97,3 @@ func TestOpenSpreadsPartitions(t *testing.T) {
 }
 
 var errSick = errors.New("sick")
-
-// Transfer brings a role to the member that is named.
-func TestTransfer(t *testing.T) {
-	simulate(t, nelitest.Options{}, func(c *cluster) {
-		ms := map[string]*member{}
-		for _, name := range []string{"a", "b", "c"} {
-			ms[name] = c.work(name, open)
-		}
-		from := c.leader(0, 2*silence)
-		c.pass(time.Second)
-		for _, name := range c.names {
-			if name == from.name {
-				continue
-			}
-			began := time.Now()
-			require.NoError(c, from.Transfer(context.Background(), 0, name))
-			c.eventually(10*time.Millisecond, "it leads", func() bool { return ms[name].IsLeaderOf(0) })
-			require.Less(c, time.Since(began), 100*time.Millisecond, fmt.Sprint(from.name, " to ", name))
-			require.ErrorIs(c, from.Transfer(context.Background(), 0, name), neli.ErrNotLeader)
-			from = ms[name]
-		}
-	})
-}
