@@ -393,6 +393,7 @@ func (a *leaseArbiter) reported(o outgoing, err error) {
 		}
 		if err != nil {
 			l.failed(o.record.member, o.record.seq, a.now())
+			a.seats.wake() // as above
 			a.notes.add(slog.LevelDebug, "claim not confirmed", "partition", o.partition, "error", err)
 			a.prod()
 		}
