@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -72,9 +73,9 @@ const stepDownFor = 10 * time.Second
 
 // StepDown gives up everything that this process leads, in an orderly way
 // (LeaderRevoked, ReasonSteppedDown), and returns when it leads nothing any more.
-// For ten seconds, or three HeartbeatTimeouts if that is longer, it claims nothing,
-// so that others lead if there are any; then it contends again. Another call begins
-// that time anew.
+// Meanwhile, and then for ten seconds, or three HeartbeatTimeouts if that is longer,
+// it claims nothing, so that others lead if there are any; then it contends again.
+// Another call begins that time anew.
 //
 // The error is ErrClosed or what ended this Neli, or the cause of ctx, whose end
 // does not call it off. It needs exclusive mode. It takes DrainTimeout and the wait
@@ -93,8 +94,10 @@ func (n *Neli) StepDown(ctx context.Context) error {
 	a := n.arb.(mover)
 	w := a.watch()
 	defer a.unwatch(w)
-	n.adjust(func(p *posture) { p.away = n.now().mono + max(stepDownFor, 3*n.set.timeout) })
+	// What it claimed while the application still finishes its work it would hold on to.
+	n.adjust(func(p *posture) { p.away = math.MaxInt64 })
 	err := n.until(ctx, w, func() (bool, error) { return !a.holding(), nil })
+	n.adjust(func(p *posture) { p.away = n.now().mono + max(stepDownFor, 3*n.set.timeout) })
 	if err != nil {
 		return fmt.Errorf("neli: StepDown: %w", err)
 	}
