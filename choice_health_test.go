@@ -1,6 +1,7 @@
 package neli_test
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -77,6 +78,8 @@ func TestHangingCheckCountsAsSick(t *testing.T) {
 		var hang atomic.Bool
 		var inside atomic.Int32
 		wake := make(chan struct{})
+		awaken := sync.OnceFunc(func() { close(wake) })
+		defer awaken()
 		a := c.work("a", func(cfg *neli.Config) {
 			open(cfg)
 			cfg.Rebalance = neli.RebalanceOff
@@ -104,7 +107,7 @@ func TestHangingCheckCountsAsSick(t *testing.T) {
 		c.pass(time.Minute)
 		require.False(c, a.IsLeader())
 		hang.Store(false)
-		close(wake)
+		awaken()
 		c.eventually(2*time.Second, "it takes part again", a.IsLeader)
 	})
 }
