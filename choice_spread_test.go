@@ -97,7 +97,7 @@ func TestJoinIsOrderly(t *testing.T) {
 	const n = 12
 	prepare := func(c *cluster) { c.roles, c.period = n, time.Millisecond }
 	simulateWith(t, nelitest.Options{}, prepare, func(c *cluster) {
-		c.work("a", many(n))
+		a := c.work("a", many(n))
 		c.leader(0, 2*silence)
 		c.pass(steady)
 		c.gap()
@@ -110,7 +110,9 @@ func TestJoinIsOrderly(t *testing.T) {
 		require.Equal(c, n/2, wins-won)
 		require.LessOrEqual(c, c.gap(), 30*time.Millisecond)
 		c.orderly()
-		for _, e := range c.members["a"].events {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for _, e := range a.events {
 			if r, ok := e.(neli.LeaderRevoked); ok {
 				require.Equal(c, neli.ReasonRebalanced, r.Reason)
 				require.Len(c, r.Partitions(), 1, "one at a time")
@@ -166,7 +168,7 @@ func TestHeirs(t *testing.T) {
 					cancel()
 					require.NoError(c, <-ended)
 				case "step down":
-					require.NoError(c, a.StepDown(context.Background()))
+					require.NoError(c, a.StepDown(c.atMost(time.Minute)))
 				}
 				c.eventually(20*time.Millisecond, "each has its share", func() bool {
 					s := c.shares(n)

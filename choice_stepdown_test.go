@@ -26,7 +26,7 @@ func TestStepDown(t *testing.T) {
 				b := c.work("b", with)
 				c.pass(10 * time.Second)
 				c.gap()
-				require.NoError(c, a.StepDown(context.Background()))
+				require.NoError(c, a.StepDown(c.atMost(time.Minute)))
 				stepped := time.Now()
 				require.False(c, a.IsLeader())
 				require.Equal(c, neli.ReasonSteppedDown, a.last().(neli.LeaderRevoked).Reason)
@@ -51,12 +51,12 @@ func TestStepDownAlone(t *testing.T) {
 				c.leader(0, 3*silence)
 				c.pass(time.Second)
 				stay := max(10*time.Second, 3*timeout)
-				require.NoError(c, a.StepDown(context.Background()))
+				require.NoError(c, a.StepDown(c.atMost(time.Minute)))
 				require.False(c, a.IsLeader())
 				claims := len(c.records("app.neli", 0, "claim"))
 				c.pass(stay - time.Second)
 				began := time.Now()
-				require.NoError(c, a.StepDown(context.Background()))
+				require.NoError(c, a.StepDown(c.atMost(time.Minute)))
 				require.Zero(c, time.Since(began), "it leads nothing")
 				c.pass(stay - time.Millisecond)
 				require.Len(c, c.records("app.neli", 0, "claim"), claims)
@@ -71,14 +71,14 @@ func TestStepDownRefuses(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a, o := c.work("a", open), c.join("o", observer)
 		c.leader(0, 2*silence)
-		require.ErrorIs(c, o.StepDown(context.Background()), neli.ErrObserver)
+		require.ErrorIs(c, o.StepDown(c.atMost(time.Minute)), neli.ErrObserver)
 		require.NoError(c, a.Close())
-		require.ErrorIs(c, a.StepDown(context.Background()), neli.ErrClosed)
+		require.ErrorIs(c, a.StepDown(c.atMost(time.Minute)), neli.ErrClosed)
 	})
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		a := c.work("a", shared)
 		c.leader(0, time.Minute)
-		require.ErrorContains(c, a.StepDown(context.Background()), "needs Mode Exclusive")
+		require.ErrorContains(c, a.StepDown(c.atMost(time.Minute)), "needs Mode Exclusive")
 		c.pass(time.Minute)
 		require.True(c, a.IsLeader())
 	})
@@ -97,7 +97,7 @@ func TestStepDownDrains(t *testing.T) {
 		require.ErrorIs(c, a.StepDown(ctx), errEnough)
 		require.True(c, a.IsLeader())
 		began := time.Now()
-		require.NoError(c, a.StepDown(context.Background()))
+		require.NoError(c, a.StepDown(c.atMost(time.Minute)))
 		require.InDelta(c, 3*time.Second, time.Since(began), float64(50*time.Millisecond))
 		c.eventually(20*time.Millisecond, "b leads", b.IsLeader)
 	})
@@ -110,7 +110,7 @@ func TestCloseEndsStepDown(t *testing.T) {
 		c.leader(0, 2*silence)
 		a.hold(4 * time.Second)
 		result := make(chan error, 1)
-		go func() { result <- a.StepDown(context.Background()) }()
+		go func() { result <- a.StepDown(c.atMost(time.Minute)) }()
 		c.pass(time.Second)
 		require.NoError(c, a.Close())
 		if err := <-result; err != nil {
@@ -186,7 +186,7 @@ func TestAllStepDown(t *testing.T) {
 		for range 3 {
 			results := make(chan error, 3)
 			for _, name := range c.names {
-				go func() { results <- c.members[name].StepDown(context.Background()) }()
+				go func() { results <- c.members[name].StepDown(c.atMost(time.Minute)) }()
 			}
 			for range c.names {
 				require.NoError(c, <-results)

@@ -1,6 +1,7 @@
 package neli_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -32,6 +33,13 @@ func priority(n int) func(*neli.Config) { return func(cfg *neli.Config) { cfg.Pr
 // wide is a cluster of n roles that is not looked at every millisecond.
 func wide(n int) func(*cluster) {
 	return func(c *cluster) { c.roles, c.period = n, 50*time.Millisecond }
+}
+
+// atMost is a context for what must not take longer.
+func (c *cluster) atMost(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	c.Cleanup(cancel)
+	return ctx
 }
 
 // shares returns how many roles each member leads.

@@ -33,7 +33,7 @@ func trio(c *cluster, change func(*neli.Config)) (leader *member, others []*memb
 func TestTransfer(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		from, others := trio(c, open)
-		ctx := context.Background()
+		ctx := c.atMost(time.Hour)
 		first := from
 		for i, to := range []*member{others[0], others[1], first} {
 			began := time.Now()
@@ -68,7 +68,7 @@ func TestTransferRefuses(t *testing.T) {
 		health.yes.Store(true)
 		c.pass(10 * time.Second)
 		told := len(l.kinds())
-		ctx := context.Background()
+		ctx := c.atMost(time.Hour)
 		for _, to := range []string{"", "nobody", "l", l.idOf(), "twin", "s", "o", "lazy", c.members["s"].idOf(), other.idOf(), "x"} {
 			require.ErrorIs(c, l.Transfer(ctx, 0, to), neli.ErrNoMember, to)
 		}
@@ -90,7 +90,7 @@ func TestTransferRefuses(t *testing.T) {
 			c.leader(0, time.Minute)
 			c.work("b", with)
 			c.pass(10 * time.Second)
-			require.ErrorContains(c, a.Transfer(context.Background(), 0, "b"), "needs Mode Exclusive and Nomination Open")
+			require.ErrorContains(c, a.Transfer(c.atMost(time.Minute), 0, "b"), "needs Mode Exclusive and Nomination Open")
 			require.True(c, a.IsLeader())
 		})
 	}
@@ -235,8 +235,8 @@ func TestTransferredStays(t *testing.T) {
 		b := c.work("b", many(n))
 		c.eventually(2*silence, "a leads all", func() bool { return c.shares(n)["a"] == n })
 		c.pass(steady)
-		require.NoError(c, a.Transfer(context.Background(), 0, "b"))
-		require.NoError(c, a.Transfer(context.Background(), 3, "b"))
+		require.NoError(c, a.Transfer(c.atMost(time.Minute), 0, "b"))
+		require.NoError(c, a.Transfer(c.atMost(time.Minute), 3, "b"))
 		c.pass(4 * time.Minute)
 		require.True(c, b.IsLeaderOf(0) && b.IsLeaderOf(3))
 		require.Equal(c, n-2, c.shares(n)["a"])
@@ -257,7 +257,7 @@ func TestRolesOnTheSamePartitionMoveTogether(t *testing.T) {
 		c.eventually(2*silence, "a leads all", func() bool { return c.shares(6)["a"] == 6 })
 		b := c.work("b", two)
 		c.pass(6 * time.Second)
-		require.NoError(c, a.Transfer(context.Background(), 3, "b"))
+		require.NoError(c, a.Transfer(c.atMost(time.Minute), 3, "b"))
 		c.eventually(20*time.Millisecond, "b leads", func() bool { return b.IsLeaderOf(1) && b.IsLeaderOf(3) && b.IsLeaderOf(5) })
 		require.True(c, a.IsLeaderOf(0) && a.IsLeaderOf(2) && a.IsLeaderOf(4))
 	})
@@ -270,7 +270,7 @@ func TestTransferTwice(t *testing.T) {
 		from.hold(2 * time.Second)
 		first := from.transferring(context.Background(), 0, others[0].name)
 		c.pass(time.Second)
-		require.ErrorIs(c, from.Transfer(context.Background(), 0, others[1].name), neli.ErrNotLeader)
+		require.ErrorIs(c, from.Transfer(c.atMost(time.Minute), 0, others[1].name), neli.ErrNotLeader)
 		require.NoError(c, <-first)
 	})
 }
