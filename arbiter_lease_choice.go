@@ -2,6 +2,7 @@ package neli
 
 import (
 	"log/slog"
+	"maps"
 	"time"
 )
 
@@ -274,6 +275,7 @@ func (a *leaseArbiter) settle(now instant) {
 	if over && processOf(l.member) == m.to {
 		return
 	}
+	maps.DeleteFunc(a.choice.shunned, func(_ string, until time.Duration) bool { return now.mono >= until })
 	a.choice.shunned[m.to] = now.mono + shunFor
 	a.notes.add(slog.LevelInfo, "a partition was handed to a process that did not claim it: nothing more for a while",
 		"partition", m.partition, "member", m.to, "for", shunFor)
