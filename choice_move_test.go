@@ -143,3 +143,30 @@ func TestRebalanceKeepsToTheRoles(t *testing.T) {
 		c.orderly()
 	})
 }
+
+// When the one in whose favour a partition was released does not claim it, the others
+// do so one after the other as well.
+func TestFewClaimWhatAnHeirLeaves(t *testing.T) {
+	lost := 0
+	for range 6 {
+		simulate(t, nelitest.Options{}, func(c *cluster) {
+			a := c.work("a", open)
+			c.leader(0, 2*silence)
+			for _, name := range []string{"b", "d", "e", "f", "g", "h", "i", "j"} {
+				c.work(name, open)
+			}
+			c.pass(7 * time.Second)
+			a.hold(2 * time.Second)
+			result := a.transferring(c.atMost(time.Minute), 0, "b")
+			c.pass(time.Second)
+			claims, won := c.contest(1)
+			c.crash(c.members["b"])
+			require.ErrorIs(c, <-result, neli.ErrNotTransferred)
+			c.pass(time.Second)
+			made, wins := c.contest(1)
+			require.Equal(c, 1, wins-won)
+			lost += made - claims - 1
+		})
+	}
+	require.LessOrEqual(t, lost, 12, "of 6 times 8 claimants")
+}
