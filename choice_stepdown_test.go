@@ -132,11 +132,13 @@ func TestStepDownWaitsForAClaim(t *testing.T) {
 			} else {
 				c.broker.CutOff("a", nelitest.Appends)
 			}
-			c.pass(silence - 3*time.Second + 100*time.Millisecond)
+			c.pass(silence - 3*time.Second + 500*time.Millisecond)
 			require.Empty(c, c.records("app.neli", 0, "claim"), "it is under way")
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 			defer cancel()
+			began := time.Now()
 			require.NoError(c, a.StepDown(ctx))
+			require.Greater(c, time.Since(began), 200*time.Millisecond, "it waited for the claim")
 			require.False(c, a.IsLeader())
 			c.pass(5 * time.Second)
 			require.False(c, a.IsLeader())
