@@ -138,7 +138,7 @@ type Config struct {
 	// its own. While it returns an error this process claims nothing, and gives up
 	// what it has in an orderly way (LeaderRevoked, ReasonUnhealthy); so it does
 	// while a call has not returned for 5 s. In non-exclusive mode it leaves the group,
-	// and leads until others have taken over or T has passed. Close waits for a call
+	// and leads on for T, so that others have taken over by then. Close waits for a call
 	// that is under way. Default: always healthy.
 	Healthy func() error
 
