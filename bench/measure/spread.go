@@ -1,0 +1,38 @@
+package measure
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Spread is what a table tells of some measurements.
+type Spread struct {
+	N                     int
+	Min, Median, P99, Max float64
+}
+
+// SpreadOf sorts. The median of an even number is the mean of the middle two; the
+// 99th percentile is the nearest rank, that is, the maximum of fewer than a hundred.
+func SpreadOf(values []float64) Spread {
+	v := slices.Sorted(slices.Values(values))
+	n := len(v)
+	if n == 0 {
+		return Spread{}
+	}
+	return Spread{
+		N: n, Min: v[0], Max: v[n-1],
+		Median: (v[(n-1)/2] + v[n/2]) / 2,
+		P99:    v[int(math.Ceil(0.99*float64(n)))-1],
+	}
+}
+
+// Silence is T′, how long a claimant of neli waits: T on the slowest clock that is
+// allowed, by the fastest.
+func Silence(t time.Duration) time.Duration {
+	const drift = 0.0005
+	return time.Duration(float64(t)*(1+drift)/(1-drift)) + time.Millisecond
+}
+
+// Milliseconds is a duration as results keep it.
+func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

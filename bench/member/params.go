@@ -1,0 +1,99 @@
+// Package member is one candidate of an election, as a process of its own: the
+// program executed again. It contends as its parameters say, asks itself all the
+// time whether it leads, and writes down every change of the answer.
+package member
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/goneli/neli/bench/measure"
+)
+
+// Kinds of candidates.
+const (
+	Neli  = "neli"
+	Etcd  = "etcd"
+	Raft  = "raft"
+	Redis = "redis"
+)
+
+// Params is the first line of a member's standard input, as JSON.
+type Params struct {
+	Kind    string
+	Name    string
+	Group   string   // the topic and group, the key, …
+	Servers []string // host:port
+	// Lease is T, a session's TTL, a key's expiry, or raft's timeouts; 0 for the
+	// default.
+	Lease    time.Duration
+	Assigned bool          // neli
+	Retry    time.Duration // redis; 0 for the default
+	Node     *Node         // raft
+
+	Every time.Duration // between samples
+}
+
+// Node is what a raft node needs beside its timeouts.
+type Node struct {
+	Dir    string // of its log
+	Addr   string
+	Voters []Voter // of the first configuration; none for a node that is added later
+}
+
+// Voter is another node, or the node itself.
+type Voter struct{ ID, Addr string }
+
+// Commands.
+const (
+	DoClose  = "close"  // give up in an orderly way, say so, and end
+	DoCheck  = "check"  // measure the check of leadership
+	DoSample = "sample" // change Every; 0 for never
+	DoReady  = "ready"  // wait until ready
+	DoAdd    = "add"    // raft: make a voter of a node
+	DoRemove = "remove"
+)
+
+// Command is a line of a member's standard input after the first.
+type Command struct {
+	Do    string
+	Every time.Duration `json:",omitempty"`
+	Voter Voter         `json:",omitzero"`
+}
+
+// What a member says. Every command is answered by a Done line, close by a Closing
+// line as well.
+const (
+	SaySample  = "sample"
+	SayReady   = "ready" // able to take over, or leading; said once
+	SayClosing = "closing"
+	SayDone    = "done"
+)
+
+// Line is a line of a member's standard output.
+type Line struct {
+	Say    string
+	At     time.Duration
+	Sample *measure.Sample `json:",omitempty"`
+	Check  *Check          `json:",omitempty"`
+	Error  string          `json:",omitempty"`
+}
+
+// Check is what asking once costs.
+type Check struct {
+	Leads  bool
+	Nanos  float64
+	Allocs int64
+	Bytes  int64
+}
+
+// Now reads CLOCK_MONOTONIC, which is the same for all processes of a machine, and
+// which Go's own monotonic clock does not show.
+func Now() time.Duration {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		panic(err) // not on any Linux
+	}
+	return time.Duration(t.Nano())
+}

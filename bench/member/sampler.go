@@ -1,0 +1,71 @@
+package member
+
+import (
+	"time"
+
+	"github.com/goneli/neli/bench/measure"
+)
+
+// gap is a pause between two samples after which the process may have been stopped.
+// A busy machine makes shorter ones.
+const gap = 100 * time.Millisecond
+
+// A sampler asks a Contender again and again whether it leads.
+type sampler struct {
+	ask    func() bool
+	tell   func(Line)
+	change chan time.Duration // of the interval
+	now    chan chan struct{} // a sample at once, please
+
+	prev  time.Duration
+	leads bool
+	any   bool
+}
+
+func startSampler(c Contender, every time.Duration, tell func(Line)) *sampler {
+	s := &sampler{ask: c.Leads, tell: tell, change: make(chan time.Duration), now: make(chan chan struct{})}
+	go s.run(every)
+	return s
+}
+
+// run samples for ever. After a suspension the ticker is due at once, so that the
+// first answer is that of a process which has just woken.
+func (s *sampler) run(every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.sample()
+		case done := <-s.now:
+			s.sample()
+			close(done)
+		case every = <-s.change:
+			tick.Stop()
+			if every > 0 {
+				tick.Reset(every)
+			}
+			s.any = false // a pause that was asked for is no gap
+		}
+	}
+}
+
+func (s *sampler) sample() {
+	asked := Now()
+	leads := s.ask()
+	at := Now()
+	paused := s.any && asked-s.prev > gap
+	if !s.any || leads != s.leads || paused {
+		s.tell(Line{Say: SaySample, At: at, Sample: &measure.Sample{At: at, Prev: s.prev, Leads: leads, Gap: paused}})
+	}
+	s.prev, s.leads, s.any = asked, leads, true
+}
+
+func (s *sampler) set(every time.Duration) { s.change <- every }
+
+// pass returns after one more sample.
+func (s *sampler) pass() {
+	done := make(chan struct{})
+	s.now <- done
+	<-done
+}

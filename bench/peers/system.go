@@ -1,0 +1,77 @@
+// Package peers has the systems that are compared: their servers, and what their
+// candidates are told.
+package peers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/goneli/neli/bench/member"
+	"github.com/goneli/neli/bench/proc"
+)
+
+// Place is where servers and members run.
+type Place struct {
+	*proc.Nursery
+	Dir string // for data and logs
+}
+
+// Servers are what candidates talk to, running.
+type Servers interface {
+	Pids() []int // none if the candidates are the servers
+	Version() string
+	Stop()
+}
+
+// A Bed is a choice of servers, which several systems are measured on in turn.
+type Bed struct {
+	Name    string // as the table has it
+	Family  string
+	Start   func(context.Context, Place) (Servers, error)
+	Systems []System
+}
+
+// A System is one way to elect a leader, with its settings.
+type System struct {
+	Family  string
+	Bed     string
+	Setting string
+	Lease   time.Duration // nominal; nobody else leads for about so long after a crash
+	Beat    time.Duration // faults are spread over it
+	Settle  time.Duration // how long a join or a return may go on to stir the group
+	Few     bool          // its lease is so long that it is measured less often
+	Idle    []int         // sizes of idle groups
+	Members func(s Servers, group string) Group
+}
+
+// Name is unique.
+func (s System) Name() string { return fmt.Sprintf("%s, %s, %s", s.Family, s.Bed, s.Setting) }
+
+// A Group tells the members of one election what to do. Seats are numbered from 0;
+// a seat is taken by one process at a time.
+type Group interface {
+	Params(seat, incarnation int) (member.Params, error)
+	// Voter is not empty if the group has to be told that a seat beyond the first
+	// three is taken.
+	Voter(seat int) member.Voter
+}
+
+// plain is a group whose members need to know its name and the servers only.
+type plain struct{ params member.Params }
+
+func (g plain) Params(seat, incarnation int) (member.Params, error) {
+	p := g.params
+	p.Name = fmt.Sprintf("m%d.%d", seat, incarnation)
+	return p, nil
+}
+
+func (g plain) Voter(int) member.Voter { return member.Voter{} }
+
+// Size of a group.
+const Size = 3
+
+// Beds returns all that is compared.
+func Beds() []Bed {
+	return []Bed{kafkaBed(1), kafkaBed(3), etcdBed(false), etcdBed(true), raftBed(), redisBed()}
+}
