@@ -20,7 +20,7 @@ func TestTrack(t *testing.T) {
 	} {
 		track.Add(s)
 	}
-	assert.Equal(t, []Span{{From: 10, To: 19}, {From: 30, To: 40}, {From: 95, To: 95}}, track.Spans,
+	assert.Equal(t, []Span{{From: 10, To: 19}, {From: 30, To: 40}, {From: 95, To: 95, Woken: true}}, track.Spans,
 		"a gap parts spans; one answer is a span of no length")
 	assert.Equal(t, []time.Duration{21, 97}, track.Lost, "a gap alone is no loss")
 	assert.False(t, track.Leads())
@@ -32,7 +32,7 @@ func TestTrack(t *testing.T) {
 	last, ok := track.Last()
 	assert.True(t, ok)
 	assert.Equal(t, Span{From: 300, To: 350}, last, "what has ended does not end again")
-	assert.Equal(t, []Span{{From: 95, To: 95}, {From: 300, To: 350}}, track.Since(95))
+	assert.Equal(t, []Span{{From: 95, To: 95, Woken: true}, {From: 300, To: 350}}, track.Since(95))
 }
 
 func TestOverlap(t *testing.T) {

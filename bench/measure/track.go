@@ -24,6 +24,7 @@ type Sample struct {
 type Span struct {
 	From, To time.Duration
 	Open     bool // it goes on; To means nothing
+	Woken    bool // it began after a gap in the sampling
 }
 
 // Track is the leadership of one member.
@@ -53,7 +54,7 @@ func (t *Track) Add(s Sample) {
 		}
 	}
 	if s.Leads && !t.Leads() {
-		t.Spans = append(t.Spans, Span{From: s.At, Open: true})
+		t.Spans = append(t.Spans, Span{From: s.At, Open: true, Woken: s.Gap})
 	}
 }
 

@@ -6,9 +6,9 @@ import (
 	"github.com/goneli/neli/bench/measure"
 )
 
-// gap is a pause between two samples after which the process may have been stopped.
+// Gap is a pause between two samples after which the process may have been stopped.
 // A busy machine makes shorter ones.
-const gap = 100 * time.Millisecond
+const Gap = 100 * time.Millisecond
 
 // A sampler asks a Contender again and again whether it leads.
 type sampler struct {
@@ -54,7 +54,7 @@ func (s *sampler) sample() {
 	asked := Now()
 	leads := s.ask()
 	at := Now()
-	paused := s.any && asked-s.prev > gap
+	paused := s.any && asked-s.prev > Gap
 	if !s.any || leads != s.leads || paused {
 		s.tell(Line{Say: SaySample, At: at, Sample: &measure.Sample{At: at, Prev: s.prev, Leads: leads, Gap: paused}})
 	}

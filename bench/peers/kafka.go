@@ -65,7 +65,7 @@ const session = 6 * time.Second
 
 // NeliSystem is this library. Everything but T is as by default.
 func NeliSystem(bed string, assigned bool, t time.Duration) System {
-	s := System{Family: "neli", Bed: bed, Setting: fmt.Sprintf("Open, T = %v", t), Lease: t, Beat: t / 5, Settle: 300 * time.Millisecond}
+	s := System{Family: "neli", Bed: bed, Setting: fmt.Sprintf("Open, T = %v", t), Lease: t, Beat: t / 5, Settle: 300 * time.Millisecond, Timed: !assigned}
 	if assigned {
 		s.Setting = fmt.Sprintf("Assigned, T = %v, session 6 s", t)
 		// A heartbeat of the group, by which members hear of a rebalance, and the rebalance.

@@ -16,7 +16,9 @@ func raftBed() Bed {
 	bed := Bed{Name: "3 nodes", Family: "raft", Start: func(_ context.Context, p Place) (Servers, error) { return noServers{p}, nil }}
 	system := func(setting string, lease, nominal time.Duration) System {
 		return System{Family: bed.Family, Bed: bed.Name, Setting: setting, Lease: nominal, Beat: nominal / 5, Settle: 300 * time.Millisecond,
-			Idle: []int{Size}, Members: func(s Servers, group string) Group { return &nodes{place: s.(noServers).place, group: group, lease: lease} }}
+			Idle: []int{Size}, Members: func(s Servers, group string) Group {
+				return &nodes{place: s.(noServers).place, group: group, lease: lease}
+			}}
 	}
 	// ValidateConfig takes 5 ms; 50 ms is what the library's own tests use.
 	const fastest = 50 * time.Millisecond

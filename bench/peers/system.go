@@ -40,6 +40,7 @@ type System struct {
 	Lease   time.Duration // nominal; nobody else leads for about so long after a crash
 	Beat    time.Duration // faults are spread over it
 	Settle  time.Duration // how long a join or a return may go on to stir the group
+	Timed   bool          // the lease is T, and the aims are about it
 	Few     bool          // its lease is so long that it is measured less often
 	Idle    []int         // sizes of idle groups
 	Members func(s Servers, group string) Group

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+)
+
+// compared are the modules whose versions matter.
+var compared = map[string]string{
+	"github.com/confluentinc/confluent-kafka-go/v2": "confluent-kafka-go",
+	"go.etcd.io/etcd/client/v3":                     "etcd's client",
+	"github.com/hashicorp/raft":                     "hashicorp/raft",
+	"github.com/hashicorp/raft-boltdb/v2":           "raft-boltdb",
+	"github.com/go-redsync/redsync/v4":              "redsync",
+	"github.com/redis/go-redis/v9":                  "go-redis",
+}
+
+// versions are those of this program's parts; servers tell their own.
+func versions() []string {
+	var list []string
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if name := compared[m.Path]; name != "" {
+				list = append(list, name+" "+m.Version)
+			}
+		}
+	}
+	_, rdkafka := kafka.LibraryVersion()
+	return append(list, "librdkafka "+rdkafka)
+}
+
+// machine is what everything ran on.
+func machine() string {
+	model := "unknown CPU"
+	if fs, err := procfs.NewDefaultFS(); err == nil {
+		if cpus, err := fs.CPUInfo(); err == nil && len(cpus) > 0 && cpus[0].ModelName != "" {
+			model = cpus[0].ModelName
+		}
+	}
+	var name unix.Utsname
+	kernel := "unknown"
+	if err := unix.Uname(&name); err == nil {
+		kernel = unix.ByteSliceToString(name.Release[:])
+	}
+	return fmt.Sprintf("%d cores (%s), Linux %s, %s", runtime.NumCPU(), model, kernel, runtime.Version())
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goneli/neli/bench/idle"
+	"github.com/goneli/neli/bench/measure"
+	"github.com/goneli/neli/bench/member"
+	"github.com/goneli/neli/bench/peers"
+	"github.com/goneli/neli/bench/probe"
+	"github.com/goneli/neli/bench/report"
+	"github.com/goneli/neli/bench/trial"
+)
+
+// comparison is one run over all systems, one after another.
+type comparison struct {
+	n, few, lanes int
+	window        time.Duration
+	only          *regexp.Regexp
+	command       string
+}
+
+// beds returns what was asked for.
+func (o *comparison) beds() []peers.Bed {
+	beds := peers.Beds()
+	for i := range beds {
+		beds[i].Systems = slices.DeleteFunc(beds[i].Systems, func(s peers.System) bool { return !o.only.MatchString(s.Name()) })
+	}
+	return slices.DeleteFunc(beds, func(b peers.Bed) bool { return len(b.Systems) == 0 })
+}
+
+// possible says what is missing before anything is begun.
+func (o *comparison) possible() error {
+	if o.n < 1 || o.few < 1 {
+		return fmt.Errorf("-n is %d and -few is %d, must be positive", o.n, o.few)
+	}
+	beds := o.beds()
+	if len(beds) == 0 {
+		return fmt.Errorf("-only %q: no such system", o.only)
+	}
+	if slices.ContainsFunc(beds, func(b peers.Bed) bool { return b.Family == "redsync" }) {
+		return peers.FindRedis()
+	}
+	return nil
+}
+
+func (o *comparison) compare(ctx context.Context, place peers.Place) (*report.Results, error) {
+	began := time.Now()
+	r := &report.Results{Command: o.command, Date: began.UTC().Format(time.DateOnly), Machine: machine(), N: o.n, Few: min(o.few, o.n), Window: o.window.String()}
+	if r.Command == "" {
+		r.Command = "bench " + strings.Join(os.Args[1:], " ")
+	}
+	r.Versions = versions()
+	for _, bed := range o.beds() {
+		if err := o.bed(ctx, place, bed, r); err != nil {
+			return nil, fmt.Errorf("%s, %s: %w", bed.Family, bed.Name, err)
+		}
+	}
+	r.Took = time.Since(began).Round(time.Second).String()
+	return r, nil
+}
+
+// bed starts servers and measures what is on them.
+func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, r *report.Results) error {
+	logf("starting servers: %s, %s", bed.Family, bed.Name)
+	servers, err := bed.Start(ctx, place)
+	if err != nil {
+		return err
+	}
+	defer servers.Stop()
+	if v := servers.Version(); v != "" && !slices.Contains(r.Versions, v) {
+		r.Versions = append(r.Versions, v)
+	}
+	known := report.Bed{Family: bed.Family, Name: bed.Name}
+	if k, ok := servers.(peers.Kafka); ok {
+		if known.RoundTrips, err = probe.RoundTrips(ctx, k.Bootstrap(), len(k.Brokers()), 200); err != nil {
+			return err
+		}
+	}
+	if o.window > 0 && len(servers.Pids()) > 0 {
+		alone, err := idle.Measure(ctx, o.window/2, nil, servers.Pids())
+		if err != nil {
+			return err
+		}
+		known.Alone = &alone
+	}
+	r.Beds = append(r.Beds, known)
+	for _, system := range bed.Systems {
+		began := time.Now()
+		s, err := o.system(ctx, place, system, servers)
+		if err != nil {
+			return err
+		}
+		r.Systems = append(r.Systems, s)
+		logf("%s: %v", system.Name(), time.Since(began).Round(time.Second))
+	}
+	return nil
+}
+
+func (o *comparison) system(ctx context.Context, place peers.Place, system peers.System, servers peers.Servers) (report.System, error) {
+	s := report.System{Family: system.Family, Bed: system.Bed, Setting: system.Setting, Lease: measure.Milliseconds(system.Lease)}
+	if system.Timed {
+		s.Timeout = s.Lease
+	}
+	var err error
+	s.Results, err = trial.Series(ctx, system, trial.Options{Place: place, Servers: servers, N: o.n, Few: o.few, Lanes: o.lanes, Log: logf})
+	if err != nil || o.window == 0 {
+		return s, err
+	}
+	for _, size := range system.Idle {
+		u, err := o.idle(ctx, place, system, servers, size)
+		if ctx.Err() != nil {
+			return s, err
+		}
+		if err != nil {
+			s.Failures = append(s.Failures, fmt.Sprintf("idle group of %d: %v", size, err))
+			continue
+		}
+		s.Idle = append(s.Idle, u)
+	}
+	return s, nil
+}
+
+// idle measures a group at which nothing happens, not even sampling.
+func (o *comparison) idle(ctx context.Context, place peers.Place, system peers.System, servers peers.Servers, size int) (idle.Usage, error) {
+	var calm sync.Mutex
+	g := trial.NewGroup(place, system, servers, fmt.Sprintf("idle-%d-%d", size, time.Now().UnixNano()), 5*time.Millisecond, &calm)
+	defer g.Close()
+	if err := g.Ready(ctx, size); err != nil {
+		return idle.Usage{}, err
+	}
+	if err := g.Quieten(ctx, true); err != nil {
+		return idle.Usage{}, err
+	}
+	began := member.Now()
+	u, err := idle.Measure(ctx, o.window, g.Pids(), servers.Pids())
+	if err == nil {
+		logf("%s: %d idle members for %v", system.Name(), size, (member.Now() - began).Round(time.Second))
+	}
+	return u, err
+}

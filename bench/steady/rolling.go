@@ -1,0 +1,66 @@
+package steady
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/goneli/neli/bench/member"
+	"github.com/goneli/neli/bench/peers"
+	"github.com/goneli/neli/bench/trial"
+)
+
+const (
+	rollingT      = 2 * time.Second
+	rollingGroups = 3 // of each nomination
+	// between two restarts: the replicas are to be in sync again before the next
+	// broker goes, as an operator would see to.
+	between = 15 * time.Second
+)
+
+// Rolling restarts three brokers in turn, some times over, under groups of both
+// nominations.
+func Rolling(ctx context.Context, place peers.Place, rounds int, log Log) ([]Outcome, error) {
+	kafka, err := peers.StartKafka(ctx, place, 3)
+	if err != nil {
+		return nil, err
+	}
+	defer kafka.Stop()
+	var calm sync.Mutex
+	groups := map[bool][]*trial.Group{}
+	for _, assigned := range []bool{false, true} {
+		for i := range rollingGroups {
+			g := trial.NewGroup(place, peers.NeliSystem("", assigned, rollingT), kafka, fmt.Sprintf("rolling-%v-%d", assigned, i), sampling, &calm)
+			defer g.Close()
+			if err := g.Ready(ctx, peers.Size); err != nil {
+				return nil, err
+			}
+			groups[assigned] = append(groups[assigned], g)
+		}
+	}
+	if err := pause(ctx, between); err != nil {
+		return nil, err
+	}
+	outcomes := []Outcome{
+		{What: "rolling restart of 3 brokers, Open", T: rollingT.String(), Groups: rollingGroups},
+		{What: "rolling restart of 3 brokers, Assigned", T: rollingT.String(), Groups: rollingGroups},
+	}
+	since := member.Now()
+	for round := range rounds {
+		for _, b := range kafka.Brokers() {
+			if err := b.Restart(ctx); err != nil {
+				return nil, err
+			}
+			if err := pause(ctx, between); err != nil {
+				return nil, err
+			}
+			for i, assigned := range []bool{false, true} {
+				outcomes[i].Restarts++
+				outcomes[i].count(groups[assigned], since)
+				log("round %d, broker %d, %s: %d terms lost, %.0f ms without a leader", round+1, b.ID, outcomes[i].What, outcomes[i].Lost, outcomes[i].Vacant)
+			}
+		}
+	}
+	return outcomes, nil
+}

@@ -1,0 +1,149 @@
+// Package trial puts groups of candidates through what is to be measured: one of
+// them is killed, stopped, closed, or a fourth one joins.
+package trial
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/goneli/neli/bench/measure"
+	"github.com/goneli/neli/bench/member"
+	"github.com/goneli/neli/bench/proc"
+)
+
+// MemberCommand is the subcommand that makes this program a candidate.
+const MemberCommand = "member"
+
+// patience is how long a member may take for a command. A Close may wait for a
+// successor.
+const patience = time.Minute
+
+// candidate is a member process as the group sees it. What is below group.mu is
+// guarded by that.
+type candidate struct {
+	seat    int
+	process *proc.Process
+	in      io.WriteCloser
+	answers chan member.Line
+
+	track   measure.Track
+	samples int           // lines of samples
+	ready   bool          // has said so
+	closing time.Duration // when it was told to close
+	out     bool          // killed, stopped or told to close: nobody to rely on
+}
+
+// spawn starts a member on a seat.
+func (g *Group) spawn(seat int) (*candidate, error) {
+	g.mu.Lock()
+	g.incarnation++
+	incarnation := g.incarnation
+	g.mu.Unlock()
+	params, err := g.members.Params(seat, incarnation)
+	if err != nil {
+		return nil, err
+	}
+	params.Every = g.every
+	cmd, err := proc.Self(MemberCommand)
+	if err != nil {
+		return nil, err
+	}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(filepath.Join(g.place.Dir, g.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // the process has its own descriptor
+	cmd.Stderr = log
+	c := &candidate{seat: seat, in: in, answers: make(chan member.Line, 1)}
+	if c.process, err = g.place.Start(cmd); err != nil {
+		return nil, err
+	}
+	g.mu.Lock()
+	g.present = append(g.present, c)
+	g.mu.Unlock()
+	go g.listen(c, out)
+	return c, c.tell(params)
+}
+
+// listen takes down what the member says, until it ends.
+func (g *Group) listen(c *candidate, from io.Reader) {
+	lines := bufio.NewScanner(from)
+	for lines.Scan() {
+		var l member.Line
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			g.note(func() { g.wrong = fmt.Errorf("a member said %q: %w", lines.Text(), err) })
+			return
+		}
+		g.note(func() {
+			switch l.Say {
+			case member.SaySample:
+				c.track.Add(*l.Sample)
+				c.samples++
+			case member.SayReady:
+				c.ready = true
+			case member.SayClosing:
+				c.closing = l.At
+			}
+		})
+		if l.Say == member.SayDone {
+			c.answers <- l
+		}
+	}
+	g.note(func() {})
+}
+
+func (c *candidate) tell(what any) error {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	_, err = c.in.Write(append(text, '\n'))
+	return err
+}
+
+// do has the member carry out a command.
+func (c *candidate) do(ctx context.Context, command member.Command) (member.Line, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := c.tell(command); err != nil {
+		return member.Line{}, err
+	}
+	select {
+	case l := <-c.answers:
+		if l.Error != "" {
+			return l, fmt.Errorf("%s: %s", command.Do, l.Error)
+		}
+		return l, nil
+	case <-c.process.Done():
+		select {
+		case l := <-c.answers: // close: the last line and the end come together
+			return l, nil
+		default:
+			return member.Line{}, errors.New("the member has ended: " + c.process.State())
+		}
+	case <-ctx.Done():
+		return member.Line{}, fmt.Errorf("%s: %w", command.Do, ctx.Err())
+	}
+}
+
+// signal sends one, and returns the time just before.
+func (c *candidate) signal(s syscall.Signal) (time.Duration, error) {
+	at := member.Now()
+	return at, c.process.Signal(s)
+}

@@ -1,0 +1,247 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/goneli/neli/bench/measure"
+	"github.com/goneli/neli/bench/member"
+	"github.com/goneli/neli/bench/peers"
+)
+
+// Group is one election, and its candidates.
+type Group struct {
+	place   peers.Place
+	system  peers.System
+	members peers.Group
+	name    string
+	every   time.Duration
+	calm    *sync.Mutex // held by whoever makes the machine busy, or needs it quiet
+
+	mu          sync.Mutex
+	changed     chan struct{} // closed at the next news
+	present     []*candidate
+	past        []*measure.Track // of those that are gone
+	incarnation int
+	wrong       error
+}
+
+// NewGroup has no candidates yet. The name is the group's, and fresh. calm is
+// shared by all groups on the machine.
+func NewGroup(place peers.Place, system peers.System, servers peers.Servers, name string, every time.Duration, calm *sync.Mutex) *Group {
+	return &Group{place: place, system: system, members: system.Members(servers, name), name: name, every: every,
+		calm: calm, changed: make(chan struct{})}
+}
+
+// patience is how long anything may take: a group that takes longer is out of order.
+func (g *Group) patience() time.Duration { return 2*g.system.Lease + 30*time.Second }
+
+// note changes what is known and wakes those who wait for it.
+func (g *Group) note(change func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	change()
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// await waits until done, which is asked under the lock after all news.
+func (g *Group) await(ctx context.Context, what string, done func() bool) error {
+	ctx, cancel := context.WithTimeout(ctx, g.patience())
+	defer cancel()
+	for {
+		g.mu.Lock()
+		ok, wrong, changed := done(), g.wrong, g.changed
+		g.mu.Unlock()
+		if ok || wrong != nil {
+			return wrong
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("%s: waiting for %s: %w", g.system.Name(), what, context.Cause(ctx))
+		}
+	}
+}
+
+// awaitLeader waits for a candidate other than old that begins to lead after a
+// time, and returns the first of them.
+func (g *Group) awaitLeader(ctx context.Context, after time.Duration, old *candidate) (found *candidate, span measure.Span, err error) {
+	err = g.await(ctx, "a leader", func() bool {
+		for _, c := range g.present {
+			if c == old || c.out {
+				continue
+			}
+			for _, s := range c.track.Since(after) {
+				if found == nil || s.From < span.From {
+					found, span = c, s
+				}
+			}
+		}
+		return found != nil
+	})
+	return found, span, err
+}
+
+// leader waits for someone who leads now.
+func (g *Group) leader(ctx context.Context) (found *candidate, err error) {
+	err = g.await(ctx, "somebody to lead", func() bool {
+		i := slices.IndexFunc(g.present, func(c *candidate) bool { return !c.out && c.track.Leads() })
+		if i >= 0 {
+			found = g.present[i]
+		}
+		return i >= 0
+	})
+	return found, err
+}
+
+// calmly runs what makes the machine busy, or needs it quiet: one at a time of all
+// groups.
+func (g *Group) calmly(do func() error) error {
+	g.calm.Lock()
+	defer g.calm.Unlock()
+	return do()
+}
+
+// start starts candidates and returns when each contends. They listen then, if
+// they are servers, too.
+func (g *Group) start(ctx context.Context, seats ...int) ([]*candidate, error) {
+	var fresh []*candidate
+	for _, seat := range seats {
+		c, err := g.spawn(seat)
+		if err != nil {
+			return nil, err
+		}
+		fresh = append(fresh, c)
+	}
+	return fresh, g.await(ctx, "new members to contend", func() bool {
+		return !slices.ContainsFunc(fresh, func(c *candidate) bool { return c.samples == 0 })
+	})
+}
+
+// Fill starts candidates on free seats until there are so many, and waits until
+// each would take over.
+func (g *Group) Fill(ctx context.Context, size int) error {
+	var free []int
+	for seat := range size {
+		g.mu.Lock()
+		taken := slices.ContainsFunc(g.present, func(c *candidate) bool { return c.seat == seat })
+		g.mu.Unlock()
+		if !taken {
+			free = append(free, seat)
+		}
+	}
+	var fresh []*candidate
+	err := g.calmly(func() (err error) {
+		fresh, err = g.start(ctx, free...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return g.await(ctx, "new members to be ready", func() bool {
+		return !slices.ContainsFunc(fresh, func(c *candidate) bool { return !c.ready })
+	})
+}
+
+// remove forgets a candidate whose process has ended, but not how it led.
+func (g *Group) remove(c *candidate, at time.Duration) {
+	<-c.process.Done()
+	g.note(func() {
+		c.track.End(at)
+		g.present = slices.DeleteFunc(g.present, func(other *candidate) bool { return other == c })
+		g.past = append(g.past, &c.track)
+	})
+}
+
+// Close kills everybody.
+func (g *Group) Close() {
+	g.mu.Lock()
+	present := slices.Clone(g.present)
+	g.mu.Unlock()
+	for _, c := range present {
+		at, _ := c.signal(syscall.SIGKILL)
+		g.remove(c, at)
+	}
+}
+
+// Pids are those of the candidates.
+func (g *Group) Pids() []int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var pids []int
+	for _, c := range g.present {
+		pids = append(pids, c.process.Pid())
+	}
+	return pids
+}
+
+// Quieten stops the sampling, or begins it again: asking costs CPU, too.
+func (g *Group) Quieten(ctx context.Context, quiet bool) error {
+	every := g.every
+	if quiet {
+		every = 0
+	}
+	return g.each(ctx, member.Command{Do: member.DoSample, Every: every})
+}
+
+func (g *Group) each(ctx context.Context, command member.Command) error {
+	g.mu.Lock()
+	present := slices.Clone(g.present)
+	g.mu.Unlock()
+	var wrong []error
+	for _, c := range present {
+		_, err := c.do(ctx, command)
+		wrong = append(wrong, err)
+	}
+	return errors.Join(wrong...)
+}
+
+// Lead waits until somebody leads.
+func (g *Group) Lead(ctx context.Context) error {
+	_, err := g.leader(ctx)
+	return err
+}
+
+// Losses counts how often since a time somebody ceased to lead, for how long
+// nobody led, and for how long two did.
+func (g *Group) Losses(since time.Duration) (lost int, vacant, double time.Duration) {
+	now := member.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	tracks := slices.Clone(g.past)
+	for _, c := range g.present {
+		tracks = append(tracks, &c.track)
+	}
+	var all []measure.Span
+	for i, t := range tracks {
+		for _, at := range t.Lost {
+			if at >= since {
+				lost++
+			}
+		}
+		all = append(all, t.Spans...)
+		for _, other := range tracks[:i] {
+			length, _ := measure.Overlap(t.Spans, other.Spans, now)
+			double += length
+		}
+	}
+	return lost, measure.Vacant(all, since, now), double
+}
+
+// pause waits.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

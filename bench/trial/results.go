@@ -1,0 +1,39 @@
+package trial
+
+import (
+	"sync"
+
+	"github.com/goneli/neli/bench/member"
+)
+
+// Results of one system. Times are in milliseconds.
+type Results struct {
+	First   []float64 // start of three processes → the first answer "I lead"
+	Killed  []float64 // SIGKILL of the leader → the next one's first answer
+	Stopped []float64 // SIGSTOP of the leader → the same
+	Asked   []float64 // a graceful close is asked for → the same
+	Gap     []float64 // of that, the time from the old leader's last answer on
+
+	Joins     int // of a fourth member
+	Disturbed int // joins at which the leader changed, or ceased to lead for a moment
+	JoinGap   []float64
+
+	Woken    int       // leaders that went on after the next one had begun
+	WokenLed int       // of those, who answered "I lead" once more
+	Double   []float64 // for how long two did then, of each that woke
+
+	Terms    int // all
+	Overlaps int // pairs of terms in which two led at one instant, without a suspension
+
+	Leading, Following *member.Check
+
+	Failures []string // trials that could not be carried out
+
+	mu sync.Mutex
+}
+
+func (r *Results) take(change func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change()
+}

@@ -1,0 +1,229 @@
+package trial
+
+import (
+	"context"
+	"math/rand/v2"
+	"syscall"
+	"time"
+
+	"github.com/goneli/neli/bench/measure"
+	"github.com/goneli/neli/bench/member"
+	"github.com/goneli/neli/bench/peers"
+)
+
+// Kind is what is done to a group.
+type Kind string
+
+// Kinds of trials.
+const (
+	First Kind = "first leader"
+	Kill  Kind = "SIGKILL"
+	Stop  Kind = "SIGSTOP"
+	Hand  Kind = "Close"
+	Join  Kind = "join"
+)
+
+// Do carries out one trial on a group of three and makes it one of three again.
+func (g *Group) Do(ctx context.Context, kind Kind, r *Results) error {
+	trials := map[Kind]func(context.Context, *Results) error{First: g.first, Kill: g.kill, Stop: g.stop, Hand: g.hand, Join: g.join}
+	if err := trials[kind](ctx, r); err != nil {
+		return err
+	}
+	if kind == First {
+		return nil
+	}
+	if err := g.Fill(ctx, peers.Size); err != nil {
+		return err
+	}
+	return pause(ctx, g.system.Settle)
+}
+
+// first has a group start from nothing.
+func (g *Group) first(ctx context.Context, r *Results) error {
+	var began time.Duration
+	err := g.calmly(func() error {
+		began = member.Now()
+		_, err := g.start(ctx, 0, 1, 2)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	_, span, err := g.awaitLeader(ctx, began, nil)
+	if err == nil {
+		r.take(func() { r.First = append(r.First, measure.Milliseconds(span.From-began)) })
+	}
+	return err
+}
+
+// anyMoment returns the leader at a random moment of its beats: otherwise each
+// fault would come at the same one.
+func (g *Group) anyMoment(ctx context.Context) (*candidate, error) {
+	if err := pause(ctx, rand.N(g.system.Beat)); err != nil {
+		return nil, err
+	}
+	return g.leader(ctx)
+}
+
+func (g *Group) kill(ctx context.Context, r *Results) error {
+	old, err := g.anyMoment(ctx)
+	if err != nil {
+		return err
+	}
+	g.note(func() { old.out = true })
+	at, err := old.signal(syscall.SIGKILL)
+	if err != nil {
+		return err
+	}
+	_, span, err := g.awaitLeader(ctx, at, old)
+	g.remove(old, at)
+	if err == nil {
+		r.take(func() { r.Killed = append(r.Killed, measure.Milliseconds(span.From-at)) })
+	}
+	return err
+}
+
+// stop suspends the leader until another one leads, and for longer than its lease.
+func (g *Group) stop(ctx context.Context, r *Results) error {
+	old, err := g.anyMoment(ctx)
+	if err != nil {
+		return err
+	}
+	g.note(func() { old.out = true })
+	at, err := old.signal(syscall.SIGSTOP)
+	if err != nil {
+		return err
+	}
+	_, span, err := g.awaitLeader(ctx, at, old)
+	if err == nil {
+		// For long enough, too, that the sampler tells the gap.
+		err = pause(ctx, at+max(g.system.Lease*5/4, 3*member.Gap)-member.Now())
+	}
+	woken, wakeErr := old.signal(syscall.SIGCONT)
+	if err != nil || wakeErr != nil {
+		return errorsOf(err, wakeErr)
+	}
+	return g.wake(ctx, r, old, woken, measure.Milliseconds(span.From-at))
+}
+
+// wake sees what a leader answers that has been suspended.
+func (g *Group) wake(ctx context.Context, r *Results, old *candidate, woken time.Duration, stopped float64) error {
+	var seen int
+	g.note(func() { seen = old.samples })
+	// Its first answer comes with the note that there was a gap, whatever it is.
+	if err := g.await(ctx, "a woken leader to be fenced", func() bool { return old.samples > seen && !old.track.Leads() }); err != nil {
+		return err
+	}
+	if _, err := old.do(ctx, member.Command{Do: member.DoReady}); err != nil {
+		return err
+	}
+	var double time.Duration
+	var led bool
+	g.note(func() {
+		old.out = false
+		for _, c := range g.present {
+			if c != old {
+				length, met := measure.Overlap(old.track.Since(woken), c.track.Spans, member.Now())
+				double, led = double+length, led || met
+			}
+		}
+	})
+	r.take(func() {
+		r.Stopped = append(r.Stopped, stopped)
+		r.Woken++
+		if led {
+			r.WokenLed++
+		}
+		r.Double = append(r.Double, measure.Milliseconds(double))
+	})
+	return nil
+}
+
+// hand has the leader close. Nothing else is started meanwhile.
+func (g *Group) hand(ctx context.Context, r *Results) error {
+	old, err := g.anyMoment(ctx)
+	if err != nil {
+		return err
+	}
+	g.calm.Lock()
+	defer g.calm.Unlock()
+	g.note(func() { old.out = true })
+	asked := member.Now()
+	if _, err := old.do(ctx, member.Command{Do: member.DoClose}); err != nil {
+		return err
+	}
+	_, next, err := g.awaitLeader(ctx, asked, old)
+	if err != nil {
+		return err
+	}
+	g.remove(old, member.Now())
+	last, _ := old.track.Last()
+	r.take(func() {
+		r.Asked = append(r.Asked, measure.Milliseconds(next.From-asked))
+		r.Gap = append(r.Gap, measure.Milliseconds(max(0, next.From-last.To)))
+	})
+	return nil
+}
+
+// join adds a fourth member, and lets it go.
+func (g *Group) join(ctx context.Context, r *Results) error {
+	leader, err := g.anyMoment(ctx)
+	if err != nil {
+		return err
+	}
+	const seat = peers.Size
+	began := member.Now()
+	fourth, err := g.enter(ctx, leader, seat)
+	if err == nil {
+		err = pause(ctx, g.system.Settle)
+	}
+	if err != nil {
+		return err
+	}
+	lost, vacant, _ := g.Losses(began)
+	r.take(func() {
+		r.Joins++
+		if lost > 0 {
+			r.Disturbed++
+		}
+		r.JoinGap = append(r.JoinGap, measure.Milliseconds(vacant))
+	})
+	return g.leave(ctx, fourth)
+}
+
+// enter starts a further member and waits until it would take over.
+func (g *Group) enter(ctx context.Context, leader *candidate, seat int) (*candidate, error) {
+	var fresh []*candidate
+	err := g.calmly(func() (err error) {
+		fresh, err = g.start(ctx, seat)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if v := g.members.Voter(seat); v.ID != "" {
+		if _, err := leader.do(ctx, member.Command{Do: member.DoAdd, Voter: v}); err != nil {
+			return nil, err
+		}
+	}
+	return fresh[0], g.await(ctx, "a new member to be ready", func() bool { return fresh[0].ready })
+}
+
+// leave has a further member close.
+func (g *Group) leave(ctx context.Context, c *candidate) error {
+	g.note(func() { c.out = true })
+	if v := g.members.Voter(c.seat); v.ID != "" {
+		leader, err := g.leader(ctx)
+		if err != nil {
+			return err
+		}
+		if _, err := leader.do(ctx, member.Command{Do: member.DoRemove, Voter: v}); err != nil {
+			return err
+		}
+	}
+	if _, err := c.do(ctx, member.Command{Do: member.DoClose}); err != nil {
+		return err
+	}
+	g.remove(c, member.Now())
+	return nil
+}
