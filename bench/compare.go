@@ -7,12 +7,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/goneli/neli/bench/idle"
 	"github.com/goneli/neli/bench/measure"
-	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
 	"github.com/goneli/neli/bench/probe"
 	"github.com/goneli/neli/bench/report"
@@ -110,39 +108,33 @@ func (o *comparison) system(ctx context.Context, place peers.Place, system peers
 		s.Timeout = s.Lease
 	}
 	var err error
-	s.Results, err = trial.Series(ctx, system, trial.Options{Place: place, Servers: servers, N: o.n, Few: o.few, Lanes: o.lanes, Log: logf})
-	if err != nil || o.window == 0 {
-		return s, err
-	}
-	for _, size := range system.Idle {
-		u, err := o.idle(ctx, place, system, servers, size)
-		if ctx.Err() != nil {
-			return s, err
-		}
-		if err != nil {
-			s.Failures = append(s.Failures, fmt.Sprintf("idle group of %d: %v", size, err))
-			continue
-		}
-		s.Idle = append(s.Idle, u)
-	}
-	return s, nil
+	s.Results, err = trial.Series(ctx, system, trial.Options{Place: place, Servers: servers, N: o.n, Few: o.few, Lanes: o.lanes, Log: logf},
+		func(ctx context.Context, g *trial.Group) (err error) {
+			s.Idle, err = o.idle(ctx, g, system, servers)
+			return err
+		})
+	return s, err
 }
 
-// idle measures a group at which nothing happens, not even sampling.
-func (o *comparison) idle(ctx context.Context, place peers.Place, system peers.System, servers peers.Servers, size int) (idle.Usage, error) {
-	var calm sync.Mutex
-	g := trial.NewGroup(place, system, servers, fmt.Sprintf("idle-%d-%d", size, time.Now().UnixNano()), 5*time.Millisecond, &calm)
-	defer g.Close()
-	if err := g.Ready(ctx, size); err != nil {
-		return idle.Usage{}, err
+// idle measures a group at which nothing happens, not even sampling, at several
+// sizes.
+func (o *comparison) idle(ctx context.Context, g *trial.Group, system peers.System, servers peers.Servers) ([]idle.Usage, error) {
+	var all []idle.Usage
+	for _, size := range system.Idle {
+		if o.window == 0 {
+			break
+		}
+		if err := g.Ready(ctx, size); err != nil {
+			return all, fmt.Errorf("idle group of %d: %w", size, err)
+		}
+		if err := g.Quieten(ctx, true); err != nil {
+			return all, err
+		}
+		u, err := idle.Measure(ctx, o.window, g.Pids(), servers.Pids())
+		if err != nil {
+			return all, err
+		}
+		all = append(all, u)
 	}
-	if err := g.Quieten(ctx, true); err != nil {
-		return idle.Usage{}, err
-	}
-	began := member.Now()
-	u, err := idle.Measure(ctx, o.window, g.Pids(), servers.Pids())
-	if err == nil {
-		logf("%s: %d idle members for %v", system.Name(), size, (member.Now() - began).Round(time.Second))
-	}
-	return u, err
+	return all, nil
 }

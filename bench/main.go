@@ -89,7 +89,7 @@ func run(args []string) error {
 	set.IntVar(&o.n, "n", 20, "trials of each kind")
 	set.IntVar(&o.few, "few", 5, "trials of each kind for leases of a minute")
 	set.IntVar(&o.lanes, "lanes", 0, "groups side by side, at most; 0: by the lease")
-	set.DurationVar(&o.window, "idle", 20*time.Second, "how long idle groups are measured; 0: not at all")
+	set.DurationVar(&o.window, "idle", 15*time.Second, "how long idle groups are measured; 0: not at all")
 	set.StringVar(&only, "only", "", "regular expression for the systems that are measured, such as 'neli, 3 brokers|raft'")
 	set.StringVar(&o.command, "command", "", "how the page says that it was made; default: this command line")
 	err := set.Parse(args)

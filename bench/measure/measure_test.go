@@ -17,12 +17,15 @@ func TestTrack(t *testing.T) {
 		{At: 95, Prev: 40, Leads: true, Gap: true},
 		{At: 97, Prev: 94, Leads: false},
 		{At: 200, Prev: 150, Gap: true},
+		{At: 250, Prev: 210, Leads: true, Gap: true},
+		{At: 261, Prev: 260},
 	} {
 		track.Add(s)
 	}
-	assert.Equal(t, []Span{{From: 10, To: 19}, {From: 30, To: 40}, {From: 95, To: 95, Woken: true}}, track.Spans,
+	assert.Equal(t, []Span{{From: 10, To: 19}, {From: 30, To: 40}, {From: 95, To: 95, Resumed: true}, {From: 250, To: 260}}, track.Spans,
 		"a gap parts spans; one answer is a span of no length")
-	assert.Equal(t, []time.Duration{21, 97}, track.Lost, "a gap alone is no loss")
+	assert.Equal(t, []Span{{From: 10, To: 19}, {From: 30, To: 95}, {From: 250, To: 260}}, track.Bridged(), "unless nobody stopped the process")
+	assert.Equal(t, []time.Duration{21, 97, 261}, track.Lost, "a gap alone is no loss")
 	assert.False(t, track.Leads())
 
 	track.Add(Sample{At: 300, Prev: 299, Leads: true})
@@ -32,7 +35,7 @@ func TestTrack(t *testing.T) {
 	last, ok := track.Last()
 	assert.True(t, ok)
 	assert.Equal(t, Span{From: 300, To: 350}, last, "what has ended does not end again")
-	assert.Equal(t, []Span{{From: 95, To: 95, Woken: true}, {From: 300, To: 350}}, track.Since(95))
+	assert.Equal(t, []Span{{From: 95, To: 95, Resumed: true}, {From: 250, To: 260}, {From: 300, To: 350}}, track.Since(95))
 }
 
 func TestOverlap(t *testing.T) {

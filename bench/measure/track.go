@@ -24,7 +24,7 @@ type Sample struct {
 type Span struct {
 	From, To time.Duration
 	Open     bool // it goes on; To means nothing
-	Woken    bool // it began after a gap in the sampling
+	Resumed  bool // a gap in the sampling parts it from the span before
 }
 
 // Track is the leadership of one member.
@@ -47,15 +47,31 @@ func (t *Track) Last() (Span, bool) {
 // Add takes the next sample. A gap ends a span even if the member leads after it:
 // who was stopped has not led meanwhile.
 func (t *Track) Add(s Sample) {
-	if t.Leads() && (!s.Leads || s.Gap) {
+	led := t.Leads()
+	if led && (!s.Leads || s.Gap) {
 		t.End(s.Prev)
 		if !s.Leads {
 			t.Lost = append(t.Lost, s.At)
 		}
 	}
 	if s.Leads && !t.Leads() {
-		t.Spans = append(t.Spans, Span{From: s.At, Open: true, Woken: s.Gap})
+		t.Spans = append(t.Spans, Span{From: s.At, Open: true, Resumed: led})
 	}
+}
+
+// Bridged returns the spans as if there had been no gaps: for a process that nobody
+// stopped, and that was kept from its samples by a busy machine.
+func (t *Track) Bridged() []Span {
+	var spans []Span
+	for _, s := range t.Spans {
+		if s.Resumed && len(spans) > 0 {
+			last := &spans[len(spans)-1]
+			last.To, last.Open = s.To, s.Open
+			continue
+		}
+		spans = append(spans, s)
+	}
+	return spans
 }
 
 // End closes the span that is open, as when the process is killed.

@@ -44,7 +44,11 @@ func kafkaBed(brokers int) Bed {
 		return StartKafka(ctx, p, brokers)
 	}}
 	assigned := NeliSystem(name, true, 5*time.Second)
-	assigned.Idle = []int{Size, 30}
+	many := []int{Size}
+	if brokers > 1 {
+		many = []int{Size, 30}
+	}
+	assigned.Idle = many
 	bed.Systems = append(bed.Systems, assigned)
 	for _, t := range []time.Duration{5 * time.Second, 2 * time.Second, time.Second, 500 * time.Millisecond, 300 * time.Millisecond} {
 		s := NeliSystem(name, false, t)
@@ -52,7 +56,7 @@ func kafkaBed(brokers int) Bed {
 		case 5 * time.Second:
 			s.Idle = []int{Size}
 		case 300 * time.Millisecond:
-			s.Idle = []int{Size, 30}
+			s.Idle = many
 		}
 		bed.Systems = append(bed.Systems, s)
 	}
@@ -68,8 +72,9 @@ func NeliSystem(bed string, assigned bool, t time.Duration) System {
 	s := System{Family: "neli", Bed: bed, Setting: fmt.Sprintf("Open, T = %v", t), Lease: t, Beat: t / 5, Settle: 300 * time.Millisecond, Timed: !assigned}
 	if assigned {
 		s.Setting = fmt.Sprintf("Assigned, T = %v, session 6 s", t)
-		// A heartbeat of the group, by which members hear of a rebalance, and the rebalance.
-		s.Lease, s.Beat, s.Settle = max(t, session), 3*time.Second, 4*time.Second
+		// The group's heartbeat is 3 s; a joined member that was given its share has seen
+		// the rebalance.
+		s.Lease, s.Beat, s.Settle = max(t, session), 3*time.Second, 1500*time.Millisecond
 	}
 	s.Members = func(servers Servers, group string) Group {
 		return plain{member.Params{Kind: member.Neli, Group: group, Servers: []string{servers.(Kafka).Bootstrap()}, Lease: t, Assigned: assigned}}

@@ -91,8 +91,8 @@ func woken(led, of int, double []float64) string {
 	if led == 0 {
 		return fmt.Sprintf("0 of %d", of)
 	}
-	longest := slices.Max(double)
-	return fmt.Sprintf("**%d of %d**, up to %s ms", led, of, figure(longest))
+	// One answer has no length; the next one, a sampling interval later, was no.
+	return fmt.Sprintf("**%d of %d**, up to %s ms", led, of, figure(max(1, slices.Max(double))))
 }
 
 func trips(values []float64) string {

@@ -6,7 +6,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -32,7 +31,7 @@ type candidate struct {
 	seat    int
 	process *proc.Process
 	in      io.WriteCloser
-	answers chan member.Line
+	answers chan member.Line // closed when it says no more
 
 	track   measure.Track
 	samples int           // lines of samples
@@ -60,18 +59,21 @@ func (g *Group) spawn(seat int) (*candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := cmd.StdoutPipe()
+	// Not cmd.StdoutPipe: Wait closes that, and the last lines could be lost.
+	out, mouth, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
+	defer mouth.Close() // the process has its own descriptor
 	log, err := os.OpenFile(filepath.Join(g.place.Dir, g.name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() // the process has its own descriptor
-	cmd.Stderr = log
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = mouth, log
 	c := &candidate{seat: seat, in: in, answers: make(chan member.Line, 1)}
 	if c.process, err = g.place.Start(cmd); err != nil {
+		_ = out.Close()
 		return nil, err
 	}
 	g.mu.Lock()
@@ -82,7 +84,9 @@ func (g *Group) spawn(seat int) (*candidate, error) {
 }
 
 // listen takes down what the member says, until it ends.
-func (g *Group) listen(c *candidate, from io.Reader) {
+func (g *Group) listen(c *candidate, from io.ReadCloser) {
+	defer from.Close()
+	defer close(c.answers)
 	lines := bufio.NewScanner(from)
 	for lines.Scan() {
 		var l member.Line
@@ -105,7 +109,6 @@ func (g *Group) listen(c *candidate, from io.Reader) {
 			c.answers <- l
 		}
 	}
-	g.note(func() {})
 }
 
 func (c *candidate) tell(what any) error {
@@ -125,18 +128,14 @@ func (c *candidate) do(ctx context.Context, command member.Command) (member.Line
 		return member.Line{}, err
 	}
 	select {
-	case l := <-c.answers:
-		if l.Error != "" {
+	case l, ok := <-c.answers:
+		switch {
+		case !ok:
+			return l, fmt.Errorf("%s: the member has ended", command.Do)
+		case l.Error != "":
 			return l, fmt.Errorf("%s: %s", command.Do, l.Error)
 		}
 		return l, nil
-	case <-c.process.Done():
-		select {
-		case l := <-c.answers: // close: the last line and the end come together
-			return l, nil
-		default:
-			return member.Line{}, errors.New("the member has ended: " + c.process.State())
-		}
 	case <-ctx.Done():
 		return member.Line{}, fmt.Errorf("%s: %w", command.Do, ctx.Err())
 	}

@@ -225,7 +225,7 @@ func (g *Group) Losses(since time.Duration) (lost int, vacant, double time.Durat
 				lost++
 			}
 		}
-		all = append(all, t.Spans...)
+		all = append(all, t.Bridged()...)
 		for _, other := range tracks[:i] {
 			length, _ := measure.Overlap(t.Spans, other.Spans, now)
 			double += length

@@ -2,7 +2,6 @@ package trial
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -13,8 +12,6 @@ import (
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
 )
-
-func errorsOf(errs ...error) error { return errors.Join(errs...) }
 
 // Options of a series.
 type Options struct {
@@ -32,31 +29,34 @@ var groups atomic.Int64
 func groupName() string { return fmt.Sprintf("bench-%d-%d", time.Now().Unix(), groups.Add(1)) }
 
 // lanes is how many groups wait side by side. With a long lease next to all of the
-// time is waiting; with a short one nothing else shall be going on.
+// time is waiting.
 func lanes(lease time.Duration) int {
 	switch {
-	case lease <= 500*time.Millisecond:
-		return 1
+	case lease <= brief:
+		return 2
 	case lease <= time.Second:
-		return 3
-	case lease <= 2*time.Second:
 		return 5
+	case lease <= 2*time.Second:
+		return 8
 	default:
 		return 10
 	}
 }
 
-// sampling is the interval between two questions. Thirty processes that ask a
-// thousand times a second would be the larger part of the machine's load.
-func sampling(lanes int) time.Duration {
-	if lanes > 5 {
-		return 2 * time.Millisecond
-	}
-	return time.Millisecond
-}
+// Intervals between two questions. Thirty processes that ask a thousand times a
+// second would be the larger part of the machine's load.
+const (
+	coarse = 2 * time.Millisecond
+	usual  = time.Millisecond
+	fine   = 500 * time.Microsecond // for hand-overs, which take milliseconds
+)
 
-// Series puts a system through all kinds of trials, on several groups side by side.
-func Series(ctx context.Context, system peers.System, o Options) (*Results, error) {
+// calmLanes are side by side when hand-overs are measured: mostly they settle.
+const calmLanes = 4
+
+// Series puts a system through all kinds of trials, on several groups side by side,
+// and hands one that has come through, not sampled any more, to last.
+func Series(ctx context.Context, system peers.System, o Options, last func(context.Context, *Group) error) (*Results, error) {
 	n := o.N
 	if system.Few {
 		n = min(n, o.Few)
@@ -65,15 +65,18 @@ func Series(ctx context.Context, system peers.System, o Options) (*Results, erro
 	if o.Lanes > 0 {
 		width = min(width, o.Lanes)
 	}
-	s := &series{Options: o, system: system, results: &Results{}, every: sampling(width)}
-	// Faults first, with much waiting; what takes milliseconds comes when no lane
-	// starts processes for anything else.
-	waiting := slices.Concat(slices.Repeat([]Kind{Kill}, n), slices.Repeat([]Kind{Stop}, n), slices.Repeat([]Kind{First}, n))
-	busy := slices.Concat(slices.Repeat([]Kind{Hand}, n), slices.Repeat([]Kind{Join}, n))
-	s.run(ctx, waiting, min(width, len(waiting)))
-	s.run(ctx, busy, min(2, width, len(busy)))
-	if err := s.checks(ctx); err != nil {
-		s.fail("cost of the check", err)
+	s := &series{Options: o, system: system, results: &Results{}, every: usual}
+	if width > 6 {
+		s.every = coarse
+	}
+	defer s.close()
+	// Faults first, with much waiting; what takes milliseconds comes after, when few
+	// lanes start processes.
+	s.run(ctx, slices.Concat(slices.Repeat([]Kind{Kill}, n), slices.Repeat([]Kind{Stop}, n), slices.Repeat([]Kind{First}, n)), width)
+	s.every = fine
+	s.run(ctx, slices.Concat(slices.Repeat([]Kind{Hand}, n), slices.Repeat([]Kind{Join}, n)), min(calmLanes, width))
+	if err := s.finish(ctx, last); err != nil && ctx.Err() == nil {
+		s.fail("cost", err)
 	}
 	return s.results, ctx.Err()
 }
@@ -84,62 +87,121 @@ type series struct {
 	results *Results
 	every   time.Duration
 	calm    sync.Mutex
+
+	mu   sync.Mutex
+	free []*Group // whole, and waiting for the next trial
 }
 
-// run has lanes take trials from a queue.
+// run has lanes take trials from a queue. Groups that no lane needs are closed.
 func (s *series) run(ctx context.Context, kinds []Kind, lanes int) {
+	for len(s.free) > lanes {
+		s.drop(s.take())
+	}
 	queue := make(chan Kind, len(kinds))
 	for _, k := range kinds {
 		queue <- k
 	}
 	close(queue)
 	var all sync.WaitGroup
-	for range lanes {
-		all.Go(func() { s.lane(ctx, queue) })
+	for range min(lanes, len(kinds)) {
+		all.Go(func() {
+			for kind := range queue {
+				if ctx.Err() != nil {
+					return
+				}
+				if err := s.one(ctx, kind); err != nil && ctx.Err() == nil {
+					s.fail(string(kind), err)
+				}
+			}
+		})
 	}
 	all.Wait()
 }
 
-// lane has one group at a time. One that did not come through a trial is replaced.
-func (s *series) lane(ctx context.Context, queue <-chan Kind) {
-	var g *Group
-	drop := func() {
-		if g != nil {
-			s.account(g)
-			g.Close()
-			g = nil
-		}
+// one carries out a trial on a group that is free, or on a new one. A group that does
+// not come through is closed.
+func (s *series) one(ctx context.Context, kind Kind) error {
+	if kind == First {
+		g := s.group()
+		defer g.Close()
+		return g.Do(ctx, kind, s.results)
 	}
-	defer drop()
-	for kind := range queue {
-		if ctx.Err() != nil {
-			return
-		}
-		if kind == First {
-			fresh := s.group()
-			if err := fresh.Do(ctx, kind, s.results); err != nil {
-				s.fail(string(kind), err)
-			}
-			fresh.Close()
-			continue
-		}
-		var err error
-		if g == nil {
-			g = s.group()
-			err = g.Ready(ctx, peers.Size)
-		}
-		if err == nil {
-			err = g.Do(ctx, kind, s.results)
-		}
-		if err != nil {
-			s.fail(string(kind), err)
-			drop()
-		}
+	g, err := s.whole(ctx)
+	if err == nil {
+		err = g.Do(ctx, kind, s.results)
 	}
+	if err != nil {
+		s.drop(g)
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.free = append(s.free, g)
+	return nil
+}
+
+// take returns a group that is free, if there is one.
+func (s *series) take() *Group {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.free) == 0 {
+		return nil
+	}
+	g := s.free[0]
+	s.free = s.free[1:]
+	return g
+}
+
+// whole returns a group of three, sampled as the present trials need it. It is to be
+// dropped after an error, too.
+func (s *series) whole(ctx context.Context) (*Group, error) {
+	g := s.take()
+	if g == nil {
+		g = s.group()
+		return g, g.Ready(ctx, peers.Size)
+	}
+	if g.every == s.every {
+		return g, nil
+	}
+	g.every = s.every
+	return g, g.Quieten(ctx, false)
 }
 
 func (s *series) group() *Group {
 	return NewGroup(s.Place, s.system, s.Servers, groupName(), s.every, &s.calm)
+}
+
+// drop closes a group, and adds up its terms.
+func (s *series) drop(g *Group) {
+	terms, overlaps := g.overlaps()
+	s.results.take(func() {
+		s.results.Terms += terms
+		s.results.Overlaps += overlaps
+	})
+	g.Close()
+}
+
+func (s *series) close() {
+	for g := s.take(); g != nil; g = s.take() {
+		s.drop(g)
+	}
+}
+
+// finish measures what costs: with one group left, on a quiet machine.
+func (s *series) finish(ctx context.Context, last func(context.Context, *Group) error) error {
+	g, err := s.whole(ctx)
+	defer s.drop(g)
+	s.close()
+	if err == nil {
+		err = g.Quieten(ctx, true)
+	}
+	if err == nil {
+		err = s.checks(ctx, g)
+	}
+	if err != nil || last == nil {
+		return err
+	}
+	return last(ctx, g)
 }
 
 // Ready fills a group and waits until nothing stirs it any more.
@@ -158,16 +220,8 @@ func (s *series) fail(what string, err error) {
 	s.Log("%s: %s: %v", s.system.Name(), what, err)
 }
 
-// account adds up the terms of a group that is about to end. Overlaps at a wake are
-// told apart by their own figures: a span that began after a gap is not counted.
-func (s *series) account(g *Group) {
-	terms, overlaps := g.overlaps()
-	s.results.take(func() {
-		s.results.Terms += terms
-		s.results.Overlaps += overlaps
-	})
-}
-
+// overlaps counts terms, and pairs of them that met. Those at a wake have figures of
+// their own: a span that goes on after a gap is not counted.
 func (g *Group) overlaps() (terms, overlaps int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -181,7 +235,7 @@ func (g *Group) overlaps() (terms, overlaps int) {
 		for _, other := range tracks[:i] {
 			for _, a := range t.Spans {
 				for _, b := range other.Spans {
-					if a.Woken || b.Woken {
+					if a.Resumed || b.Resumed {
 						continue
 					}
 					if _, met := measure.Overlap([]measure.Span{a}, []measure.Span{b}, now); met {
@@ -194,16 +248,8 @@ func (g *Group) overlaps() (terms, overlaps int) {
 	return terms, overlaps
 }
 
-// checks measures what asking costs the leader and a follower, on a quiet machine.
-func (s *series) checks(ctx context.Context) error {
-	g := s.group()
-	defer g.Close()
-	if err := g.Ready(ctx, peers.Size); err != nil {
-		return err
-	}
-	if err := g.Quieten(ctx, true); err != nil {
-		return err
-	}
+// checks measures what asking costs the leader and a follower.
+func (s *series) checks(ctx context.Context, g *Group) error {
 	leader, err := g.leader(ctx)
 	if err != nil {
 		return err

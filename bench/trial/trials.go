@@ -56,26 +56,39 @@ func (g *Group) first(ctx context.Context, r *Results) error {
 	return err
 }
 
+// strike sends the leader a signal and waits for the next one. With a lease so short
+// that the start of a process elsewhere would be felt, none is started meanwhile.
+func (g *Group) strike(ctx context.Context, old *candidate, s syscall.Signal) (at time.Duration, next measure.Span, err error) {
+	if g.system.Lease <= brief {
+		g.calm.Lock()
+		defer g.calm.Unlock()
+	}
+	g.note(func() { old.out = true })
+	if at, err = old.signal(s); err != nil {
+		return at, next, err
+	}
+	_, next, err = g.awaitLeader(ctx, at, old)
+	return at, next, err
+}
+
+// brief is a lease that needs a quiet machine.
+const brief = 500 * time.Millisecond
+
 // anyMoment returns the leader at a random moment of its beats: otherwise each
 // fault would come at the same one.
-func (g *Group) anyMoment(ctx context.Context) (*candidate, error) {
-	if err := pause(ctx, rand.N(g.system.Beat)); err != nil {
+func (g *Group) anyMoment(ctx context.Context, beat time.Duration) (*candidate, error) {
+	if err := pause(ctx, rand.N(beat)); err != nil {
 		return nil, err
 	}
 	return g.leader(ctx)
 }
 
 func (g *Group) kill(ctx context.Context, r *Results) error {
-	old, err := g.anyMoment(ctx)
+	old, err := g.anyMoment(ctx, g.system.Beat)
 	if err != nil {
 		return err
 	}
-	g.note(func() { old.out = true })
-	at, err := old.signal(syscall.SIGKILL)
-	if err != nil {
-		return err
-	}
-	_, span, err := g.awaitLeader(ctx, at, old)
+	at, span, err := g.strike(ctx, old, syscall.SIGKILL)
 	g.remove(old, at)
 	if err == nil {
 		r.take(func() { r.Killed = append(r.Killed, measure.Milliseconds(span.From-at)) })
@@ -85,31 +98,29 @@ func (g *Group) kill(ctx context.Context, r *Results) error {
 
 // stop suspends the leader until another one leads, and for longer than its lease.
 func (g *Group) stop(ctx context.Context, r *Results) error {
-	old, err := g.anyMoment(ctx)
+	old, err := g.anyMoment(ctx, g.system.Beat)
 	if err != nil {
 		return err
 	}
-	g.note(func() { old.out = true })
-	at, err := old.signal(syscall.SIGSTOP)
-	if err != nil {
-		return err
-	}
-	_, span, err := g.awaitLeader(ctx, at, old)
+	at, span, err := g.strike(ctx, old, syscall.SIGSTOP)
 	if err == nil {
 		// For long enough, too, that the sampler tells the gap.
 		err = pause(ctx, at+max(g.system.Lease*5/4, 3*member.Gap)-member.Now())
 	}
-	woken, wakeErr := old.signal(syscall.SIGCONT)
-	if err != nil || wakeErr != nil {
-		return errorsOf(err, wakeErr)
+	if err != nil {
+		return err
 	}
-	return g.wake(ctx, r, old, woken, measure.Milliseconds(span.From-at))
+	return g.wake(ctx, r, old, measure.Milliseconds(span.From-at))
 }
 
 // wake sees what a leader answers that has been suspended.
-func (g *Group) wake(ctx context.Context, r *Results, old *candidate, woken time.Duration, stopped float64) error {
+func (g *Group) wake(ctx context.Context, r *Results, old *candidate, stopped float64) error {
 	var seen int
 	g.note(func() { seen = old.samples })
+	woken, err := old.signal(syscall.SIGCONT)
+	if err != nil {
+		return err
+	}
 	// Its first answer comes with the note that there was a gap, whatever it is.
 	if err := g.await(ctx, "a woken leader to be fenced", func() bool { return old.samples > seen && !old.track.Leads() }); err != nil {
 		return err
@@ -141,7 +152,7 @@ func (g *Group) wake(ctx context.Context, r *Results, old *candidate, woken time
 
 // hand has the leader close. Nothing else is started meanwhile.
 func (g *Group) hand(ctx context.Context, r *Results) error {
-	old, err := g.anyMoment(ctx)
+	old, err := g.anyMoment(ctx, min(g.system.Beat, 200*time.Millisecond))
 	if err != nil {
 		return err
 	}
@@ -167,7 +178,7 @@ func (g *Group) hand(ctx context.Context, r *Results) error {
 
 // join adds a fourth member, and lets it go.
 func (g *Group) join(ctx context.Context, r *Results) error {
-	leader, err := g.anyMoment(ctx)
+	leader, err := g.anyMoment(ctx, min(g.system.Beat, 200*time.Millisecond))
 	if err != nil {
 		return err
 	}
