@@ -4,27 +4,30 @@
 package measure
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
 
-// Sample is one answer of a member to "do you lead?" that differs from the one
-// before, or that comes after a pause in sampling.
+// Sample is one answer of a member to "do you lead?": one that differs from the one
+// before, that comes after a pause in sampling, or that says after a while that it
+// still leads.
 type Sample struct {
-	At    time.Duration // when the answer was there
+	Asked time.Duration // the answer is of some instant between this
+	At    time.Duration // and this
 	Prev  time.Duration // when the question before was asked
 	Leads bool
 	Gap   bool // nothing was asked for so long that the process may have been stopped
 }
 
-// Span is a time in which every sample said "I lead". Nothing is said of the time
-// before From, when the first such answer was there, and after To, when the last
-// one was asked for; so what is computed of spans errs towards longer vacancies and
-// shorter overlaps, by one sampling interval at most.
+// Span is a time in which every sample said "I lead". The member leads for certain
+// from From, when the first such answer was there, to To, when the last one that is
+// known of was asked for. A single answer has From after To, and is of some instant
+// between First and From.
 type Span struct {
-	From, To time.Duration
-	Open     bool // it goes on; To means nothing
-	Resumed  bool // a gap in the sampling parts it from the span before
+	First, From, To time.Duration
+	Open            bool // it goes on, as far as is known
+	Resumed         bool // a gap in the sampling parts it from the span before
 }
 
 // Track is the leadership of one member.
@@ -48,14 +51,28 @@ func (t *Track) Last() (Span, bool) {
 // who was stopped has not led meanwhile.
 func (t *Track) Add(s Sample) {
 	led := t.Leads()
-	if led && (!s.Leads || s.Gap) {
-		t.End(s.Prev)
+	if led {
+		last := &t.Spans[len(t.Spans)-1]
+		last.To = s.Prev
+		if s.Leads && !s.Gap {
+			last.To = s.Asked
+			return
+		}
+		last.Open = false
 		if !s.Leads {
 			t.Lost = append(t.Lost, s.At)
 		}
 	}
-	if s.Leads && !t.Leads() {
-		t.Spans = append(t.Spans, Span{From: s.At, Open: true, Resumed: led})
+	if s.Leads {
+		t.Spans = append(t.Spans, Span{First: s.Asked, From: s.At, To: s.Asked, Open: true, Resumed: led})
+	}
+}
+
+// Cut closes the span that is open, as when the process is killed: what is not known
+// by then is not known.
+func (t *Track) Cut() {
+	if t.Leads() {
+		t.Spans[len(t.Spans)-1].Open = false
 	}
 }
 
@@ -74,56 +91,47 @@ func (t *Track) Bridged() []Span {
 	return spans
 }
 
-// End closes the span that is open, as when the process is killed.
-func (t *Track) End(at time.Duration) {
-	if !t.Leads() {
-		return
-	}
-	last := &t.Spans[len(t.Spans)-1]
-	// A single sample gives a span that ends before it begins.
-	last.To, last.Open = max(at, last.From), false
-}
-
 // Since returns the spans that begin at or after a time.
 func (t *Track) Since(at time.Duration) []Span {
 	return slices.DeleteFunc(slices.Clone(t.Spans), func(s Span) bool { return s.From < at })
 }
 
-// end is when a span is over, seen at now.
-func (s Span) end(now time.Duration) time.Duration {
-	if s.Open {
-		return now
-	}
-	return s.To
-}
-
-// Overlap returns for how long spans of a and b covered the same time, and whether
-// they met at all: one answer in the middle of the other's span has no length.
-func Overlap(a, b []Span, now time.Duration) (length time.Duration, met bool) {
+// Overlap returns for how long spans of a and b covered the same time for certain,
+// and whether they met at all: one answer inside the other's span has no length.
+func Overlap(a, b []Span) (length time.Duration, met bool) {
 	for _, x := range a {
 		for _, y := range b {
-			from, to := max(x.From, y.From), min(x.end(now), y.end(now))
+			from, to := max(x.From, y.From), min(x.To, y.To)
 			if from <= to {
 				length, met = length+to-from, true
 			}
+			met = met || x.within(y) || y.within(x)
 		}
 	}
 	return length, met
 }
 
-// Vacant returns for how long nobody was seen to lead between two times.
+// within: a single answer that was given while o lasted.
+func (s Span) within(o Span) bool { return s.From > s.To && o.From <= s.First && s.From <= o.To }
+
+// Vacant returns for how long nobody was seen to lead between two times. A span that
+// is open lasts.
 func Vacant(spans []Span, from, to time.Duration) time.Duration {
-	spans = slices.SortedFunc(slices.Values(spans), func(a, b Span) int { return int(a.From - b.From) })
+	spans = slices.SortedFunc(slices.Values(spans), func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 	var vacant time.Duration
 	for _, s := range spans {
-		if s.end(to) <= from {
+		end := max(s.From, s.To)
+		if s.Open {
+			end = to
+		}
+		if end <= from {
 			continue
 		}
 		if s.From >= to {
 			break
 		}
 		vacant += max(0, s.From-from)
-		from = max(from, s.end(to))
+		from = max(from, end)
 	}
 	return vacant + max(0, to-from)
 }

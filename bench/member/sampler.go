@@ -17,10 +17,14 @@ type sampler struct {
 	change chan time.Duration // of the interval
 	now    chan chan struct{} // a sample at once, please
 
-	prev  time.Duration
+	prev  time.Duration // when the last question was asked
+	told  time.Duration // and the last one that was told of
 	leads bool
 	any   bool
 }
+
+// still is how often a leader says that it leads: if it is killed, that is known.
+const still = 50 * time.Millisecond
 
 func startSampler(c Contender, every time.Duration, tell func(Line)) *sampler {
 	s := &sampler{ask: c.Leads, tell: tell, change: make(chan time.Duration), now: make(chan chan struct{})}
@@ -55,8 +59,9 @@ func (s *sampler) sample() {
 	leads := s.ask()
 	at := Now()
 	paused := s.any && asked-s.prev > Gap
-	if !s.any || leads != s.leads || paused {
-		s.tell(Line{Say: SaySample, At: at, Sample: &measure.Sample{At: at, Prev: s.prev, Leads: leads, Gap: paused}})
+	if !s.any || leads != s.leads || paused || leads && asked-s.told >= still {
+		s.told = asked
+		s.tell(Line{Say: SaySample, At: at, Sample: &measure.Sample{Asked: asked, At: at, Prev: s.prev, Leads: leads, Gap: paused}})
 	}
 	s.prev, s.leads, s.any = asked, leads, true
 }

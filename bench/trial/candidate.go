@@ -31,7 +31,8 @@ type candidate struct {
 	seat    int
 	process *proc.Process
 	in      io.WriteCloser
-	answers chan member.Line // closed when it says no more
+	answers chan member.Line
+	heard   chan struct{} // closed when it says no more
 
 	track   measure.Track
 	samples int           // lines of samples
@@ -71,7 +72,7 @@ func (g *Group) spawn(seat int) (*candidate, error) {
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = mouth, log
-	c := &candidate{seat: seat, in: in, answers: make(chan member.Line, 1)}
+	c := &candidate{seat: seat, in: in, answers: make(chan member.Line, 1), heard: make(chan struct{})}
 	if c.process, err = g.place.Start(cmd); err != nil {
 		_ = out.Close()
 		return nil, err
@@ -86,7 +87,7 @@ func (g *Group) spawn(seat int) (*candidate, error) {
 // listen takes down what the member says, until it ends.
 func (g *Group) listen(c *candidate, from io.ReadCloser) {
 	defer from.Close()
-	defer close(c.answers)
+	defer close(c.heard)
 	lines := bufio.NewScanner(from)
 	for lines.Scan() {
 		var l member.Line
@@ -128,17 +129,25 @@ func (c *candidate) do(ctx context.Context, command member.Command) (member.Line
 		return member.Line{}, err
 	}
 	select {
-	case l, ok := <-c.answers:
-		switch {
-		case !ok:
-			return l, fmt.Errorf("%s: the member has ended", command.Do)
-		case l.Error != "":
-			return l, fmt.Errorf("%s: %s", command.Do, l.Error)
+	case l := <-c.answers:
+		return l, failed(command, l)
+	case <-c.heard:
+		select {
+		case l := <-c.answers: // its last word
+			return l, failed(command, l)
+		default:
+			return member.Line{}, fmt.Errorf("%s: the member has ended", command.Do)
 		}
-		return l, nil
 	case <-ctx.Done():
 		return member.Line{}, fmt.Errorf("%s: %w", command.Do, ctx.Err())
 	}
+}
+
+func failed(c member.Command, l member.Line) error {
+	if l.Error != "" {
+		return fmt.Errorf("%s: %s", c.Do, l.Error)
+	}
+	return nil
 }
 
 // signal sends one, and returns the time just before.

@@ -39,7 +39,7 @@ func NewGroup(place peers.Place, system peers.System, servers peers.Servers, nam
 }
 
 // patience is how long anything may take: a group that takes longer is out of order.
-func (g *Group) patience() time.Duration { return 2*g.system.Lease + 30*time.Second }
+func (g *Group) patience() time.Duration { return 2*g.system.Lease + 40*time.Second }
 
 // note changes what is known and wakes those who wait for it.
 func (g *Group) note(change func()) {
@@ -150,10 +150,11 @@ func (g *Group) Fill(ctx context.Context, size int) error {
 }
 
 // remove forgets a candidate whose process has ended, but not how it led.
-func (g *Group) remove(c *candidate, at time.Duration) {
+func (g *Group) remove(c *candidate) {
 	<-c.process.Done()
+	<-c.heard
 	g.note(func() {
-		c.track.End(at)
+		c.track.Cut()
 		g.present = slices.DeleteFunc(g.present, func(other *candidate) bool { return other == c })
 		g.past = append(g.past, &c.track)
 	})
@@ -165,8 +166,8 @@ func (g *Group) Close() {
 	present := slices.Clone(g.present)
 	g.mu.Unlock()
 	for _, c := range present {
-		at, _ := c.signal(syscall.SIGKILL)
-		g.remove(c, at)
+		_, _ = c.signal(syscall.SIGKILL)
+		g.remove(c)
 	}
 }
 
@@ -227,7 +228,7 @@ func (g *Group) Losses(since time.Duration) (lost int, vacant, double time.Durat
 		}
 		all = append(all, t.Bridged()...)
 		for _, other := range tracks[:i] {
-			length, _ := measure.Overlap(t.Spans, other.Spans, now)
+			length, _ := measure.Overlap(t.Spans, other.Spans)
 			double += length
 		}
 	}

@@ -225,7 +225,6 @@ func (s *series) fail(what string, err error) {
 func (g *Group) overlaps() (terms, overlaps int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := member.Now()
 	tracks := slices.Clone(g.past)
 	for _, c := range g.present {
 		tracks = append(tracks, &c.track)
@@ -238,7 +237,7 @@ func (g *Group) overlaps() (terms, overlaps int) {
 					if a.Resumed || b.Resumed {
 						continue
 					}
-					if _, met := measure.Overlap([]measure.Span{a}, []measure.Span{b}, now); met {
+					if _, met := measure.Overlap([]measure.Span{a}, []measure.Span{b}); met {
 						overlaps++
 					}
 				}

@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"syscall"
 	"time"
 
@@ -89,7 +90,7 @@ func (g *Group) kill(ctx context.Context, r *Results) error {
 		return err
 	}
 	at, span, err := g.strike(ctx, old, syscall.SIGKILL)
-	g.remove(old, at)
+	g.remove(old)
 	if err == nil {
 		r.take(func() { r.Killed = append(r.Killed, measure.Milliseconds(span.From-at)) })
 	}
@@ -128,26 +129,43 @@ func (g *Group) wake(ctx context.Context, r *Results, old *candidate, stopped fl
 	if _, err := old.do(ctx, member.Command{Do: member.DoReady}); err != nil {
 		return err
 	}
-	var double time.Duration
-	var led bool
-	g.note(func() {
-		old.out = false
-		for _, c := range g.present {
-			if c != old {
-				length, met := measure.Overlap(old.track.Since(woken), c.track.Spans, member.Now())
-				double, led = double+length, led || met
-			}
-		}
-	})
+	var spans []measure.Span
+	g.note(func() { spans = old.track.Since(woken) })
+	double, met, err := g.both(ctx, old, spans)
+	if err != nil {
+		return err
+	}
 	r.take(func() {
 		r.Stopped = append(r.Stopped, stopped)
 		r.Woken++
-		if led {
+		if met {
 			r.WokenLed++
 		}
 		r.Double = append(r.Double, measure.Milliseconds(double))
 	})
 	return nil
+}
+
+// both returns for how long a woken leader and others led, once enough is known of
+// these.
+func (g *Group) both(ctx context.Context, old *candidate, woken []measure.Span) (double time.Duration, met bool, err error) {
+	now := member.Now()
+	err = g.await(ctx, "news of the leader", func() bool {
+		return slices.ContainsFunc(g.present, func(c *candidate) bool {
+			last, ok := c.track.Last()
+			return ok && last.To >= now
+		})
+	})
+	g.note(func() {
+		old.out = false
+		for _, c := range g.present {
+			if c != old {
+				length, m := measure.Overlap(woken, c.track.Spans)
+				double, met = double+length, met || m
+			}
+		}
+	})
+	return double, met, err
 }
 
 // hand has the leader close. Nothing else is started meanwhile.
@@ -167,7 +185,7 @@ func (g *Group) hand(ctx context.Context, r *Results) error {
 	if err != nil {
 		return err
 	}
-	g.remove(old, member.Now())
+	g.remove(old)
 	last, _ := old.track.Last()
 	r.take(func() {
 		r.Asked = append(r.Asked, measure.Milliseconds(next.From-asked))
@@ -235,6 +253,6 @@ func (g *Group) leave(ctx context.Context, c *candidate) error {
 	if _, err := c.do(ctx, member.Command{Do: member.DoClose}); err != nil {
 		return err
 	}
-	g.remove(c, member.Now())
+	g.remove(c)
 	return nil
 }
