@@ -6,13 +6,15 @@ SHELL := /bin/bash
 
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . integration examples chaos # chaos: Linux
+MODULES := . integration examples chaos bench # chaos, bench: Linux
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
 SEED ?= 1
+N ?= 20
+QUIET ?= 30m
 
-.PHONY: demo test unit sim soak integration chaos chaos-test lint cover fuzz bench clean
+.PHONY: demo test unit sim soak integration chaos chaos-test lint cover fuzz bench bench-peers bench-quiet bench-rolling bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -58,5 +60,25 @@ bench: ## in memory, then CPU on a real broker, then fail-over times beside the 
 	cd integration && $(GO) test -run '^$$' -bench . ./cost
 	cd integration && NELI_FIGURES=10 $(GO) test -count=1 -run TestFigures -v . | grep -v '^=== '
 
+# Built first: a compiler beside the brokers would be measured, too.
+BENCH = cd bench && $(GO) build -o bench . && ./bench
+
+bench-peers: ## beside etcd, raft and Redis, N=20 trials each; 25 minutes; writes docs/benchmarks.md
+	@command -v redis-server >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends redis-server) || \
+		{ echo "redis-server is missing, and could not be installed: apt-get install redis-server, as root"; exit 1; }
+	$(BENCH) run -n $(N) -command "make bench-peers N=$(N)"
+
+bench-quiet: ## terms lost in QUIET=30m of nothing, T = 300 ms on one broker, 500 ms on three
+	$(BENCH) quiet -for $(QUIET)
+
+bench-rolling: ## terms lost while three brokers are restarted in turn, T = 2 s
+	$(BENCH) rolling
+
+bench-report: ## docs/benchmarks.md from bench/results.json
+	$(BENCH) report
+
+bench-test: ## the pure parts of bench
+	cd bench && $(GO) test -race ./...
+
 clean:
-	rm -rf cover.out integration/logs chaos/chaos-report
+	rm -rf cover.out integration/logs chaos/chaos-report bench/bench

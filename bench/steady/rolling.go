@@ -39,7 +39,7 @@ func Rolling(ctx context.Context, place peers.Place, rounds int, log Log) ([]Out
 			groups[assigned] = append(groups[assigned], g)
 		}
 	}
-	if err := pause(ctx, between); err != nil {
+	if err := trial.Pause(ctx, between); err != nil {
 		return nil, err
 	}
 	outcomes := []Outcome{
@@ -52,7 +52,7 @@ func Rolling(ctx context.Context, place peers.Place, rounds int, log Log) ([]Out
 			if err := b.Restart(ctx); err != nil {
 				return nil, err
 			}
-			if err := pause(ctx, between); err != nil {
+			if err := trial.Pause(ctx, between); err != nil {
 				return nil, err
 			}
 			for i, assigned := range []bool{false, true} {

@@ -69,14 +69,14 @@ func settle(ctx context.Context, g *trial.Group) error {
 	if err := g.Ready(ctx, peers.Size); err != nil {
 		return err
 	}
-	return pause(ctx, 10*time.Second)
+	return trial.Pause(ctx, 10*time.Second)
 }
 
 // watch counts for so long. An interrupted run is an outcome, too: of a shorter time.
 func (o *Outcome) watch(ctx context.Context, groups []*trial.Group, length time.Duration, log Log) error {
 	since := member.Now()
 	for end := since + length; member.Now() < end && ctx.Err() == nil; {
-		_ = pause(ctx, min(time.Minute, end-member.Now()))
+		_ = trial.Pause(ctx, min(time.Minute, end-member.Now()))
 		o.count(groups, since)
 		log("%s, T = %s: %.1f min, %d terms lost, %.0f ms without a leader", o.What, o.T, o.Minutes, o.Lost, o.Vacant)
 	}
@@ -92,15 +92,4 @@ func (o *Outcome) count(groups []*trial.Group, since time.Duration) {
 		o.Double += measure.Milliseconds(double)
 	}
 	o.Minutes = (member.Now() - since).Minutes()
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -235,8 +235,8 @@ func (g *Group) Losses(since time.Duration) (lost int, vacant, double time.Durat
 	return lost, measure.Vacant(all, since, now), double
 }
 
-// pause waits.
-func pause(ctx context.Context, d time.Duration) error {
+// Pause waits, or returns why the context has ended.
+func Pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -212,7 +212,7 @@ func (g *Group) Ready(ctx context.Context, size int) error {
 	if err := g.Lead(ctx); err != nil {
 		return err
 	}
-	return pause(ctx, g.system.Settle)
+	return Pause(ctx, g.system.Settle)
 }
 
 func (s *series) fail(what string, err error) {

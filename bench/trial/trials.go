@@ -36,7 +36,7 @@ func (g *Group) Do(ctx context.Context, kind Kind, r *Results) error {
 	if err := g.Fill(ctx, peers.Size); err != nil {
 		return err
 	}
-	return pause(ctx, g.system.Settle)
+	return Pause(ctx, g.system.Settle)
 }
 
 // first has a group start from nothing.
@@ -78,7 +78,7 @@ const brief = 500 * time.Millisecond
 // anyMoment returns the leader at a random moment of its beats: otherwise each
 // fault would come at the same one.
 func (g *Group) anyMoment(ctx context.Context, beat time.Duration) (*candidate, error) {
-	if err := pause(ctx, rand.N(beat)); err != nil {
+	if err := Pause(ctx, rand.N(beat)); err != nil {
 		return nil, err
 	}
 	return g.leader(ctx)
@@ -106,7 +106,7 @@ func (g *Group) stop(ctx context.Context, r *Results) error {
 	at, span, err := g.strike(ctx, old, syscall.SIGSTOP)
 	if err == nil {
 		// For long enough, too, that the sampler tells the gap.
-		err = pause(ctx, at+max(g.system.Lease*5/4, 3*member.Gap)-member.Now())
+		err = Pause(ctx, at+max(g.system.Lease*5/4, 3*member.Gap)-member.Now())
 	}
 	if err != nil {
 		return err
@@ -204,7 +204,7 @@ func (g *Group) join(ctx context.Context, r *Results) error {
 	began := member.Now()
 	fourth, err := g.enter(ctx, leader, seat)
 	if err == nil {
-		err = pause(ctx, g.system.Settle)
+		err = Pause(ctx, g.system.Settle)
 	}
 	if err != nil {
 		return err
