@@ -66,6 +66,11 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
+func TestClip(t *testing.T) {
+	spans := []Span{{From: 0, To: 10}, {From: 5, To: 20}, {First: 29, From: 30, To: 40}, {From: 3, To: 9, Open: true}}
+	assert.Equal(t, []Span{{First: 15, From: 15, To: 20}, {First: 29, From: 30, To: 40}, {First: 15, From: 15, To: 9, Open: true}}, Clip(spans, 15))
+}
+
 func TestVacant(t *testing.T) {
 	spans := []Span{{From: 30, Open: true}, {From: 0, To: 10}, {From: 5, To: 20}}
 	assert.EqualValues(t, 10, Vacant(spans, 5, 100), "between 20 and 30")

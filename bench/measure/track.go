@@ -96,6 +96,18 @@ func (t *Track) Since(at time.Duration) []Span {
 	return slices.DeleteFunc(slices.Clone(t.Spans), func(s Span) bool { return s.From < at })
 }
 
+// Clip leaves of spans what is after a time.
+func Clip(spans []Span, since time.Duration) []Span {
+	var clipped []Span
+	for _, s := range spans {
+		if s.Open || max(s.From, s.To) >= since {
+			s.First, s.From = max(s.First, since), max(s.From, since)
+			clipped = append(clipped, s)
+		}
+	}
+	return clipped
+}
+
 // Overlap returns for how long spans of a and b covered the same time for certain,
 // and whether they met at all: one answer inside the other's span has no length.
 func Overlap(a, b []Span) (length time.Duration, met bool) {

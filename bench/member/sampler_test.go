@@ -27,7 +27,7 @@ func TestSampler(t *testing.T) {
 	f.leads.Store(true)
 	won := <-lines
 	assert.True(t, won.Leads)
-	assert.LessOrEqual(t, first.At, won.Prev, "the question before was asked later")
+	assert.LessOrEqual(t, first.Asked, won.Prev, "of all questions in between the last")
 	assert.LessOrEqual(t, won.Prev, won.Asked)
 	assert.LessOrEqual(t, won.Asked, won.At)
 

@@ -39,7 +39,7 @@ func NewGroup(place peers.Place, system peers.System, servers peers.Servers, nam
 }
 
 // patience is how long anything may take: a group that takes longer is out of order.
-func (g *Group) patience() time.Duration { return 2*g.system.Lease + 40*time.Second }
+func (g *Group) patience() time.Duration { return 2*g.system.Lease + time.Minute }
 
 // note changes what is known and wakes those who wait for it.
 func (g *Group) note(change func()) {
@@ -228,7 +228,7 @@ func (g *Group) Losses(since time.Duration) (lost int, vacant, double time.Durat
 		}
 		all = append(all, t.Bridged()...)
 		for _, other := range tracks[:i] {
-			length, _ := measure.Overlap(t.Spans, other.Spans)
+			length, _ := measure.Overlap(measure.Clip(t.Spans, since), measure.Clip(other.Spans, since))
 			double += length
 		}
 	}

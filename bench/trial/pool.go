@@ -43,13 +43,15 @@ func lanes(lease time.Duration) int {
 	}
 }
 
-// Intervals between two questions. Thirty processes that ask a thousand times a
-// second would be the larger part of the machine's load.
-const (
-	coarse = 2 * time.Millisecond
-	usual  = time.Millisecond
-	fine   = 500 * time.Microsecond // for hand-overs, which take milliseconds
-)
+// fine is the interval between two questions for hand-overs, which take milliseconds.
+const fine = 500 * time.Microsecond
+
+// sampling is the interval for everything else: a thousandth of the lease. Thirty
+// processes that ask a thousand times a second would be the larger part of the
+// machine's load.
+func sampling(lease time.Duration) time.Duration {
+	return min(max(lease/1000, time.Millisecond), 5*time.Millisecond)
+}
 
 // calmLanes are side by side when hand-overs are measured: mostly they settle.
 const calmLanes = 4
@@ -65,10 +67,7 @@ func Series(ctx context.Context, system peers.System, o Options, last func(conte
 	if o.Lanes > 0 {
 		width = min(width, o.Lanes)
 	}
-	s := &series{Options: o, system: system, results: &Results{}, every: usual}
-	if width > 6 {
-		s.every = coarse
-	}
+	s := &series{Options: o, system: system, results: &Results{}, every: sampling(system.Lease)}
 	defer s.close()
 	// Faults first, with much waiting; what takes milliseconds comes after, when few
 	// lanes start processes.
