@@ -127,7 +127,7 @@ func (o *comparison) idle(ctx context.Context, g *trial.Group, system peers.Syst
 		if err := g.Ready(ctx, size); err != nil {
 			return all, fmt.Errorf("idle group of %d: %w", size, err)
 		}
-		if err := g.Quieten(ctx, true); err != nil {
+		if err := g.Quieten(ctx); err != nil {
 			return all, err
 		}
 		u, err := idle.Measure(ctx, o.window, g.Pids(), servers.Pids())

@@ -12,7 +12,7 @@ import (
 
 // Measures, in pixels.
 const (
-	labelWidth   = 330.0
+	labelWidth   = 390.0
 	plotWidth    = 720.0
 	rightMargin  = 40.0
 	topMargin    = 84.0

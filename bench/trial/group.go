@@ -182,12 +182,11 @@ func (g *Group) Pids() []int {
 	return pids
 }
 
-// Quieten stops the sampling, or begins it again: asking costs CPU, too.
-func (g *Group) Quieten(ctx context.Context, quiet bool) error {
-	every := g.every
-	if quiet {
-		every = 0
-	}
+// Quieten stops the sampling: asking costs CPU, too.
+func (g *Group) Quieten(ctx context.Context) error { return g.sample(ctx, 0) }
+
+// sample changes the interval between two questions.
+func (g *Group) sample(ctx context.Context, every time.Duration) error {
 	return g.each(ctx, member.Command{Do: member.DoSample, Every: every})
 }
 

@@ -43,14 +43,15 @@ func lanes(lease time.Duration) int {
 	}
 }
 
-// fine is the interval between two questions for hand-overs, which take milliseconds.
+// fine is the interval between two questions for hand-overs, which take milliseconds:
+// in one group at a time.
 const fine = 500 * time.Microsecond
 
-// sampling is the interval for everything else: a thousandth of the lease. Thirty
-// processes that ask a thousand times a second would be the larger part of the
-// machine's load.
+// sampling is the interval for everything else: the two-hundredth part of the lease.
+// Thirty processes that ask a thousand times a second would be the larger part of
+// the machine's load.
 func sampling(lease time.Duration) time.Duration {
-	return min(max(lease/1000, time.Millisecond), 5*time.Millisecond)
+	return min(max(lease/200, time.Millisecond), 10*time.Millisecond)
 }
 
 // calmLanes are side by side when hand-overs are measured: mostly they settle.
@@ -72,7 +73,6 @@ func Series(ctx context.Context, system peers.System, o Options, last func(conte
 	// Faults first, with much waiting; what takes milliseconds comes after, when few
 	// lanes start processes.
 	s.run(ctx, slices.Concat(slices.Repeat([]Kind{Kill}, n), slices.Repeat([]Kind{Stop}, n), slices.Repeat([]Kind{First}, n)), width)
-	s.every = fine
 	s.run(ctx, slices.Concat(slices.Repeat([]Kind{Hand}, n), slices.Repeat([]Kind{Join}, n)), min(calmLanes, width))
 	if err := s.finish(ctx, last); err != nil && ctx.Err() == nil {
 		s.fail("cost", err)
@@ -151,19 +151,14 @@ func (s *series) take() *Group {
 	return g
 }
 
-// whole returns a group of three, sampled as the present trials need it. It is to be
-// dropped after an error, too.
+// whole returns a group of three. It is to be dropped after an error, too.
 func (s *series) whole(ctx context.Context) (*Group, error) {
 	g := s.take()
-	if g == nil {
-		g = s.group()
-		return g, g.Ready(ctx, peers.Size)
-	}
-	if g.every == s.every {
+	if g != nil {
 		return g, nil
 	}
-	g.every = s.every
-	return g, g.Quieten(ctx, false)
+	g = s.group()
+	return g, g.Ready(ctx, peers.Size)
 }
 
 func (s *series) group() *Group {
@@ -192,7 +187,7 @@ func (s *series) finish(ctx context.Context, last func(context.Context, *Group) 
 	defer s.drop(g)
 	s.close()
 	if err == nil {
-		err = g.Quieten(ctx, true)
+		err = g.Quieten(ctx)
 	}
 	if err == nil {
 		err = s.checks(ctx, g)

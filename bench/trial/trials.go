@@ -176,6 +176,9 @@ func (g *Group) hand(ctx context.Context, r *Results) error {
 	}
 	g.calm.Lock()
 	defer g.calm.Unlock()
+	if err := g.sample(ctx, fine); err != nil {
+		return err
+	}
 	g.note(func() { old.out = true })
 	asked := member.Now()
 	if _, err := old.do(ctx, member.Command{Do: member.DoClose}); err != nil {
@@ -191,7 +194,7 @@ func (g *Group) hand(ctx context.Context, r *Results) error {
 		r.Asked = append(r.Asked, measure.Milliseconds(next.From-asked))
 		r.Gap = append(r.Gap, measure.Milliseconds(max(0, next.From-last.To)))
 	})
-	return nil
+	return g.sample(ctx, g.every)
 }
 
 // join adds a fourth member, and lets it go.
