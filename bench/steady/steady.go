@@ -29,7 +29,7 @@ type Outcome struct {
 }
 
 // sampling is coarser than in trials: a term that is lost is missed for much longer.
-const sampling = 2 * time.Millisecond
+const sampling = 5 * time.Millisecond
 
 // Log is told how it goes on.
 type Log func(string, ...any)
