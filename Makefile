@@ -10,11 +10,12 @@ MODULES := . integration examples chaos bench # chaos, bench: Linux
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
+SCALE ?= 1000,1000,100000
 SEED ?= 1
 N ?= 20
 QUIET ?= 30m
 
-.PHONY: demo test unit sim soak integration chaos chaos-test lint cover fuzz bench bench-peers bench-quiet bench-rolling bench-report bench-test clean
+.PHONY: demo test unit sim soak integration chaos chaos-test lint cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -73,6 +74,12 @@ bench-quiet: ## terms lost in QUIET=30m of nothing, T = 300 ms on one broker, 50
 
 bench-rolling: ## terms lost while three brokers are restarted in turn, T = 2 s
 	$(BENCH) rolling
+
+bench-scale: ## 100 members, 1,000 partitions, 100,000 roles on one broker
+	$(BENCH) scale
+
+scale-sim: ## SCALE=members,partitions,roles in simulated time
+	NELI_SCALE=$(SCALE) $(GO) test -count=1 -timeout 0 -run TestScale -v .
 
 bench-report: ## docs/benchmarks.md from bench/results.json
 	$(BENCH) report

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/goneli/neli/bench/crowd"
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
 	"github.com/goneli/neli/bench/proc"
@@ -26,6 +27,7 @@ const usage = `usage: bench COMMAND [flags]
   run      compare all systems; writes the results, the page and the picture
   quiet    count terms lost while nothing happens
   rolling  count terms lost while brokers are restarted in turn
+  scale    many members on one topic of many partitions
   report   write the page and the picture from results
 
 bench COMMAND -h tells the flags.
@@ -39,8 +41,9 @@ func main() {
 }
 
 func command(args []string) error {
-	commands := map[string]func([]string) error{"run": run, "quiet": quiet, "rolling": rolling, "report": rewrite,
+	commands := map[string]func([]string) error{"run": run, "quiet": quiet, "rolling": rolling, "scale": scale, "report": rewrite,
 		// Hidden: what this program is to itself.
+		crowd.Command:       func([]string) error { return crowd.Main() },
 		trial.MemberCommand: func([]string) error { return member.Main() }, peers.ServerCommand: func([]string) error { return peers.ServerMain() }}
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprint(os.Stderr, usage)
@@ -108,7 +111,7 @@ func run(args []string) error {
 			return err
 		}
 		return f.update(func(r *report.Results) {
-			fresh.Quiet, fresh.Rolling = r.Quiet, r.Rolling
+			fresh.Quiet, fresh.Rolling, fresh.Scale = r.Quiet, r.Rolling, r.Scale
 			*r = *fresh
 		})
 	})
@@ -145,6 +148,29 @@ func rolling(args []string) error {
 			return err
 		}
 		return f.update(func(r *report.Results) { r.Rolling = outcomes })
+	})
+}
+
+func scale(args []string) error {
+	var f files
+	var size crowd.Size
+	set := flag.NewFlagSet("scale", flag.ContinueOnError)
+	f.flags(set)
+	set.IntVar(&size.Processes, "processes", 10, "processes")
+	set.IntVar(&size.Each, "each", 10, "members in each; so many die, and join")
+	set.IntVar(&size.Partitions, "partitions", 1000, "partitions")
+	set.IntVar(&size.Roles, "roles", 100_000, "roles")
+	set.DurationVar(&size.T, "t", time.Minute, "T")
+	window := set.Duration("idle", 30*time.Second, "how long the cost is measured")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	return inPlace(func(ctx context.Context, place peers.Place) error {
+		outcome, err := crowd.Run(ctx, place, size, *window, logf)
+		if err != nil {
+			return err
+		}
+		return f.update(func(r *report.Results) { r.Scale = &outcome })
 	})
 }
 

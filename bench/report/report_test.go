@@ -8,10 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/bench/crowd"
 	"github.com/goneli/neli/bench/idle"
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/steady"
@@ -34,6 +36,8 @@ func fixed() *Results {
 				Results: &trial.Results{Killed: []float64{1500}, Woken: 2, WokenLed: 1, Double: []float64{0, 3.4}, Joins: 2, Disturbed: 1, Terms: 4,
 					Failures: []string{"join: too late"}}},
 		},
+		Scale: &crowd.Outcome{Size: crowd.Size{Processes: 8, Each: 2, Partitions: 100, Roles: 1000, T: time.Minute}, Window: "30s", Lost: 3,
+			Phases: []crowd.Phase{{What: "all led after the start", Seconds: 61.26, Spread: 1.5}}, Quiet: idle.Usage{Members: 16, MembersCPU: 0.5}},
 		Quiet:   []steady.Outcome{{What: "quiet, brokers: 1", T: "300ms", Minutes: 30}},
 		Rolling: []steady.Outcome{{What: "rolling restart", T: "2s", Lost: 1, Minutes: 5, Groups: 3, Restarts: 6, Vacant: 2040}},
 	}
@@ -54,6 +58,10 @@ func TestPage(t *testing.T) {
 		"- 1 broker: median 2.00 ms, 99th percentile 3.0 ms, n = 3",
 		"- rolling restart, T = 2s, 3 groups, 6 restarts: terms lost: 1; 2040 ms without a leader",
 		"- raft, 3 nodes, default: join: too late",
+		"16 members in 8 processes, 100 partitions, 1000 roles, one broker, T = 1m0s",
+		"but for those of the process that died: 3.",
+		"| all led after the start | 61.3 | 1.50 |",
+		"| 16 | 0.0 | 0.0 | 50.00 | 0.00 | 0.0 | 0.0 |",
 		"Not met: 2 of 8.",
 	} {
 		assert.Contains(t, page, want)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/goneli/neli/bench/crowd"
 	"github.com/goneli/neli/bench/idle"
 	"github.com/goneli/neli/bench/steady"
 	"github.com/goneli/neli/bench/trial"
@@ -26,6 +27,7 @@ type Results struct {
 	Systems  []System
 	Quiet    []steady.Outcome `json:",omitempty"`
 	Rolling  []steady.Outcome `json:",omitempty"`
+	Scale    *crowd.Outcome   `json:",omitempty"`
 }
 
 // Bed is what was measured of servers alone.

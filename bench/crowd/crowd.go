@@ -1,0 +1,263 @@
+// Package crowd measures this library at scale: many members, several in a process,
+// on one topic of many partitions; how soon everything is led, and how evenly, after
+// the start, after some have died and after some have joined; and what it costs.
+package crowd
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goneli/neli/bench/idle"
+	"github.com/goneli/neli/bench/peers"
+	"github.com/goneli/neli/bench/proc"
+	"github.com/goneli/neli/bench/trial"
+)
+
+// Size is how much there is of everything.
+type Size struct {
+	Processes, Each int // processes, and members in each
+	Partitions      int
+	Roles           int
+	T               time.Duration
+}
+
+// Members in all.
+func (s Size) Members() int { return s.Processes * s.Each }
+
+// Phase is how long something took, and how even it left the shares.
+type Phase struct {
+	What    string
+	Seconds float64
+	Spread  float64 // of members' shares: maximum over mean
+}
+
+// Outcome is what was seen.
+type Outcome struct {
+	Size
+	Phases []Phase
+	Quiet  idle.Usage // all members together, and the broker, each second
+	Window string
+	Lost   int // terms lost otherwise than with the process that died
+}
+
+// patience bounds each phase.
+const patience = 5 * time.Minute
+
+// crowd is the processes that live.
+type crowd struct {
+	size    Size
+	place   peers.Place
+	servers string
+	group   string
+	born    int
+
+	mu    sync.Mutex
+	alive []*process
+}
+
+type process struct {
+	*proc.Process
+	last Line // guarded by crowd.mu
+	in   *os.File
+}
+
+// Run measures one crowd on one broker.
+func Run(ctx context.Context, place peers.Place, size Size, window time.Duration, log func(string, ...any)) (Outcome, error) {
+	kafka, err := peers.StartKafka(ctx, place, 1)
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer kafka.Stop()
+	c := &crowd{size: size, place: place, servers: kafka.Bootstrap(), group: "crowd"}
+	o := Outcome{Size: size, Window: window.String()}
+	phase := func(what string, since time.Time, ok func() bool) error {
+		if err := c.until(ctx, ok); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		p := Phase{what, time.Since(since).Seconds(), c.spread()}
+		o.Phases = append(o.Phases, p)
+		log("%s: %.1f s, max/mean %.2f", p.What, p.Seconds, p.Spread)
+		return nil
+	}
+	began := time.Now()
+	for range size.Processes {
+		if err := c.start(); err != nil {
+			return o, err
+		}
+	}
+	if err := phase("all led after the start", began, c.led); err != nil {
+		return o, err
+	}
+	if err := phase("shared out after the start", began, c.even); err != nil {
+		return o, err
+	}
+	if o.Quiet, err = idle.Measure(ctx, window, c.pids(), kafka.Pids()); err != nil {
+		return o, err
+	}
+	o.Quiet.Members = size.Members()
+	began = time.Now()
+	c.kill()
+	if err := phase(fmt.Sprintf("all led after %d died", size.Each), began, c.led); err != nil {
+		return o, err
+	}
+	if err := phase("shared out after that", began, c.even); err != nil {
+		return o, err
+	}
+	began = time.Now()
+	if err := c.start(); err != nil {
+		return o, err
+	}
+	if err := phase(fmt.Sprintf("shared out after %d joined", size.Each), began, c.even); err != nil {
+		return o, err
+	}
+	o.Lost = c.lost()
+	return o, nil
+}
+
+func (c *crowd) start() error {
+	c.born++
+	cmd, err := proc.Self(Command)
+	if err != nil {
+		return err
+	}
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer theirs.Close() // the process has its own descriptor
+	from, out, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	log, err := os.OpenFile(filepath.Join(c.place.Dir, "crowd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, out, log
+	p := &process{in: ours}
+	if p.Process, err = c.place.Start(cmd); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.alive = append(c.alive, p)
+	c.mu.Unlock()
+	go c.listen(p, from)
+	return json.NewEncoder(ours).Encode(Params{Servers: c.servers, Group: c.group, Name: fmt.Sprint("p", c.born), Members: c.size.Each,
+		Partitions: c.size.Partitions, Roles: c.size.Roles, T: c.size.T})
+}
+
+// listen ends with the process.
+func (c *crowd) listen(p *process, from *os.File) {
+	defer from.Close()
+	lines := bufio.NewScanner(from)
+	for lines.Scan() {
+		var l Line
+		if json.Unmarshal(lines.Bytes(), &l) != nil {
+			continue // cut off by its end
+		}
+		c.mu.Lock()
+		p.last = l
+		c.mu.Unlock()
+	}
+}
+
+// kill kills the first process.
+func (c *crowd) kill() {
+	c.mu.Lock()
+	p := c.alive[0]
+	c.alive = c.alive[1:]
+	c.mu.Unlock()
+	p.Kill()
+	_ = p.in.Close()
+}
+
+func (c *crowd) pids() []int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var pids []int
+	for _, p := range c.alive {
+		pids = append(pids, p.Pid())
+	}
+	return pids
+}
+
+// shares returns how many partitions each member leads, as the processes said last.
+func (c *crowd) shares() []int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []int
+	for _, p := range c.alive {
+		if len(p.last.Led) == 0 {
+			out = append(out, make([]int, c.size.Each)...)
+		}
+		out = append(out, p.last.Led...)
+	}
+	return out
+}
+
+func (c *crowd) lost() (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.alive {
+		n += p.last.Lost
+	}
+	return n
+}
+
+func (c *crowd) led() bool { return total(c.shares()) >= c.size.Partitions }
+
+// even: nobody leads more than another, but for one partition or a tenth, which is
+// what the library leaves.
+func (c *crowd) even() bool {
+	of := c.shares()
+	return total(of) >= c.size.Partitions && slices.Max(of)-slices.Min(of) <= max(1, c.size.Partitions/len(of)/10)
+}
+
+func (c *crowd) spread() float64 {
+	of := c.shares()
+	return float64(slices.Max(of)) * float64(len(of)) / float64(max(1, total(of)))
+}
+
+func total(of []int) (n int) {
+	for _, k := range of {
+		n += k
+	}
+	return n
+}
+
+func (c *crowd) until(ctx context.Context, ok func() bool) error {
+	ctx, stop := context.WithTimeoutCause(ctx, patience+c.size.T, fmt.Errorf("not within %v", patience+c.size.T))
+	defer stop()
+	for !ok() {
+		if err := trial.Pause(ctx, say/2); err != nil {
+			return err
+		}
+		if err := c.intact(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// intact reports a process that has ended by itself.
+func (c *crowd) intact() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.alive {
+		select {
+		case <-p.Done():
+			return fmt.Errorf("a process has ended: %s; see crowd.log", p.State())
+		default:
+		}
+	}
+	return nil
+}

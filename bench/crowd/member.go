@@ -1,0 +1,101 @@
+package crowd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+// Command is the subcommand that makes this program a process with several members.
+const Command = "crowd"
+
+// Params are what such a process is told, one line of JSON.
+type Params struct {
+	Servers    string
+	Group      string
+	Name       string
+	Members    int
+	Partitions int
+	Roles      int
+	T          time.Duration
+}
+
+// Line is what it says again and again.
+type Line struct {
+	Led  []int // partitions, by member
+	Lost int   // terms that ended otherwise than in good order, so far
+}
+
+// say is how often.
+const say = 200 * time.Millisecond
+
+// Main is the life of a process, which ends with its parent's.
+func Main() error {
+	var p Params
+	if err := json.NewDecoder(os.Stdin).Decode(&p); err != nil {
+		return fmt.Errorf("reading parameters: %w", err)
+	}
+	var lost atomic.Int64
+	members := make([]*neli.Neli, p.Members)
+	for i := range members {
+		n, err := neli.New(neli.Config{
+			KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": p.Servers},
+			LeaderGroupID:    p.Group,
+			Name:             fmt.Sprintf("%s.%d", p.Name, i),
+			Partitions:       p.Partitions,
+			Roles:            p.Roles,
+			HeartbeatTimeout: p.T,
+			Logger:           slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		}, func(e neli.Event) {
+			if f, ok := e.(neli.LeaderFenced); ok {
+				lost.Add(int64(len(f.Terms)))
+			}
+		})
+		if err != nil {
+			return err
+		}
+		members[i] = n
+		go drive(n)
+	}
+	go tell(members, p.Partitions, &lost)
+	_, err := io.Copy(io.Discard, os.Stdin)
+	return errors.Join(err, errors.New("the parent is gone"))
+}
+
+// drive pulses ten times a second, which is when events are delivered.
+func drive(n *neli.Neli) {
+	tick := time.NewTicker(say / 2)
+	defer tick.Stop()
+	for range tick.C {
+		if _, err := n.Pulse(0); err != nil {
+			fmt.Fprintln(os.Stderr, "Pulse:", err)
+			os.Exit(1)
+		}
+	}
+}
+
+func tell(members []*neli.Neli, partitions int, lost *atomic.Int64) {
+	out := json.NewEncoder(os.Stdout)
+	tick := time.NewTicker(say)
+	defer tick.Stop()
+	for range tick.C {
+		l := Line{Led: make([]int, len(members)), Lost: int(lost.Load())}
+		for i, n := range members {
+			for p := range partitions {
+				if n.IsLeaderOf(p) {
+					l.Led[i]++
+				}
+			}
+		}
+		if err := out.Encode(l); err != nil {
+			os.Exit(1)
+		}
+	}
+}
