@@ -15,7 +15,6 @@ import (
 // candidate is a process that may claim, as another one sees it.
 type candidate struct {
 	member   string // its instance
-	name     string
 	priority int
 	prefs    []int // by partition: in place of priority, if the user has a Preference
 	steady   bool  // it has been there for long enough to be given something
