@@ -26,10 +26,11 @@ type mover interface {
 // round trip. There it stays for the term: neither balance nor preference moves it.
 //
 // to is the Member.ID of a member, or its Name if no other has that. Errors:
-// ErrNotLeader and ErrNoMember, upon which nothing has happened; ErrNotTransferred,
-// when the member did not claim in time, being cut off or dead, and another one, or
-// this process, leads instead; ErrClosed or what ended this Neli; the cause of ctx,
-// whose end does not stop the hand-over.
+// ErrNotLeader (also if the partition is being given up already) and ErrNoMember,
+// upon which nothing has happened; ErrNotTransferred, when the member did not claim
+// in time, being cut off or dead, and another one, or this process, leads instead;
+// ErrClosed or what ended this Neli; the cause of ctx, whose end does not stop the
+// hand-over.
 //
 // It needs exclusive mode, and Open nomination (with Assigned the group says who may
 // claim). It takes a DrainTimeout and two HeartbeatTimeouts at most while the broker
