@@ -15,8 +15,9 @@ const (
 	// steadyAfter is how long a process must have been there, healthy, before a
 	// leader makes room for it.
 	steadyAfter = 3 * helloEvery
-	// minTenure is how long a partition that was handed over stays before it may be
-	// handed on: it bounds what members do to each other whose preferences contradict.
+	// minTenure is how long a partition that was moved, for balance or preference,
+	// stays before it may be moved on: it bounds what members do to each other whose
+	// preferences contradict.
 	minTenure = 30 * time.Second
 	// levelEvery is how often a holder looks whether it has more than its share, and
 	// movePause how soon it hands over the next partition.
@@ -49,14 +50,14 @@ type choice struct {
 
 type heir struct {
 	member string
-	pinned bool
+	gift   gift
 }
 
 type gift int
 
 const (
-	giftNone   gift = iota // claimed when it was vacant
-	giftHanded             // released in favour of this process
+	giftNone   gift = iota // claimed when it was vacant, or left by somebody who went
+	giftMoved              // handed over by somebody who could have kept it
 	giftPinned             // and meant to stay
 )
 
@@ -169,22 +170,28 @@ func (a *leaseArbiter) inherit(e logEntry, r record) {
 	case e.jump:
 		a.choice.heirs[e.partition] = heir{}
 	case r.kind == kindRelease && l.token == tokenNone && l.last == e.offset:
-		a.choice.heirs[e.partition] = heir{r.to, r.pinned}
+		a.choice.heirs[e.partition] = heir{r.to, giftOf(r)}
 	case r.kind == kindClaim && l.token == e.offset:
 		if m := a.choice.moving; m != nil && m.partition == e.partition {
 			a.prod()
 		}
 		h := a.choice.heirs[e.partition]
 		a.choice.heirs[e.partition] = heir{}
-		switch {
-		case l.mine != e.offset || h.member != a.set.instance:
-			a.choice.given[e.partition] = giftNone
-		case h.pinned:
-			a.choice.given[e.partition] = giftPinned
-		default:
-			a.choice.given[e.partition] = giftHanded
+		a.choice.given[e.partition] = giftNone
+		if l.mine == e.offset && h.member == a.set.instance {
+			a.choice.given[e.partition] = h.gift
 		}
 	}
+}
+
+func giftOf(release record) gift {
+	switch {
+	case release.pinned:
+		return giftPinned
+	case release.moved:
+		return giftMoved
+	}
+	return giftNone
 }
 
 // begin begins to give up what is not wanted any more, and names who is to have it.
@@ -216,7 +223,7 @@ func (a *leaseArbiter) begin(now instant) {
 // favour completes a Release: whom it is in favour of.
 func (a *leaseArbiter) favour(r *record, h *handover) {
 	if h != nil && a.peers.takes(h.to) {
-		r.to, r.pinned = h.to, h.pinned
+		r.to, r.pinned, r.moved = h.to, h.pinned, h.why == ReasonRebalanced
 	}
 }
 
@@ -260,7 +267,7 @@ func (a *leaseArbiter) movable(p int, now instant) bool {
 		return false
 	}
 	g := a.choice.given[p]
-	return g == giftNone || g == giftHanded && now.mono-l.since.mono >= minTenure
+	return g == giftNone || g == giftMoved && now.mono-l.since.mono >= minTenure
 }
 
 // settle finds out what became of the partition that is being handed over.

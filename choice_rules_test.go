@@ -32,7 +32,7 @@ import "testing"
 //	StepDown claims nothing while work is finished    it never returns                    TestStepDownOutlastsALongDrain
 var choiceMutations = []mutation{
 	{"a Release names who is to claim next", "arbiter_lease_choice.go",
-		"		r.to, r.pinned = h.to, h.pinned\n", "", "TestHeirs"},
+		"		r.to, r.pinned, r.moved = h.to, h.pinned, h.why == ReasonRebalanced\n", "", "TestHeirs"},
 	{"others leave the heir a head start", "arbiter_lease_choice.go",
 		"a.delays[p] = headStart(unit) + a.jitter()", "a.delays[p] = a.jitter()", "TestHeirs"},
 	{"candidates claim one after the other, by rank", "arbiter_lease_choice.go",
@@ -53,7 +53,7 @@ var choiceMutations = []mutation{
 	{"what was handed over stays for 30 s", "arbiter_lease_choice.go",
 		"now.mono-l.since.mono >= minTenure", "true", "TestContradictoryPreferences"},
 	{"what was transferred stays", "arbiter_lease_choice.go",
-		"		case h.pinned:\n			a.choice.given[e.partition] = giftPinned\n", "", "TestTransferredStays"},
+		"	case release.pinned:\n		return giftPinned\n", "", "TestTransferredStays"},
 	{"who did not claim is shunned for a while", "arbiter_lease_choice.go",
 		"	a.choice.shunned[m.to] = now.mono + shunFor\n", "", "TestDeafMemberIsShunned"},
 	{"a tenth more than another is not worth a move", "balance.go",

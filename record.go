@@ -10,7 +10,7 @@ import (
 //
 //	{"neli":1,"kind":"beat","group":"app","member":"K3…","name":"host_1_2","token":17,"read":40,"seq":9}
 //
-// What only some kinds have (to, pinned, wants, priority, leaving) plays no part in
+// What only some kinds have (to, pinned, moved, wants, priority, leaving) plays no part in
 // the lease.
 //
 // Whatever is in the topic is untrusted: decode refuses what does not have
@@ -49,6 +49,7 @@ type record struct {
 
 	to     string // Release only: the process that is to claim next, if any
 	pinned bool   // Release only: and keep the partition whoever else has a better right to it
+	moved  bool   // Release only: for the sake of balance or preference
 }
 
 // wire is record as JSON. Pointers tell absent from zero.
@@ -67,6 +68,7 @@ type wire struct {
 	Priority int    `json:"priority,omitempty"`
 	To       string `json:"to,omitempty"`
 	Pinned   bool   `json:"pinned,omitempty"`
+	Moved    bool   `json:"moved,omitempty"`
 }
 
 var (
@@ -83,7 +85,7 @@ func (r record) encode() []byte {
 			w.Wants = &r.wants
 		}
 	} else {
-		w.Read, w.Seq, w.To, w.Pinned = &r.read, r.seq, r.to, r.pinned
+		w.Read, w.Seq, w.To, w.Pinned, w.Moved = &r.read, r.seq, r.to, r.pinned, r.moved
 		if r.kind != kindClaim {
 			w.Token = &r.token
 		}
@@ -130,8 +132,8 @@ func (w *wire) check() error {
 	}
 	switch w.Kind {
 	case kindHello:
-		if w.Token != nil || w.Read != nil || w.Seq != 0 || w.To != "" || w.Pinned {
-			return bad("token, read, seq, to or pinned in a hello")
+		if w.Token != nil || w.Read != nil || w.Seq != 0 || w.To != "" || w.Pinned || w.Moved {
+			return bad("token, read, seq, to, pinned or moved in a hello")
 		}
 		if w.Priority < -maxPriority || w.Priority > maxPriority {
 			return bad("priority")
@@ -151,15 +153,15 @@ func (w *wire) check() error {
 	if w.Read == nil || *w.Read < -1 || w.Seq == 0 || w.Wants != nil || w.Leaving || w.Priority != 0 {
 		return bad("read, seq, wants, leaving or priority")
 	}
-	if (w.To != "" || w.Pinned) && w.Kind != kindRelease || len(w.To) > maxIDLength {
-		return bad("to or pinned")
+	if (w.To != "" || w.Pinned || w.Moved) && w.Kind != kindRelease || len(w.To) > maxIDLength {
+		return bad("to, pinned or moved")
 	}
 	return nil
 }
 
 func (w *wire) record() record {
 	r := record{kind: w.Kind, group: w.Group, member: w.Member, name: w.Name, token: noToken, read: -1, seq: w.Seq,
-		leaving: w.Leaving, priority: w.Priority, to: w.To, pinned: w.Pinned}
+		leaving: w.Leaving, priority: w.Priority, to: w.To, pinned: w.Pinned, moved: w.Moved}
 	if w.Token != nil {
 		r.token = *w.Token
 	}

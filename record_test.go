@@ -40,7 +40,7 @@ func drawRecord(t *rapid.T) record {
 		r.token = rapid.Int64Min(0).Draw(t, "token")
 	}
 	if r.kind == kindRelease {
-		r.to, r.pinned = text("to", maxIDLength), rapid.Bool().Draw(t, "pinned")
+		r.to, r.pinned, r.moved = text("to", maxIDLength), rapid.Bool().Draw(t, "pinned"), rapid.Bool().Draw(t, "moved")
 	}
 	return r
 }
@@ -152,6 +152,8 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{"neli":1,"kind":"hello","group":"g","member":"m","priority":1.5}`, errMalformed},
 		{`{"neli":1,"kind":"hello","group":"g","member":"m","to":"x"}`, errMalformed},
 		{`{"neli":1,"kind":"hello","group":"g","member":"m","pinned":true}`, errMalformed},
+		{`{"neli":1,"kind":"hello","group":"g","member":"m","moved":true}`, errMalformed},
+		{`{"neli":1,"kind":"claim","group":"g","member":"m","read":1,"seq":1,"moved":true}`, errMalformed},
 		{`{"neli":1,"kind":"claim","group":"g","member":"m","read":1,"seq":1,"priority":1}`, errMalformed},
 		{`{"neli":1,"kind":"claim","group":"g","member":"m","read":1,"seq":1,"to":"x"}`, errMalformed},
 		{`{"neli":1,"kind":"claim","group":"g","member":"m","read":1,"seq":1,"pinned":true}`, errMalformed},

@@ -51,7 +51,7 @@ var simMutations = []mutation{
 	{"Transfer looks at who leads", "transfer.go",
 		"case s.Holder.Member == id:", "case id != \"\":", "TestSimulation"},
 	{"what was handed over stays for a while", "arbiter_lease_choice.go",
-		"g == giftHanded && now.mono-l.since.mono >= minTenure", "g == giftHanded", "TestSimulation"},
+		"g == giftMoved && now.mono-l.since.mono >= minTenure", "g == giftMoved", "TestSimulation"},
 	{"everybody gets a share", "balance.go",
 		"if before >= len(lacking) {", "if before >= len(lacking) || mine > 0 {", "TestSimulation"},
 	{"a check of health that hangs is an answer", "health.go",

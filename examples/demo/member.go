@@ -17,12 +17,11 @@ import (
 	"github.com/goneli/neli"
 )
 
-// What all members agree on. A stock Kafka takes no session below 6 s; the
-// embedded broker does, and the demo need not last.
+// What all members agree on.
 const (
 	roles   = 4
 	timeout = 1500 * time.Millisecond // T: a leader that is not heard of for so long is none
-	session = 2 * time.Second         // for so long the group takes a silent member for alive
+	steady  = 15 * time.Second        // for so long a member must have been there to be given something
 )
 
 // report is one line from a member to the demo: all roles that it found itself
@@ -45,10 +44,7 @@ type sighting struct {
 func member(name, bootstrap string) error {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM) // Ctrl-C is for the demo, which ends its members
 	n, err := neli.New(neli.Config{
-		KafkaConfig: neli.KafkaConfigMap{
-			"bootstrap.servers":  bootstrap,
-			"session.timeout.ms": session.Milliseconds(),
-		},
+		KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": bootstrap},
 		LeaderGroupID:    "demo",
 		Name:             name,
 		Roles:            roles,

@@ -36,8 +36,8 @@ func (s *story) tell() error {
 
 func (s *story) begin() error {
 	s.watch.say("An embedded broker listens on %s. Three processes start: anna, boris and clara.\n"+
-		"         They contend for %d roles. Kafka's consumer group nominates a candidate for each; whoever claims\n"+
-		"         it in the log leads it, for T = %v after its last beat. The number is the fencing token.",
+		"         They contend for %d roles. Whoever claims a role in the log leads it, for T = %v after its last\n"+
+		"         beat. The number is the fencing token.",
 		s.bootstrap, roles, timeout)
 	return errors.Join(s.launch("anna", "boris", "clara"), s.settle("first leaders"))
 }
@@ -45,8 +45,7 @@ func (s *story) begin() error {
 func (s *story) kill() error {
 	victim := s.busiest()
 	if err := s.announce("%s is about to be killed (SIGKILL). It can tell nobody: its leases must run out (T = %v),\n"+
-		"         and the group must miss it (session = %v). The others then claim its roles.",
-		victim.name, timeout, session); err != nil {
+		"         and then the others claim its roles.", victim.name, timeout); err != nil {
 		return err
 	}
 	s.mark(victim.name + " killed")
@@ -87,15 +86,14 @@ func (s *story) wake(p *process) error {
 	}); err != nil {
 		return err
 	}
-	s.watch.say("%s found that it leads nothing, %v after waking. It joins the group again and gets a share.",
-		p.name, rough(found-woken))
-	return s.settle("share of " + p.name)
+	s.watch.say("%s found that it leads nothing, %v after waking. It is a candidate again.", p.name, rough(found-woken))
+	return nil
 }
 
 func (s *story) leave() error {
 	leaver := s.busiest()
-	if err := s.announce("%s is about to be closed in good order. It goes on leading until its successor is ready,\n"+
-		"         then releases: nobody has to wait for a timeout.", leaver.name); err != nil {
+	if err := s.announce("%s is about to be closed in good order. It lets its work end, and releases each role in favour\n"+
+		"         of another member: nobody has to wait for a timeout.", leaver.name); err != nil {
 		return err
 	}
 	s.mark(leaver.name + " closed")
@@ -112,12 +110,15 @@ func (s *story) leave() error {
 }
 
 func (s *story) join() error {
-	if err := s.announce("A new process, dora, is about to start. It gets a share, handed over in good order;\n" +
-		"         what does not move is not disturbed and keeps its token."); err != nil {
+	if err := s.announce("A new process, dora, is about to start. Once it has been there for %v it gets its share,\n"+
+		"         one role at a time; what does not move is not disturbed and keeps its token.", steady); err != nil {
 		return err
 	}
 	s.mark("dora started")
-	return errors.Join(s.launch("dora"), s.settle("share of dora"))
+	if err := s.launch("dora"); err != nil {
+		return err
+	}
+	return s.watch.await(s.ctx, "share of dora", func() bool { return s.watch.lanes().shared([]string{"dora"}, s.names(nil)) })
 }
 
 func (s *story) end() error {
@@ -167,19 +168,21 @@ func (s *story) mark(what string) {
 	s.steps = append(s.steps, step{what, now()})
 }
 
-// settle waits until all roles are led, and each running member has a share.
+// settle waits until all roles are led.
 func (s *story) settle(what string) error { return s.settleWithout(nil, what) }
 
 func (s *story) settleWithout(suspended *process, what string) error {
-	return s.watch.await(s.ctx, what, func() bool {
-		var names []string
-		for _, p := range s.running() {
-			if p != suspended {
-				names = append(names, p.name)
-			}
+	return s.watch.await(s.ctx, what, func() bool { return s.watch.lanes().shared(nil, s.names(suspended)) })
+}
+
+// names are those of the running members that are not suspended.
+func (s *story) names(suspended *process) (names []string) {
+	for _, p := range s.running() {
+		if p != suspended {
+			names = append(names, p.name)
 		}
-		return s.watch.lanes().shared(names)
-	})
+	}
+	return names
 }
 
 func (s *story) running() []*process {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"text/tabwriter"
@@ -28,12 +29,13 @@ func (l lane) String() string {
 // lanes are the leaders of all roles.
 type lanes [roles]lane
 
-// shared tells whether all roles are led by these members, and each leads some.
-func (l lanes) shared(members []string) bool {
+// shared tells whether all roles are led by these members, and those of them that
+// must lead one do.
+func (l lanes) shared(must, members []string) bool {
 	led := 0
 	for _, m := range members {
 		share := len(l.share(m))
-		if share == 0 {
+		if share == 0 && slices.Contains(must, m) {
 			return false
 		}
 		led += share
@@ -59,7 +61,7 @@ const (
 	// line.
 	tick = 50 * time.Millisecond
 	// patience is for how long anything may be waited for.
-	patience = 15 * time.Second
+	patience = 40 * time.Second
 )
 
 // watch takes the members' reports, shows changes as they happen and keeps what
