@@ -27,8 +27,8 @@ const (
 	// was given.
 	shunFor = time.Minute
 	// Between these a measured round trip is believed; at first it is taken for the
-	// longer.
-	minRoundTrip = 500 * time.Microsecond
+	// longer. Below the shorter one the scheduling of processes matters more.
+	minRoundTrip = 2 * time.Millisecond
 	maxRoundTrip = 20 * time.Millisecond
 	// maxRank bounds how long a candidate waits for others that do not come.
 	maxRank = 16
