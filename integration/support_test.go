@@ -55,6 +55,7 @@ func hostileConfig(bootstrap, what string, set func(*neli.Config)) (neli.Config,
 	cfg := neli.Config{
 		KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": bootstrap},
 		LeaderGroupID:    fmt.Sprintf("%s-%d", what, hostileNumber.Add(1)),
+		Nomination:       neli.Assigned, // unless the mode is another
 		HeartbeatTimeout: hostileTimeout,
 		DrainTimeout:     time.Second,
 		Logger:           logger,
