@@ -29,7 +29,7 @@ func TestDemo(t *testing.T) {
 		`What happened`,
 		`^\w+ killed` + row,
 		`^\w+ suspended` + row,
-		`^\w+ woken` + row,
+		`^\w+ woken +– +no role moved$`,
 		`^\w+ closed` + row,
 		`^dora started` + row,
 		`\d+ reports, \d+ terms of leadership checked`,
