@@ -18,6 +18,7 @@ import (
 	"github.com/goneli/neli/bench/peers"
 	"github.com/goneli/neli/bench/proc"
 	"github.com/goneli/neli/bench/trial"
+	"github.com/goneli/neli/integration/kafkatest"
 )
 
 // Size is how much there is of everything.
@@ -50,6 +51,10 @@ type Outcome struct {
 // patience bounds each phase.
 const patience = 5 * time.Minute
 
+// apart is the pause between the starts of two processes: each of their members
+// makes the broker tell all about a thousand partitions, more than once.
+const apart = 2 * time.Second
+
 // crowd is the processes that live.
 type crowd struct {
 	size    Size
@@ -70,7 +75,7 @@ type process struct {
 
 // Run measures one crowd on one broker.
 func Run(ctx context.Context, place peers.Place, size Size, window time.Duration, log func(string, ...any)) (Outcome, error) {
-	kafka, err := peers.StartKafka(ctx, place, 1)
+	kafka, err := peers.StartKafkaWith(ctx, place, kafkatest.Options{Brokers: 1, HeapMiB: 2048})
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -89,6 +94,9 @@ func Run(ctx context.Context, place peers.Place, size Size, window time.Duration
 	began := time.Now()
 	for range size.Processes {
 		if err := c.start(); err != nil {
+			return o, err
+		}
+		if err := trial.Pause(ctx, apart); err != nil {
 			return o, err
 		}
 	}

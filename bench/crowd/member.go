@@ -46,7 +46,7 @@ func Main() error {
 	members := make([]*neli.Neli, p.Members)
 	for i := range members {
 		n, err := neli.New(neli.Config{
-			KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": p.Servers},
+			KafkaConfig:      patientClient(p.Servers),
 			LeaderGroupID:    p.Group,
 			Name:             fmt.Sprintf("%s.%d", p.Name, i),
 			Partitions:       p.Partitions,
@@ -67,6 +67,22 @@ func Main() error {
 	go tell(members, p.Partitions, &lost)
 	_, err := io.Copy(io.Discard, os.Stdin)
 	return errors.Join(err, errors.New("the parent is gone"))
+}
+
+// patientClient has longer timeouts than the library's, which suit brokers that may
+// be gone: a broker with more clients than cores is slow to answer, and clients that
+// connect and ask again each second would keep it so.
+func patientClient(servers string) neli.KafkaConfigMap {
+	return neli.KafkaConfigMap{
+		"bootstrap.servers":                       servers,
+		"socket.connection.setup.timeout.ms":      30_000,
+		"socket.timeout.ms":                       30_000,
+		"request.timeout.ms":                      30_000,
+		"reconnect.backoff.max.ms":                10_000,
+		"retry.backoff.max.ms":                    1_000,
+		"topic.metadata.refresh.interval.ms":      60_000,
+		"topic.metadata.refresh.fast.interval.ms": 1_000,
+	}
 }
 
 // drive pulses ten times a second, which is when events are delivered.

@@ -15,11 +15,17 @@ type Kafka struct{ *kafkatest.Cluster }
 
 // StartKafka starts brokers. They are started by kafkatest, in sessions of their own too.
 func StartKafka(ctx context.Context, place Place, brokers int) (Kafka, error) {
+	return StartKafkaWith(ctx, place, kafkatest.Options{Brokers: brokers})
+}
+
+// StartKafkaWith is StartKafka with other options.
+func StartKafkaWith(ctx context.Context, place Place, o kafkatest.Options) (Kafka, error) {
 	dir, err := os.MkdirTemp(place.Dir, "kafka-")
 	if err != nil {
 		return Kafka{}, err
 	}
-	cluster, err := kafkatest.Start(ctx, kafkatest.Options{Brokers: brokers, Dir: dir})
+	o.Dir = dir
+	cluster, err := kafkatest.Start(ctx, o)
 	return Kafka{cluster}, err
 }
 

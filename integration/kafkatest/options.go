@@ -44,6 +44,9 @@ type Options struct {
 	// absent, and is left behind. Default: a temporary one, which Stop removes.
 	Dir string
 
+	// HeapMiB is how much memory each broker's heap may take. Default: 384.
+	HeapMiB int
+
 	// Log is told what happens. Default: nobody is.
 	Log *slog.Logger
 }
