@@ -75,10 +75,11 @@ func newChoice(m int) choice {
 
 // census puts together what is known of candidates and holders. It needs the lock.
 func (a *leaseArbiter) census(now instant) *census {
-	who := make([]candidate, 0, len(a.peers.heard)+1)
+	who := make([]candidate, 0, a.peers.size())
+	period := helloPeriod(a.peers.size())
 	for id, p := range a.peers.heard {
 		if p.nominated && p.present && !p.suspect {
-			steady := now.mono-p.since.mono >= steadyAfter && now.mono-p.heard.mono < 2*helloEvery && now.mono >= a.choice.shunned[id]
+			steady := now.mono-p.since.mono >= steadyAfter && now.mono-p.heard.mono < 2*period && now.mono >= a.choice.shunned[id]
 			who = append(who, candidate{member: id, priority: p.priority, prefs: a.choice.prefs[id], steady: steady})
 		}
 	}

@@ -79,7 +79,7 @@ func (a *leaseArbiter) hello(now instant, out []outgoing, next time.Duration) ([
 		a.soon(now) // that is news for the others
 	}
 	if now.mono >= a.tempo.helloAt {
-		a.tempo.helloAt, a.tempo.saidAt, a.tempo.wanting = now.mono+helloEvery, now.mono, wants == nil
+		a.tempo.helloAt, a.tempo.saidAt, a.tempo.wanting = now.mono+helloPeriod(a.peers.size()), now.mono, wants == nil
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(a.set.instance))
 		out = append(out, a.hi(int(h.Sum32()%uint32(len(a.leases))), wants))
@@ -87,9 +87,10 @@ func (a *leaseArbiter) hello(now instant, out []outgoing, next time.Duration) ([
 	return out, min(next, a.tempo.helloAt)
 }
 
-// soon lets the next Hello come earlier, a second after the last one at most.
+// soon lets the next Hello come earlier, a second after the last one if the group is
+// small.
 func (a *leaseArbiter) soon(now instant) {
-	a.tempo.helloAt = min(a.tempo.helloAt, max(now.mono, a.tempo.saidAt+time.Second))
+	a.tempo.helloAt = min(a.tempo.helloAt, max(now.mono, a.tempo.saidAt+helloGap(a.peers.size())))
 }
 
 // hearHello takes note of what another process says of itself; live says that it

@@ -112,9 +112,10 @@ type Member struct {
 // Members returns the processes that belong to the group, by name, this one
 // included if it is not an observer (observers say nothing, so nobody knows them).
 //
-// Each announces itself every five seconds. One that closes is gone at once; one
-// that crashes or is cut off, after three announcements have not come (15 s). A
-// process that has just started knows all others after five seconds. What is said
+// Each announces itself every five seconds; of more than 25, all together say five
+// announcements a second. One that closes is gone at once; one that crashes or is cut
+// off, after three announcements have not come (15 s). A process that has just started
+// knows all others after one of each (5 s). What is said
 // of Holder goes for this, too: it is a statement about the past, with its age. In
 // non-exclusive mode, and after Close, it returns nil.
 func (n *Neli) Members() []Member {

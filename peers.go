@@ -10,6 +10,17 @@ import (
 // for three times as long is taken for gone.
 const helloEvery = 5 * time.Second
 
+// helloPeriod is helloEvery in a group of n. All read what each says, so that the
+// cost grows with the square of n: of more than 25, all together say five a second.
+func helloPeriod(n int) time.Duration { return max(helloEvery, time.Duration(n)*helloEvery/25) }
+
+// helloGap is how soon a process says it again if there is news, as there is for all
+// others when somebody comes: in a group of more than 20, all together say twenty a
+// second.
+func helloGap(n int) time.Duration {
+	return max(time.Second, time.Duration(n)*time.Second/20)
+}
+
 // maxPeers bounds what a topic full of rubbish can make a process remember.
 const maxPeers = 10_000
 
@@ -100,10 +111,14 @@ func (ps *peers) forget(member string) {
 	}
 }
 
+// size is how many processes there are, this one included.
+func (ps *peers) size() int { return len(ps.heard) + 1 }
+
 // expire forgets those who have been silent for three Hellos.
 func (ps *peers) expire(now instant) {
+	limit := 3 * helloPeriod(ps.size())
 	for member, p := range ps.heard {
-		if now.age(p.heard) > 3*helloEvery {
+		if now.age(p.heard) > limit {
 			ps.forget(member)
 		}
 	}

@@ -152,3 +152,33 @@ func (c *crowd) report(what string, since time.Time) {
 	runtime.ReadMemStats(&mem)
 	c.Logf("%-32s %8v   max/mean %.2f   heap %d MiB", what, time.Since(since).Round(time.Millisecond), c.spread(), mem.HeapAlloc>>20)
 }
+
+// All read what each says of itself, so the cost grows with the square of their
+// number: many say it seldom, also while they come.
+func TestAnnouncementsOfManyAreFew(t *testing.T) {
+	const members = 60
+	synctest.Test(t, func(t *testing.T) {
+		c := &crowd{T: t, broker: nelitest.NewBroker(nelitest.Options{}), partitions: 1, roles: 1, timeout: 20 * time.Second}
+		defer c.broker.Close()
+		defer func() { c.leave(len(c.members)) }()
+		hellos := func() (n int) {
+			for _, r := range c.broker.Records("app.neli", 0) {
+				if w, ok := neli.DecodeWire(r.Value, "app"); ok && w.Kind == "hello" {
+					n++
+				}
+			}
+			return n
+		}
+		c.join(members)
+		time.Sleep(time.Minute)
+		atFirst := hellos()
+		require.Less(t, atFirst, 20*60+members, "twenty a second, and the first of each")
+		for range 4 {
+			time.Sleep(15 * time.Second)
+			for _, m := range c.members {
+				require.Len(t, m.Members(), members)
+			}
+		}
+		require.InDelta(t, 5*60, hellos()-atFirst, 60, "five a second")
+	})
+}
