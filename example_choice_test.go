@@ -2,6 +2,7 @@ package neli_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"sync/atomic"
@@ -15,42 +16,42 @@ import (
 // another one.
 func ExampleNeli_Transfer() {
 	broker := nelitest.NewBroker(nelitest.Options{})
+	leads := make(chan string)
 	start := func(name string) *neli.Neli {
 		n, err := neli.New(neli.Config{LeaderGroupID: "ledger", Name: name, HeartbeatTimeout: 200 * time.Millisecond,
-			Provider: broker.Provider(name)}, func(e neli.Event) {
-			if e, ok := e.(neli.LeaderRevoked); ok {
-				fmt.Println(name, "finishes its work:", e.Reason)
-			}
-		})
+			Provider: broker.Provider(name)})
 		if err != nil {
 			log.Fatal(err)
 		}
-		if _, err := n.Background(func() { time.Sleep(10 * time.Millisecond) }); err != nil {
-			log.Fatal(err)
-		}
+		go n.Lead(context.Background(), func(ctx context.Context, _ neli.Leadership) error {
+			leads <- name
+			<-ctx.Done()
+			fmt.Println(name, "finishes its work")
+			return nil
+		})
 		return n
 	}
 	old := start("old")
-	for !old.IsLeader() {
-		time.Sleep(time.Millisecond)
-	}
+	fmt.Println(<-leads, "leads")
 	replacement := start("new")
-	for len(old.Members()) < 2 { // until they know each other
-		time.Sleep(time.Millisecond)
+
+	err := old.Transfer(context.Background(), 0, "new")
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for errors.Is(err, neli.ErrNoMember) { // it has just started, and is not known yet
+		<-again.C
+		err = old.Transfer(context.Background(), 0, "new")
 	}
-	if err := old.Transfer(context.Background(), 0, "new"); err != nil {
-		log.Fatal(err)
-	}
-	for !replacement.IsLeader() { // its claim is in the log; its application is told a moment later
-		time.Sleep(time.Millisecond)
-	}
-	fmt.Println("old leads:", old.IsLeader(), "new leads:", replacement.IsLeader())
+	fmt.Println("error:", err)
+	fmt.Println(<-leads, "leads")
 	_ = old.Close()
 	_ = replacement.Close()
 	// Output:
-	// old finishes its work: transferred
-	// old leads: false new leads: true
-	// new finishes its work: closing
+	// old leads
+	// old finishes its work
+	// error: <nil>
+	// new leads
+	// new finishes its work
 }
 
 // Of two data centres the one with the database is preferred; a member that has lost

@@ -42,7 +42,7 @@ func newEnv(t *testing.T, brokers, proxies int, props map[string]string) *env {
 	t.Helper()
 	if addr := os.Getenv(kafkatest.EnvBootstrap); addr != "" {
 		if brokers > 1 {
-			t.Skipf("needs a cluster of its own: %s is not to be disturbed", kafkatest.EnvBootstrap)
+			kafkatest.NotForeign(t)
 		}
 		return &env{bootstrap: addr, session: 6 * time.Second}
 	}
@@ -63,7 +63,7 @@ func newEnv(t *testing.T, brokers, proxies int, props map[string]string) *env {
 func (e *env) own(t *testing.T) {
 	t.Helper()
 	if e.cluster == nil {
-		t.Skipf("needs brokers or proxies of its own: %s is not to be disturbed", kafkatest.EnvBootstrap)
+		kafkatest.NotForeign(t)
 	}
 }
 

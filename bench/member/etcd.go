@@ -78,7 +78,11 @@ func (c *etcdContender) term(ctx context.Context) error {
 
 // Leads: the campaign was won, and the session not seen to be lost since.
 func (c *etcdContender) Leads() bool {
-	session := c.won.Load()
+	return lasts(c.won.Load())
+}
+
+// lasts: there is a session, and it is not known to be lost.
+func lasts(session *concurrency.Session) bool {
 	if session == nil {
 		return false
 	}
@@ -93,13 +97,8 @@ func (c *etcdContender) Leads() bool {
 // Ready: its key is in the store, behind the leader's or as the leader's.
 func (c *etcdContender) Ready() bool {
 	session := c.session.Load()
-	if session == nil {
+	if !lasts(session) {
 		return false
-	}
-	select {
-	case <-session.Done():
-		return false
-	default:
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()

@@ -39,6 +39,18 @@ func requireOwn(t testing.TB) {
 	}
 }
 
+// NotForeign skips a test that would disturb the Kafka that NELI_BOOTSTRAP names.
+// With NELI_REQUIRE_KAFKA=1 it fails the test instead.
+func NotForeign(t testing.TB) {
+	t.Helper()
+	skip := t.Skipf
+	if os.Getenv(EnvRequire) == "1" {
+		skip = t.Fatalf
+	}
+	skip("needs brokers or proxies of its own, to disturb them: run it without %s, as in\n\tenv -u %s go test -run '^%s$' .",
+		EnvBootstrap, EnvBootstrap, t.Name())
+}
+
 // Bootstrap returns the address of a Kafka for the test: the one that
 // NELI_BOOTSTRAP names, or else that of a cluster of one broker with stock
 // settings, which [Run] starts. The former may hold topics and groups of others:

@@ -16,6 +16,8 @@ type recorder struct {
 
 func (r *recorder) Helper() {}
 
+func (r *recorder) Name() string { return "TestThat" }
+
 func (r *recorder) Skipf(format string, args ...any) {
 	r.skipped = fmt.Sprintf(format, args...)
 	runtime.Goexit()
@@ -36,6 +38,18 @@ func record(f func(testing.TB)) *recorder {
 	}()
 	<-done
 	return r
+}
+
+func TestNotForeign(t *testing.T) {
+	t.Setenv(EnvRequire, "")
+	r := record(NotForeign)
+	assert.Contains(t, r.skipped, "env -u NELI_BOOTSTRAP go test -run '^TestThat$'", "it says how to run the test")
+	assert.Empty(t, r.failed)
+
+	t.Setenv(EnvRequire, "1")
+	r = record(NotForeign)
+	assert.Empty(t, r.skipped, "impossible where Kafka is required")
+	assert.Contains(t, r.failed, "needs brokers or proxies of its own")
 }
 
 func TestRequire(t *testing.T) {
