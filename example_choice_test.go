@@ -18,7 +18,7 @@ func ExampleNeli_Transfer() {
 	broker := nelitest.NewBroker(nelitest.Options{})
 	leads := make(chan string)
 	start := func(name string) *neli.Neli {
-		n, err := neli.New(neli.Config{LeaderGroupID: "ledger", Name: name, HeartbeatTimeout: 200 * time.Millisecond,
+		n, err := neli.New(neli.Config{LeaderGroupID: "ledger", Name: name, HeartbeatTimeout: time.Second,
 			Provider: broker.Provider(name)})
 		if err != nil {
 			log.Fatal(err)
