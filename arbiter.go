@@ -200,9 +200,8 @@ func (l *ledger) over(p int) bool {
 
 // collectAll returns losses, or else revocations, or else acquisitions: those
 // that follow may be out of date by the time that these are told.
-func (l *ledger) collectAll() []change {
+func (l *ledger) collectAll(now instant) []change {
 	l.stale.Store(false)
-	now := l.now()
 	for _, look := range []func(int, instant) (change, bool){l.loss, l.revocation, l.acquisition} {
 		var out []change
 		for p := range l.books {

@@ -142,7 +142,7 @@ func (a *leaseArbiter) take(e logEntry) {
 	now := a.now() // not before the record is in hand
 	l := &a.leases[e.partition]
 	quiet := l.quiet
-	why := ReasonSuperseded
+	why, called := ReasonSuperseded, false
 	switch {
 	case e.jump:
 		l.start(e.offset, now)
@@ -157,21 +157,10 @@ func (a *leaseArbiter) take(e logEntry) {
 	default:
 		a.counts.Records++
 		if r.kind == kindHello {
-			a.hearHello(r, e.offset >= l.live, now)
+			called = a.hearHello(e, r, now)
 		}
-		sent := l.stampOf(r.seq, now) // consume may drop it
-		c := l.consume(r, e.offset, now)
-		if c.alarm {
+		if a.fold(e, r, now) {
 			why = a.alarmed(e)
-		}
-		if c.own && r.kind != kindRelease {
-			a.tempo.back(sent, now)
-		}
-		if c.own && r.kind == kindClaim {
-			a.seats.wake() // as StepDown may
-			if a.posture.closing {
-				a.prod() // perhaps the last thing that Close waits for
-			}
 		}
 	}
 	if l.quiet != quiet {
@@ -188,9 +177,31 @@ func (a *leaseArbiter) take(e logEntry) {
 	if r.kind == kindHello {
 		out = a.stepHandovers(now, out)
 	}
+	if called {
+		answer := a.hi(e.partition, a.wants(now), now)
+		answer.record.read = e.offset
+		out = append(out, answer)
+	}
 	a.rouse(e.partition, now)
 	a.unlock()
 	a.send(out)
+}
+
+// fold gives a record to the lease of its partition, and reports an alarm.
+func (a *leaseArbiter) fold(e logEntry, r record, now instant) bool {
+	l := &a.leases[e.partition]
+	sent := l.stampOf(r.seq, now) // consume may drop it
+	c := l.consume(r, e.offset, now)
+	if c.own && r.kind != kindRelease {
+		a.tempo.back(sent, now)
+	}
+	if c.own && r.kind == kindClaim {
+		a.seats.wake() // as StepDown may
+		if a.posture.closing {
+			a.prod() // perhaps the last thing that Close waits for
+		}
+	}
+	return c.alarm
 }
 
 // unlock releases the lock and then writes the log lines collected under it.
@@ -271,7 +282,7 @@ func (a *leaseArbiter) stepAll() (time.Duration, bool) {
 			next = min(next, at)
 		}
 	}
-	out, next = a.hello(now, out, next)
+	out, next = a.hello(now, a.call(now, out), next)
 	held, claiming := a.busy()
 	if a.tempo.doubtful(now, held || claiming, a.set.silence()) {
 		a.log.doubt()
@@ -403,7 +414,7 @@ func (a *leaseArbiter) reported(o outgoing, err error) {
 func (a *leaseArbiter) collect() []change {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.collectAll()
+	return a.collectAll(a.now())
 }
 
 func (a *leaseArbiter) drained(p int, id int64) {

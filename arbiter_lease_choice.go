@@ -275,7 +275,8 @@ func (a *leaseArbiter) movable(p int, now instant) bool {
 func (a *leaseArbiter) settle(now instant) {
 	m, l := a.choice.moving, &a.leases[a.choice.moving.partition]
 	over := l.token >= 0 && l.token != m.token
-	if !over && now.mono-m.began < a.set.drain+2*a.set.silence() {
+	off := l.mine == m.token && a.hands[m.partition] == nil
+	if !over && !off && now.mono-m.began < a.set.successorWait+a.set.drain+2*a.set.silence() {
 		return
 	}
 	a.choice.moving = nil
@@ -285,7 +286,7 @@ func (a *leaseArbiter) settle(now instant) {
 	}
 	maps.DeleteFunc(a.choice.shunned, func(_ string, until time.Duration) bool { return now.mono >= until })
 	a.choice.shunned[m.to] = now.mono + shunFor
-	a.notes.add(slog.LevelInfo, "a partition was handed to a process that did not claim it: nothing more for a while",
+	a.notes.add(slog.LevelInfo, "a process did not claim what was to be handed to it: nothing more for a while",
 		"partition", m.partition, "member", m.to, "for", shunFor)
 }
 

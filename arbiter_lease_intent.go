@@ -65,7 +65,7 @@ func (a *leaseArbiter) hello(now instant, out []outgoing, next time.Duration) ([
 	}
 	if a.nom != nil { // else others claim what this process cannot reach
 		for _, p := range a.reach.probes(now) {
-			out = append(out, a.hi(p, []int{}))
+			out = append(out, a.hi(p, []int{}, now))
 		}
 	}
 	if a.posture.closing {
@@ -79,10 +79,10 @@ func (a *leaseArbiter) hello(now instant, out []outgoing, next time.Duration) ([
 		a.soon(now) // that is news for the others
 	}
 	if now.mono >= a.tempo.helloAt {
-		a.tempo.helloAt, a.tempo.saidAt, a.tempo.wanting = now.mono+helloPeriod(a.peers.size()), now.mono, wants == nil
+		a.tempo.helloAt, a.tempo.wanting = now.mono+helloPeriod(a.peers.size()), wants == nil
 		h := fnv.New32a()
 		_, _ = h.Write([]byte(a.set.instance))
-		out = append(out, a.hi(int(h.Sum32()%uint32(len(a.leases))), wants))
+		out = append(out, a.hi(int(h.Sum32()%uint32(len(a.leases))), wants, now))
 	}
 	return out, min(next, a.tempo.helloAt)
 }
@@ -95,20 +95,25 @@ func (a *leaseArbiter) soon(now instant) {
 
 // hearHello takes note of what another process says of itself; live says that it
 // said so since this process came. With Open nomination a newcomer is told at once
-// who else is there: it would claim everything otherwise.
-func (a *leaseArbiter) hearHello(r record, live bool, now instant) {
+// who else is there: it would claim everything otherwise. It reports whether the sender
+// waits for an answer.
+func (a *leaseArbiter) hearHello(e logEntry, r record, now instant) (called bool) {
+	live := e.offset >= a.leases[e.partition].live
+	a.heed(e, r)
 	unknown := a.peers.hear(r, a.set.instance, now)
 	if r.member == a.set.instance && !a.posture.closing {
 		a.tempo.measure(now.mono - a.tempo.saidAt) // before the first claim there is nothing else
 	}
 	if !live {
-		return
+		return false
 	}
 	a.peers.confirm(r.member)
 	if unknown && a.nom == nil {
-		a.soon(now)
-		a.prod()
+		if a.soon(now); a.tempo.helloAt < a.scheduled {
+			a.prod()
+		}
 	}
+	return r.to == a.set.instance && a.nom == nil && !a.set.observer && !a.posture.closing
 }
 
 // wants is what a Hello says that this process may claim; nil means everything.
@@ -131,11 +136,12 @@ func (a *leaseArbiter) wants(now instant) []int {
 	return wants
 }
 
-func (a *leaseArbiter) hi(p int, wants []int) outgoing {
+func (a *leaseArbiter) hi(p int, wants []int, now instant) outgoing {
+	a.tempo.saidAt = now.mono
 	if a.posture.closing {
 		a.farewells++
 	}
-	return outgoing{p, record{kind: kindHello, group: a.set.group, member: a.set.instance, name: a.set.name,
+	return outgoing{p, record{kind: kindHello, group: a.set.group, member: a.set.instance, name: a.set.name, token: noToken, read: -1,
 		leaving: a.posture.closing, wants: wants, priority: a.set.priority}}
 }
 
@@ -166,11 +172,15 @@ func (a *leaseArbiter) intentOf(p int, now instant) (intent, Reason) {
 	}
 	a.giveUpUnwanted(p, now)
 	if h := a.hands[p]; h != nil {
-		switch h.advance(now, a.scene(p, a.keeps(p, now) && !h.deliberate())) {
+		s := a.scene(p, h, now)
+		switch h.advance(now, s) {
 		case verdictAsk:
+			if !s.ready && !s.idle {
+				h.to = "" // it would only keep the others waiting
+			}
 			a.giveUp(p, h.why, h.deadline)
 		case verdictCancel:
-			a.hands[p] = nil
+			a.callOff(p)
 		case verdictRelease:
 			in.keep, why = false, h.why
 		case verdictOverdue:
@@ -200,14 +210,65 @@ func (a *leaseArbiter) giveUpUnwanted(p int, now instant) {
 	}
 }
 
-func (a *leaseArbiter) scene(p int, wanted bool) scene {
-	return scene{
-		wanted: wanted,
+func (a *leaseArbiter) scene(p int, h *handover, now instant) scene {
+	s := scene{
+		wanted: a.keeps(p, now),
 		told:   a.wasTold(p),
-		ready:  a.nom == nil || p >= a.posture.roles || a.peers.ready(p, a.since[p]),
 		idle:   !a.posture.contend,
 		drain:  a.set.drain,
 		wait:   a.set.successorWait,
+	}
+	switch {
+	case p >= a.posture.roles:
+		s.ready = true
+	case a.nom != nil:
+		s.ready = a.peers.ready(p, a.since[p])
+	case h.named:
+		s.ready = h.to == "" || a.answered(h)
+		s.refused = !s.ready && !a.peers.takes(h.to)
+	}
+	return s
+}
+
+// answered reports whether who is to lead next has said that it would.
+func (a *leaseArbiter) answered(h *handover) bool { return h.answer && a.peers.takes(h.to) }
+
+// call asks those who are to lead next to say that they are there, in the log of the
+// partition that each is to have: on its way there the answer opens and warms what the
+// claim will need, and of one that is dead, cut off or deaf nothing is heard.
+func (a *leaseArbiter) call(now instant, out []outgoing) []outgoing {
+	for p, h := range a.hands {
+		if h != nil && h.to != "" && !h.called && !h.asked {
+			h.called = true
+			o := a.hi(p, a.wants(now), now)
+			o.record.to = h.to
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// heed takes note of a call by this process, or of an answer to it. Other words of that
+// member count for nothing: it says them without having read anything.
+func (a *leaseArbiter) heed(e logEntry, r record) {
+	h := a.hands[e.partition]
+	switch {
+	case h == nil || h.to == "":
+	case r.member == a.set.instance && r.to == h.to:
+		h.call = e.offset
+	case r.member == h.to && h.call != 0 && r.read >= h.call:
+		h.answer = true
+	}
+}
+
+// callOff ends a hand-over of which the application has not been told.
+func (a *leaseArbiter) callOff(p int) {
+	h := a.hands[p]
+	a.hands[p] = nil
+	a.seats.wake() // Transfer may wait for the end
+	a.notes.add(slog.LevelDebug, "hand-over called off", "partition", p, "reason", h.why, "to", h.to)
+	if h.deliberate() {
+		a.prod()
 	}
 }
 

@@ -319,7 +319,14 @@ func (a *vectorArbiter) intend(p posture) {
 func (a *vectorArbiter) collect() []change {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.collectAll()
+	now := a.now()
+	alive := a.alive(now)
+	for p := range a.cell { // or the ledger would call it a lapse, whatever the reason
+		if a.held(p) != nil && a.current(p, now) == nil {
+			a.lapse(p, alive)
+		}
+	}
+	return a.collectAll(now)
 }
 
 // drained has nothing to do: terms end by themselves, and nobody waits.

@@ -23,6 +23,11 @@ import "testing"
 //	partitions move one at a time                     the application loses many at once  TestRebalanceDrainsOneAtATime
 //	off is off                                        leaders are disturbed               TestRebalanceOff
 //	a deliberate hand-over is not called off          nothing ever moves                  TestJoinIsOrderly
+//	a holder leads on until its heir has answered     deaf members cost a term            TestDeafMemberIsShunned
+//	who is called answers                             nothing ever moves                  TestTransfer
+//	what nobody would take is kept                    a term is given up for nothing      TestTransferToTheSilent
+//	Transfer hears that it was called off             it never returns                    TestTransferToTheSilent
+//	who does not answer gets no head start            others wait for nothing             TestCloseBesideTheSilent
 //	who is unhealthy wants nothing                    partitions are handed to it         TestTransferRefuses
 //	who is unhealthy or has stepped down claims not   it claims                           TestFirstCheckComesBeforeTheFirstClaim, TestStepDownAlone
 //	unhealthy until the first check says otherwise    it claims                           TestFirstCheckComesBeforeTheFirstClaim
@@ -62,8 +67,18 @@ var choiceMutations = []mutation{
 		"if !a.set.rebalance || a.choice.moving != nil || ", "if !a.set.rebalance || ", "TestRebalanceDrainsOneAtATime"},
 	{"off is off", "arbiter_lease_choice.go",
 		"if !a.set.rebalance || a.choice.moving != nil || ", "if a.choice.moving != nil || ", "TestRebalanceOff"},
-	{"a deliberate hand-over is not called off", "arbiter_lease_intent.go",
-		"a.keeps(p, now) && !h.deliberate()", "a.keeps(p, now)", "TestJoinIsOrderly"},
+	{"a deliberate hand-over is not called off", "handover.go",
+		"s.wanted && (!h.deliberate() || s.refused || over && !s.ready)", "s.wanted", "TestJoinIsOrderly"},
+	{"a holder leads on until its heir has answered", "arbiter_lease_intent.go",
+		"s.ready = h.to == \"\" || a.answered(h)", "s.ready = true", "TestDeafMemberIsShunned"},
+	{"what nobody would take is kept", "handover.go",
+		"s.refused || over && !s.ready)", "over && s.ready)", "TestTransferToTheSilent"},
+	{"who is called answers", "arbiter_lease.go",
+		"	if called {\n", "	if called && false {\n", "TestTransfer"},
+	{"who does not answer gets no head start", "arbiter_lease_intent.go",
+		"				h.to = \"\" // it would only keep the others waiting\n", "", "TestCloseBesideTheSilent"},
+	{"Transfer hears that it was called off", "transfer.go",
+		"			return true, ErrNoAnswer\n", "			return false, nil\n", "TestTransferToTheSilent"},
 	{"who is unhealthy wants nothing", "arbiter_lease_intent.go",
 		"		if a.willing(now) {\n			return nil\n", "		if a.posture.contend {\n			return nil\n", "TestTransferRefuses"},
 	{"who is unhealthy claims nothing", "arbiter_lease_intent.go",

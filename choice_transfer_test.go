@@ -171,6 +171,72 @@ func TestTransferToOneThatDies(t *testing.T) {
 	}
 }
 
+// calls returns how many members were asked in the log of p to say that they are there.
+func (c *cluster) calls(p int) (n int) {
+	for _, r := range c.records("app.neli", p, "hello") {
+		if w, ok := neli.DecodeWire(r.Value, "app"); ok && w.To != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// Whom it was to be handed to does not answer: the term goes on, and the application
+// hears of nothing.
+func TestTransferToTheSilent(t *testing.T) {
+	for how, links := range map[string]nelitest.Link{"crash": 0, "leaves": nelitest.Reads, "cut off": nelitest.All, "deaf": nelitest.Reads, "mute": nelitest.Appends} {
+		t.Run(how, func(t *testing.T) {
+			simulate(t, nelitest.Options{}, func(c *cluster) {
+				a := c.work("a", open)
+				c.leader(0, 2*silence)
+				b := c.work("b", open)
+				c.pass(7 * time.Second)
+				c.broker.CutOff("b", links)
+				if how == "crash" {
+					c.crash(b)
+				}
+				c.gap()
+				result := a.transferring(context.Background(), 0, "b")
+				c.pass(500 * time.Millisecond)
+				if how != "leaves" {
+					c.pass(490 * time.Millisecond)
+				}
+				require.Empty(c, result)
+				if how == "leaves" {
+					require.NoError(c, b.Close()) // that is heard at once
+				}
+				c.pass(20 * time.Millisecond)
+				require.Len(c, result, 1)
+				require.ErrorIs(c, <-result, neli.ErrNoAnswer)
+				c.pass(5 * time.Second)
+				require.Equal(c, []string{"acquired"}, a.kinds())
+				require.Zero(c, c.gap())
+				require.Equal(c, 1, c.calls(0))
+			})
+		})
+	}
+}
+
+// A leader that closes does not release in favour of a member that has not answered:
+// the others would leave that a head start.
+func TestCloseBesideTheSilent(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.work("a", open)
+		c.leader(0, 2*silence)
+		c.work("b", func(cfg *neli.Config) { open(cfg); cfg.Priority = 10 })
+		d := c.work("d", open)
+		c.pass(7 * time.Second)
+		c.broker.CutOff("b", nelitest.All)
+		c.gap()
+		began := time.Now()
+		require.NoError(c, a.Close())
+		require.InDelta(c, time.Second, time.Since(began), float64(50*time.Millisecond))
+		c.eventually(time.Second, "the other one leads", d.IsLeader)
+		require.LessOrEqual(c, c.gap(), 15*time.Millisecond)
+		require.Equal(c, 1, c.calls(0))
+	})
+}
+
 var errEnough = errors.New("enough")
 
 // The end of the context ends the call, not the hand-over.
@@ -209,8 +275,9 @@ func TestCloseEndsTransfer(t *testing.T) {
 func TestTransferOfOneThatIsCutOff(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		from, others := trio(c, open)
-		from.hold(time.Second)
+		told := from.hold(time.Second)
 		result := from.transferring(context.Background(), 0, others[0].name)
+		<-told
 		c.broker.CutOff(from.name, nelitest.All)
 		c.eventually(2*silence, "another leads", func() bool { return others[0].IsLeader() || others[1].IsLeader() })
 		c.pass(time.Second)

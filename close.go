@@ -19,8 +19,9 @@ const (
 
 // Close gives up leadership in an orderly way and stops everything.
 //
-// Exclusive mode: it leaves the group, goes on leading until a successor is ready,
-// lets the application finish (LeaderRevoked), and releases.
+// Exclusive mode: it goes on leading until a successor is ready, lets the application
+// finish (LeaderRevoked), and releases. With Assigned nomination it leaves the group
+// first.
 // Non-exclusive mode: it leaves the group and presumes on for a moment, so that
 // there is no gap. A running Background or Lead goes on meanwhile and delivers
 // the events; without one, Close delivers them on its own goroutine. Work that is
@@ -30,8 +31,9 @@ const (
 // somebody works while leadership is still presumed.
 //
 // When it returns, nothing of this Neli runs any more. It is idempotent and
-// takes, at most, DrainTimeout plus the wait for a successor (4 s with default
-// settings) plus, with an unreachable broker, 12 s. If another goroutine's task or
+// takes, at most, DrainTimeout plus the wait for a successor (1 s, or a
+// HeartbeatInterval if that is longer; 4 s with Assigned nomination, or more if the
+// group is slow) plus, with an unreachable broker, 12 s. If another goroutine's task or
 // barrier has not returned, or a client has not stopped, by then, the error says
 // so; a barrier that Close itself runs is waited for. Close must not be called
 // from a barrier, a task or a function that Lead runs: it would wait for itself,

@@ -365,7 +365,15 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 	// A rebalance may have to wait for the session of a dead member to end, and the
 	// others hear of the next one at a heartbeat.
 	s.overlap = min(s.timeout, max(s.successorWait, min(session, 10*time.Second)+s.helloPause)+2*s.broadcast)
+	if s.mode == Exclusive && s.nomination == Open {
+		s.successorWait = max(answerWait, s.every)
+	}
 }
+
+// answerWait is how long a holder with Open nomination waits at least for the process
+// that is to lead next to say that it is there: two round trips, with much to spare. A
+// group whose beats are further apart may have slower ones, too.
+const answerWait = time.Second
 
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 

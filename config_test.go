@@ -33,7 +33,7 @@ func TestConfigDefaults(t *testing.T) {
 	require.Equal(t, time.Second, s.every)
 	require.Equal(t, 30*time.Second, s.maxPulse)
 	require.Equal(t, 10*time.Second, s.drain)
-	require.Equal(t, 4*time.Second, s.successorWait)
+	require.Equal(t, time.Second, s.successorWait)
 	require.Equal(t, 0.0005, s.drift)
 	require.Empty(t, s.kafka)
 	require.Equal(t, slog.DiscardHandler, s.logger.Handler())
@@ -51,10 +51,14 @@ func TestConfigDerived(t *testing.T) {
 		successorWait, overlap, minimumT time.Duration
 	}{
 		{"exclusive", Config{HeartbeatTimeout: 2 * time.Second},
+			2 * time.Second, 400 * time.Millisecond, 400 * time.Millisecond, time.Second, 2 * time.Second, 0},
+		{"exclusive, slow", Config{HeartbeatTimeout: time.Minute},
+			time.Minute, 12 * time.Second, 12 * time.Second, 12 * time.Second, 32 * time.Second, 0},
+		{"exclusive, Assigned", Config{HeartbeatTimeout: 2 * time.Second, Nomination: Assigned},
 			2 * time.Second, 400 * time.Millisecond, 400 * time.Millisecond, 4 * time.Second, 2 * time.Second, 0},
-		{"a slower group", Config{KafkaConfig: KafkaConfigMap{"heartbeat.interval.ms": 2000}},
+		{"a slower group", Config{Nomination: Assigned, KafkaConfig: KafkaConfigMap{"heartbeat.interval.ms": 2000}},
 			5 * time.Second, time.Second, time.Second, 7 * time.Second, 5 * time.Second, 0},
-		{"KIP-848", Config{KafkaConfig: KafkaConfigMap{"group.protocol": "Consumer"}},
+		{"KIP-848", Config{Nomination: Assigned, KafkaConfig: KafkaConfigMap{"group.protocol": "Consumer"}},
 			5 * time.Second, time.Second, time.Second, 13 * time.Second, 5 * time.Second, 0},
 		{"non-exclusive", Config{Mode: NonExclusive},
 			18 * time.Second, 900 * time.Millisecond, 900 * time.Millisecond, 4 * time.Second, 9800 * time.Millisecond, 0},
@@ -302,7 +306,11 @@ func checkSettings(t *testing.T, s *settings) {
 	require.True(t, 0 < s.maxPulse && s.maxPulse <= maxDuration)
 	require.True(t, 0 < s.drain && s.drain <= maxDuration)
 	require.True(t, 0 <= s.drift && s.drift <= maxDrift)
-	require.Greater(t, s.successorWait, 3*time.Second)
+	if s.mode == Exclusive && s.nomination == Open {
+		require.Equal(t, max(time.Second, s.every), s.successorWait)
+	} else {
+		require.Greater(t, s.successorWait, 3*time.Second)
+	}
 	require.True(t, 0 < s.overlap && s.overlap <= s.timeout)
 	require.Greater(t, s.silence(), s.timeout)
 	if s.mode == Exclusive {

@@ -30,6 +30,9 @@ var (
 	// ErrNoMember: no member that would claim has this id, and none, or more than
 	// one, this name.
 	ErrNoMember = errors.New("neli: no such member")
+	// ErrNoAnswer: the member did not say in time that it would lead, or said that it
+	// would not. The role was not given up.
+	ErrNoAnswer = errors.New("neli: the member does not answer")
 	// ErrNotTransferred: the role was given up, and another member than the one that
 	// was meant leads it.
 	ErrNotTransferred = errors.New("neli: another member claimed first")

@@ -34,14 +34,14 @@ func NewOn(m Machine, cfg Config, barrier Barrier) (*Neli, error) {
 
 // WireRecord is a record as the log has it.
 type WireRecord struct {
-	Kind, Member, Name string
-	Token, Read        int64
+	Kind, Member, Name, To string
+	Token, Read            int64
 }
 
 // DecodeWire reads a record of group; ok is false for anything else.
 func DecodeWire(value []byte, group string) (r WireRecord, ok bool) {
 	d, err := decode(value, group)
-	return WireRecord{string(d.kind), d.member, d.name, d.token, d.read}, err == nil
+	return WireRecord{string(d.kind), d.member, d.name, d.to, d.token, d.read}, err == nil
 }
 
 // SilenceOf is T′.

@@ -15,6 +15,7 @@ func TestHandover(t *testing.T) {
 	fresh := handover{since: begin}
 	asked := handover{since: begin, asked: true, deadline: deadline}
 	done := handover{since: begin, asked: true, deadline: deadline, done: true}
+	moved := handover{since: begin, why: ReasonTransferred}
 	for _, c := range []struct {
 		name  string
 		h     handover
@@ -32,6 +33,15 @@ func TestHandover(t *testing.T) {
 		{"is cancelled even when a successor is ready", fresh, time.Second, scene{told: true, wanted: true, ready: true}, verdictCancel, wait},
 		{"releases what nobody was told of", fresh, 0, scene{}, verdictRelease, wait},
 		{"is cancelled before what nobody was told of", fresh, 0, scene{wanted: true}, verdictCancel, wait},
+
+		{"asks at once when nobody would take it", fresh, 0, scene{told: true, refused: true}, verdictAsk, drain},
+		{"goes on though the partition could be kept", moved, wait - 1, scene{told: true, wanted: true}, verdictStay, wait},
+		{"asks when who is meant is ready", moved, time.Second, scene{told: true, wanted: true, ready: true}, verdictAsk, time.Second + drain},
+		{"even at the last moment", moved, wait, scene{told: true, wanted: true, ready: true}, verdictAsk, wait + drain},
+		{"is called off when that would not", moved, time.Second, scene{told: true, wanted: true, refused: true}, verdictCancel, wait},
+		{"is called off when that is silent", moved, wait, scene{told: true, wanted: true}, verdictCancel, wait},
+		{"unless the partition is not wanted any more", moved, wait, scene{told: true}, verdictAsk, wait + drain},
+		{"nor called off then", moved, time.Second, scene{told: true, refused: true}, verdictAsk, time.Second + drain},
 
 		{"asks once", asked, time.Second, scene{told: true, ready: true}, verdictStay, 10 * time.Second},
 		{"is not cancelled once asked", asked, time.Second, scene{told: true, wanted: true}, verdictStay, 10 * time.Second},
@@ -73,12 +83,13 @@ func TestHandoverEnds(t *testing.T) {
 			return time.Duration(rapid.Int64Range(0, int64(d)).Draw(t, name))
 		}
 		begin := instant{mono: time.Hour, wall: 2 * time.Hour}
-		h := handover{since: begin}
+		h := handover{since: begin, why: rapid.SampledFrom([]Reason{ReasonClosing, ReasonTransferred}).Draw(t, "why")}
 		s := scene{told: true, wait: upTo(5*time.Second, "wait"), drain: 1 + upTo(20*time.Second, "drain")}
 		now, asked := begin, 0
 		for {
 			s.ready, s.idle = rapid.Bool().Draw(t, "ready"), rapid.Bool().Draw(t, "idle")
-			s.wanted = asked > 0 && rapid.Bool().Draw(t, "wanted again")
+			s.refused = !s.ready && rapid.Bool().Draw(t, "refused")
+			s.wanted = (asked > 0 || h.deliberate()) && rapid.Bool().Draw(t, "wanted")
 			v := h.advance(now, s)
 			passed := now.age(begin)
 			switch v {
@@ -86,7 +97,7 @@ func TestHandoverEnds(t *testing.T) {
 				asked++
 				require.Equal(t, 1, asked)
 				require.Equal(t, now.add(s.drain), h.deadline)
-				require.True(t, s.ready || s.idle || passed >= s.wait, "asked before a successor was ready")
+				require.True(t, s.ready || s.idle || s.refused || passed >= s.wait, "asked before a successor was ready")
 			case verdictRelease:
 				require.True(t, h.done, "released while work went on")
 				return
@@ -95,7 +106,8 @@ func TestHandoverEnds(t *testing.T) {
 				require.GreaterOrEqual(t, now.mono, h.deadline.mono)
 				return
 			case verdictCancel:
-				require.Fail(t, "cancelled though nobody wanted it again")
+				require.True(t, s.wanted && (s.refused || !s.ready && passed >= s.wait), "called off though it could go on")
+				return
 			case verdictStay:
 			}
 			require.Less(t, passed, s.wait+s.drain, "still under way")
@@ -108,7 +120,7 @@ func TestHandoverEnds(t *testing.T) {
 			if rapid.Bool().Draw(t, "sleeps until it is due") {
 				now = now.add(at - now.mono)
 				unchanged := s
-				unchanged.ready, unchanged.idle, unchanged.wanted = false, false, false
+				unchanged.ready, unchanged.idle, unchanged.wanted, unchanged.refused = false, false, false, false
 				copied := h
 				require.NotEqual(t, verdictStay, copied.advance(now, unchanged), "woke for nothing")
 			} else {

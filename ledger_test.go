@@ -58,7 +58,7 @@ func (b *bookkeeper) finish(p int, why Reason, graceful bool) {
 // tell collects, and checks that the application is told a story that it can
 // follow: acquired, at most once revoked, lost; then the next term.
 func (b *bookkeeper) tell(t require.TestingT) []change {
-	changes := b.collectAll()
+	changes := b.collectAll(b.now())
 	kinds := map[changeKind]bool{}
 	for i, c := range changes {
 		kinds[c.kind] = true
@@ -217,7 +217,7 @@ func TestLedgerOver(t *testing.T) {
 func TestLedgerBeforeItIsOpen(t *testing.T) {
 	l := newLedger(threshold{t: bookTerm}, clock)
 	require.Empty(t, l.cells())
-	require.Empty(t, l.collectAll())
+	require.Empty(t, l.collectAll(l.now()))
 	require.False(t, l.fresh())
 	l.open(3)
 	require.Len(t, l.cells(), 3)

@@ -40,14 +40,14 @@ type record struct {
 	member string // incarnation of one partition's lease; of the process in a Hello
 	name   string // for people
 	token  int64  // offset of the sender's valid claim; noToken in claims and hellos
-	read   int64  // highest offset the sender had consumed; −1 in an empty log
+	read   int64  // highest offset the sender had consumed, −1 in an empty log; in a Hello: that it answers, or −1
 	seq    uint64 // the sender's own number of this record
 	wants  []int  // Hello only: nominated partitions; nil means all
 
 	leaving  bool // Hello only: the process is closing
 	priority int  // Hello only: how much it is wanted as a leader
 
-	to     string // Release only: the process that is to claim next, if any
+	to     string // Release: the process that is to claim next, if any; Hello: who is asked to answer
 	pinned bool   // Release only: and keep the partition whoever else has a better right to it
 	moved  bool   // Release only: for the sake of balance or preference
 }
@@ -80,9 +80,12 @@ var (
 func (r record) encode() []byte {
 	w := wire{Version: wireVersion, Kind: r.kind, Group: r.group, Member: r.member, Name: r.name}
 	if r.kind == kindHello {
-		w.Leaving, w.Priority = r.leaving, r.priority
+		w.Leaving, w.Priority, w.To = r.leaving, r.priority, r.to
 		if r.wants != nil {
 			w.Wants = &r.wants
+		}
+		if r.read >= 0 {
+			w.Read = &r.read
 		}
 	} else {
 		w.Read, w.Seq, w.To, w.Pinned, w.Moved = &r.read, r.seq, r.to, r.pinned, r.moved
@@ -132,11 +135,11 @@ func (w *wire) check() error {
 	}
 	switch w.Kind {
 	case kindHello:
-		if w.Token != nil || w.Read != nil || w.Seq != 0 || w.To != "" || w.Pinned || w.Moved {
-			return bad("token, read, seq, to, pinned or moved in a hello")
+		if w.Token != nil || w.Seq != 0 || w.Pinned || w.Moved {
+			return bad("token, seq, pinned or moved in a hello")
 		}
-		if w.Priority < -maxPriority || w.Priority > maxPriority {
-			return bad("priority")
+		if w.Priority < -maxPriority || w.Priority > maxPriority || len(w.To) > maxIDLength || w.Read != nil && *w.Read < 0 {
+			return bad("priority, to or read")
 		}
 		return nil
 	case kindClaim:

@@ -29,6 +29,8 @@ func drawRecord(t *rapid.T) record {
 	if r.kind == kindHello {
 		r.leaving = rapid.Bool().Draw(t, "leaving")
 		r.priority = rapid.IntRange(-maxPriority, maxPriority).Draw(t, "priority")
+		r.to = text("to", maxIDLength)
+		r.read = rapid.Int64Min(-1).Draw(t, "answers")
 		if rapid.Bool().Draw(t, "wants some") {
 			r.wants = rapid.SliceOf(rapid.IntRange(0, maxPartitions)).Draw(t, "wants")
 		}
@@ -81,6 +83,10 @@ func TestRecordOnTheWire(t *testing.T) {
 			`{"neli":1,"kind":"hello","group":"app","member":"K3","wants":[3,1]}`},
 		{record{kind: kindHello, group: "app", member: "K3", token: noToken, read: -1, priority: -7},
 			`{"neli":1,"kind":"hello","group":"app","member":"K3","priority":-7}`},
+		{record{kind: kindHello, group: "app", member: "K3", token: noToken, read: -1, to: "L4"},
+			`{"neli":1,"kind":"hello","group":"app","member":"K3","to":"L4"}`},
+		{record{kind: kindHello, group: "app", member: "L4", token: noToken, read: 23},
+			`{"neli":1,"kind":"hello","group":"app","member":"L4","read":23}`},
 		{record{kind: kindRelease, group: "app", member: "K3", token: 17, read: 20, seq: 4, to: "L4"},
 			`{"neli":1,"kind":"release","group":"app","member":"K3","token":17,"read":20,"seq":4,"to":"L4"}`},
 		{record{kind: kindRelease, group: "app", member: "K3", token: 17, read: 20, seq: 4, to: "L4", pinned: true},
@@ -142,7 +148,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{"neli":1,"kind":"beat","group":"g","member":"m","read":1,"seq":1,"token":-1}`, errMalformed},
 		{`{"neli":1,"kind":"release","group":"g","member":"m","read":1,"seq":1}`, errMalformed},
 		{`{"neli":1,"kind":"hello","group":"g"}`, errMalformed},
-		{`{"neli":1,"kind":"hello","group":"g","member":"m","read":1}`, errMalformed},
+		{`{"neli":1,"kind":"hello","group":"g","member":"m","read":-1}`, errMalformed},
 		{`{"neli":1,"kind":"hello","group":"g","member":"m","token":1}`, errMalformed},
 		{`{"neli":1,"kind":"hello","group":"g","member":"m","seq":1}`, errMalformed},
 		{`{"neli":1,"kind":"hello","group":"g","member":"m","wants":["1"]}`, errMalformed},
@@ -150,7 +156,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{"neli":1,"kind":"hello","group":"g","member":"m","priority":1000001}`, errMalformed},
 		{`{"neli":1,"kind":"hello","group":"g","member":"m","priority":-1000001}`, errMalformed},
 		{`{"neli":1,"kind":"hello","group":"g","member":"m","priority":1.5}`, errMalformed},
-		{`{"neli":1,"kind":"hello","group":"g","member":"m","to":"x"}`, errMalformed},
+		{`{"neli":1,"kind":"hello","group":"g","member":"m","to":"` + strings.Repeat("x", maxIDLength+1) + `"}`, errMalformed},
 		{`{"neli":1,"kind":"hello","group":"g","member":"m","pinned":true}`, errMalformed},
 		{`{"neli":1,"kind":"hello","group":"g","member":"m","moved":true}`, errMalformed},
 		{`{"neli":1,"kind":"claim","group":"g","member":"m","read":1,"seq":1,"moved":true}`, errMalformed},

@@ -35,7 +35,7 @@ func TestScale(t *testing.T) {
 		require.NoError(t, err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		c := &crowd{T: t, broker: nelitest.NewBroker(nelitest.Options{}), partitions: partitions, roles: roles, timeout: 20 * time.Second}
+		c := &crowd{T: t, broker: nelitest.NewBroker(nelitest.Options{}), partitions: partitions, roles: roles, timeout: time.Minute}
 		defer c.broker.Close()
 		defer func() { c.leave(len(c.members)) }()
 		wait := neli.SilenceOf(c.timeout, 0.0005)
@@ -127,7 +127,9 @@ func (c *crowd) spread() float64 {
 
 func (c *crowd) within(d time.Duration, what string, ok func() bool) {
 	c.Helper()
-	for deadline := time.Now().Add(d); !ok(); time.Sleep(10 * time.Millisecond) {
+	// A look at all members and partitions takes a while.
+	pause := 10*time.Millisecond + time.Duration(len(c.members)*c.partitions)*100*time.Nanosecond
+	for deadline := time.Now().Add(d); !ok(); time.Sleep(pause) {
 		require.True(c, time.Now().Before(deadline), "not within %v: %s", d, what)
 	}
 }

@@ -280,7 +280,7 @@ func everythingHappened(t *testing.T, seen *situations) {
 		"ended: unassigned", "ended: log reset", "ended: fatal",
 		"failed: the topic was replaced",
 		"ended: unhealthy", "ended: stepped down", "ended: transferred", "ended: rebalanced",
-		"transferred", "not transferred", "stepped down",
+		"transferred", "not transferred", "no answer", "stepped down",
 		"watched for partitions that go to and fro", "watched until everybody has a share",
 	} {
 		require.Positive(t, seen.of(what), what)

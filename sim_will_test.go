@@ -260,6 +260,8 @@ func (w *world) transfer(p, q *proc) {
 				w.moves = append(w.moves, transferred{p, q, role, token, time.Now()})
 			case errors.Is(err, neli.ErrNotTransferred):
 				w.seen.count("not transferred")
+			case errors.Is(err, neli.ErrNoAnswer):
+				w.seen.count("no answer")
 			case errors.Is(err, neli.ErrNotLeader), errors.Is(err, neli.ErrNoMember), errors.Is(err, neli.ErrTopicReplaced),
 				errors.Is(err, neli.ErrPartitionsChanged), ctx.Err() != nil:
 			default:

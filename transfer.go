@@ -15,26 +15,32 @@ type mover interface {
 	// transfer begins to hand p over to the member with that id or name. It returns
 	// the member's id and the token of the term that is given up.
 	transfer(p int, to string) (id string, token int64, err error)
+	// calledOff reports whether the term of p with this token goes on, and is not
+	// given up any more.
+	calledOff(p int, token int64) bool
 	// holding reports whether anything is held or being released.
 	holding() bool
 }
 
 // Transfer hands the partition on which role lives over to another member, with all
 // roles that live there, and returns nil once that leads. This process must lead
-// the role: the application is told to finish (LeaderRevoked, ReasonTransferred),
-// and the partition is then released in favour of the member, which claims it in a
-// round trip. There it stays for the term: neither balance nor preference moves it.
+// the role: once the member has answered, the application is told to finish
+// (LeaderRevoked, ReasonTransferred), and the partition is then released in favour of
+// the member, which claims it in a round trip. There it stays for the term: neither
+// balance nor preference moves it.
 //
 // to is the Member.ID of a member, or its Name if no other has that. Errors:
-// ErrNotLeader (also if the partition is being given up already) and ErrNoMember,
-// upon which nothing has happened; ErrNotTransferred, when the member did not claim
-// in time, being cut off or dead, and another one, or this process, leads instead;
-// ErrClosed or what ended this Neli; the cause of ctx, whose end does not stop the
-// hand-over.
+// ErrNotLeader (also if the partition is being given up already), ErrNoMember and
+// ErrNoAnswer (within a second, or a HeartbeatInterval if that is longer: the member is
+// dead, cut off, or unhealthy by now), upon which this process leads on, and the
+// application hears of nothing;
+// ErrNotTransferred, when the member did not claim in time what was released, and
+// another one, or this process, leads instead; ErrClosed or what ended this Neli; the
+// cause of ctx, whose end does not stop the hand-over.
 //
 // It needs exclusive mode, and Open nomination (with Assigned the group says who may
-// claim). It takes a DrainTimeout and two HeartbeatTimeouts at most while the broker
-// can be reached. Like Close it must not be called from a barrier or task.
+// claim). It takes that wait, a DrainTimeout and two HeartbeatTimeouts at most while the
+// broker can be reached. Like Close it must not be called from a barrier or task.
 func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
 	if n.set.mode != Exclusive || n.set.nomination != Open {
 		return errors.New("neli: Transfer: needs Mode Exclusive and Nomination Open")
@@ -56,6 +62,8 @@ func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
 	err = n.until(ctx, w, func() (bool, error) {
 		s := a.standing(p)
 		switch {
+		case s.Status == Held && s.Holder.Token == token && a.calledOff(p, token):
+			return true, ErrNoAnswer
 		case s.Status != Held || s.Holder.Token == token:
 			return false, nil
 		case s.Holder.Member == id:
@@ -79,9 +87,9 @@ const stepDownFor = 10 * time.Second
 // Another call begins that time anew.
 //
 // The error is ErrClosed or what ended this Neli, or the cause of ctx, whose end
-// does not call it off. It needs exclusive mode. It takes DrainTimeout and the wait
-// for a successor (4 s, with Assigned nomination) at most. Like Close it must not be
-// called from a barrier or task.
+// does not call it off. It needs exclusive mode. It takes DrainTimeout and the wait for
+// a successor (as long as Close's) at most. Like Close it must not be called from a
+// barrier or task.
 func (n *Neli) StepDown(ctx context.Context) error {
 	if n.set.mode != Exclusive {
 		return errors.New("neli: StepDown: needs Mode Exclusive: in the other one leadership ends by overlap only")
@@ -135,6 +143,12 @@ func (a *leaseArbiter) transfer(p int, to string) (string, int64, error) {
 	a.hand(p, &handover{why: ReasonTransferred, since: a.now(), to: id, named: true, pinned: true})
 	a.prod()
 	return id, l.mine, nil
+}
+
+func (a *leaseArbiter) calledOff(p int, token int64) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.leases[p].mine == token && a.hands[p] == nil
 }
 
 func (a *leaseArbiter) holding() bool {

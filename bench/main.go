@@ -15,11 +15,11 @@ import (
 	"github.com/goneli/neli/bench/crowd"
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
-	"github.com/goneli/neli/bench/proc"
 	"github.com/goneli/neli/bench/report"
 	"github.com/goneli/neli/bench/steady"
 	"github.com/goneli/neli/bench/trial"
 	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/integration/nursery"
 )
 
 const usage = `usage: bench COMMAND [flags]
@@ -186,7 +186,11 @@ func inPlace(do func(context.Context, peers.Place) error) (err error) {
 	if err != nil {
 		return err
 	}
-	place := peers.Place{Nursery: proc.NewNursery(), Dir: dir}
+	processes, err := nursery.New("")
+	if err != nil {
+		return err
+	}
+	place := peers.Place{Nursery: processes, Dir: dir}
 	defer func() {
 		place.Close()
 		if err != nil && ctx.Err() == nil {

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +17,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/integration/nursery"
 )
 
 // The parent's side of a member: a process that is told what to do and watched.
@@ -27,10 +28,10 @@ type member struct {
 	t       *testing.T
 	params  memberParams
 	dir     string
-	cmd     *exec.Cmd
+	process *nursery.Process
 	stdin   io.WriteCloser
 	samples *sampleFile
-	done    chan struct{} // closed when it has ended and was reaped
+	done    chan struct{} // closed when it has ended and died is known
 
 	born, died time.Duration // at the earliest, at the latest; died once done
 	suspended  bool
@@ -38,22 +39,8 @@ type member struct {
 	stopped    time.Duration // when it was suspended last
 }
 
-// nursery runs functions on one thread that lives as long as this process: the
-// kernel kills children when the thread that started them ends.
-var nursery = sync.OnceValue(func() func(func()) {
-	jobs := make(chan func())
-	go func() {
-		runtime.LockOSThread()
-		for job := range jobs {
-			job()
-		}
-	}()
-	return func(f func()) {
-		done := make(chan struct{})
-		jobs <- func() { defer close(done); f() }
-		<-done
-	}
-})
+// members starts members, as long as this process lives.
+var members = sync.OnceValues(func() (*nursery.Nursery, error) { return nursery.New("") })
 
 // startMember starts a member with a directory of its own below dir. The caller
 // is to reap it.
@@ -71,20 +58,18 @@ func startMember(t *testing.T, dir string, params memberParams) *member {
 	require.NoError(t, err)
 	defer output.Close() // the member has its own descriptor
 
-	m.cmd = exec.Command(exe)
-	m.cmd.Env = append(os.Environ(), envMember+"="+m.dir)
-	m.cmd.Stdout, m.cmd.Stderr = output, output
-	// A session of its own: Ctrl-C at a terminal is for the parent, and a busy
-	// member does not starve others under autogroup scheduling.
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	diesWithParent(m.cmd.SysProcAttr)
-	m.stdin, err = m.cmd.StdinPipe()
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), envMember+"="+m.dir)
+	cmd.Stdout, cmd.Stderr = output, output
+	m.stdin, err = cmd.StdinPipe()
+	require.NoError(t, err)
+	n, err := members()
 	require.NoError(t, err)
 	m.born = monotonic()
-	nursery()(func() { err = m.cmd.Start() })
+	m.process, err = n.Start(cmd)
 	require.NoError(t, err)
 	go func() {
-		_ = m.cmd.Wait() // how it ended is of no interest: mostly by SIGKILL
+		<-m.process.Done() // how it ended is of no interest: mostly by SIGKILL
 		m.died = monotonic()
 		close(m.done)
 	}()
@@ -116,7 +101,7 @@ func (m *member) running() bool {
 func (m *member) signal(sig syscall.Signal) time.Duration {
 	m.t.Helper()
 	at := monotonic()
-	require.NoError(m.t, m.cmd.Process.Signal(sig), "%s: %v", m, sig)
+	require.NoError(m.t, m.process.Signal(sig), "%s: %v", m, sig)
 	return at
 }
 
@@ -269,7 +254,7 @@ func (m *member) tail(n int) string {
 
 // reap ends the member, whatever state it is in.
 func (m *member) reap() {
-	_ = m.cmd.Process.Kill() // fails only if it has ended
+	m.process.Kill()
 	<-m.done
 	_ = m.stdin.Close()
 }

@@ -31,7 +31,8 @@ func lonely(name string) memberParams {
 }
 
 func TestMemberIsWatched(t *testing.T) {
-	nursery() // lives as long as this process
+	_, err := members() // for as long as this process lives
+	require.NoError(t, err)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	m := startMember(t, t.TempDir(), lonely("watched"))
 	defer m.reap()
@@ -164,7 +165,7 @@ func parentOfMembers(t *testing.T, end string) {
 		if name == "asleep" {
 			m.suspend()
 		}
-		fmt.Printf("member %d\n", m.cmd.Process.Pid)
+		fmt.Printf("member %d\n", m.process.Pid())
 	}
 	if end == "panics" {
 		panic("as a test may")

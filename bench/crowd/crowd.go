@@ -16,9 +16,9 @@ import (
 
 	"github.com/goneli/neli/bench/idle"
 	"github.com/goneli/neli/bench/peers"
-	"github.com/goneli/neli/bench/proc"
 	"github.com/goneli/neli/bench/trial"
 	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/integration/nursery"
 )
 
 // Size is how much there is of everything.
@@ -68,7 +68,7 @@ type crowd struct {
 }
 
 type process struct {
-	*proc.Process
+	*nursery.Process
 	last Line // guarded by crowd.mu
 	in   *os.File
 }
@@ -91,6 +91,11 @@ func Run(ctx context.Context, place peers.Place, size Size, window time.Duration
 		log("%s: %.1f s, max/mean %.2f", p.What, p.Seconds, p.Spread)
 		return nil
 	}
+	watching, stop := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer stop()
+	watch.Go(func() { c.watch(watching, kafka.Pids(), log) })
 	began := time.Now()
 	for range size.Processes {
 		if err := c.start(); err != nil {
@@ -129,9 +134,21 @@ func Run(ctx context.Context, place peers.Place, size Size, window time.Duration
 	return o, nil
 }
 
+// watch tells how it goes on.
+func (c *crowd) watch(ctx context.Context, broker []int, log func(string, ...any)) {
+	for trial.Pause(ctx, time.Second) == nil {
+		u, err := idle.Measure(ctx, 10*time.Second, c.pids(), broker)
+		if err != nil {
+			continue // a process was killed, or this is the end
+		}
+		log("%d processes lead %d partitions; they use %.2f cores, the broker %.2f; %.0f messages and %.0f kB a second",
+			u.Members, total(c.shares()), u.MembersCPU, u.ServersCPU, u.Messages, u.Bytes/1000)
+	}
+}
+
 func (c *crowd) start() error {
 	c.born++
-	cmd, err := proc.Self(Command)
+	cmd, err := peers.Self(Command)
 	if err != nil {
 		return err
 	}

@@ -82,6 +82,8 @@ func patientClient(servers string) neli.KafkaConfigMap {
 		"retry.backoff.max.ms":                    1_000,
 		"topic.metadata.refresh.interval.ms":      60_000,
 		"topic.metadata.refresh.fast.interval.ms": 1_000,
+		// Every fetch names every partition: empty ones are to be few.
+		"fetch.wait.max.ms": 5_000,
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"github.com/goneli/neli/bench/member"
-	"github.com/goneli/neli/bench/proc"
+	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/integration/nursery"
 )
 
 // ServerCommand is the subcommand that makes this program an etcd member.
@@ -41,7 +42,7 @@ const (
 )
 
 type etcdCluster struct {
-	processes []*proc.Process
+	processes []*nursery.Process
 	addrs     []string
 }
 
@@ -72,7 +73,7 @@ func startEtcd(ctx context.Context, place Place, tick, election uint) (_ *etcdCl
 	if err != nil {
 		return nil, err
 	}
-	addrs, err := proc.FreeAddrs(2 * Size)
+	addrs, err := kafkatest.FreeAddrs(2 * Size)
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +111,8 @@ func startEtcd(ctx context.Context, place Place, tick, election uint) (_ *etcdCl
 }
 
 // startServer starts one etcd member and says on ready when it serves.
-func startServer(place Place, log string, params etcdParams, ready chan<- error) (*proc.Process, error) {
-	cmd, err := proc.Self(ServerCommand)
+func startServer(place Place, log string, params etcdParams, ready chan<- error) (*nursery.Process, error) {
+	cmd, err := Self(ServerCommand)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/bench/member"
-	"github.com/goneli/neli/bench/proc"
+	"github.com/goneli/neli/integration/kafkatest"
 )
 
 // raftBed has no servers: the candidates are the consensus group.
@@ -50,7 +50,7 @@ const seats = Size + 1
 func (g *nodes) Params(seat, _ int) (member.Params, error) {
 	if g.addrs == nil {
 		var err error
-		if g.addrs, err = proc.FreeAddrs(seats); err != nil {
+		if g.addrs, err = kafkatest.FreeAddrs(seats); err != nil {
 			return member.Params{}, err
 		}
 	}

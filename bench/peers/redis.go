@@ -11,11 +11,12 @@ import (
 	"time"
 
 	"github.com/goneli/neli/bench/member"
-	"github.com/goneli/neli/bench/proc"
+	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/integration/nursery"
 )
 
 type redisServer struct {
-	process *proc.Process
+	process *nursery.Process
 	addr    string
 	version string
 }
@@ -56,7 +57,7 @@ func startRedis(ctx context.Context, place Place) (Servers, error) {
 	if err != nil {
 		return nil, err
 	}
-	addrs, err := proc.FreeAddrs(1)
+	addrs, err := kafkatest.FreeAddrs(1)
 	if err != nil {
 		return nil, err
 	}

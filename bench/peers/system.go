@@ -5,16 +5,27 @@ package peers
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"time"
 
 	"github.com/goneli/neli/bench/member"
-	"github.com/goneli/neli/bench/proc"
+	"github.com/goneli/neli/integration/nursery"
 )
 
 // Place is where servers and members run.
 type Place struct {
-	*proc.Nursery
+	*nursery.Nursery
 	Dir string // for data and logs
+}
+
+// Self returns a command that executes this program again.
+func Self(args ...string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return exec.Command(self, args...), nil
 }
 
 // Servers are what candidates talk to, running.

@@ -15,7 +15,8 @@ import (
 
 	"github.com/goneli/neli/bench/measure"
 	"github.com/goneli/neli/bench/member"
-	"github.com/goneli/neli/bench/proc"
+	"github.com/goneli/neli/bench/peers"
+	"github.com/goneli/neli/integration/nursery"
 )
 
 // MemberCommand is the subcommand that makes this program a candidate.
@@ -29,7 +30,7 @@ const patience = time.Minute
 // guarded by that.
 type candidate struct {
 	seat    int
-	process *proc.Process
+	process *nursery.Process
 	in      io.WriteCloser
 	answers chan member.Line
 	heard   chan struct{} // closed when it says no more
@@ -52,7 +53,7 @@ func (g *Group) spawn(seat int) (*candidate, error) {
 		return nil, err
 	}
 	params.Every = g.every
-	cmd, err := proc.Self(MemberCommand)
+	cmd, err := peers.Self(MemberCommand)
 	if err != nil {
 		return nil, err
 	}

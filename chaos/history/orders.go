@@ -19,6 +19,7 @@ const (
 	Done           = "done" // no error
 	NotLeader      = "not the leader"
 	NoMember       = "no such member"
+	NoAnswer       = "no answer"
 	NotTransferred = "another was first"
 	GaveUp         = "gave up waiting"
 	Closed         = "closed"

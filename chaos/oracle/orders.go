@@ -64,13 +64,13 @@ func OrderFaults(r history.Record, terms []Term, w Will) []string {
 			} else {
 				faults = append(faults, steppedDown(r, terms, o, what, w)...)
 			}
-		case history.NotLeader, history.NoMember, history.NotTransferred, history.GaveUp, history.Closed, history.Unheard:
+		case history.NotLeader, history.NoMember, history.NoAnswer, history.NotTransferred, history.GaveUp, history.Closed, history.Unheard:
 		default:
 			faults = append(faults, fmt.Sprintf("%s returned %s", what, o.Outcome))
 		}
 		bound := w.Drain + w.Wait + w.Slack
 		if o.Kind == history.Transfer {
-			bound = w.Drain + 2*w.Timeout + w.Slack
+			bound = w.Wait + w.Drain + 2*w.Timeout + w.Slack
 		}
 		until := min(o.Returned, death(r.Lives, o.Member))
 		if until-o.Invoked > bound && !disturbed(r, o.Member, history.Span{From: o.Invoked, To: o.Invoked + bound}) {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/goneli/neli/integration/nursery"
 )
 
 // A Broker is one of a cluster's brokers, a process that can be stopped, in
@@ -23,19 +25,19 @@ type Broker struct {
 	cluster   *Cluster
 	listeners []listener
 	dir       string
-	startOn   func(*exec.Cmd) error // nil: here
+	startOn   func(*exec.Cmd) error
 
 	mu      sync.Mutex
-	process *process // the current or last one; nil before the first
-	logged  int      // bytes in the log before it
+	process *nursery.Process // the current or last one; nil before the first
+	logged  int              // bytes in the log before it
 }
 
 var errNotRunning = errors.New("not running")
 
 // Pid returns the process id of the broker's JVM, or 0 when none runs.
 func (b *Broker) Pid() int {
-	if p := b.current(); p != nil && p.running() {
-		return p.cmd.Process.Pid
+	if p := b.current(); p != nil && p.Running() {
+		return p.Pid()
 	}
 	return 0
 }
@@ -44,7 +46,7 @@ func (b *Broker) Pid() int {
 // process has ended. A broker that is not running is left alone.
 func (b *Broker) Kill() {
 	if p := b.current(); p != nil {
-		p.kill()
+		p.Kill()
 	}
 }
 
@@ -53,16 +55,16 @@ func (b *Broker) Kill() {
 // broker is left to go on with it.
 func (b *Broker) Terminate(ctx context.Context) error {
 	p := b.current()
-	if p == nil || !p.running() {
+	if p == nil || !p.Running() {
 		return nil
 	}
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGCONT} {
-		if err := p.signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		if err := p.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return b.errorf("terminating: %w", err)
 		}
 	}
 	select {
-	case <-p.done:
+	case <-p.Done():
 		return nil
 	case <-ctx.Done():
 		return b.errorf("terminating: %w", ctx.Err())
@@ -103,11 +105,11 @@ func (b *Broker) Restart(ctx context.Context) error {
 func (b *Broker) start() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.process != nil && b.process.running() {
+	if b.process != nil && b.process.Running() {
 		return b.errorf("starting: it runs already")
 	}
-	if b.cluster.nursery.isClosed() {
-		return b.errorf("starting: %w", errStopped)
+	if b.cluster.nursery.Closed() {
+		return b.errorf("starting: %w", nursery.ErrClosed)
 	}
 	log, err := os.OpenFile(b.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -119,7 +121,7 @@ func (b *Broker) start() error {
 	}
 	cmd := b.cluster.java(fmt.Sprintf("-Xmx%dm", cmp.Or(b.cluster.opts.HeapMiB, 384)), "-Xms64m", "kafka.Kafka", b.propertiesFile())
 	cmd.Stdout, cmd.Stderr = log, log
-	b.process, err = b.cluster.nursery.start(cmd, b.startOn)
+	b.process, err = b.cluster.nursery.StartBy(cmd, b.startOn)
 	if err != nil {
 		return b.errorf("starting: %w", err)
 	}
@@ -139,14 +141,14 @@ func (b *Broker) format(ctx context.Context, clusterID string) error {
 		"format", "-t", clusterID, "-c", b.propertiesFile())
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
-	p, err := b.cluster.nursery.start(cmd, b.startOn)
+	p, err := b.cluster.nursery.StartBy(cmd, b.startOn)
 	if err != nil {
 		return b.errorf("formatting: %w", err)
 	}
 	select {
-	case <-p.done:
+	case <-p.Done():
 	case <-ctx.Done():
-		p.kill()
+		p.Kill()
 		return b.errorf("formatting: %w", ctx.Err())
 	}
 	if state := cmd.ProcessState; !state.Success() {
@@ -155,7 +157,7 @@ func (b *Broker) format(ctx context.Context, clusterID string) error {
 	return nil
 }
 
-func (b *Broker) current() *process {
+func (b *Broker) current() *nursery.Process {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.process
@@ -166,7 +168,7 @@ func (b *Broker) signal(doing string, sig syscall.Signal) error {
 	if p == nil {
 		return b.errorf("%s: %w", doing, errNotRunning)
 	}
-	if err := p.signal(sig); err != nil {
+	if err := p.Signal(sig); err != nil {
 		return b.errorf("%s: %w", doing, err)
 	}
 	return nil
@@ -196,11 +198,14 @@ func (b *Broker) errorf(format string, args ...any) error {
 // behind; logging at level info costs no time that could be measured.
 func (c *Cluster) java(args ...string) *exec.Cmd {
 	flags := []string{
-		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+		"-XX:-UsePerfData",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
 		"-Dorg.slf4j.simpleLogger.showDateTime=true",
 		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 		"-cp", filepath.Join(c.jars, "*"),
+	}
+	if c.opts.HeapMiB == 0 {
+		flags = append(flags, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 	}
 	return exec.Command(c.javaPath, append(flags, args...)...)
 }

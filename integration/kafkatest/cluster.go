@@ -9,12 +9,15 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/goneli/neli/integration/nursery"
 )
 
 // startLimit bounds a start whose context has no deadline. Three brokers take 7 s
@@ -31,7 +34,7 @@ type Cluster struct {
 
 	authority *authority // nil unless Secure
 
-	nursery  *nursery // nil until launched
+	nursery  *nursery.Nursery // nil until launched
 	stopOnce sync.Once
 
 	mu     sync.Mutex
@@ -94,7 +97,7 @@ func (c *Cluster) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.nursery, err = newNursery(scratch); err != nil {
+	if c.nursery, err = nursery.New(scratch); err != nil {
 		return err
 	}
 	if c.opts.Secure {
@@ -162,7 +165,7 @@ func (c *Cluster) makeDir() (scratch string, err error) {
 func (c *Cluster) layOut() error {
 	c.routes = make([][]net.Listener, c.opts.ProxiedListeners)
 	for id := 1; id <= c.opts.Brokers; id++ {
-		b := &Broker{ID: id, cluster: c, dir: filepath.Join(c.dir, fmt.Sprintf("broker-%d", id))}
+		b := &Broker{ID: id, cluster: c, startOn: (*exec.Cmd).Start, dir: filepath.Join(c.dir, fmt.Sprintf("broker-%d", id))}
 		b.listeners = []listener{
 			{name: plainListener, protocol: "PLAINTEXT"},
 			{name: controllerListener, protocol: "PLAINTEXT"},
@@ -253,7 +256,7 @@ func (c *Cluster) Brokers() []*Broker { return c.brokers }
 func (c *Cluster) Stop() {
 	c.stopOnce.Do(func() {
 		if c.nursery != nil {
-			c.nursery.close()
+			c.nursery.Close()
 		}
 		c.mu.Lock()
 		for _, ports := range c.routes {

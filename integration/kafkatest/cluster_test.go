@@ -14,6 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/goneli/neli/integration/nursery"
 )
 
 // quickReturn has Kafka forget a broker's former incarnation soon, so that a
@@ -50,7 +52,7 @@ func TestOneBroker(t *testing.T) {
 		b.Kill()
 		b.Kill()
 		assert.Zero(t, b.Pid())
-		assert.False(t, lives(pid))
+		assert.False(t, nursery.Alive(pid))
 		assert.Error(t, b.Suspend())
 		require.NoError(t, b.Restart(t.Context()))
 		assert.NotEqual(t, pid, b.Pid())
@@ -79,9 +81,9 @@ func TestOneBroker(t *testing.T) {
 		pid := b.Pid()
 		c.Stop()
 		c.Stop()
-		assert.False(t, lives(pid))
+		assert.False(t, nursery.Alive(pid))
 		assert.NoDirExists(t, c.dir)
-		assert.ErrorIs(t, b.Restart(t.Context()), errStopped)
+		assert.ErrorIs(t, b.Restart(t.Context()), nursery.ErrClosed)
 		assert.ErrorIs(t, c.KeepLogs(t.TempDir()), os.ErrNotExist)
 	})
 }

@@ -44,7 +44,8 @@ type Options struct {
 	// absent, and is left behind. Default: a temporary one, which Stop removes.
 	Dir string
 
-	// HeapMiB is how much memory each broker's heap may take. Default: 384.
+	// HeapMiB is how much memory each broker's heap may take. Default: 384, with
+	// settings of the JVM that suit a short life beside tests; otherwise its own.
 	HeapMiB int
 
 	// Log is told what happens. Default: nobody is.

@@ -42,4 +42,19 @@ func release(reserved []net.Listener) {
 	}
 }
 
+// FreeAddrs returns n addresses of the loopback interface that were free a moment ago,
+// and are not given to outgoing connections.
+func FreeAddrs(n int) ([]string, error) {
+	reserved, err := reserve(n)
+	if err != nil {
+		return nil, err
+	}
+	defer release(reserved)
+	addrs := make([]string, n)
+	for i, l := range reserved {
+		addrs[i] = l.Addr().String()
+	}
+	return addrs, nil
+}
+
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

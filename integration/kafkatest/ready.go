@@ -44,8 +44,8 @@ func (b *Broker) live(ctx context.Context) ([]int, error) {
 func (b *Broker) waitReady(ctx context.Context, want ...int) error {
 	p := b.current()
 	return b.poll(ctx, fmt.Sprintf("waiting until it lists brokers %v", want), func(ctx context.Context) error {
-		if !p.running() {
-			return stop{fmt.Errorf("it ended (%s):\n%s", p.cmd.ProcessState, b.complaint())}
+		if !p.Running() {
+			return stop{fmt.Errorf("it ended (%s):\n%s", p.State(), b.complaint())}
 		}
 		live, err := b.live(ctx)
 		if err != nil {

@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package kafkatest
+package nursery
 
 import "syscall"
 
