@@ -75,7 +75,7 @@ bench-quiet: ## terms lost in QUIET=30m of nothing, T = 300 ms on one broker, 50
 bench-rolling: ## terms lost while three brokers are restarted in turn, T = 2 s
 	$(BENCH) rolling
 
-bench-scale: ## 100 members, 1,000 partitions, 100,000 roles on one broker; on two cores it has not succeeded yet
+bench-scale: ## 100 members, 1,000 partitions, 100,000 roles on one broker, T = 5 min; 20 minutes; writes docs/benchmarks.md
 	$(BENCH) scale
 
 scale-sim: ## SCALE=members,partitions,roles in simulated time

@@ -58,7 +58,7 @@ func newLeaseArbiter(set *settings, log orderedLog, nom nominator, now func() in
 		alive:  alive,
 		notes:  notes{log: set.logger},
 		poke:   make(chan struct{}, 1),
-		tempo:  tempo{rtt: maxRoundTrip},
+		tempo:  tempo{rtt: maxRoundTrip, longest: max(time.Second, set.timeout/20)},
 	}
 }
 
@@ -104,7 +104,7 @@ func (a *leaseArbiter) setUp(m int) {
 	a.since = make([]instant, m)
 	a.retained = make([]bool, m)
 	a.peers = newPeers(m)
-	a.choice = newChoice(m)
+	a.choice = newChoice(m, a.set.timeout)
 	a.seats.open(m)
 	a.reach = newReach(m, a.set.silence())
 	for p := range a.leases {
@@ -197,8 +197,8 @@ func (a *leaseArbiter) fold(e logEntry, r record, now instant) bool {
 	}
 	if c.own && r.kind == kindClaim {
 		a.seats.wake() // as StepDown may
-		if a.posture.closing {
-			a.prod() // perhaps the last thing that Close waits for
+		if a.posture.closing || a.choice.pace.full() {
+			a.prod() // perhaps the last thing that Close, or another claim, waits for
 		}
 	}
 	return c.alarm
@@ -273,6 +273,7 @@ func (a *leaseArbiter) stepAll() (time.Duration, bool) {
 	next := min(now.mono+lookEvery, a.level(now))
 	a.begin(now)
 	a.placeAll(now)
+	a.recount(now)
 	a.tempo.woke(now, a.scheduled, a.set.helloPause)
 	for p := range a.leases {
 		a.giveUpClaim(p, now)
@@ -315,6 +316,7 @@ func (a *leaseArbiter) step(p int, now instant, out []outgoing) []outgoing {
 		case kindClaim:
 			a.reach.claimed(p, now)
 			a.landed[p] = 0
+			a.choice.pace.under++
 		case kindBeat, kindHello:
 		}
 	}
@@ -338,7 +340,7 @@ func (a *leaseArbiter) giveUpClaim(p int, now instant) {
 // wake is when p will have something to do if nothing is read.
 func (a *leaseArbiter) wake(p int, now instant) (time.Duration, bool) {
 	alive := a.alive(now)
-	in := intent{want: a.wanted(p, now) && a.nominated[p] && alive, alive: alive, delay: max(0, a.delays[p])}
+	in := intent{want: a.claims(p, now, alive), alive: alive, delay: max(0, a.delays[p])}
 	at, ok := a.leases[p].wake(in)
 	if h := a.hands[p]; h != nil && ok {
 		at = min(at, h.wake(a.set.successorWait))

@@ -26,8 +26,9 @@ const (
 	// shunFor is how long nothing is handed to a process that did not claim what it
 	// was given.
 	shunFor = time.Minute
-	// Between these a measured round trip is believed; at first it is taken for the
-	// longer. Below the shorter one the scheduling of processes matters more.
+	// Between these a measured round trip is believed, or up to a hundredth of T if that
+	// is longer; at first it is taken for maxRoundTrip. Below the shorter one the
+	// scheduling of processes matters more.
 	minRoundTrip = 2 * time.Millisecond
 	maxRoundTrip = 20 * time.Millisecond
 	// maxRank bounds how long a candidate waits for others that do not come.
@@ -46,6 +47,7 @@ type choice struct {
 	uneven  time.Duration            // monotonic time since when there was something to hand over; 0: there is not
 	moving  *moving
 	since   instant // when this process became willing; zero: it is not
+	pace    pace
 }
 
 type heir struct {
@@ -69,8 +71,8 @@ type moving struct {
 	began     time.Duration
 }
 
-func newChoice(m int) choice {
-	return choice{heirs: make([]heir, m), given: make([]gift, m), prefs: map[string][]int{}, shunned: map[string]time.Duration{}}
+func newChoice(m int, t time.Duration) choice {
+	return choice{pace: newPace(t), heirs: make([]heir, m), given: make([]gift, m), prefs: map[string][]int{}, shunned: map[string]time.Duration{}}
 }
 
 // census puts together what is known of candidates and holders. It needs the lock.
@@ -116,7 +118,7 @@ func (a *leaseArbiter) claimable(p int, now instant) bool {
 // place works out how long this process waits before it claims vacant partitions:
 // by its rank among the candidates, with some jitter.
 func (a *leaseArbiter) place(now instant, vacant []int) {
-	unit := min(max(a.tempo.rtt, minRoundTrip), maxRoundTrip)
+	unit := a.roundTrip(minRoundTrip)
 	var open []int
 	for _, p := range vacant {
 		l := &a.leases[p]
@@ -136,11 +138,27 @@ func (a *leaseArbiter) place(now instant, vacant []int) {
 		return
 	}
 	c := a.census(now)
+	a.choice.pace.share(len(a.leases), len(c.who))
 	me, chosen := c.find(a.set.instance), c.assign(open)
 	for n, p := range open {
 		a.delays[p] = a.jitter()
 		if me >= 0 {
 			a.delays[p] += 2 * unit * time.Duration(min(c.rank(me, chosen[n], p), maxRank))
+		}
+	}
+}
+
+// roundTrip is what a round trip is taken for: no less than least.
+func (a *leaseArbiter) roundTrip(least time.Duration) time.Duration {
+	return min(max(a.tempo.rtt, least), max(maxRoundTrip, a.set.timeout/100))
+}
+
+// recount finds out how many claims of this process are under way.
+func (a *leaseArbiter) recount(now instant) {
+	a.choice.pace.under = 0
+	for p := range a.leases {
+		if l := &a.leases[p]; l.claiming != 0 && a.choice.pace.counts(l.beat, now) {
+			a.choice.pace.under++
 		}
 	}
 }

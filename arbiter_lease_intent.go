@@ -158,7 +158,7 @@ func (a *leaseArbiter) stepHandovers(now instant, out []outgoing) []outgoing {
 // does so now.
 func (a *leaseArbiter) intentOf(p int, now instant) (intent, Reason) {
 	alive := a.alive(now)
-	in := intent{want: a.wanted(p, now) && a.nominated[p] && alive, keep: true, alive: alive, delay: max(0, a.delays[p])}
+	in := intent{want: a.claims(p, now, alive), keep: true, alive: alive, delay: max(0, a.delays[p])}
 	why := ReasonLapsed
 	if !alive {
 		why = ReasonNotPulsed
@@ -195,6 +195,11 @@ func (a *leaseArbiter) intentOf(p int, now instant) (intent, Reason) {
 // wanted reports whether this process would have p at time now, if it is nominated.
 func (a *leaseArbiter) wanted(p int, now instant) bool {
 	return a.posture.wants(p) && a.posture.willing(now)
+}
+
+// claims reports whether this process would claim p at time now, if the lease lets it.
+func (a *leaseArbiter) claims(p int, now instant, alive bool) bool {
+	return alive && a.wanted(p, now) && a.nominated[p] && (a.nom != nil || !a.choice.pace.full())
 }
 
 // keeps reports whether this process goes on holding p, which it holds.
@@ -278,5 +283,5 @@ func (a *leaseArbiter) jitter() time.Duration {
 	if a.nom != nil {
 		return 0
 	}
-	return a.set.random(min(max(a.tempo.rtt, 0), maxRoundTrip) + 1)
+	return a.set.random(a.roundTrip(0) + 1)
 }

@@ -23,6 +23,8 @@ import "testing"
 //	partitions move one at a time                     the application loses many at once  TestRebalanceDrainsOneAtATime
 //	off is off                                        leaders are disturbed               TestRebalanceOff
 //	a deliberate hand-over is not called off          nothing ever moves                  TestJoinIsOrderly
+//	claims wait for those under way                   everybody claims everything         TestFewClaimsOnASlowLog
+//	a claim is waited for for a moment only           a dead broker holds others up       TestPaceIsPatientForAMoment
 //	a holder leads on until its heir has answered     deaf members cost a term            TestDeafMemberIsShunned
 //	who is called answers                             nothing ever moves                  TestTransfer
 //	what nobody would take is kept                    a term is given up for nothing      TestTransferToTheSilent
@@ -69,6 +71,10 @@ var choiceMutations = []mutation{
 		"if !a.set.rebalance || a.choice.moving != nil || ", "if a.choice.moving != nil || ", "TestRebalanceOff"},
 	{"a deliberate hand-over is not called off", "handover.go",
 		"s.wanted && (!h.deliberate() || s.refused || over && !s.ready)", "s.wanted", "TestJoinIsOrderly"},
+	{"claims wait for those under way", "pace.go",
+		"return p.under >= p.limit", "return p.under > 100_000", "TestFewClaimsOnASlowLog"},
+	{"a claim is waited for for a moment only", "pace.go",
+		"now.mono-sent.mono < p.patience", "true", "TestPaceIsPatientForAMoment"},
 	{"a holder leads on until its heir has answered", "arbiter_lease_intent.go",
 		"s.ready = h.to == \"\" || a.answered(h)", "s.ready = true", "TestDeafMemberIsShunned"},
 	{"what nobody would take is kept", "handover.go",

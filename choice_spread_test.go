@@ -292,3 +292,21 @@ func (c *cluster) owned(n int) (out []int) {
 	}
 	return out
 }
+
+// On a slow log nobody hears of others' claims in time. Members claim their share and
+// see what has become of that, not everything at once.
+func TestFewClaimsOnASlowLog(t *testing.T) {
+	const n, size = 192, 12
+	slow := nelitest.Options{AppendLatency: 300 * time.Millisecond, ReadLatency: 300 * time.Millisecond, Jitter: 200 * time.Millisecond}
+	for _, timeout := range []time.Duration{5 * time.Second, time.Minute} {
+		simulateWith(t, slow, wide(n), func(c *cluster) {
+			for i := range size {
+				c.work(fmt.Sprint("m", i), many(n, func(cfg *neli.Config) { cfg.HeartbeatTimeout = timeout }))
+			}
+			c.eventually(2*timeout+5*time.Second, "all is led", func() bool { return len(c.owned(n)) == n })
+			claims, won := c.contest(n)
+			c.Logf("T = %v: %d claims for %d partitions", timeout, claims, won)
+			require.LessOrEqual(c, claims, 2*n, "of %d", n*size)
+		})
+	}
+}

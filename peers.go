@@ -166,6 +166,7 @@ func (ps *peers) ready(p int, since instant) bool {
 // tempo keeps what an arbiter knows of its own timing.
 type tempo struct {
 	rtt     time.Duration // smoothed round trip of own records
+	longest time.Duration // that is believed
 	own     instant       // when an own record was last read back
 	asked   instant       // when the log was last doubted
 	helloAt time.Duration // monotonic time of the next Hello
@@ -185,7 +186,7 @@ func (t *tempo) back(sent, now instant) {
 // a connection, and others may wait for a broker that is gone.
 func (t *tempo) measure(d time.Duration) {
 	switch {
-	case d >= time.Second:
+	case d >= t.longest:
 	case d < t.rtt:
 		t.rtt += (d - t.rtt) / 2
 	default:

@@ -86,7 +86,7 @@ func TestPeersAreBounded(t *testing.T) {
 
 func TestTempoRoundTrip(t *testing.T) {
 	at := func(d time.Duration) instant { return instant{mono: time.Hour + d, wall: time.Hour + d} }
-	tempo := tempo{rtt: 8 * time.Millisecond}
+	tempo := tempo{rtt: 8 * time.Millisecond, longest: time.Second}
 	tempo.back(at(0), at(16*time.Millisecond))
 	require.Equal(t, 9*time.Millisecond, tempo.rtt)
 	require.Equal(t, at(16*time.Millisecond), tempo.own)

@@ -37,6 +37,8 @@ type Phase struct {
 	What    string
 	Seconds float64
 	Spread  float64 // of members' shares: maximum over mean
+	Vacant  int     // partitions without a leader at that moment: being handed over, mostly
+	Unmet   bool    // it was not so within that time
 }
 
 // Outcome is what was seen.
@@ -48,8 +50,8 @@ type Outcome struct {
 	Lost   int // terms lost otherwise than with the process that died
 }
 
-// patience bounds each phase.
-const patience = 5 * time.Minute
+// patience bounds each phase, beside T where something has to lapse.
+const patience = 3 * time.Minute
 
 // apart is the pause between the starts of two processes: each of their members
 // makes the broker tell all about a thousand partitions, more than once.
@@ -65,6 +67,7 @@ type crowd struct {
 
 	mu    sync.Mutex
 	alive []*process
+	seen  map[int]bool // partitions that somebody who lives has led since the phase began
 }
 
 type process struct {
@@ -82,13 +85,14 @@ func Run(ctx context.Context, place peers.Place, size Size, window time.Duration
 	defer kafka.Stop()
 	c := &crowd{size: size, place: place, servers: kafka.Bootstrap(), group: "crowd"}
 	o := Outcome{Size: size, Window: window.String()}
-	phase := func(what string, since time.Time, ok func() bool) error {
-		if err := c.until(ctx, ok); err != nil {
+	phase := func(what string, since time.Time, limit time.Duration, ok func() bool) error {
+		met, err := c.until(ctx, limit, ok)
+		if err != nil {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		p := Phase{what, time.Since(since).Seconds(), c.spread()}
+		p := Phase{what, time.Since(since).Seconds(), c.spread(), size.Partitions - total(c.shares()), !met}
 		o.Phases = append(o.Phases, p)
-		log("%s: %.1f s, max/mean %.2f", p.What, p.Seconds, p.Spread)
+		log("%s: %v, %.1f s, max/mean %.2f, %d without a leader", p.What, met, p.Seconds, p.Spread, p.Vacant)
 		return nil
 	}
 	watching, stop := context.WithCancel(ctx)
@@ -96,7 +100,7 @@ func Run(ctx context.Context, place peers.Place, size Size, window time.Duration
 	defer watch.Wait()
 	defer stop()
 	watch.Go(func() { c.watch(watching, kafka.Pids(), log) })
-	began := time.Now()
+	began := c.anew()
 	for range size.Processes {
 		if err := c.start(); err != nil {
 			return o, err
@@ -105,29 +109,29 @@ func Run(ctx context.Context, place peers.Place, size Size, window time.Duration
 			return o, err
 		}
 	}
-	if err := phase("all led after the start", began, c.led); err != nil {
+	if err := phase("all have been led after the start", began, size.T+patience, c.led); err != nil {
 		return o, err
 	}
-	if err := phase("shared out after the start", began, c.even); err != nil {
+	if err := phase("shared out after the start", began, patience, c.even); err != nil {
 		return o, err
 	}
 	if o.Quiet, err = idle.Measure(ctx, window, c.pids(), kafka.Pids()); err != nil {
 		return o, err
 	}
 	o.Quiet.Members = size.Members()
-	began = time.Now()
 	c.kill()
-	if err := phase(fmt.Sprintf("all led after %d died", size.Each), began, c.led); err != nil {
+	began = c.anew()
+	if err := phase(fmt.Sprintf("all have been led after %d died", size.Each), began, size.T+patience, c.led); err != nil {
 		return o, err
 	}
-	if err := phase("shared out after that", began, c.even); err != nil {
+	if err := phase("shared out after that", began, patience, c.even); err != nil {
 		return o, err
 	}
-	began = time.Now()
+	began = c.anew()
 	if err := c.start(); err != nil {
 		return o, err
 	}
-	if err := phase(fmt.Sprintf("shared out after %d joined", size.Each), began, c.even); err != nil {
+	if err := phase(fmt.Sprintf("shared out after %d joined", size.Each), began, patience, c.even); err != nil {
 		return o, err
 	}
 	o.Lost = c.lost()
@@ -141,8 +145,8 @@ func (c *crowd) watch(ctx context.Context, broker []int, log func(string, ...any
 		if err != nil {
 			continue // a process was killed, or this is the end
 		}
-		log("%d processes lead %d partitions; they use %.2f cores, the broker %.2f; %.0f messages and %.0f kB a second",
-			u.Members, total(c.shares()), u.MembersCPU, u.ServersCPU, u.Messages, u.Bytes/1000)
+		log("%d processes lead %d partitions, max/mean %.2f; they use %.2f cores, the broker %.2f; %.0f messages and %.0f kB a second",
+			u.Members, total(c.shares()), c.spread(), u.MembersCPU, u.ServersCPU, u.Messages, u.Bytes/1000)
 	}
 }
 
@@ -191,8 +195,23 @@ func (c *crowd) listen(p *process, from *os.File) {
 		}
 		c.mu.Lock()
 		p.last = l
+		if slices.Contains(c.alive, p) {
+			for _, led := range l.Led {
+				for _, partition := range led {
+					c.seen[partition] = true
+				}
+			}
+		}
 		c.mu.Unlock()
 	}
+}
+
+// anew begins a phase.
+func (c *crowd) anew() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = map[int]bool{}
+	return time.Now()
 }
 
 // kill kills the first process.
@@ -221,10 +240,13 @@ func (c *crowd) shares() []int {
 	defer c.mu.Unlock()
 	var out []int
 	for _, p := range c.alive {
-		if len(p.last.Led) == 0 {
-			out = append(out, make([]int, c.size.Each)...)
+		for i := range c.size.Each {
+			if i < len(p.last.Led) {
+				out = append(out, len(p.last.Led[i]))
+			} else {
+				out = append(out, 0)
+			}
 		}
-		out = append(out, p.last.Led...)
 	}
 	return out
 }
@@ -238,7 +260,11 @@ func (c *crowd) lost() (n int) {
 	return n
 }
 
-func (c *crowd) led() bool { return total(c.shares()) >= c.size.Partitions }
+func (c *crowd) led() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.seen) == c.size.Partitions
+}
 
 // even: nobody leads more than another, but for one partition or a tenth, which is
 // what the library leaves.
@@ -259,18 +285,20 @@ func total(of []int) (n int) {
 	return n
 }
 
-func (c *crowd) until(ctx context.Context, ok func() bool) error {
-	ctx, stop := context.WithTimeoutCause(ctx, patience+c.size.T, fmt.Errorf("not within %v", patience+c.size.T))
-	defer stop()
-	for !ok() {
+// until waits, and reports whether it was not in vain.
+func (c *crowd) until(ctx context.Context, limit time.Duration, ok func() bool) (bool, error) {
+	for end := time.Now().Add(limit); !ok(); {
+		if time.Now().After(end) {
+			return false, nil
+		}
 		if err := trial.Pause(ctx, say/2); err != nil {
-			return err
+			return false, err
 		}
 		if err := c.intact(); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // intact reports a process that has ended by itself.

@@ -29,8 +29,8 @@ type Params struct {
 
 // Line is what it says again and again.
 type Line struct {
-	Led  []int // partitions, by member
-	Lost int   // terms that ended otherwise than in good order, so far
+	Led  [][]int // partitions, by member
+	Lost int     // terms that ended otherwise than in good order, so far
 }
 
 // say is how often.
@@ -82,8 +82,10 @@ func patientClient(servers string) neli.KafkaConfigMap {
 		"retry.backoff.max.ms":                    1_000,
 		"topic.metadata.refresh.interval.ms":      60_000,
 		"topic.metadata.refresh.fast.interval.ms": 1_000,
-		// Every fetch names every partition: empty ones are to be few.
-		"fetch.wait.max.ms": 5_000,
+		// Every fetch names every partition, and the broker looks at each of them: fetches
+		// are to be few, and wait for more than the first record.
+		"fetch.wait.max.ms": 1_500,
+		"fetch.min.bytes":   100_000,
 	}
 }
 
@@ -104,11 +106,11 @@ func tell(members []*neli.Neli, partitions int, lost *atomic.Int64) {
 	tick := time.NewTicker(say)
 	defer tick.Stop()
 	for range tick.C {
-		l := Line{Led: make([]int, len(members)), Lost: int(lost.Load())}
+		l := Line{Led: make([][]int, len(members)), Lost: int(lost.Load())}
 		for i, n := range members {
 			for p := range partitions {
 				if n.IsLeaderOf(p) {
-					l.Led[i]++
+					l.Led[i] = append(l.Led[i], p)
 				}
 			}
 		}
