@@ -14,6 +14,8 @@ SCALE ?= 1000,1000,100000
 SEED ?= 1
 N ?= 20
 QUIET ?= 30m
+PARTITIONS ?= 1000
+T ?= 5m
 
 .PHONY: demo test unit sim soak integration chaos chaos-test lint cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
 
@@ -75,8 +77,8 @@ bench-quiet: ## terms lost in QUIET=30m of nothing, T = 300 ms on one broker, 50
 bench-rolling: ## terms lost while three brokers are restarted in turn, T = 2 s
 	$(BENCH) rolling
 
-bench-scale: ## 100 members, 1,000 partitions, 100,000 roles on one broker, T = 5 min; 20 minutes; writes docs/benchmarks.md
-	$(BENCH) scale
+bench-scale: ## 100 members, PARTITIONS=1000, 100,000 roles on one broker, T=5m; 25 minutes; writes docs/benchmarks.md
+	$(BENCH) scale -partitions $(PARTITIONS) -t $(T)
 
 scale-sim: ## SCALE=members,partitions,roles in simulated time
 	NELI_SCALE=$(SCALE) $(GO) test -count=1 -timeout 0 -run TestScale -v .

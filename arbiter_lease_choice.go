@@ -125,14 +125,11 @@ func (a *leaseArbiter) place(now instant, vacant []int) {
 		if l.token >= 0 {
 			a.peers.suspect(processOf(l.member)) // it was silent for T′
 		}
-		switch h := a.choice.heirs[p]; {
-		case l.token != tokenNone || h.member == "":
-			open = append(open, p)
-		case h.member == a.set.instance:
+		if l.token == tokenNone && a.choice.heirs[p].member == a.set.instance {
 			a.delays[p] = 0
-		default:
-			a.delays[p] = headStart(unit) + a.jitter()
+			continue
 		}
+		open = append(open, p)
 	}
 	if len(open) == 0 {
 		return
@@ -142,6 +139,9 @@ func (a *leaseArbiter) place(now instant, vacant []int) {
 	me, chosen := c.find(a.set.instance), c.assign(open)
 	for n, p := range open {
 		a.delays[p] = a.jitter()
+		if a.leases[p].token == tokenNone && a.choice.heirs[p].member != "" {
+			a.delays[p] += headStart(unit)
+		}
 		if me >= 0 {
 			a.delays[p] += 2 * unit * time.Duration(min(c.rank(me, chosen[n], p), maxRank))
 		}

@@ -41,7 +41,7 @@ var choiceMutations = []mutation{
 	{"a Release names who is to claim next", "arbiter_lease_choice.go",
 		"		r.to, r.pinned, r.moved = h.to, h.pinned, h.why == ReasonRebalanced\n", "", "TestHeirs"},
 	{"others leave the heir a head start", "arbiter_lease_choice.go",
-		"a.delays[p] = headStart(unit) + a.jitter()", "a.delays[p] = a.jitter()", "TestHeirs"},
+		"			a.delays[p] += headStart(unit)\n", "", "TestHeirs"},
 	{"candidates claim one after the other, by rank", "arbiter_lease_choice.go",
 		"			a.delays[p] += 2 * unit * time.Duration(min(c.rank(me, chosen[n], p), maxRank))\n", "			_, _ = chosen, n\n",
 		"TestCrashSpreadsOverAllSurvivors"},

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 	"time"
 
@@ -170,7 +171,9 @@ func scale(args []string) error {
 		if err != nil {
 			return err
 		}
-		return f.update(func(r *report.Results) { r.Scale = &outcome })
+		return f.update(func(r *report.Results) {
+			r.Scale = append(slices.DeleteFunc(r.Scale, func(old crowd.Outcome) bool { return old.Size == size }), outcome)
+		})
 	})
 }
 

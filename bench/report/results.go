@@ -27,7 +27,7 @@ type Results struct {
 	Systems  []System
 	Quiet    []steady.Outcome `json:",omitempty"`
 	Rolling  []steady.Outcome `json:",omitempty"`
-	Scale    *crowd.Outcome   `json:",omitempty"`
+	Scale    []crowd.Outcome  `json:",omitempty"` // one of each size
 }
 
 // Bed is what was measured of servers alone.
