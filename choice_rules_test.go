@@ -8,7 +8,7 @@ import "testing"
 //
 //	rule                                              without it                          guarded by
 //	a Release names who is to claim next              heirs get more than their share     TestHeirs
-//	others leave the heir a head start                contested claims                    TestHeirs
+//	others leave the heir a head start                contested claims                    TestHeirClaimsAlone
 //	candidates claim one after the other, by rank     contested claims                    TestCrashSpreadsOverAllSurvivors
 //	whose lease has lapsed is no candidate            the dead get their share            TestCrashSpreadsOverAllSurvivors
 //	nobody has more than the share                    partitions fall to whom they may    TestAssignKeepsToTheShare
@@ -41,7 +41,7 @@ var choiceMutations = []mutation{
 	{"a Release names who is to claim next", "arbiter_lease_choice.go",
 		"		r.to, r.pinned, r.moved = h.to, h.pinned, h.why == ReasonRebalanced\n", "", "TestHeirs"},
 	{"others leave the heir a head start", "arbiter_lease_choice.go",
-		"			a.delays[p] += headStart(unit)\n", "", "TestHeirs"},
+		"			a.delays[p] += headStart(unit)\n", "", "TestHeirClaimsAlone"},
 	{"candidates claim one after the other, by rank", "arbiter_lease_choice.go",
 		"			a.delays[p] += 2 * unit * time.Duration(min(c.rank(me, chosen[n], p), maxRank))\n", "			_, _ = chosen, n\n",
 		"TestCrashSpreadsOverAllSurvivors"},

@@ -54,6 +54,31 @@ func TestTransfer(t *testing.T) {
 	})
 }
 
+// Whoever comes first on a partition leaves it to the one in whose favour it was
+// released.
+func TestHeirClaimsAlone(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		for _, name := range []string{"a", "b", "d", "e", "f", "g"} {
+			c.work(name, open)
+		}
+		from := c.leader(0, 2*silence)
+		c.pass(6 * time.Second)
+		made, won := c.contest(1)
+		for i := range 12 {
+			to := c.members[c.names[(i+1)%len(c.names)]]
+			if to == from {
+				continue
+			}
+			require.NoError(c, from.Transfer(c.atMost(time.Minute), 0, to.idOf()))
+			c.eventually(20*time.Millisecond, "it leads", to.IsLeader)
+			from = to
+		}
+		claims, wins := c.contest(1)
+		require.GreaterOrEqual(c, wins-won, 10)
+		require.Equal(c, wins-won, claims-made)
+	})
+}
+
 // What is refused has no effect.
 func TestTransferRefuses(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {

@@ -70,9 +70,9 @@ consumer group, if there is one, only says who may claim.
 With Open nomination the members share the partitions out among themselves: each
 says Hello every five seconds, ranks the others on each vacant partition in the same
 way as they do, and claims the later the more are before it. Leaders hand over, one
-partition at a time, what is more than their share, to members that answer. Priority, Preference, Rebalance,
-Healthy, Transfer and StepDown are ways to have a say in that. All of it is
-preference, and plays no part in safety.
+partition at a time, what is more than their share, to members that answer when they
+are asked. Priority, Preference, Rebalance, Healthy, Transfer and StepDown are ways to
+have a say in that. All of it is preference, and plays no part in safety.
 
 Role j lives on partition j mod M, so thousands of roles need few partitions, and
 all roles of a partition have the same leader.

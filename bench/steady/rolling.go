@@ -9,14 +9,14 @@ import (
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
 	"github.com/goneli/neli/bench/trial"
+	"github.com/goneli/neli/integration/kafkatest"
 )
 
 const (
 	rollingT      = 2 * time.Second
 	rollingGroups = 3 // of each nomination
-	// between two restarts: the replicas are to be in sync again before the next
-	// broker goes, as an operator would see to.
-	between = 15 * time.Second
+	// between the return of a broker, all replicas being in sync, and the next restart.
+	between = 10 * time.Second
 )
 
 // Rolling restarts three brokers in turn, some times over, under groups of both
@@ -49,9 +49,11 @@ func Rolling(ctx context.Context, place peers.Place, rounds int, log Log) ([]Out
 	since := member.Now()
 	for round := range rounds {
 		for _, b := range kafka.Brokers() {
-			if err := b.Restart(ctx); err != nil {
+			began := time.Now()
+			if err := restart(ctx, kafka, b); err != nil {
 				return nil, err
 			}
+			log("round %d, broker %d: restarted, and all replicas in sync, in %.1f s", round+1, b.ID, time.Since(began).Seconds())
 			if err := trial.Pause(ctx, between); err != nil {
 				return nil, err
 			}
@@ -63,4 +65,19 @@ func Rolling(ctx context.Context, place peers.Place, rounds int, log Log) ([]Out
 		}
 	}
 	return outcomes, nil
+}
+
+// restart returns when all brokers say that all replicas are in sync again.
+func restart(ctx context.Context, kafka peers.Kafka, b *kafkatest.Broker) error {
+	ctx, stop := context.WithTimeout(ctx, time.Minute)
+	defer stop()
+	if err := b.Restart(ctx); err != nil {
+		return err
+	}
+	for _, other := range kafka.Brokers() {
+		if err := other.WaitInSync(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }

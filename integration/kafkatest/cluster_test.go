@@ -101,7 +101,11 @@ func TestThreeBrokers(t *testing.T) {
 	last := c.Brokers()[2]
 	require.NoError(t, last.Terminate(t.Context()))
 	produce(t, c, "things", "one")
+	short, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	assert.ErrorContains(t, c.Brokers()[0].WaitInSync(short), "things[0]: leader")
 	require.NoError(t, last.Restart(t.Context()))
+	require.NoError(t, c.Brokers()[0].WaitInSync(t.Context()))
 	assert.Equal(t, "one", consume(t, c, "things"))
 
 	_, err := Start(t.Context(), Options{Dir: dir})

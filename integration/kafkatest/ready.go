@@ -40,6 +40,25 @@ func (b *Broker) live(ctx context.Context) ([]int, error) {
 	return ids, nil
 }
 
+// WaitInSync waits until b knows of no partition with a replica that is not in sync:
+// for that one waits in a rolling restart before the next broker is stopped.
+func (b *Broker) WaitInSync(ctx context.Context) error {
+	return b.poll(ctx, "waiting until all replicas are in sync", func(ctx context.Context) error {
+		resp, err := b.ask(ctx, kmsg.NewPtrMetadataRequest()) // of all topics
+		if err != nil {
+			return err
+		}
+		for _, t := range resp.(*kmsg.MetadataResponse).Topics {
+			for _, p := range t.Partitions {
+				if p.Leader < 0 || len(p.ISR) < len(p.Replicas) {
+					return fmt.Errorf("%s[%d]: leader %d, replicas %v, in sync %v", *t.Topic, p.Partition, p.Leader, p.Replicas, p.ISR)
+				}
+			}
+		}
+		return nil
+	})
+}
+
 // waitReady waits until the broker answers and lists the brokers want.
 func (b *Broker) waitReady(ctx context.Context, want ...int) error {
 	p := b.current()
