@@ -86,7 +86,7 @@ func TestTransfers(t *testing.T) {
 		{"it took too long, cut off", transfer(1_000, 29_000, history.NotTransferred), b, log, cut("a"), ""},
 		{"it took too long, its target cut off", transfer(1_000, 29_000, history.NotTransferred), b, log, cut("b"), "took more than 20s"},
 		{"it took too long, brokers unwell", transfer(1_000, 29_000, history.NotTransferred), b, log, brokers, ""},
-		{"it did not return", unheard, b, log, own, "took more than 16s"},
+		{"it did not return", unheard, b, log, own, "took more than 20s"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			lives := []history.Life{a, c.target}
