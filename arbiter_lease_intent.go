@@ -273,7 +273,7 @@ func (a *leaseArbiter) callOff(p int) {
 	a.seats.wake() // Transfer may wait for the end
 	a.notes.add(slog.LevelDebug, "hand-over called off", "partition", p, "reason", h.why, "to", h.to)
 	if h.deliberate() {
-		a.prod()
+		a.prod() // there may be something else to move
 	}
 }
 
