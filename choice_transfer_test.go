@@ -259,7 +259,9 @@ func TestCloseBesideTheSilent(t *testing.T) {
 		require.NoError(c, a.Close())
 		require.InDelta(c, time.Second, time.Since(began), float64(50*time.Millisecond))
 		c.eventually(time.Second, "the other one leads", d.IsLeader)
-		require.LessOrEqual(c, c.gap(), 15*time.Millisecond)
+		// Its rank is the second: two round trips of 3 ms, one more at most of jitter,
+		// and three for the records. A head start would be 30 ms by itself.
+		require.LessOrEqual(c, c.gap(), 20*time.Millisecond)
 		require.Equal(c, 1, c.calls(0))
 	})
 }

@@ -82,15 +82,20 @@ func TestVacant(t *testing.T) {
 
 func TestSpread(t *testing.T) {
 	assert.Equal(t, Spread{}, SpreadOf(nil))
-	assert.Equal(t, Spread{N: 1, Min: 4, Median: 4, P99: 4, Max: 4}, SpreadOf([]float64{4}))
+	assert.Equal(t, Spread{N: 1, Min: 4, Median: 4, P95: 4, P99: 4, Max: 4}, SpreadOf([]float64{4}))
 	values := []float64{3, 1, 2, 10}
-	assert.Equal(t, Spread{N: 4, Min: 1, Median: 2.5, P99: 10, Max: 10}, SpreadOf(values))
+	assert.Equal(t, Spread{N: 4, Min: 1, Median: 2.5, P95: 10, P99: 10, Max: 10}, SpreadOf(values))
 	assert.Equal(t, []float64{3, 1, 2, 10}, values, "they are left as they are")
 	var many []float64
 	for i := range 200 {
 		many = append(many, float64(i+1))
 	}
-	assert.Equal(t, Spread{N: 200, Min: 1, Median: 100.5, P99: 198, Max: 200}, SpreadOf(many))
+	assert.Equal(t, Spread{N: 200, Min: 1, Median: 100.5, P95: 190, P99: 198, Max: 200}, SpreadOf(many))
+}
+
+func TestInPairs(t *testing.T) {
+	assert.Equal(t, []float64{3, 30}, InPairs([]float64{1, 2, 10, 20, 5}), "what has no other is left out")
+	assert.Empty(t, InPairs([]float64{7}))
 }
 
 func TestSilence(t *testing.T) {

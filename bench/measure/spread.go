@@ -8,23 +8,31 @@ import (
 
 // Spread is what a table tells of some measurements.
 type Spread struct {
-	N                     int
-	Min, Median, P99, Max float64
+	N                          int
+	Min, Median, P95, P99, Max float64
 }
 
 // SpreadOf sorts. The median of an even number is the mean of the middle two; the
-// 99th percentile is the nearest rank, that is, the maximum of fewer than a hundred.
+// percentiles are the nearest rank: the 99th is the maximum of fewer than a hundred.
 func SpreadOf(values []float64) Spread {
 	v := slices.Sorted(slices.Values(values))
 	n := len(v)
 	if n == 0 {
 		return Spread{}
 	}
-	return Spread{
-		N: n, Min: v[0], Max: v[n-1],
-		Median: (v[(n-1)/2] + v[n/2]) / 2,
-		P99:    v[int(math.Ceil(0.99*float64(n)))-1],
+	rank := func(part float64) float64 { return v[int(math.Ceil(part*float64(n)))-1] }
+	return Spread{N: n, Min: v[0], Max: v[n-1], Median: (v[(n-1)/2] + v[n/2]) / 2, P95: rank(0.95), P99: rank(0.99)}
+}
+
+// InPairs adds up each two that follow each other.
+func InPairs(values []float64) []float64 {
+	var sums []float64
+	for pair := range slices.Chunk(values, 2) {
+		if len(pair) == 2 {
+			sums = append(sums, pair[0]+pair[1])
+		}
 	}
+	return sums
 }
 
 // Silence is T′, how long a claimant of neli waits: T on the slowest clock that is

@@ -97,7 +97,9 @@ func woken(led, of int, double []float64) string {
 
 func trips(values []float64) string {
 	s := measure.SpreadOf(values)
-	return fmt.Sprintf("%.2f ms, 99th percentile %.1f ms, n = %d", s.Median, s.P99, s.N)
+	two := measure.SpreadOf(measure.InPairs(values))
+	return fmt.Sprintf("median %.2f ms, 99th percentile %s ms, n = %d; two in a row: median %s ms, 95th percentile %s ms, maximum %s ms",
+		s.Median, figure(s.P99), s.N, figure(two.Median), figure(two.P95), figure(two.Max))
 }
 
 func usage(u idle.Usage) string {
