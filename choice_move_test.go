@@ -139,7 +139,7 @@ func TestRebalanceKeepsToTheRoles(t *testing.T) {
 			for _, name := range c.names {
 				require.NoError(c, c.members[name].SetRoles(r))
 			}
-			c.level(r, 20*time.Second)
+			c.level(r, 40*time.Second) // what has moved just before stays for 30 s
 			before, _ := c.contest(8)
 			c.pass(time.Minute)
 			after, _ := c.contest(8)
