@@ -2,6 +2,7 @@ package neli
 
 import (
 	"context"
+	"hash/fnv"
 	"log/slog"
 	"sync"
 	"time"
@@ -39,6 +40,7 @@ type leaseArbiter struct {
 	reach     reach
 	choice    choice
 	tempo     tempo
+	home      int           // the partition in whose log this process says Hello
 	scheduled time.Duration // when the stepper will wake by itself
 	farewells int           // Releases and last Hellos on their way, not reported yet
 	seats     seats
@@ -96,6 +98,9 @@ func (a *leaseArbiter) setUp(m int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(a.set.instance))
+	a.home = int(h.Sum32() % uint32(m))
 	a.leases = make([]lease, m)
 	a.hands = make([]*handover, m)
 	a.delays = make([]time.Duration, m)
@@ -174,8 +179,8 @@ func (a *leaseArbiter) take(e logEntry) {
 	a.sync(e.partition, why)
 	a.seats.note(e.partition, l.standing(now))
 	out := a.step(e.partition, now, nil)
-	if r.kind == kindHello {
-		out = a.stepHandovers(now, out)
+	if r.kind == kindHello && !r.aside() {
+		out = a.stepHandovers(r.member, now, out)
 	}
 	if called {
 		answer := a.hi(e.partition, a.wants(now), now)
@@ -275,7 +280,10 @@ func (a *leaseArbiter) stepAll() (time.Duration, bool) {
 	a.placeAll(now)
 	a.recount(now)
 	a.tempo.woke(now, a.scheduled, a.set.helloPause)
-	for p := range a.leases {
+	for i := range a.leases {
+		// Each process begins elsewhere: those that may claim the same, and only some of
+		// it at once, are not to take the same.
+		p := (a.home + i) % len(a.leases)
 		a.giveUpClaim(p, now)
 		out = a.step(p, now, out)
 		a.seats.note(p, a.leases[p].standing(now))
@@ -406,6 +414,7 @@ func (a *leaseArbiter) reported(o outgoing, err error) {
 		}
 		if err != nil {
 			l.failed(o.record.member, o.record.seq, a.now())
+			a.delays[o.partition] = unranked
 			a.seats.wake() // as above
 			a.notes.add(slog.LevelDebug, "claim not confirmed", "partition", o.partition, "error", err)
 			a.prod()

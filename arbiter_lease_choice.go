@@ -81,7 +81,7 @@ func (a *leaseArbiter) census(now instant) *census {
 	period := helloPeriod(a.peers.size())
 	for id, p := range a.peers.heard {
 		if p.nominated && p.present && !p.suspect {
-			steady := now.mono-p.since.mono >= steadyAfter && now.mono-p.heard.mono < 2*period && now.mono >= a.choice.shunned[id]
+			steady := now.mono-p.since.mono >= steadyAfter && now.mono-p.heard.mono < 2*max(period, p.period) && now.mono >= a.choice.shunned[id]
 			who = append(who, candidate{member: id, priority: p.priority, prefs: a.choice.prefs[id], steady: steady})
 		}
 	}
@@ -115,8 +115,8 @@ func (a *leaseArbiter) claimable(p int, now instant) bool {
 	return l.mine == noToken && l.claiming == 0 && p < a.posture.roles && now.mono >= l.claimAt(0)
 }
 
-// place works out how long this process waits before it claims vacant partitions:
-// by its rank among the candidates, with some jitter.
+// place works out how long this process waits, from now on, before it claims vacant
+// partitions: by its rank among the candidates, with some jitter.
 func (a *leaseArbiter) place(now instant, vacant []int) {
 	unit := a.roundTrip(minRoundTrip)
 	var open []int
@@ -125,7 +125,7 @@ func (a *leaseArbiter) place(now instant, vacant []int) {
 		if l.token >= 0 {
 			a.peers.suspect(processOf(l.member)) // it was silent for T′
 		}
-		if l.token == tokenNone && a.choice.heirs[p].member == a.set.instance {
+		if a.inherits(p) {
 			a.delays[p] = 0
 			continue
 		}
@@ -138,7 +138,7 @@ func (a *leaseArbiter) place(now instant, vacant []int) {
 	a.choice.pace.share(len(a.leases), len(c.who))
 	me, chosen := c.find(a.set.instance), c.assign(open)
 	for n, p := range open {
-		a.delays[p] = a.jitter()
+		a.delays[p] = now.mono - a.leases[p].vacantAt() + a.jitter() // it may have been vacant for long
 		if a.leases[p].token == tokenNone && a.choice.heirs[p].member != "" {
 			a.delays[p] += headStart(unit)
 		}
@@ -146,6 +146,12 @@ func (a *leaseArbiter) place(now instant, vacant []int) {
 			a.delays[p] += 2 * unit * time.Duration(min(c.rank(me, chosen[n], p), maxRank))
 		}
 	}
+}
+
+// inherits reports whether p was released in favour of this process. It claims that at
+// once, however much else it has under way: the others leave it a head start.
+func (a *leaseArbiter) inherits(p int) bool {
+	return a.leases[p].token == tokenNone && a.choice.heirs[p].member == a.set.instance
 }
 
 // roundTrip is what a round trip is taken for: no less than least.

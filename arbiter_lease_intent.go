@@ -1,7 +1,6 @@
 package neli
 
 import (
-	"hash/fnv"
 	"log/slog"
 	"time"
 )
@@ -79,10 +78,8 @@ func (a *leaseArbiter) hello(now instant, out []outgoing, next time.Duration) ([
 		a.soon(now) // that is news for the others
 	}
 	if now.mono >= a.tempo.helloAt {
-		a.tempo.helloAt, a.tempo.wanting = now.mono+helloPeriod(a.peers.size()), wants == nil
-		h := fnv.New32a()
-		_, _ = h.Write([]byte(a.set.instance))
-		out = append(out, a.hi(int(h.Sum32()%uint32(len(a.leases))), wants, now))
+		a.tempo.helloAt, a.tempo.saidAt, a.tempo.wanting = now.mono+helloPeriod(a.peers.size()), now.mono, wants == nil
+		out = append(out, a.hi(a.home, wants, now))
 	}
 	return out, min(next, a.tempo.helloAt)
 }
@@ -93,15 +90,14 @@ func (a *leaseArbiter) soon(now instant) {
 	a.tempo.helloAt = min(a.tempo.helloAt, max(now.mono, a.tempo.saidAt+helloGap(a.peers.size())))
 }
 
-// hearHello takes note of what another process says of itself; live says that it
-// said so since this process came. With Open nomination a newcomer is told at once
-// who else is there: it would claim everything otherwise. It reports whether the sender
-// waits for an answer.
+// hearHello takes note of what another process says of itself. With Open nomination a
+// newcomer is told at once who else is there: it would claim everything otherwise. It
+// reports whether the sender waits for an answer.
 func (a *leaseArbiter) hearHello(e logEntry, r record, now instant) (called bool) {
 	live := e.offset >= a.leases[e.partition].live
 	a.heed(e, r)
 	unknown := a.peers.hear(r, a.set.instance, now)
-	if r.member == a.set.instance && !a.posture.closing {
+	if r.member == a.set.instance && !a.posture.closing && !r.aside() {
 		a.tempo.measure(now.mono - a.tempo.saidAt) // before the first claim there is nothing else
 	}
 	if !live {
@@ -137,7 +133,6 @@ func (a *leaseArbiter) wants(now instant) []int {
 }
 
 func (a *leaseArbiter) hi(p int, wants []int, now instant) outgoing {
-	a.tempo.saidAt = now.mono
 	if a.posture.closing {
 		a.farewells++
 	}
@@ -145,9 +140,10 @@ func (a *leaseArbiter) hi(p int, wants []int, now instant) outgoing {
 		leaving: a.posture.closing, wants: wants, priority: a.set.priority}}
 }
 
-func (a *leaseArbiter) stepHandovers(now instant, out []outgoing) []outgoing {
+// stepHandovers moves on what may wait for that member.
+func (a *leaseArbiter) stepHandovers(member string, now instant, out []outgoing) []outgoing {
 	for p, h := range a.hands {
-		if h != nil {
+		if h != nil && (a.nom != nil || h.to == member) {
 			out = a.step(p, now, out)
 		}
 	}
@@ -199,7 +195,7 @@ func (a *leaseArbiter) wanted(p int, now instant) bool {
 
 // claims reports whether this process would claim p at time now, if the lease lets it.
 func (a *leaseArbiter) claims(p int, now instant, alive bool) bool {
-	return alive && a.wanted(p, now) && a.nominated[p] && (a.nom != nil || !a.choice.pace.full())
+	return alive && a.wanted(p, now) && a.nominated[p] && (a.nom != nil || a.inherits(p) || !a.choice.pace.full())
 }
 
 // keeps reports whether this process goes on holding p, which it holds.

@@ -177,6 +177,26 @@ func TestStepDownOutlastsALongDrain(t *testing.T) {
 	})
 }
 
+// Of two calls at once the one that ends first does not end the wait of the other.
+func TestStepDownTwiceAtOnce(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.work("a", func(cfg *neli.Config) { open(cfg); cfg.DrainTimeout = time.Minute })
+		c.leader(0, 2*silence)
+		a.hold(40 * time.Second)
+		result := make(chan error, 1)
+		go func() { result <- a.StepDown(c.atMost(5 * time.Minute)) }()
+		ctx, cancel := context.WithTimeoutCause(context.Background(), time.Second, errEnough)
+		defer cancel()
+		require.ErrorIs(c, a.StepDown(ctx), errEnough)
+		began := time.Now()
+		require.NoError(c, <-result)
+		require.InDelta(c, 39*time.Second, time.Since(began), float64(50*time.Millisecond))
+		c.pass(away - time.Second)
+		require.False(c, a.IsLeader(), "it stays away from then on")
+		c.eventually(6*time.Second, "it leads again", a.IsLeader)
+	})
+}
+
 // All step down at the same time: nobody leads for a while, then somebody does.
 func TestAllStepDown(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, wide(4), func(c *cluster) {

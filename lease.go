@@ -218,13 +218,17 @@ func (l *lease) beatDue(now instant) bool {
 func (l *lease) beatAt() time.Duration { return (l.beat.mono/l.every + 1) * l.every }
 
 // claimAt is the monotonic time from which this process may claim, if nothing
-// is read until then: after a Release at once, else after T′ of silence.
-func (l *lease) claimAt(delay time.Duration) time.Duration {
-	at := l.quiet.mono + delay
+// is read until then.
+func (l *lease) claimAt(delay time.Duration) time.Duration { return max(l.vacantAt()+delay, l.pause) }
+
+// vacantAt is the monotonic time from which nobody can lead any more, if nothing is
+// read until then: after a Release at once, else after T′ of silence.
+func (l *lease) vacantAt() time.Duration {
+	at := l.quiet.mono
 	if l.token != tokenNone {
 		at += l.wait
 	}
-	return max(at, l.pause)
+	return at
 }
 
 // wake is the monotonic time at which step will have something to do, if

@@ -30,8 +30,9 @@ type Neli struct {
 	driver chan struct{} // held by whoever may run the barrier and the task
 	told   map[int]int64 // of the driver: partition → term that the application has
 
-	mu        sync.Mutex // guards posture
+	mu        sync.Mutex // guards posture and stepping
 	posture   posture
+	stepping  int         // calls of StepDown that wait
 	contends  atomic.Bool // posture.contend
 	closing   chan struct{}
 	closeOnce sync.Once

@@ -38,8 +38,9 @@ type peer struct {
 	nominated bool // it may claim something
 	present   bool // it has said something since this process came
 	priority  int
-	since     instant // since when it has been nominated and let no lease lapse, as far as is known here
-	suspect   bool    // a lease of its has lapsed since it was heard
+	since     instant       // since when it has been nominated and let no lease lapse, as far as is known here
+	suspect   bool          // a lease of its has lapsed since it was heard
+	period    time.Duration // in which it says Hello: as few as there were when it did
 }
 
 type wish struct {
@@ -49,10 +50,12 @@ type wish struct {
 
 func newPeers(m int) peers { return peers{heard: map[string]peer{}, wants: make([]wish, m)} }
 
-// hear takes note of a Hello, and reports whether its sender was not known before.
+// hear takes note of a Hello, and reports whether its sender was not known before. What
+// is said aside, in another log, may be read after what was said later: it makes nobody
+// come back who has left, or is not well.
 func (ps *peers) hear(r record, self string, now instant) bool {
 	former, known := ps.heard[r.member]
-	if r.member == self || !known && len(ps.heard) >= maxPeers {
+	if r.member == self || !known && (len(ps.heard) >= maxPeers || r.aside()) {
 		return false
 	}
 	ps.forget(r.member)
@@ -60,7 +63,10 @@ func (ps *peers) hear(r record, self string, now instant) bool {
 		return false
 	}
 	p := peer{name: r.name, heard: now, nominated: r.wants == nil || len(r.wants) > 0, present: former.present,
-		priority: r.priority, since: now}
+		priority: r.priority, since: now, period: helloPeriod(ps.size() + 1)}
+	if r.aside() {
+		p.nominated = p.nominated && former.nominated
+	}
 	if former.nominated && !former.suspect {
 		p.since = former.since
 	}
@@ -116,9 +122,9 @@ func (ps *peers) size() int { return len(ps.heard) + 1 }
 
 // expire forgets those who have been silent for three Hellos.
 func (ps *peers) expire(now instant) {
-	limit := 3 * helloPeriod(ps.size())
+	period := helloPeriod(ps.size())
 	for member, p := range ps.heard {
-		if now.age(p.heard) > limit {
+		if now.age(p.heard) > 3*max(period, p.period) {
 			ps.forget(member)
 		}
 	}

@@ -1,6 +1,7 @@
 package neli
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -141,4 +142,47 @@ func TestPeersFind(t *testing.T) {
 	} {
 		require.Equal(t, want, ps.find(to), to)
 	}
+}
+
+// What was said aside may be read after what was said later.
+func TestPeersHearWhatWasSaidAside(t *testing.T) {
+	call, answer, bye := hello("x"), hello("x"), hello("x")
+	call.to, answer.read, bye.leaving = "me", 7, true
+	for _, aside := range []record{call, answer} {
+		ps := heardOf(instant{})
+		ps.hear(aside, "me", instant{})
+		require.Empty(t, ps.heard, "a stranger")
+		ps = heardOf(instant{}, hello("x"))
+		ps.hear(bye, "me", instant{})
+		ps.hear(aside, "me", instant{})
+		require.Empty(t, ps.heard, "it has left")
+		ps = heardOf(instant{}, idle("x"))
+		ps.hear(aside, "me", instant{})
+		require.False(t, ps.takes("x"), "it wants nothing")
+		ps = heardOf(instant{}, hello("x"))
+		ps.hear(aside, "me", instant{mono: 4 * time.Second})
+		require.True(t, ps.takes("x"))
+		require.Equal(t, 4*time.Second, ps.heard["x"].heard.mono)
+	}
+}
+
+// When many leave at once, the others have been told to speak more often, and have not
+// spoken yet.
+func TestPeersExpireByTheFormerPeriod(t *testing.T) {
+	ps := newPeers(1)
+	for i := range 100 {
+		ps.hear(hello(fmt.Sprint(i)), "me", instant{})
+	}
+	for i := range 90 {
+		bye := hello(fmt.Sprint(i))
+		bye.leaving = true
+		ps.hear(bye, "me", instant{})
+	}
+	ps.expire(instant{mono: 3 * helloPeriod(90)})
+	require.Len(t, ps.heard, 10)
+	for id := range ps.heard {
+		ps.hear(hello(id), "me", instant{mono: 3 * helloPeriod(90)})
+	}
+	ps.expire(instant{mono: 3*helloPeriod(90) + 3*helloPeriod(10) + 1})
+	require.Empty(t, ps.heard)
 }

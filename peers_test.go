@@ -30,7 +30,7 @@ func TestPeersReady(t *testing.T) {
 		{"another wants it", []record{hello("x", 1, 2)}, 0, true},
 		{"another wants all", []record{hello("x")}, 0, true},
 		{"another wants others", []record{hello("x", 1, 3)}, 0, false},
-		{"another wants none yet", []record{{kind: kindHello, member: "x", wants: []int{}}}, 0, false},
+		{"another wants none yet", []record{{kind: kindHello, member: "x", read: -1, wants: []int{}}}, 0, false},
 		{"one of many wants it", []record{hello("x", 1), hello("y", 2), hello("z", 3)}, 0, true},
 		{"wanted it, and does not any more", []record{hello("x", 2), hello("x", 3)}, 0, false},
 		{"now wants it", []record{hello("x", 3), hello("x", 2)}, 0, true},

@@ -77,6 +77,10 @@ var (
 	errMalformed = errors.New("malformed record")
 )
 
+// aside reports whether a Hello is said to one process, in the log of the partition that it
+// is about: a call (to), or the answer to one (read).
+func (r record) aside() bool { return r.to != "" || r.read >= 0 }
+
 func (r record) encode() []byte {
 	w := wire{Version: wireVersion, Kind: r.kind, Group: r.group, Member: r.member, Name: r.name}
 	if r.kind == kindHello {

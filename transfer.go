@@ -31,16 +31,16 @@ type mover interface {
 //
 // to is the Member.ID of a member, or its Name if no other has that. Errors:
 // ErrNotLeader (also if the partition is being given up already), ErrNoMember and
-// ErrNoAnswer (within a second, or a HeartbeatInterval if that is longer: the member is
-// dead, cut off, or unhealthy by now), upon which this process leads on, and the
-// application hears of nothing;
+// ErrNoAnswer (within a second, or a HeartbeatInterval of up to five seconds if that is
+// longer: the member is dead, cut off, or unhealthy by now), upon which this process
+// leads on, and the application hears of nothing;
 // ErrNotTransferred, when the member did not claim in time what was released, and
-// another one, or this process, leads instead; ErrClosed or what ended this Neli; the
-// cause of ctx, whose end does not stop the hand-over.
+// another one, or this process, leads instead, or nobody yet; ErrClosed or what ended
+// this Neli; the cause of ctx, whose end does not stop the hand-over.
 //
 // It needs exclusive mode, and Open nomination (with Assigned the group says who may
-// claim). It takes that wait, a DrainTimeout and two HeartbeatTimeouts at most while the
-// broker can be reached. Like Close it must not be called from a barrier or task.
+// claim). It takes that wait, a DrainTimeout and two HeartbeatTimeouts at most. Like
+// Close it must not be called from a barrier or task.
 func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
 	if n.set.mode != Exclusive || n.set.nomination != Open {
 		return errors.New("neli: Transfer: needs Mode Exclusive and Nomination Open")
@@ -59,7 +59,10 @@ func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
 	if err != nil {
 		return fmt.Errorf("neli: Transfer: role %d to %q: %w", role, to, err)
 	}
-	err = n.until(ctx, w, func() (bool, error) {
+	limit, stop := context.WithTimeoutCause(ctx, n.set.successorWait+n.set.drain+2*n.set.timeout,
+		fmt.Errorf("%w: nobody leads yet", ErrNotTransferred))
+	defer stop()
+	err = n.until(limit, w, func() (bool, error) {
 		s := a.standing(p)
 		switch {
 		case s.Status == Held && s.Holder.Token == token && a.calledOff(p, token):
@@ -104,9 +107,16 @@ func (n *Neli) StepDown(ctx context.Context) error {
 	w := a.watch()
 	defer a.unwatch(w)
 	// What it claimed while the application still finishes its work it would hold on to.
-	n.adjust(func(p *posture) { p.away = math.MaxInt64 })
+	n.adjust(func(p *posture) {
+		n.stepping++
+		p.away = math.MaxInt64
+	})
 	err := n.until(ctx, w, func() (bool, error) { return !a.holding(), nil })
-	n.adjust(func(p *posture) { p.away = n.now().mono + max(stepDownFor, 3*n.set.timeout) })
+	n.adjust(func(p *posture) {
+		if n.stepping--; n.stepping == 0 { // another call may still wait
+			p.away = n.now().mono + max(stepDownFor, 3*n.set.timeout)
+		}
+	})
 	if err != nil {
 		return fmt.Errorf("neli: StepDown: %w", err)
 	}
