@@ -30,10 +30,10 @@ import "testing"
 //	what nobody would take is kept                    a term is given up for nothing      TestTransferToTheSilent
 //	Transfer hears that it was called off             it never returns                    TestTransferToTheSilent
 //	who does not answer gets no head start            others wait for nothing             TestCloseBesideTheSilent
-//	an heir claims, whatever else it has under way    others claim what is its            TestHeirs
+//	an heir claims, whatever else it has under way    others claim what is its            TestHeirOfMany
 //	ranks count from when a claim may be sent         everybody claims everything         TestFewClaimWhatWasVacantForLong
 //	what was said aside brings nobody back            heirs that have left                TestPeersHearWhatWasSaidAside
-//	of two StepDowns the one that ends last counts    it never returns                    TestStepDownTwiceAtOnce
+//	of two StepDowns the one that ends last counts    it never returns                    TestStepDownOutlastsALongDrain
 //	who is unhealthy wants nothing                    partitions are handed to it         TestTransferRefuses
 //	who is unhealthy or has stepped down claims not   it claims                           TestFirstCheckComesBeforeTheFirstClaim, TestStepDownAlone
 //	unhealthy until the first check says otherwise    it claims                           TestFirstCheckComesBeforeTheFirstClaim
@@ -90,13 +90,13 @@ var choiceMutations = []mutation{
 	{"Transfer hears that it was called off", "transfer.go",
 		"			return true, ErrNoAnswer\n", "			return false, nil\n", "TestTransferToTheSilent"},
 	{"an heir claims regardless of what else it has under way", "arbiter_lease_intent.go",
-		"a.inherits(p) || ", "", "TestHeirs"},
+		"a.inherits(p) || ", "", "TestHeirOfMany"},
 	{"ranks count from when a claim may be sent", "arbiter_lease_choice.go",
 		"now.mono - a.leases[p].vacantAt() + a.jitter()", "a.jitter()", "TestFewClaimWhatWasVacantForLong"},
 	{"what was said aside brings nobody back", "peers.go",
 		" || r.aside()) {", ") {", "TestPeersHearWhatWasSaidAside"},
 	{"of two StepDowns the one that ends last counts", "transfer.go",
-		"n.stepping == 0 {", "n.stepping >= 0 {", "TestStepDownTwiceAtOnce"},
+		"n.stepping == 0 {", "n.stepping >= 0 {", "TestStepDownOutlastsALongDrain"},
 	{"who is unhealthy wants nothing", "arbiter_lease_intent.go",
 		"		if a.willing(now) {\n			return nil\n", "		if a.posture.contend {\n			return nil\n", "TestTransferRefuses"},
 	{"who is unhealthy claims nothing", "arbiter_lease_intent.go",

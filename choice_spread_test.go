@@ -142,7 +142,7 @@ func TestRebalanceOff(t *testing.T) {
 
 // Close, and the return of Lead, spread what was held over all others at once.
 func TestHeirs(t *testing.T) {
-	const n = 480 // more for each than it claims at once otherwise
+	const n = 30
 	for _, how := range []string{"close", "resign", "step down"} {
 		t.Run(how, func(t *testing.T) {
 			simulateWith(t, nelitest.Options{}, wide(n), func(c *cluster) {
@@ -332,5 +332,19 @@ func TestFewClaimWhatWasVacantForLong(t *testing.T) {
 		c.Logf("%d claims for %d partitions", made, wins)
 		require.Equal(c, n-1, wins)
 		require.LessOrEqual(c, made, n+n/5)
+	})
+}
+
+// What was released in its favour a member claims at once, however much that is.
+func TestHeirOfMany(t *testing.T) {
+	const n = 320
+	off := func(cfg *neli.Config) { cfg.Rebalance = neli.RebalanceOff }
+	simulateWith(t, nelitest.Options{}, wide(n), func(c *cluster) {
+		a := c.work("a", many(n, off))
+		c.eventually(2*silence, "a leads all", func() bool { return c.shares(n)["a"] == n })
+		c.work("b", many(n, off))
+		c.pass(5 * time.Second)
+		require.NoError(c, a.Close())
+		c.eventually(10*time.Millisecond, "b leads all", func() bool { return c.shares(n)["b"] == n })
 	})
 }
