@@ -34,15 +34,16 @@ sim: ## whole curators under 2,000 seeds of faults, without the race detector (u
 soak: ## SOAK=10m: new seeds for as long as asked
 	NELI_SOAK=$(SOAK) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run 'TestSimulation$$' -v . | grep -v '^=== \|^ *--- PASS'
 
+# Never from the cache, which does not see what the processes are built of that tests start.
 integration: ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
-	cd integration && $(GO) test -race -p 1 -timeout 40m ./...
-	cd examples && $(GO) test -race -p 1 -timeout 15m ./...
+	cd integration && $(GO) test -count=1 -race -p 1 -timeout 40m ./...
+	cd examples && $(GO) test -count=1 -race -p 1 -timeout 15m ./...
 
 chaos: ## a real cluster disturbed for FOR=3m from SEED=1; root, Linux; writes chaos/chaos-report (docs/correctness.md)
 	cd chaos && $(GO) run . -for $(FOR) -seed $(SEED)
 
 chaos-test: ## the chaos machine itself; root, Linux
-	cd chaos && $(GO) test -race -p 1 -timeout 20m ./...
+	cd chaos && $(GO) test -count=1 -race -p 1 -timeout 20m ./...
 
 lint:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
