@@ -366,14 +366,15 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 	// others hear of the next one at a heartbeat.
 	s.overlap = min(s.timeout, max(s.successorWait, min(session, 10*time.Second)+s.helloPause)+2*s.broadcast)
 	if s.mode == Exclusive && s.nomination == Open {
-		s.successorWait = min(max(answerWait, s.every), 5*answerWait)
+		s.successorWait = min(max(answerWait, s.every), 15*answerWait)
 	}
 }
 
 // answerWait is how long a holder with Open nomination waits at least for the process
 // that is to lead next to say that it is there: two round trips, with much to spare. A
-// group whose beats are further apart may have slower ones, too; but who closes is
-// seldom given half a minute.
+// group whose beats are further apart may have slower ones, too: a hundred members on a
+// thousand partitions did not answer within five seconds. But who closes is seldom given
+// more than half a minute.
 const answerWait = time.Second
 
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)

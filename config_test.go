@@ -53,7 +53,9 @@ func TestConfigDerived(t *testing.T) {
 		{"exclusive", Config{HeartbeatTimeout: 2 * time.Second},
 			2 * time.Second, 400 * time.Millisecond, 400 * time.Millisecond, time.Second, 2 * time.Second, 0},
 		{"exclusive, slow", Config{HeartbeatTimeout: time.Minute},
-			time.Minute, 12 * time.Second, 12 * time.Second, 5 * time.Second, 32 * time.Second, 0},
+			time.Minute, 12 * time.Second, 12 * time.Second, 12 * time.Second, 32 * time.Second, 0},
+		{"exclusive, very slow", Config{HeartbeatTimeout: 5 * time.Minute},
+			5 * time.Minute, time.Minute, time.Minute, 15 * time.Second, 128 * time.Second, 0},
 		{"exclusive, Assigned", Config{HeartbeatTimeout: 2 * time.Second, Nomination: Assigned},
 			2 * time.Second, 400 * time.Millisecond, 400 * time.Millisecond, 4 * time.Second, 2 * time.Second, 0},
 		{"a slower group", Config{Nomination: Assigned, KafkaConfig: KafkaConfigMap{"heartbeat.interval.ms": 2000}},
@@ -307,7 +309,7 @@ func checkSettings(t *testing.T, s *settings) {
 	require.True(t, 0 < s.drain && s.drain <= maxDuration)
 	require.True(t, 0 <= s.drift && s.drift <= maxDrift)
 	if s.mode == Exclusive && s.nomination == Open {
-		require.Equal(t, min(max(time.Second, s.every), 5*time.Second), s.successorWait)
+		require.Equal(t, min(max(time.Second, s.every), 15*time.Second), s.successorWait)
 	} else {
 		require.Greater(t, s.successorWait, 3*time.Second)
 	}

@@ -31,7 +31,7 @@ type mover interface {
 //
 // to is the Member.ID of a member, or its Name if no other has that. Errors:
 // ErrNotLeader (also if the partition is being given up already), ErrNoMember and
-// ErrNoAnswer (within a second, or a HeartbeatInterval of up to five seconds if that is
+// ErrNoAnswer (within a second, or a HeartbeatInterval of up to fifteen seconds if that is
 // longer: the member is dead, cut off, or unhealthy by now), upon which this process
 // leads on, and the application hears of nothing;
 // ErrNotTransferred, when the member did not claim in time what was released, and
