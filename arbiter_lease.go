@@ -280,10 +280,7 @@ func (a *leaseArbiter) stepAll() (time.Duration, bool) {
 	a.placeAll(now)
 	a.recount(now)
 	a.tempo.woke(now, a.scheduled, a.set.helloPause)
-	for i := range a.leases {
-		// Each process begins elsewhere: those that may claim the same, and only some of
-		// it at once, are not to take the same.
-		p := (a.home + i) % len(a.leases)
+	for p := range a.leases {
 		a.giveUpClaim(p, now)
 		out = a.step(p, now, out)
 		a.seats.note(p, a.leases[p].standing(now))
@@ -414,7 +411,6 @@ func (a *leaseArbiter) reported(o outgoing, err error) {
 		}
 		if err != nil {
 			l.failed(o.record.member, o.record.seq, a.now())
-			a.delays[o.partition] = unranked
 			a.seats.wake() // as above
 			a.notes.add(slog.LevelDebug, "claim not confirmed", "partition", o.partition, "error", err)
 			a.prod()

@@ -81,7 +81,7 @@ func (a *leaseArbiter) census(now instant) *census {
 	period := helloPeriod(a.peers.size())
 	for id, p := range a.peers.heard {
 		if p.nominated && p.present && !p.suspect {
-			steady := now.mono-p.since.mono >= steadyAfter && now.mono-p.heard.mono < 2*max(period, p.period) && now.mono >= a.choice.shunned[id]
+			steady := now.mono-p.since.mono >= steadyAfter && now.mono-p.heard.mono < 2*period && now.mono >= a.choice.shunned[id]
 			who = append(who, candidate{member: id, priority: p.priority, prefs: a.choice.prefs[id], steady: steady})
 		}
 	}

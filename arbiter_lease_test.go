@@ -144,3 +144,20 @@ func TestRoundTripIsMeasured(t *testing.T) {
 		require.InDelta(t, 3*time.Millisecond, bed.tempo.rtt, float64(time.Microsecond), "T %v", timeout)
 	}
 }
+
+// Own Hellos are timed, but for calls and answers: these may be many at once.
+func TestWhatIsSaidAsideIsNoRoundTrip(t *testing.T) {
+	bed := newArbiterBed(t, Config{})
+	bed.after(0)
+	said := hello(bed.set.instance)
+	before := bed.tempo.rtt
+	for _, aside := range []func(*record){func(r *record) { r.to = "x" }, func(r *record) { r.read = 0 }} {
+		r := said
+		aside(&r)
+		bed.time = bed.time.add(time.Millisecond)
+		bed.read(r)
+		require.Equal(t, before, bed.tempo.rtt)
+	}
+	bed.read(said)
+	require.Less(t, bed.tempo.rtt, before)
+}

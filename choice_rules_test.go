@@ -32,6 +32,7 @@ import "testing"
 //	who does not answer gets no head start            others wait for nothing             TestCloseBesideTheSilent
 //	an heir claims, whatever else it has under way    others claim what is its            TestHeirOfMany
 //	ranks count from when a claim may be sent         everybody claims everything         TestFewClaimWhatWasVacantForLong
+//	what was said aside is no round trip              ranks too close to each other       TestWhatIsSaidAsideIsNoRoundTrip
 //	what was said aside brings nobody back            heirs that have left                TestPeersHearWhatWasSaidAside
 //	of two StepDowns the one that ends last counts    it never returns                    TestStepDownOutlastsALongDrain
 //	who is unhealthy wants nothing                    partitions are handed to it         TestTransferRefuses
@@ -93,6 +94,8 @@ var choiceMutations = []mutation{
 		"a.inherits(p) || ", "", "TestHeirOfMany"},
 	{"ranks count from when a claim may be sent", "arbiter_lease_choice.go",
 		"now.mono - a.leases[p].vacantAt() + a.jitter()", "a.jitter()", "TestFewClaimWhatWasVacantForLong"},
+	{"what was said aside is no round trip", "arbiter_lease_intent.go",
+		" && !r.aside() {\n		a.tempo", " {\n		a.tempo", "TestWhatIsSaidAsideIsNoRoundTrip"},
 	{"what was said aside brings nobody back", "peers.go",
 		" || r.aside()) {", ") {", "TestPeersHearWhatWasSaidAside"},
 	{"of two StepDowns the one that ends last counts", "transfer.go",

@@ -366,16 +366,19 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 	// others hear of the next one at a heartbeat.
 	s.overlap = min(s.timeout, max(s.successorWait, min(session, 10*time.Second)+s.helloPause)+2*s.broadcast)
 	if s.mode == Exclusive && s.nomination == Open {
-		s.successorWait = min(max(answerWait, s.every), 15*answerWait)
+		s.successorWait = min(max(answerWait, s.every), longestAnswerWait)
 	}
 }
 
-// answerWait is how long a holder with Open nomination waits at least for the process
-// that is to lead next to say that it is there: two round trips, with much to spare. A
-// group whose beats are further apart may have slower ones, too: a hundred members on a
-// thousand partitions did not answer within five seconds. But who closes is seldom given
-// more than half a minute.
-const answerWait = time.Second
+const (
+	// answerWait is how long a holder with Open nomination waits at least for the process
+	// that is to lead next to say that it is there: two round trips, with much to spare.
+	answerWait = time.Second
+	// longestAnswerWait is for groups whose beats are further apart; they may have slower
+	// round trips, too: a hundred members on a thousand partitions did not answer within
+	// five seconds. But who closes is seldom given more than half a minute.
+	longestAnswerWait = 15 * time.Second
+)
 
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 
