@@ -150,6 +150,7 @@ func TestWhatIsSaidAsideIsNoRoundTrip(t *testing.T) {
 	bed := newArbiterBed(t, Config{})
 	bed.after(0)
 	said := hello(bed.set.instance)
+	said.group = bed.set.group
 	before := bed.tempo.rtt
 	for _, aside := range []func(*record){func(r *record) { r.to = "x" }, func(r *record) { r.read = 0 }} {
 		r := said
