@@ -74,11 +74,15 @@ func (a *leaseArbiter) hello(now instant, out []outgoing, next time.Duration) ([
 		a.tempo.bye, a.tempo.helloAt = true, now.mono
 	}
 	wants := a.wants(now)
+	if a.tempo.wavers(wants == nil) {
+		wants = []int{} // even if it is over when it can be said: the others are not to take this one for steady
+	}
 	if a.nom == nil && a.tempo.wanting != (wants == nil) {
 		a.soon(now) // that is news for the others
 	}
 	if now.mono >= a.tempo.helloAt {
 		a.tempo.helloAt, a.tempo.saidAt, a.tempo.wanting = now.mono+helloPeriod(a.peers.size()), now.mono, wants == nil
+		a.tempo.wavered = false
 		out = append(out, a.hi(a.home, wants, now))
 	}
 	return out, min(next, a.tempo.helloAt)

@@ -162,3 +162,28 @@ func TestWhatIsSaidAsideIsNoRoundTrip(t *testing.T) {
 	bed.read(said)
 	require.Less(t, bed.tempo.rtt, before)
 }
+
+// Who was unwilling between two Hellos says so in the next one, and a second later that
+// it is over: the others would take it for steady otherwise.
+func TestAMomentOfUnwillingnessIsSaid(t *testing.T) {
+	bed := newArbiterBed(t, Config{Nomination: Open})
+	bed.nom = nil
+	hellos := func(d time.Duration) []record {
+		bed.time = bed.time.add(d)
+		bed.stepAll()
+		return bed.log.hellos(t)
+	}
+	out := hellos(0)
+	require.Len(t, out, 1)
+	require.Nil(t, out[0].wants)
+	bed.posture.unhealthy = true
+	require.Empty(t, hellos(100*time.Millisecond), "two Hellos in a second")
+	bed.posture.unhealthy = false
+	require.Empty(t, hellos(100*time.Millisecond))
+	for _, all := range []bool{false, true} {
+		out = hellos(helloGap(1))
+		require.Len(t, out, 1)
+		require.Equal(t, all, out[0].wants == nil)
+		require.Empty(t, hellos(time.Millisecond))
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -41,14 +42,20 @@ func (l *benchLog) append(p int, value []byte, report func(error)) error {
 
 // sent returns what was appended since the last call, but for Hellos.
 func (l *benchLog) sent(t testing.TB) []record {
+	return slices.DeleteFunc(l.all(t), func(r record) bool { return r.kind == kindHello })
+}
+
+// hellos returns the Hellos that were appended since the last call.
+func (l *benchLog) hellos(t testing.TB) []record {
+	return slices.DeleteFunc(l.all(t), func(r record) bool { return r.kind != kindHello })
+}
+
+func (l *benchLog) all(t testing.TB) (out []record) {
 	t.Helper()
-	var out []record
 	for _, a := range l.appended {
 		r, err := decode(a.value, "bench")
 		require.NoError(t, err)
-		if r.kind != kindHello {
-			out = append(out, r)
-		}
+		out = append(out, r)
 	}
 	l.appended = nil
 	return out

@@ -139,7 +139,7 @@ func TestRebalanceKeepsToTheRoles(t *testing.T) {
 			for _, name := range c.names {
 				require.NoError(c, c.members[name].SetRoles(r))
 			}
-			c.level(r, 100*time.Second) // what has moved stays for 30 s; who did not take over is left alone for a minute
+			c.level(r, 40*time.Second) // what has moved stays for 30 s
 			before, _ := c.contest(8)
 			c.pass(time.Minute)
 			after, _ := c.contest(8)

@@ -16,6 +16,7 @@ import "testing"
 //	only steady members are made room for             flapping members take over          TestFlappingMemberTakesNothingOver
 //	a lapse begins that time anew                     as above                            TestPeersSince
 //	being unhealthy begins that time anew             as above                            TestPeersSince
+//	and is said, however short it was                 as above                            TestAMomentOfUnwillingnessIsSaid
 //	what was handed over stays for 30 s               contradictory members livelock      TestContradictoryPreferences
 //	what was transferred stays                        Transfer is undone                  TestTransferredStays
 //	who did not claim is shunned for a while          a deaf member costs term after term TestDeafMemberIsShunned
@@ -62,6 +63,8 @@ var choiceMutations = []mutation{
 		"former.nominated && !former.suspect {", "former.nominated {", "TestPeersSince"},
 	{"being unhealthy begins that time anew", "peers.go",
 		"former.nominated && !former.suspect {", "former.name != \"\" && !former.suspect {", "TestPeersSince"},
+	{"and is said, however short it was", "peers.go",
+		"	t.wavered = t.wavered || t.wanting && !all\n", "	t.wavered = t.wanting && !all\n", "TestAMomentOfUnwillingnessIsSaid"},
 	{"what was handed over stays for 30 s", "arbiter_lease_choice.go",
 		"now.mono-l.since.mono >= minTenure", "true", "TestContradictoryPreferences"},
 	{"what was transferred stays", "arbiter_lease_choice.go",

@@ -179,6 +179,7 @@ type tempo struct {
 	saidAt  time.Duration // and of the last one
 	bye     bool          // the last Hello was said
 	wanting bool          // the last Hello said that this process wants all it can have
+	wavered bool          // and since then there was a moment when it did not
 	freeAt  time.Duration // closing: when nothing was held any more
 }
 
@@ -198,6 +199,13 @@ func (t *tempo) measure(d time.Duration) {
 	default:
 		t.rtt += (d - t.rtt) / 8
 	}
+}
+
+// wavers reports whether there was a moment since the last Hello, which said that this
+// process wants all it can have, when it did not.
+func (t *tempo) wavers(all bool) bool {
+	t.wavered = t.wavered || t.wanting && !all
+	return t.wavered
 }
 
 // woke takes note of how late a step is that was due at a given time. A process
