@@ -180,7 +180,7 @@ func runMutant(t *testing.T, m mutation, env ...string) (string, bool) {
 	require.NoError(t, os.WriteFile(overlayFile, overlay, 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-overlay", overlayFile, "-run", "^"+m.guard+"$", ".")
+	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-gcflags=-l", "-ldflags=-s -w", "-count=1", "-overlay", overlayFile, "-run", "^"+m.guard+"$", ".")
 	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "NELI_MUTANT=1"), env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err != nil

@@ -77,8 +77,13 @@ func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, 
 		r.Versions = append(r.Versions, v)
 	}
 	known := report.Bed{Family: bed.Family, Name: bed.Name}
+	var trips *probe.Probe
 	if k, ok := servers.(peers.Kafka); ok {
-		if known.RoundTrips, err = probe.RoundTrips(ctx, k.Bootstrap(), len(k.Brokers()), 200); err != nil {
+		if trips, err = probe.Open(ctx, k.Bootstrap(), len(k.Brokers())); err != nil {
+			return err
+		}
+		defer trips.Close()
+		if known.RoundTrips, err = trips.RoundTrips(ctx, 200); err != nil {
 			return err
 		}
 	}
@@ -92,7 +97,7 @@ func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, 
 	r.Beds = append(r.Beds, known)
 	for _, system := range bed.Systems {
 		began := time.Now()
-		s, err := o.system(ctx, place, system, servers)
+		s, err := o.system(ctx, place, system, servers, trips)
 		if err != nil {
 			return err
 		}
@@ -102,13 +107,13 @@ func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, 
 	return nil
 }
 
-func (o *comparison) system(ctx context.Context, place peers.Place, system peers.System, servers peers.Servers) (report.System, error) {
+func (o *comparison) system(ctx context.Context, place peers.Place, system peers.System, servers peers.Servers, trips *probe.Probe) (report.System, error) {
 	s := report.System{Family: system.Family, Bed: system.Bed, Setting: system.Setting, Lease: measure.Milliseconds(system.Lease)}
 	if system.Timed {
 		s.Timeout = s.Lease
 	}
 	var err error
-	s.Results, err = trial.Series(ctx, system, trial.Options{Place: place, Servers: servers, N: o.n, Few: o.few, Lanes: o.lanes, Log: logf},
+	s.Results, err = trial.Series(ctx, system, trial.Options{Place: place, Servers: servers, N: o.n, Few: o.few, Lanes: o.lanes, Log: logf, Probe: trips},
 		func(ctx context.Context, g *trial.Group) (err error) {
 			s.Idle, err = o.idle(ctx, g, system, servers)
 			return err

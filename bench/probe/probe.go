@@ -14,16 +14,21 @@ import (
 )
 
 const (
-	topic   = "round-trips"
-	warming = 30
-	pace    = 20 * time.Millisecond // between two: beats do not follow each other closely
+	topic    = "round-trips"
+	warming  = 30
+	pace     = 20 * time.Millisecond // between two: beats do not follow each other closely
+	patience = 30 * time.Second
 )
 
-// RoundTrips returns n of them, in milliseconds. The topic has one partition, with a
-// replica on each broker.
-func RoundTrips(ctx context.Context, bootstrap string, brokers, n int) ([]float64, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
+// Probe keeps a producer and a consumer. One goroutine uses it at a time.
+type Probe struct {
+	producer *kafka.Producer
+	consumer *kafka.Consumer
+	said     int // records
+}
+
+// Open creates the topic, which has one partition with a replica on each broker.
+func Open(ctx context.Context, bootstrap string, brokers int) (*Probe, error) {
 	if err := create(ctx, bootstrap, brokers); err != nil {
 		return nil, err
 	}
@@ -31,43 +36,71 @@ func RoundTrips(ctx context.Context, bootstrap string, brokers, n int) ([]float6
 	if err != nil {
 		return nil, err
 	}
-	defer producer.Close()
 	consumer, err := kafka.NewConsumer(&kafka.ConfigMap{"bootstrap.servers": bootstrap, "group.id": topic, "enable.auto.commit": false, "auto.offset.reset": "earliest"})
 	if err != nil {
+		producer.Close()
 		return nil, err
 	}
-	defer consumer.Close()
+	p := &Probe{producer: producer, consumer: consumer}
 	name := topic
 	if err := consumer.Assign([]kafka.TopicPartition{{Topic: &name, Partition: 0, Offset: kafka.OffsetBeginning}}); err != nil {
+		p.Close()
 		return nil, err
 	}
+	return p, nil
+}
+
+// Close disconnects.
+func (p *Probe) Close() {
+	_ = p.consumer.Close()
+	p.producer.Close()
+}
+
+// RoundTrips returns n of them, in milliseconds.
+func (p *Probe) RoundTrips(ctx context.Context, n int) ([]float64, error) {
 	var taken []float64
 	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	for i := range warming + n {
 		<-tick.C
-		value := fmt.Sprint(i)
-		began := time.Now()
-		if err := producer.Produce(&kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &name, Partition: 0}, Value: []byte(value)}, nil); err != nil {
-			return nil, err
-		}
-		if err := read(ctx, consumer, value); err != nil {
+		ms, err := p.trip(ctx)
+		if err != nil {
 			return nil, err
 		}
 		if i >= warming {
-			taken = append(taken, measure.Milliseconds(time.Since(began)))
+			taken = append(taken, ms)
 		}
 	}
 	return taken, nil
 }
 
-func read(ctx context.Context, consumer *kafka.Consumer, value string) error {
-	for ctx.Err() == nil {
-		if m, ok := consumer.Poll(100).(*kafka.Message); ok && string(m.Value) == value {
-			return m.TopicPartition.Error
+// Pair returns two that follow each other, after one that warms.
+func (p *Probe) Pair(ctx context.Context) (two [2]float64, err error) {
+	if _, err = p.trip(ctx); err != nil {
+		return two, err
+	}
+	for i := range two {
+		if two[i], err = p.trip(ctx); err != nil {
+			return two, err
 		}
 	}
-	return errors.New("a record was not read back")
+	return two, nil
+}
+
+func (p *Probe) trip(ctx context.Context) (float64, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	p.said++
+	value, name, began := fmt.Sprint(p.said), topic, time.Now()
+	if err := p.producer.Produce(&kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &name, Partition: 0}, Value: []byte(value)}, nil); err != nil {
+		return 0, err
+	}
+	for ctx.Err() == nil {
+		if m, ok := p.consumer.Poll(100).(*kafka.Message); ok && string(m.Value) == value {
+			return measure.Milliseconds(time.Since(began)), m.TopicPartition.Error
+		}
+	}
+	return 0, errors.New("a record was not read back")
 }
 
 func create(ctx context.Context, bootstrap string, brokers int) error {

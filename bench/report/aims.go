@@ -12,6 +12,7 @@ import (
 type Aim struct {
 	What, Bound, Measured string
 	Met                   bool
+	Beside                string // the same of two round trips in a row
 }
 
 func verdict(met bool) string {
@@ -25,14 +26,14 @@ func verdict(met bool) string {
 func (a Aim) Verdict() string { return verdict(a.Met) }
 
 // Aims compares what was measured of this library with what was aimed at. A round
-// trip is the median of those that were measured in the same run.
+// trip is the median of those that were measured just before the hand-overs.
 func (r *Results) Aims() []Aim {
 	var aims []Aim
 	for _, s := range r.Systems {
 		if s.Family != "neli" || s.Results == nil {
 			continue
 		}
-		trip := measure.SpreadOf(r.trips(s.Bed)).Median
+		trip := measure.SpreadOf(s.Trips).Median
 		name := s.Bed + ", " + s.Setting
 		if killed := measure.SpreadOf(s.Killed); s.Timeout > 0 && killed.N > 0 {
 			silence := measure.Milliseconds(measure.Silence(time.Duration(s.Timeout * float64(time.Millisecond))))
@@ -40,24 +41,33 @@ func (r *Results) Aims() []Aim {
 				aim("crash, median: "+name, s.Timeout, killed.Median, killed.N),
 				aim("crash, maximum: "+name, 1.15*silence+3*trip, killed.Max, killed.N))
 		}
-		if gap := measure.SpreadOf(s.Gap); gap.N > 0 && trip > 0 {
-			aims = append(aims, aim("hand-over, median: "+name, 3*trip, gap.Median, gap.N),
-				aim("hand-over, maximum: "+name, 3*trip, gap.Max, gap.N))
+		if gap, two := measure.SpreadOf(s.Gap), measure.SpreadOf(measure.InPairs(s.Trips)); gap.N > 0 && trip > 0 {
+			aims = append(aims, aim("hand-over, median: "+name, 3*trip, gap.Median, gap.N).beside(two.Median),
+				aim("hand-over, maximum: "+name, 3*trip, gap.Max, gap.N).beside(two.Max))
 		}
 		if s.Joins > 0 {
-			aims = append(aims, Aim{"joins that disturb: " + name, "none", fmt.Sprintf("%d of %d", s.Disturbed, s.Joins), s.Disturbed == 0})
+			aims = append(aims, none("joins that disturb: "+name, s.Disturbed, fmt.Sprintf("%d of %d", s.Disturbed, s.Joins)))
 		}
 		if s.Terms > 0 {
-			aims = append(aims, Aim{"two leaders at once: " + name, "never",
-				fmt.Sprintf("%d of %d woken; %d otherwise, in %d terms", s.WokenLed, s.Woken, s.Overlaps, s.Terms), s.WokenLed+s.Overlaps == 0})
+			aims = append(aims, none("two leaders at once: "+name, s.WokenLed+s.Overlaps,
+				fmt.Sprintf("%d of %d woken; %d otherwise, in %d terms", s.WokenLed, s.Woken, s.Overlaps, s.Terms)))
 		}
 	}
 	for _, o := range append(append([]steady.Outcome{}, r.Quiet...), r.Rolling...) {
-		aims = append(aims, Aim{fmt.Sprintf("terms lost: %s, T = %s, %.0f min", o.What, o.T, o.Minutes), "none", fmt.Sprint(o.Lost), o.Lost == 0})
+		aims = append(aims, none(fmt.Sprintf("terms lost: %s, T = %s, %.0f min", o.What, o.T, o.Minutes), o.Lost, fmt.Sprint(o.Lost)))
 	}
 	return aims
 }
 
 func aim(what string, bound, measured float64, n int) Aim {
-	return Aim{what, "≤ " + figure(bound) + " ms", fmt.Sprintf("%s ms (n = %d)", figure(measured), n), measured <= bound}
+	return Aim{What: what, Bound: "≤ " + figure(bound) + " ms", Measured: fmt.Sprintf("%s ms (n = %d)", figure(measured), n), Met: measured <= bound}
+}
+
+func none(what string, count int, measured string) Aim {
+	return Aim{What: what, Bound: "none", Measured: measured, Met: count == 0}
+}
+
+func (a Aim) beside(ms float64) Aim {
+	a.Beside = figure(ms) + " ms"
+	return a
 }

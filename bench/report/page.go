@@ -25,7 +25,7 @@ type page struct {
 // Page is Markdown.
 func (r *Results) Page() (string, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"spread": spread, "ratio": ratio, "ms": figure, "check": check, "usage": usage, "join": strings.Join, "woken": woken, "trips": trips,
+		"spread": spread, "ratio": ratio, "ms": figure, "check": check, "usage": usage, "join": strings.Join, "woken": woken, "trips": trips, "inPairs": measure.InPairs,
 	}).Parse(pageText)
 	if err != nil {
 		return "", err

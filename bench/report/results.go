@@ -85,13 +85,3 @@ func (r *Results) Write(dir string) error {
 	}
 	return os.WriteFile(filepath.Join(dir, PictureName), []byte(r.Picture()), 0o644)
 }
-
-// trips are the round trips of a bed.
-func (r *Results) trips(name string) []float64 {
-	for _, b := range r.Beds {
-		if b.Name == name {
-			return b.RoundTrips
-		}
-	}
-	return nil
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/goneli/neli/bench/measure"
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
+	"github.com/goneli/neli/bench/probe"
 )
 
 // Group is one election, and its candidates.
@@ -21,7 +22,8 @@ type Group struct {
 	members peers.Group
 	name    string
 	every   time.Duration
-	calm    *sync.Mutex // held by whoever makes the machine busy, or needs it quiet
+	calm    *sync.Mutex  // held by whoever makes the machine busy, or needs it quiet
+	probe   *probe.Probe // used by whoever holds calm
 
 	mu          sync.Mutex
 	changed     chan struct{} // closed at the next news

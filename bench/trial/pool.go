@@ -11,6 +11,7 @@ import (
 	"github.com/goneli/neli/bench/measure"
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
+	"github.com/goneli/neli/bench/probe"
 )
 
 // Options of a series.
@@ -21,6 +22,7 @@ type Options struct {
 	Few     int // of systems with a long lease
 	Lanes   int // groups side by side at most; 0 to choose by the lease
 	Log     func(string, ...any)
+	Probe   *probe.Probe // for round trips beside hand-overs; nil if there are none
 }
 
 // groups counts all groups of this process: names are used once.
@@ -162,7 +164,9 @@ func (s *series) whole(ctx context.Context) (*Group, error) {
 }
 
 func (s *series) group() *Group {
-	return NewGroup(s.Place, s.system, s.Servers, groupName(), s.every, &s.calm)
+	g := NewGroup(s.Place, s.system, s.Servers, groupName(), s.every, &s.calm)
+	g.probe = s.Probe
+	return g
 }
 
 // drop closes a group, and adds up its terms.

@@ -179,6 +179,14 @@ func (g *Group) hand(ctx context.Context, r *Results) error {
 	if err := g.sample(ctx, fine); err != nil {
 		return err
 	}
+	var trips []float64
+	if g.probe != nil {
+		two, err := g.probe.Pair(ctx)
+		if err != nil {
+			return err
+		}
+		trips = two[:]
+	}
 	g.note(func() { old.out = true })
 	asked := member.Now()
 	if _, err := old.do(ctx, member.Command{Do: member.DoClose}); err != nil {
@@ -191,6 +199,7 @@ func (g *Group) hand(ctx context.Context, r *Results) error {
 	g.remove(old)
 	last, _ := old.track.Last()
 	r.take(func() {
+		r.Trips = append(r.Trips, trips...)
 		r.Asked = append(r.Asked, measure.Milliseconds(next.From-asked))
 		r.Gap = append(r.Gap, measure.Milliseconds(max(0, next.From-last.To)))
 	})
