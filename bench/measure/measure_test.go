@@ -93,9 +93,10 @@ func TestSpread(t *testing.T) {
 	assert.Equal(t, Spread{N: 200, Min: 1, Median: 100.5, P95: 190, P99: 198, Max: 200}, SpreadOf(many))
 }
 
-func TestInPairs(t *testing.T) {
-	assert.Equal(t, []float64{3, 30}, InPairs([]float64{1, 2, 10, 20, 5}), "what has no other is left out")
-	assert.Empty(t, InPairs([]float64{7}))
+func TestInRow(t *testing.T) {
+	assert.Equal(t, []float64{3, 30}, InRow(2, []float64{1, 2, 10, 20, 5}), "what has no other is left out")
+	assert.Equal(t, []float64{6}, InRow(3, []float64{1, 2, 3, 4}))
+	assert.Empty(t, InRow(2, []float64{7}))
 }
 
 func TestSilence(t *testing.T) {

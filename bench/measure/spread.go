@@ -24,13 +24,18 @@ func SpreadOf(values []float64) Spread {
 	return Spread{N: n, Min: v[0], Max: v[n-1], Median: (v[(n-1)/2] + v[n/2]) / 2, P95: rank(0.95), P99: rank(0.99)}
 }
 
-// InPairs adds up each two that follow each other.
-func InPairs(values []float64) []float64 {
+// InRow adds up each n that follow each other.
+func InRow(n int, values []float64) []float64 {
 	var sums []float64
-	for pair := range slices.Chunk(values, 2) {
-		if len(pair) == 2 {
-			sums = append(sums, pair[0]+pair[1])
+	for row := range slices.Chunk(values, n) {
+		if len(row) < n {
+			break
 		}
+		sum := 0.0
+		for _, v := range row {
+			sum += v
+		}
+		sums = append(sums, sum)
 	}
 	return sums
 }

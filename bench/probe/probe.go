@@ -74,17 +74,20 @@ func (p *Probe) RoundTrips(ctx context.Context, n int) ([]float64, error) {
 	return taken, nil
 }
 
-// Pair returns two that follow each other, after one that warms.
-func (p *Probe) Pair(ctx context.Context) (two [2]float64, err error) {
-	if _, err = p.trip(ctx); err != nil {
-		return two, err
+// InRow returns n that follow each other at once, after one that warms.
+func (p *Probe) InRow(ctx context.Context, n int) ([]float64, error) {
+	if _, err := p.trip(ctx); err != nil {
+		return nil, err
 	}
-	for i := range two {
-		if two[i], err = p.trip(ctx); err != nil {
-			return two, err
+	var taken []float64
+	for range n {
+		ms, err := p.trip(ctx)
+		if err != nil {
+			return nil, err
 		}
+		taken = append(taken, ms)
 	}
-	return two, nil
+	return taken, nil
 }
 
 func (p *Probe) trip(ctx context.Context) (float64, error) {

@@ -2,17 +2,18 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/goneli/neli/bench/measure"
 	"github.com/goneli/neli/bench/steady"
+	"github.com/goneli/neli/bench/trial"
 )
 
 // Aim is something that was to be reached, and whether it was.
 type Aim struct {
 	What, Bound, Measured string
 	Met                   bool
-	Beside                string // the same of two round trips in a row
 }
 
 func verdict(met bool) string {
@@ -25,8 +26,9 @@ func verdict(met bool) string {
 // Verdict is yes or no.
 func (a Aim) Verdict() string { return verdict(a.Met) }
 
-// Aims compares what was measured of this library with what was aimed at. A round
-// trip is the median of those that were measured just before the hand-overs.
+// Aims compares what was measured of this library with what was aimed at. For crashes a
+// round trip is the median of those that were measured just before the hand-overs. Each
+// hand-over is beside three in a row: medians are compared, and maxima.
 func (r *Results) Aims() []Aim {
 	var aims []Aim
 	for _, s := range r.Systems {
@@ -41,9 +43,9 @@ func (r *Results) Aims() []Aim {
 				aim("crash, median: "+name, s.Timeout, killed.Median, killed.N),
 				aim("crash, maximum: "+name, 1.15*silence+3*trip, killed.Max, killed.N))
 		}
-		if gap, two := measure.SpreadOf(s.Gap), measure.SpreadOf(measure.InPairs(s.Trips)); gap.N > 0 && trip > 0 {
-			aims = append(aims, aim("hand-over, median: "+name, 3*trip, gap.Median, gap.N).beside(two.Median),
-				aim("hand-over, maximum: "+name, 3*trip, gap.Max, gap.N).beside(two.Max))
+		if gap, three := measure.SpreadOf(s.Gap), measure.SpreadOf(measure.InRow(trial.TripsBefore, s.Trips)); three.N > 0 {
+			aims = append(aims, aim("hand-over, median: "+name, three.Median, gap.Median, gap.N),
+				aim("hand-over, maximum: "+name, three.Max, gap.Max, gap.N))
 		}
 		if s.Joins > 0 {
 			aims = append(aims, none("joins that disturb: "+name, s.Disturbed, fmt.Sprintf("%d of %d", s.Disturbed, s.Joins)))
@@ -67,7 +69,27 @@ func none(what string, count int, measured string) Aim {
 	return Aim{What: what, Bound: "none", Measured: measured, Met: count == 0}
 }
 
-func (a Aim) beside(ms float64) Aim {
-	a.Beside = figure(ms) + " ms"
-	return a
+// slow counts the systems in which the slowest of all hand-overs, or of as many times
+// two round trips, took longer than three median round trips.
+type slow struct{ Systems, HandOvers, Trips int }
+
+func (r *Results) slow() (n slow) {
+	for _, s := range r.Systems {
+		if s.Results == nil || len(s.Trips) == 0 {
+			continue
+		}
+		n.Systems++
+		bound := 3 * measure.SpreadOf(s.Trips).Median
+		if measure.SpreadOf(s.Gap).Max > bound {
+			n.HandOvers++
+		}
+		var two []float64
+		for row := range slices.Chunk(s.Trips, trial.TripsBefore) {
+			two = append(two, row[0]+row[1])
+		}
+		if measure.SpreadOf(two).Max > bound {
+			n.Trips++
+		}
+	}
+	return n
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/goneli/neli/bench/idle"
 	"github.com/goneli/neli/bench/measure"
 	"github.com/goneli/neli/bench/member"
+	"github.com/goneli/neli/bench/trial"
 )
 
 //go:embed page.md.tmpl
@@ -20,17 +21,18 @@ type page struct {
 	*Results
 	Failures []string
 	Missed   int
+	Slow     slow
 }
 
 // Page is Markdown.
 func (r *Results) Page() (string, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"spread": spread, "ratio": ratio, "ms": figure, "check": check, "usage": usage, "join": strings.Join, "woken": woken, "trips": trips, "inPairs": measure.InPairs,
+		"spread": spread, "ratio": ratio, "ms": figure, "check": check, "usage": usage, "join": strings.Join, "woken": woken, "trips": trips, "inRow": func(v []float64) []float64 { return measure.InRow(trial.TripsBefore, v) },
 	}).Parse(pageText)
 	if err != nil {
 		return "", err
 	}
-	p := page{Results: r}
+	p := page{Results: r, Slow: r.slow()}
 	for _, s := range r.Systems {
 		if s.Results == nil {
 			continue
@@ -97,7 +99,7 @@ func woken(led, of int, double []float64) string {
 
 func trips(values []float64) string {
 	s := measure.SpreadOf(values)
-	two := measure.SpreadOf(measure.InPairs(values))
+	two := measure.SpreadOf(measure.InRow(2, values))
 	return fmt.Sprintf("median %.2f ms, 99th percentile %s ms, n = %d; two in a row: median %s ms, 95th percentile %s ms, maximum %s ms",
 		s.Median, figure(s.P99), s.N, figure(two.Median), figure(two.P95), figure(two.Max))
 }

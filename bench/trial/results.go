@@ -13,7 +13,7 @@ type Results struct {
 	Stopped []float64 // SIGSTOP of the leader → the same
 	Asked   []float64 // a graceful close is asked for → the same
 	Gap     []float64 // of that, the time from the old leader's last answer on
-	Trips   []float64 `json:",omitempty"` // just before each such close: two round trips in a row; Kafka
+	Trips   []float64 `json:",omitempty"` // just before each such close: TripsBefore round trips in a row; Kafka
 
 	Joins     int // of a fourth member
 	Disturbed int // joins at which the leader changed, or ceased to lead for a moment

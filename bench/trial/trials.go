@@ -168,6 +168,9 @@ func (g *Group) both(ctx context.Context, old *candidate, woken []measure.Span) 
 	return double, met, err
 }
 
+// TripsBefore is how many round trips are made before each hand-over.
+const TripsBefore = 3
+
 // hand has the leader close. Nothing else is started meanwhile.
 func (g *Group) hand(ctx context.Context, r *Results) error {
 	old, err := g.anyMoment(ctx, min(g.system.Beat, 200*time.Millisecond))
@@ -181,11 +184,9 @@ func (g *Group) hand(ctx context.Context, r *Results) error {
 	}
 	var trips []float64
 	if g.probe != nil {
-		two, err := g.probe.Pair(ctx)
-		if err != nil {
+		if trips, err = g.probe.InRow(ctx, TripsBefore); err != nil {
 			return err
 		}
-		trips = two[:]
 	}
 	g.note(func() { old.out = true })
 	asked := member.Now()
