@@ -29,8 +29,8 @@ func TestPropertiesByDefault(t *testing.T) {
 		require.Equal(t, "localhost:9092", props["bootstrap.servers"], client)
 		require.Equal(t, "n1", props["client.id"], client)
 		require.Equal(t, "2000", props["socket.timeout.ms"], client)
-		require.Equal(t, "10000", props["socket.connection.setup.timeout.ms"], client)
-		require.Equal(t, "2000", props["reconnect.backoff.max.ms"], client)
+		require.Equal(t, "3000", props["socket.connection.setup.timeout.ms"], client)
+		require.Equal(t, "500", props["reconnect.backoff.max.ms"], client)
 		require.Equal(t, "true", props["socket.nagle.disable"], client)
 	}
 	p := s.producerProperties()

@@ -114,7 +114,7 @@ func (p *process) do(c Command) Line {
 }
 
 func (p *process) awaitReady() {
-	tick := time.NewTicker(5 * time.Millisecond)
+	tick := time.NewTicker(50 * time.Millisecond) // sixty processes that ask more often keep a small machine busy by that alone
 	defer tick.Stop()
 	for !p.Ready() {
 		<-tick.C

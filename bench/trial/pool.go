@@ -50,10 +50,10 @@ func lanes(lease time.Duration) int {
 const fine = 500 * time.Microsecond
 
 // sampling is the interval for everything else: the two-hundredth part of the lease.
-// Thirty processes that ask a thousand times a second would be the larger part of
-// the machine's load.
+// Sixty processes that ask a hundred times a second would be the larger part of the
+// load of two cores: each time a thread of Go's runtime looks for work fifty times.
 func sampling(lease time.Duration) time.Duration {
-	return min(max(lease/200, time.Millisecond), 10*time.Millisecond)
+	return min(max(lease/200, time.Millisecond), 25*time.Millisecond)
 }
 
 // calmLanes are side by side when hand-overs are measured: mostly they settle.
