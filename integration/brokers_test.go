@@ -15,6 +15,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/integration/proxy"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // Three brokers, replication 3: a leader that loses sight of one of them, and
@@ -68,9 +69,9 @@ func cutOffFromCoordinator(t *testing.T, e *env, a admin) {
 	leader := el.leader(0, firstLeader)
 	second := el.follow("second")[0]
 	require.NoError(t, p.CutOff(proxy.Both, coordinator))
-	cut := monotonic()
+	cut := witness.Now()
 	second.logs(assignedLine+` group=`+el.params.Group+` partitions=[0]`, 1, e.session+patience)
-	waitPast(t, max(monotonic(), cut+e.session)+2*el.params.Timeout)
+	waitPast(t, max(witness.Now(), cut+e.session)+2*el.params.Timeout)
 	if !assert.Empty(t, leader.events("revoked", "fenced"), "the lease does not rest on the session") {
 		t.Logf("terms: %v", el.terms(0, 0))
 	}
@@ -83,7 +84,7 @@ func cutOffFromCoordinator(t *testing.T, e *env, a admin) {
 	assert.Equal(t, "unassigned", leader.awaits("revoked", patience).Reason)
 	assert.Empty(t, leader.events("fenced"))
 	for _, v := range el.vacancies() {
-		assert.Less(t, v.length(), 100*time.Millisecond+busyMachine, "handed over in order")
+		assert.Less(t, v.Length(), 100*time.Millisecond+busyMachine, "handed over in order")
 	}
 }
 
@@ -98,7 +99,7 @@ func cutOffFromPartitionLeader(t *testing.T, e *env, a admin, nomination neli.No
 	old := el.leader(0, firstLeader)
 	el.follow("second", "third")
 	require.NoError(t, p.CutOff(proxy.Both, int(partitionLeader)))
-	cut := monotonic()
+	cut := witness.Now()
 	old.awaits("fenced", el.params.Timeout+patience)
 	if nomination == neli.Assigned {
 		el.bound += giveWay
@@ -173,8 +174,8 @@ func (e *election) settledAgain(what string, before map[int]int64, since time.Du
 	}
 	var worst time.Duration
 	for _, v := range e.vacancies() {
-		if v.from.last.after > since {
-			worst = max(worst, v.length())
+		if v.from.Last.After > since {
+			worst = max(worst, v.Length())
 		}
 	}
 	e.t.Logf("%s, %v, T = %v: %d of %d terms lost; longest vacancy → %v", what, e.params.Nomination,
@@ -193,7 +194,7 @@ func brokersFail(t *testing.T, e *env, a admin) {
 		for _, el := range all {
 			tokens = append(tokens, el.snapshot())
 		}
-		return tokens, monotonic()
+		return tokens, witness.Now()
 	}
 
 	before, began := remember()
@@ -214,7 +215,7 @@ func brokersFail(t *testing.T, e *env, a admin) {
 	for _, el := range all {
 		a.inSync(t, el.params.Topic, 2)
 	}
-	t.Logf("the killed broker has left the in-sync replicas after %v", (monotonic() - began).Round(time.Millisecond))
+	t.Logf("the killed broker has left the in-sync replicas after %v", (witness.Now() - began).Round(time.Millisecond))
 	for i, el := range all {
 		el.settledAgain("one of three brokers killed", before[i], began)
 	}

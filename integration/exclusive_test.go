@@ -10,6 +10,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/integration/proxy"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // Exclusive mode under every fault that one process can suffer, for both ways of
@@ -257,7 +258,7 @@ func othersJoinAndLeave(t *testing.T, e *env, nomination neli.Nomination) {
 	others[0].kill()
 	others = append(others, el.follow("fourth")...)
 	others[1].close(patience)
-	waitPast(t, monotonic()+e.session+time.Second)
+	waitPast(t, witness.Now()+e.session+time.Second)
 	el.soleTerm(leader)
 	assert.Len(t, leader.events("acquired", "revoked", "fenced"), 1)
 }
@@ -270,14 +271,14 @@ func leaderCutOff(how proxy.Cut) func(*testing.T, *env, neli.Nomination) {
 		old := el.leader(0, firstLeader)
 		el.follow("second", "third")
 		require.NoError(t, p.CutOff(how))
-		cut := monotonic()
+		cut := witness.Now()
 		next := el.leader(0, el.bound+patience, old.member)
 		assert.Less(t, next.since-cut, el.bound+el.params.Timeout)
 		old.awaits("fenced", patience)
 		waitPast(t, cut+2*max(el.params.Timeout, e.session))
 
 		require.NoError(t, p.Restore())
-		restored := monotonic()
+		restored := witness.Now()
 		old.readsMore(5, patience)
 		old.sampledMore(300)
 		el.neverAgain(old, restored)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // How long a role is without leader, measured: three members, one stock broker,
@@ -130,7 +131,7 @@ func TestFiguresOpen(t *testing.T) {
 func (e *election) anyMoment() held {
 	e.t.Helper()
 	e.leader(0, patience)
-	waitPast(e.t, monotonic()+rand.N(e.params.Timeout/5))
+	waitPast(e.t, witness.Now()+rand.N(e.params.Timeout/5))
 	return e.leader(0, patience)
 }
 
@@ -165,7 +166,7 @@ func TestFiguresAssigned(t *testing.T) {
 		next := el.leader(0, patience, old.member)
 		began.add(t, next.since-at)
 		for _, v := range el.vacancies() {
-			closed.add(t, v.length())
+			closed.add(t, v.Length())
 		}
 	}
 	type fault struct {

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // What the consumer group does to leaders, with every kind of group that Kafka
@@ -54,7 +55,7 @@ func joinUnderRange(t *testing.T, e *env) {
 	leader.logs(assignedLine, 4, patience)
 	others[1].kill()
 	leader.logs(assignedLine, 5, e.session+patience)
-	waitPast(t, monotonic()+time.Second)
+	waitPast(t, witness.Now()+time.Second)
 	el.soleTerm(leader)
 	assert.Len(t, leader.events("acquired", "revoked", "fenced"), 1)
 }
@@ -98,7 +99,7 @@ func consumerProtocol(t *testing.T, e *env) {
 	kept := el.rolesOf(first)[0]
 	el.soleTerm(terms[kept])
 	for _, v := range el.vacancies() {
-		assert.Less(t, v.length(), 100*time.Millisecond+busyMachine, "handed over in order")
+		assert.Less(t, v.Length(), 100*time.Millisecond+busyMachine, "handed over in order")
 	}
 
 	at := first.kill()
@@ -280,7 +281,7 @@ func twoNonExclusiveGroups(t *testing.T, e *env) {
 			el.leader(role, patience, old)
 		}
 	}
-	waitPast(t, monotonic()+groups[0].params.Timeout)
+	waitPast(t, witness.Now()+groups[0].params.Timeout)
 	for _, el := range groups {
 		el.allLed(patience)
 	}

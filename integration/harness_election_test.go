@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // election is a group of member processes that contend for the same roles. When
@@ -145,8 +146,8 @@ func (e *election) leader(role int, within time.Duration, except ...*member) hel
 	waitUntil(e.t, within, fmt.Sprintf("role %d has a leader", role), func() bool {
 		for _, m := range e.members {
 			if token, ok := m.leads(0, role); ok && !slices.Contains(except, m) {
-				r, _ := m.samples.latest(0, role)
-				h = held{m, role, token, r.first.after}
+				r, _ := m.samples.Latest(0, role)
+				h = held{m, role, token, r.First.After}
 				return true
 			}
 		}
@@ -158,9 +159,9 @@ func (e *election) leader(role int, within time.Duration, except ...*member) hel
 // allLed waits until every role has a leader.
 func (e *election) allLed(within time.Duration) {
 	e.t.Helper()
-	deadline := monotonic() + within
+	deadline := witness.Now() + within
 	for role := range e.params.Roles {
-		e.leader(role, deadline-monotonic())
+		e.leader(role, deadline-witness.Now())
 	}
 }
 
@@ -168,7 +169,7 @@ func (e *election) allLed(within time.Duration) {
 func (e *election) settle() {
 	e.t.Helper()
 	e.allLed(firstLeader)
-	e.settled = monotonic()
+	e.settled = witness.Now()
 }
 
 // holds asserts that the very term goes on.
@@ -184,16 +185,16 @@ func (e *election) soleTerm(h held) {
 	e.t.Helper()
 	e.holds(h)
 	for _, t := range e.terms(0, h.role) {
-		assert.Equal(e.t, h.token, t.token, "role %d: %v", h.role, t)
+		assert.Equal(e.t, h.token, t.Token, "role %d: %v", h.role, t)
 	}
 }
 
 // terms returns the terms of a role, of all members.
-func (e *election) terms(contender, role int) []term {
-	var out []term
+func (e *election) terms(contender, role int) []witness.Term {
+	var out []witness.Term
 	for _, m := range e.members {
 		if contender < len(m.params.Contenders) {
-			out = append(out, termsOf(m.params.Name, m.samples.of(contender, role))...)
+			out = append(out, witness.Terms(m.params.Name, m.samples.Runs().Of(contender, role))...)
 		}
 	}
 	return out
@@ -202,16 +203,16 @@ func (e *election) terms(contender, role int) []term {
 // neverAgain asserts that the member has not led the role under this token since.
 func (e *election) neverAgain(h held, since time.Duration) {
 	e.t.Helper()
-	for _, r := range h.samples.of(0, h.role) {
-		if r.answer == h.token {
-			assert.Less(e.t, r.last.before, since, "%s led under token %d again", h.member, h.token)
+	for _, r := range h.samples.Runs().Of(0, h.role) {
+		if r.Answer == h.token {
+			assert.Less(e.t, r.Last.Before, since, "%s led under token %d again", h.member, h.token)
 		}
 	}
 }
 
 // finish kills all members and holds what they saw against the promises.
 func (e *election) finish() {
-	end := monotonic()
+	end := witness.Now()
 	for _, m := range e.members {
 		m.reap()
 	}
@@ -222,7 +223,7 @@ func (e *election) finish() {
 		e.keep()
 	}
 	for _, m := range e.members {
-		_ = m.samples.close()
+		_ = m.samples.Close()
 	}
 	_ = os.RemoveAll(e.dir)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/integration/nursery"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // The parent's side of a member: a process that is told what to do and watched.
@@ -30,7 +31,7 @@ type member struct {
 	dir     string
 	process *nursery.Process
 	stdin   io.WriteCloser
-	samples *sampleFile
+	samples *witness.Samples
 	done    chan struct{} // closed when it has ended and died is known
 
 	born, died time.Duration // at the earliest, at the latest; died once done
@@ -48,9 +49,8 @@ func startMember(t *testing.T, dir string, params memberParams) *member {
 	t.Helper()
 	m := &member{t: t, params: params, dir: filepath.Join(dir, params.Name), done: make(chan struct{})}
 	require.NoError(t, os.Mkdir(m.dir, 0o755))
-	require.NoError(t, createSamples(filepath.Join(m.dir, samplesName)))
 	var err error
-	m.samples, err = openSamples(filepath.Join(m.dir, samplesName))
+	m.samples, err = openSamples(m.dir)
 	require.NoError(t, err)
 	exe, err := os.Executable()
 	require.NoError(t, err)
@@ -65,12 +65,12 @@ func startMember(t *testing.T, dir string, params memberParams) *member {
 	require.NoError(t, err)
 	n, err := members()
 	require.NoError(t, err)
-	m.born = monotonic()
+	m.born = witness.Now()
 	m.process, err = n.Start(cmd)
 	require.NoError(t, err)
 	go func() {
 		<-m.process.Done() // how it ended is of no interest: mostly by SIGKILL
-		m.died = monotonic()
+		m.died = witness.Now()
 		close(m.done)
 	}()
 	m.say(params)
@@ -100,7 +100,7 @@ func (m *member) running() bool {
 // signal returns the time just before.
 func (m *member) signal(sig syscall.Signal) time.Duration {
 	m.t.Helper()
-	at := monotonic()
+	at := witness.Now()
 	require.NoError(m.t, m.process.Signal(sig), "%s: %v", m, sig)
 	return at
 }
@@ -119,13 +119,12 @@ func (m *member) suspend() time.Duration {
 	m.t.Helper()
 	at := m.signal(syscall.SIGSTOP)
 	m.suspended, m.stopped = true, at
-	passes := func() int64 { return m.samples.words[wordPasses].Load() }
-	last, since := passes(), monotonic()
+	last, since := m.passes(), witness.Now()
 	waitUntil(m.t, patience, fmt.Sprintf("%s is suspended", m), func() bool {
-		if now := passes(); now != last {
-			last, since = now, monotonic()
+		if now := m.passes(); now != last {
+			last, since = now, witness.Now()
 		}
-		return monotonic()-since > 20*time.Millisecond
+		return witness.Now()-since > 20*time.Millisecond
 	})
 	return at
 }
@@ -150,7 +149,7 @@ func (m *member) close(within time.Duration) time.Duration {
 // beginClose has the member's Nelis closed.
 func (m *member) beginClose() time.Duration {
 	m.t.Helper()
-	at := monotonic()
+	at := witness.Now()
 	for i := range m.params.Contenders {
 		m.say(command{Do: "close", Contender: i})
 	}
@@ -170,17 +169,20 @@ func (m *member) endClose(within time.Duration) {
 	waitUntil(m.t, patience, fmt.Sprintf("%s ends", m), func() bool { return !m.running() })
 }
 
+// passes is how often the member has sampled all roles.
+func (m *member) passes() int64 { return m.samples.Noted(notePasses) }
+
 // sampledMore waits until the member has taken n more samples of each role.
 func (m *member) sampledMore(n int64) {
 	m.t.Helper()
-	from := m.samples.words[wordPasses].Load()
+	from := m.passes()
 	waitUntil(m.t, patience, fmt.Sprintf("%s takes %d more samples", m, n), func() bool {
-		return m.samples.words[wordPasses].Load() >= from+n
+		return m.passes() >= from+n
 	})
 }
 
 // records is how many records contender i has read from its topic.
-func (m *member) records(i int) int64 { return m.samples.words[wordRecords+i].Load() }
+func (m *member) records(i int) int64 { return m.samples.Noted(noteRecords + i) }
 
 // readsMore waits until the member has read n more records.
 func (m *member) readsMore(n int64, within time.Duration) {
@@ -195,8 +197,8 @@ func (m *member) leads(contender, role int) (int64, bool) {
 	if m.suspended || !m.running() {
 		return 0, false
 	}
-	r, ok := m.samples.latest(contender, role)
-	return r.answer, ok && r.answer != answerNo && monotonic()-r.last.after < time.Second
+	r, ok := m.samples.Latest(contender, role)
+	return r.Answer, ok && r.Answer != witness.No && witness.Now()-r.Last.After < time.Second
 }
 
 // events returns what the member has told so far: of these kinds, or all.
@@ -267,8 +269,8 @@ func waitUntil(t *testing.T, within time.Duration, what string, cond func() bool
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := monotonic() + within; !cond(); <-tick.C {
-		if monotonic() > deadline {
+	for deadline := witness.Now() + within; !cond(); <-tick.C {
+		if witness.Now() > deadline {
 			t.Fatalf("not within %v: %s", within, what)
 		}
 	}
@@ -278,5 +280,5 @@ func waitUntil(t *testing.T, within time.Duration, what string, cond func() bool
 // happen and must not.
 func waitPast(t *testing.T, at time.Duration) {
 	t.Helper()
-	waitUntil(t, at-monotonic()+patience, "time passes", func() bool { return monotonic() > at })
+	waitUntil(t, at-witness.Now()+patience, "time passes", func() bool { return witness.Now() > at })
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // The member's side: the test binary, executed again. It contends as its
@@ -98,6 +99,12 @@ type eventLine struct {
 	Error     string      `json:",omitempty"`
 }
 
+// Notes that a member keeps beside its samples.
+const (
+	notePasses  = iota // how often all roles were sampled
+	noteRecords        // what contender 0, 1, … has read of its topic
+)
+
 // Files of a member, in its directory.
 const (
 	samplesName = "samples"
@@ -107,7 +114,7 @@ const (
 
 type memberProcess struct {
 	name       string
-	samples    *sampleFile
+	samples    *witness.Samples
 	events     *os.File
 	log        *slog.Logger
 	contenders []*contender
@@ -157,7 +164,7 @@ func memberMain(dir string) error {
 }
 
 func openMember(dir, name string) (*memberProcess, error) {
-	samples, err := openSamples(filepath.Join(dir, samplesName))
+	samples, err := openSamples(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -176,30 +183,42 @@ func openMember(dir, name string) (*memberProcess, error) {
 	return &memberProcess{name: name, samples: samples, events: events, log: logger}, nil
 }
 
+// openSamples maps a member's file of samples, which its parent made by doing so.
+func openSamples(dir string) (*witness.Samples, error) {
+	f, err := os.OpenFile(filepath.Join(dir, samplesName), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // the mapping has its own hold on it
+	return witness.Open(f)
+}
+
 // sample asks, of every role, whether it is led, each millisecond and once more
 // when it is to stop. One reading of the clock ends a sample and begins the next.
 func (m *memberProcess) sample(stop <-chan struct{}, done chan<- struct{}) {
 	defer close(done)
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
+	passes := int64(0)
 	for last := false; !last; {
 		select {
 		case <-tick.C:
 		case <-stop:
 			last = true
 		}
-		before := monotonic()
+		before := witness.Now()
 		for _, c := range m.contenders {
 			for role := range c.current {
 				answer := c.ask(role)
-				after := monotonic()
-				c.took(role, answer, window{before, after})
+				after := witness.Now()
+				w := witness.Window{Before: before, After: after}
+				c.current[role] = m.samples.Take(c.current[role], c.index, role, answer, w)
 				before = after
 			}
-			m.samples.words[wordRecords+c.index].Store(int64(c.neli.Stats().Records))
+			m.samples.Note(noteRecords+c.index, int64(c.neli.Stats().Records))
 		}
-		m.samples.words[wordPassed].Store(int64(before))
-		m.samples.words[wordPasses].Add(1)
+		passes++
+		m.samples.Note(notePasses, passes)
 	}
 }
 
@@ -262,29 +281,18 @@ func (m *memberProcess) newContender(i int, p contenderParams) (*contender, erro
 func (c *contender) ask(role int) int64 {
 	if c.Mode == neli.NonExclusive {
 		if c.neli.IsLeaderOf(role) {
-			return answerNoToken
+			return witness.NoToken
 		}
-		return answerNo
+		return witness.No
 	}
 	if token, ok := c.neli.Token(role); ok {
 		return token
 	}
-	return answerNo
-}
-
-func (c *contender) took(role int, answer int64, w window) {
-	f, i := c.member.samples, c.current[role]
-	if i >= 0 {
-		if r := f.run(i); r.answer == answer && w.before-r.last.after <= breakAfter {
-			f.extend(i, w)
-			return
-		}
-	}
-	c.current[role] = f.begin(c.index, role, answer, w)
+	return witness.No
 }
 
 func (c *contender) tell(e eventLine) {
-	e.At, e.Contender = monotonic(), c.index
+	e.At, e.Contender = witness.Now(), c.index
 	c.member.tell(e)
 }
 

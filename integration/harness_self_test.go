@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
@@ -16,6 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/goneli/neli/integration/witness"
 )
 
 // The harness itself: what its reports are worth, and that it leaves nothing
@@ -39,7 +40,7 @@ func TestMemberIsWatched(t *testing.T) {
 	m.sampledMore(20)
 
 	asleep := m.suspend()
-	waitPast(t, monotonic()+200*time.Millisecond)
+	waitPast(t, witness.Now()+200*time.Millisecond)
 	woken := m.wake()
 	m.sampledMore(20)
 	killed := m.kill()
@@ -47,27 +48,27 @@ func TestMemberIsWatched(t *testing.T) {
 	// What was sampled until SIGKILL is there, and nothing is claimed of the time
 	// when it was suspended.
 	for role := range 2 {
-		runs := m.samples.of(0, role)
+		runs := m.samples.Runs().Of(0, role)
 		require.GreaterOrEqual(t, len(runs), 2)
-		var idle []span
+		var idle []witness.Span
 		for _, r := range runs {
-			assert.Equal(t, answerNo, r.answer)
-			assert.LessOrEqual(t, r.first.before, r.first.after)
-			assert.LessOrEqual(t, r.first.after, r.last.after)
-			assert.Less(t, r.gap, breakAfter+time.Millisecond)
-			idle = append(idle, r.proven())
+			assert.Equal(t, witness.No, r.Answer)
+			assert.LessOrEqual(t, r.First.Before, r.First.After)
+			assert.LessOrEqual(t, r.First.After, r.Last.After)
+			assert.Less(t, r.Gap, witness.BreakAfter+time.Millisecond)
+			idle = append(idle, r.Proven())
 		}
 		for _, s := range idle {
-			assert.False(t, s.from < asleep && s.to > woken, "%v goes on while it was suspended", s)
+			assert.False(t, s.From < asleep && s.To > woken, "%v goes on while it was suspended", s)
 		}
-		last := runs[len(runs)-1].last
-		assert.Greater(t, last.before, woken)
-		assert.Less(t, last.before, m.died)
+		last := runs[len(runs)-1].Last
+		assert.Greater(t, last.Before, woken)
+		assert.Less(t, last.Before, m.died)
 		assert.Less(t, killed, m.died)
 	}
 	assert.Empty(t, m.events())
 	assert.Contains(t, m.tail(100), "msg=starting")
-	require.NoError(t, m.samples.close())
+	require.NoError(t, m.samples.Close())
 }
 
 func TestMemberClosesWithoutBroker(t *testing.T) {
@@ -78,31 +79,6 @@ func TestMemberClosesWithoutBroker(t *testing.T) {
 	assert.False(t, m.running())
 	assert.Len(t, m.events("closed"), 1)
 	assert.Contains(t, m.awaits("ended", patience).Error, "closed")
-}
-
-func TestSampleFile(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "samples")
-	require.NoError(t, createSamples(path))
-	written, err := openSamples(path)
-	require.NoError(t, err)
-	read, err := openSamples(path)
-	require.NoError(t, err)
-	assert.Zero(t, read.count())
-
-	a := written.begin(0, 1, answerNo, at(1))
-	b := written.begin(2, 3, 77, at(2))
-	written.extend(a, at(5))
-	written.extend(a, at(7))
-	assert.Equal(t, 2, read.count())
-	assert.Equal(t, []run{{contender: 0, role: 1, answer: answerNo, first: at(1), last: at(7), samples: 3,
-		gap: 3 * forgedTick}}, read.of(0, 1))
-	latest, ok := read.latest(2, 3)
-	assert.True(t, ok)
-	assert.Equal(t, written.run(b), latest)
-	_, ok = read.latest(2, 1)
-	assert.False(t, ok)
-	require.NoError(t, written.close())
-	require.NoError(t, read.close())
 }
 
 // envParent makes the test binary play a parent that ends badly.

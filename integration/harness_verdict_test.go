@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // What every election is held against when it is over.
@@ -32,7 +33,7 @@ func (e *election) verifyExclusive() {
 		for role := range e.params.Roles {
 			terms := e.terms(i, role)
 			vacant := vacancies(terms)
-			assert.Empty(e.t, list(exclusiveFaults(terms)), "role %d of contender %d", role, i)
+			assert.Empty(e.t, list(witness.TermFaults(terms)), "role %d of contender %d", role, i)
 			if e.bound > 0 {
 				assert.Empty(e.t, list(tooLong(vacant, e.bound)), "role %d of contender %d", role, i)
 			}
@@ -41,7 +42,7 @@ func (e *election) verifyExclusive() {
 			}
 			count += len(terms)
 			for _, v := range vacant {
-				longest = max(longest, v.length())
+				longest = max(longest, v.Length())
 			}
 		}
 		assert.Equal(e.t, e.params.Roles, led, "roles of contender %d that were ever led", i)
@@ -65,27 +66,27 @@ func (e *election) verifyCover(end time.Duration) {
 	if !assert.NotZero(e.t, e.settled, "the roles were never led") {
 		return
 	}
-	judged := span{e.settled, end}
+	judged := witness.Span{From: e.settled, To: end}
 	var worst time.Duration
 	for role := range e.params.Roles {
 		lives := e.lives(role)
 		if e.bound == 0 {
 			assert.Empty(e.t, uncovered(lives, judged), "times at which role %d certainly had no leader", role)
 		}
-		worst = max(worst, longest(unproven(lives, judged)))
+		worst = max(worst, witness.Longest(unproven(lives, judged)))
 	}
 	if e.bound > 0 {
 		assert.LessOrEqual(e.t, worst, e.bound, "longest time without proof of a leader")
 	}
 	e.t.Logf("%d roles over %v: longest time without proof of a leader %v", e.params.Roles,
-		judged.length().Round(time.Millisecond), worst.Round(time.Millisecond))
+		judged.Length().Round(time.Millisecond), worst.Round(time.Millisecond))
 }
 
 // lives returns what all members saw of a role.
 func (e *election) lives(role int) []life {
 	var out []life
 	for _, m := range e.members {
-		l := life{member: m.params.Name, born: m.born, runs: m.samples.of(0, role)}
+		l := life{member: m.params.Name, born: m.born, died: witness.Never, runs: m.samples.Runs().Of(0, role)}
 		if !m.running() {
 			l.died = m.died
 		}
@@ -113,9 +114,9 @@ func (e *election) verifyEvents() {
 				}
 			}
 			for p, events := range byPartition {
-				var terms []term
+				var terms []witness.Term
 				if role, ok := roles[p]; ok && c.Mode == neli.Exclusive && role < c.Roles {
-					terms = termsOf(m.params.Name, m.samples.of(i, role))
+					terms = witness.Terms(m.params.Name, m.samples.Runs().Of(i, role))
 				}
 				assert.Empty(e.t, list(eventFaults(events, terms)), "%s, partition %d", m, p)
 			}
@@ -130,14 +131,14 @@ func (e *election) verifySampling() {
 	var gaps []string
 	for _, m := range e.members {
 		var seen, all time.Duration
-		runs := m.samples.of(0, 0)
+		runs := m.samples.Runs().Of(0, 0)
 		if len(runs) == 0 || len(m.params.Contenders) == 0 {
 			continue // it ended before it began
 		}
 		for _, r := range runs {
-			seen += r.proven().length()
+			seen += r.Proven().Length()
 		}
-		all = runs[len(runs)-1].last.after - runs[0].first.before - m.slept
+		all = runs[len(runs)-1].Last.After - runs[0].First.Before - m.slept
 		if all > 2*time.Second {
 			assert.Greater(e.t, float64(seen)/float64(all), 0.5, "%s: share of its life that was sampled", m)
 		}

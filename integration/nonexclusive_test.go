@@ -10,6 +10,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/integration/proxy"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // Non-exclusive mode promises a leader at every instant, in three cases that
@@ -73,7 +74,7 @@ func membersRestarted(assignor string) func(*testing.T, *env) {
 			m.close(patience)
 			el.follow(fmt.Sprintf("successor%d", i))
 		}
-		closed := monotonic()
+		closed := witness.Now()
 		waitPast(t, closed+el.params.Timeout)
 		el.allLed(patience)
 		for role := range el.params.Roles {
@@ -90,7 +91,7 @@ func memberKilled(t *testing.T, e *env) {
 	el.start("first")
 	el.settle()
 	el.follow("second", "third")
-	waitPast(t, monotonic()+el.params.Timeout) // until those who gave away presume no more
+	waitPast(t, witness.Now()+el.params.Timeout) // until those who gave away presume no more
 	for range 2 {
 		role := soleLeader(t, el)
 		leader := el.leader(role, patience)
@@ -134,10 +135,10 @@ func memberCutOff(how proxy.Cut) func(*testing.T, *env) {
 		old := el.start("first", through(p))
 		el.settle()
 		el.follow("second", "third")
-		waitPast(t, monotonic()+el.params.Timeout)
+		waitPast(t, witness.Now()+el.params.Timeout)
 
 		require.NoError(t, p.CutOff(how))
-		cut := monotonic()
+		cut := witness.Now()
 		for role := range el.params.Roles {
 			el.leader(role, el.params.Timeout+patience, old)
 		}
@@ -151,7 +152,7 @@ func memberCutOff(how proxy.Cut) func(*testing.T, *env) {
 		before := old.logged(assignedLine)
 		old.logs(assignedLine, before+1, patience)
 		el.allLed(patience)
-		waitPast(t, monotonic()+el.params.Timeout/2)
+		waitPast(t, witness.Now()+el.params.Timeout/2)
 	}
 }
 
@@ -165,7 +166,7 @@ func memberCutOffDuringJoin(t *testing.T, e *env) {
 	joiner := el.start("second")
 	joiner.logs("msg=starting", 1, patience)
 	require.NoError(t, p.CutOff(proxy.Both))
-	cut := monotonic()
+	cut := witness.Now()
 	for role := range el.params.Roles {
 		el.leader(role, el.params.Timeout+patience, old)
 	}
@@ -209,7 +210,7 @@ func memberKilledOfTwoGroups(t *testing.T, e *env) {
 		}
 	}
 	el.settle()
-	waitPast(t, monotonic()+el.params.Timeout)
+	waitPast(t, witness.Now()+el.params.Timeout)
 
 	for _, group := range []string{"one", "two"} {
 		victim := el.leader(0, patience, others(group)...)

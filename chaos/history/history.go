@@ -4,38 +4,12 @@
 package history
 
 import (
-	"fmt"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/goneli/neli/integration/witness"
 )
 
-// Now reads the machine's monotonic clock, the same one for all processes and the
-// one that Go's time package reads.
-func Now() time.Duration {
-	var ts unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
-		panic(fmt.Sprintf("reading the monotonic clock: %v", err))
-	}
-	return time.Duration(ts.Nano())
-}
-
-// Never is later than everything.
-const Never = time.Duration(1<<63 - 1)
-
-// Window is where a sample lies: between two readings of the clock.
-type Window struct{ Before, After time.Duration }
-
-// Span is a closed interval of the clock; empty if To < From.
-type Span struct{ From, To time.Duration }
-
-// Length is 0 for an empty span.
-func (s Span) Length() time.Duration { return max(0, s.To-s.From) }
-
-// Contains reports whether an instant lies within.
-func (s Span) Contains(at time.Duration) bool { return s.From <= at && at <= s.To }
-
-// Modes: every member has one Neli of each.
+// Modes: every member has one Neli of each, which samples know by this number.
 const (
 	Exclusive = iota
 	NonExclusive
@@ -45,36 +19,16 @@ const (
 // ModeName names a mode in reports.
 func ModeName(mode int) string { return [...]string{"exclusive", "non-exclusive"}[mode] }
 
-// Answers of a sample that are no token.
-const (
-	No      = int64(-2) // does not lead
-	NoToken = int64(-1) // leads, in non-exclusive mode
-)
-
-// Run is what a member saw of one role for as long as the answer stayed the same
-// and sampling did not pause.
-type Run struct {
-	Mode, Role  int
-	Answer      int64
-	First, Last Window
-	Samples     int64
-	Gap         time.Duration // the longest time between two samples
-}
-
-// Proven is when the answer held for certain: a term is one uninterrupted time of
-// leading, so between two true samples of the same term it was led throughout.
-func (r Run) Proven() Span { return Span{r.First.After, r.Last.Before} }
-
 // Life is what is known of one incarnation of a member.
 type Life struct {
 	Host   string // m1, m2, …
 	Member string // m1.1, m1.2, …: its incarnations
 	Born   time.Duration
-	Died   time.Duration // Never if it lives
+	Died   time.Duration // witness.Never if it lives
 	Killed bool          // it did not end by itself
-	Runs   []Run
-	Stops  []Span // while it was suspended
-	Ails   []Ail  // while its health check failed, or hung
+	Runs   witness.Runs
+	Stops  []witness.Span // while it was suspended
+	Ails   []Ail          // while its health check failed, or hung
 }
 
 // Kinds of an Op.
@@ -100,7 +54,7 @@ type Op struct {
 	Value    int64         // unique among writes
 	Checked  time.Duration // of a write: when leadership was checked
 	Invoked  time.Duration
-	Returned time.Duration // Never if Unknown
+	Returned time.Duration // witness.Never if Unknown
 	Outcome  string
 }
 
@@ -111,7 +65,7 @@ type Fault struct {
 	Sort    string // of this fault: killed, stopped, cut off and so on
 	Label   string
 	Targets []string // hosts
-	Span    Span
+	Span    witness.Span
 	Crash   bool // members died
 	Cluster bool // brokers were not all well
 	Order   bool // members were told to hand over: nothing kept them from anything

@@ -1,10 +1,14 @@
 package history
 
-import "time"
+import (
+	"time"
+
+	"github.com/goneli/neli/integration/witness"
+)
 
 // Ail is a time for which a member's health check did not say that all is well.
 type Ail struct {
-	Span
+	witness.Span
 	Hangs bool // it did not return; or else it failed
 }
 
@@ -34,7 +38,7 @@ type Order struct {
 	To       string        // of a transfer: the name of the member
 	Token    int64         // of a transfer: what the role was led under just before
 	Invoked  time.Duration // when it was called
-	Returned time.Duration // Never if Unheard
+	Returned time.Duration // witness.Never if Unheard
 	Outcome  string
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/plan"
 	"github.com/goneli/neli/chaos/wire"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // restarting bounds the start of a broker: Kafka refuses one that was killed until
@@ -79,14 +80,14 @@ func free(from int, taken map[string]bool) string {
 // part carries one fault out, and records it.
 func (m *machine) part(ctx context.Context, p plan.Part, a aim, f history.Fault) error {
 	f.Label, f.Targets = describe(p, a)
-	f.Span.From = history.Now()
+	f.Span.From = witness.Now()
 	f.Crash = p.Action == plan.KillMember
 	f.Cluster = p.Action.DisturbsBrokers()
 	f.Order = p.Action == plan.Transfer || p.Action == plan.StepDown
 	f.Sort = p.Action.String()
 	m.Log.Info("fault", "kind", f.Kind, "what", f.Label, "calm", f.Calm)
 	err := m.inflict(ctx, p, a)
-	f.Span.To = history.Now()
+	f.Span.To = witness.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.faults = append(m.faults, f)

@@ -15,9 +15,12 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/member"
 	"github.com/goneli/neli/chaos/wire"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // A guest is one incarnation of a member, as the runner sees it.
@@ -26,14 +29,14 @@ type guest struct {
 	name    string
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser
-	samples *history.Samples
+	samples *witness.Samples
 	born    time.Duration
 	done    chan struct{} // closed when it has ended and all that it told was read
 
 	mu      sync.Mutex
 	died    time.Duration // Never while it lives
 	killed  bool
-	stops   []history.Span // To is Never while it is stopped
+	stops   []witness.Span // To is Never while it is stopped
 	ops     map[int64]*history.Op
 	order   []int64
 	orders  map[int64]*history.Order
@@ -45,11 +48,16 @@ type guest struct {
 
 // newGuest starts a member on a host; what it tells and logs goes to dir, too.
 func newGuest(host *wire.Host, dir string, params member.Params) (*guest, error) {
-	samples, shared, err := history.NewSamples(params.Name)
+	fd, err := unix.MemfdCreate(params.Name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("making memory to share: %w", err)
+	}
+	shared := os.NewFile(uintptr(fd), params.Name)
+	defer shared.Close() // the mapping has its own hold on it
+	samples, err := witness.Open(shared)
 	if err != nil {
 		return nil, err
 	}
-	defer shared.Close() // the mapping has its own hold on it
 	create := func(what string) (*os.File, error) {
 		return os.Create(filepath.Join(dir, params.Name+what))
 	}
@@ -66,7 +74,7 @@ func newGuest(host *wire.Host, dir string, params member.Params) (*guest, error)
 	if err != nil {
 		return nil, err
 	}
-	g := &guest{host: host.Name, name: params.Name, samples: samples, died: history.Never,
+	g := &guest{host: host.Name, name: params.Name, samples: samples, died: witness.Never,
 		done: make(chan struct{}), ops: map[int64]*history.Op{}, orders: map[int64]*history.Order{}}
 	g.cmd = exec.Command(exe)
 	g.cmd.Env = append(os.Environ(), member.Env+"=1")
@@ -79,7 +87,7 @@ func newGuest(host *wire.Host, dir string, params member.Params) (*guest, error)
 	if g.stdin, err = g.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	g.born = history.Now()
+	g.born = witness.Now()
 	if err := host.Start(g.cmd); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", params.Name, err)
 	}
@@ -106,7 +114,7 @@ func (g *guest) live(stdout io.Reader, told *os.File) {
 	_ = g.cmd.Wait() // how it ended is known: by our hand, or it is a finding
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.died = history.Now()
+	g.died = witness.Now()
 	g.endStop(g.died)
 	g.endAil(g.died)
 }
@@ -125,7 +133,7 @@ func (g *guest) hear(line member.Line) {
 	case member.SayHealth:
 		g.endAil(line.At)
 		if line.Text != member.DoBeWell {
-			ail := history.Ail{Span: history.Span{From: line.At, To: history.Never}, Hangs: line.Text == member.DoHang}
+			ail := history.Ail{Span: witness.Span{From: line.At, To: witness.Never}, Hangs: line.Text == member.DoHang}
 			g.ails = append(g.ails, ail)
 		}
 	case member.SayClosed:
@@ -168,7 +176,7 @@ func (g *guest) kill() {
 func (g *guest) suspend() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.stops = append(g.stops, history.Span{From: history.Now(), To: history.Never})
+	g.stops = append(g.stops, witness.Span{From: witness.Now(), To: witness.Never})
 	return g.cmd.Process.Signal(syscall.SIGSTOP)
 }
 
@@ -176,7 +184,7 @@ func (g *guest) suspend() error {
 func (g *guest) wake() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.endStop(history.Now())
+	g.endStop(witness.Now())
 	err := g.cmd.Process.Signal(syscall.SIGCONT)
 	if errors.Is(err, os.ErrProcessDone) {
 		return nil
@@ -185,13 +193,13 @@ func (g *guest) wake() error {
 }
 
 func (g *guest) endStop(at time.Duration) {
-	if n := len(g.stops); n > 0 && g.stops[n-1].To == history.Never {
+	if n := len(g.stops); n > 0 && g.stops[n-1].To == witness.Never {
 		g.stops[n-1].To = at
 	}
 }
 
 func (g *guest) endAil(at time.Duration) {
-	if n := len(g.ails); n > 0 && g.ails[n-1].To == history.Never {
+	if n := len(g.ails); n > 0 && g.ails[n-1].To == witness.Never {
 		g.ails[n-1].To = at
 	}
 }
@@ -201,15 +209,15 @@ func (g *guest) obeyed(id int64) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	o := g.orders[id]
-	return o != nil && o.Returned != history.Never
+	return o != nil && o.Returned != witness.Never
 }
 
 // answers returns what the member says of a role at this time; one that is
 // stopped or has ended says nothing.
 func (g *guest) answers(mode, role int) int64 {
 	r, ok := g.samples.Latest(mode, role)
-	if !ok || !g.running() || history.Now()-r.Last.After > 200*time.Millisecond {
-		return history.No
+	if !ok || !g.running() || witness.Now()-r.Last.After > 200*time.Millisecond {
+		return witness.No
 	}
 	return r.Answer
 }
@@ -217,9 +225,9 @@ func (g *guest) answers(mode, role int) int64 {
 // firstAfter returns the first token above one under which the member has led a role
 // of exclusive mode; No if there is none.
 func (g *guest) firstAfter(role int, token int64) int64 {
-	first := history.No
-	for _, r := range g.samples.Runs() {
-		if r.Mode == history.Exclusive && r.Role == role && r.Answer > token && (first == history.No || r.Answer < first) {
+	first := witness.No
+	for _, r := range g.samples.Runs().Of(history.Exclusive, role) {
+		if r.Answer > token && (first == witness.No || r.Answer < first) {
 			first = r.Answer
 		}
 	}
@@ -231,7 +239,7 @@ func (g *guest) life() history.Life {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return history.Life{Host: g.host, Member: g.name, Born: g.born, Died: g.died, Killed: g.killed,
-		Runs: g.samples.Runs(), Stops: append([]history.Span(nil), g.stops...),
+		Runs: g.samples.Runs(), Stops: append([]witness.Span(nil), g.stops...),
 		Ails: append([]history.Ail(nil), g.ails...)}
 }
 

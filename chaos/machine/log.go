@@ -11,6 +11,7 @@ import (
 
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/member"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // readLog reads what the topic of exclusive mode holds, by a client that is not the
@@ -61,5 +62,5 @@ func claimOf(r *kgo.Record) (history.Claim, bool) {
 		return history.Claim{}, false
 	}
 	return history.Claim{Member: v.Name, Role: int(r.Partition), Offset: r.Offset,
-		At: history.Now() - time.Since(r.Timestamp.Round(0))}, true
+		At: witness.Now() - time.Since(r.Timestamp.Round(0))}, true
 }

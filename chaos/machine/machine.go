@@ -24,6 +24,7 @@ import (
 	"github.com/goneli/neli/chaos/store"
 	"github.com/goneli/neli/chaos/wire"
 	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // Options say what to build, and how long to disturb it.
@@ -144,11 +145,11 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 	if !m.wait(ctx, 2*time.Minute, func() bool { return m.unwell(ctx) == "" }) {
 		return nil, errors.Join(errors.New("in a cluster that nothing disturbs "+m.unwell(ctx)), ctx.Err())
 	}
-	record := history.Record{Start: history.Now(), Roles: Roles}
+	record := history.Record{Start: witness.Now(), Roles: Roles}
 	m.Log.Info("every role has a leader; chaos begins", "for", o.For, "seed", o.Seed)
 	err := m.disturb(ctx)
 	m.share(ctx)
-	record.End = history.Now()
+	record.End = witness.Now()
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +250,7 @@ func (m *machine) guest(host string) *guest {
 // leader returns the host of the member that leads a role, if one does.
 func (m *machine) leader(mode, role int) (string, bool) {
 	for _, host := range MemberHosts() {
-		if g := m.guest(host); g != nil && g.answers(mode, role) != history.No {
+		if g := m.guest(host); g != nil && g.answers(mode, role) != witness.No {
 			return host, true
 		}
 	}
@@ -266,9 +267,9 @@ func (m *machine) disturb(ctx context.Context) error {
 	if m.Only != nil {
 		steps = plan.Only(steps, m.Only)
 	}
-	end := history.Now() + m.For
+	end := witness.Now() + m.For
 	for s := range steps {
-		if history.Now() >= end {
+		if witness.Now() >= end {
 			break
 		}
 		if err := m.step(ctx, s); err != nil {

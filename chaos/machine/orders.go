@@ -9,6 +9,7 @@ import (
 	"github.com/goneli/neli/chaos/member"
 	"github.com/goneli/neli/chaos/oracle"
 	"github.com/goneli/neli/chaos/plan"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // obeying is how long the step waits for an order to end. One that takes longer is
@@ -73,11 +74,11 @@ func (m *machine) share(ctx context.Context) {
 	if m.Nomination != neli.Open || m.leaning.Contradicts() {
 		return
 	}
-	began := history.Now()
+	began := witness.Now()
 	if !m.wait(ctx, sharing, func() bool { return m.shared() || m.pinned() }) && ctx.Err() == nil {
 		m.complain("%v after everything not all members have a share: role by role %v lead", sharing, m.whoLeads())
 	}
-	m.Log.Info("shared", "among", m.whoLeads(), "pinned", m.pinned(), "after", (history.Now() - began).Round(time.Millisecond))
+	m.Log.Info("shared", "among", m.whoLeads(), "pinned", m.pinned(), "after", (witness.Now() - began).Round(time.Millisecond))
 }
 
 func (m *machine) whoLeads() []string {

@@ -14,6 +14,7 @@ import (
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/member"
 	"github.com/goneli/neli/chaos/plan"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // settle waits, after a step, until every role has a leader, which is promised,
@@ -21,11 +22,11 @@ import (
 // is not promised, but without which what the next fault causes could not be told
 // from what this one did.
 func (m *machine) settle(ctx context.Context, s plan.Step) error {
-	began := history.Now()
+	began := witness.Now()
 	if !m.wait(ctx, Recovery, func() bool { return len(m.leaderless()) == 0 }) && ctx.Err() == nil {
 		m.complain("%v after the repair of %q there was no leader of %v", Recovery, s.Kind, m.leaderless())
 	}
-	led := history.Now() - began
+	led := witness.Now() - began
 	if err := wait(ctx, s.Quiet); err != nil {
 		return err
 	}
@@ -40,11 +41,11 @@ func (m *machine) settle(ctx context.Context, s plan.Step) error {
 func (m *machine) wait(ctx context.Context, within time.Duration, cond func() bool) bool {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
-	for end := history.Now() + within; ; {
+	for end := witness.Now() + within; ; {
 		if cond() {
 			return true
 		}
-		if history.Now() > end {
+		if witness.Now() > end {
 			return false
 		}
 		select {
@@ -77,8 +78,8 @@ func (m *machine) presuming() []int {
 		fresh := false
 		for _, host := range MemberHosts() {
 			g := m.guest(host)
-			fresh = fresh || g.answers(history.NonExclusive, role) != history.No &&
-				history.Now()-g.samples.LastRead(history.NonExclusive) < 2*Limits.Pace.Beat
+			fresh = fresh || g.answers(history.NonExclusive, role) != witness.No &&
+				witness.Now()-time.Duration(g.samples.Noted(history.NonExclusive)) < 2*Limits.Pace.Beat
 		}
 		if !fresh {
 			roles = append(roles, role)

@@ -15,11 +15,12 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/integration/witness"
 )
 
 type process struct {
 	Params
-	samples *history.Samples
+	samples *witness.Samples
 	log     *slog.Logger
 	nelis   [history.Modes]*neli.Neli
 	values  atomic.Int64 // written so far
@@ -42,7 +43,7 @@ func Main() error {
 		return fmt.Errorf("reading parameters: %w", err)
 	}
 	shared := os.NewFile(3, "samples")
-	samples, err := history.OpenSamples(shared)
+	samples, err := witness.Open(shared)
 	if err != nil {
 		return err
 	}
@@ -148,7 +149,7 @@ func (p *process) close() {
 func (p *process) tell(line Line) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	line.At = history.Now()
+	line.At = witness.Now()
 	b, err := json.Marshal(line)
 	if err == nil {
 		_, err = p.out.Write(append(b, '\n'))
@@ -174,18 +175,18 @@ func (p *process) sample(ctx context.Context) {
 		case <-ctx.Done():
 			last = true
 		}
-		before := history.Now()
+		before := witness.Now()
 		for i := range current {
 			mode, role := i/p.Roles, i%p.Roles
 			answer := p.ask(mode, role)
-			after := history.Now()
-			current[i] = p.took(current[i], mode, role, answer, history.Window{Before: before, After: after})
+			after := witness.Now()
+			current[i] = p.samples.Take(current[i], mode, role, answer, witness.Window{Before: before, After: after})
 			before = after
 		}
 		for mode, n := range p.nelis {
 			if now := n.Stats().Records; now != records[mode] {
 				records[mode] = now
-				p.samples.Read(mode, before)
+				p.samples.Note(mode, int64(before)) // for the runner: when it last read one
 			}
 		}
 	}
@@ -194,23 +195,12 @@ func (p *process) sample(ctx context.Context) {
 func (p *process) ask(mode, role int) int64 {
 	if mode == history.NonExclusive {
 		if p.nelis[mode].IsLeaderOf(role) {
-			return history.NoToken
+			return witness.NoToken
 		}
-		return history.No
+		return witness.No
 	}
 	if token, ok := p.nelis[mode].Token(role); ok {
 		return token
 	}
-	return history.No
-}
-
-func (p *process) took(current, mode, role int, answer int64, w history.Window) int {
-	if current >= 0 {
-		r := p.samples.Run(current)
-		if r.Answer == answer && w.Before-r.Last.After <= history.BreakAfter {
-			p.samples.Extend(current, w)
-			return current
-		}
-	}
-	return p.samples.Begin(mode, role, answer, w)
+	return witness.No
 }

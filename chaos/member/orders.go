@@ -11,6 +11,7 @@ import (
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/plan"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // What people want of an election: who leads, who does not, and who should not.
@@ -66,20 +67,20 @@ const orderFor = 45 * time.Second
 
 // order tells of an order before it is carried out and after.
 func (p *process) order(c Command, do func(context.Context) error) {
-	o := history.Order{Member: p.Name, Kind: c.Do, Role: c.Role, To: c.To, Returned: history.Never}
+	o := history.Order{Member: p.Name, Kind: c.Do, Role: c.Role, To: c.To, Returned: witness.Never}
 	if c.Do == DoTransfer {
 		if token, ok := p.nelis[history.Exclusive].Token(c.Role); ok {
 			o.Token = token
 		}
 	}
-	o.Invoked = history.Now()
+	o.Invoked = witness.Now()
 	asked := o
 	p.tell(Line{Say: SayOrder, ID: c.ID, Order: &asked})
 	go func() { // it ends with the Neli at the latest, or with the process
 		ctx, cancel := context.WithTimeout(context.Background(), orderFor)
 		defer cancel()
 		o.Outcome = outcome(do(ctx))
-		o.Returned = history.Now()
+		o.Returned = witness.Now()
 		p.tell(Line{Say: SayOrder, ID: c.ID, Order: &o})
 	}()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/store"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // patience is for one operation; the store is never cut off, only slow at times.
@@ -36,7 +37,7 @@ func (p *process) write(ctx context.Context, l neli.Leadership, writer int) {
 		if !l.Valid() {
 			continue // the context is about to end
 		}
-		op := history.Op{Kind: history.Write, Role: l.Role, Token: l.Token, Checked: history.Now(),
+		op := history.Op{Kind: history.Write, Role: l.Role, Token: l.Token, Checked: witness.Now(),
 			Value: p.Number<<32 | p.values.Add(1)}
 		if rng.Float64() < p.PauseOften {
 			pause(context.Background(), time.Duration(rng.Int64N(int64(p.PauseAtMost))))
@@ -71,16 +72,16 @@ func (p *process) do(op history.Op, f func(context.Context, *history.Op) error) 
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	id := p.ops.Add(1)
-	op.Member, op.Invoked, op.Returned, op.Outcome = p.Name, history.Now(), history.Never, history.Unknown
+	op.Member, op.Invoked, op.Returned, op.Outcome = p.Name, witness.Now(), witness.Never, history.Unknown
 	asked := op
 	p.tell(Line{Say: SayInvoke, ID: id, Op: &asked})
 	err := f(ctx, &op)
-	op.Returned = history.Now()
+	op.Returned = witness.Now()
 	switch {
 	case errors.Is(err, store.ErrNotSent):
 		op.Outcome = history.NotSent
 	case err != nil:
-		op.Outcome, op.Returned = history.Unknown, history.Never
+		op.Outcome, op.Returned = history.Unknown, witness.Never
 		p.log.Info("store", "error", err)
 	}
 	p.tell(Line{Say: SayReturn, ID: id, Op: &op})

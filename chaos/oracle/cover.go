@@ -5,39 +5,25 @@ import (
 	"time"
 
 	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // idle returns the times at which a life certainly did not lead a role in
-// non-exclusive mode: between two consecutive samples that say so, until the first
-// one, and after death. Of the time for which it was suspended nothing is certain.
-func idle(l history.Life, role int) []history.Span {
-	out := []history.Span{{From: -history.Never, To: l.Born}}
-	first := true
-	for _, r := range l.Runs {
-		if r.Mode != history.NonExclusive || r.Role != role {
-			continue
-		}
-		if r.Answer == history.No {
-			s := r.Proven()
-			if first {
-				s.From = -history.Never
-			}
-			out = append(out, s)
-		}
-		first = false
+// non-exclusive mode.
+func idle(l history.Life, role int) []witness.Span {
+	runs := l.Runs.Of(history.NonExclusive, role)
+	if len(runs) == 0 { // it ended before its sampler ran, and long before it could be elected
+		return []witness.Span{{From: -witness.Never, To: witness.Never}}
 	}
-	if first { // it ended before its sampler ran, and long before it could be elected
-		out = append(out, history.Span{From: -history.Never, To: history.Never})
-	}
-	return append(out, history.Span{From: l.Died, To: history.Never})
+	return runs.Idle(l.Born, l.Died)
 }
 
 // uncovered returns the times at which no member led, where that is certain: every
 // one of them is proven idle.
-func uncovered(r history.Record, role int) []history.Span {
-	common := []history.Span{{From: r.Start, To: r.End}}
+func uncovered(r history.Record, role int) []witness.Span {
+	common := []witness.Span{{From: r.Start, To: r.End}}
 	for _, l := range r.Lives {
-		common = intersect(common, union(idle(l, role)))
+		common = witness.Intersect(common, witness.Union(idle(l, role)))
 	}
 	return common
 }
@@ -80,10 +66,10 @@ func CoverFaults(r history.Record, role int, p Pace, bound time.Duration) []stri
 	for _, s := range uncovered(r, role) {
 		// Certainty may begin later than the gap in which it lies, and end sooner: the
 		// gap tells what it stems from.
-		gap := history.Span{From: s.From, To: s.To}
+		gap := witness.Span{From: s.From, To: s.To}
 		for _, g := range gaps {
-			if meet(g.Span, s) {
-				gap = history.Span{From: min(gap.From, g.From), To: max(gap.To, g.To)}
+			if g.Span.Meets(s) {
+				gap = witness.Span{From: min(gap.From, g.From), To: max(gap.To, g.To)}
 			}
 		}
 		f := cause(r, history.NonExclusive, role, gap.From, p)

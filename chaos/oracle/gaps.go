@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // NoFault is the kind of what began before any fault.
@@ -23,7 +24,7 @@ func (p Pace) Presumption() time.Duration { return p.Timeout - 2*p.Beat }
 
 // Gap is a time in which no member is proven to have led a role.
 type Gap struct {
-	history.Span
+	witness.Span
 	Mode, Role int
 	Kind       string // of the fault that had begun last
 }
@@ -32,31 +33,28 @@ type Gap struct {
 // its terms; in the other mode its true samples, and the time between two of them
 // where nothing else was sampled in between and it is shorter than presumption:
 // what was received before the pause proves leadership for as long.
-func Led(lives []history.Life, mode, role int, presumption time.Duration) []history.Span {
-	var led []history.Span
+func Led(lives []history.Life, mode, role int, presumption time.Duration) []witness.Span {
+	var led []witness.Span
 	if mode == history.Exclusive {
 		for _, t := range Terms(lives, role) {
 			led = append(led, t.Proven())
 		}
-		return union(led)
+		return witness.Union(led)
 	}
 	for _, l := range lives {
 		led = append(led, Presumed(l, role, presumption)...)
 	}
-	return union(led)
+	return witness.Union(led)
 }
 
 // Presumed is Led of one life in non-exclusive mode.
-func Presumed(l history.Life, role int, presumption time.Duration) []history.Span {
-	var led []history.Span
-	var former history.Run
-	for _, r := range l.Runs {
-		if r.Mode != history.NonExclusive || r.Role != role {
-			continue
-		}
-		if r.Answer != history.No {
+func Presumed(l history.Life, role int, presumption time.Duration) []witness.Span {
+	var led []witness.Span
+	var former witness.Run
+	for _, r := range l.Runs.Of(history.NonExclusive, role) {
+		if r.Answer != witness.No {
 			s := r.Proven()
-			if n := len(led); n > 0 && former.Answer != history.No && s.From-former.Last.After < presumption {
+			if n := len(led); n > 0 && former.Answer != witness.No && s.From-former.Last.After < presumption {
 				s.From = led[n-1].From
 				led = led[:n-1]
 			}
@@ -72,7 +70,7 @@ func Presumed(l history.Life, role int, presumption time.Duration) []history.Spa
 // machine kept the members from sampling; what is shorter than ignore is left out.
 func Gaps(r history.Record, mode, role int, p Pace, ignore time.Duration) []Gap {
 	var gaps []Gap
-	for _, s := range without(history.Span{From: r.Start, To: r.End}, Led(r.Lives, mode, role, p.Presumption())) {
+	for _, s := range witness.Without(witness.Span{From: r.Start, To: r.End}, Led(r.Lives, mode, role, p.Presumption())) {
 		if s.Length() >= ignore {
 			gaps = append(gaps, Gap{Span: s, Mode: mode, Role: role, Kind: cause(r, mode, role, s.From, p).Kind})
 		}
@@ -93,7 +91,7 @@ func cause(r history.Record, mode, role int, from time.Duration, p Pace) history
 		const notice = time.Second // until a fault shows in the evidence
 		at = from - p.Timeout + p.Beat + notice
 	}
-	found := history.Fault{Step: -1, Kind: NoFault, Span: history.Span{From: -1}}
+	found := history.Fault{Step: -1, Kind: NoFault, Span: witness.Span{From: -1}}
 	for _, f := range r.Faults {
 		if f.Span.From <= at+sampling && f.Span.From > found.Span.From {
 			found = f
@@ -119,14 +117,14 @@ func lapsed(lives []history.Life, role int, at, presumption time.Duration) bool 
 // Recovered: in any time without a fault every role has a leader after the bound,
 // of whatever the faults before left behind.
 func Recovered(r history.Record, gaps []Gap, bound time.Duration) []string {
-	var disturbed []history.Span
+	var disturbed []witness.Span
 	for _, f := range r.Faults {
 		disturbed = append(disturbed, f.Span)
 	}
-	quiet := without(history.Span{From: r.Start, To: r.End}, disturbed)
+	quiet := witness.Without(witness.Span{From: r.Start, To: r.End}, disturbed)
 	var faults []string
 	for _, g := range gaps {
-		for _, s := range intersect([]history.Span{g.Span}, quiet) {
+		for _, s := range witness.Intersect([]witness.Span{g.Span}, quiet) {
 			if s.Length() > bound {
 				faults = append(faults, fmt.Sprintf("%s role %d: no leader for %v (from %.3f) while nothing was disturbed, after %q",
 					history.ModeName(g.Mode), g.Role, s.Length().Round(time.Millisecond), s.From.Seconds(), g.Kind))

@@ -1,3 +1,7 @@
+// Package oracle judges the record of a run: from what all members saw of their
+// own leadership and did to the store, by one clock, to what must not have been.
+// What samples prove is told in package witness. Pure functions; the tests feed them
+// forged records that they must reject.
 package oracle
 
 import (
@@ -8,6 +12,7 @@ import (
 
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/store"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // Limits are the bounds that a run is held against.
@@ -22,7 +27,7 @@ type Limits struct {
 // Verdict is everything that was found out.
 type Verdict struct {
 	Violations []string
-	Terms      [][]Term // by role
+	Terms      [][]witness.Term // by role
 	Gaps       []Gap
 	Uncovered  time.Duration // the longest time certainly without a leader, non-exclusive
 	Writes     Writes
@@ -35,15 +40,15 @@ const ignore = 5 * time.Millisecond
 // Judge holds a record against everything that is promised.
 func Judge(r history.Record, log []store.Entry, l Limits) Verdict {
 	v := Verdict{Writes: CountWrites(r.Ops, log)}
-	var all []Term
+	var all []witness.Term
 	for role := range r.Roles {
 		terms := Terms(r.Lives, role)
 		v.Terms = append(v.Terms, terms)
 		all = append(all, terms...)
-		v.Violations = append(v.Violations, TermFaults(terms)...)
+		v.Violations = append(v.Violations, witness.TermFaults(terms)...)
 		v.Violations = append(v.Violations, ClaimFaults(r.Log, terms)...)
 		v.Violations = append(v.Violations, CoverFaults(r, role, l.Pace, l.Crash)...)
-		v.Uncovered = max(v.Uncovered, longest(uncovered(r, role)))
+		v.Uncovered = max(v.Uncovered, witness.Longest(uncovered(r, role)))
 		verdict, ok := Linearizable(r.Ops, role, l.Register)
 		v.Registers = append(v.Registers, verdict)
 		if !ok {
@@ -60,6 +65,18 @@ func Judge(r history.Record, log []store.Entry, l Limits) Verdict {
 	v.Violations = append(v.Violations, Recovered(r, v.Gaps, l.Recovery)...)
 	v.Violations = append(v.Violations, scarce(r, v)...)
 	return v
+}
+
+// Terms returns all terms of one role of exclusive mode, sorted by their beginning.
+func Terms(lives []history.Life, role int) []witness.Term {
+	var terms []witness.Term
+	for _, l := range lives {
+		terms = append(terms, witness.Terms(l.Member, l.Runs.Of(history.Exclusive, role))...)
+	}
+	slices.SortFunc(terms, func(a, b witness.Term) int {
+		return cmp.Or(cmp.Compare(a.First.After, b.First.After), cmp.Compare(a.Token, b.Token), cmp.Compare(a.Member, b.Member))
+	})
+	return terms
 }
 
 // scarce: a check of little is no check.
@@ -85,10 +102,7 @@ func scarce(r history.Record, v Verdict) []string {
 // cover.
 func sampled(l history.Life) (share float64, known bool) {
 	var seen, all time.Duration
-	for _, r := range l.Runs {
-		if r.Mode != history.Exclusive || r.Role != 0 {
-			continue
-		}
+	for _, r := range l.Runs.Of(history.Exclusive, 0) {
 		seen += r.Proven().Length()
 		all = r.Last.After - l.Runs[0].First.Before
 	}

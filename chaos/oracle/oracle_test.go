@@ -10,6 +10,7 @@ import (
 
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/store"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // An oracle that never objects proves nothing: these are forged records, in
@@ -18,15 +19,15 @@ import (
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
 // at is a sample that took a millisecond.
-func at(n int) history.Window { return history.Window{Before: ms(n), After: ms(n + 1)} }
+func at(n int) witness.Window { return witness.Window{Before: ms(n), After: ms(n + 1)} }
 
-func run(mode int, answer int64, from, to int) history.Run {
-	return history.Run{Mode: mode, Answer: answer, First: at(from), Last: at(to), Samples: int64(to - from + 1)}
+func run(mode int, answer int64, from, to int) witness.Run {
+	return witness.Run{Neli: mode, Answer: answer, First: at(from), Last: at(to), Samples: int64(to - from + 1)}
 }
 
-func life(member string, runs ...history.Run) history.Life {
+func life(member string, runs ...witness.Run) history.Life {
 	host, _, _ := strings.Cut(member, ".")
-	return history.Life{Host: host, Member: member, Died: history.Never, Runs: runs}
+	return history.Life{Host: host, Member: member, Died: witness.Never, Runs: runs}
 }
 
 const (
@@ -50,31 +51,24 @@ func TestTerms(t *testing.T) {
 		lives []history.Life
 		want  string // "" to accept
 	}{
-		{"nobody", nil, ""},
-		{"one after the other", []history.Life{life("a", run(ex, 3, 0, 10)), life("b", run(ex, 7, 12, 20))}, ""},
-		{"samples that touch prove nothing", []history.Life{life("a", run(ex, 3, 0, 10)), life("b", run(ex, 7, 10, 20))}, ""},
-		{"overlap", []history.Life{life("a", run(ex, 3, 0, 12)), life("b", run(ex, 7, 10, 20))}, "two leaders"},
-		{"a single sample within", []history.Life{life("a", run(ex, 3, 0, 30)), life("b", run(ex, 7, 15, 15))}, "two leaders"},
 		{"a woken process that says so once", []history.Life{
 			life("a", run(ex, 3, 0, 1000), run(ex, 3, 2000, 2000)), life("b", run(ex, 7, 1500, 3000))}, "two leaders"},
 		{"a woken process that knows better", []history.Life{
-			life("a", run(ex, 3, 0, 1000), run(ex, history.No, 2000, 3000)), life("b", run(ex, 7, 1500, 3000))}, ""},
-		{"one token of two", []history.Life{life("a", run(ex, 3, 0, 10)), life("b", run(ex, 3, 12, 20))}, "one token, two members"},
+			life("a", run(ex, 3, 0, 1000), run(ex, witness.No, 2000, 3000)), life("b", run(ex, 7, 1500, 3000))}, ""},
 		{"one token of two incarnations", []history.Life{life("a.1", run(ex, 3, 0, 10)), life("a.2", run(ex, 3, 12, 20))}, "one token, two members"},
-		{"the token goes back", []history.Life{life("a", run(ex, 7, 0, 10)), life("b", run(ex, 3, 12, 20))}, "no greater token"},
 		{"the member's own token goes back", []history.Life{life("a", run(ex, 7, 0, 10), run(ex, 3, 12, 20))}, "no greater token"},
 		{"other roles and the other mode are no concern", []history.Life{
-			life("a", run(ex, 3, 0, 30)), life("b", run(non, history.NoToken, 0, 30),
-				history.Run{Mode: ex, Role: 1, Answer: 7, First: at(0), Last: at(30)})}, ""},
+			life("a", run(ex, 3, 0, 30)), life("b", run(non, witness.NoToken, 0, 30),
+				witness.Run{Neli: ex, Role: 1, Answer: 7, First: at(0), Last: at(30)})}, ""},
 	} {
-		t.Run(c.name, func(t *testing.T) { rejects(t, c.want, TermFaults(Terms(c.lives, 0))) })
+		t.Run(c.name, func(t *testing.T) { rejects(t, c.want, witness.TermFaults(Terms(c.lives, 0))) })
 	}
 }
 
 func write(member string, token, value int64, from, to int, outcome string) history.Op {
 	op := history.Op{Member: member, Kind: history.Write, Token: token, Value: value, Invoked: ms(from), Returned: ms(to), Outcome: outcome}
 	if outcome == history.Unknown {
-		op.Returned = history.Never
+		op.Returned = witness.Never
 	}
 	return op
 }
@@ -188,7 +182,7 @@ func TestRegisterUndecided(t *testing.T) {
 // alive is a member that answers no until from, yes until to, and then no until
 // the end of sampling.
 func alive(name string, from, to int) history.Life {
-	return life(name, run(non, history.No, 0, from-1), run(non, history.NoToken, from, to), run(non, history.No, to+1, 30_000))
+	return life(name, run(non, witness.No, 0, from-1), run(non, witness.NoToken, from, to), run(non, witness.No, to+1, 30_000))
 }
 
 func dead(l history.Life, n int) history.Life {
@@ -197,7 +191,7 @@ func dead(l history.Life, n int) history.Life {
 }
 
 func fault(step, from, to int) history.Fault {
-	return history.Fault{Step: step, Kind: "some fault", Span: history.Span{From: ms(from), To: ms(to)}, Calm: true}
+	return history.Fault{Step: step, Kind: "some fault", Span: witness.Span{From: ms(from), To: ms(to)}, Calm: true}
 }
 
 func TestCover(t *testing.T) {
@@ -222,9 +216,9 @@ func TestCover(t *testing.T) {
 		{"it lapsed, of what an earlier fault of the brokers did", fault(2, 9_000, 9_500), []history.Life{
 			alive("a", 50, 9_500), alive("b", 9_510, 29_000)}, ""},
 		{"the same, and certain only later", fault(2, 9_000, 9_500), []history.Life{
-			alive("a", 50, 9_500), life("b", run(non, history.No, 0, 9_400), run(non, history.No, 9_900, 9_990), run(non, history.NoToken, 10_000, 29_000))}, ""},
+			alive("a", 50, 9_500), life("b", run(non, witness.No, 0, 9_400), run(non, witness.No, 9_900, 9_990), run(non, witness.NoToken, 10_000, 29_000))}, ""},
 		{"suspended: nothing is certain", fault(1, 9_000, 9_500), []history.Life{
-			life("a", run(non, history.NoToken, 0, 9_000), run(non, history.NoToken, 12_000, 30_000)), alive("b", 29_000, 29_500)}, ""},
+			life("a", run(non, witness.NoToken, 0, 9_000), run(non, witness.NoToken, 12_000, 30_000)), alive("b", 29_000, 29_500)}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := history.Record{Start: ms(100), End: ms(28_000), Roles: 1, Lives: c.lives, Faults: []history.Fault{fault(0, 200, 300), early, c.fault}}
@@ -236,7 +230,7 @@ func TestCover(t *testing.T) {
 func TestGaps(t *testing.T) {
 	r := history.Record{Start: ms(100), End: ms(40_000), Roles: 1,
 		Lives: []history.Life{
-			life("a", run(ex, 3, 0, 10_000), run(non, history.NoToken, 0, 10_000), run(non, history.NoToken, 13_000, 41_000)),
+			life("a", run(ex, 3, 0, 10_000), run(non, witness.NoToken, 0, 10_000), run(non, witness.NoToken, 13_000, 41_000)),
 			life("b", run(ex, 9, 12_000, 41_000)),
 		},
 		Faults: []history.Fault{fault(0, 5_000, 6_000), fault(1, 10_001, 11_000)},
@@ -244,7 +238,7 @@ func TestGaps(t *testing.T) {
 	r.Faults[0].Kind = "earlier"
 	gaps := Gaps(r, ex, 0, Pace{Timeout: ms(5_000)}, ignore)
 	require.Len(t, gaps, 1)
-	assert.Equal(t, history.Span{From: ms(10_000), To: ms(12_001)}, gaps[0].Span)
+	assert.Equal(t, witness.Span{From: ms(10_000), To: ms(12_001)}, gaps[0].Span)
 	assert.Equal(t, "some fault", gaps[0].Kind)
 	assert.Empty(t, Gaps(r, non, 0, Pace{Timeout: ms(5_000)}, ignore), "suspended, and presuming")
 	assert.Len(t, Gaps(r, non, 0, Pace{Timeout: ms(2_000)}, ignore), 1, "suspended for longer than it may presume")
@@ -266,7 +260,7 @@ func TestSpread(t *testing.T) {
 func TestJudge(t *testing.T) {
 	limits := Limits{Recovery: ms(1000), Pace: Pace{Timeout: ms(1000)}, Crash: ms(1000), Register: time.Minute}
 	r := history.Record{Start: ms(100), End: ms(9_000), Roles: 1,
-		Lives: []history.Life{life("a", run(ex, 3, 0, 10_000), run(non, history.NoToken, 0, 10_000))},
+		Lives: []history.Life{life("a", run(ex, 3, 0, 10_000), run(non, witness.NoToken, 0, 10_000))},
 		Ops:   []history.Op{write("a", 3, 1, 200, 300, history.Accepted)},
 		Log:   election(claim("a", 3, 0)),
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // Will is how exclusive mode was configured for what people want of it.
@@ -25,7 +26,7 @@ const stamp = 100 * time.Millisecond
 
 // ClaimFaults: whoever leads under a token wrote the claim at that offset of the
 // log, by the log's own word. What has been deleted from it is left out.
-func ClaimFaults(log history.ElectionLog, terms []Term) []string {
+func ClaimFaults(log history.ElectionLog, terms []witness.Term) []string {
 	type place struct {
 		role   int
 		offset int64
@@ -50,7 +51,7 @@ func ClaimFaults(log history.ElectionLog, terms []Term) []string {
 
 // OrderFaults names what Transfer and StepDown said and was not so, and those that
 // took longer than they may.
-func OrderFaults(r history.Record, terms []Term, w Will) []string {
+func OrderFaults(r history.Record, terms []witness.Term, w Will) []string {
 	var faults []string
 	for _, o := range r.Orders {
 		what := fmt.Sprintf("%s: %s (from %.3f)", o.Member, o.Kind, o.Invoked.Seconds())
@@ -73,7 +74,7 @@ func OrderFaults(r history.Record, terms []Term, w Will) []string {
 			bound = w.Wait + w.Drain + 2*w.Timeout + w.Slack
 		}
 		until := min(o.Returned, death(r.Lives, o.Member))
-		if until-o.Invoked > bound && !disturbed(r, o.Member, history.Span{From: o.Invoked, To: o.Invoked + bound}) {
+		if until-o.Invoked > bound && !disturbed(r, o.Member, witness.Span{From: o.Invoked, To: o.Invoked + bound}) {
 			faults = append(faults, fmt.Sprintf("%s took more than %v", what, bound))
 		}
 	}
@@ -82,15 +83,15 @@ func OrderFaults(r history.Record, terms []Term, w Will) []string {
 
 // transferred: the member claimed the role later in the log, and if nothing kept it
 // from doing so, it led.
-func transferred(r history.Record, terms []Term, o history.Order, what string) []string {
+func transferred(r history.Record, terms []witness.Term, o history.Order, what string) []string {
 	if !slices.ContainsFunc(r.Log.Claims, func(c history.Claim) bool {
 		return c.Member == o.To && c.Role == o.Role && c.Offset > o.Token
 	}) {
 		return []string{what + " succeeded, and the log has no such claim"}
 	}
-	led := slices.ContainsFunc(terms, func(t Term) bool { return t.Member == o.To && t.Role == o.Role && t.Token > o.Token })
+	led := slices.ContainsFunc(terms, func(t witness.Term) bool { return t.Member == o.To && t.Role == o.Role && t.Token > o.Token })
 	const read = time.Second // within which it reads its claim, too
-	if !led && !disturbed(r, o.To, history.Span{From: o.Invoked, To: o.Returned + read}) {
+	if !led && !disturbed(r, o.To, witness.Span{From: o.Invoked, To: o.Returned + read}) {
 		return []string{what + " succeeded, and the member did not lead"}
 	}
 	return nil
@@ -98,21 +99,19 @@ func transferred(r history.Record, terms []Term, o history.Order, what string) [
 
 // steppedDown: it led nothing, and claimed nothing, for the time for which it is
 // away, from when it said so.
-func steppedDown(r history.Record, terms []Term, o history.Order, what string, w Will) []string {
-	away := history.Span{From: o.Returned, To: o.Invoked + max(w.Away, 3*w.Timeout)}
+func steppedDown(r history.Record, terms []witness.Term, o history.Order, what string, w Will) []string {
+	away := witness.Span{From: o.Returned, To: o.Invoked + max(w.Away, 3*w.Timeout)}
 	var faults []string
 	for _, t := range terms {
-		if t.Member == o.Member && (meet(t.Proven(), away) || within(t.First, away) || within(t.Last, away)) {
+		if t.Member == o.Member && (away.Meets(t.Proven()) || away.Contains(t.First) || away.Contains(t.Last)) {
 			faults = append(faults, fmt.Sprintf("%s succeeded at %.3f, and role %d was led: %v", what, o.Returned.Seconds(), t.Role, t))
 		}
 	}
 	return append(faults, claims(r.Log, o.Member, away, what+" succeeded")...)
 }
 
-func within(w history.Window, s history.Span) bool { return s.From <= w.Before && w.After <= s.To }
-
 // claims names a member's claims within a time.
-func claims(log history.ElectionLog, member string, s history.Span, what string) []string {
+func claims(log history.ElectionLog, member string, s witness.Span, what string) []string {
 	var faults []string
 	for _, c := range log.Claims {
 		if c.Member == member && s.From+stamp <= c.At && c.At <= s.To-stamp {
@@ -128,20 +127,20 @@ func death(lives []history.Life, member string) time.Duration {
 			return l.Died
 		}
 	}
-	return history.Never
+	return witness.Never
 }
 
 // disturbed reports whether anything kept a member from its work in a time: it
 // ended or was suspended, it was concerned by another fault than an order, or
 // brokers were.
-func disturbed(r history.Record, member string, s history.Span) bool {
+func disturbed(r history.Record, member string, s witness.Span) bool {
 	for _, l := range r.Lives {
 		if l.Member != member {
 			continue
 		}
-		if l.Died <= s.To || slices.ContainsFunc(l.Stops, func(stop history.Span) bool { return meet(stop, s) }) ||
+		if l.Died <= s.To || slices.ContainsFunc(l.Stops, func(stop witness.Span) bool { return stop.Meets(s) }) ||
 			slices.ContainsFunc(r.Faults, func(f history.Fault) bool {
-				return meet(f.Span, s) && !f.Order && (f.Cluster || slices.Contains(f.Targets, l.Host))
+				return f.Span.Meets(s) && !f.Order && (f.Cluster || slices.Contains(f.Targets, l.Host))
 			}) {
 			return true
 		}
@@ -152,7 +151,7 @@ func disturbed(r history.Record, member string, s history.Span) bool {
 // HealthFaults names the members that led, or claimed, though they must have known
 // for long enough that they were not well. A suspension begins that time anew: what
 // was decided before it is done after it.
-func HealthFaults(r history.Record, terms []Term, w Will) []string {
+func HealthFaults(r history.Record, terms []witness.Term, w Will) []string {
 	var faults []string
 	for _, l := range r.Lives {
 		for _, ail := range l.Ails {
@@ -160,12 +159,12 @@ func HealthFaults(r history.Record, terms []Term, w Will) []string {
 			if ail.Hangs {
 				known += w.Hang
 			}
-			for _, s := range without(ail.Span, l.Stops) {
+			for _, s := range witness.Without(ail.Span, l.Stops) {
 				what := fmt.Sprintf("%s has been unwell since %.3f", l.Member, s.From.Seconds())
-				faults = append(faults, claims(r.Log, l.Member, history.Span{From: s.From + known, To: s.To}, what)...)
-				over := history.Span{From: s.From + known + w.Wait + w.Drain + w.Timeout, To: s.To}
+				faults = append(faults, claims(r.Log, l.Member, witness.Span{From: s.From + known, To: s.To}, what)...)
+				over := witness.Span{From: s.From + known + w.Wait + w.Drain + w.Timeout, To: s.To}
 				for _, t := range terms {
-					if t.Member == l.Member && meet(t.Proven(), over) {
+					if t.Member == l.Member && over.Meets(t.Proven()) {
 						faults = append(faults, fmt.Sprintf("%s, and led role %d at %.3f: %v", what, t.Role, max(over.From, t.First.After).Seconds(), t))
 					}
 				}

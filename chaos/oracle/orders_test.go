@@ -6,13 +6,14 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // Forged records of what members were told to do, beside what they did.
 
 var will = Will{Timeout: ms(2_000), Drain: ms(10_000), Wait: ms(4_000), Check: ms(1_000), Hang: ms(5_000), Away: ms(10_000), Slack: ms(2_000)}
 
-func span(from, to int) history.Span { return history.Span{From: ms(from), To: ms(to)} }
+func span(from, to int) witness.Span { return witness.Span{From: ms(from), To: ms(to)} }
 
 func claim(member string, offset int64, at int) history.Claim {
 	return history.Claim{Member: member, Offset: offset, At: ms(at)}
@@ -50,8 +51,8 @@ func transfer(from, to int, outcome string) history.Order {
 
 func TestTransfers(t *testing.T) {
 	a, b := life("a.1", run(ex, 3, 0, 1_000)), life("b.1", run(ex, 17, 1_100, 9_000))
-	idle, stopped, dead := life("b.1", run(ex, history.No, 0, 9_000)), life("b.1"), life("b.1")
-	stopped.Stops = []history.Span{span(1_050, 5_000)}
+	idle, stopped, dead := life("b.1", run(ex, witness.No, 0, 9_000)), life("b.1"), life("b.1")
+	stopped.Stops = []witness.Span{span(1_050, 5_000)}
 	dead.Died = ms(1_050)
 	before := life("b.1", run(ex, 1, -900, -1))
 	log := election(claim("b.1", 1, -900), claim("a.1", 3, 0), claim("b.1", 17, 1_100))
@@ -61,7 +62,7 @@ func TestTransfers(t *testing.T) {
 	}
 	brokers := history.Fault{Targets: []string{"b1"}, Span: span(900, 30_000), Cluster: true}
 	unheard := transfer(1_000, 0, history.Unheard)
-	unheard.Returned = history.Never
+	unheard.Returned = witness.Never
 	for _, c := range []struct {
 		name   string
 		order  history.Order
@@ -100,16 +101,16 @@ func TestStepDowns(t *testing.T) {
 	const from, returned, back = 1_000, 1_500, 11_000
 	for _, c := range []struct {
 		name string
-		runs []history.Run
+		runs []witness.Run
 		log  []history.Claim
 		want string
 	}{
-		{"away", []history.Run{run(ex, 3, 0, 1_400)}, nil, ""},
-		{"it gives up while the call lasts", []history.Run{run(ex, 3, 0, returned-1)}, nil, ""},
-		{"it leads on", []history.Run{run(ex, 3, 0, returned+10)}, nil, "role 0 was led"},
-		{"it leads again too soon", []history.Run{run(ex, 3, 0, 1_400), run(ex, 17, 9_000, 20_000)}, nil, "role 0 was led"},
-		{"a single sample too soon", []history.Run{run(ex, 3, 0, 1_400), run(ex, 17, 9_000, 9_000)}, nil, "role 0 was led"},
-		{"it leads again", []history.Run{run(ex, 3, 0, 1_400), run(ex, 17, back+1, 20_000)}, nil, ""},
+		{"away", []witness.Run{run(ex, 3, 0, 1_400)}, nil, ""},
+		{"it gives up while the call lasts", []witness.Run{run(ex, 3, 0, returned-1)}, nil, ""},
+		{"it leads on", []witness.Run{run(ex, 3, 0, returned+10)}, nil, "role 0 was led"},
+		{"it leads again too soon", []witness.Run{run(ex, 3, 0, 1_400), run(ex, 17, 9_000, 20_000)}, nil, "role 0 was led"},
+		{"a single sample too soon", []witness.Run{run(ex, 3, 0, 1_400), run(ex, 17, 9_000, 9_000)}, nil, "role 0 was led"},
+		{"it leads again", []witness.Run{run(ex, 3, 0, 1_400), run(ex, 17, back+1, 20_000)}, nil, ""},
 		{"it claims too soon", nil, []history.Claim{claim("a.1", 17, back-200)}, "role 0 was claimed"},
 		{"it claims again", nil, []history.Claim{claim("a.1", 3, 0), claim("a.1", 17, back)}, ""},
 		{"another claims", nil, []history.Claim{claim("b.1", 17, 2_000)}, ""},
@@ -127,36 +128,36 @@ func TestStepDowns(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	fails, hangs := history.Ail{Span: span(10_000, 60_000)}, history.Ail{Span: span(10_000, 60_000), Hangs: true}
-	woken := history.Span{From: ms(20_000), To: ms(30_000)}
+	woken := witness.Span{From: ms(20_000), To: ms(30_000)}
 	for _, c := range []struct {
 		name string
 		ail  history.Ail
-		runs []history.Run
+		runs []witness.Run
 		log  []history.Claim
-		stop history.Span
+		stop witness.Span
 		want string
 	}{
-		{"it gives up", fails, []history.Run{run(ex, 3, 0, 28_000)}, nil, history.Span{}, ""},
-		{"it leads on", fails, []history.Run{run(ex, 3, 0, 30_000)}, nil, history.Span{}, "led role 0"},
-		{"it leads on, the check hanging", hangs, []history.Run{run(ex, 3, 0, 33_000)}, nil, history.Span{}, ""},
-		{"it leads on, the check hanging for long", hangs, []history.Run{run(ex, 3, 0, 35_000)}, nil, history.Span{}, "led role 0"},
-		{"it leads when it is well again", fails, []history.Run{run(ex, 3, 60_001, 70_000)}, nil, history.Span{}, ""},
-		{"it was suspended", fails, []history.Run{run(ex, 3, 0, 48_000)}, nil, woken, ""},
-		{"it was suspended, and leads on", fails, []history.Run{run(ex, 3, 0, 50_000)}, nil, woken, "led role 0"},
-		{"another leads", history.Ail{}, []history.Run{run(ex, 3, 0, 60_000)}, nil, history.Span{}, ""},
-		{"it claims before it can know", fails, nil, []history.Claim{claim("a.1", 3, 12_900)}, history.Span{}, ""},
-		{"it claims", fails, nil, []history.Claim{claim("a.1", 3, 13_200)}, history.Span{}, "role 0 was claimed"},
-		{"it claims, the check hanging", hangs, nil, []history.Claim{claim("a.1", 3, 17_900)}, history.Span{}, ""},
-		{"it claims, the check hanging for long", hangs, nil, []history.Claim{claim("a.1", 3, 18_200)}, history.Span{}, "role 0 was claimed"},
+		{"it gives up", fails, []witness.Run{run(ex, 3, 0, 28_000)}, nil, witness.Span{}, ""},
+		{"it leads on", fails, []witness.Run{run(ex, 3, 0, 30_000)}, nil, witness.Span{}, "led role 0"},
+		{"it leads on, the check hanging", hangs, []witness.Run{run(ex, 3, 0, 33_000)}, nil, witness.Span{}, ""},
+		{"it leads on, the check hanging for long", hangs, []witness.Run{run(ex, 3, 0, 35_000)}, nil, witness.Span{}, "led role 0"},
+		{"it leads when it is well again", fails, []witness.Run{run(ex, 3, 60_001, 70_000)}, nil, witness.Span{}, ""},
+		{"it was suspended", fails, []witness.Run{run(ex, 3, 0, 48_000)}, nil, woken, ""},
+		{"it was suspended, and leads on", fails, []witness.Run{run(ex, 3, 0, 50_000)}, nil, woken, "led role 0"},
+		{"another leads", history.Ail{}, []witness.Run{run(ex, 3, 0, 60_000)}, nil, witness.Span{}, ""},
+		{"it claims before it can know", fails, nil, []history.Claim{claim("a.1", 3, 12_900)}, witness.Span{}, ""},
+		{"it claims", fails, nil, []history.Claim{claim("a.1", 3, 13_200)}, witness.Span{}, "role 0 was claimed"},
+		{"it claims, the check hanging", hangs, nil, []history.Claim{claim("a.1", 3, 17_900)}, witness.Span{}, ""},
+		{"it claims, the check hanging for long", hangs, nil, []history.Claim{claim("a.1", 3, 18_200)}, witness.Span{}, "role 0 was claimed"},
 		{"it claims when it wakes", fails, nil, []history.Claim{claim("a.1", 3, 30_100)}, woken, ""},
 		{"it claims after it has woken", fails, nil, []history.Claim{claim("a.1", 3, 33_200)}, woken, "role 0 was claimed"},
-		{"it claims when it is well again", fails, nil, []history.Claim{claim("a.1", 3, 60_100)}, history.Span{}, ""},
+		{"it claims when it is well again", fails, nil, []history.Claim{claim("a.1", 3, 60_100)}, witness.Span{}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := life("a.1", c.runs...)
 			l.Ails = []history.Ail{c.ail}
-			if c.stop != (history.Span{}) {
-				l.Stops = []history.Span{c.stop}
+			if c.stop != (witness.Span{}) {
+				l.Stops = []witness.Span{c.stop}
 			}
 			r := history.Record{Roles: 1, Lives: []history.Life{l}, Log: election(c.log...)}
 			rejects(t, c.want, HealthFaults(r, Terms(r.Lives, 0), will))

@@ -5,12 +5,13 @@ import (
 
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/store"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // WriteFaults holds what members did to the store against the store's own log:
 // accepted tokens never fall, what was acknowledged is there with the same verdict,
 // what is there was asked for, and a token is one member's.
-func WriteFaults(ops []history.Op, log []store.Entry, terms []Term) []string {
+func WriteFaults(ops []history.Op, log []store.Entry, terms []witness.Term) []string {
 	faults := orderFaults(log)
 	faults = append(faults, logFaults(ops, log)...)
 	return append(faults, ownerFaults(ops, log, terms)...)
@@ -72,7 +73,7 @@ func logFaults(ops []history.Op, log []store.Entry) []string {
 }
 
 // ownerFaults: whoever wrote under a token, or led under it, is one member.
-func ownerFaults(ops []history.Op, log []store.Entry, terms []Term) []string {
+func ownerFaults(ops []history.Op, log []store.Entry, terms []witness.Term) []string {
 	type key struct {
 		role  int
 		token int64

@@ -14,6 +14,7 @@ import (
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/oracle"
 	"github.com/goneli/neli/chaos/wire"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // Subject is everything that is reported.
@@ -161,7 +162,7 @@ func orderTable(w io.Writer, s Subject) {
 	fmt.Fprintf(w, "\nOrders\t\t\t\t\t\t\nfrom\tms\tmember\twhat\trole\tafter token\tto\toutcome\n")
 	for _, o := range s.Record.Orders {
 		took, role, token := "–", "–", "–"
-		if o.Returned != history.Never {
+		if o.Returned != witness.Never {
 			took = fmt.Sprint(ms(o.Returned - o.Invoked))
 		}
 		if o.Kind == history.Transfer {

@@ -16,35 +16,36 @@ import (
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/oracle"
 	"github.com/goneli/neli/chaos/store"
+	"github.com/goneli/neli/integration/witness"
 )
 
 func at(s float64) time.Duration { return time.Hour + time.Duration(s*float64(time.Second)) }
 
-func window(s float64) history.Window {
-	return history.Window{Before: at(s), After: at(s) + time.Microsecond}
+func window(s float64) witness.Window {
+	return witness.Window{Before: at(s), After: at(s) + time.Microsecond}
 }
 
 // forged is a run in which m1 was suspended, m2 took over, and m1 wrote too late.
 func forged(dir string) Subject {
-	run := func(mode int, answer int64, from, to float64) history.Run {
-		return history.Run{Mode: mode, Answer: answer, First: window(from), Last: window(to)}
+	run := func(mode int, answer int64, from, to float64) witness.Run {
+		return witness.Run{Neli: mode, Answer: answer, First: window(from), Last: window(to)}
 	}
 	r := history.Record{Start: at(0), End: at(60), Roles: 1,
 		Lives: []history.Life{
-			{Host: "m1", Member: "m1.1", Born: at(-5), Died: history.Never, Stops: []history.Span{{From: at(10), To: at(20)}},
-				Runs: []history.Run{run(history.Exclusive, 3, -1, 10), run(history.NonExclusive, history.NoToken, -1, 10), run(history.NonExclusive, history.NoToken, 20, 60)}},
-			{Host: "m2", Member: "m2.1", Born: at(-5), Died: at(50), Killed: true, Runs: []history.Run{run(history.Exclusive, 19, 12, 50)}},
+			{Host: "m1", Member: "m1.1", Born: at(-5), Died: witness.Never, Stops: []witness.Span{{From: at(10), To: at(20)}},
+				Runs: witness.Runs{run(history.Exclusive, 3, -1, 10), run(history.NonExclusive, witness.NoToken, -1, 10), run(history.NonExclusive, witness.NoToken, 20, 60)}},
+			{Host: "m2", Member: "m2.1", Born: at(-5), Died: at(50), Killed: true, Runs: witness.Runs{run(history.Exclusive, 19, 12, 50)}},
 		},
 		Ops: []history.Op{
 			{Member: "m2.1", Kind: history.Write, Token: 19, Value: 1, Invoked: at(13), Returned: at(13.1), Outcome: history.Accepted},
 			{Member: "m1.1", Kind: history.Write, Token: 3, Value: 2, Invoked: at(20), Returned: at(20.1), Outcome: history.Rejected},
 		},
 		Orders: []history.Order{{Member: "m2.1", Kind: history.Transfer, Role: 0, To: "m1.1", Token: 19, Invoked: at(49),
-			Returned: at(49.5), Outcome: history.NotTransferred}, {Member: "m2.1", Kind: history.StepDown, Invoked: at(49), Returned: history.Never}},
+			Returned: at(49.5), Outcome: history.NotTransferred}, {Member: "m2.1", Kind: history.StepDown, Invoked: at(49), Returned: witness.Never}},
 		Log: history.ElectionLog{Claims: []history.Claim{{Member: "m1.1", Offset: 3}, {Member: "m2.1", Offset: 19}}},
 		Faults: []history.Fault{
-			{Step: 1, Kind: "member stopped", Sort: "stopped", Label: "SIGSTOP m1 <&>", Targets: []string{"m1"}, Span: history.Span{From: at(10), To: at(20)}, Calm: true},
-			{Step: 2, Kind: "member killed", Sort: "killed", Label: "SIGKILL m2", Targets: []string{"m2"}, Span: history.Span{From: at(50), To: at(59)}, Crash: true, Calm: true},
+			{Step: 1, Kind: "member stopped", Sort: "stopped", Label: "SIGSTOP m1 <&>", Targets: []string{"m1"}, Span: witness.Span{From: at(10), To: at(20)}, Calm: true},
+			{Step: 2, Kind: "member killed", Sort: "killed", Label: "SIGKILL m2", Targets: []string{"m2"}, Span: witness.Span{From: at(50), To: at(59)}, Crash: true, Calm: true},
 		},
 	}
 	log := []store.Entry{

@@ -11,6 +11,7 @@ import (
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/oracle"
 	"github.com/goneli/neli/chaos/plan"
+	"github.com/goneli/neli/integration/witness"
 )
 
 // Measures, in pixels.
@@ -214,7 +215,7 @@ func (t *timeline) writes(host string, role int) {
 
 // bar draws a span in the present lane, with its label inside if it fits, or right
 // of it if that fits between it and room.
-func (t *timeline) bar(s history.Span, colour, tip, label string, room float64) {
+func (t *timeline) bar(s witness.Span, colour, tip, label string, room float64) {
 	x := t.x(s.From)
 	w := max(1, t.x(s.To)-x)
 	t.Group()

@@ -1,0 +1,83 @@
+package witness
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Span is a closed interval of the monotonic clock; empty if To < From.
+type Span struct{ From, To time.Duration }
+
+// Length is 0 for an empty span.
+func (s Span) Length() time.Duration { return max(0, s.To-s.From) }
+
+// Meets reports whether the two have an instant in common.
+func (s Span) Meets(o Span) bool {
+	return s.From <= s.To && o.From <= o.To && max(s.From, o.From) <= min(s.To, o.To)
+}
+
+// Contains reports whether a sample was taken within, wherever in its window.
+func (s Span) Contains(w Window) bool { return s.From <= w.Before && w.After <= s.To }
+
+func (s Span) String() string {
+	return fmt.Sprintf("[%.6f, %.6f] (%v)", s.From.Seconds(), s.To.Seconds(), s.Length().Round(10*time.Microsecond))
+}
+
+// Union returns the spans sorted and merged, without the empty ones.
+func Union(spans []Span) []Span {
+	spans = slices.DeleteFunc(slices.Clone(spans), func(s Span) bool { return s.To < s.From })
+	slices.SortFunc(spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	var out []Span
+	for _, s := range spans {
+		if n := len(out); n > 0 && s.From <= out[n-1].To {
+			out[n-1].To = max(out[n-1].To, s.To)
+		} else {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Intersect returns what two sorted lists of disjoint spans have in common and is
+// longer than nothing.
+func Intersect(a, b []Span) []Span {
+	var out []Span
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		if s := (Span{max(a[i].From, b[j].From), min(a[i].To, b[j].To)}); s.From < s.To {
+			out = append(out, s)
+		}
+		if a[i].To < b[j].To {
+			i++
+		} else {
+			j++
+		}
+	}
+	return out
+}
+
+// Without returns the parts of a span that the others leave.
+func Without(s Span, others []Span) []Span {
+	var out []Span
+	at := s.From
+	for _, o := range Union(others) {
+		if gap := (Span{at, min(o.From, s.To)}); gap.Length() > 0 {
+			out = append(out, gap)
+		}
+		at = max(at, o.To)
+	}
+	if gap := (Span{at, s.To}); gap.Length() > 0 {
+		out = append(out, gap)
+	}
+	return out
+}
+
+// Longest is the length of the longest one; 0 if there is none.
+func Longest(spans []Span) time.Duration {
+	var most time.Duration
+	for _, s := range spans {
+		most = max(most, s.Length())
+	}
+	return most
+}
