@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -52,11 +53,9 @@ func TermFaults(terms []Term) []string {
 	report := func(what string, a, b Term) {
 		faults = append(faults, fmt.Sprintf("role %d: %s: %v and %v", a.Role, what, a, b))
 	}
+	terms = slices.SortedFunc(slices.Values(terms), func(a, b Term) int { return cmp.Compare(a.First.Before, b.First.Before) })
 	for i, a := range terms {
 		for _, b := range terms[i+1:] {
-			if a.First.Before > b.First.Before {
-				a, b = b, a
-			}
 			switch {
 			case a.Token == b.Token && a.Member != b.Member:
 				report("one token, two members", a, b)

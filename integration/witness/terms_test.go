@@ -43,6 +43,7 @@ func TestTermFaults(t *testing.T) {
 		{"the token goes back", []Term{forged("a", 7, 0, 10), forged("b", 3, 12, 20)}, "no greater token"},
 		{"the member's own token goes back", []Term{forged("a", 7, 0, 10), forged("a", 3, 12, 20)}, "no greater token"},
 		{"the third overlaps the first", []Term{forged("a", 1, 0, 50), forged("b", 2, 52, 60), forged("c", 3, 40, 45)}, "two leaders"},
+		{"the third overlaps the first, the second was before", []Term{forged("a", 3, 30, 50), forged("b", 1, 0, 10), forged("c", 4, 40, 60)}, "two leaders"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := strings.Join(TermFaults(c.terms), "\n")
