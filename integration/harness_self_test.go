@@ -113,7 +113,7 @@ func TestMembersDieWithTheirParent(t *testing.T) {
 			_ = cmd.Wait()
 			for i, pid := range pids {
 				if i == 1 && runtime.GOOS != "linux" {
-					_ = syscall.Kill(pid, syscall.SIGKILL) // see diesWithParent
+					_ = syscall.Kill(pid, syscall.SIGKILL) // suspended, it notices nothing, and no kernel but Linux ends it
 					continue
 				}
 				waitUntil(t, patience, fmt.Sprintf("process %d is gone", pid), func() bool { return !processLives(pid) })

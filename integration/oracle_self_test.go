@@ -89,11 +89,6 @@ func TestOracleUnproven(t *testing.T) {
 	assert.Equal(t, []witness.Span{between(500, 511), between(890, 900)}, unproven(lives, all))
 	assert.Equal(t, 11*forgedTick, witness.Longest(unproven(lives, all)))
 	assert.Equal(t, []witness.Span{all}, unproven(nil, all))
-	first, ok := firstLed(lives)
-	assert.True(t, ok)
-	assert.Equal(t, 51*forgedTick, first)
-	_, ok = firstLed(nil)
-	assert.False(t, ok)
 }
 
 func TestOracleEvents(t *testing.T) {

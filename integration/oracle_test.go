@@ -88,19 +88,6 @@ func unproven(lives []life, s witness.Span) []witness.Span {
 	return witness.Without(s, led)
 }
 
-// firstLed is the first instant at which any of the members is proven to lead.
-func firstLed(lives []life) (time.Duration, bool) {
-	first, ok := witness.Never, false
-	for _, l := range lives {
-		for _, s := range l.leading() {
-			if s.From <= s.To && s.From < first {
-				first, ok = s.From, true
-			}
-		}
-	}
-	return first, ok
-}
-
 // told is one event that a member's application was given.
 type told struct {
 	at    time.Duration
