@@ -184,7 +184,7 @@ func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 	limits := machine.Limits
 	limits.Will.Timeout = o.Timeout
 	if o.Nomination == neli.Open {
-		limits.Will.Wait = 0 // there nobody waits for a successor
+		limits.Will.Wait = max(time.Second, o.Timeout/5) // for the successor's answer
 	}
 	verdict := oracle.Judge(outcome.Record, outcome.Log, limits)
 	verdict.Violations = append(outcome.Complaints, verdict.Violations...)
