@@ -184,7 +184,7 @@ func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 	limits := machine.Limits
 	limits.Will.Timeout = o.Timeout
 	if o.Nomination == neli.Open {
-		limits.Will.Wait = max(time.Second, o.Timeout/5) // for the successor's answer
+		limits.Will.Wait = min(max(time.Second, o.Timeout/5), 15*time.Second) // for the successor's answer
 	}
 	verdict := oracle.Judge(outcome.Record, outcome.Log, limits)
 	verdict.Violations = append(outcome.Complaints, verdict.Violations...)

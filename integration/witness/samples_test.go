@@ -70,6 +70,6 @@ func TestClock(t *testing.T) {
 	least := Now() - after
 	took := time.Since(began)
 	most := Now() - before
-	assert.LessOrEqual(t, least, took, "the one that Go's time package reads")
+	assert.LessOrEqual(t, least, took, "it runs as the one that Go's time package reads")
 	assert.LessOrEqual(t, took, most)
 }
