@@ -1,0 +1,82 @@
+package lease
+
+import (
+	"iter"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// Grantee is who holds a role, as the fold says.
+type Grantee struct {
+	Session Session
+	Name    string
+	Token   int64
+	Since   clock.Instant // when this process read the claim, or first learnt of it
+	Heard   clock.Instant // when it read the newest evidence of the session
+	FreeAt  clock.Time    // raw: from when on the lease is over by any clock, if nothing is read until then
+}
+
+// Holder returns who holds role by the fold, be its lease over or not. ok is false if
+// nobody does, or if the fold is not known.
+func (l *Lease) Holder(role int32) (g Grantee, ok bool) {
+	if l.join != nil {
+		return Grantee{}, false
+	}
+	h := l.fold.holderOf(role)
+	if h == nil {
+		return Grantee{}, false
+	}
+	token := l.fold.tokens[role]
+	g = Grantee{Session: h.Session, Name: h.Name, Token: token, Heard: h.heard,
+		FreeAt: h.heard.Raw.Add(clock.Wait(h.T, l.rules.Rho))}
+	if since := l.fold.grants[token]; since != nil {
+		g.Since = since.since
+	}
+	return g, true
+}
+
+// Roles is one more than the highest role that anybody has held.
+func (l *Lease) Roles() int32 {
+	if l.join != nil {
+		return 0
+	}
+	return int32(len(l.fold.tokens))
+}
+
+// HolderState is a session that holds something.
+type HolderState struct {
+	Session Session
+	Held    int // roles
+	Heard   clock.Instant
+	FreeAt  clock.Time // raw
+}
+
+// Holders yields the sessions that hold something, in no order.
+func (l *Lease) Holders() iter.Seq[HolderState] {
+	return func(yield func(HolderState) bool) {
+		if l.join != nil {
+			return
+		}
+		for _, i := range l.fold.index {
+			s := &l.fold.session[i]
+			if !yield(HolderState{s.Session, s.held, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))}) {
+				return
+			}
+		}
+	}
+}
+
+// RolesOf returns what a session holds, ascending.
+func (l *Lease) RolesOf(id Session) []int32 {
+	i, ok := l.fold.index[id]
+	if !ok || l.join != nil {
+		return nil
+	}
+	roles := make([]int32, 0, l.fold.session[i].held)
+	for role, token := range l.fold.tokens {
+		if token != none && l.fold.holders[role] == i {
+			roles = append(roles, int32(role))
+		}
+	}
+	return roles
+}
