@@ -80,3 +80,41 @@ func (l *Lease) RolesOf(id Session) []int32 {
 	}
 	return roles
 }
+
+// Each calls set for every role that somebody holds, with what of says of its holder;
+// of is asked once for each.
+func (l *Lease) Each(of func(HolderState) int32, set func(role, value int32)) {
+	if l.join != nil {
+		return
+	}
+	values := make([]int32, len(l.fold.session))
+	for _, i := range l.fold.index {
+		s := &l.fold.session[i]
+		values[i] = of(HolderState{s.Session, s.held, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))})
+	}
+	for role, token := range l.fold.tokens {
+		if token != none {
+			set(int32(role), values[l.fold.holders[role]])
+		}
+	}
+}
+
+// HeldBy is how many roles a session holds.
+func (l *Lease) HeldBy(id Session) int {
+	if l.join != nil {
+		return 0
+	}
+	if s := l.fold.find(id); s != nil {
+		return s.held
+	}
+	return 0
+}
+
+// Under reports whether an own Claim of role is under way.
+func (l *Lease) Under(role int32) bool {
+	_, under := l.own.claiming[role]
+	return under
+}
+
+// Vacant reports whether nobody holds anything.
+func (l *Lease) Vacant() bool { return l.join == nil && len(l.fold.index) == 0 }
