@@ -1,0 +1,297 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Move is roles to be handed over together.
+type Move struct {
+	To    int   // candidate
+	Roles []int // ascending
+}
+
+// Moves returns what candidate me should hand over now, limit roles at most, ascending
+// by taker. Holders says, by role, who holds it: a candidate's index, Nobody or
+// Unknown, and what is held by these plays no part.
+//
+// The roles of a class, those that the same steady candidates deserve, are levelled
+// among these and those that are not steady but deserve them as much and hold some
+// already, for whom the place is kept. Holders that deserve less give up what they
+// have of it; one that deserves more, and is not steady yet, keeps it. Who holds most
+// keeps what cannot be divided. A class is level, and nothing moves for its sake, while
+// most − least ≤ max(1, a tenth of the share).
+//
+// Nothing is given to who is not steady or does not want it; me gives nothing if it is
+// no candidate. What all givers have too much is paired with what all takers lack in
+// one order, so that no two givers mean the same place. Of its roles that may move, me
+// gives preferably those on which the taker comes first by rendezvous hashing.
+//
+// Those who see the same and carry it out are level after one round, or several if the
+// limit or movable keeps something back. Where movable keeps a giver from giving, the
+// places that it was meant to fill wait for it. It takes O(R), and as long as a score
+// for each deserving candidate on each bucket of what me holds if there is something
+// to give.
+func (p *Plan) Moves(me int, holders []int32, movable func(role int) bool, limit int) []Move {
+	if me < 0 || me >= len(p.who) || limit <= 0 {
+		return nil
+	}
+	l := &level{plan: p, me: me, holders: holders, left: limit, of: make([]tally, len(p.who))}
+	for c := 0; c < p.steady.len() && l.left > 0; c++ {
+		if l.count(c) {
+			l.give(c, movable)
+		}
+	}
+	return l.moves()
+}
+
+// level is the work of one call of Moves, class by class.
+type level struct {
+	plan    *Plan
+	me      int
+	holders []int32
+	members []int32 // of the class: who shares it, ascending
+	like    int32   // a steady one of these: what it prefers, all steady ones do
+	of      []tally // by candidate
+	uneven  bool    // members differ by so much that they level
+	left    int     // of the limit
+	fill    *filler
+	given   []gift
+}
+
+// tally is what a candidate has of the roles of a class.
+type tally struct {
+	in    bool  // it shares the class
+	has   int32 // roles that it holds and deserves
+	lost  int32 // roles that it holds and others deserve more
+	quota int32 // roles that it should hold
+}
+
+// gift is one role to be handed over.
+type gift struct{ to, role int }
+
+// standing is how much a holder deserves a role, beside those who share its class.
+type standing int
+
+const (
+	less standing = iota
+	equal
+	more
+)
+
+// standing returns that of candidate h on a role of the class.
+func (l *level) standing(h, role int) standing {
+	w := &l.plan.who[h]
+	switch {
+	case role >= w.Roles:
+		return less
+	case w.Steady && l.of[h].in:
+		return equal
+	case w.Steady:
+		return less
+	}
+	return standing(1 + cmp.Compare(w.prefers(role), l.plan.who[l.like].prefers(role)))
+}
+
+// count finds out who shares class c, and who has how much of it. It reports whether me
+// has any, and anybody should.
+func (l *level) count(c int) bool {
+	t := l.plan.steady
+	from, to := t.start[c], t.start[c+1]
+	k := from
+	for k < to && l.plan.heldBy(l.holders, t.at(k)) != l.me {
+		k++
+	}
+	if k == to {
+		return false
+	}
+	l.members = l.plan.deserving(t, t.at(from), l.members[:0])
+	if len(l.members) == 0 {
+		return false
+	}
+	l.like = l.members[0]
+	clear(l.of)
+	for _, i := range l.members {
+		l.of[i].in = true
+	}
+	for k := from; k < to; k++ {
+		role := t.at(k)
+		h := l.plan.heldBy(l.holders, role)
+		if h < 0 {
+			continue
+		}
+		switch l.standing(h, role) {
+		case equal:
+			if l.of[h].has++; !l.of[h].in {
+				l.of[h].in, l.members = true, append(l.members, int32(h))
+			}
+		case less:
+			l.of[h].lost++
+		}
+	}
+	slices.Sort(l.members)
+	l.quotas(t.at(from))
+	return true
+}
+
+// quotas works out what each member should have, and whether they are level.
+func (l *level) quotas(role int) {
+	total := 0
+	for _, w := range l.of {
+		total += int(w.has + w.lost)
+	}
+	bucket := hashBucket(role & l.plan.mask)
+	byLoad := slices.Clone(l.members)
+	slices.SortFunc(byLoad, func(a, b int32) int { // among equals not always the same ones first
+		return cmp.Or(cmp.Compare(l.of[b].has, l.of[a].has), cmp.Compare(score(l.plan.hash[b], bucket), score(l.plan.hash[a], bucket)), cmp.Compare(a, b))
+	})
+	each, rest := total/len(byLoad), total%len(byLoad)
+	for n, i := range byLoad {
+		l.of[i].quota = int32(each)
+		if n < rest {
+			l.of[i].quota++
+		}
+	}
+	most, least := l.of[byLoad[0]].has, l.of[byLoad[len(byLoad)-1]].has
+	l.uneven = int(most-least) > max(1, each/10)
+}
+
+// surplus returns how many roles of the class that a candidate deserves it should give
+// up.
+func (l *level) surplus(i int) int {
+	if !l.uneven {
+		return 0
+	}
+	return int(max(0, l.of[i].has-l.of[i].quota))
+}
+
+// takers makes room for what me has too many of: that part of what all lack which
+// corresponds to its part of what all have too many of, and no more than is left of
+// the limit, with each taker in proportion.
+func (l *level) takers(room []int32) {
+	before := 0
+	for i := range l.me {
+		before += l.surplus(i) + int(l.of[i].lost)
+	}
+	end := before + l.surplus(l.me) + int(l.of[l.me].lost)
+	mine, at := 0, 0
+	for _, i := range l.members {
+		if l.plan.who[i].Steady && l.of[i].has < l.of[i].quota {
+			from := at
+			at += int(l.of[i].quota - l.of[i].has)
+			room[i] = int32(max(0, min(at, end)-max(from, before)))
+			mine += int(room[i])
+		}
+	}
+	if mine <= l.left {
+		return
+	}
+	left := l.left
+	for _, i := range l.members {
+		part := min(left, (int(room[i])*l.left+mine-1)/mine)
+		room[i] = int32(part)
+		left -= part
+	}
+}
+
+// give chooses which roles of class c me gives to whom.
+func (l *level) give(c int, movable func(role int) bool) {
+	surplus := l.surplus(l.me)
+	if surplus == 0 && l.of[l.me].lost == 0 {
+		return
+	}
+	if l.fill == nil {
+		l.fill = newFiller(l.plan)
+	}
+	clear(l.fill.room)
+	l.takers(l.fill.room)
+	if !slices.ContainsFunc(l.members, l.fill.has) {
+		return
+	}
+	var lost, own []int
+	t := l.plan.steady
+	for k := t.start[c]; k < t.start[c+1]; k++ {
+		role := t.at(k)
+		if l.plan.heldBy(l.holders, role) != l.me {
+			continue
+		}
+		switch l.standing(l.me, role) {
+		case less:
+			if movable(role) {
+				lost = append(lost, role)
+			}
+		case equal:
+			if surplus > 0 && movable(role) {
+				own = append(own, role)
+			}
+		}
+	}
+	l.choose(lost, len(lost))
+	l.choose(own, surplus)
+}
+
+// choose gives up to n of the roles to those that have room: first the roles on which
+// one of these comes before all other members.
+func (l *level) choose(roles []int, n int) {
+	if len(roles) == 0 {
+		return
+	}
+	rest := l.preferred(roles, &n)
+	l.fill.begin(l.members)
+	for _, role := range rest {
+		if n == 0 {
+			return
+		}
+		to := l.fill.take(role)
+		if to == Nobody {
+			return
+		}
+		l.add(int(to), role)
+		n--
+	}
+}
+
+// preferred gives the roles whose taker comes first of all members, and returns the
+// others.
+func (l *level) preferred(roles []int, n *int) (rest []int) {
+	f := l.fill
+	hashes := make([]uint64, len(l.members))
+	for k, i := range l.members {
+		hashes[k] = l.plan.hash[i]
+	}
+	f.round++ // first is used for who comes first of all
+	for _, role := range roles {
+		b := role & l.plan.mask
+		if f.first[b].round != f.round {
+			f.first[b] = first{f.round, l.members[highest(hashes, hashBucket(b))]}
+		}
+		i := f.first[b].candidate
+		if *n == 0 || f.room[i] == 0 {
+			rest = append(rest, role)
+			continue
+		}
+		f.room[i]--
+		l.add(int(i), role)
+		*n--
+	}
+	return rest
+}
+
+func (l *level) add(to, role int) {
+	l.given = append(l.given, gift{to, role})
+	l.left--
+}
+
+// moves returns what was given, by taker.
+func (l *level) moves() []Move {
+	slices.SortFunc(l.given, func(a, b gift) int { return cmp.Or(cmp.Compare(a.to, b.to), cmp.Compare(a.role, b.role)) })
+	var out []Move
+	for k, g := range l.given {
+		if k == 0 || l.given[k-1].to != g.to {
+			out = append(out, Move{To: g.to})
+		}
+		m := &out[len(out)-1]
+		m.Roles = append(m.Roles, g.role)
+	}
+	return out
+}
