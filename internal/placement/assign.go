@@ -64,14 +64,26 @@ func (p *Plan) byClass(roles []int32) []int32 {
 	if p.all.order == nil { // classes are ranges
 		return order
 	}
-	class := func(k int32) int {
+	class := func(k int32) int { // one more than it is, zero for what is no role
 		if role := int(roles[k]); role >= 0 && role < p.roles {
-			return p.all.of(role)
+			return p.all.of(role) + 1
 		}
-		return -1
+		return 0
 	}
-	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(class(a), class(b)) })
-	return order
+	next := make([]int, p.all.len()+2) // where the next one of a class goes
+	for _, k := range order {
+		next[class(k)+1]++
+	}
+	for c := range p.all.len() + 1 {
+		next[c+1] += next[c]
+	}
+	sorted := make([]int32, len(order))
+	for _, k := range order {
+		c := class(k)
+		sorted[next[c]] = k
+		next[c]++
+	}
+	return sorted
 }
 
 // share makes room for n vacant roles of class c among those who deserve them: up to

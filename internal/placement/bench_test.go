@@ -65,6 +65,17 @@ func BenchmarkMovesOfAll(b *testing.B) {
 	})
 }
 
+// One leads everything, and hands it over a thousand at a time.
+func BenchmarkMovesOfAThousand(b *testing.B) {
+	sizes(b, func(b *testing.B, members, roles int) {
+		w := newWorld(crowd(random(1), members, roles), roles)
+		w.deal(func(int) int { return 0 })
+		for b.Loop() {
+			w.plan.Moves(0, w.holders, anything, 1000)
+		}
+	})
+}
+
 // All is level: what a look at it takes every second.
 func BenchmarkMovesOfNothing(b *testing.B) {
 	sizes(b, func(b *testing.B, members, roles int) {

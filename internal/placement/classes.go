@@ -1,6 +1,9 @@
 package placement
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // partition divides the roles into classes: roles that the same candidates deserve.
 // Its classes are in the order of their lowest role, and so are the roles of each.
@@ -103,16 +106,24 @@ func (p *Plan) classifyRanges(among []int32) *partition {
 // classifyEach divides roles that each have preferences of their own. It goes through
 // them candidate by candidate, in the order in which their preferences lie in memory.
 func (p *Plan) classifyEach(among []int32) *partition {
-	top, sign := make([]int, p.roles), make([]uint64, p.roles)
+	top, sign := slices.Repeat([]int{math.MinInt}, p.roles), make([]uint64, p.roles)
 	for _, i := range among {
 		w, own := &p.who[i], finish(p.hash[i])
-		for role := range w.Roles {
-			switch v := w.prefers(role); {
-			case sign[role] == 0 || v > top[role]:
+		add := func(role, v int) {
+			switch {
+			case v < top[role]:
+			case v > top[role] || sign[role] == 0:
 				top[role], sign[role] = v, own
-			case v == top[role]:
+			default:
 				sign[role] += own
 			}
+		}
+		said := min(len(w.Prefs), w.Roles)
+		for role, v := range w.Prefs[:said] {
+			add(role, int(v))
+		}
+		for role := said; role < w.Roles; role++ {
+			add(role, w.Priority)
 		}
 	}
 	t := &partition{among: among, class: make([]int32, p.roles), order: make([]int32, p.roles)}

@@ -56,7 +56,7 @@ type level struct {
 	uneven  bool    // members differ by so much that they level
 	left    int     // of the limit
 	fill    *filler
-	given   []gift
+	given   [][]int // by candidate: roles to be handed to it
 }
 
 // tally is what a candidate has of the roles of a class.
@@ -66,9 +66,6 @@ type tally struct {
 	lost  int32 // roles that it holds and others deserve more
 	quota int32 // roles that it should hold
 }
-
-// gift is one role to be handed over.
-type gift struct{ to, role int }
 
 // standing is how much a holder deserves a role, beside those who share its class.
 type standing int
@@ -83,11 +80,9 @@ const (
 func (l *level) standing(h, role int) standing {
 	w := &l.plan.who[h]
 	switch {
-	case role >= w.Roles:
-		return less
 	case w.Steady && l.of[h].in:
 		return equal
-	case w.Steady:
+	case w.Steady || role >= w.Roles:
 		return less
 	}
 	return standing(1 + cmp.Compare(w.prefers(role), l.plan.who[l.like].prefers(role)))
@@ -120,13 +115,13 @@ func (l *level) count(c int) bool {
 		if h < 0 {
 			continue
 		}
-		switch l.standing(h, role) {
+		switch w := &l.of[h]; l.standing(h, role) {
 		case equal:
-			if l.of[h].has++; !l.of[h].in {
-				l.of[h].in, l.members = true, append(l.members, int32(h))
+			if w.has++; !w.in {
+				w.in, l.members = true, append(l.members, int32(h))
 			}
 		case less:
-			l.of[h].lost++
+			w.lost++
 		}
 	}
 	slices.Sort(l.members)
@@ -167,8 +162,8 @@ func (l *level) surplus(i int) int {
 
 // takers makes room for what me has too many of: that part of what all lack which
 // corresponds to its part of what all have too many of, and no more than is left of
-// the limit, with each taker in proportion.
-func (l *level) takers(room []int32) {
+// the limit, with each taker in proportion. It returns how much room it made.
+func (l *level) takers(room []int32) int {
 	before := 0
 	for i := range l.me {
 		before += l.surplus(i) + int(l.of[i].lost)
@@ -184,7 +179,7 @@ func (l *level) takers(room []int32) {
 		}
 	}
 	if mine <= l.left {
-		return
+		return mine
 	}
 	left := l.left
 	for _, i := range l.members {
@@ -192,6 +187,7 @@ func (l *level) takers(room []int32) {
 		room[i] = int32(part)
 		left -= part
 	}
+	return l.left
 }
 
 // give chooses which roles of class c me gives to whom.
@@ -201,11 +197,11 @@ func (l *level) give(c int, movable func(role int) bool) {
 		return
 	}
 	if l.fill == nil {
-		l.fill = newFiller(l.plan)
+		l.fill, l.given = newFiller(l.plan), make([][]int, len(l.plan.who))
 	}
 	clear(l.fill.room)
-	l.takers(l.fill.room)
-	if !slices.ContainsFunc(l.members, l.fill.has) {
+	room := l.takers(l.fill.room)
+	if room == 0 {
 		return
 	}
 	var lost, own []int
@@ -226,72 +222,67 @@ func (l *level) give(c int, movable func(role int) bool) {
 			}
 		}
 	}
-	l.choose(lost, len(lost))
-	l.choose(own, surplus)
+	room -= l.choose(lost, room)
+	l.choose(own, min(room, surplus))
 }
 
-// choose gives up to n of the roles to those that have room: first the roles on which
-// one of these comes before all other members.
-func (l *level) choose(roles []int, n int) {
-	if len(roles) == 0 {
-		return
-	}
-	rest := l.preferred(roles, &n)
+// choose gives up to n of the roles to those that have room, n in all at least: first
+// the roles on which one of these comes before all other members. It returns how many.
+func (l *level) choose(roles []int, n int) int {
+	rest, given := l.preferred(roles, n)
 	l.fill.begin(l.members)
 	for _, role := range rest {
-		if n == 0 {
-			return
+		if given == n {
+			break
 		}
-		to := l.fill.take(role)
-		if to == Nobody {
-			return
-		}
-		l.add(int(to), role)
-		n--
+		l.add(l.fill.take(role), role)
+		given++
 	}
+	return given
 }
 
-// preferred gives the roles whose taker comes first of all members, and returns the
-// others.
-func (l *level) preferred(roles []int, n *int) (rest []int) {
+// preferred gives up to n of the roles to those that come first of all members and have
+// room. It returns the roles that are left, if more are to be given, and how many it
+// gave.
+func (l *level) preferred(roles []int, n int) (rest []int, given int) {
 	f := l.fill
 	hashes := make([]uint64, len(l.members))
 	for k, i := range l.members {
 		hashes[k] = l.plan.hash[i]
 	}
-	f.round++ // first is used for who comes first of all
+	f.round++ // who comes first is remembered as a search among those with room is
 	for _, role := range roles {
+		if given == n {
+			return nil, n
+		}
 		b := role & l.plan.mask
 		if f.first[b].round != f.round {
 			f.first[b] = first{f.round, l.members[highest(hashes, hashBucket(b))]}
 		}
 		i := f.first[b].candidate
-		if *n == 0 || f.room[i] == 0 {
+		if f.room[i] == 0 {
 			rest = append(rest, role)
 			continue
 		}
 		f.room[i]--
-		l.add(int(i), role)
-		*n--
+		l.add(i, role)
+		given++
 	}
-	return rest
+	return rest, given
 }
 
-func (l *level) add(to, role int) {
-	l.given = append(l.given, gift{to, role})
+func (l *level) add(to int32, role int) {
+	l.given[to] = append(l.given[to], role)
 	l.left--
 }
 
 // moves returns what was given, by taker.
-func (l *level) moves() []Move {
-	slices.SortFunc(l.given, func(a, b gift) int { return cmp.Or(cmp.Compare(a.to, b.to), cmp.Compare(a.role, b.role)) })
-	var out []Move
-	for k, g := range l.given {
-		if k == 0 || l.given[k-1].to != g.to {
-			out = append(out, Move{To: g.to})
+func (l *level) moves() (out []Move) {
+	for to, roles := range l.given {
+		if len(roles) > 0 {
+			slices.Sort(roles)
+			out = append(out, Move{To: to, Roles: roles})
 		}
-		m := &out[len(out)-1]
-		m.Roles = append(m.Roles, g.role)
 	}
 	return out
 }

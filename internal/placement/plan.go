@@ -59,7 +59,7 @@ type Plan struct {
 // the same ID the first counts.
 //
 // It takes O(n log n) for n candidates; with a Preference among them O(n · R), R being
-// the largest number of roles that one of them announced, and 4 to 16 bytes a role.
+// the largest number of roles that one of them announced, and keeps 8 or 16 bytes a role.
 func New(candidates []Candidate) *Plan {
 	p := &Plan{who: slices.Clone(candidates)}
 	slices.SortStableFunc(p.who, func(a, b Candidate) int { return cmp.Compare(a.ID, b.ID) })
