@@ -11,7 +11,7 @@ type filler struct {
 	room  []int32  // by candidate: roles that it may be given
 	spare []bool   // by candidate: it may be given one of the extra roles beyond that
 	extra int      // roles that may be given beyond room, one to each
-	open  []int32  // candidates with room, ascending
+	open  []int32  // candidates with room
 	hash  []uint64 // of these
 	stale bool     // open has some that have no room any more
 	first []first  // by bucket
@@ -26,7 +26,7 @@ func newFiller(p *Plan) *filler {
 		first: make([]first, min(p.mask+1, p.roles))}
 }
 
-// begin begins anew with the room of some candidates, ascending.
+// begin begins anew with the room of some candidates.
 func (f *filler) begin(among []int32) {
 	f.round++
 	f.stale = false

@@ -33,7 +33,7 @@ type Move struct {
 // for each deserving candidate on each bucket of what me holds if there is something
 // to give.
 func (p *Plan) Moves(me int, holders []int32, movable func(role int) bool, limit int) []Move {
-	if me < 0 || me >= len(p.who) || limit <= 0 {
+	if me < 0 || me >= len(p.who) {
 		return nil
 	}
 	l := &level{plan: p, me: me, holders: holders, left: limit, of: make([]tally, len(p.who))}
@@ -50,7 +50,7 @@ type level struct {
 	plan    *Plan
 	me      int
 	holders []int32
-	members []int32 // of the class: who shares it, ascending
+	members []int32 // of the class: who shares it
 	like    int32   // a steady one of these: what it prefers, all steady ones do
 	of      []tally // by candidate
 	uneven  bool    // members differ by so much that they level
@@ -80,9 +80,9 @@ const (
 func (l *level) standing(h, role int) standing {
 	w := &l.plan.who[h]
 	switch {
-	case w.Steady && l.of[h].in:
+	case w.Steady && l.of[h].in: // a shortcut: the comparison would say so, too
 		return equal
-	case w.Steady || role >= w.Roles:
+	case role >= w.Roles:
 		return less
 	}
 	return standing(1 + cmp.Compare(w.prefers(role), l.plan.who[l.like].prefers(role)))
@@ -124,7 +124,6 @@ func (l *level) count(c int) bool {
 			w.lost++
 		}
 	}
-	slices.Sort(l.members)
 	l.quotas(t.at(from))
 	return true
 }
@@ -148,7 +147,7 @@ func (l *level) quotas(role int) {
 		}
 	}
 	most, least := l.of[byLoad[0]].has, l.of[byLoad[len(byLoad)-1]].has
-	l.uneven = int(most-least) > max(1, each/10)
+	l.uneven = int(most-least) > each/10 // by one: that is the remainder, which stays where it is
 }
 
 // surplus returns how many roles of the class that a candidate deserves it should give
@@ -211,15 +210,12 @@ func (l *level) give(c int, movable func(role int) bool) {
 		if l.plan.heldBy(l.holders, role) != l.me {
 			continue
 		}
-		switch l.standing(l.me, role) {
-		case less:
-			if movable(role) {
-				lost = append(lost, role)
-			}
-		case equal:
-			if surplus > 0 && movable(role) {
-				own = append(own, role)
-			}
+		switch how := l.standing(l.me, role); {
+		case how == more || !movable(role):
+		case how == less:
+			lost = append(lost, role)
+		default:
+			own = append(own, role)
 		}
 	}
 	room -= l.choose(lost, room)

@@ -267,6 +267,63 @@ func TestMovesFromWhoIsNotSteady(t *testing.T) {
 	require.Equal(t, []int{15, 15}, w.all())
 }
 
+// What one that is not steady deserves more counts for nothing: the others level what
+// they have.
+func TestMovesLevelBesideWhatIsDeservedMore(t *testing.T) {
+	w := newWorld([]Candidate{
+		{ID: "a", Steady: true, Roles: 40}, {ID: "b", Steady: true, Roles: 40}, {ID: "u", Roles: 40, Priority: 1},
+	}, 40)
+	w.deal(func(role int) int { return role % 2 * 2 })
+	require.Equal(t, 10, w.settle(t, options{}))
+	require.Equal(t, []int{10, 10, 20}, w.all())
+}
+
+// One that has too much, and is not steady, gives of what others deserve as much.
+func TestMovesKeepWhatIsDeservedMore(t *testing.T) {
+	w := newWorld([]Candidate{
+		{ID: "a", Steady: true, Roles: 40}, {ID: "u", Roles: 40, Prefs: slices.Repeat([]int32{1}, 10)},
+	}, 40)
+	w.deal(func(int) int { return 1 })
+	require.Equal(t, 15, w.settle(t, options{}))
+	require.Equal(t, []int{0, 10}, w.loads(0, 10))
+}
+
+// One keeps its share, though what it has to give up for others may not move.
+func TestMovesKeepTheShareBesideWhatMayNotMove(t *testing.T) {
+	w := newWorld([]Candidate{
+		{ID: "a", Steady: true, Roles: 20}, {ID: "u", Roles: 20, Prefs: slices.Repeat([]int32{-1}, 10)},
+	}, 20)
+	w.deal(func(int) int { return 1 })
+	require.Empty(t, w.plan.Moves(1, w.holders, func(role int) bool { return role >= 10 }, 20))
+	require.Len(t, w.plan.Moves(1, w.holders, anything, 20)[0].Roles, 10)
+}
+
+// Several that have to give up all they have mean different places: after one round all
+// is level.
+func TestMovesOfSeveralMisplaced(t *testing.T) {
+	r := random(4)
+	who := crowd(r, 8, 80)
+	for i := range 4 {
+		who[i].Priority = 1
+	}
+	w := newWorld(who, 80)
+	low := []int{}
+	for i := range 8 {
+		if w.plan.Candidate(i).Priority == 0 {
+			low = append(low, i)
+		}
+	}
+	w.deal(func(role int) int { return low[role%4] })
+	next := slices.Clone(w.holders)
+	for _, me := range low {
+		w.carry(t, me, w.plan.Moves(me, w.holders, anything, 80), options{limit: 80, movable: anything}, next)
+	}
+	w.holders = next
+	for i, has := range w.all() {
+		require.Equal(t, 20*w.plan.Candidate(i).Priority, has)
+	}
+}
+
 // Roles beyond what its holder wants go to who wants them; nobody gets what it does not
 // want.
 func TestMovesWithDifferentRoles(t *testing.T) {
@@ -276,6 +333,11 @@ func TestMovesWithDifferentRoles(t *testing.T) {
 	require.Equal(t, []int{5, 5, 0}, w.loads(0, 10))
 	require.Equal(t, []int{0, 10, 0}, w.loads(10, 20))
 	require.Equal(t, []int{10, 0, 0}, w.loads(20, 30), "nobody steady wants these")
+	w.plan = New([]Candidate{{ID: "a", Roles: 10}, {ID: "b", Roles: 20, Steady: true}})
+	w.deal(func(int) int { return 0 })
+	w.settle(t, options{})
+	require.Equal(t, []int{10, 0}, w.loads(0, 10), "a's share of all")
+	require.Equal(t, []int{0, 10}, w.loads(10, 20), "which a does not want")
 }
 
 // Roles that nobody holds, or one that is no candidate, play no part; nor do those
@@ -305,6 +367,7 @@ func TestMovesOfFewMembers(t *testing.T) {
 	for n := range 3 {
 		p := New(crowd(random(1), n, 4))
 		for _, me := range []int{Nobody, Unknown, n, n + 1} {
+			require.Empty(t, p.Moves(me, slices.Repeat([]int32{int32(me)}, 4), anything, 4))
 			require.Empty(t, p.Moves(me, holders, anything, 4))
 		}
 	}

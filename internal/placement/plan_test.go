@@ -185,7 +185,12 @@ func TestNewOfNonsense(t *testing.T) {
 	require.Zero(t, p.Candidate(p.Find("b")).Roles)
 	a := int32(p.Find("a"))
 	require.Equal(t, []int32{Nobody, a, Nobody, a, Nobody}, p.Assign([]int32{-1, 100, MaxRoles, MaxRoles - 1, math.MaxInt32}, []int32{7, -9, math.MaxInt32}))
-	require.Empty(t, p.Moves(0, []int32{0, 99, -9, 2}, anything, -1))
+	holders := []int32{0, 3, -9, math.MaxInt32}
+	require.Equal(t, []int32{a, a}, p.Assign([]int32{4, 5}, holders))
+	for me := range 3 {
+		require.Empty(t, p.Moves(me, holders, anything, 10), "the one steady has all it wants")
+		require.Empty(t, p.Moves(me, []int32{1, 1, 1}, anything, -1))
+	}
 }
 
 // Two that know the same decide the same, in whatever order they learnt it.
