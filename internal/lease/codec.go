@@ -148,7 +148,7 @@ func packGrants(grants []Grant) []wireGrant {
 // Decode reads a record. The error is or wraps one of those above.
 func (c Codec) Decode(value []byte) (*Record, error) {
 	if len(value) > MaxRecord {
-		return nil, fmt.Errorf("%w: %d bytes", ErrMalformed, len(value))
+		return nil, c.oversize(value)
 	}
 	var w wire
 	// A newer version may give fields other types; it is known by its number and group.
@@ -169,6 +169,21 @@ func (c Codec) Decode(value []byte) (*Record, error) {
 		return nil, err
 	}
 	return w.record()
+}
+
+// oversize says what a record is that is too large for this version. A newer version may
+// write larger ones, and no version may overlook what another one says.
+func (c Codec) oversize(value []byte) error {
+	var w struct {
+		Version int    `json:"neli"`
+		Group   string `json:"group"`
+	}
+	if err := json.Unmarshal(value, &w); w.Version > Version && w.Group == c.Group {
+		return ErrNewer
+	} else if err == nil && w.Group != c.Group {
+		return ErrForeign
+	}
+	return fmt.Errorf("%w: %d bytes", ErrMalformed, len(value))
 }
 
 // check looks at what all kinds have, and at what only some may have.

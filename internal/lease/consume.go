@@ -78,11 +78,11 @@ func (l *Lease) Read(o int64, r *Record, now clock.Instant) Event {
 		}
 		return e
 	}
-	if r.Kind == Beat && l.fold.find(r.Session) == nil && l.trail.contradicts(r) {
-		return l.rewind(o, now)
-	}
 	l.changed = l.changed[:0]
 	e.Evidence = l.foldRecord(o, r, now, e.Stamp)
+	if r.Kind == Beat && !e.Evidence && l.trail.contradicts(r) {
+		return l.rewind(o, now)
+	}
 	e.Changed = l.changed
 	return e
 }
@@ -90,7 +90,8 @@ func (l *Lease) Read(o int64, r *Record, now clock.Instant) Event {
 // foldRecord folds a record of this version when the fold is known, and moves V.
 func (l *Lease) foldRecord(o int64, r *Record, now, sent clock.Instant) (evidence bool) {
 	before := l.fold.hash
-	lapsed := l.Lapsed(now)
+	mine := r.Session == l.own.session
+	lapsed := mine && l.Lapsed(now)
 	from := len(l.changed)
 	switch r.Kind {
 	case Claim:
@@ -102,11 +103,13 @@ func (l *Lease) foldRecord(o int64, r *Record, now, sent clock.Instant) (evidenc
 		l.changed = l.fold.release(r, l.changed)
 	case Snapshot, Hello, Ping, Pong:
 	}
-	l.trail.end(l.fold.takeEnded(), o)
-	for _, role := range l.changed[from:] {
-		delete(l.own.forgotten, role) // another token, or none
+	if len(l.changed) > from {
+		l.trail.end(l.fold.takeEnded(), o)
+		for _, role := range l.changed[from:] {
+			delete(l.own.forgotten, role) // another token, or none
+		}
 	}
-	if evidence && r.Session == l.own.session && !lapsed && sent.Mono > l.own.v.Mono {
+	if evidence && mine && !lapsed && sent.Mono > l.own.v.Mono {
 		l.own.v = sent
 	}
 	if l.fold.hash != before {
@@ -158,7 +161,8 @@ func (l *Lease) known(o int64) {
 }
 
 // adopt takes over a Snapshot of the fold at read, and folds what was kept of the
-// records since; all silence is counted from now, whenever they were read. It reports whether the Snapshot was what it says.
+// records since; all silence is counted from now, whenever they were read. It reports whether
+// the Snapshot was what it says.
 func (l *Lease) adopt(o, read int64, s State, now clock.Instant) bool {
 	f, ok := s.fold(now)
 	if !ok {

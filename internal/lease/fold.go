@@ -137,12 +137,13 @@ func (f *fold) grant(h Holder, token int64, roles []int32, now clock.Instant) {
 		i = f.enter(h)
 	}
 	f.session[i].held += len(roles)
+	key := f.session[i].key
 	if top := int(roles[len(roles)-1]); top >= len(f.tokens) {
 		f.grow(top + 1)
 	}
 	for _, role := range roles {
 		f.tokens[role], f.holders[role] = token, i
-		f.hash += roleHash(role, token)
+		f.hash += roleHash(role, token, key)
 	}
 	if g := f.grants[token]; g != nil { // a large Snapshot has several lists of one token
 		g.roles += len(roles)
@@ -181,7 +182,7 @@ func (f *fold) free(role int32) {
 		return
 	}
 	token := f.tokens[role]
-	f.hash -= roleHash(role, token)
+	f.hash -= roleHash(role, token, h.key)
 	f.tokens[role] = none
 	if g := f.grants[token]; g != nil {
 		if g.roles--; g.roles == 0 {
@@ -244,8 +245,8 @@ func mix(x uint64) uint64 { // the finalizer of SplitMix64
 	return x ^ x>>31
 }
 
-func roleHash(role int32, token int64) uint64 {
-	return mix(uint64(token)*0x9e3779b97f4a7c15 + uint64(role) + 1)
+func roleHash(role int32, token int64, holder uint64) uint64 {
+	return mix(uint64(token)*0x9e3779b97f4a7c15 + uint64(role) + 1 ^ holder)
 }
 
 func newerHash(o int64) uint64 { return mix(uint64(o) ^ 0x6e65776572) }

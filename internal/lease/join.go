@@ -88,6 +88,7 @@ type parts struct {
 	state   State
 	have    []bool
 	missing int
+	roles   int
 }
 
 // snapshot returns the whole of a Snapshot once its last part is here.
@@ -112,10 +113,14 @@ func (j *join) snapshot(r *Record) (State, bool) {
 	base := int32(len(p.state.Holders))
 	p.state.Holders = append(p.state.Holders, s.Holders...)
 	for _, g := range s.Grants {
+		p.roles += len(g.Roles)
 		g.Holder += base
 		p.state.Grants = append(p.state.Grants, g)
 	}
 	if p.missing--; p.missing > 0 {
+		if p.roles > MaxRoles || len(p.state.Holders) > MaxRoles {
+			j.parts = nil // no fold has so many
+		}
 		return State{}, false
 	}
 	j.parts = nil

@@ -1,7 +1,9 @@
 package lease
 
 import (
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/goneli/neli/internal/clock"
 )
@@ -9,7 +11,7 @@ import (
 // Rules are the constants of one process's part in the protocol.
 type Rules struct {
 	Process string        // random, fresh at every boot: it names this process among all
-	Name    string        // for people
+	Name    string        // for people; what does not fit a record is cut off
 	T       time.Duration // the lease of this process's sessions, at most clock.Tmax
 	Rho     float64       // ρ, the largest rate error of anybody's raw clock
 	History int           // K: a Snapshot is due after so many records
@@ -55,9 +57,20 @@ type pending struct {
 
 // New returns a lease that knows nothing; Begin must be called first.
 func New(rules Rules) *Lease {
+	rules.Name = clip(rules.Name)
 	l := &Lease{rules: rules}
 	l.own.claiming, l.own.forgotten = map[int32]uint64{}, map[int32]int64{}
 	return l
+}
+
+// clip makes a name one that Decode takes: valid UTF-8 of at most maxName bytes.
+func clip(name string) string {
+	name = strings.ToValidUTF8(name, "?")
+	for len(name) > maxName {
+		_, n := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-n]
+	}
+	return name
 }
 
 // Begin starts a new session that reads on at offset s: at boot, whenever the read

@@ -78,7 +78,7 @@ func unpackRoles(s string, limit int) ([]int32, error) {
 	}
 	if packed, ok := strings.CutPrefix(s, "~"); ok {
 		b, err := base64.RawStdEncoding.DecodeString(packed)
-		if err != nil {
+		if err != nil || len(b) == 0 {
 			return nil, errRoles
 		}
 		for len(b) > 0 {

@@ -94,7 +94,8 @@ func (l *Lease) states() []*State {
 	filled, listed := 0, 0
 	for _, i := range holders {
 		for grants := range l.chunks(roles[i]) {
-			cost, n := 512, 0 // a holder with a long name
+			h := &f.session[i].Holder
+			cost, n := 128+6*(len(h.Name)+len(h.Session.Process)), 0 // JSON writes some bytes as six
 			for _, g := range grants {
 				cost, n = cost+size(g.Roles), n+len(g.Roles)
 			}
