@@ -69,7 +69,7 @@ func TestWhatWasToldOverStaysOver(t *testing.T) {
 	b.all(t)
 	require.False(t, b.Over(0))
 	b.clock.Wall = b.clock.Wall.Add(2 * testT)
-	require.Equal(t, Lapsed, b.all(t)[0].Reason)
+	require.Equal(t, Lapsed, b.collect(t)[0].Reason)
 	b.clock.Wall = b.clock.Wall.Add(-2 * testT)
 	b.renew(0)
 	require.True(t, b.Over(0))
