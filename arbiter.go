@@ -2,13 +2,17 @@ package neli
 
 import (
 	"context"
+	"iter"
 	"sync/atomic"
 	"time"
+
+	iclock "github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/term"
 )
 
-// arbiter decides, partition by partition, whether this process leads. The
-// curator knows no more of the outside world than this; the lease in a log and
-// the non-exclusive vector are its two implementations.
+// arbiter decides, unit by unit, whether this process leads. The curator knows no
+// more of the outside world than this; the leases in a log and the non-exclusive
+// vector are its two implementations.
 type arbiter interface {
 	// run works until ctx is done, until it is to close and holds nothing any more,
 	// or returns the error that ended it for good. When it returns, no goroutine of
@@ -16,18 +20,50 @@ type arbiter interface {
 	run(ctx context.Context) error
 	// intend says what the curator wants from now on. It does not block.
 	intend(posture)
-	// cells returns the partitions' published terms; nil until M is known.
-	cells() []cell
-	// fresh reports whether collect may have something to say.
-	fresh() bool
-	// news has an element whenever fresh may have become true.
-	news() <-chan struct{}
+	// units says what a term is of. It is the same from the moment M is known.
+	units() units
+	// table is what this process holds and what the application was told. The curator
+	// calls only what anybody may call: the rest needs the arbiter's lock.
+	table() *term.Table
 	// collect returns what the application must be told now and counts it as told.
-	collect() []change
-	// drained says that the application has finished the work of a term that it
-	// was told to give up.
-	drained(p int, id int64)
+	collect() []term.Change
+	// peek returns the losses and revocations that collect would return, and counts
+	// nothing as told.
+	peek() []term.Change
+	// drained says that the application has finished the work of the term with this id
+	// of each of the units, which it was told to give up.
+	drained(units []int, id int64)
 	stats() Stats
+}
+
+// units maps roles to what one term is of, a unit of the term table: in exclusive
+// mode the role itself, else the partition, whose roles all lead together.
+type units struct {
+	partitions int  // M; 0 until it is known
+	perRole    bool // a unit is a role
+}
+
+// of returns the unit of a role.
+func (u units) of(role int) int {
+	if u.perRole {
+		return role
+	}
+	return partitionOf(role, u.partitions)
+}
+
+// partition returns the partition on which a unit is contended.
+func (u units) partition(unit int) int { return partitionOf(unit, u.partitions) }
+
+// roles yields the roles of a unit below a bound, ascending.
+func (u units) roles(unit, below int) iter.Seq[int] {
+	if !u.perRole {
+		return rolesOn(unit, u.partitions, below)
+	}
+	return func(yield func(int) bool) {
+		if unit < below {
+			yield(unit)
+		}
+	}
 }
 
 // posture is what the curator wants of an arbiter.
@@ -68,196 +104,55 @@ func (p posture) reason(partition int, now instant) Reason {
 	return ReasonUnassigned
 }
 
-type changeKind int
-
-const (
-	changeGone     changeKind = iota // over, and the application was told before
-	changeLost                       // over already
-	changeRevoke                     // to be given up; drained is expected
-	changeAcquired                   // a new term
-)
-
-// change is one partition's news for the application.
-type change struct {
-	kind      changeKind
-	partition int
-	id        int64
-	token     int64
-	reason    Reason
-	graceful  bool      // changeLost: withdrawn first, so Revoked and not Fenced
-	deadline  time.Time // changeRevoke
+// partitionTerms is the term table of an arbiter whose units are partitions. Its
+// methods need the arbiter's lock, but for table, units and what is Table's for
+// anybody.
+type partitionTerms struct {
+	*term.Table
+	h   threshold
+	now func() instant
+	m   atomic.Int64
 }
 
-// ledger keeps, for each partition, the term that this process has and what the
-// application was told of it, so that every Acquired is followed by exactly one
-// Revoked or Fenced however seldom the application asks. Its methods need the
-// arbiter's lock, but for those of the cells.
-type ledger struct {
-	h     threshold
-	now   func() instant
-	cell  []cell
-	shown atomic.Pointer[[]cell] // cell, once M is known
-	books []book
-	stale atomic.Bool
-	bell  chan struct{}
+// init readies an empty table.
+func (t *partitionTerms) init(h threshold, now func() instant) {
+	t.h, t.now = h, now
+	t.Table = term.New(h.youngAt, func() iclock.Instant { return now().point() }, func(p int) int { return p })
 }
 
-type book struct {
-	told       int64 // id+1 of the term told, 0: none
-	token      int64 // its token
-	revokeTold bool
-	ended      Reason // why the term told ended, once it has
-	graceful   bool   // and whether it had been withdrawn first
-	finished   int64  // id+1 of the newest term that the application was told is over
-
-	revoke   bool // the current term is to be given up, by deadline, because of why
-	deadline instant
-	why      Reason
+func (t *partitionTerms) open(m int) {
+	t.Open(m)
+	t.m.Store(int64(m))
 }
 
-func newLedger(h threshold, now func() instant) ledger {
-	return ledger{h: h, now: now, bell: make(chan struct{}, 1)}
-}
+func (t *partitionTerms) table() *term.Table { return t.Table }
+func (t *partitionTerms) units() units       { return units{partitions: int(t.m.Load())} }
 
-// open sizes the ledger.
-func (l *ledger) open(m int) {
-	l.cell, l.books = make([]cell, m), make([]book, m)
-	l.shown.Store(&l.cell)
-}
-
-func (l *ledger) cells() []cell {
-	if c := l.shown.Load(); c != nil {
-		return *c
+// publish sets the term of p: a new one, or the same one with a newer V. A former
+// term ends before that: the new V is no evidence for it.
+func (t *partitionTerms) publish(p int, id, token int64, v instant) {
+	held, ok := t.Held(p)
+	if ok && held != id {
+		t.end(p, ReasonLapsed, false)
 	}
-	return nil
-}
-
-func (l *ledger) fresh() bool           { return l.stale.Load() }
-func (l *ledger) news() <-chan struct{} { return l.bell }
-
-func (l *ledger) touch() {
-	l.stale.Store(true)
-	l.ring()
-}
-
-func (l *ledger) ring() {
-	select {
-	case l.bell <- struct{}{}:
-	default:
+	if old, had := t.V(p); !had || old != v.point() {
+		t.Renew(p, v.point())
+	}
+	if !ok || held != id {
+		t.Start([]int{p}, id, token)
 	}
 }
 
-// held returns the term of partition p, or nil.
-func (l *ledger) held(p int) *term { return l.cell[p].term.Load() }
+func (t *partitionTerms) end(p int, why Reason, graceful bool) { t.End([]int{p}, why, graceful) }
 
-// publish sets the term of p: a new one, or the same one with a newer V.
-func (l *ledger) publish(p int, t term) {
-	old := l.held(p)
-	l.cell[p].term.Store(&t)
-	if old == nil || old.id != t.id {
-		l.books[p].revoke = false
-		l.touch()
-	}
+// held reports whether there is a term of p, lapsed or not.
+func (t *partitionTerms) held(p int) bool {
+	_, ok := t.Held(p)
+	return ok
 }
 
-// end forgets the term of p.
-func (l *ledger) end(p int, why Reason, graceful bool) {
-	b, t := &l.books[p], l.held(p)
-	if t == nil {
-		return
-	}
-	if b.told == t.id+1 {
-		b.ended, b.graceful = why, graceful
-	}
-	l.cell[p].term.Store(nil)
-	b.revoke = false
-	l.touch()
-}
-
-// done withdraws the term of p from the application, which has finished its work:
-// nothing more is to be begun, though the lease lasts until it is released.
-func (l *ledger) done(p int) { l.cell[p].told.Store(0) }
-
-// giveUp asks the application to finish the term of p by deadline.
-func (l *ledger) giveUp(p int, why Reason, deadline instant) {
-	b := &l.books[p]
-	b.revoke, b.why, b.deadline = true, why, deadline
-	l.touch()
-}
-
-// wasTold reports whether the application knows of the term of p.
-func (l *ledger) wasTold(p int) bool {
-	t := l.held(p)
-	return t != nil && l.books[p].told == t.id+1
-}
-
-// over reports whether the application was told that the term of p is over: it
-// must not be renewed, whatever the clock says now.
-func (l *ledger) over(p int) bool {
-	t := l.held(p)
-	return t != nil && l.books[p].finished == t.id+1
-}
-
-// collectAll returns losses, or else revocations, or else acquisitions: those
-// that follow may be out of date by the time that these are told.
-func (l *ledger) collectAll(now instant) []change {
-	l.stale.Store(false)
-	for _, look := range []func(int, instant) (change, bool){l.loss, l.revocation, l.acquisition} {
-		var out []change
-		for p := range l.books {
-			if c, ok := look(p, now); ok {
-				out = append(out, c)
-			}
-		}
-		if len(out) > 0 {
-			l.stale.Store(true)
-			return out
-		}
-	}
-	return nil
-}
-
-// current returns the term of p if it has not lapsed.
-func (l *ledger) current(p int, now instant) *term {
-	if t := l.held(p); t != nil && l.h.young(now, t.v) {
-		return t
-	}
-	return nil
-}
-
-func (l *ledger) loss(p int, now instant) (change, bool) {
-	b, t := &l.books[p], l.current(p, now)
-	if b.told == 0 || t != nil && t.id+1 == b.told {
-		return change{}, false
-	}
-	c := change{kind: changeLost, partition: p, id: b.told - 1, token: b.token, reason: b.ended, graceful: b.graceful}
-	if c.reason == 0 {
-		c.reason = ReasonLapsed // seen here before the arbiter has
-	}
-	if b.revokeTold {
-		c.kind = changeGone
-	}
-	b.finished, b.told, b.revokeTold, b.ended, b.graceful = b.told, 0, false, 0, false
-	l.cell[p].told.Store(0)
-	return c, true
-}
-
-func (l *ledger) revocation(p int, now instant) (change, bool) {
-	b, t := &l.books[p], l.current(p, now)
-	if t == nil || b.told != t.id+1 || !b.revoke || b.revokeTold {
-		return change{}, false
-	}
-	b.revokeTold = true
-	return change{kind: changeRevoke, partition: p, id: t.id, token: t.token, reason: b.why,
-		deadline: b.deadline.time()}, true
-}
-
-func (l *ledger) acquisition(p int, now instant) (change, bool) {
-	b, t := &l.books[p], l.current(p, now)
-	if t == nil || b.told != 0 || b.revoke || b.finished == t.id+1 {
-		return change{}, false
-	}
-	b.told, b.token = t.id+1, t.token
-	l.cell[p].told.Store(b.told)
-	return change{kind: changeAcquired, partition: p, id: t.id, token: t.token, reason: ReasonElected}, true
+// current reports whether there is a term of p that has not lapsed.
+func (t *partitionTerms) current(p int, now instant) bool {
+	v, ok := t.V(p)
+	return ok && t.held(p) && t.h.youngAt(now.point(), v)
 }

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/goneli/neli/internal/term"
 )
 
 // pollSlice is how long a reader or group consumer waits for something to come:
@@ -19,7 +21,7 @@ const lookEvery = time.Second
 // leaseArbiter is exclusive mode: one lease for each partition of an ordered
 // log. It reads the log, lets each lease decide, and appends what they decided.
 type leaseArbiter struct {
-	ledger
+	partitionTerms
 
 	set   *settings
 	log   orderedLog
@@ -27,7 +29,7 @@ type leaseArbiter struct {
 	alive func(now instant) bool
 	poke  chan struct{} // wakes the stepper
 
-	mu        sync.Mutex // guards what follows, and the ledger
+	mu        sync.Mutex // guards what follows, and the term table
 	leases    []lease
 	hands     []*handover // orderly ends under way
 	delays    []time.Duration
@@ -52,16 +54,17 @@ type leaseArbiter struct {
 }
 
 func newLeaseArbiter(set *settings, log orderedLog, nom nominator, now func() instant, alive func(instant) bool) *leaseArbiter {
-	return &leaseArbiter{
-		ledger: newLedger(threshold{t: set.timeout, exclusive: true}, now),
-		set:    set,
-		log:    log,
-		nom:    nom,
-		alive:  alive,
-		notes:  notes{log: set.logger},
-		poke:   make(chan struct{}, 1),
-		tempo:  tempo{rtt: maxRoundTrip, longest: max(time.Second, set.timeout/20)},
+	a := &leaseArbiter{
+		set:   set,
+		log:   log,
+		nom:   nom,
+		alive: alive,
+		notes: notes{log: set.logger},
+		poke:  make(chan struct{}, 1),
+		tempo: tempo{rtt: maxRoundTrip, longest: max(time.Second, set.timeout/20)},
 	}
+	a.init(threshold{t: set.timeout, exclusive: true}, now)
+	return a
 }
 
 func (a *leaseArbiter) run(ctx context.Context) error {
@@ -236,15 +239,14 @@ func (a *leaseArbiter) note(debug bool, e logEntry, r record, bad error) {
 
 // sync publishes what a lease now says of this process.
 func (a *leaseArbiter) sync(p int, why Reason) {
-	l, t := &a.leases[p], a.held(p)
-	switch {
-	case l.mine == noToken:
-		a.end(p, why, false)
-		a.hands[p] = nil
-		a.retained[p] = false
-	case t == nil || t.id != l.mine || t.v != l.v:
-		a.publish(p, term{id: l.mine, token: l.mine, v: l.v})
+	l := &a.leases[p]
+	if l.mine != noToken {
+		a.publish(p, l.mine, l.mine, l.v)
+		return
 	}
+	a.end(p, why, false)
+	a.hands[p] = nil
+	a.retained[p] = false
 }
 
 // stepWhenDue lets the leases decide whenever time alone gives them something to
@@ -418,17 +420,25 @@ func (a *leaseArbiter) reported(o outgoing, err error) {
 	}
 }
 
-func (a *leaseArbiter) collect() []change {
+func (a *leaseArbiter) collect() []term.Change {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.collectAll(a.now())
+	return a.Collect(a.now().point())
 }
 
-func (a *leaseArbiter) drained(p int, id int64) {
+func (a *leaseArbiter) peek() []term.Change {
 	a.mu.Lock()
-	if h := a.hands[p]; h != nil && a.leases[p].mine == id {
-		h.done = true
-		a.done(p)
+	defer a.mu.Unlock()
+	return a.Peek(a.now().point())
+}
+
+func (a *leaseArbiter) drained(units []int, id int64) {
+	a.mu.Lock()
+	for _, p := range units {
+		if h := a.hands[p]; h != nil && a.leases[p].mine == id {
+			h.done = true
+			a.Done([]int{p})
+		}
 	}
 	a.mu.Unlock()
 	a.prod()

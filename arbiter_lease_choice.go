@@ -288,7 +288,7 @@ func (a *leaseArbiter) level(now instant) time.Duration {
 
 func (a *leaseArbiter) movable(p int, now instant) bool {
 	l := &a.leases[p]
-	if l.mine == noToken || a.hands[p] != nil || !a.wasTold(p) {
+	if l.mine == noToken || a.hands[p] != nil || !a.Told(p) {
 		return false
 	}
 	g := a.choice.given[p]

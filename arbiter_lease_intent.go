@@ -13,7 +13,7 @@ func (a *leaseArbiter) intend(p posture) {
 	a.posture = p
 	a.mu.Unlock()
 	a.prod()
-	a.ring() // the driver looks at roles too
+	a.Ring() // the driver looks at roles too
 }
 
 // nominate takes the group's word: the partitions that this process may claim.
@@ -166,7 +166,7 @@ func (a *leaseArbiter) intentOf(p int, now instant) (intent, Reason) {
 	if a.leases[p].mine == noToken {
 		return in, why
 	}
-	if a.over(p) {
+	if a.Over(p) {
 		in.keep = false
 		return in, why
 	}
@@ -178,7 +178,7 @@ func (a *leaseArbiter) intentOf(p int, now instant) (intent, Reason) {
 			if !s.ready && !s.idle {
 				h.to = "" // it would only keep the others waiting
 			}
-			a.giveUp(p, h.why, h.deadline)
+			a.Revoke([]int{p}, h.why, h.deadline.point())
 		case verdictCancel:
 			a.callOff(p)
 		case verdictRelease:
@@ -218,7 +218,7 @@ func (a *leaseArbiter) giveUpUnwanted(p int, now instant) {
 func (a *leaseArbiter) scene(p int, h *handover, now instant) scene {
 	s := scene{
 		wanted: a.keeps(p, now),
-		told:   a.wasTold(p),
+		told:   a.Told(p),
 		idle:   !a.posture.contend,
 		drain:  a.set.drain,
 		wait:   a.set.successorWait,

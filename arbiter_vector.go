@@ -6,6 +6,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	iclock "github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/term"
 )
 
 // vectorArbiter is non-exclusive mode, the paper's NELI: every process
@@ -13,7 +16,7 @@ import (
 // partition i, assigned to this process by the group. Whoever has received one
 // within T presumes to lead.
 type vectorArbiter struct {
-	ledger
+	partitionTerms
 
 	set      *settings
 	topic    *topic
@@ -28,7 +31,7 @@ type vectorArbiter struct {
 	ended     atomic.Bool
 	poke      chan struct{}
 
-	mu       sync.Mutex // guards what follows, and the ledger
+	mu       sync.Mutex // guards what follows, and the term table
 	assigned []assignment
 	posture  posture
 	heard    []instant     // by partition: the newest record while it was assigned here, or when it was assigned
@@ -49,7 +52,6 @@ const (
 
 func newVectorArbiter(set *settings, t *topic, p Producer, member *groupMember, now func() instant, alive func(instant) bool) *vectorArbiter {
 	a := &vectorArbiter{
-		ledger:   newLedger(threshold{t: set.timeout}, now),
 		set:      set,
 		topic:    t,
 		producer: p,
@@ -58,6 +60,7 @@ func newVectorArbiter(set *settings, t *topic, p Producer, member *groupMember, 
 		refused:  make(chan error, 1),
 		poke:     make(chan struct{}, 1),
 	}
+	a.init(threshold{t: set.timeout}, now)
 	member.onRecord, member.onUnknown = a.received, t.doubt
 	return a
 }
@@ -90,7 +93,7 @@ func (a *vectorArbiter) run(ctx context.Context) error {
 	if err == nil {
 		why = ReasonClosing
 	}
-	for p := range a.cell {
+	for p := range a.assigned {
 		a.end(p, why, err == nil)
 	}
 	return err
@@ -111,14 +114,14 @@ func (a *vectorArbiter) received(r Record) {
 	if !a.posture.wants(p) {
 		return
 	}
-	t := a.current(p, now)
-	if t == nil || a.over(p) {
+	id, _ := a.Held(p)
+	if !a.current(p, now) || a.Over(p) {
 		a.end(p, ReasonLapsed, false)
 		a.terms++
-		t = &term{id: a.terms, token: noToken}
+		id = a.terms
 		a.prod()
 	}
-	a.publish(p, term{id: t.id, token: noToken, v: now})
+	a.publish(p, id, noToken, now)
 }
 
 // assign takes the group's word. What was withdrawn is presumed until V lapses.
@@ -261,19 +264,19 @@ func (a *vectorArbiter) expire() (time.Duration, bool) {
 	if a.away > now.mono {
 		next = min(next, a.away)
 	}
-	for p := range a.cell {
-		t := a.held(p)
-		if t == nil {
+	for p := range a.assigned {
+		if !a.held(p) {
 			continue
 		}
 		switch {
-		case a.current(p, now) == nil:
+		case !a.current(p, now):
 			a.lapse(p, alive)
 		case a.posture.closing && now.age(a.leaveAt) >= 0, !a.posture.closing && !a.posture.wants(p):
 			a.end(p, a.posture.reason(p, now), true)
 		default:
 			held = true
-			next = min(next, t.v.mono+a.set.timeout)
+			v, _ := a.V(p)
+			next = min(next, instantOf(v).mono+a.set.timeout)
 			if a.posture.closing {
 				next = min(next, a.leaveAt.mono)
 			}
@@ -313,24 +316,36 @@ func (a *vectorArbiter) intend(p posture) {
 	a.posture = p
 	a.mu.Unlock()
 	a.prod()
-	a.ring() // the driver looks at roles too
+	a.Ring() // the driver looks at roles too
 }
 
-func (a *vectorArbiter) collect() []change {
+func (a *vectorArbiter) collect() []term.Change {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	return a.Collect(a.endLapsed())
+}
+
+func (a *vectorArbiter) peek() []term.Change {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.Peek(a.endLapsed())
+}
+
+// endLapsed ends what has lapsed at this instant, which it returns: the table would
+// call it a lapse, whatever the reason.
+func (a *vectorArbiter) endLapsed() iclock.Instant {
 	now := a.now()
 	alive := a.alive(now)
-	for p := range a.cell { // or the ledger would call it a lapse, whatever the reason
-		if a.held(p) != nil && a.current(p, now) == nil {
+	for p := range a.assigned {
+		if a.held(p) && !a.current(p, now) {
 			a.lapse(p, alive)
 		}
 	}
-	return a.collectAll(now)
+	return now.point()
 }
 
 // drained has nothing to do: terms end by themselves, and nobody waits.
-func (a *vectorArbiter) drained(int, int64) {}
+func (a *vectorArbiter) drained([]int, int64) {}
 
 func (a *vectorArbiter) stats() Stats {
 	a.mu.Lock()

@@ -108,7 +108,7 @@ func (bed *benchBed) lead(b testing.TB) {
 		bed.pump()
 		held = 0
 		for p := range bed.next {
-			if bed.arb.held(p) != nil {
+			if bed.arb.held(p) {
 				held++
 			}
 		}

@@ -43,7 +43,7 @@ func (n *Neli) Close() error {
 		n.state.CompareAndSwap(int32(StateLive), int32(StateClosing))
 		n.adjust(func(p *posture) { p.closing = true })
 		close(n.closing)
-		if len(n.arb.cells()) == 0 {
+		if n.arb.units().partitions == 0 {
 			n.stop() // still looking for the broker: there is nothing to give up
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goneli/neli/internal/term"
 	"github.com/stretchr/testify/require"
 )
 
@@ -52,15 +53,20 @@ func TestNoLeaderAfterTheBarrierReturned(t *testing.T) {
 // to be finished by the earliest deadline.
 func TestRevokedDeadlineIsTheEarliest(t *testing.T) {
 	bed := newBenchBed(t, 3)
-	begin := time.Now()
-	revoke := func(p int, after time.Duration) change {
-		return change{kind: changeRevoke, partition: p, reason: ReasonUnassigned, deadline: begin.Add(after)}
+	begin := clock()
+	bed.n.now = func() instant { return begin }
+	revoke := func(p int, after time.Duration) term.Change {
+		return term.Change{Kind: term.Revoked, Vector: p, Units: []int{p}, Reason: ReasonUnassigned, Deadline: begin.add(after).point()}
 	}
-	e := bed.n.event([]change{revoke(0, 14*time.Second), revoke(1, 10*time.Second), revoke(2, 12*time.Second)})
-	require.Equal(t, begin.Add(10*time.Second), e.(LeaderRevoked).Deadline)
-	require.Equal(t, []int{0, 1, 2}, e.(LeaderRevoked).Partitions())
-	e = bed.n.event([]change{revoke(2, time.Second)})
-	require.Equal(t, begin.Add(time.Second), e.(LeaderRevoked).Deadline)
+	due := func(cs ...term.Change) time.Duration {
+		return time.Until(bed.n.event(cs).(LeaderRevoked).Deadline).Round(time.Second)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		require.Equal(t, 10*time.Second, due(revoke(0, 14*time.Second), revoke(1, 10*time.Second), revoke(2, 12*time.Second)))
+		require.Equal(t, time.Second, due(revoke(2, time.Second)))
+		e := bed.n.event([]term.Change{revoke(0, time.Second), revoke(1, time.Second), revoke(2, time.Second)})
+		require.Equal(t, []int{0, 1, 2}, e.(LeaderRevoked).Partitions())
+	})
 }
 
 // The barrier of a revocation has until its Deadline, however long that is; an
@@ -86,7 +92,7 @@ func TestAliveInTheBarrierOfARevocation(t *testing.T) {
 				bed.n.heard()
 				go func() {
 					defer close(returned)
-					bed.n.call(c.event)
+					bed.n.call(c.event, pulses{bed.n})
 				}()
 				synctest.Wait()
 				time.Sleep(c.until - 1)
@@ -120,7 +126,7 @@ func TestPulseBesideTheBarrierOfARevocation(t *testing.T) {
 		bed.n.driver <- struct{}{}
 		go func() {
 			defer close(returned)
-			bed.n.call(LeaderRevoked{})
+			bed.n.call(LeaderRevoked{}, pulses{bed.n})
 		}()
 		synctest.Wait()
 		time.Sleep(time.Second)

@@ -44,7 +44,7 @@ func (n *Neli) discovery() discovery {
 // (HeartbeatInterval). Any process may ask, whether it contends or not. In
 // non-exclusive mode ok is false.
 func (n *Neli) Holder(role int) (h Holder, ok bool) {
-	d, m := n.discovery(), len(n.arb.cells())
+	d, m := n.discovery(), n.arb.units().partitions
 	if d == nil || m == 0 || role < 0 || role >= int(n.roles.Load()) {
 		return Holder{}, false
 	}
@@ -84,7 +84,7 @@ func (n *Neli) Watch(ctx context.Context) iter.Seq[Standing] {
 				}
 				continue
 			}
-			s.partitions, s.roles = len(n.arb.cells()), int(n.roles.Load())
+			s.partitions, s.roles = n.arb.units().partitions, int(n.roles.Load())
 			if !yield(s) {
 				return
 			}

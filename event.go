@@ -5,13 +5,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/goneli/neli/internal/term"
 )
 
 // Event is what a Barrier is told: LeaderAcquired, LeaderRevoked or
 // LeaderFenced, each a struct used by value.
 //
-// Each partition's LeaderAcquired is followed by exactly one LeaderRevoked or
-// LeaderFenced for it, unless the process ends first.
+// Each role's LeaderAcquired is followed by exactly one LeaderRevoked or LeaderFenced
+// for it, unless the process ends first.
 type Event interface {
 	fmt.Stringer
 	event()
@@ -24,28 +26,29 @@ type Event interface {
 // Token and the like are fine.
 type Barrier func(Event)
 
-// Term is one uninterrupted leadership of one partition.
+// Term is one uninterrupted leadership of roles that live on one partition and have
+// one token. There may be several of one partition, in one event or in several.
 type Term struct {
 	Partition int
 	Roles     []int // ascending; those below the number of roles at the time
 	// Token is the fencing token: strictly increasing over the successive leaders
-	// of a partition. −1 in non-exclusive mode, which has none.
+	// of a role. −1 in non-exclusive mode, which has none.
 	Token int64
 }
 
 // Change is what all events carry.
 type Change struct {
-	Terms  []Term // ascending by partition
+	Terms  []Term // ascending by partition, then by token
 	Reason Reason
 }
 
-// Partitions returns the partitions concerned, ascending.
+// Partitions returns the partitions concerned, each once, ascending.
 func (c Change) Partitions() []int {
 	ps := make([]int, len(c.Terms))
 	for i, t := range c.Terms {
 		ps[i] = t.Partition
 	}
-	return ps
+	return slices.Compact(ps)
 }
 
 // Roles returns the roles concerned, ascending.
@@ -74,7 +77,7 @@ func (c Change) describe(what string) string {
 	fmt.Fprintf(&b, "%s (%s):", what, c.Reason)
 	for i, t := range c.Terms {
 		if i == 8 {
-			fmt.Fprintf(&b, " and %d more partitions", len(c.Terms)-i)
+			fmt.Fprintf(&b, " and %d more terms", len(c.Terms)-i)
 			break
 		}
 		fmt.Fprintf(&b, " partition %d", t.Partition)
@@ -93,7 +96,8 @@ type LeaderAcquired struct{ Change }
 // LeaderRevoked: this process is to give up its leadership in an orderly way.
 //
 // Exclusive mode: finish the work in hand. The lease is kept alive, and no
-// successor is elected, until the barrier returns, but no longer than Deadline.
+// successor is elected, until the barrier returns, but no longer than Deadline,
+// which has a monotonic reading: time.Until is right however the wall clock is set.
 // Work that goes on beyond the Deadline is the application's breach; fencing
 // tokens are for that.
 //
@@ -116,51 +120,42 @@ func (e LeaderAcquired) String() string { return e.describe("leader acquired") }
 func (e LeaderRevoked) String() string  { return e.describe("leader revoked") }
 func (e LeaderFenced) String() string   { return e.describe("leader fenced") }
 
-// Reason tells why leadership changed.
-type Reason int
+// Reason tells why leadership changed. Its String is for people.
+type Reason = term.Reason
 
 const (
 	// ReasonElected: the only reason of LeaderAcquired.
-	ReasonElected Reason = iota + 1
+	ReasonElected = term.Elected
 	// ReasonUnassigned: the group assigned the partition to another member.
-	ReasonUnassigned
+	ReasonUnassigned = term.Unassigned
 	// ReasonClosing: Close was called.
-	ReasonClosing
-	// ReasonRoles: SetRoles left no role on the partition.
-	ReasonRoles
+	ReasonClosing = term.Closing
+	// ReasonRoles: SetRoles made the number of roles smaller.
+	ReasonRoles = term.Roles
 	// ReasonResigned: Lead returned, and nothing pulses any more.
-	ReasonResigned
+	ReasonResigned = term.Resigned
 	// ReasonLapsed: V grew older than T. No evidence arrived in time: the process
 	// was cut off, starved or suspended, or the broker was down.
-	ReasonLapsed
+	ReasonLapsed = term.Lapsed
 	// ReasonNotPulsed: as ReasonLapsed, because the application had not called
 	// Pulse for MaxPulseInterval.
-	ReasonNotPulsed
+	ReasonNotPulsed = term.NotPulsed
 	// ReasonSuperseded: another process's later claim was read.
-	ReasonSuperseded
+	ReasonSuperseded = term.Superseded
 	// ReasonOverdue: the orderly end was not finished, or not even noticed, by its
 	// Deadline.
-	ReasonOverdue
+	ReasonOverdue = term.Overdue
 	// ReasonLogReset: the log was truncated, or its head was deleted before it was
 	// read, so that what was known of it is void.
-	ReasonLogReset
+	ReasonLogReset = term.LogReset
 	// ReasonUnhealthy: Config.Healthy said so.
-	ReasonUnhealthy
+	ReasonUnhealthy = term.Unhealthy
 	// ReasonSteppedDown: StepDown was called.
-	ReasonSteppedDown
+	ReasonSteppedDown = term.SteppedDown
 	// ReasonTransferred: Transfer was called.
-	ReasonTransferred
+	ReasonTransferred = term.Transferred
 	// ReasonRebalanced: another process gets its share, or is preferred.
-	ReasonRebalanced
+	ReasonRebalanced = term.Rebalanced
 	// ReasonFatal: this Neli has failed for good; Pulse returns the error.
-	ReasonFatal
+	ReasonFatal = term.Fatal
 )
-
-func (r Reason) String() string {
-	names := [...]string{"none", "elected", "unassigned", "closing", "roles changed", "resigned", "lapsed",
-		"not pulsed", "superseded", "overdue", "log reset", "unhealthy", "stepped down", "transferred", "rebalanced", "fatal"}
-	if r < 0 || int(r) >= len(names) {
-		return fmt.Sprintf("Reason(%d)", int(r))
-	}
-	return names[r]
-}

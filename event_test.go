@@ -28,10 +28,18 @@ func TestChange(t *testing.T) {
 	}
 	require.Equal(t, []int{0, 4, 8}, c.Terms[0].Roles, "asking changes nothing")
 
+	// One partition may have several terms: roles that were claimed apart.
+	c.Terms = append(c.Terms, Term{Partition: 3, Roles: []int{11}, Token: 80}, Term{Partition: 3, Roles: []int{15}, Token: 90})
+	require.Equal(t, []int{0, 1, 3}, c.Partitions())
+	require.Equal(t, []int{0, 3, 4, 7, 8, 11, 15}, c.Roles())
+	token, ok := c.Token(15)
+	require.True(t, ok)
+	require.Equal(t, int64(90), token)
+
 	var none Change
 	require.Empty(t, none.Partitions())
 	require.Empty(t, none.Roles())
-	_, ok := none.Token(0)
+	_, ok = none.Token(0)
 	require.False(t, ok)
 }
 
@@ -72,7 +80,7 @@ func TestEventStringIsShort(t *testing.T) {
 		ch.Terms = append(ch.Terms, Term{Partition: p, Token: int64(p)})
 	}
 	s := LeaderAcquired{ch}.String()
-	require.Contains(t, s, "partition 7 token 7 and 992 more partitions")
+	require.Contains(t, s, "partition 7 token 7 and 992 more terms")
 	require.Less(t, len(s), 300)
 }
 

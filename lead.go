@@ -3,6 +3,10 @@ package neli
 import (
 	"context"
 	"errors"
+	"sync"
+	"time"
+
+	"github.com/goneli/neli/internal/term"
 )
 
 // Leadership is what a function run by Lead is told of its role.
@@ -18,10 +22,32 @@ type Leadership struct {
 
 // Valid reports whether this very term lasts at this instant: a check of the
 // clock, as IsLeader is. When the context ends with ErrFenced it is false
-// already; with ErrRevoked it stays true for as long as the lease is kept.
+// already; with ErrRevoked it stays true for as long as the lease is kept, also for
+// a role that SetRoles has done away with.
 func (l Leadership) Valid() bool {
-	t, ok := l.n.term(l.Role)
-	return ok && t.id == l.id
+	if l.n == nil {
+		return false
+	}
+	id, _, _, ok := l.n.arb.table().Leads(l.n.arb.units().of(l.Role))
+	return ok && id == l.id
+}
+
+// Remaining is how long this very term is sure to last from now on, if it is not
+// given up: T minus the age of the newest evidence, 0 if it is over. Evidence renews
+// it all the time; what is begun must be finished by then, or guarded by the Token.
+func (l Leadership) Remaining() time.Duration {
+	if l.n == nil {
+		return 0
+	}
+	u, table := l.n.arb.units(), l.n.arb.table()
+	// V is loaded first: if the term is led afterwards, it is of this term or of an
+	// earlier time, and so never too young.
+	v, ok := table.V(l.Partition)
+	id, _, at, leads := table.Leads(u.of(l.Role))
+	if !ok || !leads || id != l.id {
+		return 0
+	}
+	return l.n.h.left(instantOf(at), instantOf(v))
 }
 
 // Lead runs fn once for each term of each role that this process leads, each on a
@@ -61,25 +87,36 @@ func (n *Neli) Lead(ctx context.Context, fn func(context.Context, Leadership) er
 	}
 	defer func() { <-n.driver }()
 	l := &lead{n: n, fn: fn, ctx: ctx, roles: int(n.roles.Load()), results: make(chan leadResult),
-		terms: map[int]change{}, runs: map[int]*leadRun{}, active: map[int]int{}}
+		units: map[int]*leadUnit{}, idle: map[int64][]int{}}
+	defer l.abandon()
 	return l.run()
 }
 
 var errGoexit = errors.New("neli: Lead: the function ended its goroutine")
 
-// lead is one call of Lead. All but the functions run on one goroutine.
+// lead is one call of Lead. All but the functions run on one goroutine; while that is
+// in the barrier, another one ends the contexts of what is lost.
 type lead struct {
 	n       *Neli
 	fn      func(context.Context, Leadership) error
 	ctx     context.Context
-	terms   map[int]change   // led partitions
-	runs    map[int]*leadRun // by role
-	active  map[int]int      // functions at work, by partition
-	total   int              // and in all
-	roles   int              // R when it was last looked at
+	units   map[int]*leadUnit // those that are led, and those with functions at work
+	total   int               // functions at work
+	idle    map[int64][]int   // by id: units to be given up on which nothing is at work any more
+	roles   int               // R when it was last looked at
 	results chan leadResult
 	err     error // what fn returned, which ends this Lead
 	ending  bool
+	over    bool // run has returned
+}
+
+// leadUnit is what Lead has of one unit.
+type leadUnit struct {
+	held      bool // the application has a term of it, with this id and token
+	revoked   bool // which is to be given up, as the barrier knows
+	id, token int64
+	runs      map[int]*leadRun // by role
+	active    int              // functions at work, of this term or a former one
 }
 
 // leadRun is fn at work, or done, for one term of one role.
@@ -87,30 +124,51 @@ type leadRun struct {
 	id       int64
 	cancel   context.CancelCauseFunc
 	returned bool
+	gone     bool // R has left the role out since: should it come back, it needs a new function
 }
 
 type leadResult struct {
-	role int
-	err  error
+	unit, role int
+	err        error
 }
 
 func (l *lead) run() error {
 	l.n.contend()
+	l.adopt()
 	for {
 		ended := l.n.ended()
-		l.deliver()
+		l.n.deliverTo(l)
 		l.follow()
 		switch {
 		case l.total > 0:
 		case ended != nil:
-			return errors.Join(l.err, ended)
-		case l.ending && len(l.n.told) == 0:
-			return l.err
-		case l.n.State() == StateClosing && len(l.n.told) == 0:
-			return errors.Join(l.err, ErrClosed)
+			return l.end(errors.Join(l.err, ended))
+		case l.ending && l.n.told == 0:
+			return l.end(l.err)
+		case l.n.State() == StateClosing && l.n.told == 0:
+			return l.end(errors.Join(l.err, ErrClosed))
 		}
 		l.wait(ended)
 	}
+}
+
+func (l *lead) end(err error) error {
+	l.over = true
+	return err
+}
+
+// abandon looks after the functions if a panic of the barrier ends Lead: they are told
+// to finish, and heard, though nobody waits for them any more.
+func (l *lead) abandon() {
+	if l.over {
+		return
+	}
+	l.finish(ErrRevoked)
+	go func() {
+		for ; l.total > 0; l.total-- {
+			<-l.results
+		}
+	}()
 }
 
 // wait waits for anything that may change what is to be done.
@@ -129,58 +187,116 @@ func (l *lead) wait(ended error) {
 	defer l.n.waiting.Add(-1)
 	defer l.n.heard()
 	select {
-	case <-l.n.arb.news():
+	case <-l.n.arb.table().News():
 	case r := <-l.results:
-		l.finished(r)
+		l.returned(r)
+		l.release()
 	case <-done:
 	case <-closing:
 	case <-stop:
 		// Their contexts are about to end with this cause, or have already.
-		l.end(context.Cause(l.ctx))
+		l.finish(context.Cause(l.ctx))
 	}
 }
 
-// end gives everything up; the functions are told by their contexts.
-func (l *lead) end(why error) {
+// finish gives everything up; the functions are told by their contexts.
+func (l *lead) finish(why error) {
 	if l.ending {
 		return
 	}
 	l.ending = true
-	for _, r := range l.runs {
-		r.cancel(why)
+	for _, u := range l.units {
+		for _, r := range u.runs {
+			r.cancel(why)
+		}
 	}
 	l.n.resign()
 }
 
-// deliver tells the barrier what has changed; contexts end before, functions
-// start after.
-func (l *lead) deliver() {
-	for {
-		changes := l.n.arb.collect()
-		if len(changes) == 0 {
-			return
+// adopt starts functions for what this process leads already.
+func (l *lead) adopt() {
+	table := l.n.arb.table()
+	for unit := range table.Published(l.roles) {
+		if id, token, _, ok := table.Leads(unit); ok {
+			l.begin(unit, id, token)
 		}
-		for _, c := range changes {
-			switch c.kind {
-			case changeRevoke:
-				l.cancel(c, ErrRevoked)
-			case changeLost, changeGone:
-				l.cancel(c, ErrFenced)
-				delete(l.terms, c.partition)
-			case changeAcquired:
-			}
+	}
+}
+
+// collected ends the contexts of what is lost or to be given up: before the barrier
+// is told.
+func (l *lead) collected(changes []term.Change) {
+	for _, c := range changes {
+		l.cancel(c)
+		if c.Kind != term.Gone && c.Kind != term.Lost {
+			continue
 		}
-		l.n.tell(changes, func(c change) {
-			l.terms[c.partition] = c
-			l.drained(c.partition)
-		})
-		for _, c := range changes {
-			if c.kind == changeAcquired {
-				l.terms[c.partition] = c
-				l.startOn(c)
+		for _, unit := range c.Units {
+			if u := l.units[unit]; u != nil && u.id == c.ID {
+				u.held = false
+				l.forget(unit, u)
 			}
 		}
 	}
+}
+
+// meanwhile ends the contexts of what is lost while the barrier is at work: it may
+// take its time, and does not run beside itself. Nothing else looks at l.units then.
+func (l *lead) meanwhile() func() {
+	if l.total == 0 {
+		return func() {}
+	}
+	table, stop := l.n.arb.table(), make(chan struct{})
+	var work sync.WaitGroup
+	work.Go(func() {
+		for {
+			for _, c := range l.n.arb.peek() {
+				l.cancel(c)
+			}
+			select {
+			case <-stop:
+				return
+			case <-table.News():
+			}
+		}
+	})
+	return func() {
+		close(stop)
+		work.Wait()
+		table.Ring() // what it took is for the driver
+	}
+}
+
+// delivered starts functions, and lets go what nothing is at work for, once the
+// barrier has been told.
+func (l *lead) delivered(c term.Change) {
+	for _, unit := range c.Units {
+		switch c.Kind {
+		case term.Acquired:
+			l.begin(unit, c.ID, c.Token)
+		case term.Revoked:
+			u := l.units[unit]
+			if u == nil { // told before Lead began, and lapsed for a moment when that looked
+				l.idle[c.ID] = append(l.idle[c.ID], unit)
+				continue
+			}
+			u.revoked = true
+			l.drained(unit, u)
+		case term.Gone, term.Lost:
+		}
+	}
+	l.release()
+}
+
+// begin takes note of a new term and starts its functions.
+func (l *lead) begin(unit int, id, token int64) {
+	u := l.units[unit]
+	if u == nil {
+		u = &leadUnit{runs: map[int]*leadRun{}}
+		l.units[unit] = u
+	}
+	u.held, u.revoked, u.id, u.token = true, false, id, token
+	l.startOn(unit, u)
 }
 
 // follow starts and ends functions when R has changed.
@@ -190,42 +306,41 @@ func (l *lead) follow() {
 		return
 	}
 	l.roles = roles
-	for role, r := range l.runs {
-		if role >= roles {
-			r.cancel(ErrRevoked)
-			r.id = -1 // should the role come back, it needs a new function
+	for unit, u := range l.units {
+		for role, r := range u.runs {
+			if role >= roles {
+				r.cancel(ErrRevoked)
+				r.gone = true
+			}
 		}
-	}
-	for _, c := range l.terms {
-		l.startOn(c)
+		l.startOn(unit, u)
 	}
 }
 
-// startOn starts a function for every role of a led partition that has none. One
-// that is still at work from a former term is waited for.
-func (l *lead) startOn(c change) {
-	if l.ending || c.kind != changeAcquired {
+func (l *lead) startOn(unit int, u *leadUnit) {
+	for role := range l.n.arb.units().roles(unit, l.roles) {
+		l.start(unit, u, role)
+	}
+}
+
+// start starts a function for a role of a unit that is led, if it has none for this
+// term. One that is still at work from a former term is waited for.
+func (l *lead) start(unit int, u *leadUnit, role int) {
+	r := u.runs[role]
+	if l.ending || !u.held || u.revoked || role >= l.roles || r != nil && !(r.returned && (r.id != u.id || r.gone)) {
 		return
 	}
-	for role := range rolesOn(c.partition, len(l.n.arb.cells()), l.roles) {
-		if r := l.runs[role]; r == nil || r.returned && r.id != c.id {
-			l.start(role, c)
-		}
-	}
-}
-
-func (l *lead) start(role int, c change) {
 	ctx, cancel := context.WithCancelCause(l.ctx)
-	l.runs[role] = &leadRun{id: c.id, cancel: cancel}
-	l.active[c.partition]++
+	u.runs[role] = &leadRun{id: u.id, cancel: cancel}
+	u.active++
 	l.total++
-	arg := Leadership{Role: role, Partition: c.partition, Token: c.token, n: l.n, id: c.id}
+	arg := Leadership{Role: role, Partition: l.n.arb.units().partition(unit), Token: u.token, n: l.n, id: u.id}
 	// run does not return before it has heard of every one of these.
 	go func() {
 		err := errGoexit
 		defer func() {
 			cancel(nil)
-			l.results <- leadResult{role, err}
+			l.results <- leadResult{unit, role, err}
 		}()
 		err = l.fn(ctx, arg)
 		if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
@@ -234,33 +349,69 @@ func (l *lead) start(role int, c change) {
 	}()
 }
 
-func (l *lead) finished(r leadResult) {
-	l.runs[r.role].returned = true
-	p := partitionOf(r.role, len(l.n.arb.cells()))
-	l.active[p]--
-	l.total--
-	if r.err != nil {
-		l.err = errors.Join(l.err, r.err)
-		l.end(ErrRevoked)
-	}
-	l.drained(p)
-	if c, ok := l.terms[p]; ok && c.id != l.runs[r.role].id {
-		l.startOn(c)
+// returned takes note of a function that has returned, and of all others that have by
+// now: what they leave idle is let go together.
+func (l *lead) returned(r leadResult) {
+	for {
+		u := l.units[r.unit]
+		u.runs[r.role].returned = true
+		u.active--
+		l.total--
+		if r.err != nil {
+			l.err = errors.Join(l.err, r.err)
+			l.finish(ErrRevoked)
+		}
+		l.drained(r.unit, u)
+		l.start(r.unit, u, r.role)
+		l.forget(r.unit, u)
+		select {
+		case r = <-l.results:
+		default:
+			return
+		}
 	}
 }
 
-// drained lets a partition go that is to be given up and where nothing is at
-// work any more.
-func (l *lead) drained(p int) {
-	if c, ok := l.terms[p]; ok && c.kind == changeRevoke && l.active[p] == 0 {
-		l.n.arb.drained(p, c.id)
+// forget drops what is neither led nor worked for.
+func (l *lead) forget(unit int, u *leadUnit) {
+	if !u.held && u.active == 0 {
+		delete(l.units, unit)
 	}
 }
 
-func (l *lead) cancel(c change, why error) {
-	for role := range rolesOn(c.partition, len(l.n.arb.cells()), l.roles) {
-		if r := l.runs[role]; r != nil && r.id == c.id {
-			r.cancel(why)
+// drained takes note of a unit that is to be given up and where nothing is at work any
+// more.
+func (l *lead) drained(unit int, u *leadUnit) {
+	if u.held && u.revoked && u.active == 0 {
+		l.idle[u.id] = append(l.idle[u.id], unit)
+	}
+}
+
+// release lets go what is idle.
+func (l *lead) release() {
+	for id, units := range l.idle {
+		l.n.arb.drained(units, id)
+	}
+	clear(l.idle)
+}
+
+// cancel ends the contexts of a change's functions.
+func (l *lead) cancel(c term.Change) {
+	why := ErrFenced
+	switch c.Kind {
+	case term.Acquired:
+		return
+	case term.Revoked:
+		why = ErrRevoked
+	case term.Gone, term.Lost:
+	}
+	for _, unit := range c.Units {
+		if u := l.units[unit]; u != nil {
+			for _, r := range u.runs {
+				if r.id == c.ID {
+					r.cancel(why)
+				}
+			}
 		}
 	}
 }

@@ -117,11 +117,17 @@ var mutations = []mutation{
 	{"stop the work before Release", "handover.go",
 		"case h.asked && h.done:", "case h.asked:", "TestDrainBeforeRelease"},
 	{"nothing is begun once the work is said to be done", "arbiter_lease.go",
-		"		a.done(p)\n", "", "TestNoLeaderAfterTheBarrierReturned"},
-	{"leadership is looked at again after the clock was read", "vector.go",
-		"if t2 := c.term.Load(); t2 == nil || t2.id != t.id || c.told.Load() != t.id+1 {", "if false {", "TestCellLooksAgainAfterTheClock"},
-	{"all that is revoked together is due by the earliest deadline", "neli.go",
-		"return a.deadline.Compare(b.deadline)", "return 0", "TestRevokedDeadlineIsTheEarliest"},
+		"			a.Done([]int{p})\n", "", "TestNoLeaderAfterTheBarrierReturned"},
+	{"leadership is looked at again after the clock was read", "internal/term/published.go",
+		" || s.published.Load() != of {", " {", "TestLeadsLooksAgainAfterTheClock"},
+	{"V is loaded before the clock is read", "internal/term/published.go",
+		"!t.young(at, *v)", "!t.young(at, *of.line.v.Load())", "TestLeadsReadsVFirst"},
+	{"who asks for any looks again if the lowest has ended", "internal/term/published.go",
+		"if l.lowest.Load() == lowest {", "if true {", "TestLeadsAnyMissesNothing"},
+	{"what the application was told is over is not told again", "internal/term/collect.go",
+		"e.request == nil && !e.over:", "e.request == nil:", "TestWhatWasToldOverStaysOver"},
+	{"all that is revoked together is due by the earliest deadline", "deliver.go",
+		"return cmp.Compare(a.Deadline.Mono, b.Deadline.Mono)", "return cmp.Compare(0, 0)", "TestRevokedDeadlineIsTheEarliest"},
 	{"what was in the log before is no news", "holder.go",
 		" || l.last < l.live", "", "TestOldRecordsAreNoNews"},
 	{"silence tells the watchers", "arbiter_lease.go",
@@ -170,7 +176,7 @@ func runMutant(t *testing.T, m mutation, env ...string) (string, bool) {
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(string(source), m.old), "%s has changed: adapt the mutation", m.file)
 	dir := t.TempDir()
-	mutant := filepath.Join(dir, m.file)
+	mutant := filepath.Join(dir, filepath.Base(m.file))
 	require.NoError(t, os.WriteFile(mutant, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o600))
 	original, err := filepath.Abs(m.file)
 	require.NoError(t, err)
@@ -180,7 +186,7 @@ func runMutant(t *testing.T, m mutation, env ...string) (string, bool) {
 	require.NoError(t, os.WriteFile(overlayFile, overlay, 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-gcflags=-l", "-ldflags=-s -w", "-count=1", "-overlay", overlayFile, "-run", "^"+m.guard+"$", ".")
+	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-gcflags=-l", "-ldflags=-s -w", "-count=1", "-overlay", overlayFile, "-run", "^"+m.guard+"$", "./"+filepath.Dir(m.file))
 	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "NELI_MUTANT=1"), env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err != nil

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/goneli/neli/internal/term"
 )
 
 // Neli contends for leadership on behalf of this process, from New until Close.
@@ -20,19 +22,21 @@ type Neli struct {
 	h       threshold
 	now     func() instant
 
-	roles      atomic.Int64          // R
-	lastPulse  atomic.Int64          // monotonic; when the application was last heard of
-	drainingTo atomic.Int64          // monotonic; it is alive until then, in the barrier
-	waiting    atomic.Int32          // drivers that wait for news: alive, however long
-	led        atomic.Pointer[[]int] // partitions of which the application was told
+	roles      atomic.Int64 // R
+	lastPulse  atomic.Int64 // monotonic; when the application was last heard of
+	drainingTo atomic.Int64 // monotonic; it is alive until then, in the barrier
+	waiting    atomic.Int32 // drivers that wait for news: alive, however long
 	state      atomic.Int32
 
-	driver chan struct{} // held by whoever may run the barrier and the task
-	told   map[int]int64 // of the driver: partition → term that the application has
+	driver  chan struct{} // held by whoever may run the barrier and the task
+	told    int           // of the driver: units of which the application has a term
+	pending []term.Change // of the driver: collected, and the barrier was not called yet
+	owed    atomic.Bool   // there is something pending
 
-	mu        sync.Mutex // guards posture and stepping
+	mu        sync.Mutex // guards posture, stepping and most
 	posture   posture
 	stepping  int         // calls of StepDown that wait
+	most      int         // the largest R since the application was last told of nothing
 	contends  atomic.Bool // posture.contend
 	closing   chan struct{}
 	closeOnce sync.Once
@@ -94,8 +98,8 @@ func newNeli(set *settings, now func() instant, barrier ...Barrier) *Neli {
 		set:     set,
 		h:       threshold{t: set.timeout, exclusive: set.mode == Exclusive},
 		now:     now,
+		most:    set.roles,
 		driver:  make(chan struct{}, 1),
-		told:    map[int]int64{},
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
 	}
@@ -103,7 +107,6 @@ func newNeli(set *settings, now func() instant, barrier ...Barrier) *Neli {
 	if len(barrier) == 1 {
 		n.barrier = barrier[0]
 	}
-	n.led.Store(new([]int))
 	n.roles.Store(int64(set.roles))
 	n.heard()
 	return n
@@ -139,22 +142,16 @@ func (n *Neli) IsLeader() bool {
 	return ok
 }
 
-// leadsAny also returns the reading of the clock by which it was decided.
+// leadsAny also returns the reading of the clock by which it was decided. The lowest
+// role of a unit has the unit's number, so units are bounded by R as roles are.
 func (n *Neli) leadsAny() (instant, bool) {
-	cells, roles := n.arb.cells(), int(n.roles.Load())
-	for _, p := range *n.led.Load() {
-		if p < roles {
-			if _, at, ok := cells[p].leads(n.h, n.now); ok {
-				return at, true
-			}
-		}
-	}
-	return instant{}, false
+	at, ok := n.arb.table().LeadsAny(int(n.roles.Load()))
+	return instantOf(at), ok
 }
 
 // IsLeaderOf is IsLeader for one role.
 func (n *Neli) IsLeaderOf(role int) bool {
-	_, ok := n.term(role)
+	_, _, ok := n.term(role)
 	return ok
 }
 
@@ -163,32 +160,44 @@ func (n *Neli) IsLeaderOf(role int) bool {
 // token to whatever the work changes, and let that refuse lower ones than it has
 // seen. In non-exclusive mode there are no tokens: ok is false.
 func (n *Neli) Token(role int) (token int64, ok bool) {
-	t, ok := n.term(role)
-	if !ok || t.token == noToken {
+	_, token, ok = n.term(role)
+	if !ok || token == noToken {
 		return noToken, false
 	}
-	return t.token, true
+	return token, true
 }
 
-func (n *Neli) term(role int) (*term, bool) {
-	cells := n.arb.cells()
-	if role < 0 || role >= int(n.roles.Load()) || len(cells) == 0 {
-		return nil, false
+// term returns the term in which this process leads role at this instant, if role is
+// below R.
+func (n *Neli) term(role int) (id, token int64, ok bool) {
+	if role < 0 || role >= int(n.roles.Load()) {
+		return 0, 0, false
 	}
-	t, _, ok := cells[partitionOf(role, len(cells))].leads(n.h, n.now)
-	return t, ok
+	u := n.arb.units()
+	if u.partitions == 0 {
+		return 0, 0, false
+	}
+	id, token, _, ok = n.arb.table().Leads(u.of(role))
+	return id, token, ok
 }
 
 // Roles yields the roles that this process leads, in ascending order; each is
 // checked as it is yielded.
 func (n *Neli) Roles() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		led := *n.led.Load()
-		if len(led) == 0 {
+		u, roles := n.arb.units(), int(n.roles.Load())
+		led := n.arb.table().Published(roles)
+		if u.perRole {
+			for role := range led {
+				if n.IsLeaderOf(role) && !yield(role) {
+					return
+				}
+			}
 			return
 		}
-		for base, m := 0, len(n.arb.cells()); base < int(n.roles.Load()); base += m {
-			for _, p := range led {
+		partitions := slices.Collect(led)
+		for base := 0; len(partitions) > 0 && base < roles; base += u.partitions {
+			for _, p := range partitions {
 				if n.IsLeaderOf(base+p) && !yield(base+p) {
 					return
 				}
@@ -197,16 +206,23 @@ func (n *Neli) Roles() iter.Seq[int] {
 	}
 }
 
-// SetRoles changes R, the number of roles. Roles that are gone are given up (a
-// partition that has none left is revoked); new roles on a partition that this
-// process leads are led at once. Processes may learn of a new R at different
-// times: each contends for the roles that it knows of.
+// SetRoles changes R, the number of roles. Roles at or beyond R are led no more from
+// then on: IsLeaderOf is false for them, and LeaderRevoked asks to finish their work
+// (ReasonRoles). New roles are contended for like others. Processes may learn of a new
+// R at different times: each contends for the roles that it knows of.
+//
+// In non-exclusive mode new roles on a partition that this process leads are led at
+// once, without an event, and those that go are revoked when their partition has none
+// left.
 func (n *Neli) SetRoles(r int) error {
 	if r < 1 || r > maxRoles {
 		return fmt.Errorf("neli: SetRoles: %d: must be between 1 and %d", r, maxRoles)
 	}
-	n.roles.Store(int64(r))
-	n.adjust(func(p *posture) { p.roles = r })
+	n.adjust(func(p *posture) {
+		p.roles = r
+		n.roles.Store(int64(r)) // with the lock held, or two calls could leave two different ones
+		n.most = max(n.most, r)
+	})
 	return nil
 }
 
@@ -267,87 +283,4 @@ func (n *Neli) ended() error {
 	default:
 		return nil
 	}
-}
-
-// deliver tells the application, on this goroutine, what has changed. The caller
-// is the driver.
-func (n *Neli) deliver() {
-	for {
-		changes := n.arb.collect()
-		if len(changes) == 0 {
-			return
-		}
-		n.tell(changes, func(c change) { n.arb.drained(c.partition, c.id) })
-	}
-}
-
-// tell calls the barrier, once for each reason among the changes, and revoked for
-// each partition that is to be given up as soon as the barrier knows.
-func (n *Neli) tell(changes []change, revoked func(change)) {
-	for _, c := range changes {
-		switch c.kind {
-		case changeAcquired:
-			n.told[c.partition] = c.id
-		case changeLost, changeGone:
-			delete(n.told, c.partition)
-		case changeRevoke:
-		}
-	}
-	led := make([]int, 0, len(n.told))
-	for p := range n.told {
-		led = append(led, p)
-	}
-	slices.Sort(led)
-	n.led.Store(&led)
-	changes = slices.DeleteFunc(slices.Clone(changes), func(c change) bool { return c.kind == changeGone })
-	for len(changes) > 0 {
-		i := 1
-		for i < len(changes) && changes[i].reason == changes[0].reason && changes[i].graceful == changes[0].graceful {
-			i++
-		}
-		e := n.event(changes[:i])
-		n.set.logger.Info(e.String(), "group", n.set.group, "name", n.set.name)
-		n.call(e)
-		for _, c := range changes[:i] {
-			if c.kind == changeRevoke {
-				revoked(c)
-			}
-		}
-		changes = changes[i:]
-	}
-}
-
-// call runs the barrier. A revocation has a deadline of its own: the application
-// counts as alive until then, though it does not pulse meanwhile.
-func (n *Neli) call(e Event) {
-	if n.barrier == nil {
-		return
-	}
-	if _, ok := e.(LeaderRevoked); ok {
-		n.drainingTo.Store(int64(n.now().mono + n.set.drain))
-		defer n.drainingTo.Store(0)
-	}
-	n.barrier(e)
-}
-
-func (n *Neli) event(cs []change) Event {
-	m, r := len(n.arb.cells()), int(n.roles.Load())
-	ch := Change{Reason: cs[0].reason, Terms: make([]Term, len(cs))}
-	for i, c := range cs {
-		ch.Terms[i] = Term{Partition: c.partition, Token: c.token, Roles: slices.Collect(rolesOn(c.partition, m, r))}
-	}
-	switch cs[0].kind {
-	case changeAcquired:
-		return LeaderAcquired{ch}
-	case changeRevoke:
-		// Partitions that were asked for at different times share one event: all is
-		// to be finished by the earliest deadline.
-		first := slices.MinFunc(cs, func(a, b change) int { return a.deadline.Compare(b.deadline) })
-		return LeaderRevoked{ch, first.deadline}
-	case changeLost, changeGone:
-		if cs[0].graceful {
-			return LeaderRevoked{ch, time.Time{}}
-		}
-	}
-	return LeaderFenced{ch}
 }

@@ -37,7 +37,7 @@ func (n *Neli) PulseCtx(ctx context.Context) (bool, error) {
 
 // glance is the leader's short cut: nothing to tell, and still leading.
 func (n *Neli) glance() bool {
-	if n.arb.fresh() || !n.contends.Load() {
+	if n.arb.table().Fresh() || n.owed.Load() || !n.contends.Load() {
 		return false
 	}
 	at, ok := n.leadsAny()
@@ -83,7 +83,7 @@ func (n *Neli) turn(timeout <-chan time.Time, stop <-chan struct{}) (bool, error
 	for {
 		// Asked before delivery: what ended it is then among what is delivered.
 		err := n.ended()
-		if n.arb.fresh() || len(n.told) > 0 { // a lapse may show by the clock alone
+		if n.arb.table().Fresh() || n.owed.Load() || n.told > 0 { // a lapse may show by the clock alone
 			n.deliver()
 		}
 		n.heard()
@@ -92,7 +92,7 @@ func (n *Neli) turn(timeout <-chan time.Time, stop <-chan struct{}) (bool, error
 			return false, err
 		case n.IsLeader():
 			return true, nil
-		case n.State() == StateClosing && len(n.told) == 0:
+		case n.State() == StateClosing && n.told == 0:
 			return false, ErrClosed
 		}
 		if !n.wait(timeout, stop) {
@@ -111,7 +111,7 @@ func (n *Neli) wait(timeout <-chan time.Time, stop <-chan struct{}) bool {
 	defer n.waiting.Add(-1)
 	defer n.heard()
 	select {
-	case <-n.arb.news():
+	case <-n.arb.table().News():
 		return true
 	case <-n.done:
 		return true
@@ -216,7 +216,7 @@ func (n *Neli) stepDown() {
 	n.resign()
 	for n.ended() == nil {
 		n.deliver()
-		if len(n.told) == 0 {
+		if n.told == 0 {
 			return
 		}
 		n.wait(nil, nil)

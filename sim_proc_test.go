@@ -265,7 +265,7 @@ func (p *proc) revoked(e neli.LeaderRevoked) {
 	now := p.read()
 	for _, t := range e.Terms {
 		if w := p.work[t.Partition]; w != nil && w.token == t.Token && !e.Deadline.IsZero() {
-			w.dueBy(now.mono + time.Duration(e.Deadline.UnixNano()) - now.wall)
+			w.dueBy(now.mono + time.Until(e.Deadline))
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
 	a := n.arb.(mover)
 	w := a.watch()
 	defer a.unwatch(w)
-	p := partitionOf(role, len(n.arb.cells()))
+	p := partitionOf(role, n.arb.units().partitions)
 	id, token, err := a.transfer(p, to)
 	if err != nil {
 		return fmt.Errorf("neli: Transfer: role %d to %q: %w", role, to, err)
@@ -143,7 +143,7 @@ func (a *leaseArbiter) transfer(p int, to string) (string, int64, error) {
 	a.mu.Lock()
 	defer a.unlock()
 	l := &a.leases[p]
-	if !l.holds(a.now()) || a.hands[p] != nil || !a.wasTold(p) {
+	if !l.holds(a.now()) || a.hands[p] != nil || !a.Told(p) {
 		return "", 0, ErrNotLeader
 	}
 	id := a.peers.find(to)

@@ -1,8 +1,9 @@
 package neli
 
 import (
-	"sync/atomic"
 	"time"
+
+	iclock "github.com/goneli/neli/internal/clock"
 )
 
 // V and T: the arithmetic that decides who leads. Everything else in this
@@ -35,6 +36,15 @@ func (t instant) add(d time.Duration) instant {
 // age is the time from s to t by the monotonic clock: at most what has passed.
 func (t instant) age(s instant) time.Duration { return t.mono - s.mono }
 
+// point is the instant as the term table has it.
+func (t instant) point() iclock.Instant {
+	return iclock.Instant{Mono: iclock.Time(t.mono), Wall: iclock.Time(t.wall)}
+}
+
+func instantOf(t iclock.Instant) instant {
+	return instant{mono: time.Duration(t.Mono), wall: time.Duration(t.Wall)}
+}
+
 // time is the instant on the wall clock, for people.
 func (t instant) time() time.Time { return time.Unix(0, int64(t.wall)) }
 
@@ -61,38 +71,19 @@ func (h threshold) young(now, v instant) bool {
 	return 0 <= age && age < h.t
 }
 
-// term is one uninterrupted time of holding a partition. It is immutable: a
-// renewal publishes a new one, so that id, token and V are always read together.
-type term struct {
-	id    int64 // tells terms of this process apart; the token in exclusive mode
-	token int64 // fencing token, noToken in non-exclusive mode
-	v     instant
+// youngAt is young for the term table.
+func (h threshold) youngAt(now, v iclock.Instant) bool { return h.young(instantOf(now), instantOf(v)) }
+
+// left is how long V lets leadership last from now on, if no newer evidence comes: 0
+// if it is over.
+func (h threshold) left(now, v instant) time.Duration {
+	if !h.young(now, v) {
+		return 0
+	}
+	if h.exclusive {
+		return h.t - now.ageAtMost(v)
+	}
+	return h.t - now.age(v)
 }
 
 const noToken = int64(-1)
-
-// cell is what the world may read of one partition without a lock.
-type cell struct {
-	term atomic.Pointer[term]
-	told atomic.Int64 // id+1 of the term of which the application was told; 0: none
-}
-
-// leads decides whether the application leads this partition now, and in which
-// term. The term is loaded before the clock is read: the other way round, V
-// could be younger than now. And it is looked at again afterwards: a Release does
-// not wait for a lapse, so the reading alone would prove nothing to a goroutine
-// that was stopped in between.
-func (c *cell) leads(h threshold, now func() instant) (*term, instant, bool) {
-	t := c.term.Load()
-	if t == nil || c.told.Load() != t.id+1 {
-		return nil, instant{}, false
-	}
-	at := now()
-	if !h.young(at, t.v) {
-		return nil, instant{}, false
-	}
-	if t2 := c.term.Load(); t2 == nil || t2.id != t.id || c.told.Load() != t.id+1 {
-		return nil, instant{}, false
-	}
-	return t, at, true
-}

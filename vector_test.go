@@ -73,82 +73,16 @@ func TestClock(t *testing.T) {
 	})
 }
 
-func TestCellLeads(t *testing.T) {
-	const T = time.Second
-	h := threshold{T, true}
-	v := instant{mono: time.Hour, wall: time.Hour}
-	at := func(d time.Duration) func() instant { return func() instant { return v.add(d) } }
-	var c cell
-	leads := func(d time.Duration) bool {
-		_, _, ok := c.leads(h, at(d))
-		return ok
+func TestLeft(t *testing.T) {
+	const T = 5 * time.Second
+	v := instant{mono: time.Hour, wall: 9 * time.Hour}
+	for _, h := range []threshold{{T, true}, {T, false}} {
+		require.Equal(t, T, h.left(v, v))
+		require.Equal(t, 2*time.Second, h.left(v.add(3*time.Second), v))
+		require.Zero(t, h.left(v.add(T), v))
+		require.Zero(t, h.left(v.add(-1), v), "V lies ahead")
 	}
-	require.False(t, leads(0), "nothing is held")
-
-	c.term.Store(&term{id: 7, token: 7, v: v})
-	require.False(t, leads(0), "the application was not told")
-	c.told.Store(7)
-	require.False(t, leads(0), "it was told of another term")
-	c.told.Store(7 + 1)
-	require.True(t, leads(0))
-	require.True(t, leads(T-1))
-	require.False(t, leads(T))
-
-	got, now, ok := c.leads(h, at(T/2))
-	require.True(t, ok)
-	require.Equal(t, term{id: 7, token: 7, v: v}, *got)
-	require.Equal(t, v.add(T/2), now)
-
-	c.term.Store(&term{id: 8, token: 8, v: v})
-	require.False(t, leads(0), "the next term, of which it was not told")
-	c.term.Store(nil)
-	require.False(t, leads(0))
-
-	c = cell{}
-	c.term.Store(&term{id: 0, token: 0, v: v})
-	require.False(t, leads(0), "a token of 0 is one of which it has to be told")
-	c.told.Store(1)
-	require.True(t, leads(0))
-}
-
-// The clock is read after the term: a renewal between the two must not make V
-// lie ahead of now.
-func TestCellReadsTheTermFirst(t *testing.T) {
-	var c cell
-	v := instant{mono: time.Hour, wall: time.Hour}
-	c.told.Store(1)
-	c.term.Store(&term{v: v})
-	_, _, ok := c.leads(threshold{time.Second, true}, func() instant {
-		c.term.Store(&term{v: v.add(2 * time.Millisecond)})
-		return v.add(time.Millisecond)
-	})
-	require.True(t, ok)
-}
-
-// A Release does not wait for a lapse: one between the look at the term and the
-// reading of the clock lets a successor lead at that very reading.
-func TestCellLooksAgainAfterTheClock(t *testing.T) {
-	v := instant{mono: time.Hour, wall: time.Hour}
-	for name, c := range map[string]struct {
-		meanwhile func(*cell)
-		leads     bool
-	}{
-		"nothing":           {func(*cell) {}, true},
-		"renewed":           {func(c *cell) { c.term.Store(&term{v: v.add(2 * time.Millisecond)}) }, true},
-		"released":          {func(c *cell) { c.term.Store(nil) }, false},
-		"the work is done":  {func(c *cell) { c.told.Store(0) }, false},
-		"another term":      {func(c *cell) { c.term.Store(&term{id: 5, token: 5, v: v}) }, false},
-		"another, and told": {func(c *cell) { c.term.Store(&term{id: 5, token: 5, v: v}); c.told.Store(6) }, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var held cell
-			held.told.Store(1)
-			held.term.Store(&term{v: v})
-			_, _, ok := held.leads(threshold{time.Second, true}, func() instant {
-				c.meanwhile(&held)
-				return v.add(time.Millisecond)
-			})
-			require.Equal(t, c.leads, ok)
-		})
-	}
+	suspended := instant{mono: v.mono + time.Second, wall: v.wall + 4*time.Second}
+	require.Equal(t, time.Second, threshold{T, true}.left(suspended, v))
+	require.Equal(t, 4*time.Second, threshold{T, false}.left(suspended, v))
 }

@@ -1,0 +1,240 @@
+package term
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// Kind is what a Change is.
+type Kind int
+
+// The kinds, in the order in which they are told.
+const (
+	Gone     Kind = iota + 1 // over, and the application was told to give it up before
+	Lost                     // over already
+	Revoked                  // to be given up
+	Acquired                 // a new term
+)
+
+// Change is news for the application, of units for which it is the same.
+type Change struct {
+	Kind      Kind
+	Vector    int // the partition whose V decides over the units
+	ID, Token int64
+	Reason    Reason
+	Graceful  bool          // Lost: it was to be given up all the same
+	Deadline  clock.Instant // Revoked
+	Units     []int         // ascending
+}
+
+// Fresh reports whether Collect may have something to say.
+func (t *Table) Fresh() bool { return t.stale.Load() }
+
+// News has an element whenever Fresh may have become true.
+func (t *Table) News() <-chan struct{} { return t.news }
+
+// Ring puts an element into News, though there may be none.
+func (t *Table) Ring() {
+	select {
+	case t.news <- struct{}{}:
+	default:
+	}
+}
+
+// Collect returns what the application must be told at time now, and counts it as
+// told: losses, or else revocations, or else acquisitions. Those that follow may be
+// out of date by the time that these have been told; so it is to be called again
+// until it returns nothing. A lapse that the arbiter has not seen counts as one.
+//
+// Changes are in the order of Reason, Graceful, Vector and ID. The cost grows with
+// what has changed and with the number of partitions, not with what is held.
+func (t *Table) Collect(now clock.Instant) []Change {
+	t.stale.Store(false)
+	due, kind := t.due(now)
+	if kind == 0 {
+		t.settle()
+		return nil
+	}
+	t.stale.Store(true)
+	var out batch
+	for i, e := range t.changed {
+		if due[i] != 0 && (due[i] == kind || kind <= Lost && due[i] <= Lost) {
+			out.add(e, due[i], t.vector(e.unit))
+			t.deliver(e, due[i])
+		}
+	}
+	return out.changes()
+}
+
+// Peek returns the losses and revocations that Collect would return, now or once the
+// losses have been told, and counts nothing as told.
+func (t *Table) Peek(now clock.Instant) []Change {
+	due, _ := t.due(now)
+	var out batch
+	for i, e := range t.changed {
+		if due[i] != 0 && due[i] != Acquired {
+			out.add(e, due[i], t.vector(e.unit))
+		}
+	}
+	return out.changes()
+}
+
+// due finds what there is to be told of each unit in changed, 0 for nothing, and the
+// first kind of it.
+func (t *Table) due(now clock.Instant) (of []Kind, first Kind) {
+	t.listLapsed(now)
+	of = make([]Kind, len(t.changed))
+	for i, e := range t.changed {
+		if of[i] = t.dueOf(e, now); of[i] != 0 && (first == 0 || of[i] < first) {
+			first = of[i]
+		}
+	}
+	return of, first
+}
+
+// listLapsed finds the units whose term has lapsed by the clock.
+func (t *Table) listLapsed(now clock.Instant) {
+	lines := t.lines.Load()
+	if lines == nil {
+		return
+	}
+	for p := range *lines {
+		if l := &(*lines)[p]; len(l.units) > 0 && !t.fresh(l, now) {
+			for _, e := range l.units {
+				t.list(e)
+			}
+		}
+	}
+}
+
+func (t *Table) fresh(l *line, now clock.Instant) bool {
+	v := l.v.Load()
+	return v != nil && t.young(now, *v)
+}
+
+func (t *Table) dueOf(e *entry, now clock.Instant) Kind {
+	current := e.held != nil && t.fresh(e.held.line, now)
+	switch {
+	case e.delivered != nil && (!current || e.held != e.delivered):
+		if e.asked {
+			return Gone
+		}
+		return Lost
+	case !current:
+		return 0
+	case e.delivered != nil && e.request != nil && !e.asked:
+		return Revoked
+	case e.delivered == nil && e.request == nil && !e.over:
+		return Acquired
+	}
+	return 0
+}
+
+// deliver counts what is due as told.
+func (t *Table) deliver(e *entry, kind Kind) {
+	switch kind {
+	case Gone, Lost:
+		e.over = e.held == e.delivered // the arbiter has not seen the lapse
+		t.withdraw(e)
+		e.delivered, e.ending, e.asked = nil, nil, false
+	case Revoked:
+		e.asked = true
+	case Acquired:
+		e.delivered = e.held
+		t.publish(e)
+	}
+}
+
+// settle keeps of changed, of which there is nothing to be told now, what may change
+// by the clock alone: what is held and was not told because V is not young, and what
+// is done but lasts. Units of which there is nothing left are forgotten.
+func (t *Table) settle() {
+	kept := t.changed[:0]
+	for _, e := range t.changed {
+		waits := e.held != nil && e.delivered == nil && e.request == nil && !e.over
+		done := e.delivered != nil && e.position < 0
+		switch {
+		case waits || done:
+			kept = append(kept, e)
+			continue
+		case e.held == nil && e.delivered == nil:
+			t.index.remove(e.unit)
+		}
+		e.listed = false
+	}
+	clear(t.changed[len(kept):])
+	if t.changed = kept; len(kept) == 0 {
+		t.changed = nil
+	}
+}
+
+// batch groups the news of units.
+type batch struct {
+	groups map[group]*Change
+	last   group
+	of     *Change // of last: mostly the next one is of the same
+}
+
+// group is what units have in common that share a Change.
+type group struct {
+	kind     Kind
+	vector   int
+	id       int64
+	reason   Reason
+	graceful bool
+	deadline clock.Instant
+}
+
+func (b *batch) add(e *entry, kind Kind, vector int) {
+	g := group{kind: kind, vector: vector}
+	of := e.delivered
+	switch kind {
+	case Gone, Lost:
+		g.reason = Lapsed // unless the arbiter knows better
+		if e.ending != nil {
+			g.reason, g.graceful = e.ending.why, e.ending.graceful
+		}
+	case Revoked:
+		g.reason, g.deadline = e.request.why, e.request.deadline
+	case Acquired:
+		of, g.reason = e.held, Elected
+	}
+	g.id = of.id
+	if b.of == nil || g != b.last {
+		if b.groups == nil {
+			b.groups = map[group]*Change{}
+		}
+		if b.groups[g] == nil {
+			b.groups[g] = &Change{Kind: kind, Vector: vector, ID: of.id, Token: of.token, Reason: g.reason,
+				Graceful: g.graceful, Deadline: g.deadline}
+		}
+		b.last, b.of = g, b.groups[g]
+	}
+	b.of.Units = append(b.of.Units, e.unit)
+}
+
+func (b *batch) changes() []Change {
+	out := make([]Change, 0, len(b.groups))
+	for _, c := range b.groups {
+		slices.Sort(c.Units)
+		out = append(out, *c)
+	}
+	slices.SortFunc(out, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(a.Reason, b.Reason), compareBool(a.Graceful, b.Graceful), cmp.Compare(a.Vector, b.Vector),
+			cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Deadline.Mono, b.Deadline.Mono))
+	})
+	return out
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}

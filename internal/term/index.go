@@ -1,0 +1,77 @@
+package term
+
+import "sync/atomic"
+
+// index finds the slot of a unit. Slots are in pages that never move, so that a
+// reader that still has an old directory sees a withdrawal all the same: it may only
+// miss a page that is newer than its directory, and nothing in that was published
+// when it began. A page costs 16 bytes for each of its units, and is made when one
+// of them is first held.
+type index struct {
+	directory atomic.Pointer[[]atomic.Pointer[page]]
+}
+
+const pageSize = 256
+
+type page [pageSize]slot
+
+// slot is what a unit has of the index.
+type slot struct {
+	published atomic.Pointer[term] // the term that the application may act upon; nil: none
+	entry     *entry               // the arbiter's lock guards it
+}
+
+// slot returns nil for a unit that was never held. Anybody may call it.
+func (x *index) slot(unit int) *slot {
+	d := x.directory.Load()
+	if d == nil || unit < 0 || unit/pageSize >= len(*d) {
+		return nil
+	}
+	if p := (*d)[unit/pageSize].Load(); p != nil {
+		return &p[unit%pageSize]
+	}
+	return nil
+}
+
+func (x *index) entry(unit int) *entry {
+	if s := x.slot(unit); s != nil {
+		return s.entry
+	}
+	return nil
+}
+
+// add returns the entry of a unit, a new one if it has none.
+func (x *index) add(unit int) *entry {
+	s := x.slot(unit)
+	if s == nil {
+		s = &x.page(unit / pageSize)[unit%pageSize]
+	}
+	if s.entry == nil {
+		s.entry = &entry{unit: unit, position: -1}
+	}
+	return s.entry
+}
+
+func (x *index) remove(unit int) { x.slot(unit).entry = nil }
+
+// page makes page n.
+func (x *index) page(n int) *page {
+	var old []atomic.Pointer[page]
+	if d := x.directory.Load(); d != nil {
+		old = *d
+	}
+	if n >= len(old) {
+		wider := make([]atomic.Pointer[page], max(n+1, 2*len(old)))
+		for i := range old {
+			wider[i].Store(old[i].Load())
+		}
+		x.directory.Store(&wider)
+		old = wider
+	}
+	p := old[n].Load()
+	if p == nil {
+		p = new(page)
+		old[n].Store(p)
+	}
+	return p
+}

@@ -1,0 +1,37 @@
+package term
+
+import "fmt"
+
+// Reason tells why leadership changed. Package neli has it as its own type.
+type Reason int
+
+// The reasons. None is the zero value, which no change has.
+const (
+	None Reason = iota
+	Elected
+	Unassigned
+	Closing
+	Roles
+	Resigned
+	Lapsed
+	NotPulsed
+	Superseded
+	Overdue
+	LogReset
+	Unhealthy
+	SteppedDown
+	Transferred
+	Rebalanced
+	Fatal
+)
+
+var reasonNames = [...]string{"none", "elected", "unassigned", "closing", "roles changed", "resigned", "lapsed",
+	"not pulsed", "superseded", "overdue", "log reset", "unhealthy", "stepped down", "transferred", "rebalanced", "fatal"}
+
+// String returns the reason in words, as events and log lines have it.
+func (r Reason) String() string {
+	if r < 0 || int(r) >= len(reasonNames) {
+		return fmt.Sprintf("Reason(%d)", int(r))
+	}
+	return reasonNames[r]
+}
