@@ -11,7 +11,7 @@ import (
 // vectorArbiter is non-exclusive mode, the paper's NELI: every process
 // broadcasts to all partitions, and V[i] is when a record was last received on
 // partition i, assigned to this process by the group. Whoever has received one
-// within T presumes to lead.
+// within T leads.
 type vectorArbiter struct {
 	ledger
 
@@ -26,14 +26,14 @@ type vectorArbiter struct {
 	unwritten limiter
 	unheard   limiter
 	ended     atomic.Bool
-	poke      chan struct{}
+	wakeup    chan struct{}
 
 	mu       sync.Mutex // guards what follows, and the ledger
 	assigned []assignment
-	posture  posture
+	desired  posture
 	heard    []instant     // by partition: the newest record while it was assigned here, or when it was assigned
 	away     time.Duration // monotonic time until which this process stays out of the group
-	leaveAt  instant       // closing: when presumption ends
+	leaveAt  instant       // closing: when leading on ends
 	terms    int64         // number of terms so far
 	counts   Stats
 }
@@ -56,7 +56,7 @@ func newVectorArbiter(set *settings, t *topic, p Producer, member *groupMember, 
 		member:   member,
 		alive:    alive,
 		refused:  make(chan error, 1),
-		poke:     make(chan struct{}, 1),
+		wakeup:   make(chan struct{}, 1),
 	}
 	member.onRecord, member.onUnknown = a.received, t.doubt
 	return a
@@ -108,7 +108,7 @@ func (a *vectorArbiter) received(r Record) {
 		return
 	}
 	a.heard[p] = now
-	if !a.posture.wants(p) {
+	if !a.desired.wants(p) {
 		return
 	}
 	t := a.current(p, now)
@@ -116,19 +116,19 @@ func (a *vectorArbiter) received(r Record) {
 		a.end(p, ReasonLapsed, false)
 		a.terms++
 		t = &term{id: a.terms, token: noToken}
-		a.prod()
+		a.wake()
 	}
 	a.publish(p, term{id: t.id, token: noToken, v: now})
 }
 
-// assign takes the group's word. What was withdrawn is presumed until V lapses.
+// assign takes the group's word. This process goes on leading what was withdrawn until V lapses.
 func (a *vectorArbiter) assign(partitions []int, lost bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
 	before := slices.Clone(a.assigned)
 	if lost {
-		a.forgo()
+		a.dropAssignments()
 	} else {
 		clear(a.assigned) // elsewhere
 	}
@@ -140,7 +140,7 @@ func (a *vectorArbiter) assign(partitions []int, lost bool) {
 			}
 		}
 	}
-	a.prod()
+	a.wake()
 }
 
 // broadcast sends an empty record to every partition in every interval, so that
@@ -181,31 +181,39 @@ func (a *vectorArbiter) reported(err error) {
 }
 
 // attend keeps this process in the group only while it could lead, and reports
-// whether it takes part at all.
+// whether it broadcasts.
 func (a *vectorArbiter) attend() bool {
+	broadcasts, starved := a.decide()
+	if starved >= 0 && a.unheard.due() { // no lock is held: a log handler may call back
+		a.set.logger.Warn("no records received on an assigned partition: leaving the group for a while so that another member leads",
+			"group", a.set.group, "partition", starved, "for", a.set.starvedPause)
+	}
+	return broadcasts
+}
+
+// decide says whether this process broadcasts, and of which partition it has just
+// noticed that no records are received; −1 if of none.
+func (a *vectorArbiter) decide() (broadcasts bool, starved int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
-	alive := a.alive(now) && a.posture.contend
-	if a.posture.unhealthy { // and long enough for the group to notice
-		a.forgo()
-		a.away = max(a.away, now.mono+a.set.deafPause)
+	alive, starved := a.alive(now) && a.desired.contend, -1
+	if a.desired.unhealthy { // and long enough for the group to notice
+		a.dropAssignments()
+		a.away = max(a.away, now.mono+a.set.starvedPause)
 	}
-	if p, at := a.deaf(); p >= 0 && now.mono >= at {
-		a.away = now.mono + a.set.deafPause
-		a.forgo()
-		if a.unheard.due() {
-			a.set.logger.Warn("nothing is received on an assigned partition: leaving the group for a while to make room for others",
-				"partition", p, "for", a.set.deafPause)
-		}
+	if p, at := a.starved(); p >= 0 && now.mono >= at {
+		a.away = now.mono + a.set.starvedPause
+		a.dropAssignments()
+		starved = p
 	}
-	a.member.join(alive && !a.posture.closing && !a.posture.unhealthy && now.mono >= a.away)
-	return alive
+	a.member.join(alive && !a.desired.closing && !a.desired.unhealthy && now.mono >= a.away)
+	return alive, starved
 }
 
-// forgo forgets what the group has assigned. It is told when the group assigns anew;
+// dropAssignments forgets what the group has assigned. It is told when the group assigns anew;
 // of a membership that is over already it would tell nothing.
-func (a *vectorArbiter) forgo() {
+func (a *vectorArbiter) dropAssignments() {
 	for p, has := range a.assigned {
 		if has == assignedHere {
 			a.assigned[p] = assignedUnknown
@@ -213,14 +221,14 @@ func (a *vectorArbiter) forgo() {
 	}
 }
 
-// deaf returns the partition that is the first to be given up for want of records,
+// starved returns the partition that is the first to be given up for want of records,
 // and when; −1 if none is. A process that is cut off from a partition's broker, and
 // not from the group's coordinator, is healthy as far as the group knows: it would
 // stay assigned, and nobody would lead once V has lapsed.
-func (a *vectorArbiter) deaf() (partition int, at time.Duration) {
+func (a *vectorArbiter) starved() (partition int, at time.Duration) {
 	partition = -1
 	for p, has := range a.assigned {
-		if t := a.heard[p].mono + a.set.deafAfter; has == assignedHere && a.posture.wants(p) && (partition < 0 || t < at) {
+		if t := a.heard[p].mono + a.set.starvedAfter; has == assignedHere && a.desired.wants(p) && (partition < 0 || t < at) {
 			partition, at = p, t
 		}
 	}
@@ -236,7 +244,7 @@ func (a *vectorArbiter) expireWhenDue(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C:
-		case <-a.poke:
+		case <-a.wakeup:
 		}
 		a.attend()
 		d, finished := a.expire()
@@ -255,7 +263,7 @@ func (a *vectorArbiter) expire() (time.Duration, bool) {
 	now := a.now()
 	alive := a.alive(now)
 	next, held := now.mono+lookEvery, false
-	if p, at := a.deaf(); p >= 0 && at > now.mono {
+	if p, at := a.starved(); p >= 0 && at > now.mono {
 		next = min(next, at)
 	}
 	if a.away > now.mono {
@@ -269,50 +277,50 @@ func (a *vectorArbiter) expire() (time.Duration, bool) {
 		switch {
 		case a.current(p, now) == nil:
 			a.lapse(p, alive)
-		case a.posture.closing && now.age(a.leaveAt) >= 0, !a.posture.closing && !a.posture.wants(p):
-			a.end(p, a.posture.reason(p, now), true)
+		case a.desired.closing && now.age(a.leaveAt) >= 0, !a.desired.closing && !a.desired.wants(p):
+			a.end(p, a.desired.reason(p, now), true)
 		default:
 			held = true
 			next = min(next, t.v.mono+a.set.timeout)
-			if a.posture.closing {
+			if a.desired.closing {
 				next = min(next, a.leaveAt.mono)
 			}
 		}
 	}
-	return max(next-now.mono, 100*time.Microsecond), a.posture.closing && !held
+	return max(next-now.mono, 100*time.Microsecond), a.desired.closing && !held
 }
 
 // lapse ends a term whose V has become older than T.
 func (a *vectorArbiter) lapse(p int, alive bool) {
 	why, graceful := ReasonLapsed, a.assigned[p] == assignedElsewhere
 	switch {
-	case a.posture.closing:
+	case a.desired.closing:
 		why, graceful = ReasonClosing, true
 	case graceful:
 		why = ReasonUnassigned
 	case !alive:
 		why = ReasonNotPulsed
-	case a.posture.unhealthy:
+	case a.desired.unhealthy:
 		why, graceful = ReasonUnhealthy, true
 	}
 	a.end(p, why, graceful)
 }
 
-func (a *vectorArbiter) prod() {
+func (a *vectorArbiter) wake() {
 	select {
-	case a.poke <- struct{}{}:
+	case a.wakeup <- struct{}{}:
 	default:
 	}
 }
 
 func (a *vectorArbiter) intend(p posture) {
 	a.mu.Lock()
-	if p.closing && !a.posture.closing {
-		a.leaveAt = a.now().add(a.set.overlap)
+	if p.closing && !a.desired.closing {
+		a.leaveAt = a.now().add(a.set.handoverOverlap)
 	}
-	a.posture = p
+	a.desired = p
 	a.mu.Unlock()
-	a.prod()
+	a.wake()
 	a.ring() // the driver looks at roles too
 }
 

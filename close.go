@@ -48,7 +48,7 @@ func (n *Neli) Close() error {
 		}
 	})
 	defer n.stop()
-	bound := n.set.drain + max(n.set.successorWait, n.set.overlap) + closeTail + closeClients
+	bound := n.set.drain + max(n.set.successorWait, n.set.handoverOverlap) + closeTail + closeClients
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
 	select {

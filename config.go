@@ -215,9 +215,9 @@ type settings struct {
 	drain              time.Duration
 	successorWait      time.Duration // how long a leaving holder waits for a successor
 	helloPause         time.Duration // how long the group may take to tell a woken process of its lost session
-	overlap            time.Duration // how long a leaving process presumes on, non-exclusive
-	deafAfter          time.Duration // without a record on an assigned partition: leave the group, non-exclusive
-	deafPause          time.Duration // and stay away for this long
+	handoverOverlap    time.Duration // how long a leaving process keeps leading, non-exclusive
+	starvedAfter       time.Duration // without a record on an assigned partition: leave the group, non-exclusive
+	starvedPause       time.Duration // and stay away for this long
 	drift              float64
 	kafka              map[string]string                   // the user's properties
 	random             func(n time.Duration) time.Duration // in [0, n)
@@ -359,12 +359,12 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 	// twice (cooperative) and for the successor's word to arrive.
 	s.successorWait = 3*time.Second + 2*heartbeatInterval(s.kafka)
 	s.helloPause = time.Second + 2*heartbeatInterval(s.kafka)
-	// A member that receives nothing makes room while its own presumption lasts.
-	s.deafPause = 3*time.Second + 2*s.broadcast
-	s.deafAfter = max(session, s.timeout-s.deafPause)
+	// A member that receives nothing makes room while it still leads.
+	s.starvedPause = 3*time.Second + 2*s.broadcast
+	s.starvedAfter = max(session, s.timeout-s.starvedPause)
 	// A rebalance may have to wait for the session of a dead member to end, and the
 	// others hear of the next one at a heartbeat.
-	s.overlap = min(s.timeout, max(s.successorWait, min(session, 10*time.Second)+s.helloPause)+2*s.broadcast)
+	s.handoverOverlap = min(s.timeout, max(s.successorWait, min(session, 10*time.Second)+s.helloPause)+2*s.broadcast)
 	if s.mode == Exclusive && s.nomination == Open {
 		s.successorWait = min(max(answerWait, s.every), longestAnswerWait)
 	}

@@ -78,7 +78,7 @@ func TestConfigDerived(t *testing.T) {
 			require.Equal(t, c.every, s.every, "heartbeat interval")
 			require.Equal(t, c.broadcast, s.broadcast, "B")
 			require.Equal(t, c.successorWait, s.successorWait, "wait for a successor")
-			require.Equal(t, c.overlap, s.overlap, "overlap")
+			require.Equal(t, c.overlap, s.handoverOverlap, "overlap")
 		})
 	}
 	s, err := Config{HeartbeatTimeout: time.Second, LeaderGroupID: "g", Name: "n"}.resolve()
@@ -313,7 +313,7 @@ func checkSettings(t *testing.T, s *settings) {
 	} else {
 		require.Greater(t, s.successorWait, 3*time.Second)
 	}
-	require.True(t, 0 < s.overlap && s.overlap <= s.timeout)
+	require.True(t, 0 < s.handoverOverlap && s.handoverOverlap <= s.timeout)
 	require.Greater(t, s.silence(), s.timeout)
 	if s.mode == Exclusive {
 		require.LessOrEqual(t, s.every, s.timeout/4)

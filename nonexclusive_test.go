@@ -1,6 +1,9 @@
 package neli_test
 
 import (
+	"context"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -187,3 +190,36 @@ func TestSharedHungApplication(t *testing.T) {
 		require.True(c, b.IsLeader())
 	})
 }
+
+// A log handler is the user's code: it may ask the Neli whatever it likes.
+func TestSharedLogsWithNoLockHeld(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		var a *member
+		var said atomic.Int64
+		a = c.work("a", func(cfg *neli.Config) {
+			shared(cfg)
+			cfg.Logger = slog.New(callsBack{func(r slog.Record) {
+				if r.Level == slog.LevelWarn {
+					_ = a.Stats() // with the lock held it would wait for ever
+					said.Add(1)
+				}
+			}})
+		})
+		c.leader(0, time.Minute)
+		c.broker.CutOff("a", nelitest.Reads)
+		c.pass(10 * time.Minute)
+		require.Positive(c, said.Load())
+		require.LessOrEqual(c, said.Load(), int64(10*time.Minute/(10*time.Second)), "and not too often")
+	})
+}
+
+// callsBack is a log handler that does something with each line.
+type callsBack struct{ do func(slog.Record) }
+
+func (h callsBack) Enabled(context.Context, slog.Level) bool { return true }
+func (h callsBack) Handle(_ context.Context, r slog.Record) error {
+	h.do(r)
+	return nil
+}
+func (h callsBack) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h callsBack) WithGroup(string) slog.Handler      { return h }
