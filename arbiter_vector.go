@@ -33,7 +33,7 @@ type vectorArbiter struct {
 	desired  posture
 	heard    []instant     // by partition: the newest record while it was assigned here, or when it was assigned
 	away     time.Duration // monotonic time until which this process stays out of the group
-	leaveAt  instant       // closing: when leading on ends
+	leaveAt  instant       // while leaving: when the hand-over overlap ends
 	terms    int64         // number of terms so far
 	counts   Stats
 }
@@ -121,6 +121,10 @@ func (a *vectorArbiter) received(r Record) {
 	a.publish(p, term{id: t.id, token: noToken, v: now})
 }
 
+// leaving reports whether this process is out of the group for good, or until it is
+// driven again, and leads on only until another member does.
+func (a *vectorArbiter) leaving() bool { return a.desired.closing || !a.desired.contend }
+
 // assign takes the group's word. This process goes on leading what was withdrawn until V lapses.
 func (a *vectorArbiter) assign(partitions []int, lost bool) {
 	a.mu.Lock()
@@ -197,7 +201,7 @@ func (a *vectorArbiter) decide() (broadcasts bool, starved int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
-	alive, starved := a.alive(now) && a.desired.contend, -1
+	alive, starved := a.alive(now), -1
 	if a.desired.unhealthy { // and long enough for the group to notice
 		a.dropAssignments()
 		a.away = max(a.away, now.mono+a.set.starvedPause)
@@ -207,8 +211,8 @@ func (a *vectorArbiter) decide() (broadcasts bool, starved int) {
 		a.dropAssignments()
 		starved = p
 	}
-	a.member.join(alive && !a.desired.closing && !a.desired.unhealthy && now.mono >= a.away)
-	return alive, starved
+	a.member.join(alive && !a.leaving() && !a.desired.unhealthy && now.mono >= a.away)
+	return alive && (a.desired.contend || now.age(a.leaveAt) < 0), starved
 }
 
 // dropAssignments forgets what the group has assigned. It is told when the group assigns anew;
@@ -277,12 +281,12 @@ func (a *vectorArbiter) expire() (time.Duration, bool) {
 		switch {
 		case a.current(p, now) == nil:
 			a.lapse(p, alive)
-		case a.desired.closing && now.age(a.leaveAt) >= 0, !a.desired.closing && !a.desired.wants(p):
+		case a.leaving() && now.age(a.leaveAt) >= 0, p >= a.desired.roles:
 			a.end(p, a.desired.reason(p, now), true)
 		default:
 			held = true
 			next = min(next, t.v.mono+a.set.timeout)
-			if a.desired.closing {
+			if a.leaving() {
 				next = min(next, a.leaveAt.mono)
 			}
 		}
@@ -294,8 +298,8 @@ func (a *vectorArbiter) expire() (time.Duration, bool) {
 func (a *vectorArbiter) lapse(p int, alive bool) {
 	why, graceful := ReasonLapsed, a.assigned[p] == assignedElsewhere
 	switch {
-	case a.desired.closing:
-		why, graceful = ReasonClosing, true
+	case a.leaving():
+		why, graceful = a.desired.reason(p, a.now()), true
 	case graceful:
 		why = ReasonUnassigned
 	case !alive:
@@ -313,12 +317,21 @@ func (a *vectorArbiter) wake() {
 	}
 }
 
-func (a *vectorArbiter) intend(p posture) {
+// intend takes what the curator wants. Who closes, or is driven by nobody any more,
+// leaves the group at once and leads on for the hand-over overlap; a Close that
+// follows does not cut that short.
+func (a *vectorArbiter) intend(want posture) {
 	a.mu.Lock()
-	if p.closing && !a.desired.closing {
-		a.leaveAt = a.now().add(a.set.handoverOverlap)
+	now, left := a.now(), a.leaving()
+	a.desired = want
+	if a.leaving() && !left {
+		a.leaveAt = now.add(a.set.handoverOverlap)
+		for p := range a.cell { // nobody counts on what the application has not been told
+			if !a.wasTold(p) {
+				a.end(p, a.desired.reason(p, now), true)
+			}
+		}
 	}
-	a.desired = p
 	a.mu.Unlock()
 	a.wake()
 	a.ring() // the driver looks at roles too

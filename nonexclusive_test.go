@@ -3,6 +3,7 @@ package neli_test
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -188,6 +189,77 @@ func TestSharedHungApplication(t *testing.T) {
 		c.pass(30*time.Second + sharedT + time.Second)
 		require.False(c, a.IsLeader())
 		require.True(c, b.IsLeader())
+	})
+}
+
+// Most programs end the context of Lead, or their Pulser, and then call Close. The
+// process leaves the group at the first of these and leads on until another member
+// does, and the tasks go on; what Close adds to that cuts nothing short.
+func TestSharedResignsWithoutAGap(t *testing.T) {
+	for _, how := range []string{"Pulser.Close", "Lead", "Pulser.Close beside Close", "Lead beside Close"} {
+		t.Run(how, func(t *testing.T) {
+			simulateWith(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, overlapping, func(c *cluster) {
+				a := c.join("a", shared)
+				ctx, cancel := context.WithCancel(c.Context())
+				defer cancel()
+				stop := cancel
+				returned := make(chan struct{})
+				if lead := strings.HasPrefix(how, "Lead"); lead {
+					go func() {
+						defer close(returned)
+						_ = a.Lead(ctx, func(ctx context.Context, _ neli.Leadership) error { <-ctx.Done(); return nil })
+					}()
+				} else {
+					p, err := a.Background(a.task)
+					require.NoError(c, err)
+					stop = func() { go func() { defer close(returned); _ = p.Close() }() }
+				}
+				c.leader(0, time.Minute)
+				b := c.work("b", shared)
+				c.pass(30 * time.Second)
+				require.True(c, a.IsLeader() && !b.IsLeader())
+				c.gap()
+				stop()
+				if strings.HasSuffix(how, "beside Close") {
+					c.pass(100 * time.Millisecond)
+				} else {
+					c.pass(200 * time.Millisecond)
+					require.Empty(c, c.broker.Assigned("a"), "it has left the group")
+					require.True(c, a.IsLeader(), "overlap, by design")
+					<-returned
+				}
+				require.NoError(c, a.Close())
+				<-returned
+				require.True(c, b.IsLeader())
+				require.Zero(c, c.gap())
+				require.Equal(c, []string{"acquired", "revoked"}, a.kinds())
+			})
+		})
+	}
+}
+
+// While the process that ends its Pulser leads on, its task is called.
+func TestSharedWorksUntilItLeadsNoMore(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		a := c.join("a", shared)
+		p, err := a.Background(a.task)
+		require.NoError(c, err)
+		c.leader(0, time.Minute)
+		b := c.work("b", shared)
+		c.pass(30 * time.Second)
+		tasks := func(m *member) int { m.mu.Lock(); defer m.mu.Unlock(); return m.tasks }
+		before, began := tasks(a), time.Now()
+		require.NoError(c, p.Close())
+		took := time.Since(began)
+		require.InDelta(c, (session + 2*time.Second + 2*interval).Seconds(), took.Seconds(), 0.5)
+		require.Greater(c, tasks(a)-before, int(took/(10*time.Millisecond)), "it works to the end")
+		require.Positive(c, tasks(b))
+		require.Equal(c, neli.ReasonResigned, a.last().(neli.LeaderRevoked).Reason)
+		_, err = a.Background(a.task)
+		require.NoError(c, err)
+		require.NoError(c, b.Close())
+		c.leader(0, time.Millisecond)
+		c.eventually(sharedT, "it takes part again", a.IsLeader)
 	})
 }
 
