@@ -32,6 +32,7 @@ type vectorArbiter struct {
 	assigned []assignment
 	desired  posture
 	heard    []instant     // by partition: the newest record while it was assigned here, or when it was assigned
+	v        []instant     // by partition, of any number: V, whether or not a role below R lives there
 	away     time.Duration // monotonic time until which this process stays out of the group
 	leaveAt  instant       // while leaving: when the hand-over overlap ends
 	terms    int64         // number of terms so far
@@ -76,6 +77,7 @@ func (a *vectorArbiter) run(ctx context.Context) error {
 	a.mu.Lock()
 	a.assigned = make([]assignment, m)
 	a.heard = make([]instant, m)
+	a.v = make([]instant, m)
 	a.open(m)
 	a.mu.Unlock()
 	err = together(ctx, a.broadcast, a.expireWhenDue, a.topic.watch, func(ctx context.Context) error {
@@ -108,9 +110,17 @@ func (a *vectorArbiter) received(r Record) {
 		return
 	}
 	a.heard[p] = now
-	if !a.desired.wants(p) {
+	if a.leaving() {
 		return
 	}
+	a.v[p] = now
+	if a.desired.wants(p) {
+		a.lead(p, now)
+	}
+}
+
+// lead publishes the V of partition p, in a new term if none goes on.
+func (a *vectorArbiter) lead(p int, now instant) {
 	t := a.current(p, now)
 	if t == nil || a.over(p) {
 		a.end(p, ReasonLapsed, false)
@@ -118,7 +128,7 @@ func (a *vectorArbiter) received(r Record) {
 		t = &term{id: a.terms, token: noToken}
 		a.wake()
 	}
-	a.publish(p, term{id: t.id, token: noToken, v: now})
+	a.publish(p, term{id: t.id, token: noToken, v: a.v[p]})
 }
 
 // leaving reports whether this process is out of the group for good, or until it is
@@ -232,7 +242,7 @@ func (a *vectorArbiter) dropAssignments() {
 func (a *vectorArbiter) starved() (partition int, at time.Duration) {
 	partition = -1
 	for p, has := range a.assigned {
-		if t := a.heard[p].mono + a.set.starvedAfter; has == assignedHere && a.desired.wants(p) && (partition < 0 || t < at) {
+		if t := a.heard[p].mono + a.set.starvedAfter; has == assignedHere && !a.leaving() && (partition < 0 || t < at) {
 			partition, at = p, t
 		}
 	}
@@ -322,13 +332,21 @@ func (a *vectorArbiter) wake() {
 // follows does not cut that short.
 func (a *vectorArbiter) intend(want posture) {
 	a.mu.Lock()
-	now, left := a.now(), a.leaving()
+	now, left, roles := a.now(), a.leaving(), a.desired.roles
 	a.desired = want
-	if a.leaving() && !left {
+	switch {
+	case a.leaving() && !left:
 		a.leaveAt = now.add(a.set.handoverOverlap)
 		for p := range a.cell { // nobody counts on what the application has not been told
+			a.v[p] = instant{}
 			if !a.wasTold(p) {
 				a.end(p, a.desired.reason(p, now), true)
+			}
+		}
+	case !a.leaving() && !want.unhealthy:
+		for p := roles; p < min(a.desired.roles, len(a.cell)); p++ {
+			if a.held(p) == nil && a.h.young(now, a.v[p]) {
+				a.lead(p, now)
 			}
 		}
 	}

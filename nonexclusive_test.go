@@ -263,6 +263,68 @@ func TestSharedWorksUntilItLeadsNoMore(t *testing.T) {
 	})
 }
 
+// Members that know of different numbers of roles: whoever is assigned a partition
+// leads it, whether or not it knows a role there, and so leads such a role at once
+// when it learns of it. It is told of roles that it knows, and of no others.
+func TestSharedDifferentRoles(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		some := func(cfg *neli.Config) { shared(cfg); cfg.Partitions, cfg.Roles = 3, 1 }
+		a := c.work("a", some)
+		c.leader(0, time.Minute)
+		c.pass(time.Minute)
+		require.Equal(c, []int{0, 1, 2}, c.broker.Assigned("a"))
+		require.Equal(c, []string{"acquired"}, a.kinds())
+		require.Equal(c, []int{0}, a.last().(neli.LeaderAcquired).Partitions(), "nothing is said of what has no role")
+		require.False(c, a.IsLeaderOf(1))
+
+		c.broker.CutOff("a", nelitest.All) // no evidence comes any more: V is what it was
+		c.pass(interval)
+		require.NoError(c, a.SetRoles(2))
+		c.eventually(10*time.Millisecond, "a role that it learns of is led at once", func() bool { return a.IsLeaderOf(1) })
+		e := a.last().(neli.LeaderAcquired)
+		require.Equal(c, []int{1}, e.Partitions())
+		require.Equal(c, []int{1}, e.Roles())
+		require.False(c, a.IsLeaderOf(2))
+
+		require.NoError(c, a.SetRoles(1))
+		c.pass(10 * time.Millisecond)
+		require.Equal(c, []string{"acquired", "acquired", "revoked"}, a.kinds())
+		require.Equal(c, neli.ReasonRoles, a.last().(neli.LeaderRevoked).Reason)
+		require.Equal(c, []int{1}, a.last().(neli.LeaderRevoked).Partitions())
+		require.NoError(c, a.SetRoles(3))
+		c.eventually(10*time.Millisecond, "all are led", func() bool { return a.IsLeaderOf(1) && a.IsLeaderOf(2) })
+		require.Equal(c, []int{1, 2}, a.last().(neli.LeaderAcquired).Partitions())
+
+		c.pass(sharedT)
+		require.False(c, a.IsLeader(), "V is what it was")
+		require.NoError(c, a.SetRoles(1))
+		require.NoError(c, a.SetRoles(3))
+		c.pass(time.Second)
+		require.False(c, a.IsLeader(), "V is older than T")
+	})
+}
+
+// Cut off from the log, a process makes room also on partitions where it knows no
+// role: others may know one.
+func TestSharedStarvedWithoutRolesMakesRoom(t *testing.T) {
+	simulateWith(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, overlapping, func(c *cluster) {
+		with := func(roles int) func(*neli.Config) {
+			return func(cfg *neli.Config) {
+				shared(cfg)
+				cfg.Partitions, cfg.Roles = 2, roles
+				cfg.KafkaConfig = neli.KafkaConfigMap{"partition.assignment.strategy": "range"}
+			}
+		}
+		c.work("b", with(1))
+		c.leader(0, time.Minute)
+		a := c.work("a", with(2)) // comes first: range gives it partition 0, and 1 to b
+		c.pass(30 * time.Second)
+		require.Equal(c, []int{1}, c.broker.Assigned("b"))
+		c.broker.CutOff("b", nelitest.Reads)
+		c.eventually(sharedT, "another member leads what only that knows", func() bool { return a.IsLeaderOf(1) })
+	})
+}
+
 // A log handler is the user's code: it may ask the Neli whatever it likes.
 func TestSharedLogsWithNoLockHeld(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
