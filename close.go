@@ -34,7 +34,7 @@ const (
 //
 // When it returns, nothing of this Neli runs any more. It is idempotent and
 // takes, at most, DrainTimeout plus the wait for a successor (1 s, or a
-// HeartbeatInterval of up to 15 s if that is longer; 4 s with Assigned nomination, or
+// HeartbeatInterval if that is longer; 4 s with Assigned nomination, or
 // more if the group is slow) plus, with an unreachable broker, 12 s. If another
 // goroutine's task or barrier has not returned, or a client has not stopped, by then,
 // the error says so; a barrier that Close itself runs is waited for. Close must not be
