@@ -15,7 +15,7 @@ SEED ?= 1
 N ?= 20
 QUIET ?= 30m
 PARTITIONS ?= 1000
-T ?= 5m
+T ?= 1m
 
 .PHONY: demo test unit sim soak integration chaos chaos-test lint cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
 
@@ -78,7 +78,7 @@ bench-quiet: ## terms lost in QUIET=30m of nothing, T = 300 ms on one broker, 50
 bench-rolling: ## terms lost while three brokers are restarted in turn, T = 2 s
 	$(BENCH) rolling
 
-bench-scale: ## 100 members, PARTITIONS=1000, 100,000 roles on one broker, T=5m; 25 minutes; writes docs/benchmarks.md
+bench-scale: ## 100 members, PARTITIONS=1000, 100,000 roles on one broker, T=1m; 25 minutes; writes docs/benchmarks.md
 	$(BENCH) scale -partitions $(PARTITIONS) -t $(T)
 
 scale-sim: ## SCALE=members,partitions,roles in simulated time

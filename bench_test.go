@@ -67,7 +67,7 @@ func (l *benchLog) close()                      {}
 // newBenchBed makes a bed of m partitions, all of them free.
 func newBenchBed(b testing.TB, m int) *benchBed {
 	b.Helper()
-	set, err := Config{LeaderGroupID: "bench", Nomination: Open, Roles: m, HeartbeatTimeout: time.Hour}.resolve()
+	set, err := Config{LeaderGroupID: "bench", Nomination: Open, Roles: m, HeartbeatTimeout: time.Minute}.resolve()
 	require.NoError(b, err)
 	bed := &benchBed{n: newNeli(set, clock), log: &benchLog{}, next: make([]int64, m)}
 	bed.arb = newLeaseArbiter(set, bed.log, nil, bed.n.now, bed.n.alive)

@@ -114,7 +114,7 @@ var choiceMutations = []mutation{
 	{"a check that hangs counts as unhealthy", "health.go",
 		"		judge(errHealthHangs)\n", "", "TestHangingCheckCountsAsSick"},
 	{"non-exclusive: who is unhealthy leaves the group", "arbiter_vector.go",
-		"	if a.posture.unhealthy { // and", "	a.posture.unhealthy = false\n	if a.posture.unhealthy { // and", "TestSharedHealthy"},
+		"	if a.desired.unhealthy { // and", "	a.desired.unhealthy = false\n	if a.desired.unhealthy { // and", "TestSharedHealthy"},
 	{"a failed claim wakes StepDown", "arbiter_lease.go",
 		"			a.seats.wake() // as above\n", "", "TestStepDownWaitsForAClaim"},
 	{"StepDown claims nothing while work is finished", "transfer.go",

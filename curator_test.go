@@ -109,7 +109,7 @@ func TestAliveInTheBarrierOfARevocation(t *testing.T) {
 func TestSetRolesLimits(t *testing.T) {
 	bed := newBenchBed(t, 1)
 	for _, r := range []int{-1, 0, maxRoles + 1, 1 << 62} {
-		require.ErrorContains(t, bed.n.SetRoles(r), "must be between 1 and 10000000")
+		require.ErrorContains(t, bed.n.SetRoles(r), "must be between 1 and 1000000")
 	}
 	require.NoError(t, bed.n.SetRoles(maxRoles))
 	require.Equal(t, maxRoles, bed.arb.posture.roles)

@@ -72,10 +72,10 @@ func (n *Neli) checkHealth(judge func(error)) {
 }
 
 func (n *Neli) sayHealth(err error) {
-	level, text := slog.LevelInfo, "healthy: contending"
+	level, text := slog.LevelInfo, "health check passed: contending"
 	args := []any{"group", n.set.group, "name", n.set.name}
 	if err != nil {
-		level, text = slog.LevelWarn, "not healthy: claiming nothing, giving up what is led"
+		level, text = slog.LevelWarn, "health check failed: draining"
 		args = append(args, "error", err)
 	}
 	n.set.logger.Log(context.Background(), level, text, args...)
