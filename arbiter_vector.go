@@ -69,16 +69,16 @@ func (a *vectorArbiter) run(ctx context.Context) error {
 		a.topic.admin.Close()
 		_ = a.producer.Close()
 	}()
-	m, err := a.topic.open(ctx)
-	if err != nil {
+	if err := a.topic.open(ctx); err != nil {
 		return err
 	}
+	m := a.topic.size
 	a.mu.Lock()
 	a.assigned = make([]assignment, m)
 	a.heard = make([]instant, m)
 	a.open(m)
 	a.mu.Unlock()
-	err = together(ctx, a.broadcast, a.expireWhenDue, a.topic.watch, func(ctx context.Context) error {
+	err := together(ctx, a.broadcast, a.expireWhenDue, a.topic.watch, func(ctx context.Context) error {
 		return a.member.run(ctx, a.assign)
 	})
 	if err == errFinished {

@@ -186,6 +186,10 @@ func confluentKind(e kafka.Error) error {
 		return ErrUnknownTopic
 	case kafka.ErrTopicAlreadyExists:
 		return ErrTopicExists
+	case kafka.ErrInvalidConfig, kafka.ErrPolicyViolation:
+		return ErrSettings
+	case kafka.ErrInvalidTimestamp:
+		return ErrTimestamp
 	case kafka.ErrAutoOffsetReset, kafka.ErrOffsetOutOfRange, kafka.ErrLogTruncation:
 		return ErrOutOfRange
 	case kafka.ErrTopicAuthorizationFailed:

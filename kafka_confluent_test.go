@@ -590,7 +590,7 @@ func TestConfluentErrors(t *testing.T) {
 	if asConfluentError("x", nil) != nil || asConfluentError("x", kafka.NewError(kafka.ErrNoError, "", false)) != nil {
 		t.Error("success is an error")
 	}
-	kinds := []error{ErrUnknownTopic, ErrTopicExists, ErrOutOfRange, ErrAuthentication, ErrAuthorization, ErrInstanceFenced, ErrClientFatal}
+	kinds := []error{ErrUnknownTopic, ErrTopicExists, ErrSettings, ErrTimestamp, ErrOutOfRange, ErrAuthentication, ErrAuthorization, ErrInstanceFenced, ErrClientFatal}
 	for _, c := range []struct {
 		err  kafka.Error
 		want []error // in the order of kinds
@@ -599,6 +599,9 @@ func TestConfluentErrors(t *testing.T) {
 		{kafka.NewError(kafka.ErrUnknownPartition, "", false), []error{ErrUnknownTopic}},
 		{kafka.NewError(kafka.ErrUnknownTopicOrPart, "", false), []error{ErrUnknownTopic}},
 		{kafka.NewError(kafka.ErrTopicAlreadyExists, "", false), []error{ErrTopicExists}},
+		{kafka.NewError(kafka.ErrInvalidConfig, "", false), []error{ErrSettings}},
+		{kafka.NewError(kafka.ErrPolicyViolation, "", false), []error{ErrSettings}},
+		{kafka.NewError(kafka.ErrInvalidTimestamp, "", false), []error{ErrTimestamp}},
 		{kafka.NewError(kafka.ErrAutoOffsetReset, "", false), []error{ErrOutOfRange}},
 		{kafka.NewError(kafka.ErrLogTruncation, "", false), []error{ErrOutOfRange}},
 		{kafka.NewError(kafka.ErrAuthentication, "SASL authentication error: Authentication failed", false), []error{ErrAuthentication}},

@@ -36,20 +36,20 @@ func newKafkaLog(t *topic, p Producer, newReader func() (LogReader, error), log 
 	return &kafkaLog{topic: t, producer: p, newReader: newReader, log: log, fatal: make(chan error, 1)}
 }
 
-func (k *kafkaLog) open(ctx context.Context) (int, error) {
-	m, err := k.topic.open(ctx)
-	if err != nil {
-		return 0, err
+func (k *kafkaLog) open(ctx context.Context) (int, string, error) {
+	if err := k.topic.open(ctx); err != nil {
+		return 0, "", err
 	}
+	m := k.topic.size
 	ends, err := k.ends(ctx, m)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	k.position = make([]int64, m)
 	for p, e := range ends {
 		k.jump(p, e)
 	}
-	return m, k.assign(ctx)
+	return m, k.topic.id, k.assign(ctx)
 }
 
 // ends asks for the extents of all logs until every one has answered.

@@ -446,9 +446,10 @@ func TestNothingIsAppendedToAReplacedTopic(t *testing.T) {
 		quiet := slog.New(slog.DiscardHandler)
 		log := newKafkaLog(&topic{name: "t", admin: admin, log: quiet, suspect: make(chan struct{}, 1)}, producer,
 			func() (LogReader, error) { return k.LogReader(nil, nil) }, quiet)
-		m, err := log.open(t.Context())
+		m, id, err := log.open(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1, m)
+		require.Equal(t, "id", id)
 		reports := make(chan error, 1)
 		require.NoError(t, log.append(0, []byte("x"), func(err error) { reports <- err }))
 		require.NoError(t, <-reports)

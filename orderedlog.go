@@ -9,9 +9,11 @@ import (
 // appended to and read back in order. Kafka is the first of its kind.
 type orderedLog interface {
 	// open waits until every log says where it begins and ends, chooses where to
-	// read from, and returns M. The first entries that next returns are jumps to
-	// these places.
-	open(ctx context.Context) (int, error)
+	// read from, and returns M, and an id that no other set of logs has, nor the
+	// same one after a new beginning: records bear it, so that a copy of them
+	// elsewhere is told from them. The first entries that next returns are jumps
+	// to these places.
+	open(ctx context.Context) (m int, id string, err error)
 	// next returns the next entry, or false after timeout. An error is final.
 	next(ctx context.Context, timeout time.Duration) (logEntry, bool, error)
 	// append hands over a record without waiting. After a nil error report is
