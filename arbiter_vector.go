@@ -56,6 +56,7 @@ func newVectorArbiter(set *settings, t *topic, p Producer, member *groupMember, 
 		member:   member,
 		alive:    alive,
 		refused:  make(chan error, 1),
+		writing:  accessGuard{signedIn: &t.access},
 		poke:     make(chan struct{}, 1),
 	}
 	member.onRecord, member.onUnknown = a.received, t.doubt

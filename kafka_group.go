@@ -93,6 +93,9 @@ func (g *groupMember) handle(ev GroupEvent, nominate func([]int, bool)) {
 		}
 	case GroupAssigned:
 		g.joining.ok()
+		if !g.read {
+			g.reading.ok() // all of it that such a member needs
+		}
 		g.log.Debug("the group assigned", "group", g.group, "partitions", ev.Partitions)
 		nominate(ev.Partitions, false)
 	case GroupLost:

@@ -33,7 +33,8 @@ type kafkaLog struct {
 }
 
 func newKafkaLog(t *topic, p Producer, newReader func() (LogReader, error), log *slog.Logger) *kafkaLog {
-	return &kafkaLog{topic: t, producer: p, newReader: newReader, log: log, fatal: make(chan error, 1)}
+	return &kafkaLog{topic: t, producer: p, newReader: newReader, log: log, fatal: make(chan error, 1),
+		reading: accessGuard{signedIn: &t.access}, writing: accessGuard{signedIn: &t.access}}
 }
 
 func (k *kafkaLog) open(ctx context.Context) (int, string, error) {

@@ -1,7 +1,6 @@
 package neli
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -33,8 +32,8 @@ func (a *toldAdmin) CreateTopic(_ context.Context, s TopicSpec) error {
 }
 
 // told returns a topic, whose admin it is, and what it logs.
-func told(describe func() (TopicInfo, error)) (*topic, *toldAdmin, *bytes.Buffer) {
-	var out bytes.Buffer
+func told(describe func() (TopicInfo, error)) (*topic, *toldAdmin, *logBuffer) {
+	var out logBuffer
 	a := &toldAdmin{mockAdmin: &mockAdmin{newMockKafka()}, topic: describe, brokers: 3}
 	return &topic{name: "t", admin: a, log: slog.New(slog.NewTextHandler(&out, nil)), suspect: make(chan struct{}, 1)}, a, &out
 }
@@ -187,7 +186,7 @@ func TestRefusedSettings(t *testing.T) {
 
 // Who cannot write for the time that his records bear is told so.
 func TestRefusedTimestampIsExplained(t *testing.T) {
-	var out bytes.Buffer
+	var out logBuffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	mocked(t, Config{Logger: log}, func(k *mockKafka) {
 		for _, call := range []string{"Hello", "Append"} {
