@@ -37,15 +37,21 @@ func (g *accessGuard) hasWorked() bool { return g.worked.Load() }
 // check returns a fatal error if err is refused access for good. doing is the
 // right that it takes, as an ACL names it: operation and resource.
 func (g *accessGuard) check(doing string, err error) error {
-	switch {
-	case g.hasWorked():
-		return nil
-	case errors.Is(err, ErrAuthentication):
-		if g.signedIn != nil && g.signedIn.hasWorked() {
-			return nil
-		}
-	case !errors.Is(err, ErrAuthorization):
+	proven := g.hasWorked() || errors.Is(err, ErrAuthentication) && g.signedIn != nil && g.signedIn.hasWorked()
+	if proven || !refusedAccess(err) {
 		return nil
 	}
-	return fmt.Errorf("%w: cannot %s: %w", ErrAccess, doing, err)
+	return fmt.Errorf("%w: %w", ErrAccess, naming(doing, err))
+}
+
+func refusedAccess(err error) bool {
+	return errors.Is(err, ErrAuthentication) || errors.Is(err, ErrAuthorization)
+}
+
+// naming adds to refused access what it takes; other errors it leaves as they are.
+func naming(doing string, err error) error {
+	if !refusedAccess(err) {
+		return err
+	}
+	return fmt.Errorf("cannot %s: %w", doing, err)
 }

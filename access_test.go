@@ -71,6 +71,8 @@ func TestRefusedForLongAfterItHasWorked(t *testing.T) {
 			lines := strings.Count(out.String(), "level=WARN")
 			require.Greater(t, lines, minutes)
 			require.Less(t, lines, minutes*60)
+			require.True(t, strings.Contains(out.String(), "cannot WRITE topic g.neli"))
+			require.True(t, strings.Contains(out.String(), "cannot READ topic g.neli"))
 			require.Eventually(t, n.IsLeader, time.Minute, 100*time.Millisecond)
 		})
 	}

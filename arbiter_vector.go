@@ -170,14 +170,15 @@ func (a *vectorArbiter) reported(err error) {
 		a.writing.ok()
 		return
 	}
-	if fatal := a.writing.check("WRITE topic "+a.set.topic, err); fatal != nil {
+	right := "WRITE topic " + a.set.topic
+	if fatal := a.writing.check(right, err); fatal != nil {
 		select {
 		case a.refused <- fatal:
 		default:
 		}
 	}
 	if !a.ended.Load() && a.unwritten.due() {
-		a.set.logger.Warn("cannot write to the leader topic, retrying", "topic", a.set.topic, "error", err)
+		a.set.logger.Warn("cannot write to the leader topic, retrying", "topic", a.set.topic, "error", naming(right, err))
 	}
 }
 

@@ -125,7 +125,7 @@ func (g *groupMember) failed(ctx context.Context, err error) error {
 		return fatal
 	}
 	if g.trouble.due() {
-		g.log.Warn("group membership is disturbed, retrying", "group", g.group, "error", err)
+		g.log.Warn("group membership is disturbed, retrying", "group", g.group, "error", naming(doing, err))
 	}
 	pause(ctx, 10*time.Millisecond)
 	return nil

@@ -111,11 +111,12 @@ func (k *kafkaLog) next(ctx context.Context, timeout time.Duration) (logEntry, b
 
 // recover deals with a read error. The error it returns is final.
 func (k *kafkaLog) recover(ctx context.Context, err error) error {
-	if fatal := k.reading.check("READ topic "+k.topic.name, err); fatal != nil {
+	right := "READ topic " + k.topic.name
+	if fatal := k.reading.check(right, err); fatal != nil {
 		return fatal
 	}
 	if k.unread.due() {
-		k.log.Warn("cannot read the leader topic, retrying", "topic", k.topic.name, "error", err)
+		k.log.Warn("cannot read the leader topic, retrying", "topic", k.topic.name, "error", naming(right, err))
 	}
 	switch {
 	case errors.Is(err, ErrClientFatal):
@@ -209,7 +210,7 @@ func (k *kafkaLog) append(p int, value []byte, report func(error)) error {
 			k.producer.Purge() // sealed meanwhile
 		}
 	}()
-	return k.producer.Append(k.topic.name, p, value, func(err error) {
+	err := k.producer.Append(k.topic.name, p, value, func(err error) {
 		if err == nil {
 			k.writing.ok()
 		} else {
@@ -217,18 +218,23 @@ func (k *kafkaLog) append(p int, value []byte, report func(error)) error {
 		}
 		report(err)
 	})
+	if err != nil {
+		k.lost(err)
+	}
+	return err
 }
 
 // lost deals with a record that was not confirmed.
 func (k *kafkaLog) lost(err error) {
-	if fatal := k.writing.check("WRITE topic "+k.topic.name, err); fatal != nil {
+	right := "WRITE topic " + k.topic.name
+	if fatal := k.writing.check(right, err); fatal != nil {
 		select {
 		case k.fatal <- fatal:
 		default:
 		}
 	}
 	if !k.sealed.Load() && k.unwritten.due() {
-		k.log.Warn("cannot write to the leader topic, retrying", "topic", k.topic.name, "error", err)
+		k.log.Warn("cannot write to the leader topic, retrying", "topic", k.topic.name, "error", naming(right, err))
 	}
 }
 

@@ -73,7 +73,7 @@ func (t *topic) retry(ctx context.Context, doing string, fn func(context.Context
 			return fatal
 		}
 		if (!errors.Is(err, errNotYet) || time.Since(began) > describedWithin) && trouble.due() {
-			t.log.Warn("cannot "+doing+", retrying", "topic", t.name, "error", err)
+			t.log.Warn("cannot "+doing+", retrying", "topic", t.name, "error", naming(right, err))
 		}
 		if !pause(ctx, b.NextBackOff()) {
 			return nil
