@@ -17,15 +17,17 @@ import (
 // mockKafka is a Kafka of one partition in which single calls fail as scripted:
 // what no broker can be made to do at will. All else works, at once.
 type mockKafka struct {
-	mu     sync.Mutex
-	script map[string][]error // call → what its next calls return; nil succeeds
-	calls  []string
-	log    [][]byte
-	silent bool // appends are accepted, and nothing is heard of them
-	open   int  // clients that are not closed
-	pos    int64
-	ids    string
-	props  map[string]map[string]string
+	mu        sync.Mutex
+	script    map[string][]error // call → what its next calls return; nil succeeds
+	calls     []string
+	log       [][]byte
+	dead      error // what the producer fails with from now on, until another one is made
+	stillborn bool  // every producer fails for good from the beginning
+	silent    bool  // appends are accepted, and nothing is heard of them
+	open      int   // clients that are not closed
+	pos       int64
+	ids       string
+	props     map[string]map[string]string
 
 	refusal      error // what every call on a broker returns, until refusedUntil
 	refusedUntil time.Time
@@ -107,7 +109,16 @@ func (k *mockKafka) closed(what string) error {
 }
 
 func (k *mockKafka) Producer(p map[string]string, _ *slog.Logger) (Producer, error) {
-	return &mockProducer{mockKafka: k}, k.make("Producer", p)
+	err := k.make("Producer", p)
+	if err == nil {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.dead = nil
+		if k.stillborn {
+			k.dead = ErrClientFatal
+		}
+	}
+	return &mockProducer{mockKafka: k}, err
 }
 
 func (k *mockKafka) LogReader(p map[string]string, _ *slog.Logger) (LogReader, error) {
@@ -123,6 +134,7 @@ type mockProducer struct {
 	*mockKafka
 	wg   sync.WaitGroup
 	once sync.Once
+	held []func(error) // reports of appends of which nothing is heard
 }
 
 func (p *mockProducer) Append(_ string, _ int, value []byte, report func(error)) error {
@@ -133,11 +145,15 @@ func (p *mockProducer) Append(_ string, _ int, value []byte, report func(error))
 		call = "Hello" // when these come is none of the tests' concern
 	}
 	err := p.called(call)
+	if p.dead != nil {
+		err = p.dead
+	}
 	if err != nil && !errors.Is(err, errReported) {
 		return err
 	}
 	if p.silent {
-		return nil // its report comes with Close, if at all
+		p.held = append(p.held, report)
+		return nil
 	}
 	if err == nil {
 		p.log = append(p.log, value)
@@ -156,6 +172,12 @@ func (p *mockProducer) Purge() {
 }
 
 func (p *mockProducer) Close() error {
+	p.mu.Lock()
+	for _, report := range p.held {
+		p.wg.Go(func() { report(errors.New("purged")) })
+	}
+	p.held = nil
+	p.mu.Unlock()
 	p.wg.Wait()
 	var err error
 	p.once.Do(func() { err = p.closed("Producer") })

@@ -37,16 +37,15 @@ func (w *wiring) undo() {
 }
 
 func (w *wiring) arbiter(now func() instant, alive func(instant) bool) (arbiter, error) {
-	producer, err := w.provider.Producer(w.set.producerProperties(), w.set.logger)
+	producer, err := newLastingProducer(w.provider, w.set.producerProperties(), w.set.logger)
 	if err != nil {
 		return nil, err
 	}
-	w.cleanup = append(w.cleanup, func() { _ = producer.Close() })
-	admin, err := w.provider.Admin(producer)
-	if err != nil {
-		return nil, err
-	}
-	w.cleanup = append(w.cleanup, admin.Close)
+	admin := lastingAdmin{producer}
+	w.cleanup = append(w.cleanup, func() {
+		admin.Close()
+		_ = producer.Close()
+	})
 	t := &topic{name: w.set.topic, admin: admin, log: w.set.logger, spread: w.set.spread, suspect: make(chan struct{}, 1)}
 	if w.set.createTopic {
 		t.create = &TopicSpec{Name: w.set.topic, Partitions: w.set.partitions}
