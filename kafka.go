@@ -61,8 +61,8 @@ type LogReader interface {
 	Assign(topic string, offsets []int64) error
 	// Poll returns the next record, or false after timeout. Within a partition
 	// records come in log order, each once. Errors: ErrOutOfRange when a position
-	// does not lie in its log (of which partition is not known), ErrUnknownTopic,
-	// ErrAuthorization, ErrAuthentication, ErrClientFatal; any other error is
+	// does not lie in its log (of which partition is not known), ErrTruncated,
+	// ErrUnknownTopic, ErrAuthorization, ErrAuthentication, ErrClientFatal; any other error is
 	// passing, and reading goes on where it was.
 	Poll(timeout time.Duration) (Record, bool, error)
 	Close() error
@@ -168,6 +168,9 @@ var (
 		"set the clock, or message.timestamp.type=LogAppendTime on the topic")
 	// ErrOutOfRange: a read position outside the log.
 	ErrOutOfRange = errors.New("offset out of range")
+	// ErrTruncated: records that had been read are not in the log any more, though
+	// it may have grown past the position again with others.
+	ErrTruncated = errors.New("log truncated")
 	// ErrAuthentication: the broker refused the credentials.
 	ErrAuthentication = errors.New("authentication refused")
 	// ErrAuthorization: the principal may not do that.

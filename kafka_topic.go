@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -22,6 +23,7 @@ type topic struct {
 	access  accessGuard
 	id      string
 	size    int
+	asked   atomic.Pointer[time.Time] // when the newest question was put to which it was still the same
 	suspect chan struct{}
 }
 
@@ -178,6 +180,7 @@ func (t *topic) watch(ctx context.Context) error {
 func (t *topic) verify(ctx context.Context) error {
 	var missing time.Time
 	return t.retry(ctx, "check the leader topic", func(ctx context.Context) error {
+		asked := time.Now()
 		info, err := t.admin.Topic(ctx, t.name)
 		if errors.Is(err, ErrUnknownTopic) {
 			if missing.IsZero() {
@@ -192,8 +195,19 @@ func (t *topic) verify(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return t.same(info)
+		if err := t.same(info); err != nil {
+			return err
+		}
+		t.asked.Store(&asked)
+		return nil
 	})
+}
+
+// sameSince reports whether the topic was still the same when asked at a time or
+// later.
+func (t *topic) sameSince(at time.Time) bool {
+	asked := t.asked.Load()
+	return asked != nil && !asked.Before(at)
 }
 
 func (t *topic) same(info TopicInfo) error {

@@ -31,9 +31,10 @@ type orderedLog interface {
 	close()
 }
 
-// logEntry is a record, or the news that reading begins, or begins again, at
-// offset: whatever was known of that log before may be out of date. The records
-// before end were in the log already, for nobody knows how long.
+// logEntry is a record, or a jump: the news that reading begins, or begins again,
+// at offset. Whatever was known of that log before may be out of date, and nothing
+// is known of a log whose first jump has not come. The records before end were in
+// the log already, for nobody knows how long.
 type logEntry struct {
 	partition int
 	offset    int64
@@ -41,6 +42,10 @@ type logEntry struct {
 	jump      bool
 	end       int64 // of a jump
 }
+
+// unused reports of a jump whether nothing has ever been appended to the log: it is
+// empty, and begins at offset 0.
+func (e logEntry) unused() bool { return e.jump && e.end == 0 }
 
 // nominator says which partitions this process may claim.
 type nominator interface {
