@@ -72,7 +72,7 @@ func (a *leaseArbiter) run(ctx context.Context) error {
 	if a.nom != nil {
 		defer a.nom.close()
 	}
-	m, err := a.log.open(ctx)
+	m, _, err := a.log.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -60,6 +60,7 @@ func newVectorArbiter(set *settings, t *topic, p Producer, member *groupMember, 
 		alive:    alive,
 		refused:  make(chan error, 1),
 		wakeup:   make(chan struct{}, 1),
+		writing:  accessGuard{signedIn: &t.access},
 	}
 	a.init(threshold{t: set.timeout}, now)
 	member.onRecord, member.onUnknown = a.received, t.doubt
@@ -73,17 +74,17 @@ func (a *vectorArbiter) run(ctx context.Context) error {
 		a.topic.admin.Close()
 		_ = a.producer.Close()
 	}()
-	m, err := a.topic.open(ctx)
-	if err != nil {
+	if err := a.topic.open(ctx); err != nil {
 		return err
 	}
+	m := a.topic.size
 	a.mu.Lock()
 	a.assigned = make([]assignment, m)
 	a.heard = make([]instant, m)
 	a.v = make([]instant, m)
 	a.open(m)
 	a.mu.Unlock()
-	err = together(ctx, a.broadcast, a.expireWhenDue, a.topic.watch, func(ctx context.Context) error {
+	err := together(ctx, a.broadcast, a.expireWhenDue, a.topic.watch, func(ctx context.Context) error {
 		return a.member.run(ctx, a.assign)
 	})
 	if err == errFinished {
@@ -186,14 +187,15 @@ func (a *vectorArbiter) reported(err error) {
 		a.writing.ok()
 		return
 	}
-	if fatal := a.writing.check("WRITE topic "+a.set.topic, err); fatal != nil {
+	right := "WRITE topic " + a.set.topic
+	if fatal := a.writing.check(right, err); fatal != nil {
 		select {
 		case a.refused <- fatal:
 		default:
 		}
 	}
 	if !a.ended.Load() && a.unwritten.due() {
-		a.set.logger.Warn("cannot write to the leader topic, retrying", "topic", a.set.topic, "error", err)
+		a.set.logger.Warn("cannot write to the leader topic, retrying", "topic", a.set.topic, "error", naming(right, err))
 	}
 }
 

@@ -31,7 +31,7 @@ type benchAppend struct {
 	report    func(error)
 }
 
-func (l *benchLog) open(context.Context) (int, error) { return 0, nil }
+func (l *benchLog) open(context.Context) (int, string, error) { return 0, "", nil }
 func (l *benchLog) next(context.Context, time.Duration) (logEntry, bool, error) {
 	return logEntry{}, false, nil
 }

@@ -14,8 +14,13 @@ var (
 	// ErrPartitionsChanged: the leader topic now has another number of
 	// partitions, so that roles would move between leaders.
 	ErrPartitionsChanged = errors.New("neli: number of partitions of the leader topic changed")
+	// ErrNoTopicID: the brokers give topics no ids (Kafka before 2.8, and some that
+	// only speak its protocol), so that a topic that was deleted and created again
+	// could not be told from the former one, and tokens would start again unnoticed.
+	ErrNoTopicID = errors.New("neli: the broker gives topics no ids, and without them a recreated topic cannot be told")
 	// ErrAccess: the broker refuses the credentials, or an operation that is
-	// needed; the text names it.
+	// needed; the text names it. Only at the start: what has worked once, and is
+	// refused later, is retried for ever, and logged.
 	ErrAccess = errors.New("neli: access refused")
 )
 

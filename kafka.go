@@ -61,8 +61,8 @@ type LogReader interface {
 	Assign(topic string, offsets []int64) error
 	// Poll returns the next record, or false after timeout. Within a partition
 	// records come in log order, each once. Errors: ErrOutOfRange when a position
-	// does not lie in its log (of which partition is not known), ErrUnknownTopic,
-	// ErrAuthorization, ErrAuthentication, ErrClientFatal; any other error is
+	// does not lie in its log (of which partition is not known), ErrTruncated,
+	// ErrUnknownTopic, ErrAuthorization, ErrAuthentication, ErrClientFatal; any other error is
 	// passing, and reading goes on where it was.
 	Poll(timeout time.Duration) (Record, bool, error)
 	Close() error
@@ -116,7 +116,7 @@ type GroupConsumer interface {
 
 // TopicInfo is what the broker says of a topic.
 type TopicInfo struct {
-	ID         string // changes when a topic is deleted and created again
+	ID         string // changes when a topic is deleted and created again; empty if not told
 	Partitions int
 	Replicas   int // of the partition that has the fewest
 }
@@ -143,7 +143,8 @@ type Admin interface {
 	Brokers(ctx context.Context) (int, error)
 	// Topic describes a topic.
 	Topic(ctx context.Context, topic string) (TopicInfo, error)
-	// CreateTopic creates a topic.
+	// CreateTopic creates a topic. ErrSettings: not with these settings, nor,
+	// perhaps, with so many partitions or replicas.
 	CreateTopic(ctx context.Context, spec TopicSpec) error
 	// Settings returns the effective settings of a topic.
 	Settings(ctx context.Context, topic string) (map[string]string, error)
@@ -158,8 +159,18 @@ var (
 	ErrUnknownTopic = errors.New("unknown topic")
 	// ErrTopicExists: a topic of that name was there already.
 	ErrTopicExists = errors.New("topic exists")
+	// ErrSettings: the broker does not create a topic like that (INVALID_CONFIG,
+	// POLICY_VIOLATION).
+	ErrSettings = errors.New("topic settings refused")
+	// ErrTimestamp: the broker did not take a record for the time that it bears.
+	ErrTimestamp = errors.New("the broker refuses the record's timestamp: the wall clock of this machine is ahead of the broker's " +
+		"by more than the topic's message.timestamp.after.max.ms (an hour), or far behind; " +
+		"set the clock, or message.timestamp.type=LogAppendTime on the topic")
 	// ErrOutOfRange: a read position outside the log.
 	ErrOutOfRange = errors.New("offset out of range")
+	// ErrTruncated: records that had been read are not in the log any more, though
+	// it may have grown past the position again with others.
+	ErrTruncated = errors.New("log truncated")
 	// ErrAuthentication: the broker refused the credentials.
 	ErrAuthentication = errors.New("authentication refused")
 	// ErrAuthorization: the principal may not do that.

@@ -186,7 +186,16 @@ func confluentKind(e kafka.Error) error {
 		return ErrUnknownTopic
 	case kafka.ErrTopicAlreadyExists:
 		return ErrTopicExists
-	case kafka.ErrAutoOffsetReset, kafka.ErrOffsetOutOfRange, kafka.ErrLogTruncation:
+	case kafka.ErrInvalidConfig, kafka.ErrPolicyViolation:
+		return ErrSettings
+	case kafka.ErrInvalidTimestamp:
+		return ErrTimestamp
+	case kafka.ErrLogTruncation:
+		return ErrTruncated
+	case kafka.ErrAutoOffsetReset, kafka.ErrOffsetOutOfRange:
+		if confluentTruncated(e.String()) {
+			return ErrTruncated
+		}
 		return ErrOutOfRange
 	case kafka.ErrTopicAuthorizationFailed:
 		return errTopicRefused
@@ -217,6 +226,13 @@ func confluentKind(e kafka.Error) error {
 // answer, and only the second is for good.
 func confluentCutShort(text string) bool {
 	return strings.Contains(text, "Local: ") || strings.HasPrefix(text, "Failed to acquire SASL OAUTHBEARER token")
+}
+
+// confluentTruncated finds a truncation among positions that are said to be out of
+// range: with auto.offset.reset=error librdkafka gives both the same code, and the
+// description of the other one in its text.
+func confluentTruncated(text string) bool {
+	return strings.Contains(text, kafka.ErrLogTruncation.String())
 }
 
 // confluentRefusedLate finds a refused client certificate among lost connections:

@@ -590,7 +590,7 @@ func TestConfluentErrors(t *testing.T) {
 	if asConfluentError("x", nil) != nil || asConfluentError("x", kafka.NewError(kafka.ErrNoError, "", false)) != nil {
 		t.Error("success is an error")
 	}
-	kinds := []error{ErrUnknownTopic, ErrTopicExists, ErrOutOfRange, ErrAuthentication, ErrAuthorization, ErrInstanceFenced, ErrClientFatal}
+	kinds := []error{ErrUnknownTopic, ErrTopicExists, ErrSettings, ErrTimestamp, ErrOutOfRange, ErrTruncated, ErrAuthentication, ErrAuthorization, ErrInstanceFenced, ErrClientFatal}
 	for _, c := range []struct {
 		err  kafka.Error
 		want []error // in the order of kinds
@@ -599,8 +599,15 @@ func TestConfluentErrors(t *testing.T) {
 		{kafka.NewError(kafka.ErrUnknownPartition, "", false), []error{ErrUnknownTopic}},
 		{kafka.NewError(kafka.ErrUnknownTopicOrPart, "", false), []error{ErrUnknownTopic}},
 		{kafka.NewError(kafka.ErrTopicAlreadyExists, "", false), []error{ErrTopicExists}},
+		{kafka.NewError(kafka.ErrInvalidConfig, "", false), []error{ErrSettings}},
+		{kafka.NewError(kafka.ErrPolicyViolation, "", false), []error{ErrSettings}},
+		{kafka.NewError(kafka.ErrInvalidTimestamp, "", false), []error{ErrTimestamp}},
 		{kafka.NewError(kafka.ErrAutoOffsetReset, "", false), []error{ErrOutOfRange}},
-		{kafka.NewError(kafka.ErrLogTruncation, "", false), []error{ErrOutOfRange}},
+		{kafka.NewError(kafka.ErrLogTruncation, "", false), []error{ErrTruncated}},
+		{kafka.NewError(kafka.ErrAutoOffsetReset, "Partition log truncation detected at offset 7 (leader epoch 3): broker end offset is 5 "+
+			"(offset leader epoch 2). Reset to INVALID.: Local: Partition log truncation detected (broker 1)", false), []error{ErrTruncated}},
+		{kafka.NewError(kafka.ErrAutoOffsetReset, "fetch failed due to requested offset not available on the broker: Broker: Offset out of range (broker 1)",
+			false), []error{ErrOutOfRange}},
 		{kafka.NewError(kafka.ErrAuthentication, "SASL authentication error: Authentication failed", false), []error{ErrAuthentication}},
 		{kafka.NewError(kafka.ErrSsl, "SSL handshake failed: certificate verify failed", false), []error{ErrAuthentication}},
 		{kafka.NewError(kafka.ErrTransport, "Receive failed: error:0A00045C:SSL routines::tlsv13 alert certificate required: SSL alert number 116", false), []error{ErrAuthentication}},

@@ -93,6 +93,9 @@ func (g *groupMember) handle(ev GroupEvent, nominate func([]int, bool)) {
 		}
 	case GroupAssigned:
 		g.joining.ok()
+		if !g.read {
+			g.reading.ok() // all of it that such a member needs
+		}
 		g.log.Debug("the group assigned", "group", g.group, "partitions", ev.Partitions)
 		nominate(ev.Partitions, false)
 	case GroupLost:
@@ -122,7 +125,7 @@ func (g *groupMember) failed(ctx context.Context, err error) error {
 		return fatal
 	}
 	if g.trouble.due() {
-		g.log.Warn("group membership is disturbed, retrying", "group", g.group, "error", err)
+		g.log.Warn("group membership is disturbed, retrying", "group", g.group, "error", naming(doing, err))
 	}
 	pause(ctx, 10*time.Millisecond)
 	return nil

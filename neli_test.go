@@ -361,7 +361,11 @@ func TestTopicReplaced(t *testing.T) {
 					c.leader(0, 2*silence)
 					c.pass(10 * time.Second)
 					require.NoError(c, f.do(c.broker))
-					c.eventually(time.Minute, "failure", func() bool { return a.State() == neli.StateFailed })
+					within := time.Minute
+					if name == "deleted" { // of which only time can tell
+						within = 90 * time.Second
+					}
+					c.eventually(within, "failure", func() bool { return a.State() == neli.StateFailed })
 					require.ErrorIs(c, a.Await(), f.want)
 					ok, err := a.Pulse(time.Second)
 					require.False(c, ok)

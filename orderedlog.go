@@ -9,9 +9,11 @@ import (
 // appended to and read back in order. Kafka is the first of its kind.
 type orderedLog interface {
 	// open waits until every log says where it begins and ends, chooses where to
-	// read from, and returns M. The first entries that next returns are jumps to
-	// these places.
-	open(ctx context.Context) (int, error)
+	// read from, and returns M, and an id that no other set of logs has, nor the
+	// same one after a new beginning: records bear it, so that a copy of them
+	// elsewhere is told from them. The first entries that next returns are jumps
+	// to these places.
+	open(ctx context.Context) (m int, id string, err error)
 	// next returns the next entry, or false after timeout. An error is final.
 	next(ctx context.Context, timeout time.Duration) (logEntry, bool, error)
 	// append hands over a record without waiting. After a nil error report is
@@ -29,9 +31,10 @@ type orderedLog interface {
 	close()
 }
 
-// logEntry is a record, or the news that reading begins, or begins again, at
-// offset: whatever was known of that log before may be out of date. The records
-// before end were in the log already, for nobody knows how long.
+// logEntry is a record, or a jump: the news that reading begins, or begins again,
+// at offset. Whatever was known of that log before may be out of date, and nothing
+// is known of a log whose first jump has not come. The records before end were in
+// the log already, for nobody knows how long.
 type logEntry struct {
 	partition int
 	offset    int64
@@ -39,6 +42,10 @@ type logEntry struct {
 	jump      bool
 	end       int64 // of a jump
 }
+
+// unused reports of a jump whether nothing has ever been appended to the log: it is
+// empty, and begins at offset 0.
+func (e logEntry) unused() bool { return e.jump && e.end == 0 }
 
 // nominator says which partitions this process may claim.
 type nominator interface {

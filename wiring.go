@@ -37,22 +37,21 @@ func (w *wiring) undo() {
 }
 
 func (w *wiring) arbiter(now func() instant, alive func(instant) bool) (arbiter, error) {
-	producer, err := w.provider.Producer(w.set.producerProperties(), w.set.logger)
+	producer, err := newLastingProducer(w.provider, w.set.producerProperties(), w.set.logger)
 	if err != nil {
 		return nil, err
 	}
-	w.cleanup = append(w.cleanup, func() { _ = producer.Close() })
-	admin, err := w.provider.Admin(producer)
-	if err != nil {
-		return nil, err
-	}
-	w.cleanup = append(w.cleanup, admin.Close)
+	admin := lastingAdmin{producer}
+	w.cleanup = append(w.cleanup, func() {
+		admin.Close()
+		_ = producer.Close()
+	})
 	t := &topic{name: w.set.topic, admin: admin, log: w.set.logger, spread: w.set.spread, suspect: make(chan struct{}, 1)}
 	if w.set.createTopic {
 		t.create = &TopicSpec{Name: w.set.topic, Partitions: w.set.partitions}
 	}
 	if w.set.mode == NonExclusive {
-		member, err := w.member(true)
+		member, err := w.member(true, t)
 		if err != nil {
 			return nil, err
 		}
@@ -68,20 +67,21 @@ func (w *wiring) arbiter(now func() instant, alive func(instant) bool) (arbiter,
 	w.cleanup = append(w.cleanup, func() { _ = log.reader.Close() })
 	var nom nominator
 	if w.set.nomination == Assigned && !w.set.observer {
-		if nom, err = w.member(false); err != nil {
+		if nom, err = w.member(false, t); err != nil {
 			return nil, err
 		}
 	}
 	return newLeaseArbiter(w.set, log, nom, now, alive), nil
 }
 
-func (w *wiring) member(read bool) (*groupMember, error) {
+func (w *wiring) member(read bool, t *topic) (*groupMember, error) {
 	c, err := w.provider.GroupConsumer(w.set.groupProperties(), w.set.logger)
 	if err != nil {
 		return nil, err
 	}
 	w.cleanup = append(w.cleanup, func() { _ = c.Close() })
-	return &groupMember{topic: w.set.topic, group: w.set.group, read: read, consumer: c, log: w.set.logger}, nil
+	return &groupMember{topic: w.set.topic, group: w.set.group, read: read, consumer: c, log: w.set.logger,
+		joining: accessGuard{signedIn: &t.access}, reading: accessGuard{signedIn: &t.access}}, nil
 }
 
 // announce logs the effective settings in one line, without secrets.
