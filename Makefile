@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . integration examples chaos bench # chaos, bench: Linux
+MODULES := . testkit integration examples chaos bench # chaos, bench: Linux
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
@@ -36,6 +36,7 @@ soak: ## SOAK=10m: new seeds for as long as asked
 
 # Never from the cache, which does not see what the processes are built of that tests start.
 integration: ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
+	cd testkit && $(GO) test -count=1 -race -p 1 -timeout 15m ./...
 	cd integration && $(GO) test -count=1 -race -p 1 -timeout 40m ./...
 	cd examples && $(GO) test -count=1 -race -p 1 -timeout 15m ./...
 
@@ -91,4 +92,4 @@ bench-test: ## the pure parts of bench
 	cd bench && $(GO) test -race ./...
 
 clean:
-	rm -rf cover.out integration/logs chaos/chaos-report bench/bench
+	rm -rf cover.out integration/logs testkit/*/logs examples/logs chaos/chaos-report bench/bench

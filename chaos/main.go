@@ -25,7 +25,7 @@ import (
 	"github.com/goneli/neli/chaos/plan"
 	"github.com/goneli/neli/chaos/report"
 	"github.com/goneli/neli/chaos/store"
-	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/testkit/kafkatest"
 )
 
 // Exit codes.

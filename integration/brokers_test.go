@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/integration/proxy"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/proxy"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // Three brokers, replication 3: a leader that loses sight of one of them, and

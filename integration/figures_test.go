@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/integration/kafkatest"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // How long a role is without leader, measured: three members, one stock broker,

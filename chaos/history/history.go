@@ -6,7 +6,7 @@ package history
 import (
 	"time"
 
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // Modes: every member has one Neli of each, which samples know by this number.

@@ -12,7 +12,7 @@ import (
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/plan"
 	"github.com/goneli/neli/chaos/wire"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // restarting bounds the start of a broker: Kafka refuses one that was killed until

@@ -23,8 +23,8 @@ import (
 	"github.com/goneli/neli/chaos/plan"
 	"github.com/goneli/neli/chaos/store"
 	"github.com/goneli/neli/chaos/wire"
-	"github.com/goneli/neli/integration/kafkatest"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // Options say what to build, and how long to disturb it.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/chaos/history"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // NoFault is the kind of what began before any fault.
