@@ -115,7 +115,7 @@ func (t *target) compile(ctx context.Context, files map[string]string, binary st
 	if err := os.WriteFile(binary+".json", list, 0o600); err != nil {
 		return "", err
 	}
-	out, err := goCommand(ctx, "test", "-c", "-vet=off", "-ldflags=-s -w",
+	out, err := goCommand(ctx, "test", "-c", "-vet=off", "-gcflags=-l", "-ldflags=-s -w",
 		"-overlay", binary+".json", "-o", binary, t.pkg)
 	if _, missing := os.Stat(binary); err == nil && missing != nil {
 		err = errors.New("no test files")

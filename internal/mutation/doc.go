@@ -22,8 +22,10 @@
 //
 //	func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }
 //
-// One mutant of many: go test -run 'TestRulesAreGuarded//Snapshot' (the empty
-// element runs the unmutated guards, too).
+// One mutant of many, without the unmutated guards:
+// go test -v -run 'TestRulesAreGuarded/Snapshot'. A rule that lengthens a time has a
+// guard whose bound is not taken from the code under test. A file may be another
+// package's ("../lease/fold.go"), as may the guard be.
 //
 // # What it promises
 //
@@ -44,7 +46,9 @@
 // compiled into one test binary of that package: a function with mutants becomes a
 // switch over an environment variable, with a copy of its body for each of them and
 // the body as it is by default. What cannot be switched (a constant, a type, a
-// signature, a body with labels) is built alone. The binaries are built without cgo
-// and without the race detector, and run as many at a time as the test binary's
-// -parallel allows (the number of cores).
+// signature, a body with labels) is built alone. The binaries are built without cgo,
+// the race detector and inlining (which saves a quarter of the compiler's time and
+// costs simulations nothing), and as many run at a time as the test binary's -parallel
+// allows (the number of cores). 36 mutants of one package of 23,000 lines, with as many
+// seeds for the unmutated guards, took 45 s of one core; a build for each took 150.
 package mutation
