@@ -22,6 +22,9 @@
 //
 //	func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }
 //
+// The name of such a test ends in Guarded or NeedsEveryRule: by that make mutants
+// finds it, and make unit leaves it out.
+//
 // One mutant of many, without the unmutated guards:
 // go test -v -run 'TestRulesAreGuarded/Snapshot'. A rule that lengthens a time has a
 // guard whose bound is not taken from the code under test. A file may be another
