@@ -19,8 +19,8 @@ import (
 	"github.com/goneli/neli/bench/report"
 	"github.com/goneli/neli/bench/steady"
 	"github.com/goneli/neli/bench/trial"
-	"github.com/goneli/neli/integration/kafkatest"
-	"github.com/goneli/neli/integration/nursery"
+	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/nursery"
 )
 
 const usage = `usage: bench COMMAND [flags]

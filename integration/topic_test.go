@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/integration/kafkatest"
-	"github.com/goneli/neli/integration/proxy"
+	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/proxy"
 )
 
 // The leader topic as an administrator may treat it.

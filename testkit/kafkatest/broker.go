@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/goneli/neli/integration/nursery"
+	"github.com/goneli/neli/testkit/nursery"
 )
 
 // A Broker is one of a cluster's brokers, a process that can be stopped, in

@@ -7,7 +7,7 @@ import (
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 
-	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/testkit/kafkatest"
 )
 
 // A link is the way to one broker: a toxiproxy with a gate for each direction.

@@ -1,7 +1,7 @@
 // Command neli-kafka runs a real Apache Kafka of one or three brokers until it is
 // interrupted, for trying out NELI:
 //
-//	cd integration && go run ./cmd/neli-kafka
+//	cd testkit && go run ./cmd/neli-kafka
 //
 // It prints the bootstrap address on standard output and everything else on
 // standard error. It needs Java 17 and, the first time, Maven. Data is gone
@@ -19,7 +19,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/testkit/kafkatest"
 )
 
 func main() {

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli/integration/nursery"
+	"github.com/goneli/neli/testkit/nursery"
 )
 
 // envChild makes this test binary play the parent that dies.

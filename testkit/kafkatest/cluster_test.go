@@ -15,7 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/goneli/neli/integration/nursery"
+	"github.com/goneli/neli/testkit/nursery"
 )
 
 // quickReturn has Kafka forget a broker's former incarnation soon, so that a
