@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	iclock "github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/internal/term"
 )
 
@@ -22,7 +23,7 @@ type vectorArbiter struct {
 	topic    *topic
 	producer Producer
 	member   *groupMember
-	alive    func(now instant) bool
+	alive    func(now clock.Instant) bool
 	writing  accessGuard
 	refused  chan error
 
@@ -33,14 +34,18 @@ type vectorArbiter struct {
 
 	mu       sync.Mutex // guards what follows, and the term table
 	assigned []assignment
-	desired  posture
-	heard    []instant     // by partition: the newest record while it was assigned here, or when it was assigned
-	v        []instant     // by partition, of any number: V, whether or not a role below R lives there
-	away     time.Duration // monotonic time until which this process stays out of the group
-	leaveAt  instant       // while leaving: when the hand-over overlap ends
-	terms    int64         // number of terms so far
+	desired  elector.Desired
+	heard    []clock.Instant // by partition: the newest record while it was assigned here, or when it was assigned
+	v        []clock.Instant // by partition, of any number: V, whether or not a role below R lives there
+	away     clock.Time      // monotonic time until which this process stays out of the group
+	leaveAt  clock.Instant   // while leaving: when the hand-over overlap ends
+	terms    int64           // number of terms so far
 	counts   Stats
 }
+
+// lookEvery is how often the arbiter looks at itself when nothing else wakes it: it
+// bounds how late a hung application is noticed.
+const lookEvery = time.Second
 
 // assignment is what the group last said of a partition.
 type assignment int
@@ -51,7 +56,7 @@ const (
 	assignedUnknown // the session is over; nobody has told who has it
 )
 
-func newVectorArbiter(set *settings, t *topic, p Producer, member *groupMember, now func() instant, alive func(instant) bool) *vectorArbiter {
+func newVectorArbiter(set *settings, t *topic, p Producer, member *groupMember, now func() clock.Instant, alive func(clock.Instant) bool) *vectorArbiter {
 	a := &vectorArbiter{
 		set:      set,
 		topic:    t,
@@ -70,7 +75,7 @@ func newVectorArbiter(set *settings, t *topic, p Producer, member *groupMember, 
 func (a *vectorArbiter) run(ctx context.Context) error {
 	defer func() {
 		a.ended.Store(true)
-		a.member.close()
+		a.member.Close()
 		a.topic.admin.Close()
 		_ = a.producer.Close()
 	}()
@@ -80,12 +85,12 @@ func (a *vectorArbiter) run(ctx context.Context) error {
 	m := a.topic.size
 	a.mu.Lock()
 	a.assigned = make([]assignment, m)
-	a.heard = make([]instant, m)
-	a.v = make([]instant, m)
+	a.heard = make([]clock.Instant, m)
+	a.v = make([]clock.Instant, m)
 	a.open(m)
 	a.mu.Unlock()
 	err := together(ctx, a.broadcast, a.expireWhenDue, a.topic.watch, func(ctx context.Context) error {
-		return a.member.run(ctx, a.assign)
+		return a.member.Run(ctx, a.assign)
 	})
 	if err == errFinished {
 		err = nil
@@ -118,13 +123,13 @@ func (a *vectorArbiter) received(r Record) {
 		return
 	}
 	a.v[p] = now
-	if a.desired.wants(p) {
+	if p < a.desired.Roles {
 		a.lead(p, now)
 	}
 }
 
 // lead publishes the V of partition p, in a new term if none goes on.
-func (a *vectorArbiter) lead(p int, now instant) {
+func (a *vectorArbiter) lead(p int, now clock.Instant) {
 	id, _ := a.Held(p)
 	if !a.current(p, now) || a.Over(p) {
 		a.end(p, ReasonLapsed, false)
@@ -137,7 +142,7 @@ func (a *vectorArbiter) lead(p int, now instant) {
 
 // leaving reports whether this process is out of the group for good, or until it is
 // driven again, and leads on only until another member does.
-func (a *vectorArbiter) leaving() bool { return a.desired.closing || !a.desired.contend }
+func (a *vectorArbiter) leaving() bool { return a.desired.Closing || !a.desired.Contend }
 
 // assign takes the group's word. This process goes on leading what was withdrawn until V lapses.
 func (a *vectorArbiter) assign(partitions []int, lost bool) {
@@ -217,17 +222,17 @@ func (a *vectorArbiter) decide() (broadcasts bool, starved int) {
 	defer a.mu.Unlock()
 	now := a.now()
 	alive, starved := a.alive(now), -1
-	if a.desired.unhealthy { // and long enough for the group to notice
+	if a.desired.Unhealthy { // and long enough for the group to notice
 		a.dropAssignments()
-		a.away = max(a.away, now.mono+a.set.starvedPause)
+		a.away = max(a.away, now.Mono.Add(a.set.starvedPause))
 	}
-	if p, at := a.starved(); p >= 0 && now.mono >= at {
-		a.away = now.mono + a.set.starvedPause
+	if p, at := a.starved(); p >= 0 && now.Mono >= at {
+		a.away = now.Mono.Add(a.set.starvedPause)
 		a.dropAssignments()
 		starved = p
 	}
-	a.member.join(alive && !a.leaving() && !a.desired.unhealthy && now.mono >= a.away)
-	return alive && (a.desired.contend || now.age(a.leaveAt) < 0), starved
+	a.member.Join(alive && !a.leaving() && !a.desired.Unhealthy && now.Mono >= a.away)
+	return alive && (a.desired.Contend || now.Mono.Sub(a.leaveAt.Mono) < 0), starved
 }
 
 // dropAssignments forgets what the group has assigned. It is told when the group assigns anew;
@@ -244,10 +249,10 @@ func (a *vectorArbiter) dropAssignments() {
 // and when; −1 if none is. A process that is cut off from a partition's broker, and
 // not from the group's coordinator, is healthy as far as the group knows: it would
 // stay assigned, and nobody would lead once V has lapsed.
-func (a *vectorArbiter) starved() (partition int, at time.Duration) {
+func (a *vectorArbiter) starved() (partition int, at clock.Time) {
 	partition = -1
 	for p, has := range a.assigned {
-		if t := a.heard[p].mono + a.set.starvedAfter; has == assignedHere && !a.leaving() && (partition < 0 || t < at) {
+		if t := a.heard[p].Mono.Add(a.set.starvedAfter); has == assignedHere && !a.leaving() && (partition < 0 || t < at) {
 			partition, at = p, t
 		}
 	}
@@ -281,11 +286,11 @@ func (a *vectorArbiter) expire() (time.Duration, bool) {
 	defer a.mu.Unlock()
 	now := a.now()
 	alive := a.alive(now)
-	next, held := now.mono+lookEvery, false
-	if p, at := a.starved(); p >= 0 && at > now.mono {
+	next, held := now.Mono.Add(lookEvery), false
+	if p, at := a.starved(); p >= 0 && at > now.Mono {
 		next = min(next, at)
 	}
-	if a.away > now.mono {
+	if a.away > now.Mono {
 		next = min(next, a.away)
 	}
 	for p := range a.assigned {
@@ -295,18 +300,18 @@ func (a *vectorArbiter) expire() (time.Duration, bool) {
 		switch {
 		case !a.current(p, now):
 			a.lapse(p, alive)
-		case a.leaving() && now.age(a.leaveAt) >= 0, p >= a.desired.roles:
-			a.end(p, a.desired.reason(p, now), true)
+		case a.leaving() && now.Mono.Sub(a.leaveAt.Mono) >= 0, p >= a.desired.Roles:
+			a.end(p, a.desired.Reason(p, now), true)
 		default:
 			held = true
 			v, _ := a.V(p)
-			next = min(next, instantOf(v).mono+a.set.timeout)
+			next = min(next, v.Mono.Add(a.set.timeout))
 			if a.leaving() {
-				next = min(next, a.leaveAt.mono)
+				next = min(next, a.leaveAt.Mono)
 			}
 		}
 	}
-	return max(next-now.mono, 100*time.Microsecond), a.desired.closing && !held
+	return max(next.Sub(now.Mono), 100*time.Microsecond), a.desired.Closing && !held
 }
 
 // lapse ends a term whose V has become older than T.
@@ -314,12 +319,12 @@ func (a *vectorArbiter) lapse(p int, alive bool) {
 	why, graceful := ReasonLapsed, a.assigned[p] == assignedElsewhere
 	switch {
 	case a.leaving():
-		why, graceful = a.desired.reason(p, a.now()), true
+		why, graceful = a.desired.Reason(p, a.now()), true
 	case graceful:
 		why = ReasonUnassigned
 	case !alive:
 		why = ReasonNotPulsed
-	case a.desired.unhealthy:
+	case a.desired.Unhealthy:
 		why, graceful = ReasonUnhealthy, true
 	}
 	a.end(p, why, graceful)
@@ -335,21 +340,21 @@ func (a *vectorArbiter) wake() {
 // intend takes what the curator wants. Who closes, or is driven by nobody any more,
 // leaves the group at once and leads on for the hand-over overlap; a Close that
 // follows does not cut that short.
-func (a *vectorArbiter) intend(want posture) {
+func (a *vectorArbiter) intend(want elector.Desired) {
 	a.mu.Lock()
-	now, left, roles := a.now(), a.leaving(), a.desired.roles
+	now, left, roles := a.now(), a.leaving(), a.desired.Roles
 	a.desired = want
 	switch {
 	case a.leaving() && !left:
-		a.leaveAt = now.add(a.set.handoverOverlap)
+		a.leaveAt = now.Add(a.set.handoverOverlap)
 		for p := range a.assigned { // nobody counts on what the application has not been told
-			a.v[p] = instant{}
+			a.v[p] = clock.Instant{}
 			if !a.Told(p) {
-				a.end(p, a.desired.reason(p, now), true)
+				a.end(p, a.desired.Reason(p, now), true)
 			}
 		}
-	case !a.leaving() && !want.unhealthy:
-		for p := roles; p < min(a.desired.roles, len(a.assigned)); p++ {
+	case !a.leaving() && !want.Unhealthy:
+		for p := roles; p < min(a.desired.Roles, len(a.assigned)); p++ {
 			if !a.held(p) && a.h.young(now, a.v[p]) {
 				a.lead(p, now)
 			}
@@ -374,7 +379,7 @@ func (a *vectorArbiter) peek() []term.Change {
 
 // endLapsed ends what has lapsed at this instant, which it returns: the table would
 // call it a lapse, whatever the reason.
-func (a *vectorArbiter) endLapsed() iclock.Instant {
+func (a *vectorArbiter) endLapsed() clock.Instant {
 	now := a.now()
 	alive := a.alive(now)
 	for p := range a.assigned {
@@ -382,7 +387,7 @@ func (a *vectorArbiter) endLapsed() iclock.Instant {
 			a.lapse(p, alive)
 		}
 	}
-	return now.point()
+	return now
 }
 
 // drained has nothing to do: terms end by themselves, and nobody waits.

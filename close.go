@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/goneli/neli/internal/elector"
 )
 
 // errFinished ends an arbiter's work when Close has nothing more to wait for.
@@ -43,7 +45,7 @@ const (
 func (n *Neli) Close() error {
 	n.closeOnce.Do(func() {
 		n.state.CompareAndSwap(int32(StateLive), int32(StateClosing))
-		n.adjust(func(p *posture) { p.closing = true })
+		n.adjust(func(d *elector.Desired) { d.Closing = true })
 		close(n.closing)
 		if n.arb.units().partitions == 0 {
 			n.stop() // still looking for the broker: there is nothing to give up

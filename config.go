@@ -8,12 +8,12 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/goneli/neli/internal/clock"
 )
 
 // KafkaConfigMap holds librdkafka's configuration properties by their own names.
@@ -233,33 +233,10 @@ type settings struct {
 	rebalance          bool
 	healthy            func() error
 	logger             *slog.Logger
-	incarnations       atomic.Uint64
 }
 
-func (s *settings) silence() time.Duration { return silence(s.timeout, s.drift) }
-
-func (s *settings) leaseRules() leaseRules {
-	return leaseRules{
-		group: s.group,
-		name:  s.name,
-		term:  threshold{t: s.timeout, exclusive: true},
-		wait:  s.silence(),
-		every: s.every,
-		newID: s.newIncarnation,
-	}
-}
-
-// newIncarnation returns an id for one incarnation of one lease of this process,
-// which is as fresh as the random instance is. Others tell by it whose it is.
-func (s *settings) newIncarnation() string {
-	return s.instance + "/" + strconv.FormatUint(s.incarnations.Add(1), 10)
-}
-
-// processOf returns the instance that an incarnation is of.
-func processOf(member string) string {
-	instance, _, _ := strings.Cut(member, "/")
-	return instance
-}
+// silence is W(T): for how long nothing must have been read of a holder with the same T.
+func (s *settings) silence() time.Duration { return clock.Wait(s.timeout, s.drift) }
 
 const (
 	defaultTimeout  = 5 * time.Second
@@ -273,6 +250,8 @@ const (
 	maxRoles        = 1_000_000
 	maxGroups       = 1_000
 	maxDuration     = 24 * time.Hour
+	maxNameLength   = 256
+	maxPriority     = 1_000_000
 )
 
 // resolve fills in defaults and checks everything; the error lists all faults.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/lease"
 )
 
 func TestConfigDefaults(t *testing.T) {
@@ -81,13 +83,11 @@ func TestConfigDerived(t *testing.T) {
 	}
 	s, err := Config{HeartbeatTimeout: time.Second, LeaderGroupID: "g", Name: "n"}.resolve()
 	require.NoError(t, err)
-	rules := s.leaseRules()
-	require.Equal(t, threshold{time.Second, true}, rules.term)
-	require.Equal(t, silence(time.Second, 0.0005), rules.wait)
-	require.Equal(t, 200*time.Millisecond, rules.every)
-	require.Equal(t, "g", rules.group)
-	require.Equal(t, "n", rules.name)
-	require.NotEqual(t, rules.newID(), rules.newID())
+	rules := s.elector(nil)
+	require.Equal(t, time.Second, rules.T)
+	require.Equal(t, 200*time.Millisecond, rules.Every)
+	require.Equal(t, "g", rules.Group)
+	require.Equal(t, "n", rules.Name)
 }
 
 // Each fault tells the field, its value and the rule that it breaks.
@@ -337,8 +337,10 @@ func checkSettings(t *testing.T, s *settings) {
 // wire: one that is not its own any more when it comes back elects nobody.
 func comesBack(t *testing.T, s *settings) {
 	t.Helper()
-	claim := record{kind: kindClaim, group: s.group, member: newID(), name: s.name, token: noToken, read: -1, seq: 1}
-	got, err := decode(claim.encode(), s.group)
+	claim := &lease.Record{Kind: lease.Claim, Session: lease.Session{Process: newID(), N: 1}, Name: s.name, Read: -1, Seq: 1,
+		T: s.timeout, Longest: lease.Unsaid, Fresh: true, Roles: []int32{0}}
+	codec := lease.Codec{Group: s.group, Log: "id"}
+	got, err := codec.Decode(codec.Encode(claim))
 	require.NoError(t, err)
 	require.Equal(t, claim, got)
 }

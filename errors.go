@@ -1,6 +1,10 @@
 package neli
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/goneli/neli/internal/elector"
+)
 
 // Errors that end a Neli: Pulse, Lead and Await return them, wrapped with what
 // was being tried. Everything else is retried and logged.
@@ -31,16 +35,16 @@ var ErrObserver = errors.New("neli: an observer does not contend")
 // Errors of Transfer.
 var (
 	// ErrNotLeader: this process does not lead the role.
-	ErrNotLeader = errors.New("neli: this process does not lead the role")
+	ErrNotLeader = elector.ErrNotLeader
 	// ErrNoMember: no member that would claim has this id, and none, or more than
 	// one, this name.
-	ErrNoMember = errors.New("neli: no such member")
+	ErrNoMember = elector.ErrNoMember
 	// ErrNoAnswer: the member did not say in time that it would lead, or said that it
 	// would not. The role was not given up.
-	ErrNoAnswer = errors.New("neli: the member does not answer")
+	ErrNoAnswer = elector.ErrNoAnswer
 	// ErrNotTransferred: the role was given up, and another member than the one that
 	// was meant leads it.
-	ErrNotTransferred = errors.New("neli: another member claimed first")
+	ErrNotTransferred = elector.ErrNotTransferred
 )
 
 // Causes of the cancellation of the context that Lead gives to its function, to

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/goneli/neli/internal/elector"
 )
 
 const (
@@ -41,7 +43,7 @@ func (n *Neli) watchHealth() healthWatch {
 				}
 				unhealthy, said = err != nil, true
 				n.sayHealth(err)
-				n.adjust(func(p *posture) { p.unhealthy = unhealthy })
+				n.adjust(func(d *elector.Desired) { d.Unhealthy = unhealthy })
 			})
 			select {
 			case <-stop:

@@ -7,15 +7,13 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"github.com/goneli/neli/internal/elector"
 )
 
-// snapshotEvery is how many records of a log there may be from one snapshot of it
-// to the next (K).
-const snapshotEvery = 1000
-
-// history is how many records before the end a process reads at boot: enough to
-// find a snapshot, and what was written while that was on its way.
-const history = 2 * snapshotEvery
+// history is how many records before the end a process reads at boot: enough to find a
+// snapshot, and what was written while that was on its way.
+const history = 2 * elector.History
 
 // kafkaLog is the ordered log in a Kafka topic: an assigned consumer that follows
 // all partitions, a producer, and the topic's identity.
@@ -26,8 +24,8 @@ type kafkaLog struct {
 	log       *slog.Logger
 
 	reader    LogReader
-	position  []int64    // offset to be read next, by partition
-	ready     []logEntry // to be handed out before anything is read
+	position  []int64         // offset to be read next, by partition
+	ready     []elector.Entry // to be handed out before anything is read
 	untouched untouched
 	reading   accessGuard
 	writing   accessGuard
@@ -42,7 +40,7 @@ func newKafkaLog(t *topic, p Producer, newReader func() (LogReader, error), log 
 		reading: accessGuard{signedIn: &t.access}, writing: accessGuard{signedIn: &t.access}}
 }
 
-func (k *kafkaLog) open(ctx context.Context) (int, string, error) {
+func (k *kafkaLog) Open(ctx context.Context) (int, string, error) {
 	if err := k.topic.open(ctx); err != nil {
 		return 0, "", err
 	}
@@ -84,7 +82,7 @@ func (k *kafkaLog) begin(p int, offset int64, e OffsetRange) {
 		return
 	}
 	k.untouched.release(p)
-	k.ready = append(k.ready, logEntry{partition: p, offset: offset, jump: true, end: e.End})
+	k.ready = append(k.ready, elector.Entry{Partition: p, Offset: offset, Reset: true, End: e.End, Empty: e.End == 0})
 }
 
 // assign makes the reader read on at position, with a new client if it must.
@@ -101,7 +99,7 @@ func (k *kafkaLog) assign(ctx context.Context) error {
 	})
 }
 
-func (k *kafkaLog) next(ctx context.Context, timeout time.Duration) (logEntry, bool, error) {
+func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Entry, bool, error) {
 	if k.untouched.due(k.topic) {
 		k.ready = append(k.ready, k.untouched.releaseAll()...)
 	}
@@ -118,13 +116,13 @@ func (k *kafkaLog) next(ctx context.Context, timeout time.Duration) (logEntry, b
 		if err = k.recover(ctx, err); err != nil {
 			k.seal()
 		}
-		return logEntry{}, false, err
+		return elector.Entry{}, false, err
 	case !ok || r.Partition < 0 || r.Partition >= len(k.position):
-		return logEntry{}, false, nil
+		return elector.Entry{}, false, nil
 	}
 	k.reading.ok()
 	k.position[r.Partition] = r.Offset + 1
-	e := logEntry{partition: r.Partition, offset: r.Offset, value: r.Value}
+	e := elector.Entry{Partition: r.Partition, Offset: r.Offset, Value: r.Value}
 	if jump, ok := k.untouched.release(r.Partition); ok {
 		k.ready = append(k.ready, e)
 		return jump, true, nil
@@ -235,7 +233,7 @@ func (k *kafkaLog) unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
-func (k *kafkaLog) append(p int, value []byte, report func(error)) error {
+func (k *kafkaLog) Append(p int, value []byte, report func(error)) error {
 	if k.sealed.Load() {
 		return errSealed
 	}
@@ -272,7 +270,7 @@ func (k *kafkaLog) lost(err error) {
 	}
 }
 
-func (k *kafkaLog) watch(ctx context.Context) error {
+func (k *kafkaLog) Watch(ctx context.Context) error {
 	err := together(ctx, k.topic.watch, func(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
@@ -296,9 +294,9 @@ func (k *kafkaLog) seal() {
 	k.producer.Purge()
 }
 
-func (k *kafkaLog) doubt() { k.topic.doubt() }
+func (k *kafkaLog) Verify() { k.topic.doubt() }
 
-func (k *kafkaLog) close() {
+func (k *kafkaLog) Close() {
 	k.seal()
 	if k.reader != nil {
 		_ = k.reader.Close()

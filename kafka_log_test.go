@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/elector"
 )
 
 // extents is an admin that gives the extents of a topic's logs.
@@ -81,12 +83,12 @@ func scriptedLog(t *testing.T, logs []OffsetRange, test func(t *testing.T, k *ka
 		producer := &mockProducer{mockKafka: newMockKafka()}
 		k := newKafkaLog(leader, producer, func() (LogReader, error) { return r, nil }, slog.New(slog.DiscardHandler))
 		ctx, stop := context.WithCancel(t.Context())
-		m, id, err := k.open(ctx)
+		m, id, err := k.Open(ctx)
 		require.NoError(t, err)
 		require.Equal(t, len(logs), m)
 		require.Equal(t, "id", id)
 		watched := make(chan error, 1)
-		go func() { watched <- k.watch(ctx) }()
+		go func() { watched <- k.Watch(ctx) }()
 		test(t, k, e, r)
 		stop()
 		<-watched
@@ -94,10 +96,10 @@ func scriptedLog(t *testing.T, logs []OffsetRange, test func(t *testing.T, k *ka
 }
 
 // entries returns the entries that come within d.
-func entries(t *testing.T, k *kafkaLog, d time.Duration) (out []logEntry) {
+func entries(t *testing.T, k *kafkaLog, d time.Duration) (out []elector.Entry) {
 	t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); {
-		e, ok, err := k.next(t.Context(), min(pollSlice, time.Until(end)))
+		e, ok, err := k.Next(t.Context(), min(pollSlice, time.Until(end)))
 		require.NoError(t, err)
 		if ok {
 			out = append(out, e)
@@ -116,10 +118,10 @@ func TestReadingBeginsBeforeTheEnd(t *testing.T) {
 	})
 	scriptedLog(t, []OffsetRange{{0, 0}, {0, 7}, {7, 7}}, func(t *testing.T, k *kafkaLog, _ *extents, _ *scriptedReader) {
 		got := entries(t, k, time.Second)
-		require.Equal(t, []logEntry{{partition: 0, jump: true}, {partition: 1, jump: true, end: 7},
-			{partition: 2, offset: 7, jump: true, end: 7}}, got)
-		require.True(t, got[0].unused())
-		require.False(t, got[1].unused() || got[2].unused())
+		require.Equal(t, []elector.Entry{{Partition: 0, Reset: true}, {Partition: 1, Reset: true, End: 7},
+			{Partition: 2, Offset: 7, Reset: true, End: 7}}, got)
+		require.True(t, got[0].Empty)
+		require.False(t, got[1].Empty || got[2].Empty)
 	})
 }
 
@@ -133,8 +135,8 @@ func TestTruncationIsAJump(t *testing.T) {
 			{rec: Record{Partition: 0, Offset: 3000}}, {rec: Record{Partition: 1, Offset: 10}}, {err: ErrTruncated},
 		}
 		got := entries(t, k, 3*time.Second)
-		require.Equal(t, []logEntry{{partition: 0, offset: 3000}, {partition: 1, offset: 10},
-			{partition: 0, offset: 1020, jump: true, end: 3020}, {partition: 1, offset: 0, jump: true, end: 12}}, got)
+		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000}, {Partition: 1, Offset: 10},
+			{Partition: 0, Offset: 1020, Reset: true, End: 3020}, {Partition: 1, Offset: 0, Reset: true, End: 12}}, got)
 		require.Equal(t, []int64{1020, 0}, r.assigned)
 	})
 	// One below what was read is another log in all but name.
@@ -142,10 +144,10 @@ func TestTruncationIsAJump(t *testing.T) {
 		require.Len(t, entries(t, k, time.Second), 1)
 		e.set([]OffsetRange{{0, 2990}}...)
 		r.polls = []polled{{rec: Record{Offset: 3000}}, {err: ErrTruncated}}
-		_, ok, err := k.next(t.Context(), pollSlice)
+		_, ok, err := k.Next(t.Context(), pollSlice)
 		require.NoError(t, err)
 		require.True(t, ok)
-		_, _, err = k.next(t.Context(), pollSlice)
+		_, _, err = k.Next(t.Context(), pollSlice)
 		require.ErrorIs(t, err, ErrTopicReplaced)
 	})
 }
@@ -157,12 +159,12 @@ func TestUntouchedLogBesideUsedOnes(t *testing.T) {
 	logs := []OffsetRange{{0, 5000}, {0, 0}, {0, 0}}
 	scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
 		opened := time.Now()
-		require.Equal(t, []logEntry{{partition: 0, offset: 3000, jump: true, end: 5000}}, entries(t, k, 5*time.Second))
+		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000, Reset: true, End: 5000}}, entries(t, k, 5*time.Second))
 		r.polls = []polled{{rec: Record{Partition: 0, Offset: 3000}}, {rec: Record{Partition: 2, Offset: 0}}}
-		require.Equal(t, []logEntry{{partition: 0, offset: 3000}, {partition: 2, jump: true}, {partition: 2}},
+		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000}, {Partition: 2, Reset: true}, {Partition: 2}},
 			entries(t, k, time.Second), "others are read, and whoever writes there knows of it")
 		got := entries(t, k, time.Until(opened.Add(11*time.Second)))
-		require.Equal(t, []logEntry{{partition: 1, jump: true}}, got)
+		require.Equal(t, []elector.Entry{{Partition: 1, Reset: true}}, got)
 		require.Empty(t, entries(t, k, 30*time.Second))
 	})
 	scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, _ *extents, _ *scriptedReader) {
@@ -183,9 +185,9 @@ func TestUntouchedLogBesideUsedOnes(t *testing.T) {
 		require.Len(t, entries(t, k, time.Second), 1)
 		e.set([]OffsetRange{{0, 5000}, {0, 0}, {0, 3}}...)
 		r.polls = []polled{{err: ErrClientFatal}}
-		require.Equal(t, []logEntry{{partition: 0, offset: 3000, jump: true, end: 5000}, {partition: 2, jump: true, end: 3}},
+		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000, Reset: true, End: 5000}, {Partition: 2, Reset: true, End: 3}},
 			entries(t, k, time.Second))
 		require.Equal(t, 1, r.closed)
-		require.Equal(t, []logEntry{{partition: 1, jump: true}}, entries(t, k, 10*time.Second))
+		require.Equal(t, []elector.Entry{{Partition: 1, Reset: true}}, entries(t, k, 10*time.Second))
 	})
 }

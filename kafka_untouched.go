@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/goneli/neli/internal/elector"
 )
 
 // untouched holds back the jumps to logs to which nothing was ever appended, beside
@@ -17,13 +19,13 @@ import (
 // This is a second line of defence: adding partitions while members live is against
 // the rules (see ErrPartitionsChanged).
 type untouched struct {
-	jumps map[int]logEntry // by partition
-	until time.Time        // a check of the topic that began now or later sets them free
+	jumps map[int]elector.Entry // by partition
+	until time.Time             // a check of the topic that began now or later sets them free
 }
 
 // inUse is how many records a log must have had for its group to be older than a
 // first start is: with that all logs are new, and nothing is held back.
-const inUse = snapshotEvery
+const inUse = elector.History
 
 func newUntouched(ends []OffsetRange) untouched {
 	u := untouched{until: time.Now().Add(identityEvery)}
@@ -31,9 +33,9 @@ func newUntouched(ends []OffsetRange) untouched {
 	for p, e := range ends {
 		if used && e.End == 0 {
 			if u.jumps == nil {
-				u.jumps = map[int]logEntry{}
+				u.jumps = map[int]elector.Entry{}
 			}
-			u.jumps[p] = logEntry{partition: p, jump: true}
+			u.jumps[p] = elector.Entry{Partition: p, Reset: true, Empty: true}
 		}
 	}
 	return u
@@ -48,15 +50,15 @@ func (u *untouched) due(t *topic) bool { return len(u.jumps) > 0 && t.sameSince(
 
 // release returns the jump to a log that somebody has appended to, if it was held
 // back.
-func (u *untouched) release(p int) (logEntry, bool) {
+func (u *untouched) release(p int) (elector.Entry, bool) {
 	e, ok := u.jumps[p]
 	delete(u.jumps, p)
 	return e, ok
 }
 
 // releaseAll returns what was held back, in order.
-func (u *untouched) releaseAll() []logEntry {
-	out := make([]logEntry, 0, len(u.jumps))
+func (u *untouched) releaseAll() []elector.Entry {
+	out := make([]elector.Entry, 0, len(u.jumps))
 	for _, p := range slices.Sorted(maps.Keys(u.jumps)) {
 		out = append(out, u.jumps[p])
 	}

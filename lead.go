@@ -47,7 +47,7 @@ func (l Leadership) Remaining() time.Duration {
 	if !ok || !leads || id != l.id {
 		return 0
 	}
-	return l.n.h.left(instantOf(at), instantOf(v))
+	return l.n.h.left(at, v)
 }
 
 // Lead runs fn once for each term of each role that this process leads, each on a

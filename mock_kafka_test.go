@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/lease"
 )
 
 // mockKafka is a Kafka of one partition in which single calls fail as scripted:
@@ -78,13 +80,17 @@ func (k *mockKafka) count(call string) int {
 	return n
 }
 
-func (k *mockKafka) kinds() []kind {
+func (k *mockKafka) decode(value []byte) (*lease.Record, error) {
+	return lease.Codec{Group: "g", Log: k.ids}.Decode(value)
+}
+
+func (k *mockKafka) kinds() []lease.Kind {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var out []kind
+	var out []lease.Kind
 	for _, v := range k.log {
-		if r, err := decode(v, "g"); err == nil && r.kind != kindHello {
-			out = append(out, r.kind)
+		if r, err := k.decode(v); err == nil && r.Kind != lease.Hello {
+			out = append(out, r.Kind)
 		}
 	}
 	return out
@@ -141,7 +147,7 @@ func (p *mockProducer) Append(_ string, _ int, value []byte, report func(error))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	call := "Append"
-	if r, err := decode(value, "g"); err == nil && r.kind == kindHello {
+	if r, err := p.decode(value); err == nil && r.Kind == lease.Hello {
 		call = "Hello" // when these come is none of the tests' concern
 	}
 	err := p.called(call)
@@ -398,7 +404,7 @@ func TestFailedBeatsAreHarmless(t *testing.T) {
 		k.mu.Unlock()
 		time.Sleep(20 * time.Second)
 		require.True(t, n.IsLeader())
-		require.NotContains(t, k.kinds(), kindRelease)
+		require.NotContains(t, k.kinds(), lease.Release)
 	})
 }
 
@@ -502,28 +508,28 @@ func TestNothingIsAppendedToAReplacedTopic(t *testing.T) {
 		quiet := slog.New(slog.DiscardHandler)
 		log := newKafkaLog(&topic{name: "t", admin: admin, log: quiet, suspect: make(chan struct{}, 1)}, producer,
 			func() (LogReader, error) { return k.LogReader(nil, nil) }, quiet)
-		m, id, err := log.open(t.Context())
+		m, id, err := log.Open(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1, m)
 		require.Equal(t, "id", id)
 		reports := make(chan error, 1)
-		require.NoError(t, log.append(0, []byte("x"), func(err error) { reports <- err }))
+		require.NoError(t, log.Append(0, []byte("x"), func(err error) { reports <- err }))
 		require.NoError(t, <-reports)
 		for _, jump := range []bool{true, false} {
-			e, ok, err := log.next(t.Context(), pollSlice)
+			e, ok, err := log.Next(t.Context(), pollSlice)
 			require.NoError(t, err)
 			require.True(t, ok)
-			require.Equal(t, jump, e.jump)
+			require.Equal(t, jump, e.Reset)
 		}
 		before := len(k.calls)
 		k.fail("Poll", ErrOutOfRange)
 		k.ids = "another"
-		_, _, err = log.next(t.Context(), pollSlice)
+		_, _, err = log.Next(t.Context(), pollSlice)
 		require.ErrorIs(t, err, ErrTopicReplaced)
-		require.ErrorIs(t, log.append(0, []byte("y"), func(err error) { reports <- err }), errSealed)
+		require.ErrorIs(t, log.Append(0, []byte("y"), func(err error) { reports <- err }), errSealed)
 		require.Empty(t, reports, "a report of what was not handed over")
 		require.Equal(t, []string{"Poll", "Topic", "Purge"}, k.since(before))
-		log.close()
+		log.Close()
 		require.NotContains(t, k.since(before), "Append")
 		require.Zero(t, k.open)
 	})

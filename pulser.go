@@ -42,7 +42,7 @@ func (n *Neli) glance() bool {
 	}
 	at, ok := n.leadsAny()
 	if ok {
-		n.lastPulse.Store(int64(at.mono))
+		n.lastPulse.Store(int64(at.Mono))
 	}
 	return ok
 }

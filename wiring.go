@@ -5,10 +5,13 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector"
 )
 
 // newArbiter makes the Kafka clients and puts the parts together.
-func newArbiter(p Provider, set *settings, now func() instant, alive func(instant) bool) (arbiter, error) {
+func newArbiter(p Provider, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
 	if p == nil {
 		var err error
 		if p, err = defaultProvider(); err != nil {
@@ -16,7 +19,7 @@ func newArbiter(p Provider, set *settings, now func() instant, alive func(instan
 		}
 	}
 	w := wiring{provider: p, set: set}
-	arb, err := w.arbiter(now, alive)
+	arb, err := w.arbiter(clocks, alive)
 	if err != nil {
 		w.undo()
 		return nil, fmt.Errorf("neli: New: the Kafka client refuses its configuration: %w", err)
@@ -36,7 +39,7 @@ func (w *wiring) undo() {
 	}
 }
 
-func (w *wiring) arbiter(now func() instant, alive func(instant) bool) (arbiter, error) {
+func (w *wiring) arbiter(clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
 	producer, err := newLastingProducer(w.provider, w.set.producerProperties(), w.set.logger)
 	if err != nil {
 		return nil, err
@@ -55,7 +58,7 @@ func (w *wiring) arbiter(now func() instant, alive func(instant) bool) (arbiter,
 		if err != nil {
 			return nil, err
 		}
-		return newVectorArbiter(w.set, t, producer, member, now, alive), nil
+		return newVectorArbiter(w.set, t, producer, member, clocks.Glance, alive), nil
 	}
 	newReader := func() (LogReader, error) {
 		return w.provider.LogReader(w.set.readerProperties(), w.set.logger)
@@ -65,13 +68,13 @@ func (w *wiring) arbiter(now func() instant, alive func(instant) bool) (arbiter,
 		return nil, err
 	}
 	w.cleanup = append(w.cleanup, func() { _ = log.reader.Close() })
-	var nom nominator
+	var nom elector.Nominator
 	if w.set.nomination == Assigned && !w.set.observer {
 		if nom, err = w.member(false, t); err != nil {
 			return nil, err
 		}
 	}
-	return newLeaseArbiter(w.set, log, nom, now, alive), nil
+	return newExclusive(w.set, log, nom, clocks, alive), nil
 }
 
 func (w *wiring) member(read bool, t *topic) (*groupMember, error) {

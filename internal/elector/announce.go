@@ -122,7 +122,7 @@ func (n *Node) wants(now clock.Instant) []int {
 	switch {
 	case n.desired.Closing:
 	case !n.set.Nominated:
-		if n.desired.willing(now) && n.set.Alive(now) {
+		if n.desired.Willing(now) && n.set.Alive(now) {
 			return nil
 		}
 	default:

@@ -84,7 +84,7 @@ func (n *Node) heirs(p *partition, changed []int32, r *lease.Record) {
 
 // willing reports whether this process would lead anything of p now.
 func (n *Node) willing(p *partition, now clock.Instant) bool {
-	return !n.set.Observer && p.group.nominated && n.desired.willing(now) && n.set.Alive(now)
+	return !n.set.Observer && p.group.nominated && n.desired.Willing(now) && n.set.Alive(now)
 }
 
 // vacate takes note that nobody holds roles any more, or that their holder was silent

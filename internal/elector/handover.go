@@ -93,7 +93,7 @@ func (h *handover) sorted(all bool) []int32 {
 // keeps reports whether this process goes on holding what it holds of p, and up to
 // which role.
 func (n *Node) keeps(p *partition, now clock.Instant) (below int32) {
-	if !n.desired.willing(now) || !p.group.nominated && !p.group.retained {
+	if !n.desired.Willing(now) || !p.group.nominated && !p.group.retained {
 		return 0
 	}
 	return n.localRoles(p)
@@ -125,7 +125,7 @@ func (n *Node) giveUpFrom(p *partition, below int32, now clock.Instant) {
 			continue
 		}
 		if h == nil {
-			why := n.desired.reason(n.role(p, role), now)
+			why := n.desired.Reason(n.role(p, role), now)
 			if below > 0 {
 				why = term.Roles
 			}
@@ -303,18 +303,18 @@ func (n *Node) giveBack(p *partition, roles []int32, h *handover, why term.Reaso
 	n.append(p, now, out...)
 }
 
-// Drained says that the application has finished the work of units that it was asked to
-// give up.
-func (n *Node) Drained(units []int, now clock.Instant) {
+// Drained says that the application has finished the work of the terms of units with
+// this token, which it was asked to give up.
+func (n *Node) Drained(units []int, token int64, now clock.Instant) {
+	var done []int
 	for _, unit := range units {
 		p, role := n.local(unit)
-		h := p.holds[role]
-		if h == nil || h.hand == nil || !h.hand.asked {
-			continue
+		if h := p.holds[role]; h != nil && h.token == token && h.hand != nil && h.hand.asked {
+			h.hand.roles[role] = true
+			done = append(done, unit)
 		}
-		h.hand.roles[role] = true
 	}
-	n.terms.Done(units)
+	n.terms.Done(done)
 	for _, p := range n.parts {
 		if len(p.hands) > 0 {
 			n.step(p, now)

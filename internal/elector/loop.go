@@ -27,10 +27,10 @@ type Elector struct {
 	logger *slog.Logger
 	terms  *term.Table
 	wakeup chan struct{} // wakes the goroutine that calls Tick
+	done   chan struct{} // closed when Run returns
 
 	mu        sync.Mutex // guards what follows; held across no call of anybody else's code
 	node      *Node
-	open      bool
 	scheduled clock.Time // monotonic: when Tick will be called by itself
 	finished  bool
 	waiting   map[int]chan error // Transfers, by number
@@ -40,16 +40,20 @@ type Elector struct {
 // NewElector returns an Elector that does nothing yet. now reads all clocks.
 func NewElector(set *Settings, log Log, nom Nominator, terms *term.Table, now func() clock.Instant, logger *slog.Logger) *Elector {
 	return &Elector{log: log, nom: nom, now: now, logger: logger, terms: terms, node: New(set, terms),
-		wakeup: make(chan struct{}, 1), waiting: map[int]chan error{}, watchers: map[chan struct{}]struct{}{}}
+		wakeup: make(chan struct{}, 1), done: make(chan struct{}), waiting: map[int]chan error{}, watchers: map[chan struct{}]struct{}{}}
 }
 
 // errFinished ends the work of an Elector that is closing and has nothing more to wait
 // for.
 var errFinished = errors.New("finished")
 
+// ErrEnded is returned by Transfer when Run has returned.
+var ErrEnded = errors.New("the elector has ended")
+
 // Run works until ctx is done, until it is to close and holds nothing any more, or
 // returns the error that ended it for good. When it returns no goroutine of its is left.
 func (e *Elector) Run(ctx context.Context) error {
+	defer close(e.done)
 	defer e.log.Close()
 	if e.nom != nil {
 		defer e.nom.Close()
@@ -60,7 +64,6 @@ func (e *Elector) Run(ctx context.Context) error {
 	}
 	e.do(func(n *Node, now clock.Instant) {
 		n.Open(partitions, id, now)
-		e.open = true
 		n.Tick(now)
 	})
 	work, ctx := errgroup.WithContext(ctx)
@@ -237,10 +240,18 @@ func (e *Elector) Collect() []term.Change {
 	return changes
 }
 
-// Drained says that the application has finished the work of units that it was asked to
-// give up.
-func (e *Elector) Drained(units []int) {
-	e.do(func(n *Node, now clock.Instant) { n.Drained(units, now) })
+// Peek returns the losses and revocations that Collect would return, and counts nothing
+// as told.
+func (e *Elector) Peek() []term.Change {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.terms.Peek(e.now())
+}
+
+// Drained says that the application has finished the work of the terms of units with
+// this token, which it was asked to give up.
+func (e *Elector) Drained(units []int, token int64) {
+	e.do(func(n *Node, now clock.Instant) { n.Drained(units, token, now) })
 }
 
 // Transfer hands a role over to a member, and waits for the outcome until ctx is done,
@@ -260,6 +271,8 @@ func (e *Elector) Transfer(ctx context.Context, role int, to string) error {
 	select {
 	case err = <-done:
 		return err
+	case <-e.done:
+		return ErrEnded
 	case <-ctx.Done():
 		e.mu.Lock()
 		delete(e.waiting, id)

@@ -237,7 +237,7 @@ func (pl *planner) candidates(n *Node, expected bool, now clock.Instant) []place
 			(!cool || now.Mono >= until)
 		who = append(who, placement.Candidate{ID: id, Priority: m.priority, Roles: m.roles, Steady: steady, Prefs: pl.prefs[id]})
 	}
-	if n.desired.willing(now) && !n.set.Observer && n.set.Alive(now) {
+	if n.desired.Willing(now) && !n.set.Observer && n.set.Alive(now) {
 		steady := n.moves.willing != 0 && now.Mono.Sub(n.moves.willing) >= steadyAfter
 		who = append(who, placement.Candidate{ID: n.set.Process, Priority: n.set.Priority, Roles: n.desired.Roles, Steady: steady,
 			Prefs: pl.prefs[n.set.Process]})

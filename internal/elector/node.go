@@ -43,13 +43,13 @@ type Desired struct {
 	Away      clock.Time // monotonic: until then it has stepped down
 }
 
-// willing reports whether this process would lead anything at time now.
-func (d Desired) willing(now clock.Instant) bool {
+// Willing reports whether this process would lead anything at time now.
+func (d Desired) Willing(now clock.Instant) bool {
 	return d.Contend && !d.Closing && !d.Unhealthy && now.Mono >= d.Away
 }
 
-// reason tells why a role is not wanted at time now.
-func (d Desired) reason(role int, now clock.Instant) term.Reason {
+// Reason tells why a role is not wanted at time now.
+func (d Desired) Reason(role int, now clock.Instant) term.Reason {
 	switch {
 	case d.Closing:
 		return term.Closing
@@ -152,7 +152,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	if len(n.parts) == 0 {
 		return
 	}
-	if d.Roles > was.Roles || d.willing(now) && !was.willing(now) {
+	if d.Roles > was.Roles || d.Willing(now) && !was.Willing(now) {
 		n.reviewAll(now)
 	}
 	for _, p := range n.parts {

@@ -65,7 +65,7 @@ func (n *Node) Nominate(partitions []int, lost bool, now clock.Instant) {
 // joins reports whether this process is to take part in the group: only while it could
 // lead. A hung application must make room for others.
 func (n *Node) joins(now clock.Instant) bool {
-	return n.set.Nominated && !n.set.Observer && n.desired.willing(now) && n.set.Alive(now) && !n.absent(now)
+	return n.set.Nominated && !n.set.Observer && n.desired.Willing(now) && n.set.Alive(now) && !n.absent(now)
 }
 
 // absent reports whether this process stays away because of a partition that it cannot

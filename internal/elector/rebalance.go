@@ -104,7 +104,7 @@ func (n *Node) handOver(p *partition, h *handover, roles []int32, id int, now cl
 // others.
 func (n *Node) rebalance(now clock.Instant) {
 	m := &n.moves
-	willing := !n.set.Nominated && !n.set.Observer && n.desired.willing(now) && n.set.Alive(now)
+	willing := !n.set.Nominated && !n.set.Observer && n.desired.Willing(now) && n.set.Alive(now)
 	switch {
 	case !willing:
 		m.willing = 0
