@@ -82,7 +82,7 @@ func (k *kafkaLog) begin(p int, offset int64, e OffsetRange) {
 		return
 	}
 	k.untouched.release(p)
-	k.ready = append(k.ready, elector.Entry{Partition: p, Offset: offset, Reset: true, End: e.End, Empty: e.End == 0})
+	k.ready = append(k.ready, elector.Entry{Partition: p, Offset: offset, Reset: true, End: e.End, Whole: offset == 0 && e.Start == 0})
 }
 
 // assign makes the reader read on at position, with a new client if it must.

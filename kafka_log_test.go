@@ -120,8 +120,8 @@ func TestReadingBeginsBeforeTheEnd(t *testing.T) {
 		got := entries(t, k, time.Second)
 		require.Equal(t, []elector.Entry{{Partition: 0, Reset: true}, {Partition: 1, Reset: true, End: 7},
 			{Partition: 2, Offset: 7, Reset: true, End: 7}}, got)
-		require.True(t, got[0].Empty)
-		require.False(t, got[1].Empty || got[2].Empty)
+		require.True(t, got[0].Whole)
+		require.False(t, got[1].Whole || got[2].Whole)
 	})
 }
 

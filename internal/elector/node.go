@@ -170,7 +170,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	p := n.parts[e.Partition]
 	if e.Reset {
-		p.lease.Begin(e.Offset, e.Empty, now)
+		p.lease.Begin(e.Offset, e.Whole, now)
 		n.reset(p, e.End, now)
 	} else {
 		n.stats.Records++
