@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/term"
+	"golang.org/x/sync/errgroup"
 )
 
 // pollSlice is how long a reader or group consumer waits for something to come:
@@ -81,7 +82,11 @@ func (a *leaseArbiter) run(ctx context.Context) error {
 	if a.nom != nil {
 		work = append(work, func(ctx context.Context) error { return a.nom.run(ctx, a.nominate) })
 	}
-	if err = together(ctx, work...); err == errFinished {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, f := range work {
+		group.Go(func() error { return f(ctx) })
+	}
+	if err = group.Wait(); err == errFinished {
 		err = nil
 	}
 	a.mu.Lock()

@@ -9,6 +9,7 @@ import (
 
 	iclock "github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/term"
+	"golang.org/x/sync/errgroup"
 )
 
 // vectorArbiter is non-exclusive mode, the paper's NELI: every process
@@ -81,10 +82,12 @@ func (a *vectorArbiter) run(ctx context.Context) error {
 	a.heard = make([]instant, m)
 	a.open(m)
 	a.mu.Unlock()
-	err = together(ctx, a.broadcast, a.expireWhenDue, a.topic.watch, func(ctx context.Context) error {
-		return a.member.run(ctx, a.assign)
-	})
-	if err == errFinished {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, f := range []func(context.Context) error{a.broadcast, a.expireWhenDue, a.topic.watch} {
+		group.Go(func() error { return f(ctx) })
+	}
+	group.Go(func() error { return a.member.run(ctx, a.assign) })
+	if err = group.Wait(); err == errFinished {
 		err = nil
 	}
 	a.mu.Lock()

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // history is how many records before the end a process reads at boot: enough to
@@ -232,7 +234,9 @@ func (k *kafkaLog) lost(err error) {
 }
 
 func (k *kafkaLog) watch(ctx context.Context) error {
-	err := together(ctx, k.topic.watch, func(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return k.topic.watch(ctx) })
+	group.Go(func() error {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -240,6 +244,7 @@ func (k *kafkaLog) watch(ctx context.Context) error {
 			return err
 		}
 	})
+	err := group.Wait()
 	if err != nil {
 		k.seal()
 	}

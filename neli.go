@@ -43,6 +43,7 @@ type Neli struct {
 
 	stop context.CancelFunc
 	done chan struct{} // closed when the arbiter has ended, with err
+	idle chan struct{} // closed when the watch of health has, too
 	err  error
 }
 
@@ -102,6 +103,7 @@ func newNeli(set *settings, now func() instant, barrier ...Barrier) *Neli {
 		driver:  make(chan struct{}, 1),
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
+		idle:    make(chan struct{}),
 	}
 	n.posture = posture{roles: set.roles, why: ReasonResigned, unhealthy: set.healthy != nil}
 	if len(barrier) == 1 {
@@ -120,7 +122,6 @@ func (n *Neli) start() {
 	go func() {
 		health := n.watchHealth()
 		n.err = n.arb.run(ctx)
-		health.stop()
 		if n.err != nil && ctx.Err() == nil {
 			n.state.Store(int32(StateFailed))
 			n.set.logger.Error("leadership is not possible any more", "group", n.set.group, "error", n.err)
@@ -128,6 +129,8 @@ func (n *Neli) start() {
 			n.err = nil
 		}
 		close(n.done)
+		health.stop() // afterwards: it waits for the user's code, which may hang
+		close(n.idle)
 	}()
 }
 

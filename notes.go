@@ -9,12 +9,12 @@ import (
 
 // limiter keeps trouble that repeats from filling the log.
 type limiter struct {
-	last atomic.Int64 // Unix nanoseconds
+	last atomic.Int64 // monotonic nanoseconds: a wall clock that is set back must not silence it
 }
 
 // due reports whether it is time for another line: at most one in ten seconds.
 func (l *limiter) due() bool {
-	now, last := time.Now().UnixNano(), l.last.Load()
+	now, last := int64(time.Since(epoch)), l.last.Load()
 	return now-last > int64(10*time.Second) && l.last.CompareAndSwap(last, now)
 }
 

@@ -42,6 +42,9 @@ type mover interface {
 // claim). It takes that wait, a DrainTimeout and two HeartbeatTimeouts at most. Like
 // Close it must not be called from a barrier or task.
 func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
+	if ctx == nil {
+		return errors.New("neli: Transfer: ctx is nil")
+	}
 	if n.set.mode != Exclusive || n.set.nomination != Open {
 		return errors.New("neli: Transfer: needs Mode Exclusive and Nomination Open")
 	}
@@ -94,6 +97,9 @@ const stepDownFor = 10 * time.Second
 // a successor (as long as Close's) at most. Like Close it must not be called from a
 // barrier or task.
 func (n *Neli) StepDown(ctx context.Context) error {
+	if ctx == nil {
+		return errors.New("neli: StepDown: ctx is nil")
+	}
 	if n.set.mode != Exclusive {
 		return errors.New("neli: StepDown: needs Mode Exclusive: in the other one leadership ends by overlap only")
 	}
@@ -111,13 +117,12 @@ func (n *Neli) StepDown(ctx context.Context) error {
 		n.stepping++
 		p.away = math.MaxInt64
 	})
-	err := n.until(ctx, w, func() (bool, error) { return !a.holding(), nil })
-	n.adjust(func(p *posture) {
+	defer n.adjust(func(p *posture) {
 		if n.stepping--; n.stepping == 0 { // another call may still wait
 			p.away = n.now().mono + max(stepDownFor, 3*n.set.timeout)
 		}
 	})
-	if err != nil {
+	if err := n.until(ctx, w, func() (bool, error) { return !a.holding(), nil }); err != nil {
 		return fmt.Errorf("neli: StepDown: %w", err)
 	}
 	return nil

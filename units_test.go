@@ -99,7 +99,7 @@ func onRoles(t testing.TB, partitions, roles int, barrier ...Barrier) (*Neli, *r
 	require.NoError(t, err)
 	n := newNeli(set, clock, barrier...)
 	a := &roleArbiter{partitions: partitions, held: map[int]int64{}, finished: map[int64][][]int{}}
-	a.tab = term.New(n.h.youngAt, iclock.Glance, func(role int) int { return partitionOf(role, partitions) })
+	a.tab = term.New(n.h.youngAt, func() iclock.Instant { return clock().point() }, func(role int) int { return partitionOf(role, partitions) })
 	a.tab.Open(partitions)
 	n.arb = a
 	n.start()
@@ -331,4 +331,194 @@ func BenchmarkLeadEvent(b *testing.B) {
 			require.NoError(b, <-result)
 		})
 	}
+}
+
+// The barrier may take its time with one event. Meanwhile the contexts of what is lost
+// end all the same: their functions are not to work on beside a successor.
+func TestContextsEndWhileTheBarrierIsAtWork(t *testing.T) {
+	for name, c := range map[string]struct {
+		loss func(*roleArbiter)
+		want error
+	}{
+		"superseded": {func(a *roleArbiter) { a.lose(1) }, ErrFenced},
+		"revoked": {func(a *roleArbiter) {
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			a.tab.Revoke([]int{1}, ReasonUnassigned, clock().add(10*time.Second).point())
+		}, ErrRevoked},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var told recorder
+				n, a := onRoles(t, 2, 2, func(e Event) {
+					told.barrier(e)
+					if f, ok := e.(LeaderFenced); ok && slices.Equal(f.Roles(), []int{0}) {
+						time.Sleep(7 * time.Second)
+					}
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				l := lead10k(ctx, n)
+				synctest.Wait()
+				a.claim(10, 0)
+				a.claim(11, 1)
+				synctest.Wait()
+				a.lose(0)
+				time.Sleep(time.Second)
+				require.Equal(t, map[int]error{0: ErrFenced}, l.causes)
+				c.loss(a)
+				synctest.Wait()
+				require.Equal(t, c.want, l.causes[1])
+				require.Len(t, told.take(), 2, "the barrier is at work, and has not been told")
+				time.Sleep(7 * time.Second)
+				require.Equal(t, []int{1}, told.take()[0].(interface{ Roles() []int }).Roles())
+				cancel()
+				require.NoError(t, <-l.result)
+			})
+		})
+	}
+}
+
+// A barrier that panics has been told of that event; what was collected with it is told
+// by the next driver.
+func TestPanickingBarrier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told recorder
+		panics := false
+		n, a := onRoles(t, 3, 3, func(e Event) {
+			told.barrier(e)
+			if panics {
+				panics = false
+				panic("barrier")
+			}
+		})
+		pulse(t, n)
+		a.claim(10, 0)
+		a.claim(11, 1)
+		a.claim(12, 2)
+		require.True(t, pulse(t, n))
+		told.take()
+		a.lose(0)
+		a.mu.Lock()
+		a.tab.End([]int{1}, ReasonLogReset, false)
+		a.mu.Unlock()
+		panics = true
+		require.Panics(t, func() { _, _ = n.Pulse(0) })
+		require.Equal(t, []int{0}, told.take()[0].(LeaderFenced).Roles())
+		require.True(t, pulse(t, n), "it leads role 2")
+		es := told.take()
+		require.Len(t, es, 1)
+		require.Equal(t, []int{1}, es[0].(LeaderFenced).Roles())
+		require.Equal(t, 1, n.told)
+	})
+}
+
+// A panic of the barrier ends Lead; its functions are told to finish, and nothing is
+// left behind.
+func TestPanickingBarrierEndsLead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, a := onRoles(t, 2, 2, func(e Event) {
+			if _, ok := e.(LeaderFenced); ok {
+				panic("barrier")
+			}
+		})
+		caught := make(chan any)
+		causes := make(chan error, 2)
+		go func() {
+			defer func() { caught <- recover() }()
+			_ = n.Lead(t.Context(), func(ctx context.Context, l Leadership) error {
+				<-ctx.Done()
+				time.Sleep(time.Second)
+				causes <- context.Cause(ctx)
+				return ctx.Err()
+			})
+		}()
+		synctest.Wait()
+		a.claim(10, 0)
+		a.claim(11, 1)
+		synctest.Wait()
+		a.lose(0)
+		require.Equal(t, "barrier", <-caught)
+		require.ElementsMatch(t, []error{ErrFenced, ErrRevoked}, []error{<-causes, <-causes})
+		synctest.Wait()
+		require.False(t, a.posture.contend)
+		_, err := n.Pulse(0) // it can be driven again
+		require.NoError(t, err)
+	})
+}
+
+// What the arbiter is told of R and what IsLeaderOf goes by is one and the same.
+func TestSetRolesFromSeveralGoroutines(t *testing.T) {
+	n, a := onRoles(t, 1, 1)
+	for range 2000 {
+		var calls sync.WaitGroup
+		for r := 1; r <= 3; r++ {
+			calls.Go(func() { _ = n.SetRoles(r) })
+		}
+		calls.Wait()
+		require.Equal(t, a.posture.roles, int(n.roles.Load()))
+	}
+}
+
+// The deadline is right by the monotonic clock, whatever the wall clock does.
+func TestDeadlineIsMonotonic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told recorder
+		set := time.Duration(0)
+		n, a := onRoles(t, 1, 1, told.barrier)
+		n.now = func() instant {
+			at := clock()
+			at.wall += set
+			return at
+		}
+		pulse(t, n)
+		a.claim(10, 0)
+		pulse(t, n)
+		told.take()
+		a.mu.Lock()
+		a.tab.Revoke([]int{0}, ReasonUnassigned, n.now().add(10*time.Second).point())
+		a.mu.Unlock()
+		time.Sleep(2 * time.Second)
+		set = -8 * time.Second
+		pulse(t, n)
+		r := told.take()[0].(LeaderRevoked)
+		require.Equal(t, 8*time.Second, time.Until(r.Deadline))
+	})
+	// In a bubble time has one reading only.
+	n, _ := onRoles(t, 1, 1)
+	r := n.event([]term.Change{{Kind: term.Revoked, Units: []int{0}, Deadline: clock().point()}}).(LeaderRevoked)
+	require.NotEqual(t, r.Deadline.Round(0), r.Deadline, "it has a monotonic reading")
+}
+
+func TestRemaining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, a := onRoles(t, 2, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		l := lead10k(ctx, n)
+		synctest.Wait()
+		a.claim(10, 1)
+		synctest.Wait()
+		of := l.runs[1]
+		require.Equal(t, time.Minute, of.Remaining())
+		time.Sleep(50 * time.Second)
+		require.Equal(t, 10*time.Second, of.Remaining())
+		a.mu.Lock()
+		a.tab.Renew(1, clock().point())
+		a.mu.Unlock()
+		require.Equal(t, time.Minute, of.Remaining())
+		time.Sleep(time.Minute - 1)
+		require.True(t, of.Valid())
+		require.Equal(t, time.Nanosecond, of.Remaining())
+		time.Sleep(1)
+		require.False(t, of.Valid())
+		require.Zero(t, of.Remaining())
+		a.lose(1)
+		a.claim(11, 1)
+		synctest.Wait()
+		require.Zero(t, of.Remaining(), "another term")
+		require.Equal(t, time.Minute, l.runs[1].Remaining())
+		require.Zero(t, Leadership{}.Remaining())
+		require.False(t, Leadership{}.Valid())
+		cancel()
+		require.NoError(t, <-l.result)
+	})
 }
