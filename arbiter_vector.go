@@ -10,6 +10,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/internal/term"
+	"golang.org/x/sync/errgroup"
 )
 
 // vectorArbiter is non-exclusive mode, the paper's NELI: every process
@@ -89,9 +90,12 @@ func (a *vectorArbiter) run(ctx context.Context) error {
 	a.v = make([]clock.Instant, m)
 	a.open(m)
 	a.mu.Unlock()
-	err := together(ctx, a.broadcast, a.expireWhenDue, a.topic.watch, func(ctx context.Context) error {
-		return a.member.Run(ctx, a.assign)
-	})
+	group, ctx := errgroup.WithContext(ctx)
+	for _, f := range []func(context.Context) error{a.broadcast, a.expireWhenDue, a.topic.watch} {
+		group.Go(func() error { return f(ctx) })
+	}
+	group.Go(func() error { return a.member.Run(ctx, a.assign) })
+	err := group.Wait()
 	if err == errFinished {
 		err = nil
 	}

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/goneli/neli/internal/elector"
 )
 
@@ -271,7 +273,9 @@ func (k *kafkaLog) lost(err error) {
 }
 
 func (k *kafkaLog) Watch(ctx context.Context) error {
-	err := together(ctx, k.topic.watch, func(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return k.topic.watch(ctx) })
+	group.Go(func() error {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -279,6 +283,7 @@ func (k *kafkaLog) Watch(ctx context.Context) error {
 			return err
 		}
 	})
+	err := group.Wait()
 	if err != nil {
 		k.seal()
 	}

@@ -45,6 +45,7 @@ type Neli struct {
 
 	stop context.CancelFunc
 	done chan struct{} // closed when the arbiter has ended, with err
+	idle chan struct{} // closed when the watch of health has, too
 	err  error
 }
 
@@ -105,6 +106,7 @@ func newNeli(set *settings, now func() clock.Instant, barrier ...Barrier) *Neli 
 		driver:  make(chan struct{}, 1),
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
+		idle:    make(chan struct{}),
 	}
 	n.desired = elector.Desired{Roles: set.roles, Why: ReasonResigned, Unhealthy: set.healthy != nil}
 	if len(barrier) == 1 {
@@ -123,7 +125,6 @@ func (n *Neli) start() {
 	go func() {
 		health := n.watchHealth()
 		n.err = n.arb.run(ctx)
-		health.stop()
 		if n.err != nil && ctx.Err() == nil {
 			n.state.Store(int32(StateFailed))
 			n.set.logger.Error("leadership is not possible any more", "group", n.set.group, "error", n.err)
@@ -131,6 +132,8 @@ func (n *Neli) start() {
 			n.err = nil
 		}
 		close(n.done)
+		health.stop() // afterwards: it waits for the user's code, which may hang
+		close(n.idle)
 	}()
 }
 
