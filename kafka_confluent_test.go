@@ -586,6 +586,31 @@ func TestConfluentLogs(t *testing.T) {
 	}
 }
 
+// The client takes the library's properties, with its own checks of how they fit
+// together.
+func TestConfluentTakesOurProperties(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	for _, kafka := range []KafkaConfigMap{nil, {"socket.timeout.ms": 1300}, {"socket.timeout.ms": 60_000}} {
+		s := resolved(t, Config{KafkaConfig: kafka, LeaderGroupID: "g"})
+		quiet := slog.New(slog.DiscardHandler)
+		p, err := Confluent().Producer(s.producerProperties(), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeConfluent(t, p)
+		r, err := Confluent().LogReader(s.readerProperties(), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeConfluent(t, r)
+		g, err := Confluent().GroupConsumer(s.groupProperties(), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeConfluent(t, g)
+	}
+}
+
 func TestConfluentErrors(t *testing.T) {
 	if asConfluentError("x", nil) != nil || asConfluentError("x", kafka.NewError(kafka.ErrNoError, "", false)) != nil {
 		t.Error("success is an error")
