@@ -49,6 +49,7 @@ func (n *Neli) Holder(role int) (h Holder, ok bool) {
 		return Holder{}, false
 	}
 	s := d.standing(partitionOf(role, m))
+	n.outward(&s)
 	return s.Holder, s.Status == Held
 }
 
@@ -84,11 +85,19 @@ func (n *Neli) Watch(ctx context.Context) iter.Seq[Standing] {
 				}
 				continue
 			}
+			n.outward(&s)
 			s.partitions, s.roles = len(n.arb.cells()), int(n.roles.Load())
 			if !yield(s) {
 				return
 			}
 		}
+	}
+}
+
+// outward makes a standing's token what the application sees.
+func (n *Neli) outward(s *Standing) {
+	if s.Status == Held {
+		s.Holder.Token = n.set.outward(s.Holder.Token)
 	}
 }
 

@@ -219,7 +219,7 @@ func (l *lead) start(role int, c change) {
 	l.runs[role] = &leadRun{id: c.id, cancel: cancel}
 	l.active[c.partition]++
 	l.total++
-	arg := Leadership{Role: role, Partition: c.partition, Token: c.token, n: l.n, id: c.id}
+	arg := Leadership{Role: role, Partition: c.partition, Token: l.n.set.outward(c.token), n: l.n, id: c.id}
 	// run does not return before it has heard of every one of these.
 	go func() {
 		err := errGoexit

@@ -167,7 +167,7 @@ func (n *Neli) Token(role int) (token int64, ok bool) {
 	if !ok || t.token == noToken {
 		return noToken, false
 	}
-	return t.token, true
+	return n.set.outward(t.token), true
 }
 
 func (n *Neli) term(role int) (*term, bool) {
@@ -334,7 +334,7 @@ func (n *Neli) event(cs []change) Event {
 	m, r := len(n.arb.cells()), int(n.roles.Load())
 	ch := Change{Reason: cs[0].reason, Terms: make([]Term, len(cs))}
 	for i, c := range cs {
-		ch.Terms[i] = Term{Partition: c.partition, Token: c.token, Roles: slices.Collect(rolesOn(c.partition, m, r))}
+		ch.Terms[i] = Term{Partition: c.partition, Token: n.set.outward(c.token), Roles: slices.Collect(rolesOn(c.partition, m, r))}
 	}
 	switch cs[0].kind {
 	case changeAcquired:
