@@ -411,16 +411,21 @@ func TestTokenBase(t *testing.T) {
 				break
 			}
 		}
-		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
-		defer stop()
-		require.NoError(t, n.Lead(ctx, func(_ context.Context, l Leadership) error {
-			led = append(led, l.Token)
-			return nil
-		}))
-		require.Equal(t, []int64{token}, led)
 		told, ok := events[0].(LeaderAcquired).Token(0)
 		require.True(t, ok)
 		require.Equal(t, token, told)
+	})
+	mocked(t, Config{TokenBase: base}, nothing, func(t *testing.T, _ *mockKafka, n *Neli) {
+		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+		defer stop()
+		require.NoError(t, n.Lead(ctx, func(_ context.Context, l Leadership) error {
+			token, ok := n.Token(0)
+			require.True(t, ok)
+			require.Greater(t, l.Token, base)
+			led = append(led, l.Token-token)
+			return nil
+		}))
+		require.Equal(t, []int64{0}, led)
 	})
 	mocked(t, Config{Mode: NonExclusive, TokenBase: base}, nothing, func(t *testing.T, _ *mockKafka, n *Neli) {
 		_, ok := n.Token(0)
