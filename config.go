@@ -241,6 +241,7 @@ type settings struct {
 	healthy            func() error
 	logger             *slog.Logger
 	incarnations       atomic.Uint64
+	throttling         throttling
 }
 
 // outward is a fencing token as the application sees it.

@@ -24,6 +24,8 @@ var tuned = map[string]string{
 	"retry.backoff.ms":                   "50",
 	"retry.backoff.max.ms":               "250",
 	"topic.metadata.refresh.interval.ms": "2000",
+	// The client tells of quotas that were exceeded in its statistics only.
+	"statistics.interval.ms": "30000",
 	// Small records: Nagle's algorithm only adds latency.
 	"socket.nagle.disable": "true",
 }

@@ -58,13 +58,17 @@ const (
 
 func (s State) String() string { return nameOf(int(s), "live", "closing", "closed", "failed") }
 
-// Stats counts what this process has read from the leader topic.
+// Stats counts what this process has read from the leader topic, and what kept it.
 type Stats struct {
 	Records   uint64 // all
 	Foreign   uint64 // of other groups, skipped
 	Newer     uint64 // of a newer version of this library, skipped
 	Malformed uint64 // skipped
 	Resets    uint64 // times that the log went back and a lease started anew
+
+	// Throttled is how long, in all, brokers have made this process wait because a
+	// quota was exceeded (client quotas of Kafka). It is up to a minute behind.
+	Throttled time.Duration
 }
 
 // New starts a Neli. It does not wait for a broker: that is found, and the topic
@@ -214,7 +218,11 @@ func (n *Neli) SetRoles(r int) error {
 func (n *Neli) State() State { return State(n.state.Load()) }
 
 // Stats returns what was counted so far.
-func (n *Neli) Stats() Stats { return n.arb.stats() }
+func (n *Neli) Stats() Stats {
+	s := n.arb.stats()
+	s.Throttled = n.set.throttling.total()
+	return s
+}
 
 // Name returns the name of this process, as configured or made up.
 func (n *Neli) Name() string { return n.set.name }

@@ -41,12 +41,14 @@ func (w *wiring) arbiter(now func() instant, alive func(instant) bool) (arbiter,
 	if err != nil {
 		return nil, err
 	}
+	w.set.throttling.follow("producer", producer)
 	admin := lastingAdmin{producer}
 	w.cleanup = append(w.cleanup, func() {
 		admin.Close()
 		_ = producer.Close()
 	})
-	t := &topic{name: w.set.topic, admin: admin, log: w.set.logger, spread: w.set.spread, suspect: make(chan struct{}, 1)}
+	t := &topic{name: w.set.topic, admin: admin, log: w.set.logger, spread: w.set.spread, suspect: make(chan struct{}, 1),
+		throttling: &w.set.throttling}
 	if w.set.createTopic {
 		t.create = &TopicSpec{Name: w.set.topic, Partitions: w.set.partitions}
 	}
@@ -58,7 +60,11 @@ func (w *wiring) arbiter(now func() instant, alive func(instant) bool) (arbiter,
 		return newVectorArbiter(w.set, t, producer, member, now, alive), nil
 	}
 	newReader := func() (LogReader, error) {
-		return w.provider.LogReader(w.set.readerProperties(), w.set.logger)
+		r, err := w.provider.LogReader(w.set.readerProperties(), w.set.logger)
+		if err == nil {
+			w.set.throttling.follow("reader", r)
+		}
+		return r, err
 	}
 	log := newKafkaLog(t, producer, newReader, w.set.logger)
 	if log.reader, err = newReader(); err != nil {
@@ -80,6 +86,7 @@ func (w *wiring) member(read bool, t *topic) (*groupMember, error) {
 		return nil, err
 	}
 	w.cleanup = append(w.cleanup, func() { _ = c.Close() })
+	w.set.throttling.follow("group", c)
 	return &groupMember{topic: w.set.topic, group: w.set.group, read: read, consumer: c, log: w.set.logger,
 		joining: accessGuard{signedIn: &t.access}, reading: accessGuard{signedIn: &t.access}}, nil
 }
