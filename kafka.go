@@ -115,7 +115,7 @@ type GroupConsumer interface {
 	// for LogReader, and ErrInstanceFenced.
 	Poll(timeout time.Duration) (GroupEvent, error)
 	// Leave leaves the group at once and tells the coordinator if it can be
-	// reached. A later Join makes a new membership.
+	// reached. Poll may tell GroupLost of it. A later Join makes a new membership.
 	Leave() error
 	// Throttled returns for how long, in all, brokers have told this client to wait
 	// because a quota was exceeded: as for Producer.
@@ -187,6 +187,7 @@ var (
 	ErrAuthorization = errors.New("not authorized")
 	// ErrInstanceFenced: another process joined with the same group.instance.id.
 	ErrInstanceFenced = errors.New("group.instance.id is in use by another process")
-	// ErrClientFatal: the client is of no more use; a new one is needed.
+	// ErrClientFatal: the client is of no more use; a new one is needed. Producers and
+	// log readers are replaced then.
 	ErrClientFatal = errors.New("client failed for good")
 )
