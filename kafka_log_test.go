@@ -65,6 +65,8 @@ func (r *scriptedReader) Poll(timeout time.Duration) (Record, bool, error) {
 	return p.rec, p.err == nil, p.err
 }
 
+func (r *scriptedReader) Throttled() time.Duration { return 0 }
+
 func (r *scriptedReader) Close() error {
 	r.closed++
 	return nil

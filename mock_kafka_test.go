@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,7 @@ type mockKafka struct {
 	pos       int64
 	ids       string
 	props     map[string]map[string]string
+	throttled atomic.Int64 // what every client says
 
 	refusal      error // what every call on a broker returns, until refusedUntil
 	refusedUntil time.Time
@@ -135,6 +137,8 @@ func (k *mockKafka) GroupConsumer(p map[string]string, _ *slog.Logger) (GroupCon
 	return &mockGroup{mockKafka: k}, k.make("GroupConsumer", p)
 }
 func (k *mockKafka) Admin(Producer) (Admin, error) { return &mockAdmin{k}, k.make("Admin", nil) }
+
+func (k *mockKafka) Throttled() time.Duration { return time.Duration(k.throttled.Load()) }
 
 type mockProducer struct {
 	*mockKafka

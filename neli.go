@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
@@ -72,6 +73,9 @@ type Stats struct {
 	Newer     uint64 // of a newer version of this library, skipped
 	Malformed uint64 // skipped
 	Resets    uint64 // times that the log went back and a lease started anew
+	// Throttled is how long, in all, brokers have made this process wait because a
+	// quota was exceeded (client quotas of Kafka). It is up to a minute behind.
+	Throttled time.Duration
 }
 
 // New starts a Neli. It does not wait for a broker: that is found, and the topic
@@ -235,7 +239,11 @@ func (n *Neli) SetRoles(r int) error {
 func (n *Neli) State() State { return State(n.state.Load()) }
 
 // Stats returns what was counted so far.
-func (n *Neli) Stats() Stats { return n.arb.stats() }
+func (n *Neli) Stats() Stats {
+	s := n.arb.stats()
+	s.Throttled = n.set.throttling.total()
+	return s
+}
 
 // Name returns the name of this process, as configured or made up.
 func (n *Neli) Name() string { return n.set.name }
