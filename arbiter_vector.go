@@ -213,20 +213,18 @@ func (a *vectorArbiter) decide() (broadcasts bool, starved int) {
 	now := a.now()
 	alive, starved := a.alive(now), -1
 	if a.desired.unhealthy { // and long enough for the group to notice
-		a.dropAssignments()
 		a.away = max(a.away, now.mono+a.set.starvedPause)
 	}
 	if p, at := a.starved(); p >= 0 && now.mono >= at {
-		a.away = now.mono + a.set.starvedPause
-		a.dropAssignments()
+		a.away = now.mono + a.set.starvedPause // from when it has left
 		starved = p
 	}
 	a.member.join(alive && !a.leaving() && !a.desired.unhealthy && now.mono >= a.away)
 	return alive && (a.desired.contend || now.age(a.leaveAt) < 0), starved
 }
 
-// dropAssignments forgets what the group has assigned. It is told when the group assigns anew;
-// of a membership that is over already it would tell nothing.
+// dropAssignments forgets what the group has assigned, once that membership is over.
+// Not before: a member that then stays after all is told nothing of what it has.
 func (a *vectorArbiter) dropAssignments() {
 	for p, has := range a.assigned {
 		if has == assignedHere {
