@@ -35,8 +35,12 @@ import (
 // leads it. And for as long after that as T (or, for who leaves, what Close documents)
 // reaches, there is a leader, unless one crashed.
 //
-// Seen to fail in this file alone, each rule weakened by hand, with 300 seeds: see
-// the list below the code.
+// Seen to fail, by more than one seed in twenty each, when a rule is weakened: T = S; no
+// hand-over overlap; a resigned process, or an unhealthy one, ends its terms at once; what
+// was withdrawn is given up; a lost session ends terms; who receives nothing stays in the
+// group, or comes back at once. (That V moves where no role is known, and that assignments
+// are forgotten only when the group has been left, has tests of its own in
+// nonexclusive_test.go.)
 func TestSharedSimulation(t *testing.T) {
 	first, n := 0, sharedSeeds
 	if s := os.Getenv("NELI_SEED"); s != "" {
@@ -399,9 +403,10 @@ var sharedFaults = []sharedFault{
 	{"roles", false, func(w *sharedWorld, p *sharedProc) func() {
 		fewer, more := w.roles, w.roles+1+w.rnd.IntN(w.partitions)
 		for _, q := range w.procs { // the one after the other
-			require.NoError(w, q.SetRoles(more))
 			w.pass(w.upTo(time.Second))
+			require.NoError(w, q.SetRoles(more))
 		}
+		w.pass(3 * delivery / 2) // a task may be at work
 		w.roles = more
 		return func() {
 			w.roles = fewer
@@ -444,7 +449,10 @@ func (w *sharedWorld) settle() {
 				}
 			}
 		}
-		if w.Failed() || time.Now().After(end) {
+		if w.Failed() {
+			return
+		}
+		if time.Now().After(end) {
 			w.fail("not all is led in five minutes without a fault")
 			return
 		}
