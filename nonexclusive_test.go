@@ -347,6 +347,29 @@ func TestSharedLogsWithNoLockHeld(t *testing.T) {
 	})
 }
 
+// A process that is to leave the group for want of records, and whose poll does not
+// return before it would be back, leaves still: it would never be told again what it
+// has.
+func TestSharedStarvedWhilePollIsBlocked(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		a := c.work("a", func(cfg *neli.Config) {
+			shared(cfg)
+			cfg.HeartbeatTimeout, cfg.HeartbeatInterval = 8700*time.Millisecond, 300*time.Millisecond
+		})
+		c.leader(0, time.Minute)
+		c.pass(10 * time.Second)
+		c.broker.CutOff("a", nelitest.Reads)
+		c.pass(session - time.Second)
+		c.broker.Suspend("a") // no call returns; timers go on, and the session is not over yet
+		c.pass(session - 500*time.Millisecond)
+		c.broker.Restore("a", nelitest.All)
+		c.broker.Resume("a")
+		c.pass(20 * time.Second)
+		require.Equal(c, []int{0}, c.broker.Assigned("a"))
+		require.True(c, a.IsLeader(), "the only member, and well")
+	})
+}
+
 // callsBack is a log handler that does something with each line.
 type callsBack struct{ do func(slog.Record) }
 
