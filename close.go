@@ -69,5 +69,10 @@ func (n *Neli) Close() error {
 	}
 	n.deliver()
 	n.state.Store(int32(StateClosed))
-	return nil
+	select {
+	case <-n.idle:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("neli: Close: Config.Healthy has not returned within %v", bound)
+	}
 }

@@ -385,7 +385,7 @@ func TestHolderOfARecreatedLog(t *testing.T) {
 }
 
 // A log whose head was deleted unread is read on at its new head: until the next
-// beat nothing is known.
+// snapshot nothing is known. An observer does not ask for one.
 func TestHolderAfterALogReset(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		c.Work("a", open)
@@ -399,7 +399,7 @@ func TestHolderAfterALogReset(t *testing.T) {
 		rs := c.Broker.Records("app.neli", 0)
 		require.NoError(c, c.Broker.DeleteHead("app.neli", 0, rs[len(rs)-1].Offset))
 		c.Broker.Restore("o", nelitest.Reads)
-		c.Pass(5 * time.Second)
+		c.Pass(90 * time.Second)
 		require.Equal(c, []string{"a", "unknown", "a"}, w.words(0))
 		require.Positive(c, o.Stats().Records)
 	})

@@ -346,6 +346,29 @@ func TestSharedLogsWithNoLockHeld(t *testing.T) {
 	})
 }
 
+// A process that is to leave the group for want of records, and whose poll does not
+// return before it would be back, leaves still: it would never be told again what it
+// has.
+func TestSharedStarvedWhilePollIsBlocked(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		a := c.Work("a", func(cfg *neli.Config) {
+			shared(cfg)
+			cfg.HeartbeatTimeout, cfg.HeartbeatInterval = 8700*time.Millisecond, 300*time.Millisecond
+		})
+		c.Leader(0, time.Minute)
+		c.Pass(10 * time.Second)
+		c.Broker.CutOff("a", nelitest.Reads)
+		c.Pass(session - time.Second)
+		c.Broker.Suspend("a") // no call returns; timers go on, and the session is not over yet
+		c.Pass(session - 500*time.Millisecond)
+		c.Broker.Restore("a", nelitest.All)
+		c.Broker.Resume("a")
+		c.Pass(20 * time.Second)
+		require.Equal(c, []int{0}, c.Broker.Assigned("a"))
+		require.True(c, a.IsLeader(), "the only member, and well")
+	})
+}
+
 // callsBack is a log handler that does something with each line.
 type callsBack struct{ do func(slog.Record) }
 

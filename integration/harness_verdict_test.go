@@ -133,27 +133,33 @@ const sampledEnough = 0.9
 // On a machine that is not overloaded nearly all of it is sampled.
 func (e *election) verifySampling() {
 	e.t.Helper()
-	var gaps []string
+	var shares []string
 	for _, m := range e.members {
-		var seen time.Duration
 		runs := m.samples.Runs().Of(0, 0)
 		if len(runs) == 0 || len(m.params.Contenders) == 0 {
 			continue // it ended before it began
 		}
-		for _, r := range runs {
-			seen += r.Proven().Length()
-		}
 		const ending = time.Second // a process takes a while to end
-		end := m.died - ending
+		life := witness.Span{From: runs[0].First.After, To: m.died - ending}
 		if m.suspended {
-			end = min(end, m.stopped)
+			life.To = min(life.To, m.stopped)
 		}
-		all := end - runs[0].First.Before - m.slept
-		if all > 2*time.Second {
-			assert.GreaterOrEqual(e.t, float64(seen)/float64(all), sampledEnough, "%s: share of its life that was sampled", m)
+		var proven []witness.Span
+		for _, r := range runs {
+			proven = append(proven, r.Proven())
 		}
-		gaps = append(gaps, fmt.Sprintf("%s %.1f%%", m, 100*float64(seen)/float64(max(1, all))))
+		var seen time.Duration
+		for _, s := range witness.Intersect(witness.Union(proven), []witness.Span{life}) {
+			seen += s.Length()
+		}
+		all := life.Length() - m.slept
+		if all <= 2*time.Second {
+			continue // too short to tell
+		}
+		share := float64(seen) / float64(all)
+		assert.GreaterOrEqual(e.t, share, sampledEnough, "%s: share of its life that was sampled", m)
+		shares = append(shares, fmt.Sprintf("%s %.1f%%", m, 100*share))
 	}
-	slices.Sort(gaps)
-	e.t.Logf("sampled: %v", gaps)
+	slices.Sort(shares)
+	e.t.Logf("sampled: %v", shares)
 }

@@ -24,7 +24,7 @@ func (t *talk) reset(now clock.Instant) { *t = talk{helloAt: now.Mono} }
 // listen draws the conclusions of what a record says, whatever it did to the lease.
 func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant) {
 	id, live := r.Session.Process, o >= p.end
-	if p.talk.since++; p.talk.since >= History && r.Kind != lease.Snapshot {
+	if p.talk.since++; p.talk.since >= n.snapshotEvery(p) && r.Kind != lease.Snapshot {
 		n.offerSnapshot(p, n.set.Random(n.set.T/20+1), now)
 	}
 	if id == n.set.Process {
@@ -70,11 +70,40 @@ func (n *Node) greeted(p *partition, o int64, r *lease.Record, live bool, now cl
 	if !live {
 		return
 	}
-	if unknown && !n.set.Nominated {
+	if !unknown {
+		return
+	}
+	n.showUp(now)
+	if !n.set.Nominated {
 		n.announceSoon(now)
 		n.timing.newcomer(now)
 	}
 }
+
+// showUp lets a newcomer know at once that this process leads what it leads. Where that
+// would be many records, it waits for the next beat.
+func (n *Node) showUp(now clock.Instant) {
+	if len(n.parts) > fewHolders {
+		return
+	}
+	for _, p := range n.parts {
+		if p.lease.Sessions() <= fewHolders {
+			n.beat(p, now, n.set.Every)
+		}
+	}
+}
+
+// fewHolders is how many holders may answer a newcomer with a beat each.
+const fewHolders = 8
+
+// snapshotEvery is how many records lie between two Snapshots: K, or less where they are
+// small, for those who only read and cannot ask for one.
+func (n *Node) snapshotEvery(p *partition) int {
+	return min(History, max(leastHistory, int(p.lease.Roles())/8))
+}
+
+// leastHistory is how many records lie between two Snapshots at least.
+const leastHistory = 60
 
 // turn is how long this process leaves it to others to answer: all are asked, and one
 // will do.
@@ -161,8 +190,6 @@ func (n *Node) announce(now clock.Instant) {
 	if now.Mono < t.announceAt {
 		return
 	}
-	t.announceAt, t.saidAt = now.Mono.Add(helloPeriod(n.members.size())), now.Mono
-	t.willing, t.wavered = wants == nil, false
 	n.hello(n.parts[n.reachable()], wants, now)
 }
 
@@ -172,7 +199,11 @@ func (n *Node) announceSoon(now clock.Instant) {
 	t.announceAt = min(t.announceAt, max(now.Mono, t.saidAt.Add(helloGap(n.members.size()))))
 }
 
+// hello says Hello in a log. All members read all logs, so each is as good as another.
 func (n *Node) hello(p *partition, wants []int, now clock.Instant) {
+	t := &n.timing
+	t.announceAt, t.saidAt = now.Mono.Add(helloPeriod(n.members.size())), now.Mono
+	t.willing, t.wavered = wants == nil, false
 	r := p.lease.Word(lease.Hello, now)
 	r.Hello = n.announcement(wants)
 	p.talk.greeted = true
@@ -211,7 +242,10 @@ func (n *Node) greetDue(p *partition, now clock.Instant) (at clock.Time, ok bool
 		}
 		at = p.talk.helloAt
 		if p.talk.greeted {
-			at = max(at, n.timing.saidAt.Add(n.set.Every))
+			at = at.Add(n.set.T / 2)
+			if !p.link.check(now, n.set.T) && n.willing(p, now) { // soon enough for the first Claim
+				at = min(at, max(p.talk.helloAt, now.Mono.Add(p.lease.FreshAt().Sub(now.Raw)-n.set.T/4)))
+			}
 		} else if p.lease.Offset()+1 < p.end {
 			at = at.Add(n.set.Every) // there are gaps at the end, perhaps
 		}

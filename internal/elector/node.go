@@ -25,6 +25,7 @@ type Settings struct {
 	RejoinWait time.Duration // how long a nominator may take to tell a woken process of its lost session
 	Nominated  bool          // a Nominator says who may claim; else any process may
 	Observer   bool          // claims and says nothing
+	TokenBase  int64         // added to the tokens that the application is told
 	Priority   int
 	Preference func(Member, int) int
 	Rebalance  bool
@@ -170,7 +171,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	p := n.parts[e.Partition]
 	if e.Reset {
-		p.lease.Begin(e.Offset, e.Empty, now)
+		p.lease.Begin(e.Offset, e.Whole, now)
 		n.reset(p, e.End, now)
 	} else {
 		n.stats.Records++

@@ -12,7 +12,7 @@ import (
 // Status is what is known of who holds a role.
 type Status int
 
-// Unknown: not enough was read yet. Vacant: nobody holds it, or its holder's lease is
+// Unknown: not enough was read yet, or nothing of the holder since this process came. Vacant: nobody holds it, or its holder's lease is
 // over by any clock. Held: evidence of the holder was read less than T′ ago.
 const (
 	Unknown Status = iota
@@ -52,6 +52,9 @@ func (n *Node) standing(p *partition, role int32, now clock.Instant) (token int6
 	}
 	g, held := p.lease.Holder(role)
 	if held && now.Raw < g.FreeAt {
+		if g.Last < p.end {
+			return unknownToken, g // it was in the log before this process came, for nobody knows how long
+		}
 		return g.Token, g
 	}
 	if now.Raw < p.lease.FreeAt(role) { // a newer version may hold it

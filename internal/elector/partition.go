@@ -140,7 +140,7 @@ func (n *Node) gain(p *partition, roles []int32, token int64, now clock.Instant)
 		units = append(units, n.role(p, role))
 	}
 	p.wanted = false
-	n.terms.Start(units, token, token)
+	n.terms.Start(units, token, n.set.TokenBase+token)
 	if p.beatAt < now.Mono {
 		p.beatAt = now.Mono.Add(n.set.Every)
 	}

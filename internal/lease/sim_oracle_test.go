@@ -172,7 +172,7 @@ func (f *newerFolds) stepTrue(w *simWorld, e *simEntry, o int64) {
 	_, e.wonOld, e.wonOwn = f.step(e, o, longAgo)
 	f.old.takeEnded()
 	f.own.takeEnded()
-	if len(e.wonOld) > 0 || len(e.wonOwn) > 0 {
+	if e.r != nil && e.r.Kind == Claim && len(e.wonOld)+len(e.wonOwn) > 0 {
 		w.count.claims++
 		if e.r.Fresh {
 			w.count.fresh++
