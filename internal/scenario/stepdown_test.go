@@ -127,13 +127,13 @@ func TestStepDownWaitsForAClaim(t *testing.T) {
 	for _, arrives := range []bool{true, false} {
 		simulate(t, nelitest.Options{}, func(c *Cluster) {
 			a := c.Work("a", Open)
-			c.Pass(3 * time.Second)
+			c.Pass(silence - 20*time.Millisecond) // its log has answered within T/2: it will claim
 			if arrives {
 				c.Broker.Delay("a", time.Second)
 			} else {
 				c.Broker.CutOff("a", nelitest.Appends)
 			}
-			c.Pass(silence - 3*time.Second + 500*time.Millisecond)
+			c.Pass(500 * time.Millisecond)
 			require.Empty(c, c.Records(0, lease.Claim), "it is under way")
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 			defer cancel()

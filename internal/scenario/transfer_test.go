@@ -260,10 +260,9 @@ func TestTransferToNobody(t *testing.T) {
 		c.Pass(time.Second)
 		c.Crash(b)
 		health.yes.Store(true)
-		err := <-result
-		require.ErrorIs(c, err, neli.ErrNotTransferred)
-		require.ErrorContains(c, err, "nobody leads yet")
-		require.Equal(c, time.Second+10*time.Second+2*5*time.Second, time.Since(began), "an answer, a drain and two T")
+		require.ErrorIs(c, <-result, neli.ErrNotTransferred)
+		require.InDelta(c, time.Second+10*time.Second+2*silence, time.Since(began), float64(time.Second),
+			"an answer, a drain and two T′; it is looked at once a second")
 		require.Equal(c, []string{"acquired", "revoked"}, a.Kinds())
 	})
 }
@@ -292,7 +291,8 @@ func TestCloseEndsTransfer(t *testing.T) {
 		c.Pass(time.Second)
 		began := time.Now()
 		require.NoError(c, from.Close())
-		require.LessOrEqual(c, time.Since(began), 3100*time.Millisecond)
+		// The work, round trips, and the 100 ms that a reader may wait for its log to say something.
+		require.LessOrEqual(c, time.Since(began), 3*time.Second+130*time.Millisecond)
 		if err := <-result; err != nil {
 			require.ErrorIs(c, err, neli.ErrClosed)
 		}
