@@ -367,7 +367,7 @@ func (n *Node) holders(plan *placement.Plan, now clock.Instant) []int32 {
 	}
 	for _, p := range n.parts {
 		p.lease.Each(func(h lease.HolderState) int32 {
-			if now.Raw >= h.FreeAt {
+			if now.Raw >= h.FreeAt || n.members.suspected(h.Session.Process) {
 				return placement.Nobody
 			}
 			return int32(plan.Find(h.Session.Process))
