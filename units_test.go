@@ -508,7 +508,7 @@ func TestRemaining(t *testing.T) {
 		time.Sleep(time.Minute - 1)
 		require.True(t, of.Valid())
 		require.Equal(t, time.Nanosecond, of.Remaining())
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		require.False(t, of.Valid())
 		require.Zero(t, of.Remaining())
 		a.lose(1)
