@@ -3,21 +3,24 @@ package neli
 import (
 	"errors"
 	"fmt"
-	"sync"
-	"time"
+	"sync/atomic"
 )
 
-// accessGuard decides when refused access is for good. Before anything has
-// succeeded it is so at once: a wrong password, a missing ACL. Later it may be a
-// broker that has just started and not read its users yet, so it has to last.
+// accessGuard decides when refused access is for good: before it has worked for
+// the first time. That is a wrong password or a missing ACL, and whoever starts the
+// process is there to hear of it. Later it is a certificate that has run out, a
+// broker that has not read its users yet, a password that is being changed: ending
+// every member for good would turn minutes of that into an outage that lasts until
+// somebody restarts them, so it is retried for as long as it takes. The caller
+// logs it.
 type accessGuard struct {
-	mu      sync.Mutex
-	worked  bool
-	refused time.Time // since when everything was refused
-	latest  time.Time // and when it was last
-}
+	// signedIn is a guard that stands for the credentials: all clients have the
+	// same, so where these have worked for one, a broker that refuses them to
+	// another client is alone in it. Nil: this guard stands for itself.
+	signedIn *accessGuard
 
-const refusedFor = 10 * time.Second
+	worked atomic.Bool
+}
 
 // What access was refused to, where the client tells: a member of a group needs
 // the right to read both.
@@ -26,33 +29,29 @@ var (
 	errGroupRefused = fmt.Errorf("group %w", ErrAuthorization)
 )
 
-func (g *accessGuard) ok() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.worked, g.latest = true, time.Time{}
-}
+// ok takes note that access was granted.
+func (g *accessGuard) ok() { g.worked.Store(true) }
 
-func (g *accessGuard) hasWorked() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.worked
-}
+func (g *accessGuard) hasWorked() bool { return g.worked.Load() }
 
 // check returns a fatal error if err is refused access for good. doing is the
 // right that it takes, as an ACL names it: operation and resource.
 func (g *accessGuard) check(doing string, err error) error {
-	if !errors.Is(err, ErrAuthentication) && !errors.Is(err, ErrAuthorization) {
+	proven := g.hasWorked() || errors.Is(err, ErrAuthentication) && g.signedIn != nil && g.signedIn.hasWorked()
+	if proven || !refusedAccess(err) {
 		return nil
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := time.Now()
-	if now.Sub(g.latest) > refusedFor {
-		g.refused = now // what was refused long ago, with nothing tried since, is another story
+	return fmt.Errorf("%w: %w", ErrAccess, naming(doing, err))
+}
+
+func refusedAccess(err error) bool {
+	return errors.Is(err, ErrAuthentication) || errors.Is(err, ErrAuthorization)
+}
+
+// naming adds to refused access what it takes; other errors it leaves as they are.
+func naming(doing string, err error) error {
+	if !refusedAccess(err) {
+		return err
 	}
-	g.latest = now
-	if g.worked && now.Sub(g.refused) < refusedFor {
-		return nil
-	}
-	return fmt.Errorf("%w: cannot %s: %w", ErrAccess, doing, err)
+	return fmt.Errorf("cannot %s: %w", doing, err)
 }

@@ -3,8 +3,10 @@ package neli
 import (
 	"errors"
 	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -22,65 +24,78 @@ func TestAccessRefusedFromTheBeginning(t *testing.T) {
 }
 
 func TestAccessOtherErrors(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var g accessGuard
-		for range 10 {
-			for _, err := range []error{nil, errors.New("broker down"), ErrUnknownTopic, ErrOutOfRange, ErrClientFatal} {
-				require.NoError(t, g.check("READ topic t", err))
+	var g accessGuard
+	for _, err := range []error{nil, errors.New("broker down"), ErrUnknownTopic, ErrOutOfRange, ErrClientFatal} {
+		require.NoError(t, g.check("READ topic t", err))
+	}
+	require.Error(t, g.check("READ topic t", ErrAuthorization), "nothing has ever succeeded")
+}
+
+func TestAccessRefusedOnceItHasWorked(t *testing.T) {
+	var g accessGuard
+	g.ok()
+	require.NoError(t, g.check("READ topic t", ErrAuthentication))
+	require.NoError(t, g.check("READ topic t", ErrAuthorization))
+}
+
+// Credentials that one client was let in with are not wrong; a right that one
+// client used is not another's.
+func TestAccessOfAnotherClient(t *testing.T) {
+	var first accessGuard
+	g := accessGuard{signedIn: &first}
+	require.ErrorIs(t, g.check("READ group g", ErrAuthentication), ErrAccess)
+	first.ok()
+	require.NoError(t, g.check("READ group g", ErrAuthentication))
+	require.ErrorIs(t, g.check("READ group g", ErrAuthorization), ErrAccess)
+}
+
+// A certificate that has run out, or a broker that has lost its users, ends nobody
+// who has worked, however long that lasts. It is said, and not too often.
+func TestRefusedForLongAfterItHasWorked(t *testing.T) {
+	for _, refusal := range []error{ErrAuthentication, ErrAuthorization, errTopicRefused, errGroupRefused} {
+		var out logBuffer
+		cfg := Config{Nomination: Assigned, Logger: slog.New(slog.NewTextHandler(&out, nil))}
+		mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+			ok, err := n.Pulse(time.Minute)
+			require.NoError(t, err)
+			require.True(t, ok)
+			const minutes = 10
+			until := time.Now().Add(minutes * time.Minute)
+			k.refuse(refusal, until)
+			p, err := n.Background(func() { time.Sleep(time.Second) })
+			require.NoError(t, err)
+			defer p.Close()
+			time.Sleep(time.Until(until))
+			require.Equal(t, StateLive, n.State())
+			require.False(t, n.IsLeader())
+			lines := strings.Count(out.String(), "level=WARN")
+			require.Greater(t, lines, minutes)
+			require.Less(t, lines, minutes*60)
+			require.True(t, strings.Contains(out.String(), "cannot WRITE topic g.neli"))
+			require.True(t, strings.Contains(out.String(), "cannot READ topic g.neli"))
+			require.Eventually(t, n.IsLeader, time.Minute, 100*time.Millisecond)
+		})
+	}
+}
+
+// One broker of several refuses credentials that the others take: that ends no
+// healthy member, whether it has just started or not.
+func TestRefusedByOneBrokerOfSeveral(t *testing.T) {
+	for _, call := range []string{"Poll", "Group.Poll"} {
+		mocked(t, Config{Nomination: Assigned}, func(k *mockKafka) {
+			k.fail(call, slices.Repeat([]error{ErrAuthentication}, 3000)...) // at the start
+		}, func(t *testing.T, k *mockKafka, n *Neli) {
+			p, err := n.Background(func() { time.Sleep(time.Second) })
+			require.NoError(t, err)
+			defer p.Close()
+			require.Eventually(t, n.IsLeader, 2*time.Minute, 100*time.Millisecond, call)
+			for range 60 { // and later, over and over, between polls that bring nothing
+				k.mu.Lock()
+				k.fail(call, ErrAuthentication)
+				k.mu.Unlock()
+				time.Sleep(time.Second)
 			}
-			time.Sleep(refusedFor)
-		}
-		require.Error(t, g.check("READ topic t", ErrAuthorization), "nothing has ever succeeded")
-	})
-}
-
-// A broker that has just started may not have read its users yet.
-func TestAccessRefusedLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var g accessGuard
-		g.ok()
-		require.NoError(t, g.check("READ topic t", ErrAuthentication))
-		for range 9 {
-			time.Sleep(refusedFor / 10)
-			require.NoError(t, g.check("READ topic t", ErrAuthentication))
-		}
-		time.Sleep(refusedFor/10 - 1)
-		require.NoError(t, g.check("READ topic t", ErrAuthorization))
-		time.Sleep(1 * time.Nanosecond)
-		err := g.check("READ topic t", ErrAuthorization)
-		require.ErrorIs(t, err, ErrAccess)
-		require.ErrorIs(t, err, ErrAuthorization)
-	})
-}
-
-// Refusals that are far apart, with nothing at all in between, are not one
-// refusal that lasts.
-func TestAccessRefusalsFarApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var g accessGuard
-		g.ok()
-		for range 10 {
-			require.NoError(t, g.check("READ group g", ErrAuthorization))
-			time.Sleep(refusedFor + 1)
-		}
-		require.NoError(t, g.check("READ group g", ErrAuthorization))
-		time.Sleep(refusedFor)
-		require.ErrorIs(t, g.check("READ group g", ErrAuthorization), ErrAccess, "near enough to be one")
-		time.Sleep(time.Hour)
-		require.NoError(t, g.check("READ group g", ErrAuthorization), "a new story")
-	})
-}
-
-func TestAccessRecovers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var g accessGuard
-		g.ok()
-		for range 10 {
-			require.NoError(t, g.check("READ topic t", ErrAuthentication))
-			time.Sleep(refusedFor - 1)
-			require.NoError(t, g.check("READ topic t", ErrAuthentication))
-			g.ok()
-			time.Sleep(time.Hour)
-		}
-	})
+			require.True(t, n.IsLeader(), call)
+		})
+	}
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"iter"
 	"sync/atomic"
-	"time"
 
-	iclock "github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/internal/term"
 )
 
@@ -19,7 +19,7 @@ type arbiter interface {
 	// the arbiter's is left.
 	run(ctx context.Context) error
 	// intend says what the curator wants from now on. It does not block.
-	intend(posture)
+	intend(elector.Desired)
 	// units says what a term is of. It is the same from the moment M is known.
 	units() units
 	// table is what this process holds and what the application was told. The curator
@@ -66,58 +66,20 @@ func (u units) roles(unit, below int) iter.Seq[int] {
 	}
 }
 
-// posture is what the curator wants of an arbiter.
-type posture struct {
-	roles   int    // R: partitions at or beyond it are not wanted
-	contend bool   // somebody drives this Neli: Pulse, Background or Lead
-	closing bool   // leave; finish in order
-	why     Reason // of contend == false
-
-	unhealthy bool          // the application says that it should not lead
-	away      time.Duration // monotonic time until which it has stepped down
-}
-
-// wants reports whether what this process has of a partition is to be kept.
-func (p posture) wants(partition int) bool {
-	return p.contend && !p.closing && partition < p.roles
-}
-
-// willing reports whether this process would lead anything at time now.
-func (p posture) willing(now instant) bool {
-	return p.contend && !p.closing && !p.unhealthy && now.mono >= p.away
-}
-
-// reason tells why a partition is not wanted at time now.
-func (p posture) reason(partition int, now instant) Reason {
-	switch {
-	case p.closing:
-		return ReasonClosing
-	case !p.contend:
-		return p.why
-	case p.unhealthy:
-		return ReasonUnhealthy
-	case now.mono < p.away:
-		return ReasonSteppedDown
-	case partition >= p.roles:
-		return ReasonRoles
-	}
-	return ReasonUnassigned
-}
-
 // partitionTerms is the term table of an arbiter whose units are partitions. Its
 // methods need the arbiter's lock, but for table, units and what is Table's for
 // anybody.
 type partitionTerms struct {
 	*term.Table
 	h   threshold
-	now func() instant
+	now func() clock.Instant
 	m   atomic.Int64
 }
 
 // init readies an empty table.
-func (t *partitionTerms) init(h threshold, now func() instant) {
+func (t *partitionTerms) init(h threshold, now func() clock.Instant) {
 	t.h, t.now = h, now
-	t.Table = term.New(h.youngAt, func() iclock.Instant { return now().point() }, func(p int) int { return p })
+	t.Table = term.New(h.young, now, func(p int) int { return p })
 }
 
 func (t *partitionTerms) open(m int) {
@@ -130,13 +92,13 @@ func (t *partitionTerms) units() units       { return units{partitions: int(t.m.
 
 // publish sets the term of p: a new one, or the same one with a newer V. A former
 // term ends before that: the new V is no evidence for it.
-func (t *partitionTerms) publish(p int, id, token int64, v instant) {
+func (t *partitionTerms) publish(p int, id, token int64, v clock.Instant) {
 	held, ok := t.Held(p)
 	if ok && held != id {
 		t.end(p, ReasonLapsed, false)
 	}
-	if old, had := t.V(p); !had || old != v.point() {
-		t.Renew(p, v.point())
+	if old, had := t.V(p); !had || old != v {
+		t.Renew(p, v)
 	}
 	if !ok || held != id {
 		t.Start([]int{p}, id, token)
@@ -152,7 +114,7 @@ func (t *partitionTerms) held(p int) bool {
 }
 
 // current reports whether there is a term of p that has not lapsed.
-func (t *partitionTerms) current(p int, now instant) bool {
+func (t *partitionTerms) current(p int, now clock.Instant) bool {
 	v, ok := t.V(p)
-	return ok && t.held(p) && t.h.youngAt(now.point(), v)
+	return ok && t.held(p) && t.h.young(now, v)
 }

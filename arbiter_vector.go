@@ -7,7 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	iclock "github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/internal/term"
 	"golang.org/x/sync/errgroup"
 )
@@ -15,7 +16,7 @@ import (
 // vectorArbiter is non-exclusive mode, the paper's NELI: every process
 // broadcasts to all partitions, and V[i] is when a record was last received on
 // partition i, assigned to this process by the group. Whoever has received one
-// within T presumes to lead.
+// within T leads.
 type vectorArbiter struct {
 	partitionTerms
 
@@ -23,24 +24,29 @@ type vectorArbiter struct {
 	topic    *topic
 	producer Producer
 	member   *groupMember
-	alive    func(now instant) bool
+	alive    func(now clock.Instant) bool
 	writing  accessGuard
 	refused  chan error
 
 	unwritten limiter
 	unheard   limiter
 	ended     atomic.Bool
-	poke      chan struct{}
+	wakeup    chan struct{}
 
 	mu       sync.Mutex // guards what follows, and the term table
 	assigned []assignment
-	posture  posture
-	heard    []instant     // by partition: the newest record while it was assigned here, or when it was assigned
-	away     time.Duration // monotonic time until which this process stays out of the group
-	leaveAt  instant       // closing: when presumption ends
-	terms    int64         // number of terms so far
+	desired  elector.Desired
+	heard    []clock.Instant // by partition: the newest record while it was assigned here, or when it was assigned
+	v        []clock.Instant // by partition, of any number: V, whether or not a role below R lives there
+	away     clock.Time      // monotonic time until which this process stays out of the group
+	leaveAt  clock.Instant   // while leaving: when the hand-over overlap ends
+	terms    int64           // number of terms so far
 	counts   Stats
 }
+
+// lookEvery is how often the arbiter looks at itself when nothing else wakes it: it
+// bounds how late a hung application is noticed.
+const lookEvery = time.Second
 
 // assignment is what the group last said of a partition.
 type assignment int
@@ -51,7 +57,7 @@ const (
 	assignedUnknown // the session is over; nobody has told who has it
 )
 
-func newVectorArbiter(set *settings, t *topic, p Producer, member *groupMember, now func() instant, alive func(instant) bool) *vectorArbiter {
+func newVectorArbiter(set *settings, t *topic, p Producer, member *groupMember, now func() clock.Instant, alive func(clock.Instant) bool) *vectorArbiter {
 	a := &vectorArbiter{
 		set:      set,
 		topic:    t,
@@ -59,7 +65,8 @@ func newVectorArbiter(set *settings, t *topic, p Producer, member *groupMember, 
 		member:   member,
 		alive:    alive,
 		refused:  make(chan error, 1),
-		poke:     make(chan struct{}, 1),
+		wakeup:   make(chan struct{}, 1),
+		writing:  accessGuard{signedIn: &t.access},
 	}
 	a.init(threshold{t: set.timeout}, now)
 	member.onRecord, member.onUnknown = a.received, t.doubt
@@ -69,25 +76,27 @@ func newVectorArbiter(set *settings, t *topic, p Producer, member *groupMember, 
 func (a *vectorArbiter) run(ctx context.Context) error {
 	defer func() {
 		a.ended.Store(true)
-		a.member.close()
+		a.member.Close()
 		a.topic.admin.Close()
 		_ = a.producer.Close()
 	}()
-	m, err := a.topic.open(ctx)
-	if err != nil {
+	if err := a.topic.open(ctx); err != nil {
 		return err
 	}
+	m := a.topic.size
 	a.mu.Lock()
 	a.assigned = make([]assignment, m)
-	a.heard = make([]instant, m)
+	a.heard = make([]clock.Instant, m)
+	a.v = make([]clock.Instant, m)
 	a.open(m)
 	a.mu.Unlock()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, f := range []func(context.Context) error{a.broadcast, a.expireWhenDue, a.topic.watch} {
 		group.Go(func() error { return f(ctx) })
 	}
-	group.Go(func() error { return a.member.run(ctx, a.assign) })
-	if err = group.Wait(); err == errFinished {
+	group.Go(func() error { return a.member.Run(ctx, a.assign) })
+	err := group.Wait()
+	if err == errFinished {
 		err = nil
 	}
 	a.mu.Lock()
@@ -114,27 +123,39 @@ func (a *vectorArbiter) received(r Record) {
 		return
 	}
 	a.heard[p] = now
-	if !a.posture.wants(p) {
+	if a.leaving() {
 		return
 	}
+	a.v[p] = now
+	if p < a.desired.Roles {
+		a.lead(p, now)
+	}
+}
+
+// lead publishes the V of partition p, in a new term if none goes on.
+func (a *vectorArbiter) lead(p int, now clock.Instant) {
 	id, _ := a.Held(p)
 	if !a.current(p, now) || a.Over(p) {
 		a.end(p, ReasonLapsed, false)
 		a.terms++
 		id = a.terms
-		a.prod()
+		a.wake()
 	}
-	a.publish(p, id, noToken, now)
+	a.publish(p, id, noToken, a.v[p])
 }
 
-// assign takes the group's word. What was withdrawn is presumed until V lapses.
+// leaving reports whether this process is out of the group for good, or until it is
+// driven again, and leads on only until another member does.
+func (a *vectorArbiter) leaving() bool { return a.desired.Closing || !a.desired.Contend }
+
+// assign takes the group's word. This process goes on leading what was withdrawn until V lapses.
 func (a *vectorArbiter) assign(partitions []int, lost bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
 	before := slices.Clone(a.assigned)
 	if lost {
-		a.forgo()
+		a.dropAssignments()
 	} else {
 		clear(a.assigned) // elsewhere
 	}
@@ -146,7 +167,7 @@ func (a *vectorArbiter) assign(partitions []int, lost bool) {
 			}
 		}
 	}
-	a.prod()
+	a.wake()
 }
 
 // broadcast sends an empty record to every partition in every interval, so that
@@ -175,43 +196,50 @@ func (a *vectorArbiter) reported(err error) {
 		a.writing.ok()
 		return
 	}
-	if fatal := a.writing.check("WRITE topic "+a.set.topic, err); fatal != nil {
+	right := "WRITE topic " + a.set.topic
+	if fatal := a.writing.check(right, err); fatal != nil {
 		select {
 		case a.refused <- fatal:
 		default:
 		}
 	}
 	if !a.ended.Load() && a.unwritten.due() {
-		a.set.logger.Warn("cannot write to the leader topic, retrying", "topic", a.set.topic, "error", err)
+		a.set.logger.Warn("cannot write to the leader topic, retrying", "topic", a.set.topic, "error", naming(right, err))
 	}
 }
 
 // attend keeps this process in the group only while it could lead, and reports
-// whether it takes part at all.
+// whether it broadcasts.
 func (a *vectorArbiter) attend() bool {
+	broadcasts, starved := a.decide()
+	if starved >= 0 && a.unheard.due() { // no lock is held: a log handler may call back
+		a.set.logger.Warn("no records received on an assigned partition: leaving the group for a while so that another member leads",
+			"group", a.set.group, "partition", starved, "for", a.set.starvedPause)
+	}
+	return broadcasts
+}
+
+// decide says whether this process broadcasts, and of which partition it has just
+// noticed that no records are received; −1 if of none.
+func (a *vectorArbiter) decide() (broadcasts bool, starved int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now()
-	alive := a.alive(now) && a.posture.contend
-	if a.posture.unhealthy { // and long enough for the group to notice
-		a.forgo()
-		a.away = max(a.away, now.mono+a.set.deafPause)
+	alive, starved := a.alive(now), -1
+	if a.desired.Unhealthy { // and long enough for the group to notice
+		a.away = max(a.away, now.Mono.Add(a.set.starvedPause))
 	}
-	if p, at := a.deaf(); p >= 0 && now.mono >= at {
-		a.away = now.mono + a.set.deafPause
-		a.forgo()
-		if a.unheard.due() {
-			a.set.logger.Warn("nothing is received on an assigned partition: leaving the group for a while to make room for others",
-				"partition", p, "for", a.set.deafPause)
-		}
+	if p, at := a.starved(); p >= 0 && now.Mono >= at {
+		a.away = now.Mono.Add(a.set.starvedPause) // from when it has left
+		starved = p
 	}
-	a.member.join(alive && !a.posture.closing && !a.posture.unhealthy && now.mono >= a.away)
-	return alive
+	a.member.Join(alive && !a.leaving() && !a.desired.Unhealthy && now.Mono >= a.away)
+	return alive && (a.desired.Contend || now.Mono.Sub(a.leaveAt.Mono) < 0), starved
 }
 
-// forgo forgets what the group has assigned. It is told when the group assigns anew;
-// of a membership that is over already it would tell nothing.
-func (a *vectorArbiter) forgo() {
+// dropAssignments forgets what the group has assigned, once that membership is over.
+// Not before: a member that then stays after all is told nothing of what it has.
+func (a *vectorArbiter) dropAssignments() {
 	for p, has := range a.assigned {
 		if has == assignedHere {
 			a.assigned[p] = assignedUnknown
@@ -219,14 +247,14 @@ func (a *vectorArbiter) forgo() {
 	}
 }
 
-// deaf returns the partition that is the first to be given up for want of records,
+// starved returns the partition that is the first to be given up for want of records,
 // and when; −1 if none is. A process that is cut off from a partition's broker, and
 // not from the group's coordinator, is healthy as far as the group knows: it would
 // stay assigned, and nobody would lead once V has lapsed.
-func (a *vectorArbiter) deaf() (partition int, at time.Duration) {
+func (a *vectorArbiter) starved() (partition int, at clock.Time) {
 	partition = -1
 	for p, has := range a.assigned {
-		if t := a.heard[p].mono + a.set.deafAfter; has == assignedHere && a.posture.wants(p) && (partition < 0 || t < at) {
+		if t := a.heard[p].Mono.Add(a.set.starvedAfter); has == assignedHere && !a.leaving() && (partition < 0 || t < at) {
 			partition, at = p, t
 		}
 	}
@@ -242,7 +270,7 @@ func (a *vectorArbiter) expireWhenDue(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-timer.C:
-		case <-a.poke:
+		case <-a.wakeup:
 		}
 		a.attend()
 		d, finished := a.expire()
@@ -260,11 +288,11 @@ func (a *vectorArbiter) expire() (time.Duration, bool) {
 	defer a.mu.Unlock()
 	now := a.now()
 	alive := a.alive(now)
-	next, held := now.mono+lookEvery, false
-	if p, at := a.deaf(); p >= 0 && at > now.mono {
+	next, held := now.Mono.Add(lookEvery), false
+	if p, at := a.starved(); p >= 0 && at > now.Mono {
 		next = min(next, at)
 	}
-	if a.away > now.mono {
+	if a.away > now.Mono {
 		next = min(next, a.away)
 	}
 	for p := range a.assigned {
@@ -274,51 +302,68 @@ func (a *vectorArbiter) expire() (time.Duration, bool) {
 		switch {
 		case !a.current(p, now):
 			a.lapse(p, alive)
-		case a.posture.closing && now.age(a.leaveAt) >= 0, !a.posture.closing && !a.posture.wants(p):
-			a.end(p, a.posture.reason(p, now), true)
+		case a.leaving() && now.Mono.Sub(a.leaveAt.Mono) >= 0, p >= a.desired.Roles:
+			a.end(p, a.desired.Reason(p, now), true)
 		default:
 			held = true
 			v, _ := a.V(p)
-			next = min(next, instantOf(v).mono+a.set.timeout)
-			if a.posture.closing {
-				next = min(next, a.leaveAt.mono)
+			next = min(next, v.Mono.Add(a.set.timeout))
+			if a.leaving() {
+				next = min(next, a.leaveAt.Mono)
 			}
 		}
 	}
-	return max(next-now.mono, 100*time.Microsecond), a.posture.closing && !held
+	return max(next.Sub(now.Mono), 100*time.Microsecond), a.desired.Closing && !held
 }
 
 // lapse ends a term whose V has become older than T.
 func (a *vectorArbiter) lapse(p int, alive bool) {
 	why, graceful := ReasonLapsed, a.assigned[p] == assignedElsewhere
 	switch {
-	case a.posture.closing:
-		why, graceful = ReasonClosing, true
+	case a.leaving():
+		why, graceful = a.desired.Reason(p, a.now()), true
 	case graceful:
 		why = ReasonUnassigned
 	case !alive:
 		why = ReasonNotPulsed
-	case a.posture.unhealthy:
+	case a.desired.Unhealthy:
 		why, graceful = ReasonUnhealthy, true
 	}
 	a.end(p, why, graceful)
 }
 
-func (a *vectorArbiter) prod() {
+func (a *vectorArbiter) wake() {
 	select {
-	case a.poke <- struct{}{}:
+	case a.wakeup <- struct{}{}:
 	default:
 	}
 }
 
-func (a *vectorArbiter) intend(p posture) {
+// intend takes what the curator wants. Who closes, or is driven by nobody any more,
+// leaves the group at once and leads on for the hand-over overlap; a Close that
+// follows does not cut that short.
+func (a *vectorArbiter) intend(want elector.Desired) {
 	a.mu.Lock()
-	if p.closing && !a.posture.closing {
-		a.leaveAt = a.now().add(a.set.overlap)
+	now, left, roles := a.now(), a.leaving(), a.desired.Roles
+	a.desired = want
+	switch {
+	case a.leaving() && !left:
+		a.leaveAt = now.Add(a.set.handoverOverlap)
+		for p := range a.assigned { // nobody counts on what the application has not been told
+			a.v[p] = clock.Instant{}
+			if !a.Told(p) {
+				a.end(p, a.desired.Reason(p, now), true)
+			}
+		}
+	case !a.leaving() && !want.Unhealthy:
+		for p := roles; p < min(a.desired.Roles, len(a.assigned)); p++ {
+			if !a.held(p) && a.h.young(now, a.v[p]) {
+				a.lead(p, now)
+			}
+		}
 	}
-	a.posture = p
 	a.mu.Unlock()
-	a.prod()
+	a.wake()
 	a.Ring() // the driver looks at roles too
 }
 
@@ -336,7 +381,7 @@ func (a *vectorArbiter) peek() []term.Change {
 
 // endLapsed ends what has lapsed at this instant, which it returns: the table would
 // call it a lapse, whatever the reason.
-func (a *vectorArbiter) endLapsed() iclock.Instant {
+func (a *vectorArbiter) endLapsed() clock.Instant {
 	now := a.now()
 	alive := a.alive(now)
 	for p := range a.assigned {
@@ -344,7 +389,7 @@ func (a *vectorArbiter) endLapsed() iclock.Instant {
 			a.lapse(p, alive)
 		}
 	}
-	return now.point()
+	return now
 }
 
 // drained has nothing to do: terms end by themselves, and nobody waits.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/goneli/neli/internal/elector"
 )
 
 // errFinished ends an arbiter's work when Close has nothing more to wait for.
@@ -22,17 +24,19 @@ const (
 // Exclusive mode: it goes on leading until a successor is ready, lets the application
 // finish (LeaderRevoked), and releases. With Assigned nomination it leaves the group
 // first.
-// Non-exclusive mode: it leaves the group and presumes on for a moment, so that
-// there is no gap. A running Background or Lead goes on meanwhile and delivers
+// Non-exclusive mode: it leaves the group at once and leads on for the session timeout
+// (10 s at most) plus 1 s, two group heartbeats and two broadcast intervals, HeartbeatTimeout
+// at most, so that another member leads by then; if Lead or a Pulser was ended before, from
+// that time on. A running Background or Lead goes on meanwhile and delivers
 // the events; without one, Close delivers them on its own goroutine. Work that is
 // done between two calls of Pulse is unknown to Close. In exclusive mode end such
 // a loop first, or call Close from it, or let the barrier wait for the work. In
 // non-exclusive mode let the loop go on until Pulse returns ErrClosed, so that
-// somebody works while leadership is still presumed.
+// somebody works for as long as this process leads.
 //
 // When it returns, nothing of this Neli runs any more. It is idempotent and
 // takes, at most, DrainTimeout plus the wait for a successor (1 s, or a
-// HeartbeatInterval of up to 15 s if that is longer; 4 s with Assigned nomination, or
+// HeartbeatInterval if that is longer; 4 s with Assigned nomination, or
 // more if the group is slow) plus, with an unreachable broker, 12 s. If another
 // goroutine's task or barrier or Config.Healthy has not returned, or a client has not
 // stopped, by then, the error says so; a barrier that Close itself runs is waited for. Close must not be
@@ -41,14 +45,14 @@ const (
 func (n *Neli) Close() error {
 	n.closeOnce.Do(func() {
 		n.state.CompareAndSwap(int32(StateLive), int32(StateClosing))
-		n.adjust(func(p *posture) { p.closing = true })
+		n.adjust(func(d *elector.Desired) { d.Closing = true })
 		close(n.closing)
 		if n.arb.units().partitions == 0 {
 			n.stop() // still looking for the broker: there is nothing to give up
 		}
 	})
 	defer n.stop()
-	bound := n.set.drain + max(n.set.successorWait, n.set.overlap) + closeTail + closeClients
+	bound := n.set.drain + max(n.set.successorWait, n.set.handoverOverlap) + closeTail + closeClients
 	timer := time.NewTimer(bound)
 	defer timer.Stop()
 	select {

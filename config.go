@@ -9,11 +9,12 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/goneli/neli/internal/clock"
 )
 
 // KafkaConfigMap holds librdkafka's configuration properties by their own names.
@@ -87,7 +88,8 @@ type Config struct {
 
 	// LeaderGroupID names the consumer group whose members contend. In exclusive
 	// mode it also separates groups that share a topic. Default: the name of the
-	// binary.
+	// binary, unless that is one that many programs have (main, server, app, or what
+	// a debugger builds): these would elect one leader between them.
 	LeaderGroupID string
 
 	// LeaderTopic is the topic that carries the election. Default:
@@ -118,15 +120,16 @@ type Config struct {
 	// Default: 0.
 	Priority int
 
-	// Preference takes the place of Priority where that must depend on the partition:
-	// it says how much member m is wanted on a partition; the highest number is
-	// preferred. All members should use the same function, and it should depend on its
-	// arguments only; where two members come to different results, partitions may move
-	// to and fro (none more than once in 30 s), and no promise is touched. It is called once
-	// for each partition and member when that is first heard, on a goroutine of the
-	// library's that has the beats to send: it must return at once. Open nomination
-	// only. Default: none.
-	Preference func(m Member, partition int) int
+	// Preference takes the place of Priority where that must depend on the role: it
+	// says how much member m is wanted for a role; the highest number is preferred. Of
+	// m it is given what is the same at every process, Name, ID and Priority; Self,
+	// Heard, Age and Nominated are zero. All members should use the same function, and
+	// it should depend on its arguments only; where two members come to different
+	// results, roles may move to and fro (none more than once in 30 s), and no promise
+	// is touched. It is called once for each role and member when that is first heard,
+	// on a goroutine of the library's that has the beats to send: it must return at
+	// once. Open nomination only. Default: none.
+	Preference func(m Member, role int) int
 
 	// Rebalance says whether a leader hands partitions over while it lives, so that
 	// all members have a share and preferred ones lead: RebalanceOn or RebalanceOff.
@@ -152,7 +155,7 @@ type Config struct {
 
 	// Roles is R, the number of roles, numbered from 0. Role j lives on partition
 	// j mod M, so all roles of a partition have the same leader, and roles cost
-	// nothing. SetRoles changes it at run time. Default: 1.
+	// nothing; 1,000,000 at most. SetRoles changes it at run time. Default: 1.
 	Roles int
 
 	// Partitions is M if the topic has to be created. An existing topic keeps the
@@ -160,13 +163,16 @@ type Config struct {
 	Partitions int
 
 	// HeartbeatTimeout is T: leadership lasts until the newest evidence of it is
-	// this old. Exclusive: at least 100 ms; default 5 s. Non-exclusive: longer than
-	// the group's session timeout plus two broadcast intervals; default three
-	// session timeouts (18 s, or 135 s with group.protocol=consumer).
+	// this old. Exclusive: from 100 ms to 60 s; default 5 s. The upper limit is a
+	// constant of the protocol: a process that knows nothing of the log waits that
+	// long, because the leader that it has not heard may have it. Non-exclusive: longer
+	// than the group's session timeout plus two broadcast intervals, 24 h at most;
+	// default three session timeouts (18 s, or 135 s with group.protocol=consumer).
 	HeartbeatTimeout time.Duration
 
 	// HeartbeatInterval is the time between beats. Exclusive: the holder's; at most
-	// HeartbeatTimeout/4; default HeartbeatTimeout/5. Non-exclusive: every
+	// 0.225 HeartbeatTimeout, which is a quarter of the nine tenths of it for which a
+	// holder leads without a new beat; default HeartbeatTimeout/5. Non-exclusive: every
 	// process's, multiplied by GroupsOnTopic; default HeartbeatTimeout/20.
 	HeartbeatInterval time.Duration
 
@@ -185,9 +191,22 @@ type Config struct {
 	// Default: 1.
 	GroupsOnTopic int
 
-	// MaxClockDrift is ρ, the largest rate error of any member's clock, as a
-	// fraction; clocks need not be synchronised. Exclusive mode only; all members
-	// of a group use the same. Default: 0.0005 (500 ppm).
+	// TokenBase is added to every fencing token that this process hands out or tells
+	// of: Token, Term.Token, Leadership.Token, Holder.Token. Tokens are offsets, so
+	// they start again from 0 when the leader topic is created anew, moved to another
+	// cluster, or given more partitions while all members are stopped (roles then
+	// live elsewhere); whatever keeps the highest token it has seen would refuse the
+	// rightful leader from then on. Whenever that happens, raise TokenBase above the
+	// highest token that was ever handed out, before the first member starts. All
+	// members of a group use the same. Exclusive mode only. At least 0, at most
+	// 2^62. Default: 0.
+	TokenBase int64
+
+	// MaxClockDrift is ρ, the largest rate error, as a fraction, of any member's clock
+	// that nobody slews: CLOCK_MONOTONIC_RAW on Linux, the monotonic clock elsewhere.
+	// It is that of the hardware; what a time daemon does to the clock in order to
+	// correct it does not count, and clocks need not be synchronised. Exclusive mode
+	// only; all members of a group use the same. At most 0.2. Default: 0.0005 (500 ppm).
 	MaxClockDrift float64
 
 	// Logger receives changes of leadership at Info, trouble at Warn, protocol
@@ -215,10 +234,11 @@ type settings struct {
 	drain              time.Duration
 	successorWait      time.Duration // how long a leaving holder waits for a successor
 	helloPause         time.Duration // how long the group may take to tell a woken process of its lost session
-	overlap            time.Duration // how long a leaving process presumes on, non-exclusive
-	deafAfter          time.Duration // without a record on an assigned partition: leave the group, non-exclusive
-	deafPause          time.Duration // and stay away for this long
+	handoverOverlap    time.Duration // how long a leaving process keeps leading, non-exclusive
+	starvedAfter       time.Duration // without a record on an assigned partition: leave the group, non-exclusive
+	starvedPause       time.Duration // and stay away for this long
 	drift              float64
+	tokenBase          int64
 	kafka              map[string]string                   // the user's properties
 	random             func(n time.Duration) time.Duration // in [0, n)
 	spread             float64                             // of the pauses between retries
@@ -227,45 +247,27 @@ type settings struct {
 	rebalance          bool
 	healthy            func() error
 	logger             *slog.Logger
-	incarnations       atomic.Uint64
+	throttling         throttling
 }
 
-func (s *settings) silence() time.Duration { return silence(s.timeout, s.drift) }
-
-func (s *settings) leaseRules() leaseRules {
-	return leaseRules{
-		group: s.group,
-		name:  s.name,
-		term:  threshold{t: s.timeout, exclusive: true},
-		wait:  s.silence(),
-		every: s.every,
-		newID: s.newIncarnation,
-	}
-}
-
-// newIncarnation returns an id for one incarnation of one lease of this process,
-// which is as fresh as the random instance is. Others tell by it whose it is.
-func (s *settings) newIncarnation() string {
-	return s.instance + "/" + strconv.FormatUint(s.incarnations.Add(1), 10)
-}
-
-// processOf returns the instance that an incarnation is of.
-func processOf(member string) string {
-	instance, _, _ := strings.Cut(member, "/")
-	return instance
-}
+// silence is W(T): for how long nothing must have been read of a holder with the same T.
+func (s *settings) silence() time.Duration { return clock.Wait(s.timeout, s.drift) }
 
 const (
 	defaultTimeout  = 5 * time.Second
 	minTimeout      = 100 * time.Millisecond
+	maxTimeout      = time.Minute // Tmax, of exclusive mode: a constant of the protocol, the same in all versions
 	defaultMaxPulse = 30 * time.Second
 	defaultDrain    = 10 * time.Second
 	defaultDrift    = 0.0005
 	maxDrift        = 0.2
 	maxPartitions   = 10_000
-	maxRoles        = 10_000_000
+	maxRoles        = 1_000_000
 	maxGroups       = 1_000
 	maxDuration     = 24 * time.Hour
+	maxNameLength   = 256
+	maxPriority     = 1_000_000
+	maxTokenBase    = 1 << 62 // an offset can be added without an overflow
 )
 
 // resolve fills in defaults and checks everything; the error lists all faults.
@@ -283,6 +285,7 @@ func (c Config) resolve() (*settings, error) {
 		maxPulse:    or(c.MaxPulseInterval, defaultMaxPulse),
 		drain:       or(c.DrainTimeout, defaultDrain),
 		drift:       or(c.MaxClockDrift, defaultDrift),
+		tokenBase:   c.TokenBase,
 		random:      rand.N[time.Duration],
 		spread:      backoff.DefaultRandomizationFactor,
 		priority:    c.Priority,
@@ -311,6 +314,8 @@ func (c Config) resolve() (*settings, error) {
 		fmt.Sprintf("must be between 1 and %d", maxGroups))
 	f.check(s.maxPulse > 0 && s.maxPulse <= maxDuration, "MaxPulseInterval", c.MaxPulseInterval, "must be positive and at most 24h")
 	f.check(s.drain > 0 && s.drain <= maxDuration, "DrainTimeout", c.DrainTimeout, "must be positive and at most 24h")
+	f.check(c.TokenBase >= 0 && c.TokenBase <= maxTokenBase, "TokenBase", c.TokenBase,
+		fmt.Sprintf("must be between 0 and %d", int64(maxTokenBase)))
 	f.check(s.drift >= 0 && s.drift <= maxDrift, "MaxClockDrift", c.MaxClockDrift,
 		fmt.Sprintf("must be a fraction between 0 and %v", maxDrift))
 	s.kafka = checkProperties(c.KafkaConfig, &f)
@@ -321,6 +326,8 @@ func (c Config) resolve() (*settings, error) {
 func (c Config) checkNames(s *settings, f *faults) {
 	f.check(s.group != "" && len(s.group) <= 255 && utf8.ValidString(s.group), "LeaderGroupID", s.group,
 		"must be 1 to 255 bytes of UTF-8")
+	f.check(c.LeaderGroupID != "" || !commonName(s.group), "LeaderGroupID", "",
+		fmt.Sprintf("defaults to the name of the binary, and %q is one that many programs have, which would share a leader: set LeaderGroupID", s.group))
 	f.check(topicName.MatchString(s.topic) && s.topic != "." && s.topic != "..", "LeaderTopic", s.topic,
 		"must be 1 to 249 of a–z, A–Z, 0–9, '.', '_' and '-', and neither '.' nor '..'")
 	f.check(len(s.name) <= maxNameLength && utf8.ValidString(s.name), "Name", s.name,
@@ -348,8 +355,11 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 		s.every = or(c.HeartbeatInterval, s.timeout/5)
 		s.broadcast = s.every
 		f.check(s.timeout >= minTimeout, "HeartbeatTimeout", s.timeout, fmt.Sprintf("must be at least %v", minTimeout))
-		f.check(s.every <= s.timeout/4, "HeartbeatInterval", s.every, fmt.Sprintf(
-			"must be at most a quarter of HeartbeatTimeout (%v)", s.timeout))
+		f.check(s.timeout <= maxTimeout, "HeartbeatTimeout", s.timeout, fmt.Sprintf(
+			"must be at most %v in exclusive mode: a process that knows nothing of the log waits that long for a leader "+
+				"that it has not heard", maxTimeout))
+		f.check(s.every <= s.timeout*9/40, "HeartbeatInterval", s.every, fmt.Sprintf(
+			"must be at most %v, 0.225 of HeartbeatTimeout (%v)", s.timeout*9/40, s.timeout))
 		f.check(s.every >= s.timeout/1000, "HeartbeatInterval", s.every, fmt.Sprintf(
 			"must be at least a thousandth of HeartbeatTimeout (%v)", s.timeout))
 	}
@@ -359,26 +369,21 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 	// twice (cooperative) and for the successor's word to arrive.
 	s.successorWait = 3*time.Second + 2*heartbeatInterval(s.kafka)
 	s.helloPause = time.Second + 2*heartbeatInterval(s.kafka)
-	// A member that receives nothing makes room while its own presumption lasts.
-	s.deafPause = 3*time.Second + 2*s.broadcast
-	s.deafAfter = max(session, s.timeout-s.deafPause)
+	// A member that receives nothing makes room while it still leads.
+	s.starvedPause = 3*time.Second + 2*s.broadcast
+	s.starvedAfter = max(session, s.timeout-s.starvedPause)
 	// A rebalance may have to wait for the session of a dead member to end, and the
 	// others hear of the next one at a heartbeat.
-	s.overlap = min(s.timeout, max(s.successorWait, min(session, 10*time.Second)+s.helloPause)+2*s.broadcast)
+	s.handoverOverlap = min(s.timeout, max(s.successorWait, min(session, 10*time.Second)+s.helloPause)+2*s.broadcast)
 	if s.mode == Exclusive && s.nomination == Open {
-		s.successorWait = min(max(answerWait, s.every), longestAnswerWait)
+		s.successorWait = max(answerWait, s.every)
 	}
 }
 
-const (
-	// answerWait is how long a holder with Open nomination waits at least for the process
-	// that is to lead next to say that it is there: two round trips, with much to spare.
-	answerWait = time.Second
-	// longestAnswerWait is for groups whose beats are further apart; they may have slower
-	// round trips, too: a hundred members on a thousand partitions did not answer within
-	// five seconds. But who closes is seldom given more than half a minute.
-	longestAnswerWait = 15 * time.Second
-)
+// answerWait is how long a holder with Open nomination waits at least for the process
+// that is to lead next to say that it is there: two round trips, with much to spare. Groups
+// whose beats are further apart may have slower round trips, too, and wait for an interval.
+const answerWait = time.Second
 
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
 
@@ -394,6 +399,12 @@ func or[T comparable](v, d T) T {
 func binaryName() string {
 	name := filepath.Base(os.Args[0])
 	return regexp.MustCompile(`[^a-zA-Z0-9._-]`).ReplaceAllString(name, "-")
+}
+
+// commonName reports whether a binary's name says nothing of what it is.
+func commonName(name string) bool {
+	name = strings.ToLower(strings.TrimSuffix(name, ".exe"))
+	return name == "main" || name == "server" || name == "app" || strings.HasPrefix(name, "__debug_bin")
 }
 
 func defaultName() string {

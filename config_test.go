@@ -1,15 +1,19 @@
 package neli
 
 import (
+	"context"
 	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/lease"
 )
 
 func TestConfigDefaults(t *testing.T) {
@@ -54,8 +58,6 @@ func TestConfigDerived(t *testing.T) {
 			2 * time.Second, 400 * time.Millisecond, 400 * time.Millisecond, time.Second, 2 * time.Second, 0},
 		{"exclusive, slow", Config{HeartbeatTimeout: time.Minute},
 			time.Minute, 12 * time.Second, 12 * time.Second, 12 * time.Second, 32 * time.Second, 0},
-		{"exclusive, very slow", Config{HeartbeatTimeout: 5 * time.Minute},
-			5 * time.Minute, time.Minute, time.Minute, 15 * time.Second, 128 * time.Second, 0},
 		{"exclusive, Assigned", Config{HeartbeatTimeout: 2 * time.Second, Nomination: Assigned},
 			2 * time.Second, 400 * time.Millisecond, 400 * time.Millisecond, 4 * time.Second, 2 * time.Second, 0},
 		{"a slower group", Config{Nomination: Assigned, KafkaConfig: KafkaConfigMap{"heartbeat.interval.ms": 2000}},
@@ -78,18 +80,16 @@ func TestConfigDerived(t *testing.T) {
 			require.Equal(t, c.every, s.every, "heartbeat interval")
 			require.Equal(t, c.broadcast, s.broadcast, "B")
 			require.Equal(t, c.successorWait, s.successorWait, "wait for a successor")
-			require.Equal(t, c.overlap, s.overlap, "overlap")
+			require.Equal(t, c.overlap, s.handoverOverlap, "overlap")
 		})
 	}
 	s, err := Config{HeartbeatTimeout: time.Second, LeaderGroupID: "g", Name: "n"}.resolve()
 	require.NoError(t, err)
-	rules := s.leaseRules()
-	require.Equal(t, threshold{time.Second, true}, rules.term)
-	require.Equal(t, silence(time.Second, 0.0005), rules.wait)
-	require.Equal(t, 200*time.Millisecond, rules.every)
-	require.Equal(t, "g", rules.group)
-	require.Equal(t, "n", rules.name)
-	require.NotEqual(t, rules.newID(), rules.newID())
+	rules := s.elector(nil)
+	require.Equal(t, time.Second, rules.T)
+	require.Equal(t, 200*time.Millisecond, rules.Every)
+	require.Equal(t, "g", rules.Group)
+	require.Equal(t, "n", rules.Name)
 }
 
 // Each fault tells the field, its value and the rule that it breaks.
@@ -115,8 +115,8 @@ func TestConfigFaults(t *testing.T) {
 		{Config{Nomination: Open, Priority: 1_000_001}, "Priority", "1000001", "must be between -1000000 and 1000000"},
 		{Config{Nomination: Open, Priority: -1_000_001}, "Priority", "-1000001", "must be between -1000000 and 1000000"},
 		{Config{Priority: math.MinInt}, "Priority", "-9223372036854775808", "must be between -1000000 and 1000000"},
-		{Config{Roles: -1}, "Roles", "-1", "must be between 1 and 10000000"},
-		{Config{Roles: 10_000_001}, "Roles", "10000001", "must be between 1 and 10000000"},
+		{Config{Roles: -1}, "Roles", "-1", "must be between 1 and 1000000"},
+		{Config{Roles: 1_000_001}, "Roles", "1000001", "must be between 1 and 1000000"},
 		{Config{Partitions: -3}, "Partitions", "-3", "must be between 1 and 10000"},
 		{Config{Partitions: 10_001}, "Partitions", "10001", "must be between 1 and 10000"},
 		{Config{GroupsOnTopic: -1}, "GroupsOnTopic", "-1", "must be between 1 and 1000"},
@@ -127,15 +127,21 @@ func TestConfigFaults(t *testing.T) {
 		{Config{MaxPulseInterval: 25 * time.Hour}, "MaxPulseInterval", "25h0m0s", "at most 24h"},
 		{Config{DrainTimeout: -time.Second}, "DrainTimeout", "-1s", "must be positive"},
 		{Config{DrainTimeout: 25 * time.Hour}, "DrainTimeout", "25h0m0s", "at most 24h"},
+		{Config{TokenBase: -1}, "TokenBase", "-1", "must be between 0 and 4611686018427387904"},
+		{Config{TokenBase: 1<<62 + 1}, "TokenBase", "4611686018427387905", "must be between 0 and 4611686018427387904"},
 		{Config{MaxClockDrift: -0.1}, "MaxClockDrift", "-0.1", "between 0 and 0.2"},
 		{Config{MaxClockDrift: 0.21}, "MaxClockDrift", "0.21", "between 0 and 0.2"},
 		{Config{MaxClockDrift: math.NaN()}, "MaxClockDrift", "NaN", "between 0 and 0.2"},
 		{Config{MaxClockDrift: math.Inf(1)}, "MaxClockDrift", "+Inf", "between 0 and 0.2"},
 		{Config{HeartbeatTimeout: 99 * time.Millisecond}, "HeartbeatTimeout", "99ms", "must be at least 100ms"},
 		{Config{HeartbeatTimeout: -time.Second}, "HeartbeatTimeout", "-1s", "must be at least 100ms"},
+		{Config{HeartbeatTimeout: time.Minute + 1}, "HeartbeatTimeout", "1m0.000000001s",
+			"must be at most 1m0s in exclusive mode: a process that knows nothing of the log waits that long"},
+		{Config{HeartbeatTimeout: 24 * time.Hour, Observer: true}, "HeartbeatTimeout", "24h0m0s", "must be at most 1m0s in exclusive mode"},
 		{Config{HeartbeatTimeout: 25 * time.Hour}, "HeartbeatTimeout", "25h0m0s", "at most 24h"},
+		{Config{Mode: NonExclusive, HeartbeatTimeout: 25 * time.Hour}, "HeartbeatTimeout", "25h0m0s", "at most 24h"},
 		{Config{HeartbeatTimeout: math.MaxInt64}, "HeartbeatTimeout", "2562047h", "at most 24h"},
-		{Config{HeartbeatInterval: 1251 * time.Millisecond}, "HeartbeatInterval", "1.251s", "a quarter of HeartbeatTimeout (5s)"},
+		{Config{HeartbeatInterval: 1126 * time.Millisecond}, "HeartbeatInterval", "1.126s", "at most 1.125s, 0.225 of HeartbeatTimeout (5s)"},
 		{Config{HeartbeatInterval: 5*time.Millisecond - 1}, "HeartbeatInterval", "4.999999ms", "a thousandth of HeartbeatTimeout (5s)"},
 		{Config{HeartbeatInterval: 25 * time.Hour}, "HeartbeatInterval", "25h0m0s", "at most 24h"},
 		{Config{Mode: NonExclusive, HeartbeatInterval: 1 << 62}, "HeartbeatInterval", "1281023h", "at most 24h"},
@@ -181,16 +187,16 @@ func TestConfigLimitsAreAllowed(t *testing.T) {
 		{HeartbeatTimeout: 100 * time.Millisecond},
 		{Nomination: Open, Priority: 1_000_000, Rebalance: RebalanceOff},
 		{Nomination: Open, Priority: -1_000_000, Rebalance: RebalanceOn},
-		{HeartbeatTimeout: 24 * time.Hour, HeartbeatInterval: 6 * time.Hour},
+		{HeartbeatTimeout: time.Minute, HeartbeatInterval: 13500 * time.Millisecond},
 		{HeartbeatTimeout: 5 * time.Second, HeartbeatInterval: 5 * time.Millisecond},
-		{HeartbeatTimeout: 5 * time.Second, HeartbeatInterval: 1250 * time.Millisecond},
+		{HeartbeatTimeout: 5 * time.Second, HeartbeatInterval: 1125 * time.Millisecond},
 		{HeartbeatTimeout: 100 * time.Millisecond, HeartbeatInterval: time.Millisecond},
 		{MaxPulseInterval: 24 * time.Hour, DrainTimeout: 24 * time.Hour, MaxClockDrift: 0.2},
 		{MaxPulseInterval: 1, DrainTimeout: 1, MaxClockDrift: 1e-9},
 		{LeaderGroupID: strings.Repeat("g", 244)},
 		{LeaderGroupID: strings.Repeat("g", 255), LeaderTopic: strings.Repeat("t", 249)},
 		{LeaderGroupID: "a group: of Zürich", LeaderTopic: "..."},
-		{Name: strings.Repeat("n", 256), Roles: 10_000_000, Partitions: 10_000},
+		{Name: strings.Repeat("n", 256), Roles: 1_000_000, Partitions: 10_000},
 		{Mode: NonExclusive, HeartbeatTimeout: 24 * time.Hour, HeartbeatInterval: 40 * time.Second, GroupsOnTopic: 1000},
 		{Mode: NonExclusive, HeartbeatTimeout: 6*time.Second + 3, HeartbeatInterval: time.Millisecond, KafkaConfig: KafkaConfigMap{"session.timeout.ms": 5998}},
 	} {
@@ -268,7 +274,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add("g", "t", "n", 0, 1, 9, 12, 0, int64(5e9), int64(1e9), int64(3e10), int64(1e10), 0.0005, "session.timeout.ms", "6000")
 	f.Add("g", "t", "n", 1, 0, 9, 12, 3, int64(18e9), int64(9e8), int64(1), int64(1), 0.2, "group.protocol", "consumer")
 	f.Add("g", "..", "n", 2, 2, -1, -1, -1, int64(math.MaxInt64), int64(math.MinInt64), int64(-1), int64(math.MaxInt64), math.NaN(), "acks", "1")
-	f.Add("g", "t", "n", 0, 0, 1, 1, 1, int64(1e8), int64(2.5e7), int64(1e9), int64(1e9), 0.1, "heartbeat.interval.ms", "-1")
+	f.Add("g", "t", "n", 0, 0, 1, 1, 1, int64(1e8), int64(2.25e7), int64(1e9), int64(1e9), 0.1, "heartbeat.interval.ms", "-1")
 	f.Add("g", "t", "n", 1, 0, 1, 1, 1, int64(0), int64(1)<<62, int64(0), int64(0), 0.0, "", "")
 	f.Add("g", "t", "n", 1, 0, 1, 1, 1<<62, int64(0), int64(0), int64(0), int64(0), 0.0, "", "")
 	f.Add("g", "t", "n", 0, 0, 1, 1, 1, int64(0), int64(0), int64(0), int64(0), 0.0, "metadata.broker.list", "b:9092")
@@ -309,14 +315,15 @@ func checkSettings(t *testing.T, s *settings) {
 	require.True(t, 0 < s.drain && s.drain <= maxDuration)
 	require.True(t, 0 <= s.drift && s.drift <= maxDrift)
 	if s.mode == Exclusive && s.nomination == Open {
-		require.Equal(t, min(max(time.Second, s.every), 15*time.Second), s.successorWait)
+		require.Equal(t, max(time.Second, s.every), s.successorWait)
 	} else {
 		require.Greater(t, s.successorWait, 3*time.Second)
 	}
-	require.True(t, 0 < s.overlap && s.overlap <= s.timeout)
+	require.True(t, 0 < s.handoverOverlap && s.handoverOverlap <= s.timeout)
 	require.Greater(t, s.silence(), s.timeout)
 	if s.mode == Exclusive {
-		require.LessOrEqual(t, s.every, s.timeout/4)
+		require.LessOrEqual(t, s.timeout, time.Minute)
+		require.LessOrEqual(t, float64(s.every), 0.225*float64(s.timeout))
 		require.GreaterOrEqual(t, s.every, s.timeout/1000)
 	} else {
 		require.Greater(t, s.timeout, sessionTimeout(s.kafka)+2*s.broadcast)
@@ -334,8 +341,10 @@ func checkSettings(t *testing.T, s *settings) {
 // wire: one that is not its own any more when it comes back elects nobody.
 func comesBack(t *testing.T, s *settings) {
 	t.Helper()
-	claim := record{kind: kindClaim, group: s.group, member: newID(), name: s.name, token: noToken, read: -1, seq: 1}
-	got, err := decode(claim.encode(), s.group)
+	claim := &lease.Record{Kind: lease.Claim, Session: lease.Session{Process: newID(), N: 1}, Name: s.name, Read: -1, Seq: 1,
+		T: s.timeout, Longest: lease.Unsaid, Fresh: true, Roles: []int32{0}}
+	codec := lease.Codec{Group: s.group, Log: "id"}
+	got, err := codec.Decode(codec.Encode(claim))
 	require.NoError(t, err)
 	require.Equal(t, claim, got)
 }
@@ -351,4 +360,80 @@ func TestConfigNamesSurviveTheWire(t *testing.T) {
 		require.NoError(t, err)
 		comesBack(t, s)
 	}
+}
+
+// A binary that is called what many are called must be told its group: two services
+// that do not know of each other would elect one leader between them.
+func TestDefaultGroupOfACommonBinary(t *testing.T) {
+	name := os.Args[0]
+	defer func() { os.Args[0] = name }()
+	for _, c := range []struct {
+		binary string
+		common bool
+	}{
+		{"/usr/bin/main", true}, {"/srv/server", true}, {"./app", true}, {"/x/__debug_bin", true},
+		{"/x/__debug_bin3141592", true}, {"main.exe", true}, {"App", true},
+		{"/usr/bin/invoicing", false}, {"/srv/mainline", false}, {"/srv/server2", false}, {"/x/neli.test", false},
+	} {
+		os.Args[0] = c.binary
+		_, err := Config{}.resolve()
+		if !c.common {
+			require.NoError(t, err, c.binary)
+			continue
+		}
+		require.ErrorContains(t, err, "LeaderGroupID", c.binary)
+		require.ErrorContains(t, err, "set LeaderGroupID", c.binary)
+		s, err := Config{LeaderGroupID: "main"}.resolve()
+		require.NoError(t, err, "who says so means it")
+		require.Equal(t, "main", s.group)
+	}
+}
+
+// TokenBase is in every token that leaves the library, and in nothing else.
+func TestTokenBase(t *testing.T) {
+	const base = int64(1_000_000)
+	var events []Event
+	var led []int64
+	synctest.Test(t, func(t *testing.T) {
+		k := newMockKafka()
+		n, err := New(Config{Provider: k, LeaderGroupID: "g", TokenBase: base}, func(e Event) { events = append(events, e) })
+		require.NoError(t, err)
+		defer func() { require.NoError(t, n.Close()) }()
+		ok, err := n.Pulse(time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok)
+		token, ok := n.Token(0)
+		require.True(t, ok)
+		require.Greater(t, token, base)
+		require.Less(t, token, base+1000)
+		time.Sleep(2 * time.Second)
+		h, ok := n.Holder(0)
+		require.True(t, ok)
+		require.Equal(t, token, h.Token)
+		for s := range n.Watch(t.Context()) {
+			if s.Status == Held {
+				require.Equal(t, token, s.Holder.Token)
+				break
+			}
+		}
+		told, ok := events[0].(LeaderAcquired).Token(0)
+		require.True(t, ok)
+		require.Equal(t, token, told)
+	})
+	mocked(t, Config{TokenBase: base}, nothing, func(t *testing.T, _ *mockKafka, n *Neli) {
+		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+		defer stop()
+		require.NoError(t, n.Lead(ctx, func(_ context.Context, l Leadership) error {
+			token, ok := n.Token(0)
+			require.True(t, ok)
+			require.Greater(t, l.Token, base)
+			led = append(led, l.Token-token)
+			return nil
+		}))
+		require.Equal(t, []int64{0}, led)
+	})
+	mocked(t, Config{Mode: NonExclusive, TokenBase: base}, nothing, func(t *testing.T, _ *mockKafka, n *Neli) {
+		_, ok := n.Token(0)
+		require.False(t, ok)
+	})
 }

@@ -99,7 +99,7 @@ func (n *Neli) call(e Event, l listener) {
 		return
 	}
 	if _, ok := e.(LeaderRevoked); ok {
-		n.drainingTo.Store(int64(n.now().mono + n.set.drain))
+		n.drainingTo.Store(int64(n.now().Mono.Add(n.set.drain)))
 		defer n.drainingTo.Store(0)
 	}
 	defer l.meanwhile()()
@@ -118,7 +118,7 @@ func (n *Neli) event(cs []term.Change) Event {
 		// however the wall clock is set afterwards; and whoever is suspended between the
 		// two readings of the clock gets a deadline that is too early, never too late.
 		first := slices.MinFunc(cs, func(a, b term.Change) int { return cmp.Compare(a.Deadline.Mono, b.Deadline.Mono) })
-		return LeaderRevoked{ch, time.Now().Add(instantOf(first.Deadline).mono - n.now().mono)}
+		return LeaderRevoked{ch, time.Now().Add(first.Deadline.Mono.Sub(n.now().Mono))}
 	case term.Lost, term.Gone:
 		if cs[0].Graceful {
 			return LeaderRevoked{ch, time.Time{}}

@@ -6,28 +6,67 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/internal/lease"
 )
 
-// discovery is what an arbiter can tell of the other processes. Only exclusive
-// mode's can: the records of non-exclusive mode are empty.
-type discovery interface {
-	standing(p int) Standing
-	watch() *watcher
-	unwatch(*watcher)
-	// change returns one thing that w was not told yet.
-	change(w *watcher) (Standing, bool)
-	members() []Member
+// Who leads, as others see it: what a process has read of the logs, told with its age.
+
+// Status is what is known of who holds a role.
+type Status int
+
+const (
+	// Unknown: this process has not read enough yet, or lost its place in the log.
+	// That ends with a snapshot, within round trips if anybody else is there, or with
+	// the first claim.
+	Unknown Status = iota
+	// Vacant: no leader. The holder has released, or nothing was read of it for T′,
+	// by which time its lease is over by any clock. (T′ is the holder's
+	// HeartbeatTimeout, corrected for MaxClockDrift.) A process that is cut off reads nothing either,
+	// and so takes every role for vacant after T′.
+	Vacant
+	// Held: evidence that the holder is alive was read less than T′ ago.
+	Held
+)
+
+func (s Status) String() string { return nameOf(int(s), "unknown", "vacant", "held") }
+
+// Holder is who held a role when a certain record was written: the newest one of
+// its term that was read here.
+type Holder struct {
+	// Name is the holder's Config.Name: put into it what others need to reach it.
+	Name string
+	// Member is the holder's random id, as in Member.ID: names need not be unique.
+	Member string
+	// Token is the fencing token of the term.
+	Token int64
+	// Since is when this process read the claim with which the term began. If it
+	// came later, or lost its place in the log meanwhile, it is when it first learnt
+	// of the term, which began some time before. By this process's wall clock.
+	Since time.Time
+	// Seen is when this process read the record. By its wall clock.
+	Seen time.Time
+	// Age is how long before the answer that was: the longer of what the monotonic
+	// and the wall clock say, so that a suspension counts. The record was written
+	// earlier than it was read: by the delay of delivery, and for a process that was
+	// cut off and catches up, by as long as that lasted.
+	Age time.Duration
 }
 
-// discovery returns nil if there is nothing to be told: in non-exclusive mode, and
-// when this Neli has ended and reads no more.
-func (n *Neli) discovery() discovery {
-	if n.ended() != nil {
-		return nil
-	}
-	d, _ := n.arb.(discovery)
-	return d
+// Standing is what is known of some roles of one partition: those that have the same
+// holder and token, or none.
+type Standing struct {
+	Partition int
+	Status    Status
+	Holder    Holder // if Held
+
+	roles []int
 }
+
+// Roles yields the roles that the Standing is of, ascending.
+func (s Standing) Roles() iter.Seq[int] { return slices.Values(s.roles) }
 
 // Holder returns who holds role, as far as this process has read. ok is false when
 // nobody is known to: the holder has released, or was silent for so long that its
@@ -40,53 +79,67 @@ func (n *Neli) discovery() discovery {
 // and whom to ask, and the leader that gets it looks at IsLeaderOf. It is no check
 // of leadership, be it one's own, and no substitute for the fencing token.
 //
-// A process that has just started knows nothing before the holder's next beat
-// (HeartbeatInterval). Any process may ask, whether it contends or not. In
+// A process that has just started knows nothing before it has read a snapshot: within
+// round trips, if anybody else is there. Any process may ask, whether it contends or not. In
 // non-exclusive mode ok is false.
 func (n *Neli) Holder(role int) (h Holder, ok bool) {
-	d, m := n.discovery(), n.arb.units().partitions
-	if d == nil || m == 0 || role < 0 || role >= int(n.roles.Load()) {
+	if n.exclusive == nil || n.ended() != nil || role < 0 || role >= int(n.roles.Load()) {
 		return Holder{}, false
 	}
-	s := d.standing(partitionOf(role, m))
-	return s.Holder, s.Status == Held
+	g, now, ok := n.exclusive.Holder(role)
+	if !ok {
+		return Holder{}, false
+	}
+	return n.holder(g, now), true
 }
 
-// Watch yields who holds the partitions: first of each partition what is known now,
-// then what changes; of a partition of which nothing is known yet, as soon as
-// something is. That nobody holds a partition any more is a change like others
-// (Vacant), be it by release or by silence. A new term of the same holder is one,
-// too; a beat is not. Each is a statement about the past, as Holder's is.
+func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
+	return Holder{Name: g.Name, Member: g.Session.Process, Token: n.set.tokenBase + g.Token, Since: g.Since.Time(), Seen: g.Heard.Time(),
+		Age: now.Age(g.Heard)}
+}
+
+// Watch yields who holds the roles below R: first what is known now, then what changes;
+// of roles of which nothing is known yet, as soon as something is. Roles of a partition
+// that have the same holder and token come in one Standing, and so do those that nobody
+// holds (Vacant, be it by release or by silence): never one for each of thousands. A
+// Standing names the roles of which something else was told before, or nothing. A new
+// term of the same holder is a change, too; a beat is not. Each is a statement about the
+// past, as Holder's is.
 //
 // A consumer that is slow misses what was in between, and is told what is so when
-// it asks for more; it holds nobody up, and costs a few bytes for each partition.
-// There may be any number of Watches.
+// it asks for more; it holds nobody up, and costs eight bytes for each role. There may
+// be any number of Watches.
 //
 // The sequence ends when ctx does, with Close, and when this Neli fails (Await
 // tells why). It has no goroutine, so that leaving the loop early leaves nothing
 // behind. In non-exclusive mode it ends at once.
 func (n *Neli) Watch(ctx context.Context) iter.Seq[Standing] {
 	return func(yield func(Standing) bool) {
-		d := n.discovery()
-		if d == nil {
+		if n.exclusive == nil {
 			return
 		}
-		w := d.watch()
-		defer d.unwatch(w)
+		news, stop := n.exclusive.Notify()
+		defer stop()
+		w := elector.NewWatcher()
 		for ctx.Err() == nil && n.State() == StateLive && n.ended() == nil {
-			s, ok := d.change(w)
-			if !ok {
-				select {
-				case <-w.bell:
-				case <-ctx.Done():
-				case <-n.closing:
-				case <-n.done:
+			changes, now := n.exclusive.Changes(w)
+			for _, c := range changes {
+				s := Standing{Partition: c.Partition, Status: Status(c.Status), roles: c.Roles}
+				if s.Status == Held {
+					s.Holder = n.holder(c.Holder, now)
 				}
+				if !yield(s) {
+					return
+				}
+			}
+			if len(changes) > 0 {
 				continue
 			}
-			s.partitions, s.roles = n.arb.units().partitions, int(n.roles.Load())
-			if !yield(s) {
-				return
+			select {
+			case <-news:
+			case <-ctx.Done():
+			case <-n.closing:
+			case <-n.done:
 			}
 		}
 	}
@@ -119,11 +172,15 @@ type Member struct {
 // of Holder goes for this, too: it is a statement about the past, with its age. In
 // non-exclusive mode, and after Close, it returns nil.
 func (n *Neli) Members() []Member {
-	d := n.discovery()
-	if d == nil {
+	if n.exclusive == nil || n.ended() != nil {
 		return nil
 	}
-	ms := d.members()
+	known, now := n.exclusive.Members()
+	ms := make([]Member, len(known))
+	for i, m := range known {
+		ms[i] = Member{Name: m.Name, ID: m.Process, Self: m.Self, Nominated: m.Nominated, Priority: m.Priority,
+			Heard: m.Heard.Time(), Age: now.Age(m.Heard)}
+	}
 	slices.SortFunc(ms, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})

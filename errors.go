@@ -1,6 +1,10 @@
 package neli
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/goneli/neli/internal/elector"
+)
 
 // Errors that end a Neli: Pulse, Lead and Await return them, wrapped with what
 // was being tried. Everything else is retried and logged.
@@ -14,8 +18,13 @@ var (
 	// ErrPartitionsChanged: the leader topic now has another number of
 	// partitions, so that roles would move between leaders.
 	ErrPartitionsChanged = errors.New("neli: number of partitions of the leader topic changed")
+	// ErrNoTopicID: the brokers give topics no ids (Kafka before 2.8, and some that
+	// only speak its protocol), so that a topic that was deleted and created again
+	// could not be told from the former one, and tokens would start again unnoticed.
+	ErrNoTopicID = errors.New("neli: the broker gives topics no ids, and without them a recreated topic cannot be told")
 	// ErrAccess: the broker refuses the credentials, or an operation that is
-	// needed; the text names it.
+	// needed; the text names it. Only at the start: what has worked once, and is
+	// refused later, is retried for ever, and logged.
 	ErrAccess = errors.New("neli: access refused")
 )
 
@@ -26,16 +35,16 @@ var ErrObserver = errors.New("neli: an observer does not contend")
 // Errors of Transfer.
 var (
 	// ErrNotLeader: this process does not lead the role.
-	ErrNotLeader = errors.New("neli: this process does not lead the role")
+	ErrNotLeader = elector.ErrNotLeader
 	// ErrNoMember: no member that would claim has this id, and none, or more than
 	// one, this name.
-	ErrNoMember = errors.New("neli: no such member")
+	ErrNoMember = elector.ErrNoMember
 	// ErrNoAnswer: the member did not say in time that it would lead, or said that it
 	// would not. The role was not given up.
-	ErrNoAnswer = errors.New("neli: the member does not answer")
+	ErrNoAnswer = elector.ErrNoAnswer
 	// ErrNotTransferred: the role was given up, and another member than the one that
 	// was meant leads it.
-	ErrNotTransferred = errors.New("neli: another member claimed first")
+	ErrNotTransferred = elector.ErrNotTransferred
 )
 
 // Causes of the cancellation of the context that Lead gives to its function, to

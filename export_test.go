@@ -1,12 +1,18 @@
 package neli
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
 
 // What the simulator of whole curators needs of the inside.
 
 // Machine is what a process has of the machine that it runs on.
 type Machine struct {
-	Now    func() (mono, wall time.Duration)
+	Clock  clock.Clock
 	Random func(n time.Duration) time.Duration // in [0, n)
 	NewID  func() string
 }
@@ -20,29 +26,20 @@ func NewOn(m Machine, cfg Config, barrier Barrier) (*Neli, error) {
 	}
 	set.random, set.instance = m.Random, m.NewID()
 	set.spread = 0
-	now := func() instant {
-		mono, wall := m.Now()
-		return instant{mono: mono, wall: wall}
-	}
-	n := newNeli(set, now, barrier)
-	if n.arb, err = newArbiter(cfg.Provider, set, n.now, n.alive); err != nil {
+	n := newNeli(set, m.Clock.Glance, barrier)
+	if n.arb, err = newArbiter(cfg.Provider, set, m.Clock, n.alive); err != nil {
 		return nil, err
 	}
+	n.exclusive, _ = n.arb.(*exclusive)
 	n.start()
 	return n, nil
 }
 
-// WireRecord is a record as the log has it.
-type WireRecord struct {
-	Kind, Member, Name, To string
-	Token, Read            int64
+// DecodeWire reads a record of group, whatever log it is of; ok is false for anything
+// else.
+func DecodeWire(value []byte, group string) (*lease.Record, bool) {
+	var of struct{ Log string }
+	_ = json.Unmarshal(value, &of)
+	r, err := lease.Codec{Group: group, Log: of.Log}.Decode(value)
+	return r, err == nil
 }
-
-// DecodeWire reads a record of group; ok is false for anything else.
-func DecodeWire(value []byte, group string) (r WireRecord, ok bool) {
-	d, err := decode(value, group)
-	return WireRecord{string(d.kind), d.member, d.name, d.to, d.token, d.read}, err == nil
-}
-
-// SilenceOf is T′.
-func SilenceOf(t time.Duration, drift float64) time.Duration { return silence(t, drift) }

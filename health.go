@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/goneli/neli/internal/elector"
 )
 
 const (
@@ -41,7 +43,7 @@ func (n *Neli) watchHealth() healthWatch {
 				}
 				unhealthy, said = err != nil, true
 				n.sayHealth(err)
-				n.adjust(func(p *posture) { p.unhealthy = unhealthy })
+				n.adjust(func(d *elector.Desired) { d.Unhealthy = unhealthy })
 			})
 			select {
 			case <-stop:
@@ -72,10 +74,10 @@ func (n *Neli) checkHealth(judge func(error)) {
 }
 
 func (n *Neli) sayHealth(err error) {
-	level, text := slog.LevelInfo, "healthy: contending"
+	level, text := slog.LevelInfo, "health check passed: contending"
 	args := []any{"group", n.set.group, "name", n.set.name}
 	if err != nil {
-		level, text = slog.LevelWarn, "not healthy: claiming nothing, giving up what is led"
+		level, text = slog.LevelWarn, "health check failed: draining"
 		args = append(args, "error", err)
 	}
 	n.set.logger.Log(context.Background(), level, text, args...)

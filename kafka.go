@@ -47,6 +47,10 @@ type Producer interface {
 	// Purge drops what has not been acknowledged yet and reports it as failed,
 	// in flight or not. It does not wait.
 	Purge()
+	// Throttled returns for how long, in all, brokers have told this client to wait
+	// because a quota was exceeded. It may be behind by the better part of a minute,
+	// and 0 where that cannot be known. Any goroutine may ask, also after Close.
+	Throttled() time.Duration
 	// Close purges and releases the client. When it returns, every report has
 	// been made and none is under way.
 	Close() error
@@ -61,10 +65,13 @@ type LogReader interface {
 	Assign(topic string, offsets []int64) error
 	// Poll returns the next record, or false after timeout. Within a partition
 	// records come in log order, each once. Errors: ErrOutOfRange when a position
-	// does not lie in its log (of which partition is not known), ErrUnknownTopic,
-	// ErrAuthorization, ErrAuthentication, ErrClientFatal; any other error is
+	// does not lie in its log (of which partition is not known), ErrTruncated,
+	// ErrUnknownTopic, ErrAuthorization, ErrAuthentication, ErrClientFatal; any other error is
 	// passing, and reading goes on where it was.
 	Poll(timeout time.Duration) (Record, bool, error)
+	// Throttled returns for how long, in all, brokers have told this client to wait
+	// because a quota was exceeded: as for Producer.
+	Throttled() time.Duration
 	Close() error
 }
 
@@ -108,15 +115,18 @@ type GroupConsumer interface {
 	// for LogReader, and ErrInstanceFenced.
 	Poll(timeout time.Duration) (GroupEvent, error)
 	// Leave leaves the group at once and tells the coordinator if it can be
-	// reached. A later Join makes a new membership.
+	// reached. Poll may tell GroupLost of it. A later Join makes a new membership.
 	Leave() error
+	// Throttled returns for how long, in all, brokers have told this client to wait
+	// because a quota was exceeded: as for Producer.
+	Throttled() time.Duration
 	// Close leaves and releases the client.
 	Close() error
 }
 
 // TopicInfo is what the broker says of a topic.
 type TopicInfo struct {
-	ID         string // changes when a topic is deleted and created again
+	ID         string // changes when a topic is deleted and created again; empty if not told
 	Partitions int
 	Replicas   int // of the partition that has the fewest
 }
@@ -143,7 +153,8 @@ type Admin interface {
 	Brokers(ctx context.Context) (int, error)
 	// Topic describes a topic.
 	Topic(ctx context.Context, topic string) (TopicInfo, error)
-	// CreateTopic creates a topic.
+	// CreateTopic creates a topic. ErrSettings: not with these settings, nor,
+	// perhaps, with so many partitions or replicas.
 	CreateTopic(ctx context.Context, spec TopicSpec) error
 	// Settings returns the effective settings of a topic.
 	Settings(ctx context.Context, topic string) (map[string]string, error)
@@ -158,14 +169,25 @@ var (
 	ErrUnknownTopic = errors.New("unknown topic")
 	// ErrTopicExists: a topic of that name was there already.
 	ErrTopicExists = errors.New("topic exists")
+	// ErrSettings: the broker does not create a topic like that (INVALID_CONFIG,
+	// POLICY_VIOLATION).
+	ErrSettings = errors.New("topic settings refused")
+	// ErrTimestamp: the broker did not take a record for the time that it bears.
+	ErrTimestamp = errors.New("the broker refuses the record's timestamp: the wall clock of this machine is ahead of the broker's " +
+		"by more than the topic's message.timestamp.after.max.ms (an hour), or far behind; " +
+		"set the clock, or message.timestamp.type=LogAppendTime on the topic")
 	// ErrOutOfRange: a read position outside the log.
 	ErrOutOfRange = errors.New("offset out of range")
+	// ErrTruncated: records that had been read are not in the log any more, though
+	// it may have grown past the position again with others.
+	ErrTruncated = errors.New("log truncated")
 	// ErrAuthentication: the broker refused the credentials.
 	ErrAuthentication = errors.New("authentication refused")
 	// ErrAuthorization: the principal may not do that.
 	ErrAuthorization = errors.New("not authorized")
 	// ErrInstanceFenced: another process joined with the same group.instance.id.
 	ErrInstanceFenced = errors.New("group.instance.id is in use by another process")
-	// ErrClientFatal: the client is of no more use; a new one is needed.
+	// ErrClientFatal: the client is of no more use; a new one is needed. Producers and
+	// log readers are replaced then.
 	ErrClientFatal = errors.New("client failed for good")
 )

@@ -4,6 +4,7 @@ package neli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -53,6 +54,27 @@ type confluentLogs struct {
 	events  chan kafka.LogEvent
 	done    chan struct{}
 	failure atomic.Pointer[string] // of a connection, the last
+}
+
+// confluentStats takes from a client's statistics how long brokers made it wait.
+type confluentStats struct{ throttled atomic.Int64 }
+
+func (s *confluentStats) Throttled() time.Duration { return time.Duration(s.throttled.Load()) }
+
+func (s *confluentStats) count(statistics string) {
+	var stats struct {
+		Brokers map[string]struct {
+			Throttle struct {
+				Sum int64 // in milliseconds, since the statistics before
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(statistics), &stats); err != nil {
+		return // a later client may have others
+	}
+	for _, b := range stats.Brokers {
+		s.throttled.Add(int64(time.Duration(b.Throttle.Sum) * time.Millisecond))
+	}
 }
 
 func newConfluentLogs(props map[string]string, log *slog.Logger) *confluentLogs {
@@ -186,7 +208,16 @@ func confluentKind(e kafka.Error) error {
 		return ErrUnknownTopic
 	case kafka.ErrTopicAlreadyExists:
 		return ErrTopicExists
-	case kafka.ErrAutoOffsetReset, kafka.ErrOffsetOutOfRange, kafka.ErrLogTruncation:
+	case kafka.ErrInvalidConfig, kafka.ErrPolicyViolation:
+		return ErrSettings
+	case kafka.ErrInvalidTimestamp:
+		return ErrTimestamp
+	case kafka.ErrLogTruncation:
+		return ErrTruncated
+	case kafka.ErrAutoOffsetReset, kafka.ErrOffsetOutOfRange:
+		if confluentTruncated(e.String()) {
+			return ErrTruncated
+		}
 		return ErrOutOfRange
 	case kafka.ErrTopicAuthorizationFailed:
 		return errTopicRefused
@@ -217,6 +248,13 @@ func confluentKind(e kafka.Error) error {
 // answer, and only the second is for good.
 func confluentCutShort(text string) bool {
 	return strings.Contains(text, "Local: ") || strings.HasPrefix(text, "Failed to acquire SASL OAUTHBEARER token")
+}
+
+// confluentTruncated finds a truncation among positions that are said to be out of
+// range: with auto.offset.reset=error librdkafka gives both the same code, and the
+// description of the other one in its text.
+func confluentTruncated(text string) bool {
+	return strings.Contains(text, kafka.ErrLogTruncation.String())
 }
 
 // confluentRefusedLate finds a refused client certificate among lost connections:

@@ -586,11 +586,68 @@ func TestConfluentLogs(t *testing.T) {
 	}
 }
 
+// The client takes the library's properties, with its own checks of how they fit
+// together.
+func TestConfluentTakesOurProperties(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	for _, kafka := range []KafkaConfigMap{nil, {"socket.timeout.ms": 1300}, {"socket.timeout.ms": 60_000}} {
+		s := resolved(t, Config{KafkaConfig: kafka, LeaderGroupID: "g"})
+		quiet := slog.New(slog.DiscardHandler)
+		p, err := Confluent().Producer(s.producerProperties(), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeConfluent(t, p)
+		r, err := Confluent().LogReader(s.readerProperties(), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeConfluent(t, r)
+		g, err := Confluent().GroupConsumer(s.groupProperties(), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeConfluent(t, g)
+	}
+}
+
+// How long brokers make a client wait is in its statistics, which the library asks
+// for, and which must not disturb what else a Poll returns.
+func TestConfluentStatistics(t *testing.T) {
+	var s confluentStats
+	s.count(`{"brokers":{"b:1/1":{"throttle":{"min":0,"max":900,"sum":1200,"cnt":7}},"b:2/2":{"throttle":{"sum":34}},"GroupCoordinator":{}}}`)
+	s.count(`{"brokers":{"b:1/1":{"throttle":{"sum":1}}}}`)
+	s.count(`{"brokers":[]}`)
+	s.count("rubbish")
+	if want := 1235 * time.Millisecond; s.Throttled() != want {
+		t.Errorf("throttled %v, want %v", s.Throttled(), want)
+	}
+
+	b := newConfluentBed(t, 1)
+	b.props["statistics.interval.ms"] = "10"
+	p, r := b.producer(), b.reader()
+	if err := r.Assign(confluentTopic, []int64{0}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		b.put(p, 0, fmt.Sprint(i))
+		if got := confluentPoll(t, r); got.Offset != int64(i) {
+			t.Fatalf("read offset %d, want %d", got.Offset, i)
+		}
+		if took := confluentElapsed(func() { _, _, _ = r.Poll(50 * time.Millisecond) }); took < 45*time.Millisecond {
+			t.Errorf("a poll of nothing took %v", took)
+		}
+	}
+	if p.Throttled() != 0 || r.Throttled() != 0 {
+		t.Errorf("throttled %v and %v without a quota", p.Throttled(), r.Throttled())
+	}
+}
+
 func TestConfluentErrors(t *testing.T) {
 	if asConfluentError("x", nil) != nil || asConfluentError("x", kafka.NewError(kafka.ErrNoError, "", false)) != nil {
 		t.Error("success is an error")
 	}
-	kinds := []error{ErrUnknownTopic, ErrTopicExists, ErrOutOfRange, ErrAuthentication, ErrAuthorization, ErrInstanceFenced, ErrClientFatal}
+	kinds := []error{ErrUnknownTopic, ErrTopicExists, ErrSettings, ErrTimestamp, ErrOutOfRange, ErrTruncated, ErrAuthentication, ErrAuthorization, ErrInstanceFenced, ErrClientFatal}
 	for _, c := range []struct {
 		err  kafka.Error
 		want []error // in the order of kinds
@@ -599,8 +656,15 @@ func TestConfluentErrors(t *testing.T) {
 		{kafka.NewError(kafka.ErrUnknownPartition, "", false), []error{ErrUnknownTopic}},
 		{kafka.NewError(kafka.ErrUnknownTopicOrPart, "", false), []error{ErrUnknownTopic}},
 		{kafka.NewError(kafka.ErrTopicAlreadyExists, "", false), []error{ErrTopicExists}},
+		{kafka.NewError(kafka.ErrInvalidConfig, "", false), []error{ErrSettings}},
+		{kafka.NewError(kafka.ErrPolicyViolation, "", false), []error{ErrSettings}},
+		{kafka.NewError(kafka.ErrInvalidTimestamp, "", false), []error{ErrTimestamp}},
 		{kafka.NewError(kafka.ErrAutoOffsetReset, "", false), []error{ErrOutOfRange}},
-		{kafka.NewError(kafka.ErrLogTruncation, "", false), []error{ErrOutOfRange}},
+		{kafka.NewError(kafka.ErrLogTruncation, "", false), []error{ErrTruncated}},
+		{kafka.NewError(kafka.ErrAutoOffsetReset, "Partition log truncation detected at offset 7 (leader epoch 3): broker end offset is 5 "+
+			"(offset leader epoch 2). Reset to INVALID.: Local: Partition log truncation detected (broker 1)", false), []error{ErrTruncated}},
+		{kafka.NewError(kafka.ErrAutoOffsetReset, "fetch failed due to requested offset not available on the broker: Broker: Offset out of range (broker 1)",
+			false), []error{ErrOutOfRange}},
 		{kafka.NewError(kafka.ErrAuthentication, "SASL authentication error: Authentication failed", false), []error{ErrAuthentication}},
 		{kafka.NewError(kafka.ErrSsl, "SSL handshake failed: certificate verify failed", false), []error{ErrAuthentication}},
 		{kafka.NewError(kafka.ErrTransport, "Receive failed: error:0A00045C:SSL routines::tlsv13 alert certificate required: SSL alert number 116", false), []error{ErrAuthentication}},

@@ -9,6 +9,10 @@ import (
 	"time"
 )
 
+// pollSlice is how long a group consumer waits for something to come: it bounds how long
+// a command waits for the goroutine that polls.
+const pollSlice = 100 * time.Millisecond
+
 // groupMember keeps this process in its consumer group for as long as it is
 // wanted there, and passes on what the group says. In exclusive mode the group
 // only nominates; in non-exclusive mode its records are the evidence.
@@ -27,12 +31,12 @@ type groupMember struct {
 	trouble limiter
 }
 
-func (g *groupMember) join(yes bool) { g.wanted.Store(yes) }
+func (g *groupMember) Join(yes bool) { g.wanted.Store(yes) }
 
-func (g *groupMember) close() { _ = g.consumer.Close() }
+func (g *groupMember) Close() { _ = g.consumer.Close() }
 
 // run polls until ctx is done.
-func (g *groupMember) run(ctx context.Context, nominate func([]int, bool)) error {
+func (g *groupMember) Run(ctx context.Context, nominate func([]int, bool)) error {
 	joined, left := false, false
 	for ctx.Err() == nil {
 		if want := g.wanted.Load(); want != joined {
@@ -93,6 +97,9 @@ func (g *groupMember) handle(ev GroupEvent, nominate func([]int, bool)) {
 		}
 	case GroupAssigned:
 		g.joining.ok()
+		if !g.read {
+			g.reading.ok() // all of it that such a member needs
+		}
 		g.log.Debug("the group assigned", "group", g.group, "partitions", ev.Partitions)
 		nominate(ev.Partitions, false)
 	case GroupLost:
@@ -122,7 +129,7 @@ func (g *groupMember) failed(ctx context.Context, err error) error {
 		return fatal
 	}
 	if g.trouble.due() {
-		g.log.Warn("group membership is disturbed, retrying", "group", g.group, "error", err)
+		g.log.Warn("group membership is disturbed, retrying", "group", g.group, "error", naming(doing, err))
 	}
 	pause(ctx, 10*time.Millisecond)
 	return nil

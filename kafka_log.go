@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/goneli/neli/internal/elector"
 )
 
-// history is how many records before the end a process reads at boot: enough to
-// learn who holds what, and what the holder last said.
-const history = 32
+// history is how many records before the end a process reads at boot: enough to find a
+// snapshot, and what was written while that was on its way.
+const history = 2 * elector.History
 
 // kafkaLog is the ordered log in a Kafka topic: an assigned consumer that follows
 // all partitions, a producer, and the topic's identity.
@@ -24,8 +26,9 @@ type kafkaLog struct {
 	log       *slog.Logger
 
 	reader    LogReader
-	position  []int64    // offset to be read next, by partition
-	jumps     []logEntry // to be handed out before anything is read
+	position  []int64         // offset to be read next, by partition
+	ready     []elector.Entry // to be handed out before anything is read
+	untouched untouched
 	reading   accessGuard
 	writing   accessGuard
 	fatal     chan error // refused writes, for watch
@@ -35,23 +38,25 @@ type kafkaLog struct {
 }
 
 func newKafkaLog(t *topic, p Producer, newReader func() (LogReader, error), log *slog.Logger) *kafkaLog {
-	return &kafkaLog{topic: t, producer: p, newReader: newReader, log: log, fatal: make(chan error, 1)}
+	return &kafkaLog{topic: t, producer: p, newReader: newReader, log: log, fatal: make(chan error, 1),
+		reading: accessGuard{signedIn: &t.access}, writing: accessGuard{signedIn: &t.access}}
 }
 
-func (k *kafkaLog) open(ctx context.Context) (int, error) {
-	m, err := k.topic.open(ctx)
-	if err != nil {
-		return 0, err
+func (k *kafkaLog) Open(ctx context.Context) (int, string, error) {
+	if err := k.topic.open(ctx); err != nil {
+		return 0, "", err
 	}
+	m := k.topic.size
 	ends, err := k.ends(ctx, m)
 	if err != nil {
-		return 0, err
+		return 0, "", err
 	}
 	k.position = make([]int64, m)
+	k.untouched = newUntouched(ends)
 	for p, e := range ends {
 		k.jump(p, e)
 	}
-	return m, k.assign(ctx)
+	return m, k.topic.id, k.assign(ctx)
 }
 
 // ends asks for the extents of all logs until every one has answered.
@@ -69,8 +74,17 @@ func (k *kafkaLog) ends(ctx context.Context, m int) ([]OffsetRange, error) {
 
 // jump makes reading of p begin a little before its end.
 func (k *kafkaLog) jump(p int, e OffsetRange) {
-	k.position[p] = max(e.Start, e.End-history)
-	k.jumps = append(k.jumps, logEntry{partition: p, offset: k.position[p], jump: true, end: e.End})
+	k.begin(p, max(e.Start, e.End-history), e)
+}
+
+// begin makes reading of p go on at offset, with a jump.
+func (k *kafkaLog) begin(p int, offset int64, e OffsetRange) {
+	k.position[p] = offset
+	if e.End == 0 && k.untouched.holds(p) {
+		return
+	}
+	k.untouched.release(p)
+	k.ready = append(k.ready, elector.Entry{Partition: p, Offset: offset, Reset: true, End: e.End, Whole: offset == 0 && e.Start == 0})
 }
 
 // assign makes the reader read on at position, with a new client if it must.
@@ -87,11 +101,14 @@ func (k *kafkaLog) assign(ctx context.Context) error {
 	})
 }
 
-func (k *kafkaLog) next(ctx context.Context, timeout time.Duration) (logEntry, bool, error) {
-	if len(k.jumps) > 0 {
-		e := k.jumps[0]
-		if k.jumps = k.jumps[1:]; len(k.jumps) == 0 {
-			k.jumps = nil
+func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Entry, bool, error) {
+	if k.untouched.due(k.topic) {
+		k.ready = append(k.ready, k.untouched.releaseAll()...)
+	}
+	if len(k.ready) > 0 {
+		e := k.ready[0]
+		if k.ready = k.ready[1:]; len(k.ready) == 0 {
+			k.ready = nil
 		}
 		return e, true, nil
 	}
@@ -101,30 +118,38 @@ func (k *kafkaLog) next(ctx context.Context, timeout time.Duration) (logEntry, b
 		if err = k.recover(ctx, err); err != nil {
 			k.seal()
 		}
-		return logEntry{}, false, err
+		return elector.Entry{}, false, err
 	case !ok || r.Partition < 0 || r.Partition >= len(k.position):
-		return logEntry{}, false, nil
+		return elector.Entry{}, false, nil
 	}
 	k.reading.ok()
 	k.position[r.Partition] = r.Offset + 1
-	return logEntry{partition: r.Partition, offset: r.Offset, value: r.Value}, true, nil
+	e := elector.Entry{Partition: r.Partition, Offset: r.Offset, Value: r.Value}
+	if jump, ok := k.untouched.release(r.Partition); ok {
+		k.ready = append(k.ready, e)
+		return jump, true, nil
+	}
+	return e, true, nil
 }
 
 // recover deals with a read error. The error it returns is final.
 func (k *kafkaLog) recover(ctx context.Context, err error) error {
-	if fatal := k.reading.check("READ topic "+k.topic.name, err); fatal != nil {
+	right := "READ topic " + k.topic.name
+	if fatal := k.reading.check(right, err); fatal != nil {
 		return fatal
 	}
 	if k.unread.due() {
-		k.log.Warn("cannot read the leader topic, retrying", "topic", k.topic.name, "error", err)
+		k.log.Warn("cannot read the leader topic, retrying", "topic", k.topic.name, "error", naming(right, err))
 	}
 	switch {
 	case errors.Is(err, ErrClientFatal):
 		_ = k.reader.Close()
 		k.reader = nil
-		return k.reposition(ctx, true)
+		return k.reposition(ctx, readAnew)
+	case errors.Is(err, ErrTruncated):
+		return k.reposition(ctx, readAgain)
 	case errors.Is(err, ErrOutOfRange):
-		return k.reposition(ctx, false)
+		return k.reposition(ctx, readOn)
 	case errors.Is(err, ErrUnknownTopic):
 		k.topic.doubt()
 	case errors.Is(err, ErrAuthorization):
@@ -140,10 +165,18 @@ func (k *kafkaLog) recover(ctx context.Context, err error) error {
 	return nil
 }
 
+// resumption is how reading goes on after it has stopped.
+type resumption int
+
+const (
+	readOn    resumption = iota // where it was, but for logs that begin later
+	readAnew                    // likewise, but what was known may be out of date
+	readAgain                   // from before the end, as at boot: what was read may not be what is there
+)
+
 // reposition is for a position that is said to lie outside its log, of which
 // partition is not known: every position is compared with both ends of its log.
-// With anew, reading begins again where it was, by a new client.
-func (k *kafkaLog) reposition(ctx context.Context, anew bool) error {
+func (k *kafkaLog) reposition(ctx context.Context, how resumption) error {
 	if err := k.topic.verify(ctx); err != nil {
 		return err
 	}
@@ -164,13 +197,14 @@ func (k *kafkaLog) reposition(ctx context.Context, anew bool) error {
 				ErrTopicReplaced, p, k.topic.name, k.position[p]-1, ends[p].End)
 		}
 	}
-	moved := anew
+	moved := how != readOn
 	for p, e := range ends {
 		switch {
-		case anew:
+		case how == readAgain:
+			k.jump(p, e)
+		case how == readAnew:
 			// Reading has stopped for a while: what was under way is forgotten.
-			k.jumps = append(k.jumps, logEntry{partition: p, offset: max(k.position[p], e.Start), jump: true, end: e.End})
-			k.position[p] = max(k.position[p], e.Start)
+			k.begin(p, max(k.position[p], e.Start), e)
 		case k.position[p] < e.Start:
 			moved = true
 			k.log.Warn("the head of the log was deleted before it was read", "topic", k.topic.name, "partition", p,
@@ -201,7 +235,7 @@ func (k *kafkaLog) unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
-func (k *kafkaLog) append(p int, value []byte, report func(error)) error {
+func (k *kafkaLog) Append(p int, value []byte, report func(error)) error {
 	if k.sealed.Load() {
 		return errSealed
 	}
@@ -210,7 +244,7 @@ func (k *kafkaLog) append(p int, value []byte, report func(error)) error {
 			k.producer.Purge() // sealed meanwhile
 		}
 	}()
-	return k.producer.Append(k.topic.name, p, value, func(err error) {
+	err := k.producer.Append(k.topic.name, p, value, func(err error) {
 		if err == nil {
 			k.writing.ok()
 		} else {
@@ -218,22 +252,27 @@ func (k *kafkaLog) append(p int, value []byte, report func(error)) error {
 		}
 		report(err)
 	})
+	if err != nil {
+		k.lost(err)
+	}
+	return err
 }
 
 // lost deals with a record that was not confirmed.
 func (k *kafkaLog) lost(err error) {
-	if fatal := k.writing.check("WRITE topic "+k.topic.name, err); fatal != nil {
+	right := "WRITE topic " + k.topic.name
+	if fatal := k.writing.check(right, err); fatal != nil {
 		select {
 		case k.fatal <- fatal:
 		default:
 		}
 	}
 	if !k.sealed.Load() && k.unwritten.due() {
-		k.log.Warn("cannot write to the leader topic, retrying", "topic", k.topic.name, "error", err)
+		k.log.Warn("cannot write to the leader topic, retrying", "topic", k.topic.name, "error", naming(right, err))
 	}
 }
 
-func (k *kafkaLog) watch(ctx context.Context) error {
+func (k *kafkaLog) Watch(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return k.topic.watch(ctx) })
 	group.Go(func() error {
@@ -260,9 +299,9 @@ func (k *kafkaLog) seal() {
 	k.producer.Purge()
 }
 
-func (k *kafkaLog) doubt() { k.topic.doubt() }
+func (k *kafkaLog) Verify() { k.topic.doubt() }
 
-func (k *kafkaLog) close() {
+func (k *kafkaLog) Close() {
 	k.seal()
 	if k.reader != nil {
 		_ = k.reader.Close()

@@ -244,3 +244,21 @@ func TestPropertiesByTheirOtherNames(t *testing.T) {
 		require.Equal(t, "broker:9092", props["metadata.broker.list"], client)
 	}
 }
+
+// The broker holds a fetch back for a second, or for what the user's time-out for
+// requests leaves of it: the client insists on a second for the answer.
+func TestLongPoll(t *testing.T) {
+	for _, c := range []struct {
+		kafka KafkaConfigMap
+		want  string
+	}{
+		{nil, "1000"},
+		{KafkaConfigMap{"socket.timeout.ms": 60_000}, "1000"},
+		{KafkaConfigMap{"socket.timeout.ms": 1300}, "300"},
+		{KafkaConfigMap{"socket.timeout.ms": 500}, "0"},
+		{KafkaConfigMap{"fetch.wait.max.ms": 77}, "77"},
+		{KafkaConfigMap{"fetch.wait.max.ms": 77, "socket.timeout.ms": 1300}, "77"},
+	} {
+		require.Equal(t, c.want, resolved(t, Config{KafkaConfig: c.kafka}).readerProperties()["fetch.wait.max.ms"], "%v", c.kafka)
+	}
+}

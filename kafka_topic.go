@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -23,7 +23,10 @@ type topic struct {
 	access  accessGuard
 	id      string
 	size    int
+	asked   atomic.Pointer[time.Time] // when the newest question was put to which it was still the same
 	suspect chan struct{}
+
+	throttling *throttling // looked at now and then; may be nil
 }
 
 const (
@@ -32,10 +35,20 @@ const (
 	// request that times out.
 	firstAskTimeout = 3 * time.Second
 	identityEvery   = 10 * time.Second
-	// A deletion is believed when the broker has repeated it for so long: metadata
-	// lag behind, most of all right after creation.
-	unknownFor = 5 * time.Second
+	// A deletion is believed when the brokers have repeated it for so long without
+	// showing another topic of that name: after a cold start of all of them their
+	// metadata can lack topics for many seconds.
+	unknownFor = time.Minute
+	// A topic that was just created is not described, or not in full, for so long.
+	describedWithin = 5 * time.Second
+	// A broker that describes a topic for so long without an id will never give one.
+	idWithin = 10 * time.Second
 )
+
+// noTopicID is the id of 128 zero bits: a broker that knows no topic ids.
+const noTopicID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+func identifies(id string) bool { return id != "" && id != noTopicID }
 
 // retry calls fn until it succeeds, fails for good or ctx is done. Refused
 // access is for good; anything else is logged, at most once in ten seconds.
@@ -63,8 +76,8 @@ func (t *topic) retry(ctx context.Context, doing string, fn func(context.Context
 		if fatal := t.access.check(right, err); fatal != nil {
 			return fatal
 		}
-		if (!errors.Is(err, errNotYet) || time.Since(began) > unknownFor) && trouble.due() {
-			t.log.Warn("cannot "+doing+", retrying", "topic", t.name, "error", err)
+		if (!errors.Is(err, errNotYet) || time.Since(began) > describedWithin) && trouble.due() {
+			t.log.Warn("cannot "+doing+", retrying", "topic", t.name, "error", naming(right, err))
 		}
 		if !pause(ctx, b.NextBackOff()) {
 			return nil
@@ -73,7 +86,8 @@ func (t *topic) retry(ctx context.Context, doing string, fn func(context.Context
 }
 
 func final(err error) bool {
-	return errors.Is(err, ErrAccess) || errors.Is(err, ErrTopicReplaced) || errors.Is(err, ErrPartitionsChanged)
+	return errors.Is(err, ErrAccess) || errors.Is(err, ErrTopicReplaced) || errors.Is(err, ErrPartitionsChanged) ||
+		errors.Is(err, ErrNoTopicID)
 }
 
 func (t *topic) attempt(ctx context.Context, fn func(context.Context) error) error {
@@ -98,8 +112,10 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// open waits until the topic is there and returns its number of partitions.
-func (t *topic) open(ctx context.Context) (int, error) {
+// open waits until the topic is there, and learns its id and its number of
+// partitions.
+func (t *topic) open(ctx context.Context) error {
+	var anonymous time.Time // since when it is described without an id
 	err := t.retry(ctx, "find the leader topic", func(ctx context.Context) error {
 		info, err := t.admin.Topic(ctx, t.name)
 		if errors.Is(err, ErrUnknownTopic) {
@@ -111,100 +127,29 @@ func (t *topic) open(ctx context.Context) (int, error) {
 		if err != nil {
 			return err
 		}
-		if info.ID == "" || info.Partitions < 1 {
+		if info.Partitions < 1 {
+			return errNotYet
+		}
+		if !identifies(info.ID) {
+			if anonymous.IsZero() {
+				anonymous = time.Now()
+			}
+			if time.Since(anonymous) >= idWithin {
+				return fmt.Errorf("%w: topic %s", ErrNoTopicID, t.name)
+			}
 			return errNotYet
 		}
 		t.id, t.size = info.ID, info.Partitions
 		return nil
 	})
 	if err != nil || ctx.Err() != nil {
-		return 0, errors.Join(err, ctx.Err())
+		return errors.Join(err, ctx.Err())
 	}
 	t.warn(ctx)
-	return t.size, nil
+	return nil
 }
 
 var errNotYet = errors.New("the broker does not describe the topic yet")
-
-func (t *topic) make(ctx context.Context) error {
-	spec := *t.create
-	brokers, err := t.admin.Brokers(ctx)
-	if err != nil {
-		return err
-	}
-	spec.Replicas = min(3, brokers)
-	spec.Settings = map[string]string{
-		"min.insync.replicas":            strconv.Itoa(max(1, spec.Replicas-1)),
-		"unclean.leader.election.enable": "false",
-		"cleanup.policy":                 "delete",
-		"retention.ms":                   "3600000",
-		"segment.ms":                     "600000",
-		"segment.bytes":                  "16777216",
-	}
-	err = t.admin.CreateTopic(ctx, spec)
-	switch {
-	case errors.Is(err, ErrTopicExists):
-		return nil // another member was faster
-	case errors.Is(err, ErrAuthorization):
-		return t.access.check("CREATE topic "+t.name, err)
-	case err == nil:
-		t.log.Info("created the leader topic", "topic", t.name, "partitions", spec.Partitions, "replicas", spec.Replicas)
-	}
-	return err
-}
-
-// warn logs the settings under which a lease is not safe, or its log not
-// durable. Being refused to look is no reason to stop.
-func (t *topic) warn(ctx context.Context) {
-	var settings map[string]string
-	var info TopicInfo
-	err := t.attempt(ctx, func(ctx context.Context) (err error) {
-		if settings, err = t.admin.Settings(ctx, t.name); err != nil {
-			return err
-		}
-		info, err = t.admin.Topic(ctx, t.name)
-		return err
-	})
-	if err != nil {
-		why := ""
-		if errors.Is(err, ErrAuthorization) {
-			why = ": needs the right DESCRIBE_CONFIGS topic " + t.name
-		}
-		t.log.Info("could not check the leader topic's settings"+why, "topic", t.name, "error", err)
-		return
-	}
-	for _, w := range unsafeSettings(settings, info.Replicas) {
-		t.log.Warn("unsafe setting of the leader topic: "+w, "topic", t.name)
-	}
-}
-
-// unsafeSettings names what is wrong with a topic that carries leases.
-func unsafeSettings(s map[string]string, replicas int) []string {
-	var out []string
-	if s["unclean.leader.election.enable"] == "true" {
-		out = append(out, "unclean.leader.election.enable=true: a broker that lacks records may become the partition's leader; set it to false")
-	}
-	if p := s["cleanup.policy"]; p != "" && p != "delete" {
-		out = append(out, "cleanup.policy="+p+": a broker that compacts refuses records without keys, so nobody leads; set it to delete")
-	}
-	isr, err := strconv.Atoi(s["min.insync.replicas"])
-	switch {
-	case replicas < 2 || err != nil:
-	case replicas == 2:
-		out = append(out, "2 replicas: either an acknowledged record may be lost with one broker (min.insync.replicas=1), "+
-			"or one broker down stops all elections (2); have 3 replicas")
-	case isr < 2:
-		out = append(out, fmt.Sprintf("min.insync.replicas=%d with %d replicas: an acknowledged record may be lost with one broker; set it to %d",
-			isr, replicas, replicas-1))
-	case isr >= replicas:
-		out = append(out, fmt.Sprintf("min.insync.replicas=%d with %d replicas: one broker down stops all elections; set it to %d",
-			isr, replicas, replicas-1))
-	}
-	if ms, err := strconv.ParseInt(s["retention.ms"], 10, 64); err == nil && ms >= 0 && ms < 60_000 {
-		out = append(out, fmt.Sprintf("retention.ms=%d: records may be deleted before they are read; set it to an hour", ms))
-	}
-	return out
-}
 
 // doubt asks watch to look soon.
 func (t *topic) doubt() {
@@ -226,6 +171,9 @@ func (t *topic) watch(ctx context.Context) error {
 		case <-timer.C:
 		case <-t.suspect:
 		}
+		if t.throttling != nil {
+			t.throttling.look(t.log)
+		}
 		if err := t.verify(ctx); err != nil {
 			return err
 		}
@@ -237,6 +185,7 @@ func (t *topic) watch(ctx context.Context) error {
 func (t *topic) verify(ctx context.Context) error {
 	var missing time.Time
 	return t.retry(ctx, "check the leader topic", func(ctx context.Context) error {
+		asked := time.Now()
 		info, err := t.admin.Topic(ctx, t.name)
 		if errors.Is(err, ErrUnknownTopic) {
 			if missing.IsZero() {
@@ -251,13 +200,24 @@ func (t *topic) verify(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return t.same(info)
+		if err := t.same(info); err != nil {
+			return err
+		}
+		t.asked.Store(&asked)
+		return nil
 	})
+}
+
+// sameSince reports whether the topic was still the same when asked at a time or
+// later.
+func (t *topic) sameSince(at time.Time) bool {
+	asked := t.asked.Load()
+	return asked != nil && !asked.Before(at)
 }
 
 func (t *topic) same(info TopicInfo) error {
 	switch {
-	case info.ID == "":
+	case !identifies(info.ID):
 		return errNotYet
 	case info.ID != t.id:
 		return fmt.Errorf("%w: topic %s had id %s and now has %s", ErrTopicReplaced, t.name, t.id, info.ID)

@@ -47,7 +47,7 @@ func (l Leadership) Remaining() time.Duration {
 	if !ok || !leads || id != l.id {
 		return 0
 	}
-	return l.n.h.left(instantOf(at), instantOf(v))
+	return l.n.h.left(at, v)
 }
 
 // Lead runs fn once for each term of each role that this process leads, each on a
@@ -65,7 +65,10 @@ func (l Leadership) Remaining() time.Duration {
 // stem from the end of its context, Lead ends and returns it. Otherwise Lead
 // returns nil once ctx is done, ErrClosed after Close, or the error that ended
 // this Neli. Before it returns, all functions have returned and all roles are
-// given up; this process contends again when it is driven again.
+// given up; this process contends again when it is driven again. In non-exclusive
+// mode it leaves the group at once and leads on for as long as Close says, while no
+// function runs: whoever wants somebody at work throughout calls Close while Lead
+// runs, which ends the functions after that time.
 //
 // The barrier, if there is one, runs on the goroutine that calls Lead: after a
 // LeaderAcquired returns the functions start, and before LeaderRevoked and

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/internal/term"
 )
 
@@ -16,11 +18,12 @@ import (
 // Its methods may be called concurrently, but for the restrictions that Barrier
 // names.
 type Neli struct {
-	set     *settings
-	barrier Barrier
-	arb     arbiter
-	h       threshold
-	now     func() instant
+	set       *settings
+	barrier   Barrier
+	arb       arbiter
+	exclusive *exclusive // arb, in exclusive mode; else nil
+	h         threshold
+	now       func() clock.Instant // the ordinary clocks: a check must be cheap
 
 	roles      atomic.Int64 // R
 	lastPulse  atomic.Int64 // monotonic; when the application was last heard of
@@ -33,11 +36,11 @@ type Neli struct {
 	pending []term.Change // of the driver: collected, and the barrier was not called yet
 	owed    atomic.Bool   // there is something pending
 
-	mu        sync.Mutex // guards posture, stepping and most
-	posture   posture
+	mu        sync.Mutex // guards desired, stepping and most
+	desired   elector.Desired
 	stepping  int         // calls of StepDown that wait
 	most      int         // the largest R since the application was last told of nothing
-	contends  atomic.Bool // posture.contend
+	contends  atomic.Bool // desired.contend
 	closing   chan struct{}
 	closeOnce sync.Once
 
@@ -70,6 +73,9 @@ type Stats struct {
 	Newer     uint64 // of a newer version of this library, skipped
 	Malformed uint64 // skipped
 	Resets    uint64 // times that the log went back and a lease started anew
+	// Throttled is how long, in all, brokers have made this process wait because a
+	// quota was exceeded (client quotas of Kafka). It is up to a minute behind.
+	Throttled time.Duration
 }
 
 // New starts a Neli. It does not wait for a broker: that is found, and the topic
@@ -86,15 +92,16 @@ func New(cfg Config, barrier ...Barrier) (*Neli, error) {
 	if len(barrier) > 1 {
 		return nil, fmt.Errorf("neli: New: %d barriers given, at most one is possible", len(barrier))
 	}
-	n := newNeli(set, clock, barrier...)
-	if n.arb, err = newArbiter(cfg.Provider, set, n.now, n.alive); err != nil {
+	n := newNeli(set, clock.Glance, barrier...)
+	if n.arb, err = newArbiter(cfg.Provider, set, clock.System(), n.alive); err != nil {
 		return nil, err
 	}
+	n.exclusive, _ = n.arb.(*exclusive)
 	n.start()
 	return n, nil
 }
 
-func newNeli(set *settings, now func() instant, barrier ...Barrier) *Neli {
+func newNeli(set *settings, now func() clock.Instant, barrier ...Barrier) *Neli {
 	n := &Neli{
 		set:     set,
 		h:       threshold{t: set.timeout, exclusive: set.mode == Exclusive},
@@ -105,7 +112,7 @@ func newNeli(set *settings, now func() instant, barrier ...Barrier) *Neli {
 		done:    make(chan struct{}),
 		idle:    make(chan struct{}),
 	}
-	n.posture = posture{roles: set.roles, why: ReasonResigned, unhealthy: set.healthy != nil}
+	n.desired = elector.Desired{Roles: set.roles, Why: ReasonResigned, Unhealthy: set.healthy != nil}
 	if len(barrier) == 1 {
 		n.barrier = barrier[0]
 	}
@@ -118,7 +125,7 @@ func (n *Neli) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop
 	n.set.announce()
-	n.arb.intend(n.posture)
+	n.arb.intend(n.desired)
 	go func() {
 		health := n.watchHealth()
 		n.err = n.arb.run(ctx)
@@ -147,9 +154,8 @@ func (n *Neli) IsLeader() bool {
 
 // leadsAny also returns the reading of the clock by which it was decided. The lowest
 // role of a unit has the unit's number, so units are bounded by R as roles are.
-func (n *Neli) leadsAny() (instant, bool) {
-	at, ok := n.arb.table().LeadsAny(int(n.roles.Load()))
-	return instantOf(at), ok
+func (n *Neli) leadsAny() (clock.Instant, bool) {
+	return n.arb.table().LeadsAny(int(n.roles.Load()))
 }
 
 // IsLeaderOf is IsLeader for one role.
@@ -221,8 +227,8 @@ func (n *Neli) SetRoles(r int) error {
 	if r < 1 || r > maxRoles {
 		return fmt.Errorf("neli: SetRoles: %d: must be between 1 and %d", r, maxRoles)
 	}
-	n.adjust(func(p *posture) {
-		p.roles = r
+	n.adjust(func(d *elector.Desired) {
+		d.Roles = r
 		n.roles.Store(int64(r)) // with the lock held, or two calls could leave two different ones
 		n.most = max(n.most, r)
 	})
@@ -233,7 +239,11 @@ func (n *Neli) SetRoles(r int) error {
 func (n *Neli) State() State { return State(n.state.Load()) }
 
 // Stats returns what was counted so far.
-func (n *Neli) Stats() Stats { return n.arb.stats() }
+func (n *Neli) Stats() Stats {
+	s := n.arb.stats()
+	s.Throttled = n.set.throttling.total()
+	return s
+}
 
 // Name returns the name of this process, as configured or made up.
 func (n *Neli) Name() string { return n.set.name }
@@ -245,34 +255,35 @@ func (n *Neli) Await() error {
 	return n.err
 }
 
-// adjust changes the posture and tells the arbiter.
-func (n *Neli) adjust(change func(*posture)) {
+// adjust changes the desired and tells the arbiter.
+func (n *Neli) adjust(change func(*elector.Desired)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	change(&n.posture)
-	n.contends.Store(n.posture.contend)
-	n.arb.intend(n.posture)
+	change(&n.desired)
+	n.contends.Store(n.desired.Contend)
+	n.arb.intend(n.desired)
 }
 
 // contend makes this process a candidate, if it is not one.
 func (n *Neli) contend() {
 	if !n.contends.Load() {
-		n.adjust(func(p *posture) { p.contend = true })
+		n.adjust(func(d *elector.Desired) { d.Contend = true })
 	}
 }
 
 // resign gives up what is led, and contends no more until something drives this
 // Neli again.
 func (n *Neli) resign() {
-	n.adjust(func(p *posture) { p.contend = false })
+	n.adjust(func(d *elector.Desired) { d.Contend = false })
 }
 
 // heard takes note that the application is alive.
-func (n *Neli) heard() { n.lastPulse.Store(int64(n.now().mono)) }
+func (n *Neli) heard() { n.lastPulse.Store(int64(n.now().Mono)) }
 
 // alive is the gate for beats: a hung application must be replaced.
-func (n *Neli) alive(now instant) bool {
-	return n.waiting.Load() > 0 || int64(now.mono) < n.drainingTo.Load() || now.mono-time.Duration(n.lastPulse.Load()) < n.set.maxPulse
+func (n *Neli) alive(now clock.Instant) bool {
+	return n.waiting.Load() > 0 || int64(now.Mono) < n.drainingTo.Load() ||
+		now.Mono.Sub(clock.Time(n.lastPulse.Load())) < n.set.maxPulse
 }
 
 // ended returns the error for which this Neli cannot be driven any more, or nil.

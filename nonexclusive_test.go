@@ -1,6 +1,10 @@
 package neli_test
 
 import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -187,3 +191,192 @@ func TestSharedHungApplication(t *testing.T) {
 		require.True(c, b.IsLeader())
 	})
 }
+
+// Most programs end the context of Lead, or their Pulser, and then call Close. The
+// process leaves the group at the first of these and leads on until another member
+// does, and the tasks go on; what Close adds to that cuts nothing short.
+func TestSharedResignsWithoutAGap(t *testing.T) {
+	for _, how := range []string{"Pulser.Close", "Lead", "Pulser.Close beside Close", "Lead beside Close"} {
+		t.Run(how, func(t *testing.T) {
+			simulateWith(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, overlapping, func(c *cluster) {
+				a := c.join("a", shared)
+				ctx, cancel := context.WithCancel(c.Context())
+				defer cancel()
+				stop := cancel
+				returned := make(chan struct{})
+				if lead := strings.HasPrefix(how, "Lead"); lead {
+					go func() {
+						defer close(returned)
+						_ = a.Lead(ctx, func(ctx context.Context, _ neli.Leadership) error { <-ctx.Done(); return nil })
+					}()
+				} else {
+					p, err := a.Background(a.task)
+					require.NoError(c, err)
+					stop = func() { go func() { defer close(returned); _ = p.Close() }() }
+				}
+				c.leader(0, time.Minute)
+				b := c.work("b", shared)
+				c.pass(30 * time.Second)
+				require.True(c, a.IsLeader() && !b.IsLeader())
+				c.gap()
+				stop()
+				if strings.HasSuffix(how, "beside Close") {
+					c.pass(100 * time.Millisecond)
+				} else {
+					c.pass(200 * time.Millisecond)
+					require.Empty(c, c.broker.Assigned("a"), "it has left the group")
+					require.True(c, a.IsLeader(), "overlap, by design")
+					<-returned
+				}
+				require.NoError(c, a.Close())
+				<-returned
+				require.True(c, b.IsLeader())
+				require.Zero(c, c.gap())
+				require.Equal(c, []string{"acquired", "revoked"}, a.kinds())
+			})
+		})
+	}
+}
+
+// While the process that ends its Pulser leads on, its task is called.
+func TestSharedWorksUntilItLeadsNoMore(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		a := c.join("a", shared)
+		p, err := a.Background(a.task)
+		require.NoError(c, err)
+		c.leader(0, time.Minute)
+		b := c.work("b", shared)
+		c.pass(30 * time.Second)
+		tasks := func(m *member) int { m.mu.Lock(); defer m.mu.Unlock(); return m.tasks }
+		before, began := tasks(a), time.Now()
+		require.NoError(c, p.Close())
+		took := time.Since(began)
+		require.InDelta(c, (session + 2*time.Second + 2*interval).Seconds(), took.Seconds(), 0.5)
+		require.Greater(c, tasks(a)-before, int(took/(10*time.Millisecond)), "it works to the end")
+		require.Positive(c, tasks(b))
+		require.Equal(c, neli.ReasonResigned, a.last().(neli.LeaderRevoked).Reason)
+		_, err = a.Background(a.task)
+		require.NoError(c, err)
+		require.NoError(c, b.Close())
+		c.leader(0, time.Millisecond)
+		c.eventually(sharedT, "it takes part again", a.IsLeader)
+	})
+}
+
+// Members that know of different numbers of roles: whoever is assigned a partition
+// leads it, whether or not it knows a role there, and so leads such a role at once
+// when it learns of it. It is told of roles that it knows, and of no others.
+func TestSharedDifferentRoles(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		some := func(cfg *neli.Config) { shared(cfg); cfg.Partitions, cfg.Roles = 3, 1 }
+		a := c.work("a", some)
+		c.leader(0, time.Minute)
+		c.pass(time.Minute)
+		require.Equal(c, []int{0, 1, 2}, c.broker.Assigned("a"))
+		require.Equal(c, []string{"acquired"}, a.kinds())
+		require.Equal(c, []int{0}, a.last().(neli.LeaderAcquired).Partitions(), "nothing is said of what has no role")
+		require.False(c, a.IsLeaderOf(1))
+
+		c.broker.CutOff("a", nelitest.All) // no evidence comes any more: V is what it was
+		c.pass(interval)
+		require.NoError(c, a.SetRoles(2))
+		c.eventually(10*time.Millisecond, "a role that it learns of is led at once", func() bool { return a.IsLeaderOf(1) })
+		e := a.last().(neli.LeaderAcquired)
+		require.Equal(c, []int{1}, e.Partitions())
+		require.Equal(c, []int{1}, e.Roles())
+		require.False(c, a.IsLeaderOf(2))
+
+		require.NoError(c, a.SetRoles(1))
+		c.pass(10 * time.Millisecond)
+		require.Equal(c, []string{"acquired", "acquired", "revoked"}, a.kinds())
+		require.Equal(c, neli.ReasonRoles, a.last().(neli.LeaderRevoked).Reason)
+		require.Equal(c, []int{1}, a.last().(neli.LeaderRevoked).Partitions())
+		require.NoError(c, a.SetRoles(3))
+		c.eventually(10*time.Millisecond, "all are led", func() bool { return a.IsLeaderOf(1) && a.IsLeaderOf(2) })
+		require.Equal(c, []int{1, 2}, a.last().(neli.LeaderAcquired).Partitions())
+
+		c.pass(sharedT)
+		require.False(c, a.IsLeader(), "V is what it was")
+		require.NoError(c, a.SetRoles(1))
+		require.NoError(c, a.SetRoles(3))
+		c.pass(time.Second)
+		require.False(c, a.IsLeader(), "V is older than T")
+	})
+}
+
+// Cut off from the log, a process makes room also on partitions where it knows no
+// role: others may know one.
+func TestSharedStarvedWithoutRolesMakesRoom(t *testing.T) {
+	simulateWith(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, overlapping, func(c *cluster) {
+		with := func(roles int) func(*neli.Config) {
+			return func(cfg *neli.Config) {
+				shared(cfg)
+				cfg.Partitions, cfg.Roles = 2, roles
+				cfg.KafkaConfig = neli.KafkaConfigMap{"partition.assignment.strategy": "range"}
+			}
+		}
+		c.work("b", with(1))
+		c.leader(0, time.Minute)
+		a := c.work("a", with(2)) // comes first: range gives it partition 0, and 1 to b
+		c.pass(30 * time.Second)
+		require.Equal(c, []int{1}, c.broker.Assigned("b"))
+		c.broker.CutOff("b", nelitest.Reads)
+		c.eventually(sharedT, "another member leads what only that knows", func() bool { return a.IsLeaderOf(1) })
+	})
+}
+
+// A log handler is the user's code: it may ask the Neli whatever it likes.
+func TestSharedLogsWithNoLockHeld(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		var a *member
+		var said atomic.Int64
+		a = c.work("a", func(cfg *neli.Config) {
+			shared(cfg)
+			cfg.Logger = slog.New(callsBack{func(r slog.Record) {
+				if r.Level == slog.LevelWarn {
+					_ = a.Stats() // with the lock held it would wait for ever
+					said.Add(1)
+				}
+			}})
+		})
+		c.leader(0, time.Minute)
+		c.broker.CutOff("a", nelitest.Reads)
+		c.pass(10 * time.Minute)
+		require.Positive(c, said.Load())
+		require.LessOrEqual(c, said.Load(), int64(10*time.Minute/(10*time.Second)), "and not too often")
+	})
+}
+
+// A process that is to leave the group for want of records, and whose poll does not
+// return before it would be back, leaves still: it would never be told again what it
+// has.
+func TestSharedStarvedWhilePollIsBlocked(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		a := c.work("a", func(cfg *neli.Config) {
+			shared(cfg)
+			cfg.HeartbeatTimeout, cfg.HeartbeatInterval = 8700*time.Millisecond, 300*time.Millisecond
+		})
+		c.leader(0, time.Minute)
+		c.pass(10 * time.Second)
+		c.broker.CutOff("a", nelitest.Reads)
+		c.pass(session - time.Second)
+		c.broker.Suspend("a") // no call returns; timers go on, and the session is not over yet
+		c.pass(session - 500*time.Millisecond)
+		c.broker.Restore("a", nelitest.All)
+		c.broker.Resume("a")
+		c.pass(20 * time.Second)
+		require.Equal(c, []int{0}, c.broker.Assigned("a"))
+		require.True(c, a.IsLeader(), "the only member, and well")
+	})
+}
+
+// callsBack is a log handler that does something with each line.
+type callsBack struct{ do func(slog.Record) }
+
+func (h callsBack) Enabled(context.Context, slog.Level) bool { return true }
+func (h callsBack) Handle(_ context.Context, r slog.Record) error {
+	h.do(r)
+	return nil
+}
+func (h callsBack) WithAttrs([]slog.Attr) slog.Handler { return h }
+func (h callsBack) WithGroup(string) slog.Handler      { return h }

@@ -50,7 +50,7 @@ func (n *Neli) glance() bool {
 	}
 	at, ok := n.leadsAny()
 	if ok && len(n.driver) == 0 { // or another one drives, and may hang: this pulse says nothing of it
-		n.lastPulse.Store(int64(at.mono))
+		n.lastPulse.Store(int64(at.Mono))
 	}
 	return ok
 }
@@ -139,8 +139,11 @@ type Pulser interface {
 	// good.
 	Await() error
 	// Close ends the loop, gives up leadership and waits until the task and the
-	// barrier have returned. It must not be called from either. It is idempotent
-	// and returns nil.
+	// barrier have returned. In non-exclusive mode this process leaves the group at
+	// once and leads on for as long as Neli.Close says, so that another member leads
+	// by then; the task is called until it is over, so that somebody works. Close
+	// must not be called from the task or the barrier. It is idempotent and returns
+	// nil.
 	Close() error
 }
 
@@ -209,7 +212,7 @@ func (n *Neli) background(task func(), stop <-chan struct{}) error {
 		if r := recover(); r != nil {
 			panic(r) // it ends the process: at once
 		}
-		n.stepDown()
+		n.stepDown(nil)
 	}()
 	err := n.work(task, stop)
 	ended = false
@@ -224,7 +227,7 @@ func (n *Neli) work(task func(), stop <-chan struct{}) error {
 	for {
 		select {
 		case <-stop:
-			n.stepDown()
+			n.stepDown(task)
 			return nil
 		default:
 		}
@@ -239,15 +242,22 @@ func (n *Neli) work(task func(), stop <-chan struct{}) error {
 }
 
 // stepDown gives up everything in order, as the driver, and returns when nothing
-// is led any more. The arbiter bounds it by the deadlines that it sets.
-func (n *Neli) stepDown() {
+// is led any more. The arbiter bounds it by the deadlines that it sets. In
+// non-exclusive mode others take over meanwhile, and until they have this process
+// works, if there is a task still.
+func (n *Neli) stepDown(task func()) {
 	n.resign()
 	for n.ended() == nil {
 		n.deliver()
-		if n.told == 0 {
+		switch {
+		case n.told == 0:
 			return
+		case task != nil && n.set.mode == NonExclusive && n.IsLeader():
+			n.heard()
+			task()
+		default:
+			n.wait(nil, nil)
 		}
-		n.wait(nil, nil)
 	}
 	n.deliver()
 }

@@ -32,7 +32,7 @@ func TestRolesOn(t *testing.T) {
 	} {
 		require.Equal(t, c.want, slices.Collect(rolesOn(c.p, c.partitions, c.roles)), "%+v", c)
 	}
-	// As many as there can be: ten million roles, on any number of partitions.
+	// As many as there can be: a million roles, on any number of partitions.
 	for _, partitions := range []int{1, 7, maxPartitions, math.MaxInt32} {
 		n, last := 0, -1
 		for role := range rolesOn(1%partitions, partitions, maxRoles) {

@@ -11,7 +11,7 @@ import (
 
 func TestUnsafeSettings(t *testing.T) {
 	good := map[string]string{"unclean.leader.election.enable": "false", "cleanup.policy": "delete",
-		"min.insync.replicas": "2", "retention.ms": "3600000"}
+		"min.insync.replicas": "2", "retention.ms": "604800000", "message.timestamp.type": "LogAppendTime"}
 	for _, c := range []struct {
 		name, setting, value string
 		replicas             int
@@ -30,8 +30,9 @@ func TestUnsafeSettings(t *testing.T) {
 		{"both of two", "min.insync.replicas", "2", 2, "2 replicas: either an acknowledged record may be lost", "have 3 replicas"},
 		{"one replica is what was asked for", "min.insync.replicas", "1", 1, "", ""},
 		{"three of five", "min.insync.replicas", "3", 5, "", ""},
-		{"retention below a minute", "retention.ms", "59999", 3, "retention.ms=59999:", "set it to an hour"},
-		{"no retention", "retention.ms", "0", 3, "retention.ms=0:", "set it to an hour"},
+		{"retention below a minute", "retention.ms", "59999", 3, "retention.ms=59999:", "set it to 604800000 (7 days)"},
+		{"no retention", "retention.ms", "0", 3, "retention.ms=0:", "set it to 604800000 (7 days)"},
+		{"the sender's clock", "message.timestamp.type", "CreateTime", 3, "message.timestamp.type=CreateTime: a process whose wall clock", "set it to LogAppendTime"},
 		{"a minute", "retention.ms", "60000", 3, "", ""},
 		{"for ever", "retention.ms", "-1", 3, "", ""},
 		{"a value that nobody understands", "retention.ms", "an hour", 3, "", ""},

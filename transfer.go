@@ -4,30 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector"
 )
 
-// mover is what an arbiter can do to bring leadership to another process. Only
-// exclusive mode's can.
-type mover interface {
-	discovery
-	// transfer begins to hand p over to the member with that id or name. It returns
-	// the member's id and the token of the term that is given up.
-	transfer(p int, to string) (id string, token int64, err error)
-	// calledOff reports whether the term of p with this token goes on, and is not
-	// given up any more.
-	calledOff(p int, token int64) bool
-	// holding reports whether anything is held or being released.
-	holding() bool
-}
-
-// Transfer hands the partition on which role lives over to another member, with all
-// roles that live there, and returns nil once that leads. This process must lead
-// the role: once the member has answered, the application is told to finish
-// (LeaderRevoked, ReasonTransferred), and the partition is then released in favour of
-// the member, which claims it in a round trip. There it stays for the term: neither
-// balance nor preference moves it.
+// Transfer hands a role over to another member, and returns nil once that leads it.
+// This process must lead the role: once the member has answered, the application is
+// told to finish (LeaderRevoked, ReasonTransferred), and the role is then released in
+// favour of the member, which claims it in a round trip. There it stays for the term:
+// neither balance nor preference moves it. Who wants to be rid of everything calls
+// StepDown.
 //
 // to is the Member.ID of a member, or its Name if no other has that. Errors:
 // ErrNotLeader (also if the partition is being given up already), ErrNoMember and
@@ -54,29 +42,11 @@ func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
 	if !n.IsLeaderOf(role) {
 		return fmt.Errorf("neli: Transfer: role %d: %w", role, ErrNotLeader)
 	}
-	a := n.arb.(mover)
-	w := a.watch()
-	defer a.unwatch(w)
-	p := partitionOf(role, n.arb.units().partitions)
-	id, token, err := a.transfer(p, to)
-	if err != nil {
-		return fmt.Errorf("neli: Transfer: role %d to %q: %w", role, to, err)
+	err := n.exclusive.Transfer(ctx, role, to)
+	if errors.Is(err, elector.ErrEnded) {
+		<-n.done
+		err = n.ended()
 	}
-	limit, stop := context.WithTimeoutCause(ctx, n.set.successorWait+n.set.drain+2*n.set.timeout,
-		fmt.Errorf("%w: nobody leads yet", ErrNotTransferred))
-	defer stop()
-	err = n.until(limit, w, func() (bool, error) {
-		s := a.standing(p)
-		switch {
-		case s.Status == Held && s.Holder.Token == token && a.calledOff(p, token):
-			return true, ErrNoAnswer
-		case s.Status != Held || s.Holder.Token == token:
-			return false, nil
-		case s.Holder.Member == id:
-			return true, nil
-		}
-		return true, fmt.Errorf("%w: %s", ErrNotTransferred, s.Holder.Name)
-	})
 	if err != nil {
 		return fmt.Errorf("neli: Transfer: role %d to %q: %w", role, to, err)
 	}
@@ -109,66 +79,34 @@ func (n *Neli) StepDown(ctx context.Context) error {
 	if err := n.ended(); err != nil {
 		return fmt.Errorf("neli: StepDown: %w", err)
 	}
-	a := n.arb.(mover)
-	w := a.watch()
-	defer a.unwatch(w)
+	news, stop := n.exclusive.Notify()
+	defer stop()
 	// What it claimed while the application still finishes its work it would hold on to.
-	n.adjust(func(p *posture) {
+	n.adjust(func(d *elector.Desired) {
 		n.stepping++
-		p.away = math.MaxInt64
+		d.Away = clock.Never
 	})
-	defer n.adjust(func(p *posture) {
+	defer n.adjust(func(d *elector.Desired) {
 		if n.stepping--; n.stepping == 0 { // another call may still wait
-			p.away = n.now().mono + max(stepDownFor, 3*n.set.timeout)
+			d.Away = n.now().Mono.Add(max(stepDownFor, 3*n.set.timeout))
 		}
 	})
-	if err := n.until(ctx, w, func() (bool, error) { return !a.holding(), nil }); err != nil {
+	if err := n.until(ctx, news, n.exclusive.Idle); err != nil {
 		return fmt.Errorf("neli: StepDown: %w", err)
 	}
 	return nil
 }
 
-// until waits for a condition that changes of standings may fulfil.
-func (n *Neli) until(ctx context.Context, w *watcher, met func() (bool, error)) error {
-	for {
-		if ok, err := met(); ok {
-			return err
-		}
+// until waits for a condition that news may fulfil.
+func (n *Neli) until(ctx context.Context, news <-chan struct{}, met func() bool) error {
+	for !met() {
 		select {
-		case <-w.bell:
+		case <-news:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-n.done:
 			return n.ended()
 		}
 	}
-}
-
-func (a *leaseArbiter) transfer(p int, to string) (string, int64, error) {
-	a.mu.Lock()
-	defer a.unlock()
-	l := &a.leases[p]
-	if !l.holds(a.now()) || a.hands[p] != nil || !a.Told(p) {
-		return "", 0, ErrNotLeader
-	}
-	id := a.peers.find(to)
-	if id == "" {
-		return "", 0, ErrNoMember
-	}
-	a.hand(p, &handover{why: ReasonTransferred, since: a.now(), to: id, named: true, pinned: true})
-	a.prod()
-	return id, l.mine, nil
-}
-
-func (a *leaseArbiter) calledOff(p int, token int64) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.leases[p].mine == token && a.hands[p] == nil
-}
-
-func (a *leaseArbiter) holding() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	held, claiming := a.busy()
-	return held || claiming || a.farewells > 0
+	return nil
 }

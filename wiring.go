@@ -5,10 +5,13 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector"
 )
 
 // newArbiter makes the Kafka clients and puts the parts together.
-func newArbiter(p Provider, set *settings, now func() instant, alive func(instant) bool) (arbiter, error) {
+func newArbiter(p Provider, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
 	if p == nil {
 		var err error
 		if p, err = defaultProvider(); err != nil {
@@ -16,7 +19,7 @@ func newArbiter(p Provider, set *settings, now func() instant, alive func(instan
 		}
 	}
 	w := wiring{provider: p, set: set}
-	arb, err := w.arbiter(now, alive)
+	arb, err := w.arbiter(clocks, alive)
 	if err != nil {
 		w.undo()
 		return nil, fmt.Errorf("neli: New: the Kafka client refuses its configuration: %w", err)
@@ -36,52 +39,59 @@ func (w *wiring) undo() {
 	}
 }
 
-func (w *wiring) arbiter(now func() instant, alive func(instant) bool) (arbiter, error) {
-	producer, err := w.provider.Producer(w.set.producerProperties(), w.set.logger)
+func (w *wiring) arbiter(clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
+	producer, err := newLastingProducer(w.provider, w.set.producerProperties(), w.set.logger)
 	if err != nil {
 		return nil, err
 	}
-	w.cleanup = append(w.cleanup, func() { _ = producer.Close() })
-	admin, err := w.provider.Admin(producer)
-	if err != nil {
-		return nil, err
-	}
-	w.cleanup = append(w.cleanup, admin.Close)
-	t := &topic{name: w.set.topic, admin: admin, log: w.set.logger, spread: w.set.spread, suspect: make(chan struct{}, 1)}
+	w.set.throttling.follow("producer", producer)
+	admin := lastingAdmin{producer}
+	w.cleanup = append(w.cleanup, func() {
+		admin.Close()
+		_ = producer.Close()
+	})
+	t := &topic{name: w.set.topic, admin: admin, log: w.set.logger, spread: w.set.spread, suspect: make(chan struct{}, 1),
+		throttling: &w.set.throttling}
 	if w.set.createTopic {
 		t.create = &TopicSpec{Name: w.set.topic, Partitions: w.set.partitions}
 	}
 	if w.set.mode == NonExclusive {
-		member, err := w.member(true)
+		member, err := w.member(true, t)
 		if err != nil {
 			return nil, err
 		}
-		return newVectorArbiter(w.set, t, producer, member, now, alive), nil
+		return newVectorArbiter(w.set, t, producer, member, clocks.Glance, alive), nil
 	}
 	newReader := func() (LogReader, error) {
-		return w.provider.LogReader(w.set.readerProperties(), w.set.logger)
+		r, err := w.provider.LogReader(w.set.readerProperties(), w.set.logger)
+		if err == nil {
+			w.set.throttling.follow("reader", r)
+		}
+		return r, err
 	}
 	log := newKafkaLog(t, producer, newReader, w.set.logger)
 	if log.reader, err = newReader(); err != nil {
 		return nil, err
 	}
 	w.cleanup = append(w.cleanup, func() { _ = log.reader.Close() })
-	var nom nominator
+	var nom elector.Nominator
 	if w.set.nomination == Assigned && !w.set.observer {
-		if nom, err = w.member(false); err != nil {
+		if nom, err = w.member(false, t); err != nil {
 			return nil, err
 		}
 	}
-	return newLeaseArbiter(w.set, log, nom, now, alive), nil
+	return newExclusive(w.set, log, nom, clocks, alive), nil
 }
 
-func (w *wiring) member(read bool) (*groupMember, error) {
+func (w *wiring) member(read bool, t *topic) (*groupMember, error) {
 	c, err := w.provider.GroupConsumer(w.set.groupProperties(), w.set.logger)
 	if err != nil {
 		return nil, err
 	}
 	w.cleanup = append(w.cleanup, func() { _ = c.Close() })
-	return &groupMember{topic: w.set.topic, group: w.set.group, read: read, consumer: c, log: w.set.logger}, nil
+	w.set.throttling.follow("group", c)
+	return &groupMember{topic: w.set.topic, group: w.set.group, read: read, consumer: c, log: w.set.logger,
+		joining: accessGuard{signedIn: &t.access}, reading: accessGuard{signedIn: &t.access}}, nil
 }
 
 // announce logs the effective settings in one line, without secrets.
@@ -89,7 +99,7 @@ func (s *settings) announce() {
 	args := []any{"group", s.group, "topic", s.topic, "name", s.name, "mode", s.mode.String()}
 	if s.mode == Exclusive {
 		args = append(args, "nomination", s.nomination.String(), "drainTimeout", s.drain,
-			"maxClockDrift", s.drift, "silence", s.silence(), "observer", s.observer)
+			"maxClockDrift", s.drift, "silence", s.silence(), "observer", s.observer, "tokenBase", s.tokenBase)
 	}
 	args = append(args, "roles", s.roles, "heartbeatTimeout", s.timeout, "heartbeatInterval", s.broadcast,
 		"maxPulseInterval", s.maxPulse)

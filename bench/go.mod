@@ -4,7 +4,7 @@ go 1.26.0
 
 replace github.com/goneli/neli => ../
 
-replace github.com/goneli/neli/integration => ../integration
+replace github.com/goneli/neli/testkit => ../testkit
 
 require (
 	github.com/confluentinc/confluent-kafka-go/v2 v2.15.1
@@ -21,7 +21,7 @@ require (
 
 require (
 	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b
-	github.com/goneli/neli/integration v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli/testkit v0.0.0-00010101000000-000000000000
 	github.com/prometheus/procfs v0.16.1
 	github.com/vishvananda/netlink v1.3.1
 	go.etcd.io/etcd/api/v3 v3.7.3

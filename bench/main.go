@@ -19,8 +19,8 @@ import (
 	"github.com/goneli/neli/bench/report"
 	"github.com/goneli/neli/bench/steady"
 	"github.com/goneli/neli/bench/trial"
-	"github.com/goneli/neli/integration/kafkatest"
-	"github.com/goneli/neli/integration/nursery"
+	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/nursery"
 )
 
 const usage = `usage: bench COMMAND [flags]
@@ -161,7 +161,7 @@ func scale(args []string) error {
 	set.IntVar(&size.Each, "each", 10, "members in each; so many die, and join")
 	set.IntVar(&size.Partitions, "partitions", 1000, "partitions")
 	set.IntVar(&size.Roles, "roles", 100_000, "roles")
-	set.DurationVar(&size.T, "t", 5*time.Minute, "T")
+	set.DurationVar(&size.T, "t", time.Minute, "T")
 	window := set.Duration("idle", 30*time.Second, "how long the cost is measured")
 	if err := set.Parse(args); err != nil {
 		return err

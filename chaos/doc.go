@@ -1,7 +1,7 @@
 // Command chaos disturbs a real cluster and checks that the library keeps its
 // promises meanwhile.
 //
-//	sudo go run . -for 3m -seed 1
+//	sudo go run . -for 3m -seed 1 -nomination open
 //
 // It builds three Kafka brokers (replication 3, two of them in sync), five member
 // processes and a PostgreSQL, each on a host of its own (a network namespace), and
@@ -54,14 +54,25 @@
 //   - a member that claims though its check has failed for 1 s, or hung for 6, or
 //     leads for longer than a drain, a successor's wait and T after that; 2 s are for
 //     the machine, and a suspension begins the time anew;
-//   - both modes: a role without a leader 30 s after everything was repaired;
+//   - exclusive: a role without a leader for longer than the kind of fault that
+//     answers for it allows, whether or not it is repaired by then: 2 T + 2 s where
+//     nothing comes from its leader any more, T + 2 s where it is handed over, the
+//     session of a broker (9 s) and 10 s for the clients more where one of the brokers
+//     is lost, replica.lag.time.max.ms (30 s) and the same where two are parted; with
+//     Assigned nomination the members' session and a rebalance on top. After the
+//     repair of anything, and in non-exclusive mode, likewise: package oracle, Recovery;
+//   - a broker that is suspended for longer than its session and that Kafka does not
+//     fence, since that is what this fault is for;
+//   - a tenth of a life, of either mode and any role, that was not sampled;
 //   - with Open nomination, at the end of all: shares that are not within one of each
 //     other, among those that are wanted most, 135 s after the last fault, if
 //     preferences do not contradict and no role is kept by whom it was transferred to;
 //   - a member that ends by itself, or a Close that fails or takes longer than 30 s.
 //
-// Only reported: time without a leader by kind of fault, and how many writes would
-// have overwritten a successor's work had there been no guard. A gap is put down to
+// Only reported: time without a leader by kind of fault, of the roles that the struck
+// members led (those of others that were moved meanwhile have a row of their own),
+// and how many writes would have overwritten a successor's work had there been no
+// guard. A gap is put down to
 // the fault that had begun last when it began, or, where a leader of non-exclusive
 // mode lapsed, when its evidence stopped to come, T before.
 //

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -25,7 +26,7 @@ import (
 	"github.com/goneli/neli/chaos/plan"
 	"github.com/goneli/neli/chaos/report"
 	"github.com/goneli/neli/chaos/store"
-	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/testkit/kafkatest"
 )
 
 // Exit codes.
@@ -71,13 +72,14 @@ func run() int {
 
 func parse(args []string) (machine.Options, error) {
 	var o machine.Options
-	var nomination, only string
+	var nomination, only, first string
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	flags.DurationVar(&o.For, "for", 3*time.Minute, "how long faults go on; building and closing come on top")
 	flags.Uint64Var(&o.Seed, "seed", 1, "decides which faults, in which order")
-	flags.StringVar(&nomination, "nomination", "", "open or assigned; default: assigned for odd seeds, open for even ones")
+	flags.StringVar(&nomination, "nomination", "open", "open or assigned: who may claim in exclusive mode")
 	flags.DurationVar(&o.Timeout, "t", 2*time.Second, "T, HeartbeatTimeout of the exclusive mode")
 	flags.StringVar(&only, "only", "", "kinds of faults, separated by semicolons: "+strings.Join(plan.Kinds(), "; "))
+	flags.StringVar(&first, "first", "", "kinds of faults that come before all others, likewise")
 	flags.StringVar(&o.Dir, "out", "chaos-report", "directory of the report; a former report there is replaced")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -92,19 +94,15 @@ func parse(args []string) (machine.Options, error) {
 	if minimum := 500 * time.Millisecond; o.Timeout < minimum {
 		return o, fmt.Errorf("-t is %v, must be at least %v", o.Timeout, minimum)
 	}
-	switch {
-	case nomination == "open", nomination == "" && o.Seed%2 == 0:
+	switch nomination {
+	case "open":
 		o.Nomination = neli.Open
-	case nomination == "assigned", nomination == "":
+	case "assigned":
 		o.Nomination = neli.Assigned
 	default:
 		return o, fmt.Errorf("-nomination is %q, must be open or assigned", nomination)
 	}
-	if only != "" {
-		for name := range strings.SplitSeq(only, ";") {
-			o.Only = append(o.Only, strings.TrimSpace(name))
-		}
-	}
+	o.Only, o.First = names(only), names(first)
 	var err error
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return o, err
@@ -112,7 +110,18 @@ func parse(args []string) (machine.Options, error) {
 	if o.Dir == jail.Scratch || strings.HasPrefix(o.Dir, jail.Scratch+"/") {
 		return o, fmt.Errorf("-out is %s: what is below %s does not outlive the run", o.Dir, jail.Scratch)
 	}
-	return o, plan.Check(o.Only, o.Nomination == neli.Open)
+	return o, plan.Check(slices.Concat(o.Only, o.First), o.Nomination == neli.Open)
+}
+
+// names takes a list apart; it returns nil for an empty one.
+func names(list string) []string {
+	var out []string
+	for name := range strings.SplitSeq(list, ";") {
+		if name = strings.TrimSpace(name); name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 // possible returns everything that is missing here.
@@ -181,12 +190,7 @@ func preferences(o machine.Options) string {
 
 // judge writes the report and decides the exit code.
 func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
-	limits := machine.Limits
-	limits.Will.Timeout = o.Timeout
-	if o.Nomination == neli.Open {
-		limits.Will.Wait = min(max(time.Second, o.Timeout/5), 15*time.Second) // for the successor's answer
-	}
-	verdict := oracle.Judge(outcome.Record, outcome.Log, limits)
+	verdict := oracle.Judge(outcome.Record, outcome.Log, machine.LimitsOf(o))
 	verdict.Violations = append(outcome.Complaints, verdict.Violations...)
 	subject := report.Subject{
 		Settings: [][2]string{
@@ -209,7 +213,7 @@ func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 		Members: machine.MemberHosts(),
 		Dir:     o.Dir,
 
-		Presumption: machine.Limits.Pace.Presumption(),
+		Presumption: machine.Pace.Presumption(),
 	}
 	if err := report.Write(subject); err != nil {
 		return 0, err

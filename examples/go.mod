@@ -4,11 +4,11 @@ go 1.26.0
 
 replace github.com/goneli/neli => ../
 
-replace github.com/goneli/neli/integration => ../integration
+replace github.com/goneli/neli/testkit => ../testkit
 
 require (
 	github.com/goneli/neli v0.0.0-00010101000000-000000000000
-	github.com/goneli/neli/integration v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli/testkit v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.12.1
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
 	golang.org/x/sys v0.46.0

@@ -17,8 +17,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/integration/kafkatest"
-	"github.com/goneli/neli/integration/proxy"
+	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/proxy"
 )
 
 // What a careless user, a broken network and a rubbish topic can do.

@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/integration/proxy"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/proxy"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // Three brokers, replication 3: a leader that loses sight of one of them, and
@@ -157,9 +157,10 @@ func (e *election) snapshot() map[int]int64 {
 	return out
 }
 
-// settledAgain waits until all roles are led and every member reads, and logs how
-// many of the former terms are over.
-func (e *election) settledAgain(what string, before map[int]int64, since time.Duration) {
+// settledAgain waits until all roles are led and every member reads, asserts that no
+// role was vacant for longer than the bound, and logs how many of the former terms
+// are over.
+func (e *election) settledAgain(what string, before map[int]int64, since, bound time.Duration) {
 	e.t.Helper()
 	e.allLed(time.Minute)
 	for _, m := range e.members {
@@ -178,17 +179,25 @@ func (e *election) settledAgain(what string, before map[int]int64, since time.Du
 			worst = max(worst, v.Length())
 		}
 	}
+	assert.LessOrEqual(e.t, worst, bound, "%s, %v: longest vacancy", what, e.params.Nomination)
 	e.t.Logf("%s, %v, T = %v: %d of %d terms lost; longest vacancy → %v", what, e.params.Nomination,
 		e.params.Timeout, lost, len(before), worst.Round(time.Millisecond))
 }
 
 // A planned restart hands partitions over in order. With T = 5 s it should cost no
 // term; how many it does cost is reported and not asserted, since brokers promise
-// nothing about it. A crashed broker stalls every partition that it replicates
+// nothing about it, but none costs more than its leader's crash would. A crashed broker stalls every partition that it replicates
 // until it has left the in-sync replicas, which takes broker.session.timeout.ms,
-// 9 s: terms of 5 s lapse, and someone must claim thereafter.
+// 9 s: terms of 5 s lapse, and someone must claim thereafter, as after a crash of the
+// leader, once the clients have found the partition's new leader.
 func brokersFail(t *testing.T, e *env, a admin) {
 	all := underBrokers(t, e)
+	crash := func(el *election) time.Duration {
+		if el.grouped() {
+			return assignedBound(el.params.Timeout, stockSession)
+		}
+		return openBound(el.params.Timeout)
+	}
 	remember := func() ([]map[int]int64, time.Duration) {
 		var tokens []map[int]int64
 		for _, el := range all {
@@ -207,7 +216,7 @@ func brokersFail(t *testing.T, e *env, a admin) {
 		}
 	}
 	for i, el := range all {
-		el.settledAgain("rolling restart of three brokers", before[i], began)
+		el.settledAgain("rolling restart of three brokers", before[i], began, crash(el))
 	}
 
 	before, began = remember()
@@ -217,8 +226,43 @@ func brokersFail(t *testing.T, e *env, a admin) {
 	}
 	t.Logf("the killed broker has left the in-sync replicas after %v", (witness.Now() - began).Round(time.Millisecond))
 	for i, el := range all {
-		el.settledAgain("one of three brokers killed", before[i], began)
+		el.settledAgain("one of three brokers killed", before[i], began, brokerSession+reconnecting+crash(el))
 	}
+}
+
+// Kafka's own times, as they are by default: when a broker that is silent is out of
+// the in-sync replicas, when a member of a group is out of it (the library's setting),
+// and the longest that a client waits before it tries a broker again.
+const (
+	brokerSession = 9 * time.Second
+	stockSession  = 6 * time.Second
+	reconnecting  = 10 * time.Second
+)
+
+// A broker that stands still for longer than T ends every term at once, and that
+// says nothing about any member: nobody is to claim everything for it, and with the
+// broker back all is led again within two T.
+func TestBrokerStandsStill(t *testing.T) {
+	e := newEnv(t, 1, 0, nil)
+	e.own(t)
+	el := newElection(t, e, contenderParams{Nomination: neli.Open, Timeout: 3 * time.Second, Roles: 100, Partitions: 4})
+	el.start("first")
+	el.allLed(firstLeader)
+	el.follow("second", "third", "fourth", "fifth")
+	timeout, broker := el.params.Timeout, e.cluster.Brokers()[0]
+
+	require.NoError(t, broker.Suspend())
+	waitPast(t, witness.Now()+3*timeout)
+	for _, m := range el.members {
+		assert.Empty(t, el.rolesOf(m), "%s leads without a broker", m)
+	}
+	back := witness.Now()
+	require.NoError(t, broker.Resume())
+	el.allLed(firstLeader)
+	took := witness.Now() - back
+	assert.LessOrEqual(t, took, 2*timeout+busyMachine)
+	el.bound = 5*timeout + busyMachine
+	t.Logf("all of %d roles are led %v after the broker's return", el.params.Roles, took.Round(time.Millisecond))
 }
 
 // admin asks a cluster for what elections do not tell.

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli/integration/kafkatest"
-	"github.com/goneli/neli/integration/proxy"
+	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/proxy"
 )
 
 // env is the Kafka of a group of cases: one that the suite has started, or the

@@ -18,8 +18,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli/integration/nursery"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/nursery"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // The parent's side of a member: a process that is told what to do and watched.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // The member's side: the test binary, executed again. It contends as its

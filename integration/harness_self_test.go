@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // The harness itself: what its reports are worth, and that it leaves nothing

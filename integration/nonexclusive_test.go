@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/integration/proxy"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/proxy"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // Non-exclusive mode promises a leader at every instant, in three cases that

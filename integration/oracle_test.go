@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // The omniscient check: from what all members saw of their own leadership, by one

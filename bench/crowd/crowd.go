@@ -17,8 +17,8 @@ import (
 	"github.com/goneli/neli/bench/idle"
 	"github.com/goneli/neli/bench/peers"
 	"github.com/goneli/neli/bench/trial"
-	"github.com/goneli/neli/integration/kafkatest"
-	"github.com/goneli/neli/integration/nursery"
+	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/nursery"
 )
 
 // Size is how much there is of everything.

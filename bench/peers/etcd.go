@@ -17,8 +17,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"github.com/goneli/neli/bench/member"
-	"github.com/goneli/neli/integration/kafkatest"
-	"github.com/goneli/neli/integration/nursery"
+	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/nursery"
 )
 
 // ServerCommand is the subcommand that makes this program an etcd member.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/bench/member"
-	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/testkit/kafkatest"
 )
 
 // Kafka is a cluster with stock settings.

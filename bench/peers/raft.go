@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/bench/member"
-	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/testkit/kafkatest"
 )
 
 // raftBed has no servers: the candidates are the consensus group.

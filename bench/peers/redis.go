@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/goneli/neli/bench/member"
-	"github.com/goneli/neli/integration/kafkatest"
-	"github.com/goneli/neli/integration/nursery"
+	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/nursery"
 )
 
 type redisServer struct {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/bench/member"
-	"github.com/goneli/neli/integration/nursery"
+	"github.com/goneli/neli/testkit/nursery"
 )
 
 // Place is where servers and members run.

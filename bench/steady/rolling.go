@@ -9,7 +9,7 @@ import (
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
 	"github.com/goneli/neli/bench/trial"
-	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/testkit/kafkatest"
 )
 
 const (

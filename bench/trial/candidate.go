@@ -16,7 +16,7 @@ import (
 	"github.com/goneli/neli/bench/measure"
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
-	"github.com/goneli/neli/integration/nursery"
+	"github.com/goneli/neli/testkit/nursery"
 )
 
 // MemberCommand is the subcommand that makes this program a candidate.

@@ -6,7 +6,7 @@ package history
 import (
 	"time"
 
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // Modes: every member has one Neli of each, which samples know by this number.
@@ -67,6 +67,8 @@ type Fault struct {
 	Targets []string // hosts
 	Span    witness.Span
 	Crash   bool // members died
+	Gone    bool // nothing comes from a member any more: the others are to take over
+	Pair    bool // two brokers do not reach each other, and both reach all others
 	Cluster bool // brokers were not all well
 	Order   bool // members were told to hand over: nothing kept them from anything
 	Calm    bool // all was well when it began: groups were whole, roles led

@@ -3,7 +3,7 @@ package history
 import (
 	"time"
 
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // Ail is a time for which a member's health check did not say that all is well.

@@ -12,7 +12,7 @@ import (
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/plan"
 	"github.com/goneli/neli/chaos/wire"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // restarting bounds the start of a broker: Kafka refuses one that was killed until
@@ -82,6 +82,9 @@ func (m *machine) part(ctx context.Context, p plan.Part, a aim, f history.Fault)
 	f.Label, f.Targets = describe(p, a)
 	f.Span.From = witness.Now()
 	f.Crash = p.Action == plan.KillMember
+	f.Gone = p.Action == plan.KillMember || p.Action == plan.StopMember ||
+		p.Action == plan.CutMember && p.Way != plan.In
+	f.Pair = p.Action == plan.CutBrokers
 	f.Cluster = p.Action.DisturbsBrokers()
 	f.Order = p.Action == plan.Transfer || p.Action == plan.StepDown
 	f.Sort = p.Action.String()
@@ -170,7 +173,7 @@ func (m *machine) inflictBroker(ctx context.Context, p plan.Part) error {
 		if err := b.Suspend(); err != nil {
 			return err
 		}
-		held := wait(ctx, p.Hold)
+		held := m.frozen(ctx, p)
 		if err := b.Resume(); err != nil {
 			return err
 		}
@@ -183,6 +186,25 @@ func (m *machine) inflictBroker(ctx context.Context, p plan.Part) error {
 		}
 		return nil
 	}
+}
+
+// frozen lets time pass while a broker is suspended. If that is longer than Kafka
+// waits for a silent one, Kafka must be seen to fence it: or else what follows is
+// not what the fault is for.
+func (m *machine) frozen(ctx context.Context, p plan.Part) error {
+	const electing = 5 * time.Second // of another controller, if it was that
+	if p.Hold < plan.BrokerSession+electing {
+		return wait(ctx, p.Hold)
+	}
+	end := witness.Now() + p.Hold
+	fenced := m.wait(ctx, p.Hold, func() bool { return m.groups.brokers(ctx) == Brokers-1 })
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if !fenced {
+		m.complain("%s was silent for %v, and Kafka did not fence it", brokerHost(p.Broker), p.Hold.Round(time.Millisecond))
+	}
+	return wait(ctx, end-witness.Now())
 }
 
 // inflictLinks gives the links that a part concerns a policy for a while.

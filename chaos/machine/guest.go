@@ -20,7 +20,7 @@ import (
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/member"
 	"github.com/goneli/neli/chaos/wire"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // A guest is one incarnation of a member, as the runner sees it.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/member"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // readLog reads what the topic of exclusive mode holds, by a client that is not the

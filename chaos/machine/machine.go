@@ -23,8 +23,8 @@ import (
 	"github.com/goneli/neli/chaos/plan"
 	"github.com/goneli/neli/chaos/store"
 	"github.com/goneli/neli/chaos/wire"
-	"github.com/goneli/neli/integration/kafkatest"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // Options say what to build, and how long to disturb it.
@@ -34,6 +34,7 @@ type Options struct {
 	Nomination neli.Nomination
 	Timeout    time.Duration // T of exclusive mode
 	Only       []string      // kinds of faults; nil for all
+	First      []string      // kinds that come before all others
 	Dir        string        // for the logs of members and brokers
 	Scratch    string        // for the data of brokers and store
 	Log        *slog.Logger
@@ -46,33 +47,58 @@ const (
 	Roles   = 3
 )
 
-// Recovery is how long after the repair of a fault every role, of both modes, may
-// take to have a leader. The longest there is to wait for: the session of a broker
-// that was killed (9 s, for the in-sync replicas to shrink), the session of a
-// member (6 s), a rebalance, and clients that try again at intervals; on a machine
-// of two cores that runs ten processes. What is handed over in order adds little:
-// while the old leader drains it leads, and where the new one is dead, or shunned,
-// the others claim after 20 to 200 ms.
+// Recovery is how long the runner waits after the repair of a fault until every
+// role, of both modes, has a leader, before it goes on and complains. What each kind
+// of fault may cost is the oracle's: see LimitsOf.
 const Recovery = 30 * time.Second
 
 // closing is how long Close of all members at once may take. Of one it is at most
 // 10 s (drain), 8 s (overlap), and 12 s if a broker is out of reach, which is not so.
 const closing = 30 * time.Second
 
-// Limits are the bounds that a run is held against. Non-exclusive mode has the
-// library's own defaults: S = 6 s, T = 18 s, B = 0.9 s.
-var Limits = oracle.Limits{
-	Recovery: Recovery,
-	Pace:     oracle.Pace{Timeout: 18 * time.Second, Beat: 900 * time.Millisecond},
-	// J, a rebalance, is given 5 s: the group's members hear of it at their
-	// heartbeats, cooperative-sticky takes two rounds, and one of them may just have
-	// started. 2 s are for the machine, as in the integration suite.
-	Crash:    6*time.Second + 5*time.Second + 900*time.Millisecond + 2*time.Second,
-	Register: time.Minute,
-	// Of exclusive mode: the library's DrainTimeout and its wait for a successor, how
-	// often it asks for health, and how long a check may take. 2 s are for the machine.
-	Will: oracle.Will{Drain: 10 * time.Second, Wait: 4 * time.Second, Check: time.Second, Hang: 5 * time.Second,
-		Away: 10 * time.Second, Slack: 2 * time.Second},
+// Pace is that of non-exclusive mode, the library's own defaults.
+var Pace = oracle.Pace{Timeout: 18 * time.Second, Beat: 900 * time.Millisecond}
+
+// Parts of the bounds, by the documents of Kafka and of the library.
+const (
+	session   = 6 * time.Second  // of a member of a group
+	rebalance = 5 * time.Second  // J: members hear of it at their heartbeats, cooperative-sticky takes two rounds, one may just have started
+	lag       = 30 * time.Second // replica.lag.time.max.ms: as long acks=all waits for a follower
+	clients   = 10 * time.Second // reconnect.backoff.max.ms, and requests that were under way to the wrong broker
+	busy      = 2 * time.Second  // a machine of two cores that runs ten processes
+)
+
+// LimitsOf are the bounds that a run is held against. With T of exclusive mode: a
+// leader of which nothing comes any more is missed after T′ and replaced within
+// another T, in which the others answer each other and the one that is to claim goes
+// first; who gives up in order does not wait for T′. With Assigned nomination the
+// group has to end the session, and to rebalance, before anybody may claim.
+func LimitsOf(o Options) oracle.Limits {
+	takeover, handover := 2*o.Timeout+busy, o.Timeout+busy
+	if o.Nomination == neli.Assigned {
+		takeover, handover = max(takeover, session+rebalance+o.Timeout+busy), rebalance+o.Timeout+busy
+	}
+	crash := session + rebalance + Pace.Beat + busy
+	l := oracle.Limits{
+		Recovery: oracle.Recovery{
+			Takeover: takeover, Handover: handover,
+			BrokerLost: plan.BrokerSession + clients + takeover,
+			Parted:     lag + clients + takeover,
+			Repaired:   plan.BrokerSession + takeover,
+			Presuming:  crash, PresumingRepaired: plan.BrokerSession + crash,
+		},
+		Pace:     Pace,
+		Crash:    crash,
+		Register: time.Minute,
+		// The library's DrainTimeout and its wait for a successor, how often it asks for
+		// health, and how long a check may take.
+		Will: oracle.Will{Timeout: o.Timeout, Drain: 10 * time.Second, Wait: 4 * time.Second, Check: time.Second,
+			Hang: 5 * time.Second, Away: 10 * time.Second, Slack: busy},
+	}
+	if o.Nomination == neli.Open {
+		l.Will.Wait = min(max(time.Second, o.Timeout/5), 15*time.Second) // for the successor's answer
+	}
+	return l
 }
 
 // Outcome is what is left of a run.
@@ -260,7 +286,7 @@ func (m *machine) leader(mode, role int) (string, bool) {
 // disturb carries the plan out until the time is over; all is repaired when it
 // returns.
 func (m *machine) disturb(ctx context.Context) error {
-	steps := plan.Steps(m.Seed, plan.Size{Members: Members, Brokers: Brokers, Roles: Roles})
+	steps := plan.First(plan.Steps(m.Seed, plan.Size{Members: Members, Brokers: Brokers, Roles: Roles}), m.First)
 	if m.Nomination == neli.Assigned {
 		steps = plan.Assigned(steps)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/goneli/neli/chaos/member"
 	"github.com/goneli/neli/chaos/oracle"
 	"github.com/goneli/neli/chaos/plan"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // obeying is how long the step waits for an order to end. One that takes longer is

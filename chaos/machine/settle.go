@@ -14,7 +14,7 @@ import (
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/member"
 	"github.com/goneli/neli/chaos/plan"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // settle waits, after a step, until every role has a leader, which is promised,
@@ -79,7 +79,7 @@ func (m *machine) presuming() []int {
 		for _, host := range MemberHosts() {
 			g := m.guest(host)
 			fresh = fresh || g.answers(history.NonExclusive, role) != witness.No &&
-				witness.Now()-time.Duration(g.samples.Noted(history.NonExclusive)) < 2*Limits.Pace.Beat
+				witness.Now()-time.Duration(g.samples.Noted(history.NonExclusive)) < 2*Pace.Beat
 		}
 		if !fresh {
 			roles = append(roles, role)
@@ -138,6 +138,20 @@ func (g *groups) state(ctx context.Context, name string) (state string, members 
 		return "unknown", 0
 	}
 	return resp.Groups[0].State, len(resp.Groups[0].Members)
+}
+
+// brokers returns how many brokers are not fenced by the word of one that answers;
+// 0 if none does.
+func (g *groups) brokers(ctx context.Context) int {
+	limited, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = []kmsg.MetadataRequestTopic{}
+	resp, err := req.RequestWith(limited, g.client)
+	if err != nil {
+		return 0
+	}
+	return len(resp.Brokers)
 }
 
 func (g *groups) close() { g.client.Close() }

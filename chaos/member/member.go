@@ -15,7 +15,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/chaos/history"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 type process struct {

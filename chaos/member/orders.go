@@ -11,7 +11,7 @@ import (
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/plan"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // What people want of an election: who leads, who does not, and who should not.

@@ -10,7 +10,7 @@ import (
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/store"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // patience is for one operation; the store is never cut off, only slow at times.

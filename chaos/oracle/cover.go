@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/chaos/history"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // idle returns the times at which a life certainly did not lead a role in

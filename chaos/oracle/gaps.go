@@ -1,12 +1,11 @@
 package oracle
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/goneli/neli/chaos/history"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // NoFault is the kind of what began before any fault.
@@ -27,6 +26,10 @@ type Gap struct {
 	witness.Span
 	Mode, Role int
 	Kind       string // of the fault that had begun last
+	Step       int    // of the same
+	// Aside: that fault struck members, and not the one that led the role: the gap is
+	// what it cost others that roles were moved.
+	Aside bool
 }
 
 // Led returns the times at which each life certainly led a role: in exclusive mode
@@ -72,7 +75,8 @@ func Gaps(r history.Record, mode, role int, p Pace, ignore time.Duration) []Gap 
 	var gaps []Gap
 	for _, s := range witness.Without(witness.Span{From: r.Start, To: r.End}, Led(r.Lives, mode, role, p.Presumption())) {
 		if s.Length() >= ignore {
-			gaps = append(gaps, Gap{Span: s, Mode: mode, Role: role, Kind: cause(r, mode, role, s.From, p).Kind})
+			f := cause(r, mode, role, s.From, p)
+			gaps = append(gaps, Gap{Span: s, Mode: mode, Role: role, Kind: f.Kind, Step: f.Step, Aside: aside(r, f, mode, role, s.From, p)})
 		}
 	}
 	return gaps
@@ -100,6 +104,44 @@ func cause(r history.Record, mode, role int, from time.Duration, p Pace) history
 	return found
 }
 
+// aside reports whether the faults of a step struck members, but not the one that
+// had led the role until then.
+func aside(r history.Record, step history.Fault, mode, role int, at time.Duration, p Pace) bool {
+	leader, known := ledUntil(r.Lives, mode, role, at, p.Presumption())
+	if !known {
+		return false
+	}
+	members := map[string]bool{}
+	for _, l := range r.Lives {
+		members[l.Host] = true
+	}
+	struck := false
+	for _, f := range r.Faults {
+		for _, host := range f.Targets {
+			switch {
+			case f.Step != step.Step:
+			case !members[host], host == leader:
+				return false
+			default:
+				struck = true
+			}
+		}
+	}
+	return struck
+}
+
+// ledUntil returns the host of the member that had led a role until then.
+func ledUntil(lives []history.Life, mode, role int, at, presumption time.Duration) (host string, known bool) {
+	for _, l := range lives {
+		for _, s := range Led([]history.Life{l}, mode, role, presumption) {
+			if s.To == at {
+				return l.Host, true
+			}
+		}
+	}
+	return "", false
+}
+
 // lapsed reports whether whoever led until then went on living without leading:
 // one that closes ends soon after.
 func lapsed(lives []history.Life, role int, at, presumption time.Duration) bool {
@@ -112,26 +154,6 @@ func lapsed(lives []history.Life, role int, at, presumption time.Duration) bool 
 		}
 	}
 	return false
-}
-
-// Recovered: in any time without a fault every role has a leader after the bound,
-// of whatever the faults before left behind.
-func Recovered(r history.Record, gaps []Gap, bound time.Duration) []string {
-	var disturbed []witness.Span
-	for _, f := range r.Faults {
-		disturbed = append(disturbed, f.Span)
-	}
-	quiet := witness.Without(witness.Span{From: r.Start, To: r.End}, disturbed)
-	var faults []string
-	for _, g := range gaps {
-		for _, s := range witness.Intersect([]witness.Span{g.Span}, quiet) {
-			if s.Length() > bound {
-				faults = append(faults, fmt.Sprintf("%s role %d: no leader for %v (from %.3f) while nothing was disturbed, after %q",
-					history.ModeName(g.Mode), g.Role, s.Length().Round(time.Millisecond), s.From.Seconds(), g.Kind))
-			}
-		}
-	}
-	return faults
 }
 
 // Spread is the distribution of some lengths.

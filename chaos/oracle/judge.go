@@ -12,12 +12,12 @@ import (
 
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/store"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // Limits are the bounds that a run is held against.
 type Limits struct {
-	Recovery time.Duration // until every role is led again when nothing is disturbed any more
+	Recovery Recovery      // by what was done
 	Pace     Pace          // of non-exclusive mode
 	Crash    time.Duration // without a leader, non-exclusive, after a crash
 	Register time.Duration // for the check of one register
@@ -91,23 +91,7 @@ func scarce(r history.Record, v Verdict) []string {
 		faults = append(faults, "no write was ever accepted")
 	}
 	for _, l := range r.Lives {
-		if share, known := sampled(l); known && share < 0.5 {
-			faults = append(faults, fmt.Sprintf("%s: only %.0f %% of its life was sampled", l.Member, 100*share))
-		}
+		faults = append(faults, unsampled(l, r.Roles)...)
 	}
 	return faults
-}
-
-// sampled returns the share of a life, suspensions left out, that its samples
-// cover.
-func sampled(l history.Life) (share float64, known bool) {
-	var seen, all time.Duration
-	for _, r := range l.Runs.Of(history.Exclusive, 0) {
-		seen += r.Proven().Length()
-		all = r.Last.After - l.Runs[0].First.Before
-	}
-	for _, s := range l.Stops {
-		all -= s.Length()
-	}
-	return float64(seen) / float64(max(1, all)), all > 2*time.Second
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/store"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // An oracle that never objects proves nothing: these are forged records, in
@@ -243,8 +243,158 @@ func TestGaps(t *testing.T) {
 	assert.Empty(t, Gaps(r, non, 0, Pace{Timeout: ms(5_000)}, ignore), "suspended, and presuming")
 	assert.Len(t, Gaps(r, non, 0, Pace{Timeout: ms(2_000)}, ignore), 1, "suspended for longer than it may presume")
 
-	assert.Empty(t, Recovered(r, gaps, ms(1_001)), "what passes while something is disturbed does not count")
-	rejects(t, "while nothing was disturbed", Recovered(r, gaps, ms(1_000)))
+}
+
+// A row has the roles that the struck member led; what others' moves cost is aside.
+func TestGapsOfRolesThatNobodyStruck(t *testing.T) {
+	r := history.Record{Start: ms(100), End: ms(40_000), Roles: 1,
+		Lives: []history.Life{life("a.1", run(ex, 3, 0, 10_000)), life("b.1", run(ex, 9, 12_000, 41_000)), life("c.1")}}
+	for name, c := range map[string]struct {
+		targets [][]string // of each fault of the step
+		aside   bool
+	}{
+		"its leader":                   {[][]string{{"a"}}, false},
+		"another member":               {[][]string{{"b"}}, true},
+		"others":                       {[][]string{{"b", "c"}}, true},
+		"another, and its leader":      {[][]string{{"b"}, {"a"}}, false},
+		"another, and a broker":        {[][]string{{"b"}, {"b1"}}, false},
+		"a broker":                     {[][]string{{"b1"}}, false},
+		"the link of another":          {[][]string{{"b", "b1"}}, false},
+		"nobody that is known by name": {[][]string{{"store"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.Faults = []history.Fault{fault(0, 5_000, 6_000)}
+			r.Faults[0].Targets = []string{"a"}
+			for _, targets := range c.targets {
+				f := fault(1, 9_990, 11_000)
+				f.Targets = targets
+				r.Faults = append(r.Faults, f)
+			}
+			gaps := Gaps(r, ex, 0, Pace{}, ignore)
+			require.Len(t, gaps, 1)
+			assert.Equal(t, c.aside, gaps[0].Aside)
+		})
+	}
+}
+
+// Each kind of fault has a bound of its own: a millisecond more than that is a
+// violation, and what is longer than the bound of another kind is none.
+func TestRecovered(t *testing.T) {
+	b := Recovery{Takeover: ms(600), Handover: ms(400), BrokerLost: ms(2_500), Parted: ms(4_000), Repaired: ms(1_500),
+		Presuming: ms(1_300), PresumingRepaired: ms(2_200)}
+	for _, c := range []struct {
+		name  string
+		mode  int
+		fault history.Fault
+		whole time.Duration // 0: unbounded while it lasts
+		after time.Duration
+	}{
+		{"member gone", ex, history.Fault{Gone: true, Sort: "stopped"}, ms(600), ms(600)},
+		{"order", ex, history.Fault{Order: true, Sort: "handed over"}, ms(400), ms(600)},
+		{"members restarted", ex, history.Fault{Sort: "restarted"}, ms(400), ms(600)},
+		{"unhealthy", ex, history.Fault{Sort: "unhealthy"}, ms(400), ms(600)},
+		{"slow", ex, history.Fault{Sort: "slow"}, 0, ms(600)},
+		{"broker stopped", ex, history.Fault{Cluster: true, Sort: "stopped"}, ms(2_500), ms(1_500)},
+		{"broker cut off", ex, history.Fault{Cluster: true, Sort: "cut off"}, ms(2_500), ms(1_500)},
+		{"brokers parted", ex, history.Fault{Cluster: true, Pair: true, Sort: "cut off"}, ms(4_000), ms(1_500)},
+		{"brokers restarted", ex, history.Fault{Cluster: true, Sort: "restarted"}, 0, ms(1_500)},
+		{"presuming, member gone", non, history.Fault{Gone: true, Crash: true, Sort: "killed"}, 0, ms(1_300)},
+		{"presuming, broker gone", non, history.Fault{Cluster: true, Sort: "killed"}, 0, ms(2_200)},
+	} {
+		// The gap begins with the fault, which lasts for so long.
+		judge := func(calm bool, length, lasts time.Duration) []string {
+			f := c.fault
+			f.Step, f.Calm, f.Span = 1, calm, witness.Span{From: ms(10_000), To: ms(10_000) + lasts}
+			r := history.Record{End: ms(60_000), Faults: []history.Fault{fault(0, 1, 2), f}}
+			return Recovered(r, []Gap{{Span: witness.Span{From: ms(10_000), To: ms(10_000) + length}, Mode: c.mode, Step: 1, Kind: "x"}}, b)
+		}
+		t.Run(c.name, func(t *testing.T) {
+			long := ms(20_000)
+			if c.whole == 0 {
+				rejects(t, "", judge(true, long, long))
+			} else {
+				rejects(t, "", judge(true, c.whole, long))
+				rejects(t, "longer than "+c.whole.String(), judge(true, c.whole+1, long))
+			}
+			rejects(t, "", judge(false, long, long))
+			rejects(t, "", judge(false, long+c.after, long))
+			rejects(t, "while nothing was disturbed, longer than "+c.after.String(), judge(false, long+c.after+1, long))
+		})
+	}
+}
+
+// The weakest of what was done at once counts, and what is done in the meantime;
+// what was done before does not.
+func TestRecoveredOfSeveralFaults(t *testing.T) {
+	b := Recovery{Takeover: ms(600), Handover: ms(400), BrokerLost: ms(2_500)}
+	gap := []Gap{{Span: witness.Span{From: ms(10_000), To: ms(12_000)}, Step: 1}}
+	member := func(step, from int) history.Fault {
+		f := fault(step, from, 15_000)
+		f.Gone = true
+		return f
+	}
+	broker := func(step, from int) history.Fault {
+		f := fault(step, from, 15_000)
+		f.Cluster, f.Sort = true, "killed"
+		return f
+	}
+	for _, c := range []struct {
+		name   string
+		faults []history.Fault
+		want   string
+	}{
+		{"a broker of the same step", []history.Fault{member(1, 9_999), broker(1, 11_000)}, ""},
+		{"a broker of the next step", []history.Fault{member(1, 9_999), broker(2, 11_000)}, ""},
+		{"a broker of the step before", []history.Fault{broker(0, 5_000), member(1, 9_999)}, "longer than 600ms"},
+		{"a broker when it is over", []history.Fault{member(1, 9_999), broker(2, 12_001)}, "longer than 600ms"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rejects(t, c.want, Recovered(history.Record{End: ms(60_000), Faults: c.faults}, gap, b))
+		})
+	}
+}
+
+// Half of a life that nobody looked at is no evidence, wherever the half lies.
+func TestSampling(t *testing.T) {
+	full := func() history.Life {
+		l := life("a", run(ex, witness.No, 0, 20_000), run(non, witness.No, 0, 20_000))
+		l.Died = ms(20_500)
+		return l
+	}
+	for _, c := range []struct {
+		name string
+		life history.Life
+		want string
+	}{
+		{"all of it", full(), ""},
+		{"it ended before it began", history.Life{Died: ms(5_000)}, ""},
+		{"never", history.Life{Died: ms(20_000)}, "never sampled"},
+		{"a twentieth is missing", life("a", run(ex, witness.No, 0, 10_000), run(ex, witness.No, 11_000, 20_000), run(non, witness.No, 0, 20_000)), ""},
+		{"a seventh in between", life("a", run(ex, witness.No, 0, 10_000), run(ex, witness.No, 13_000, 20_000), run(non, witness.No, 0, 20_000)), "a, exclusive role 0: only 85 %"},
+		{"of the other mode", life("a", run(ex, witness.No, 0, 20_000), run(non, witness.No, 0, 10_000), run(non, witness.No, 13_000, 20_000)), "a, non-exclusive role 0: only 85 %"},
+		{"suspended meanwhile", func() history.Life {
+			l := life("a", run(ex, witness.No, 0, 10_000), run(ex, witness.No, 15_000, 20_000), run(non, witness.No, 0, 10_000), run(non, witness.No, 15_000, 20_000))
+			l.Stops = []witness.Span{{From: ms(10_001), To: ms(15_000)}}
+			return l
+		}(), ""},
+		{"the sampler ended at half of it", func() history.Life {
+			l := full()
+			l.Died = ms(40_000)
+			return l
+		}(), "only 51 %"},
+		{"the sampler began at half of it", func() history.Life {
+			l := full()
+			l.Born = ms(-16_000)
+			return l
+		}(), "not sampled for 16s after its birth"},
+		{"other roles do not make up for it", func() history.Life {
+			l := full()
+			l.Runs[0].Role = 1
+			return l
+		}(), "a, exclusive role 0: never sampled"},
+	} {
+		t.Run(c.name, func(t *testing.T) { rejects(t, c.want, unsampled(c.life, 1)) })
+	}
 }
 
 func TestSpread(t *testing.T) {
@@ -258,7 +408,7 @@ func TestSpread(t *testing.T) {
 
 // A record of one fault-free term passes as a whole, and one of nothing does not.
 func TestJudge(t *testing.T) {
-	limits := Limits{Recovery: ms(1000), Pace: Pace{Timeout: ms(1000)}, Crash: ms(1000), Register: time.Minute}
+	limits := Limits{Recovery: Recovery{Takeover: ms(1000), Handover: ms(1000), Presuming: ms(1000)}, Pace: Pace{Timeout: ms(1000)}, Crash: ms(1000), Register: time.Minute}
 	r := history.Record{Start: ms(100), End: ms(9_000), Roles: 1,
 		Lives: []history.Life{life("a", run(ex, 3, 0, 10_000), run(non, witness.NoToken, 0, 10_000))},
 		Ops:   []history.Op{write("a", 3, 1, 200, 300, history.Accepted)},

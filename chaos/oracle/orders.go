@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/chaos/history"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // Will is how exclusive mode was configured for what people want of it.

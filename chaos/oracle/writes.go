@@ -5,7 +5,7 @@ import (
 
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/store"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // WriteFaults holds what members did to the store against the store's own log:

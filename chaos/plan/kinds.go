@@ -29,6 +29,12 @@ var kinds = []kind{
 	{name: "broker stopped", parts: func(d *dice) []Part { return []Part{d.broker(StopBroker, 2, 8)} }},
 	{name: "broker cut off", parts: func(d *dice) []Part { return []Part{d.broker(CutBroker, 3, 8)} }},
 	{name: "brokers parted", parts: func(d *dice) []Part { return []Part{d.broker(CutBrokers, 3, 8)} }},
+	// Longer than the session that Kafka grants a silent broker (9 s), so that it is
+	// fenced, its partitions get other leaders, and it wakes as one that does not know.
+	{name: "broker frozen past its session", parts: func(d *dice) []Part { return []Part{d.broker(StopBroker, 15, 22)} }},
+	// Up to replica.lag.time.max.ms (30 s) acks=all waits for a follower that cannot
+	// fetch.
+	{name: "link between brokers cut for long", parts: func(d *dice) []Part { return []Part{d.broker(CutBrokers, 12, 40)} }},
 	{name: "brokers restarted in turn", parts: func(*dice) []Part { return []Part{{Action: RestartBrokers}} }},
 	{name: "member stopped, broker killed", parts: func(d *dice) []Part {
 		return d.together(d.member(StopMember, 3, 8), d.broker(KillBroker, 1, 3))

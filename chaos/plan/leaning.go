@@ -20,9 +20,8 @@ func (l Leaning) String() string {
 	return [...]string{"none", "priorities", "one function", "a function each"}[l]
 }
 
-// LeaningOf returns the leaning of a seed. Even seeds are of Open nomination, where
-// all of them have their turn.
-func LeaningOf(seed uint64) Leaning { return Leaning(seed / 2 % uint64(leanings)) }
+// LeaningOf returns the leaning of a seed: all of them have their turn.
+func LeaningOf(seed uint64) Leaning { return Leaning(seed % uint64(leanings)) }
 
 // Contradicts reports whether members want different things.
 func (l Leaning) Contradicts() bool { return l == Lying }

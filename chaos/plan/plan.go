@@ -81,6 +81,10 @@ const (
 
 func (w Way) String() string { return [...]string{"–", "→", "←"}[w] }
 
+// BrokerSession is how long Kafka waits for a silent broker before it fences it:
+// broker.session.timeout.ms, as it is by default.
+const BrokerSession = 9 * time.Second
+
 // Part is one fault. A step may have several at once.
 type Part struct {
 	Action Action
@@ -133,6 +137,37 @@ func Steps(seed uint64, size Size) iter.Seq[Step] {
 				if !yield(s) {
 					return
 				}
+			}
+		}
+	}
+}
+
+// First yields the steps of some kinds, named as Kinds does, before all others of
+// the first round: a short run has no room for all kinds.
+func First(steps iter.Seq[Step], names []string) iter.Seq[Step] {
+	return func(yield func(Step) bool) {
+		var round []Step
+		for s := range steps {
+			if len(round) < len(kinds) {
+				if round = append(round, s); len(round) < len(kinds) {
+					continue
+				}
+				rank := func(s Step) int {
+					if i := slices.Index(names, s.Kind); i >= 0 {
+						return i
+					}
+					return len(names)
+				}
+				slices.SortStableFunc(round, func(a, b Step) int { return rank(a) - rank(b) })
+				for _, s := range round {
+					if !yield(s) {
+						return
+					}
+				}
+				continue
+			}
+			if !yield(s) {
+				return
 			}
 		}
 	}

@@ -2,7 +2,9 @@ package plan
 
 import (
 	"iter"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 )
@@ -62,6 +64,34 @@ func TestOnly(t *testing.T) {
 	assert.Error(t, Check([]string{"broker kiled"}, true))
 }
 
+// Kinds that are to come first do, once, in the order named; everything else comes
+// as it would have.
+func TestFirst(t *testing.T) {
+	names := []string{"link between brokers cut for long", "broker killed"}
+	got := take(First(Steps(3, size), names), 2*len(kinds))
+	assert.Equal(t, names, []string{got[0].Kind, got[1].Kind})
+	want := take(Steps(3, size), 2*len(kinds))
+	assert.ElementsMatch(t, want, got)
+	assert.Equal(t, want[len(kinds):], got[len(kinds):], "the first round only")
+	rest := slices.DeleteFunc(slices.Clone(want[:len(kinds)]), func(s Step) bool { return slices.Contains(names, s.Kind) })
+	assert.Equal(t, rest, got[2:len(kinds)])
+	assert.Equal(t, want, take(First(Steps(3, size), nil), 2*len(kinds)))
+}
+
+// What Kafka does about a broker that is silent is tested only if it is silent for
+// longer than Kafka waits; a link that is cut, also if it is longer than T.
+func TestSomeFaultsOutlastKafkasPatience(t *testing.T) {
+	for _, s := range take(Only(Steps(1, size), []string{"broker frozen past its session"}), 50) {
+		assert.Equal(t, StopBroker, s.Parts[0].Action)
+		assert.Greater(t, s.Parts[0].Hold, BrokerSession+5*time.Second)
+	}
+	for _, s := range take(Only(Steps(1, size), []string{"link between brokers cut for long"}), 50) {
+		assert.Equal(t, CutBrokers, s.Parts[0].Action)
+		assert.GreaterOrEqual(t, s.Parts[0].Hold, 12*time.Second)
+		assert.Less(t, s.Parts[0].Hold, 40*time.Second)
+	}
+}
+
 func TestTransfersNeedOpenNomination(t *testing.T) {
 	for _, s := range take(Assigned(Steps(1, size)), 100) {
 		for _, p := range s.Parts {
@@ -85,7 +115,7 @@ func TestWhoIsKilledIsNotBackBeforeTheTransfer(t *testing.T) {
 
 func TestLeanings(t *testing.T) {
 	seen := map[Leaning]bool{}
-	for seed := uint64(0); seed < 8; seed += 2 {
+	for seed := range uint64(8) {
 		l := LeaningOf(seed)
 		seen[l] = true
 		values, disputed := map[int]bool{}, false

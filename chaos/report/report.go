@@ -14,7 +14,7 @@ import (
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/oracle"
 	"github.com/goneli/neli/chaos/wire"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // Subject is everything that is reported.
@@ -96,7 +96,8 @@ func faultTable(w io.Writer, s Subject) {
 
 // gapTable has the time without a leader by the kind of fault that was or had been
 // at work: of every role, from the last proof of one leader to the first of the
-// next.
+// next. Where a fault struck members, a row has only the roles that these led: what
+// the others' moves cost has a row of its own.
 func gapTable(w io.Writer, s Subject) {
 	counts, steps := map[string]int{}, map[int]bool{}
 	for _, f := range s.Record.Faults {
@@ -119,7 +120,7 @@ func gapTable(w io.Writer, s Subject) {
 		for _, kind := range kinds {
 			var lengths []time.Duration
 			for _, g := range s.Verdict.Gaps {
-				if g.Mode == mode && g.Kind == kind {
+				if g.Mode == mode && g.Kind == kind && !g.Aside {
 					lengths = append(lengths, g.Length())
 				}
 			}
@@ -128,7 +129,14 @@ func gapTable(w io.Writer, s Subject) {
 				spreadRow(w, kind, fmt.Sprint(counts[kind]), lengths)
 			}
 		}
-		spreadRow(w, "all", fmt.Sprint(len(steps)), all)
+		var aside []time.Duration
+		for _, g := range s.Verdict.Gaps {
+			if g.Mode == mode && g.Aside {
+				aside = append(aside, g.Length())
+			}
+		}
+		spreadRow(w, "of roles whose leader was not struck", "", aside)
+		spreadRow(w, "all", fmt.Sprint(len(steps)), append(all, aside...))
 	}
 	fmt.Fprintf(w, "\nnon-exclusive, longest time that was certainly without a leader\t%d ms\n", ms(s.Verdict.Uncovered))
 }

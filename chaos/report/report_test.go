@@ -16,7 +16,7 @@ import (
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/oracle"
 	"github.com/goneli/neli/chaos/store"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 func at(s float64) time.Duration { return time.Hour + time.Duration(s*float64(time.Second)) }
@@ -33,8 +33,10 @@ func forged(dir string) Subject {
 	r := history.Record{Start: at(0), End: at(60), Roles: 1,
 		Lives: []history.Life{
 			{Host: "m1", Member: "m1.1", Born: at(-5), Died: witness.Never, Stops: []witness.Span{{From: at(10), To: at(20)}},
-				Runs: witness.Runs{run(history.Exclusive, 3, -1, 10), run(history.NonExclusive, witness.NoToken, -1, 10), run(history.NonExclusive, witness.NoToken, 20, 60)}},
-			{Host: "m2", Member: "m2.1", Born: at(-5), Died: at(50), Killed: true, Runs: witness.Runs{run(history.Exclusive, 19, 12, 50)}},
+				Runs: witness.Runs{run(history.Exclusive, 3, -1, 10), run(history.NonExclusive, witness.NoToken, -1, 10), run(history.NonExclusive, witness.NoToken, 20, 60),
+					run(history.Exclusive, witness.No, 20, 60)}},
+			{Host: "m2", Member: "m2.1", Born: at(-5), Died: at(50), Killed: true, Runs: witness.Runs{run(history.Exclusive, witness.No, -1, 12),
+				run(history.Exclusive, 19, 12, 50), run(history.NonExclusive, witness.No, -1, 50)}},
 		},
 		Ops: []history.Op{
 			{Member: "m2.1", Kind: history.Write, Token: 19, Value: 1, Invoked: at(13), Returned: at(13.1), Outcome: history.Accepted},
@@ -52,7 +54,7 @@ func forged(dir string) Subject {
 		{Serial: 1, Token: 19, Value: 1, Member: "m2.1", Accepted: true},
 		{Serial: 2, Token: 3, Value: 2, Member: "m1.1", Stale: true},
 	}
-	limits := oracle.Limits{Recovery: 30 * time.Second, Pace: oracle.Pace{Timeout: 18 * time.Second, Beat: time.Second}, Crash: time.Second, Register: time.Minute,
+	limits := oracle.Limits{Recovery: oracle.Recovery{Takeover: 30 * time.Second}, Pace: oracle.Pace{Timeout: 18 * time.Second, Beat: time.Second}, Crash: time.Second, Register: time.Minute,
 		Will: oracle.Will{Drain: time.Minute}}
 	return Subject{Settings: [][2]string{{"seed", "7"}}, Record: r, Verdict: oracle.Judge(r, log, limits),
 		Hosts: []string{"b1", "m1", "m2"}, Members: []string{"m1", "m2"}, Presumption: limits.Pace.Presumption(), Dir: dir}
@@ -70,6 +72,7 @@ func TestWrite(t *testing.T) {
 		"OK: no violation", "seed 7",
 		"10.000 20.000 member stopped SIGSTOP m1 <&>",
 		"member stopped 1 1 2000 2000 2000 2000",
+		"of roles whose leader was not struck 0 – – – 0",
 		"writes rejected by their token 1",
 		"stale writes that the unguarded register took 1",
 		"register of role 0 linearizable",

@@ -11,7 +11,7 @@ import (
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/oracle"
 	"github.com/goneli/neli/chaos/plan"
-	"github.com/goneli/neli/integration/witness"
+	"github.com/goneli/neli/testkit/witness"
 )
 
 // Measures, in pixels.

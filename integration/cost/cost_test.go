@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/integration/kafkatest"
+	"github.com/goneli/neli/testkit/kafkatest"
 	"github.com/stretchr/testify/require"
 )
 

@@ -1,0 +1,69 @@
+package oracle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/testkit/witness"
+)
+
+// enough is how much of a life must be sampled. The rest is starts of brokers, which
+// take both cores for a moment.
+const enough = 0.9
+
+// Two ends of a life are not sampled: a process has to start and to reach the
+// cluster, and to end. A life that is shorter than brief tells nothing of its share.
+const (
+	starting = 15 * time.Second
+	ending   = time.Second
+	brief    = 2 * time.Second
+)
+
+// unsampled names what was not looked at enough: a role of either mode, for the life
+// from the first sample to its end, suspensions left out.
+func unsampled(l history.Life, roles int) []string {
+	var faults []string
+	for mode := range history.Modes {
+		for role := range roles {
+			what := fmt.Sprintf("%s, %s role %d", l.Member, history.ModeName(mode), role)
+			runs := l.Runs.Of(mode, role)
+			if len(runs) == 0 {
+				if min(l.Died, witness.Never/2)-l.Born > starting {
+					faults = append(faults, what+": never sampled")
+				}
+				continue
+			}
+			if late := runs[0].First.Before - l.Born; late > starting {
+				faults = append(faults, fmt.Sprintf("%s: not sampled for %v after its birth", what, late.Round(time.Millisecond)))
+			}
+			if share, known := sampled(l, runs); known && share < enough {
+				faults = append(faults, fmt.Sprintf("%s: only %.0f %% of its life was sampled", what, 100*share))
+			}
+		}
+	}
+	return faults
+}
+
+// sampled returns the share of a life that the samples of one role cover.
+func sampled(l history.Life, runs witness.Runs) (share float64, known bool) {
+	end := l.Died - ending
+	if l.Died == witness.Never { // it lived when the record was taken
+		end = runs[len(runs)-1].Last.Before
+	}
+	awake := witness.Without(witness.Span{From: runs[0].First.After, To: end}, l.Stops)
+	var seen []witness.Span
+	for _, r := range runs {
+		seen = append(seen, r.Proven())
+	}
+	all := total(awake)
+	return float64(total(witness.Intersect(witness.Union(seen), awake))) / float64(max(1, all)), all > brief
+}
+
+func total(spans []witness.Span) time.Duration {
+	var sum time.Duration
+	for _, s := range spans {
+		sum += s.Length()
+	}
+	return sum
+}

@@ -1,0 +1,108 @@
+package neli_test
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+)
+
+// readmeLines is how long a README may be that is read in five minutes.
+const readmeLines = 180
+
+func TestReadmeIsShort(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	require.LessOrEqual(t, strings.Count(string(text), "\n"), readmeLines)
+}
+
+// TestReadmeExampleCompiles type-checks the first program of the README as users
+// would paste it.
+func TestReadmeExampleCompiles(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(text), "```go\npackage main\n")
+	require.True(t, found, "README.md has no program")
+	program, _, closed := strings.Cut(rest, "```")
+	require.True(t, closed)
+	file := filepath.Join(t.TempDir(), "main.go")
+	require.NoError(t, os.WriteFile(file, []byte("package main\n"+program), 0o600))
+	out, err := exec.CommandContext(t.Context(), "go", "vet", file).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+var (
+	fence   = regexp.MustCompile("(?ms)^```.*?^```$")
+	code    = regexp.MustCompile("`[^`\n]*`")
+	link    = regexp.MustCompile(`\[[^\]]*\]\(([^()\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ +(.+)$`)
+)
+
+// TestDocumentsLinkToWhatExists follows each relative link of each document to a
+// file and, within documents, to a heading.
+func TestDocumentsLinkToWhatExists(t *testing.T) {
+	documents := markdown(t)
+	require.Contains(t, documents, "README.md")
+	for file, text := range documents {
+		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, ":") {
+				continue // not relative
+			}
+			path := file
+			if target != "" {
+				path = filepath.Join(filepath.Dir(file), target)
+			}
+			_, err := os.Stat(path)
+			require.NoErrorf(t, err, "%s links to %s", file, m[1])
+			if anchor != "" {
+				require.Containsf(t, anchors(documents[path]), anchor, "%s links to %s", file, m[1])
+			}
+		}
+	}
+}
+
+// markdown returns all documents of this repository by path, without their blocks of
+// code, in which nothing is a link or a heading.
+func markdown(t *testing.T) map[string]string {
+	t.Helper()
+	documents := map[string]string{}
+	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		case d.IsDir() || filepath.Ext(path) != ".md":
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		documents[path] = fence.ReplaceAllString(string(text), "")
+		return err
+	}))
+	return documents
+}
+
+// anchors returns the names by which GitHub links to a document's headings: lower
+// case, blanks as hyphens, punctuation left out.
+func anchors(text string) []string {
+	var names []string
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		names = append(names, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, m[1]))
+	}
+	return names
+}

@@ -1,0 +1,82 @@
+package neli
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/term"
+)
+
+// exclusive is the arbiter of exclusive mode: an elector over the logs of the leader
+// topic. Its units are roles.
+type exclusive struct {
+	*elector.Elector
+	terms *term.Table
+	m     atomic.Int64 // M; 0 until it is known
+}
+
+func newExclusive(set *settings, log elector.Log, nom elector.Nominator, clocks clock.Clock, alive func(clock.Instant) bool) *exclusive {
+	x := &exclusive{}
+	young := func(now, v clock.Instant) bool { return lease.Young(now, v, set.timeout) }
+	x.terms = term.New(young, clocks.Glance, func(role int) int { return partitionOf(role, int(x.m.Load())) })
+	x.Elector = elector.NewElector(set.elector(alive), opened{log, &x.m}, nom, x.terms, clocks.Now, set.logger)
+	return x
+}
+
+// opened takes note of M before anybody can ask for it.
+type opened struct {
+	elector.Log
+	m *atomic.Int64
+}
+
+func (o opened) Open(ctx context.Context) (int, string, error) {
+	m, id, err := o.Log.Open(ctx)
+	if err == nil {
+		o.m.Store(int64(m))
+	}
+	return m, id, err
+}
+
+func (x *exclusive) run(ctx context.Context) error    { return x.Run(ctx) }
+func (x *exclusive) intend(d elector.Desired)         { x.Set(d); x.terms.Ring() } // the driver looks at roles too
+func (x *exclusive) units() units                     { return units{partitions: int(x.m.Load()), perRole: true} }
+func (x *exclusive) table() *term.Table               { return x.terms }
+func (x *exclusive) collect() []term.Change           { return x.Collect() }
+func (x *exclusive) peek() []term.Change              { return x.Peek() }
+func (x *exclusive) drained(units []int, token int64) { x.Drained(units, token) }
+
+func (x *exclusive) stats() Stats {
+	s := x.Stats()
+	return Stats{Records: s.Records, Foreign: s.Foreign, Newer: s.Newer, Malformed: s.Malformed, Resets: s.Resets}
+}
+
+// elector is what the exclusive core is told.
+func (s *settings) elector(alive func(clock.Instant) bool) *elector.Settings {
+	set := &elector.Settings{
+		Process:    s.instance,
+		Name:       s.name,
+		Group:      s.group,
+		T:          s.timeout,
+		Rho:        s.drift,
+		Every:      s.every,
+		Drain:      s.drain,
+		AnswerWait: s.successorWait,
+		RejoinWait: s.helloPause,
+		Nominated:  s.nomination == Assigned,
+		Observer:   s.observer,
+		TokenBase:  s.tokenBase,
+		Priority:   s.priority,
+		Rebalance:  s.rebalance,
+		Random:     s.random,
+		Alive:      alive,
+	}
+	if s.preference != nil {
+		set.Preference = func(m elector.Member, role int) int {
+			return s.preference(Member{Name: m.Name, ID: m.Process, Priority: m.Priority}, role)
+		}
+	}
+	return set
+}

@@ -1,0 +1,328 @@
+package elector
+
+import (
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// talk is what is said in one log that has no part in the rules: Hellos, the answers to
+// Pings, and Snapshots for those who do not know the fold.
+type talk struct {
+	helloAt clock.Time // monotonic: when this process may say Hello here again
+	greeted bool       // it has, since it read this log anew
+
+	snapshotAt clock.Time // monotonic: when a Snapshot is due; 0: none is
+	since      int        // records since the newest Snapshot
+	gave       bool       // something was released here: leave a Snapshot behind
+	left       bool       // it was left
+}
+
+func (t *talk) reset(now clock.Instant) { *t = talk{helloAt: now.Mono} }
+
+// listen draws the conclusions of what a record says, whatever it did to the lease.
+func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant) {
+	id, live := r.Session.Process, o >= p.end
+	if p.talk.since++; p.talk.since >= n.snapshotEvery(p) && r.Kind != lease.Snapshot {
+		n.offerSnapshot(p, n.set.Random(n.set.T/20+1), now)
+	}
+	if id == n.set.Process {
+		if r.Kind == lease.Ping {
+			n.pinged(p, o, r)
+		}
+		if r.Kind == lease.Snapshot {
+			p.talk.since, p.talk.snapshotAt = 0, 0
+		}
+		return
+	}
+	if live {
+		n.members.alive(id, now)
+	}
+	switch r.Kind {
+	case lease.Hello:
+		n.greeted(p, o, r, live, now)
+	case lease.Ping:
+		if r.To == n.set.Process && live {
+			n.pong(p, o, r, now)
+		}
+	case lease.Pong:
+		if r.To == n.set.Process {
+			n.ponged(p, r)
+		}
+	case lease.Snapshot:
+		p.talk.since, p.talk.snapshotAt = 0, 0
+	case lease.Beat, lease.Claim, lease.Release:
+	}
+}
+
+// greeted takes note of another process's Hello. A newcomer is told at once who else is
+// there, and who holds what.
+func (n *Node) greeted(p *partition, o int64, r *lease.Record, live bool, now clock.Instant) {
+	unknown, changed := n.members.announced(r.Session.Process, r.Name, r.Hello, live, now)
+	if changed {
+		n.planner.forget()
+		n.moves.dirty = true
+	}
+	if r.Longest == lease.Unsaid && live {
+		n.offerSnapshot(p, n.turn(uint64(o)), now)
+	}
+	if !live {
+		return
+	}
+	if !unknown {
+		return
+	}
+	n.showUp(now)
+	if !n.set.Nominated {
+		n.announceSoon(now)
+		n.timing.newcomer(now)
+	}
+}
+
+// showUp lets a newcomer know at once that this process leads what it leads. Where that
+// would be many records, it waits for the next beat.
+func (n *Node) showUp(now clock.Instant) {
+	if len(n.parts) > fewHolders {
+		return
+	}
+	for _, p := range n.parts {
+		if p.lease.Sessions() <= fewHolders {
+			n.beat(p, now, n.set.Every)
+		}
+	}
+}
+
+// fewHolders is how many holders may answer a newcomer with a beat each.
+const fewHolders = 8
+
+// snapshotEvery is how many records lie between two Snapshots: K, or less where they are
+// small, for those who only read and cannot ask for one.
+func (n *Node) snapshotEvery(p *partition) int {
+	return min(History, max(leastHistory, int(p.lease.Roles())/8))
+}
+
+// leastHistory is how many records lie between two Snapshots at least.
+const leastHistory = 60
+
+// turn is how long this process leaves it to others to answer: all are asked, and one
+// will do.
+func (n *Node) turn(key uint64) time.Duration {
+	mine, before := hash(n.set.Process, key), 0
+	for id, m := range n.members.by {
+		if m.present && !m.suspect && hash(id, key) < mine {
+			before++
+		}
+	}
+	return min(2*n.timing.roundTrip()*time.Duration(before), n.set.T/20)
+}
+
+func hash(id string, key uint64) uint64 {
+	h := key*0x9e3779b97f4a7c15 + 0xcbf29ce484222325
+	for i := range len(id) {
+		h = (h ^ uint64(id[i])) * 0x100000001b3
+	}
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	return h ^ h>>29
+}
+
+// offerSnapshot lets a Snapshot be due after a while, unless another's is read first.
+func (n *Node) offerSnapshot(p *partition, after time.Duration, now clock.Instant) {
+	if p.talk.snapshotAt == 0 && p.lease.Known() && !n.set.Observer {
+		p.talk.snapshotAt = now.Mono.Add(after)
+		if p.talk.snapshotAt == 0 {
+			p.talk.snapshotAt = 1
+		}
+	}
+}
+
+// answer appends a Snapshot if one is due.
+func (n *Node) answer(p *partition, now clock.Instant) {
+	if p.talk.snapshotAt == 0 || now.Mono < p.talk.snapshotAt {
+		return
+	}
+	p.talk.snapshotAt, p.talk.since = 0, 0
+	n.append(p, now, p.lease.Snapshot(now)...)
+}
+
+// wants is what a Hello says that this process may claim; nil means everything.
+func (n *Node) wants(now clock.Instant) []int {
+	wants := []int{}
+	switch {
+	case n.desired.Closing:
+	case !n.set.Nominated:
+		if n.desired.Willing(now) && n.set.Alive(now) {
+			return nil
+		}
+	default:
+		for _, p := range n.parts {
+			if p.group.nominated {
+				wants = append(wants, p.index)
+			}
+		}
+	}
+	return wants
+}
+
+func (n *Node) announcement(wants []int) *lease.Announcement {
+	return &lease.Announcement{Priority: n.set.Priority, Roles: n.desired.Roles, Wants: wants, Leaving: n.desired.Closing,
+		Period: helloPeriod(n.members.size())}
+}
+
+// announce says Hello if it is time, in the log that is this process's home, or in
+// another one if that cannot be reached.
+func (n *Node) announce(now clock.Instant) {
+	t := &n.timing
+	if n.set.Observer || n.desired.Closing && t.bye {
+		return
+	}
+	if n.desired.Closing {
+		t.bye, t.announceAt = true, now.Mono
+	}
+	wants := n.wants(now)
+	t.wavered = t.wavered || t.willing && wants != nil
+	if t.wavered && wants == nil {
+		wants = []int{} // though it is over when it can be said: others must not take this process for steady
+	}
+	if !n.set.Nominated && t.willing != (wants == nil) {
+		n.announceSoon(now)
+	}
+	if now.Mono < t.announceAt {
+		return
+	}
+	t.announceAt, t.saidAt = now.Mono.Add(helloPeriod(n.members.size())), now.Mono
+	t.willing, t.wavered = wants == nil, false
+	n.hello(n.parts[n.reachable()], wants, now)
+}
+
+// announceSoon lets the next Hello come earlier.
+func (n *Node) announceSoon(now clock.Instant) {
+	t := &n.timing
+	t.announceAt = min(t.announceAt, max(now.Mono, t.saidAt.Add(helloGap(n.members.size()))))
+}
+
+func (n *Node) hello(p *partition, wants []int, now clock.Instant) {
+	r := p.lease.Word(lease.Hello, now)
+	r.Hello = n.announcement(wants)
+	p.talk.greeted = true
+	p.talk.helloAt = now.Mono.Add(max(n.set.T/8, 4*n.timing.roundTrip()))
+	n.append(p, now, r)
+	if n.timing.settles == 0 {
+		n.timing.newcomer(now)
+	}
+}
+
+// probe says Hello in a log to see whether it comes back. One at a time is enough.
+func (n *Node) probe(p *partition, now clock.Instant) {
+	if now.Mono < p.talk.helloAt || p.link.probing(now, n.set.T) || n.set.Observer {
+		return
+	}
+	n.hello(p, n.wants(now), now)
+}
+
+// greet says Hello in a log that this process has read to its end and does not know, so
+// that somebody writes a Snapshot; and before a holder's lease is over, so that it is
+// known by then whether the log works.
+func (n *Node) greet(p *partition, now clock.Instant) {
+	if n.set.Observer || n.desired.Closing {
+		return
+	}
+	if at, ok := n.greetDue(p, now); ok && now.Mono >= at {
+		n.probe(p, now)
+	}
+}
+
+func (n *Node) greetDue(p *partition, now clock.Instant) (at clock.Time, ok bool) {
+	switch {
+	case !p.lease.Known():
+		if p.lease.Offset()+1 < p.end && p.talk.greeted {
+			return 0, false
+		}
+		at = p.talk.helloAt
+		if p.talk.greeted {
+			at = at.Add(n.set.T / 2)
+			if !p.link.check(now, n.set.T) && n.willing(p, now) { // soon enough for the first Claim
+				at = min(at, max(p.talk.helloAt, now.Mono.Add(p.lease.FreshAt().Sub(now.Raw)-n.set.T/4)))
+			}
+		} else if p.lease.Offset()+1 < p.end {
+			at = at.Add(n.set.Every) // there are gaps at the end, perhaps
+		}
+	case p.claims.silentAt != clock.Never && n.willing(p, now) && !p.link.check(now, n.set.T):
+		at = max(p.talk.helloAt, now.Mono.Add(p.claims.silentAt.Sub(now.Raw)-n.set.T/4))
+	default:
+		return 0, false
+	}
+	if p.link.probing(now, n.set.T) {
+		at = max(at, p.link.hello.at.Add(n.set.T))
+	}
+	return at, true
+}
+
+// pong answers a Ping, in the same log.
+func (n *Node) pong(p *partition, o int64, r *lease.Record, now clock.Instant) {
+	if n.set.Nominated || n.set.Observer || n.desired.Closing || !n.willing(p, now) {
+		return
+	}
+	answer := p.lease.Word(lease.Pong, now)
+	answer.To, answer.Ping, answer.Hello = r.Session.Process, o, n.announcement(n.wants(now))
+	n.append(p, now, answer)
+}
+
+// talkDue tells when something is to be said in p.
+func (n *Node) talkDue(p *partition, now clock.Instant, mono func(clock.Time)) {
+	if p.talk.snapshotAt != 0 {
+		mono(p.talk.snapshotAt)
+	}
+	if n.set.Observer || n.desired.Closing {
+		return
+	}
+	if at, ok := n.greetDue(p, now); ok {
+		mono(at)
+	}
+}
+
+// closeTail is how long a closing process waits, once it holds nothing, for what it sent
+// last to be acknowledged and for Claims that are under way to be decided.
+const closeTail = 2 * time.Second
+
+// finish reports that a closing process has nothing more to wait for. Where it leaves
+// nobody holding anything it leaves a Snapshot, so that the next one to come knows that
+// at once.
+func (n *Node) finish(now clock.Instant) {
+	if !n.desired.Closing {
+		return
+	}
+	claiming, owing := false, false
+	for _, p := range n.parts {
+		if len(p.holds) > 0 {
+			return
+		}
+		under, _ := p.lease.Claiming()
+		claiming = claiming || under > 0
+		owing = owing || p.lease.Owing()
+		if p.talk.gave && !p.talk.left && p.lease.Known() && p.lease.Vacant() {
+			p.talk.left = true
+			n.append(p, now, p.lease.Snapshot(now)...)
+		}
+	}
+	t := &n.timing
+	if t.freeAt == 0 {
+		t.freeAt = now.Mono
+	}
+	if len(n.ready.Append) == 0 && (!claiming && !owing && t.farewells == 0 || now.Mono.Sub(t.freeAt) >= closeTail) {
+		n.ready.Finished = true
+	}
+}
+
+// Busy reports whether anything is held, claimed, or being released.
+func (n *Node) Busy() bool {
+	if n.timing.farewells > 0 {
+		return true
+	}
+	for _, p := range n.parts {
+		if under, _ := p.lease.Claiming(); under > 0 || len(p.holds) > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,383 @@
+package elector
+
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// claims is what a process knows of vacant roles of one partition, and when it will
+// claim them. The lease says which it may claim at all; all else is preference, and
+// restraint: after an outage everybody would claim everything, and the log would never
+// recover from that.
+type claims struct {
+	vacant   []vacancy
+	heirs    map[int32]heir               // roles released in somebody's favour
+	silent   map[lease.Session]clock.Time // whose silence was dealt with: when it was last heard
+	silentAt clock.Time                   // raw: when the next holder's lease will be over
+
+	tries     int        // k: Claims in a row that did not come back in time
+	notBefore clock.Time // monotonic: no Claim before, for that reason
+}
+
+// vacancy is roles to be claimed together from a time on, by the monotonic clock. Only
+// those that may be claimed then are.
+type vacancy struct {
+	at    clock.Time
+	roles []int32
+}
+
+// heir is the process in whose favour a role was released.
+type heir struct {
+	process string
+	cause   cause
+}
+
+func (c *claims) init() {
+	*c = claims{heirs: map[int32]heir{}, silent: map[lease.Session]clock.Time{}, silentAt: clock.Never,
+		tries: c.tries, notBefore: c.notBefore}
+}
+
+// causeOf tells how this process came by a role that it has just won.
+func (c *claims) causeOf(role int32, self string) cause {
+	h, ok := c.heirs[role]
+	delete(c.heirs, role)
+	if ok && h.process == self {
+		return h.cause
+	}
+	return claimed
+}
+
+const (
+	// maxTries bounds the pause between Claims that do not come back, to 8T · U(½, 3/2).
+	maxTries = 6
+	// settleFor is how long a process that starts waits for Hellos, before it claims its
+	// share of several roles: so long for each newcomer, three times at most.
+	settleFor = 100 * time.Millisecond
+)
+
+// heirs takes note of whom a Release is in favour of, before anybody may claim.
+func (n *Node) heirs(p *partition, changed []int32, r *lease.Record) {
+	switch {
+	case r == nil:
+	case r.Kind == lease.Release && r.To != "":
+		why := claimed
+		if r.Moved {
+			why = rebalanced
+		}
+		if r.Pinned {
+			why = transferred
+		}
+		for _, role := range changed {
+			p.claims.heirs[role] = heir{r.To, why}
+		}
+	case r.Kind == lease.Claim && r.Session.Process != n.set.Process:
+		for _, role := range changed {
+			delete(p.claims.heirs, role)
+		}
+	}
+}
+
+// willing reports whether this process would lead anything of p now.
+func (n *Node) willing(p *partition, now clock.Instant) bool {
+	return !n.set.Observer && p.group.nominated && n.desired.Willing(now) && n.set.Alive(now)
+}
+
+// vacate takes note that nobody holds roles any more, or that their holder was silent
+// for so long that its lease is over.
+func (n *Node) vacate(p *partition, roles []int32, now clock.Instant) {
+	limit := n.localRoles(p)
+	roles = slices.DeleteFunc(roles, func(role int32) bool { return role >= limit })
+	if len(roles) == 0 || !n.willing(p, now) {
+		return
+	}
+	if n.set.Nominated {
+		p.claims.add(now.Mono, roles)
+		return
+	}
+	n.place(p, roles, now)
+}
+
+// place works out when this process will claim roles: at once what it should have
+// itself, the rest later, the more members should come before it. Where two disagree
+// both claim and the log decides.
+func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
+	plan, me := n.planner.plan(n, true, now)
+	first := plan.Assign(n.globals(p, roles), n.holders(plan, now))
+	unit := 2 * n.timing.roundTrip()
+	recovering := p.link.recovered != 0 && now.Mono.Sub(p.link.recovered) < n.set.T
+	late := time.Duration(0)
+	if recovering || p.link.stalled {
+		// Who should have it may still be on its way back, like everybody.
+		late = n.set.T/2 + n.set.Random(n.set.T/4)
+	}
+	byRank := map[time.Duration][]int32{}
+	for i, role := range roles {
+		wait := time.Duration(0)
+		h, given := p.claims.heirs[role]
+		switch {
+		case given && h.process == n.set.Process:
+		case int(first[i]) == me && !given:
+			wait = 0
+		default:
+			wait = late + unit*time.Duration(plan.Rank(me, int(first[i]), n.role(p, role)))
+			if given {
+				wait += headStart(unit)
+			}
+		}
+		byRank[wait] = append(byRank[wait], role)
+	}
+	jitter := n.set.Random(n.timing.roundTrip() + 1)
+	for wait, some := range byRank {
+		if wait > 0 {
+			wait += jitter
+		}
+		p.claims.add(now.Mono.Add(wait), some)
+	}
+}
+
+// headStart is how long others leave a role to the one in whose favour it was released.
+func headStart(unit time.Duration) time.Duration { return 4*unit + 10*time.Millisecond }
+
+func (c *claims) add(at clock.Time, roles []int32) {
+	c.vacant = append(c.vacant, vacancy{at, roles})
+}
+
+// review takes all roles of p into account that nobody holds.
+func (n *Node) review(p *partition, now clock.Instant) {
+	p.claims.vacant = nil
+	clear(p.claims.silent)
+	n.silence(p, now)
+	if !p.lease.Known() || !n.willing(p, now) {
+		return
+	}
+	var free []int32
+	for role := range n.localRoles(p) {
+		if _, held := p.lease.Holder(role); !held {
+			free = append(free, role)
+		}
+	}
+	n.vacate(p, free, now)
+}
+
+func (n *Node) reviewAll(now clock.Instant) {
+	for _, p := range n.parts {
+		n.review(p, now)
+	}
+}
+
+// silence deals with holders of which nothing was read for so long that their leases
+// are over.
+func (n *Node) silence(p *partition, now clock.Instant) {
+	c := &p.claims
+	if c.silentAt != clock.Never && now.Raw < c.silentAt {
+		return
+	}
+	c.silentAt = clock.Never
+	if len(c.silent) > 0 { // what was dealt with and is forgotten by the fold
+		for id := range c.silent {
+			if p.lease.HeldBy(id) == 0 {
+				delete(c.silent, id)
+			}
+		}
+	}
+	for h := range p.lease.Holders() {
+		switch {
+		case c.silent[h.Session] == h.Heard.Raw:
+		case now.Raw < h.FreeAt:
+			c.silentAt = min(c.silentAt, h.FreeAt)
+		case h.Session.Process == n.set.Process && h.Session == p.lease.Session():
+			// It has lapsed long ago, and is dealt with by that.
+		default:
+			c.silent[h.Session] = h.Heard.Raw
+			n.ready.Changed = true
+			if !p.link.doubtful(h.Heard) {
+				n.members.suspect(h.Session.Process)
+				n.planner.forget()
+			}
+			n.vacate(p, p.lease.RolesOf(h.Session), now)
+		}
+	}
+}
+
+// claim claims what is due, all of it together.
+func (n *Node) claim(p *partition, now clock.Instant) {
+	if !n.willing(p, now) {
+		return
+	}
+	c := &p.claims
+	if !p.lease.Known() && len(c.vacant) == 0 && now.Raw >= p.lease.FreshAt() {
+		n.placeFresh(p, now)
+	}
+	if at, ok := n.claimDue(p, now); !ok || now.Mono < at {
+		return
+	}
+	if !p.link.check(now, n.set.T) {
+		n.probe(p, now)
+		return
+	}
+	due := c.take(now, n.localRoles(p))
+	if len(due) == 0 {
+		return
+	}
+	n.send(p, due, now)
+}
+
+// take returns the roles that are due, ascending, below limit.
+func (c *claims) take(now clock.Instant, limit int32) []int32 {
+	var due []int32
+	c.vacant = slices.DeleteFunc(c.vacant, func(v vacancy) bool {
+		if now.Mono < v.at {
+			return false
+		}
+		due = append(due, v.roles...)
+		return true
+	})
+	slices.Sort(due)
+	due = slices.Compact(due)
+	return slices.DeleteFunc(due, func(role int32) bool { return role >= limit })
+}
+
+// send appends Claims of those of the roles that may be claimed; the others are left to
+// a later time if nobody holds them.
+func (n *Node) send(p *partition, roles []int32, now clock.Instant) {
+	fresh := !p.lease.Known()
+	for {
+		r, ok := p.lease.Claim(roles, now)
+		if !ok {
+			break
+		}
+		p.group.claimed(now)
+		p.beatAt = now.Mono.Add(n.set.Every)
+		n.append(p, now, r)
+		if fresh {
+			return // another one would wipe this one; the rest follows when it has come back
+		}
+	}
+	if _, waits := p.lease.Newer(); waits { // a newer version may hold anything
+		var free []int32
+		for _, role := range roles {
+			if _, held := p.lease.Holder(role); !held && !p.lease.Under(role) {
+				free = append(free, role)
+			}
+		}
+		if len(free) > 0 {
+			p.claims.add(now.Mono.Add(p.lease.FreeAt(free[0]).Sub(now.Raw)), free)
+		}
+	}
+}
+
+// placeFresh plans the Claim of a process that knows nothing: of its share, or of any
+// role if it has none, the later the more members there are before it.
+func (n *Node) placeFresh(p *partition, now clock.Instant) {
+	limit := n.localRoles(p)
+	if limit == 0 {
+		return
+	}
+	all := make([]int32, limit)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	if n.set.Nominated {
+		p.claims.add(now.Mono, all)
+		return
+	}
+	plan, me := n.planner.plan(n, true, now)
+	first := plan.Assign(n.globals(p, all), nil)
+	rank := plan.Rank(me, int(first[0]), n.role(p, 0))
+	share := slices.DeleteFunc(slices.Clone(all), func(role int32) bool { return int(first[role]) != me })
+	if len(share) == 0 {
+		share = all[:1]
+	}
+	p.claims.add(now.Mono.Add(2*n.timing.roundTrip()*time.Duration(rank)+n.set.Random(n.timing.roundTrip()+1)), share)
+}
+
+// claimDue is when something may be claimed, by the monotonic clock.
+func (n *Node) claimDue(p *partition, now clock.Instant) (at clock.Time, ok bool) {
+	c := &p.claims
+	if !n.willing(p, now) {
+		return 0, false
+	}
+	if under, _ := p.lease.Claiming(); under > 0 {
+		return 0, false
+	}
+	if !p.lease.Known() && len(c.vacant) == 0 {
+		if n.localRoles(p) == 0 {
+			return 0, false
+		}
+		at = now.Mono.Add(p.lease.FreshAt().Sub(now.Raw))
+	} else {
+		if len(c.vacant) == 0 {
+			return 0, false
+		}
+		at = slices.MinFunc(c.vacant, func(a, b vacancy) int { return cmp.Compare(a.at, b.at) }).at
+	}
+	return max(at, c.notBefore, n.timing.settled(n.desired.Roles, n.set.Nominated), n.probing(p, now)), true
+}
+
+// probing is until when a Claim waits for a probe to come back, if one has to.
+func (n *Node) probing(p *partition, now clock.Instant) clock.Time {
+	if p.link.check(now, n.set.T) {
+		return 0
+	}
+	if p.link.probing(now, n.set.T) {
+		return p.link.hello.at.Add(n.set.T)
+	}
+	return p.talk.helloAt
+}
+
+// claimFailed takes note that a Claim may or may not be in the log.
+func (n *Node) claimFailed(p *partition, roles []int32, now clock.Instant) {
+	p.claims.late(n.backoff, now)
+	n.vacate(p, roles, now)
+	n.ready.Changed = true
+}
+
+// returned takes note of a Claim that has come back, in time or not.
+func (c *claims) returned(inTime bool, backoff func(int) time.Duration, now clock.Instant) {
+	if inTime {
+		c.tries, c.notBefore = 0, 0
+		return
+	}
+	c.late(backoff, now)
+}
+
+func (c *claims) late(backoff func(int) time.Duration, now clock.Instant) {
+	c.tries = min(c.tries+1, maxTries)
+	c.notBefore = now.Mono.Add(backoff(c.tries))
+}
+
+// backoff is T/8 · 2^k · U(½, 3/2): with less, what is sent again keeps the log as busy
+// as what did not come back.
+func (n *Node) backoff(k int) time.Duration {
+	d := n.set.T / 8 << k
+	return d/2 + n.set.Random(d)
+}
+
+// giveUpClaims forgets Claims of which nothing was heard for as long as a lease lasts:
+// the log has lost them, or reading has stopped.
+func (n *Node) giveUpClaims(p *partition, now clock.Instant) {
+	under, oldest := p.lease.Claiming()
+	limit := max(2*n.set.T, 10*time.Second)
+	if under == 0 || now.Mono.Sub(oldest.Mono) < limit {
+		return
+	}
+	n.note(slog.LevelWarn, "claim did not come back: claiming again", "partition", p.index, "after", limit)
+	p.lease.GiveUpClaims(now.Add(-limit))
+	p.claims.late(n.backoff, now)
+	n.review(p, now)
+	n.ready.Changed, n.ready.Verify = true, true
+}
+
+// globals are the roles of these numbers on a partition, as placement wants them.
+func (n *Node) globals(p *partition, local []int32) []int32 {
+	out := make([]int32, len(local))
+	for i, u := range local {
+		out[i] = int32(n.role(p, u))
+	}
+	return out
+}

@@ -1,0 +1,107 @@
+package elector
+
+import (
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// link is what a process knows of its way to one log and back: own records that have
+// not come back, and how long others took. A log that has stood still proves nothing
+// against those who were silent meanwhile, and what is queued before it must not be
+// added to.
+type link struct {
+	beat  flight
+	hello flight
+
+	good      clock.Time // monotonic: when an own record last came back within T/4
+	stalled   bool       // none does
+	recovered clock.Time // monotonic: when that was over
+}
+
+// flight is an own record on its way.
+type flight struct {
+	seq uint64 // 0: none
+	at  clock.Time
+}
+
+func (l *link) reset() { *l = link{recovered: l.recovered} }
+
+// sent takes note of a record that is waited for.
+func (l *link) sent(k lease.Kind, seq uint64, now clock.Instant) {
+	switch k {
+	case lease.Beat, lease.Claim:
+		l.beat = flight{seq, now.Mono}
+	case lease.Hello:
+		l.hello = flight{seq, now.Mono}
+	case lease.Release, lease.Snapshot, lease.Ping, lease.Pong:
+	}
+}
+
+// failed takes note that a record will not come back.
+func (l *link) failed(seq uint64) {
+	if l.beat.seq == seq {
+		l.beat = flight{}
+	}
+	if l.hello.seq == seq {
+		l.hello = flight{}
+	}
+}
+
+// back takes note that an own record has come back, sent being its stamp (zero: longer
+// than T ago).
+func (l *link) back(seq uint64, sent, now clock.Instant, t time.Duration) {
+	if l.beat.seq <= seq {
+		l.beat = flight{}
+	}
+	if l.hello.seq <= seq {
+		l.hello = flight{}
+	}
+	if sent == (clock.Instant{}) || now.Age(sent) >= t/4 {
+		l.stalled = true
+		return
+	}
+	l.good = now.Mono
+	if l.stalled {
+		l.stalled, l.recovered = false, now.Mono
+	}
+}
+
+// beating reports whether a Beat, or a Claim in its place, is on its way: no other is
+// sent meanwhile. After T it is given up.
+func (l *link) beating(now clock.Instant, t time.Duration) bool {
+	return l.beat.seq != 0 && now.Mono.Sub(l.beat.at) < t
+}
+
+// probing is the same for Hellos.
+func (l *link) probing(now clock.Instant, t time.Duration) bool {
+	return l.hello.seq != 0 && now.Mono.Sub(l.hello.at) < t
+}
+
+// check reports whether own records come back, as of now: none is overdue, and one has
+// within T/2. Otherwise a probe has to show it first.
+func (l *link) check(now clock.Instant, t time.Duration) bool {
+	if l.beat.seq != 0 && now.Mono.Sub(l.beat.at) >= t/4 || l.hello.seq != 0 && now.Mono.Sub(l.hello.at) >= t/4 {
+		l.stalled = true
+	}
+	return !l.stalled && l.good != 0 && now.Mono.Sub(l.good) < t/2
+}
+
+// doubtful reports whether the log has stood still since a holder was heard, by the
+// monotonic clock: its silence says nothing of it, then.
+func (l *link) doubtful(heard clock.Instant) bool { return l.stalled || heard.Mono <= l.recovered }
+
+// back takes note of an own record that was read back.
+func (n *Node) back(p *partition, r *lease.Record, sent, now clock.Instant) {
+	stalled := p.link.stalled
+	p.link.back(r.Seq, sent, now, n.set.T)
+	if stalled && !p.link.stalled {
+		p.claims.notBefore = max(p.claims.notBefore, now.Mono.Add(n.set.Random(n.set.T/20+1)))
+	}
+	n.timing.back(sent, now)
+	if r.Kind == lease.Claim {
+		p.claims.returned(sent != (clock.Instant{}), n.backoff, now)
+		n.ready.Changed = true // StepDown may wait for it
+	}
+}

@@ -1,0 +1,57 @@
+package elector
+
+import (
+	"context"
+	"time"
+)
+
+// Log is what an elector needs of the outside world: M totally ordered logs, appended
+// to and read back in order. Kafka is the first of its kind. Next is used by one
+// goroutine; the others may be called concurrently.
+type Log interface {
+	// Open waits until every log says where it begins and ends, chooses where to read
+	// from, and returns M and the id that tells these logs from all others that had or
+	// will have their name. The first entries that Next returns are resets to these
+	// places.
+	Open(ctx context.Context) (partitions int, id string, err error)
+	// Next returns the next entry, or false after timeout. An error is final.
+	Next(ctx context.Context, timeout time.Duration) (Entry, bool, error)
+	// Append hands over a record without waiting. After a nil error report is called
+	// exactly once, never from within Append; an error given to it means that the
+	// record may or may not be in the log. After a non-nil error the record was not
+	// handed over.
+	Append(partition int, value []byte, report func(error)) error
+	// Watch checks that the log is still the same one, until ctx is done or it is
+	// not. An error is final.
+	Watch(ctx context.Context) error
+	// Verify asks Watch to check soon.
+	Verify()
+	// Close ends reading and writing; reports of what was on its way are made before
+	// it returns.
+	Close()
+}
+
+// Entry is a record, or the news that reading begins, or begins again, at Offset:
+// whatever was known of that log before may be out of date. The records before End were
+// in the log already, for nobody knows how long.
+type Entry struct {
+	Partition int
+	Offset    int64
+	Value     []byte
+	Reset     bool
+	End       int64 // of a reset
+	Whole     bool  // of a reset: Offset is 0, and nothing was ever deleted before it
+}
+
+// Nominator says which partitions this process may claim roles of.
+type Nominator interface {
+	// Run works until ctx is done, or returns the error that ended it for good. It
+	// calls nominate with all partitions that this process is nominated for, each time
+	// these change; lost instead means that nothing is known any more: what is held may
+	// be kept, nothing new be claimed.
+	Run(ctx context.Context, nominate func(partitions []int, lost bool)) error
+	// Join says whether to take part.
+	Join(bool)
+	// Close leaves for good, after Run or instead of it.
+	Close()
+}

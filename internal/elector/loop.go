@@ -1,0 +1,335 @@
+package elector
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/term"
+)
+
+// pollSlice is how long a reader waits for something to come: it bounds how long the end
+// of a context waits for it.
+const pollSlice = 100 * time.Millisecond
+
+// Elector runs a Node: it owns the only mutex, the goroutines and the I/O. It decides
+// nothing. Its methods may be called concurrently.
+type Elector struct {
+	log    Log
+	nom    Nominator // nil: any process may claim
+	now    func() clock.Instant
+	logger *slog.Logger
+	terms  *term.Table
+	wakeup chan struct{} // wakes the goroutine that calls Tick
+	done   chan struct{} // closed when Run returns
+
+	mu        sync.Mutex // guards what follows; held across no call of anybody else's code
+	node      *Node
+	scheduled clock.Time // monotonic: when Tick will be called by itself
+	finished  bool
+	waiting   map[int]chan error // Transfers, by number
+	watchers  map[chan struct{}]struct{}
+}
+
+// NewElector returns an Elector that does nothing yet. now reads all clocks.
+func NewElector(set *Settings, log Log, nom Nominator, terms *term.Table, now func() clock.Instant, logger *slog.Logger) *Elector {
+	return &Elector{log: log, nom: nom, now: now, logger: logger, terms: terms, node: New(set, terms),
+		wakeup: make(chan struct{}, 1), done: make(chan struct{}), waiting: map[int]chan error{}, watchers: map[chan struct{}]struct{}{}}
+}
+
+// errFinished ends the work of an Elector that is closing and has nothing more to wait
+// for.
+var errFinished = errors.New("finished")
+
+// ErrEnded is returned by Transfer when Run has returned.
+var ErrEnded = errors.New("the elector has ended")
+
+// Run works until ctx is done, until it is to close and holds nothing any more, or
+// returns the error that ended it for good. When it returns no goroutine of its is left.
+func (e *Elector) Run(ctx context.Context) error {
+	defer close(e.done)
+	defer e.log.Close()
+	if e.nom != nil {
+		defer e.nom.Close()
+	}
+	partitions, id, err := e.log.Open(ctx)
+	if err != nil {
+		return err
+	}
+	e.do(func(n *Node, now clock.Instant) {
+		n.Open(partitions, id, now)
+		n.Tick(now)
+	})
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error { return e.read(ctx) })
+	work.Go(func() error { return e.tick(ctx) })
+	work.Go(func() error { return e.log.Watch(ctx) })
+	if e.nom != nil {
+		work.Go(func() error {
+			return e.nom.Run(ctx, func(partitions []int, lost bool) {
+				e.do(func(n *Node, now clock.Instant) { n.Nominate(partitions, lost, now) })
+			})
+		})
+	}
+	if err = work.Wait(); errors.Is(err, errFinished) {
+		err = nil
+	}
+	why := term.Fatal
+	if err == nil {
+		why = term.Closing
+	}
+	e.mu.Lock()
+	e.node.End(why)
+	e.mu.Unlock()
+	return err
+}
+
+// read gives the Node what the log has until ctx is done or the log ends.
+func (e *Elector) read(ctx context.Context) error {
+	codec := e.node.Codec() // it does not change any more
+	for ctx.Err() == nil {
+		entry, ok, err := e.log.Next(ctx, pollSlice)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		var r *lease.Record
+		var bad error
+		if !entry.Reset {
+			r, bad = codec.Decode(entry.Value)
+		}
+		e.do(func(n *Node, now clock.Instant) { n.Read(entry, r, bad, now) })
+	}
+	return nil
+}
+
+// tick calls Tick whenever time alone gives reason to.
+func (e *Elector) tick(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		case <-e.wakeup:
+		}
+		e.consult()
+		in := e.do(func(n *Node, now clock.Instant) { n.Tick(now) })
+		e.mu.Lock()
+		finished := e.finished
+		e.mu.Unlock()
+		if finished {
+			return errFinished
+		}
+		timer.Reset(in)
+	}
+}
+
+// do gives the Node one input, and carries out what it says without the lock. It returns
+// how long nothing will be due.
+func (e *Elector) do(input func(*Node, clock.Instant)) time.Duration {
+	e.mu.Lock()
+	now := e.now()
+	input(e.node, now)
+	r := e.node.Ready(now)
+	e.finished = e.finished || r.Finished
+	at := now.Mono.Add(r.WakeIn)
+	earlier := at < e.scheduled || e.scheduled <= now.Mono || r.Finished
+	e.scheduled = at
+	if r.Changed {
+		for w := range e.watchers {
+			ring(w)
+		}
+	}
+	var answers []chan error
+	for _, o := range r.Outcomes {
+		answers = append(answers, e.waiting[o.ID])
+		delete(e.waiting, o.ID)
+	}
+	e.mu.Unlock()
+	for i, ch := range answers {
+		if ch != nil {
+			ch <- r.Outcomes[i].Err
+		}
+	}
+	e.carryOut(r)
+	if earlier {
+		ring(e.wakeup)
+	}
+	return r.WakeIn
+}
+
+func ring(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+func (e *Elector) carryOut(r Ready) {
+	for _, note := range r.Notes {
+		e.logger.Log(context.Background(), note.Level, note.Text, note.Args...)
+	}
+	if e.nom != nil {
+		e.nom.Join(r.Join)
+	}
+	if r.Verify {
+		e.log.Verify()
+	}
+	for _, a := range r.Append {
+		e.append(a)
+	}
+}
+
+func (e *Elector) append(a Append) {
+	if e.logger.Enabled(context.Background(), slog.LevelDebug) {
+		e.logger.Debug("append", "partition", a.Partition, "kind", a.Record.Kind, "read", a.Record.Read, "seq", a.Record.Seq,
+			"roles", len(a.Record.Roles))
+	}
+	report := func(err error) {
+		e.do(func(n *Node, now clock.Instant) { n.Acked(a, err, now) })
+	}
+	if err := e.log.Append(a.Partition, e.node.codec.Encode(&a.Record), report); err != nil {
+		report(err)
+	}
+}
+
+// consult asks the user's Preference about members that it was not asked about yet:
+// without the lock, as it is the user's code.
+func (e *Elector) consult() {
+	e.mu.Lock()
+	ask, roles := e.node.Unasked()
+	prefer := e.node.set.Preference
+	e.mu.Unlock()
+	for _, m := range ask {
+		prefs := make([]int32, roles)
+		for role := range prefs {
+			prefs[role] = int32(min(max(prefer(m, role), -1<<31), 1<<31-1))
+		}
+		e.mu.Lock()
+		e.node.Preferred(m.Process, prefs)
+		e.mu.Unlock()
+	}
+}
+
+// Set says what is wanted from now on. It does not block.
+func (e *Elector) Set(d Desired) {
+	e.do(func(n *Node, now clock.Instant) { n.Set(d, now) })
+}
+
+// Collect returns what the application must be told now and counts it as told.
+func (e *Elector) Collect() []term.Change {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	changes := e.terms.Collect(e.now())
+	for _, c := range changes {
+		if c.Kind == term.Lost || c.Kind == term.Gone {
+			e.node.Delivered()
+			ring(e.wakeup)
+		}
+	}
+	return changes
+}
+
+// Peek returns the losses and revocations that Collect would return, and counts nothing
+// as told.
+func (e *Elector) Peek() []term.Change {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.terms.Peek(e.now())
+}
+
+// Drained says that the application has finished the work of the terms of units with
+// this token, which it was asked to give up.
+func (e *Elector) Drained(units []int, token int64) {
+	e.do(func(n *Node, now clock.Instant) { n.Drained(units, token, now) })
+}
+
+// Transfer hands a role over to a member, and waits for the outcome until ctx is done,
+// whose end does not stop it.
+func (e *Elector) Transfer(ctx context.Context, role int, to string) error {
+	done := make(chan error, 1)
+	var err error
+	id := 0
+	e.do(func(n *Node, now clock.Instant) {
+		if id, err = n.Transfer(role, to, now); err == nil {
+			e.waiting[id] = done
+		}
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case err = <-done:
+		return err
+	case <-e.done:
+		return ErrEnded
+	case <-ctx.Done():
+		e.mu.Lock()
+		delete(e.waiting, id)
+		e.mu.Unlock()
+		return context.Cause(ctx)
+	}
+}
+
+// Idle reports whether nothing is held, claimed, or being released.
+func (e *Elector) Idle() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.node.Busy()
+}
+
+// Stats returns what was counted so far.
+func (e *Elector) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.node.Stats()
+}
+
+// Holder returns who holds a role, as far as was read, and the time of the answer.
+func (e *Elector) Holder(role int) (lease.Grantee, clock.Instant, bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
+	g, ok := e.node.Holder(role, now)
+	return g, now, ok
+}
+
+// Members returns the processes of the group, and the time of the answer.
+func (e *Elector) Members() ([]Member, clock.Instant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
+	return e.node.Members(now), now
+}
+
+// Changes returns what w was not told yet, and the time of the answer.
+func (e *Elector) Changes(w *Watcher) ([]Standing, clock.Instant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
+	return e.node.Changes(w, now), now
+}
+
+// Notify returns a channel that has an element whenever what others are told may have
+// changed, and a function that ends that.
+func (e *Elector) Notify() (<-chan struct{}, func()) {
+	ch := make(chan struct{}, 1)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.watchers[ch] = struct{}{}
+	return ch, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		delete(e.watchers, ch)
+	}
+}

@@ -1,0 +1,417 @@
+package elector
+
+import (
+	"errors"
+	"hash/fnv"
+	"log/slog"
+	"math"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/term"
+)
+
+// Settings are what a Node is told once. Times and randomness are given to it.
+type Settings struct {
+	Process    string        // random: this process among all
+	Name       string        // for people
+	Group      string        // records of others are skipped
+	T          time.Duration // the lease
+	Rho        float64       // ρ
+	Every      time.Duration // between beats
+	Drain      time.Duration // how long the application may take to finish
+	AnswerWait time.Duration // how long a holder waits for the one that is to lead next
+	RejoinWait time.Duration // how long a nominator may take to tell a woken process of its lost session
+	Nominated  bool          // a Nominator says who may claim; else any process may
+	Observer   bool          // claims and says nothing
+	TokenBase  int64         // added to the tokens that the application is told
+	Priority   int
+	Preference func(Member, int) int
+	Rebalance  bool
+	Random     func(time.Duration) time.Duration // in [0, d)
+	Alive      func(clock.Instant) bool          // the application does something; must not block
+}
+
+// Desired is what the application wants from now on.
+type Desired struct {
+	Roles   int         // R: roles at or beyond it are not wanted
+	Contend bool        // somebody drives this process: it wants to lead
+	Closing bool        // leave; finish in order
+	Why     term.Reason // of Contend == false
+
+	Unhealthy bool       // the application says that it should not lead
+	Away      clock.Time // monotonic: until then it has stepped down
+}
+
+// Willing reports whether this process would lead anything at time now.
+func (d Desired) Willing(now clock.Instant) bool {
+	return d.Contend && !d.Closing && !d.Unhealthy && now.Mono >= d.Away
+}
+
+// Reason tells why a role is not wanted at time now.
+func (d Desired) Reason(role int, now clock.Instant) term.Reason {
+	switch {
+	case d.Closing:
+		return term.Closing
+	case !d.Contend:
+		return d.Why
+	case d.Unhealthy:
+		return term.Unhealthy
+	case now.Mono < d.Away:
+		return term.SteppedDown
+	case role >= d.Roles:
+		return term.Roles
+	}
+	return term.Unassigned
+}
+
+// Node decides, for one process, what is appended to the logs and when. It is pure:
+// inputs are Open, Read, Acked, Nominate, Set and Tick, and what the caller has to do is
+// taken with Ready after each. It is not safe for concurrent use.
+type Node struct {
+	set        *Settings
+	terms      *term.Table
+	codec      lease.Codec
+	parts      []*partition
+	desired    Desired
+	members    members
+	planner    planner
+	timing     timing
+	moves      moves
+	stats      Stats
+	watchGroup attendance
+	odd        oddities
+	ready      Ready
+}
+
+// Ready is what the caller of a Node has to do: first of all append, without holding
+// anybody up. In which order records reach the log does not matter.
+type Ready struct {
+	Append   []Append
+	Notes    []Note
+	Outcomes []Outcome
+	Verify   bool          // the log may be another one by now
+	Join     bool          // whether to take part in the nominator's group
+	Changed  bool          // what others are told of holders has changed
+	Finished bool          // closing, and there is nothing more to wait for
+	WakeIn   time.Duration // Tick is due then, if nothing happens before
+}
+
+// Append is a record on its way to a log.
+type Append struct {
+	Partition int
+	Record    lease.Record
+}
+
+// Note is a line for the log: it is written by the caller, without a lock.
+type Note struct {
+	Level slog.Level
+	Text  string
+	Args  []any
+}
+
+// lookEvery is how often a Node looks at itself when nothing else wakes it: it bounds
+// how late a hung application is noticed.
+const lookEvery = time.Second
+
+// New returns a Node whose terms go into the given table.
+func New(set *Settings, terms *term.Table) *Node {
+	return &Node{set: set, terms: terms, members: newMembers(), timing: newTiming(set.T)}
+}
+
+// Open says how many logs there are, and what tells them from all others.
+func (n *Node) Open(partitions int, id string, now clock.Instant) {
+	n.codec = lease.Codec{Group: n.set.Group, Log: id}
+	rules := lease.Rules{Process: n.set.Process, Name: n.set.Name, T: n.set.T, Rho: n.set.Rho, History: History}
+	for i := range partitions {
+		n.parts = append(n.parts, newPartition(i, lease.New(rules), n.set, now))
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(n.set.Process))
+	n.timing.home = int(h.Sum32() % uint32(partitions))
+	n.members.open(partitions)
+	n.terms.Open(partitions)
+}
+
+// Codec writes and reads the records of this group. It must not be used before Open.
+func (n *Node) Codec() lease.Codec { return n.codec }
+
+// Ready returns what there is to do and begins a new list.
+func (n *Node) Ready(now clock.Instant) Ready {
+	r := n.ready
+	n.ready = Ready{}
+	r.Join = n.joins(now)
+	r.WakeIn = n.wakeIn(now)
+	return r
+}
+
+// Set says what is wanted from now on.
+func (n *Node) Set(d Desired, now clock.Instant) {
+	was := n.desired
+	n.desired = d
+	if len(n.parts) == 0 {
+		return
+	}
+	if d.Roles > was.Roles || d.Willing(now) && !was.Willing(now) {
+		n.reviewAll(now)
+	}
+	for _, p := range n.parts {
+		p.wanted = false
+	}
+	if d.Roles != was.Roles {
+		n.planner.forget()
+		n.announceSoon(now)
+	}
+	n.Tick(now)
+}
+
+// Read takes an entry of a log: a reset, or a record, which the caller has decoded (bad
+// tells why it could not). now was read after the entry was in hand.
+func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
+	p := n.parts[e.Partition]
+	if e.Reset {
+		p.lease.Begin(e.Offset, e.Whole, now)
+		n.reset(p, e.End, now)
+	} else {
+		n.stats.Records++
+		p.group.tried = 0
+		n.consume(p, e, r, bad, now)
+	}
+	n.step(p, now)
+}
+
+// consume folds a record, and draws the conclusions.
+func (n *Node) consume(p *partition, e Entry, r *lease.Record, bad error, now clock.Instant) {
+	var ev lease.Event
+	switch {
+	case bad == nil:
+		ev = p.lease.Read(e.Offset, r, now)
+	case errors.Is(bad, lease.ErrNewer):
+		ev = p.lease.ReadNewer(e.Offset, now)
+	default:
+		ev = p.lease.Skip(e.Offset, now)
+	}
+	if bad != nil {
+		n.count(bad, e)
+	}
+	if ev.Rewound {
+		n.rewound(p, ev, e, now)
+		return
+	}
+	if ev.Own {
+		n.back(p, r, ev.Stamp, now)
+	}
+	n.follow(p, ev, r, now)
+	if bad != nil {
+		return
+	}
+	n.listen(p, e.Offset, r, now)
+	if r.Kind == lease.Beat && !ev.Own {
+		n.beat(p, now, n.set.Every/4) // in unison: one wake-up for all
+	}
+}
+
+// rewound deals with a log that went back, or that contradicts what is known of it.
+func (n *Node) rewound(p *partition, ev lease.Event, e Entry, now clock.Instant) {
+	n.stats.Resets++
+	if ev.Differs {
+		n.note(slog.LevelError, "snapshot contradicts own state: rejoining, and believing no snapshot until a fresh claim",
+			"partition", p.index, "offset", e.Offset)
+	} else if n.odd.resets.due(now) {
+		n.note(slog.LevelWarn, "leader log rewound: rejoining", "partition", p.index, "offset", e.Offset, "resets", n.stats.Resets)
+	}
+	n.ready.Verify = true
+	n.reset(p, e.Offset+1, now)
+}
+
+// reset forgets what was concluded from a log that is read anew.
+func (n *Node) reset(p *partition, end int64, now clock.Instant) {
+	n.endAll(p, term.LogReset)
+	p.reset(end, now)
+	n.planner.forget()
+	n.ready.Changed = true
+}
+
+// Acked takes the log's word on a record: nil, or that it may or may not be there.
+func (n *Node) Acked(a Append, err error, now clock.Instant) {
+	p, r := n.parts[a.Partition], &a.Record
+	switch r.Kind {
+	case lease.Release, lease.Snapshot:
+		n.timing.farewells--
+	case lease.Hello:
+		if r.Hello.Leaving {
+			n.timing.farewells--
+		}
+	case lease.Claim:
+		if err != nil {
+			p.lease.Failed(r.Session, r.Seq)
+			n.claimFailed(p, r.Roles, now)
+			n.note(slog.LevelDebug, "claim not confirmed", "partition", p.index, "error", err)
+		}
+	case lease.Beat, lease.Ping, lease.Pong:
+	}
+	if err != nil {
+		p.link.failed(r.Seq)
+	}
+	n.step(p, now)
+}
+
+// Tick lets everything be decided that time alone, or a wish, gives reason to.
+func (n *Node) Tick(now clock.Instant) {
+	if len(n.parts) == 0 {
+		return
+	}
+	n.members.expire(now, n.planner.forget)
+	n.timing.woken(now, n.set.RejoinWait)
+	n.rebalance(now)
+	n.release(now)
+	for _, p := range n.parts {
+		n.step(p, now)
+	}
+	n.announce(now)
+	n.verify(now)
+	n.finish(now)
+}
+
+// step lets one partition decide. The order matters: what is over ends before anything
+// else is decided, and what is given up is given up before anything is claimed.
+func (n *Node) step(p *partition, now clock.Instant) {
+	n.lapse(p, now)
+	n.advance(p, now)
+	n.repeat(p, now)
+	n.beat(p, now, 0)
+	n.silence(p, now)
+	n.claim(p, now)
+	n.greet(p, now)
+	n.answer(p, now)
+}
+
+// lapse ends the present session once it leads nothing any more, by the clock or
+// because the application was told so.
+func (n *Node) lapse(p *partition, now clock.Instant) {
+	if p.over {
+		p.over = false
+		n.dropDelivered(p, now)
+	}
+	if !p.lease.Lapsed(now) {
+		return
+	}
+	why := term.Lapsed
+	if !n.set.Alive(now) {
+		why = term.NotPulsed
+	}
+	out := p.lease.Lapse(now)
+	n.endAll(p, why)
+	n.append(p, now, out...)
+	p.releaseAt = now.Mono.Add(n.set.T / 4)
+}
+
+// dropDelivered gives up the roles that the application was told are over: they must
+// not be led again, whatever the clocks say now.
+func (n *Node) dropDelivered(p *partition, now clock.Instant) {
+	var roles []int32
+	for role := range p.holds {
+		if n.terms.Over(n.role(p, role)) {
+			roles = append(roles, role)
+		}
+	}
+	n.giveBack(p, roles, nil, term.Lapsed, now)
+}
+
+// Delivered says that the application was told that terms have lapsed.
+func (n *Node) Delivered() {
+	for _, p := range n.parts {
+		p.over = len(p.holds) > 0
+	}
+}
+
+// beat appends a Beat if one is due, or will be within early.
+func (n *Node) beat(p *partition, now clock.Instant, early time.Duration) {
+	if len(p.holds) == 0 || now.Mono < p.beatAt.Add(-early) || p.link.beating(now, n.set.T) || !n.set.Alive(now) {
+		return
+	}
+	if r, ok := p.lease.Beat(now); ok {
+		p.beatAt = now.Mono.Add(n.set.Every)
+		n.append(p, now, r)
+	}
+}
+
+// repeat sends Releases again that have not come back: they may be lost.
+func (n *Node) repeat(p *partition, now clock.Instant) {
+	if now.Mono < p.releaseAt || !p.lease.Owing() {
+		return
+	}
+	p.releaseAt = now.Mono.Add(max(n.set.T/8, 2*n.timing.roundTrip()))
+	n.append(p, now, p.lease.Unreleased(now)...)
+}
+
+// append hands over records, and remembers those that others are kept waiting for.
+func (n *Node) append(p *partition, now clock.Instant, records ...lease.Record) {
+	for _, r := range records {
+		switch r.Kind {
+		case lease.Release, lease.Snapshot:
+			n.timing.farewells++
+			if p.releaseAt < now.Mono {
+				p.releaseAt = now.Mono.Add(max(n.set.T/8, 4*n.timing.roundTrip()))
+			}
+		case lease.Hello:
+			if r.Hello.Leaving {
+				n.timing.farewells++
+			}
+		case lease.Claim, lease.Beat, lease.Ping, lease.Pong:
+		}
+		if r.Kind == lease.Beat || r.Kind == lease.Claim || r.Kind == lease.Hello {
+			p.link.sent(r.Kind, r.Seq, now)
+		}
+		n.ready.Append = append(n.ready.Append, Append{p.index, r})
+	}
+}
+
+func (n *Node) note(level slog.Level, text string, args ...any) {
+	n.ready.Notes = append(n.ready.Notes, Note{level, text, args})
+}
+
+// role is the role that has this number on a partition: j = p + M·u.
+func (n *Node) role(p *partition, local int32) int { return p.index + len(n.parts)*int(local) }
+
+// local is where a role lives.
+func (n *Node) local(role int) (*partition, int32) {
+	return n.parts[role%len(n.parts)], int32(role / len(n.parts))
+}
+
+// localRoles is how many of the first R roles live on a partition.
+func (n *Node) localRoles(p *partition) int32 {
+	m := len(n.parts)
+	return int32((max(0, n.desired.Roles-p.index) + m - 1) / m)
+}
+
+// units are the roles of these numbers on a partition.
+func (n *Node) units(p *partition, local []int32) []int {
+	out := make([]int, len(local))
+	for i, u := range local {
+		out[i] = n.role(p, u)
+	}
+	return out
+}
+
+// never is far away: the zero of what is due.
+const never = time.Duration(math.MaxInt64)
+
+// wakeIn is how long nothing will be due, if nothing happens.
+func (n *Node) wakeIn(now clock.Instant) time.Duration {
+	next := lookEvery
+	if len(n.parts) == 0 {
+		return next
+	}
+	next = min(next, n.timing.announceAt.Sub(now.Mono), n.moves.lookAt.Sub(now.Mono))
+	if n.desired.Away > now.Mono {
+		next = min(next, n.desired.Away.Sub(now.Mono))
+	}
+	for _, p := range n.parts {
+		next = min(next, n.due(p, now))
+	}
+	next = max(next, 100*time.Microsecond)
+	n.timing.due = now.Mono.Add(next)
+	return next
+}

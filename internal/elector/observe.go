@@ -1,0 +1,183 @@
+package elector
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// Status is what is known of who holds a role.
+type Status int
+
+// Unknown: not enough was read yet, or nothing of the holder since this process came. Vacant: nobody holds it, or its holder's lease is
+// over by any clock. Held: evidence of the holder was read less than T′ ago.
+const (
+	Unknown Status = iota
+	Vacant
+	Held
+)
+
+// Standing is what is known of some roles of one partition: they have the same holder
+// and token, or none.
+type Standing struct {
+	Partition int
+	Status    Status
+	Roles     []int // ascending
+	Holder    lease.Grantee
+}
+
+// Stats counts what was read.
+type Stats struct {
+	Records, Foreign, Newer, Malformed, Resets uint64
+}
+
+// Stats returns what was counted so far.
+func (n *Node) Stats() Stats { return n.stats }
+
+// standing is what makes a Standing differ from the one before: a token, or one of
+// these.
+const (
+	unknownToken = int64(-2)
+	vacantToken  = int64(-1)
+)
+
+// standing says what is known of a role at time now. Silence is measured as a claimant
+// does it.
+func (n *Node) standing(p *partition, role int32, now clock.Instant) (token int64, g lease.Grantee) {
+	if !p.lease.Known() {
+		return unknownToken, g
+	}
+	g, held := p.lease.Holder(role)
+	if held && now.Raw < g.FreeAt {
+		if g.Last < p.end {
+			return unknownToken, g // it was in the log before this process came, for nobody knows how long
+		}
+		return g.Token, g
+	}
+	if now.Raw < p.lease.FreeAt(role) { // a newer version may hold it
+		return unknownToken, g
+	}
+	return vacantToken, g
+}
+
+// Holder returns who holds a role, as far as was read.
+func (n *Node) Holder(role int, now clock.Instant) (lease.Grantee, bool) {
+	if len(n.parts) == 0 {
+		return lease.Grantee{}, false
+	}
+	p, u := n.local(role)
+	token, g := n.standing(p, u, now)
+	return g, token >= 0
+}
+
+// Members returns those who have said something since this process came, and this one if
+// it is not an observer.
+func (n *Node) Members(now clock.Instant) []Member {
+	n.members.expire(now, n.planner.forget)
+	var out []Member
+	for id, m := range n.members.by {
+		if m.present {
+			out = append(out, Member{Name: m.name, Process: id, Nominated: m.nominated, Priority: m.priority, Heard: m.heard})
+		}
+	}
+	if !n.set.Observer {
+		wants := n.wants(now)
+		out = append(out, Member{Name: n.set.Name, Process: n.set.Process, Self: true, Priority: n.set.Priority,
+			Nominated: wants == nil || len(wants) > 0, Heard: now})
+	}
+	return out
+}
+
+// Watcher is one Watch under way: what its consumer was told last of each role. It is
+// told of what has changed when it has time; so it costs no more than this, however slow
+// it is.
+type Watcher struct {
+	told []int64 // by role: token, or what stands for none
+}
+
+// NewWatcher returns a Watcher that was told nothing.
+func NewWatcher() *Watcher { return &Watcher{} }
+
+// Changes returns what w was not told yet of the roles below R, and counts it as told.
+// Nothing is said of what is not known, unless it was before.
+func (n *Node) Changes(w *Watcher, now clock.Instant) []Standing {
+	for len(w.told) < n.desired.Roles {
+		w.told = append(w.told, unknownToken)
+	}
+	w.told = w.told[:n.desired.Roles]
+	var out []Standing
+	for _, p := range n.parts {
+		at := map[int64]int{}
+		for u := range n.localRoles(p) {
+			role := n.role(p, u)
+			token, g := n.standing(p, u, now)
+			if token == w.told[role] {
+				continue
+			}
+			w.told[role] = token
+			i, ok := at[token]
+			if !ok {
+				i = len(out)
+				at[token] = i
+				s := Standing{Partition: p.index, Status: Unknown}
+				switch token {
+				case unknownToken:
+				case vacantToken:
+					s.Status = Vacant
+				default:
+					s.Status, s.Holder = Held, g
+				}
+				out = append(out, s)
+			}
+			out[i].Roles = append(out[i].Roles, role)
+		}
+	}
+	return out
+}
+
+// oddities makes sure that each kind of odd record is logged once, and resets not too
+// often.
+type oddities struct {
+	malformed, newer, copied bool
+	resets                   limiter
+}
+
+// limiter keeps trouble that repeats from filling the log.
+type limiter struct {
+	next clock.Time
+}
+
+// due reports whether it is time for another line: at most one in ten seconds.
+func (l *limiter) due(now clock.Instant) bool {
+	if now.Mono < l.next {
+		return false
+	}
+	l.next = now.Mono.Add(10 * time.Second)
+	return true
+}
+
+// count takes note of a record that plays no part.
+func (n *Node) count(bad error, e Entry) {
+	once := func(said *bool, level slog.Level, text string, args ...any) {
+		if !*said {
+			*said = true
+			n.note(level, text, append([]any{"partition", e.Partition, "offset", e.Offset}, args...)...)
+		}
+	}
+	switch {
+	case errors.Is(bad, lease.ErrForeign):
+		n.stats.Foreign++
+	case errors.Is(bad, lease.ErrOtherLog):
+		n.stats.Foreign++
+		once(&n.odd.copied, slog.LevelWarn, "skipping records of another topic; logged once")
+	case errors.Is(bad, lease.ErrNewer):
+		n.stats.Newer++
+		once(&n.odd.newer, slog.LevelWarn, "records of a newer version read: claiming nothing until W(60s) after the newest")
+	default:
+		n.stats.Malformed++
+		once(&n.odd.malformed, slog.LevelWarn, "skipping malformed records; logged once", "error", bad)
+	}
+}

@@ -1,0 +1,210 @@
+package elector
+
+import (
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/term"
+)
+
+// History is K: how many records lie between two Snapshots, roughly. A log is read from
+// 2K records before its end.
+const History = 1000
+
+// partition is one log, and what this process makes of it. Roles are numbered within
+// it. That is more than a dozen fields because each belongs to a concern of its own, in
+// the file that is named beside it.
+type partition struct {
+	index int
+	lease *lease.Lease
+	end   int64 // of the log when reading began: what lies before is of unknown age
+	v     clock.Instant
+
+	holds  map[int32]*hold // what this process leads, or gives up (handover.go)
+	hands  []*handover     // orderly ends under way (handover.go)
+	claims claims          // vacancies, and own Claims (claim.go)
+	link   link            // own records and their round trips (link.go)
+	talk   talk            // Hellos and Snapshots (announce.go)
+	group  group           // what the nominator says of it (nominate.go)
+
+	beatAt    clock.Time // monotonic
+	releaseAt clock.Time // monotonic: when Releases are sent again
+	over      bool       // the application was told that terms have lapsed
+	wanted    bool       // nothing that is held was given up since Desired changed
+}
+
+// hold is a role that this process holds.
+type hold struct {
+	token int64
+	cause cause
+	since clock.Time // monotonic
+	hand  *handover  // nil: it is kept
+}
+
+// cause tells how this process came by a role.
+type cause int
+
+const (
+	claimed     cause = iota // when it was vacant, or left by somebody who went
+	rebalanced               // handed over by somebody who could have kept it
+	transferred              // and meant to stay
+)
+
+func newPartition(index int, l *lease.Lease, set *Settings, now clock.Instant) *partition {
+	p := &partition{index: index, lease: l, holds: map[int32]*hold{}}
+	p.lease.Begin(0, false, now) // until the log says where it begins
+	p.group.nominated = !set.Nominated && !set.Observer
+	p.claims.init()
+	return p
+}
+
+// reset forgets what was concluded from the log, which is read anew; end is where it
+// ends now.
+func (p *partition) reset(end int64, now clock.Instant) {
+	p.end = end
+	p.v = clock.Instant{}
+	p.hands = nil
+	p.claims.init()
+	p.link.reset()
+	p.talk.reset(now)
+}
+
+// follow draws the conclusions of what a record did to the lease.
+func (n *Node) follow(p *partition, ev lease.Event, r *lease.Record, now clock.Instant) {
+	if ev.Known {
+		n.learned(p, now)
+		return
+	}
+	if len(ev.Changed) == 0 {
+		n.renew(p)
+		return
+	}
+	n.heirs(p, ev.Changed, r)
+	n.sync(p, ev.Changed, now)
+}
+
+// learned looks at everything, which was not known before.
+func (n *Node) learned(p *partition, now clock.Instant) {
+	p.claims.init()
+	var all []int32
+	p.lease.Each(func(h lease.HolderState) int32 { return 0 }, func(role, _ int32) { all = append(all, role) })
+	n.sync(p, all, now)
+	n.review(p, now)
+	n.ready.Changed = true
+}
+
+// sync compares roles that may have changed with what is held here.
+func (n *Node) sync(p *partition, roles []int32, now clock.Instant) {
+	var lost, free []int32
+	gained := map[int64][]int32{}
+	for _, role := range roles {
+		token, mine := p.lease.Mine(role)
+		h := p.holds[role]
+		if h != nil && (!mine || h.token != token) {
+			lost = append(lost, role)
+			h = nil
+		}
+		if mine && h == nil {
+			gained[token] = append(gained[token], role)
+		} else if _, held := p.lease.Holder(role); !held {
+			free = append(free, role)
+		}
+	}
+	n.end(p, lost, term.Superseded, false)
+	n.renew(p)
+	for token, roles := range gained {
+		n.gain(p, roles, token, now)
+	}
+	n.vacate(p, free, now)
+	n.ready.Changed = true
+	n.moves.dirty = true
+}
+
+// renew publishes V. What ended was withdrawn before.
+func (n *Node) renew(p *partition) {
+	if v := p.lease.V(); v != p.v && v != (clock.Instant{}) {
+		p.v = v
+		n.terms.Renew(p.index, v)
+	}
+}
+
+// gain begins the terms of roles that were won by one Claim.
+func (n *Node) gain(p *partition, roles []int32, token int64, now clock.Instant) {
+	units := make([]int, 0, len(roles))
+	for _, role := range roles {
+		if p.holds[role] != nil {
+			continue
+		}
+		p.holds[role] = &hold{token: token, cause: p.claims.causeOf(role, n.set.Process), since: now.Mono}
+		units = append(units, n.role(p, role))
+	}
+	p.wanted = false
+	n.terms.Start(units, token, n.set.TokenBase+token)
+	if p.beatAt < now.Mono {
+		p.beatAt = now.Mono.Add(n.set.Every)
+	}
+}
+
+// end forgets roles that are held no more.
+func (n *Node) end(p *partition, roles []int32, why term.Reason, graceful bool) {
+	if len(roles) == 0 {
+		return
+	}
+	for _, role := range roles {
+		if h := p.holds[role]; h != nil {
+			if h.hand != nil {
+				delete(h.hand.roles, role)
+			}
+			delete(p.holds, role)
+		}
+	}
+	n.terms.End(n.units(p, roles), why, graceful)
+	n.ready.Changed = true
+}
+
+func (n *Node) endAll(p *partition, why term.Reason) {
+	roles := make([]int32, 0, len(p.holds))
+	for role := range p.holds {
+		roles = append(roles, role)
+	}
+	n.end(p, roles, why, false)
+}
+
+// End ends all terms: the log has failed for good, or this process has closed.
+func (n *Node) End(why term.Reason) {
+	for _, p := range n.parts {
+		n.endAll(p, why)
+	}
+}
+
+// due is how long p has nothing to do, if nothing is read.
+func (n *Node) due(p *partition, now clock.Instant) time.Duration {
+	next := never
+	mono := func(t clock.Time) { next = min(next, t.Sub(now.Mono)) }
+	raw := func(t clock.Time) {
+		if t != clock.Never {
+			next = min(next, t.Sub(now.Raw))
+		}
+	}
+	if len(p.holds) > 0 {
+		// By the monotonic clock; a wall clock that is set forward is noticed at the next
+		// beat, or by whoever looks at it.
+		mono(p.v.Mono.Add(clock.Hold(n.set.T)))
+		if n.set.Alive(now) && !p.link.beating(now, n.set.T) {
+			mono(p.beatAt)
+		}
+	}
+	if p.lease.Owing() {
+		mono(p.releaseAt)
+	}
+	for _, h := range p.hands {
+		mono(h.due(n.set.AnswerWait))
+	}
+	if at, ok := n.claimDue(p, now); ok {
+		mono(at)
+	}
+	raw(p.claims.silentAt)
+	n.talkDue(p, now, mono)
+	return next
+}

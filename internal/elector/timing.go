@@ -1,0 +1,123 @@
+package elector
+
+import (
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+const (
+	// helloEvery is how often a process announces itself; one that was not heard of for
+	// three times as long is taken for gone.
+	helloEvery = 5 * time.Second
+	// maxHelloPeriod bounds how long a crashed process that held nothing is remembered.
+	maxHelloPeriod = time.Minute
+	// Between these a measured round trip is believed, or up to a hundredth of T if that
+	// is longer; at first it is taken for maxRoundTrip. Below the shorter one the
+	// scheduling of processes matters more.
+	minRoundTrip = 2 * time.Millisecond
+	maxRoundTrip = 20 * time.Millisecond
+)
+
+// helloPeriod is helloEvery in a group of n. All read what each says, so that the cost
+// grows with the square of n: of more than 25, all together say five a second.
+func helloPeriod(n int) time.Duration {
+	return min(maxHelloPeriod, max(helloEvery, time.Duration(n)*helloEvery/25))
+}
+
+// helloGap is how soon a process says it again if there is news, as there is for all
+// others when somebody comes: in a group of more than 20, all together say twenty a
+// second.
+func helloGap(n int) time.Duration { return max(time.Second, time.Duration(n)*time.Second/20) }
+
+// timing is what a Node knows of its own times.
+type timing struct {
+	t        time.Duration
+	rtt      time.Duration // smoothed round trip of own records
+	lastBack clock.Instant // when an own record was last read back
+	asked    clock.Instant // when the log was last doubted
+	due      clock.Time    // monotonic: when Tick is due
+
+	home       int        // the partition in whose log this process announces itself
+	announceAt clock.Time // monotonic: the next Hello
+	saidAt     clock.Time // and the last one
+	willing    bool       // the last Hello said that this process wants all it can have
+	wavered    bool       // and since then there was a moment when it did not
+	bye        bool       // the last Hello was said
+
+	settleAt  clock.Time // monotonic: after a start, claims of a share wait for other members until then
+	settles   int
+	farewells int        // Releases, Snapshots and last Hellos on their way
+	freeAt    clock.Time // monotonic, closing: since when nothing is held
+}
+
+func newTiming(t time.Duration) timing { return timing{t: t, rtt: maxRoundTrip} }
+
+// back takes note of an own record that was sent at a time and has come back. Shorter
+// round trips count for more: the first takes a connection, and others may wait for a
+// broker that is gone.
+func (t *timing) back(sent, now clock.Instant) {
+	t.lastBack = now
+	if sent == (clock.Instant{}) {
+		return
+	}
+	d := now.Mono.Sub(sent.Mono)
+	switch {
+	case d >= max(time.Second, t.t/20):
+	case d < t.rtt:
+		t.rtt += (d - t.rtt) / 2
+	default:
+		t.rtt += (d - t.rtt) / 8
+	}
+}
+
+// roundTrip is how long a record takes to come back, for those who wait for each other.
+func (t *timing) roundTrip() time.Duration {
+	return min(max(t.rtt, minRoundTrip), max(maxRoundTrip, t.t/100))
+}
+
+// woken takes note of how late a step is. A process that was suspended may not have
+// heard yet that its session is over and others have its partitions: for a while it does
+// not say what it wants.
+func (t *timing) woken(now clock.Instant, wait time.Duration) {
+	if t.due != 0 && now.Mono.Sub(t.due) > time.Second {
+		t.announceAt = max(t.announceAt, now.Mono.Add(wait))
+	}
+}
+
+// newcomer lets the first claims of a process wait for others that start with it.
+func (t *timing) newcomer(now clock.Instant) {
+	if t.settles < 3 && (t.settles == 0 || now.Mono < t.settleAt) {
+		t.settles++
+		t.settleAt = max(t.settleAt, now.Mono.Add(min(settleFor, t.t/50)))
+	}
+}
+
+// settled is until when the first claims wait. One role cannot be shared out.
+func (t *timing) settled(roles int, nominated bool) clock.Time {
+	if nominated || roles < 2 {
+		return 0
+	}
+	return t.settleAt
+}
+
+// verify asks, once in every T′, whether the log is still the same one if own records
+// are expected and none has come back for that long.
+func (n *Node) verify(now clock.Instant) {
+	t := &n.timing
+	busy := false
+	for _, p := range n.parts {
+		under, _ := p.lease.Claiming()
+		busy = busy || len(p.holds) > 0 || under > 0
+		n.giveUpClaims(p, now)
+	}
+	if !busy {
+		t.lastBack = now
+		return
+	}
+	wait := clock.Wait(n.set.T, n.set.Rho)
+	if now.Mono.Sub(t.lastBack.Mono) >= wait && now.Mono.Sub(t.asked.Mono) >= wait {
+		t.asked = now
+		n.ready.Verify = true
+	}
+}

@@ -1,0 +1,321 @@
+package lease
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// The wire form is one JSON object a record, readable with any console consumer:
+//
+//	{"neli":1,"group":"app","log":"x3…","kind":"beat","process":"K3…","session":2,"read":40,"seq":9,"t":5000000000,"longest":5000000000}
+//
+// Whatever is in a log is untrusted: Decode refuses what does not have exactly what its
+// kind needs. Unknown fields are ignored. version and group can be read of every record
+// of every version, for ever (docs/compatibility.md).
+
+const (
+	// Version is the version of the wire form and of the fold.
+	Version = 1
+
+	maxProcess  = 64
+	maxName     = 256
+	maxParts    = 4096
+	maxPriority = 1_000_000
+	maxWants    = 10_000
+	maxPeriod   = time.Hour
+)
+
+// What Decode says of a record that is not one of this group and version.
+var (
+	ErrForeign   = errors.New("record of another group")
+	ErrOtherLog  = errors.New("record of another log: a copy or mirror")
+	ErrNewer     = errors.New("record of a newer version")
+	ErrMalformed = errors.New("malformed record")
+)
+
+// Codec writes and reads the records of one group in one log.
+type Codec struct {
+	Group string
+	Log   string // the log's id: a record that was copied from another log is none of this one's
+}
+
+// wire is Record as JSON. Pointers tell absent from zero.
+type wire struct {
+	Version int            `json:"neli"`
+	Group   string         `json:"group"`
+	Log     string         `json:"log"`
+	Kind    Kind           `json:"kind"`
+	Process string         `json:"process"`
+	Session uint64         `json:"session"`
+	Name    string         `json:"name,omitempty"`
+	Read    *int64         `json:"read"`
+	Seq     uint64         `json:"seq"`
+	T       time.Duration  `json:"t,omitempty"`
+	Longest *time.Duration `json:"longest,omitempty"`
+
+	Roles  string      `json:"roles,omitempty"`
+	Fresh  bool        `json:"fresh,omitempty"`
+	Ended  []wireGrant `json:"ended,omitempty"`
+	To     string      `json:"to,omitempty"`
+	Pinned bool        `json:"pinned,omitempty"`
+	Moved  bool        `json:"moved,omitempty"`
+	Ping   *int64      `json:"ping,omitempty"`
+	State  *wireState  `json:"state,omitempty"`
+	Hello  *wireHello  `json:"hello,omitempty"`
+}
+
+type wireGrant struct {
+	Token  int64  `json:"token"`
+	Holder int32  `json:"holder,omitempty"`
+	Roles  string `json:"roles"`
+}
+
+type wireState struct {
+	Fold    int          `json:"fold"`
+	Part    int          `json:"part"`
+	Parts   int          `json:"parts"`
+	Hash    string       `json:"hash"` // as text: not every JSON reader has 64 bits for a number
+	Newer   *int64       `json:"newer,omitempty"`
+	Holders []wireHolder `json:"holders,omitempty"`
+	Grants  []wireGrant  `json:"grants,omitempty"`
+}
+
+type wireHolder struct {
+	Process string        `json:"process"`
+	Session uint64        `json:"session"`
+	Name    string        `json:"name,omitempty"`
+	T       time.Duration `json:"t"`
+	Last    int64         `json:"last"`
+}
+
+type wireHello struct {
+	Priority int           `json:"priority,omitempty"`
+	Roles    int           `json:"roles"`
+	Wants    *[]int        `json:"wants,omitempty"`
+	Leaving  bool          `json:"leaving,omitempty"`
+	Period   time.Duration `json:"period,omitempty"`
+}
+
+// Encode writes a record.
+func (c Codec) Encode(r *Record) []byte {
+	w := wire{Version: Version, Group: c.Group, Log: c.Log, Kind: r.Kind, Process: r.Session.Process, Session: r.Session.N,
+		Read: &r.Read, Seq: r.Seq, T: r.T, Roles: packRoles(r.Roles), Fresh: r.Fresh, Ended: packGrants(r.Ended),
+		To: r.To, Pinned: r.Pinned, Moved: r.Moved}
+	if r.Kind != Beat && r.Kind != Release {
+		w.Name = r.Name // a holder's is known from its Claim
+	}
+	if r.Longest != Unsaid {
+		w.Longest = &r.Longest
+	}
+	if r.Kind == Pong {
+		w.Ping = &r.Ping
+	}
+	if s := r.State; s != nil {
+		w.State = &wireState{Fold: Version, Part: s.Part, Parts: s.Parts, Hash: strconv.FormatUint(s.Hash, 16), Grants: packGrants(s.Grants)}
+		if s.Newer != none {
+			w.State.Newer = &s.Newer
+		}
+		for _, h := range s.Holders {
+			w.State.Holders = append(w.State.Holders, wireHolder{h.Session.Process, h.Session.N, h.Name, h.T, h.Last})
+		}
+	}
+	if h := r.Hello; h != nil {
+		w.Hello = &wireHello{Priority: h.Priority, Roles: h.Roles, Leaving: h.Leaving, Period: h.Period}
+		if h.Wants != nil {
+			w.Hello.Wants = &h.Wants
+		}
+	}
+	b, err := json.Marshal(w)
+	if err != nil {
+		panic("neli: encoding a record: " + err.Error()) // no field of wire can fail
+	}
+	return b
+}
+
+func packGrants(grants []Grant) []wireGrant {
+	var out []wireGrant
+	for _, g := range grants {
+		out = append(out, wireGrant{g.Token, g.Holder, packRoles(g.Roles)})
+	}
+	return out
+}
+
+// Decode reads a record. The error is or wraps one of those above.
+func (c Codec) Decode(value []byte) (*Record, error) {
+	if len(value) > MaxRecord {
+		return nil, c.oversize(value)
+	}
+	var w wire
+	// A newer version may give fields other types; it is known by its number and group.
+	err := json.Unmarshal(value, &w)
+	switch {
+	case err != nil && w.Version <= Version:
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	case w.Version < 1:
+		return nil, fmt.Errorf("%w: version %d", ErrMalformed, w.Version)
+	case w.Group != c.Group:
+		return nil, ErrForeign
+	case w.Version > Version:
+		return nil, ErrNewer
+	case w.Log != c.Log:
+		return nil, ErrOtherLog
+	}
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	return w.record()
+}
+
+// oversize says what a record is that is too large for this version. A newer version may
+// write larger ones, and no version may overlook what another one says.
+func (c Codec) oversize(value []byte) error {
+	var w struct {
+		Version int    `json:"neli"`
+		Group   string `json:"group"`
+	}
+	if err := json.Unmarshal(value, &w); w.Version > Version && w.Group == c.Group {
+		return ErrNewer
+	} else if err == nil && w.Group != c.Group {
+		return ErrForeign
+	}
+	return fmt.Errorf("%w: %d bytes", ErrMalformed, len(value))
+}
+
+// check looks at what all kinds have, and at what only some may have.
+func (w *wire) check() error {
+	bad := func(what string) error { return fmt.Errorf("%w: %s: %s", ErrMalformed, w.Kind, what) }
+	switch w.Kind {
+	case Beat, Claim, Release, Snapshot, Hello, Ping, Pong:
+	default:
+		return fmt.Errorf("%w: unknown kind", ErrNewer)
+	}
+	switch {
+	case w.Process == "" || len(w.Process) > maxProcess || w.Session == 0:
+		return bad("process or session")
+	case len(w.Name) > maxName:
+		return bad("name")
+	case w.Read == nil || *w.Read < -1 || w.Seq == 0:
+		return bad("read or seq")
+	case w.Longest != nil && (*w.Longest < 0 || *w.Longest > clock.Tmax):
+		return bad("longest")
+	case (w.Kind == Beat || w.Kind == Claim) != (w.T != 0) || w.T < 0 || w.T > clock.Tmax:
+		return bad("t")
+	case (w.Kind == Claim) != (w.Roles != "") || w.Fresh && w.Kind != Claim:
+		return bad("roles or fresh")
+	case w.Fresh != (w.Longest == nil) && w.Kind == Claim:
+		return bad("fresh is what has no longest")
+	case (w.Kind == Release) != (len(w.Ended) > 0):
+		return bad("ended")
+	case (w.Pinned || w.Moved) && w.Kind != Release || len(w.To) > maxProcess:
+		return bad("to, pinned or moved")
+	case (w.Kind == Ping || w.Kind == Pong) && w.To == "" || w.To != "" && w.Kind != Release && w.Kind != Ping && w.Kind != Pong:
+		return bad("to")
+	case (w.Kind == Pong) != (w.Ping != nil) || w.Ping != nil && (*w.Ping < 0 || *w.Ping > *w.Read):
+		return bad("ping")
+	case (w.Kind == Snapshot) != (w.State != nil):
+		return bad("state")
+	case (w.Kind == Hello || w.Kind == Pong) != (w.Hello != nil):
+		return bad("hello")
+	case (w.Kind == Beat || w.Kind == Snapshot) && w.Longest == nil:
+		return bad("longest: only who knows the fold says this")
+	}
+	return nil
+}
+
+func (w *wire) record() (*Record, error) {
+	r := &Record{Kind: w.Kind, Session: Session{w.Process, w.Session}, Name: w.Name, Read: *w.Read, Seq: w.Seq, T: w.T,
+		Longest: Unsaid, Fresh: w.Fresh, To: w.To, Pinned: w.Pinned, Moved: w.Moved}
+	if w.Longest != nil {
+		r.Longest = *w.Longest
+	}
+	if w.Ping != nil {
+		r.Ping = *w.Ping
+	}
+	var err error
+	if r.Roles, err = unpackRoles(w.Roles, MaxClaim); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if r.Ended, err = unpackGrants(w.Ended, *w.Read, 0); err != nil {
+		return nil, err
+	}
+	if w.State != nil {
+		if r.State, err = w.State.state(*w.Read); err != nil {
+			return nil, err
+		}
+	}
+	if w.Hello != nil {
+		if r.Hello, err = w.Hello.announcement(); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// unpackGrants reads grants whose tokens are offsets up to read.
+func unpackGrants(grants []wireGrant, read int64, holders int) ([]Grant, error) {
+	var out []Grant
+	total := 0
+	for _, g := range grants {
+		roles, err := unpackRoles(g.Roles, MaxClaim)
+		total += len(roles)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
+		case len(roles) == 0 || total > maxListed:
+			return nil, fmt.Errorf("%w: %d roles in %d grants", ErrMalformed, total, len(grants))
+		case g.Token < 0 || g.Token > read || g.Holder < 0 || int(g.Holder) > holders:
+			return nil, fmt.Errorf("%w: token or holder of a grant", ErrMalformed)
+		}
+		out = append(out, Grant{g.Token, g.Holder, roles})
+	}
+	return out, nil
+}
+
+func (w *wireState) state(read int64) (*State, error) {
+	bad := func(what string) (*State, error) { return nil, fmt.Errorf("%w: state: %s", ErrMalformed, what) }
+	if w.Fold != Version {
+		return nil, fmt.Errorf("%w: fold %d", ErrNewer, w.Fold)
+	}
+	hash, err := strconv.ParseUint(w.Hash, 16, 64)
+	switch {
+	case err != nil:
+		return bad("hash")
+	case w.Parts < 1 || w.Parts > maxParts || w.Part < 0 || w.Part >= w.Parts:
+		return bad("parts")
+	case w.Newer != nil && (*w.Newer < 0 || *w.Newer > read):
+		return bad("newer")
+	}
+	s := &State{Part: w.Part, Parts: w.Parts, Hash: hash, Newer: none}
+	if w.Newer != nil {
+		s.Newer = *w.Newer
+	}
+	for _, h := range w.Holders {
+		if h.Process == "" || len(h.Process) > maxProcess || len(h.Name) > maxName || h.Session == 0 || h.T <= 0 || h.T > clock.Tmax || h.Last < 0 || h.Last > read {
+			return bad("holder")
+		}
+		s.Holders = append(s.Holders, Holder{Session{h.Process, h.Session}, h.Name, h.T, h.Last})
+	}
+	if s.Grants, err = unpackGrants(w.Grants, read, len(s.Holders)-1); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (w *wireHello) announcement() (*Announcement, error) {
+	if w.Priority < -maxPriority || w.Priority > maxPriority || w.Roles < 0 || w.Roles > MaxRoles || w.Period < 0 || w.Period > maxPeriod {
+		return nil, fmt.Errorf("%w: hello: priority, roles or period", ErrMalformed)
+	}
+	a := &Announcement{Priority: w.Priority, Roles: w.Roles, Leaving: w.Leaving, Period: w.Period}
+	if w.Wants != nil {
+		if len(*w.Wants) > maxWants {
+			return nil, fmt.Errorf("%w: hello: wants", ErrMalformed)
+		}
+		a.Wants = append([]int{}, *w.Wants...) // an empty list wants nothing; nil wants all
+	}
+	return a, nil
+}

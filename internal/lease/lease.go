@@ -1,0 +1,199 @@
+package lease
+
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// Rules are the constants of one process's part in the protocol.
+type Rules struct {
+	Process string        // random, fresh at every boot: it names this process among all
+	Name    string        // for people; what does not fit a record is cut off
+	T       time.Duration // the lease of this process's sessions, at most clock.Tmax
+	Rho     float64       // ρ, the largest rate error of anybody's raw clock
+	History int           // K: a Snapshot is due after so many records
+}
+
+// Lease is one process's view of one log. It is not safe for concurrent use.
+type Lease struct {
+	rules Rules
+	fold  fold
+	join  *join // what is known before the fold is; nil once that is known
+	own   own
+	trail trail
+
+	read     int64         // highest offset consumed
+	newerAt  clock.Instant // when the newest record of a newer version was read
+	distrust bool          // a Snapshot contradicted the fold: none is believed until a fresh Claim has ended all doubt
+	changed  []int32       // scratch
+}
+
+// own is what concerns this process's present session.
+type own struct {
+	session   Session
+	seq       uint64
+	v         clock.Instant // V; zero: no evidence
+	sent      []stamp       // own records on their way, oldest first
+	claiming  map[int32]uint64
+	claims    []pending
+	forgotten map[int32]int64 // role → token that is not led any more, and not yet released by the fold
+}
+
+// stamp is the time that was read before a record was handed over.
+type stamp struct {
+	seq uint64
+	at  clock.Instant
+}
+
+// pending is an own Claim that has not come back.
+type pending struct {
+	seq   uint64
+	at    clock.Instant
+	roles []int32
+}
+
+// New returns a lease that knows nothing; Begin must be called first.
+func New(rules Rules) *Lease {
+	rules.Name = clip(rules.Name)
+	l := &Lease{rules: rules}
+	l.own.claiming, l.own.forgotten = map[int32]uint64{}, map[int32]int64{}
+	return l
+}
+
+// clip makes a name one that Decode takes: valid UTF-8 of at most maxName bytes.
+func clip(name string) string {
+	name = strings.ToValidUTF8(name, "?")
+	for len(name) > maxName {
+		_, n := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-n]
+	}
+	return name
+}
+
+// Begin starts a new session that reads on at offset s: at boot, whenever the read
+// position jumps or reading may have stopped, and at an alarm. now must have been read
+// after s was known. Nothing is this process's any more, and nothing is known: who
+// holds something may have claimed it unread. whole says that s is 0 and nothing was
+// ever deleted before it, so that every claim there ever was is going to be read.
+func (l *Lease) Begin(s int64, whole bool, now clock.Instant) {
+	l.renew()
+	l.fold = newFold()
+	l.trail = trail{}
+	clear(l.own.forgotten)
+	l.read = s - 1
+	l.newerAt = now
+	l.join = newJoin(s, now)
+	if whole {
+		// Nobody held anything before s. The wait covers a topic that was created again
+		// against the rules, by members like this one.
+		l.join.bound = l.rules.T
+	}
+}
+
+// renew begins a new session on the same fold: what the former one holds is led no
+// more, and its Claims, should they come back, are a stranger's.
+func (l *Lease) renew() {
+	l.own.session = Session{l.rules.Process, l.own.session.N + 1}
+	l.own.v = clock.Instant{}
+	l.own.claims = nil
+	clear(l.own.claiming)
+	clear(l.own.forgotten)
+}
+
+// Session is the present session.
+func (l *Lease) Session() Session { return l.own.session }
+
+// Known reports whether the fold is known.
+func (l *Lease) Known() bool { return l.join == nil }
+
+// Offset is the highest offset consumed.
+func (l *Lease) Offset() int64 { return l.read }
+
+// V is the time of the newest evidence that the present session is alive in the log;
+// zero if there is none.
+func (l *Lease) V() clock.Instant { return l.own.v }
+
+// Leads is the rule: this process leads role iff its session holds it by the fold, its
+// token is not forgotten, and V is younger than Hold(T). It returns the token.
+func (l *Lease) Leads(role int32, now clock.Instant) (token int64, ok bool) {
+	token, ok = l.Mine(role)
+	return token, ok && l.young(now)
+}
+
+// Mine returns the token under which the present session holds role, if it does and
+// has not forgotten it.
+func (l *Lease) Mine(role int32) (token int64, ok bool) {
+	if l.join != nil {
+		return none, false
+	}
+	h := l.fold.holderOf(role)
+	if h == nil || h.Session != l.own.session {
+		return none, false
+	}
+	token = l.fold.tokens[role]
+	if gone, yes := l.own.forgotten[role]; yes && gone == token {
+		return none, false
+	}
+	return token, true
+}
+
+// Holding is how many roles the present session holds, forgotten ones included.
+func (l *Lease) Holding() int {
+	if l.join != nil {
+		return 0
+	}
+	if s := l.fold.find(l.own.session); s != nil {
+		return s.held
+	}
+	return 0
+}
+
+// young reports whether V sustains leadership at time now.
+func (l *Lease) young(now clock.Instant) bool { return Young(now, l.own.v, l.rules.T) }
+
+// Young is the rule of the paper, 0 ≤ now − V < T, with T shortened to Hold(T).
+func Young(now, v clock.Instant, t time.Duration) bool {
+	if v == (clock.Instant{}) {
+		return false
+	}
+	age := now.Age(v)
+	return 0 <= age && age < clock.Hold(t)
+}
+
+// Lapsed reports whether the present session holds something that it leads no more.
+func (l *Lease) Lapsed(now clock.Instant) bool { return l.Holding() > 0 && !l.young(now) }
+
+// FreeAt is the time by the raw clock from which nobody leads role by any clock, if
+// nothing is read until then: zero if it is free already, Never if nothing is known.
+// A record of a newer version may be of a holder of anything.
+func (l *Lease) FreeAt(role int32) clock.Time {
+	if l.join != nil {
+		return clock.Never
+	}
+	at := clock.Time(0)
+	if h := l.fold.holderOf(role); h != nil {
+		at = h.heard.Raw.Add(clock.Wait(h.T, l.rules.Rho))
+	}
+	if l.fold.newer != none {
+		at = max(at, l.newerAt.Raw.Add(clock.Wait(clock.Tmax, l.rules.Rho)))
+	}
+	return at
+}
+
+// FreshAt is the time by the raw clock from which a process that does not know the
+// fold may claim, if nothing is read until then; Never if it knows it.
+func (l *Lease) FreshAt() clock.Time {
+	if l.join == nil {
+		return clock.Never
+	}
+	return l.join.freshAt(l.rules.Rho)
+}
+
+// Newer is when the newest record of a newer version was read, if no Claim has
+// outlived it.
+func (l *Lease) Newer() (at clock.Instant, ok bool) {
+	return l.newerAt, l.join == nil && l.fold.newer != none
+}

@@ -1,0 +1,175 @@
+package lease
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// rig is one log and some processes that read all of it at once.
+type rig struct {
+	t     *testing.T
+	now   clock.Instant
+	codec Codec
+	log   []*Record
+	procs []*Lease
+}
+
+func newRig(t *testing.T, n int) *rig {
+	start := clock.Time(time.Hour)
+	r := &rig{t: t, now: clock.Instant{Mono: start, Wall: start, Raw: start, Boot: start}, codec: Codec{"g", "log"}}
+	for i := range n {
+		r.procs = append(r.procs, r.boot(string(rune('a'+i))))
+	}
+	return r
+}
+
+func (r *rig) boot(name string) *Lease {
+	l := New(Rules{Process: name, Name: "process " + name, T: time.Second, Rho: 0.0005, History: 1000})
+	l.Begin(int64(len(r.log)), len(r.log) == 0, r.now)
+	return l
+}
+
+func (r *rig) wait(d time.Duration) { r.now = r.now.Add(d) }
+
+// append puts records into the log, through the wire form, and lets all read them.
+func (r *rig) append(records ...Record) Event {
+	r.t.Helper()
+	var last Event
+	for _, rec := range records {
+		value := r.codec.Encode(&rec)
+		require.LessOrEqual(r.t, len(value), MaxRecord)
+		got, err := r.codec.Decode(value)
+		require.NoError(r.t, err, "%s", value)
+		o := int64(len(r.log))
+		r.log = append(r.log, got)
+		for _, p := range r.procs {
+			last = p.Read(o, got, r.now)
+		}
+	}
+	return last
+}
+
+func (r *rig) claim(p *Lease, roles ...int32) {
+	r.t.Helper()
+	rec, ok := p.Claim(roles, r.now)
+	require.True(r.t, ok)
+	r.append(rec)
+}
+
+func TestTheFirstClaimIsFresh(t *testing.T) {
+	r := newRig(t, 2)
+	a, b := r.procs[0], r.procs[1]
+	_, ok := a.Claim([]int32{0}, r.now)
+	require.False(t, ok, "nothing is known yet")
+	r.wait(clock.Wait(time.Second, 0.0005))
+	r.claim(a, 0, 1, 5)
+	token, ok := a.Leads(5, r.now)
+	require.True(t, ok)
+	require.EqualValues(t, 0, token)
+	require.True(t, b.Known())
+	_, ok = b.Leads(0, r.now)
+	require.False(t, ok)
+	require.False(t, b.MayClaim(0, r.now))
+	require.True(t, b.MayClaim(2, r.now))
+	r.claim(b, 2, 3)
+	require.Equal(t, a.fold.hash, b.fold.hash)
+}
+
+func TestASnapshotMakesANewcomerKnow(t *testing.T) {
+	r := newRig(t, 2)
+	r.wait(2 * time.Second)
+	all := make([]int32, 0, 50_000)
+	for role := range int32(100_000) {
+		if rand.IntN(2) == 0 {
+			all = append(all, role)
+		}
+	}
+	r.claim(r.procs[0], all[0])
+	for part := range slices.Chunk(all[1:], 7000) {
+		r.claim(r.procs[rand.IntN(2)], part...)
+	}
+	c := r.boot("c")
+	r.procs = append(r.procs, c)
+	rec, _ := r.procs[1].Beat(r.now)
+	r.append(rec)
+	parts := r.procs[0].Snapshot(r.now)
+	require.Greater(t, len(parts), 1)
+	r.append(parts[:1]...)
+	rec, _ = r.procs[1].Beat(r.now)
+	r.append(rec)
+	require.False(t, c.Known())
+	r.append(parts[1:]...)
+	require.True(t, c.Known())
+	require.Equal(t, r.procs[0].fold.hash, c.fold.hash)
+	require.Equal(t, r.procs[0].fold.tokens[all[77]], c.fold.tokens[all[77]])
+}
+
+func TestReleaseAndLapse(t *testing.T) {
+	r := newRig(t, 2)
+	a, b := r.procs[0], r.procs[1]
+	r.wait(2 * time.Second)
+	r.claim(a, 0, 1, 2)
+	a.Forget([]int32{1})
+	_, ok := a.Leads(1, r.now)
+	require.False(t, ok)
+	require.False(t, b.MayClaim(1, r.now))
+	e := r.append(a.Release([]int32{0, 1}, r.now)...)
+	require.Equal(t, []int32{1}, e.Changed)
+	r.claim(b, 1)
+	r.wait(clock.Hold(time.Second))
+	_, ok = a.Leads(0, r.now)
+	require.False(t, ok)
+	out := a.Lapse(r.now)
+	require.Len(t, out, 1)
+	require.Empty(t, a.Lapse(r.now))
+	require.True(t, a.Owing())
+	r.append(out...)
+	require.False(t, a.Owing())
+	require.True(t, b.MayClaim(0, r.now))
+}
+
+func BenchmarkFoldBeat(b *testing.B) {
+	l, now := filled(100_000)
+	r := &Record{Kind: Beat, Session: Session{"p7", 1}, Read: 99, T: time.Second}
+	o := l.read
+	for b.Loop() {
+		o++
+		r.Read = o - 1
+		l.Read(o, r, now)
+	}
+}
+
+func BenchmarkFoldClaimOf1000(b *testing.B) {
+	l, now := filled(100_000)
+	roles := make([]int32, 1000)
+	for i := range roles {
+		roles[i] = int32(i * 97)
+	}
+	o := l.read
+	for b.Loop() {
+		o++
+		l.Read(o, &Record{Kind: Claim, Session: Session{"p7", 1}, Read: o - 1, T: time.Second, Roles: roles}, now)
+	}
+}
+
+// filled is a lease that knows a hundred holders of n roles.
+func filled(n int) (*Lease, clock.Instant) {
+	l := New(Rules{Process: "me", T: time.Second, Rho: 0.0005, History: 1000})
+	now := clock.Instant{Mono: 1e15, Wall: 1e15, Raw: 1e15}
+	l.Begin(0, true, now)
+	l.Read(0, &Record{Kind: Claim, Session: Session{"p0", 1}, Read: -1, T: time.Second, Fresh: true, Roles: []int32{0}}, now)
+	for o := int64(1); o <= 100; o++ {
+		var roles []int32
+		for role := int32(o); int(role) < n; role += 100 {
+			roles = append(roles, role)
+		}
+		l.Read(o, &Record{Kind: Claim, Session: Session{"p" + string(rune('0'+o)), 1}, Read: o - 1, T: time.Second, Roles: roles}, now)
+	}
+	return l, now
+}

@@ -1,0 +1,248 @@
+package lease
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// Every method here makes a record to be appended, decided at time now, which must have
+// been read before: it is the record's stamp. In which order records reach the log does
+// not matter.
+
+// record numbers a record, and remembers its stamp if it may be evidence.
+func (l *Lease) record(k Kind, now clock.Instant) Record {
+	l.own.seq++
+	r := Record{Kind: k, Session: l.own.session, Name: l.rules.Name, Read: l.read, Seq: l.own.seq, Longest: Unsaid}
+	if l.join == nil {
+		r.Longest = l.fold.longest()
+	}
+	if k != Release {
+		l.own.stamp(l.own.seq, now, l.rules.T)
+	}
+	if k == Beat || k == Claim {
+		r.T = l.rules.T
+	}
+	return r
+}
+
+// stamp remembers when a record was sent, and drops what is older than T: it proves
+// nothing any more.
+func (w *own) stamp(seq uint64, now clock.Instant, t time.Duration) {
+	n := 0
+	for n < len(w.sent) && now.Age(w.sent[n].at) > t {
+		n++
+	}
+	w.sent = append(w.sent[:copy(w.sent, w.sent[n:])], stamp{seq, now})
+}
+
+// back takes note that a record has come back and returns its stamp, zero if that is
+// not known any more: then it is older than T.
+func (w *own) back(seq uint64, now clock.Instant, t time.Duration) clock.Instant {
+	w.resolve(seq)
+	i, ok := slices.BinarySearchFunc(w.sent, seq, func(s stamp, seq uint64) int { return cmp.Compare(s.seq, seq) })
+	if !ok {
+		return clock.Instant{}
+	}
+	at := w.sent[i].at
+	w.sent = slices.Delete(w.sent, i, i+1)
+	if now.Age(at) > t {
+		return clock.Instant{}
+	}
+	return at
+}
+
+// resolve takes note that a Claim is not under way any more.
+func (w *own) resolve(seq uint64) {
+	i := slices.IndexFunc(w.claims, func(p pending) bool { return p.seq == seq })
+	if i < 0 {
+		return
+	}
+	for _, role := range w.claims[i].roles {
+		if w.claiming[role] == seq {
+			delete(w.claiming, role)
+		}
+	}
+	w.claims = slices.Delete(w.claims, i, i+1)
+}
+
+// Word makes a Hello, Ping or Pong, which has no part in the rules.
+func (l *Lease) Word(k Kind, now clock.Instant) Record { return l.record(k, now) }
+
+// Beat makes a Beat. It returns false for a session that holds nothing: only evidence
+// is sent as a Beat.
+func (l *Lease) Beat(now clock.Instant) (Record, bool) {
+	if l.Holding() == 0 || l.Lapsed(now) {
+		return Record{}, false
+	}
+	return l.record(Beat, now), true
+}
+
+// MayClaim reports whether the rules allow this process to claim role at time now. If
+// the fold is not known they allow one fresh Claim, of any roles.
+func (l *Lease) MayClaim(role int32, now clock.Instant) bool {
+	if l.join != nil {
+		return len(l.own.claims) == 0 && now.Raw >= l.FreshAt()
+	}
+	if _, under := l.own.claiming[role]; under || now.Raw < l.FreeAt(role) {
+		return false
+	}
+	h := l.fold.holderOf(role)
+	return h == nil || h.Session != l.own.session
+}
+
+// Claim makes a Claim of those of the given roles (ascending) that may be claimed, at
+// most MaxClaim. It returns false if there are none. A Claim is under way until it is
+// read back, or reported as failed, or given up.
+func (l *Lease) Claim(roles []int32, now clock.Instant) (Record, bool) {
+	var may []int32
+	for _, role := range roles {
+		if len(may) < MaxClaim && l.MayClaim(role, now) {
+			may = append(may, role)
+		}
+	}
+	if len(may) == 0 || l.Lapsed(now) {
+		return Record{}, false
+	}
+	r := l.record(Claim, now)
+	r.Roles, r.Fresh = may, l.join != nil
+	l.own.claims = append(l.own.claims, pending{r.Seq, now, may})
+	for _, role := range may {
+		l.own.claiming[role] = r.Seq
+	}
+	return r, true
+}
+
+// Claiming is how many Claims are under way, and when the oldest was sent.
+func (l *Lease) Claiming() (n int, oldest clock.Instant) {
+	if n = len(l.own.claims); n > 0 {
+		oldest = l.own.claims[0].at
+	}
+	return n, oldest
+}
+
+// Failed takes the log's word that a Claim could not be confirmed. It may be in the log
+// all the same.
+func (l *Lease) Failed(id Session, seq uint64) {
+	if id == l.own.session {
+		l.own.resolve(seq)
+	}
+}
+
+// GiveUpClaims forgets the Claims that are under way and were sent before a time: they
+// may have been lost without a word. A session that holds nothing is replaced, so that
+// such a Claim, should it come back, is a stranger's.
+func (l *Lease) GiveUpClaims(sent clock.Instant) {
+	for len(l.own.claims) > 0 && l.own.claims[0].at.Mono <= sent.Mono {
+		l.own.resolve(l.own.claims[0].seq)
+		if l.Holding() == 0 {
+			l.renew()
+		}
+	}
+}
+
+// Lapse ends the present session if it has lapsed: it leads nothing more, for ever, and
+// what it holds is released in its name. It must be called before anything else is made
+// at a time.
+func (l *Lease) Lapse(now clock.Instant) []Record {
+	if !l.Lapsed(now) {
+		return nil
+	}
+	former := l.own.session
+	l.renew()
+	return l.releases(former, now, func(int32) bool { return true })
+}
+
+// Forget ends leadership of roles that the present session holds: Leads is false from
+// now on. The work must have ended before. Release tells the others, after Forget has
+// returned.
+func (l *Lease) Forget(roles []int32) {
+	for _, role := range roles {
+		if token, ok := l.Mine(role); ok {
+			l.own.forgotten[role] = token
+		}
+	}
+}
+
+// Release makes the Releases of those of the given roles that are forgotten and not yet
+// released by the fold.
+func (l *Lease) Release(roles []int32, now clock.Instant) []Record {
+	if l.join != nil {
+		return nil
+	}
+	return l.release(roles, l.own.session, now)
+}
+
+// Unreleased makes the Releases of everything that is forgotten and still held by the
+// fold, and of what former sessions of this process hold: a Release may be lost.
+func (l *Lease) Unreleased(now clock.Instant) []Record {
+	if l.join != nil {
+		return nil
+	}
+	var out []Record
+	if len(l.own.forgotten) > 0 {
+		out = l.releases(l.own.session, now, func(role int32) bool {
+			_, gone := l.own.forgotten[role]
+			return gone
+		})
+	}
+	for _, id := range l.former() {
+		out = append(out, l.releases(id, now, func(int32) bool { return true })...)
+	}
+	return out
+}
+
+// Owing reports whether Unreleased would make anything.
+func (l *Lease) Owing() bool {
+	return l.join == nil && (len(l.own.forgotten) > 0 || len(l.former()) > 0)
+}
+
+// former returns the former sessions of this process that hold something.
+func (l *Lease) former() []Session {
+	var ids []Session
+	for id := range l.fold.index {
+		if id.Process == l.rules.Process && id != l.own.session {
+			ids = append(ids, id)
+		}
+	}
+	slices.SortFunc(ids, func(a, b Session) int { return cmp.Compare(a.N, b.N) })
+	return ids
+}
+
+// releases makes the Releases of what a session of this process holds.
+func (l *Lease) releases(id Session, now clock.Instant, which func(int32) bool) []Record {
+	i, ok := l.fold.index[id]
+	if !ok {
+		return nil
+	}
+	var roles []int32
+	for role, token := range l.fold.tokens {
+		if token != none && l.fold.holders[role] == i && which(int32(role)) {
+			roles = append(roles, int32(role))
+		}
+	}
+	return l.release(roles, id, now)
+}
+
+// release makes Releases in the name of a session, as many as it takes to keep each
+// small.
+func (l *Lease) release(roles []int32, id Session, now clock.Instant) []Record {
+	mine := slices.DeleteFunc(slices.Clone(roles), func(role int32) bool {
+		h := l.fold.holderOf(role)
+		if h == nil || h.Session != id {
+			return true
+		}
+		_, leads := l.Mine(role) // Forget comes first
+		return leads
+	})
+	var out []Record
+	for part := range l.chunks(mine) {
+		r := l.record(Release, now)
+		r.Session = id
+		r.Ended = part
+		out = append(out, r)
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+package lease
+
+import (
+	"iter"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// Grantee is who holds a role, as the fold says.
+type Grantee struct {
+	Session Session
+	Name    string
+	Token   int64
+	Last    int64         // offset of the newest evidence of the session
+	Since   clock.Instant // when this process read the claim, or first learnt of it
+	Heard   clock.Instant // when it read the newest evidence of the session
+	FreeAt  clock.Time    // raw: from when on the lease is over by any clock, if nothing is read until then
+}
+
+// Holder returns who holds role by the fold, be its lease over or not. ok is false if
+// nobody does, or if the fold is not known.
+func (l *Lease) Holder(role int32) (g Grantee, ok bool) {
+	if l.join != nil {
+		return Grantee{}, false
+	}
+	h := l.fold.holderOf(role)
+	if h == nil {
+		return Grantee{}, false
+	}
+	token := l.fold.tokens[role]
+	g = Grantee{Session: h.Session, Name: h.Name, Token: token, Last: h.Last, Heard: h.heard,
+		FreeAt: h.heard.Raw.Add(clock.Wait(h.T, l.rules.Rho))}
+	if since := l.fold.grants[token]; since != nil {
+		g.Since = since.since
+	}
+	return g, true
+}
+
+// Roles is one more than the highest role that anybody has held.
+func (l *Lease) Roles() int32 {
+	if l.join != nil {
+		return 0
+	}
+	return int32(len(l.fold.tokens))
+}
+
+// HolderState is a session that holds something.
+type HolderState struct {
+	Session Session
+	Held    int // roles
+	Heard   clock.Instant
+	FreeAt  clock.Time // raw
+}
+
+// Holders yields the sessions that hold something, in no order.
+func (l *Lease) Holders() iter.Seq[HolderState] {
+	return func(yield func(HolderState) bool) {
+		if l.join != nil {
+			return
+		}
+		for _, i := range l.fold.index {
+			s := &l.fold.session[i]
+			if !yield(HolderState{s.Session, s.held, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))}) {
+				return
+			}
+		}
+	}
+}
+
+// RolesOf returns what a session holds, ascending.
+func (l *Lease) RolesOf(id Session) []int32 {
+	i, ok := l.fold.index[id]
+	if !ok || l.join != nil {
+		return nil
+	}
+	roles := make([]int32, 0, l.fold.session[i].held)
+	for role, token := range l.fold.tokens {
+		if token != none && l.fold.holders[role] == i {
+			roles = append(roles, int32(role))
+		}
+	}
+	return roles
+}
+
+// Each calls set for every role that somebody holds, with what of says of its holder;
+// of is asked once for each.
+func (l *Lease) Each(of func(HolderState) int32, set func(role, value int32)) {
+	if l.join != nil {
+		return
+	}
+	values := make([]int32, len(l.fold.session))
+	for _, i := range l.fold.index {
+		s := &l.fold.session[i]
+		values[i] = of(HolderState{s.Session, s.held, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))})
+	}
+	for role, token := range l.fold.tokens {
+		if token != none {
+			set(int32(role), values[l.fold.holders[role]])
+		}
+	}
+}
+
+// HeldBy is how many roles a session holds.
+func (l *Lease) HeldBy(id Session) int {
+	if l.join != nil {
+		return 0
+	}
+	if s := l.fold.find(id); s != nil {
+		return s.held
+	}
+	return 0
+}
+
+// Under reports whether an own Claim of role is under way.
+func (l *Lease) Under(role int32) bool {
+	_, under := l.own.claiming[role]
+	return under
+}
+
+// Vacant reports whether nobody holds anything.
+func (l *Lease) Vacant() bool { return l.join == nil && len(l.fold.index) == 0 }
+
+// Sessions is how many sessions hold something.
+func (l *Lease) Sessions() int {
+	if l.join != nil {
+		return 0
+	}
+	return len(l.fold.index)
+}

@@ -1,0 +1,96 @@
+package lease
+
+import "time"
+
+// Kind says what a record is.
+type Kind string
+
+// The kinds of version 1. Only a Beat or Claim can be evidence.
+const (
+	Beat     Kind = "beat"     // the session lives; sent only by one that holds something
+	Claim    Kind = "claim"    // the session wants roles
+	Release  Kind = "release"  // the session gives roles back
+	Snapshot Kind = "snapshot" // the sender's fold as of Read, or a part of it
+	Hello    Kind = "hello"    // a process announces itself
+	Ping     Kind = "ping"     // a process asks another one to answer
+	Pong     Kind = "pong"     // and that answers
+)
+
+// Session is one incarnation of a process on one log: a random id of the process and
+// the number of the incarnation. A session that has ended never comes back.
+type Session struct {
+	Process string
+	N       uint64
+}
+
+// Record is what processes tell each other through a log.
+type Record struct {
+	Kind    Kind
+	Session Session // the sender's; in a Release the one in whose name it is, a former one perhaps
+	Name    string  // of the sender, for people
+	Read    int64   // the highest offset that the sender had consumed when it made the record; −1: none
+	Seq     uint64  // the sender's own number of the record
+
+	T       time.Duration // Beat, Claim: the lease of the sender's session
+	Longest time.Duration // the largest T of any holder by the sender's fold at Read; Unsaid if it knows none
+
+	Roles []int32 // Claim: ascending
+	Fresh bool    // Claim: by a process that does not know the fold
+
+	Ended  []Grant // Release: what is given back
+	To     string  // Release: the process that is to claim next, if any; Ping, Pong: the process it is for
+	Pinned bool    // Release: and is to keep what it claims
+	Moved  bool    // Release: for the sake of balance or preference
+
+	State *State        // Snapshot
+	Hello *Announcement // Hello, Pong
+	Ping  int64         // Pong: the offset of the Ping that it answers
+}
+
+// Unsaid is Longest of a sender that does not know the fold.
+const Unsaid = time.Duration(-1)
+
+// Grant is roles with one token: the offset of the Claim that they were won by.
+type Grant struct {
+	Token  int64
+	Holder int32 // Snapshot: index into State.Holders
+	Roles  []int32
+}
+
+// State is a fold written out, or a part of it: who holds what, at one offset.
+type State struct {
+	Part, Parts int    // from 0; all parts of one Snapshot have the same sender, Read and Hash
+	Hash        uint64 // of the whole fold
+	Newer       int64  // offset of the newest record of a newer version that no Claim has outlived; none: −1
+	Holders     []Holder
+	Grants      []Grant
+}
+
+// Holder is a session that holds something.
+type Holder struct {
+	Session Session
+	Name    string
+	T       time.Duration
+	Last    int64 // offset of its newest evidence
+}
+
+// Announcement is what a process says of itself.
+type Announcement struct {
+	Priority int
+	Roles    int           // R: it wants roles below it
+	Wants    []int         // partitions that it may claim; nil: all
+	Leaving  bool          // it is about to close
+	Period   time.Duration // it will say so again within this time
+}
+
+const (
+	// MaxRoles is how many roles one log may have.
+	MaxRoles = 1_000_000
+	// MaxClaim is how many roles one Claim or one Grant may name, so that a record
+	// stays below MaxRecord.
+	MaxClaim = 10_000
+	// MaxRecord is the size of a record in bytes.
+	MaxRecord = 64 << 10
+
+	none = int64(-1)
+)

@@ -1,0 +1,490 @@
+package lease
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// simProc is a simulated process around the Lease that ships: what an elector would do
+// with it, in good order or bad, and what happens to it.
+type simProc struct {
+	w *simWorld
+	i int
+
+	l     *Lease
+	newer *newerProc // a process of version 2
+	t     time.Duration
+	clk   simClock
+	inc   int // of boots
+	ticks int // only the newest tick that was asked for is due
+
+	alive, paused, reading bool
+	inCut, outCut          bool
+	next                   int64 // read position
+	want                   []bool
+	delay                  time.Duration // until it claims what it may
+	outbox                 []*simEntry
+	lastAppend             time.Duration
+
+	beaten, asked, released clock.Instant // when it last sent a Beat, a Hello, Releases
+	answer                  clock.Instant // when it will send a Snapshot
+	led                     []int64       // by watched role: the token that it led with
+}
+
+func (p *simProc) now() clock.Instant { return p.clk.read(p.w.now) }
+
+// boot starts the process anew, with other clocks, another T, another version perhaps.
+func (p *simProc) boot() {
+	w, pr := p.w, &p.w.pr
+	if p.alive {
+		return
+	}
+	w.count.boots++
+	p.inc++
+	*p = simProc{w: w, i: p.i, inc: p.inc, ticks: p.ticks + 1, alive: true, inCut: p.inCut && !w.calm, outCut: p.outCut && !w.calm, led: p.led}
+	p.t = pr.ts[w.r.IntN(len(pr.ts))]
+	p.clk = newSimClock(w.r, w.now)
+	p.rates()
+	p.l = New(Rules{Process: fmt.Sprintf("%c.%d", 'a'+p.i, p.inc), Name: "process <" + string(rune('a'+p.i)) + ">", T: p.t, Rho: pr.rho, History: 64})
+	if w.maybe(pr.newer) {
+		p.newer = &newerProc{Lease: p.l}
+	}
+	p.want = make([]bool, pr.roles)
+	for role := range p.want {
+		p.want[role] = pr.wantAll || w.maybe(pr.wanting)
+	}
+	if p.led == nil {
+		for range w.oracle.roles {
+			p.led = append(p.led, none)
+		}
+	}
+	inc := p.inc
+	w.after(w.latency(pr.lag), func() { p.start(inc) })
+}
+
+// rates draws the clocks' rates.
+func (p *simProc) rates() {
+	pr, r := &p.w.pr, p.w.r
+	p.clk.piece(p.w.now)
+	p.clk.raw = []float64{-pr.rho, pr.rho, 0}[r.IntN(3)]
+	p.clk.slew = []float64{-pr.sigma, pr.sigma, 0, (2*r.Float64() - 1) * pr.sigma}[r.IntN(4)]
+}
+
+// start resolves the start offset, and reads on later.
+func (p *simProc) start(inc int) {
+	if !p.alive || p.inc != inc || p.reading {
+		return
+	}
+	if p.paused || p.inCut {
+		p.w.after(p.w.pr.unit/10, func() { p.start(inc) })
+		return
+	}
+	p.begin()
+}
+
+// position chooses where to begin: anywhere that was not deleted.
+func (p *simProc) position() int64 {
+	w, r := p.w, p.w.r
+	end := int64(len(w.log))
+	off := end - r.Int64N(min(w.pr.tail, end)+1)
+	switch {
+	case w.calm:
+		off = max(0, end-40)
+	case w.maybe(w.pr.full):
+		off = 0
+	case r.IntN(4) == 0:
+		off = end
+	case r.IntN(3) == 0:
+		for o := end - 1; o >= max(0, end-40); o-- {
+			if e := w.log[o].r; e != nil && e.Kind == Snapshot {
+				off = []int64{o, e.Read + 1, e.Read + 2}[r.IntN(3)]
+				break
+			}
+		}
+	}
+	return min(max(off, w.low), end)
+}
+
+// begin is at boot and at a jump. Half the time what was held at a jump is released,
+// after it was forgotten.
+func (p *simProc) begin() {
+	w := p.w
+	w.oracle.look(p)
+	off := p.position()
+	now := p.now()
+	var out []Record
+	if p.reading {
+		w.count.jumps++
+		if w.r.IntN(2) == 0 {
+			p.l.Forget(p.held())
+			out = p.l.Release(p.held(), now)
+		}
+	}
+	empty := off == 0 && len(w.log) == 0
+	if p.newer != nil {
+		p.newer.begin(off, empty, now)
+	} else {
+		p.l.Begin(off, empty, now)
+	}
+	p.reading, p.next = true, off
+	p.hesitate()
+	w.trace("%s begins at %d of %d: T %v", p, off, len(w.log), p.t)
+	w.oracle.look(p)
+	p.sendAll(out)
+	p.wake()
+}
+
+func (p *simProc) String() string {
+	v := ""
+	if p.newer != nil {
+		v = " v2"
+	}
+	return fmt.Sprintf("%v%s", p.l.Session(), v)
+}
+
+func (p *simProc) hesitate() { p.delay = p.w.span(p.w.pr.jitter) }
+
+// held is all that the session holds and has not forgotten.
+func (p *simProc) held() []int32 {
+	var roles []int32
+	if p.l.Holding() > 0 {
+		for role := range p.want {
+			if _, mine := p.l.Mine(int32(role)); mine {
+				roles = append(roles, int32(role))
+			}
+		}
+	}
+	return roles
+}
+
+// wake is after a pause: what is due may happen before anything is read.
+func (p *simProc) wake() {
+	if p.w.r.IntN(2) == 0 {
+		p.tick()
+	}
+	inc, end := p.inc, int64(len(p.w.log))-1
+	p.w.after(0, func() { p.poll(inc, end) })
+	p.schedule()
+}
+
+// poll reads up to an offset, or a part of that.
+func (p *simProc) poll(inc int, upto int64) {
+	w := p.w
+	if !p.alive || p.inc != inc || p.paused || p.inCut || !p.reading {
+		return
+	}
+	if w.r.IntN(4) == 0 {
+		upto = int64(len(w.log)) - 1
+	}
+	if p.next < w.low {
+		p.begin() // what it was about to read was deleted
+		return
+	}
+	w.oracle.look(p)
+	partial, did := !w.calm && w.r.IntN(8) == 0, false
+	for p.next <= upto && p.next < int64(len(w.log)) && w.oracle.fault == "" {
+		p.consume(p.next)
+		did = true
+		if w.r.IntN(4) == 0 {
+			p.tick()
+		}
+		if partial && w.r.IntN(2) == 0 {
+			w.after(w.latency(3), func() { p.poll(inc, upto) })
+			break
+		}
+	}
+	if did {
+		p.schedule()
+	}
+}
+
+// consume reads the entry at o.
+func (p *simProc) consume(o int64) {
+	w := p.w
+	e := w.log[o]
+	p.next = o + 1
+	was, bound := p.l.Known(), time.Duration(0)
+	if !was {
+		bound = p.l.join.bound
+	}
+	ev := p.read(o, e)
+	if ev.Rewound {
+		w.oracle.note(w, "alarm in a sound log: %s at offset %d (%s)", p, o, simText(e))
+	}
+	if !was && !p.l.Known() && p.l.join.bound < bound {
+		w.count.bounded++
+	}
+	if !was && p.l.Known() {
+		switch {
+		case e.r.Kind == Claim:
+			w.count.byFresh++
+		case e.r.State.Parts > 1:
+			w.count.byParts++
+			w.count.bySnapshot++
+		default:
+			w.count.bySnapshot++
+		}
+	}
+	w.trace("      %s reads %d, known %v, V %.3f T old", p, o, p.l.Known(), float64(p.now().Age(p.l.V()))/float64(p.t))
+	w.oracle.folds(p, o)
+	w.oracle.look(p)
+	if e.r == nil || e.r.Kind != Hello {
+		p.hesitate()
+	} else if p.l.Known() && e.r.Session.Process != p.l.rules.Process {
+		p.answer = p.now().Add(w.span(p.t / 20))
+	}
+	if e.r != nil && e.r.Kind == Snapshot {
+		p.answer = clock.Instant{}
+	}
+}
+
+// read gives an entry to the Lease, as an elector does.
+func (p *simProc) read(o int64, e *simEntry) Event {
+	w, now := p.w, p.now()
+	switch {
+	case p.newer != nil:
+		return p.newer.read(o, e, now)
+	case e.newer:
+		w.count.newer++
+		if ev := p.l.ReadNewer(o, now); ev.Rewound {
+			return ev
+		}
+		for _, token := range p.led {
+			if token != none {
+				w.count.ledOver++
+				break
+			}
+		}
+		return Event{}
+	case e.r == nil:
+		w.count.skips++
+		return p.l.Skip(o, now)
+	}
+	return p.l.Read(o, e.r, now)
+}
+
+// schedule asks for a tick when the next thing is due, or in about a beat.
+func (p *simProc) schedule() {
+	w := p.w
+	if !p.alive || !p.reading || p.paused {
+		return
+	}
+	now := p.now()
+	beat := time.Duration(float64(p.t) * w.pr.beat)
+	d := beat/2 + w.span(beat)
+	due := func(left time.Duration, raw bool) {
+		switch {
+		case left > 0:
+			d = min(d, p.clk.trueIn(left, raw))
+		case left > -w.pr.unit/1000 || w.calm:
+			d = min(d, w.span(w.pr.unit/100))
+		}
+	}
+	if !p.l.Known() {
+		due(p.l.FreshAt().Sub(now.Raw)+p.delay, true)
+	} else {
+		for _, role := range w.oracle.roles {
+			if at := p.l.FreeAt(role); p.want[role] && at > 0 {
+				if _, mine := p.l.Mine(role); !mine {
+					due(at.Sub(now.Raw)+p.delay, true)
+				}
+			} else if w.calm && p.want[role] {
+				due(p.delay, true)
+			}
+		}
+		if p.l.Holding() > 0 {
+			due(clock.Hold(p.t)-now.Age(p.l.V()), false)
+		}
+		if p.answer != longAgo {
+			due(p.answer.Mono.Sub(now.Mono), false)
+		}
+	}
+	if !w.calm {
+		d += w.span(w.pr.late)
+	} else {
+		d = max(d, w.pr.unit/500)
+	}
+	p.ticks++
+	inc, n := p.inc, p.ticks
+	w.after(d, func() {
+		if p.alive && p.inc == inc && p.ticks == n && !p.paused {
+			p.tick()
+			p.schedule()
+		}
+	})
+}
+
+// send hands a record over: to the producer, or to what is kept back by a cut.
+func (p *simProc) send(r Record, newer bool, old *State) {
+	w := p.w
+	e := w.encode(&r, newer)
+	e.old = old
+	w.trace("%s sends %s", p, simText(e))
+	if p.outCut {
+		if w.r.IntN(2) == 0 {
+			p.outbox = append(p.outbox, e)
+		}
+		return
+	}
+	p.dispatch(e)
+}
+
+// dispatch appends a record late, twice, never, with a report or without one.
+func (p *simProc) dispatch(e *simEntry) {
+	w, pr := p.w, &p.w.pr
+	inc := p.inc
+	failed := func() {
+		if p.alive && p.inc == inc {
+			p.l.Failed(e.r.Session, e.r.Seq)
+		}
+	}
+	if !w.calm && w.maybe(pr.drop) {
+		if !w.maybe(pr.silent) {
+			w.after(w.latency(pr.slow), failed)
+		}
+		return
+	}
+	at := w.now + w.latency(pr.slow)
+	if pr.ordered || w.calm {
+		at = max(at, p.lastAppend)
+		p.lastAppend = at
+	}
+	w.after(at-w.now, func() { w.append(e) })
+	if w.calm {
+		return
+	}
+	if e.r.Kind == Claim && w.r.IntN(10) == 0 {
+		w.after(w.latency(pr.slow), failed) // and yet it is delivered
+	}
+	for w.maybe(pr.double) {
+		w.after(at-w.now+w.spread(0.000001, 10), func() { w.append(e) })
+	}
+}
+
+func (p *simProc) sendAll(records []Record) {
+	for _, r := range records {
+		p.send(r, p.newer != nil && !p.w.maybe(p.w.pr.olden), nil)
+	}
+}
+
+// faults asks for everything that may happen to a process.
+func (p *simProc) faults() {
+	w, pr, r := p.w, &p.w.pr, p.w.r
+	w.every(pr.pause, func() { p.pause(r.IntN(4) == 0) })
+	w.every(pr.crash, func() {
+		if p.alive {
+			w.trace("%s crashes", p)
+			p.alive = false
+			w.oracle.look(p)
+			w.after(w.spread(0.001, 5), p.boot)
+		}
+	})
+	w.every(pr.cut, func() {
+		if p.inCut = !p.inCut && r.IntN(2) == 0; !p.inCut && p.alive && !p.paused && p.reading {
+			p.wake()
+		}
+	})
+	w.every(pr.cut, func() {
+		if p.outCut = !p.outCut && r.IntN(2) == 0; !p.outCut {
+			p.flush()
+		}
+	})
+	w.every(pr.wish, p.wishes)
+	w.every(pr.jump, func() {
+		if p.alive && p.reading && !p.paused && !p.inCut {
+			p.begin()
+		}
+	})
+	w.every(pr.drift, func() {
+		if p.alive {
+			p.rates()
+			p.schedule()
+		}
+	})
+	w.every(pr.step, func() {
+		if p.alive {
+			w.oracle.look(p)
+			d := []time.Duration{1, 1, 1, -1}[r.IntN(4)] * w.spread(0.01, 5)
+			if d < 0 { // what a step forward has ended would be led again, if nobody had noticed
+				p.tick()
+				d *= time.Duration(p.awake())
+			}
+			p.clk.step(w.now, d)
+			w.oracle.look(p)
+			p.schedule()
+		}
+	})
+}
+
+// awake is 1 if the process runs, else 0.
+func (p *simProc) awake() int {
+	if p.paused || !p.reading {
+		return 0
+	}
+	return 1
+}
+
+func (p *simProc) flush() {
+	for _, e := range p.outbox {
+		p.dispatch(e)
+	}
+	p.outbox = nil
+}
+
+// pause stops the process for a while; in a suspension its clocks stand still as well.
+func (p *simProc) pause(suspension bool) {
+	w := p.w
+	if !p.alive || p.paused {
+		return
+	}
+	p.paused = true
+	if suspension {
+		p.clk.piece(w.now)
+		p.clk.suspended = true
+	}
+	w.trace("%s pauses (suspended %v)", p, suspension)
+	inc := p.inc
+	w.after(w.spread(0.01, 5), func() { p.resume(inc) })
+}
+
+func (p *simProc) resume(inc int) {
+	if !p.alive || p.inc != inc || !p.paused {
+		return
+	}
+	p.w.oracle.look(p)
+	p.paused = false
+	p.clk.piece(p.w.now)
+	p.clk.suspended = false
+	p.w.trace("%s goes on", p)
+	p.w.oracle.look(p)
+	if p.reading {
+		p.wake()
+	}
+}
+
+// wishes changes what the process wants: one role, or a stretch of them; at times all.
+func (p *simProc) wishes() {
+	w := p.w
+	if !p.alive {
+		return
+	}
+	at, n := w.r.IntN(len(p.want)), 1
+	if len(p.want) > 100 {
+		n = 1 + w.r.IntN(len(p.want)-at)
+	}
+	for role := at; role < at+n; role++ {
+		p.want[role] = !p.want[role]
+	}
+	if w.r.IntN(6) == 0 {
+		clear(p.want)
+	}
+	p.schedule()
+}
+
+// some is a random part of roles.
+func (w *simWorld) some(roles []int32) []int32 {
+	return slices.DeleteFunc(slices.Clone(roles), func(int32) bool { return w.r.IntN(2) == 0 })
+}

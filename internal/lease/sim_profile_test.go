@@ -1,0 +1,163 @@
+package lease
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// simProfile is what one simulation is like. It is drawn per seed, so that each has
+// another mixture of trouble, and some have little of most.
+type simProfile struct {
+	unit    time.Duration // what times are measured by, about a T
+	horizon time.Duration
+	limit   int // of events
+	procs   int
+	roles   int
+	ts      []time.Duration // a booting process has one of these
+
+	rho, sigma float64 // clocks
+	drift      time.Duration
+	step       time.Duration
+
+	lag, slow int // latency class of fetches and appends
+	heavy     float64
+	drop      float64 // records that are lost
+	silent    float64 // of those, without a report
+	double    float64
+	ordered   bool // the appends of one sender
+
+	pause, crash, cut, wish, jump, remove, noise time.Duration // mean times between these
+
+	newer  float64 // a booting process is of version 2
+	olden  float64 // its Releases, Snapshots and Hellos are in version 1
+	opaque bool    // there are records of newer versions by nobody here
+
+	beat     float64 // interval, in T
+	retry    time.Duration
+	late     time.Duration // ticks
+	jitter   time.Duration // claims
+	snapshot float64
+	chatter  float64
+	eager    float64
+	hasty    float64
+	wanting  float64
+	wantAll  bool
+	tail     int64   // a process begins that far from the end
+	full     float64 // or at offset 0
+}
+
+func of[E any](r *rand.Rand, all ...E) E { return all[r.IntN(len(all))] }
+
+// plainProfile is anything.
+func plainProfile(r *rand.Rand) simProfile {
+	u := scale(r)
+	times := func(n ...int) time.Duration { return u * time.Duration(of(r, n...)) }
+	p := simProfile{
+		unit: u, horizon: 10 * u, limit: 60_000,
+		procs: 2 + r.IntN(4), roles: 1 + r.IntN(6),
+		rho: of(r, 0.0005, 0.05, 0.2), sigma: of(r, 0, clock.Sigma, clock.Sigma),
+		lag: r.IntN(4), slow: r.IntN(4), heavy: of(r, 0, 0.02, 0.1, 0.3),
+		drop: of(r, 0, 0.02, 0.3), silent: of(r, 0, 0.1, 0.5), double: of(r, 0, 0, 0.1, 0.4), ordered: r.IntN(3) == 0,
+		pause: times(0, 1, 3, 10), crash: times(0, 3, 5, 20), cut: times(0, 2, 10), wish: times(0, 1, 5, 20),
+		jump: times(0, 0, 2, 10), remove: times(0, 5, 20), noise: times(0, 1, 5), step: times(0, 0, 5), drift: times(0, 1) / 2,
+		newer: of(r, 0, 0, 0.2, 0.5, 0.8), olden: of(r, 0, 0.5, 1), opaque: r.IntN(4) == 0,
+		beat: of(r, 0.1, 0.2, 0.33, 0.5), retry: u * time.Duration(of(r, 5, 30, 100, 200)) / 100,
+		late: of(r, 0, 0, u/100, u/4), jitter: of(r, 0, 0, u/50, u/3),
+		snapshot: of(r, 0, 0, 0.02, 0.1, 0.3), chatter: of(r, 0, 0.3, 1), eager: of(r, 0.3, 0.7, 1), hasty: of(r, 0, 0.1),
+		wanting: 0.5, wantAll: r.IntN(3) == 0, tail: of(r, int64(0), 1, 3, 10, 30, 1<<30), full: of(r, 0, 0, 0.2, 1),
+	}
+	if r.IntN(4) > 0 {
+		p.procs = max(p.procs, 3)
+	}
+	p.ts = leases(r, u)
+	return p
+}
+
+// scale is a unit such that the longest lease of five units may be as long as there are
+// any: who knows nothing then waits no longer than for what there is. At times leases are
+// short beside that, as in life.
+func scale(r *rand.Rand) time.Duration {
+	return clock.Tmax / time.Duration(of(r, 5, 5, 5, 8, 60))
+}
+
+// leases are all alike, or 0.2 to 5 units.
+func leases(r *rand.Rand, u time.Duration) []time.Duration {
+	low, high := u*time.Duration(of(r, 20, 50, 100))/100, u*time.Duration(of(r, 100, 200, 500))/100
+	ts := of(r, []time.Duration{u}, []time.Duration{low, high}, []time.Duration{low, low, low, high},
+		[]time.Duration{low, (low + high) / 2, high, low + time.Duration(r.Int64N(int64(high-low)+1))})
+	for i := range ts {
+		ts[i] = min(ts[i], clock.Tmax)
+	}
+	return ts
+}
+
+// huntProfile is made for races that need several things to go wrong within a few round
+// trips: records late, twice and out of order, Snapshots, many sessions.
+func huntProfile(r *rand.Rand) simProfile {
+	p := plainProfile(r)
+	u := p.unit
+	p.procs, p.roles = 3+r.IntN(2), 1+r.IntN(3)
+	p.rho = of(r, 0.0005, 0.0005, 0.05)
+	p.beat, p.retry = of(r, 0.2, 0.45, 0.7), u*time.Duration(of(r, 5, 30))/100
+	p.lag, p.slow, p.heavy, p.ordered = 1+r.IntN(3), 1+r.IntN(3), of(r, 0.05, 0.2), false
+	p.drop, p.double = of(r, 0, 0.05), of(r, 0.1, 0.4)
+	p.pause, p.crash, p.cut = u*time.Duration(of(r, 0, 2, 5)), u*time.Duration(of(r, 0, 5)), 0
+	p.wish, p.jump = u*time.Duration(of(r, 1, 1, 3))/2, u*time.Duration(of(r, 0, 2, 5))
+	p.tail, p.snapshot = of(r, int64(0), 1, 3, 10), of(r, 0, 0.03, 0.2)
+	p.chatter, p.eager, p.wantAll, p.full = 1, of(r, 0.3, 1), false, 0
+	return p
+}
+
+// freshProfile has all leases alike, the longest there are, and only version 1: fresh
+// Claims of several processes that know nothing, beside late records.
+func freshProfile(r *rand.Rand) simProfile {
+	p := huntProfile(r)
+	p.unit, p.horizon = clock.Tmax, 10*clock.Tmax
+	p.ts, p.newer, p.opaque = []time.Duration{clock.Tmax}, 0, false
+	u := p.unit
+	p.retry, p.late, p.jitter = u*time.Duration(of(r, 5, 30))/100, of(r, 0, 0, u/100, u/4), of(r, 0, 0, u/50, u/3)
+	p.pause, p.crash, p.noise, p.step, p.drift = u*time.Duration(of(r, 0, 2, 5)), u*time.Duration(of(r, 0, 5)), 0, 0, 0
+	p.wish, p.jump, p.remove = u*time.Duration(of(r, 1, 1, 3))/2, u*time.Duration(of(r, 0, 2, 5)), 0
+	return p
+}
+
+// manyProfile has thousands of roles: Claims, Releases and Snapshots of several records.
+func manyProfile(r *rand.Rand) simProfile {
+	p := plainProfile(r)
+	p.roles = of(r, 1500, 4000, 24_000)
+	p.limit = 600
+	if p.roles < 10_000 {
+		p.limit = 2000
+	}
+	p.procs, p.newer = 2+r.IntN(3), 0
+	p.wanting, p.tail, p.full, p.chatter = of(r, 0.1, 0.5), 30, 0.5, 0.3
+	p.horizon, p.snapshot = 6*p.unit, of(r, 0.1, 0.3)
+	p.lag, p.slow = min(p.lag, 2), min(p.slow, 2)
+	return p
+}
+
+// profiles by the name of the test that runs them.
+var simProfiles = []struct {
+	name  string
+	seeds int // by default; a hundredth of the time is spent on thousands of roles
+	draw  func(*rand.Rand) simProfile
+}{
+	{"plain", 1500, plainProfile},
+	{"hunt", 1500, huntProfile},
+	{"fresh", 1500, freshProfile},
+	{"many", 20, manyProfile},
+}
+
+func simProfileOf(name string) func(*rand.Rand) simProfile {
+	i := slices.IndexFunc(simProfiles, func(p struct {
+		name  string
+		seeds int
+		draw  func(*rand.Rand) simProfile
+	}) bool {
+		return p.name == name
+	})
+	return simProfiles[i].draw
+}

@@ -1,0 +1,115 @@
+package lease
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+const (
+	// maxBody is how many bytes of a record lists of roles and holders may take, as size
+	// counts them: the rest is for what all records have.
+	maxBody = MaxRecord * 3 / 4
+	// maxListed is how many roles a record may name: a reader has to write them out.
+	maxListed = 10 * MaxClaim
+)
+
+// size is the most that a grant of these roles takes on the wire.
+func size(roles []int32) int {
+	n := 0
+	runs(roles, func(int32, int32) { n++ })
+	if n <= fewRanges {
+		return 64 + 14*n
+	}
+	return 64 + 6*n // two varints, of three bytes and mostly one, in base64
+}
+
+// chunks yields lists of grants of the given roles (ascending), each small enough for a
+// record. Roles with one token share a grant.
+func (l *Lease) chunks(roles []int32) iter.Seq[[]Grant] {
+	return func(yield func([]Grant) bool) {
+		byToken := slices.Clone(roles)
+		slices.SortStableFunc(byToken, func(a, b int32) int { return cmp.Compare(l.fold.tokens[a], l.fold.tokens[b]) })
+		var part []Grant
+		filled, listed := 0, 0
+		for len(byToken) > 0 {
+			token := l.fold.tokens[byToken[0]]
+			n := 1
+			for n < len(byToken) && n < MaxClaim && l.fold.tokens[byToken[n]] == token {
+				n++
+			}
+			cost := size(byToken[:n])
+			if filled > 0 && (filled+cost > maxBody || listed+n > maxListed) {
+				if !yield(part) {
+					return
+				}
+				part, filled, listed = nil, 0, 0
+			}
+			part = append(part, Grant{Token: token, Roles: slices.Clone(byToken[:n])})
+			filled, listed = filled+cost, listed+n
+			byToken = byToken[n:]
+		}
+		if len(part) > 0 {
+			yield(part)
+		}
+	}
+}
+
+// Snapshot makes the records of a Snapshot, nil if the fold is not known.
+func (l *Lease) Snapshot(now clock.Instant) []Record {
+	if l.join != nil {
+		return nil
+	}
+	states := l.states()
+	out := make([]Record, len(states))
+	for i, s := range states {
+		s.Part, s.Parts, s.Hash, s.Newer = i, len(states), l.fold.hash, l.fold.newer
+		out[i] = l.record(Snapshot, now)
+		out[i].State = s
+	}
+	return out
+}
+
+// states writes the fold out, in parts that fit a record.
+func (l *Lease) states() []*State {
+	f := &l.fold
+	roles := make([][]int32, len(f.session))
+	for role, token := range f.tokens {
+		if token != none {
+			i := f.holders[role]
+			roles[i] = append(roles[i], int32(role))
+		}
+	}
+	var holders []int32
+	for _, i := range f.index {
+		holders = append(holders, i)
+	}
+	slices.SortFunc(holders, func(a, b int32) int {
+		x, y := f.session[a].Session, f.session[b].Session
+		return cmp.Or(cmp.Compare(x.Process, y.Process), cmp.Compare(x.N, y.N))
+	})
+	parts := []*State{{}}
+	filled, listed := 0, 0
+	for _, i := range holders {
+		for grants := range l.chunks(roles[i]) {
+			h := &f.session[i].Holder
+			cost, n := 128+6*(len(h.Name)+len(h.Session.Process)), 0 // JSON writes some bytes as six
+			for _, g := range grants {
+				cost, n = cost+size(g.Roles), n+len(g.Roles)
+			}
+			if filled > 0 && (filled+cost > maxBody || listed+n > maxListed) {
+				parts, filled, listed = append(parts, &State{}), 0, 0
+			}
+			s := parts[len(parts)-1]
+			for _, g := range grants {
+				g.Holder = int32(len(s.Holders))
+				s.Grants = append(s.Grants, g)
+			}
+			s.Holders = append(s.Holders, f.session[i].Holder)
+			filled, listed = filled+cost, listed+n
+		}
+	}
+	return parts
+}

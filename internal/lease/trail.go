@@ -1,0 +1,68 @@
+package lease
+
+import "sort"
+
+// trail is what a process remembers of the way its fold came, to tell whether others
+// came the same way. It is no part of the protocol: in a log that keeps its promises
+// nothing ever differs.
+type trail struct {
+	knownAt int64 // when the fold became known
+	marks   []mark
+	ended   map[Session]int64 // where a session lost the last that it held
+	order   []Session         // of ended, oldest first
+	from    int64             // ended has all since here
+}
+
+// mark is the hash of the fold from offset on.
+type mark struct {
+	offset int64
+	hash   uint64
+}
+
+// add notes the hash of the fold after the record at o, and drops what is older than
+// 2K marks.
+func (t *trail) add(o int64, hash uint64, history int) {
+	if n := 2 * history; len(t.marks) >= 2*n {
+		t.marks = append(t.marks[:0], t.marks[len(t.marks)-n:]...)
+	}
+	t.marks = append(t.marks, mark{o, hash})
+}
+
+// differs reports whether the fold at offset read had another hash. Of what is too
+// long ago it cannot tell.
+func (t *trail) differs(read int64, hash uint64) bool {
+	i := sort.Search(len(t.marks), func(i int) bool { return t.marks[i].offset > read })
+	return i > 0 && t.marks[i-1].hash != hash
+}
+
+const maxEnded = 4096
+
+// end notes that sessions lost all they held at offset o.
+func (t *trail) end(ids []Session, o int64) {
+	for _, id := range ids {
+		if t.ended == nil {
+			t.ended = map[Session]int64{}
+		}
+		if _, known := t.ended[id]; !known {
+			t.order = append(t.order, id)
+		}
+		t.ended[id] = o
+	}
+	for len(t.order) > maxEnded {
+		id := t.order[0]
+		t.order = t.order[1:]
+		t.from = max(t.from, t.ended[id]+1)
+		delete(t.ended, id)
+	}
+}
+
+// contradicts reports whether a Beat of a session that holds nothing by the fold
+// proves that its sender's fold is another one: only who holds something by its fold
+// at read sends one.
+func (t *trail) contradicts(r *Record) bool {
+	if r.Read < t.knownAt || r.Read < t.from {
+		return false
+	}
+	o, ended := t.ended[r.Session]
+	return !ended || r.Read >= o
+}

@@ -1,0 +1,321 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Move is roles to be handed over together.
+type Move struct {
+	To    int   // candidate
+	Roles []int // ascending
+}
+
+// Moves returns what candidate me should hand over now, limit roles at most, ascending
+// by taker. Holders says, by role, who holds it: a candidate's index, Nobody or
+// Unknown, and what is held by these plays no part.
+//
+// The roles of a class, those that the same steady candidates deserve, are levelled
+// among these and those that are not steady but deserve them as much and hold some
+// already, for whom the place is kept. Holders that deserve less, or do not want it, give
+// up what they have of it, and that waits for no place that is kept; one that deserves more, and is not steady yet, keeps it. Who holds most
+// keeps what cannot be divided. A class is level, and nothing moves for its sake, while
+// most − least ≤ max(1, a tenth of the share).
+//
+// Nothing is given to who is not steady or does not want it; me gives nothing if it is
+// no candidate. What all givers have too much is paired with what all takers lack in
+// one order, so that no two givers mean the same place. Of its roles that may move, me
+// gives preferably those on which the taker comes first by rendezvous hashing.
+//
+// Those who see the same and carry it out are level after one round, or several if the
+// limit or movable keeps something back. Where movable keeps a giver from giving, the
+// places that it was meant to fill wait for it. It takes O(R), and as long as a score
+// for each deserving candidate on each bucket of what me holds if there is something
+// to give.
+func (p *Plan) Moves(me int, holders []int32, movable func(role int) bool, limit int) []Move {
+	if me < 0 || me >= len(p.who) {
+		return nil
+	}
+	l := &level{plan: p, me: me, holders: holders, left: limit, of: make([]tally, len(p.who))}
+	for c := 0; c < p.steady.len() && l.left > 0; c++ {
+		if l.count(c) {
+			l.give(c, movable)
+		}
+	}
+	return l.moves()
+}
+
+// level is the work of one call of Moves, class by class.
+type level struct {
+	plan    *Plan
+	me      int
+	holders []int32
+	members []int32 // of the class: who shares it
+	like    int32   // a steady one of these: what it prefers, all steady ones do
+	of      []tally // by candidate
+	uneven  bool    // members differ by so much that they level
+	left    int     // of the limit
+	fill    *filler
+	given   [][]int // by candidate: roles to be handed to it
+}
+
+// tally is what a candidate has of the roles of a class.
+type tally struct {
+	in    bool  // it shares the class
+	has   int32 // roles that it holds and deserves
+	lost  int32 // roles that it holds and others deserve more
+	quota int32 // roles that it should hold
+}
+
+// standing is how much a holder deserves a role, beside those who share its class.
+type standing int
+
+const (
+	less standing = iota
+	equal
+	more
+)
+
+// standing returns that of candidate h on a role of the class.
+func (l *level) standing(h, role int) standing {
+	w := &l.plan.who[h]
+	switch {
+	case w.Steady && l.of[h].in: // a shortcut: the comparison would say so, too
+		return equal
+	case role >= w.Roles:
+		return less
+	}
+	return standing(1 + cmp.Compare(w.prefers(role), l.plan.who[l.like].prefers(role)))
+}
+
+// count finds out who shares class c, and who has how much of it. It reports whether me
+// has any, and anybody should.
+func (l *level) count(c int) bool {
+	t := l.plan.steady
+	from, to := t.start[c], t.start[c+1]
+	k := from
+	for k < to && l.plan.heldBy(l.holders, t.at(k)) != l.me {
+		k++
+	}
+	if k == to {
+		return false
+	}
+	l.members = l.plan.deserving(t, t.at(from), l.members[:0])
+	if len(l.members) == 0 {
+		return false
+	}
+	l.like = l.members[0]
+	clear(l.of)
+	for _, i := range l.members {
+		l.of[i].in = true
+	}
+	for k := from; k < to; k++ {
+		role := t.at(k)
+		h := l.plan.heldBy(l.holders, role)
+		if h < 0 {
+			continue
+		}
+		switch w := &l.of[h]; l.standing(h, role) {
+		case equal:
+			if w.has++; !w.in {
+				w.in, l.members = true, append(l.members, int32(h))
+			}
+		case less:
+			w.lost++
+		}
+	}
+	l.quotas(t.at(from))
+	return true
+}
+
+// quotas works out what each member should have, and whether they are level.
+func (l *level) quotas(role int) {
+	total := 0
+	for _, w := range l.of {
+		total += int(w.has + w.lost)
+	}
+	bucket := hashBucket(role & l.plan.mask)
+	byLoad := slices.Clone(l.members)
+	slices.SortFunc(byLoad, func(a, b int32) int { // among equals not always the same ones first
+		return cmp.Or(cmp.Compare(l.of[b].has, l.of[a].has), cmp.Compare(score(l.plan.hash[b], bucket), score(l.plan.hash[a], bucket)), cmp.Compare(a, b))
+	})
+	each, rest := total/len(byLoad), total%len(byLoad)
+	for n, i := range byLoad {
+		l.of[i].quota = int32(each)
+		if n < rest {
+			l.of[i].quota++
+		}
+	}
+	raised := l.raise(byLoad)
+	most, least := l.of[byLoad[0]].has, l.of[byLoad[len(byLoad)-1]].has
+	l.uneven = !raised && int(most-least) > each/10 // by one: that is the remainder, which stays where it is
+}
+
+// raise makes sure that the steady members lack as much as others have to give up that
+// deserve less: that does not wait for a place that is kept for somebody. It gives to
+// those that have or should have least, and reports whether it had to: the members level
+// among themselves afterwards, or a role might go to and fro between them. Without
+// members that are not steady, it never has to.
+func (l *level) raise(members []int32) bool {
+	short := 0
+	for _, w := range l.of {
+		short += int(w.lost)
+	}
+	var steady []int32
+	for _, i := range members {
+		if w := l.of[i]; l.plan.who[i].Steady {
+			steady = append(steady, i)
+			short -= int(max(0, w.quota-w.has))
+		}
+	}
+	if short <= 0 {
+		return false
+	}
+	base := func(i int32) int { return int(max(l.of[i].quota, l.of[i].has)) }
+	slices.SortStableFunc(steady, func(a, b int32) int { return cmp.Compare(base(a), base(b)) })
+	n, below := 1, 0 // the n lowest are raised to one level, what they have of it being below
+	for below = base(steady[0]); n < len(steady) && base(steady[n])*n-below < short; n++ {
+		below += base(steady[n])
+	}
+	each, rest := (below+short)/n, (below+short)%n
+	for k, i := range steady[:n] {
+		l.of[i].quota = int32(each)
+		if k < rest {
+			l.of[i].quota++
+		}
+	}
+	return true
+}
+
+// surplus returns how many roles of the class that a candidate deserves it should give
+// up.
+func (l *level) surplus(i int) int {
+	if !l.uneven {
+		return 0
+	}
+	return int(max(0, l.of[i].has-l.of[i].quota))
+}
+
+// takers makes room for what me has too many of: that part of what all lack which
+// corresponds to its part of what all have too many of, and no more than is left of
+// the limit, with each taker in proportion. It returns how much room it made.
+func (l *level) takers(room []int32) int {
+	before := 0
+	for i := range l.me {
+		before += l.surplus(i) + int(l.of[i].lost)
+	}
+	end := before + l.surplus(l.me) + int(l.of[l.me].lost)
+	mine, at := 0, 0
+	for _, i := range l.members {
+		if l.plan.who[i].Steady && l.of[i].has < l.of[i].quota {
+			from := at
+			at += int(l.of[i].quota - l.of[i].has)
+			room[i] = int32(max(0, min(at, end)-max(from, before)))
+			mine += int(room[i])
+		}
+	}
+	if mine <= l.left {
+		return mine
+	}
+	left := l.left
+	for _, i := range l.members {
+		part := min(left, (int(room[i])*l.left+mine-1)/mine)
+		room[i] = int32(part)
+		left -= part
+	}
+	return l.left
+}
+
+// give chooses which roles of class c me gives to whom.
+func (l *level) give(c int, movable func(role int) bool) {
+	surplus := l.surplus(l.me)
+	if surplus == 0 && l.of[l.me].lost == 0 {
+		return
+	}
+	if l.fill == nil {
+		l.fill, l.given = newFiller(l.plan), make([][]int, len(l.plan.who))
+	}
+	clear(l.fill.room)
+	room := l.takers(l.fill.room)
+	if room == 0 {
+		return
+	}
+	var lost, own []int
+	t := l.plan.steady
+	for k := t.start[c]; k < t.start[c+1]; k++ {
+		role := t.at(k)
+		if l.plan.heldBy(l.holders, role) != l.me {
+			continue
+		}
+		switch how := l.standing(l.me, role); {
+		case how == more || !movable(role):
+		case how == less:
+			lost = append(lost, role)
+		default:
+			own = append(own, role)
+		}
+	}
+	room -= l.choose(lost, room)
+	l.choose(own, min(room, surplus))
+}
+
+// choose gives up to n of the roles to those that have room, n in all at least: first
+// the roles on which one of these comes before all other members. It returns how many.
+func (l *level) choose(roles []int, n int) int {
+	rest, given := l.preferred(roles, n)
+	l.fill.begin(l.members)
+	for _, role := range rest {
+		if given == n {
+			break
+		}
+		l.add(l.fill.take(role), role)
+		given++
+	}
+	return given
+}
+
+// preferred gives up to n of the roles to those that come first of all members and have
+// room. It returns the roles that are left, if more are to be given, and how many it
+// gave.
+func (l *level) preferred(roles []int, n int) (rest []int, given int) {
+	f := l.fill
+	hashes := make([]uint64, len(l.members))
+	for k, i := range l.members {
+		hashes[k] = l.plan.hash[i]
+	}
+	f.round++ // who comes first is remembered as a search among those with room is
+	for _, role := range roles {
+		if given == n {
+			return nil, n
+		}
+		b := role & l.plan.mask
+		if f.first[b].round != f.round {
+			f.first[b] = first{f.round, l.members[highest(hashes, hashBucket(b))]}
+		}
+		i := f.first[b].candidate
+		if f.room[i] == 0 {
+			rest = append(rest, role)
+			continue
+		}
+		f.room[i]--
+		l.add(i, role)
+		given++
+	}
+	return rest, given
+}
+
+func (l *level) add(to int32, role int) {
+	l.given[to] = append(l.given[to], role)
+	l.left--
+}
+
+// moves returns what was given, by taker.
+func (l *level) moves() (out []Move) {
+	for to, roles := range l.given {
+		if len(roles) > 0 {
+			slices.Sort(roles)
+			out = append(out, Move{To: to, Roles: roles})
+		}
+	}
+	return out
+}

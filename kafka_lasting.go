@@ -1,0 +1,178 @@
+package neli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// lastingProducer is a Producer that outlives its client: one that has failed for
+// good (ErrClientFatal: an idempotent producer whose sequence is broken, for
+// example) is replaced by a new one, together with the admin client over its
+// connections. What the old one had not got acknowledged is reported as failed.
+//
+// In between, and while no new client can be made, Append fails and admin calls
+// do; both are tried again by whoever makes them.
+type lastingProducer struct {
+	make func() (Producer, Admin, error)
+	log  *slog.Logger
+
+	ctx     context.Context // done when closed
+	stop    context.CancelFunc
+	working sync.WaitGroup // the replacement under way
+	trouble limiter
+
+	mu        sync.Mutex // guards what follows; not held while a client works
+	producer  Producer
+	admin     Admin
+	waited    time.Duration // of former clients: how long brokers made them wait
+	replacing bool
+	closed    bool
+}
+
+// replaceEvery is the least time between two replacements: a new client that fails
+// at once must not become a loop that fills the log and the broker's tables.
+const replaceEvery = time.Second
+
+func newLastingProducer(p Provider, props map[string]string, log *slog.Logger) (*lastingProducer, error) {
+	l := &lastingProducer{log: log, make: func() (Producer, Admin, error) {
+		producer, err := p.Producer(props, log)
+		if err != nil {
+			return nil, nil, err
+		}
+		admin, err := p.Admin(producer)
+		if err != nil {
+			_ = producer.Close()
+			return nil, nil, err
+		}
+		return producer, admin, nil
+	}}
+	var err error
+	if l.producer, l.admin, err = l.make(); err != nil {
+		return nil, err
+	}
+	l.ctx, l.stop = context.WithCancel(context.Background())
+	return l, nil
+}
+
+func (l *lastingProducer) current() (Producer, Admin) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.producer, l.admin
+}
+
+func (l *lastingProducer) Append(topic string, partition int, value []byte, report func(error)) error {
+	p, _ := l.current()
+	err := p.Append(topic, partition, value, func(err error) {
+		if errors.Is(err, ErrClientFatal) {
+			l.failed(p, err)
+		}
+		report(err)
+	})
+	if errors.Is(err, ErrClientFatal) {
+		l.failed(p, err)
+	}
+	return err
+}
+
+// failed has the client replaced that failed for good, unless that is done already,
+// on a goroutine of its own: closing a client waits for its reports.
+func (l *lastingProducer) failed(p Producer, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p != l.producer || l.replacing || l.closed {
+		return
+	}
+	l.replacing = true
+	l.working.Go(func() { l.replace(why) })
+}
+
+func (l *lastingProducer) replace(why error) {
+	if l.trouble.due() {
+		l.log.Warn("the producer has failed for good: replacing it", "error", why)
+	}
+	for {
+		producer, admin, err := l.make()
+		if err == nil {
+			l.mu.Lock()
+			oldProducer, oldAdmin := l.producer, l.admin
+			l.producer, l.admin = producer, admin
+			l.waited += oldProducer.Throttled()
+			l.mu.Unlock()
+			oldAdmin.Close()
+			_ = oldProducer.Close()
+			break
+		}
+		if l.trouble.due() {
+			l.log.Warn("cannot replace the producer, retrying", "error", err)
+		}
+		if !pause(l.ctx, replaceEvery) {
+			return
+		}
+	}
+	pause(l.ctx, replaceEvery)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.replacing = false
+}
+
+func (l *lastingProducer) Purge() {
+	p, _ := l.current()
+	p.Purge()
+}
+
+func (l *lastingProducer) Throttled() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waited + l.producer.Throttled()
+}
+
+// shut ends replacement. What there is then stays.
+func (l *lastingProducer) shut() (Producer, Admin) {
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	l.stop()
+	l.working.Wait()
+	return l.current()
+}
+
+func (l *lastingProducer) Close() error {
+	p, _ := l.shut()
+	return p.Close()
+}
+
+// lastingAdmin is an Admin over whatever client its producer has at the time. A
+// call that is under way when that is replaced fails.
+type lastingAdmin struct{ of *lastingProducer }
+
+func (a lastingAdmin) now() Admin {
+	_, admin := a.of.current()
+	return admin
+}
+
+func (a lastingAdmin) Brokers(ctx context.Context) (int, error) { return a.now().Brokers(ctx) }
+
+func (a lastingAdmin) Topic(ctx context.Context, topic string) (TopicInfo, error) {
+	return a.now().Topic(ctx, topic)
+}
+
+func (a lastingAdmin) CreateTopic(ctx context.Context, spec TopicSpec) error {
+	return a.now().CreateTopic(ctx, spec)
+}
+
+func (a lastingAdmin) Settings(ctx context.Context, topic string) (map[string]string, error) {
+	return a.now().Settings(ctx, topic)
+}
+
+func (a lastingAdmin) Offsets(ctx context.Context, topic string, n int) ([]OffsetRange, error) {
+	return a.now().Offsets(ctx, topic, n)
+}
+
+// Close is to be called before the producer's.
+func (a lastingAdmin) Close() {
+	_, admin := a.of.shut()
+	admin.Close()
+}

@@ -1,0 +1,195 @@
+package neli
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/elector"
+)
+
+// extents is an admin that gives the extents of a topic's logs.
+type extents struct {
+	*toldAdmin
+	mu   sync.Mutex
+	logs []OffsetRange
+}
+
+func (e *extents) Offsets(context.Context, string, int) ([]OffsetRange, error) {
+	return e.get(), nil
+}
+
+func (e *extents) get() []OffsetRange {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.logs)
+}
+
+func (e *extents) set(logs ...OffsetRange) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.logs = logs
+}
+
+// polled is what one Poll returns.
+type polled struct {
+	rec Record
+	err error
+}
+
+// scriptedReader returns from Poll what it is told to, and then nothing.
+type scriptedReader struct {
+	polls    []polled
+	assigned []int64 // by the last Assign
+	closed   int
+}
+
+func (r *scriptedReader) Assign(_ string, offsets []int64) error {
+	r.assigned = slices.Clone(offsets)
+	return nil
+}
+
+func (r *scriptedReader) Poll(timeout time.Duration) (Record, bool, error) {
+	if len(r.polls) == 0 {
+		time.Sleep(timeout)
+		return Record{}, false, nil
+	}
+	p := r.polls[0]
+	r.polls = r.polls[1:]
+	return p.rec, p.err == nil, p.err
+}
+
+func (r *scriptedReader) Throttled() time.Duration { return 0 }
+
+func (r *scriptedReader) Close() error {
+	r.closed++
+	return nil
+}
+
+// scriptedLog opens a log over extents and a reader, in a bubble, with the topic's
+// watch at work.
+func scriptedLog(t *testing.T, logs []OffsetRange, test func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var e *extents
+		leader, told, _ := told(func() (TopicInfo, error) { return TopicInfo{ID: "id", Partitions: len(e.get())}, nil })
+		r := &scriptedReader{}
+		e = &extents{toldAdmin: told, logs: logs}
+		leader.admin = e
+		producer := &mockProducer{mockKafka: newMockKafka()}
+		k := newKafkaLog(leader, producer, func() (LogReader, error) { return r, nil }, slog.New(slog.DiscardHandler))
+		ctx, stop := context.WithCancel(t.Context())
+		m, id, err := k.Open(ctx)
+		require.NoError(t, err)
+		require.Equal(t, len(logs), m)
+		require.Equal(t, "id", id)
+		watched := make(chan error, 1)
+		go func() { watched <- k.Watch(ctx) }()
+		test(t, k, e, r)
+		stop()
+		<-watched
+	})
+}
+
+// entries returns the entries that come within d.
+func entries(t *testing.T, k *kafkaLog, d time.Duration) (out []elector.Entry) {
+	t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); {
+		e, ok, err := k.Next(t.Context(), min(pollSlice, time.Until(end)))
+		require.NoError(t, err)
+		if ok {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Reading begins 2,000 records before the end, where a snapshot is to be found, but
+// not before the beginning; and what nobody has ever written to is told from what
+// has been deleted.
+func TestReadingBeginsBeforeTheEnd(t *testing.T) {
+	scriptedLog(t, []OffsetRange{{0, 0}, {0, 7}, {0, 5000}, {4000, 5000}, {5000, 5000}}, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
+		k.untouched = untouched{}
+		require.Equal(t, []int64{0, 0, 3000, 4000, 5000}, r.assigned)
+	})
+	scriptedLog(t, []OffsetRange{{0, 0}, {0, 7}, {7, 7}}, func(t *testing.T, k *kafkaLog, _ *extents, _ *scriptedReader) {
+		got := entries(t, k, time.Second)
+		require.Equal(t, []elector.Entry{{Partition: 0, Reset: true}, {Partition: 1, Reset: true, End: 7},
+			{Partition: 2, Offset: 7, Reset: true, End: 7}}, got)
+		require.True(t, got[0].Whole)
+		require.False(t, got[1].Whole || got[2].Whole)
+	})
+}
+
+// Truncation voids what was read, even where the log has grown past the position
+// again: reading begins anew, as at boot, in every log.
+func TestTruncationIsAJump(t *testing.T) {
+	scriptedLog(t, []OffsetRange{{0, 3000}, {0, 10}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
+		require.Len(t, entries(t, k, time.Second), 2)
+		e.set([]OffsetRange{{0, 3020}, {0, 12}}...)
+		r.polls = []polled{
+			{rec: Record{Partition: 0, Offset: 3000}}, {rec: Record{Partition: 1, Offset: 10}}, {err: ErrTruncated},
+		}
+		got := entries(t, k, 3*time.Second)
+		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000}, {Partition: 1, Offset: 10},
+			{Partition: 0, Offset: 1020, Reset: true, End: 3020}, {Partition: 1, Offset: 0, Reset: true, End: 12}}, got)
+		require.Equal(t, []int64{1020, 0}, r.assigned)
+	})
+	// One below what was read is another log in all but name.
+	scriptedLog(t, []OffsetRange{{0, 3000}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
+		require.Len(t, entries(t, k, time.Second), 1)
+		e.set([]OffsetRange{{0, 2990}}...)
+		r.polls = []polled{{rec: Record{Offset: 3000}}, {err: ErrTruncated}}
+		_, ok, err := k.Next(t.Context(), pollSlice)
+		require.NoError(t, err)
+		require.True(t, ok)
+		_, _, err = k.Next(t.Context(), pollSlice)
+		require.ErrorIs(t, err, ErrTopicReplaced)
+	})
+}
+
+// A log that nobody has ever written to, beside logs in use, may be that of a
+// partition that was just added: members that were there before have until their
+// next look at the topic to find out.
+func TestUntouchedLogBesideUsedOnes(t *testing.T) {
+	logs := []OffsetRange{{0, 5000}, {0, 0}, {0, 0}}
+	scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
+		opened := time.Now()
+		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000, Reset: true, End: 5000}}, entries(t, k, 5*time.Second))
+		r.polls = []polled{{rec: Record{Partition: 0, Offset: 3000}}, {rec: Record{Partition: 2, Offset: 0}}}
+		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000}, {Partition: 2, Reset: true}, {Partition: 2}},
+			entries(t, k, time.Second), "others are read, and whoever writes there knows of it")
+		got := entries(t, k, time.Until(opened.Add(11*time.Second)))
+		require.Equal(t, []elector.Entry{{Partition: 1, Reset: true}}, got)
+		require.Empty(t, entries(t, k, 30*time.Second))
+	})
+	scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, _ *extents, _ *scriptedReader) {
+		require.Len(t, entries(t, k, 9900*time.Millisecond), 1, "not before everybody has looked")
+	})
+	// If the topic has changed in the meantime the log is not begun with at all.
+	scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, e *extents, _ *scriptedReader) {
+		e.set(append(e.get(), OffsetRange{})...)
+		require.Len(t, entries(t, k, time.Minute), 1)
+		require.True(t, k.sealed.Load())
+	})
+	// With all logs new it is a first start, which waits for nobody.
+	scriptedLog(t, []OffsetRange{{0, 20}, {0, 0}}, func(t *testing.T, k *kafkaLog, _ *extents, _ *scriptedReader) {
+		require.Len(t, entries(t, k, time.Second), 2)
+	})
+	// A new beginning releases nothing that is still untouched, and all that is not.
+	scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
+		require.Len(t, entries(t, k, time.Second), 1)
+		e.set([]OffsetRange{{0, 5000}, {0, 0}, {0, 3}}...)
+		r.polls = []polled{{err: ErrClientFatal}}
+		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000, Reset: true, End: 5000}, {Partition: 2, Reset: true, End: 3}},
+			entries(t, k, time.Second))
+		require.Equal(t, 1, r.closed)
+		require.Equal(t, []elector.Entry{{Partition: 1, Reset: true}}, entries(t, k, 10*time.Second))
+	})
+}

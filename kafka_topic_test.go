@@ -1,0 +1,201 @@
+package neli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// toldAdmin is an admin that describes the topic as it is told to.
+type toldAdmin struct {
+	*mockAdmin
+	topic   func() (TopicInfo, error)
+	brokers int
+	refuse  func(TopicSpec) error // what a creation is refused with
+	specs   []TopicSpec           // of all creations that were tried
+}
+
+func (a *toldAdmin) Topic(context.Context, string) (TopicInfo, error) { return a.topic() }
+func (a *toldAdmin) Brokers(context.Context) (int, error)             { return a.brokers, nil }
+func (a *toldAdmin) CreateTopic(_ context.Context, s TopicSpec) error {
+	a.specs = append(a.specs, s)
+	if a.refuse == nil {
+		return nil
+	}
+	return a.refuse(s)
+}
+
+// told returns a topic, whose admin it is, and what it logs.
+func told(describe func() (TopicInfo, error)) (*topic, *toldAdmin, *logBuffer) {
+	var out logBuffer
+	a := &toldAdmin{mockAdmin: &mockAdmin{newMockKafka()}, topic: describe, brokers: 3}
+	return &topic{name: "t", admin: a, log: slog.New(slog.NewTextHandler(&out, nil)), suspect: make(chan struct{}, 1)}, a, &out
+}
+
+// After a cold start of all brokers their metadata can lack a topic for a while:
+// that alone ends nobody within a minute, another id does at once.
+func TestTopicUnknownForAWhile(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		missing time.Duration
+		then    string // id; empty: it stays away
+		want    error
+		took    time.Duration // at least, and at most 3 s more
+	}{
+		{"back after 50 s", 50 * time.Second, "id", nil, 50 * time.Second},
+		{"another after 7 s", 7 * time.Second, "other", ErrTopicReplaced, 7 * time.Second},
+		{"gone", time.Hour, "", ErrTopicReplaced, time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				leader, _, _ := told(func() (TopicInfo, error) {
+					if time.Since(began) < c.missing {
+						return TopicInfo{}, ErrUnknownTopic
+					}
+					return TopicInfo{ID: c.then, Partitions: 1}, nil
+				})
+				leader.id, leader.size = "id", 1
+				require.ErrorIs(t, leader.verify(t.Context()), c.want)
+				require.GreaterOrEqual(t, time.Since(began), c.took)
+				require.Less(t, time.Since(began), c.took+3*time.Second)
+			})
+		})
+	}
+}
+
+// Without an id a recreated topic looks like the former one, so brokers that give
+// none are refused, by name; one that is late with it is waited for.
+func TestTopicWithoutID(t *testing.T) {
+	for _, id := range []string{"AAAAAAAAAAAAAAAAAAAAAA", ""} {
+		synctest.Test(t, func(t *testing.T) {
+			leader, _, _ := told(func() (TopicInfo, error) { return TopicInfo{ID: id, Partitions: 1, Replicas: 1}, nil })
+			began := time.Now()
+			err := leader.open(t.Context())
+			require.ErrorIs(t, err, ErrNoTopicID)
+			require.ErrorContains(t, err, "topic t")
+			require.Less(t, time.Since(began), 15*time.Second)
+		})
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			leader, _, _ := told(func() (TopicInfo, error) {
+				if time.Since(began) < 3*time.Second {
+					return TopicInfo{ID: id, Partitions: 1, Replicas: 1}, nil
+				}
+				return TopicInfo{ID: "late", Partitions: 1, Replicas: 1}, nil
+			})
+			require.NoError(t, leader.open(t.Context()))
+			require.Equal(t, "late", leader.id)
+		})
+		// Nor is it another topic when a broker forgets to say for a moment.
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			leader, _, _ := told(func() (TopicInfo, error) {
+				if time.Since(began) < 3*time.Second {
+					return TopicInfo{ID: id, Partitions: 1, Replicas: 1}, nil
+				}
+				return TopicInfo{ID: "id", Partitions: 1, Replicas: 1}, nil
+			})
+			leader.id, leader.size = "id", 1
+			require.NoError(t, leader.verify(t.Context()))
+		})
+	}
+}
+
+func TestNoTopicIDEndsIt(t *testing.T) {
+	mocked(t, Config{}, func(k *mockKafka) { k.ids = "AAAAAAAAAAAAAAAAAAAAAA" }, func(t *testing.T, _ *mockKafka, n *Neli) {
+		_, err := n.Pulse(time.Minute)
+		require.ErrorIs(t, err, ErrNoTopicID)
+	})
+}
+
+// A topic is created so that no process whose clock is ahead is shut out, and so
+// that what was written before a downtime of days is found again.
+func TestCreatedTopic(t *testing.T) {
+	leader, admin, out := told(nil)
+	leader.create = &TopicSpec{Name: "t", Partitions: 2}
+	require.NoError(t, leader.make(t.Context()))
+	require.Len(t, admin.specs, 1)
+	s := admin.specs[0].Settings
+	require.Equal(t, "LogAppendTime", s["message.timestamp.type"])
+	require.Equal(t, "604800000", s["retention.ms"])
+	require.Equal(t, "2", s["min.insync.replicas"])
+	require.Equal(t, "false", s["unclean.leader.election.enable"])
+	require.NotContains(t, out.String(), "WARN")
+}
+
+// Whatever a broker refuses of the settings, the topic is created, and what it
+// lacks is said.
+func TestRefusedSettings(t *testing.T) {
+	refused := func(names ...string) func(TopicSpec) error {
+		return func(s TopicSpec) error {
+			for _, name := range names {
+				if _, ok := s.Settings[name]; ok {
+					return errors.Join(ErrSettings, errors.New("a policy forbids "+name))
+				}
+			}
+			return nil
+		}
+	}
+	for _, c := range []struct {
+		refused string
+		kept    []string
+		missing []string
+	}{
+		{"segment.bytes", []string{"retention.ms", "message.timestamp.type", "min.insync.replicas", "cleanup.policy"},
+			[]string{"segment.bytes=", "segment.ms=", "retention.bytes="}},
+		{"retention.ms", []string{"min.insync.replicas", "unclean.leader.election.enable"},
+			[]string{"retention.ms=604800000", "message.timestamp.type=LogAppendTime", "segment.bytes="}},
+		{"min.insync.replicas", nil, []string{"min.insync.replicas=2", "unclean.leader.election.enable=false", "retention.ms="}},
+	} {
+		t.Run(c.refused, func(t *testing.T) {
+			leader, admin, out := told(nil)
+			leader.create = &TopicSpec{Name: "t", Partitions: 2}
+			admin.refuse = refused(c.refused)
+			require.NoError(t, leader.make(t.Context()))
+			made := admin.specs[len(admin.specs)-1]
+			require.NotContains(t, made.Settings, c.refused)
+			require.Equal(t, TopicSpec{Name: "t", Partitions: 2, Replicas: 3, Settings: made.Settings}, made)
+			for _, name := range c.kept {
+				require.Contains(t, made.Settings, name)
+			}
+			require.Contains(t, out.String(), "level=WARN")
+			require.Contains(t, out.String(), "a policy forbids "+c.refused)
+			for _, setting := range c.missing {
+				require.Contains(t, out.String(), setting)
+			}
+		})
+	}
+	// Refused for another reason, such as the replicas, it is not created.
+	leader, admin, _ := told(nil)
+	leader.create = &TopicSpec{Name: "t", Partitions: 2}
+	admin.refuse = func(TopicSpec) error { return ErrSettings }
+	require.ErrorIs(t, leader.make(t.Context()), ErrSettings)
+	require.Empty(t, admin.specs[len(admin.specs)-1].Settings)
+	// And any other error is no reason to leave anything out.
+	admin.specs, admin.refuse = nil, func(TopicSpec) error { return errPassing }
+	require.ErrorIs(t, leader.make(t.Context()), errPassing)
+	require.Len(t, admin.specs, 1)
+}
+
+// Who cannot write for the time that his records bear is told so.
+func TestRefusedTimestampIsExplained(t *testing.T) {
+	var out logBuffer
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	mocked(t, Config{Logger: log}, func(k *mockKafka) {
+		for _, call := range []string{"Hello", "Append"} {
+			k.fail(call, slices.Repeat([]error{errors.Join(errReported, ErrTimestamp)}, 1000)...)
+		}
+	}, func(t *testing.T, _ *mockKafka, n *Neli) {
+		ok, err := n.Pulse(time.Minute)
+		require.NoError(t, err)
+		require.False(t, ok)
+	})
+	require.Contains(t, out.String(), "the wall clock of this machine is ahead of the broker's")
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package neli
-
-const modelRace = false

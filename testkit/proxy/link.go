@@ -1,0 +1,79 @@
+package proxy
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+
+	"github.com/goneli/neli/testkit/kafkatest"
+)
+
+// A link is the way to one broker: a toxiproxy with a gate for each direction.
+// One goroutine at a time changes it.
+type link struct {
+	kafkatest.Route
+	proxy    *toxiproxy.Proxy
+	up, down *gate
+
+	lossy   bool // open connections may have lost bytes
+	refused bool // the proxy is stopped
+}
+
+// newLink starts the proxy.
+func newLink(server *toxiproxy.ApiServer, route kafkatest.Route) (*link, error) {
+	name := fmt.Sprintf("broker-%d", route.BrokerID)
+	l := &link{Route: route, proxy: toxiproxy.NewProxy(server, name, route.Advertised, route.Upstream)}
+	for stream, g := range map[string]**gate{"upstream": &l.up, "downstream": &l.down} {
+		// Toxiproxy takes toxics as JSON only.
+		added, err := l.proxy.Toxics.AddToxicJson(strings.NewReader(
+			fmt.Sprintf(`{"type": %q, "stream": %q, "attributes": {}}`, gateType, stream)))
+		if err != nil {
+			return nil, err
+		}
+		*g = added.Toxic.(*gate)
+	}
+	return l, l.proxy.Start()
+}
+
+func (l *link) cutOff(how Cut) error {
+	if how == Refuse {
+		return l.change(drop, drop, true)
+	}
+	return l.change(how.modes(drop))
+}
+
+func (l *link) hold(how Cut) error { return l.change(how.modes(hold)) }
+
+func (l *link) restore() error {
+	l.delay(0)
+	return l.change(pass, pass, false)
+}
+
+func (l *link) delay(d time.Duration) {
+	l.up.setDelay(d / 2)
+	l.down.setDelay(d / 2)
+}
+
+// change goes to another state without passing through a third. Connections that
+// may have lost bytes are closed before anything can pass again.
+func (l *link) change(up, down mode, refuse bool) error {
+	stopped := l.refused
+	if !stopped && (l.lossy || refuse) {
+		l.proxy.Stop()
+		stopped = true
+	}
+	l.up.set(up)
+	l.down.set(down)
+	l.lossy = up == drop || down == drop
+	l.refused = stopped
+	if !stopped || refuse {
+		return nil
+	}
+	if err := l.proxy.Start(); err != nil {
+		return fmt.Errorf("listening again: %w", err)
+	}
+	l.refused = false
+	return nil
+}
