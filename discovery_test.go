@@ -394,7 +394,7 @@ func TestHolderOfARecreatedLog(t *testing.T) {
 }
 
 // A log whose head was deleted unread is read on at its new head: until the next
-// beat nothing is known.
+// snapshot nothing is known. An observer does not ask for one.
 func TestHolderAfterALogReset(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		c.work("a", open)
@@ -408,7 +408,7 @@ func TestHolderAfterALogReset(t *testing.T) {
 		rs := c.broker.Records("app.neli", 0)
 		require.NoError(c, c.broker.DeleteHead("app.neli", 0, rs[len(rs)-1].Offset))
 		c.broker.Restore("o", nelitest.Reads)
-		c.pass(5 * time.Second)
+		c.pass(90 * time.Second)
 		require.Equal(c, []string{"a", "unknown", "a"}, w.words(0))
 		require.Positive(c, o.Stats().Records)
 	})

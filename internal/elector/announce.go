@@ -190,8 +190,6 @@ func (n *Node) announce(now clock.Instant) {
 	if now.Mono < t.announceAt {
 		return
 	}
-	t.announceAt, t.saidAt = now.Mono.Add(helloPeriod(n.members.size())), now.Mono
-	t.willing, t.wavered = wants == nil, false
 	n.hello(n.parts[n.reachable()], wants, now)
 }
 
@@ -201,7 +199,11 @@ func (n *Node) announceSoon(now clock.Instant) {
 	t.announceAt = min(t.announceAt, max(now.Mono, t.saidAt.Add(helloGap(n.members.size()))))
 }
 
+// hello says Hello in a log. All members read all logs, so each is as good as another.
 func (n *Node) hello(p *partition, wants []int, now clock.Instant) {
+	t := &n.timing
+	t.announceAt, t.saidAt = now.Mono.Add(helloPeriod(n.members.size())), now.Mono
+	t.willing, t.wavered = wants == nil, false
 	r := p.lease.Word(lease.Hello, now)
 	r.Hello = n.announcement(wants)
 	p.talk.greeted = true
