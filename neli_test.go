@@ -216,7 +216,7 @@ func TestSetRoles(t *testing.T) {
 		require.Equal(c, []int{1, 2, 3, 4, 5, 6, 7, 8}, r.Roles())
 		c.pass(time.Minute)
 		require.True(c, a.IsLeaderOf(0))
-		require.Len(c, c.records("app.neli", 1, "release"), 1)
+		require.NotEmpty(c, c.records("app.neli", 1, "release"))
 	})
 }
 

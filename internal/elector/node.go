@@ -308,6 +308,7 @@ func (n *Node) lapse(p *partition, now clock.Instant) {
 	n.endAll(p, why)
 	n.append(p, now, out...)
 	p.releaseAt = now.Mono.Add(n.set.T / 4)
+	n.review(p, now) // what the former session had claimed is nobody's business any more
 }
 
 // dropDelivered gives up the roles that the application was told are over: they must
