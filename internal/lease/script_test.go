@@ -150,11 +150,12 @@ func TestOnlyEvidenceMovesLast(t *testing.T) {
 			}
 			word := s.z.Word(Hello, s.now)
 			s.put(&word)
-			var f, g *Lease
-			for _, l := range []**Lease{&f, &g} {
-				*l = New(Rules{Process: "f", T: time.Second, History: 10})
-				(*l).Begin(int64(len(s.log)), false, s.now)
+			begin := func(name string) *Lease {
+				l := New(Rules{Process: name, T: time.Second, History: 10})
+				l.Begin(int64(len(s.log)), false, s.now)
+				return l
 			}
+			f, g := begin("f"), begin("g")
 			s.wait(clock.Wait(clock.Tmax, 0))
 			fresh := s.claim(f, 2)
 			s.put(&late)
