@@ -147,7 +147,7 @@ func TestLeadFollowsRoles(t *testing.T) {
 		collect(2)
 		require.NoError(c, a.SetRoles(5))
 		collect(3)
-		require.Equal(c, byRole[0].Token, byRole[2].Token)
+		require.Less(c, byRole[0].Token, byRole[2].Token, "each role has a lease of its own")
 		require.NoError(c, a.SetRoles(1))
 		for role := 1; role < 5; role++ {
 			<-byRole[role].ctx.Done()
@@ -160,7 +160,7 @@ func TestLeadFollowsRoles(t *testing.T) {
 			byRole[role].done <- nil
 		}
 		c.Pass(time.Second)
-		require.Len(c, records(c, "app.neli", 1, "release"), 1)
+		require.NotEmpty(c, records(c, "app.neli", 1, "release"))
 		require.NoError(c, a.SetRoles(3))
 		collect(2)
 		require.NoError(c, a.SetRoles(1))

@@ -3,8 +3,8 @@ package neli_test
 import (
 	"context"
 	"errors"
+	"regexp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -212,10 +212,11 @@ func TestSetRoles(t *testing.T) {
 		c.Eventually(time.Second, "revoked", func() bool { return len(a.Kinds()) > 0 && a.Kinds()[len(a.Kinds())-1] == "revoked" })
 		r := a.Last().(neli.LeaderRevoked)
 		require.Equal(c, neli.ReasonRoles, r.Reason)
-		require.Equal(c, []int{1, 2}, r.Partitions())
+		require.Equal(c, []int{0, 1, 2}, r.Partitions())
+		require.Equal(c, []int{1, 2, 3, 4, 5, 6, 7, 8}, r.Roles())
 		c.Pass(time.Minute)
 		require.True(c, a.IsLeaderOf(0))
-		require.Len(c, records(c, "app.neli", 1, "release"), 1)
+		require.NotEmpty(c, records(c, "app.neli", 1, "release"))
 	})
 }
 
@@ -427,16 +428,19 @@ func TestRubbishIsSkippedAndCounted(t *testing.T) {
 		c.Pass(time.Minute)
 		require.Equal(c, []string{"acquired"}, a.Kinds())
 		s := a.Stats()
-		require.Equal(c, uint64(400), s.Malformed)
+		require.Equal(c, uint64(300), s.Malformed)
 		require.Equal(c, uint64(100), s.Newer)
-		require.Equal(c, uint64(200), s.Foreign)
+		require.Equal(c, uint64(300), s.Foreign)
 		require.Greater(c, s.Records, uint64(750))
-		// A record that has seen the future costs a term and T′, not more.
-		_, err := c.Broker.Inject("app.neli", 0, []byte(`{"neli":1,"kind":"beat","group":"app","member":"x","token":1,"read":9999999,"seq":1}`))
+		// A record that has seen the future costs a term, and with nobody there who knows
+		// better the longest lease that there can be.
+		beats := records(c, "app.neli", 0, "beat")
+		ahead := regexp.MustCompile(`"read":\d+`).ReplaceAll(beats[len(beats)-1].Value, []byte(`"read":9999999`))
+		_, err := c.Broker.Inject("app.neli", 0, ahead)
 		require.NoError(c, err)
 		c.Eventually(time.Second, "fenced", func() bool { return len(a.Kinds()) == 2 })
 		require.Equal(c, neli.ReasonLogReset, a.Last().(neli.LeaderFenced).Reason)
-		c.Leader(0, silence+time.Second)
+		c.Leader(0, 62*time.Second)
 	})
 }
 
@@ -470,16 +474,17 @@ func TestAnAcknowledgedClaimThatIsLostIsGivenUp(t *testing.T) {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
 			a := c.Work("a", func(cfg *neli.Config) { cfg.Nomination = nomination })
 			c.Leader(0, time.Minute)
-			c.Broker.CutOff("a", nelitest.Reads) // it lapses, and claims anew
-			c.Pass(7 * time.Second)
-			rs := c.Broker.Records("app.neli", 0)
-			lost := slices.IndexFunc(rs, func(r neli.Record) bool {
-				return r.Offset > 0 && strings.Contains(string(r.Value), `"kind":"claim"`) && r.Offset > rs[len(rs)-1].Offset-5
-			})
+			c.Pass(time.Second)
+			c.Broker.CutOff("a", nelitest.Reads)
+			require.NoError(c, a.SetRoles(2))
+			c.Pass(200 * time.Millisecond)
+			claims := records(c, "app.neli", 0, "claim")
+			lost := claims[len(claims)-1].Offset
 			require.Positive(c, lost)
-			require.NoError(c, c.Broker.Truncate("app.neli", 0, rs[lost].Offset))
+			require.NoError(c, c.Broker.Truncate("app.neli", 0, lost))
 			c.Broker.Restore("a", nelitest.Reads)
-			c.Eventually(20*time.Second, "it leads again", a.IsLeader)
+			c.Eventually(20*time.Second, "it leads the new role", func() bool { return a.IsLeaderOf(1) })
+			require.True(c, a.IsLeaderOf(0))
 		})
 	}
 }
