@@ -185,7 +185,7 @@ func TestUntouchedLogBesideUsedOnes(t *testing.T) {
 		require.Len(t, entries(t, k, time.Second), 1)
 		e.set([]OffsetRange{{0, 5000}, {0, 0}, {0, 3}}...)
 		r.polls = []polled{{err: ErrClientFatal}}
-		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000, Reset: true, End: 5000}, {Partition: 2, Reset: true, End: 3}},
+		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000, Reset: true, End: 5000}, {Partition: 2, Reset: true, End: 3, Whole: true}},
 			entries(t, k, time.Second))
 		require.Equal(t, 1, r.closed)
 		require.Equal(t, []elector.Entry{{Partition: 1, Reset: true, Whole: true}}, entries(t, k, 10*time.Second))

@@ -265,7 +265,6 @@ func (n *Node) Tick(now clock.Instant) {
 	n.members.expire(now, n.planner.forget)
 	n.timing.woken(now, n.set.RejoinWait)
 	n.rebalance(now)
-	n.release(now)
 	for _, p := range n.parts {
 		n.step(p, now)
 	}
@@ -277,7 +276,11 @@ func (n *Node) Tick(now clock.Instant) {
 // step lets one partition decide. The order matters: what is over ends before anything
 // else is decided, and what is given up is given up before anything is claimed.
 func (n *Node) step(p *partition, now clock.Instant) {
+	if !p.begun {
+		return
+	}
 	n.lapse(p, now)
+	n.giveUp(p, now)
 	n.advance(p, now)
 	n.repeat(p, now)
 	n.beat(p, now, 0)
@@ -305,6 +308,7 @@ func (n *Node) lapse(p *partition, now clock.Instant) {
 	n.endAll(p, why)
 	n.append(p, now, out...)
 	p.releaseAt = now.Mono.Add(n.set.T / 4)
+	n.review(p, now) // what the former session had claimed is nobody's business any more
 }
 
 // dropDelivered gives up the roles that the application was told are over: they must
@@ -342,7 +346,7 @@ func (n *Node) repeat(p *partition, now clock.Instant) {
 	if now.Mono < p.releaseAt || !p.lease.Owing() {
 		return
 	}
-	p.releaseAt = now.Mono.Add(max(n.set.T/8, 2*n.timing.roundTrip()))
+	p.releaseAt = now.Mono.Add(n.set.T / 4)
 	n.append(p, now, p.lease.Unreleased(now)...)
 }
 
@@ -352,9 +356,6 @@ func (n *Node) append(p *partition, now clock.Instant, records ...lease.Record) 
 		switch r.Kind {
 		case lease.Release, lease.Snapshot:
 			n.timing.farewells++
-			if p.releaseAt < now.Mono {
-				p.releaseAt = now.Mono.Add(max(n.set.T/8, 4*n.timing.roundTrip()))
-			}
 		case lease.Hello:
 			if r.Hello.Leaving {
 				n.timing.farewells++

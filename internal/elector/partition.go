@@ -18,6 +18,7 @@ const History = 1000
 type partition struct {
 	index int
 	lease *lease.Lease
+	begun bool  // reading has begun: before that nothing is said or claimed
 	end   int64 // of the log when reading began: what lies before is of unknown age
 	v     clock.Instant
 
@@ -62,7 +63,7 @@ func newPartition(index int, l *lease.Lease, set *Settings, now clock.Instant) *
 // reset forgets what was concluded from the log, which is read anew; end is where it
 // ends now.
 func (p *partition) reset(end int64, now clock.Instant) {
-	p.end = end
+	p.begun, p.end = true, end
 	p.v = clock.Instant{}
 	p.hands = nil
 	p.claims.init()
@@ -181,6 +182,9 @@ func (n *Node) End(why term.Reason) {
 // due is how long p has nothing to do, if nothing is read.
 func (n *Node) due(p *partition, now clock.Instant) time.Duration {
 	next := never
+	if !p.begun {
+		return next
+	}
 	mono := func(t clock.Time) { next = min(next, t.Sub(now.Mono)) }
 	raw := func(t clock.Time) {
 		if t != clock.Never {
