@@ -20,15 +20,15 @@ import (
 // up in order, and Await tells.
 func TestTaskThatEndsItsGoroutine(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		a := c.join("a", open)
+		a := c.Join("a", open)
 		p, err := a.Background(runtime.Goexit)
 		require.NoError(c, err)
-		c.eventually(2*silence, "a has led", func() bool { return len(a.kinds()) > 0 })
-		b := c.work("b", open)
+		c.Eventually(2*silence, "a has led", func() bool { return len(a.Kinds()) > 0 })
+		b := c.Work("b", open)
 		require.ErrorContains(c, p.Await(), "ended its goroutine")
-		require.Equal(c, []string{"acquired", "revoked"}, a.kinds())
-		require.Equal(c, neli.ReasonResigned, a.last().(neli.LeaderRevoked).Reason)
-		c.eventually(time.Second, "b leads", b.IsLeader)
+		require.Equal(c, []string{"acquired", "revoked"}, a.Kinds())
+		require.Equal(c, neli.ReasonResigned, a.Last().(neli.LeaderRevoked).Reason)
+		c.Eventually(time.Second, "b leads", b.IsLeader)
 		require.NoError(c, p.Close())
 	})
 }
@@ -38,13 +38,13 @@ func TestTaskThatEndsItsGoroutine(t *testing.T) {
 func TestHungTaskBesideAPulse(t *testing.T) {
 	for _, timeout := range []time.Duration{0, time.Second} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
-			a := c.join("a", open)
+			a := c.Join("a", open)
 			hang := make(chan struct{})
 			defer close(hang)
-			_, err := a.Background(func() { <-hang; c.pass(time.Millisecond) })
+			_, err := a.Background(func() { <-hang; c.Pass(time.Millisecond) })
 			require.NoError(c, err)
-			c.leader(0, 2*silence)
-			b := c.work("b", open)
+			c.Leader(0, 2*silence)
+			b := c.Work("b", open)
 			stop, stopped := make(chan struct{}), make(chan struct{})
 			go func() {
 				defer close(stopped)
@@ -59,11 +59,11 @@ func TestHungTaskBesideAPulse(t *testing.T) {
 				}
 			}()
 			defer func() { close(stop); <-stopped }()
-			c.eventually(30*time.Second+2*silence+5*time.Second, "b leads", b.IsLeader)
-			c.crash(b)
-			claims := len(c.records("app.neli", 0, "claim"))
-			c.pass(time.Minute)
-			require.Len(c, c.records("app.neli", 0, "claim"), claims, "it claims nothing while the task hangs")
+			c.Eventually(30*time.Second+2*silence+5*time.Second, "b leads", b.IsLeader)
+			c.Crash(b)
+			claims := len(records(c, "app.neli", 0, "claim"))
+			c.Pass(time.Minute)
+			require.Len(c, records(c, "app.neli", 0, "claim"), claims, "it claims nothing while the task hangs")
 		})
 	}
 }
@@ -75,7 +75,7 @@ func TestFatalEndBesideAHungCheck(t *testing.T) {
 		release := sync.OnceFunc(func() { close(hang) })
 		defer release()
 		checks := 0
-		a := c.work("a", func(cfg *neli.Config) {
+		a := c.Work("a", func(cfg *neli.Config) {
 			open(cfg)
 			cfg.Healthy = func() error {
 				if checks++; checks > 10 {
@@ -84,8 +84,8 @@ func TestFatalEndBesideAHungCheck(t *testing.T) {
 				return nil
 			}
 		})
-		c.pass(12 * time.Second)
-		require.NoError(c, c.broker.DeleteTopic("app.neli"))
+		c.Pass(12 * time.Second)
+		require.NoError(c, c.Broker.DeleteTopic("app.neli"))
 		awaited := make(chan error, 1)
 		go func() { awaited <- a.Await() }()
 		select {
@@ -107,8 +107,8 @@ func TestFatalEndBesideAHungCheck(t *testing.T) {
 func TestNilContext(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		var none context.Context
-		a := c.work("a", open)
-		c.leader(0, 2*silence)
+		a := c.Work("a", open)
+		c.Leader(0, 2*silence)
 		for name, call := range map[string]func() error{
 			"StepDown": func() error { return a.StepDown(none) },
 			"Transfer": func() error { return a.Transfer(none, 0, "b") },
@@ -119,9 +119,9 @@ func TestNilContext(t *testing.T) {
 		} {
 			require.NotPanics(c, func() { require.ErrorContains(c, call(), name+": ctx is nil") })
 		}
-		c.pass(time.Minute)
+		c.Pass(time.Minute)
 		require.True(c, a.IsLeader())
-		require.Equal(c, []string{"acquired"}, a.kinds())
+		require.Equal(c, []string{"acquired"}, a.Kinds())
 	})
 }
 
@@ -129,7 +129,7 @@ func TestNilContext(t *testing.T) {
 // the lease is kept for them, and the event names them.
 func TestRolesThatGoFinish(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(6), func(c *cluster) {
-		a := c.join("a", func(cfg *neli.Config) { cfg.Partitions = 3; open(cfg) })
+		a := c.Join("a", func(cfg *neli.Config) { cfg.Partitions = 3; open(cfg) })
 		runs, result := leading(c.Context(), a)
 		byRole := map[int]*run{}
 		for range 6 {
@@ -142,18 +142,20 @@ func TestRolesThatGoFinish(t *testing.T) {
 			<-byRole[role].ctx.Done()
 			require.ErrorIs(c, context.Cause(byRole[role].ctx), neli.ErrRevoked)
 		}
-		c.pass(3 * time.Second)
+		c.Pass(3 * time.Second)
 		for role, r := range byRole {
 			require.True(c, r.Valid(), "the lease is kept for role %d", role)
 			require.Positive(c, r.Remaining())
 		}
-		r := a.last().(neli.LeaderRevoked)
+		r := a.Last().(neli.LeaderRevoked)
 		require.Equal(c, neli.ReasonRoles, r.Reason)
 		require.Equal(c, []int{2, 3, 4, 5}, r.Roles())
 		for role := range 6 {
 			byRole[role].done <- nil
 		}
-		c.eventually(time.Second, "given up", func() bool { return !slices.ContainsFunc([]int{2, 3, 4, 5}, func(role int) bool { return byRole[role].Valid() }) })
+		c.Eventually(time.Second, "given up", func() bool {
+			return !slices.ContainsFunc([]int{2, 3, 4, 5}, func(role int) bool { return byRole[role].Valid() })
+		})
 		require.NoError(c, a.Close())
 		require.ErrorIs(c, <-result, neli.ErrClosed)
 	})

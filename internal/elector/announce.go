@@ -229,6 +229,10 @@ func (n *Node) greet(p *partition, now clock.Instant) {
 	if n.set.Observer || n.desired.Closing {
 		return
 	}
+	if at, ok := n.greetDue(p, now); !ok || now.Mono < at {
+		return
+	}
+	n.heardSince(p, now)
 	if at, ok := n.greetDue(p, now); ok && now.Mono >= at {
 		n.probe(p, now)
 	}

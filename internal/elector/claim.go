@@ -204,6 +204,15 @@ func (n *Node) silence(p *partition, now clock.Instant) {
 	}
 }
 
+// heardSince works out anew when the next holder's lease will be over: records that
+// were read since have put that off.
+func (n *Node) heardSince(p *partition, now clock.Instant) {
+	if p.claims.silentAt != clock.Never {
+		p.claims.silentAt = min(p.claims.silentAt, now.Raw)
+		n.silence(p, now)
+	}
+}
+
 // claim claims what is due, all of it together.
 func (n *Node) claim(p *partition, now clock.Instant) {
 	if !n.willing(p, now) {
@@ -217,6 +226,7 @@ func (n *Node) claim(p *partition, now clock.Instant) {
 		return
 	}
 	if !p.link.check(now, n.set.T) {
+		p.group.claimed(now) // it would claim
 		n.probe(p, now)
 		return
 	}

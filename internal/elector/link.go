@@ -94,6 +94,9 @@ func (l *link) doubtful(heard clock.Instant) bool { return l.stalled || heard.Mo
 
 // back takes note of an own record that was read back.
 func (n *Node) back(p *partition, r *lease.Record, sent, now clock.Instant) {
+	if r.Kind == lease.Release {
+		return // it has no stamp: that says nothing of how long it took
+	}
 	stalled := p.link.stalled
 	p.link.back(r.Seq, sent, now, n.set.T)
 	if stalled && !p.link.stalled {

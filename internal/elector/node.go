@@ -75,6 +75,7 @@ type Node struct {
 	codec      lease.Codec
 	parts      []*partition
 	desired    Desired
+	willed     bool // it wanted to lead, and could, when Tick last looked
 	members    members
 	planner    planner
 	timing     timing
@@ -153,7 +154,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	if len(n.parts) == 0 {
 		return
 	}
-	if d.Roles > was.Roles || d.Willing(now) && !was.Willing(now) {
+	if d.Roles > was.Roles {
 		n.reviewAll(now)
 	}
 	for _, p := range n.parts {
@@ -179,6 +180,15 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 		n.consume(p, e, r, bad, now)
 	}
 	n.step(p, now)
+	n.conclude(now)
+}
+
+// conclude finds out whether somebody waits for what was read or acknowledged.
+func (n *Node) conclude(now clock.Instant) {
+	if len(n.moves.under) > 0 {
+		n.settle(now)
+	}
+	n.finish(now)
 }
 
 // consume folds a record, and draws the conclusions.
@@ -239,6 +249,7 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	switch r.Kind {
 	case lease.Release, lease.Snapshot:
 		n.timing.farewells--
+		n.ready.Changed = true // StepDown may wait for it
 	case lease.Hello:
 		if r.Hello.Leaving {
 			n.timing.farewells--
@@ -255,6 +266,7 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 		p.link.failed(r.Seq)
 	}
 	n.step(p, now)
+	n.conclude(now)
 }
 
 // Tick lets everything be decided that time alone, or a wish, gives reason to.
@@ -264,6 +276,11 @@ func (n *Node) Tick(now clock.Instant) {
 	}
 	n.members.expire(now, n.planner.forget)
 	n.timing.woken(now, n.set.RejoinWait)
+	if willing := n.desired.Willing(now) && n.set.Alive(now); willing != n.willed {
+		if n.willed = willing; willing {
+			n.reviewAll(now) // what became vacant meanwhile was not taken note of
+		}
+	}
 	n.rebalance(now)
 	for _, p := range n.parts {
 		n.step(p, now)
