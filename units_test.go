@@ -112,11 +112,20 @@ func onRoles(t testing.TB, partitions, roles int, barrier ...Barrier) (*Neli, *r
 }
 
 // recorder is a barrier that keeps what it is told.
-type recorder struct{ events []Event }
+type recorder struct {
+	mu     sync.Mutex
+	events []Event
+}
 
-func (r *recorder) barrier(e Event) { r.events = append(r.events, e) }
+func (r *recorder) barrier(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, e)
+}
 
 func (r *recorder) take() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	es := r.events
 	r.events = nil
 	return es
@@ -365,12 +374,14 @@ func TestContextsEndWhileTheBarrierIsAtWork(t *testing.T) {
 				synctest.Wait()
 				a.lose(0)
 				time.Sleep(time.Second)
+				synctest.Wait()
 				require.Equal(t, map[int]error{0: ErrFenced}, l.causes)
 				c.loss(a)
 				synctest.Wait()
 				require.Equal(t, c.want, l.causes[1])
 				require.Len(t, told.take(), 2, "the barrier is at work, and has not been told")
 				time.Sleep(7 * time.Second)
+				synctest.Wait()
 				require.Equal(t, []int{1}, told.take()[0].(interface{ Roles() []int }).Roles())
 				cancel()
 				require.NoError(t, <-l.result)

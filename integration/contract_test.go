@@ -5,8 +5,8 @@ import (
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/testkit/kafkatest"
 	"github.com/goneli/neli/nelitest/providertest"
+	"github.com/goneli/neli/testkit/kafkatest"
 	"github.com/stretchr/testify/require"
 )
 

@@ -390,10 +390,13 @@ func (n *Node) backoff(k int) time.Duration {
 func (n *Node) giveUpClaims(p *partition, now clock.Instant) {
 	under, oldest := p.lease.Claiming()
 	limit := max(2*n.set.T, 10*time.Second)
+	if !n.desired.Willing(now) {
+		limit = closeTail // nothing is lost
+	}
 	if under == 0 || now.Mono.Sub(oldest.Mono) < limit {
 		return
 	}
-	n.note(slog.LevelWarn, "claim did not come back: claiming again", "partition", p.index, "after", limit)
+	n.note(slog.LevelWarn, "claim did not come back: given up", "partition", p.index, "after", limit)
 	p.lease.GiveUpClaims(now.Add(-limit))
 	p.claims.late(n.backoff, now)
 	n.review(p, now)

@@ -221,9 +221,13 @@ func (e *Elector) consult() {
 	}
 }
 
-// Set says what is wanted from now on. It does not block.
+// Set says what is wanted from now on. It does not block: what follows from it is carried
+// out by the goroutine that calls Tick, as the caller may hold locks of its own.
 func (e *Elector) Set(d Desired) {
-	e.do(func(n *Node, now clock.Instant) { n.Set(d, now) })
+	e.mu.Lock()
+	e.node.Set(d, e.now())
+	e.mu.Unlock()
+	ring(e.wakeup)
 }
 
 // Collect returns what the application must be told now and counts it as told.
@@ -285,7 +289,7 @@ func (e *Elector) Transfer(ctx context.Context, role int, to string) error {
 func (e *Elector) Idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return !e.node.Busy()
+	return !e.node.Busy(e.now())
 }
 
 // Stats returns what was counted so far.

@@ -133,6 +133,12 @@ func (ms *members) takes(id string) bool {
 	return m != nil && m.nominated && m.present && !m.suspect
 }
 
+// wanting reports whether a process wants a role, by the number that it announced.
+func (ms *members) wanting(id string, role int) bool {
+	m := ms.by[id]
+	return m != nil && role < m.roles
+}
+
 func (ms *members) forget(id string) {
 	delete(ms.by, id)
 	for p := range ms.wants {

@@ -77,6 +77,12 @@ func (n *Node) follow(p *partition, ev lease.Event, r *lease.Record, now clock.I
 		n.learned(p, now)
 		return
 	}
+	if ev.Evidence {
+		if _, was := p.claims.silent[r.Session]; was { // it lives on: others were told that its roles are vacant
+			delete(p.claims.silent, r.Session)
+			n.ready.Changed = true
+		}
+	}
 	if len(ev.Changed) == 0 {
 		n.renew(p)
 		return

@@ -1,0 +1,118 @@
+package sim
+
+import (
+	"sync"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// Sigma is σ of the design: by how much an ordinary clock may be slewed.
+const sigma = 0.1
+
+// machine is the clocks of one process. They are linear between changes.
+type machine struct {
+	began time.Time
+
+	mu      sync.Mutex // guards what follows
+	at      time.Duration
+	base    clock.Instant // at that true time
+	raw     float64       // rate of the clock that nobody slews
+	slew    float64       // the others', as a fraction of it
+	stopped bool          // the machine is suspended: Raw and Mono stand still
+	paused  bool          // by its hypervisor: all stand still
+	setBack time.Duration // true time at which the wall clock was last set back; −1: never
+	resumed time.Duration // and the machine last resumed
+}
+
+func newMachine(began time.Time, raw, slew float64) *machine {
+	return &machine{began: began, at: time.Since(began), raw: raw, slew: slew, setBack: -1, resumed: -1,
+		base: clock.Instant{Mono: clock.Time(1000 * time.Hour), Wall: clock.Time(250_000 * time.Hour),
+			Raw: clock.Time(3000 * time.Hour), Boot: clock.Time(4000 * time.Hour)}}
+}
+
+// read reads all clocks. It needs the lock.
+func (m *machine) read() clock.Instant {
+	t := m.base
+	if m.paused {
+		return t
+	}
+	passed := float64(time.Since(m.began) - m.at)
+	ordinary := time.Duration(passed * m.raw * (1 + m.slew))
+	if !m.stopped {
+		t.Raw = t.Raw.Add(time.Duration(passed * m.raw))
+		t.Mono = t.Mono.Add(ordinary)
+	}
+	t.Wall = t.Wall.Add(ordinary)
+	t.Boot = t.Boot.Add(ordinary)
+	return t
+}
+
+// change begins a new stretch.
+func (m *machine) change(f func(now time.Duration)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.base, m.at = m.read(), time.Since(m.began)
+	f(m.at)
+}
+
+// Now implements clock.Clock.
+func (m *machine) Now() clock.Instant {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.read()
+}
+
+// Glance implements clock.Clock.
+func (m *machine) Glance() clock.Instant {
+	t := m.Now()
+	t.Raw, t.Boot = 0, 0
+	return t
+}
+
+// slewTo makes the ordinary clocks run faster or slower than the raw one.
+func (m *machine) slewTo(by float64) { m.change(func(time.Duration) { m.slew = by }) }
+
+// pause stops all clocks.
+func (m *machine) pause() { m.change(func(time.Duration) { m.paused = true }) }
+
+// suspend stops the machine, unless its wall clock was set back within a lease: a
+// stamp from before both would be taken for younger than it is by whoever looks at the
+// ordinary clocks only. That is excluded by assumption.
+func (m *machine) suspend(lease time.Duration) {
+	m.change(func(now time.Duration) {
+		if m.setBack < 0 || now-m.setBack > lease {
+			m.stopped = true
+		}
+	})
+}
+
+func (m *machine) resume() {
+	m.change(func(now time.Duration) {
+		if m.stopped {
+			m.resumed = now
+		}
+		m.stopped, m.paused = false, false
+	})
+}
+
+// set sets the wall clock; forward only, if the machine was suspended within a lease,
+// for the same reason.
+func (m *machine) set(d, lease time.Duration) {
+	m.change(func(now time.Duration) {
+		if d < 0 && (m.stopped || m.paused || m.resumed >= 0 && now-m.resumed <= lease) {
+			d = -d
+		}
+		if d < 0 {
+			m.setBack = now
+		}
+		m.base.Wall = m.base.Wall.Add(d)
+	})
+}
+
+// rate is by how much the clocks differ from true time, for counting.
+func (m *machine) rate() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.raw * (1 + m.slew)
+}

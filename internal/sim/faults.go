@@ -1,0 +1,312 @@
+package sim
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+)
+
+// fault is something that the adversary does to a process, or to all.
+type fault struct {
+	name   string
+	strike func(w *world, p *proc)
+}
+
+// long is how long most faults last: shorter or longer than leases, sessions and
+// drains.
+func (w *world) long() time.Duration {
+	return w.upTo(oneOf(w.rnd, w.timeouts[0], 2*w.longest(), 20*time.Second))
+}
+
+func cut(links nelitest.Link) func(*world, *proc) {
+	return func(w *world, p *proc) {
+		w.broker.CutOff(p.id, links)
+		w.later(w.long(), func() { w.broker.Restore(p.id, links) })
+	}
+}
+
+// faults are all that the adversary knows.
+var faults = slices.Concat(networkFaults, processFaults, logFaults)
+
+var networkFaults = []fault{
+	{"cut off", cut(nelitest.All)},
+	{"cannot write", cut(nelitest.Appends)},
+	{"cannot read", cut(nelitest.Reads)},
+	{"acknowledgements lost", cut(nelitest.Acks)},
+	{"cut off from the group", cut(nelitest.Group)},
+	{"cut off from the log", cut(nelitest.Appends | nelitest.Acks | nelitest.Reads)},
+	{"next append delayed", func(w *world, p *proc) { w.delayNext(p, w.upTo(10*p.t)) }},
+	{"next appends delayed", func(w *world, p *proc) {
+		for range 1 + w.rnd.IntN(4) {
+			w.delayNext(p, w.upTo(2*p.t))
+		}
+	}},
+	{"slow appends", func(w *world, p *proc) {
+		w.broker.Delay(p.id, w.upTo(p.t))
+		w.later(w.long(), func() { w.broker.Delay(p.id, 0) })
+	}},
+	{"duplicates", func(w *world, p *proc) {
+		w.broker.Duplicate(p.id, 5, w.upTo(max(10*time.Second, 2*p.t)))
+		w.later(30*time.Second, func() { w.broker.Duplicate(p.id, 0, 0) })
+	}},
+	{"late, doubled and overtaken", func(w *world, p *proc) {
+		for range 1 + w.rnd.IntN(4) {
+			w.delayNext(p, w.upTo(2*p.t))
+		}
+		w.broker.Duplicate(p.id, 6, w.upTo(4*p.t))
+		w.later(30*time.Second, func() { w.broker.Duplicate(p.id, 0, 0) })
+	}},
+	{"slow reads", func(w *world, p *proc) {
+		w.broker.SlowReads(p.id, w.upTo(p.t))
+		w.later(w.long(), func() { w.broker.SlowReads(p.id, 0) })
+	}},
+	{"reads lag, then writes stop", func(w *world, p *proc) {
+		w.broker.SlowReads(p.id, w.upTo(2*p.t))
+		time.Sleep(w.upTo(2 * p.t))
+		w.broker.CutOff(p.id, nelitest.Appends)
+		w.later(p.t+w.long(), func() {
+			w.broker.SlowReads(p.id, 0)
+			w.broker.Restore(p.id, nelitest.Appends)
+		})
+	}},
+	{"session expires", func(w *world, p *proc) { w.broker.Expire(p.id) }},
+	{"rebalance", func(w *world, _ *proc) { w.broker.Rebalance() }},
+	{"assigned everything, too", func(w *world, p *proc) { w.broker.Assign(p.id, w.allPartitions()...) }},
+	{"assigned nothing", func(w *world, p *proc) { w.broker.Assign(p.id) }},
+	{"broker restart", func(w *world, _ *proc) {
+		w.broker.Stop()
+		w.brokerIs(true)
+		w.later(w.long(), func() {
+			w.broker.Start()
+			w.brokerIs(false)
+		})
+	}},
+}
+
+var processFaults = []fault{
+	{"suspended", func(w *world, p *proc) {
+		p.suspend(false, false)
+		w.later(w.long(), p.wake)
+	}},
+	{"machine suspended", func(w *world, p *proc) {
+		p.suspend(true, false)
+		w.later(w.long(), p.wake)
+	}},
+	{"suspended with an append under way", func(w *world, p *proc) {
+		w.delayNext(p, w.upTo(4*p.t))
+		time.Sleep(w.upTo(p.t))
+		p.suspend(false, false)
+		w.broker.Rebalance()
+		w.later(w.long(), p.wake)
+	}},
+	{"crash", func(w *world, p *proc) {
+		w.crash(p)
+		w.start(oneOf(w.rnd, "", p.name))
+	}},
+	{"close", func(w *world, p *proc) {
+		w.leave(p)
+		w.start(oneOf(w.rnd, "", p.name))
+	}},
+	{"all crash", func(w *world, _ *proc) {
+		ps := w.living()
+		for _, p := range ps {
+			w.crash(p)
+		}
+		w.unsureNow()
+		for range ps {
+			w.start("")
+		}
+	}},
+	{"replaced while suspended", func(w *world, p *proc) {
+		p.suspend(w.chance(0.3), false)
+		w.start(p.name)
+		w.later(w.long(), func() {
+			p.wake()
+			w.leave(p)
+		})
+	}},
+	{"application hangs", func(w *world, p *proc) {
+		d := w.upTo(4 * simMaxPulse)
+		p.app.hang(d)
+		w.quietAfter(d)
+	}},
+	{"another R", func(w *world, p *proc) { p.setRoles(1 + w.rnd.IntN(w.roles)) }},
+	{"wall clock set", func(w *world, p *proc) { p.clock.set(w.upTo(2*p.t)-p.t, 2*p.t) }},
+	{"slewed", func(w *world, p *proc) { p.clock.slewTo(w.anySlew()) }},
+}
+
+var logFaults = []fault{
+	{"rubbish", func(w *world, _ *proc) {
+		w.inject(oneOf(w.rnd, []byte("rubbish"), []byte("{}"), nil, []byte(`{"neli":1,"group":"app","kind":"claim"}`), bytes.Repeat([]byte("x"), 70_000)))
+	}},
+	{"a copy of another cluster's record", func(w *world, _ *proc) {
+		w.copied(func(v []byte) []byte { return bytes.Replace(v, []byte(`"log":"`), []byte(`"log":"x`), 1) })
+	}},
+	{"another group's record", func(w *world, _ *proc) {
+		w.copied(func(v []byte) []byte { return bytes.Replace(v, []byte(`"group":"app"`), []byte(`"group":"other"`), 1) })
+	}},
+	{"head deleted", func(w *world, _ *proc) { w.deleteHead() }},
+	{"head deleted, and somebody starts", func(w *world, p *proc) {
+		w.deleteHead()
+		w.crash(p)
+		w.start("")
+	}},
+	{"head deleted unread", func(w *world, p *proc) {
+		w.broker.CutOff(p.id, nelitest.Reads)
+		w.later(w.long(), func() {
+			w.deleteHead()
+			w.broker.Restore(p.id, nelitest.Reads)
+		})
+	}},
+}
+
+// newerFault speaks in a newer version, which holds everybody's claims up for W(60 s).
+var newerFault = fault{"a newer version's record", func(w *world, _ *proc) {
+	w.unsureNow()
+	w.inject([]byte(`{"neli":2,"group":"app","kind":` + strconv.Itoa(w.rnd.IntN(100)) + `}`))
+}}
+
+// pauseFault stops all clocks of a machine: excluded from the promise.
+var pauseFault = fault{"paused by its hypervisor", func(w *world, p *proc) {
+	p.suspend(true, true)
+	w.later(w.long(), p.wake)
+}}
+
+// breaches break what the promise rests on. All that is asserted of them is that
+// everything works again afterwards.
+var breaches = []fault{
+	{"topic truncated", func(w *world, _ *proc) {
+		w.breachFor(2*w.patience() + 20*time.Second)
+		partition := w.rnd.IntN(w.partitions)
+		if rs := w.broker.Records(simTopic, partition); len(rs) > 0 {
+			_ = w.broker.Truncate(simTopic, partition, rs[len(rs)-1].Offset-int64(w.rnd.IntN(20)))
+		}
+	}},
+	{"topic recreated", func(w *world, _ *proc) {
+		w.breachFor(2*w.patience() + 30*time.Second)
+		_ = w.broker.DeleteTopic(simTopic)
+		w.later(w.upTo(5*time.Second), func() { _ = w.broker.CreateTopic(simTopic, w.partitions) })
+	}},
+}
+
+// inject puts a record into a log.
+func (w *world) inject(value []byte) {
+	partition := w.rnd.IntN(w.partitions)
+	if o, err := w.broker.Inject(simTopic, partition, value); err == nil {
+		w.learn(partition, o, value)
+	}
+}
+
+// copied injects some record of the log, changed.
+func (w *world) copied(change func([]byte) []byte) {
+	rs := w.broker.Records(simTopic, w.rnd.IntN(w.partitions))
+	if len(rs) > 0 {
+		w.inject(change(bytes.Clone(rs[w.rnd.IntN(len(rs))].Value)))
+	}
+}
+
+// deleteHead lets the logs begin anywhere, as retention does: at their ends perhaps.
+func (w *world) deleteHead() {
+	for partition := range w.partitions {
+		rs := w.broker.Records(simTopic, partition)
+		if len(rs) == 0 {
+			continue
+		}
+		w.learn(partition, rs[len(rs)-1].Offset, rs[len(rs)-1].Value)
+		first, last := rs[0].Offset, rs[len(rs)-1].Offset
+		_ = w.broker.DeleteHead(simTopic, partition, oneOf(w.rnd, last, last+1, first+w.rnd.Int64N(last-first+2)))
+	}
+}
+
+// brokerIs takes note of whether the broker is down.
+func (w *world) brokerIs(down bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.down = down
+	if !down {
+		w.restarted = time.Now()
+	}
+}
+
+func (w *world) unsureNow() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unsure = true
+}
+
+func (w *world) breachFor(d time.Duration) {
+	w.quietAfter(d)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broken = true
+	w.breach = time.Now().Add(d)
+}
+
+func (w *world) delayNext(p *proc, d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.delayed = append(p.delayed, d)
+	w.broker.DelayNext(p.id, d)
+}
+
+func (w *world) allPartitions() []int {
+	ps := make([]int, w.partitions)
+	for p := range ps {
+		ps[p] = p
+	}
+	return ps
+}
+
+// menu draws the few kinds of faults that strike again and again in this run.
+func (w *world) menu(rnd *rand.Rand) []fault {
+	ms := slices.Clone(faults)
+	rnd.Shuffle(len(ms), func(i, j int) { ms[i], ms[j] = ms[j], ms[i] })
+	ms = ms[:1+rnd.IntN(5)]
+	if w.newer {
+		ms = append(ms, newerFault)
+	}
+	if w.profile == paused {
+		ms = append(ms, pauseFault)
+	}
+	return ms
+}
+
+// victim is whom the next fault strikes: a leader rather often.
+func (w *world) victim() *proc {
+	if w.chance(0.5) {
+		if p := w.leaderOf(w.rnd.IntN(w.roles)); p != nil && !p.leaving.Load() {
+			return p
+		}
+	}
+	ps := w.living()
+	return ps[w.rnd.IntN(len(ps))]
+}
+
+func (w *world) strike(f fault, p *proc) {
+	w.opts.Seen.count("fault: " + f.name)
+	w.say(p.id, "fault: %s", f.name)
+	f.strike(w, p)
+}
+
+// supervise replaces processes that have failed, which they may do for a reason
+// only.
+func (w *world) supervise() {
+	for _, p := range w.living() {
+		if p.State() != neli.StateFailed {
+			continue
+		}
+		w.mu.Lock()
+		if !w.broken {
+			w.violatedLocked("%s failed: %v", p.id, p.Await())
+		}
+		w.mu.Unlock()
+		w.opts.Seen.count("failed: the topic was replaced")
+		w.leave(p)
+		w.start("")
+	}
+}

@@ -1,0 +1,318 @@
+package sim
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+// unbroken reports whether the promise holds: nothing that it rests on is broken
+// at present. It needs the lock. After a breach tokens start again.
+func (w *world) unbroken() bool {
+	if w.breach.IsZero() {
+		return true
+	}
+	if time.Now().Before(w.breach) {
+		return false
+	}
+	w.breach = time.Time{}
+	clear(w.tokens)
+	clear(w.owners)
+	return true
+}
+
+func logOf(value []byte) string {
+	var of struct{ Log string }
+	_ = json.Unmarshal(value, &of)
+	return of.Log
+}
+
+// lookedOn are the roles of a partition that are looked at.
+func (w *world) lookedOn(partition int) []int {
+	var roles []int
+	for _, role := range w.looked {
+		if role%w.partitions == partition {
+			roles = append(roles, role)
+		}
+	}
+	return roles
+}
+
+// acquired asserts that a token is of one term of one process, that the log says so, and
+// that tokens grow.
+func (w *world) acquired(p *proc, t neli.Term) {
+	w.mu.Lock()
+	procs := slices.Clone(w.procs)
+	former := map[*proc]bool{}
+	if w.unbroken() && !slices.Contains(w.buried, p) {
+		for _, role := range t.Roles {
+			w.begins(p, role, t)
+		}
+	}
+	for _, role := range t.Roles {
+		if q := w.led[role]; q != nil {
+			former[q] = true
+		}
+		w.led[role] = p
+	}
+	w.terms++
+	w.mu.Unlock()
+	seen := w.opts.Seen
+	for q := range former {
+		if q.clock.rate() < 1 && p.clock.rate() > 1 {
+			seen.count("a fast clock follows a slow one")
+		}
+		if q != p && q.t != p.t {
+			seen.count("a member with another T follows")
+		}
+	}
+	if len(t.Roles) > 1 {
+		seen.count("several roles by one claim")
+	}
+	for _, q := range procs {
+		if q == p {
+			continue
+		}
+		if q.asleep.Load() && slices.ContainsFunc(t.Roles, func(role int) bool { return former[q] && q.app.has(role) }) {
+			seen.count("succeeded while suspended")
+		}
+		if q.name == p.name && !q.leaving.Load() {
+			seen.count("leads beside a living namesake")
+		}
+	}
+}
+
+// begins judges that a process leads a role. It needs the lock.
+func (w *world) begins(p *proc, role int, t neli.Term) {
+	of := term{role, t.Token}
+	if role%w.partitions != t.Partition {
+		w.violatedLocked("role %d is told as one of partition %d", role, t.Partition)
+	}
+	if q := w.owners[of]; q != nil {
+		w.violatedLocked("token %d of role %d is %s's and was %s's", t.Token, role, p.id, q.id)
+	}
+	w.owners[of] = p
+	if !w.broken && !w.truths[t.Partition].won(int32(role/w.partitions), t.Token, p.self) {
+		w.violatedLocked("%s leads role %d with token %d, which is not a valid claim of its own", p.id, role, t.Token)
+	}
+	// Whoever was suspended on its way to the barrier leads no more.
+	if w.profile != paused && p.IsLeaderOf(role) {
+		if last, ok := w.tokens[role]; ok && t.Token <= last {
+			w.violatedLocked("role %d is led with token %d after token %d", role, t.Token, last)
+		}
+		w.tokens[role] = t.Token
+	}
+}
+
+// look asserts the promise for roles at this instant.
+func (w *world) look(roles []int) {
+	w.mu.Lock()
+	procs, sound := slices.Clone(w.procs), w.unbroken()
+	w.mu.Unlock()
+	for _, role := range roles {
+		var leader *proc
+		for _, p := range procs {
+			if !p.IsLeaderOf(role) {
+				continue
+			}
+			switch {
+			case leader == nil || !sound || p.crashed.Load() || leader.crashed.Load():
+			case w.profile == paused:
+				w.opts.Seen.count("two leaders, told apart by their tokens")
+				a, aOK := leader.Token(role)
+				b, bOK := p.Token(role)
+				if aOK && bOK && a == b {
+					w.violated("role %d is led by %s and by %s, both with token %d", role, leader.id, p.id, a)
+				}
+			default:
+				w.violated("role %d is led by %s and by %s", role, leader.id, p.id)
+			}
+			leader = p
+			w.awake(p, role)
+			w.well(p, role)
+		}
+	}
+}
+
+// awake asserts that whoever leads has been heard of: a hung application is to be
+// replaced.
+func (w *world) awake(p *proc, role int) {
+	if silent := p.hungFor(); silent > simMaxPulse+p.t {
+		w.violated("%s leads role %d and its application has hung for %v", p.id, role, silent)
+	}
+}
+
+// leaderOf returns the process that leads a role now.
+func (w *world) leaderOf(role int) *proc {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.procs {
+		if p.IsLeaderOf(role) {
+			return p
+		}
+	}
+	return nil
+}
+
+// holds asserts that what somebody says of who holds a role is so by the true fold, at the
+// offset that it has read.
+func (w *world) holds(who string, role int, offset, token int64, process string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken {
+		return
+	}
+	w.opts.Seen.count("told who holds a role")
+	f := w.truths[role%w.partitions]
+	h, held := f.at(int32(role/w.partitions), offset)
+	if !held || h.token != token || h.by.process != process {
+		w.violatedLocked("folds differ: at offset %d of partition %d %s takes %s for the holder of role %d with token %d, and that is %s with token %d (%v)",
+			offset, f.index, who, w.called[process], role, token, w.called[h.by.process], h.token, held)
+	}
+}
+
+// sample asserts again and again what must be so at any time.
+func (w *world) sample(stop chan struct{}) {
+	// Timers of others hardly ever coincide with this.
+	const period = 41*time.Millisecond + 7*time.Microsecond
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(period):
+		}
+		w.look(w.looked)
+		w.hear(period)
+		for _, p := range w.living() {
+			if !p.asleep.Load() {
+				p.over()
+				p.standings()
+			}
+		}
+	}
+}
+
+// over asserts that IsLeader is false once the application was told of the end, and has
+// ended its work.
+func (p *proc) over() {
+	for _, role := range p.w.looked {
+		token, leads := p.Token(role)
+		if !leads || p.app.has(role) {
+			continue
+		}
+		time.Sleep(time.Microsecond) // what happens at this very instant
+		if again, still := p.Token(role); still && again == token && !p.app.has(role) && !p.asleep.Load() && !p.crashed.Load() {
+			p.w.violated("%s leads role %d with token %d, and its application has not been told, or has been told of its end", p.id, role, token)
+		}
+	}
+}
+
+// standings asserts that what Watch has told is so.
+func (p *proc) standings() {
+	w := p.w
+	p.mu.Lock()
+	woken := time.Since(p.woken) < time.Millisecond
+	p.mu.Unlock()
+	if woken || p.State() != neli.StateLive {
+		return
+	}
+	now := p.clock.Now()
+	for _, role := range w.looked {
+		if role >= p.r() {
+			continue
+		}
+		partition, u := role%w.partitions, int32(role/w.partitions)
+		p.reading.mu.Lock()
+		s, told := p.reading.told[role]
+		folded := p.reading.folded[partition]
+		p.reading.mu.Unlock()
+		switch {
+		case !told:
+		case s.status == neli.Held:
+			w.holds(p.id+"'s Watch", role, folded, s.token, s.by)
+		case s.status == neli.Vacant:
+			w.mu.Lock()
+			h, held := w.truths[partition].at(u, folded)
+			broken := w.broken
+			w.mu.Unlock()
+			if !held || broken {
+				continue
+			}
+			p.reading.mu.Lock()
+			heard, ok := p.reading.heard[onLog{partition, h.by}]
+			p.reading.mu.Unlock()
+			w.mu.Lock()
+			t := w.truths[partition].entries[h.token].r.T
+			w.mu.Unlock()
+			if silent := now.Raw.Sub(heard.Raw); ok && silent < t-time.Millisecond {
+				w.violated("%s's Watch says that role %d is vacant, and it has heard its holder %s, of T %v, %v ago", p.id, role,
+					w.called[h.by.process], t, silent)
+			}
+		}
+	}
+}
+
+// judge counts what a record did. It needs the lock.
+func (w *world) judge(e *truthEntry) {
+	seen := w.opts.Seen
+	s := w.sent[e.value]
+	if e.newer {
+		seen.count("record of a newer version")
+	}
+	if e.r == nil || s == nil {
+		return
+	}
+	if s.times++; s.times > 1 {
+		seen.count("the same record twice: " + e.r.Kind)
+	}
+	if e.r.Kind != "claim" {
+		return
+	}
+	late, valid := time.Since(s.at) > s.by.t, len(e.won) > 0
+	switch {
+	case !valid && late:
+		seen.count("claim invalid: delayed beyond T")
+	case !valid:
+		seen.count("claim invalid: race lost")
+	case late:
+		seen.count("claim valid: delayed beyond T")
+	case e.r.Fresh:
+		seen.count("claim valid: fresh")
+	case e.before.foreign > 0:
+		seen.count("claim valid: after silence")
+	case e.before.own > 0:
+		seen.count("claim valid: after own silence")
+	default:
+		seen.count("claim valid: of what was free")
+	}
+	if valid && e.before.otherT {
+		seen.count("claim valid: after silence of a holder with another T")
+	}
+	if valid && len(e.won) < len(e.r.roles) {
+		seen.count("claim valid: in part")
+	}
+	if valid && s.failed {
+		seen.count("claim valid: reported as failed")
+	}
+}
+
+// truthful asserts that what Transfer said to have happened did: a claim of whom it
+// was meant for came after the term that was given up.
+func (w *world) truthful() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken {
+		return
+	}
+	for _, m := range w.moves {
+		led := false
+		for _, turn := range w.truths[m.role%w.partitions].history[int32(m.role/w.partitions)] {
+			led = led || turn.token > m.after && turn.by.process == m.to.self
+		}
+		if !led {
+			w.violatedLocked("%s said that %s leads role %d after token %d, and it does not", m.from.id, m.to.id, m.role, m.after)
+		}
+	}
+}

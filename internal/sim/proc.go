@@ -1,0 +1,197 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/clock"
+)
+
+// proc is one process: a Neli, its clocks, and the application around it.
+type proc struct {
+	*neli.Neli
+	w       *world
+	id      string // what the broker calls it
+	name    string // what it calls itself; its successor on the same host is called the same
+	self    string // its random id
+	t       time.Duration
+	style   style
+	clock   *machine
+	drain   time.Duration // how long its work takes to end
+	leaving atomic.Bool   // Close was called, or it crashed
+	crashed atomic.Bool
+	asleep  atomic.Bool    // suspended
+	pulsing sync.WaitGroup // the application's own loop
+	stop    context.CancelFunc
+	watcher sync.WaitGroup
+
+	app     app      // what its application is at
+	reading *reading // what it has read
+
+	mu                    sync.Mutex // guards what follows
+	roles                 int        // R
+	delayed               []time.Duration
+	lateAt                time.Time     // an append returned late, at this instant
+	lateStamp             clock.Instant // when it was called
+	unwell                time.Time     // since when the application is; zero: it is well
+	woken                 time.Time     // when the process was last suspended
+	checkHung, checkHangs time.Time     // since when the check of its health hangs, or did; and until when
+	awayFrom, awayUntil   clock.Time    // when it stepped down, by its own clock
+	priority              int
+}
+
+// start brings up a process of the given name, or of a new one.
+func (w *world) start(name string) *proc {
+	w.born++
+	if name == "" {
+		name = fmt.Sprint("h", w.born)
+	}
+	seed := w.rnd.Uint64()
+	p := &proc{w: w, id: fmt.Sprint("p", w.born), name: name, style: style(w.rnd.IntN(int(styles))), t: oneOf(w.rnd, w.timeouts...),
+		drain: w.upTo(simDrain * 4 / 3), app: newApp(), reading: newReading(w.partitions), roles: w.roles,
+		clock: newMachine(w.began, 1+w.drift*float64(w.rnd.IntN(3)-1), w.anySlew())}
+	p.self = fmt.Sprintf("%s.%x", p.id, seed)
+	if w.roles > 200 && p.style == byLead {
+		p.style = byBackground
+	}
+	if !w.sameR {
+		p.roles = 1 + w.rnd.IntN(w.roles)
+	}
+	cfg := neli.Config{LeaderGroupID: simGroup, LeaderTopic: simTopic, Name: name, Nomination: w.nomination,
+		HeartbeatTimeout: p.t, MaxClockDrift: w.drift, Roles: p.roles, Partitions: w.partitions,
+		MaxPulseInterval: simMaxPulse, DrainTimeout: simDrain, Provider: spy{w.broker.Provider(p.id), p},
+		KafkaConfig: neli.KafkaConfigMap{"partition.assignment.strategy": w.assignor}}
+	w.inclined(p, &cfg)
+	w.mu.Lock()
+	w.called[p.self] = p.id
+	w.mu.Unlock()
+	n, err := w.opts.New(Machine{Clock: p.clock, Random: p.random(seed), ID: p.self}, cfg, p.barrier)
+	if err != nil {
+		w.Fatal(err)
+	}
+	p.Neli = n
+	w.say(p.id, "starts as %s: style %d, T %v, R %d, clock rates %v and %v, its work takes %v to end", name, p.style, p.t, p.roles,
+		p.clock.raw, p.clock.rate(), p.drain)
+	w.mu.Lock()
+	w.procs = append(w.procs, p)
+	w.mu.Unlock()
+	p.watcher.Go(p.watch)
+	p.drive()
+	return p
+}
+
+func (w *world) anySlew() float64 { return w.slew * float64(w.rnd.IntN(5)-2) / 2 }
+
+// random is the process's own source of randomness.
+func (p *proc) random(seed uint64) func(time.Duration) time.Duration {
+	var mu sync.Mutex
+	rnd := rand.New(rand.NewPCG(seed, 31))
+	return func(d time.Duration) time.Duration {
+		if p.w.still || d <= 0 {
+			return 0
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Duration(rnd.Int64N(int64(d)))
+	}
+}
+
+// younger reports whether less than d has passed since s by all of its clocks.
+func (p *proc) younger(s clock.Instant, d time.Duration) bool { return p.clock.Now().Age(s) < d }
+
+// setRoles changes R.
+func (p *proc) setRoles(r int) {
+	p.mu.Lock()
+	p.roles = r
+	p.mu.Unlock()
+	if err := p.SetRoles(r); err != nil {
+		p.w.violated("%s: SetRoles(%d): %v", p.id, r, err)
+	}
+}
+
+// R is how many roles it contends for.
+func (p *proc) r() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.roles
+}
+
+// suspend stops the process; with its machine, the monotonic clocks stop too.
+func (p *proc) suspend(machine, hypervisor bool) {
+	p.app.stop()
+	p.asleep.Store(true)
+	switch {
+	case hypervisor:
+		p.clock.pause()
+	case machine:
+		p.clock.suspend(2 * p.t)
+	}
+	p.w.broker.Suspend(p.id)
+}
+
+func (p *proc) wake() {
+	p.clock.resume()
+	p.w.broker.Resume(p.id)
+	p.mu.Lock()
+	p.woken = time.Now()
+	p.mu.Unlock()
+	p.asleep.Store(false)
+	p.app.goOn()
+}
+
+// leave closes a process in order, beside everything else.
+func (w *world) leave(p *proc) {
+	if p.leaving.Swap(true) {
+		return
+	}
+	w.ending.Go(func() {
+		p.pulsing.Wait()
+		if err := p.Close(); err != nil {
+			w.say(p.id, "closed: %v", err)
+		}
+		p.stop()
+		p.watcher.Wait()
+		w.bury(p)
+		if left := p.app.left(); left != "" {
+			w.violated("%s closed and was never told of the end of %s", p.id, left)
+		}
+	})
+}
+
+func (w *world) bury(p *proc) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.procs = slices.DeleteFunc(w.procs, func(q *proc) bool { return q == p })
+	w.buried = append(w.buried, p)
+}
+
+// crash ends a process as SIGKILL does; what is left of it here is not looked at
+// any more.
+func (w *world) crash(p *proc) {
+	p.leaving.Store(true)
+	p.crashed.Store(true)
+	w.broker.Kill(p.id)
+	p.wake()
+	w.bury(p)
+	w.ending.Go(func() {
+		p.pulsing.Wait()
+		_ = p.Close()
+		p.stop()
+		p.watcher.Wait()
+	})
+}
+
+// another draws a process other than p, or nil.
+func (w *world) another(p *proc) *proc {
+	ps := slices.DeleteFunc(w.living(), func(q *proc) bool { return q == p })
+	if len(ps) == 0 {
+		return nil
+	}
+	return ps[w.rnd.IntN(len(ps))]
+}

@@ -1,0 +1,57 @@
+package sim
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Seen counts what has happened in many runs, so that green means something. Its methods
+// may be called concurrently.
+type Seen struct {
+	mu sync.Mutex
+	n  map[string]int
+	d  map[string]time.Duration // longest of a kind
+}
+
+// NewSeen returns a Seen that has seen nothing.
+func NewSeen() *Seen { return &Seen{n: map[string]int{}, d: map[string]time.Duration{}} }
+
+func (s *Seen) count(what string) { s.add(what, 1) }
+
+func (s *Seen) add(what string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.n[what] += n
+}
+
+func (s *Seen) longest(what string, d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.n[what]++
+	s.d[what] = max(s.d[what], d)
+}
+
+// Of tells how often something has happened.
+func (s *Seen) Of(what string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.n[what]
+}
+
+func (s *Seen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	for _, what := range slices.Sorted(maps.Keys(s.n)) {
+		fmt.Fprintf(&b, "%8d  %s", s.n[what], what)
+		if d, ok := s.d[what]; ok {
+			fmt.Fprintf(&b, " (longest %v)", d.Round(time.Millisecond))
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

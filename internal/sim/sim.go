@@ -1,0 +1,354 @@
+package sim
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/nelitest"
+)
+
+// Machine is what a process has of the machine that it runs on.
+type Machine struct {
+	Clock  clock.Clock
+	Random func(time.Duration) time.Duration // in [0, d); 0 for d ≤ 0
+	ID     string                            // the random id of the process
+}
+
+// Options are what a simulation is given.
+type Options struct {
+	// Seed decides everything, but for the order in which the runtime runs goroutines
+	// that are ready at the same instant.
+	Seed uint64
+	// New makes a process on a machine of its own.
+	New func(Machine, neli.Config, neli.Barrier) (*neli.Neli, error)
+	// Seen counts what happens. Default: nobody looks.
+	Seen *Seen
+	// Transcript is given what happened, in words. Default: it is logged if the run fails.
+	Transcript func(string)
+}
+
+// Run runs one seed, and reports the first violation of a promise with a transcript.
+func Run(t *testing.T, opts Options) {
+	if opts.Seen == nil {
+		opts.Seen = NewSeen()
+	}
+	inWorld(t, &opts, func(w *world) {
+		stop := make(chan struct{})
+		var sampler sync.WaitGroup
+		sampler.Go(func() { w.sample(stop) })
+		defer sampler.Wait()
+		defer close(stop)
+		w.testify()
+		for range 2 + w.rnd.IntN(3) {
+			w.start("")
+		}
+		if w.profile == calm {
+			w.nothing()
+		} else {
+			w.storm()
+		}
+		w.end()
+		w.truthful()
+		if opts.Transcript != nil {
+			opts.Transcript(w.transcript())
+		}
+	})
+}
+
+// Suite runs the seed of NELI_SEED, or for as long as NELI_SOAK says, or the first
+// NELI_SEEDS of them: seeds, if nothing is said.
+func Suite(t *testing.T, seeds uint64, opts Options) {
+	opts.Seen = NewSeen()
+	if v, err := strconv.ParseUint(os.Getenv("NELI_SEED"), 10, 64); err == nil {
+		opts.Seed = v
+		opts.Transcript = func(s string) { t.Log(s) }
+		Run(t, opts)
+		t.Logf("what happened:\n%v", opts.Seen)
+		return
+	}
+	began := time.Now()
+	if d, err := time.ParseDuration(os.Getenv("NELI_SOAK")); err == nil {
+		const batch = 200
+		n, from := uint64(0), uint64(began.UnixMilli())*1000
+		t.Logf("from seed %d", from)
+		for time.Since(began) < d && !t.Failed() {
+			some(t, from+n, batch, opts)
+			n += batch
+		}
+		t.Logf("%d seeds in %v; what happened:\n%v", n, time.Since(began).Round(time.Second), opts.Seen)
+		return
+	}
+	if v, err := strconv.ParseUint(os.Getenv("NELI_SEEDS"), 10, 64); err == nil {
+		seeds = v
+	}
+	some(t, 1, seeds, opts)
+	if t.Failed() {
+		return
+	}
+	t.Logf("%d seeds in %v; what happened:\n%v", seeds, time.Since(began).Round(time.Millisecond), opts.Seen)
+	if seeds >= 1000 {
+		everything(t, opts.Seen)
+	}
+}
+
+// some runs seeds side by side, and no more after one that failed.
+func some(t *testing.T, from, n uint64, opts Options) {
+	var failed atomic.Bool
+	t.Run("seeds", func(t *testing.T) {
+		for seed := from; seed < from+n; seed++ {
+			t.Run(fmt.Sprint(seed), func(t *testing.T) {
+				t.Parallel()
+				if failed.Load() {
+					return
+				}
+				defer func() { // a bubble that fails ends its test
+					if t.Failed() {
+						failed.Store(true)
+						t.Logf("rerun: NELI_SEED=%d go test -run 'TestSimulation$'", seed)
+					}
+				}()
+				opts := opts
+				opts.Seed = seed
+				Run(t, opts)
+			})
+		}
+	})
+}
+
+// nothing is a run without faults: nobody loses anything.
+func (w *world) nothing() {
+	w.until(20*time.Second+w.upTo(10*w.longest()), func() bool {
+		if w.chance(0.001) {
+			w.victim().clock.slewTo(w.anySlew())
+		}
+		return w.over()
+	})
+	w.recovers()
+}
+
+// storm is a run: faults for a while, then everything heals.
+func (w *world) storm() {
+	of := w.menu(w.rnd)
+	breach := w.rnd.IntN(20) == 0
+	length := 20*time.Second + w.upTo(max(40*time.Second, 10*w.longest()))
+	for began := time.Now(); time.Since(began) < length && !w.over(); {
+		if breach && time.Since(began) > length/2 {
+			breach = false
+			w.strike(oneOf(w.rnd, breaches...), w.victim())
+		}
+		w.until(w.upTo(max(4*time.Second, 2*w.timeouts[0])), w.over)
+		w.supervise()
+		w.strike(oneOf(w.rnd, of...), w.victim())
+		w.wish()
+	}
+	if w.heals() {
+		w.recovers()
+		w.shares()
+	}
+}
+
+// heals ends all faults at once, but for those that must end by themselves: hung
+// applications, and appends that are held up in the network.
+func (w *world) heals() bool {
+	w.say("", "everything heals")
+	for _, undo := range w.undo {
+		undo()
+	}
+	for !w.over() {
+		w.mu.Lock()
+		d := time.Until(w.quiet)
+		w.mu.Unlock()
+		if d < 0 {
+			break
+		}
+		w.until(d+time.Millisecond, w.over)
+		w.supervise()
+	}
+	for _, p := range w.living() {
+		p.mu.Lock()
+		delayed := len(p.delayed) > 0
+		p.mu.Unlock()
+		if delayed { // that cannot be taken back
+			w.crash(p)
+			w.start("")
+			continue
+		}
+		w.broker.Restore(p.id, nelitest.All)
+		if w.sameR {
+			p.setRoles(w.roles)
+		}
+	}
+	w.broker.Start()
+	w.broker.Rebalance() // forced assignments last until then
+	w.say("", "all is well")
+	return !w.over()
+}
+
+// recovers asserts that every role that all contend for is led within the bound, and soon
+// everybody knows.
+func (w *world) recovers() {
+	bound, healed := w.bound(), time.Now()
+	if !w.until(bound, func() bool { w.supervise(); return w.allLed() || w.over() }) {
+		w.violated("not all roles are led %v after the last fault", bound)
+	}
+	w.opts.Seen.longest(fmt.Sprintf("all led again, %v, T %v, unknown %v", w.nomination, w.longest(), w.unsure), time.Since(healed))
+	w.knows(bound)
+}
+
+// allLed reports whether every role that all contend for has a leader.
+func (w *world) allLed() bool {
+	roles := w.roles
+	for _, p := range w.living() {
+		roles = min(roles, p.r())
+	}
+	for role := range roles {
+		if w.leaderOf(role) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// patience is W(T) of the largest T by the slowest raw clock, in true time: with ρ as the
+// design has it.
+func (w *world) patience() time.Duration { return w.wait(w.longest()) }
+
+func (w *world) wait(t time.Duration) time.Duration {
+	return time.Duration(float64(t)*(1+w.drift)/(1-w.drift)/(1-w.drift)) + time.Millisecond
+}
+
+// bound is how long it may take, once everything is well, until every role is led. The
+// design has it: W of the largest T, or of 60 s where nobody knows the log, another T for
+// the restraint that members exercise, and 2 s. On top of it comes what the simulation
+// itself takes its time for: barriers under way; in a group, the session of a dead member
+// and two rounds of assignment.
+func (w *world) bound() time.Duration {
+	const tail = 2 * time.Second
+	const barriers = 2 * simDrain * 4 / 3
+	w.mu.Lock()
+	unsure := w.unsure || w.broken
+	w.mu.Unlock()
+	d := w.patience() + w.stretched(w.longest()) + barriers + tail
+	if unsure || !w.somebodyKnows() {
+		w.unsureNow()
+		d += w.wait(time.Minute) - w.patience()
+	}
+	if w.nomination == neli.Assigned {
+		d += simSession + 2*w.rebalance
+	}
+	return d
+}
+
+// somebodyKnows reports whether of each log there is a process that knows it, as it says.
+func (w *world) somebodyKnows() bool {
+	for partition := range w.partitions {
+		if !slices.ContainsFunc(w.living(), func(p *proc) bool { return p.knows(partition) }) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *proc) knows(partition int) bool {
+	p.reading.mu.Lock()
+	defer p.reading.mu.Unlock()
+	for _, role := range p.w.lookedOn(partition) {
+		if s, ok := p.reading.told[role]; ok && s.status != neli.Unknown {
+			return true
+		}
+	}
+	return false
+}
+
+// shares asserts that in the end everybody has a share: all well, steady, and nothing
+// pinned. With preferences that contradict each other it asserts that no role goes to and
+// fro without end.
+func (w *world) shares() {
+	if !w.willed || !w.patient || w.broken || w.newer || !w.sameR || w.nomination != neli.Open || w.levels != neli.RebalanceOn || w.over() {
+		return
+	}
+	switch w.leaning {
+	case leaningFunction, leaningLies:
+		w.opts.Seen.count("watched for roles that go to and fro")
+		const watch = 2 * time.Minute
+		before := w.termsSoFar()
+		w.until(watch, w.over)
+		if n, most := w.termsSoFar()-before, w.roles*int(2+w.stretched(watch)/(30*time.Second)); n > most {
+			w.violated("%d terms in %v, %d should be the most", n, watch, most)
+		}
+	default:
+		w.opts.Seen.count("watched until everybody has a share")
+		bound := w.stretched(time.Minute + 15*time.Second + 30*time.Second + time.Duration(w.partitions)*10*time.Second)
+		if !w.until(bound, func() bool { return w.shared() || w.over() }) {
+			w.violated("not everybody has a share %v after the last fault", bound)
+		}
+	}
+}
+
+func (w *world) termsSoFar() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.owners)
+}
+
+// shared reports whether those with the highest priority lead everything, none of
+// them much more than another.
+func (w *world) shared() bool {
+	best := -1
+	for _, p := range w.living() {
+		best = max(best, p.priority)
+	}
+	most, least := 0, w.roles
+	for _, p := range w.living() {
+		n := 0
+		for range p.Roles() {
+			n++
+		}
+		if p.priority < best {
+			if n > 0 {
+				return false
+			}
+			continue
+		}
+		most, least = max(most, n), min(least, n)
+	}
+	return most-least <= max(1, most/8)
+}
+
+// everything asserts that the adversary has met all that it is for.
+func everything(t *testing.T, seen *Seen) {
+	for _, f := range slices.Concat(faults, breaches, wills, []fault{newerFault, pauseFault}) {
+		if seen.Of("fault: "+f.name) == 0 {
+			t.Errorf("never: fault: %s", f.name)
+		}
+	}
+	for _, what := range []string{
+		"claim valid: fresh", "claim valid: after silence", "claim valid: after own silence", "claim valid: of what was free",
+		"claim valid: after silence of a holder with another T", "claim valid: in part",
+		"claim valid: delayed beyond T", "claim valid: reported as failed",
+		"claim invalid: race lost", "claim invalid: delayed beyond T",
+		"the same record twice: claim", "the same record twice: beat", "the same record twice: release", "the same record twice: snapshot",
+		"record of a newer version", "told who holds a role", "told by the witness", "several roles by one claim",
+		"a new term after a lapse", "succeeded while suspended", "leads beside a living namesake",
+		"a fast clock follows a slow one", "a member with another T follows", "two leaders, told apart by their tokens",
+		"released while the work went on: lapsed", "released while the work went on: overdue",
+		"ended: closing", "ended: lapsed", "ended: superseded", "ended: not pulsed", "ended: overdue", "ended: roles changed",
+		"ended: unassigned", "ended: log reset", "ended: fatal",
+		"failed: the topic was replaced",
+		"ended: unhealthy", "ended: stepped down", "ended: transferred", "ended: rebalanced",
+		"transferred", "not transferred", "no answer", "stepped down",
+		"watched for roles that go to and fro", "watched until everybody has a share",
+	} {
+		if seen.Of(what) == 0 {
+			t.Errorf("never: %s", what)
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/clock"
+)
+
+// simRunaway is more records than any run needs: somebody sends without end.
+const simRunaway = 200_000
+
+var errRunaway = errors.New("too many records")
+
+// spy stands between a process and its broker, and sees what it sends and reads.
+type spy struct {
+	neli.Provider
+	p *proc
+}
+
+func (s spy) Producer(props map[string]string, log *slog.Logger) (neli.Producer, error) {
+	inner, err := s.Provider.Producer(props, log)
+	return &spyProducer{inner, s.p}, err
+}
+
+func (s spy) LogReader(props map[string]string, log *slog.Logger) (neli.LogReader, error) {
+	inner, err := s.Provider.LogReader(props, log)
+	return &spyReader{LogReader: inner, w: s.p.w, to: s.p.reading, p: s.p}, err
+}
+
+func (s spy) Admin(over neli.Producer) (neli.Admin, error) {
+	return s.Provider.Admin(over.(*spyProducer).Producer)
+}
+
+// sending is a record that some process has sent.
+type sending struct {
+	by     *proc
+	at     time.Time
+	own    clock.Instant // of the sender, when it decided to send
+	failed bool          // reported as failed
+	first  time.Time     // when it was read first
+	times  int           // how often it is in the log
+}
+
+type spyProducer struct {
+	neli.Producer
+	p *proc
+}
+
+func (s *spyProducer) Append(topic string, partition int, value []byte, report func(error)) error {
+	p, w := s.p, s.p.w
+	before := time.Now()
+	at := p.sends()
+	rec := &sending{by: p, at: before, own: at}
+	w.mu.Lock()
+	if w.logID == "" {
+		w.logID = logOf(value)
+	}
+	r, _ := decode(value, simGroup, w.logID)
+	w.sent[string(value)] = rec
+	runaway := len(w.sent) > simRunaway
+	if runaway {
+		w.violatedLocked("%d records were sent", len(w.sent))
+	}
+	w.mu.Unlock()
+	switch {
+	case runaway:
+		return errRunaway
+	case r == nil:
+		w.violated("%s sends a record of another log, or of none: %s", p.id, value)
+	case r.Kind == "claim":
+		w.say(p.id, "claims %d roles of partition %d, having read %d", len(r.roles), partition, r.Read)
+		p.claims(at)
+		told := report
+		report = func(err error) {
+			if err != nil {
+				w.mu.Lock()
+				rec.failed = true
+				w.mu.Unlock()
+			}
+			told(err)
+		}
+	case r.Kind == "release":
+		w.say(p.id, "releases %s of partition %d", brief(r.Ended), partition)
+		p.releases(partition, r)
+	}
+	err := s.Producer.Append(topic, partition, value, report)
+	if time.Since(before) > 0 {
+		p.mu.Lock()
+		p.lateAt, p.lateStamp = time.Now(), at
+		p.mu.Unlock()
+	}
+	return err
+}
+
+// sends returns the time at which what is sent now was decided. What was decided
+// together is sent one after the other, and a suspension may come in between.
+func (p *proc) sends() clock.Instant {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.delayed) > 0 {
+		p.w.quietAfter(p.delayed[0])
+		p.delayed = p.delayed[1:]
+	}
+	if p.lateAt.Equal(time.Now()) {
+		return p.lateStamp
+	}
+	return p.clock.Now()
+}
+
+// releases asserts that a Release is sent when the work has ended, or may not go
+// on: the lease has lapsed, which a holder says of itself at T(1−σ), or the deadline
+// has passed.
+func (p *proc) releases(partition int, r *record) {
+	proof := p.reading.proof(partition, r.Session)
+	lapsed := !p.younger(proof, p.t-p.t/10)
+	a := &p.app
+	a.lock.Lock()
+	defer a.lock.Unlock()
+	now := p.clock.Now().Mono
+	for _, g := range r.ended {
+		for _, u := range g.roles {
+			role := partition + p.w.partitions*int(u)
+			t := a.work[role]
+			if t == nil || t.token != g.token || t.open == 0 {
+				continue
+			}
+			switch {
+			case lapsed:
+				p.w.opts.Seen.count("released while the work went on: lapsed")
+			case t.due > 0 && now >= t.due-clock.Time(time.Microsecond), a.inside && now.Sub(a.since) >= simDrain-time.Microsecond:
+				p.w.opts.Seen.count("released while the work went on: overdue")
+			default:
+				p.w.violated("%s releases role %d token %d while its work goes on, within the deadline", p.id, role, g.token)
+			}
+		}
+	}
+}
+
+// reading is what a process has read.
+type reading struct {
+	mu     sync.Mutex // guards what follows
+	folded []int64    // by partition: offset of the newest record that it has taken in, −1: none
+	proofs map[onLog]clock.Instant
+	heard  map[onLog]clock.Instant // when the newest evidence of a holder was read
+	told   map[int]standing        // by role: what Watch has told last
+}
+
+// onLog is a session on one partition.
+type onLog struct {
+	partition int
+	session
+}
+
+type standing struct {
+	status neli.Status
+	token  int64
+	by     string
+}
+
+func newReading(partitions int) *reading {
+	r := &reading{proofs: map[onLog]clock.Instant{}, heard: map[onLog]clock.Instant{}, told: map[int]standing{}}
+	for range partitions {
+		r.folded = append(r.folded, -1)
+	}
+	return r
+}
+
+// proof is the stamp of the newest own evidence that was read back.
+func (r *reading) proof(partition int, n uint64) clock.Instant {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.proofs[onLog{partition, session{n: n}}]
+}
+
+func (r *reading) upTo(partition int) int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.folded[partition]
+}
+
+type spyReader struct {
+	neli.LogReader
+	w    *world
+	to   *reading
+	p    *proc
+	v    *witness     // if p is nil
+	last *neli.Record // returned last: when Poll is called again it has been taken in
+}
+
+func (s *spyReader) Assign(topic string, offsets []int64) error {
+	s.last = nil
+	return s.LogReader.Assign(topic, offsets)
+}
+
+func (s *spyReader) Poll(timeout time.Duration) (neli.Record, bool, error) {
+	if s.last != nil {
+		s.taken(s.last.Partition, s.last.Offset)
+		s.last = nil
+	}
+	r, ok, err := s.LogReader.Poll(timeout)
+	if ok {
+		s.w.learn(r.Partition, r.Offset, r.Value)
+		s.last = &r
+		if s.p != nil {
+			s.p.reads(r)
+		} else {
+			s.v.hears(r)
+		}
+	}
+	return r, ok, err
+}
+
+// taken asserts what is so once a process has folded a record.
+func (s *spyReader) taken(partition int, offset int64) {
+	s.to.mu.Lock()
+	s.to.folded[partition] = offset
+	s.to.mu.Unlock()
+	if s.p == nil || s.p.crashed.Load() {
+		return
+	}
+	roles := s.w.lookedOn(partition)
+	s.w.look(roles)
+	for _, role := range roles {
+		if h, ok := s.p.Holder(role); ok {
+			s.w.holds(s.p.id, role, offset, h.Token, h.Member)
+		}
+	}
+}
+
+func (p *proc) reads(r neli.Record) {
+	w, now := p.w, p.clock.Now()
+	w.mu.Lock()
+	rec := w.sent[string(r.Value)]
+	if rec != nil && rec.first.IsZero() {
+		rec.first = time.Now()
+	}
+	of, lives := w.evidence(r)
+	w.mu.Unlock()
+	p.reading.hears(r, of, lives, now)
+	if rec == nil || rec.by != p {
+		return
+	}
+	p.reading.mu.Lock()
+	defer p.reading.mu.Unlock()
+	if of.process == "" {
+		return
+	}
+	key := onLog{r.Partition, session{n: of.n}}
+	if have, ok := p.reading.proofs[key]; !ok || rec.own.Mono > have.Mono {
+		p.reading.proofs[key] = rec.own
+	}
+}
+
+// hears takes note of evidence.
+func (r *reading) hears(rec neli.Record, of session, lives bool, now clock.Instant) {
+	if !lives {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.heard[onLog{rec.Partition, of}] = now
+}
+
+// evidence tells whose Beat or Claim a record is, and whether it is evidence by the true
+// fold. It needs the lock.
+func (w *world) evidence(r neli.Record) (of session, lives bool) {
+	f := w.truths[r.Partition]
+	if w.broken || r.Offset >= int64(len(f.entries)) {
+		return session{}, false
+	}
+	e := f.entries[r.Offset]
+	if e.r == nil || e.r.Kind != "beat" && e.r.Kind != "claim" {
+		return session{}, false
+	}
+	return e.r.id(), e.lives
+}
+
+// watch takes note of what Watch tells, until the process ends.
+func (p *proc) watch() {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	for s := range p.Watch(ctx) {
+		p.reading.mu.Lock()
+		for role := range s.Roles() {
+			p.reading.told[role] = standing{s.Status, s.Holder.Token, s.Holder.Member}
+		}
+		p.reading.mu.Unlock()
+	}
+}

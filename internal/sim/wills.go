@@ -1,0 +1,319 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/nelitest"
+)
+
+// What people want of an election, in the simulator: priorities and preferences,
+// honest and lying; applications that are not well; leadership handed to somebody
+// who lives, or does not.
+
+// leaning is what the members' preferences are like.
+type leaning int
+
+const (
+	leaningNone     leaning = iota
+	leaningPriority         // each has a priority
+	leaningFunction         // all use the same function
+	leaningLies             // each uses another
+	leanings
+)
+
+// will is what a seed decides of it, for all members.
+type will struct {
+	willed  bool
+	leaning leaning
+	levels  neli.Rebalance
+	still   bool // no jitter at all
+	patient bool // nothing is transferred, and in the end all are to have their share
+}
+
+func drawWill(rnd *rand.Rand) will {
+	w := will{
+		willed:  rnd.IntN(2) == 0,
+		leaning: leaning(rnd.IntN(int(leanings))),
+		levels:  neli.Rebalance(rnd.IntN(4) / 3),
+		still:   rnd.IntN(3) == 0,
+		patient: rnd.IntN(3) == 0,
+	}
+	if !w.willed {
+		w = will{patient: w.patient}
+	}
+	return w
+}
+
+func (w will) String() string {
+	return fmt.Sprintf("willed %v, leaning %d, rebalance %v, no jitter %v, patient %v", w.willed, w.leaning, w.levels, w.still, w.patient)
+}
+
+// inclined completes a member's configuration.
+func (w *world) inclined(p *proc, cfg *neli.Config) {
+	if !w.willed {
+		return
+	}
+	cfg.Healthy, cfg.Rebalance = p.healthy, w.levels
+	switch w.leaning {
+	case leaningNone, leanings:
+	case leaningPriority:
+		p.priority = w.rnd.IntN(2)
+		cfg.Priority = p.priority
+	case leaningFunction:
+		cfg.Preference = func(m neli.Member, role int) int { return opinion("", m, role) }
+	case leaningLies:
+		cfg.Preference = func(m neli.Member, role int) int { return opinion(p.id, m, role) }
+	}
+}
+
+// opinion is how much somebody wants a member on a role.
+func opinion(of string, m neli.Member, role int) int {
+	h := fnv.New32a()
+	_, _ = fmt.Fprint(h, of, m.ID, role)
+	return int(h.Sum32() >> 30)
+}
+
+var errUnwell = errors.New("unwell")
+
+// healthy is the application's own check. It is suspended with its process.
+func (p *proc) healthy() error {
+	if stopped := p.app.stoppedUntil(); stopped != nil {
+		<-stopped
+	}
+	p.mu.Lock()
+	until := p.checkHangs
+	p.mu.Unlock()
+	time.Sleep(time.Until(until))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.unwell.IsZero() {
+		return nil
+	}
+	return errUnwell
+}
+
+// ails sets whether the application is well.
+func (p *proc) ails(yes bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.unwell = time.Time{}
+	if yes {
+		p.unwell = time.Now()
+	}
+}
+
+const (
+	// noticed is how long it may take until a change of health is known.
+	noticed     = 1100 * time.Millisecond
+	noticedHung = 5*time.Second + noticed
+)
+
+// unwellFor is for how long the library must have known that the application is
+// not well, or does not say.
+func (p *proc) unwellFor() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := func(since time.Time, after time.Duration) time.Duration {
+		if p.woken.After(since) {
+			since = p.woken
+		}
+		return max(0, time.Since(since)-after)
+	}
+	switch {
+	case p.asleep.Load():
+		return 0
+	case time.Until(p.checkHangs) > 0:
+		return known(p.checkHung, noticedHung)
+	case p.unwell.IsZero():
+		return 0
+	case p.checkHangs.After(p.unwell):
+		return known(p.checkHangs, noticed)
+	}
+	return known(p.unwell, noticed)
+}
+
+// stalls makes the check of health hang for d.
+func (p *proc) stalls(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Until(p.checkHangs) <= 0 {
+		p.checkHung, p.checkHangs = time.Now(), time.Now().Add(d)
+	}
+}
+
+// wills are what is done to processes by way of what people want.
+var wills = []fault{
+	{"unwell", func(w *world, p *proc) {
+		p.ails(true)
+		w.later(w.long(), func() { p.ails(false) })
+	}},
+	{"health flaps", func(w *world, p *proc) {
+		at := time.Duration(0)
+		for i := range 10 {
+			time.AfterFunc(at, func() { p.ails(i%2 == 0) })
+			at += 500*time.Millisecond + w.upTo(2*time.Second)
+		}
+		w.quietAfter(at)
+	}},
+	{"health check hangs", func(w *world, p *proc) {
+		d := w.upTo(20 * time.Second)
+		p.stalls(d)
+		w.quietAfter(d)
+	}},
+	{"step down", func(w *world, p *proc) { w.stepDown(p) }},
+	{"transfer", func(w *world, p *proc) { w.transfer(p, w.another(p)) }},
+	{"transfer to the dead", func(w *world, p *proc) {
+		q := w.another(p)
+		if q == nil {
+			return
+		}
+		w.crash(q)
+		w.transfer(p, q)
+		w.start("")
+	}},
+	{"transfer to somebody who is cut off", func(w *world, p *proc) {
+		if q := w.another(p); q != nil {
+			w.broker.CutOff(q.id, nelitest.All)
+			w.transfer(p, q)
+			w.later(w.long(), func() { w.broker.Restore(q.id, nelitest.All) })
+		}
+	}},
+	{"transfer, and cut off", func(w *world, p *proc) {
+		w.transfer(p, w.another(p))
+		w.broker.CutOff(p.id, oneOf(w.rnd, nelitest.All, nelitest.Appends, nelitest.Reads, nelitest.Acks))
+		w.later(w.long(), func() { w.broker.Restore(p.id, nelitest.All) })
+	}},
+	{"transfer to several at once", func(w *world, p *proc) {
+		for range 3 {
+			w.transfer(p, w.another(p))
+		}
+	}},
+}
+
+// wish lets people have their will now and then.
+func (w *world) wish() {
+	if !w.willed || w.rnd.IntN(3) > 0 {
+		return
+	}
+	w.strike(oneOf(w.rnd, wills...), w.victim())
+}
+
+// transferred is what Transfer said.
+type transferred struct {
+	from, to *proc
+	role     int
+	after    int64 // the token that was given up
+}
+
+// transfer asks p to hand a role that it leads to q, and takes note of what it says.
+func (w *world) transfer(p, q *proc) {
+	if q == nil || w.nomination != neli.Open || w.patient { // what was transferred is not shared out
+		return
+	}
+	from := w.rnd.IntN(len(w.looked))
+	for i := range w.looked {
+		role := w.looked[(from+i)%len(w.looked)]
+		token, ok := p.Token(role)
+		if !ok {
+			continue
+		}
+		w.ending.Go(func() {
+			ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+			defer stop()
+			err := p.Transfer(ctx, role, q.self)
+			w.say(p.id, "transfer of role %d to %s: %v", role, q.id, err)
+			w.transferEnds(ctx, err, transferred{p, q, role, token})
+		})
+		return
+	}
+}
+
+func (w *world) transferEnds(ctx context.Context, err error, m transferred) {
+	seen := w.opts.Seen
+	switch {
+	case m.from.leaving.Load():
+	case err == nil:
+		seen.count("transferred")
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.moves = append(w.moves, m)
+	case errors.Is(err, neli.ErrNotTransferred):
+		seen.count("not transferred")
+	case errors.Is(err, neli.ErrNoAnswer):
+		seen.count("no answer")
+	case errors.Is(err, neli.ErrNotLeader), errors.Is(err, neli.ErrNoMember), errors.Is(err, neli.ErrTopicReplaced),
+		errors.Is(err, neli.ErrPartitionsChanged), ctx.Err() != nil:
+	default:
+		w.violated("%s: Transfer returned %v", m.from.id, err)
+	}
+}
+
+// awayFor is how long a process that has stepped down claims nothing, by its own clock.
+func (p *proc) awayFor() time.Duration { return max(10*time.Second, 3*p.t) }
+
+// stepDown asks p to give everything up.
+func (w *world) stepDown(p *proc) {
+	from := p.clock.Now().Mono
+	p.mu.Lock()
+	p.awayFrom, p.awayUntil = from, from.Add(p.awayFor())
+	p.mu.Unlock()
+	w.quietAfter(simDrain + 2*p.awayFor())
+	w.ending.Go(func() {
+		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+		defer stop()
+		err := p.StepDown(ctx)
+		w.say(p.id, "stepped down: %v", err)
+		if err != nil || p.leaving.Load() || p.clock.Now().Mono >= p.until() {
+			return
+		}
+		w.opts.Seen.count("stepped down")
+		for role := range w.roles {
+			if p.IsLeaderOf(role) {
+				w.violated("%s has stepped down and leads role %d", p.id, role)
+			}
+		}
+	})
+}
+
+func (p *proc) until() clock.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.awayUntil
+}
+
+// claims asserts that a process which sends a claim is willing. What is sent late,
+// after something else, may have been decided before.
+func (p *proc) claims(at clock.Instant) {
+	if p.clock.Now() != at {
+		return
+	}
+	if d := p.unwellFor(); d > 0 {
+		p.w.violated("%s claims, though it has been known to be unwell for %v", p.id, d)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at.Mono > p.awayFrom && at.Mono < p.awayUntil {
+		p.w.violated("%s claims, having stepped down %v ago", p.id, at.Mono.Sub(p.awayFrom))
+	}
+}
+
+// well asserts that whoever leads is well, or has not been unwell for longer than it
+// takes to give up.
+func (w *world) well(p *proc, role int) {
+	bound := 4*time.Second + simDrain + p.t + time.Second
+	if d := p.unwellFor(); d > w.stretched(bound) {
+		w.violated("%s leads role %d, and has been known to be unwell for %v", p.id, role, d)
+	}
+}
+
+// stretched is d by the slowest ordinary clock, in true time.
+func (w *world) stretched(d time.Duration) time.Duration {
+	return time.Duration(float64(d) / (1 - w.drift) / (1 - w.slew))
+}

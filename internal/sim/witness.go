@@ -1,0 +1,192 @@
+package sim
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+// The witness is an observer in the world: no fault strikes it, so that what it
+// says of who leads must be true as it is meant: at the time of a record that it
+// read as long ago as it says. It must not write, and not stay ignorant.
+
+// simDelivery is more than the broker takes to bring a record to a process that is
+// well, polls included.
+const simDelivery = 500 * time.Millisecond
+
+// simRetry is more than the longest pause between two attempts to find a broker.
+const simRetry = 15 * time.Second
+
+var errWitness = errors.New("an observer writes")
+
+type witness struct {
+	*neli.Neli
+	w       *world
+	clock   *machine
+	reading *reading
+
+	mu    sync.Mutex // guards what follows
+	began time.Time  // when it first knew anybody
+	reads bool
+	blind map[int]time.Duration // by role: for how long it has been led and nobody known to
+}
+
+// testify puts a witness into the world.
+func (w *world) testify() {
+	v := &witness{w: w, reading: newReading(w.partitions), blind: map[int]time.Duration{},
+		clock: newMachine(w.began, 1+w.drift*float64(w.roles%3-1), 0)}
+	rnd := (&proc{w: w}).random(0)
+	n, err := w.opts.New(Machine{Clock: v.clock, Random: rnd, ID: "witness"}, neli.Config{Observer: true, LeaderGroupID: simGroup,
+		LeaderTopic: simTopic, Name: "witness", HeartbeatTimeout: w.timeouts[0], MaxClockDrift: w.drift, Roles: w.roles,
+		Provider: witnessed{w.broker.Provider("witness"), v}}, nil)
+	if err != nil {
+		w.Fatal(err)
+	}
+	v.Neli = n
+	w.mu.Lock()
+	w.witness = v
+	w.mu.Unlock()
+}
+
+func (v *witness) close() { _ = v.Close() }
+
+// hear asserts what the witness says, every period.
+func (w *world) hear(period time.Duration) {
+	w.mu.Lock()
+	v, broken, down, restarted := w.witness, w.broken, w.down, w.restarted
+	w.mu.Unlock()
+	if v == nil || broken { // tokens start again
+		return
+	}
+	if v.State() == neli.StateFailed {
+		w.violated("the witness failed: %v", v.Await())
+	}
+	for _, role := range w.looked {
+		h, ok := v.Holder(role)
+		if ok {
+			v.check(role, h)
+		}
+		v.mu.Lock()
+		v.blind[role] += period
+		// Until it has found a broker that was gone at first it asks more and more seldom.
+		looking := !v.reads && time.Since(restarted) < simRetry
+		if ok || down || looking || w.leaderOf(role) == nil {
+			v.blind[role] = 0
+		}
+		blind := v.blind[role]
+		v.mu.Unlock()
+		if blind > 2*simDelivery {
+			w.violated("role %d has been led for %v, and the witness knows of nobody", role, blind)
+		}
+	}
+}
+
+// check asserts that who is told is who holds, and that evidence of it was read as long
+// ago as is told.
+func (v *witness) check(role int, h neli.Holder) {
+	w, partition := v.w, role%v.w.partitions
+	now, o := v.clock.Now(), v.reading.upTo(partition)
+	w.holds("the witness", role, o, h.Token, h.Member)
+	v.mu.Lock()
+	if v.began.IsZero() {
+		v.began = time.Now()
+	}
+	began := v.began
+	v.mu.Unlock()
+	w.mu.Lock()
+	of, _ := w.truths[partition].at(int32(role/w.partitions), o)
+	w.mu.Unlock()
+	v.reading.mu.Lock()
+	heard, ok := v.reading.heard[onLog{partition, of.by}]
+	v.reading.mu.Unlock()
+	switch age := now.Age(heard); {
+	case !ok:
+		w.violated("the witness tells of a holder of role %d, of which it has read nothing", role)
+	case time.Since(began) > age*2 && (h.Age-age).Abs() > time.Millisecond:
+		w.violated("the witness has read of the holder of role %d %v ago, and says %v", role, age, h.Age)
+	default:
+		w.opts.Seen.count("told by the witness")
+	}
+}
+
+// knows asserts that the witness knows all leaders, soon after all is well.
+func (w *world) knows(within time.Duration) {
+	w.mu.Lock()
+	broken := w.broken
+	w.mu.Unlock()
+	if broken {
+		return
+	}
+	agree := func() bool {
+		for _, role := range w.looked {
+			p := w.leaderOf(role)
+			if p == nil {
+				continue
+			}
+			token, leads := p.Token(role)
+			if h, ok := w.witness.Holder(role); !ok || !leads || h.Token != token || h.Member != p.self {
+				return false
+			}
+		}
+		return true
+	}
+	if !w.until(within, func() bool { return agree() || w.over() }) {
+		w.violated("the witness does not know who leads")
+	}
+}
+
+// hears notes what the witness reads.
+func (v *witness) hears(r neli.Record) {
+	w := v.w
+	w.mu.Lock()
+	s := w.sent[string(r.Value)]
+	late := s != nil && !w.broken && !s.first.IsZero() && time.Since(s.first) > simDelivery && time.Since(w.restarted) > simDelivery && s.times == 1
+	of, lives := w.evidence(r)
+	w.mu.Unlock()
+	v.mu.Lock()
+	v.reads = v.reads || s != nil
+	late = late && !v.began.IsZero()
+	v.mu.Unlock()
+	if late {
+		w.violated("the witness reads what others have read more than %v ago", simDelivery)
+	}
+	v.reading.hears(r, of, lives, v.clock.Now())
+}
+
+// witnessed stands between the witness and the broker.
+type witnessed struct {
+	neli.Provider
+	v *witness
+}
+
+func (s witnessed) Producer(props map[string]string, log *slog.Logger) (neli.Producer, error) {
+	inner, err := s.Provider.Producer(props, log)
+	return &witnessProducer{inner, s.v}, err
+}
+
+func (s witnessed) Admin(over neli.Producer) (neli.Admin, error) {
+	return s.Provider.Admin(over.(*witnessProducer).Producer)
+}
+
+func (s witnessed) LogReader(props map[string]string, log *slog.Logger) (neli.LogReader, error) {
+	inner, err := s.Provider.LogReader(props, log)
+	return &spyReader{LogReader: inner, w: s.v.w, to: s.v.reading, v: s.v}, err
+}
+
+func (s witnessed) GroupConsumer(map[string]string, *slog.Logger) (neli.GroupConsumer, error) {
+	s.v.w.violated("the witness joins a group")
+	return nil, errWitness
+}
+
+type witnessProducer struct {
+	neli.Producer
+	v *witness
+}
+
+func (p *witnessProducer) Append(string, int, []byte, func(error)) error {
+	p.v.w.violated("the witness writes")
+	return errWitness
+}

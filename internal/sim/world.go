@@ -1,0 +1,236 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goneli/neli/nelitest"
+)
+
+// world is a cluster of whole processes in a bubble, with its adversary's knowledge of
+// everything.
+type world struct {
+	plan
+	*testing.T
+	opts   *Options
+	rnd    *rand.Rand // of the goroutine that schedules, nobody else's
+	broker *nelitest.Broker
+	began  time.Time
+	born   int
+	quiet  time.Time // when the last fault that nobody can undo will have ended
+	undo   []func()  // of the goroutine that schedules
+	ending sync.WaitGroup
+	looked []int // roles that are looked at all the time: all, or some of many
+
+	mu        sync.Mutex // guards what follows
+	procs     []*proc    // all that live, and those that are closing
+	buried    []*proc
+	called    map[string]string // what the oracle calls a process
+	logID     string
+	truths    []*truth
+	led       map[int]*proc  // role → who acquired it last
+	tokens    map[int]int64  // role → with which token
+	owners    map[term]*proc // who had it
+	terms     int
+	restarted time.Time // when the broker came back
+	down      bool      // the broker is
+	breach    time.Time // until then what the promise rests on is broken
+	broken    bool      // it was
+	unsure    bool      // somebody may have to wait for W(60 s)
+	sent      map[string]*sending
+	moves     []transferred
+	lines     []line
+	failed    bool
+
+	witness *witness
+}
+
+type term struct {
+	role  int
+	token int64
+}
+
+// line is a line of the transcript, written out only when it is wanted.
+type line struct {
+	at     time.Duration
+	who    string
+	format string
+	args   []any
+}
+
+// inWorld runs a seed's world in a bubble of its own.
+func inWorld(t *testing.T, opts *Options, run func(*world)) {
+	var w *world
+	defer func() {
+		// The end of a bubble panics if a goroutine is left that waits for ever.
+		if left := recover(); left != nil {
+			t.Errorf("VIOLATION: %v\n%s", left, w.transcript())
+		}
+	}()
+	synctest.Test(t, func(t *testing.T) {
+		rnd := rand.New(rand.NewPCG(opts.Seed, 29))
+		w = &world{T: t, opts: opts, plan: draw(rnd), rnd: rnd, began: time.Now(), called: map[string]string{},
+			led: map[int]*proc{}, tokens: map[int]int64{}, owners: map[term]*proc{}, sent: map[string]*sending{}}
+		w.broker = nelitest.NewBroker(nelitest.Options{Seed: opts.Seed, RebalanceTime: w.rebalance, Jitter: w.jitter})
+		for p := range w.partitions {
+			w.truths = append(w.truths, newTruth(p))
+		}
+		for role := 0; role < w.roles; role += max(1, w.roles/24) {
+			w.looked = append(w.looked, role)
+		}
+		w.say("", "seed %d: %v", opts.Seed, w.plan)
+		defer func() {
+			if t.Failed() {
+				t.Log(w.transcript())
+			}
+		}()
+		defer w.broker.Close()
+		defer w.end()
+		run(w)
+	})
+}
+
+// end closes everybody.
+func (w *world) end() {
+	for _, p := range w.living() {
+		w.broker.Restore(p.id, nelitest.All)
+		p.wake()
+	}
+	for _, p := range w.living() {
+		w.leave(p)
+	}
+	w.ending.Wait()
+	w.mu.Lock()
+	v := w.witness
+	w.witness = nil
+	w.mu.Unlock()
+	if v != nil {
+		v.close()
+	}
+}
+
+func (w *world) say(who, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.failed { // what comes after the first violation says nothing
+		w.lines = append(w.lines, line{time.Since(w.began), who, format, args})
+	}
+}
+
+// violated reports a breach of a promise: the first of a run, as the rest follows
+// from it.
+func (w *world) violated(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.violatedLocked(format, args...)
+}
+
+func (w *world) violatedLocked(format string, args ...any) {
+	if w.failed {
+		return
+	}
+	w.failed = true
+	what := fmt.Sprintf(format, args...)
+	w.lines = append(w.lines, line{time.Since(w.began), "", "VIOLATION: %s", []any{what}})
+	w.Errorf("VIOLATION: %s (at %v)", what, time.Since(w.began))
+}
+
+func (w *world) over() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed
+}
+
+// transcript is what happened, one line an event, and the logs.
+func (w *world) transcript() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var b strings.Builder
+	b.WriteString("transcript, times in seconds:\n")
+	for _, l := range w.lines {
+		fmt.Fprintf(&b, "%12.6f  %-6s %s\n", l.at.Seconds(), l.who, fmt.Sprintf(l.format, l.args...))
+	}
+	for _, f := range w.truths {
+		b.WriteString(f.text(func(process string) string { return w.called[process] }))
+	}
+	return b.String()
+}
+
+// upTo draws a duration.
+func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rnd.Int64N(int64(d))) }
+
+func (w *world) chance(p float64) bool { return w.rnd.Float64() < p }
+
+// until passes time, at most d, and ends early when ok.
+func (w *world) until(d time.Duration, ok func() bool) bool {
+	for end := time.Now().Add(d); !ok(); {
+		left := time.Until(end)
+		if left <= 0 {
+			return false
+		}
+		time.Sleep(min(left, 20*time.Millisecond))
+	}
+	return true
+}
+
+// living are those that nobody has closed or killed.
+func (w *world) living() []*proc {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(w.procs), func(p *proc) bool { return p.leaving.Load() })
+}
+
+// quietAfter takes note of a fault that ends by itself.
+func (w *world) quietAfter(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if end := time.Now().Add(d); end.After(w.quiet) {
+		w.quiet = end
+	}
+}
+
+// later undoes a fault after a while, or when everything heals.
+func (w *world) later(d time.Duration, undo func()) {
+	once := sync.OnceFunc(undo)
+	w.undo = append(w.undo, once)
+	time.AfterFunc(d, once)
+}
+
+// learn gives the truth a record that somebody has read or sent.
+func (w *world) learn(partition int, offset int64, value []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.broken {
+		return // offsets have other records by now
+	}
+	f := w.truths[partition]
+	if offset > int64(len(f.entries)) {
+		w.catchUp(f)
+	}
+	switch n := int64(len(f.entries)); {
+	case offset == n:
+		w.judge(f.step(value, simGroup, w.logID))
+	case offset > n:
+		w.violatedLocked("offset %d of partition %d was read, and %d is not in the log", offset, partition, n)
+	case f.entries[offset].value != string(value):
+		w.violatedLocked("offset %d of partition %d has two records", offset, partition)
+	}
+}
+
+// catchUp gives the truth all that is in a log. It needs the lock.
+func (w *world) catchUp(f *truth) {
+	if w.broken {
+		return
+	}
+	for _, r := range w.broker.Records(simTopic, f.index) {
+		if r.Offset == int64(len(f.entries)) {
+			w.judge(f.step(r.Value, simGroup, w.logID))
+		}
+	}
+}
