@@ -4,7 +4,6 @@ import (
 	"errors"
 	"hash/fnv"
 	"log/slog"
-	"math"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -294,6 +293,7 @@ func (n *Node) Tick(now clock.Instant) {
 // else is decided, and what is given up is given up before anything is claimed.
 func (n *Node) step(p *partition, now clock.Instant) {
 	if !p.begun {
+		p.dueAt = clock.Never
 		return
 	}
 	n.lapse(p, now)
@@ -305,6 +305,7 @@ func (n *Node) step(p *partition, now clock.Instant) {
 	n.claim(p, now)
 	n.greet(p, now)
 	n.answer(p, now)
+	p.dueAt = n.due(p, now)
 }
 
 // lapse ends the present session once it leads nothing any more, by the clock or
@@ -413,9 +414,6 @@ func (n *Node) units(p *partition, local []int32) []int {
 	return out
 }
 
-// never is far away: the zero of what is due.
-const never = time.Duration(math.MaxInt64)
-
 // wakeIn is how long nothing will be due, if nothing happens.
 func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	next := lookEvery
@@ -427,7 +425,7 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 		next = min(next, n.desired.Away.Sub(now.Mono))
 	}
 	for _, p := range n.parts {
-		next = min(next, n.due(p, now))
+		next = min(next, p.dueAt.Sub(now.Mono))
 	}
 	next = max(next, 100*time.Microsecond)
 	n.timing.due = now.Mono.Add(next)

@@ -29,6 +29,7 @@ type partition struct {
 	talk   talk            // Hellos and Snapshots (announce.go)
 	group  group           // what the nominator says of it (nominate.go)
 
+	dueAt     clock.Time // monotonic: when time alone will give p something to do
 	beatAt    clock.Time // monotonic
 	releaseAt clock.Time // monotonic: when Releases are sent again
 	over      bool       // the application was told that terms have lapsed
@@ -185,16 +186,13 @@ func (n *Node) End(why term.Reason) {
 	}
 }
 
-// due is how long p has nothing to do, if nothing is read.
-func (n *Node) due(p *partition, now clock.Instant) time.Duration {
-	next := never
-	if !p.begun {
-		return next
-	}
-	mono := func(t clock.Time) { next = min(next, t.Sub(now.Mono)) }
+// due is when p will have something to do, if nothing is read: by the monotonic clock.
+func (n *Node) due(p *partition, now clock.Instant) clock.Time {
+	next := clock.Never
+	mono := func(t clock.Time) { next = min(next, t) }
 	raw := func(t clock.Time) {
 		if t != clock.Never {
-			next = min(next, t.Sub(now.Raw))
+			mono(now.Mono.Add(t.Sub(now.Raw)))
 		}
 	}
 	if len(p.holds) > 0 {
