@@ -1,0 +1,186 @@
+package mutation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// limit is how long a guard may take, mutated or not.
+const limit = 5 * time.Minute
+
+// Run tests the table: a subtest "unmutated" with each guard on the source as it
+// is, then a subtest per row, named by its rule. Paths and packages are relative to
+// the working directory, which go test makes that of the calling test's package.
+//
+// With -v each row says how long it took and what its guard said.
+func Run(t *testing.T, table []Mutant) {
+	t.Helper()
+	if os.Getenv(activeEnv) != "" {
+		t.Fatal("mutation: a guard's regexp matches the test of the table itself")
+	}
+	mutants, err := load(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := targets(t.Context(), t.TempDir(), mutants)
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	for _, target := range all {
+		if err := target.build(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("built in %.1f s", time.Since(began).Seconds())
+
+	passes := t.Run("unmutated", func(t *testing.T) {
+		for _, target := range all {
+			for _, g := range target.guards() {
+				t.Run(g.String(), func(t *testing.T) {
+					t.Parallel()
+					report(t, func() (string, error) { return target.baseline(t.Context(), g) })
+				})
+			}
+		}
+	})
+	if !passes {
+		t.Fatal("mutation: no mutant was tried, as a guard fails without one")
+	}
+	for _, target := range all {
+		for _, m := range target.mutants {
+			t.Run(m.Rule, func(t *testing.T) {
+				t.Parallel()
+				report(t, func() (string, error) { return target.try(t.Context(), m) })
+			})
+		}
+	}
+}
+
+func report(t *testing.T, f func() (string, error)) {
+	began := time.Now()
+	said, err := f()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%.1f s %s", time.Since(began).Seconds(), said)
+}
+
+// A guard is what is run: which tests, with how many seeds.
+type guard struct {
+	test  string
+	seeds int
+}
+
+func (g guard) String() string {
+	if g.seeds == 0 {
+		return g.test
+	}
+	return fmt.Sprintf("%s, %d seeds", g.test, g.seeds)
+}
+
+func (m *mutant) guard() guard {
+	seeds := m.Seeds
+	if more, err := strconv.Atoi(os.Getenv("NELI_SEEDS")); err == nil && seeds > 0 {
+		seeds = max(seeds, more)
+	}
+	return guard{m.Guard, seeds}
+}
+
+// guards are the target's, each once.
+func (t *target) guards() []guard {
+	var all []guard
+	seen := map[guard]bool{}
+	for _, m := range t.mutants {
+		if g := m.guard(); !seen[g] {
+			seen[g] = true
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// baseline runs a guard on the unmutated source.
+func (t *target) baseline(ctx context.Context, g guard) (string, error) {
+	out, err := t.run(ctx, t.binary, g, 0)
+	if err != nil {
+		return "", fmt.Errorf("the guard %s fails on the unmutated source: %w\n%s", g, err, tail(out))
+	}
+	if strings.Contains(out, "no tests to run") {
+		return "", fmt.Errorf("no test of %s matches the guard %q", t.pkg, g.test)
+	}
+	return "", nil
+}
+
+// try runs the guard of a mutant, and returns what it said for the wanted reason.
+func (t *target) try(ctx context.Context, m *mutant) (string, error) {
+	binary, err := t.binaryOf(ctx, m)
+	if err != nil {
+		return "", fmt.Errorf("%q: %w", m.Rule, err)
+	}
+	out, err := t.run(ctx, binary, m.guard(), m.id)
+	said, err := m.judge(out, err)
+	if err != nil {
+		return "", fmt.Errorf("%q (%s): %w", m.Rule, m.File, err)
+	}
+	return said, nil
+}
+
+// judge says whether the mutant died as it should. failure is how the guard's
+// process ended.
+func (m *mutant) judge(out string, failure error) (string, error) {
+	said := m.want.FindString(out)
+	var exit *exec.ExitError
+	switch {
+	case failure == nil:
+		return "", fmt.Errorf("the mutant survives: %s passes without this rule\n%s", m.Guard, tail(out))
+	case !errors.As(failure, &exit):
+		return "", fmt.Errorf("the guard could not be run: %w\n%s", failure, tail(out))
+	case strings.Contains(out, "panic: test timed out after"):
+		return "", fmt.Errorf("the guard %s hangs\n%s", m.Guard, tail(out))
+	case said == "":
+		return "", fmt.Errorf("the mutant dies for another reason than %q\n%s", m.Want, tail(out))
+	}
+	return said, nil
+}
+
+// run runs a guard with this mutant.
+func (t *target) run(ctx context.Context, binary string, g guard, id int) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, "-test.run="+g.pattern(), "-test.failfast",
+		"-test.timeout="+limit.String())
+	cmd.Dir = t.dir
+	cmd.Env = append(os.Environ(), activeEnv+"="+strconv.Itoa(id))
+	if g.seeds > 0 {
+		cmd.Env = append(cmd.Env, "NELI_SEEDS="+strconv.Itoa(g.seeds))
+	}
+	cmd.WaitDelay = time.Second // a child of the guard may hold its output
+	out, err := cmd.CombinedOutput()
+	return string(out), errors.Join(err, context.Cause(ctx))
+}
+
+// pattern matches each element of the guard whole.
+func (g guard) pattern() string {
+	elements := strings.Split(g.test, "/")
+	for i, e := range elements {
+		elements[i] = "^(?:" + e + ")$"
+	}
+	return strings.Join(elements, "/")
+}
+
+// tail is the end of a long output.
+func tail(out string) string {
+	const most = 4 << 10
+	if len(out) <= most {
+		return out
+	}
+	return "…" + out[len(out)-most:]
+}
