@@ -1,7 +1,6 @@
 package lease
 
 import (
-	"runtime/debug"
 	"testing"
 	"time"
 
@@ -26,7 +25,6 @@ func TestModel(t *testing.T) {
 	if raceEnabled {
 		t.Skip("one goroutine: the race detector has nothing to see")
 	}
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
 	for _, c := range modelConfigs {
 		t.Run(c.name, func(t *testing.T) {
 			began := time.Now()

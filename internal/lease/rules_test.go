@@ -196,6 +196,27 @@ var rules = []mutation.Mutant{
 		Old: "	if f.newer != none {\n		return clock.Tmax\n	}\n", New: "",
 		Guard: "TestANewerVersionMayHoldForTmax", Want: "claims what a newer version may hold"},
 
+	// Some again, by the model: the shortest way to the fault is in what it says.
+	{Rule: "every way: a claim of other roles moves last", File: "fold.go",
+		Old:   "r.Kind.evidential() && f.evidence(r.Session, o, now)",
+		New:   "r.Kind.evidential() && (r.Kind == Claim && len(changed) > 0 && f.find(r.Session).Last < o && f.find(r.Session) != nil || f.evidence(r.Session, o, now))",
+		Guard: "TestModel/two_processes,_two_roles", Want: "FAULT: two leaders"},
+	{Rule: "every way: who adopts a fresh claim wants it to have read all that may be evidence", File: "consume.go",
+		Old: "r.Read >= j.from-1 && r.Read >= j.busy:", New: "r.Read >= j.from-1:",
+		Guard: "TestModel/two_late_joiners", Want: "FAULT: folds differ"},
+	{Rule: "every way: what came after a Snapshot's read is folded", File: "consume.go",
+		Old: "case e.offset <= read:", New: "case e.offset <= o:",
+		Guard: "TestModel/a_late_joiner", Want: "FAULT: folds differ"},
+	{Rule: "every way: a Snapshot's holders are silent from its adoption on", File: "consume.go",
+		Old: "		f.session[i].heard = now\n", New: "		f.session[i].heard = now.Add(-clock.Tmax)\n",
+		Guard: "TestModel/a_late_joiner", Want: "FAULT: two leaders"},
+	{Rule: "every way: a claimant waits for the holder's T", File: "lease.go",
+		Old: "clock.Wait(h.T, l.rules.Rho)", New: "clock.Wait(l.rules.T, l.rules.Rho)",
+		Guard: "TestModel/a_short_and_a_long_lease", Want: "FAULT: two leaders"},
+	{Rule: "every way: a new session at every begin", File: "lease.go",
+		Old: "	l.renew()\n	l.fold = newFold()\n", New: "	if l.own.session.N == 0 {\n		l.renew()\n	}\n	l.fold = newFold()\n",
+		Guard: "TestModel/a_jump,_Snapshots", Want: "FAULT: (token led again|two leaders)"},
+
 	// Clocks.
 	{Rule: "a holder allows for a slewed clock", File: "../clock/clock.go",
 		Old: "return t - t/10", New: "return t",
