@@ -12,6 +12,7 @@ const (
 	plainSeeds = 12_000
 	huntSeeds  = 6000
 	freshSeeds = 3000
+	liveSeeds  = 400
 )
 
 // Each rule of the protocol with what happens without it. A rule that random seeds do
@@ -195,6 +196,26 @@ var rules = []mutation.Mutant{
 	{Rule: "longest is the longest there may be while a newer version may hold anything", File: "fold.go",
 		Old: "	if f.newer != none {\n		return clock.Tmax\n	}\n", New: "",
 		Guard: "TestANewerVersionMayHoldForTmax", Want: "claims what a newer version may hold"},
+
+	// Without these somebody stays without a leader.
+	{Rule: "Releases are repeated until they are read back", File: "make.go",
+		Old: "	if len(l.own.forgotten) > 0 {\n		out =", New: "	if len(l.own.forgotten) > 0 && false {\n		out =",
+		Guard: "TestEverythingIsLedOnceItIsCalm/all_restart_false", Want: `seed \d+: not everything is led`, Seeds: liveSeeds},
+	{Rule: "what a former session holds is released", File: "make.go",
+		Old: "id.Process == l.rules.Process && id", New: "id.Process == \"\" && id",
+		Guard: "TestReleaseAndLapse", Want: "Should be true"},
+	{Rule: "a Claim without an answer is given up", File: "make.go",
+		Old: "l.own.claims[0].at.Mono <= sent.Mono {", New: "l.own.claims[0].at.Mono < sent.Mono-clock.Time(time.Hour) {",
+		Guard: "TestEverythingIsLedOnceItIsCalm/all_restart_false", Want: `seed \d+: not everything is led`, Seeds: liveSeeds},
+	{Rule: "a failed Claim is not under way any more", File: "make.go",
+		Old: "	if id == l.own.session {\n		l.own.resolve(seq)", New: "	if id == l.own.session && false {\n		l.own.resolve(seq)",
+		Guard: "TestAFailedClaimMayBeSentAgain", Want: "Should be true"},
+	{Rule: "a Snapshot makes known", File: "consume.go",
+		Old: "e.Known = l.adopt(o, r.Read, s, now)", New: "_ = s",
+		Guard: "TestEverythingIsLedOnceItIsCalm/all_restart_false", Want: `seed \d+: not everything is led`, Seeds: liveSeeds},
+	{Rule: "what records say of the longest lease shortens the wait", File: "join.go",
+		Old: "j.bound = min(j.bound, r.Longest)", New: "_ = r.Longest",
+		Guard: "TestLongestShortensTheWait", Want: "Should be true"},
 
 	// Some again, by the model: the shortest way to the fault is in what it says.
 	{Rule: "every way: a claim of other roles moves last", File: "fold.go",

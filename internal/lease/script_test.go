@@ -232,3 +232,55 @@ func TestTheLeaseThatEndsLastCounts(t *testing.T) {
 	require.True(t, leads)
 	require.False(t, f.MayClaim(1, s.now), "two leaders")
 }
+
+func TestAFailedClaimMayBeSentAgain(t *testing.T) {
+	s := newScript(t)
+	r := s.claim(s.z, 1)
+	require.False(t, s.z.MayClaim(1, s.now), "it is under way")
+	require.True(t, s.z.MayClaim(2, s.now))
+	s.z.Failed(r.Session, r.Seq)
+	require.True(t, s.z.MayClaim(1, s.now))
+	again := s.claim(s.z, 1)
+	s.put(again)
+	s.put(r) // all the same
+	s.read(s.x, s.z)
+	token, leads := s.z.Leads(1, s.now)
+	require.True(t, leads)
+	require.EqualValues(t, 2, token, "the same session has claimed it once more")
+	require.Equal(t, s.x.fold.hash, s.z.fold.hash)
+}
+
+// A Claim that nothing is heard of is given up: by a new session, if nothing is held.
+func TestAClaimIsGivenUp(t *testing.T) {
+	s := newScript(t)
+	id := s.z.Session()
+	lost := s.claim(s.z, 1)
+	s.wait(time.Second / 4)
+	s.z.GiveUpClaims(s.now.Add(-time.Second / 2))
+	require.False(t, s.z.MayClaim(1, s.now), "not yet")
+	s.z.GiveUpClaims(s.now)
+	require.NotEqual(t, id, s.z.Session())
+	s.put(s.claim(s.z, 1))
+	s.put(lost)
+	s.read(s.x, s.z)
+	_, leads := s.z.Leads(1, s.now)
+	require.True(t, leads, "the lost one had not read this one")
+
+	s.put(s.claim(s.x, 3)) // x holds role 0 and keeps its session
+	id = s.x.Session()
+	s.claim(s.x, 4)
+	s.x.GiveUpClaims(s.now)
+	require.Equal(t, id, s.x.Session())
+	require.True(t, s.x.MayClaim(4, s.now))
+}
+
+func TestLongestShortensTheWait(t *testing.T) {
+	s := newScript(t)
+	f := New(Rules{Process: "f", T: time.Second, History: 10})
+	f.Begin(int64(len(s.log)), false, s.now)
+	word := s.z.Word(Hello, s.now)
+	s.put(&word)
+	s.read(f)
+	s.wait(clock.Wait(time.Second, 0))
+	require.True(t, f.MayClaim(0, s.now))
+}

@@ -147,5 +147,5 @@ var simProfiles = []struct {
 	{"plain", 1500, plainProfile},
 	{"hunt", 1500, huntProfile},
 	{"fresh", 1500, freshProfile},
-	{"many", 20, manyProfile},
+	{"many", 100, manyProfile},
 }
