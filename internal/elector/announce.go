@@ -320,15 +320,13 @@ func (n *Node) finish(now clock.Instant) {
 	}
 }
 
-// Busy reports whether anything is held, claimed, or being released.
-func (n *Node) Busy() bool {
-	if n.timing.farewells > 0 {
-		return true
-	}
+// Busy reports whether anything is held, claimed, or being released, for which it waits
+// no longer than closeTail.
+func (n *Node) Busy(now clock.Instant) bool {
 	for _, p := range n.parts {
 		if under, _ := p.lease.Claiming(); under > 0 || len(p.holds) > 0 {
 			return true
 		}
 	}
-	return false
+	return n.timing.farewells > 0 && now.Mono.Sub(n.timing.parted) < closeTail
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/placement"
 )
 
 // claims is what a process knows of vacant roles of one partition, and when it will
@@ -107,7 +108,7 @@ func (n *Node) vacate(p *partition, roles []int32, now clock.Instant) {
 // both claim and the log decides.
 func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 	plan, me := n.planner.plan(n, true, now)
-	first := plan.Assign(n.globals(p, roles), n.holders(plan, now))
+	shares := n.shares(plan, false, now)
 	unit := 2 * n.timing.roundTrip()
 	recovering := p.link.recovered != 0 && now.Mono.Sub(p.link.recovered) < n.set.T
 	late := time.Duration(0)
@@ -116,15 +117,16 @@ func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 		late = n.set.T/2 + n.set.Random(n.set.T/4)
 	}
 	byRank := map[time.Duration][]int32{}
-	for i, role := range roles {
+	for _, role := range roles {
 		wait := time.Duration(0)
 		h, given := p.claims.heirs[role]
+		first := int(shares[n.role(p, role)])
 		switch {
 		case given && h.process == n.set.Process:
-		case int(first[i]) == me && !given:
+		case first == me && !given:
 			wait = 0
 		default:
-			wait = late + unit*time.Duration(plan.Rank(me, int(first[i]), n.role(p, role)))
+			wait = late + unit*time.Duration(plan.Rank(me, first, n.role(p, role)))
 			if given {
 				wait += headStart(unit)
 			}
@@ -195,8 +197,7 @@ func (n *Node) silence(p *partition, now clock.Instant) {
 		default:
 			c.silent[h.Session] = h.Heard.Raw
 			n.ready.Changed = true
-			if !p.link.doubtful(h.Heard) {
-				n.members.suspect(h.Session.Process)
+			if !p.link.doubtful(h.Heard) && n.members.suspect(h.Session.Process) {
 				n.planner.forget()
 			}
 			n.vacate(p, p.lease.RolesOf(h.Session), now)
@@ -235,6 +236,22 @@ func (n *Node) claim(p *partition, now clock.Instant) {
 		return
 	}
 	n.send(p, due, now)
+}
+
+// drop forgets that roles were vacant: somebody holds them. Should they be released, it
+// is thought of anew who is to claim them.
+func (c *claims) drop(roles []int32) {
+	if len(c.vacant) == 0 || len(roles) == 0 {
+		return
+	}
+	held := make(map[int32]bool, len(roles))
+	for _, role := range roles {
+		held[role] = true
+	}
+	for i := range c.vacant {
+		c.vacant[i].roles = slices.DeleteFunc(c.vacant[i].roles, func(role int32) bool { return held[role] })
+	}
+	c.vacant = slices.DeleteFunc(c.vacant, func(v vacancy) bool { return len(v.roles) == 0 })
 }
 
 // take returns the roles that are due, ascending, below limit.
@@ -297,9 +314,9 @@ func (n *Node) placeFresh(p *partition, now clock.Instant) {
 		return
 	}
 	plan, me := n.planner.plan(n, true, now)
-	first := plan.Assign(n.globals(p, all), nil)
-	rank := plan.Rank(me, int(first[0]), n.role(p, 0))
-	share := slices.DeleteFunc(slices.Clone(all), func(role int32) bool { return int(first[role]) != me })
+	shares := n.shares(plan, true, now)
+	rank := plan.Rank(me, int(shares[n.role(p, 0)]), n.role(p, 0))
+	share := slices.DeleteFunc(slices.Clone(all), func(role int32) bool { return int(shares[n.role(p, role)]) != me })
 	if len(share) == 0 {
 		share = all[:1]
 	}
@@ -373,21 +390,50 @@ func (n *Node) backoff(k int) time.Duration {
 func (n *Node) giveUpClaims(p *partition, now clock.Instant) {
 	under, oldest := p.lease.Claiming()
 	limit := max(2*n.set.T, 10*time.Second)
+	if !n.desired.Willing(now) {
+		limit = closeTail // nothing is lost
+	}
 	if under == 0 || now.Mono.Sub(oldest.Mono) < limit {
 		return
 	}
-	n.note(slog.LevelWarn, "claim did not come back: claiming again", "partition", p.index, "after", limit)
+	n.note(slog.LevelWarn, "claim did not come back: given up", "partition", p.index, "after", limit)
 	p.lease.GiveUpClaims(now.Add(-limit))
 	p.claims.late(n.backoff, now)
 	n.review(p, now)
 	n.ready.Changed, n.ready.Verify = true, true
 }
 
-// globals are the roles of these numbers on a partition, as placement wants them.
-func (n *Node) globals(p *partition, local []int32) []int32 {
-	out := make([]int32, len(local))
-	for i, u := range local {
-		out[i] = int32(n.role(p, u))
+// sharing is who should claim what nobody holds, by role, worked out for all partitions
+// at once: for each by itself, the same processes would come first on all of them.
+type sharing struct {
+	plan  *placement.Plan
+	fresh bool
+	at    clock.Time
+	first []int32
+}
+
+// shares says, by role, which of the plan's candidates should claim it if nobody holds
+// it; fresh reckons with nobody holding anything. What becomes vacant within T/20, such
+// as what a dead process held on many partitions, is shared out once.
+func (n *Node) shares(plan *placement.Plan, fresh bool, now clock.Instant) []int32 {
+	s := &n.planner.sharing
+	if s.plan == plan && s.fresh == fresh && len(s.first) == n.desired.Roles && now.Mono.Sub(s.at) < n.set.T/20 {
+		return s.first
 	}
-	return out
+	*s = sharing{plan: plan, fresh: fresh, at: now.Mono, first: make([]int32, n.desired.Roles)}
+	var holders []int32
+	if !fresh {
+		holders = n.holders(plan, now)
+	}
+	open := make([]int32, 0, n.desired.Roles)
+	for role := range n.desired.Roles {
+		s.first[role] = placement.Nobody
+		if fresh || holders[role] == placement.Nobody {
+			open = append(open, int32(role))
+		}
+	}
+	for i, first := range plan.Assign(open, holders) {
+		s.first[open[i]] = first
+	}
+	return s.first
 }

@@ -252,8 +252,9 @@ func (n *Node) situation(p *partition, h *handover, now clock.Instant) situation
 	case n.set.Nominated:
 		s.ready = n.members.wantedBy(p.index, p.group.since)
 	case h.named:
-		s.ready = h.to == "" || h.answered && n.members.takes(h.to)
-		s.refused = !s.ready && !n.members.takes(h.to)
+		takes := n.members.takes(h.to) && n.members.wanting(h.to, n.role(p, top))
+		s.ready = h.to == "" || h.answered && takes
+		s.refused = !s.ready && !takes
 	}
 	return s
 }
@@ -285,6 +286,7 @@ func (n *Node) giveBack(p *partition, roles []int32, h *handover, why term.Reaso
 		}
 	}
 	p.talk.gave = true
+	n.timing.parted = now.Mono
 	p.releaseAt = now.Mono.Add(n.set.T / 4)
 	n.append(p, now, out...)
 }
@@ -353,7 +355,7 @@ func (n *Node) holders(plan *placement.Plan, now clock.Instant) []int32 {
 	}
 	for _, p := range n.parts {
 		p.lease.Each(func(h lease.HolderState) int32 {
-			if now.Raw >= h.FreeAt {
+			if now.Raw >= h.FreeAt || n.members.suspected(h.Session.Process) {
 				return placement.Nobody
 			}
 			return int32(plan.Find(h.Session.Process))

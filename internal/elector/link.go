@@ -39,8 +39,10 @@ func (l *link) sent(k lease.Kind, seq uint64, now clock.Instant) {
 	}
 }
 
-// failed takes note that a record will not come back.
+// failed takes note that a record will not come back, or is not known to: another one has
+// to show that the log works.
 func (l *link) failed(seq uint64) {
+	l.stalled = true
 	if l.beat.seq == seq {
 		l.beat = flight{}
 	}

@@ -111,16 +111,32 @@ func (ms *members) alive(id string, now clock.Instant) {
 
 // suspect takes note that a lease of a process has run out: it is no candidate until it
 // is heard again, and is there since then only.
-func (ms *members) suspect(id string) {
-	if m := ms.by[id]; m != nil {
-		m.suspect = true
+// It reports whether it was not before.
+func (ms *members) suspect(id string) bool {
+	m := ms.by[id]
+	if m == nil || m.suspect {
+		return false
 	}
+	m.suspect = true
+	return true
+}
+
+// suspected reports whether a lease of a process has run out since it was heard.
+func (ms *members) suspected(id string) bool {
+	m := ms.by[id]
+	return m != nil && m.suspect
 }
 
 // takes reports whether a process would claim what is released in its favour.
 func (ms *members) takes(id string) bool {
 	m := ms.by[id]
 	return m != nil && m.nominated && m.present && !m.suspect
+}
+
+// wanting reports whether a process wants a role, by the number that it announced.
+func (ms *members) wanting(id string, role int) bool {
+	m := ms.by[id]
+	return m != nil && role < m.roles
 }
 
 func (ms *members) forget(id string) {
@@ -184,13 +200,13 @@ func (ms *members) wantedBy(p int, since clock.Instant) bool {
 // planner keeps the plan that follows from who is there: it is made anew only when that
 // has changed.
 type planner struct {
-	valid  [2]bool
-	plans  [2]*placement.Plan
-	who    [2][]placement.Candidate
-	fresh  bool
-	prefs  map[string][]int32 // Preference's words, by process
-	forR   int                // for so many roles
-	silent map[string]bool    // scratch
+	valid   [2]bool
+	plans   [2]*placement.Plan
+	who     [2][]placement.Candidate
+	fresh   bool
+	prefs   map[string][]int32 // Preference's words, by process
+	forR    int                // for so many roles
+	sharing sharing            // who should claim what is vacant (claim.go)
 }
 
 func (pl *planner) forget() { pl.valid = [2]bool{} }

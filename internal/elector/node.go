@@ -153,8 +153,10 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	if len(n.parts) == 0 {
 		return
 	}
-	if d.Roles > was.Roles {
+	if d.Roles > was.Roles { // and others may do the same
 		n.reviewAll(now)
+		n.timing.announceAt, n.timing.settles = now.Mono, 0
+		n.timing.newcomer(now)
 	}
 	for _, p := range n.parts {
 		p.wanted = false
@@ -280,6 +282,9 @@ func (n *Node) Tick(now clock.Instant) {
 			n.reviewAll(now) // what became vacant meanwhile was not taken note of
 		}
 	}
+	if n.timing.farewells > 0 && now.Mono.Sub(n.timing.parted) >= closeTail {
+		n.ready.Changed = true // StepDown waits no longer
+	}
 	n.rebalance(now)
 	for _, p := range n.parts {
 		n.step(p, now)
@@ -295,6 +300,10 @@ func (n *Node) step(p *partition, now clock.Instant) {
 	if !p.begun {
 		p.dueAt = clock.Never
 		return
+	}
+	if n.timing.settling && now.Mono >= n.timing.settleAt {
+		n.timing.settling = false
+		n.reviewAll(now) // by now it is known who else is there
 	}
 	n.lapse(p, now)
 	n.giveUp(p, now)

@@ -104,7 +104,7 @@ func (n *Node) learned(p *partition, now clock.Instant) {
 
 // sync compares roles that may have changed with what is held here.
 func (n *Node) sync(p *partition, roles []int32, now clock.Instant) {
-	var lost, free []int32
+	var lost, free, taken []int32
 	gained := map[int64][]int32{}
 	for _, role := range roles {
 		token, mine := p.lease.Mine(role)
@@ -117,13 +117,16 @@ func (n *Node) sync(p *partition, roles []int32, now clock.Instant) {
 			gained[token] = append(gained[token], role)
 		} else if _, held := p.lease.Holder(role); !held {
 			free = append(free, role)
+			continue
 		}
+		taken = append(taken, role)
 	}
 	n.end(p, lost, term.Superseded, false)
 	n.renew(p)
 	for token, roles := range gained {
 		n.gain(p, roles, token, now)
 	}
+	p.claims.drop(taken)
 	n.vacate(p, free, now)
 	n.ready.Changed = true
 	n.moves.dirty = true
