@@ -81,6 +81,7 @@ type Node struct {
 	stats      Stats
 	watchGroup attendance
 	odd        oddities
+	eager      bool // nothing that was vacant has been passed over since this process was willing
 	ready      Ready
 }
 
@@ -152,7 +153,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	if len(n.parts) == 0 {
 		return
 	}
-	if d.Roles > was.Roles || d.Willing(now) && !was.Willing(now) {
+	if d.Roles > was.Roles {
 		n.reviewAll(now)
 	}
 	for _, p := range n.parts {
@@ -161,6 +162,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	if d.Roles != was.Roles {
 		n.planner.forget()
 		n.announceSoon(now)
+		n.ready.Changed = true // there is more to tell, or less
 	}
 	n.Tick(now)
 }
@@ -263,6 +265,7 @@ func (n *Node) Tick(now clock.Instant) {
 	}
 	n.members.expire(now, n.planner.forget)
 	n.timing.woken(now, n.set.RejoinWait)
+	n.revive(now)
 	n.rebalance(now)
 	n.release(now)
 	for _, p := range n.parts {
@@ -271,6 +274,16 @@ func (n *Node) Tick(now clock.Instant) {
 	n.announce(now)
 	n.verify(now)
 	n.finish(now)
+}
+
+// revive looks at all that is vacant when this process is willing again: the time for
+// which it had stepped down is over, or its application does something.
+func (n *Node) revive(now clock.Instant) {
+	willing := n.desired.Willing(now) && n.set.Alive(now)
+	if willing && !n.eager {
+		n.reviewAll(now)
+	}
+	n.eager = willing
 }
 
 // step lets one partition decide. The order matters: what is over ends before anything
