@@ -93,7 +93,11 @@ func (n *Node) willing(p *partition, now clock.Instant) bool {
 func (n *Node) vacate(p *partition, roles []int32, now clock.Instant) {
 	limit := n.localRoles(p)
 	roles = slices.DeleteFunc(roles, func(role int32) bool { return role >= limit })
-	if len(roles) == 0 || !n.willing(p, now) {
+	if len(roles) == 0 {
+		return
+	}
+	if !n.willing(p, now) {
+		n.eager = n.eager && n.desired.Willing(now) && n.set.Alive(now)
 		return
 	}
 	if n.set.Nominated {

@@ -74,7 +74,6 @@ type Node struct {
 	codec      lease.Codec
 	parts      []*partition
 	desired    Desired
-	willed     bool // it wanted to lead, and could, when Tick last looked
 	members    members
 	planner    planner
 	timing     timing
@@ -82,6 +81,7 @@ type Node struct {
 	stats      Stats
 	watchGroup attendance
 	odd        oddities
+	eager      bool // nothing that was vacant has been passed over since this process was willing
 	ready      Ready
 }
 
@@ -164,6 +164,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	if d.Roles != was.Roles {
 		n.planner.forget()
 		n.announceSoon(now)
+		n.ready.Changed = true // there is more to tell, or less
 	}
 	n.Tick(now)
 }
@@ -277,11 +278,7 @@ func (n *Node) Tick(now clock.Instant) {
 	}
 	n.members.expire(now, n.planner.forget)
 	n.timing.woken(now, n.set.RejoinWait)
-	if willing := n.desired.Willing(now) && n.set.Alive(now); willing != n.willed {
-		if n.willed = willing; willing {
-			n.reviewAll(now) // what became vacant meanwhile was not taken note of
-		}
-	}
+	n.revive(now)
 	if n.timing.farewells > 0 && now.Mono.Sub(n.timing.parted) >= closeTail {
 		n.ready.Changed = true // StepDown waits no longer
 	}
@@ -292,6 +289,16 @@ func (n *Node) Tick(now clock.Instant) {
 	n.announce(now)
 	n.verify(now)
 	n.finish(now)
+}
+
+// revive looks at all that is vacant when this process is willing again: the time for
+// which it had stepped down is over, or its application does something.
+func (n *Node) revive(now clock.Instant) {
+	willing := n.desired.Willing(now) && n.set.Alive(now)
+	if willing && !n.eager {
+		n.reviewAll(now)
+	}
+	n.eager = willing
 }
 
 // step lets one partition decide. The order matters: what is over ends before anything

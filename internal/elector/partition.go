@@ -1,8 +1,6 @@
 package elector
 
 import (
-	"time"
-
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
