@@ -157,17 +157,12 @@ func (c *claims) add(at clock.Time, roles []int32) {
 func (n *Node) review(p *partition, now clock.Instant) {
 	p.claims.vacant = nil
 	clear(p.claims.silent)
+	p.claims.silentAt = 0 // look now
 	n.silence(p, now)
 	if !p.lease.Known() || !n.willing(p, now) {
 		return
 	}
-	var free []int32
-	for role := range n.localRoles(p) {
-		if _, held := p.lease.Holder(role); !held {
-			free = append(free, role)
-		}
-	}
-	n.vacate(p, free, now)
+	n.vacate(p, p.lease.Free(n.localRoles(p)), now)
 }
 
 func (n *Node) reviewAll(now clock.Instant) {

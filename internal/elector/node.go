@@ -69,20 +69,18 @@ func (d Desired) Reason(role int, now clock.Instant) term.Reason {
 // inputs are Open, Read, Acked, Nominate, Set and Tick, and what the caller has to do is
 // taken with Ready after each. It is not safe for concurrent use.
 type Node struct {
-	set        *Settings
-	terms      *term.Table
-	codec      lease.Codec
-	parts      []*partition
-	desired    Desired
-	members    members
-	planner    planner
-	timing     timing
-	moves      moves
-	stats      Stats
-	watchGroup attendance
-	odd        oddities
-	eager      bool // nothing that was vacant has been passed over since this process was willing
-	ready      Ready
+	set     *Settings
+	terms   *term.Table
+	codec   lease.Codec
+	parts   []*partition
+	desired Desired
+	members members
+	planner planner
+	timing  timing
+	moves   moves
+	counts  counts
+	eager   bool // nothing that was vacant has been passed over since this process was willing
+	ready   Ready
 }
 
 // Ready is what the caller of a Node has to do: first of all append, without holding
@@ -177,7 +175,7 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 		p.lease.Begin(e.Offset, e.Whole, now)
 		n.reset(p, e.End, now)
 	} else {
-		n.stats.Records++
+		n.counts.Records++
 		p.group.tried = 0
 		n.consume(p, e, r, bad, now)
 	}
@@ -226,12 +224,12 @@ func (n *Node) consume(p *partition, e Entry, r *lease.Record, bad error, now cl
 
 // rewound deals with a log that went back, or that contradicts what is known of it.
 func (n *Node) rewound(p *partition, ev lease.Event, e Entry, now clock.Instant) {
-	n.stats.Resets++
+	n.counts.Resets++
 	if ev.Differs {
 		n.note(slog.LevelError, "snapshot contradicts own state: rejoining, and believing no snapshot until a fresh claim",
 			"partition", p.index, "offset", e.Offset)
-	} else if n.odd.resets.due(now) {
-		n.note(slog.LevelWarn, "leader log rewound: rejoining", "partition", p.index, "offset", e.Offset, "resets", n.stats.Resets)
+	} else if n.counts.resets.due(now) {
+		n.note(slog.LevelWarn, "leader log rewound: rejoining", "partition", p.index, "offset", e.Offset, "resets", n.counts.Resets)
 	}
 	n.ready.Verify = true
 	n.reset(p, e.Offset+1, now)
@@ -300,6 +298,27 @@ func (n *Node) revive(now clock.Instant) {
 	}
 	n.eager = willing
 }
+
+// sweep looks at all that is vacant once in a while. Every way in which a role becomes
+// vacant is followed by a claim of somebody's; this is for a claim that has got lost.
+func (n *Node) sweep(now clock.Instant) {
+	for _, p := range n.parts {
+		if now.Mono < p.sweepAt {
+			continue
+		}
+		p.sweepAt = now.Mono.Add(max(n.set.T, sweepEvery))
+		under, _ := p.lease.Claiming()
+		if !p.begun || under > 0 || len(p.claims.vacant) > 0 {
+			continue
+		}
+		if len(p.claims.silent) > 0 || len(p.lease.Free(n.localRoles(p))) > 0 {
+			n.review(p, now)
+		}
+	}
+}
+
+// sweepEvery is how often all vacant roles are looked at, at most.
+const sweepEvery = 5 * time.Second
 
 // step lets one partition decide. The order matters: what is over ends before anything
 // else is decided, and what is given up is given up before anything is claimed.

@@ -30,6 +30,7 @@ type partition struct {
 	dueAt     clock.Time // monotonic: when time alone will give p something to do
 	beatAt    clock.Time // monotonic
 	releaseAt clock.Time // monotonic: when Releases are sent again
+	sweepAt   clock.Time // monotonic: when all vacant roles are looked at again
 	over      bool       // the application was told that terms have lapsed
 	wanted    bool       // nothing that is held was given up since Desired changed
 }
