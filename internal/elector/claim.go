@@ -93,7 +93,11 @@ func (n *Node) willing(p *partition, now clock.Instant) bool {
 func (n *Node) vacate(p *partition, roles []int32, now clock.Instant) {
 	limit := n.localRoles(p)
 	roles = slices.DeleteFunc(roles, func(role int32) bool { return role >= limit })
-	if len(roles) == 0 || !n.willing(p, now) {
+	if len(roles) == 0 {
+		return
+	}
+	if !n.willing(p, now) {
+		n.eager = n.eager && n.desired.Willing(now) && n.set.Alive(now)
 		return
 	}
 	if n.set.Nominated {
@@ -154,17 +158,12 @@ func (c *claims) add(at clock.Time, roles []int32) {
 func (n *Node) review(p *partition, now clock.Instant) {
 	p.claims.vacant = nil
 	clear(p.claims.silent)
+	p.claims.silentAt = 0 // look now
 	n.silence(p, now)
 	if !p.lease.Known() || !n.willing(p, now) {
 		return
 	}
-	var free []int32
-	for role := range n.localRoles(p) {
-		if _, held := p.lease.Holder(role); !held {
-			free = append(free, role)
-		}
-	}
-	n.vacate(p, free, now)
+	n.vacate(p, p.lease.Free(n.localRoles(p)), now)
 }
 
 func (n *Node) reviewAll(now clock.Instant) {

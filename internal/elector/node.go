@@ -4,7 +4,6 @@ import (
 	"errors"
 	"hash/fnv"
 	"log/slog"
-	"math"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -70,20 +69,18 @@ func (d Desired) Reason(role int, now clock.Instant) term.Reason {
 // inputs are Open, Read, Acked, Nominate, Set and Tick, and what the caller has to do is
 // taken with Ready after each. It is not safe for concurrent use.
 type Node struct {
-	set        *Settings
-	terms      *term.Table
-	codec      lease.Codec
-	parts      []*partition
-	desired    Desired
-	willed     bool // it wanted to lead, and could, when Tick last looked
-	members    members
-	planner    planner
-	timing     timing
-	moves      moves
-	stats      Stats
-	watchGroup attendance
-	odd        oddities
-	ready      Ready
+	set     *Settings
+	terms   *term.Table
+	codec   lease.Codec
+	parts   []*partition
+	desired Desired
+	members members
+	planner planner
+	timing  timing
+	moves   moves
+	counts  counts
+	eager   bool // nothing that was vacant has been passed over since this process was willing
+	ready   Ready
 }
 
 // Ready is what the caller of a Node has to do: first of all append, without holding
@@ -165,6 +162,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	if d.Roles != was.Roles {
 		n.planner.forget()
 		n.announceSoon(now)
+		n.ready.Changed = true // there is more to tell, or less
 	}
 	n.Tick(now)
 }
@@ -177,7 +175,7 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 		p.lease.Begin(e.Offset, e.Whole, now)
 		n.reset(p, e.End, now)
 	} else {
-		n.stats.Records++
+		n.counts.Records++
 		p.group.tried = 0
 		n.consume(p, e, r, bad, now)
 	}
@@ -226,12 +224,12 @@ func (n *Node) consume(p *partition, e Entry, r *lease.Record, bad error, now cl
 
 // rewound deals with a log that went back, or that contradicts what is known of it.
 func (n *Node) rewound(p *partition, ev lease.Event, e Entry, now clock.Instant) {
-	n.stats.Resets++
+	n.counts.Resets++
 	if ev.Differs {
 		n.note(slog.LevelError, "snapshot contradicts own state: rejoining, and believing no snapshot until a fresh claim",
 			"partition", p.index, "offset", e.Offset)
-	} else if n.odd.resets.due(now) {
-		n.note(slog.LevelWarn, "leader log rewound: rejoining", "partition", p.index, "offset", e.Offset, "resets", n.stats.Resets)
+	} else if n.counts.resets.due(now) {
+		n.note(slog.LevelWarn, "leader log rewound: rejoining", "partition", p.index, "offset", e.Offset, "resets", n.counts.Resets)
 	}
 	n.ready.Verify = true
 	n.reset(p, e.Offset+1, now)
@@ -278,11 +276,7 @@ func (n *Node) Tick(now clock.Instant) {
 	}
 	n.members.expire(now, n.planner.forget)
 	n.timing.woken(now, n.set.RejoinWait)
-	if willing := n.desired.Willing(now) && n.set.Alive(now); willing != n.willed {
-		if n.willed = willing; willing {
-			n.reviewAll(now) // what became vacant meanwhile was not taken note of
-		}
-	}
+	n.revive(now)
 	if n.timing.farewells > 0 && now.Mono.Sub(n.timing.parted) >= closeTail {
 		n.ready.Changed = true // StepDown waits no longer
 	}
@@ -295,10 +289,42 @@ func (n *Node) Tick(now clock.Instant) {
 	n.finish(now)
 }
 
+// revive looks at all that is vacant when this process is willing again: the time for
+// which it had stepped down is over, or its application does something.
+func (n *Node) revive(now clock.Instant) {
+	willing := n.desired.Willing(now) && n.set.Alive(now)
+	if willing && !n.eager {
+		n.reviewAll(now)
+	}
+	n.eager = willing
+}
+
+// sweep looks at all that is vacant once in a while. Every way in which a role becomes
+// vacant is followed by a claim of somebody's; this is for a claim that has got lost.
+func (n *Node) sweep(now clock.Instant) {
+	for _, p := range n.parts {
+		if now.Mono < p.sweepAt {
+			continue
+		}
+		p.sweepAt = now.Mono.Add(max(n.set.T, sweepEvery))
+		under, _ := p.lease.Claiming()
+		if !p.begun || under > 0 || len(p.claims.vacant) > 0 {
+			continue
+		}
+		if len(p.claims.silent) > 0 || len(p.lease.Free(n.localRoles(p))) > 0 {
+			n.review(p, now)
+		}
+	}
+}
+
+// sweepEvery is how often all vacant roles are looked at, at most.
+const sweepEvery = 5 * time.Second
+
 // step lets one partition decide. The order matters: what is over ends before anything
 // else is decided, and what is given up is given up before anything is claimed.
 func (n *Node) step(p *partition, now clock.Instant) {
 	if !p.begun {
+		p.dueAt = clock.Never
 		return
 	}
 	if n.timing.settling && now.Mono >= n.timing.settleAt {
@@ -314,6 +340,7 @@ func (n *Node) step(p *partition, now clock.Instant) {
 	n.claim(p, now)
 	n.greet(p, now)
 	n.answer(p, now)
+	p.dueAt = n.due(p, now)
 }
 
 // lapse ends the present session once it leads nothing any more, by the clock or
@@ -422,9 +449,6 @@ func (n *Node) units(p *partition, local []int32) []int {
 	return out
 }
 
-// never is far away: the zero of what is due.
-const never = time.Duration(math.MaxInt64)
-
 // wakeIn is how long nothing will be due, if nothing happens.
 func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	next := lookEvery
@@ -436,7 +460,7 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 		next = min(next, n.desired.Away.Sub(now.Mono))
 	}
 	for _, p := range n.parts {
-		next = min(next, n.due(p, now))
+		next = min(next, p.dueAt.Sub(now.Mono))
 	}
 	next = max(next, 100*time.Microsecond)
 	n.timing.due = now.Mono.Add(next)

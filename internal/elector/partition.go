@@ -1,8 +1,6 @@
 package elector
 
 import (
-	"time"
-
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
@@ -29,8 +27,10 @@ type partition struct {
 	talk   talk            // Hellos and Snapshots (announce.go)
 	group  group           // what the nominator says of it (nominate.go)
 
+	dueAt     clock.Time // monotonic: when time alone will give p something to do
 	beatAt    clock.Time // monotonic
 	releaseAt clock.Time // monotonic: when Releases are sent again
+	sweepAt   clock.Time // monotonic: when all vacant roles are looked at again
 	over      bool       // the application was told that terms have lapsed
 	wanted    bool       // nothing that is held was given up since Desired changed
 }
@@ -188,16 +188,13 @@ func (n *Node) End(why term.Reason) {
 	}
 }
 
-// due is how long p has nothing to do, if nothing is read.
-func (n *Node) due(p *partition, now clock.Instant) time.Duration {
-	next := never
-	if !p.begun {
-		return next
-	}
-	mono := func(t clock.Time) { next = min(next, t.Sub(now.Mono)) }
+// due is when p will have something to do, if nothing is read: by the monotonic clock.
+func (n *Node) due(p *partition, now clock.Instant) clock.Time {
+	next := clock.Never
+	mono := func(t clock.Time) { next = min(next, t) }
 	raw := func(t clock.Time) {
 		if t != clock.Never {
-			next = min(next, t.Sub(now.Raw))
+			mono(now.Mono.Add(t.Sub(now.Raw)))
 		}
 	}
 	if len(p.holds) > 0 {

@@ -45,6 +45,9 @@ type timing struct {
 	wavered    bool       // and since then there was a moment when it did not
 	bye        bool       // the last Hello was said
 
+	awayUntil clock.Time // monotonic: out of the nominator's group until then
+	stayUntil clock.Time // monotonic: and in it for so long at least
+
 	settleAt  clock.Time // monotonic: after a start, claims of a share wait for other members until then
 	settles   int
 	settling  bool       // and then are thought over

@@ -13,10 +13,10 @@ var modelConfigs = []modelConfig{
 	{name: "a jump, Snapshots", ts: []time.Duration{modelLong, modelLong}, roles: 1, records: 3, flight: 2, begins: 1, snapshots: true},
 	{name: "a record twice", ts: []time.Duration{modelLong, modelLong}, roles: 1, records: 3, flight: 2, doubles: 1},
 	{name: "a late joiner", ts: []time.Duration{modelLong, modelLong}, roles: 1, records: 3, flight: 3, snapshots: true, held: true},
-	{name: "two late joiners", ts: []time.Duration{modelLong, modelLong, modelLong}, roles: 1, records: 3, flight: 2, held: true},
-	{name: "a short and a long lease", ts: []time.Duration{modelShort, modelLong}, roles: 2, records: 3, flight: 2},
+	{name: "two late joiners", ts: []time.Duration{modelLong, modelLong, modelLong}, roles: 1, records: 2, flight: 2, held: true},
+	{name: "a short and a long lease", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 3, flight: 2},
 	{name: "short leases join a long one", ts: []time.Duration{modelLong, modelShort, modelShort}, roles: 1, records: 2, flight: 2, snapshots: true, held: true},
-	{name: "newer versions", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 3, flight: 2, newer: 1, snapshots: true, held: true},
+	{name: "newer versions", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 2, flight: 2, newer: 1, snapshots: true, held: true},
 }
 
 // TestModel goes through every state that the Lease can reach within bounds, whatever

@@ -127,3 +127,22 @@ func (l *Lease) Sessions() int {
 	}
 	return len(l.fold.index)
 }
+
+// Free returns the roles below a number that nobody holds, ascending; nil if the fold is
+// not known.
+func (l *Lease) Free(below int32) []int32 {
+	if l.join != nil {
+		return nil
+	}
+	var free []int32
+	known := min(below, int32(len(l.fold.tokens)))
+	for role, token := range l.fold.tokens[:known] {
+		if token == none {
+			free = append(free, int32(role))
+		}
+	}
+	for role := known; role < below; role++ {
+		free = append(free, role)
+	}
+	return free
+}

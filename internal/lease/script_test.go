@@ -22,15 +22,18 @@ type script struct {
 }
 
 // newScript has x hold role 0 by the Claim at offset 0, of time 0; both have read it.
-func newScript(t *testing.T) *script {
+func newScript(t *testing.T) *script { return newScriptOf(t, time.Second) }
+
+// newScriptOf gives z another lease than x's second.
+func newScriptOf(t *testing.T, long time.Duration) *script {
 	start := clock.Time(time.Hour)
 	s := &script{t: t, now: clock.Instant{Mono: start, Wall: start, Raw: start}}
 	for _, l := range []**Lease{&s.x, &s.z} {
-		name := "x"
+		rules := Rules{Process: "x", T: time.Second, Rho: 0, History: 10}
 		if l == &s.z {
-			name = "z"
+			rules.Process, rules.T = "z", long
 		}
-		*l = New(Rules{Process: name, T: time.Second, Rho: 0, History: 10})
+		*l = New(rules)
 		(*l).Begin(0, true, s.now)
 	}
 	s.wait(clock.Wait(time.Second, 0))
@@ -59,7 +62,7 @@ func (s *script) read(all ...*Lease) {
 	}
 }
 
-// oneLeads wants x, and only x, to lead a role.
+// onlyXLeads wants x, and only x, to lead a role.
 func (s *script) onlyXLeads(role int32) {
 	s.t.Helper()
 	_, x := s.x.Leads(role, s.now)
@@ -180,5 +183,104 @@ func TestANewerVersionMayHoldForTmax(t *testing.T) {
 	s.wait(clock.Wait(clock.Tmax, 0) - time.Nanosecond)
 	require.False(t, f.MayClaim(0, s.now), "claims what a newer version may hold")
 	s.wait(time.Nanosecond)
+	require.True(t, f.MayClaim(0, s.now))
+
+	// It is told so, if it begins later.
+	s.x.ReadNewer(int64(len(s.log)), s.now)
+	s.put(&Record{}) // its place
+	word = s.x.Word(Hello, s.now)
+	g := New(Rules{Process: "g", T: time.Second, History: 10})
+	g.Begin(int64(len(s.log)), false, s.now)
+	s.put(&word)
+	s.read(g)
+	s.wait(clock.Wait(clock.Tmax, 0) - time.Nanosecond)
+	require.False(t, g.MayClaim(0, s.now), "claims what a newer version may hold")
+}
+
+// x has a short lease and z a long one. Who begins now, and hears of x, waits for z.
+func TestLongestIsOfAll(t *testing.T) {
+	s := newScriptOf(t, clock.Tmax)
+	s.put(s.claim(s.z, 1))
+	s.read(s.x, s.z)
+	f := New(Rules{Process: "f", T: time.Second, History: 10})
+	f.Begin(int64(len(s.log)), false, s.now)
+	beat, ok := s.x.Beat(s.now)
+	require.True(t, ok)
+	s.put(&beat)
+	s.read(s.x, s.z, f)
+	s.wait(clock.Wait(time.Second, 0))
+	_, leads := s.z.Leads(1, s.now)
+	require.True(t, leads)
+	require.False(t, f.MayClaim(1, s.now), "two leaders")
+}
+
+// Both are heard, the one with the short lease last.
+func TestTheLeaseThatEndsLastCounts(t *testing.T) {
+	s := newScriptOf(t, clock.Tmax)
+	s.put(s.claim(s.z, 1))
+	s.read(s.x, s.z)
+	f := New(Rules{Process: "f", T: time.Second, History: 10})
+	f.Begin(int64(len(s.log)), false, s.now)
+	s.wait(clock.Tmax / 2)
+	beat, ok := s.z.Beat(s.now)
+	require.True(t, ok)
+	s.put(&beat)
+	s.put(&Record{Kind: Beat, Session: s.x.Session(), Read: 0, Seq: 9, T: time.Second}) // late
+	s.read(s.x, s.z, f)
+	s.wait(clock.Wait(clock.Tmax/2, 0))
+	_, leads := s.z.Leads(1, s.now)
+	require.True(t, leads)
+	require.False(t, f.MayClaim(1, s.now), "two leaders")
+}
+
+func TestAFailedClaimMayBeSentAgain(t *testing.T) {
+	s := newScript(t)
+	r := s.claim(s.z, 1)
+	require.False(t, s.z.MayClaim(1, s.now), "it is under way")
+	require.True(t, s.z.MayClaim(2, s.now))
+	s.z.Failed(r.Session, r.Seq)
+	require.True(t, s.z.MayClaim(1, s.now))
+	again := s.claim(s.z, 1)
+	s.put(again)
+	s.put(r) // all the same
+	s.read(s.x, s.z)
+	token, leads := s.z.Leads(1, s.now)
+	require.True(t, leads)
+	require.EqualValues(t, 2, token, "the same session has claimed it once more")
+	require.Equal(t, s.x.fold.hash, s.z.fold.hash)
+}
+
+// A Claim that nothing is heard of is given up: by a new session, if nothing is held.
+func TestAClaimIsGivenUp(t *testing.T) {
+	s := newScript(t)
+	id := s.z.Session()
+	lost := s.claim(s.z, 1)
+	s.wait(time.Second / 4)
+	s.z.GiveUpClaims(s.now.Add(-time.Second / 2))
+	require.False(t, s.z.MayClaim(1, s.now), "not yet")
+	s.z.GiveUpClaims(s.now)
+	require.NotEqual(t, id, s.z.Session())
+	s.put(s.claim(s.z, 1))
+	s.put(lost)
+	s.read(s.x, s.z)
+	_, leads := s.z.Leads(1, s.now)
+	require.True(t, leads, "the lost one had not read this one")
+
+	s.put(s.claim(s.x, 3)) // x holds role 0 and keeps its session
+	id = s.x.Session()
+	s.claim(s.x, 4)
+	s.x.GiveUpClaims(s.now)
+	require.Equal(t, id, s.x.Session())
+	require.True(t, s.x.MayClaim(4, s.now))
+}
+
+func TestLongestShortensTheWait(t *testing.T) {
+	s := newScript(t)
+	f := New(Rules{Process: "f", T: time.Second, History: 10})
+	f.Begin(int64(len(s.log)), false, s.now)
+	word := s.z.Word(Hello, s.now)
+	s.put(&word)
+	s.read(f)
+	s.wait(clock.Wait(time.Second, 0))
 	require.True(t, f.MayClaim(0, s.now))
 }

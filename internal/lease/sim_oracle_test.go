@@ -12,10 +12,10 @@ import "fmt"
 //   - an alarm: this log keeps its promises
 //   - a record that its encoding changes, or that is too large
 type simOracle struct {
-	roles      []int32 // that are looked at: all, or some of many
-	newest     []int64 // largest token led
-	ended      []int64 // largest token that was led and then lost
-	fault, why string
+	roles  []int32 // that are looked at: all, or some of many
+	newest []int64 // largest token led
+	ended  []int64 // largest token that was led and then lost
+	fault  string
 }
 
 // watch chooses the roles that are looked at.

@@ -332,14 +332,3 @@ func (q *simQueue) pop() simEvent {
 
 // longAgo is a stamp that is none.
 var longAgo = clock.Instant{}
-
-// appendLate appends a record as if its read were of the moment when it is appended: what
-// a client would do that fills it in late.
-func (w *simWorld) appendLate(e *simEntry) {
-	if e.r.Kind == Claim && !e.newer {
-		r := *e.r
-		r.Read = int64(len(w.log)) - 1
-		e = w.encode(&r, false)
-	}
-	w.append(e)
-}

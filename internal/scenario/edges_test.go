@@ -249,4 +249,3 @@ func TestClaimsUnderWayCountForNothing(t *testing.T) {
 		c.level(n, time.Minute)
 	})
 }
-

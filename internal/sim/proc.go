@@ -3,8 +3,11 @@ package sim
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -67,6 +70,9 @@ func (w *world) start(name string) *proc {
 		HeartbeatTimeout: p.t, MaxClockDrift: w.drift, Roles: p.roles, Partitions: w.partitions,
 		MaxPulseInterval: simMaxPulse, DrainTimeout: simDrain, Provider: spy{w.broker.Provider(p.id), p},
 		KafkaConfig: neli.KafkaConfigMap{"partition.assignment.strategy": w.assignor}}
+	if w.opts.Logs {
+		cfg.Logger = slog.New(slog.NewTextHandler(logLines{p}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	}
 	w.inclined(p, &cfg)
 	w.mu.Lock()
 	w.called[p.self] = p.id
@@ -84,6 +90,15 @@ func (w *world) start(name string) *proc {
 	p.watcher.Go(p.watch)
 	p.drive()
 	return p
+}
+
+// logLines puts what a process logs into the transcript.
+type logLines struct{ p *proc }
+
+func (l logLines) Write(b []byte) (int, error) {
+	_, text, _ := strings.Cut(string(b), "level=")
+	l.p.w.say(l.p.id, "    %s", strings.TrimSpace(text))
+	return len(b), nil
 }
 
 func (w *world) anySlew() float64 { return w.slew * float64(w.rnd.IntN(5)-2) / 2 }
@@ -110,6 +125,9 @@ func (p *proc) setRoles(r int) {
 	p.mu.Lock()
 	p.roles = r
 	p.mu.Unlock()
+	p.reading.mu.Lock()
+	maps.DeleteFunc(p.reading.told, func(role int, _ standing) bool { return role >= r })
+	p.reading.mu.Unlock()
 	if err := p.SetRoles(r); err != nil {
 		p.w.violated("%s: SetRoles(%d): %v", p.id, r, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -33,6 +34,8 @@ type Options struct {
 	Seen *Seen
 	// Transcript is given what happened, in words. Default: it is logged if the run fails.
 	Transcript func(string)
+	// Logs puts what the processes log into the transcript.
+	Logs bool
 }
 
 // Run runs one seed, and reports the first violation of a promise with a transcript.
@@ -69,7 +72,7 @@ func Suite(t *testing.T, seeds uint64, opts Options) {
 	opts.Seen = NewSeen()
 	if v, err := strconv.ParseUint(os.Getenv("NELI_SEED"), 10, 64); err == nil {
 		opts.Seed = v
-		opts.Transcript = func(s string) { t.Log(s) }
+		opts.Transcript, opts.Logs = func(s string) { t.Log(s) }, true
 		Run(t, opts)
 		t.Logf("what happened:\n%v", opts.Seen)
 		return
@@ -197,10 +200,26 @@ func (w *world) heals() bool {
 func (w *world) recovers() {
 	bound, healed := w.bound(), time.Now()
 	if !w.until(bound, func() bool { w.supervise(); return w.allLed() || w.over() }) {
-		w.violated("not all roles are led %v after the last fault", bound)
+		w.violated("not all roles are led %v after the last fault: %s", bound, w.leaders())
 	}
 	w.opts.Seen.longest(fmt.Sprintf("all led again, %v, T %v, unknown %v", w.nomination, w.longest(), w.unsure), time.Since(healed))
 	w.knows(bound)
+}
+
+// leaders is who leads what of the roles that are looked at, and contends for how many.
+func (w *world) leaders() string {
+	var b strings.Builder
+	for _, role := range w.looked {
+		id := "nobody"
+		if p := w.leaderOf(role); p != nil {
+			id = p.id
+		}
+		fmt.Fprintf(&b, "%d: %s; ", role, id)
+	}
+	for _, p := range w.living() {
+		fmt.Fprintf(&b, "%s has R %d; ", p.id, p.r())
+	}
+	return b.String()
 }
 
 // allLed reports whether every role that all contend for has a leader.

@@ -57,7 +57,7 @@ func (s *spyProducer) Append(topic string, partition int, value []byte, report f
 	at := p.sends()
 	rec := &sending{by: p, at: before, own: at}
 	w.mu.Lock()
-	if w.logID == "" {
+	if w.logID == "" || w.broken { // the topic is another one, perhaps
 		w.logID = logOf(value)
 	}
 	r, _ := decode(value, simGroup, w.logID)
@@ -251,7 +251,8 @@ func (p *proc) reads(r neli.Record) {
 		return
 	}
 	key := onLog{r.Partition, session{n: of.n}}
-	if have, ok := p.reading.proofs[key]; !ok || rec.own.Mono > have.Mono {
+	// What comes back after a lapse proves nothing any more.
+	if have, ok := p.reading.proofs[key]; !ok || rec.own.Mono > have.Mono && p.younger(have, p.t-p.t/10) {
 		p.reading.proofs[key] = rec.own
 	}
 }

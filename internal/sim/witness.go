@@ -28,15 +28,15 @@ type witness struct {
 	clock   *machine
 	reading *reading
 
-	mu    sync.Mutex // guards what follows
-	began time.Time  // when it first knew anybody
+	mu    sync.Mutex        // guards what follows
+	began map[int]time.Time // by partition: when it first knew anybody
 	reads bool
 	blind map[int]time.Duration // by role: for how long it has been led and nobody known to
 }
 
 // testify puts a witness into the world.
 func (w *world) testify() {
-	v := &witness{w: w, reading: newReading(w.partitions), blind: map[int]time.Duration{},
+	v := &witness{w: w, reading: newReading(w.partitions), blind: map[int]time.Duration{}, began: map[int]time.Time{},
 		clock: newMachine(w.began, 1+w.drift*float64(w.roles%3-1), 0)}
 	rnd := (&proc{w: w}).random(0)
 	n, err := w.opts.New(Machine{Clock: v.clock, Random: rnd, ID: "witness"}, neli.Config{Observer: true, LeaderGroupID: simGroup,
@@ -91,10 +91,10 @@ func (v *witness) check(role int, h neli.Holder) {
 	now, o := v.clock.Now(), v.reading.upTo(partition)
 	w.holds("the witness", role, o, h.Token, h.Member)
 	v.mu.Lock()
-	if v.began.IsZero() {
-		v.began = time.Now()
+	if v.began[partition].IsZero() {
+		v.began[partition] = time.Now()
 	}
-	began := v.began
+	began := v.began[partition]
 	v.mu.Unlock()
 	w.mu.Lock()
 	of, _ := w.truths[partition].at(int32(role/w.partitions), o)
@@ -148,7 +148,7 @@ func (v *witness) hears(r neli.Record) {
 	w.mu.Unlock()
 	v.mu.Lock()
 	v.reads = v.reads || s != nil
-	late = late && !v.began.IsZero()
+	late = late && !v.began[r.Partition].IsZero()
 	v.mu.Unlock()
 	if late {
 		w.violated("the witness reads what others have read more than %v ago", simDelivery)
