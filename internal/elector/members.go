@@ -28,7 +28,7 @@ const maxMembers = 10_000
 type members struct {
 	by    map[string]*member
 	left  map[string]clock.Time // monotonic: who has left and when that was read; it does not come back
-	wants []wish // by partition: who said last that it may claim there
+	wants []wish                // by partition: who said last that it may claim there
 }
 
 type member struct {
