@@ -190,6 +190,7 @@ func (n *Node) announce(now clock.Instant) {
 	if now.Mono < t.announceAt {
 		return
 	}
+	n.announced(wants, now)
 	n.hello(n.parts[n.reachable()], wants, now)
 }
 
@@ -199,11 +200,19 @@ func (n *Node) announceSoon(now clock.Instant) {
 	t.announceAt = min(t.announceAt, max(now.Mono, t.saidAt.Add(helloGap(n.members.size()))))
 }
 
-// hello says Hello in a log. All members read all logs, so each is as good as another.
-func (n *Node) hello(p *partition, wants []int, now clock.Instant) {
+// announced takes note of what others are told.
+func (n *Node) announced(wants []int, now clock.Instant) {
 	t := &n.timing
 	t.announceAt, t.saidAt = now.Mono.Add(helloPeriod(n.members.size())), now.Mono
 	t.willing, t.wavered = wants == nil, false
+}
+
+// hello says Hello in a log. All members read all logs, so each is as good as another,
+// but for one from which nothing comes back.
+func (n *Node) hello(p *partition, wants []int, now clock.Instant) {
+	if p.link.hello.seq == 0 && !p.link.stalled {
+		n.announced(wants, now)
+	}
 	r := p.lease.Word(lease.Hello, now)
 	r.Hello = n.announcement(wants)
 	p.talk.greeted = true

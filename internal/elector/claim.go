@@ -76,7 +76,7 @@ func (n *Node) heirs(p *partition, changed []int32, r *lease.Record) {
 		for _, role := range changed {
 			p.claims.heirs[role] = heir{r.To, why}
 		}
-	case r.Kind == lease.Claim && r.Session.Process != n.set.Process:
+	case r.Kind == lease.Claim && r.Session.Process != n.set.Process || r.Kind == lease.Release:
 		for _, role := range changed {
 			delete(p.claims.heirs, role)
 		}
@@ -112,7 +112,7 @@ func (n *Node) vacate(p *partition, roles []int32, now clock.Instant) {
 // both claim and the log decides.
 func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 	plan, me := n.planner.plan(n, true, now)
-	shares := n.shares(plan, false, now)
+	shares := n.shares(plan, p, roles, false, now)
 	unit := 2 * n.timing.roundTrip()
 	recovering := p.link.recovered != 0 && now.Mono.Sub(p.link.recovered) < n.set.T
 	late := time.Duration(0)
@@ -124,6 +124,7 @@ func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 	for _, role := range roles {
 		wait := time.Duration(0)
 		h, given := p.claims.heirs[role]
+		given = given && (h.process == n.set.Process || n.members.takes(h.process)) // it may be gone
 		first := int(shares[n.role(p, role)])
 		switch {
 		case given && h.process == n.set.Process:
@@ -313,7 +314,7 @@ func (n *Node) placeFresh(p *partition, now clock.Instant) {
 		return
 	}
 	plan, me := n.planner.plan(n, true, now)
-	shares := n.shares(plan, true, now)
+	shares := n.shares(plan, p, all, true, now)
 	rank := plan.Rank(me, int(shares[n.role(p, 0)]), n.role(p, 0))
 	share := slices.DeleteFunc(slices.Clone(all), func(role int32) bool { return int(shares[n.role(p, role)]) != me })
 	if len(share) == 0 {
@@ -411,12 +412,18 @@ type sharing struct {
 	first []int32
 }
 
+// uncovered stands for a role that was held when vacant ones were shared out.
+const uncovered = int32(-3)
+
 // shares says, by role, which of the plan's candidates should claim it if nobody holds
-// it; fresh reckons with nobody holding anything. What becomes vacant within T/20, such
-// as what a dead process held on many partitions, is shared out once.
-func (n *Node) shares(plan *placement.Plan, fresh bool, now clock.Instant) []int32 {
+// it, these roles of p among them; fresh reckons with nobody holding anything. What
+// becomes vacant within T/20, such as what a dead process held on many partitions, is
+// shared out once.
+func (n *Node) shares(plan *placement.Plan, p *partition, roles []int32, fresh bool, now clock.Instant) []int32 {
 	s := &n.planner.sharing
-	if s.plan == plan && s.fresh == fresh && len(s.first) == n.desired.Roles && now.Mono.Sub(s.at) < n.set.T/20 {
+	covered := func(role int32) bool { return s.first[n.role(p, role)] != uncovered }
+	if s.plan == plan && s.fresh == fresh && len(s.first) == n.desired.Roles && now.Mono.Sub(s.at) < n.set.T/20 &&
+		!slices.ContainsFunc(roles, func(role int32) bool { return !covered(role) }) {
 		return s.first
 	}
 	*s = sharing{plan: plan, fresh: fresh, at: now.Mono, first: make([]int32, n.desired.Roles)}
@@ -426,7 +433,7 @@ func (n *Node) shares(plan *placement.Plan, fresh bool, now clock.Instant) []int
 	}
 	open := make([]int32, 0, n.desired.Roles)
 	for role := range n.desired.Roles {
-		s.first[role] = placement.Nobody
+		s.first[role] = uncovered
 		if fresh || holders[role] == placement.Nobody {
 			open = append(open, int32(role))
 		}

@@ -101,7 +101,7 @@ func (n *Node) back(p *partition, r *lease.Record, sent, now clock.Instant) {
 	}
 	stalled := p.link.stalled
 	p.link.back(r.Seq, sent, now, n.set.T)
-	if stalled && !p.link.stalled {
+	if stalled && !p.link.stalled && r.Kind != lease.Pong { // who was asked by a holder is not one of a crowd
 		p.claims.notBefore = max(p.claims.notBefore, now.Mono.Add(n.set.Random(n.set.T/20+1)))
 	}
 	n.timing.back(sent, now)

@@ -27,7 +27,8 @@ const maxMembers = 10_000
 // part in the lease.
 type members struct {
 	by    map[string]*member
-	wants []wish // by partition: who said last that it may claim there
+	left  map[string]clock.Time // monotonic: who has left and when that was read; it does not come back
+	wants []wish                // by partition: who said last that it may claim there
 }
 
 type member struct {
@@ -47,7 +48,7 @@ type wish struct {
 	heard   clock.Instant
 }
 
-func newMembers() members { return members{by: map[string]*member{}} }
+func newMembers() members { return members{by: map[string]*member{}, left: map[string]clock.Time{}} }
 
 func (ms *members) open(partitions int) { ms.wants = make([]wish, partitions) }
 
@@ -61,7 +62,11 @@ func (ms *members) announced(id, name string, a *lease.Announcement, live bool, 
 	was, known := ms.by[id]
 	if a.Leaving {
 		ms.forget(id)
+		ms.leave(id, now)
 		return false, known
+	}
+	if _, gone := ms.left[id]; gone { // said before that, in another log
+		return false, false
 	}
 	if !known {
 		if len(ms.by) >= maxMembers {
@@ -83,6 +88,14 @@ func (ms *members) announced(id, name string, a *lease.Announcement, live bool, 
 	*was = m
 	ms.wish(id, a, now)
 	return !known, changed
+}
+
+// leave remembers that a process has left, for as long as others of its words may be read.
+func (ms *members) leave(id string, now clock.Instant) {
+	if len(ms.left) >= maxMembers {
+		clear(ms.left)
+	}
+	ms.left[id] = now.Mono
 }
 
 // wish notes for which partitions a process may claim.
@@ -162,6 +175,11 @@ func (ms *members) evict() {
 // expire forgets those who have been silent for three of the periods that they
 // announced, and calls gone if there were any.
 func (ms *members) expire(now clock.Instant, gone func()) {
+	for id, at := range ms.left {
+		if now.Mono.Sub(at) > 3*maxHelloPeriod {
+			delete(ms.left, id)
+		}
+	}
 	for id, m := range ms.by {
 		if now.Mono.Sub(m.heard.Mono) > 3*max(m.period, helloEvery) {
 			ms.forget(id)

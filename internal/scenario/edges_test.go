@@ -222,7 +222,7 @@ func TestStartAfterACleanEnd(t *testing.T) {
 			began := time.Now()
 			c.Eventually(300*time.Millisecond, "all are led", c.allLed(n))
 			k := c.Contest(m).Less(before)
-			c.Logf("%d partitions: after %v; %d claims in %d records", m, time.Since(began), k.Claims, k.Records)
+			c.Logf("%d partitions: after %v; %d claims in %d records; %v", m, time.Since(began), k.Claims, k.Records, c.shares(n))
 			require.LessOrEqual(c, k.Claims, n+n/5)
 			c.level(n, time.Second)
 		})
