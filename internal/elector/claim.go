@@ -288,7 +288,7 @@ func (n *Node) send(p *partition, roles []int32, now clock.Instant) {
 	if _, waits := p.lease.Newer(); waits { // a newer version may hold anything
 		var free []int32
 		for _, role := range roles {
-			if _, held := p.lease.Holder(role); !held && !p.lease.Under(role) {
+			if g, held := p.lease.Holder(role); (!held || now.Raw >= g.FreeAt) && !p.lease.Under(role) {
 				free = append(free, role)
 			}
 		}

@@ -277,6 +277,7 @@ func (n *Node) Tick(now clock.Instant) {
 	n.members.expire(now, n.planner.forget)
 	n.timing.woken(now, n.set.RejoinWait)
 	n.revive(now)
+	n.sweep(now)
 	if n.timing.farewells > 0 && now.Mono.Sub(n.timing.parted) >= closeTail {
 		n.ready.Changed = true // StepDown waits no longer
 	}

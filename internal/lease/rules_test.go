@@ -9,9 +9,9 @@ import (
 // How many seeds the guards run, mutated or not. Each rule below was broken by one of the
 // first half of them.
 const (
-	plainSeeds = 12_000
-	huntSeeds  = 6000
-	freshSeeds = 3000
+	plainSeeds = 3000
+	huntSeeds  = 1500
+	freshSeeds = 1500
 	liveSeeds  = 400
 )
 

@@ -83,7 +83,7 @@ func TestCrashLoopsAreForgotten(t *testing.T) {
 		b := c.Work("b", many(n))
 		joined := time.Now()
 		loop(60, 400*time.Millisecond)
-		c.Eventually(joined.Add(30*time.Second).Sub(time.Now()), "b has its share", func() bool { return c.shares(n)["b"] == n/2 })
+		c.Eventually(time.Until(joined.Add(30*time.Second)), "b has its share", func() bool { return c.shares(n)["b"] == n/2 })
 		c.Pass(20 * time.Second)
 		for _, m := range []*Member{a, b} {
 			require.Len(c, m.Members(), 2, "the others are forgotten")

@@ -72,6 +72,11 @@ func (s *spyProducer) Append(topic string, partition int, value []byte, report f
 		return errRunaway
 	case r == nil:
 		w.violated("%s sends a record of another log, or of none: %s", p.id, value)
+	default:
+		p.reading.sends(partition, r.Session)
+	}
+	switch {
+	case r == nil:
 	case r.Kind == "claim":
 		w.say(p.id, "claims %d roles of partition %d, having read %d", len(r.roles), partition, r.Read)
 		p.claims(at)
@@ -113,11 +118,11 @@ func (p *proc) sends() clock.Instant {
 }
 
 // releases asserts that a Release is sent when the work has ended, or may not go
-// on: the lease has lapsed, which a holder says of itself at T(1−σ), or the deadline
-// has passed.
+// on: the lease has lapsed, which a holder says of itself at T(1−σ), or reading was
+// interrupted, or the deadline has passed.
 func (p *proc) releases(partition int, r *record) {
 	proof := p.reading.proof(partition, r.Session)
-	lapsed := !p.younger(proof, p.t-p.t/10)
+	lapsed := !p.younger(proof, p.t-p.t/10) || p.reading.interrupted(partition, r.Session)
 	a := &p.app
 	a.lock.Lock()
 	defer a.lock.Unlock()
@@ -148,6 +153,8 @@ type reading struct {
 	proofs map[onLog]clock.Instant
 	heard  map[onLog]clock.Instant // when the newest evidence of a holder was read
 	told   map[int]standing        // by role: what Watch has told last
+	newest []uint64                // by partition: the newest session that has sent anything
+	void   []uint64                // and the newest one whose reading was interrupted
 }
 
 // onLog is a session on one partition.
@@ -167,6 +174,7 @@ func newReading(partitions int) *reading {
 	for range partitions {
 		r.folded = append(r.folded, -1)
 	}
+	r.newest, r.void = make([]uint64, partitions), make([]uint64, partitions)
 	return r
 }
 
@@ -183,6 +191,26 @@ func (r *reading) upTo(partition int) int64 {
 	return r.folded[partition]
 }
 
+// sends takes note of a session.
+func (r *reading) sends(partition int, n uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.newest[partition] = max(r.newest[partition], n)
+}
+
+// interrupt ends all sessions: reading begins anew.
+func (r *reading) interrupt() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	copy(r.void, r.newest)
+}
+
+func (r *reading) interrupted(partition int, n uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return n <= r.void[partition]
+}
+
 type spyReader struct {
 	neli.LogReader
 	w    *world
@@ -194,6 +222,7 @@ type spyReader struct {
 
 func (s *spyReader) Assign(topic string, offsets []int64) error {
 	s.last = nil
+	s.to.interrupt()
 	return s.LogReader.Assign(topic, offsets)
 }
 
