@@ -201,7 +201,7 @@ func TestWhatIsGivenUpIsSharedOut(t *testing.T) {
 }
 
 // All forget each other while the broker is down. When it is back all is led again
-// within 2 T, and nobody claims blindly.
+// within 2 T, each claims its share, and nothing has to be moved.
 func TestAllAreLedAgainAfterAnOutage(t *testing.T) {
 	const n = 40
 	for _, m := range []int{1, 4} {
@@ -220,8 +220,8 @@ func TestAllAreLedAgainAfterAnOutage(t *testing.T) {
 				c.Eventually(2*defaultT, "all are led again", c.allLed(n))
 				k := c.Contest(m).Less(before)
 				c.Logf("%d claims in %d records, %d won", k.Claims, k.Records, k.Won)
-				require.LessOrEqual(c, k.Claims, 2*n, "of %d", n*len(c.Names))
-				c.level(n, 40*time.Second)
+				require.LessOrEqual(c, k.Claims, n+n/5, "of %d", n*len(c.Names))
+				c.level(n, time.Second)
 			})
 		}
 	}
