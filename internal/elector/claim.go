@@ -30,6 +30,7 @@ type claims struct {
 type vacancy struct {
 	at    clock.Time
 	roles []int32
+	given bool // they were released in favour of somebody else: shared out then, not claimed
 }
 
 // heir is the process in whose favour a role was released.
@@ -107,10 +108,38 @@ func (n *Node) vacate(p *partition, roles []int32, now clock.Instant) {
 	n.place(p, roles, now)
 }
 
-// place works out when this process will claim roles: at once what it should have
-// itself, the rest later, the more members should come before it. Where two disagree
-// both claim and the log decides.
+// place works out when this process will claim roles: at once what was released in its
+// favour, later what was released in another's. The rest is shared out.
 func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
+	var ours, theirs, open []int32
+	for _, role := range roles {
+		h, given := p.claims.heirs[role]
+		switch {
+		case given && h.process == n.set.Process:
+			ours = append(ours, role)
+		case given && n.members.takes(h.process):
+			theirs = append(theirs, role)
+		default:
+			open = append(open, role)
+		}
+	}
+	if len(ours) > 0 {
+		p.claims.add(now.Mono, ours)
+	}
+	if len(theirs) > 0 {
+		// It is shared out when the other one has not claimed it: mostly there is nothing left
+		// to be shared out by then, and that takes long where there are many roles.
+		p.claims.vacant = append(p.claims.vacant, vacancy{now.Mono.Add(headStart(2 * n.timing.roundTrip())), theirs, true})
+	}
+	if len(open) > 0 {
+		n.share(p, open, now)
+	}
+}
+
+// share works out when this process will claim roles that nobody comes before others for:
+// at once what it should have itself, the rest later, the more members should come before
+// it. Where two disagree both claim and the log decides.
+func (n *Node) share(p *partition, roles []int32, now clock.Instant) {
 	plan, me := n.planner.plan(n, true, now)
 	shares := n.shares(plan, p, roles, false, now)
 	unit := 2 * n.timing.roundTrip()
@@ -123,18 +152,8 @@ func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 	byRank := map[time.Duration][]int32{}
 	for _, role := range roles {
 		wait := time.Duration(0)
-		h, given := p.claims.heirs[role]
-		given = given && (h.process == n.set.Process || n.members.takes(h.process)) // it may be gone
-		first := int(shares[n.role(p, role)])
-		switch {
-		case given && h.process == n.set.Process:
-		case first == me && !given:
-			wait = 0
-		default:
+		if first := int(shares[n.role(p, role)]); first != me {
 			wait = late + unit*time.Duration(plan.Rank(me, first, n.role(p, role)))
-			if given {
-				wait += headStart(unit)
-			}
 		}
 		byRank[wait] = append(byRank[wait], role)
 	}
@@ -147,11 +166,30 @@ func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 	}
 }
 
+// overdue shares out what was released in favour of others who have not claimed it.
+func (n *Node) overdue(p *partition, now clock.Instant) {
+	var roles []int32
+	p.claims.vacant = slices.DeleteFunc(p.claims.vacant, func(v vacancy) bool {
+		if !v.given || now.Mono < v.at {
+			return false
+		}
+		roles = append(roles, v.roles...)
+		return true
+	})
+	if len(roles) == 0 {
+		return
+	}
+	for _, role := range roles {
+		delete(p.claims.heirs, role)
+	}
+	n.share(p, roles, now)
+}
+
 // headStart is how long others leave a role to the one in whose favour it was released.
 func headStart(unit time.Duration) time.Duration { return 4*unit + 10*time.Millisecond }
 
 func (c *claims) add(at clock.Time, roles []int32) {
-	c.vacant = append(c.vacant, vacancy{at, roles})
+	c.vacant = append(c.vacant, vacancy{at: at, roles: roles})
 }
 
 // review takes all roles of p into account that nobody holds.
@@ -223,6 +261,7 @@ func (n *Node) claim(p *partition, now clock.Instant) {
 	if !p.lease.Known() && len(c.vacant) == 0 && now.Raw >= p.lease.FreshAt() {
 		n.placeFresh(p, now)
 	}
+	n.overdue(p, now)
 	if at, ok := n.claimDue(p, now); !ok || now.Mono < at {
 		return
 	}
