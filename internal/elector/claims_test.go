@@ -152,3 +152,42 @@ func TestSuccessorThatHasGone(t *testing.T) {
 	require.Equal(t, 1, len(a.leads(1))+len(c.leads(1)), "after a head start")
 	require.Equal(t, []Outcome{{1, ErrNotTransferred}}, a.ends)
 }
+
+// Candidates of equal rank without any jitter, who do not know each other and so claim at
+// the same instant, still elect one, in T′ and two round trips: the log decides.
+func TestEqualRanksElectInTime(t *testing.T) {
+	for _, others := range []int{2, 5, 12} {
+		w := newWorld(1)
+		a := w.start("a", 1, nil)
+		w.pass(6 * time.Second)
+		var rest []*actor
+		for i := range others {
+			rest = append(rest, w.start(string(rune('b'+i)), 1, nil))
+		}
+		w.pass(8 * time.Second)
+		a.dead = true
+		w.pass(3 * time.Second)
+		g, ok := rest[0].parts[0].lease.Holder(0)
+		require.True(t, ok)
+		w.pass(g.FreeAt.Sub(w.instant().Raw) - time.Millisecond)
+		for _, o := range rest {
+			clear(o.members.by)
+			o.planner.forget()
+		}
+		before := len(w.sent(0, "b", lease.Claim))
+		w.pass(time.Millisecond + 2*2*time.Millisecond)
+		leaders, claims := 0, 0
+		for _, o := range rest {
+			leaders += len(o.leads(1))
+			claims += len(w.sent(0, o.set.Name, lease.Claim))
+		}
+		require.Equal(t, 1, leaders)
+		require.Equal(t, others, claims-before, "all did claim at the same instant")
+		w.pass(2 * time.Second)
+		leaders = 0
+		for _, o := range rest {
+			leaders += len(o.leads(1))
+		}
+		require.Equal(t, 1, leaders, "and it stays")
+	}
+}
