@@ -100,25 +100,27 @@ func (e *election) verifyEvents() {
 	e.t.Helper()
 	for _, m := range e.members {
 		for i, c := range m.params.Contenders {
-			byPartition := map[int][]told{}
-			roles := map[int]int{} // partition → a role on it
+			byRole := map[int][]told{} // by partition, where all its roles have one term
 			for _, ev := range m.events("acquired", "revoked", "fenced") {
 				if ev.Contender != i {
 					continue
 				}
 				for _, t := range ev.Terms {
-					byPartition[t.Partition] = append(byPartition[t.Partition], told{ev.At, ev.What, t.Token})
-					if len(t.Roles) > 0 {
-						roles[t.Partition] = t.Roles[0]
+					roles := t.Roles
+					if c.Mode != neli.Exclusive {
+						roles = []int{t.Partition}
+					}
+					for _, role := range roles {
+						byRole[role] = append(byRole[role], told{ev.At, ev.What, t.Token})
 					}
 				}
 			}
-			for p, events := range byPartition {
+			for role, events := range byRole {
 				var terms []witness.Term
-				if role, ok := roles[p]; ok && c.Mode == neli.Exclusive && role < c.Roles {
+				if c.Mode == neli.Exclusive && role < c.Roles {
 					terms = witness.Terms(m.params.Name, m.samples.Runs().Of(i, role))
 				}
-				assert.Empty(e.t, list(eventFaults(events, terms)), "%s, partition %d", m, p)
+				assert.Empty(e.t, list(eventFaults(events, terms)), "%s, role %d", m, role)
 			}
 		}
 	}

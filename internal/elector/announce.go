@@ -12,6 +12,7 @@ import (
 type talk struct {
 	helloAt clock.Time // monotonic: when this process may say Hello here again
 	greeted bool       // it has, since it read this log anew
+	begun   clock.Time // monotonic: since when it reads it
 
 	snapshotAt clock.Time // monotonic: when a Snapshot is due; 0: none is
 	since      int        // records since the newest Snapshot
@@ -19,7 +20,7 @@ type talk struct {
 	left       bool       // it was left
 }
 
-func (t *talk) reset(now clock.Instant) { *t = talk{helloAt: now.Mono} }
+func (t *talk) reset(now clock.Instant) { *t = talk{helloAt: now.Mono, begun: now.Mono} }
 
 // listen draws the conclusions of what a record says, whatever it did to the lease.
 func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant) {
@@ -255,7 +256,8 @@ func (n *Node) greetDue(p *partition, now clock.Instant) (at clock.Time, ok bool
 		}
 		at = p.talk.helloAt
 		if p.talk.greeted {
-			at = at.Add(n.set.T / 2)
+			// More and more seldom: who answers at all does so at once.
+			at = at.Add(max(n.set.T/2, min(helloEvery, p.talk.helloAt.Sub(p.talk.begun)/2)))
 			if !p.link.check(now, n.set.T) && n.willing(p, now) { // soon enough for the first Claim
 				at = min(at, max(p.talk.helloAt, now.Mono.Add(p.lease.FreshAt().Sub(now.Raw)-n.set.T/4)))
 			}
