@@ -238,7 +238,10 @@ func (n *Node) reset(p *partition, end int64, now clock.Instant) {
 func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	p, r := n.parts[a.Partition], &a.Record
 	switch r.Kind {
-	case lease.Release, lease.Snapshot:
+	case lease.Release:
+		n.timing.farewells--
+		p.releasing--
+	case lease.Snapshot:
 		n.timing.farewells--
 	case lease.Hello:
 		if r.Hello.Leaving {
@@ -349,9 +352,11 @@ func (n *Node) beat(p *partition, now clock.Instant, early time.Duration) {
 	}
 }
 
-// repeat sends Releases again that have not come back: they may be lost.
+// repeat sends Releases again that have not come back: they may be lost. As with Beats
+// and Claims, none is sent while another has not been answered: while the log stands
+// still they would pile up, and keep it busy when it is back.
 func (n *Node) repeat(p *partition, now clock.Instant) {
-	if now.Mono < p.releaseAt || !p.lease.Owing() {
+	if now.Mono < p.releaseAt || p.releasing > 0 || !p.lease.Owing() {
 		return
 	}
 	p.releaseAt = now.Mono.Add(max(n.set.T/8, 2*n.timing.roundTrip()))
@@ -364,6 +369,9 @@ func (n *Node) append(p *partition, now clock.Instant, records ...lease.Record) 
 		switch r.Kind {
 		case lease.Release, lease.Snapshot:
 			n.timing.farewells++
+			if r.Kind == lease.Release {
+				p.releasing++
+			}
 			if p.releaseAt < now.Mono {
 				p.releaseAt = now.Mono.Add(max(n.set.T/8, 4*n.timing.roundTrip()))
 			}

@@ -30,6 +30,7 @@ type partition struct {
 
 	beatAt    clock.Time // monotonic
 	releaseAt clock.Time // monotonic: when Releases are sent again
+	releasing int        // Releases that were neither acknowledged nor reported as failed
 	over      bool       // the application was told that terms have lapsed
 	wanted    bool       // nothing that is held was given up since Desired changed
 }
@@ -201,7 +202,7 @@ func (n *Node) due(p *partition, now clock.Instant) time.Duration {
 			mono(p.beatAt)
 		}
 	}
-	if p.lease.Owing() {
+	if p.lease.Owing() && p.releasing == 0 {
 		mono(p.releaseAt)
 	}
 	for _, h := range p.hands {
