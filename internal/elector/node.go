@@ -424,7 +424,10 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	if len(n.parts) == 0 {
 		return next
 	}
-	next = min(next, n.timing.announceAt.Sub(now.Mono), n.moves.lookAt.Sub(now.Mono))
+	next = min(next, n.moves.lookAt.Sub(now.Mono))
+	if n.announces() {
+		next = min(next, n.timing.announceAt.Sub(now.Mono))
+	}
 	if n.desired.Away > now.Mono {
 		next = min(next, n.desired.Away.Sub(now.Mono))
 	}
