@@ -10,6 +10,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/internal/term"
+	"golang.org/x/sync/errgroup"
 )
 
 // vectorArbiter is non-exclusive mode, the paper's NELI: every process
@@ -89,9 +90,12 @@ func (a *vectorArbiter) run(ctx context.Context) error {
 	a.v = make([]clock.Instant, m)
 	a.open(m)
 	a.mu.Unlock()
-	err := together(ctx, a.broadcast, a.expireWhenDue, a.topic.watch, func(ctx context.Context) error {
-		return a.member.Run(ctx, a.assign)
-	})
+	group, ctx := errgroup.WithContext(ctx)
+	for _, f := range []func(context.Context) error{a.broadcast, a.expireWhenDue, a.topic.watch} {
+		group.Go(func() error { return f(ctx) })
+	}
+	group.Go(func() error { return a.member.Run(ctx, a.assign) })
+	err := group.Wait()
 	if err == errFinished {
 		err = nil
 	}
@@ -223,20 +227,18 @@ func (a *vectorArbiter) decide() (broadcasts bool, starved int) {
 	now := a.now()
 	alive, starved := a.alive(now), -1
 	if a.desired.Unhealthy { // and long enough for the group to notice
-		a.dropAssignments()
 		a.away = max(a.away, now.Mono.Add(a.set.starvedPause))
 	}
 	if p, at := a.starved(); p >= 0 && now.Mono >= at {
-		a.away = now.Mono.Add(a.set.starvedPause)
-		a.dropAssignments()
+		a.away = now.Mono.Add(a.set.starvedPause) // from when it has left
 		starved = p
 	}
 	a.member.Join(alive && !a.leaving() && !a.desired.Unhealthy && now.Mono >= a.away)
 	return alive && (a.desired.Contend || now.Mono.Sub(a.leaveAt.Mono) < 0), starved
 }
 
-// dropAssignments forgets what the group has assigned. It is told when the group assigns anew;
-// of a membership that is over already it would tell nothing.
+// dropAssignments forgets what the group has assigned, once that membership is over.
+// Not before: a member that then stays after all is told nothing of what it has.
 func (a *vectorArbiter) dropAssignments() {
 	for p, has := range a.assigned {
 		if has == assignedHere {

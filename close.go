@@ -38,8 +38,8 @@ const (
 // takes, at most, DrainTimeout plus the wait for a successor (1 s, or a
 // HeartbeatInterval if that is longer; 4 s with Assigned nomination, or
 // more if the group is slow) plus, with an unreachable broker, 12 s. If another
-// goroutine's task or barrier has not returned, or a client has not stopped, by then,
-// the error says so; a barrier that Close itself runs is waited for. Close must not be
+// goroutine's task or barrier or Config.Healthy has not returned, or a client has not
+// stopped, by then, the error says so; a barrier that Close itself runs is waited for. Close must not be
 // called from a barrier, a task or a function that Lead runs: it would wait for itself,
 // up to that bound.
 func (n *Neli) Close() error {
@@ -69,5 +69,10 @@ func (n *Neli) Close() error {
 	}
 	n.deliver()
 	n.state.Store(int32(StateClosed))
-	return nil
+	select {
+	case <-n.idle:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("neli: Close: Config.Healthy has not returned within %v", bound)
+	}
 }

@@ -20,16 +20,16 @@ func TestCloseWaitsForTheSuccessor(t *testing.T) {
 		t.Run(nomination.String(), func(t *testing.T) {
 			simulate(t, nelitest.Options{RebalanceTime: 300 * time.Millisecond}, func(c *cluster) {
 				with := func(cfg *neli.Config) { cfg.Nomination = nomination }
-				a := c.work("a", with)
-				require.Same(c, a, c.leader(0, 2*silence))
-				b := c.work("b", with)
-				c.pass(time.Minute)
-				c.gap()
+				a := c.Work("a", with)
+				require.Same(c, a, c.Leader(0, 2*silence))
+				b := c.Work("b", with)
+				c.Pass(time.Minute)
+				c.Gap()
 				began := time.Now()
 				require.NoError(c, a.Close())
 				require.Less(c, time.Since(began), 2*time.Second)
-				c.eventually(time.Second, "b leads", b.IsLeader)
-				require.Less(c, c.gap(), 20*time.Millisecond)
+				c.Eventually(time.Second, "b leads", b.IsLeader)
+				require.Less(c, c.Gap(), 20*time.Millisecond)
 				require.Equal(c, neli.StateClosed, a.State())
 				require.NoError(c, a.Await())
 			})
@@ -41,18 +41,18 @@ func TestCloseWaitsForTheSuccessor(t *testing.T) {
 func TestRebalanceHandsOverWithoutAGap(t *testing.T) {
 	simulate(t, nelitest.Options{RebalanceTime: 300 * time.Millisecond}, func(c *cluster) {
 		with := func(cfg *neli.Config) { cfg.Partitions, cfg.Roles = 2, 2 }
-		a := c.work("a", with)
-		c.leader(0, 2*silence)
-		c.pass(10 * time.Second)
-		b := c.work("b", with)
+		a := c.Work("a", with)
+		c.Leader(0, 2*silence)
+		c.Pass(10 * time.Second)
+		b := c.Work("b", with)
 		moved := 0
-		c.eventually(30*time.Second, "b has one", func() bool {
+		c.Eventually(30*time.Second, "b has one", func() bool {
 			if b.IsLeaderOf(1) {
 				moved = 1
 			}
 			return b.IsLeader()
 		})
-		e := a.last().(neli.LeaderRevoked)
+		e := a.Last().(neli.LeaderRevoked)
 		require.Equal(c, []int{moved}, e.Partitions())
 		require.Equal(c, neli.ReasonUnassigned, e.Reason)
 		require.True(c, a.IsLeaderOf(1-moved))
@@ -62,11 +62,11 @@ func TestRebalanceHandsOverWithoutAGap(t *testing.T) {
 // The only member does not wait for anybody.
 func TestLastMemberClosesAtOnce(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		a, b := c.work("a", nil), c.work("b", nil)
-		c.leader(0, 2*silence)
-		c.pass(time.Minute)
+		a, b := c.Work("a", nil), c.Work("b", nil)
+		c.Leader(0, 2*silence)
+		c.Pass(time.Minute)
 		require.NoError(c, b.Close())
-		c.pass(time.Second)
+		c.Pass(time.Second)
 		began := time.Now()
 		require.NoError(c, a.Close())
 		require.Less(c, time.Since(began), 500*time.Millisecond)
@@ -76,14 +76,14 @@ func TestLastMemberClosesAtOnce(t *testing.T) {
 // Without a pulse loop at work Close delivers the events itself.
 func TestCloseDelivers(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		a := c.join("a", nil)
+		a := c.Join("a", nil)
 		ok, err := a.Pulse(2 * silence)
 		require.NoError(c, err)
 		require.True(c, ok)
 		require.NoError(c, a.Close())
-		require.Equal(c, []string{"acquired", "revoked"}, a.kinds())
-		require.Equal(c, neli.ReasonClosing, a.last().(neli.LeaderRevoked).Reason)
-		require.Len(c, c.records("app.neli", 0, "release"), 1)
+		require.Equal(c, []string{"acquired", "revoked"}, a.Kinds())
+		require.Equal(c, neli.ReasonClosing, a.Last().(neli.LeaderRevoked).Reason)
+		require.Len(c, records(c, "app.neli", 0, "release"), 1)
 		require.NoError(c, a.Close())
 	})
 }
@@ -92,17 +92,17 @@ func TestCloseDelivers(t *testing.T) {
 // back, so that nobody waits for a ghost.
 func TestCloseReleasesAClaimUnderWay(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		a := c.join("a", open)
+		a := c.Join("a", open)
 		ok, err := a.Pulse(0)
 		require.NoError(c, err)
 		require.False(c, ok)
-		c.broker.Delay("a", time.Second)
-		c.pass(silence + 200*time.Millisecond)
-		require.Empty(c, c.records("app.neli", 0, "claim"))
+		c.Broker.Delay("a", time.Second)
+		c.Pass(silence + 200*time.Millisecond)
+		require.Empty(c, records(c, "app.neli", 0, "claim"))
 		require.NoError(c, a.Close())
-		require.Len(c, c.records("app.neli", 0, "claim"), 1)
-		require.Len(c, c.records("app.neli", 0, "release"), 1)
-		require.Empty(c, a.kinds())
+		require.Len(c, records(c, "app.neli", 0, "claim"), 1)
+		require.Len(c, records(c, "app.neli", 0, "release"), 1)
+		require.Empty(c, a.Kinds())
 	})
 }
 
@@ -114,10 +114,10 @@ func TestCloseIsBoundedWithoutABroker(t *testing.T) {
 	for _, mode := range []neli.Config{{}, {Nomination: neli.Open}, {Mode: neli.NonExclusive}} {
 		for _, w := range []when{{"before anything", 0}, {"as leader", 3 * silence}} {
 			simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
-				a := c.join("a", func(cfg *neli.Config) { cfg.Mode, cfg.Nomination = mode.Mode, mode.Nomination })
+				a := c.Join("a", func(cfg *neli.Config) { cfg.Mode, cfg.Nomination = mode.Mode, mode.Nomination })
 				_, err := a.Pulse(w.wait)
 				require.NoError(c, err)
-				c.broker.CutOff("a", nelitest.All)
+				c.Broker.CutOff("a", nelitest.All)
 				began := time.Now()
 				require.NoError(c, a.Close())
 				require.Less(c, time.Since(began), 12*time.Second, "%s %s", mode.Mode, w.name)
@@ -130,8 +130,8 @@ func TestCloseIsBoundedWithoutABroker(t *testing.T) {
 
 func TestCloseTwiceAtOnce(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		a := c.work("a", open)
-		c.leader(0, 2*silence)
+		a := c.Work("a", open)
+		c.Leader(0, 2*silence)
 		results := make(chan error, 3)
 		for range 3 {
 			go func() { results <- a.Close() }()
@@ -139,7 +139,7 @@ func TestCloseTwiceAtOnce(t *testing.T) {
 		for range 3 {
 			require.NoError(c, <-results)
 		}
-		require.Equal(c, []string{"acquired", "revoked"}, a.kinds())
+		require.Equal(c, []string{"acquired", "revoked"}, a.Kinds())
 	})
 }
 
@@ -147,21 +147,21 @@ func TestCloseTwiceAtOnce(t *testing.T) {
 // its partitions to others since.
 func TestCloseDoesNotTakeTheDeadForSuccessors(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		b := c.work("b", nil)
-		require.Same(c, b, c.leader(0, 2*silence))
-		a := c.work("a", nil)
-		c.pass(time.Second)
-		c.crash(b)
-		c.eventually(10*time.Second, "a leads", a.IsLeader)
-		d := c.work("d", nil)
-		c.pass(time.Second)
-		require.True(c, c.broker.Assign("a"))
-		c.gap()
-		c.pass(time.Second)
+		b := c.Work("b", nil)
+		require.Same(c, b, c.Leader(0, 2*silence))
+		a := c.Work("a", nil)
+		c.Pass(time.Second)
+		c.Crash(b)
+		c.Eventually(10*time.Second, "a leads", a.IsLeader)
+		d := c.Work("d", nil)
+		c.Pass(time.Second)
+		require.True(c, c.Broker.Assign("a"))
+		c.Gap()
+		c.Pass(time.Second)
 		require.True(c, a.IsLeader(), "nobody has said that it is nominated")
-		require.True(c, c.broker.Assign("d", 0))
-		c.eventually(time.Second, "d leads", d.IsLeader)
-		require.Less(c, c.gap(), 20*time.Millisecond)
+		require.True(c, c.Broker.Assign("d", 0))
+		c.Eventually(time.Second, "d leads", d.IsLeader)
+		require.Less(c, c.Gap(), 20*time.Millisecond)
 	})
 }
 
@@ -178,19 +178,19 @@ func TestNoTaskBesideTheSuccessor(t *testing.T) {
 		over := map[term]bool{} // by any member; the bubble's broker tells who was released
 		var mu sync.Mutex
 		released := func(at term) bool {
-			return slices.ContainsFunc(c.records("app.neli", at.partition, "release"), func(r neli.Record) bool {
+			return slices.ContainsFunc(records(c, "app.neli", at.partition, "release"), func(r neli.Record) bool {
 				return strings.Contains(string(r.Value), fmt.Sprintf(`"token":%d,`, at.token))
 			})
 		}
 		tasks := map[string]int{}
 		start := func(name string) *member {
-			m := c.join(name, with)
-			m.upon(func(e neli.Event) {
+			m := c.Join(name, with)
+			m.Upon(func(e neli.Event) {
 				r, ok := e.(neli.LeaderRevoked)
 				if !ok {
 					return
 				}
-				c.pass(7 * time.Millisecond) // finishing
+				c.Pass(7 * time.Millisecond) // finishing
 				mu.Lock()
 				defer mu.Unlock()
 				for _, led := range r.Terms {
@@ -202,24 +202,24 @@ func TestNoTaskBesideTheSuccessor(t *testing.T) {
 				}
 			})
 			_, err := m.Background(func() {
-				m.enter()
-				defer m.leave()
+				m.Enter()
+				defer m.Leave()
 				var begun []term
 				for role := range m.Roles() {
 					if token, ok := m.Token(role); ok {
 						begun = append(begun, term{role, token})
 					}
 				}
-				c.pass(5 * time.Millisecond)
+				c.Pass(5 * time.Millisecond)
 				mu.Lock()
 				defer mu.Unlock()
 				tasks[name]++
 				for _, at := range begun {
 					if over[at] {
-						c.Errorf("%v: %s: the task was called in %v after the barrier had returned", time.Since(c.began), name, at)
+						c.Errorf("%v: %s: the task was called in %v after the barrier had returned", time.Since(c.Began), name, at)
 					}
 					if released(at) {
-						c.Errorf("%v: %s: %v was released while the task was at work", time.Since(c.began), name, at)
+						c.Errorf("%v: %s: %v was released while the task was at work", time.Since(c.Began), name, at)
 					}
 				}
 			})
@@ -227,8 +227,8 @@ func TestNoTaskBesideTheSuccessor(t *testing.T) {
 			return m
 		}
 		a, b := start("a"), start("b")
-		c.leader(0, 2*silence)
-		c.leader(1, 2*silence)
+		c.Leader(0, 2*silence)
+		c.Leader(1, 2*silence)
 		for i := range 40 {
 			from, to := a, b
 			if i%2 == 1 {
@@ -236,19 +236,19 @@ func TestNoTaskBesideTheSuccessor(t *testing.T) {
 			}
 			// All of it, or one after the other.
 			if i%4 < 2 {
-				require.True(c, c.broker.Assign(from.name, 1))
-				c.pass(time.Duration(i) * time.Millisecond)
+				require.True(c, c.Broker.Assign(from.As, 1))
+				c.Pass(time.Duration(i) * time.Millisecond)
 			}
-			require.True(c, c.broker.Assign(from.name))
-			require.True(c, c.broker.Assign(to.name, 0, 1))
-			c.eventually(10*time.Second, to.name+" has both", func() bool { return to.IsLeaderOf(0) && to.IsLeaderOf(1) })
-			c.pass(200 * time.Millisecond)
+			require.True(c, c.Broker.Assign(from.As))
+			require.True(c, c.Broker.Assign(to.As, 0, 1))
+			c.Eventually(10*time.Second, to.As+" has both", func() bool { return to.IsLeaderOf(0) && to.IsLeaderOf(1) })
+			c.Pass(200 * time.Millisecond)
 		}
 		mu.Lock()
 		defer mu.Unlock()
 		require.Greater(c, len(over), 70, "it was handed over each time")
 		require.Positive(c, min(tasks["a"], tasks["b"]))
-		require.NotContains(c, append(a.kinds(), b.kinds()...), "fenced")
+		require.NotContains(c, append(a.Kinds(), b.Kinds()...), "fenced")
 	})
 }
 
@@ -257,21 +257,21 @@ func TestNoTaskBesideTheSuccessor(t *testing.T) {
 func TestMergedRevocationHasTheEarliestDeadline(t *testing.T) {
 	for _, first := range []int{0, 1} {
 		simulateWith(t, nelitest.Options{}, roles(2), func(c *cluster) {
-			a := c.join("a", func(cfg *neli.Config) { cfg.Partitions = 2 })
-			c.eventually(3*silence, "a has both", func() bool {
+			a := c.Join("a", func(cfg *neli.Config) { cfg.Partitions = 2 })
+			c.Eventually(3*silence, "a has both", func() bool {
 				_, err := a.Pulse(0)
 				require.NoError(c, err)
 				return a.IsLeaderOf(0) && a.IsLeaderOf(1)
 			})
 			began := time.Now()
-			require.True(c, c.broker.Assign("a", 1-first))
-			c.pass(3 * time.Second) // at work
-			require.True(c, c.broker.Assign("a"))
-			c.pass(2 * time.Second)
-			require.Equal(c, "acquired", a.kinds()[len(a.kinds())-1])
+			require.True(c, c.Broker.Assign("a", 1-first))
+			c.Pass(3 * time.Second) // at work
+			require.True(c, c.Broker.Assign("a"))
+			c.Pass(2 * time.Second)
+			require.Equal(c, "acquired", a.Kinds()[len(a.Kinds())-1])
 			_, err := a.Pulse(0)
 			require.NoError(c, err)
-			e := a.last().(neli.LeaderRevoked)
+			e := a.Last().(neli.LeaderRevoked)
 			require.Equal(c, []int{0, 1}, e.Partitions())
 			require.WithinDuration(c, began.Add(10*time.Second), e.Deadline, time.Second)
 		})

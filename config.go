@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -87,7 +88,8 @@ type Config struct {
 
 	// LeaderGroupID names the consumer group whose members contend. In exclusive
 	// mode it also separates groups that share a topic. Default: the name of the
-	// binary.
+	// binary, unless that is one that many programs have (main, server, app, or what
+	// a debugger builds): these would elect one leader between them.
 	LeaderGroupID string
 
 	// LeaderTopic is the topic that carries the election. Default:
@@ -189,6 +191,17 @@ type Config struct {
 	// Default: 1.
 	GroupsOnTopic int
 
+	// TokenBase is added to every fencing token that this process hands out or tells
+	// of: Token, Term.Token, Leadership.Token, Holder.Token. Tokens are offsets, so
+	// they start again from 0 when the leader topic is created anew, moved to another
+	// cluster, or given more partitions while all members are stopped (roles then
+	// live elsewhere); whatever keeps the highest token it has seen would refuse the
+	// rightful leader from then on. Whenever that happens, raise TokenBase above the
+	// highest token that was ever handed out, before the first member starts. All
+	// members of a group use the same. Exclusive mode only. At least 0, at most
+	// 2^62. Default: 0.
+	TokenBase int64
+
 	// MaxClockDrift is ρ, the largest rate error, as a fraction, of any member's clock
 	// that nobody slews: CLOCK_MONOTONIC_RAW on Linux, the monotonic clock elsewhere.
 	// It is that of the hardware; what a time daemon does to the clock in order to
@@ -225,6 +238,7 @@ type settings struct {
 	starvedAfter       time.Duration // without a record on an assigned partition: leave the group, non-exclusive
 	starvedPause       time.Duration // and stay away for this long
 	drift              float64
+	tokenBase          int64
 	kafka              map[string]string                   // the user's properties
 	random             func(n time.Duration) time.Duration // in [0, n)
 	spread             float64                             // of the pauses between retries
@@ -233,6 +247,7 @@ type settings struct {
 	rebalance          bool
 	healthy            func() error
 	logger             *slog.Logger
+	throttling         throttling
 }
 
 // silence is W(T): for how long nothing must have been read of a holder with the same T.
@@ -252,6 +267,7 @@ const (
 	maxDuration     = 24 * time.Hour
 	maxNameLength   = 256
 	maxPriority     = 1_000_000
+	maxTokenBase    = 1 << 62 // an offset can be added without an overflow
 )
 
 // resolve fills in defaults and checks everything; the error lists all faults.
@@ -269,6 +285,7 @@ func (c Config) resolve() (*settings, error) {
 		maxPulse:    or(c.MaxPulseInterval, defaultMaxPulse),
 		drain:       or(c.DrainTimeout, defaultDrain),
 		drift:       or(c.MaxClockDrift, defaultDrift),
+		tokenBase:   c.TokenBase,
 		random:      rand.N[time.Duration],
 		spread:      backoff.DefaultRandomizationFactor,
 		priority:    c.Priority,
@@ -297,6 +314,8 @@ func (c Config) resolve() (*settings, error) {
 		fmt.Sprintf("must be between 1 and %d", maxGroups))
 	f.check(s.maxPulse > 0 && s.maxPulse <= maxDuration, "MaxPulseInterval", c.MaxPulseInterval, "must be positive and at most 24h")
 	f.check(s.drain > 0 && s.drain <= maxDuration, "DrainTimeout", c.DrainTimeout, "must be positive and at most 24h")
+	f.check(c.TokenBase >= 0 && c.TokenBase <= maxTokenBase, "TokenBase", c.TokenBase,
+		fmt.Sprintf("must be between 0 and %d", int64(maxTokenBase)))
 	f.check(s.drift >= 0 && s.drift <= maxDrift, "MaxClockDrift", c.MaxClockDrift,
 		fmt.Sprintf("must be a fraction between 0 and %v", maxDrift))
 	s.kafka = checkProperties(c.KafkaConfig, &f)
@@ -307,6 +326,8 @@ func (c Config) resolve() (*settings, error) {
 func (c Config) checkNames(s *settings, f *faults) {
 	f.check(s.group != "" && len(s.group) <= 255 && utf8.ValidString(s.group), "LeaderGroupID", s.group,
 		"must be 1 to 255 bytes of UTF-8")
+	f.check(c.LeaderGroupID != "" || !commonName(s.group), "LeaderGroupID", "",
+		fmt.Sprintf("defaults to the name of the binary, and %q is one that many programs have, which would share a leader: set LeaderGroupID", s.group))
 	f.check(topicName.MatchString(s.topic) && s.topic != "." && s.topic != "..", "LeaderTopic", s.topic,
 		"must be 1 to 249 of a–z, A–Z, 0–9, '.', '_' and '-', and neither '.' nor '..'")
 	f.check(len(s.name) <= maxNameLength && utf8.ValidString(s.name), "Name", s.name,
@@ -378,6 +399,12 @@ func or[T comparable](v, d T) T {
 func binaryName() string {
 	name := filepath.Base(os.Args[0])
 	return regexp.MustCompile(`[^a-zA-Z0-9._-]`).ReplaceAllString(name, "-")
+}
+
+// commonName reports whether a binary's name says nothing of what it is.
+func commonName(name string) bool {
+	name = strings.ToLower(strings.TrimSuffix(name, ".exe"))
+	return name == "main" || name == "server" || name == "app" || strings.HasPrefix(name, "__debug_bin")
 }
 
 func defaultName() string {

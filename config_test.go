@@ -1,12 +1,14 @@
 package neli
 
 import (
+	"context"
 	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -125,6 +127,8 @@ func TestConfigFaults(t *testing.T) {
 		{Config{MaxPulseInterval: 25 * time.Hour}, "MaxPulseInterval", "25h0m0s", "at most 24h"},
 		{Config{DrainTimeout: -time.Second}, "DrainTimeout", "-1s", "must be positive"},
 		{Config{DrainTimeout: 25 * time.Hour}, "DrainTimeout", "25h0m0s", "at most 24h"},
+		{Config{TokenBase: -1}, "TokenBase", "-1", "must be between 0 and 4611686018427387904"},
+		{Config{TokenBase: 1<<62 + 1}, "TokenBase", "4611686018427387905", "must be between 0 and 4611686018427387904"},
 		{Config{MaxClockDrift: -0.1}, "MaxClockDrift", "-0.1", "between 0 and 0.2"},
 		{Config{MaxClockDrift: 0.21}, "MaxClockDrift", "0.21", "between 0 and 0.2"},
 		{Config{MaxClockDrift: math.NaN()}, "MaxClockDrift", "NaN", "between 0 and 0.2"},
@@ -356,4 +360,80 @@ func TestConfigNamesSurviveTheWire(t *testing.T) {
 		require.NoError(t, err)
 		comesBack(t, s)
 	}
+}
+
+// A binary that is called what many are called must be told its group: two services
+// that do not know of each other would elect one leader between them.
+func TestDefaultGroupOfACommonBinary(t *testing.T) {
+	name := os.Args[0]
+	defer func() { os.Args[0] = name }()
+	for _, c := range []struct {
+		binary string
+		common bool
+	}{
+		{"/usr/bin/main", true}, {"/srv/server", true}, {"./app", true}, {"/x/__debug_bin", true},
+		{"/x/__debug_bin3141592", true}, {"main.exe", true}, {"App", true},
+		{"/usr/bin/invoicing", false}, {"/srv/mainline", false}, {"/srv/server2", false}, {"/x/neli.test", false},
+	} {
+		os.Args[0] = c.binary
+		_, err := Config{}.resolve()
+		if !c.common {
+			require.NoError(t, err, c.binary)
+			continue
+		}
+		require.ErrorContains(t, err, "LeaderGroupID", c.binary)
+		require.ErrorContains(t, err, "set LeaderGroupID", c.binary)
+		s, err := Config{LeaderGroupID: "main"}.resolve()
+		require.NoError(t, err, "who says so means it")
+		require.Equal(t, "main", s.group)
+	}
+}
+
+// TokenBase is in every token that leaves the library, and in nothing else.
+func TestTokenBase(t *testing.T) {
+	const base = int64(1_000_000)
+	var events []Event
+	var led []int64
+	synctest.Test(t, func(t *testing.T) {
+		k := newMockKafka()
+		n, err := New(Config{Provider: k, LeaderGroupID: "g", TokenBase: base}, func(e Event) { events = append(events, e) })
+		require.NoError(t, err)
+		defer func() { require.NoError(t, n.Close()) }()
+		ok, err := n.Pulse(time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok)
+		token, ok := n.Token(0)
+		require.True(t, ok)
+		require.Greater(t, token, base)
+		require.Less(t, token, base+1000)
+		time.Sleep(2 * time.Second)
+		h, ok := n.Holder(0)
+		require.True(t, ok)
+		require.Equal(t, token, h.Token)
+		for s := range n.Watch(t.Context()) {
+			if s.Status == Held {
+				require.Equal(t, token, s.Holder.Token)
+				break
+			}
+		}
+		told, ok := events[0].(LeaderAcquired).Token(0)
+		require.True(t, ok)
+		require.Equal(t, token, told)
+	})
+	mocked(t, Config{TokenBase: base}, nothing, func(t *testing.T, _ *mockKafka, n *Neli) {
+		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+		defer stop()
+		require.NoError(t, n.Lead(ctx, func(_ context.Context, l Leadership) error {
+			token, ok := n.Token(0)
+			require.True(t, ok)
+			require.Greater(t, l.Token, base)
+			led = append(led, l.Token-token)
+			return nil
+		}))
+		require.Equal(t, []int64{0}, led)
+	})
+	mocked(t, Config{Mode: NonExclusive, TokenBase: base}, nothing, func(t *testing.T, _ *mockKafka, n *Neli) {
+		_, ok := n.Token(0)
+		require.False(t, ok)
+	})
 }

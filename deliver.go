@@ -83,9 +83,9 @@ func (n *Neli) tellNext(l listener) {
 	}
 	changes := n.pending[:i]
 	e := n.event(changes)
+	n.set.logger.Info(e.String(), "group", n.set.group, "name", n.set.name)
 	n.pending = n.pending[i:]
 	n.owed.Store(len(n.pending) > 0)
-	n.set.logger.Info(e.String(), "group", n.set.group, "name", n.set.name)
 	n.call(e, l)
 	for _, c := range changes {
 		l.delivered(c)

@@ -94,7 +94,7 @@ func (n *Neli) Holder(role int) (h Holder, ok bool) {
 }
 
 func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
-	return Holder{Name: g.Name, Member: g.Session.Process, Token: g.Token, Since: g.Since.Time(), Seen: g.Heard.Time(),
+	return Holder{Name: g.Name, Member: g.Session.Process, Token: n.set.tokenBase + g.Token, Since: g.Since.Time(), Seen: g.Heard.Time(),
 		Age: now.Age(g.Heard)}
 }
 

@@ -3,6 +3,7 @@ package neli_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,21 +19,21 @@ func observer(cfg *neli.Config) { cfg.Observer = true }
 
 // watched collects what a Watch yields until the test stops it.
 type watched struct {
-	c    *cluster
+	mu   sync.Mutex
 	stop context.CancelFunc
 	done chan struct{}
 	seen []neli.Standing
 }
 
-func (c *cluster) watch(n *neli.Neli) *watched {
+func watch(n *neli.Neli) *watched {
 	ctx, stop := context.WithCancel(context.Background())
-	w := &watched{c: c, stop: stop, done: make(chan struct{})}
+	w := &watched{stop: stop, done: make(chan struct{})}
 	go func() {
 		defer close(w.done)
 		for s := range n.Watch(ctx) {
-			c.mu.Lock()
+			w.mu.Lock()
 			w.seen = append(w.seen, s)
-			c.mu.Unlock()
+			w.mu.Unlock()
 		}
 	}()
 	return w
@@ -40,8 +41,8 @@ func (c *cluster) watch(n *neli.Neli) *watched {
 
 // words are the changes so far of a partition: the holder's name, or the status.
 func (w *watched) words(partition int) (out []string) {
-	w.c.mu.Lock()
-	defer w.c.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, s := range w.seen {
 		switch {
 		case s.Partition != partition:
@@ -59,16 +60,6 @@ func (w *watched) end() {
 	<-w.done
 }
 
-// idOf returns the id by which m knows itself.
-func (m *member) idOf() string {
-	for _, x := range m.Members() {
-		if x.Self {
-			return x.ID
-		}
-	}
-	return ""
-}
-
 func names(ms []neli.Member) (out []string) {
 	for _, m := range ms {
 		out = append(out, m.Name)
@@ -84,22 +75,22 @@ func TestEverybodyKnowsTheHolder(t *testing.T) {
 			simulate(t, nelitest.Options{}, func(c *cluster) {
 				with := func(cfg *neli.Config) { cfg.Nomination = nomination }
 				for _, name := range []string{"a", "b", "d"} {
-					c.work(name, with)
+					c.Work(name, with)
 				}
-				o := c.join("o", observer)
+				o := c.Join("o", observer)
 				_, ok := o.Holder(0)
 				require.False(c, ok, "nobody leads yet")
-				c.leader(0, 2*silence)
-				c.pass(time.Minute)
+				c.Leader(0, 2*silence)
+				c.Pass(time.Minute)
 				for range 2 {
-					l := c.leader(0, 2*silence)
+					l := c.Leader(0, 2*silence)
 					token, _ := l.Token(0)
-					c.pass(beat + 100*time.Millisecond) // whoever has just come knows, too
-					for _, name := range c.names {
-						h, ok := c.members[name].Holder(0)
+					c.Pass(beat + 100*time.Millisecond) // whoever has just come knows, too
+					for _, name := range c.Names {
+						h, ok := c.Members[name].Holder(0)
 						require.True(c, ok, name)
-						require.Equal(c, l.name, h.Name, name)
-						require.Equal(c, l.idOf(), h.Member, name)
+						require.Equal(c, l.As, h.Name, name)
+						require.Equal(c, l.ID(), h.Member, name)
 						require.Equal(c, token, h.Token, name)
 						require.LessOrEqual(c, h.Age, beat+10*time.Millisecond, name)
 						require.Equal(c, h.Age, time.Since(h.Seen), name)
@@ -107,11 +98,11 @@ func TestEverybodyKnowsTheHolder(t *testing.T) {
 						require.Less(c, time.Since(h.Since), 2*time.Minute, name)
 					}
 					require.NoError(c, l.Close())
-					c.eventually(time.Second, "the next leader is known", func() bool {
+					c.Eventually(time.Second, "the next leader is known", func() bool {
 						h, ok := o.Holder(0)
-						return ok && h.Token > token && h.Name != l.name
+						return ok && h.Token > token && h.Name != l.As
 					})
-					c.join(l.name, observer) // in its place
+					c.Join(l.As, observer) // in its place
 				}
 			})
 		})
@@ -121,16 +112,16 @@ func TestEverybodyKnowsTheHolder(t *testing.T) {
 // Nobody is the holder when T′ has passed since its last record, and not before.
 func TestHolderThatFallsSilent(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		a, o := c.work("a", open), c.join("o", observer)
-		w := c.watch(o.Neli)
+		a, o := c.Work("a", open), c.Join("o", observer)
+		w := watch(o.Neli)
 		defer w.end()
-		c.leader(0, 2*silence)
-		c.pass(10300 * time.Millisecond)
-		c.crash(a)
+		c.Leader(0, 2*silence)
+		c.Pass(10300 * time.Millisecond)
+		c.Crash(a)
 		h, ok := o.Holder(0)
 		require.True(c, ok)
 		for {
-			c.pass(time.Millisecond)
+			c.Pass(time.Millisecond)
 			now, ok := o.Holder(0)
 			if !ok {
 				break
@@ -140,10 +131,10 @@ func TestHolderThatFallsSilent(t *testing.T) {
 			require.Less(c, now.Age, silence)
 		}
 		require.InDelta(c, silence, time.Since(h.Seen), float64(2*time.Millisecond))
-		c.pass(time.Millisecond)
+		c.Pass(time.Millisecond)
 		require.Equal(c, []string{"a", "vacant"}, w.words(0)[len(w.words(0))-2:], "the timer tells watchers")
 		told := len(w.words(0))
-		c.pass(time.Minute)
+		c.Pass(time.Minute)
 		require.Len(c, w.words(0), told)
 	})
 }
@@ -152,16 +143,16 @@ func TestHolderThatFallsSilent(t *testing.T) {
 // finds in the log for news.
 func TestOldRecordsAreNoNews(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		a := c.work("a", open)
-		c.leader(0, 2*silence)
-		c.pass(time.Minute)
-		c.crash(a)
-		c.pass(time.Hour)
-		o := c.join("o", observer)
-		w := c.watch(o.Neli)
+		a := c.Work("a", open)
+		c.Leader(0, 2*silence)
+		c.Pass(time.Minute)
+		c.Crash(a)
+		c.Pass(time.Hour)
+		o := c.Join("o", observer)
+		w := watch(o.Neli)
 		defer w.end()
 		for range 2 * silence / time.Millisecond {
-			c.pass(time.Millisecond)
+			c.Pass(time.Millisecond)
 			_, ok := o.Holder(0)
 			require.False(c, ok)
 			require.Empty(c, o.Members())
@@ -173,12 +164,12 @@ func TestOldRecordsAreNoNews(t *testing.T) {
 // Who joins in the middle of a term knows of it with the next beat.
 func TestHolderIsKnownWithTheNextBeat(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		a := c.work("a", open)
-		c.leader(0, 2*silence)
-		c.pass(10 * time.Minute)
+		a := c.Work("a", open)
+		c.Leader(0, 2*silence)
+		c.Pass(10 * time.Minute)
 		came := time.Now()
-		o := c.join("o", observer)
-		c.eventually(beat+50*time.Millisecond, "the holder is known", func() bool { _, ok := o.Holder(0); return ok })
+		o := c.Join("o", observer)
+		c.Eventually(beat+50*time.Millisecond, "the holder is known", func() bool { _, ok := o.Holder(0); return ok })
 		h, _ := o.Holder(0)
 		token, _ := a.Token(0)
 		require.Equal(c, "a", h.Name)
@@ -191,13 +182,13 @@ func TestHolderIsKnownWithTheNextBeat(t *testing.T) {
 // never leads.
 func TestObserverOnlyReads(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		c.broker.Refuse("o", nelitest.Appends|nelitest.Group, neli.ErrAuthorization)
-		o := c.join("o", func(cfg *neli.Config) { cfg.Observer, cfg.Nomination = true, neli.Open })
-		c.pass(10 * time.Second)
+		c.Broker.Refuse("o", nelitest.Appends|nelitest.Group, neli.ErrAuthorization)
+		o := c.Join("o", func(cfg *neli.Config) { cfg.Observer, cfg.Nomination = true, neli.Open })
+		c.Pass(10 * time.Second)
 		require.Empty(c, o.Members(), "the topic is missing, and is not the observer's to create")
-		c.work("a", nil)
-		c.work("b", nil)
-		l := c.leader(0, 3*silence)
+		c.Work("a", nil)
+		c.Work("b", nil)
+		l := c.Leader(0, 3*silence)
 		for range 2 {
 			ok, err := o.Pulse(time.Hour)
 			require.ErrorIs(c, err, neli.ErrObserver)
@@ -208,9 +199,9 @@ func TestObserverOnlyReads(t *testing.T) {
 			require.ErrorIs(c, err, neli.ErrObserver)
 			err = o.Lead(context.Background(), func(context.Context, neli.Leadership) error { c.Error("runs"); return nil })
 			require.ErrorIs(c, err, neli.ErrObserver)
-			c.crash(l)
+			c.Crash(l)
 			for range 10 {
-				c.pass(3 * time.Second)
+				c.Pass(3 * time.Second)
 				require.False(c, o.IsLeader())
 				require.False(c, o.IsLeaderOf(0))
 				_, ok = o.Token(0)
@@ -218,8 +209,8 @@ func TestObserverOnlyReads(t *testing.T) {
 				require.Empty(c, slices.Collect(o.Roles()))
 			}
 			h, known := o.Holder(0)
-			require.Equal(c, len(c.names) > 1, known)
-			l = c.members[h.Name]
+			require.Equal(c, len(c.Names) > 1, known)
+			l = c.Members[h.Name]
 			if l == nil {
 				break
 			}
@@ -234,8 +225,8 @@ func TestObserverOnlyReads(t *testing.T) {
 		_, ok := o.Holder(0)
 		require.False(c, ok)
 		require.Nil(c, o.Members())
-		require.Empty(c, o.kinds())
-		for _, r := range c.broker.Records("app.neli", 0) {
+		require.Empty(c, o.Kinds())
+		for _, r := range c.Broker.Records("app.neli", 0) {
 			require.NotContains(c, string(r.Value), `"name":"o"`)
 		}
 	})
@@ -245,13 +236,13 @@ func TestObserverOnlyReads(t *testing.T) {
 func TestWatchBeginsWithWhatIsSo(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(7), func(c *cluster) {
 		three := func(cfg *neli.Config) { cfg.Partitions = 3 }
-		c.work("a", three)
+		c.Work("a", three)
 		for role := range 7 {
-			c.leader(role, 2*silence)
+			c.Leader(role, 2*silence)
 		}
-		c.pass(10 * time.Second)
-		o := c.join("o", func(cfg *neli.Config) { cfg.Observer = true })
-		c.pass(10 * time.Second)
+		c.Pass(10 * time.Second)
+		o := c.Join("o", func(cfg *neli.Config) { cfg.Observer = true })
+		c.Pass(10 * time.Second)
 		var led []int
 		for s := range o.Watch(context.Background()) {
 			require.Equal(c, neli.Held, s.Status)
@@ -282,19 +273,19 @@ func TestWatchTellsOfChanges(t *testing.T) {
 		t.Run(nomination.String(), func(t *testing.T) {
 			simulate(t, nelitest.Options{}, func(c *cluster) {
 				with := func(cfg *neli.Config) { cfg.Nomination = nomination }
-				a, o := c.work("a", with), c.join("o", observer)
-				c.leader(0, 2*silence)
-				w := c.watch(o.Neli)
-				c.pass(time.Minute)
+				a, o := c.Work("a", with), c.Join("o", observer)
+				c.Leader(0, 2*silence)
+				w := watch(o.Neli)
+				c.Pass(time.Minute)
 				require.Equal(c, []string{"a"}, w.words(0), "beats are no changes")
 				require.NoError(c, a.Close())
-				c.pass(time.Second)
+				c.Pass(time.Second)
 				require.Equal(c, []string{"a", "vacant"}, w.words(0))
-				b := c.work("b", with)
-				c.leader(0, 20*time.Second)
-				c.pass(10 * time.Second)
-				c.crash(b)
-				c.pass(time.Minute)
+				b := c.Work("b", with)
+				c.Leader(0, 20*time.Second)
+				c.Pass(10 * time.Second)
+				c.Crash(b)
+				c.Pass(time.Minute)
 				require.Equal(c, []string{"a", "vacant", "b", "vacant"}, w.words(0))
 				w.end()
 			})
@@ -305,10 +296,10 @@ func TestWatchTellsOfChanges(t *testing.T) {
 // A slow consumer holds nobody up, and is told of what is so when it asks.
 func TestWatchOfASlowConsumer(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		o := c.join("o", observer)
-		a := c.work("a", open)
-		c.leader(0, 2*silence)
-		c.pass(10 * time.Second)
+		o := c.Join("o", observer)
+		a := c.Work("a", open)
+		c.Leader(0, 2*silence)
+		c.Pass(10 * time.Second)
 		var seen []string
 		for s := range o.Watch(context.Background()) {
 			seen = append(seen, s.Holder.Name)
@@ -316,13 +307,13 @@ func TestWatchOfASlowConsumer(t *testing.T) {
 				break
 			}
 			for _, name := range []string{"b", "d", "e"} { // meanwhile it moves thrice
-				next := c.work(name, open)
-				c.pass(time.Second)
+				next := c.Work(name, open)
+				c.Pass(time.Second)
 				require.NoError(c, a.Close())
-				c.eventually(silence, "the next one leads", next.IsLeader)
+				c.Eventually(silence, "the next one leads", next.IsLeader)
 				a = next
 			}
-			c.pass(10 * time.Second)
+			c.Pass(10 * time.Second)
 		}
 		require.Equal(c, []string{"a", "e"}, seen)
 	})
@@ -337,8 +328,8 @@ func TestWatchEnds(t *testing.T) {
 		{"context", func(_ *cluster, _ *member, stop func()) { stop() }},
 		{"close", func(c *cluster, o *member, _ func()) { require.NoError(c, o.Close()) }},
 		{"failure", func(c *cluster, o *member, _ func()) {
-			require.NoError(c, c.broker.DeleteTopic("app.neli"))
-			require.NoError(c, c.broker.CreateTopic("app.neli", 1))
+			require.NoError(c, c.Broker.DeleteTopic("app.neli"))
+			require.NoError(c, c.Broker.CreateTopic("app.neli", 1))
 			require.ErrorIs(c, o.Await(), neli.ErrTopicReplaced)
 			_, ok := o.Holder(0)
 			require.False(c, ok, "tokens of a log that is gone say nothing")
@@ -352,12 +343,12 @@ func TestWatchEnds(t *testing.T) {
 			t.Run(end.name+" before "+before, func(t *testing.T) {
 				simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 					if before == "a topic" {
-						c.work("a", open)
-						c.leader(0, 2*silence)
+						c.Work("a", open)
+						c.Leader(0, 2*silence)
 					}
-					o := c.join("o", observer)
-					c.pass(time.Second)
-					w := c.watch(o.Neli)
+					o := c.Join("o", observer)
+					c.Pass(time.Second)
+					w := watch(o.Neli)
 					synctest.Wait()
 					end.how(c, o, w.stop)
 					<-w.done
@@ -375,17 +366,17 @@ func TestWatchEnds(t *testing.T) {
 // When the log is recreated all must start anew, and then learn who leads.
 func TestHolderOfARecreatedLog(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
-		a, o := c.work("a", open), c.join("o", observer)
-		c.leader(0, 2*silence)
-		c.pass(10 * time.Minute)
+		a, o := c.Work("a", open), c.Join("o", observer)
+		c.Leader(0, 2*silence)
+		c.Pass(10 * time.Minute)
 		old, _ := o.Holder(0)
-		require.NoError(c, c.broker.DeleteTopic("app.neli"))
-		require.NoError(c, c.broker.CreateTopic("app.neli", 1))
+		require.NoError(c, c.Broker.DeleteTopic("app.neli"))
+		require.NoError(c, c.Broker.CreateTopic("app.neli", 1))
 		require.ErrorIs(c, a.Await(), neli.ErrTopicReplaced)
 		require.ErrorIs(c, o.Await(), neli.ErrTopicReplaced)
-		b, o2 := c.work("b", open), c.join("o2", observer)
-		c.eventually(2*silence, "b leads", b.IsLeader)
-		c.pass(beat)
+		b, o2 := c.Work("b", open), c.Join("o2", observer)
+		c.Eventually(2*silence, "b leads", b.IsLeader)
+		c.Pass(beat)
 		h, ok := o2.Holder(0)
 		require.True(c, ok)
 		require.Equal(c, "b", h.Name)
@@ -394,21 +385,21 @@ func TestHolderOfARecreatedLog(t *testing.T) {
 }
 
 // A log whose head was deleted unread is read on at its new head: until the next
-// beat nothing is known.
+// snapshot nothing is known. An observer does not ask for one.
 func TestHolderAfterALogReset(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		c.work("a", open)
-		o := c.join("o", observer)
-		c.leader(0, 2*silence)
-		c.pass(10 * time.Second)
-		w := c.watch(o.Neli)
+		c.Work("a", open)
+		o := c.Join("o", observer)
+		c.Leader(0, 2*silence)
+		c.Pass(10 * time.Second)
+		w := watch(o.Neli)
 		defer w.end()
-		c.broker.CutOff("o", nelitest.Reads)
-		c.pass(2500 * time.Millisecond)
-		rs := c.broker.Records("app.neli", 0)
-		require.NoError(c, c.broker.DeleteHead("app.neli", 0, rs[len(rs)-1].Offset))
-		c.broker.Restore("o", nelitest.Reads)
-		c.pass(5 * time.Second)
+		c.Broker.CutOff("o", nelitest.Reads)
+		c.Pass(2500 * time.Millisecond)
+		rs := c.Broker.Records("app.neli", 0)
+		require.NoError(c, c.Broker.DeleteHead("app.neli", 0, rs[len(rs)-1].Offset))
+		c.Broker.Restore("o", nelitest.Reads)
+		c.Pass(90 * time.Second)
 		require.Equal(c, []string{"a", "unknown", "a"}, w.words(0))
 		require.Positive(c, o.Stats().Records)
 	})
@@ -417,23 +408,23 @@ func TestHolderAfterALogReset(t *testing.T) {
 // Who is cut off says so by the age of what it says, and then nothing.
 func TestHolderOfAProcessThatIsCutOff(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		c.work("a", open)
-		o := c.join("o", observer)
-		c.leader(0, 2*silence)
-		c.pass(10 * time.Second)
+		c.Work("a", open)
+		o := c.Join("o", observer)
+		c.Leader(0, 2*silence)
+		c.Pass(10 * time.Second)
 		h, ok := o.Holder(0)
 		require.True(c, ok)
-		c.broker.CutOff("o", nelitest.All)
-		c.pass(3 * time.Second)
+		c.Broker.CutOff("o", nelitest.All)
+		c.Pass(3 * time.Second)
 		late, ok := o.Holder(0)
 		require.True(c, ok)
 		require.Equal(c, h.Seen, late.Seen)
 		require.Equal(c, h.Age+3*time.Second, late.Age)
-		c.pass(3 * time.Second)
+		c.Pass(3 * time.Second)
 		_, ok = o.Holder(0)
 		require.False(c, ok)
-		c.broker.Restore("o", nelitest.All)
-		c.eventually(beat+time.Second, "the holder is known again", func() bool { _, ok := o.Holder(0); return ok })
+		c.Broker.Restore("o", nelitest.All)
+		c.Eventually(beat+time.Second, "the holder is known again", func() bool { _, ok := o.Holder(0); return ok })
 		again, _ := o.Holder(0)
 		require.Equal(c, h.Token, again.Token)
 		require.Equal(c, h.Since, again.Since, "it has followed the whole term")
@@ -447,18 +438,18 @@ func TestMembers(t *testing.T) {
 		t.Run(nomination.String(), func(t *testing.T) {
 			simulate(t, nelitest.Options{}, func(c *cluster) {
 				with := func(cfg *neli.Config) { cfg.Nomination = nomination }
-				b, a := c.work("b", with), c.work("a", with)
-				c.join("e", with) // does not contend
-				o := c.join("o", observer)
-				c.pass(30 * time.Second)
+				b, a := c.Work("b", with), c.Work("a", with)
+				c.Join("e", with) // does not contend
+				o := c.Join("o", observer)
+				c.Pass(30 * time.Second)
 				for _, m := range []*member{a, b, o} {
 					ms := m.Members()
-					require.Equal(c, []string{"a", "b", "e"}, names(ms), m.name)
+					require.Equal(c, []string{"a", "b", "e"}, names(ms), m.As)
 					for _, x := range ms {
-						require.Equal(c, x.Name == m.name, x.Self)
+						require.Equal(c, x.Name == m.As, x.Self)
 						require.Less(c, x.Age, 5*time.Second+10*time.Millisecond)
 						require.Equal(c, x.Age, time.Since(x.Heard))
-						require.Equal(c, c.members[x.Name].idOf(), x.ID)
+						require.Equal(c, c.Members[x.Name].ID(), x.ID)
 					}
 					require.False(c, ms[2].Nominated)
 					if nomination == neli.Open {
@@ -468,20 +459,20 @@ func TestMembers(t *testing.T) {
 					}
 				}
 				require.NoError(c, b.Close())
-				c.pass(50 * time.Millisecond)
+				c.Pass(50 * time.Millisecond)
 				require.Equal(c, []string{"a", "e"}, names(o.Members()), "gone at once")
-				c.work("b", with)
-				c.pass(50 * time.Millisecond)
+				c.Work("b", with)
+				c.Pass(50 * time.Millisecond)
 				require.Equal(c, []string{"a", "b", "e"}, names(o.Members()), "known at once")
 
-				c.crash(a)
+				c.Crash(a)
 				crashed := time.Now()
-				c.pass(9900 * time.Millisecond)
+				c.Pass(9900 * time.Millisecond)
 				require.Contains(c, names(o.Members()), "a", "two announcements are not enough")
-				late := c.join("p", observer)
-				c.eventually(6*time.Second, "it is taken for gone", func() bool { return !slices.Contains(names(o.Members()), "a") })
+				late := c.Join("p", observer)
+				c.Eventually(6*time.Second, "it is taken for gone", func() bool { return !slices.Contains(names(o.Members()), "a") })
 				require.Greater(c, time.Since(crashed), 10*time.Second)
-				c.pass(5 * time.Second)
+				c.Pass(5 * time.Second)
 				require.Equal(c, []string{"b", "e"}, names(late.Members()), "who died before is not known to who comes after")
 			})
 		})
@@ -492,14 +483,14 @@ func TestMembers(t *testing.T) {
 func TestAnnouncementsAreFew(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		simulate(t, nelitest.Options{}, func(c *cluster) {
-			a := c.work("a", func(cfg *neli.Config) { cfg.Nomination = nomination })
-			c.leader(0, 2*silence)
-			before := len(c.records("app.neli", 0, "hello"))
+			a := c.Work("a", func(cfg *neli.Config) { cfg.Nomination = nomination })
+			c.Leader(0, 2*silence)
+			before := len(records(c, "app.neli", 0, "hello"))
 			require.LessOrEqual(c, before, 5, nomination)
-			c.pass(10 * time.Minute)
-			require.InDelta(c, 120, len(c.records("app.neli", 0, "hello"))-before, 2, nomination)
+			c.Pass(10 * time.Minute)
+			require.InDelta(c, 120, len(records(c, "app.neli", 0, "hello"))-before, 2, nomination)
 			require.NoError(c, a.Close())
-			hellos := c.records("app.neli", 0, "hello")
+			hellos := records(c, "app.neli", 0, "hello")
 			require.Contains(c, string(hellos[len(hellos)-1].Value), `"leaving":true`, "the last word is farewell")
 		})
 	}
@@ -508,8 +499,8 @@ func TestAnnouncementsAreFew(t *testing.T) {
 // In non-exclusive mode records are empty: nothing is known of others.
 func TestNothingIsKnownInNonExclusiveMode(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
-		a := c.work("a", shared)
-		c.leader(0, time.Minute)
+		a := c.Work("a", shared)
+		c.Leader(0, time.Minute)
 		_, ok := a.Holder(0)
 		require.False(c, ok)
 		require.Nil(c, a.Members())

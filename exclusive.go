@@ -47,7 +47,11 @@ func (x *exclusive) table() *term.Table               { return x.terms }
 func (x *exclusive) collect() []term.Change           { return x.Collect() }
 func (x *exclusive) peek() []term.Change              { return x.Peek() }
 func (x *exclusive) drained(units []int, token int64) { x.Drained(units, token) }
-func (x *exclusive) stats() Stats                     { return Stats(x.Stats()) }
+
+func (x *exclusive) stats() Stats {
+	s := x.Stats()
+	return Stats{Records: s.Records, Foreign: s.Foreign, Newer: s.Newer, Malformed: s.Malformed, Resets: s.Resets}
+}
 
 // elector is what the exclusive core is told.
 func (s *settings) elector(alive func(clock.Instant) bool) *elector.Settings {
@@ -63,6 +67,7 @@ func (s *settings) elector(alive func(clock.Instant) bool) *elector.Settings {
 		RejoinWait: s.helloPause,
 		Nominated:  s.nomination == Assigned,
 		Observer:   s.observer,
+		TokenBase:  s.tokenBase,
 		Priority:   s.priority,
 		Rebalance:  s.rebalance,
 		Random:     s.random,

@@ -47,6 +47,10 @@ type Producer interface {
 	// Purge drops what has not been acknowledged yet and reports it as failed,
 	// in flight or not. It does not wait.
 	Purge()
+	// Throttled returns for how long, in all, brokers have told this client to wait
+	// because a quota was exceeded. It may be behind by the better part of a minute,
+	// and 0 where that cannot be known. Any goroutine may ask, also after Close.
+	Throttled() time.Duration
 	// Close purges and releases the client. When it returns, every report has
 	// been made and none is under way.
 	Close() error
@@ -65,6 +69,9 @@ type LogReader interface {
 	// ErrUnknownTopic, ErrAuthorization, ErrAuthentication, ErrClientFatal; any other error is
 	// passing, and reading goes on where it was.
 	Poll(timeout time.Duration) (Record, bool, error)
+	// Throttled returns for how long, in all, brokers have told this client to wait
+	// because a quota was exceeded: as for Producer.
+	Throttled() time.Duration
 	Close() error
 }
 
@@ -108,8 +115,11 @@ type GroupConsumer interface {
 	// for LogReader, and ErrInstanceFenced.
 	Poll(timeout time.Duration) (GroupEvent, error)
 	// Leave leaves the group at once and tells the coordinator if it can be
-	// reached. A later Join makes a new membership.
+	// reached. Poll may tell GroupLost of it. A later Join makes a new membership.
 	Leave() error
+	// Throttled returns for how long, in all, brokers have told this client to wait
+	// because a quota was exceeded: as for Producer.
+	Throttled() time.Duration
 	// Close leaves and releases the client.
 	Close() error
 }
@@ -177,6 +187,7 @@ var (
 	ErrAuthorization = errors.New("not authorized")
 	// ErrInstanceFenced: another process joined with the same group.instance.id.
 	ErrInstanceFenced = errors.New("group.instance.id is in use by another process")
-	// ErrClientFatal: the client is of no more use; a new one is needed.
+	// ErrClientFatal: the client is of no more use; a new one is needed. Producers and
+	// log readers are replaced then.
 	ErrClientFatal = errors.New("client failed for good")
 )

@@ -4,6 +4,7 @@ package neli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -53,6 +54,27 @@ type confluentLogs struct {
 	events  chan kafka.LogEvent
 	done    chan struct{}
 	failure atomic.Pointer[string] // of a connection, the last
+}
+
+// confluentStats takes from a client's statistics how long brokers made it wait.
+type confluentStats struct{ throttled atomic.Int64 }
+
+func (s *confluentStats) Throttled() time.Duration { return time.Duration(s.throttled.Load()) }
+
+func (s *confluentStats) count(statistics string) {
+	var stats struct {
+		Brokers map[string]struct {
+			Throttle struct {
+				Sum int64 // in milliseconds, since the statistics before
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(statistics), &stats); err != nil {
+		return // a later client may have others
+	}
+	for _, b := range stats.Brokers {
+		s.throttled.Add(int64(time.Duration(b.Throttle.Sum) * time.Millisecond))
+	}
 }
 
 func newConfluentLogs(props map[string]string, log *slog.Logger) *confluentLogs {

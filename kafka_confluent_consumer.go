@@ -13,8 +13,9 @@ import (
 
 // confluentConsumer is what the two consumers share: a client, and its end.
 type confluentConsumer struct {
-	client   *kafka.Consumer
-	logs     *confluentLogs
+	client *kafka.Consumer
+	logs   *confluentLogs
+	*confluentStats
 	closed   bool
 	closeErr error
 }
@@ -29,13 +30,19 @@ func newConfluentConsumer(props map[string]string, log *slog.Logger) (confluentC
 	if err != nil {
 		return confluentConsumer{}, logs.refused(err)
 	}
-	return confluentConsumer{client: client, logs: logs}, nil
+	return confluentConsumer{client: client, logs: logs, confluentStats: &confluentStats{}}, nil
 }
 
 // next returns the next event, or nil when there was none before the deadline. It
-// may return nil early: the client does so after a rebalance.
+// may return nil early: the client does so after a rebalance, and statistics are
+// taken in here.
 func (c *confluentConsumer) next(deadline time.Time) kafka.Event {
-	return c.client.Poll(int(max(0, time.Until(deadline).Milliseconds())))
+	ev := c.client.Poll(int(max(0, time.Until(deadline).Milliseconds())))
+	if stats, ok := ev.(*kafka.Stats); ok {
+		c.count(stats.String())
+		return nil
+	}
+	return ev
 }
 
 // confluentOver tells that less than what next can wait for is left.
@@ -56,7 +63,12 @@ func (c *confluentConsumer) classify(doing string, err error) error {
 // right it returns, since the client tells of that only once.
 func (c *confluentConsumer) forget(doing string) (refused error) {
 	for {
-		switch ev := c.client.Poll(0).(type) {
+		ev := c.client.Poll(0)
+		if stats, ok := ev.(*kafka.Stats); ok {
+			c.count(stats.String())
+			continue
+		}
+		switch ev := ev.(type) {
 		case nil, *kafka.Message: // records of an earlier assignment the client drops itself
 			return refused
 		case kafka.Error:

@@ -18,6 +18,7 @@ type confluentProducer struct {
 	client *kafka.Producer
 	log    *slog.Logger
 	logs   *confluentLogs
+	confluentStats
 
 	mu      sync.Mutex
 	closed  bool
@@ -95,6 +96,8 @@ func (p *confluentProducer) deliveries() {
 			if d, ok := ev.Opaque.(*confluentDelivery); ok {
 				p.report(d, ev.TopicPartition.Error)
 			}
+		case *kafka.Stats:
+			p.count(ev.String())
 		case kafka.Error:
 			p.log.Debug("producer: "+p.logs.secrets.redact(ev.String()), "code", int(ev.Code()))
 			if confluentKind(ev) == ErrAuthentication {

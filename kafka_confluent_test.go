@@ -586,6 +586,63 @@ func TestConfluentLogs(t *testing.T) {
 	}
 }
 
+// The client takes the library's properties, with its own checks of how they fit
+// together.
+func TestConfluentTakesOurProperties(t *testing.T) {
+	t.Cleanup(func() { goleak.VerifyNone(t) })
+	for _, kafka := range []KafkaConfigMap{nil, {"socket.timeout.ms": 1300}, {"socket.timeout.ms": 60_000}} {
+		s := resolved(t, Config{KafkaConfig: kafka, LeaderGroupID: "g"})
+		quiet := slog.New(slog.DiscardHandler)
+		p, err := Confluent().Producer(s.producerProperties(), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeConfluent(t, p)
+		r, err := Confluent().LogReader(s.readerProperties(), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeConfluent(t, r)
+		g, err := Confluent().GroupConsumer(s.groupProperties(), quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		closeConfluent(t, g)
+	}
+}
+
+// How long brokers make a client wait is in its statistics, which the library asks
+// for, and which must not disturb what else a Poll returns.
+func TestConfluentStatistics(t *testing.T) {
+	var s confluentStats
+	s.count(`{"brokers":{"b:1/1":{"throttle":{"min":0,"max":900,"sum":1200,"cnt":7}},"b:2/2":{"throttle":{"sum":34}},"GroupCoordinator":{}}}`)
+	s.count(`{"brokers":{"b:1/1":{"throttle":{"sum":1}}}}`)
+	s.count(`{"brokers":[]}`)
+	s.count("rubbish")
+	if want := 1235 * time.Millisecond; s.Throttled() != want {
+		t.Errorf("throttled %v, want %v", s.Throttled(), want)
+	}
+
+	b := newConfluentBed(t, 1)
+	b.props["statistics.interval.ms"] = "10"
+	p, r := b.producer(), b.reader()
+	if err := r.Assign(confluentTopic, []int64{0}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		b.put(p, 0, fmt.Sprint(i))
+		if got := confluentPoll(t, r); got.Offset != int64(i) {
+			t.Fatalf("read offset %d, want %d", got.Offset, i)
+		}
+		if took := confluentElapsed(func() { _, _, _ = r.Poll(50 * time.Millisecond) }); took < 45*time.Millisecond {
+			t.Errorf("a poll of nothing took %v", took)
+		}
+	}
+	if p.Throttled() != 0 || r.Throttled() != 0 {
+		t.Errorf("throttled %v and %v without a quota", p.Throttled(), r.Throttled())
+	}
+}
+
 func TestConfluentErrors(t *testing.T) {
 	if asConfluentError("x", nil) != nil || asConfluentError("x", kafka.NewError(kafka.ErrNoError, "", false)) != nil {
 		t.Error("success is an error")

@@ -72,7 +72,10 @@ func (g *groupMember) Run(ctx context.Context, nominate func([]int, bool)) error
 			}
 			if errors.Is(err, errTopicRefused) && pause(ctx, time.Second) {
 				// The client says so once. Asked again, it says whether that lasts.
-				joined = g.consumer.Leave() != nil
+				if joined = g.consumer.Leave() != nil; !joined {
+					left = true
+					nominate(nil, true)
+				}
 			}
 			continue
 		}

@@ -24,9 +24,10 @@ type lastingProducer struct {
 	working sync.WaitGroup // the replacement under way
 	trouble limiter
 
-	mu        sync.Mutex // guards what follows; not held during calls of a client
+	mu        sync.Mutex // guards what follows; not held while a client works
 	producer  Producer
 	admin     Admin
+	waited    time.Duration // of former clients: how long brokers made them wait
 	replacing bool
 	closed    bool
 }
@@ -98,6 +99,7 @@ func (l *lastingProducer) replace(why error) {
 			l.mu.Lock()
 			oldProducer, oldAdmin := l.producer, l.admin
 			l.producer, l.admin = producer, admin
+			l.waited += oldProducer.Throttled()
 			l.mu.Unlock()
 			oldAdmin.Close()
 			_ = oldProducer.Close()
@@ -119,6 +121,12 @@ func (l *lastingProducer) replace(why error) {
 func (l *lastingProducer) Purge() {
 	p, _ := l.current()
 	p.Purge()
+}
+
+func (l *lastingProducer) Throttled() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waited + l.producer.Throttled()
 }
 
 // shut ends replacement. What there is then stays.

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/goneli/neli/internal/elector"
 )
 
@@ -82,7 +84,7 @@ func (k *kafkaLog) begin(p int, offset int64, e OffsetRange) {
 		return
 	}
 	k.untouched.release(p)
-	k.ready = append(k.ready, elector.Entry{Partition: p, Offset: offset, Reset: true, End: e.End, Empty: e.End == 0})
+	k.ready = append(k.ready, elector.Entry{Partition: p, Offset: offset, Reset: true, End: e.End, Whole: offset == 0 && e.Start == 0})
 }
 
 // assign makes the reader read on at position, with a new client if it must.
@@ -271,7 +273,9 @@ func (k *kafkaLog) lost(err error) {
 }
 
 func (k *kafkaLog) Watch(ctx context.Context) error {
-	err := together(ctx, k.topic.watch, func(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return k.topic.watch(ctx) })
+	group.Go(func() error {
 		select {
 		case <-ctx.Done():
 			return nil
@@ -279,6 +283,7 @@ func (k *kafkaLog) Watch(ctx context.Context) error {
 			return err
 		}
 	})
+	err := group.Wait()
 	if err != nil {
 		k.seal()
 	}

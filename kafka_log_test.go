@@ -65,6 +65,8 @@ func (r *scriptedReader) Poll(timeout time.Duration) (Record, bool, error) {
 	return p.rec, p.err == nil, p.err
 }
 
+func (r *scriptedReader) Throttled() time.Duration { return 0 }
+
 func (r *scriptedReader) Close() error {
 	r.closed++
 	return nil
@@ -118,10 +120,8 @@ func TestReadingBeginsBeforeTheEnd(t *testing.T) {
 	})
 	scriptedLog(t, []OffsetRange{{0, 0}, {0, 7}, {7, 7}}, func(t *testing.T, k *kafkaLog, _ *extents, _ *scriptedReader) {
 		got := entries(t, k, time.Second)
-		require.Equal(t, []elector.Entry{{Partition: 0, Reset: true}, {Partition: 1, Reset: true, End: 7},
+		require.Equal(t, []elector.Entry{{Partition: 0, Reset: true, Whole: true}, {Partition: 1, Reset: true, End: 7, Whole: true},
 			{Partition: 2, Offset: 7, Reset: true, End: 7}}, got)
-		require.True(t, got[0].Empty)
-		require.False(t, got[1].Empty || got[2].Empty)
 	})
 }
 
@@ -136,7 +136,7 @@ func TestTruncationIsAJump(t *testing.T) {
 		}
 		got := entries(t, k, 3*time.Second)
 		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000}, {Partition: 1, Offset: 10},
-			{Partition: 0, Offset: 1020, Reset: true, End: 3020}, {Partition: 1, Offset: 0, Reset: true, End: 12}}, got)
+			{Partition: 0, Offset: 1020, Reset: true, End: 3020}, {Partition: 1, Offset: 0, Reset: true, End: 12, Whole: true}}, got)
 		require.Equal(t, []int64{1020, 0}, r.assigned)
 	})
 	// One below what was read is another log in all but name.
@@ -161,10 +161,10 @@ func TestUntouchedLogBesideUsedOnes(t *testing.T) {
 		opened := time.Now()
 		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000, Reset: true, End: 5000}}, entries(t, k, 5*time.Second))
 		r.polls = []polled{{rec: Record{Partition: 0, Offset: 3000}}, {rec: Record{Partition: 2, Offset: 0}}}
-		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000}, {Partition: 2, Reset: true}, {Partition: 2}},
+		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000}, {Partition: 2, Reset: true, Whole: true}, {Partition: 2}},
 			entries(t, k, time.Second), "others are read, and whoever writes there knows of it")
 		got := entries(t, k, time.Until(opened.Add(11*time.Second)))
-		require.Equal(t, []elector.Entry{{Partition: 1, Reset: true}}, got)
+		require.Equal(t, []elector.Entry{{Partition: 1, Reset: true, Whole: true}}, got)
 		require.Empty(t, entries(t, k, 30*time.Second))
 	})
 	scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, _ *extents, _ *scriptedReader) {
@@ -185,9 +185,9 @@ func TestUntouchedLogBesideUsedOnes(t *testing.T) {
 		require.Len(t, entries(t, k, time.Second), 1)
 		e.set([]OffsetRange{{0, 5000}, {0, 0}, {0, 3}}...)
 		r.polls = []polled{{err: ErrClientFatal}}
-		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000, Reset: true, End: 5000}, {Partition: 2, Reset: true, End: 3}},
+		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000, Reset: true, End: 5000}, {Partition: 2, Reset: true, End: 3, Whole: true}},
 			entries(t, k, time.Second))
 		require.Equal(t, 1, r.closed)
-		require.Equal(t, []elector.Entry{{Partition: 1, Reset: true}}, entries(t, k, 10*time.Second))
+		require.Equal(t, []elector.Entry{{Partition: 1, Reset: true, Whole: true}}, entries(t, k, 10*time.Second))
 	})
 }

@@ -24,16 +24,27 @@ var tuned = map[string]string{
 	"retry.backoff.ms":                   "50",
 	"retry.backoff.max.ms":               "250",
 	"topic.metadata.refresh.interval.ms": "2000",
+	// The client tells of quotas that were exceeded in its statistics only.
+	"statistics.interval.ms": "30000",
 	// Small records: Nagle's algorithm only adds latency.
 	"socket.nagle.disable": "true",
 }
 
-// readerDefaults: after a new Assign the first record waits for the long poll that
-// is under way, and a missing topic is reported only after the propagation time.
+// readerDefaults: a missing topic is reported only after the propagation time.
 var readerDefaults = map[string]string{
 	"fetch.error.backoff.ms":            "50",
-	"fetch.wait.max.ms":                 "100",
 	"topic.metadata.propagation.max.ms": "5000",
+}
+
+// longPoll is how long a broker holds a fetch back for want of records. It costs no
+// latency, as the first byte ends it, and each poll saved is a request of every
+// reader to every broker. The client insists on a second more for the answer
+// (socket.timeout.ms).
+const longPoll = time.Second
+
+func (s *settings) fetchWait() string {
+	room := millis(s.kafka["socket.timeout.ms"], millis(tuned["socket.timeout.ms"], 0)) - time.Second
+	return strconv.FormatInt(max(0, min(longPoll, room)).Milliseconds(), 10)
 }
 
 // reserved properties are the library's own.
@@ -204,7 +215,9 @@ func following(reset string) map[string]string {
 func (s *settings) readerProperties() map[string]string {
 	fixed := following("error")
 	fixed["group.id"] = s.group // librdkafka wants one; it is not joined
-	return s.properties([][]string{groupOnly, writeOnly}, readerDefaults, fixed)
+	defaults := maps.Clone(readerDefaults)
+	defaults["fetch.wait.max.ms"] = s.fetchWait()
+	return s.properties([][]string{groupOnly, writeOnly}, defaults, fixed)
 }
 
 func (s *settings) groupProperties() map[string]string {

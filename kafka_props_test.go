@@ -67,7 +67,7 @@ func TestMessageTimeoutFollowsT(t *testing.T) {
 	for timeout, want := range map[time.Duration]string{
 		100 * time.Millisecond:  "1000", // less would fail everything on a slow day
 		1500 * time.Millisecond: "1500",
-		time.Hour:               "3600000",
+		time.Minute:             "60000",
 	} {
 		require.Equal(t, want, resolved(t, Config{HeartbeatTimeout: timeout}).producerProperties()["message.timeout.ms"])
 	}
@@ -242,5 +242,23 @@ func TestPropertiesByTheirOtherNames(t *testing.T) {
 	s := resolved(t, Config{KafkaConfig: KafkaConfigMap{"metadata.broker.list": "broker:9092"}})
 	for client, props := range s.clients() {
 		require.Equal(t, "broker:9092", props["metadata.broker.list"], client)
+	}
+}
+
+// The broker holds a fetch back for a second, or for what the user's time-out for
+// requests leaves of it: the client insists on a second for the answer.
+func TestLongPoll(t *testing.T) {
+	for _, c := range []struct {
+		kafka KafkaConfigMap
+		want  string
+	}{
+		{nil, "1000"},
+		{KafkaConfigMap{"socket.timeout.ms": 60_000}, "1000"},
+		{KafkaConfigMap{"socket.timeout.ms": 1300}, "300"},
+		{KafkaConfigMap{"socket.timeout.ms": 500}, "0"},
+		{KafkaConfigMap{"fetch.wait.max.ms": 77}, "77"},
+		{KafkaConfigMap{"fetch.wait.max.ms": 77, "socket.timeout.ms": 1300}, "77"},
+	} {
+		require.Equal(t, c.want, resolved(t, Config{KafkaConfig: c.kafka}).readerProperties()["fetch.wait.max.ms"], "%v", c.kafka)
 	}
 }

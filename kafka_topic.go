@@ -25,6 +25,8 @@ type topic struct {
 	size    int
 	asked   atomic.Pointer[time.Time] // when the newest question was put to which it was still the same
 	suspect chan struct{}
+
+	throttling *throttling // looked at now and then; may be nil
 }
 
 const (
@@ -168,6 +170,9 @@ func (t *topic) watch(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		case <-t.suspect:
+		}
+		if t.throttling != nil {
+			t.throttling.look(t.log)
 		}
 		if err := t.verify(ctx); err != nil {
 			return err

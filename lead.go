@@ -78,6 +78,9 @@ func (n *Neli) Lead(ctx context.Context, fn func(context.Context, Leadership) er
 	if fn == nil {
 		return errors.New("neli: Lead: fn is nil")
 	}
+	if ctx == nil {
+		return errors.New("neli: Lead: ctx is nil")
+	}
 	if n.set.observer {
 		return ErrObserver
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
@@ -45,6 +46,7 @@ type Neli struct {
 
 	stop context.CancelFunc
 	done chan struct{} // closed when the arbiter has ended, with err
+	idle chan struct{} // closed when the watch of health has, too
 	err  error
 }
 
@@ -71,6 +73,9 @@ type Stats struct {
 	Newer     uint64 // of a newer version of this library, skipped
 	Malformed uint64 // skipped
 	Resets    uint64 // times that the log went back and a lease started anew
+	// Throttled is how long, in all, brokers have made this process wait because a
+	// quota was exceeded (client quotas of Kafka). It is up to a minute behind.
+	Throttled time.Duration
 }
 
 // New starts a Neli. It does not wait for a broker: that is found, and the topic
@@ -105,6 +110,7 @@ func newNeli(set *settings, now func() clock.Instant, barrier ...Barrier) *Neli 
 		driver:  make(chan struct{}, 1),
 		closing: make(chan struct{}),
 		done:    make(chan struct{}),
+		idle:    make(chan struct{}),
 	}
 	n.desired = elector.Desired{Roles: set.roles, Why: ReasonResigned, Unhealthy: set.healthy != nil}
 	if len(barrier) == 1 {
@@ -123,7 +129,6 @@ func (n *Neli) start() {
 	go func() {
 		health := n.watchHealth()
 		n.err = n.arb.run(ctx)
-		health.stop()
 		if n.err != nil && ctx.Err() == nil {
 			n.state.Store(int32(StateFailed))
 			n.set.logger.Error("leadership is not possible any more", "group", n.set.group, "error", n.err)
@@ -131,6 +136,8 @@ func (n *Neli) start() {
 			n.err = nil
 		}
 		close(n.done)
+		health.stop() // afterwards: it waits for the user's code, which may hang
+		close(n.idle)
 	}()
 }
 
@@ -232,7 +239,11 @@ func (n *Neli) SetRoles(r int) error {
 func (n *Neli) State() State { return State(n.state.Load()) }
 
 // Stats returns what was counted so far.
-func (n *Neli) Stats() Stats { return n.arb.stats() }
+func (n *Neli) Stats() Stats {
+	s := n.arb.stats()
+	s.Throttled = n.set.throttling.total()
+	return s
+}
 
 // Name returns the name of this process, as configured or made up.
 func (n *Neli) Name() string { return n.set.name }

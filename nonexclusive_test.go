@@ -39,22 +39,22 @@ func TestSharedNeverZero(t *testing.T) {
 					shared(cfg)
 					cfg.KafkaConfig = neli.KafkaConfigMap{"partition.assignment.strategy": assignor}
 				}
-				c.work("e", with)
-				c.leader(0, time.Minute)
-				c.gap()
-				c.work("d", with) // sorts before: range moves the partition
-				c.pass(30 * time.Second)
-				c.work("a", with)
-				c.pass(30 * time.Second)
-				c.broker.Rebalance()
-				c.pass(30 * time.Second)
+				c.Work("e", with)
+				c.Leader(0, time.Minute)
+				c.Gap()
+				c.Work("d", with) // sorts before: range moves the partition
+				c.Pass(30 * time.Second)
+				c.Work("a", with)
+				c.Pass(30 * time.Second)
+				c.Broker.Rebalance()
+				c.Pass(30 * time.Second)
 				for _, name := range []string{"e", "d", "a"} { // a rolling restart
-					require.NoError(c, c.members[name].Close())
-					c.pass(5 * time.Second)
-					c.work(name, with)
-					c.pass(30 * time.Second)
+					require.NoError(c, c.Members[name].Close())
+					c.Pass(5 * time.Second)
+					c.Work(name, with)
+					c.Pass(30 * time.Second)
 				}
-				require.Zero(c, c.gap())
+				require.Zero(c, c.Gap())
 			})
 		})
 	}
@@ -64,23 +64,23 @@ func TestSharedNeverZero(t *testing.T) {
 func TestSharedCutOffNeverZero(t *testing.T) {
 	for _, links := range []nelitest.Link{nelitest.All, nelitest.Group, nelitest.Reads | nelitest.Group} {
 		simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
-			a := c.work("a", shared)
-			c.leader(0, time.Minute)
-			b := c.work("b", shared)
-			c.pass(30 * time.Second)
+			a := c.Work("a", shared)
+			c.Leader(0, time.Minute)
+			b := c.Work("b", shared)
+			c.Pass(30 * time.Second)
 			first, second := a, b
 			if b.IsLeader() && !a.IsLeader() {
 				first, second = b, a
 			}
-			c.gap()
-			c.broker.CutOff(first.name, links)
-			c.eventually(session+5*time.Second, "the other one leads", second.IsLeader)
+			c.Gap()
+			c.Broker.CutOff(first.As, links)
+			c.Eventually(session+5*time.Second, "the other one leads", second.IsLeader)
 			require.True(c, first.IsLeader(), "overlap, by design")
-			c.pass(sharedT)
+			c.Pass(sharedT)
 			require.False(c, first.IsLeader())
-			require.Zero(c, c.gap())
-			require.Equal(c, []string{"acquired", "fenced"}, first.kinds())
-			require.Equal(c, neli.ReasonLapsed, first.last().(neli.LeaderFenced).Reason)
+			require.Zero(c, c.Gap())
+			require.Equal(c, []string{"acquired", "fenced"}, first.Kinds())
+			require.Equal(c, neli.ReasonLapsed, first.Last().(neli.LeaderFenced).Reason)
 		})
 	}
 }
@@ -90,23 +90,23 @@ func TestSharedCutOffNeverZero(t *testing.T) {
 func TestSharedDeafMakesRoom(t *testing.T) {
 	for _, links := range []nelitest.Link{nelitest.Reads, nelitest.Appends | nelitest.Acks | nelitest.Reads} {
 		simulateWith(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, overlapping, func(c *cluster) {
-			first := c.work("a", shared)
-			c.leader(0, time.Minute)
-			second := c.work("b", shared)
-			c.pass(30 * time.Second)
+			first := c.Work("a", shared)
+			c.Leader(0, time.Minute)
+			second := c.Work("b", shared)
+			c.Pass(30 * time.Second)
 			if second.IsLeader() && !first.IsLeader() {
 				first, second = second, first
 			}
-			c.gap()
-			c.broker.CutOff(first.name, links)
-			c.eventually(sharedT, "the other one leads", second.IsLeader)
+			c.Gap()
+			c.Broker.CutOff(first.As, links)
+			c.Eventually(sharedT, "the other one leads", second.IsLeader)
 			require.True(c, first.IsLeader(), "overlap, by design")
-			c.pass(2 * time.Minute) // it tries again and again
-			require.Zero(c, c.gap())
-			c.broker.Restore(first.name, links)
+			c.Pass(2 * time.Minute) // it tries again and again
+			require.Zero(c, c.Gap())
+			c.Broker.Restore(first.As, links)
 			second.Close()
-			c.eventually(sharedT, "it leads again", first.IsLeader)
-			require.Zero(c, c.gap())
+			c.Eventually(sharedT, "it leads again", first.IsLeader)
+			require.Zero(c, c.Gap())
 		})
 	}
 }
@@ -115,27 +115,27 @@ func TestSharedDeafMakesRoom(t *testing.T) {
 // there is always one.
 func TestSharedCrash(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
-		c.work("a", shared)
-		c.work("b", shared)
-		dead := c.leader(0, time.Minute)
-		c.pass(30 * time.Second)
-		c.gap()
-		c.crash(dead)
-		c.pass(30 * time.Second)
-		require.LessOrEqual(c, c.gap(), session+2*time.Second+interval)
-		c.leader(0, time.Millisecond)
+		c.Work("a", shared)
+		c.Work("b", shared)
+		dead := c.Leader(0, time.Minute)
+		c.Pass(30 * time.Second)
+		c.Gap()
+		c.Crash(dead)
+		c.Pass(30 * time.Second)
+		require.LessOrEqual(c, c.Gap(), session+2*time.Second+interval)
+		c.Leader(0, time.Millisecond)
 	})
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		for _, name := range []string{"g1", "g2", "h1", "h2"} {
-			c.work(name, inGroup(name[:1]))
+			c.Work(name, inGroup(name[:1]))
 		}
-		c.pass(time.Minute)
+		c.Pass(time.Minute)
 		for _, victim := range []string{"g1", "g2"} {
-			if c.members[victim].IsLeader() {
-				c.gap()
-				c.crash(c.members[victim])
-				c.pass(time.Minute)
-				require.Zero(c, c.gap())
+			if c.Members[victim].IsLeader() {
+				c.Gap()
+				c.Crash(c.Members[victim])
+				c.Pass(time.Minute)
+				require.Zero(c, c.Gap())
 				return
 			}
 		}
@@ -150,14 +150,14 @@ func TestSharedWithdrawnIsRevoked(t *testing.T) {
 			shared(cfg)
 			cfg.KafkaConfig = neli.KafkaConfigMap{"partition.assignment.strategy": "range"}
 		}
-		b := c.work("b", with)
-		c.leader(0, time.Minute)
-		a := c.work("a", with)
-		c.eventually(10*time.Second, "a leads", a.IsLeader)
+		b := c.Work("b", with)
+		c.Leader(0, time.Minute)
+		a := c.Work("a", with)
+		c.Eventually(10*time.Second, "a leads", a.IsLeader)
 		require.True(c, b.IsLeader())
-		c.pass(sharedT)
-		require.Equal(c, []string{"acquired", "revoked"}, b.kinds())
-		r := b.last().(neli.LeaderRevoked)
+		c.Pass(sharedT)
+		require.Equal(c, []string{"acquired", "revoked"}, b.Kinds())
+		r := b.Last().(neli.LeaderRevoked)
 		require.Equal(c, neli.ReasonUnassigned, r.Reason)
 		require.True(c, r.Deadline.IsZero())
 		_, ok := a.Token(0)
@@ -168,25 +168,25 @@ func TestSharedWithdrawnIsRevoked(t *testing.T) {
 // A suspended process may presume for up to T when it wakes, and no longer.
 func TestSharedWokenPresumesNoLongerThanT(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
-		c.work("a", shared)
-		c.work("b", shared)
-		old := c.leader(0, time.Minute)
-		c.broker.Suspend(old.name)
-		c.pass(2 * time.Minute)
-		c.broker.Resume(old.name)
-		c.pass(sharedT + time.Second)
+		c.Work("a", shared)
+		c.Work("b", shared)
+		old := c.Leader(0, time.Minute)
+		c.Broker.Suspend(old.As)
+		c.Pass(2 * time.Minute)
+		c.Broker.Resume(old.As)
+		c.Pass(sharedT + time.Second)
 		require.False(c, old.IsLeader())
 	})
 }
 
 func TestSharedHungApplication(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
-		a := c.join("a", shared)
+		a := c.Join("a", shared)
 		ok, err := a.Pulse(time.Minute)
 		require.NoError(c, err)
 		require.True(c, ok)
-		b := c.work("b", shared)
-		c.pass(30*time.Second + sharedT + time.Second)
+		b := c.Work("b", shared)
+		c.Pass(30*time.Second + sharedT + time.Second)
 		require.False(c, a.IsLeader())
 		require.True(c, b.IsLeader())
 	})
@@ -199,7 +199,7 @@ func TestSharedResignsWithoutAGap(t *testing.T) {
 	for _, how := range []string{"Pulser.Close", "Lead", "Pulser.Close beside Close", "Lead beside Close"} {
 		t.Run(how, func(t *testing.T) {
 			simulateWith(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, overlapping, func(c *cluster) {
-				a := c.join("a", shared)
+				a := c.Join("a", shared)
 				ctx, cancel := context.WithCancel(c.Context())
 				defer cancel()
 				stop := cancel
@@ -210,29 +210,29 @@ func TestSharedResignsWithoutAGap(t *testing.T) {
 						_ = a.Lead(ctx, func(ctx context.Context, _ neli.Leadership) error { <-ctx.Done(); return nil })
 					}()
 				} else {
-					p, err := a.Background(a.task)
+					p, err := a.Background(a.Task)
 					require.NoError(c, err)
 					stop = func() { go func() { defer close(returned); _ = p.Close() }() }
 				}
-				c.leader(0, time.Minute)
-				b := c.work("b", shared)
-				c.pass(30 * time.Second)
+				c.Leader(0, time.Minute)
+				b := c.Work("b", shared)
+				c.Pass(30 * time.Second)
 				require.True(c, a.IsLeader() && !b.IsLeader())
-				c.gap()
+				c.Gap()
 				stop()
 				if strings.HasSuffix(how, "beside Close") {
-					c.pass(100 * time.Millisecond)
+					c.Pass(100 * time.Millisecond)
 				} else {
-					c.pass(200 * time.Millisecond)
-					require.Empty(c, c.broker.Assigned("a"), "it has left the group")
+					c.Pass(200 * time.Millisecond)
+					require.Empty(c, c.Broker.Assigned("a"), "it has left the group")
 					require.True(c, a.IsLeader(), "overlap, by design")
 					<-returned
 				}
 				require.NoError(c, a.Close())
 				<-returned
 				require.True(c, b.IsLeader())
-				require.Zero(c, c.gap())
-				require.Equal(c, []string{"acquired", "revoked"}, a.kinds())
+				require.Zero(c, c.Gap())
+				require.Equal(c, []string{"acquired", "revoked"}, a.Kinds())
 			})
 		})
 	}
@@ -241,25 +241,24 @@ func TestSharedResignsWithoutAGap(t *testing.T) {
 // While the process that ends its Pulser leads on, its task is called.
 func TestSharedWorksUntilItLeadsNoMore(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
-		a := c.join("a", shared)
-		p, err := a.Background(a.task)
+		a := c.Join("a", shared)
+		p, err := a.Background(a.Task)
 		require.NoError(c, err)
-		c.leader(0, time.Minute)
-		b := c.work("b", shared)
-		c.pass(30 * time.Second)
-		tasks := func(m *member) int { m.mu.Lock(); defer m.mu.Unlock(); return m.tasks }
-		before, began := tasks(a), time.Now()
+		c.Leader(0, time.Minute)
+		b := c.Work("b", shared)
+		c.Pass(30 * time.Second)
+		before, began := a.Tasks(), time.Now()
 		require.NoError(c, p.Close())
 		took := time.Since(began)
 		require.InDelta(c, (session + 2*time.Second + 2*interval).Seconds(), took.Seconds(), 0.5)
-		require.Greater(c, tasks(a)-before, int(took/(10*time.Millisecond)), "it works to the end")
-		require.Positive(c, tasks(b))
-		require.Equal(c, neli.ReasonResigned, a.last().(neli.LeaderRevoked).Reason)
-		_, err = a.Background(a.task)
+		require.Greater(c, a.Tasks()-before, int(took/(10*time.Millisecond)), "it works to the end")
+		require.Positive(c, b.Tasks())
+		require.Equal(c, neli.ReasonResigned, a.Last().(neli.LeaderRevoked).Reason)
+		_, err = a.Background(a.Task)
 		require.NoError(c, err)
 		require.NoError(c, b.Close())
-		c.leader(0, time.Millisecond)
-		c.eventually(sharedT, "it takes part again", a.IsLeader)
+		c.Leader(0, time.Millisecond)
+		c.Eventually(sharedT, "it takes part again", a.IsLeader)
 	})
 }
 
@@ -269,37 +268,37 @@ func TestSharedWorksUntilItLeadsNoMore(t *testing.T) {
 func TestSharedDifferentRoles(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		some := func(cfg *neli.Config) { shared(cfg); cfg.Partitions, cfg.Roles = 3, 1 }
-		a := c.work("a", some)
-		c.leader(0, time.Minute)
-		c.pass(time.Minute)
-		require.Equal(c, []int{0, 1, 2}, c.broker.Assigned("a"))
-		require.Equal(c, []string{"acquired"}, a.kinds())
-		require.Equal(c, []int{0}, a.last().(neli.LeaderAcquired).Partitions(), "nothing is said of what has no role")
+		a := c.Work("a", some)
+		c.Leader(0, time.Minute)
+		c.Pass(time.Minute)
+		require.Equal(c, []int{0, 1, 2}, c.Broker.Assigned("a"))
+		require.Equal(c, []string{"acquired"}, a.Kinds())
+		require.Equal(c, []int{0}, a.Last().(neli.LeaderAcquired).Partitions(), "nothing is said of what has no role")
 		require.False(c, a.IsLeaderOf(1))
 
-		c.broker.CutOff("a", nelitest.All) // no evidence comes any more: V is what it was
-		c.pass(interval)
+		c.Broker.CutOff("a", nelitest.All) // no evidence comes any more: V is what it was
+		c.Pass(interval)
 		require.NoError(c, a.SetRoles(2))
-		c.eventually(10*time.Millisecond, "a role that it learns of is led at once", func() bool { return a.IsLeaderOf(1) })
-		e := a.last().(neli.LeaderAcquired)
+		c.Eventually(10*time.Millisecond, "a role that it learns of is led at once", func() bool { return a.IsLeaderOf(1) })
+		e := a.Last().(neli.LeaderAcquired)
 		require.Equal(c, []int{1}, e.Partitions())
 		require.Equal(c, []int{1}, e.Roles())
 		require.False(c, a.IsLeaderOf(2))
 
 		require.NoError(c, a.SetRoles(1))
-		c.pass(10 * time.Millisecond)
-		require.Equal(c, []string{"acquired", "acquired", "revoked"}, a.kinds())
-		require.Equal(c, neli.ReasonRoles, a.last().(neli.LeaderRevoked).Reason)
-		require.Equal(c, []int{1}, a.last().(neli.LeaderRevoked).Partitions())
+		c.Pass(10 * time.Millisecond)
+		require.Equal(c, []string{"acquired", "acquired", "revoked"}, a.Kinds())
+		require.Equal(c, neli.ReasonRoles, a.Last().(neli.LeaderRevoked).Reason)
+		require.Equal(c, []int{1}, a.Last().(neli.LeaderRevoked).Partitions())
 		require.NoError(c, a.SetRoles(3))
-		c.eventually(10*time.Millisecond, "all are led", func() bool { return a.IsLeaderOf(1) && a.IsLeaderOf(2) })
-		require.Equal(c, []int{1, 2}, a.last().(neli.LeaderAcquired).Partitions())
+		c.Eventually(10*time.Millisecond, "all are led", func() bool { return a.IsLeaderOf(1) && a.IsLeaderOf(2) })
+		require.Equal(c, []int{1, 2}, a.Last().(neli.LeaderAcquired).Partitions())
 
-		c.pass(sharedT)
+		c.Pass(sharedT)
 		require.False(c, a.IsLeader(), "V is what it was")
 		require.NoError(c, a.SetRoles(1))
 		require.NoError(c, a.SetRoles(3))
-		c.pass(time.Second)
+		c.Pass(time.Second)
 		require.False(c, a.IsLeader(), "V is older than T")
 	})
 }
@@ -315,13 +314,13 @@ func TestSharedStarvedWithoutRolesMakesRoom(t *testing.T) {
 				cfg.KafkaConfig = neli.KafkaConfigMap{"partition.assignment.strategy": "range"}
 			}
 		}
-		c.work("b", with(1))
-		c.leader(0, time.Minute)
-		a := c.work("a", with(2)) // comes first: range gives it partition 0, and 1 to b
-		c.pass(30 * time.Second)
-		require.Equal(c, []int{1}, c.broker.Assigned("b"))
-		c.broker.CutOff("b", nelitest.Reads)
-		c.eventually(sharedT, "another member leads what only that knows", func() bool { return a.IsLeaderOf(1) })
+		c.Work("b", with(1))
+		c.Leader(0, time.Minute)
+		a := c.Work("a", with(2)) // comes first: range gives it partition 0, and 1 to b
+		c.Pass(30 * time.Second)
+		require.Equal(c, []int{1}, c.Broker.Assigned("b"))
+		c.Broker.CutOff("b", nelitest.Reads)
+		c.Eventually(sharedT, "another member leads what only that knows", func() bool { return a.IsLeaderOf(1) })
 	})
 }
 
@@ -330,7 +329,7 @@ func TestSharedLogsWithNoLockHeld(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		var a *member
 		var said atomic.Int64
-		a = c.work("a", func(cfg *neli.Config) {
+		a = c.Work("a", func(cfg *neli.Config) {
 			shared(cfg)
 			cfg.Logger = slog.New(callsBack{func(r slog.Record) {
 				if r.Level == slog.LevelWarn {
@@ -339,11 +338,34 @@ func TestSharedLogsWithNoLockHeld(t *testing.T) {
 				}
 			}})
 		})
-		c.leader(0, time.Minute)
-		c.broker.CutOff("a", nelitest.Reads)
-		c.pass(10 * time.Minute)
+		c.Leader(0, time.Minute)
+		c.Broker.CutOff("a", nelitest.Reads)
+		c.Pass(10 * time.Minute)
 		require.Positive(c, said.Load())
 		require.LessOrEqual(c, said.Load(), int64(10*time.Minute/(10*time.Second)), "and not too often")
+	})
+}
+
+// A process that is to leave the group for want of records, and whose poll does not
+// return before it would be back, leaves still: it would never be told again what it
+// has.
+func TestSharedStarvedWhilePollIsBlocked(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		a := c.Work("a", func(cfg *neli.Config) {
+			shared(cfg)
+			cfg.HeartbeatTimeout, cfg.HeartbeatInterval = 8700*time.Millisecond, 300*time.Millisecond
+		})
+		c.Leader(0, time.Minute)
+		c.Pass(10 * time.Second)
+		c.Broker.CutOff("a", nelitest.Reads)
+		c.Pass(session - time.Second)
+		c.Broker.Suspend("a") // no call returns; timers go on, and the session is not over yet
+		c.Pass(session - 500*time.Millisecond)
+		c.Broker.Restore("a", nelitest.All)
+		c.Broker.Resume("a")
+		c.Pass(20 * time.Second)
+		require.Equal(c, []int{0}, c.Broker.Assigned("a"))
+		require.True(c, a.IsLeader(), "the only member, and well")
 	})
 }
 

@@ -16,7 +16,12 @@ import (
 // when this Neli is closed (ErrClosed) or has failed for good.
 //
 // While another goroutine is in Pulse, Background or Lead, Pulse waits for its
-// turn, for no longer than timeout.
+// turn, for no longer than timeout; it is that goroutine that is heard of then, so
+// that a task of Background that hangs is replaced whoever else pulses.
+//
+// Let one goroutine pulse and work. When leadership is to be given up, the barrier runs
+// on one of those that pulse, and the work that others have in hand is not waited for:
+// with several of them, let the barrier wait for the others' work.
 func (n *Neli) Pulse(timeout time.Duration) (bool, error) {
 	if n.glance() {
 		return true, nil
@@ -29,6 +34,9 @@ func (n *Neli) Pulse(timeout time.Duration) (bool, error) {
 // PulseCtx is Pulse with the end of ctx in place of a timeout. The end of ctx is
 // no error.
 func (n *Neli) PulseCtx(ctx context.Context) (bool, error) {
+	if ctx == nil {
+		return false, errors.New("neli: PulseCtx: ctx is nil")
+	}
 	if n.glance() {
 		return true, nil
 	}
@@ -41,7 +49,7 @@ func (n *Neli) glance() bool {
 		return false
 	}
 	at, ok := n.leadsAny()
-	if ok {
+	if ok && len(n.driver) == 0 { // or another one drives, and may hang: this pulse says nothing of it
 		n.lastPulse.Store(int64(at.Mono))
 	}
 	return ok
@@ -51,11 +59,11 @@ func (n *Neli) pulse(timeout <-chan time.Time, stop <-chan struct{}) (bool, erro
 	if n.set.observer {
 		return false, ErrObserver
 	}
-	n.heard()
 	if !n.takeTurn(timeout, stop) {
 		return n.IsLeader(), n.ended()
 	}
 	defer func() { <-n.driver }()
+	n.heard()
 	n.contend()
 	return n.turn(timeout, stop)
 }
@@ -163,7 +171,8 @@ func (p *pulser) Close() error {
 // does not return for MaxPulseInterval costs the leadership.
 //
 // The goroutine ends with Close of the Pulser or of this Neli, or when that fails
-// for good. The error is ErrClosed or what ended this Neli, if it has ended.
+// for good. If the task ends it (runtime.Goexit), leadership is given up in order and
+// Await returns an error. The error is ErrClosed or what ended this Neli, if it has ended.
 func (n *Neli) Background(task func()) (Pulser, error) {
 	if task == nil {
 		return nil, errors.New("neli: Background: task is nil")
@@ -178,7 +187,7 @@ func (n *Neli) Background(task func()) (Pulser, error) {
 		return nil, ErrClosed
 	}
 	stop := make(chan struct{})
-	p := &pulser{done: make(chan struct{}), stop: sync.OnceFunc(func() { close(stop) })}
+	p := &pulser{done: make(chan struct{}), stop: sync.OnceFunc(func() { close(stop) }), err: errTaskGoexit}
 	go func() {
 		defer close(p.done)
 		p.err = n.background(task, stop)
@@ -195,6 +204,25 @@ func (n *Neli) background(task func(), stop <-chan struct{}) error {
 		return n.ended()
 	}
 	defer func() { <-n.driver }()
+	ended := true // by a panic, or by runtime.Goexit
+	defer func() {
+		if !ended {
+			return
+		}
+		if r := recover(); r != nil {
+			panic(r) // it ends the process: at once
+		}
+		n.stepDown(nil)
+	}()
+	err := n.work(task, stop)
+	ended = false
+	return err
+}
+
+var errTaskGoexit = errors.New("neli: Background: the task ended its goroutine")
+
+// work drives until stop is closed or this Neli has ended.
+func (n *Neli) work(task func(), stop <-chan struct{}) error {
 	n.contend()
 	for {
 		select {
@@ -216,7 +244,7 @@ func (n *Neli) background(task func(), stop <-chan struct{}) error {
 // stepDown gives up everything in order, as the driver, and returns when nothing
 // is led any more. The arbiter bounds it by the deadlines that it sets. In
 // non-exclusive mode others take over meanwhile, and until they have this process
-// works.
+// works, if there is a task still.
 func (n *Neli) stepDown(task func()) {
 	n.resign()
 	for n.ended() == nil {
@@ -224,7 +252,7 @@ func (n *Neli) stepDown(task func()) {
 		switch {
 		case n.told == 0:
 			return
-		case n.set.mode == NonExclusive && n.IsLeader():
+		case task != nil && n.set.mode == NonExclusive && n.IsLeader():
 			n.heard()
 			task()
 		default:

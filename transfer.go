@@ -30,6 +30,9 @@ import (
 // claim). It takes that wait, a DrainTimeout and two HeartbeatTimeouts at most. Like
 // Close it must not be called from a barrier or task.
 func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
+	if ctx == nil {
+		return errors.New("neli: Transfer: ctx is nil")
+	}
 	if n.set.mode != Exclusive || n.set.nomination != Open {
 		return errors.New("neli: Transfer: needs Mode Exclusive and Nomination Open")
 	}
@@ -64,6 +67,9 @@ const stepDownFor = 10 * time.Second
 // a successor (as long as Close's) at most. Like Close it must not be called from a
 // barrier or task.
 func (n *Neli) StepDown(ctx context.Context) error {
+	if ctx == nil {
+		return errors.New("neli: StepDown: ctx is nil")
+	}
 	if n.set.mode != Exclusive {
 		return errors.New("neli: StepDown: needs Mode Exclusive: in the other one leadership ends by overlap only")
 	}
@@ -80,13 +86,12 @@ func (n *Neli) StepDown(ctx context.Context) error {
 		n.stepping++
 		d.Away = clock.Never
 	})
-	err := n.until(ctx, news, n.exclusive.Idle)
-	n.adjust(func(d *elector.Desired) {
+	defer n.adjust(func(d *elector.Desired) {
 		if n.stepping--; n.stepping == 0 { // another call may still wait
 			d.Away = n.now().Mono.Add(max(stepDownFor, 3*n.set.timeout))
 		}
 	})
-	if err != nil {
+	if err := n.until(ctx, news, n.exclusive.Idle); err != nil {
 		return fmt.Errorf("neli: StepDown: %w", err)
 	}
 	return nil

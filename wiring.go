@@ -44,12 +44,14 @@ func (w *wiring) arbiter(clocks clock.Clock, alive func(clock.Instant) bool) (ar
 	if err != nil {
 		return nil, err
 	}
+	w.set.throttling.follow("producer", producer)
 	admin := lastingAdmin{producer}
 	w.cleanup = append(w.cleanup, func() {
 		admin.Close()
 		_ = producer.Close()
 	})
-	t := &topic{name: w.set.topic, admin: admin, log: w.set.logger, spread: w.set.spread, suspect: make(chan struct{}, 1)}
+	t := &topic{name: w.set.topic, admin: admin, log: w.set.logger, spread: w.set.spread, suspect: make(chan struct{}, 1),
+		throttling: &w.set.throttling}
 	if w.set.createTopic {
 		t.create = &TopicSpec{Name: w.set.topic, Partitions: w.set.partitions}
 	}
@@ -61,7 +63,11 @@ func (w *wiring) arbiter(clocks clock.Clock, alive func(clock.Instant) bool) (ar
 		return newVectorArbiter(w.set, t, producer, member, clocks.Glance, alive), nil
 	}
 	newReader := func() (LogReader, error) {
-		return w.provider.LogReader(w.set.readerProperties(), w.set.logger)
+		r, err := w.provider.LogReader(w.set.readerProperties(), w.set.logger)
+		if err == nil {
+			w.set.throttling.follow("reader", r)
+		}
+		return r, err
 	}
 	log := newKafkaLog(t, producer, newReader, w.set.logger)
 	if log.reader, err = newReader(); err != nil {
@@ -83,6 +89,7 @@ func (w *wiring) member(read bool, t *topic) (*groupMember, error) {
 		return nil, err
 	}
 	w.cleanup = append(w.cleanup, func() { _ = c.Close() })
+	w.set.throttling.follow("group", c)
 	return &groupMember{topic: w.set.topic, group: w.set.group, read: read, consumer: c, log: w.set.logger,
 		joining: accessGuard{signedIn: &t.access}, reading: accessGuard{signedIn: &t.access}}, nil
 }
@@ -92,7 +99,7 @@ func (s *settings) announce() {
 	args := []any{"group", s.group, "topic", s.topic, "name", s.name, "mode", s.mode.String()}
 	if s.mode == Exclusive {
 		args = append(args, "nomination", s.nomination.String(), "drainTimeout", s.drain,
-			"maxClockDrift", s.drift, "silence", s.silence(), "observer", s.observer)
+			"maxClockDrift", s.drift, "silence", s.silence(), "observer", s.observer, "tokenBase", s.tokenBase)
 	}
 	args = append(args, "roles", s.roles, "heartbeatTimeout", s.timeout, "heartbeatInterval", s.broadcast,
 		"maxPulseInterval", s.maxPulse)

@@ -74,6 +74,8 @@ func TestWrongUse(t *testing.T) {
 	}{
 		{[]string{"-nomination", "closed"}, "must be open or assigned"},
 		{[]string{"-only", "nothing at all"}, "no fault is called"},
+		{[]string{"-first", "broker killed; nothing at all"}, "no fault is called"},
+		{[]string{"-nomination", "assigned", "-first", "transfer"}, "needs -nomination open"},
 		{[]string{"-out", "/dev/shm/report"}, "does not outlive the run"},
 		{[]string{"-for", "0s"}, "must be positive"},
 		{[]string{"-t", "1ms"}, "must be at least"},

@@ -239,6 +239,32 @@ const (
 	reconnecting  = 10 * time.Second
 )
 
+// A broker that stands still for longer than T ends every term at once, and that
+// says nothing about any member: nobody is to claim everything for it, and with the
+// broker back all is led again within two T.
+func TestBrokerStandsStill(t *testing.T) {
+	e := newEnv(t, 1, 0, nil)
+	e.own(t)
+	el := newElection(t, e, contenderParams{Nomination: neli.Open, Timeout: 3 * time.Second, Roles: 100, Partitions: 4})
+	el.start("first")
+	el.allLed(firstLeader)
+	el.follow("second", "third", "fourth", "fifth")
+	timeout, broker := el.params.Timeout, e.cluster.Brokers()[0]
+
+	require.NoError(t, broker.Suspend())
+	waitPast(t, witness.Now()+3*timeout)
+	for _, m := range el.members {
+		assert.Empty(t, el.rolesOf(m), "%s leads without a broker", m)
+	}
+	back := witness.Now()
+	require.NoError(t, broker.Resume())
+	el.allLed(firstLeader)
+	took := witness.Now() - back
+	assert.LessOrEqual(t, took, 2*timeout+busyMachine)
+	el.bound = 5*timeout + busyMachine
+	t.Logf("all of %d roles are led %v after the broker's return", el.params.Roles, took.Round(time.Millisecond))
+}
+
 // admin asks a cluster for what elections do not tell.
 type admin struct{ *kgo.Client }
 

@@ -31,7 +31,7 @@ func figureCount(t *testing.T) int {
 	t.Helper()
 	s := os.Getenv(envFigures)
 	if s == "" {
-		return 5
+		return 3 // the least that has a median
 	}
 	n, err := strconv.Atoi(s)
 	require.NoError(t, err, envFigures)

@@ -100,25 +100,27 @@ func (e *election) verifyEvents() {
 	e.t.Helper()
 	for _, m := range e.members {
 		for i, c := range m.params.Contenders {
-			byPartition := map[int][]told{}
-			roles := map[int]int{} // partition → a role on it
+			byRole := map[int][]told{} // by partition, where all its roles have one term
 			for _, ev := range m.events("acquired", "revoked", "fenced") {
 				if ev.Contender != i {
 					continue
 				}
 				for _, t := range ev.Terms {
-					byPartition[t.Partition] = append(byPartition[t.Partition], told{ev.At, ev.What, t.Token})
-					if len(t.Roles) > 0 {
-						roles[t.Partition] = t.Roles[0]
+					roles := t.Roles
+					if c.Mode != neli.Exclusive {
+						roles = []int{t.Partition}
+					}
+					for _, role := range roles {
+						byRole[role] = append(byRole[role], told{ev.At, ev.What, t.Token})
 					}
 				}
 			}
-			for p, events := range byPartition {
+			for role, events := range byRole {
 				var terms []witness.Term
-				if role, ok := roles[p]; ok && c.Mode == neli.Exclusive && role < c.Roles {
+				if c.Mode == neli.Exclusive && role < c.Roles {
 					terms = witness.Terms(m.params.Name, m.samples.Runs().Of(i, role))
 				}
-				assert.Empty(e.t, list(eventFaults(events, terms)), "%s, partition %d", m, p)
+				assert.Empty(e.t, list(eventFaults(events, terms)), "%s, role %d", m, role)
 			}
 		}
 	}
@@ -133,27 +135,33 @@ const sampledEnough = 0.9
 // On a machine that is not overloaded nearly all of it is sampled.
 func (e *election) verifySampling() {
 	e.t.Helper()
-	var gaps []string
+	var shares []string
 	for _, m := range e.members {
-		var seen time.Duration
 		runs := m.samples.Runs().Of(0, 0)
 		if len(runs) == 0 || len(m.params.Contenders) == 0 {
 			continue // it ended before it began
 		}
-		for _, r := range runs {
-			seen += r.Proven().Length()
-		}
 		const ending = time.Second // a process takes a while to end
-		end := m.died - ending
+		life := witness.Span{From: runs[0].First.After, To: m.died - ending}
 		if m.suspended {
-			end = min(end, m.stopped)
+			life.To = min(life.To, m.stopped)
 		}
-		all := end - runs[0].First.Before - m.slept
-		if all > 2*time.Second {
-			assert.GreaterOrEqual(e.t, float64(seen)/float64(all), sampledEnough, "%s: share of its life that was sampled", m)
+		var proven []witness.Span
+		for _, r := range runs {
+			proven = append(proven, r.Proven())
 		}
-		gaps = append(gaps, fmt.Sprintf("%s %.1f%%", m, 100*float64(seen)/float64(max(1, all))))
+		var seen time.Duration
+		for _, s := range witness.Intersect(witness.Union(proven), []witness.Span{life}) {
+			seen += s.Length()
+		}
+		all := life.Length() - m.slept
+		if all <= 2*time.Second {
+			continue // too short to tell
+		}
+		share := float64(seen) / float64(all)
+		assert.GreaterOrEqual(e.t, share, sampledEnough, "%s: share of its life that was sampled", m)
+		shares = append(shares, fmt.Sprintf("%s %.1f%%", m, 100*share))
 	}
-	slices.Sort(gaps)
-	e.t.Logf("sampled: %v", gaps)
+	slices.Sort(shares)
+	e.t.Logf("sampled: %v", shares)
 }

@@ -241,6 +241,14 @@ func (a hostileAdmin) settings(t *testing.T, topic string) map[string]string {
 	return out
 }
 
+// id returns the topic's id, which records bear.
+func (a hostileAdmin) id(t *testing.T, topic string) string {
+	d, err := a.DescribeTopics(t.Context(), kafka.NewTopicCollectionOfTopicNames([]string{topic}))
+	require.NoError(t, err)
+	require.Len(t, d.TopicDescriptions, 1)
+	return d.TopicDescriptions[0].TopicID.String()
+}
+
 // end returns the offset behind the last record of a partition.
 func (a hostileAdmin) end(t *testing.T, topic string, partition int) int64 {
 	t.Helper()

@@ -236,7 +236,8 @@ func testHeadDeleted(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmi
 				hostileUntil(t, 20*time.Second, func() bool { return !m.IsLeader() }, "it lapses")
 				require.NoError(t, way.Restore())
 
-				m.leads(t, 40*time.Second)
+				// There is nobody who knows what it has missed: the longest lease that there can be.
+				m.leads(t, 80*time.Second)
 				if again, exclusive := m.Token(0); exclusive {
 					assert.Greater(t, again, token)
 					assert.NotEmpty(t, log.with("level=WARN", "the head of the log was deleted", cfg.LeaderTopic))

@@ -221,6 +221,9 @@ func (c *client) lag(base time.Duration) time.Duration {
 
 func (c *client) reaches(l Link) bool { return !c.b.down && c.m.cut&l == 0 }
 
+// Throttled is for [neli.Producer] and the others: there are no quotas.
+func (c *client) Throttled() time.Duration { return 0 }
+
 func (c *client) over() bool { return c.closed || c.dead }
 
 func (c *client) err() error {

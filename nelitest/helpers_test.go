@@ -88,7 +88,6 @@ type tracked struct {
 	mu   sync.Mutex
 	have []int
 	log  []string
-	recs []neli.Record
 	errs []error
 	quit chan struct{}
 	done chan struct{}
@@ -130,8 +129,6 @@ func (m *tracked) note(at time.Duration, ev neli.GroupEvent, err error) {
 	case ev.Kind == neli.GroupLost:
 		m.have = nil
 		m.log = append(m.log, fmt.Sprintf("%v lost", at.Round(100*time.Millisecond)))
-	case ev.Kind == neli.GroupRecord:
-		m.recs = append(m.recs, ev.Record)
 	}
 }
 
@@ -148,12 +145,6 @@ func (m *tracked) assigned() []int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.have
-}
-
-func (m *tracked) read() []neli.Record {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.recs
 }
 
 func (m *tracked) history() []string {

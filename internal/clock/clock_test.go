@@ -6,38 +6,70 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
-func TestGlance(t *testing.T) {
-	a := Glance()
-	b := Glance()
-	require.Positive(t, a.Mono)
-	require.GreaterOrEqual(t, b.Mono, a.Mono)
-	require.InDelta(t, time.Now().UnixNano(), int64(a.Wall), float64(time.Minute))
-
-	synctest.Test(t, func(t *testing.T) {
-		a := Glance()
-		time.Sleep(3 * time.Second)
-		b := Glance()
-		require.Positive(t, a.Mono)
-		require.Equal(t, 3*time.Second, b.Age(a))
-		require.Equal(t, b, a.Add(3*time.Second))
+// A holder whose ordinary clock is as slow as it may be stops before a claimant whose raw
+// clock is as fast as it may be has waited.
+func TestHoldEndsBeforeWait(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lease := time.Duration(rapid.Int64Range(int64(10*time.Millisecond), int64(Tmax)).Draw(t, "T"))
+		rho := rapid.Float64Range(0, 0.2).Draw(t, "ρ")
+		holder := float64(Hold(lease)) / ((1 - rho) * (1 - Sigma)) // in true time
+		claimant := float64(Wait(lease, rho)) / (1 + rho)
+		if holder > claimant {
+			t.Fatalf("led for %v, claimed after %v", time.Duration(holder), time.Duration(claimant))
+		}
+		if slack := claimant - holder; slack > float64(2*time.Millisecond) {
+			t.Fatalf("waits %v longer than it must", time.Duration(slack))
+		}
 	})
 }
 
-func TestAgeIsTheLongestReading(t *testing.T) {
-	s := Instant{Mono: 1000, Wall: 2000, Boot: 500}
-	for _, c := range []struct {
+func TestAgeIsByTheClockThatShowsMost(t *testing.T) {
+	then := Instant{Mono: 100, Wall: 1000, Raw: 7, Boot: 200}
+	for name, c := range map[string]struct {
 		now  Instant
 		want time.Duration
 	}{
-		{Instant{Mono: 1007, Wall: 2003, Boot: 501}, 7},
-		{Instant{Mono: 1001, Wall: 2009, Boot: 501}, 9},
-		{Instant{Mono: 1001, Wall: 1000, Boot: 511}, 11},
-		{Instant{Mono: 1001, Wall: 1000}, 1}, // the boot clock was not read
-		{Instant{Mono: 999, Wall: 1999, Boot: 499}, -1},
+		"all alike":               {then.Add(30), 30},
+		"wall clock set forward":  {Instant{Mono: 130, Wall: 1900, Boot: 230}, 900},
+		"wall clock set back":     {Instant{Mono: 130, Wall: 500, Boot: 230}, 30},
+		"suspended":               {Instant{Mono: 110, Wall: 1010, Boot: 290}, 90},
+		"suspended, without Boot": {Instant{Mono: 110, Wall: 1090}, 90},
+		"a glance":                {Instant{Mono: 130, Wall: 1030}, 30},
+		"before":                  {Instant{Mono: 90, Wall: 990, Boot: 190}, -10},
 	} {
-		require.Equal(t, c.want, c.now.Age(s), "%+v", c.now)
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.now.Age(then)) })
 	}
-	require.Equal(t, Instant{Mono: 1001, Wall: 2001, Boot: 501}, s.Add(1), "what was not read stays so")
+}
+
+func TestNeverStaysNever(t *testing.T) {
+	require.Equal(t, Never, Never.Add(time.Hour))
+	require.Equal(t, Time(5), Time(3).Add(2))
+	require.Zero(t, Instant{Mono: 1}.Add(5).Raw, "what was not read is not made up")
+}
+
+func TestSystemReadsAllClocks(t *testing.T) {
+	c := System()
+	a := c.Now()
+	b := c.Now()
+	require.NotZero(t, a.Raw)
+	require.GreaterOrEqual(t, b.Raw, a.Raw)
+	require.GreaterOrEqual(t, b.Mono, a.Mono)
+	require.GreaterOrEqual(t, b.Age(a), time.Duration(0))
+	require.Positive(t, c.Glance().Mono)
+}
+
+// In simulated time there is one clock: the kernel's would hardly move.
+func TestSystemInABubble(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := System()
+		a := c.Now()
+		time.Sleep(time.Hour)
+		b := c.Now()
+		require.Equal(t, time.Hour, b.Age(a))
+		require.Equal(t, time.Hour, b.Raw.Sub(a.Raw))
+		require.Zero(t, b.Boot)
+	})
 }

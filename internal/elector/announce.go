@@ -12,6 +12,7 @@ import (
 type talk struct {
 	helloAt clock.Time // monotonic: when this process may say Hello here again
 	greeted bool       // it has, since it read this log anew
+	begun   clock.Time // monotonic: since when it reads it
 
 	snapshotAt clock.Time // monotonic: when a Snapshot is due; 0: none is
 	since      int        // records since the newest Snapshot
@@ -19,12 +20,12 @@ type talk struct {
 	left       bool       // it was left
 }
 
-func (t *talk) reset(now clock.Instant) { *t = talk{helloAt: now.Mono} }
+func (t *talk) reset(now clock.Instant) { *t = talk{helloAt: now.Mono, begun: now.Mono} }
 
 // listen draws the conclusions of what a record says, whatever it did to the lease.
 func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant) {
 	id, live := r.Session.Process, o >= p.end
-	if p.talk.since++; p.talk.since >= History && r.Kind != lease.Snapshot {
+	if p.talk.since++; p.talk.since >= n.snapshotEvery(p) && r.Kind != lease.Snapshot {
 		n.offerSnapshot(p, n.set.Random(n.set.T/20+1), now)
 	}
 	if id == n.set.Process {
@@ -70,11 +71,40 @@ func (n *Node) greeted(p *partition, o int64, r *lease.Record, live bool, now cl
 	if !live {
 		return
 	}
-	if unknown && !n.set.Nominated {
+	if !unknown {
+		return
+	}
+	n.showUp(now)
+	if !n.set.Nominated {
 		n.announceSoon(now)
 		n.timing.newcomer(now)
 	}
 }
+
+// showUp lets a newcomer know at once that this process leads what it leads. Where that
+// would be many records, it waits for the next beat.
+func (n *Node) showUp(now clock.Instant) {
+	if len(n.parts) > fewHolders {
+		return
+	}
+	for _, p := range n.parts {
+		if p.lease.Sessions() <= fewHolders {
+			n.beat(p, now, n.set.Every)
+		}
+	}
+}
+
+// fewHolders is how many holders may answer a newcomer with a beat each.
+const fewHolders = 8
+
+// snapshotEvery is how many records lie between two Snapshots: K, or less where they are
+// small, for those who only read and cannot ask for one.
+func (n *Node) snapshotEvery(p *partition) int {
+	return min(History, max(leastHistory, int(p.lease.Roles())/8))
+}
+
+// leastHistory is how many records lie between two Snapshots at least.
+const leastHistory = 60
 
 // turn is how long this process leaves it to others to answer: all are asked, and one
 // will do.
@@ -161,8 +191,7 @@ func (n *Node) announce(now clock.Instant) {
 	if now.Mono < t.announceAt {
 		return
 	}
-	t.announceAt, t.saidAt = now.Mono.Add(helloPeriod(n.members.size())), now.Mono
-	t.willing, t.wavered = wants == nil, false
+	n.announced(wants, now)
 	n.hello(n.parts[n.reachable()], wants, now)
 }
 
@@ -177,7 +206,19 @@ func (n *Node) announceSoon(now clock.Instant) {
 	t.announceAt = min(t.announceAt, max(now.Mono, t.saidAt.Add(helloGap(n.members.size()))))
 }
 
+// announced takes note of what others are told.
+func (n *Node) announced(wants []int, now clock.Instant) {
+	t := &n.timing
+	t.announceAt, t.saidAt = now.Mono.Add(helloPeriod(n.members.size())), now.Mono
+	t.willing, t.wavered = wants == nil, false
+}
+
+// hello says Hello in a log. All members read all logs, so each is as good as another,
+// but for one from which nothing comes back.
 func (n *Node) hello(p *partition, wants []int, now clock.Instant) {
+	if p.link.hello.seq == 0 && !p.link.stalled {
+		n.announced(wants, now)
+	}
 	r := p.lease.Word(lease.Hello, now)
 	r.Hello = n.announcement(wants)
 	p.talk.greeted = true
@@ -203,6 +244,10 @@ func (n *Node) greet(p *partition, now clock.Instant) {
 	if n.set.Observer || n.desired.Closing {
 		return
 	}
+	if at, ok := n.greetDue(p, now); !ok || now.Mono < at {
+		return
+	}
+	n.heardSince(p, now)
 	if at, ok := n.greetDue(p, now); ok && now.Mono >= at {
 		n.probe(p, now)
 	}
@@ -216,7 +261,11 @@ func (n *Node) greetDue(p *partition, now clock.Instant) (at clock.Time, ok bool
 		}
 		at = p.talk.helloAt
 		if p.talk.greeted {
-			at = max(at, n.timing.saidAt.Add(n.set.Every))
+			// More and more seldom: who answers at all does so at once.
+			at = at.Add(max(n.set.T/2, min(helloEvery, p.talk.helloAt.Sub(p.talk.begun)/2)))
+			if !p.link.check(now, n.set.T) && n.willing(p, now) { // soon enough for the first Claim
+				at = min(at, max(p.talk.helloAt, now.Mono.Add(p.lease.FreshAt().Sub(now.Raw)-n.set.T/4)))
+			}
 		} else if p.lease.Offset()+1 < p.end {
 			at = at.Add(n.set.Every) // there are gaps at the end, perhaps
 		}
@@ -287,15 +336,13 @@ func (n *Node) finish(now clock.Instant) {
 	}
 }
 
-// Busy reports whether anything is held, claimed, or being released.
-func (n *Node) Busy() bool {
-	if n.timing.farewells > 0 {
-		return true
-	}
+// Busy reports whether anything is held, claimed, or being released, for which it waits
+// no longer than closeTail.
+func (n *Node) Busy(now clock.Instant) bool {
 	for _, p := range n.parts {
 		if under, _ := p.lease.Claiming(); under > 0 || len(p.holds) > 0 {
 			return true
 		}
 	}
-	return false
+	return n.timing.farewells > 0 && now.Mono.Sub(n.timing.parted) < closeTail
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/placement"
 )
 
 // claims is what a process knows of vacant roles of one partition, and when it will
@@ -29,6 +30,7 @@ type claims struct {
 type vacancy struct {
 	at    clock.Time
 	roles []int32
+	given bool // they were released in favour of somebody else: shared out then, not claimed
 }
 
 // heir is the process in whose favour a role was released.
@@ -75,7 +77,7 @@ func (n *Node) heirs(p *partition, changed []int32, r *lease.Record) {
 		for _, role := range changed {
 			p.claims.heirs[role] = heir{r.To, why}
 		}
-	case r.Kind == lease.Claim && r.Session.Process != n.set.Process:
+	case r.Kind == lease.Claim && r.Session.Process != n.set.Process || r.Kind == lease.Release:
 		for _, role := range changed {
 			delete(p.claims.heirs, role)
 		}
@@ -106,12 +108,40 @@ func (n *Node) vacate(p *partition, roles []int32, now clock.Instant) {
 	n.place(p, roles, now)
 }
 
-// place works out when this process will claim roles: at once what it should have
-// itself, the rest later, the more members should come before it. Where two disagree
-// both claim and the log decides.
+// place works out when this process will claim roles: at once what was released in its
+// favour, later what was released in another's. The rest is shared out.
 func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
+	var ours, theirs, open []int32
+	for _, role := range roles {
+		h, given := p.claims.heirs[role]
+		switch {
+		case given && h.process == n.set.Process:
+			ours = append(ours, role)
+		case given && n.members.takes(h.process):
+			theirs = append(theirs, role)
+		default:
+			open = append(open, role)
+		}
+	}
+	if len(ours) > 0 {
+		p.claims.add(now.Mono, ours)
+	}
+	if len(theirs) > 0 {
+		// It is shared out when the other one has not claimed it: mostly there is nothing left
+		// to be shared out by then, and that takes long where there are many roles.
+		p.claims.vacant = append(p.claims.vacant, vacancy{now.Mono.Add(headStart(2 * n.timing.roundTrip())), theirs, true})
+	}
+	if len(open) > 0 {
+		n.share(p, open, now)
+	}
+}
+
+// share works out when this process will claim roles that nobody comes before others for:
+// at once what it should have itself, the rest later, the more members should come before
+// it. Where two disagree both claim and the log decides.
+func (n *Node) share(p *partition, roles []int32, now clock.Instant) {
 	plan, me := n.planner.plan(n, true, now)
-	first := plan.Assign(n.globals(p, roles), n.holders(plan, now))
+	shares := n.shares(plan, p, roles, false, now)
 	unit := 2 * n.timing.roundTrip()
 	recovering := p.link.recovered != 0 && now.Mono.Sub(p.link.recovered) < n.set.T
 	late := time.Duration(0)
@@ -120,18 +150,10 @@ func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 		late = n.set.T/2 + n.set.Random(n.set.T/4)
 	}
 	byRank := map[time.Duration][]int32{}
-	for i, role := range roles {
+	for _, role := range roles {
 		wait := time.Duration(0)
-		h, given := p.claims.heirs[role]
-		switch {
-		case given && h.process == n.set.Process:
-		case int(first[i]) == me && !given:
-			wait = 0
-		default:
-			wait = late + unit*time.Duration(plan.Rank(me, int(first[i]), n.role(p, role)))
-			if given {
-				wait += headStart(unit)
-			}
+		if first := int(shares[n.role(p, role)]); first != me {
+			wait = late + unit*time.Duration(plan.Rank(me, first, n.role(p, role)))
 		}
 		byRank[wait] = append(byRank[wait], role)
 	}
@@ -144,28 +166,42 @@ func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 	}
 }
 
+// overdue shares out what was released in favour of others who have not claimed it.
+func (n *Node) overdue(p *partition, now clock.Instant) {
+	var roles []int32
+	p.claims.vacant = slices.DeleteFunc(p.claims.vacant, func(v vacancy) bool {
+		if !v.given || now.Mono < v.at {
+			return false
+		}
+		roles = append(roles, v.roles...)
+		return true
+	})
+	if len(roles) == 0 {
+		return
+	}
+	for _, role := range roles {
+		delete(p.claims.heirs, role)
+	}
+	n.share(p, roles, now)
+}
+
 // headStart is how long others leave a role to the one in whose favour it was released.
 func headStart(unit time.Duration) time.Duration { return 4*unit + 10*time.Millisecond }
 
 func (c *claims) add(at clock.Time, roles []int32) {
-	c.vacant = append(c.vacant, vacancy{at, roles})
+	c.vacant = append(c.vacant, vacancy{at: at, roles: roles})
 }
 
 // review takes all roles of p into account that nobody holds.
 func (n *Node) review(p *partition, now clock.Instant) {
 	p.claims.vacant = nil
 	clear(p.claims.silent)
+	p.claims.silentAt = 0 // look now
 	n.silence(p, now)
 	if !p.lease.Known() || !n.willing(p, now) {
 		return
 	}
-	var free []int32
-	for role := range n.localRoles(p) {
-		if _, held := p.lease.Holder(role); !held {
-			free = append(free, role)
-		}
-	}
-	n.vacate(p, free, now)
+	n.vacate(p, p.lease.Free(n.localRoles(p)), now)
 }
 
 func (n *Node) reviewAll(now clock.Instant) {
@@ -199,12 +235,20 @@ func (n *Node) silence(p *partition, now clock.Instant) {
 		default:
 			c.silent[h.Session] = h.Heard.Raw
 			n.ready.Changed = true
-			if !p.link.doubtful(h.Heard) {
-				n.members.suspect(h.Session.Process)
+			if !p.link.doubtful(h.Heard) && n.members.suspect(h.Session.Process) {
 				n.planner.forget()
 			}
 			n.vacate(p, p.lease.RolesOf(h.Session), now)
 		}
+	}
+}
+
+// heardSince works out anew when the next holder's lease will be over: records that
+// were read since have put that off.
+func (n *Node) heardSince(p *partition, now clock.Instant) {
+	if p.claims.silentAt != clock.Never {
+		p.claims.silentAt = min(p.claims.silentAt, now.Raw)
+		n.silence(p, now)
 	}
 }
 
@@ -217,10 +261,12 @@ func (n *Node) claim(p *partition, now clock.Instant) {
 	if !p.lease.Known() && len(c.vacant) == 0 && now.Raw >= p.lease.FreshAt() {
 		n.placeFresh(p, now)
 	}
+	n.overdue(p, now)
 	if at, ok := n.claimDue(p, now); !ok || now.Mono < at {
 		return
 	}
 	if !p.link.check(now, n.set.T) {
+		p.group.claimed(now) // it would claim
 		n.probe(p, now)
 		return
 	}
@@ -229,6 +275,22 @@ func (n *Node) claim(p *partition, now clock.Instant) {
 		return
 	}
 	n.send(p, due, now)
+}
+
+// drop forgets that roles were vacant: somebody holds them. Should they be released, it
+// is thought of anew who is to claim them.
+func (c *claims) drop(roles []int32) {
+	if len(c.vacant) == 0 || len(roles) == 0 {
+		return
+	}
+	held := make(map[int32]bool, len(roles))
+	for _, role := range roles {
+		held[role] = true
+	}
+	for i := range c.vacant {
+		c.vacant[i].roles = slices.DeleteFunc(c.vacant[i].roles, func(role int32) bool { return held[role] })
+	}
+	c.vacant = slices.DeleteFunc(c.vacant, func(v vacancy) bool { return len(v.roles) == 0 })
 }
 
 // take returns the roles that are due, ascending, below limit.
@@ -291,9 +353,9 @@ func (n *Node) placeFresh(p *partition, now clock.Instant) {
 		return
 	}
 	plan, me := n.planner.plan(n, true, now)
-	first := plan.Assign(n.globals(p, all), nil)
-	rank := plan.Rank(me, int(first[0]), n.role(p, 0))
-	share := slices.DeleteFunc(slices.Clone(all), func(role int32) bool { return int(first[role]) != me })
+	shares := n.shares(plan, p, all, true, now)
+	rank := plan.Rank(me, int(shares[n.role(p, 0)]), n.role(p, 0))
+	share := slices.DeleteFunc(slices.Clone(all), func(role int32) bool { return int(shares[n.role(p, role)]) != me })
 	if len(share) == 0 {
 		share = all[:1]
 	}
@@ -367,21 +429,56 @@ func (n *Node) backoff(k int) time.Duration {
 func (n *Node) giveUpClaims(p *partition, now clock.Instant) {
 	under, oldest := p.lease.Claiming()
 	limit := max(2*n.set.T, 10*time.Second)
+	if !n.desired.Willing(now) {
+		limit = closeTail // nothing is lost
+	}
 	if under == 0 || now.Mono.Sub(oldest.Mono) < limit {
 		return
 	}
-	n.note(slog.LevelWarn, "claim did not come back: claiming again", "partition", p.index, "after", limit)
+	n.note(slog.LevelWarn, "claim did not come back: given up", "partition", p.index, "after", limit)
 	p.lease.GiveUpClaims(now.Add(-limit))
 	p.claims.late(n.backoff, now)
 	n.review(p, now)
 	n.ready.Changed, n.ready.Verify = true, true
 }
 
-// globals are the roles of these numbers on a partition, as placement wants them.
-func (n *Node) globals(p *partition, local []int32) []int32 {
-	out := make([]int32, len(local))
-	for i, u := range local {
-		out[i] = int32(n.role(p, u))
+// sharing is who should claim what nobody holds, by role, worked out for all partitions
+// at once: for each by itself, the same processes would come first on all of them.
+type sharing struct {
+	plan  *placement.Plan
+	fresh bool
+	at    clock.Time
+	first []int32
+}
+
+// uncovered stands for a role that was held when vacant ones were shared out.
+const uncovered = int32(-3)
+
+// shares says, by role, which of the plan's candidates should claim it if nobody holds
+// it, these roles of p among them; fresh reckons with nobody holding anything. What
+// becomes vacant within T/20, such as what a dead process held on many partitions, is
+// shared out once.
+func (n *Node) shares(plan *placement.Plan, p *partition, roles []int32, fresh bool, now clock.Instant) []int32 {
+	s := &n.planner.sharing
+	covered := func(role int32) bool { return s.first[n.role(p, role)] != uncovered }
+	if s.plan == plan && s.fresh == fresh && len(s.first) == n.desired.Roles && now.Mono.Sub(s.at) < n.set.T/20 &&
+		!slices.ContainsFunc(roles, func(role int32) bool { return !covered(role) }) {
+		return s.first
 	}
-	return out
+	*s = sharing{plan: plan, fresh: fresh, at: now.Mono, first: make([]int32, n.desired.Roles)}
+	var holders []int32
+	if !fresh {
+		holders = n.holders(plan, now)
+	}
+	open := make([]int32, 0, n.desired.Roles)
+	for role := range n.desired.Roles {
+		s.first[role] = uncovered
+		if fresh || holders[role] == placement.Nobody {
+			open = append(open, int32(role))
+		}
+	}
+	for i, first := range plan.Assign(open, holders) {
+		s.first[open[i]] = first
+	}
+	return s.first
 }

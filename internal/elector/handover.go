@@ -99,21 +99,16 @@ func (n *Node) keeps(p *partition, now clock.Instant) (below int32) {
 	return n.localRoles(p)
 }
 
-// release begins to give up what is not wanted any more, and names who is to have it.
-func (n *Node) release(now clock.Instant) {
-	unnamed := false
-	for _, p := range n.parts {
-		below := n.keeps(p, now)
-		if len(p.holds) > 0 && !(p.wanted && below > 0) {
-			p.wanted = below > 0
-			n.giveUpFrom(p, below, now)
-		}
-		for _, h := range p.hands {
-			unnamed = unnamed || !h.named
-		}
+// giveUp begins to give up what is not wanted any more, and names who is to have it.
+func (n *Node) giveUp(p *partition, now clock.Instant) {
+	below := n.keeps(p, now)
+	if len(p.holds) == 0 || p.wanted && below > 0 {
+		return
 	}
-	if unnamed {
-		n.nameSuccessors(now)
+	p.wanted = below > 0
+	n.giveUpFrom(p, below, now)
+	if slices.ContainsFunc(p.hands, func(h *handover) bool { return !h.named }) {
+		n.nameSuccessors(p, now)
 	}
 }
 
@@ -144,22 +139,16 @@ func (n *Node) begin(p *partition, h *handover) {
 
 // nameSuccessors chooses who is to lead next what is to be given up: it is shared out
 // among those who are there.
-func (n *Node) nameSuccessors(now clock.Instant) {
-	type held struct {
-		p *partition
-		h *handover
-	}
+func (n *Node) nameSuccessors(p *partition, now clock.Instant) {
 	var open []int32
-	var from []held
-	for _, p := range n.parts {
-		for _, h := range p.hands {
-			if h.named {
-				continue
-			}
-			h.named = true
-			for _, role := range h.sorted(true) {
-				open, from = append(open, int32(n.role(p, role))), append(from, held{p, h})
-			}
+	var from []*handover
+	for _, h := range p.hands {
+		if h.named {
+			continue
+		}
+		h.named = true
+		for _, role := range h.sorted(true) {
+			open, from = append(open, int32(n.role(p, role))), append(from, h)
 		}
 	}
 	plan, me := n.planner.plan(n, false, now)
@@ -169,13 +158,10 @@ func (n *Node) nameSuccessors(now clock.Instant) {
 		if c := int(first[i]); c >= 0 && c != me {
 			to = plan.Candidate(c).ID
 		}
-		p, h := from[i].p, from[i].h
 		_, u := n.local(int(role))
-		n.split(p, h, u, to)
+		n.split(p, from[i], u, to)
 	}
-	for _, p := range n.parts {
-		p.hands = slices.DeleteFunc(p.hands, func(h *handover) bool { return len(h.roles) == 0 })
-	}
+	p.hands = slices.DeleteFunc(p.hands, func(h *handover) bool { return len(h.roles) == 0 })
 }
 
 // split moves a role from a handover to the one of the same kind that names to.
@@ -266,8 +252,9 @@ func (n *Node) situation(p *partition, h *handover, now clock.Instant) situation
 	case n.set.Nominated:
 		s.ready = n.members.wantedBy(p.index, p.group.since)
 	case h.named:
-		s.ready = h.to == "" || h.answered && n.members.takes(h.to)
-		s.refused = !s.ready && !n.members.takes(h.to)
+		takes := n.members.takes(h.to) && n.members.wanting(h.to, n.role(p, top))
+		s.ready = h.to == "" || h.answered && takes
+		s.refused = !s.ready && !takes
 	}
 	return s
 }
@@ -299,7 +286,8 @@ func (n *Node) giveBack(p *partition, roles []int32, h *handover, why term.Reaso
 		}
 	}
 	p.talk.gave = true
-	p.releaseAt = now.Mono.Add(max(n.set.T/8, 4*n.timing.roundTrip()))
+	n.timing.parted = now.Mono
+	p.releaseAt = now.Mono.Add(n.set.T / 4)
 	n.append(p, now, out...)
 }
 
@@ -367,7 +355,7 @@ func (n *Node) holders(plan *placement.Plan, now clock.Instant) []int32 {
 	}
 	for _, p := range n.parts {
 		p.lease.Each(func(h lease.HolderState) int32 {
-			if now.Raw >= h.FreeAt {
+			if now.Raw >= h.FreeAt || n.members.suspected(h.Session.Process) {
 				return placement.Nobody
 			}
 			return int32(plan.Find(h.Session.Process))

@@ -39,8 +39,10 @@ func (l *link) sent(k lease.Kind, seq uint64, now clock.Instant) {
 	}
 }
 
-// failed takes note that a record will not come back.
+// failed takes note that a record will not come back, or is not known to: another one has
+// to show that the log works.
 func (l *link) failed(seq uint64) {
+	l.stalled = true
 	if l.beat.seq == seq {
 		l.beat = flight{}
 	}
@@ -94,10 +96,16 @@ func (l *link) doubtful(heard clock.Instant) bool { return l.stalled || heard.Mo
 
 // back takes note of an own record that was read back.
 func (n *Node) back(p *partition, r *lease.Record, sent, now clock.Instant) {
+	if r.Kind == lease.Release {
+		return // it has no stamp: that says nothing of how long it took
+	}
 	stalled := p.link.stalled
 	p.link.back(r.Seq, sent, now, n.set.T)
-	if stalled && !p.link.stalled {
+	if stalled && !p.link.stalled && r.Kind != lease.Pong { // who was asked by a holder is not one of a crowd
 		p.claims.notBefore = max(p.claims.notBefore, now.Mono.Add(n.set.Random(n.set.T/20+1)))
+		n.timing.settles = 0 // all are back at the same time, and may have forgotten each other
+		n.timing.newcomer(now)
+		n.review(p, now)
 	}
 	n.timing.back(sent, now)
 	if r.Kind == lease.Claim {

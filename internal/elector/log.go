@@ -40,7 +40,7 @@ type Entry struct {
 	Value     []byte
 	Reset     bool
 	End       int64 // of a reset
-	Empty     bool  // of a reset: the log has no record, and never had one
+	Whole     bool  // of a reset: Offset is 0, and nothing was ever deleted before it
 }
 
 // Nominator says which partitions this process may claim roles of.

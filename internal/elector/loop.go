@@ -289,7 +289,7 @@ func (e *Elector) Transfer(ctx context.Context, role int, to string) error {
 func (e *Elector) Idle() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return !e.node.Busy()
+	return !e.node.Busy(e.now())
 }
 
 // Stats returns what was counted so far.

@@ -27,7 +27,8 @@ const maxMembers = 10_000
 // part in the lease.
 type members struct {
 	by    map[string]*member
-	wants []wish // by partition: who said last that it may claim there
+	left  map[string]clock.Time // monotonic: who has left and when that was read; it does not come back
+	wants []wish                // by partition: who said last that it may claim there
 }
 
 type member struct {
@@ -47,7 +48,7 @@ type wish struct {
 	heard   clock.Instant
 }
 
-func newMembers() members { return members{by: map[string]*member{}} }
+func newMembers() members { return members{by: map[string]*member{}, left: map[string]clock.Time{}} }
 
 func (ms *members) open(partitions int) { ms.wants = make([]wish, partitions) }
 
@@ -61,7 +62,11 @@ func (ms *members) announced(id, name string, a *lease.Announcement, live bool, 
 	was, known := ms.by[id]
 	if a.Leaving {
 		ms.forget(id)
+		ms.leave(id, now)
 		return false, known
+	}
+	if _, gone := ms.left[id]; gone { // said before that, in another log
+		return false, false
 	}
 	if !known {
 		if len(ms.by) >= maxMembers {
@@ -83,6 +88,14 @@ func (ms *members) announced(id, name string, a *lease.Announcement, live bool, 
 	*was = m
 	ms.wish(id, a, now)
 	return !known, changed
+}
+
+// leave remembers that a process has left, for as long as others of its words may be read.
+func (ms *members) leave(id string, now clock.Instant) {
+	if len(ms.left) >= maxMembers {
+		clear(ms.left)
+	}
+	ms.left[id] = now.Mono
 }
 
 // wish notes for which partitions a process may claim.
@@ -111,16 +124,32 @@ func (ms *members) alive(id string, now clock.Instant) {
 
 // suspect takes note that a lease of a process has run out: it is no candidate until it
 // is heard again, and is there since then only.
-func (ms *members) suspect(id string) {
-	if m := ms.by[id]; m != nil {
-		m.suspect = true
+// It reports whether it was not before.
+func (ms *members) suspect(id string) bool {
+	m := ms.by[id]
+	if m == nil || m.suspect {
+		return false
 	}
+	m.suspect = true
+	return true
+}
+
+// suspected reports whether a lease of a process has run out since it was heard.
+func (ms *members) suspected(id string) bool {
+	m := ms.by[id]
+	return m != nil && m.suspect
 }
 
 // takes reports whether a process would claim what is released in its favour.
 func (ms *members) takes(id string) bool {
 	m := ms.by[id]
 	return m != nil && m.nominated && m.present && !m.suspect
+}
+
+// wanting reports whether a process wants a role, by the number that it announced.
+func (ms *members) wanting(id string, role int) bool {
+	m := ms.by[id]
+	return m != nil && role < m.roles
 }
 
 func (ms *members) forget(id string) {
@@ -146,6 +175,11 @@ func (ms *members) evict() {
 // expire forgets those who have been silent for three of the periods that they
 // announced, and calls gone if there were any.
 func (ms *members) expire(now clock.Instant, gone func()) {
+	for id, at := range ms.left {
+		if now.Mono.Sub(at) > 3*maxHelloPeriod {
+			delete(ms.left, id)
+		}
+	}
 	for id, m := range ms.by {
 		if now.Mono.Sub(m.heard.Mono) > 3*max(m.period, helloEvery) {
 			ms.forget(id)
@@ -184,13 +218,13 @@ func (ms *members) wantedBy(p int, since clock.Instant) bool {
 // planner keeps the plan that follows from who is there: it is made anew only when that
 // has changed.
 type planner struct {
-	valid  [2]bool
-	plans  [2]*placement.Plan
-	who    [2][]placement.Candidate
-	fresh  bool
-	prefs  map[string][]int32 // Preference's words, by process
-	forR   int                // for so many roles
-	silent map[string]bool    // scratch
+	valid   [2]bool
+	plans   [2]*placement.Plan
+	who     [2][]placement.Candidate
+	fresh   bool
+	prefs   map[string][]int32 // Preference's words, by process
+	forR    int                // for so many roles
+	sharing sharing            // who should claim what is vacant (claim.go)
 }
 
 func (pl *planner) forget() { pl.valid = [2]bool{} }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"hash/fnv"
 	"log/slog"
-	"math"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -25,6 +24,7 @@ type Settings struct {
 	RejoinWait time.Duration // how long a nominator may take to tell a woken process of its lost session
 	Nominated  bool          // a Nominator says who may claim; else any process may
 	Observer   bool          // claims and says nothing
+	TokenBase  int64         // added to the tokens that the application is told
 	Priority   int
 	Preference func(Member, int) int
 	Rebalance  bool
@@ -69,20 +69,18 @@ func (d Desired) Reason(role int, now clock.Instant) term.Reason {
 // inputs are Open, Read, Acked, Nominate, Set and Tick, and what the caller has to do is
 // taken with Ready after each. It is not safe for concurrent use.
 type Node struct {
-	set        *Settings
-	terms      *term.Table
-	codec      lease.Codec
-	parts      []*partition
-	desired    Desired
-	members    members
-	planner    planner
-	timing     timing
-	moves      moves
-	stats      Stats
-	watchGroup attendance
-	odd        oddities
-	eager      bool // nothing that was vacant has been passed over since this process was willing
-	ready      Ready
+	set     *Settings
+	terms   *term.Table
+	codec   lease.Codec
+	parts   []*partition
+	desired Desired
+	members members
+	planner planner
+	timing  timing
+	moves   moves
+	counts  counts
+	eager   bool // nothing that was vacant has been passed over since this process was willing
+	ready   Ready
 }
 
 // Ready is what the caller of a Node has to do: first of all append, without holding
@@ -153,8 +151,10 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	if len(n.parts) == 0 {
 		return
 	}
-	if d.Roles > was.Roles {
+	if d.Roles > was.Roles { // and others may do the same
 		n.reviewAll(now)
+		n.timing.announceAt, n.timing.settles = now.Mono, 0
+		n.timing.newcomer(now)
 	}
 	for _, p := range n.parts {
 		p.wanted = false
@@ -172,14 +172,23 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	p := n.parts[e.Partition]
 	if e.Reset {
-		p.lease.Begin(e.Offset, e.Empty, now)
+		p.lease.Begin(e.Offset, e.Whole, now)
 		n.reset(p, e.End, now)
 	} else {
-		n.stats.Records++
+		n.counts.Records++
 		p.group.tried = 0
 		n.consume(p, e, r, bad, now)
 	}
 	n.step(p, now)
+	n.conclude(now)
+}
+
+// conclude finds out whether somebody waits for what was read or acknowledged.
+func (n *Node) conclude(now clock.Instant) {
+	if len(n.moves.under) > 0 {
+		n.settle(now)
+	}
+	n.finish(now)
 }
 
 // consume folds a record, and draws the conclusions.
@@ -215,12 +224,12 @@ func (n *Node) consume(p *partition, e Entry, r *lease.Record, bad error, now cl
 
 // rewound deals with a log that went back, or that contradicts what is known of it.
 func (n *Node) rewound(p *partition, ev lease.Event, e Entry, now clock.Instant) {
-	n.stats.Resets++
+	n.counts.Resets++
 	if ev.Differs {
 		n.note(slog.LevelError, "snapshot contradicts own state: rejoining, and believing no snapshot until a fresh claim",
 			"partition", p.index, "offset", e.Offset)
-	} else if n.odd.resets.due(now) {
-		n.note(slog.LevelWarn, "leader log rewound: rejoining", "partition", p.index, "offset", e.Offset, "resets", n.stats.Resets)
+	} else if n.counts.resets.due(now) {
+		n.note(slog.LevelWarn, "leader log rewound: rejoining", "partition", p.index, "offset", e.Offset, "resets", n.counts.Resets)
 	}
 	n.ready.Verify = true
 	n.reset(p, e.Offset+1, now)
@@ -243,6 +252,7 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 		p.releasing--
 	case lease.Snapshot:
 		n.timing.farewells--
+		n.ready.Changed = true // StepDown may wait for it
 	case lease.Hello:
 		if r.Hello.Leaving {
 			n.timing.farewells--
@@ -259,6 +269,7 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 		p.link.failed(r.Seq)
 	}
 	n.step(p, now)
+	n.conclude(now)
 }
 
 // Tick lets everything be decided that time alone, or a wish, gives reason to.
@@ -269,8 +280,11 @@ func (n *Node) Tick(now clock.Instant) {
 	n.members.expire(now, n.planner.forget)
 	n.timing.woken(now, n.set.RejoinWait)
 	n.revive(now)
+	n.sweep(now)
+	if n.timing.farewells > 0 && now.Mono.Sub(n.timing.parted) >= closeTail {
+		n.ready.Changed = true // StepDown waits no longer
+	}
 	n.rebalance(now)
-	n.release(now)
 	for _, p := range n.parts {
 		n.step(p, now)
 	}
@@ -289,10 +303,40 @@ func (n *Node) revive(now clock.Instant) {
 	n.eager = willing
 }
 
+// sweep looks at all that is vacant once in a while. Every way in which a role becomes
+// vacant is followed by a claim of somebody's; this is for a claim that has got lost.
+func (n *Node) sweep(now clock.Instant) {
+	for _, p := range n.parts {
+		if now.Mono < p.sweepAt {
+			continue
+		}
+		p.sweepAt = now.Mono.Add(max(n.set.T, sweepEvery))
+		under, _ := p.lease.Claiming()
+		if !p.begun || under > 0 || len(p.claims.vacant) > 0 {
+			continue
+		}
+		if len(p.claims.silent) > 0 || len(p.lease.Free(n.localRoles(p))) > 0 {
+			n.review(p, now)
+		}
+	}
+}
+
+// sweepEvery is how often all vacant roles are looked at, at most.
+const sweepEvery = 5 * time.Second
+
 // step lets one partition decide. The order matters: what is over ends before anything
 // else is decided, and what is given up is given up before anything is claimed.
 func (n *Node) step(p *partition, now clock.Instant) {
+	if !p.begun {
+		p.dueAt = clock.Never
+		return
+	}
+	if n.timing.settling && now.Mono >= n.timing.settleAt {
+		n.timing.settling = false
+		n.reviewAll(now) // by now it is known who else is there
+	}
 	n.lapse(p, now)
+	n.giveUp(p, now)
 	n.advance(p, now)
 	n.repeat(p, now)
 	n.beat(p, now, 0)
@@ -300,6 +344,7 @@ func (n *Node) step(p *partition, now clock.Instant) {
 	n.claim(p, now)
 	n.greet(p, now)
 	n.answer(p, now)
+	p.dueAt = n.due(p, now)
 }
 
 // lapse ends the present session once it leads nothing any more, by the clock or
@@ -320,6 +365,7 @@ func (n *Node) lapse(p *partition, now clock.Instant) {
 	n.endAll(p, why)
 	n.append(p, now, out...)
 	p.releaseAt = now.Mono.Add(n.set.T / 4)
+	n.review(p, now) // what the former session had claimed is nobody's business any more
 }
 
 // dropDelivered gives up the roles that the application was told are over: they must
@@ -359,7 +405,7 @@ func (n *Node) repeat(p *partition, now clock.Instant) {
 	if now.Mono < p.releaseAt || p.releasing > 0 || !p.lease.Owing() {
 		return
 	}
-	p.releaseAt = now.Mono.Add(max(n.set.T/8, 2*n.timing.roundTrip()))
+	p.releaseAt = now.Mono.Add(n.set.T / 4)
 	n.append(p, now, p.lease.Unreleased(now)...)
 }
 
@@ -371,9 +417,6 @@ func (n *Node) append(p *partition, now clock.Instant, records ...lease.Record) 
 			n.timing.farewells++
 			if r.Kind == lease.Release {
 				p.releasing++
-			}
-			if p.releaseAt < now.Mono {
-				p.releaseAt = now.Mono.Add(max(n.set.T/8, 4*n.timing.roundTrip()))
 			}
 		case lease.Hello:
 			if r.Hello.Leaving {
@@ -415,9 +458,6 @@ func (n *Node) units(p *partition, local []int32) []int {
 	return out
 }
 
-// never is far away: the zero of what is due.
-const never = time.Duration(math.MaxInt64)
-
 // wakeIn is how long nothing will be due, if nothing happens.
 func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	next := lookEvery
@@ -432,7 +472,7 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 		next = min(next, n.desired.Away.Sub(now.Mono))
 	}
 	for _, p := range n.parts {
-		next = min(next, n.due(p, now))
+		next = min(next, p.dueAt.Sub(now.Mono))
 	}
 	next = max(next, 100*time.Microsecond)
 	n.timing.due = now.Mono.Add(next)

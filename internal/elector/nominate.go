@@ -71,7 +71,7 @@ func (n *Node) joins(now clock.Instant) bool {
 // absent reports whether this process stays away because of a partition that it cannot
 // reach.
 func (n *Node) absent(now clock.Instant) bool {
-	m := &n.watchGroup
+	m := &n.timing
 	if now.Mono < m.awayUntil {
 		return true
 	}
@@ -92,11 +92,6 @@ func (n *Node) absent(now clock.Instant) bool {
 	n.note(slog.LevelWarn, "cannot reach partitions of the leader topic: leaving the group to make room for others",
 		"partitions", lost, "for", absence)
 	return true
-}
-
-// attendance is when this process stays away from its group.
-type attendance struct {
-	awayUntil, stayUntil clock.Time // monotonic
 }
 
 // reachable is the partition in whose log this process announces itself: its home, or

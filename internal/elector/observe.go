@@ -12,7 +12,7 @@ import (
 // Status is what is known of who holds a role.
 type Status int
 
-// Unknown: not enough was read yet. Vacant: nobody holds it, or its holder's lease is
+// Unknown: not enough was read yet, or nothing of the holder since this process came. Vacant: nobody holds it, or its holder's lease is
 // over by any clock. Held: evidence of the holder was read less than T′ ago.
 const (
 	Unknown Status = iota
@@ -35,7 +35,7 @@ type Stats struct {
 }
 
 // Stats returns what was counted so far.
-func (n *Node) Stats() Stats { return n.stats }
+func (n *Node) Stats() Stats { return n.counts.Stats }
 
 // standing is what makes a Standing differ from the one before: a token, or one of
 // these.
@@ -52,6 +52,9 @@ func (n *Node) standing(p *partition, role int32, now clock.Instant) (token int6
 	}
 	g, held := p.lease.Holder(role)
 	if held && now.Raw < g.FreeAt {
+		if g.Last < p.end {
+			return unknownToken, g // it was in the log before this process came, for nobody knows how long
+		}
 		return g.Token, g
 	}
 	if now.Raw < p.lease.FreeAt(role) { // a newer version may hold it
@@ -135,9 +138,10 @@ func (n *Node) Changes(w *Watcher, now clock.Instant) []Standing {
 	return out
 }
 
-// oddities makes sure that each kind of odd record is logged once, and resets not too
-// often.
-type oddities struct {
+// counts is what was read, and makes sure that each kind of odd record is logged once, and
+// resets not too often.
+type counts struct {
+	Stats
 	malformed, newer, copied bool
 	resets                   limiter
 }
@@ -166,15 +170,15 @@ func (n *Node) count(bad error, e Entry) {
 	}
 	switch {
 	case errors.Is(bad, lease.ErrForeign):
-		n.stats.Foreign++
+		n.counts.Foreign++
 	case errors.Is(bad, lease.ErrOtherLog):
-		n.stats.Foreign++
-		once(&n.odd.copied, slog.LevelWarn, "skipping records of another topic; logged once")
+		n.counts.Foreign++
+		once(&n.counts.copied, slog.LevelWarn, "skipping records of another topic; logged once")
 	case errors.Is(bad, lease.ErrNewer):
-		n.stats.Newer++
-		once(&n.odd.newer, slog.LevelWarn, "records of a newer version read: claiming nothing until W(60s) after the newest")
+		n.counts.Newer++
+		once(&n.counts.newer, slog.LevelWarn, "records of a newer version read: claiming nothing until W(60s) after the newest")
 	default:
-		n.stats.Malformed++
-		once(&n.odd.malformed, slog.LevelWarn, "skipping malformed records; logged once", "error", bad)
+		n.counts.Malformed++
+		once(&n.counts.malformed, slog.LevelWarn, "skipping malformed records; logged once", "error", bad)
 	}
 }

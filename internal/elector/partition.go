@@ -1,8 +1,6 @@
 package elector
 
 import (
-	"time"
-
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
@@ -18,6 +16,7 @@ const History = 1000
 type partition struct {
 	index int
 	lease *lease.Lease
+	begun bool  // reading has begun: before that nothing is said or claimed
 	end   int64 // of the log when reading began: what lies before is of unknown age
 	v     clock.Instant
 
@@ -28,9 +27,11 @@ type partition struct {
 	talk   talk            // Hellos and Snapshots (announce.go)
 	group  group           // what the nominator says of it (nominate.go)
 
+	dueAt     clock.Time // monotonic: when time alone will give p something to do
 	beatAt    clock.Time // monotonic
 	releaseAt clock.Time // monotonic: when Releases are sent again
 	releasing int        // Releases that were neither acknowledged nor reported as failed
+	sweepAt   clock.Time // monotonic: when all vacant roles are looked at again
 	over      bool       // the application was told that terms have lapsed
 	wanted    bool       // nothing that is held was given up since Desired changed
 }
@@ -63,7 +64,7 @@ func newPartition(index int, l *lease.Lease, set *Settings, now clock.Instant) *
 // reset forgets what was concluded from the log, which is read anew; end is where it
 // ends now.
 func (p *partition) reset(end int64, now clock.Instant) {
-	p.end = end
+	p.begun, p.end = true, end
 	p.v = clock.Instant{}
 	p.hands = nil
 	p.claims.init()
@@ -103,7 +104,7 @@ func (n *Node) learned(p *partition, now clock.Instant) {
 
 // sync compares roles that may have changed with what is held here.
 func (n *Node) sync(p *partition, roles []int32, now clock.Instant) {
-	var lost, free []int32
+	var lost, free, taken []int32
 	gained := map[int64][]int32{}
 	for _, role := range roles {
 		token, mine := p.lease.Mine(role)
@@ -116,13 +117,16 @@ func (n *Node) sync(p *partition, roles []int32, now clock.Instant) {
 			gained[token] = append(gained[token], role)
 		} else if _, held := p.lease.Holder(role); !held {
 			free = append(free, role)
+			continue
 		}
+		taken = append(taken, role)
 	}
 	n.end(p, lost, term.Superseded, false)
 	n.renew(p)
 	for token, roles := range gained {
 		n.gain(p, roles, token, now)
 	}
+	p.claims.drop(taken)
 	n.vacate(p, free, now)
 	n.ready.Changed = true
 	n.moves.dirty = true
@@ -147,7 +151,7 @@ func (n *Node) gain(p *partition, roles []int32, token int64, now clock.Instant)
 		units = append(units, n.role(p, role))
 	}
 	p.wanted = false
-	n.terms.Start(units, token, token)
+	n.terms.Start(units, token, n.set.TokenBase+token)
 	if p.beatAt < now.Mono {
 		p.beatAt = now.Mono.Add(n.set.Every)
 	}
@@ -185,13 +189,13 @@ func (n *Node) End(why term.Reason) {
 	}
 }
 
-// due is how long p has nothing to do, if nothing is read.
-func (n *Node) due(p *partition, now clock.Instant) time.Duration {
-	next := never
-	mono := func(t clock.Time) { next = min(next, t.Sub(now.Mono)) }
+// due is when p will have something to do, if nothing is read: by the monotonic clock.
+func (n *Node) due(p *partition, now clock.Instant) clock.Time {
+	next := clock.Never
+	mono := func(t clock.Time) { next = min(next, t) }
 	raw := func(t clock.Time) {
 		if t != clock.Never {
-			next = min(next, t.Sub(now.Raw))
+			mono(now.Mono.Add(t.Sub(now.Raw)))
 		}
 	}
 	if len(p.holds) > 0 {

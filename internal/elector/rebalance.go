@@ -78,7 +78,7 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 		return 0, ErrNotLeader
 	}
 	member := n.members.find(to)
-	if member == "" {
+	if member == "" || !n.members.wanting(member, role) {
 		return 0, ErrNoMember
 	}
 	n.moves.lastID++

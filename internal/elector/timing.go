@@ -45,9 +45,14 @@ type timing struct {
 	wavered    bool       // and since then there was a moment when it did not
 	bye        bool       // the last Hello was said
 
+	awayUntil clock.Time // monotonic: out of the nominator's group until then
+	stayUntil clock.Time // monotonic: and in it for so long at least
+
 	settleAt  clock.Time // monotonic: after a start, claims of a share wait for other members until then
 	settles   int
+	settling  bool       // and then are thought over
 	farewells int        // Releases, Snapshots and last Hellos on their way
+	parted    clock.Time // monotonic: when something was last released
 	freeAt    clock.Time // monotonic, closing: since when nothing is held
 }
 
@@ -89,6 +94,7 @@ func (t *timing) woken(now clock.Instant, wait time.Duration) {
 func (t *timing) newcomer(now clock.Instant) {
 	if t.settles < 3 && (t.settles == 0 || now.Mono < t.settleAt) {
 		t.settles++
+		t.settling = true
 		t.settleAt = max(t.settleAt, now.Mono.Add(min(settleFor, t.t/50)))
 	}
 }

@@ -70,12 +70,10 @@ func (l *Lease) Read(o int64, r *Record, now clock.Instant) Event {
 		l.readUnknown(o, r, now, &e)
 		return e
 	}
-	if r.Kind == Snapshot {
-		if l.trail.differs(r.Read, r.State.Hash) {
-			l.distrust = true
-			e = l.rewind(o, now)
-			e.Differs = true
-		}
+	if r.Kind == Snapshot && l.trail.differs(r.Read, r.State.Hash) {
+		l.distrust = true
+		e = l.rewind(o, now)
+		e.Differs = true
 		return e
 	}
 	l.changed = l.changed[:0]
@@ -93,16 +91,7 @@ func (l *Lease) foldRecord(o int64, r *Record, now, sent clock.Instant) (evidenc
 	mine := r.Session == l.own.session
 	lapsed := mine && l.Lapsed(now)
 	from := len(l.changed)
-	switch r.Kind {
-	case Claim:
-		l.changed = l.fold.claim(r, o, now, l.changed)
-		evidence = l.fold.evidence(r.Session, o, now)
-	case Beat:
-		evidence = l.fold.evidence(r.Session, o, now)
-	case Release:
-		l.changed = l.fold.release(r, l.changed)
-	case Snapshot, Hello, Ping, Pong:
-	}
+	l.changed, evidence = l.fold.apply(r, o, now, l.changed)
 	if len(l.changed) > from {
 		l.trail.end(l.fold.takeEnded(), o)
 		for _, role := range l.changed[from:] {
@@ -125,7 +114,7 @@ func (l *Lease) readUnknown(o int64, r *Record, now clock.Instant, e *Event) {
 	switch {
 	case r.Kind == Snapshot:
 		j.limit(r)
-		if l.distrust || r.Read < j.from-1 || r.Read < j.since-1 {
+		if l.distrust || r.Read < j.since-1 { // since is never before from
 			return
 		}
 		if s, whole := j.snapshot(r); whole {
@@ -137,14 +126,13 @@ func (l *Lease) readUnknown(o int64, r *Record, now clock.Instant, e *Event) {
 		// depends on nothing before it.
 		l.known(o)
 		l.distrust = false
-		l.fold.claim(r, o, now, nil)
-		l.fold.evidence(r.Session, o, now)
+		l.fold.apply(r, o, now, nil)
 		if e.Own {
 			l.own.v = e.Stamp
 		}
 		l.trail.add(o, l.fold.hash, l.rules.History)
 		e.Known, e.Evidence = true, true
-	case r.Kind == Beat || r.Kind == Claim:
+	case r.Kind.evidential():
 		j.limit(r)
 		j.hear(o, now, r.T, l.rules.Rho)
 	default:

@@ -199,6 +199,28 @@ func (f *fold) free(role int32) {
 	}
 }
 
+// apply folds a record at offset o: the whole of the rules, the same in every process. It
+// reports whether the record is evidence, and appends to changed the roles that have
+// another holder or token after it.
+func (f *fold) apply(r *Record, o int64, now clock.Instant, changed []int32) ([]int32, bool) {
+	switch r.Kind {
+	case Claim:
+		changed = f.claim(r, o, now, changed)
+	case Release:
+		return f.release(r, changed), false
+	case Beat, Snapshot, Hello, Ping, Pong:
+	}
+	return changed, r.Kind.evidential() && f.evidence(r.Session, o, now)
+}
+
+// evidential reports whether a record of this kind is evidence if its session holds
+// something after it. Whoever does not know the fold cannot tell whether it does, and
+// waits.
+func (k Kind) evidential() bool { return k == Beat || k == Claim }
+
+// folded reports whether the fold depends on records of this kind.
+func (k Kind) folded() bool { return k.evidential() || k == Release }
+
 // release folds a Release: what it names by token and session becomes free. It moves
 // no last, as nobody can tell whether a late one is of a session that lives.
 func (f *fold) release(r *Record, changed []int32) []int32 {

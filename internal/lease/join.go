@@ -44,7 +44,7 @@ func (j *join) freshAt(rho float64) clock.Time {
 // keep remembers a record that a Snapshot may have to be completed by. Those that no
 // fold looks at are not kept.
 func (j *join) keep(e entry) {
-	if r := e.record; r != nil && r.Kind != Beat && r.Kind != Claim && r.Kind != Release {
+	if r := e.record; r != nil && !r.Kind.folded() {
 		return
 	}
 	j.kept = append(j.kept, e)

@@ -76,9 +76,9 @@ func clip(name string) string {
 // Begin starts a new session that reads on at offset s: at boot, whenever the read
 // position jumps or reading may have stopped, and at an alarm. now must have been read
 // after s was known. Nothing is this process's any more, and nothing is known: who
-// holds something may have claimed it unread. empty says that s is 0 and the log has
-// no records yet.
-func (l *Lease) Begin(s int64, empty bool, now clock.Instant) {
+// holds something may have claimed it unread. whole says that s is 0 and nothing was
+// ever deleted before it, so that every claim there ever was is going to be read.
+func (l *Lease) Begin(s int64, whole bool, now clock.Instant) {
 	l.renew()
 	l.fold = newFold()
 	l.trail = trail{}
@@ -86,9 +86,9 @@ func (l *Lease) Begin(s int64, empty bool, now clock.Instant) {
 	l.read = s - 1
 	l.newerAt = now
 	l.join = newJoin(s, now)
-	if empty {
-		// Nobody can hold anything by this log. The wait covers a topic that was created
-		// again against the rules, by members like this one.
+	if whole {
+		// Nobody held anything before s. The wait covers a topic that was created again
+		// against the rules, by members like this one.
 		l.join.bound = l.rules.T
 	}
 }

@@ -11,6 +11,7 @@ type Grantee struct {
 	Session Session
 	Name    string
 	Token   int64
+	Last    int64         // offset of the newest evidence of the session
 	Since   clock.Instant // when this process read the claim, or first learnt of it
 	Heard   clock.Instant // when it read the newest evidence of the session
 	FreeAt  clock.Time    // raw: from when on the lease is over by any clock, if nothing is read until then
@@ -27,7 +28,7 @@ func (l *Lease) Holder(role int32) (g Grantee, ok bool) {
 		return Grantee{}, false
 	}
 	token := l.fold.tokens[role]
-	g = Grantee{Session: h.Session, Name: h.Name, Token: token, Heard: h.heard,
+	g = Grantee{Session: h.Session, Name: h.Name, Token: token, Last: h.Last, Heard: h.heard,
 		FreeAt: h.heard.Raw.Add(clock.Wait(h.T, l.rules.Rho))}
 	if since := l.fold.grants[token]; since != nil {
 		g.Since = since.since
@@ -118,3 +119,30 @@ func (l *Lease) Under(role int32) bool {
 
 // Vacant reports whether nobody holds anything.
 func (l *Lease) Vacant() bool { return l.join == nil && len(l.fold.index) == 0 }
+
+// Sessions is how many sessions hold something.
+func (l *Lease) Sessions() int {
+	if l.join != nil {
+		return 0
+	}
+	return len(l.fold.index)
+}
+
+// Free returns the roles below a number that nobody holds, ascending; nil if the fold is
+// not known.
+func (l *Lease) Free(below int32) []int32 {
+	if l.join != nil {
+		return nil
+	}
+	var free []int32
+	known := min(below, int32(len(l.fold.tokens)))
+	for role, token := range l.fold.tokens[:known] {
+		if token == none {
+			free = append(free, int32(role))
+		}
+	}
+	for role := known; role < below; role++ {
+		free = append(free, role)
+	}
+	return free
+}

@@ -33,7 +33,7 @@ func cloneFold(f *fold) fold {
 }
 
 // step folds an entry. evidence is what it moves in the own fold; wonOld and won are the
-// roles that a Claim has won.
+// roles that have changed hands.
 func (f *newerFolds) step(e *simEntry, o int64, now clock.Instant) (evidence bool, wonOld, won []int32) {
 	if e.newer {
 		f.old.setNewer(o)
@@ -42,31 +42,23 @@ func (f *newerFolds) step(e *simEntry, o int64, now clock.Instant) (evidence boo
 	if r == nil {
 		return false, nil, nil
 	}
+	if e.newer {
+		won, evidence = f.own.apply(r, o, now, nil)
+		return evidence, nil, won
+	}
+	wonOld, _ = f.old.apply(r, o, now, nil)
 	switch {
-	case r.Kind == Beat:
-		if !e.newer {
-			f.old.evidence(r.Session, o, now)
-		}
-		return f.own.evidence(r.Session, o, now), nil, nil
-	case r.Kind == Release:
-		if !e.newer {
-			f.old.release(r, nil)
-		}
-		f.own.release(r, nil)
-	case r.Kind == Claim && e.newer:
-		won = f.own.claim(r, o, now, nil)
-		return f.own.evidence(r.Session, o, now), nil, won
-	case r.Kind == Claim:
-		wonOld = f.old.claim(r, o, now, nil)
-		f.old.evidence(r.Session, o, now)
-		if len(wonOld) > 0 && !f.alone {
-			f.own = cloneFold(&f.old)
-			f.own.setNewer(none)
-			return true, wonOld, wonOld
-		}
+	case f.alone:
+		return false, wonOld, nil
+	case r.Kind == Claim && len(wonOld) > 0:
+		f.own = cloneFold(&f.old)
+		f.own.setNewer(none)
+		return true, wonOld, wonOld
+	case r.Kind == Claim: // by its own fold it might be valid, which counts for nothing
 		return f.own.evidence(r.Session, o, now), nil, nil
 	}
-	return false, nil, nil
+	won, evidence = f.own.apply(r, o, now, nil)
+	return evidence, wonOld, won
 }
 
 // newerProc is a process of version 2. Its session, stamps and Claims are a Lease's, whose

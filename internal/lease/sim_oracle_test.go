@@ -12,10 +12,10 @@ import "fmt"
 //   - an alarm: this log keeps its promises
 //   - a record that its encoding changes, or that is too large
 type simOracle struct {
-	roles      []int32 // that are looked at: all, or some of many
-	newest     []int64 // largest token led
-	ended      []int64 // largest token that was led and then lost
-	fault, why string
+	roles  []int32 // that are looked at: all, or some of many
+	newest []int64 // largest token led
+	ended  []int64 // largest token that was led and then lost
+	fault  string
 }
 
 // watch chooses the roles that are looked at.
@@ -172,7 +172,7 @@ func (f *newerFolds) stepTrue(w *simWorld, e *simEntry, o int64) {
 	_, e.wonOld, e.wonOwn = f.step(e, o, longAgo)
 	f.old.takeEnded()
 	f.own.takeEnded()
-	if len(e.wonOld) > 0 || len(e.wonOwn) > 0 {
+	if e.r != nil && e.r.Kind == Claim && len(e.wonOld)+len(e.wonOwn) > 0 {
 		w.count.claims++
 		if e.r.Fresh {
 			w.count.fresh++

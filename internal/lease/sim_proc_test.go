@@ -407,11 +407,24 @@ func (p *simProc) faults() {
 	w.every(pr.step, func() {
 		if p.alive {
 			w.oracle.look(p)
-			p.clk.step(w.now, []time.Duration{1, 1, 1, -1}[r.IntN(4)]*w.spread(0.01, 5))
+			d := []time.Duration{1, 1, 1, -1}[r.IntN(4)] * w.spread(0.01, 5)
+			if d < 0 { // what a step forward has ended would be led again, if nobody had noticed
+				p.tick()
+				d *= time.Duration(p.awake())
+			}
+			p.clk.step(w.now, d)
 			w.oracle.look(p)
 			p.schedule()
 		}
 	})
+}
+
+// awake is 1 if the process runs, else 0.
+func (p *simProc) awake() int {
+	if p.paused || !p.reading {
+		return 0
+	}
+	return 1
 }
 
 func (p *simProc) flush() {

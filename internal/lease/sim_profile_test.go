@@ -2,7 +2,6 @@ package lease
 
 import (
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -148,16 +147,5 @@ var simProfiles = []struct {
 	{"plain", 1500, plainProfile},
 	{"hunt", 1500, huntProfile},
 	{"fresh", 1500, freshProfile},
-	{"many", 20, manyProfile},
-}
-
-func simProfileOf(name string) func(*rand.Rand) simProfile {
-	i := slices.IndexFunc(simProfiles, func(p struct {
-		name  string
-		seeds int
-		draw  func(*rand.Rand) simProfile
-	}) bool {
-		return p.name == name
-	})
-	return simProfiles[i].draw
+	{"many", 100, manyProfile},
 }

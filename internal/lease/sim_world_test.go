@@ -75,6 +75,7 @@ func newSimWorld(seed uint64, profile func(*rand.Rand) simProfile) *simWorld {
 	w := &simWorld{r: rand.New(rand.NewPCG(seed, 0x1ea5e)), seed: seed, codec: Codec{Group: "g", Log: "log"}, truth: newNewerFolds(),
 		trace: func(string, ...any) {}}
 	w.pr = profile(w.r)
+	w.truth.alone = w.pr.newer == 0
 	w.oracle.watch(w)
 	for i := range w.pr.procs {
 		p := &simProc{w: w, i: i}

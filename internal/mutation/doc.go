@@ -53,5 +53,6 @@
 // the race detector and inlining (which saves a quarter of the compiler's time and
 // costs simulations nothing), and as many run at a time as the test binary's -parallel
 // allows (the number of cores). 36 mutants of one package of 23,000 lines, with as many
-// seeds for the unmutated guards, took 45 s of one core; a build for each took 150.
+// seeds for the unmutated guards, took 45 s of one core, with one build of about 5 s
+// instead of 36.
 package mutation

@@ -17,8 +17,8 @@ type Move struct {
 //
 // The roles of a class, those that the same steady candidates deserve, are levelled
 // among these and those that are not steady but deserve them as much and hold some
-// already, for whom the place is kept. Holders that deserve less give up what they
-// have of it; one that deserves more, and is not steady yet, keeps it. Who holds most
+// already, for whom the place is kept. Holders that deserve less, or do not want it, give
+// up what they have of it, and that waits for no place that is kept; one that deserves more, and is not steady yet, keeps it. Who holds most
 // keeps what cannot be divided. A class is level, and nothing moves for its sake, while
 // most − least ≤ max(1, a tenth of the share).
 //
@@ -146,8 +146,45 @@ func (l *level) quotas(role int) {
 			l.of[i].quota++
 		}
 	}
+	raised := l.raise(byLoad)
 	most, least := l.of[byLoad[0]].has, l.of[byLoad[len(byLoad)-1]].has
-	l.uneven = int(most-least) > each/10 // by one: that is the remainder, which stays where it is
+	l.uneven = !raised && int(most-least) > each/10 // by one: that is the remainder, which stays where it is
+}
+
+// raise makes sure that the steady members lack as much as others have to give up that
+// deserve less: that does not wait for a place that is kept for somebody. It gives to
+// those that have or should have least, and reports whether it had to: the members level
+// among themselves afterwards, or a role might go to and fro between them. Without
+// members that are not steady, it never has to.
+func (l *level) raise(members []int32) bool {
+	short := 0
+	for _, w := range l.of {
+		short += int(w.lost)
+	}
+	var steady []int32
+	for _, i := range members {
+		if w := l.of[i]; l.plan.who[i].Steady {
+			steady = append(steady, i)
+			short -= int(max(0, w.quota-w.has))
+		}
+	}
+	if short <= 0 {
+		return false
+	}
+	base := func(i int32) int { return int(max(l.of[i].quota, l.of[i].has)) }
+	slices.SortStableFunc(steady, func(a, b int32) int { return cmp.Compare(base(a), base(b)) })
+	n, below := 1, 0 // the n lowest are raised to one level, what they have of it being below
+	for below = base(steady[0]); n < len(steady) && base(steady[n])*n-below < short; n++ {
+		below += base(steady[n])
+	}
+	each, rest := (below+short)/n, (below+short)%n
+	for k, i := range steady[:n] {
+		l.of[i].quota = int32(each)
+		if k < rest {
+			l.of[i].quota++
+		}
+	}
+	return true
 }
 
 // surplus returns how many roles of the class that a candidate deserves it should give

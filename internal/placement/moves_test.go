@@ -107,7 +107,7 @@ func TestMovesAfterAJoinAreMinimal(t *testing.T) {
 // All givers at once fill the places of ten newcomers beside a hundred, each in one
 // batch a taker, in one round; and most of it is what the takers come first on.
 func TestMovesAtScale(t *testing.T) {
-	const roles = 100_000
+	const roles = 20_000
 	r := random(5)
 	w := settled(r, 100, roles)
 	for range 10 {
@@ -116,8 +116,8 @@ func TestMovesAtScale(t *testing.T) {
 	next := slices.Clone(w.holders)
 	total, batches, firsts := 0, 0, 0
 	for me := range w.plan.Len() {
-		moves := w.plan.Moves(me, w.holders, anything, 100)
-		total += w.carry(t, me, moves, options{limit: 100, movable: anything}, next)
+		moves := w.plan.Moves(me, w.holders, anything, 20)
+		total += w.carry(t, me, moves, options{limit: 20, movable: anything}, next)
 		batches += len(moves)
 		for _, m := range moves {
 			for _, role := range m.Roles {
@@ -212,9 +212,13 @@ func TestMovesServeThePreferred(t *testing.T) {
 			for _, role := range class {
 				loads[w.holders[role]]++
 				h, top := w.plan.Candidate(int(w.holders[role])), w.plan.Candidate(deserving[0])
-				if !waits[key] {
+				if h.Steady {
 					require.Contains(t, deserving, int(w.holders[role]))
-				} else if !h.Steady && role < h.Roles && h.prefers(role) > top.prefers(role) {
+					continue
+				}
+				require.Less(t, role, h.Roles)
+				require.GreaterOrEqual(t, h.prefers(role), top.prefers(role))
+				if h.prefers(role) > top.prefers(role) {
 					require.Equal(t, before[role], w.holders[role], "it keeps what it deserves more")
 				}
 			}
@@ -265,6 +269,28 @@ func TestMovesFromWhoIsNotSteady(t *testing.T) {
 	w.plan = New([]Candidate{{ID: "a", Steady: true, Roles: 30}, {ID: "b", Roles: 30}})
 	w.settle(t, options{})
 	require.Equal(t, []int{15, 15}, w.all())
+}
+
+// What has to move waits for no place that is kept for one that is not steady; it is
+// shared out among those that are.
+func TestMovesOfTheMisplacedDoNotWait(t *testing.T) {
+	w := newWorld([]Candidate{
+		{ID: "a", Steady: true, Roles: 40}, {ID: "b", Steady: true, Roles: 40}, {ID: "u", Roles: 40}, {ID: "z"},
+	}, 40)
+	w.deal(func(role int) int {
+		switch {
+		case role < 14:
+			return 0
+		case role < 18:
+			return 1
+		case role < 20:
+			return 2
+		}
+		return 3
+	})
+	require.Equal(t, 20, w.carry(t, 3, w.plan.Moves(3, w.holders, anything, 40), options{limit: 40, movable: anything}, w.holders), "all at once")
+	require.Equal(t, []int{19, 19, 2, 0}, w.all())
+	require.Zero(t, w.settle(t, options{}))
 }
 
 // What one that is not steady deserves more counts for nothing: the others level what
@@ -420,6 +446,45 @@ func TestMovesOfContradictoryViews(t *testing.T) {
 			for me, view := range views {
 				w.plan = view
 				w.carry(t, me, view.Moves(me, w.holders, anything, 3), options{limit: 3, movable: anything}, w.holders)
+			}
+		}
+	})
+}
+
+// Members come, go, waver and change their minds. After each change what is vacant is
+// claimed and everybody hands over what it wants to, which ends, with a leader for each
+// role that somebody wants.
+func TestChurn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		roles := rapid.IntRange(1, 80).Draw(t, "roles")
+		r := random(rapid.Uint64().Draw(t, "seed"))
+		w := newWorld(crowd(r, 3, roles), roles)
+		for range rapid.IntRange(1, 12).Draw(t, "changes") {
+			who := slices.Clone(w.plan.who)
+			switch n := len(who); rapid.IntRange(0, 4).Draw(t, "change") {
+			case 0:
+				who = append(who, Candidate{ID: randomID(r), Roles: roles, Steady: r.IntN(2) == 0})
+			case 1:
+				if n > 1 {
+					who = slices.Delete(who, 0, 1+r.IntN(n-1))
+				}
+			case 2:
+				who[r.IntN(n)].Steady = r.IntN(2) == 0
+			case 3:
+				who[r.IntN(n)].Priority = r.IntN(3)
+			case 4:
+				who[r.IntN(n)].Roles = r.IntN(roles + 1)
+			}
+			w.change(who)
+			w.assign()
+			w.settle(t, options{together: r.IntN(2) == 0, limit: 1 + r.IntN(roles)})
+			for role, h := range w.holders {
+				switch {
+				case h == Nobody:
+					require.Empty(t, best(w.plan, role, false), "nobody wants it")
+				case role >= w.plan.Candidate(int(h)).Roles:
+					require.Empty(t, best(w.plan, role, true), "nobody steady wants it")
+				}
 			}
 		}
 	})

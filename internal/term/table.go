@@ -117,8 +117,8 @@ func (t *Table) Start(units []int, id, token int64) {
 }
 
 // Renew sets V of a partition: the newest evidence for all that is held there. It
-// does not look whether the former V has lapsed; what has must be ended, and a new
-// term begin after that.
+// looks at nothing else: before V becomes evidence of another session, or after it has
+// lapsed, all terms of the partition must have been ended.
 func (t *Table) Renew(partition int, v clock.Instant) {
 	(*t.lines.Load())[partition].v.Store(&v)
 }

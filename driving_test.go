@@ -1,0 +1,162 @@
+package neli_test
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+// What goes wrong around a driver: tasks that hang or end their goroutine, checks that
+// hang, contexts that are missing.
+
+// A task that ends its goroutine, as t.FailNow does, ends the loop: leadership is given
+// up in order, and Await tells.
+func TestTaskThatEndsItsGoroutine(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.Join("a", open)
+		p, err := a.Background(runtime.Goexit)
+		require.NoError(c, err)
+		c.Eventually(2*silence, "a has led", func() bool { return len(a.Kinds()) > 0 })
+		b := c.Work("b", open)
+		require.ErrorContains(c, p.Await(), "ended its goroutine")
+		require.Equal(c, []string{"acquired", "revoked"}, a.Kinds())
+		require.Equal(c, neli.ReasonResigned, a.Last().(neli.LeaderRevoked).Reason)
+		c.Eventually(time.Second, "b leads", b.IsLeader)
+		require.NoError(c, p.Close())
+	})
+}
+
+// A Background task that hangs is replaced, though another goroutine goes on pulsing:
+// that one has no turn, and knows nothing of the task.
+func TestHungTaskBesideAPulse(t *testing.T) {
+	for _, timeout := range []time.Duration{0, time.Second} {
+		simulate(t, nelitest.Options{}, func(c *cluster) {
+			a := c.Join("a", open)
+			hang := make(chan struct{})
+			defer close(hang)
+			_, err := a.Background(func() { <-hang; c.Pass(time.Millisecond) })
+			require.NoError(c, err)
+			c.Leader(0, 2*silence)
+			b := c.Work("b", open)
+			stop, stopped := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(stopped)
+				for {
+					_, err := a.Pulse(timeout)
+					require.NoError(c, err)
+					select {
+					case <-stop:
+						return
+					case <-time.After(time.Second):
+					}
+				}
+			}()
+			defer func() { close(stop); <-stopped }()
+			c.Eventually(30*time.Second+2*silence+5*time.Second, "b leads", b.IsLeader)
+			c.Crash(b)
+			claims := len(records(c, "app.neli", 0, "claim"))
+			c.Pass(time.Minute)
+			require.Len(c, records(c, "app.neli", 0, "claim"), claims, "it claims nothing while the task hangs")
+		})
+	}
+}
+
+// A check of health that hangs does not hide that this Neli has failed for good.
+func TestFatalEndBesideAHungCheck(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		hang := make(chan struct{})
+		release := sync.OnceFunc(func() { close(hang) })
+		defer release()
+		checks := 0
+		a := c.Work("a", func(cfg *neli.Config) {
+			open(cfg)
+			cfg.Healthy = func() error {
+				if checks++; checks > 10 {
+					<-hang
+				}
+				return nil
+			}
+		})
+		c.Pass(12 * time.Second)
+		require.NoError(c, c.Broker.DeleteTopic("app.neli"))
+		awaited := make(chan error, 1)
+		go func() { awaited <- a.Await() }()
+		select {
+		case err := <-awaited:
+			require.ErrorIs(c, err, neli.ErrTopicReplaced)
+		case <-time.After(2 * time.Minute): // a deletion is believed after one
+			require.Fail(c, "nobody was told")
+		}
+		require.Equal(c, neli.StateFailed, a.State())
+		began := time.Now()
+		require.ErrorContains(c, a.Close(), "Config.Healthy has not returned")
+		require.Less(c, time.Since(began), time.Minute)
+		release()
+		require.NoError(c, a.Close(), "now nothing of it runs any more")
+	})
+}
+
+// A context that is missing is an error, and changes nothing.
+func TestNilContext(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		var none context.Context
+		a := c.Work("a", open)
+		c.Leader(0, 2*silence)
+		for name, call := range map[string]func() error{
+			"StepDown": func() error { return a.StepDown(none) },
+			"Transfer": func() error { return a.Transfer(none, 0, "b") },
+			"PulseCtx": func() error { _, err := a.PulseCtx(none); return err },
+			"Lead": func() error {
+				return a.Lead(none, func(context.Context, neli.Leadership) error { return nil })
+			},
+		} {
+			require.NotPanics(c, func() { require.ErrorContains(c, call(), name+": ctx is nil") })
+		}
+		c.Pass(time.Minute)
+		require.True(c, a.IsLeader())
+		require.Equal(c, []string{"acquired"}, a.Kinds())
+	})
+}
+
+// Roles that SetRoles does away with are led no more, but their functions may finish:
+// the lease is kept for them, and the event names them.
+func TestRolesThatGoFinish(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, roles(6), func(c *cluster) {
+		a := c.Join("a", func(cfg *neli.Config) { cfg.Partitions = 3; open(cfg) })
+		runs, result := leading(c.Context(), a)
+		byRole := map[int]*run{}
+		for range 6 {
+			r := next(c, runs, 2*silence)
+			byRole[r.Role] = r
+		}
+		require.NoError(c, a.SetRoles(2))
+		require.Equal(c, []int{0, 1}, slices.Collect(a.Roles()))
+		for _, role := range []int{2, 3, 4, 5} {
+			<-byRole[role].ctx.Done()
+			require.ErrorIs(c, context.Cause(byRole[role].ctx), neli.ErrRevoked)
+		}
+		c.Pass(3 * time.Second)
+		for role, r := range byRole {
+			require.True(c, r.Valid(), "the lease is kept for role %d", role)
+			require.Positive(c, r.Remaining())
+		}
+		r := a.Last().(neli.LeaderRevoked)
+		require.Equal(c, neli.ReasonRoles, r.Reason)
+		require.Equal(c, []int{2, 3, 4, 5}, r.Roles())
+		for role := range 6 {
+			byRole[role].done <- nil
+		}
+		c.Eventually(time.Second, "given up", func() bool {
+			return !slices.ContainsFunc([]int{2, 3, 4, 5}, func(role int) bool { return byRole[role].Valid() })
+		})
+		require.NoError(c, a.Close())
+		require.ErrorIs(c, <-result, neli.ErrClosed)
+	})
+}

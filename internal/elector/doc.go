@@ -1,0 +1,59 @@
+/*
+Package elector is one process's part in the election: which records it appends to the
+logs, and when. Node decides and is pure; Elector runs it, and does nothing else.
+
+	 application            members' records            nominator         time
+	 Set, Drained,          Read (in log order),        Nominate          Tick
+	 Transfer               Acked                          │               │
+	      │                      │                         │               │
+	      ▼                      ▼                         ▼               ▼
+	┌─ Node ────────────────────────────────────────────────────────────────────┐
+	│ partition 0: lease · holds · handovers · vacancies · link · talk           │
+	│ partition 1: …                                                             │
+	│ members · plan of who should lead what (placement) · moves · timing        │
+	└───────┬───────────────────────────────────────────────┬───────────────────┘
+	        ▼                                               ▼
+	 Ready{Append, Notes, WakeIn, Verify, …}         term.Table: what is held, V
+	        │ carried out without a lock                    │ read without a lock
+	        ▼                                               ▼
+	     the logs                                        IsLeader
+
+What it decides is preference: who claims first what is vacant, when a beat is due, to
+whom something is handed over. What may be claimed at all and who leads is package
+lease's, and nothing here can make two leaders: every record is made by a Lease, which
+refuses what its rules forbid.
+
+# The order of a step
+
+Each input ends with a step of the partition that it concerns, and the order of that
+step matters:
+
+ 1. lapse: a session that leads nothing any more ends, before anything is made in its
+    name (lease.Lapse wants it so);
+ 2. giveUp, advance: what is not wanted any more is handed over, before anything new is
+    claimed;
+ 3. repeat, beat: what is held is kept alive, and what was given back is said again;
+ 4. silence, claim: holders whose leases are over by any clock are noticed, and what is
+    due is claimed, all of it in one record;
+ 5. greet, answer: Hellos to a log that is not known, Snapshots for those who ask.
+
+When a term ends, the table hears of it before a Release is made, and before V moves for
+another session: so the check without a lock never holds for what others may claim.
+
+# Restraint
+
+After an outage everybody has lapsed, and everybody would claim everything; what is sent
+again "to be sure" then keeps the log as busy as what it replaces, and nobody ever leads
+again. So a Claim carries all roles that are due, at most one Beat, one Hello and one
+Claim are on their way at a time, a Claim that failed is followed by the next one after
+T/8 · 2^k, and who has read nothing of its own for a while sends only a Hello, until one
+comes back quickly (link, claims).
+
+# Files
+
+node.go has the inputs and the order; partition.go what is kept of one log, and how terms
+follow from it; claim.go, handover.go, rebalance.go, members.go, announce.go, nominate.go,
+link.go and timing.go one concern each; observe.go what others are told; loop.go the only
+mutex, the goroutines and the I/O.
+*/
+package elector

@@ -1,0 +1,105 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
+)
+
+func TestLink(t *testing.T) {
+	const T = 8 * time.Second
+	var l link
+	require.False(t, l.check(at(0), T), "nothing has come back yet")
+	l.sent(lease.Hello, 1, at(0))
+	require.True(t, l.probing(at(T-1), T))
+	require.False(t, l.probing(at(T), T), "it is given up")
+	l.back(1, at(0), at(time.Second), T)
+	require.False(t, l.probing(at(time.Second), T))
+	require.True(t, l.check(at(time.Second), T))
+	require.True(t, l.check(at(time.Second+T/2-1), T))
+	require.False(t, l.check(at(time.Second+T/2), T), "too long ago")
+	require.False(t, l.stalled, "that proves nothing")
+
+	l.sent(lease.Beat, 2, at(10*time.Second))
+	require.True(t, l.beating(at(10*time.Second), T))
+	l.check(at(10*time.Second+T/4-1), T)
+	require.False(t, l.stalled)
+	l.check(at(10*time.Second+T/4), T)
+	require.True(t, l.stalled, "it is overdue")
+	require.True(t, l.doubtful(at(12*time.Second)), "whoever was silent meanwhile")
+
+	l.back(2, at(10*time.Second), at(13*time.Second), T)
+	require.True(t, l.stalled, "it took more than T/4")
+	l.sent(lease.Claim, 3, at(14*time.Second))
+	l.back(3, clock.Instant{}, at(30*time.Second), T)
+	require.True(t, l.stalled, "it took more than T")
+	l.sent(lease.Hello, 4, at(31*time.Second))
+	l.back(4, at(31*time.Second), at(31*time.Second+T/4-1), T)
+	require.False(t, l.stalled)
+	require.True(t, l.doubtful(at(20*time.Second)), "heard before the log was back")
+	require.False(t, l.doubtful(at(34*time.Second)))
+
+	l.sent(lease.Beat, 5, at(40*time.Second))
+	l.failed(5)
+	require.True(t, l.stalled)
+	require.False(t, l.beating(at(40*time.Second), T), "another one may be sent")
+	l.sent(lease.Snapshot, 6, at(41*time.Second))
+	require.Zero(t, l.beat.seq, "nobody waits for that")
+}
+
+// A Release has no stamp. It must not be taken for a record that took longer than T: who
+// gave something up could not claim for a while.
+func TestReleaseIsNoRoundTrip(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 2, func(s *Settings) { s.Rebalance = false })
+	w.pass(6 * time.Second)
+	w.start("b", 2, func(s *Settings) { s.Rebalance = false })
+	w.pass(6 * time.Second)
+	rtt := a.timing.rtt
+	a.do(func(now clock.Instant) { _, err := a.Transfer(1, "b", now); require.NoError(t, err) })
+	w.pass(50 * time.Millisecond)
+	require.Equal(t, []int{1}, w.actor("b").leads(2))
+	require.False(t, a.parts[0].link.stalled)
+	require.LessOrEqual(t, a.timing.rtt, rtt)
+	require.Equal(t, []Outcome{{1, nil}}, a.ends)
+}
+
+// Every own record that comes back tells the round trip, shorter ones more.
+func TestRoundTripIsMeasured(t *testing.T) {
+	for _, T := range []time.Duration{400 * time.Millisecond, 5 * time.Second} {
+		tm := newTiming(T)
+		require.Equal(t, maxRoundTrip, tm.roundTrip())
+		for range 100 {
+			tm.back(at(0), at(3*time.Millisecond))
+		}
+		require.InDelta(t, 3*time.Millisecond, tm.roundTrip(), float64(10*time.Microsecond))
+		tm.back(at(0), at(11*time.Millisecond))
+		require.InDelta(t, 4*time.Millisecond, tm.roundTrip(), float64(10*time.Microsecond), "an eighth of the difference")
+		tm.back(at(0), at(time.Minute))
+		require.InDelta(t, 4*time.Millisecond, tm.rtt, float64(10*time.Microsecond), "a record that was held up is no round trip")
+		tm.back(clock.Instant{}, at(2*time.Minute))
+		require.Equal(t, at(2*time.Minute), tm.lastBack)
+	}
+}
+
+// A woken process says nothing of what it wants before the group could tell it that its
+// session is over; one that was merely late goes on.
+func TestWoken(t *testing.T) {
+	now := at(13 * time.Second)
+	for _, c := range []struct{ late, hello, want time.Duration }{
+		{0, 10 * time.Second, 10 * time.Second},
+		{time.Second, 10 * time.Second, 10 * time.Second},
+		{3 * time.Second, 10 * time.Second, 15 * time.Second},
+		{3 * time.Second, 20 * time.Second, 20 * time.Second},
+	} {
+		tm := timing{announceAt: at(c.hello).Mono, due: now.Mono.Add(-c.late)}
+		tm.woken(now, 2*time.Second)
+		require.Equal(t, at(c.want).Mono, tm.announceAt, "late by %v", c.late)
+	}
+	fresh := timing{}
+	fresh.woken(now, time.Second)
+	require.Zero(t, fresh.announceAt, "the first step is never late")
+}

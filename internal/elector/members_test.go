@@ -1,0 +1,211 @@
+package elector
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
+)
+
+// hears is what members make of Hellos that were said while this process was there.
+type hears struct{ members }
+
+func heard(partitions int) *hears {
+	h := &hears{newMembers()}
+	h.open(partitions)
+	return h
+}
+
+var (
+	wantsAll  = lease.Announcement{Roles: 9, Period: helloEvery}
+	wantsNone = lease.Announcement{Roles: 9, Period: helloEvery, Wants: []int{}}
+	leaves    = lease.Announcement{Leaving: true}
+)
+
+func wanting(partitions ...int) lease.Announcement {
+	return lease.Announcement{Roles: 9, Period: helloEvery, Wants: partitions}
+}
+
+func (h *hears) says(id string, a lease.Announcement, after time.Duration) (unknown, changed bool) {
+	return h.announced(id, "name of "+id, &a, true, at(after))
+}
+
+func (h *hears) expired(after time.Duration) (n int) {
+	h.expire(at(after), func() { n++ })
+	return n
+}
+
+func TestMemberExpiresByThePeriodThatItAnnounced(t *testing.T) {
+	h := heard(1)
+	h.says("quick", wantsAll, 0)
+	slow := wantsAll
+	slow.Period = time.Minute
+	h.says("slow", slow, 0)
+	hasty := wantsAll
+	hasty.Period = time.Millisecond
+	h.says("hasty", hasty, 0)
+	require.Zero(t, h.expired(3*helloEvery))
+	require.Equal(t, 2, h.expired(3*helloEvery+1))
+	require.Contains(t, h.by, "slow")
+	h.alive("slow", at(time.Minute)) // whatever it wrote
+	require.Zero(t, h.expired(4*time.Minute))
+	require.Equal(t, 1, h.expired(4*time.Minute+1))
+	require.Empty(t, h.by)
+}
+
+func TestMembersAreBounded(t *testing.T) {
+	h := heard(4)
+	for i := range maxMembers + 100 {
+		h.says(fmt.Sprint("p", i), wanting(1), time.Duration(i))
+	}
+	require.Len(t, h.by, maxMembers)
+	require.NotContains(t, h.by, "p99", "the oldest are forgotten")
+	require.Contains(t, h.by, "p100")
+	huge := make([]int, 30_000)
+	for i := range huge {
+		huge[i] = i - 5
+	}
+	h.says("p200", wanting(huge...), time.Second)
+	require.Len(t, h.wants, 4, "what does not exist is not wanted")
+	for i := range maxMembers + 100 {
+		h.says(fmt.Sprint("q", i), leaves, time.Second)
+	}
+	require.LessOrEqual(t, len(h.left), maxMembers)
+}
+
+// Who has left does not come back by what it said before, in another log.
+func TestMemberThatLeftStaysAway(t *testing.T) {
+	h := heard(1)
+	h.says("x", wantsAll, 0)
+	h.says("x", leaves, time.Second)
+	require.Empty(t, h.by)
+	unknown, changed := h.says("x", wantsAll, 2*time.Second)
+	require.False(t, unknown || changed)
+	require.Empty(t, h.by)
+	h.expired(3*maxHelloPeriod + time.Second)
+	require.Len(t, h.left, 1)
+	h.expired(3*maxHelloPeriod + time.Second + 1)
+	require.Empty(t, h.left, "it is remembered for a while only")
+}
+
+func TestMemberAnnounced(t *testing.T) {
+	h := heard(1)
+	tells := func(unknown, changed bool, a lease.Announcement, why string) {
+		t.Helper()
+		u, c := h.says("x", a, 0)
+		require.Equal(t, [2]bool{unknown, changed}, [2]bool{u, c}, why)
+	}
+	tells(true, true, wantsAll, "a newcomer")
+	tells(false, false, wantsAll, "nothing new")
+	more := wantsAll
+	more.Priority = -7
+	tells(false, true, more, "another priority")
+	require.Equal(t, -7, h.by["x"].priority)
+	more.Roles = 3
+	tells(false, true, more, "another R")
+	more.Wants = []int{}
+	tells(false, true, more, "it wants nothing any more")
+	require.False(t, h.takes("x"))
+	require.True(t, h.suspect("x"))
+	require.False(t, h.suspect("x"), "it is already")
+	require.False(t, h.suspect("nobody"))
+	more.Wants = nil
+	tells(false, true, more, "it is heard again")
+	require.True(t, h.takes("x"))
+
+	u, _ := h.announced("old", "", &wantsAll, false, at(0))
+	require.True(t, u)
+	require.False(t, h.takes("old"), "it was said before this process came")
+	h.says("old", wantsAll, 0)
+	require.True(t, h.takes("old"))
+}
+
+// A member is steady since it has been nominated, and let no lease run out, without a
+// break.
+func TestMemberSince(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		words []lease.Announcement // one each five seconds
+		since int
+	}{
+		{"the first word", []lease.Announcement{wantsAll, wantsAll, wantsAll}, 0},
+		{"wanting less is no break", []lease.Announcement{wantsAll, wanting(2), wantsAll}, 0},
+		{"it did not contend at first", []lease.Announcement{wantsNone, wantsAll, wantsAll}, 1},
+		{"it was unhealthy once", []lease.Announcement{wantsAll, wantsNone, wantsAll, wantsAll}, 2},
+	} {
+		h := heard(4)
+		for i, a := range c.words {
+			h.says("x", a, time.Duration(i)*5*time.Second)
+		}
+		require.Equal(t, at(time.Duration(c.since)*5*time.Second).Mono, h.by["x"].since, c.name)
+	}
+	h := heard(1)
+	h.says("x", wantsAll, 0)
+	h.suspect("x")
+	h.says("x", wantsAll, 8*time.Second)
+	h.says("x", wantsAll, 13*time.Second)
+	require.Equal(t, at(8*time.Second).Mono, h.by["x"].since, "who lets a lease lapse was not there")
+}
+
+func TestMembersFind(t *testing.T) {
+	h := heard(1)
+	for id, name := range map[string]string{"1": "one", "2": "twin", "3": "twin", "4": "5", "5": "five", "6": "sick", "7": "mixed", "8": "mixed"} {
+		h.announced(id, name, &wantsAll, true, at(0))
+	}
+	h.announced("6", "sick", &wantsNone, true, at(0))
+	h.suspect("7")
+	for to, want := range map[string]string{
+		"1": "1", "one": "1", "2": "2", "3": "3", "twin": "", "five": "5",
+		"5":    "5", // an id goes before a name
+		"sick": "", "6": "",
+		"mixed": "8", // of two one would claim
+		"7":     "",
+		"":      "", "x": "",
+	} {
+		require.Equal(t, want, h.find(to), to)
+	}
+	require.True(t, h.wanting("1", 8))
+	require.False(t, h.wanting("1", 9), "it wants nine roles")
+	require.False(t, h.wanting("x", 0))
+}
+
+func TestMembersWantedBy(t *testing.T) {
+	type word struct {
+		id string
+		a  lease.Announcement
+	}
+	for _, c := range []struct {
+		name  string
+		words []word
+		after time.Duration
+		ready bool
+	}{
+		{"alone: there is nobody to wait for", nil, 0, true},
+		{"another wants it", []word{{"x", wanting(1, 2)}}, 0, true},
+		{"another wants all", []word{{"x", wantsAll}}, 0, true},
+		{"another wants others", []word{{"x", wanting(1, 3)}}, 0, false},
+		{"another wants none yet", []word{{"x", wantsNone}}, 0, false},
+		{"one of many wants it", []word{{"x", wanting(1)}, {"y", wanting(2)}, {"z", wanting(3)}}, 0, true},
+		{"wanted it, and does not any more", []word{{"x", wanting(2)}, {"x", wanting(3)}}, 0, false},
+		{"wanted it and left; nobody is there", []word{{"x", wanting(2)}, {"x", leaves}}, 0, true},
+		{"who wanted it left, another is there", []word{{"x", wanting(2)}, {"y", wanting(1)}, {"x", leaves}}, 0, false},
+		{"heard of as long ago as three Hellos take", []word{{"x", wanting(1)}}, 3 * helloEvery, false},
+		{"gone without a word: nobody is there", []word{{"x", wanting(1)}}, 3*helloEvery + 1, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := heard(4)
+			for _, w := range c.words {
+				h.says(w.id, w.a, 0)
+			}
+			h.expired(c.after)
+			require.Equal(t, c.ready, h.wantedBy(2, at(0)))
+		})
+	}
+	h := heard(4)
+	h.says("x", wanting(2), 0)
+	require.False(t, h.wantedBy(2, at(1)), "said before this process was nominated")
+	h.says("x", wanting(2), 2)
+	require.True(t, h.wantedBy(2, at(1)))
+}

@@ -1,0 +1,167 @@
+package elector
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write the transcripts anew: look at what has changed")
+
+// TestTranscripts runs the scripts in testdata and compares what was appended and told
+// with what stands there below each command. A command is a line; what it brought about
+// follows after "----", up to an empty line.
+//
+//	world [partitions]             begins anew
+//	start NAME... [roles=N] [priority=N]
+//	pass DURATION
+//	crash | cut | heal | deaf | close | stepdown | hang | wake NAME
+//	work NAME DURATION             how long its application takes to finish
+//	roles NAME N                   SetRoles
+//	transfer NAME ROLE TO
+//	leads                          who leads what
+func TestTranscripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			out := runScript(t, string(text))
+			if *update {
+				require.NoError(t, os.WriteFile(file, []byte(out), 0o644))
+				return
+			}
+			require.Equal(t, string(text), out)
+		})
+	}
+}
+
+// runScript returns the text with the outputs that came out.
+func runScript(t *testing.T, text string) string {
+	t.Helper()
+	w := newWorld(1)
+	roles := 1
+	var out strings.Builder
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		if line == "" || strings.HasPrefix(line, "#") {
+			out.WriteString(line + "\n")
+			continue
+		}
+		for i+1 < len(lines) && lines[i+1] != "" { // what is expected
+			i++
+		}
+		out.WriteString(line + "\n----\n")
+		words := strings.Fields(line)
+		if words[0] == "world" {
+			w = newWorld(number(t, append(words, "1")[1]))
+			continue
+		}
+		roles = command(t, w, words, roles)
+		out.WriteString(w.take())
+	}
+	return out.String()
+}
+
+func number(t *testing.T, s string) int {
+	t.Helper()
+	n, err := strconv.Atoi(s)
+	require.NoError(t, err)
+	return n
+}
+
+func duration(t *testing.T, s string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(s)
+	require.NoError(t, err)
+	return d
+}
+
+func command(t *testing.T, w *world, words []string, roles int) int {
+	t.Helper()
+	switch words[0] {
+	case "start":
+		return startAll(t, w, words[1:], roles)
+	case "pass":
+		w.pass(duration(t, words[1]))
+		return roles
+	case "leads":
+		w.flush()
+		for _, a := range w.actors {
+			if !a.dead {
+				w.lines = append(w.lines, fmt.Sprintf("        %s leads %s", a.set.Name, list(a.leads(roles))))
+			}
+		}
+		return roles
+	}
+	a := w.actor(words[1])
+	d := a.desired
+	switch words[0] {
+	case "crash":
+		a.dead = true
+	case "cut":
+		a.cut = true
+	case "deaf":
+		a.deaf, a.cut = true, true
+	case "heal":
+		a.cut = false
+	case "hang", "wake":
+		a.alive = words[0] == "wake"
+		a.do(a.Tick)
+	case "work":
+		a.work = duration(t, words[2])
+	case "close":
+		d.Closing = true
+		a.want(d)
+	case "stepdown":
+		d.Away = w.instant().Mono.Add(15 * time.Second)
+		a.want(d)
+	case "roles":
+		d.Roles = number(t, words[2])
+		a.want(d)
+		return max(roles, d.Roles)
+	case "transfer":
+		a.do(func(now clock.Instant) {
+			if _, err := a.Transfer(number(t, words[2]), words[3], now); err != nil {
+				w.say("%s: refused: %v", words[1], err)
+			}
+		})
+	default:
+		t.Fatalf("unknown command %q", words[0])
+	}
+	return roles
+}
+
+func startAll(t *testing.T, w *world, words []string, roles int) int {
+	t.Helper()
+	priority := 0
+	var names []string
+	for _, word := range words {
+		key, value, option := strings.Cut(word, "=")
+		switch {
+		case !option:
+			names = append(names, word)
+		case key == "roles":
+			roles = number(t, value)
+		case key == "priority":
+			priority = number(t, value)
+		default:
+			t.Fatalf("unknown option %q", word)
+		}
+	}
+	for _, name := range names {
+		w.start(name, roles, func(s *Settings) { s.Priority = priority })
+	}
+	return roles
+}

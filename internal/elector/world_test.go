@@ -1,0 +1,288 @@
+package elector
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/term"
+)
+
+// world is some Nodes and their logs, with a clock of its own: a record is in its log a
+// millisecond after it was appended, and is read by all a millisecond later. Nothing is
+// random, so that a transcript is the same each time.
+type world struct {
+	now    time.Duration
+	queue  []event
+	order  int
+	logs   [][]lease.Record
+	actors []*actor
+	lines  []string
+	quiet  map[string]int // Beats and Hellos since the last line
+}
+
+type event struct {
+	at    time.Duration
+	order int
+	do    func()
+}
+
+// actor is a process of a world.
+type actor struct {
+	*Node
+	w       *world
+	table   *term.Table
+	set     *Settings
+	desired Desired
+	dead    bool
+	cut     bool          // nothing that it appends arrives
+	deaf    bool          // nothing is read
+	work    time.Duration // how long its application takes to finish
+	tick    int           // the wake-up that counts
+	alive   bool
+	ends    []Outcome
+	last    Ready
+}
+
+func newWorld(partitions int) *world {
+	return &world{logs: make([][]lease.Record, partitions), quiet: map[string]int{}}
+}
+
+func (w *world) instant() clock.Instant {
+	t := clock.Time(time.Hour + w.now)
+	return clock.Instant{Mono: t, Wall: t, Raw: t, Boot: t}
+}
+
+func (w *world) after(d time.Duration, do func()) {
+	w.order++
+	w.queue = append(w.queue, event{w.now + d, w.order, do})
+}
+
+// pass lets time pass.
+func (w *world) pass(d time.Duration) {
+	for end := w.now + d; ; {
+		if len(w.queue) == 0 {
+			w.now = end
+			return
+		}
+		next := slices.MinFunc(w.queue, func(a, b event) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.order, b.order)) })
+		if next.at > end {
+			w.now = end
+			return
+		}
+		w.queue = slices.DeleteFunc(w.queue, func(e event) bool { return e.order == next.order })
+		w.now = next.at
+		next.do()
+	}
+}
+
+// start adds a process that wants to lead.
+func (w *world) start(name string, roles int, change func(*Settings)) *actor {
+	set := &Settings{Process: name, Name: name, Group: "g", T: 5 * time.Second, Rho: 0.0005, Every: time.Second,
+		Drain: 10 * time.Second, AnswerWait: time.Second, RejoinWait: 2 * time.Second, Rebalance: true,
+		Random: func(time.Duration) time.Duration { return 0 }}
+	a := &actor{w: w, set: set, alive: true}
+	set.Alive = func(clock.Instant) bool { return a.alive }
+	if change != nil {
+		change(set)
+	}
+	young := func(now, v clock.Instant) bool { return lease.Young(now, v, set.T) }
+	a.table = term.New(young, w.instant, func(role int) int { return role % len(w.logs) })
+	a.Node = New(set, a.table)
+	w.actors = append(w.actors, a)
+	a.desired = Desired{Roles: roles, Contend: true}
+	a.Set(a.desired, w.instant())
+	a.do(func(now clock.Instant) { a.Open(len(w.logs), "log", now) })
+	for p := range w.logs {
+		end := int64(len(w.logs[p]))
+		a.do(func(now clock.Instant) {
+			a.Read(Entry{Partition: p, Reset: true, End: end, Whole: true}, nil, nil, now)
+		})
+		for o := range end {
+			a.read(p, o)
+		}
+	}
+	a.do(a.Tick)
+	return a
+}
+
+// want is Set.
+func (a *actor) want(d Desired) {
+	a.desired = d
+	a.do(func(now clock.Instant) { a.Set(d, now) })
+}
+
+func (a *actor) read(p int, o int64) {
+	if a.dead || a.deaf {
+		return
+	}
+	r := a.w.logs[p][o]
+	a.do(func(now clock.Instant) { a.Read(Entry{Partition: p, Offset: o}, &r, nil, now) })
+}
+
+// do gives the Node an input, and does what it says.
+func (a *actor) do(input func(now clock.Instant)) {
+	if a.dead {
+		return
+	}
+	w, now := a.w, a.w.instant()
+	input(now)
+	r := a.Ready(now)
+	a.last = r
+	a.ends = append(a.ends, r.Outcomes...)
+	for _, x := range r.Append {
+		w.append(a, x)
+	}
+	a.tell(now)
+	if r.Finished {
+		w.say("%s has finished", a.set.Name)
+		a.dead = true
+		return
+	}
+	a.tick++
+	tick := a.tick
+	w.after(r.WakeIn, func() {
+		if tick == a.tick {
+			a.do(a.Tick)
+		}
+	})
+}
+
+func (w *world) append(a *actor, x Append) {
+	p, r := x.Partition, x.Record
+	if r.Kind == lease.Beat || r.Kind == lease.Hello && !r.Hello.Leaving {
+		w.quiet[a.set.Name+" "+string(r.Kind)]++
+	} else {
+		w.say("%s: %s", a.set.Name, w.describe(p, &r))
+	}
+	if a.cut {
+		return
+	}
+	w.after(time.Millisecond, func() {
+		o := int64(len(w.logs[p]))
+		w.logs[p] = append(w.logs[p], r)
+		for _, to := range w.actors {
+			w.after(time.Millisecond, func() { to.read(p, o) })
+		}
+		w.after(2*time.Millisecond, func() { a.do(func(now clock.Instant) { a.Acked(x, nil, now) }) })
+	})
+}
+
+// tell delivers what the application is to be told. It finishes at once, or after work.
+func (a *actor) tell(now clock.Instant) {
+	for _, c := range a.table.Collect(now) {
+		a.w.say("%s is told: %s %s (%s)", a.set.Name, map[term.Kind]string{term.Acquired: "leads", term.Revoked: "is to give up",
+			term.Lost: "has lost", term.Gone: "leads no more"}[c.Kind], list(c.Units), c.Reason)
+		switch c.Kind {
+		case term.Lost, term.Gone:
+			a.Delivered()
+		case term.Revoked:
+			a.w.after(a.work, func() { a.do(func(now clock.Instant) { a.Drained(c.Units, c.ID, now) }) })
+		case term.Acquired:
+		}
+	}
+}
+
+// describe says what is in a record, with roles as everybody numbers them.
+func (w *world) describe(p int, r *lease.Record) string {
+	global := func(local []int32) string {
+		var roles []int
+		for _, u := range local {
+			roles = append(roles, p+len(w.logs)*int(u))
+		}
+		return list(roles)
+	}
+	s := string(r.Kind)
+	switch {
+	case r.Kind == lease.Claim && r.Fresh:
+		s += " " + global(r.Roles) + ", knowing nothing"
+	case r.Kind == lease.Claim:
+		s += " " + global(r.Roles)
+	case r.Kind == lease.Release:
+		for _, g := range r.Ended {
+			s += fmt.Sprintf(" %s of token %d", global(g.Roles), g.Token)
+		}
+	case r.Kind == lease.Snapshot:
+		s += fmt.Sprintf(" of %d holders", len(r.State.Holders))
+	case r.Kind == lease.Hello:
+		s = "bye"
+	}
+	if r.To != "" {
+		s += " for " + r.To
+	}
+	if len(w.logs) > 1 {
+		s += fmt.Sprintf(" in log %d", p)
+	}
+	return s
+}
+
+// list writes ascending numbers as ranges.
+func list(ns []int) string {
+	var out []string
+	for i := 0; i < len(ns); {
+		k := i + 1
+		for k < len(ns) && ns[k] == ns[k-1]+1 {
+			k++
+		}
+		if k-i > 1 {
+			out = append(out, fmt.Sprintf("%d-%d", ns[i], ns[k-1]))
+		} else {
+			out = append(out, fmt.Sprint(ns[i]))
+		}
+		i = k
+	}
+	return strings.Join(out, ",")
+}
+
+func (w *world) say(format string, args ...any) {
+	w.flush()
+	w.lines = append(w.lines, fmt.Sprintf("%7.3f ", w.now.Seconds())+fmt.Sprintf(format, args...))
+}
+
+// flush writes how many Beats and Hellos there were.
+func (w *world) flush() {
+	if len(w.quiet) == 0 {
+		return
+	}
+	var words []string
+	for _, who := range slices.Sorted(maps.Keys(w.quiet)) {
+		words = append(words, fmt.Sprintf("%d × %s", w.quiet[who], who))
+	}
+	w.lines = append(w.lines, "        "+strings.Join(words, ", "))
+	clear(w.quiet)
+}
+
+// take returns the lines so far.
+func (w *world) take() string {
+	w.flush()
+	s := strings.Join(w.lines, "\n")
+	w.lines = nil
+	if s == "" {
+		return ""
+	}
+	return s + "\n"
+}
+
+func (w *world) actor(name string) *actor {
+	for _, a := range slices.Backward(w.actors) {
+		if a.set.Name == name {
+			return a
+		}
+	}
+	panic("no such process: " + name)
+}
+
+// leads returns what a process leads, as its application knows.
+func (a *actor) leads(roles int) (out []int) {
+	for role := range roles {
+		if _, _, _, ok := a.table.Leads(role); ok && !a.dead {
+			out = append(out, role)
+		}
+	}
+	return out
+}

@@ -1,0 +1,43 @@
+package lease
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var modelConfigs = []modelConfig{
+	{name: "two processes, two roles", ts: []time.Duration{modelLong, modelLong}, roles: 2, records: 3, flight: 2},
+	{name: "a jump", ts: []time.Duration{modelLong, modelLong}, roles: 1, records: 3, flight: 2, begins: 1},
+	{name: "a jump, Snapshots", ts: []time.Duration{modelLong, modelLong}, roles: 1, records: 3, flight: 2, begins: 1, snapshots: true},
+	{name: "a record twice", ts: []time.Duration{modelLong, modelLong}, roles: 1, records: 3, flight: 2, doubles: 1},
+	{name: "a late joiner", ts: []time.Duration{modelLong, modelLong}, roles: 1, records: 3, flight: 3, snapshots: true, held: true},
+	{name: "two late joiners", ts: []time.Duration{modelLong, modelLong, modelLong}, roles: 1, records: 2, flight: 2, held: true},
+	{name: "a short and a long lease", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 3, flight: 2},
+	{name: "short leases join a long one", ts: []time.Duration{modelLong, modelShort, modelShort}, roles: 1, records: 2, flight: 2, snapshots: true, held: true},
+	{name: "newer versions", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 2, flight: 2, newer: 1, snapshots: true, held: true},
+}
+
+// TestModel goes through every state that the Lease can reach within bounds, whatever
+// its caller, the log, and time do.
+func TestModel(t *testing.T) {
+	if raceEnabled {
+		t.Skip("one goroutine: the race detector has nothing to see")
+	}
+	for _, c := range modelConfigs {
+		t.Run(c.name, func(t *testing.T) {
+			began := time.Now()
+			s := explore(&c)
+			t.Logf("%d states, %d steps, %.1f s", len(s.from), s.moves, time.Since(began).Seconds())
+			require.Empty(t, s.fault, "%s\n%s", c.name, s)
+		})
+	}
+}
+
+func (s *modelSearch) String() string {
+	if s.fault == "" {
+		return "nothing is wrong"
+	}
+	return s.transcript()
+}

@@ -1,0 +1,156 @@
+package lease
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// TestEverythingIsLedOnceItIsCalm lets the adversary rage for ten units; then all faults
+// end. By a simple and sane policy everybody comes to know the fold, and every role that
+// somebody wants is led, within W of the longest lease there may be, the longest lease in
+// use, and what late records, jitter and beats add. Without the rules for that (docs:
+// liveness rules) somebody stays without a leader for ever.
+func TestEverythingIsLedOnceItIsCalm(t *testing.T) {
+	seeds := 400
+	if raceEnabled || testing.Short() {
+		seeds = 20
+	}
+	if n, err := strconv.Atoi(os.Getenv("NELI_SEEDS")); err == nil && n > 0 {
+		seeds = n
+	}
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("all restart %v", restart), func(t *testing.T) {
+			simulate(t, seeds, func(seed uint64) *simWorld { return live(seed, restart) })
+		})
+	}
+}
+
+// live is one run: chaos, then calm.
+func live(seed uint64, restart bool) *simWorld {
+	w := newSimWorld(seed, func(r *rand.Rand) simProfile {
+		p := plainProfile(r)
+		p.limit = 1 << 30
+		if !restart {
+			p.newer = 0 // while a newer version writes, the old one claims nothing: by design
+		}
+		return p
+	})
+	if seed, err := strconv.ParseUint(os.Getenv("NELI_LEASE_SEED"), 10, 64); err == nil && seed == w.seed {
+		w.trace = func(format string, args ...any) {
+			fmt.Printf("%10.4f  %s\n", float64(w.now)/float64(w.pr.unit), fmt.Sprintf(format, args...))
+		}
+	}
+	w.run(w.pr.horizon, nil)
+	if w.oracle.fault != "" {
+		return w
+	}
+	w.now = max(w.now, w.pr.horizon)
+	w.settle(restart)
+	longest := time.Duration(0)
+	for _, t := range w.pr.ts {
+		longest = max(longest, t)
+	}
+	// By clocks that are slow or fast; what is under way lands within a tenth of a unit.
+	wait := time.Duration(float64(clock.Wait(clock.Tmax, w.pr.rho)) / (1 - w.pr.rho))
+	bound := wait + 2*longest + w.pr.unit
+	from, calm := w.now, false
+	w.run(from+bound, func() bool { calm = calm || w.settled(); return calm })
+	if !calm {
+		w.oracle.note(w, "not everything is led %v after all faults have ended, by leases of at most %v: %s", bound, longest, w.state())
+	}
+	return w
+}
+
+// settle ends all faults.
+func (w *simWorld) settle(restart bool) {
+	w.calm = true
+	w.pr.newer = 0 // who boots now has been rolled back
+	w.pr.beat, w.pr.jitter = min(w.pr.beat, 0.25), w.pr.unit/25
+	w.pr.snapshot, w.pr.hasty, w.pr.chatter = 0, 0, 0
+	for _, e := range w.queue.heap { // everything that is under way lands soon
+		if e.at > w.now+w.pr.unit/10 {
+			w.queue = simQueue{heap: nil, n: w.queue.n}.with(w.queue.heap, w.now, w.pr.unit/10, w)
+			break
+		}
+	}
+	wanted := make([]bool, w.pr.roles)
+	for _, p := range w.procs {
+		p.inCut, p.outCut, p.lastAppend = false, false, 0
+		if restart && p.alive {
+			p.alive = false
+			w.oracle.look(p)
+		}
+		switch inc := p.inc; {
+		case !p.alive:
+			p.boot()
+		case p.paused:
+			p.resume(inc)
+		case p.reading:
+			p.hesitate()
+			p.wake()
+		}
+		p.flush()
+		for role, want := range p.want {
+			wanted[role] = wanted[role] || want
+		}
+	}
+	for role, want := range wanted {
+		if !want {
+			w.procs[0].want[role] = true
+		}
+	}
+}
+
+// with is q with what was due in the heap, all of it soon.
+func (q simQueue) with(heap []simEvent, now, soon time.Duration, w *simWorld) simQueue {
+	for _, e := range heap {
+		at := e.at
+		if at > now+soon {
+			at = now + w.span(soon)
+		}
+		q.push(at, e.do)
+	}
+	return q
+}
+
+// settled reports whether everybody knows the fold and every wanted role is led.
+func (w *simWorld) settled() bool {
+	for _, p := range w.procs {
+		if !p.alive || !p.reading || !p.l.Known() {
+			return false
+		}
+		for role, want := range p.want {
+			if want && !w.isLed(int32(role)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (w *simWorld) isLed(role int32) bool {
+	for _, p := range w.procs {
+		if _, leads := p.l.Leads(role, p.now()); leads {
+			return true
+		}
+	}
+	return false
+}
+
+// state is who knows and leads what, in words.
+func (w *simWorld) state() string {
+	s := ""
+	for _, p := range w.procs {
+		s += fmt.Sprintf("%s T %v knows %v; ", p, p.t, p.l.Known())
+	}
+	for role := range int32(w.pr.roles) {
+		s += fmt.Sprintf("role %d led %v; ", role, w.isLed(role))
+	}
+	return s
+}

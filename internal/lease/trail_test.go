@@ -1,0 +1,83 @@
+package lease
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestATrailRemembersTheLastMarks(t *testing.T) {
+	tr := trail{}
+	for o := range int64(10_000) {
+		tr.add(o*2, uint64(o), 100)
+	}
+	require.LessOrEqual(t, len(tr.marks), 400)
+	require.False(t, tr.differs(3, 77), "too long ago to tell")
+	require.False(t, tr.differs(19_998, 9999))
+	require.False(t, tr.differs(30_000, 9999), "nothing has changed since")
+	require.True(t, tr.differs(30_000, 9998))
+	require.False(t, tr.differs(19_601, 9800), "between two marks the older counts")
+	require.True(t, tr.differs(19_601, 9801))
+}
+
+func TestATrailForgetsOldSessions(t *testing.T) {
+	tr := trail{knownAt: 5}
+	beat := func(n uint64, read int64) *Record { return &Record{Kind: Beat, Session: Session{"x", n}, Read: read} }
+	require.False(t, tr.contradicts(beat(1, 4)), "from before the fold was known")
+	require.True(t, tr.contradicts(beat(1, 5)), "it has held nothing since")
+	for n := range uint64(2 * maxEnded) {
+		tr.end([]Session{{"x", n}}, int64(10+n))
+	}
+	require.LessOrEqual(t, len(tr.ended), maxEnded)
+	require.False(t, tr.contradicts(beat(1, 5)), "who ended then is forgotten")
+	last := uint64(2*maxEnded - 1)
+	require.False(t, tr.contradicts(beat(last, int64(10+last)-1)), "it held something then")
+	require.True(t, tr.contradicts(beat(last, int64(10+last))), "it had read that it lost all")
+}
+
+// A Snapshot that differs from the own fold, and a Beat that cannot be, make a process
+// begin anew; after the first no Snapshot is believed until a fresh Claim.
+func TestContradictionsMakeBeginAnew(t *testing.T) {
+	x, now := filled(100)
+	good := x.Snapshot(now)[0]
+	bad := good
+	state := *good.State
+	state.Hash++
+	bad.State = &state
+	o := x.Offset() + 1
+	e := x.Read(o, &bad, now)
+	require.True(t, e.Rewound && e.Differs)
+	require.False(t, x.Known())
+	good.Read = o
+	require.False(t, x.Read(o+1, &good, now).Known)
+	require.True(t, x.Read(o+2, &Record{Kind: Claim, Session: Session{"y", 1}, Read: o + 1, T: time.Second, Fresh: true, Roles: []int32{1}}, now).Known)
+
+	e = x.Read(o+3, &Record{Kind: Beat, Session: Session{"z", 1}, Read: o + 2, T: time.Second}, now)
+	require.True(t, e.Rewound && !e.Differs)
+	require.False(t, x.Known())
+}
+
+// The log went back, or a record has seen what lies ahead: whatever it is.
+func TestALogThatWentBack(t *testing.T) {
+	for name, read := range map[string]func(l *Lease, o int64) Event{
+		"a known record": func(l *Lease, o int64) Event {
+			return l.Read(o, &Record{Kind: Hello, Session: Session{"y", 1}, Read: -1}, start)
+		},
+		"one of nobody":          func(l *Lease, o int64) Event { return l.Skip(o, start) },
+		"one of a newer version": func(l *Lease, o int64) Event { return l.ReadNewer(o, start) },
+		"one that saw more": func(l *Lease, o int64) Event {
+			return l.Read(o+1, &Record{Kind: Hello, Session: Session{"y", 1}, Read: o + 1}, start)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, _ := filled(100)
+			id, o := x.Session(), x.Offset()
+			e := read(x, o)
+			require.True(t, e.Rewound)
+			require.False(t, x.Known())
+			require.NotEqual(t, id, x.Session())
+			require.GreaterOrEqual(t, x.Offset(), o)
+		})
+	}
+}

@@ -1,0 +1,238 @@
+package scenario
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+// Cluster is a broker with members, in a synctest bubble. Its methods are for the
+// test's own goroutine. The fields below Period may be changed before the first member
+// joins only.
+type Cluster struct {
+	*testing.T
+	Broker  *nelitest.Broker
+	Members map[string]*Member // present, by name
+	Names   []string           // theirs, in the order in which they joined first
+	Began   time.Time
+
+	Period    time.Duration // between looks of the sampler
+	Exclusive bool          // a role must not have two leaders
+	Roles     int           // that members have by default, and that are looked at
+
+	mu         sync.Mutex
+	log        []string
+	tokens     map[int]int64 // role → newest token led by
+	owners     map[string]string
+	leaderless time.Duration // of role 0, since the last reset
+	gone       sync.WaitGroup
+	stop       chan struct{}
+	sampled    chan struct{}
+}
+
+// Simulate runs a test in a bubble with a cluster, and asserts the promise throughout.
+// prepare, if there is one, is run before anything else.
+func Simulate(t *testing.T, opts nelitest.Options, prepare, test func(c *Cluster)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := &Cluster{T: t, Broker: nelitest.NewBroker(opts), Members: map[string]*Member{}, Began: time.Now(),
+			tokens: map[int]int64{}, owners: map[string]string{}, Exclusive: true, Roles: 1, Period: time.Millisecond,
+			stop: make(chan struct{}), sampled: make(chan struct{})}
+		if prepare != nil {
+			prepare(c)
+		}
+		go c.sample()
+		defer func() {
+			if t.Failed() {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				t.Log("transcript:\n" + strings.Join(c.log, "\n"))
+			}
+		}()
+		defer c.end()
+		test(c)
+	})
+}
+
+// end stops everything, also after a failure: a bubble must not leave anything
+// behind.
+func (c *Cluster) end() {
+	close(c.stop)
+	<-c.sampled
+	for _, name := range c.Names {
+		c.Broker.Resume(name)
+		c.Broker.Restore(name, nelitest.All)
+		_ = c.Members[name].Close()
+	}
+	c.gone.Wait()
+	c.Broker.Close()
+}
+
+// Say adds a line to the transcript, which is printed when the test fails.
+func (c *Cluster) Say(format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log = append(c.log, fmt.Sprintf("%10v  ", time.Since(c.Began))+fmt.Sprintf(format, args...))
+}
+
+// Config is what a member has if it has nothing special: Assigned nomination, one
+// partition. With NELI_DEBUG in the environment it logs what it decides.
+func (c *Cluster) Config(name string) neli.Config {
+	cfg := neli.Config{LeaderGroupID: "app", Name: name, Provider: c.Broker.Provider(name), Roles: c.Roles, Partitions: 1,
+		Nomination: neli.Assigned}
+	if os.Getenv("NELI_DEBUG") != "" {
+		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("me", name)
+	}
+	return cfg
+}
+
+// Join starts a member that is driven by nothing yet.
+func (c *Cluster) Join(name string, change func(*neli.Config)) *Member {
+	c.Helper()
+	m := &Member{As: name, c: c}
+	cfg := c.Config(name)
+	if change != nil {
+		change(&cfg)
+	}
+	n, err := neli.New(cfg, m.Barrier)
+	require.NoError(c, err)
+	m.Neli = n
+	c.Adopt(m)
+	return m
+}
+
+// Adopt makes a member whose Neli was made elsewhere one of the cluster's.
+func (c *Cluster) Adopt(m *Member) {
+	m.c = c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.Members[m.As] == nil {
+		c.Names = append(c.Names, m.As)
+	}
+	c.Members[m.As] = m
+}
+
+// Work joins and pulses in the background.
+func (c *Cluster) Work(name string, change func(*neli.Config)) *Member {
+	c.Helper()
+	m := c.Join(name, change)
+	m.Start()
+	return m
+}
+
+// Crash ends a member as SIGKILL would; what is left of it in this process is
+// not looked at any more.
+func (c *Cluster) Crash(m *Member) {
+	c.Say("%s crashes", m.As)
+	c.mu.Lock()
+	delete(c.Members, m.As)
+	c.Names = slices.DeleteFunc(c.Names, func(n string) bool { return n == m.As })
+	c.mu.Unlock()
+	c.Broker.Kill(m.As)
+	c.gone.Go(func() { _ = m.Close() })
+}
+
+// sample asserts the promise again and again.
+func (c *Cluster) sample() {
+	defer close(c.sampled)
+	tick := time.NewTicker(c.Period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-c.stop:
+			return
+		case <-tick.C:
+		}
+		for role := range c.Roles {
+			c.look(role)
+		}
+	}
+}
+
+func (c *Cluster) look(role int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var leaders []string
+	for m := range maps.Values(c.Members) {
+		if !m.IsLeaderOf(role) {
+			continue
+		}
+		leaders = append(leaders, m.As)
+		if token, ok := m.Token(role); ok && c.Exclusive {
+			key := fmt.Sprint(role, "/", token)
+			if by := c.owners[key]; by != "" && by != m.As {
+				c.Errorf("%v: token %d of role %d was %s's and is %s's", time.Since(c.Began), token, role, by, m.As)
+			}
+			c.owners[key] = m.As
+			if token < c.tokens[role] {
+				c.Errorf("%v: token of role %d went back from %d to %d", time.Since(c.Began), role, c.tokens[role], token)
+			}
+			c.tokens[role] = token
+		}
+	}
+	if c.Exclusive && len(leaders) > 1 {
+		c.Errorf("%v: role %d is led by %v", time.Since(c.Began), role, leaders)
+	}
+	if role == 0 && len(leaders) == 0 {
+		c.leaderless += c.Period
+	}
+}
+
+// Gap returns for how long role 0 had no leader since the last call.
+func (c *Cluster) Gap() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	g := c.leaderless
+	c.leaderless = 0
+	return g
+}
+
+// Leader waits until role has a leader and returns it.
+func (c *Cluster) Leader(role int, within time.Duration) *Member {
+	c.Helper()
+	var leader *Member
+	c.Eventually(within, fmt.Sprintf("a leader of role %d", role), func() bool {
+		for _, name := range c.Names {
+			if m := c.Members[name]; m.IsLeaderOf(role) {
+				leader = m
+				return true
+			}
+		}
+		return false
+	})
+	return leader
+}
+
+// Eventually waits until something is so, and fails the test if that takes longer than
+// within.
+func (c *Cluster) Eventually(within time.Duration, what string, ok func() bool) {
+	c.Helper()
+	for deadline := time.Now().Add(within); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			require.FailNow(c, "not within "+within.String()+": "+what)
+		}
+	}
+}
+
+// Pass lets time pass.
+func (c *Cluster) Pass(d time.Duration) { time.Sleep(d) }
+
+// Roles has members of n roles.
+func Roles(n int) func(*Cluster) { return func(c *Cluster) { c.Roles = n } }
+
+// Overlapping is for modes and tests in which a role may have several leaders.
+func Overlapping(c *Cluster) { c.Exclusive = false }
+
+// Open has a member nominate itself.
+func Open(cfg *neli.Config) { cfg.Nomination = neli.Open }

@@ -1,0 +1,251 @@
+package scenario
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+// Members with different R share what each wants, and then nothing moves: a term must
+// not end again and again because somebody is offered what it does not want.
+func TestMembersWithDifferentRoles(t *testing.T) {
+	Simulate(t, nelitest.Options{}, wide(12), func(c *Cluster) {
+		c.Work("a", many(12))
+		c.Eventually(2*silence, "a leads all", c.leadsAll("a", 12))
+		c.Pass(steady)
+		c.Work("b", many(6))
+		c.Eventually(30*time.Second, "b has half of what it wants, or all", func() bool { return c.shares(12)["b"] >= 3 })
+		c.Pass(time.Minute)
+		before := c.Contest(1)
+		terms := c.terms()
+		c.Pass(10 * time.Minute)
+		require.Equal(c, terms, c.terms())
+		require.Equal(c, before, c.Contest(1))
+		require.Len(c, c.owned(12), 12)
+		for role := 6; role < 12; role++ {
+			require.True(c, c.Members["a"].IsLeaderOf(role), "only a wants it")
+		}
+		c.orderly()
+		require.NoError(c, c.Members["a"].Close())
+		c.Eventually(100*time.Millisecond, "b leads what it wants", c.leadsAll("b", 6))
+		c.Pass(time.Minute)
+		require.Len(c, c.owned(12), 6, "nobody wants the others")
+	})
+}
+
+// A Transfer to a member that does not want the role is refused, and the role is kept.
+func TestTransferToOneThatDoesNotWantTheRole(t *testing.T) {
+	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
+		a := c.Work("a", many(4, rebalanceOff))
+		c.Eventually(2*silence, "a leads all", c.leadsAll("a", 4))
+		b := c.Work("b", many(2, rebalanceOff))
+		c.Pass(7 * time.Second)
+		before := c.Contest(1)
+		require.ErrorIs(c, a.Transfer(c.atMost(time.Minute), 3, "b"), neli.ErrNoMember)
+		c.Pass(time.Minute)
+		require.Equal(c, []string{"acquired"}, a.Kinds())
+		require.Equal(c, before, c.Contest(1))
+		require.NoError(c, a.Transfer(c.atMost(time.Minute), 1, "b"), "this one it wants")
+		c.Eventually(20*time.Millisecond, "it leads", func() bool { return b.IsLeaderOf(1) })
+
+		// It has changed its mind, and says so while it is asked.
+		require.NoError(c, b.SetRoles(4))
+		c.Pass(2 * time.Second)
+		c.Broker.CutOff("b", nelitest.Appends)
+		require.NoError(c, b.SetRoles(2))
+		require.ErrorIs(c, a.Transfer(c.atMost(time.Minute), 3, "b"), neli.ErrNoAnswer)
+		require.True(c, a.IsLeaderOf(3))
+	})
+}
+
+// Processes that crash as fast as they are started are forgotten soon, and cost nothing:
+// who leads leads on, who joins meanwhile gets its share in time.
+func TestCrashLoopsAreForgotten(t *testing.T) {
+	const n = 6
+	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+		a := c.Work("a", many(n))
+		c.Eventually(2*silence, "a leads all", c.leadsAll("a", n))
+		loop := func(k int, between time.Duration) {
+			for i := range k {
+				m := c.Work(fmt.Sprint("x", i), many(n))
+				c.Pass(between)
+				c.Crash(m)
+			}
+		}
+		loop(100, 400*time.Millisecond)
+		require.Equal(c, []string{"acquired"}, a.Kinds())
+		require.Less(c, len(a.Members()), 60)
+		b := c.Work("b", many(n))
+		joined := time.Now()
+		loop(60, 400*time.Millisecond)
+		c.Eventually(time.Until(joined.Add(30*time.Second)), "b has its share", func() bool { return c.shares(n)["b"] == n/2 })
+		c.Pass(20 * time.Second)
+		for _, m := range []*Member{a, b} {
+			require.Len(c, m.Members(), 2, "the others are forgotten")
+		}
+		require.Equal(c, Contest{n + n/2, n + n/2, 2}, c.Contest(1))
+		c.orderly()
+	})
+}
+
+// One partition is offline: the roles of all others have their leaders throughout, and
+// do not move to and fro; when it is back its roles are led again and all is level.
+func TestRolesOfAnUnreachablePartition(t *testing.T) {
+	const n, m = 24, 4
+	var o outage
+	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+		for _, name := range []string{"a", "b", "d"} {
+			c.Work(name, manyOn(m, n, o.config))
+		}
+		c.level(n, steady+15*time.Second)
+		c.Pass(time.Minute)
+		o.set(2)
+		c.Pass(20 * time.Second)
+		require.Len(c, c.owned(n), n-n/m)
+		c.Pass(40 * time.Second) // what was held there was equally many, or nearly
+		terms := c.terms()
+		for range 60 {
+			c.Pass(10 * time.Second)
+			require.Len(c, c.owned(n), n-n/m)
+		}
+		require.Equal(c, terms, c.terms(), "nothing moves")
+		o.set()
+		c.Eventually(4*defaultT, "all are led again", c.allLed(n))
+		c.level(n, time.Minute)
+	})
+}
+
+// Members whose home is on an offline partition announce themselves elsewhere.
+func TestMembersAreKnownWithoutTheirHome(t *testing.T) {
+	for _, down := range []int{0, 1} {
+		var o outage
+		Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
+			names := []string{"a", "b", "d", "e", "f", "g"}
+			for _, name := range names {
+				c.Work(name, manyOn(2, 4, o.config))
+			}
+			c.Eventually(2*silence, "all are led", c.allLed(4))
+			c.Pass(10 * time.Second)
+			o.set(down)
+			c.Pass(time.Minute)
+			for _, name := range names {
+				require.Len(c, c.Members[name].Members(), len(names), name)
+			}
+		})
+	}
+}
+
+// With Assigned nomination, one offline partition costs the others nothing for long:
+// who cannot claim there leaves the group for a bounded time, and then stays.
+func TestAssignedWithAnOfflinePartition(t *testing.T) {
+	var o outage
+	Simulate(t, nelitest.Options{}, Roles(2), func(c *Cluster) {
+		on := func(cfg *neli.Config) { cfg.Partitions = 2; o.config(cfg) }
+		for _, name := range []string{"a", "b"} {
+			c.Work(name, on)
+		}
+		c.Eventually(3*silence, "all are led", c.allLed(2))
+		c.Pass(10 * time.Second)
+		o.set(1)
+		c.Gap()
+		c.Pass(10 * time.Minute)
+		gap := c.Gap()
+		c.Logf("role 0 was without a leader for %v of 10 minutes", gap)
+		require.LessOrEqual(c, gap, 20*time.Second)
+		o.set()
+		c.Eventually(time.Minute, "all are led again", c.allLed(2))
+	})
+}
+
+// An application that hangs has its process leave the group, and what it led is led by
+// another one.
+func TestAssignedHungApplication(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		brisk := func(cfg *neli.Config) { cfg.MaxPulseInterval = 10 * time.Second }
+		a := c.Join("a", brisk)
+		c.Eventually(3*silence, "a leads", func() bool { leads, _ := a.Pulse(0); return leads })
+		b := c.Work("b", nil)
+		c.Pass(5 * time.Second)
+		_, err := a.Pulse(0)
+		require.NoError(c, err)
+		c.Pass(9900 * time.Millisecond)
+		require.True(c, a.IsLeader())
+		require.Equal(c, []int{0}, c.Broker.Assigned("a"))
+		c.Eventually(silence+2*time.Second, "b leads", b.IsLeader)
+		require.Empty(c, c.Broker.Assigned("a"))
+		require.Equal(c, []int{0}, c.Broker.Assigned("b"))
+		_, err = a.Pulse(0)
+		require.NoError(c, err)
+		require.Equal(c, []string{"acquired", "fenced"}, a.Kinds())
+	})
+}
+
+// StepDown takes no longer than it says, also where nothing arrives any more and T is
+// long: the wait for a successor, and what a Release may take to be acknowledged.
+func TestStepDownOfOneThatIsCutOff(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		a := c.Work("a", func(cfg *neli.Config) { Open(cfg); cfg.HeartbeatTimeout = time.Minute })
+		c.Leader(0, 3*time.Minute)
+		c.Pass(10 * time.Second)
+		c.Broker.CutOff("a", nelitest.All)
+		began := time.Now()
+		require.NoError(c, a.StepDown(c.atMost(5*time.Minute)))
+		took := time.Since(began)
+		c.Logf("took %v", took)
+		require.LessOrEqual(c, took, 5*time.Second)
+		require.False(c, a.IsLeader())
+	})
+}
+
+// Many members that start again after a clean end of all know at once that nobody leads,
+// and lead all within round trips.
+func TestStartAfterACleanEnd(t *testing.T) {
+	const n, size = 60, 6
+	for _, m := range []int{1, 4} {
+		Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+			for i := range size {
+				c.Work(fmt.Sprint("m", i), manyOn(m, n))
+			}
+			c.level(n, steady+15*time.Second)
+			for _, name := range c.Names {
+				require.NoError(c, c.Members[name].Close())
+			}
+			before := c.Contest(m)
+			for i := range size {
+				c.Work(fmt.Sprint("m", i), manyOn(m, n))
+			}
+			began := time.Now()
+			c.Eventually(300*time.Millisecond, "all are led", c.allLed(n))
+			k := c.Contest(m).Less(before)
+			c.Logf("%d partitions: after %v; %d claims in %d records; %v", m, time.Since(began), k.Claims, k.Records, c.shares(n))
+			require.LessOrEqual(c, k.Claims, n+n/5)
+			c.level(n, time.Second)
+		})
+	}
+}
+
+// A record of somebody's Claim that is under way counts for nothing in the balance.
+func TestClaimsUnderWayCountForNothing(t *testing.T) {
+	const n, m = 12, 2
+	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+		for _, name := range []string{"a", "b", "d"} {
+			c.Work(name, manyOn(m, n))
+		}
+		c.level(n, steady+15*time.Second)
+		c.Pass(time.Minute)
+		terms := c.terms()
+		c.Broker.CutOff("d", nelitest.Appends|nelitest.Acks)
+		c.Eventually(2*silence, "a and b lead all", func() bool { s := c.shares(n); return s["a"]+s["b"] == n })
+		require.Equal(c, terms+n/3, c.terms())
+		c.Pass(10 * time.Minute)
+		require.Equal(c, terms+n/3, c.terms(), "what it would claim moves nothing")
+		require.LessOrEqual(c, len(c.Records(0, lease.Claim))+len(c.Records(1, lease.Claim)), 6*m)
+		c.Broker.Restore("d", nelitest.All)
+		c.level(n, time.Minute)
+	})
+}

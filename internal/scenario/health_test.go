@@ -1,0 +1,262 @@
+package scenario
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+// A member that says that it is sick gives up in order, another one leads without
+// waiting for T, and it takes part again when it is well.
+func TestHealthy(t *testing.T) {
+	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+		t.Run(nomination.String(), func(t *testing.T) {
+			simulate(t, nelitest.Options{RebalanceTime: 300 * time.Millisecond}, func(c *Cluster) {
+				var health sick
+				with := func(cfg *neli.Config) { cfg.Nomination, cfg.Rebalance = nomination, neli.RebalanceOff }
+				a := c.Work("a", func(cfg *neli.Config) { with(cfg); health.config(cfg) })
+				require.Same(c, a, c.Leader(0, 2*silence))
+				b := c.Work("b", with)
+				c.Pass(10 * time.Second)
+				c.Gap()
+				health.yes.Store(true)
+				c.Eventually(3*time.Second, "b leads", b.IsLeader)
+				require.LessOrEqual(c, c.Gap(), 20*time.Millisecond)
+				require.Equal(c, []string{"acquired", "revoked"}, a.Kinds())
+				r := a.Last().(neli.LeaderRevoked)
+				require.Equal(c, neli.ReasonUnhealthy, r.Reason)
+				require.False(c, r.Deadline.IsZero())
+				require.Empty(c, c.Broker.Assigned("a"), "it has left the group")
+
+				c.Crash(b)
+				claims := len(c.Records(0, lease.Claim))
+				c.Pass(time.Minute)
+				require.False(c, a.IsLeader())
+				require.Len(c, c.Records(0, lease.Claim), claims, "it claims nothing")
+				for _, m := range a.Members() {
+					require.False(c, m.Nominated && m.Self)
+				}
+				health.yes.Store(false)
+				c.Eventually(12*time.Second, "it takes part again", a.IsLeader)
+			})
+		})
+	}
+}
+
+// A barrier may take its time when a member is sick: the lease is kept meanwhile.
+func TestSickLeaderDrains(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		var health sick
+		a := c.Work("a", func(cfg *neli.Config) { Open(cfg); health.config(cfg) })
+		c.Leader(0, 2*silence)
+		b := c.Work("b", Open)
+		c.Pass(6 * time.Second)
+		a.Upon(func(e neli.Event) {
+			if _, ok := e.(neli.LeaderRevoked); ok {
+				time.Sleep(7 * time.Second)
+			}
+		})
+		health.yes.Store(true)
+		c.Pass(2 * time.Second)
+		health.yes.Store(false) // well again: too late, it has been told
+		c.Pass(5 * time.Second)
+		require.True(c, a.IsLeader())
+		require.False(c, b.IsLeader())
+		c.Eventually(2*time.Second, "b leads", b.IsLeader)
+	})
+}
+
+// A check that does not return counts as sick after five seconds, and as what it
+// says when it does.
+func TestHangingCheckCountsAsSick(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		var hang atomic.Bool
+		var inside atomic.Int32
+		wake := make(chan struct{})
+		awaken := sync.OnceFunc(func() { close(wake) })
+		defer awaken()
+		a := c.Work("a", func(cfg *neli.Config) {
+			Open(cfg)
+			cfg.Rebalance = neli.RebalanceOff
+			cfg.Healthy = func() error {
+				if inside.Add(1) > 1 {
+					c.Error("called concurrently with itself")
+				}
+				defer inside.Add(-1)
+				if hang.Load() {
+					<-wake
+				}
+				return nil
+			}
+		})
+		c.Leader(0, 2*silence)
+		b := c.Work("b", Open)
+		c.Pass(6 * time.Second)
+		hang.Store(true)
+		c.Pass(5 * time.Second)
+		require.True(c, a.IsLeader(), "five seconds are not over")
+		c.Eventually(1100*time.Millisecond, "b leads", b.IsLeader)
+		require.Equal(c, neli.ReasonUnhealthy, a.Last().(neli.LeaderRevoked).Reason)
+		c.Pass(time.Minute)
+		c.Crash(b)
+		c.Pass(time.Minute)
+		require.False(c, a.IsLeader())
+		hang.Store(false)
+		awaken()
+		c.Eventually(2*time.Second, "it takes part again", a.IsLeader)
+	})
+}
+
+// Nothing is claimed, and no group joined, before the first check has said that all
+// is well.
+func TestFirstCheckComesBeforeTheFirstClaim(t *testing.T) {
+	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+		for _, how := range []string{"slow", "sick", "hangs"} {
+			simulate(t, nelitest.Options{}, func(c *Cluster) {
+				well := time.Now().Add(4 * time.Second)
+				if how != "slow" {
+					well = well.Add(16 * time.Second)
+				}
+				c.Work("a", func(cfg *neli.Config) {
+					cfg.Nomination, cfg.HeartbeatTimeout = nomination, 200*time.Millisecond
+					cfg.Healthy = func() error {
+						if how == "sick" && time.Now().Before(well) {
+							return errSick
+						}
+						time.Sleep(time.Until(well))
+						return nil
+					}
+				})
+				c.Pass(time.Until(well) - time.Millisecond)
+				require.Empty(c, c.Records(0, lease.Claim), how)
+				require.Empty(c, c.Broker.Assigned("a"), how)
+				c.Leader(0, 5*time.Second)
+			})
+		}
+	}
+}
+
+// In non-exclusive mode a sick leader leaves the group and leads until the others
+// do: there is always a leader.
+func TestSharedHealthy(t *testing.T) {
+	Simulate(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, Overlapping, func(c *Cluster) {
+		var health sick
+		a := c.Work("a", func(cfg *neli.Config) { shared(cfg); health.config(cfg) })
+		c.Leader(0, time.Minute)
+		b := c.Work("b", shared)
+		c.Pass(30 * time.Second)
+		require.True(c, a.IsLeader() && !b.IsLeader())
+		c.Gap()
+		health.yes.Store(true)
+		c.Eventually(sharedT, "b leads", b.IsLeader)
+		require.True(c, a.IsLeader(), "overlap, by design")
+		require.Empty(c, c.Broker.Assigned("a"))
+		c.Pass(sharedT)
+		require.Zero(c, c.Gap())
+		require.False(c, a.IsLeader())
+		require.Equal(c, []string{"acquired", "revoked"}, a.Kinds())
+		require.Equal(c, neli.ReasonUnhealthy, a.Last().(neli.LeaderRevoked).Reason)
+		require.NoError(c, b.Close())
+		c.Pass(time.Minute)
+		require.False(c, a.IsLeader())
+		health.yes.Store(false)
+		c.Eventually(sharedT, "it takes part again", a.IsLeader)
+	})
+}
+
+// A member that is sick for a moment does not come back before the group has given
+// its partition to another.
+func TestSharedSickForAMoment(t *testing.T) {
+	Simulate(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, Overlapping, func(c *Cluster) {
+		var health sick
+		a := c.Work("a", func(cfg *neli.Config) { shared(cfg); health.config(cfg) })
+		c.Leader(0, time.Minute)
+		b := c.Work("b", shared)
+		c.Pass(30 * time.Second)
+		c.Gap()
+		for range 5 {
+			health.yes.Store(true)
+			c.Pass(1100 * time.Millisecond)
+			health.yes.Store(false)
+			c.Pass(20 * time.Second)
+			require.True(c, a.IsLeader() || b.IsLeader())
+		}
+		require.Zero(c, c.Gap())
+		require.NotContains(c, a.Kinds(), "fenced")
+	})
+}
+
+// Alone, and sick, it leads until T has passed.
+func TestSharedSickAndAlone(t *testing.T) {
+	Simulate(t, nelitest.Options{}, Overlapping, func(c *Cluster) {
+		var health sick
+		a := c.Work("a", func(cfg *neli.Config) { shared(cfg); health.config(cfg) })
+		c.Leader(0, time.Minute)
+		c.Pass(10 * time.Second)
+		health.yes.Store(true)
+		c.Pass(sharedT - interval)
+		require.True(c, a.IsLeader())
+		c.Pass(2*interval + time.Second)
+		require.False(c, a.IsLeader())
+		require.Equal(c, neli.ReasonUnhealthy, a.Last().(neli.LeaderRevoked).Reason)
+		c.Pass(time.Minute)
+		require.False(c, a.IsLeader())
+	})
+}
+
+// Close waits for a check that is under way, and none follows.
+func TestCloseWaitsForTheCheck(t *testing.T) {
+	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+		simulate(t, nelitest.Options{}, func(c *Cluster) {
+			var calls atomic.Int64
+			a := c.Work("a", func(cfg *neli.Config) {
+				cfg.Nomination = nomination
+				cfg.Healthy = func() error {
+					calls.Add(1)
+					time.Sleep(3 * time.Second)
+					calls.Add(1)
+					return nil
+				}
+			})
+			c.Leader(0, 4*silence)
+			c.Eventually(5*time.Second, "a call is under way", func() bool { return calls.Load()%2 == 1 })
+			require.NoError(c, a.Close())
+			done := calls.Load()
+			require.Zero(c, done%2, "it has returned")
+			c.Pass(time.Minute)
+			require.Equal(c, done, calls.Load())
+			require.NotContains(c, a.Kinds(), "fenced")
+		})
+	}
+}
+
+// An observer has nothing to lead: nobody asks whether it should.
+func TestObserverIsNotChecked(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		var health sick
+		o := c.Join("o", func(cfg *neli.Config) { observer(cfg); health.config(cfg) })
+		c.Work("a", Open)
+		c.Leader(0, 2*silence)
+		c.Pass(10 * time.Second)
+		require.Zero(c, health.calls.Load())
+		_, known := o.Holder(0)
+		require.True(c, known)
+	})
+}
+
+// A member of many is asked about once a second.
+func TestCheckIsMadeOnceASecond(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		var health sick
+		a := c.Work("a", func(cfg *neli.Config) { Open(cfg); health.config(cfg) })
+		c.Pass(100 * time.Second)
+		require.InDelta(c, 100, health.calls.Load(), 2)
+		require.True(c, a.IsLeader())
+	})
+}

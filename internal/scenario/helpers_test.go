@@ -1,0 +1,175 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	defaultT = 5 * time.Second
+	silence  = 5006 * time.Millisecond // what a claimant waits for a holder of that T, with 500 ppm
+
+	// steady is how long a member must have been there to be given something, with room
+	// for the rest.
+	steady = 15*time.Second + 3*time.Second
+	// election is how long the first election of a new topic takes: silence, and a few
+	// round trips for Hellos, shares and claims.
+	election = silence + 400*time.Millisecond
+	// takeover is how long it takes until all that a dead member led is led again.
+	takeover = silence + 200*time.Millisecond
+
+	sharedT  = 18 * time.Second // T of non-exclusive mode by default
+	interval = sharedT / 20
+)
+
+// simulate is Simulate with one role.
+func simulate(t *testing.T, opts nelitest.Options, test func(c *Cluster)) {
+	t.Helper()
+	Simulate(t, opts, nil, test)
+}
+
+// many has Open nomination and n roles, all on one partition.
+func many(n int, changes ...func(*neli.Config)) func(*neli.Config) { return manyOn(1, n, changes...) }
+
+// manyOn has n roles on m partitions.
+func manyOn(m, n int, changes ...func(*neli.Config)) func(*neli.Config) {
+	return func(cfg *neli.Config) {
+		cfg.Nomination, cfg.Partitions, cfg.Roles = neli.Open, m, n
+		for _, change := range changes {
+			change(cfg)
+		}
+	}
+}
+
+func priority(n int) func(*neli.Config) { return func(cfg *neli.Config) { cfg.Priority = n } }
+func rebalanceOff(cfg *neli.Config)     { cfg.Rebalance = neli.RebalanceOff }
+func observer(cfg *neli.Config)         { cfg.Observer = true }
+func shared(cfg *neli.Config)           { cfg.Mode = neli.NonExclusive }
+
+func leaseOf(d time.Duration) func(*neli.Config) {
+	return func(cfg *neli.Config) { cfg.HeartbeatTimeout = d }
+}
+
+// wide is a cluster of n roles that is not looked at every millisecond.
+func wide(n int) func(*Cluster) {
+	return func(c *Cluster) { c.Roles, c.Period = n, 50*time.Millisecond }
+}
+
+// atMost is a context for what must not take longer.
+func (c *Cluster) atMost(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	c.Cleanup(cancel)
+	return ctx
+}
+
+// shares returns how many of n roles each member leads.
+func (c *Cluster) shares(n int) map[string]int {
+	out := map[string]int{}
+	for _, name := range c.Names {
+		for role := range n {
+			if c.Members[name].IsLeaderOf(role) {
+				out[name]++
+			}
+		}
+	}
+	return out
+}
+
+// owned returns the roles that somebody leads.
+func (c *Cluster) owned(n int) (out []int) {
+	for role := range n {
+		if slices.ContainsFunc(c.Names, func(name string) bool { return c.Members[name].IsLeaderOf(role) }) {
+			out = append(out, role)
+		}
+	}
+	return out
+}
+
+// leadsAll tells whether a member leads all n roles.
+func (c *Cluster) leadsAll(name string, n int) func() bool {
+	return func() bool { return c.shares(n)[name] == n }
+}
+
+func (c *Cluster) allLed(n int) func() bool { return func() bool { return len(c.owned(n)) == n } }
+
+// level waits until all n roles are led and no member has more than one more than
+// another.
+func (c *Cluster) level(n int, within time.Duration) {
+	c.Helper()
+	c.Eventually(within, "everybody has a share", func() bool {
+		total, most, least := 0, 0, n
+		of := c.shares(n)
+		for _, name := range c.Names {
+			total, most, least = total+of[name], max(most, of[name]), min(least, of[name])
+		}
+		return total == n && most-least <= 1
+	})
+}
+
+// terms counts how often leadership of a role began, at those who are there.
+func (c *Cluster) terms() (n int) {
+	for _, name := range c.Names {
+		for _, e := range c.Members[name].Events() {
+			if a, ok := e.(neli.LeaderAcquired); ok {
+				n += len(a.Roles())
+			}
+		}
+	}
+	return n
+}
+
+// orderly asserts that nobody lost anything but by an orderly revocation.
+func (c *Cluster) orderly() {
+	c.Helper()
+	for _, name := range c.Names {
+		require.NotContains(c, c.Members[name].Kinds(), "fenced", name)
+	}
+}
+
+// count returns how often a kind of event was told.
+func (m *Member) count(kind string) (n int) {
+	for _, k := range m.Kinds() {
+		if k == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// revoked returns the roles that m was told to give up, and why.
+func (m *Member) revoked() (roles []int, why []neli.Reason) {
+	for _, e := range m.Events() {
+		if r, ok := e.(neli.LeaderRevoked); ok {
+			roles, why = append(roles, r.Roles()...), append(why, r.Reason)
+		}
+	}
+	return roles, why
+}
+
+var errSick = errors.New("sick")
+
+// sick is a process's own check, which a test answers.
+type sick struct {
+	yes   atomic.Bool
+	calls atomic.Int64
+}
+
+func (s *sick) check() error {
+	s.calls.Add(1)
+	if s.yes.Load() {
+		return errSick
+	}
+	return nil
+}
+
+func (s *sick) config(cfg *neli.Config) { cfg.Healthy = s.check }
+
+var errEnough = errors.New("enough")

@@ -1,0 +1,169 @@
+package scenario
+
+import (
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+// A preferred member that says that it is there and does not hear is asked once a
+// minute, and costs no term.
+func TestDeafMemberIsLeftAlone(t *testing.T) {
+	const n = 3
+	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+		a := c.Work("a", many(n))
+		c.Eventually(2*silence, "a leads all", c.leadsAll("a", n))
+		c.Pass(time.Second)
+		c.Work("b", many(n, priority(10)))
+		c.Pass(6 * time.Second)
+		c.Broker.CutOff("b", nelitest.Reads)
+		c.Pass(20 * time.Second)
+		require.Equal(c, 1, c.pings(0), "it tries once")
+		c.Gap()
+		c.Pass(10 * time.Minute)
+		require.InDelta(c, 11, c.pings(0), 2)
+		require.Zero(c, a.count("revoked"))
+		require.Zero(c, c.Gap())
+		c.Broker.Restore("b", nelitest.All)
+		c.Eventually(time.Minute+10*time.Second, "b leads all", c.leadsAll("b", n))
+		c.orderly()
+	})
+}
+
+// A barrier that takes its time holds up what moves for balance: all of it together,
+// and beats go on.
+func TestRebalanceDrains(t *testing.T) {
+	const n = 6
+	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+		a := c.Work("a", many(n))
+		c.Eventually(2*silence, "a leads all", c.leadsAll("a", n))
+		c.Pass(time.Second)
+		told := a.Hold(7 * time.Second)
+		b := c.Work("b", many(n))
+		r := <-told
+		require.Equal(c, neli.ReasonRebalanced, r.Reason)
+		require.Len(c, r.Roles(), n/2)
+		c.Pass(6900 * time.Millisecond)
+		require.Equal(c, n, c.shares(n)["a"], "kept while the application finishes")
+		c.Eventually(200*time.Millisecond, "b has its share", func() bool { return c.shares(n)["b"] == n/2 })
+		c.Pass(time.Minute)
+		require.Empty(c, told)
+		require.Equal(c, []string{"acquired"}, b.Kinds())
+		c.orderly()
+	})
+}
+
+// A leader that is told to give up for balance and then closes, or is sick, does
+// both in order.
+func TestCloseWhileRolesMove(t *testing.T) {
+	const n = 4
+	for _, how := range []string{"close", "sick"} {
+		Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+			var health sick
+			a := c.Work("a", many(n, health.config))
+			c.Eventually(2*silence, "a leads all", c.leadsAll("a", n))
+			c.Pass(time.Second)
+			told := a.Hold(3 * time.Second)
+			c.Work("b", many(n))
+			<-told
+			c.Pass(time.Second)
+			if how == "close" {
+				require.NoError(c, a.Close())
+			}
+			health.yes.Store(true)
+			c.Eventually(8*time.Second, "b leads all", c.leadsAll("b", n))
+			require.NotContains(c, a.Kinds(), "fenced")
+			k := c.Contest(1)
+			require.Equal(c, k.Won, k.Claims)
+		})
+	}
+}
+
+// Who comes is told at once who else is there, whenever these last said so.
+func TestNewcomerSoonKnowsTheOthers(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		for _, name := range []string{"a", "b", "d", "e"} {
+			c.Work(name, Open)
+			c.Pass(1300 * time.Millisecond)
+		}
+		c.Pass(10 * time.Second)
+		for _, name := range []string{"f", "g"} {
+			m := c.Work(name, Open)
+			c.Pass(1100 * time.Millisecond)
+			require.Len(c, m.Members(), len(c.Names))
+			c.Pass(700 * time.Millisecond)
+		}
+		before := len(c.Records(0, lease.Hello))
+		c.Pass(time.Minute)
+		require.LessOrEqual(c, len(c.Records(0, lease.Hello))-before, 13*len(c.Names), "and then all is quiet")
+	})
+}
+
+// What one is handed is not handed on for 30 s, what one has claimed may be at once.
+func TestWhatWasHandedStaysForAWhile(t *testing.T) {
+	const n = 4
+	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+		c.Work("a", many(n))
+		c.Eventually(2*silence, "a leads all", c.leadsAll("a", n))
+		b := c.Work("b", many(n))
+		c.Pass(5 * time.Second)
+		c.Work("d", many(n, priority(10)))
+		c.Eventually(20*time.Second, "b has something", b.IsLeader)
+		began := time.Now()
+		c.Eventually(time.Minute, "d leads all", c.leadsAll("d", n))
+		require.Greater(c, time.Since(began), 29*time.Second)
+		c.orderly()
+	})
+}
+
+// SetRoles is followed: what lies beyond is given up by all and not handed over.
+func TestRebalanceKeepsToTheRoles(t *testing.T) {
+	Simulate(t, nelitest.Options{}, wide(8), func(c *Cluster) {
+		for _, name := range []string{"a", "b"} {
+			c.Work(name, many(8))
+		}
+		c.level(8, 40*time.Second)
+		for _, r := range []int{3, 8} {
+			for _, name := range c.Names {
+				require.NoError(c, c.Members[name].SetRoles(r))
+			}
+			c.level(r, 40*time.Second) // what has moved stays for 30 s
+			before := c.Contest(1)
+			c.Pass(time.Minute)
+			require.Equal(c, before, c.Contest(1), "and then nothing moves")
+			require.Len(c, c.owned(8), r)
+		}
+		c.orderly()
+	})
+}
+
+// When the one in whose favour a role was released does not claim it, the others
+// do so one after the other as well.
+func TestFewClaimWhatASuccessorLeaves(t *testing.T) {
+	lost := 0
+	for range 6 {
+		simulate(t, nelitest.Options{}, func(c *Cluster) {
+			a := c.Work("a", Open)
+			c.Leader(0, 2*silence)
+			for _, name := range []string{"b", "d", "e", "f", "g", "h", "i", "j"} {
+				c.Work(name, Open)
+			}
+			c.Pass(7 * time.Second)
+			a.Hold(2 * time.Second)
+			result := a.transferring(c.atMost(time.Minute), 0, "b")
+			c.Pass(time.Second)
+			before := c.Contest(1)
+			c.Crash(c.Members["b"])
+			require.ErrorIs(c, <-result, neli.ErrNotTransferred)
+			c.Pass(time.Second)
+			k := c.Contest(1).Less(before)
+			require.Equal(c, 1, k.Won)
+			lost += k.Claims - 1
+		})
+	}
+	require.LessOrEqual(t, lost, 6, "of 6 times 8 claimants")
+}

@@ -1,0 +1,179 @@
+package scenario
+
+import (
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+// The highest priority leads from the first election on; of those left the next
+// one; and one that comes back waits until it is steady.
+func TestPriority(t *testing.T) {
+	const n = 4
+	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+		require.NoError(c, c.Broker.CreateTopic(topic, 1))
+		for i, name := range []string{"a", "b", "d"} {
+			c.Work(name, many(n, priority(10-i)))
+		}
+		c.Eventually(takeover, "the highest leads", c.leadsAll("a", n))
+		require.Equal(c, Contest{n, n, 1}, c.Contest(1))
+		c.Pass(steady)
+		c.Crash(c.Members["a"])
+		c.Eventually(takeover, "the next one leads", c.leadsAll("b", n))
+		back := c.Work("a", many(n, priority(10)))
+		c.Pass(14900 * time.Millisecond)
+		require.True(c, c.leadsAll("b", n)(), "not before it is steady")
+		c.Eventually(steady-14900*time.Millisecond+3*time.Second, "the highest leads again", c.leadsAll("a", n))
+		require.Equal(c, 1, c.Members["b"].count("revoked"), "all together")
+		before := len(back.Kinds())
+		c.Pass(5 * time.Minute)
+		require.Len(c, back.Kinds(), before)
+		c.orderly()
+	})
+}
+
+// A preferred member that is never steady takes nothing over, however it flaps: by
+// crashes, by its health, or by being cut off so that its leases lapse.
+func TestFlappingMemberTakesNothingOver(t *testing.T) {
+	for _, how := range []string{"crash", "health", "restart"} {
+		t.Run(how, func(t *testing.T) {
+			const n = 3
+			Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+				var health sick
+				with := many(n, priority(10), health.config)
+				b := c.Work("b", many(n))
+				c.Eventually(2*silence, "b leads", c.leadsAll("b", n))
+				told := len(b.Kinds())
+				a := c.Work("a", with)
+				for range 12 {
+					c.Pass(10 * time.Second)
+					switch how {
+					case "crash":
+						c.Crash(a)
+						a = c.Work("a", with)
+					case "restart":
+						require.NoError(c, a.Close())
+						a = c.Work("a", with)
+					case "health":
+						health.yes.Store(true)
+						c.Pass(2 * time.Second)
+						health.yes.Store(false)
+					}
+					require.Equal(c, n, c.shares(n)["b"])
+				}
+				require.Len(c, b.Kinds(), told)
+				c.Eventually(steady+5*time.Second, "until it is steady", c.leadsAll("a", n))
+			})
+		})
+	}
+}
+
+// A preferred leader whose lease lapsed is not given back what it lost before it has
+// been there for a while.
+func TestLapsedLeaderIsNotSteady(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		a, b := c.Work("a", many(1, priority(10))), c.Work("b", many(1))
+		c.Eventually(steady+10*time.Second, "a leads", a.IsLeader)
+		c.Pass(steady)
+		for range 3 {
+			c.Broker.CutOff("a", nelitest.All)
+			c.Eventually(defaultT+silence, "b leads", b.IsLeader)
+			c.Pass(500 * time.Millisecond)
+			c.Broker.Restore("a", nelitest.All)
+			c.Pass(14 * time.Second)
+			require.True(c, b.IsLeader(), "not before a is steady")
+			c.Eventually(10*time.Second, "a leads again", a.IsLeader)
+			c.Pass(time.Minute)
+			require.True(c, a.IsLeader())
+		}
+	})
+}
+
+// With a function each role is led by the member that is preferred there, and
+// by the next one if that is not.
+func TestPreferenceByRole(t *testing.T) {
+	const n = 9
+	order := []string{"a", "b", "d"}
+	prefer := func(cfg *neli.Config) {
+		cfg.Priority = 5 // plays no part
+		cfg.Preference = func(m neli.Member, role int) int {
+			for i, name := range order {
+				if m.Name == name {
+					return -((i + role) % 3)
+				}
+			}
+			return -100
+		}
+	}
+	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+		for _, name := range append(order, "z") {
+			c.Work(name, many(n, prefer))
+		}
+		placed := func() bool {
+			for role := range n {
+				if !c.Members[order[(3-role%3)%3]].IsLeaderOf(role) {
+					return false
+				}
+			}
+			return true
+		}
+		c.Eventually(steady+15*time.Second, "all are where they belong", placed)
+		before := c.terms()
+		c.Pass(2 * time.Minute)
+		require.Equal(c, before, c.terms())
+		c.Crash(c.Members["b"])
+		c.Eventually(takeover, "the next one in the order leads", func() bool {
+			return c.shares(n)["a"]+c.shares(n)["d"] == n
+		})
+		for role := range n {
+			if role%3 == 2 { // b's: after it comes d
+				require.True(c, c.Members["d"].IsLeaderOf(role))
+			}
+		}
+		require.Zero(c, c.shares(n)["z"], "whom the function wants least")
+		c.Work("b", many(n, prefer))
+		c.Eventually(steady+15*time.Second, "all are where they belong again", placed)
+		c.orderly()
+	})
+}
+
+// Members whose functions contradict each other hand partitions to and fro no more
+// than once in 30 s, always in order, and there is always a leader.
+func TestContradictoryPreferences(t *testing.T) {
+	const n = 3
+	members := []string{"a", "b", "d"}
+	for _, want := range []string{"itself", "the next one", "anybody else"} {
+		t.Run(want, func(t *testing.T) {
+			Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+				for i, name := range members {
+					chosen := map[string]string{"itself": name, "the next one": members[(i+1)%3]}[want]
+					c.Work(name, many(n, func(cfg *neli.Config) {
+						cfg.Preference = func(m neli.Member, _ int) int {
+							if m.Name == chosen || chosen == "" && m.Name != name {
+								return 1
+							}
+							return 0
+						}
+					}))
+				}
+				c.Eventually(2*silence, "all are led", c.allLed(n))
+				c.Pass(time.Minute)
+				before := c.Contest(1)
+				c.Gap()
+				c.Pass(10 * time.Minute)
+				moves := c.Contest(1).Less(before).Won
+				require.LessOrEqual(c, moves, n*10*60/30+n)
+				if want == "itself" {
+					require.Zero(c, moves)
+				} else {
+					require.Greater(c, moves, n*5, "they do contradict each other")
+				}
+				require.LessOrEqual(c, c.Gap(), 2*time.Second, "a few round trips for each move: 50 ms is the sampler's grain")
+				c.orderly()
+			})
+		})
+	}
+}

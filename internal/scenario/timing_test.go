@@ -1,0 +1,130 @@
+package scenario
+
+import (
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+// The silence that a claimant waits for begins when it has the holder's last
+// record in hand, not when it began to wait for it: the claim follows the last
+// beat by T′ at least.
+func TestReadingComesBeforeTheClock(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		c.Work("a", Open)
+		c.Work("b", Open)
+		old := c.Leader(0, 2*silence)
+		c.Pass(10 * time.Second)
+		beats := len(c.Records(0, lease.Beat))
+		c.Eventually(2*time.Second, "a beat", func() bool { return len(c.Records(0, lease.Beat)) > beats })
+		last := time.Now().Add(-time.Millisecond) // in the log since then at most
+		c.Crash(old)
+		claims := len(c.Records(0, lease.Claim))
+		c.Eventually(2*silence, "a claim", func() bool { return len(c.Records(0, lease.Claim)) > claims })
+		require.GreaterOrEqual(c, time.Since(last), silence)
+	})
+}
+
+// A process that boots counts the silence from after the broker has said where
+// the log ends, however long that takes.
+func TestBootClockComesAfterTheOffsets(t *testing.T) {
+	simulate(t, nelitest.Options{RequestLatency: 2 * time.Second}, func(c *Cluster) {
+		require.NoError(c, c.Broker.CreateTopic("app.neli", 1))
+		c.Work("a", Open)
+		began := time.Now()
+		c.Eventually(time.Minute, "a claim", func() bool { return len(c.Records(0, lease.Claim)) > 0 })
+		// Describe the topic; its settings, which takes two requests; its offsets.
+		require.GreaterOrEqual(c, time.Since(began), 4*2*time.Second+silence)
+	})
+}
+
+// A holder that was cut off from the log and is back with its application alive
+// starts a new term: the lapsed one is over.
+func TestLapseStartsANewTerm(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		a := c.Work("a", Open)
+		c.Leader(0, 2*silence)
+		first, _ := a.Token(0)
+		c.Broker.CutOff("a", nelitest.Reads)
+		c.Eventually(2*defaultT, "fenced", func() bool { return len(a.Kinds()) == 2 })
+		c.Broker.Restore("a", nelitest.Reads)
+		c.Eventually(2*silence, "again", a.IsLeader)
+		second, _ := a.Token(0)
+		require.Greater(c, second, first)
+		require.Equal(c, []string{"acquired", "fenced", "acquired"}, a.Kinds())
+	})
+}
+
+// A long session changes nothing for a leader at work: T is free of
+// the session timeout in exclusive mode.
+func TestTIsFreeOfTheSession(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		with := func(cfg *neli.Config) {
+			cfg.HeartbeatTimeout = 300 * time.Millisecond
+			cfg.KafkaConfig = neli.KafkaConfigMap{"session.timeout.ms": 45000}
+		}
+		a := c.Work("a", with)
+		c.Leader(0, 2*time.Second)
+		c.Gap()
+		c.Pass(10 * time.Minute)
+		require.Zero(c, c.Gap())
+		require.Equal(c, []string{"acquired"}, a.Kinds())
+	})
+}
+
+// A process that is nominated and cannot reach the log makes room for one that
+// can: the group knows nothing of it. When it is back it takes part again.
+func TestNomineeThatCannotClaimGivesWay(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		a := c.Work("a", nil)
+		require.Same(c, a, c.Leader(0, 2*silence))
+		b := c.Work("b", nil)
+		c.Pass(10 * time.Second)
+		c.Broker.CutOff("a", nelitest.Appends|nelitest.Reads)
+		c.Eventually(silence+defaultT+15*time.Second+3*time.Second, "b leads", b.IsLeader)
+		c.Pass(time.Minute)
+		require.True(c, b.IsLeader())
+		require.Equal(c, []string{"acquired", "fenced"}, a.Kinds())
+		c.Broker.Restore("a", nelitest.All)
+		c.Pass(20 * time.Second)
+		require.True(c, a.IsLeader() != b.IsLeader())
+		c.Crash(map[bool]*Member{true: a, false: b}[a.IsLeader()])
+		c.Leader(0, 10*time.Second)
+	})
+}
+
+// When nobody can reach the log everybody leaves the group in turn, and comes back
+// after a while: some other log may be in order. When the log is, somebody leads.
+func TestAllThatCouldNotClaimComeBack(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		a, b := c.Work("a", nil), c.Work("b", nil)
+		c.Leader(0, 2*silence)
+		for _, m := range []*Member{a, b} {
+			c.Broker.CutOff(m.As, nelitest.Appends|nelitest.Reads)
+		}
+		left := map[string]bool{}
+		nobody := 0
+		for range 240 {
+			c.Pass(500 * time.Millisecond)
+			in := 0
+			for _, m := range []*Member{a, b} {
+				left[m.As] = left[m.As] || len(c.Broker.Assigned(m.As)) == 0
+				in += len(c.Broker.Assigned(m.As))
+			}
+			if in == 0 {
+				nobody++
+			}
+		}
+		require.Equal(c, map[string]bool{"a": true, "b": true}, left)
+		require.LessOrEqual(c, nobody, 60, "half seconds of two minutes: absence is bounded")
+		require.False(c, a.IsLeader() || b.IsLeader())
+		for _, m := range []*Member{a, b} {
+			c.Broker.Restore(m.As, nelitest.All)
+		}
+		c.Leader(0, 20*time.Second)
+	})
+}

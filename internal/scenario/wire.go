@@ -1,0 +1,68 @@
+package scenario
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// topic is where the group "app" keeps its logs.
+const topic = "app.neli"
+
+// Decode reads a record of a group, whatever log it is of; nil for anything else.
+func Decode(value []byte, group string) *lease.Record {
+	var of struct{ Log string }
+	_ = json.Unmarshal(value, &of)
+	r, err := lease.Codec{Group: group, Log: of.Log}.Decode(value)
+	if err != nil {
+		return nil
+	}
+	return r
+}
+
+// Records returns the records of a kind in a log of the group "app".
+func (c *Cluster) Records(p int, kind lease.Kind) []neli.Record {
+	return slices.DeleteFunc(c.Broker.Records(topic, p), func(r neli.Record) bool {
+		d := Decode(r.Value, "app")
+		return d == nil || d.Kind != kind
+	})
+}
+
+// Contest is how often roles were claimed, and how often a claim of a role won.
+type Contest struct{ Claims, Won, Records int }
+
+// Contest folds the logs of the group "app", of which there are n, as an outsider who
+// was there from the beginning. Records counts the records that are Claims.
+func (c *Cluster) Contest(n int) (k Contest) {
+	for p := range n {
+		fold := lease.New(lease.Rules{Process: "outsider", T: clock.Tmax, History: 1000})
+		fold.Begin(0, true, clock.Instant{})
+		for _, raw := range c.Broker.Records(topic, p) {
+			r := Decode(raw.Value, "app")
+			if r == nil {
+				fold.Skip(raw.Offset, clock.Instant{})
+				continue
+			}
+			fold.Read(raw.Offset, r, clock.Instant{})
+			if r.Kind != lease.Claim {
+				continue
+			}
+			k.Records++
+			k.Claims += len(r.Roles)
+			for _, role := range r.Roles {
+				if g, held := fold.Holder(role); held && g.Token == raw.Offset {
+					k.Won++
+				}
+			}
+		}
+	}
+	return k
+}
+
+// Less is what happened since another Contest.
+func (k Contest) Less(before Contest) Contest {
+	return Contest{k.Claims - before.Claims, k.Won - before.Won, k.Records - before.Records}
+}

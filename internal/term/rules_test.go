@@ -1,0 +1,32 @@
+package term
+
+import (
+	"testing"
+
+	"github.com/goneli/neli/internal/mutation"
+)
+
+// What the table rests on. Each row is a rule, the text that has it, what stands there
+// without it, and the test that says why it is needed.
+var mutants = []mutation.Mutant{
+	{Rule: "leadership is looked at again after the clock was read", File: "published.go",
+		Old: " || s.published.Load() != of {", New: " {",
+		Guard: "TestLeadsLooksAgainAfterTheClock", Want: `Not equal`},
+	{Rule: "V is loaded before the clock is read", File: "published.go",
+		Old: "!t.young(at, *v)", New: "!t.young(at, *of.line.v.Load())",
+		Guard: "TestLeadsReadsVFirst", Want: "Should be true"},
+	{Rule: "who asks for any looks again if the lowest has ended", File: "published.go",
+		Old: "if l.lowest.Load() == lowest {", New: "if true {",
+		Guard: "TestLeadsAnyMissesNothing", Want: "Should be true"},
+	{Rule: "what the application was told is over is not told again", File: "collect.go",
+		Old: "e.request == nil && !e.over:", New: "e.request == nil:",
+		Guard: "TestWhatWasToldOverStaysOver", Want: "Acquired|Kind:"},
+	{Rule: "an end withdraws", File: "table.go",
+		Old: "	t.withdraw(e)\n	if e.delivered == e.held {\n", New: "	if e.delivered == e.held {\n",
+		Guard: "TestLeadsBesideTheArbiter", Want: `led term \d+, token \d+, and \d+ was over`},
+	{Rule: "losses come before acquisitions", File: "collect.go",
+		Old: "of[i] != 0 && (first == 0 || of[i] < first)", New: "of[i] != 0 && (first == 0 || of[i] > first)",
+		Guard: "TestTableIsTheModel", Want: "Not equal"},
+}
+
+func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }

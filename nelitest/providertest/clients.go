@@ -1,0 +1,213 @@
+package providertest
+
+import (
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+)
+
+var discard = slog.New(slog.DiscardHandler)
+
+// newName returns a name that nothing has had before.
+func newName() string { return "contract-" + strings.ToLower(rand.Text()[:10]) }
+
+// topic creates one of a new name.
+func (b Bed) topic(t *testing.T, partitions int) string {
+	t.Helper()
+	name := newName()
+	b.CreateTopic(t, name, partitions)
+	return name
+}
+
+// properties are the bed's own, what the library sets for a client, and what the
+// test wants: names and values in turn.
+func (b Bed) properties(fixed map[string]string, extra ...string) map[string]string {
+	all := maps.Clone(fixed)
+	maps.Copy(all, b.Properties)
+	for i := 0; i < len(extra); i += 2 {
+		all[extra[i]] = extra[i+1]
+	}
+	return all
+}
+
+func (b Bed) producer(t *testing.T, extra ...string) neli.Producer {
+	t.Helper()
+	p, err := b.Provider.Producer(b.properties(map[string]string{
+		"acks": "all", "linger.ms": "0", "message.timeout.ms": "30000",
+	}, extra...), discard)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	return p
+}
+
+func (b Bed) reader(t *testing.T) neli.LogReader {
+	t.Helper()
+	r, err := b.Provider.LogReader(b.properties(map[string]string{
+		"group.id": "not-joined", "enable.auto.commit": "false", "enable.auto.offset.store": "false",
+		"allow.auto.create.topics": "false", "isolation.level": "read_uncommitted", "auto.offset.reset": "error",
+		"fetch.error.backoff.ms": "50", "topic.metadata.propagation.max.ms": "5000",
+	}), discard)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.Close()) })
+	return r
+}
+
+func (b Bed) member(t *testing.T, group string, extra ...string) neli.GroupConsumer {
+	t.Helper()
+	g, err := b.Provider.GroupConsumer(b.properties(map[string]string{
+		"group.id": group, "enable.auto.commit": "false", "enable.auto.offset.store": "false",
+		"allow.auto.create.topics": "false", "auto.offset.reset": "latest", "session.timeout.ms": "6000",
+		"heartbeat.interval.ms": "500", "partition.assignment.strategy": "cooperative-sticky",
+	}, extra...), discard)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, g.Close()) })
+	return g
+}
+
+func (b Bed) admin(t *testing.T, over neli.Producer) neli.Admin {
+	t.Helper()
+	a, err := b.Provider.Admin(over)
+	require.NoError(t, err)
+	t.Cleanup(a.Close)
+	return a
+}
+
+// appendAll appends the values to one partition and waits for their reports.
+func appendAll(t *testing.T, p neli.Producer, topic string, partition int, values ...string) {
+	t.Helper()
+	reports := make(chan error, len(values))
+	for _, v := range values {
+		require.NoError(t, p.Append(topic, partition, []byte(v), func(err error) { reports <- err }))
+	}
+	for range values {
+		require.NoError(t, <-reports)
+	}
+}
+
+// kinds are the errors that mean something; all others are passing.
+var kinds = []error{neli.ErrOutOfRange, neli.ErrTruncated, neli.ErrUnknownTopic, neli.ErrAuthorization, neli.ErrAuthentication, neli.ErrClientFatal}
+
+// read polls until n records have come.
+func read(t *testing.T, r neli.LogReader, n int) (rs []neli.Record) {
+	t.Helper()
+	for end := time.Now().Add(patience); len(rs) < n; {
+		rec, ok, err := r.Poll(time.Until(end))
+		for _, kind := range kinds {
+			require.NotErrorIs(t, err, kind)
+		}
+		if ok {
+			rs = append(rs, rec)
+		}
+		require.True(t, ok || time.Now().Before(end), "no record after %d", len(rs))
+	}
+	return rs
+}
+
+// readError polls until an error of the kind comes, and no record.
+func readError(t *testing.T, r neli.LogReader, kind error) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; {
+		_, ok, err := r.Poll(time.Until(end))
+		require.False(t, ok, "a record")
+		if errors.Is(err, kind) {
+			return
+		}
+		require.True(t, time.Now().Before(end), "no error %q, last %v", kind, err)
+	}
+}
+
+func values(rs []neli.Record) (vs []string) {
+	for _, r := range rs {
+		vs = append(vs, string(r.Value))
+	}
+	return vs
+}
+
+// eventually waits until ok.
+func eventually(t *testing.T, within time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(within); !ok(); {
+		require.True(t, time.Now().Before(end), "not within %v: %s", within, what)
+		wait(100 * time.Millisecond)
+	}
+}
+
+func wait(d time.Duration) { <-time.After(d) }
+
+// tracked is a group member that is polled on a goroutine of its own.
+type tracked struct {
+	g    neli.GroupConsumer
+	mu   sync.Mutex
+	have []int
+	recs []neli.Record
+	quit chan struct{}
+	done chan struct{}
+}
+
+func track(t *testing.T, g neli.GroupConsumer, topic string, read bool) *tracked {
+	t.Helper()
+	m := &tracked{g: g, quit: make(chan struct{}), done: make(chan struct{})}
+	require.NoError(t, g.Join(topic, read))
+	go func() {
+		defer close(m.done)
+		for {
+			select {
+			case <-m.quit:
+				return
+			default:
+			}
+			ev, err := g.Poll(100 * time.Millisecond)
+			m.note(ev)
+			if errors.Is(err, neli.ErrClientFatal) {
+				return
+			}
+		}
+	}()
+	t.Cleanup(m.stop)
+	return m
+}
+
+func (m *tracked) note(ev neli.GroupEvent) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch ev.Kind {
+	case neli.GroupAssigned:
+		m.have = ev.Partitions
+	case neli.GroupLost:
+		m.have = nil
+	case neli.GroupRecord:
+		m.recs = append(m.recs, ev.Record)
+	case neli.GroupIdle:
+	}
+}
+
+// stop ends polling.
+func (m *tracked) stop() {
+	select {
+	case <-m.quit:
+	default:
+		close(m.quit)
+	}
+	<-m.done
+}
+
+func (m *tracked) assigned() []int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.have
+}
+
+func (m *tracked) read() []neli.Record {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]neli.Record(nil), m.recs...)
+}

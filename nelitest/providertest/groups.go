@@ -1,0 +1,87 @@
+package providertest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+)
+
+func assignsEvenly(strategy string) func(*testing.T, Bed) {
+	return func(t *testing.T, b Bed) {
+		topic, group := b.topic(t, 8), newName()
+		ms := make([]*tracked, 3)
+		for i := range ms {
+			ms[i] = track(t, b.member(t, group, "partition.assignment.strategy", strategy), topic, false)
+			wait(time.Duration(i) * time.Second) // together, and one later
+		}
+		eventually(t, patience, "each has two at least, and nobody what another one has", func() bool {
+			var all []int
+			for _, m := range ms {
+				if len(m.assigned()) < 2 {
+					return false
+				}
+				all = append(all, m.assigned()...)
+			}
+			slices.Sort(all)
+			return slices.Equal(all, []int{0, 1, 2, 3, 4, 5, 6, 7})
+		})
+	}
+}
+
+func leaverReplaced(t *testing.T, b Bed) {
+	topic, group := b.topic(t, 2), newName()
+	// A session that outlasts the test: it is the leaver's word that counts.
+	const session = "30000"
+	x := track(t, b.member(t, group, "session.timeout.ms", session), topic, false)
+	eventually(t, patience, "who is alone has all", func() bool { return slices.Equal(x.assigned(), []int{0, 1}) })
+	y := track(t, b.member(t, group, "session.timeout.ms", session), topic, false)
+	eventually(t, patience, "two have one each", func() bool { return len(x.assigned()) == 1 && len(y.assigned()) == 1 })
+	x.stop()
+	require.NoError(t, x.g.Leave())
+	eventually(t, 15*time.Second, "who stays has all", func() bool { return slices.Equal(y.assigned(), []int{0, 1}) })
+}
+
+func joinsAgain(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	g := b.member(t, newName())
+	for range 3 {
+		m := track(t, g, topic, false)
+		eventually(t, patience, "it has the partition", func() bool { return slices.Equal(m.assigned(), []int{0}) })
+		m.stop()
+		require.NoError(t, g.Leave())
+		for range 3 {
+			ev, err := g.Poll(300 * time.Millisecond)
+			require.NoError(t, err)
+			require.Contains(t, []neli.GroupEventKind{neli.GroupIdle, neli.GroupLost}, ev.Kind)
+		}
+	}
+}
+
+func groupReads(t *testing.T, b Bed) {
+	topic, group := b.topic(t, 2), newName()
+	p := b.producer(t)
+	appendAll(t, p, topic, 0, "old")
+	x := track(t, b.member(t, group), topic, true)
+	y := track(t, b.member(t, group), topic, true)
+	eventually(t, patience, "two have one each", func() bool { return len(x.assigned()) == 1 && len(y.assigned()) == 1 })
+	wait(3 * time.Second) // until it is known where the end is
+	appendAll(t, p, topic, 0, "0")
+	appendAll(t, p, topic, 1, "1")
+	for _, m := range []*tracked{x, y} {
+		eventually(t, patience, "it reads", func() bool { return len(m.read()) > 0 })
+	}
+	wait(time.Second)
+	for _, m := range []*tracked{x, y} {
+		require.Equal(t, []string{fmt.Sprint(m.assigned()[0])}, values(m.read()))
+	}
+}
+
+func groupNeedsID(t *testing.T, b Bed) {
+	_, err := b.Provider.GroupConsumer(b.properties(map[string]string{}), discard)
+	require.Error(t, err)
+}
