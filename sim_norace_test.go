@@ -2,6 +2,11 @@
 
 package neli_test
 
+import "github.com/goneli/neli/internal/sim"
+
+// crowdSize is how many TestOutage and TestScale count.
+var crowdSize = sim.Size{Members: 60, Partitions: 1, Roles: 12_000}
+
 const (
 	// simSeeds is how many seeds TestSimulation runs unless told otherwise.
 	simSeeds = 2000

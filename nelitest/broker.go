@@ -74,6 +74,10 @@ type Broker struct {
 	members []*member // in order of their names
 	down    bool
 	closed  bool
+
+	perRecord time.Duration // that the broker works for each record
+	busyUntil time.Duration
+	boot      int // how often it was stopped
 }
 
 // NewBroker returns a running broker that has no topics.

@@ -157,6 +157,16 @@ func (b *Broker) SlowReads(member string, d time.Duration) {
 	m.poke()
 }
 
+// Busy makes the cluster work for d for each record, one after the other: records wait
+// their turn in one queue, and are written though their senders have given them up
+// meanwhile. What waits when the cluster is stopped is lost, and its senders send it
+// again once it is up, unless they have given it up. 0 ends it.
+func (b *Broker) Busy(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.perRecord = max(d, 0)
+}
+
 // Stop takes the cluster down. Records and groups survive. Appends wait for Start
 // or their timeout; Polls return one passing error and then nothing; Admin calls
 // fail. Sessions do not time out on the side of the broker meanwhile, on the
@@ -168,6 +178,7 @@ func (b *Broker) Stop() {
 		return
 	}
 	b.down = true
+	b.boot++
 	for _, m := range b.members {
 		for _, c := range m.clients {
 			c.lose()
@@ -182,7 +193,7 @@ func (b *Broker) Start() {
 	if !b.down {
 		return
 	}
-	b.down = false
+	b.down, b.busyUntil = false, 0
 	for _, g := range b.groups {
 		g.revive()
 	}

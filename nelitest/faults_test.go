@@ -284,3 +284,41 @@ func TestKillFreesAdminCalls(t *testing.T) {
 		require.ErrorIs(t, err, neli.ErrClientFatal)
 	})
 }
+
+// A busy broker takes one record after the other, and writes what its sender has given up.
+func TestBusy(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		s.b.Busy(4 * time.Second)
+		first, second, third := s.send(t, "1"), s.send(t, "2"), s.send(t, "3")
+		took, err := first()
+		require.NoError(t, err)
+		require.InDelta(t, 4*time.Second, took, float64(10*time.Millisecond))
+		took, err = second()
+		require.NoError(t, err)
+		require.InDelta(t, 8*time.Second, took, float64(10*time.Millisecond))
+		took, err = third()
+		require.Error(t, err)
+		require.Equal(t, 10*time.Second, took, "message.timeout.ms")
+		require.Equal(t, []string{"1", "2"}, s.log())
+		time.Sleep(3 * time.Second)
+		require.Equal(t, []string{"1", "2", "3"}, s.log())
+	})
+}
+
+// What waits for its turn when the broker stops is sent again, unless it was given up.
+func TestBusyAndStopped(t *testing.T) {
+	inScene(t, func(t *testing.T, s scene) {
+		s.b.Busy(4 * time.Second)
+		first, second := s.send(t, "1"), s.send(t, "2")
+		time.Sleep(time.Second)
+		s.b.Stop()
+		time.Sleep(4 * time.Second)
+		s.b.Start()
+		_, err := first()
+		require.NoError(t, err)
+		_, err = second()
+		require.Error(t, err, "it was to come 13 s after it was sent")
+		time.Sleep(10 * time.Second)
+		require.Equal(t, []string{"1", "2"}, s.log())
+	})
+}

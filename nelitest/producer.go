@@ -43,6 +43,8 @@ type message struct {
 	copies    bool // a copy follows, copyAfter later
 	copyAfter time.Duration
 	stray     bool // on its way in the network, which no link of the member stops
+	queued    bool // it has reached the broker, which is busy
+	boot      int  // in which of the broker's lives
 	written   bool // what travels is the acknowledgement
 	done      bool // reported, or nobody's
 }
@@ -100,6 +102,12 @@ func (m *message) fire() {
 
 func (m *message) arrive() {
 	p, b := m.p, m.p.b
+	if m.queued {
+		if m.boot == b.boot && !b.down {
+			m.write()
+		}
+		return // else it was lost with the broker
+	}
 	if b.down || !m.stray && !p.reaches(Appends) || !m.topic.has(m.partition) {
 		if !m.done {
 			m.stray = false
@@ -110,6 +118,21 @@ func (m *message) arrive() {
 	if err := p.m.refusal(Appends); err != nil {
 		m.finish(err)
 		return
+	}
+	if b.perRecord > 0 {
+		m.queued, m.boot = true, b.boot
+		b.busyUntil = max(b.busyUntil, b.now()) + b.perRecord
+		b.schedule(&m.event, b.busyUntil)
+		return
+	}
+	m.write()
+}
+
+// write puts the message into the log, be its sender still interested or not.
+func (m *message) write() {
+	p, b := m.p, m.p.b
+	if !m.topic.has(m.partition) {
+		return // deleted while it waited; reported when its time is up
 	}
 	b.append(m.topic, m.partition, m.value)
 	m.written = true
@@ -265,7 +288,16 @@ func (p *producer) poke() {
 	}
 }
 
-func (p *producer) lose() {}
+// lose takes back what the broker had not come to.
+func (p *producer) lose() {
+	for _, m := range p.open.items[p.open.head:] {
+		if m.queued && !m.written && !m.done {
+			p.b.cancel(&m.event)
+			m.queued, m.stray = false, false
+			p.parked = append(p.parked, m)
+		}
+	}
+}
 
 func (p *producer) kill() {
 	p.dead = true

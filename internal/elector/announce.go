@@ -174,7 +174,7 @@ func (n *Node) announcement(wants []int) *lease.Announcement {
 // another one if that cannot be reached.
 func (n *Node) announce(now clock.Instant) {
 	t := &n.timing
-	if n.set.Observer || n.desired.Closing && t.bye {
+	if !n.announces() {
 		return
 	}
 	if n.desired.Closing {
@@ -193,6 +193,11 @@ func (n *Node) announce(now clock.Instant) {
 	}
 	n.announced(wants, now)
 	n.hello(n.parts[n.reachable()], wants, now)
+}
+
+// announces reports whether this process has anything to announce, now or later.
+func (n *Node) announces() bool {
+	return !n.set.Observer && !(n.desired.Closing && n.timing.bye)
 }
 
 // announceSoon lets the next Hello come earlier.

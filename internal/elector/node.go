@@ -247,7 +247,10 @@ func (n *Node) reset(p *partition, end int64, now clock.Instant) {
 func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	p, r := n.parts[a.Partition], &a.Record
 	switch r.Kind {
-	case lease.Release, lease.Snapshot:
+	case lease.Release:
+		n.timing.farewells--
+		p.releasing--
+	case lease.Snapshot:
 		n.timing.farewells--
 		n.ready.Changed = true // StepDown may wait for it
 	case lease.Hello:
@@ -395,9 +398,11 @@ func (n *Node) beat(p *partition, now clock.Instant, early time.Duration) {
 	}
 }
 
-// repeat sends Releases again that have not come back: they may be lost.
+// repeat sends Releases again that have not come back: they may be lost. As with Beats
+// and Claims, none is sent while another has not been answered: while the log stands
+// still they would pile up, and keep it busy when it is back.
 func (n *Node) repeat(p *partition, now clock.Instant) {
-	if now.Mono < p.releaseAt || !p.lease.Owing() {
+	if now.Mono < p.releaseAt || p.releasing > 0 || !p.lease.Owing() {
 		return
 	}
 	p.releaseAt = now.Mono.Add(n.set.T / 4)
@@ -410,6 +415,9 @@ func (n *Node) append(p *partition, now clock.Instant, records ...lease.Record) 
 		switch r.Kind {
 		case lease.Release, lease.Snapshot:
 			n.timing.farewells++
+			if r.Kind == lease.Release {
+				p.releasing++
+			}
 		case lease.Hello:
 			if r.Hello.Leaving {
 				n.timing.farewells++
@@ -456,7 +464,10 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	if len(n.parts) == 0 {
 		return next
 	}
-	next = min(next, n.timing.announceAt.Sub(now.Mono), n.moves.lookAt.Sub(now.Mono))
+	next = min(next, n.moves.lookAt.Sub(now.Mono))
+	if n.announces() {
+		next = min(next, n.timing.announceAt.Sub(now.Mono))
+	}
 	if n.desired.Away > now.Mono {
 		next = min(next, n.desired.Away.Sub(now.Mono))
 	}

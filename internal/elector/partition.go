@@ -30,6 +30,7 @@ type partition struct {
 	dueAt     clock.Time // monotonic: when time alone will give p something to do
 	beatAt    clock.Time // monotonic
 	releaseAt clock.Time // monotonic: when Releases are sent again
+	releasing int        // Releases that were neither acknowledged nor reported as failed
 	sweepAt   clock.Time // monotonic: when all vacant roles are looked at again
 	over      bool       // the application was told that terms have lapsed
 	wanted    bool       // nothing that is held was given up since Desired changed
@@ -205,7 +206,7 @@ func (n *Node) due(p *partition, now clock.Instant) clock.Time {
 			mono(p.beatAt)
 		}
 	}
-	if p.lease.Owing() {
+	if p.lease.Owing() && p.releasing == 0 {
 		mono(p.releaseAt)
 	}
 	for _, h := range p.hands {

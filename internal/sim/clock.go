@@ -2,6 +2,7 @@ package sim
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -23,6 +24,9 @@ type machine struct {
 	paused  bool          // by its hypervisor: all stand still
 	setBack time.Duration // true time at which the wall clock was last set back; −1: never
 	resumed time.Duration // and the machine last resumed
+
+	reads   atomic.Int64 // by the library: how often it looks
+	checked atomic.Int64 // true time at which that was last looked at; 0: begin anew
 }
 
 func newMachine(began time.Time, raw, slew float64) *machine {
@@ -56,7 +60,16 @@ func (m *machine) change(f func(now time.Duration)) {
 	f(m.at)
 }
 
+// library is the machine as the library sees it: who spins is found out.
+type library struct{ *machine }
+
 // Now implements clock.Clock.
+func (l library) Now() clock.Instant {
+	l.reads.Add(1)
+	return l.machine.Now()
+}
+
+// Now reads all clocks.
 func (m *machine) Now() clock.Instant {
 	m.mu.Lock()
 	defer m.mu.Unlock()

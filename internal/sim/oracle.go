@@ -186,10 +186,26 @@ func (w *world) sample(stop chan struct{}) {
 		w.look(w.looked)
 		w.hear(period)
 		for _, p := range w.living() {
-			if !p.asleep.Load() {
+			if p.asleep.Load() {
+				p.clock.checked.Store(0)
+			} else {
+				w.rests(p.id, p.clock)
 				p.over()
 				p.standings()
 			}
+		}
+	}
+}
+
+// rests asserts that nobody spins: what is due is done, and then nothing is for a while.
+// A machine that is suspended is none of the matter, as its processes run here.
+func (w *world) rests(who string, m *machine) {
+	const most = 5_000
+	since := time.Duration(m.checked.Load())
+	if now := time.Since(w.began); now-since >= time.Second {
+		m.checked.Store(int64(now))
+		if n := m.reads.Swap(0); n > most && since > 0 {
+			w.violated("%s has looked at its clock %d times in %v", who, n, now-since)
 		}
 	}
 }

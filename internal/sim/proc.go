@@ -77,7 +77,7 @@ func (w *world) start(name string) *proc {
 	w.mu.Lock()
 	w.called[p.self] = p.id
 	w.mu.Unlock()
-	n, err := w.opts.New(Machine{Clock: p.clock, Random: p.random(seed), ID: p.self}, cfg, p.barrier)
+	n, err := w.opts.New(Machine{Clock: library{p.clock}, Random: p.random(seed), ID: p.self}, cfg, p.barrier)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func (w *world) testify() {
 	v := &witness{w: w, reading: newReading(w.partitions), blind: map[int]time.Duration{}, began: map[int]time.Time{},
 		clock: newMachine(w.began, 1+w.drift*float64(w.roles%3-1), 0)}
 	rnd := (&proc{w: w}).random(0)
-	n, err := w.opts.New(Machine{Clock: v.clock, Random: rnd, ID: "witness"}, neli.Config{Observer: true, LeaderGroupID: simGroup,
+	n, err := w.opts.New(Machine{Clock: library{v.clock}, Random: rnd, ID: "witness"}, neli.Config{Observer: true, LeaderGroupID: simGroup,
 		LeaderTopic: simTopic, Name: "witness", HeartbeatTimeout: w.timeouts[0], MaxClockDrift: w.drift, Roles: w.roles,
 		Provider: witnessed{w.broker.Provider("witness"), v}}, nil)
 	if err != nil {
@@ -64,6 +64,7 @@ func (w *world) hear(period time.Duration) {
 	if v.State() == neli.StateFailed {
 		w.violated("the witness failed: %v", v.Await())
 	}
+	w.rests("the witness", v.clock)
 	for _, role := range w.looked {
 		h, ok := v.Holder(role)
 		if ok {
