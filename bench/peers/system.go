@@ -43,6 +43,22 @@ type Bed struct {
 	Systems []System
 }
 
+// Kind is what is done to a group.
+type Kind string
+
+// Kinds of trials.
+const (
+	First   Kind = "first leader"
+	Restart Kind = "restart" // all have closed; what the next process has when it starts
+	Kill    Kind = "SIGKILL"
+	Stop    Kind = "SIGSTOP"
+	Hand    Kind = "Close"
+	Join    Kind = "join"
+)
+
+// common are the trials of everybody.
+var common = []Kind{Kill, Stop, First, Hand, Join}
+
 // A System is one way to elect a leader, with its settings.
 type System struct {
 	Family  string
@@ -54,6 +70,8 @@ type System struct {
 	Timed   bool          // the lease is T, and the aims are about it
 	Few     bool          // its lease is so long that it is measured less often
 	Idle    []int         // sizes of idle groups
+	Roles   int           // more than one: a member leads if it leads them all, and a group begins with one
+	Kinds   []Kind        // of trials
 	Members func(s Servers, group string) Group
 }
 

@@ -144,6 +144,15 @@ func (c *candidate) do(ctx context.Context, command member.Command) (member.Line
 	}
 }
 
+// learnt asks how the member came to know who leads; nothing if it does not tell.
+func (c *candidate) learnt(ctx context.Context) (member.Learnt, error) {
+	l, err := c.do(ctx, member.Command{Do: member.DoLearnt})
+	if err != nil || l.Learnt == nil {
+		return member.Learnt{}, err
+	}
+	return *l.Learnt, nil
+}
+
 func failed(c member.Command, l member.Line) error {
 	if l.Error != "" {
 		return fmt.Errorf("%s: %s", c.Do, l.Error)
