@@ -76,7 +76,7 @@ func (s *spyProducer) Append(topic string, partition int, value []byte, report f
 		p.reading.sends(partition, r.Session)
 	}
 	switch {
-	case r == nil:
+	case r == nil || p.crashed.Load():
 	case r.Kind == "claim":
 		w.say(p.id, "claims %d roles of partition %d, having read %d", len(r.roles), partition, r.Read)
 		p.claims(at)
