@@ -210,7 +210,8 @@ func (w *world) copied(change func([]byte) []byte) {
 	}
 }
 
-// deleteHead lets the logs begin anywhere, as retention does: at their ends perhaps.
+// deleteHead lets the logs begin anywhere, as retention does: at their ends perhaps. What
+// the witness has not read stays: as it says nothing, nobody would write it a Snapshot.
 func (w *world) deleteHead() {
 	for partition := range w.partitions {
 		rs := w.broker.Records(simTopic, partition)
@@ -219,7 +220,8 @@ func (w *world) deleteHead() {
 		}
 		w.learn(partition, rs[len(rs)-1].Offset, rs[len(rs)-1].Value)
 		first, last := rs[0].Offset, rs[len(rs)-1].Offset
-		_ = w.broker.DeleteHead(simTopic, partition, oneOf(w.rnd, last, last+1, first+w.rnd.Int64N(last-first+2)))
+		before := oneOf(w.rnd, last, last+1, first+w.rnd.Int64N(last-first+2))
+		_ = w.broker.DeleteHead(simTopic, partition, min(before, w.witness.reading.upTo(partition)+1))
 	}
 }
 

@@ -70,9 +70,7 @@ func (w *world) start(name string) *proc {
 		HeartbeatTimeout: p.t, MaxClockDrift: w.drift, Roles: p.roles, Partitions: w.partitions,
 		MaxPulseInterval: simMaxPulse, DrainTimeout: simDrain, Provider: spy{w.broker.Provider(p.id), p},
 		KafkaConfig: neli.KafkaConfigMap{"partition.assignment.strategy": w.assignor}}
-	if w.opts.Logs {
-		cfg.Logger = slog.New(slog.NewTextHandler(logLines{p}, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	}
+	cfg.Logger = p.logger()
 	w.inclined(p, &cfg)
 	w.mu.Lock()
 	w.called[p.self] = p.id
@@ -90,6 +88,14 @@ func (w *world) start(name string) *proc {
 	p.watcher.Go(p.watch)
 	p.drive()
 	return p
+}
+
+// logger writes into the transcript, if that is wanted.
+func (p *proc) logger() *slog.Logger {
+	if !p.w.opts.Logs {
+		return nil
+	}
+	return slog.New(slog.NewTextHandler(logLines{p}, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
 // logLines puts what a process logs into the transcript.

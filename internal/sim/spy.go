@@ -76,7 +76,7 @@ func (s *spyProducer) Append(topic string, partition int, value []byte, report f
 		p.reading.sends(partition, r.Session)
 	}
 	switch {
-	case r == nil:
+	case r == nil || p.crashed.Load():
 	case r.Kind == "claim":
 		w.say(p.id, "claims %d roles of partition %d, having read %d", len(r.roles), partition, r.Read)
 		p.claims(at)
@@ -249,15 +249,16 @@ func (s *spyReader) taken(partition int, offset int64) {
 	s.to.mu.Lock()
 	s.to.folded[partition] = offset
 	s.to.mu.Unlock()
+	roles := s.w.lookedOn(partition)
+	looks := int64(3 + len(roles)) // for each record it may look thrice, and is asked below
 	if s.p != nil {
-		s.p.clock.reads.Add(-3) // for each record it may look thrice
+		s.p.clock.reads.Add(-looks)
 	} else {
-		s.v.clock.reads.Add(-3)
+		s.v.clock.reads.Add(-looks)
 	}
 	if s.p == nil || s.p.crashed.Load() {
 		return
 	}
-	roles := s.w.lookedOn(partition)
 	s.w.look(roles)
 	for _, role := range roles {
 		if h, ok := s.p.Holder(role); ok {

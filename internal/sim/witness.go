@@ -41,7 +41,7 @@ func (w *world) testify() {
 	rnd := (&proc{w: w}).random(0)
 	n, err := w.opts.New(Machine{Clock: library{v.clock}, Random: rnd, ID: "witness"}, neli.Config{Observer: true, LeaderGroupID: simGroup,
 		LeaderTopic: simTopic, Name: "witness", HeartbeatTimeout: w.timeouts[0], MaxClockDrift: w.drift, Roles: w.roles,
-		Provider: witnessed{w.broker.Provider("witness"), v}}, nil)
+		Logger: (&proc{w: w, id: "witness"}).logger(), Provider: witnessed{w.broker.Provider("witness"), v}}, nil)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func (w *world) hear(period time.Duration) {
 		v.blind[role] += period
 		// Until it has found a broker that was gone at first it asks more and more seldom.
 		looking := !v.reads && time.Since(restarted) < simRetry
-		if ok || down || looking || w.leaderOf(role) == nil {
+		if ok || down || looking || w.profile == paused || w.leaderOf(role) == nil { // who was paused does not know
 			v.blind[role] = 0
 		}
 		blind := v.blind[role]
