@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"regexp"
 	"slices"
 	"time"
@@ -21,11 +22,15 @@ type comparison struct {
 	window        time.Duration // of idle groups
 	settle        time.Duration // how long servers are left alone before, and groups for a part of it
 	only          *regexp.Regexp
+	former, label string // another build of this program to measure beside it, and what it is called
 }
 
 // beds returns what was asked for.
 func (o *comparison) beds() []peers.Bed {
 	beds := peers.Beds()
+	if o.former != "" {
+		beds = peers.Beside(beds, o.former, o.label)
+	}
 	for i := range beds {
 		beds[i].Systems = slices.DeleteFunc(beds[i].Systems, func(s peers.System) bool { return !o.only.MatchString(s.Name()) })
 	}
@@ -40,6 +45,11 @@ func (o *comparison) possible() error {
 	beds := o.beds()
 	if len(beds) == 0 {
 		return fmt.Errorf("-only %q: no such system", o.only)
+	}
+	if o.former != "" {
+		if _, err := exec.LookPath(o.former); err != nil {
+			return fmt.Errorf("-former: %w", err)
+		}
 	}
 	if slices.ContainsFunc(beds, func(b peers.Bed) bool { return b.Family == "redsync" }) {
 		return peers.FindRedis()

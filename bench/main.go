@@ -117,6 +117,8 @@ func run(args []string) error {
 	set.DurationVar(&o.window, "idle", 15*time.Second, "how long idle groups are measured; 0: not at all")
 	set.DurationVar(&o.settle, "settle", time.Minute, "how long servers are left alone before they are measured")
 	set.StringVar(&only, "only", "", "regular expression for the systems that are measured, such as 'neli, 3 brokers|raft'; the figures of others stay")
+	set.StringVar(&o.former, "former", "", "this program, built of other sources, to measure that library beside this one")
+	set.StringVar(&o.label, "label", "former", "how the page calls it")
 	set.StringVar(&about.Command, "command", "", "how the page says that it was made; default: this command line")
 	err := set.Parse(args)
 	if err == nil {

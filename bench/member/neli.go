@@ -61,21 +61,28 @@ func (c *neliContender) lead() {
 	}
 }
 
-// learn ends when a holder of each role has been told of, or with Close.
+// A member that joins knows the holders soon; one of a new group waits for them.
+const (
+	learnEvery = 2 * time.Millisecond
+	learnSoon  = time.Second
+	learnLater = 20 * time.Millisecond
+)
+
+// learn asks for the holder of each role until it is known.
 func (c *neliContender) learn() {
-	held := map[int]bool{}
-	for s := range c.Watch(context.Background()) {
-		if s.Status != neli.Held {
+	every := learnEvery
+	began := time.Now()
+	for role := 0; role < c.roles; {
+		if _, known := c.Holder(role); known {
+			role++
 			continue
 		}
-		for role := range s.Roles() {
-			held[role] = true
+		if time.Since(began) > learnSoon {
+			every = learnLater
 		}
-		if len(held) == c.roles {
-			c.holders.Store(int64(Now()))
-			return
-		}
+		time.Sleep(every)
 	}
+	c.holders.Store(int64(Now()))
 }
 
 func (c *neliContender) Learnt() Learnt {

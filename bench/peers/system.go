@@ -101,6 +101,27 @@ func (g plain) Voter(int) member.Voter { return member.Voter{} }
 // Size of a group.
 const Size = 3
 
+// Beside returns beds on which this library's systems are followed by the same with
+// another library: program is this one, built of the sources that label names.
+func Beside(beds []Bed, program, label string) []Bed {
+	for i, bed := range beds {
+		for _, s := range bed.Systems {
+			if s.Family != "neli" || s.Roles > 1 {
+				continue
+			}
+			members := s.Members
+			s.Setting = label + ", " + s.Setting
+			s.Members = func(servers Servers, group string) Group {
+				g := members(servers, group).(plain)
+				g.params.Program = program
+				return g
+			}
+			beds[i].Systems = append(beds[i].Systems, s)
+		}
+	}
+	return beds
+}
+
 // Beds returns all that is compared.
 func Beds() []Bed {
 	return []Bed{kafkaBed(1), kafkaBed(3), etcdBed(false), etcdBed(true), raftBed(), redisBed()}
