@@ -60,6 +60,9 @@ func (w *world) start(name string) *proc {
 		drain: w.upTo(simDrain * 4 / 3), app: newApp(), reading: newReading(w.partitions), roles: w.roles,
 		clock: newMachine(w.began, 1+w.drift*float64(w.rnd.IntN(3)-1), w.anySlew())}
 	p.self = fmt.Sprintf("%s.%x", p.id, seed)
+	if w.profile == calm { // nor is the application slow
+		p.drain /= 20
+	}
 	if w.roles > 200 && p.style == byLead {
 		p.style = byBackground
 	}
