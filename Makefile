@@ -96,7 +96,7 @@ bench: ## in memory, then CPU on a real broker, then fail-over times beside the 
 # Built first: a compiler beside the brokers would be measured, too.
 BENCH = cd bench && $(GO) build -o bench . && ./bench
 
-bench-peers: bench/former ## beside etcd, raft, Redis and the library of the commit FORMER, N=20 trials each; 70 minutes; writes docs/benchmarks.md
+bench-peers: bench/former ## beside etcd, raft, Redis and the library of the commit FORMER, N=20 trials each; about an hour; writes docs/benchmarks.md
 	@command -v redis-server >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends redis-server) || \
 		{ echo "redis-server is missing, and could not be installed: apt-get install redis-server, as root"; exit 1; }
 	$(BENCH) run -n $(N) -former ./former -label "commit $(FORMER)" -command "make bench-peers N=$(N) FORMER=$(FORMER)"
@@ -111,7 +111,7 @@ bench-quiet: ## terms lost in QUIET=30m of nothing, T = 300 ms on one broker, 50
 bench-rolling: ## terms lost while three brokers are restarted in turn, T = 2 s
 	$(BENCH) rolling
 
-bench-scale: ## 100 members and 100,000 roles, 20 and 1,000, one that leads 1,000, on one broker, T = 5 s; 25 minutes; writes docs/benchmarks.md
+bench-scale: ## 100 members and 100,000 roles, 20 and 1,000, one that leads 1,000, on one broker, T = 5 s; 20 minutes; writes docs/benchmarks.md
 	$(BENCH) scale
 
 scale-sim: ## SCALE=members,partitions,roles in simulated time

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/goneli/neli/bench/idle"
@@ -117,6 +118,9 @@ func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, 
 
 func (o *comparison) system(ctx context.Context, place peers.Place, system peers.System, servers peers.Servers, trips *probe.Probe) (report.System, error) {
 	s := report.System{Family: system.Family, Bed: system.Bed, Setting: system.Setting, Roles: system.Roles, Lease: measure.Milliseconds(system.Lease)}
+	if o.former != "" && strings.HasPrefix(system.Setting, o.label+", ") {
+		s.Label = o.label
+	}
 	if system.Timed {
 		s.Timeout = s.Lease
 	}

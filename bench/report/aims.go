@@ -15,6 +15,7 @@ import (
 type Aim struct {
 	What, Bound, Measured string
 	Met                   bool
+	Before                string // the same of the library as it was, if that was measured, too
 	Run                   string
 }
 
@@ -38,11 +39,18 @@ func (r *Results) Aims() []Aim {
 			aims = append(aims, a)
 		}
 	}
+	before := map[string]string{}
 	for _, s := range r.Systems {
-		if s.Family == "neli" && s.Results != nil {
-			add(s.Run, append(s.timeAims(), s.countAims()...)...)
-			add(s.Run, s.costAims()...)
+		if s.Label == "" {
+			add(s.Run, s.aims()...)
+			continue
 		}
+		for _, a := range s.aims() {
+			before[a.What] = a.Measured
+		}
+	}
+	for i := range aims {
+		aims[i].Before = before[aims[i].What]
 	}
 	for _, o := range slices.Concat(r.Quiet, r.Rolling) {
 		add(o.Run, none(fmt.Sprintf("terms lost: %s, T = %s, %.0f min", o.What, o.T, o.Minutes), o.Lost, fmt.Sprint(o.Lost)))
@@ -63,7 +71,15 @@ const (
 	checkNanos    = 80
 )
 
-func (s System) name() string { return s.Bed + ", " + s.Setting }
+// aims are those of this library, as it is or was.
+func (s System) aims() []Aim {
+	if s.Family != "neli" || s.Results == nil {
+		return nil
+	}
+	return slices.Concat(s.timeAims(), s.countAims(), s.costAims())
+}
+
+func (s System) name() string { return s.Bed + ", " + strings.TrimPrefix(s.Setting, s.Label+", ") }
 
 // timeAims are about how long things take.
 func (s System) timeAims() []Aim {

@@ -37,6 +37,8 @@ func fixed() *Results {
 					Leading: &member.Check{Leads: true, Nanos: 61.2}, Following: &member.Check{Nanos: 5}}},
 			{Family: "neli", Bed: "1 broker", Setting: "Open, T = 5s, 1000 roles", Run: "2", Lease: 5000, Timeout: 5000, Roles: 1000, Idle: []idle.Usage{{Members: 3, MembersCPU: 0.013, Messages: 25}},
 				Results: &trial.Results{Gap: []float64{9, 10, 90}, Trips: []float64{2, 2, 2}}},
+			{Family: "neli", Bed: "1 broker", Setting: "commit 0, Open, T = 300ms", Label: "commit 0", Run: "2", Lease: 300, Timeout: 300,
+				Results: &trial.Results{Gap: []float64{40}, Trips: []float64{1}}},
 			{Family: "neli", Bed: "1 broker", Setting: "Assigned", Run: "2", Lease: 6000, Results: &trial.Results{Killed: []float64{9000}}},
 			{Family: "raft", Bed: "3 nodes", Setting: "default", Run: "2", Lease: 1000,
 				Results: &trial.Results{Killed: []float64{1500}, Woken: 2, WokenLed: 1, Double: []float64{0, 3.4}, Joins: 2, Disturbed: 1, Terms: 4,
@@ -84,6 +86,7 @@ func TestPage(t *testing.T) {
 		"| all have been led after the start | 6.4 | 3.00 | 0.20 | 0 |",
 		"| shared out after 10 joined | not within 20.0 | 1.10 | 0.00 | 0 |",
 		"| 16 | 0.0 | 0.0 | 50.00 | 0.00 | 0.0 | 0.0 |",
+		"| hand-over, median: 1 broker, Open, T = 300ms | ≤ 6.0 ms | 6.0 ms (n = 2) | yes | 40 ms (n = 1) | b |",
 		"percents of a core of each process: 0.40, 0.60, 0.10:",
 		"A member occupies 13 MB, its part of what is resident of its process; 4.0 MB of it is live on Go's heap.",
 		"(see [tuning.md](tuning.md#t))",
@@ -109,7 +112,7 @@ func TestAims(t *testing.T) {
 	for what, want := range map[string]Aim{
 		"crash, median: 1 broker, Open, T = 300ms":                                      {Bound: "≤ 300 ms", Measured: "296 ms (n = 4)", Met: true, Run: "2"},
 		"crash, maximum: 1 broker, Open, T = 300ms":                                     {Bound: "≤ 352 ms", Measured: "340 ms (n = 4)", Met: true, Run: "2"},
-		"hand-over, median: 1 broker, Open, T = 300ms":                                  {Bound: "≤ 6.0 ms", Measured: "6.0 ms (n = 2)", Met: true, Run: "2"},
+		"hand-over, median: 1 broker, Open, T = 300ms":                                  {Bound: "≤ 6.0 ms", Measured: "6.0 ms (n = 2)", Met: true, Before: "40 ms (n = 1)", Run: "2"},
 		"hand-over, median: " + many:                                                    {Bound: "≤ 10 ms", Measured: "10 ms (n = 3)", Met: true, Run: "2"},
 		"very first start, since metadata, median: 1 broker, Open, T = 300ms":           {Bound: "≤ 321 ms", Measured: "322 ms (n = 1)", Run: "2"},
 		"a joiner knows all holders, since metadata, median: 1 broker, Open, T = 300ms": {Bound: "≤ 20 ms", Measured: "20 ms (n = 3)", Met: true, Run: "2"},
@@ -134,6 +137,7 @@ func TestAims(t *testing.T) {
 		assert.Equal(t, want, verdicts[what])
 	}
 	for what := range verdicts {
+		assert.NotContains(t, what, "commit 0", "it is beside, and not aimed at anything")
 		assert.NotContains(t, what, "1 broker, Assigned", "its time is the session's, not T")
 		assert.NotContains(t, what, "partitions: 100", "of the former core")
 		assert.NotContains(t, what, "hand-over, maximum", "it is reported, and held against nothing")
@@ -151,8 +155,8 @@ func TestTakeReplacesWhatWasMeasuredAnew(t *testing.T) {
 	for _, s := range r.Systems {
 		runs = append(runs, s.Run)
 	}
-	assert.Equal(t, []string{"2", "2", "3", "3", "2", "2", "2"}, runs, "what is new comes after its like")
-	assert.Equal(t, "new", r.Systems[3].Setting)
+	assert.Equal(t, []string{"2", "2", "2", "3", "3", "2", "2", "2"}, runs, "what is new comes after its like")
+	assert.Equal(t, "new", r.Systems[4].Setting)
 	assert.Equal(t, []string{"3"}, r.runsOf("quiet"))
 	assert.Equal(t, []string{"1"}, r.runsOf("rolling"))
 	assert.Equal(t, []string{"2", "3"}, r.runsOf("scale"))

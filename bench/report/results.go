@@ -54,6 +54,7 @@ type Bed struct {
 type System struct {
 	Family, Bed, Setting string
 	Run                  string
+	Label                string  `json:",omitempty"` // with which Setting begins: it is this library as it was, to be seen beside
 	Lease                float64 // nominal, ms
 	Timeout              float64 `json:",omitempty"` // T, if the aims are about it, ms
 	Roles                int     `json:",omitempty"` // if there are several, which one member leads
