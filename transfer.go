@@ -64,8 +64,10 @@ const stepDownFor = 10 * time.Second
 //
 // The error is ErrClosed or what ended this Neli, or the cause of ctx, whose end
 // does not call it off. It needs exclusive mode. It takes DrainTimeout and the wait for
-// a successor (as long as Close's) at most. Like Close it must not be called from a
-// barrier or task.
+// a successor (as long as Close's) at most, and where nothing arrives any more three
+// seconds, after which it does not wait for claims to come back or releases to be
+// acknowledged: what such a claim brings is given up unled. Like Close it must not be
+// called from a barrier or task.
 func (n *Neli) StepDown(ctx context.Context) error {
 	if ctx == nil {
 		return errors.New("neli: StepDown: ctx is nil")

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/prometheus/procfs"
@@ -32,6 +35,25 @@ func versions() []string {
 	}
 	_, rdkafka := kafka.LibraryVersion()
 	return append(list, "librdkafka "+rdkafka)
+}
+
+// commit is that of the sources, whose figures and pages may differ from it: they are
+// what a run writes.
+func commit(ctx context.Context) string {
+	head, err := git(ctx, "rev-parse", "--short", "HEAD")
+	if err != nil || head == "" {
+		return "unknown"
+	}
+	changed, err := git(ctx, "status", "--porcelain", "--", ":/", ":(top,exclude)bench/results.json", ":(top,exclude)docs/benchmarks.*")
+	if err != nil || changed != "" {
+		head += ", with changes"
+	}
+	return head
+}
+
+func git(ctx context.Context, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, "git", args...).Output()
+	return strings.TrimSpace(string(out)), err
 }
 
 // machine is what everything ran on.

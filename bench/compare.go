@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
@@ -20,14 +20,18 @@ import (
 // comparison is one run over all systems, one after another.
 type comparison struct {
 	n, few, lanes int
-	window        time.Duration
+	window        time.Duration // of idle groups
+	settle        time.Duration // how long servers are left alone before, and groups for a part of it
 	only          *regexp.Regexp
-	command       string
+	former, label string // another build of this program to measure beside it, and what it is called
 }
 
 // beds returns what was asked for.
 func (o *comparison) beds() []peers.Bed {
 	beds := peers.Beds()
+	if o.former != "" {
+		beds = peers.Beside(beds, o.former, o.label)
+	}
 	for i := range beds {
 		beds[i].Systems = slices.DeleteFunc(beds[i].Systems, func(s peers.System) bool { return !o.only.MatchString(s.Name()) })
 	}
@@ -43,54 +47,59 @@ func (o *comparison) possible() error {
 	if len(beds) == 0 {
 		return fmt.Errorf("-only %q: no such system", o.only)
 	}
+	if o.former != "" {
+		if _, err := exec.LookPath(o.former); err != nil {
+			return fmt.Errorf("-former: %w", err)
+		}
+	}
 	if slices.ContainsFunc(beds, func(b peers.Bed) bool { return b.Family == "redsync" }) {
 		return peers.FindRedis()
 	}
 	return nil
 }
 
-func (o *comparison) compare(ctx context.Context, place peers.Place) (*report.Results, error) {
-	began := time.Now()
-	r := &report.Results{Command: o.command, Date: began.UTC().Format(time.DateOnly), Machine: machine(), N: o.n, Few: min(o.few, o.n), Window: o.window.String()}
-	if r.Command == "" {
-		r.Command = "bench " + strings.Join(os.Args[1:], " ")
-	}
-	r.Versions = versions()
+// compare returns what was measured, and the versions of servers.
+func (o *comparison) compare(ctx context.Context, place peers.Place) (*report.Results, []string, error) {
+	r := &report.Results{}
+	var versions []string
 	for _, bed := range o.beds() {
-		if err := o.bed(ctx, place, bed, r); err != nil {
-			return nil, fmt.Errorf("%s, %s: %w", bed.Family, bed.Name, err)
+		version, err := o.bed(ctx, place, bed, r)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s, %s: %w", bed.Family, bed.Name, err)
+		}
+		if version != "" && !slices.Contains(versions, version) {
+			versions = append(versions, version)
 		}
 	}
-	r.Took = time.Since(began).Round(time.Second).String()
-	return r, nil
+	return r, versions, nil
 }
 
 // bed starts servers and measures what is on them.
-func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, r *report.Results) error {
+func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, r *report.Results) (version string, err error) {
 	logf("starting servers: %s, %s", bed.Family, bed.Name)
 	servers, err := bed.Start(ctx, place)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer servers.Stop()
-	if v := servers.Version(); v != "" && !slices.Contains(r.Versions, v) {
-		r.Versions = append(r.Versions, v)
-	}
 	known := report.Bed{Family: bed.Family, Name: bed.Name}
 	var trips *probe.Probe
 	if k, ok := servers.(peers.Kafka); ok {
-		if trips, err = probe.Open(ctx, k.Bootstrap(), len(k.Brokers())); err != nil {
-			return err
+		if trips, err = probe.Open(ctx, k.Bootstrap()); err != nil {
+			return "", err
 		}
 		defer trips.Close()
 		if known.RoundTrips, err = trips.RoundTrips(ctx, 200); err != nil {
-			return err
+			return "", err
 		}
 	}
 	if o.window > 0 && len(servers.Pids()) > 0 {
-		alone, err := idle.Measure(ctx, o.window/2, nil, servers.Pids())
+		if err := trial.Pause(ctx, o.settle); err != nil {
+			return "", err
+		}
+		alone, err := idle.Measure(ctx, o.window, nil, servers.Pids())
 		if err != nil {
-			return err
+			return "", err
 		}
 		known.Alone = &alone
 	}
@@ -99,16 +108,19 @@ func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, 
 		began := time.Now()
 		s, err := o.system(ctx, place, system, servers, trips)
 		if err != nil {
-			return err
+			return "", err
 		}
 		r.Systems = append(r.Systems, s)
 		logf("%s: %v", system.Name(), time.Since(began).Round(time.Second))
 	}
-	return nil
+	return servers.Version(), nil
 }
 
 func (o *comparison) system(ctx context.Context, place peers.Place, system peers.System, servers peers.Servers, trips *probe.Probe) (report.System, error) {
-	s := report.System{Family: system.Family, Bed: system.Bed, Setting: system.Setting, Lease: measure.Milliseconds(system.Lease)}
+	s := report.System{Family: system.Family, Bed: system.Bed, Setting: system.Setting, Roles: system.Roles, Lease: measure.Milliseconds(system.Lease)}
+	if o.former != "" && strings.HasPrefix(system.Setting, o.label+", ") {
+		s.Label = o.label
+	}
 	if system.Timed {
 		s.Timeout = s.Lease
 	}
@@ -122,7 +134,7 @@ func (o *comparison) system(ctx context.Context, place peers.Place, system peers
 }
 
 // idle measures a group at which nothing happens, not even sampling, at several
-// sizes.
+// sizes. Who has just started asks for more than later.
 func (o *comparison) idle(ctx context.Context, g *trial.Group, system peers.System, servers peers.Servers) ([]idle.Usage, error) {
 	var all []idle.Usage
 	for _, size := range system.Idle {
@@ -135,7 +147,11 @@ func (o *comparison) idle(ctx context.Context, g *trial.Group, system peers.Syst
 		if err := g.Quieten(ctx); err != nil {
 			return all, err
 		}
-		u, err := idle.Measure(ctx, o.window, g.Pids(), servers.Pids())
+		if err := trial.Pause(ctx, o.settle/6); err != nil {
+			return all, err
+		}
+		// At least one beat of everybody.
+		u, err := idle.Measure(ctx, max(o.window, system.Lease), g.Pids(), servers.Pids())
 		if err != nil {
 			return all, err
 		}

@@ -4,16 +4,22 @@
 // redis-server. Linux only.
 //
 //	go run . run -n 20                          the comparison; writes docs/benchmarks.md and .svg
-//	go run . run -n 2 -idle 3s -only 'raft|1 broker, Open' -results /tmp/r.json -docs /tmp
+//	go run . run -n 2 -idle 3s -settle 1s -only 'raft|1 broker, Open' -results r.json -docs .
+//	go run . run -former ./former -label 'commit 88f4f74'   the same, with another build of this program beside it
 //	go run . quiet -for 30m                     terms lost while nothing happens
 //	go run . rolling -rounds 2                  terms lost while brokers are restarted in turn
-//	go run . scale                              100 members, 1,000 partitions, 100,000 roles
+//	go run . scale                              100 members, 100,000 roles; 20 and 1,000; one that leads 1,000
+//	go run . scale -processes 2 -each 5 -roles 1000 -quiet 10s -results r.json -docs .
 //	go run . report                             writes the page and the picture from results.json
 //
 // The page says how it is measured, and what is not comparable. Package peers has
 // the systems, package member a candidate, trial what is done to groups of them,
-// measure the arithmetic, idle the accounts of CPU and sockets, steady the long
-// runs, crowd the many, report the page.
+// clients what is seen of the library's own Kafka clients, probe round trips through
+// the like, measure the arithmetic, idle the accounts of CPU and sockets, steady the
+// long runs, crowd the many, report the page.
+//
+// Every figure is kept with the run that it is of: its commit, date and command. What
+// a run has not measured keeps its own.
 //
 // Everything runs in a temporary directory and is killed by the kernel when the
 // program ends, in whatever way. An interrupted comparison writes nothing, an

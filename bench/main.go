@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -28,7 +28,7 @@ const usage = `usage: bench COMMAND [flags]
   run      compare all systems; writes the results, the page and the picture
   quiet    count terms lost while nothing happens
   rolling  count terms lost while brokers are restarted in turn
-  scale    many members on one topic of many partitions
+  scale    many members and many roles
   report   write the page and the picture from results
 
 bench COMMAND -h tells the flags.
@@ -84,9 +84,30 @@ func rewrite(args []string) error {
 	return f.update(func(*report.Results) {})
 }
 
+// keep is a command that measures: it runs it, and puts what it returns into the
+// results. about is what is to be said of the run but for when, of what and on what.
+func (f *files) keep(about *report.Run, do func(context.Context, peers.Place) (*report.Results, error)) error {
+	return inPlace(func(ctx context.Context, place peers.Place) error {
+		began := time.Now()
+		about.ID, about.Date = began.UTC().Format(time.RFC3339), began.UTC().Format(time.DateOnly)
+		about.Commit, about.Machine = commit(ctx), machine()
+		about.Versions = versions()
+		if about.Command == "" {
+			about.Command = "bench " + strings.Join(os.Args[1:], " ")
+		}
+		fresh, err := do(ctx, place)
+		if err != nil {
+			return err
+		}
+		about.Took = time.Since(began).Round(time.Second).String()
+		return f.update(func(r *report.Results) { r.Take(*about, fresh) })
+	})
+}
+
 func run(args []string) error {
 	var f files
 	var o comparison
+	var about report.Run
 	var only string
 	set := flag.NewFlagSet("run", flag.ContinueOnError)
 	f.flags(set)
@@ -94,8 +115,11 @@ func run(args []string) error {
 	set.IntVar(&o.few, "few", 5, "trials of each kind for leases of a minute")
 	set.IntVar(&o.lanes, "lanes", 0, "groups side by side, at most; 0: by the lease")
 	set.DurationVar(&o.window, "idle", 15*time.Second, "how long idle groups are measured; 0: not at all")
-	set.StringVar(&only, "only", "", "regular expression for the systems that are measured, such as 'neli, 3 brokers|raft'")
-	set.StringVar(&o.command, "command", "", "how the page says that it was made; default: this command line")
+	set.DurationVar(&o.settle, "settle", time.Minute, "how long servers are left alone before they are measured")
+	set.StringVar(&only, "only", "", "regular expression for the systems that are measured, such as 'neli, 3 brokers|raft'; the figures of others stay")
+	set.StringVar(&o.former, "former", "", "this program, built of other sources, to measure that library beside this one")
+	set.StringVar(&o.label, "label", "former", "how the page calls it")
+	set.StringVar(&about.Command, "command", "", "how the page says that it was made; default: this command line")
 	err := set.Parse(args)
 	if err == nil {
 		o.only, err = regexp.Compile(only)
@@ -106,15 +130,11 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	return inPlace(func(ctx context.Context, place peers.Place) error {
-		fresh, err := o.compare(ctx, place)
-		if err != nil {
-			return err
-		}
-		return f.update(func(r *report.Results) {
-			fresh.Quiet, fresh.Rolling, fresh.Scale = r.Quiet, r.Rolling, r.Scale
-			*r = *fresh
-		})
+	return f.keep(&about, func(ctx context.Context, place peers.Place) (*report.Results, error) {
+		fresh, servers, err := o.compare(ctx, place)
+		about.N, about.Few, about.Window = o.n, min(o.few, o.n), o.window.String()
+		about.Versions = append(about.Versions, servers...)
+		return fresh, err
 	})
 }
 
@@ -126,12 +146,9 @@ func quiet(args []string) error {
 	if err := set.Parse(args); err != nil {
 		return err
 	}
-	return inPlace(func(ctx context.Context, place peers.Place) error {
+	return f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
 		outcomes, err := steady.Quiet(ctx, place, *length, logf)
-		if err != nil {
-			return err
-		}
-		return f.update(func(r *report.Results) { r.Quiet = outcomes })
+		return &report.Results{Quiet: outcomes}, err
 	})
 }
 
@@ -143,37 +160,45 @@ func rolling(args []string) error {
 	if err := set.Parse(args); err != nil {
 		return err
 	}
-	return inPlace(func(ctx context.Context, place peers.Place) error {
+	return f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
 		outcomes, err := steady.Rolling(ctx, place, *rounds, logf)
-		if err != nil {
-			return err
-		}
-		return f.update(func(r *report.Results) { r.Rolling = outcomes })
+		return &report.Results{Rolling: outcomes}, err
 	})
 }
 
 func scale(args []string) error {
 	var f files
-	var size crowd.Size
+	size := crowd.Size{Processes: 1, Each: 10, Partitions: 1, Roles: 1000, T: 5 * time.Second}
 	set := flag.NewFlagSet("scale", flag.ContinueOnError)
 	f.flags(set)
-	set.IntVar(&size.Processes, "processes", 10, "processes")
-	set.IntVar(&size.Each, "each", 10, "members in each; so many die, and join")
-	set.IntVar(&size.Partitions, "partitions", 1000, "partitions")
-	set.IntVar(&size.Roles, "roles", 100_000, "roles")
-	set.DurationVar(&size.T, "t", time.Minute, "T")
-	window := set.Duration("idle", 30*time.Second, "how long the cost is measured")
+	set.IntVar(&size.Processes, "processes", 0, "processes; 0: all sizes that there are aims for, whatever the other flags of size say")
+	set.IntVar(&size.Each, "each", size.Each, "members in each; so many die, and join")
+	set.IntVar(&size.Partitions, "partitions", size.Partitions, "partitions")
+	set.IntVar(&size.Roles, "roles", size.Roles, "roles")
+	set.DurationVar(&size.T, "t", size.T, "T")
+	set.BoolVar(&size.One, "one", false, "one member leads everything, and nobody dies")
+	window := set.Duration("quiet", 5*time.Minute, "how long nothing happens, and the cost is measured")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
-	return inPlace(func(ctx context.Context, place peers.Place) error {
-		outcome, err := crowd.Run(ctx, place, size, *window, logf)
-		if err != nil {
-			return err
+	sizes := []crowd.Size{size}
+	switch {
+	case size.Processes == 0:
+		sizes = crowd.Sizes()
+	case size.Processes == 1 && !size.One:
+		return errors.New("-processes is 1, must be more: one is killed")
+	}
+	return f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
+		fresh := &report.Results{}
+		for _, size := range sizes {
+			logf("%v", size)
+			outcome, err := crowd.Run(ctx, place, size, *window, logf)
+			if err != nil {
+				return nil, fmt.Errorf("%v: %w", size, err)
+			}
+			fresh.Scale = append(fresh.Scale, outcome)
 		}
-		return f.update(func(r *report.Results) {
-			r.Scale = append(slices.DeleteFunc(r.Scale, func(old crowd.Outcome) bool { return old.Size == size }), outcome)
-		})
+		return fresh, nil
 	})
 }
 

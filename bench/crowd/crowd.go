@@ -1,12 +1,12 @@
 // Package crowd measures this library at scale: many members, several in a process,
-// on one topic of many partitions; how soon everything is led, and how evenly, after
-// the start, after some have died and after some have joined; and what it costs.
+// and many roles; how soon everything is led, and how evenly, after the start, after a
+// process has died and after one has joined; and what it costs.
 package crowd
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,7 +14,10 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/goneli/neli/bench/idle"
+	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
 	"github.com/goneli/neli/bench/trial"
 	"github.com/goneli/neli/testkit/kafkatest"
@@ -27,126 +30,282 @@ type Size struct {
 	Partitions      int
 	Roles           int
 	T               time.Duration
+	One             bool `json:",omitempty"` // who started first is preferred, and leads everything; nobody dies
 }
 
 // Members in all.
 func (s Size) Members() int { return s.Processes * s.Each }
+
+// String is what a row is called.
+func (s Size) String() string {
+	text := fmt.Sprintf("%d members in %d processes, partitions: %d, %d roles, T = %v", s.Members(), s.Processes, s.Partitions, s.Roles, s.T)
+	if s.One {
+		text += ", one leads all"
+	}
+	return text
+}
+
+// Sizes are those that there are aims for.
+func Sizes() []Size {
+	const t = 5 * time.Second
+	return []Size{
+		{Processes: 10, Each: 10, Partitions: 1, Roles: 100_000, T: t},
+		{Processes: 4, Each: 5, Partitions: 1, Roles: 1000, T: t},
+		{Processes: 3, Each: 1, Partitions: 1, Roles: 1000, T: t, One: true},
+	}
+}
+
+// Kinds of phases.
+const (
+	LedFirst    = "all have been led after the start"
+	SharedFirst = "shared out after the start"
+	LedAgain    = "all have been led after %d died"
+	SharedAgain = "shared out after that"
+	SharedLast  = "shared out after %d joined"
+)
 
 // Phase is how long something took, and how even it left the shares.
 type Phase struct {
 	What    string
 	Seconds float64
 	Spread  float64 // of members' shares: maximum over mean
-	Vacant  int     // partitions without a leader at that moment: being handed over, mostly
+	Least   float64 // minimum over mean
+	Vacant  int     // roles without a leader at that moment: being handed over, mostly
 	Unmet   bool    // it was not so within that time
 }
 
 // Outcome is what was seen.
 type Outcome struct {
 	Size
-	Phases []Phase
-	Quiet  idle.Usage // all members together, and the broker, each second
-	Window string
-	Lost   int // terms lost otherwise than with the process that died
+	Run     string  // when, on what, by which command: a key of the results
+	Started float64 // when the last member had begun, in seconds since the first process was started
+	Phases  []Phase
+	Quiet   idle.Usage // all members together, and the broker, each second
+	Window  string     // of that
+	// Memory of a member, in bytes: its part of what is resident of its process, and of
+	// what Go's heap has after a collection. The largest of all processes.
+	Resident, Heap float64
+	Lost           int // terms lost otherwise than with the process that died
+	LostInQuiet    int // of these, while nothing happened
 }
 
 // patience bounds each phase, beside T where something has to lapse.
-const patience = 3 * time.Minute
+const patience = 2 * time.Minute
 
-// apart is the pause between the starts of two processes: each of their members
-// makes the broker tell all about a thousand partitions, more than once.
-const apart = 2 * time.Second
+// apart is the pause between the starts of two processes: that of ten members keeps a
+// small machine busy for about so long.
+const apart = 500 * time.Millisecond
 
 // crowd is the processes that live.
 type crowd struct {
-	size    Size
-	place   peers.Place
-	servers string
-	group   string
-	born    int
+	size  Size
+	place peers.Place
+	kafka peers.Kafka
+	group string
+	born  int
+	log   func(string, ...any)
 
-	mu    sync.Mutex
-	alive []*process
-	seen  map[int]bool // partitions that somebody who lives has led since the phase began
+	mu        sync.Mutex // guards the ledger
+	ledger    *ledger
+	changed   chan struct{} // closed at the next news
+	processes []*process
 }
 
 type process struct {
 	*nursery.Process
-	last Line // guarded by crowd.mu
-	in   *os.File
+	account *account
+	in      *os.File
 }
 
-// Run measures one crowd on one broker.
+// Run measures one crowd on one broker. Nothing happens for the window's time when
+// everything is shared out.
 func Run(ctx context.Context, place peers.Place, size Size, window time.Duration, log func(string, ...any)) (Outcome, error) {
 	kafka, err := peers.StartKafkaWith(ctx, place, kafkatest.Options{Brokers: 1, HeapMiB: 2048})
 	if err != nil {
 		return Outcome{}, err
 	}
 	defer kafka.Stop()
-	c := &crowd{size: size, place: place, servers: kafka.Bootstrap(), group: "crowd"}
+	c := &crowd{size: size, place: place, kafka: kafka, group: "crowd", log: log, ledger: newLedger(size.Roles), changed: make(chan struct{})}
 	o := Outcome{Size: size, Window: window.String()}
-	phase := func(what string, since time.Time, limit time.Duration, ok func() bool) error {
-		met, err := c.until(ctx, limit, ok)
-		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		p := Phase{what, time.Since(since).Seconds(), c.spread(), size.Partitions - total(c.shares()), !met}
-		o.Phases = append(o.Phases, p)
-		log("%s: %v, %.1f s, max/mean %.2f, %d without a leader", p.What, met, p.Seconds, p.Spread, p.Vacant)
-		return nil
-	}
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	defer stop()
-	watch.Go(func() { c.watch(watching, kafka.Pids(), log) })
-	began := c.anew()
-	for range size.Processes {
-		if err := c.start(); err != nil {
+	watch.Go(func() { c.watch(watching) })
+	steps := []func(context.Context, *Outcome) error{c.begin, func(ctx context.Context, o *Outcome) error { return c.quiet(ctx, o, window) }}
+	if !size.One {
+		steps = append(steps, c.die, c.join)
+	}
+	for _, step := range steps {
+		if err := step(ctx, &o); err != nil {
 			return o, err
 		}
-		if err := trial.Pause(ctx, apart); err != nil {
-			return o, err
-		}
 	}
-	if err := phase("all have been led after the start", began, size.T+patience, c.led); err != nil {
-		return o, err
-	}
-	if err := phase("shared out after the start", began, patience, c.even); err != nil {
-		return o, err
-	}
-	if o.Quiet, err = idle.Measure(ctx, window, c.pids(), kafka.Pids()); err != nil {
-		return o, err
-	}
-	o.Quiet.Members = size.Members()
-	c.kill()
-	began = c.anew()
-	if err := phase(fmt.Sprintf("all have been led after %d died", size.Each), began, size.T+patience, c.led); err != nil {
-		return o, err
-	}
-	if err := phase("shared out after that", began, patience, c.even); err != nil {
-		return o, err
-	}
-	began = c.anew()
-	if err := c.start(); err != nil {
-		return o, err
-	}
-	if err := phase(fmt.Sprintf("shared out after %d joined", size.Each), began, patience, c.even); err != nil {
-		return o, err
-	}
-	o.Lost = c.lost()
+	c.look(func(l *ledger) { o.Lost += l.fenced() })
 	return o, nil
 }
 
+// phase waits until something is so.
+func (c *crowd) phase(ctx context.Context, o *Outcome, what string, since time.Duration, limit time.Duration, ok func(*ledger) bool) error {
+	p := Phase{What: what}
+	met, err := c.until(ctx, limit, func(l *ledger) bool {
+		p.Seconds, p.Vacant = l.seconds(since), l.vacant
+		p.Spread, p.Least = l.spread()
+		return ok(l)
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if p.Unmet = !met; p.Unmet {
+		p.Seconds = (member.Now() - since).Seconds()
+	}
+	o.Phases = append(o.Phases, p)
+	c.log("%s: %v, %.2f s, max/mean %.2f, min/mean %.2f, %d without a leader", p.What, met, p.Seconds, p.Spread, p.Least, p.Vacant)
+	return nil
+}
+
+// begin starts everybody. Who is to lead everything does so before there are others.
+func (c *crowd) begin(ctx context.Context, o *Outcome) error {
+	began := c.anew()
+	first := c.size.Processes
+	if c.size.One {
+		first = 1
+	}
+	var starting errgroup.Group
+	starting.Go(func() error { return c.startAll(ctx, first) })
+	err := c.phase(ctx, o, LedFirst, began, c.size.T+patience, (*ledger).led)
+	if err = errors.Join(err, starting.Wait()); err != nil {
+		return err
+	}
+	if err := c.startAll(ctx, c.size.Processes-first); err != nil {
+		return err
+	}
+	all, err := c.until(ctx, patience, func(l *ledger) bool {
+		last, all := l.started()
+		o.Started = (last - began).Seconds()
+		return all
+	})
+	if err == nil && !all {
+		err = fmt.Errorf("members have not begun within %v", patience)
+	}
+	if err != nil || c.size.One {
+		return err
+	}
+	return c.phase(ctx, o, SharedFirst, began, patience, (*ledger).shared)
+}
+
+func (c *crowd) startAll(ctx context.Context, n int) error {
+	for i := range n {
+		if i > 0 {
+			if err := trial.Pause(ctx, apart); err != nil {
+				return err
+			}
+		}
+		if err := c.start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settled is how long a crowd is left alone before its cost is measured.
+const settled = 10 * time.Second
+
+func (c *crowd) quiet(ctx context.Context, o *Outcome, window time.Duration) error {
+	if err := trial.Pause(ctx, settled); err != nil {
+		return err
+	}
+	var before, after int
+	c.look(func(l *ledger) { before = l.fenced() })
+	var all errgroup.Group
+	pids := c.pids()
+	each := make([]float64, len(pids))
+	for i, pid := range pids {
+		all.Go(func() error {
+			u, err := idle.Measure(ctx, window, []int{pid}, nil)
+			each[i] = u.MembersCPU
+			return err
+		})
+	}
+	all.Go(func() (err error) {
+		o.Quiet, err = idle.Measure(ctx, window, pids, c.kafka.Pids())
+		return err
+	})
+	if err := all.Wait(); err != nil {
+		return err
+	}
+	o.Quiet.Members, o.Quiet.MemberCPU = c.size.Members(), each
+	c.look(func(l *ledger) { after = l.fenced() })
+	o.LostInQuiet = after - before
+	if err := c.memory(ctx, o); err != nil {
+		return err
+	}
+	c.log("in quiet: members use %.4f cores %.4v, the broker %.4f; %d terms lost; a member occupies %.1f MB, its heap %.1f MB",
+		o.Quiet.MembersCPU, each, o.Quiet.ServersCPU, o.LostInQuiet, o.Resident/1e6, o.Heap/1e6)
+	return nil
+}
+
+// memory is what is resident first: asking for the heap collects garbage.
+func (c *crowd) memory(ctx context.Context, o *Outcome) error {
+	each := float64(c.size.Each)
+	for _, pid := range c.pids() {
+		resident, err := idle.Resident(pid)
+		if err != nil {
+			return err
+		}
+		o.Resident = max(o.Resident, float64(resident)/each)
+	}
+	for _, p := range c.living() {
+		if _, err := p.in.WriteString("\n"); err != nil {
+			return err
+		}
+	}
+	_, err := c.until(ctx, patience, func(l *ledger) bool {
+		for _, a := range l.alive {
+			o.Heap = max(o.Heap, float64(a.heap)/each)
+		}
+		return !slices.ContainsFunc(l.alive, func(a *account) bool { return a.heap == 0 })
+	})
+	return err
+}
+
+// die kills the first process.
+func (c *crowd) die(ctx context.Context, o *Outcome) error {
+	c.mu.Lock()
+	p := c.processes[0]
+	c.processes = c.processes[1:]
+	o.Lost += p.account.fenced
+	c.ledger.end(p.account)
+	c.mu.Unlock()
+	began := c.anew()
+	p.Kill()
+	_ = p.in.Close()
+	if err := c.phase(ctx, o, fmt.Sprintf(LedAgain, c.size.Each), began, c.size.T+patience, (*ledger).led); err != nil {
+		return err
+	}
+	return c.phase(ctx, o, SharedAgain, began, patience, (*ledger).shared)
+}
+
+func (c *crowd) join(ctx context.Context, o *Outcome) error {
+	began := c.anew()
+	if err := c.start(); err != nil {
+		return err
+	}
+	return c.phase(ctx, o, fmt.Sprintf(SharedLast, c.size.Each), began, patience, (*ledger).shared)
+}
+
 // watch tells how it goes on.
-func (c *crowd) watch(ctx context.Context, broker []int, log func(string, ...any)) {
+func (c *crowd) watch(ctx context.Context) {
 	for trial.Pause(ctx, time.Second) == nil {
-		u, err := idle.Measure(ctx, 10*time.Second, c.pids(), broker)
+		u, err := idle.Measure(ctx, 10*time.Second, c.pids(), c.kafka.Pids())
 		if err != nil {
 			continue // a process was killed, or this is the end
 		}
-		log("%d processes lead %d partitions, max/mean %.2f; they use %.2f cores, the broker %.2f; %.0f messages and %.0f kB a second",
-			u.Members, total(c.shares()), c.spread(), u.MembersCPU, u.ServersCPU, u.Messages, u.Bytes/1000)
+		c.look(func(l *ledger) {
+			most, least := l.spread()
+			c.log("%d processes, %d roles without a leader, max/mean %.2f, min/mean %.2f; they use %.2f cores, the broker %.2f; %.0f messages and %.0f kB a second",
+				u.Members, l.vacant, most, least, u.MembersCPU, u.ServersCPU, u.Messages, u.Bytes/1000)
+		})
 	}
 }
 
@@ -177,135 +336,93 @@ func (c *crowd) start() error {
 		return err
 	}
 	c.mu.Lock()
-	c.alive = append(c.alive, p)
+	p.account = c.ledger.open(c.size.Each)
+	c.processes = append(c.processes, p)
 	c.mu.Unlock()
-	go c.listen(p, from)
-	return json.NewEncoder(ours).Encode(Params{Servers: c.servers, Group: c.group, Name: fmt.Sprint("p", c.born), Members: c.size.Each,
-		Partitions: c.size.Partitions, Roles: c.size.Roles, T: c.size.T})
+	go c.listen(p.account, from)
+	params := Params{Servers: c.kafka.Bootstrap(), Group: c.group, Name: fmt.Sprint("p", c.born), Members: c.size.Each,
+		Partitions: c.size.Partitions, Roles: c.size.Roles, T: c.size.T}
+	if c.size.One {
+		params.Priority, params.Lead = -c.born, true
+	}
+	return json.NewEncoder(ours).Encode(params)
 }
 
-// listen ends with the process.
-func (c *crowd) listen(p *process, from *os.File) {
+// listen ends with the process, whose last words may be cut off.
+func (c *crowd) listen(a *account, from *os.File) {
 	defer from.Close()
-	lines := bufio.NewScanner(from)
-	for lines.Scan() {
+	lines := json.NewDecoder(from)
+	for {
 		var l Line
-		if json.Unmarshal(lines.Bytes(), &l) != nil {
-			continue // cut off by its end
+		if lines.Decode(&l) != nil {
+			return
 		}
 		c.mu.Lock()
-		p.last = l
-		if slices.Contains(c.alive, p) {
-			for _, led := range l.Led {
-				for _, partition := range led {
-					c.seen[partition] = true
-				}
-			}
-		}
+		c.ledger.take(a, l)
+		close(c.changed)
+		c.changed = make(chan struct{})
 		c.mu.Unlock()
 	}
 }
 
-// anew begins a phase.
-func (c *crowd) anew() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seen = map[int]bool{}
-	return time.Now()
+// anew begins a phase, and returns when.
+func (c *crowd) anew() time.Duration {
+	now := member.Now()
+	c.look(func(l *ledger) { l.anew(now) })
+	return now
 }
 
-// kill kills the first process.
-func (c *crowd) kill() {
+// look looks at the ledger.
+func (c *crowd) look(at func(*ledger)) {
 	c.mu.Lock()
-	p := c.alive[0]
-	c.alive = c.alive[1:]
-	c.mu.Unlock()
-	p.Kill()
-	_ = p.in.Close()
+	defer c.mu.Unlock()
+	at(c.ledger)
+}
+
+func (c *crowd) living() []*process {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.processes)
 }
 
 func (c *crowd) pids() []int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	var pids []int
-	for _, p := range c.alive {
+	for _, p := range c.living() {
 		pids = append(pids, p.Pid())
 	}
 	return pids
 }
 
-// shares returns how many partitions each member leads, as the processes said last.
-func (c *crowd) shares() []int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var out []int
-	for _, p := range c.alive {
-		for i := range c.size.Each {
-			if i < len(p.last.Led) {
-				out = append(out, len(p.last.Led[i]))
-			} else {
-				out = append(out, 0)
+// until waits, and reports whether it was not in vain. It asks after all news.
+func (c *crowd) until(ctx context.Context, limit time.Duration, ok func(*ledger) bool) (bool, error) {
+	over := time.NewTimer(limit)
+	defer over.Stop()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		c.mu.Lock()
+		met, changed := ok(c.ledger), c.changed
+		c.mu.Unlock()
+		if met {
+			return true, nil
+		}
+		select {
+		case <-changed:
+		case <-tick.C:
+			if err := c.intact(); err != nil {
+				return false, err
 			}
-		}
-	}
-	return out
-}
-
-func (c *crowd) lost() (n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, p := range c.alive {
-		n += p.last.Lost
-	}
-	return n
-}
-
-func (c *crowd) led() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.seen) == c.size.Partitions
-}
-
-// even: nobody leads more than another, but for one partition or a tenth, which is
-// what the library leaves.
-func (c *crowd) even() bool {
-	of := c.shares()
-	return total(of) >= c.size.Partitions && slices.Max(of)-slices.Min(of) <= max(1, c.size.Partitions/len(of)/10)
-}
-
-func (c *crowd) spread() float64 {
-	of := c.shares()
-	return float64(slices.Max(of)) * float64(len(of)) / float64(max(1, total(of)))
-}
-
-func total(of []int) (n int) {
-	for _, k := range of {
-		n += k
-	}
-	return n
-}
-
-// until waits, and reports whether it was not in vain.
-func (c *crowd) until(ctx context.Context, limit time.Duration, ok func() bool) (bool, error) {
-	for end := time.Now().Add(limit); !ok(); {
-		if time.Now().After(end) {
+		case <-over.C:
 			return false, nil
-		}
-		if err := trial.Pause(ctx, say/2); err != nil {
-			return false, err
-		}
-		if err := c.intact(); err != nil {
-			return false, err
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
 		}
 	}
-	return true, nil
 }
 
 // intact reports a process that has ended by itself.
 func (c *crowd) intact() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, p := range c.alive {
+	for _, p := range c.living() {
 		select {
 		case <-p.Done():
 			return fmt.Errorf("a process has ended: %s; see crowd.log", p.State())

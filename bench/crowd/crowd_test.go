@@ -1,49 +1,101 @@
 package crowd
 
 import (
+	"encoding/json"
 	"os"
-	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 func TestShares(t *testing.T) {
-	c := &crowd{size: Size{Processes: 2, Each: 2, Partitions: 8}}
-	first := &process{last: Line{Led: [][]int{{0, 1, 2}, {3, 4}}, Lost: 1}}
-	c.alive = []*process{first, {}}
-	assert.Equal(t, []int{3, 2, 0, 0}, c.shares(), "a process that has not said anything leads nothing")
-	assert.False(t, c.even())
+	l := newLedger(8)
+	first, second := l.open(2), l.open(2)
+	l.take(first, Line{Member: 0, Gained: []int{0, 1, 2}})
+	l.take(first, Line{Member: 1, Gained: []int{3, 4}, Fenced: 1})
+	assert.Equal(t, []int{3, 2, 0, 0}, l.shares(), "a process that has not said anything leads nothing")
+	assert.Equal(t, 3, l.vacant)
+	assert.False(t, l.shared())
 
-	c.alive[1].last = Line{Led: [][]int{{5, 6, 7}, nil}, Lost: 2}
-	assert.False(t, c.even())
-	assert.Equal(t, 1.5, c.spread())
-	assert.Equal(t, 3, c.lost())
+	l.take(second, Line{Member: 0, Gained: []int{5, 6, 7}})
+	most, least := l.spread()
+	assert.Equal(t, []float64{1.5, 0}, []float64{most, least})
+	assert.Zero(t, l.vacant)
+	assert.False(t, l.shared(), "one leads nothing")
 
-	c.alive[1].last = Line{Led: [][]int{{5, 6}, {7, 8}}}
-	assert.True(t, c.even(), "one more than another")
+	l.take(first, Line{Member: 0, Lost: []int{2}})
+	l.take(second, Line{Member: 0, Lost: []int{7}})
+	assert.Equal(t, 2, l.vacant)
+	l.take(second, Line{Member: 1, Gained: []int{2}, Fenced: 2})
+	assert.False(t, l.shared(), "7 is being handed over")
+	l.take(second, Line{Member: 1, Gained: []int{7}})
+	assert.True(t, l.shared())
+	assert.Equal(t, 3, l.fenced())
+}
+
+func TestAJoinerWithNothingHasNoShare(t *testing.T) {
+	l := newLedger(99)
+	for range 12 {
+		l.open(1)
+	}
+	for role := range 99 {
+		l.take(l.alive[role/9], Line{Gained: []int{role}})
+	}
+	most, _ := l.spread()
+	assert.Less(t, most, Even)
+	assert.False(t, l.shared(), "though nobody else has too much")
 }
 
 func TestLed(t *testing.T) {
-	c := &crowd{size: Size{Each: 1, Partitions: 2}}
-	c.anew()
-	say := func(of *process, lines ...string) {
-		from, to, err := os.Pipe()
-		require.NoError(t, err)
-		_, err = to.WriteString(strings.Join(lines, "\n") + "\n")
-		require.NoError(t, err)
-		require.NoError(t, to.Close())
-		c.listen(of, from)
+	l := newLedger(2)
+	l.anew(0)
+	lives, dead := l.open(1), l.open(1)
+	l.take(dead, Line{At: 1, Gained: []int{1}})
+	l.take(lives, Line{At: 2, Gained: []int{0}})
+	assert.True(t, l.led())
+
+	l.end(dead)
+	l.anew(3)
+	assert.False(t, l.led(), "1 was led by one that was killed")
+	assert.Equal(t, 1, l.vacant)
+	l.take(dead, Line{At: 9, Gained: []int{1}})
+	assert.False(t, l.led(), "what that one says is of the past")
+
+	l.take(lives, Line{At: 4 * time.Second, Lost: []int{0}})
+	l.take(lives, Line{At: 5*time.Second + 3, Gained: []int{1}})
+	assert.True(t, l.led(), "each was, and 0 is being handed over")
+	assert.Equal(t, 5.0, l.seconds(3))
+	assert.Equal(t, []int{1}, l.shares())
+}
+
+func TestStarted(t *testing.T) {
+	l := newLedger(1)
+	a, b := l.open(1), l.open(1)
+	l.take(a, Line{At: 3, Started: true})
+	_, all := l.started()
+	assert.False(t, all)
+	l.take(b, Line{At: 7, Started: true})
+	last, all := l.started()
+	assert.True(t, all)
+	assert.EqualValues(t, 7, last)
+}
+
+func TestListenEndsWithLastWordsCutOff(t *testing.T) {
+	c := &crowd{ledger: newLedger(200_000), changed: make(chan struct{})}
+	a := c.ledger.open(1)
+	from, to, err := os.Pipe()
+	require.NoError(t, err)
+	var all []int
+	for role := range 200_000 {
+		all = append(all, role)
 	}
-	lives, dead := &process{}, &process{}
-	c.alive = []*process{lives}
-	say(dead, `{"Led":[[1]]}`)
-	say(lives, `{"Led":[[0]]}`)
-	assert.False(t, c.led(), "1 is led by one that was killed")
-	say(lives, `{"Led":[[1]]}`, `{"Led":[[`)
-	assert.True(t, c.led(), "each was, and 0 is being handed over")
-	assert.Equal(t, []int{1}, c.shares())
-	c.anew()
-	assert.False(t, c.led())
+	go func() {
+		_ = json.NewEncoder(to).Encode(Line{Gained: all})
+		_, _ = to.WriteString(`{"Lost":[1,2`)
+		_ = to.Close()
+	}()
+	c.listen(a, from)
+	assert.Equal(t, []int{200_000}, c.ledger.shares(), "a line has any length")
 }

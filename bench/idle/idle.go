@@ -21,9 +21,20 @@ type Usage struct {
 	Members         int
 	MembersCPU      float64 // of one core, all members together
 	ServersCPU      float64
-	Messages, Bytes float64 // of members, sent and received
+	MemberCPU       []float64 `json:",omitempty"` // of each member process, if asked for
+	Messages, Bytes float64   // of members, sent and received
 	// Between servers: replication, heartbeats of their own.
 	InnerMessages, InnerBytes float64
+}
+
+// Resident is the memory of a process that is not paged out, in bytes.
+func Resident(pid int) (uint64, error) {
+	p, err := procfs.NewProc(pid)
+	if err != nil {
+		return 0, err
+	}
+	status, err := p.NewStatus()
+	return status.VmRSS, err
 }
 
 // account is what had been used at a time.

@@ -30,6 +30,12 @@ type changer interface {
 	Remove(Voter) error
 }
 
+// learner is a Contender that tells how it came to know who leads.
+type learner interface{ Learnt() Learnt }
+
+// checker is a Contender whose Leads asks more than one question.
+type checker interface{ Check() bool }
+
 type process struct {
 	Contender
 	sampler *sampler
@@ -92,6 +98,11 @@ func (p *process) do(c Command) Line {
 		answer.Check = p.check()
 	case DoSample:
 		p.sampler.set(c.Every)
+	case DoLearnt:
+		if l, ok := p.Contender.(learner); ok {
+			learnt := l.Learnt()
+			answer.Learnt = &learnt
+		}
 	case DoReady:
 		p.awaitReady()
 	case DoAdd, DoRemove:
@@ -123,14 +134,18 @@ func (p *process) awaitReady() {
 
 // check lets Go's own benchmark runner ask for about a second.
 func (p *process) check() *Check {
-	leads := p.Leads()
+	ask := p.Leads
+	if c, ok := p.Contender.(checker); ok {
+		ask = c.Check
+	}
+	leads := ask()
 	r := testing.Benchmark(func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			p.Leads()
+			ask()
 		}
 	})
-	return &Check{Leads: leads && p.Leads(), Nanos: float64(r.T.Nanoseconds()) / float64(r.N),
+	return &Check{Leads: leads && ask(), Nanos: float64(r.T.Nanoseconds()) / float64(r.N),
 		Allocs: r.AllocsPerOp(), Bytes: r.AllocedBytesPerOp()}
 }
 

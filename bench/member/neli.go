@@ -8,17 +8,22 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/bench/clients"
 )
 
 type neliContender struct {
 	*neli.Neli
+	roles    int
 	assigned *atomic.Bool // nil if no group is needed
+	clients  *clients.Observed
+	holders  atomic.Int64 // when those of all roles were known; 0 before
 }
 
 func newNeli(p Params) (Contender, error) {
-	c := &neliContender{}
+	c := &neliContender{roles: max(1, p.Roles), clients: clients.Observe(Now)}
 	handler := slog.Handler(slog.NewTextHandler(os.Stderr, nil))
 	nomination := neli.Open
 	if p.Assigned {
@@ -31,13 +36,17 @@ func newNeli(p Params) (Contender, error) {
 		LeaderGroupID:    p.Group,
 		Name:             p.Name,
 		Nomination:       nomination,
+		Roles:            c.roles,
+		Priority:         p.Priority,
 		HeartbeatTimeout: p.Lease,
 		Logger:           slog.New(handler),
+		Provider:         c.clients,
 	})
 	if err != nil {
 		return nil, err
 	}
 	go c.lead()
+	go c.learn()
 	return c, nil
 }
 
@@ -52,15 +61,55 @@ func (c *neliContender) lead() {
 	}
 }
 
-func (c *neliContender) Leads() bool { return c.IsLeader() }
+// A member that joins knows the holders soon; one of a new group waits for them.
+const (
+	learnEvery = 2 * time.Millisecond
+	learnSoon  = time.Second
+	learnLater = 20 * time.Millisecond
+)
 
-// Ready: it has read of a holder, and the group has taken it in.
-func (c *neliContender) Ready() bool {
-	if c.IsLeader() {
-		return true
+// learn asks for the holder of each role until it is known.
+func (c *neliContender) learn() {
+	every := learnEvery
+	began := time.Now()
+	for role := 0; role < c.roles; {
+		if _, known := c.Holder(role); known {
+			role++
+			continue
+		}
+		if time.Since(began) > learnSoon {
+			every = learnLater
+		}
+		time.Sleep(every)
 	}
-	_, known := c.Holder(0)
-	return known && (c.assigned == nil || c.assigned.Load())
+	c.holders.Store(int64(Now()))
+}
+
+func (c *neliContender) Learnt() Learnt {
+	return Learnt{Metadata: c.clients.Metadata(), Holders: time.Duration(c.holders.Load())}
+}
+
+// Leads: all there is.
+func (c *neliContender) Leads() bool {
+	for role := range c.roles {
+		if !c.IsLeaderOf(role) {
+			return false
+		}
+	}
+	return true
+}
+
+// Check is the library's, of any one role.
+func (c *neliContender) Check() bool {
+	if c.roles == 1 {
+		return c.IsLeader()
+	}
+	return c.IsLeaderOf(c.roles - 1)
+}
+
+// Ready: it leads, or has read of holders, and the group has taken it in.
+func (c *neliContender) Ready() bool {
+	return c.Leads() || c.holders.Load() > 0 && (c.assigned == nil || c.assigned.Load())
 }
 
 // groupWatch sees in the log that the group has given an assignment, which the

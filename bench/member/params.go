@@ -21,6 +21,7 @@ const (
 
 // Params is the first line of a member's standard input, as JSON.
 type Params struct {
+	Program string `json:"-"` // executed in place of this one: the same harness with another library
 	Kind    string
 	Name    string
 	Group   string   // the topic and group, the key, …
@@ -29,6 +30,8 @@ type Params struct {
 	// default.
 	Lease    time.Duration
 	Assigned bool          // neli
+	Roles    int           // neli; it leads if it leads all of them
+	Priority int           // neli
 	Retry    time.Duration // redis; 0 for the default
 	Node     *Node         // raft
 
@@ -53,6 +56,7 @@ const (
 	DoReady  = "ready"  // wait until ready
 	DoAdd    = "add"    // raft: make a voter of a node
 	DoRemove = "remove"
+	DoLearnt = "learnt" // tell how it came to know the others
 )
 
 // Command is a line of a member's standard input after the first.
@@ -77,7 +81,14 @@ type Line struct {
 	At     time.Duration
 	Sample *measure.Sample `json:",omitempty"`
 	Check  *Check          `json:",omitempty"`
+	Learnt *Learnt         `json:",omitempty"`
 	Error  string          `json:",omitempty"`
+}
+
+// Learnt is how a member came to know who leads; 0 for what has not been yet.
+type Learnt struct {
+	Metadata time.Duration // when a server first described the log to it
+	Holders  time.Duration // when it knew the holders of all roles
 }
 
 // Check is what asking once costs.

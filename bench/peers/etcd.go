@@ -38,6 +38,7 @@ const (
 	fastTickMs     = 50
 	fastElectionMs = 500
 	fastTTL        = time.Second
+	shortTTL       = 2 * time.Second
 	defaultTTL     = 60 * time.Second
 )
 
@@ -46,26 +47,29 @@ type etcdCluster struct {
 	addrs     []string
 }
 
+// etcdBed has servers with the default timings, or with the fastest.
 func etcdBed(fast bool) Bed {
 	bed := Bed{Name: "3 members", Family: "etcd"}
-	s := System{Family: bed.Family, Bed: bed.Name, Setting: "default: TTL 60 s", Lease: defaultTTL, Beat: defaultTTL / 3,
-		Settle: 300 * time.Millisecond, Few: true, Idle: []int{Size, 30}}
-	params := member.Params{Kind: member.Etcd}
 	var tick, election uint
 	if fast {
 		bed.Name += ", heartbeat 50 ms"
 		tick, election = fastTickMs, fastElectionMs
-		s.Bed, s.Setting, s.Lease, s.Beat, s.Few = bed.Name, "fastest: TTL 1 s", fastTTL, fastTTL/3, false
-		params.Lease = fastTTL
+		bed.Systems = []System{etcdSystem(bed.Name, "fastest: TTL 1 s", fastTTL, fastTTL)}
+	} else {
+		slow := etcdSystem(bed.Name, "default: TTL 60 s", 0, defaultTTL)
+		slow.Few = true
+		bed.Systems = []System{slow, etcdSystem(bed.Name, "shortest that these servers grant: TTL 2 s", shortTTL, shortTTL)}
 	}
 	bed.Start = func(ctx context.Context, p Place) (Servers, error) { return startEtcd(ctx, p, tick, election) }
-	s.Members = func(servers Servers, group string) Group {
-		p := params
-		p.Group, p.Servers = group, servers.(*etcdCluster).addrs
-		return plain{p}
-	}
-	bed.Systems = []System{s}
 	return bed
+}
+
+// etcdSystem asks for a TTL, 0 for the default, which is known to be nominal.
+func etcdSystem(bed, setting string, ttl, nominal time.Duration) System {
+	return System{Family: "etcd", Bed: bed, Setting: setting, Lease: nominal, Beat: nominal / 3, Settle: 300 * time.Millisecond,
+		Idle: []int{Size, 30}, Kinds: common, Members: func(servers Servers, group string) Group {
+			return plain{member.Params{Kind: member.Etcd, Lease: ttl, Group: group, Servers: servers.(*etcdCluster).addrs}}
+		}}
 }
 
 func startEtcd(ctx context.Context, place Place, tick, election uint) (_ *etcdCluster, err error) {

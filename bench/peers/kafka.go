@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/goneli/neli/bench/member"
@@ -50,23 +51,56 @@ func kafkaBed(brokers int) Bed {
 		return StartKafka(ctx, p, brokers)
 	}}
 	assigned := NeliSystem(name, true, 5*time.Second)
-	many := []int{Size}
-	if brokers > 1 {
-		many = []int{Size, 30}
-	}
-	assigned.Idle = many
+	assigned.Idle = many(brokers)
 	bed.Systems = append(bed.Systems, assigned)
 	for _, t := range []time.Duration{5 * time.Second, 2 * time.Second, time.Second, 500 * time.Millisecond, 300 * time.Millisecond} {
 		s := NeliSystem(name, false, t)
 		switch t {
 		case 5 * time.Second:
 			s.Idle = []int{Size}
-		case 300 * time.Millisecond:
-			s.Idle = many
+			s.Kinds = append(slices.Clone(common), Restart)
+		case time.Second, 300 * time.Millisecond:
+			s.Idle = many(brokers)
 		}
 		bed.Systems = append(bed.Systems, s)
 	}
+	bed.Systems = append(bed.Systems, manyRoles(name))
 	return bed
+}
+
+// many: groups of thirty are for servers as they are run in earnest.
+func many(brokers int) []int {
+	if brokers > 1 {
+		return []int{Size, 30}
+	}
+	return []int{Size}
+}
+
+// Roles is how many one member leads where there are many.
+const Roles = 1000
+
+// manyRoles has one member lead everything: of those who are there, whoever started
+// first is preferred, so that all roles move together.
+func manyRoles(bed string) System {
+	s := NeliSystem(bed, false, 5*time.Second)
+	s.Setting += fmt.Sprintf(", %d roles", Roles)
+	s.Roles, s.Idle, s.Kinds = Roles, []int{Size}, []Kind{Kill, Hand, Join, Restart}
+	members := s.Members
+	s.Members = func(servers Servers, group string) Group {
+		g := members(servers, group).(plain)
+		g.params.Roles = Roles
+		return ranked{g}
+	}
+	return s
+}
+
+// ranked is a group in which who started before is preferred.
+type ranked struct{ plain }
+
+func (g ranked) Params(seat, incarnation int) (member.Params, error) {
+	p, err := g.plain.Params(seat, incarnation)
+	p.Priority = -incarnation
+	return p, err
 }
 
 // session is the session timeout of the library's groups by default, which is what
@@ -75,7 +109,7 @@ const session = 6 * time.Second
 
 // NeliSystem is this library. Everything but T is as by default.
 func NeliSystem(bed string, assigned bool, t time.Duration) System {
-	s := System{Family: "neli", Bed: bed, Setting: fmt.Sprintf("Open, T = %v", t), Lease: t, Beat: t / 5, Settle: 300 * time.Millisecond, Timed: !assigned}
+	s := System{Family: "neli", Bed: bed, Setting: fmt.Sprintf("Open, T = %v", t), Lease: t, Beat: t / 5, Settle: 300 * time.Millisecond, Timed: !assigned, Kinds: common}
 	if assigned {
 		s.Setting = fmt.Sprintf("Assigned, T = %v, session 6 s", t)
 		// The group's heartbeat is 3 s; a joined member that was given its share has seen

@@ -25,16 +25,19 @@ func redisBed() Bed {
 	bed := Bed{Name: "1 server", Family: "redsync", Start: startRedis}
 	system := func(setting string, expiry, retry, nominal time.Duration) System {
 		return System{Family: bed.Family, Bed: bed.Name, Setting: setting, Lease: nominal, Beat: nominal / 3, Settle: 300 * time.Millisecond,
-			Idle: []int{Size, 30}, Members: func(s Servers, group string) Group {
+			Idle: []int{Size, 30}, Kinds: common, Members: func(s Servers, group string) Group {
 				return plain{member.Params{Kind: member.Redis, Group: group, Servers: []string{s.(*redisServer).addr}, Lease: expiry, Retry: retry}}
 			}}
 	}
 	// redsync names no minimum. It gives each request a twentieth of the expiry, 25 ms
 	// here; 50 ms is the lower end of its own delay between tries.
 	const fastest, retry = 500 * time.Millisecond, 50 * time.Millisecond
+	idle := system("expiry 1 s, tries each 50–250 ms", time.Second, 0, time.Second)
+	idle.Kinds = nil // for its cost beside others with a lease of 1 s
 	bed.Systems = []System{
 		system("default: expiry 8 s, tries each 50–250 ms", 0, 0, 8*time.Second),
 		system("fast: expiry 500 ms, tries each 50 ms", fastest, retry, fastest),
+		idle,
 	}
 	return bed
 }

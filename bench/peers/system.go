@@ -43,6 +43,22 @@ type Bed struct {
 	Systems []System
 }
 
+// Kind is what is done to a group.
+type Kind string
+
+// Kinds of trials.
+const (
+	First   Kind = "first leader"
+	Restart Kind = "restart" // all have closed; what the next process has when it starts
+	Kill    Kind = "SIGKILL"
+	Stop    Kind = "SIGSTOP"
+	Hand    Kind = "Close"
+	Join    Kind = "join"
+)
+
+// common are the trials of everybody.
+var common = []Kind{Kill, Stop, First, Hand, Join}
+
 // A System is one way to elect a leader, with its settings.
 type System struct {
 	Family  string
@@ -54,6 +70,8 @@ type System struct {
 	Timed   bool          // the lease is T, and the aims are about it
 	Few     bool          // its lease is so long that it is measured less often
 	Idle    []int         // sizes of idle groups
+	Roles   int           // more than one: a member leads if it leads them all, and a group begins with one
+	Kinds   []Kind        // of trials
 	Members func(s Servers, group string) Group
 }
 
@@ -82,6 +100,27 @@ func (g plain) Voter(int) member.Voter { return member.Voter{} }
 
 // Size of a group.
 const Size = 3
+
+// Beside returns beds on which this library's systems are followed by the same with
+// another library: program is this one, built of the sources that label names.
+func Beside(beds []Bed, program, label string) []Bed {
+	for i, bed := range beds {
+		for _, s := range bed.Systems {
+			if s.Family != "neli" || s.Roles > 1 {
+				continue
+			}
+			members := s.Members
+			s.Setting = label + ", " + s.Setting
+			s.Members = func(servers Servers, group string) Group {
+				g := members(servers, group).(plain)
+				g.params.Program = program
+				return g
+			}
+			beds[i].Systems = append(beds[i].Systems, s)
+		}
+	}
+	return beds
+}
 
 // Beds returns all that is compared.
 func Beds() []Bed {

@@ -1,59 +1,103 @@
 // Package probe measures what a round trip through a Kafka is: a record is produced
-// with acks=all and read back by the same process.
+// and read back by the same process, with the library's own clients: its properties,
+// on a topic that it has created.
 package probe
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
-
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/bench/clients"
 	"github.com/goneli/neli/bench/measure"
 )
 
 const (
-	topic    = "round-trips"
+	group    = "round-trips"
+	topic    = group + ".neli"
 	warming  = 30
 	pace     = 20 * time.Millisecond // between two: beats do not follow each other closely
 	patience = 30 * time.Second
 )
 
-// Probe keeps a producer and a consumer. One goroutine uses it at a time.
+// Probe keeps a producer and a reader. One goroutine uses it at a time.
 type Probe struct {
-	producer *kafka.Producer
-	consumer *kafka.Consumer
+	producer neli.Producer
+	reader   neli.LogReader
 	said     int // records
 }
 
-// Open creates the topic, which has one partition with a replica on each broker.
-func Open(ctx context.Context, bootstrap string, brokers int) (*Probe, error) {
-	if err := create(ctx, bootstrap, brokers); err != nil {
-		return nil, err
-	}
-	producer, err := kafka.NewProducer(&kafka.ConfigMap{"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0, "go.delivery.reports": false})
+// Open has the library create the topic, and makes clients like its own.
+func Open(ctx context.Context, bootstrap string) (*Probe, error) {
+	producing, reading, err := properties(ctx, bootstrap)
 	if err != nil {
 		return nil, err
 	}
-	consumer, err := kafka.NewConsumer(&kafka.ConfigMap{"bootstrap.servers": bootstrap, "group.id": topic, "enable.auto.commit": false, "auto.offset.reset": "earliest"})
-	if err != nil {
-		producer.Close()
+	p, provider, silent := &Probe{}, neli.Confluent(), slog.New(slog.DiscardHandler)
+	if p.producer, err = provider.Producer(producing, silent); err != nil {
 		return nil, err
 	}
-	p := &Probe{producer: producer, consumer: consumer}
-	name := topic
-	if err := consumer.Assign([]kafka.TopicPartition{{Topic: &name, Partition: 0, Offset: kafka.OffsetBeginning}}); err != nil {
+	if p.reader, err = provider.LogReader(reading, silent); err != nil {
+		p.Close()
+		return nil, err
+	}
+	if err := p.assign(ctx, provider); err != nil {
 		p.Close()
 		return nil, err
 	}
 	return p, nil
 }
 
+// properties are those that the library gives its clients, once the topic is there.
+func properties(ctx context.Context, bootstrap string) (producing, reading map[string]string, err error) {
+	began := time.Now()
+	seen := clients.Observe(func() time.Duration { return time.Since(began) })
+	n, err := neli.New(neli.Config{KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": bootstrap}, LeaderGroupID: group, Provider: seen})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer n.Close()
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	tick := time.NewTicker(pace)
+	defer tick.Stop()
+	for {
+		if producing, reading = seen.Properties(); producing != nil && reading != nil && seen.Metadata() > 0 {
+			return producing, reading, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, nil, fmt.Errorf("waiting for the library's clients: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// assign begins to read at the end.
+func (p *Probe) assign(ctx context.Context, provider neli.Provider) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	admin, err := provider.Admin(p.producer)
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	extents, err := admin.Offsets(ctx, topic, 1)
+	if err != nil {
+		return err
+	}
+	return p.reader.Assign(topic, []int64{extents[0].End})
+}
+
 // Close disconnects.
 func (p *Probe) Close() {
-	_ = p.consumer.Close()
-	p.producer.Close()
+	if p.reader != nil {
+		_ = p.reader.Close()
+	}
+	_ = p.producer.Close()
 }
 
 // RoundTrips returns n of them, in milliseconds.
@@ -94,30 +138,16 @@ func (p *Probe) trip(ctx context.Context) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	p.said++
-	value, name, began := fmt.Sprint(p.said), topic, time.Now()
-	if err := p.producer.Produce(&kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &name, Partition: 0}, Value: []byte(value)}, nil); err != nil {
+	value, began := fmt.Sprint(p.said), time.Now()
+	// What is not acknowledged is not read back.
+	if err := p.producer.Append(topic, 0, []byte(value), func(error) {}); err != nil {
 		return 0, err
 	}
 	for ctx.Err() == nil {
-		if m, ok := p.consumer.Poll(100).(*kafka.Message); ok && string(m.Value) == value {
-			return measure.Milliseconds(time.Since(began)), m.TopicPartition.Error
+		r, ok, err := p.reader.Poll(100 * time.Millisecond)
+		if err == nil && ok && string(r.Value) == value {
+			return measure.Milliseconds(time.Since(began)), nil
 		}
 	}
 	return 0, errors.New("a record was not read back")
-}
-
-func create(ctx context.Context, bootstrap string, brokers int) error {
-	admin, err := kafka.NewAdminClient(&kafka.ConfigMap{"bootstrap.servers": bootstrap})
-	if err != nil {
-		return err
-	}
-	defer admin.Close()
-	made, err := admin.CreateTopics(ctx, []kafka.TopicSpecification{{Topic: topic, NumPartitions: 1, ReplicationFactor: brokers}})
-	if err != nil {
-		return err
-	}
-	if e := made[0].Error; e.Code() != kafka.ErrNoError {
-		return e
-	}
-	return nil
 }

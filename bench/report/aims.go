@@ -3,17 +3,20 @@ package report
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/goneli/neli/bench/crowd"
+	"github.com/goneli/neli/bench/idle"
 	"github.com/goneli/neli/bench/measure"
-	"github.com/goneli/neli/bench/steady"
-	"github.com/goneli/neli/bench/trial"
 )
 
 // Aim is something that was to be reached, and whether it was.
 type Aim struct {
 	What, Bound, Measured string
 	Met                   bool
+	Before                string // the same of the library as it was, if that was measured, too
+	Run                   string
 }
 
 func verdict(met bool) string {
@@ -26,39 +29,176 @@ func verdict(met bool) string {
 // Verdict is yes or no.
 func (a Aim) Verdict() string { return verdict(a.Met) }
 
-// Aims compares what was measured of this library with what was aimed at. For crashes a
-// round trip is the median of those that were measured just before the hand-overs. Each
-// hand-over is beside three in a row: medians are compared, and maxima.
+// Aims compares what was measured of this library with what was aimed at. A round trip is
+// the median of those that were measured just before the hand-overs.
 func (r *Results) Aims() []Aim {
 	var aims []Aim
+	add := func(run string, more ...Aim) {
+		for _, a := range more {
+			a.Run = run
+			aims = append(aims, a)
+		}
+	}
+	before := map[string]string{}
 	for _, s := range r.Systems {
-		if s.Family != "neli" || s.Results == nil {
+		if s.Label == "" {
+			add(s.Run, s.aims()...)
 			continue
 		}
-		trip := measure.SpreadOf(s.Trips).Median
-		name := s.Bed + ", " + s.Setting
-		if killed := measure.SpreadOf(s.Killed); s.Timeout > 0 && killed.N > 0 {
-			silence := measure.Milliseconds(measure.Silence(time.Duration(s.Timeout * float64(time.Millisecond))))
-			aims = append(aims,
-				aim("crash, median: "+name, s.Timeout, killed.Median, killed.N),
-				aim("crash, maximum: "+name, 1.15*silence+3*trip, killed.Max, killed.N))
-		}
-		if gap, three := measure.SpreadOf(s.Gap), measure.SpreadOf(measure.InRow(trial.TripsBefore, s.Trips)); three.N > 0 {
-			aims = append(aims, aim("hand-over, median: "+name, three.Median, gap.Median, gap.N),
-				aim("hand-over, maximum: "+name, three.Max, gap.Max, gap.N))
-		}
-		if s.Joins > 0 {
-			aims = append(aims, none("joins that disturb: "+name, s.Disturbed, fmt.Sprintf("%d of %d", s.Disturbed, s.Joins)))
-		}
-		if s.Terms > 0 {
-			aims = append(aims, none("two leaders at once: "+name, s.WokenLed+s.Overlaps,
-				fmt.Sprintf("%d of %d woken; %d otherwise, in %d terms", s.WokenLed, s.Woken, s.Overlaps, s.Terms)))
+		for _, a := range s.aims() {
+			before[a.What] = a.Measured
 		}
 	}
-	for _, o := range append(append([]steady.Outcome{}, r.Quiet...), r.Rolling...) {
-		aims = append(aims, none(fmt.Sprintf("terms lost: %s, T = %s, %.0f min", o.What, o.T, o.Minutes), o.Lost, fmt.Sprint(o.Lost)))
+	for i := range aims {
+		aims[i].Before = before[aims[i].What]
+	}
+	for _, o := range slices.Concat(r.Quiet, r.Rolling) {
+		add(o.Run, none(fmt.Sprintf("terms lost: %s, T = %s, %.0f min", o.What, o.T, o.Minutes), o.Lost, fmt.Sprint(o.Lost)))
+	}
+	for _, o := range r.Scale {
+		add(o.Run, scaleAims(o)...)
 	}
 	return aims
+}
+
+// What is aimed at. Round trips are those of Kafka just before.
+const (
+	handTrips     = 3 // of one role; median by median
+	handTripsMany = 5 // of all roles of a group together
+	learnTrips    = 10
+	firstTrips    = 10  // beside T′
+	restartMs     = 300 // from the start of the process
+	checkNanos    = 80
+)
+
+// aims are those of this library, as it is or was.
+func (s System) aims() []Aim {
+	if s.Family != "neli" || s.Results == nil {
+		return nil
+	}
+	return slices.Concat(s.timeAims(), s.countAims(), s.costAims())
+}
+
+func (s System) name() string { return s.Bed + ", " + strings.TrimPrefix(s.Setting, s.Label+", ") }
+
+// timeAims are about how long things take.
+func (s System) timeAims() []Aim {
+	var aims []Aim
+	trip := measure.SpreadOf(s.Trips).Median
+	wait := silence(time.Duration(s.Timeout * float64(time.Millisecond)))
+	if killed := measure.SpreadOf(s.Killed); s.Timeout > 0 && killed.N > 0 {
+		aims = append(aims, aim("crash, median: "+s.name(), s.Timeout, killed.Median, killed.N),
+			aim("crash, maximum: "+s.name(), 1.15*wait+3*trip, killed.Max, killed.N))
+	}
+	median := func(what string, bound float64, values []float64) {
+		if v := measure.SpreadOf(values); v.N > 0 && trip > 0 {
+			aims = append(aims, aim(what+", median: "+s.name(), bound, v.Median, v.N))
+		}
+	}
+	if s.Timeout > 0 {
+		median("very first start, since metadata", wait+firstTrips*trip, s.FirstRead)
+	}
+	median("first leader after a clean stop", restartMs, s.Restarted)
+	median("a joiner knows all holders, since metadata", learnTrips*trip, s.Learnt)
+	hand := handTrips * trip
+	if s.Roles > 1 {
+		hand = handTripsMany * trip
+	}
+	median("hand-over", hand, s.Gap)
+	return aims
+}
+
+// countAims are about what must not be.
+func (s System) countAims() []Aim {
+	var aims []Aim
+	if s.Joins > 0 {
+		aims = append(aims, none("joins that disturb: "+s.name(), s.Disturbed, fmt.Sprintf("%d of %d", s.Disturbed, s.Joins)))
+	}
+	if s.Terms > 0 {
+		aims = append(aims, none("two leaders at once: "+s.name(), s.WokenLed+s.Overlaps,
+			fmt.Sprintf("%d of %d woken; %d otherwise, in %d terms", s.WokenLed, s.Woken, s.Overlaps, s.Terms)))
+	}
+	return aims
+}
+
+// costAims are about a question, and about idle groups with Open nomination.
+func (s System) costAims() []Aim {
+	var aims []Aim
+	if c := s.Leading; c != nil {
+		aims = append(aims, Aim{What: "one question, leader: " + s.name(), Bound: fmt.Sprintf("≤ %d ns, 0 allocs", checkNanos), Measured: check(c),
+			Met: c.Nanos <= checkNanos && c.Allocs == 0})
+	}
+	for _, u := range s.Idle {
+		what := fmt.Sprintf("idle group of %d: %s", u.Members, s.name())
+		switch {
+		case s.Timeout == 5000 && u.Members == 3:
+			aims = append(aims, Aim{What: what + ", messages", Bound: "≤ 25/s", Measured: fmt.Sprintf("%.1f/s", u.Messages), Met: u.Messages <= 25},
+				percent(what+", CPU of all members", 1.2, u.MembersCPU))
+		case s.Timeout == 1000 && u.Members == 30:
+			aims = append(aims, percent(what+", CPU of all members", 22, u.MembersCPU))
+		}
+	}
+	return aims
+}
+
+// silence is T′ in milliseconds.
+func silence(t time.Duration) float64 { return measure.Milliseconds(measure.Silence(t)) }
+
+// scaleAims are about roles with leases of their own: crowds that were measured when a
+// lease was a partition's have none.
+func scaleAims(o crowd.Outcome) []Aim {
+	if o.Partitions > 1 || o.T > time.Minute {
+		return nil
+	}
+	var aims []Aim
+	wait := silence(o.T) / 1000
+	within := func(p crowd.Phase, seconds, spread float64) {
+		a := Aim{What: p.What + ": " + o.Size.String(), Bound: fmt.Sprintf("≤ %.1f s", seconds), Measured: fmt.Sprintf("%.2f s", p.Seconds),
+			Met: !p.Unmet && p.Seconds <= seconds}
+		if spread > 0 {
+			a.Bound += fmt.Sprintf(", max/mean ≤ %.1f", spread)
+			a.Measured += fmt.Sprintf(", %.2f", p.Spread)
+			a.Met = a.Met && p.Spread <= spread
+		}
+		aims = append(aims, a)
+	}
+	large := o.Roles >= 100_000
+	for _, p := range o.Phases {
+		switch {
+		case p.What == crowd.LedFirst && large:
+			within(p, max(o.Started+2, wait), 0)
+		case p.What == crowd.LedFirst && !o.One:
+			within(p, wait+2, 0)
+		case p.What == fmt.Sprintf(crowd.LedAgain, o.Each) && large:
+			within(p, wait+1, 1.2)
+		case p.What == fmt.Sprintf(crowd.LedAgain, o.Each):
+			within(p, wait+1, 0)
+		case large && (p.What == crowd.SharedFirst || p.What == fmt.Sprintf(crowd.SharedLast, o.Each)):
+			within(p, 30, crowd.Even)
+		}
+	}
+	aims = append(aims, none("terms lost: "+o.Size.String(), o.Lost, fmt.Sprintf("%d; %d of them in %s of quiet", o.Lost, o.LostInQuiet, o.Window)))
+	switch {
+	case large:
+		aims = append(aims, percent("CPU of all members and the broker: "+o.Size.String(), 60, o.Quiet.MembersCPU+o.Quiet.ServersCPU),
+			Aim{What: "memory of a member, live on the heap: " + o.Size.String(), Bound: "≤ 12 MB", Met: o.Heap <= 12e6,
+				Measured: figure(o.Heap/1e6) + " MB; " + figure(o.Resident/1e6) + " MB of its process are resident"})
+	case o.One:
+		aims = append(aims, holderAims(o.Size.String(), o.Quiet)...)
+	}
+	return aims
+}
+
+// holderAims are about the one that leads everything, who comes first, and the others.
+func holderAims(what string, u idle.Usage) []Aim {
+	if len(u.MemberCPU) < 2 {
+		return nil
+	}
+	return []Aim{percent("CPU of the holder: "+what, 0.5, u.MemberCPU[0]), percent("CPU of a follower: "+what, 0.5, slices.Max(u.MemberCPU[1:]))}
+}
+
+func percent(what string, bound, cores float64) Aim {
+	return Aim{What: what, Bound: fmt.Sprintf("≤ %s %% of a core", strings.TrimSuffix(fmt.Sprintf("%.1f", bound), ".0")), Measured: fmt.Sprintf("%.2f %%", 100*cores), Met: 100*cores <= bound}
 }
 
 func aim(what string, bound, measured float64, n int) Aim {
@@ -67,29 +207,4 @@ func aim(what string, bound, measured float64, n int) Aim {
 
 func none(what string, count int, measured string) Aim {
 	return Aim{What: what, Bound: "none", Measured: measured, Met: count == 0}
-}
-
-// slow counts the systems in which the slowest of all hand-overs, or of as many times
-// two round trips, took longer than three median round trips.
-type slow struct{ Systems, HandOvers, Trips int }
-
-func (r *Results) slow() (n slow) {
-	for _, s := range r.Systems {
-		if s.Results == nil || len(s.Trips) == 0 {
-			continue
-		}
-		n.Systems++
-		bound := 3 * measure.SpreadOf(s.Trips).Median
-		if measure.SpreadOf(s.Gap).Max > bound {
-			n.HandOvers++
-		}
-		var two []float64
-		for row := range slices.Chunk(s.Trips, trial.TripsBefore) {
-			two = append(two, row[0]+row[1])
-		}
-		if measure.SpreadOf(two).Max > bound {
-			n.Trips++
-		}
-	}
-	return n
 }

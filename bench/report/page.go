@@ -21,18 +21,23 @@ type page struct {
 	*Results
 	Failures []string
 	Missed   int
-	Slow     slow
 }
 
 // Page is Markdown.
 func (r *Results) Page() (string, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"spread": spread, "ratio": ratio, "ms": figure, "check": check, "usage": usage, "join": strings.Join, "woken": woken, "trips": trips, "inRow": func(v []float64) []float64 { return measure.InRow(trial.TripsBefore, v) },
+		"spread": spread, "ratio": ratio, "ms": figure, "check": check, "usage": usage, "join": strings.Join, "woken": woken, "trips": trips,
+		"inRow": func(v []float64) []float64 { return measure.InRow(trial.TripsBefore, v) },
+		"run":   r.letter, "measured": r.measured, "cores": cores,
+		"tried": func(t *trial.Results) bool {
+			return t != nil && len(t.First)+len(t.Killed)+len(t.Gap)+len(t.Failures)+t.Joins > 0
+		},
+		"mb": func(bytes float64) string { return figure(bytes / 1e6) },
 	}).Parse(pageText)
 	if err != nil {
 		return "", err
 	}
-	p := page{Results: r, Slow: r.slow()}
+	p := page{Results: r}
 	for _, s := range r.Systems {
 		if s.Results == nil {
 			continue
@@ -49,6 +54,49 @@ func (r *Results) Page() (string, error) {
 	var text strings.Builder
 	err = t.Execute(&text, p)
 	return text.String(), err
+}
+
+func (r *Results) run(id string) Run {
+	i := slices.IndexFunc(r.Runs, func(run Run) bool { return run.ID == id })
+	if i < 0 {
+		return Run{Commit: "unknown"}
+	}
+	return r.Runs[i]
+}
+
+// letter is what the page calls a run: a, b, …
+func (r *Results) letter(id string) string {
+	i := slices.IndexFunc(r.Runs, func(run Run) bool { return run.ID == id })
+	if i < 0 {
+		return "–"
+	}
+	return string(rune('a' + i%26))
+}
+
+// measured says of which commits a block's figures are, and when they were taken.
+func (r *Results) measured(block string) string {
+	var all []string
+	for _, id := range r.runsOf(block) {
+		run := r.run(id)
+		text := fmt.Sprintf("%s: commit %s, %s", r.letter(id), run.Commit, run.Date)
+		if run.Remark != "" {
+			text += " (" + run.Remark + ")"
+		}
+		all = append(all, text)
+	}
+	return "Measured in run " + strings.Join(all, "; ") + "."
+}
+
+// cores are percents of one core of each process.
+func cores(each []float64) string {
+	if len(each) == 0 {
+		return "–"
+	}
+	text := make([]string, len(each))
+	for i, c := range each {
+		text[i] = fmt.Sprintf("%.2f", 100*c)
+	}
+	return strings.Join(text, ", ")
 }
 
 // figure is a number of milliseconds, with as many digits as it deserves.
@@ -93,8 +141,11 @@ func woken(led, of int, double []float64) string {
 	if led == 0 {
 		return fmt.Sprintf("0 of %d", of)
 	}
-	// One answer has no length; the next one, a sampling interval later, was no.
-	return fmt.Sprintf("**%d of %d**, up to %s ms", led, of, figure(max(1, slices.Max(double))))
+	length := "< one sampling interval" // one answer has no length; the next one was no
+	if most := slices.Max(double); most > 0 {
+		length = fmt.Sprintf("up to %s ms", figure(most))
+	}
+	return fmt.Sprintf("**%d of %d**, %s", led, of, length)
 }
 
 func trips(values []float64) string {

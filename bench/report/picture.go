@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	svg "github.com/ajstarks/svgo/float"
 
@@ -31,6 +33,17 @@ type picture struct {
 	width, height float64
 }
 
+// machines are what the systems were measured on.
+func (r *Results) machines() string {
+	var all []string
+	for _, id := range r.runsOf("systems") {
+		if run := r.run(id); run.Machine != "" && !slices.Contains(all, run.Machine) {
+			all = append(all, run.Machine)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
 // Picture is an SVG.
 func (r *Results) Picture() string {
 	p := &picture{least: math.Inf(1), most: math.Inf(-1)}
@@ -52,7 +65,7 @@ func (r *Results) Picture() string {
 	p.Start(p.width, p.height, `font-family="Helvetica, Arial, sans-serif" font-size="11"`)
 	p.Rect(0, 0, p.width, p.height, "fill:white")
 	p.Text(12, 24, "SIGKILL of the leader → the next one leads", "font-size:18px;font-weight:bold;fill:#222")
-	p.Text(12, 44, fmt.Sprintf("each dot a trial; ticks: median and lease time; milliseconds, logarithmic; %s", r.Machine), "fill:#555")
+	p.Text(12, 44, fmt.Sprintf("each dot a trial; ticks: median and lease time; milliseconds, logarithmic; %s", r.machines()), "fill:#555")
 	p.axis()
 	for i := range p.rows {
 		p.row(i)

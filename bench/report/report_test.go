@@ -23,23 +23,41 @@ import (
 // fixed are results that nobody measured.
 func fixed() *Results {
 	return &Results{
-		Command: "make bench-peers N=4", Date: "2026-01-02", Took: "3m", Machine: "2 cores <&>", Versions: []string{"raft v1"}, N: 4, Few: 1, Window: "15s",
-		Beds: []Bed{{Family: "neli", Name: "1 broker", RoundTrips: []float64{1, 2, 3}, Alone: &idle.Usage{ServersCPU: 0.0266}}},
+		Runs: []Run{
+			{ID: "1", Commit: "0000001", Date: "2026-01-01", Command: "make bench-scale", Remark: "the former core"},
+			{ID: "2", Commit: "0000002", Date: "2026-01-02", Command: "make bench-peers N=4", Took: "3m", Machine: "2 cores <&>", Versions: []string{"raft v1"}, N: 4, Few: 1, Window: "15s"},
+		},
+		Beds: []Bed{{Family: "neli", Name: "1 broker", Run: "2", RoundTrips: []float64{1, 2, 3}, Alone: &idle.Usage{ServersCPU: 0.0266}}},
 		Systems: []System{
-			{Family: "neli", Bed: "1 broker", Setting: "Open, T = 300ms", Lease: 300, Timeout: 300, Idle: []idle.Usage{{Members: 3, MembersCPU: 0.01, Messages: 20, Bytes: 4200}},
+			{Family: "neli", Bed: "1 broker", Setting: "Open, T = 300ms", Run: "2", Lease: 300, Timeout: 300, Idle: []idle.Usage{{Members: 3, MembersCPU: 0.01, Messages: 20, Bytes: 4200}},
 				Results: &trial.Results{
 					Killed: []float64{280, 290, 301, 340}, Stopped: []float64{300}, First: []float64{620}, Asked: []float64{5, 6}, Gap: []float64{4, 8}, Trips: []float64{1, 1, 2, 2, 2, 3},
+					FirstRead: []float64{322}, Learnt: []float64{19, 20, 60}, Restarted: []float64{310},
 					Joins: 2, JoinGap: []float64{0, 0}, Woken: 1, Double: []float64{0}, Terms: 9,
 					Leading: &member.Check{Leads: true, Nanos: 61.2}, Following: &member.Check{Nanos: 5}}},
-			{Family: "neli", Bed: "1 broker", Setting: "Assigned", Lease: 6000, Results: &trial.Results{Killed: []float64{9000}}},
-			{Family: "raft", Bed: "3 nodes", Setting: "default", Lease: 1000,
+			{Family: "neli", Bed: "1 broker", Setting: "Open, T = 5s, 1000 roles", Run: "2", Lease: 5000, Timeout: 5000, Roles: 1000, Idle: []idle.Usage{{Members: 3, MembersCPU: 0.013, Messages: 25}},
+				Results: &trial.Results{Gap: []float64{9, 10, 90}, Trips: []float64{2, 2, 2}}},
+			{Family: "neli", Bed: "1 broker", Setting: "commit 0, Open, T = 300ms", Label: "commit 0", Run: "2", Lease: 300, Timeout: 300,
+				Results: &trial.Results{Gap: []float64{40}, Trips: []float64{1}}},
+			{Family: "neli", Bed: "1 broker", Setting: "Assigned", Run: "2", Lease: 6000, Results: &trial.Results{Killed: []float64{9000}}},
+			{Family: "raft", Bed: "3 nodes", Setting: "default", Run: "2", Lease: 1000,
 				Results: &trial.Results{Killed: []float64{1500}, Woken: 2, WokenLed: 1, Double: []float64{0, 3.4}, Joins: 2, Disturbed: 1, Terms: 4,
 					Failures: []string{"join: too late"}}},
+			{Family: "raft", Bed: "3 nodes", Setting: "single answers", Run: "2", Lease: 1000, Results: &trial.Results{Killed: []float64{1500}, Woken: 2, WokenLed: 2, Double: []float64{0, 0}}},
+			{Family: "redsync", Bed: "1 server", Setting: "for its cost", Run: "2", Lease: 1000, Results: &trial.Results{}, Idle: []idle.Usage{{Members: 3}}},
 		},
-		Scale: []crowd.Outcome{{Size: crowd.Size{Processes: 8, Each: 2, Partitions: 100, Roles: 1000, T: time.Minute}, Window: "30s", Lost: 3,
-			Phases: []crowd.Phase{{What: "all led after the start", Seconds: 61.26, Spread: 1.5}}, Quiet: idle.Usage{Members: 16, MembersCPU: 0.5}}},
-		Quiet:   []steady.Outcome{{What: "quiet, brokers: 1", T: "300ms", Minutes: 30}},
-		Rolling: []steady.Outcome{{What: "rolling restart", T: "2s", Lost: 1, Minutes: 5, Groups: 3, Restarts: 6, Vacant: 2040}},
+		Scale: []crowd.Outcome{
+			{Size: crowd.Size{Processes: 8, Each: 2, Partitions: 100, Roles: 1000, T: 5 * time.Minute}, Run: "1", Window: "30s", Lost: 3,
+				Phases: []crowd.Phase{{What: crowd.LedFirst, Seconds: 61.26, Spread: 1.5}}, Quiet: idle.Usage{Members: 16, MembersCPU: 0.5}},
+			{Size: crowd.Size{Processes: 10, Each: 10, Partitions: 1, Roles: 100_000, T: 5 * time.Second}, Run: "2", Window: "5m0s", Lost: 1, LostInQuiet: 1,
+				Started: 4.5, Resident: 13e6, Heap: 4e6, Quiet: idle.Usage{Members: 100, MembersCPU: 0.4, ServersCPU: 0.1}, Phases: []crowd.Phase{
+					{What: crowd.LedFirst, Seconds: 6.4, Spread: 3, Least: 0.2}, {What: crowd.SharedFirst, Seconds: 30.5, Spread: 1.05, Least: 0.9},
+					{What: "all have been led after 10 died", Seconds: 5.9, Spread: 1.25}, {What: "shared out after 10 joined", Seconds: 20, Spread: 1.1, Unmet: true}}},
+			{Size: crowd.Size{Processes: 3, Each: 1, Partitions: 1, Roles: 1000, T: 5 * time.Second, One: true}, Run: "2", Started: 6,
+				Quiet: idle.Usage{Members: 3, MemberCPU: []float64{0.004, 0.006, 0.001}}},
+		},
+		Quiet:   []steady.Outcome{{Run: "1", What: "quiet, brokers: 1", T: "300ms", Minutes: 30}},
+		Rolling: []steady.Outcome{{Run: "1", What: "rolling restart", T: "2s", Lost: 1, Minutes: 5, Groups: 3, Restarts: 6, Vacant: 2040}},
 	}
 }
 
@@ -47,27 +65,36 @@ func TestPage(t *testing.T) {
 	page, err := fixed().Page()
 	require.NoError(t, err)
 	for _, want := range []string{
-		"written by `make bench-peers N=4`, on 2026-01-02",
-		"- raft v1\n",
-		"| neli | 1 broker | Open, T = 300ms | 300 | 620 [620–620], 1 | 296 [280–340], 4 | 0.98, 1.13 | 300 [300–300], 1 |",
-		"| neli | 1 broker | Open, T = 300ms | 5.5 [5.0–6.0], 2 | 6.0 [4.0–8.0], 2 | 5.5 [4.0–7.0], 2 | 0 of 2 | 0.0 [0.0–0.0], 2 | 0 of 1 | 0 in 9 terms |",
-		"| raft | 3 nodes | default | – | – | – | 1 of 2 | – | **1 of 2**, up to 3.4 ms | 0 in 4 terms |",
-		"| neli | 1 broker | Open, T = 300ms | 61 ns, 0 allocs | 5.0 ns, 0 allocs |",
-		"| neli | 1 broker | no group | 0 | 0.0 | 0.0 | 0.00 | 2.66 | 0.0 | 0.0 |",
-		"| neli | 1 broker | Open, T = 300ms | 3 | 20.0 | 4.2 | 1.00 | 0.00 | 0.0 | 0.0 |",
-		"- 1 broker: median 2.00 ms, 99th percentile 3.0 ms, n = 3; two in a row: median 3.0 ms, 95th percentile 3.0 ms, maximum 3.0 ms",
-		"- rolling restart, T = 2s, 3 groups, 6 restarts: terms lost: 1; 2040 ms without a leader",
+		"- **a**: `make bench-scale` at commit 0000001, 2026-01-01 (the former core)\n",
+		"- **b**: `make bench-peers N=4` at commit 0000002, 2026-01-02, in 3m; 2 cores <&>; n is 4, 1 for etcd's TTL of 60 s; idle groups for 15s; raft v1\n",
+		"## Without a leader\n\nMeasured in run b: commit 0000002, 2026-01-02.\n",
+		"## Scale\n\nMeasured in run a: commit 0000001, 2026-01-01 (the former core); b: commit 0000002, 2026-01-02.\n",
+		"| neli | 1 broker | Open, T = 300ms | 300 | 620 [620–620], 1 | 310 [310–310], 1 | 296 [280–340], 4 | 0.98, 1.13 | 300 [300–300], 1 | b |",
+		"| neli | 1 broker | Open, T = 300ms | 5.5 [5.0–6.0], 2 | 6.0 [4.0–8.0], 2 | 2.0 [1.0–3.0], 6 | 5.5 [4.0–7.0], 2 | 0 of 2 | 0.0 [0.0–0.0], 2 | 20 [19–60], 3 | 0 of 1 | 0 in 9 terms | b |",
+		"| raft | 3 nodes | default | – | – | – | – | 1 of 2 | – | – | **1 of 2**, up to 3.4 ms | 0 in 4 terms | b |",
+		"| **2 of 2**, < one sampling interval | 0 in 0 terms | b |",
+		"| neli | 1 broker | Open, T = 300ms | 61 ns, 0 allocs | 5.0 ns, 0 allocs | b |",
+		"| neli | 1 broker | no group | 0 | 0.0 | 0.0 | 0.00 | 2.66 | 0.0 | 0.0 | b |",
+		"| neli | 1 broker | Open, T = 300ms | 3 | 20.0 | 4.2 | 1.00 | 0.00 | 0.0 | 0.0 | b |",
+		"| redsync | 1 server | for its cost | 3 | 0.0 |",
+		"- 1 broker: median 2.00 ms, 99th percentile 3.0 ms, n = 3; two in a row: median 3.0 ms, 95th percentile 3.0 ms, maximum 3.0 ms (b)",
+		"- rolling restart, T = 2s, 3 groups, 6 restarts: terms lost: 1; 2040 ms without a leader, 0.0 ms with two (a)",
 		"- raft, 3 nodes, default: join: too late",
-		"16 members in 8 processes, 100 partitions, 1000 roles, T = 1m0s",
-		"but for those of the process that died: 3.",
-		"| all led after the start | 61.3 | 1.50 |",
+		"### 16 members in 8 processes, partitions: 100, 1000 roles, T = 5m0s (run a)",
+		"but for those of the process that died: 3.\n",
+		"| all have been led after the start | 61.3 | 1.50 | – | 0 |",
+		"| all have been led after the start | 6.4 | 3.00 | 0.20 | 0 |",
+		"| shared out after 10 joined | not within 20.0 | 1.10 | 0.00 | 0 |",
 		"| 16 | 0.0 | 0.0 | 50.00 | 0.00 | 0.0 | 0.0 |",
-		"over it in 1 of 1 rows; and so is in\n0 the slowest",
-		"Not met: 3 of 8.",
+		"| hand-over, median: 1 broker, Open, T = 300ms | ≤ 6.0 ms | 6.0 ms (n = 2) | yes | 40 ms (n = 1) | b |",
+		"percents of a core of each process: 0.40, 0.60, 0.10:",
+		"A member occupies 13 MB, its part of what is resident of its process; 4.0 MB of it is live on Go's heap.",
+		"(see [tuning.md](tuning.md#t))",
 	} {
 		assert.Contains(t, page, want)
 	}
 	assert.NotContains(t, page, "<no value>")
+	assert.NotContains(t, page, "| redsync | 1 server | for its cost | 1000 |", "a row of trials that were not made")
 	for line := range strings.Lines(page) {
 		if strings.HasPrefix(line, "|") {
 			assert.True(t, strings.HasSuffix(line, "|\n"), "a row of a table is a line of its own: %q", line)
@@ -80,19 +107,63 @@ func TestAims(t *testing.T) {
 	for _, a := range fixed().Aims() {
 		verdicts[a.What] = a
 	}
+	const many, crowded, one = "1 broker, Open, T = 5s, 1000 roles", "100 members in 10 processes, partitions: 1, 100000 roles, T = 5s",
+		"3 members in 3 processes, partitions: 1, 1000 roles, T = 5s, one leads all"
 	for what, want := range map[string]Aim{
-		"crash, median: 1 broker, Open, T = 300ms":         {Bound: "≤ 300 ms", Measured: "296 ms (n = 4)", Met: true},
-		"crash, maximum: 1 broker, Open, T = 300ms":        {Bound: "≤ 352 ms", Measured: "340 ms (n = 4)", Met: true},
-		"hand-over, median: 1 broker, Open, T = 300ms":     {Bound: "≤ 5.5 ms", Measured: "6.0 ms (n = 2)"},
-		"hand-over, maximum: 1 broker, Open, T = 300ms":    {Bound: "≤ 7.0 ms", Measured: "8.0 ms (n = 2)"},
-		"two leaders at once: 1 broker, Open, T = 300ms":   {Bound: "none", Measured: "0 of 1 woken; 0 otherwise, in 9 terms", Met: true},
-		"terms lost: quiet, brokers: 1, T = 300ms, 30 min": {Bound: "none", Measured: "0", Met: true},
-		"terms lost: rolling restart, T = 2s, 5 min":       {Bound: "none", Measured: "1"},
+		"crash, median: 1 broker, Open, T = 300ms":                                      {Bound: "≤ 300 ms", Measured: "296 ms (n = 4)", Met: true, Run: "2"},
+		"crash, maximum: 1 broker, Open, T = 300ms":                                     {Bound: "≤ 352 ms", Measured: "340 ms (n = 4)", Met: true, Run: "2"},
+		"hand-over, median: 1 broker, Open, T = 300ms":                                  {Bound: "≤ 6.0 ms", Measured: "6.0 ms (n = 2)", Met: true, Before: "40 ms (n = 1)", Run: "2"},
+		"hand-over, median: " + many:                                                    {Bound: "≤ 10 ms", Measured: "10 ms (n = 3)", Met: true, Run: "2"},
+		"very first start, since metadata, median: 1 broker, Open, T = 300ms":           {Bound: "≤ 321 ms", Measured: "322 ms (n = 1)", Run: "2"},
+		"a joiner knows all holders, since metadata, median: 1 broker, Open, T = 300ms": {Bound: "≤ 20 ms", Measured: "20 ms (n = 3)", Met: true, Run: "2"},
+		"first leader after a clean stop, median: 1 broker, Open, T = 300ms":            {Bound: "≤ 300 ms", Measured: "310 ms (n = 1)", Run: "2"},
+		"one question, leader: 1 broker, Open, T = 300ms":                               {Bound: "≤ 80 ns, 0 allocs", Measured: "61 ns, 0 allocs", Met: true, Run: "2"},
+		"idle group of 3: " + many + ", messages":                                       {Bound: "≤ 25/s", Measured: "25.0/s", Met: true, Run: "2"},
+		"idle group of 3: " + many + ", CPU of all members":                             {Bound: "≤ 1.2 % of a core", Measured: "1.30 %", Run: "2"},
+		"two leaders at once: 1 broker, Open, T = 300ms":                                {Bound: "none", Measured: "0 of 1 woken; 0 otherwise, in 9 terms", Met: true, Run: "2"},
+		"terms lost: quiet, brokers: 1, T = 300ms, 30 min":                              {Bound: "none", Measured: "0", Met: true, Run: "1"},
+		"terms lost: rolling restart, T = 2s, 5 min":                                    {Bound: "none", Measured: "1", Run: "1"},
+		"all have been led after the start: " + crowded:                                 {Bound: "≤ 6.5 s", Measured: "6.40 s", Met: true, Run: "2"},
+		"shared out after the start: " + crowded:                                        {Bound: "≤ 30.0 s, max/mean ≤ 1.1", Measured: "30.50 s, 1.05", Run: "2"},
+		"all have been led after 10 died: " + crowded:                                   {Bound: "≤ 6.0 s, max/mean ≤ 1.2", Measured: "5.90 s, 1.25", Run: "2"},
+		"shared out after 10 joined: " + crowded:                                        {Bound: "≤ 30.0 s, max/mean ≤ 1.1", Measured: "20.00 s, 1.10", Run: "2"},
+		"terms lost: " + crowded:                                                        {Bound: "none", Measured: "1; 1 of them in 5m0s of quiet", Run: "2"},
+		"CPU of all members and the broker: " + crowded:                                 {Bound: "≤ 60 % of a core", Measured: "50.00 %", Met: true, Run: "2"},
+		"memory of a member, live on the heap: " + crowded:                              {Bound: "≤ 12 MB", Measured: "4.0 MB; 13 MB of its process are resident", Met: true, Run: "2"},
+		"CPU of the holder: " + one:                                                     {Bound: "≤ 0.5 % of a core", Measured: "0.40 %", Met: true, Run: "2"},
+		"CPU of a follower: " + one:                                                     {Bound: "≤ 0.5 % of a core", Measured: "0.60 %", Run: "2"},
 	} {
 		want.What = what
 		assert.Equal(t, want, verdicts[what])
 	}
-	assert.NotContains(t, verdicts, "crash, median: 1 broker, Assigned", "its time is the session's, not T")
+	for what := range verdicts {
+		assert.NotContains(t, what, "commit 0", "it is beside, and not aimed at anything")
+		assert.NotContains(t, what, "1 broker, Assigned", "its time is the session's, not T")
+		assert.NotContains(t, what, "partitions: 100", "of the former core")
+		assert.NotContains(t, what, "hand-over, maximum", "it is reported, and held against nothing")
+	}
+}
+
+func TestTakeReplacesWhatWasMeasuredAnew(t *testing.T) {
+	r := fixed()
+	r.Take(Run{ID: "3", Commit: "0000003"}, &Results{
+		Systems: []System{{Family: "neli", Bed: "1 broker", Setting: "Assigned", Lease: 1}, {Family: "neli", Bed: "1 broker", Setting: "new"}},
+		Quiet:   []steady.Outcome{{What: "quiet"}},
+		Scale:   []crowd.Outcome{{Size: r.Scale[0].Size}},
+	})
+	var runs []string
+	for _, s := range r.Systems {
+		runs = append(runs, s.Run)
+	}
+	assert.Equal(t, []string{"2", "2", "2", "3", "3", "2", "2", "2"}, runs, "what is new comes after its like")
+	assert.Equal(t, "new", r.Systems[4].Setting)
+	assert.Equal(t, []string{"3"}, r.runsOf("quiet"))
+	assert.Equal(t, []string{"1"}, r.runsOf("rolling"))
+	assert.Equal(t, []string{"2", "3"}, r.runsOf("scale"))
+	assert.Len(t, r.Runs, 3)
+
+	r.Take(Run{ID: "4"}, &Results{Rolling: []steady.Outcome{{What: "rolling"}}})
+	assert.Equal(t, "2", r.Runs[0].ID, "of the first nothing is left")
 }
 
 func TestPictureIsWellFormed(t *testing.T) {
@@ -117,7 +188,7 @@ func TestPictureIsWellFormed(t *testing.T) {
 		if name == "fixed" {
 			assert.Contains(t, seen.String(), "2 cores <&>")
 			assert.Contains(t, seen.String(), "neli, 1 broker, Open, T = 300ms")
-			assert.Equal(t, 4+1+1+len(colours), circles, "a dot for each trial, and the legend's")
+			assert.Equal(t, 4+1+1+1+len(colours), circles, "a dot for each trial, and the legend's")
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/goneli/neli/bench/crowd"
 	"github.com/goneli/neli/bench/idle"
@@ -15,24 +17,35 @@ import (
 )
 
 // Results are kept, so that the page can be written anew without measuring anew.
+// Everything names the run in which it was measured: what is measured anew replaces
+// what was there of the same name, and nothing else gets a newer commit or date.
 type Results struct {
-	Command  string
+	Runs    []Run
+	Beds    []Bed
+	Systems []System
+	Quiet   []steady.Outcome `json:",omitempty"`
+	Rolling []steady.Outcome `json:",omitempty"`
+	Scale   []crowd.Outcome  `json:",omitempty"` // one of each size
+}
+
+// Run is when, of which sources, how and on what something was measured.
+type Run struct {
+	ID       string // unique, and ascending with time
+	Commit   string
 	Date     string
-	Took     string
-	Machine  string
-	Versions []string
-	N, Few   int
-	Window   string // of idle groups
-	Beds     []Bed
-	Systems  []System
-	Quiet    []steady.Outcome `json:",omitempty"`
-	Rolling  []steady.Outcome `json:",omitempty"`
-	Scale    []crowd.Outcome  `json:",omitempty"` // one of each size
+	Command  string
+	Took     string   `json:",omitempty"`
+	Machine  string   `json:",omitempty"`
+	Versions []string `json:",omitempty"`
+	N, Few   int      `json:",omitempty"`
+	Window   string   `json:",omitempty"` // of idle groups
+	Remark   string   `json:",omitempty"`
 }
 
 // Bed is what was measured of servers alone.
 type Bed struct {
 	Family, Name string
+	Run          string
 	Alone        *idle.Usage `json:",omitempty"` // no group at all
 	RoundTrips   []float64   `json:",omitempty"` // ms; Kafka
 }
@@ -40,10 +53,101 @@ type Bed struct {
 // System is what was measured of one.
 type System struct {
 	Family, Bed, Setting string
+	Run                  string
+	Label                string  `json:",omitempty"` // with which Setting begins: it is this library as it was, to be seen beside
 	Lease                float64 // nominal, ms
 	Timeout              float64 `json:",omitempty"` // T, if the aims are about it, ms
+	Roles                int     `json:",omitempty"` // if there are several, which one member leads
 	*trial.Results
 	Idle []idle.Usage `json:",omitempty"`
+}
+
+// Take puts in what a run has measured.
+func (r *Results) Take(run Run, fresh *Results) {
+	r.Runs = append(r.Runs, run)
+	for _, b := range fresh.Beds {
+		b.Run = run.ID
+		r.Beds = put(r.Beds, b, func(o Bed) bool { return o.Family == b.Family && o.Name == b.Name },
+			func(o Bed) bool { return o.Family == b.Family })
+	}
+	for _, s := range fresh.Systems {
+		s.Run = run.ID
+		r.Systems = put(r.Systems, s, func(o System) bool { return o.Family == s.Family && o.Bed == s.Bed && o.Setting == s.Setting },
+			func(o System) bool { return o.Family == s.Family && o.Bed == s.Bed })
+	}
+	r.Quiet = steadily(r.Quiet, fresh.Quiet, run.ID)
+	r.Rolling = steadily(r.Rolling, fresh.Rolling, run.ID)
+	for _, o := range fresh.Scale {
+		o.Run = run.ID
+		r.Scale = put(r.Scale, o, func(old crowd.Outcome) bool { return old.Size == o.Size }, func(crowd.Outcome) bool { return true })
+	}
+	r.tidy()
+}
+
+// put replaces the same, or appends after the last that is alike.
+func put[E any](list []E, e E, same, alike func(E) bool) []E {
+	if i := slices.IndexFunc(list, same); i >= 0 {
+		list[i] = e
+		return list
+	}
+	at := len(list)
+	for i, old := range list {
+		if alike(old) {
+			at = i + 1
+		}
+	}
+	return slices.Insert(list, at, e)
+}
+
+func steadily(old, fresh []steady.Outcome, run string) []steady.Outcome {
+	if len(fresh) == 0 {
+		return old
+	}
+	fresh = slices.Clone(fresh)
+	for i := range fresh {
+		fresh[i].Run = run
+	}
+	return fresh
+}
+
+// tidy drops runs of which nothing is left.
+func (r *Results) tidy() {
+	used := map[string]bool{}
+	for _, list := range [][]string{r.runsOf("beds"), r.runsOf("systems"), r.runsOf("quiet"), r.runsOf("rolling"), r.runsOf("scale")} {
+		for _, id := range list {
+			used[id] = true
+		}
+	}
+	r.Runs = slices.DeleteFunc(r.Runs, func(run Run) bool { return !used[run.ID] })
+	slices.SortFunc(r.Runs, func(a, b Run) int { return strings.Compare(a.ID, b.ID) })
+}
+
+// runsOf lists the runs of a block.
+func (r *Results) runsOf(block string) (ids []string) {
+	switch block {
+	case "beds":
+		for _, b := range r.Beds {
+			ids = append(ids, b.Run)
+		}
+	case "systems":
+		for _, s := range r.Systems {
+			ids = append(ids, s.Run)
+		}
+	case "quiet":
+		for _, o := range r.Quiet {
+			ids = append(ids, o.Run)
+		}
+	case "rolling":
+		for _, o := range r.Rolling {
+			ids = append(ids, o.Run)
+		}
+	case "scale":
+		for _, o := range r.Scale {
+			ids = append(ids, o.Run)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
 // Names of the files of a page.

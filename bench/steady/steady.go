@@ -18,6 +18,7 @@ import (
 
 // Outcome is what was seen of one or several groups of three.
 type Outcome struct {
+	Run      string // when, on what, by which command: a key of the results
 	What     string
 	T        string
 	Groups   int

@@ -74,12 +74,23 @@ func Series(ctx context.Context, system peers.System, o Options, last func(conte
 	defer s.close()
 	// Faults first, with much waiting; what takes milliseconds comes after, when few
 	// lanes start processes.
-	s.run(ctx, slices.Concat(slices.Repeat([]Kind{Kill}, n), slices.Repeat([]Kind{Stop}, n), slices.Repeat([]Kind{First}, n)), width)
-	s.run(ctx, slices.Concat(slices.Repeat([]Kind{Hand}, n), slices.Repeat([]Kind{Join}, n)), min(calmLanes, width))
+	s.run(ctx, s.trials(n, peers.Kill, peers.Stop, peers.First), width)
+	s.run(ctx, s.trials(n, peers.Hand, peers.Join, peers.Restart), min(calmLanes, width))
 	if err := s.finish(ctx, last); err != nil && ctx.Err() == nil {
 		s.fail("cost", err)
 	}
 	return s.results, ctx.Err()
+}
+
+// trials are n of each kind that the system is put through.
+func (s *series) trials(n int, kinds ...peers.Kind) []peers.Kind {
+	var queue []peers.Kind
+	for _, kind := range kinds {
+		if slices.Contains(s.system.Kinds, kind) {
+			queue = append(queue, slices.Repeat([]peers.Kind{kind}, n)...)
+		}
+	}
+	return queue
 }
 
 type series struct {
@@ -94,11 +105,11 @@ type series struct {
 }
 
 // run has lanes take trials from a queue. Groups that no lane needs are closed.
-func (s *series) run(ctx context.Context, kinds []Kind, lanes int) {
+func (s *series) run(ctx context.Context, kinds []peers.Kind, lanes int) {
 	for len(s.free) > lanes {
 		s.drop(s.take())
 	}
-	queue := make(chan Kind, len(kinds))
+	queue := make(chan peers.Kind, len(kinds))
 	for _, k := range kinds {
 		queue <- k
 	}
@@ -121,8 +132,8 @@ func (s *series) run(ctx context.Context, kinds []Kind, lanes int) {
 
 // one carries out a trial on a group that is free, or on a new one. A group that does
 // not come through is closed.
-func (s *series) one(ctx context.Context, kind Kind) error {
-	if kind == First {
+func (s *series) one(ctx context.Context, kind peers.Kind) error {
+	if kind == peers.First {
 		g := s.group()
 		defer g.Close()
 		return g.Do(ctx, kind, s.results)
@@ -204,11 +215,17 @@ func (s *series) finish(ctx context.Context, last func(context.Context, *Group) 
 
 // Ready fills a group and waits until nothing stirs it any more.
 func (g *Group) Ready(ctx context.Context, size int) error {
-	if err := g.Fill(ctx, size); err != nil {
-		return err
+	sizes := []int{size}
+	if g.system.Roles > 1 {
+		sizes = []int{1, size}
 	}
-	if err := g.Lead(ctx); err != nil {
-		return err
+	for _, n := range sizes {
+		if err := g.Fill(ctx, n); err != nil {
+			return err
+		}
+		if err := g.Lead(ctx); err != nil {
+			return err
+		}
 	}
 	return Pause(ctx, g.system.Settle)
 }

@@ -8,7 +8,12 @@ import (
 
 // Results of one system. Times are in milliseconds.
 type Results struct {
-	First   []float64 // start of three processes → the first answer "I lead"
+	First []float64 // start of three processes → the first answer "I lead"
+	// Of that, the time since a server first described the log to the leader; Kafka.
+	FirstRead []float64 `json:",omitempty"`
+	// All have closed: start of one process → its first answer "I lead".
+	Restarted []float64 `json:",omitempty"`
+
 	Killed  []float64 // SIGKILL of the leader → the next one's first answer
 	Stopped []float64 // SIGSTOP of the leader → the same
 	Asked   []float64 // a graceful close is asked for → the same
@@ -18,6 +23,7 @@ type Results struct {
 	Joins     int // of a fourth member
 	Disturbed int // joins at which the leader changed, or ceased to lead for a moment
 	JoinGap   []float64
+	Learnt    []float64 `json:",omitempty"` // a server first described the log to the fourth → it knew the holders of all roles; Kafka
 
 	Woken    int       // leaders that went on after the next one had begun
 	WokenLed int       // of those, who answered "I lead" once more

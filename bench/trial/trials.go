@@ -12,25 +12,14 @@ import (
 	"github.com/goneli/neli/bench/peers"
 )
 
-// Kind is what is done to a group.
-type Kind string
-
-// Kinds of trials.
-const (
-	First Kind = "first leader"
-	Kill  Kind = "SIGKILL"
-	Stop  Kind = "SIGSTOP"
-	Hand  Kind = "Close"
-	Join  Kind = "join"
-)
-
 // Do carries out one trial on a group of three and makes it one of three again.
-func (g *Group) Do(ctx context.Context, kind Kind, r *Results) error {
-	trials := map[Kind]func(context.Context, *Results) error{First: g.first, Kill: g.kill, Stop: g.stop, Hand: g.hand, Join: g.join}
+func (g *Group) Do(ctx context.Context, kind peers.Kind, r *Results) error {
+	trials := map[peers.Kind]func(context.Context, *Results) error{peers.First: g.first, peers.Restart: g.restart,
+		peers.Kill: g.kill, peers.Stop: g.stop, peers.Hand: g.hand, peers.Join: g.join}
 	if err := trials[kind](ctx, r); err != nil {
 		return err
 	}
-	if kind == First {
+	if kind == peers.First {
 		return nil
 	}
 	if err := g.Fill(ctx, peers.Size); err != nil {
@@ -39,8 +28,13 @@ func (g *Group) Do(ctx context.Context, kind Kind, r *Results) error {
 	return Pause(ctx, g.system.Settle)
 }
 
+// swift is the interval between two questions, at most, of members that are timed
+// from their start.
+const swift = 5 * time.Millisecond
+
 // first has a group start from nothing.
 func (g *Group) first(ctx context.Context, r *Results) error {
+	g.every = min(g.every, swift) // it has this one trial
 	var began time.Duration
 	err := g.calmly(func() error {
 		began = member.Now()
@@ -50,11 +44,58 @@ func (g *Group) first(ctx context.Context, r *Results) error {
 	if err != nil {
 		return err
 	}
-	_, span, err := g.awaitLeader(ctx, began, nil)
-	if err == nil {
-		r.take(func() { r.First = append(r.First, measure.Milliseconds(span.From-began)) })
+	leader, span, err := g.awaitLeader(ctx, began, nil)
+	if err != nil {
+		return err
 	}
-	return err
+	learnt, err := leader.learnt(ctx)
+	if err != nil {
+		return err
+	}
+	r.take(func() {
+		r.First = append(r.First, measure.Milliseconds(span.From-began))
+		if learnt.Metadata > 0 {
+			r.FirstRead = append(r.FirstRead, measure.Milliseconds(span.From-learnt.Metadata))
+		}
+	})
+	return nil
+}
+
+// restart closes everybody, the leader last, and starts one process again.
+func (g *Group) restart(ctx context.Context, r *Results) error {
+	leader, err := g.anyMoment(ctx, min(g.system.Beat, 200*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	g.calm.Lock()
+	defer g.calm.Unlock()
+	for _, c := range append(g.others(leader), leader) {
+		g.note(func() { c.out = true })
+		if _, err := c.do(ctx, member.Command{Do: member.DoClose}); err != nil {
+			return err
+		}
+		g.remove(c)
+	}
+	usual := g.every
+	defer func() { g.every = usual }()
+	g.every = min(g.every, swift)
+	began := member.Now()
+	if _, err := g.start(ctx, 0); err != nil {
+		return err
+	}
+	_, span, err := g.awaitLeader(ctx, began, nil)
+	if err != nil {
+		return err
+	}
+	r.take(func() { r.Restarted = append(r.Restarted, measure.Milliseconds(span.From-began)) })
+	return g.sample(ctx, usual)
+}
+
+// others are all but one.
+func (g *Group) others(than *candidate) []*candidate {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(g.present), func(c *candidate) bool { return c == than })
 }
 
 // strike sends the leader a signal and waits for the next one. With a lease so short
@@ -223,7 +264,14 @@ func (g *Group) join(ctx context.Context, r *Results) error {
 		return err
 	}
 	lost, vacant, _ := g.Losses(began)
+	learnt, err := fourth.learnt(ctx)
+	if err != nil {
+		return err
+	}
 	r.take(func() {
+		if learnt.Metadata > 0 && learnt.Holders > 0 {
+			r.Learnt = append(r.Learnt, measure.Milliseconds(learnt.Holders-learnt.Metadata))
+		}
 		r.Joins++
 		if lost > 0 {
 			r.Disturbed++

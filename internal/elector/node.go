@@ -250,9 +250,9 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	case lease.Release:
 		n.timing.farewells--
 		p.releasing--
+		n.ready.Changed = true // StepDown may wait for it
 	case lease.Snapshot:
 		n.timing.farewells--
-		n.ready.Changed = true // StepDown may wait for it
 	case lease.Hello:
 		if r.Hello.Leaving {
 			n.timing.farewells--

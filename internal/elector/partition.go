@@ -18,7 +18,9 @@ type partition struct {
 	lease *lease.Lease
 	begun bool  // reading has begun: before that nothing is said or claimed
 	end   int64 // of the log when reading began: what lies before is of unknown age
-	v     clock.Instant
+
+	unheard map[lease.Session]bool // holders of whom only that is known
+	v       clock.Instant
 
 	holds  map[int32]*hold // what this process leads, or gives up (handover.go)
 	hands  []*handover     // orderly ends under way (handover.go)
@@ -83,6 +85,10 @@ func (n *Node) follow(p *partition, ev lease.Event, r *lease.Record, now clock.I
 			delete(p.claims.silent, r.Session)
 			n.ready.Changed = true
 		}
+		if p.unheard[r.Session] { // others were told that nothing is known of its roles
+			delete(p.unheard, r.Session)
+			n.ready.Changed = true
+		}
 	}
 	if len(ev.Changed) == 0 {
 		n.renew(p)
@@ -97,6 +103,12 @@ func (n *Node) learned(p *partition, now clock.Instant) {
 	p.claims.init()
 	var all []int32
 	p.lease.Each(func(h lease.HolderState) int32 { return 0 }, func(role, _ int32) { all = append(all, role) })
+	p.unheard = map[lease.Session]bool{}
+	for h := range p.lease.Holders() {
+		if h.Last < p.end {
+			p.unheard[h.Session] = true
+		}
+	}
 	n.sync(p, all, now)
 	n.review(p, now)
 	n.ready.Changed = true

@@ -40,10 +40,11 @@ type actor struct {
 	set     *Settings
 	desired Desired
 	dead    bool
-	cut     bool          // nothing that it appends arrives
-	deaf    bool          // nothing is read
-	work    time.Duration // how long its application takes to finish
-	tick    int           // the wake-up that counts
+	cut     bool            // nothing that it appends arrives
+	caught  *[]lease.Record // Claims that were not let through
+	deaf    bool            // nothing is read
+	work    time.Duration   // how long its application takes to finish
+	tick    int             // the wake-up that counts
 	alive   bool
 	ends    []Outcome
 	last    Ready
@@ -161,6 +162,9 @@ func (w *world) append(a *actor, x Append) {
 		w.say("%s: %s", a.set.Name, w.describe(p, &r))
 	}
 	if a.cut {
+		if a.caught != nil && r.Kind == lease.Claim {
+			*a.caught = append(*a.caught, r)
+		}
 		return
 	}
 	w.after(time.Millisecond, func() {

@@ -47,7 +47,8 @@ func (l *Lease) Roles() int32 {
 // HolderState is a session that holds something.
 type HolderState struct {
 	Session Session
-	Held    int // roles
+	Held    int   // roles
+	Last    int64 // offset of its newest evidence
 	Heard   clock.Instant
 	FreeAt  clock.Time // raw
 }
@@ -60,7 +61,7 @@ func (l *Lease) Holders() iter.Seq[HolderState] {
 		}
 		for _, i := range l.fold.index {
 			s := &l.fold.session[i]
-			if !yield(HolderState{s.Session, s.held, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))}) {
+			if !yield(HolderState{s.Session, s.held, s.Last, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))}) {
 				return
 			}
 		}
@@ -91,7 +92,7 @@ func (l *Lease) Each(of func(HolderState) int32, set func(role, value int32)) {
 	values := make([]int32, len(l.fold.session))
 	for _, i := range l.fold.index {
 		s := &l.fold.session[i]
-		values[i] = of(HolderState{s.Session, s.held, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))})
+		values[i] = of(HolderState{s.Session, s.held, s.Last, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))})
 	}
 	for role, token := range l.fold.tokens {
 		if token != none {

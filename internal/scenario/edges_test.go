@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -247,5 +248,25 @@ func TestClaimsUnderWayCountForNothing(t *testing.T) {
 		require.LessOrEqual(c, len(c.Records(0, lease.Claim))+len(c.Records(1, lease.Claim)), 6*m)
 		c.Broker.Restore("d", nelitest.All)
 		c.level(n, time.Minute)
+	})
+}
+
+// A watcher that comes late hears of a leader with the leader's next word, though nobody
+// else says anything.
+func TestALateWatcherIsTold(t *testing.T) {
+	Simulate(t, nelitest.Options{}, wide(1), func(c *Cluster) {
+		c.Work("a", many(1))
+		c.Leader(0, 2*silence)
+		c.Pass(time.Minute)
+		o := c.Join("o", func(cfg *neli.Config) { cfg.Observer = true })
+		ctx, stop := context.WithTimeout(c.Context(), 5*time.Second)
+		defer stop()
+		for s := range o.Watch(ctx) {
+			if s.Status == neli.Held {
+				require.Equal(c, "a", s.Holder.Name)
+				return
+			}
+		}
+		require.Fail(c, "nothing was told")
 	})
 }

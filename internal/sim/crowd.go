@@ -29,7 +29,6 @@ type crowd struct {
 	dead    []*neli.Neli
 	born    int
 	timeout time.Duration // T
-	began   time.Time     // in real time
 }
 
 func inCrowd(t *testing.T, size Size, timeout time.Duration, run func(*crowd)) {

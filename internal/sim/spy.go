@@ -122,7 +122,8 @@ func (p *proc) sends() clock.Instant {
 // interrupted, or the deadline has passed.
 func (p *proc) releases(partition int, r *record) {
 	proof := p.reading.proof(partition, r.Session)
-	lapsed := !p.younger(proof, p.t-p.t/10) || p.reading.interrupted(partition, r.Session)
+	// V is of the decision to send, which may be a moment before the sending that is seen here.
+	lapsed := !p.younger(proof, p.t-p.t/10-p.t/20) || p.reading.interrupted(partition, r.Session)
 	a := &p.app
 	a.lock.Lock()
 	defer a.lock.Unlock()

@@ -1,0 +1,91 @@
+// Package clients looks over the library's shoulder: its Kafka clients, seen where it
+// makes them. Nothing of them is changed.
+package clients
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+// Observed is the library's default provider, and what was seen of it.
+type Observed struct {
+	neli.Provider
+	now func() time.Duration
+
+	mu               sync.Mutex
+	producer, reader map[string]string
+	metadata         time.Duration
+}
+
+// Observe returns one of which nothing has been seen. now is the clock of Metadata.
+func Observe(now func() time.Duration) *Observed {
+	return &Observed{Provider: neli.Confluent(), now: now}
+}
+
+// Producer notes the properties.
+func (o *Observed) Producer(props map[string]string, log *slog.Logger) (neli.Producer, error) {
+	o.note(&o.producer, props)
+	return o.Provider.Producer(props, log)
+}
+
+// LogReader notes the properties.
+func (o *Observed) LogReader(props map[string]string, log *slog.Logger) (neli.LogReader, error) {
+	o.note(&o.reader, props)
+	return o.Provider.LogReader(props, log)
+}
+
+func (o *Observed) note(where *map[string]string, props map[string]string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	*where = maps.Clone(props)
+}
+
+// Properties are those that the library gave its producer and its reader, nil before
+// it made them.
+func (o *Observed) Properties() (producer, reader map[string]string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.producer, o.reader
+}
+
+// Metadata is when a broker first described the topic, 0 before.
+func (o *Observed) Metadata() time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.metadata
+}
+
+// Admin returns one whose answers are seen.
+func (o *Observed) Admin(p neli.Producer) (neli.Admin, error) {
+	a, err := o.Provider.Admin(p)
+	if err != nil {
+		return nil, err
+	}
+	return admin{a, o}, nil
+}
+
+type admin struct {
+	neli.Admin
+	o *Observed
+}
+
+func (a admin) Topic(ctx context.Context, topic string) (neli.TopicInfo, error) {
+	info, err := a.Admin.Topic(ctx, topic)
+	if err == nil {
+		a.o.described()
+	}
+	return info, err
+}
+
+func (o *Observed) described() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.metadata == 0 {
+		o.metadata = o.now()
+	}
+}

@@ -1,0 +1,147 @@
+package crowd
+
+import (
+	"slices"
+	"time"
+
+	"github.com/goneli/neli/bench/measure"
+)
+
+// ledger is who leads what, by what processes have said.
+type ledger struct {
+	roles  int
+	alive  []*account
+	by     []int // how many who live lead a role
+	vacant int   // roles that none does
+
+	seen   []bool // roles that somebody who lives has led since the phase began
+	unseen int
+	at     time.Duration // of the newest thing that was said
+}
+
+// account is one process's.
+type account struct {
+	of      []int // members of the process that lead a role: one, or none
+	shares  []int // by member
+	started time.Duration
+	fenced  int
+	heap    uint64
+}
+
+func newLedger(roles int) *ledger {
+	return &ledger{roles: roles, by: make([]int, roles), vacant: roles, seen: make([]bool, roles), unseen: roles}
+}
+
+func (l *ledger) open(members int) *account {
+	a := &account{of: make([]int, l.roles), shares: make([]int, members)}
+	l.alive = append(l.alive, a)
+	return a
+}
+
+// end forgets a process that was killed. What it still says is of the past.
+func (l *ledger) end(a *account) {
+	l.alive = slices.DeleteFunc(l.alive, func(other *account) bool { return other == a })
+	for role, n := range a.of {
+		l.change(role, -n)
+	}
+}
+
+// anew begins a phase.
+func (l *ledger) anew(at time.Duration) {
+	l.at, l.unseen = at, 0
+	for role, n := range l.by {
+		if l.seen[role] = n > 0; n == 0 {
+			l.unseen++
+		}
+	}
+}
+
+func (l *ledger) take(a *account, line Line) {
+	if !slices.Contains(l.alive, a) {
+		return
+	}
+	l.at = max(l.at, line.At)
+	if line.Started {
+		a.started = line.At
+	}
+	a.fenced += line.Fenced
+	a.heap = max(a.heap, line.Heap)
+	for _, role := range line.Gained {
+		a.shares[line.Member]++
+		a.of[role]++
+		l.change(role, 1)
+	}
+	for _, role := range line.Lost {
+		a.shares[line.Member]--
+		a.of[role]--
+		l.change(role, -1)
+	}
+}
+
+func (l *ledger) change(role, n int) {
+	was := l.by[role]
+	l.by[role] += n
+	switch now := l.by[role]; {
+	case was <= 0 && now > 0:
+		l.vacant--
+		if !l.seen[role] {
+			l.seen[role] = true
+			l.unseen--
+		}
+	case was > 0 && now <= 0:
+		l.vacant++
+	}
+}
+
+func (l *ledger) shares() []int {
+	var all []int
+	for _, a := range l.alive {
+		all = append(all, a.shares...)
+	}
+	return all
+}
+
+// spread is the largest share and the smallest, over the mean of what there is.
+func (l *ledger) spread() (most, least float64) {
+	of := l.shares()
+	if len(of) == 0 {
+		return 0, 0
+	}
+	mean := float64(l.roles) / float64(len(of))
+	return float64(slices.Max(of)) / mean, float64(slices.Min(of)) / mean
+}
+
+// led: each role has been led by one who lives.
+func (l *ledger) led() bool { return l.unseen == 0 }
+
+// Even is how far from the mean the largest share may be, and Least the smallest, for
+// roles to be shared out.
+const (
+	Even  = 1.1
+	Least = 0.5
+)
+
+func (l *ledger) shared() bool {
+	most, least := l.spread()
+	return l.vacant == 0 && most <= Even && least >= Least
+}
+
+func (l *ledger) started() (last time.Duration, all bool) {
+	all = true
+	for _, a := range l.alive {
+		last, all = max(last, a.started), all && a.started > 0
+	}
+	return last, all
+}
+
+func (l *ledger) fenced() (n int) {
+	for _, a := range l.alive {
+		n += a.fenced
+	}
+	return n
+}
+
+// seconds from a time to the newest thing that was said.
+func (l *ledger) seconds(since time.Duration) float64 {
+	return measure.Milliseconds(max(0, l.at-since)) / 1000
+}

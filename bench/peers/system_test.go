@@ -1,0 +1,69 @@
+package peers
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/testkit/kafkatest"
+)
+
+func systems(beds []Bed) (all []System) {
+	for _, b := range beds {
+		all = append(all, b.Systems...)
+	}
+	return all
+}
+
+func TestNamesAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range systems(Beside(Beds(), "other", "former")) {
+		assert.False(t, seen[s.Name()], s.Name())
+		seen[s.Name()] = true
+		if s.Kinds == nil {
+			assert.NotEmpty(t, s.Idle, "%s: neither trials nor cost", s.Name())
+		}
+	}
+}
+
+func TestBesideIsTheSameWithAnotherProgram(t *testing.T) {
+	plain, beside := systems(Beds()), systems(Beside(Beds(), "other", "former"))
+	var former []System
+	for _, s := range beside {
+		if strings.HasPrefix(s.Setting, "former, ") {
+			former = append(former, s)
+		}
+	}
+	assert.Len(t, beside, len(plain)+len(former))
+	for _, s := range former {
+		i := slices.IndexFunc(plain, func(p System) bool { return "former, "+p.Setting == s.Setting && p.Bed == s.Bed })
+		require.GreaterOrEqual(t, i, 0, s.Setting)
+		assert.Equal(t, "neli", s.Family)
+		assert.LessOrEqual(t, s.Roles, 1, "a lease for each role is what it did not have")
+		assert.Equal(t, plain[i].Lease, s.Lease)
+		assert.Equal(t, plain[i].Kinds, s.Kinds)
+		p, err := s.Members(Kafka{new(kafkatest.Cluster)}, "g").Params(0, 1)
+		require.NoError(t, err)
+		assert.Equal(t, "other", p.Program)
+	}
+	for _, s := range plain {
+		if s.Family == "neli" {
+			p, err := s.Members(Kafka{new(kafkatest.Cluster)}, "g").Params(0, 1)
+			require.NoError(t, err)
+			assert.Empty(t, p.Program)
+		}
+	}
+}
+
+func TestWhoStartedFirstIsPreferred(t *testing.T) {
+	g := manyRoles("1 broker").Members(Kafka{new(kafkatest.Cluster)}, "g")
+	before, err := g.Params(2, 1)
+	require.NoError(t, err)
+	later, err := g.Params(0, 4)
+	require.NoError(t, err)
+	assert.Greater(t, before.Priority, later.Priority)
+	assert.Equal(t, Roles, later.Roles)
+}

@@ -1,0 +1,111 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
+)
+
+func TestHelloPeriodAndGap(t *testing.T) {
+	for n, want := range map[int][2]time.Duration{
+		1:      {5 * time.Second, time.Second},
+		20:     {5 * time.Second, time.Second},
+		25:     {5 * time.Second, 1250 * time.Millisecond},
+		100:    {20 * time.Second, 5 * time.Second},
+		300:    {time.Minute, 15 * time.Second},
+		10_000: {time.Minute, 500 * time.Second},
+	} {
+		require.Equal(t, want, [2]time.Duration{helloPeriod(n), helloGap(n)}, n)
+	}
+}
+
+// A process announces itself every five seconds, and sooner when somebody comes, but not
+// twice in a second.
+func TestAnnouncements(t *testing.T) {
+	w := newWorld(1)
+	w.start("a", 1, nil)
+	w.pass(26 * time.Second)
+	before := len(w.sent(0, "a", lease.Hello))
+	w.pass(time.Minute)
+	require.InDelta(t, 12, len(w.sent(0, "a", lease.Hello))-before, 1)
+	before = len(w.sent(0, "a", lease.Hello))
+	for range 5 {
+		w.start("b", 1, nil).dead = true // the same one again and again: only the first is news
+		w.pass(200 * time.Millisecond)
+	}
+	w.pass(100 * time.Millisecond)
+	require.LessOrEqual(t, len(w.sent(0, "a", lease.Hello))-before, 2)
+	require.Greater(t, len(w.sent(0, "a", lease.Hello)), before)
+}
+
+// Who was unwilling between two Hellos says so in the next one, and a second later that
+// it is over: the others would take it for steady otherwise.
+func TestAMomentOfUnwillingnessIsSaid(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, nil)
+	w.pass(8 * time.Second)
+	before := len(w.sent(0, "a", lease.Hello))
+	d := a.desired
+	d.Unhealthy = true
+	a.want(d)
+	w.pass(300 * time.Millisecond)
+	d.Unhealthy = false
+	a.want(d)
+	w.pass(4 * time.Second)
+	said := w.sent(0, "a", lease.Hello)[before:]
+	require.GreaterOrEqual(t, len(said), 2)
+	require.Equal(t, []int{}, said[0].Hello.Wants)
+	require.Nil(t, said[1].Hello.Wants)
+}
+
+// A process whose home cannot be reached announces itself in another log, and goes back.
+func TestAnnouncementsElsewhere(t *testing.T) {
+	w := newWorld(3)
+	a := w.start("a", 3, nil)
+	w.pass(20 * time.Second)
+	home := a.timing.home
+	count := func(p int) int { return len(w.sent(p, "a", lease.Hello)) }
+	other := (home + 1) % 3
+	h, o := count(home), count(other)
+	w.pass(20 * time.Second)
+	require.Greater(t, count(home), h)
+	require.Equal(t, o, count(other))
+	a.do(func(now clock.Instant) { a.parts[home].link.stalled = true; a.Tick(now) })
+	require.Equal(t, other, a.reachable())
+	a.parts[other].link.stalled = true
+	require.Equal(t, (home+2)%3, a.reachable())
+	for _, p := range a.parts {
+		p.link.stalled = true
+	}
+	require.Equal(t, home, a.reachable(), "none is better")
+}
+
+// A newcomer that cannot read from the beginning is told who holds what by one Snapshot.
+func TestNewcomerIsToldByASnapshot(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 3, nil)
+	w.start("b", 3, nil)
+	w.start("c", 3, nil)
+	w.pass(8 * time.Second)
+	snapshots := func() (n int) {
+		for _, name := range []string{"a", "b", "c"} {
+			n += len(w.sent(0, name, lease.Snapshot))
+		}
+		return n
+	}
+	before := snapshots()
+	d := w.start("d", 3, nil)
+	d.do(func(now clock.Instant) { // it has lost what it had read
+		d.Read(Entry{Reset: true, Offset: int64(len(w.logs[0])), End: int64(len(w.logs[0]))}, nil, nil, now)
+	})
+	require.False(t, d.parts[0].lease.Known())
+	w.pass(50 * time.Millisecond)
+	require.True(t, d.parts[0].lease.Known())
+	require.Equal(t, 1, snapshots()-before, "one answers for all")
+	w.pass(a.set.Every)
+	_, ok := d.Holder(0, w.instant())
+	require.True(t, ok, "with its next beat at the latest")
+}

@@ -1,0 +1,193 @@
+package elector
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
+)
+
+// sent returns the records of a kind that a process has in a log.
+func (w *world) sent(p int, process string, k lease.Kind) (out []lease.Record) {
+	for _, r := range w.logs[p] {
+		if r.Session.Process == process && r.Kind == k {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// The pause after a Claim that did not come back in time doubles each time, up to 8 T.
+func TestBackoff(t *testing.T) {
+	for _, fraction := range []int{0, 1} { // of what is random: the least, and nearly the most
+		n := New(&Settings{T: 8 * time.Second, Random: func(d time.Duration) time.Duration { return time.Duration(fraction) * (d - 1) }}, nil)
+		var c claims
+		c.init()
+		for k := 1; k <= maxTries+3; k++ {
+			c.late(n.backoff, at(0))
+			whole := time.Second << min(k, 6)
+			require.InDelta(t, whole/2+time.Duration(fraction)*whole, c.notBefore.Sub(at(0).Mono), 1, "k = %d", k)
+		}
+		require.LessOrEqual(t, c.notBefore.Sub(at(0).Mono), 12*8*time.Second)
+		c.returned(true, n.backoff, at(time.Minute))
+		require.Zero(t, c.notBefore, "one has come back in time")
+		c.returned(false, n.backoff, at(time.Minute))
+		require.Equal(t, 1, c.tries)
+	}
+}
+
+// Nothing is claimed while a Claim is under way, nor before a probe has shown that the log
+// works; and a Claim that does not come back is given up.
+func TestOneClaimAtATime(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 2, nil)
+	w.pass(5 * time.Second)
+	a.cut = true // its probe has come back: it claims
+	w.pass(100 * time.Millisecond)
+	under, _ := a.parts[0].lease.Claiming()
+	require.Equal(t, 1, under)
+	w.take()
+	w.pass(9 * time.Second)
+	require.NotContains(t, w.take(), "claim", "it waits for what became of it")
+	w.pass(2 * time.Second)
+	under, _ = a.parts[0].lease.Claiming()
+	require.Zero(t, under, "it was given up")
+	a.cut = false
+	w.pass(time.Minute)
+	require.Equal(t, []int{0, 1}, a.leads(2))
+	require.Len(t, w.sent(0, "a", lease.Claim), 1)
+}
+
+// A process that wants nothing any more waits for a Claim for no longer than a closing
+// one does; should it arrive later, nothing is led by it.
+func TestClaimOfOneThatSteppedDown(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, nil)
+	w.pass(5 * time.Second)
+	late := a.holdBack()
+	w.pass(100 * time.Millisecond)
+	require.Len(t, *late, 1)
+	d := a.desired
+	d.Away = clock.Never
+	a.want(d)
+	require.True(t, a.Busy(w.instant()))
+	w.pass(closeTail + lookEvery)
+	require.False(t, a.Busy(w.instant()))
+	a.release(*late)
+	w.pass(10 * time.Millisecond)
+	require.Empty(t, a.leads(1))
+	w.pass(5 * time.Second)
+	require.NotEmpty(t, w.sent(0, "a", lease.Release), "it gives back what the Claim has brought")
+	require.True(t, a.parts[0].lease.Vacant())
+}
+
+// holdBack keeps the Claims that a sends from the log.
+func (a *actor) holdBack() *[]lease.Record {
+	a.cut = true
+	var kept []lease.Record
+	a.caught = &kept
+	return &kept
+}
+
+// release lets them arrive.
+func (a *actor) release(kept []lease.Record) {
+	a.cut, a.caught = false, nil
+	for _, r := range kept {
+		o := int64(len(a.w.logs[0]))
+		a.w.logs[0] = append(a.w.logs[0], r)
+		for _, to := range a.w.actors {
+			to.read(0, o)
+		}
+	}
+}
+
+// A Claim that the log reports as failed is made again, after a pause.
+func TestFailedClaimIsMadeAgain(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, nil)
+	w.pass(5 * time.Second)
+	kept := a.holdBack()
+	w.pass(50 * time.Millisecond)
+	require.Len(t, *kept, 1)
+	a.do(func(now clock.Instant) { a.Acked(Append{0, (*kept)[0]}, errors.New("timed out"), now) })
+	a.cut, a.caught = false, nil
+	w.pass(a.set.T/8 - time.Millisecond) // the least pause
+	require.Empty(t, w.sent(0, "a", lease.Claim))
+	w.pass(10 * time.Second)
+	require.Equal(t, []int{0}, a.leads(1))
+}
+
+// What somebody holds is not vacant any more: a claim that was put off is not made when
+// the role happens to be free at that moment, for another one to take.
+func TestVacancyEndsWithAClaim(t *testing.T) {
+	var c claims
+	c.init()
+	c.add(at(time.Second).Mono, []int32{1, 2, 3})
+	c.add(at(2*time.Second).Mono, []int32{3, 4})
+	c.drop([]int32{4, 3})
+	require.Equal(t, []int32{1, 2}, c.take(at(time.Hour), 10))
+	require.Empty(t, c.vacant)
+	c.add(at(0).Mono, []int32{5, 6, 5})
+	c.add(at(time.Minute).Mono, []int32{7})
+	require.Equal(t, []int32{5}, c.take(at(time.Second), 6), "each once, below R")
+	require.Len(t, c.vacant, 1)
+}
+
+// A role that was released in favour of one that has gone is anybody's.
+func TestSuccessorThatHasGone(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, func(s *Settings) { s.Rebalance = false })
+	w.pass(6 * time.Second)
+	b := w.start("b", 1, func(s *Settings) { s.Rebalance = false })
+	c := w.start("c", 1, func(s *Settings) { s.Rebalance = false })
+	w.pass(6 * time.Second)
+	a.work = 50 * time.Millisecond
+	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "b", now); require.NoError(t, err) })
+	w.pass(20 * time.Millisecond)
+	b.dead = true
+	w.pass(500 * time.Millisecond)
+	require.Equal(t, 1, len(a.leads(1))+len(c.leads(1)), "after a head start")
+	require.Equal(t, []Outcome{{1, ErrNotTransferred}}, a.ends)
+}
+
+// Candidates of equal rank without any jitter, who do not know each other and so claim at
+// the same instant, still elect one, in T′ and two round trips: the log decides.
+func TestEqualRanksElectInTime(t *testing.T) {
+	for _, others := range []int{2, 5, 12} {
+		w := newWorld(1)
+		a := w.start("a", 1, nil)
+		w.pass(6 * time.Second)
+		var rest []*actor
+		for i := range others {
+			rest = append(rest, w.start(string(rune('b'+i)), 1, nil))
+		}
+		w.pass(8 * time.Second)
+		a.dead = true
+		w.pass(3 * time.Second)
+		g, ok := rest[0].parts[0].lease.Holder(0)
+		require.True(t, ok)
+		w.pass(g.FreeAt.Sub(w.instant().Raw) - time.Millisecond)
+		for _, o := range rest {
+			clear(o.members.by)
+			o.planner.forget()
+		}
+		before := len(w.sent(0, "b", lease.Claim))
+		w.pass(time.Millisecond + 2*2*time.Millisecond)
+		leaders, claims := 0, 0
+		for _, o := range rest {
+			leaders += len(o.leads(1))
+			claims += len(w.sent(0, o.set.Name, lease.Claim))
+		}
+		require.Equal(t, 1, leaders)
+		require.Equal(t, others, claims-before, "all did claim at the same instant")
+		w.pass(2 * time.Second)
+		leaders = 0
+		for _, o := range rest {
+			leaders += len(o.leads(1))
+		}
+		require.Equal(t, 1, leaders, "and it stays")
+	}
+}

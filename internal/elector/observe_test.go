@@ -1,0 +1,97 @@
+package elector
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
+)
+
+// told writes what a watcher is told as words.
+func (a *actor) told(wt *Watcher) (out []string) {
+	for _, s := range a.Changes(wt, a.w.instant()) {
+		who := [...]string{"unknown", "vacant", s.Holder.Name}[s.Status]
+		out = append(out, fmt.Sprintf("%s: %s", list(s.Roles), who))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func stays(s *Settings) { s.Rebalance = false }
+
+// A watcher is told of roles with the same holder and token together, of what is vacant,
+// and of what is not known any more; and of nothing twice.
+func TestChanges(t *testing.T) {
+	w := newWorld(1)
+	o := w.start("o", 6, func(s *Settings) { s.Observer = true })
+	wt := NewWatcher()
+	require.Empty(t, o.told(wt), "nothing is known")
+	a := w.start("a", 6, stays)
+	w.pass(6 * time.Second)
+	require.Equal(t, []string{"0-5: a"}, o.told(wt))
+	w.pass(3 * time.Second)
+	require.Empty(t, o.told(wt), "beats are no news")
+	w.start("b", 6, stays)
+	w.pass(6 * time.Second)
+	for _, role := range []int{1, 4} {
+		a.do(func(now clock.Instant) { _, err := a.Transfer(role, "b", now); require.NoError(t, err) })
+	}
+	w.pass(50 * time.Millisecond)
+	got := o.told(wt)
+	require.True(t, slices.Equal(got, []string{"1,4: b"}) || slices.Equal(got, []string{"1: b", "4: b"}), "one for each token: %v", got)
+	require.Equal(t, 1, min(1, len(a.told(NewWatcher()))), "everybody knows")
+
+	d := o.desired
+	d.Roles = 3
+	o.want(d)
+	require.Empty(t, o.told(wt))
+	d.Roles = 6
+	o.want(d)
+	require.Equal(t, []string{"3,5: a", "4: b"}, o.told(wt), "anew, as they were gone")
+
+	a.dead = true
+	w.actor("b").dead = true
+	w.pass(4 * time.Second)
+	require.Empty(t, o.told(wt))
+	w.pass(2 * time.Second)
+	require.Equal(t, []string{"0-5: vacant"}, o.told(wt), "their leases are over by any clock")
+	_, held := o.Holder(0, w.instant())
+	require.False(t, held)
+
+	o.do(func(now clock.Instant) { o.Read(Entry{Reset: true, Offset: 500, End: 500}, nil, nil, now) })
+	require.Equal(t, []string{"0-5: unknown"}, o.told(wt))
+	require.Empty(t, o.told(wt))
+}
+
+// Roles of several logs come apart, each as its log has it.
+func TestChangesOfSeveralLogs(t *testing.T) {
+	w := newWorld(2)
+	o := w.start("o", 4, func(s *Settings) { s.Observer = true })
+	w.start("a", 4, nil)
+	w.pass(6 * time.Second)
+	require.Equal(t, []string{"0,2: a", "1,3: a"}, o.told(NewWatcher()))
+	for _, s := range o.Changes(NewWatcher(), w.instant()) {
+		require.Equal(t, s.Roles[0], s.Partition)
+	}
+}
+
+// What plays no part is counted, and each kind is logged once.
+func TestOddRecordsAreCountedAndLoggedOnce(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, nil)
+	var notes []Note
+	for i := range 3 {
+		for k, bad := range []error{lease.ErrForeign, lease.ErrOtherLog, lease.ErrNewer, fmt.Errorf("%w: rubbish", lease.ErrMalformed), errors.New("unforeseen")} {
+			a.do(func(now clock.Instant) { a.Read(Entry{Offset: int64(10 + 5*i + k)}, nil, bad, now) })
+			notes = append(notes, a.last.Notes...)
+		}
+	}
+	s := a.Stats()
+	require.Equal(t, []uint64{15, 6, 3, 6}, []uint64{s.Records, s.Foreign, s.Newer, s.Malformed})
+	require.Len(t, notes, 3, "another topic's, a newer version's, malformed")
+}
