@@ -198,6 +198,7 @@ func (w *world) heals() bool {
 // recovers asserts that every role that all contend for is led within the bound, and soon
 // everybody knows.
 func (w *world) recovers() {
+	w.until(2*time.Second, w.over) // whose log was deleted unread has noticed by then
 	bound, healed := w.bound(), time.Now()
 	if !w.until(bound, func() bool { w.supervise(); return w.allLed() || w.over() }) {
 		w.violated("not all roles are led %v after the last fault: %s", bound, w.leaders())
