@@ -271,9 +271,9 @@ func (p *proc) standings() {
 }
 
 // judge counts what a record did. It needs the lock.
-func (w *world) judge(e *truthEntry) {
+func (w *world) judge(partition int, e *truthEntry) {
 	seen := w.opts.Seen
-	s := w.sent[e.value]
+	s := w.sent[placed{partition, e.value}]
 	if e.newer {
 		seen.count("record of a newer version")
 	}

@@ -36,6 +36,12 @@ func (s spy) Admin(over neli.Producer) (neli.Admin, error) {
 	return s.Provider.Admin(over.(*spyProducer).Producer)
 }
 
+// placed is a record of one log: sessions of one process on several logs may say the same.
+type placed struct {
+	partition int
+	value     string
+}
+
 // sending is a record that some process has sent.
 type sending struct {
 	by     *proc
@@ -61,7 +67,7 @@ func (s *spyProducer) Append(topic string, partition int, value []byte, report f
 		w.logID = logOf(value)
 	}
 	r, _ := decode(value, simGroup, w.logID)
-	w.sent[string(value)] = rec
+	w.sent[placed{partition, string(value)}] = rec
 	runaway := len(w.sent) > simRunaway
 	if runaway {
 		w.violatedLocked("%d records were sent", len(w.sent))
@@ -141,7 +147,8 @@ func (p *proc) releases(partition int, r *record) {
 			case t.due > 0 && now >= t.due-clock.Time(time.Microsecond), (a.inside || now == a.returned) && now.Sub(a.since) >= simDrain-time.Microsecond:
 				p.w.opts.Seen.count("released while the work went on: overdue")
 			default:
-				p.w.violated("%s releases role %d token %d while its work goes on, within the deadline", p.id, role, g.token)
+				p.w.violated("%s releases role %d token %d while its work goes on, within the deadline; its evidence is %v old, by T %v", p.id, role,
+					g.token, p.clock.Now().Age(proof), p.t)
 			}
 		}
 	}
@@ -271,7 +278,7 @@ func (s *spyReader) taken(partition int, offset int64) {
 func (p *proc) reads(r neli.Record) {
 	w, now := p.w, p.clock.Now()
 	w.mu.Lock()
-	rec := w.sent[string(r.Value)]
+	rec := w.sent[placed{r.Partition, string(r.Value)}]
 	if rec != nil && rec.first.IsZero() {
 		rec.first = time.Now()
 	}

@@ -143,7 +143,7 @@ func (w *world) knows(within time.Duration) {
 func (v *witness) hears(r neli.Record) {
 	w := v.w
 	w.mu.Lock()
-	s := w.sent[string(r.Value)]
+	s := w.sent[placed{r.Partition, string(r.Value)}]
 	of, lives := w.evidence(r)
 	w.mu.Unlock()
 	v.mu.Lock()

@@ -43,7 +43,7 @@ type world struct {
 	breach    time.Time // until then what the promise rests on is broken
 	broken    bool      // it was
 	unsure    bool      // somebody may have to wait for W(60 s)
-	sent      map[string]*sending
+	sent      map[placed]*sending
 	moves     []transferred
 	lines     []line
 	failed    bool
@@ -76,7 +76,7 @@ func inWorld(t *testing.T, opts *Options, run func(*world)) {
 	synctest.Test(t, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(opts.Seed, 29))
 		w = &world{T: t, opts: opts, plan: draw(rnd), rnd: rnd, began: time.Now(), called: map[string]string{},
-			led: map[int]*proc{}, tokens: map[int]int64{}, owners: map[term]*proc{}, sent: map[string]*sending{}}
+			led: map[int]*proc{}, tokens: map[int]int64{}, owners: map[term]*proc{}, sent: map[placed]*sending{}}
 		w.broker = nelitest.NewBroker(nelitest.Options{Seed: opts.Seed, RebalanceTime: w.rebalance, Jitter: w.jitter})
 		for p := range w.partitions {
 			w.truths = append(w.truths, newTruth(p))
@@ -215,7 +215,7 @@ func (w *world) learn(partition int, offset int64, value []byte) {
 	}
 	switch n := int64(len(f.entries)); {
 	case offset == n:
-		w.judge(f.step(value, simGroup, w.logID))
+		w.judge(f.index, f.step(value, simGroup, w.logID))
 	case offset > n:
 		w.violatedLocked("offset %d of partition %d was read, and %d is not in the log", offset, partition, n)
 	case f.entries[offset].value != string(value):
@@ -230,7 +230,7 @@ func (w *world) catchUp(f *truth) {
 	}
 	for _, r := range w.broker.Records(simTopic, f.index) {
 		if r.Offset == int64(len(f.entries)) {
-			w.judge(f.step(r.Value, simGroup, w.logID))
+			w.judge(f.index, f.step(r.Value, simGroup, w.logID))
 		}
 	}
 }
