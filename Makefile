@@ -85,7 +85,7 @@ cover:
 	$(GO) tool cover -func=cover.out | tail -1
 
 fuzz: ## FUZZTIME=20s each
-	$(GO) test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) .
+	$(GO) test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) ./internal/lease
 	$(GO) test -run '^$$' -fuzz FuzzConfig -fuzztime $(FUZZTIME) .
 	$(GO) test -run '^$$' -fuzz FuzzRedact -fuzztime $(FUZZTIME) .
 
