@@ -51,7 +51,7 @@ func (c *crowd) join(n int) {
 		if err != nil {
 			c.Fatal(err)
 		}
-		if _, err = m.Background(func() { time.Sleep(time.Second) }); err != nil {
+		if _, err = m.Background(func() { time.Sleep(100 * time.Millisecond) }); err != nil {
 			c.Fatal(err)
 		}
 		c.members = append(c.members, m)
