@@ -36,7 +36,8 @@ var simulatorRules = []mutation.Mutant{
 
 	// What the application is told and asks.
 	{Rule: "IsLeader looks at the clock", File: "internal/term/published.go",
-		Old: "if !t.young(at, *v) || s.published.Load() != of {", New: "if s.published.Load() != of {", Want: twoLeaders + `|` + leadsOn},
+		Old: "if !t.young(at, *v) || s.published.Load() != of {", New: "if s.published.Load() != of {",
+		Want: twoLeaders + `|` + leadsOn + `|its application has hung`},
 	{Rule: "what ends, ends in the term table", File: "internal/elector/partition.go",
 		Old: "	n.terms.End(n.units(p, roles), why, graceful)\n", New: "",
 		Want: twoLeaders + `|` + leadsOn},
