@@ -5,6 +5,7 @@ import (
 	"errors"
 	"regexp"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -315,31 +316,31 @@ func TestDrainBeforeRelease(t *testing.T) {
 			a := c.Work("a", open)
 			c.Leader(0, 2*silence)
 			b := c.Work("b", open)
-			var deadline time.Time
-			working := false
+			var deadline atomic.Pointer[time.Time]
+			var working atomic.Bool
 			a.Upon(func(e neli.Event) {
 				r, ok := e.(neli.LeaderRevoked)
 				if !ok {
 					return
 				}
-				deadline = r.Deadline
-				working = true
+				deadline.Store(&r.Deadline)
+				working.Store(true)
 				for end := time.Now().Add(work); time.Now().Before(end); c.Pass(time.Millisecond) {
-					if time.Now().Before(deadline) {
+					if time.Now().Before(r.Deadline) {
 						require.True(c, a.IsLeader(), "the lease is kept alive")
 						require.False(c, b.IsLeader(), "nobody else works")
-					} else if time.Now().After(deadline) {
+					} else if time.Now().After(r.Deadline) {
 						require.False(c, a.IsLeader())
 					}
 				}
-				working = false
+				working.Store(false)
 			})
 			began := time.Now()
 			go func() { _ = a.Close() }()
 			c.Eventually(time.Minute, "b leads", b.IsLeader)
-			require.WithinDuration(c, began.Add(10*time.Second), deadline, 10*time.Millisecond)
+			require.WithinDuration(c, began.Add(10*time.Second), *deadline.Load(), 10*time.Millisecond)
 			require.WithinDuration(c, began.Add(min(work, 10*time.Second)), time.Now(), 50*time.Millisecond)
-			require.Equal(c, work > 10*time.Second, working)
+			require.Equal(c, work > 10*time.Second, working.Load())
 			require.NoError(c, a.Close())
 			require.Equal(c, []string{"acquired", "revoked"}, a.Kinds())
 		})
