@@ -42,7 +42,8 @@ unit: ## without a broker, race detector on; small packages first
 mutants: ## without each of its rules, the library must fail for the stated reason; NELI_SEEDS=20000 for more
 	CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout 30m -run '$(MUTANTS)' ./...
 
-sim: ## whole curators under 2,000 seeds of faults, without the race detector (unit runs 200 with it)
+sim: ## without the race detector: the model, the simulation of the lease, and whole processes under 2,000 seeds of faults
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease
 	CGO_ENABLED=0 $(GO) test -count=1 -run 'TestSimulation$$' -v . | grep -v '^=== \|^ *--- PASS'
 
 soak: ## SOAK=10m: new seeds for as long as asked
@@ -84,7 +85,7 @@ cover:
 	$(GO) tool cover -func=cover.out | tail -1
 
 fuzz: ## FUZZTIME=20s each
-	$(GO) test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) .
+	$(GO) test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) ./internal/lease
 	$(GO) test -run '^$$' -fuzz FuzzConfig -fuzztime $(FUZZTIME) .
 	$(GO) test -run '^$$' -fuzz FuzzRedact -fuzztime $(FUZZTIME) .
 

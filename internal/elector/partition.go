@@ -85,7 +85,7 @@ func (n *Node) follow(p *partition, ev lease.Event, r *lease.Record, now clock.I
 			delete(p.claims.silent, r.Session)
 			n.ready.Changed = true
 		}
-		if p.unheard[r.Session] { // others were told that nothing is known of its roles
+		if p.unheard[r.Session] && p.lease.Offset() >= p.end { // others were told that nothing is known of its roles
 			delete(p.unheard, r.Session)
 			n.ready.Changed = true
 		}
