@@ -225,6 +225,7 @@ func (n *Node) silence(p *partition, now clock.Instant) {
 			}
 		}
 	}
+	over := map[lease.Session]bool{}
 	for h := range p.lease.Holders() {
 		switch {
 		case c.silent[h.Session] == h.Heard.Raw:
@@ -234,13 +235,33 @@ func (n *Node) silence(p *partition, now clock.Instant) {
 			// It has lapsed long ago, and is dealt with by that.
 		default:
 			c.silent[h.Session] = h.Heard.Raw
+			over[h.Session] = true
 			n.ready.Changed = true
 			if !p.link.doubtful(h.Heard) && n.members.suspect(h.Session.Process) {
 				n.planner.forget()
 			}
-			n.vacate(p, p.lease.RolesOf(h.Session), now)
 		}
 	}
+	n.vacate(p, p.heldBy(over), now)
+}
+
+// heldBy returns the roles that some sessions hold, ascending: after an outage those of all
+// are shared out at once, which takes long where there are many.
+func (p *partition) heldBy(sessions map[lease.Session]bool) []int32 {
+	var roles []int32
+	if len(sessions) > 0 {
+		p.lease.Each(func(h lease.HolderState) int32 {
+			if sessions[h.Session] {
+				return 1
+			}
+			return 0
+		}, func(role, yes int32) {
+			if yes == 1 {
+				roles = append(roles, role)
+			}
+		})
+	}
+	return roles
 }
 
 // heardSince works out anew when the next holder's lease will be over: records that
