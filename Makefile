@@ -33,9 +33,12 @@ test: $(TEST) ## everything
 stages: # for .ci/run, in order
 	@echo lint $(TEST) bench-test chaos-test chaos-ci
 
+# Root and the scenarios are long, and each keeps little more than one core busy.
+LONG := . ./internal/scenario
+
 unit: ## without a broker, race detector on; small packages first
-	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' $$($(GO) list ./... | sed 1d)
-	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' .
+	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' $$($(GO) list ./... | grep -vFx "$$($(GO) list $(LONG))")
+	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' $(LONG)
 	CGO_ENABLED=0 $(GO) test -run TestNewWithoutCgo .
 
 # Never from the cache, which does not see the packages that mutants change.
