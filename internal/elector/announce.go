@@ -72,6 +72,7 @@ func (n *Node) greeted(p *partition, o int64, r *lease.Record, live bool, now cl
 		return
 	}
 	if !unknown {
+		n.announceWith(now)
 		return
 	}
 	n.showUp(now)
@@ -204,6 +205,16 @@ func (n *Node) announces() bool {
 func (n *Node) announceSoon(now clock.Instant) {
 	t := &n.timing
 	t.announceAt = min(t.announceAt, max(now.Mono, t.saidAt.Add(helloGap(n.members.size()))))
+}
+
+// announceWith lets a Hello that is due within a quarter of the period go out when
+// another's is read: as with Beats, all readers are woken once for all of them. One that
+// was put off on purpose waits.
+func (n *Node) announceWith(now clock.Instant) {
+	t, period := &n.timing, helloPeriod(n.members.size())
+	if t.saidAt != 0 && t.announceAt <= t.saidAt.Add(period) && now.Mono >= t.announceAt.Add(-period/4) {
+		t.announceAt = min(t.announceAt, now.Mono)
+	}
 }
 
 // announced takes note of what others are told.
