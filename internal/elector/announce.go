@@ -207,12 +207,13 @@ func (n *Node) announceSoon(now clock.Instant) {
 	t.announceAt = min(t.announceAt, max(now.Mono, t.saidAt.Add(helloGap(n.members.size()))))
 }
 
-// announceWith lets a Hello that is due within a quarter of the period go out when
+// announceWith lets a Hello of which three quarters of the period have passed go out when
 // another's is read: as with Beats, all readers are woken once for all of them. One that
 // was put off on purpose waits.
 func (n *Node) announceWith(now clock.Instant) {
-	t, period := &n.timing, helloPeriod(n.members.size())
-	if t.saidAt != 0 && t.announceAt <= t.saidAt.Add(period) && now.Mono >= t.announceAt.Add(-period/4) {
+	t := &n.timing
+	period := t.announceAt.Sub(t.saidAt)
+	if t.saidAt != 0 && period <= helloPeriod(n.members.size()) && now.Mono.Sub(t.saidAt) >= 3*period/4 {
 		t.announceAt = min(t.announceAt, now.Mono)
 	}
 }

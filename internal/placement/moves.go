@@ -16,9 +16,9 @@ type Move struct {
 // Unknown, and what is held by these plays no part.
 //
 // The roles of a class, those that the same steady candidates deserve, are levelled
-// among these and those that are not steady but deserve them as much, for whom the place
-// is kept: what was given to the first of several newcomers would have to move on to the
-// others otherwise. Holders that deserve less, or do not want it, give up what they have
+// among these and those that are not steady but deserve them as much, and hold some
+// already or soon will be steady, for whom the place is kept: what was given to the first
+// of several newcomers would have to move on to the others otherwise. Holders that deserve less, or do not want it, give up what they have
 // of it, and that waits for no place that is kept; one that deserves more, and is not
 // steady yet, keeps it. Who holds most keeps what cannot be divided. A class is level,
 // and nothing moves for its sake, while most − least ≤ max(1, a tenth of the share), by
@@ -131,11 +131,11 @@ func (l *level) count(c int) bool {
 	return true
 }
 
-// expect adds those that are not steady yet and hold nothing of the class, but deserve it
-// as much by its lowest role: one after the other they will be steady.
+// expect adds those that soon will be steady and hold nothing of the class, but deserve it
+// as much by its lowest role.
 func (l *level) expect(role int) {
 	for i := range l.plan.who {
-		if w := &l.plan.who[i]; !w.Steady && !l.of[i].in && role < w.Roles && l.standing(i, role) == equal {
+		if w := &l.plan.who[i]; w.Soon && !l.of[i].in && role < w.Roles && l.standing(i, role) == equal {
 			l.of[i].in, l.members = true, append(l.members, int32(i))
 		}
 	}
