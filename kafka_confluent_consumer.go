@@ -123,9 +123,17 @@ func (r *confluentReader) Assign(topic string, offsets []int64) error {
 	if err := r.client.Assign(parts); err != nil {
 		return asConfluentError("assign "+topic, err)
 	}
+	if r.topic != topic {
+		// The client looks for the leaders of an assigned topic that is new to it once a
+		// second, unless it is asked. If nobody answers it goes on by itself.
+		_, _ = r.client.GetMetadata(&topic, false, int(firstLook.Milliseconds()))
+	}
 	r.topic, r.from = topic, append([]int64(nil), offsets...)
 	return nil
 }
+
+// firstLook bounds how long Assign asks for the leaders of a topic.
+const firstLook = 500 * time.Millisecond
 
 func (r *confluentReader) Poll(timeout time.Duration) (Record, bool, error) {
 	if r.closed {
