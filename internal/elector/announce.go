@@ -189,11 +189,21 @@ func (n *Node) announce(now clock.Instant) {
 	if !n.set.Nominated && t.willing != (wants == nil) {
 		n.announceSoon(now)
 	}
-	if now.Mono < t.announceAt {
+	if now.Mono < n.announceDue(now) {
 		return
 	}
 	n.announced(wants, now)
 	n.hello(n.parts[n.reachable()], wants, now)
+}
+
+// announceDue is when the next Hello may go out: not while another one has not come back
+// from the log that it would go to, unless it is the last.
+func (n *Node) announceDue(now clock.Instant) clock.Time {
+	at := n.timing.announceAt
+	if link := &n.parts[n.reachable()].link; link.probing(now, n.set.T) && !n.desired.Closing {
+		at = max(at, link.hello.at.Add(n.set.T))
+	}
+	return at
 }
 
 // announces reports whether this process has anything to announce, now or later.

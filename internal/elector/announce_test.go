@@ -41,6 +41,23 @@ func TestAnnouncements(t *testing.T) {
 	require.Greater(t, len(w.sent(0, "a", lease.Hello)), before)
 }
 
+// While a Hello has not come back no other one is sent to the same log, be it to announce
+// or to probe, until it is given up; it comes back, and the announcements go on.
+func TestOneHelloAtATime(t *testing.T) {
+	w := newWorld(1)
+	const lease = 20 * time.Second
+	a := w.start("a", 1, func(s *Settings) { s.T, s.Every = lease, lease/5 })
+	w.pass(lease + time.Second)
+	w.take()
+	a.cut = true
+	w.pass(3 * lease)
+	require.LessOrEqual(t, w.quiet["a hello"], 4)
+	w.take()
+	a.cut = false
+	w.pass(lease + 20*time.Second)
+	require.Greater(t, w.quiet["a hello"], 3)
+}
+
 // Members announce themselves together, and no more often for that: their Hellos wake the
 // others once.
 func TestAnnouncementsInUnison(t *testing.T) {
