@@ -10,7 +10,8 @@ MODULES := . testkit integration examples chaos bench # chaos, bench: Linux
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
-SCALE ?= 1000,1000,100000
+SCALE ?= 1000,1,100000
+OF ?= TestScale
 SEED ?= 1
 NOMINATION ?= open
 N ?= 20
@@ -118,8 +119,8 @@ bench-rolling: ## terms lost while three brokers are restarted in turn, T = 2 s
 bench-scale: ## 100 members and 100,000 roles, 20 and 1,000, one that leads 1,000, on one broker, T = 5 s; 20 minutes; writes docs/benchmarks.md
 	$(BENCH) scale
 
-scale-sim: ## SCALE=members,partitions,roles in simulated time
-	NELI_SCALE=$(SCALE) $(GO) test -count=1 -timeout 0 -run TestScale -v .
+scale-sim: ## a tenth of SCALE=members,partitions,roles dies, in simulated time; OF=TestOutage SCALE=200,1,100000, OF=TestGather SCALE=100,1,100000
+	NELI_SCALE=$(SCALE) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run '$(OF)$$' -v .
 
 bench-report: ## docs/benchmarks.md from bench/results.json
 	$(BENCH) report

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
@@ -96,8 +98,10 @@ func (c *confluentConsumer) close(what string) error {
 // it joins no group.
 type confluentReader struct {
 	confluentConsumer
-	topic string
-	from  []int64 // as assigned
+	topic   string
+	from    []int64        // as assigned
+	looking sync.WaitGroup // for the leaders of the topic
+	leaving atomic.Bool
 }
 
 func (confluent) LogReader(props map[string]string, log *slog.Logger) (LogReader, error) {
@@ -123,8 +127,22 @@ func (r *confluentReader) Assign(topic string, offsets []int64) error {
 	if err := r.client.Assign(parts); err != nil {
 		return asConfluentError("assign "+topic, err)
 	}
+	if r.topic != topic {
+		r.looking.Go(func() { r.look(topic) })
+	}
 	r.topic, r.from = topic, append([]int64(nil), offsets...)
 	return nil
+}
+
+// look asks for the leaders of a topic: the client looks for those of an assigned topic
+// that is new to it only once a second. What is asked of a connection that is about to be
+// replaced is lost; when nobody answers for long, the client goes on by itself.
+func (r *confluentReader) look(topic string) {
+	for range 5 {
+		if _, err := r.client.GetMetadata(&topic, false, 200); err == nil || r.leaving.Load() {
+			return
+		}
+	}
 }
 
 func (r *confluentReader) Poll(timeout time.Duration) (Record, bool, error) {
@@ -165,4 +183,8 @@ func confluentRecord(m *kafka.Message) Record {
 	return Record{Partition: int(m.TopicPartition.Partition), Offset: int64(m.TopicPartition.Offset), Value: m.Value}
 }
 
-func (r *confluentReader) Close() error { return r.close("log reader") }
+func (r *confluentReader) Close() error {
+	r.leaving.Store(true)
+	r.looking.Wait()
+	return r.close("log reader")
+}

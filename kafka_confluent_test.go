@@ -165,6 +165,27 @@ func TestConfluentReadsWhatIsAppended(t *testing.T) {
 	}
 }
 
+// A reader that had its connections long before it is assigned a topic reads at once, not
+// when the client next looks after topics that it does not know.
+func TestConfluentReadsAtOnce(t *testing.T) {
+	b := newConfluentBed(t, 1)
+	b.put(b.producer(), 0, "x")
+	for range 3 {
+		r := b.reader()
+		if _, ok, err := r.Poll(200 * time.Millisecond); ok || err != nil {
+			t.Fatalf("not assigned: %v, %v", ok, err)
+		}
+		if took := confluentElapsed(func() {
+			if err := r.Assign(confluentTopic, []int64{0}); err != nil {
+				t.Fatal(err)
+			}
+			confluentPoll(t, r)
+		}); took > 500*time.Millisecond {
+			t.Errorf("the first record came after %v", took)
+		}
+	}
+}
+
 func TestConfluentAssignLeavesNothingStale(t *testing.T) {
 	b := newConfluentBed(t, 2)
 	p, r := b.producer(), b.reader()

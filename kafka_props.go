@@ -23,7 +23,9 @@ var tuned = map[string]string{
 	"reconnect.backoff.max.ms":           "500",
 	"retry.backoff.ms":                   "50",
 	"retry.backoff.max.ms":               "250",
-	"topic.metadata.refresh.interval.ms": "2000",
+	// Errors, and brokers that are down, make the client ask for metadata by themselves,
+	// again and again; what is asked beside that costs an idle group messages.
+	"topic.metadata.refresh.interval.ms": "10000",
 	// The client tells of quotas that were exceeded in its statistics only.
 	"statistics.interval.ms": "30000",
 	// Small records: Nagle's algorithm only adds latency.

@@ -29,3 +29,6 @@ func TestOutage(t *testing.T) {
 
 // TestScale: what dead members led is led soon. The full size is NELI_SCALE=1000,1,100000.
 func TestScale(t *testing.T) { sim.Scale(t, sizeOf(t, crowdSize)) }
+
+// TestGather: who comes late has its share soon. The full size is NELI_SCALE=100,1,100000.
+func TestGather(t *testing.T) { sim.Gather(t, sizeOf(t, crowdSize)) }

@@ -72,6 +72,7 @@ func (n *Node) greeted(p *partition, o int64, r *lease.Record, live bool, now cl
 		return
 	}
 	if !unknown {
+		n.announceWith(now)
 		return
 	}
 	n.showUp(now)
@@ -188,11 +189,21 @@ func (n *Node) announce(now clock.Instant) {
 	if !n.set.Nominated && t.willing != (wants == nil) {
 		n.announceSoon(now)
 	}
-	if now.Mono < t.announceAt {
+	if now.Mono < n.announceDue(now) {
 		return
 	}
 	n.announced(wants, now)
 	n.hello(n.parts[n.reachable()], wants, now)
+}
+
+// announceDue is when the next Hello may go out: not while another one has not come back
+// from the log that it would go to, unless it is the last.
+func (n *Node) announceDue(now clock.Instant) clock.Time {
+	at := n.timing.announceAt
+	if link := &n.parts[n.reachable()].link; link.probing(now, n.set.T) && !n.desired.Closing {
+		at = max(at, link.hello.at.Add(n.set.T))
+	}
+	return at
 }
 
 // announces reports whether this process has anything to announce, now or later.
@@ -204,6 +215,17 @@ func (n *Node) announces() bool {
 func (n *Node) announceSoon(now clock.Instant) {
 	t := &n.timing
 	t.announceAt = min(t.announceAt, max(now.Mono, t.saidAt.Add(helloGap(n.members.size()))))
+}
+
+// announceWith lets a Hello of which three quarters of the period have passed go out when
+// another's is read: as with Beats, all readers are woken once for all of them. One that
+// was put off on purpose waits.
+func (n *Node) announceWith(now clock.Instant) {
+	t := &n.timing
+	period := t.announceAt.Sub(t.saidAt)
+	if t.saidAt != 0 && period <= helloPeriod(n.members.size()) && now.Mono.Sub(t.saidAt) >= 3*period/4 {
+		t.announceAt = min(t.announceAt, now.Mono)
+	}
 }
 
 // announced takes note of what others are told.

@@ -41,6 +41,53 @@ func TestAnnouncements(t *testing.T) {
 	require.Greater(t, len(w.sent(0, "a", lease.Hello)), before)
 }
 
+// While a Hello has not come back no other one is sent to the same log, be it to announce
+// or to probe, until it is given up; it comes back, and the announcements go on.
+func TestOneHelloAtATime(t *testing.T) {
+	w := newWorld(1)
+	const lease = 20 * time.Second
+	a := w.start("a", 1, func(s *Settings) { s.T, s.Every = lease, lease/5 })
+	w.pass(lease + time.Second)
+	w.take()
+	a.cut = true
+	w.pass(3 * lease)
+	require.LessOrEqual(t, w.quiet["a hello"], 4)
+	w.take()
+	a.cut = false
+	w.pass(lease + 20*time.Second)
+	require.Greater(t, w.quiet["a hello"], 3)
+}
+
+// Members announce themselves together, and no more often for that: their Hellos wake the
+// others once.
+func TestAnnouncementsInUnison(t *testing.T) {
+	w := newWorld(1)
+	names := []string{"a", "b", "c", "d"}
+	for i, name := range names {
+		w.start(name, 1, nil)
+		w.pass(time.Duration(700+400*i) * time.Millisecond)
+	}
+	w.pass(time.Minute)
+	before := len(w.logs[0])
+	moments := map[time.Duration]int{}
+	for range 60_000 {
+		n := len(w.logs[0])
+		w.pass(time.Millisecond)
+		for _, r := range w.logs[0][n:] {
+			if r.Kind == lease.Hello {
+				moments[w.now.Truncate(500*time.Millisecond)]++
+			}
+		}
+	}
+	hellos := 0
+	for _, n := range moments {
+		hellos += n
+	}
+	require.InDelta(t, 12*len(names), hellos, 4, "each said it every five seconds")
+	require.InDelta(t, 12, len(moments), 3, "%v", moments)
+	require.Less(t, len(w.logs[0])-before, 60+60, "Beats, Hellos, and hardly anything else")
+}
+
 // Who was unwilling between two Hellos says so in the next one, and a second later that
 // it is over: the others would take it for steady otherwise.
 func TestAMomentOfUnwillingnessIsSaid(t *testing.T) {

@@ -28,6 +28,9 @@ type handover struct {
 
 	asked    bool          // the application was asked to finish, by deadline
 	deadline clock.Instant // leases kept until then at most
+
+	finished   int        // roles that the application has finished, and are not released
+	finishedAt clock.Time // monotonic: when it had finished the first of these; 0: there are none
 }
 
 func newHandover(why term.Reason, now clock.Instant, to string, named bool) *handover {
@@ -76,6 +79,40 @@ func (h *handover) due(wait time.Duration) clock.Time {
 		return h.deadline.Mono
 	}
 	return h.since.Mono.Add(wait)
+}
+
+// finish takes note that the application has finished a role.
+func (h *handover) finish(role int32, now clock.Instant) {
+	if h.roles[role] {
+		return
+	}
+	h.roles[role] = true
+	if h.finished++; h.finishedAt == 0 {
+		h.finishedAt = now.Mono
+	}
+}
+
+// drop takes note that a role is held no more.
+func (h *handover) drop(role int32) {
+	if h.roles[role] {
+		if h.finished--; h.finished == 0 {
+			h.finishedAt = 0
+		}
+	}
+	delete(h.roles, role)
+}
+
+// releaseAt is when what the application has finished is released: at once when that is
+// all there is, else a round trip later. Functions that end together report one by one;
+// a Release of each would bring a Claim of each, one after the other.
+func (h *handover) releaseAt(roundTrip time.Duration) clock.Time {
+	switch h.finished {
+	case 0:
+		return clock.Never
+	case len(h.roles):
+		return h.finishedAt
+	}
+	return h.finishedAt.Add(roundTrip)
 }
 
 // sorted returns the roles, ascending, that the application has finished, or all.
@@ -213,7 +250,7 @@ func (n *Node) advanceOne(p *partition, h *handover, now clock.Instant) {
 			untold = append(untold, role)
 		}
 	}
-	if h.asked {
+	if now.Mono >= h.releaseAt(n.timing.roundTrip()) {
 		untold = append(untold, h.sorted(false)...)
 	}
 	n.giveBack(p, untold, h, h.why, now)
@@ -298,13 +335,14 @@ func (n *Node) Drained(units []int, token int64, now clock.Instant) {
 	for _, unit := range units {
 		p, role := n.local(unit)
 		if h := p.holds[role]; h != nil && h.token == token && h.hand != nil && h.hand.asked {
-			h.hand.roles[role] = true
+			h.hand.finish(role, now)
 			done = append(done, unit)
+			p.dueAt = min(p.dueAt, h.hand.releaseAt(n.timing.roundTrip()))
 		}
 	}
 	n.terms.Done(done)
 	for _, p := range n.parts {
-		if len(p.hands) > 0 {
+		if now.Mono >= p.dueAt && len(p.hands) > 0 {
 			n.step(p, now)
 		}
 	}

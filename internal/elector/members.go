@@ -43,6 +43,12 @@ type member struct {
 	since     clock.Time // monotonic: since when it has been nominated and let no lease run out
 }
 
+// staying reports whether a process has been heard again since it came, and lately. One of
+// many that crash as soon as they are started says hardly more than one Hello.
+func (m *member) staying(now clock.Instant) bool {
+	return m.heard.Mono.Sub(m.since) >= helloEvery/2 && now.Mono.Sub(m.heard.Mono) < 3*max(m.period, helloEvery)/2
+}
+
 type wish struct {
 	process string
 	heard   clock.Instant
@@ -253,7 +259,7 @@ func (pl *planner) plan(n *Node, expected bool, now clock.Instant) (plan *placem
 }
 
 func sameCandidate(a, b placement.Candidate) bool {
-	return a.ID == b.ID && a.Priority == b.Priority && a.Roles == b.Roles && a.Steady == b.Steady &&
+	return a.ID == b.ID && a.Priority == b.Priority && a.Roles == b.Roles && a.Steady == b.Steady && a.Soon == b.Soon &&
 		len(a.Prefs) == len(b.Prefs)
 }
 
@@ -269,12 +275,13 @@ func (pl *planner) candidates(n *Node, expected bool, now clock.Instant) []place
 		until, cool := n.moves.cool[id]
 		steady := m.present && now.Mono.Sub(m.since) >= steadyAfter && now.Mono.Sub(m.heard.Mono) < 2*max(m.period, helloEvery) &&
 			(!cool || now.Mono >= until)
-		who = append(who, placement.Candidate{ID: id, Priority: m.priority, Roles: m.roles, Steady: steady, Prefs: pl.prefs[id]})
+		soon := !steady && m.present && (!cool || now.Mono >= until) && m.staying(now)
+		who = append(who, placement.Candidate{ID: id, Priority: m.priority, Roles: m.roles, Steady: steady, Soon: soon, Prefs: pl.prefs[id]})
 	}
 	if n.desired.Willing(now) && !n.set.Observer && n.set.Alive(now) {
 		steady := n.moves.willing != 0 && now.Mono.Sub(n.moves.willing) >= steadyAfter
 		who = append(who, placement.Candidate{ID: n.set.Process, Priority: n.set.Priority, Roles: n.desired.Roles, Steady: steady,
-			Prefs: pl.prefs[n.set.Process]})
+			Soon: !steady, Prefs: pl.prefs[n.set.Process]})
 	}
 	slices.SortFunc(who, func(a, b placement.Candidate) int { return cmp.Compare(a.ID, b.ID) })
 	return who

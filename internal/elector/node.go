@@ -466,7 +466,7 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	}
 	next = min(next, n.moves.lookAt.Sub(now.Mono))
 	if n.announces() {
-		next = min(next, n.timing.announceAt.Sub(now.Mono))
+		next = min(next, n.announceDue(now).Sub(now.Mono))
 	}
 	if n.desired.Away > now.Mono {
 		next = min(next, n.desired.Away.Sub(now.Mono))

@@ -177,7 +177,7 @@ func (n *Node) end(p *partition, roles []int32, why term.Reason, graceful bool) 
 	for _, role := range roles {
 		if h := p.holds[role]; h != nil {
 			if h.hand != nil {
-				delete(h.hand.roles, role)
+				h.hand.drop(role)
 			}
 			delete(p.holds, role)
 		}
@@ -223,6 +223,7 @@ func (n *Node) due(p *partition, now clock.Instant) clock.Time {
 	}
 	for _, h := range p.hands {
 		mono(h.due(n.set.AnswerWait))
+		mono(h.releaseAt(n.timing.roundTrip()))
 	}
 	if at, ok := n.claimDue(p, now); ok {
 		mono(at)

@@ -16,11 +16,13 @@ type Move struct {
 // Unknown, and what is held by these plays no part.
 //
 // The roles of a class, those that the same steady candidates deserve, are levelled
-// among these and those that are not steady but deserve them as much and hold some
-// already, for whom the place is kept. Holders that deserve less, or do not want it, give
-// up what they have of it, and that waits for no place that is kept; one that deserves more, and is not steady yet, keeps it. Who holds most
-// keeps what cannot be divided. A class is level, and nothing moves for its sake, while
-// most − least ≤ max(1, a tenth of the share).
+// among these and those that are not steady but deserve them as much, and hold some
+// already or soon will be steady, for whom the place is kept: what was given to the first
+// of several newcomers would have to move on to the others otherwise. Holders that deserve less, or do not want it, give up what they have
+// of it, and that waits for no place that is kept; one that deserves more, and is not
+// steady yet, keeps it. Who holds most keeps what cannot be divided. A class is level,
+// and nothing moves for its sake, while most − least ≤ max(1, a tenth of the share), by
+// those that are steady or hold some.
 //
 // Nothing is given to who is not steady or does not want it; me gives nothing if it is
 // no candidate. What all givers have too much is paired with what all takers lack in
@@ -124,8 +126,19 @@ func (l *level) count(c int) bool {
 			w.lost++
 		}
 	}
+	l.expect(t.at(from))
 	l.quotas(t.at(from))
 	return true
+}
+
+// expect adds those that soon will be steady and hold nothing of the class, but deserve it
+// as much by its lowest role.
+func (l *level) expect(role int) {
+	for i := range l.plan.who {
+		if w := &l.plan.who[i]; w.Soon && !l.of[i].in && role < w.Roles && l.standing(i, role) == equal {
+			l.of[i].in, l.members = true, append(l.members, int32(i))
+		}
+	}
 }
 
 // quotas works out what each member should have, and whether they are level.
@@ -147,7 +160,12 @@ func (l *level) quotas(role int) {
 		}
 	}
 	raised := l.raise(byLoad)
-	most, least := l.of[byLoad[0]].has, l.of[byLoad[len(byLoad)-1]].has
+	most, least := l.of[byLoad[0]].has, l.of[byLoad[0]].has
+	for _, i := range byLoad {
+		if l.plan.who[i].Steady || l.of[i].has > 0 {
+			least = l.of[i].has
+		}
+	}
 	l.uneven = !raised && int(most-least) > each/10 // by one: that is the remainder, which stays where it is
 }
 

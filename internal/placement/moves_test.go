@@ -202,8 +202,9 @@ func TestMovesServeThePreferred(t *testing.T) {
 				key += string(rune(i + 1))
 			}
 			classes[key] = append(classes[key], role)
-			if !w.plan.Candidate(int(h)).Steady {
-				waits[key] = true
+			for i := range w.plan.Len() {
+				c, top := w.plan.Candidate(i), w.plan.Candidate(deserving[0])
+				waits[key] = waits[key] || !c.Steady && (i == int(h) || c.Soon && role < c.Roles && c.prefers(role) == top.prefers(role))
 			}
 		}
 		for key, class := range classes {
@@ -231,6 +232,26 @@ func TestMovesServeThePreferred(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Several that come one after the other get what they keep: the places of those that are
+// not steady yet are not given to the first.
+func TestMovesLeaveRoomForWhoComesNext(t *testing.T) {
+	who := crowd(random(3), 10, 600)
+	for i := range who[5:] {
+		who[5+i].Steady, who[5+i].Soon = false, true
+	}
+	who = append(who, Candidate{ID: "crashes", Roles: 600})
+	w := newWorld(who, 600)
+	w.deal(func(role int) int { return w.plan.Find(who[role%5].ID) })
+	for i := range 5 {
+		who[5+i].Steady, who[5+i].Soon = true, false
+		w.change(who)
+		require.Equal(t, 60, w.settle(t, options{}), "its share, and nothing moves that was moved")
+		require.Equal(t, 60, w.all()[w.plan.Find(who[5+i].ID)])
+	}
+	require.Zero(t, w.settle(t, options{}))
+	require.Zero(t, w.all()[w.plan.Find("crashes")], "nothing is kept for who comes and goes")
 }
 
 // Nothing is given to members that are not steady, and what these have is theirs.
@@ -353,11 +374,11 @@ func TestMovesOfSeveralMisplaced(t *testing.T) {
 // Roles beyond what its holder wants go to who wants them; nobody gets what it does not
 // want.
 func TestMovesWithDifferentRoles(t *testing.T) {
-	w := newWorld([]Candidate{{ID: "a", Roles: 10, Steady: true}, {ID: "b", Roles: 20, Steady: true}, {ID: "c", Roles: 30}}, 30)
+	w := newWorld([]Candidate{{ID: "a", Roles: 10, Steady: true}, {ID: "b", Roles: 20, Steady: true}, {ID: "c", Roles: 30, Soon: true}}, 30)
 	w.deal(func(int) int { return 0 })
 	w.settle(t, options{})
-	require.Equal(t, []int{5, 5, 0}, w.loads(0, 10))
-	require.Equal(t, []int{0, 10, 0}, w.loads(10, 20))
+	require.Equal(t, []int{7, 3, 0}, w.loads(0, 10), "a third is left for c")
+	require.Equal(t, []int{0, 10, 0}, w.loads(10, 20), "what a does not want does not wait for c")
 	require.Equal(t, []int{10, 0, 0}, w.loads(20, 30), "nobody steady wants these")
 	w.plan = New([]Candidate{{ID: "a", Roles: 10}, {ID: "b", Roles: 20, Steady: true}})
 	w.deal(func(int) int { return 0 })

@@ -34,6 +34,8 @@ type Candidate struct {
 	Roles int
 	// Steady: it has been there for long enough to be given what another one leads.
 	Steady bool
+	// Soon: it is not steady, but there is reason to expect that it soon will be.
+	Soon bool
 }
 
 // prefers returns how much the candidate is wanted on a role that it wants.

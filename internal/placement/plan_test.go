@@ -80,6 +80,7 @@ func someone(t *rapid.T, roles int) []Candidate {
 		}
 		if fickle {
 			w.Steady = r.IntN(3) > 0
+			w.Soon = !w.Steady && r.IntN(2) > 0
 		}
 		if short && r.IntN(2) == 0 {
 			w.Roles = r.IntN(roles + 1)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/nelitest"
 	"github.com/stretchr/testify/require"
 )
@@ -198,6 +199,33 @@ func TestWhatIsGivenUpIsSharedOut(t *testing.T) {
 			})
 		}
 	}
+}
+
+// What a process leads by Lead moves together, however many functions have to end: one
+// Release, one Claim, and five round trips from the call of Close on.
+func TestManyRolesMoveTogether(t *testing.T) {
+	const n = 1000
+	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+		a := c.Join("a", many(n))
+		go func() {
+			_ = a.Lead(context.Background(), func(ctx context.Context, l neli.Leadership) error {
+				<-ctx.Done()
+				time.Sleep(time.Duration(l.Role) * time.Microsecond) // some wake up before others
+				return nil
+			})
+		}()
+		c.Eventually(2*silence, "a leads all", c.leadsAll("a", n))
+		c.Work("b", many(n, rebalanceOff))
+		c.Work("d", many(n, rebalanceOff, priority(-1)))
+		c.Pass(5 * time.Second)
+		claims, releases := len(c.Records(0, lease.Claim)), len(c.Records(0, lease.Release))
+		began := time.Now()
+		require.NoError(c, a.Close())
+		c.Eventually(20*time.Millisecond, "b leads all", c.leadsAll("b", n))
+		require.LessOrEqual(c, time.Since(began), 5*2*time.Millisecond)
+		require.Len(c, c.Records(0, lease.Claim), claims+1)
+		require.Len(c, c.Records(0, lease.Release), releases+1)
+	})
 }
 
 // All forget each other while the broker is down. When it is back all is led again

@@ -161,6 +161,55 @@ func Outage(t *testing.T, size Size, load float64) {
 	})
 }
 
+// shared waits until all roles are led and nobody leads more than a tenth more than the
+// mean, and asserts that this is so no later than d after a time.
+func (c *crowd) shared(what string, began time.Time, d time.Duration) {
+	c.Helper()
+	mean := (c.Roles + len(c.members) - 1) / len(c.members)
+	for {
+		shares, took := c.shares(), time.Since(began)
+		total := 0
+		for _, k := range shares {
+			total += k
+		}
+		if total == c.Roles && slices.Max(shares) <= mean+mean/10 {
+			break
+		}
+		if took >= d {
+			c.Fatalf("%s: not shared out after %v: %d of %d roles are led, shares %v", what, d, total, c.Roles, shares)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	c.report(fmt.Sprintf("%s: shared out after %v (bound %v)", what, time.Since(began).Round(time.Millisecond), d))
+}
+
+// Gather lets a crowd come bit by bit, as the processes of a deployment do, and asserts
+// that everything is shared out half a minute after the first has come; so, too, after a
+// quarter have died, and after as many have come, one after the other.
+func Gather(t *testing.T, size Size) {
+	inCrowd(t, size, 5*time.Second, func(c *crowd) {
+		const apart = 5 * time.Second // between the first of several and the last
+		gather := func(n int) {
+			for range n {
+				c.join(1)
+				time.Sleep(apart / time.Duration(n))
+			}
+		}
+		began := time.Now()
+		gather(size.Members)
+		c.shared("at the start", began, 30*time.Second)
+		time.Sleep(20 * time.Second)
+		quarter := size.Members / 4
+		began = time.Now()
+		c.crash(quarter)
+		c.allLed(fmt.Sprintf("after %d died", quarter), c.patience()+time.Second)
+		c.shared("after that", began, 30*time.Second)
+		began = time.Now()
+		gather(quarter)
+		c.shared(fmt.Sprintf("after %d joined", quarter), began, 30*time.Second)
+	})
+}
+
 // Scale lets a tenth of a crowd die, and asserts that everything is led W(T) + 1 s later;
 // then as many come, and nothing is lost by that.
 func Scale(t *testing.T, size Size) {
