@@ -248,6 +248,23 @@ func (n *Neli) Stats() Stats {
 // Name returns the name of this process, as configured or made up.
 func (n *Neli) Name() string { return n.set.name }
 
+// Group returns the name of the group in which this process contends:
+// Config.LeaderGroupID, or its default.
+func (n *Neli) Group() string { return n.set.group }
+
+// Mode returns Config.Mode.
+func (n *Neli) Mode() Mode { return n.set.mode }
+
+// Nomination returns Config.Nomination, which says nothing in non-exclusive mode.
+func (n *Neli) Nomination() Nomination { return n.set.nomination }
+
+// HeartbeatTimeout returns T: Config.HeartbeatTimeout, or its default.
+func (n *Neli) HeartbeatTimeout() time.Duration { return n.set.timeout }
+
+// Partitions returns M, the number of partitions of the leader topic; 0 until this
+// process has learnt it from a broker. Role j lives on partition j mod M.
+func (n *Neli) Partitions() int { return n.arb.units().partitions }
+
 // Await blocks until this Neli has stopped. It returns nil after Close, or the
 // error that ended it for good.
 func (n *Neli) Await() error {

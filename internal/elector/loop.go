@@ -324,6 +324,14 @@ func (e *Elector) Changes(w *Watcher) ([]Standing, clock.Instant) {
 	return e.node.Changes(w, now), now
 }
 
+// Standings returns what is known of all roles, and the time of the answer.
+func (e *Elector) Standings() ([]Standing, clock.Instant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
+	return e.node.Standings(now), now
+}
+
 // Notify returns a channel that has an element whenever what others are told may have
 // changed, and a function that ends that.
 func (e *Elector) Notify() (<-chan struct{}, func()) {

@@ -122,17 +122,51 @@ func (n *Node) Changes(w *Watcher, now clock.Instant) []Standing {
 			if !ok {
 				i = len(out)
 				at[token] = i
-				s := Standing{Partition: p.index, Status: Unknown}
-				switch token {
-				case unknownToken:
-				case vacantToken:
-					s.Status = Vacant
-				default:
-					s.Status, s.Holder = Held, g
-				}
-				out = append(out, s)
+				out = append(out, newStanding(p, token, g))
 			}
 			out[i].Roles = append(out[i].Roles, role)
+		}
+	}
+	return out
+}
+
+func newStanding(p *partition, token int64, g lease.Grantee) Standing {
+	s := Standing{Partition: p.index, Status: Unknown}
+	switch token {
+	case unknownToken:
+	case vacantToken:
+		s.Status = Vacant
+	default:
+		s.Status, s.Holder = Held, g
+	}
+	return s
+}
+
+// Standings returns what is known of all roles below R, and of which nothing is: by
+// partition, then by lowest role.
+func (n *Node) Standings(now clock.Instant) []Standing {
+	var out []Standing
+	for _, p := range n.parts {
+		at, of := map[int64]int{}, map[int64]int{} // by what makes a Standing differ; by token of the fold
+		last, i := vacantToken-1, -1
+		for u := range n.localRoles(p) {
+			token, held := p.lease.Token(u)
+			if !held {
+				token = vacantToken
+			}
+			if token != last { // what has one token has one holder, too: it is asked about once
+				last = token
+				var ok bool
+				if i, ok = of[token]; !ok {
+					key, g := n.standing(p, u, now)
+					if i, ok = at[key]; !ok {
+						i = len(out)
+						out = append(out, newStanding(p, key, g))
+					}
+					at[key], of[token] = i, i
+				}
+			}
+			out[i].Roles = append(out[i].Roles, n.role(p, u))
 		}
 	}
 	return out
