@@ -162,7 +162,7 @@ func (n *Neli) standing(of elector.Standing, now clock.Instant) Standing {
 // of the lowest role.
 //
 // Each is a statement about the past, as Holder's is. The call takes a time that grows
-// with R (some milliseconds for a million roles), for which nothing else is read:
+// with R (some ten milliseconds for a million roles), for which nothing else is read:
 // whoever wants to follow what changes uses Watch. It returns nil in non-exclusive mode, until the
 // partitions are known, and once this Neli is closing or has ended.
 func (n *Neli) Standings() []Standing {

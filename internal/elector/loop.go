@@ -292,11 +292,11 @@ func (e *Elector) Idle() bool {
 	return !e.node.Busy(e.now())
 }
 
-// Stats returns what was counted so far.
+// Stats returns what was counted so far, and how things are.
 func (e *Elector) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.node.Stats()
+	return e.node.Stats(e.now())
 }
 
 // Holder returns who holds a role, as far as was read, and the time of the answer.
