@@ -98,7 +98,7 @@ func (o *options) check() error {
 		switch {
 		case taken[name]:
 			faults = append(faults, fmt.Errorf("WithLabels: %q: is a label of the collector's own", name))
-		case !model.LabelName(name).IsValidLegacy() || len(name) > 1 && name[:2] == "__":
+		case !model.LegacyValidation.IsValidLabelName(name) || len(name) > 1 && name[:2] == "__":
 			faults = append(faults, fmt.Errorf("WithLabels: %q: must be letters, digits and underscores, and begin with neither a digit nor two underscores", name))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"text/template"
 
+	"github.com/goneli/neli"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 )
@@ -26,8 +27,12 @@ func TestDocument(t *testing.T) {
 	for _, m := range catalog {
 		rows = append(rows, row{m.name, kindOf(m), labelsOf(m), m.help, m.exclusive, m.detail})
 	}
+	var reasons []string
+	for why := neli.ReasonElected + 1; why <= neli.ReasonFatal; why++ {
+		reasons = append(reasons, text(why))
+	}
 	var b bytes.Buffer
-	require.NoError(t, page.ExecuteTemplate(&b, "document.tmpl", map[string]any{"Metrics": rows, "Alerts": rules.Groups[0].Rules, "MaxRoles": MaxRoles}))
+	require.NoError(t, page.ExecuteTemplate(&b, "document.tmpl", map[string]any{"Metrics": rows, "Alerts": rules.Groups[0].Rules, "MaxRoles": MaxRoles, "Reasons": reasons}))
 	const file = "../docs/metrics.md"
 	if *update {
 		require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
