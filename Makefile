@@ -1,12 +1,12 @@
-# Everything installs what it needs by itself: Go alone suffices, and Java 17
-# with Maven for the real-broker suite.
+# Everything installs what it needs by itself: Go alone suffices, Java 17 with
+# Maven for the real-broker suite, and Debian's prometheus for metrics.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . testkit integration examples chaos bench # chaos, bench: Linux
+MODULES := . metrics testkit integration examples chaos bench # chaos, bench: Linux
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
@@ -22,9 +22,10 @@ FORMER ?= 88f4f74
 # Tests of tables of mutants, by the ends of their names: they have a stage of their own.
 MUTANTS := (Guarded|NeedsEveryRule)$$
 # What make test does, cheap things first; .ci/run does it likewise.
-TEST := unit mutants sim integration
+TEST := unit metrics mutants sim integration
 
-.PHONY: demo test stages unit mutants sim soak nightly integration chaos chaos-ci chaos-test lint cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
+# metrics is a folder, too.
+.PHONY: demo test stages unit metrics metrics-doc mutants sim soak nightly integration chaos chaos-ci chaos-test lint cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -41,6 +42,12 @@ unit: ## without a broker, race detector on; small packages first
 	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' $$($(GO) list ./... | grep -vFx "$$($(GO) list $(LONG))")
 	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' $(LONG)
 	CGO_ENABLED=0 $(GO) test -run TestNewWithoutCgo .
+
+metrics: ## the collector, the alerts, the dashboard; with a real Prometheus for a minute (apt-get install prometheus)
+	cd metrics && $(GO) test -race -timeout 10m ./...
+
+metrics-doc: ## docs/metrics.md from the collector and the alerts
+	cd metrics && $(GO) generate ./...
 
 # Never from the cache, which does not see the packages that mutants change.
 mutants: ## without each of its rules, the library must fail for the stated reason; NELI_SEEDS=20000 for more

@@ -41,7 +41,8 @@ type vectorArbiter struct {
 	away     clock.Time      // monotonic time until which this process stays out of the group
 	leaveAt  clock.Instant   // while leaving: when the hand-over overlap ends
 	terms    int64           // number of terms so far
-	counts   Stats
+	read     clock.Instant   // when a record was last read
+	counts   Stats           // Records, Appended and AppendFailed
 }
 
 // lookEvery is how often the arbiter looks at itself when nothing else wakes it: it
@@ -118,6 +119,7 @@ func (a *vectorArbiter) received(r Record) {
 	defer a.mu.Unlock()
 	now := a.now() // not before the record is in hand
 	a.counts.Records++
+	a.read = now
 	p := r.Partition
 	if p < 0 || p >= len(a.assigned) || a.assigned[p] != assignedHere {
 		return
@@ -178,7 +180,9 @@ func (a *vectorArbiter) broadcast(ctx context.Context) error {
 	for {
 		if a.attend() {
 			for p := range a.assigned {
-				_ = a.producer.Append(a.set.topic, p, nil, a.reported) // a later one will do
+				if err := a.producer.Append(a.set.topic, p, nil, a.reported); err != nil {
+					a.count(err) // a later one will do
+				}
 			}
 		}
 		select {
@@ -192,6 +196,7 @@ func (a *vectorArbiter) broadcast(ctx context.Context) error {
 }
 
 func (a *vectorArbiter) reported(err error) {
+	a.count(err)
 	if err == nil {
 		a.writing.ok()
 		return
@@ -394,9 +399,3 @@ func (a *vectorArbiter) endLapsed() clock.Instant {
 
 // drained has nothing to do: terms end by themselves, and nobody waits.
 func (a *vectorArbiter) drained([]int, int64) {}
-
-func (a *vectorArbiter) stats() Stats {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.counts
-}

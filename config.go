@@ -36,6 +36,11 @@ const (
 
 func (m Mode) String() string { return nameOf(int(m), "exclusive", "non-exclusive") }
 
+// MarshalText returns "exclusive" or "non_exclusive", as metrics and JSON have it.
+func (m Mode) MarshalText() ([]byte, error) {
+	return textOf("Mode", int(m), "exclusive", "non_exclusive")
+}
+
 // Nomination says who may claim a role in exclusive mode.
 type Nomination int
 
@@ -51,6 +56,11 @@ const (
 )
 
 func (n Nomination) String() string { return nameOf(int(n), "open", "assigned") }
+
+// MarshalText returns "open" or "assigned".
+func (n Nomination) MarshalText() ([]byte, error) {
+	return textOf("Nomination", int(n), "open", "assigned")
+}
 
 // Rebalance says whether leaders make room for others.
 type Rebalance int
@@ -72,6 +82,14 @@ func nameOf(i int, names ...string) string {
 		return strconv.Itoa(i)
 	}
 	return names[i]
+}
+
+// textOf is nameOf for who takes no number.
+func textOf(what string, i int, names ...string) ([]byte, error) {
+	if i < 0 || i >= len(names) {
+		return nil, fmt.Errorf("neli: %s: %d is none", what, i)
+	}
+	return []byte(names[i]), nil
 }
 
 // Config configures a Neli. The zero value works against a broker on

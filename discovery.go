@@ -31,36 +31,40 @@ const (
 	Held
 )
 
-func (s Status) String() string { return nameOf(int(s), "unknown", "vacant", "held") }
+func (s Status) String() string { return nameOf(int(s), statusNames[:]...) }
+
+var statusNames = [...]string{"unknown", "vacant", "held"}
 
 // Holder is who held a role when a certain record was written: the newest one of
 // its term that was read here.
 type Holder struct {
 	// Name is the holder's Config.Name: put into it what others need to reach it.
-	Name string
+	Name string `json:"name"`
 	// Member is the holder's random id, as in Member.ID: names need not be unique.
-	Member string
+	Member string `json:"member"`
 	// Token is the fencing token of the term.
-	Token int64
+	Token int64 `json:"token"`
 	// Since is when this process read the claim with which the term began. If it
 	// came later, or lost its place in the log meanwhile, it is when it first learnt
 	// of the term, which began some time before. By this process's wall clock.
-	Since time.Time
+	Since time.Time `json:"since"`
 	// Seen is when this process read the record. By its wall clock.
-	Seen time.Time
+	Seen time.Time `json:"seen"`
 	// Age is how long before the answer that was: the longer of what the monotonic
 	// and the wall clock say, so that a suspension counts. The record was written
 	// earlier than it was read: by the delay of delivery, and for a process that was
-	// cut off and catches up, by as long as that lasted.
-	Age time.Duration
+	// cut off and catches up, by as long as that lasted. JSON has it in seconds.
+	Age time.Duration `json:"age"`
 }
 
 // Standing is what is known of some roles of one partition: those that have the same
 // holder and token, or none.
+//
+// In JSON its roles are ranges, "0-4,9", with their number beside it as "count".
 type Standing struct {
-	Partition int
-	Status    Status
-	Holder    Holder // if Held
+	Partition int    `json:"partition"`
+	Status    Status `json:"status"`
+	Holder    Holder `json:"holder,omitzero"` // if Held
 
 	roles []int
 }
@@ -124,11 +128,7 @@ func (n *Neli) Watch(ctx context.Context) iter.Seq[Standing] {
 		for ctx.Err() == nil && n.State() == StateLive && n.ended() == nil {
 			changes, now := n.exclusive.Changes(w)
 			for _, c := range changes {
-				s := Standing{Partition: c.Partition, Status: Status(c.Status), roles: c.Roles}
-				if s.Status == Held {
-					s.Holder = n.holder(c.Holder, now)
-				}
-				if !yield(s) {
+				if !yield(n.standing(c, now)) {
 					return
 				}
 			}
@@ -145,21 +145,54 @@ func (n *Neli) Watch(ctx context.Context) iter.Seq[Standing] {
 	}
 }
 
+func (n *Neli) standing(of elector.Standing, now clock.Instant) Standing {
+	s := Standing{Partition: of.Partition, Status: Status(of.Status), roles: of.Roles}
+	if s.Status == Held {
+		s.Holder = n.holder(of.Holder, now)
+	}
+	return s
+}
+
+// Standings returns what is known of all roles below R at this instant: what a Watch
+// that begins now yields first, and beside it, as Unknown, the roles of which nothing
+// is known. Roles of a partition that have the same holder and token come in one
+// Standing, and so do those that nobody holds; so there are as many for a partition as
+// claims of which something is left, whatever R is, and one for each role only where
+// each was claimed, or transferred, by itself. They are in the order of Partition, then
+// of the lowest role.
+//
+// Each is a statement about the past, as Holder's is. The call takes a time that grows
+// with R (some ten milliseconds for a million roles), for which nothing else is read:
+// whoever wants to follow what changes uses Watch. It returns nil in non-exclusive mode, until the
+// partitions are known, and once this Neli is closing or has ended.
+func (n *Neli) Standings() []Standing {
+	if n.exclusive == nil || n.State() != StateLive || n.ended() != nil {
+		return nil
+	}
+	known, now := n.exclusive.Standings()
+	var ss []Standing
+	for _, s := range known {
+		ss = append(ss, n.standing(s, now))
+	}
+	return ss
+}
+
 // Member is a process of the group that has announced itself.
 type Member struct {
-	Name string // its Config.Name
+	Name string `json:"name"` // its Config.Name
 	// ID is random: it tells this process from all others, and from those that had
 	// its name before.
-	ID   string
-	Self bool // it is this process
+	ID   string `json:"id"`
+	Self bool   `json:"self"` // it is this process
 	// Nominated: it may claim at least one partition. With Assigned nomination the
 	// group has assigned it one; with Open it contends.
-	Nominated bool
-	Priority  int // its Config.Priority
+	Nominated bool `json:"nominated"`
+	Priority  int  `json:"priority"` // its Config.Priority
 	// Heard is when this process last heard it say so, by the wall clock, and Age how
-	// long before the answer that was. For this process itself it is now.
-	Heard time.Time
-	Age   time.Duration
+	// long before the answer that was. For this process itself it is now. JSON has Age
+	// in seconds.
+	Heard time.Time     `json:"heard"`
+	Age   time.Duration `json:"age"`
 }
 
 // Members returns the processes that belong to the group, by name, this one

@@ -48,11 +48,6 @@ func (x *exclusive) collect() []term.Change           { return x.Collect() }
 func (x *exclusive) peek() []term.Change              { return x.Peek() }
 func (x *exclusive) drained(units []int, token int64) { x.Drained(units, token) }
 
-func (x *exclusive) stats() Stats {
-	s := x.Stats()
-	return Stats{Records: s.Records, Foreign: s.Foreign, Newer: s.Newer, Malformed: s.Malformed, Resets: s.Resets}
-}
-
 // elector is what the exclusive core is told.
 func (s *settings) elector(alive func(clock.Instant) bool) *elector.Settings {
 	set := &elector.Settings{

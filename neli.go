@@ -24,6 +24,7 @@ type Neli struct {
 	exclusive *exclusive // arb, in exclusive mode; else nil
 	h         threshold
 	now       func() clock.Instant // the ordinary clocks: a check must be cheap
+	began     clock.Instant
 
 	roles      atomic.Int64 // R
 	lastPulse  atomic.Int64 // monotonic; when the application was last heard of
@@ -66,18 +67,6 @@ const (
 
 func (s State) String() string { return nameOf(int(s), "live", "closing", "closed", "failed") }
 
-// Stats counts what this process has read from the leader topic.
-type Stats struct {
-	Records   uint64 // all
-	Foreign   uint64 // of other groups, skipped
-	Newer     uint64 // of a newer version of this library, skipped
-	Malformed uint64 // skipped
-	Resets    uint64 // times that the log went back and a lease started anew
-	// Throttled is how long, in all, brokers have made this process wait because a
-	// quota was exceeded (client quotas of Kafka). It is up to a minute behind.
-	Throttled time.Duration
-}
-
 // New starts a Neli. It does not wait for a broker: that is found, and the topic
 // created if need be, in the background, and retried until it succeeds. The
 // process contends from the first Pulse, Background or Lead on.
@@ -117,6 +106,7 @@ func newNeli(set *settings, now func() clock.Instant, barrier ...Barrier) *Neli 
 		n.barrier = barrier[0]
 	}
 	n.roles.Store(int64(set.roles))
+	n.began = now()
 	n.heard()
 	return n
 }
@@ -238,15 +228,25 @@ func (n *Neli) SetRoles(r int) error {
 // State returns the stage of this Neli's life.
 func (n *Neli) State() State { return State(n.state.Load()) }
 
-// Stats returns what was counted so far.
-func (n *Neli) Stats() Stats {
-	s := n.arb.stats()
-	s.Throttled = n.set.throttling.total()
-	return s
-}
-
 // Name returns the name of this process, as configured or made up.
 func (n *Neli) Name() string { return n.set.name }
+
+// Group returns the name of the group in which this process contends:
+// Config.LeaderGroupID, or its default.
+func (n *Neli) Group() string { return n.set.group }
+
+// Mode returns Config.Mode.
+func (n *Neli) Mode() Mode { return n.set.mode }
+
+// Nomination returns Config.Nomination, which says nothing in non-exclusive mode.
+func (n *Neli) Nomination() Nomination { return n.set.nomination }
+
+// HeartbeatTimeout returns T: Config.HeartbeatTimeout, or its default.
+func (n *Neli) HeartbeatTimeout() time.Duration { return n.set.timeout }
+
+// Partitions returns M, the number of partitions of the leader topic; 0 until this
+// process has learnt it from a broker. Role j lives on partition j mod M.
+func (n *Neli) Partitions() int { return n.arb.units().partitions }
 
 // Await blocks until this Neli has stopped. It returns nil after Close, or the
 // error that ended it for good.

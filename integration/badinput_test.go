@@ -191,7 +191,7 @@ func testRubbish(t *testing.T, cluster *kafkatest.Cluster) {
 			assert.Greater(t, s.Foreign, uint64(count/20))
 			assert.Greater(t, s.Newer, uint64(count/20))
 			assert.Greater(t, s.Malformed, uint64(count/2))
-			assert.Zero(t, s.Resets)
+			assert.Zero(t, s.LogResets)
 			assert.Len(t, log.with("level=WARN", "malformed"), 1)
 			assert.Len(t, log.with("level=WARN", "newer version"), 1)
 
@@ -205,7 +205,7 @@ func testRubbish(t *testing.T, cluster *kafkatest.Cluster) {
 			// Nobody is there who knew better: the longest lease that there can be.
 			hostileUntil(t, 80*time.Second, func() bool { now, leads := m.Token(0); return leads && now > token }, "it leads again")
 			t.Logf("led again %v after a forged record", time.Since(forged).Round(time.Millisecond))
-			assert.Equal(t, uint64(1), m.Stats().Resets)
+			assert.Equal(t, uint64(1), m.Stats().LogResets)
 
 			// A newcomer finds nothing but rubbish where it begins to read.
 			hostileWrite(t, cluster.Bootstrap(), cfg.LeaderTopic, slices.DeleteFunc(slices.Clone(records[:100]), newer)...)

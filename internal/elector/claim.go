@@ -242,7 +242,12 @@ func (n *Node) silence(p *partition, now clock.Instant) {
 			}
 		}
 	}
-	n.vacate(p, p.heldBy(over), now)
+	if len(over) > 0 {
+		roles := p.heldBy(over)
+		n.account(p, now)
+		n.vacated(p, roles, now)
+		n.vacate(p, roles, now)
+	}
 }
 
 // heldBy returns the roles that some sessions hold, ascending: after an outage those of all

@@ -238,6 +238,13 @@ func (n *Node) advanceOne(p *partition, h *handover, now clock.Instant) {
 	if len(h.roles) == 0 {
 		return
 	}
+	if h.asked {
+		defer func() {
+			if len(h.roles) == 0 {
+				n.counts.Drains.Add(n.set.Drain-h.deadline.Mono.Sub(now.Mono), 1)
+			}
+		}()
+	}
 	s := n.situation(p, h, now)
 	v := h.decide(now, s)
 	if v == callOff {

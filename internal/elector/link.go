@@ -108,6 +108,11 @@ func (n *Node) back(p *partition, r *lease.Record, sent, now clock.Instant) {
 		n.review(p, now)
 	}
 	n.timing.back(sent, now)
+	took := n.set.T // that long at least
+	if sent != (clock.Instant{}) {
+		took = now.Mono.Sub(sent.Mono)
+	}
+	n.counts.RoundTrips.Add(took, 1)
 	if r.Kind == lease.Claim {
 		p.claims.returned(sent != (clock.Instant{}), n.backoff, now)
 		n.ready.Changed = true // StepDown may wait for it

@@ -292,11 +292,11 @@ func (e *Elector) Idle() bool {
 	return !e.node.Busy(e.now())
 }
 
-// Stats returns what was counted so far.
+// Stats returns what was counted so far, and how things are.
 func (e *Elector) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.node.Stats()
+	return e.node.Stats(e.now())
 }
 
 // Holder returns who holds a role, as far as was read, and the time of the answer.
@@ -322,6 +322,14 @@ func (e *Elector) Changes(w *Watcher) ([]Standing, clock.Instant) {
 	defer e.mu.Unlock()
 	now := e.now()
 	return e.node.Changes(w, now), now
+}
+
+// Standings returns what is known of all roles, and the time of the answer.
+func (e *Elector) Standings() ([]Standing, clock.Instant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	now := e.now()
+	return e.node.Standings(now), now
 }
 
 // Notify returns a channel that has an element whenever what others are told may have

@@ -151,6 +151,12 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	if len(n.parts) == 0 {
 		return
 	}
+	if d.Roles != was.Roles {
+		for _, p := range n.parts {
+			n.account(p, now)
+			n.resize(p, now)
+		}
+	}
 	if d.Roles > was.Roles { // and others may do the same
 		n.reviewAll(now)
 		n.timing.announceAt, n.timing.settles = now.Mono, 0
@@ -171,11 +177,16 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 // tells why it could not). now was read after the entry was in hand.
 func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	p := n.parts[e.Partition]
+	n.account(p, now)
 	if e.Reset {
+		if p.begun {
+			n.counts.LogResets++
+		}
 		p.lease.Begin(e.Offset, e.Whole, now)
 		n.reset(p, e.End, now)
 	} else {
 		n.counts.Records++
+		n.counts.read = now
 		p.group.tried = 0
 		n.consume(p, e, r, bad, now)
 	}
@@ -224,12 +235,12 @@ func (n *Node) consume(p *partition, e Entry, r *lease.Record, bad error, now cl
 
 // rewound deals with a log that went back, or that contradicts what is known of it.
 func (n *Node) rewound(p *partition, ev lease.Event, e Entry, now clock.Instant) {
-	n.counts.Resets++
+	n.counts.LogResets++
 	if ev.Differs {
 		n.note(slog.LevelError, "snapshot contradicts own state: rejoining, and believing no snapshot until a fresh claim",
 			"partition", p.index, "offset", e.Offset)
 	} else if n.counts.resets.due(now) {
-		n.note(slog.LevelWarn, "leader log rewound: rejoining", "partition", p.index, "offset", e.Offset, "resets", n.counts.Resets)
+		n.note(slog.LevelWarn, "leader log rewound: rejoining", "partition", p.index, "offset", e.Offset, "resets", n.counts.LogResets)
 	}
 	n.ready.Verify = true
 	n.reset(p, e.Offset+1, now)
@@ -267,6 +278,9 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	}
 	if err != nil {
 		p.link.failed(r.Seq)
+		n.counts.AppendFailed++
+	} else {
+		n.counts.Appended++
 	}
 	n.step(p, now)
 	n.conclude(now)

@@ -29,14 +29,6 @@ type Standing struct {
 	Holder    lease.Grantee
 }
 
-// Stats counts what was read.
-type Stats struct {
-	Records, Foreign, Newer, Malformed, Resets uint64
-}
-
-// Stats returns what was counted so far.
-func (n *Node) Stats() Stats { return n.counts.Stats }
-
 // standing is what makes a Standing differ from the one before: a token, or one of
 // these.
 const (
@@ -122,15 +114,7 @@ func (n *Node) Changes(w *Watcher, now clock.Instant) []Standing {
 			if !ok {
 				i = len(out)
 				at[token] = i
-				s := Standing{Partition: p.index, Status: Unknown}
-				switch token {
-				case unknownToken:
-				case vacantToken:
-					s.Status = Vacant
-				default:
-					s.Status, s.Holder = Held, g
-				}
-				out = append(out, s)
+				out = append(out, newStanding(p, token, g))
 			}
 			out[i].Roles = append(out[i].Roles, role)
 		}
@@ -138,10 +122,83 @@ func (n *Node) Changes(w *Watcher, now clock.Instant) []Standing {
 	return out
 }
 
-// counts is what was read, and makes sure that each kind of odd record is logged once, and
-// resets not too often.
+func newStanding(p *partition, token int64, g lease.Grantee) Standing {
+	s := Standing{Partition: p.index, Status: Unknown}
+	switch token {
+	case unknownToken:
+	case vacantToken:
+		s.Status = Vacant
+	default:
+		s.Status, s.Holder = Held, g
+	}
+	return s
+}
+
+// Standings returns what is known of all roles below R, and of which nothing is: by
+// partition, then by lowest role.
+func (n *Node) Standings(now clock.Instant) []Standing {
+	var out []Standing
+	for _, p := range n.parts {
+		g := grouping{at: map[int64]int{}, of: map[int64]int{}}
+		for u := range n.localRoles(p) {
+			token, holder, held := p.lease.Grant(u)
+			if !held {
+				token, holder = vacantToken, -1
+			}
+			i, ok := g.find(token, holder)
+			if !ok { // what has one token has one holder, too: it is asked about once
+				key, grantee := n.standing(p, u, now)
+				if i, ok = g.at[key]; !ok {
+					i = len(out)
+					out = append(out, newStanding(p, key, grantee))
+					g.at[key] = i
+				}
+				g.add(token, holder, i)
+			}
+			out[i].Roles = append(out[i].Roles, n.role(p, u))
+		}
+	}
+	return out
+}
+
+// grouping finds the Standing that a role belongs to. Most roles of a holder have the
+// token that the last one had: that is looked for first, as a map costs too much for each
+// of a million roles.
+type grouping struct {
+	at, of map[int64]int // index of the Standing, by what makes one differ and by token of the fold
+	recent []recent      // by number of the holder, from −1
+}
+
+type recent struct {
+	token    int64
+	standing int
+	any      bool
+}
+
+func (g *grouping) find(token int64, holder int32) (i int, ok bool) {
+	if int(holder)+1 < len(g.recent) {
+		if r := g.recent[holder+1]; r.any && r.token == token {
+			return r.standing, true
+		}
+	}
+	if i, ok = g.of[token]; ok {
+		g.add(token, holder, i)
+	}
+	return i, ok
+}
+
+func (g *grouping) add(token int64, holder int32, i int) {
+	for len(g.recent) <= int(holder)+1 {
+		g.recent = append(g.recent, recent{})
+	}
+	g.of[token], g.recent[holder+1] = i, recent{token, i, true}
+}
+
+// counts is what was counted, and makes sure that each kind of odd record is logged once,
+// and resets not too often.
 type counts struct {
-	Stats
+	Counters
+	read                     clock.Instant // when a record was last read
 	malformed, newer, copied bool
 	resets                   limiter
 }

@@ -91,7 +91,7 @@ func TestOddRecordsAreCountedAndLoggedOnce(t *testing.T) {
 			notes = append(notes, a.last.Notes...)
 		}
 	}
-	s := a.Stats()
+	s := a.Stats(w.instant())
 	require.Equal(t, []uint64{15, 6, 3, 6}, []uint64{s.Records, s.Foreign, s.Newer, s.Malformed})
 	require.Len(t, notes, 3, "another topic's, a newer version's, malformed")
 }

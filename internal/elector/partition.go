@@ -29,6 +29,8 @@ type partition struct {
 	talk   talk            // Hellos and Snapshots (announce.go)
 	group  group           // what the nominator says of it (nominate.go)
 
+	vacancies vacancies // for counters (vacancy.go)
+
 	dueAt     clock.Time // monotonic: when time alone will give p something to do
 	beatAt    clock.Time // monotonic
 	releaseAt clock.Time // monotonic: when Releases are sent again
@@ -69,6 +71,7 @@ func (p *partition) reset(end int64, now clock.Instant) {
 	p.begun, p.end = true, end
 	p.v = clock.Instant{}
 	p.hands = nil
+	p.vacancies = vacancies{at: now.Raw}
 	p.claims.init()
 	p.link.reset()
 	p.talk.reset(now)
@@ -84,6 +87,7 @@ func (n *Node) follow(p *partition, ev lease.Event, r *lease.Record, now clock.I
 		if _, was := p.claims.silent[r.Session]; was { // it lives on: others were told that its roles are vacant
 			delete(p.claims.silent, r.Session)
 			n.ready.Changed = true
+			n.occupied(p, p.lease.RolesOf(r.Session), now)
 		}
 		if p.unheard[r.Session] && p.lease.Offset() >= p.end { // others were told that nothing is known of its roles
 			delete(p.unheard, r.Session)
@@ -110,6 +114,7 @@ func (n *Node) learned(p *partition, now clock.Instant) {
 		}
 	}
 	n.sync(p, all, now)
+	n.vacated(p, p.lease.Free(n.localRoles(p)), now)
 	n.review(p, now)
 	n.ready.Changed = true
 }
@@ -138,6 +143,8 @@ func (n *Node) sync(p *partition, roles []int32, now clock.Instant) {
 	for token, roles := range gained {
 		n.gain(p, roles, token, now)
 	}
+	n.occupied(p, taken, now)
+	n.vacated(p, free, now)
 	p.claims.drop(taken)
 	n.vacate(p, free, now)
 	n.ready.Changed = true

@@ -36,6 +36,45 @@ func (l *Lease) Holder(role int32) (g Grantee, ok bool) {
 	return g, true
 }
 
+// Grant returns the token under which role is held by the fold, and a number of its
+// holder's that is small and the same until the next record. It costs less than Holder.
+// ok is false if nobody holds the role, or if the fold is not known.
+func (l *Lease) Grant(role int32) (token int64, holder int32, ok bool) {
+	if l.join != nil || int(role) >= len(l.fold.tokens) || l.fold.tokens[role] == none {
+		return none, 0, false
+	}
+	return l.fold.tokens[role], l.fold.holders[role], true
+}
+
+// Tally adds to counts, for each kind that kind sorts a session that holds something
+// into, how many roles below a number sessions of that kind hold.
+func (l *Lease) Tally(below int32, kind func(HolderState) int, counts []int) {
+	if l.join != nil {
+		return
+	}
+	held := make([]int, len(l.fold.session))
+	for role, token := range l.fold.tokens[:min(int(below), len(l.fold.tokens))] {
+		if token != none {
+			held[l.fold.holders[role]]++
+		}
+	}
+	for h, i := range l.sessions() {
+		counts[kind(h)] += held[i]
+	}
+}
+
+// sessions yields the sessions that hold something, in no order, with their index.
+func (l *Lease) sessions() iter.Seq2[HolderState, int32] {
+	return func(yield func(HolderState, int32) bool) {
+		for _, i := range l.fold.index {
+			s := &l.fold.session[i]
+			if !yield(HolderState{s.Session, s.held, s.Last, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))}, i) {
+				return
+			}
+		}
+	}
+}
+
 // Roles is one more than the highest role that anybody has held.
 func (l *Lease) Roles() int32 {
 	if l.join != nil {
@@ -59,9 +98,8 @@ func (l *Lease) Holders() iter.Seq[HolderState] {
 		if l.join != nil {
 			return
 		}
-		for _, i := range l.fold.index {
-			s := &l.fold.session[i]
-			if !yield(HolderState{s.Session, s.held, s.Last, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))}) {
+		for h := range l.sessions() {
+			if !yield(h) {
 				return
 			}
 		}
@@ -90,9 +128,8 @@ func (l *Lease) Each(of func(HolderState) int32, set func(role, value int32)) {
 		return
 	}
 	values := make([]int32, len(l.fold.session))
-	for _, i := range l.fold.index {
-		s := &l.fold.session[i]
-		values[i] = of(HolderState{s.Session, s.held, s.Last, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))})
+	for h, i := range l.sessions() {
+		values[i] = of(h)
 	}
 	for role, token := range l.fold.tokens {
 		if token != none {

@@ -1,6 +1,9 @@
 package term
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Reason tells why leadership changed. Package neli has it as its own type.
 type Reason int
@@ -34,4 +37,13 @@ func (r Reason) String() string {
 		return fmt.Sprintf("Reason(%d)", int(r))
 	}
 	return reasonNames[r]
+}
+
+// MarshalText returns the reason in snake_case, as metrics and JSON have it: "not_pulsed",
+// "roles_changed". The error is not nil if it is none of the constants.
+func (r Reason) MarshalText() ([]byte, error) {
+	if r < 0 || int(r) >= len(reasonNames) {
+		return nil, fmt.Errorf("neli: Reason: %d is none", int(r))
+	}
+	return []byte(strings.ReplaceAll(reasonNames[r], " ", "_")), nil
 }

@@ -34,6 +34,9 @@ type Table struct {
 	published atomic.Int64           // units that the check can find led
 	hint      atomic.Int64           // the line on which LeadsAny was lucky last
 
+	counts Counts
+	top    int // one more than the highest unit that was ever held
+
 	changed []*entry // those that there may be something to tell of
 	stale   atomic.Bool
 	news    chan struct{}
@@ -109,6 +112,8 @@ func (t *Table) Start(units []int, id, token int64) {
 			of = &term{id: id, token: token, line: l}
 		}
 		e.held, e.over, begun = of, false, true
+		t.counts.Started++
+		t.top = max(t.top, unit+1)
 		t.list(e)
 	}
 	if begun {
@@ -145,6 +150,9 @@ func (t *Table) end(e *entry, how *ending) {
 		e.ending = how
 	}
 	e.held, e.request, e.over = nil, nil, false
+	if how.why >= 0 && int(how.why) < len(t.counts.Ended) {
+		t.counts.Ended[how.why]++
+	}
 	t.list(e)
 }
 

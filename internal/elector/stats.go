@@ -1,0 +1,85 @@
+package elector
+
+import (
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/tally"
+	"github.com/goneli/neli/internal/term"
+)
+
+// Counters only grow. All are moved where what they count is dealt with anyway, so that
+// none costs anything for each role but the vacancies (vacancy.go), which cost a store.
+type Counters struct {
+	Records, Foreign, Newer, Malformed uint64 // read
+
+	LogResets    uint64 // logs whose place was lost, and which were begun anew
+	Appended     uint64 // records that the log has confirmed
+	AppendFailed uint64 // and those that it has not: they may be there or not
+	RoundTrips   tally.Timing
+	Drains       tally.Timing // one for each handover
+	Vacancies    tally.Timing // one for each role
+	Leaderless   float64      // seconds, added up over roles
+}
+
+// Stats is what was counted so far, and how things are at this instant.
+type Stats struct {
+	Counters
+	Terms term.Counts
+
+	Led                   int // roles below R that the application leads
+	Held, Vacant, Unknown int // roles below R, by Status; R in all
+	Members               int // as Members returns them
+
+	Now      clock.Instant
+	Evidence clock.Instant // the oldest V of what is held; zero: nothing is held
+	Read     clock.Instant // when a record was last read; zero: none was
+}
+
+// Stats costs a look at the fold's holders of every role, and nothing while nobody asks.
+func (n *Node) Stats(now clock.Instant) Stats {
+	s := Stats{Now: now, Terms: n.terms.Counts(), Led: n.terms.Led(now, n.desired.Roles), Read: n.counts.read}
+	for _, p := range n.parts {
+		n.account(p, now)
+		c := n.census(p, now)
+		s.Held, s.Vacant, s.Unknown = s.Held+c[Held], s.Vacant+c[Vacant], s.Unknown+c[Unknown]
+		if len(p.holds) > 0 && p.v != (clock.Instant{}) && (s.Evidence == (clock.Instant{}) || now.Age(p.v) > now.Age(s.Evidence)) {
+			s.Evidence = p.v
+		}
+	}
+	if len(n.parts) == 0 {
+		s.Unknown = n.desired.Roles
+	}
+	for _, m := range n.members.by {
+		if m.present {
+			s.Members++
+		}
+	}
+	if !n.set.Observer {
+		s.Members++
+	}
+	s.Counters = n.counts.Counters
+	return s
+}
+
+// census counts the roles of p below R by Status, as standing has it.
+func (n *Node) census(p *partition, now clock.Instant) (c [Held + 1]int) {
+	below := n.localRoles(p)
+	if !p.lease.Known() {
+		c[Unknown] = int(below)
+		return c
+	}
+	p.lease.Tally(below, func(h lease.HolderState) int {
+		switch {
+		case now.Raw >= h.FreeAt:
+			return int(Vacant)
+		case h.Last < p.end:
+			return int(Unknown)
+		}
+		return int(Held)
+	}, c[:])
+	c[Vacant] = int(below) - c[Held] - c[Unknown]
+	if now.Raw < n.newerUntil(p) {
+		c[Unknown], c[Vacant] = c[Unknown]+c[Vacant], 0
+	}
+	return c
+}

@@ -1,0 +1,175 @@
+package elector
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
+)
+
+// same asserts that what is counted is what others are told: a count for each Status, and
+// a vacancy for each role that is vacant.
+func (a *actor) same(t *testing.T, msg ...any) {
+	t.Helper()
+	now := a.w.instant()
+	a.do(a.Tick) // silence is noticed by then
+	var want [3]int
+	for _, s := range a.Standings(now) {
+		want[s.Status] += len(s.Roles)
+	}
+	s := a.Stats(now)
+	require.Equal(t, want, [3]int{s.Unknown, s.Vacant, s.Held}, msg...)
+	require.Len(t, a.Members(now), s.Members)
+	vacant := 0
+	for _, p := range a.parts {
+		count := 0
+		for _, since := range p.vacancies.since {
+			if since != 0 {
+				count++
+			}
+		}
+		require.Equal(t, count, p.vacancies.count, msg...)
+		vacant += count
+	}
+	require.Equal(t, want[Vacant], vacant, msg...)
+	require.Equal(t, len(a.leads(a.desired.Roles)), s.Led)
+	require.Equal(t, uint64(len(a.holding())), s.Terms.Started-ended(s), msg...)
+}
+
+func (a *actor) holding() (roles []int) {
+	for _, p := range a.parts {
+		for role := range p.holds {
+			roles = append(roles, a.role(p, role))
+		}
+	}
+	return roles
+}
+
+func ended(s Stats) (n uint64) {
+	for _, c := range s.Terms.Ended {
+		n += c
+	}
+	return n
+}
+
+// Whatever happens, what is counted step by step is what a look at everything finds.
+func TestStatsAgreeWithStandings(t *testing.T) {
+	for seed := range uint64(30) {
+		rnd := rand.New(rand.NewPCG(seed, 0))
+		w := newWorld(2)
+		o := w.start("o", 20, func(s *Settings) { s.Observer = true })
+		o.same(t, "nothing is known")
+		leaderless := 0.0
+		for i := range 60 {
+			w.disturb(rnd, i)
+			w.pass(time.Duration(rnd.IntN(4000)) * time.Millisecond)
+			for _, a := range w.actors {
+				if !a.dead {
+					a.same(t, "seed %d, step %d, %s", seed, i, a.set.Name)
+				}
+			}
+			s := o.Stats(w.instant())
+			require.GreaterOrEqual(t, s.Leaderless, leaderless)
+			leaderless = s.Leaderless
+		}
+		require.Positive(t, o.Stats(w.instant()).Vacancies.Count)
+	}
+}
+
+// disturb lets something happen to one process.
+func (w *world) disturb(rnd *rand.Rand, i int) {
+	a := w.actors[rnd.IntN(len(w.actors))]
+	d := a.desired
+	switch rnd.IntN(8) {
+	case 0, 1:
+		if len(w.actors) < 12 {
+			w.start(string(rune('A'+i)), 20, nil)
+		}
+	case 2:
+		if !a.set.Observer {
+			a.dead = true
+		}
+	case 3:
+		a.cut = !a.cut
+	case 4:
+		d.Roles = 5 + rnd.IntN(20)
+		a.want(d)
+	case 5:
+		d.Unhealthy = !d.Unhealthy
+		a.want(d)
+	case 6:
+		a.alive = !a.alive
+	case 7:
+		p := rnd.IntN(len(w.logs))
+		end := int64(len(w.logs[p]))
+		a.do(func(now clock.Instant) {
+			a.Read(Entry{Partition: p, Reset: true, Offset: end, End: end}, nil, nil, now)
+		})
+	}
+}
+
+// crowded is a Node that knows of R roles, held by a hundred others, and the next offset.
+func crowded(roles int) (*Node, *world, int64) {
+	w := newWorld(1)
+	a := w.start("o", roles, func(s *Settings) { s.Observer = true })
+	n, o := a.Node, int64(0)
+	read := func(r *lease.Record) { n.Read(Entry{Offset: o}, r, nil, w.instant()); o++ }
+	read(&lease.Record{Kind: lease.Claim, Session: lease.Session{Process: "p0", N: 1}, Read: -1, T: time.Minute, Fresh: true, Roles: []int32{0}})
+	for i := int32(1); i < 100; i++ {
+		var mine []int32
+		for role := i; int(role) < roles; role += 100 {
+			mine = append(mine, role)
+		}
+		read(&lease.Record{Kind: lease.Claim, Session: lease.Session{Process: string(rune('a' + i)), N: 1}, Read: o - 1, T: time.Minute, Roles: mine})
+	}
+	return n, w, o
+}
+
+// A Claim of a thousand roles and their Release, with all that is counted.
+func BenchmarkClaimOf1000(b *testing.B) {
+	n, w, o := crowded(100_000)
+	me := lease.Session{Process: "x", N: 1}
+	roles := make([]int32, 1000)
+	for i := range roles {
+		roles[i] = int32(i * 100) // p0's first one, then free ones
+	}
+	now := w.instant()
+	b.ReportAllocs()
+	for b.Loop() {
+		n.Read(Entry{Offset: o}, &lease.Record{Kind: lease.Claim, Session: me, Read: o - 1, T: time.Minute, Roles: roles}, nil, now)
+		n.Read(Entry{Offset: o + 1}, &lease.Record{Kind: lease.Release, Session: me, Read: o, Ended: []lease.Grant{{Token: o, Roles: roles}}}, nil, now)
+		o += 2
+	}
+	if got := n.Stats(now).Vacancies.Count; got < 1000 {
+		b.Fatal(got)
+	}
+}
+
+func BenchmarkBeat(b *testing.B) {
+	n, w, o := crowded(100_000)
+	now := w.instant()
+	b.ReportAllocs()
+	for b.Loop() {
+		n.Read(Entry{Offset: o}, &lease.Record{Kind: lease.Beat, Session: lease.Session{Process: "b", N: 1}, Read: o - 1, T: time.Minute}, nil, now)
+		o++
+	}
+}
+
+func BenchmarkStats(b *testing.B) {
+	n, w, _ := crowded(100_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		n.Stats(w.instant())
+	}
+}
+
+func BenchmarkStandings(b *testing.B) {
+	n, w, _ := crowded(100_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		n.Standings(w.instant())
+	}
+}

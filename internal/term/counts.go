@@ -1,0 +1,38 @@
+package term
+
+import "github.com/goneli/neli/internal/clock"
+
+// Counts is how many terms of units began and ended, whether or not the application was
+// told of them.
+type Counts struct {
+	Started uint64
+	Ended   [Fatal + 1]uint64 // by Reason
+}
+
+// Counts returns what was counted so far. It needs the arbiter's lock.
+func (t *Table) Counts() Counts { return t.counts }
+
+// Led is how many units below a bound the application leads at time now. It needs the
+// arbiter's lock, and costs no more for many units unless some lie beyond the bound.
+func (t *Table) Led(now clock.Instant, below int) int {
+	lines := t.lines.Load()
+	if lines == nil || t.published.Load() == 0 {
+		return 0
+	}
+	led := 0
+	for p := range *lines {
+		l := &(*lines)[p]
+		switch {
+		case len(l.units) == 0 || !t.fresh(l, now):
+		case t.top <= below:
+			led += len(l.units)
+		default:
+			for _, e := range l.units {
+				if e.unit < below {
+					led++
+				}
+			}
+		}
+	}
+	return led
+}

@@ -1,0 +1,378 @@
+package neli_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"regexp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+// ended is how many terms have ended for any reason.
+func ended(s neli.Stats) (n uint64) {
+	for _, c := range s.TermsEnded {
+		n += c
+	}
+	return n
+}
+
+// readAhead has a record say that its sender had read what lies ahead: a log that went
+// back looks like that.
+func readAhead(c *cluster) {
+	beats := records(c, "app.neli", 0, "beat")
+	ahead := regexp.MustCompile(`"read":\d+`).ReplaceAll(beats[len(beats)-1].Value, []byte(`"read":9999999`))
+	_, err := c.Broker.Inject("app.neli", 0, ahead)
+	require.NoError(c, err)
+}
+
+// What a leader counts while nothing happens, and what an observer does.
+func TestStatsOfQuietTimes(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, roles(10), func(c *cluster) {
+		two := func(cfg *neli.Config) { open(cfg); cfg.Partitions = 2 }
+		a := c.Join("a", two)
+		s := a.Stats()
+		require.Equal(c, neli.Stats{Roles: 10, Unknown: 10, Members: 1, Healthy: true}, s, "nothing was found yet")
+		a.Start()
+		c.Leader(9, 2*silence)
+		o := c.Join("o", func(cfg *neli.Config) { two(cfg); cfg.Observer = true })
+		c.Pass(10 * time.Second)
+		before := a.Stats()
+		c.Pass(time.Minute)
+		s = a.Stats()
+		require.Equal(c, uint64(10), s.TermsStarted)
+		require.Zero(c, ended(s))
+		require.Equal(c, []int{10, 10, 0, 0, 1}, []int{s.Led, s.Held, s.Vacant, s.Unknown, s.Members})
+		require.Zero(c, s.Vacancies.Count+uint64(s.Leaderless), "it claimed before it knew that anything was vacant")
+		require.LessOrEqual(c, s.OldestEvidence, beat+100*time.Millisecond)
+		require.Positive(c, s.OldestEvidence)
+		require.LessOrEqual(c, s.LastRecord, beat+100*time.Millisecond)
+		require.True(c, s.Healthy)
+		beats := s.Appended - before.Appended
+		require.InDelta(c, 2*60+12, beats, 15, "beats in two logs, and hellos")
+		require.InDelta(c, beats, s.RoundTrips.Count-before.RoundTrips.Count, 2)
+		require.InDelta(c, beats, s.Records-before.Records, 2)
+		require.Zero(c, s.AppendFailed+s.LogResets)
+
+		s = o.Stats()
+		require.Equal(c, []int{0, 10, 0, 0, 1}, []int{s.Led, s.Held, s.Vacant, s.Unknown, s.Members}, "it is no member itself")
+		require.Zero(c, s.Appended+s.RoundTrips.Count+s.TermsStarted)
+		require.Zero(c, s.LastPulse, "nobody expects it to pulse")
+		require.Zero(c, s.OldestEvidence)
+	})
+}
+
+// Each way to lose leadership moves the counter of its reason, by the number of roles;
+// and what began and has not ended is held.
+func TestTermsEndedByReason(t *testing.T) {
+	type given struct {
+		why neli.Reason
+		do  func(c *cluster, a *member)
+	}
+	cutOff := func(c *cluster, a *member) {
+		c.Broker.CutOff("a", nelitest.All)
+		c.Pass(2 * silence)
+	}
+	for _, g := range []given{
+		{neli.ReasonLapsed, cutOff},
+		{neli.ReasonClosing, func(c *cluster, a *member) { require.NoError(c, a.Close()) }},
+		{neli.ReasonRoles, func(c *cluster, a *member) { require.NoError(c, a.SetRoles(1)); c.Pass(time.Second) }},
+		{neli.ReasonSteppedDown, func(c *cluster, a *member) { require.NoError(c, a.StepDown(c.Context())) }},
+		{neli.ReasonLogReset, func(c *cluster, a *member) {
+			c.Pass(2 * beat)
+			readAhead(c)
+			c.Pass(5 * time.Second)
+		}},
+		{neli.ReasonOverdue, func(c *cluster, a *member) {
+			a.Hold(15 * time.Second)
+			go func() { _ = a.StepDown(c.Context()) }()
+			c.Pass(20 * time.Second)
+		}},
+		{neli.ReasonTransferred, func(c *cluster, a *member) {
+			c.Work("b", open)
+			c.Pass(2 * time.Second)
+			require.NoError(c, a.Transfer(c.Context(), 3, "b"))
+		}},
+		{neli.ReasonRebalanced, func(c *cluster, a *member) { c.Work("b", open); c.Pass(30 * time.Second) }},
+		{neli.ReasonFatal, func(c *cluster, a *member) {
+			require.NoError(c, c.Broker.Truncate("app.neli", 0, 1))
+			c.Pass(5 * time.Second)
+			require.Equal(c, neli.StateFailed, a.State())
+		}},
+	} {
+		t.Run(g.why.String(), func(t *testing.T) {
+			simulateWith(t, nelitest.Options{}, roles(4), func(c *cluster) {
+				a := c.Work("a", open)
+				c.Leader(3, 2*silence)
+				require.Equal(c, uint64(4), a.Stats().TermsStarted)
+				require.Zero(c, ended(a.Stats()))
+				g.do(c, a)
+				s := a.Stats()
+				require.Positive(c, s.TermsEnded[g.why], "%v", s.TermsEnded)
+				told := uint64(0)
+				for _, e := range a.Events() {
+					switch e := e.(type) {
+					case neli.LeaderFenced:
+						told += uint64(len(e.Roles()))
+					case neli.LeaderRevoked:
+						told += uint64(len(e.Roles()))
+					}
+				}
+				if g.why == neli.ReasonLogReset || g.why == neli.ReasonFatal {
+					require.GreaterOrEqual(c, ended(s), told)
+				} else {
+					require.Equal(c, told, ended(s), "as the application was told")
+				}
+				require.Equal(c, uint64(len(slices.Collect(a.Roles()))), s.TermsStarted-ended(s), "what has not ended is led")
+				require.Equal(c, len(slices.Collect(a.Roles())), s.Led)
+			})
+		})
+	}
+}
+
+// An application that does not pulse is counted as what it is, though it was told of
+// nothing; and so is one that says itself that it is not well.
+func TestStatsOfASickApplication(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.Join("a", open)
+		_, err := a.Pulse(2 * silence)
+		require.NoError(c, err)
+		c.Pass(20 * time.Second)
+		require.Equal(c, 20*time.Second, a.Stats().LastPulse.Round(100*time.Millisecond))
+		c.Pass(20 * time.Second)
+		require.Equal(c, uint64(1), a.Stats().TermsEnded[neli.ReasonNotPulsed])
+		require.Equal(c, []string{"acquired"}, a.Kinds(), "it was not told")
+		_, err = a.Pulse(2 * silence)
+		require.NoError(c, err)
+		b, done := c.Join("b", open), make(chan struct{})
+		go func() { defer close(done); _, _ = b.Pulse(2 * time.Second) }()
+		c.Pass(time.Second)
+		require.Zero(c, b.Stats().LastPulse, "it waits")
+		<-done
+	})
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		var sick error
+		a := c.Work("a", func(cfg *neli.Config) { open(cfg); cfg.Healthy = func() error { return sick } })
+		require.False(c, a.Stats().Healthy, "it has not said yet")
+		c.Leader(0, 2*silence)
+		require.True(c, a.Stats().Healthy)
+		sick = errors.New("no disk")
+		c.Pass(5 * time.Second)
+		s := a.Stats()
+		require.False(c, s.Healthy)
+		require.Equal(c, uint64(1), s.TermsEnded[neli.ReasonUnhealthy])
+		require.Equal(c, 1, s.Vacant)
+	})
+}
+
+// A hand-over and a fail-over are timed as others see them, for each role, and what has
+// no leader is added up all the while.
+func TestVacanciesAreTimed(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, roles(3), func(c *cluster) {
+		o := c.Join("o", observer)
+		a := c.Work("a", open)
+		c.Leader(2, 2*silence)
+		c.Pass(time.Second)
+		began := o.Stats()
+		require.Equal(c, 3, began.Held)
+		require.NoError(c, a.Close())
+		c.Pass(100 * time.Second)
+		s := o.Stats()
+		require.Equal(c, []int{0, 3, 0}, []int{s.Held, s.Vacant, s.Unknown})
+		require.Equal(c, began.Vacancies.Count, s.Vacancies.Count, "they last")
+		require.InDelta(c, 3*100, s.Leaderless-began.Leaderless, 1, "those that last are added up all the same")
+		c.Pass(10 * time.Second)
+		require.InDelta(c, 3*110, o.Stats().Leaderless-began.Leaderless, 1)
+
+		b := c.Work("b", open)
+		c.Leader(2, 2*silence)
+		c.Pass(time.Second)
+		s = o.Stats()
+		require.Equal(c, began.Vacancies.Count+3, s.Vacancies.Count)
+		require.InDelta(c, 3*110, s.Vacancies.Sum-began.Vacancies.Sum, 4)
+
+		d := c.Work("d", open)
+		c.Pass(25 * time.Second) // shared out by now
+		before, led := o.Stats(), d.Stats().Led
+		require.Positive(c, led)
+		c.Crash(d)
+		c.Pass(2 * silence)
+		s = o.Stats()
+		require.Equal(c, 3, b.Stats().Led)
+		require.Equal(c, before.Vacancies.Count+uint64(led), s.Vacancies.Count)
+		require.Less(c, s.Vacancies.Sum-before.Vacancies.Sum, 0.2*float64(led), "from when its lease was over")
+		require.InDelta(c, s.Vacancies.Sum-before.Vacancies.Sum, s.Leaderless-before.Leaderless, 1e-6)
+	})
+}
+
+// A holder that comes back before anybody has claimed what it held ends a vacancy, too.
+func TestVacancyThatTheHolderEnds(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		o := c.Join("o", observer)
+		c.Work("a", open)
+		c.Leader(0, 2*silence)
+		c.Pass(time.Second)
+		before := o.Stats()
+		c.Broker.CutOff("o", nelitest.Reads)
+		c.Pass(time.Minute)
+		s := o.Stats()
+		require.Equal(c, []int{0, 1}, []int{s.Held, s.Vacant}, "as far as it has read")
+		require.Equal(c, time.Minute, s.LastRecord.Round(2*time.Second))
+		c.Broker.Restore("o", nelitest.Reads)
+		c.Pass(2 * time.Second)
+		s = o.Stats()
+		require.Equal(c, []int{1, 0}, []int{s.Held, s.Vacant})
+		require.Equal(c, before.Vacancies.Count+1, s.Vacancies.Count)
+		require.InDelta(c, 60-silence.Seconds(), s.Vacancies.Sum-before.Vacancies.Sum, 1.5)
+		require.LessOrEqual(c, s.LastRecord, beat+10*time.Millisecond)
+	})
+}
+
+// The application's part of a hand-over is timed, whether it finishes in time or not.
+func TestDrainsAreTimed(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, roles(5), func(c *cluster) {
+		a := c.Work("a", open)
+		c.Leader(4, 2*silence)
+		a.Hold(3 * time.Second)
+		require.NoError(c, a.StepDown(c.Context()))
+		s := a.Stats()
+		require.Equal(c, uint64(1), s.Drains.Count, "one for all that go together")
+		require.InDelta(c, 3, s.Drains.Sum, 0.1)
+		c.Leader(4, time.Minute)
+		a.Hold(12 * time.Second)
+		go func() { _ = a.StepDown(c.Context()) }()
+		c.Pass(15 * time.Second)
+		s = a.Stats()
+		require.Equal(c, uint64(2), s.Drains.Count)
+		require.InDelta(c, 13, s.Drains.Sum, 0.2, "DrainTimeout at most")
+		require.Equal(c, uint64(5), s.TermsEnded[neli.ReasonOverdue])
+		c.Pass(time.Minute)
+	})
+}
+
+// What does not reach the log, or not in time, and a log that went back.
+func TestStatsOfABadLog(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.Work("a", open)
+		c.Leader(0, 2*silence)
+		c.Pass(10 * time.Second)
+		s := a.Stats()
+		require.Zero(c, s.AppendFailed)
+		require.Less(c, s.RoundTrips.Sum/float64(s.RoundTrips.Count), 0.05)
+		c.Broker.Delay("a", 700*time.Millisecond)
+		c.Pass(10 * time.Second)
+		slow := a.Stats().RoundTrips
+		require.Equal(c, uint64(0), s.RoundTrips.Buckets[7])
+		require.Positive(c, slow.Buckets[7], "more than half a second, at most one")
+		c.Broker.Delay("a", 0)
+		c.Broker.CutOff("a", nelitest.Appends)
+		c.Pass(2 * silence)
+		require.Positive(c, a.Stats().AppendFailed)
+		c.Broker.Restore("a", nelitest.Appends)
+		c.Leader(0, 2*silence)
+		require.Zero(c, a.Stats().LogResets)
+		c.Pass(2 * beat)
+		readAhead(c)
+		c.Pass(5 * time.Second)
+		s = a.Stats()
+		require.Equal(c, uint64(1), s.LogResets)
+		require.Equal(c, uint64(1), s.TermsEnded[neli.ReasonLogReset])
+		require.Equal(c, 1, s.Unknown)
+	})
+}
+
+// While a newer version may hold anything, nothing is called vacant.
+func TestStatsBesideANewerVersion(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, roles(2), func(c *cluster) {
+		o := c.Join("o", observer)
+		a := c.Work("a", open)
+		c.Leader(1, 2*silence)
+		require.NoError(c, a.Close())
+		c.Pass(time.Second)
+		before := o.Stats()
+		require.Equal(c, []int{0, 2, 0}, []int{before.Held, before.Vacant, before.Unknown})
+		_, err := c.Broker.Inject("app.neli", 0, []byte(`{"neli":2,"kind":"beat","group":"app"}`))
+		require.NoError(c, err)
+		c.Pass(30 * time.Second)
+		s := o.Stats()
+		require.Equal(c, []int{0, 0, 2}, []int{s.Held, s.Vacant, s.Unknown})
+		require.Equal(c, uint64(1), s.Newer-before.Newer)
+		require.InDelta(c, before.Leaderless, s.Leaderless, 0.1)
+		c.Pass(60 * time.Second)
+		s = o.Stats()
+		require.Equal(c, 2, s.Vacant)
+		require.InDelta(c, 2*(90-60.06), s.Leaderless-before.Leaderless, 0.5)
+	})
+}
+
+// Roles that come and go are counted from then on, and no longer.
+func TestStatsFollowR(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, roles(6), func(c *cluster) {
+		o := c.Join("o", observer)
+		a := c.Work("a", open)
+		c.Leader(5, 2*silence)
+		c.Pass(time.Second)
+		require.NoError(c, o.SetRoles(8))
+		c.Pass(10 * time.Second)
+		s := o.Stats()
+		require.Equal(c, 8, s.Roles)
+		require.Equal(c, []int{6, 2}, []int{s.Held, s.Vacant}, "two that nobody else knows of")
+		require.InDelta(c, 20, s.Leaderless, 0.1)
+		require.NoError(c, o.SetRoles(4))
+		c.Pass(10 * time.Second)
+		s = o.Stats()
+		require.Equal(c, []int{4, 0}, []int{s.Held, s.Vacant})
+		require.InDelta(c, 20, s.Leaderless, 0.1)
+		require.NoError(c, a.SetRoles(3))
+		require.Equal(c, 3, a.Stats().Led)
+		c.Pass(time.Second)
+		s = o.Stats()
+		require.Equal(c, []int{3, 1}, []int{s.Held, s.Vacant})
+	})
+}
+
+// Non-exclusive mode counts what it knows.
+func TestStatsOfNonExclusiveMode(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		a := c.Work("a", func(cfg *neli.Config) { cfg.Mode, cfg.Partitions, cfg.Roles = neli.NonExclusive, 2, 5 })
+		c.Leader(0, time.Minute)
+		c.Pass(10 * time.Second)
+		s := a.Stats()
+		require.Equal(c, 5, s.Led)
+		require.Equal(c, uint64(2), s.TermsStarted, "one for each partition")
+		require.Positive(c, s.Appended)
+		require.Less(c, s.OldestEvidence, time.Second)
+		require.Less(c, s.LastRecord, time.Second)
+		c.Broker.CutOff("a", nelitest.All)
+		c.Pass(30 * time.Second)
+		s = a.Stats()
+		require.Zero(c, s.Led)
+		require.Equal(c, uint64(2), ended(s))
+		require.Positive(c, s.AppendFailed)
+		require.Zero(c, s.OldestEvidence)
+		require.Greater(c, s.LastRecord, 29*time.Second)
+		require.Zero(c, s.Held+s.Vacant+s.Unknown+s.Members)
+	})
+}
+
+// In JSON durations are seconds and reasons are words.
+func TestStatsAsJSON(t *testing.T) {
+	s := neli.Stats{Records: 7, LastPulse: 1500 * time.Millisecond, Leaderless: 2.5}
+	s.TermsEnded[neli.ReasonNotPulsed] = 3
+	b, err := json.Marshal(s)
+	require.NoError(t, err)
+	var of map[string]any
+	require.NoError(t, json.Unmarshal(b, &of))
+	require.Equal(t, map[string]any{"not_pulsed": 3.0}, of["terms_ended"])
+	require.Equal(t, 1.5, of["last_pulse"])
+	require.Equal(t, 2.5, of["leaderless"])
+	require.Equal(t, 7.0, of["records"])
+	require.Len(t, of, reflect.TypeFor[neli.Stats]().NumField(), "each has a name of its own")
+	bounds := neli.TimingBounds()
+	require.True(t, slices.IsSorted(bounds[:]))
+}
