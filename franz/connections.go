@@ -1,0 +1,107 @@
+package franz
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/goneli/neli"
+)
+
+// connections is what the hooks of a client tell. franz-go retries what has to do with
+// connections, and says nothing of it to who waits: so the last failure is kept here,
+// to be added to what took too long. Its methods may be called from anywhere.
+type connections struct {
+	log     *slog.Logger
+	secrets secrets
+
+	throttled atomic.Int64 // in all, in nanoseconds
+	heard     atomic.Int64 // when a broker answered last, in nanoseconds since began
+	began     time.Time
+
+	mu      sync.Mutex
+	failure error // of the last connection, nil if that was made
+	told    bool  // the failure has been returned by itself
+}
+
+// silence is how long no broker may answer before a reader or member says so. A fetch
+// is answered each second.
+const silence = 3 * time.Second
+
+func newConnections(props map[string]string, log *slog.Logger) *connections {
+	return &connections{log: log, secrets: secretsOf(props), began: time.Now()}
+}
+
+func (c *connections) logger() kgo.Logger { return logger{c.log, c.secrets} }
+
+func (c *connections) redact(text string) string { return c.secrets.redact(text) }
+
+// Throttled returns for how long, in all, brokers have told this client to wait.
+func (c *connections) Throttled() time.Duration { return time.Duration(c.throttled.Load()) }
+
+// OnBrokerThrottle is a hook of franz-go.
+func (c *connections) OnBrokerThrottle(_ kgo.BrokerMetadata, interval time.Duration, _ bool) {
+	c.throttled.Add(int64(interval))
+}
+
+// OnBrokerConnect is a hook of franz-go. The error is of connecting, of TLS or of SASL.
+func (c *connections) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	if err != nil && ended(err) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failure, c.told = err, false
+}
+
+// OnBrokerRead is a hook of franz-go.
+func (c *connections) OnBrokerRead(_ kgo.BrokerMetadata, _ int16, _ int, _, _ time.Duration, err error) {
+	if err == nil {
+		c.heard.Store(int64(time.Since(c.began)))
+	}
+}
+
+// classify adds to an error what was being tried, and its kind. Nil stays nil.
+func (c *connections) classify(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &clientError{doing: doing, words: c.redact(err.Error()), err: err, kind: kindOf(err)}
+}
+
+// outcome is classify for what may have waited for a connection: a refused
+// authentication takes the place of a time-out, a lost connection is added to it.
+func (c *connections) outcome(doing string, err error) error {
+	out := c.classify(doing, err)
+	if err == nil || !passing(out) {
+		return out
+	}
+	c.mu.Lock()
+	failure := c.failure
+	c.mu.Unlock()
+	switch {
+	case failure == nil:
+		return out
+	case kindOf(failure) == neli.ErrAuthentication:
+		return c.classify(doing, failure)
+	}
+	return fmt.Errorf("%w (%s)", out, c.redact(failure.Error()))
+}
+
+// trouble returns, once, why the last connection failed: refused credentials at once,
+// anything else when no broker answers, since all connections are tried again.
+func (c *connections) trouble(doing string) error {
+	silent := time.Since(c.began)-time.Duration(c.heard.Load()) > silence
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failure == nil || c.told || !silent && kindOf(c.failure) != neli.ErrAuthentication {
+		return nil
+	}
+	c.told = true
+	return c.classify(doing, c.failure)
+}

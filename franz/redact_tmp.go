@@ -1,0 +1,119 @@
+package franz
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// redacted stands where a secret was.
+const redacted = "[redacted]"
+
+// secretParts are what gives a property away as secret. A rule by name rather
+// than a list of names: a client's next version may add a property, and one that
+// is hidden without need costs less than one that is shown.
+var secretParts = []string{
+	"password", "passwd", "passphrase", "secret", "token", "credential",
+	"pem", "keystore", "jaas", "private", "sasl.oauthbearer.",
+}
+
+// secretProperty tells whether the value of the property must not be shown.
+// sasl.username is no secret: without it nobody can tell who was refused.
+func secretProperty(name string) bool {
+	name = strings.ToLower(name)
+	for _, part := range secretParts {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return slices.Contains(strings.Split(name, "."), "key") // ssl.key.*
+}
+
+// hidden tells whether a property is secret and has a value to hide. A switch has
+// none: its "true" would be cut out of every line.
+func hidden(name, value string) bool {
+	return value != "" && value != "true" && value != "false" && secretProperty(name)
+}
+
+// redactProps returns the properties as they may be shown.
+func redactProps(props map[string]string) map[string]string {
+	shown := maps.Clone(props)
+	secrets := secretsOf(props)
+	for name, value := range shown {
+		if hidden(name, value) {
+			shown[name] = redacted
+		} else {
+			shown[name] = secrets.redact(value)
+		}
+	}
+	return shown
+}
+
+// redact replaces in line whatever is the value of a secret property.
+func redact(props map[string]string, line string) string {
+	return secretsOf(props).redact(line)
+}
+
+// secrets are strings that must not be shown.
+type secrets []string
+
+// minSecretLine is the length in bytes from which on a single line of a
+// multi-line secret (PEM) is one by itself: a log may show just that line, but
+// blank lines and stray brackets would redact everything.
+const minSecretLine = 8
+
+func secretsOf(props map[string]string) secrets {
+	var s secrets
+	for name, value := range props {
+		if !hidden(name, value) {
+			continue
+		}
+		s = append(s, value)
+		if !strings.ContainsAny(value, "\r\n") {
+			continue
+		}
+		for line := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == '\r' || r == '\n' }) {
+			line = strings.TrimSpace(line)
+			if len(line) >= minSecretLine && !strings.HasPrefix(line, "-----") {
+				s = append(s, line)
+			}
+		}
+	}
+	return s
+}
+
+// redact finds every occurrence first and replaces afterwards: replacing one
+// secret after the other would leave the rest of one that overlaps another.
+func (s secrets) redact(line string) string {
+	type span struct{ from, to int }
+	var spans []span
+	for _, secret := range s {
+		for from := 0; ; from++ {
+			i := strings.Index(line[from:], secret)
+			if i < 0 {
+				break
+			}
+			from += i
+			spans = append(spans, span{from, from + len(secret)})
+		}
+	}
+	if spans == nil {
+		return line
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+
+	var out strings.Builder
+	shown := 0 // everything before this has been dealt with
+	for _, sp := range spans {
+		if sp.from >= shown {
+			out.WriteString(line[shown:sp.from])
+			if sp.from > shown || shown == 0 {
+				out.WriteString(redacted) // neighbours share one
+			}
+		}
+		shown = max(shown, sp.to)
+	}
+	out.WriteString(line[shown:])
+	return out.String()
+}
