@@ -2,23 +2,12 @@ package franz_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/goneli/neli/franz"
 	"github.com/goneli/neli/nelitest/providertest"
 )
-
-// cluster starts a Kafka within this process.
-func cluster(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
-	t.Helper()
-	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100 * time.Millisecond)}, opts...)...)
-	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	return c
-}
 
 // The provider keeps to what the library rests on; integration has the same tests on a
 // real broker.

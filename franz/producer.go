@@ -24,10 +24,10 @@ type producer struct {
 	kafka *kgo.Client
 	limit int // of records that wait
 
-	mu       sync.Mutex
-	closed   bool
-	waiting  int // appended and not reported
-	results  []result
+	mu      sync.Mutex
+	closed  bool
+	waiting int // appended and not reported
+	results []result
 	// All records between two purges have contexts below this one.
 	generation context.Context
 	purge      context.CancelCauseFunc
@@ -47,7 +47,6 @@ type result struct {
 var (
 	errPurged   = errors.New("purged")
 	errTimedOut = errors.New("not acknowledged in time")
-	errOverdue  = errors.New("dropped with an earlier record of its partition")
 	errFull     = errors.New("too many records wait to be acknowledged")
 )
 
@@ -100,18 +99,30 @@ func (p *producer) Append(topic string, partition int, value []byte, report func
 		once.Do(func() { p.over(result{report, err}) })
 	}
 	stop := context.AfterFunc(ctx, func() { over(context.Cause(ctx)) })
-	record := kgo.Record{Topic: topic, Partition: int32(partition), Value: slices.Clone(value)}
-	p.kafka.TryProduce(ctx, &record, func(_ *kgo.Record, err error) {
+	value = slices.Clone(value)
+	var send func()
+	promise := func(_ *kgo.Record, err error) {
+		if gaveUp(err) && ctx.Err() == nil {
+			send() // an earlier record of its partition was given up, and this one with it
+			return
+		}
 		if err != nil && ctx.Err() != nil {
 			err = context.Cause(ctx)
-		} else if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-			err = errOverdue
 		}
 		over(err)
 		stop()
 		cancel()
-	})
+	}
+	send = func() {
+		p.kafka.TryProduce(ctx, &kgo.Record{Topic: topic, Partition: int32(partition), Value: value}, promise)
+	}
+	send()
 	return nil
+}
+
+// gaveUp tells that a record's context has ended, or that of one before it.
+func gaveUp(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // over hands a report to the goroutine that makes them.
