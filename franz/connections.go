@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/goneli/neli"
 )
@@ -25,13 +27,15 @@ type connections struct {
 	began     time.Time
 
 	mu      sync.Mutex
-	failure error // of the last connection, nil if that was made
+	failure error // of the last connection, nil if a broker has answered since
 	told    bool  // the failure has been returned by itself
 }
 
 // silence is how long no broker may answer before a reader or member says so. A fetch
 // is answered each second.
 const silence = 3 * time.Second
+
+var greetings = []kmsg.Key{kmsg.ApiVersions, kmsg.SASLHandshake, kmsg.SASLAuthenticate}
 
 func newConnections(props map[string]string, log *slog.Logger) *connections {
 	return &connections{log: log, secrets: secretsOf(props), began: time.Now()}
@@ -50,20 +54,33 @@ func (c *connections) OnBrokerThrottle(_ kgo.BrokerMetadata, interval time.Durat
 }
 
 // OnBrokerConnect is a hook of franz-go. The error is of connecting, of TLS or of SASL.
+// A connection that was made proves nothing yet.
 func (c *connections) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
+	if err != nil {
+		c.note(err)
+	}
+}
+
+// OnBrokerRead is a hook of franz-go. What a broker answers while a connection is being
+// made proves nothing either; to whom it does not speak it hangs up afterwards.
+func (c *connections) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	if slices.Contains(greetings, kmsg.Key(key)) {
+		return // OnBrokerConnect has its error
+	}
+	if err == nil {
+		c.heard.Store(int64(time.Since(c.began)))
+	}
+	c.note(err)
+}
+
+// note keeps a failure, or that there is none.
+func (c *connections) note(err error) {
 	if err != nil && ended(err) {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failure, c.told = err, false
-}
-
-// OnBrokerRead is a hook of franz-go.
-func (c *connections) OnBrokerRead(_ kgo.BrokerMetadata, _ int16, _ int, _, _ time.Duration, err error) {
-	if err == nil {
-		c.heard.Store(int64(time.Since(c.began)))
-	}
 }
 
 // classify adds to an error what was being tried, and its kind. Nil stays nil.
