@@ -142,7 +142,8 @@ func hint(name string) string {
 
 // opts are the options that the user's own may change.
 func (s *settings) opts() []kgo.Opt {
-	opts := append(slices.Clone(s.base),
+	opts := append([]kgo.Opt{kgo.ConnIdleTimeout(idleConnection)}, s.base...)
+	opts = append(opts,
 		kgo.RetryBackoffFn(s.retryBackoff),
 		kgo.MetadataMinAge(s.metadata[0]), kgo.MetadataMaxAge(max(s.metadata[0], s.metadata[1])),
 	)
