@@ -22,13 +22,6 @@ type accessGuard struct {
 	worked atomic.Bool
 }
 
-// What access was refused to, where the client tells: a member of a group needs
-// the right to read both.
-var (
-	errTopicRefused = fmt.Errorf("topic %w", ErrAuthorization)
-	errGroupRefused = fmt.Errorf("group %w", ErrAuthorization)
-)
-
 // ok takes note that access was granted.
 func (g *accessGuard) ok() { g.worked.Store(true) }
 

@@ -52,7 +52,7 @@ func TestAccessOfAnotherClient(t *testing.T) {
 // A certificate that has run out, or a broker that has lost its users, ends nobody
 // who has worked, however long that lasts. It is said, and not too often.
 func TestRefusedForLongAfterItHasWorked(t *testing.T) {
-	for _, refusal := range []error{ErrAuthentication, ErrAuthorization, errTopicRefused, errGroupRefused} {
+	for _, refusal := range []error{ErrAuthentication, ErrAuthorization, ErrTopicAuthorization, ErrGroupAuthorization} {
 		var out logBuffer
 		cfg := Config{Nomination: Assigned, Logger: slog.New(slog.NewTextHandler(&out, nil))}
 		mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {

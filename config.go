@@ -240,6 +240,7 @@ type settings struct {
 	drift              float64
 	tokenBase          int64
 	kafka              map[string]string                   // the user's properties
+	secrets            secrets                             // among them
 	random             func(n time.Duration) time.Duration // in [0, n)
 	spread             float64                             // of the pauses between retries
 	priority           int
@@ -319,6 +320,8 @@ func (c Config) resolve() (*settings, error) {
 	f.check(s.drift >= 0 && s.drift <= maxDrift, "MaxClockDrift", c.MaxClockDrift,
 		fmt.Sprintf("must be a fraction between 0 and %v", maxDrift))
 	s.kafka = checkProperties(c.KafkaConfig, &f)
+	s.secrets = secretsOf(s.kafka)
+	s.logger = s.secrets.logger(s.logger)
 	c.resolveTimes(s, &f)
 	return s, f.err()
 }

@@ -3,6 +3,7 @@ package neli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 )
@@ -16,9 +17,20 @@ import (
 //
 // Properties arrive complete: the user's own values, completed by what the
 // library needs, in librdkafka's names and as strings. A provider passes them on
-// and adds nothing. Constructors do not wait for a broker; they fail only for
-// properties that the client refuses. What a client logs goes to log, free of
-// secrets.
+// and adds nothing; a client that has other names translates them, and refuses what
+// it cannot translate. Constructors do not wait for a broker; they fail only for
+// properties that the client refuses, and start nothing then.
+//
+// What a client logs goes to log. A provider need not hide secrets: the library cuts
+// the values of secret properties out of whatever is written to log and out of the
+// text of every error before it shows it. Secrets that it is not told of as properties
+// it does not know. Who uses a provider by itself, or wraps one and shows its errors,
+// has to see to that.
+//
+// Errors that mean something wrap one of those below (ErrUnknownTopic and so on), by
+// which errors.Is finds it; the text has what was tried and the client's own words. All
+// others are passing: they are logged, and what failed is tried again. Package
+// nelitest/providertest has all that is said here and below as tests.
 type Provider interface {
 	Producer(props map[string]string, log *slog.Logger) (Producer, error)
 	LogReader(props map[string]string, log *slog.Logger) (LogReader, error)
@@ -64,10 +76,12 @@ type LogReader interface {
 	// returns, Poll yields only records at or after these offsets.
 	Assign(topic string, offsets []int64) error
 	// Poll returns the next record, or false after timeout. Within a partition
-	// records come in log order, each once. Errors: ErrOutOfRange when a position
-	// does not lie in its log (of which partition is not known), ErrTruncated,
-	// ErrUnknownTopic, ErrAuthorization, ErrAuthentication, ErrClientFatal; any other error is
-	// passing, and reading goes on where it was.
+	// records come in log order, each once; offsets need not be consecutive. Errors:
+	// ErrOutOfRange when a position does not lie in its log (of which partition is not
+	// known), ErrTruncated, ErrUnknownTopic, ErrTopicAuthorization, ErrAuthentication,
+	// ErrClientFatal; any other error is passing, and reading goes on where it was.
+	// After ErrOutOfRange or ErrTruncated no record of that partition comes, whatever
+	// the client would do by itself, until the next Assign; others may.
 	Poll(timeout time.Duration) (Record, bool, error)
 	// Throttled returns for how long, in all, brokers have told this client to wait
 	// because a quota was exceeded: as for Producer.
@@ -111,8 +125,9 @@ type GroupConsumer interface {
 	Join(topic string, read bool) error
 	// Poll waits at most timeout for something to happen. It must be called
 	// often: heartbeats continue without it, rebalances do not, nor does a Leave
-	// during one. Without a membership it returns nothing of interest. Errors as
-	// for LogReader, and ErrInstanceFenced.
+	// during one. Without a membership it returns nothing of interest. Errors:
+	// ErrUnknownTopic, ErrTopicAuthorization, ErrGroupAuthorization, ErrAuthentication,
+	// ErrInstanceFenced, ErrClientFatal; any other is passing, and membership goes on.
 	Poll(timeout time.Duration) (GroupEvent, error)
 	// Leave leaves the group at once and tells the coordinator if it can be
 	// reached. Poll may tell GroupLost of it. A later Join makes a new membership.
@@ -146,8 +161,9 @@ type OffsetRange struct {
 }
 
 // Admin asks and changes topics. Its methods may be called concurrently and
-// return when ctx is done. Errors are ErrUnknownTopic, ErrTopicExists,
-// ErrAuthorization and ErrAuthentication where these apply; any other is passing.
+// return when ctx is done, with an error that wraps the context's. Errors are
+// ErrUnknownTopic, ErrTopicExists, ErrSettings, ErrAuthorization and ErrAuthentication
+// where these apply; any other is passing.
 type Admin interface {
 	// Brokers returns the number of brokers in the cluster.
 	Brokers(ctx context.Context) (int, error)
@@ -164,30 +180,60 @@ type Admin interface {
 }
 
 // What a Provider's clients report. They wrap these, with the client's own words.
+// Each says which answers of a broker it stands for, and what the library does.
 var (
-	// ErrUnknownTopic: the broker does not know the topic (perhaps not yet).
+	// ErrUnknownTopic: the broker does not know the topic (UNKNOWN_TOPIC_OR_PARTITION,
+	// UNKNOWN_TOPIC_ID), perhaps not yet. The library compares the topic's id, and goes
+	// on or ends with ErrTopicReplaced. A client waits for
+	// topic.metadata.propagation.max.ms before it says so of a topic that is read.
 	ErrUnknownTopic = errors.New("unknown topic")
-	// ErrTopicExists: a topic of that name was there already.
+	// ErrTopicExists: a topic of that name was there already (TOPIC_ALREADY_EXISTS).
+	// The library takes it.
 	ErrTopicExists = errors.New("topic exists")
 	// ErrSettings: the broker does not create a topic like that (INVALID_CONFIG,
-	// POLICY_VIOLATION).
+	// POLICY_VIOLATION). From CreateTopic only. The library tries again with fewer
+	// settings.
 	ErrSettings = errors.New("topic settings refused")
-	// ErrTimestamp: the broker did not take a record for the time that it bears.
+	// ErrTimestamp: the broker did not take a record for the time that it bears
+	// (INVALID_TIMESTAMP). From reports of Append only; each record is on its own, and
+	// the library goes on appending.
 	ErrTimestamp = errors.New("the broker refuses the record's timestamp: the wall clock of this machine is ahead of the broker's " +
 		"by more than the topic's message.timestamp.after.max.ms (an hour), or far behind; " +
 		"set the clock, or message.timestamp.type=LogAppendTime on the topic")
-	// ErrOutOfRange: a read position outside the log.
+	// ErrOutOfRange: a read position outside the log (OFFSET_OUT_OF_RANGE). The library
+	// asks for the extents of all logs, and goes on from the start of one whose head was
+	// deleted; one that ends before what was read has lost records, which ends it with
+	// ErrTopicReplaced.
 	ErrOutOfRange = errors.New("offset out of range")
 	// ErrTruncated: records that had been read are not in the log any more, though
-	// it may have grown past the position again with others.
+	// it may have grown past the position again with others. A client finds that by
+	// the leader epoch of what it read (KIP-320: OffsetsForLeaderEpoch, or the
+	// diverging epoch of a fetch). The library reads again from before the end, as at
+	// the start, and forgets what it knew. A client that cannot tell never reports it;
+	// then a lease rests on unclean elections being off.
 	ErrTruncated = errors.New("log truncated")
-	// ErrAuthentication: the broker refused the credentials.
+	// ErrAuthentication: the broker refused the credentials, or one side the other's
+	// certificate. A connection that was lost on the way is none: refused credentials
+	// end a Neli for which they have never worked (ErrAccess).
 	ErrAuthentication = errors.New("authentication refused")
-	// ErrAuthorization: the principal may not do that.
+	// ErrAuthorization: the principal may not do that (…_AUTHORIZATION_FAILED). It ends
+	// a Neli for which that has never worked (ErrAccess); later it is retried.
 	ErrAuthorization = errors.New("not authorized")
-	// ErrInstanceFenced: another process joined with the same group.instance.id.
+	// ErrTopicAuthorization: it may not do that to the topic (TOPIC_AUTHORIZATION_FAILED).
+	// It is an ErrAuthorization. A GroupConsumer must tell it from the next one, or the
+	// library names the wrong right: a member of a group needs READ of both. Clients may
+	// say either only once; the library asks again by Assign, and by Leave and Join.
+	ErrTopicAuthorization = fmt.Errorf("topic %w", ErrAuthorization)
+	// ErrGroupAuthorization: it may not join the group (GROUP_AUTHORIZATION_FAILED). It
+	// is an ErrAuthorization.
+	ErrGroupAuthorization = fmt.Errorf("group %w", ErrAuthorization)
+	// ErrInstanceFenced: another process joined with the same group.instance.id
+	// (FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID). It ends the Neli. A client must not
+	// join again by itself, or the two would take turns for ever.
 	ErrInstanceFenced = errors.New("group.instance.id is in use by another process")
-	// ErrClientFatal: the client is of no more use; a new one is needed. Producers and
-	// log readers are replaced then.
+	// ErrClientFatal: the client is of no more use; a new one is needed. Producers
+	// (with their Admin) and log readers are replaced then, a second apart at least; a
+	// group consumer that says so ends the Neli. Every later call says so, too, and
+	// Close works.
 	ErrClientFatal = errors.New("client failed for good")
 )

@@ -47,10 +47,9 @@ func confluentConfig(props map[string]string, logs *confluentLogs) (kafka.Config
 	return config, nil
 }
 
-// confluentLogs carries one client's log lines to a slog.Logger, without secrets.
+// confluentLogs carries one client's log lines to a slog.Logger.
 type confluentLogs struct {
 	log     *slog.Logger
-	secrets secrets
 	events  chan kafka.LogEvent
 	done    chan struct{}
 	failure atomic.Pointer[string] // of a connection, the last
@@ -77,12 +76,11 @@ func (s *confluentStats) count(statistics string) {
 	}
 }
 
-func newConfluentLogs(props map[string]string, log *slog.Logger) *confluentLogs {
+func newConfluentLogs(log *slog.Logger) *confluentLogs {
 	l := &confluentLogs{
-		log:     log,
-		secrets: secretsOf(props),
-		events:  make(chan kafka.LogEvent, 64),
-		done:    make(chan struct{}),
+		log:    log,
+		events: make(chan kafka.LogEvent, 64),
+		done:   make(chan struct{}),
 	}
 	go l.run()
 	return l
@@ -102,7 +100,7 @@ func (l *confluentLogs) run() {
 			level = slog.LevelWarn
 		}
 		if ctx := context.Background(); l.log.Enabled(ctx, level) {
-			l.log.Log(ctx, level, l.secrets.redact(ev.Message), "client", ev.Name, "tag", ev.Tag)
+			l.log.Log(ctx, level, ev.Message, "client", ev.Name, "tag", ev.Tag)
 		}
 	}
 }
@@ -110,7 +108,6 @@ func (l *confluentLogs) run() {
 // failed takes note of why a connection failed. The client tells some reasons in
 // its log only, and repeats them seldom.
 func (l *confluentLogs) failed(why string) {
-	why = l.secrets.redact(why)
 	l.failure.Store(&why)
 }
 
@@ -128,11 +125,10 @@ func (l *confluentLogs) close() {
 	<-l.done
 }
 
-// refused closes l, for a client that was not made, and tells why it was not. The
-// client quotes what it does not like, so this too can show a secret.
+// refused closes l, for a client that was not made, and tells why it was not.
 func (l *confluentLogs) refused(err error) error {
 	l.close()
-	return fmt.Errorf("client refuses its properties: %s", l.secrets.redact(err.Error()))
+	return fmt.Errorf("client refuses its properties: %w", err)
 }
 
 // confluentClose runs shut, which closes a client, but waits for it no longer
@@ -220,9 +216,9 @@ func confluentKind(e kafka.Error) error {
 		}
 		return ErrOutOfRange
 	case kafka.ErrTopicAuthorizationFailed:
-		return errTopicRefused
+		return ErrTopicAuthorization
 	case kafka.ErrGroupAuthorizationFailed:
-		return errGroupRefused
+		return ErrGroupAuthorization
 	case kafka.ErrClusterAuthorizationFailed, kafka.ErrTransactionalIDAuthorizationFailed:
 		return ErrAuthorization
 	case kafka.ErrSaslAuthenticationFailed, kafka.ErrUnsupportedSaslMechanism, kafka.ErrIllegalSaslState:

@@ -21,7 +21,7 @@ type confluentConsumer struct {
 }
 
 func newConfluentConsumer(props map[string]string, log *slog.Logger) (confluentConsumer, error) {
-	logs := newConfluentLogs(props, log)
+	logs := newConfluentLogs(log)
 	config, err := confluentConfig(props, logs)
 	if err != nil {
 		return confluentConsumer{}, err

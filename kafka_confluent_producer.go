@@ -41,7 +41,7 @@ type confluentDelivery struct {
 }
 
 func (confluent) Producer(props map[string]string, log *slog.Logger) (Producer, error) {
-	logs := newConfluentLogs(props, log)
+	logs := newConfluentLogs(log)
 	config, err := confluentConfig(props, logs)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (p *confluentProducer) deliveries() {
 		case *kafka.Stats:
 			p.count(ev.String())
 		case kafka.Error:
-			p.log.Debug("producer: "+p.logs.secrets.redact(ev.String()), "code", int(ev.Code()))
+			p.log.Debug("producer: "+ev.String(), "code", int(ev.Code()))
 			if confluentKind(ev) == ErrAuthentication {
 				p.refused.Store(&ev)
 			}

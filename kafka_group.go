@@ -70,7 +70,7 @@ func (g *groupMember) Run(ctx context.Context, nominate func([]int, bool)) error
 			if fatal := g.failed(ctx, err); fatal != nil {
 				return fatal
 			}
-			if errors.Is(err, errTopicRefused) && pause(ctx, time.Second) {
+			if errors.Is(err, ErrTopicAuthorization) && pause(ctx, time.Second) {
 				// The client says so once. Asked again, it says whether that lasts.
 				if joined = g.consumer.Leave() != nil; !joined {
 					left = true
@@ -125,7 +125,7 @@ func (g *groupMember) failed(ctx context.Context, err error) error {
 		g.onUnknown()
 	}
 	guard, doing := &g.joining, "READ group "+g.group
-	if errors.Is(err, errTopicRefused) {
+	if errors.Is(err, ErrTopicAuthorization) {
 		guard, doing = &g.reading, "READ topic "+g.topic
 	}
 	if fatal := guard.check(doing, err); fatal != nil {

@@ -94,7 +94,7 @@ func New(cfg Config, barrier ...Barrier) (*Neli, error) {
 	}
 	n := newNeli(set, clock.Glance, barrier...)
 	if n.arb, err = newArbiter(cfg.Provider, set, clock.System(), n.alive); err != nil {
-		return nil, err
+		return nil, set.secrets.err(err)
 	}
 	n.exclusive, _ = n.arb.(*exclusive)
 	n.start()
@@ -128,7 +128,7 @@ func (n *Neli) start() {
 	n.arb.intend(n.desired)
 	go func() {
 		health := n.watchHealth()
-		n.err = n.arb.run(ctx)
+		n.err = n.set.secrets.err(n.arb.run(ctx))
 		if n.err != nil && ctx.Err() == nil {
 			n.state.Store(int32(StateFailed))
 			n.set.logger.Error("leadership is not possible any more", "group", n.set.group, "error", n.err)

@@ -50,12 +50,8 @@ func redactProps(props map[string]string) map[string]string {
 	return shown
 }
 
-// redact replaces in line whatever is the value of a secret property.
-func redact(props map[string]string, line string) string {
-	return secretsOf(props).redact(line)
-}
-
-// secrets are strings that must not be shown.
+// secrets are strings that must not be shown. What a Neli logs goes through logger,
+// and what it returns through err, so that Kafka clients need not know of them.
 type secrets []string
 
 // minSecretLine is the length in bytes from which on a single line of a

@@ -55,7 +55,7 @@ func TestRedact(t *testing.T) {
 		"{}":                          "{}",
 		"key:\n" + pem + "end":        "key:\n[redacted]end",
 	} {
-		if got := redact(props, in); got != want {
+		if got := secretsOf(props).redact(in); got != want {
 			t.Errorf("redact(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -101,7 +101,7 @@ func FuzzRedact(f *testing.F) {
 	f.Add("line one\nline two of it", "\xff", "two\xff line two of it")
 	f.Fuzz(func(t *testing.T, password, token, line string) {
 		props := map[string]string{"sasl.password": password, "a.token": token, "client.id": line}
-		for _, out := range []string{redact(props, line), redactProps(props)["client.id"]} {
+		for _, out := range []string{secretsOf(props).redact(line), redactProps(props)["client.id"]} {
 			for shown := range strings.SplitSeq(out, redacted) {
 				for _, secret := range secretsOf(props) {
 					if strings.Contains(shown, secret) {

@@ -1,0 +1,97 @@
+package neli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+)
+
+// logger returns log with all secrets cut out of what is written to it: of messages,
+// of attributes and of errors among these. Without secrets it is log itself.
+func (s secrets) logger(log *slog.Logger) *slog.Logger {
+	if len(s) == 0 {
+		return log
+	}
+	return slog.New(redactingHandler{s, log.Handler()})
+}
+
+// redactingHandler passes records on without secrets.
+type redactingHandler struct {
+	secrets secrets
+	next    slog.Handler
+}
+
+func (h redactingHandler) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.next.Enabled(ctx, level)
+}
+
+func (h redactingHandler) Handle(ctx context.Context, r slog.Record) error {
+	shown := slog.NewRecord(r.Time, r.Level, h.secrets.redact(r.Message), r.PC)
+	r.Attrs(func(a slog.Attr) bool {
+		shown.AddAttrs(h.secrets.attr(a))
+		return true
+	})
+	return h.next.Handle(ctx, shown)
+}
+
+func (h redactingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return redactingHandler{h.secrets, h.next.WithAttrs(h.secrets.attrs(attrs))}
+}
+
+func (h redactingHandler) WithGroup(name string) slog.Handler {
+	return redactingHandler{h.secrets, h.next.WithGroup(name)}
+}
+
+func (s secrets) attrs(in []slog.Attr) []slog.Attr {
+	out := make([]slog.Attr, len(in))
+	for i, a := range in {
+		out[i] = s.attr(a)
+	}
+	return out
+}
+
+// attr keeps the type of a value in which there is nothing to hide: handlers treat
+// numbers, times and errors each in their own way.
+func (s secrets) attr(a slog.Attr) slog.Attr {
+	v := a.Value.Resolve()
+	switch v.Kind() {
+	case slog.KindGroup:
+		v = slog.GroupValue(s.attrs(v.Group())...)
+	case slog.KindString:
+		v = slog.StringValue(s.redact(v.String()))
+	case slog.KindAny:
+		var text string
+		switch value := v.Any().(type) {
+		case []byte: // as text, not as numbers
+			text = string(value)
+		default:
+			text = fmt.Sprintf("%+v", value)
+		}
+		if shown := s.redact(text); shown != text {
+			v = slog.StringValue(shown)
+		}
+	}
+	return slog.Attr{Key: a.Key, Value: v}
+}
+
+// err returns err with all secrets cut out of its text. Its causes stay, so that
+// errors.Is and errors.As find what they found before.
+func (s secrets) err(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	shown := s.redact(text)
+	if shown == text {
+		return err
+	}
+	return &redactedError{shown, err}
+}
+
+type redactedError struct {
+	text string
+	err  error
+}
+
+func (e *redactedError) Error() string { return e.text }
+func (e *redactedError) Unwrap() error { return e.err }
