@@ -53,7 +53,7 @@ func ask[R kmsg.Response](ctx context.Context, a *admin, doing string, req inter
 	a.mu.Lock()
 	if a.ctx.Err() != nil {
 		a.mu.Unlock()
-		return a.producer.classify(doing, errClosed)
+		return classify(doing, errClosed)
 	}
 	a.calls.Add(1)
 	a.mu.Unlock()

@@ -19,8 +19,7 @@ import (
 // connections, and says nothing of it to who waits: so the last failure is kept here,
 // to be added to what took too long. Its methods may be called from anywhere.
 type connections struct {
-	log     *slog.Logger
-	secrets secrets
+	log *slog.Logger
 
 	throttled atomic.Int64 // in all, in nanoseconds
 	heard     atomic.Int64 // when a broker answered last, in nanoseconds since began
@@ -37,13 +36,9 @@ const silence = 3 * time.Second
 
 var greetings = []kmsg.Key{kmsg.ApiVersions, kmsg.SASLHandshake, kmsg.SASLAuthenticate}
 
-func newConnections(props map[string]string, log *slog.Logger) *connections {
-	return &connections{log: log, secrets: secretsOf(props), began: time.Now()}
+func newConnections(log *slog.Logger) *connections {
+	return &connections{log: log, began: time.Now()}
 }
-
-func (c *connections) logger() kgo.Logger { return logger{c.log, c.secrets} }
-
-func (c *connections) redact(text string) string { return c.secrets.redact(text) }
 
 // Throttled returns for how long, in all, brokers have told this client to wait.
 func (c *connections) Throttled() time.Duration { return time.Duration(c.throttled.Load()) }
@@ -83,18 +78,10 @@ func (c *connections) note(err error) {
 	c.failure, c.told = err, false
 }
 
-// classify adds to an error what was being tried, and its kind. Nil stays nil.
-func (c *connections) classify(doing string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return &clientError{doing: doing, words: c.redact(err.Error()), err: err, kind: kindOf(err)}
-}
-
 // outcome is classify for what may have waited for a connection: a refused
 // authentication takes the place of a time-out, a lost connection is added to it.
 func (c *connections) outcome(doing string, err error) error {
-	out := c.classify(doing, err)
+	out := classify(doing, err)
 	if err == nil || !passing(out) {
 		return out
 	}
@@ -105,9 +92,9 @@ func (c *connections) outcome(doing string, err error) error {
 	case failure == nil:
 		return out
 	case kindOf(failure) == neli.ErrAuthentication:
-		return c.classify(doing, failure)
+		return classify(doing, failure)
 	}
-	return fmt.Errorf("%w (%s)", out, c.redact(failure.Error()))
+	return fmt.Errorf("%w (%w)", out, failure)
 }
 
 // trouble returns, once, why the last connection failed: refused credentials at once,
@@ -120,5 +107,5 @@ func (c *connections) trouble(doing string) error {
 		return nil
 	}
 	c.told = true
-	return c.classify(doing, c.failure)
+	return classify(doing, c.failure)
 }

@@ -16,20 +16,19 @@ import (
 
 var errClosed = errors.New("client is closed")
 
-// clientError is an error of the client: what was being tried, its own words without
-// secrets, and the kind (neli.ErrUnknownTopic and so on) that it is of.
+// clientError is an error of the client: what was being tried, its own words, and the
+// kind (neli.ErrUnknownTopic and so on) that it is of.
 type clientError struct {
 	doing string
-	words string
 	err   error
 	kind  error // nil for a passing error
 }
 
 func (e *clientError) Error() string {
 	if e.kind == nil {
-		return e.doing + ": " + e.words
+		return e.doing + ": " + e.err.Error()
 	}
-	return e.doing + ": " + e.kind.Error() + ": " + e.words
+	return e.doing + ": " + e.kind.Error() + ": " + e.err.Error()
 }
 
 func (e *clientError) Unwrap() []error {
@@ -37,6 +36,14 @@ func (e *clientError) Unwrap() []error {
 		return []error{e.err}
 	}
 	return []error{e.err, e.kind}
+}
+
+// classify adds to an error what was being tried, and its kind. Nil stays nil.
+func classify(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &clientError{doing: doing, err: err, kind: kindOf(err)}
 }
 
 // passing tells an error of no particular kind.
@@ -54,8 +61,8 @@ var kinds = map[*kerr.Error]error{
 	kerr.PolicyViolation:                    neli.ErrSettings,
 	kerr.InvalidTimestamp:                   neli.ErrTimestamp,
 	kerr.OffsetOutOfRange:                   neli.ErrOutOfRange,
-	kerr.TopicAuthorizationFailed:           neli.ErrAuthorization,
-	kerr.GroupAuthorizationFailed:           neli.ErrAuthorization,
+	kerr.TopicAuthorizationFailed:           neli.ErrTopicAuthorization,
+	kerr.GroupAuthorizationFailed:           neli.ErrGroupAuthorization,
 	kerr.ClusterAuthorizationFailed:         neli.ErrAuthorization,
 	kerr.TransactionalIDAuthorizationFailed: neli.ErrAuthorization,
 	kerr.SaslAuthenticationFailed:           neli.ErrAuthentication,

@@ -96,7 +96,7 @@ func (p provider) newClient(kind kind, props map[string]string, log *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	c := &client{connections: newConnections(props, log), settings: s, opts: p.opts}
+	c := &client{connections: newConnections(log), settings: s, opts: p.opts}
 	trial, err := c.dial(fixed(s)...)
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (c *client) dial(fixed ...kgo.Opt) (*kgo.Client, error) {
 		c.settings.opts(),
 		c.opts,
 		[]kgo.Opt{
-			kgo.WithLogger(c.logger()),
+			kgo.WithLogger(logger{c.log}),
 			kgo.WithHooks(c.connections),
 			// None of these, unless what follows says otherwise.
 			kgo.ConsumerGroup(""), kgo.ConsumeTopics(), kgo.ConsumePartitions(nil),
@@ -135,7 +135,7 @@ func (c *client) dial(fixed ...kgo.Opt) (*kgo.Client, error) {
 	)
 	made, err := kgo.NewClient(opts...)
 	if err != nil {
-		return nil, fmt.Errorf("client refuses its options: %s", c.redact(err.Error()))
+		return nil, fmt.Errorf("client refuses its options: %w", err)
 	}
 	return made, nil
 }

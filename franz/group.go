@@ -114,7 +114,7 @@ func (g *group) Join(topic string, read bool) error {
 	if err != nil {
 		stop()
 		g.become(nil)
-		return g.classify("join", err)
+		return classify("join", err)
 	}
 	if !read {
 		kafka.PauseFetchTopics(topic)
@@ -237,7 +237,7 @@ func (g *group) fetch(left time.Duration) (fetched bool) {
 		if ctx != nil && errors.Is(err, ctx.Err()) {
 			return
 		}
-		out := g.classify("group", err)
+		out := classify("group", err)
 		if passing(out) && kerr.IsRetriable(err) {
 			g.log.Debug("group membership is retried", "error", out)
 			return
@@ -300,7 +300,7 @@ func (m *membership) OnGroupManageError(err error) {
 		return
 	}
 	m.tell(func(g *group) bool {
-		g.fatal = g.classify("group", err)
+		g.fatal = classify("group", err)
 		return true
 	})
 	m.stop()

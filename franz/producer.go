@@ -88,7 +88,7 @@ func (p *producer) Append(topic string, partition int, value []byte, report func
 	// franz-go would take it to fail it, and make the caller wait if many have failed.
 	if p.waiting >= p.limit {
 		p.mu.Unlock()
-		return p.classify("append", errFull)
+		return classify("append", errFull)
 	}
 	p.waiting++
 	ctx, cancel := context.WithTimeoutCause(p.generation, p.settings.delivery, errTimedOut)

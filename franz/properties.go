@@ -71,20 +71,13 @@ func parse(kind kind, props map[string]string) (*settings, error) {
 		security:    security{protocol: "plaintext", verify: true, identify: true},
 	}
 	var faults []error
-	fault := func(name string, err error) {
-		shown := "=" + props[name]
-		if secretProperty(name) {
-			shown = ""
-		}
-		faults = append(faults, fmt.Errorf("%s%s: %w", name, shown, err))
-	}
 	for _, name := range slices.Sorted(maps.Keys(props)) {
-		if err := known(name).apply(s, props[name]); err != nil {
-			fault(name, err)
+		if err := known(name).apply(s, name, props[name]); err != nil {
+			faults = append(faults, err)
 		}
 	}
 	if kind == forGroup && s.group == "" {
-		fault("group.id", errors.New("is needed"))
+		faults = append(faults, errors.New("group.id: is needed"))
 	}
 	if err := s.security.load(); err != nil {
 		faults = append(faults, err)
@@ -112,22 +105,28 @@ type property struct {
 }
 
 // apply sets the property. An empty value means that it is not set, as it does to
-// librdkafka.
-func (p *property) apply(s *settings, value string) error {
-	if value == "" || p.set == nil {
+// librdkafka. Errors show a value only where it is known to be no secret.
+func (p *property) apply(s *settings, name, value string) error {
+	switch {
+	case p == nil:
+		return fmt.Errorf("%s: %s", name, hint(name))
+	case value == "" || p.set == nil:
 		return nil
 	}
-	return p.set(s, value)
+	if err := p.set(s, value); err != nil {
+		return fmt.Errorf("%s=%s: %w", name, value, err)
+	}
+	return nil
 }
 
-// known finds a property; what is not in the table is refused.
+// known finds a property in the table. What is not there is refused.
 func known(name string) *property {
 	for i := range table {
 		if slices.Contains(table[i].names, name) {
 			return &table[i]
 		}
 	}
-	return &property{set: func(*settings, string) error { return errors.New(hint(name)) }}
+	return nil
 }
 
 // hint says why a property is refused, and what to do instead if there is something.

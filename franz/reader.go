@@ -64,7 +64,7 @@ func (r *reader) Assign(topic string, offsets []int64) error {
 	}
 	next, err := r.dial(append(following(r.settings), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: parts}))...)
 	if err != nil {
-		return r.classify("assign "+topic, err)
+		return classify("assign "+topic, err)
 	}
 	if former := r.kafka; former != nil {
 		r.former.Go(func() { _ = r.shut("former reader", former) }) // its brokers may be silent
@@ -125,14 +125,15 @@ func (r *reader) poll(left time.Duration) (fetched bool) {
 
 // failed takes in what franz-go returns with records, or instead.
 func (r *reader) failed(partition int32, err error) {
-	out := r.classify("read", err)
+	out := classify("read", err)
 	switch {
 	case errors.Is(out, neli.ErrTruncated):
 		// franz-go has moved the position, and what it returns beside this may
 		// come from there.
 		r.stopped, r.records = out, nil
-	case errors.Is(out, neli.ErrOutOfRange):
-		// Asked again, the broker says the same, and as fast as franz-go can ask.
+	case errors.Is(out, neli.ErrOutOfRange), errors.Is(out, neli.ErrAuthorization) && partition >= 0:
+		// Asked again, the broker says the same, and as fast as franz-go can ask. The
+		// next Assign asks again.
 		if !slices.Contains(r.kafka.PauseFetchPartitions(nil)[r.topic], partition) {
 			r.kafka.PauseFetchPartitions(map[string][]int32{r.topic: {partition}})
 			r.errs = append(r.errs, out)
