@@ -42,12 +42,18 @@ type actor struct {
 	dead    bool
 	cut     bool            // nothing that it appends arrives
 	caught  *[]lease.Record // Claims that were not let through
+	said    []said          // what it has appended, let through or not
 	deaf    bool            // nothing is read
 	work    time.Duration   // how long its application takes to finish
 	tick    int             // the wake-up that counts
 	alive   bool
 	ends    []Outcome
 	last    Ready
+}
+
+type said struct {
+	at time.Duration
+	lease.Record
 }
 
 func newWorld(partitions int) *world {
@@ -156,6 +162,7 @@ func (a *actor) do(input func(now clock.Instant)) {
 
 func (w *world) append(a *actor, x Append) {
 	p, r := x.Partition, x.Record
+	a.said = append(a.said, said{w.now, r})
 	if r.Kind == lease.Beat || r.Kind == lease.Hello && !r.Hello.Leaving {
 		w.quiet[a.set.Name+" "+string(r.Kind)]++
 	} else {
