@@ -41,13 +41,14 @@ func TestNothingPilesUpWhileTheLogStandsStill(t *testing.T) {
 	w, a, b := pair(t, 2, nil)
 	from := w.now
 	a.cut, b.cut = true, true
-	w.pass(15 * time.Second)
+	w.pass(8 * time.Second)
+	require.False(t, a.members.suspected("b"), "the silence of a log that stood still says nothing of b")
+	w.pass(7 * time.Second)
 	require.Empty(t, a.leads(2))
 	require.Len(t, a.since(from, lease.Beat), 1, "Beats")
 	require.LessOrEqual(t, len(a.since(from, lease.Hello)), 3+3, "one probe in each T, and one announcement in each period")
 	require.NotEmpty(t, a.since(from+6*time.Second, lease.Hello), "it asks whether the log is back")
 	require.Empty(t, a.since(from, lease.Claim), "Claims")
-	require.False(t, a.members.suspected("b"), "the silence of a log that stood still says nothing of b")
 }
 
 // When the log is back a process claims its share first, after U(0, T/20), and what is
@@ -94,6 +95,83 @@ func TestOneClaimForAllThatIsDue(t *testing.T) {
 	claims := a.since(from, lease.Claim)
 	require.Len(t, claims, 1)
 	require.Len(t, claims[0].Roles, 150)
+}
+
+// Claims that the log reports as failed are made again after pauses that double, though
+// the log works otherwise.
+func TestFailedClaimsAreFurtherAndFurtherApart(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, nil)
+	w.pass(5 * time.Second)
+	var failed []lease.Record
+	a.caught = &failed
+	var last time.Duration
+	for k := range 6 {
+		for len(failed) == k {
+			require.Less(t, w.now, 3*time.Minute, "it claims again")
+			w.pass(time.Millisecond)
+		}
+		if k > 0 {
+			require.GreaterOrEqual(t, w.now-last, a.set.T/16<<k, "after %d failures", k)
+		}
+		last = w.now
+		a.do(func(now clock.Instant) { a.Acked(Append{0, failed[k]}, errors.New("refused"), now) })
+	}
+}
+
+// What a Claim brings that was under way when the process stepped down is given back at
+// once, and never led.
+func TestClaimThatComesBackUnwanted(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, nil)
+	w.pass(5 * time.Second)
+	late := a.holdBack()
+	w.pass(100 * time.Millisecond)
+	require.Len(t, *late, 1)
+	d := a.desired
+	d.Away = clock.Never
+	a.want(d)
+	a.release(*late)
+	require.Empty(t, a.leads(1))
+	w.pass(10 * time.Millisecond)
+	require.NotEmpty(t, w.sent(0, "a", lease.Release), "it gives back what the Claim has brought")
+}
+
+// Who is willing again claims what is vacant at once.
+func TestWhoIsWillingAgainClaimsAtOnce(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, nil)
+	w.pass(6 * time.Second)
+	d := a.desired
+	d.Away = w.instant().Mono.Add(12 * time.Second)
+	a.want(d)
+	w.pass(11900 * time.Millisecond)
+	require.Empty(t, a.leads(1))
+	w.pass(150 * time.Millisecond)
+	require.Len(t, a.leads(1), 1, "within round trips")
+}
+
+// Several that start together on a log where nobody holds anything wait for each other's
+// Hellos, and then each claims its share, once.
+func TestWhoStartsTogetherSharesAtOnce(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 6, nil)
+	w.pass(6 * time.Second)
+	d := a.desired
+	d.Closing = true
+	a.want(d)
+	w.pass(100 * time.Millisecond)
+	var started []*actor
+	for _, name := range []string{"x", "y", "z"} {
+		started = append(started, w.start(name, 6, nil))
+	}
+	w.pass(500 * time.Millisecond)
+	for _, x := range started {
+		claims := x.since(0, lease.Claim)
+		require.Len(t, claims, 1, x.set.Name)
+		require.Len(t, claims[0].Roles, 2, "its share")
+		require.Len(t, x.leads(6), 2)
+	}
 }
 
 // A Beat that is due within a quarter of the interval goes out when another's is read, so
@@ -145,6 +223,7 @@ func TestWhoClosesLastLeavesASnapshot(t *testing.T) {
 	a.want(d)
 	w.pass(100 * time.Millisecond)
 	require.True(t, a.dead, "it has finished")
+	w.head = 3 // without the first Claim
 	b := w.start("b", 2, nil)
 	w.pass(300 * time.Millisecond)
 	require.Len(t, b.leads(2), 2, "within round trips")

@@ -21,6 +21,7 @@ type world struct {
 	queue  []event
 	order  int
 	logs   [][]lease.Record
+	head   int64 // what is before was deleted: who starts reads from here
 	actors []*actor
 	lines  []string
 	quiet  map[string]int // Beats and Hellos since the last line
@@ -108,9 +109,9 @@ func (w *world) start(name string, roles int, change func(*Settings)) *actor {
 	for p := range w.logs {
 		end := int64(len(w.logs[p]))
 		a.do(func(now clock.Instant) {
-			a.Read(Entry{Partition: p, Reset: true, End: end, Whole: true}, nil, nil, now)
+			a.Read(Entry{Partition: p, Reset: true, Offset: w.head, End: end, Whole: w.head == 0}, nil, nil, now)
 		})
-		for o := range end {
+		for o := w.head; o < end; o++ {
 			a.read(p, o)
 		}
 	}
@@ -168,10 +169,11 @@ func (w *world) append(a *actor, x Append) {
 	} else {
 		w.say("%s: %s", a.set.Name, w.describe(p, &r))
 	}
+	if a.caught != nil && r.Kind == lease.Claim {
+		*a.caught = append(*a.caught, r)
+		return
+	}
 	if a.cut {
-		if a.caught != nil && r.Kind == lease.Claim {
-			*a.caught = append(*a.caught, r)
-		}
 		return
 	}
 	w.after(time.Millisecond, func() {
