@@ -139,11 +139,11 @@ func (n *Node) Changes(w *Watcher, now clock.Instant) []Standing {
 }
 
 // counts is what was read, and makes sure that each kind of odd record is logged once, and
-// resets not too often.
+// resets and Claims that did not come back not too often.
 type counts struct {
 	Stats
 	malformed, newer, copied bool
-	resets                   limiter
+	resets, claims           limiter
 }
 
 // limiter keeps trouble that repeats from filling the log.

@@ -2,6 +2,7 @@ package elector
 
 import (
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -117,6 +118,24 @@ func TestFailedClaimsAreFurtherAndFurtherApart(t *testing.T) {
 		last = w.now
 		a.do(func(now clock.Instant) { a.Acked(Append{0, failed[k]}, errors.New("refused"), now) })
 	}
+}
+
+// Where nothing is read on many partitions, that is one line in ten seconds, not one for
+// each partition.
+func TestAStallIsOneLineForAllPartitions(t *testing.T) {
+	w := newWorld(50)
+	a := w.start("a", 50, nil)
+	w.pass(5 * time.Second)
+	a.holdBack()
+	w.pass(time.Minute)
+	lines := 0
+	for _, n := range a.notes {
+		if n.Level >= slog.LevelWarn {
+			lines++
+		}
+	}
+	require.Positive(t, lines)
+	require.LessOrEqual(t, lines, 60/10)
 }
 
 // What a Claim brings that was under way when the process stepped down is given back at

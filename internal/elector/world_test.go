@@ -44,9 +44,10 @@ type actor struct {
 	cut     bool            // nothing that it appends arrives
 	caught  *[]lease.Record // Claims that were not let through
 	said    []said          // what it has appended, let through or not
-	deaf    bool            // nothing is read
-	work    time.Duration   // how long its application takes to finish
-	tick    int             // the wake-up that counts
+	notes   []Note
+	deaf    bool          // nothing is read
+	work    time.Duration // how long its application takes to finish
+	tick    int           // the wake-up that counts
 	alive   bool
 	ends    []Outcome
 	last    Ready
@@ -143,6 +144,7 @@ func (a *actor) do(input func(now clock.Instant)) {
 	r := a.Ready(now)
 	a.last = r
 	a.ends = append(a.ends, r.Outcomes...)
+	a.notes = append(a.notes, r.Notes...)
 	for _, x := range r.Append {
 		w.append(a, x)
 	}
