@@ -68,6 +68,34 @@ func TestDocumentsLinkToWhatExists(t *testing.T) {
 	}
 }
 
+var warning = regexp.MustCompile(`(?:log|logger)\.(?:Warn|Error)\("([^"]+)"|slog\.Level(?:Warn|Error), "([^"]+)"`)
+
+// TestRunbookNamesEveryWarning looks each line that the library logs as a warning or an
+// error up in the runbook: people look for it there, at three in the morning.
+func TestRunbookNamesEveryWarning(t *testing.T) {
+	operations, err := os.ReadFile("docs/operations.md")
+	require.NoError(t, err)
+	_, runbook, found := strings.Cut(string(operations), "## Runbook")
+	require.True(t, found)
+	lines := 0
+	for _, pattern := range []string{"*.go", "internal/elector/*.go"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			source, err := os.ReadFile(file)
+			require.NoError(t, err)
+			for _, m := range warning.FindAllStringSubmatch(string(source), -1) {
+				lines++
+				require.Contains(t, runbook, m[1]+m[2], file)
+			}
+		}
+	}
+	require.Greater(t, lines, 15, "of those that there are")
+}
+
 // markdown returns all documents of this repository by path, without their blocks of
 // code, in which nothing is a link or a heading.
 func markdown(t *testing.T) map[string]string {

@@ -2,6 +2,7 @@ package neli_test
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync/atomic"
@@ -58,6 +59,64 @@ func TestSharedNeverZero(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Every member, leader or not, writes one empty record to each partition in every B: the
+// shorter of two would cost, the longer leave a new leader waiting for its evidence. B
+// is HeartbeatInterval × GroupsOnTopic, so that a shared topic has as many records of
+// each group as one of its own would have of a group with longer intervals.
+func TestSharedBroadcastsToAllOnceInB(t *testing.T) {
+	for _, groups := range []int{1, 3} {
+		t.Run(fmt.Sprint(groups), func(t *testing.T) {
+			simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+				with := func(cfg *neli.Config) {
+					shared(cfg)
+					cfg.Partitions, cfg.GroupsOnTopic, cfg.LeaderTopic = 3, groups, "t"
+				}
+				count := func() (n [3]int) {
+					for p := range n {
+						for _, r := range c.Broker.Records("t", p) {
+							require.Empty(c, r.Value)
+							n[p]++
+						}
+					}
+					return n
+				}
+				b := time.Duration(groups) * interval
+				c.Work("a", with)
+				c.Leader(0, time.Minute)
+				before := count()
+				c.Pass(10 * b)
+				for p, n := range count() {
+					require.InDelta(c, 10, n-before[p], 1, "partition %d", p)
+				}
+				c.Work("b", with)
+				c.Pass(30 * time.Second)
+				before = count()
+				c.Pass(10 * b)
+				for p, n := range count() {
+					require.InDelta(c, 20, n-before[p], 2, "partition %d, two members", p)
+				}
+			})
+		})
+	}
+}
+
+// Who is newly assigned a partition that nobody else writes to leads it within B.
+func TestSharedLeadsWithinB(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		c.Work("a", shared)
+		c.Work("b", shared)
+		dead := c.Leader(0, time.Minute)
+		c.Pass(30 * time.Second)
+		other := c.Members["a"]
+		if dead == other {
+			other = c.Members["b"]
+		}
+		c.Crash(dead)
+		c.Eventually(session+2*time.Second, "the group assigns it", func() bool { return len(c.Broker.Assigned(other.As)) == 1 })
+		c.Eventually(interval+groupBeat, "evidence within B, of which it hears at a heartbeat", other.IsLeader)
+	})
 }
 
 // Cut off but running: the old leader presumes until another one has taken over.

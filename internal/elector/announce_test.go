@@ -94,7 +94,12 @@ func TestAMomentOfUnwillingnessIsSaid(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 1, nil)
 	w.pass(8 * time.Second)
-	before := len(w.sent(0, "a", lease.Hello))
+	before := len(a.since(0, lease.Hello))
+	for len(a.since(0, lease.Hello)) == before { // so that the next one is not due at once
+		w.pass(10 * time.Millisecond)
+	}
+	w.pass(10 * time.Millisecond)
+	before = len(w.sent(0, "a", lease.Hello))
 	d := a.desired
 	d.Unhealthy = true
 	a.want(d)

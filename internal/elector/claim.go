@@ -461,7 +461,9 @@ func (n *Node) giveUpClaims(p *partition, now clock.Instant) {
 	if under == 0 || now.Mono.Sub(oldest.Mono) < limit {
 		return
 	}
-	n.note(slog.LevelWarn, "claim did not come back: given up", "partition", p.index, "after", limit)
+	if n.counts.claims.due(now) { // where reading stands still, it is all partitions
+		n.note(slog.LevelWarn, "claim did not come back: given up", "partition", p.index, "after", limit)
+	}
 	p.lease.GiveUpClaims(now.Add(-limit))
 	p.claims.late(n.backoff, now)
 	n.review(p, now)

@@ -194,13 +194,13 @@ func (g *grouping) add(token int64, holder int32, i int) {
 	g.of[token], g.recent[holder+1] = i, recent{token, i, true}
 }
 
-// counts is what was counted, and makes sure that each kind of odd record is logged once,
-// and resets not too often.
+// counts is what was read, and makes sure that each kind of odd record is logged once, and
+// resets and Claims that did not come back not too often.
 type counts struct {
 	Counters
 	read                     clock.Instant // when a record was last read
 	malformed, newer, copied bool
-	resets                   limiter
+	resets, claims           limiter
 }
 
 // limiter keeps trouble that repeats from filling the log.

@@ -21,6 +21,7 @@ type world struct {
 	queue  []event
 	order  int
 	logs   [][]lease.Record
+	head   int64 // what is before was deleted: who starts reads from here
 	actors []*actor
 	lines  []string
 	quiet  map[string]int // Beats and Hellos since the last line
@@ -42,12 +43,19 @@ type actor struct {
 	dead    bool
 	cut     bool            // nothing that it appends arrives
 	caught  *[]lease.Record // Claims that were not let through
-	deaf    bool            // nothing is read
-	work    time.Duration   // how long its application takes to finish
-	tick    int             // the wake-up that counts
+	said    []said          // what it has appended, let through or not
+	notes   []Note
+	deaf    bool          // nothing is read
+	work    time.Duration // how long its application takes to finish
+	tick    int           // the wake-up that counts
 	alive   bool
 	ends    []Outcome
 	last    Ready
+}
+
+type said struct {
+	at time.Duration
+	lease.Record
 }
 
 func newWorld(partitions int) *world {
@@ -102,9 +110,9 @@ func (w *world) start(name string, roles int, change func(*Settings)) *actor {
 	for p := range w.logs {
 		end := int64(len(w.logs[p]))
 		a.do(func(now clock.Instant) {
-			a.Read(Entry{Partition: p, Reset: true, End: end, Whole: true}, nil, nil, now)
+			a.Read(Entry{Partition: p, Reset: true, Offset: w.head, End: end, Whole: w.head == 0}, nil, nil, now)
 		})
-		for o := range end {
+		for o := w.head; o < end; o++ {
 			a.read(p, o)
 		}
 	}
@@ -136,6 +144,7 @@ func (a *actor) do(input func(now clock.Instant)) {
 	r := a.Ready(now)
 	a.last = r
 	a.ends = append(a.ends, r.Outcomes...)
+	a.notes = append(a.notes, r.Notes...)
 	for _, x := range r.Append {
 		w.append(a, x)
 	}
@@ -156,15 +165,17 @@ func (a *actor) do(input func(now clock.Instant)) {
 
 func (w *world) append(a *actor, x Append) {
 	p, r := x.Partition, x.Record
+	a.said = append(a.said, said{w.now, r})
 	if r.Kind == lease.Beat || r.Kind == lease.Hello && !r.Hello.Leaving {
 		w.quiet[a.set.Name+" "+string(r.Kind)]++
 	} else {
 		w.say("%s: %s", a.set.Name, w.describe(p, &r))
 	}
+	if a.caught != nil && r.Kind == lease.Claim {
+		*a.caught = append(*a.caught, r)
+		return
+	}
 	if a.cut {
-		if a.caught != nil && r.Kind == lease.Claim {
-			*a.caught = append(*a.caught, r)
-		}
 		return
 	}
 	w.after(time.Millisecond, func() {

@@ -1,6 +1,8 @@
 package lease
 
 import (
+	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,13 +21,25 @@ var modelConfigs = []modelConfig{
 	{name: "newer versions", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 2, flight: 2, newer: 1, snapshots: true, held: true},
 }
 
+// deepConfigs have 4.4 million states more, and want some gigabytes: NELI_MODEL=deep adds
+// them.
+var deepConfigs = []modelConfig{
+	{name: "deep: two late joiners", ts: []time.Duration{modelLong, modelLong, modelLong}, roles: 1, records: 3, flight: 2, held: true},
+	{name: "deep: a short and a long lease, Snapshots", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 3, flight: 2, snapshots: true},
+	{name: "deep: newer versions, two records", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 2, flight: 2, newer: 2, snapshots: true, held: true},
+}
+
 // TestModel goes through every state that the Lease can reach within bounds, whatever
 // its caller, the log, and time do.
 func TestModel(t *testing.T) {
 	if raceEnabled {
 		t.Skip("one goroutine: the race detector has nothing to see")
 	}
-	for _, c := range modelConfigs {
+	configs := modelConfigs
+	if os.Getenv("NELI_MODEL") == "deep" {
+		configs = slices.Concat(modelConfigs, deepConfigs)
+	}
+	for _, c := range configs {
 		t.Run(c.name, func(t *testing.T) {
 			began := time.Now()
 			s := explore(&c)

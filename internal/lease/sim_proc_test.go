@@ -206,6 +206,9 @@ func (p *simProc) consume(o int64) {
 	w := p.w
 	e := w.log[o]
 	p.next = o + 1
+	if e.gap {
+		return
+	}
 	was, bound := p.l.Known(), time.Duration(0)
 	if !was {
 		bound = p.l.join.bound

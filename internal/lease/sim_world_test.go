@@ -21,6 +21,7 @@ type simEntry struct {
 	err   error   // what Decode says of it in version 1
 	r     *Record // as both versions decode it; nil: of no group or version here
 	newer bool    // of version 2
+	gap   bool    // an offset that no reader is given: a control record, or what compaction took
 	old   *State  // version 2's Snapshot: the fold of version 1 as well
 
 	wonOld, wonOwn []int32 // roles that it has won by the true folds
@@ -51,9 +52,9 @@ type simWorld struct {
 
 // simCount tells how much a simulation has seen.
 type simCount struct {
-	events, records, terms, takeovers, mixed             int
-	claims, fresh, bySnapshot, byFresh, byParts          int
-	newer, ledOver, bounded, jumps, lapses, skips, boots int
+	events, records, terms, takeovers, mixed                   int
+	claims, fresh, bySnapshot, byFresh, byParts                int
+	newer, ledOver, bounded, jumps, lapses, skips, gaps, boots int
 }
 
 func (c *simCount) add(d simCount) {
@@ -61,14 +62,14 @@ func (c *simCount) add(d simCount) {
 	c.takeovers, c.mixed, c.claims, c.fresh = c.takeovers+d.takeovers, c.mixed+d.mixed, c.claims+d.claims, c.fresh+d.fresh
 	c.bySnapshot, c.byFresh, c.byParts = c.bySnapshot+d.bySnapshot, c.byFresh+d.byFresh, c.byParts+d.byParts
 	c.newer, c.ledOver, c.bounded = c.newer+d.newer, c.ledOver+d.ledOver, c.bounded+d.bounded
-	c.jumps, c.lapses, c.skips, c.boots = c.jumps+d.jumps, c.lapses+d.lapses, c.skips+d.skips, c.boots+d.boots
+	c.jumps, c.lapses, c.skips, c.gaps, c.boots = c.jumps+d.jumps, c.lapses+d.lapses, c.skips+d.skips, c.gaps+d.gaps, c.boots+d.boots
 }
 
 func (c simCount) String() string {
 	return fmt.Sprintf("%d records, %d terms, %d takeovers (%d of another T), %d claims valid, %d of them fresh; known by Snapshot %d (in parts %d), "+
-		"by a fresh Claim %d; bounds taken from longest %d; newer records read %d, led on over them %d; jumps %d, lapses %d, skipped %d, boots %d",
+		"by a fresh Claim %d; bounds taken from longest %d; newer records read %d, led on over them %d; jumps %d, lapses %d, skipped %d, gaps %d, boots %d",
 		c.records, c.terms, c.takeovers, c.mixed, c.claims, c.fresh, c.bySnapshot, c.byParts, c.byFresh, c.bounded, c.newer, c.ledOver,
-		c.jumps, c.lapses, c.skips, c.boots)
+		c.jumps, c.lapses, c.skips, c.gaps, c.boots)
 }
 
 func newSimWorld(seed uint64, profile func(*rand.Rand) simProfile) *simWorld {
@@ -179,10 +180,13 @@ func (w *simWorld) disturb() {
 	case w.pr.opaque:
 		e.value, e.newer = []byte(`{"neli":1,"group":"g","log":"log","kind":"vote"}`), true
 	default:
-		return
+		e.gap, e.err = true, errGap
+		w.count.gaps++
 	}
 	w.append(e)
 }
+
+var errGap = errors.New("nothing: a gap")
 
 // append puts an entry into the log.
 func (w *simWorld) append(e *simEntry) {

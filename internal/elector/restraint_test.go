@@ -1,0 +1,265 @@
+package elector
+
+import (
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
+)
+
+// Restraint after an outage, and what is said again until it is heard: without these
+// rules a group that has lost its log for a while does not recover, or somebody stays
+// without a leader.
+
+// since returns what a has appended of a kind since a time, whether or not it arrived.
+func (a *actor) since(from time.Duration, k lease.Kind) (out []said) {
+	for _, s := range a.said {
+		if s.at >= from && s.Kind == k {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// pair starts a and b, which share so many roles.
+func pair(t *testing.T, roles int, change func(*Settings)) (w *world, a, b *actor) {
+	t.Helper()
+	w = newWorld(1)
+	a, b = w.start("a", roles, change), w.start("b", roles, change)
+	w.pass(20 * time.Second)
+	require.Len(t, a.leads(roles), roles/2)
+	require.Len(t, b.leads(roles), roles/2)
+	return w, a, b
+}
+
+// While nothing comes back, a process has one Beat under way and one probe in each T, and
+// claims nothing.
+func TestNothingPilesUpWhileTheLogStandsStill(t *testing.T) {
+	w, a, b := pair(t, 2, nil)
+	from := w.now
+	a.cut, b.cut = true, true
+	w.pass(8 * time.Second)
+	require.False(t, a.members.suspected("b"), "the silence of a log that stood still says nothing of b")
+	w.pass(7 * time.Second)
+	require.Empty(t, a.leads(2))
+	require.Len(t, a.since(from, lease.Beat), 1, "Beats")
+	require.LessOrEqual(t, len(a.since(from, lease.Hello)), 3+3, "one probe in each T, and one announcement in each period")
+	require.NotEmpty(t, a.since(from+6*time.Second, lease.Hello), "it asks whether the log is back")
+	require.Empty(t, a.since(from, lease.Claim), "Claims")
+}
+
+// When the log is back a process claims its share first, after U(0, T/20), and what is
+// another's T/2 later, for that one is on its way back, too.
+func TestOwnShareFirstAfterAnOutage(t *testing.T) {
+	w, a, b := pair(t, 4, func(s *Settings) { s.Random = func(d time.Duration) time.Duration { return max(0, d-1) } })
+	before := a.leads(4)
+	a.cut, b.cut = true, true
+	w.pass(7 * time.Second) // not so long that they forget each other
+	a.cut = false
+	healed := w.now
+	w.pass(8 * time.Second)
+	var probe said
+	for _, s := range a.said {
+		if s.at >= healed && s.Kind == lease.Hello {
+			probe = s
+			break
+		}
+	}
+	claims := a.since(healed, lease.Claim)
+	require.NotEmpty(t, claims)
+	first := claims[0]
+	require.Len(t, first.Roles, 2, "its share only")
+	for i, role := range first.Roles {
+		require.Equal(t, before[i], int(role))
+	}
+	back := probe.at + 2*time.Millisecond
+	require.GreaterOrEqual(t, first.at-back, 249*time.Millisecond, "after nearly T/20, as the dice said")
+	require.LessOrEqual(t, first.at-back, 300*time.Millisecond)
+	w.pass(6 * time.Second)
+	require.Len(t, a.leads(4), 4)
+	claims = a.since(healed, lease.Claim)
+	require.Len(t, claims, 2)
+	require.GreaterOrEqual(t, claims[1].at-back, 3700*time.Millisecond, "others' share T/2 and nearly T/4 later")
+}
+
+// All that is due is one Claim.
+func TestOneClaimForAllThatIsDue(t *testing.T) {
+	w, a, b := pair(t, 300, nil)
+	from := w.now
+	b.dead = true
+	w.pass(8 * time.Second)
+	require.Len(t, a.leads(300), 300)
+	claims := a.since(from, lease.Claim)
+	require.Len(t, claims, 1)
+	require.Len(t, claims[0].Roles, 150)
+}
+
+// Claims that the log reports as failed are made again after pauses that double, though
+// the log works otherwise.
+func TestFailedClaimsAreFurtherAndFurtherApart(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, nil)
+	w.pass(5 * time.Second)
+	var failed []lease.Record
+	a.caught = &failed
+	var last time.Duration
+	for k := range 6 {
+		for len(failed) == k {
+			require.Less(t, w.now, 3*time.Minute, "it claims again")
+			w.pass(time.Millisecond)
+		}
+		if k > 0 {
+			require.GreaterOrEqual(t, w.now-last, a.set.T/16<<k, "after %d failures", k)
+		}
+		last = w.now
+		a.do(func(now clock.Instant) { a.Acked(Append{0, failed[k]}, errors.New("refused"), now) })
+	}
+}
+
+// Where nothing is read on many partitions, that is one line in ten seconds, not one for
+// each partition.
+func TestAStallIsOneLineForAllPartitions(t *testing.T) {
+	w := newWorld(50)
+	a := w.start("a", 50, nil)
+	w.pass(5 * time.Second)
+	a.holdBack()
+	w.pass(time.Minute)
+	lines := 0
+	for _, n := range a.notes {
+		if n.Level >= slog.LevelWarn {
+			lines++
+		}
+	}
+	require.Positive(t, lines)
+	require.LessOrEqual(t, lines, 60/10)
+}
+
+// What a Claim brings that was under way when the process stepped down is given back at
+// once, and never led.
+func TestClaimThatComesBackUnwanted(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, nil)
+	w.pass(5 * time.Second)
+	late := a.holdBack()
+	w.pass(100 * time.Millisecond)
+	require.Len(t, *late, 1)
+	d := a.desired
+	d.Away = clock.Never
+	a.want(d)
+	a.release(*late)
+	require.Empty(t, a.leads(1))
+	w.pass(10 * time.Millisecond)
+	require.NotEmpty(t, w.sent(0, "a", lease.Release), "it gives back what the Claim has brought")
+}
+
+// Who is willing again claims what is vacant at once.
+func TestWhoIsWillingAgainClaimsAtOnce(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, nil)
+	w.pass(6 * time.Second)
+	d := a.desired
+	d.Away = w.instant().Mono.Add(12 * time.Second)
+	a.want(d)
+	w.pass(11900 * time.Millisecond)
+	require.Empty(t, a.leads(1))
+	w.pass(150 * time.Millisecond)
+	require.Len(t, a.leads(1), 1, "within round trips")
+}
+
+// Several that start together on a log where nobody holds anything wait for each other's
+// Hellos, and then each claims its share, once.
+func TestWhoStartsTogetherSharesAtOnce(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 6, nil)
+	w.pass(6 * time.Second)
+	d := a.desired
+	d.Closing = true
+	a.want(d)
+	w.pass(100 * time.Millisecond)
+	var started []*actor
+	for _, name := range []string{"x", "y", "z"} {
+		started = append(started, w.start(name, 6, nil))
+	}
+	w.pass(500 * time.Millisecond)
+	for _, x := range started {
+		claims := x.since(0, lease.Claim)
+		require.Len(t, claims, 1, x.set.Name)
+		require.Len(t, claims[0].Roles, 2, "its share")
+		require.Len(t, x.leads(6), 2)
+	}
+}
+
+// A Beat that is due within a quarter of the interval goes out when another's is read, so
+// that one wake-up of everybody does for both.
+func TestBeatsGoOutInUnison(t *testing.T) {
+	w, a, b := pair(t, 2, nil)
+	for _, c := range []struct {
+		apart    time.Duration
+		together bool
+	}{{200 * time.Millisecond, true}, {300 * time.Millisecond, false}} {
+		b.parts[0].beatAt = a.parts[0].beatAt.Add(c.apart)
+		w.pass(2 * b.set.Every)
+		as, bs := a.since(0, lease.Beat), b.since(0, lease.Beat)
+		gap := bs[len(bs)-1].at - as[len(as)-1].at
+		require.Equal(t, c.together, gap >= 0 && gap <= 2*time.Millisecond, "%v apart they were, and are %v", c.apart, gap)
+	}
+}
+
+// A Release that is lost is sent again within T/4 or so: until it is read, or T′ is over,
+// nobody may claim the role.
+func TestALostReleaseIsSentAgain(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, func(s *Settings) { s.Rebalance = false })
+	w.pass(6 * time.Second)
+	b := w.start("b", 1, func(s *Settings) { s.Rebalance = false })
+	w.pass(6 * time.Second)
+	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "b", now); require.NoError(t, err) })
+	w.pass(3 * time.Millisecond) // the Ping has gone out
+	a.cut = true
+	w.pass(10 * time.Millisecond)
+	require.Empty(t, a.leads(1))
+	lost := a.since(w.now-10*time.Millisecond, lease.Release)
+	require.Len(t, lost, 1)
+	a.cut = false
+	a.do(func(now clock.Instant) { a.Acked(Append{0, lost[0].Record}, errors.New("timed out"), now) })
+	w.pass(a.set.T/4 + 50*time.Millisecond)
+	require.NotEmpty(t, w.sent(0, "a", lease.Release), "it is sent again")
+	require.Equal(t, 1, len(a.leads(1))+len(b.leads(1)), "and somebody leads")
+}
+
+// Who closes last leaves a Snapshot: who starts next knows that nobody holds anything,
+// and claims within round trips.
+func TestWhoClosesLastLeavesASnapshot(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 2, nil)
+	w.pass(6 * time.Second)
+	d := a.desired
+	d.Closing = true
+	a.want(d)
+	w.pass(100 * time.Millisecond)
+	require.True(t, a.dead, "it has finished")
+	w.head = 3 // without the first Claim
+	b := w.start("b", 2, nil)
+	w.pass(300 * time.Millisecond)
+	require.Len(t, b.leads(2), 2, "within round trips")
+}
+
+// An answer to a Ping that came before the Ping says nothing of now.
+func TestAnAnswerToAnEarlierPingDoesNotCount(t *testing.T) {
+	p := &partition{hands: []*handover{{to: "b", pinged: true, ping: -1}}}
+	var n Node
+	early := lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 4}
+	n.ponged(p, &early)
+	require.False(t, p.hands[0].answered, "the Ping was not read back yet")
+	n.pinged(p, 7, &lease.Record{Kind: lease.Ping, To: "b"})
+	n.ponged(p, &early)
+	require.False(t, p.hands[0].answered, "to an earlier one")
+	n.ponged(p, &lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "c"}, Ping: 7})
+	require.False(t, p.hands[0].answered, "another's")
+	n.ponged(p, &lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 7})
+	require.True(t, p.hands[0].answered)
+}

@@ -1,0 +1,84 @@
+package placement
+
+import (
+	"testing"
+
+	"github.com/goneli/neli/internal/mutation"
+)
+
+// What the choice of leaders rests on. No two leaders come of a fault here, but roles
+// that go to and fro, wait for nobody, or gather at one member.
+var mutants = []mutation.Mutant{
+	// Who should have a role at all.
+	{Rule: "a role goes to one that prefers it most", File: "classes.go",
+		Old: "case len(out) == 0 || v > top:", New: "case len(out) == 0:",
+		Guard: "TestDeserving", Want: `role 0`},
+	{Rule: "a Preference counts in place of the priority", File: "plan.go",
+		Old: "	if role < len(c.Prefs) {\n", New: "	if role < len(c.Prefs) && false {\n",
+		Guard: "TestDeserving", Want: `role 1`},
+	{Rule: "nobody gets a role that it does not want", File: "classes.go",
+		Old: "		if role >= w.Roles {\n			continue\n		}\n		switch", New: "		switch",
+		Guard: "TestMovesWithDifferentRoles", Want: `what the taker wants|nobody steady wants these`},
+	{Rule: "in whatever order members are known, all decide alike", File: "plan.go",
+		Old: "return cmp.Compare(a.ID, b.ID) })\n	p.who =", New: "return cmp.Compare(a.Roles, b.Roles) })\n	p.who =",
+		Guard: "TestEverybodyDecidesAlike", Want: `Not equal`},
+
+	// Rendezvous hashing.
+	{Rule: "each role has an order of members of its own", File: "hash.go",
+		Old: "return hi ^ lo", New: "return candidate + 0*(hi^lo)",
+		Guard: "TestRankSpreads", Want: `Max difference between 250`},
+	{Rule: "ids that differ in their last place only are ordered differently", File: "hash.go",
+		Old: "return finish(h.Sum64())", New: "return h.Sum64()",
+		Guard: "TestRendezvousSpreads/consecutive", Want: `is not less than or equal to "9"|member \d+`},
+	{Rule: "what is moved is preferably what the taker comes first on", File: "moves.go",
+		Old: "	rest, given := l.preferred(roles, n)\n", New: "	rest, given := roles, 0\n",
+		Guard: "TestMovesAtScale", Want: `a hundredth would be chance`},
+	{Rule: "who is preferred claims before who is not", File: "plan.go",
+		Old: "if s := score(p.hash[i], bucket); v > mine || s > top", New: "if s := score(p.hash[i], bucket); s > top",
+		Guard: "TestRank", Want: `is not less than|one after the other`},
+
+	// Bounded loads.
+	{Rule: "nobody gets more than an equal share", File: "assign.go",
+		Old: "each := int32(total / max(1, len(members)))", New: "each := int32(total)",
+		Guard: "TestAssignLevelsTheFirstElection", Want: `is not less than or equal to "1"`},
+	{Rule: "of the remainder nobody gets two", File: "fill.go",
+		Old: "		f.spare[i] = false\n", New: "",
+		Guard: "TestAssignLevelsTheFirstElection", Want: `is not less than or equal to "1"`},
+	{Rule: "what a member holds counts for its share", File: "assign.go",
+		Old: "load[i] = max(0, each-load[i])", New: "load[i] = each",
+		Guard: "TestAssignPassesOverWhoHasEnough", Want: `\[\]int\{100, 100\}`},
+	{Rule: "a role that is vacant counts for nobody's share", File: "assign.go",
+		Old: "h >= 0 && !vacant[role] {", New: "h >= 0 {",
+		Guard: "TestAssignBelievesWhatIsSaidToBeVacant", Want: `expected: 10`},
+
+	// Moves.
+	{Rule: "a tenth more than another is not worth a move", File: "moves.go",
+		Old: "int(most-least) > each/10", New: "int(most-least) > 0",
+		Guard: "TestMovesHaveHysteresis", Want: `105 and 95`},
+	{Rule: "who holds most keeps what cannot be divided", File: "moves.go",
+		Old: "		if n < rest {\n", New: "		if n >= len(byLoad)-rest {\n",
+		Guard: "TestMovesHaveHysteresis", Want: `never ends`},
+	{Rule: "no two givers mean the same place", File: "moves.go",
+		Old: "for i := range l.me {", New: "for i := range 0 * l.me {",
+		Guard: "TestMovesOfSeveralMisplaced", Want: `expected: (0|20)`},
+	{Rule: "nothing is given to who is not steady", File: "moves.go",
+		Old: "if l.plan.who[i].Steady && l.of[i].has < l.of[i].quota {", New: "if l.of[i].has < l.of[i].quota {",
+		Guard: "TestMovesWaitUntilAMemberIsSteady", Want: `to steady members only`},
+	{Rule: "the place of one that is not steady is kept for it", File: "moves.go",
+		Old: "if w.has++; !w.in {", New: "if w.has++; !w.in && l.plan.who[h].Steady {",
+		Guard: "TestMovesWaitUntilAMemberIsSteady", Want: `a third is left for b`},
+	{Rule: "what has to move waits for no place that is kept", File: "moves.go",
+		Old: "raised := l.raise(byLoad)", New: "raised := len(byLoad) == 0 && l.raise(byLoad)",
+		Guard: "TestMovesOfTheMisplacedDoNotWait", Want: `all at once`},
+	{Rule: "who deserves a role more keeps it", File: "moves.go",
+		Old: "case how == more || !movable(role):", New: "case !movable(role):",
+		Guard: "TestMovesKeepWhatIsDeservedMore", Want: `expected: (15|\[\]int\{0, 10\})`},
+	{Rule: "what may not move stays", File: "moves.go",
+		Old: "case how == more || !movable(role):", New: "case how == more:",
+		Guard: "TestMovesLeaveAloneWhatMayNotMove", Want: `what may move`},
+	{Rule: "no more is moved at a time than the limit", File: "moves.go",
+		Old: "	if mine <= l.left {\n", New: "	if mine <= l.left || true {\n",
+		Guard: "TestMovesServeSeveralTakersAtOnce", Want: `should have 5 item`},
+}
+
+func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }

@@ -1,0 +1,94 @@
+package neli_test
+
+import (
+	"testing"
+
+	"github.com/goneli/neli/internal/mutation"
+)
+
+const (
+	sharedGap = `had no leader for|has no leader, and|not all is led in five minutes`
+	arbFile   = "arbiter_vector.go"
+)
+
+// sharedRules are what non-exclusive mode rests on. Where one test shows best what a rule
+// prevents, that is its guard; else the simulation is, with a few seeds.
+var sharedRules = []mutation.Mutant{
+	// V and T.
+	{Rule: "T exceeds S + 2 B", File: "config.go",
+		Old: "f.check(s.timeout > session+2*s.broadcast,", New: "f.check(s.timeout > session,",
+		Guard: "TestConfigFaults", Want: `An error is expected but got nil`},
+	{Rule: "who presumes does so for T, not for S", File: arbFile,
+		Old: "a.init(threshold{t: set.timeout}, now)", New: "a.init(threshold{t: set.timeout / 3}, now)",
+		Guard: "TestSharedCutOffNeverZero", Want: `overlap, by design|Should be zero`},
+	{Rule: "and no longer than T", File: arbFile,
+		Old: "a.init(threshold{t: set.timeout}, now)", New: "a.init(threshold{t: 2 * set.timeout}, now)",
+		Guard: "TestSharedCutOffNeverZero", Want: `Should be false`},
+	{Rule: "V is when a record was received, not when one was sent", File: arbFile,
+		Old: "				_ = a.producer.Append(", New: "				a.received(Record{Partition: p})\n				_ = a.producer.Append(",
+		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads`},
+	{Rule: "V is when a record was received, not when the partition was assigned", File: arbFile,
+		Old: "	a.v[p] = now\n	if p < a", New: "	if a.v[p] == (clock.Instant{}) {\n		a.v[p] = now\n	}\n	if p < a",
+		Guard: "TestSharedNeverZero/range", Want: `Should be zero`},
+	{Rule: "V moves where no role is known", File: arbFile,
+		Old: "	a.v[p] = now\n	if p < a.desired.Roles {\n", New: "	if p < a.desired.Roles {\n		a.v[p] = now\n",
+		Guard: "TestSharedDifferentRoles", Want: `a role that it learns of is led at once`},
+
+	// Who is assigned nothing any more presumes on.
+	{Rule: "what was withdrawn is led until V lapses", File: arbFile,
+		Old:   "		clear(a.assigned) // elsewhere\n",
+		New:   "		clear(a.assigned)\n		for p := range a.assigned {\n			if !slices.Contains(partitions, p) {\n				a.end(p, ReasonUnassigned, true)\n			}\n		}\n",
+		Guard: "TestSharedNeverZero/range", Want: `Should be zero`},
+	{Rule: "a lost session ends no term", File: arbFile,
+		Old:   "		a.dropAssignments()\n	} else {\n",
+		New:   "		a.dropAssignments()\n		for p := range a.assigned {\n			a.end(p, ReasonUnassigned, true)\n		}\n	} else {\n",
+		Guard: "TestSharedSimulation", Seeds: sharedMutantSeeds, Want: sharedGap},
+	{Rule: "an unhealthy process ends no term", File: arbFile,
+		Old:   "	if a.desired.Unhealthy { // and long enough for the group to notice\n",
+		New:   "	if a.desired.Unhealthy {\n		for p := range a.assigned {\n			a.end(p, ReasonUnhealthy, true)\n		}\n",
+		Guard: "TestSharedSimulation", Seeds: sharedMutantSeeds, Want: sharedGap},
+
+	// Who leaves leads on until another member does.
+	{Rule: "Close overlaps", File: arbFile,
+		Old: "a.leaveAt = now.Add(a.set.handoverOverlap)", New: "a.leaveAt = now",
+		Guard: "TestSharedNeverZero/range", Want: `Should be zero`},
+	{Rule: "the end of Lead, or of a Pulser, overlaps", File: arbFile,
+		Old: "return a.desired.Closing || !a.desired.Contend }", New: "return a.desired.Closing }",
+		Guard: "TestSharedResignsWithoutAGap/(Lead|Pulser.Close)", Want: `it has left the group|overlap, by design`},
+	{Rule: "the overlap covers a rebalance that waits for a dead member", File: "config.go",
+		Old: "max(s.successorWait, min(session, 10*time.Second)+s.helloPause)+2*s.broadcast)", New: "s.successorWait/4)",
+		Guard: "TestSharedSimulation", Seeds: sharedMutantSeeds, Want: sharedGap},
+
+	// Broadcasts.
+	{Rule: "broadcasts go to all M partitions", File: arbFile,
+		Old: "for p := range a.assigned {\n				_ =", New: "for p := range min(1, len(a.assigned)) {\n				_ =",
+		Guard: "TestSharedBroadcastsToAllOnceInB/1", Want: `partition 1`},
+	{Rule: "a broadcast each B", File: arbFile,
+		Old: "time.NewTicker(a.set.broadcast)", New: "time.NewTicker(2 * a.set.broadcast)",
+		Guard: "TestSharedBroadcastsToAllOnceInB/1", Want: `Max difference between 10 and 5`},
+	{Rule: "B is HeartbeatInterval × GroupsOnTopic", File: "config.go",
+		Old: "s.broadcast = s.every * groups", New: "s.broadcast = s.every",
+		Guard: "TestSharedBroadcastsToAllOnceInB/3", Want: `Max difference between 10 and (29|30|31)`},
+
+	// Room for others.
+	{Rule: "who receives nothing leaves the group", File: arbFile,
+		Old: "p >= 0 && now.Mono >= at {", New: "p >= 0 && now.Mono >= at && p < 0 {",
+		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads`},
+	{Rule: "and stays away for a while", File: arbFile,
+		Old: "a.away = now.Mono.Add(a.set.starvedPause) // from when it has left", New: "a.away = now.Mono",
+		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads|Should be zero`},
+	{Rule: "early enough for another one to lead while V is young", File: "config.go",
+		Old: "max(session, s.timeout-s.starvedPause)", New: "s.timeout",
+		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads`},
+	{Rule: "assignments are forgotten when the group has been left, not before", File: arbFile,
+		Old: "		starved = p\n", New: "		starved = p\n		a.dropAssignments()\n",
+		Guard: "TestSharedStarvedWhilePollIsBlocked", Want: `the only member, and well|Not equal`},
+	{Rule: "a hung application makes room", File: arbFile,
+		Old: "a.member.Join(alive && !a", New: "a.member.Join(!a",
+		Guard: "TestSharedHungApplication", Want: `Should be (true|false)`},
+}
+
+// sharedMutantSeeds is enough for each rule that the simulation guards.
+const sharedMutantSeeds = 60
+
+func TestNonExclusiveNeedsEveryRule(t *testing.T) { mutation.Run(t, sharedRules) }
