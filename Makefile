@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . metrics testkit integration examples chaos bench # chaos, bench: Linux
+MODULES := . metrics testkit integration examples nelihttp/browsertest chaos bench # chaos, bench: Linux
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
@@ -25,7 +25,7 @@ MUTANTS := (Guarded|NeedsEveryRule)$$
 TEST := unit metrics mutants sim integration
 
 # metrics is a folder, too.
-.PHONY: demo test stages unit metrics metrics-doc mutants sim soak nightly integration chaos chaos-ci chaos-test lint cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
+.PHONY: demo test stages unit metrics metrics-doc mutants sim soak nightly integration browser picture chaos chaos-ci chaos-test lint cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -33,7 +33,7 @@ demo: ## several processes elect a leader on an embedded broker; one is killed, 
 test: $(TEST) ## everything
 
 stages: # for .ci/run, in order
-	@echo lint $(TEST) bench-test chaos-test chaos-ci
+	@echo lint $(TEST) browser bench-test chaos-test chaos-ci
 
 # Root and the scenarios are long, and each keeps little more than one core busy.
 LONG := . ./internal/scenario
@@ -74,6 +74,12 @@ integration: ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
 	cd testkit && $(GO) test -count=1 -race -p 1 -timeout 15m ./...
 	cd integration && $(GO) test -count=1 -race -p 1 -timeout 40m ./...
 	cd examples && $(GO) test -count=1 -race -p 1 -timeout 15m ./...
+
+browser: ## the page of nelihttp in a real Chromium (Debian's, or what NELI_CHROMIUM names)
+	cd nelihttp/browsertest && CGO_ENABLED=0 $(GO) test -count=1 -timeout 10m ./...
+
+picture: ## docs/pages.png
+	cd nelihttp/browsertest && NELI_PICTURE=$(CURDIR)/docs/pages.png CGO_ENABLED=0 $(GO) test -count=1 -run '/picture' .
 
 chaos: ## a real cluster disturbed for FOR=3m from SEED=1, NOMINATION=open or assigned; root, Linux; writes chaos/chaos-report (docs/correctness.md)
 	cd chaos && $(GO) run . -for $(FOR) -seed $(SEED) -nomination $(NOMINATION) -out chaos-report/$(NOMINATION)

@@ -1,0 +1,107 @@
+package nelihttp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+// maxBody is how long the body of a request may be, in bytes.
+const maxBody = 4096
+
+// controlled lets only those change leadership who may, and no page of another origin
+// in the browser of one who may.
+func (h *handler) controlled(do func(*http.Request) error) http.HandlerFunc {
+	origin := http.NewCrossOriginProtection()
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := origin.Check(r); err != nil {
+			fail(w, http.StatusForbidden, err.Error())
+			return
+		}
+		if !h.allow(r) {
+			fail(w, http.StatusForbidden, "not allowed")
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		// It takes as long as the application takes to finish. A server without
+		// deadlines has none to lift.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+		switch err := do(r); {
+		case err != nil:
+			fail(w, statusOf(err), err.Error())
+		case strings.Contains(r.Header.Get("Accept"), "text/html"): // a form of the page
+			w.Header().Set("Location", "./")
+			w.WriteHeader(http.StatusSeeOther)
+		default:
+			answer(w, http.StatusOK, h.about())
+		}
+	}
+}
+
+func (h *handler) stepDown(r *http.Request) error { return h.src.StepDown(r.Context()) }
+
+func (h *handler) transfer(r *http.Request) error {
+	role, to, err := transferOf(r)
+	if err != nil {
+		return badRequest{err}
+	}
+	return h.src.Transfer(r.Context(), role, to)
+}
+
+// transferOf reads what is to be transferred: JSON, or a form.
+func transferOf(r *http.Request) (role int, to string, err error) {
+	var asked struct {
+		Role *int   `json:"role"`
+		To   string `json:"to"`
+	}
+	switch kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind {
+	case "application/json":
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+			return 0, "", err
+		}
+	case "application/x-www-form-urlencoded":
+		if err := r.ParseForm(); err != nil {
+			return 0, "", err
+		}
+		role, err := strconv.Atoi(r.PostForm.Get("role"))
+		if err != nil {
+			return 0, "", fmt.Errorf("role %.40q: must be a number", r.PostForm.Get("role"))
+		}
+		asked.Role, asked.To = &role, r.PostForm.Get("to")
+	default:
+		return 0, "", fmt.Errorf("content type %.40q: must be application/json or application/x-www-form-urlencoded", kind)
+	}
+	switch {
+	case asked.Role == nil:
+		return 0, "", errors.New("role is missing")
+	case asked.To == "":
+		return 0, "", errors.New("to is missing: the name or id of a member")
+	}
+	return *asked.Role, asked.To, nil
+}
+
+// badRequest is an error of who asked.
+type badRequest struct{ error }
+
+func statusOf(err error) int {
+	var bad badRequest
+	if errors.As(err, &bad) {
+		return http.StatusBadRequest
+	}
+	switch {
+	case errors.Is(err, neli.ErrNotLeader), errors.Is(err, neli.ErrNotTransferred), errors.Is(err, neli.ErrObserver):
+		return http.StatusConflict
+	case errors.Is(err, neli.ErrNoMember):
+		return http.StatusNotFound
+	case errors.Is(err, neli.ErrNoAnswer):
+		return http.StatusGatewayTimeout
+	}
+	return http.StatusServiceUnavailable
+}

@@ -1,0 +1,151 @@
+package nelihttp
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/stretchr/testify/require"
+)
+
+func everybody(*http.Request) bool { return true }
+
+// sent gives a request a body.
+func sent(kind, body string) func(*http.Request) {
+	return func(r *http.Request) {
+		r.Header.Set("Content-Type", kind)
+		r.Body = io.NopCloser(strings.NewReader(body))
+	}
+}
+
+const (
+	asJSON = "application/json"
+	asForm = "application/x-www-form-urlencoded"
+)
+
+// Nothing can be changed unless WithControl is given, nor with a nil function.
+func TestNoControlByDefault(t *testing.T) {
+	for _, opts := range [][]Option{nil, {WithControl(nil)}} {
+		src := situations()["leading"]
+		h := newHandler(src, opts...)
+		for _, route := range []string{"/stepdown", "/transfer"} {
+			w, _ := ask(t, h, "POST", route, sent(asForm, "role=0&to=b"))
+			require.Equal(t, http.StatusNotFound, w.Code)
+		}
+		_, page := ask(t, h, "GET", "/")
+		require.NotContains(t, page, "<button")
+		require.NotContains(t, page, "method=\"post\"")
+		require.Empty(t, src.asked)
+	}
+}
+
+func TestControl(t *testing.T) {
+	src := situations()["leading"]
+	h := newHandler(src, WithControl(everybody))
+	w, body := ask(t, h, "POST", "/stepdown")
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Equal(t, "live", jsonOf(t, body)["state"])
+	w, _ = ask(t, h, "POST", "/transfer", sent(asJSON, `{"role":2,"to":"b"}`))
+	require.Equal(t, http.StatusOK, w.Code)
+	w, _ = ask(t, h, "POST", "/transfer", sent(asForm+"; charset=utf-8", "role=0&to=b+%26+c"), func(r *http.Request) {
+		r.Header.Set("Accept", "text/html,application/xhtml+xml")
+	})
+	require.Equal(t, http.StatusSeeOther, w.Code)
+	require.Equal(t, "./", w.Header().Get("Location"), "back to the page, under any prefix")
+	require.Equal(t, []string{"step down", "transfer 2 to b", "transfer 0 to b & c"}, src.asked)
+
+	for _, method := range []string{"GET", "HEAD", "OPTIONS", "PUT"} {
+		w, _ := ask(t, h, method, "/stepdown")
+		require.Equal(t, http.StatusMethodNotAllowed, w.Code)
+		require.Equal(t, "POST", w.Header().Get("Allow"))
+	}
+	_, page := ask(t, h, "GET", "/")
+	require.Contains(t, page, `action="stepdown"`)
+	require.Contains(t, page, `action="transfer"`)
+	require.Len(t, src.asked, 3)
+}
+
+// Who is not allowed changes nothing, and neither does a page of another origin in the
+// browser of somebody who is.
+func TestControlIsRefused(t *testing.T) {
+	src := situations()["leading"]
+	h := newHandler(src, WithControl(func(r *http.Request) bool { return r.Header.Get("X-Operator") == "yes" }))
+	operator := func(r *http.Request) { r.Header.Set("X-Operator", "yes") }
+	foreign := func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "cross-site") }
+	older := func(r *http.Request) { r.Header.Set("Origin", "https://evil.example") }
+	for _, route := range []string{"/stepdown", "/transfer"} {
+		body := sent(asForm, "role=0&to=b")
+		w, _ := ask(t, h, "POST", route, body)
+		require.Equal(t, http.StatusForbidden, w.Code)
+		w, _ = ask(t, h, "POST", route, body, operator, foreign)
+		require.Equal(t, http.StatusForbidden, w.Code)
+		w, _ = ask(t, h, "POST", route, body, operator, older)
+		require.Equal(t, http.StatusForbidden, w.Code)
+		require.Empty(t, src.asked)
+	}
+	w, _ := ask(t, h, "POST", "/stepdown", operator)
+	require.Equal(t, http.StatusOK, w.Code)
+}
+
+func TestTransfersThatMakeNoSense(t *testing.T) {
+	src := situations()["leading"]
+	h := newHandler(src, WithControl(everybody))
+	for _, c := range []struct{ kind, body, why string }{
+		{"", "", "content type"},
+		{"text/plain", `{"role":1,"to":"b"}`, "content type"},
+		{"multipart/form-data", `role=1&to=b`, "content type"},
+		{asJSON, ``, "EOF"},
+		{asJSON, `{"role":"1","to":"b"}`, "cannot unmarshal"},
+		{asJSON, `{"to":"b"}`, "role is missing"},
+		{asJSON, `{"role":1}`, "to is missing"},
+		{asForm, `to=b`, "must be a number"},
+		{asForm, `role=x&to=b`, "must be a number"},
+		{asForm, `role=1`, "to is missing"},
+		{asForm, `role=%zz`, "invalid URL escape"},
+		{asJSON, `{"to":"` + strings.Repeat("b", 5000) + `"}`, "too large"},
+		{asForm, `to=` + strings.Repeat("b", 5000), "too large"},
+	} {
+		w, body := ask(t, h, "POST", "/transfer", sent(c.kind, c.body))
+		require.Equal(t, http.StatusBadRequest, w.Code, c.body)
+		require.Contains(t, jsonOf(t, body)["error"], c.why)
+	}
+	require.Empty(t, src.asked)
+}
+
+// What the library says no to has a status of its own.
+func TestStatusOfErrors(t *testing.T) {
+	for want, errs := range map[int][]error{
+		http.StatusConflict:           {neli.ErrNotLeader, neli.ErrNotTransferred, neli.ErrObserver},
+		http.StatusNotFound:           {neli.ErrNoMember},
+		http.StatusGatewayTimeout:     {neli.ErrNoAnswer},
+		http.StatusServiceUnavailable: {neli.ErrClosed, context.Canceled, errScripted},
+	} {
+		for _, err := range errs {
+			src := situations()["leading"]
+			src.refuse = fmt.Errorf("neli: Transfer: role 0 to %q: %w", "<b>", err)
+			w, body := ask(t, newHandler(src, WithControl(everybody)), "POST", "/transfer", sent(asForm, "role=0&to=b"))
+			require.Equal(t, want, w.Code, err)
+			require.Contains(t, jsonOf(t, body)["error"], err.Error())
+			require.NotContains(t, body, "<b>")
+		}
+	}
+}
+
+// A hand-over takes as long as the application's work; the server's WriteTimeout is for
+// other answers.
+func TestTransferMayTakeLongerThanWriteTimeout(t *testing.T) {
+	simulate(t, func(t *testing.T, net *pipes) {
+		src := situations()["leading"]
+		src.transfers = func(context.Context) { time.Sleep(time.Minute) }
+		client := net.serve(t, &http.Server{Handler: newHandler(src, WithControl(everybody)), WriteTimeout: time.Second})
+		resp, err := client.Post("http://a/transfer", asJSON, strings.NewReader(`{"role":0,"to":"b"}`))
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+	})
+}

@@ -1,0 +1,352 @@
+package nelihttp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/stretchr/testify/require"
+)
+
+// listener is a client of a stream of events, which it reads as it comes.
+type listener struct {
+	stop context.CancelFunc
+	work sync.WaitGroup
+
+	mu       sync.Mutex
+	status   int
+	events   []event
+	comments int
+	ended    bool
+}
+
+type event struct {
+	id, name, data string
+	at             time.Time
+}
+
+func listen(t *testing.T, client *http.Client) *listener {
+	ctx, stop := context.WithCancel(context.Background())
+	l := &listener{stop: stop}
+	r, err := http.NewRequestWithContext(ctx, "GET", "http://a/events", nil)
+	require.NoError(t, err)
+	l.work.Go(func() {
+		resp, err := client.Do(r)
+		if err != nil {
+			return
+		}
+		defer resp.Body.Close()
+		l.mu.Lock()
+		l.status = resp.StatusCode
+		l.mu.Unlock()
+		l.read(resp.Body)
+	})
+	t.Cleanup(l.leave)
+	return l
+}
+
+func (l *listener) read(body io.Reader) {
+	var e event
+	for lines := bufio.NewScanner(body); lines.Scan(); {
+		field, value, _ := strings.Cut(lines.Text(), ":")
+		value = strings.TrimPrefix(value, " ")
+		l.mu.Lock()
+		switch field {
+		case "id":
+			e.id = value
+		case "event":
+			e.name = value
+		case "data":
+			e.data = value
+		case "":
+			switch {
+			case value != "":
+				l.comments++
+			case e.name != "":
+				e.at = time.Now()
+				l.events = append(l.events, e)
+				e = event{}
+			}
+		}
+		l.mu.Unlock()
+	}
+	l.mu.Lock()
+	l.ended = true
+	l.mu.Unlock()
+}
+
+func (l *listener) leave() {
+	l.stop()
+	l.work.Wait()
+}
+
+// words are the events so far: their names, and of Standings roles and holders.
+func (l *listener) words(t *testing.T) (out []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, e := range l.events {
+		require.Equal(t, fmt.Sprint(i+1), e.id, "ids have no gaps")
+		if e.name != "standing" {
+			out = append(out, e.name)
+			continue
+		}
+		var s neli.Standing
+		require.NoError(t, json.Unmarshal([]byte(e.data), &s), e.data)
+		var roles []int
+		for r := range s.Roles() {
+			roles = append(roles, r)
+		}
+		out = append(out, strings.TrimSpace(fmt.Sprint(ranges(roles), " ", s.Status, " ", s.Holder.Name)))
+	}
+	return out
+}
+
+// state reads a field of l.
+func state[T any](l *listener, of func() T) T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return of()
+}
+
+// A stream tells first of all that is known, then of what changes, in order, with all
+// roles of what has changed; and of nothing else.
+func TestEventsTellWhatChanges(t *testing.T) {
+	simulate(t, func(t *testing.T, net *pipes) {
+		src := newScript(standing(0, "0-3", "a", 17), standing(0, "4", "vacant", 0))
+		l := listen(t, net.serve(t, &http.Server{Handler: newHandler(src)}))
+		time.Sleep(time.Second)
+		want := []string{"0-3 held a", "4 vacant"}
+		require.Equal(t, want, l.words(t))
+
+		src.become(standing(0, "0-3", "a", 17), standing(0, "4", "vacant", 0)) // a beat
+		time.Sleep(time.Second)
+		require.Equal(t, want, l.words(t), "ages move, and nothing else")
+
+		src.become(standing(0, "0,2-3", "a", 17), standing(0, "1,4", "vacant", 0))
+		time.Sleep(time.Second)
+		want = append(want, "0,2-3 held a", "1,4 vacant")
+		require.Equal(t, want, l.words(t))
+
+		began := time.Now()
+		src.become(standing(0, "0-4", "b", 21))
+		time.Sleep(time.Second)
+		want = append(want, "0-4 held b")
+		require.Equal(t, want, l.words(t))
+		require.Equal(t, began, state(l, func() time.Time { return l.events[4].at }), "at once")
+
+		for token := range int64(10) { // sooner than anybody looks
+			src.become(standing(0, "0-4", "b", 30+token))
+		}
+		time.Sleep(time.Second)
+		got := l.words(t)
+		require.LessOrEqual(t, len(got), len(want)+2)
+		require.Contains(t, state(l, func() string { return l.events[len(l.events)-1].data }), `"token":39`, "the last is told in any case")
+	})
+}
+
+// Comments come every 15 s, so that proxies see that the stream lives.
+func TestCommentsKeepAStreamAlive(t *testing.T) {
+	simulate(t, func(t *testing.T, net *pipes) {
+		src := newScript(standing(0, "0", "a", 17))
+		l := listen(t, net.serve(t, &http.Server{Handler: newHandler(src), WriteTimeout: 20 * time.Second}))
+		time.Sleep(time.Hour + time.Second)
+		require.Equal(t, 240, state(l, func() int { return l.comments }))
+		require.False(t, state(l, func() bool { return l.ended }), "WriteTimeout is for answers that end")
+		require.Len(t, l.words(t), 1)
+	})
+}
+
+// A stream ends with the process, and says so.
+func TestEventsEndWithTheProcess(t *testing.T) {
+	for _, end := range []neli.State{neli.StateClosed, neli.StateFailed} {
+		simulate(t, func(t *testing.T, net *pipes) {
+			src := newScript(standing(0, "0", "a", 17))
+			client := net.serve(t, &http.Server{Handler: newHandler(src)})
+			l := listen(t, client)
+			time.Sleep(time.Second)
+			src.end(end)
+			time.Sleep(time.Second)
+			require.True(t, state(l, func() bool { return l.ended }))
+			require.Equal(t, []string{"0 held a", "end"}, l.words(t))
+			require.Contains(t, state(l, func() string { return l.events[1].data }), end.String())
+			again := listen(t, client)
+			time.Sleep(time.Second)
+			require.Equal(t, http.StatusServiceUnavailable, state(again, func() int { return again.status }))
+		})
+	}
+}
+
+// One Watch serves all streams, only while there are some; what leaves, leaves nothing.
+func TestOneWatchForAllStreams(t *testing.T) {
+	simulate(t, func(t *testing.T, net *pipes) {
+		src := newScript(standing(0, "0", "a", 17))
+		client := net.serve(t, &http.Server{Handler: newHandler(src)})
+		require.Zero(t, src.watching())
+		for range 3 {
+			var all []*listener
+			for range 20 {
+				all = append(all, listen(t, client))
+			}
+			time.Sleep(time.Second)
+			require.Equal(t, 1, src.watching())
+			src.become(standing(0, "0", "b", 21))
+			time.Sleep(time.Second)
+			for _, l := range all {
+				require.Equal(t, "0 held b", l.words(t)[len(l.words(t))-1])
+			}
+			for i, l := range all {
+				require.Equal(t, 1, src.watching(), i)
+				l.leave()
+			}
+			time.Sleep(time.Second)
+			require.Zero(t, src.watching())
+			src.become(standing(0, "0", "a", 17))
+		}
+	})
+}
+
+func TestTooManyStreams(t *testing.T) {
+	simulate(t, func(t *testing.T, net *pipes) {
+		src := newScript(standing(0, "0", "a", 17))
+		client := net.serve(t, &http.Server{Handler: newHandler(src)})
+		var all []*listener
+		for range maxStreams {
+			all = append(all, listen(t, client))
+		}
+		time.Sleep(time.Second)
+		refused := listen(t, client)
+		time.Sleep(time.Second)
+		require.Equal(t, http.StatusServiceUnavailable, state(refused, func() int { return refused.status }))
+		all[7].leave()
+		time.Sleep(time.Second)
+		another := listen(t, client)
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"0 held a"}, another.words(t))
+	})
+}
+
+// A client that does not read is cut off, and holds nobody up meanwhile.
+func TestSlowReaderIsCutOff(t *testing.T) {
+	simulate(t, func(t *testing.T, net *pipes) {
+		src := newScript(standing(0, "0", "a", 0))
+		client := net.serve(t, &http.Server{Handler: newHandler(src)})
+		slow, err := net.dial(t.Context(), "", "")
+		require.NoError(t, err)
+		defer slow.Close()
+		_, err = io.WriteString(slow, "GET /events HTTP/1.1\r\nHost: a\r\n\r\n")
+		require.NoError(t, err)
+
+		quick := listen(t, client)
+		for token := range int64(5) {
+			time.Sleep(time.Second)
+			src.become(standing(0, "0", "a", token+1))
+		}
+		time.Sleep(time.Second)
+		require.Len(t, quick.words(t), 6)
+		quick.leave()
+		require.Equal(t, 1, src.watching(), "the slow one is still there")
+		time.Sleep(writeLimit - 7*time.Second)
+		require.Equal(t, 1, src.watching())
+		time.Sleep(2 * time.Second)
+		require.Zero(t, src.watching())
+		_, err = io.ReadAll(slow)
+		require.NoError(t, err, "its connection is closed")
+	})
+}
+
+// A client that reads now and then misses what was in between, and is told how it ended.
+func TestLateReaderMissesWhatWasInBetween(t *testing.T) {
+	simulate(t, func(t *testing.T, net *pipes) {
+		src := newScript(standing(0, "0", "a", 0))
+		net.serve(t, &http.Server{Handler: newHandler(src)})
+		conn, err := net.dial(t.Context(), "", "")
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = io.WriteString(conn, "GET /events HTTP/1.1\r\nHost: a\r\n\r\n")
+		require.NoError(t, err)
+		for token := range int64(50) {
+			src.become(standing(0, "0", "a", token+1))
+			time.Sleep(100 * time.Millisecond)
+		}
+		text := make([]byte, 0, 10_000)
+		for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); {
+			require.NoError(t, conn.SetReadDeadline(deadline))
+			part := make([]byte, 1000)
+			n, _ := conn.Read(part)
+			text = append(text, part[:n]...)
+		}
+		require.LessOrEqual(t, strings.Count(string(text), "event: standing"), 3)
+		require.Contains(t, string(text), `"token":50`)
+	})
+}
+
+// Of more than 500 Standings the numbers are told, at most one a second; once they are
+// few again, each of them.
+func TestEventsOfManyGroups(t *testing.T) {
+	simulate(t, func(t *testing.T, net *pipes) {
+		src := crowd(501)
+		l := listen(t, net.serve(t, &http.Server{Handler: newHandler(src)}))
+		time.Sleep(time.Second)
+		require.Equal(t, []string{"standings"}, l.words(t))
+		data := state(l, func() string { return l.events[0].data })
+		require.Contains(t, data, `"total":501`)
+		require.Contains(t, data, `"held":1002`)
+		require.Less(t, len(data), 10_000)
+		for i := range 10 {
+			src.become(crowd(510 + i).known...)
+			time.Sleep(150 * time.Millisecond)
+		}
+		time.Sleep(2 * time.Second)
+		require.LessOrEqual(t, len(l.words(t)), 4)
+		require.Contains(t, state(l, func() string { return l.events[len(l.events)-1].data }), `"total":519`)
+
+		src.become(crowd(3).known...)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, []string{"0,100000 held odd", "1,100001 held member 1", "2,100002 held member 2"}, l.words(t)[len(l.words(t))-3:])
+	})
+}
+
+// Looks at very many roles are few: the library is not busy with them.
+func TestExpensiveLooksAreRare(t *testing.T) {
+	simulate(t, func(t *testing.T, net *pipes) {
+		src := &slowScript{script: newScript(standing(0, "0", "a", 17))}
+		l := listen(t, net.serve(t, &http.Server{Handler: newHandler(src)}))
+		for token := range int64(600) {
+			src.become(standing(0, "0", "a", token+1))
+			time.Sleep(100 * time.Millisecond)
+		}
+		l.leave()
+		src.mu.Lock()
+		defer src.mu.Unlock()
+		require.InDelta(t, time.Minute/(restPerLook+1)/(50*time.Millisecond), src.looks, 3)
+	})
+}
+
+// slowScript is a process of so many roles that a look takes its time.
+type slowScript struct{ *script }
+
+func (s *slowScript) Standings() []neli.Standing {
+	time.Sleep(50 * time.Millisecond)
+	return s.script.Standings()
+}
+
+// bare is a ResponseWriter of a middleware that hides what is below it.
+type bare struct{ http.ResponseWriter }
+
+// Where nothing can be flushed nothing can be streamed: the request ends.
+func TestStreamNeedsFlush(t *testing.T) {
+	simulate(t, func(t *testing.T, _ *pipes) {
+		src := newScript(standing(0, "0", "a", 17))
+		h := newHandler(src)
+		ask(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.ServeHTTP(bare{w}, r) }), "GET", "/events")
+		require.Zero(t, src.watching())
+	})
+}

@@ -1,0 +1,54 @@
+package nelihttp_test
+
+import (
+	"fmt"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelihttp"
+	"github.com/goneli/neli/nelitest"
+)
+
+// A load balancer that is to send everything to the leader asks /neli/leader; whoever is on
+// call opens /neli/, and may make this process step down if the request has come over
+// the operators' proxy.
+func ExampleHandler() {
+	n, err := neli.New(neli.Config{
+		LeaderGroupID:    "invoices",
+		Name:             "10.0.0.7:8080", // what others need to reach it
+		HeartbeatTimeout: 200 * time.Millisecond,
+		Provider:         nelitest.NewBroker(nelitest.Options{}).Provider("a"), // in earnest: KafkaConfig
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer n.Close()
+
+	mux := http.NewServeMux()
+	mux.Handle("/neli/", http.StripPrefix("/neli", nelihttp.Handler(n,
+		nelihttp.WithURL(func(h neli.Holder) string { return "http://" + h.Name + "/neli/" }),
+		nelihttp.WithControl(func(r *http.Request) bool { return r.Header.Get("X-Operator") != "" }),
+	)))
+	server := httptest.NewServer(mux) // in earnest: http.Server on an internal port
+	defer server.Close()
+
+	check := func() {
+		resp, err := http.Head(server.URL + "/neli/leader")
+		if err != nil {
+			log.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		fmt.Println("HEAD /neli/leader:", resp.Status)
+	}
+	check()
+	if _, err := n.Pulse(time.Minute); err != nil { // and leads
+		log.Fatal(err)
+	}
+	check()
+	// Output:
+	// HEAD /neli/leader: 503 Service Unavailable
+	// HEAD /neli/leader: 200 OK
+}

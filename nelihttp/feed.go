@@ -1,0 +1,179 @@
+package nelihttp
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+const (
+	// maxStreams is how many streams one handler serves at a time.
+	maxStreams = 256
+	// pace is the time between two looks at who holds what. A look at a million roles
+	// takes milliseconds from the library: it is at most a part in restPerLook of the time.
+	pace        = 100 * time.Millisecond
+	restPerLook = 20
+)
+
+// feed looks after what has changed, for all streams together, and only while there
+// are some. A stream has no queue: it keeps the version that it was told last and is
+// told of what is newer when it has written that, so a slow one misses what was in
+// between, as a slow consumer of Watch does.
+type feed struct {
+	src source
+
+	mu      sync.Mutex
+	streams int
+	run     *feedRun // while there are streams
+}
+
+func newFeed(src source) *feed { return &feed{src: src} }
+
+// join counts a stream in. leave must be called once; it returns when nothing runs any more
+// on behalf of the last one. ok is false if there are too many.
+func (f *feed) join() (run *feedRun, leave func(), ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.streams == maxStreams {
+		return nil, nil, false
+	}
+	f.streams++
+	if f.run == nil {
+		f.run = startFeed(f.src)
+	}
+	run = f.run
+	return run, func() { f.leave(run) }, true
+}
+
+func (f *feed) leave(run *feedRun) {
+	f.mu.Lock()
+	f.streams--
+	last := f.streams == 0
+	if last {
+		f.run = nil // whoever joins from now on starts anew
+	}
+	f.mu.Unlock()
+	if last {
+		run.stop()
+		<-run.ended
+	}
+}
+
+// feedRun is one time of there being streams.
+type feedRun struct {
+	src   source
+	stop  context.CancelFunc
+	ended chan struct{} // closed when its goroutines have returned; then the process is not live any more, or nobody listens
+
+	mu      sync.Mutex
+	version uint64
+	rows    []row
+	news    chan struct{} // closed at the next version
+}
+
+// row is a Standing and the version with which it became so.
+type row struct {
+	standing neli.Standing
+	roles    []int
+	version  uint64
+}
+
+func startFeed(src source) *feedRun {
+	ctx, stop := context.WithCancel(context.Background())
+	f := &feedRun{src: src, stop: stop, ended: make(chan struct{}), news: make(chan struct{})}
+	changed := make(chan struct{}, 1)
+	changed <- struct{}{} // first what is so now
+	var work sync.WaitGroup
+	work.Go(func() {
+		defer stop()
+		for range src.Watch(ctx) {
+			select {
+			case changed <- struct{}{}:
+			default: // it will be looked at
+			}
+		}
+	})
+	work.Go(func() { f.look(ctx, changed) })
+	go func() {
+		work.Wait()
+		close(f.ended)
+	}()
+	return f
+}
+
+// look keeps the rows up to date.
+func (f *feedRun) look(ctx context.Context, changed <-chan struct{}) {
+	for {
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+		began := time.Now()
+		f.take(f.src.Standings())
+		rest := time.NewTimer(max(pace, restPerLook*time.Since(began)))
+		select {
+		case <-rest.C:
+		case <-ctx.Done():
+			rest.Stop()
+			return
+		}
+	}
+}
+
+// take compares what is so with what was so.
+func (f *feedRun) take(now []neli.Standing) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	known := make(map[rowKey]row, len(f.rows))
+	for _, r := range f.rows {
+		known[keyOf(r.standing)] = r
+	}
+	changed := len(now) != len(f.rows)
+	rows := make([]row, len(now))
+	for i, s := range now {
+		rows[i] = row{standing: s, roles: slices.Collect(s.Roles()), version: f.version + 1}
+		if old, ok := known[keyOf(s)]; ok && slices.Equal(old.roles, rows[i].roles) {
+			rows[i].version = old.version
+		} else {
+			changed = true
+		}
+	}
+	if !changed {
+		return
+	}
+	f.rows = rows
+	f.version++
+	close(f.news)
+	f.news = make(chan struct{})
+}
+
+// rowKey is what makes a Standing another one. Its age moves with each beat.
+type rowKey struct {
+	partition int
+	status    neli.Status
+	member    string
+	token     int64
+}
+
+func keyOf(s neli.Standing) rowKey {
+	return rowKey{partition: s.Partition, status: s.Status, member: s.Holder.Member, token: s.Holder.Token}
+}
+
+// since returns what has changed after a version, oldest first; of too many Standings
+// none, and many is true. news is closed when there is more.
+func (f *feedRun) since(version uint64) (changes []neli.Standing, many bool, newest uint64, news <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if many = len(f.rows) > maxStandings; !many {
+		for _, r := range f.rows {
+			if r.version > version {
+				changes = append(changes, r.standing)
+			}
+		}
+	}
+	return changes, many, f.version, f.news
+}

@@ -1,0 +1,151 @@
+package nelihttp
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+
+	"github.com/goneli/neli"
+)
+
+// about begins every answer: who gives it.
+type about struct {
+	Group string `json:"group"`
+	Name  string `json:"name"`
+	State string `json:"state"`
+}
+
+func (h *handler) about() about {
+	return about{Group: h.src.Group(), Name: h.src.Name(), State: h.src.State().String()}
+}
+
+// leading is the answer of /leader, and with a role that of /leader/{role}.
+type leading struct {
+	Leader bool `json:"leader"`
+	about
+	Role   *int         `json:"role,omitempty"`
+	Token  *int64       `json:"token,omitempty"`  // of this process's term
+	Holder *neli.Holder `json:"holder,omitempty"` // as far as was read, this process or another
+	Roles  string       `json:"roles,omitempty"`  // led by this process, cut
+	Count  int          `json:"count,omitempty"`
+}
+
+func (h *handler) leader(w http.ResponseWriter, _ *http.Request) {
+	a := leading{Leader: h.src.IsLeader(), about: h.about()}
+	if a.Leader {
+		roles := slices.Collect(h.src.Roles())
+		a.Roles, a.Count = ranges(roles), len(roles)
+	}
+	answer(w, leadStatus(a.Leader), a)
+}
+
+func (h *handler) leaderOf(w http.ResponseWriter, r *http.Request) {
+	role, ok := roleOf(w, r)
+	if !ok {
+		return
+	}
+	a := leading{about: h.about(), Role: &role}
+	if holder, ok := h.src.Holder(role); ok {
+		a.Holder = &holder
+	}
+	// The check comes last: what is slow before it makes it no older.
+	if token, ok := h.src.Token(role); ok {
+		a.Leader, a.Token = true, &token
+	} else {
+		a.Leader = h.src.IsLeaderOf(role) // non-exclusive mode has no tokens
+	}
+	answer(w, leadStatus(a.Leader), a)
+}
+
+func leadStatus(leads bool) int {
+	if leads {
+		return http.StatusOK
+	}
+	return http.StatusServiceUnavailable
+}
+
+// held is the answer of /holder/{role}.
+type held struct {
+	about
+	Role   int         `json:"role"`
+	Holder neli.Holder `json:"holder"`
+}
+
+func (h *handler) holder(w http.ResponseWriter, r *http.Request) {
+	role, ok := roleOf(w, r)
+	if !ok || !h.tellsOfOthers(w) {
+		return
+	}
+	holder, ok := h.src.Holder(role)
+	if !ok {
+		fail(w, http.StatusNotFound, fmt.Sprintf("role %d: no holder is known", role))
+		return
+	}
+	if r.URL.Query().Get("redirect") == "1" {
+		if to := h.link(holder); to != "" {
+			w.Header().Set("Location", to)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+			return
+		}
+		fail(w, http.StatusNotFound, fmt.Sprintf("role %d: no URL is known of its holder", role))
+		return
+	}
+	answer(w, http.StatusOK, held{about: h.about(), Role: role, Holder: holder})
+}
+
+// link is where a holder is reached; empty if that is not known.
+func (h *handler) link(of neli.Holder) string {
+	if h.url == nil {
+		return ""
+	}
+	u, err := url.Parse(h.url(of))
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return ""
+	}
+	return u.String()
+}
+
+// roleOf reads the role in the path, or answers that it is none.
+func roleOf(w http.ResponseWriter, r *http.Request) (int, bool) {
+	text := r.PathValue("role")
+	role, err := strconv.ParseUint(text, 10, 31)
+	if err != nil || strconv.FormatUint(role, 10) != text {
+		fail(w, http.StatusBadRequest, fmt.Sprintf("role %.40q: must be a number from 0, without sign or leading zeros", text))
+		return 0, false
+	}
+	return int(role), true
+}
+
+// tellsOfOthers answers for a process that knows nothing of others, or nothing any more.
+func (h *handler) tellsOfOthers(w http.ResponseWriter) bool {
+	switch {
+	case h.src.Mode() != neli.Exclusive:
+		fail(w, http.StatusNotFound, "in non-exclusive mode the log does not tell who leads")
+	case h.src.State() != neli.StateLive:
+		fail(w, http.StatusServiceUnavailable, "this process is "+h.src.State().String())
+	default:
+		return true
+	}
+	return false
+}
+
+type failure struct {
+	Error string `json:"error"`
+}
+
+func fail(w http.ResponseWriter, status int, text string) { answer(w, status, failure{text}) }
+
+// answer writes v as JSON.
+func answer(w http.ResponseWriter, status int, v any) {
+	body, err := json.Marshal(v)
+	if err != nil { // a Status or the like that has no text
+		status = http.StatusInternalServerError
+		body, _ = json.Marshal(failure{err.Error()})
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // who asked has gone: nobody is left to tell
+}

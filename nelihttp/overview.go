@@ -1,0 +1,137 @@
+package nelihttp
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/goneli/neli"
+)
+
+// maxStandings is how many Standings are told one by one.
+const maxStandings = 500
+
+// maxHolders is how many holders the numbers of too many Standings name.
+const maxHolders = 50
+
+// overview is who holds what: the Standings, or of too many the numbers.
+type overview struct {
+	Partitions int    `json:"partitions"`
+	Roles      counts `json:"roles"`
+	Total      int    `json:"total"`           // Standings in all
+	Found      int    `json:"found"`           // of these, what was searched for
+	Query      string `json:"query,omitempty"` // what that was
+	Cut        bool   `json:"cut"`             // too many: some are not listed
+
+	Standings []neli.Standing `json:"standings"`
+	Holders   []share         `json:"holders,omitempty"` // if Cut: those with the most roles of what was found
+}
+
+// counts are roles by what is known of them.
+type counts struct {
+	Held    int `json:"held"`
+	Vacant  int `json:"vacant"`
+	Unknown int `json:"unknown"`
+}
+
+// share is what one process holds.
+type share struct {
+	Name   string `json:"name"`
+	Member string `json:"member"`
+	Roles  int    `json:"roles"`
+}
+
+// look gives an overview of what is known now. A query that is a number finds the
+// Standing of that role, and any query the holders that have it in their names.
+// Of too many Standings the first are listed if something was searched for; else there are
+// the numbers only.
+func look(src source, query string) overview {
+	all := src.Standings()
+	o := overview{Partitions: src.Partitions(), Total: len(all), Query: query, Standings: []neli.Standing{}}
+	by := map[string]*share{}
+	role, err := strconv.Atoi(query)
+	for _, s := range all {
+		n, meant := 0, false
+		for r := range s.Roles() {
+			n++
+			meant = meant || err == nil && r == role
+		}
+		switch s.Status {
+		case neli.Held:
+			o.Roles.Held += n
+		case neli.Vacant:
+			o.Roles.Vacant += n
+		case neli.Unknown:
+			o.Roles.Unknown += n
+		}
+		if query != "" && !meant && (s.Status != neli.Held || !strings.Contains(s.Holder.Name, query)) {
+			continue
+		}
+		o.Found++
+		o.Standings = append(o.Standings, s)
+		if s.Status != neli.Held {
+			continue
+		}
+		if by[s.Holder.Member] == nil {
+			by[s.Holder.Member] = &share{Name: s.Holder.Name, Member: s.Holder.Member}
+		}
+		by[s.Holder.Member].Roles += n
+	}
+	if o.Found > maxStandings {
+		o.Cut = true
+		o.Standings = o.Standings[:maxStandings]
+		if query == "" {
+			o.Standings = o.Standings[:0]
+		}
+		o.Holders = largest(by)
+	}
+	return o
+}
+
+// largest are the shares with the most roles.
+func largest(by map[string]*share) []share {
+	all := make([]share, 0, len(by))
+	for _, s := range by {
+		all = append(all, *s)
+	}
+	slices.SortFunc(all, func(a, b share) int {
+		return cmp.Or(cmp.Compare(b.Roles, a.Roles), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Member, b.Member))
+	})
+	return all[:min(len(all), maxHolders)]
+}
+
+func (h *handler) standings(w http.ResponseWriter, r *http.Request) {
+	if !h.tellsOfOthers(w) {
+		return
+	}
+	answer(w, http.StatusOK, struct {
+		about
+		overview
+	}{h.about(), look(h.src, queryOf(r))})
+}
+
+// queryOf is what is searched for.
+func queryOf(r *http.Request) string { return strings.TrimSpace(r.URL.Query().Get("q")) }
+
+func (h *handler) members(w http.ResponseWriter, _ *http.Request) {
+	if !h.tellsOfOthers(w) {
+		return
+	}
+	members := h.src.Members()
+	if members == nil {
+		members = []neli.Member{} // an observer that has heard of nobody
+	}
+	answer(w, http.StatusOK, struct {
+		about
+		Members []neli.Member `json:"members"`
+	}{h.about(), members})
+}
+
+func (h *handler) stats(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusOK, struct {
+		about
+		Stats neli.Stats `json:"stats"`
+	}{h.about(), h.src.Stats()})
+}

@@ -1,0 +1,163 @@
+package nelihttp
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed" // the page
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+// maxMembers is how many members the page lists.
+const maxMembers = 500
+
+var (
+	//go:embed page/page.html
+	pageText string
+	//go:embed page/page.css
+	pageStyle string
+	//go:embed page/page.js
+	pageScript string
+
+	pageTemplate = template.Must(template.New("page").Parse(pageText))
+	// pagePolicy allows the page's own style and script, by their hashes, and requests
+	// to where the page came from.
+	pagePolicy = fmt.Sprintf("default-src 'none'; style-src %s; script-src %s; connect-src 'self'; img-src data:; "+
+		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'", hashOf(pageStyle), hashOf(pageScript))
+)
+
+// hashOf is how a policy names an inline text.
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// pageView is what the template shows. Names are whatever the members chose: the
+// template escapes them.
+type pageView struct {
+	about
+	overview
+	Title   string
+	Style   template.CSS
+	Script  template.JS
+	Mode    neli.Mode
+	Timeout time.Duration
+	Now     string
+	Many    int
+	Control bool
+
+	Leads    bool
+	Led      int
+	LedRoles string
+
+	Rows        []pageRow
+	Holders     []pageShare
+	Members     []pageMember
+	MoreMembers int
+}
+
+// Exclusive: the log tells who leads.
+func (v pageView) Exclusive() bool { return v.Mode == neli.Exclusive }
+
+type pageRow struct {
+	Roles     string
+	Count     int
+	Status    string
+	Partition int
+	Holder    neli.Holder
+	Self      bool
+	Link      string
+	Since     string
+	For, Age  string
+}
+
+// Held: there is a holder to show.
+func (r pageRow) Held() bool { return r.Status == neli.Held.String() }
+
+type pageShare struct {
+	share
+	Self bool
+}
+
+type pageMember struct {
+	neli.Member
+	Age string
+}
+
+func (h *handler) page(w http.ResponseWriter, r *http.Request) {
+	var body bytes.Buffer
+	if err := pageTemplate.Execute(&body, h.view(r, time.Now())); err != nil {
+		fail(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", pagePolicy)
+	w.WriteHeader(http.StatusOK)
+	_, _ = w.Write(body.Bytes()) // who asked has gone: nobody is left to tell
+}
+
+func (h *handler) view(r *http.Request, now time.Time) pageView {
+	v := pageView{about: h.about(), overview: look(h.src, queryOf(r)), Title: h.title, Mode: h.src.Mode(),
+		Style: template.CSS(pageStyle), Script: template.JS(pageScript), Timeout: h.src.HeartbeatTimeout(),
+		Now: now.UTC().Format(time.DateTime + " MST"), Many: maxStandings, Control: h.allow != nil}
+	if v.Title == "" {
+		v.Title = v.Group
+	}
+	if v.Leads = h.src.IsLeader(); v.Leads {
+		led := slices.Collect(h.src.Roles())
+		v.Led, v.LedRoles = len(led), ranges(led)
+	}
+	members := h.src.Members()
+	self := ""
+	for _, m := range members {
+		if m.Self {
+			self = m.ID
+		}
+	}
+	for _, s := range v.Standings {
+		v.Rows = append(v.Rows, h.row(s, self, now))
+	}
+	for _, s := range v.overview.Holders {
+		v.Holders = append(v.Holders, pageShare{share: s, Self: s.Member == self})
+	}
+	v.MoreMembers = max(0, len(members)-maxMembers)
+	for _, m := range members[:len(members)-v.MoreMembers] {
+		v.Members = append(v.Members, pageMember{Member: m, Age: short(m.Age)})
+	}
+	return v
+}
+
+func (h *handler) row(s neli.Standing, self string, now time.Time) pageRow {
+	roles := slices.Collect(s.Roles())
+	row := pageRow{Roles: ranges(roles), Count: len(roles), Status: s.Status.String(), Partition: s.Partition, Holder: s.Holder}
+	if s.Status == neli.Held {
+		row.Self = s.Holder.Member == self
+		row.Link = h.link(s.Holder)
+		row.Since = s.Holder.Since.UTC().Format(time.RFC3339)
+		row.For, row.Age = short(now.Sub(s.Holder.Since)), short(s.Holder.Age)
+	}
+	return row
+}
+
+// short writes a duration for people, two digits or three of it.
+func short(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "0 s"
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.0f h", d.Hours())
+	}
+	return fmt.Sprintf("%.0f days", d.Hours()/24)
+}

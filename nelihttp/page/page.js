@@ -1,0 +1,34 @@
+"use strict";
+(() => {
+  const main = document.querySelector("main"), note = document.querySelector("#note");
+  const every = 5000, together = 50;
+  let timer, soon, busy = false, again = false;
+
+  // The page is rendered by the server only: what has changed is taken from it anew.
+  async function load() {
+    clearTimeout(timer);
+    if (busy) { again = true; return; }
+    busy = true;
+    try {
+      const answer = await fetch(location.href, {cache: "no-store", signal: AbortSignal.timeout(every)});
+      const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
+      if (!next) throw new Error("status " + answer.status);
+      main.replaceChildren(...next.childNodes);
+      main.className = note.textContent = "";
+    } catch (e) {
+      if (!main.className) note.textContent = "No answer from this process since " + new Date().toLocaleTimeString() + ". What is shown was so before.";
+      main.className = "stale";
+    }
+    busy = false;
+    timer = setTimeout(load, again ? together : every);
+    again = false;
+  }
+  function changed() { clearTimeout(soon); soon = setTimeout(load, together); }
+  function listen() {
+    const events = new EventSource("events");
+    for (const kind of ["standing", "standings", "end"]) events.addEventListener(kind, changed);
+    events.onerror = () => { if (events.readyState === EventSource.CLOSED) setTimeout(listen, every); };
+  }
+  timer = setTimeout(load, every);
+  listen();
+})();

@@ -1,0 +1,196 @@
+package nelihttp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// script is a source that says what a test wants.
+type script struct {
+	mode    neli.Mode
+	stats   neli.Stats
+	members []neli.Member
+	led     map[int]int64 // role → token; 0: none
+
+	mu        sync.Mutex
+	state     neli.State
+	known     []neli.Standing
+	changed   chan struct{} // an element for each thing that Watch yields
+	watches   int           // under way
+	looks     int           // calls of Standings
+	asked     []string      // what was to be changed
+	refuse    error
+	transfers func(context.Context) // called by Transfer
+}
+
+func newScript(known ...neli.Standing) *script {
+	return &script{known: known, changed: make(chan struct{}, 1000)}
+}
+
+// standing makes a Standing: roles are ranges, holder is a name, "vacant" or "unknown".
+func standing(partition int, roles, holder string, token int64) neli.Standing {
+	text := map[string]any{"partition": partition, "roles": roles, "status": "held"}
+	if holder == "vacant" || holder == "unknown" {
+		text["status"] = holder
+	} else {
+		at := time.Now().Add(-90 * time.Minute)
+		text["holder"] = map[string]any{"name": holder, "member": "id of " + holder, "token": token, "since": at, "seen": at, "age": 0.25}
+	}
+	var s neli.Standing
+	b, err := json.Marshal(text)
+	if err == nil {
+		err = json.Unmarshal(b, &s)
+	}
+	if err != nil {
+		panic(err)
+	}
+	return s
+}
+
+// become changes what is known, and has Watch say so.
+func (s *script) become(known ...neli.Standing) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.known = known
+	s.changed <- struct{}{}
+}
+
+// end ends the process.
+func (s *script) end(state neli.State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state, s.known = state, nil
+	close(s.changed)
+}
+
+func (s *script) Name() string                    { return "a" }
+func (s *script) Group() string                   { return "carts" }
+func (s *script) Mode() neli.Mode                 { return s.mode }
+func (s *script) Partitions() int                 { return 1 }
+func (s *script) HeartbeatTimeout() time.Duration { return 5 * time.Second }
+func (s *script) Members() []neli.Member          { return s.members }
+func (s *script) Stats() neli.Stats               { return s.stats }
+func (s *script) IsLeader() bool                  { return len(s.led) > 0 }
+func (s *script) Roles() iter.Seq[int]            { return slices.Values(slices.Sorted(maps.Keys(s.led))) }
+
+func (s *script) State() neli.State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
+func (s *script) IsLeaderOf(role int) bool {
+	_, ok := s.led[role]
+	return ok
+}
+
+func (s *script) Token(role int) (int64, bool) {
+	token, ok := s.led[role]
+	return token, ok && s.mode == neli.Exclusive
+}
+
+func (s *script) Standings() []neli.Standing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looks++
+	return s.known
+}
+
+func (s *script) Holder(role int) (neli.Holder, bool) {
+	for _, k := range s.Standings() {
+		for r := range k.Roles() {
+			if r == role && k.Status == neli.Held {
+				return k.Holder, true
+			}
+		}
+	}
+	return neli.Holder{}, false
+}
+
+func (s *script) Watch(ctx context.Context) iter.Seq[neli.Standing] {
+	return func(yield func(neli.Standing) bool) {
+		s.mu.Lock()
+		s.watches++
+		s.mu.Unlock()
+		defer func() {
+			s.mu.Lock()
+			s.watches--
+			s.mu.Unlock()
+		}()
+		for {
+			select {
+			case _, ok := <-s.changed:
+				if !ok || !yield(neli.Standing{}) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// watching is how many Watches are under way, in a bubble.
+func (s *script) watching() int {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.watches
+}
+
+func (s *script) note(format string, args ...any) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = append(s.asked, fmt.Sprintf(format, args...))
+	return s.refuse
+}
+
+func (s *script) StepDown(context.Context) error { return s.note("step down") }
+
+func (s *script) Transfer(ctx context.Context, role int, to string) error {
+	if s.transfers != nil {
+		s.transfers(ctx)
+	}
+	return s.note("transfer %d to %s", role, to)
+}
+
+// ask asks a handler, and returns the answer with its body.
+func ask(t *testing.T, h http.Handler, method, target string, change ...func(*http.Request)) (*httptest.ResponseRecorder, string) {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, target, nil)
+	for _, c := range change {
+		c(r)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w, w.Body.String()
+}
+
+// jsonOf reads an answer.
+func jsonOf(t *testing.T, body string) map[string]any {
+	t.Helper()
+	require.Equal(t, 1, strings.Count(body, "\n"), "one line")
+	var v map[string]any
+	require.NoError(t, json.Unmarshal([]byte(body), &v), body)
+	return v
+}
+
+var errScripted = errors.New("scripted")

@@ -1,0 +1,35 @@
+package nelihttp
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+// source is what the routes need of a *neli.Neli.
+type source interface {
+	Name() string
+	Group() string
+	Mode() neli.Mode
+	State() neli.State
+	Partitions() int
+	HeartbeatTimeout() time.Duration
+
+	IsLeader() bool
+	IsLeaderOf(role int) bool
+	Token(role int) (token int64, ok bool)
+	Roles() iter.Seq[int]
+
+	Holder(role int) (neli.Holder, bool)
+	Standings() []neli.Standing
+	Watch(context.Context) iter.Seq[neli.Standing]
+	Members() []neli.Member
+	Stats() neli.Stats
+
+	StepDown(context.Context) error
+	Transfer(ctx context.Context, role int, to string) error
+}
+
+var _ source = (*neli.Neli)(nil)
