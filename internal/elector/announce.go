@@ -72,7 +72,9 @@ func (n *Node) greeted(p *partition, o int64, r *lease.Record, live bool, now cl
 		return
 	}
 	if !unknown {
-		n.announceWith(now)
+		if !changed {
+			n.announceWith(now)
+		}
 		return
 	}
 	n.showUp(now)
@@ -217,13 +219,14 @@ func (n *Node) announceSoon(now clock.Instant) {
 	t.announceAt = min(t.announceAt, max(now.Mono, t.saidAt.Add(helloGap(n.members.size()))))
 }
 
-// announceWith lets a Hello of which three quarters of the period have passed go out when
-// another's is read: as with Beats, all readers are woken once for all of them. One that
-// was put off on purpose waits.
+// announceWith lets a Hello of which half the period has passed go out when another's is
+// read that has no news: as with Beats, all readers are woken once for all of them. With
+// less than half, groups that are far enough apart would stay so. One that was put off on
+// purpose waits.
 func (n *Node) announceWith(now clock.Instant) {
 	t := &n.timing
 	period := t.announceAt.Sub(t.saidAt)
-	if t.saidAt != 0 && period <= helloPeriod(n.members.size()) && now.Mono.Sub(t.saidAt) >= 3*period/4 {
+	if t.saidAt != 0 && period <= helloPeriod(n.members.size()) && now.Mono.Sub(t.saidAt) >= period/2 {
 		t.announceAt = min(t.announceAt, now.Mono)
 	}
 }

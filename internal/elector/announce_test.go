@@ -63,9 +63,16 @@ func TestOneHelloAtATime(t *testing.T) {
 func TestAnnouncementsInUnison(t *testing.T) {
 	w := newWorld(1)
 	names := []string{"a", "b", "c", "d"}
-	for i, name := range names {
+	for _, name := range names {
 		w.start(name, 1, nil)
-		w.pass(time.Duration(700+400*i) * time.Millisecond)
+	}
+	w.pass(10 * time.Second)
+	for _, a := range w.actors { // who has news says it at once
+		for _, unhealthy := range []bool{true, false} {
+			a.desired.Unhealthy = unhealthy
+			a.want(a.desired)
+			w.pass(1100 * time.Millisecond)
+		}
 	}
 	w.pass(time.Minute)
 	before := len(w.logs[0])
