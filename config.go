@@ -214,7 +214,8 @@ type Config struct {
 	Logger *slog.Logger
 
 	// Provider makes the Kafka clients. Default: confluent-kafka-go, which needs
-	// cgo.
+	// cgo, and is left out of a binary by the build tag neli_nolibrdkafka. Module
+	// github.com/goneli/neli/franz has another one, in Go: docs/clients.md.
 	Provider Provider
 }
 

@@ -1,4 +1,4 @@
-//go:build cgo
+//go:build cgo && !neli_nolibrdkafka
 
 package neli
 
@@ -17,7 +17,7 @@ import (
 
 // Confluent returns the default Provider: confluent-kafka-go, which is librdkafka.
 // Set it to wrap it; leaving Config.Provider empty means the same. It exists only
-// in builds with cgo.
+// in builds with cgo and without the tag neli_nolibrdkafka.
 func Confluent() Provider { return confluent{} }
 
 func defaultProvider() (Provider, error) { return Confluent(), nil }

@@ -1,11 +1,12 @@
-//go:build !cgo
+//go:build !cgo || neli_nolibrdkafka
 
 package neli
 
 import "errors"
 
-// defaultProvider has nothing to offer without cgo: confluent-kafka-go is
-// librdkafka, which is written in C.
+// defaultProvider has nothing to offer without librdkafka, which is written in C.
 func defaultProvider() (Provider, error) {
-	return nil, errors.New("this binary was built without cgo and so has no Kafka client: build with CGO_ENABLED=1 and a C compiler, or set Config.Provider")
+	return nil, errors.New("this binary was built without cgo, or with the tag neli_nolibrdkafka, and so has no Kafka client of its own: " +
+		"set Config.Provider to that of github.com/goneli/neli/franz, which is written in Go; " +
+		"or build with CGO_ENABLED=1 and a C compiler, and without the tag")
 }

@@ -1,4 +1,4 @@
-//go:build !cgo
+//go:build !cgo || neli_nolibrdkafka
 
 package neli
 
@@ -8,9 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Without cgo the package compiles, and New says what to do.
+// Without librdkafka the package compiles, and New says what to do.
 func TestNewWithoutCgo(t *testing.T) {
 	_, err := New(Config{})
 	require.ErrorContains(t, err, "CGO_ENABLED=1")
+	require.ErrorContains(t, err, "neli_nolibrdkafka")
 	require.ErrorContains(t, err, "Config.Provider")
+	require.ErrorContains(t, err, "github.com/goneli/neli/franz")
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/goneli/neli/bench/clients"
 	"github.com/goneli/neli/bench/idle"
 	"github.com/goneli/neli/bench/measure"
 	"github.com/goneli/neli/bench/peers"
@@ -23,12 +24,16 @@ type comparison struct {
 	window        time.Duration // of idle groups
 	settle        time.Duration // how long servers are left alone before, and groups for a part of it
 	only          *regexp.Regexp
+	client        string // another Kafka client to measure beside the default
 	former, label string // another build of this program to measure beside it, and what it is called
 }
 
 // beds returns what was asked for.
 func (o *comparison) beds() []peers.Bed {
 	beds := peers.Beds()
+	if o.client != "" {
+		beds = peers.On(beds, o.client)
+	}
 	if o.former != "" {
 		beds = peers.Beside(beds, o.former, o.label)
 	}
@@ -46,6 +51,9 @@ func (o *comparison) possible() error {
 	beds := o.beds()
 	if len(beds) == 0 {
 		return fmt.Errorf("-only %q: no such system", o.only)
+	}
+	if _, err := clients.Named(o.client); err != nil {
+		return fmt.Errorf("-client: %w", err)
 	}
 	if o.former != "" {
 		if _, err := exec.LookPath(o.former); err != nil {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/goneli/neli/bench/clients"
 	"github.com/goneli/neli/bench/crowd"
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
@@ -117,6 +118,7 @@ func run(args []string) error {
 	set.DurationVar(&o.window, "idle", 15*time.Second, "how long idle groups are measured; 0: not at all")
 	set.DurationVar(&o.settle, "settle", time.Minute, "how long servers are left alone before they are measured")
 	set.StringVar(&only, "only", "", "regular expression for the systems that are measured, such as 'neli, 3 brokers|raft'; the figures of others stay")
+	set.StringVar(&o.client, "client", "", "'franz': measure this library with that Kafka client, too, beside the default")
 	set.StringVar(&o.former, "former", "", "this program, built of other sources, to measure that library beside this one")
 	set.StringVar(&o.label, "label", "former", "how the page calls it")
 	set.StringVar(&about.Command, "command", "", "how the page says that it was made; default: this command line")
@@ -177,14 +179,21 @@ func scale(args []string) error {
 	set.IntVar(&size.Roles, "roles", size.Roles, "roles")
 	set.DurationVar(&size.T, "t", size.T, "T")
 	set.BoolVar(&size.One, "one", false, "one member leads everything, and nobody dies")
+	set.StringVar(&size.Client, "client", "", "'franz': with that Kafka client")
 	window := set.Duration("quiet", 5*time.Minute, "how long nothing happens, and the cost is measured")
 	if err := set.Parse(args); err != nil {
 		return err
+	}
+	if _, err := clients.Named(size.Client); err != nil {
+		return fmt.Errorf("-client: %w", err)
 	}
 	sizes := []crowd.Size{size}
 	switch {
 	case size.Processes == 0:
 		sizes = crowd.Sizes()
+		for i := range sizes {
+			sizes[i].Client = size.Client
+		}
 	case size.Processes == 1 && !size.One:
 		return errors.New("-processes is 1, must be more: one is killed")
 	}

@@ -4,19 +4,17 @@ import (
 	"testing"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
-	"github.com/goneli/neli"
 	"github.com/goneli/neli/nelitest/providertest"
 	"github.com/goneli/neli/testkit/kafkatest"
 	"github.com/stretchr/testify/require"
 )
 
-// The default provider keeps to what the library rests on, on a real broker: nelitest
-// does so too, by the same tests, so that what is shown with it goes for Kafka.
+// Each provider keeps to what the library rests on, on a real broker: nelitest does so
+// too, by the same tests, so that what is shown with it goes for Kafka.
 func TestProviderContract(t *testing.T) {
 	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: hostileBroker()})
 	admin := newHostileAdmin(t, cluster.Bootstrap())
 	bed := providertest.Bed{
-		Provider:   neli.Confluent(),
 		Properties: map[string]string{"bootstrap.servers": cluster.Bootstrap()},
 		CreateTopic: func(t *testing.T, topic string, partitions int) {
 			admin.create(t, topic, partitions, 1, nil)
@@ -27,5 +25,10 @@ func TestProviderContract(t *testing.T) {
 			require.NoError(t, err)
 		},
 	}
-	providertest.Run(t, func(t *testing.T, test func(*testing.T, providertest.Bed)) { test(t, bed) })
+	for name, provider := range clients {
+		t.Run(name, func(t *testing.T) {
+			bed.Provider = provider()
+			providertest.Run(t, func(t *testing.T, test func(*testing.T, providertest.Bed)) { test(t, bed) })
+		})
+	}
 }

@@ -4,11 +4,14 @@ go 1.26.0
 
 replace github.com/goneli/neli => ../
 
+replace github.com/goneli/neli/franz => ../franz
+
 replace github.com/goneli/neli/testkit => ../testkit
 
 require (
 	github.com/confluentinc/confluent-kafka-go/v2 v2.15.1
 	github.com/goneli/neli v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli/franz v0.0.0-00010101000000-000000000000
 	github.com/goneli/neli/testkit v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.12.1
 	github.com/twmb/franz-go v1.22.2

@@ -26,6 +26,10 @@ import (
 const envMember = "NELI_TEST_MEMBER"
 
 func TestMain(m *testing.M) {
+	if err := checkClient(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	if dir := os.Getenv(envMember); dir != "" {
 		if err := memberMain(dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -273,6 +277,7 @@ func (m *memberProcess) newContender(i int, p contenderParams) (*contender, erro
 		MaxPulseInterval:  p.MaxPulse,
 		DrainTimeout:      p.Drain,
 		GroupsOnTopic:     p.GroupsOnTopic,
+		Provider:          client(),
 		Logger:            m.log,
 	}, c.barrier)
 	return c, err

@@ -58,6 +58,7 @@ func hostileConfig(bootstrap, what string, set func(*neli.Config)) (neli.Config,
 		Nomination:       neli.Assigned, // unless the mode is another
 		HeartbeatTimeout: hostileTimeout,
 		DrainTimeout:     time.Second,
+		Provider:         client(),
 		Logger:           logger,
 	}
 	set(&cfg)

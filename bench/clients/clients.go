@@ -4,15 +4,17 @@ package clients
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"sync"
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/franz"
 )
 
-// Observed is the library's default provider, and what was seen of it.
+// Observed is a provider, and what was seen of it.
 type Observed struct {
 	neli.Provider
 	now func() time.Duration
@@ -23,8 +25,22 @@ type Observed struct {
 }
 
 // Observe returns one of which nothing has been seen. now is the clock of Metadata.
-func Observe(now func() time.Duration) *Observed {
-	return &Observed{Provider: neli.Confluent(), now: now}
+func Observe(p neli.Provider, now func() time.Duration) *Observed {
+	return &Observed{Provider: p, now: now}
+}
+
+// Franz is the name of the other client than the default.
+const Franz = "franz"
+
+// Named returns the provider of a name: "" is the library's default.
+func Named(name string) (neli.Provider, error) {
+	switch name {
+	case "":
+		return neli.Confluent(), nil
+	case Franz:
+		return franz.Provider(), nil
+	}
+	return nil, fmt.Errorf("no client is called %q: must be %q, or nothing for the default", name, Franz)
 }
 
 // Producer notes the properties.

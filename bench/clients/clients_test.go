@@ -15,8 +15,7 @@ import (
 func TestObserved(t *testing.T) {
 	broker := nelitest.NewBroker(nelitest.Options{})
 	now := 3 * time.Second
-	o := Observe(func() time.Duration { return now })
-	o.Provider = broker.Provider("m")
+	o := Observe(broker.Provider("m"), func() time.Duration { return now })
 	silent := slog.New(slog.DiscardHandler)
 	producer, reader := o.Properties()
 	assert.Nil(t, producer)
@@ -45,4 +44,14 @@ func TestObserved(t *testing.T) {
 	_, err = a.Topic(t.Context(), "log")
 	require.NoError(t, err)
 	assert.Equal(t, 3*time.Second, o.Metadata(), "the first time counts")
+}
+
+func TestNamed(t *testing.T) {
+	for _, name := range []string{"", Franz} {
+		p, err := Named(name)
+		require.NoError(t, err)
+		require.NotNil(t, p)
+	}
+	_, err := Named("kafka.js")
+	require.ErrorContains(t, err, "kafka.js")
 }

@@ -30,7 +30,8 @@ type Size struct {
 	Partitions      int
 	Roles           int
 	T               time.Duration
-	One             bool `json:",omitempty"` // who started first is preferred, and leads everything; nobody dies
+	One             bool   `json:",omitempty"` // who started first is preferred, and leads everything; nobody dies
+	Client          string `json:",omitempty"` // of Kafka; "" for the library's default
 }
 
 // Members in all.
@@ -41,6 +42,9 @@ func (s Size) String() string {
 	text := fmt.Sprintf("%d members in %d processes, partitions: %d, %d roles, T = %v", s.Members(), s.Processes, s.Partitions, s.Roles, s.T)
 	if s.One {
 		text += ", one leads all"
+	}
+	if s.Client != "" {
+		text += ", client: " + s.Client
 	}
 	return text
 }
@@ -340,7 +344,7 @@ func (c *crowd) start() error {
 	c.processes = append(c.processes, p)
 	c.mu.Unlock()
 	go c.listen(p.account, from)
-	params := Params{Servers: c.kafka.Bootstrap(), Group: c.group, Name: fmt.Sprint("p", c.born), Members: c.size.Each,
+	params := Params{Servers: c.kafka.Bootstrap(), Client: c.size.Client, Group: c.group, Name: fmt.Sprint("p", c.born), Members: c.size.Each,
 		Partitions: c.size.Partitions, Roles: c.size.Roles, T: c.size.T}
 	if c.size.One {
 		params.Priority, params.Lead = -c.born, true

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/bench/clients"
 	"github.com/goneli/neli/bench/member"
 )
 
@@ -24,6 +25,7 @@ const Command = "crowd"
 // what its members occupy.
 type Params struct {
 	Servers    string
+	Client     string // "" for the default
 	Group      string
 	Name       string
 	Members    int
@@ -112,7 +114,12 @@ func Main() error {
 
 // member has everything as by default but for what the size says.
 func (p *Params) member(i int, out *mouth) (*neli.Neli, error) {
+	provider, err := clients.Named(p.Client)
+	if err != nil {
+		return nil, err
+	}
 	return neli.New(neli.Config{
+		Provider:         provider,
 		KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": p.Servers},
 		LeaderGroupID:    p.Group,
 		Name:             fmt.Sprintf("%s.%d", p.Name, i),

@@ -23,14 +23,17 @@ type neliContender struct {
 }
 
 func newNeli(p Params) (Contender, error) {
-	c := &neliContender{roles: max(1, p.Roles), clients: clients.Observe(Now)}
+	provider, err := clients.Named(p.Client)
+	if err != nil {
+		return nil, err
+	}
+	c := &neliContender{roles: max(1, p.Roles), clients: clients.Observe(provider, Now)}
 	handler := slog.Handler(slog.NewTextHandler(os.Stderr, nil))
 	nomination := neli.Open
 	if p.Assigned {
 		nomination, c.assigned = neli.Assigned, new(atomic.Bool)
 		handler = groupWatch{handler, c.assigned}
 	}
-	var err error
 	c.Neli, err = neli.New(neli.Config{
 		KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": strings.Join(p.Servers, ",")},
 		LeaderGroupID:    p.Group,

@@ -29,6 +29,7 @@ type Params struct {
 	// Lease is T, a session's TTL, a key's expiry, or raft's timeouts; 0 for the
 	// default.
 	Lease    time.Duration
+	Client   string        // neli; "" for the default
 	Assigned bool          // neli
 	Roles    int           // neli; it leads if it leads all of them
 	Priority int           // neli

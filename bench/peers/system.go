@@ -64,6 +64,7 @@ type System struct {
 	Family  string
 	Bed     string
 	Setting string
+	Client  string        // of Kafka; "" for the library's default
 	Lease   time.Duration // nominal; nobody else leads for about so long after a crash
 	Beat    time.Duration // faults are spread over it
 	Settle  time.Duration // how long a join or a return may go on to stir the group
@@ -106,7 +107,7 @@ const Size = 3
 func Beside(beds []Bed, program, label string) []Bed {
 	for i, bed := range beds {
 		for _, s := range bed.Systems {
-			if s.Family != "neli" || s.Roles > 1 {
+			if s.Family != "neli" || s.Roles > 1 || s.Client != "" {
 				continue
 			}
 			members := s.Members
@@ -120,6 +121,35 @@ func Beside(beds []Bed, program, label string) []Bed {
 		}
 	}
 	return beds
+}
+
+// On returns beds on which this library's systems are followed by the same with another
+// Kafka client.
+func On(beds []Bed, client string) []Bed {
+	for i, bed := range beds {
+		for _, s := range bed.Systems {
+			if s.Family != "neli" {
+				continue
+			}
+			members := s.Members
+			s.Client, s.Setting = client, client+", "+s.Setting
+			s.Members = func(servers Servers, group string) Group { return clientele{members(servers, group), client} }
+			beds[i].Systems = append(beds[i].Systems, s)
+		}
+	}
+	return beds
+}
+
+// clientele is a group whose members use another Kafka client.
+type clientele struct {
+	Group
+	client string
+}
+
+func (g clientele) Params(seat, incarnation int) (member.Params, error) {
+	p, err := g.Group.Params(seat, incarnation)
+	p.Client = g.client
+	return p, err
 }
 
 // Beds returns all that is compared.

@@ -54,7 +54,7 @@ func Open(ctx context.Context, bootstrap string) (*Probe, error) {
 // properties are those that the library gives its clients, once the topic is there.
 func properties(ctx context.Context, bootstrap string) (producing, reading map[string]string, err error) {
 	began := time.Now()
-	seen := clients.Observe(func() time.Duration { return time.Since(began) })
+	seen := clients.Observe(neli.Confluent(), func() time.Duration { return time.Since(began) })
 	n, err := neli.New(neli.Config{KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": bootstrap}, LeaderGroupID: group, Provider: seen})
 	if err != nil {
 		return nil, nil, err

@@ -1,0 +1,223 @@
+package franz
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/goneli/neli"
+)
+
+// admin asks over the connections of a producer. It makes its requests itself: kadm
+// answers questions about topics from what the client has heard before, and whether a
+// topic is still the same must be asked anew.
+type admin struct {
+	producer *producer
+
+	ctx    context.Context // done when closed
+	cancel context.CancelFunc
+	mu     sync.Mutex
+	calls  sync.WaitGroup // under way; the client must not go before they do
+}
+
+// requestTimeout is what a broker may take for a request, unless its context ends
+// before.
+const requestTimeout = 30 * time.Second
+
+func (provider) Admin(p neli.Producer) (neli.Admin, error) {
+	of, ok := p.(*producer)
+	if !ok {
+		return nil, fmt.Errorf("%T is not a producer of this provider", p)
+	}
+	a := &admin{producer: of}
+	a.ctx, a.cancel = context.WithCancel(context.Background())
+	return a, nil
+}
+
+func (a *admin) Close() {
+	a.mu.Lock()
+	a.cancel()
+	a.mu.Unlock()
+	a.calls.Wait()
+}
+
+// ask makes a request, which ends with ctx or with a, and reads its answer.
+func ask[R kmsg.Response](ctx context.Context, a *admin, doing string, req interface {
+	RequestWith(context.Context, kmsg.Requestor) (R, error)
+}, read func(R) error) error {
+	a.mu.Lock()
+	if a.ctx.Err() != nil {
+		a.mu.Unlock()
+		return classify(doing, errClosed)
+	}
+	a.calls.Add(1)
+	a.mu.Unlock()
+	defer a.calls.Done()
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.ctx, cancel)()
+
+	answer, err := req.RequestWith(ctx, a.producer.kafka)
+	if err == nil {
+		err = read(answer)
+	}
+	return a.producer.outcome(doing, err)
+}
+
+// said is a broker's error, with its own words if there are any.
+func said(code int16, words *string) error {
+	err := kerr.ErrorForCode(code)
+	if err != nil && words != nil && *words != "" {
+		return fmt.Errorf("%w (%s)", err, *words)
+	}
+	return err
+}
+
+func (a *admin) Brokers(ctx context.Context) (n int, err error) {
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = []kmsg.MetadataRequestTopic{} // of none, not of all
+	err = ask(ctx, a, "describe cluster", req, func(resp *kmsg.MetadataResponse) error {
+		n = len(resp.Brokers)
+		return nil
+	})
+	return n, err
+}
+
+func (a *admin) Topic(ctx context.Context, topic string) (info neli.TopicInfo, err error) {
+	req := kmsg.NewPtrMetadataRequest()
+	t := kmsg.NewMetadataRequestTopic()
+	t.Topic = kmsg.StringPtr(topic)
+	req.Topics = append(req.Topics, t)
+	err = ask(ctx, a, "describe topic "+topic, req, func(resp *kmsg.MetadataResponse) error {
+		if len(resp.Topics) != 1 {
+			return fmt.Errorf("%d descriptions of one topic", len(resp.Topics))
+		}
+		t := resp.Topics[0]
+		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
+			return err
+		}
+		info = neli.TopicInfo{ID: topicID(t.TopicID), Partitions: len(t.Partitions)}
+		for i, p := range t.Partitions {
+			if i == 0 || len(p.Replicas) < info.Replicas {
+				info.Replicas = len(p.Replicas)
+			}
+		}
+		return nil
+	})
+	return info, err
+}
+
+// topicID is a topic's id as librdkafka writes it: records of members on either client
+// bear it, and must agree.
+func topicID(id [16]byte) string { return base64.RawStdEncoding.EncodeToString(id[:]) }
+
+func (a *admin) CreateTopic(ctx context.Context, spec neli.TopicSpec) error {
+	req := kmsg.NewPtrCreateTopicsRequest()
+	req.TimeoutMillis = int32(requestTimeout.Milliseconds())
+	t := kmsg.NewCreateTopicsRequestTopic()
+	t.Topic, t.NumPartitions, t.ReplicationFactor = spec.Name, int32(spec.Partitions), int16(spec.Replicas)
+	for name, value := range spec.Settings {
+		c := kmsg.NewCreateTopicsRequestTopicConfig()
+		c.Name, c.Value = name, kmsg.StringPtr(value)
+		t.Configs = append(t.Configs, c)
+	}
+	req.Topics = append(req.Topics, t)
+	return ask(ctx, a, "create topic "+spec.Name, req, func(resp *kmsg.CreateTopicsResponse) error {
+		if len(resp.Topics) != 1 {
+			return fmt.Errorf("%d answers for one topic", len(resp.Topics))
+		}
+		return said(resp.Topics[0].ErrorCode, resp.Topics[0].ErrorMessage)
+	})
+}
+
+func (a *admin) Settings(ctx context.Context, topic string) (map[string]string, error) {
+	req := kmsg.NewPtrDescribeConfigsRequest()
+	r := kmsg.NewDescribeConfigsRequestResource()
+	r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, topic
+	req.Resources = append(req.Resources, r)
+	settings := map[string]string{}
+	err := ask(ctx, a, "describe settings of "+topic, req, func(resp *kmsg.DescribeConfigsResponse) error {
+		for _, r := range resp.Resources {
+			if err := said(r.ErrorCode, r.ErrorMessage); err != nil {
+				return err
+			}
+			for _, c := range r.Configs {
+				if c.Value != nil {
+					settings[c.Name] = *c.Value
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return settings, nil
+}
+
+// What to ask ListOffsets for.
+const (
+	logStart = -2
+	logEnd   = -1
+)
+
+func (a *admin) Offsets(ctx context.Context, topic string, n int) ([]neli.OffsetRange, error) {
+	// Starts first: they only grow, so no start lies behind its end.
+	starts, err := a.ends(ctx, topic, n, logStart)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := a.ends(ctx, topic, n, logEnd)
+	if err != nil {
+		return nil, err
+	}
+	ranges := make([]neli.OffsetRange, n)
+	for i := range ranges {
+		ranges[i] = neli.OffsetRange{Start: starts[i], End: ends[i]}
+	}
+	return ranges, nil
+}
+
+// ends asks for one end of each partition's log. Uncommitted records count: the
+// reader sees them too.
+func (a *admin) ends(ctx context.Context, topic string, n int, which int64) ([]int64, error) {
+	req := kmsg.NewPtrListOffsetsRequest()
+	t := kmsg.NewListOffsetsRequestTopic()
+	t.Topic = topic
+	for i := range n {
+		p := kmsg.NewListOffsetsRequestTopicPartition()
+		p.Partition, p.Timestamp = int32(i), which
+		t.Partitions = append(t.Partitions, p)
+	}
+	req.Topics = append(req.Topics, t)
+	offsets := make([]int64, n)
+	err := ask(ctx, a, "list offsets of "+topic, req, func(resp *kmsg.ListOffsetsResponse) error {
+		known := map[int32]bool{}
+		for _, t := range resp.Topics {
+			for _, p := range t.Partitions {
+				switch {
+				case p.ErrorCode != 0:
+					return kerr.ErrorForCode(p.ErrorCode)
+				case p.Offset < 0:
+					return fmt.Errorf("partition %d: offset %d is not a position", p.Partition, p.Offset)
+				case p.Partition >= 0 && int(p.Partition) < n:
+					offsets[p.Partition], known[p.Partition] = p.Offset, true
+				}
+			}
+		}
+		if len(known) != n {
+			return fmt.Errorf("%d of %d partitions answered", len(known), n)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return offsets, nil
+}

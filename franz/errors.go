@@ -1,0 +1,112 @@
+package franz
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/goneli/neli"
+)
+
+var errClosed = errors.New("client is closed")
+
+// clientError is an error of the client: what was being tried, its own words, and the
+// kind (neli.ErrUnknownTopic and so on) that it is of.
+type clientError struct {
+	doing string
+	err   error
+	kind  error // nil for a passing error
+}
+
+func (e *clientError) Error() string {
+	if e.kind == nil {
+		return e.doing + ": " + e.err.Error()
+	}
+	return e.doing + ": " + e.kind.Error() + ": " + e.err.Error()
+}
+
+func (e *clientError) Unwrap() []error {
+	if e.kind == nil {
+		return []error{e.err}
+	}
+	return []error{e.err, e.kind}
+}
+
+// classify adds to an error what was being tried, and its kind. Nil stays nil.
+func classify(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &clientError{doing: doing, err: err, kind: kindOf(err)}
+}
+
+// passing tells an error of no particular kind.
+func passing(err error) bool {
+	ce, ok := errors.AsType[*clientError](err)
+	return !ok || ce.kind == nil
+}
+
+// kinds are the broker's errors that mean something to the library.
+var kinds = map[*kerr.Error]error{
+	kerr.UnknownTopicOrPartition:            neli.ErrUnknownTopic,
+	kerr.UnknownTopicID:                     neli.ErrUnknownTopic,
+	kerr.TopicAlreadyExists:                 neli.ErrTopicExists,
+	kerr.InvalidConfig:                      neli.ErrSettings,
+	kerr.PolicyViolation:                    neli.ErrSettings,
+	kerr.InvalidTimestamp:                   neli.ErrTimestamp,
+	kerr.OffsetOutOfRange:                   neli.ErrOutOfRange,
+	kerr.TopicAuthorizationFailed:           neli.ErrTopicAuthorization,
+	kerr.GroupAuthorizationFailed:           neli.ErrGroupAuthorization,
+	kerr.ClusterAuthorizationFailed:         neli.ErrAuthorization,
+	kerr.TransactionalIDAuthorizationFailed: neli.ErrAuthorization,
+	kerr.SaslAuthenticationFailed:           neli.ErrAuthentication,
+	kerr.UnsupportedSaslMechanism:           neli.ErrAuthentication,
+	kerr.IllegalSaslState:                   neli.ErrAuthentication,
+	kerr.FencedInstanceID:                   neli.ErrInstanceFenced,
+	kerr.UnreleasedInstanceID:               neli.ErrInstanceFenced,
+}
+
+// kindOf returns the kind of an error, or nil.
+func kindOf(err error) error {
+	// The client has moved on already when it says so.
+	if _, ok := errors.AsType[*kgo.ErrDataLoss](err); ok {
+		return neli.ErrTruncated
+	}
+	if ke, ok := errors.AsType[*kerr.Error](err); ok {
+		return kinds[ke]
+	}
+	if refusedByTLS(err) {
+		return neli.ErrAuthentication
+	}
+	return nil
+}
+
+// refusedByTLS tells a certificate that was refused, here or there, from a connection
+// that was lost.
+func refusedByTLS(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[x509.HostnameError](err); ok {
+		return true
+	}
+	// What the other side says of this one's certificate: the type of such an alert is
+	// not exported.
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || op.Op != "remote error" {
+		return false
+	}
+	alert := op.Err.Error()
+	return strings.Contains(alert, "certificate") || strings.Contains(alert, "unknown authority") || strings.Contains(alert, "access denied")
+}
+
+// ended tells that something ended because nobody waits for it any more.
+func ended(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, kgo.ErrClientClosed)
+}

@@ -1,0 +1,265 @@
+package franz_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/goneli/neli"
+)
+
+// franz-go tells of lost records when it has gone back already. Nothing that it reads
+// from there may be taken for what follows.
+func TestTruncatedLogStopsReading(t *testing.T) {
+	c := cluster(t, kfake.NumBrokers(2), kfake.SeedTopics(1, "log"))
+	b := newBed(t, c)
+	p, r := b.producer(), b.reader()
+	b.append(p, "log", "0", "1", "2", "3", "4")
+	require.NoError(t, r.Assign("log", []int64{0}))
+	require.Equal(t, []string{"0", "1", "2", "3", "4"}, read(t, r, 5))
+
+	var asked atomic.Bool
+	c.ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		resp := req.ResponseKind().(*kmsg.OffsetForLeaderEpochResponse)
+		topic := kmsg.NewOffsetForLeaderEpochResponseTopic()
+		topic.Topic = "log"
+		part := kmsg.NewOffsetForLeaderEpochResponseTopicPartition()
+		part.LeaderEpoch, part.EndOffset = 0, 2
+		topic.Partitions = append(topic.Partitions, part)
+		resp.Topics = append(resp.Topics, topic)
+		asked.Store(true)
+		return resp, nil, true
+	})
+	require.NoError(t, c.MoveTopicPartition("log", 0, 1-c.LeaderFor("log", 0)))
+	pollError(t, r, neli.ErrTruncated)
+	require.True(t, asked.Load())
+	b.append(p, "log", "5")
+	for range 5 {
+		_, ok, err := r.Poll(100 * time.Millisecond)
+		require.False(t, ok, "a record after the truncation")
+		require.ErrorIs(t, err, neli.ErrTruncated)
+	}
+	require.NoError(t, r.Assign("log", []int64{4}))
+	require.Equal(t, []string{"4", "5"}, read(t, r, 2))
+}
+
+// Records that are purged are reported at once, and once, also while the broker has
+// them, and also if it answers later.
+func TestPurgeReportsRecordsInFlightOnce(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"))
+	b := newBed(t, c)
+	p := b.producer()
+	b.append(p, "log", "first")
+
+	var arrived, answer = make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		once.Do(func() {
+			close(arrived)
+			c.SleepControl(func() { <-answer })
+		})
+		return nil, nil, false
+	})
+	o := newOutcomes()
+	require.NoError(t, p.Append("log", 0, []byte("in flight"), o.report))
+	<-arrived
+	require.NoError(t, p.Append("log", 0, []byte("queued"), o.report))
+	began := time.Now()
+	p.Purge()
+	for range 2 {
+		require.ErrorContains(t, o.next(t), "purged")
+	}
+	require.Less(t, time.Since(began), time.Second)
+	close(answer)
+	b.append(p, "log", "goes on")
+	require.NoError(t, p.Close())
+	require.Empty(t, o.ch, "reported again")
+}
+
+// A record's time is up whatever its broker does, and nothing is reported again.
+func TestSilentBrokerTimesOut(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"))
+	b := newBed(t, c, "message.timeout.ms", "1000")
+	p := b.producer()
+	b.append(p, "log", "first")
+	var arrived, answer = make(chan struct{}, 100), make(chan struct{})
+	release := sync.OnceFunc(func() { close(answer) })
+	defer release()
+	c.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
+		arrived <- struct{}{}
+		c.KeepControl()
+		c.SleepControl(func() { <-answer })
+		return nil, nil, false
+	})
+	o := newOutcomes()
+	began := time.Now()
+	require.NoError(t, p.Append("log", 0, []byte("in flight"), o.report))
+	<-arrived
+	require.NoError(t, p.Append("log", 0, []byte("queued"), o.report))
+	for range 2 {
+		require.ErrorContains(t, o.next(t), "not acknowledged in time")
+	}
+	took := time.Since(began)
+	assert.GreaterOrEqual(t, took, time.Second)
+	assert.Less(t, took, 3*time.Second)
+	release()
+	b.append(p, "log", "goes on")
+	require.NoError(t, p.Close())
+	require.Empty(t, o.ch, "reported again")
+}
+
+// What was meant for a topic does not arrive in another one of the same name.
+func TestQueuedRecordStaysOutOfRecreatedTopic(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"))
+	b := newBed(t, c, "message.timeout.ms", "5000")
+	p := b.producer()
+	a := b.admin(p)
+	b.append(p, "log", "known")
+	before, err := a.Topic(t.Context(), "log")
+	require.NoError(t, err)
+
+	notYet := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "log", Err: kerr.NotEnoughReplicas, Count: -1})
+	o := newOutcomes()
+	require.NoError(t, p.Append("log", 0, []byte("queued"), o.report))
+	require.Eventually(t, func() bool { return notYet.Hits() > 2 }, patience, time.Millisecond)
+	require.NoError(t, c.DeleteTopic("log"))
+	require.NoError(t, c.CreateTopic("log", 1, nil))
+	notYet.Remove()
+	require.Error(t, o.next(t))
+	for range 3 { // later ones neither
+		require.NoError(t, p.Append("log", 0, []byte("later"), o.report))
+		require.ErrorIs(t, o.next(t), neli.ErrUnknownTopic)
+	}
+	after, err := a.Topic(t.Context(), "log")
+	require.NoError(t, err)
+	require.NotEqual(t, before.ID, after.ID)
+	extents, err := a.Offsets(t.Context(), "log", 1)
+	require.NoError(t, err)
+	require.Equal(t, []neli.OffsetRange{{}}, extents, "the new topic is empty")
+}
+
+// A reader does not read on in another topic of the same name, and says so.
+func TestReaderStaysOutOfRecreatedTopic(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"))
+	b := newBed(t, c)
+	r := b.reader()
+	b.append(b.producer(), "log", "0", "1")
+	require.NoError(t, r.Assign("log", []int64{0}))
+	read(t, r, 2)
+	require.NoError(t, c.DeleteTopic("log"))
+	require.NoError(t, c.CreateTopic("log", 1, nil))
+	b.append(b.producer(), "log", "x", "y", "z")
+	pollError(t, r, neli.ErrUnknownTopic)
+}
+
+// A topic that not all brokers know yet is not unknown.
+func TestUnknownTopicTakesTime(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"))
+	b := newBed(t, c)
+	b.append(b.producer(), "log", "0")
+	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Metadata}, Topic: "log", Err: kerr.UnknownTopicOrPartition, Count: 10})
+	r := b.reader()
+	require.NoError(t, r.Assign("log", []int64{0}))
+	require.Equal(t, []string{"0"}, read(t, r, 1))
+}
+
+func TestThrottled(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"))
+	b := newBed(t, c)
+	p := b.producer()
+	c.ControlKey(int16(kmsg.Produce), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		asked := req.(*kmsg.ProduceRequest)
+		resp := req.ResponseKind().(*kmsg.ProduceResponse)
+		resp.ThrottleMillis = 250
+		for _, at := range asked.Topics {
+			topic := kmsg.NewProduceResponseTopic()
+			topic.Topic, topic.TopicID = at.Topic, at.TopicID
+			for _, ap := range at.Partitions {
+				part := kmsg.NewProduceResponseTopicPartition()
+				part.Partition = ap.Partition
+				topic.Partitions = append(topic.Partitions, part)
+			}
+			resp.Topics = append(resp.Topics, topic)
+		}
+		return resp, nil, true
+	})
+	require.Zero(t, p.Throttled())
+	b.append(p, "log", "throttled")
+	require.Equal(t, 250*time.Millisecond, p.Throttled())
+	began := time.Now()
+	b.append(p, "log", "waits")
+	require.GreaterOrEqual(t, time.Since(began), 200*time.Millisecond, "franz-go keeps to it")
+	require.NoError(t, p.Close())
+	require.Equal(t, 250*time.Millisecond, p.Throttled())
+}
+
+// A member whose place is taken by another process says so, and does not take it back.
+func TestFencedMemberStays(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"))
+	b := newBed(t, c)
+	first := b.member("group.instance.id", "i")
+	require.NoError(t, first.Join("log", false))
+	assigned(t, first)
+	second := b.member("group.instance.id", "i")
+	require.NoError(t, second.Join("log", false))
+	assigned(t, second)
+	fenced := func() (err error) {
+		for end := time.Now().Add(patience); err == nil && time.Now().Before(end); {
+			_, err = first.Poll(100 * time.Millisecond)
+		}
+		return err
+	}
+	require.ErrorIs(t, fenced(), neli.ErrInstanceFenced)
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		_, err := first.Poll(10 * time.Millisecond)
+		require.ErrorIs(t, err, neli.ErrInstanceFenced)
+		ev, err := second.Poll(10 * time.Millisecond)
+		require.NoError(t, err)
+		require.NotEqual(t, neli.GroupLost, ev.Kind)
+	}
+}
+
+// assigned polls until the member has something.
+func assigned(t *testing.T, g neli.GroupConsumer) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; {
+		ev, err := g.Poll(100 * time.Millisecond)
+		require.NoError(t, err)
+		if ev.Kind == neli.GroupAssigned && len(ev.Partitions) > 0 {
+			return
+		}
+		require.True(t, time.Now().Before(end), "nothing was assigned")
+	}
+}
+
+// A session that the coordinator does not hear of any more is over for its member, too.
+func TestSessionOver(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"))
+	b := newBed(t, c)
+	g := b.member("session.timeout.ms", "1000")
+	require.NoError(t, g.Join("log", false))
+	assigned(t, g)
+	c.ControlKey(int16(kmsg.Heartbeat), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		return nil, nil, true // no answer
+	})
+	began := time.Now()
+	for {
+		ev, err := g.Poll(100 * time.Millisecond)
+		if err != nil {
+			t.Log(err)
+		}
+		if ev.Kind == neli.GroupLost {
+			break
+		}
+		require.Less(t, time.Since(began), patience, "it believes to be a member")
+	}
+	t.Logf("after %v", time.Since(began))
+}

@@ -1,0 +1,141 @@
+// Package franz runs NELI on franz-go, a Kafka client in Go: without cgo, on any
+// platform that Go builds for, in one static binary.
+//
+//	n, err := neli.New(neli.Config{
+//		LeaderGroupID: "billing",
+//		Provider:      franz.Provider(kgo.SeedBrokers("kafka-1:9092", "kafka-2:9092")),
+//	})
+//
+// Leases, records, names and topic ids are the same as with the default client,
+// confluent-kafka-go: members on either contend with each other, in one group, and
+// one can be replaced by the other member by member.
+//
+// # Settings
+//
+// Config.KafkaConfig keeps its meaning: its properties have librdkafka's names, and
+// are translated; docs/clients.md has the table. One that is not known, or that
+// franz-go has nothing for, is an error of New which names it: nothing is ignored
+// unless the table says so and why. The options given to Provider come over the
+// properties, and what a lease rests on over both: acknowledgement by all in-sync
+// replicas, one request in flight, no idempotence, no commits, offsets that are never
+// reset, the group and the topic. Options that would break this (kgo.ManualFlushing,
+// for example) are errors.
+//
+// What properties cannot say, options can: kgo.SASL for OAUTHBEARER, Kerberos or AWS,
+// kgo.DialTLSConfig for certificates that change or keys in hardware, kgo.Dialer.
+// Secrets within options are unknown to this package, so they are not cut out of logs;
+// franz-go does not log them.
+//
+// # What is different from librdkafka
+//
+// A broker's delays become errors somewhat later or earlier, never both. Records of
+// all partitions that a broker leads share one request, and fetches of many partitions
+// name only those that have moved, so many partitions cost less. A topic that was
+// deleted and created again is never written to by a producer that knew the former one
+// (with brokers from 4.1 on; with older ones after its next look at the metadata). An
+// unclean election of a replica that knows nothing of the epoch read last is not
+// reported as a truncation; a lease needs unclean elections off anyway.
+package franz
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+
+	"github.com/goneli/neli"
+)
+
+// Provider returns a provider of franz-go clients, for neli.Config.Provider. The
+// options are applied to each client that it makes, over Config.KafkaConfig, and under
+// what the library depends on. It starts nothing, and may serve several Nelis.
+func Provider(opts ...kgo.Opt) neli.Provider {
+	return provider{slices.Clone(opts)}
+}
+
+type provider struct{ opts []kgo.Opt }
+
+// closeBound limits how long closing waits for brokers that do not answer. What is
+// left then goes on behind Close's back, for as long as its requests may take.
+const closeBound = 5 * time.Second
+
+// unsuitable are options that cannot be undone by those that come later, and that
+// would break what the library rests on.
+var unsuitable = []struct {
+	name string
+	opt  any
+	why  string
+}{
+	{"kgo.ManualFlushing", kgo.ManualFlushing, "nobody would flush"},
+	{"kgo.TransactionalID", kgo.TransactionalID, "a lease needs no transactions"},
+	{"kgo.DefaultProduceTopicAlways", kgo.DefaultProduceTopicAlways, "records name their topic"},
+	{"kgo.AllowAutoTopicCreation", kgo.AllowAutoTopicCreation, "the leader topic needs settings of its own"},
+	{"kgo.ConsumeRegex", kgo.ConsumeRegex, "the topic is a name"},
+	{"kgo.KeepControlRecords", kgo.KeepControlRecords, "they are no records of the library's"},
+	{"kgo.BlockRebalanceOnPoll", kgo.BlockRebalanceOnPoll, "rebalances wait for nobody"},
+	{"kgo.ShareGroup", kgo.ShareGroup, "a share group assigns no partitions"},
+	{"kgo.AllowIdempotentProduceCancellation", kgo.AllowIdempotentProduceCancellation, "nothing is idempotent here"},
+}
+
+// client is what the three kinds of client have in common: how one of franz-go is
+// made, and what its hooks tell.
+type client struct {
+	*connections
+	settings *settings
+	opts     []kgo.Opt // of the user
+}
+
+// newClient translates the properties, and tries whether franz-go takes the options,
+// with those that this kind of client will be made with.
+func (p provider) newClient(kind kind, props map[string]string, log *slog.Logger, fixed func(*settings) []kgo.Opt) (*client, error) {
+	s, err := parse(kind, props)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{connections: newConnections(log), settings: s, opts: p.opts}
+	trial, err := c.dial(fixed(s)...)
+	if err != nil {
+		return nil, err
+	}
+	defer trial.Close() // it has opened no connection
+	var faults []string
+	for _, u := range unsuitable {
+		if set(trial.OptValue(u.opt)) {
+			faults = append(faults, u.name+": not with this library, "+u.why)
+		}
+	}
+	if mechanisms, _ := trial.OptValue(kgo.SASL).([]sasl.Mechanism); len(mechanisms) == 0 && strings.HasPrefix(s.security.protocol, "sasl") {
+		faults = append(faults, "sasl.mechanism: is needed with security.protocol="+s.security.protocol)
+	}
+	if len(faults) > 0 {
+		return nil, fmt.Errorf("client refuses its options: %s", strings.Join(faults, "; "))
+	}
+	return c, nil
+}
+
+// set tells an option's value that was given from one that was not.
+func set(value any) bool { return value != nil && value != false && value != "" }
+
+// dial makes a client, which opens connections when it needs them.
+func (c *client) dial(fixed ...kgo.Opt) (*kgo.Client, error) {
+	opts := slices.Concat(
+		c.settings.opts(),
+		c.opts,
+		[]kgo.Opt{
+			kgo.WithLogger(logger{c.log}),
+			kgo.WithHooks(c.connections),
+			// None of these, unless what follows says otherwise.
+			kgo.ConsumerGroup(""), kgo.ConsumeTopics(), kgo.ConsumePartitions(nil),
+		},
+		fixed,
+	)
+	made, err := kgo.NewClient(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("client refuses its options: %w", err)
+	}
+	return made, nil
+}

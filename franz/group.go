@@ -1,0 +1,307 @@
+package franz
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/goneli/neli"
+)
+
+// group takes part in a consumer group. Each Join has a membership with a franz-go
+// client of its own, since one that has left cannot join again. franz-go rebalances on
+// its own goroutines: what that comes to is put into events, for Poll to return.
+type group struct {
+	*client
+	present *membership // nil while nobody has joined
+	former  sync.WaitGroup
+	closed  bool
+	end     error // of Close
+
+	records []*kgo.Record // to be returned
+	errs    []error       // to be returned, before them
+
+	mu     sync.Mutex // guards what follows
+	events []neli.GroupEvent
+	owned  map[int]struct{}
+	poll   context.CancelFunc // ends the wait of a Poll
+	fatal  error              // for good: every later Poll returns it
+}
+
+// membership is what begins with Join and ends with Leave.
+type membership struct {
+	of    *group
+	kafka *kgo.Client
+	topic string
+	read  bool
+	stop  context.CancelFunc // of the client, without taking leave
+	left  chan struct{}      // closed when the client is
+}
+
+// leaveBound is how long Leave waits for the coordinator to be told.
+const leaveBound = time.Second
+
+// taking are the options of every member.
+func taking(s *settings) []kgo.Opt {
+	opts := []kgo.Opt{
+		kgo.ConsumerGroup(s.group),
+		kgo.DisableAutoCommit(),
+		// Nothing is ever committed, and what others have committed says nothing.
+		kgo.ConsumeStartOffset(kgo.NewOffset().AtEnd()),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtEnd()),
+		kgo.AdjustFetchOffsetsFn(fromEnd),
+		kgo.FetchIsolationLevel(kgo.ReadUncommitted()),
+	}
+	switch {
+	case s.serverSide == "range":
+		return append(opts, kgo.ServerSideBalancer(), kgo.Balancers(kgo.RangeBalancer()))
+	case s.serverSide != "":
+		return append(opts, kgo.ServerSideBalancer(), kgo.Balancers(kgo.StickyBalancer()))
+	case len(s.balancers) > 0:
+		return append(opts, kgo.Balancers(s.balancers...))
+	}
+	return opts
+}
+
+func fromEnd(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	for _, parts := range offsets {
+		for i := range parts {
+			parts[i] = kgo.NewOffset().AtEnd()
+		}
+	}
+	return offsets, nil
+}
+
+func (p provider) GroupConsumer(props map[string]string, log *slog.Logger) (neli.GroupConsumer, error) {
+	c, err := p.newClient(forGroup, props, log, taking)
+	if err != nil {
+		return nil, err
+	}
+	return &group{client: c, owned: map[int]struct{}{}}, nil
+}
+
+func (g *group) Join(topic string, read bool) error {
+	if g.closed {
+		return errClosed
+	}
+	if m := g.present; m != nil && m.topic == topic && m.read == read {
+		return nil // franz-go itself joins again whenever it was thrown out
+	}
+	if err := g.Leave(); err != nil {
+		return err
+	}
+	if g.settings.instance {
+		g.former.Wait() // a join of the former that comes late would take this one's place
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	m := &membership{of: g, topic: topic, read: read, stop: stop, left: make(chan struct{})}
+	g.become(m) // before it can be called back
+	kafka, err := g.dial(append(taking(g.settings),
+		kgo.WithContext(ctx),
+		kgo.WithHooks(m),
+		kgo.ConsumeTopics(topic),
+		kgo.OnPartitionsAssigned(m.assigned),
+		kgo.OnPartitionsRevoked(m.revoked),
+		kgo.OnPartitionsLost(m.lost),
+	)...)
+	if err != nil {
+		stop()
+		g.become(nil)
+		return classify("join", err)
+	}
+	if !read {
+		kafka.PauseFetchTopics(topic)
+	}
+	m.kafka = kafka
+	return nil
+}
+
+// become makes m the present membership, or none: nothing that another one still tells
+// counts.
+func (g *group) become(m *membership) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.present, g.fatal = m, nil
+	clear(g.owned)
+	if m == nil {
+		g.events = []neli.GroupEvent{{Kind: neli.GroupLost}}
+	}
+}
+
+func (g *group) Leave() error {
+	m := g.present
+	if m == nil || g.closed {
+		return nil
+	}
+	g.become(nil)
+	g.records, g.errs = nil, nil
+
+	g.former.Go(m.leave)
+	bound := time.NewTimer(leaveBound)
+	defer bound.Stop()
+	select {
+	case <-m.left:
+	case <-bound.C:
+	}
+	return nil
+}
+
+// leave tells the coordinator, for closeBound at most, and closes the client. Where a
+// join is under way the coordinator hears of it when that is over.
+func (m *membership) leave() {
+	defer close(m.left)
+	ctx, cancel := context.WithTimeout(context.Background(), closeBound)
+	defer cancel()
+	_ = m.kafka.LeaveGroupContext(ctx) // whoever cannot be told finds out
+	m.stop()
+	m.kafka.Close()
+}
+
+func (g *group) Close() error {
+	if !g.closed {
+		g.end = g.Leave()
+		g.closed = true
+		g.former.Wait()
+	}
+	return g.end
+}
+
+func (g *group) Poll(timeout time.Duration) (neli.GroupEvent, error) {
+	if g.closed {
+		return neli.GroupEvent{}, errClosed
+	}
+	for deadline := time.Now().Add(timeout); ; {
+		ev, ok, err := g.next()
+		if ok || err != nil {
+			return ev, err
+		}
+		left := time.Until(deadline)
+		if g.present == nil {
+			time.Sleep(max(left, 0))
+			return neli.GroupEvent{}, nil
+		}
+		if fetched := g.fetch(left); !fetched && time.Until(deadline) <= 0 {
+			return neli.GroupEvent{}, g.trouble("group")
+		}
+	}
+}
+
+// next returns what is to be returned, if there is something.
+func (g *group) next() (ev neli.GroupEvent, ok bool, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.events) > 0 {
+		ev, g.events = g.events[0], g.events[1:]
+		return ev, true, nil
+	}
+	if g.fatal != nil {
+		return ev, false, g.fatal
+	}
+	if len(g.errs) > 0 {
+		err, g.errs = g.errs[0], g.errs[1:]
+		return ev, false, err
+	}
+	for len(g.records) > 0 {
+		r := g.records[0]
+		g.records = g.records[1:]
+		if _, owned := g.owned[int(r.Partition)]; owned && g.present.read && r.Topic == g.present.topic {
+			return neli.GroupEvent{Kind: neli.GroupRecord, Record: asRecord(r)}, true, nil
+		}
+	}
+	return ev, false, nil
+}
+
+// fetch takes what has come, and waits for something to come if there is time. An
+// event ends the wait.
+func (g *group) fetch(left time.Duration) (fetched bool) {
+	var ctx context.Context // nil: without waiting
+	if left > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.Background(), left)
+		defer cancel()
+		g.mu.Lock()
+		if g.poll = cancel; len(g.events) > 0 || g.fatal != nil {
+			cancel()
+		}
+		g.mu.Unlock()
+	}
+	fetches := g.present.kafka.PollRecords(ctx, batch)
+	fetches.EachError(func(_ string, _ int32, err error) {
+		if ctx != nil && errors.Is(err, ctx.Err()) {
+			return
+		}
+		out := classify("group", err)
+		if passing(out) && kerr.IsRetriable(err) {
+			g.log.Debug("group membership is retried", "error", out)
+			return
+		}
+		g.errs = append(g.errs, out)
+	})
+	g.records = append(g.records, fetches.Records()...)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.poll = nil
+	return len(g.records) > 0 || len(g.errs) > 0 || len(g.events) > 0 || g.fatal != nil
+}
+
+// tell has Poll return what has happened, unless the membership is over. change says
+// what, with the lock held; false: nothing worth telling.
+func (m *membership) tell(change func(g *group) bool) {
+	g := m.of
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.present == m && change(g) && g.poll != nil {
+		g.poll()
+	}
+}
+
+// assigned is called at the end of each rebalance, with what was added.
+func (m *membership) assigned(_ context.Context, _ *kgo.Client, added map[string][]int32) {
+	m.tell(func(g *group) bool {
+		for _, p := range added[m.topic] {
+			g.owned[int(p)] = struct{}{}
+		}
+		g.events = append(g.events, neli.GroupEvent{Kind: neli.GroupAssigned, Partitions: slices.Sorted(maps.Keys(g.owned))})
+		return true
+	})
+}
+
+// revoked is called during a rebalance, which ends in assigned or lost: by an eager
+// protocol with everything, which means nothing yet.
+func (m *membership) revoked(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+	m.tell(func(g *group) bool {
+		for _, p := range gone[m.topic] {
+			delete(g.owned, int(p))
+		}
+		return false
+	})
+}
+
+// lost is called when the session is over.
+func (m *membership) lost(context.Context, *kgo.Client, map[string][]int32) {
+	m.tell(func(g *group) bool {
+		clear(g.owned)
+		g.events = append(g.events, neli.GroupEvent{Kind: neli.GroupLost})
+		return true
+	})
+}
+
+// OnGroupManageError is a hook of franz-go. A member whose place was taken would take
+// it back: it is stopped instead.
+func (m *membership) OnGroupManageError(err error) {
+	if kindOf(err) != neli.ErrInstanceFenced {
+		return
+	}
+	m.tell(func(g *group) bool {
+		g.fatal = classify("group", err)
+		return true
+	})
+	m.stop()
+}

@@ -1,0 +1,178 @@
+package franz_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"maps"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/goleak"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/franz"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience bounds what is waited for.
+const patience = 20 * time.Second
+
+// cluster starts a Kafka within this process.
+func cluster(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
+	t.Helper()
+	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100 * time.Millisecond)}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// lines is a log that can be searched.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// bed makes clients of a cluster.
+type bed struct {
+	t     *testing.T
+	c     *kfake.Cluster
+	props map[string]string
+	opts  []kgo.Opt
+	log   *lines
+}
+
+func newBed(t *testing.T, c *kfake.Cluster, extra ...string) *bed {
+	b := &bed{t: t, c: c, log: &lines{}, props: map[string]string{
+		"bootstrap.servers": c.ListenAddrs()[0], "retry.backoff.ms": "20", "retry.backoff.max.ms": "100",
+		"topic.metadata.refresh.interval.ms": "500", "topic.metadata.refresh.fast.interval.ms": "20",
+		"socket.timeout.ms": "2000", "topic.metadata.propagation.max.ms": "1000",
+	}}
+	for i := 0; i < len(extra); i += 2 {
+		b.props[extra[i]] = extra[i+1]
+	}
+	return b
+}
+
+func (b *bed) with(extra map[string]string) map[string]string {
+	all := maps.Clone(b.props)
+	maps.Copy(all, extra)
+	return all
+}
+
+func (b *bed) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+func (b *bed) producer() neli.Producer {
+	b.t.Helper()
+	p, err := franz.Provider(b.opts...).Producer(b.with(map[string]string{"acks": "all", "linger.ms": "0"}), b.logger())
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { require.NoError(b.t, p.Close()) })
+	return p
+}
+
+func (b *bed) reader() neli.LogReader {
+	b.t.Helper()
+	r, err := franz.Provider(b.opts...).LogReader(b.with(map[string]string{"auto.offset.reset": "error", "fetch.wait.max.ms": "200"}), b.logger())
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { require.NoError(b.t, r.Close()) })
+	return r
+}
+
+func (b *bed) member(extra ...string) neli.GroupConsumer {
+	b.t.Helper()
+	props := b.with(map[string]string{"group.id": "g", "auto.offset.reset": "latest", "session.timeout.ms": "6000", "heartbeat.interval.ms": "100"})
+	for i := 0; i < len(extra); i += 2 {
+		props[extra[i]] = extra[i+1]
+	}
+	g, err := franz.Provider(b.opts...).GroupConsumer(props, b.logger())
+	require.NoError(b.t, err)
+	b.t.Cleanup(func() { require.NoError(b.t, g.Close()) })
+	return g
+}
+
+func (b *bed) admin(p neli.Producer) neli.Admin {
+	b.t.Helper()
+	a, err := franz.Provider().Admin(p)
+	require.NoError(b.t, err)
+	b.t.Cleanup(a.Close)
+	return a
+}
+
+// outcomes collects reports.
+type outcomes struct {
+	ch chan error
+}
+
+func newOutcomes() *outcomes { return &outcomes{make(chan error, 100)} }
+
+func (o *outcomes) report(err error) { o.ch <- err }
+
+// next is the next report.
+func (o *outcomes) next(t *testing.T) error {
+	t.Helper()
+	select {
+	case err := <-o.ch:
+		return err
+	case <-time.After(patience):
+		require.Fail(t, "no report")
+		return nil
+	}
+}
+
+func (b *bed) append(p neli.Producer, topic string, values ...string) {
+	b.t.Helper()
+	o := newOutcomes()
+	for _, v := range values {
+		require.NoError(b.t, p.Append(topic, 0, []byte(v), o.report))
+	}
+	for range values {
+		require.NoError(b.t, o.next(b.t))
+	}
+}
+
+// read polls until n records have come.
+func read(t *testing.T, r neli.LogReader, n int) (values []string) {
+	t.Helper()
+	for end := time.Now().Add(patience); len(values) < n; {
+		rec, ok, err := r.Poll(100 * time.Millisecond)
+		require.NoError(t, err)
+		if ok {
+			values = append(values, string(rec.Value))
+		}
+		require.True(t, time.Now().Before(end), "only %q", values)
+	}
+	return values
+}
+
+// pollError polls until an error of the kind comes, and returns the values that came
+// before.
+func pollError(t *testing.T, r neli.LogReader, kind error) (err error) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; {
+		_, ok, err := r.Poll(100 * time.Millisecond)
+		require.False(t, ok, "a record")
+		if errors.Is(err, kind) {
+			return err
+		}
+		require.True(t, time.Now().Before(end), "no error %q, last: %v", kind, err)
+	}
+}

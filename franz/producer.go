@@ -1,0 +1,201 @@
+package franz
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/goneli/neli"
+)
+
+// producer appends through franz-go's buffer. A record is over when the broker has
+// answered, when its time is up, or when it is purged, whatever comes first; one
+// goroutine, deliveries, then reports it. franz-go learns of the last two by the
+// record's context, which it looks at before a request and when one is answered, and
+// which ends a request that is under way.
+type producer struct {
+	*client
+	kafka *kgo.Client
+	limit int // of records that wait
+
+	mu      sync.Mutex
+	closed  bool
+	waiting int // appended and not reported
+	results []result
+	// All records between two purges have contexts below this one.
+	generation context.Context
+	purge      context.CancelCauseFunc
+
+	wake      chan struct{} // has room for one
+	delivered chan struct{} // closed when deliveries has returned
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// result is a report to be made.
+type result struct {
+	report func(error)
+	err    error
+}
+
+var (
+	errPurged   = errors.New("purged")
+	errTimedOut = errors.New("not acknowledged in time")
+	errFull     = errors.New("too many records wait to be acknowledged")
+)
+
+// producing are the options that a lease rests on. Without idempotence one request is
+// in flight for each broker, and a record in flight can be given up.
+func producing(*settings) []kgo.Opt {
+	return []kgo.Opt{
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.DisableIdempotentWrite(),
+		kgo.MaxProduceRequestsInflightPerBroker(1),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.UnknownTopicRetries(-1), // a record's time decides, as for anything else
+		kgo.RecordDeliveryTimeout(0),
+	}
+}
+
+func (p provider) Producer(props map[string]string, log *slog.Logger) (neli.Producer, error) {
+	c, err := p.newClient(forProducer, props, log, producing)
+	if err != nil {
+		return nil, err
+	}
+	made, err := c.dial(producing(c.settings)...)
+	if err != nil {
+		return nil, err
+	}
+	limit, _ := made.OptValue(kgo.MaxBufferedRecords).(int64)
+	q := &producer{client: c, kafka: made, limit: int(limit), wake: make(chan struct{}, 1), delivered: make(chan struct{})}
+	q.generation, q.purge = context.WithCancelCause(context.Background())
+	go q.deliveries()
+	return q, nil
+}
+
+func (p *producer) Append(topic string, partition int, value []byte, report func(error)) error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return errClosed
+	}
+	// franz-go would take it to fail it, and make the caller wait if many have failed.
+	if p.waiting >= p.limit {
+		p.mu.Unlock()
+		return classify("append", errFull)
+	}
+	p.waiting++
+	ctx, cancel := context.WithTimeoutCause(p.generation, p.settings.delivery, errTimedOut)
+	p.mu.Unlock()
+
+	var once sync.Once
+	over := func(err error) {
+		once.Do(func() { p.over(result{report, err}) })
+	}
+	stop := context.AfterFunc(ctx, func() { over(context.Cause(ctx)) })
+	value = slices.Clone(value)
+	var send func()
+	promise := func(_ *kgo.Record, err error) {
+		if gaveUp(err) && ctx.Err() == nil {
+			send() // an earlier record of its partition was given up, and this one with it
+			return
+		}
+		if err != nil && ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		over(err)
+		stop()
+		cancel()
+	}
+	send = func() {
+		p.kafka.TryProduce(ctx, &kgo.Record{Topic: topic, Partition: int32(partition), Value: value}, promise)
+	}
+	send()
+	return nil
+}
+
+// gaveUp tells that a record's context has ended, or that of one before it.
+func gaveUp(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// over hands a report to the goroutine that makes them.
+func (p *producer) over(r result) {
+	p.mu.Lock()
+	p.results = append(p.results, r)
+	p.mu.Unlock()
+	p.rouse()
+}
+
+func (p *producer) rouse() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// deliveries reports until the producer is closed and nothing waits.
+func (p *producer) deliveries() {
+	defer close(p.delivered)
+	for range p.wake {
+		p.mu.Lock()
+		due := p.results
+		p.results = nil
+		p.waiting -= len(due)
+		last := p.closed && p.waiting == 0
+		p.mu.Unlock()
+		for _, r := range due {
+			r.report(p.outcome("append", r.err))
+		}
+		if last {
+			return
+		}
+	}
+}
+
+func (p *producer) Purge() { p.drop(false) }
+
+// drop purges, and closes if asked to.
+func (p *producer) drop(closing bool) {
+	p.mu.Lock()
+	purge := p.purge
+	p.generation, p.purge = context.WithCancelCause(context.Background())
+	p.closed = p.closed || closing
+	p.mu.Unlock()
+	purge(errPurged)
+}
+
+func (p *producer) Close() error {
+	p.closeOnce.Do(func() {
+		p.drop(true)
+		p.rouse()
+		<-p.delivered
+		p.closeErr = p.shut("producer", p.kafka)
+		p.drop(true) // ends the last generation
+	})
+	return p.closeErr
+}
+
+// shut closes a client, but waits no longer than closeBound: past it the client is left
+// to end when its brokers let it.
+func (c *client) shut(what string, kafka *kgo.Client) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		kafka.Close()
+	}()
+	bound := time.NewTimer(closeBound)
+	defer bound.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-bound.C:
+		return fmt.Errorf("%s did not close within %v and goes on closing in the background", what, closeBound)
+	}
+}

@@ -1,0 +1,179 @@
+package franz
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/goneli/neli"
+)
+
+// batch is how many records are taken from franz-go at a time.
+const batch = 500
+
+// reader reads by assignment. Each assignment has a franz-go client of its own: what
+// an earlier one has fetched, or waits for, cannot reach the present one.
+type reader struct {
+	*client
+	kafka  *kgo.Client // nil before the first Assign
+	former sync.WaitGroup
+
+	topic   string
+	records []*kgo.Record // to be returned
+	errs    []error       // to be returned, before them
+	stopped error         // records were lost: nothing is returned until the next Assign
+	unknown since
+	closed  bool
+	end     error // of Close
+}
+
+func following(*settings) []kgo.Opt {
+	return []kgo.Opt{
+		// The default moves the position silently.
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.FetchIsolationLevel(kgo.ReadUncommitted()),
+		kgo.KeepRetryableFetchErrors(), // an unknown topic is one
+	}
+}
+
+func (p provider) LogReader(props map[string]string, log *slog.Logger) (neli.LogReader, error) {
+	c, err := p.newClient(forReader, props, log, following)
+	if err != nil {
+		return nil, err
+	}
+	return &reader{client: c}, nil
+}
+
+func (r *reader) Assign(topic string, offsets []int64) error {
+	if r.closed {
+		return errClosed
+	}
+	parts := make(map[int32]kgo.Offset, len(offsets))
+	for i, o := range offsets {
+		if o < 0 {
+			return fmt.Errorf("assign %s[%d]: offset %d is not a position", topic, i, o)
+		}
+		parts[int32(i)] = kgo.NewOffset().At(o)
+	}
+	next, err := r.dial(append(following(r.settings), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: parts}))...)
+	if err != nil {
+		return classify("assign "+topic, err)
+	}
+	if former := r.kafka; former != nil {
+		r.former.Go(func() { _ = r.shut("former reader", former) }) // its brokers may be silent
+	}
+	r.kafka, r.topic = next, topic
+	r.records, r.errs, r.stopped, r.unknown = nil, nil, nil, since{}
+	return nil
+}
+
+func (r *reader) Poll(timeout time.Duration) (neli.Record, bool, error) {
+	if r.closed {
+		return neli.Record{}, false, errClosed
+	}
+	for deadline := time.Now().Add(timeout); ; {
+		switch {
+		case r.stopped != nil:
+			return neli.Record{}, false, r.stopped
+		case len(r.errs) > 0:
+			err := r.errs[0]
+			r.errs = r.errs[1:]
+			return neli.Record{}, false, err
+		case len(r.records) > 0:
+			record := r.records[0]
+			r.records = r.records[1:]
+			return asRecord(record), true, nil
+		}
+		left := time.Until(deadline)
+		if r.kafka == nil {
+			time.Sleep(max(left, 0))
+			return neli.Record{}, false, nil
+		}
+		fetched := r.poll(left)
+		if !fetched && time.Until(deadline) <= 0 {
+			return neli.Record{}, false, r.trouble("read")
+		}
+	}
+}
+
+// poll takes what has come, and waits for something to come if there is time.
+func (r *reader) poll(left time.Duration) (fetched bool) {
+	var ctx context.Context // nil: without waiting
+	if left > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.Background(), left)
+		defer cancel()
+	}
+	fetches := r.kafka.PollRecords(ctx, batch)
+	fetches.EachError(func(_ string, partition int32, err error) {
+		if ctx == nil || !errors.Is(err, ctx.Err()) {
+			r.failed(partition, err)
+		}
+	})
+	if r.stopped == nil {
+		r.records = append(r.records, fetches.Records()...)
+	}
+	return len(r.records) > 0 || len(r.errs) > 0 || r.stopped != nil
+}
+
+// failed takes in what franz-go returns with records, or instead.
+func (r *reader) failed(partition int32, err error) {
+	out := classify("read", err)
+	switch {
+	case errors.Is(out, neli.ErrTruncated):
+		// franz-go has moved the position, and what it returns beside this may
+		// come from there.
+		r.stopped, r.records = out, nil
+	case errors.Is(out, neli.ErrOutOfRange), errors.Is(out, neli.ErrAuthorization) && partition >= 0:
+		// Asked again, the broker says the same, and as fast as franz-go can ask. The
+		// next Assign asks again.
+		if !slices.Contains(r.kafka.PauseFetchPartitions(nil)[r.topic], partition) {
+			r.kafka.PauseFetchPartitions(map[string][]int32{r.topic: {partition}})
+			r.errs = append(r.errs, out)
+		}
+	case errors.Is(out, neli.ErrUnknownTopic):
+		// A new topic is known to all brokers after a while only.
+		if r.unknown.lasts(r.settings.propagation) {
+			r.errs = append(r.errs, out)
+		}
+	case kerr.IsRetriable(err):
+		r.log.Debug("reading is retried", "error", out)
+	default:
+		r.errs = append(r.errs, out)
+	}
+}
+
+func asRecord(r *kgo.Record) neli.Record {
+	return neli.Record{Partition: int(r.Partition), Offset: r.Offset, Value: slices.Clip(r.Value)}
+}
+
+func (r *reader) Close() error {
+	if !r.closed {
+		r.closed = true
+		if r.kafka != nil {
+			r.end = r.shut("log reader", r.kafka)
+		}
+		r.former.Wait()
+	}
+	return r.end
+}
+
+// since tells for how long something has been the case that is only ever told again.
+type since struct{ first, last time.Time }
+
+// lasts takes note that it is the case, and tells whether it has been for d.
+func (s *since) lasts(d time.Duration) bool {
+	now := time.Now()
+	if s.last.IsZero() || now.Sub(s.last) > max(d, time.Second) {
+		s.first = now // it was told long ago: that was another time
+	}
+	s.last = now
+	return now.Sub(s.first) >= d
+}

@@ -1,0 +1,207 @@
+package franz_test
+
+import (
+	"cmp"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/franz"
+)
+
+const password = "s3same-0pen/+="
+
+// pair is a self-signed certificate for this machine, and its key.
+type pair struct {
+	certificate, key string
+	loaded           tls.Certificate
+}
+
+func newPair(t *testing.T, names ...string) pair {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, DNSNames: names, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	if names == nil {
+		template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &template, &template, key.Public(), key)
+	require.NoError(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	p := pair{
+		certificate: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		key:         string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})),
+	}
+	p.loaded, err = tls.X509KeyPair([]byte(p.certificate), []byte(p.key))
+	require.NoError(t, err)
+	return p
+}
+
+// outcome is how each kind of client fares.
+func (b *bed) outcome() error {
+	b.t.Helper()
+	p := b.producer()
+	_, err := b.admin(p).Brokers(b.t.Context())
+	if err != nil {
+		r, g := b.reader(), b.member()
+		require.NoError(b.t, r.Assign("log", []int64{0}))
+		assert.ErrorIs(b.t, pollError(b.t, r, neli.ErrAuthentication), neli.ErrAuthentication)
+		require.NoError(b.t, g.Join("log", false))
+		for end := time.Now().Add(patience); ; {
+			if _, err := g.Poll(100 * time.Millisecond); err != nil {
+				assert.ErrorIs(b.t, err, neli.ErrAuthentication)
+				break
+			}
+			require.True(b.t, time.Now().Before(end), "a member hears of nothing")
+		}
+		o := newOutcomes()
+		require.NoError(b.t, p.Append("log", 0, nil, o.report))
+		assert.ErrorIs(b.t, o.next(b.t), neli.ErrAuthentication)
+		return err
+	}
+	b.append(p, "log", "x")
+	return nil
+}
+
+func TestCredentials(t *testing.T) {
+	server := newPair(t)
+	c := cluster(t, kfake.SeedTopics(1, "log"), kfake.EnableSASL(), kfake.TLS(&tls.Config{Certificates: []tls.Certificate{server.loaded}}),
+		kfake.Superuser("PLAIN", "alice", password), kfake.Superuser("SCRAM-SHA-256", "alice", password), kfake.Superuser("SCRAM-SHA-512", "alice", password))
+	elsewhere := newPair(t)
+	for _, tc := range []struct {
+		name    string
+		props   []string
+		refused bool
+	}{
+		{"SCRAM-SHA-512", nil, false},
+		{"SCRAM-SHA-256", []string{"sasl.mechanism", "SCRAM-SHA-256"}, false},
+		{"PLAIN, by the other name", []string{"sasl.mechanism", "", "sasl.mechanisms", "PLAIN"}, false},
+		{"another CA", []string{"ssl.ca.pem", elsewhere.certificate}, true},
+		{"no verification", []string{"ssl.ca.pem", elsewhere.certificate, "enable.ssl.certificate.verification", "false"}, false},
+		{"wrong password", []string{"sasl.password", "not-the-passw0rd"}, true}, // the last: see below
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			b := newBed(t, c, append([]string{"security.protocol", "SASL_SSL", "ssl.ca.pem", server.certificate, "message.timeout.ms", "1000",
+				"sasl.mechanism", "SCRAM-SHA-512", "sasl.username", "alice", "sasl.password", password}, tc.props...)...)
+			if tc.name == "wrong password" { // this broker would hang up, and Kafka's says why
+				c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.SASLAuthenticate}, Err: kerr.SaslAuthenticationFailed, TopLevel: true, Count: -1})
+			}
+			err := b.outcome()
+			if tc.refused {
+				require.ErrorIs(t, err, neli.ErrAuthentication)
+				t.Log(err)
+			} else {
+				require.NoError(t, err)
+			}
+			require.NotEmpty(t, b.log.String(), "franz-go logs")
+			for _, secret := range []string{password, "not-the-passw0rd"} {
+				require.NotContains(t, b.log.String(), secret)
+			}
+		})
+	}
+}
+
+// A broker may want a certificate, and refuse the one that it gets: with TLS 1.3 it
+// says so when the connection is made.
+func TestClientCertificates(t *testing.T) {
+	server, mine := newPair(t), newPair(t)
+	trusted := x509.NewCertPool()
+	require.True(t, trusted.AppendCertsFromPEM([]byte(mine.certificate)))
+	c := cluster(t, kfake.SeedTopics(1, "log"), kfake.TLS(&tls.Config{
+		Certificates: []tls.Certificate{server.loaded}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: trusted}))
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+		return path
+	}
+	base := []string{"security.protocol", "SSL", "message.timeout.ms", "1000"}
+	b := newBed(t, c, append(base, "ssl.ca.pem", server.certificate, "ssl.certificate.pem", mine.certificate, "ssl.key.pem", mine.key)...)
+	require.NoError(t, b.outcome())
+	b = newBed(t, c, append(base, "ssl.ca.location", file("ca.pem", server.certificate),
+		"ssl.certificate.location", file("mine.pem", mine.certificate), "ssl.key.location", file("key.pem", mine.key))...)
+	require.NoError(t, b.outcome())
+	stranger := newPair(t)
+	b = newBed(t, c, append(base, "ssl.ca.pem", server.certificate, "ssl.certificate.pem", stranger.certificate, "ssl.key.pem", stranger.key)...)
+	require.ErrorIs(t, b.outcome(), neli.ErrAuthentication)
+	for line := range strings.Lines(stranger.key) {
+		if !strings.HasPrefix(line, "-----") {
+			require.NotContains(t, b.log.String(), strings.TrimSpace(line))
+		}
+	}
+	b = newBed(t, c, append(base, "ssl.ca.pem", server.certificate)...)
+	require.ErrorIs(t, b.outcome(), neli.ErrAuthentication, "no certificate at all")
+}
+
+// Without identification a certificate must be trusted, and may be somebody else's.
+func TestIdentification(t *testing.T) {
+	server := newPair(t, "kafka.example.com")
+	c := cluster(t, kfake.SeedTopics(1, "log"), kfake.TLS(&tls.Config{Certificates: []tls.Certificate{server.loaded}}))
+	for ca, works := range map[string]map[string]bool{
+		server.certificate:     {"https": false, "none": true},
+		newPair(t).certificate: {"https": false, "none": false},
+	} {
+		for algorithm, works := range works {
+			b := newBed(t, c, "security.protocol", "SSL", "message.timeout.ms", "1000", "ssl.ca.pem", ca, "ssl.endpoint.identification.algorithm", algorithm)
+			if err := b.outcome(); works {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, neli.ErrAuthentication)
+			}
+		}
+	}
+}
+
+// What properties cannot say, options can, and they come over the properties.
+func TestOptions(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"), kfake.EnableSASL(), kfake.Superuser("PLAIN", "alice", password))
+	b := newBed(t, c, "security.protocol", "SASL_PLAINTEXT", "bootstrap.servers", "127.0.0.1:1")
+	_, err := franz.Provider().Producer(b.props, b.logger())
+	require.ErrorContains(t, err, "sasl.mechanism: is needed")
+	b.opts = []kgo.Opt{kgo.SeedBrokers(c.ListenAddrs()...), kgo.SASL(plain.Auth{User: "alice", Pass: password}.AsMechanism())}
+	require.NoError(t, b.outcome())
+}
+
+// Who is hung up on hears of it from the library's log, since nobody says why.
+func TestHungUp(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"), kfake.EnableSASL(), kfake.Superuser("PLAIN", "alice", password))
+	b := newBed(t, c, "message.timeout.ms", "1000")
+	r, g, p := b.reader(), b.member(), b.producer()
+	require.NoError(t, r.Assign("log", []int64{0}))
+	require.NoError(t, g.Join("log", false))
+	var of [2]error
+	for end := time.Now().Add(patience); (of[0] == nil || of[1] == nil) && time.Now().Before(end); {
+		_, _, err := r.Poll(50 * time.Millisecond)
+		of[0] = cmp.Or(of[0], err)
+		_, err = g.Poll(50 * time.Millisecond)
+		of[1] = cmp.Or(of[1], err)
+	}
+	o := newOutcomes()
+	require.NoError(t, p.Append("log", 0, nil, o.report))
+	for _, err := range append(of[:], o.next(t)) {
+		require.ErrorContains(t, err, "EOF")
+		require.NotErrorIs(t, err, neli.ErrAuthentication)
+	}
+}

@@ -1,0 +1,179 @@
+package franz
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// ever is no bound of a time.
+const ever = math.MaxInt32 * time.Millisecond
+
+// table is what becomes of each property. docs/clients.md shows it, and a test compares
+// the two. Without set a property is accepted and has no effect, for the reason that
+// means gives.
+var table = []property{
+	// What the library itself sets, or sets a default for.
+	{[]string{"bootstrap.servers", "metadata.broker.list"}, "`kgo.SeedBrokers`", text(func(s *settings, v string) {
+		var seeds []string
+		for seed := range strings.SplitSeq(v, ",") {
+			seeds = append(seeds, strings.TrimSpace(seed))
+		}
+		s.base = append(s.base, kgo.SeedBrokers(seeds...))
+	})},
+	{[]string{"client.id"}, "`kgo.ClientID`", option(kgo.ClientID)},
+	{[]string{"socket.timeout.ms"}, "`kgo.RequestTimeoutOverhead`, 100 ms at least: what a request may take beyond what it asks the broker for",
+		wait(leastOverhead, 5*time.Minute, kgo.RequestTimeoutOverhead)},
+	{[]string{"socket.connection.setup.timeout.ms"}, "`kgo.DialTimeout`", wait(time.Second, ever, kgo.DialTimeout)},
+	{[]string{"retry.backoff.ms"}, "the least of `kgo.RetryBackoffFn`, which doubles", millis(time.Millisecond, 5*time.Minute, func(s *settings, d time.Duration) { s.backoff = d })},
+	{[]string{"retry.backoff.max.ms"}, "the most of `kgo.RetryBackoffFn`", millis(time.Millisecond, 5*time.Minute, func(s *settings, d time.Duration) { s.backoffMax = d })},
+	{[]string{"reconnect.backoff.ms", "reconnect.backoff.jitter.ms"}, "no effect: franz-go connects when a request needs it, and the request backs off", nil},
+	{[]string{"reconnect.backoff.max.ms"}, "no effect: likewise", nil},
+	{[]string{"topic.metadata.refresh.interval.ms"}, "`kgo.MetadataMaxAge`, an hour at most; −1 is an hour", number(-1, 3_600_000, func(s *settings, n int64) {
+		s.metadata[1] = time.Duration(n) * time.Millisecond
+		if n < 0 {
+			s.metadata[1] = time.Hour
+		}
+	})},
+	{[]string{"topic.metadata.refresh.fast.interval.ms"}, "`kgo.MetadataMinAge`, 10 ms at least", millis(0, time.Minute, func(s *settings, d time.Duration) { s.metadata[0] = max(d, leastMetadataAge) })},
+	{[]string{"topic.metadata.propagation.max.ms"}, "for how long a log reader takes an unknown topic for one that not all brokers know yet", millis(0, time.Hour, func(s *settings, d time.Duration) { s.propagation = d })},
+	{[]string{"request.timeout.ms"}, "`kgo.ProduceRequestTimeout`, 100 ms at least", wait(100*time.Millisecond, 15*time.Minute, kgo.ProduceRequestTimeout)},
+	{[]string{"linger.ms", "queue.buffering.max.ms"}, "`kgo.ProducerLinger`, 1 ms at least, so that the beats of many partitions share requests",
+		wait(leastLinger, time.Minute, kgo.ProducerLinger)},
+	{[]string{"acks", "request.required.acks"}, "`kgo.RequiredAcks(kgo.AllISRAcks())`; other values are refused", only("all", "-1")},
+	{[]string{"message.timeout.ms", "delivery.timeout.ms"}, "a context of each record: franz-go's own limit follows the wall clock, and spares what is in flight",
+		millis(time.Millisecond, ever, func(s *settings, d time.Duration) { s.delivery = d })},
+	{[]string{"group.id"}, "`kgo.ConsumerGroup`; of a log reader no effect: librdkafka wants one", text(func(s *settings, v string) { s.group = v })},
+	{[]string{"auto.offset.reset"}, "`kgo.ConsumeResetOffset`: `kgo.NoResetOffset` (`error`), the end in a group (`latest`); other values are refused",
+		func(s *settings, v string) error {
+			if s.kind == forReader {
+				return only("error")(s, v)
+			}
+			return only("latest")(s, v)
+		}},
+	{[]string{"enable.auto.commit", "enable.auto.offset.store"}, "`kgo.DisableAutoCommit`; `true` is refused", only("false")},
+	{[]string{"enable.partition.eof"}, "no effect: franz-go has no such event; `true` is refused", only("false")},
+	{[]string{"allow.auto.create.topics"}, "no effect: franz-go creates none unless told to; `true` is refused", only("false")},
+	{[]string{"isolation.level"}, "`kgo.FetchIsolationLevel(kgo.ReadUncommitted())`; `read_committed` is refused", only("read_uncommitted")},
+	{[]string{"session.timeout.ms"}, "`kgo.SessionTimeout`, 100 ms at least", wait(100*time.Millisecond, time.Hour, kgo.SessionTimeout)},
+	{[]string{"heartbeat.interval.ms"}, "`kgo.HeartbeatInterval`", wait(time.Millisecond, time.Hour, kgo.HeartbeatInterval)},
+	{[]string{"partition.assignment.strategy"}, "`kgo.Balancers`: `cooperative-sticky`, `range`, `roundrobin`, in order of preference", balancers},
+	{[]string{"fetch.wait.max.ms"}, "`kgo.FetchMaxWait`, 10 ms at least", wait(leastFetchWait, 5*time.Minute, kgo.FetchMaxWait)},
+	{[]string{"fetch.error.backoff.ms", "fetch.queue.backoff.ms"}, "no effect: `retry.backoff.ms` goes for fetches, too", nil},
+	{[]string{"statistics.interval.ms"}, "no effect: how long a quota makes the client wait is told as it happens", nil},
+	{[]string{"socket.nagle.disable"}, "no effect: Go switches Nagle's algorithm off", nil},
+
+	// What users set.
+	{[]string{"client.rack"}, "`kgo.Rack`", option(kgo.Rack)},
+	{[]string{"group.instance.id"}, "`kgo.InstanceID`", func(s *settings, v string) error {
+		s.instance, s.base = true, append(s.base, kgo.InstanceID(v))
+		return nil
+	}},
+	{[]string{"group.protocol"}, "`consumer`: `kgo.ServerSideBalancer`", choice(func(s *settings, v string) {
+		if v == "consumer" && s.serverSide == "" {
+			s.serverSide = "uniform"
+		}
+	}, "classic", "consumer")},
+	{[]string{"group.remote.assignor"}, "`kgo.Balancers`, with `group.protocol=consumer`: `uniform`, `range`", choice(func(s *settings, v string) { s.serverSide = v }, "uniform", "range")},
+	{[]string{"group.protocol.type"}, "`kgo.GroupProtocol`; other values than `consumer` are refused", only("consumer")},
+	{[]string{"max.poll.interval.ms"}, "`kgo.RebalanceTimeout`: polling is the library's business", wait(100*time.Millisecond, 24*time.Hour, kgo.RebalanceTimeout)},
+	{[]string{"fetch.min.bytes"}, "`kgo.FetchMinBytes`", size(1, kgo.FetchMinBytes)},
+	{[]string{"fetch.max.bytes"}, "`kgo.FetchMaxBytes`", size(1, kgo.FetchMaxBytes)},
+	{[]string{"max.partition.fetch.bytes", "fetch.message.max.bytes"}, "`kgo.FetchMaxPartitionBytes`", size(1, kgo.FetchMaxPartitionBytes)},
+	{[]string{"receive.message.max.bytes"}, "`kgo.BrokerMaxReadBytes`", size(1000, kgo.BrokerMaxReadBytes)},
+	{[]string{"message.max.bytes"}, "`kgo.ProducerBatchMaxBytes`", size(1000, kgo.ProducerBatchMaxBytes)},
+	{[]string{"queue.buffering.max.messages"}, "`kgo.MaxBufferedRecords`", number(1, 10_000_000, func(s *settings, n int64) { s.base = append(s.base, kgo.MaxBufferedRecords(int(n))) })},
+	{[]string{"queue.buffering.max.kbytes"}, "`kgo.MaxBufferedBytes`", number(1, math.MaxInt32, func(s *settings, n int64) { s.base = append(s.base, kgo.MaxBufferedBytes(int(n)<<10)) })},
+	{[]string{"message.send.max.retries", "retries"}, "`kgo.RecordRetries`", number(0, math.MaxInt32, func(s *settings, n int64) { s.base = append(s.base, kgo.RecordRetries(int(n))) })},
+	{[]string{"compression.type", "compression.codec"}, "`kgo.ProducerBatchCompression`, `none` by default", choice(func(s *settings, v string) { s.compression.name = v }, "none", "gzip", "snappy", "lz4", "zstd")},
+	{[]string{"compression.level"}, "the level of `kgo.ProducerBatchCompression`", number(-1, 12, func(s *settings, n int64) { s.compression.level = int(n) })},
+	{[]string{"connections.max.idle.ms"}, "`kgo.ConnIdleTimeout`, 15 minutes at most; 0 is 9 minutes", millis(0, 15*time.Minute, func(s *settings, d time.Duration) {
+		if d > 0 {
+			s.base = append(s.base, kgo.ConnIdleTimeout(max(d, 100*time.Millisecond)))
+		}
+	})},
+	{[]string{"enable.metrics.push"}, "`false`: `kgo.DisableClientMetrics`", truth(func(s *settings, on bool) {
+		if !on {
+			s.base = append(s.base, kgo.DisableClientMetrics())
+		}
+	})},
+	{[]string{"enable.idempotence"}, "no effect: a lease needs no record to be unique, and idempotence would keep what is to be dropped", only("true", "false")},
+	{[]string{"check.crcs"}, "no effect: franz-go always checks", nil},
+	{[]string{"socket.keepalive.enable"}, "no effect: Go keeps connections alive", nil},
+	{[]string{"debug", "log_level", "log.connection.close", "log.thread.name", "log.queue"}, "no effect: the level of Config.Logger decides", nil},
+	{[]string{"queued.min.messages", "queued.max.messages.kbytes"}, "no effect: one answer of each broker is held", nil},
+	{[]string{"partitioner", "sticky.partitioning.linger.ms"}, "no effect: the library says which partition", nil},
+	{[]string{"coordinator.query.interval.ms"}, "no effect: franz-go asks when a coordinator is not one any more", nil},
+
+	// Security.
+	{[]string{"security.protocol"}, "`kgo.DialTLSConfig`, `kgo.SASL`", choice(func(s *settings, v string) { s.security.protocol = v }, "plaintext", "ssl", "sasl_plaintext", "sasl_ssl")},
+	{[]string{"sasl.mechanism", "sasl.mechanisms"}, "`kgo.SASL`: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`", text(func(s *settings, v string) { s.security.mechanism = strings.ToUpper(v) })},
+	{[]string{"sasl.username"}, "likewise", text(func(s *settings, v string) { s.security.user = v })},
+	{[]string{"sasl.password"}, "likewise", text(func(s *settings, v string) { s.security.password = v })},
+	{[]string{"ssl.ca.location"}, "`tls.Config.RootCAs`: a file, or a directory of them; `probe` means the system's", text(func(s *settings, v string) { s.security.caFile = v })},
+	{[]string{"ssl.ca.pem"}, "`tls.Config.RootCAs`", text(func(s *settings, v string) { s.security.ca = v })},
+	{[]string{"ssl.certificate.location"}, "`tls.Config.Certificates`", text(func(s *settings, v string) { s.security.certificateFile = v })},
+	{[]string{"ssl.certificate.pem"}, "likewise", text(func(s *settings, v string) { s.security.certificate = v })},
+	{[]string{"ssl.key.location"}, "likewise", text(func(s *settings, v string) { s.security.keyFile = v })},
+	{[]string{"ssl.key.pem"}, "likewise", text(func(s *settings, v string) { s.security.key = v })},
+	{[]string{"enable.ssl.certificate.verification"}, "`false`: `tls.Config.InsecureSkipVerify`", truth(func(s *settings, on bool) { s.security.verify = on })},
+	{[]string{"ssl.endpoint.identification.algorithm"}, "`none`: the broker's certificate is verified, and its name is not", choice(func(s *settings, v string) { s.security.identify = v == "https" }, "none", "https")},
+}
+
+// refused are properties that are known, and why they are refused, by how they begin.
+var refused = []struct{ prefix, why string }{
+	{"sasl.oauthbearer.", "give kgo.SASL(oauth.Oauth(…)) to franz.Provider instead"},
+	{"sasl.kerberos.", "give kgo.SASL of a mechanism for Kerberos to franz.Provider instead"},
+	{"ssl.key.password", "Go reads no encrypted keys: decrypt it, or give kgo.DialTLSConfig to franz.Provider instead"},
+	{"ssl.keystore.", "Go reads no PKCS#12: use ssl.certificate.* and ssl.key.*, or give kgo.DialTLSConfig to franz.Provider instead"},
+	{"ssl.", "give kgo.DialTLSConfig to franz.Provider instead"},
+	{"broker.address.family", "give kgo.Dialer to franz.Provider instead"},
+	{"transactional.id", "a lease needs no transactions"},
+	{"max.in.flight", "one request in flight for each broker keeps records in order"},
+	{"enable.gapless.guarantee", "records must be dropped when they are late"},
+}
+
+// balancers are strategies in order of preference.
+func balancers(s *settings, v string) error {
+	s.balancers = nil
+	for name := range strings.SplitSeq(v, ",") {
+		switch strings.TrimSpace(name) {
+		case "cooperative-sticky":
+			s.balancers = append(s.balancers, kgo.CooperativeStickyBalancer())
+		case "range":
+			s.balancers = append(s.balancers, kgo.RangeBalancer())
+		case "roundrobin":
+			s.balancers = append(s.balancers, kgo.RoundRobinBalancer())
+		default:
+			return errors.New("must be cooperative-sticky, range or roundrobin, or several of them")
+		}
+	}
+	return nil
+}
+
+// compression is a codec and its level, which come as two properties.
+type compression struct {
+	name  string
+	level int
+}
+
+func (c compression) codec() kgo.CompressionCodec {
+	codec := kgo.NoCompression()
+	switch c.name {
+	case "gzip":
+		codec = kgo.GzipCompression()
+	case "snappy":
+		codec = kgo.SnappyCompression()
+	case "lz4":
+		codec = kgo.Lz4Compression()
+	case "zstd":
+		codec = kgo.ZstdCompression()
+	}
+	if c.level > 0 {
+		codec = codec.WithLevel(c.level)
+	}
+	return codec
+}

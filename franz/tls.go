@@ -1,0 +1,189 @@
+package franz
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+)
+
+// security is what the properties say of TLS and SASL.
+type security struct {
+	protocol         string
+	verify, identify bool // the broker's certificate, and its name
+
+	ca, caFile                   string
+	certificate, certificateFile string
+	key, keyFile                 string
+
+	mechanism, user, password string
+
+	loaded    *tls.Config
+	mechanics sasl.Mechanism
+}
+
+// load reads files and checks what belongs together. No error holds the content of
+// one.
+func (s *security) load() error {
+	var faults []error
+	if strings.HasSuffix(s.protocol, "ssl") {
+		s.loaded = &tls.Config{MinVersion: tls.VersionTLS12}
+		faults = append(faults, s.loadCA(), s.loadCertificate())
+		s.verification()
+	}
+	if strings.HasPrefix(s.protocol, "sasl") {
+		faults = append(faults, s.loadMechanism())
+	}
+	faults = append(faults, s.unused())
+	if faults = slices.DeleteFunc(faults, func(err error) bool { return err == nil }); len(faults) > 0 {
+		return join(faults)
+	}
+	return nil
+}
+
+// unused finds what would have no effect: who sets it believes to be protected by it.
+func (s *security) unused() error {
+	if s.loaded == nil && s.ca+s.caFile+s.certificate+s.certificateFile+s.key+s.keyFile != "" {
+		return fmt.Errorf("ssl.*: has no effect with security.protocol=%s", s.protocol)
+	}
+	if !strings.HasPrefix(s.protocol, "sasl") && s.mechanism+s.user+s.password != "" {
+		return fmt.Errorf("sasl.*: has no effect with security.protocol=%s", s.protocol)
+	}
+	return nil
+}
+
+func (s *security) opts() (opts []kgo.Opt) {
+	if s.loaded != nil {
+		opts = append(opts, kgo.DialTLSConfig(s.loaded))
+	}
+	if s.mechanics != nil {
+		opts = append(opts, kgo.SASL(s.mechanics))
+	}
+	return opts
+}
+
+// loadCA reads whom to trust: those of the system, unless others are named.
+func (s *security) loadCA() error {
+	if s.ca == "" && (s.caFile == "" || s.caFile == "probe") {
+		return nil
+	}
+	pool := x509.NewCertPool()
+	if s.ca != "" && !pool.AppendCertsFromPEM([]byte(s.ca)) {
+		return errors.New("ssl.ca.pem: holds no certificate")
+	}
+	if s.caFile != "" && s.caFile != "probe" {
+		if err := addFiles(pool, s.caFile); err != nil {
+			return fmt.Errorf("ssl.ca.location: %w", err)
+		}
+	}
+	s.loaded.RootCAs = pool
+	return nil
+}
+
+// addFiles adds the certificates of a file, or of all files of a directory.
+func addFiles(pool *x509.CertPool, path string) error {
+	files := []string{path}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		if files, err = filepath.Glob(filepath.Join(path, "*")); err != nil {
+			return err
+		}
+	}
+	found := false
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil && len(files) == 1 {
+			return err
+		}
+		found = pool.AppendCertsFromPEM(content) || found
+	}
+	if !found {
+		return fmt.Errorf("%s holds no certificate", path)
+	}
+	return nil
+}
+
+// loadCertificate reads who this client is.
+func (s *security) loadCertificate() error {
+	certificate, err := content("ssl.certificate", s.certificate, s.certificateFile)
+	if err != nil {
+		return err
+	}
+	key, err := content("ssl.key", s.key, s.keyFile)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(certificate) == 0 && len(key) == 0:
+		return nil
+	case len(certificate) == 0:
+		return errors.New("ssl.key: has no ssl.certificate.pem or ssl.certificate.location")
+	case len(key) == 0:
+		return errors.New("ssl.certificate: has no ssl.key.pem or ssl.key.location")
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		// The standard library's errors say what is wrong, and show nothing of it.
+		return fmt.Errorf("ssl.certificate and ssl.key: %w", err)
+	}
+	s.loaded.Certificates = []tls.Certificate{pair}
+	return nil
+}
+
+func content(name, value, file string) ([]byte, error) {
+	if value != "" || file == "" {
+		return []byte(value), nil
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s.location: %w", name, err)
+	}
+	return b, nil
+}
+
+// verification leaves out what is not to be verified. The standard library verifies
+// both or nothing, so the chain alone is verified here.
+func (s *security) verification() {
+	s.loaded.InsecureSkipVerify = !s.verify || !s.identify
+	if s.verify && !s.identify {
+		roots := s.loaded.RootCAs
+		s.loaded.VerifyConnection = func(state tls.ConnectionState) error {
+			chain := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool()}
+			for _, c := range state.PeerCertificates[1:] {
+				chain.Intermediates.AddCert(c)
+			}
+			_, err := state.PeerCertificates[0].Verify(chain)
+			if err != nil {
+				return &tls.CertificateVerificationError{UnverifiedCertificates: state.PeerCertificates, Err: err}
+			}
+			return nil
+		}
+	}
+}
+
+func (s *security) loadMechanism() error {
+	switch s.mechanism {
+	case "PLAIN":
+		s.mechanics = plain.Auth{User: s.user, Pass: s.password}.AsMechanism()
+	case "SCRAM-SHA-256":
+		s.mechanics = scram.Auth{User: s.user, Pass: s.password}.AsSha256Mechanism()
+	case "SCRAM-SHA-512":
+		s.mechanics = scram.Auth{User: s.user, Pass: s.password}.AsSha512Mechanism()
+	case "":
+		return nil // then it must be given as an option
+	default:
+		return fmt.Errorf("sasl.mechanism=%s: must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; for others give kgo.SASL to franz.Provider instead", s.mechanism)
+	}
+	if s.user == "" || s.password == "" {
+		return fmt.Errorf("sasl.mechanism=%s: needs sasl.username and sasl.password", s.mechanism)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package integration
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/franz"
+	"github.com/goneli/neli/testkit/kafkatest"
+)
+
+// envProvider names the Kafka client that the suite's Nelis use: confluent, which is
+// the default, or franz.
+const envProvider = "NELI_PROVIDER"
+
+// clients are all there are. What the library rests on, and that they get along, is
+// tested with both in any case.
+var clients = map[string]func() neli.Provider{
+	"confluent": neli.Confluent,
+	"franz":     func() neli.Provider { return franz.Provider() },
+}
+
+// client returns the one that NELI_PROVIDER names.
+func client() neli.Provider {
+	if name := os.Getenv(envProvider); name != "" {
+		return clients[name]() // TestMain has looked
+	}
+	return nil
+}
+
+func checkClient() error {
+	if name := os.Getenv(envProvider); name != "" && clients[name] == nil {
+		return fmt.Errorf("%s=%s: must be confluent or franz", envProvider, name)
+	}
+	return nil
+}
+
+// Members on either client are one group: they elect one leader for each role, share
+// the roles out, and hand over to each other, in both directions.
+func TestMixedClients(t *testing.T) {
+	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: hostileBroker()})
+	for _, mode := range []struct {
+		name string
+		set  func(*neli.Config)
+	}{
+		{"open", func(c *neli.Config) { c.Nomination = neli.Open }},
+		{"assigned", func(c *neli.Config) { c.Nomination = neli.Assigned }},
+		{"assigned, range", func(c *neli.Config) {
+			c.Nomination = neli.Assigned
+			c.KafkaConfig["partition.assignment.strategy"] = "range"
+		}},
+		{"assigned by the broker", func(c *neli.Config) {
+			c.Nomination = neli.Assigned
+			c.KafkaConfig["group.protocol"] = "consumer"
+		}},
+		{"non-exclusive", func(c *neli.Config) { c.Mode = neli.NonExclusive }},
+	} {
+		t.Run(mode.name, func(t *testing.T) {
+			base, _ := hostileConfig(cluster.Bootstrap(), "mixed", func(c *neli.Config) {
+				mode.set(c)
+				c.Roles, c.Partitions = 4, 4
+			})
+			start := func(name string) *hostileMember {
+				cfg, log := hostileConfig(cluster.Bootstrap(), "unused", mode.set)
+				cfg.LeaderGroupID, cfg.LeaderTopic, cfg.Name = base.LeaderGroupID, base.LeaderTopic, name
+				cfg.Roles, cfg.Partitions, cfg.Provider = 4, 4, clients[name]()
+				return hostileStart(t, cfg, log)
+			}
+			const within = 40 * time.Second
+			for _, names := range [][2]string{{"confluent", "franz"}, {"franz", "confluent"}} {
+				first, second := start(names[0]), start(names[1])
+				hostileUntil(t, within, func() bool { return len(led(first)) > 0 && len(led(second)) > 0 && together(first, second) }, "they share the roles")
+				if mode.name != "non-exclusive" {
+					for range 200 { // and never the same ones
+						a, b := led(first), led(second)
+						require.False(t, slices.ContainsFunc(a, func(role int) bool { return slices.Contains(b, role) }), "%v and %v", a, b)
+						<-time.After(5 * time.Millisecond)
+					}
+				}
+				began := time.Now()
+				require.NoError(t, first.Close())
+				hostileUntil(t, within, func() bool { return len(led(second)) == 4 }, "the other one has them all")
+				t.Logf("%s handed over to %s: %v after Close began", names[0], names[1], time.Since(began).Round(time.Millisecond))
+				require.NoError(t, second.Close())
+			}
+		})
+	}
+}
+
+func led(m *hostileMember) []int { return slices.Collect(m.Roles()) }
+
+// together tells that the two lead all roles between them.
+func together(a, b *hostileMember) bool {
+	all := append(led(a), led(b)...)
+	slices.Sort(all)
+	return len(slices.Compact(all)) == 4
+}
+
+// A topic's id is the same string with both clients, as records bear it: also where it
+// has characters that not every base64 has.
+func TestTopicIDsAgree(t *testing.T) {
+	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: hostileBroker()})
+	admin := newHostileAdmin(t, cluster.Bootstrap())
+	silent := slog.New(slog.DiscardHandler)
+	var admins []neli.Admin
+	for _, make := range clients {
+		provider := make()
+		p, err := provider.Producer(map[string]string{"bootstrap.servers": cluster.Bootstrap(), "acks": "all"}, silent)
+		require.NoError(t, err)
+		t.Cleanup(func() { assert.NoError(t, p.Close()) })
+		a, err := provider.Admin(p)
+		require.NoError(t, err)
+		t.Cleanup(a.Close)
+		admins = append(admins, a)
+	}
+	special := false
+	for i := range 12 {
+		topic := fmt.Sprintf("id-%d", i)
+		admin.create(t, topic, 1, 1, nil)
+		one, err := admins[0].Topic(t.Context(), topic)
+		require.NoError(t, err)
+		other, err := admins[1].Topic(t.Context(), topic)
+		require.NoError(t, err)
+		require.Equal(t, one, other)
+		special = special || slices.ContainsFunc([]rune(one.ID), func(r rune) bool { return r == '+' || r == '/' || r == '-' || r == '_' })
+	}
+	t.Logf("ids with special characters: %v", special)
+}
