@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -156,12 +157,20 @@ func TestStatsOfASickApplication(t *testing.T) {
 		<-done
 	})
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		var sick error
-		a := c.Work("a", func(cfg *neli.Config) { open(cfg); cfg.Healthy = func() error { return sick } })
+		var sick atomic.Bool
+		a := c.Work("a", func(cfg *neli.Config) {
+			open(cfg)
+			cfg.Healthy = func() error {
+				if sick.Load() {
+					return errors.New("no disk")
+				}
+				return nil
+			}
+		})
 		require.False(c, a.Stats().Healthy, "it has not said yet")
 		c.Leader(0, 2*silence)
 		require.True(c, a.Stats().Healthy)
-		sick = errors.New("no disk")
+		sick.Store(true)
 		c.Pass(5 * time.Second)
 		s := a.Stats()
 		require.False(c, s.Healthy)

@@ -9,8 +9,8 @@ alerts and dashboard.json for Grafana.
 The collector is pull only: it asks [neli.Neli.Stats] once for each scrape, and costs
 nothing in between. There is one for each Neli; nothing is global, and nothing is
 registered by itself. Series have the label group, and none has a label for roles or
-members, so that there are some 120 of them however many roles there are; [WithRoles] adds
-two for each of at most [MaxRoles] roles.
+members, so that there are fewer than a hundred of them however many roles there are;
+[WithRoles] adds two for each of at most [MaxRoles] roles.
 
 What the metrics mean is in docs/metrics.md, which is written from this package, and what
 to do when one of the alerts fires in docs/operations.md. For OpenTelemetry register the
