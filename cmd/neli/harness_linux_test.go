@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// lease is T in these tests.
+	lease = 1500 * time.Millisecond
+	// soon is how long anything may take on a busy machine.
+	soon = 60 * time.Second
+)
+
+var program string // this command, built
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	// What a process under test leaves behind becomes ours, so that it is gone when it is dead.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	dir, err := os.MkdirTemp("", "neli")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	program = filepath.Join(dir, "neli")
+	if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+		fmt.Printf("go build: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// broker starts a Kafka in this process.
+func broker(t *testing.T) *kfake.Cluster {
+	t.Helper()
+	c, err := kfake.NewCluster(kfake.NumBrokers(1))
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// process is a neli that runs.
+type process struct {
+	t    *testing.T
+	cmd  *exec.Cmd
+	done chan struct{}
+
+	mu     sync.Mutex
+	lines  []string        // of its standard output
+	errors strings.Builder // its standard error
+}
+
+// neli starts the command with arguments, against a cluster.
+func neli(t *testing.T, c *kfake.Cluster, args ...string) *process {
+	t.Helper()
+	address := "127.0.0.1:1"
+	if c != nil {
+		address = c.ListenAddrs()[0]
+	}
+	return neliWith(t, append(os.Environ(), "NELI_BOOTSTRAP="+address, "NELI_GROUP=jobs", "NELI_TIMEOUT="+lease.String(), "NELI_LOG_LEVEL=info"), args...)
+}
+
+func neliWith(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{t: t, cmd: exec.CommandContext(context.Background(), program, args...), done: make(chan struct{})}
+	p.cmd.Env = env
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	out, err := p.cmd.StdoutPipe()
+	require.NoError(t, err)
+	p.cmd.Stderr = writer{p}
+	require.NoError(t, p.cmd.Start())
+	go func() {
+		defer close(p.done)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			p.mu.Lock()
+			p.lines = append(p.lines, lines.Text())
+			p.mu.Unlock()
+		}
+		_ = p.cmd.Wait()
+	}()
+	t.Cleanup(func() {
+		_ = p.cmd.Process.Kill()
+		<-p.done
+		if t.Failed() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			t.Logf("%v\n%s\n%s", args, strings.Join(p.lines, "\n"), p.errors.String())
+		}
+	})
+	return p
+}
+
+type writer struct{ *process }
+
+func (w writer) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.errors.Write(b)
+}
+
+func (p *process) output() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.lines...)
+}
+
+// says waits for a line that begins with word, the n-th of these, and returns what follows.
+func (p *process) says(word string, n int) string {
+	p.t.Helper()
+	found := ""
+	require.Eventually(p.t, func() bool {
+		count := 0
+		for _, l := range p.output() {
+			if rest, ok := strings.CutPrefix(l, word+" "); ok {
+				if count++; count == n {
+					found = rest
+					return true
+				}
+			}
+		}
+		return false
+	}, soon, 5*time.Millisecond, "%s", word)
+	return found
+}
+
+// logs waits for a text on its standard error.
+func (p *process) logs(text string) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return strings.Contains(p.errors.String(), text)
+	}, soon, 5*time.Millisecond, "%s", text)
+}
+
+// pid is a number that the process says.
+func (p *process) pid(word string, n int) int {
+	p.t.Helper()
+	pid, err := strconv.Atoi(p.says(word, n))
+	require.NoError(p.t, err)
+	return pid
+}
+
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	require.NoError(p.t, p.cmd.Process.Signal(s))
+}
+
+// code waits for its end and returns its exit code.
+func (p *process) code() int {
+	p.t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(soon):
+		require.FailNow(p.t, "it does not end")
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// alive reports whether a process is, and is no zombie.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+}
+
+func dead(t *testing.T, within time.Duration, pids ...int) {
+	t.Helper()
+	for _, pid := range pids {
+		require.Eventually(t, func() bool { return !alive(pid) }, within, time.Millisecond, "%d is alive", pid)
+	}
+}
+
+// parent is a process's parent.
+func parent(t *testing.T, pid int) int {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	ppid, err := strconv.Atoi(strings.Fields(rest)[1])
+	require.NoError(t, err)
+	return ppid
+}
+
+// family is a script whose shell waits for a grandchild that nothing but a signal to its group ends.
+const family = `echo token $NELI_TOKEN; sleep 1000 & echo grandchild $!; echo child $$; wait`

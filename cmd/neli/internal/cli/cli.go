@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// codeFailure is the exit code when this program itself has failed, as timeout(1) has it.
+const codeFailure = 125
+
+// exit is an error with an exit code of its own. err is nil if there is nothing to say.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e exit) Error() string {
+	if e.err == nil {
+		return ""
+	}
+	return e.err.Error()
+}
+
+// Main runs the verb that args name and returns the exit code.
+func Main(args []string, stdout, stderr io.Writer) int {
+	if code, ok := guarded(args); ok {
+		return code
+	}
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.Execute()
+	if err == nil {
+		return 0
+	}
+	code := codeFailure
+	if e, ok := errors.AsType[exit](err); ok {
+		code = e.code
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintln(stderr, "neli:", strings.TrimPrefix(text, "neli: "))
+	}
+	return code
+}
+
+func newRoot() *cobra.Command {
+	var c common
+	root := &cobra.Command{
+		Use:           "neli",
+		Short:         "Leader election on Kafka for commands, and who leads",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return fromEnvironment(cmd.Flags())
+		},
+	}
+	c.register(root.PersistentFlags())
+	root.AddCommand(newRun(&c), newStatus(&c), newWatch(&c), newVersion(), newMan(root))
+	return root
+}
+
+// fromEnvironment sets flags that were not given from NELI_<FLAG>. Within neli run the
+// names that this gives to its command are not taken for flags: an inner neli run would
+// wait for the group of the outer one, for ever.
+func fromEnvironment(flags *pflag.FlagSet) error {
+	_, inside := os.LookupEnv("NELI_TOKEN")
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := variable(f.Name)
+		value, ok := os.LookupEnv(name)
+		if f.Changed || !ok || inside && slices.Contains(told, name) {
+			return
+		}
+		if err := flags.Set(f.Name, value); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// told are variables that neli run sets for its command and that are names of flags, too.
+var told = []string{"NELI_GROUP", "NELI_TOPIC", "NELI_NAME"}
+
+// variable is the environment variable of a flag.
+func variable(flag string) string {
+	return "NELI_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}

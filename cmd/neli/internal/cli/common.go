@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/goneli/neli"
+)
+
+// common are the flags of all verbs that talk to Kafka.
+type common struct {
+	bootstrap  string
+	config     string
+	properties []string
+	group      string
+	topic      string
+	name       string
+	timeout    time.Duration
+	logLevel   string
+}
+
+func (c *common) register(f *pflag.FlagSet) {
+	f.StringVar(&c.bootstrap, "bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
+	f.StringVar(&c.config, "config", "", "file of Kafka client properties, name=value in lines; the place for secrets")
+	f.StringArrayVarP(&c.properties, "property", "X", nil, "a Kafka client property, name=value; no secrets: arguments are public")
+	f.StringVar(&c.group, "group", "", "the group that contends, of one kind of job each (required)")
+	f.StringVar(&c.topic, "topic", "", "the topic that carries the election; groups may share one (default: the group and .neli)")
+	f.StringVar(&c.name, "name", "", "name of this process, as others see it (default: host, process id, time)")
+	f.DurationVar(&c.timeout, "timeout", 5*time.Second, "T: how long a leader is believed after its last beat, 100ms to 60s")
+	f.StringVar(&c.logLevel, "log-level", "warn", "debug, info, warn or error; on standard error")
+}
+
+// resolve makes the configuration, of which the verb completes the rest.
+func (c *common) resolve(cmd *cobra.Command) (neli.Config, error) {
+	var level slog.Level
+	errs := []error{level.UnmarshalText([]byte(c.logLevel))}
+	if c.group == "" {
+		errs = append(errs, errors.New("--group (or NELI_GROUP) is missing"))
+	}
+	props, err := c.kafka(cmd)
+	errs = append(errs, err)
+	if err := errors.Join(errs...); err != nil {
+		return neli.Config{}, err
+	}
+	if c.topic == "" {
+		c.topic = c.group + ".neli"
+	}
+	return neli.Config{
+		KafkaConfig:      props,
+		LeaderGroupID:    c.group,
+		LeaderTopic:      c.topic,
+		Name:             c.name,
+		HeartbeatTimeout: c.timeout,
+		Logger:           slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})),
+		Provider:         provider(),
+	}, nil
+}
+
+// kafka collects the client's properties: the file's, then those of arguments, then the
+// brokers unless the file names them.
+func (c *common) kafka(cmd *cobra.Command) (neli.KafkaConfigMap, error) {
+	props := neli.KafkaConfigMap{}
+	if c.config != "" {
+		if err := readProperties(c.config, props); err != nil {
+			return nil, fmt.Errorf("--config: %w", err)
+		}
+	}
+	for _, p := range c.properties {
+		name, value, ok := strings.Cut(p, "=")
+		name = strings.TrimSpace(name)
+		switch {
+		case !ok || name == "":
+			return nil, fmt.Errorf("-X %q: must be name=value", name)
+		case secret.MatchString(name):
+			return nil, fmt.Errorf("-X %s: arguments are public: put it into the file that --config names", name)
+		}
+		props[name] = strings.TrimSpace(value)
+	}
+	if _, ok := props["bootstrap.servers"]; !ok || cmd.Flags().Changed("bootstrap") {
+		props["bootstrap.servers"] = c.bootstrap
+	}
+	return props, nil
+}
+
+// secret are names of properties whose values nobody should see.
+var secret = regexp.MustCompile(`(?i)password|secret|pem$|sasl\.jaas|token`)
+
+// readProperties adds the lines name=value of a file; # begins a comment. Errors name the line and
+// not what is in it.
+func readProperties(file string, into neli.KafkaConfigMap) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(line, "=")
+		if !ok || strings.TrimSpace(name) == "" {
+			return fmt.Errorf("%s:%d: must be name=value", file, n)
+		}
+		into[strings.TrimSpace(name)] = strings.TrimSpace(value)
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/cmd/neli/internal/guard"
+	"github.com/goneli/neli/cmd/neli/internal/job"
+)
+
+// guarded is the guard's process, if that is what args ask for.
+func guarded(args []string) (code int, ok bool) {
+	if len(args) < 3 || args[0] != guard.Verb || args[1] != "--" {
+		return 0, false
+	}
+	return guard.Main(os.NewFile(3, "orders"), os.NewFile(4, "reports"), args[2:]), true
+}
+
+const runLong = `Run a command while this process leads its group, and on no other machine meanwhile.
+
+Any number of processes may say the same; one of them runs the command. When the command
+ends, another one leads within round trips, and neli exits with the command's exit code (128
+and the number of a signal). There is no shell; the command is in a process group of its own and does
+not read from a terminal. Whatever it leaves behind in its group is killed.
+
+Signals. Before the command runs TERM, INT, HUP and QUIT end neli at once, with exit code 0.
+While it runs they go to the command's group, and leadership is kept until it has ended,
+for --drain at most, after which it is killed. USR1, USR2, WINCH, CONT and TSTP are passed on.
+
+Leadership lost. When leadership is moved elsewhere the group gets TERM, and KILL before the
+drain is over; when it is lost, KILL at once. Then neli contends again, or exits with 122 if --once is
+given. A guard process kills the group by itself when the lease is over, also if neli was
+killed, stopped or starved of CPU.
+
+The command's environment has NELI_TOKEN, the fencing token of this term, and NELI_ROLE,
+NELI_PARTITION, NELI_GROUP, NELI_TOPIC, NELI_MEMBER, NELI_NAME. Give the token to
+whatever the command changes, and let that refuse lower ones: nothing else helps against a
+process that leaves the group (setsid), or a machine that is paused as a whole and goes on later.
+
+Exit codes: the command's; 122 lost, with --once; 124 not elected within --wait; 125 neli itself
+failed; 126 the command cannot be executed; 127 there is no such command.`
+
+func newRun(c *common) *cobra.Command {
+	var o job.Options
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- command [arguments]",
+		Short: "Run a command while leading",
+		Long:  runLong,
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cfg, err := c.resolve(cmd)
+			if err != nil {
+				return err
+			}
+			o.Command = args
+			return run(cfg, o)
+		},
+	}
+	cmd.Flags().SetInterspersed(false) // what follows the command is the command's
+	cmd.Flags().DurationVar(&o.Drain, "drain", 10*time.Second, "how long the command may take to finish when it is told to")
+	cmd.Flags().DurationVar(&o.Wait, "wait", 0, "exit with 124 if not elected within this time; 0: wait for ever")
+	cmd.Flags().BoolVar(&o.Keep, "keep", false, "contend again when the command has ended")
+	cmd.Flags().BoolVar(&o.Once, "once", false, "exit with 122 when leadership is lost, in place of contending again")
+	return cmd
+}
+
+func run(cfg neli.Config, o job.Options) error {
+	// Before anything else: whoever asks to end must be heard at once.
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, job.Signals()...)
+	defer signal.Stop(signals)
+	if o.Drain <= 0 {
+		return errors.New("--drain: must be positive")
+	}
+	if _, err := exec.LookPath(o.Command[0]); err != nil {
+		return exit{guard.StartCode(err), err}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	o.Self, o.Env, o.Topic, o.Log = self, os.Environ(), cfg.LeaderTopic, cfg.Logger
+	cfg.DrainTimeout = o.Drain
+	n, err := neli.New(cfg)
+	if err != nil {
+		return err
+	}
+	code, err := job.Run(n, o, signals)
+	if closing := n.Close(); closing != nil {
+		cfg.Logger.Warn("closing", "error", closing)
+	}
+	if code != 0 || err != nil {
+		return exit{code, err}
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package guard
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// CodeUnexecutable and CodeMissing are exit codes as of timeout(1) and shells.
+	CodeUnexecutable = 126
+	CodeMissing      = 127
+	// codeSignal is added to the number of a signal.
+	codeSignal = 128
+	// codeOwn: the guard itself has failed.
+	codeOwn = 125
+)
+
+// Main is the guard's process: it runs a command until it ends or must not run any more,
+// and returns an exit code. orders and reports are the pipes to the elector.
+func Main(orders, reports *os.File, command []string) int {
+	// Signals to everybody (a supervisor's stop of all processes of a service) must not
+	// end the guard before the command. Ignored they would be the command's to ignore, too.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
+	unix.CloseOnExec(int(orders.Fd()))
+	unix.CloseOnExec(int(reports.Fd()))
+	adoptOrphans()
+
+	g := &guard{orders: make(chan order), gone: make(chan struct{}), reports: reports}
+	go g.listen(orders)
+	first, ok := g.first()
+	if !ok {
+		return codeOwn
+	}
+	alarm, err := newAlarm()
+	if err != nil {
+		Report{Error: err.Error(), Code: codeOwn, Ended: true}.write(reports)
+		return codeOwn
+	}
+	g.alarm = alarm
+	// The kernel watches the thread that starts the command: it must last.
+	runtime.LockOSThread()
+	process, code, err := start(command)
+	if err != nil {
+		Report{Error: err.Error(), Code: code, Ended: true}.write(reports)
+		return code
+	}
+	g.group = process.Pid
+	Report{Group: g.group}.write(reports)
+	return g.watch(first)
+}
+
+// guard is the state of a guard that has started its command. It belongs to one goroutine.
+type guard struct {
+	orders  chan order
+	gone    chan struct{} // closed when the elector has gone
+	reports io.Writer
+	alarm   *alarm
+	group   int
+}
+
+// listen passes on what the elector says.
+func (g *guard) listen(orders io.Reader) {
+	defer close(g.gone)
+	for {
+		o, err := readOrder(orders)
+		if err != nil {
+			return
+		}
+		g.orders <- o
+	}
+}
+
+// first waits for the first deadline: without one nothing may be started.
+func (g *guard) first() (deadline time.Duration, ok bool) {
+	for {
+		select {
+		case o := <-g.orders:
+			if o.kind == until {
+				return time.Duration(o.value), time.Duration(o.value) > Now()
+			}
+		case <-g.gone:
+			return 0, false
+		}
+	}
+}
+
+// watch lets the command run until it ends or its time is over.
+func (g *guard) watch(deadline time.Duration) int {
+	ended := make(chan struct{})
+	go func() {
+		g.leader()
+		close(ended)
+	}()
+	g.alarm.set(deadline)
+	late := false
+	for {
+		select {
+		case o := <-g.orders:
+			switch {
+			case o.kind == deliver:
+				_ = unix.Kill(-g.group, syscall.Signal(o.value)) // a group that has ended just now needs none
+			case time.Duration(o.value) > deadline:
+				deadline = time.Duration(o.value)
+				g.alarm.set(deadline)
+			}
+		case <-g.alarm.fired:
+			if Now() >= deadline {
+				late = true
+				g.kill()
+			}
+		case <-g.gone:
+			late = true
+			g.kill()
+			g.gone = nil
+		case <-ended:
+			g.kill()
+			code := g.reap()
+			Report{Group: g.group, Ended: true, Code: code, Late: late}.write(g.reports)
+			return code
+		}
+	}
+}
+
+func (g *guard) kill() { _ = unix.Kill(-g.group, unix.SIGKILL) } // ESRCH: nobody is left
+
+// leader waits until the command itself has ended. The process stays in the table, and with
+// it the number of the group, which nobody else can have meanwhile.
+func (g *guard) leader() {
+	for errors.Is(unix.Waitid(unix.P_PID, g.group, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+}
+
+// reap waits until nothing is left of the group, and returns the command's exit code. What
+// the command has left behind has become the guard's, and was killed.
+func (g *guard) reap() int {
+	code := codeOwn
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-g.group, &status, 0, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil: // ECHILD
+			return code
+		case pid == g.group && status.Signaled():
+			code = codeSignal + int(status.Signal())
+		case pid == g.group:
+			code = status.ExitStatus()
+		}
+	}
+}
+
+// start starts the command in a group of its own.
+func start(command []string) (p *os.Process, code int, err error) {
+	path, err := exec.LookPath(command[0])
+	if err == nil {
+		p, err = os.StartProcess(path, command, &os.ProcAttr{Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
+			Sys: dieWithParent(&syscall.SysProcAttr{Setpgid: true})})
+	}
+	return p, StartCode(err), err
+}
+
+// StartCode is the exit code for a command that could not be started.
+func StartCode(err error) int {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return CodeMissing
+	}
+	return CodeUnexecutable
+}

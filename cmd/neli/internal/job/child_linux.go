@@ -1,0 +1,128 @@
+package job
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/goneli/neli/cmd/neli/internal/guard"
+)
+
+// child is a command under its guard.
+type child struct {
+	guard   *exec.Cmd
+	orders  *os.File
+	reports *os.File
+	work    sync.WaitGroup
+
+	mu     sync.Mutex    // of writes to orders
+	ended  chan struct{} // closed when nothing is left of it
+	report guard.Report  // the last one; of those who have seen ended closed
+}
+
+// errGuardLost: the guard ended without a word, so that it was killed.
+var errGuardLost = errors.New("the guard process was killed")
+
+// startChild starts a guard, which starts the command once it has been told of a deadline.
+func startChild(self string, command, env []string) (*child, error) {
+	ordersIn, orders, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	reports, reportsOut, err := os.Pipe()
+	if err != nil {
+		_, _ = ordersIn.Close(), orders.Close()
+		return nil, err
+	}
+	c := &child{guard: exec.Command(self, append([]string{guard.Verb, "--"}, command...)...), orders: orders, reports: reports,
+		ended: make(chan struct{})}
+	c.guard.Env = env
+	c.guard.Stdin, c.guard.Stdout, c.guard.Stderr = os.Stdin, os.Stdout, os.Stderr
+	c.guard.ExtraFiles = []*os.File{ordersIn, reportsOut}
+	c.guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's signals are not for it
+	err = c.guard.Start()
+	_ = errors.Join(ordersIn.Close(), reportsOut.Close())
+	if err != nil {
+		_, _ = orders.Close(), reports.Close()
+		return nil, fmt.Errorf("cannot start the guard process: %w", err)
+	}
+	c.work.Go(c.follow)
+	return c, nil
+}
+
+// follow takes the guard's reports until it has ended.
+func (c *child) follow() {
+	defer close(c.ended)
+	group, last := 0, guard.Report{}
+	for lines := bufio.NewScanner(c.reports); lines.Scan(); {
+		var r guard.Report
+		if json.Unmarshal(lines.Bytes(), &r) != nil {
+			break // no guard of ours: it is killed below
+		}
+		if last = r; r.Ended {
+			break
+		}
+		group = r.Group
+	}
+	if !last.Ended { // killed; the kernel has killed the command, and the rest of the group is ours now
+		_ = c.guard.Process.Kill()
+	}
+	_ = c.orders.Close()
+	_ = c.reports.Close()
+	_ = c.guard.Wait()
+	if !last.Ended {
+		last = guard.Report{Group: group, Ended: true, Error: errGuardLost.Error(), Code: codeKilled}
+		clean(group)
+	}
+	c.report = last
+}
+
+// clean kills what is left of a group whose guard has died, and waits for its end.
+func clean(group int) {
+	if group == 0 {
+		return
+	}
+	_ = unix.Kill(-group, unix.SIGKILL)
+	for {
+		if _, err := unix.Wait4(-group, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
+			return // ECHILD
+		}
+	}
+}
+
+// until tells the guard of a deadline, by the clock of guard.Now.
+func (c *child) until(deadline time.Duration) { c.order(guard.Until(deadline)) }
+
+// signal sends the group a signal.
+func (c *child) signal(s syscall.Signal) { c.order(guard.Deliver(s)) }
+
+// order writes to a pipe that a guard that is stopped does not empty: what does not fit is
+// left out, and kill is for what must get through.
+func (c *child) order(o []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_ = c.orders.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+	_, _ = c.orders.Write(o)
+}
+
+// kill ends the group, whatever has become of the guard, and returns when nothing is left
+// of it.
+func (c *child) kill() {
+	_ = c.orders.Close() // upon which the guard kills
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-c.ended:
+	case <-timer.C:
+		_ = c.guard.Process.Kill() // stopped, it seems: follow does the rest
+		<-c.ended
+	}
+}

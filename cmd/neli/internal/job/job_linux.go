@@ -1,0 +1,199 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/cmd/neli/internal/guard"
+)
+
+// Exit codes besides those of the command, as timeout(1) has them.
+const (
+	CodeLost    = 122 // leadership was lost, with Once
+	CodeWaited  = 124 // not elected within Wait
+	CodeFailure = 125 // this program has failed
+
+	codeKilled = 128 + int(syscall.SIGKILL)
+)
+
+const (
+	// patience is how long a guard may take to do what it is told.
+	patience = time.Second
+	// killBefore is how long before the end of the drain the command is killed; a quarter of
+	// a drain that is shorter than four of these.
+	killBefore = 500 * time.Millisecond
+)
+
+// Options say what is run, and when.
+type Options struct {
+	Self    string   // this program, which is its own guard
+	Command []string // what is run, and its arguments
+	Env     []string // what it is given besides NELI_TOKEN and the like
+	Topic   string   // for NELI_TOPIC
+	Drain   time.Duration
+	Wait    time.Duration // 0: for ever
+	Keep    bool          // contend again when the command has ended
+	Once    bool          // do not contend again when leadership was lost
+	Log     *slog.Logger
+}
+
+// Run contends for role 0 of n, runs the command whenever it leads, and returns the exit
+// code; the error, if there is one, is for people. signals are those that this process gets. n is
+// left open: close it at once, or nobody else runs the command.
+func Run(n *neli.Neli, o Options, signals <-chan os.Signal) (int, error) {
+	guard.AdoptOrphans()
+	var waited <-chan time.Time
+	if o.Wait > 0 {
+		timer := time.NewTimer(o.Wait)
+		defer timer.Stop()
+		waited = timer.C
+	}
+	for {
+		c := newContest(n, o)
+		res := c.run(signals, waited)
+		if !res.again {
+			return res.code, res.err
+		}
+		waited = nil // it was elected
+	}
+}
+
+// result is how a contest ended.
+type result struct {
+	code  int
+	again bool
+	err   error
+}
+
+// contest is one time of contending, until the command has ended or must not be waited for
+// any more. It may comprise several terms.
+type contest struct {
+	Options
+	n       *neli.Neli
+	results chan result
+	stop    context.CancelFunc
+
+	mu      sync.Mutex
+	elected bool             // at least once
+	over    bool             // no command is started any more
+	command chan<- os.Signal // of the command that runs
+}
+
+func newContest(n *neli.Neli, o Options) *contest {
+	return &contest{Options: o, n: n, results: make(chan result, 1)}
+}
+
+func (c *contest) run(signals <-chan os.Signal, waited <-chan time.Time) result {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	c.stop = stop
+	var work sync.WaitGroup
+	work.Go(func() { c.dispatch(ctx, signals, waited) })
+	err := c.n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error {
+		forwarded := make(chan os.Signal, 16)
+		if c.begin(forwarded) {
+			c.term(ctx, l, forwarded)
+			c.begin(nil)
+			c.belated(forwarded)
+		}
+		return nil
+	})
+	stop()
+	work.Wait()
+	select {
+	case res := <-c.results:
+		return res
+	default: // Lead ended by itself
+		return result{code: CodeFailure, err: err}
+	}
+}
+
+// finish ends the contest; the first result counts.
+func (c *contest) finish(r result) {
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
+	select {
+	case c.results <- r:
+	default:
+	}
+	c.stop()
+}
+
+// begin says where signals go from now on, to a command or nowhere, unless the contest is
+// over.
+func (c *contest) begin(command chan<- os.Signal) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over && command != nil {
+		return false
+	}
+	c.elected = c.elected || command != nil
+	c.command = command
+	return true
+}
+
+// belated deals with signals that came when the command had just ended.
+func (c *contest) belated(forwarded <-chan os.Signal) {
+	for {
+		select {
+		case s := <-forwarded:
+			if ends(s) {
+				c.finish(result{})
+			}
+		default:
+			return
+		}
+	}
+}
+
+// dispatch gives signals to the command, and without one ends the contest.
+func (c *contest) dispatch(ctx context.Context, signals <-chan os.Signal, waited <-chan time.Time) {
+	for {
+		select {
+		case s := <-signals:
+			c.mu.Lock()
+			if c.command == nil {
+				c.over = c.over || ends(s)
+			} else {
+				select {
+				case c.command <- s:
+				default: // it has not taken the last sixteen
+				}
+			}
+			over := c.over && c.command == nil
+			c.mu.Unlock()
+			if over {
+				c.finish(result{})
+			}
+		case <-waited:
+			c.mu.Lock()
+			late := !c.elected
+			c.over = c.over || late
+			c.mu.Unlock()
+			if late {
+				c.finish(result{code: CodeWaited, err: fmt.Errorf("not elected within %v", c.Wait)})
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// ends reports whether a signal asks to end.
+func ends(s os.Signal) bool {
+	return s == unix.SIGTERM || s == unix.SIGINT || s == unix.SIGHUP || s == unix.SIGQUIT
+}
+
+// Signals are those that the command gets in place of this process.
+func Signals() []os.Signal {
+	return []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP}
+}

@@ -1,0 +1,141 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/cmd/neli/internal/guard"
+)
+
+// term is the command's run under one leadership.
+type term struct {
+	*contest
+	l       neli.Leadership
+	child   *child
+	kill    <-chan time.Time // when the command's time to finish is over
+	asked   bool             // a signal has asked for the end: it is the last run
+	revoked bool             // leadership is to be given up
+	lost    bool             // leadership is over
+}
+
+// term runs the command until it has ended, and with it everything that it has started in
+// its group.
+func (c *contest) term(ctx context.Context, l neli.Leadership, signals <-chan os.Signal) {
+	child, err := startChild(c.Self, c.Command, environment(c.Env, c.n, c.Topic, l))
+	if err != nil {
+		c.finish(result{code: CodeFailure, err: err})
+		return
+	}
+	t := &term{contest: c, l: l, child: child}
+	t.renew()
+	tick := time.NewTicker(min(max(c.n.HeartbeatTimeout()/20, 10*time.Millisecond), 500*time.Millisecond))
+	defer tick.Stop()
+	over := ctx.Done()
+	for {
+		select {
+		case <-tick.C:
+			t.renew()
+		case s := <-signals:
+			t.signalled(s)
+		case <-over:
+			over = nil
+			t.withdrawn(context.Cause(ctx))
+		case <-t.kill:
+			c.Log.Warn("the command has not finished in time: killed")
+			t.child.kill()
+		case <-t.child.ended:
+			t.child.work.Wait()
+			t.ended(t.child.report)
+			return
+		}
+	}
+}
+
+// renew tells the guard until when the lease is sure to last. The guard's clock is read
+// first, so that what is told is never too late.
+func (t *term) renew() {
+	now := guard.Now()
+	if left := t.l.Remaining(); left > 0 {
+		t.child.until(now + left)
+	}
+}
+
+// signalled passes a signal on. The lease is kept until the command has ended.
+func (t *term) signalled(s os.Signal) {
+	number, ok := s.(syscall.Signal)
+	if !ok {
+		return
+	}
+	t.child.signal(number)
+	if ends(s) && !t.asked {
+		t.asked = true
+		if t.kill == nil {
+			t.kill = time.After(t.Drain)
+		}
+	}
+}
+
+// withdrawn ends the command: at once if leadership is over, else in good time.
+func (t *term) withdrawn(cause error) {
+	if errors.Is(cause, neli.ErrFenced) {
+		t.lost = true
+		t.Log.Warn("leadership lost: killing the command")
+		t.child.kill()
+		return
+	}
+	t.revoked = true
+	t.Log.Info("leadership revoked: the command is told to finish")
+	t.child.signal(syscall.SIGTERM)
+	t.kill = time.After(t.Drain - min(killBefore, t.Drain/4))
+}
+
+// ended decides what comes after the command.
+func (t *term) ended(r guard.Report) {
+	withdrawn := t.lost || t.revoked || r.Late || r.Error != "" && r.Code == codeKilled
+	switch {
+	case r.Group == 0 && r.Error != "" && !withdrawn:
+		t.finish(result{code: r.Code, err: errors.New(r.Error)})
+	case t.asked:
+		t.finish(result{code: r.Code})
+	case withdrawn && t.Once:
+		t.finish(result{code: CodeLost, err: errors.New("leadership was lost")})
+	case withdrawn && (t.lost || t.revoked):
+		// The function of Lead returns, and this process contends again.
+	case withdrawn, t.Keep: // it leads still, and is to give that up
+		t.finish(result{again: true})
+	default:
+		t.finish(result{code: r.Code})
+	}
+}
+
+// environment is what the command is given. What this program says comes last, and takes
+// the place of what an outer one has said.
+func environment(base []string, n *neli.Neli, topic string, l neli.Leadership) []string {
+	member := ""
+	for _, m := range n.Members() {
+		if m.Self {
+			member = m.ID
+		}
+	}
+	own := []string{
+		"NELI_TOKEN=" + strconv.FormatInt(l.Token, 10),
+		"NELI_ROLE=" + strconv.Itoa(l.Role),
+		"NELI_PARTITION=" + strconv.Itoa(l.Partition),
+		"NELI_GROUP=" + n.Group(),
+		"NELI_TOPIC=" + topic,
+		"NELI_MEMBER=" + member,
+		"NELI_NAME=" + n.Name(),
+	}
+	env := slices.DeleteFunc(slices.Clone(base), func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return slices.ContainsFunc(own, func(o string) bool { return strings.HasPrefix(o, name+"=") })
+	})
+	return append(env, own...)
+}

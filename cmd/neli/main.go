@@ -1,0 +1,10 @@
+// Command neli runs commands while they lead, and shows who leads: neli help.
+package main
+
+import (
+	"os"
+
+	"github.com/goneli/neli/cmd/neli/internal/cli"
+)
+
+func main() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr)) }

@@ -1,0 +1,257 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// consul lock hides the command's exit code (hashicorp/consul#947, #1503).
+func TestExitCodes(t *testing.T) {
+	c := broker(t)
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for want, args := range map[int][]string{
+		0:   {"true"},
+		1:   {"false"},
+		7:   {"sh", "-c", "exit 7"},
+		137: {"sh", "-c", "kill -9 $$"},
+		143: {"sh", "-c", "kill -TERM $$"},
+		127: {"/no/such/command"},
+		126: {file},
+	} {
+		t.Run(fmt.Sprint(want), func(t *testing.T) {
+			t.Parallel()
+			p := neli(t, c, append([]string{"run", "--group", fmt.Sprint("jobs", want), "--"}, args...)...)
+			require.Equal(t, want, p.code())
+		})
+	}
+	for name, args := range map[string][]string{
+		"no command":      {"run"},
+		"unknown flag":    {"run", "--nonsense", "--", "true"},
+		"bad timeout":     {"run", "--timeout", "2h", "--", "true"},
+		"bad drain":       {"run", "--drain", "-1s", "--", "true"},
+		"secret argument": {"run", "-X", "sasl.password=x", "--", "true"},
+		"no such file":    {"run", "--config", "/no/such/file", "--", "true"},
+		"no such verb":    {"walk"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, 125, neli(t, c, args...).code())
+		})
+	}
+	t.Run("no group", func(t *testing.T) {
+		p := neliWith(t, os.Environ(), "run", "--", "true")
+		require.Equal(t, 125, p.code())
+		require.Contains(t, p.errors.String(), "--group")
+	})
+}
+
+// consul lock takes the command's flags for its own (hashicorp/consul#1063).
+func TestArgumentsOfTheCommandAreItsOwn(t *testing.T) {
+	c := broker(t)
+	for i, args := range [][]string{{"run", "--", "printf", `%s;`, "-v", "--keep", "--", "-X"}, {"run", "printf", `%s;`, "-v", "--keep", "--", "-X"}} {
+		p := neli(t, c, append([]string{args[0], "--group", fmt.Sprint("g", i)}, args[1:]...)...)
+		require.Equal(t, 0, p.code())
+		require.Equal(t, []string{"-v;--keep;--;-X;"}, p.output())
+	}
+}
+
+// consul lock ends the shell in between, and not what it has started
+// (hashicorp/consul#2022, #873, #1692), and other signals not even that (#1210, #2489).
+func TestSignalsReachTheWholeGroup(t *testing.T) {
+	c := broker(t)
+	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT} {
+		t.Run(s.String(), func(t *testing.T) {
+			t.Parallel()
+			p := neli(t, c, "run", "--group", fmt.Sprint("jobs", int(s)), "--", "sh", "-c", `trap 'echo asked; exit 9' TERM INT HUP QUIT; `+family)
+			grandchild, child := p.pid("grandchild", 1), p.pid("child", 1)
+			p.signal(s)
+			require.Equal(t, 9, p.code(), "the command's own code")
+			require.Contains(t, p.output(), "asked")
+			require.False(t, alive(child))
+			require.False(t, alive(grandchild))
+		})
+	}
+}
+
+// What is no request to end is passed on, and ends nothing.
+func TestOtherSignalsArePassedOn(t *testing.T) {
+	p := neli(t, broker(t), "run", "--", "sh", "-c", `trap 'echo got usr1' USR1; trap 'echo got usr2' USR2; echo child $$; while :; do sleep 0.05; done`)
+	p.says("child", 1)
+	p.signal(unix.SIGUSR1)
+	require.Equal(t, "usr1", p.says("got", 1))
+	p.signal(unix.SIGUSR2)
+	require.Equal(t, "usr2", p.says("got", 2))
+	p.signal(unix.SIGTERM)
+	require.Equal(t, 143, p.code())
+}
+
+// consul lock is deaf before it has the lock (hashicorp/consul#4439).
+func TestSignalsBeforeTheElection(t *testing.T) {
+	c := broker(t)
+	holder := neli(t, c, "run", "--", "sh", "-c", family)
+	holder.says("child", 1)
+	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT} {
+		t.Run(s.String(), func(t *testing.T) {
+			for name, p := range map[string]*process{"waiting": neli(t, c, "run", "--", "false"), "without a broker": neli(t, nil, "run", "--", "false")} {
+				p.logs("msg=starting") // when signals are taken
+				began := time.Now()
+				p.signal(s)
+				require.Equal(t, 0, p.code(), name)
+				require.Less(t, time.Since(began), 20*time.Second, name)
+			}
+		})
+	}
+	require.True(t, alive(holder.pid("child", 1)))
+}
+
+// A command that does not heed the signal is killed when the drain is over.
+func TestDrainIsLimited(t *testing.T) {
+	p := neli(t, broker(t), "run", "--drain", "1s", "--", "sh", "-c", `trap '' TERM; `+strings.ReplaceAll(family, "wait", "while :; do sleep 1; done"))
+	grandchild, child := p.pid("grandchild", 1), p.pid("child", 1)
+	began := time.Now()
+	p.signal(unix.SIGTERM)
+	require.Equal(t, 137, p.code())
+	require.GreaterOrEqual(t, time.Since(began), time.Second)
+	require.False(t, alive(child) || alive(grandchild))
+}
+
+// consul lock ends the command 90 s after the loss (hashicorp/consul#9788), etcdctl
+// lock never (etcd-io/etcd#7983).
+func TestCommandIsDeadWhenTheLeaseIsOver(t *testing.T) {
+	c := broker(t)
+	p := neli(t, c, "run", "--", "sh", "-c", family)
+	grandchild, child := p.pid("grandchild", 1), p.pid("child", 1)
+	began := time.Now()
+	c.Close()
+	dead(t, soon, child, grandchild)
+	require.Less(t, time.Since(began), lease, "evidence was older than this when the broker went")
+	p.signal(unix.SIGTERM)
+	require.Contains(t, []int{0, 137}, p.code(), "it contends, or has just seen that the command was killed")
+}
+
+func TestOnce(t *testing.T) {
+	c := broker(t)
+	p := neli(t, c, "run", "--once", "--", "sh", "-c", family)
+	p.says("child", 1)
+	c.Close()
+	require.Equal(t, 122, p.code())
+}
+
+// The killed, stopped or starved elector: no peer looks after that.
+func TestElectorDies(t *testing.T) {
+	for _, s := range []syscall.Signal{unix.SIGKILL, unix.SIGSTOP} {
+		t.Run(s.String(), func(t *testing.T) {
+			t.Parallel()
+			p := neli(t, broker(t), "run", "--", "sh", "-c", family)
+			grandchild, child := p.pid("grandchild", 1), p.pid("child", 1)
+			began := time.Now()
+			p.signal(s)
+			dead(t, soon, child, grandchild)
+			require.Less(t, time.Since(began), lease)
+			if s == unix.SIGSTOP {
+				p.signal(unix.SIGCONT)
+				require.NotEqual(t, child, p.pid("child", 2), "it contends again")
+			}
+		})
+	}
+}
+
+// A guard that dies takes the command with it, and what that has started.
+func TestGuardDies(t *testing.T) {
+	p := neli(t, broker(t), "run", "--", "sh", "-c", family)
+	grandchild, child := p.pid("grandchild", 1), p.pid("child", 1)
+	guard := parent(t, child)
+	require.Equal(t, p.cmd.Process.Pid, parent(t, guard))
+	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT} {
+		require.NoError(t, unix.Kill(guard, s)) // as a supervisor does to all processes of a service
+	}
+	require.Never(t, func() bool { return !alive(guard) || !alive(child) }, 200*time.Millisecond, 10*time.Millisecond)
+	require.NoError(t, unix.Kill(guard, unix.SIGKILL))
+	dead(t, soon, child, grandchild)
+	require.NotEqual(t, child, p.pid("child", 2), "it contends again")
+}
+
+// A guard that is stopped does not keep the command alive.
+func TestGuardIsStopped(t *testing.T) {
+	p := neli(t, broker(t), "run", "--drain", "1s", "--", "sh", "-c", family)
+	grandchild, child := p.pid("grandchild", 1), p.pid("child", 1)
+	require.NoError(t, unix.Kill(parent(t, child), unix.SIGSTOP))
+	require.Never(t, func() bool { return !alive(child) }, 2*lease, 10*time.Millisecond, "the lease is renewed")
+	p.signal(unix.SIGTERM)
+	require.Equal(t, 137, p.code())
+	require.False(t, alive(child) || alive(grandchild))
+}
+
+// What the command leaves behind in its group does not outlive the lease.
+func TestNothingIsLeftBehind(t *testing.T) {
+	p := neli(t, broker(t), "run", "--", "sh", "-c", `sleep 1000 & echo grandchild $!`)
+	require.Equal(t, 0, p.code())
+	require.False(t, alive(p.pid("grandchild", 1)))
+}
+
+// When a command ends the next one starts within round trips.
+func TestHandOver(t *testing.T) {
+	c := broker(t)
+	a := neli(t, c, "run", "--", "sh", "-c", `echo child $$; read line </dev/null; sleep 3; date +'ended %s.%N'; exit 3`)
+	a.says("child", 1)
+	b := neli(t, c, "run", "--", "sh", "-c", `date +'began %s.%N'`)
+	require.Equal(t, 3, a.code())
+	require.Equal(t, 0, b.code())
+	var ended, began float64
+	_, err := fmt.Sscan(a.says("ended", 1), &ended)
+	require.NoError(t, err)
+	_, err = fmt.Sscan(b.says("began", 1), &began)
+	require.NoError(t, err)
+	require.Greater(t, began, ended)
+	require.Less(t, began-ended, lease.Seconds())
+}
+
+func TestWait(t *testing.T) {
+	c := broker(t)
+	holder := neli(t, c, "run", "--", "sh", "-c", family)
+	holder.says("child", 1)
+	p := neli(t, c, "run", "--wait", "1s", "--", "true")
+	require.Equal(t, 124, p.code())
+	require.Contains(t, p.errors.String(), "not elected within 1s")
+}
+
+func TestKeep(t *testing.T) {
+	p := neli(t, broker(t), "run", "--keep", "--", "sh", "-c", `echo token $NELI_TOKEN; exit 4`)
+	first, second := p.pid("token", 1), p.pid("token", 2)
+	require.Greater(t, second, first, "another term")
+	p.signal(unix.SIGTERM)
+	require.Contains(t, []int{0, 4}, p.code(), "between two runs, or in one")
+}
+
+// etcdctl lock lets what an outer lock has said win.
+func TestEnvironmentOfTheCommand(t *testing.T) {
+	c := broker(t)
+	env := append(os.Environ(), "NELI_BOOTSTRAP="+c.ListenAddrs()[0], "NELI_TOKEN=outer", "NELI_GROUP=outer", "NELI_NAME=outer", "NELI_MEMBER=outer", "OTHER=kept")
+	p := neliWith(t, env, "run", "--group", "inner", "--timeout", "1s", "--", "env")
+	require.Equal(t, 0, p.code())
+	got := map[string]string{}
+	for _, l := range p.output() {
+		name, value, _ := strings.Cut(l, "=")
+		require.NotContains(t, got, name, "twice")
+		got[name] = value
+	}
+	require.Equal(t, "inner", got["NELI_GROUP"])
+	require.Equal(t, "inner.neli", got["NELI_TOPIC"])
+	require.Equal(t, "0", got["NELI_ROLE"])
+	require.Equal(t, "0", got["NELI_PARTITION"])
+	require.Equal(t, "kept", got["OTHER"])
+	require.Regexp(t, `^\d+$`, got["NELI_TOKEN"])
+	require.NotEqual(t, "outer", got["NELI_NAME"])
+	require.NotEqual(t, "outer", got["NELI_MEMBER"])
+	// Without a group of its own the inner one would wait for the outer one's, for ever.
+	require.Equal(t, 125, neliWith(t, env, "run", "--", "true").code())
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestStatusAndWatch(t *testing.T) {
+	c := broker(t)
+	require.Equal(t, 4, neli(t, c, "status").code(), "there is not even a topic")
+
+	watching := neli(t, c, "watch")
+	lines := neli(t, c, "watch", "--json")
+	script := filepath.Join(t.TempDir(), "told")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\necho told $NELI_STATUS $NELI_ROLES $NELI_HOLDER $NELI_TOKEN\n"), 0o700))
+	told := neli(t, c, "watch", "--exec", script)
+
+	holder := neli(t, c, "run", "--name", "10.0.0.7\x1b[2J", "--", "sh", "-c", family)
+	token := holder.says("token", 1)
+	require.Regexp(t, `^held 0 10.0.0.7`, told.says("told", 1))
+	p := neli(t, c, "status")
+	require.Equal(t, 0, p.code())
+	text := strings.Join(p.output(), "\n")
+	require.Contains(t, text, `"10.0.0.7\x1b[2J"`, "a name does not move the cursor")
+	require.NotContains(t, text, "\x1b")
+	require.Contains(t, text, "held")
+
+	p = neli(t, c, "status", "--json")
+	require.Equal(t, 0, p.code())
+	var status struct {
+		Group     string
+		Standings []struct {
+			Roles, Status string
+			Holder        struct {
+				Name  string
+				Token json.Number
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(strings.Join(p.output(), "")), &status))
+	require.Equal(t, "jobs", status.Group)
+	require.Equal(t, token, status.Standings[0].Holder.Token.String())
+
+	holder.signal(15)
+	require.Equal(t, 143, holder.code())
+	require.Eventually(t, func() bool { return strings.Contains(strings.Join(watching.output(), "\n"), "vacant") }, soon, 5*time.Millisecond)
+	require.Contains(t, strings.Join(watching.output(), "\n"), "roles 0 held by")
+	require.Eventually(t, func() bool { return strings.Contains(strings.Join(lines.output(), "\n"), `"status":"vacant"`) }, soon, 5*time.Millisecond)
+	require.Equal(t, "vacant 0", strings.TrimSpace(told.says("told", 2)))
+	require.Equal(t, 3, neli(t, c, "status").code())
+	watching.signal(15)
+	require.Equal(t, 0, watching.code())
+}
+
+// Manual pages and completions are made of the verbs.
+func TestManualAndCompletion(t *testing.T) {
+	dir := t.TempDir()
+	require.Equal(t, 0, neliWith(t, os.Environ(), "man", dir).code())
+	page, err := os.ReadFile(filepath.Join(dir, "neli-run.1"))
+	require.NoError(t, err)
+	require.Contains(t, string(page), "NELI_TOKEN")
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		p := neliWith(t, os.Environ(), "completion", shell)
+		require.Equal(t, 0, p.code())
+		require.NotEmpty(t, p.output())
+	}
+	p := neliWith(t, os.Environ(), "version")
+	require.Equal(t, 0, p.code())
+	require.Contains(t, p.output()[0], "neli ")
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"golang.org/x/sys/unix"
+)
+
+// witness is a command that holds the lock of a file for as long as it or what it has started lives,
+// and says so if somebody else has it.
+const witness = `exec 9>>"$WITNESS"; flock -n 9 || { echo overlap $NELI_TOKEN; exit 99; }
+echo token $NELI_TOKEN; sleep 1000 & echo grandchild $!; echo child $$; wait`
+
+// rounds is how often a leader is disturbed: NELI_ROUNDS, or a few.
+func rounds(t *testing.T) int {
+	n, err := strconv.Atoi(os.Getenv("NELI_ROUNDS"))
+	if os.Getenv("NELI_ROUNDS") == "" {
+		return 8
+	}
+	require.NoError(t, err)
+	return n
+}
+
+// Whatever is killed or stopped, the next command starts only when the one before is
+// dead with all that it has started, and its token is higher.
+func TestNeverTwoCommands(t *testing.T) {
+	seed := rand.Uint64()
+	t.Log("seed ", seed)
+	draw := rand.New(rand.NewPCG(seed, 0))
+	c := broker(t)
+	t.Setenv("WITNESS", filepath.Join(t.TempDir(), "witness"))
+	leader, follower := contender(t, c), contender(t, c)
+	last := 0
+	for round := range rounds(t) {
+		// Either may lead now.
+		var token, child, grandchild int
+		leader, follower, token, child, grandchild = awaitLeader(t, leader, follower, last)
+		require.Greater(t, token, last, "round %d", round)
+		last = token
+		who := []int{leader.cmd.Process.Pid, parent(t, child), child, grandchild}[draw.IntN(4)]
+		how := []syscall.Signal{unix.SIGKILL, unix.SIGSTOP}[draw.IntN(2)]
+		t.Logf("round %d, token %d: %v to %s", round, token, how, map[int]string{leader.cmd.Process.Pid: "elector", parent(t, child): "guard", child: "command", grandchild: "grandchild"}[who])
+		require.NoError(t, unix.Kill(who, how))
+		if who == child || who == grandchild || how == unix.SIGSTOP && who != leader.cmd.Process.Pid {
+			// Leadership need not move by that: the elector follows.
+			require.NoError(t, unix.Kill(leader.cmd.Process.Pid, unix.SIGKILL))
+		}
+		dead(t, soon, child, grandchild)
+		_ = leader.cmd.Process.Kill()
+		<-leader.done
+		leader = contender(t, c)
+	}
+}
+
+func contender(t *testing.T, c *kfake.Cluster) *process {
+	return neli(t, c, "run", "--", "sh", "-c", witness)
+}
+
+// awaitLeader waits until one of two has started its command with a token above the last one.
+func awaitLeader(t *testing.T, a, b *process, last int) (leader, follower *process, token, child, grandchild int) {
+	t.Helper()
+	started := func(p *process) bool {
+		lines := p.output()
+		for i, l := range lines {
+			require.NotContains(t, l, "overlap")
+			if text, ok := strings.CutPrefix(l, "token "); ok && len(lines) > i+2 {
+				var err error
+				token, err = strconv.Atoi(text)
+				require.NoError(t, err)
+				_, err = fmt.Sscanf(lines[i+1]+" "+lines[i+2], "grandchild %d child %d", &grandchild, &child)
+				require.NoError(t, err)
+			}
+		}
+		return token > last
+	}
+	require.Eventually(t, func() bool {
+		leader, follower = a, b
+		if started(a) {
+			return true
+		}
+		leader, follower = b, a
+		return started(b)
+	}, soon, 5*time.Millisecond)
+	return leader, follower, token, child, grandchild
+}
