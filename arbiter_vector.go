@@ -339,7 +339,7 @@ func (a *vectorArbiter) wake() {
 	}
 }
 
-// intend takes what the curator wants. Who closes, or is driven by nobody any more,
+// intend takes what the Neli wants. Who closes, or is driven by nobody any more,
 // leaves the group at once and leads on for the hand-over overlap; a Close that
 // follows does not cut that short.
 func (a *vectorArbiter) intend(want elector.Desired) {
