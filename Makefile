@@ -16,6 +16,7 @@ SEED ?= 1
 NOMINATION ?= open
 N ?= 20
 QUIET ?= 30m
+MUTANTS_LIMIT ?= 30m
 NIGHT := $(shell date +%Y%m%d)
 FORMER ?= 88f4f74
 
@@ -50,8 +51,8 @@ metrics-doc: ## docs/metrics.md from the collector and the alerts
 	cd metrics && $(GO) generate ./...
 
 # Never from the cache, which does not see the packages that mutants change.
-mutants: ## without each of its rules, the library must fail for the stated reason; NELI_SEEDS=20000 for more
-	CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout 30m -run '$(MUTANTS)' ./...
+mutants: ## without each of its rules, the library must fail for the stated reason; NELI_SEEDS=5000 MUTANTS_LIMIT=4h for more
+	CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout $(MUTANTS_LIMIT) -run '$(MUTANTS)' ./...
 
 sim: ## without the race detector: the model, the simulation of the lease, whole processes under 2,000 seeds of faults, non-exclusive ones under 300
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease
@@ -60,8 +61,8 @@ sim: ## without the race detector: the model, the simulation of the lease, whole
 soak: ## SOAK=10m: new seeds for as long as asked
 	NELI_SOAK=$(SOAK) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run 'TestSimulation$$' -v . | grep -v '^=== \|^ *--- PASS'
 
-nightly: ## what is too long for CI, with new seeds each night: two hours; chaos needs root
-	NELI_SEEDS=20000 $(MAKE) mutants
+nightly: ## what is too long for CI, with new seeds each night: some hours; chaos needs root
+	NELI_SEEDS=4000 $(MAKE) mutants MUTANTS_LIMIT=4h
 	NELI_MODEL=deep CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -run '^TestModel$$' ./...
 	$(MAKE) soak SOAK=30m
 	$(MAKE) fuzz FUZZTIME=2m

@@ -10,7 +10,7 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// arbiter decides, unit by unit, whether this process leads. The curator knows no
+// arbiter decides, unit by unit, whether this process leads. A Neli knows no
 // more of the outside world than this; the leases in a log and the non-exclusive
 // vector are its two implementations.
 type arbiter interface {
@@ -18,11 +18,11 @@ type arbiter interface {
 	// or returns the error that ended it for good. When it returns, no goroutine of
 	// the arbiter's is left.
 	run(ctx context.Context) error
-	// intend says what the curator wants from now on. It does not block.
+	// intend says what the Neli wants from now on. It does not block.
 	intend(elector.Desired)
 	// units says what a term is of. It is the same from the moment M is known.
 	units() units
-	// table is what this process holds and what the application was told. The curator
+	// table is what this process holds and what the application was told. The Neli
 	// calls only what anybody may call: the rest needs the arbiter's lock.
 	table() *term.Table
 	// collect returns what the application must be told now and counts it as told.

@@ -16,7 +16,8 @@ import (
 // vectorArbiter is non-exclusive mode, the paper's NELI: every process
 // broadcasts to all partitions, and V[i] is when a record was last received on
 // partition i, assigned to this process by the group. Whoever has received one
-// within T leads.
+// within T leads. Its fields are what it was made with, what its goroutines tell each
+// other, and what its mutex guards.
 type vectorArbiter struct {
 	partitionTerms
 
@@ -344,7 +345,7 @@ func (a *vectorArbiter) wake() {
 	}
 }
 
-// intend takes what the curator wants. Who closes, or is driven by nobody any more,
+// intend takes what the Neli wants. Who closes, or is driven by nobody any more,
 // leaves the group at once and leads on for the hand-over overlap; a Close that
 // follows does not cut that short.
 func (a *vectorArbiter) intend(want elector.Desired) {

@@ -46,12 +46,12 @@ type Nomination int
 
 const (
 	// Open: any process. No consumer group at all; a crashed leader is replaced
-	// HeartbeatTimeout after its last beat. The members share the partitions out among
+	// HeartbeatTimeout after its last beat. The members share the roles out among
 	// themselves, by Priority or Preference if there is one: see Rebalance.
 	Open Nomination = iota
 	// Assigned: the process to which the consumer group assigned the role's
-	// partition. The group spreads partitions over its members; a crashed leader is
-	// replaced when its session has timed out.
+	// partition, with all roles there that it knows of. The group spreads partitions
+	// over its members; a crashed leader is replaced when its session has timed out.
 	Assigned
 )
 
@@ -66,10 +66,10 @@ func (n Nomination) MarshalText() ([]byte, error) {
 type Rebalance int
 
 const (
-	// RebalanceOn: a leader that has more partitions than its share hands them over,
-	// one at a time, and any partition for which a preferred member has come. It
-	// makes room only for members that have been there, healthy, for 15 s, and moves
-	// no partition again within 30 s. Up to a tenth of difference stays.
+	// RebalanceOn: a leader that has more roles than its share hands over what is too
+	// much, in batches, and any role for which a preferred member has come. It makes
+	// room only for members that have been there, healthy, for 15 s, and no role that
+	// was moved moves again within 30 s. Up to a tenth of difference stays.
 	RebalanceOn Rebalance = iota
 	// RebalanceOff: a leader stays as long as it lives and is healthy.
 	RebalanceOff
@@ -149,7 +149,7 @@ type Config struct {
 	// once. Open nomination only. Default: none.
 	Preference func(m Member, role int) int
 
-	// Rebalance says whether a leader hands partitions over while it lives, so that
+	// Rebalance says whether a leader hands roles over while it lives, so that
 	// all members have a share and preferred ones lead: RebalanceOn or RebalanceOff.
 	// Open nomination only. Default: RebalanceOn.
 	Rebalance Rebalance
@@ -171,9 +171,11 @@ type Config struct {
 	// false.
 	Observer bool
 
-	// Roles is R, the number of roles, numbered from 0. Role j lives on partition
-	// j mod M, so all roles of a partition have the same leader, and roles cost
-	// nothing; 1,000,000 at most. SetRoles changes it at run time. Default: 1.
+	// Roles is R, the number of roles, numbered from 0; 1,000,000 at most. Role j lives
+	// on partition j mod M. In exclusive mode each has a leader and a token of its own,
+	// and one beat renews all that a process leads on a partition; in non-exclusive mode
+	// all roles of a partition are led together. Processes may differ in R for a while:
+	// each leads only roles that it knows of. SetRoles changes it at run time. Default: 1.
 	Roles int
 
 	// Partitions is M if the topic has to be created. An existing topic keeps the

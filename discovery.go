@@ -184,8 +184,8 @@ type Member struct {
 	// its name before.
 	ID   string `json:"id"`
 	Self bool   `json:"self"` // it is this process
-	// Nominated: it may claim at least one partition. With Assigned nomination the
-	// group has assigned it one; with Open it contends.
+	// Nominated: it may claim roles. With Assigned nomination the group has assigned
+	// it at least one partition; with Open it contends.
 	Nominated bool `json:"nominated"`
 	Priority  int  `json:"priority"` // its Config.Priority
 	// Heard is when this process last heard it say so, by the wall clock, and Age how

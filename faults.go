@@ -1,7 +1,6 @@
 package neli
 
 import (
-	"crypto/rand"
 	"errors"
 	"fmt"
 )
@@ -24,6 +23,3 @@ func (f *faults) err() error {
 	}
 	return fmt.Errorf("neli: invalid configuration:\n%w", errors.Join(f.list...))
 }
-
-// newID returns an identifier that has never been seen before: 130 random bits.
-func newID() string { return rand.Text() }

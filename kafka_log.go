@@ -18,7 +18,8 @@ import (
 const history = 2 * elector.History
 
 // kafkaLog is the ordered log in a Kafka topic: an assigned consumer that follows
-// all partitions, a producer, and the topic's identity.
+// all partitions, a producer, and the topic's identity. Its fields are these, and what
+// they need to tell each other.
 type kafkaLog struct {
 	topic     *topic
 	producer  Producer

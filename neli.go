@@ -17,6 +17,9 @@ import (
 // Neli contends for leadership on behalf of this process, from New until Close.
 // Its methods may be called concurrently, but for the restrictions that Barrier
 // names.
+//
+// It has many fields as it is where all goroutines meet: each group of them has another
+// guard, which the line above or beside it names.
 type Neli struct {
 	set       *settings
 	barrier   Barrier

@@ -1,6 +1,7 @@
 package neli
 
 import (
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -93,6 +94,9 @@ func (w *wiring) member(read bool, t *topic) (*groupMember, error) {
 	return &groupMember{topic: w.set.topic, group: w.set.group, read: read, consumer: c, log: w.set.logger,
 		joining: accessGuard{signedIn: &t.access}, reading: accessGuard{signedIn: &t.access}}, nil
 }
+
+// newID returns an identifier that has never been seen before: 130 random bits.
+func newID() string { return rand.Text() }
 
 // announce logs the effective settings in one line, without secrets.
 func (s *settings) announce() {

@@ -16,10 +16,10 @@ import (
 // restraint: after an outage everybody would claim everything, and the log would never
 // recover from that.
 type claims struct {
-	vacant   []vacancy
-	heirs    map[int32]heir               // roles released in somebody's favour
-	silent   map[lease.Session]clock.Time // whose silence was dealt with: when it was last heard
-	silentAt clock.Time                   // raw: when the next holder's lease will be over
+	vacant     []vacancy
+	successors map[int32]successor          // roles released in somebody's favour
+	silent     map[lease.Session]clock.Time // whose silence was dealt with: when it was last heard
+	silentAt   clock.Time                   // raw: when the next holder's lease will be over
 
 	tries     int        // k: Claims in a row that did not come back in time
 	notBefore clock.Time // monotonic: no Claim before, for that reason
@@ -33,21 +33,21 @@ type vacancy struct {
 	given bool // they were released in favour of somebody else: shared out then, not claimed
 }
 
-// heir is the process in whose favour a role was released.
-type heir struct {
+// successor is the process in whose favour a role was released.
+type successor struct {
 	process string
 	cause   cause
 }
 
 func (c *claims) init() {
-	*c = claims{heirs: map[int32]heir{}, silent: map[lease.Session]clock.Time{}, silentAt: clock.Never,
+	*c = claims{successors: map[int32]successor{}, silent: map[lease.Session]clock.Time{}, silentAt: clock.Never,
 		tries: c.tries, notBefore: c.notBefore}
 }
 
 // causeOf tells how this process came by a role that it has just won.
 func (c *claims) causeOf(role int32, self string) cause {
-	h, ok := c.heirs[role]
-	delete(c.heirs, role)
+	h, ok := c.successors[role]
+	delete(c.successors, role)
 	if ok && h.process == self {
 		return h.cause
 	}
@@ -62,8 +62,8 @@ const (
 	settleFor = 100 * time.Millisecond
 )
 
-// heirs takes note of whom a Release is in favour of, before anybody may claim.
-func (n *Node) heirs(p *partition, changed []int32, r *lease.Record) {
+// designate takes note of whom a Release is in favour of, before anybody may claim.
+func (n *Node) designate(p *partition, changed []int32, r *lease.Record) {
 	switch {
 	case r == nil:
 	case r.Kind == lease.Release && r.To != "":
@@ -75,11 +75,11 @@ func (n *Node) heirs(p *partition, changed []int32, r *lease.Record) {
 			why = transferred
 		}
 		for _, role := range changed {
-			p.claims.heirs[role] = heir{r.To, why}
+			p.claims.successors[role] = successor{r.To, why}
 		}
 	case r.Kind == lease.Claim && r.Session.Process != n.set.Process || r.Kind == lease.Release:
 		for _, role := range changed {
-			delete(p.claims.heirs, role)
+			delete(p.claims.successors, role)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func (n *Node) vacate(p *partition, roles []int32, now clock.Instant) {
 func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 	var ours, theirs, open []int32
 	for _, role := range roles {
-		h, given := p.claims.heirs[role]
+		h, given := p.claims.successors[role]
 		switch {
 		case given && h.process == n.set.Process:
 			ours = append(ours, role)
@@ -180,7 +180,7 @@ func (n *Node) overdue(p *partition, now clock.Instant) {
 		return
 	}
 	for _, role := range roles {
-		delete(p.claims.heirs, role)
+		delete(p.claims.successors, role)
 	}
 	n.share(p, roles, now)
 }

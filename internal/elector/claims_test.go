@@ -64,24 +64,31 @@ func TestOneClaimAtATime(t *testing.T) {
 // A process that wants nothing any more waits for a Claim for no longer than a closing
 // one does; should it arrive later, nothing is led by it.
 func TestClaimOfOneThatSteppedDown(t *testing.T) {
-	w := newWorld(1)
-	a := w.start("a", 1, nil)
-	w.pass(5 * time.Second)
-	late := a.holdBack()
-	w.pass(100 * time.Millisecond)
-	require.Len(t, *late, 1)
-	d := a.desired
-	d.Away = clock.Never
-	a.want(d)
+	w, a, late := stepsDownWhileItClaims(t)
 	require.True(t, a.Busy(w.instant()))
 	w.pass(closeTail + lookEvery)
 	require.False(t, a.Busy(w.instant()))
-	a.release(*late)
+	a.release(late)
 	w.pass(10 * time.Millisecond)
 	require.Empty(t, a.leads(1))
 	w.pass(5 * time.Second)
 	require.NotEmpty(t, w.sent(0, "a", lease.Release), "it gives back what the Claim has brought")
 	require.True(t, a.parts[0].lease.Vacant())
+}
+
+// stepsDownWhileItClaims is a world in which a has stepped down, and its Claim is held back.
+func stepsDownWhileItClaims(t *testing.T) (w *world, a *actor, late []lease.Record) {
+	t.Helper()
+	w = newWorld(1)
+	a = w.start("a", 1, nil)
+	w.pass(5 * time.Second)
+	kept := a.holdBack()
+	w.pass(100 * time.Millisecond)
+	require.Len(t, *kept, 1)
+	d := a.desired
+	d.Away = clock.Never
+	a.want(d)
+	return w, a, *kept
 }
 
 // holdBack keeps the Claims that a sends from the log.

@@ -11,7 +11,8 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// Settings are what a Node is told once. Times and randomness are given to it.
+// Settings are what a Node is told once: as many as the Config that they come from has for
+// it. Times and randomness are given to it.
 type Settings struct {
 	Process    string        // random: this process among all
 	Name       string        // for people

@@ -98,7 +98,7 @@ func (n *Node) follow(p *partition, ev lease.Event, r *lease.Record, now clock.I
 		n.renew(p)
 		return
 	}
-	n.heirs(p, ev.Changed, r)
+	n.designate(p, ev.Changed, r)
 	n.sync(p, ev.Changed, now)
 }
 

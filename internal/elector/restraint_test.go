@@ -141,16 +141,8 @@ func TestAStallIsOneLineForAllPartitions(t *testing.T) {
 // What a Claim brings that was under way when the process stepped down is given back at
 // once, and never led.
 func TestClaimThatComesBackUnwanted(t *testing.T) {
-	w := newWorld(1)
-	a := w.start("a", 1, nil)
-	w.pass(5 * time.Second)
-	late := a.holdBack()
-	w.pass(100 * time.Millisecond)
-	require.Len(t, *late, 1)
-	d := a.desired
-	d.Away = clock.Never
-	a.want(d)
-	a.release(*late)
+	w, a, late := stepsDownWhileItClaims(t)
+	a.release(late)
 	require.Empty(t, a.leads(1))
 	w.pass(10 * time.Millisecond)
 	require.NotEmpty(t, w.sent(0, "a", lease.Release), "it gives back what the Claim has brought")

@@ -30,7 +30,9 @@ func helloPeriod(n int) time.Duration {
 // second.
 func helloGap(n int) time.Duration { return max(time.Second, time.Duration(n)*time.Second/20) }
 
-// timing is what a Node knows of its own times.
+// timing is what a Node knows of its own times: of round trips, Hellos, the nominator's
+// group, its start and its end, a paragraph each. They are in one place because each of
+// them is the process's, not a partition's, and puts off something of another.
 type timing struct {
 	t        time.Duration
 	rtt      time.Duration // smoothed round trip of own records

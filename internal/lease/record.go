@@ -23,7 +23,8 @@ type Session struct {
 	N       uint64
 }
 
-// Record is what processes tell each other through a log.
+// Record is what processes tell each other through a log, of all kinds in one: each
+// field says of which it is.
 type Record struct {
 	Kind    Kind
 	Session Session // the sender's; in a Release the one in whose name it is, a former one perhaps

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -218,7 +219,9 @@ func TestSeedsOfTheEnvironment(t *testing.T) {
 	for seeds, want := range map[int]int{0: 0, 20: 50, 80: 80} {
 		mutants, err := load([]Mutant{row(func(m *Mutant) { m.Seeds = seeds })})
 		require.NoError(t, err)
-		require.Equal(t, want, mutants[0].guard().seeds)
+		g := mutants[0].guard()
+		require.Equal(t, want, g.seeds)
+		require.Equal(t, map[int]time.Duration{0: 5 * time.Minute, 20: 15 * time.Minute, 80: 5 * time.Minute}[seeds], g.limit())
 	}
 }
 

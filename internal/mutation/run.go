@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// limit is how long a guard may take, mutated or not.
+// limit is how long a guard may take, mutated or not, with the seeds of its row; with
+// more it may take as many times as long.
 const limit = 5 * time.Minute
 
 // Run tests the table: a subtest "unmutated" with each guard on the source as it
@@ -77,7 +78,10 @@ func report(t *testing.T, f func() (string, error)) {
 type guard struct {
 	test  string
 	seeds int
+	times int // as many seeds as the row says; 0: the row says nothing
 }
+
+func (g guard) limit() time.Duration { return limit * time.Duration(max(1, g.times)) }
 
 func (g guard) String() string {
 	if g.seeds == 0 {
@@ -87,11 +91,11 @@ func (g guard) String() string {
 }
 
 func (m *mutant) guard() guard {
-	seeds := m.Seeds
-	if more, err := strconv.Atoi(os.Getenv("NELI_SEEDS")); err == nil && seeds > 0 {
-		seeds = max(seeds, more)
+	g := guard{test: m.Guard, seeds: m.Seeds}
+	if more, err := strconv.Atoi(os.Getenv("NELI_SEEDS")); err == nil && m.Seeds > 0 && more > m.Seeds {
+		g.seeds, g.times = more, (more+m.Seeds-1)/m.Seeds
 	}
-	return guard{m.Guard, seeds}
+	return g
 }
 
 // guards are the target's, each once.
@@ -153,10 +157,10 @@ func (m *mutant) judge(out string, failure error) (string, error) {
 
 // run runs a guard with this mutant.
 func (t *target) run(ctx context.Context, binary string, g guard, id int) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit+10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, g.limit()+10*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, "-test.run="+g.pattern(), "-test.failfast",
-		"-test.timeout="+limit.String())
+		"-test.timeout="+g.limit().String())
 	cmd.Dir = t.dir
 	cmd.Env = append(os.Environ(), activeEnv+"="+strconv.Itoa(id))
 	if g.seeds > 0 {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -138,6 +139,31 @@ func TestPreferenceByRole(t *testing.T) {
 		c.Eventually(steady+15*time.Second, "all are where they belong again", placed)
 		c.orderly()
 	})
+}
+
+// What Preference is given of a member is the same at every process, so that all come to
+// the same result.
+func TestPreferenceSeesWhatAllSee(t *testing.T) {
+	const n = 3
+	var mu sync.Mutex
+	asked := map[string]map[neli.Member]bool{} // by who asks
+	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
+		for i, name := range []string{"a", "b"} {
+			asked[name] = map[neli.Member]bool{}
+			c.Work(name, many(n, func(cfg *neli.Config) {
+				cfg.Priority = i
+				cfg.Preference = func(m neli.Member, _ int) int {
+					mu.Lock()
+					defer mu.Unlock()
+					asked[name][m] = true
+					return m.Priority
+				}
+			}))
+			c.Pass(10 * time.Second)
+		}
+	})
+	require.Len(t, asked["a"], 2)
+	require.Equal(t, asked["a"], asked["b"])
 }
 
 // Members whose functions contradict each other hand partitions to and fro no more
