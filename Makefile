@@ -79,6 +79,8 @@ lint:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...) || exit 1; done
 	CGO_ENABLED=0 $(GO) vet .
+	@oldest=go$$($(GO) list -m -f '{{.GoVersion}}'); if GOTOOLCHAIN=$$oldest $(GO) version; then GOTOOLCHAIN=$$oldest $(GO) vet ./...; \
+		else echo "not checked with $$oldest: this toolchain cannot be had here"; fi
 
 cover:
 	$(GO) test -coverprofile=cover.out -coverpkg=.,./nelitest ./...

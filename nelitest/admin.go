@@ -108,7 +108,7 @@ func (a *admin) Offsets(ctx context.Context, name string, n int) (ranges []neli.
 			return unknown(name, n-1)
 		}
 		for _, l := range t.logs[:n] {
-			ranges = append(ranges, neli.OffsetRange{Start: l.start, End: l.end()})
+			ranges = append(ranges, neli.OffsetRange{Start: l.start, End: l.readable()})
 		}
 		return nil
 	})

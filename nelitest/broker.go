@@ -75,6 +75,7 @@ type Broker struct {
 	down    bool
 	closed  bool
 
+	lag       time.Duration // of the followers
 	perRecord time.Duration // that the broker works for each record
 	busyUntil time.Duration
 	boot      int // how often it was stopped
@@ -140,6 +141,7 @@ type member struct {
 	duplicates int
 	copyAfter  time.Duration
 	slow       time.Duration
+	throttle   time.Duration
 }
 
 // endpoint is a client as faults see it. Called with the lock held.
@@ -180,6 +182,7 @@ type client struct {
 	proc   *process
 	rank   int
 	rng    *rand.Rand // nil without jitter
+	waited time.Duration
 	closed bool
 	dead   bool
 }
@@ -221,8 +224,12 @@ func (c *client) lag(base time.Duration) time.Duration {
 
 func (c *client) reaches(l Link) bool { return !c.b.down && c.m.cut&l == 0 }
 
-// Throttled is for [neli.Producer] and the others: there are no quotas.
-func (c *client) Throttled() time.Duration { return 0 }
+// Throttled is for [neli.Producer] and the others: see [Broker.Throttle].
+func (c *client) Throttled() time.Duration {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	return c.waited
+}
 
 func (c *client) over() bool { return c.closed || c.dead }
 

@@ -270,7 +270,7 @@ func (c *groupConsumer) receive() {
 	}
 	for _, p := range added {
 		if c.read && m.g.topic.has(p) {
-			c.fetch.start(p, m.g.topic.logs[p].end())
+			c.fetch.start(p, m.g.topic.logs[p].readable())
 		}
 	}
 	if !c.eager && !m.forced && len(removed) > 0 {

@@ -1,12 +1,14 @@
 package nelitest_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli"
 	"github.com/goneli/neli/nelitest"
 	"github.com/goneli/neli/nelitest/providertest"
 )
@@ -15,15 +17,59 @@ func TestContract(t *testing.T) {
 	providertest.Run(t, func(t *testing.T, test func(*testing.T, providertest.Bed)) {
 		synctest.Test(t, func(t *testing.T) {
 			b := nelitest.NewBroker(nelitest.Options{Jitter: time.Millisecond, Seed: 1})
-			test(t, providertest.Bed{
-				Provider: b.Provider("a"),
-				CreateTopic: func(t *testing.T, topic string, partitions int) {
-					require.NoError(t, b.CreateTopic(topic, partitions))
-				},
-				DeleteHead: func(t *testing.T, topic string, partition int, before int64) {
-					require.NoError(t, b.DeleteHead(topic, partition, before))
-				},
-			})
+			test(t, bedOf(b, "a"))
 		})
 	})
+}
+
+// bedOf makes a bed whose clients belong to a member. That the broker answers nothing to
+// that member is all that it can see of a broker that is frozen.
+func bedOf(b *nelitest.Broker, member string) providertest.Bed {
+	others := 0
+	another := func(refuse func(member string)) providertest.Bed {
+		others++
+		name := fmt.Sprint(member, others)
+		refuse(name)
+		return bedOf(b, name)
+	}
+	return providertest.Bed{
+		Provider: b.Provider(member),
+		CreateTopic: func(t *testing.T, topic string, partitions int) {
+			require.NoError(t, b.CreateTopic(topic, partitions))
+		},
+		DeleteTopic: func(t *testing.T, topic string) { require.NoError(t, b.DeleteTopic(topic)) },
+		DeleteHead: func(t *testing.T, topic string, partition int, start int64) {
+			require.NoError(t, b.DeleteHead(topic, partition, start))
+		},
+		Truncate: func(t *testing.T, topic string, partition int, end int64) {
+			require.NoError(t, b.Truncate(topic, partition, end))
+		},
+		Gap: func(t *testing.T, topic string, partition int) { require.NoError(t, b.Skip(topic, partition, 1)) },
+		Freeze: func(*testing.T) func() {
+			b.CutOff(member, nelitest.All)
+			return func() { b.Restore(member, nelitest.All) }
+		},
+		Restrict: func(_ *testing.T, _, _ string, rights providertest.Rights) providertest.Bed {
+			return another(func(member string) {
+				b.Refuse(member, nelitest.Admin, neli.ErrAuthorization)
+				if !rights.ReadTopic {
+					b.Refuse(member, nelitest.Reads, neli.ErrTopicAuthorization)
+				}
+				if !rights.WriteTopic {
+					b.Refuse(member, nelitest.Appends, neli.ErrTopicAuthorization)
+				}
+				if !rights.ReadGroup {
+					b.Refuse(member, nelitest.Group, neli.ErrGroupAuthorization)
+				}
+			})
+		},
+		Stranger: func(*testing.T) providertest.Bed {
+			return another(func(member string) {
+				b.Refuse(member, nelitest.All&^nelitest.Acks, neli.ErrAuthentication)
+			})
+		},
+		Throttle: func(*testing.T) providertest.Bed {
+			return another(func(member string) { b.Throttle(member, 100*time.Millisecond) })
+		},
+	}
 }

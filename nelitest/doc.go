@@ -42,8 +42,14 @@
 //
 // # What is like Kafka
 //
-//   - Logs are totally ordered by partition. A record is readable as soon as it is
-//     in the log; whether it was acknowledged is another matter.
+//   - Logs are totally ordered by partition. A record is readable as soon as all
+//     in-sync replicas have it, at once unless [Broker.Lag] says otherwise; whether it was
+//     acknowledged is another matter. What they do not have is lost, or is not, when
+//     another broker becomes the leader ([Broker.ChangeLeader]).
+//   - Offsets increase, and need not be consecutive; a log may end beyond its last
+//     record ([Broker.Skip]).
+//   - A reader finds by leader epochs that a log has lost what it has read
+//     ([Broker.Truncate]), though it may have grown again.
 //   - An append that fails may be in the log nevertheless.
 //   - Readers and producers go by the name of a topic. They do not notice that it
 //     was deleted and created again; [neli.Admin] shows another TopicID.
@@ -63,10 +69,11 @@
 //
 // # What is not
 //
-// One cluster has one fate: single brokers do not fail. There are no transactions,
-// commits, ACLs by resource (see [Broker.Refuse]), quotas, limits on the size of
+// One cluster has one fate, but for the replicas of single partitions. There are no
+// transactions, commits, ACLs by resource (see [Broker.Refuse]), quotas but by order
+// ([Broker.Throttle]), compaction, limits on the size of
 // records, or retention by time ([Broker.DeleteHead]); settings of topics are kept
 // but have no effect. A group that is subscribed to several topics is one group
 // for each. Idempotence is not modelled: a lost acknowledgement is a report that
-// fails, and a record is repeated only by [Broker.Duplicate].
+// fails, and a record is repeated only by [Broker.Duplicate] and [Broker.ChangeLeader].
 package nelitest

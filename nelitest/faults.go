@@ -148,6 +148,15 @@ func (b *Broker) Duplicate(member string, n int, after time.Duration) {
 	m.duplicates, m.copyAfter = n, max(after, 0)
 }
 
+// Throttle makes the broker let a member wait for d for each record that it appends from
+// now on, as for a quota that is exceeded: acknowledgements come so much later, and
+// Throttled of the producer tells of it. 0 ends it.
+func (b *Broker) Throttle(member string, d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.member(member).throttle = max(d, 0)
+}
+
 // SlowReads adds d to the read latency of a member, 0 ends it.
 func (b *Broker) SlowReads(member string, d time.Duration) {
 	b.mu.Lock()
@@ -194,6 +203,7 @@ func (b *Broker) Start() {
 		return
 	}
 	b.down, b.busyUntil = false, 0
+	b.eachLog(b.commit)
 	for _, g := range b.groups {
 		g.revive()
 	}

@@ -28,6 +28,7 @@ type fetchPart struct {
 	active bool
 	dirty  bool
 	pos    int64
+	epoch  int // of the leader that took the record read last, −1: none was
 }
 
 // item is what Poll returns.
@@ -67,7 +68,7 @@ func (f *fetcher) start(i int, pos int64) {
 	for len(f.parts) <= i {
 		f.parts = append(f.parts, fetchPart{})
 	}
-	f.parts[i].active, f.parts[i].pos = true, pos
+	f.parts[i].active, f.parts[i].pos, f.parts[i].epoch = true, pos, -1
 	f.notice(i)
 	f.look(f.latency())
 }
@@ -178,19 +179,20 @@ func (f *fetcher) fetchFrom(i int) (at time.Duration, more bool) {
 		return 0, false
 	}
 	l := f.topic.logs[i]
-	if part.pos < l.start || part.pos > l.end() {
+	if err := part.fault(l); err != nil {
+		part.epoch = -1
 		switch f.reset {
 		case "latest":
-			part.pos = l.end()
+			part.pos = l.readable()
 		case "earliest":
 			part.pos = l.start
 		default:
 			part.active = false
-			f.fail(fmt.Errorf("%w: %d of partition %d, which has %d to %d", neli.ErrOutOfRange, part.pos, i, l.start, l.end()))
+			f.fail(fmt.Errorf("%w: %d of partition %d, which has %d to %d", err, part.pos, i, l.start, l.readable()))
 			return 0, false
 		}
 	}
-	for ; part.pos < l.end(); part.pos++ {
+	for ; part.pos < l.readable(); part.pos++ {
 		e := l.entries[part.pos-l.start]
 		if near := e.at + f.latency(); near > f.c.b.now() {
 			return near, true
@@ -199,9 +201,25 @@ func (f *fetcher) fetchFrom(i int) (at time.Duration, more bool) {
 			f.full = true
 			return 0, true
 		}
-		f.buffer.push(item{rec: neli.Record{Partition: i, Offset: part.pos, Value: e.value}})
+		part.epoch = e.epoch
+		if !e.hidden {
+			f.buffer.push(item{rec: neli.Record{Partition: i, Offset: part.pos, Value: e.value}})
+		}
 	}
 	return 0, false
+}
+
+// fault tells what is wrong with the position, nil if nothing is. A client asks a new
+// leader where the epoch ends that it has read last, and so finds that records are gone
+// though the log may have grown again.
+func (p *fetchPart) fault(l *partitionLog) error {
+	switch {
+	case p.epoch >= 0 && p.epoch < l.epoch && p.pos > l.endOf(p.epoch):
+		return neli.ErrTruncated
+	case p.pos < l.start || p.pos > l.end():
+		return neli.ErrOutOfRange
+	}
+	return nil
 }
 
 // take removes the next item from the buffer, which is not empty.

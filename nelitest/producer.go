@@ -134,15 +134,36 @@ func (m *message) write() {
 	if !m.topic.has(m.partition) {
 		return // deleted while it waited; reported when its time is up
 	}
-	b.append(m.topic, m.partition, m.value)
 	m.written = true
+	b.append(m.topic, m.partition, entry{value: m.value, by: m})
 	if m.copies {
 		c := &message{p: p, topic: m.topic, partition: m.partition, value: m.value, stray: true, done: true}
 		c.event = p.event(c)
 		b.schedule(&c.event, b.now()+m.copyAfter)
 	}
-	if !m.done {
-		b.schedule(&m.event, b.now()+p.lag(b.opts.AckLatency))
+}
+
+// committed has the acknowledgement travel.
+func (m *message) committed() {
+	if p := m.p; !m.done {
+		if p.m.throttle > 0 {
+			p.waited += p.m.throttle
+		}
+		p.b.schedule(&m.event, p.b.now()+p.lag(p.b.opts.AckLatency)+p.m.throttle)
+	}
+}
+
+// resend sends a message again whose leader has become another one.
+func (m *message) resend() {
+	p := m.p
+	switch {
+	case m.done:
+	case p.b.down || p.m.suspended || !p.reaches(Acks): // it does not hear of that now
+		m.written, m.queued, m.stray, m.copies = false, false, false, false
+		p.parked = append(p.parked, m)
+	default:
+		m.written, m.queued, m.stray, m.copies = false, false, false, false
+		m.send()
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goneli/neli"
@@ -26,18 +28,29 @@ type topic struct {
 	readers  []*fetcher
 }
 
-// partitionLog is the log of one partition.
+// partitionLog is the log of one partition, as its leader has it.
 type partitionLog struct {
-	start   int64
-	entries []entry // of offsets start, start+1, …
+	start     int64
+	entries   []entry // of offsets start, start+1, …
+	committed int     // how many of them all in-sync replicas have
+	epoch     int     // of the leader
+	catchUp   event   // when the followers have the next one
 }
 
 type entry struct {
-	at    time.Duration
-	value []byte
+	value  []byte
+	hidden bool          // it takes an offset, and no client is shown it
+	epoch  int           // of the leader that took it
+	due    time.Duration // when the followers have it
+	at     time.Duration // when it was committed
+	by     *message      // which waits for that; nil: nothing does
 }
 
+// end is the leader's, which only replicas read up to.
 func (l *partitionLog) end() int64 { return l.start + int64(len(l.entries)) }
+
+// readable is the end for clients: the high watermark.
+func (l *partitionLog) readable() int64 { return l.start + int64(l.committed) }
 
 func (b *Broker) topic(name string) *topic {
 	t := b.topics[name]
@@ -50,16 +63,6 @@ func (b *Broker) topic(name string) *topic {
 
 func (t *topic) has(partition int) bool {
 	return t.exists && partition >= 0 && partition < len(t.logs)
-}
-
-func (b *Broker) append(t *topic, partition int, value []byte) int64 {
-	l := t.logs[partition]
-	o := l.end()
-	l.entries = append(l.entries, entry{b.now(), value})
-	for _, f := range t.readers {
-		f.notice(partition)
-	}
-	return o
 }
 
 // touch makes the readers look at the partition, and find what has changed.
@@ -78,6 +81,11 @@ func (b *Broker) create(spec neli.TopicSpec) error {
 		return fmt.Errorf("nelitest: a topic needs a name and partitions: %q, %d", spec.Name, spec.Partitions)
 	case spec.Replicas > b.opts.Brokers:
 		return fmt.Errorf("nelitest: %d replicas on %d brokers", spec.Replicas, b.opts.Brokers)
+	}
+	for name, value := range spec.Settings {
+		if _, err := strconv.ParseInt(value, 10, 64); err != nil && (strings.HasSuffix(name, ".ms") || strings.HasSuffix(name, ".bytes")) {
+			return fmt.Errorf("%w: %s=%s is not a number", neli.ErrSettings, name, value)
+		}
 	}
 	b.topicNo++
 	var id [16]byte
@@ -101,7 +109,7 @@ func (b *Broker) create(spec neli.TopicSpec) error {
 		"segment.ms":                     "604800000",
 		"unclean.leader.election.enable": "false",
 	}
-	maps.Copy(t.settings, spec.Settings)
+	maps.Copy(t.settings, spec.Settings) // which have been checked
 	b.extend(t, spec.Partitions)
 	return nil
 }
@@ -109,7 +117,9 @@ func (b *Broker) create(spec neli.TopicSpec) error {
 // extend gives t partitions up to n and tells everyone who waits for them.
 func (b *Broker) extend(t *topic, n int) {
 	for i := len(t.logs); i < n; i++ {
-		t.logs = append(t.logs, &partitionLog{})
+		l := &partitionLog{catchUp: event{by: "log " + t.name, rank: i}}
+		l.catchUp.do = taskFunc(func() { b.commit(t, i) })
+		t.logs = append(t.logs, l)
 		t.touch(i)
 	}
 	for _, m := range b.members {
@@ -142,6 +152,9 @@ func (b *Broker) DeleteTopic(topic string) error {
 		return unknown(topic, 0)
 	}
 	n := len(t.logs)
+	for _, l := range t.logs {
+		b.cancel(&l.catchUp)
+	}
 	t.exists, t.id, t.logs, t.settings = false, "", nil, nil
 	for i := range n {
 		t.touch(i)
@@ -172,8 +185,9 @@ func (b *Broker) DeleteHead(topic string, partition int, before int64) error {
 		return unknown(topic, partition)
 	}
 	l := t.logs[partition]
-	if before = min(before, l.end()); before > l.start {
+	if before = min(before, l.readable()); before > l.start {
 		l.entries = slices.Clone(l.entries[before-l.start:])
+		l.committed -= int(before - l.start)
 		l.start = before
 	}
 	t.touch(partition)
@@ -182,7 +196,8 @@ func (b *Broker) DeleteHead(topic string, partition int, before int64) error {
 
 // Truncate deletes the records from the given offset on, as an unclean leader
 // election does: acknowledged records are gone and their offsets are given again
-// to others. What a client has fetched already it returns still.
+// to others. What a client has fetched already it returns still; then a reader that has
+// read what is gone gets neli.ErrTruncated.
 func (b *Broker) Truncate(topic string, partition int, end int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -192,15 +207,15 @@ func (b *Broker) Truncate(topic string, partition int, end int64) error {
 	}
 	l := t.logs[partition]
 	if end = max(end, l.start); end < l.end() {
-		clear(l.entries[end-l.start:])
-		l.entries = l.entries[:end-l.start]
+		b.cut(l, int(end-l.start))
 	}
+	l.epoch++
 	t.touch(partition)
 	return nil
 }
 
 // Inject appends a record that comes from no member, such as rubbish. It is in
-// the log when Inject returns its offset.
+// the log when Inject returns its offset, and so is what was appended before.
 func (b *Broker) Inject(topic string, partition int, value []byte) (int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -208,10 +223,12 @@ func (b *Broker) Inject(topic string, partition int, value []byte) (int64, error
 	if !t.has(partition) {
 		return 0, unknown(topic, partition)
 	}
-	return b.append(t, partition, bytes.Clone(value)), nil
+	o := b.append(t, partition, entry{value: value})
+	b.commitAll(t, partition)
+	return o, nil
 }
 
-// Records returns what is in a partition's log now, nothing if it does not exist.
+// Records returns what can be read in a partition's log now, nothing if it does not exist.
 func (b *Broker) Records(topic string, partition int) []neli.Record {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -220,9 +237,11 @@ func (b *Broker) Records(topic string, partition int) []neli.Record {
 		return nil
 	}
 	l := t.logs[partition]
-	rs := make([]neli.Record, len(l.entries))
-	for i, e := range l.entries {
-		rs[i] = neli.Record{Partition: partition, Offset: l.start + int64(i), Value: bytes.Clone(e.value)}
+	var rs []neli.Record
+	for i, e := range l.entries[:l.committed] {
+		if !e.hidden {
+			rs = append(rs, neli.Record{Partition: partition, Offset: l.start + int64(i), Value: bytes.Clone(e.value)})
+		}
 	}
 	return rs
 }

@@ -53,7 +53,7 @@ func TestTruncate(t *testing.T) {
 		read(t, s.r, 3)
 		require.NoError(t, s.b.Truncate("c", 0, 1))
 		_, _, err := s.r.Poll(time.Second)
-		require.ErrorIs(t, err, neli.ErrOutOfRange)
+		require.ErrorIs(t, err, neli.ErrTruncated)
 		o, err := s.b.Inject("c", 0, []byte("other"))
 		require.NoError(t, err)
 		require.EqualValues(t, 1, o)

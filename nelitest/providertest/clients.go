@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -94,7 +95,8 @@ func appendAll(t *testing.T, p neli.Producer, topic string, partition int, value
 }
 
 // kinds are the errors that mean something; all others are passing.
-var kinds = []error{neli.ErrOutOfRange, neli.ErrTruncated, neli.ErrUnknownTopic, neli.ErrAuthorization, neli.ErrAuthentication, neli.ErrClientFatal}
+var kinds = []error{neli.ErrOutOfRange, neli.ErrTruncated, neli.ErrUnknownTopic, neli.ErrAuthorization,
+	neli.ErrAuthentication, neli.ErrInstanceFenced, neli.ErrClientFatal}
 
 // read polls until n records have come.
 func read(t *testing.T, r neli.LogReader, n int) (rs []neli.Record) {
@@ -145,12 +147,14 @@ func wait(d time.Duration) { <-time.After(d) }
 
 // tracked is a group member that is polled on a goroutine of its own.
 type tracked struct {
-	g    neli.GroupConsumer
-	mu   sync.Mutex
-	have []int
-	recs []neli.Record
-	quit chan struct{}
-	done chan struct{}
+	g      neli.GroupConsumer
+	mu     sync.Mutex // guards what follows
+	have   []int
+	events []neli.GroupEvent // but for records
+	recs   []neli.Record
+	err    error // the last one
+	quit   chan struct{}
+	done   chan struct{}
 }
 
 func track(t *testing.T, g neli.GroupConsumer, topic string, read bool) *tracked {
@@ -166,9 +170,12 @@ func track(t *testing.T, g neli.GroupConsumer, topic string, read bool) *tracked
 			default:
 			}
 			ev, err := g.Poll(100 * time.Millisecond)
-			m.note(ev)
-			if errors.Is(err, neli.ErrClientFatal) {
+			m.note(ev, err)
+			switch {
+			case errors.Is(err, neli.ErrClientFatal):
 				return
+			case errors.Is(err, neli.ErrInstanceFenced):
+				wait(100 * time.Millisecond) // it may be told at once, for ever
 			}
 		}
 	}()
@@ -176,9 +183,13 @@ func track(t *testing.T, g neli.GroupConsumer, topic string, read bool) *tracked
 	return m
 }
 
-func (m *tracked) note(ev neli.GroupEvent) {
+func (m *tracked) note(ev neli.GroupEvent, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if err != nil {
+		m.err = err
+		return
+	}
 	switch ev.Kind {
 	case neli.GroupAssigned:
 		m.have = ev.Partitions
@@ -186,8 +197,11 @@ func (m *tracked) note(ev neli.GroupEvent) {
 		m.have = nil
 	case neli.GroupRecord:
 		m.recs = append(m.recs, ev.Record)
+		return
 	case neli.GroupIdle:
+		return
 	}
+	m.events = append(m.events, ev)
 }
 
 // stop ends polling.
@@ -206,8 +220,20 @@ func (m *tracked) assigned() []int {
 	return m.have
 }
 
+func (m *tracked) failure() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.err
+}
+
 func (m *tracked) read() []neli.Record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return append([]neli.Record(nil), m.recs...)
+	return slices.Clone(m.recs)
+}
+
+func (m *tracked) all() []neli.GroupEvent {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.events)
 }

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -10,6 +11,20 @@ import (
 
 	"github.com/goneli/neli"
 )
+
+var groupPoints = []point{
+	{"a group assigns everything, evenly: cooperative", "", assignsEvenly("cooperative-sticky")},
+	{"a group assigns everything, evenly: range", "", assignsEvenly("range")},
+	{"a rebalance under way is not told: cooperative", "", onlyComplete("cooperative-sticky")},
+	{"a rebalance under way is not told: range", "", onlyComplete("range")},
+	{"a leaver's partitions go to others", "", leaverReplaced},
+	{"a member can join again", "", joinsAgain},
+	{"a member reads from the end", "", groupReads},
+	{"a member that joins without reading reads nothing", "", groupReadsNothing},
+	{"a group needs an id", "", groupNeedsID},
+	{"who joins with the same group.instance.id takes the place", "", fenced},
+	{"a session that is over is told", Freeze, sessionOver},
+}
 
 func assignsEvenly(strategy string) func(*testing.T, Bed) {
 	return func(t *testing.T, b Bed) {
@@ -84,4 +99,60 @@ func groupReads(t *testing.T, b Bed) {
 func groupNeedsID(t *testing.T, b Bed) {
 	_, err := b.Provider.GroupConsumer(b.properties(map[string]string{}), discard)
 	require.Error(t, err)
+}
+
+// onlyComplete: of two members the first has everything, then its share, and never
+// nothing in between.
+func onlyComplete(strategy string) func(*testing.T, Bed) {
+	return func(t *testing.T, b Bed) {
+		topic, group := b.topic(t, 4), newName()
+		x := track(t, b.member(t, group, "partition.assignment.strategy", strategy), topic, false)
+		eventually(t, patience, "who is alone has all", func() bool { return len(x.assigned()) == 4 })
+		y := track(t, b.member(t, group, "partition.assignment.strategy", strategy), topic, false)
+		eventually(t, patience, "two have two each", func() bool { return len(x.assigned()) == 2 && len(y.assigned()) == 2 })
+		for _, ev := range x.all() {
+			require.Equal(t, neli.GroupAssigned, ev.Kind)
+			require.NotEmpty(t, ev.Partitions)
+			require.True(t, slices.IsSorted(ev.Partitions))
+		}
+	}
+}
+
+func groupReadsNothing(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	p := b.producer(t)
+	m := track(t, b.member(t, newName()), topic, false)
+	eventually(t, patience, "it has the partition", func() bool { return len(m.assigned()) == 1 })
+	appendAll(t, p, topic, 0, "0", "1")
+	wait(2 * time.Second)
+	require.Empty(t, m.read())
+	require.Len(t, m.assigned(), 1)
+}
+
+func fenced(t *testing.T, b Bed) {
+	topic, group := b.topic(t, 1), newName()
+	first := b.member(t, group, "group.instance.id", "i")
+	x := track(t, first, topic, false)
+	eventually(t, patience, "the first has the partition", func() bool { return len(x.assigned()) == 1 })
+	y := track(t, b.member(t, group, "group.instance.id", "i"), topic, false)
+	eventually(t, patience, "the second has it", func() bool { return len(y.assigned()) == 1 })
+	eventually(t, patience, "the first is fenced", func() bool { return errors.Is(x.failure(), neli.ErrInstanceFenced) })
+	began := len(y.all())
+	wait(3 * time.Second)
+	require.Len(t, y.all(), began, "the second keeps it")
+	require.Len(t, y.assigned(), 1)
+}
+
+func sessionOver(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	m := track(t, b.member(t, newName()), topic, false)
+	eventually(t, patience, "it has the partition", func() bool { return len(m.assigned()) == 1 })
+	thaw := b.Freeze(t)
+	defer thaw()
+	wait(10 * time.Second) // the session is of 6 s
+	thaw()
+	eventually(t, patience, "it says so", func() bool {
+		return slices.ContainsFunc(m.all(), func(ev neli.GroupEvent) bool { return ev.Kind == neli.GroupLost })
+	})
+	eventually(t, patience, "it has joined again", func() bool { return len(m.assigned()) == 1 })
 }

@@ -1,10 +1,7 @@
 package providertest
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +9,20 @@ import (
 
 	"github.com/goneli/neli"
 )
+
+var logPoints = []point{
+	{"records come in order, each once", "", inOrder},
+	{"assign starts at explicit offsets", "", explicitOffsets},
+	{"positions outside the log are out of range", "", outOfRange},
+	{"a position before the log's start is out of range", DeleteHead, headDeleted},
+	{"a log whose end was lost is truncated, though it has grown again", Truncate, truncated},
+	{"offsets need not be consecutive", Gap, gaps},
+	{"an unknown topic is reported", "", unknownTopic},
+	{"a topic that comes is read", "", topicComes},
+	{"Poll returns early when a record comes", "", pollEarly},
+	{"Poll times out", "", pollTimeout},
+	{"reading goes on when brokers answer again", Freeze, readsOn},
+}
 
 func inOrder(t *testing.T, b Bed) {
 	topic := b.topic(t, 3)
@@ -49,23 +60,6 @@ func explicitOffsets(t *testing.T, b Bed) {
 	require.NoError(t, r.Assign(topic, []int64{2, 2})) // drops what was fetched
 	require.Equal(t, []string{"2"}, values(read(t, r, 1)))
 	require.Error(t, r.Assign(topic, []int64{-1, 0}))
-}
-
-func valueCopied(t *testing.T, b Bed) {
-	topic := b.topic(t, 1)
-	p := b.producer(t)
-	v := []byte("abc")
-	done := make(chan error, 1)
-	require.NoError(t, p.Append(topic, 0, v, func(err error) { done <- err }))
-	v[0] = 'x'
-	require.NoError(t, <-done)
-	for range 2 { // and a record is its receiver's
-		r := b.reader(t)
-		require.NoError(t, r.Assign(topic, []int64{0}))
-		rec := read(t, r, 1)[0]
-		require.Equal(t, "abc", string(rec.Value))
-		rec.Value[1] = 'y'
-	}
 }
 
 func outOfRange(t *testing.T, b Bed) {
@@ -132,123 +126,101 @@ func pollTimeout(t *testing.T, b Bed) {
 	}
 }
 
-func reportsElsewhere(t *testing.T, b Bed) {
+func truncated(t *testing.T, b Bed) {
 	topic := b.topic(t, 1)
-	p := b.producer(t)
-	var mu sync.Mutex // held during Append: a report from within would deadlock
-	reported := make([]int, 20)
-	for i := range reported {
-		mu.Lock()
-		require.NoError(t, p.Append(topic, 0, nil, func(error) {
-			mu.Lock()
-			defer mu.Unlock()
-			reported[i]++
-		}))
-		mu.Unlock()
+	p, r := b.producer(t), b.reader(t)
+	for i := range 6 { // each a batch of its own
+		appendAll(t, p, topic, 0, fmt.Sprint(i))
 	}
-	appendAll(t, p, topic, 0, "last")
-	require.NoError(t, p.Close())
-	for i := range reported {
-		require.Equal(t, 1, reported[i])
+	require.NoError(t, r.Assign(topic, []int64{0}))
+	read(t, r, 6)
+	b.Truncate(t, topic, 0, 3)
+	q := b.producer(t) // one that knows nothing of what was
+	for i := range 8 {
+		appendAll(t, q, topic, 0, fmt.Sprint("new ", i))
 	}
-}
-
-func closeReports(t *testing.T, b Bed) {
-	none := newName()
-	p := b.producer(t)
-	reports := 0
-	for range 10 {
-		require.NoError(t, p.Append(none, 0, nil, func(err error) {
-			if err != nil {
-				reports++
-			}
-			wait(time.Millisecond)
-		}))
-	}
-	require.NoError(t, p.Close())
-	require.Equal(t, 10, reports) // without a lock: none is under way
-	require.NoError(t, p.Close())
-}
-
-func purgeReports(t *testing.T, b Bed) {
-	topic, none := b.topic(t, 1), newName()
-	p := b.producer(t)
-	reports := make(chan error, 20)
-	failed := make(chan error, 10)
-	for i := range 10 {
-		to := reports
-		if i%2 == 1 {
-			to = failed
-		}
-		require.NoError(t, p.Append([]string{topic, none}[i%2], 0, nil, func(err error) { to <- err }))
-	}
-	p.Purge()
+	readError(t, r, neli.ErrTruncated)
 	for range 5 {
-		<-reports // some may have got through
-		require.Error(t, <-failed)
+		_, ok, _ := r.Poll(100 * time.Millisecond)
+		require.False(t, ok, "a record before it was assigned anew")
 	}
-	appendAll(t, p, topic, 0, "goes on")
-	require.NoError(t, p.Close())
-	require.Empty(t, reports)
-	require.Empty(t, failed)
+	require.NoError(t, r.Assign(topic, []int64{2}))
+	require.Equal(t, []string{"2", "new 0", "new 1"}, values(read(t, r, 3)))
 }
 
-func closedRefuse(t *testing.T, b Bed) {
-	p, r, g := b.producer(t), b.reader(t), b.member(t, newName())
+func gaps(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	p, r := b.producer(t), b.reader(t)
 	a := b.admin(t, p)
-	a.Close()
-	require.NoError(t, errors.Join(p.Close(), r.Close(), g.Close()))
-	require.Error(t, p.Append("none", 0, nil, func(error) { t.Error("reported") }))
-	_, _, err := r.Poll(time.Minute)
-	require.Error(t, err)
-	_, err = g.Poll(time.Minute)
-	require.Error(t, err)
-	_, err = a.Brokers(context.Background())
-	require.Error(t, err)
-	require.Error(t, r.Assign("none", nil))
-	require.Error(t, g.Join("none", false))
-	require.Zero(t, p.Throttled()+r.Throttled()+g.Throttled())
+	end := func() int64 {
+		ranges, err := a.Offsets(t.Context(), topic, 1)
+		require.NoError(t, err)
+		require.Zero(t, ranges[0].Start)
+		return ranges[0].End
+	}
+	appendAll(t, p, topic, 0, "before")
+	b.Gap(t, topic, 0)
+	after := end()
+	require.Greater(t, after, int64(1), "what nobody is shown has an offset, too")
+	require.NoError(t, r.Assign(topic, []int64{0}))
+	require.Equal(t, neli.Record{Value: []byte("before")}, read(t, r, 1)[0])
+	silent(t, r) // the end is beyond the last record
+	appendAll(t, p, topic, 0, "after")
+	require.Equal(t, neli.Record{Offset: after, Value: []byte("after")}, read(t, r, 1)[0])
+	b.Gap(t, topic, 0)
+	for _, at := range []int64{1, after} { // in the gap, and behind it
+		require.NoError(t, r.Assign(topic, []int64{at}))
+		require.Equal(t, after, read(t, r, 1)[0].Offset)
+	}
+	require.NoError(t, r.Assign(topic, []int64{end()}))
+	silent(t, r)
 }
 
-func topicsDescribed(t *testing.T, b Bed) {
-	topic := newName()
-	p := b.producer(t)
-	a := b.admin(t, p)
-	ctx := t.Context()
-	n, err := a.Brokers(ctx)
+// silent requires that nothing comes, and nothing is wrong.
+func silent(t *testing.T, r neli.LogReader) {
+	t.Helper()
+	_, ok, err := r.Poll(time.Second)
 	require.NoError(t, err)
-	require.Positive(t, n)
-	spec := neli.TopicSpec{Name: topic, Partitions: 4, Replicas: n, Settings: map[string]string{"retention.ms": "123456000"}}
-	require.NoError(t, a.CreateTopic(ctx, spec))
-	require.ErrorIs(t, a.CreateTopic(ctx, neli.TopicSpec{Name: topic, Partitions: 1, Replicas: 1}), neli.ErrTopicExists)
-	var info neli.TopicInfo
-	eventually(t, patience, "it is described", func() bool { // metadata lag behind
-		info, err = a.Topic(ctx, topic)
-		return err == nil && info.Partitions > 0 && info.ID != ""
-	})
-	require.Equal(t, 4, info.Partitions)
-	require.Equal(t, n, info.Replicas)
-	var s map[string]string
-	eventually(t, patience, "its settings are told", func() bool {
-		s, err = a.Settings(ctx, topic)
-		return err == nil
-	})
-	require.Equal(t, "123456000", s["retention.ms"])
-	require.Equal(t, "delete", s["cleanup.policy"])
-	var ranges []neli.OffsetRange
-	eventually(t, patience, "its extents are told", func() bool {
-		ranges, err = a.Offsets(ctx, topic, 4)
-		return err == nil
-	})
-	require.Equal(t, make([]neli.OffsetRange, 4), ranges)
-	_, err = a.Offsets(ctx, topic, 5)
-	require.Error(t, err)
+	require.False(t, ok)
 }
 
-func adminContext(t *testing.T, b Bed) {
-	a := b.admin(t, b.producer(t))
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	_, err := a.Brokers(ctx)
-	require.ErrorIs(t, err, context.Canceled)
+func topicComes(t *testing.T, b Bed) {
+	topic := newName()
+	r := b.reader(t)
+	require.NoError(t, r.Assign(topic, []int64{0}))
+	readError(t, r, neli.ErrUnknownTopic)
+	b.CreateTopic(t, topic, 1)
+	appendAll(t, b.producer(t), topic, 0, "0")
+	for end := time.Now().Add(patience); ; {
+		rec, ok, err := r.Poll(100 * time.Millisecond)
+		if ok {
+			require.Equal(t, "0", string(rec.Value))
+			return
+		}
+		if err != nil { // the library assigns anew when it has verified the topic
+			require.ErrorIs(t, err, neli.ErrUnknownTopic)
+			require.NoError(t, r.Assign(topic, []int64{0}))
+		}
+		require.True(t, time.Now().Before(end), "no record")
+	}
+}
+
+func readsOn(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	p, r := b.producer(t), b.reader(t)
+	appendAll(t, p, topic, 0, "0")
+	require.NoError(t, r.Assign(topic, []int64{0}))
+	read(t, r, 1)
+	thaw := b.Freeze(t)
+	defer thaw()
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
+		_, ok, err := r.Poll(time.Second)
+		require.False(t, ok)
+		for _, kind := range kinds {
+			require.NotErrorIs(t, err, kind)
+		}
+	}
+	thaw()
+	appendAll(t, p, topic, 0, "1", "2")
+	require.Equal(t, []string{"1", "2"}, values(read(t, r, 2)))
 }

@@ -1,0 +1,101 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+)
+
+var accessPoints = []point{
+	{"who may not read the topic is told so, again and again", Restrict, mayNotRead},
+	{"who may not write to the topic is told so", Restrict, mayNotWrite},
+	{"a member that may not join the group is told so, again and again", Restrict, mayNotJoin},
+	{"a member that may not read the topic is told so, again and again", Restrict, memberMayNotRead},
+	{"who may not create a topic is told so", Restrict, mayNotCreate},
+	{"refused credentials are told", Stranger, stranger},
+}
+
+func mayNotRead(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	r := b.Restrict(t, topic, newName(), Rights{WriteTopic: true}).reader(t)
+	for range 2 {
+		require.NoError(t, r.Assign(topic, []int64{0}))
+		readError(t, r, neli.ErrTopicAuthorization)
+	}
+}
+
+func mayNotWrite(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	p := b.Restrict(t, topic, newName(), Rights{ReadTopic: true}).producer(t)
+	for range 2 {
+		done := make(chan error, 1)
+		require.NoError(t, p.Append(topic, 0, nil, func(err error) { done <- err }))
+		require.ErrorIs(t, <-done, neli.ErrAuthorization)
+	}
+}
+
+func mayNotJoin(t *testing.T, b Bed) {
+	topic, group := b.topic(t, 1), newName()
+	refused(t, b.Restrict(t, topic, group, Rights{ReadTopic: true, WriteTopic: true}), topic, group,
+		neli.ErrGroupAuthorization, neli.ErrTopicAuthorization)
+}
+
+func memberMayNotRead(t *testing.T, b Bed) {
+	topic, group := b.topic(t, 1), newName()
+	refused(t, b.Restrict(t, topic, group, Rights{WriteTopic: true, ReadGroup: true}), topic, group,
+		neli.ErrTopicAuthorization, neli.ErrGroupAuthorization)
+}
+
+// refused joins twice, each time until it is told that it may not, for this reason and
+// not for another one.
+func refused(t *testing.T, b Bed, topic, group string, why, not error) {
+	t.Helper()
+	g := b.member(t, group)
+	for range 2 {
+		require.NoError(t, g.Join(topic, true))
+		for end := time.Now().Add(patience); ; {
+			_, err := g.Poll(100 * time.Millisecond)
+			require.NotErrorIs(t, err, not)
+			if errors.Is(err, why) {
+				break
+			}
+			require.True(t, time.Now().Before(end), "no error %q, last %v", why, err)
+		}
+		require.NoError(t, g.Leave())
+	}
+}
+
+func mayNotCreate(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	r := b.Restrict(t, topic, newName(), Rights{ReadTopic: true})
+	err := r.admin(t, r.producer(t)).CreateTopic(t.Context(), neli.TopicSpec{Name: newName(), Partitions: 1, Replicas: 1})
+	require.ErrorIs(t, err, neli.ErrAuthorization)
+}
+
+func stranger(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	s := b.Stranger(t)
+	p, r, g := s.producer(t, "message.timeout.ms", "5000"), s.reader(t), s.member(t, newName())
+	done := make(chan error, 1)
+	require.NoError(t, p.Append(topic, 0, nil, func(err error) { done <- err }))
+	require.ErrorIs(t, <-done, neli.ErrAuthentication)
+	require.NoError(t, r.Assign(topic, []int64{0}))
+	readError(t, r, neli.ErrAuthentication)
+	require.NoError(t, g.Join(topic, false))
+	eventually(t, patience, "the member is told", func() bool {
+		_, err := g.Poll(100 * time.Millisecond)
+		return errors.Is(err, neli.ErrAuthentication)
+	})
+	a := s.admin(t, p)
+	eventually(t, patience, "the administrator is told", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := a.Brokers(ctx)
+		return errors.Is(err, neli.ErrAuthentication)
+	})
+}

@@ -1,0 +1,110 @@
+package providertest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+)
+
+var adminPoints = []point{
+	{"topics are described", "", topicsDescribed},
+	{"a topic that was created anew has another id", DeleteTopic, recreated},
+	{"settings may be refused", "", settingsRefused},
+	{"admin calls end with their context", "", adminContext},
+	{"admin calls end with their context though no broker answers", Freeze, adminBounded},
+}
+
+func topicsDescribed(t *testing.T, b Bed) {
+	topic := newName()
+	p := b.producer(t)
+	a := b.admin(t, p)
+	ctx := t.Context()
+	n, err := a.Brokers(ctx)
+	require.NoError(t, err)
+	require.Positive(t, n)
+	spec := neli.TopicSpec{Name: topic, Partitions: 4, Replicas: n, Settings: map[string]string{"retention.ms": "123456000"}}
+	require.NoError(t, a.CreateTopic(ctx, spec))
+	require.ErrorIs(t, a.CreateTopic(ctx, neli.TopicSpec{Name: topic, Partitions: 1, Replicas: 1}), neli.ErrTopicExists)
+	var info neli.TopicInfo
+	eventually(t, patience, "it is described", func() bool { // metadata lag behind
+		info, err = a.Topic(ctx, topic)
+		return err == nil && info.Partitions > 0 && info.ID != ""
+	})
+	require.Equal(t, 4, info.Partitions)
+	require.Equal(t, n, info.Replicas)
+	var s map[string]string
+	eventually(t, patience, "its settings are told", func() bool {
+		s, err = a.Settings(ctx, topic)
+		return err == nil
+	})
+	require.Equal(t, "123456000", s["retention.ms"])
+	require.Equal(t, "delete", s["cleanup.policy"])
+	var ranges []neli.OffsetRange
+	eventually(t, patience, "its extents are told", func() bool {
+		ranges, err = a.Offsets(ctx, topic, 4)
+		return err == nil
+	})
+	require.Equal(t, make([]neli.OffsetRange, 4), ranges)
+	_, err = a.Offsets(ctx, topic, 5)
+	require.Error(t, err)
+}
+
+func adminContext(t *testing.T, b Bed) {
+	a := b.admin(t, b.producer(t))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := a.Brokers(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func recreated(t *testing.T, b Bed) {
+	topic := b.topic(t, 2)
+	a := b.admin(t, b.producer(t))
+	describe := func() (info neli.TopicInfo) {
+		eventually(t, patience, "it is described", func() (ok bool) {
+			var err error
+			info, err = a.Topic(t.Context(), topic)
+			return err == nil && info.Partitions > 0 && info.ID != ""
+		})
+		return info
+	}
+	first := describe()
+	require.Equal(t, first, describe())
+	b.DeleteTopic(t, topic)
+	_, err := a.Topic(t.Context(), topic)
+	require.ErrorIs(t, err, neli.ErrUnknownTopic)
+	_, err = a.Settings(t.Context(), topic)
+	require.ErrorIs(t, err, neli.ErrUnknownTopic)
+	b.CreateTopic(t, topic, 1)
+	second := describe()
+	require.NotEqual(t, first.ID, second.ID)
+	require.Equal(t, 1, second.Partitions)
+}
+
+func settingsRefused(t *testing.T, b Bed) {
+	a := b.admin(t, b.producer(t))
+	err := a.CreateTopic(t.Context(), neli.TopicSpec{Name: newName(), Partitions: 1, Replicas: 1,
+		Settings: map[string]string{"retention.ms": "a week"}})
+	require.ErrorIs(t, err, neli.ErrSettings)
+}
+
+func adminBounded(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	a := b.admin(t, b.producer(t))
+	_, err := a.Topic(t.Context(), topic)
+	require.NoError(t, err)
+	defer b.Freeze(t)()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	began := time.Now()
+	_, err = a.Offsets(ctx, topic, 1)
+	require.Error(t, err)
+	for _, kind := range kinds {
+		require.NotErrorIs(t, err, kind)
+	}
+	require.Less(t, time.Since(began), 5*time.Second)
+}

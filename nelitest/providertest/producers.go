@@ -1,0 +1,287 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+)
+
+var producerPoints = []point{
+	{"a value is the caller's again after Append", "", valueCopied},
+	{"reports come from elsewhere, once", "", reportsElsewhere},
+	{"appends may be concurrent, and are reported once each", "", concurrentAppends},
+	{"a record's time is up though no broker answers", Freeze, timeUp},
+	{"Close reports everything", "", closeReports},
+	{"Close ends appends that are going on", "", closeUnderLoad},
+	{"Close is bounded though no broker answers", Freeze, closeBounded},
+	{"Purge reports everything", "", purgeReports},
+	{"Purge reports what is in flight", Freeze, purgeInFlight},
+	{"a producer tells for how long it was made to wait", Throttle, throttled},
+	{"closed clients refuse", "", closedRefuse},
+}
+
+func valueCopied(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	p := b.producer(t)
+	v := []byte("abc")
+	done := make(chan error, 1)
+	require.NoError(t, p.Append(topic, 0, v, func(err error) { done <- err }))
+	v[0] = 'x'
+	require.NoError(t, <-done)
+	for range 2 { // and a record is its receiver's
+		r := b.reader(t)
+		require.NoError(t, r.Assign(topic, []int64{0}))
+		rec := read(t, r, 1)[0]
+		require.Equal(t, "abc", string(rec.Value))
+		rec.Value[1] = 'y'
+	}
+}
+
+func reportsElsewhere(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	p := b.producer(t)
+	var mu sync.Mutex // held during Append: a report from within would deadlock
+	reported := make([]int, 20)
+	for i := range reported {
+		mu.Lock()
+		require.NoError(t, p.Append(topic, 0, nil, func(error) {
+			mu.Lock()
+			defer mu.Unlock()
+			reported[i]++
+		}))
+		mu.Unlock()
+	}
+	appendAll(t, p, topic, 0, "last")
+	require.NoError(t, p.Close())
+	for i := range reported {
+		require.Equal(t, 1, reported[i])
+	}
+}
+
+func closeReports(t *testing.T, b Bed) {
+	none := newName()
+	p := b.producer(t)
+	reports := 0
+	for range 10 {
+		require.NoError(t, p.Append(none, 0, nil, func(err error) {
+			if err != nil {
+				reports++
+			}
+			wait(time.Millisecond)
+		}))
+	}
+	require.NoError(t, p.Close())
+	require.Equal(t, 10, reports) // without a lock: none is under way
+	require.NoError(t, p.Close())
+}
+
+func purgeReports(t *testing.T, b Bed) {
+	topic, none := b.topic(t, 1), newName()
+	p := b.producer(t)
+	reports := make(chan error, 20)
+	failed := make(chan error, 10)
+	for i := range 10 {
+		to := reports
+		if i%2 == 1 {
+			to = failed
+		}
+		require.NoError(t, p.Append([]string{topic, none}[i%2], 0, nil, func(err error) { to <- err }))
+	}
+	p.Purge()
+	for range 5 {
+		<-reports // some may have got through
+		require.Error(t, <-failed)
+	}
+	appendAll(t, p, topic, 0, "goes on")
+	require.NoError(t, p.Close())
+	require.Empty(t, reports)
+	require.Empty(t, failed)
+}
+
+func closedRefuse(t *testing.T, b Bed) {
+	p, r, g := b.producer(t), b.reader(t), b.member(t, newName())
+	a := b.admin(t, p)
+	a.Close()
+	require.NoError(t, errors.Join(p.Close(), r.Close(), g.Close()))
+	require.Error(t, p.Append("none", 0, nil, func(error) { t.Error("reported") }))
+	_, _, err := r.Poll(time.Minute)
+	require.Error(t, err)
+	_, err = g.Poll(time.Minute)
+	require.Error(t, err)
+	_, err = a.Brokers(context.Background())
+	require.Error(t, err)
+	require.Error(t, r.Assign("none", nil))
+	require.Error(t, g.Join("none", false))
+	require.Zero(t, p.Throttled()+r.Throttled()+g.Throttled())
+}
+
+func concurrentAppends(t *testing.T, b Bed) {
+	const senders, each = 8, 50
+	topic := b.topic(t, 3)
+	p, r := b.producer(t), b.reader(t)
+	reports := make(chan error, 2*senders*each)
+	var sending sync.WaitGroup
+	for s := range senders {
+		sending.Go(func() {
+			for i := range each {
+				if err := p.Append(topic, i%3, fmt.Append(nil, s, "/", i), func(err error) { reports <- err }); err != nil {
+					reports <- err
+				}
+			}
+		})
+	}
+	sending.Wait()
+	for range senders * each {
+		require.NoError(t, <-reports)
+	}
+	require.NoError(t, r.Assign(topic, []int64{0, 0, 0}))
+	last := map[string]int{}
+	for _, rec := range read(t, r, senders*each) {
+		var s, i int
+		_, err := fmt.Sscanf(string(rec.Value), "%d/%d", &s, &i)
+		require.NoError(t, err)
+		key := fmt.Sprint(s, " on ", rec.Partition)
+		before, any := last[key]
+		require.True(t, !any || before < i, "sender %s: %d after %d", key, i, before)
+		last[key] = i
+	}
+	silent(t, r)
+	require.NoError(t, p.Close())
+	require.Empty(t, reports, "reported again")
+}
+
+func timeUp(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	p := b.producer(t, "message.timeout.ms", "2000")
+	appendAll(t, p, topic, 0, "0")
+	thaw := b.Freeze(t)
+	defer thaw()
+	began := time.Now()
+	done := make(chan error, 2)
+	require.NoError(t, p.Append(topic, 0, nil, func(err error) { done <- err }))
+	require.Error(t, <-done)
+	require.Less(t, time.Since(began), 15*time.Second)
+	thaw()
+	appendAll(t, p, topic, 0, "1")
+	require.NoError(t, p.Close())
+	require.Empty(t, done, "reported again")
+}
+
+// appending keeps appending until Append fails, and returns how many did not.
+func appending(p neli.Producer, topic string, report func(error)) int {
+	for n := 0; ; n++ {
+		if p.Append(topic, 0, []byte("load"), report) != nil {
+			return n
+		}
+		if n%20 == 19 {
+			wait(time.Millisecond)
+		}
+	}
+}
+
+func closeUnderLoad(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	p := b.producer(t)
+	appendAll(t, p, topic, 0, "0")
+	var mu sync.Mutex
+	var accepted, reported, late int
+	closed := false
+	var load sync.WaitGroup
+	for range 4 {
+		load.Go(func() {
+			n := appending(p, topic, func(error) {
+				mu.Lock()
+				defer mu.Unlock()
+				reported++
+				if closed {
+					late++
+				}
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			accepted += n
+		})
+	}
+	wait(300 * time.Millisecond)
+	require.NoError(t, p.Close())
+	mu.Lock()
+	closed = true
+	mu.Unlock()
+	load.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	require.Positive(t, accepted)
+	require.Equal(t, accepted, reported)
+	require.Zero(t, late, "reports after Close")
+}
+
+func closeBounded(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	p, r, g := b.producer(t), b.reader(t), b.member(t, newName())
+	a := b.admin(t, p)
+	appendAll(t, p, topic, 0, "0")
+	require.NoError(t, r.Assign(topic, []int64{0}))
+	read(t, r, 1)
+	m := track(t, g, topic, false)
+	eventually(t, patience, "it has the partition", func() bool { return len(m.assigned()) == 1 })
+	m.stop()
+	defer b.Freeze(t)()
+	done := make(chan error, 1)
+	require.NoError(t, p.Append(topic, 0, nil, func(err error) { done <- err }))
+	for what, shut := range map[string]func(){
+		"reader":             func() { _ = r.Close() },
+		"group":              func() { _ = g.Close() },
+		"admin and producer": func() { a.Close(); _ = p.Close() },
+	} {
+		began := time.Now()
+		shut()
+		require.Less(t, time.Since(began), 10*time.Second, what)
+	}
+	require.Error(t, <-done)
+}
+
+func purgeInFlight(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	p := b.producer(t)
+	appendAll(t, p, topic, 0, "0")
+	thaw := b.Freeze(t)
+	defer thaw()
+	done := make(chan error, 20)
+	for range 5 {
+		require.NoError(t, p.Append(topic, 0, []byte("purged"), func(err error) { done <- err }))
+		wait(200 * time.Millisecond) // until it is in flight
+	}
+	began := time.Now()
+	p.Purge()
+	require.Less(t, time.Since(began), time.Second, "Purge waits")
+	for range 5 {
+		require.Error(t, <-done)
+	}
+	require.Less(t, time.Since(began), 5*time.Second)
+	thaw()
+	appendAll(t, p, topic, 0, "goes on")
+	require.NoError(t, p.Close())
+	require.Empty(t, done, "reported again")
+}
+
+func throttled(t *testing.T, b Bed) {
+	topic := b.topic(t, 1)
+	p := b.Throttle(t).producer(t, "statistics.interval.ms", "500")
+	require.Zero(t, p.Throttled())
+	value := string(make([]byte, 100_000))
+	eventually(t, patience, "it says so", func() bool {
+		appendAll(t, p, topic, 0, value)
+		return p.Throttled() > 0
+	})
+	before := p.Throttled()
+	require.NoError(t, p.Close())
+	require.GreaterOrEqual(t, p.Throttled(), before)
+	require.Zero(t, b.producer(t).Throttled(), "others are not")
+}

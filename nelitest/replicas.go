@@ -1,0 +1,151 @@
+package nelitest
+
+import (
+	"bytes"
+	"slices"
+	"sort"
+	"time"
+)
+
+// Lag makes the followers of every partition lag behind its leader by d: a record is
+// committed only then. Before that no client can read it, Admin does not count it,
+// and it is not acknowledged, so it may be reported as failed and come nevertheless; and a
+// new leader may not have it: see [Broker.ChangeLeader]. Records are committed in order.
+// What is in a log already keeps its time; 0 ends the lag, and lets the followers catch up
+// at once.
+func (b *Broker) Lag(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lag = max(d, 0)
+	if b.lag == 0 {
+		b.eachLog(func(t *topic, partition int) { b.commitAll(t, partition) })
+	}
+}
+
+// ChangeLeader makes an in-sync follower the leader of a partition. Of the records that
+// were not committed (see [Broker.Lag]) it has the first kept; the others are lost, which
+// no reader notices, and their offsets are given again. The clients that wait for an
+// acknowledgement of any of these send them again, as librdkafka does: those that were
+// kept are in the log twice then, and all of them in another order, perhaps, among those
+// of others. What is committed stays, so this is no breach of acks=all.
+func (b *Broker) ChangeLeader(topic string, partition, kept int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.topic(topic)
+	if !t.has(partition) {
+		return unknown(topic, partition)
+	}
+	l := t.logs[partition]
+	pending := l.entries[l.committed:]
+	var again []*message
+	for i := range pending {
+		again = append(again, pending[i].by)
+		pending[i].by = nil
+	}
+	b.cut(l, l.committed+min(max(kept, 0), len(pending)))
+	l.epoch++
+	for _, m := range again {
+		if m != nil {
+			m.resend()
+		}
+	}
+	t.touch(partition)
+	return nil
+}
+
+// Skip gives n offsets of a partition to what no client is shown, as the end of a
+// transaction is, or what a broker has compacted away: readers pass over them, and a
+// log's end may lie beyond its last record. They are in the log when Skip returns, and so
+// is what was appended before.
+func (b *Broker) Skip(topic string, partition, n int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.topic(topic)
+	if !t.has(partition) {
+		return unknown(topic, partition)
+	}
+	for range n {
+		b.append(t, partition, entry{hidden: true})
+	}
+	b.commitAll(t, partition)
+	return nil
+}
+
+// append adds an entry to the leader's log, and returns its offset.
+func (b *Broker) append(t *topic, partition int, e entry) int64 {
+	l := t.logs[partition]
+	o := l.end()
+	e.epoch, e.due = l.epoch, b.now()+b.lag
+	if n := len(l.entries); n > l.committed {
+		e.due = max(e.due, l.entries[n-1].due)
+	}
+	e.value = bytes.Clone(e.value)
+	l.entries = append(l.entries, e)
+	b.commit(t, partition)
+	return o
+}
+
+// commit commits what the followers have by now.
+func (b *Broker) commit(t *topic, partition int) {
+	l := t.logs[partition]
+	var readable bool
+	for ; l.committed < len(l.entries) && !b.down; l.committed++ {
+		e := &l.entries[l.committed]
+		if e.due > b.now() {
+			b.schedule(&l.catchUp, e.due)
+			break
+		}
+		b.settle(e)
+		readable = true
+	}
+	if readable {
+		t.touch(partition)
+	}
+}
+
+// commitAll commits everything, whatever the followers have.
+func (b *Broker) commitAll(t *topic, partition int) {
+	l := t.logs[partition]
+	for ; l.committed < len(l.entries); l.committed++ {
+		b.settle(&l.entries[l.committed])
+	}
+	b.cancel(&l.catchUp)
+	t.touch(partition)
+}
+
+func (b *Broker) settle(e *entry) {
+	e.at = b.now()
+	if e.by != nil {
+		e.by.committed()
+		e.by = nil
+	}
+}
+
+// cut removes all entries but the first n.
+func (b *Broker) cut(l *partitionLog, n int) {
+	clear(l.entries[n:])
+	l.entries = l.entries[:n]
+	l.committed = min(l.committed, n)
+	if l.committed == n {
+		b.cancel(&l.catchUp)
+	}
+}
+
+// eachLog does something with every log, in an order that is always the same.
+func (b *Broker) eachLog(do func(t *topic, partition int)) {
+	names := make([]string, 0, len(b.topics))
+	for name := range b.topics {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		for partition := range b.topics[name].logs {
+			do(b.topics[name], partition)
+		}
+	}
+}
+
+// endOf returns where the records of a leader epoch end, and those before it.
+func (l *partitionLog) endOf(epoch int) int64 {
+	return l.start + int64(sort.Search(len(l.entries), func(i int) bool { return l.entries[i].epoch > epoch }))
+}
