@@ -263,3 +263,30 @@ func TestSessionOver(t *testing.T) {
 	}
 	t.Logf("after %v", time.Since(began))
 }
+
+// franz-go asks for the ends of a log whose topic its first metadata lack, and takes the
+// nearest of them for a position outside. A reader must not begin there silently.
+func TestPositionOutsideLateTopic(t *testing.T) {
+	for name, tc := range map[string]struct {
+		at   int64
+		kind error
+	}{
+		"before the start": {1, neli.ErrOutOfRange},
+		"behind the end":   {9, neli.ErrTruncated},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := cluster(t, kfake.SeedTopics(1, "log"))
+			b := newBed(t, c)
+			p := b.producer()
+			b.append(p, "log", "0", "1", "2", "3", "4")
+			require.NoError(t, c.DeleteRecords("log", 0, 3))
+			c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Metadata}, Topic: "log", Err: kerr.UnknownTopicOrPartition, Count: 5})
+			r := b.reader()
+			require.NoError(t, r.Assign("log", []int64{tc.at}))
+			time.AfterFunc(time.Second, func() { _ = p.Append("log", 0, []byte("5"), func(error) {}) })
+			pollError(t, r, tc.kind)
+			require.NoError(t, r.Assign("log", []int64{3}))
+			require.Equal(t, []string{"3", "4", "5"}, read(t, r, 3))
+		})
+	}
+}

@@ -26,6 +26,7 @@ type reader struct {
 	former sync.WaitGroup
 
 	topic   string
+	next    []int64       // offset after the last record that was taken, by partition
 	records []*kgo.Record // to be returned
 	errs    []error       // to be returned, before them
 	stopped error         // records were lost: nothing is returned until the next Assign
@@ -69,7 +70,7 @@ func (r *reader) Assign(topic string, offsets []int64) error {
 	if former := r.kafka; former != nil {
 		r.former.Go(func() { _ = r.shut("former reader", former) }) // its brokers may be silent
 	}
-	r.kafka, r.topic = next, topic
+	r.kafka, r.topic, r.next = next, topic, slices.Clone(offsets)
 	r.records, r.errs, r.stopped, r.unknown = nil, nil, nil, since{}
 	return nil
 }
@@ -117,9 +118,7 @@ func (r *reader) poll(left time.Duration) (fetched bool) {
 			r.failed(partition, err)
 		}
 	})
-	if r.stopped == nil {
-		r.records = append(r.records, fetches.Records()...)
-	}
+	fetches.EachPartition(r.take)
 	return len(r.records) > 0 || len(r.errs) > 0 || r.stopped != nil
 }
 
@@ -132,12 +131,8 @@ func (r *reader) failed(partition int32, err error) {
 		// come from there.
 		r.stopped, r.records = out, nil
 	case errors.Is(out, neli.ErrOutOfRange), errors.Is(out, neli.ErrAuthorization) && partition >= 0:
-		// Asked again, the broker says the same, and as fast as franz-go can ask. The
-		// next Assign asks again.
-		if !slices.Contains(r.kafka.PauseFetchPartitions(nil)[r.topic], partition) {
-			r.kafka.PauseFetchPartitions(map[string][]int32{r.topic: {partition}})
-			r.errs = append(r.errs, out)
-		}
+		// Asked again, the broker says the same, and as fast as franz-go can ask.
+		r.pause(partition, out)
 	case errors.Is(out, neli.ErrUnknownTopic):
 		// A new topic is known to all brokers after a while only.
 		if r.unknown.lasts(r.settings.propagation) {
@@ -147,6 +142,37 @@ func (r *reader) failed(partition int32, err error) {
 		r.log.Debug("reading is retried", "error", out)
 	default:
 		r.errs = append(r.errs, out)
+	}
+}
+
+// pause ends reading of a partition until the next Assign, and has err returned once.
+func (r *reader) pause(partition int32, err error) {
+	if !slices.Contains(r.kafka.PauseFetchPartitions(nil)[r.topic], partition) {
+		r.kafka.PauseFetchPartitions(map[string][]int32{r.topic: {partition}})
+		r.errs = append(r.errs, err)
+	}
+}
+
+// take takes records, unless franz-go has moved the position: if the first metadata of
+// an assignment lack the topic, it takes the nearest end of the log for a position that
+// lies outside, and says nothing.
+func (r *reader) take(p kgo.FetchTopicPartition) {
+	if p.Topic != r.topic || int(p.Partition) >= len(r.next) {
+		return
+	}
+	for _, record := range p.Records {
+		want := r.next[p.Partition]
+		switch {
+		case r.stopped != nil:
+			return
+		case record.Offset < want:
+			r.stopped, r.records = &clientError{"read", fmt.Errorf("partition %d goes on at offset %d, not at %d", p.Partition, record.Offset, want), neli.ErrTruncated}, nil
+			return
+		case record.Offset > want && p.LogStartOffset > want:
+			r.pause(p.Partition, &clientError{"read", fmt.Errorf("partition %d begins at offset %d, behind %d", p.Partition, p.LogStartOffset, want), neli.ErrOutOfRange})
+			return
+		}
+		r.records, r.next[p.Partition] = append(r.records, record), record.Offset+1
 	}
 }
 
