@@ -26,7 +26,6 @@ import (
 // contractCluster is one broker to which anything may be done.
 type contractCluster struct {
 	*kafkatest.Cluster
-	admin hostileAdmin
 	raw   *kgo.Client // for what no other client can ask
 	dir   string
 	named atomic.Int64
@@ -35,7 +34,6 @@ type contractCluster struct {
 func newContractCluster(t *testing.T) *contractCluster {
 	c := &contractCluster{dir: filepath.Join(t.TempDir(), "kafka")}
 	c.Cluster = kafkatest.Run(t, kafkatest.Options{Secure: true, Dir: c.dir, BrokerProps: hostileBroker()})
-	c.admin = newHostileAdmin(t, c.Bootstrap())
 	var err error
 	c.raw, err = kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()))
 	require.NoError(t, err)
@@ -49,31 +47,45 @@ func (c *contractCluster) plain() map[string]string {
 	return map[string]string{"bootstrap.servers": c.Bootstrap()}
 }
 
-// bed can do everything that the contract asks for.
-func (c *contractCluster) bed(p neli.Provider, props map[string]string) providertest.Bed {
+// bed can do everything that the contract asks for. Its administrator is new: one whose
+// request was under way when the broker was frozen waits for a minute.
+func (c *contractCluster) bed(t *testing.T, p neli.Provider, props map[string]string) providertest.Bed {
+	admin := newHostileAdmin(t, c.Bootstrap())
 	return providertest.Bed{
 		Provider: p, Properties: props,
-		CreateTopic: func(t *testing.T, topic string, partitions int) { c.admin.create(t, topic, partitions, 1, nil) },
+		CreateTopic: func(t *testing.T, topic string, partitions int) { admin.create(t, topic, partitions, 1, nil) },
 		BadSettings: map[string]string{"retention.ms": "a week"},
 		DeleteTopic: func(t *testing.T, topic string) {
-			c.admin.remove(t, topic)
-			hostileUntil(t, 20*time.Second, func() bool { return c.admin.partitions(t, topic) == 0 }, "it is gone")
+			admin.remove(t, topic)
+			hostileUntil(t, 20*time.Second, func() bool { return admin.partitions(t, topic) == 0 }, "it is gone")
 		},
 		DeleteHead: func(t *testing.T, topic string, partition int, start int64) {
 			tp := kafka.TopicPartition{Topic: &topic, Partition: int32(partition), Offset: kafka.Offset(start)}
-			_, err := c.admin.DeleteRecords(t.Context(), []kafka.TopicPartition{tp})
+			_, err := admin.DeleteRecords(t.Context(), []kafka.TopicPartition{tp})
 			require.NoError(t, err)
 		},
-		Truncate: c.truncate, Gap: c.gap, Freeze: c.freeze,
+		Truncate: func(t *testing.T, topic string, partition int, end int64) {
+			c.truncate(t, topic, partition, end)
+			hostileUntil(t, time.Minute, func() bool {
+				d := admin.describe(t, topic)
+				return len(d) > 0 && d[partition].Leader != nil && d[partition].Leader.ID >= 0
+			}, "it leads")
+		},
+		Gap: func(t *testing.T, topic string, partition int) {
+			before := admin.end(t, topic, partition)
+			c.gap(t, topic, partition)
+			hostileUntil(t, 20*time.Second, func() bool { return admin.end(t, topic, partition) > before }, "it has ended")
+		},
+		Freeze: c.freeze,
 		Restrict: func(t *testing.T, topic, group string, rights providertest.Rights) providertest.Bed {
-			return c.bed(p, c.restricted(t, topic, group, rights))
+			return c.bed(t, p, c.restricted(t, topic, group, rights))
 		},
 		Stranger: func(t *testing.T) providertest.Bed {
 			props := c.restricted(t, "none", "none", providertest.Rights{})
 			props["sasl.password"] = "not-the-passw0rd"
-			return c.bed(p, props)
+			return c.bed(t, p, props)
 		},
-		Throttle: func(t *testing.T) providertest.Bed { return c.bed(p, c.throttled(t)) },
+		Throttle: func(t *testing.T) providertest.Bed { return c.bed(t, p, c.throttled(t)) },
 	}
 }
 
@@ -95,10 +107,6 @@ func (c *contractCluster) truncate(t *testing.T, topic string, partition int, en
 	require.Len(t, logs, 1)
 	cutLog(t, logs[0], end)
 	require.NoError(t, b.Restart(t.Context()))
-	hostileUntil(t, 60*time.Second, func() bool {
-		d := c.admin.describe(t, topic)
-		return len(d) > 0 && d[partition].Leader != nil && d[partition].Leader.ID >= 0
-	}, "it leads")
 }
 
 // cutLog cuts a segment's batches that begin at or after an offset. A batch begins with
@@ -139,13 +147,11 @@ func (c *contractCluster) gap(t *testing.T, topic string, partition int) {
 	added, err := add.RequestWith(t.Context(), c.raw)
 	require.NoError(t, err)
 	require.NoError(t, kerr.ErrorForCode(added.Topics[0].Partitions[0].ErrorCode))
-	before := c.admin.end(t, topic, partition)
 	finish := kmsg.NewPtrEndTxnRequest()
 	finish.TransactionalID, finish.ProducerID, finish.ProducerEpoch, finish.Commit = id, begun.ProducerID, begun.ProducerEpoch, true
 	finished, err := finish.RequestWith(t.Context(), c.raw)
 	require.NoError(t, err)
 	require.NoError(t, kerr.ErrorForCode(finished.ErrorCode))
-	hostileUntil(t, 20*time.Second, func() bool { return c.admin.end(t, topic, partition) > before }, "it has ended")
 }
 
 // restricted makes a user with these rights.

@@ -12,7 +12,7 @@ func TestProviderContract(t *testing.T) {
 	c := newContractCluster(t)
 	for name, provider := range clients {
 		t.Run(name, func(t *testing.T) {
-			providertest.Run(t, func(t *testing.T, test func(*testing.T, providertest.Bed)) { test(t, c.bed(provider(), c.plain())) })
+			providertest.Run(t, func(t *testing.T, test func(*testing.T, providertest.Bed)) { test(t, c.bed(t, provider(), c.plain())) })
 		})
 	}
 }
