@@ -299,7 +299,9 @@ func testStrangers(t *testing.T, cluster *kafkatest.Cluster) {
 					assert.ErrorContains(t, err, s.says)
 					return
 				}
-				hostileUntil(t, soon, func() bool { return len(m.log.with("level=WARN", "retrying", s.says, byClient(cluster.SecureBootstrap(), ""))) > 0 }, "it says why")
+				hostileUntil(t, soon, func() bool {
+					return len(m.log.with("level=WARN", "retrying", s.says, byClient(cluster.SecureBootstrap(), ""))) > 0
+				}, "it says why")
 				t.Log(m.log.with("level=WARN"))
 				assert.Equal(t, neli.StateLive, m.State())
 			})
