@@ -25,8 +25,11 @@ MUTANTS := (Guarded|NeedsEveryRule)$$
 # What make test does, cheap things first; .ci/run does it likewise.
 TEST := unit metrics mutants sim integration
 
+# What needs no cgo is to build wherever Go does.
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
 # metrics is a folder, too.
-.PHONY: demo test stages unit metrics metrics-doc mutants sim soak nightly integration browser picture chaos chaos-ci chaos-test lint cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
+.PHONY: demo test stages unit metrics metrics-doc mutants sim soak nightly integration browser picture chaos chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -43,6 +46,8 @@ unit: ## without a broker, race detector on; small packages first
 	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' $$($(GO) list ./... | grep -vFx "$$($(GO) list $(LONG))")
 	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' $(LONG)
 	CGO_ENABLED=0 $(GO) test -run TestNewWithoutCgo .
+	$(GO) test -tags neli_nolibrdkafka -run TestNewWithoutCgo .
+	cd franz && $(GO) test -race -timeout 15m ./...
 
 metrics: ## the collector, the alerts, the dashboard; with a real Prometheus for a minute (apt-get install prometheus)
 	cd metrics && $(GO) test -race -timeout 10m ./...
@@ -97,8 +102,14 @@ lint:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...) || exit 1; done
 	CGO_ENABLED=0 $(GO) vet .
+	$(GO) vet -tags neli_nolibrdkafka .
+	@$(MAKE) --no-print-directory cross
 	@oldest=go$$($(GO) list -m -f '{{.GoVersion}}'); if GOTOOLCHAIN=$$oldest $(GO) version; then GOTOOLCHAIN=$$oldest $(GO) vet ./...; \
 		else echo "not checked with $$oldest: this toolchain cannot be had here"; fi
+
+cross: ## what needs no cgo builds on each of PLATFORMS
+	@for p in $(PLATFORMS); do echo "build $$p"; for m in . franz; do \
+		(cd $$m && CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./...) || exit 1; done; done
 
 cover:
 	$(GO) test -coverprofile=cover.out -coverpkg=.,./nelitest ./...

@@ -5,6 +5,7 @@
 //	barrier       full control of what happens when leadership comes and goes: Pulse
 //	lead          a function with a context, and a fencing token that guards a database row: Lead
 //	shards        many roles spread over several processes, keys mapped to roles: Slot
+//	static        one static binary, without cgo: the Kafka client is franz-go
 //	nonexclusive  at least one leader at all times, by two disjoint groups
 //	demo          a show: needs no Kafka, kills and suspends processes
 //

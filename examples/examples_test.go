@@ -22,6 +22,7 @@ func TestExamples(t *testing.T) {
 		"barrier":      testBarrier,
 		"lead":         testLead,
 		"shards":       testShards,
+		"static":       testStatic,
 		"nonexclusive": testNonExclusive,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,6 +114,21 @@ func testLead(t *testing.T, f flags) {
 	s.await(p, latter[0]+`: is to stop: one last write`)
 	s.await(p, `wrote "final rate" with token `+latter[1])
 	p.ends()
+}
+
+func testStatic(t *testing.T, f flags) {
+	s := newStage(t)
+	anna := s.start("static", "anna", f.of("anna")...)
+	boris := s.start("static", "boris", f.of("boris")...)
+	leader, m := s.await(nil, `runs the job, with token (\d+)`)
+	next := other(leader, anna, boris)
+	leader.signal(syscall.SIGTERM)
+	s.await(leader, `stops the job`)
+	_, later := s.await(next, `runs the job, with token (\d+)`)
+	require.Greater(t, number(t, later[0]), number(t, m[0]))
+	leader.ends()
+	next.signal(syscall.SIGTERM)
+	next.ends()
 }
 
 func testShards(t *testing.T, f flags) {

@@ -4,12 +4,16 @@ go 1.26.0
 
 replace github.com/goneli/neli => ../
 
+replace github.com/goneli/neli/franz => ../franz
+
 replace github.com/goneli/neli/testkit => ../testkit
 
 require (
 	github.com/goneli/neli v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli/franz v0.0.0-00010101000000-000000000000
 	github.com/goneli/neli/testkit v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.12.1
+	github.com/twmb/franz-go v1.22.2
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c
 	golang.org/x/sys v0.49.0
 )
@@ -19,7 +23,6 @@ require (
 	github.com/confluentinc/confluent-kafka-go/v2 v2.15.1 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
-	github.com/twmb/franz-go v1.22.2 // indirect
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sync v0.24.0 // indirect

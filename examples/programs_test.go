@@ -37,6 +37,13 @@ func testMain(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "building the examples: %v\n%s", err, out)
 		return 1
 	}
+	// With nothing but Go.
+	static := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "./static")
+	static.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := static.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "building without cgo: %v\n%s", err, out)
+		return 1
+	}
 	binaries = dir
 	return m.Run()
 }

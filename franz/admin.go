@@ -63,11 +63,27 @@ func ask[R kmsg.Response](ctx context.Context, a *admin, doing string, req inter
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
 
-	answer, err := req.RequestWith(ctx, a.producer.kafka)
-	if err == nil {
-		err = read(answer)
+	// The client waits for the answers of all brokers that it has asked, whatever ctx
+	// says; what is left of that ends with it, or with its own time-out.
+	type result struct {
+		answer R
+		err    error
 	}
-	return a.producer.outcome(doing, err)
+	done := make(chan result, 1)
+	go func() {
+		answer, err := req.RequestWith(ctx, a.producer.kafka)
+		done <- result{answer, err}
+	}()
+	var got result
+	select {
+	case got = <-done:
+	case <-ctx.Done():
+		got.err = context.Cause(ctx)
+	}
+	if got.err == nil {
+		got.err = read(got.answer)
+	}
+	return a.producer.outcome(doing, got.err)
 }
 
 // said is a broker's error, with its own words if there are any.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,7 +90,7 @@ func (c *connections) outcome(doing string, err error) error {
 	failure := c.failure
 	c.mu.Unlock()
 	switch {
-	case failure == nil:
+	case failure == nil, strings.Contains(out.Error(), failure.Error()):
 		return out
 	case kindOf(failure) == neli.ErrAuthentication:
 		return classify(doing, failure)

@@ -21,7 +21,7 @@ func (l logger) Level() kgo.LogLevel {
 }
 
 func (l logger) Log(level kgo.LogLevel, msg string, keyvals ...any) {
-	attrs := []slog.Attr{slog.String("level", level.String())}
+	attrs := []slog.Attr{slog.String("severity", level.String())}
 	for i := 0; i+1 < len(keyvals); i += 2 {
 		attrs = append(attrs, slog.String(fmt.Sprint(keyvals[i]), fmt.Sprint(keyvals[i+1])))
 	}

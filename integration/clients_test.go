@@ -35,6 +35,14 @@ func client() neli.Provider {
 	return nil
 }
 
+// byClient is what goes for the default, or for franz if that is tested.
+func byClient(confluent, franz string) string {
+	if os.Getenv(envProvider) == "franz" {
+		return franz
+	}
+	return confluent
+}
+
 func checkClient() error {
 	if name := os.Getenv(envProvider); name != "" && clients[name] == nil {
 		return fmt.Errorf("%s=%s: must be confluent or franz", envProvider, name)

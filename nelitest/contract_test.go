@@ -37,6 +37,7 @@ func bedOf(b *nelitest.Broker, member string) providertest.Bed {
 		CreateTopic: func(t *testing.T, topic string, partitions int) {
 			require.NoError(t, b.CreateTopic(topic, partitions))
 		},
+		BadSettings: map[string]string{"retention.ms": "a week"},
 		DeleteTopic: func(t *testing.T, topic string) { require.NoError(t, b.DeleteTopic(topic)) },
 		DeleteHead: func(t *testing.T, topic string, partition int, start int64) {
 			require.NoError(t, b.DeleteHead(topic, partition, start))
@@ -44,7 +45,10 @@ func bedOf(b *nelitest.Broker, member string) providertest.Bed {
 		Truncate: func(t *testing.T, topic string, partition int, end int64) {
 			require.NoError(t, b.Truncate(topic, partition, end))
 		},
-		Gap: func(t *testing.T, topic string, partition int) { require.NoError(t, b.Skip(topic, partition, 1)) },
+		Gap: func(t *testing.T, topic string, partition int) {
+			_, err := b.Skip(topic, partition, 1)
+			require.NoError(t, err)
+		},
 		Freeze: func(*testing.T) func() {
 			b.CutOff(member, nelitest.All)
 			return func() { b.Restore(member, nelitest.All) }
