@@ -27,6 +27,9 @@ import (
 // it does not know. Who uses a provider by itself, or wraps one and shows its errors,
 // has to see to that.
 //
+// Close returns within some seconds though no broker answers; what is left of a client
+// then goes on ending in the background.
+//
 // Errors that mean something wrap one of those below (ErrUnknownTopic and so on), by
 // which errors.Is finds it; the text has what was tried and the client's own words. All
 // others are passing: they are logged, and what failed is tried again. Package
@@ -221,11 +224,12 @@ var (
 	ErrAuthorization = errors.New("not authorized")
 	// ErrTopicAuthorization: it may not do that to the topic (TOPIC_AUTHORIZATION_FAILED).
 	// It is an ErrAuthorization. A GroupConsumer must tell it from the next one, or the
-	// library names the wrong right: a member of a group needs READ of both. Clients may
-	// say either only once; the library asks again by Assign, and by Leave and Join.
+	// library names the wrong right: a member of a group needs READ of both. A client may
+	// say it only once for each Assign or Join; the library asks again, by Assign, and by
+	// Leave and Join.
 	ErrTopicAuthorization = fmt.Errorf("topic %w", ErrAuthorization)
 	// ErrGroupAuthorization: it may not join the group (GROUP_AUTHORIZATION_FAILED). It
-	// is an ErrAuthorization.
+	// is an ErrAuthorization. A client may say it only once, and goes on trying.
 	ErrGroupAuthorization = fmt.Errorf("group %w", ErrAuthorization)
 	// ErrInstanceFenced: another process joined with the same group.instance.id
 	// (FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID). It ends the Neli. A client must not

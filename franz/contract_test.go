@@ -9,8 +9,8 @@ import (
 	"github.com/goneli/neli/nelitest/providertest"
 )
 
-// The provider keeps to what the library rests on; integration has the same tests on a
-// real broker.
+// The provider keeps to what the library rests on; integration has the same tests, and
+// those that need more than kfake can do, on a real broker.
 func TestContract(t *testing.T) {
 	c := cluster(t)
 	bed := providertest.Bed{
@@ -19,9 +19,15 @@ func TestContract(t *testing.T) {
 		CreateTopic: func(t *testing.T, topic string, partitions int) {
 			require.NoError(t, c.CreateTopic(topic, int32(partitions), nil))
 		},
-		DeleteHead: func(t *testing.T, topic string, partition int, before int64) {
-			require.NoError(t, c.DeleteRecords(topic, int32(partition), before))
+		DeleteTopic: func(t *testing.T, topic string) { require.NoError(t, c.DeleteTopic(topic)) },
+		DeleteHead: func(t *testing.T, topic string, partition int, start int64) {
+			require.NoError(t, c.DeleteRecords(topic, int32(partition), start))
 		},
 	}
-	providertest.Run(t, func(t *testing.T, test func(*testing.T, providertest.Bed)) { test(t, bed) })
+	const real = "integration has it, on a real broker"
+	providertest.Run(t, func(t *testing.T, test func(*testing.T, providertest.Bed)) { test(t, bed) },
+		providertest.Without(providertest.Truncate, real), providertest.Without(providertest.Gap, real),
+		providertest.Without(providertest.Freeze, real), providertest.Without(providertest.Restrict, real),
+		providertest.Without(providertest.Stranger, real), providertest.Without(providertest.Throttle, real),
+		providertest.Without(providertest.BadSettings, real))
 }

@@ -37,6 +37,7 @@ func bedOf(b *nelitest.Broker, member string) providertest.Bed {
 		CreateTopic: func(t *testing.T, topic string, partitions int) {
 			require.NoError(t, b.CreateTopic(topic, partitions))
 		},
+		BadSettings: map[string]string{"retention.ms": "a week"},
 		DeleteTopic: func(t *testing.T, topic string) { require.NoError(t, b.DeleteTopic(topic)) },
 		DeleteHead: func(t *testing.T, topic string, partition int, start int64) {
 			require.NoError(t, b.DeleteHead(topic, partition, start))

@@ -14,7 +14,7 @@ import (
 var accessPoints = []point{
 	{"who may not read the topic is told so, again and again", Restrict, mayNotRead},
 	{"who may not write to the topic is told so", Restrict, mayNotWrite},
-	{"a member that may not join the group is told so, again and again", Restrict, mayNotJoin},
+	{"a member that may not join the group is told so", Restrict, mayNotJoin},
 	{"a member that may not read the topic is told so, again and again", Restrict, memberMayNotRead},
 	{"who may not create a topic is told so", Restrict, mayNotCreate},
 	{"refused credentials are told", Stranger, stranger},
@@ -34,29 +34,32 @@ func mayNotWrite(t *testing.T, b Bed) {
 	p := b.Restrict(t, topic, newName(), Rights{ReadTopic: true}).producer(t)
 	for range 2 {
 		done := make(chan error, 1)
-		require.NoError(t, p.Append(topic, 0, nil, func(err error) { done <- err }))
-		require.ErrorIs(t, <-done, neli.ErrAuthorization)
+		err := p.Append(topic, 0, nil, func(err error) { done <- err })
+		if err == nil { // a client may know already
+			err = <-done
+		}
+		require.ErrorIs(t, err, neli.ErrAuthorization)
 	}
 }
 
 func mayNotJoin(t *testing.T, b Bed) {
 	topic, group := b.topic(t, 1), newName()
 	refused(t, b.Restrict(t, topic, group, Rights{ReadTopic: true, WriteTopic: true}), topic, group,
-		neli.ErrGroupAuthorization, neli.ErrTopicAuthorization)
+		neli.ErrGroupAuthorization, neli.ErrTopicAuthorization, 1)
 }
 
 func memberMayNotRead(t *testing.T, b Bed) {
 	topic, group := b.topic(t, 1), newName()
 	refused(t, b.Restrict(t, topic, group, Rights{WriteTopic: true, ReadGroup: true}), topic, group,
-		neli.ErrTopicAuthorization, neli.ErrGroupAuthorization)
+		neli.ErrTopicAuthorization, neli.ErrGroupAuthorization, 2)
 }
 
-// refused joins twice, each time until it is told that it may not, for this reason and
+// refused joins so often, each time until it is told that it may not, for this reason and
 // not for another one.
-func refused(t *testing.T, b Bed, topic, group string, why, not error) {
+func refused(t *testing.T, b Bed, topic, group string, why, not error, times int) {
 	t.Helper()
 	g := b.member(t, group)
-	for range 2 {
+	for range times {
 		require.NoError(t, g.Join(topic, true))
 		for end := time.Now().Add(patience); ; {
 			_, err := g.Poll(100 * time.Millisecond)

@@ -13,7 +13,7 @@ import (
 var adminPoints = []point{
 	{"topics are described", "", topicsDescribed},
 	{"a topic that was created anew has another id", DeleteTopic, recreated},
-	{"settings may be refused", "", settingsRefused},
+	{"settings may be refused", BadSettings, settingsRefused},
 	{"admin calls end with their context", "", adminContext},
 	{"admin calls end with their context though no broker answers", Freeze, adminBounded},
 }
@@ -88,7 +88,7 @@ func recreated(t *testing.T, b Bed) {
 func settingsRefused(t *testing.T, b Bed) {
 	a := b.admin(t, b.producer(t))
 	err := a.CreateTopic(t.Context(), neli.TopicSpec{Name: newName(), Partitions: 1, Replicas: 1,
-		Settings: map[string]string{"retention.ms": "a week"}})
+		Settings: b.BadSettings})
 	require.ErrorIs(t, err, neli.ErrSettings)
 }
 

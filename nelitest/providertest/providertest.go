@@ -50,6 +50,7 @@ type Bed struct {
 	Restrict    func(t *testing.T, topic, group string, rights Rights) Bed   // see [Restrict]
 	Stranger    func(t *testing.T) Bed                                       // see [Stranger]
 	Throttle    func(t *testing.T) Bed                                       // see [Throttle]
+	BadSettings map[string]string                                            // see [BadSettings]
 }
 
 // Ability is something that a harness may be able to do, by the field of Bed that does it.
@@ -78,6 +79,8 @@ const (
 	// Throttle makes a bed of the same cluster for clients whose producers exceed a quota
 	// with a few hundred kilobytes.
 	Throttle Ability = "Throttle"
+	// BadSettings are settings of a topic that the broker refuses.
+	BadSettings Ability = "BadSettings"
 )
 
 // Rights are what Restrict leaves.
@@ -143,5 +146,6 @@ func (b Bed) can() map[Ability]bool {
 	return map[Ability]bool{
 		DeleteTopic: b.DeleteTopic != nil, DeleteHead: b.DeleteHead != nil, Truncate: b.Truncate != nil, Gap: b.Gap != nil,
 		Freeze: b.Freeze != nil, Restrict: b.Restrict != nil, Stranger: b.Stranger != nil, Throttle: b.Throttle != nil,
+		BadSettings: b.BadSettings != nil,
 	}
 }
