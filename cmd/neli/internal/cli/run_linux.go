@@ -14,13 +14,8 @@ import (
 	"github.com/goneli/neli/cmd/neli/internal/job"
 )
 
-// guarded is the guard's process, if that is what args ask for.
-func guarded(args []string) (code int, ok bool) {
-	if len(args) < 3 || args[0] != guard.Verb || args[1] != "--" {
-		return 0, false
-	}
-	return guard.Main(os.NewFile(3, "orders"), os.NewFile(4, "reports"), args[2:]), true
-}
+// guarded is what a guard's process does, if that is what args ask for.
+func guarded(args []string) (code int, ok bool) { return guard.Main(args) }
 
 const runLong = `Run a command while this process leads its group, and on no other machine meanwhile.
 
@@ -81,11 +76,7 @@ func run(cfg neli.Config, o job.Options) error {
 	if _, err := exec.LookPath(o.Command[0]); err != nil {
 		return exit{guard.StartCode(err), err}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	o.Self, o.Env, o.Topic, o.Log = self, os.Environ(), cfg.LeaderTopic, cfg.Logger
+	o.Env, o.Topic, o.Log = os.Environ(), cfg.LeaderTopic, cfg.Logger
 	cfg.DrainTimeout = o.Drain
 	n, err := neli.New(cfg)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/goneli/neli"
 )
@@ -65,7 +65,7 @@ func (c *common) observe(cmd *cobra.Command, roles int) (*neli.Neli, context.Con
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, unix.SIGTERM)
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	return n, ctx, func() {
 		stop()
 		_ = n.Close() // it holds nothing
