@@ -1,12 +1,12 @@
-# Everything installs what it needs by itself: Go alone suffices, and Java 17
-# with Maven for the real-broker suite.
+# Everything installs what it needs by itself: Go alone suffices, Java 17 with
+# Maven for the real-broker suite, and Debian's prometheus for metrics.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . testkit integration examples nelihttp/browsertest chaos bench # chaos, bench: Linux
+MODULES := . metrics testkit integration examples nelihttp/browsertest cmd/neli chaos bench # chaos, bench: Linux
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
@@ -21,9 +21,10 @@ FORMER ?= 88f4f74
 # Tests of tables of mutants, by the ends of their names: they have a stage of their own.
 MUTANTS := (Guarded|NeedsEveryRule)$$
 # What make test does, cheap things first; .ci/run does it likewise.
-TEST := unit mutants sim integration
+TEST := unit metrics mutants sim integration
 
-.PHONY: demo test stages unit mutants sim soak nightly integration browser picture chaos chaos-ci chaos-test lint cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
+# metrics is a folder, too.
+.PHONY: demo test stages unit metrics metrics-doc mutants sim soak nightly integration browser picture cli cli-reference chaos chaos-ci chaos-test lint cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -31,16 +32,23 @@ demo: ## several processes elect a leader on an embedded broker; one is killed, 
 test: $(TEST) ## everything
 
 stages: # for .ci/run, in order
-	@echo lint $(TEST) browser bench-test chaos-test chaos-ci
+	@echo lint $(TEST) browser cli bench-test chaos-test chaos-ci
 
 unit: ## without a broker, race detector on; small packages first
 	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' $$($(GO) list ./... | sed 1d)
 	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' .
 	CGO_ENABLED=0 $(GO) test -run TestNewWithoutCgo .
 
+metrics: ## the collector, the alerts, the dashboard; with a real Prometheus for a minute (apt-get install prometheus)
+	cd metrics && $(GO) test -race -timeout 10m ./...
+
+metrics-doc: ## docs/metrics.md from the collector and the alerts
+	cd metrics && $(GO) generate ./...
+
 # Never from the cache, which does not see the packages that mutants change.
 mutants: ## without each of its rules, the library must fail for the stated reason; NELI_SEEDS=20000 for more
 	CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout 30m -run '$(MUTANTS)' ./...
+	cd cmd/neli && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./...
 
 sim: ## without the race detector: the model, the simulation of the lease, and whole processes under 2,000 seeds of faults
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease
@@ -69,6 +77,12 @@ browser: ## the page of nelihttp in a real Chromium (Debian's, or what NELI_CHRO
 
 picture: ## docs/pages.png
 	cd nelihttp/browsertest && NELI_PICTURE=$(CURDIR)/docs/pages.png CGO_ENABLED=0 $(GO) test -count=1 -run '/picture' .
+
+cli: ## the command neli, on a Kafka in memory; NELI_ROUNDS=200 for more of what is killed and stopped; Linux
+	cd cmd/neli && $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./...
+
+cli-reference: ## docs/cli.md
+	cd cmd/neli && NELI_UPDATE=1 $(GO) test -count=1 -run TestReference ./internal/cli
 
 chaos: ## a real cluster disturbed for FOR=3m from SEED=1, NOMINATION=open or assigned; root, Linux; writes chaos/chaos-report (docs/correctness.md)
 	cd chaos && $(GO) run . -for $(FOR) -seed $(SEED) -nomination $(NOMINATION) -out chaos-report/$(NOMINATION)

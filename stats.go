@@ -55,10 +55,12 @@ type Stats struct {
 	Vacancies  Timing  `json:"vacancies"`
 	Leaderless float64 `json:"leaderless"`
 
+	// Roles is R, as this process has it.
+	Roles int `json:"roles"`
 	// Led is how many roles this process leads at this instant.
 	Led int `json:"led"`
 	// Held, Vacant and Unknown are how many roles are so, as this process has read
-	// (Status). They make R. Exclusive mode.
+	// (Status). They add up to R. Exclusive mode.
 	Held    int `json:"held"`
 	Vacant  int `json:"vacant"`
 	Unknown int `json:"unknown"`
@@ -71,7 +73,7 @@ type Stats struct {
 	// LastRecord is how long ago a record was last read, or New was called if none was.
 	LastRecord time.Duration `json:"last_record"`
 	// LastPulse is how long ago the application was last heard of, or New was called;
-	// 0 while it waits in Pulse, Background or Lead.
+	// 0 while it waits in Pulse, Background or Lead, and of an observer.
 	LastPulse time.Duration `json:"last_pulse"`
 	// Healthy is what Config.Healthy last said; true if there is none.
 	Healthy bool `json:"healthy"`
@@ -83,11 +85,11 @@ type Stats struct {
 func (n *Neli) Stats() Stats {
 	s := n.arb.stats()
 	now := n.now()
-	s.Throttled = n.set.throttling.total()
+	s.Throttled, s.Roles = n.set.throttling.total(), int(n.roles.Load())
 	if s.LastRecord < 0 {
 		s.LastRecord = now.Age(n.began)
 	}
-	if n.waiting.Load() == 0 {
+	if n.waiting.Load() == 0 && !n.set.observer {
 		s.LastPulse = max(0, now.Mono.Sub(clock.Time(n.lastPulse.Load())))
 	}
 	n.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,7 +38,7 @@ func TestStatsOfQuietTimes(t *testing.T) {
 		two := func(cfg *neli.Config) { open(cfg); cfg.Partitions = 2 }
 		a := c.Join("a", two)
 		s := a.Stats()
-		require.Equal(c, neli.Stats{Unknown: 10, Members: 1, Healthy: true}, s, "nothing was found yet")
+		require.Equal(c, neli.Stats{Roles: 10, Unknown: 10, Members: 1, Healthy: true}, s, "nothing was found yet")
 		a.Start()
 		c.Leader(9, 2*silence)
 		o := c.Join("o", func(cfg *neli.Config) { two(cfg); cfg.Observer = true })
@@ -62,6 +63,7 @@ func TestStatsOfQuietTimes(t *testing.T) {
 		s = o.Stats()
 		require.Equal(c, []int{0, 10, 0, 0, 1}, []int{s.Led, s.Held, s.Vacant, s.Unknown, s.Members}, "it is no member itself")
 		require.Zero(c, s.Appended+s.RoundTrips.Count+s.TermsStarted)
+		require.Zero(c, s.LastPulse, "nobody expects it to pulse")
 		require.Zero(c, s.OldestEvidence)
 	})
 }
@@ -155,12 +157,20 @@ func TestStatsOfASickApplication(t *testing.T) {
 		<-done
 	})
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		var sick error
-		a := c.Work("a", func(cfg *neli.Config) { open(cfg); cfg.Healthy = func() error { return sick } })
+		var sick atomic.Bool
+		a := c.Work("a", func(cfg *neli.Config) {
+			open(cfg)
+			cfg.Healthy = func() error {
+				if sick.Load() {
+					return errors.New("no disk")
+				}
+				return nil
+			}
+		})
 		require.False(c, a.Stats().Healthy, "it has not said yet")
 		c.Leader(0, 2*silence)
 		require.True(c, a.Stats().Healthy)
-		sick = errors.New("no disk")
+		sick.Store(true)
 		c.Pass(5 * time.Second)
 		s := a.Stats()
 		require.False(c, s.Healthy)
@@ -319,6 +329,7 @@ func TestStatsFollowR(t *testing.T) {
 		require.NoError(c, o.SetRoles(8))
 		c.Pass(10 * time.Second)
 		s := o.Stats()
+		require.Equal(c, 8, s.Roles)
 		require.Equal(c, []int{6, 2}, []int{s.Held, s.Vacant}, "two that nobody else knows of")
 		require.InDelta(c, 20, s.Leaderless, 0.1)
 		require.NoError(c, o.SetRoles(4))

@@ -86,8 +86,8 @@ func (n *Node) follow(p *partition, ev lease.Event, r *lease.Record, now clock.I
 	if ev.Evidence {
 		if _, was := p.claims.silent[r.Session]; was { // it lives on: others were told that its roles are vacant
 			delete(p.claims.silent, r.Session)
-			n.occupied(p, p.lease.RolesOf(r.Session), now)
 			n.ready.Changed = true
+			n.occupied(p, p.lease.RolesOf(r.Session), now)
 		}
 		if p.unheard[r.Session] && p.lease.Offset() >= p.end { // others were told that nothing is known of its roles
 			delete(p.unheard, r.Session)

@@ -1,0 +1,161 @@
+package metrics
+
+import (
+	"strconv"
+
+	"github.com/goneli/neli"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metric is what the collector, docs/metrics.md and the tests know of one metric.
+type metric struct {
+	name, help string
+	kind       prometheus.ValueType
+	labels     []string
+	exclusive  bool // shown in exclusive mode only: the other one does not know it
+	detail     bool // shown with WithRoles only
+
+	values func(*sample, func(v float64, labels ...string))
+	timing func(*sample) neli.Timing // of a histogram, which has no values
+}
+
+// sample is what one scrape is answered from.
+type sample struct {
+	*collector
+	neli.Stats
+}
+
+const (
+	gauge   = prometheus.GaugeValue
+	counter = prometheus.CounterValue
+)
+
+var catalog = []metric{
+	{name: "neli_info", kind: gauge, labels: []string{"version", "mode", "nomination", "name"},
+		help: "1; of which version of the library this process is, and how it is configured.",
+		values: func(s *sample, emit func(float64, ...string)) {
+			emit(1, s.version, text(s.n.Mode()), text(s.n.Nomination()), s.n.Name())
+		}},
+	{name: "neli_state", kind: gauge, labels: []string{"state"},
+		help: "1 for the stage of its life that this process is in, else 0: live, closing, closed, failed.",
+		values: func(s *sample, emit func(float64, ...string)) {
+			now := s.n.State()
+			for state := neli.StateLive; state <= neli.StateFailed; state++ {
+				emit(truth(state == now), state.String())
+			}
+		}},
+	{name: "neli_is_leader", kind: gauge,
+		help:   "1 if this process leads at least one role at this instant, by its clock and not by a flag.",
+		values: one(func(s *sample) float64 { return truth(s.n.IsLeader()) })},
+	{name: "neli_roles_led", kind: gauge,
+		help:   "Roles that this process leads at this instant.",
+		values: one(func(s *sample) float64 { return float64(s.Led) })},
+	{name: "neli_roles", kind: gauge, labels: []string{"status"}, exclusive: true,
+		help: "Roles by what this process has read of who holds them: held, vacant, unknown. A process that is cut off takes all for vacant.",
+		values: func(s *sample, emit func(float64, ...string)) {
+			emit(float64(s.Held), text(neli.Held))
+			emit(float64(s.Vacant), text(neli.Vacant))
+			emit(float64(s.Unknown), text(neli.Unknown))
+		}},
+	{name: "neli_members", kind: gauge, exclusive: true,
+		help:   "Processes of the group that this one has heard of, itself included if it is not an observer.",
+		values: one(func(s *sample) float64 { return float64(s.Members) })},
+	{name: "neli_terms_started_total", kind: counter,
+		help:   "Terms that this process has won: one for each role, in non-exclusive mode for each partition.",
+		values: one(func(s *sample) float64 { return float64(s.TermsStarted) })},
+	{name: "neli_terms_ended_total", kind: counter, labels: []string{"reason"},
+		help: "Terms of this process that have ended, likewise, by reason: the constants Reason… of the library.",
+		values: func(s *sample, emit func(float64, ...string)) {
+			for why := neli.ReasonElected + 1; int(why) < len(s.TermsEnded); why++ {
+				emit(float64(s.TermsEnded[why]), text(why))
+			}
+		}},
+	{name: "neli_leaderless_seconds_total", kind: counter, exclusive: true,
+		help:   "For how many seconds, added up over roles, any of them was vacant, as this process has read.",
+		values: one(func(s *sample) float64 { return s.Leaderless })},
+	{name: "neli_vacancy_duration_seconds", exclusive: true,
+		help:   "How long a role was vacant, from vacant to held, as this process has read: of a hand-over the whole gap, of a fail-over what follows the holder's lease.",
+		timing: func(s *sample) neli.Timing { return s.Vacancies }},
+	{name: "neli_drain_duration_seconds", exclusive: true,
+		help:   "How long the application took to finish when it was asked to, or was given: one for all roles of a partition that go to one successor together.",
+		timing: func(s *sample) neli.Timing { return s.Drains }},
+	{name: "neli_evidence_age_seconds", kind: gauge,
+		help:   "Age of the oldest V of what this process holds; 0 if that is nothing. At 0.9 of neli_heartbeat_timeout_seconds leadership is over, in non-exclusive mode at 1.",
+		values: one(func(s *sample) float64 { return s.OldestEvidence.Seconds() })},
+	{name: "neli_heartbeat_timeout_seconds", kind: gauge,
+		help:   "T, Config.HeartbeatTimeout.",
+		values: one(func(s *sample) float64 { return s.n.HeartbeatTimeout().Seconds() })},
+	{name: "neli_record_round_trip_seconds", exclusive: true,
+		help:   "How long this process's records took from being handed over to being read back; one that took longer than T counts as T.",
+		timing: func(s *sample) neli.Timing { return s.RoundTrips }},
+	{name: "neli_records_read_total", kind: counter, labels: []string{"kind"},
+		help: "Records that this process has read: valid; foreign, of other groups or topics; newer, of a newer version of the library; malformed.",
+		values: func(s *sample, emit func(float64, ...string)) {
+			emit(float64(s.Records-s.Foreign-s.Newer-s.Malformed), "valid")
+			emit(float64(s.Foreign), "foreign")
+			emit(float64(s.Newer), "newer")
+			emit(float64(s.Malformed), "malformed")
+		}},
+	{name: "neli_record_age_seconds", kind: gauge,
+		help:   "How long ago this process last read a record, or was started.",
+		values: one(func(s *sample) float64 { return s.LastRecord.Seconds() })},
+	{name: "neli_records_appended_total", kind: counter,
+		help:   "Records of this process that the log has confirmed.",
+		values: one(func(s *sample) float64 { return float64(s.Appended) })},
+	{name: "neli_append_failures_total", kind: counter,
+		help:   "Records of this process that the log has not confirmed: they may be in it or not.",
+		values: one(func(s *sample) float64 { return float64(s.AppendFailed) })},
+	{name: "neli_throttled_seconds_total", kind: counter,
+		help:   "For how long brokers have made this process wait because a quota was exceeded.",
+		values: one(func(s *sample) float64 { return s.Throttled.Seconds() })},
+	{name: "neli_log_resets_total", kind: counter, exclusive: true,
+		help:   "Times that this process lost its place in the log of a partition, and began anew with it.",
+		values: one(func(s *sample) float64 { return float64(s.LogResets) })},
+	{name: "neli_healthy", kind: gauge,
+		help:   "1 if Config.Healthy last said so, or there is none; else 0.",
+		values: one(func(s *sample) float64 { return truth(s.Healthy) })},
+	{name: "neli_pulse_age_seconds", kind: gauge,
+		help:   "How long ago the application was last heard of; 0 while it waits in Pulse, Background or Lead.",
+		values: one(func(s *sample) float64 { return s.LastPulse.Seconds() })},
+	{name: "neli_role_leader", kind: gauge, labels: []string{"role"}, detail: true,
+		help: "1 if this process leads the role at this instant, else 0.",
+		values: eachRole(func(s *sample, role int, emit func(float64)) {
+			emit(truth(s.n.IsLeaderOf(role)))
+		})},
+	{name: "neli_role_token", kind: gauge, labels: []string{"role"}, detail: true, exclusive: true,
+		help: "The fencing token under which this process leads the role; no series if it does not. Rounded above 2^53.",
+		values: eachRole(func(s *sample, role int, emit func(float64)) {
+			if token, ok := s.n.Token(role); ok {
+				emit(float64(token))
+			}
+		})},
+}
+
+func one(value func(*sample) float64) func(*sample, func(float64, ...string)) {
+	return func(s *sample, emit func(float64, ...string)) { emit(value(s)) }
+}
+
+// eachRole is for the roles that WithRoles names, below R.
+func eachRole(of func(s *sample, role int, emit func(float64))) func(*sample, func(float64, ...string)) {
+	return func(s *sample, emit func(float64, ...string)) {
+		for role := range min(s.detailed, s.Roles) {
+			of(s, role, func(v float64) { emit(v, strconv.Itoa(role)) })
+		}
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// text is what a constant of the library is called in labels.
+func text(of interface{ MarshalText() ([]byte, error) }) string {
+	b, err := of.MarshalText()
+	if err != nil { // no constant
+		return "unknown"
+	}
+	return string(b)
+}

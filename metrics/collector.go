@@ -1,0 +1,149 @@
+package metrics
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"runtime/debug"
+	"slices"
+
+	"github.com/goneli/neli"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+)
+
+// MaxRoles is how many roles WithRoles takes at most.
+const MaxRoles = 1000
+
+// Option changes what a collector shows.
+type Option func(*options)
+
+type options struct {
+	labels prometheus.Labels
+	roles  int
+	detail bool
+}
+
+// WithLabels adds labels with fixed values to all series, beside group. They tell several
+// Nelis of one group in one process apart. A name that a series of the collector has
+// already is refused.
+func WithLabels(labels prometheus.Labels) Option {
+	return func(o *options) {
+		if o.labels == nil {
+			o.labels = prometheus.Labels{}
+		}
+		maps.Copy(o.labels, labels)
+	}
+}
+
+// WithRoles adds series for each of the roles 0 to below−1: whether this process leads it,
+// and under which token. below is MaxRoles at most, however many roles the group has;
+// roles beyond R have no series.
+func WithRoles(below int) Option {
+	return func(o *options) { o.roles, o.detail = below, true }
+}
+
+// collector shows one Neli. It keeps nothing between two scrapes.
+type collector struct {
+	n        *neli.Neli
+	version  string
+	detailed int // WithRoles
+	shown    []shown
+}
+
+// shown is a metric of the catalog, as this collector has it.
+type shown struct {
+	metric
+	desc *prometheus.Desc
+}
+
+// NewCollector returns a collector of n, to be registered by the caller. It may be
+// collected concurrently, before n has found its broker and after it was closed. The error
+// lists all that is wrong with the options.
+func NewCollector(n *neli.Neli, opts ...Option) (prometheus.Collector, error) {
+	if n == nil {
+		return nil, errors.New("neli/metrics: NewCollector: n is nil")
+	}
+	var o options
+	for _, opt := range opts {
+		opt(&o)
+	}
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("neli/metrics: NewCollector: %w", err)
+	}
+	labels := prometheus.Labels{"group": n.Group()}
+	maps.Copy(labels, o.labels)
+	c := &collector{n: n, version: version(), detailed: o.roles}
+	for _, m := range catalog {
+		if m.exclusive && n.Mode() != neli.Exclusive || m.detail && !o.detail {
+			continue
+		}
+		c.shown = append(c.shown, shown{m, prometheus.NewDesc(m.name, m.help, m.labels, labels)})
+	}
+	return c, nil
+}
+
+func (o *options) check() error {
+	var faults []error
+	if o.detail && (o.roles < 1 || o.roles > MaxRoles) {
+		faults = append(faults, fmt.Errorf("WithRoles: %d: must be between 1 and %d", o.roles, MaxRoles))
+	}
+	taken := map[string]bool{"group": true, "le": true}
+	for _, m := range catalog {
+		for _, l := range m.labels {
+			taken[l] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.labels)) {
+		switch {
+		case taken[name]:
+			faults = append(faults, fmt.Errorf("WithLabels: %q: is a label of the collector's own", name))
+		case !model.LegacyValidation.IsValidLabelName(name) || len(name) > 1 && name[:2] == "__":
+			faults = append(faults, fmt.Errorf("WithLabels: %q: must be letters, digits and underscores, and begin with neither a digit nor two underscores", name))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, m := range c.shown {
+		ch <- m.desc
+	}
+}
+
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	s := sample{collector: c, Stats: c.n.Stats()}
+	for _, m := range c.shown {
+		if m.timing != nil {
+			ch <- histogram(m.desc, m.timing(&s))
+			continue
+		}
+		m.values(&s, func(v float64, labels ...string) {
+			ch <- prometheus.MustNewConstMetric(m.desc, m.kind, v, labels...)
+		})
+	}
+}
+
+func histogram(desc *prometheus.Desc, t neli.Timing) prometheus.Metric {
+	buckets, sum := map[float64]uint64{}, uint64(0)
+	for i, bound := range neli.TimingBounds() {
+		sum += t.Buckets[i]
+		buckets[bound.Seconds()] = sum
+	}
+	return prometheus.MustNewConstHistogram(desc, t.Count, t.Sum, buckets)
+}
+
+// version is that of the library, as the binary was built.
+func version() string {
+	const path = "github.com/goneli/neli"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, m := range append(info.Deps, &info.Main) {
+		if m.Path == path && m.Version != "" {
+			return m.Version
+		}
+	}
+	return "unknown"
+}

@@ -1,0 +1,137 @@
+package metrics
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+)
+
+var metricName = regexp.MustCompile(`\bneli_[a-z_]+\b`)
+
+// dashboard is what the tests read of dashboard.json.
+type dashboard struct {
+	UID        string
+	Title      string
+	Editable   bool
+	Panels     []panel
+	Templating struct {
+		List []struct {
+			Name, Type, Label string
+			Definition        string
+			Refresh           int
+		}
+	}
+}
+
+type panel struct {
+	ID                       int
+	Type, Title, Description string
+	Datasource               struct{ Type, UID string }
+	FieldConfig              struct{ Defaults struct{ Unit string } }
+	GridPos                  struct{ X, Y, W, H int }
+	Targets                  []struct {
+		RefID, Expr string
+		Datasource  struct{ Type, UID string }
+	}
+}
+
+func readDashboard(t *testing.T) (d dashboard) {
+	t.Helper()
+	b, err := os.ReadFile("dashboard.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(b, &d))
+	return d
+}
+
+// expr is what Prometheus is asked for a target.
+func expr(target, instance, interval string) string {
+	return strings.NewReplacer("$group", ".+", "$instance", instance, "$__rate_interval", interval).Replace(target)
+}
+
+// Prometheus understands each expression of the dashboard.
+func TestDashboardExpressions(t *testing.T) {
+	type rule struct {
+		Record string `yaml:"record"`
+		Expr   string `yaml:"expr"`
+	}
+	var rules []rule
+	for _, p := range readDashboard(t).Panels {
+		for _, q := range p.Targets {
+			rules = append(rules, rule{fmt.Sprintf("panel_%d_%s", p.ID, q.RefID), expr(q.Expr, ".+", "1m")})
+		}
+	}
+	require.Greater(t, len(rules), 20)
+	b, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}})
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "dashboard.yaml")
+	require.NoError(t, os.WriteFile(file, b, 0o600))
+	promtool(t, "check", "rules", file)
+}
+
+// What Grafana's linter of dashboards asks for: variables for what differs from place to
+// place, and panels that say what they show and in which unit.
+func TestDashboardIsInOrder(t *testing.T) {
+	d := readDashboard(t)
+	require.Equal(t, "neli-overview", d.UID)
+	require.NotEmpty(t, d.Title)
+	require.False(t, d.Editable)
+	vars := map[string]string{}
+	for _, v := range d.Templating.List {
+		vars[v.Name] = v.Type
+		require.NotEmpty(t, v.Label)
+		if v.Type == "query" {
+			require.Contains(t, v.Definition, "label_values(")
+			require.Equal(t, 2, v.Refresh, "%s: when the time range changes", v.Name)
+		}
+	}
+	require.Equal(t, map[string]string{"datasource": "datasource", "group": "query", "instance": "query"}, vars)
+	ids, shown := map[int]bool{}, ""
+	taken := map[[2]int]string{}
+	for _, p := range d.Panels {
+		require.False(t, ids[p.ID], "panel id %d is there twice", p.ID)
+		ids[p.ID] = true
+		require.NotEmpty(t, p.Title)
+		for x := range p.GridPos.W {
+			for y := range p.GridPos.H {
+				at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+				require.Less(t, at[0], 24)
+				require.Empty(t, taken[at], "%s lies over another panel", p.Title)
+				taken[at] = p.Title
+			}
+		}
+		if p.Type == "row" {
+			continue
+		}
+		require.NotEmpty(t, p.Description, p.Title)
+		require.NotEmpty(t, p.FieldConfig.Defaults.Unit, p.Title)
+		require.NotEmpty(t, p.Targets, p.Title)
+		require.Equal(t, "${datasource}", p.Datasource.UID, p.Title)
+		for _, q := range p.Targets {
+			require.Equal(t, "${datasource}", q.Datasource.UID, p.Title)
+			shown += q.Expr + "\n"
+			for _, selector := range regexp.MustCompile(`neli_[a-z_]+(\{[^}]*\})?`).FindAllStringSubmatch(q.Expr, -1) {
+				require.Contains(t, selector[1], `group=~"$group", instance=~"$instance"`, "%s: %s", p.Title, selector[0])
+			}
+			for _, window := range regexp.MustCompile(`\[[^]]*\]`).FindAllString(q.Expr, -1) {
+				require.Equal(t, "[$__rate_interval]", window, p.Title)
+			}
+			for _, name := range metricName.FindAllString(q.Expr, -1) {
+				if strings.HasSuffix(name, "_total") || strings.HasSuffix(name, "_bucket") {
+					require.Regexp(t, `(rate|increase)\(`+name+`\{`, q.Expr, "a counter by itself says nothing")
+				}
+			}
+		}
+	}
+	for _, m := range catalog {
+		if m.name != "neli_state" && m.name != "neli_role_token" { // for alerts, and for those who look for a token
+			require.Contains(t, shown, m.name, "the dashboard does not show it")
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package metrics
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"text/template"
+
+	"github.com/goneli/neli"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write docs/metrics.md")
+
+// TestDocument compares docs/metrics.md with what the collector and the rules say of
+// themselves. go generate writes it.
+func TestDocument(t *testing.T) {
+	var rules ruleFile
+	readYAML(t, "rules.yaml", &rules)
+	page, err := template.New("").Funcs(template.FuncMap{"anchor": strings.ToLower, "plain": plain}).ParseFiles("document.tmpl")
+	require.NoError(t, err)
+	var rows []row
+	for _, m := range catalog {
+		rows = append(rows, row{m.name, kindOf(m), labelsOf(m), m.help, m.exclusive, m.detail})
+	}
+	var reasons []string
+	for why := neli.ReasonElected + 1; why <= neli.ReasonFatal; why++ {
+		reasons = append(reasons, text(why))
+	}
+	var b bytes.Buffer
+	require.NoError(t, page.ExecuteTemplate(&b, "document.tmpl", map[string]any{"Metrics": rows, "Alerts": rules.Groups[0].Rules, "MaxRoles": MaxRoles, "Reasons": reasons}))
+	const file = "../docs/metrics.md"
+	if *update {
+		require.NoError(t, os.WriteFile(file, b.Bytes(), 0o644))
+	}
+	is, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, b.String(), string(is), "go generate writes it anew")
+}
+
+// row is a metric as the document has it.
+type row struct {
+	Name, Kind, Labels, Help string
+	Exclusive, Detail        bool
+}
+
+// plain leaves out what Prometheus fills in.
+func plain(text string) string { return regexp.MustCompile(`{{[^}]*}}`).ReplaceAllString(text, "…") }
+
+func kindOf(m metric) string {
+	switch {
+	case m.timing != nil:
+		return "histogram"
+	case m.kind == prometheus.CounterValue:
+		return "counter"
+	}
+	return "gauge"
+}
+
+func labelsOf(m metric) string {
+	out := "–"
+	if len(m.labels) > 0 {
+		out = "`" + strings.Join(m.labels, "`, `") + "`"
+	}
+	return out
+}
+
+// The runbook has a section for each alert, by its name, and for no other.
+func TestRunbookOfAlerts(t *testing.T) {
+	var rules ruleFile
+	readYAML(t, "rules.yaml", &rules)
+	b, err := os.ReadFile("../docs/operations.md")
+	require.NoError(t, err)
+	want, got := map[string]bool{}, map[string]bool{}
+	for _, r := range rules.Groups[0].Rules {
+		want[r.Alert] = true
+		require.Equal(t, "https://github.com/goneli/neli/blob/main/docs/operations.md#"+strings.ToLower(r.Alert), r.Annotations["runbook_url"])
+	}
+	for _, m := range regexp.MustCompile(`(?m)^#+ (Neli[A-Z]\w*)$`).FindAllStringSubmatch(string(b), -1) {
+		got[m[1]] = true
+	}
+	require.Equal(t, want, got)
+}
