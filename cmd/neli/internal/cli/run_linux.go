@@ -21,22 +21,24 @@ const runLong = `Run a command while this process leads its group, and on no oth
 
 Any number of processes may say the same; one of them runs the command. When the command
 ends, another one leads within round trips, and neli exits with the command's exit code (128
-and the number of a signal). There is no shell; the command is in a process group of its own and does
-not read from a terminal. Whatever it leaves behind in its group is killed.
+and the number of a signal). There is no shell. The command is in a process group of its
+own, gets no files but the standard ones, and cannot read from a terminal. What it leaves
+behind in its group is killed.
 
 Signals. Before the command runs TERM, INT, HUP and QUIT end neli at once, with exit code 0.
 While it runs they go to the command's group, and leadership is kept until it has ended,
 for --drain at most, after which it is killed. USR1, USR2, WINCH, CONT and TSTP are passed on.
 
 Leadership lost. When leadership is moved elsewhere the group gets TERM, and KILL before the
-drain is over; when it is lost, KILL at once. Then neli contends again, or exits with 122 if --once is
-given. A guard process kills the group by itself when the lease is over, also if neli was
-killed, stopped or starved of CPU.
+drain is over; when it is lost, KILL at once. Then neli contends again, or exits with 122
+if --once is given. A guard process kills the group by itself when the lease is over, also
+if neli was killed, stopped or starved of CPU.
 
 The command's environment has NELI_TOKEN, the fencing token of this term, and NELI_ROLE,
 NELI_PARTITION, NELI_GROUP, NELI_TOPIC, NELI_MEMBER, NELI_NAME. Give the token to
 whatever the command changes, and let that refuse lower ones: nothing else helps against a
-process that leaves the group (setsid), or a machine that is paused as a whole and goes on later.
+process that leaves the group (setsid), against guard and neli being stopped both, or
+against a machine that is paused as a whole and goes on later.
 
 Exit codes: the command's; 122 lost, with --once; 124 not elected within --wait; 125 neli itself
 failed; 126 the command cannot be executed; 127 there is no such command.`

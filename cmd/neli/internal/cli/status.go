@@ -25,9 +25,9 @@ const (
 
 const statusLong = `Show who leads. It only reads: READ on the topic is all it needs.
 
-It waits until something is known of every role, for little more than --timeout at most. What it
-shows is what it has read, with its age. Members are those heard of meanwhile: each says something every
-five seconds.
+It waits until something is known of every role, for little more than --timeout at most.
+What it shows is what it has read, with its age. Members are those heard of meanwhile: each
+says something every five seconds.
 
 Exit codes: 0 every role is held; 3 some are vacant; 4 of some nothing is known; 125 neli itself
 failed.`
