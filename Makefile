@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . franz metrics testkit integration examples nelihttp/browsertest chaos bench # chaos, bench: Linux
+MODULES := . franz metrics testkit integration examples nelihttp/browsertest cmd/neli chaos bench # chaos, bench: Linux
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
@@ -29,7 +29,7 @@ TEST := unit metrics mutants sim integration
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: demo test stages unit metrics metrics-doc mutants sim soak nightly integration browser picture chaos chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
+.PHONY: demo test stages unit metrics metrics-doc mutants sim soak nightly integration browser picture cli cli-reference chaos chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -37,7 +37,7 @@ demo: ## several processes elect a leader on an embedded broker; one is killed, 
 test: $(TEST) ## everything
 
 stages: # for .ci/run, in order
-	@echo lint $(TEST) browser bench-test chaos-test chaos-ci
+	@echo lint $(TEST) browser cli bench-test chaos-test chaos-ci
 
 # Root and the scenarios are long, and each keeps little more than one core busy.
 LONG := . ./internal/scenario
@@ -58,6 +58,7 @@ metrics-doc: ## docs/metrics.md from the collector and the alerts
 # Never from the cache, which does not see the packages that mutants change.
 mutants: ## without each of its rules, the library must fail for the stated reason; NELI_SEEDS=5000 MUTANTS_LIMIT=4h for more
 	CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout $(MUTANTS_LIMIT) -run '$(MUTANTS)' ./...
+	cd cmd/neli && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./...
 
 sim: ## without the race detector: the model, the simulation of the lease, whole processes under 2,000 seeds of faults, non-exclusive ones under 300
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease
@@ -86,6 +87,12 @@ browser: ## the page of nelihttp in a real Chromium (Debian's, or what NELI_CHRO
 
 picture: ## docs/pages.png
 	cd nelihttp/browsertest && NELI_PICTURE=$(CURDIR)/docs/pages.png CGO_ENABLED=0 $(GO) test -count=1 -run '/picture' .
+
+cli: ## the command neli, on a Kafka in memory; NELI_ROUNDS=200 for more of what is killed and stopped; Linux
+	cd cmd/neli && $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./...
+
+cli-reference: ## docs/cli.md
+	cd cmd/neli && NELI_UPDATE=1 $(GO) test -count=1 -run TestReference ./internal/cli
 
 chaos: ## a real cluster disturbed for FOR=3m from SEED=1, NOMINATION=open or assigned; root, Linux; writes chaos/chaos-report (docs/correctness.md)
 	cd chaos && $(GO) run . -for $(FOR) -seed $(SEED) -nomination $(NOMINATION) -out chaos-report/$(NOMINATION)

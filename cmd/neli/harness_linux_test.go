@@ -100,6 +100,7 @@ func neliWith(t *testing.T, env []string, args ...string) *process {
 	}()
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
+		_ = out.Close() // which somebody may hold that should be dead
 		<-p.done
 		if t.Failed() {
 			p.mu.Lock()
@@ -194,13 +195,33 @@ func dead(t *testing.T, within time.Duration, pids ...int) {
 	}
 }
 
-// parent is a process's parent.
-func parent(t *testing.T, pid int) int {
+// stop stops a guard, and waits until it goes on: for as long as nobody can tell whether it has
+// stopped yet.
+func stop(t *testing.T, guard int) {
+	t.Helper()
+	require.NoError(t, unix.Kill(guard, unix.SIGSTOP))
+	on := 0
+	require.Eventually(t, func() bool {
+		if on++; field(t, guard, 0) == "T" {
+			on = 0
+		}
+		return on == 50
+	}, soon, 5*time.Millisecond, "the guard goes on")
+}
+
+// field is one of what the kernel says of a process: 0 is its state, 1 its parent.
+func field(t *testing.T, pid, n int) string {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	require.NoError(t, err)
 	_, rest, _ := strings.Cut(string(stat), ") ")
-	ppid, err := strconv.Atoi(strings.Fields(rest)[1])
+	return strings.Fields(rest)[n]
+}
+
+// parent is a process's parent.
+func parent(t *testing.T, pid int) int {
+	t.Helper()
+	ppid, err := strconv.Atoi(field(t, pid, 1))
 	require.NoError(t, err)
 	return ppid
 }

@@ -58,6 +58,21 @@ func TestStatusAndWatch(t *testing.T) {
 	require.Equal(t, 0, watching.code())
 }
 
+func TestCheck(t *testing.T) {
+	c := broker(t)
+	p := neli(t, c, "check", "--for", "3s")
+	require.Equal(t, 125, p.code(), "there is no topic")
+	require.Contains(t, strings.Join(p.output(), "\n"), "to mend: cannot find the leader topic")
+	require.Contains(t, p.errors.String(), "no record that was written has come back")
+
+	require.Equal(t, 0, neli(t, c, "run", "--", "true").code())
+	p = neli(t, c, "check", "--for", "8s")
+	require.Contains(t, []int{0, 3}, p.code())
+	text := strings.Join(p.output(), "\n")
+	require.Regexp(t, `round trips: \d+, half of them within \S+, all within \S+`, text)
+	require.Regexp(t, `T \(--timeout\) should be \S+ at least`, text)
+}
+
 // Manual pages and completions are made of the verbs.
 func TestManualAndCompletion(t *testing.T) {
 	dir := t.TempDir()

@@ -63,7 +63,7 @@ func newRoot() *cobra.Command {
 		},
 	}
 	c.register(root.PersistentFlags())
-	root.AddCommand(newRun(&c), newStatus(&c), newWatch(&c), newVersion(), newMan(root))
+	root.AddCommand(newRun(&c), newStatus(&c), newWatch(&c), newCheck(&c), newVersion(), newMan(root))
 	return root
 }
 

@@ -14,34 +14,31 @@ import (
 	"github.com/goneli/neli/cmd/neli/internal/job"
 )
 
-// guarded is the guard's process, if that is what args ask for.
-func guarded(args []string) (code int, ok bool) {
-	if len(args) < 3 || args[0] != guard.Verb || args[1] != "--" {
-		return 0, false
-	}
-	return guard.Main(os.NewFile(3, "orders"), os.NewFile(4, "reports"), args[2:]), true
-}
+// guarded is what a guard's process does, if that is what args ask for.
+func guarded(args []string) (code int, ok bool) { return guard.Main(args) }
 
 const runLong = `Run a command while this process leads its group, and on no other machine meanwhile.
 
 Any number of processes may say the same; one of them runs the command. When the command
 ends, another one leads within round trips, and neli exits with the command's exit code (128
-and the number of a signal). There is no shell; the command is in a process group of its own and does
-not read from a terminal. Whatever it leaves behind in its group is killed.
+and the number of a signal). There is no shell. The command is in a process group of its
+own, gets no files but the standard ones, and cannot read from a terminal. What it leaves
+behind in its group is killed.
 
 Signals. Before the command runs TERM, INT, HUP and QUIT end neli at once, with exit code 0.
 While it runs they go to the command's group, and leadership is kept until it has ended,
 for --drain at most, after which it is killed. USR1, USR2, WINCH, CONT and TSTP are passed on.
 
 Leadership lost. When leadership is moved elsewhere the group gets TERM, and KILL before the
-drain is over; when it is lost, KILL at once. Then neli contends again, or exits with 122 if --once is
-given. A guard process kills the group by itself when the lease is over, also if neli was
-killed, stopped or starved of CPU.
+drain is over; when it is lost, KILL at once. Then neli contends again, or exits with 122
+if --once is given. A guard process kills the group by itself when the lease is over, also
+if neli was killed, stopped or starved of CPU.
 
 The command's environment has NELI_TOKEN, the fencing token of this term, and NELI_ROLE,
 NELI_PARTITION, NELI_GROUP, NELI_TOPIC, NELI_MEMBER, NELI_NAME. Give the token to
 whatever the command changes, and let that refuse lower ones: nothing else helps against a
-process that leaves the group (setsid), or a machine that is paused as a whole and goes on later.
+process that leaves the group (setsid), against guard and neli being stopped both, or
+against a machine that is paused as a whole and goes on later.
 
 Exit codes: the command's; 122 lost, with --once; 124 not elected within --wait; 125 neli itself
 failed; 126 the command cannot be executed; 127 there is no such command.`
@@ -81,11 +78,7 @@ func run(cfg neli.Config, o job.Options) error {
 	if _, err := exec.LookPath(o.Command[0]); err != nil {
 		return exit{guard.StartCode(err), err}
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	o.Self, o.Env, o.Topic, o.Log = self, os.Environ(), cfg.LeaderTopic, cfg.Logger
+	o.Env, o.Topic, o.Log = os.Environ(), cfg.LeaderTopic, cfg.Logger
 	cfg.DrainTimeout = o.Drain
 	n, err := neli.New(cfg)
 	if err != nil {

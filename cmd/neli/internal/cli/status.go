@@ -8,11 +8,11 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/goneli/neli"
 )
@@ -25,9 +25,9 @@ const (
 
 const statusLong = `Show who leads. It only reads: READ on the topic is all it needs.
 
-It waits until something is known of every role, for little more than --timeout at most. What it
-shows is what it has read, with its age. Members are those heard of meanwhile: each says something every
-five seconds.
+It waits until something is known of every role, for little more than --timeout at most.
+What it shows is what it has read, with its age. Members are those heard of meanwhile: each
+says something every five seconds.
 
 Exit codes: 0 every role is held; 3 some are vacant; 4 of some nothing is known; 125 neli itself
 failed.`
@@ -65,7 +65,7 @@ func (c *common) observe(cmd *cobra.Command, roles int) (*neli.Neli, context.Con
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, unix.SIGTERM)
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	return n, ctx, func() {
 		stop()
 		_ = n.Close() // it holds nothing

@@ -2,8 +2,10 @@ package guard
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -22,16 +24,40 @@ const (
 	codeSignal = 128
 	// codeOwn: the guard itself has failed.
 	codeOwn = 125
+
+	// firstFile is the first that is neither of the standard ones.
+	firstFile = 3
 )
 
-// Main is the guard's process: it runs a command until it ends or must not run any more,
-// and returns an exit code. orders and reports are the pipes to the elector.
-func Main(orders, reports *os.File, command []string) int {
+// Self is this program, whatever has become of its file meanwhile.
+const Self = "/proc/self/exe"
+
+// verbExec is the argument by which a program is told to become a command.
+const verbExec = "__exec"
+
+// Main is what a process does, and its exit code, whose arguments say that it is a guard
+// or is to become a command: ok is false if they say nothing of the kind.
+func Main(args []string) (code int, ok bool) {
+	if len(args) < 3 || args[1] != "--" {
+		return 0, false
+	}
+	switch args[0] {
+	case Verb:
+		return keep(os.NewFile(firstFile, "orders"), os.NewFile(firstFile+1, "reports"), args[2:]), true
+	case verbExec:
+		return become(args[2:]), true
+	}
+	return 0, false
+}
+
+// keep runs a command until it ends or must not run any more. orders and reports are the
+// pipes to the elector.
+func keep(orders, reports *os.File, command []string) int {
 	// Signals to everybody (a supervisor's stop of all processes of a service) must not
 	// end the guard before the command. Ignored they would be the command's to ignore, too.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
-	unix.CloseOnExec(int(orders.Fd()))
-	unix.CloseOnExec(int(reports.Fd()))
+	// The elector's own files are not the command's: libraries do not mark all of theirs.
+	_ = unix.CloseRange(firstFile, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux has it since 5.11
 	adoptOrphans()
 
 	g := &guard{orders: make(chan order), gone: make(chan struct{}), reports: reports}
@@ -48,13 +74,14 @@ func Main(orders, reports *os.File, command []string) int {
 	g.alarm = alarm
 	// The kernel watches the thread that starts the command: it must last.
 	runtime.LockOSThread()
-	process, code, err := start(command)
+	group, release, err := start(command)
 	if err != nil {
-		Report{Error: err.Error(), Code: code, Ended: true}.write(reports)
-		return code
+		Report{Error: err.Error(), Code: codeOwn, Ended: true}.write(reports)
+		return codeOwn
 	}
-	g.group = process.Pid
+	g.group = group
 	Report{Group: g.group}.write(reports)
+	release()
 	return g.watch(first)
 }
 
@@ -158,14 +185,41 @@ func (g *guard) reap() int {
 	}
 }
 
-// start starts the command in a group of its own.
-func start(command []string) (p *os.Process, code int, err error) {
+// start starts a process in a group of its own that becomes the command when it is released.
+// Before that the elector must have been told of the group: should the guard be killed, it
+// clears the group away.
+func start(command []string) (group int, release func(), err error) {
+	wait, released, err := os.Pipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	defer wait.Close()
+	p, err := os.StartProcess(Self, append([]string{"neli", verbExec, "--"}, command...), &os.ProcAttr{Env: os.Environ(),
+		Files: []*os.File{os.Stdin, os.Stdout, os.Stderr, wait}, Sys: dieWithParent(&syscall.SysProcAttr{Setpgid: true})})
+	if err != nil {
+		_ = released.Close()
+		return 0, nil, err
+	}
+	return p.Pid, func() {
+		_, _ = released.Write([]byte{orderEnd}) // one that has been killed needs none
+		_ = released.Close()
+	}, nil
+}
+
+// become waits until it is released, and becomes the command. It returns only what
+// went wrong, as an exit code.
+func become(command []string) int {
+	wait := os.NewFile(firstFile, "release")
+	if _, err := io.ReadFull(wait, make([]byte, 1)); err != nil {
+		return codeOwn // the guard has gone
+	}
+	_ = wait.Close()
 	path, err := exec.LookPath(command[0])
 	if err == nil {
-		p, err = os.StartProcess(path, command, &os.ProcAttr{Env: os.Environ(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
-			Sys: dieWithParent(&syscall.SysProcAttr{Setpgid: true})})
+		err = unix.Exec(path, command, os.Environ())
 	}
-	return p, StartCode(err), err
+	fmt.Fprintf(os.Stderr, "neli: %s: %v\n", command[0], err)
+	return StartCode(err)
 }
 
 // StartCode is the exit code for a command that could not be started.

@@ -56,7 +56,7 @@ func readOrder(r io.Reader) (order, error) {
 type Report struct {
 	Group int    `json:"group,omitempty"` // the command's process group; 0: it was not started
 	Ended bool   `json:"ended,omitempty"` // nothing is left of the group
-	Error string `json:"error,omitempty"` // why it could not be started
+	Error string `json:"error,omitempty"` // why the guard could not start it
 
 	// Code is the exit code by the rules of timeout(1): the command's own, 128 and its signal, 126 if
 	// it cannot be executed, 127 if there is none.

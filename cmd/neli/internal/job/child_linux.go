@@ -32,7 +32,7 @@ type child struct {
 var errGuardLost = errors.New("the guard process was killed")
 
 // startChild starts a guard, which starts the command once it has been told of a deadline.
-func startChild(self string, command, env []string) (*child, error) {
+func startChild(command, env []string) (*child, error) {
 	ordersIn, orders, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -42,8 +42,9 @@ func startChild(self string, command, env []string) (*child, error) {
 		_, _ = ordersIn.Close(), orders.Close()
 		return nil, err
 	}
-	c := &child{guard: exec.Command(self, append([]string{guard.Verb, "--"}, command...)...), orders: orders, reports: reports,
+	c := &child{guard: exec.Command(guard.Self, append([]string{guard.Verb, "--"}, command...)...), orders: orders, reports: reports,
 		ended: make(chan struct{})}
+	c.guard.Args[0] = "neli"
 	c.guard.Env = env
 	c.guard.Stdin, c.guard.Stdout, c.guard.Stderr = os.Stdin, os.Stdout, os.Stderr
 	c.guard.ExtraFiles = []*os.File{ordersIn, reportsOut}
@@ -55,7 +56,22 @@ func startChild(self string, command, env []string) (*child, error) {
 		return nil, fmt.Errorf("cannot start the guard process: %w", err)
 	}
 	c.work.Go(c.follow)
+	c.work.Go(c.goOn)
 	return c, nil
+}
+
+// goOn has a guard that was stopped go on: with the elector killed, too, nobody would end the
+// command. It returns when the guard has ended.
+func (c *child) goOn() {
+	for {
+		err := unix.Waitid(unix.P_PID, c.guard.Process.Pid, nil, unix.WSTOPPED, nil)
+		switch {
+		case err == nil:
+			_ = c.guard.Process.Signal(syscall.SIGCONT) // one that has ended needs none
+		case !errors.Is(err, unix.EINTR):
+			return // ECHILD
+		}
+	}
 }
 
 // follow takes the guard's reports until it has ended.

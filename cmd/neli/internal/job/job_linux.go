@@ -34,7 +34,6 @@ const (
 
 // Options say what is run, and when.
 type Options struct {
-	Self    string   // this program, which is its own guard
 	Command []string // what is run, and its arguments
 	Env     []string // what it is given besides NELI_TOKEN and the like
 	Topic   string   // for NELI_TOPIC

@@ -28,7 +28,7 @@ type term struct {
 // term runs the command until it has ended, and with it everything that it has started in
 // its group.
 func (c *contest) term(ctx context.Context, l neli.Leadership, signals <-chan os.Signal) {
-	child, err := startChild(c.Self, c.Command, environment(c.Env, c.n, c.Topic, l))
+	child, err := startChild(c.Command, environment(c.Env, c.n, c.Topic, l))
 	if err != nil {
 		c.finish(result{code: CodeFailure, err: err})
 		return

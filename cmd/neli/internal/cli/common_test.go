@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+)
+
+// resolved is the configuration that arguments lead to.
+func resolved(t *testing.T, args ...string) (neli.Config, error) {
+	t.Helper()
+	root := newRoot()
+	cmd, rest, err := root.Find([]string{"status"})
+	require.NoError(t, err)
+	require.Empty(t, rest)
+	var c common
+	c.register(cmd.Flags())
+	if err := cmd.Flags().Parse(args); err != nil {
+		return neli.Config{}, err
+	}
+	if err := fromEnvironment(cmd.Flags()); err != nil {
+		return neli.Config{}, err
+	}
+	return c.resolve(cmd)
+}
+
+// Arguments win over the environment, and both over the file; secrets are for the file only.
+func TestConfiguration(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "client.properties")
+	require.NoError(t, os.WriteFile(file, []byte("# ours\nbootstrap.servers = file:1\n\nsasl.password=a=b\nclient.id=file\n"), 0o600))
+	t.Setenv("NELI_GROUP", "environment")
+	t.Setenv("NELI_TIMEOUT", "7s")
+	cfg, err := resolved(t, "--config", file, "-X", "client.id=argument", "--timeout", "8s")
+	require.NoError(t, err)
+	require.Equal(t, "environment", cfg.LeaderGroupID)
+	require.Equal(t, "environment.neli", cfg.LeaderTopic)
+	require.Equal(t, 8*time.Second, cfg.HeartbeatTimeout)
+	require.Equal(t, neli.KafkaConfigMap{"bootstrap.servers": "file:1", "sasl.password": "a=b", "client.id": "argument"}, cfg.KafkaConfig)
+
+	t.Setenv("NELI_BOOTSTRAP", "environment:1")
+	cfg, err = resolved(t, "--config", file)
+	require.NoError(t, err)
+	require.Equal(t, "environment:1", cfg.KafkaConfig["bootstrap.servers"])
+}
+
+func TestBadConfiguration(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "client.properties")
+	require.NoError(t, os.WriteFile(file, []byte("a=b\nsasl.password hunter2\n"), 0o600))
+	for want, args := range map[string][]string{
+		"--group (or NELI_GROUP) is missing":        {},
+		"client.properties:2: must be name=value":   {"--group", "g", "--config", file},
+		"-X sasl.password: arguments are public":    {"--group", "g", "-X", "sasl.password=hunter2"},
+		"-X ssl.key.pem: arguments are public":      {"--group", "g", "-X", "ssl.key.pem=hunter2"},
+		`-X "hunter": must be name=value`:           {"--group", "g", "-X", "hunter"},
+		`slog: level string "loud": unknown name`:   {"--group", "g", "--log-level", "loud"},
+		`invalid argument "x" for "--timeout" flag`: {"--group", "g", "--timeout", "x"},
+		"no such file or directory":                 {"--group", "g", "--config", file + ".none"},
+	} {
+		_, err := resolved(t, args...)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+	t.Setenv("NELI_TIMEOUT", "x")
+	_, err := resolved(t, "--group", "g")
+	require.ErrorContains(t, err, "NELI_TIMEOUT: ")
+}
+
+// Within neli run the outer one's names are not taken for flags.
+func TestEnvironmentWithinRun(t *testing.T) {
+	for _, name := range told {
+		t.Setenv(name, "outer")
+	}
+	cfg, err := resolved(t)
+	require.NoError(t, err)
+	require.Equal(t, "outer", cfg.LeaderGroupID)
+	t.Setenv("NELI_TOKEN", "17")
+	_, err = resolved(t)
+	require.ErrorContains(t, err, "--group")
+	cfg, err = resolved(t, "--group", "inner")
+	require.NoError(t, err)
+	require.Equal(t, []string{"inner", "inner.neli", ""}, []string{cfg.LeaderGroupID, cfg.LeaderTopic, cfg.Name})
+}
+
+func TestPrintable(t *testing.T) {
+	require.Equal(t, "10.0.0.7:80 ü", printable("10.0.0.7:80 ü"))
+	for _, name := range []string{"\x1b[2J", "a\nb", "a\u202eb", "\xff"} {
+		require.True(t, strings.HasPrefix(printable(name), `"`), name)
+	}
+}

@@ -1,0 +1,273 @@
+package guard
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// TestMain is the guard's process, too.
+func TestMain(m *testing.M) {
+	if code, ok := Main(os.Args[1:]); ok {
+		os.Exit(code)
+	}
+	// What a guard leaves behind becomes ours, so that it is gone when it is dead.
+	adoptOrphans()
+	os.Exit(m.Run())
+}
+
+// soon is how long anything may take on a busy machine.
+const soon = 20 * time.Second
+
+// elector is the other end of a guard's pipes.
+type elector struct {
+	t       *testing.T
+	guard   *exec.Cmd
+	orders  *os.File
+	reports *bufio.Scanner
+	group   int // of the command, once it was started
+}
+
+// guarded starts a guard of a shell script.
+func guarded(t *testing.T, command ...string) *elector {
+	t.Helper()
+	in, orders, err := os.Pipe()
+	require.NoError(t, err)
+	reports, out, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, reports.SetReadDeadline(time.Now().Add(soon)))
+	e := &elector{t: t, orders: orders, reports: bufio.NewScanner(reports), guard: exec.Command(os.Args[0], append([]string{Verb, "--"}, command...)...)}
+	e.guard.ExtraFiles = []*os.File{in, out}
+	e.guard.Stderr = os.Stderr
+	require.NoError(t, e.guard.Start())
+	require.NoError(t, in.Close())
+	require.NoError(t, out.Close())
+	t.Cleanup(func() {
+		if e.group > 1 {
+			_ = unix.Kill(-e.group, unix.SIGKILL)
+		}
+		_ = e.guard.Process.Kill()
+		_ = e.guard.Wait()
+		_ = orders.Close()
+		_ = reports.Close()
+	})
+	return e
+}
+
+func (e *elector) lease(d time.Duration) {
+	e.t.Helper()
+	_, err := e.orders.Write(Until(Now() + d))
+	require.NoError(e.t, err)
+}
+
+// report is the guard's next one; ok is false if it has ended.
+func (e *elector) report() (r Report, ok bool) {
+	e.t.Helper()
+	if !e.reports.Scan() {
+		return r, false
+	}
+	require.NoError(e.t, json.Unmarshal(e.reports.Bytes(), &r))
+	return r, true
+}
+
+// started waits for the command's start and returns its group.
+func (e *elector) started() int {
+	e.t.Helper()
+	r, ok := e.report()
+	require.True(e.t, ok && !r.Ended && r.Group > 1, "the command is started")
+	e.group = r.Group
+	return r.Group
+}
+
+// last is the report of the end.
+func (e *elector) last() Report {
+	e.t.Helper()
+	r, ok := e.report()
+	require.True(e.t, ok && r.Ended, "the guard tells how it ended")
+	return r
+}
+
+// alive reports whether a process is, and is no zombie.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	return err == nil && !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
+}
+
+// family is a script whose shell and grandchild last until they are killed; both write who they are into a file.
+func family(t *testing.T) (command []string, grandchild func() int) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "pid")
+	return []string{"sh", "-c", `sleep 1000 & echo $! >` + file + `.new; mv ` + file + `.new ` + file + `; wait`}, func() (pid int) {
+		require.Eventually(t, func() bool {
+			text, err := os.ReadFile(file)
+			if err == nil {
+				pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
+			}
+			return err == nil
+		}, soon, time.Millisecond)
+		return pid
+	}
+}
+
+// The command is dead when the newest deadline has passed, and not before.
+func TestDeadline(t *testing.T) {
+	command, _ := family(t)
+	e := guarded(t, command...)
+	e.lease(time.Minute)
+	group := e.started()
+	began := Now()
+	_, err := e.orders.Write(Until(began + 10*time.Millisecond))
+	require.NoError(t, err)
+	require.Never(t, func() bool { return !alive(group) }, 300*time.Millisecond, 5*time.Millisecond, "an older deadline does not shorten the lease")
+
+	e = guarded(t, command...)
+	e.lease(time.Second)
+	group = e.started()
+	began = Now()
+	for range 10 {
+		e.lease(time.Second)
+		require.Never(t, func() bool { return !alive(group) }, 150*time.Millisecond, 10*time.Millisecond, "it is renewed")
+	}
+	r := e.last()
+	require.True(t, r.Late, "killed for its lease was over")
+	require.Equal(t, 137, r.Code)
+	require.False(t, alive(group), "the command is dead")
+	require.GreaterOrEqual(t, Now()-began, 2*time.Second)
+}
+
+// Without an elector there is no command.
+func TestElectorGone(t *testing.T) {
+	command, grandchild := family(t)
+	for name, end := range map[string]func(e *elector) error{
+		"closed":  func(e *elector) error { return e.orders.Close() },
+		"rubbish": func(e *elector) error { _, err := e.orders.Write([]byte("0123456789")); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := guarded(t, command...)
+			e.lease(time.Hour)
+			group, other := e.started(), grandchild()
+			require.NoError(t, end(e))
+			r := e.last()
+			require.True(t, r.Late)
+			require.False(t, alive(group), "the command is dead")
+			require.False(t, alive(other), "the grandchild is dead")
+		})
+	}
+}
+
+// Nothing is started without a lease that lasts.
+func TestNoLeaseNoCommand(t *testing.T) {
+	for name, first := range map[string]func(e *elector){
+		"none":   func(e *elector) { require.NoError(t, e.orders.Close()) },
+		"passed": func(e *elector) { e.lease(-time.Nanosecond) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "file")
+			e := guarded(t, "touch", file)
+			first(e)
+			_, ok := e.report()
+			require.False(t, ok, "nothing was started")
+			require.NoFileExists(t, file)
+		})
+	}
+}
+
+func TestSignalsAndExitCodes(t *testing.T) {
+	ready := filepath.Join(t.TempDir(), "ready")
+	e := guarded(t, "sh", "-c", `trap 'exit 9' USR1; touch `+ready+`; while :; do sleep 0.01; done`)
+	e.lease(time.Minute)
+	e.started()
+	require.Eventually(t, func() bool { _, err := os.Stat(ready); return err == nil }, soon, time.Millisecond)
+	_, err := e.orders.Write(Deliver(syscall.SIGUSR1))
+	require.NoError(t, err)
+	require.Equal(t, 9, e.last().Code)
+
+	for want, command := range map[int][]string{0: {"true"}, 1: {"false"}, 139: {"sh", "-c", "kill -SEGV $$"}, 127: {"/no/such/command"}, 126: {"/"}} {
+		e := guarded(t, command...)
+		e.lease(time.Minute)
+		e.started()
+		r := e.last()
+		require.Equal(t, want, r.Code, command)
+		require.False(t, r.Late)
+	}
+}
+
+// What the command leaves behind in its group is dead when the guard says that it has ended.
+func TestNothingOutlivesTheCommand(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	e := guarded(t, "sh", "-c", `sleep 1000 & echo $! >`+file)
+	e.lease(time.Minute)
+	e.started()
+	require.Zero(t, e.last().Code)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	require.NoError(t, err)
+	require.False(t, alive(pid), "the grandchild is dead")
+}
+
+// The kernel kills the command when the guard dies.
+func TestGuardKilled(t *testing.T) {
+	command, _ := family(t)
+	e := guarded(t, command...)
+	e.lease(time.Hour)
+	group := e.started()
+	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT} {
+		require.NoError(t, e.guard.Process.Signal(s))
+	}
+	require.Never(t, func() bool { return !alive(group) }, 100*time.Millisecond, 10*time.Millisecond, "what a supervisor sends to all is not for the guard")
+	require.NoError(t, e.guard.Process.Kill())
+	require.Eventually(t, func() bool { return !alive(group) }, 5*time.Second, time.Millisecond, "the command is dead")
+}
+
+// A guard that is killed before it has told of the group has started nothing.
+func TestGroupIsToldFirst(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	wait, released, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, released.Close())
+	cmd := exec.Command(os.Args[0], verbExec, "--", "touch", file)
+	cmd.ExtraFiles = []*os.File{wait}
+	require.Error(t, cmd.Run())
+	require.NoFileExists(t, file)
+}
+
+// The command has no files but the standard ones.
+func TestFilesOfTheCommand(t *testing.T) {
+	extra, err := os.Open("/dev/null")
+	require.NoError(t, err)
+	_, err = unix.FcntlInt(extra.Fd(), unix.F_SETFD, 0) // as a library in C may leave it
+	require.NoError(t, err)
+	defer extra.Close()
+	e := guarded(t, "sh", "-c", `for f in /proc/$$/fd/*; do case $f in */0|*/1|*/2|*/10) ;; *) [ -e $f ] && exit 3;; esac; done; exit 0`)
+	e.lease(time.Minute)
+	e.started()
+	require.Zero(t, e.last().Code)
+}
+
+func TestOrdersAreReadAsWritten(t *testing.T) {
+	var b bytes.Buffer
+	b.Write(Until(123456789 * time.Nanosecond))
+	b.Write(Deliver(syscall.SIGTERM))
+	for _, want := range []order{{until, 123456789}, {deliver, 15}} {
+		got, err := readOrder(&b)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	for _, bad := range []string{"", "u1234567", "x12345678\n", "u12345678x"} {
+		_, err := readOrder(strings.NewReader(bad))
+		require.Error(t, err, bad)
+	}
+}

@@ -1,0 +1,43 @@
+package guard
+
+import (
+	"testing"
+
+	"github.com/goneli/neli/internal/mutation"
+)
+
+// What it rests on that a command does not outlive the lease.
+var mutants = []mutation.Mutant{
+	{Rule: "the command is killed when the deadline has passed", File: "guard_linux.go",
+		Old: "			if Now() >= deadline {\n", New: "			if Now() >= deadline+time.Hour {\n",
+		Guard: "TestDeadline", Want: "the guard tells how it ended"},
+	{Rule: "an older deadline does not shorten the lease", File: "guard_linux.go",
+		Old: "case time.Duration(o.value) > deadline:", New: "case true:",
+		Guard: "TestDeadline", Want: "an older deadline"},
+	{Rule: "a newer deadline is heeded", File: "guard_linux.go",
+		Old: "				deadline = time.Duration(o.value)\n				g.alarm.set(deadline)\n", New: "",
+		Guard: "TestDeadline", Want: "it is renewed"},
+	{Rule: "the command is killed when the elector has gone", File: "guard_linux.go",
+		Old: "			late = true\n			g.kill()\n			g.gone = nil\n", New: "			g.gone = nil\n",
+		Guard: "TestElectorGone", Want: "the guard tells how it ended"},
+	{Rule: "nothing is started when the lease is over", File: "guard_linux.go",
+		Old: "time.Duration(o.value), time.Duration(o.value) > Now()", New: "time.Duration(o.value), true",
+		Guard: "TestNoLeaseNoCommand", Want: "nothing was started"},
+	{Rule: "what the command leaves behind is killed", File: "guard_linux.go",
+		Old: "		case <-ended:\n			g.kill()\n", New: "		case <-ended:\n",
+		Guard: "TestNothingOutlivesTheCommand", Want: "the guard tells how it ended"},
+	{Rule: "the command waits until its group was told of", File: "guard_linux.go",
+		Old: "		return codeOwn // the guard has gone\n", New: "",
+		Guard: "TestGroupIsToldFirst", Want: "file"},
+	{Rule: "the elector's files are not the command's", File: "guard_linux.go",
+		Old: "	_ = unix.CloseRange(firstFile, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)", New: "	_ = math.MaxUint32",
+		Guard: "TestFilesOfTheCommand", Want: "Should be zero"},
+	{Rule: "the kernel kills the command when the guard dies", File: "clock_linux.go",
+		Old: "	attr.Pdeathsig = syscall.SIGKILL\n", New: "",
+		Guard: "TestGuardKilled", Want: "the command is dead"},
+	{Rule: "a signal to all processes of a service does not end the guard", File: "guard_linux.go",
+		Old: "	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, ", New: "	signal.Notify(make(chan os.Signal, 1), ",
+		Guard: "TestGuardKilled", Want: "what a supervisor sends"},
+}
+
+func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }
