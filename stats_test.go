@@ -158,9 +158,11 @@ func TestStatsOfASickApplication(t *testing.T) {
 	})
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		var sick atomic.Bool
+		asked := make(chan struct{})
 		a := c.Work("a", func(cfg *neli.Config) {
 			open(cfg)
 			cfg.Healthy = func() error {
+				<-asked
 				if sick.Load() {
 					return errors.New("no disk")
 				}
@@ -168,6 +170,7 @@ func TestStatsOfASickApplication(t *testing.T) {
 			}
 		})
 		require.False(c, a.Stats().Healthy, "it has not said yet")
+		close(asked)
 		c.Leader(0, 2*silence)
 		require.True(c, a.Stats().Healthy)
 		sick.Store(true)

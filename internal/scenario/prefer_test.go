@@ -146,10 +146,9 @@ func TestPreferenceByRole(t *testing.T) {
 func TestPreferenceSeesWhatAllSee(t *testing.T) {
 	const n = 3
 	var mu sync.Mutex
-	asked := map[string]map[neli.Member]bool{} // by who asks
+	asked := map[string]map[neli.Member]bool{"a": {}, "b": {}} // by who asks
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
 		for i, name := range []string{"a", "b"} {
-			asked[name] = map[neli.Member]bool{}
 			c.Work(name, many(n, func(cfg *neli.Config) {
 				cfg.Priority = i
 				cfg.Preference = func(m neli.Member, _ int) int {
