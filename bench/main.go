@@ -15,6 +15,7 @@ import (
 
 	"github.com/goneli/neli/bench/clients"
 	"github.com/goneli/neli/bench/crowd"
+	"github.com/goneli/neli/bench/footprint"
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
 	"github.com/goneli/neli/bench/report"
@@ -30,6 +31,7 @@ const usage = `usage: bench COMMAND [flags]
   quiet    count terms lost while nothing happens
   rolling  count terms lost while brokers are restarted in turn
   scale    many members and many roles
+  footprint  size, start, memory and threads of a program with each Kafka client
   report   write the page and the picture from results
 
 bench COMMAND -h tells the flags.
@@ -43,7 +45,7 @@ func main() {
 }
 
 func command(args []string) error {
-	commands := map[string]func([]string) error{"run": run, "quiet": quiet, "rolling": rolling, "scale": scale, "report": rewrite,
+	commands := map[string]func([]string) error{"run": run, "quiet": quiet, "rolling": rolling, "scale": scale, "footprint": small, "report": rewrite,
 		// Hidden: what this program is to itself.
 		crowd.Command:       func([]string) error { return crowd.Main() },
 		trial.MemberCommand: func([]string) error { return member.Main() }, peers.ServerCommand: func([]string) error { return peers.ServerMain() }}
@@ -208,6 +210,26 @@ func scale(args []string) error {
 			fresh.Scale = append(fresh.Scale, outcome)
 		}
 		return fresh, nil
+	})
+}
+
+// small prints what it measures: it is about programs as users build them, and depends
+// on no other run.
+func small(args []string) error {
+	set := flag.NewFlagSet("footprint", flag.ContinueOnError)
+	n := set.Int("n", 5, "how often each program is started")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	if *n < 1 {
+		return fmt.Errorf("-n is %d, must be positive", *n)
+	}
+	return inPlace(func(ctx context.Context, place peers.Place) error {
+		usages, err := footprint.Measure(ctx, place, *n)
+		if err == nil {
+			fmt.Print(footprint.Table(usages))
+		}
+		return err
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -21,8 +20,6 @@ type admin struct {
 
 	ctx    context.Context // done when closed
 	cancel context.CancelFunc
-	mu     sync.Mutex
-	calls  sync.WaitGroup // under way; the client must not go before they do
 }
 
 // requestTimeout is what a broker may take for a request, unless its context ends
@@ -39,51 +36,39 @@ func (provider) Admin(p neli.Producer) (neli.Admin, error) {
 	return a, nil
 }
 
-func (a *admin) Close() {
-	a.mu.Lock()
-	a.cancel()
-	a.mu.Unlock()
-	a.calls.Wait()
-}
+func (a *admin) Close() { a.cancel() }
 
-// ask makes a request, which ends with ctx or with a, and reads its answer.
+// ask makes a request and reads its answer. It returns when ctx or a is done: the request
+// itself may wait a little longer for a connection, until its client is closed.
 func ask[R kmsg.Response](ctx context.Context, a *admin, doing string, req interface {
 	RequestWith(context.Context, kmsg.Requestor) (R, error)
 }, read func(R) error) error {
-	a.mu.Lock()
 	if a.ctx.Err() != nil {
-		a.mu.Unlock()
 		return classify(doing, errClosed)
 	}
-	a.calls.Add(1)
-	a.mu.Unlock()
-	defer a.calls.Done()
-
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.ctx, cancel)()
 
-	// The client waits for the answers of all brokers that it has asked, whatever ctx
-	// says; what is left of that ends with it, or with its own time-out.
-	type result struct {
-		answer R
-		err    error
+	type answer struct {
+		resp R
+		err  error
 	}
-	done := make(chan result, 1)
+	answered := make(chan answer, 1)
 	go func() {
-		answer, err := req.RequestWith(ctx, a.producer.kafka)
-		done <- result{answer, err}
+		resp, err := req.RequestWith(ctx, a.producer.kafka)
+		answered <- answer{resp, err}
 	}()
-	var got result
+	var err error
 	select {
-	case got = <-done:
+	case got := <-answered:
+		if err = got.err; err == nil {
+			err = read(got.resp)
+		}
 	case <-ctx.Done():
-		got.err = context.Cause(ctx)
+		err = ctx.Err()
 	}
-	if got.err == nil {
-		got.err = read(got.answer)
-	}
-	return a.producer.outcome(doing, got.err)
+	return a.producer.outcome(doing, err)
 }
 
 // said is a broker's error, with its own words if there are any.

@@ -93,7 +93,7 @@ func (c *connections) outcome(doing string, err error) error {
 	case failure == nil, strings.Contains(out.Error(), failure.Error()):
 		return out
 	case kindOf(failure) == neli.ErrAuthentication:
-		return classify(doing, failure)
+		return fmt.Errorf("%w (%w)", classify(doing, failure), err)
 	}
 	return fmt.Errorf("%w (%w)", out, failure)
 }

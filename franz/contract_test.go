@@ -1,18 +1,25 @@
 package franz_test
 
 import (
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/goneli/neli/franz"
 	"github.com/goneli/neli/nelitest/providertest"
 )
 
-// The provider keeps to what the library rests on; integration has the same tests, and
-// those that need more than kfake can do, on a real broker.
+// The provider keeps to what the library rests on; integration has the same tests on a
+// real broker, with what this one cannot do.
 func TestContract(t *testing.T) {
 	c := cluster(t)
+	var frozen atomic.Bool
+	c.Control(func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		return nil, nil, frozen.Load() // neither an answer nor an error: silence
+	})
 	bed := providertest.Bed{
 		Provider:   franz.Provider(),
 		Properties: map[string]string{"bootstrap.servers": c.ListenAddrs()[0]},
@@ -23,11 +30,17 @@ func TestContract(t *testing.T) {
 		DeleteHead: func(t *testing.T, topic string, partition int, start int64) {
 			require.NoError(t, c.DeleteRecords(topic, int32(partition), start))
 		},
+		Freeze: func(*testing.T) func() {
+			frozen.Store(true)
+			return func() { frozen.Store(false) }
+		},
 	}
-	const real = "integration has it, on a real broker"
+	const elsewhere = "the broker in this process has no such thing, the real one of the integration suite has"
 	providertest.Run(t, func(t *testing.T, test func(*testing.T, providertest.Bed)) { test(t, bed) },
-		providertest.Without(providertest.Truncate, real), providertest.Without(providertest.Gap, real),
-		providertest.Without(providertest.Freeze, real), providertest.Without(providertest.Restrict, real),
-		providertest.Without(providertest.Stranger, real), providertest.Without(providertest.Throttle, real),
-		providertest.Without(providertest.BadSettings, real))
+		providertest.Without(providertest.Truncate, "TestTruncatedLogStopsReading scripts it"),
+		providertest.Without(providertest.Gap, elsewhere),
+		providertest.Without(providertest.Restrict, elsewhere),
+		providertest.Without(providertest.Stranger, "TestCredentials scripts it"),
+		providertest.Without(providertest.Throttle, "TestThrottled scripts it"),
+		providertest.Without(providertest.BadSettings, elsewhere))
 }

@@ -38,6 +38,7 @@
 package franz
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -59,9 +60,11 @@ func Provider(opts ...kgo.Opt) neli.Provider {
 
 type provider struct{ opts []kgo.Opt }
 
-// closeBound limits how long closing waits for brokers that do not answer. What is
-// left then goes on behind Close's back, for as long as its requests may take.
-const closeBound = 5 * time.Second
+// How long brokers have to hear that a client goes.
+const (
+	readerGrace = time.Second     // of its fetch sessions, which only cost them memory
+	memberGrace = 5 * time.Second // of its membership: a join under way has to end first
+)
 
 // unsuitable are options that cannot be undone by those that come later, and that
 // would break what the library rests on.
@@ -101,7 +104,7 @@ func (p provider) newClient(kind kind, props map[string]string, log *slog.Logger
 	if err != nil {
 		return nil, err
 	}
-	defer trial.Close() // it has opened no connection
+	defer trial.shut(0) // it has opened no connection
 	var faults []string
 	for _, u := range unsuitable {
 		if set(trial.OptValue(u.opt)) {
@@ -120,12 +123,29 @@ func (p provider) newClient(kind kind, props map[string]string, log *slog.Logger
 // set tells an option's value that was given from one that was not.
 func set(value any) bool { return value != nil && value != false && value != "" }
 
+// link is a client of franz-go, and what ends its requests: some of what it does while a
+// connection is being made ends with nothing else.
+type link struct {
+	*kgo.Client
+	stop context.CancelFunc
+}
+
+// shut closes the client. Brokers that do not answer have so much time to do so.
+func (l *link) shut(grace time.Duration) {
+	force := time.AfterFunc(grace, l.stop)
+	l.Close()
+	force.Stop()
+	l.stop()
+}
+
 // dial makes a client, which opens connections when it needs them.
-func (c *client) dial(fixed ...kgo.Opt) (*kgo.Client, error) {
+func (c *client) dial(fixed ...kgo.Opt) (*link, error) {
+	ctx, stop := context.WithCancel(context.Background())
 	opts := slices.Concat(
 		c.settings.opts(),
 		c.opts,
 		[]kgo.Opt{
+			kgo.WithContext(ctx),
 			kgo.WithLogger(logger{c.log}),
 			kgo.WithHooks(c.connections),
 			// None of these, unless what follows says otherwise.
@@ -135,7 +155,8 @@ func (c *client) dial(fixed ...kgo.Opt) (*kgo.Client, error) {
 	)
 	made, err := kgo.NewClient(opts...)
 	if err != nil {
+		stop()
 		return nil, fmt.Errorf("client refuses its options: %w", err)
 	}
-	return made, nil
+	return &link{made, stop}, nil
 }

@@ -38,11 +38,10 @@ type group struct {
 // membership is what begins with Join and ends with Leave.
 type membership struct {
 	of    *group
-	kafka *kgo.Client
+	kafka *link
 	topic string
 	read  bool
-	stop  context.CancelFunc // of the client, without taking leave
-	left  chan struct{}      // closed when the client is
+	left  chan struct{} // closed when the client is
 }
 
 // leaveBound is how long Leave waits for the coordinator to be told.
@@ -100,11 +99,9 @@ func (g *group) Join(topic string, read bool) error {
 	if g.settings.instance {
 		g.former.Wait() // a join of the former that comes late would take this one's place
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	m := &membership{of: g, topic: topic, read: read, stop: stop, left: make(chan struct{})}
+	m := &membership{of: g, topic: topic, read: read, left: make(chan struct{})}
 	g.become(m) // before it can be called back
 	kafka, err := g.dial(append(taking(g.settings),
-		kgo.WithContext(ctx),
 		kgo.WithHooks(m),
 		kgo.ConsumeTopics(topic),
 		kgo.OnPartitionsAssigned(m.assigned),
@@ -112,13 +109,14 @@ func (g *group) Join(topic string, read bool) error {
 		kgo.OnPartitionsLost(m.lost),
 	)...)
 	if err != nil {
-		stop()
 		g.become(nil)
 		return classify("join", err)
 	}
 	if !read {
 		kafka.PauseFetchTopics(topic)
 	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	m.kafka = kafka
 	return nil
 }
@@ -153,15 +151,14 @@ func (g *group) Leave() error {
 	return nil
 }
 
-// leave tells the coordinator, for closeBound at most, and closes the client. Where a
+// leave tells the coordinator, for memberGrace at most, and closes the client. Where a
 // join is under way the coordinator hears of it when that is over.
 func (m *membership) leave() {
 	defer close(m.left)
-	ctx, cancel := context.WithTimeout(context.Background(), closeBound)
+	ctx, cancel := context.WithTimeout(context.Background(), memberGrace)
 	defer cancel()
 	_ = m.kafka.LeaveGroupContext(ctx) // whoever cannot be told finds out
-	m.stop()
-	m.kafka.Close()
+	m.kafka.shut(0)
 }
 
 func (g *group) Close() error {
@@ -294,14 +291,16 @@ func (m *membership) lost(context.Context, *kgo.Client, map[string][]int32) {
 }
 
 // OnGroupManageError is a hook of franz-go. A member whose place was taken would take
-// it back: it is stopped instead.
+// it back: its client is stopped instead, without taking leave.
 func (m *membership) OnGroupManageError(err error) {
 	if kindOf(err) != neli.ErrInstanceFenced {
 		return
 	}
 	m.tell(func(g *group) bool {
 		g.fatal = classify("group", err)
+		if m.kafka != nil {
+			m.kafka.stop()
+		}
 		return true
 	})
-	m.stop()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -163,16 +164,15 @@ func read(t *testing.T, r neli.LogReader, n int) (values []string) {
 	return values
 }
 
-// pollError polls until an error of the kind comes, and returns the values that came
-// before.
-func pollError(t *testing.T, r neli.LogReader, kind error) (err error) {
+// pollError polls until an error of one of the kinds comes. No record may come before.
+func pollError(t *testing.T, r neli.LogReader, kinds ...error) error {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
 		_, ok, err := r.Poll(100 * time.Millisecond)
 		require.False(t, ok, "a record")
-		if errors.Is(err, kind) {
+		if slices.ContainsFunc(kinds, func(kind error) bool { return errors.Is(err, kind) }) {
 			return err
 		}
-		require.True(t, time.Now().Before(end), "no error %q, last: %v", kind, err)
+		require.True(t, time.Now().Before(end), "no error %q, last: %v", kinds, err)
 	}
 }

@@ -3,11 +3,9 @@ package franz
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -21,7 +19,7 @@ import (
 // which ends a request that is under way.
 type producer struct {
 	*client
-	kafka *kgo.Client
+	kafka *link
 	limit int // of records that wait
 
 	mu      sync.Mutex
@@ -35,7 +33,6 @@ type producer struct {
 	wake      chan struct{} // has room for one
 	delivered chan struct{} // closed when deliveries has returned
 	closeOnce sync.Once
-	closeErr  error
 }
 
 // result is a report to be made.
@@ -176,26 +173,8 @@ func (p *producer) Close() error {
 		p.drop(true)
 		p.rouse()
 		<-p.delivered
-		p.closeErr = p.shut("producer", p.kafka)
-		p.drop(true) // ends the last generation
+		p.kafka.shut(0) // nothing is left to be said
+		p.drop(true)    // ends the last generation
 	})
-	return p.closeErr
-}
-
-// shut closes a client, but waits no longer than closeBound: past it the client is left
-// to end when its brokers let it.
-func (c *client) shut(what string, kafka *kgo.Client) error {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		kafka.Close()
-	}()
-	bound := time.NewTimer(closeBound)
-	defer bound.Stop()
-	select {
-	case <-done:
-		return nil
-	case <-bound.C:
-		return fmt.Errorf("%s did not close within %v and goes on closing in the background", what, closeBound)
-	}
+	return nil
 }

@@ -28,8 +28,8 @@ func made(t *testing.T, kind kind, props map[string]string) (*client, *kgo.Clien
 	require.NoError(t, err)
 	k, err := c.dial(of(c.settings)...)
 	require.NoError(t, err)
-	t.Cleanup(k.Close)
-	return c, k
+	t.Cleanup(func() { k.shut(0) })
+	return c, k.Client
 }
 
 // effects are what each property comes to, at the client or here.

@@ -22,7 +22,7 @@ const batch = 500
 // an earlier one has fetched, or waits for, cannot reach the present one.
 type reader struct {
 	*client
-	kafka  *kgo.Client // nil before the first Assign
+	kafka  *link // nil before the first Assign
 	former sync.WaitGroup
 
 	topic   string
@@ -32,7 +32,6 @@ type reader struct {
 	stopped error         // records were lost: nothing is returned until the next Assign
 	unknown since
 	closed  bool
-	end     error // of Close
 }
 
 func following(*settings) []kgo.Opt {
@@ -68,7 +67,7 @@ func (r *reader) Assign(topic string, offsets []int64) error {
 		return classify("assign "+topic, err)
 	}
 	if former := r.kafka; former != nil {
-		r.former.Go(func() { _ = r.shut("former reader", former) }) // its brokers may be silent
+		r.former.Go(func() { former.shut(readerGrace) })
 	}
 	r.kafka, r.topic, r.next = next, topic, slices.Clone(offsets)
 	r.records, r.errs, r.stopped, r.unknown = nil, nil, nil, since{}
@@ -184,11 +183,11 @@ func (r *reader) Close() error {
 	if !r.closed {
 		r.closed = true
 		if r.kafka != nil {
-			r.end = r.shut("log reader", r.kafka)
+			r.kafka.shut(readerGrace)
 		}
 		r.former.Wait()
 	}
-	return r.end
+	return nil
 }
 
 // since tells for how long something has been the case that is only ever told again.

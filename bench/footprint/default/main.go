@@ -1,0 +1,9 @@
+// Command default is a program with the library's default client.
+package main
+
+import (
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/bench/footprint"
+)
+
+func main() { footprint.Main(neli.Confluent()) }

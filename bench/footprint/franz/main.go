@@ -1,0 +1,9 @@
+// Command franz is a program with franz-go, which needs no cgo.
+package main
+
+import (
+	"github.com/goneli/neli/bench/footprint"
+	"github.com/goneli/neli/franz"
+)
+
+func main() { footprint.Main(franz.Provider()) }

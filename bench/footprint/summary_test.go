@@ -1,0 +1,14 @@
+package footprint
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func TestTable(t *testing.T) {
+	u := Usage{Client: "franz", Binary: 12_340_000, Stripped: 8e6}
+	u.summarise([]sample{{time.Second, 30e6, 12}, {20 * time.Millisecond, 10e6, 7}, {30 * time.Millisecond, 20e6, 9}})
+	assert.Contains(t, Table([]Usage{u}), "| franz | 12.3 MB | 8.0 MB | 30ms | 20.0 MB | 9 |\n")
+}
