@@ -94,6 +94,7 @@ func (c *contractCluster) freeze(t *testing.T) func() {
 	t.Helper()
 	b := c.Brokers()[0]
 	require.NoError(t, b.Suspend())
+	hostileUntil(t, time.Minute, func() bool { return !c.serves(t) }, "all of it stands still")
 	return func() {
 		require.NoError(t, b.Resume())
 		hostileUntil(t, time.Minute, func() bool { return c.serves(t) }, "it serves again")
@@ -103,7 +104,7 @@ func (c *contractCluster) freeze(t *testing.T) func() {
 // serves tells whether the broker is registered: it is not for a while when it has been
 // silent, and clients that ask then wait for a controller.
 func (c *contractCluster) serves(t *testing.T) bool {
-	client, err := kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()), kgo.RequestRetries(0))
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()), kgo.RequestRetries(0), kgo.RequestTimeoutOverhead(time.Second))
 	require.NoError(t, err)
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
