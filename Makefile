@@ -21,12 +21,15 @@ FORMER ?= 88f4f74
 # Tests of tables of mutants, by the ends of their names: they have a stage of their own.
 MUTANTS := (Guarded|NeedsEveryRule)$$
 # What make test does, cheap things first; .ci/run does it likewise.
-TEST := unit mutants sim integration
+TEST := unit mutants sim integration integration-franz
+# What CI runs a second time, with the client without cgo: the table of ACLs, TLS and
+# SCRAM, members that crash and hang, brokers that fail. The rest at night.
+FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|TestBrokerStandsStill)$$
 
 # What needs no cgo is to build wherever Go does.
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
-.PHONY: demo test stages unit mutants sim soak nightly integration chaos chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
+.PHONY: demo test stages unit mutants sim soak nightly integration integration-franz chaos chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -54,14 +57,17 @@ sim: ## without the race detector: the model, the simulation of the lease, and w
 soak: ## SOAK=10m: new seeds for as long as asked
 	NELI_SOAK=$(SOAK) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run 'TestSimulation$$' -v . | grep -v '^=== \|^ *--- PASS'
 
-nightly: ## what is too long for CI, with new seeds each night: two hours; chaos needs root
+nightly: ## what is too long for CI, with new seeds each night: three hours; chaos needs root
 	NELI_SEEDS=20000 $(MAKE) mutants
 	NELI_MODEL=deep CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -run '^TestModel$$' ./...
 	$(MAKE) soak SOAK=30m
 	$(MAKE) fuzz FUZZTIME=2m
 	cd integration && NELI_FIGURES=20 $(GO) test -count=1 -timeout 60m -run TestFigures -v . | grep -v '^=== '
+	$(MAKE) integration-franz FRANZ=.
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=open
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=assigned
+	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=open
+	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=assigned
 
 # Never from the cache, which does not see what the processes are built of that tests start.
 integration: ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
@@ -69,13 +75,17 @@ integration: ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
 	cd integration && $(GO) test -count=1 -race -p 1 -timeout 40m ./...
 	cd examples && $(GO) test -count=1 -race -p 1 -timeout 15m ./...
 
+integration-franz: ## likewise with the client without cgo, FRANZ=^TestSecured$$$$ for some of it
+	cd integration && NELI_PROVIDER=franz $(GO) test -count=1 -race -p 1 -timeout 40m -run '$(FRANZ)' .
+
 chaos: ## a real cluster disturbed for FOR=3m from SEED=1, NOMINATION=open or assigned; root, Linux; writes chaos/chaos-report (docs/correctness.md)
 	cd chaos && $(GO) run . -for $(FOR) -seed $(SEED) -nomination $(NOMINATION) -out chaos-report/$(NOMINATION)
 
 # What takes Kafka's own patience comes first, for it might not come at all.
-chaos-ci: ## two short runs, one for each nomination; a violation fails
+chaos-ci: ## short runs, one for each nomination, and one with the client without cgo; a violation fails
 	cd chaos && $(GO) run . -for 90s -seed 2 -nomination open -first 'broker frozen past its session' -out chaos-report/open
 	cd chaos && $(GO) run . -for 90s -seed 3 -nomination assigned -first 'link between brokers cut for long' -out chaos-report/assigned
+	cd chaos && NELI_PROVIDER=franz $(GO) run . -for 90s -seed 4 -nomination assigned -first 'broker frozen past its session' -out chaos-report/franz
 
 chaos-test: ## the chaos machine itself; root, Linux
 	cd chaos && $(GO) test -count=1 -race -p 1 -timeout 20m ./...

@@ -15,10 +15,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"golang.org/x/sys/unix"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/chaos/client"
 	"github.com/goneli/neli/chaos/jail"
 	"github.com/goneli/neli/chaos/machine"
 	"github.com/goneli/neli/chaos/member"
@@ -133,6 +133,9 @@ func possible() error {
 	if _, err := os.Stat("/dev/net/tun"); err != nil {
 		missing = append(missing, fmt.Errorf("hosts need TUN devices: %w", err))
 	}
+	if _, err := client.Provider(); err != nil {
+		missing = append(missing, err)
+	}
 	if _, err := store.Find(); err != nil {
 		missing = append(missing, err)
 	}
@@ -168,11 +171,6 @@ func inside(o machine.Options) (int, error) {
 	return judge(o, outcome)
 }
 
-func clientVersion() string {
-	_, version := kafka.LibraryVersion()
-	return "librdkafka " + version
-}
-
 func kernel() string {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {
@@ -203,7 +201,7 @@ func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 			{"members", fmt.Sprint(machine.Members)},
 			{"roles", fmt.Sprint(machine.Roles)},
 			{"store", outcome.StoreVersion},
-			{"client", clientVersion()},
+			{"client", client.Version()},
 			{"machine", fmt.Sprintf("%d cores, Linux %s, %s", runtime.NumCPU(), kernel(), runtime.Version())},
 		},
 		Record:  outcome.Record,

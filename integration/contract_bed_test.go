@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -93,7 +94,25 @@ func (c *contractCluster) freeze(t *testing.T) func() {
 	t.Helper()
 	b := c.Brokers()[0]
 	require.NoError(t, b.Suspend())
-	return func() { require.NoError(t, b.Resume()) }
+	hostileUntil(t, time.Minute, func() bool { return !c.serves(t) }, "all of it stands still")
+	return func() {
+		require.NoError(t, b.Resume())
+		hostileUntil(t, time.Minute, func() bool { return c.serves(t) }, "it serves again")
+	}
+}
+
+// serves tells whether the broker is registered: it is not for a while when it has been
+// silent, and clients that ask then wait for a controller.
+func (c *contractCluster) serves(t *testing.T) bool {
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()), kgo.RequestRetries(0), kgo.RequestTimeoutOverhead(time.Second))
+	require.NoError(t, err)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = []kmsg.MetadataRequestTopic{}
+	resp, err := req.RequestWith(ctx, client)
+	return err == nil && len(resp.Brokers) == 1 && resp.ControllerID >= 0
 }
 
 // truncate cuts the records off the broker's file while it does not run. It leads with a

@@ -45,7 +45,10 @@ func bedOf(b *nelitest.Broker, member string) providertest.Bed {
 		Truncate: func(t *testing.T, topic string, partition int, end int64) {
 			require.NoError(t, b.Truncate(topic, partition, end))
 		},
-		Gap: func(t *testing.T, topic string, partition int) { require.NoError(t, b.Skip(topic, partition, 1)) },
+		Gap: func(t *testing.T, topic string, partition int) {
+			_, err := b.Skip(topic, partition, 1)
+			require.NoError(t, err)
+		},
 		Freeze: func(*testing.T) func() {
 			b.CutOff(member, nelitest.All)
 			return func() { b.Restore(member, nelitest.All) }

@@ -55,20 +55,21 @@ func (b *Broker) ChangeLeader(topic string, partition, kept int) error {
 
 // Skip gives n offsets of a partition to what no client is shown, as the end of a
 // transaction is, or what a broker has compacted away: readers pass over them, and a
-// log's end may lie beyond its last record. They are in the log when Skip returns, and so
-// is what was appended before.
-func (b *Broker) Skip(topic string, partition, n int) error {
+// log's end may lie beyond its last record. They are in the log when Skip returns the
+// first of them, and so is what was appended before.
+func (b *Broker) Skip(topic string, partition, n int) (int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := b.topic(topic)
 	if !t.has(partition) {
-		return unknown(topic, partition)
+		return 0, unknown(topic, partition)
 	}
+	first := t.logs[partition].end()
 	for range n {
 		b.append(t, partition, entry{hidden: true})
 	}
 	b.commitAll(t, partition)
-	return nil
+	return first, nil
 }
 
 // append adds an entry to the leader's log, and returns its offset.

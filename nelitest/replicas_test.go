@@ -129,13 +129,16 @@ func TestTruncatedThoughItHasGrownAgain(t *testing.T) {
 
 func TestSkip(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
-		require.Error(t, s.b.Skip("c", 1, 1))
+		_, err := s.b.Skip("c", 1, 1)
+		require.Error(t, err)
 		s.b.Lag(time.Hour)
 		s.send(t, "0")
 		time.Sleep(time.Second)
-		require.NoError(t, s.b.Skip("c", 0, 3))
+		first, err := s.b.Skip("c", 0, 3)
+		require.NoError(t, err)
+		require.EqualValues(t, 1, first)
 		s.b.Lag(0)
-		_, err := s.send(t, "4")()
+		_, err = s.send(t, "4")()
 		require.NoError(t, err)
 		for _, at := range []int64{0, 1, 4} {
 			require.NoError(t, s.r.Assign("c", []int64{at}))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/chaos/client"
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/testkit/witness"
 )
@@ -78,6 +79,10 @@ func Main() error {
 }
 
 func (p *process) open() error {
+	provider, err := client.Provider()
+	if err != nil {
+		return err
+	}
 	for mode := range p.nelis {
 		cfg := neli.Config{
 			KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": p.Bootstrap},
@@ -85,6 +90,7 @@ func (p *process) open() error {
 			Name:          p.Name,
 			Roles:         p.Roles,
 			Partitions:    p.Roles,
+			Provider:      provider,
 			Logger:        p.log.With("mode", history.ModeName(mode)),
 			Healthy:       p.health.check,
 		}
@@ -95,7 +101,6 @@ func (p *process) open() error {
 		} else {
 			cfg.Mode = neli.NonExclusive
 		}
-		var err error
 		if p.nelis[mode], err = neli.New(cfg, func(e neli.Event) { p.told(mode, e) }); err != nil {
 			return err
 		}

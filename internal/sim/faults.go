@@ -31,7 +31,7 @@ func cut(links nelitest.Link) func(*world, *proc) {
 }
 
 // faults are all that the adversary knows.
-var faults = slices.Concat(networkFaults, processFaults, logFaults)
+var faults = slices.Concat(networkFaults, processFaults, logFaults, replicaFaults)
 
 var networkFaults = []fault{
 	{"cut off", cut(nelitest.All)},
@@ -163,6 +163,32 @@ var logFaults = []fault{
 			w.broker.Restore(p.id, nelitest.Reads)
 		})
 	}},
+	{"offsets without records", func(w *world, _ *proc) { w.skip() }},
+}
+
+// replicaFaults are of brokers that have not the same records: what not all in-sync
+// replicas have nobody may have read, and a new leader may or may not have it.
+var replicaFaults = []fault{
+	{"followers lag", func(w *world, p *proc) { w.lag(p) }},
+	{"another broker leads", func(w *world, _ *proc) { w.changeLeaders() }},
+	{"another broker leads, which lagged", func(w *world, p *proc) {
+		w.lag(p)
+		for range 1 + w.rnd.IntN(3) {
+			time.Sleep(w.upTo(p.t))
+			w.changeLeaders()
+		}
+	}},
+}
+
+func (w *world) lag(p *proc) {
+	w.broker.Lag(w.upTo(oneOf(w.rnd, p.t/10, p.t, 3*p.t)))
+	w.later(w.long(), func() { w.broker.Lag(0) })
+}
+
+func (w *world) changeLeaders() {
+	for partition := range w.partitions {
+		_ = w.broker.ChangeLeader(simTopic, partition, w.rnd.IntN(4))
+	}
 }
 
 // newerFault speaks in a newer version, which holds everybody's claims up for W(60 s).
@@ -199,6 +225,20 @@ func (w *world) inject(value []byte) {
 	partition := w.rnd.IntN(w.partitions)
 	if o, err := w.broker.Inject(simTopic, partition, value); err == nil {
 		w.learn(partition, o, value)
+	}
+}
+
+// skip lets a log have offsets that no client is shown.
+func (w *world) skip() {
+	partition, n := w.rnd.IntN(w.partitions), 1+w.rnd.IntN(3)
+	first, err := w.broker.Skip(simTopic, partition, n)
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range int64(n) {
+		w.truths[partition].empty[first+i] = true
 	}
 }
 

@@ -21,7 +21,8 @@ type session struct {
 type truth struct {
 	index   int // the partition
 	entries []*truthEntry
-	newer   int64 // Ω; −1: none
+	empty   map[int64]bool // offsets without records
+	newer   int64          // Ω; −1: none
 	roles   map[int32]tenure
 	holders map[session]*truthHolder
 	history map[int32][]turn // by role: what changed, ascending
@@ -62,7 +63,14 @@ type truthHolder struct {
 }
 
 func newTruth(index int) *truth {
-	return &truth{index: index, newer: -1, roles: map[int32]tenure{}, holders: map[session]*truthHolder{}, history: map[int32][]turn{}}
+	return &truth{index: index, empty: map[int64]bool{}, newer: -1, roles: map[int32]tenure{}, holders: map[session]*truthHolder{}, history: map[int32][]turn{}}
+}
+
+// pass passes over offsets without records, before the given one.
+func (f *truth) pass(before int64) {
+	for n := int64(len(f.entries)); n < before && f.empty[n]; n++ {
+		f.entries = append(f.entries, &truthEntry{})
+	}
 }
 
 // step folds the next entry.

@@ -229,6 +229,7 @@ func (w *world) catchUp(f *truth) {
 		return
 	}
 	for _, r := range w.broker.Records(simTopic, f.index) {
+		f.pass(r.Offset)
 		if r.Offset == int64(len(f.entries)) {
 			w.judge(f.index, f.step(r.Value, simGroup, w.logID))
 		}

@@ -51,6 +51,8 @@ type Bed struct {
 	Stranger    func(t *testing.T) Bed                                       // see [Stranger]
 	Throttle    func(t *testing.T) Bed                                       // see [Throttle]
 	BadSettings map[string]string                                            // see [BadSettings]
+
+	silent bool // clients are closed while no broker answers, and may say so
 }
 
 // Ability is something that a harness may be able to do, by the field of Bed that does it.

@@ -1,0 +1,45 @@
+// Package client chooses the Kafka client on which the members run.
+package client
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/franz"
+)
+
+// Env names the client: confluent, which is the default, or franz. Members inherit it.
+const Env = "NELI_PROVIDER"
+
+// Provider returns the client that Env names, and an error if that is none.
+func Provider() (neli.Provider, error) {
+	switch name := os.Getenv(Env); name {
+	case "", "confluent":
+		return neli.Confluent(), nil
+	case "franz":
+		return franz.Provider(), nil
+	default:
+		return nil, fmt.Errorf("%s=%s: must be confluent or franz", Env, name)
+	}
+}
+
+// Version names the client that Env names, and its version.
+func Version() string {
+	if os.Getenv(Env) != "franz" {
+		_, version := kafka.LibraryVersion()
+		return "librdkafka " + version
+	}
+	const module = "github.com/twmb/franz-go"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == module {
+				return "franz-go " + m.Version
+			}
+		}
+	}
+	return "franz-go"
+}
