@@ -18,8 +18,9 @@
 // unless the table says so and why. The options given to Provider come over the
 // properties, and what a lease rests on over both: acknowledgement by all in-sync
 // replicas, one request in flight, no idempotence, no commits, offsets that are never
-// reset, the group and the topic. Options that would break this (kgo.ManualFlushing,
-// for example) are errors.
+// reset, the group and the topic; kgo.WithContext and kgo.WithLogger, too, are the
+// library's own. Options that would break this (kgo.ManualFlushing, for example) are
+// errors.
 //
 // What properties cannot say, options can: kgo.SASL for OAUTHBEARER, Kerberos or AWS,
 // kgo.DialTLSConfig for certificates that change or keys in hardware, kgo.Dialer.

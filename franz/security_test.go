@@ -59,9 +59,13 @@ func newPair(t *testing.T, names ...string) pair {
 	return p
 }
 
-// outcome is how each kind of client fares.
-func (b *bed) outcome() error {
+// outcome is how each kind of client fares, and soon if they are refused.
+func (b *bed) outcome(refused bool) error {
 	b.t.Helper()
+	b.props["message.timeout.ms"] = "20000"
+	if refused {
+		b.props["message.timeout.ms"] = "1000"
+	}
 	p := b.producer()
 	_, err := b.admin(p).Brokers(b.t.Context())
 	if err != nil {
@@ -103,12 +107,12 @@ func TestCredentials(t *testing.T) {
 		{"wrong password", []string{"sasl.password", "not-the-passw0rd"}, true}, // the last: see below
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			b := newBed(t, c, append([]string{"security.protocol", "SASL_SSL", "ssl.ca.pem", server.certificate, "message.timeout.ms", "1000",
+			b := newBed(t, c, append([]string{"security.protocol", "SASL_SSL", "ssl.ca.pem", server.certificate,
 				"sasl.mechanism", "SCRAM-SHA-512", "sasl.username", "alice", "sasl.password", password}, tc.props...)...)
 			if tc.name == "wrong password" { // this broker would hang up, and Kafka's says why
 				c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.SASLAuthenticate}, Err: kerr.SaslAuthenticationFailed, TopLevel: true, Count: -1})
 			}
-			err := b.outcome()
+			err := b.outcome(tc.refused)
 			if tc.refused {
 				require.ErrorIs(t, err, neli.ErrAuthentication)
 				t.Log(err)
@@ -137,22 +141,22 @@ func TestClientCertificates(t *testing.T) {
 		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
-	base := []string{"security.protocol", "SSL", "message.timeout.ms", "1000"}
+	base := []string{"security.protocol", "SSL"}
 	b := newBed(t, c, append(base, "ssl.ca.pem", server.certificate, "ssl.certificate.pem", mine.certificate, "ssl.key.pem", mine.key)...)
-	require.NoError(t, b.outcome())
+	require.NoError(t, b.outcome(false))
 	b = newBed(t, c, append(base, "ssl.ca.location", file("ca.pem", server.certificate),
 		"ssl.certificate.location", file("mine.pem", mine.certificate), "ssl.key.location", file("key.pem", mine.key))...)
-	require.NoError(t, b.outcome())
+	require.NoError(t, b.outcome(false))
 	stranger := newPair(t)
 	b = newBed(t, c, append(base, "ssl.ca.pem", server.certificate, "ssl.certificate.pem", stranger.certificate, "ssl.key.pem", stranger.key)...)
-	require.ErrorIs(t, b.outcome(), neli.ErrAuthentication)
+	require.ErrorIs(t, b.outcome(true), neli.ErrAuthentication)
 	for line := range strings.Lines(stranger.key) {
 		if !strings.HasPrefix(line, "-----") {
 			require.NotContains(t, b.log.String(), strings.TrimSpace(line))
 		}
 	}
 	b = newBed(t, c, append(base, "ssl.ca.pem", server.certificate)...)
-	require.ErrorIs(t, b.outcome(), neli.ErrAuthentication, "no certificate at all")
+	require.ErrorIs(t, b.outcome(true), neli.ErrAuthentication, "no certificate at all")
 }
 
 // Without identification a certificate must be trusted, and may be somebody else's.
@@ -164,8 +168,8 @@ func TestIdentification(t *testing.T) {
 		newPair(t).certificate: {"https": false, "none": false},
 	} {
 		for algorithm, works := range works {
-			b := newBed(t, c, "security.protocol", "SSL", "message.timeout.ms", "1000", "ssl.ca.pem", ca, "ssl.endpoint.identification.algorithm", algorithm)
-			if err := b.outcome(); works {
+			b := newBed(t, c, "security.protocol", "SSL", "ssl.ca.pem", ca, "ssl.endpoint.identification.algorithm", algorithm)
+			if err := b.outcome(!works); works {
 				require.NoError(t, err)
 			} else {
 				require.ErrorIs(t, err, neli.ErrAuthentication)
@@ -181,7 +185,7 @@ func TestOptions(t *testing.T) {
 	_, err := franz.Provider().Producer(b.props, b.logger())
 	require.ErrorContains(t, err, "sasl.mechanism: is needed")
 	b.opts = []kgo.Opt{kgo.SeedBrokers(c.ListenAddrs()...), kgo.SASL(plain.Auth{User: "alice", Pass: password}.AsMechanism())}
-	require.NoError(t, b.outcome())
+	require.NoError(t, b.outcome(false))
 }
 
 // Who is hung up on hears of it from the library's log, since nobody says why.
