@@ -121,7 +121,7 @@ func family(t *testing.T) (command []string, grandchild func() int) {
 	}
 }
 
-// The command is dead when the newest deadline has passed, and not before.
+// The newest deadline counts, and not the last that was told.
 func TestDeadline(t *testing.T) {
 	command, _ := family(t)
 	e := guarded(t, command...)
@@ -131,11 +131,15 @@ func TestDeadline(t *testing.T) {
 	_, err := e.orders.Write(Until(began + 10*time.Millisecond))
 	require.NoError(t, err)
 	require.Never(t, func() bool { return !alive(group) }, 300*time.Millisecond, 5*time.Millisecond, "an older deadline does not shorten the lease")
+}
 
-	e = guarded(t, command...)
+// The lease is renewed, and in the end it is not.
+func TestRenewedDeadline(t *testing.T) {
+	command, _ := family(t)
+	e := guarded(t, command...)
 	e.lease(time.Second)
-	group = e.started()
-	began = Now()
+	group := e.started()
+	began := Now()
 	for range 10 {
 		e.lease(time.Second)
 		require.Never(t, func() bool { return !alive(group) }, 150*time.Millisecond, 10*time.Millisecond, "it is renewed")
@@ -240,8 +244,9 @@ func TestGroupIsToldFirst(t *testing.T) {
 	require.NoError(t, released.Close())
 	cmd := exec.Command(os.Args[0], verbExec, "--", "touch", file)
 	cmd.ExtraFiles = []*os.File{wait}
-	require.Error(t, cmd.Run())
-	require.NoFileExists(t, file)
+	err = cmd.Run()
+	require.NoFileExists(t, file, "nothing was started")
+	require.Error(t, err)
 }
 
 // The command has no files but the standard ones.
