@@ -236,25 +236,36 @@ func (q *Lease) Term(role int32) (token int64, line int, ok bool) {
 // Lines is how many lines of V there are: one for each set of logs.
 func (q *Lease) Lines() int { return 1 << len(q.logs) }
 
-// V is the time until which a line's newest evidence counts from: of the majority of its
-// logs that were heard last, the one that was heard first. Zero if there is no majority.
+// V is a line's newest evidence: of the majority of its logs that were heard last, the one
+// that was heard first. Zero if there is no majority.
 func (q *Lease) V(line int) clock.Instant {
+	var all [MaxLogs]clock.Instant
+	for i, v := range q.logs {
+		all[i] = v.lease.V()
+	}
+	return majorityth(all[:len(q.logs)], logs(line), q.majority)
+}
+
+// majorityth is the majority-th largest of the lower bounds that some logs give for when
+// this process was last alive; zero if so many have not given any.
+func majorityth(bounds []clock.Instant, of logs, majority int) clock.Instant {
 	var vs [MaxLogs]clock.Instant
 	n := 0
-	for i, v := range q.logs {
-		if at := v.lease.V(); logs(line).has(i) && at != (clock.Instant{}) {
-			k := n
-			for ; k > 0 && vs[k-1].Mono < at.Mono; k-- {
-				vs[k] = vs[k-1]
-			}
-			vs[k] = at
-			n++
+	for i, at := range bounds {
+		if !of.has(i) || at == (clock.Instant{}) {
+			continue
 		}
+		k := n
+		for ; k > 0 && vs[k-1].Mono < at.Mono; k-- {
+			vs[k] = vs[k-1]
+		}
+		vs[k] = at
+		n++
 	}
-	if n < q.majority {
+	if n < majority {
 		return clock.Instant{}
 	}
-	return oldest(vs[:q.majority])
+	return oldest(vs[:majority])
 }
 
 // oldest is the instant that is no younger than any of the given ones by any clock: they

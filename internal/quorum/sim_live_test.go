@@ -25,16 +25,16 @@ func TestEverythingIsLedSoonInQuietTimes(t *testing.T) {
 		fault       func(w *simWorld) // when everything is led; nil: the cold start is what counts
 		within      time.Duration
 	}{
-		{"cold start", 1, 5, nil, silence + 12*trip},
-		{"cold start", 3, 3, nil, silence + 12*trip},
-		{"cold start", 5, 5, nil, silence + 12*trip},
+		{"cold start", 1, 5, nil, silence + 8*trip},
+		{"cold start", 3, 3, nil, silence + 8*trip},
+		{"cold start", 5, 5, nil, silence + 8*trip},
 		{"leader crash", 1, 5, func(w *simWorld) { w.leader().crash() }, silence + 12*trip},
-		{"leader crash", 3, 5, func(w *simWorld) { w.leader().crash() }, silence + 16*trip},
-		{"leader crash", 5, 5, func(w *simWorld) { w.leader().crash() }, silence + 16*trip},
-		{"leader and its log crash", 3, 3, crashWithLog, silence + 24*trip},
-		{"leader and its log crash", 5, 5, crashWithLog, silence + 24*trip},
-		{"all logs forget", 3, 5, forgetAll, 2*silence + 16*trip},
-		{"leader gives up everything", 3, 5, giveUpAll, 12 * trip},
+		{"leader crash", 3, 5, func(w *simWorld) { w.leader().crash() }, silence + 14*trip},
+		{"leader crash", 5, 5, func(w *simWorld) { w.leader().crash() }, silence + 14*trip},
+		{"leader and its log crash", 3, 3, crashWithLog, silence + 16*trip},
+		{"leader and its log crash", 5, 5, crashWithLog, silence + 16*trip},
+		{"all logs forget", 3, 5, forgetAll, silence + 14*trip},
+		{"leader gives up everything", 3, 5, giveUpAll, 8 * trip},
 		{"leader crash while a log is down", 3, 5, func(w *simWorld) { w.stop(w.logs[0]); w.leader().crash() }, silence + 24*trip},
 	} {
 		t.Run(fmt.Sprintf("%s, %d logs", c.name, c.logs), func(t *testing.T) {

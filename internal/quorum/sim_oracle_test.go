@@ -14,6 +14,7 @@ import (
 //   - a token that is led again after it was lost
 //   - two Snapshots of one incarnation that differ at the same offset
 //   - an alarm: these logs keep their promises
+//   - a bound that is young by all clocks, of a role that is not led
 type simOracle struct {
 	newest []int64 // by role: largest token led
 	ended  []int64 // by role: largest token that was led and then lost
@@ -54,6 +55,9 @@ func (o *simOracle) look(p *simProc) {
 			o.ended[role] = max(o.ended[role], was)
 		}
 		p.led[role] = token
+		if p.alive {
+			o.bound(p, role, leads)
+		}
 		if leads {
 			o.leader(p, role, token, was != token)
 		}
@@ -87,6 +91,16 @@ func (o *simOracle) leader(p *simProc, role int32, token int64, begun bool) {
 		w.trace("%s LEADS role %d with token %d", p, role, token)
 	}
 	o.newest[role], o.last[role] = max(o.newest[role], token), p.i
+}
+
+// bound judges the one value that is published of a term: the majority-th largest V of the
+// logs that sustain it. Who looks at that alone must find leadership only where there is
+// some.
+func (o *simOracle) bound(p *simProc, role int32, leads bool) {
+	token, line, term := p.q.Term(role)
+	if young := term && lease.Young(p.now(), p.q.V(line), simT); young && !leads {
+		o.note(p.w, "led by its bound alone: %s, role %d, token %d", p, role, token)
+	}
 }
 
 // holders judges what single logs say.
