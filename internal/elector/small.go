@@ -217,7 +217,10 @@ func (n *Node) stepSmall(now clock.Instant) {
 }
 
 // syncSmall compares roles that may have changed with what is held here. What has ended is
-// ended before a line is published that it does not follow any more.
+// ended before a line is renewed, and lines are renewed before terms are shifted to them: a
+// term that goes on is found led all the while. It is called after each record, so that no
+// log was lost and won again since: until it is shifted, a term's former line says no more
+// than its new one.
 func (n *Node) syncSmall(p *partition, now clock.Instant) {
 	var lapsed, superseded, free, taken []int32
 	gained := map[int64][]int32{}
@@ -248,8 +251,8 @@ func (n *Node) syncSmall(p *partition, now clock.Instant) {
 	}
 	n.end(p, superseded, term.Superseded, false)
 	n.end(p, lapsed, n.lapsed(now), false)
-	n.shiftSmall(p, shifted)
 	n.renewSmall()
+	n.shiftSmall(p, shifted)
 	for token, roles := range gained {
 		n.gain(p, roles, token, now)
 	}

@@ -117,7 +117,7 @@ func TestALogMayFailWithoutAGap(t *testing.T) {
 // role that somebody wants is led by the time that a fresh Claim takes, and what splits
 // and late records add.
 func TestEverythingIsLedOnceItIsCalm(t *testing.T) {
-	simulate(t, seedsOf(300), func(seed uint64) *simWorld {
+	simulate(t, seedsOf(200), func(seed uint64) *simWorld {
 		w := newSimWorld(seed, plainProfile)
 		if s, err := strconv.ParseUint(os.Getenv("NELI_QUORUM_SEED"), 10, 64); err == nil && s == seed {
 			w.narrate()

@@ -95,6 +95,6 @@ var simProfiles = []struct {
 	seeds int
 	draw  func(*rand.Rand) simProfile
 }{
-	{"plain", 1500, plainProfile},
-	{"hunt", 1000, huntProfile},
+	{"plain", 1000, plainProfile},
+	{"hunt", 400, huntProfile},
 }
