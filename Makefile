@@ -63,8 +63,8 @@ mutants: ## without each of its rules, the library must fail for the stated reas
 	CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout $(MUTANTS_LIMIT) -run '$(MUTANTS)' ./...
 	cd cmd/neli && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./...
 
-sim: ## without the race detector: the model, the simulation of the lease, whole processes under 2,000 seeds of faults, non-exclusive ones under 300
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease
+sim: ## without the race detector: the model, the simulations of the lease and of the majority, whole processes under 2,000 seeds of faults, non-exclusive ones under 300
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease ./internal/quorum
 	CGO_ENABLED=0 $(GO) test -count=1 -run 'Test(Shared)?Simulation$$' -v . | grep -v '^=== \|^ *--- PASS'
 
 soak: ## SOAK=10m: new seeds for as long as asked

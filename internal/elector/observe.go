@@ -7,6 +7,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/quorum"
 )
 
 // Status is what is known of who holds a role.
@@ -46,6 +47,9 @@ func (n *Node) standing(p *partition, role int32, now clock.Instant) (token int6
 	if held && now.Raw < g.FreeAt {
 		if g.Last < p.end {
 			return unknownToken, g // it was in the log before this process came, for nobody knows how long
+		}
+		if n.quorum != nil {
+			return quorum.Tenure(g), g
 		}
 		return g.Token, g
 	}
@@ -141,11 +145,14 @@ func (n *Node) Standings(now clock.Instant) []Standing {
 	for _, p := range n.parts {
 		g := grouping{at: map[int64]int{}, of: map[int64]int{}}
 		for u := range n.localRoles(p) {
-			token, holder, held := p.lease.Grant(u)
-			if !held {
-				token, holder = vacantToken, -1
+			token, holder := vacantToken, int32(-1)
+			i, ok := 0, false
+			if n.quorum == nil { // a majority has no one token in its folds
+				if t, h, held := p.log.Grant(u); held {
+					token, holder = t, h
+				}
+				i, ok = g.find(token, holder)
 			}
-			i, ok := g.find(token, holder)
 			if !ok { // what has one token has one holder, too: it is asked about once
 				key, grantee := n.standing(p, u, now)
 				if i, ok = g.at[key]; !ok {
@@ -153,7 +160,9 @@ func (n *Node) Standings(now clock.Instant) []Standing {
 					out = append(out, newStanding(p, key, grantee))
 					g.at[key] = i
 				}
-				g.add(token, holder, i)
+				if n.quorum == nil {
+					g.add(token, holder, i)
+				}
 			}
 			out[i].Roles = append(out[i].Roles, n.role(p, u))
 		}

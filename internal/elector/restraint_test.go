@@ -116,7 +116,7 @@ func TestFailedClaimsAreFurtherAndFurtherApart(t *testing.T) {
 			require.GreaterOrEqual(t, w.now-last, a.set.T/16<<k, "after %d failures", k)
 		}
 		last = w.now
-		a.do(func(now clock.Instant) { a.Acked(Append{0, failed[k]}, errors.New("refused"), now) })
+		a.do(func(now clock.Instant) { a.Acked(Append{Partition: 0, Record: failed[k]}, errors.New("refused"), now) })
 	}
 }
 
@@ -217,7 +217,9 @@ func TestALostReleaseIsSentAgain(t *testing.T) {
 	lost := a.since(w.now-10*time.Millisecond, lease.Release)
 	require.Len(t, lost, 1)
 	a.cut = false
-	a.do(func(now clock.Instant) { a.Acked(Append{0, lost[0].Record}, errors.New("timed out"), now) })
+	a.do(func(now clock.Instant) {
+		a.Acked(Append{Partition: 0, Record: lost[0].Record}, errors.New("timed out"), now)
+	})
 	w.pass(a.set.T/4 + 50*time.Millisecond)
 	require.NotEmpty(t, w.sent(0, "a", lease.Release), "it is sent again")
 	require.Equal(t, 1, len(a.leads(1))+len(b.leads(1)), "and somebody leads")

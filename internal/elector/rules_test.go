@@ -12,7 +12,7 @@ import (
 var mutants = []mutation.Mutant{
 	// Restraint (O1 to O5).
 	{Rule: "O1: one Claim carries all roles that are due", File: "claim.go",
-		Old: "r, ok := p.lease.Claim(roles, now)", New: "r, ok := p.lease.Claim(roles[:1], now)",
+		Old: "r, ok := p.log.Claim(roles, now)", New: "r, ok := p.log.Claim(roles[:1], now)",
 		Guard: "TestOneClaimForAllThatIsDue", Want: `should have (300|150|1) item`},
 	{Rule: "O1: Claims that do not come back are further and further apart", File: "claim.go",
 		Old: "d := n.set.T / 8 << k", New: "d := n.set.T / 8 << min(k, 1)",
@@ -30,7 +30,7 @@ var mutants = []mutation.Mutant{
 		Old: "return l.hello.seq != 0 && now.Mono.Sub(l.hello.at) < t", New: "return l.hello.seq != 0 && now.Mono.Sub(l.hello.at) < t/8",
 		Guard: "TestNothingPilesUpWhileTheLogStandsStill", Want: `one probe in each T`},
 	{Rule: "O3: nothing but a probe while nothing comes back", File: "claim.go",
-		Old: "	if !p.link.check(now, n.set.T) {\n		p.group", New: "	if !p.link.check(now, n.set.T) && now.Mono == 0 {\n		p.group",
+		Old: "	if n.quorum == nil && !p.link.check(now, n.set.T) { // small logs that are not heard are not vacant\n		p.group", New: "	if n.quorum == nil && !p.link.check(now, n.set.T) && now.Mono == 0 {\n		p.group",
 		Guard: "TestNothingPilesUpWhileTheLogStandsStill", Want: `Claims`},
 	{Rule: "O3: the probe comes back within T/4", File: "link.go",
 		Old: "now.Age(sent) >= t/4 {", New: "now.Age(sent) >= t {",
@@ -59,7 +59,7 @@ var mutants = []mutation.Mutant{
 		Old: "if under == 0 || now.Mono.Sub(oldest.Mono) < limit {", New: "if under == 0 || now.Mono.Sub(oldest.Mono) < 10*limit {",
 		Guard: "TestOneClaimAtATime", Want: `it was given up`},
 	{Rule: "Releases are sent again until they are read", File: "node.go",
-		Old: "	n.append(p, now, p.lease.Unreleased(now)...)\n", New: "",
+		Old: "	n.append(p, now, p.log.Unreleased(now)...)\n", New: "",
 		Guard: "TestALostReleaseIsSentAgain", Want: `it is sent again`},
 	{Rule: "what a Claim brings that is not wanted any more is given back", File: "handover.go",
 		Old: "	if !n.desired.Willing(now) || !p.group", New: "	if !p.group",
@@ -143,7 +143,7 @@ var mutants = []mutation.Mutant{
 		Old: "at = h.heard.Raw.Add(clock.Wait(h.T, l.rules.Rho))", New: "at = h.heard.Raw.Add(2 * clock.Wait(h.T, l.rules.Rho))",
 		Guard: "TestOneClaimForAllThatIsDue", Want: `should have 300 item`},
 	{Rule: "a holder beats in each interval", File: "node.go",
-		Old: "	if r, ok := p.lease.Beat(now); ok {\n		p.beatAt = now.Mono.Add(n.set.Every)\n", New: "	if r, ok := p.lease.Beat(now); ok {\n		p.beatAt = now.Mono.Add(2 * n.set.Every)\n",
+		Old: "	if r, ok := p.log.Beat(now); ok {\n		p.beatAt = now.Mono.Add(n.set.Every)\n", New: "	if r, ok := p.log.Beat(now); ok {\n		p.beatAt = now.Mono.Add(2 * n.set.Every)\n",
 		Guard: "TestTranscripts/crash", Want: `\+\s+5 × a beat`},
 	{Rule: "a process announces itself every five seconds", File: "announce.go",
 		Old: "t.announceAt, t.saidAt = now.Mono.Add(helloPeriod(", New: "t.announceAt, t.saidAt = now.Mono.Add(2*helloPeriod(",
@@ -154,6 +154,23 @@ var mutants = []mutation.Mutant{
 	{Rule: "a start waits for Hellos for a tenth of a second", File: "timing.go",
 		Old: "min(settleFor, t.t/50)", New: "t.t + 0*settleFor",
 		Guard: "TestWhoClosesLastLeavesASnapshot", Want: `within round trips`},
+
+	// Small logs; the rules of a majority are package quorum's.
+	{Rule: "a late answer of a former incarnation is not looked at", File: "small.go",
+		Old: "	case e.ID != p.id:\n", New: "	case e.ID == \"\":\n",
+		Guard: "TestALateAnswerOfAFormerIncarnationIsNotLookedAt", Want: "Should be false|Not equal"},
+	{Rule: "a record goes to the incarnation that its sender has read", File: "node.go",
+		Old: "Append{p.index, p.id, r}", New: "Append{p.index, p.id[:0], r}",
+		Guard: "TestARecordGoesToTheIncarnationThatWasRead", Want: "Not equal"},
+	{Rule: "a record for another incarnation is none of this one's", File: "node.go",
+		Old: "		c.Log = id\n", New: "		_ = c.Log\n",
+		Guard: "TestARecordForAnotherIncarnationIsSkipped", Want: "record of another log: a copy or mirror"},
+	{Rule: "a term follows the logs that sustain it", File: "small.go",
+		Old: "	n.shiftSmall(p, shifted)\n", New: "	_ = shifted\n",
+		Package: "../../nelitest", Guard: "TestSmallLogsMayFailOneAtATime", Want: "should not contain"},
+	{Rule: "a handover on small logs is over when enough of them say so", File: "rebalance.go",
+		Old: "		ours = held && g.Session == n.quorum.Session()\n", New: "",
+		Package: "../../nelitest", Guard: "TestSmallLogsTransferARole", Want: "another member claimed first"},
 }
 
 func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }

@@ -68,7 +68,7 @@ func (n *Node) census(p *partition, now clock.Instant) (c [Held + 1]int) {
 		c[Unknown] = int(below)
 		return c
 	}
-	p.lease.Tally(below, func(h lease.HolderState) int {
+	kind := func(h lease.HolderState) int {
 		switch {
 		case now.Raw >= h.FreeAt:
 			return int(Vacant)
@@ -76,7 +76,16 @@ func (n *Node) census(p *partition, now clock.Instant) (c [Held + 1]int) {
 			return int(Unknown)
 		}
 		return int(Held)
-	}, c[:])
+	}
+	if n.quorum == nil {
+		p.log.Tally(below, kind, c[:])
+	} else {
+		p.lease.Each(func(h lease.HolderState) int32 { return int32(kind(h)) }, func(role, kind int32) {
+			if role < below {
+				c[kind]++
+			}
+		})
+	}
 	c[Vacant] = int(below) - c[Held] - c[Unknown]
 	if now.Raw < n.newerUntil(p) {
 		c[Unknown], c[Vacant] = c[Unknown]+c[Vacant], 0

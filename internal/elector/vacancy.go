@@ -14,8 +14,12 @@ type vacancies struct {
 	at    clock.Time   // raw: until when they are accounted for
 }
 
-// vacated takes note that roles are vacant, from now on if they were not before.
+// vacated takes note that roles are vacant, from now on if they were not before. On small
+// logs it does not: what is vacant on one of them may be led by the others.
 func (n *Node) vacated(p *partition, roles []int32, now clock.Instant) {
+	if n.quorum != nil {
+		return
+	}
 	v, below := &p.vacancies, n.localRoles(p)
 	for _, role := range roles {
 		if role >= below {
@@ -64,8 +68,8 @@ func (n *Node) resize(p *partition, now clock.Instant) {
 	if len(v.since) > 0 {
 		v.since = append(v.since[:min(below, len(v.since))], make([]clock.Time, max(0, below-len(v.since)))...)
 	}
-	if p.lease.Known() {
-		n.vacated(p, p.lease.Free(int32(below)), now)
+	if n.quorum == nil && p.log.Known() {
+		n.vacated(p, p.log.Free(int32(below)), now)
 	}
 }
 
@@ -84,7 +88,10 @@ func (n *Node) account(p *partition, now clock.Instant) {
 // newerUntil is until when a newer version may hold whatever is vacant, by the raw clock;
 // zero if none does.
 func (n *Node) newerUntil(p *partition) clock.Time {
-	if at, newer := p.lease.Newer(); newer {
+	if n.quorum != nil {
+		return n.quorum.FreeAt(n.quorum.Roles()) // of what nobody holds
+	}
+	if at, newer := p.log.Newer(); newer {
 		return at.Raw.Add(clock.Wait(clock.Tmax, n.set.Rho))
 	}
 	return 0

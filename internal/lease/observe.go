@@ -68,11 +68,27 @@ func (l *Lease) sessions() iter.Seq2[HolderState, int32] {
 	return func(yield func(HolderState, int32) bool) {
 		for _, i := range l.fold.index {
 			s := &l.fold.session[i]
-			if !yield(HolderState{s.Session, s.held, s.Last, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))}, i) {
+			if !yield(l.holderState(s), i) {
 				return
 			}
 		}
 	}
+}
+
+// HolderOf is Holder without what only people ask for.
+func (l *Lease) HolderOf(role int32) (h HolderState, ok bool) {
+	if l.join != nil {
+		return HolderState{}, false
+	}
+	s := l.fold.holderOf(role)
+	if s == nil {
+		return HolderState{}, false
+	}
+	return l.holderState(s), true
+}
+
+func (l *Lease) holderState(s *session) HolderState {
+	return HolderState{s.Session, s.held, s.Last, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))}
 }
 
 // Roles is one more than the highest role that anybody has held.
