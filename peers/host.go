@@ -122,7 +122,7 @@ func (h *host) agrees(other *wire.Agreement, who string) error {
 	}
 	why := strings.Join(d, "; ")
 	h.logger.Error("refused: its configuration is not that of this log host", "host", h.self.ID, "member", brief(who), "differences", why)
-	return status.Errorf(codes.FailedPrecondition, "log host %s (%s) refuses who has another configuration: %s", h.self.ID, h.self.Address, why)
+	return status.Error(codes.FailedPrecondition, "another configuration: "+why)
 }
 
 func (h *host) subscribe(first *wire.Hello) (*subscriber, *wire.Begin, error) {

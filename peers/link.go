@@ -75,7 +75,7 @@ func (l *link) run(ctx context.Context) {
 		wait := retry.NextBackOff()
 		if disagreement(err) {
 			wait = refusedPause
-			l.refused(l.index, fmt.Errorf("log host %s (%s): %w", l.to.ID, l.to.Address, plain(err)))
+			l.refused(l.index, fmt.Errorf("log host %s (%s) refuses: %w", l.to.ID, l.to.Address, plain(err)))
 		}
 		l.tell(err)
 		timer := time.NewTimer(wait)

@@ -113,7 +113,7 @@ func (v *server) admit(ctx context.Context) error {
 	}
 	if err := v.keys.admits(info.State.PeerCertificates[0], v.host.agreed.hosts); err != nil {
 		v.host.logger.Error("refused: may not connect", "host", v.host.self.ID, "from", who.Addr, "error", err)
-		return status.Errorf(codes.PermissionDenied, "log host %s refuses a connection: %v", v.host.self.ID, err)
+		return status.Error(codes.PermissionDenied, err.Error())
 	}
 	return nil
 }
