@@ -41,7 +41,10 @@ var (
 // Codec writes and reads the records of one group in one log.
 type Codec struct {
 	Group string
-	Log   string // the log's id: a record that was copied from another log is none of this one's
+	// Log is the log's id: a record that was copied from another log is none of this one's. A
+	// log that may lose its memory has another id after that, so that what is on its way to
+	// the former one is none of this one's either.
+	Log string
 }
 
 // wire is Record as JSON. Pointers tell absent from zero.
@@ -49,6 +52,7 @@ type wire struct {
 	Version int            `json:"neli"`
 	Group   string         `json:"group"`
 	Log     string         `json:"log"`
+	Ballot  int64          `json:"ballot,omitempty"`
 	Kind    Kind           `json:"kind"`
 	Process string         `json:"process"`
 	Session uint64         `json:"session"`
@@ -103,7 +107,7 @@ type wireHello struct {
 
 // Encode writes a record.
 func (c Codec) Encode(r *Record) []byte {
-	w := wire{Version: Version, Group: c.Group, Log: c.Log, Kind: r.Kind, Process: r.Session.Process, Session: r.Session.N,
+	w := wire{Version: Version, Group: c.Group, Log: c.Log, Ballot: r.Ballot, Kind: r.Kind, Process: r.Session.Process, Session: r.Session.N,
 		Read: &r.Read, Seq: r.Seq, T: r.T, Roles: packRoles(r.Roles), Fresh: r.Fresh, Ended: packGrants(r.Ended),
 		To: r.To, Pinned: r.Pinned, Moved: r.Moved}
 	if r.Kind != Beat && r.Kind != Release {
@@ -143,6 +147,22 @@ func packGrants(grants []Grant) []wireGrant {
 		out = append(out, wireGrant{g.Token, g.Holder, packRoles(g.Roles)})
 	}
 	return out
+}
+
+// Ballot reads the ballot of a record of any version of this group, 0 if it has none or
+// cannot be read. Who leads on a majority of logs must have heard of it whatever else the
+// record says.
+func (c Codec) Ballot(value []byte) int64 {
+	var w struct {
+		Group  string `json:"group"`
+		Log    string `json:"log"`
+		Ballot int64  `json:"ballot"`
+	}
+	_ = json.Unmarshal(value, &w) // what can be read is read
+	if w.Group != c.Group || w.Log != c.Log || w.Ballot < 0 || w.Ballot > MaxBallot {
+		return 0
+	}
+	return w.Ballot
 }
 
 // Decode reads a record. The error is or wraps one of those above.
@@ -201,6 +221,8 @@ func (w *wire) check() error {
 		return bad("name")
 	case w.Read == nil || *w.Read < -1 || w.Seq == 0:
 		return bad("read or seq")
+	case w.Ballot < 0 || w.Ballot > MaxBallot:
+		return bad("ballot")
 	case w.Longest != nil && (*w.Longest < 0 || *w.Longest > clock.Tmax):
 		return bad("longest")
 	case (w.Kind == Beat || w.Kind == Claim) != (w.T != 0) || w.T < 0 || w.T > clock.Tmax:
@@ -229,7 +251,7 @@ func (w *wire) check() error {
 
 func (w *wire) record() (*Record, error) {
 	r := &Record{Kind: w.Kind, Session: Session{w.Process, w.Session}, Name: w.Name, Read: *w.Read, Seq: w.Seq, T: w.T,
-		Longest: Unsaid, Fresh: w.Fresh, To: w.To, Pinned: w.Pinned, Moved: w.Moved}
+		Ballot: w.Ballot, Longest: Unsaid, Fresh: w.Fresh, To: w.To, Pinned: w.Pinned, Moved: w.Moved}
 	if w.Longest != nil {
 		r.Longest = *w.Longest
 	}

@@ -12,6 +12,7 @@ type Event struct {
 	Evidence bool          // a holder is alive
 	Own      bool          // the record is the present session's, with this stamp
 	Stamp    clock.Instant // zero: older than T, nobody knows by how much
+	Won      bool          // an own Claim was found valid, here or among what was kept for a Snapshot
 	Changed  []int32       // roles that have another holder or token now; perhaps twice; until the next call
 }
 
@@ -39,7 +40,7 @@ func (l *Lease) ReadNewer(o int64, now clock.Instant) Event {
 	l.read = o
 	if j := l.join; j != nil {
 		j.keep(entry{offset: o})
-		j.hear(o, now, clock.Tmax, l.rules.Rho)
+		j.hear(o, now, l.rules.longest(), l.rules.Rho)
 		return Event{}
 	}
 	l.foldNewer(o, now)
@@ -77,7 +78,9 @@ func (l *Lease) Read(o int64, r *Record, now clock.Instant) Event {
 		return e
 	}
 	l.changed = l.changed[:0]
+	l.won = false
 	e.Evidence = l.foldRecord(o, r, now, e.Stamp)
+	e.Won = l.won
 	if r.Kind == Beat && !e.Evidence && l.trail.contradicts(r) {
 		return l.rewind(o, now)
 	}
@@ -98,8 +101,14 @@ func (l *Lease) foldRecord(o int64, r *Record, now, sent clock.Instant) (evidenc
 			delete(l.own.forgotten, role) // another token, or none
 		}
 	}
-	if evidence && mine && !lapsed && sent.Mono > l.own.v.Mono {
-		l.own.v = sent
+	if evidence && mine && !lapsed {
+		if sent.Mono > l.own.v.Mono {
+			l.own.v = sent
+		}
+		l.own.ballot = max(l.own.ballot, r.Ballot)
+	}
+	if mine && r.Kind == Claim && l.fold.grants[o] != nil {
+		l.won = true
 	}
 	if l.fold.hash != before {
 		l.trail.add(o, l.fold.hash, l.rules.History)
@@ -118,7 +127,9 @@ func (l *Lease) readUnknown(o int64, r *Record, now clock.Instant, e *Event) {
 			return
 		}
 		if s, whole := j.snapshot(r); whole {
+			l.won = false
 			e.Known = l.adopt(o, r.Read, s, now)
+			e.Won = l.won
 		}
 	case r.Kind == Claim && r.Fresh && r.Read >= j.from-1 && r.Read >= j.busy:
 		// Its sender had read all that may be of a holder, here and before this process
@@ -128,7 +139,7 @@ func (l *Lease) readUnknown(o int64, r *Record, now clock.Instant, e *Event) {
 		l.distrust = false
 		l.fold.apply(r, o, now, nil)
 		if e.Own {
-			l.own.v = e.Stamp
+			l.own.v, l.own.ballot, e.Won = e.Stamp, r.Ballot, true
 		}
 		l.trail.add(o, l.fold.hash, l.rules.History)
 		e.Known, e.Evidence = true, true

@@ -33,8 +33,8 @@ type entry struct {
 // comes.
 const maxKept = 20_000
 
-func newJoin(s int64, now clock.Instant) *join {
-	return &join{from: s, since: s, busy: s - 1, begun: now.Raw, bound: clock.Tmax}
+func newJoin(s int64, longest time.Duration, now clock.Instant) *join {
+	return &join{from: s, since: s, busy: s - 1, begun: now.Raw, bound: longest}
 }
 
 func (j *join) freshAt(rho float64) clock.Time {

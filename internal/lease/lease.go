@@ -15,6 +15,17 @@ type Rules struct {
 	T       time.Duration // the lease of this process's sessions, at most clock.Tmax
 	Rho     float64       // ρ, the largest rate error of anybody's raw clock
 	History int           // K: a Snapshot is due after so many records
+
+	// Longest is the longest T that any member may have, if something pins that where
+	// every newcomer must see it before it can claim; 0 stands for clock.Tmax.
+	Longest time.Duration
+}
+
+func (r *Rules) longest() time.Duration {
+	if r.Longest > 0 {
+		return r.Longest
+	}
+	return clock.Tmax
 }
 
 // Lease is one process's view of one log. It is not safe for concurrent use.
@@ -29,6 +40,7 @@ type Lease struct {
 	newerAt  clock.Instant // when the newest record of a newer version was read
 	distrust bool          // a Snapshot contradicted the fold: none is believed until a fresh Claim has ended all doubt
 	changed  []int32       // scratch
+	won      bool          // scratch: an own Claim was found valid
 }
 
 // own is what concerns this process's present session.
@@ -36,6 +48,7 @@ type own struct {
 	session   Session
 	seq       uint64
 	v         clock.Instant // V; zero: no evidence
+	ballot    int64         // the largest of that evidence
 	sent      []stamp       // own records on their way, oldest first
 	claiming  map[int32]uint64
 	claims    []pending
@@ -85,7 +98,7 @@ func (l *Lease) Begin(s int64, whole bool, now clock.Instant) {
 	clear(l.own.forgotten)
 	l.read = s - 1
 	l.newerAt = now
-	l.join = newJoin(s, now)
+	l.join = newJoin(s, l.rules.longest(), now)
 	if whole {
 		// Nobody held anything before s. The wait covers a topic that was created again
 		// against the rules, by members like this one.
@@ -97,7 +110,7 @@ func (l *Lease) Begin(s int64, whole bool, now clock.Instant) {
 // more, and its Claims, should they come back, are a stranger's.
 func (l *Lease) renew() {
 	l.own.session = Session{l.rules.Process, l.own.session.N + 1}
-	l.own.v = clock.Instant{}
+	l.own.v, l.own.ballot = clock.Instant{}, 0
 	l.own.claims = nil
 	clear(l.own.claiming)
 	clear(l.own.forgotten)
@@ -115,6 +128,9 @@ func (l *Lease) Offset() int64 { return l.read }
 // V is the time of the newest evidence that the present session is alive in the log;
 // zero if there is none.
 func (l *Lease) V() clock.Instant { return l.own.v }
+
+// Back is the largest ballot of evidence of the present session that was read back.
+func (l *Lease) Back() int64 { return l.own.ballot }
 
 // Leads is the rule: this process leads role iff its session holds it by the fold, its
 // token is not forgotten, and V is younger than Hold(T). It returns the token.
@@ -178,7 +194,7 @@ func (l *Lease) FreeAt(role int32) clock.Time {
 		at = h.heard.Raw.Add(clock.Wait(h.T, l.rules.Rho))
 	}
 	if l.fold.newer != none {
-		at = max(at, l.newerAt.Raw.Add(clock.Wait(clock.Tmax, l.rules.Rho)))
+		at = max(at, l.newerAt.Raw.Add(clock.Wait(l.rules.longest(), l.rules.Rho)))
 	}
 	return at
 }

@@ -36,6 +36,22 @@ func (l *Lease) Holder(role int32) (g Grantee, ok bool) {
 	return g, true
 }
 
+// HolderOf is Holder without what only people ask for.
+func (l *Lease) HolderOf(role int32) (h HolderState, ok bool) {
+	if l.join != nil {
+		return HolderState{}, false
+	}
+	s := l.fold.holderOf(role)
+	if s == nil {
+		return HolderState{}, false
+	}
+	return l.holderState(s), true
+}
+
+func (l *Lease) holderState(s *session) HolderState {
+	return HolderState{s.Session, s.held, s.Last, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))}
+}
+
 // Roles is one more than the highest role that anybody has held.
 func (l *Lease) Roles() int32 {
 	if l.join != nil {
@@ -61,7 +77,7 @@ func (l *Lease) Holders() iter.Seq[HolderState] {
 		}
 		for _, i := range l.fold.index {
 			s := &l.fold.session[i]
-			if !yield(HolderState{s.Session, s.held, s.Last, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))}) {
+			if !yield(l.holderState(s)) {
 				return
 			}
 		}
@@ -92,7 +108,7 @@ func (l *Lease) Each(of func(HolderState) int32, set func(role, value int32)) {
 	values := make([]int32, len(l.fold.session))
 	for _, i := range l.fold.index {
 		s := &l.fold.session[i]
-		values[i] = of(HolderState{s.Session, s.held, s.Last, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))})
+		values[i] = of(l.holderState(s))
 	}
 	for role, token := range l.fold.tokens {
 		if token != none {

@@ -31,6 +31,8 @@ type Record struct {
 	Read    int64   // the highest offset that the sender had consumed when it made the record; −1: none
 	Seq     uint64  // the sender's own number of the record
 
+	Ballot int64 // on a majority of logs: the sender's; 0 on a single log, whose tokens are offsets
+
 	T       time.Duration // Beat, Claim: the lease of the sender's session
 	Longest time.Duration // the largest T of any holder by the sender's fold at Read; Unsaid if it knows none
 
@@ -89,6 +91,8 @@ const (
 	// MaxClaim is how many roles one Claim or one Grant may name, so that a record
 	// stays below MaxRecord.
 	MaxClaim = 10_000
+	// MaxBallot bounds ballots, so that a larger one and a TokenBase can always be added.
+	MaxBallot = int64(1) << 61
 	// MaxRecord is the size of a record in bytes.
 	MaxRecord = 64 << 10
 

@@ -1,0 +1,198 @@
+package quorum
+
+import (
+	"slices"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// Every method here makes records to be appended, decided at time now, which must have
+// been read before.
+
+// ballot gives a record of a log's lease the ballot that it is to bear. A Snapshot
+// teaches its readers what its sender had heard of, all the others what it has itself.
+func (q *Lease) ballot(log int, r lease.Record) Out {
+	r.Ballot = q.bal
+	if r.Kind == lease.Snapshot {
+		r.Ballot = max(q.bal, q.seen)
+	}
+	return Out{log, r}
+}
+
+func (q *Lease) ballots(log int, records []lease.Record) []Out {
+	out := make([]Out, len(records))
+	for i, r := range records {
+		out[i] = q.ballot(log, r)
+	}
+	return out
+}
+
+// Word makes a Hello, Ping or Pong for a log.
+func (q *Lease) Word(log int, k lease.Kind, now clock.Instant) Out {
+	return q.ballot(log, q.logs[log].lease.Word(k, now))
+}
+
+// Snapshot makes the records of a Snapshot of a log, none if its fold is not known.
+func (q *Lease) Snapshot(log int, now clock.Instant) []Out {
+	return q.ballots(log, q.logs[log].lease.Snapshot(now))
+}
+
+// Beat makes a Beat for a log on which something is held.
+func (q *Lease) Beat(log int, now clock.Instant) (Out, bool) {
+	q.check(now)
+	v := q.logs[log]
+	r, ok := v.lease.Beat(now)
+	if !ok {
+		return Out{}, false
+	}
+	v.sent(q.bal, now)
+	return q.ballot(log, r), true
+}
+
+// sent takes note that evidence is on its way.
+func (v *logView) sent(ballot int64, now clock.Instant) { v.said, v.beatAt = ballot, now.Mono }
+
+// claim claims, on each log, what may be claimed of the given roles (ascending). A claim
+// on a log of which nothing is known may win what somebody led before the log lost its
+// memory, and perhaps nobody is left who remembers the ballots of that: so this process's
+// goes beyond all that were drawn by any clock before the wait began.
+func (q *Lease) claim(lists [][]int32, now clock.Instant) []Out {
+	q.check(now)
+	fresh, any := false, false
+	for log, roles := range lists {
+		if len(roles) > 0 {
+			any = true
+			fresh = fresh || !q.logs[log].lease.Known()
+		}
+	}
+	if !any {
+		return nil
+	}
+	q.lift(q.seen + 1) // or else a Beat would have to follow the Claim
+	if fresh {
+		q.lift(micros(now))
+	}
+	q.settle(now)
+	var out []Out
+	for log, roles := range lists {
+		v := q.logs[log]
+		known := v.lease.Known()
+		for len(roles) > 0 {
+			r, ok := v.lease.Claim(roles, now)
+			if !ok {
+				break
+			}
+			v.sent(q.bal, now)
+			out = append(out, q.ballot(log, r))
+			if !known {
+				break // another one would wipe this one
+			}
+			roles = after(roles, r.Roles[len(r.Roles)-1])
+		}
+	}
+	return out
+}
+
+// after returns the roles beyond one of them.
+func after(roles []int32, role int32) []int32 {
+	i, found := slices.BinarySearch(roles, role)
+	if found {
+		i++
+	}
+	return roles[i:]
+}
+
+// micros is the wall clock in microseconds.
+func micros(now clock.Instant) int64 { return int64(now.Wall) / 1000 }
+
+// Forget ends leadership of roles: Leads is false from now on. The work must have ended
+// before. Release tells the others, after Forget has returned.
+func (q *Lease) Forget(roles []int32) {
+	for log := range q.logs {
+		q.ForgetOn(log, roles)
+	}
+}
+
+// ForgetOn lets go of roles on one log. Their terms go on if a majority is left.
+func (q *Lease) ForgetOn(log int, roles []int32) {
+	q.logs[log].lease.Forget(roles)
+	for _, role := range roles {
+		if u := q.unit(role); u != nil && u.mine.has(log) {
+			q.drop(log, role)
+			if u := &q.units[role]; u.token != 0 && u.counts.size() < q.majority {
+				q.end(role)
+			}
+			q.look(role)
+		}
+	}
+}
+
+// Release makes the Releases of what is forgotten of the given roles and not yet released
+// by the folds.
+func (q *Lease) Release(roles []int32, now clock.Instant) []Out {
+	var out []Out
+	for log, v := range q.logs {
+		records := v.lease.Release(roles, now)
+		if len(records) > 0 {
+			v.releaseAt = now.Mono.Add(q.rules.T / 4)
+		}
+		out = append(out, q.ballots(log, records)...)
+	}
+	return out
+}
+
+// Lapse ends the sessions that have lapsed, each on its own log: what they hold there is
+// led no more by that log, and released.
+func (q *Lease) Lapse(now clock.Instant) []Out {
+	q.check(now)
+	var out []Out
+	for log, v := range q.logs {
+		if !v.lease.Lapsed(now) {
+			continue
+		}
+		records := v.lease.Lapse(now)
+		q.renewed(log)
+		v.releaseAt = now.Mono.Add(q.rules.T / 4)
+		out = append(out, q.ballots(log, records)...)
+	}
+	return out
+}
+
+// Unreleased repeats the Releases that have not come back, those of former sessions
+// included: any of them may be lost.
+func (q *Lease) Unreleased(now clock.Instant) []Out {
+	var out []Out
+	for log, v := range q.logs {
+		if now.Mono < v.releaseAt || !v.lease.Owing() {
+			continue
+		}
+		v.releaseAt = now.Mono.Add(q.rules.T / 4)
+		out = append(out, q.ballots(log, v.lease.Unreleased(now))...)
+	}
+	return out
+}
+
+// Failed takes a log's word that a record could not be confirmed. It may be in the log
+// all the same.
+func (q *Lease) Failed(log int, r *lease.Record) {
+	q.logs[log].lease.Failed(r.Session, r.Seq)
+	for _, role := range r.Roles {
+		q.look(role)
+	}
+}
+
+// GiveUpClaims forgets the Claims of a log that are under way for so long that they, or
+// their reports, are probably lost. A session that holds nothing ends with that.
+func (q *Lease) GiveUpClaims(log int, sent clock.Instant) {
+	v := q.logs[log]
+	n, _ := v.lease.Claiming()
+	was := v.lease.Session()
+	v.lease.GiveUpClaims(sent)
+	if v.lease.Session() != was {
+		q.renewed(log)
+	}
+	if left, _ := v.lease.Claiming(); left < n {
+		q.policy.lookAll = true
+	}
+}

@@ -1,0 +1,361 @@
+package quorum
+
+import (
+	"slices"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// policy is when what is vacant is claimed, and what is kept of it. Safety does not rest
+// on it.
+type policy struct {
+	trip    time.Duration // a round trip
+	looks   []int32       // roles that something may have to be done about
+	lookAll bool          // all of them
+	changed []int32       // roles that the caller has not heard of since
+	waits   []wait
+}
+
+// wait is roles that are to be looked at again, at a monotonic time.
+type wait struct {
+	at    clock.Time
+	roles []int32
+}
+
+const (
+	// patienceTrips is how many round trips a contest is given: Claim, perhaps a Beat after
+	// it, and the others' Releases.
+	patienceTrips = 4
+	// maxFails bounds the pause after contests without an outcome, to 4 RTT · 2^5.
+	maxFails = 5
+)
+
+func (p *policy) patience() time.Duration { return patienceTrips * p.trip }
+
+func (p *policy) tell(role int32) { p.changed = append(p.changed, role) }
+
+func (p *policy) later(at clock.Time, roles []int32) {
+	if len(roles) > 0 {
+		p.waits = append(p.waits, wait{at, roles})
+	}
+}
+
+// Want says which roles this process wants: those below limit of which want is true. What
+// is held without a term and is not wanted is given back; terms are the caller's to end.
+func (q *Lease) Want(limit int32, want func(role int32) bool) {
+	q.limit, q.want = limit, want
+	q.policy.lookAll = true
+}
+
+// RoundTrip says how long a record takes to come back, for those who wait for each other.
+func (q *Lease) RoundTrip(d time.Duration) { q.policy.trip = max(d, time.Microsecond) }
+
+// Changed returns the roles of which something has changed that the caller may have to
+// deal with, perhaps twice: a term began, ended, or follows another line of V, or the
+// role may have become vacant. It returns each change once.
+func (q *Lease) Changed() []int32 {
+	changed := q.policy.changed
+	q.policy.changed = nil
+	return changed
+}
+
+// look lets Tick look at a role.
+func (q *Lease) look(role int32) {
+	if u := q.touch(role); !u.looked {
+		u.looked = true
+		q.policy.looks = append(q.policy.looks, role)
+	}
+}
+
+// vacantOn reports whether a role may be claimed on a log that can be reached.
+func (q *Lease) vacantOn(log int, role int32, now clock.Instant) bool {
+	v := q.logs[log]
+	return v.begun && q.reachable(v, now) && v.lease.MayClaim(role, now)
+}
+
+// Vacant reports whether role may be contested: this process has no term of it, and holds
+// it or may claim it on a majority of the logs.
+func (q *Lease) Vacant(role int32, now clock.Instant) bool {
+	var u unit
+	if p := q.unit(role); p != nil {
+		u = *p
+	}
+	if u.token != 0 || now.Mono < u.notBefore {
+		return false
+	}
+	vacant, under := 0, false
+	for log, v := range q.logs {
+		if u.mine.has(log) {
+			continue
+		}
+		if q.vacantOn(log, role, now) {
+			vacant++
+		}
+		under = under || v.lease.Under(role)
+	}
+	if under && now.Mono < u.tried.Add(q.policy.patience()) {
+		return false
+	}
+	return vacant > 0 && u.mine.size()+vacant >= q.majority
+}
+
+// Contest claims those of the roles (ascending) that are vacant, on all logs where they
+// may be claimed: one Claim for each log.
+func (q *Lease) Contest(roles []int32, now clock.Instant) []Out {
+	lists := make([][]int32, len(q.logs))
+	var tried []int32
+	for _, role := range roles {
+		if !q.wants(role) || !q.Vacant(role, now) {
+			continue
+		}
+		for log := range q.logs {
+			if u := q.unit(role); (u == nil || !u.mine.has(log)) && q.vacantOn(log, role, now) {
+				lists[log] = append(lists[log], role)
+			}
+		}
+		q.touch(role).tried = now.Mono
+		tried = append(tried, role)
+	}
+	q.policy.later(now.Mono.Add(q.policy.patience()), tried)
+	q.policy.later(now.Mono.Add(4*q.policy.patience()), tried)
+	return q.claim(lists, now)
+}
+
+// Tick does what is due beside contests: sessions that have lapsed end, what is held by
+// too few logs is given back, leaders claim the logs that they lack, Releases are
+// repeated, and what only waits for a larger ballot to come back gets its Beat.
+func (q *Lease) Tick(now clock.Instant) []Out {
+	q.check(now)
+	out := q.Lapse(now)
+	q.notice(now)
+	out = append(out, q.decide(now)...)
+	out = append(out, q.Unreleased(now)...)
+	out = append(out, q.beatSoon(now)...)
+	q.settle(now)
+	return out
+}
+
+// decide looks at the roles of which something has changed.
+func (q *Lease) decide(now clock.Instant) []Out {
+	fill := make([][]int32, len(q.logs))
+	var drop []int32
+	for _, role := range q.takeLooks() {
+		u := &q.units[role]
+		u.looked = false
+		switch {
+		case u.token != 0:
+			for log := range q.logs {
+				if !u.mine.has(log) && q.wants(role) && q.vacantOn(log, role, now) {
+					fill[log] = append(fill[log], role)
+				}
+			}
+			continue
+		case u.mine != 0 && (!q.wants(role) || q.yields(role, now)):
+			drop = append(drop, role)
+		}
+		q.policy.tell(role)
+	}
+	out := q.giveBack(drop, now)
+	return append(out, q.claim(fill, now)...)
+}
+
+// takeLooks returns the roles to be looked at, ascending.
+func (q *Lease) takeLooks() []int32 {
+	p := &q.policy
+	roles := p.looks
+	p.looks = nil
+	if p.lookAll {
+		p.lookAll = false
+		if q.limit > 0 {
+			q.touch(q.limit - 1)
+		}
+		roles = make([]int32, len(q.units))
+		for role := range roles {
+			roles[role] = int32(role)
+		}
+	}
+	slices.Sort(roles)
+	return roles
+}
+
+// yields reports whether a role that is held by too few logs is to be given back: the
+// contest for it is decided, or has been for too long. So that not all give way, the one
+// that holds the lowest log of those that anybody holds stays for a while.
+func (q *Lease) yields(role int32, now clock.Instant) bool {
+	u := &q.units[role]
+	held, under := u.mine.size(), 0
+	for log, v := range q.logs {
+		if !u.mine.has(log) && v.lease.Under(role) {
+			under++
+		}
+	}
+	patience := q.policy.patience()
+	if held >= q.majority || under > 0 && held+under >= q.majority && now.Mono < u.tried.Add(patience) {
+		return false
+	}
+	return now.Mono >= u.tried.Add(4*patience) || !q.first(role, now)
+}
+
+// first reports whether this process holds role on the lowest log on which anybody does.
+func (q *Lease) first(role int32, now clock.Instant) bool {
+	for log, v := range q.logs {
+		if q.units[role].mine.has(log) {
+			return true
+		}
+		if h, held := v.lease.HolderOf(role); held && now.Raw < h.FreeAt {
+			return false
+		}
+	}
+	return false
+}
+
+// giveBack lets go of roles that were contested in vain, for a while.
+func (q *Lease) giveBack(roles []int32, now clock.Instant) []Out {
+	if len(roles) == 0 {
+		return nil
+	}
+	q.Forget(roles)
+	fails := uint8(0)
+	for _, role := range roles {
+		u := &q.units[role]
+		fails = max(fails, u.fails)
+		u.fails = min(u.fails+1, maxFails)
+	}
+	at := now.Mono.Add(q.rules.Random(q.policy.patience() << fails))
+	for _, role := range roles {
+		q.units[role].notBefore = at
+	}
+	q.policy.later(at, roles)
+	return q.Release(roles, now)
+}
+
+// beatSoon sends a Beat on each log whose session holds something that has no term, if
+// this process's ballot was not sent there yet: until it has come back the log does not
+// count.
+func (q *Lease) beatSoon(now clock.Instant) []Out {
+	var waiting logs
+	for _, g := range q.groups {
+		if !g.led && len(g.roles) > 0 {
+			waiting |= g.mine
+		}
+	}
+	var out []Out
+	for log, v := range q.logs {
+		if waiting.has(log) && v.back < q.bal && v.said < q.bal {
+			if o, ok := q.Beat(log, now); ok {
+				out = append(out, o)
+			}
+		}
+	}
+	return out
+}
+
+// notice finds the roles that time alone has given reason to look at.
+func (q *Lease) notice(now clock.Instant) {
+	p := &q.policy
+	p.waits = slices.DeleteFunc(p.waits, func(w wait) bool {
+		if now.Mono < w.at {
+			return false
+		}
+		for _, role := range w.roles {
+			if q.touch(role).token == 0 {
+				q.look(role)
+			}
+		}
+		return true
+	})
+	for log, v := range q.logs {
+		if !v.begun {
+			continue
+		}
+		if n, oldest := v.lease.Claiming(); n > 0 && now.Mono.Sub(oldest.Mono) >= q.rules.T {
+			q.GiveUpClaims(log, now.Add(-q.rules.T))
+		}
+		if at := q.wholeAt(v); at != 0 && now.Raw >= at && v.freshAt != at {
+			v.freshAt, p.lookAll = at, true
+		}
+		if now.Raw >= v.overAt {
+			q.silence(v, now)
+		}
+	}
+}
+
+// wholeAt is when anything at all may be claimed on a log, by the raw clock: 0 for a log
+// that is known, unless a newer version may hold anything there.
+func (q *Lease) wholeAt(v *logView) clock.Time {
+	if !v.lease.Known() {
+		return v.lease.FreshAt()
+	}
+	if at, newer := v.lease.Newer(); newer {
+		return at.Raw.Add(clock.Wait(q.rules.T, q.rules.Rho))
+	}
+	return 0
+}
+
+// silence lets everything be looked at that was held by a session whose lease is over by
+// any clock.
+func (q *Lease) silence(v *logView, now clock.Instant) {
+	v.overAt = clock.Never
+	if v.over == nil {
+		v.over = map[lease.Session]clock.Time{}
+	}
+	for id := range v.over {
+		if v.lease.HeldBy(id) == 0 {
+			delete(v.over, id)
+		}
+	}
+	v.lease.Each(func(h lease.HolderState) int32 {
+		switch {
+		case h.Session == v.lease.Session() || v.over[h.Session] == h.Heard.Raw:
+		case now.Raw < h.FreeAt:
+			v.overAt = min(v.overAt, h.FreeAt)
+		default:
+			v.over[h.Session] = h.Heard.Raw
+			return 1
+		}
+		return 0
+	}, func(role, over int32) {
+		if over == 1 {
+			q.look(role)
+		}
+	})
+}
+
+// Due is when Tick has something to do, if nothing is read until then: by the monotonic
+// clock.
+func (q *Lease) Due(now clock.Instant) clock.Time {
+	next := clock.Never
+	mono := func(t clock.Time) { next = min(next, t) }
+	raw := func(t clock.Time) {
+		if t != clock.Never && t != 0 {
+			mono(now.Mono.Add(t.Sub(now.Raw)))
+		}
+	}
+	if q.policy.lookAll || len(q.policy.looks) > 0 {
+		return now.Mono
+	}
+	for _, w := range q.policy.waits {
+		mono(w.at)
+	}
+	for _, v := range q.logs {
+		if !v.begun {
+			continue
+		}
+		if v.lease.Holding() > 0 {
+			mono(v.lease.V().Mono.Add(clock.Hold(q.rules.T)))
+		}
+		if n, oldest := v.lease.Claiming(); n > 0 {
+			mono(oldest.Mono.Add(q.rules.T))
+		}
+		if v.lease.Owing() {
+			mono(v.releaseAt)
+		}
+		if at := q.wholeAt(v); at != v.freshAt {
+			raw(at)
+		}
+		raw(v.overAt)
+	}
+	return next
+}

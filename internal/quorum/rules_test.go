@@ -1,0 +1,129 @@
+package quorum
+
+import (
+	"testing"
+
+	"github.com/goneli/neli/internal/mutation"
+)
+
+// How many seeds the guards run, mutated or not. Each rule below was broken by one of the
+// first half of them.
+const (
+	plainSeeds = 1200
+	huntSeeds  = 400
+)
+
+// Each rule of the majority with what happens without it; the rules of a single log are
+// guarded where they are (internal/lease).
+var rules = []mutation.Mutant{
+	// Tokens.
+	{Rule: "an own valid claim that is read back lifts the ballot beyond all that were seen", File: "quorum.go",
+		Old: "	if ev.Won {\n		q.lift(q.seen + 1)\n	}\n", New: "",
+		Guard: "TestSimulation/hunt", Want: `seed \d+: token went back`, Seeds: huntSeeds},
+	{Rule: "a fresh claim starts from the wall clock", File: "make.go",
+		Old: "	if fresh {\n		q.lift(micros(now))\n	}\n", New: "	_ = fresh\n",
+		Guard: "TestSimulation/plain", Want: `seed \d+: token went back`, Seeds: plainSeeds},
+	{Rule: "every fresh claim does, not only the first one", File: "make.go",
+		Old: "	if fresh {\n", New: "	if fresh && q.bal < 1<<40 {\n",
+		Guard: "TestSimulation/plain", Want: `seed \d+: token went back`, Seeds: plainSeeds},
+	{Rule: "a Snapshot tells of all ballots that its sender has seen", File: "make.go",
+		Old: "		r.Ballot = max(q.bal, q.seen)\n", New: "		r.Ballot = q.bal\n",
+		Guard: "TestSimulation/hunt", Want: `seed \d+: token went back`, Seeds: huntSeeds},
+	{Rule: "ballots are seen while the fold is unknown", File: "quorum.go",
+		Old: "	if !own {\n", New: "	if !own && v.lease.Known() {\n",
+		Guard: "TestSimulation/hunt", Want: `seed \d+: token went back`, Seeds: huntSeeds},
+	{Rule: "Beats are seen", File: "quorum.go",
+		Old: "	if !own {\n", New: "	if !own && r.Kind != lease.Beat {\n",
+		Guard: "TestSimulation/hunt", Want: `seed \d+: token went back`, Seeds: huntSeeds},
+	{Rule: "Claims are seen", File: "quorum.go",
+		Old: "	if !own {\n", New: "	if !own && r.Kind != lease.Claim {\n",
+		Guard: "TestSimulation/hunt", Want: `seed \d+: token went back`, Seeds: huntSeeds},
+	{Rule: "a term begins only on logs from which its token was read back", File: "units.go",
+		Old: "		if v.back >= q.bal {\n", New: "		if v.back >= 0 {\n",
+		Guard: "TestSimulation/hunt", Want: `seed \d+: token went back`, Seeds: huntSeeds},
+	{Rule: "a log joins a term only when its token was read back", File: "units.go",
+		Old: "u.token != 0 && v.back >= u.token {", New: "u.token != 0 {",
+		Guard: "TestSimulation/hunt", Want: `seed \d+: token went back`, Seeds: huntSeeds},
+	{Rule: "a log that was let in late joins only when the token was read back", File: "units.go",
+		Old: "		if back >= u.token {\n", New: "		if back >= 0 {\n",
+		Guard: "TestSimulation/hunt", Want: `seed \d+: token went back`, Seeds: huntSeeds},
+	{Rule: "a ballot is given back when it is read back, not when it is sent", File: "make.go",
+		Old: "{ v.said, v.beatAt = ballot, now.Mono }", New: "{ v.said, v.beatAt, v.back = ballot, now.Mono, max(v.back, ballot) }",
+		Guard: "TestSimulation/plain", Want: `seed \d+: token went back`, Seeds: plainSeeds},
+
+	// The end of a term.
+	{Rule: "the end of a term is looked for before a record is read", File: "quorum.go",
+		Old: "	q.check(now)\n	v := q.logs[log]\n	v.answered = now\n", New: "	v := q.logs[log]\n	v.answered = now\n",
+		Guard: "TestSimulation/plain", Want: `seed \d+: token led again`, Seeds: plainSeeds},
+	{Rule: "the ballot rises above the token of a term that has ended", File: "units.go",
+		Old: "	q.lift(u.token + 1)\n", New: "",
+		Guard: "TestSimulation/plain", Want: `seed \d+: token (led again|went back)`, Seeds: plainSeeds},
+	{Rule: "a term that is led no more has ended", File: "units.go",
+		Old: "		if (g.counts & young).size() < q.majority {\n", New: "		if g.counts.size() < q.majority {\n",
+		Guard: "TestSimulation/plain", Want: `seed \d+: token led again`, Seeds: plainSeeds},
+	{Rule: "what is forgotten on too many logs has no term", File: "make.go",
+		Old: "u.token != 0 && u.counts.size() < q.majority {", New: "u.token != 0 && false {",
+		Guard: "TestSimulation/plain", Want: `seed \d+: (token led again|two leaders)`, Seeds: plainSeeds},
+
+	// Exclusivity.
+	{Rule: "a majority, not any log", File: "quorum.go",
+		Old: "majority: rules.Logs/2 + 1,", New: "majority: 1,",
+		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
+	{Rule: "more than half of the logs", File: "quorum.go",
+		Old: "majority: rules.Logs/2 + 1,", New: "majority: max(1, rules.Logs/2),",
+		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
+	{Rule: "a session that has ended sustains nothing", File: "quorum.go",
+		Old: "	q.dropAll(log)\n", New: "",
+		Guard: "TestSimulation/plain", Want: `seed \d+: (two leaders|token led again)`, Seeds: plainSeeds},
+
+	// Logs that forget.
+	{Rule: "a claimant waits when a log has another id", File: "quorum.go",
+		Old: "	v.lease.Begin(s, false, now)\n", New: "	v.lease.Begin(s, false, now.Add(-2*q.rules.T))\n",
+		Guard: "TestSimulation/plain", Want: `seed \d+: two (leaders|holders)`, Seeds: plainSeeds},
+	{Rule: "silence of the former incarnation does not count", File: "quorum.go",
+		Old: "	v.lease.Begin(s, false, now)\n", New: "	if v.begun {\n		v.lease.Begin(s, false, now.Add(-q.rules.T*2/3))\n	} else {\n		v.lease.Begin(s, false, now)\n	}\n",
+		Guard: "TestSimulation/plain", Want: `seed \d+: two (leaders|holders)`, Seeds: plainSeeds},
+	{Rule: "an empty log is not a known one", File: "../lease/lease.go",
+		Old: "	if whole {\n", New: "	if s == 0 {\n		l.join = nil\n	} else if whole {\n",
+		Guard: "TestSimulation/plain", Want: `seed \d+: two (leaders|holders)`, Seeds: plainSeeds},
+	{Rule: "what was written for another incarnation is skipped", File: "sim_proc_test.go",
+		Old: "	if e.id == x.id {\n", New: "	if true {\n",
+		Guard: "TestSimulation/plain", Want: `seed \d+: (folds differ|two|alarm)`, Seeds: plainSeeds},
+	{Rule: "a new session at every begin", File: "../lease/lease.go",
+		Old: "	l.renew()\n	l.fold = newFold()\n", New: "	if l.own.session.N == 0 {\n		l.renew()\n	}\n	l.fold = newFold()\n",
+		Guard: "TestSimulation/plain", Want: `seed \d+: (two|token|led by its bound)`, Seeds: plainSeeds},
+
+	// The bound that is published.
+	{Rule: "who was not heard is not counted", File: "quorum.go",
+		Old: "	if n < majority {\n", New: "	if n == 0 {\n",
+		Guard: "TestTheBoundIsTheMajoritythLargest", Want: "Should be"},
+	{Rule: "of the majority the one counts that was heard first", File: "quorum.go",
+		Old: "oldest(vs[:majority])", New: "oldest(vs[:1])",
+		Guard: "TestSimulation/plain", Want: `seed \d+: led by its bound alone`, Seeds: plainSeeds},
+	{Rule: "a new session has no bound", File: "../lease/lease.go",
+		Old: "	l.own.v, l.own.ballot = clock.Instant{}, 0\n", New: "	l.own.ballot = 0\n",
+		Guard: "TestSimulation/plain", Want: `seed \d+: (two|token)`, Seeds: plainSeeds},
+
+	// Without these somebody stays without a leader.
+	{Rule: "a leader claims the logs that it lacks", File: "policy.go",
+		Old: "!u.mine.has(log) && q.wants(role) && q.vacantOn(log, role, now) {\n					fill", New: "false {\n					fill",
+		Guard: "TestALogMayFailWithoutAGap/logs_forget_in_turn", Want: "not led all the time"},
+	{Rule: "what is held by too few logs is given back", File: "policy.go",
+		Old: "return now.Mono >= u.tried.Add(4*patience) || !q.first(role, now)", New: "return false",
+		Guard: "TestEverythingIsLedOnceItIsCalm", Want: `seed \d+: not everything is led`, Seeds: 300},
+	{Rule: "what waits for a larger ballot gets its Beat at once", File: "policy.go",
+		Old: "waiting.has(log) && v.back < q.bal && v.said < q.bal {", New: "false {",
+		Guard: "TestEverythingIsLedSoonInQuietTimes/.*", Want: `seed \d+: led after`, Seeds: 60},
+	{Rule: "the silence of a holder is noticed", File: "policy.go",
+		Old: "			return 1\n		}\n		return 0\n", New: "			return 0\n		}\n		return 0\n",
+		Guard: "TestEverythingIsLedSoonInQuietTimes/leader_crash,_3_logs", Want: `seed \d+: led after`},
+}
+
+// TestRulesAreGuarded removes each rule from the source and runs the test that guards it:
+// it has to fail, for the stated reason.
+func TestRulesAreGuarded(t *testing.T) {
+	if testing.Short() || raceEnabled {
+		t.Skip("minutes of simulation: without the race detector")
+	}
+	mutation.Run(t, rules)
+}

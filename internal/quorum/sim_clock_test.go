@@ -1,0 +1,47 @@
+package quorum
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// simClock turns true time into readings. The raw clock runs at 1 ± ρ, the ordinary ones
+// at that times 1 ± σ. The wall clock is stepped whenever it is too far from true time.
+// Each piece of time with one rate is linear, from the reading at its beginning.
+type simClock struct {
+	since     time.Duration // true time at which the piece began
+	at        clock.Instant // and what the clocks showed then
+	raw, slew float64       // rate errors of this piece
+}
+
+// simEpoch is what a wall clock that is right shows at true time 0.
+const simEpoch = clock.Time(1000 * time.Hour)
+
+func newSimClock(r *rand.Rand, now, off time.Duration) simClock {
+	point := func() clock.Time { return clock.Time(time.Hour) + clock.Time(r.Int64N(int64(1000*time.Hour))) }
+	return simClock{since: now, at: clock.Instant{Mono: point(), Wall: simEpoch.Add(now + off), Raw: point()}}
+}
+
+// read shows the clocks at true time now.
+func (c *simClock) read(now time.Duration) clock.Instant {
+	d := float64(now-c.since) * (1 + c.raw)
+	ordinary := time.Duration(d * (1 + c.slew))
+	at := c.at
+	at.Mono, at.Wall, at.Raw = at.Mono.Add(ordinary), at.Wall.Add(ordinary), at.Raw.Add(time.Duration(d))
+	return at
+}
+
+// piece ends the present piece of time.
+func (c *simClock) piece(now time.Duration) { c.at, c.since = c.read(now), now }
+
+// off is by how much the wall clock is ahead.
+func (c *simClock) off(now time.Duration) time.Duration {
+	return c.read(now).Wall.Sub(simEpoch.Add(now))
+}
+
+// trueIn is about how long it takes until the ordinary clocks show d more.
+func (c *simClock) trueIn(d time.Duration) time.Duration {
+	return time.Duration(float64(d)/((1+c.raw)*(1+c.slew))) + 1
+}

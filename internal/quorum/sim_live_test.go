@@ -1,0 +1,263 @@
+package quorum
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// What a majority of logs does in quiet times: true latencies around half a round trip of
+// T/100, good clocks, every process ranked for all roles alike. The bounds are what the
+// rules say, W(T) where everything was lost, plus some round trips; of hundreds of runs the
+// worst has to keep them.
+func TestEverythingIsLedSoonInQuietTimes(t *testing.T) {
+	const trip = simT / 100
+	silence := clock.Wait(simT, calmRho)
+	for _, c := range []struct {
+		name        string
+		logs, procs int
+		fault       func(w *simWorld) // when everything is led; nil: the cold start is what counts
+		within      time.Duration
+	}{
+		{"cold start", 1, 5, nil, silence + 8*trip},
+		{"cold start", 3, 3, nil, silence + 8*trip},
+		{"cold start", 5, 5, nil, silence + 8*trip},
+		{"leader crash", 1, 5, func(w *simWorld) { w.leader().crash() }, silence + 12*trip},
+		{"leader crash", 3, 5, func(w *simWorld) { w.leader().crash() }, silence + 14*trip},
+		{"leader crash", 5, 5, func(w *simWorld) { w.leader().crash() }, silence + 14*trip},
+		{"leader and its log crash", 3, 3, crashWithLog, silence + 16*trip},
+		{"leader and its log crash", 5, 5, crashWithLog, silence + 16*trip},
+		{"all logs forget", 3, 5, forgetAll, silence + 14*trip},
+		{"leader gives up everything", 3, 5, giveUpAll, 8 * trip},
+		{"leader crash while a log is down", 3, 5, func(w *simWorld) { w.stop(w.logs[0]); w.leader().crash() }, silence + 24*trip},
+	} {
+		t.Run(fmt.Sprintf("%s, %d logs", c.name, c.logs), func(t *testing.T) {
+			var took []time.Duration
+			simulateQuiet(t, 60, c.logs, c.procs, func(w *simWorld) {
+				begun := time.Duration(0)
+				if c.fault != nil {
+					w.run(w.now+20*simT, w.allLed)
+					w.run(w.now+2*simT+w.span(simT), nil)
+					begun = w.now
+					c.fault(w)
+				}
+				w.run(begun+10*simT, w.allLed)
+				took = append(took, w.now-begun)
+				if !w.allLed() || w.now-begun > c.within {
+					w.oracle.note(w, "led after %v, wanted within %v (led at all: %v)", w.now-begun, c.within, w.allLed())
+				}
+			})
+			slices.Sort(took)
+			if len(took) > 0 {
+				t.Logf("led after %v, at most %v, wanted within %v", took[len(took)/2], took[len(took)-1], c.within)
+			}
+		})
+	}
+}
+
+// TestALogMayFailWithoutAGap lets single logs stop, or forget everything one after the
+// other: who leads goes on, with the same token.
+func TestALogMayFailWithoutAGap(t *testing.T) {
+	for name, fault := range map[string]func(w *simWorld, turn int){
+		"one log is down":      func(w *simWorld, turn int) { w.stop(w.logs[len(w.logs)-1]) },
+		"one log forgets":      func(w *simWorld, turn int) { w.forget(w.logs[0]) },
+		"logs forget in turn":  func(w *simWorld, turn int) { w.forget(w.logs[turn%len(w.logs)]) },
+		"logs restart in turn": func(w *simWorld, turn int) { g := w.logs[turn%len(w.logs)]; w.stop(g); w.start(g) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulateQuiet(t, 20, 3, 4, func(w *simWorld) {
+				w.run(20*simT, w.allLed)
+				w.run(w.now+2*simT, nil)
+				terms := w.count.terms
+				for turn := range 10 {
+					fault(w, turn)
+					w.run(w.now+3*simT/2, func() bool { return !w.allLed() })
+					if !w.allLed() || w.count.terms != terms {
+						w.oracle.note(w, "not led all the time: %d terms began, turn %d", w.count.terms-terms, turn)
+						return
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestEverythingIsLedOnceItIsCalm lets the adversary rage; then all faults end, and every
+// role that somebody wants is led by the time that a fresh Claim takes, and what splits
+// and late records add.
+func TestEverythingIsLedOnceItIsCalm(t *testing.T) {
+	simulate(t, seedsOf(300), func(seed uint64) *simWorld {
+		w := newSimWorld(seed, func(r *rand.Rand) simProfile {
+			p := plainProfile(r)
+			p.limit = 1 << 30
+			return p
+		})
+		if s, err := strconv.ParseUint(os.Getenv("NELI_QUORUM_SEED"), 10, 64); err == nil && s == seed {
+			w.narrate()
+		}
+		w.run(w.pr.horizon, nil)
+		if w.oracle.fault != "" {
+			return w
+		}
+		w.now = max(w.now, w.pr.horizon)
+		w.settleDown()
+		begun := w.now
+		slow := time.Duration(float64(clock.Wait(simT, w.pr.rho)) / (1 - w.pr.rho) / (1 - w.pr.sigma))
+		bound := 2*slow + 4*simT
+		w.run(begun+bound, w.allLed)
+		if !w.allLed() && w.oracle.fault == "" {
+			w.oracle.note(w, "not everything is led %v after all faults have ended: %s", bound, w.state())
+		}
+		return w
+	})
+}
+
+const calmRho = 0.005
+
+// calmProfile is a world without an adversary.
+func calmProfile(logs, procs int) func(*rand.Rand) simProfile {
+	return func(r *rand.Rand) simProfile {
+		return simProfile{horizon: 1 << 60, limit: 1 << 30, logs: logs, procs: procs, roles: 4, rho: calmRho, wall: simT / 10,
+			beat: 0.2, trip: simT / 100, wantAll: true, ordered: true, lag: 1, slow: 1}
+	}
+}
+
+// simulateQuiet runs quiet worlds, one after the other.
+func simulateQuiet(t *testing.T, seeds, logs, procs int, run func(w *simWorld)) {
+	t.Helper()
+	for seed := range uint64(max(3, seedsOf(seeds))) {
+		w := newSimWorld(seed+1, calmProfile(logs, procs))
+		w.calm = true
+		w.queue = simQueue{}
+		if s, err := strconv.ParseUint(os.Getenv("NELI_QUORUM_SEED"), 10, 64); err == nil && s == seed+1 {
+			w.narrate()
+		}
+		for _, p := range w.procs {
+			p.boot()
+		}
+		run(w)
+		if w.oracle.fault != "" {
+			t.Fatalf("seed %d: %s\n%s", seed+1, w.oracle.fault, w.state())
+		}
+	}
+}
+
+// settleDown ends all faults.
+func (w *simWorld) settleDown() {
+	w.calm = true
+	w.pr.beat, w.pr.late, w.pr.trip = min(w.pr.beat, 0.2), 0, simT/100
+	for _, e := range w.queue.drain() { // everything that is under way lands soon
+		w.queue.push(min(e.at, w.now+w.span(simT/10)), e.do)
+	}
+	wanted := make([]bool, w.pr.roles)
+	for _, p := range w.procs {
+		p.q.RoundTrip(w.pr.trip)
+		for log := range p.logs {
+			p.logs[log].inCut, p.logs[log].outCut, p.logs[log].lastAppend = false, false, 0
+			p.flush(log)
+		}
+		if !p.alive {
+			p.boot()
+		}
+		p.paused = false
+		for role, want := range p.want {
+			wanted[role] = wanted[role] || want
+		}
+	}
+	for _, g := range w.logs {
+		w.start(g)
+	}
+	for role, want := range wanted {
+		if !want {
+			w.procs[0].want[role] = true
+		}
+	}
+	for _, p := range w.procs {
+		p.wish()
+	}
+}
+
+func (q *simQueue) drain() []simEvent {
+	all := q.heap
+	q.heap = nil
+	slices.SortFunc(all, func(a, b simEvent) int {
+		if a.before(b) {
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// ledBy returns who leads a role, or nil.
+func (w *simWorld) ledBy(role int32) *simProc {
+	for _, p := range w.procs {
+		if p.alive {
+			if _, leads := p.q.Leads(role, p.now()); leads {
+				return p
+			}
+		}
+	}
+	return nil
+}
+
+// allLed reports whether every role that somebody wants is led.
+func (w *simWorld) allLed() bool {
+	for role := range int32(w.pr.roles) {
+		wanted := false
+		for _, p := range w.procs {
+			wanted = wanted || p.alive && p.want[role]
+		}
+		if wanted && w.ledBy(role) == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// leader is who leads role 0.
+func (w *simWorld) leader() *simProc { return w.ledBy(0) }
+
+func crashWithLog(w *simWorld) {
+	p := w.leader()
+	w.stop(w.logs[p.i%len(w.logs)])
+	p.crash()
+}
+
+func forgetAll(w *simWorld) {
+	for _, g := range w.logs {
+		w.forget(g)
+	}
+	w.run(w.now+2*simT, func() bool { return w.leader() == nil })
+}
+
+func giveUpAll(w *simWorld) {
+	p := w.leader()
+	clear(p.want)
+	p.wish()
+	p.tick()
+}
+
+// state is who leads what, in words.
+func (w *simWorld) state() string {
+	s := ""
+	for _, p := range w.procs {
+		s += fmt.Sprintf("%s alive %v ballot %d", p, p.alive, p.q.bal)
+		for log, v := range p.q.logs {
+			s += fmt.Sprintf(" log %d known %v holding %d back %d;", log, v.lease.Known(), v.lease.Holding(), v.back)
+		}
+		for role := range int32(w.pr.roles) {
+			if u := p.q.unit(role); u != nil {
+				s += fmt.Sprintf(" role %d token %d mine %b counts %b;", role, u.token, u.mine, u.counts)
+			}
+		}
+		s += "\n"
+	}
+	return s
+}

@@ -1,0 +1,130 @@
+package quorum
+
+import (
+	"fmt"
+
+	"github.com/goneli/neli/internal/lease"
+)
+
+// simOracle sees every process's clocks and all logs. It says what must never be:
+//
+//   - two leaders of one role at one true instant
+//   - two processes that one log, in whatever incarnation, says lead the role there
+//   - a token that is led after a larger one, or as large a one of another term
+//   - a token that is led again after it was lost
+//   - two Snapshots of one incarnation that differ at the same offset
+//   - an alarm: these logs keep their promises
+//   - a bound that is young by all clocks, of a role that is not led
+type simOracle struct {
+	newest []int64 // by role: largest token led
+	ended  []int64 // by role: largest token that was led and then lost
+	last   []int   // by role: who led last
+	folds  map[string]uint64
+	fault  string
+}
+
+func (o *simOracle) watch(w *simWorld) {
+	o.newest, o.ended, o.last = make([]int64, w.pr.roles), make([]int64, w.pr.roles), make([]int, w.pr.roles)
+	o.folds = map[string]uint64{}
+	for role := range o.last {
+		o.last[role] = -1
+	}
+}
+
+func (o *simOracle) note(w *simWorld, format string, args ...any) {
+	if o.fault == "" {
+		o.fault = fmt.Sprintf(format, args...)
+	}
+	w.trace("FAULT: "+format, args...)
+}
+
+// look holds what p leads now against everybody. It is called before and after everything
+// that a process does: nobody starts to lead in between.
+func (o *simOracle) look(p *simProc) {
+	w := p.w
+	for role := range int32(w.pr.roles) {
+		token, leads := int64(0), false
+		if p.alive {
+			token, leads = p.q.Leads(role, p.now())
+		}
+		if !leads {
+			token = 0
+		}
+		was := p.led[role]
+		if was != 0 && was != token {
+			o.ended[role] = max(o.ended[role], was)
+		}
+		p.led[role] = token
+		if p.alive {
+			o.bound(p, role, leads)
+		}
+		if leads {
+			o.leader(p, role, token, was != token)
+		}
+		if p.alive {
+			o.holders(p, role)
+		}
+	}
+}
+
+// leader judges that p leads a role.
+func (o *simOracle) leader(p *simProc, role int32, token int64, begun bool) {
+	w := p.w
+	for _, other := range w.procs {
+		if other != p && other.alive {
+			if theirs, too := other.q.Leads(role, other.now()); too {
+				o.note(w, "two leaders of role %d: %s with token %d and %s with token %d", role, p, token, other, theirs)
+			}
+		}
+	}
+	switch {
+	case token <= o.ended[role] && token == o.newest[role] && o.last[role] == p.i:
+		o.note(w, "token led again: %s leads role %d with token %d, whose term had ended", p, role, token)
+	case token < o.newest[role] || begun && token <= o.newest[role]:
+		o.note(w, "token went back: %s leads role %d with token %d after %d", p, role, token, o.newest[role])
+	}
+	if begun {
+		w.count.terms++
+		if o.last[role] >= 0 && o.last[role] != p.i {
+			w.count.takeovers++
+		}
+		w.trace("%s LEADS role %d with token %d", p, role, token)
+	}
+	o.newest[role], o.last[role] = max(o.newest[role], token), p.i
+}
+
+// bound judges the one value that is published of a term: the majority-th largest V of the
+// logs that sustain it. Who looks at that alone must find leadership only where there is
+// some.
+func (o *simOracle) bound(p *simProc, role int32, leads bool) {
+	token, line, term := p.q.Term(role)
+	if young := term && lease.Young(p.now(), p.q.V(line), simT); young && !leads {
+		o.note(p.w, "led by its bound alone: %s, role %d, token %d", p, role, token)
+	}
+}
+
+// holders judges what single logs say.
+func (o *simOracle) holders(p *simProc, role int32) {
+	for log := range p.w.logs {
+		if _, leads := p.q.Log(log).Leads(role, p.now()); !leads {
+			continue
+		}
+		for _, other := range p.w.procs {
+			if other == p || !other.alive {
+				continue
+			}
+			if _, too := other.q.Log(log).Leads(role, other.now()); too {
+				o.note(p.w, "two holders of role %d on log %d: %s and %s", role, log, p, other)
+			}
+		}
+	}
+}
+
+// snapshot judges a Snapshot that p has made of an incarnation.
+func (o *simOracle) snapshot(p *simProc, id string, r *lease.Record) {
+	key := fmt.Sprintf("%s at %d", id, r.Read)
+	if hash, ok := o.folds[key]; ok && hash != r.State.Hash {
+		o.note(p.w, "folds differ: Snapshots of log %s", key)
+	}
+	o.folds[key] = r.State.Hash
+}

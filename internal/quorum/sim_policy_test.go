@@ -1,0 +1,251 @@
+package quorum
+
+import (
+	"math"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// What a simulated process does when it is awake: what an elector would do, and at times
+// anything that the rules allow. And what happens to it.
+
+// tick does what is due, and perhaps what is not.
+func (p *simProc) tick() {
+	w := p.w
+	if !p.alive || p.paused || w.oracle.fault != "" {
+		return
+	}
+	w.oracle.look(p)
+	now := p.now()
+	p.send(p.q.Tick(now))
+	p.letGo(now)
+	p.contests(now)
+	if w.pr.rogue && !w.calm {
+		p.rogue(now)
+	}
+	for log := range p.logs {
+		if p.logs[log].in != nil {
+			p.talk(log, now)
+		}
+	}
+	w.oracle.look(p)
+}
+
+// letGo gives up what is led and not wanted.
+func (p *simProc) letGo(now clock.Instant) {
+	var gone []int32
+	for role := range int32(len(p.want)) {
+		if _, _, term := p.q.Term(role); term && !p.want[role] {
+			gone = append(gone, role)
+		}
+	}
+	p.q.Forget(gone)
+	p.send(p.q.Release(gone, now))
+}
+
+// contests contests what is vacant, after a while.
+func (p *simProc) contests(now clock.Instant) {
+	for _, role := range p.q.Changed() {
+		if !p.q.wants(role) || !p.q.Vacant(role, now) {
+			delete(p.contest, role)
+		} else if _, ok := p.contest[role]; !ok {
+			p.contest[role] = now.Mono.Add(p.delay)
+		}
+	}
+	var due []int32
+	for role := range int32(p.w.pr.roles) {
+		if at, ok := p.contest[role]; ok && now.Mono >= at {
+			delete(p.contest, role)
+			due = append(due, role)
+		}
+	}
+	p.send(p.q.Contest(due, now))
+}
+
+// rogue claims on any logs, and lets go of any.
+func (p *simProc) rogue(now clock.Instant) {
+	w := p.w
+	lists := make([][]int32, len(p.logs))
+	for log := range p.logs {
+		if p.logs[log].in == nil {
+			continue
+		}
+		for role := range int32(w.pr.roles) {
+			if p.want[role] && w.r.IntN(3) == 0 && p.q.Log(log).MayClaim(role, now) {
+				lists[log] = append(lists[log], role)
+			}
+			if w.r.IntN(60) == 0 {
+				p.q.ForgetOn(log, []int32{role})
+				p.send(p.q.Release([]int32{role}, now))
+			}
+		}
+	}
+	p.send(p.q.claim(lists, now))
+	if w.r.IntN(50) == 0 {
+		p.q.GiveUpClaims(w.r.IntN(len(p.logs)), now)
+	}
+}
+
+// talk sends Beats, Snapshots and Hellos.
+func (p *simProc) talk(log int, now clock.Instant) {
+	w, at, l := p.w, &p.logs[log], p.q.Log(log)
+	if b := time.Duration(w.pr.beat * float64(simT)); l.Holding() > 0 && now.Mono.Sub(p.q.logs[log].beatAt) >= b {
+		if o, ok := p.q.Beat(log, now); ok {
+			p.send([]Out{o})
+		}
+	}
+	if at.asked != 0 && now.Mono >= at.asked || w.maybe(w.pr.snapshot) && !w.calm || at.since > 64 {
+		at.asked, at.since = 0, 0
+		p.send(p.q.Snapshot(log, now))
+	}
+	if wait := time.Duration(w.pr.beat * float64(simT)); !l.Known() && (at.hello == 0 || now.Mono.Sub(at.hello) >= wait) {
+		at.hello = now.Mono
+		p.send([]Out{p.q.Word(log, lease.Hello, now)})
+	}
+}
+
+// schedule asks for a tick when the next thing is due, or in about a beat.
+func (p *simProc) schedule() {
+	w := p.w
+	if !p.alive || p.paused {
+		return
+	}
+	now := p.now()
+	beat := time.Duration(float64(simT) * w.pr.beat)
+	left := beat/2 + w.span(beat)
+	due := func(at clock.Time) {
+		if d := at.Sub(now.Mono); d < left && (d > -simT/1000 || w.calm) {
+			left = max(d, 0)
+		}
+	}
+	due(p.q.Due(now))
+	for role := range int32(w.pr.roles) {
+		if at, ok := p.contest[role]; ok {
+			due(at)
+		}
+	}
+	for log := range p.logs {
+		if p.q.Log(log).Holding() > 0 {
+			due(p.q.logs[log].beatAt.Add(beat))
+		}
+		if p.logs[log].asked != 0 {
+			due(p.logs[log].asked)
+		}
+	}
+	d := p.clk.trueIn(left) + w.span(w.pr.late)
+	if w.calm {
+		d = max(p.clk.trueIn(left), simT/20_000)
+	}
+	p.ticks++
+	inc, n := p.inc, p.ticks
+	w.after(d, func() {
+		if p.alive && p.inc == inc && p.ticks == n && !p.paused {
+			p.tick()
+			p.schedule()
+		}
+	})
+}
+
+// faults asks for everything that may happen to a process.
+func (p *simProc) faults() {
+	w, pr, r := p.w, &p.w.pr, p.w.r
+	w.every(pr.pause, func() {
+		if p.alive && !p.paused {
+			p.paused = true
+			inc := p.inc
+			w.after(w.spread(0.01, 5), func() { p.resume(inc) })
+		}
+	})
+	w.every(pr.crash, func() { p.crash(); w.after(w.spread(0.001, 5), p.boot) })
+	for log := range pr.logs {
+		w.every(pr.cut, func() {
+			if p.alive {
+				p.cutIn(log, !p.logs[log].inCut && r.IntN(2) == 0)
+			}
+		})
+		w.every(pr.cut, func() {
+			if p.alive {
+				p.cutOut(log, !p.logs[log].outCut && r.IntN(2) == 0)
+			}
+		})
+		w.every(pr.jump, func() {
+			if p.alive && !p.paused && p.logs[log].in != nil && !p.logs[log].inCut {
+				p.begin(w.logs[log], p.logs[log].in, p.logs[log].in.end())
+			}
+		})
+	}
+	w.every(pr.wish, func() {
+		if !p.alive {
+			return
+		}
+		role := r.IntN(pr.roles)
+		p.want[role] = !p.want[role]
+		if r.IntN(8) == 0 {
+			clear(p.want)
+		}
+		p.wish()
+	})
+}
+
+func (p *simProc) wish() {
+	p.q.Want(int32(p.w.pr.roles), func(role int32) bool { return p.want[role] })
+	p.schedule()
+}
+
+func (p *simProc) crash() {
+	if p.alive {
+		p.w.trace("%s crashes", p)
+		p.alive = false
+		p.w.oracle.look(p)
+	}
+}
+
+// resume is after a pause: what is due may happen before anything is read.
+func (p *simProc) resume(inc int) {
+	if !p.alive || p.inc != inc || !p.paused {
+		return
+	}
+	p.w.oracle.look(p)
+	p.paused = false
+	for log := range p.logs {
+		p.wake(log)
+	}
+}
+
+func (p *simProc) wake(log int) {
+	if p.w.r.IntN(2) == 0 {
+		p.tick()
+	}
+	if g := p.w.logs[log]; !g.down {
+		p.answer(g, p.w.latency(p.w.pr.lag))
+	}
+	p.schedule()
+}
+
+func (p *simProc) cutIn(log int, cut bool) {
+	if p.logs[log].inCut = cut; !cut && !p.paused {
+		p.wake(log)
+	}
+}
+
+func (p *simProc) cutOut(log int, cut bool) {
+	if p.logs[log].outCut = cut; !cut {
+		p.flush(log)
+	}
+}
+
+// reachOnly leaves a process these logs.
+func (p *simProc) reachOnly(logs ...int) {
+	for log := range p.logs {
+		cut := math.MaxInt
+		for _, l := range logs {
+			if l == log {
+				cut = 0
+			}
+		}
+		p.cutIn(log, cut > 0)
+		p.cutOut(log, cut > 0)
+	}
+}

@@ -1,0 +1,324 @@
+package quorum
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// simProc is a simulated process around the Lease that ships, and what happens to it.
+type simProc struct {
+	w *simWorld
+	i int
+
+	q     *Lease
+	clk   simClock
+	inc   int // of boots
+	ticks int // only the newest tick that was asked for is due
+
+	alive, paused bool
+	logs          []simReading
+	want          []bool
+	contest       map[int32]clock.Time // when a vacant role will be contested
+	delay         time.Duration        // until then, from when it is vacant
+	rank          int
+	led           []int64 // by role: the token that it led with
+}
+
+// simReading is where a process is in a log, and its way there.
+type simReading struct {
+	in            *incarnation // nil: not begun
+	next          int64
+	inCut, outCut bool
+	outbox        []*simEntry
+	lastAppend    time.Duration
+	asked         clock.Time // when it will send a Snapshot; 0: it will not
+	hello         clock.Time // when it last said Hello
+	since         int        // records since the newest Snapshot
+}
+
+func (p *simProc) now() clock.Instant { return p.clk.read(p.w.now) }
+func (p *simProc) String() string     { return fmt.Sprintf("%c.%d", 'a'+p.i, p.inc) }
+
+// boot starts the process anew, with other clocks and an empty memory.
+func (p *simProc) boot() {
+	w, pr := p.w, &p.w.pr
+	if p.alive {
+		return
+	}
+	w.count.boots++
+	*p = simProc{w: w, i: p.i, inc: p.inc + 1, ticks: p.ticks + 1, alive: true, logs: p.logs, led: p.led, rank: p.i, contest: map[int32]clock.Time{}}
+	for len(p.logs) < pr.logs {
+		p.logs = append(p.logs, simReading{})
+	}
+	for i := range p.logs {
+		p.logs[i] = simReading{inCut: p.logs[i].inCut && !w.calm, outCut: p.logs[i].outCut && !w.calm}
+	}
+	if p.led == nil {
+		p.led = make([]int64, pr.roles)
+	}
+	p.clk = newSimClock(w.r, w.now, w.span(pr.wall)-pr.wall/2)
+	p.rates()
+	p.q = New(Rules{Logs: pr.logs, Process: p.String(), Name: "process", T: simT, Rho: pr.rho, History: 64, Random: w.span})
+	p.q.RoundTrip(pr.trip)
+	p.want = make([]bool, pr.roles)
+	for role := range p.want {
+		p.want[role] = pr.wantAll || w.maybe(pr.wanting)
+	}
+	p.q.Want(int32(pr.roles), func(role int32) bool { return p.want[role] })
+	p.hesitate()
+	w.trace("%s boots, wants %v", p, p.want)
+	for _, g := range w.logs {
+		p.answer(g, w.latency(pr.lag))
+	}
+	p.keepAlive(p.inc)
+	p.tune(p.inc)
+	p.schedule()
+}
+
+// keepAlive lets every log that can be reached tell where it ends, once in a while.
+func (p *simProc) keepAlive(inc int) {
+	w := p.w
+	w.after(simT/8+w.span(simT/4), func() {
+		if !p.alive || p.inc != inc {
+			return
+		}
+		for _, g := range w.logs {
+			if !g.down && !p.logs[g.index].outCut {
+				p.answer(g, w.latency(w.pr.lag))
+			}
+		}
+		p.keepAlive(inc)
+	})
+}
+
+// tune changes the clocks' rates, and sets the wall clock before it is too far off. What
+// a step forward has ended would be led again after a step back if nobody had noticed.
+func (p *simProc) tune(inc int) {
+	w := p.w
+	w.after(simT/8+w.span(simT/8), func() {
+		if !p.alive || p.inc != inc {
+			return
+		}
+		w.oracle.look(p)
+		if off := p.clk.off(w.now); off.Abs() > w.pr.wall/2 {
+			if off < 0 || !p.paused {
+				p.tick()
+				p.clk.piece(w.now)
+				p.clk.at.Wall = p.clk.at.Wall.Add(-off)
+			}
+		}
+		if w.r.IntN(4) == 0 {
+			p.rates()
+		}
+		w.oracle.look(p)
+		p.schedule()
+		p.tune(inc)
+	})
+}
+
+// rates draws the clocks' rates.
+func (p *simProc) rates() {
+	pr, r := &p.w.pr, p.w.r
+	p.clk.piece(p.w.now)
+	p.clk.raw = []float64{-pr.rho, pr.rho, 0}[r.IntN(3)]
+	p.clk.slew = []float64{-pr.sigma, pr.sigma, 0, (2*r.Float64() - 1) * pr.sigma}[r.IntN(4)]
+}
+
+func (p *simProc) hesitate() {
+	p.delay = p.w.span(p.w.pr.jitter)
+	if p.w.calm {
+		p.delay = 2*p.w.pr.trip*time.Duration(p.rank) + p.w.span(p.w.pr.trip)
+	}
+}
+
+// answer lets an answer of a log, as of now, reach the process later.
+func (p *simProc) answer(g *simLog, later time.Duration) {
+	inc, x := p.inc, g.now()
+	upto := x.end()
+	p.w.after(later, func() {
+		if p.alive && p.inc == inc && !p.paused && !p.logs[g.index].inCut {
+			p.read(g, x, upto)
+		}
+	})
+}
+
+// read takes an answer of an incarnation of a log: records up to an offset, or a part of
+// them, or only that it lives.
+func (p *simProc) read(g *simLog, x *incarnation, upto int64) {
+	w, at := p.w, &p.logs[g.index]
+	w.oracle.look(p)
+	switch {
+	case at.in == nil:
+		p.begin(g, x, upto)
+	case at.in == x:
+		p.q.Answered(g.index, p.now())
+		if at.next < x.low && at.next <= upto {
+			p.begin(g, x, max(upto, x.low)) // what it was about to read was deleted
+		}
+	case slices.Index(g.all, x) < slices.Index(g.all, at.in) && w.r.IntN(2) == 0:
+		return // a late answer of a dead incarnation: the client drops it, or does not know that
+	default:
+		p.begin(g, x, upto)
+	}
+	if w.r.IntN(4) == 0 && x == g.now() && !g.down {
+		upto = x.end()
+	}
+	partial := !w.calm && w.r.IntN(8) == 0
+	for at.in == x && at.next < upto && w.oracle.fault == "" {
+		p.consume(g, at)
+		if w.r.IntN(4) == 0 {
+			p.tick()
+		}
+		if partial && w.r.IntN(2) == 0 {
+			break
+		}
+	}
+	if w.calm {
+		p.tick()
+	}
+	w.oracle.look(p)
+	p.schedule()
+}
+
+// begin starts to read an incarnation, anywhere that was not deleted.
+func (p *simProc) begin(g *simLog, x *incarnation, end int64) {
+	w, at := p.w, &p.logs[g.index]
+	w.oracle.look(p)
+	off := end - w.r.Int64N(min(w.pr.tail, end-x.base)+1)
+	switch {
+	case w.calm:
+		off = end - 40
+	case w.r.IntN(8) == 0:
+		off = x.base
+	case w.r.IntN(4) == 0:
+		off = end
+	case w.r.IntN(3) == 0:
+		for o := end - 1; o >= max(x.base, end-40); o-- {
+			if e := x.records[o-x.base]; e.r.Kind == lease.Snapshot && e.id == x.id {
+				off = []int64{o, e.r.Read + 1, e.r.Read + 2}[w.r.IntN(3)]
+				break
+			}
+		}
+	}
+	off = min(max(off, x.low, x.base), end)
+	now := p.now()
+	var out []Out
+	if l := p.q.Log(g.index); at.in == x && l.Holding() > 0 && w.r.IntN(2) == 0 {
+		roles := l.RolesOf(l.Session())
+		p.q.ForgetOn(g.index, roles)
+		for _, o := range p.q.Release(roles, now) {
+			if o.Log == g.index {
+				out = append(out, o)
+			}
+		}
+	}
+	p.q.Begin(g.index, off, now)
+	at.in, at.next, at.asked, at.hello, at.since = x, off, 0, 0, 0
+	w.trace("%s begins log %s at %d of %d", p, x.id, off, end)
+	w.oracle.look(p)
+	p.send(out)
+	p.hesitate()
+}
+
+// consume reads the next entry of a log.
+func (p *simProc) consume(g *simLog, at *simReading) {
+	w, x, o := p.w, at.in, at.next
+	e := x.records[o-x.base]
+	at.next++
+	w.oracle.look(p)
+	was, bal, now := p.q.Log(g.index).Known(), p.q.bal, p.now()
+	var ev lease.Event
+	if e.id == x.id {
+		ev = p.q.Read(g.index, o, e.r, now)
+	} else {
+		ev = p.q.Skip(g.index, o, now)
+	}
+	if ev.Rewound {
+		w.oracle.note(w, "alarm in a sound log: %s at offset %d of %s", p, o, x.id)
+	}
+	if ev.Won {
+		w.count.valid++
+		if p.q.bal != bal {
+			w.count.lifted++
+		}
+	}
+	known := p.q.Log(g.index).Known()
+	if known && !was {
+		w.count.known++
+	}
+	w.trace("      %s reads %d of %s, known %v, ballot %d, seen %d", p, o, x.id, known, p.q.bal, p.q.seen)
+	switch at.since++; {
+	case e.id != x.id:
+	case e.r.Kind == lease.Hello && known && e.r.Session.Process != p.String():
+		at.asked = now.Mono.Add(w.span(simT/20) + 1)
+	case e.r.Kind == lease.Snapshot:
+		at.asked, at.since = 0, 0
+	case e.r.Kind == lease.Claim || e.r.Kind == lease.Release:
+		p.hesitate()
+	}
+	w.oracle.look(p)
+}
+
+// send hands records over: to the network, or to what is kept back by a cut.
+func (p *simProc) send(out []Out) {
+	w := p.w
+	for _, o := range out {
+		g, at := w.logs[o.Log], &p.logs[o.Log]
+		r := o.Record
+		if r.Kind == lease.Snapshot {
+			w.oracle.snapshot(p, at.in.id, &r)
+		}
+		e := &simEntry{at.in.id, &r}
+		w.trace("%s sends %s", p, simText(e))
+		if at.outCut {
+			if w.r.IntN(2) == 0 && !w.calm {
+				at.outbox = append(at.outbox, e)
+			}
+			continue
+		}
+		p.dispatch(g, e)
+	}
+}
+
+// dispatch appends a record late, twice, never, with a report or without one.
+func (p *simProc) dispatch(g *simLog, e *simEntry) {
+	w, pr := p.w, &p.w.pr
+	inc, at := p.inc, &p.logs[g.index]
+	failed := func() {
+		if p.alive && p.inc == inc {
+			p.q.Failed(g.index, e.r)
+		}
+	}
+	if !w.calm && w.maybe(pr.drop) {
+		if !w.maybe(pr.silent) {
+			w.after(w.latency(pr.slow), failed)
+		}
+		return
+	}
+	when := w.now + w.latency(pr.slow)
+	if pr.ordered || w.calm {
+		when = max(when, at.lastAppend)
+		at.lastAppend = when
+	}
+	w.after(when-w.now, func() { w.append(g, e) })
+	if w.calm {
+		return
+	}
+	if e.r.Kind == lease.Claim && w.r.IntN(10) == 0 {
+		w.after(w.latency(pr.slow), failed) // and yet it is delivered
+	}
+	for w.maybe(pr.double) {
+		w.after(when-w.now+w.spread(0.000001, 10), func() { w.append(g, e) })
+	}
+}
+
+func (p *simProc) flush(log int) {
+	for _, e := range p.logs[log].outbox {
+		p.dispatch(p.w.logs[log], e)
+	}
+	p.logs[log].outbox = nil
+}
