@@ -42,6 +42,13 @@ type Config struct {
 	// Listen is where Self listens, host:port. Default: its address in the list.
 	Listen string
 
+	// TopFile is where Self keeps the largest ballot that its log was ever given, a few
+	// bytes that are written before a record that raises it is appended. If every host has
+	// one, and none is ever lost, fencing tokens do not depend on wall clocks, whatever
+	// else is forgotten. It is of one group and one host; a replaced host takes it along.
+	// If it cannot be written, such records are refused. Default: none.
+	TopFile string
+
 	// TLS are the certificates of this process. Default: none, which is allowed only
 	// where all addresses are loopback ones, or with Insecure.
 	TLS *TLS

@@ -2,6 +2,7 @@ package peers
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
@@ -94,7 +95,9 @@ func (f fakeDNS) LookupSRV(_ context.Context, service, proto, name string) (stri
 	return "_" + service + "._" + proto + "." + name, all[0], nil
 }
 
-func (f fakeDNS) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) { return f.ips, f.err }
+func (f fakeDNS) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	return f.ips, f.err
+}
 
 func pods(names ...string) (all []*net.SRV) {
 	for _, n := range names {
@@ -103,13 +106,22 @@ func pods(names ...string) (all []*net.SRV) {
 	return all
 }
 
+// settle does what a start does.
+func settle(ctx context.Context, c Config, log *slog.Logger) (*settings, error) {
+	c, err := c.discovered(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	return c.settle(agreement{}, "", log)
+}
+
 func TestTheListFromDNS(t *testing.T) {
 	whole := Config{Discover: "neli.default.svc.cluster.local", Size: 3, Insecure: true}
 	t.Run("waits until it is whole", func(t *testing.T) {
 		journal, logger := newJournal()
 		c := whole
 		c.dns = fakeDNS{answers: &[][]*net.SRV{pods("neli-0"), pods("neli-2", "neli-0", "neli-1")}}
-		s, err := c.resolve(t.Context(), "test", "", testTimeout, defaultDrift, logger)
+		s, err := settle(t.Context(), c, logger)
 		require.NoError(t, err)
 		assert.Equal(t, []Host{
 			{"neli-0", "neli-0.neli.default.svc.cluster.local:7400"},
@@ -122,7 +134,7 @@ func TestTheListFromDNS(t *testing.T) {
 		_, logger := newJournal()
 		c := whole
 		c.dns = fakeDNS{answers: &[][]*net.SRV{pods("neli-0", "neli-1", "neli-2", "neli-3")}}
-		_, err := c.resolve(t.Context(), "test", "", testTimeout, defaultDrift, logger)
+		_, err := settle(t.Context(), c, logger)
 		require.ErrorContains(t, err, "4 log hosts, and Size is 3")
 	})
 	t.Run("ends with its context", func(t *testing.T) {
@@ -131,7 +143,7 @@ func TestTheListFromDNS(t *testing.T) {
 		c.dns = fakeDNS{err: &net.DNSError{Err: "no such host", Name: c.Discover, IsNotFound: true}}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
-		_, err := c.resolve(ctx, "test", "", testTimeout, defaultDrift, logger)
+		_, err := settle(ctx, c, logger)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, c.Discover)
 	})
@@ -140,7 +152,7 @@ func TestTheListFromDNS(t *testing.T) {
 		c := whole
 		c.Self = "neli-7"
 		c.dns = fakeDNS{answers: &[][]*net.SRV{pods("neli-0", "neli-1", "neli-2")}}
-		_, err := c.resolve(t.Context(), "test", "", testTimeout, defaultDrift, logger)
+		_, err := settle(t.Context(), c, logger)
 		require.ErrorContains(t, err, `Self: "neli-7" is not the id of a host`)
 	})
 }

@@ -58,7 +58,7 @@ func FuzzHost(f *testing.F) {
 	seed(false, &wire.ToHost{Kind: &wire.ToHost_Hello{Hello: &wire.Hello{Agreement: agreed.message("a"), Incarnation: id[:], From: -1}}})
 	seed(false, &wire.ToHost{Kind: &wire.ToHost_Hello{Hello: &wire.Hello{Agreement: agreed.message("a"), Incarnation: id[:], From: 1 << 62}}})
 	f.Fuzz(func(t *testing.T, proper bool, first, second []byte) {
-		h := newHost(agreed.hosts[0], agreed, smalllog.New(id, smalllog.DefaultLimits, 0), slog.New(slog.DiscardHandler))
+		h := newHost(agreed.hosts[0], agreed, &top{}, slog.New(slog.DiscardHandler))
 		ctx, cancel := context.WithCancel(t.Context())
 		s := &script{ctx: ctx}
 		if proper {
@@ -77,7 +77,7 @@ func FuzzHost(f *testing.F) {
 			require.Equal(t, i == 0, m.GetBegin() != nil, "begin comes first, and once")
 		}
 		require.Empty(t, h.subscribers)
-		_, err := h.store.Append(id, []byte("others"), 0)
+		_, err := h.store.Append(h.store.ID(), []byte("others"), 0)
 		require.NoError(t, err)
 	})
 }

@@ -20,6 +20,7 @@ import (
 type host struct {
 	self   Host
 	agreed agreement
+	top    *top
 	logger *slog.Logger
 
 	mu          sync.Mutex
@@ -45,8 +46,10 @@ const (
 	maxRefusals = 64
 )
 
-func newHost(self Host, agreed agreement, store *smalllog.Log, logger *slog.Logger) *host {
-	return &host{self: self, agreed: agreed, logger: logger, store: store, subscribers: map[*subscriber]struct{}{}}
+// newHost has a new and empty log.
+func newHost(self Host, agreed agreement, top *top, logger *slog.Logger) *host {
+	store := smalllog.New(smalllog.NewID(), smalllog.DefaultLimits, top.known())
+	return &host{self: self, agreed: agreed, top: top, logger: logger, store: store, subscribers: map[*subscriber]struct{}{}}
 }
 
 // subscriber is one stream. All but the channels is guarded by the host's mutex.
@@ -173,7 +176,7 @@ func (h *host) receive(s serverStream, sub *subscriber) error {
 	}
 }
 
-var errBallot = errors.New("a ballot below 0")
+var errBallot = errors.New("a ballot that cannot be")
 
 // append appends a record of a subscriber's and wakes all. Who has fallen behind is cut
 // off.
@@ -183,8 +186,15 @@ func (h *host) append(a *wire.Append, by *subscriber) error {
 		return smalllog.ErrIncarnation
 	}
 	copy(id[:], a.GetIncarnation())
-	if a.GetBallot() < 0 {
+	if id != h.store.ID() {
+		return fmt.Errorf("%w: the record is for %v, this is %v", smalllog.ErrIncarnation, id, h.store.ID())
+	}
+	if a.GetBallot() < 0 || a.GetBallot() > maxBallot {
 		return errBallot
+	}
+	if err := h.top.raise(a.GetBallot()); err != nil {
+		h.logger.Error("record refused: the file of the largest ballot cannot be written", "host", h.self.ID, "error", err)
+		return err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

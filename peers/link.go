@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/goneli/neli"
 	"github.com/goneli/neli/peers/internal/wire"
 	"github.com/goneli/neli/peers/smalllog"
 )
@@ -23,7 +24,7 @@ type link struct {
 	to       Host
 	settings *settings
 	open     func(ctx context.Context) (clientStream, func(), error) // the function ends the stream, and waits until it has
-	emit     func(ctx context.Context, e LogEntry) bool
+	emit     func(ctx context.Context, e neli.LogEntry) bool
 	refused  func(index int, err error) // by a host that disagrees
 	logger   *slog.Logger
 
@@ -179,9 +180,9 @@ func (l *link) begin(ctx context.Context, c *connection, b *wire.Begin) bool {
 		l.said = ""
 		l.logger.Info("log host is reached", "host", l.to.ID, "address", l.to.Address)
 	}
-	e := LogEntry{Kind: LogReset, Log: l.index, ID: c.id.String(), Offset: b.GetOffset(), First: b.GetFirst(), End: b.GetEnd(), Top: b.GetTop()}
+	e := neli.LogEntry{Kind: neli.LogReset, Log: l.index, ID: c.id.String(), Offset: b.GetOffset(), First: b.GetFirst(), End: b.GetEnd(), Top: b.GetTop()}
 	if c.id == l.known && b.GetOffset() == l.next {
-		e.Kind = LogAlive
+		e.Kind = neli.LogAlive
 	} else if l.next >= 0 {
 		l.logger.Warn("log begins anew", "host", l.to.ID, "address", l.to.Address, "same_incarnation", c.id == l.known,
 			"offset", b.GetOffset(), "wanted", l.next)
@@ -199,7 +200,7 @@ func (l *link) receive(ctx context.Context, stream clientStream, c *connection, 
 		if err != nil {
 			return err
 		}
-		e := LogEntry{Log: l.index, ID: c.id.String()}
+		e := neli.LogEntry{Log: l.index, ID: c.id.String()}
 		switch {
 		case m.GetRecord() != nil:
 			r := m.GetRecord()
@@ -210,9 +211,9 @@ func (l *link) receive(ctx context.Context, stream clientStream, c *connection, 
 			if r.GetSeq() != 0 {
 				c.answered(r.GetSeq(), nil)
 			}
-			e.Kind, e.Offset, e.Value = LogRecord, r.GetOffset(), r.GetValue()
+			e.Kind, e.Offset, e.Value = neli.LogRecord, r.GetOffset(), r.GetValue()
 		case m.GetAlive() != nil:
-			e.Kind, e.End = LogAlive, m.GetAlive().GetEnd()
+			e.Kind, e.End = neli.LogAlive, m.GetAlive().GetEnd()
 		case m.GetRefusal() != nil:
 			c.answered(m.GetRefusal().GetSeq(), fmt.Errorf("log host %s refuses the record: %s", l.to.ID, brief(m.GetRefusal().GetReason())))
 			continue

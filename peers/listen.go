@@ -28,7 +28,11 @@ func ListenAndServe(ctx context.Context, c Config) error {
 	if err := c.checkAlone(timeout, drift); err != nil {
 		return err
 	}
-	s, err := c.resolve(ctx, c.Group, "", timeout, drift, logger)
+	c, err := c.discovered(ctx, logger)
+	if err != nil {
+		return err
+	}
+	s, err := c.settle(agreement{group: c.Group, timeout: timeout, drift: drift}, "", logger)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,20 +9,23 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goneli/neli"
 	"github.com/goneli/neli/peers/internal/wire"
 )
 
 // logSet is all logs of the list, as one process sees them.
 type logSet struct {
-	links   []*link
-	server  *server // nil: this process hosts no log
-	entries chan LogEntry
+	size    int // N
+	logger  *slog.Logger
+	entries chan neli.LogEntry
 	fatal   chan error
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 	close   func() error
 
 	mu      sync.Mutex
+	links   []*link // empty until the list is known
+	server  *server // nil: this process hosts no log, or not yet
 	begun   []bool  // logs that were read once
 	refused []error // by hosts that were never read
 }
@@ -30,28 +34,63 @@ type logSet struct {
 // cut this process off in the end.
 const maxEntries = 256
 
-// newLogSet starts this process's own log host, if it has one, and connects to all.
-func newLogSet(ctx context.Context, s *settings, logger *slog.Logger) (*logSet, error) {
-	n := len(s.agreed.hosts)
-	v := &logSet{entries: make(chan LogEntry, maxEntries), fatal: make(chan error, 1), begun: make([]bool, n), refused: make([]error, n)}
+// newLogSet starts this process's own log host, if it has one, and connects to all. A list
+// that comes from DNS is waited for in the background.
+func newLogSet(ctx context.Context, c Config, s neli.LogSettings) (*logSet, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	n := cmp.Or(c.Size, len(c.Hosts))
+	run, cancel := context.WithCancel(context.Background())
+	v := &logSet{size: n, logger: s.Logger, entries: make(chan neli.LogEntry, maxEntries), fatal: make(chan error, 1), cancel: cancel,
+		begun: make([]bool, n), refused: make([]error, n)}
 	v.close = sync.OnceValue(v.shut)
-	if s.self.ID != "" {
-		var err error
-		if v.server, err = newServer(ctx, s, logger); err != nil {
+	if c.Discover == "" {
+		if err := v.start(ctx, run, c, s); err != nil {
+			cancel()
 			return nil, err
 		}
+		return v, nil
 	}
-	run, cancel := context.WithCancel(context.Background())
-	v.cancel = cancel
-	for i, h := range s.agreed.hosts {
-		l := &link{index: i, to: h, settings: s, emit: v.emit, refused: v.refusedBy, logger: logger, next: -1, open: s.opener(h)}
-		if h == s.self {
-			l.open = v.openOwn
+	v.work.Go(func() {
+		c, err := c.discovered(run, s.Logger)
+		if err == nil {
+			err = v.start(run, run, c, s)
 		}
-		v.links = append(v.links, l)
+		if err != nil && run.Err() == nil {
+			v.end(err)
+		}
+	})
+	return v, nil
+}
+
+// start begins to listen, within ctx, and to connect, until run is done.
+func (v *logSet) start(ctx, run context.Context, c Config, s neli.LogSettings) error {
+	set, err := c.settle(agreement{group: s.Group, timeout: s.T, drift: s.Rho}, s.Name, s.Logger)
+	if err != nil {
+		return err
+	}
+	var own *server
+	if set.self.ID != "" {
+		if own, err = newServer(ctx, set, s.Logger); err != nil {
+			return err
+		}
+	}
+	var links []*link
+	for i, h := range set.agreed.hosts {
+		l := &link{index: i, to: h, settings: set, emit: v.emit, refused: v.refusedBy, logger: s.Logger, next: -1, open: set.opener(h)}
+		if h == set.self {
+			l.open = openerOf(own.host)
+		}
+		links = append(links, l)
+	}
+	v.mu.Lock()
+	v.links, v.server = links, own
+	v.mu.Unlock()
+	for _, l := range links {
 		v.work.Go(func() { l.run(run) })
 	}
-	return v, nil
+	return nil
 }
 
 // opener returns what opens a stream to a host.
@@ -70,15 +109,17 @@ func (s *settings) opener(h Host) func(context.Context) (clientStream, func(), e
 	}
 }
 
-// openOwn opens a stream to the log host inside this process.
-func (v *logSet) openOwn(ctx context.Context) (clientStream, func(), error) {
-	p := openPipe(ctx, v.server.host)
-	return p, func() { <-p.over }, nil
+// openerOf is for the log host inside this process.
+func openerOf(h *host) func(context.Context) (clientStream, func(), error) {
+	return func(ctx context.Context) (clientStream, func(), error) {
+		p := openPipe(ctx, h)
+		return p, func() { <-p.over }, nil
+	}
 }
 
 // emit hands an entry to Next.
-func (v *logSet) emit(ctx context.Context, e LogEntry) bool {
-	if e.Kind == LogReset {
+func (v *logSet) emit(ctx context.Context, e neli.LogEntry) bool {
+	if e.Kind == neli.LogReset {
 		v.mu.Lock()
 		v.begun[e.Log], v.refused[e.Log] = true, nil
 		v.mu.Unlock()
@@ -111,16 +152,21 @@ func (v *logSet) refusedBy(index int, err error) {
 		}
 	}
 	if len(all) > len(v.refused)/2 {
-		select {
-		case v.fatal <- fmt.Errorf("peers: %w:\n%w", ErrRefused, errors.Join(all...)):
-		default:
-		}
+		v.end(fmt.Errorf("peers: %w:\n%w", ErrRefused, errors.Join(all...)))
 	}
 }
 
-func (v *logSet) Logs() int { return len(v.links) }
+// end makes Next return an error that is final.
+func (v *logSet) end(err error) {
+	select {
+	case v.fatal <- err:
+	default: // one is there already
+	}
+}
 
-func (v *logSet) Next(ctx context.Context, timeout time.Duration) (LogEntry, bool, error) {
+func (v *logSet) Logs() int { return v.size }
+
+func (v *logSet) Next(ctx context.Context, timeout time.Duration) (neli.LogEntry, bool, error) {
 	select {
 	case e := <-v.entries:
 		return e, true, nil
@@ -132,19 +178,25 @@ func (v *logSet) Next(ctx context.Context, timeout time.Duration) (LogEntry, boo
 	case e := <-v.entries:
 		return e, true, nil
 	case err := <-v.fatal:
-		return LogEntry{}, false, err
+		return neli.LogEntry{}, false, err
 	case <-timer.C:
-		return LogEntry{}, false, nil
+		return neli.LogEntry{}, false, nil
 	case <-ctx.Done():
-		return LogEntry{}, false, nil
+		return neli.LogEntry{}, false, nil
 	}
 }
 
 func (v *logSet) Append(log int, id string, value []byte, ballot int64, report func(error)) error {
-	if log < 0 || log >= len(v.links) {
-		return fmt.Errorf("peers: log %d of %d", log, len(v.links))
+	if log < 0 || log >= v.size {
+		return fmt.Errorf("peers: log %d of %d", log, v.size)
 	}
-	return v.links[log].append(id, value, ballot, report)
+	v.mu.Lock()
+	links := v.links
+	v.mu.Unlock()
+	if len(links) == 0 {
+		return errDown
+	}
+	return links[log].append(id, value, ballot, report)
 }
 
 func (v *logSet) Close() error { return v.close() }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/goneli/neli"
 )
@@ -18,21 +17,15 @@ func Provider(c Config) neli.Provider { return &provider{c} }
 
 type provider struct{ config Config }
 
-// LogSettings ...
-type LogSettings struct {
-	Group  string
-	Name   string
-	T      time.Duration
-	Rho    float64
-	Logger *slog.Logger
-}
+var _ neli.SmallLogs = (*provider)(nil)
 
-func (p *provider) SmallLogs(ctx context.Context, s LogSettings) (LogSet, error) {
-	set, err := p.config.resolve(ctx, s.Group, s.Name, s.T, s.Rho, s.Logger)
+// SmallLogs implements neli.SmallLogs.
+func (p *provider) SmallLogs(ctx context.Context, s neli.LogSettings) (neli.LogSet, error) {
+	set, err := newLogSet(ctx, p.config, s)
 	if err != nil {
 		return nil, err
 	}
-	return newLogSet(ctx, set, s.Logger)
+	return set, nil
 }
 
 var errNoKafka = errors.New("peers: there is no Kafka here, only small logs: Mode Exclusive and Nomination Open need none")

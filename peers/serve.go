@@ -50,13 +50,16 @@ func newServer(ctx context.Context, s *settings, logger *slog.Logger) (*server, 
 	if s.config.Listen != "" {
 		address = s.config.Listen
 	}
+	top, err := openTop(s.config.TopFile, s.agreed.group, s.self.ID)
+	if err != nil {
+		return nil, err
+	}
 	var lc net.ListenConfig
 	listen, err := lc.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("peers: log host %s cannot listen: %w (one address has one log host)", s.self.ID, err)
 	}
-	store := smalllog.New(smalllog.NewID(), smalllog.DefaultLimits, 0)
-	v := &server{host: newHost(s.self, s.agreed, store, logger), keys: s.keys, listen: listen, served: make(chan error, 1)}
+	v := &server{host: newHost(s.self, s.agreed, top, logger), keys: s.keys, listen: listen, served: make(chan error, 1)}
 	v.grpc = grpc.NewServer(
 		grpc.Creds(s.serverCredentials()),
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
@@ -66,7 +69,7 @@ func newServer(ctx context.Context, s *settings, logger *slog.Logger) (*server, 
 	)
 	wire.RegisterSmallLogServer(v.grpc, v)
 	go func() { v.served <- v.grpc.Serve(listen) }()
-	logger.Info("log host is up, with an empty log", "host", s.self.ID, "address", listen.Addr(), "incarnation", store.ID(),
+	logger.Info("log host is up, with an empty log", "host", s.self.ID, "address", listen.Addr(), "incarnation", v.host.store.ID(),
 		"group", s.agreed.group, "timeout", s.agreed.timeout)
 	return v, nil
 }

@@ -2,7 +2,6 @@ package peers
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -63,6 +62,7 @@ func (c Config) collect(f *faults) {
 		_, err := splitAddress(c.Listen)
 		f.check(err == nil, "Listen", c.Listen, fmt.Sprint("must be host:port: ", err))
 	}
+	f.check(c.TopFile == "" || c.Self != "", "TopFile", c.TopFile, "needs Self: it is of the log that this process hosts")
 	if c.TLS != nil {
 		c.checkTLS(f)
 	}
@@ -138,22 +138,17 @@ type settings struct {
 	name   string // of this process, for people
 }
 
-// resolve checks the configuration and fetches the list, if need be.
-func (c Config) resolve(ctx context.Context, group, name string, timeout time.Duration, drift float64, log *slog.Logger) (*settings, error) {
-	if err := c.check(); err != nil {
-		return nil, err
-	}
-	c, err := c.discovered(ctx, log)
-	if err != nil {
-		return nil, err
-	}
-	s := &settings{config: c, name: name, agreed: agreement{group: group, timeout: timeout, drift: drift, hosts: sorted(c.Hosts)}}
+// settle makes the settings of a Config that was checked, and has its list.
+func (c Config) settle(agreed agreement, name string, log *slog.Logger) (*settings, error) {
+	s := &settings{config: c, name: name, agreed: agreed}
+	s.agreed.hosts = sorted(c.Hosts)
 	for _, h := range c.Hosts {
 		if h.ID == c.Self {
 			s.self = h
 		}
 	}
 	if c.TLS != nil {
+		var err error
 		if s.keys, err = newKeys(*c.TLS); err != nil {
 			return nil, fmt.Errorf("peers: TLS: %w", err)
 		}
