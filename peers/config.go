@@ -1,7 +1,9 @@
 package peers
 
 import (
+	"context"
 	"log/slog"
+	"net"
 	"time"
 )
 
@@ -56,6 +58,12 @@ type Config struct {
 	// Insecure allows addresses that are not loopback ones without TLS: whoever reaches a
 	// port then may disturb or fake an election. Default: false.
 	Insecure bool
+
+	// Dial makes the connections to the other hosts, as net.Dialer.DialContext does: for
+	// networks that need a proxy or a source address of their own. Whoever sets it sees to it
+	// that an address stands for one machine. Several goroutines call it. Default: a
+	// net.Dialer, after that was checked.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// Group, HeartbeatTimeout and MaxClockDrift are for ListenAndServe only, and as in the
 	// members' neli.Config (Group: LeaderGroupID), where a Provider takes them from.

@@ -82,6 +82,9 @@ var errSeveral = errors.New("a log host is one machine: two that serve the same 
 
 // dial connects to a host of the list, whose name must stand for one machine.
 func (c Config) dial(ctx context.Context, address string) (net.Conn, error) {
+	if c.Dial != nil {
+		return c.Dial(ctx, "tcp", address)
+	}
 	name, err := splitAddress(address)
 	if err != nil {
 		return nil, err
