@@ -213,8 +213,8 @@ type Config struct {
 	// detail at Debug. Default: discard.
 	Logger *slog.Logger
 
-	// Provider makes the Kafka clients. Default: confluent-kafka-go, which needs
-	// cgo.
+	// Provider makes the Kafka clients, or gives small logs in place of Kafka
+	// (SmallLogs). Default: confluent-kafka-go, which needs cgo.
 	Provider Provider
 }
 
@@ -245,6 +245,7 @@ type settings struct {
 	priority           int
 	preference         func(Member, int) int
 	rebalance          bool
+	small              bool // the Provider has SmallLogs
 	healthy            func() error
 	logger             *slog.Logger
 	throttling         throttling
@@ -301,6 +302,13 @@ func (c Config) resolve() (*settings, error) {
 	}
 	c.checkNames(s, &f)
 	f.check(c.Mode == Exclusive || c.Mode == NonExclusive, "Mode", int(c.Mode), "must be Exclusive or NonExclusive")
+	_, s.small = c.Provider.(SmallLogs)
+	f.check(!s.small || c.Mode == Exclusive, "Mode", c.Mode.String(),
+		"must be Exclusive with small logs: NonExclusive needs a consumer group, and there is no broker")
+	f.check(!s.small || c.Nomination == Open, "Nomination", c.Nomination.String(),
+		"must be Open with small logs: Assigned needs a consumer group, and there is no broker")
+	f.check(!s.small || len(c.KafkaConfig) == 0, "KafkaConfig", "",
+		"must be empty with small logs: there is no broker")
 	f.check(c.Nomination == Assigned || c.Nomination == Open, "Nomination", int(c.Nomination), "must be Assigned or Open")
 	f.check(c.Rebalance == RebalanceOn || c.Rebalance == RebalanceOff, "Rebalance", int(c.Rebalance), "must be RebalanceOn or RebalanceOff")
 	f.check(c.Priority >= -maxPriority && c.Priority <= maxPriority, "Priority", c.Priority,

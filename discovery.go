@@ -40,7 +40,8 @@ type Holder struct {
 	Name string
 	// Member is the holder's random id, as in Member.ID: names need not be unique.
 	Member string
-	// Token is the fencing token of the term.
+	// Token is the fencing token of the term. On small logs it is 0 unless the holder is
+	// this process: nobody else knows it.
 	Token int64
 	// Since is when this process read the claim with which the term began. If it
 	// came later, or lost its place in the log meanwhile, it is when it first learnt
@@ -94,8 +95,12 @@ func (n *Neli) Holder(role int) (h Holder, ok bool) {
 }
 
 func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
-	return Holder{Name: g.Name, Member: g.Session.Process, Token: n.set.tokenBase + g.Token, Since: g.Since.Time(), Seen: g.Heard.Time(),
+	h := Holder{Name: g.Name, Member: g.Session.Process, Token: n.set.tokenBase + g.Token, Since: g.Since.Time(), Seen: g.Heard.Time(),
 		Age: now.Age(g.Heard)}
+	if n.set.small && g.Token == 0 {
+		h.Token = 0
+	}
+	return h
 }
 
 // Watch yields who holds the roles below R: first what is known now, then what changes;

@@ -22,19 +22,24 @@ func newExclusive(set *settings, log elector.Log, nom elector.Nominator, clocks 
 	x := &exclusive{}
 	young := func(now, v clock.Instant) bool { return lease.Young(now, v, set.timeout) }
 	x.terms = term.New(young, clocks.Glance, func(role int) int { return partitionOf(role, int(x.m.Load())) })
-	x.Elector = elector.NewElector(set.elector(alive), opened{log, &x.m}, nom, x.terms, clocks.Now, set.logger)
+	x.Elector = elector.NewElector(set.elector(alive), opened{log, &x.m, set.small}, nom, x.terms, clocks.Now, set.logger)
 	return x
 }
 
 // opened takes note of M before anybody can ask for it.
 type opened struct {
 	elector.Log
-	m *atomic.Int64
+	m     *atomic.Int64
+	small bool // all logs have all roles: that is one partition
 }
 
 func (o opened) Open(ctx context.Context) (int, string, error) {
 	m, id, err := o.Log.Open(ctx)
-	if err == nil {
+	switch {
+	case err != nil:
+	case o.small:
+		o.m.Store(1)
+	default:
 		o.m.Store(int64(m))
 	}
 	return m, id, err
@@ -67,6 +72,7 @@ func (s *settings) elector(alive func(clock.Instant) bool) *elector.Settings {
 		RejoinWait: s.helloPause,
 		Nominated:  s.nomination == Assigned,
 		Observer:   s.observer,
+		Majority:   s.small,
 		TokenBase:  s.tokenBase,
 		Priority:   s.priority,
 		Rebalance:  s.rebalance,

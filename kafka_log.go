@@ -235,6 +235,13 @@ func (k *kafkaLog) unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
+// topicLog is a kafkaLog as an elector wants it: the partitions have no incarnations.
+type topicLog struct{ *kafkaLog }
+
+func (t topicLog) Append(to elector.Address, value []byte, report func(error)) error {
+	return t.kafkaLog.Append(to.Partition, value, report)
+}
+
 func (k *kafkaLog) Append(p int, value []byte, report func(error)) error {
 	if k.sealed.Load() {
 		return errSealed

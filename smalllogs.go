@@ -2,8 +2,13 @@ package neli
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/internal/quorum"
 )
 
 // This file is the other seam, beside kafka.go: elections on a majority of small logs,
@@ -46,8 +51,8 @@ type LogSettings struct {
 // random, of at least 128 bits. What the rules rest on, and nothing here can check, is that
 // two incarnations of one log never serve at the same time.
 //
-// Next and Close are called by one goroutine, Close after the last Next and Append; Append
-// may be called concurrently.
+// Next is used by one goroutine, which has left it when Close is called. Append may be
+// called concurrently, and after Close, when it returns an error.
 type LogSet interface {
 	// Logs is N.
 	Logs() int
@@ -95,4 +100,72 @@ type LogEntry struct {
 	// Top is the largest ballot that this incarnation was given, 0 if it does not say.
 	// LogReset only. With it, tokens need no clocks as long as no log forgets.
 	Top int64
+}
+
+// newSmallArbiter opens the small logs and puts the parts together.
+func newSmallArbiter(p SmallLogs, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
+	logs, err := p.SmallLogs(context.Background(), LogSettings{Group: set.group, Name: set.name, T: set.timeout, Rho: set.drift,
+		Logger: set.logger})
+	if err != nil {
+		return nil, fmt.Errorf("neli: New: %w", err)
+	}
+	if n := logs.Logs(); n < 1 || n > quorum.MaxLogs || n%2 == 0 {
+		_ = logs.Close() // nothing was used
+		return nil, fmt.Errorf("neli: New: the Provider has %d small logs: must be an odd number up to %d", n, quorum.MaxLogs)
+	}
+	return newExclusive(set, &smallLog{set: logs, log: set.logger}, nil, clocks, alive), nil
+}
+
+// smallLog is a LogSet as an elector wants it.
+type smallLog struct {
+	set LogSet
+	log *slog.Logger
+	odd limiter
+}
+
+func (l *smallLog) Open(context.Context) (int, string, error) { return l.set.Logs(), "", nil }
+
+func (l *smallLog) Next(ctx context.Context, timeout time.Duration) (elector.Entry, bool, error) {
+	e, ok, err := l.set.Next(ctx, timeout)
+	if !ok || err != nil {
+		return elector.Entry{}, false, err
+	}
+	sound := e.Log >= 0 && e.Log < l.set.Logs() && e.ID != "" && e.Offset >= 0 && e.Top >= 0
+	out := elector.Entry{Partition: e.Log, ID: e.ID, Offset: e.Offset, Value: e.Value}
+	switch e.Kind {
+	case LogReset:
+		sound = sound && e.Offset <= e.End
+		out.Reset, out.End, out.Top = true, e.End, e.Top
+	case LogRecord:
+	case LogAlive:
+		out.Alive = true
+	default:
+		sound = false
+	}
+	if !sound {
+		if l.odd.due() {
+			l.log.Warn("skipping what a small log cannot have said", "log", e.Log, "id", e.ID, "offset", e.Offset, "end", e.End)
+		}
+		return elector.Entry{}, false, nil
+	}
+	return out, true, nil
+}
+
+func (l *smallLog) Append(to elector.Address, value []byte, report func(error)) error {
+	return l.set.Append(to.Partition, to.ID, value, to.Ballot, report)
+}
+
+// Watch has nothing to watch: whether a log is the same one is told by its id, with
+// everything that it says.
+func (l *smallLog) Watch(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (l *smallLog) Verify() {}
+
+func (l *smallLog) Close() {
+	if err := l.set.Close(); err != nil {
+		l.log.Warn("closing the small logs", "error", err)
+	}
 }

@@ -12,6 +12,9 @@ import (
 
 // newArbiter makes the Kafka clients and puts the parts together.
 func newArbiter(p Provider, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
+	if p, small := p.(SmallLogs); small {
+		return newSmallArbiter(p, set, clocks, alive)
+	}
 	if p == nil {
 		var err error
 		if p, err = defaultProvider(); err != nil {
@@ -80,7 +83,7 @@ func (w *wiring) arbiter(clocks clock.Clock, alive func(clock.Instant) bool) (ar
 			return nil, err
 		}
 	}
-	return newExclusive(w.set, log, nom, clocks, alive), nil
+	return newExclusive(w.set, topicLog{log}, nom, clocks, alive), nil
 }
 
 func (w *wiring) member(read bool, t *topic) (*groupMember, error) {
@@ -97,12 +100,19 @@ func (w *wiring) member(read bool, t *topic) (*groupMember, error) {
 // announce logs the effective settings in one line, without secrets.
 func (s *settings) announce() {
 	args := []any{"group", s.group, "topic", s.topic, "name", s.name, "mode", s.mode.String()}
+	if s.small {
+		args = []any{"group", s.group, "logs", "small", "name", s.name, "mode", s.mode.String()}
+	}
 	if s.mode == Exclusive {
 		args = append(args, "nomination", s.nomination.String(), "drainTimeout", s.drain,
 			"maxClockDrift", s.drift, "silence", s.silence(), "observer", s.observer, "tokenBase", s.tokenBase)
 	}
 	args = append(args, "roles", s.roles, "heartbeatTimeout", s.timeout, "heartbeatInterval", s.broadcast,
 		"maxPulseInterval", s.maxPulse)
+	if s.small {
+		s.logger.Info("starting", args...)
+		return
+	}
 	shown := redactProps(s.kafka)
 	props := make([]any, 0, len(shown))
 	for _, name := range slices.Sorted(maps.Keys(shown)) {

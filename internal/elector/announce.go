@@ -88,7 +88,11 @@ func (n *Node) showUp(now clock.Instant) {
 		return
 	}
 	for _, p := range n.parts {
-		if p.lease.Sessions() <= fewHolders {
+		switch {
+		case p.lease.Sessions() > fewHolders:
+		case n.quorum != nil:
+			n.beatSmall(now, n.set.Every)
+		default:
 			n.beat(p, now, n.set.Every)
 		}
 	}
@@ -143,7 +147,7 @@ func (n *Node) answer(p *partition, now clock.Instant) {
 		return
 	}
 	p.talk.snapshotAt, p.talk.since = 0, 0
-	n.append(p, now, p.lease.Snapshot(now)...)
+	n.append(p, now, n.snapshot(p, now)...)
 }
 
 // wants is what a Hello says that this process may claim; nil means everything.
@@ -192,7 +196,7 @@ func (n *Node) announce(now clock.Instant) {
 		return
 	}
 	n.announced(wants, now)
-	n.hello(n.parts[n.reachable()], wants, now)
+	n.hello(n.logs[n.reachable()], wants, now)
 }
 
 // announces reports whether this process has anything to announce, now or later.
@@ -219,7 +223,7 @@ func (n *Node) hello(p *partition, wants []int, now clock.Instant) {
 	if p.link.hello.seq == 0 && !p.link.stalled {
 		n.announced(wants, now)
 	}
-	r := p.lease.Word(lease.Hello, now)
+	r := n.word(p, lease.Hello, now)
 	r.Hello = n.announcement(wants)
 	p.talk.greeted = true
 	p.talk.helloAt = now.Mono.Add(max(n.set.T/8, 4*n.timing.roundTrip()))
@@ -256,7 +260,7 @@ func (n *Node) greet(p *partition, now clock.Instant) {
 func (n *Node) greetDue(p *partition, now clock.Instant) (at clock.Time, ok bool) {
 	switch {
 	case !p.lease.Known():
-		if p.lease.Offset()+1 < p.end && p.talk.greeted {
+		if p.log.Offset()+1 < p.end && p.talk.greeted {
 			return 0, false
 		}
 		at = p.talk.helloAt
@@ -264,9 +268,9 @@ func (n *Node) greetDue(p *partition, now clock.Instant) (at clock.Time, ok bool
 			// More and more seldom: who answers at all does so at once.
 			at = at.Add(max(n.set.T/2, min(helloEvery, p.talk.helloAt.Sub(p.talk.begun)/2)))
 			if !p.link.check(now, n.set.T) && n.willing(p, now) { // soon enough for the first Claim
-				at = min(at, max(p.talk.helloAt, now.Mono.Add(p.lease.FreshAt().Sub(now.Raw)-n.set.T/4)))
+				at = min(at, max(p.talk.helloAt, now.Mono.Add(p.log.FreshAt().Sub(now.Raw)-n.set.T/4)))
 			}
-		} else if p.lease.Offset()+1 < p.end {
+		} else if p.log.Offset()+1 < p.end {
 			at = at.Add(n.set.Every) // there are gaps at the end, perhaps
 		}
 	case p.claims.silentAt != clock.Never && n.willing(p, now) && !p.link.check(now, n.set.T):
@@ -285,7 +289,7 @@ func (n *Node) pong(p *partition, o int64, r *lease.Record, now clock.Instant) {
 	if n.set.Nominated || n.set.Observer || n.desired.Closing || !n.willing(p, now) {
 		return
 	}
-	answer := p.lease.Word(lease.Pong, now)
+	answer := n.word(p, lease.Pong, now)
 	answer.To, answer.Ping, answer.Hello = r.Session.Process, o, n.announcement(n.wants(now))
 	n.append(p, now, answer)
 }
@@ -321,10 +325,12 @@ func (n *Node) finish(now clock.Instant) {
 		}
 		under, _ := p.lease.Claiming()
 		claiming = claiming || under > 0
-		owing = owing || p.lease.Owing()
-		if p.talk.gave && !p.talk.left && p.lease.Known() && p.lease.Vacant() {
+		owing = owing || n.owing(p, now)
+	}
+	for _, p := range n.logs {
+		if p.talk.gave && !p.talk.left && p.log.Known() && p.log.Vacant() {
 			p.talk.left = true
-			n.append(p, now, p.lease.Snapshot(now)...)
+			n.append(p, now, n.snapshot(p, now)...)
 		}
 	}
 	t := &n.timing

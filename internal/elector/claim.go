@@ -198,10 +198,10 @@ func (n *Node) review(p *partition, now clock.Instant) {
 	clear(p.claims.silent)
 	p.claims.silentAt = 0 // look now
 	n.silence(p, now)
-	if !p.lease.Known() || !n.willing(p, now) {
+	if n.quorum == nil && !p.lease.Known() || !n.willing(p, now) {
 		return
 	}
-	n.vacate(p, p.lease.Free(n.localRoles(p)), now)
+	n.vacate(p, n.free(p, now), now)
 }
 
 func (n *Node) reviewAll(now clock.Instant) {
@@ -242,7 +242,9 @@ func (n *Node) silence(p *partition, now clock.Instant) {
 			}
 		}
 	}
-	n.vacate(p, p.heldBy(over), now)
+	if n.quorum == nil { // which of them may be claimed on enough small logs is found out elsewhere
+		n.vacate(p, p.heldBy(over), now)
+	}
 }
 
 // heldBy returns the roles that some sessions hold, ascending: after an outage those of all
@@ -279,14 +281,14 @@ func (n *Node) claim(p *partition, now clock.Instant) {
 		return
 	}
 	c := &p.claims
-	if !p.lease.Known() && len(c.vacant) == 0 && now.Raw >= p.lease.FreshAt() {
+	if n.quorum == nil && !p.lease.Known() && len(c.vacant) == 0 && now.Raw >= p.log.FreshAt() {
 		n.placeFresh(p, now)
 	}
 	n.overdue(p, now)
 	if at, ok := n.claimDue(p, now); !ok || now.Mono < at {
 		return
 	}
-	if !p.link.check(now, n.set.T) {
+	if n.quorum == nil && !p.link.check(now, n.set.T) { // small logs that are not heard are not vacant
 		p.group.claimed(now) // it would claim
 		n.probe(p, now)
 		return
@@ -332,9 +334,13 @@ func (c *claims) take(now clock.Instant, limit int32) []int32 {
 // send appends Claims of those of the roles that may be claimed; the others are left to
 // a later time if nobody holds them.
 func (n *Node) send(p *partition, roles []int32, now clock.Instant) {
+	if n.quorum != nil {
+		n.appendSmall(n.quorum.Contest(roles, now), now)
+		return
+	}
 	fresh := !p.lease.Known()
 	for {
-		r, ok := p.lease.Claim(roles, now)
+		r, ok := p.log.Claim(roles, now)
 		if !ok {
 			break
 		}
@@ -345,10 +351,10 @@ func (n *Node) send(p *partition, roles []int32, now clock.Instant) {
 			return // another one would wipe this one; the rest follows when it has come back
 		}
 	}
-	if _, waits := p.lease.Newer(); waits { // a newer version may hold anything
+	if _, waits := p.log.Newer(); waits { // a newer version may hold anything
 		var free []int32
 		for _, role := range roles {
-			if g, held := p.lease.Holder(role); (!held || now.Raw >= g.FreeAt) && !p.lease.Under(role) {
+			if g, held := p.lease.Holder(role); (!held || now.Raw >= g.FreeAt) && !p.log.Under(role) {
 				free = append(free, role)
 			}
 		}
@@ -389,6 +395,13 @@ func (n *Node) claimDue(p *partition, now clock.Instant) (at clock.Time, ok bool
 	if !n.willing(p, now) {
 		return 0, false
 	}
+	if n.quorum != nil {
+		if len(c.vacant) == 0 {
+			return 0, false
+		}
+		at = slices.MinFunc(c.vacant, func(a, b vacancy) int { return cmp.Compare(a.at, b.at) }).at
+		return max(at, n.timing.settled(n.desired.Roles, false)), true
+	}
 	if under, _ := p.lease.Claiming(); under > 0 {
 		return 0, false
 	}
@@ -396,7 +409,7 @@ func (n *Node) claimDue(p *partition, now clock.Instant) (at clock.Time, ok bool
 		if n.localRoles(p) == 0 {
 			return 0, false
 		}
-		at = now.Mono.Add(p.lease.FreshAt().Sub(now.Raw))
+		at = now.Mono.Add(p.log.FreshAt().Sub(now.Raw))
 	} else {
 		if len(c.vacant) == 0 {
 			return 0, false
@@ -448,6 +461,9 @@ func (n *Node) backoff(k int) time.Duration {
 // giveUpClaims forgets Claims of which nothing was heard for as long as a lease lasts:
 // the log has lost them, or reading has stopped.
 func (n *Node) giveUpClaims(p *partition, now clock.Instant) {
+	if n.quorum != nil {
+		return // it gives them up by itself
+	}
 	under, oldest := p.lease.Claiming()
 	limit := max(2*n.set.T, 10*time.Second)
 	if !n.desired.Willing(now) {
@@ -457,7 +473,7 @@ func (n *Node) giveUpClaims(p *partition, now clock.Instant) {
 		return
 	}
 	n.note(slog.LevelWarn, "claim did not come back: given up", "partition", p.index, "after", limit)
-	p.lease.GiveUpClaims(now.Add(-limit))
+	p.log.GiveUpClaims(now.Add(-limit))
 	p.claims.late(n.backoff, now)
 	n.review(p, now)
 	n.ready.Changed, n.ready.Verify = true, true

@@ -81,7 +81,7 @@ func TestClaimOfOneThatSteppedDown(t *testing.T) {
 	require.Empty(t, a.leads(1))
 	w.pass(5 * time.Second)
 	require.NotEmpty(t, w.sent(0, "a", lease.Release), "it gives back what the Claim has brought")
-	require.True(t, a.parts[0].lease.Vacant())
+	require.True(t, a.parts[0].log.Vacant())
 }
 
 // holdBack keeps the Claims that a sends from the log.
@@ -112,7 +112,9 @@ func TestFailedClaimIsMadeAgain(t *testing.T) {
 	kept := a.holdBack()
 	w.pass(50 * time.Millisecond)
 	require.Len(t, *kept, 1)
-	a.do(func(now clock.Instant) { a.Acked(Append{0, (*kept)[0]}, errors.New("timed out"), now) })
+	a.do(func(now clock.Instant) {
+		a.Acked(Append{Partition: 0, Record: (*kept)[0]}, errors.New("timed out"), now)
+	})
 	a.cut, a.caught = false, nil
 	w.pass(a.set.T/8 - time.Millisecond) // the least pause
 	require.Empty(t, w.sent(0, "a", lease.Claim))

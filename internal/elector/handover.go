@@ -23,6 +23,7 @@ type handover struct {
 	pinned bool           // it is to keep them
 
 	pinged   bool  // it was asked to answer
+	on       int   // and in which small log
 	ping     int64 // where the log has that, −1: it was not read back yet
 	answered bool
 
@@ -279,16 +280,18 @@ func (n *Node) giveBack(p *partition, roles []int32, h *handover, why term.Reaso
 	roles = slices.Compact(roles)
 	n.end(p, roles, why, false)
 	p.lease.Forget(roles)
-	out := p.lease.Release(roles, now)
-	if h != nil && n.members.takes(h.to) {
-		for i := range out {
-			out[i].To, out[i].Pinned, out[i].Moved = h.to, h.pinned, h.why == term.Rebalanced
-		}
-	}
-	p.talk.gave = true
 	n.timing.parted = now.Mono
-	p.releaseAt = now.Mono.Add(n.set.T / 4)
-	n.append(p, now, out...)
+	for _, log := range n.logsOf(p) {
+		out := n.releases(log, roles, now)
+		if h != nil && n.members.takes(h.to) {
+			for i := range out {
+				out[i].To, out[i].Pinned, out[i].Moved = h.to, h.pinned, h.why == term.Rebalanced
+			}
+		}
+		log.talk.gave = true
+		log.releaseAt = now.Mono.Add(n.set.T / 4)
+		n.append(log, now, out...)
+	}
 }
 
 // Drained says that the application has finished the work of the terms of units with
@@ -305,7 +308,7 @@ func (n *Node) Drained(units []int, token int64, now clock.Instant) {
 	n.terms.Done(done)
 	for _, p := range n.parts {
 		if len(p.hands) > 0 {
-			n.step(p, now)
+			n.stepOf(p, now)
 		}
 	}
 }
@@ -318,7 +321,11 @@ func (n *Node) ping(p *partition, h *handover, now clock.Instant) {
 		return
 	}
 	h.pinged = true
-	r := p.lease.Word(lease.Ping, now)
+	if n.quorum != nil {
+		p = n.logs[n.reachable()]
+		h.on = p.index
+	}
+	r := n.word(p, lease.Ping, now)
 	r.To = h.to
 	n.append(p, now, r)
 }
@@ -326,16 +333,16 @@ func (n *Node) ping(p *partition, h *handover, now clock.Instant) {
 // pinged takes note of an own Ping that was read back, and ponged of an answer. Other
 // words of that member count for nothing: it says them without having read anything.
 func (n *Node) pinged(p *partition, o int64, r *lease.Record) {
-	for _, h := range p.hands {
-		if h.to == r.To && h.pinged && h.ping < 0 {
+	for _, h := range n.rolesOf(p).hands {
+		if h.to == r.To && h.pinged && h.ping < 0 && (n.quorum == nil || h.on == p.index) {
 			h.ping = o
 		}
 	}
 }
 
 func (n *Node) ponged(p *partition, r *lease.Record) {
-	for _, h := range p.hands {
-		if h.to == r.Session.Process && h.ping >= 0 && r.Ping >= h.ping {
+	for _, h := range n.rolesOf(p).hands {
+		if h.to == r.Session.Process && h.ping >= 0 && r.Ping >= h.ping && (n.quorum == nil || h.on == p.index) {
 			h.answered = true
 		}
 	}

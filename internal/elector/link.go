@@ -105,7 +105,7 @@ func (n *Node) back(p *partition, r *lease.Record, sent, now clock.Instant) {
 		p.claims.notBefore = max(p.claims.notBefore, now.Mono.Add(n.set.Random(n.set.T/20+1)))
 		n.timing.settles = 0 // all are back at the same time, and may have forgotten each other
 		n.timing.newcomer(now)
-		n.review(p, now)
+		n.review(n.rolesOf(p), now)
 	}
 	n.timing.back(sent, now)
 	if r.Kind == lease.Claim {

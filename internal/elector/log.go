@@ -6,7 +6,8 @@ import (
 )
 
 // Log is what an elector needs of the outside world: M totally ordered logs, appended
-// to and read back in order. Kafka is the first of its kind. Next is used by one
+// to and read back in order. Each is the only one that has its roles, as Kafka's partitions
+// are; or, with Settings.Majority, they are small logs that all have all roles. Next is used by one
 // goroutine; the others may be called concurrently.
 type Log interface {
 	// Open waits until every log says where it begins and ends, chooses where to read
@@ -20,7 +21,7 @@ type Log interface {
 	// exactly once, never from within Append; an error given to it means that the
 	// record may or may not be in the log. After a non-nil error the record was not
 	// handed over.
-	Append(partition int, value []byte, report func(error)) error
+	Append(to Address, value []byte, report func(error)) error
 	// Watch checks that the log is still the same one, until ctx is done or it is
 	// not. An error is final.
 	Watch(ctx context.Context) error
@@ -29,6 +30,13 @@ type Log interface {
 	// Close ends reading and writing; reports of what was on its way are made before
 	// it returns.
 	Close()
+}
+
+// Address is where a record is to go.
+type Address struct {
+	Partition int
+	ID        string // small logs: the incarnation; no other one may take it
+	Ballot    int64  // small logs: the record's, which they may remember
 }
 
 // Entry is a record, or the news that reading begins, or begins again, at Offset:
@@ -41,6 +49,11 @@ type Entry struct {
 	Reset     bool
 	End       int64 // of a reset
 	Whole     bool  // of a reset: Offset is 0, and nothing was ever deleted before it
+
+	// Of small logs only.
+	ID    string // of the incarnation that says so
+	Alive bool   // it has nothing to say but that it can be reached
+	Top   int64  // of a reset: the largest ballot that it was given, 0 if it does not say
 }
 
 // Nominator says which partitions this process may claim roles of.

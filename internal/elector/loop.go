@@ -92,7 +92,6 @@ func (e *Elector) Run(ctx context.Context) error {
 
 // read gives the Node what the log has until ctx is done or the log ends.
 func (e *Elector) read(ctx context.Context) error {
-	codec := e.node.Codec() // it does not change any more
 	for ctx.Err() == nil {
 		entry, ok, err := e.log.Next(ctx, pollSlice)
 		if err != nil {
@@ -103,12 +102,22 @@ func (e *Elector) read(ctx context.Context) error {
 		}
 		var r *lease.Record
 		var bad error
-		if !entry.Reset {
-			r, bad = codec.Decode(entry.Value)
+		if !entry.Reset && !entry.Alive {
+			r, bad = e.decode(entry)
 		}
 		e.do(func(n *Node, now clock.Instant) { n.Read(entry, r, bad, now) })
 	}
 	return nil
+}
+
+// decode reads a record; of one that cannot be read, only what must be known all the same.
+func (e *Elector) decode(entry Entry) (*lease.Record, error) {
+	codec := e.node.Codec(entry.ID)
+	r, err := codec.Decode(entry.Value)
+	if errors.Is(err, lease.ErrNewer) && entry.ID != "" {
+		r = &lease.Record{Ballot: codec.Ballot(entry.Value)}
+	}
+	return r, err
 }
 
 // tick calls Tick whenever time alone gives reason to.
@@ -198,7 +207,8 @@ func (e *Elector) append(a Append) {
 	report := func(err error) {
 		e.do(func(n *Node, now clock.Instant) { n.Acked(a, err, now) })
 	}
-	if err := e.log.Append(a.Partition, e.node.codec.Encode(&a.Record), report); err != nil {
+	to := Address{Partition: a.Partition, ID: a.ID, Ballot: a.Record.Ballot}
+	if err := e.log.Append(to, e.node.Codec(a.ID).Encode(&a.Record), report); err != nil {
 		report(err)
 	}
 }

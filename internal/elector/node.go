@@ -8,6 +8,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/quorum"
 	"github.com/goneli/neli/internal/term"
 )
 
@@ -24,6 +25,7 @@ type Settings struct {
 	RejoinWait time.Duration // how long a nominator may take to tell a woken process of its lost session
 	Nominated  bool          // a Nominator says who may claim; else any process may
 	Observer   bool          // claims and says nothing
+	Majority   bool          // the logs are small ones, and a role is led by whoever holds it on most of them
 	TokenBase  int64         // added to the tokens that the application is told
 	Priority   int
 	Preference func(Member, int) int
@@ -72,7 +74,10 @@ type Node struct {
 	set     *Settings
 	terms   *term.Table
 	codec   lease.Codec
-	parts   []*partition
+	parts   []*partition  // where roles are held: each a log, or one that stands for all small ones
+	logs    []*partition  // the logs: the same as parts, unless they are small ones
+	quorum  *quorum.Lease // what the small logs say together; nil: there are none
+	below   int32         // of quorum: the roles that it was told to want
 	desired Desired
 	members members
 	planner planner
@@ -99,6 +104,7 @@ type Ready struct {
 // Append is a record on its way to a log.
 type Append struct {
 	Partition int
+	ID        string // of the incarnation of a small log
 	Record    lease.Record
 }
 
@@ -121,19 +127,31 @@ func New(set *Settings, terms *term.Table) *Node {
 // Open says how many logs there are, and what tells them from all others.
 func (n *Node) Open(partitions int, id string, now clock.Instant) {
 	n.codec = lease.Codec{Group: n.set.Group, Log: id}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(n.set.Process))
+	n.timing.home = int(h.Sum32() % uint32(partitions))
+	if n.set.Majority {
+		n.openSmall(partitions, now)
+		return
+	}
 	rules := lease.Rules{Process: n.set.Process, Name: n.set.Name, T: n.set.T, Rho: n.set.Rho, History: History}
 	for i := range partitions {
 		n.parts = append(n.parts, newPartition(i, lease.New(rules), n.set, now))
 	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(n.set.Process))
-	n.timing.home = int(h.Sum32() % uint32(partitions))
+	n.logs = n.parts
 	n.members.open(partitions)
 	n.terms.Open(partitions)
 }
 
-// Codec writes and reads the records of this group. It must not be used before Open.
-func (n *Node) Codec() lease.Codec { return n.codec }
+// Codec writes and reads the records of this group, in an incarnation of a small log or,
+// with no id, in the logs that were opened. It must not be used before Open.
+func (n *Node) Codec(id string) lease.Codec {
+	c := n.codec
+	if id != "" {
+		c.Log = id
+	}
+	return c
+}
 
 // Ready returns what there is to do and begins a new list.
 func (n *Node) Ready(now clock.Instant) Ready {
@@ -170,9 +188,13 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 // Read takes an entry of a log: a reset, or a record, which the caller has decoded (bad
 // tells why it could not). now was read after the entry was in hand.
 func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
+	if n.quorum != nil {
+		n.readSmall(e, r, bad, now)
+		return
+	}
 	p := n.parts[e.Partition]
 	if e.Reset {
-		p.lease.Begin(e.Offset, e.Whole, now)
+		p.log.Begin(e.Offset, e.Whole, now)
 		n.reset(p, e.End, now)
 	} else {
 		n.counts.Records++
@@ -196,11 +218,11 @@ func (n *Node) consume(p *partition, e Entry, r *lease.Record, bad error, now cl
 	var ev lease.Event
 	switch {
 	case bad == nil:
-		ev = p.lease.Read(e.Offset, r, now)
+		ev = p.log.Read(e.Offset, r, now)
 	case errors.Is(bad, lease.ErrNewer):
-		ev = p.lease.ReadNewer(e.Offset, now)
+		ev = p.log.ReadNewer(e.Offset, now)
 	default:
-		ev = p.lease.Skip(e.Offset, now)
+		ev = p.log.Skip(e.Offset, now)
 	}
 	if bad != nil {
 		n.count(bad, e)
@@ -224,6 +246,12 @@ func (n *Node) consume(p *partition, e Entry, r *lease.Record, bad error, now cl
 
 // rewound deals with a log that went back, or that contradicts what is known of it.
 func (n *Node) rewound(p *partition, ev lease.Event, e Entry, now clock.Instant) {
+	n.sayRewound(p, ev, e, now)
+	n.ready.Verify = true
+	n.reset(p, e.Offset+1, now)
+}
+
+func (n *Node) sayRewound(p *partition, ev lease.Event, e Entry, now clock.Instant) {
 	n.counts.Resets++
 	if ev.Differs {
 		n.note(slog.LevelError, "snapshot contradicts own state: rejoining, and believing no snapshot until a fresh claim",
@@ -231,8 +259,6 @@ func (n *Node) rewound(p *partition, ev lease.Event, e Entry, now clock.Instant)
 	} else if n.counts.resets.due(now) {
 		n.note(slog.LevelWarn, "leader log rewound: rejoining", "partition", p.index, "offset", e.Offset, "resets", n.counts.Resets)
 	}
-	n.ready.Verify = true
-	n.reset(p, e.Offset+1, now)
 }
 
 // reset forgets what was concluded from a log that is read anew.
@@ -245,7 +271,7 @@ func (n *Node) reset(p *partition, end int64, now clock.Instant) {
 
 // Acked takes the log's word on a record: nil, or that it may or may not be there.
 func (n *Node) Acked(a Append, err error, now clock.Instant) {
-	p, r := n.parts[a.Partition], &a.Record
+	p, r := n.logs[a.Partition], &a.Record
 	switch r.Kind {
 	case lease.Release:
 		n.timing.farewells--
@@ -259,8 +285,7 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 		}
 	case lease.Claim:
 		if err != nil {
-			p.lease.Failed(r.Session, r.Seq)
-			n.claimFailed(p, r.Roles, now)
+			n.unclaim(p, r, now)
 			n.note(slog.LevelDebug, "claim not confirmed", "partition", p.index, "error", err)
 		}
 	case lease.Beat, lease.Ping, lease.Pong:
@@ -268,8 +293,18 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	if err != nil {
 		p.link.failed(r.Seq)
 	}
-	n.step(p, now)
+	n.stepOf(p, now)
 	n.conclude(now)
+}
+
+// unclaim takes note that a Claim may not be in the log.
+func (n *Node) unclaim(p *partition, r *lease.Record, now clock.Instant) {
+	if n.quorum != nil {
+		n.quorum.Failed(p.index, r)
+		return
+	}
+	p.log.Failed(r.Session, r.Seq)
+	n.claimFailed(p, r.Roles, now)
 }
 
 // Tick lets everything be decided that time alone, or a wish, gives reason to.
@@ -286,7 +321,7 @@ func (n *Node) Tick(now clock.Instant) {
 	}
 	n.rebalance(now)
 	for _, p := range n.parts {
-		n.step(p, now)
+		n.stepOf(p, now)
 	}
 	n.announce(now)
 	n.verify(now)
@@ -315,7 +350,7 @@ func (n *Node) sweep(now clock.Instant) {
 		if !p.begun || under > 0 || len(p.claims.vacant) > 0 {
 			continue
 		}
-		if len(p.claims.silent) > 0 || len(p.lease.Free(n.localRoles(p))) > 0 {
+		if len(p.claims.silent) > 0 || len(n.free(p, now)) > 0 {
 			n.review(p, now)
 		}
 	}
@@ -323,6 +358,15 @@ func (n *Node) sweep(now clock.Instant) {
 
 // sweepEvery is how often all vacant roles are looked at, at most.
 const sweepEvery = 5 * time.Second
+
+// stepOf lets those decide whom a log concerns.
+func (n *Node) stepOf(p *partition, now clock.Instant) {
+	if n.quorum != nil {
+		n.stepSmall(now)
+		return
+	}
+	n.step(p, now)
+}
 
 // step lets one partition decide. The order matters: what is over ends before anything
 // else is decided, and what is given up is given up before anything is claimed.
@@ -354,18 +398,22 @@ func (n *Node) lapse(p *partition, now clock.Instant) {
 		p.over = false
 		n.dropDelivered(p, now)
 	}
-	if !p.lease.Lapsed(now) {
+	if !p.log.Lapsed(now) {
 		return
 	}
-	why := term.Lapsed
-	if !n.set.Alive(now) {
-		why = term.NotPulsed
-	}
-	out := p.lease.Lapse(now)
-	n.endAll(p, why)
+	out := p.log.Lapse(now)
+	n.endAll(p, n.lapsed(now))
 	n.append(p, now, out...)
 	p.releaseAt = now.Mono.Add(n.set.T / 4)
 	n.review(p, now) // what the former session had claimed is nobody's business any more
+}
+
+// lapsed tells why terms have lapsed at time now.
+func (n *Node) lapsed(now clock.Instant) term.Reason {
+	if !n.set.Alive(now) {
+		return term.NotPulsed
+	}
+	return term.Lapsed
 }
 
 // dropDelivered gives up the roles that the application was told are over: they must
@@ -392,7 +440,7 @@ func (n *Node) beat(p *partition, now clock.Instant, early time.Duration) {
 	if len(p.holds) == 0 || now.Mono < p.beatAt.Add(-early) || p.link.beating(now, n.set.T) || !n.set.Alive(now) {
 		return
 	}
-	if r, ok := p.lease.Beat(now); ok {
+	if r, ok := p.log.Beat(now); ok {
 		p.beatAt = now.Mono.Add(n.set.Every)
 		n.append(p, now, r)
 	}
@@ -402,11 +450,11 @@ func (n *Node) beat(p *partition, now clock.Instant, early time.Duration) {
 // and Claims, none is sent while another has not been answered: while the log stands
 // still they would pile up, and keep it busy when it is back.
 func (n *Node) repeat(p *partition, now clock.Instant) {
-	if now.Mono < p.releaseAt || p.releasing > 0 || !p.lease.Owing() {
+	if now.Mono < p.releaseAt || p.releasing > 0 || !n.owing(p, now) {
 		return
 	}
 	p.releaseAt = now.Mono.Add(n.set.T / 4)
-	n.append(p, now, p.lease.Unreleased(now)...)
+	n.append(p, now, p.log.Unreleased(now)...)
 }
 
 // append hands over records, and remembers those that others are kept waiting for.
@@ -427,7 +475,7 @@ func (n *Node) append(p *partition, now clock.Instant, records ...lease.Record) 
 		if r.Kind == lease.Beat || r.Kind == lease.Claim || r.Kind == lease.Hello {
 			p.link.sent(r.Kind, r.Seq, now)
 		}
-		n.ready.Append = append(n.ready.Append, Append{p.index, r})
+		n.ready.Append = append(n.ready.Append, Append{p.index, p.id, r})
 	}
 }
 

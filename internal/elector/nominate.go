@@ -97,9 +97,9 @@ func (n *Node) absent(now clock.Instant) bool {
 // reachable is the partition in whose log this process announces itself: its home, or
 // the next one where own records come back.
 func (n *Node) reachable() int {
-	m := len(n.parts)
+	m := len(n.logs)
 	for i := range m {
-		p := n.parts[(n.timing.home+i)%m]
+		p := n.logs[(n.timing.home+i)%m]
 		if p.link.hello.seq == 0 && !p.link.stalled {
 			return p.index
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/quorum"
 )
 
 // Status is what is known of who holds a role.
@@ -54,6 +55,9 @@ func (n *Node) standing(p *partition, role int32, now clock.Instant) (token int6
 	if held && now.Raw < g.FreeAt {
 		if g.Last < p.end {
 			return unknownToken, g // it was in the log before this process came, for nobody knows how long
+		}
+		if n.quorum != nil {
+			return quorum.Tenure(g), g
 		}
 		return g.Token, g
 	}

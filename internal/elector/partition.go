@@ -15,9 +15,11 @@ const History = 1000
 // the file that is named beside it.
 type partition struct {
 	index int
-	lease *lease.Lease
-	begun bool  // reading has begun: before that nothing is said or claimed
-	end   int64 // of the log when reading began: what lies before is of unknown age
+	lease ledger       // who holds what
+	log   *lease.Lease // of one log; nil for what stands for all small ones
+	id    string       // of the incarnation of a small log
+	begun bool         // reading has begun: before that nothing is said or claimed
+	end   int64        // of the log when reading began: what lies before is of unknown age
 
 	unheard map[lease.Session]bool // holders of whom only that is known
 	v       clock.Instant
@@ -44,6 +46,7 @@ type hold struct {
 	cause cause
 	since clock.Time // monotonic
 	hand  *handover  // nil: it is kept
+	line  int        // on small logs: the line of V that it follows
 }
 
 // cause tells how this process came by a role.
@@ -56,8 +59,10 @@ const (
 )
 
 func newPartition(index int, l *lease.Lease, set *Settings, now clock.Instant) *partition {
-	p := &partition{index: index, lease: l, holds: map[int32]*hold{}}
-	p.lease.Begin(0, false, now) // until the log says where it begins
+	p := &partition{index: index, lease: l, log: l, holds: map[int32]*hold{}}
+	if l != nil {
+		p.log.Begin(0, false, now) // until the log says where it begins
+	}
 	p.group.nominated = !set.Nominated && !set.Observer
 	p.claims.init()
 	return p
@@ -85,7 +90,7 @@ func (n *Node) follow(p *partition, ev lease.Event, r *lease.Record, now clock.I
 			delete(p.claims.silent, r.Session)
 			n.ready.Changed = true
 		}
-		if p.unheard[r.Session] && p.lease.Offset() >= p.end { // others were told that nothing is known of its roles
+		if p.unheard[r.Session] && p.log.Offset() >= p.end { // others were told that nothing is known of its roles
 			delete(p.unheard, r.Session)
 			n.ready.Changed = true
 		}
@@ -146,7 +151,7 @@ func (n *Node) sync(p *partition, roles []int32, now clock.Instant) {
 
 // renew publishes V. What ended was withdrawn before.
 func (n *Node) renew(p *partition) {
-	if v := p.lease.V(); v != p.v && v != (clock.Instant{}) {
+	if v := p.log.V(); v != p.v && v != (clock.Instant{}) {
 		p.v = v
 		n.terms.Renew(p.index, v)
 	}
@@ -164,6 +169,9 @@ func (n *Node) gain(p *partition, roles []int32, token int64, now clock.Instant)
 	}
 	p.wanted = false
 	n.terms.Start(units, token, n.set.TokenBase+token)
+	if n.quorum != nil {
+		n.shiftSmall(p, roles)
+	}
 	if p.beatAt < now.Mono {
 		p.beatAt = now.Mono.Add(n.set.Every)
 	}
@@ -218,7 +226,7 @@ func (n *Node) due(p *partition, now clock.Instant) clock.Time {
 			mono(p.beatAt)
 		}
 	}
-	if p.lease.Owing() && p.releasing == 0 {
+	if n.owing(p, now) && p.releasing == 0 {
 		mono(p.releaseAt)
 	}
 	for _, h := range p.hands {

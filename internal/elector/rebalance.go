@@ -85,7 +85,7 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 	hand := newHandover(term.Transferred, now, member, true)
 	hand.pinned = true
 	n.handOver(p, hand, []int32{u}, n.moves.lastID, now)
-	n.step(p, now)
+	n.stepOf(p, now)
 	return n.moves.lastID, nil
 }
 

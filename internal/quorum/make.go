@@ -10,45 +10,50 @@ import (
 // Every method here makes records to be appended, decided at time now, which must have
 // been read before.
 
-// ballot gives a record of a log's lease the ballot that it is to bear. A Snapshot
-// teaches its readers what its sender had heard of, all the others what it has itself.
-func (q *Lease) ballot(log int, r lease.Record) Out {
-	r.Ballot = q.bal
-	if r.Kind == lease.Snapshot {
-		r.Ballot = max(q.bal, q.seen)
+// ballots gives records the ballot that they are to bear. A Snapshot teaches its readers
+// what its sender had heard of, all the others what it has itself.
+func (q *Lease) ballots(records ...lease.Record) []lease.Record {
+	for i := range records {
+		records[i].Ballot = q.bal
+		if records[i].Kind == lease.Snapshot {
+			records[i].Ballot = max(q.bal, q.seen)
+		}
 	}
-	return Out{log, r}
+	return records
 }
 
-func (q *Lease) ballots(log int, records []lease.Record) []Out {
-	out := make([]Out, len(records))
-	for i, r := range records {
-		out[i] = q.ballot(log, r)
+// to addresses records to a log.
+func (q *Lease) to(out []Out, log int, records ...lease.Record) []Out {
+	for _, r := range q.ballots(records...) {
+		out = append(out, Out{log, r})
 	}
 	return out
 }
 
 // Word makes a Hello, Ping or Pong for a log.
-func (q *Lease) Word(log int, k lease.Kind, now clock.Instant) Out {
-	return q.ballot(log, q.logs[log].lease.Word(k, now))
+func (q *Lease) Word(log int, k lease.Kind, now clock.Instant) lease.Record {
+	return q.ballots(q.logs[log].lease.Word(k, now))[0]
 }
 
 // Snapshot makes the records of a Snapshot of a log, none if its fold is not known.
-func (q *Lease) Snapshot(log int, now clock.Instant) []Out {
-	return q.ballots(log, q.logs[log].lease.Snapshot(now))
+func (q *Lease) Snapshot(log int, now clock.Instant) []lease.Record {
+	return q.ballots(q.logs[log].lease.Snapshot(now)...)
 }
 
 // Beat makes a Beat for a log on which something is held.
-func (q *Lease) Beat(log int, now clock.Instant) (Out, bool) {
+func (q *Lease) Beat(log int, now clock.Instant) (lease.Record, bool) {
 	q.check(now)
 	v := q.logs[log]
 	r, ok := v.lease.Beat(now)
 	if !ok {
-		return Out{}, false
+		return r, false
 	}
 	v.sent(q.bal, now)
-	return q.ballot(log, r), true
+	return q.ballots(r)[0], true
 }
+
+// BeatAt is the monotonic time at which evidence was last sent to a log.
+func (q *Lease) BeatAt(log int) clock.Time { return q.logs[log].beatAt }
 
 // sent takes note that evidence is on its way.
 func (v *logView) sent(ballot int64, now clock.Instant) { v.said, v.beatAt = ballot, now.Mono }
@@ -84,7 +89,7 @@ func (q *Lease) claim(lists [][]int32, now clock.Instant) []Out {
 				break
 			}
 			v.sent(q.bal, now)
-			out = append(out, q.ballot(log, r))
+			out = q.to(out, log, r)
 			if !known {
 				break // another one would wipe this one
 			}
@@ -132,14 +137,20 @@ func (q *Lease) ForgetOn(log int, roles []int32) {
 // by the folds.
 func (q *Lease) Release(roles []int32, now clock.Instant) []Out {
 	var out []Out
-	for log, v := range q.logs {
-		records := v.lease.Release(roles, now)
-		if len(records) > 0 {
-			v.releaseAt = now.Mono.Add(q.rules.T / 4)
-		}
-		out = append(out, q.ballots(log, records)...)
+	for log := range q.logs {
+		out = q.to(out, log, q.ReleaseOn(log, roles, now)...)
 	}
 	return out
+}
+
+// ReleaseOn is Release for one log.
+func (q *Lease) ReleaseOn(log int, roles []int32, now clock.Instant) []lease.Record {
+	v := q.logs[log]
+	records := v.lease.Release(roles, now)
+	if len(records) > 0 {
+		v.releaseAt = now.Mono.Add(q.rules.T / 4)
+	}
+	return q.ballots(records...)
 }
 
 // Lapse ends the sessions that have lapsed, each on its own log: what they hold there is
@@ -154,7 +165,7 @@ func (q *Lease) Lapse(now clock.Instant) []Out {
 		records := v.lease.Lapse(now)
 		q.renewed(log)
 		v.releaseAt = now.Mono.Add(q.rules.T / 4)
-		out = append(out, q.ballots(log, records)...)
+		out = q.to(out, log, records...)
 	}
 	return out
 }
@@ -168,7 +179,7 @@ func (q *Lease) Unreleased(now clock.Instant) []Out {
 			continue
 		}
 		v.releaseAt = now.Mono.Add(q.rules.T / 4)
-		out = append(out, q.ballots(log, v.lease.Unreleased(now))...)
+		out = q.to(out, log, v.lease.Unreleased(now)...)
 	}
 	return out
 }

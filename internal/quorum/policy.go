@@ -244,8 +244,8 @@ func (q *Lease) beatSoon(now clock.Instant) []Out {
 	var out []Out
 	for log, v := range q.logs {
 		if waiting.has(log) && v.back < q.bal && v.said < q.bal {
-			if o, ok := q.Beat(log, now); ok {
-				out = append(out, o)
+			if r, ok := q.Beat(log, now); ok {
+				out = append(out, Out{log, r})
 			}
 		}
 	}

@@ -44,6 +44,7 @@ type Lease struct {
 type logView struct {
 	lease    *lease.Lease
 	begun    bool
+	end      int64         // of the log when reading began: what lies before is of unknown age
 	answered clock.Instant // when the log last said anything
 	back     int64         // of the present session, as of the last look
 
@@ -85,11 +86,14 @@ func New(rules Rules) *Lease {
 }
 
 // Begin starts to read a log at offset s: at boot, when the log has another id, and
-// whenever the read position jumps. now must have been read after id and s were known.
-// What was held there is this process's no more.
-func (q *Lease) Begin(log int, s int64, now clock.Instant) {
+// whenever the read position jumps. end is where the log ends, and top the largest ballot
+// that it was given, 0 if it does not say. now must have been read after all these were
+// known. What was held there is this process's no more.
+func (q *Lease) Begin(log int, s, end, top int64, now clock.Instant) {
 	q.check(now)
 	v := q.logs[log]
+	v.end = end
+	q.seen = max(q.seen, min(top, lease.MaxBallot))
 	// Never whole: another incarnation may have been led a moment before this one was born.
 	v.lease.Begin(s, false, now)
 	v.begun = true

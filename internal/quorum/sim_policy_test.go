@@ -92,17 +92,17 @@ func (p *simProc) rogue(now clock.Instant) {
 func (p *simProc) talk(log int, now clock.Instant) {
 	w, at, l := p.w, &p.logs[log], p.q.Log(log)
 	if b := time.Duration(w.pr.beat * float64(simT)); l.Holding() > 0 && now.Mono.Sub(p.q.logs[log].beatAt) >= b {
-		if o, ok := p.q.Beat(log, now); ok {
-			p.send([]Out{o})
+		if r, ok := p.q.Beat(log, now); ok {
+			p.sendTo(log, r)
 		}
 	}
 	if at.asked != 0 && now.Mono >= at.asked || w.maybe(w.pr.snapshot) && !w.calm || at.since > 64 {
 		at.asked, at.since = 0, 0
-		p.send(p.q.Snapshot(log, now))
+		p.sendTo(log, p.q.Snapshot(log, now)...)
 	}
 	if wait := time.Duration(w.pr.beat * float64(simT)); !l.Known() && (at.hello == 0 || now.Mono.Sub(at.hello) >= wait) {
 		at.hello = now.Mono
-		p.send([]Out{p.q.Word(log, lease.Hello, now)})
+		p.sendTo(log, p.q.Word(log, lease.Hello, now))
 	}
 }
 

@@ -206,21 +206,23 @@ func (p *simProc) begin(g *simLog, x *incarnation, end int64) {
 	}
 	off = min(max(off, x.low, x.base), end)
 	now := p.now()
-	var out []Out
+	var out []lease.Record
 	if l := p.q.Log(g.index); at.in == x && l.Holding() > 0 && w.r.IntN(2) == 0 {
 		roles := l.RolesOf(l.Session())
 		p.q.ForgetOn(g.index, roles)
-		for _, o := range p.q.Release(roles, now) {
-			if o.Log == g.index {
-				out = append(out, o)
-			}
+		out = p.q.ReleaseOn(g.index, roles, now)
+	}
+	top := int64(0)
+	if w.pr.tops {
+		for _, e := range x.records[:end-x.base] {
+			top = max(top, e.r.Ballot)
 		}
 	}
-	p.q.Begin(g.index, off, now)
+	p.q.Begin(g.index, off, end, top, now)
 	at.in, at.next, at.asked, at.hello, at.since = x, off, 0, 0, 0
 	w.trace("%s begins log %s at %d of %d", p, x.id, off, end)
 	w.oracle.look(p)
-	p.send(out)
+	p.sendTo(g.index, out...)
 	p.hesitate()
 }
 
@@ -261,6 +263,12 @@ func (p *simProc) consume(g *simLog, at *simReading) {
 		p.hesitate()
 	}
 	w.oracle.look(p)
+}
+
+func (p *simProc) sendTo(log int, records ...lease.Record) {
+	for _, r := range records {
+		p.send([]Out{{log, r}})
+	}
 }
 
 // send hands records over: to the network, or to what is kept back by a cut.

@@ -28,6 +28,7 @@ type simProfile struct {
 	silent    float64 // of those, without a report
 	double    float64
 	ordered   bool // the appends of one sender
+	tops      bool // a log tells the largest ballot that it was given
 	keeps     bool // a log keeps, and readers skip, what was meant for a former incarnation
 
 	pause, crash, cut, wish, jump, remove time.Duration // mean times between these
@@ -54,7 +55,7 @@ func plainProfile(r *rand.Rand) simProfile {
 		logs: of(r, 3, 3, 3, 3, 5, 1), procs: 2 + r.IntN(3), roles: 1 + r.IntN(4),
 		rho: of(r, 0.0005, 0.05, 0.2), sigma: of(r, 0, clock.Sigma, clock.Sigma), wall: simT * 45 / 100,
 		lag: r.IntN(4), slow: r.IntN(4), heavy: of(r, 0, 0.02, 0.1, 0.3),
-		drop: of(r, 0, 0.02, 0.3), silent: of(r, 0, 0.1, 0.5), double: of(r, 0, 0, 0.1, 0.4), ordered: r.IntN(3) == 0, keeps: r.IntN(2) == 0,
+		drop: of(r, 0, 0.02, 0.3), silent: of(r, 0, 0.1, 0.5), double: of(r, 0, 0, 0.1, 0.4), ordered: r.IntN(3) == 0, keeps: r.IntN(2) == 0, tops: r.IntN(3) == 0,
 		pause: times(0, 1, 3, 10), crash: times(0, 0, 5, 20), cut: times(0, 2, 10), wish: times(0, 1, 5, 20),
 		jump: times(0, 0, 5, 20), remove: times(0, 5, 20), down: times(0, 3, 10), forget: times(0, 2, 5, 20), forgetAll: times(0, 0, 5, 20),
 		beat: of(r, 0.1, 0.2, 0.33, 0.5), late: of(r, 0, 0, simT/100, simT/4), jitter: of(r, 0, 0, simT/50, simT/3),

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"iter"
 	"math"
+	"runtime"
 	"sync/atomic"
 
 	"github.com/goneli/neli/internal/clock"
@@ -60,6 +61,18 @@ func (t *Table) publish(e *entry) {
 	e.held.line.settle()
 }
 
+// move lets a published unit follow another line, with the same term.
+func (t *Table) move(e *entry, to *term) {
+	t.shifts.Add(1)
+	l := e.delivered.line
+	heap.Remove(&l.units, int(e.position))
+	l.settle()
+	t.index.slot(e.unit).published.Store(to)
+	heap.Push(&to.line.units, e)
+	to.line.settle()
+	t.shifts.Add(1)
+}
+
 func (t *Table) withdraw(e *entry) {
 	if e.position < 0 {
 		return
@@ -81,30 +94,43 @@ func (t *Table) withdraw(e *entry) {
 // because neither an end nor a Release waits for a lapse: the reading proves nothing
 // to a goroutine that was stopped in between. That is also why the V that was loaded
 // is not of a session after the term's: the old session's terms are withdrawn before
-// its successor's V is published, so the second look does not find the term any more.
+// its successor's V is published, so the second look does not find the term any more. If
+// the term goes on and follows another V since, that one is asked.
 func (t *Table) Leads(unit int) (id, token int64, at clock.Instant, ok bool) {
 	s := t.index.slot(unit)
 	if s == nil {
 		return 0, 0, clock.Instant{}, false
 	}
-	of := s.published.Load()
-	if of == nil {
-		return 0, 0, clock.Instant{}, false
+	for of := s.published.Load(); of != nil; {
+		v := of.line.v.Load()
+		at = t.now()
+		young := v != nil && t.young(at, *v)
+		again := s.published.Load()
+		switch {
+		case again == of && young:
+			return of.id, of.token, at, true
+		case again == nil || again == of || again.id != of.id:
+			return 0, 0, clock.Instant{}, false
+		}
+		of = again
 	}
-	v := of.line.v.Load()
-	if v == nil {
-		return 0, 0, clock.Instant{}, false
-	}
-	at = t.now()
-	if !t.young(at, *v) || s.published.Load() != of {
-		return 0, 0, clock.Instant{}, false
-	}
-	return of.id, of.token, at, true
+	return 0, 0, clock.Instant{}, false
 }
 
 // LeadsAny reports whether Leads holds for any unit below a bound. It looks at one
-// unit of each partition at most, and at first where it found one last.
+// unit of each partition at most, and at first where it found one last. If a unit went from
+// one line to another meanwhile, it may have been missed on both.
 func (t *Table) LeadsAny(below int) (at clock.Instant, ok bool) {
+	for {
+		before := t.shifts.Load()
+		if at, ok = t.leadsAny(below); ok || before%2 == 0 && t.shifts.Load() == before {
+			return at, ok
+		}
+		runtime.Gosched()
+	}
+}
+
+func (t *Table) leadsAny(below int) (at clock.Instant, ok bool) {
 	if t.published.Load() == 0 {
 		return clock.Instant{}, false
 	}

@@ -10,10 +10,10 @@ import (
 // without it, and the test that says why it is needed.
 var mutants = []mutation.Mutant{
 	{Rule: "leadership is looked at again after the clock was read", File: "published.go",
-		Old: " || s.published.Load() != of {", New: " {",
+		Old: "case again == of && young:", New: "case young:",
 		Guard: "TestLeadsLooksAgainAfterTheClock", Want: `Not equal`},
 	{Rule: "V is loaded before the clock is read", File: "published.go",
-		Old: "!t.young(at, *v)", New: "!t.young(at, *of.line.v.Load())",
+		Old: "v != nil && t.young(at, *v)\n		again", New: "v != nil && t.young(at, *of.line.v.Load())\n		again",
 		Guard: "TestLeadsReadsVFirst", Want: "Should be true"},
 	{Rule: "who asks for any looks again if the lowest has ended", File: "published.go",
 		Old: "if l.lowest.Load() == lowest {", New: "if true {",

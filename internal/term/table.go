@@ -33,6 +33,7 @@ type Table struct {
 	lines     atomic.Pointer[[]line] // by partition
 	published atomic.Int64           // units that the check can find led
 	hint      atomic.Int64           // the line on which LeadsAny was lucky last
+	shifts    atomic.Uint64          // odd while a unit is on its way from one line to another
 
 	changed []*entry // those that there may be something to tell of
 	stale   atomic.Bool
@@ -121,6 +122,34 @@ func (t *Table) Start(units []int, id, token int64) {
 // lapsed, all terms of the partition must have been ended.
 func (t *Table) Renew(partition int, v clock.Instant) {
 	(*t.lines.Load())[partition].v.Store(&v)
+}
+
+// Shift lets another element of V decide over the units, whose terms go on: on a majority
+// of logs, when another set of them sustains a term. The check finds them led all the
+// while, if either V is young. Units that are not held are skipped.
+func (t *Table) Shift(units []int, partition int) {
+	l := &(*t.lines.Load())[partition]
+	var from, to *term
+	for _, unit := range units {
+		e := t.index.entry(unit)
+		if e == nil || e.held == nil || e.held.line == l {
+			continue
+		}
+		if e.held != from {
+			from, to = e.held, &term{id: e.held.id, token: e.held.token, line: l}
+		}
+		if e.position >= 0 {
+			t.move(e, to)
+		}
+		if e.delivered == e.held {
+			e.delivered = to
+		}
+		e.held = to
+		t.list(e)
+	}
+	if to != nil {
+		t.touch()
+	}
 }
 
 // End ends the terms of the units, now. graceful tells that this process was to give

@@ -1,0 +1,252 @@
+package quorum
+
+import (
+	"hash/fnv"
+	"iter"
+	"slices"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// What the logs say together of who holds what. A process holds a role if it does on a
+// majority of the logs whose folds are known; whichever of its sessions, a process is one
+// holder here, with session number 1.
+
+// together is the one session by which a process is known here.
+func together(process string) lease.Session { return lease.Session{Process: process, N: 1} }
+
+// Session is this process, as Holders and Holder name it.
+func (q *Lease) Session() lease.Session { return together(q.rules.Process) }
+
+// Known reports whether a majority of the folds is known.
+func (q *Lease) Known() bool {
+	n := 0
+	for _, v := range q.logs {
+		if v.lease.Known() {
+			n++
+		}
+	}
+	return n >= q.majority
+}
+
+// witness is what one log says of who holds something.
+type witness struct {
+	log int
+	lease.HolderState
+}
+
+// holder finds the process that holds role on a majority of logs, and what these say.
+func (q *Lease) holder(role int32, said []witness) []witness {
+	said = said[:0]
+	for log, v := range q.logs {
+		if h, held := v.lease.HolderOf(role); held {
+			said = append(said, witness{log, h})
+		}
+	}
+	if len(said) < q.majority {
+		return nil
+	}
+	for i := range said[:len(said)-q.majority+1] {
+		process, n := said[i].Session.Process, 0
+		for k := i; k < len(said); k++ {
+			if said[k].Session.Process == process {
+				said[i+n], said[k] = said[k], said[i+n]
+				n++
+			}
+		}
+		if n >= q.majority {
+			return said[i : i+n]
+		}
+	}
+	return nil
+}
+
+// sum is what logs say together of one process: its lease lasts as long as a majority of
+// them sustain it.
+func (q *Lease) sum(said []witness) lease.HolderState {
+	h := lease.HolderState{Session: together(said[0].Session.Process), Last: -1}
+	live := 0
+	for _, w := range said {
+		h.Held = max(h.Held, w.Held)
+		if w.Last >= q.logs[w.log].end {
+			live++
+		}
+	}
+	if live >= q.majority {
+		h.Last = 0
+	}
+	slices.SortFunc(said, func(a, b witness) int { return int(min(1, max(-1, b.FreeAt-a.FreeAt))) })
+	h.FreeAt = said[q.majority-1].FreeAt
+	slices.SortFunc(said, func(a, b witness) int { return int(min(1, max(-1, b.Heard.Mono-a.Heard.Mono))) })
+	h.Heard = said[q.majority-1].Heard
+	return h
+}
+
+// Holder returns who holds role, be its lease over or not. Its Token is 0, unless it is
+// this process and its term has begun: nobody else knows. Last is 0 if evidence of it was
+// read that is newer than when this process came, else −1.
+func (q *Lease) Holder(role int32) (g lease.Grantee, ok bool) {
+	var room [MaxLogs]witness
+	said := q.holder(role, room[:])
+	if said == nil {
+		return g, false
+	}
+	for _, w := range said {
+		on, _ := q.logs[w.log].lease.Holder(role)
+		if g.Name == "" || on.Since.Mono < g.Since.Mono {
+			g.Name, g.Since = on.Name, on.Since
+		}
+	}
+	h := q.sum(said)
+	g.Session, g.Last, g.Heard, g.FreeAt = h.Session, h.Last, h.Heard, h.FreeAt
+	if h.Session.Process == q.rules.Process {
+		g.Token, _, _ = q.Term(role)
+	}
+	return g, true
+}
+
+// Tenure tells one time of holding a role from others, of whichever process: a number
+// above 0.
+func Tenure(g lease.Grantee) int64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(g.Session.Process))
+	sum := h.Sum64() ^ uint64(g.Since.Mono)*0x9e3779b97f4a7c15 ^ uint64(g.Token)*0xbf58476d1ce4e5b9
+	return int64(sum>>1 | 1)
+}
+
+// Holders yields the processes that hold something on a majority of the logs, in no order.
+func (q *Lease) Holders() iter.Seq[lease.HolderState] {
+	return func(yield func(lease.HolderState) bool) {
+		for _, h := range q.processes() {
+			if !yield(h) {
+				return
+			}
+		}
+	}
+}
+
+// processes is Holders by process. Of several sessions of one process on a log the one
+// counts that was heard last.
+func (q *Lease) processes() map[string]lease.HolderState {
+	said := map[string][]witness{}
+	for log, v := range q.logs {
+		for h := range v.lease.Holders() {
+			id := h.Session.Process
+			if i := len(said[id]) - 1; i >= 0 && said[id][i].log == log {
+				if h.Heard.Mono > said[id][i].Heard.Mono {
+					said[id][i].HolderState = h
+				}
+				continue
+			}
+			said[id] = append(said[id], witness{log, h})
+		}
+	}
+	all := map[string]lease.HolderState{}
+	for id, some := range said {
+		if len(some) >= q.majority {
+			all[id] = q.sum(some)
+		}
+	}
+	return all
+}
+
+// Each calls set for every role that a process holds on a majority of the logs, with what
+// of says of that; of is asked once for each.
+func (q *Lease) Each(of func(lease.HolderState) int32, set func(role, value int32)) {
+	values := map[string]int32{}
+	for id, h := range q.processes() {
+		values[id] = of(h)
+	}
+	var room [MaxLogs]witness
+	for role := range q.Roles() {
+		if said := q.holder(role, room[:]); said != nil {
+			if value, ok := values[said[0].Session.Process]; ok {
+				set(role, value)
+			}
+		}
+	}
+}
+
+// HeldBy is how many roles a process holds on some log, if it holds any on a majority.
+func (q *Lease) HeldBy(id lease.Session) int { return q.processes()[id.Process].Held }
+
+// Sessions is how many processes hold something on a majority of the logs.
+func (q *Lease) Sessions() int { return len(q.processes()) }
+
+// Roles is one more than the highest role that anybody has held.
+func (q *Lease) Roles() int32 {
+	roles := int32(0)
+	for _, v := range q.logs {
+		roles = max(roles, v.lease.Roles())
+	}
+	return roles
+}
+
+// Free returns the roles below a number that may be contested at time now, ascending.
+func (q *Lease) Free(below int32, now clock.Instant) []int32 {
+	var free []int32
+	for role := range below {
+		if q.Vacant(role, now) {
+			free = append(free, role)
+		}
+	}
+	return free
+}
+
+// FreeAt is the time by the raw clock from which nobody leads role by any clock, if
+// nothing is read until then: when it may be claimed on a majority of the logs.
+func (q *Lease) FreeAt(role int32) clock.Time {
+	var at [MaxLogs]clock.Time
+	for log, v := range q.logs {
+		at[log] = v.lease.FreeAt(role)
+		if !v.lease.Known() {
+			at[log] = v.lease.FreshAt()
+		}
+	}
+	slices.Sort(at[:len(q.logs)])
+	return at[q.majority-1]
+}
+
+// Mine returns the token of the term that this process has of role, lapsed or not.
+func (q *Lease) Mine(role int32) (token int64, ok bool) {
+	token, _, ok = q.Term(role)
+	return token, ok
+}
+
+// Claiming is how many Claims are under way on all logs, and when the oldest was sent.
+func (q *Lease) Claiming() (n int, oldest clock.Instant) {
+	for _, v := range q.logs {
+		k, at := v.lease.Claiming()
+		if k > 0 && (n == 0 || at.Mono < oldest.Mono) {
+			oldest = at
+		}
+		n += k
+	}
+	return n, oldest
+}
+
+// Holding reports whether anything is held on any log.
+func (q *Lease) Holding() bool {
+	return slices.ContainsFunc(q.logs, func(v *logView) bool { return v.lease.Holding() > 0 })
+}
+
+// Owing reports whether anything is still to be released on a log that can be reached.
+func (q *Lease) Owing(now clock.Instant) bool {
+	return slices.ContainsFunc(q.logs, func(v *logView) bool { return v.lease.Owing() && q.reachable(v, now) })
+}
+
+// InUse yields the lines of V that a term follows.
+func (q *Lease) InUse() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		seen := map[logs]bool{} // several groups may have the same line
+		for _, g := range q.groups {
+			if g.led && len(g.roles) > 0 && !seen[g.counts] {
+				seen[g.counts] = true
+				if !yield(int(g.counts)) {
+					return
+				}
+			}
+		}
+	}
+}

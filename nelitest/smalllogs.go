@@ -1,0 +1,293 @@
+package nelitest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+// SmallLogs is N small logs in memory ([neli.SmallLogs]), for elections without a broker:
+// logs stop, come back, lose their memory, and members are cut off from some of them, on
+// command. Like Broker it uses the runtime's clock only, and has no goroutine that must be
+// stopped. Its methods may be called concurrently.
+type SmallLogs struct {
+	trip time.Duration
+
+	mu   sync.Mutex
+	logs []*smallLog
+	sets map[*smallSet]struct{}
+	cut  map[cutFrom]bool
+}
+
+// cutFrom is a member and a log that do not reach each other.
+type cutFrom struct {
+	member string
+	log    int
+}
+
+// smallLog is one log. Its records are kept for ever.
+type smallLog struct {
+	births  int
+	records [][]byte
+	top     int64
+	down    bool
+}
+
+// NewSmallLogs returns logs that are up and empty. A record comes back to its sender, and
+// reaches all others, a round trip after it was appended.
+func NewSmallLogs(logs int, roundTrip time.Duration) *SmallLogs {
+	n := &SmallLogs{trip: roundTrip, sets: map[*smallSet]struct{}{}, cut: map[cutFrom]bool{}}
+	for range logs {
+		n.logs = append(n.logs, &smallLog{births: 1})
+	}
+	return n
+}
+
+// Provider returns what a member opens the logs with. Members are addressed by name.
+func (n *SmallLogs) Provider(member string) neli.Provider { return &smallProvider{n, member} }
+
+// Stop takes a log away, and Start brings it back with all that it had.
+func (n *SmallLogs) Stop(log int)  { n.change(log, func(l *smallLog) { l.down = true }) }
+func (n *SmallLogs) Start(log int) { n.change(log, func(l *smallLog) { l.down = false }) }
+
+// Forget restarts a log: it comes back at once, empty, with another id.
+func (n *SmallLogs) Forget(log int) {
+	n.change(log, func(l *smallLog) { *l = smallLog{births: l.births + 1} })
+}
+
+// Cut keeps a member and a log from each other, both ways, and Heal takes it back.
+func (n *SmallLogs) Cut(member string, log int)  { n.setCut(member, log, true) }
+func (n *SmallLogs) Heal(member string, log int) { n.setCut(member, log, false) }
+
+func (n *SmallLogs) setCut(member string, log int, cut bool) {
+	n.change(log, func(*smallLog) { n.cut[cutFrom{member, log}] = cut })
+}
+
+// Appended is how many records a log was given since it last forgot.
+func (n *SmallLogs) Appended(log int) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.logs[log].records)
+}
+
+// change changes a log, and lets all who read it notice.
+func (n *SmallLogs) change(log int, f func(*smallLog)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f(n.logs[log])
+	for s := range n.sets {
+		s.notice(log)
+	}
+}
+
+func (n *SmallLogs) id(log int) string { return fmt.Sprintf("small-%d-%d", log, n.logs[log].births) }
+
+type smallProvider struct {
+	logs   *SmallLogs
+	member string
+}
+
+// SmallLogs implements [neli.SmallLogs].
+func (p *smallProvider) SmallLogs(_ context.Context, s neli.LogSettings) (neli.LogSet, error) {
+	set := &smallSet{net: p.logs, member: p.member, every: s.T / 4, wake: make(chan struct{}, 1), owed: map[int]func(error){}, at: make([]reading, len(p.logs.logs))}
+	p.logs.mu.Lock()
+	defer p.logs.mu.Unlock()
+	p.logs.sets[set] = struct{}{}
+	for log := range set.at {
+		set.notice(log)
+	}
+	return set, nil
+}
+
+var errNoKafka = errors.New("nelitest: there are small logs only")
+
+// Producer implements [neli.Provider]: there is none.
+func (p *smallProvider) Producer(map[string]string, *slog.Logger) (neli.Producer, error) {
+	return nil, errNoKafka
+}
+
+// LogReader implements [neli.Provider]: there is none.
+func (p *smallProvider) LogReader(map[string]string, *slog.Logger) (neli.LogReader, error) {
+	return nil, errNoKafka
+}
+
+// GroupConsumer implements [neli.Provider]: there is none.
+func (p *smallProvider) GroupConsumer(map[string]string, *slog.Logger) (neli.GroupConsumer, error) {
+	return nil, errNoKafka
+}
+
+// Admin implements [neli.Provider]: there is none.
+func (p *smallProvider) Admin(neli.Producer) (neli.Admin, error) { return nil, errNoKafka }
+
+// smallSet is what one process has of the logs. The lock of the network guards it.
+type smallSet struct {
+	net    *SmallLogs
+	member string
+	every  time.Duration // a log that can be reached says so at least that often
+	wake   chan struct{} // Next looks again
+	at     []reading
+	ready  []arrival
+	closed bool
+
+	owed    map[int]func(error) // reports that were not made yet
+	reports int
+	making  sync.WaitGroup // reports that are being made
+}
+
+// reading is where a process is in a log.
+type reading struct {
+	id    string // of the incarnation; "": it has not heard of any
+	next  int    // the next record to be sent to it
+	alive time.Time
+}
+
+// arrival is an entry that can be read from a time on.
+type arrival struct {
+	at time.Time
+	e  neli.LogEntry
+}
+
+func (s *smallSet) reaches(log int) bool {
+	return !s.net.logs[log].down && !s.net.cut[cutFrom{s.member, log}]
+}
+
+// notice sends what a process has not been sent of a log, if they reach each other.
+func (s *smallSet) notice(log int) {
+	if s.closed || !s.reaches(log) {
+		return
+	}
+	l, at, id := s.net.logs[log], &s.at[log], s.net.id(log)
+	arrives := time.Now().Add(s.net.trip)
+	if at.id != id {
+		*at = reading{id: id}
+		s.ready = append(s.ready, arrival{arrives, neli.LogEntry{Log: log, Kind: neli.LogReset, ID: id, End: int64(len(l.records)), Top: l.top}})
+	}
+	for ; at.next < len(l.records); at.next++ {
+		s.ready = append(s.ready, arrival{arrives, neli.LogEntry{Log: log, Kind: neli.LogRecord, ID: id, Offset: int64(at.next), Value: l.records[at.next]}})
+	}
+	at.alive = arrives
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Logs implements [neli.LogSet].
+func (s *smallSet) Logs() int { return len(s.at) }
+
+// Next implements [neli.LogSet].
+func (s *smallSet) Next(ctx context.Context, timeout time.Duration) (neli.LogEntry, bool, error) {
+	deadline := time.Now().Add(timeout)
+	for {
+		e, ok, wait := s.next(deadline)
+		if ok || wait <= 0 {
+			return e, ok, nil
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-s.wake:
+		case <-ctx.Done():
+			timer.Stop()
+			return neli.LogEntry{}, false, nil
+		}
+		timer.Stop()
+	}
+}
+
+// next returns what has arrived, or how long there will be nothing.
+func (s *smallSet) next(deadline time.Time) (e neli.LogEntry, ok bool, wait time.Duration) {
+	s.net.mu.Lock()
+	defer s.net.mu.Unlock()
+	now := time.Now()
+	wait = deadline.Sub(now)
+	if len(s.ready) > 0 {
+		if first := s.ready[0]; !now.Before(first.at) {
+			s.ready = s.ready[1:]
+			return first.e, true, 0
+		} else {
+			wait = min(wait, first.at.Sub(now))
+		}
+	}
+	for log := range s.at {
+		at := &s.at[log]
+		if at.id == "" || at.id != s.net.id(log) || !s.reaches(log) {
+			continue
+		}
+		if due := at.alive.Add(s.every); now.Before(due) {
+			wait = min(wait, due.Sub(now))
+		} else {
+			at.alive = now
+			return neli.LogEntry{Log: log, Kind: neli.LogAlive, ID: at.id, End: int64(len(s.net.logs[log].records))}, true, 0
+		}
+	}
+	return neli.LogEntry{}, false, wait
+}
+
+var (
+	errOut     = errors.New("nelitest: the log cannot be reached")
+	errAnother = errors.New("nelitest: the log has another id")
+	errShut    = errors.New("nelitest: the logs are closed")
+)
+
+// Append implements [neli.LogSet].
+func (s *smallSet) Append(log int, id string, value []byte, ballot int64, report func(error)) error {
+	s.net.mu.Lock()
+	defer s.net.mu.Unlock()
+	l := s.net.logs[log]
+	switch {
+	case s.closed:
+		return errShut
+	case !s.reaches(log):
+		s.later(s.every, report, errOut)
+	case id != s.net.id(log):
+		s.later(s.net.trip, report, errAnother)
+	default:
+		l.records, l.top = append(l.records, value), max(l.top, ballot)
+		for set := range s.net.sets {
+			set.notice(log)
+		}
+		s.later(s.net.trip, report, nil)
+	}
+	return nil
+}
+
+// later makes a report after a while, or when the set is closed.
+func (s *smallSet) later(d time.Duration, report func(error), err error) {
+	s.reports++
+	number := s.reports
+	s.owed[number] = report
+	time.AfterFunc(d, func() {
+		s.net.mu.Lock()
+		_, owed := s.owed[number]
+		delete(s.owed, number)
+		if owed {
+			s.making.Add(1)
+			defer s.making.Done()
+		}
+		s.net.mu.Unlock()
+		if owed {
+			report(err)
+		}
+	})
+}
+
+// Close implements [neli.LogSet].
+func (s *smallSet) Close() error {
+	s.net.mu.Lock()
+	s.closed = true
+	delete(s.net.sets, s)
+	owed := s.owed
+	s.owed = map[int]func(error){}
+	s.net.mu.Unlock()
+	for _, report := range owed {
+		report(errShut)
+	}
+	s.making.Wait()
+	return nil
+}

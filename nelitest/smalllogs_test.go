@@ -1,0 +1,337 @@
+package nelitest_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+)
+
+const (
+	smallT    = time.Second
+	smallTrip = 10 * time.Millisecond
+)
+
+// smallGroup is members on small logs, in a bubble, and what their barriers were told.
+type smallGroup struct {
+	*testing.T
+	logs    *nelitest.SmallLogs
+	roles   int
+	members []*smallMember
+	tokens  map[int]int64 // role → newest token led
+	last    map[int]string
+}
+
+type smallMember struct {
+	*neli.Neli
+	name string
+	mu   sync.Mutex
+	told []string
+	p    neli.Pulser
+}
+
+// small runs a test with members on three logs; whoever leads is looked at every
+// millisecond while it waits.
+func small(t *testing.T, roles int, test func(g *smallGroup)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		g := &smallGroup{T: t, logs: nelitest.NewSmallLogs(3, smallTrip), roles: roles, tokens: map[int]int64{}, last: map[int]string{}}
+		defer func() {
+			for _, m := range g.members {
+				if t.Failed() {
+					t.Logf("%s was told %q", m.name, m.told)
+				}
+				assert.NoError(t, m.Close())
+				if m.p != nil {
+					assert.NoError(t, m.p.Close())
+				}
+			}
+		}()
+		test(g)
+	})
+}
+
+func (g *smallGroup) join(names ...string) {
+	for _, name := range names {
+		g.joinWith(name, func(*neli.Config) {})
+	}
+}
+
+func (g *smallGroup) joinWith(name string, change func(*neli.Config)) *smallMember {
+	g.Helper()
+	m := &smallMember{name: name}
+	level := slog.LevelWarn
+	if os.Getenv("NELI_TRACE") != "" {
+		level = slog.LevelDebug
+	}
+	cfg := neli.Config{Provider: g.logs.Provider(name), LeaderGroupID: "g", Name: name, Roles: g.roles, HeartbeatTimeout: smallT,
+		Logger: slog.New(slog.NewTextHandler(g.Output(), &slog.HandlerOptions{Level: level})).With("member", name)}
+	change(&cfg)
+	n, err := neli.New(cfg, func(e neli.Event) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.told = append(m.told, fmt.Sprint(e))
+	})
+	require.NoError(g, err)
+	m.Neli = n
+	if !cfg.Observer {
+		m.p, err = n.Background(func() { time.Sleep(time.Millisecond) })
+		require.NoError(g, err)
+	}
+	g.members = append(g.members, m)
+	return m
+}
+
+// leaders returns who leads each role, and asserts that it is one at most, with a token
+// that goes up from one leader to the next.
+func (g *smallGroup) leaders() []string {
+	g.Helper()
+	out := make([]string, g.roles)
+	for role := range out {
+		for _, m := range g.members {
+			token, ok := m.Token(role)
+			if !ok {
+				continue
+			}
+			require.Empty(g, out[role], "role %d has two leaders", role)
+			out[role] = m.name
+			if newest := g.tokens[role]; g.last[role] != m.name {
+				require.Greater(g, token, newest, "token of role %d went back", role)
+			} else {
+				require.GreaterOrEqual(g, token, newest, "token of role %d went back", role)
+			}
+			g.tokens[role], g.last[role] = token, m.name
+		}
+	}
+	return out
+}
+
+// until waits until what is led is as wanted, and returns how long that took.
+func (g *smallGroup) until(within time.Duration, wanted func(leaders []string) bool) time.Duration {
+	g.Helper()
+	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+		if leaders := g.leaders(); wanted(leaders) {
+			return time.Since(begun)
+		} else if time.Since(begun) > within {
+			require.Fail(g, "not led as wanted", "after %v: %q", within, leaders)
+		}
+	}
+}
+
+// pass lets time pass during which everything has to be led.
+func (g *smallGroup) pass(d time.Duration, all bool) {
+	g.Helper()
+	for begun := time.Now(); time.Since(begun) < d; time.Sleep(time.Millisecond) {
+		if leaders := g.leaders(); all {
+			require.NotContains(g, leaders, "", "after %v", time.Since(begun))
+		}
+	}
+}
+
+func allLed(leaders []string) bool { return !slices.Contains(leaders, "") }
+
+// noneOf is that everything is led, by others than a member.
+func noneOf(name string) func([]string) bool {
+	return func(leaders []string) bool { return allLed(leaders) && !slices.Contains(leaders, name) }
+}
+
+func (g *smallGroup) member(name string) *smallMember {
+	return g.members[slices.IndexFunc(g.members, func(m *smallMember) bool { return m.name == name })]
+}
+
+// silence is T′ at the default ρ.
+const silence = smallT + smallT/1000 + 2*time.Millisecond
+
+func TestSmallLogsElectAfterTheSilence(t *testing.T) {
+	small(t, 1, func(g *smallGroup) {
+		g.join("a", "b", "c")
+		took := g.until(5*time.Second, allLed)
+		g.Logf("cold start: %v", took)
+		require.LessOrEqual(g, took, silence+12*smallTrip)
+		g.pass(5*smallT, true)
+	})
+}
+
+func TestSmallLogsShareRolesOut(t *testing.T) {
+	small(t, 30, func(g *smallGroup) {
+		g.join("a", "b", "c")
+		g.until(5*time.Second, allLed)
+		g.pass(smallT, true)
+		count := map[string]int{}
+		for _, name := range g.leaders() {
+			count[name]++
+		}
+		for _, m := range g.members {
+			require.InDelta(g, 10, count[m.name], 2, "%v", count)
+		}
+	})
+}
+
+func TestSmallLogsReplaceACrashedLeaderAndItsLog(t *testing.T) {
+	small(t, 1, func(g *smallGroup) {
+		g.join("a", "b", "c")
+		g.until(5*time.Second, allLed)
+		g.pass(3*smallT, true)
+		leader := g.leaders()[0]
+		for log := range 3 {
+			g.logs.Cut(leader, log)
+		}
+		g.logs.Stop(1)
+		took := g.until(5*time.Second, noneOf(leader))
+		g.Logf("leader and a log crashed: %v", took)
+		require.LessOrEqual(g, took, silence+3*smallTrip)
+		g.pass(3*smallT, true)
+	})
+}
+
+func TestSmallLogsMayFailOneAtATime(t *testing.T) {
+	small(t, 5, func(g *smallGroup) {
+		g.join("a", "b", "c")
+		g.until(5*time.Second, allLed)
+		before := g.leaders()
+		for log := range 3 {
+			g.logs.Forget(log)
+			g.pass(2*smallT, true)
+		}
+		for log := range 3 {
+			g.logs.Stop(log)
+			g.pass(2*smallT, true)
+			g.logs.Start(log)
+			g.pass(2*smallT, true)
+		}
+		require.Equal(g, before, g.leaders())
+		for _, m := range g.members {
+			require.LessOrEqual(g, len(m.told), 1, "%q", m.told)
+		}
+	})
+}
+
+func TestSmallLogsALeaderWithoutAMajorityStepsDown(t *testing.T) {
+	small(t, 1, func(g *smallGroup) {
+		g.join("a", "b")
+		g.until(5*time.Second, allLed)
+		g.pass(smallT, true)
+		leader := g.leaders()[0]
+		g.logs.Cut(leader, 0)
+		g.pass(2*smallT, true) // two logs are enough
+		g.logs.Cut(leader, 1)
+		took := g.until(5*time.Second, noneOf(leader))
+		require.LessOrEqual(g, took, silence+6*smallTrip)
+		g.logs.Heal(leader, 0)
+		g.logs.Heal(leader, 1)
+		g.pass(5*smallT, true)
+	})
+}
+
+func TestSmallLogsHandOverWhenALeaderCloses(t *testing.T) {
+	small(t, 1, func(g *smallGroup) {
+		g.join("a", "b", "c")
+		g.until(5*time.Second, allLed)
+		g.pass(3*smallT, true)
+		leader := g.member(g.leaders()[0])
+		done := make(chan error)
+		go func() { done <- leader.Close() }()
+		var gap, took time.Duration
+		begun := time.Now()
+		for ; ; time.Sleep(time.Millisecond) {
+			leaders := g.leaders()
+			if leaders[0] == "" {
+				gap += time.Millisecond
+			} else if leaders[0] != leader.name {
+				took = time.Since(begun)
+				break
+			}
+			require.Less(g, time.Since(begun), 5*smallT)
+		}
+		require.NoError(g, <-done)
+		g.Logf("hand-over: %v, of which without a leader %v", took, gap)
+		require.LessOrEqual(g, took, 4*smallTrip+5*time.Millisecond) // what the sampler and the application take
+		require.LessOrEqual(g, gap, 2*smallTrip+4*time.Millisecond)
+	})
+}
+
+func TestSmallLogsTransferARole(t *testing.T) {
+	small(t, 3, func(g *smallGroup) {
+		g.join("a", "b", "c")
+		g.until(5*time.Second, allLed)
+		g.pass(2*smallT, true)
+		from := g.leaders()[1]
+		to := "a"
+		if from == "a" {
+			to = "b"
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		require.NoError(g, g.member(from).Transfer(ctx, 1, to))
+		g.until(time.Second, func(leaders []string) bool { return leaders[1] == to })
+		g.pass(2*smallT, true)
+		require.Equal(g, to, g.leaders()[1])
+	})
+}
+
+func TestSmallLogsAreWatched(t *testing.T) {
+	small(t, 2, func(g *smallGroup) {
+		g.join("a", "b")
+		g.until(5*time.Second, allLed)
+		g.pass(smallT, true)
+		o := g.joinWith("watcher", func(c *neli.Config) { c.Observer = true })
+		g.pass(2*smallT, true)
+		for role, name := range g.leaders() {
+			h, ok := o.Holder(role)
+			require.True(g, ok, "role %d", role)
+			require.Equal(g, name, h.Name)
+			require.Zero(g, h.Token, "nobody but the holder knows it")
+			own, ok := g.member(name).Holder(role)
+			require.True(g, ok)
+			token, _ := g.member(name).Token(role)
+			require.Equal(g, token, own.Token)
+		}
+		leader := g.leaders()[0]
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		moved := make(chan string)
+		go func() {
+			for s := range o.Watch(ctx) {
+				if s.Status == neli.Held && slices.Contains(slices.Collect(s.Roles()), 0) && s.Holder.Name != leader {
+					moved <- s.Holder.Name
+					return
+				}
+			}
+			close(moved)
+		}()
+		for log := range 3 {
+			g.logs.Cut(leader, log)
+		}
+		g.until(5*time.Second, noneOf(leader))
+		require.Equal(g, g.leaders()[0], <-moved)
+	})
+}
+
+func TestSmallLogsLead(t *testing.T) {
+	small(t, 1, func(g *smallGroup) {
+		m := g.joinWith("a", func(*neli.Config) {})
+		g.until(5*time.Second, allLed)
+		_ = m
+	})
+}
+
+func TestSmallLogsHaveNoConsumerGroup(t *testing.T) {
+	_, err := neli.New(neli.Config{Provider: nelitest.NewSmallLogs(3, smallTrip).Provider("a"), LeaderGroupID: "g",
+		Mode: neli.NonExclusive, Nomination: neli.Assigned, KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": "x"}})
+	require.ErrorContains(t, err, "Mode")
+	require.ErrorContains(t, err, "Nomination")
+	require.ErrorContains(t, err, "KafkaConfig")
+	_, err = neli.New(neli.Config{Provider: nelitest.NewSmallLogs(2, smallTrip).Provider("a"), LeaderGroupID: "g"})
+	require.ErrorContains(t, err, "2 small logs")
+}
