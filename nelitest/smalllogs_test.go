@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"sync"
@@ -271,7 +272,7 @@ func TestSmallLogsTransferARole(t *testing.T) {
 		if from == "a" {
 			to = "b"
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(g.Context(), 5*time.Second)
 		defer cancel()
 		require.NoError(g, g.member(from).Transfer(ctx, 1, to))
 		g.until(time.Second, func(leaders []string) bool { return leaders[1] == to })
@@ -298,7 +299,7 @@ func TestSmallLogsAreWatched(t *testing.T) {
 			require.Equal(g, token, own.Token)
 		}
 		leader := g.leaders()[0]
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(g.Context())
 		defer cancel()
 		moved := make(chan string)
 		go func() {
@@ -320,10 +321,80 @@ func TestSmallLogsAreWatched(t *testing.T) {
 
 func TestSmallLogsLead(t *testing.T) {
 	small(t, 1, func(g *smallGroup) {
-		m := g.joinWith("a", func(*neli.Config) {})
-		g.until(5*time.Second, allLed)
-		_ = m
+		n, err := neli.New(neli.Config{Provider: g.logs.Provider("a"), LeaderGroupID: "g", Name: "a", HeartbeatTimeout: smallT})
+		require.NoError(g, err)
+		defer func() { require.NoError(g, n.Close()) }()
+		ctx, stop := context.WithCancel(g.Context())
+		led, ended := make(chan int64, 1), make(chan error, 1)
+		go func() {
+			ended <- n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error {
+				led <- l.Token
+				<-ctx.Done()
+				return context.Cause(ctx)
+			})
+		}()
+		require.Positive(g, <-led)
+		for log := range 2 { // a majority
+			g.logs.Cut("a", log)
+		}
+		time.Sleep(2 * smallT)
+		require.False(g, n.IsLeader())
+		g.logs.Heal("a", 0)
+		g.logs.Heal("a", 1)
+		require.Positive(g, <-led, "leads again")
+		stop()
+		require.NoError(g, <-ended)
 	})
+}
+
+// TestSmallLogsWithoutMercy lets everything happen to members and logs, in one seeded order
+// after the other: logs stop, forget and come back, members are cut off from some, are
+// closed, and others join. There is one leader at most, tokens go up, and in the end
+// everything is led.
+func TestSmallLogsWithoutMercy(t *testing.T) {
+	for seed := range uint64(10) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			small(t, 4, func(g *smallGroup) {
+				r := rand.New(rand.NewPCG(seed, 7))
+				g.join("m0", "m1", "m2")
+				for step := range 60 {
+					log, m := r.IntN(3), g.members[r.IntN(len(g.members))]
+					switch r.IntN(8) {
+					case 0:
+						g.logs.Stop(log)
+					case 1, 2:
+						g.logs.Start(log)
+					case 3:
+						g.logs.Forget(log)
+					case 4:
+						g.logs.Cut(m.name, log)
+					case 5, 6:
+						g.logs.Heal(m.name, log)
+					case 7:
+						if len(g.members) > 2 && r.IntN(3) == 0 {
+							go func() { _ = m.Close() }() // closed again, and looked at, in the end
+						}
+						if r.IntN(3) == 0 {
+							g.join(fmt.Sprintf("late%d", step))
+						}
+					}
+					g.pass(time.Duration(r.Int64N(int64(smallT))), false)
+				}
+				for log := range 3 {
+					g.logs.Start(log)
+					for _, m := range g.members {
+						g.logs.Heal(m.name, log)
+					}
+				}
+				g.join("last")
+				g.until(10*smallT, allLed)
+				for range 6 { // what is handed over meanwhile is led again at once
+					g.pass(smallT/2, false)
+					g.until(smallT/4, allLed)
+				}
+			})
+		})
+	}
 }
 
 func TestSmallLogsHaveNoConsumerGroup(t *testing.T) {

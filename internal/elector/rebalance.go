@@ -194,6 +194,9 @@ func (n *Node) settle(now clock.Instant) {
 func (n *Node) settled(v move, now clock.Instant) bool {
 	g, held := v.p.lease.Holder(v.role)
 	ours := held && g.Token == v.token
+	if n.quorum != nil { // what is given up has no token, and is this process's until enough logs say that it is not
+		ours = held && g.Session == n.quorum.Session()
+	}
 	err := ErrNotTransferred
 	switch {
 	case ours && v.p.holds[v.role] != nil && v.p.holds[v.role].hand == nil:

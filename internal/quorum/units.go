@@ -61,6 +61,9 @@ func (q *Lease) set(role int32, token int64, mine, counts logs) {
 		q.units[g.roles[u.place]].place = u.place
 		g.roles = g.roles[:last]
 	}
+	if token != u.token || token != 0 && counts != u.counts {
+		q.policy.tell(role)
+	}
 	u.token, u.mine, u.counts = token, mine, counts
 	if u.mine == 0 {
 		return
@@ -130,7 +133,6 @@ func (q *Lease) raise(log int) {
 	q.each(func(k kind) bool { return k.led && k.mine.has(log) && !k.counts.has(log) }, func(role int32, u *unit) {
 		if back >= u.token {
 			q.set(role, u.token, u.mine, u.counts.with(log))
-			q.policy.tell(role)
 		}
 	})
 }
@@ -161,7 +163,6 @@ func (q *Lease) end(role int32) {
 	u := &q.units[role]
 	q.lift(u.token + 1)
 	q.set(role, 0, u.mine, 0)
-	q.policy.tell(role)
 }
 
 // settle begins the terms of wanted roles that a majority of logs sustains with the
@@ -186,7 +187,6 @@ func (q *Lease) settle(now clock.Instant) {
 		}
 		q.set(role, q.bal, u.mine, u.mine&given)
 		u.fails, u.tried, u.notBefore = 0, 0, 0
-		q.policy.tell(role)
 		q.look(role) // other logs may be claimed at once
 	})
 }
