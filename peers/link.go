@@ -29,9 +29,11 @@ type link struct {
 	logger   *slog.Logger
 
 	// Of run's goroutine.
-	known smalllog.ID // the incarnation that was read last
-	next  int64       // the offset to be read next; −1: none was read yet
-	said  string      // the trouble that was logged last
+	known       smalllog.ID // the incarnation that was read last
+	next        int64       // the offset to be read next; −1: none was read yet
+	said        string      // the trouble that was logged last; empty: none since it was reached
+	saidRefused bool
+	saidAt      time.Time
 
 	current atomic.Pointer[connection]
 }
@@ -97,14 +99,15 @@ func disagreement(err error) bool {
 	return false
 }
 
-// tell logs why there is no connection, once for each reason.
+// tell logs why there is no connection: when it is lost or refused, and for another reason
+// than before at most every ten seconds.
 func (l *link) tell(err error) {
-	why := plain(err)
-	if why.Error() == l.said {
+	why, refused := plain(err).Error(), disagreement(err)
+	if why == l.said || l.said != "" && refused == l.saidRefused && time.Since(l.saidAt) < 10*time.Second {
 		return
 	}
-	l.said = why.Error()
-	if disagreement(err) {
+	l.said, l.saidRefused, l.saidAt = why, refused, time.Now()
+	if refused {
 		l.logger.Error("log host refuses this process", "host", l.to.ID, "address", l.to.Address, "error", why)
 		return
 	}
