@@ -36,7 +36,7 @@ var simulatorRules = []mutation.Mutant{
 
 	// What the application is told and asks.
 	{Rule: "IsLeader looks at the clock", File: "internal/term/published.go",
-		Old: "if !t.young(at, *v) || s.published.Load() != of {", New: "if s.published.Load() != of {",
+		Old: "young := v != nil && t.young(at, *v)", New: "young := v != nil",
 		Want: twoLeaders + `|` + leadsOn + `|its application has hung`},
 	{Rule: "what ends, ends in the term table", File: "internal/elector/partition.go",
 		Old: "	n.terms.End(n.units(p, roles), why, graceful)\n", New: "",

@@ -239,10 +239,10 @@ func (q *Lease) Owing(now clock.Instant) bool {
 // InUse yields the lines of V that a term follows.
 func (q *Lease) InUse() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		seen := map[logs]bool{} // several groups may have the same line
+		var done [1 << MaxLogs]bool // several groups may have the same line
 		for _, g := range q.groups {
-			if g.led && len(g.roles) > 0 && !seen[g.counts] {
-				seen[g.counts] = true
+			if g.led && len(g.roles) > 0 && !done[g.counts] {
+				done[g.counts] = true
 				if !yield(int(g.counts)) {
 					return
 				}

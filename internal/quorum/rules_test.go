@@ -27,7 +27,7 @@ var rules = []mutation.Mutant{
 		Old: "	if fresh {\n", New: "	if fresh && q.bal < 1<<40 {\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: token went back`, Seeds: plainSeeds},
 	{Rule: "a Snapshot tells of all ballots that its sender has seen", File: "make.go",
-		Old: "		r.Ballot = max(q.bal, q.seen)\n", New: "		r.Ballot = q.bal\n",
+		Old: "			records[i].Ballot = max(q.bal, q.seen)\n", New: "",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: token went back`, Seeds: huntSeeds},
 	{Rule: "ballots are seen while the fold is unknown", File: "quorum.go",
 		Old: "	if !own {\n", New: "	if !own && v.lease.Known() {\n",
@@ -95,7 +95,8 @@ var rules = []mutation.Mutant{
 
 	// The bound that is published.
 	{Rule: "who was not heard is not counted", File: "quorum.go",
-		Old: "	if n < majority {\n", New: "	if n == 0 {\n",
+		Old:   "	if n < majority {\n		return clock.Instant{}\n	}\n	return oldest(vs[:majority])\n",
+		New:   "	if n == 0 {\n		return clock.Instant{}\n	}\n	return oldest(vs[:min(n, majority)])\n",
 		Guard: "TestTheBoundIsTheMajoritythLargest", Want: "Should be"},
 	{Rule: "of the majority the one counts that was heard first", File: "quorum.go",
 		Old: "oldest(vs[:majority])", New: "oldest(vs[:1])",

@@ -1,0 +1,252 @@
+package quorum
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// Schedules by hand, for what random ones seldom do: one clock for everybody, and records
+// that are appended and read when the script says so.
+
+type script struct {
+	*testing.T
+	now  time.Duration
+	logs [][]lease.Record
+}
+
+// actor is a process of a script.
+type actor struct {
+	*Lease
+	s    *script
+	next []int64
+}
+
+func newScript(t *testing.T, logs int) *script {
+	return &script{T: t, logs: make([][]lease.Record, logs)}
+}
+
+func (s *script) at() clock.Instant {
+	on := clock.Time(time.Hour).Add(s.now)
+	return clock.Instant{Mono: on, Wall: simEpoch.Add(s.now), Raw: on}
+}
+
+func (s *script) wait(d time.Duration) { s.now += d }
+
+// silence is a wait after which nothing that is not heard is led.
+func (s *script) silence() { s.wait(clock.Wait(simT, 0) + time.Millisecond) }
+
+// start boots a process that wants role 0, and begins to read all logs at their ends.
+func (s *script) start(name string) *actor {
+	a := &actor{s: s, next: make([]int64, len(s.logs)), Lease: New(Rules{Logs: len(s.logs), Process: name, Name: name, T: simT, History: 64,
+		Random: func(time.Duration) time.Duration { return 0 }})}
+	a.Want(1, func(int32) bool { return true })
+	for log := range s.logs {
+		a.begin(log)
+	}
+	return a
+}
+
+func (a *actor) begin(log int) { a.beginAt(log, int64(len(a.s.logs[log]))) }
+
+func (a *actor) beginAt(log int, o int64) {
+	a.next[log] = o
+	a.Begin(log, o, int64(len(a.s.logs[log])), 0, a.s.at())
+}
+
+// forget empties a log. Whoever is given begins to read it.
+func (s *script) forget(log int, all ...*actor) {
+	s.logs[log] = nil
+	for _, a := range all {
+		a.begin(log)
+	}
+}
+
+// append appends records, each to its log.
+func (s *script) append(out ...Out) {
+	for _, o := range out {
+		s.logs[o.Log] = append(s.logs[o.Log], o.Record)
+	}
+}
+
+// read reads all logs to their ends.
+func (a *actor) read() {
+	for log := range a.s.logs {
+		a.readOn(log)
+	}
+}
+
+// contest makes the Claims of role 0.
+func (a *actor) contest() []Out {
+	a.read()
+	out := a.Contest([]int32{0}, a.s.at())
+	require.NotEmpty(a.s, out, "nothing to claim")
+	return out
+}
+
+// win contests role 0 and goes on until it leads. It returns the token.
+func (a *actor) win() int64 {
+	a.s.append(a.contest()...)
+	return a.settleIt()
+}
+
+func (a *actor) settleIt() int64 {
+	a.s.Helper()
+	for range 5 {
+		a.read()
+		if token, ok := a.Leads(0, a.s.at()); ok {
+			return token
+		}
+		a.s.append(a.Tick(a.s.at())...)
+	}
+	require.Fail(a.s, "does not lead")
+	return 0
+}
+
+// leave gives role 0 back.
+func (a *actor) leave() {
+	a.Want(0, a.want)
+	a.Forget([]int32{0})
+	a.s.append(a.Release([]int32{0}, a.s.at())...)
+	a.read()
+}
+
+func (a *actor) snapshot(log int) {
+	for _, r := range a.Snapshot(log, a.s.at()) {
+		a.s.append(Out{log, r})
+	}
+}
+
+// A process that knew nothing has claimed, and its Claim comes very late: a whole term of
+// somebody else has come and gone. Nobody holds anything, so the Claim is valid, though its
+// ballot is lower than that of the term. It is plausible to let a Claim of a free role count
+// only if its ballot exceeds the largest one in the log; but then a process that adopts this
+// fresh Claim, and does not know that ballot, has another fold than all others. So the fold
+// looks at no ballot, and the process that reads its own Claim back goes beyond all that it
+// has read before it.
+func TestALateFreshClaimGoesBeyondWhatItMissed(t *testing.T) {
+	s := newScript(t, 1)
+	slow, b := s.start("slow"), s.start("b")
+	s.silence()
+	late := slow.contest()
+	s.wait(10 * time.Millisecond)
+	first := b.win()
+	b.leave()
+	s.append(late...)
+	require.Less(t, late[0].Record.Ballot, first)
+	second := slow.settleIt()
+	require.Greater(t, second, first, "token went back")
+
+	b.read()
+	newcomer := s.start("newcomer")
+	newcomer.beginAt(0, 0)
+	newcomer.read()
+	require.Equal(t, b.Snapshot(0, s.at())[0].State.Hash, newcomer.Snapshot(0, s.at())[0].State.Hash, "folds differ")
+}
+
+// The Claim of the test above has come back, and its ballot is too low. Until a Beat with a
+// larger one has come back, nobody who reads the log would know of that.
+func TestATermBeginsWhenItsBallotHasComeBack(t *testing.T) {
+	s := newScript(t, 1)
+	slow, b := s.start("slow"), s.start("b")
+	s.silence()
+	late := slow.contest()
+	s.wait(10 * time.Millisecond)
+	b.win()
+	b.leave()
+	s.append(late...)
+	slow.read()
+	_, leads := slow.Leads(0, s.at())
+	require.False(t, leads, "leads with a ballot that nobody has read")
+	beat := slow.Tick(s.at())
+	require.Len(t, beat, 1)
+	require.Equal(t, lease.Beat, beat[0].Record.Kind)
+	slow.Answered(0, s.at())
+	_, leads = slow.Leads(0, s.at())
+	require.False(t, leads, "leads before its Beat has come back")
+	s.append(beat...)
+	token := slow.settleIt()
+
+	b.read()
+	s.silence() // the slow one has crashed
+	b.Want(1, b.want)
+	require.Greater(t, b.win(), token, "token went back")
+}
+
+// Of a process that leaves nothing may be left in what a newcomer reads but a Snapshot, by
+// somebody who never had a large ballot.
+func TestASnapshotTellsOfTheBallotsOfThoseWhoLeft(t *testing.T) {
+	s := newScript(t, 1)
+	a, witness := s.start("a"), s.start("witness")
+	s.silence()
+	first := a.win()
+	a.leave()
+	witness.read()
+	end := int64(len(s.logs[0]))
+	witness.snapshot(0)
+	c := s.start("c")
+	c.beginAt(0, end)
+	require.Greater(t, c.win(), first, "token went back")
+}
+
+// Somebody leads while a log lives that another process never heard of. Both logs and
+// leader are gone when that one claims, as it did before: it knows of no ballot but its own.
+func TestEveryFreshClaimStartsFromTheWallClock(t *testing.T) {
+	s := newScript(t, 1)
+	a := s.start("a")
+	s.silence()
+	a.win()
+	s.forget(0)
+	b := s.start("b")
+	s.silence()
+	a.Tick(s.at()) // its term is over
+	second := b.win()
+	s.forget(0, a)
+	s.silence()
+	require.Greater(t, a.win(), second, "token went back")
+}
+
+// A log whose Claim was sent before the term's token was drawn sustains the term only after
+// a Beat.
+func TestALogJoinsATermWithItsToken(t *testing.T) {
+	s := newScript(t, 3)
+	a := s.start("a")
+	s.silence()
+	s.append(a.contest()...)
+	a.lift(a.bal + 5) // as somebody else's ballot would
+	for log := range 2 {
+		r, ok := a.readOn(log).Beat(log, s.at())
+		require.True(t, ok)
+		s.append(Out{log, r})
+		a.readOn(log)
+	}
+	token, line, led := a.Term(0)
+	require.True(t, led)
+	require.Equal(t, 0b011, line)
+	a.readOn(2)
+	again, line, led := a.Term(0)
+	require.True(t, led)
+	require.Equal(t, token, again)
+	require.Equal(t, 0b011, line, "a log sustains a term of which it says nothing")
+	r, ok := a.Beat(2, s.at())
+	require.True(t, ok)
+	s.append(Out{2, r})
+	a.readOn(2)
+	_, line, _ = a.Term(0)
+	require.Equal(t, 0b111, line)
+}
+
+// readOn reads one log to its end.
+func (a *actor) readOn(log int) *actor {
+	a.Answered(log, a.s.at())
+	for ; a.next[log] < int64(len(a.s.logs[log])); a.next[log]++ {
+		r := a.s.logs[log][a.next[log]]
+		ev := a.Read(log, a.next[log], &r, a.s.at())
+		require.False(a.s, ev.Rewound)
+	}
+	return a
+}

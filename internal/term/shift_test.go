@@ -1,0 +1,112 @@
+package term
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// shiftable is a table with one unit on line 0 of two, of whose term the application was
+// told; line 1 is as young.
+func shiftable(t *testing.T) *bench {
+	b := newBench(2, 2)
+	b.renew(0)
+	b.renew(1)
+	b.start(0)
+	b.all(t)
+	return b
+}
+
+func TestAShiftedTermGoesOn(t *testing.T) {
+	b := shiftable(t)
+	id, token, _, ok := b.Leads(0)
+	require.True(t, ok)
+	b.Shift([]int{0, 7}, 1)
+	again, same, _, ok := b.Leads(0)
+	require.True(t, ok)
+	require.Equal(t, []int64{id, token}, []int64{again, same})
+	_, ok = b.LeadsAny(2)
+	require.True(t, ok)
+	require.Empty(t, b.all(t), "nothing to be told")
+	require.True(t, b.Told(0))
+	b.End([]int{0}, Superseded, false)
+	require.Equal(t, Lost, b.Collect(b.clock)[0].Kind)
+}
+
+func TestAShiftedTermFollowsItsNewLine(t *testing.T) {
+	b := newBench(2, 2)
+	b.renew(0)
+	b.start(0)
+	b.all(t)
+	b.Shift([]int{0}, 1) // of which nothing was heard
+	_, _, _, ok := b.Leads(0)
+	require.False(t, ok)
+	require.Equal(t, Lost, b.Collect(b.clock)[0].Kind)
+}
+
+func TestATermThatWasNotToldMayBeShifted(t *testing.T) {
+	b := newBench(2, 2)
+	b.renew(1)
+	b.start(0)
+	require.Empty(t, b.Collect(b.clock), "line 0 was not heard")
+	b.Shift([]int{0}, 1)
+	require.Equal(t, Acquired, b.Collect(b.clock)[0].Kind)
+	_, _, _, ok := b.Leads(0)
+	require.True(t, ok)
+}
+
+// A shift between the look at the term and the second look must not be taken for an end.
+func TestLeadsFollowsAShift(t *testing.T) {
+	b := shiftable(t)
+	shifts := 0
+	b.now = func() clock.Instant {
+		if shifts++; shifts < 4 {
+			b.Shift([]int{0}, shifts%2)
+		}
+		return b.clock
+	}
+	_, _, _, ok := b.Leads(0)
+	require.True(t, ok)
+	require.Equal(t, 4, shifts)
+}
+
+// Who asks without a lock while a unit goes from line to line finds it led, always.
+func TestAShiftIsNoGap(t *testing.T) {
+	table := New(func(now, v clock.Instant) bool { return now.Age(v) < time.Hour }, clock.Glance, func(int) int { return 0 })
+	table.Open(3)
+	for line := range 3 {
+		table.Renew(line, clock.Glance())
+	}
+	table.Start([]int{0}, 1, 1)
+	require.Len(t, table.Collect(clock.Glance()), 1)
+	stop := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, _, _, ok := table.Leads(0); !ok {
+					t.Error("not led while it is shifted")
+					return
+				}
+				if _, ok := table.LeadsAny(1); !ok {
+					t.Error("nothing led while it is shifted")
+					return
+				}
+			}
+		})
+	}
+	for i := range 20_000 {
+		table.Shift([]int{0}, i%3)
+	}
+	close(stop)
+	readers.Wait()
+}
