@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . testkit integration examples chaos bench # chaos, bench: Linux
+MODULES := . peers peers/internal/compare testkit integration examples chaos bench # chaos, bench: Linux
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
@@ -23,10 +23,13 @@ MUTANTS := (Guarded|NeedsEveryRule)$$
 # What make test does, cheap things first; .ci/run does it likewise.
 TEST := unit mutants sim integration
 
-.PHONY: demo test stages unit mutants sim soak nightly integration chaos chaos-ci chaos-test lint cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
+.PHONY: demo demo-peers test stages unit mutants sim soak nightly integration chaos chaos-ci chaos-test lint cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
+
+demo-peers: ## five processes elect leaders without a broker; one is killed with its log, one suspended, the network is cut
+	cd examples && $(GO) run ./demo-peers
 
 test: $(TEST) ## everything
 
@@ -37,6 +40,7 @@ unit: ## without a broker, race detector on; small packages first
 	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' $$($(GO) list ./... | sed 1d)
 	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' .
 	CGO_ENABLED=0 $(GO) test -run TestNewWithoutCgo .
+	cd peers && $(GO) test -race -timeout 15m ./...
 
 # Never from the cache, which does not see the packages that mutants change.
 mutants: ## without each of its rules, the library must fail for the stated reason; NELI_SEEDS=20000 for more
@@ -88,6 +92,8 @@ fuzz: ## FUZZTIME=20s each
 	$(GO) test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) ./internal/lease
 	$(GO) test -run '^$$' -fuzz FuzzConfig -fuzztime $(FUZZTIME) .
 	$(GO) test -run '^$$' -fuzz FuzzRedact -fuzztime $(FUZZTIME) .
+	cd peers && $(GO) test -run '^$$' -fuzz FuzzLog -fuzztime $(FUZZTIME) ./smalllog
+	cd peers && $(GO) test -run '^$$' -fuzz FuzzHost -fuzztime $(FUZZTIME) .
 
 bench: ## in memory, then CPU on a real broker, then fail-over times beside the prototype's
 	$(GO) test -run '^$$' -bench . -benchmem .
