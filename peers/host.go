@@ -38,7 +38,7 @@ type serverStream interface {
 
 const (
 	// maxSubscribers bounds what strangers can make a host keep.
-	maxSubscribers = 10_000
+	maxSubscribers = 1_000
 	// helloWithin is for a client's first message.
 	helloWithin = 10 * time.Second
 	// maxRefusals is how many refusals may wait to be sent to one client, whose further

@@ -1,7 +1,9 @@
 package peers
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -178,4 +180,48 @@ func TestNobodyToAppendTo(t *testing.T) {
 		m.journal.await(t, `msg="log host cannot be reached, retrying" host=`+id)
 	}
 	require.Contains(t, m.journal.String(), "connection refused")
+}
+
+// TestMembersTakeTheListFromDNS has three members with a log each, which find each other by
+// names that only their DNS and their Dial know.
+func TestMembersTakeTheListFromDNS(t *testing.T) {
+	addresses := map[string]string{}
+	var whole []*net.SRV
+	for i, h := range list(t, 3) {
+		target := fmt.Sprintf("neli-%d.neli.test.", i)
+		whole = append(whole, &net.SRV{Target: target, Port: 7400})
+		addresses[fmt.Sprintf("neli-%d.neli.test:7400", i)] = h.Address
+	}
+	c := Config{Discover: "neli.test", Size: 3, Insecure: true, HeartbeatTimeout: testTimeout,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, network, addresses[address])
+		}}
+	var members []*member
+	for i := range 3 {
+		own := c
+		own.Self, own.Listen = fmt.Sprintf("neli-%d", i), addresses[fmt.Sprintf("neli-%d.neli.test:7400", i)]
+		own.dns = fakeDNS{answers: &[][]*net.SRV{whole[:i], whole}}
+		m := join(t, own)
+		assert.Equal(t, 3, m.set.Logs(), "known before the list is")
+		members = append(members, m)
+	}
+	crowd(t, members)
+}
+
+func TestAListFromDNSThatIsWrongEndsNext(t *testing.T) {
+	c := Config{Discover: "neli.test", Size: 3, Insecure: true, Self: "neli-7", HeartbeatTimeout: testTimeout,
+		dns: fakeDNS{answers: &[][]*net.SRV{pods("neli-0", "neli-1", "neli-2")}}}
+	m := join(t, c)
+	require.ErrorContains(t, m.final(t), `Self: "neli-7" is not the id of a host of the list`)
+	_, err := m.append(0, "x")
+	require.ErrorIs(t, err, errDown)
+}
+
+func TestClosingWhileTheListIsWaitedFor(t *testing.T) {
+	m := join(t, Config{Discover: "neli.test", Size: 3, Insecure: true, HeartbeatTimeout: testTimeout,
+		dns: fakeDNS{answers: &[][]*net.SRV{nil}}})
+	m.journal.await(t, "waiting for the list of log hosts")
+	m.leave(t)
+	require.NoError(t, m.set.Close(), "twice is fine")
 }
