@@ -47,7 +47,7 @@ mutants: ## without each of its rules, the library must fail for the stated reas
 	CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout 30m -run '$(MUTANTS)' ./...
 
 sim: ## without the race detector: the model, the simulation of the lease, and whole processes under 2,000 seeds of faults
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease ./internal/quorum
 	CGO_ENABLED=0 $(GO) test -count=1 -run 'TestSimulation$$' -v . | grep -v '^=== \|^ *--- PASS'
 
 soak: ## SOAK=10m: new seeds for as long as asked

@@ -125,9 +125,6 @@ func (q *Lease) ForgetOn(log int, roles []int32) {
 	for _, role := range roles {
 		if u := q.unit(role); u != nil && u.mine.has(log) {
 			q.drop(log, role)
-			if u := &q.units[role]; u.token != 0 && u.counts.size() < q.majority {
-				q.end(role)
-			}
 			q.look(role)
 		}
 	}

@@ -61,6 +61,31 @@ func TestEverythingIsLedSoonInQuietTimes(t *testing.T) {
 	}
 }
 
+// TestSplitVotes lets all candidates have the same rank and no jitter: they claim at the
+// same instant, on all logs, and each wins some. All but one give way, and what they try
+// again is further and further apart.
+func TestSplitVotes(t *testing.T) {
+	const trip = simT / 100
+	silence := clock.Wait(simT, calmRho)
+	for _, c := range []struct{ logs, procs int }{{3, 3}, {3, 5}, {5, 5}} {
+		t.Run(fmt.Sprintf("%d candidates on %d logs", c.procs, c.logs), func(t *testing.T) {
+			var took []time.Duration
+			simulateQuiet(t, 60, c.logs, c.procs, func(w *simWorld) {
+				w.pr.equal = true
+				for _, p := range w.procs {
+					p.hesitate()
+				}
+				w.run(20*simT, w.allLed)
+				if took = append(took, w.now); !w.allLed() || w.now > silence+40*trip {
+					w.oracle.note(w, "split vote: led after %v (led at all: %v)", w.now, w.allLed())
+				}
+			})
+			slices.Sort(took)
+			t.Logf("led after %v, at most %v", took[len(took)/2], took[len(took)-1])
+		})
+	}
+}
+
 // TestALogMayFailWithoutAGap lets single logs stop, or forget everything one after the
 // other: who leads goes on, with the same token.
 func TestALogMayFailWithoutAGap(t *testing.T) {

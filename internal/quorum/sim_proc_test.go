@@ -132,6 +132,9 @@ func (p *simProc) hesitate() {
 	p.delay = p.w.span(p.w.pr.jitter)
 	if p.w.calm {
 		p.delay = 2*p.w.pr.trip*time.Duration(p.rank) + p.w.span(p.w.pr.trip)
+		if p.w.pr.equal {
+			p.delay = 0
+		}
 	}
 }
 

@@ -40,6 +40,7 @@ type simProfile struct {
 	trip     time.Duration // what patience is measured by
 	snapshot float64
 	rogue    bool // claims and lets go of single logs at random
+	equal    bool // when it is calm all have the same rank and no jitter
 	wanting  float64
 	wantAll  bool
 	tail     int64 // a process begins that far from the end
