@@ -171,7 +171,8 @@ func (l *link) greet(stream clientStream) (*wire.Begin, error) {
 		return nil, err
 	}
 	b := m.GetBegin()
-	if b == nil || len(b.GetIncarnation()) != len(l.known) || b.GetOffset() < 0 || b.GetEnd() < b.GetOffset() {
+	if b == nil || len(b.GetIncarnation()) != len(l.known) || b.GetOffset() < 0 || b.GetEnd() < b.GetOffset() ||
+		b.GetTop() < 0 || b.GetTop() > maxBallot {
 		return nil, fmt.Errorf("%w: the first message is no begin", errProtocol)
 	}
 	return b, nil

@@ -30,6 +30,8 @@ const (
 	window = 256 << 10
 	// maxStreams is how many streams one connection may have: a client needs one.
 	maxStreams = 4
+	// idleFor is for connections without a stream: a client that is of use has one.
+	idleFor = 30 * time.Second
 	// shakeWithin is for TLS and the HTTP/2 preface: rubbish on the port does not stay.
 	shakeWithin = 10 * time.Second
 )
@@ -65,7 +67,7 @@ func newServer(ctx context.Context, s *settings, logger *slog.Logger) (*server, 
 		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
 		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),
 		grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(shakeWithin), grpc.WaitForHandlers(true),
-		grpc.KeepaliveParams(keepalive.ServerParameters{Time: max(5*time.Second, 3*s.agreed.timeout), Timeout: 5 * time.Second}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleFor, Time: max(5*time.Second, 3*s.agreed.timeout), Timeout: 5 * time.Second}),
 	)
 	wire.RegisterSmallLogServer(v.grpc, v)
 	go func() { v.served <- v.grpc.Serve(listen) }()
