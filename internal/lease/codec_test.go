@@ -32,6 +32,29 @@ func examples() []Record {
 		{Kind: Hello, Session: x, Name: "X", Read: 7, Seq: 7, Longest: Unsaid, Hello: &Announcement{Priority: -3, Roles: 9, Wants: []int{}, Leaving: true, Period: time.Minute}},
 		{Kind: Ping, Session: x, Read: 7, Seq: 8, Longest: Unsaid, To: "y"},
 		{Kind: Pong, Session: x, Read: 7, Seq: 9, Longest: Unsaid, To: "y", Ping: 0, Hello: &Announcement{}},
+		{Kind: Beat, Session: x, Read: 7, Seq: 10, Ballot: MaxBallot, T: time.Second, Longest: 0},
+	}
+}
+
+// Who leads on a majority of logs has to hear of every ballot, of whatever version the
+// record is. A single log's records say nothing of ballots.
+func TestBallotsAreReadOfEveryVersion(t *testing.T) {
+	for value, want := range map[string]int64{
+		`{"neli":1,"group":"g","log":"log","kind":"vote","ballot":7}`:        7,
+		`{"neli":9,"group":"g","log":"log","kind":[],"ballot":7,"read":"x"}`: 7,
+		`{"neli":9,"group":"other","log":"log","ballot":7}`:                  0,
+		`{"neli":9,"group":"g","log":"former","ballot":7}`:                   0,
+		`{"neli":9,"group":"g","log":"log","ballot":-7}`:                     0,
+		`{"neli":9,"group":"g","log":"log","ballot":9000000000000000000}`:    0,
+		`{"neli":9,"group":"g","log":"log"}`:                                 0,
+		`noise`:                                                              0,
+	} {
+		require.Equal(t, want, testCodec.Ballot([]byte(value)), value)
+	}
+	for _, r := range examples() {
+		if r.Ballot == 0 {
+			require.NotContains(t, string(testCodec.Encode(&r)), "ballot")
+		}
 	}
 }
 
@@ -58,6 +81,7 @@ func TestMalformedFieldsAreRefused(t *testing.T) {
 		{0, "process", "", ErrMalformed}, {0, "process", long, ErrMalformed}, {0, "session", 0, ErrMalformed}, {0, "session", -1, ErrMalformed},
 		{0, "read", nil, ErrMalformed}, {0, "read", -2, ErrMalformed}, {0, "seq", 0, ErrMalformed},
 		{0, "t", 0, ErrMalformed}, {0, "t", -1, ErrMalformed}, {0, "t", clock.Tmax + 1, ErrMalformed}, {7, "t", 1, ErrMalformed},
+		{0, "ballot", -1, ErrMalformed}, {0, "ballot", MaxBallot + 1, ErrMalformed}, {0, "ballot", "x", ErrMalformed},
 		{0, "longest", nil, ErrMalformed}, {0, "longest", -1, ErrMalformed}, {0, "longest", clock.Tmax + 1, ErrMalformed},
 		{1, "name", long, ErrMalformed}, {1, "roles", "", ErrMalformed}, {1, "roles", "1,1", ErrMalformed}, {1, "roles", "2,1", ErrMalformed},
 		{1, "roles", "1000000", ErrMalformed}, {1, "roles", "-1", ErrMalformed}, {1, "roles", "3-1", ErrMalformed}, {1, "roles", "0-10000", ErrMalformed},

@@ -193,6 +193,25 @@ func TestASnapshotTellsOfTheBallotsOfThoseWhoLeft(t *testing.T) {
 	require.Greater(t, c.win(), first, "token went back")
 }
 
+// A leader crashes, and all that is left of its ballots is what it sent as evidence.
+func TestEvidenceTellsOfItsBallot(t *testing.T) {
+	for _, by := range []lease.Kind{lease.Claim, lease.Beat} {
+		t.Run(string(by), func(t *testing.T) {
+			s := newScript(t, 1)
+			a, b := s.start("a"), s.start("b")
+			s.silence()
+			s.append(a.contest()...)
+			if by == lease.Beat {
+				a.lift(a.bal + 5) // as another log may teach it
+			}
+			first := a.settleIt()
+			b.read()
+			s.silence()
+			require.Greater(t, b.win(), first, "token went back")
+		})
+	}
+}
+
 // Somebody leads while a log lives that another process never heard of. Both logs and
 // leader are gone when that one claims, as it did before: it knows of no ballot but its own.
 func TestEveryFreshClaimStartsFromTheWallClock(t *testing.T) {
