@@ -40,11 +40,12 @@ unit: ## without a broker, race detector on; small packages first
 	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' $$($(GO) list ./... | sed 1d)
 	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' .
 	CGO_ENABLED=0 $(GO) test -run TestNewWithoutCgo .
-	cd peers && $(GO) test -race -timeout 15m ./...
+	cd peers && $(GO) test -race -timeout 15m -skip '$(MUTANTS)' ./...
 
 # Never from the cache, which does not see the packages that mutants change.
 mutants: ## without each of its rules, the library must fail for the stated reason; NELI_SEEDS=20000 for more
 	CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout 30m -run '$(MUTANTS)' ./...
+	cd peers && CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -run '$(MUTANTS)' ./...
 
 sim: ## without the race detector: the model, the simulation of the lease, and whole processes under 2,000 seeds of faults
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease ./internal/quorum
