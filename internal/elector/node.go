@@ -300,7 +300,7 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 // unclaim takes note that a Claim may not be in the log.
 func (n *Node) unclaim(p *partition, r *lease.Record, now clock.Instant) {
 	if n.quorum != nil {
-		n.quorum.Failed(p.index, r)
+		n.quorum.Failed(p.index, r, now)
 		return
 	}
 	p.log.Failed(r.Session, r.Seq)

@@ -183,8 +183,12 @@ func (q *Lease) Unreleased(now clock.Instant) []Out {
 
 // Failed takes a log's word that a record could not be confirmed. It may be in the log
 // all the same.
-func (q *Lease) Failed(log int, r *lease.Record) {
+func (q *Lease) Failed(log int, r *lease.Record, now clock.Instant) {
 	q.logs[log].lease.Failed(r.Session, r.Seq)
+	if r.Kind != lease.Claim {
+		return
+	}
+	q.pause(log, now)
 	for _, role := range r.Roles {
 		q.look(role)
 	}
@@ -192,7 +196,7 @@ func (q *Lease) Failed(log int, r *lease.Record) {
 
 // GiveUpClaims forgets the Claims of a log that are under way for so long that they, or
 // their reports, are probably lost. A session that holds nothing ends with that.
-func (q *Lease) GiveUpClaims(log int, sent clock.Instant) {
+func (q *Lease) GiveUpClaims(log int, sent, now clock.Instant) {
 	v := q.logs[log]
 	n, _ := v.lease.Claiming()
 	was := v.lease.Session()
@@ -201,6 +205,7 @@ func (q *Lease) GiveUpClaims(log int, sent clock.Instant) {
 		q.renewed(log)
 	}
 	if left, _ := v.lease.Claiming(); left < n {
+		q.pause(log, now)
 		q.policy.lookAll = true
 	}
 }

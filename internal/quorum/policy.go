@@ -28,8 +28,10 @@ const (
 	// patienceTrips is how many round trips a contest is given: Claim, perhaps a Beat after
 	// it, and the others' Releases.
 	patienceTrips = 4
-	// maxFails bounds the pause after contests without an outcome, to 4 RTT · 2^5.
+	// maxFails bounds the pause after contests without an outcome, to 4 RTT · 2^5, or T.
 	maxFails = 5
+	// maxTries bounds the pause after Claims that a log did not take, to T · U(½, 3/2).
+	maxTries = 3
 )
 
 func (p *policy) patience() time.Duration { return patienceTrips * p.trip }
@@ -72,7 +74,16 @@ func (q *Lease) look(role int32) {
 // vacantOn reports whether a role may be claimed on a log that can be reached.
 func (q *Lease) vacantOn(log int, role int32, now clock.Instant) bool {
 	v := q.logs[log]
-	return v.begun && q.reachable(v, now) && v.lease.MayClaim(role, now)
+	return v.begun && now.Mono >= v.claimAt && q.reachable(v, now) && v.lease.MayClaim(role, now)
+}
+
+// pause lets a log alone for a while that did not take a Claim: T/8 · 2^k · U(½, 3/2). Of a
+// log that refuses at once, what is tried again at once would never end.
+func (q *Lease) pause(log int, now clock.Instant) {
+	v := q.logs[log]
+	v.tries = min(v.tries+1, maxTries)
+	d := q.rules.T / 8 << v.tries
+	v.claimAt = now.Mono.Add(d/2 + q.rules.Random(d))
 }
 
 // Vacant reports whether role may be contested: this process has no term of it, and holds
@@ -223,7 +234,7 @@ func (q *Lease) giveBack(roles []int32, now clock.Instant) []Out {
 		fails = max(fails, u.fails)
 		u.fails = min(u.fails+1, maxFails)
 	}
-	at := now.Mono.Add(q.rules.Random(q.policy.patience() << fails))
+	at := now.Mono.Add(q.rules.Random(min(q.policy.patience()<<fails, q.rules.T)))
 	for _, role := range roles {
 		q.units[role].notBefore = at
 	}
@@ -271,7 +282,10 @@ func (q *Lease) notice(now clock.Instant) {
 			continue
 		}
 		if n, oldest := v.lease.Claiming(); n > 0 && now.Mono.Sub(oldest.Mono) >= q.rules.T {
-			q.GiveUpClaims(log, now.Add(-q.rules.T))
+			q.GiveUpClaims(log, now.Add(-q.rules.T), now)
+		}
+		if v.claimAt != 0 && now.Mono >= v.claimAt {
+			v.claimAt, p.lookAll = 0, true
 		}
 		if at := q.wholeAt(v); at != 0 && now.Raw >= at && v.freshAt != at {
 			v.freshAt, p.lookAll = at, true
@@ -351,6 +365,9 @@ func (q *Lease) Due(now clock.Instant) clock.Time {
 		}
 		if v.lease.Owing() {
 			mono(v.releaseAt)
+		}
+		if v.claimAt != 0 {
+			mono(v.claimAt)
 		}
 		if at := q.wholeAt(v); at != v.freshAt {
 			raw(at)

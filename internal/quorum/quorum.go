@@ -54,6 +54,9 @@ type logView struct {
 	overAt    clock.Time // raw: when the next holder's lease will be over
 	over      map[lease.Session]clock.Time
 	freshAt   clock.Time // raw: the time for a fresh Claim that was already noticed
+
+	tries   int        // Claims in a row that failed, or did not come back
+	claimAt clock.Time // monotonic: no Claim before, for that reason; 0: at any time
 }
 
 // Out is a record for a log.
@@ -106,6 +109,7 @@ func (q *Lease) Begin(log int, s, end, top int64, now clock.Instant) {
 func (q *Lease) begun(log int) {
 	v := q.logs[log]
 	v.overAt, v.over, v.freshAt = clock.Never, nil, 0
+	v.tries, v.claimAt = 0, 0
 	q.renewed(log)
 	q.policy.lookAll = true
 }
@@ -144,6 +148,7 @@ func (q *Lease) Read(log int, o int64, r *lease.Record, now clock.Instant) lease
 	ev := v.lease.Read(o, r, now)
 	q.follow(log, ev, now)
 	if own && r.Kind == lease.Claim && !ev.Rewound {
+		v.tries, v.claimAt = 0, 0
 		for _, role := range r.Roles { // what it did not win is decided, too
 			q.look(role)
 		}

@@ -131,7 +131,7 @@ func TestEverythingIsLedOnceItIsCalm(t *testing.T) {
 		begun := w.now
 		w.pr.limit = w.count.events + 200_000 // many times what it takes: who is busier ticks for nothing
 		slow := time.Duration(float64(clock.Wait(simT, w.pr.rho)) / (1 - w.pr.rho) / (1 - w.pr.sigma))
-		bound := 2*slow + 4*simT
+		bound := 2*slow + 6*simT // after what came last failed Claims are repeated after 1.5 T
 		w.run(begun+bound, w.allLed)
 		if !w.allLed() && w.oracle.fault == "" {
 			w.oracle.note(w, "not everything is led %v after all faults have ended: %s", bound, w.state())

@@ -84,7 +84,7 @@ func (p *simProc) rogue(now clock.Instant) {
 	}
 	p.send(p.q.claim(lists, now))
 	if w.r.IntN(50) == 0 {
-		p.q.GiveUpClaims(w.r.IntN(len(p.logs)), now)
+		p.q.GiveUpClaims(w.r.IntN(len(p.logs)), now, now)
 	}
 }
 

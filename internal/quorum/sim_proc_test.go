@@ -301,7 +301,7 @@ func (p *simProc) dispatch(g *simLog, e *simEntry) {
 	inc, at := p.inc, &p.logs[g.index]
 	failed := func() {
 		if p.alive && p.inc == inc {
-			p.q.Failed(g.index, e.r)
+			p.q.Failed(g.index, e.r, p.now())
 		}
 	}
 	if !w.calm && w.maybe(pr.drop) {

@@ -1,0 +1,129 @@
+package quorum
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// What articles on leader election ask of a quorum, in quiet worlds of five processes with
+// a log each: process i and log i are one machine.
+
+// halves cuts machines into those whose bit is set and the others.
+func (w *simWorld) halves(side int) {
+	for i, p := range w.procs {
+		var logs []int
+		for log := range w.logs {
+			if side>>i&1 == side>>log&1 {
+				logs = append(logs, log)
+			}
+		}
+		p.reachOnly(logs...)
+	}
+}
+
+// settledBy runs until everything has been led, and by whom nothing changes.
+func (w *simWorld) settledBy() *simProc {
+	w.run(w.now+20*simT, w.allLed)
+	w.run(w.now+2*simT, nil)
+	return w.leader()
+}
+
+// No half of five machines but the larger one has a leader, however they are cut; and when
+// they heal there is one.
+func TestNoSplitBrainInAnyPartitionOfFive(t *testing.T) {
+	for side := range 1 << 4 { // machine 4 is always on side 0: the others are its mirror
+		simulateQuiet(t, 1, 5, 5, func(w *simWorld) {
+			w.settledBy()
+			w.halves(side)
+			leader := w.settledBy()
+			count := 0
+			for i := range w.procs {
+				if leader != nil && side>>i&1 == side>>leader.i&1 {
+					count++
+				}
+			}
+			if leader == nil || count < 3 {
+				w.oracle.note(w, "cut %05b: leader %v, in a part of %d", side, leader, count)
+			}
+			w.halves(0)
+			if w.settledBy() == nil {
+				w.oracle.note(w, "cut %05b: nobody leads after it has healed", side)
+			}
+		})
+	}
+}
+
+// A leader that is left with a minority leads no more when T is over, and before others do.
+func TestALeaderThatLosesTheMajorityStepsDown(t *testing.T) {
+	for _, keeps := range [][]int{{}, {0}, {0, 1}, {3, 4}} {
+		t.Run(fmt.Sprint(keeps), func(t *testing.T) {
+			simulateQuiet(t, 10, 5, 5, func(w *simWorld) {
+				leader := w.settledBy()
+				leader.reachOnly(keeps...)
+				cut := w.now
+				w.run(w.now+10*simT, func() bool { return w.leader() != leader })
+				if lasted := w.now - cut; lasted > simT {
+					w.oracle.note(w, "led for %v without a majority", lasted)
+				}
+				w.run(w.now+10*simT, w.allLed)
+				if took := w.now - cut; w.leader() == nil || took > clock.Wait(simT, calmRho)+24*simT/100 {
+					w.oracle.note(w, "replaced after %v", took)
+				}
+			})
+		})
+	}
+}
+
+// Two halves that do not reach each other, and one machine that both reach: there is one
+// leader, and it stays when that machine changes sides.
+func TestANodeBetweenTwoHalves(t *testing.T) {
+	simulateQuiet(t, 10, 5, 5, func(w *simWorld) {
+		w.settledBy()
+		for _, p := range w.procs {
+			switch {
+			case p.i < 2:
+				p.reachOnly(0, 1, 2)
+			case p.i > 2:
+				p.reachOnly(2, 3, 4)
+			}
+		}
+		leader := w.settledBy()
+		if leader == nil {
+			w.oracle.note(w, "nobody leads between two halves")
+			return
+		}
+		terms := w.count.terms
+		w.run(w.now+10*simT, nil)
+		if w.count.terms != terms {
+			w.oracle.note(w, "halves take leadership from each other: %d terms", w.count.terms-terms)
+		}
+		w.halves(0b00111)
+		if w.settledBy() == nil {
+			w.oracle.note(w, "nobody leads in the half with three machines")
+		}
+	})
+}
+
+// One-way cuts: who hears everything and is heard by nobody leads nothing, nor does who is
+// heard and hears nothing.
+func TestOneWayCuts(t *testing.T) {
+	for name, cut := range map[string]func(p *simProc, log int){
+		"heard by nobody": func(p *simProc, log int) { p.cutOut(log, true) },
+		"hears nobody":    func(p *simProc, log int) { p.cutIn(log, true) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			simulateQuiet(t, 10, 3, 3, func(w *simWorld) {
+				leader := w.settledBy()
+				for log := range w.logs {
+					cut(leader, log)
+				}
+				next := w.settledBy()
+				if next == nil || next == leader {
+					w.oracle.note(w, "%v leads after the cut", next)
+				}
+			})
+		})
+	}
+}
