@@ -3,7 +3,9 @@ package peers_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -18,14 +20,18 @@ import (
 
 const within = 30 * time.Second
 
-// hostsOf returns n log hosts a, b, c … on free addresses.
+// hostsOf returns n log hosts a, b, c … on free addresses, with ports below those that the
+// system gives to outgoing connections.
 func hostsOf(t *testing.T, n int) (hosts []peers.Host) {
 	t.Helper()
-	for i := range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer l.Close()
-		hosts = append(hosts, peers.Host{ID: string(rune('a' + i)), Address: l.Addr().String()})
+	for len(hosts) < n {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			continue
+		}
+		defer l.Close() // all at the end, so that no port is given twice
+		hosts = append(hosts, peers.Host{ID: string(rune('a' + len(hosts))), Address: address})
 	}
 	return hosts
 }

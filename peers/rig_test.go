@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -22,13 +23,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // within is for what takes milliseconds on a quiet machine.
 const within = 30 * time.Second
 
-// freeAddress returns an address of this machine that nobody listens on.
+// freeAddress returns an address of this machine that nobody listens on. Its port is below
+// those that the system gives to outgoing connections: a host that is started again would
+// find it taken now and then.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	for {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			require.NoError(t, l.Close())
+			return address
+		}
+	}
 }
 
 // list returns n log hosts a, b, c … on free addresses.

@@ -13,6 +13,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/signal"
@@ -50,16 +51,13 @@ func exitOn(err error) {
 func demo(ctx context.Context, pause time.Duration) error {
 	// On Linux children are tied to the life of the thread that starts them.
 	runtime.LockOSThread()
-	hosts, err := freeAddresses("anna", "boris", "clara", "dora", "emil")
-	if err != nil {
-		return err
-	}
+	hosts := freeAddresses("anna", "boris", "clara", "dora", "emil")
 	w := show.NewWatch(os.Stdout, show.Now(), 24)
 	s := &story{&show.Story{Ctx: ctx, Watch: w, Pause: pause,
 		Args: func(name string) []string { return []string{"-member", name, "-hosts", hosts} }}}
 	defer s.KillAll()
 	stopWatch := w.Start()
-	err = s.tell()
+	err := s.tell()
 	stopWatch()
 	if err != nil {
 		return err
@@ -67,16 +65,18 @@ func demo(ctx context.Context, pause time.Duration) error {
 	return w.Conclude(s.Steps)
 }
 
-// freeAddresses returns a list of log hosts on ports that nobody listens on.
-func freeAddresses(names ...string) (string, error) {
+// freeAddresses returns a list of log hosts on ports that nobody listens on, below those
+// that the system gives to outgoing connections: one of the hosts is started again.
+func freeAddresses(names ...string) string {
 	var list []string
-	for _, name := range names {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	for len(list) < len(names) {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		l, err := net.Listen("tcp", address)
 		if err != nil {
-			return "", err
+			continue
 		}
 		defer l.Close() // all at the end, so that no port is given twice
-		list = append(list, name+"="+l.Addr().String())
+		list = append(list, names[len(list)]+"="+address)
 	}
-	return strings.Join(list, ","), nil
+	return strings.Join(list, ",")
 }
