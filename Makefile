@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . franz metrics testkit integration examples nelihttp/browsertest cmd/neli chaos bench # chaos, bench: Linux
+MODULES := . franz peers peers/internal/compare metrics testkit integration examples nelihttp/browsertest cmd/neli chaos bench # chaos, bench: Linux
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
@@ -32,10 +32,13 @@ FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: demo test stages unit metrics metrics-doc mutants sim soak nightly integration integration-franz browser picture cli cli-reference chaos chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
+.PHONY: demo demo-peers test stages unit metrics metrics-doc mutants sim soak nightly integration integration-franz browser picture cli cli-reference chaos chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
+
+demo-peers: ## five processes elect leaders without a broker; one is killed with its log, one suspended, the network is cut
+	cd examples && $(GO) run ./demo-peers
 
 test: $(TEST) ## everything
 
@@ -51,8 +54,11 @@ unit: ## without a broker, race detector on; small packages first
 	CGO_ENABLED=0 $(GO) test -run TestNewWithoutCgo .
 	$(GO) test -tags neli_nolibrdkafka -run TestNewWithoutCgo .
 	cd franz && $(GO) test -race -timeout 15m ./...
+	cd peers && $(GO) test -race -timeout 15m -skip '$(MUTANTS)' ./...
 
 metrics: ## the collector, the alerts, the dashboard; with a real Prometheus for a minute (apt-get install prometheus)
+	@command -v prometheus >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus && (systemctl disable --now prometheus || service prometheus stop || true)) >/dev/null 2>&1 || \
+		{ echo "prometheus is missing, and could not be installed: apt-get install prometheus, as root"; exit 1; }
 	cd metrics && $(GO) test -race -timeout 10m ./...
 
 metrics-doc: ## docs/metrics.md from the collector and the alerts
@@ -62,6 +68,7 @@ metrics-doc: ## docs/metrics.md from the collector and the alerts
 mutants: ## without each of its rules, the library must fail for the stated reason; NELI_SEEDS=5000 MUTANTS_LIMIT=4h for more
 	CGO_ENABLED=0 $(GO) test -count=1 -p 1 -timeout $(MUTANTS_LIMIT) -run '$(MUTANTS)' ./...
 	cd cmd/neli && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./...
+	cd peers && CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -run '$(MUTANTS)' ./...
 
 sim: ## without the race detector: the model, the simulations of the lease and of the majority, whole processes under 2,000 seeds of faults, non-exclusive ones under 300
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease ./internal/quorum
@@ -136,6 +143,8 @@ fuzz: ## FUZZTIME=20s each
 	$(GO) test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) ./internal/lease
 	$(GO) test -run '^$$' -fuzz FuzzConfig -fuzztime $(FUZZTIME) .
 	$(GO) test -run '^$$' -fuzz FuzzRedact -fuzztime $(FUZZTIME) .
+	cd peers && $(GO) test -run '^$$' -fuzz FuzzLog -fuzztime $(FUZZTIME) ./smalllog
+	cd peers && $(GO) test -run '^$$' -fuzz FuzzHost -fuzztime $(FUZZTIME) .
 
 bench: ## in memory, then CPU on a real broker, then fail-over times beside the prototype's
 	$(GO) test -run '^$$' -bench . -benchmem .

@@ -40,11 +40,42 @@ func TestDemo(t *testing.T) {
 	p.ends()
 }
 
+func TestDemoPeers(t *testing.T) {
+	s := newStage(t)
+	p := s.start("demo-peers", "demo-peers", "-pause", "300ms")
+	const row = ` +\d +(\w+) #(\d+) +(\w+) #(\d+) +[\d.]+(m|µ)?s +[\d.]+(m|µ)?s$`
+	for _, pattern := range []string{
+		`There is no broker`,
+		`→ \w+ and its log killed`,
+		`→ \w+ suspended`,
+		`→ \w+ woken`,
+		`found that it leads nothing, [\d.]+(m|µ)?s after waking`,
+		`→ \w+ started again`,
+		`→ network cut: \w+ and \w+ alone`,
+		`→ network whole again`,
+		`→ \w+ closed`,
+		`What happened`,
+		`^\w+ and its log killed` + row,
+		`^\w+ suspended` + row,
+		`^\w+ woken +– +no role moved$`,
+		`^network cut: \w+ and \w+ alone` + row,
+		`^\w+ closed` + row,
+		`\d+ reports, \d+ terms of leadership checked`,
+		`Overlaps: none\. Tokens: strictly increasing`,
+	} {
+		s.await(p, pattern)
+	}
+	p.ends()
+}
+
 // However the demo ends, its members end too.
 func TestDemoLeavesNothingBehind(t *testing.T) {
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
-		t.Run(sig.String(), func(t *testing.T) {
-			cmd := exec.Command(filepath.Join(binaries, "demo"))
+	for _, c := range []struct {
+		program string
+		sig     syscall.Signal
+	}{{"demo", syscall.SIGINT}, {"demo", syscall.SIGKILL}, {"demo-peers", syscall.SIGINT}, {"demo-peers", syscall.SIGKILL}} {
+		t.Run(c.program+" "+c.sig.String(), func(t *testing.T) {
+			cmd := exec.Command(filepath.Join(binaries, c.program))
 			// All members have the writing end too: it ends when they have ended.
 			r, w, err := os.Pipe()
 			require.NoError(t, err)
@@ -57,7 +88,7 @@ func TestDemoLeavesNothingBehind(t *testing.T) {
 			defer cmd.Process.Kill()
 			readUntil(t, stdout, `anna #\d+`)
 
-			require.NoError(t, cmd.Process.Signal(sig))
+			require.NoError(t, cmd.Process.Signal(c.sig))
 			require.NoError(t, r.SetReadDeadline(time.Now().Add(limit)))
 			_, err = io.Copy(io.Discard, r)
 			require.NoError(t, err, "a member lives on")

@@ -6,11 +6,14 @@ replace github.com/goneli/neli => ../
 
 replace github.com/goneli/neli/franz => ../franz
 
+replace github.com/goneli/neli/peers => ../peers
+
 replace github.com/goneli/neli/testkit => ../testkit
 
 require (
 	github.com/goneli/neli v0.0.0-00010101000000-000000000000
 	github.com/goneli/neli/franz v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli/peers v0.0.0-00010101000000-000000000000
 	github.com/goneli/neli/testkit v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.12.1
 	github.com/twmb/franz-go v1.22.2
@@ -25,5 +28,10 @@ require (
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	github.com/twmb/franz-go/pkg/kmsg v1.15.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sync v0.24.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/grpc v1.85.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )

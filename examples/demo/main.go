@@ -19,6 +19,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"github.com/goneli/neli/examples/internal/show"
 )
 
 func main() {
@@ -53,14 +55,16 @@ func demo(ctx context.Context, pause time.Duration) error {
 	}
 	defer broker.Close()
 
-	w := newWatch(os.Stdout, now())
-	s := &story{ctx: ctx, watch: w, pause: pause, bootstrap: broker.ListenAddrs()[0]}
-	defer s.killAll()
-	stopWatch := w.start()
+	w := show.NewWatch(os.Stdout, show.Now(), 12)
+	s := &story{bootstrap: broker.ListenAddrs()[0]}
+	s.Story = &show.Story{Ctx: ctx, Watch: w, Pause: pause,
+		Args: func(name string) []string { return []string{"-member", name, "-bootstrap", s.bootstrap} }}
+	defer s.KillAll()
+	stopWatch := w.Start()
 	err = s.tell()
 	stopWatch()
 	if err != nil {
 		return err
 	}
-	return w.conclude(s.steps)
+	return w.Conclude(s.Steps)
 }

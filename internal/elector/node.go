@@ -70,7 +70,8 @@ func (d Desired) Reason(role int, now clock.Instant) term.Reason {
 
 // Node decides, for one process, what is appended to the logs and when. It is pure:
 // inputs are Open, Read, Acked, Nominate, Set and Tick, and what the caller has to do is
-// taken with Ready after each. It is not safe for concurrent use.
+// taken with Ready after each. It is not safe for concurrent use. It has more than a dozen
+// fields because each is the whole of a concern that has a file of its own.
 type Node struct {
 	set     *Settings
 	terms   *term.Table

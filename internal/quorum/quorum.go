@@ -40,7 +40,9 @@ type Lease struct {
 	policy policy
 }
 
-// logView is what a Lease keeps of one log, beside the log's own lease.
+// logView is what a Lease keeps of one log, beside the log's own lease. That is more than a
+// dozen fields because each is of one log and of one concern: the middle ones are when
+// something was last said there, the others when something will have to be.
 type logView struct {
 	lease    *lease.Lease
 	begun    bool

@@ -129,7 +129,8 @@ func TestEverythingIsLedOnceItIsCalm(t *testing.T) {
 		w.now = max(w.now, w.pr.horizon)
 		w.settleDown()
 		begun := w.now
-		w.pr.limit = w.count.events + 200_000 // many times what it takes: who is busier ticks for nothing
+		// Many times what it takes, beside what is still under way: who is busier ticks for nothing.
+		w.pr.limit = w.count.events + 10*len(w.queue.heap) + 200_000
 		slow := time.Duration(float64(clock.Wait(simT, w.pr.rho)) / (1 - w.pr.rho) / (1 - w.pr.sigma))
 		bound := 2*slow + 6*simT // after what came last failed Claims are repeated after 1.5 T
 		w.run(begun+bound, w.allLed)

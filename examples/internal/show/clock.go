@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package show
 
 import (
 	"time"
@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// now reads CLOCK_MONOTONIC, which all processes of a machine share. Go's own
+// Now reads CLOCK_MONOTONIC, which all processes of a machine share. Go's own
 // monotonic readings mean nothing to another process.
-func now() time.Duration {
+func Now() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
 		panic(err) // POSIX has this clock

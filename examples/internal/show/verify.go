@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package show
 
 import (
 	"cmp"
@@ -37,7 +37,7 @@ type termKey struct {
 	token  int64
 }
 
-func (h *history) add(member string, s sighting) {
+func (h *history) add(member string, s Sighting) {
 	key := termKey{member, s.Role, s.Token}
 	if i, known := h.index[key]; known {
 		h.terms[i].to = s.Before
@@ -61,7 +61,7 @@ func (h *history) of(role int) []term {
 // instant, or a token that is not above those before it.
 func (h *history) violations() []string {
 	var found []string
-	for role := range roles {
+	for role := range Roles {
 		terms := h.of(role)
 		for i, t := range terms {
 			for _, u := range terms[i+1:] {
@@ -86,7 +86,7 @@ type handover struct {
 // handovers returns all changes, in the order of time.
 func (h *history) handovers() []handover {
 	var all []handover
-	for role := range roles {
+	for role := range Roles {
 		terms := h.of(role)
 		for i := 1; i < len(terms); i++ {
 			all = append(all, handover{terms[i-1], terms[i], terms[i].from - terms[i-1].to})

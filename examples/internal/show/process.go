@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package show
 
 import (
 	"bufio"
@@ -12,26 +12,27 @@ import (
 	"syscall"
 )
 
-// process is a member as the demo sees it.
-type process struct {
-	name  string
+// Process is a member as the demo sees it.
+type Process struct {
+	Name  string
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	done  chan struct{} // closed when the process has ended and all its reports are in
-	err   error         // of the process, once it is done
+	Err   error         // of the process, once it has ended
 }
 
-// launch starts this very program as a member. Every report goes to heard.
-func launch(name, bootstrap string, heard func(member string, r report)) (*process, error) {
+// Launch starts this very program with these arguments, as a member. Every report goes to
+// heard.
+func Launch(name string, args []string, heard func(member string, r Report)) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(self, "-member", name, "-bootstrap", bootstrap)
+	cmd := exec.Command(self, args...)
 	cmd.Stderr = os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	dieWithParent(cmd.SysProcAttr)
-	p := &process{name: name, cmd: cmd, done: make(chan struct{})}
+	p := &Process{Name: name, cmd: cmd, done: make(chan struct{})}
 	if p.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -46,18 +47,19 @@ func launch(name, bootstrap string, heard func(member string, r report)) (*proce
 		defer close(p.done)
 		lines := bufio.NewScanner(stdout)
 		for lines.Scan() {
-			var r report
+			var r Report
 			// A line that SIGKILL cut short says nothing.
 			if json.Unmarshal(lines.Bytes(), &r) == nil {
 				heard(name, r)
 			}
 		}
-		p.err = cmd.Wait()
+		p.Err = cmd.Wait()
 	}()
 	return p, nil
 }
 
-func (p *process) running() bool {
+// Running reports whether the process has not ended yet.
+func (p *Process) Running() bool {
 	select {
 	case <-p.done:
 		return false
@@ -66,16 +68,17 @@ func (p *process) running() bool {
 	}
 }
 
-// close asks for an orderly end.
-func (p *process) close() error {
-	_, err := io.WriteString(p.stdin, "close\n")
+// Tell gives the process an order, which Orders returns there.
+func (p *Process) Tell(order string) error {
+	_, err := io.WriteString(p.stdin, order+"\n")
 	return err
 }
 
-func (p *process) signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
+// Signal sends it a signal.
+func (p *Process) Signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
 
-// kill ends the process, suspended or not, and waits for that.
-func (p *process) kill() {
+// Kill ends the process, suspended or not, and waits for that.
+func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // fails if it has ended
 	<-p.done
 }

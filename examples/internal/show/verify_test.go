@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package show
 
 import (
 	"strings"
@@ -22,7 +22,7 @@ func historyOf(all ...looks) *history {
 	h := &history{}
 	for _, l := range all {
 		for _, at := range l.at {
-			h.add(l.member, sighting{Token: l.token, Before: at, After: at + 1})
+			h.add(l.member, Sighting{Token: l.token, Before: at, After: at + 1})
 		}
 	}
 	return h
@@ -76,19 +76,19 @@ func TestHandovers(t *testing.T) {
 }
 
 func TestConclusion(t *testing.T) {
-	look := func(member string, token int64, ms int) (string, report) {
+	look := func(member string, token int64, ms int) (string, Report) {
 		at := time.Duration(ms) * time.Millisecond
-		return member, report{At: at, Led: []sighting{{Token: token, Before: at, After: at + 1}}}
+		return member, Report{At: at, Led: []Sighting{{Token: token, Before: at, After: at + 1}}}
 	}
 	var out strings.Builder
-	w := newWatch(&out, 0)
-	w.heard(look("a", 1, 10))
-	w.heard(look("a", 1, 20))
-	w.heard(look("b", 2, 50))
-	require.NoError(t, w.conclude([]step{{"a killed", 25 * time.Millisecond}}))
+	w := NewWatch(&out, 0, 12)
+	w.Heard(look("a", 1, 10))
+	w.Heard(look("a", 1, 20))
+	w.Heard(look("b", 2, 50))
+	require.NoError(t, w.Conclude([]Step{{"a killed", 25 * time.Millisecond}}))
 	require.Regexp(t, `a killed +0 +a #1 +b #2 +25ms +30ms`, out.String())
 	require.Contains(t, out.String(), "Overlaps: none")
 
-	w.heard(look("a", 1, 60))
-	require.ErrorContains(t, w.conclude(nil), "role 0: a with token 1 and b with token 2 led at the same time")
+	w.Heard(look("a", 1, 60))
+	require.ErrorContains(t, w.Conclude(nil), "role 0: a with token 1 and b with token 2 led at the same time")
 }

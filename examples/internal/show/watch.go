@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package show
 
 import (
 	"context"
@@ -26,25 +26,25 @@ func (l lane) String() string {
 	return fmt.Sprintf("%s #%d", l.member, l.token)
 }
 
-// lanes are the leaders of all roles.
-type lanes [roles]lane
+// Lanes are the leaders of all roles.
+type Lanes [Roles]lane
 
-// shared tells whether all roles are led by these members, and those of them that
+// Shared tells whether all roles are led by these members, and those of them that
 // must lead one do.
-func (l lanes) shared(must, members []string) bool {
+func (l Lanes) Shared(must, members []string) bool {
 	led := 0
 	for _, m := range members {
-		share := len(l.share(m))
+		share := len(l.Share(m))
 		if share == 0 && slices.Contains(must, m) {
 			return false
 		}
 		led += share
 	}
-	return led == roles
+	return led == Roles
 }
 
-// share returns the roles that a member leads.
-func (l lanes) share(member string) []int {
+// Share returns the roles that a member leads.
+func (l Lanes) Share(member string) []int {
 	var share []int
 	for role, lane := range l {
 		if lane.member == member {
@@ -64,27 +64,29 @@ const (
 	patience = 40 * time.Second
 )
 
-// watch takes the members' reports, shows changes as they happen and keeps what
+// Watch takes the members' reports, shows changes as they happen and keeps what
 // has to be proved.
-type watch struct {
+type Watch struct {
 	mu       sync.Mutex
 	out      io.Writer
 	epoch    time.Duration
 	history  history
-	current  lanes
-	seen     [roles]time.Duration // the last word of each current leader
+	current  Lanes
+	seen     [Roles]time.Duration // the last word of each current leader
 	idle     map[string]time.Duration
 	reports  int
-	shown    lanes
+	shown    Lanes
+	width    int
 	headless bool // the columns' names are due
 }
 
-func newWatch(out io.Writer, epoch time.Duration) *watch {
-	return &watch{out: out, epoch: epoch, idle: map[string]time.Duration{}}
+// NewWatch writes to out, in columns of this width. Times are shown since epoch.
+func NewWatch(out io.Writer, epoch time.Duration, width int) *Watch {
+	return &Watch{out: out, epoch: epoch, width: width, idle: map[string]time.Duration{}}
 }
 
-// heard takes a report.
-func (w *watch) heard(member string, r report) {
+// Heard takes a report.
+func (w *Watch) Heard(member string, r Report) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reports++
@@ -102,14 +104,14 @@ func (w *watch) heard(member string, r report) {
 	}
 }
 
-// lanes returns who leads at this moment.
-func (w *watch) lanes() lanes {
+// Lanes returns who leads at this moment.
+func (w *Watch) Lanes() Lanes {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.lanesAt(now())
+	return w.lanesAt(Now())
 }
 
-func (w *watch) lanesAt(t time.Duration) lanes {
+func (w *Watch) lanesAt(t time.Duration) Lanes {
 	l := w.current
 	for role := range l {
 		if t-w.seen[role] > fresh {
@@ -119,28 +121,28 @@ func (w *watch) lanesAt(t time.Duration) lanes {
 	return l
 }
 
-// idleSince returns when member first said, at t or later, that it leads nothing.
-func (w *watch) idleSince(member string, t time.Duration) (time.Duration, bool) {
+// IdleSince returns when member first said, at t or later, that it leads nothing.
+func (w *Watch) IdleSince(member string, t time.Duration) (time.Duration, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	at, ok := w.idle[member]
 	return at, ok && at >= t
 }
 
-// say prints one line of the story.
-func (w *watch) say(format string, args ...any) {
+// Say prints one line of the story.
+func (w *Watch) Say(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	fmt.Fprintf(w.out, "\n%s  %s\n", w.stamp(now()), fmt.Sprintf(format, args...))
+	fmt.Fprintf(w.out, "\n%s  %s\n", w.stamp(Now()), fmt.Sprintf(format, args...))
 	w.headless = true
 }
 
-func (w *watch) stamp(t time.Duration) string {
+func (w *Watch) stamp(t time.Duration) string {
 	return fmt.Sprintf("%5.1f s", (t - w.epoch).Seconds())
 }
 
-// start shows changes from now on, until the function that it returns is called.
-func (w *watch) start() (stop func()) {
+// Start shows changes from now on, until the function that it returns is called.
+func (w *Watch) Start() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -163,10 +165,10 @@ func (w *watch) start() (stop func()) {
 }
 
 // show prints who leads what, if that has changed.
-func (w *watch) show() {
+func (w *Watch) show() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	t := now()
+	t := Now()
 	l := w.lanesAt(t)
 	if l == w.shown {
 		return
@@ -174,26 +176,26 @@ func (w *watch) show() {
 	w.shown = l
 	if w.headless {
 		w.headless = false
-		fmt.Fprintln(w.out, columns("       ", [roles]string{"role 0", "role 1", "role 2", "role 3"}))
+		fmt.Fprintln(w.out, w.columns("       ", [Roles]string{"role 0", "role 1", "role 2", "role 3"}))
 	}
-	var cells [roles]string
+	var cells [Roles]string
 	for role, lane := range l {
 		cells[role] = lane.String()
 	}
-	fmt.Fprintln(w.out, columns(w.stamp(t), cells))
+	fmt.Fprintln(w.out, w.columns(w.stamp(t), cells))
 }
 
-func columns(stamp string, cells [roles]string) string {
+func (w *Watch) columns(stamp string, cells [Roles]string) string {
 	var line strings.Builder
 	line.WriteString(stamp + "  ")
 	for _, cell := range cells {
-		fmt.Fprintf(&line, "  %-12s", cell)
+		fmt.Fprintf(&line, "  %-*s", w.width, cell)
 	}
 	return strings.TrimRight(line.String(), " ")
 }
 
-// await waits until ok says so.
-func (w *watch) await(ctx context.Context, what string, ok func() bool) error {
+// Await waits until ok says so.
+func (w *Watch) Await(ctx context.Context, what string, ok func() bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%s: not within %v", what, patience))
 	defer cancel()
 	ticker := time.NewTicker(5 * time.Millisecond)
@@ -208,23 +210,23 @@ func (w *watch) await(ctx context.Context, what string, ok func() bool) error {
 	return nil
 }
 
-// step is something that was done to a member.
-type step struct {
-	what string
-	at   time.Duration
+// Step is something that was done to a member.
+type Step struct {
+	What string
+	At   time.Duration
 }
 
-// conclude prints what happened. The error tells of broken promises.
-func (w *watch) conclude(steps []step) error {
+// Conclude prints what happened. The error tells of broken promises.
+func (w *Watch) Conclude(steps []Step) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	fmt.Fprintf(w.out, "\nWhat happened, by the members' own looks at their leadership, one each millisecond:\n\n")
 	table := tabwriter.NewWriter(w.out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(table, "event\trole\tfrom\tto\tnext leader after\twithout a leader")
 	for i, s := range steps {
-		next := now()
+		next := Now()
 		if i+1 < len(steps) {
-			next = steps[i+1].at
+			next = steps[i+1].At
 		}
 		w.tabulate(table, s, next)
 	}
@@ -241,14 +243,14 @@ func (w *watch) conclude(steps []step) error {
 }
 
 // tabulate writes the handovers between s and the next step.
-func (w *watch) tabulate(out io.Writer, s step, next time.Duration) {
-	event := s.what
+func (w *Watch) tabulate(out io.Writer, s Step, next time.Duration) {
+	event := s.What
 	for _, h := range w.history.handovers() {
-		if h.to.from < s.at || h.to.from >= next {
+		if h.to.from < s.At || h.to.from >= next {
 			continue
 		}
 		fmt.Fprintf(out, "%s\t%d\t%s #%d\t%s #%d\t%v\t%v\n", event, h.to.role,
-			h.from.member, h.from.token, h.to.member, h.to.token, rough(h.to.from-s.at), rough(h.gap))
+			h.from.member, h.from.token, h.to.member, h.to.token, Rough(h.to.from-s.At), Rough(h.gap))
 		event = ""
 	}
 	if event != "" {
@@ -256,8 +258,8 @@ func (w *watch) tabulate(out io.Writer, s step, next time.Duration) {
 	}
 }
 
-// rough rounds to what a reader wants to know.
-func rough(d time.Duration) time.Duration {
+// Rough rounds to what a reader wants to know.
+func Rough(d time.Duration) time.Duration {
 	if d < 100*time.Millisecond {
 		return d.Round(100 * time.Microsecond)
 	}

@@ -1,0 +1,82 @@
+//go:build unix
+
+// Command demo-peers shows elections without a broker: five processes on one machine, each
+// with a small log, lead what they hold on three of the five. One that leads is killed
+// together with its log, one is suspended and woken, one is started again with an empty
+// log, and the network is cut three to two; what the members believed meanwhile is
+// measured.
+//
+//	go run ./demo-peers
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/goneli/neli/examples/internal/show"
+)
+
+func main() {
+	memberName := flag.String("member", "", "be the member of this name (the demo starts itself so)")
+	hosts := flag.String("hosts", "", "the list of log hosts, name=address, for -member")
+	pause := flag.Duration("pause", 2*time.Second, "time to read, before and after each step")
+	flag.Parse()
+	if *memberName != "" {
+		exitOn(member(*memberName, *hosts))
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	exitOn(demo(ctx, *pause))
+}
+
+func exitOn(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo-peers:", err)
+		os.Exit(1)
+	}
+}
+
+// demo runs everything. The error is not nil if it could not be shown to the end,
+// or if a promise was broken.
+func demo(ctx context.Context, pause time.Duration) error {
+	// On Linux children are tied to the life of the thread that starts them.
+	runtime.LockOSThread()
+	hosts := freeAddresses("anna", "boris", "clara", "dora", "emil")
+	w := show.NewWatch(os.Stdout, show.Now(), 24)
+	s := &story{&show.Story{Ctx: ctx, Watch: w, Pause: pause,
+		Args: func(name string) []string { return []string{"-member", name, "-hosts", hosts} }}}
+	defer s.KillAll()
+	stopWatch := w.Start()
+	err := s.tell()
+	stopWatch()
+	if err != nil {
+		return err
+	}
+	return w.Conclude(s.Steps)
+}
+
+// freeAddresses returns a list of log hosts on ports that nobody listens on, below those
+// that the system gives to outgoing connections: one of the hosts is started again.
+func freeAddresses(names ...string) string {
+	var list []string
+	for len(list) < len(names) {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			continue
+		}
+		defer l.Close() // all at the end, so that no port is given twice
+		list = append(list, names[len(list)]+"="+address)
+	}
+	return strings.Join(list, ",")
+}

@@ -1,0 +1,78 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"net"
+	"sync"
+)
+
+// network is a member's way to the others. What goes to or comes from an address that is
+// cut off is lost, and nobody is told.
+type network struct {
+	mu   sync.Mutex
+	lost map[string]bool
+}
+
+func newNetwork() *network { return &network{} }
+
+// cut cuts these addresses off, and no others.
+func (n *network) cut(addresses map[string]bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lost = addresses
+}
+
+func (n *network) loses(address string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.lost[address]
+}
+
+// dial is for peers.Config.
+func (n *network) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if n.loses(address) {
+		<-ctx.Done() // nobody answers
+		return nil, ctx.Err()
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	return &wire{Conn: conn, net: n, to: address}, nil
+}
+
+// wire is a connection. Once something of it was lost, nothing comes through any more.
+type wire struct {
+	net.Conn
+	net *network
+	to  string
+
+	mu   sync.Mutex
+	dead bool
+}
+
+func (w *wire) lost() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.dead = w.dead || w.net.loses(w.to)
+	return w.dead
+}
+
+func (w *wire) Read(b []byte) (int, error) {
+	for {
+		n, err := w.Conn.Read(b)
+		if err != nil || !w.lost() {
+			return n, err
+		}
+	}
+}
+
+func (w *wire) Write(b []byte) (int, error) {
+	if w.lost() {
+		return len(b), nil
+	}
+	return w.Conn.Write(b)
+}

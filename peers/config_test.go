@@ -1,0 +1,171 @@
+package peers
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// three is a list that is in order.
+func three() []Host {
+	return []Host{{"a", "127.0.0.1:7401"}, {"b", "127.0.0.1:7402"}, {"c", "127.0.0.1:7403"}}
+}
+
+func TestConfigNamesEveryFault(t *testing.T) {
+	files := newAuthority(t).issue(t, "10.0.0.1")
+	for _, test := range []struct {
+		name string
+		c    Config
+		says []string // none: it is in order
+	}{
+		{"nothing", Config{}, []string{`Hosts: "0" log hosts: must be 3 or 5`}},
+		{"three", Config{Hosts: three()}, nil},
+		{"one", Config{Hosts: three()[:1]}, nil},
+		{"two", Config{Hosts: three()[:2]}, []string{`Hosts: "2" log hosts: must be 3 or 5 (1 for development)`}},
+		{"twice the same", Config{Hosts: append(three()[:2], Host{"a", "127.0.0.1:7401"})},
+			[]string{`Hosts: id: "a" is there twice`, `Hosts: address of a: "127.0.0.1:7401" is that of a, too`}},
+		{"bad hosts", Config{Hosts: []Host{{"", "127.0.0.1"}, {"b c", "127.0.0.1:0"}, {"c", ":7403"}}}, []string{
+			`Hosts: id: "" must be 1 to 64`, `address of : "127.0.0.1" must be host:port`, "missing port", `Hosts: id: "b c"`,
+			`"127.0.0.1:0" must be host:port: port "0" is not between 1 and 65535`, `address of c: ":7403" must name a machine`}},
+		{"everywhere", Config{Insecure: true, Hosts: append(three()[:2], Host{"c", "0.0.0.0:7403"})}, []string{"must name a machine"}},
+		{"not loopback", Config{Hosts: append(three()[:2], Host{"c", "10.0.0.1:7403"})},
+			[]string{`Hosts: address of c: "10.0.0.1:7403" is no loopback address: set TLS, or Insecure`}},
+		{"not loopback, insecure", Config{Insecure: true, Hosts: append(three()[:2], Host{"c", "10.0.0.1:7403"})}, nil},
+		{"not loopback, TLS", Config{TLS: files, Hosts: append(three()[:2], Host{"c", "10.0.0.1:7403"}), Self: "c"}, nil},
+		{"a name is not loopback", Config{Hosts: append(three()[:2], Host{"c", "c.example:7403"})}, []string{"is no loopback address"}},
+		{"self of nobody", Config{Hosts: three(), Self: "d"}, []string{`Self: "d" is not the id of a host of the list`}},
+		{"listening for nobody", Config{Hosts: three(), Listen: "x"}, []string{`Listen: "x" needs Self`, `Listen: "x" must be host:port`}},
+		{"no files", Config{Hosts: three(), TLS: &TLS{}}, []string{"CertFile, KeyFile and CAFile are all needed"}},
+		{"a file that is none", Config{Hosts: three(), TLS: &TLS{CertFile: "/nowhere", KeyFile: files.KeyFile, CAFile: files.CAFile}},
+			[]string{`TLS: "/nowhere" cannot be used`, "no such file"}},
+		{"a certificate for elsewhere", Config{Hosts: three(), Self: "a", TLS: files}, []string{"is not for 127.0.0.1, where the list has a"}},
+		{"two lists", Config{Hosts: three(), Discover: "x", Size: 2}, []string{
+			`Discover: "x" takes the place of Hosts`, `Size: "2" must be 3 or 5`, `TLS: "" is needed where the list comes from DNS`}},
+		{"size of a list", Config{Hosts: three(), Size: 3}, []string{`Size: "3" is for Discover`}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			err := test.c.check()
+			if len(test.says) == 0 {
+				require.NoError(t, err)
+				return
+			}
+			for _, says := range test.says {
+				assert.ErrorContains(t, err, says)
+			}
+		})
+	}
+}
+
+func TestAHostOfItsOwnNeedsMore(t *testing.T) {
+	err := ListenAndServe(t.Context(), Config{Hosts: three()[:2], HeartbeatTimeout: time.Hour, MaxClockDrift: 1})
+	for _, says := range []string{`Self: "" is needed`, `Group: "" must be 1 to 255 bytes`, `HeartbeatTimeout: "1h0m0s" must be between 100ms and 1m0s`,
+		`MaxClockDrift: "1" must be a fraction`, `Hosts: "2" log hosts`} {
+		assert.ErrorContains(t, err, says)
+	}
+}
+
+func TestOneLogHostIsForDevelopment(t *testing.T) {
+	m := join(t, Config{Hosts: list(t, 1), Self: "a", HeartbeatTimeout: testTimeout})
+	m.begun(t)
+	m.journal.await(t, "only one log host: for development; nobody leads while it is down")
+}
+
+// fakeDNS answers one question after the other; the last answer stays.
+type fakeDNS struct {
+	answers *[][]*net.SRV
+	ips     []netip.Addr
+	err     error
+}
+
+func (f fakeDNS) LookupSRV(_ context.Context, service, proto, name string) (string, []*net.SRV, error) {
+	if f.err != nil {
+		return "", nil, f.err
+	}
+	all := *f.answers
+	if len(all) > 1 {
+		*f.answers = all[1:]
+	}
+	return "_" + service + "._" + proto + "." + name, all[0], nil
+}
+
+func (f fakeDNS) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
+	return f.ips, f.err
+}
+
+func pods(names ...string) (all []*net.SRV) {
+	for _, n := range names {
+		all = append(all, &net.SRV{Target: n + ".neli.default.svc.cluster.local.", Port: 7400})
+	}
+	return all
+}
+
+// settle does what a start does.
+func settle(ctx context.Context, c Config, log *slog.Logger) (*settings, error) {
+	c, err := c.discovered(ctx, log)
+	if err != nil {
+		return nil, err
+	}
+	return c.settle(agreement{}, "", log)
+}
+
+func TestTheListFromDNS(t *testing.T) {
+	whole := Config{Discover: "neli.default.svc.cluster.local", Size: 3, Insecure: true}
+	t.Run("waits until it is whole", func(t *testing.T) {
+		journal, logger := newJournal()
+		c := whole
+		c.dns = fakeDNS{answers: &[][]*net.SRV{pods("neli-0"), pods("neli-2", "neli-0", "neli-1")}}
+		s, err := settle(t.Context(), c, logger)
+		require.NoError(t, err)
+		assert.Equal(t, []Host{
+			{"neli-0", "neli-0.neli.default.svc.cluster.local:7400"},
+			{"neli-1", "neli-1.neli.default.svc.cluster.local:7400"},
+			{"neli-2", "neli-2.neli.default.svc.cluster.local:7400"},
+		}, s.agreed.hosts)
+		assert.Contains(t, journal.String(), "1 of 3 log hosts so far")
+	})
+	t.Run("more than there should be", func(t *testing.T) {
+		_, logger := newJournal()
+		c := whole
+		c.dns = fakeDNS{answers: &[][]*net.SRV{pods("neli-0", "neli-1", "neli-2", "neli-3")}}
+		_, err := settle(t.Context(), c, logger)
+		require.ErrorContains(t, err, "4 log hosts, and Size is 3")
+	})
+	t.Run("ends with its context", func(t *testing.T) {
+		_, logger := newJournal()
+		c := whole
+		c.dns = fakeDNS{err: &net.DNSError{Err: "no such host", Name: c.Discover, IsNotFound: true}}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := settle(ctx, c, logger)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, c.Discover)
+	})
+	t.Run("self is not in it", func(t *testing.T) {
+		_, logger := newJournal()
+		c := whole
+		c.Self = "neli-7"
+		c.dns = fakeDNS{answers: &[][]*net.SRV{pods("neli-0", "neli-1", "neli-2")}}
+		_, err := settle(t.Context(), c, logger)
+		require.ErrorContains(t, err, `Self: "neli-7" is not the id of a host`)
+	})
+}
+
+func TestANameOfSeveralMachinesIsRefused(t *testing.T) {
+	for _, addresses := range []string{"127.0.0.1 127.0.0.2", "fd00::1 fd00::2 127.0.0.1"} {
+		var ips []netip.Addr
+		for ip := range strings.FieldsSeq(addresses) {
+			ips = append(ips, netip.MustParseAddr(ip))
+		}
+		c := Config{dns: fakeDNS{ips: ips}}
+		_, err := c.dial(t.Context(), "two.example:7400")
+		require.ErrorIs(t, err, errSeveral)
+		require.ErrorContains(t, err, "two.example stands for")
+	}
+}

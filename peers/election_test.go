@@ -1,0 +1,285 @@
+package peers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/peers"
+)
+
+const within = 30 * time.Second
+
+// hostsOf returns n log hosts a, b, c … on free addresses, with ports below those that the
+// system gives to outgoing connections.
+func hostsOf(t *testing.T, n int) (hosts []peers.Host) {
+	t.Helper()
+	for len(hosts) < n {
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			continue
+		}
+		defer l.Close() // all at the end, so that no port is given twice
+		hosts = append(hosts, peers.Host{ID: string(rune('a' + len(hosts))), Address: address})
+	}
+	return hosts
+}
+
+func config(c peers.Config, name string) neli.Config {
+	return neli.Config{Provider: peers.Provider(c), LeaderGroupID: "test", Name: name, HeartbeatTimeout: time.Second}
+}
+
+// candidate is a member that leads whenever it can.
+type candidate struct {
+	*neli.Neli
+	leads chan int64 // tokens
+	ended chan error
+	close func()
+}
+
+func start(t *testing.T, c neli.Config) *candidate {
+	t.Helper()
+	n, err := neli.New(c)
+	require.NoError(t, err)
+	m := &candidate{Neli: n, leads: make(chan int64, 100), ended: make(chan error, 1)}
+	go func() {
+		m.ended <- n.Lead(context.Background(), func(ctx context.Context, l neli.Leadership) error {
+			m.leads <- l.Token
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	m.close = sync.OnceFunc(func() {
+		assert.NoError(t, n.Close())
+		assert.ErrorIs(t, <-m.ended, neli.ErrClosed)
+	})
+	t.Cleanup(func() { m.close() })
+	return m
+}
+
+// token waits until a member leads.
+func token(t *testing.T, m *candidate) int64 {
+	t.Helper()
+	select {
+	case token := <-m.leads:
+		return token
+	case <-time.After(within):
+		require.FailNow(t, "nobody leads")
+		return 0
+	}
+}
+
+func TestMembersElectALeaderByThemselves(t *testing.T) {
+	for _, n := range []int{1, 3, 5} {
+		c := peers.Config{Hosts: hostsOf(t, n)}
+		var members []*candidate
+		for _, h := range c.Hosts {
+			own := c
+			own.Self = h.ID
+			members = append(members, start(t, config(own, h.ID)))
+		}
+		var first *candidate
+		var last int64
+		timeout := time.After(within)
+		for first == nil {
+			for _, m := range members {
+				select {
+				case last = <-m.leads:
+					first = m
+				case <-timeout:
+					require.FailNow(t, "nobody leads")
+				case <-time.After(time.Millisecond):
+				}
+			}
+		}
+		require.Positive(t, last)
+		if n == 1 {
+			continue // its log goes with it
+		}
+		first.close()
+		next := make(chan int64)
+		stop := make(chan struct{})
+		for _, m := range members {
+			if m != first {
+				go func() {
+					select {
+					case token := <-m.leads:
+						next <- token
+					case <-stop:
+					}
+				}()
+			}
+		}
+		select {
+		case token := <-next:
+			assert.Greater(t, token, last)
+		case <-time.After(within):
+			assert.Fail(t, "no successor")
+		}
+		close(stop)
+		for _, m := range members {
+			m.close()
+		}
+	}
+}
+
+// serve runs a log host in a process of its own until the returned function is called.
+func serve(t *testing.T, c peers.Config, id string) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	c.Self, c.Group, c.HeartbeatTimeout = id, "test", time.Second
+	up := make(chan struct{})
+	c.Logger = slog.New(awaited{slog.DiscardHandler, "log host is up, with an empty log", sync.OnceFunc(func() { close(up) })})
+	ended := make(chan error, 1)
+	go func() { ended <- peers.ListenAndServe(ctx, c) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		assert.NoError(t, <-ended)
+	})
+	t.Cleanup(stop)
+	select {
+	case <-up:
+	case <-time.After(within):
+		require.FailNow(t, "the host is not up")
+	}
+	return stop
+}
+
+// awaited calls a function at a line of the log.
+type awaited struct {
+	slog.Handler
+	text string
+	call func()
+}
+
+func (a awaited) Enabled(context.Context, slog.Level) bool { return true }
+
+func (a awaited) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == a.text {
+		a.call()
+	}
+	return nil
+}
+
+// TestEveryHostIsReplacedInTurn replaces all log hosts under a leader, which goes on.
+func TestEveryHostIsReplacedInTurn(t *testing.T) {
+	c := peers.Config{Hosts: hostsOf(t, 3)}
+	stops := map[string]func(){}
+	for _, h := range c.Hosts {
+		stops[h.ID] = serve(t, c, h.ID)
+	}
+	m := start(t, config(c, "m"))
+	first := token(t, m)
+	for _, h := range c.Hosts {
+		stops[h.ID]()
+		led(t, m, first, time.Second/2)
+		stops[h.ID] = serve(t, c, h.ID)
+		led(t, m, first, 3*time.Second) // what is empty is claimed after T
+	}
+	stops["a"]()
+	stops["b"]()
+	require.Eventually(t, func() bool { return !m.IsLeader() }, within, 10*time.Millisecond, "one log is no majority")
+	serve(t, c, "a")
+	assert.Greater(t, token(t, m), first)
+}
+
+// led checks that a member leads with a token all the time.
+func led(t *testing.T, m *candidate, token int64, d time.Duration) {
+	t.Helper()
+	ticker := time.NewTicker(time.Millisecond)
+	defer ticker.Stop()
+	for end := time.Now().Add(d); time.Now().Before(end); <-ticker.C {
+		now, leads := m.Token(0)
+		require.True(t, leads)
+		require.Equal(t, token, now)
+	}
+}
+
+func TestAnObserverHostsNothingAndSees(t *testing.T) {
+	c := peers.Config{Hosts: hostsOf(t, 3)}
+	var members []*candidate
+	for _, h := range c.Hosts {
+		own := c
+		own.Self = h.ID
+		members = append(members, start(t, config(own, h.ID)))
+	}
+	watching := config(c, "o")
+	watching.Observer = true
+	o, err := neli.New(watching)
+	require.NoError(t, err)
+	defer o.Close()
+	require.Eventually(t, func() bool {
+		holder, held := o.Holder(0)
+		if !held {
+			return false
+		}
+		for _, m := range members {
+			if m.IsLeader() {
+				return holder.Name == m.Name()
+			}
+		}
+		return false
+	}, within, 10*time.Millisecond)
+}
+
+func TestNewNamesWhatIsWrong(t *testing.T) {
+	three := hostsOf(t, 3)
+	_, err := neli.New(config(peers.Config{Hosts: three[:2], Self: "z"}, "m"))
+	require.ErrorContains(t, err, `Hosts: "2" log hosts: must be 3 or 5`)
+	require.ErrorContains(t, err, `Self: "z" is not the id of a host of the list`)
+
+	both := config(peers.Config{Hosts: three}, "m")
+	both.Mode = neli.NonExclusive
+	_, err = neli.New(both)
+	require.ErrorContains(t, err, "Mode: \"non-exclusive\" must be Exclusive with small logs")
+
+	assigned := config(peers.Config{Hosts: three}, "m")
+	assigned.Nomination = neli.Assigned
+	_, err = neli.New(assigned)
+	require.ErrorContains(t, err, "Nomination: \"assigned\" must be Open with small logs")
+
+	own := peers.Config{Hosts: three, Self: "a"}
+	start(t, config(own, "first"))
+	_, err = neli.New(config(own, "second"))
+	require.ErrorContains(t, err, "one address has one log host")
+}
+
+func TestWhoHasAnotherTEndsWithTheReason(t *testing.T) {
+	c := peers.Config{Hosts: hostsOf(t, 3)}
+	for _, h := range c.Hosts {
+		serve(t, c, h.ID)
+	}
+	other := config(c, "other")
+	other.HeartbeatTimeout = 3 * time.Second
+	n, err := neli.New(other)
+	require.NoError(t, err)
+	defer n.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	err = n.Lead(ctx, func(context.Context, neli.Leadership) error { return errors.New("leads") })
+	require.ErrorIs(t, err, peers.ErrRefused)
+	require.ErrorContains(t, err, "HeartbeatTimeout: 1s here, 3s there")
+}
+
+func TestThereIsNoKafka(t *testing.T) {
+	p := peers.Provider(peers.Config{})
+	_, err := p.Producer(nil, nil)
+	require.ErrorContains(t, err, "there is no Kafka here")
+	_, err = p.LogReader(nil, nil)
+	require.ErrorContains(t, err, "there is no Kafka here")
+	_, err = p.GroupConsumer(nil, nil)
+	require.ErrorContains(t, err, "there is no Kafka here")
+	_, err = p.Admin(nil)
+	require.ErrorContains(t, err, "there is no Kafka here")
+}

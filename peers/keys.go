@@ -1,0 +1,178 @@
+package peers
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// keys are this process's certificate and the CAs it trusts, read again when their files
+// have changed.
+type keys struct {
+	files TLS
+
+	mu     sync.Mutex
+	read   [3]stamp // of the files as they were read last
+	cert   tls.Certificate
+	roots  *x509.CertPool
+	failed error // the last attempt to read them again; what was there before is still used
+}
+
+// stamp tells whether a file was changed.
+type stamp struct {
+	changed time.Time
+	size    int64
+}
+
+func newKeys(files TLS) (*keys, error) {
+	k := &keys{files: files}
+	at, err := k.stat()
+	if err == nil {
+		err = k.load()
+	}
+	if err != nil {
+		return nil, err
+	}
+	k.read = at
+	return k, nil
+}
+
+func (k *keys) stat() (at [3]stamp, err error) {
+	for i, name := range []string{k.files.CertFile, k.files.KeyFile, k.files.CAFile} {
+		if name == "" {
+			return at, errors.New("CertFile, KeyFile and CAFile are all needed")
+		}
+		info, err := os.Stat(name)
+		if err != nil {
+			return at, err
+		}
+		at[i] = stamp{info.ModTime(), info.Size()}
+	}
+	return at, nil
+}
+
+// load reads all three files; on an error nothing has changed.
+func (k *keys) load() error {
+	cert, err := tls.LoadX509KeyPair(k.files.CertFile, k.files.KeyFile)
+	if err != nil {
+		return fmt.Errorf("%s, %s: %w", k.files.CertFile, k.files.KeyFile, err)
+	}
+	if cert.Leaf == nil {
+		if cert.Leaf, err = x509.ParseCertificate(cert.Certificate[0]); err != nil {
+			return fmt.Errorf("%s: %w", k.files.CertFile, err)
+		}
+	}
+	pem, err := os.ReadFile(k.files.CAFile)
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return fmt.Errorf("%s: no certificate in it", k.files.CAFile)
+	}
+	k.cert, k.roots = cert, roots
+	return nil
+}
+
+// current returns what the files have, as far as they can be read: half a change, or one
+// that is wrong, leaves what was there before.
+func (k *keys) current() (*tls.Certificate, *x509.CertPool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at, err := k.stat()
+	if err == nil && at != k.read {
+		if err = k.load(); err == nil {
+			k.read = at
+		}
+	}
+	k.failed = err
+	return &k.cert, k.roots
+}
+
+// trouble returns why the newest files are not used, nil if they are.
+func (k *keys) trouble() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.failed
+}
+
+func (k *keys) leaf() *x509.Certificate {
+	cert, _ := k.current()
+	return cert.Leaf
+}
+
+// base is TLS 1.3 for both sides: all of them are of this library.
+func (k *keys) base() (*tls.Config, *x509.CertPool) {
+	cert, roots := k.current()
+	return &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}}, roots
+}
+
+func (k *keys) server() *tls.Config {
+	c, roots := k.base()
+	c.ClientCAs, c.ClientAuth = roots, tls.RequireAndVerifyClientCert
+	return c
+}
+
+// client is for a host that the list has under this name.
+func (k *keys) client(name string) *tls.Config {
+	c, roots := k.base()
+	c.RootCAs, c.ServerName = roots, name
+	return c
+}
+
+// handshaker makes each connection with the keys that the files have then.
+type handshaker struct {
+	credentials.TransportCredentials // for Info
+	keys                             *keys
+	name                             string // of the host; clients only
+}
+
+func (k *keys) credentials(name string) credentials.TransportCredentials {
+	return &handshaker{credentials.NewTLS(k.client(name)), k, name}
+}
+
+func (h *handshaker) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return credentials.NewTLS(h.keys.client(h.name)).ClientHandshake(ctx, authority, conn)
+}
+
+func (h *handshaker) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return credentials.NewTLS(h.keys.server()).ServerHandshake(conn)
+}
+
+func (h *handshaker) Clone() credentials.TransportCredentials {
+	return &handshaker{h.TransportCredentials.Clone(), h.keys, h.name}
+}
+
+// admits returns an error unless the certificate is for a host of the list or for one of
+// Members.
+func (k *keys) admits(cert *x509.Certificate, hosts []Host) error {
+	for _, h := range hosts {
+		if name, err := splitAddress(h.Address); err == nil && cert.VerifyHostname(name) == nil {
+			return nil
+		}
+	}
+	if slices.ContainsFunc(k.files.Members, func(m string) bool { return cert.VerifyHostname(m) == nil }) {
+		return nil
+	}
+	return fmt.Errorf("the certificate is for [%s], which is neither a host of the list nor in TLS.Members",
+		brief(strings.Join(names(cert), " ")))
+}
+
+// names are those that a certificate is for.
+func names(cert *x509.Certificate) []string {
+	all := slices.Clone(cert.DNSNames)
+	for _, ip := range cert.IPAddresses {
+		all = append(all, ip.String())
+	}
+	return all
+}

@@ -1,0 +1,98 @@
+package peers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/goneli/neli/peers/internal/wire"
+)
+
+// ListenAndServe hosts the log Config.Self in a process of its own, until ctx is done,
+// which is no error. The log is empty at the start and dies with the call. It asks the
+// other hosts whether they agree with its configuration, and logs what they object; it
+// serves meanwhile, as they refuse whom they disagree with. Errors: an invalid
+// configuration, with all its faults, an address on which it cannot listen, and what ended
+// the listening later.
+func ListenAndServe(ctx context.Context, c Config) error {
+	logger := c.Logger
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	timeout, drift := cmp.Or(c.HeartbeatTimeout, defaultTimeout), cmp.Or(c.MaxClockDrift, defaultDrift)
+	if err := c.checkAlone(timeout, drift); err != nil {
+		return err
+	}
+	c, err := c.discovered(ctx, logger)
+	if err != nil {
+		return err
+	}
+	s, err := c.settle(agreement{group: c.Group, timeout: timeout, drift: drift}, "", logger)
+	if err != nil {
+		return err
+	}
+	v, err := newServer(ctx, s, logger)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var work sync.WaitGroup
+	for _, h := range s.agreed.hosts {
+		if h != s.self {
+			work.Go(func() { s.ask(ctx, h, logger) })
+		}
+	}
+	select {
+	case <-ctx.Done():
+	case err = <-v.served:
+		v.served <- err
+		err = fmt.Errorf("peers: log host %s stopped listening: %w", s.self.ID, err)
+	}
+	cancel()
+	work.Wait()
+	return cmp.Or(err, v.close())
+}
+
+// checkAlone checks what a Provider has from neli.Config, and the rest.
+func (c Config) checkAlone(timeout time.Duration, drift float64) error {
+	var f faults
+	f.check(c.Self != "", "Self", c.Self, "is needed: which log is to be hosted")
+	f.check(c.Group != "" && len(c.Group) <= 255, "Group", c.Group, "must be 1 to 255 bytes, the members' LeaderGroupID")
+	f.check(timeout >= minTimeout && timeout <= maxTimeout, "HeartbeatTimeout", c.HeartbeatTimeout,
+		fmt.Sprintf("must be between %v and %v", minTimeout, maxTimeout))
+	f.check(drift >= 0 && drift <= maxDrift, "MaxClockDrift", c.MaxClockDrift, fmt.Sprintf("must be a fraction between 0 and %v", maxDrift))
+	c.collect(&f)
+	return f.err()
+}
+
+// ask asks another host whether it agrees, until it has answered.
+func (s *settings) ask(ctx context.Context, h Host, logger *slog.Logger) {
+	every := backoff.NewExponentialBackOff()
+	every.InitialInterval, every.MaxInterval = 100*time.Millisecond, refusedPause
+	said := ""
+	_, _ = backoff.Retry(ctx, func() (struct{}, error) { // it ends when the host has answered, or with ctx
+		err := s.askOnce(ctx, h)
+		if disagreement(err) && plain(err).Error() != said {
+			said = plain(err).Error()
+			logger.Error("another log host disagrees", "host", h.ID, "address", h.Address, "error", said)
+		}
+		return struct{}{}, err
+	}, backoff.WithBackOff(every), backoff.WithMaxElapsedTime(0))
+}
+
+func (s *settings) askOnce(ctx context.Context, h Host) error {
+	ctx, cancel := context.WithTimeout(ctx, refusedPause)
+	defer cancel()
+	conn, err := s.connect(h)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = wire.NewSmallLogClient(conn).Check(ctx, s.agreed.message(h.ID))
+	return err
+}

@@ -1,0 +1,227 @@
+package peers
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/peers/smalllog"
+)
+
+// crowd has each member append to each log, and checks that all read the same.
+func crowd(t *testing.T, members []*member) {
+	t.Helper()
+	const each = 30
+	for _, m := range members {
+		m.begun(t)
+	}
+	var work sync.WaitGroup
+	for i, m := range members {
+		work.Go(func() {
+			for n := range each {
+				for log := range m.logs {
+					ch, err := m.append(log, fmt.Sprintf("%d/%d/%d", i, log, n))
+					if assert.NoError(t, err) {
+						assert.NoError(t, reported(t, ch))
+					}
+				}
+			}
+		})
+	}
+	work.Wait()
+	for log := range members[0].logs {
+		var all []string
+		for i, m := range members {
+			m.await(t, "everything is read", func(logs []view) bool { return len(logs[log].records) == each*len(members) })
+			v := m.view(log)
+			assert.Equal(t, 1, v.resets, "nobody had to begin anew")
+			if i == 0 {
+				all = v.records
+			}
+			assert.Equal(t, all, v.records, "log %d is one order", log)
+		}
+		for i := range members {
+			own := slices.DeleteFunc(slices.Clone(all), func(r string) bool { return r[0] != byte('0'+i) })
+			for n, r := range own {
+				assert.Equal(t, fmt.Sprintf("%d/%d/%d", i, log, n), r, "in the order of sending")
+			}
+		}
+	}
+}
+
+func TestHostsInProcessesOfTheirOwn(t *testing.T) {
+	for _, n := range []int{1, 3, 5} {
+		for _, secure := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d hosts, TLS %v", n, secure), func(t *testing.T) {
+				c := Config{Hosts: list(t, n), HeartbeatTimeout: testTimeout}
+				if secure {
+					c.TLS = newAuthority(t).issue(t, "127.0.0.1")
+				}
+				startHosts(t, c)
+				crowd(t, []*member{join(t, c), join(t, c), join(t, c)})
+			})
+		}
+	}
+}
+
+func TestMembersThatHostTheLogs(t *testing.T) {
+	for _, n := range []int{1, 3, 5} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			c := Config{Hosts: list(t, n), HeartbeatTimeout: testTimeout}
+			members := []*member{join(t, c)}
+			for _, h := range c.Hosts {
+				own := c
+				own.Self = h.ID
+				members = append(members, join(t, own))
+			}
+			crowd(t, members)
+		})
+	}
+}
+
+func TestARestartedHostHasAnotherIDAndAnEmptyLog(t *testing.T) {
+	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout}
+	hosts := startHosts(t, c)
+	m := join(t, c)
+	m.begun(t)
+	for log := range 3 {
+		m.mustAppend(t, log, "before")
+	}
+	former := m.view(1)
+	hosts["b"].kill(t)
+	again := c
+	again.Self = "b"
+	startHost(t, again)
+	m.await(t, "the log begins anew", func(logs []view) bool { return logs[1].resets == 2 })
+	v := m.view(1)
+	assert.NotEqual(t, former.id, v.id)
+	assert.Empty(t, v.records)
+	assert.Zero(t, v.from)
+	require.ErrorIs(t, m.set.Append(1, former.id, []byte("late"), 0, func(error) { t.Error("reported") }), smalllog.ErrIncarnation)
+	m.mustAppend(t, 1, "after")
+	m.await(t, "it is read", func(logs []view) bool { return slices.Equal(logs[1].records, []string{"after"}) })
+	assert.Equal(t, 1, m.view(0).resets, "the others have gone on")
+	assert.Equal(t, 1, m.view(2).resets)
+}
+
+func TestANewcomerReadsWhatIsKept(t *testing.T) {
+	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	startHosts(t, c)
+	m := join(t, c)
+	m.begun(t)
+	for i := range 10 {
+		m.mustAppend(t, 0, fmt.Sprint(i))
+	}
+	late := join(t, c)
+	late.await(t, "all is read", func(logs []view) bool { return len(logs[0].records) == 10 })
+	assert.Zero(t, late.view(0).from)
+}
+
+func TestASilentLogIsKnownToBeAlive(t *testing.T) {
+	c := Config{Hosts: list(t, 3), HeartbeatTimeout: 400 * time.Millisecond}
+	startHosts(t, c)
+	m := join(t, c)
+	m.begun(t)
+	m.await(t, "each log is heard several times", func(logs []view) bool {
+		return !slices.ContainsFunc(logs, func(v view) bool { return v.alive < 4 })
+	})
+}
+
+func TestASlowSubscriberIsCutOffAndBeginsAnew(t *testing.T) {
+	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	host := startHosts(t, c)["a"]
+	slow := join(t, c)
+	slow.begun(t)
+	slow.mu.Lock() // it reads nothing more
+	m := join(t, c)
+	m.begun(t)
+	value := string(make([]byte, smalllog.MaxValue))
+	most := smalllog.DefaultLimits.Bytes/len(value) + maxEntries + window/len(value)
+	for range most + 50 {
+		m.mustAppend(t, 0, value)
+	}
+	host.journal.await(t, "subscriber reads too slowly: cut off")
+	slow.mu.Unlock()
+	slow.await(t, "it begins anew", func(logs []view) bool { return logs[0].resets == 2 })
+	assert.Positive(t, slow.view(0).from, "and knows that there is a gap")
+	m.mustAppend(t, 0, "last")
+	slow.await(t, "it reads on", func(logs []view) bool {
+		r := logs[0].records
+		return len(r) > 0 && r[len(r)-1] == "last"
+	})
+	assert.Equal(t, 1, m.view(0).resets, "who keeps up is not disturbed")
+}
+
+func TestRecordsThatAreNoneAreRefused(t *testing.T) {
+	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	startHosts(t, c)
+	m := join(t, c)
+	m.begun(t)
+	ch, err := m.append(0, string(make([]byte, smalllog.MaxValue+1)))
+	require.NoError(t, err)
+	require.ErrorContains(t, reported(t, ch), "record too large")
+	require.ErrorContains(t, m.set.Append(1, "", nil, 0, nil), "log 1 of 1")
+	m.mustAppend(t, 0, "x")
+	assert.Equal(t, 1, m.view(0).resets)
+}
+
+func TestNobodyToAppendTo(t *testing.T) {
+	m := join(t, Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout})
+	_, err := m.append(0, "x")
+	require.ErrorIs(t, err, errDown)
+	for _, id := range []string{"a", "b", "c"} {
+		m.journal.await(t, `msg="log host cannot be reached, retrying" host=`+id)
+	}
+	require.Contains(t, m.journal.String(), "connection refused")
+}
+
+// TestMembersTakeTheListFromDNS has three members with a log each, which find each other by
+// names that only their DNS and their Dial know.
+func TestMembersTakeTheListFromDNS(t *testing.T) {
+	addresses := map[string]string{}
+	var whole []*net.SRV
+	for i, h := range list(t, 3) {
+		target := fmt.Sprintf("neli-%d.neli.test.", i)
+		whole = append(whole, &net.SRV{Target: target, Port: 7400})
+		addresses[fmt.Sprintf("neli-%d.neli.test:7400", i)] = h.Address
+	}
+	c := Config{Discover: "neli.test", Size: 3, Insecure: true, HeartbeatTimeout: testTimeout,
+		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			var d net.Dialer
+			return d.DialContext(ctx, network, addresses[address])
+		}}
+	var members []*member
+	for i := range 3 {
+		own := c
+		own.Self, own.Listen = fmt.Sprintf("neli-%d", i), addresses[fmt.Sprintf("neli-%d.neli.test:7400", i)]
+		own.dns = fakeDNS{answers: &[][]*net.SRV{whole[:i], whole}}
+		m := join(t, own)
+		assert.Equal(t, 3, m.set.Logs(), "known before the list is")
+		members = append(members, m)
+	}
+	crowd(t, members)
+}
+
+func TestAListFromDNSThatIsWrongEndsNext(t *testing.T) {
+	c := Config{Discover: "neli.test", Size: 3, Insecure: true, Self: "neli-7", HeartbeatTimeout: testTimeout,
+		dns: fakeDNS{answers: &[][]*net.SRV{pods("neli-0", "neli-1", "neli-2")}}}
+	m := join(t, c)
+	require.ErrorContains(t, m.final(t), `Self: "neli-7" is not the id of a host of the list`)
+	_, err := m.append(0, "x")
+	require.ErrorIs(t, err, errDown)
+}
+
+func TestClosingWhileTheListIsWaitedFor(t *testing.T) {
+	m := join(t, Config{Discover: "neli.test", Size: 3, Insecure: true, HeartbeatTimeout: testTimeout,
+		dns: fakeDNS{answers: &[][]*net.SRV{nil}}})
+	m.journal.await(t, "waiting for the list of log hosts")
+	m.leave(t)
+	require.NoError(t, m.set.Close(), "twice is fine")
+}

@@ -1,0 +1,211 @@
+package peers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/peers/internal/wire"
+)
+
+// logSet is all logs of the list, as one process sees them.
+type logSet struct {
+	size    int // N
+	logger  *slog.Logger
+	entries chan neli.LogEntry
+	fatal   chan error
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+	close   func() error
+
+	mu      sync.Mutex
+	links   []*link // empty until the list is known
+	server  *server // nil: this process hosts no log, or not yet
+	begun   []bool  // logs that were read once
+	refused []error // by hosts that were never read
+}
+
+// maxEntries is how many entries may wait for Next; after that the hosts have to wait, and
+// cut this process off in the end.
+const maxEntries = 256
+
+// newLogSet starts this process's own log host, if it has one, and connects to all. A list
+// that comes from DNS is waited for in the background.
+func newLogSet(ctx context.Context, c Config, s neli.LogSettings) (*logSet, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	n := cmp.Or(c.Size, len(c.Hosts))
+	run, cancel := context.WithCancel(context.Background())
+	v := &logSet{size: n, logger: s.Logger, entries: make(chan neli.LogEntry, maxEntries), fatal: make(chan error, 1), cancel: cancel,
+		begun: make([]bool, n), refused: make([]error, n)}
+	v.close = sync.OnceValue(v.shut)
+	if c.Discover == "" {
+		if err := v.start(ctx, run, c, s); err != nil {
+			cancel()
+			return nil, err
+		}
+		return v, nil
+	}
+	v.work.Go(func() {
+		c, err := c.discovered(run, s.Logger)
+		if err == nil {
+			err = v.start(run, run, c, s)
+		}
+		if err != nil && run.Err() == nil {
+			v.end(err)
+		}
+	})
+	return v, nil
+}
+
+// start begins to listen, within ctx, and to connect, until run is done.
+func (v *logSet) start(ctx, run context.Context, c Config, s neli.LogSettings) error {
+	set, err := c.settle(agreement{group: s.Group, timeout: s.T, drift: s.Rho}, s.Name, s.Logger)
+	if err != nil {
+		return err
+	}
+	var own *server
+	if set.self.ID != "" {
+		if own, err = newServer(ctx, set, s.Logger); err != nil {
+			return err
+		}
+	}
+	var links []*link
+	for i, h := range set.agreed.hosts {
+		l := &link{index: i, to: h, settings: set, emit: v.emit, refused: v.refusedBy, logger: s.Logger, next: -1, open: set.opener(h)}
+		if h == set.self {
+			l.open = openerOf(own.host)
+		}
+		links = append(links, l)
+	}
+	v.mu.Lock()
+	v.links, v.server = links, own
+	v.mu.Unlock()
+	for _, l := range links {
+		v.work.Go(func() { l.run(run) })
+	}
+	return nil
+}
+
+// opener returns what opens a stream to a host.
+func (s *settings) opener(h Host) func(context.Context) (clientStream, func(), error) {
+	return func(ctx context.Context) (clientStream, func(), error) {
+		conn, err := s.connect(h)
+		if err != nil {
+			return nil, nil, err
+		}
+		stream, err := wire.NewSmallLogClient(conn).Follow(ctx)
+		if err != nil {
+			_ = conn.Close() // there is nothing on its way
+			return nil, nil, err
+		}
+		return stream, func() { _ = conn.Close() }, nil
+	}
+}
+
+// openerOf is for the log host inside this process.
+func openerOf(h *host) func(context.Context) (clientStream, func(), error) {
+	return func(ctx context.Context) (clientStream, func(), error) {
+		p := openPipe(ctx, h)
+		return p, func() { <-p.over }, nil
+	}
+}
+
+// emit hands an entry to Next.
+func (v *logSet) emit(ctx context.Context, e neli.LogEntry) bool {
+	if e.Kind == neli.LogReset {
+		v.mu.Lock()
+		v.begun[e.Log], v.refused[e.Log] = true, nil
+		v.mu.Unlock()
+	}
+	select {
+	case v.entries <- e:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// ErrRefused is wrapped by the final error of a process that a majority of the log hosts
+// has refused, none of them ever having taken it: its configuration is not theirs.
+var ErrRefused = errors.New("refused by a majority of the log hosts")
+
+// refusedBy takes note of a refusal. It is final when a majority of the hosts refuses and
+// never did anything else; later it is retried for ever, as the hosts may be wrong.
+func (v *logSet) refusedBy(index int, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.begun[index] {
+		return
+	}
+	v.refused[index] = err
+	var all []error
+	for _, err := range v.refused {
+		if err != nil {
+			all = append(all, err)
+		}
+	}
+	if len(all) > len(v.refused)/2 {
+		v.end(fmt.Errorf("peers: %w:\n%w", ErrRefused, errors.Join(all...)))
+	}
+}
+
+// end makes Next return an error that is final.
+func (v *logSet) end(err error) {
+	select {
+	case v.fatal <- err:
+	default: // one is there already
+	}
+}
+
+func (v *logSet) Logs() int { return v.size }
+
+func (v *logSet) Next(ctx context.Context, timeout time.Duration) (neli.LogEntry, bool, error) {
+	select {
+	case e := <-v.entries:
+		return e, true, nil
+	default:
+	}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case e := <-v.entries:
+		return e, true, nil
+	case err := <-v.fatal:
+		return neli.LogEntry{}, false, err
+	case <-timer.C:
+		return neli.LogEntry{}, false, nil
+	case <-ctx.Done():
+		return neli.LogEntry{}, false, nil
+	}
+}
+
+func (v *logSet) Append(log int, id string, value []byte, ballot int64, report func(error)) error {
+	if log < 0 || log >= v.size {
+		return fmt.Errorf("peers: log %d of %d", log, v.size)
+	}
+	v.mu.Lock()
+	links := v.links
+	v.mu.Unlock()
+	if len(links) == 0 {
+		return errDown
+	}
+	return links[log].append(id, value, ballot, report)
+}
+
+func (v *logSet) Close() error { return v.close() }
+
+func (v *logSet) shut() error {
+	v.cancel()
+	v.work.Wait()
+	if v.server != nil {
+		return v.server.close()
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package peers
+
+import (
+	"context"
+	"io"
+
+	"github.com/goneli/neli/peers/internal/wire"
+)
+
+// pipe is a stream between a member and the log host inside the same process: no network
+// can cut them off from each other, and nothing is encoded.
+type pipe struct {
+	ctx    context.Context
+	toHost chan *wire.ToHost
+	toUser chan *wire.FromHost
+	over   chan struct{} // closed when the host's end has returned; err is set before that
+	err    error
+}
+
+// pipeBuffer is how many messages may be under way each way.
+const pipeBuffer = 16
+
+// openPipe has the host serve a stream within the process until ctx is done; over is closed
+// after that.
+func openPipe(ctx context.Context, h *host) *pipe {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &pipe{ctx: ctx, toHost: make(chan *wire.ToHost, pipeBuffer), toUser: make(chan *wire.FromHost, pipeBuffer), over: make(chan struct{})}
+	go func() {
+		p.err = h.follow(pipeEnd{p})
+		cancel()
+		close(p.over)
+	}()
+	return p
+}
+
+func (p *pipe) Send(m *wire.ToHost) error {
+	select {
+	case p.toHost <- m:
+		return nil
+	case <-p.ctx.Done():
+		return io.EOF // as grpc does: Recv has the reason
+	}
+}
+
+func (p *pipe) Recv() (*wire.FromHost, error) {
+	select {
+	case m := <-p.toUser:
+		return m, nil
+	case <-p.over:
+		return nil, p.err
+	}
+}
+
+// pipeEnd is the host's end.
+type pipeEnd struct{ p *pipe }
+
+func (e pipeEnd) Context() context.Context { return e.p.ctx }
+
+func (e pipeEnd) Send(m *wire.FromHost) error {
+	select {
+	case e.p.toUser <- m:
+		return nil
+	case <-e.p.ctx.Done():
+		return e.p.ctx.Err()
+	}
+}
+
+func (e pipeEnd) Recv() (*wire.ToHost, error) {
+	select {
+	case m := <-e.p.toHost:
+		return m, nil
+	case <-e.p.ctx.Done():
+		return nil, e.p.ctx.Err()
+	}
+}

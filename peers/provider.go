@@ -1,0 +1,45 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/goneli/neli"
+)
+
+// Provider gives a Neli the small logs of a list of hosts in place of Kafka.
+//
+// The configuration is checked, and Config.Self begins to listen, within neli.New, whose
+// error names all faults. Each Neli needs a provider of its own where there is a Self: one
+// address has one log.
+func Provider(c Config) neli.Provider { return &provider{c} }
+
+type provider struct{ config Config }
+
+var _ neli.SmallLogs = (*provider)(nil)
+
+// SmallLogs implements neli.SmallLogs.
+func (p *provider) SmallLogs(ctx context.Context, s neli.LogSettings) (neli.LogSet, error) {
+	set, err := newLogSet(ctx, p.config, s)
+	if err != nil {
+		return nil, err
+	}
+	return set, nil
+}
+
+var errNoKafka = errors.New("peers: there is no Kafka here, only small logs: Mode Exclusive and Nomination Open need none")
+
+func (p *provider) Producer(map[string]string, *slog.Logger) (neli.Producer, error) {
+	return nil, errNoKafka
+}
+
+func (p *provider) LogReader(map[string]string, *slog.Logger) (neli.LogReader, error) {
+	return nil, errNoKafka
+}
+
+func (p *provider) GroupConsumer(map[string]string, *slog.Logger) (neli.GroupConsumer, error) {
+	return nil, errNoKafka
+}
+
+func (p *provider) Admin(neli.Producer) (neli.Admin, error) { return nil, errNoKafka }

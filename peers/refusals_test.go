@@ -1,0 +1,308 @@
+package peers
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/peers/internal/wire"
+)
+
+func TestWhoDisagreesIsRefusedWithBothValues(t *testing.T) {
+	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout}
+	hosts := startHosts(t, c)
+	right := neli.LogSettings{Group: "test", Name: "tester", T: testTimeout, Rho: defaultDrift}
+	for _, other := range []struct {
+		name   string
+		change func(*Config, *neli.LogSettings)
+		says   []string
+	}{
+		{"T", func(_ *Config, s *neli.LogSettings) { s.T = time.Second }, []string{"HeartbeatTimeout: 2s here, 1s there"}},
+		{"ρ", func(_ *Config, s *neli.LogSettings) { s.Rho = 0.01 }, []string{"MaxClockDrift: 0.0005 here, 0.01 there"}},
+		{"group", func(_ *Config, s *neli.LogSettings) { s.Group = "prod" }, []string{`group: "test" here, "prod" there`}},
+		{"a shorter list", func(c *Config, _ *neli.LogSettings) { c.Hosts = c.Hosts[:1] },
+			[]string{"list of log hosts: 3, [a=", "] here, 1, [a=", "] there"}},
+		{"another address", func(c *Config, _ *neli.LogSettings) {
+			c.Hosts = []Host{c.Hosts[0], c.Hosts[1], {ID: "c", Address: "127.0.0.1:9"}}
+		}, []string{"list of log hosts: 3, [a=", "c=127.0.0.1:9] there"}},
+		{"everything", func(c *Config, s *neli.LogSettings) {
+			s.T, s.Rho, s.Group, c.Hosts = time.Minute, 0.2, "x", c.Hosts[:1]
+		},
+			[]string{"HeartbeatTimeout: 2s here, 1m0s there", "MaxClockDrift: 0.0005 here, 0.2 there", `group: "test" here, "x" there`, "list of log hosts"}},
+	} {
+		t.Run(other.name, func(t *testing.T) {
+			c, s := c, right
+			other.change(&c, &s)
+			m, err := tryJoin(t, c, s)
+			require.NoError(t, err)
+			err = m.final(t)
+			require.ErrorIs(t, err, ErrRefused)
+			for _, says := range other.says {
+				assert.ErrorContains(t, err, says)
+			}
+			assert.Regexp(t, `log host [abc] \(127\.0\.0\.1:\d+\) refuses: another configuration: `, err.Error())
+			hosts["a"].journal.await(t, "refused: its configuration is not that of this log host")
+		})
+	}
+	ok, err := tryJoin(t, c, right)
+	require.NoError(t, err)
+	ok.begun(t)
+}
+
+func TestTheListMayBeInAnyOrder(t *testing.T) {
+	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout}
+	startHosts(t, c)
+	c.Hosts = []Host{c.Hosts[2], c.Hosts[0], c.Hosts[1]}
+	m := join(t, c)
+	m.begun(t)
+	m.mustAppend(t, 0, "to a")
+	c.Hosts = []Host{c.Hosts[1], c.Hosts[0], c.Hosts[2]}
+	other := join(t, c)
+	other.await(t, "it is in the same log", func(logs []view) bool { return len(logs[0].records) == 1 })
+}
+
+func TestARefusalByAMinorityIsNotTheEnd(t *testing.T) {
+	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout}
+	for _, id := range []string{"a", "b"} {
+		own := c
+		own.Self = id
+		startHost(t, own)
+	}
+	wrong := c
+	wrong.Self, wrong.HeartbeatTimeout = "c", time.Second
+	host := startHost(t, wrong)
+	host.journal.await(t, "another log host disagrees")
+	m := join(t, c)
+	m.journal.await(t, "log host refuses this process")
+	m.await(t, "two logs are read", func(logs []view) bool { return logs[0].resets == 1 && logs[1].resets == 1 })
+	m.mustAppend(t, 0, "x")
+	m.mustAppend(t, 1, "x")
+	_, err := m.append(2, "x")
+	require.ErrorIs(t, err, errDown)
+}
+
+func TestWhoWasTakenOnceIsNotEndedByRefusals(t *testing.T) {
+	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	hosts := startHosts(t, c)
+	m := join(t, c)
+	m.begun(t)
+	hosts["a"].kill(t)
+	other := c
+	other.Self, other.HeartbeatTimeout = "a", time.Second
+	host := startHost(t, other)
+	m.journal.await(t, "log host refuses this process")
+	host.kill(t)
+	startHosts(t, c)
+	m.await(t, "the right one is back", func(logs []view) bool { return logs[0].resets == 2 })
+}
+
+func TestAHostIsNotTakenForAnother(t *testing.T) {
+	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout}
+	own := c
+	own.Self, own.Listen = "a", c.Hosts[1].Address // a, where b should be
+	startHost(t, own)
+	m := join(t, c)
+	m.journal.await(t, `log host: \"a\" here, \"b\" wanted`)
+}
+
+func TestOneAddressHasOneLog(t *testing.T) {
+	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout, Self: "a"}
+	join(t, c)
+	_, err := tryJoin(t, c, neli.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift})
+	require.ErrorContains(t, err, "log host a cannot listen")
+	require.ErrorContains(t, err, c.Hosts[0].Address)
+	err = ListenAndServe(t.Context(), Config{Hosts: c.Hosts, Self: "a", Group: "test"})
+	require.ErrorContains(t, err, "one address has one log host")
+}
+
+func TestANewerVersionIsRefused(t *testing.T) {
+	_, logger := newJournal()
+	s := &settings{agreed: agreement{group: "test", timeout: testTimeout, hosts: []Host{{"a", "127.0.0.1:1"}}}}
+	s.self = s.agreed.hosts[0]
+	h := newHost(s.self, s.agreed, &top{}, logger)
+	newer := s.agreed.message("a")
+	newer.Version = 2
+	newer.TimeoutNanos = 1 // may mean something else
+	err := h.agrees(newer, "newer")
+	assert.Equal(t, codes.FailedPrecondition, status.Code(err))
+	require.ErrorContains(t, err, "protocol version: 1 here, 2 there")
+	require.NotContains(t, err.Error(), "HeartbeatTimeout")
+}
+
+func TestRubbishOnThePort(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+		if secure {
+			c.TLS = newAuthority(t).issue(t, "127.0.0.1")
+		}
+		startHosts(t, c)
+		m := join(t, c)
+		m.begun(t)
+		noise := make([]byte, 100_000)
+		rand.Read(noise)
+		for _, bytes := range [][]byte{nil, noise, []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), []byte("\x16\x03\x01\xff\xff"),
+			[]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff")} {
+			conn, err := net.Dial("tcp", c.Hosts[0].Address)
+			require.NoError(t, err)
+			_, _ = conn.Write(bytes) // it may be refused on the way
+			conn.Close()
+		}
+		m.mustAppend(t, 0, "still there")
+		assert.Equal(t, 1, m.view(0).resets)
+	}
+}
+
+// TestAMessageOfOneGigabyte announces it, as gRPC does, and sends some of it.
+func TestAMessageOfOneGigabyte(t *testing.T) {
+	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	startHosts(t, c)
+	m := join(t, c)
+	m.begun(t)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	defer transport.CloseIdleConnections()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	body := io.MultiReader(bytes.NewReader([]byte{0, 0x40, 0, 0, 0}), bytes.NewReader(make([]byte, 1000)))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.Hosts[0].Address+wire.SmallLog_Follow_FullMethodName, body)
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/grpc")
+	req.Header.Set("TE", "trailers")
+	res, err := transport.RoundTrip(req)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	_, _ = io.Copy(io.Discard, res.Body) // the status comes after it
+	assert.Equal(t, "8", res.Trailer.Get("Grpc-Status")+res.Header.Get("Grpc-Status"), "RESOURCE_EXHAUSTED")
+	assert.Contains(t, res.Trailer.Get("Grpc-Message")+res.Header.Get("Grpc-Message"), "larger than max")
+	runtime.ReadMemStats(&after)
+	assert.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
+	m.mustAppend(t, 0, "still there")
+}
+
+func TestACertificateOfSomebodyElse(t *testing.T) {
+	ours, theirs := newAuthority(t), newAuthority(t)
+	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout, TLS: ours.issue(t, "127.0.0.1")}
+	c.TLS.Members = []string{"invoicing"}
+	hosts := startHosts(t, c)
+
+	t.Run("a member of another name", func(t *testing.T) {
+		c := c
+		c.TLS = ours.issue(t, "shipping", "10.0.0.1")
+		m, err := tryJoin(t, c, neli.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift})
+		require.NoError(t, err)
+		err = m.final(t)
+		require.ErrorIs(t, err, ErrRefused)
+		require.ErrorContains(t, err, "the certificate is for [shipping 10.0.0.1], which is neither a host of the list nor in TLS.Members")
+		hosts["a"].journal.await(t, "refused: may not connect")
+	})
+	t.Run("a member that may", func(t *testing.T) {
+		c := c
+		c.TLS = ours.issue(t, "invoicing")
+		m := join(t, c)
+		m.begun(t)
+		m.mustAppend(t, 0, "x")
+	})
+	t.Run("of another authority", func(t *testing.T) {
+		c := c
+		c.TLS = theirs.issue(t, "127.0.0.1")
+		m := join(t, c)
+		m.journal.await(t, "unknown authority")
+		_, err := m.append(0, "x")
+		require.ErrorIs(t, err, errDown)
+	})
+	t.Run("a client of another authority", func(t *testing.T) {
+		c := c
+		c.TLS = theirs.issue(t, "127.0.0.1")
+		c.TLS.CAFile = ours.issue(t).CAFile // trusts the hosts, but is not trusted
+		m := join(t, c)
+		m.journal.await(t, "unknown certificate authority")
+	})
+	t.Run("none", func(t *testing.T) {
+		c := c
+		c.TLS = nil
+		m := join(t, c)
+		m.journal.await(t, "log host cannot be reached")
+		_, err := m.append(0, "x")
+		require.ErrorIs(t, err, errDown)
+		conn, err := tls.Dial("tcp", c.Hosts[0].Address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = conn.Read(make([]byte, 1))
+		require.ErrorContains(t, err, "certificate required")
+	})
+	t.Run("a host's", func(t *testing.T) {
+		hosts["b"].kill(t)
+		listen, err := net.Listen("tcp", c.Hosts[1].Address)
+		require.NoError(t, err)
+		impostor, err := newKeys(*ours.issue(t, "elsewhere.example"))
+		require.NoError(t, err)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for {
+				conn, err := listen.Accept()
+				if err != nil {
+					return
+				}
+				_ = tls.Server(conn, impostor.server()).Handshake()
+				conn.Close()
+			}
+		}()
+		defer func() { listen.Close(); <-done }()
+		m := join(t, c)
+		m.journal.await(t, "cannot validate certificate for 127.0.0.1")
+	})
+}
+
+func TestCertificatesAreReadAgain(t *testing.T) {
+	ours := newAuthority(t)
+	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout, TLS: ours.issue(t, "127.0.0.1")}
+	startHosts(t, c)
+	member := c
+	member.TLS = ours.issue(t, "shipping")
+	keys, err := newKeys(*member.TLS)
+	require.NoError(t, err)
+	s := &settings{config: member, keys: keys, agreed: agreement{group: "test", timeout: testTimeout, drift: defaultDrift, hosts: c.Hosts}}
+	require.ErrorContains(t, s.askOnce(t.Context(), c.Hosts[0]), "neither a host of the list")
+
+	ours.renew(t, member.TLS, "127.0.0.1", "a name that makes it longer")
+	require.NoError(t, s.askOnce(t.Context(), c.Hosts[0]), "no restart was needed")
+	require.NoError(t, keys.trouble())
+
+	write(t, member.TLS.CertFile, "CERTIFICATE", []byte("half a file"))
+	require.NoError(t, s.askOnce(t.Context(), c.Hosts[0]), "what cannot be read changes nothing")
+	require.ErrorContains(t, keys.trouble(), "cert.pem")
+}
+
+func TestAHostThatDoesNotResolve(t *testing.T) {
+	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout, Insecure: true}
+	c.Hosts[2].Address = "nowhere.invalid:7400"
+	c.dns = fakeDNS{err: errors.New("lookup nowhere.invalid: no such host")}
+	for _, id := range []string{"a", "b"} {
+		own := c
+		own.Self = id
+		startHost(t, own)
+	}
+	m := join(t, c)
+	m.journal.await(t, "no such host")
+	assert.Contains(t, m.journal.String(), "host=c address=nowhere.invalid:7400")
+	m.await(t, "the others are read", func(logs []view) bool { return logs[0].resets == 1 && logs[1].resets == 1 })
+	m.mustAppend(t, 0, "x")
+}

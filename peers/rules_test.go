@@ -1,0 +1,52 @@
+package peers
+
+import (
+	"testing"
+
+	"github.com/goneli/neli/internal/mutation"
+)
+
+// rules are what a lease on a majority of logs rests on, and who notices if one is gone.
+var rules = []mutation.Mutant{
+	{Rule: "every incarnation has a random id", File: "smalllog/log.go",
+		Old: "	rand.Read(id[:])", New: "	rand.Read(id[:0])",
+		Package: "./smalllog", Guard: "TestIDsDiffer", Want: "an id was drawn twice"},
+	{Rule: "a record for another incarnation is refused", File: "smalllog/log.go",
+		Old: "	if id != l.id {", New: "	if id != l.id && false {",
+		Package: "./smalllog", Guard: "TestRecordOfAnotherIncarnationIsRefused", Want: "another incarnation of the log"},
+	{Rule: "who has fallen behind is cut off, never moved on", File: "smalllog/log.go",
+		Old: "	case r.Slow():", New: "	case r.Slow() && func() bool { r.next = r.log.first; return false }():",
+		Package: "./smalllog", Guard: "TestSlowReaderIsCutOff", Want: "reader fell behind"},
+	{Rule: "a host and its clients agree on T", File: "agreement.go",
+		Old: "t != a.timeout {", New: "t != a.timeout && false {",
+		Guard: "TestEveryDifferenceIsNamed", Want: "the difference in HeartbeatTimeout is missed"},
+	{Rule: "and on ρ", File: "agreement.go",
+		Old: "r != a.drift {", New: "r != a.drift && false {",
+		Guard: "TestEveryDifferenceIsNamed", Want: "the difference in MaxClockDrift is missed"},
+	{Rule: "and on the list", File: "agreement.go",
+		Old: "here != there {", New: "here != there && false {",
+		Guard: "TestEveryDifferenceIsNamed", Want: "the difference in list of log hosts is missed"},
+	{Rule: "a host is not taken for another one of the list", File: "host.go",
+		Old: "len(d) == 0 && meant != h.self.ID {", New: "len(d) == 0 && meant != h.self.ID && false {",
+		Guard: "TestAHostAnswersToItsOwnNameOnly", Want: "b was wanted, and a has answered"},
+	{Rule: "a certificate is one of the list or of Members", File: "keys.go",
+		Old: "	for _, h := range hosts {", New: "	for range hosts {\n		return nil\n	}\n	for _, h := range hosts {",
+		Guard: "TestWhoMayConnect", Want: `whether \[shipping\] may connect`},
+	{Rule: "another incarnation is a reset, at whatever offset", File: "link.go",
+		Old: "if c.id == l.known && b.GetOffset() == l.next {", New: "if b.GetOffset() == l.next {",
+		Guard: "TestAnotherIncarnationIsAReset", Want: "which incarnations are told of"},
+	{Rule: "a gap is never handed on", File: "link.go",
+		Old: "if r.GetOffset() != l.next {", New: "if r.GetOffset() < l.next {",
+		Guard: "TestAHostThatLiesIsLeft/a_gap", Want: "not what the protocol allows"},
+	{Rule: "what has waited for too long is not sent", File: "connection.go",
+		Old: "		if time.Since(o.at) > stale {", New: "		if time.Since(o.at) > stale && false {",
+		Guard: "TestWhatHasWaitedTooLongIsNotSent", Want: "which record is sent first"},
+	{Rule: "a name stands for one machine", File: "discover.go",
+		Old: "len(families[true]) > 1 || len(families[false]) > 1", New: "len(families[true]) > 1 && false || len(families[false]) > 1",
+		Guard: "TestANameOfSeveralMachinesIsRefused", Want: "a log host is one machine"},
+	{Rule: "the largest ballot is written down before the record is appended", File: "host.go",
+		Old: "h.top.raise(a.GetBallot()); err != nil {", New: "h.top.raise(0); err != nil {",
+		Guard: "TestTheLargestBallotOutlivesTheHost", Want: "an empty log that remembers its ballots"},
+}
+
+func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, rules) }

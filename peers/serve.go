@@ -1,0 +1,163 @@
+package peers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/goneli/neli/peers/internal/wire"
+	"github.com/goneli/neli/peers/smalllog"
+)
+
+const (
+	// maxMessage is a record, with what is around it, or a hello with its list. A longer
+	// message is refused by its header, before anything is allocated for it.
+	maxMessage = smalllog.MaxValue + 8<<10
+	// window is how much may be under way to one client that does not read. Being given,
+	// it also keeps gRPC from probing for a better one with messages of its own.
+	window = 256 << 10
+	// maxStreams is how many streams one connection may have: a client needs one.
+	maxStreams = 4
+	// idleFor is for connections without a stream: a client that is of use has one.
+	idleFor = 30 * time.Second
+	// shakeWithin is for TLS and the HTTP/2 preface: rubbish on the port does not stay.
+	shakeWithin = 10 * time.Second
+)
+
+// server is a log host on the network.
+type server struct {
+	wire.UnimplementedSmallLogServer
+	host   *host
+	keys   *keys // nil: no TLS
+	grpc   *grpc.Server
+	listen net.Listener
+	served chan error
+}
+
+// newServer listens, with a new and empty log.
+func newServer(ctx context.Context, s *settings, logger *slog.Logger) (*server, error) {
+	address := s.self.Address
+	if s.config.Listen != "" {
+		address = s.config.Listen
+	}
+	top, err := openTop(s.config.TopFile, s.agreed.group, s.self.ID)
+	if err != nil {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	listen, err := lc.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("peers: log host %s cannot listen: %w (one address has one log host)", s.self.ID, err)
+	}
+	v := &server{host: newHost(s.self, s.agreed, top, logger), keys: s.keys, listen: listen, served: make(chan error, 1)}
+	v.grpc = grpc.NewServer(
+		grpc.Creds(s.serverCredentials()),
+		grpc.MaxRecvMsgSize(maxMessage), grpc.MaxSendMsgSize(maxMessage),
+		grpc.InitialWindowSize(window), grpc.InitialConnWindowSize(window),
+		grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(shakeWithin), grpc.WaitForHandlers(true),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleFor, Time: max(5*time.Second, 3*s.agreed.timeout), Timeout: 5 * time.Second}),
+	)
+	wire.RegisterSmallLogServer(v.grpc, v)
+	go func() { v.served <- v.grpc.Serve(listen) }()
+	logger.Info("log host is up, with an empty log", "host", s.self.ID, "address", listen.Addr(), "incarnation", v.host.store.ID(),
+		"group", s.agreed.group, "timeout", s.agreed.timeout)
+	return v, nil
+}
+
+// close ends all streams, and waits for what they do.
+func (v *server) close() error {
+	v.grpc.Stop()
+	err := <-v.served
+	v.host.work.Wait()
+	if errors.Is(err, grpc.ErrServerStopped) {
+		return nil
+	}
+	return err
+}
+
+// Follow implements the wire protocol.
+func (v *server) Follow(s grpc.BidiStreamingServer[wire.ToHost, wire.FromHost]) error {
+	if err := v.admit(s.Context()); err != nil {
+		return err
+	}
+	return v.host.follow(s)
+}
+
+// Check implements the wire protocol.
+func (v *server) Check(ctx context.Context, other *wire.Agreement) (*wire.Agreement, error) {
+	if err := v.admit(ctx); err != nil {
+		return nil, err
+	}
+	if err := v.host.agrees(other, "another log host"); err != nil {
+		return nil, err
+	}
+	return v.host.agreed.message(v.host.self.ID), nil
+}
+
+// admit refuses whose certificate is neither that of a host nor one of Members.
+func (v *server) admit(ctx context.Context) error {
+	if v.keys == nil {
+		return nil
+	}
+	who, _ := peer.FromContext(ctx)
+	info, ok := who.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(info.State.PeerCertificates) == 0 {
+		return status.Error(codes.Unauthenticated, "no certificate")
+	}
+	if err := v.keys.admits(info.State.PeerCertificates[0], v.host.agreed.hosts); err != nil {
+		v.host.logger.Error("refused: may not connect", "host", v.host.self.ID, "from", who.Addr, "error", err)
+		return status.Error(codes.PermissionDenied, err.Error())
+	}
+	return nil
+}
+
+func (s *settings) serverCredentials() credentials.TransportCredentials {
+	if s.keys == nil {
+		return insecure.NewCredentials()
+	}
+	return s.keys.credentials("")
+}
+
+// connect makes a connection of its own for one attempt: one that the network has silently
+// lost must not be used again.
+func (s *settings) connect(h Host) (*grpc.ClientConn, error) {
+	creds := insecure.NewCredentials()
+	if s.keys != nil {
+		name, err := splitAddress(h.Address)
+		if err != nil {
+			return nil, err
+		}
+		creds = s.keys.credentials(name)
+	}
+	return grpc.NewClient("passthrough:///"+h.Address,
+		grpc.WithTransportCredentials(creds),
+		grpc.WithContextDialer(s.config.dial),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
+		grpc.WithInitialWindowSize(window), grpc.WithInitialConnWindowSize(window),
+		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(), grpc.WithDisableHealthCheck(),
+	)
+}
+
+// plain is what an error of a call says, without gRPC's wrapping.
+func plain(err error) error {
+	if s, ok := status.FromError(err); ok {
+		text := strings.TrimPrefix(s.Message(), "connection error: desc = ")
+		if unquoted, ok := strings.CutPrefix(text, `"`); ok {
+			text = strings.TrimSuffix(unquoted, `"`)
+		}
+		return errors.New(brief(text))
+	}
+	return err
+}

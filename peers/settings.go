@@ -1,0 +1,160 @@
+package peers
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	defaultTimeout = 5 * time.Second
+	minTimeout     = 100 * time.Millisecond
+	maxTimeout     = time.Minute
+	defaultDrift   = 0.0005
+	maxDrift       = 0.2
+)
+
+var hostID = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,64}$`)
+
+// faults collects everything that is wrong with a configuration.
+type faults struct{ list []error }
+
+// check notes a fault unless ok: the field, its value and the rule it broke.
+func (f *faults) check(ok bool, field string, value any, rule string) {
+	if !ok {
+		f.list = append(f.list, fmt.Errorf("%s: %q %s", field, fmt.Sprint(value), rule))
+	}
+}
+
+func (f *faults) err() error {
+	if len(f.list) == 0 {
+		return nil
+	}
+	return fmt.Errorf("peers: invalid configuration:\n%w", errors.Join(f.list...))
+}
+
+// check returns all faults of the configuration that can be told without the network.
+func (c Config) check() error {
+	var f faults
+	c.collect(&f)
+	return f.err()
+}
+
+func (c Config) collect(f *faults) {
+	if c.Discover != "" {
+		f.check(len(c.Hosts) == 0, "Discover", c.Discover, "takes the place of Hosts: set one of them")
+		f.check(allowedSize(c.Size), "Size", c.Size, "must be 3 or 5 (1 for development)")
+		f.check(c.TLS != nil || c.Insecure, "TLS", "", "is needed where the list comes from DNS, or Insecure")
+	} else {
+		f.check(c.Size == 0, "Size", c.Size, "is for Discover: the length of Hosts says it otherwise")
+		c.checkHosts(f)
+	}
+	f.check(c.Listen == "" || c.Self != "", "Listen", c.Listen, "needs Self: a process without a log listens nowhere")
+	if c.Listen != "" {
+		_, err := splitAddress(c.Listen)
+		f.check(err == nil, "Listen", c.Listen, fmt.Sprint("must be host:port: ", err))
+	}
+	f.check(c.TopFile == "" || c.Self != "", "TopFile", c.TopFile, "needs Self: it is of the log that this process hosts")
+	if c.TLS != nil {
+		c.checkTLS(f)
+	}
+}
+
+func allowedSize(n int) bool { return n == 1 || n == 3 || n == 5 }
+
+func (c Config) checkHosts(f *faults) {
+	f.check(allowedSize(len(c.Hosts)), "Hosts", len(c.Hosts),
+		"log hosts: must be 3 or 5 (1 for development), as an even number bears no more failures than one less")
+	ids, addresses := map[string]bool{}, map[string]string{}
+	for _, h := range c.Hosts {
+		f.check(hostID.MatchString(h.ID), "Hosts: id", h.ID, "must be 1 to 64 of a–z, A–Z, 0–9, '.', '_' and '-'")
+		f.check(!ids[h.ID], "Hosts: id", h.ID, "is there twice")
+		ids[h.ID] = true
+		name, err := splitAddress(h.Address)
+		f.check(err == nil, "Hosts: address of "+h.ID, h.Address, fmt.Sprint("must be host:port: ", err))
+		ip, _ := netip.ParseAddr(name)
+		f.check(err != nil || name != "" && !ip.IsUnspecified(), "Hosts: address of "+h.ID, h.Address, "must name a machine")
+		other, twice := addresses[h.Address]
+		f.check(!twice, "Hosts: address of "+h.ID, h.Address, "is that of "+other+", too: one address has one log")
+		addresses[h.Address] = h.ID
+		f.check(c.TLS != nil || c.Insecure || loopback(name), "Hosts: address of "+h.ID, h.Address,
+			"is no loopback address: set TLS, or Insecure")
+	}
+	f.check(c.Self == "" || ids[c.Self], "Self", c.Self, "is not the id of a host of the list")
+}
+
+func (c Config) checkTLS(f *faults) {
+	t, err := newKeys(*c.TLS)
+	f.check(err == nil, "TLS", c.TLS.CertFile, fmt.Sprint("cannot be used: ", err))
+	for _, m := range c.TLS.Members {
+		f.check(m != "", "TLS: Members", m, "must be a name")
+	}
+	for _, h := range c.Hosts {
+		if err == nil && c.Self != "" && h.ID == c.Self {
+			name, _ := splitAddress(h.Address)
+			err := t.leaf().VerifyHostname(name)
+			f.check(err == nil, "TLS: CertFile", c.TLS.CertFile, fmt.Sprintf("is not for %s, where the list has %s: %v", name, h.ID, err))
+		}
+	}
+}
+
+// splitAddress returns the host of host:port.
+func splitAddress(address string) (string, error) {
+	name, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", err
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", fmt.Errorf("port %q is not between 1 and 65535", port)
+	}
+	return name, nil
+}
+
+func loopback(name string) bool {
+	ip, err := netip.ParseAddr(name)
+	return err == nil && ip.IsLoopback() || strings.EqualFold(name, "localhost")
+}
+
+// sorted returns the list in the order of ids, which is that of the logs: the same for
+// all, whatever order each was given them in.
+func sorted(hosts []Host) []Host {
+	return slices.SortedFunc(slices.Values(hosts), func(a, b Host) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+// settings is a Config that was checked, with the list and what neli says.
+type settings struct {
+	config Config
+	agreed agreement
+	self   Host // zero: none
+	keys   *keys
+	name   string // of this process, for people
+}
+
+// settle makes the settings of a Config that was checked, and has its list.
+func (c Config) settle(agreed agreement, name string, log *slog.Logger) (*settings, error) {
+	s := &settings{config: c, name: name, agreed: agreed}
+	s.agreed.hosts = sorted(c.Hosts)
+	for _, h := range c.Hosts {
+		if h.ID == c.Self {
+			s.self = h
+		}
+	}
+	if c.TLS != nil {
+		var err error
+		if s.keys, err = newKeys(*c.TLS); err != nil {
+			return nil, fmt.Errorf("peers: TLS: %w", err)
+		}
+	}
+	if len(c.Hosts) == 1 {
+		log.Warn("only one log host: for development; nobody leads while it is down", "host", c.Hosts[0].ID, "address", c.Hosts[0].Address)
+	}
+	return s, nil
+}

@@ -1,0 +1,136 @@
+package smalllog
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+)
+
+// ID tells one incarnation of a log from all others.
+type ID [16]byte
+
+// NewID draws an id.
+func NewID() ID {
+	var id ID
+	rand.Read(id[:]) // never fails: it ends the program where the system has no randomness
+	return id
+}
+
+func (id ID) String() string { return hex.EncodeToString(id[:]) }
+
+// Limits bound what a log keeps. When one is exceeded the oldest records go.
+type Limits struct {
+	Records int // at least 1
+	Bytes   int // of values; the newest record is kept in any case
+}
+
+// DefaultLimits are a few thousand records: more than twice what a newcomer needs in order
+// to find a snapshot, and several minutes of beats.
+var DefaultLimits = Limits{Records: 4096, Bytes: 16 << 20}
+
+// MaxValue is how long a value may be, in bytes.
+const MaxValue = 64 << 10
+
+var (
+	// ErrIncarnation: the record was made for another incarnation. It was not appended.
+	ErrIncarnation = errors.New("another incarnation of the log")
+	// ErrTooLarge: the value is longer than MaxValue. It was not appended.
+	ErrTooLarge = errors.New("record too large")
+	// ErrSlow: the reader's next record is not kept any more.
+	ErrSlow = errors.New("reader fell behind the oldest record kept")
+)
+
+// Log is one incarnation. Record o is kept for first ≤ o < end, at ring[o mod len(ring)].
+type Log struct {
+	id    ID
+	ring  [][]byte
+	first int64
+	end   int64
+	size  int // of all values kept, in bytes
+	limit int
+	top   int64
+}
+
+// New returns an empty log. top is the largest ballot that former incarnations are known
+// to have had, 0 if nothing is known.
+func New(id ID, limits Limits, top int64) *Log {
+	return &Log{id: id, ring: make([][]byte, max(1, limits.Records)), limit: limits.Bytes, top: top}
+}
+
+// ID returns the incarnation's id.
+func (l *Log) ID() ID { return l.id }
+
+// End returns the offset that the next record will have.
+func (l *Log) End() int64 { return l.end }
+
+// First returns the offset of the oldest record kept, End if there is none.
+func (l *Log) First() int64 { return l.first }
+
+// Top returns the largest ballot of all records that were ever appended, of former
+// incarnations too if New was told.
+func (l *Log) Top() int64 { return l.top }
+
+// Append gives a record that was made for the incarnation id the next offset, and returns
+// that. The log keeps value: the caller must not change it any more. ballot is the
+// record's, 0 if it has none.
+func (l *Log) Append(id ID, value []byte, ballot int64) (int64, error) {
+	if id != l.id {
+		return 0, fmt.Errorf("%w: the record is for %v, this is %v", ErrIncarnation, id, l.id)
+	}
+	if len(value) > MaxValue {
+		return 0, fmt.Errorf("%w: %d bytes, %d at most", ErrTooLarge, len(value), MaxValue)
+	}
+	o := l.end
+	if o-l.first == int64(len(l.ring)) {
+		l.drop()
+	}
+	l.ring[o%int64(len(l.ring))] = value
+	l.end++
+	l.size += len(value)
+	for l.size > l.limit && l.first < o {
+		l.drop()
+	}
+	l.top = max(l.top, ballot)
+	return o, nil
+}
+
+// drop forgets the oldest record.
+func (l *Log) drop() {
+	i := l.first % int64(len(l.ring))
+	l.size -= len(l.ring[i])
+	l.ring[i] = nil
+	l.first++
+}
+
+// Subscribe returns a reader of all records from max(First, min(from, End)) on. A reader
+// that wanted to go on at from has missed records if that is not Reader.Next.
+func (l *Log) Subscribe(from int64) *Reader {
+	return &Reader{log: l, next: max(l.first, min(from, l.end))}
+}
+
+// Reader reads a log in order.
+type Reader struct {
+	log  *Log
+	next int64
+}
+
+// Next returns the offset of the record that Read will return.
+func (r *Reader) Next() int64 { return r.next }
+
+// Slow reports whether the next record is not kept any more, for good.
+func (r *Reader) Slow() bool { return r.next < r.log.first }
+
+// Read returns the next record and its offset, or false if there is none yet. The value
+// must not be changed. The error is ErrSlow, and final.
+func (r *Reader) Read() (value []byte, offset int64, ok bool, err error) {
+	switch {
+	case r.Slow():
+		return nil, 0, false, fmt.Errorf("%w: at %d, and records before %d are gone", ErrSlow, r.next, r.log.first)
+	case r.next == r.log.end:
+		return nil, 0, false, nil
+	}
+	offset = r.next
+	r.next++
+	return r.log.ring[offset%int64(len(r.log.ring))], offset, true, nil
+}

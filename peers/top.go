@@ -1,0 +1,111 @@
+package peers
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// maxBallot is the largest ballot that any member has: a larger one would leave the next
+// token no room.
+const maxBallot = 1 << 61
+
+// top is the largest ballot that a log was ever given, kept in a file if there is one.
+type top struct {
+	file   string // "": memory only, and that the log has itself
+	group  string
+	host   string
+	mu     sync.Mutex
+	ballot int64
+}
+
+// topFile is what the file has.
+type topFile struct {
+	Group string `json:"group"`
+	Host  string `json:"host"`
+	Top   int64  `json:"top"`
+}
+
+// openTop reads the file, which need not be there yet.
+func openTop(file, group, host string) (*top, error) {
+	t := &top{file: file, group: group, host: host}
+	if file == "" {
+		return t, nil
+	}
+	raw, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, t.write(0) // it must be possible when it is needed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("peers: TopFile: %w", err)
+	}
+	var had topFile
+	if err := json.Unmarshal(raw, &had); err != nil || had.Top < 0 || had.Top > maxBallot {
+		return nil, fmt.Errorf("peers: TopFile: %s is damaged: %q; without it tokens depend on wall clocks until all logs are new", file, brief(string(raw)))
+	}
+	if had.Group != group || had.Host != host {
+		return nil, fmt.Errorf("peers: TopFile: %s is of host %q of group %q, and this is host %q of group %q", file, had.Host, had.Group, host, group)
+	}
+	t.ballot = had.Top
+	return t, nil
+}
+
+func (t *top) known() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ballot
+}
+
+// raise writes a ballot down, if it is the largest so far. The record that has it may be
+// appended after that only.
+func (t *top) raise(ballot int64) error {
+	if t.file == "" {
+		return nil
+	}
+	t.mu.Lock() // held while writing: the file is all that it guards
+	defer t.mu.Unlock()
+	if ballot <= t.ballot {
+		return nil
+	}
+	if err := t.write(ballot); err != nil {
+		return err
+	}
+	t.ballot = ballot
+	return nil
+}
+
+// write puts another file in place of the file, at once and for good.
+func (t *top) write(ballot int64) error {
+	raw, err := json.Marshal(topFile{t.group, t.host, ballot})
+	if err != nil {
+		return err
+	}
+	next, err := os.CreateTemp(filepath.Dir(t.file), filepath.Base(t.file)+".*")
+	if err != nil {
+		return fmt.Errorf("peers: TopFile: %w", err)
+	}
+	_, err = next.Write(append(raw, '\n'))
+	err = errors.Join(err, next.Sync(), next.Close())
+	if err == nil {
+		err = os.Rename(next.Name(), t.file)
+	}
+	if err != nil {
+		_ = os.Remove(next.Name()) // what counts is the first error
+		return fmt.Errorf("peers: TopFile: %w", err)
+	}
+	return syncDir(filepath.Dir(t.file))
+}
+
+// syncDir makes a rename last, on systems where a directory can be synced.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("peers: TopFile: %w", err)
+	}
+	_ = d.Sync() // Windows cannot
+	return d.Close()
+}

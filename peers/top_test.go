@@ -1,0 +1,101 @@
+package peers
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheLargestBallotOutlivesTheHost(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "top")
+	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	own := c
+	own.Self, own.TopFile = "a", file
+	host := startHost(t, own)
+	m := join(t, c)
+	m.begun(t)
+	assert.Zero(t, m.view(0).top)
+	for _, ballot := range []int64{7, 1_795_371_681_714_425, 9} {
+		ch := make(chan error, 1)
+		require.NoError(t, m.set.Append(0, m.view(0).id, []byte("x"), ballot, func(err error) { ch <- err }))
+		require.NoError(t, reported(t, ch))
+	}
+	same := join(t, c)
+	same.begun(t)
+	assert.EqualValues(t, 1_795_371_681_714_425, same.view(0).top)
+
+	host.kill(t)
+	startHost(t, own)
+	later := join(t, c)
+	later.begun(t)
+	assert.EqualValues(t, 1_795_371_681_714_425, later.view(0).top, "an empty log that remembers its ballots")
+	left, err := filepath.Glob(file + ".*")
+	require.NoError(t, err)
+	assert.Empty(t, left, "nothing is left beside the file")
+}
+
+func TestWithoutAFileARestartForgetsBallots(t *testing.T) {
+	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	hosts := startHosts(t, c)
+	m := join(t, c)
+	m.begun(t)
+	ch := make(chan error, 1)
+	require.NoError(t, m.set.Append(0, m.view(0).id, []byte("x"), 7, func(err error) { ch <- err }))
+	require.NoError(t, reported(t, ch))
+	hosts["a"].kill(t)
+	startHosts(t, c)
+	later := join(t, c)
+	later.begun(t)
+	assert.Zero(t, later.view(0).top)
+}
+
+func TestBallotsThatCannotBeAreRefused(t *testing.T) {
+	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	startHosts(t, c)
+	m := join(t, c)
+	m.begun(t)
+	for _, ballot := range []int64{-1, maxBallot + 1} {
+		ch := make(chan error, 1)
+		require.NoError(t, m.set.Append(0, m.view(0).id, []byte("x"), ballot, func(err error) { ch <- err }))
+		require.ErrorContains(t, reported(t, ch), "a ballot that cannot be")
+	}
+}
+
+func TestATopFileThatIsOfNoUse(t *testing.T) {
+	dir := t.TempDir()
+	write := func(text string) string {
+		file := filepath.Join(dir, "top")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		return file
+	}
+	_, err := openTop(write(""), "g", "a")
+	require.ErrorContains(t, err, "is damaged")
+	_, err = openTop(write(`{"group":"g","host":"a","top":-1}`), "g", "a")
+	require.ErrorContains(t, err, "is damaged")
+	_, err = openTop(write(`{"group":"g","host":"b","top":1}`), "g", "a")
+	require.ErrorContains(t, err, `is of host "b" of group "g", and this is host "a" of group "g"`)
+	_, err = openTop(filepath.Join(dir, "nowhere", "top"), "g", "a")
+	require.ErrorContains(t, err, "no such file")
+	_, err = openTop(dir, "g", "a")
+	require.ErrorContains(t, err, "TopFile")
+}
+
+func TestWhatCannotBeWrittenDownIsRefused(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gone")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	own := c
+	own.Self, own.TopFile = "a", filepath.Join(dir, "top")
+	host := startHost(t, own)
+	m := join(t, c)
+	m.begun(t)
+	require.NoError(t, os.RemoveAll(dir))
+	ch := make(chan error, 1)
+	require.NoError(t, m.set.Append(0, m.view(0).id, []byte("x"), 7, func(err error) { ch <- err }))
+	require.ErrorContains(t, reported(t, ch), "TopFile")
+	host.journal.await(t, "record refused: the file of the largest ballot cannot be written")
+	m.mustAppend(t, 0, "records that raise no ballot are appended")
+}
