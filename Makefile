@@ -1,5 +1,5 @@
-# Everything installs what it needs by itself: Go alone suffices, Java 17 with
-# Maven for the real-broker suite, and Debian's prometheus for metrics.
+# Everything installs what it needs by itself: Go alone suffices, and Java 17 with Maven
+# for the real-broker suite. Debian's prometheus is installed for metrics, if that may be.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
