@@ -1,6 +1,10 @@
 package cli
 
-import "github.com/goneli/neli"
+import (
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/franz"
+)
 
-// provider makes the Kafka clients: nil stands for the library's own, confluent-kafka-go.
-func provider() neli.Provider { return nil }
+// provider makes the Kafka clients: those without cgo, so that the command is one static
+// file.
+func provider() neli.Provider { return franz.Provider() }
