@@ -132,7 +132,7 @@ lint:
 		else echo "not checked with $$oldest: this toolchain cannot be had here"; fi
 
 cross: ## what needs no cgo builds on each of PLATFORMS
-	@for p in $(PLATFORMS); do echo "build $$p"; for m in . franz; do \
+	@for p in $(PLATFORMS); do echo "build $$p"; for m in . franz cmd/neli; do \
 		(cd $$m && CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./...) || exit 1; done; done
 
 cover:
