@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +42,11 @@ func (m Mode) MarshalText() ([]byte, error) {
 	return textOf("Mode", int(m), "exclusive", "non_exclusive")
 }
 
+// UnmarshalText reads what MarshalText wrote.
+func (m *Mode) UnmarshalText(b []byte) error {
+	return ofText(m, "Mode", b, "exclusive", "non_exclusive")
+}
+
 // Nomination says who may claim a role in exclusive mode.
 type Nomination int
 
@@ -60,6 +66,11 @@ func (n Nomination) String() string { return nameOf(int(n), "open", "assigned") 
 // MarshalText returns "open" or "assigned".
 func (n Nomination) MarshalText() ([]byte, error) {
 	return textOf("Nomination", int(n), "open", "assigned")
+}
+
+// UnmarshalText reads what MarshalText wrote.
+func (n *Nomination) UnmarshalText(b []byte) error {
+	return ofText(n, "Nomination", b, "open", "assigned")
 }
 
 // Rebalance says whether leaders make room for others.
@@ -90,6 +101,16 @@ func textOf(what string, i int, names ...string) ([]byte, error) {
 		return nil, fmt.Errorf("neli: %s: %d is none", what, i)
 	}
 	return []byte(names[i]), nil
+}
+
+// ofText is the inverse of textOf.
+func ofText[E ~int](e *E, what string, b []byte, names ...string) error {
+	i := slices.Index(names, string(b))
+	if i < 0 {
+		return fmt.Errorf("neli: %s: %q: must be one of %s", what, b, strings.Join(names, ", "))
+	}
+	*e = E(i)
+	return nil
 }
 
 // Config configures a Neli. The zero value works against a broker on

@@ -3,7 +3,6 @@ package neli
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,14 +33,7 @@ func (s *seconds) UnmarshalJSON(b []byte) error {
 func (s Status) MarshalText() ([]byte, error) { return textOf("Status", int(s), statusNames[:]...) }
 
 // UnmarshalText reads what MarshalText wrote.
-func (s *Status) UnmarshalText(b []byte) error {
-	i := slices.Index(statusNames[:], string(b))
-	if i < 0 {
-		return fmt.Errorf("neli: Status: %q: must be one of %s", b, strings.Join(statusNames[:], ", "))
-	}
-	*s = Status(i)
-	return nil
-}
+func (s *Status) UnmarshalText(b []byte) error { return ofText(s, "Status", b, statusNames[:]...) }
 
 // These have the fields of a type and none of its methods.
 type (

@@ -25,7 +25,7 @@ var sharedRules = []mutation.Mutant{
 		Old: "a.init(threshold{t: set.timeout}, now)", New: "a.init(threshold{t: 2 * set.timeout}, now)",
 		Guard: "TestSharedCutOffNeverZero", Want: `Should be false`},
 	{Rule: "V is when a record was received, not when one was sent", File: arbFile,
-		Old: "				_ = a.producer.Append(", New: "				a.received(Record{Partition: p})\n				_ = a.producer.Append(",
+		Old: "				if err := a.producer.Append(", New: "				a.received(Record{Partition: p})\n				if err := a.producer.Append(",
 		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads`},
 	{Rule: "V is when a record was received, not when the partition was assigned", File: arbFile,
 		Old: "	a.v[p] = now\n	if p < a", New: "	if a.v[p] == (clock.Instant{}) {\n		a.v[p] = now\n	}\n	if p < a",
@@ -61,7 +61,7 @@ var sharedRules = []mutation.Mutant{
 
 	// Broadcasts.
 	{Rule: "broadcasts go to all M partitions", File: arbFile,
-		Old: "for p := range a.assigned {\n				_ =", New: "for p := range min(1, len(a.assigned)) {\n				_ =",
+		Old: "for p := range a.assigned {\n				if err :=", New: "for p := range min(1, len(a.assigned)) {\n				if err :=",
 		Guard: "TestSharedBroadcastsToAllOnceInB/1", Want: `partition 1`},
 	{Rule: "a broadcast each B", File: arbFile,
 		Old: "time.NewTicker(a.set.broadcast)", New: "time.NewTicker(2 * a.set.broadcast)",

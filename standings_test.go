@@ -108,6 +108,27 @@ func requireJSON[T any](t *testing.T, want string, of T) {
 	require.Equal(t, of, back)
 }
 
+// What was written is read again, as where a process is given its parameters as JSON.
+func TestTextsOfEnumerationsAreReadAgain(t *testing.T) {
+	type all struct {
+		Mode       neli.Mode
+		Nomination neli.Nomination
+		Status     neli.Status
+		Reason     neli.Reason
+	}
+	for r := neli.ReasonElected; r <= neli.ReasonFatal; r++ {
+		want := all{neli.NonExclusive, neli.Assigned, neli.Held, r}
+		b, err := json.Marshal(want)
+		require.NoError(t, err)
+		var got all
+		require.NoError(t, json.Unmarshal(b, &got))
+		require.Equal(t, want, got)
+	}
+	for _, of := range []interface{ UnmarshalText([]byte) error }{new(neli.Mode), new(neli.Nomination), new(neli.Status), new(neli.Reason)} {
+		require.ErrorContains(t, of.UnmarshalText([]byte("<b>")), `"<b>"`)
+	}
+}
+
 // The texts of enumerations are what metrics and JSON have: words of small letters,
 // digits and underscores. What is none of the constants has no text.
 func TestTextsOfEnumerations(t *testing.T) {

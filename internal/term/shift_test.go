@@ -2,6 +2,7 @@ package term
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -83,16 +84,14 @@ func TestAShiftIsNoGap(t *testing.T) {
 	}
 	table.Start([]int{0}, 1, 1)
 	require.Len(t, table.Collect(clock.Glance()), 1)
-	stop := make(chan struct{})
-	var readers sync.WaitGroup
-	for range 2 {
-		readers.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
+	const readers, asks = 2, 300_000
+	var group sync.WaitGroup
+	var left atomic.Int32
+	left.Store(readers)
+	for range readers {
+		group.Go(func() {
+			defer left.Add(-1)
+			for range asks {
 				if _, _, _, ok := table.Leads(0); !ok {
 					t.Error("not led while it is shifted")
 					return
@@ -104,9 +103,8 @@ func TestAShiftIsNoGap(t *testing.T) {
 			}
 		})
 	}
-	for i := range 20_000 {
+	for i := 0; left.Load() > 0; i++ {
 		table.Shift([]int{0}, i%3)
 	}
-	close(stop)
-	readers.Wait()
+	group.Wait()
 }
