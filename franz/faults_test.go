@@ -283,8 +283,21 @@ func TestPositionOutsideLateTopic(t *testing.T) {
 			c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Metadata}, Topic: "log", Err: kerr.UnknownTopicOrPartition, Count: 5})
 			r := b.reader()
 			require.NoError(t, r.Assign("log", []int64{tc.at}))
-			time.AfterFunc(time.Second, func() { _ = p.Append("log", 0, []byte("5"), func(error) {}) })
+			stop := make(chan struct{})
+			var appends sync.WaitGroup
+			appends.Go(func() { // a wrong position shows with the next record
+				for {
+					select {
+					case <-stop:
+						return
+					case <-time.After(300 * time.Millisecond):
+						_ = p.Append("log", 0, []byte("5"), func(error) {})
+					}
+				}
+			})
 			pollError(t, r, tc.kind, neli.ErrOutOfRange)
+			close(stop)
+			appends.Wait()
 			require.NoError(t, r.Assign("log", []int64{3}))
 			require.Equal(t, []string{"3", "4", "5"}, read(t, r, 3))
 		})
