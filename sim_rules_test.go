@@ -32,7 +32,8 @@ var simulatorRules = []mutation.Mutant{
 	{Rule: "records of another log are none of this one's", File: "internal/lease/codec.go",
 		Old: "case w.Log != c.Log:", New: "case false:", Want: twoLeaders + `|folds differ|has read of the holder`},
 	{Rule: "the stamp is taken before the send, not at the receipt", File: "internal/lease/consume.go",
-		Old: "e.Stamp = l.own.back(r.Seq, now, l.rules.T)", New: "l.own.back(r.Seq, now, l.rules.T)\n\t\te.Stamp = now", Want: twoLeaders},
+		Old: "e.Stamp = l.own.back(r.Seq, now, l.rules.T)", New: "l.own.back(r.Seq, now, l.rules.T)\n\t\te.Stamp = now",
+		Want: twoLeaders + `|the witness knows of nobody`}, // it leads on when its lease is over for those who read
 
 	// What the application is told and asks.
 	{Rule: "IsLeader looks at the clock", File: "internal/term/published.go",
@@ -40,7 +41,7 @@ var simulatorRules = []mutation.Mutant{
 		Want: twoLeaders + `|` + leadsOn + `|its application has hung`},
 	{Rule: "what ends, ends in the term table", File: "internal/elector/partition.go",
 		Old: "	n.terms.End(n.units(p, roles), why, graceful)\n", New: "",
-		Want: twoLeaders + `|` + leadsOn},
+		Want: twoLeaders + `|` + leadsOn + `|has stepped down and leads`},
 	{Rule: "the application finishes before the Release is sent", File: "internal/elector/handover.go",
 		Old:  "	if now.Mono >= h.releaseAt(n.timing.roundTrip()) {\n		untold = append(untold, h.sorted(false)...)\n",
 		New:  "	if h.asked {\n		untold = append(untold, h.sorted(true)...)\n",
