@@ -36,7 +36,7 @@ func client() neli.Provider {
 }
 
 // byClient is what goes for the default, or for franz if that is tested.
-func byClient(confluent, franz string) string {
+func byClient[T any](confluent, franz T) T {
 	if os.Getenv(envProvider) == "franz" {
 		return franz
 	}
