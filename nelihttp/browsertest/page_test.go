@@ -48,6 +48,7 @@ func rowFollowsTheLeader(t *testing.T, browser context.Context) {
 	broker.Restore("a", nelitest.All)
 	atA.becomes(row, "0 b")
 
+	require.Eventually(t, func() bool { return len(b.Members()) == 2 }, patience, 10*time.Millisecond)
 	require.NoError(t, b.Transfer(t.Context(), 0, "a"))
 	atA.becomes(row, "0 a this process")
 	atB.becomes(row, "0 a")
@@ -113,6 +114,7 @@ func buttons(t *testing.T, browser context.Context) {
 	at.becomes(row, "0 b")
 	require.Equal(t, a.url, at.eval("location.href"), "back on the page")
 
+	require.Eventually(t, func() bool { return len(b.Members()) == 2 }, patience, 10*time.Millisecond)
 	require.NoError(t, b.Transfer(t.Context(), 0, "a"))
 	a.leads(t)
 	at.do(chromedp.Click(`form[action="stepdown"] button`))
