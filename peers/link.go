@@ -133,16 +133,15 @@ func (l *link) session(parent context.Context) error {
 	}
 	c := newConnection(begin, patience)
 	watchdog.Stop()
-	if !l.begin(ctx, c, begin) {
-		return ctx.Err()
-	}
 	sent := make(chan struct{})
 	go func() {
 		defer close(sent)
 		c.send(ctx, stream, l.settings.agreed.timeout/4)
 	}()
-	l.current.Store(c)
-	err = l.receive(ctx, stream, c, watchdog)
+	l.current.Store(c) // before anybody is told: what is appended then must find a connection
+	if l.begin(ctx, c, begin) { // or ctx is done
+		err = l.receive(ctx, stream, c, watchdog)
+	}
 	l.current.Store(nil)
 	err = reason(ctx, err)
 	cancel(err)
