@@ -138,7 +138,7 @@ func (l *link) session(parent context.Context) error {
 		defer close(sent)
 		c.send(ctx, stream, l.settings.agreed.timeout/4)
 	}()
-	l.current.Store(c) // before anybody is told: what is appended then must find a connection
+	l.current.Store(c)          // before anybody is told: what is appended then must find a connection
 	if l.begin(ctx, c, begin) { // or ctx is done
 		err = l.receive(ctx, stream, c, watchdog)
 	}
