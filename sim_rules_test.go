@@ -8,7 +8,8 @@ import (
 
 const (
 	twoLeaders = `is led by|after token|is not a valid claim of its own`
-	leadsOn    = `has been told of its end|was told that it is fenced|while it had token|was told of the end`
+	leadsOn    = `has been told of its end|was told that it is fenced|while it had token|was told of the end|` +
+		`was never told of the end|has stepped down and leads|the witness knows of nobody`
 )
 
 // simulatorRules are what whole processes rest on: without each of them the simulation
@@ -41,7 +42,7 @@ var simulatorRules = []mutation.Mutant{
 		Want: twoLeaders + `|` + leadsOn + `|its application has hung`},
 	{Rule: "what ends, ends in the term table", File: "internal/elector/partition.go",
 		Old: "	n.terms.End(n.units(p, roles), why, graceful)\n", New: "",
-		Want: twoLeaders + `|` + leadsOn + `|has stepped down and leads`},
+		Want: twoLeaders + `|` + leadsOn},
 	{Rule: "the application finishes before the Release is sent", File: "internal/elector/handover.go",
 		Old:  "	if now.Mono >= h.releaseAt(n.timing.roundTrip()) {\n		untold = append(untold, h.sorted(false)...)\n",
 		New:  "	if h.asked {\n		untold = append(untold, h.sorted(true)...)\n",
