@@ -121,7 +121,7 @@ func TestASnapshotThatContradictsItself(t *testing.T) {
 // memory, known or not.
 func TestAFloodCostsNoMemory(t *testing.T) {
 	if testing.Short() || raceEnabled {
-		t.Skip("millions of records")
+		t.Skip("millions of records: make sim runs it")
 	}
 	session := func(i int64) Session { return Session{fmt.Sprint("s", i%100_000), 1} }
 	for name, read := range map[string]func(l *Lease, o int64){

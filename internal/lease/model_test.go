@@ -33,7 +33,7 @@ var deepConfigs = []modelConfig{
 // its caller, the log, and time do.
 func TestModel(t *testing.T) {
 	if raceEnabled {
-		t.Skip("one goroutine: the race detector has nothing to see")
+		t.Skip("one goroutine, of which the race detector has nothing to see: make sim runs it")
 	}
 	configs := modelConfigs
 	if os.Getenv("NELI_MODEL") == "deep" {

@@ -262,7 +262,7 @@ func everyRule(t *testing.T) []mutation.Mutant {
 // it: it has to fail, for the stated reason.
 func TestRulesAreGuarded(t *testing.T) {
 	if testing.Short() || raceEnabled {
-		t.Skip("minutes of simulation: without the race detector")
+		t.Skip("minutes of simulation: make mutants runs it, without the race detector")
 	}
 	mutation.Run(t, everyRule(t))
 }

@@ -118,7 +118,7 @@ var rules = []mutation.Mutant{
 // it has to fail, for the stated reason.
 func TestRulesAreGuarded(t *testing.T) {
 	if testing.Short() || raceEnabled {
-		t.Skip("minutes of simulation: without the race detector")
+		t.Skip("minutes of simulation: make mutants runs it, without the race detector")
 	}
 	mutation.Run(t, rules)
 }

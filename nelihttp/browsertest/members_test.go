@@ -28,7 +28,9 @@ func join(t *testing.T, broker *nelitest.Broker, name string, change func(*neli.
 	}
 	n, err := neli.New(cfg)
 	require.NoError(t, err)
-	_, err = n.Background(func() { time.Sleep(5 * time.Millisecond) })
+	work := time.NewTicker(5 * time.Millisecond)
+	t.Cleanup(work.Stop) // after Close, which waits for the task
+	_, err = n.Background(func() { <-work.C })
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	mux.Handle("/neli/", http.StripPrefix("/neli", nelihttp.Handler(n, opts...)))
