@@ -6,6 +6,8 @@ replace github.com/goneli/neli => ../
 
 replace github.com/goneli/neli/franz => ../franz
 
+replace github.com/goneli/neli/peers => ../peers
+
 replace github.com/goneli/neli/testkit => ../testkit
 
 require (
@@ -13,6 +15,7 @@ require (
 	github.com/go-redsync/redsync/v4 v4.18.0
 	github.com/goneli/neli v0.0.0-00010101000000-000000000000
 	github.com/goneli/neli/franz v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli/peers v0.0.0-00010101000000-000000000000
 	github.com/hashicorp/raft v1.7.3 // 1.8 does not build beside a released raft-boltdb/v2 (go-metrics/compat)
 	github.com/hashicorp/raft-boltdb/v2 v2.3.1
 	github.com/redis/go-redis/v9 v9.23.0
