@@ -17,20 +17,14 @@ import (
 // recover from that.
 type claims struct {
 	vacant     []vacancy
+	small      bool                         // of small logs
+	due        []clock.Time                 // and there by role, when vacant has it last; 0: not at all
 	successors map[int32]successor          // roles released in somebody's favour
 	silent     map[lease.Session]clock.Time // whose silence was dealt with: when it was last heard
 	silentAt   clock.Time                   // raw: when the next holder's lease will be over
 
 	tries     int        // k: Claims in a row that did not come back in time
 	notBefore clock.Time // monotonic: no Claim before, for that reason
-}
-
-// vacancy is roles to be claimed together from a time on, by the monotonic clock. Only
-// those that may be claimed then are.
-type vacancy struct {
-	at    clock.Time
-	roles []int32
-	given bool // they were released in favour of somebody else: shared out then, not claimed
 }
 
 // successor is the process in whose favour a role was released.
@@ -41,7 +35,7 @@ type successor struct {
 
 func (c *claims) init() {
 	*c = claims{successors: map[int32]successor{}, silent: map[lease.Session]clock.Time{}, silentAt: clock.Never,
-		tries: c.tries, notBefore: c.notBefore}
+		small: c.small, tries: c.tries, notBefore: c.notBefore}
 }
 
 // causeOf tells how this process came by a role that it has just won.
@@ -129,7 +123,7 @@ func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 	if len(theirs) > 0 {
 		// It is shared out when the other one has not claimed it: mostly there is nothing left
 		// to be shared out by then, and that takes long where there are many roles.
-		p.claims.vacant = append(p.claims.vacant, vacancy{now.Mono.Add(headStart(2 * n.timing.roundTrip())), theirs, true})
+		p.claims.list(vacancy{now.Mono.Add(headStart(2*n.timing.roundTrip()) + n.reading()), theirs, true})
 	}
 	if len(open) > 0 {
 		n.share(p, open, now)
@@ -142,7 +136,7 @@ func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 func (n *Node) share(p *partition, roles []int32, now clock.Instant) {
 	plan, me := n.planner.plan(n, true, now)
 	shares := n.shares(plan, p, roles, false, now)
-	unit := 2 * n.timing.roundTrip()
+	unit := 2*n.timing.roundTrip() + n.reading()
 	recovering := p.link.recovered != 0 && now.Mono.Sub(p.link.recovered) < n.set.T
 	late := time.Duration(0)
 	if recovering || p.link.stalled {
@@ -173,7 +167,7 @@ func (n *Node) overdue(p *partition, now clock.Instant) {
 		if !v.given || now.Mono < v.at {
 			return false
 		}
-		roles = append(roles, v.roles...)
+		roles = append(roles, p.claims.taken(v)...)
 		return true
 	})
 	if len(roles) == 0 {
@@ -185,16 +179,23 @@ func (n *Node) overdue(p *partition, now clock.Instant) {
 	n.share(p, roles, now)
 }
 
+// reading is how long members may take to read the Claims of all roles. On one log who comes
+// before another has read its Claim loses and has done no harm. On small logs either may win
+// some of them, and all has to be given back.
+func (n *Node) reading() time.Duration {
+	if n.quorum == nil {
+		return 0
+	}
+	return n.quorum.Reading()
+}
+
 // headStart is how long others leave a role to the one in whose favour it was released.
 func headStart(unit time.Duration) time.Duration { return 4*unit + 10*time.Millisecond }
-
-func (c *claims) add(at clock.Time, roles []int32) {
-	c.vacant = append(c.vacant, vacancy{at: at, roles: roles})
-}
 
 // review takes all roles of p into account that nobody holds.
 func (n *Node) review(p *partition, now clock.Instant) {
 	p.claims.vacant = nil
+	clear(p.claims.due)
 	clear(p.claims.silent)
 	p.claims.silentAt = 0 // look now
 	n.silence(p, now)
@@ -231,7 +232,7 @@ func (n *Node) silence(p *partition, now clock.Instant) {
 		case c.silent[h.Session] == h.Heard.Raw:
 		case now.Raw < h.FreeAt:
 			c.silentAt = min(c.silentAt, h.FreeAt)
-		case h.Session.Process == n.set.Process && h.Session == p.lease.Session():
+		case n.quorum == nil && h.Session.Process == n.set.Process && h.Session == p.lease.Session():
 			// It has lapsed long ago, and is dealt with by that.
 		default:
 			c.silent[h.Session] = h.Heard.Raw
@@ -303,37 +304,6 @@ func (n *Node) claim(p *partition, now clock.Instant) {
 		return
 	}
 	n.send(p, due, now)
-}
-
-// drop forgets that roles were vacant: somebody holds them. Should they be released, it
-// is thought of anew who is to claim them.
-func (c *claims) drop(roles []int32) {
-	if len(c.vacant) == 0 || len(roles) == 0 {
-		return
-	}
-	held := make(map[int32]bool, len(roles))
-	for _, role := range roles {
-		held[role] = true
-	}
-	for i := range c.vacant {
-		c.vacant[i].roles = slices.DeleteFunc(c.vacant[i].roles, func(role int32) bool { return held[role] })
-	}
-	c.vacant = slices.DeleteFunc(c.vacant, func(v vacancy) bool { return len(v.roles) == 0 })
-}
-
-// take returns the roles that are due, ascending, below limit.
-func (c *claims) take(now clock.Instant, limit int32) []int32 {
-	var due []int32
-	c.vacant = slices.DeleteFunc(c.vacant, func(v vacancy) bool {
-		if now.Mono < v.at {
-			return false
-		}
-		due = append(due, v.roles...)
-		return true
-	})
-	slices.Sort(due)
-	due = slices.Compact(due)
-	return slices.DeleteFunc(due, func(role int32) bool { return role >= limit })
 }
 
 // send appends Claims of those of the roles that may be claimed; the others are left to
