@@ -16,7 +16,7 @@ import (
 // share them.
 func TestSmallLogsWithVeryManyRoles(t *testing.T) {
 	const lease = 10 * time.Second
-	wait := time.Duration(float64(lease)*1.0005/0.9995) + time.Millisecond
+	wait := lease + lease/999 + time.Millisecond // T′
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		logs := nelitest.NewSmallLogs(3, smallTrip)
