@@ -6,6 +6,8 @@ replace github.com/goneli/neli => ../
 
 replace github.com/goneli/neli/franz => ../franz
 
+replace github.com/goneli/neli/peers => ../peers
+
 replace github.com/goneli/neli/testkit => ../testkit
 
 require (
@@ -14,6 +16,7 @@ require (
 	github.com/confluentinc/confluent-kafka-go/v2 v2.15.1
 	github.com/goneli/neli v0.0.0-00010101000000-000000000000
 	github.com/goneli/neli/franz v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli/peers v0.0.0-00010101000000-000000000000
 	github.com/goneli/neli/testkit v0.0.0-00010101000000-000000000000
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/stretchr/testify v1.12.1
