@@ -163,6 +163,17 @@ func TestAVacancyIsListedOnce(t *testing.T) {
 	require.Empty(t, c.vacant)
 }
 
+// There may be fewer roles when it is time to think of a vacancy than when it was listed.
+func TestVacanciesBeyondRAreForgotten(t *testing.T) {
+	var c claims
+	c.init()
+	c.list(&vacancy{at: at(time.Second).Mono, roles: []int32{7, 8, 9}, what: toRank})
+	require.Empty(t, c.due(toShare, at(time.Hour), 10))
+	require.Equal(t, []int32{7}, c.due(toRank, at(time.Second), 8))
+	require.Empty(t, c.vacant)
+	require.False(t, c.isListed(9))
+}
+
 // A role that was released in favour of one that has gone is anybody's.
 func TestSuccessorThatHasGone(t *testing.T) {
 	w := newWorld(1)

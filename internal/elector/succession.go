@@ -145,10 +145,11 @@ func (n *Node) rank(p *partition, roles []int32, now clock.Instant) {
 
 // overdue thinks of what others should have claimed by now.
 func (n *Node) overdue(p *partition, now clock.Instant) {
-	if roles := p.claims.due(toRank, now); len(roles) > 0 {
+	limit := n.localRoles(p) // there may be fewer by now
+	if roles := p.claims.due(toRank, now, limit); len(roles) > 0 {
 		n.rank(p, roles, now)
 	}
-	if roles := p.claims.due(toShare, now); len(roles) > 0 {
+	if roles := p.claims.due(toShare, now, limit); len(roles) > 0 {
 		for _, role := range roles {
 			delete(p.claims.successors, role)
 		}

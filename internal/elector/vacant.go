@@ -76,8 +76,8 @@ func (c *claims) clear() {
 	clear(c.listed)
 }
 
-// due takes out the roles of which this is to be thought by now, ascending.
-func (c *claims) due(what upcoming, now clock.Instant) []int32 {
+// due takes out the roles of which this is to be thought by now, ascending, below limit.
+func (c *claims) due(what upcoming, now clock.Instant, limit int32) []int32 {
 	var roles []int32
 	c.vacant = slices.DeleteFunc(c.vacant, func(v *vacancy) bool {
 		if v.what != what || now.Mono < v.at {
@@ -86,7 +86,9 @@ func (c *claims) due(what upcoming, now clock.Instant) []int32 {
 		for _, role := range v.roles {
 			if c.listed[role] == v {
 				c.listed[role] = nil
-				roles = append(roles, role)
+				if role < limit {
+					roles = append(roles, role)
+				}
 			}
 		}
 		return true
@@ -96,6 +98,4 @@ func (c *claims) due(what upcoming, now clock.Instant) []int32 {
 }
 
 // take takes out the roles that are to be claimed by now, ascending, below limit.
-func (c *claims) take(now clock.Instant, limit int32) []int32 {
-	return slices.DeleteFunc(c.due(toClaim, now), func(role int32) bool { return role >= limit })
-}
+func (c *claims) take(now clock.Instant, limit int32) []int32 { return c.due(toClaim, now, limit) }
