@@ -146,6 +146,7 @@ func graphs(base string, lasted time.Duration, queries ...string) (address, read
 		g := fmt.Sprintf("g%d.", i)
 		values.Set(g+"expr", q)
 		values.Set(g+"range_input", fmt.Sprintf("%.0fs", lasted.Seconds()))
+		values.Set(g+"step_input", "1")
 		values.Set(g+"tab", "0")
 	}
 	return base + "/classic/graph?" + values.Encode(),
