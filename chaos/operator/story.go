@@ -77,7 +77,7 @@ func (d *demonstration) tell(ctx context.Context) (*story, error) {
 		}
 		s.rows = append(s.rows, r)
 	}
-	address, ready := graphs(d.desk.urls[hostMonitor], time.Since(d.began), 
+	address, ready := graphs(d.desk.urls[hostMonitor], time.Since(d.began),
 		"max by (instance) (neli_is_leader)", "max by (instance) (neli_evidence_age_seconds / neli_heartbeat_timeout_seconds)")
 	s.graph, err = d.desk.picture(address, 600, ready)
 	return s, err
