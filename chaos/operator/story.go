@@ -153,9 +153,8 @@ func orDash(parts []string) string {
 var (
 	logLine = regexp.MustCompile(`^time=(\S+) level=(\S+) msg=("(?:[^"\\]|\\.)*"|\S+)(.*)$`)
 	// dull is what is said at every start.
-	dull   = regexp.MustCompile(`^"?(starting|serving |created )`)
-	client = regexp.MustCompile(` (client|tag)=`) // lines of the Kafka client's own
-	code   = regexp.MustCompile(` code=(\d+)`)
+	dull = regexp.MustCompile(`^"?(starting|serving |created )`)
+	code = regexp.MustCompile(` code=(\d+)`)
 )
 
 // logged is what supervisors and electors logged during an act: exit codes, and lines.
@@ -167,7 +166,7 @@ func (d *demonstration) logged(a *act) (codes, lines []string, err error) {
 		}
 		for in := bufio.NewScanner(f); in.Scan(); {
 			m := logLine.FindStringSubmatch(in.Text())
-			if m == nil || dull.MatchString(m[3]) || client.MatchString(m[4]) {
+			if m == nil || dull.MatchString(m[3]) {
 				continue
 			}
 			at, parseErr := time.Parse(time.RFC3339Nano, m[1])
