@@ -15,7 +15,7 @@ import (
 const (
 	// recovery bounds how long it takes until all is well again: a killed broker is let in again after its
 	// session, 9 s.
-	recovery = 2 * time.Minute
+	recovery = 3 * time.Minute
 	// calm is how long nothing is done between two faults.
 	calm = 12 * time.Second
 )
@@ -99,9 +99,9 @@ func killBrokers(n int) func(*demonstration, context.Context, *act) (func(contex
 			dead[i].Kill()
 		}
 		return func(ctx context.Context) error {
-			both, ctx := errgroup.WithContext(ctx)
+			both, starting := errgroup.WithContext(ctx)
 			for _, b := range dead {
-				both.Go(func() error { return b.Restart(ctx) })
+				both.Go(func() error { return b.Restart(starting) })
 			}
 			if err := both.Wait(); err != nil {
 				return err
