@@ -1,6 +1,6 @@
 // Command operator shows what somebody sees who operates neli run: three machines run the same
 // command beside a Prometheus and the page, on three real brokers, and one thing after the
-// other is killed: the job, the elector, the machine, a broker, two brokers.
+// other is killed: the job, the elector, the machine's network, the machine, a broker.
 //
 //	┌ a ────────────┐  ┌ b ────────────┐  ┌ c ────────────┐   ┌ kafka1 2 3 ┐   ┌ monitor ───┐
 //	│ supervisor    │  │ supervisor    │  │ supervisor    │   │ a broker   │   │ Prometheus │

@@ -6,9 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/goneli/neli/testkit/kafkatest"
 	"github.com/goneli/neli/testkit/witness"
 )
 
@@ -54,8 +51,7 @@ var faults = []fault{
 	}},
 	{what: "network of the machine `%s` cut for 20 s", hold: 20 * time.Second, strike: (*demonstration).unplug},
 	{what: "power of the machine `%s` cut for 20 s", hold: 20 * time.Second, strike: (*demonstration).powerCut},
-	{what: "`kill -9` of the broker that leads the partition, back after 20 s, while `%s` led", hold: 20 * time.Second, strike: killBrokers(1)},
-	{what: "`kill -9` of two brokers of three, back after 80 s, while `%s` led", hold: 80 * time.Second, strike: killBrokers(2)},
+	{what: "`kill -9` of the broker that leads the partition, back after 20 s, while `%s` led", hold: 20 * time.Second, strike: (*demonstration).killBroker},
 }
 
 // unplug takes the leader's machine off the network, and has a picture taken of another one's
@@ -85,30 +81,20 @@ func (d *demonstration) powerCut(_ context.Context, a *act) (func(context.Contex
 	}, nil
 }
 
-// killBrokers kills so many brokers, first the one that leads the partition.
-func killBrokers(n int) func(*demonstration, context.Context, *act) (func(context.Context) error, error) {
-	return func(d *demonstration, ctx context.Context, _ *act) (func(context.Context) error, error) {
-		first, err := d.leaderBroker(ctx)
-		if err != nil {
-			return nil, err
-		}
-		all := d.cluster.Brokers()
-		var dead []*kafkatest.Broker
-		for i := range n {
-			dead = append(dead, all[(first+i)%len(all)])
-			dead[i].Kill()
-		}
-		return func(ctx context.Context) error {
-			both, starting := errgroup.WithContext(ctx)
-			for _, b := range dead {
-				both.Go(func() error { return b.Restart(starting) })
-			}
-			if err := both.Wait(); err != nil {
-				return err
-			}
-			return dead[0].WaitInSync(ctx)
-		}, nil
+// killBroker kills the broker that leads the election's partition.
+func (d *demonstration) killBroker(ctx context.Context, _ *act) (func(context.Context) error, error) {
+	i, err := d.leaderBroker(ctx)
+	if err != nil {
+		return nil, err
 	}
+	b := d.cluster.Brokers()[i]
+	b.Kill()
+	return func(ctx context.Context) error {
+		if err := b.Restart(ctx); err != nil {
+			return err
+		}
+		return b.WaitInSync(ctx)
+	}, nil
 }
 
 // other is a machine that is not that one.

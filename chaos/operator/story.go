@@ -79,7 +79,7 @@ func (d *demonstration) tell(ctx context.Context) (*story, error) {
 	}
 	address, ready := graphs(d.desk.urls[hostMonitor], time.Since(d.began),
 		"max by (instance) (neli_is_leader)", "max by (instance) (neli_evidence_age_seconds / neli_heartbeat_timeout_seconds)")
-	s.graph, err = d.desk.picture(address, 600, ready)
+	s.graph, err = d.desk.picture(address, 1640, ready) // all of it: the bar on top stays there
 	return s, err
 }
 
