@@ -21,7 +21,7 @@ import (
 )
 
 // pictureLimit is how long a picture may take on a busy machine.
-const pictureLimit = time.Minute
+const pictureLimit = 3 * time.Minute
 
 // browser is a Chromium at the desk. It sees the hosts through proxies on loopback: it runs
 // outside of their network.

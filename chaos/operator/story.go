@@ -34,7 +34,6 @@ type story struct {
 	preface  string
 	overlaps int
 	rows     []row
-	graph    []byte
 }
 
 // row is one fault of it.
@@ -77,10 +76,14 @@ func (d *demonstration) tell(ctx context.Context) (*story, error) {
 		}
 		s.rows = append(s.rows, r)
 	}
+	return s, nil
+}
+
+// drawn is Prometheus' own picture of the whole time.
+func (d *demonstration) drawn() ([]byte, error) {
 	address, ready := graphs(d.desk.urls[hostMonitor], time.Since(d.began),
 		"max by (instance) (neli_is_leader)", "max by (instance) (neli_evidence_age_seconds / neli_heartbeat_timeout_seconds)")
-	s.graph, err = d.desk.picture(address, 1640, ready) // all of it: the bar on top stays there
-	return s, err
+	return d.desk.picture(address, 1640, ready) // all of it: the bar on top stays there
 }
 
 // markdown is the generated part of the document.
@@ -189,7 +192,11 @@ func (d *demonstration) logged(a *act) (codes, lines []string, err error) {
 
 // publish writes pictures and document.
 func (d *demonstration) publish(s *story) error {
-	for file, picture := range map[string][]byte{pagePicture: d.shot, graphPicture: s.graph} {
+	graph, err := d.drawn()
+	if err != nil {
+		return err
+	}
+	for file, picture := range map[string][]byte{pagePicture: d.shot, graphPicture: graph} {
 		if len(picture) > maxPicture {
 			return fmt.Errorf("%s would have %d bytes, at most %d are for a document", file, len(picture), maxPicture)
 		}
