@@ -41,7 +41,7 @@ demo: ## several processes elect a leader on an embedded broker; one is killed, 
 demo-peers: ## five processes elect leaders without a broker; one is killed with its log, one suspended, the network is cut
 	cd examples && $(GO) run ./demo-peers
 
-demo-operator: prometheus ## neli run on three machines, beside Prometheus and the page; job, elector, machine and brokers are killed; root, Linux, chromium; 8 minutes; writes docs/operations.md and docs/operator-*.png
+demo-operator: prometheus ## neli run on three machines, beside Prometheus and the page; job, elector, machine and brokers are killed; root, Linux, chromium; 4 minutes; writes docs/operations.md and docs/operator-*.png
 	cd chaos && $(GO) run ./operator
 
 test: $(TEST) ## everything
