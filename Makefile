@@ -33,7 +33,7 @@ FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: demo demo-peers demo-operator test stages unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz browser picture cli cli-reference chaos chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
+.PHONY: demo demo-peers demo-operator test stages unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -76,9 +76,9 @@ mutants: ## without each of its rules, the library must fail for the stated reas
 	cd cmd/neli && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./...
 	cd peers && CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -run '$(MUTANTS)' ./...
 
-sim: ## without the race detector: the model, the simulations of the lease and of the majority, whole processes under 2,000 seeds of faults, non-exclusive ones under 300
+sim: ## without the race detector: the model, the simulations of the lease and of the majority, whole processes under 2,000 seeds of faults, on small logs under 250, non-exclusive ones under 300
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease ./internal/quorum
-	CGO_ENABLED=0 $(GO) test -count=1 -run 'Test(Shared)?Simulation$$' -v . | grep -v '^=== \|^ *--- PASS'
+	CGO_ENABLED=0 $(GO) test -count=1 -run 'Test(Shared|Small)?Simulation$$' -v . | grep -v '^=== \|^ *--- PASS'
 
 soak: ## SOAK=10m: new seeds for as long as asked
 	NELI_SOAK=$(SOAK) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run 'TestSimulation$$' -v . | grep -v '^=== \|^ *--- PASS'
@@ -92,6 +92,7 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 	$(MAKE) integration-franz FRANZ=.
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=open
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=assigned
+	$(MAKE) chaos-peers FOR=15m SEED=$(NIGHT)
 	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=open
 	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=assigned
 
@@ -120,6 +121,9 @@ chaos: ## a real cluster disturbed for FOR=3m from SEED=1, NOMINATION=open or as
 	cd chaos && $(GO) run . -for $(FOR) -seed $(SEED) -nomination $(NOMINATION) -out chaos-report/$(NOMINATION)
 
 # What takes Kafka's own patience comes first, for it might not come at all.
+chaos-peers: ## five members with a log host each, no broker, disturbed for FOR=3m from SEED=1; root, Linux
+	cd chaos && $(GO) run . -peers -for $(FOR) -seed $(SEED) -out chaos-report/peers
+
 chaos-ci: ## short runs, one for each nomination, and one with the client without cgo; a violation fails
 	cd chaos && $(GO) run . -for 90s -seed 2 -nomination open -first 'broker frozen past its session' -out chaos-report/open
 	cd chaos && $(GO) run . -for 90s -seed 3 -nomination assigned -first 'link between brokers cut for long' -out chaos-report/assigned

@@ -10,6 +10,8 @@ var crowdSize = sim.Size{Members: 60, Partitions: 1, Roles: 12_000}
 const (
 	// simSeeds is how many seeds TestSimulation runs unless told otherwise.
 	simSeeds = 2000
+	// smallSeeds is how many seeds TestSmallSimulation runs unless told otherwise.
+	smallSeeds = 250
 	// simRepeats is how many of twenty seeds must repeat exactly.
 	simRepeats = 10
 )

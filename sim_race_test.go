@@ -10,6 +10,8 @@ var crowdSize = sim.Size{Members: 12, Partitions: 1, Roles: 1_000}
 const (
 	// simSeeds is how many seeds TestSimulation runs unless told otherwise.
 	simSeeds = 200
+	// smallSeeds is how many seeds TestSmallSimulation runs unless told otherwise.
+	smallSeeds = 20
 	// simRepeats is how many of twenty seeds must repeat exactly. The race detector's
 	// scheduler draws lots.
 	simRepeats = 3

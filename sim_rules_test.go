@@ -78,6 +78,33 @@ var simulatorRules = []mutation.Mutant{
 		Old: "delete(p.claims.silent, r.Session)\n			n.ready.Changed = true", New: "delete(p.claims.silent, r.Session)", Want: `Watch says that`},
 }
 
+// smallRules are what whole processes on small logs rest on beside that.
+var smallRules = []mutation.Mutant{
+	{Rule: "small logs: a majority, not any log", File: "internal/quorum/quorum.go",
+		Old: "majority: rules.Logs/2 + 1,", New: "majority: 1,", Want: twoLeaders},
+	{Rule: "small logs: more than half", File: "internal/quorum/quorum.go",
+		Old: "majority: rules.Logs/2 + 1,", New: "majority: max(1, rules.Logs/2),", Want: twoLeaders},
+	{Rule: "small logs: a claimant waits when a log has another id", File: "internal/quorum/quorum.go",
+		Old: "	v.lease.Begin(s, false, now)\n", New: "	v.lease.Begin(s, false, now.Add(-2*q.rules.T))\n", Want: twoLeaders},
+	{Rule: "small logs: a session that has ended sustains nothing", File: "internal/quorum/quorum.go",
+		Old: "	q.dropAll(log)\n", New: "", Want: twoLeaders + `|not all roles are led`},
+	{Rule: "small logs: the ballot rises above the token of a term that has ended", File: "internal/quorum/units.go",
+		Old: "	q.lift(u.token + 1)\n", New: "", Want: twoLeaders + `|and was`},
+	{Rule: "small logs: ρ is in the wait", File: "internal/clock/clock.go",
+		Old: "time.Duration(math.Ceil(float64(t)*(1+rho)/(1-rho))) + margin", New: "t + margin", Want: twoLeaders},
+	{Rule: "small logs: a claim must have read the holder's newest evidence", File: "internal/lease/fold.go",
+		Old: "if h := f.holderOf(role); h == nil || r.Read >= h.Last {", New: "if true {", Want: twoLeaders},
+	{Rule: "small logs: a term follows the line of the logs that sustain it", File: "internal/elector/small.go",
+		Old: "		n.terms.Shift(units, line)\n", New: "		_, _ = units, line\n", Want: `not all roles are led`},
+}
+
+func TestSmallSimulatorNeedsEveryRule(t *testing.T) {
+	for i := range smallRules {
+		smallRules[i].Guard, smallRules[i].Seeds = "TestSmallSimulation", 250
+	}
+	mutation.Run(t, smallRules)
+}
+
 func TestSimulatorNeedsEveryRule(t *testing.T) {
 	// The same seeds for all, mutated or not.
 	for i := range simulatorRules {

@@ -17,6 +17,9 @@ var simulated = sim.Options{New: func(m sim.Machine, cfg neli.Config, barrier ne
 // TestSimulation runs whole processes under an adversary: see internal/sim.
 func TestSimulation(t *testing.T) { sim.Suite(t, simSeeds, simulated) }
 
+// TestSmallSimulation does the same on a majority of small logs: see internal/sim.
+func TestSmallSimulation(t *testing.T) { sim.SuiteSmall(t, smallSeeds, simulated) }
+
 // TestSimulationRepeats: a seed that fails is worth little if it does not fail
 // again. What the runtime orders as it likes, timers that coincide, keeps some runs
 // from being the same to the microsecond.

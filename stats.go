@@ -51,8 +51,7 @@ type Stats struct {
 	// Vacancies is how long roles were vacant, from Vacant to Held as Watch has it, one
 	// for each role: what a hand-over cost, and a fail-over from when the holder's lease
 	// was over by any clock. Leaderless is for how many seconds, added up over roles,
-	// any of them has been vacant, those included that still are. Exclusive mode on
-	// Kafka; on small logs both stay 0.
+	// any of them has been vacant, those included that still are. Exclusive mode.
 	Vacancies  Timing  `json:"vacancies"`
 	Leaderless float64 `json:"leaderless"`
 

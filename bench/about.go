@@ -21,6 +21,7 @@ var compared = map[string]string{
 	"github.com/hashicorp/raft-boltdb/v2":           "raft-boltdb",
 	"github.com/go-redsync/redsync/v4":              "redsync",
 	"github.com/redis/go-redis/v9":                  "go-redis",
+	"google.golang.org/grpc":                        "grpc-go",
 }
 
 // versions are those of this program's parts; servers tell their own.

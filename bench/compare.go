@@ -92,10 +92,16 @@ func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, 
 	defer servers.Stop()
 	known := report.Bed{Family: bed.Family, Name: bed.Name}
 	var trips *probe.Probe
-	if k, ok := servers.(peers.Kafka); ok {
-		if trips, err = probe.Open(ctx, k.Bootstrap()); err != nil {
-			return "", err
-		}
+	switch s := servers.(type) {
+	case peers.Kafka:
+		trips, err = probe.Open(ctx, s.Bootstrap())
+	case peers.LogHost:
+		trips, err = probe.OpenHost(ctx, s.Addr)
+	}
+	if err != nil {
+		return "", err
+	}
+	if trips != nil {
 		defer trips.Close()
 		if known.RoundTrips, err = trips.RoundTrips(ctx, 200); err != nil {
 			return "", err
@@ -125,7 +131,7 @@ func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, 
 }
 
 func (o *comparison) system(ctx context.Context, place peers.Place, system peers.System, servers peers.Servers, trips *probe.Probe) (report.System, error) {
-	s := report.System{Family: system.Family, Bed: system.Bed, Setting: system.Setting, Roles: system.Roles, Lease: measure.Milliseconds(system.Lease)}
+	s := report.System{Family: system.Family, Bed: system.Bed, Setting: system.Setting, Roles: system.Roles, Inside: system.Inside, Lease: measure.Milliseconds(system.Lease)}
 	if o.former != "" && strings.HasPrefix(system.Setting, o.label+", ") {
 		s.Label = o.label
 	}

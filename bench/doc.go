@@ -1,5 +1,6 @@
 // Command bench compares this library with other ways to elect a leader: etcd's
-// concurrency.Election, hashicorp/raft, and a lock on Redis. Each candidate and each
+// concurrency.Election, hashicorp/raft, and a lock on Redis; on a Kafka, and without one
+// (package peers of this library). Each candidate and each
 // server is a process of its own: this program executed again, a real Kafka, a
 // redis-server. Linux only.
 //

@@ -6,6 +6,8 @@ replace github.com/goneli/neli => ../
 
 replace github.com/goneli/neli/franz => ../franz
 
+replace github.com/goneli/neli/peers => ../peers
+
 replace github.com/goneli/neli/testkit => ../testkit
 
 require (
@@ -13,6 +15,7 @@ require (
 	github.com/go-redsync/redsync/v4 v4.18.0
 	github.com/goneli/neli v0.0.0-00010101000000-000000000000
 	github.com/goneli/neli/franz v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli/peers v0.0.0-00010101000000-000000000000
 	github.com/hashicorp/raft v1.7.3 // 1.8 does not build beside a released raft-boltdb/v2 (go-metrics/compat)
 	github.com/hashicorp/raft-boltdb/v2 v2.3.1
 	github.com/redis/go-redis/v9 v9.23.0
@@ -95,10 +98,10 @@ require (
 	golang.org/x/net v0.61.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	golang.org/x/time v0.15.0 // indirect
-	google.golang.org/genproto/googleapis/api v0.0.0-20260803160001-6ac0973c030d // indirect
-	google.golang.org/genproto/googleapis/rpc v0.0.0-20260803160001-6ac0973c030d // indirect
-	google.golang.org/grpc v1.83.2 // indirect
-	google.golang.org/protobuf v1.36.11 // indirect
+	google.golang.org/genproto/googleapis/api v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/grpc v1.85.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.2.1 // indirect
 	k8s.io/utils v0.0.0-20260108192941-914a6e750570 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect

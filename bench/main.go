@@ -32,7 +32,7 @@ const usage = `usage: bench COMMAND [flags]
   quiet    count terms lost while nothing happens
   rolling  count terms lost while brokers are restarted in turn
   scale    many members and many roles
-  footprint  size, start, memory and threads of a program with each Kafka client
+  footprint  size, modules, start, memory and threads of a program with each client, or with peers, raft or etcd inside
   report   write the page and the picture from results
 
 bench COMMAND -h tells the flags.
@@ -49,7 +49,8 @@ func command(args []string) error {
 	commands := map[string]func([]string) error{"run": run, "quiet": quiet, "rolling": rolling, "scale": scale, "footprint": small, "report": rewrite,
 		// Hidden: what this program is to itself.
 		crowd.Command:       func([]string) error { return crowd.Main() },
-		trial.MemberCommand: func([]string) error { return member.Main() }, peers.ServerCommand: func([]string) error { return peers.ServerMain() }}
+		trial.MemberCommand: func([]string) error { return member.Main() }, peers.ServerCommand: func([]string) error { return peers.ServerMain() },
+		peers.HostCommand: peers.HostMain}
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprint(os.Stderr, usage)
 		return errors.New("no such command")

@@ -76,6 +76,16 @@
 // the fault that had begun last when it began, or, where a leader of non-exclusive
 // mode lapsed, when its evidence stopped to come, T before.
 //
+// # Without a broker
+//
+//	sudo go run . -peers -for 3m -seed 1
+//
+// Five members with a log host each inside (package peers of this library), no brokers and
+// exclusive mode only. Members are killed, suspended, cut off and slowed together with their
+// logs, up to two at a time; two are parted; the network is split three to two. All that is
+// said above of exclusive mode is checked, but for what needs a topic to be read, and for
+// orders and health, which are not given.
+//
 // # What is left behind
 //
 // A directory (-out) with report.txt, timeline.svg, and the logs of members and

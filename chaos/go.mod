@@ -6,6 +6,8 @@ replace github.com/goneli/neli => ../
 
 replace github.com/goneli/neli/franz => ../franz
 
+replace github.com/goneli/neli/peers => ../peers
+
 replace github.com/goneli/neli/testkit => ../testkit
 
 require (
@@ -15,6 +17,7 @@ require (
 	github.com/confluentinc/confluent-kafka-go/v2 v2.15.1
 	github.com/goneli/neli v0.0.0-00010101000000-000000000000
 	github.com/goneli/neli/franz v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli/peers v0.0.0-00010101000000-000000000000
 	github.com/goneli/neli/testkit v0.0.0-00010101000000-000000000000
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/stretchr/testify v1.12.1
@@ -35,5 +38,9 @@ require (
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/text v0.41.0 // indirect
+	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260817212433-ac3dfec99bb1 // indirect
+	google.golang.org/grpc v1.85.0 // indirect
+	google.golang.org/protobuf v1.36.12 // indirect
 )

@@ -53,7 +53,7 @@ func run() int {
 		return exitOK
 	}
 	if err == nil {
-		err = possible()
+		err = possible(o)
 	}
 	code := exitSetUp
 	if err == nil {
@@ -78,7 +78,8 @@ func parse(args []string) (machine.Options, error) {
 	flags.Uint64Var(&o.Seed, "seed", 1, "decides which faults, in which order")
 	flags.StringVar(&nomination, "nomination", "open", "open or assigned: who may claim in exclusive mode")
 	flags.DurationVar(&o.Timeout, "t", 2*time.Second, "T, HeartbeatTimeout of the exclusive mode")
-	flags.StringVar(&only, "only", "", "kinds of faults, separated by semicolons: "+strings.Join(plan.Kinds(), "; "))
+	flags.BoolVar(&o.Peers, "peers", false, "no brokers: five members with a log host each inside, exclusive mode only")
+	flags.StringVar(&only, "only", "", "kinds of faults, separated by semicolons: "+strings.Join(plan.Kinds(), "; ")+"; with -peers: "+strings.Join(plan.PeerKinds(), "; "))
 	flags.StringVar(&first, "first", "", "kinds of faults that come before all others, likewise")
 	flags.StringVar(&o.Dir, "out", "chaos-report", "directory of the report; a former report there is replaced")
 	if err := flags.Parse(args); err != nil {
@@ -110,6 +111,12 @@ func parse(args []string) (machine.Options, error) {
 	if o.Dir == jail.Scratch || strings.HasPrefix(o.Dir, jail.Scratch+"/") {
 		return o, fmt.Errorf("-out is %s: what is below %s does not outlive the run", o.Dir, jail.Scratch)
 	}
+	if o.Peers {
+		if o.Nomination != neli.Open || o.First != nil {
+			return o, errors.New("-peers goes with -nomination open, and without -first")
+		}
+		return o, plan.CheckPeers(o.Only)
+	}
 	return o, plan.Check(slices.Concat(o.Only, o.First), o.Nomination == neli.Open)
 }
 
@@ -125,7 +132,7 @@ func names(list string) []string {
 }
 
 // possible returns everything that is missing here.
-func possible() error {
+func possible(o machine.Options) error {
 	var missing []error
 	if os.Geteuid() != 0 {
 		missing = append(missing, fmt.Errorf("namespaces need root, and this is user %d", os.Geteuid()))
@@ -139,7 +146,7 @@ func possible() error {
 	if _, err := store.Find(); err != nil {
 		missing = append(missing, err)
 	}
-	if err := kafkatest.Find(); err != nil {
+	if err := kafkatest.Find(); err != nil && !o.Peers {
 		missing = append(missing, err)
 	}
 	return errors.Join(missing...)
@@ -186,6 +193,22 @@ func preferences(o machine.Options) string {
 	return plan.LeaningOf(o.Seed).String()
 }
 
+// where is what the election is carried by.
+func where(o machine.Options) string {
+	if o.Peers {
+		return fmt.Sprintf("%d log hosts inside the members", machine.Members)
+	}
+	return fmt.Sprintf("%d brokers, Kafka %s", machine.Brokers, kafkatest.KafkaVersion)
+}
+
+// transport is what members are connected by.
+func transport(o machine.Options) string {
+	if o.Peers {
+		return "package peers"
+	}
+	return client.Version()
+}
+
 // judge writes the report and decides the exit code.
 func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 	verdict := oracle.Judge(outcome.Record, outcome.Log, machine.LimitsOf(o))
@@ -197,21 +220,22 @@ func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 			{"preferences", preferences(o)},
 			{"T", o.Timeout.String()},
 			{"time", (outcome.Record.End - outcome.Record.Start).Round(100 * time.Millisecond).String()},
-			{"brokers", fmt.Sprintf("%d, Kafka %s", machine.Brokers, kafkatest.KafkaVersion)},
+			{"on", where(o)},
 			{"members", fmt.Sprint(machine.Members)},
 			{"roles", fmt.Sprint(machine.Roles)},
 			{"store", outcome.StoreVersion},
-			{"client", client.Version()},
+			{"client", transport(o)},
 			{"machine", fmt.Sprintf("%d cores, Linux %s, %s", runtime.NumCPU(), kernel(), runtime.Version())},
 		},
 		Record:  outcome.Record,
 		Verdict: verdict,
 		Packets: outcome.Packets,
-		Hosts:   machine.FaultHosts(),
+		Hosts:   o.FaultHosts(),
 		Members: machine.MemberHosts(),
 		Dir:     o.Dir,
-
-		Presumption: machine.Pace.Presumption(),
+	}
+	if !o.Peers {
+		subject.Presumption = machine.Pace.Presumption()
 	}
 	if err := report.Write(subject); err != nil {
 		return 0, err

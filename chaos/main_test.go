@@ -77,6 +77,8 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"-first", "broker killed; nothing at all"}, "no fault is called"},
 		{[]string{"-nomination", "assigned", "-first", "transfer"}, "needs -nomination open"},
 		{[]string{"-out", "/dev/shm/report"}, "does not outlive the run"},
+		{[]string{"-peers", "-nomination", "assigned"}, "goes with -nomination open"},
+		{[]string{"-peers", "-only", "broker killed"}, "no fault of peers is called"},
 		{[]string{"-for", "0s"}, "must be positive"},
 		{[]string{"-t", "1ms"}, "must be at least"},
 		{[]string{"more"}, "unexpected argument"},
@@ -102,6 +104,20 @@ func TestRun(t *testing.T) {
 	logs, err := filepath.Glob(filepath.Join(dir, "*", "*.log"))
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, len(logs), 8, "of three brokers and five members: %v", logs)
+}
+
+// The same without a broker.
+func TestRunOfPeers(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	out, err := program(ctx, "-peers", "-for", "5s", "-only", "peer killed", "-out", dir).CombinedOutput()
+	assert.Equal(t, exitOK, exitCode(t, err), string(out))
+	content, err := os.ReadFile(filepath.Join(dir, report.TextName))
+	require.NoError(t, err)
+	assert.Contains(t, string(content), "OK: no violation")
+	assert.Contains(t, string(content), "SIGKILL m")
+	assert.NotContains(t, string(content), "non-exclusive")
 }
 
 // Nothing outlives a runner, however it ends: no process, the suspended ones

@@ -22,6 +22,20 @@ func TestContract(t *testing.T) {
 	})
 }
 
+func TestSmallLogsContract(t *testing.T) {
+	providertest.RunLogs(t, func(t *testing.T, test func(*testing.T, providertest.LogsBed)) {
+		synctest.Test(t, func(t *testing.T) {
+			logs := nelitest.NewSmallLogs(3, smallTrip)
+			test(t, providertest.LogsBed{
+				Provider: func(_ *testing.T, name string) neli.SmallLogs { return logs.Provider(name).(neli.SmallLogs) },
+				Settings: neli.LogSettings{Group: "g", T: smallT},
+				Restart:  func(_ *testing.T, log int) { logs.Forget(log) },
+				Stop:     func(_ *testing.T, log int) { logs.Stop(log) },
+			})
+		})
+	})
+}
+
 // bedOf makes a bed whose clients belong to a member. That the broker answers nothing to
 // that member is all that it can see of a broker that is frozen.
 func bedOf(b *nelitest.Broker, member string) providertest.Bed {

@@ -12,8 +12,9 @@ import (
 )
 
 // SmallLogs is N small logs in memory ([neli.SmallLogs]), for elections without a broker:
-// logs stop, come back, lose their memory, and members are cut off from some of them, on
-// command. Like Broker it uses the runtime's clock only, and has no goroutine that must be
+// logs stop, come back, lose their memory, and members are cut off from some of them, one
+// way or both, are slow, or die, on command. A log never comes back from an image of its
+// memory, under an id that it had before: that is excluded. Like Broker it uses the runtime's clock only, and has no goroutine that must be
 // stopped. Its methods may be called concurrently.
 type SmallLogs struct {
 	trip time.Duration
@@ -21,10 +22,22 @@ type SmallLogs struct {
 	mu   sync.Mutex
 	logs []*smallLog
 	sets map[*smallSet]struct{}
-	cut  map[cutFrom]bool
+	cut  map[cutFrom]cutWay
+	slow map[string]slowness // by member
 }
 
-// cutFrom is a member and a log that do not reach each other.
+// slowness is what a member's way to the logs and back takes beside the round trip.
+type slowness struct{ appends, reads time.Duration }
+
+// cutWay is which ways are cut.
+type cutWay int
+
+const (
+	cutAppends cutWay = 1 << iota
+	cutReads
+)
+
+// cutFrom is a member and a log.
 type cutFrom struct {
 	member string
 	log    int
@@ -41,7 +54,7 @@ type smallLog struct {
 // NewSmallLogs returns logs that are up and empty. A record comes back to its sender, and
 // reaches all others, a round trip after it was appended.
 func NewSmallLogs(logs int, roundTrip time.Duration) *SmallLogs {
-	n := &SmallLogs{trip: roundTrip, sets: map[*smallSet]struct{}{}, cut: map[cutFrom]bool{}}
+	n := &SmallLogs{trip: roundTrip, sets: map[*smallSet]struct{}{}, cut: map[cutFrom]cutWay{}, slow: map[string]slowness{}}
 	for range logs {
 		n.logs = append(n.logs, &smallLog{births: 1})
 	}
@@ -60,12 +73,38 @@ func (n *SmallLogs) Forget(log int) {
 	n.change(log, func(l *smallLog) { *l = smallLog{births: l.births + 1} })
 }
 
-// Cut keeps a member and a log from each other, both ways, and Heal takes it back.
-func (n *SmallLogs) Cut(member string, log int)  { n.setCut(member, log, true) }
-func (n *SmallLogs) Heal(member string, log int) { n.setCut(member, log, false) }
+// Cut keeps a member and a log from each other, both ways; CutAppends and CutReads cut one
+// way each: what the member appends does not arrive there, or it hears nothing from there.
+// Heal takes all of it back.
+func (n *SmallLogs) Cut(member string, log int)        { n.setCut(member, log, cutAppends|cutReads) }
+func (n *SmallLogs) CutAppends(member string, log int) { n.setCut(member, log, cutAppends) }
+func (n *SmallLogs) CutReads(member string, log int)   { n.setCut(member, log, cutReads) }
+func (n *SmallLogs) Heal(member string, log int)       { n.setCut(member, log, 0) }
 
-func (n *SmallLogs) setCut(member string, log int, cut bool) {
-	n.change(log, func(*smallLog) { n.cut[cutFrom{member, log}] = cut })
+func (n *SmallLogs) setCut(member string, log int, ways cutWay) {
+	n.change(log, func(*smallLog) { n.cut[cutFrom{member, log}] = ways })
+}
+
+// Slow makes what a member appends reach the logs later by a duration, and what it hears
+// reach it later by another. What is under way already is not touched, and may be overtaken
+// by what is appended then.
+func (n *SmallLogs) Slow(member string, appends, reads time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.slow[member] = slowness{appends, reads}
+}
+
+// Kill ends what a member has of the logs, as SIGKILL would: it hears nothing any more, and
+// nothing that it appends arrives but what is under way. The name may be used again.
+func (n *SmallLogs) Kill(member string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for s := range n.sets {
+		if s.member == member {
+			s.killed = true
+			s.ready = nil
+		}
+	}
 }
 
 // Appended is how many records a log was given since it last forgot.
@@ -133,6 +172,7 @@ type smallSet struct {
 	at     []reading
 	ready  []arrival
 	closed bool
+	killed bool
 
 	owed    map[int]func(error) // reports that were not made yet
 	reports int
@@ -152,17 +192,18 @@ type arrival struct {
 	e  neli.LogEntry
 }
 
-func (s *smallSet) reaches(log int) bool {
-	return !s.net.logs[log].down && !s.net.cut[cutFrom{s.member, log}]
+// reaches reports whether a log is up, and these ways to it and back are open.
+func (s *smallSet) reaches(log int, ways cutWay) bool {
+	return !s.net.logs[log].down && !s.killed && s.net.cut[cutFrom{s.member, log}]&ways == 0
 }
 
 // notice sends what a process has not been sent of a log, if they reach each other.
 func (s *smallSet) notice(log int) {
-	if s.closed || !s.reaches(log) {
+	if s.closed || !s.reaches(log, cutReads) {
 		return
 	}
 	l, at, id := s.net.logs[log], &s.at[log], s.net.id(log)
-	arrives := time.Now().Add(s.net.trip)
+	arrives := time.Now().Add(s.net.trip + s.net.slow[s.member].reads)
 	if at.id != id {
 		*at = reading{id: id}
 		s.ready = append(s.ready, arrival{arrives, neli.LogEntry{Log: log, Kind: neli.LogReset, ID: id, End: int64(len(l.records)), Top: l.top}})
@@ -216,7 +257,7 @@ func (s *smallSet) next(deadline time.Time) (e neli.LogEntry, ok bool, wait time
 	}
 	for log := range s.at {
 		at := &s.at[log]
-		if at.id == "" || at.id != s.net.id(log) || !s.reaches(log) {
+		if at.id == "" || at.id != s.net.id(log) || !s.reaches(log, cutReads) {
 			continue
 		}
 		if due := at.alive.Add(s.every); now.Before(due) {
@@ -239,32 +280,54 @@ var (
 func (s *smallSet) Append(log int, id string, value []byte, ballot int64, report func(error)) error {
 	s.net.mu.Lock()
 	defer s.net.mu.Unlock()
-	l := s.net.logs[log]
-	switch {
-	case s.closed:
+	if s.closed {
 		return errShut
-	case !s.reaches(log):
-		s.later(s.every, report, errOut)
+	}
+	s.reports++
+	number := s.reports
+	s.owed[number] = report
+	if late := s.net.slow[s.member].appends; late > 0 && s.reaches(log, cutAppends) {
+		time.AfterFunc(late, func() {
+			s.net.mu.Lock()
+			defer s.net.mu.Unlock()
+			s.arrive(log, id, value, ballot, number)
+		})
+		return nil
+	}
+	if !s.reaches(log, cutAppends) {
+		s.later(s.every, number, errOut)
+		return nil
+	}
+	s.arrive(log, id, value, ballot, number)
+	return nil
+}
+
+// arrive lets a record reach its log, though its sender may be gone by then.
+func (s *smallSet) arrive(log int, id string, value []byte, ballot int64, number int) {
+	l, err := s.net.logs[log], error(nil)
+	switch {
+	case l.down:
+		err = errOut
 	case id != s.net.id(log):
-		s.later(s.net.trip, report, errAnother)
+		err = errAnother
 	default:
 		l.records, l.top = append(l.records, value), max(l.top, ballot)
 		for set := range s.net.sets {
 			set.notice(log)
 		}
-		s.later(s.net.trip, report, nil)
 	}
-	return nil
+	if s.reaches(log, cutReads) {
+		s.later(s.net.trip, number, err)
+		return
+	}
+	s.later(s.every, number, errOut) // it cannot know
 }
 
 // later makes a report after a while, or when the set is closed.
-func (s *smallSet) later(d time.Duration, report func(error), err error) {
-	s.reports++
-	number := s.reports
-	s.owed[number] = report
+func (s *smallSet) later(d time.Duration, number int, err error) {
 	time.AfterFunc(d, func() {
 		s.net.mu.Lock()
-		_, owed := s.owed[number]
+		report, owed := s.owed[number]
 		delete(s.owed, number)
 		if owed {
 			s.making.Add(1)

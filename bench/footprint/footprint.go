@@ -1,27 +1,37 @@
+// Package footprint measures what a program costs that does nothing but use the library,
+// with each Kafka client and without a broker: the size of its binary, the modules in it,
+// its start, its memory and its threads. The programs are commands of their own, since a
+// binary has what its imports have. Programs that use other ways to elect a leader within
+// their members are built, to be compared.
 package footprint
 
 import (
 	"bufio"
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
 
+	"github.com/goneli/neli/bench/footprint/program"
 	"github.com/goneli/neli/bench/peers"
 	"github.com/goneli/neli/bench/trial"
+	"github.com/goneli/neli/testkit/kafkatest"
 )
 
 // Usage is what a program costs.
 type Usage struct {
 	Client           string
 	Binary, Stripped int64         // bytes
-	Start            time.Duration // from its start until it knows who leads; the median
+	Modules          int           // in it, but for this project's
+	Start            time.Duration // from its start until it knows who leads; the median; 0: it is only built
 	Memory           uint64        // resident, in bytes, after it has stood by for a while; the median
 	Threads          int
 }
@@ -29,66 +39,124 @@ type Usage struct {
 // standBy is for how long a program stands by before its memory is looked at.
 const standBy = 5 * time.Second
 
-// Clients are the programs, and the environment that they are built with.
-var Clients = []struct{ Name, Env string }{{"default", "CGO_ENABLED=1"}, {"franz", "CGO_ENABLED=0"}}
+// Programs are what is built, the environment that it is built with, and what it needs to
+// run: nothing for those that are only built.
+var Programs = []struct{ Name, Env, Needs string }{{"default", "CGO_ENABLED=1", needsKafka}, {"franz", "CGO_ENABLED=0", needsKafka},
+	{"peers", "CGO_ENABLED=0", needsHosts}, {"raft", "CGO_ENABLED=0", ""}, {"etcd", "CGO_ENABLED=0", ""}}
+
+const (
+	needsKafka = "kafka"
+	needsHosts = "hosts"
+)
 
 // Measure builds the programs from the sources in the working directory, and starts
 // each n times, in turn, beside one that leads.
 func Measure(ctx context.Context, place peers.Place, n int) ([]Usage, error) {
+	usages := make([]Usage, len(Programs))
+	for i, p := range Programs {
+		usages[i].Client = p.Name
+		for _, b := range []struct {
+			size  *int64
+			flags string
+		}{{&usages[i].Stripped, "-s -w"}, {&usages[i].Binary, ""}} { // the last one is run
+			var err error
+			if *b.size, usages[i].Modules, err = build(ctx, place, p.Name, p.Env, b.flags); err != nil {
+				return nil, err
+			}
+		}
+	}
 	kafka, err := peers.StartKafka(ctx, place, 1)
 	if err != nil {
 		return nil, err
 	}
 	defer kafka.Stop()
-	usages := make([]Usage, len(Clients))
-	samples := make([][]sample, len(Clients))
-	for i, c := range Clients {
-		usages[i].Client = c.Name
-		for _, b := range []struct {
-			size  *int64
-			flags string
-		}{{&usages[i].Stripped, "-s -w"}, {&usages[i].Binary, ""}} { // the last one is run
-			if *b.size, err = build(ctx, place, c.Name, c.Env, b.flags); err != nil {
-				return nil, err
-			}
-		}
-	}
-	leader, err := start(place, Clients[0].Name, kafka.Bootstrap())
+	hosts, err := kafkatest.FreeAddrs(peers.Size)
 	if err != nil {
 		return nil, err
 	}
-	defer leader.end()
-	if err := leader.knows(ctx); err != nil {
+	servers := map[string]string{needsKafka: kafka.Bootstrap(), needsHosts: strings.Join(hosts, ",")}
+	// One that leads; of peers as many as have a log host inside.
+	leaders := []*exec.Cmd{command(place, "default", servers[needsKafka])}
+	for i := range hosts {
+		leaders = append(leaders, command(place, "peers", servers[needsHosts], fmt.Sprint(i)))
+	}
+	end, err := lead(ctx, leaders)
+	defer end()
+	if err != nil {
 		return nil, err
 	}
+	samples := make([][]sample, len(Programs))
 	for range n {
-		for i, c := range Clients {
-			s, err := once(ctx, place, c.Name, kafka.Bootstrap())
+		for i, p := range Programs {
+			if p.Needs == "" {
+				continue
+			}
+			s, err := once(ctx, command(place, p.Name, servers[p.Needs]))
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", c.Name, err)
+				return nil, fmt.Errorf("%s: %w", p.Name, err)
 			}
 			samples[i] = append(samples[i], s)
 		}
 	}
-	for i := range usages {
-		usages[i].summarise(samples[i])
+	for i, s := range samples {
+		if len(s) > 0 {
+			usages[i].summarise(s)
+		}
 	}
 	return usages, nil
 }
 
-func build(ctx context.Context, place peers.Place, name, env, flags string) (int64, error) {
+// lead starts programs and waits until each knows who leads. end ends them, after an error,
+// too.
+func lead(ctx context.Context, programs []*exec.Cmd) (end func(), err error) {
+	var all []*running
+	end = func() {
+		for _, r := range all {
+			r.end()
+		}
+	}
+	for _, cmd := range programs {
+		r, err := start(cmd)
+		if err != nil {
+			return end, err
+		}
+		all = append(all, r)
+	}
+	for _, r := range all {
+		if err := r.knows(ctx); err != nil {
+			return end, err
+		}
+	}
+	return end, nil
+}
+
+// build returns the size of a program, and how many modules are in it that are not this
+// project's.
+func build(ctx context.Context, place peers.Place, name, env, flags string) (size int64, modules int, err error) {
 	out := filepath.Join(place.Dir, name)
 	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags="+flags, "-o", out, "./footprint/"+name)
 	cmd.Env = append(os.Environ(), env)
 	if said, err := cmd.CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("building %s: %w\n%s", name, err, said)
+		return 0, 0, fmt.Errorf("building %s: %w\n%s", name, err, said)
 	}
 	info, err := os.Stat(out)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	return info.Size(), nil
+	built, err := buildinfo.ReadFile(out)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, m := range built.Deps {
+		if !strings.HasPrefix(m.Path, project) {
+			modules++
+		}
+	}
+	return info.Size(), modules, nil
 }
+
+// project is what the paths of this project's modules begin with.
+const project = "github.com/goneli/neli"
 
 // running is a program.
 type running struct {
@@ -98,8 +166,12 @@ type running struct {
 	began time.Time
 }
 
-func start(place peers.Place, name, bootstrap string) (*running, error) {
-	cmd := exec.Command(filepath.Join(place.Dir, name), bootstrap, "footprint")
+// command is a program's: where the servers are, the group, and which log host is inside.
+func command(place peers.Place, name, servers string, host ...string) *exec.Cmd {
+	return exec.Command(filepath.Join(place.Dir, name), append([]string{servers, "footprint"}, host...)...)
+}
+
+func start(cmd *exec.Cmd) (*running, error) {
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -116,7 +188,7 @@ func start(place peers.Place, name, bootstrap string) (*running, error) {
 // knows waits until the program knows who leads, for a minute at most.
 func (r *running) knows(ctx context.Context) error {
 	defer time.AfterFunc(time.Minute, func() { _ = r.cmd.Process.Kill() }).Stop()
-	if !r.lines.Scan() || r.lines.Text() != Knows {
+	if !r.lines.Scan() || r.lines.Text() != program.Knows {
 		return errors.Join(errors.New("it does not come to know who leads"), r.lines.Err(), ctx.Err())
 	}
 	return nil
@@ -134,8 +206,8 @@ type sample struct {
 	threads int
 }
 
-func once(ctx context.Context, place peers.Place, name, bootstrap string) (s sample, err error) {
-	r, err := start(place, name, bootstrap)
+func once(ctx context.Context, cmd *exec.Cmd) (s sample, err error) {
+	r, err := start(cmd)
 	if err != nil {
 		return s, err
 	}

@@ -27,10 +27,14 @@ func median[T cmp.Ordered](samples []sample, of func(sample) T) T {
 func Table(usages []Usage) string {
 	const mb = 1e6
 	var b strings.Builder
-	b.WriteString("| client | binary | stripped | start until it knows who leads | memory standing by | threads |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| client | binary | stripped | modules | start until it knows who leads | memory standing by | threads |\n|---|---|---|---|---|---|---|\n")
 	for _, u := range usages {
-		fmt.Fprintf(&b, "| %s | %.1f MB | %.1f MB | %v | %.1f MB | %d |\n", u.Client, float64(u.Binary)/mb, float64(u.Stripped)/mb,
-			u.Start.Round(time.Millisecond), float64(u.Memory)/mb, u.Threads)
+		fmt.Fprintf(&b, "| %s | %.1f MB | %.1f MB | %d |", u.Client, float64(u.Binary)/mb, float64(u.Stripped)/mb, u.Modules)
+		if u.Start == 0 {
+			b.WriteString(" – | – | – |\n") // only built
+			continue
+		}
+		fmt.Fprintf(&b, " %v | %.1f MB | %d |\n", u.Start.Round(time.Millisecond), float64(u.Memory)/mb, u.Threads)
 	}
 	return b.String()
 }

@@ -22,6 +22,7 @@ type Usage struct {
 	MembersCPU      float64 // of one core, all members together
 	ServersCPU      float64
 	MemberCPU       []float64 `json:",omitempty"` // of each member process, if asked for
+	Memory          float64   `json:",omitempty"` // resident at the end, of the largest member, in bytes
 	Messages, Bytes float64   // of members, sent and received
 	// Between servers: replication, heartbeats of their own.
 	InnerMessages, InnerBytes float64
@@ -68,7 +69,15 @@ func Measure(ctx context.Context, window time.Duration, members, servers []int) 
 			return Usage{}, err
 		}
 	}
-	return usage(len(members), len(servers) > 0, used(before[0], after[0]), used(before[1], after[1])), nil
+	u := usage(len(members), len(servers) > 0, used(before[0], after[0]), used(before[1], after[1]))
+	for _, pid := range members {
+		resident, err := Resident(pid)
+		if err != nil {
+			return Usage{}, err
+		}
+		u.Memory = max(u.Memory, float64(resident))
+	}
+	return u, nil
 }
 
 // spent is what some processes used each second.

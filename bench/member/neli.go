@@ -12,22 +12,23 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/bench/clients"
+	"github.com/goneli/neli/peers"
 )
 
 type neliContender struct {
 	*neli.Neli
 	roles    int
-	assigned *atomic.Bool // nil if no group is needed
-	clients  *clients.Observed
-	holders  atomic.Int64 // when those of all roles were known; 0 before
+	assigned *atomic.Bool         // nil if no group is needed
+	metadata func() time.Duration // when a server first described the log; 0 before
+	holders  atomic.Int64         // when those of all roles were known; 0 before
 }
 
 func newNeli(p Params) (Contender, error) {
-	provider, err := clients.Named(p.Client)
+	c := &neliContender{roles: max(1, p.Roles)}
+	provider, servers, err := c.provider(p)
 	if err != nil {
 		return nil, err
 	}
-	c := &neliContender{roles: max(1, p.Roles), clients: clients.Observe(provider, Now)}
 	handler := slog.Handler(slog.NewTextHandler(os.Stderr, nil))
 	nomination := neli.Open
 	if p.Assigned {
@@ -35,7 +36,7 @@ func newNeli(p Params) (Contender, error) {
 		handler = groupWatch{handler, c.assigned}
 	}
 	c.Neli, err = neli.New(neli.Config{
-		KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": strings.Join(p.Servers, ",")},
+		KafkaConfig:      servers,
 		LeaderGroupID:    p.Group,
 		Name:             p.Name,
 		Nomination:       nomination,
@@ -43,7 +44,7 @@ func newNeli(p Params) (Contender, error) {
 		Priority:         p.Priority,
 		HeartbeatTimeout: p.Lease,
 		Logger:           slog.New(handler),
-		Provider:         c.clients,
+		Provider:         provider,
 	})
 	if err != nil {
 		return nil, err
@@ -51,6 +52,26 @@ func newNeli(p Params) (Contender, error) {
 	go c.lead()
 	go c.learn()
 	return c, nil
+}
+
+// provider makes that of Kafka, with where it is, or that of small logs.
+func (c *neliContender) provider(p Params) (neli.Provider, neli.KafkaConfigMap, error) {
+	if len(p.Hosts) == 0 {
+		provider, err := clients.Named(p.Client)
+		if err != nil {
+			return nil, nil, err
+		}
+		seen := clients.Observe(provider, Now)
+		c.metadata = seen.Metadata
+		return seen, neli.KafkaConfigMap{"bootstrap.servers": strings.Join(p.Servers, ",")}, nil
+	}
+	began := Now()
+	c.metadata = func() time.Duration { return began }
+	config := peers.Config{Self: p.Host}
+	for _, h := range p.Hosts {
+		config.Hosts = append(config.Hosts, peers.Host{ID: h.ID, Address: h.Addr})
+	}
+	return peers.Provider(config), nil, nil
 }
 
 func (c *neliContender) lead() {
@@ -89,7 +110,7 @@ func (c *neliContender) learn() {
 }
 
 func (c *neliContender) Learnt() Learnt {
-	return Learnt{Metadata: c.clients.Metadata(), Holders: time.Duration(c.holders.Load())}
+	return Learnt{Metadata: c.metadata(), Holders: time.Duration(c.holders.Load())}
 }
 
 // Leads: all there is.

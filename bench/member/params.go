@@ -35,6 +35,8 @@ type Params struct {
 	Priority int           // neli
 	Retry    time.Duration // redis; 0 for the default
 	Node     *Node         // raft
+	Hosts    []Voter       // neli: log hosts, in place of Kafka
+	Host     string        // neli: which of them is inside this member; "": none
 
 	Every time.Duration // between samples
 }
@@ -88,7 +90,7 @@ type Line struct {
 
 // Learnt is how a member came to know who leads; 0 for what has not been yet.
 type Learnt struct {
-	Metadata time.Duration // when a server first described the log to it
+	Metadata time.Duration // when a server first described the log to it; without a broker, when it began to ask
 	Holders  time.Duration // when it knew the holders of all roles
 }
 

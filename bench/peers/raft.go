@@ -16,7 +16,7 @@ func raftBed() Bed {
 	bed := Bed{Name: "3 nodes", Family: "raft", Start: func(_ context.Context, p Place) (Servers, error) { return noServers{p}, nil }}
 	system := func(setting string, lease, nominal time.Duration) System {
 		return System{Family: bed.Family, Bed: bed.Name, Setting: setting, Lease: nominal, Beat: nominal / 5, Settle: 300 * time.Millisecond,
-			Idle: []int{Size}, Kinds: common, Members: func(s Servers, group string) Group {
+			Inside: true, Idle: []int{Size}, Kinds: common, Members: func(s Servers, group string) Group {
 				return &nodes{place: s.(noServers).place, group: group, lease: lease}
 			}}
 	}

@@ -69,6 +69,7 @@ type System struct {
 	Beat    time.Duration // faults are spread over it
 	Settle  time.Duration // how long a join or a return may go on to stir the group
 	Timed   bool          // the lease is T, and the aims are about it
+	Inside  bool          // the members are the servers: one alone is no majority, and what dies is both
 	Few     bool          // its lease is so long that it is measured less often
 	Idle    []int         // sizes of idle groups
 	Roles   int           // more than one: a member leads if it leads them all, and a group begins with one
@@ -103,11 +104,12 @@ func (g plain) Voter(int) member.Voter { return member.Voter{} }
 const Size = 3
 
 // Beside returns beds on which this library's systems are followed by the same with
-// another library: program is this one, built of the sources that label names.
+// another library: program is this one, built of the sources that label names, which knew
+// of Kafka only.
 func Beside(beds []Bed, program, label string) []Bed {
 	for i, bed := range beds {
 		for _, s := range bed.Systems {
-			if s.Family != "neli" || s.Roles > 1 || s.Client != "" {
+			if s.Family != "neli" || s.Inside || s.Roles > 1 || s.Client != "" {
 				continue
 			}
 			members := s.Members
@@ -128,7 +130,7 @@ func Beside(beds []Bed, program, label string) []Bed {
 func On(beds []Bed, client string) []Bed {
 	for i, bed := range beds {
 		for _, s := range bed.Systems {
-			if s.Family != "neli" {
+			if s.Family != "neli" || s.Inside {
 				continue
 			}
 			members := s.Members
@@ -154,5 +156,5 @@ func (g clientele) Params(seat, incarnation int) (member.Params, error) {
 
 // Beds returns all that is compared.
 func Beds() []Bed {
-	return []Bed{kafkaBed(1), kafkaBed(3), etcdBed(false), etcdBed(true), raftBed(), redisBed()}
+	return []Bed{kafkaBed(1), kafkaBed(3), etcdBed(false), etcdBed(true), raftBed(), peersBed(), redisBed()}
 }

@@ -1,6 +1,6 @@
-// Package probe measures what a round trip through a Kafka is: a record is produced
-// and read back by the same process, with the library's own clients: its properties,
-// on a topic that it has created.
+// Package probe measures what a round trip is: a record is appended to a log and read back
+// by the same process. On a Kafka with the library's own clients: its properties, on a
+// topic that it has created. On a log host in another process with the library's connection.
 package probe
 
 import (
@@ -21,13 +21,21 @@ const (
 	warming  = 30
 	pace     = 20 * time.Millisecond // between two: beats do not follow each other closely
 	patience = 30 * time.Second
+	wait     = 100 * time.Millisecond
 )
 
-// Probe keeps a producer and a reader. One goroutine uses it at a time.
+// Probe keeps a log open. One goroutine uses it at a time.
 type Probe struct {
-	producer neli.Producer
-	reader   neli.LogReader
-	said     int // records
+	way  way
+	said int // records
+}
+
+// way is how a record gets into a log, and back.
+type way interface {
+	append(value []byte) error
+	// read waits for a record for a tenth of a second.
+	read(ctx context.Context) (value []byte, ok bool)
+	close()
 }
 
 // Open has the library create the topic, and makes clients like its own.
@@ -36,19 +44,19 @@ func Open(ctx context.Context, bootstrap string) (*Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, provider, silent := &Probe{}, neli.Confluent(), slog.New(slog.DiscardHandler)
-	if p.producer, err = provider.Producer(producing, silent); err != nil {
+	k, provider, silent := &kafkaWay{}, neli.Confluent(), slog.New(slog.DiscardHandler)
+	if k.producer, err = provider.Producer(producing, silent); err != nil {
 		return nil, err
 	}
-	if p.reader, err = provider.LogReader(reading, silent); err != nil {
-		p.Close()
+	if k.reader, err = provider.LogReader(reading, silent); err != nil {
+		k.close()
 		return nil, err
 	}
-	if err := p.assign(ctx, provider); err != nil {
-		p.Close()
+	if err := k.assign(ctx, provider); err != nil {
+		k.close()
 		return nil, err
 	}
-	return p, nil
+	return &Probe{way: k}, nil
 }
 
 // properties are those that the library gives its clients, once the topic is there.
@@ -76,11 +84,17 @@ func properties(ctx context.Context, bootstrap string) (producing, reading map[s
 	}
 }
 
+// kafkaWay is a producer and a reader.
+type kafkaWay struct {
+	producer neli.Producer
+	reader   neli.LogReader
+}
+
 // assign begins to read at the end.
-func (p *Probe) assign(ctx context.Context, provider neli.Provider) error {
+func (k *kafkaWay) assign(ctx context.Context, provider neli.Provider) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	admin, err := provider.Admin(p.producer)
+	admin, err := provider.Admin(k.producer)
 	if err != nil {
 		return err
 	}
@@ -89,16 +103,28 @@ func (p *Probe) assign(ctx context.Context, provider neli.Provider) error {
 	if err != nil {
 		return err
 	}
-	return p.reader.Assign(topic, []int64{extents[0].End})
+	return k.reader.Assign(topic, []int64{extents[0].End})
+}
+
+// append does not wait: what is not acknowledged is not read back.
+func (k *kafkaWay) append(value []byte) error {
+	return k.producer.Append(topic, 0, value, func(error) {})
+}
+
+func (k *kafkaWay) read(context.Context) (value []byte, ok bool) {
+	r, ok, err := k.reader.Poll(wait)
+	return r.Value, ok && err == nil
+}
+
+func (k *kafkaWay) close() {
+	if k.reader != nil {
+		_ = k.reader.Close()
+	}
+	_ = k.producer.Close()
 }
 
 // Close disconnects.
-func (p *Probe) Close() {
-	if p.reader != nil {
-		_ = p.reader.Close()
-	}
-	_ = p.producer.Close()
-}
+func (p *Probe) Close() { p.way.close() }
 
 // RoundTrips returns n of them, in milliseconds.
 func (p *Probe) RoundTrips(ctx context.Context, n int) ([]float64, error) {
@@ -139,13 +165,11 @@ func (p *Probe) trip(ctx context.Context) (float64, error) {
 	defer cancel()
 	p.said++
 	value, began := fmt.Sprint(p.said), time.Now()
-	// What is not acknowledged is not read back.
-	if err := p.producer.Append(topic, 0, []byte(value), func(error) {}); err != nil {
+	if err := p.way.append([]byte(value)); err != nil {
 		return 0, err
 	}
 	for ctx.Err() == nil {
-		r, ok, err := p.reader.Poll(100 * time.Millisecond)
-		if err == nil && ok && string(r.Value) == value {
+		if got, ok := p.way.read(ctx); ok && string(got) == value {
 			return measure.Milliseconds(time.Since(began)), nil
 		}
 	}

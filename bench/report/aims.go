@@ -43,6 +43,7 @@ func (r *Results) Aims() []Aim {
 	for _, s := range r.Systems {
 		if s.Label == "" {
 			add(s.Run, s.aims()...)
+			add(s.Run, r.insideAims(s)...)
 			continue
 		}
 		for _, a := range s.aims() {
@@ -73,7 +74,7 @@ const (
 
 // aims are those of this library, as it is or was.
 func (s System) aims() []Aim {
-	if s.Family != "neli" || s.Results == nil {
+	if s.Family != "neli" || s.Inside || s.Results == nil {
 		return nil
 	}
 	return slices.Concat(s.timeAims(), s.countAims(), s.costAims())
@@ -121,13 +122,19 @@ func (s System) countAims() []Aim {
 	return aims
 }
 
+// checkAim is about a question.
+func (s System) checkAim() []Aim {
+	c := s.Leading
+	if c == nil {
+		return nil
+	}
+	return []Aim{{What: "one question, leader: " + s.name(), Bound: fmt.Sprintf("≤ %d ns, 0 allocs", checkNanos), Measured: check(c),
+		Met: c.Nanos <= checkNanos && c.Allocs == 0}}
+}
+
 // costAims are about a question, and about idle groups with Open nomination.
 func (s System) costAims() []Aim {
-	var aims []Aim
-	if c := s.Leading; c != nil {
-		aims = append(aims, Aim{What: "one question, leader: " + s.name(), Bound: fmt.Sprintf("≤ %d ns, 0 allocs", checkNanos), Measured: check(c),
-			Met: c.Nanos <= checkNanos && c.Allocs == 0})
-	}
+	aims := s.checkAim()
 	for _, u := range s.Idle {
 		what := fmt.Sprintf("idle group of %d: %s", u.Members, s.name())
 		switch {

@@ -33,7 +33,7 @@ func (r *Results) Page() (string, error) {
 			return t != nil && len(t.First)+len(t.Killed)+len(t.Gap)+len(t.Failures)+t.Joins > 0
 		},
 		"contests": r.Contests, "score": r.score,
-		"mb": func(bytes float64) string { return figure(bytes / 1e6) },
+		"mb": func(bytes float64) string { return figure(bytes / 1e6) }, "memory": memory,
 	}).Parse(pageText)
 	if err != nil {
 		return "", err
@@ -154,6 +154,14 @@ func trips(values []float64) string {
 	two := measure.SpreadOf(measure.InRow(2, values))
 	return fmt.Sprintf("median %.2f ms, 99th percentile %s ms, n = %d; two in a row: median %s ms, 95th percentile %s ms, maximum %s ms",
 		s.Median, figure(s.P99), s.N, figure(two.Median), figure(two.P95), figure(two.Max))
+}
+
+// memory is in MB; runs of old did not look at it.
+func memory(u idle.Usage) string {
+	if u.Memory == 0 {
+		return "–"
+	}
+	return figure(u.Memory / 1e6)
 }
 
 func usage(u idle.Usage) string {

@@ -30,7 +30,7 @@ func fixed() *Results {
 		},
 		Beds: []Bed{{Family: "neli", Name: "1 broker", Run: "2", RoundTrips: []float64{1, 2, 3}, Alone: &idle.Usage{ServersCPU: 0.0266}}},
 		Systems: []System{
-			{Family: "neli", Bed: "1 broker", Setting: "Open, T = 300ms", Run: "2", Lease: 300, Timeout: 300, Idle: []idle.Usage{{Members: 3, MembersCPU: 0.01, Messages: 20, Bytes: 4200}},
+			{Family: "neli", Bed: "1 broker", Setting: "Open, T = 300ms", Run: "2", Lease: 300, Timeout: 300, Idle: []idle.Usage{{Members: 3, MembersCPU: 0.01, Messages: 20, Bytes: 4200, Memory: 22e6}},
 				Results: &trial.Results{
 					Killed: []float64{280, 290, 301, 340}, Stopped: []float64{300}, First: []float64{620}, Asked: []float64{5, 6}, Gap: []float64{4, 8}, Trips: []float64{1, 1, 2, 2, 2, 3},
 					FirstRead: []float64{322}, Learnt: []float64{19, 20, 60}, Restarted: []float64{310},
@@ -75,8 +75,8 @@ func TestPage(t *testing.T) {
 		"| raft | 3 nodes | default | – | – | – | – | 1 of 2 | – | – | **1 of 2**, up to 3.4 ms | 0 in 4 terms | b |",
 		"| **2 of 2**, < one sampling interval | 0 in 0 terms | b |",
 		"| neli | 1 broker | Open, T = 300ms | 61 ns, 0 allocs | 5.0 ns, 0 allocs | b |",
-		"| neli | 1 broker | no group | 0 | 0.0 | 0.0 | 0.00 | 2.66 | 0.0 | 0.0 | b |",
-		"| neli | 1 broker | Open, T = 300ms | 3 | 20.0 | 4.2 | 1.00 | 0.00 | 0.0 | 0.0 | b |",
+		"| neli | 1 broker | no group | 0 | 0.0 | 0.0 | 0.00 | 2.66 | 0.0 | 0.0 | – | b |",
+		"| neli | 1 broker | Open, T = 300ms | 3 | 20.0 | 4.2 | 1.00 | 0.00 | 0.0 | 0.0 | 22 | b |",
 		"| redsync | 1 server | for its cost | 3 | 0.0 |",
 		"- 1 broker: median 2.00 ms, 99th percentile 3.0 ms, n = 3; two in a row: median 3.0 ms, 95th percentile 3.0 ms, maximum 3.0 ms (b)",
 		"- rolling restart, T = 2s, 3 groups, 6 restarts: terms lost: 1; 2040 ms without a leader, 0.0 ms with two (a)",

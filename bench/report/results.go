@@ -58,6 +58,7 @@ type System struct {
 	Lease                float64 // nominal, ms
 	Timeout              float64 `json:",omitempty"` // T, if the aims are about it, ms
 	Roles                int     `json:",omitempty"` // if there are several, which one member leads
+	Inside               bool    `json:",omitempty"` // the members are the servers
 	*trial.Results
 	Idle []idle.Usage `json:",omitempty"`
 }

@@ -60,6 +60,9 @@ func (m *machine) aim(p plan.Part, others []aim) aim {
 		}
 	}
 	a := aim{host: host}
+	if m.Peers {
+		a.to = free(p.To, map[string]bool{host: true})
+	}
 	if p.Action == plan.Transfer {
 		a.to = free(p.To, map[string]bool{host: true})
 		a.name = m.guest(a.to).name // the incarnation of now, whatever becomes of it
@@ -79,11 +82,11 @@ func free(from int, taken map[string]bool) string {
 
 // part carries one fault out, and records it.
 func (m *machine) part(ctx context.Context, p plan.Part, a aim, f history.Fault) error {
-	f.Label, f.Targets = describe(p, a)
+	f.Label, f.Targets = m.describe(p, a)
 	f.Span.From = witness.Now()
 	f.Crash = p.Action == plan.KillMember
 	f.Gone = p.Action == plan.KillMember || p.Action == plan.StopMember ||
-		p.Action == plan.CutMember && p.Way != plan.In
+		(p.Action == plan.CutMember || p.Action == plan.Split) && p.Way != plan.In
 	f.Pair = p.Action == plan.CutBrokers
 	f.Cluster = p.Action.DisturbsBrokers()
 	f.Order = p.Action == plan.Transfer || p.Action == plan.StepDown
@@ -128,7 +131,7 @@ func (m *machine) inflict(ctx context.Context, p plan.Part, a aim) error {
 	case plan.Ail, plan.Hang, plan.Flap:
 		return m.ail(ctx, p, host)
 	default:
-		return m.inflictLinks(ctx, p, host)
+		return m.inflictLinks(ctx, p, a)
 	}
 }
 
@@ -208,9 +211,12 @@ func (m *machine) frozen(ctx context.Context, p plan.Part) error {
 }
 
 // inflictLinks gives the links that a part concerns a policy for a while.
-func (m *machine) inflictLinks(ctx context.Context, p plan.Part, host string) error {
+func (m *machine) inflictLinks(ctx context.Context, p plan.Part, a aim) error {
 	policy := wire.Policy{Cut: p.Delay == 0 && p.Loss == 0, Delay: p.Delay, Jitter: p.Jitter, Loss: p.Loss}
-	disturbed := pairs(p, host)
+	disturbed := pairs(p, a.host)
+	if m.Peers {
+		disturbed = peerPairs(p, a)
+	}
 	for _, pair := range disturbed {
 		if p.Way != plan.In {
 			m.net.Set(pair[0], pair[1], policy)
@@ -258,7 +264,12 @@ func pairs(p plan.Part, host string) [][2]string {
 }
 
 // describe names a part for people, and the hosts that it concerns.
-func describe(p plan.Part, a aim) (label string, targets []string) {
+func (m *machine) describe(p plan.Part, a aim) (label string, targets []string) {
+	if m.Peers {
+		if label, targets := describePeers(p, a); label != "" {
+			return label, targets
+		}
+	}
 	host := a.host
 	broker := brokerHost(p.Broker)
 	switch p.Action {

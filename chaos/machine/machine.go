@@ -33,6 +33,7 @@ type Options struct {
 	Seed       uint64
 	Nomination neli.Nomination
 	Timeout    time.Duration // T of exclusive mode
+	Peers      bool          // no brokers: a log host in each member, and exclusive mode only
 	Only       []string      // kinds of faults; nil for all
 	First      []string      // kinds that come before all others
 	Dir        string        // for the logs of members and brokers
@@ -88,6 +89,7 @@ func LimitsOf(o Options) oracle.Limits {
 			Presuming:  crash, PresumingRepaired: plan.BrokerSession + crash,
 		},
 		Pace:     Pace,
+		Peers:    o.Peers,
 		Crash:    crash,
 		Register: time.Minute,
 		// The library's DrainTimeout and its wait for a successor, how often it asks for
@@ -144,10 +146,12 @@ func brokerHost(i int) string { return fmt.Sprintf("b%d", i+1) }
 func memberHost(i int) string { return fmt.Sprintf("m%d", i+1) }
 
 // FaultHosts returns the names of all hosts to which something may be done.
-func FaultHosts() []string {
+func (o Options) FaultHosts() []string {
 	var names []string
-	for i := range Brokers {
-		names = append(names, brokerHost(i))
+	if !o.Peers {
+		for i := range Brokers {
+			names = append(names, brokerHost(i))
+		}
 	}
 	return append(append(names, MemberHosts()...), hostStore)
 }
@@ -174,7 +178,9 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 	record := history.Record{Start: witness.Now(), Roles: Roles}
 	m.Log.Info("every role has a leader; chaos begins", "for", o.For, "seed", o.Seed)
 	err := m.disturb(ctx)
-	m.share(ctx)
+	if !m.Peers {
+		m.share(ctx)
+	}
 	record.End = witness.Now()
 	if err != nil {
 		return nil, err
@@ -184,12 +190,7 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 }
 
 func (m *machine) build(ctx context.Context) (err error) {
-	names := []string{hostRunner, hostStore}
-	for i := range Brokers {
-		names = append(names, brokerHost(i))
-	}
-	names = append(names, MemberHosts()...)
-	if m.net, err = wire.New(m.Seed, names...); err != nil {
+	if m.net, err = wire.New(m.Seed, append([]string{hostRunner}, m.FaultHosts()...)...); err != nil {
 		return err
 	}
 	for _, dir := range []string{MembersDir, BrokersDir} {
@@ -197,30 +198,16 @@ func (m *machine) build(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	var hosts []kafkatest.Host
-	for i := range Brokers {
-		h := m.net.Host(brokerHost(i))
-		hosts = append(hosts, kafkatest.Host{IP: h.IP, Start: h.Start})
-	}
 	runner, db := m.net.Host(hostRunner), m.net.Host(hostStore)
 	both, bothCtx := errgroup.WithContext(ctx)
 	both.Go(func() (err error) {
 		m.store, err = store.Start(bothCtx, db, db.IP, runner, filepath.Join(m.Scratch, "store"), Roles)
 		return err
 	})
-	both.Go(func() (err error) {
-		m.cluster, err = kafkatest.Start(bothCtx, kafkatest.Options{Brokers: Brokers, Hosts: hosts, Dial: runner.Dial,
-			Dir: filepath.Join(m.Scratch, "kafka"), Log: m.Log,
-			// Partitions go back to the broker that led them first within seconds, and
-			// not minutes, after it has returned. Or else, a few faults later, one broker
-			// leads them all, and nothing happens when the others are restarted.
-			BrokerProps: map[string]string{"leader.imbalance.check.interval.seconds": "5"}})
-		return err
-	})
-	if err := both.Wait(); err != nil {
-		return err
+	if !m.Peers {
+		both.Go(func() error { return m.startBrokers(bothCtx) })
 	}
-	if m.groups, err = newGroups(m.cluster.Bootstrap(), runner.Dial); err != nil {
+	if err := both.Wait(); err != nil {
 		return err
 	}
 	for i := range Members {
@@ -229,6 +216,26 @@ func (m *machine) build(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+func (m *machine) startBrokers(ctx context.Context) (err error) {
+	var hosts []kafkatest.Host
+	for i := range Brokers {
+		h := m.net.Host(brokerHost(i))
+		hosts = append(hosts, kafkatest.Host{IP: h.IP, Start: h.Start})
+	}
+	runner := m.net.Host(hostRunner)
+	m.cluster, err = kafkatest.Start(ctx, kafkatest.Options{Brokers: Brokers, Hosts: hosts, Dial: runner.Dial,
+		Dir: filepath.Join(m.Scratch, "kafka"), Log: m.Log,
+		// Partitions go back to the broker that led them first within seconds, and
+		// not minutes, after it has returned. Or else, a few faults later, one broker
+		// leads them all, and nothing happens when the others are restarted.
+		BrokerProps: map[string]string{"leader.imbalance.check.interval.seconds": "5"}})
+	if err != nil {
+		return err
+	}
+	m.groups, err = newGroups(m.cluster.Bootstrap(), runner.Dial)
+	return err
 }
 
 // enlist starts a member on a host that has none.
@@ -245,7 +252,6 @@ func (m *machine) enlist(host string) error {
 		Name:       fmt.Sprintf("%s.%d", host, incarnation),
 		Number:     int64(len(m.guests) + 1),
 		Seed:       m.Seed,
-		Bootstrap:  m.cluster.Bootstrap(),
 		DSN:        m.store.DSN,
 		Roles:      Roles,
 		Nomination: m.Nomination,
@@ -258,6 +264,11 @@ func (m *machine) enlist(host string) error {
 		// Longer than a fail-over, with Assigned nomination too, and shorter than the
 		// library's DrainTimeout of 10 s.
 		PauseAtMost: 8 * time.Second,
+	}
+	if m.Peers {
+		params.Peers = m.peers()
+	} else {
+		params.Bootstrap = m.cluster.Bootstrap()
 	}
 	g, err := newGuest(m.net.Host(host), filepath.Join(m.Dir, MembersDir), params)
 	if g != nil {
@@ -286,8 +297,12 @@ func (m *machine) leader(mode, role int) (string, bool) {
 // disturb carries the plan out until the time is over; all is repaired when it
 // returns.
 func (m *machine) disturb(ctx context.Context) error {
-	steps := plan.First(plan.Steps(m.Seed, plan.Size{Members: Members, Brokers: Brokers, Roles: Roles}), m.First)
-	if m.Nomination == neli.Assigned {
+	size := plan.Size{Members: Members, Brokers: Brokers, Roles: Roles}
+	steps := plan.First(plan.Steps(m.Seed, size), m.First)
+	switch {
+	case m.Peers:
+		steps = plan.PeerSteps(m.Seed, size, m.Timeout)
+	case m.Nomination == neli.Assigned:
 		steps = plan.Assigned(steps)
 	}
 	if m.Only != nil {
@@ -351,8 +366,10 @@ func (m *machine) collect(ctx context.Context, record history.Record) (*Outcome,
 	if err != nil {
 		return nil, err
 	}
-	if record.Log, err = m.readLog(ctx); err != nil {
-		return nil, err
+	if !m.Peers {
+		if record.Log, err = m.readLog(ctx); err != nil {
+			return nil, err
+		}
 	}
 	record.Faults = m.faults
 	record.Orders = m.told()

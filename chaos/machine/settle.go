@@ -59,7 +59,7 @@ func (m *machine) wait(ctx context.Context, within time.Duration, cond func() bo
 // leaderless returns the roles that nobody leads at this time.
 func (m *machine) leaderless() []string {
 	var missing []string
-	for mode := range history.Modes {
+	for mode := range m.modes() {
 		for role := range Roles {
 			if _, ok := m.leader(mode, role); !ok {
 				missing = append(missing, fmt.Sprintf("%s role %d", history.ModeName(mode), role))
@@ -95,6 +95,9 @@ func (m *machine) presuming() []int {
 func (m *machine) unwell(ctx context.Context) string {
 	if missing := m.leaderless(); len(missing) > 0 {
 		return fmt.Sprintf("there is no leader of %v", missing)
+	}
+	if m.Peers {
+		return ""
 	}
 	if roles := m.presuming(); len(roles) > 0 {
 		return fmt.Sprintf("the leaders of non-exclusive roles %v only presume", roles)

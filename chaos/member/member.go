@@ -16,6 +16,7 @@ import (
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/chaos/client"
 	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/peers"
 	"github.com/goneli/neli/testkit/witness"
 )
 
@@ -79,20 +80,24 @@ func Main() error {
 }
 
 func (p *process) open() error {
-	provider, err := client.Provider()
+	provider, err := p.provider()
 	if err != nil {
 		return err
 	}
 	for mode := range p.nelis {
+		if p.Peers != nil && mode != history.Exclusive {
+			continue
+		}
 		cfg := neli.Config{
-			KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": p.Bootstrap},
 			LeaderGroupID: Group(mode),
 			Name:          p.Name,
 			Roles:         p.Roles,
-			Partitions:    p.Roles,
 			Provider:      provider,
 			Logger:        p.log.With("mode", history.ModeName(mode)),
 			Healthy:       p.health.check,
+		}
+		if p.Peers == nil {
+			cfg.KafkaConfig, cfg.Partitions = neli.KafkaConfigMap{"bootstrap.servers": p.Bootstrap}, p.Roles
 		}
 		if mode == history.Exclusive {
 			cfg.Nomination = p.Nomination
@@ -108,8 +113,23 @@ func (p *process) open() error {
 	return nil
 }
 
+// provider is that of Kafka, or of log hosts.
+func (p *process) provider() (neli.Provider, error) {
+	if p.Peers == nil {
+		return client.Provider()
+	}
+	cfg := peers.Config{Self: hostOf(p.Name), Insecure: true}
+	for host, address := range p.Peers {
+		cfg.Hosts = append(cfg.Hosts, peers.Host{ID: host, Address: address})
+	}
+	return peers.Provider(cfg), nil
+}
+
 // drive leads until the Neli is closed.
 func (p *process) drive(mode int) {
+	if p.nelis[mode] == nil {
+		return
+	}
 	err := p.nelis[mode].Lead(context.Background(), func(ctx context.Context, l neli.Leadership) error {
 		if mode == history.Exclusive {
 			p.lead(ctx, l)
@@ -136,11 +156,14 @@ func (p *process) told(mode int, e neli.Event) {
 	p.tell(line)
 }
 
-// close closes both Nelis side by side.
+// close closes all Nelis side by side.
 func (p *process) close() {
 	errs := make([]error, len(p.nelis))
 	var closing sync.WaitGroup
 	for mode, n := range p.nelis {
+		if n == nil {
+			continue
+		}
 		closing.Go(func() { errs[mode] = n.Close() })
 	}
 	closing.Wait()
@@ -189,6 +212,9 @@ func (p *process) sample(ctx context.Context) {
 			before = after
 		}
 		for mode, n := range p.nelis {
+			if n == nil {
+				continue
+			}
 			if now := n.Stats().Records; now != records[mode] {
 				records[mode] = now
 				p.samples.Note(mode, int64(before)) // for the runner: when it last read one
@@ -198,6 +224,9 @@ func (p *process) sample(ctx context.Context) {
 }
 
 func (p *process) ask(mode, role int) int64 {
+	if p.nelis[mode] == nil {
+		return witness.No
+	}
 	if mode == history.NonExclusive {
 		if p.nelis[mode].IsLeaderOf(role) {
 			return witness.NoToken

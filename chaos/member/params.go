@@ -26,6 +26,7 @@ type Params struct {
 	Number      int64  // of all incarnations of all members; makes values unique
 	Seed        uint64
 	Bootstrap   string
+	Peers       map[string]string // addresses by host name, in place of brokers: each has a log host inside
 	DSN         string
 	Roles       int
 	Nomination  neli.Nomination

@@ -22,6 +22,7 @@ type Limits struct {
 	Crash    time.Duration // without a leader, non-exclusive, after a crash
 	Register time.Duration // for the check of one register
 	Will     Will          // of exclusive mode
+	Peers    bool          // there is no topic, and no non-exclusive mode
 }
 
 // Verdict is everything that was found out.
@@ -41,20 +42,26 @@ const ignore = 5 * time.Millisecond
 func Judge(r history.Record, log []store.Entry, l Limits) Verdict {
 	v := Verdict{Writes: CountWrites(r.Ops, log)}
 	var all []witness.Term
+	modes := history.Modes
+	if l.Peers {
+		modes = history.Exclusive + 1
+	}
 	for role := range r.Roles {
 		terms := Terms(r.Lives, role)
 		v.Terms = append(v.Terms, terms)
 		all = append(all, terms...)
 		v.Violations = append(v.Violations, witness.TermFaults(terms)...)
-		v.Violations = append(v.Violations, ClaimFaults(r.Log, terms)...)
-		v.Violations = append(v.Violations, CoverFaults(r, role, l.Pace, l.Crash)...)
-		v.Uncovered = max(v.Uncovered, witness.Longest(uncovered(r, role)))
+		if !l.Peers {
+			v.Violations = append(v.Violations, ClaimFaults(r.Log, terms)...)
+			v.Violations = append(v.Violations, CoverFaults(r, role, l.Pace, l.Crash)...)
+			v.Uncovered = max(v.Uncovered, witness.Longest(uncovered(r, role)))
+		}
 		verdict, ok := Linearizable(r.Ops, role, l.Register)
 		v.Registers = append(v.Registers, verdict)
 		if !ok {
 			v.Violations = append(v.Violations, fmt.Sprintf("role %d: its register is %s", role, verdict))
 		}
-		for mode := range history.Modes {
+		for mode := range modes {
 			v.Gaps = append(v.Gaps, Gaps(r, mode, role, l.Pace, ignore)...)
 		}
 	}

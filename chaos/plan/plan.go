@@ -33,6 +33,7 @@ const (
 	Ail                          // its health check fails for Hold
 	Flap                         // its health check fails and recovers Count times, Delay apart
 	Hang                         // its health check does not return for Hold
+	Split                        // a member and another one from the other three
 )
 
 // Sorts are what actions come to, for pictures.
@@ -44,7 +45,7 @@ func (a Action) String() string {
 		return Sorts[0]
 	case StopMember, StopBroker:
 		return Sorts[1]
-	case CutMember, CutMemberOne, CutBrokers, CutBroker:
+	case CutMember, CutMemberOne, CutBrokers, CutBroker, Split:
 		return Sorts[2]
 	case Lossy:
 		return Sorts[3]
@@ -128,7 +129,9 @@ func Kinds() []string {
 
 // Steps yields steps for ever, the same ones for the same seed. All kinds occur,
 // in random order, before any occurs again.
-func Steps(seed uint64, size Size) iter.Seq[Step] {
+func Steps(seed uint64, size Size) iter.Seq[Step] { return steps(seed, size, kinds) }
+
+func steps(seed uint64, size Size, kinds []kind) iter.Seq[Step] {
 	d := &dice{rng: rand.New(rand.NewPCG(seed, 0x636861_6f73)), Size: size}
 	return func(yield func(Step) bool) {
 		for {

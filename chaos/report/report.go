@@ -26,7 +26,7 @@ type Subject struct {
 	Hosts    []string // of faults, in the order of their lanes
 	Members  []string // hosts of members
 	// Presumption is how long a member of non-exclusive mode that is suspended is
-	// drawn as leading on.
+	// drawn as leading on; 0 where there is none.
 	Presumption time.Duration
 	Dir         string
 }
@@ -107,6 +107,9 @@ func gapTable(w io.Writer, s Subject) {
 		}
 	}
 	for mode := range history.Modes {
+		if mode == history.NonExclusive && s.Presumption == 0 {
+			return
+		}
 		fmt.Fprintf(w, "\nTime without a leader, %s, ms, over %d roles\t\t\t\t\t\t\n", history.ModeName(mode), s.Record.Roles)
 		fmt.Fprintf(w, "after\tfaults\tgaps\tmedian\tp90\tmax\ttotal\n")
 		kinds := []string{oracle.NoFault}

@@ -15,6 +15,7 @@ type talk struct {
 	begun   clock.Time // monotonic: since when it reads it
 
 	snapshotAt clock.Time // monotonic: when a Snapshot is due; 0: none is
+	toldAt     clock.Time // monotonic: when one was read
 	since      int        // records since the newest Snapshot
 	gave       bool       // something was released here: leave a Snapshot behind
 	left       bool       // it was left
@@ -26,14 +27,14 @@ func (t *talk) reset(now clock.Instant) { *t = talk{helloAt: now.Mono, begun: no
 func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant) {
 	id, live := r.Session.Process, o >= p.end
 	if p.talk.since++; p.talk.since >= n.snapshotEvery(p) && r.Kind != lease.Snapshot {
-		n.offerSnapshot(p, n.set.Random(n.set.T/20+1), now)
+		n.offerSnapshot(p, n.turn(uint64(o)), now)
 	}
 	if id == n.set.Process {
 		if r.Kind == lease.Ping {
 			n.pinged(p, o, r)
 		}
 		if r.Kind == lease.Snapshot {
-			p.talk.since, p.talk.snapshotAt = 0, 0
+			p.talk.told(now)
 		}
 		return
 	}
@@ -52,7 +53,7 @@ func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant)
 			n.ponged(p, r)
 		}
 	case lease.Snapshot:
-		p.talk.since, p.talk.snapshotAt = 0, 0
+		p.talk.told(now)
 	case lease.Beat, lease.Claim, lease.Release:
 	}
 }
@@ -113,8 +114,8 @@ func (n *Node) snapshotEvery(p *partition) int {
 // leastHistory is how many records lie between two Snapshots at least.
 const leastHistory = 60
 
-// turn is how long this process leaves it to others to answer: all are asked, and one
-// will do.
+// turn is how long this process leaves it to others to answer: all are asked, one will do,
+// and its answer calls off the others'.
 func (n *Node) turn(key uint64) time.Duration {
 	mine, before := hash(n.set.Process, key), 0
 	for id, m := range n.members.by {
@@ -122,8 +123,17 @@ func (n *Node) turn(key uint64) time.Duration {
 			before++
 		}
 	}
-	return min(2*n.timing.roundTrip()*time.Duration(before), n.set.T/20)
+	wait := 2 * n.timing.roundTrip() * time.Duration(before)
+	if before <= quick {
+		return min(wait, n.set.T/20)
+	}
+	return max(wait, n.set.T/20*time.Duration(before-quick))
 }
+
+// quick is how many may answer after round trips, if those before them do not. Of the rest
+// each waits longer, by far more than a member that is busy is late: otherwise a hundred
+// would answer before they have read that one has.
+const quick = 3
 
 func hash(id string, key uint64) uint64 {
 	h := key*0x9e3779b97f4a7c15 + 0xcbf29ce484222325
@@ -134,10 +144,23 @@ func hash(id string, key uint64) uint64 {
 	return h ^ h>>29
 }
 
+// told takes note that everybody was told who holds what.
+func (t *talk) told(now clock.Instant) { t.since, t.snapshotAt, t.toldAt = 0, 0, now.Mono }
+
+// snapshotPause is how long after a Snapshot there is no other one: everybody has to read
+// it, and a hundred newcomers would ask for a hundred. A tenth of a microsecond a role and
+// member is round trips at most where a Snapshot is cheap.
+func (n *Node) snapshotPause(p *partition) time.Duration {
+	return min(n.set.T/4, time.Duration(int(p.lease.Roles())*(n.members.size()+1))*100*time.Nanosecond)
+}
+
 // offerSnapshot lets a Snapshot be due after a while, unless another's is read first.
 func (n *Node) offerSnapshot(p *partition, after time.Duration, now clock.Instant) {
 	if p.talk.snapshotAt == 0 && p.lease.Known() && !n.set.Observer {
 		p.talk.snapshotAt = now.Mono.Add(after)
+		if p.talk.toldAt != 0 {
+			p.talk.snapshotAt = max(p.talk.snapshotAt, p.talk.toldAt.Add(n.snapshotPause(p)))
+		}
 		if p.talk.snapshotAt == 0 {
 			p.talk.snapshotAt = 1
 		}

@@ -15,21 +15,15 @@ import (
 // restraint: after an outage everybody would claim everything, and the log would never
 // recover from that.
 type claims struct {
-	vacant     []vacancy
+	vacant     []*vacancy
+	listed     []*vacancy                   // by role: which of them has it
 	successors map[int32]successor          // roles released in somebody's favour
 	silent     map[lease.Session]clock.Time // whose silence was dealt with: when it was last heard
 	silentAt   clock.Time                   // raw: when the next holder's lease will be over
+	shareAt    clock.Time                   // monotonic: nothing is shared out before
 
 	tries     int        // k: Claims in a row that did not come back in time
 	notBefore clock.Time // monotonic: no Claim before, for that reason
-}
-
-// vacancy is roles to be claimed together from a time on, by the monotonic clock. Only
-// those that may be claimed then are.
-type vacancy struct {
-	at    clock.Time
-	roles []int32
-	given bool // they were released in favour of somebody else: shared out then, not claimed
 }
 
 func (c *claims) init() {
@@ -60,10 +54,6 @@ func (n *Node) willing(p *partition, now clock.Instant) bool {
 	return !n.set.Observer && p.group.nominated && n.desired.Willing(now) && n.set.Alive(now)
 }
 
-func (c *claims) add(at clock.Time, roles []int32) {
-	c.vacant = append(c.vacant, vacancy{at: at, roles: roles})
-}
-
 // claim claims what is due, all of it together.
 func (n *Node) claim(p *partition, now clock.Instant) {
 	if !n.willing(p, now) {
@@ -87,37 +77,6 @@ func (n *Node) claim(p *partition, now clock.Instant) {
 		return
 	}
 	n.send(p, due, now)
-}
-
-// drop forgets that roles were vacant: somebody holds them. Should they be released, it
-// is thought of anew who is to claim them.
-func (c *claims) drop(roles []int32) {
-	if len(c.vacant) == 0 || len(roles) == 0 {
-		return
-	}
-	held := make(map[int32]bool, len(roles))
-	for _, role := range roles {
-		held[role] = true
-	}
-	for i := range c.vacant {
-		c.vacant[i].roles = slices.DeleteFunc(c.vacant[i].roles, func(role int32) bool { return held[role] })
-	}
-	c.vacant = slices.DeleteFunc(c.vacant, func(v vacancy) bool { return len(v.roles) == 0 })
-}
-
-// take returns the roles that are due, ascending, below limit.
-func (c *claims) take(now clock.Instant, limit int32) []int32 {
-	var due []int32
-	c.vacant = slices.DeleteFunc(c.vacant, func(v vacancy) bool {
-		if now.Mono < v.at {
-			return false
-		}
-		due = append(due, v.roles...)
-		return true
-	})
-	slices.Sort(due)
-	due = slices.Compact(due)
-	return slices.DeleteFunc(due, func(role int32) bool { return role >= limit })
 }
 
 // send appends Claims of those of the roles that may be claimed; the others are left to
@@ -188,7 +147,7 @@ func (n *Node) claimDue(p *partition, now clock.Instant) (at clock.Time, ok bool
 		if len(c.vacant) == 0 {
 			return 0, false
 		}
-		at = slices.MinFunc(c.vacant, func(a, b vacancy) int { return cmp.Compare(a.at, b.at) }).at
+		at = slices.MinFunc(c.vacant, func(a, b *vacancy) int { return cmp.Compare(a.at, b.at) }).at
 		return max(at, n.timing.settled(n.desired.Roles, false)), true
 	}
 	if under, _ := p.lease.Claiming(); under > 0 {
@@ -203,7 +162,7 @@ func (n *Node) claimDue(p *partition, now clock.Instant) (at clock.Time, ok bool
 		if len(c.vacant) == 0 {
 			return 0, false
 		}
-		at = slices.MinFunc(c.vacant, func(a, b vacancy) int { return cmp.Compare(a.at, b.at) }).at
+		at = slices.MinFunc(c.vacant, func(a, b *vacancy) int { return cmp.Compare(a.at, b.at) }).at
 	}
 	return max(at, c.notBefore, n.timing.settled(n.desired.Roles, n.set.Nominated), n.probing(p, now)), true
 }

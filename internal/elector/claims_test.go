@@ -145,6 +145,24 @@ func TestVacancyEndsWithAClaim(t *testing.T) {
 	require.Len(t, c.vacant, 1)
 }
 
+// Many things give reason to look at a role, and each Claim drops some: it is listed once,
+// for the earliest time, until it is dropped.
+func TestAVacancyIsListedOnce(t *testing.T) {
+	var c claims
+	c.init()
+	c.add(at(2*time.Second).Mono, []int32{1, 2, 3})
+	c.add(at(3*time.Second).Mono, []int32{2, 3, 4})
+	require.Equal(t, 1, c.vacant[1].left)
+	c.add(at(time.Second).Mono, []int32{3})
+	require.Equal(t, []int32{3}, c.take(at(time.Second), 10))
+	c.drop([]int32{1})
+	c.add(at(4*time.Second).Mono, []int32{1})
+	require.Equal(t, []int32{2}, c.take(at(2*time.Second), 10), "3 was taken, 1 was dropped")
+	require.Equal(t, []int32{4}, c.take(at(3*time.Second), 10))
+	require.Equal(t, []int32{1}, c.take(at(4*time.Second), 10))
+	require.Empty(t, c.vacant)
+}
+
 // A role that was released in favour of one that has gone is anybody's.
 func TestSuccessorThatHasGone(t *testing.T) {
 	w := newWorld(1)

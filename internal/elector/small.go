@@ -109,6 +109,7 @@ func (n *Node) appendSmall(out []quorum.Out, now clock.Instant) {
 // readSmall is Read of small logs. What a former incarnation said late is not looked at.
 func (n *Node) readSmall(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	p := n.logs[e.Partition]
+	n.account(n.parts[0], now)
 	switch {
 	case e.Reset:
 		if p.begun {
@@ -118,6 +119,7 @@ func (n *Node) readSmall(e Entry, r *lease.Record, bad error, now clock.Instant)
 		n.quorum.Begin(p.index, e.Offset, e.End, e.Top, now)
 		p.reset(e.End, now)
 		n.parts[0].begun = true
+		n.recount(now)
 		n.planner.forget()
 		n.ready.Changed = true
 	case e.ID != p.id:
@@ -149,6 +151,7 @@ func (n *Node) consumeSmall(p *partition, e Entry, r *lease.Record, bad error, n
 	if ev.Rewound {
 		n.sayRewound(p, ev, e, now)
 		p.reset(e.Offset+1, now)
+		n.recount(now)
 		n.planner.forget()
 		n.ready.Changed = true
 		return
@@ -159,11 +162,16 @@ func (n *Node) consumeSmall(p *partition, e Entry, r *lease.Record, bad error, n
 	all := n.parts[0]
 	if ev.Evidence {
 		if id := (lease.Session{Process: r.Session.Process, N: 1}); all.claims.silent[id] != 0 { // it lives on
+			n.recountOf(all.heldBy(map[lease.Session]bool{id: true}), now)
 			delete(all.claims.silent, id)
 			n.ready.Changed = true
 		}
 	}
+	if ev.Known {
+		n.recount(now)
+	}
 	if len(ev.Changed) > 0 {
+		n.recountOf(ev.Changed, now)
 		n.designate(all, ev.Changed, r)
 	}
 	if ev.Known || len(ev.Changed) > 0 {
@@ -248,7 +256,7 @@ func (n *Node) syncSmall(p *partition, now clock.Instant) {
 			taken = append(taken, role)
 		case led || !n.quorum.Vacant(role, now):
 			taken = append(taken, role)
-		default:
+		case !p.claims.isListed(role):
 			free = append(free, role)
 		}
 	}

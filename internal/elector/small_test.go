@@ -2,6 +2,8 @@ package elector
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,8 +18,9 @@ import (
 // test.
 type smallNode struct {
 	*Node
-	set *Settings
-	now clock.Instant
+	set  *Settings
+	now  clock.Instant
+	ends [3]int64
 }
 
 func newSmallNode() *smallNode {
@@ -34,6 +37,19 @@ func newSmallNode() *smallNode {
 
 func (s *smallNode) reset(log int, id string) {
 	s.Read(Entry{Partition: log, Reset: true, ID: id}, nil, nil, s.now)
+	s.ends[log] = 0
+}
+
+// record appends a record to a log, and lets it be read.
+func (s *smallNode) record(log int, id string, r lease.Record) {
+	s.Read(Entry{Partition: log, ID: id, Offset: s.ends[log]}, &r, nil, s.now)
+	s.ends[log]++
+}
+
+// claimed is a Claim of another process, which has read all there is of a log.
+func (s *smallNode) claimed(log int, id, process string, roles []int32) {
+	s.record(log, id, lease.Record{Kind: lease.Claim, Session: lease.Session{Process: process, N: 1}, Name: process, Read: s.ends[log] - 1,
+		Seq: uint64(s.ends[log] + 1), T: s.set.T, Longest: lease.Unsaid, Fresh: s.ends[log] == 0, Roles: roles})
 }
 
 // taken returns what is to be appended now.
@@ -140,4 +156,93 @@ func TestAFailedClaimOnSmallLogsIsRepeated(t *testing.T) {
 	}
 	require.NotZero(t, count)
 	require.Less(t, count, 3*25, "with pauses in between") // Random says 0: half of T each
+}
+
+// What nobody holds on a majority of small logs is counted as others are told of it: from
+// when the holder's lease is over until somebody holds enough of them, and not while nothing
+// is known.
+func TestVacanciesOnSmallLogsAreCounted(t *testing.T) {
+	s := newSmallNode()
+	ids := []string{"x0", "y0", "z0"}
+	for log, id := range ids {
+		s.reset(log, id)
+	}
+	for log, id := range ids {
+		s.claimed(log, id, "b", []int32{0})
+	}
+	stats := s.Stats(s.now)
+	require.Equal(t, 1, stats.Held)
+	out := claimsOf(s.pass(1100*time.Millisecond, ids...))
+	require.Len(t, out, 3, "b was silent")
+	stats = s.Stats(s.now)
+	require.Equal(t, 1, stats.Vacant)
+	require.Zero(t, stats.Vacancies.Count, "it still is")
+	require.InDelta(t, 0.1, stats.Leaderless, 0.03)
+
+	s.record(0, "x0", out[0].Record)
+	require.Zero(t, s.Stats(s.now).Vacancies.Count, "one log is no majority")
+	s.record(1, "y0", out[1].Record)
+	stats = s.Stats(s.now)
+	require.Equal(t, 1, stats.Held)
+	require.EqualValues(t, 1, stats.Vacancies.Count)
+	require.InDelta(t, stats.Leaderless, stats.Vacancies.Sum, 1e-6)
+
+	s.reset(2, "z1")
+	s.pass(100*time.Millisecond, "x0", "y0", "z1")
+	require.InDelta(t, stats.Leaderless, s.Stats(s.now).Leaderless, 1e-6, "two logs are enough")
+	s.reset(1, "y1")
+	s.pass(3*time.Second, "x0", "y1", "z1")
+	require.InDelta(t, stats.Leaderless, s.Stats(s.now).Leaderless, 1e-6, "nothing is known")
+}
+
+// A holder that was taken for dead and is heard again leads what it led.
+func TestAHolderOnSmallLogsThatIsHeardAgain(t *testing.T) {
+	s := newSmallNode()
+	ids := []string{"x0", "y0", "z0"}
+	for log, id := range ids {
+		s.reset(log, id)
+		s.claimed(log, id, "b", []int32{0})
+	}
+	s.pass(1100*time.Millisecond, ids...)
+	beat := func(log int) {
+		s.record(log, ids[log], lease.Record{Kind: lease.Beat, Session: lease.Session{Process: "b", N: 1}, Name: "b", Read: s.ends[log] - 1,
+			Seq: uint64(s.ends[log] + 1), T: s.set.T, Longest: s.set.T})
+	}
+	beat(0)
+	require.Zero(t, s.Stats(s.now).Vacancies.Count)
+	beat(2)
+	stats := s.Stats(s.now)
+	require.Equal(t, 1, stats.Held)
+	require.EqualValues(t, 1, stats.Vacancies.Count)
+}
+
+// However many roles there are, a record costs what it touches: here one role, which another
+// process takes from a third, while this one means to claim everything later.
+func BenchmarkRecordOnASmallLog(b *testing.B) {
+	for _, roles := range []int{1000, 100_000} {
+		b.Run(fmt.Sprint(roles, " roles"), func(b *testing.B) {
+			s := newSmallNode()
+			ids := []string{"x0", "y0", "z0"}
+			s.Set(Desired{Roles: roles, Contend: true}, s.now)
+			all := make([]int32, roles)
+			for i := range all {
+				all[i] = int32(i)
+			}
+			for log, id := range ids {
+				s.reset(log, id)
+				for part := range slices.Chunk(all, lease.MaxClaim) {
+					s.claimed(log, id, "b", part)
+				}
+			}
+			s.parts[0].claims.add(s.now.Mono.Add(time.Hour), all)
+			s.taken()
+			who := 0
+			for b.Loop() {
+				s.now = s.now.Add(time.Microsecond)
+				s.claimed(who%3, ids[who%3], []string{"b", "c"}[who/3%2], []int32{7})
+				s.taken()
+				who++
+			}
+		})
+	}
 }

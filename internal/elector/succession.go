@@ -77,7 +77,7 @@ func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 	if len(theirs) > 0 {
 		// It is shared out when the other one has not claimed it: mostly there is nothing left
 		// to be shared out by then, and that takes long where there are many roles.
-		p.claims.vacant = append(p.claims.vacant, vacancy{now.Mono.Add(headStart(2 * n.timing.roundTrip())), theirs, true})
+		p.claims.list(&vacancy{at: now.Mono.Add(headStart(2*n.timing.roundTrip()) + n.reading()), roles: theirs, what: toShare})
 	}
 	if len(open) > 0 {
 		n.share(p, open, now)
@@ -85,52 +85,85 @@ func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 }
 
 // share works out when this process will claim roles that nobody comes before others for:
-// at once what it should have itself, the rest later, the more members should come before
-// it. Where two disagree both claim and the log decides.
+// at once what it should have itself. Of the rest it is thought when those who should have
+// it have had the time for it: mostly nothing is left then, and it takes long where there
+// are many roles. Where two disagree both claim and the log decides.
 func (n *Node) share(p *partition, roles []int32, now clock.Instant) {
+	if now.Mono < p.claims.shareAt {
+		p.claims.list(&vacancy{at: p.claims.shareAt, roles: roles, what: toShare})
+		return
+	}
+	p.claims.shareAt = now.Mono.Add(n.sharePause())
 	plan, me := n.planner.plan(n, true, now)
 	shares := n.shares(plan, p, roles, false, now)
-	unit := 2 * n.timing.roundTrip()
 	recovering := p.link.recovered != 0 && now.Mono.Sub(p.link.recovered) < n.set.T
 	late := time.Duration(0)
 	if recovering || p.link.stalled {
 		// Who should have it may still be on its way back, like everybody.
 		late = n.set.T/2 + n.set.Random(n.set.T/4)
 	}
+	var ours, others []int32
+	for _, role := range roles {
+		if int(shares[n.role(p, role)]) == me {
+			ours = append(ours, role)
+		} else {
+			others = append(others, role)
+		}
+	}
+	jitter := n.set.Random(n.timing.roundTrip() + 1)
+	p.claims.add(now.Mono, ours)
+	p.claims.list(&vacancy{at: now.Mono.Add(late + n.claimTurn() + n.sharePause() + jitter), roles: others, what: toRank})
+}
+
+// sharePause is how long after one sharing out there is no other one: after an outage a
+// hundred holders are found to be silent, or say so, one after the other, and each time all
+// that is held has to be counted. It is far below a round trip where that is little.
+func (n *Node) sharePause() time.Duration {
+	return min(n.set.T/8, time.Duration(n.desired.Roles*(n.members.size()+1))*50*time.Nanosecond)
+}
+
+// claimTurn is how long one who comes before others has for its Claim.
+func (n *Node) claimTurn() time.Duration { return 2*n.timing.roundTrip() + n.reading() }
+
+// rank works out when this process will claim roles that those who should have them have
+// not claimed: the later, the more members come before it.
+func (n *Node) rank(p *partition, roles []int32, now clock.Instant) {
+	plan, me := n.planner.plan(n, true, now)
+	shares := n.shares(plan, p, roles, false, now)
 	byRank := map[time.Duration][]int32{}
 	for _, role := range roles {
 		wait := time.Duration(0)
 		if first := int(shares[n.role(p, role)]); first != me {
-			wait = late + unit*time.Duration(plan.Rank(me, first, n.role(p, role)))
+			wait = n.claimTurn() * time.Duration(max(0, plan.Rank(me, first, n.role(p, role))-1))
 		}
 		byRank[wait] = append(byRank[wait], role)
 	}
-	jitter := n.set.Random(n.timing.roundTrip() + 1)
 	for wait, some := range byRank {
-		if wait > 0 {
-			wait += jitter
-		}
 		p.claims.add(now.Mono.Add(wait), some)
 	}
 }
 
-// overdue shares out what was released in favour of others who have not claimed it.
+// overdue thinks of what others should have claimed by now.
 func (n *Node) overdue(p *partition, now clock.Instant) {
-	var roles []int32
-	p.claims.vacant = slices.DeleteFunc(p.claims.vacant, func(v vacancy) bool {
-		if !v.given || now.Mono < v.at {
-			return false
+	if roles := p.claims.due(toRank, now); len(roles) > 0 {
+		n.rank(p, roles, now)
+	}
+	if roles := p.claims.due(toShare, now); len(roles) > 0 {
+		for _, role := range roles {
+			delete(p.claims.successors, role)
 		}
-		roles = append(roles, v.roles...)
-		return true
-	})
-	if len(roles) == 0 {
-		return
+		n.share(p, roles, now)
 	}
-	for _, role := range roles {
-		delete(p.claims.successors, role)
+}
+
+// reading is how long members may take to read the Claims of all roles. On one log who comes
+// before another has read its Claim loses and has done no harm. On small logs either may win
+// some of them, and all has to be given back.
+func (n *Node) reading() time.Duration {
+	if n.quorum == nil {
+		return 0
 	}
-	n.share(p, roles, now)
+	return n.quorum.Reading()
 }
 
 // headStart is how long others leave a role to the one in whose favour it was released.
@@ -138,7 +171,7 @@ func headStart(unit time.Duration) time.Duration { return 4*unit + 10*time.Milli
 
 // review takes all roles of p into account that nobody holds.
 func (n *Node) review(p *partition, now clock.Instant) {
-	p.claims.vacant = nil
+	p.claims.clear()
 	clear(p.claims.silent)
 	p.claims.silentAt = 0 // look now
 	n.silence(p, now)
@@ -175,7 +208,7 @@ func (n *Node) silence(p *partition, now clock.Instant) {
 		case c.silent[h.Session] == h.Heard.Raw:
 		case now.Raw < h.FreeAt:
 			c.silentAt = min(c.silentAt, h.FreeAt)
-		case h.Session.Process == n.set.Process && h.Session == p.lease.Session():
+		case n.quorum == nil && h.Session.Process == n.set.Process && h.Session == p.lease.Session():
 			// It has lapsed long ago, and is dealt with by that.
 		default:
 			c.silent[h.Session] = h.Heard.Raw
@@ -237,30 +270,43 @@ type sharing struct {
 const uncovered = int32(-3)
 
 // shares says, by role, which of the plan's candidates should claim it if nobody holds
-// it, these roles of p among them; fresh reckons with nobody holding anything. What
-// becomes vacant within T/20, such as what a dead process held on many partitions, is
-// shared out once.
+// it, these roles of p among them; fresh reckons with nobody holding anything. With several
+// partitions, what becomes vacant within T/20, such as what a dead process held on many, is
+// shared out once. With one, only what is asked for is: after an outage holders are found to
+// be silent one after the other, and what all of them held takes long to share out.
 func (n *Node) shares(plan *placement.Plan, p *partition, roles []int32, fresh bool, now clock.Instant) []int32 {
 	s := &n.planner.sharing
-	covered := func(role int32) bool { return s.first[n.role(p, role)] != uncovered }
-	if s.plan == plan && s.fresh == fresh && len(s.first) == n.desired.Roles && now.Mono.Sub(s.at) < n.set.T/20 &&
-		!slices.ContainsFunc(roles, func(role int32) bool { return !covered(role) }) {
+	recent := s.plan == plan && s.fresh == fresh && len(s.first) == n.desired.Roles && now.Mono.Sub(s.at) < n.set.T/20
+	if recent && !slices.ContainsFunc(roles, func(role int32) bool { return s.first[n.role(p, role)] == uncovered }) {
 		return s.first
 	}
-	*s = sharing{plan: plan, fresh: fresh, at: now.Mono, first: make([]int32, n.desired.Roles)}
+	if !recent || len(n.parts) > 1 {
+		*s = sharing{plan: plan, fresh: fresh, at: now.Mono, first: slices.Repeat([]int32{uncovered}, n.desired.Roles)}
+	}
 	var holders []int32
 	if !fresh {
 		holders = n.holders(plan, now)
 	}
-	open := make([]int32, 0, n.desired.Roles)
-	for role := range n.desired.Roles {
-		s.first[role] = uncovered
-		if fresh || holders[role] == placement.Nobody {
-			open = append(open, int32(role))
-		}
-	}
+	open := n.open(p, roles, holders)
 	for i, first := range plan.Assign(open, holders) {
 		s.first[open[i]] = first
 	}
 	return s.first
+}
+
+// open are the roles, ascending, that are shared out together with these of p.
+func (n *Node) open(p *partition, roles, holders []int32) []int32 {
+	var open []int32
+	if len(n.parts) == 1 {
+		for _, role := range roles {
+			open = append(open, int32(n.role(p, role)))
+		}
+		return open
+	}
+	for role := range n.desired.Roles {
+		if holders == nil || holders[role] == placement.Nobody {
+			open = append(open, int32(role))
+		}
+	}
+	return open
 }

@@ -14,12 +14,8 @@ type vacancies struct {
 	at    clock.Time   // raw: until when they are accounted for
 }
 
-// vacated takes note that roles are vacant, from now on if they were not before. On small
-// logs it does not: what is vacant on one of them may be led by the others.
+// vacated takes note that roles are vacant, from now on if they were not before.
 func (n *Node) vacated(p *partition, roles []int32, now clock.Instant) {
-	if n.quorum != nil {
-		return
-	}
 	v, below := &p.vacancies, n.localRoles(p)
 	for _, role := range roles {
 		if role >= below {
@@ -68,9 +64,47 @@ func (n *Node) resize(p *partition, now clock.Instant) {
 	if len(v.since) > 0 {
 		v.since = append(v.since[:min(below, len(v.since))], make([]clock.Time, max(0, below-len(v.since)))...)
 	}
-	if n.quorum == nil && p.log.Known() {
+	switch {
+	case n.quorum != nil:
+		n.recount(now)
+	case p.log.Known():
 		n.vacated(p, p.log.Free(int32(below)), now)
 	}
+}
+
+// recount looks at all roles of small logs: one of the logs has become known, or begins anew,
+// so that others may hold a majority, or nobody. Without a majority of known folds nothing is
+// known of any role.
+func (n *Node) recount(now clock.Instant) {
+	p := n.parts[0]
+	if !n.quorum.Known() {
+		p.vacancies = vacancies{at: now.Raw}
+		return
+	}
+	all := make([]int32, n.localRoles(p))
+	for role := range all {
+		all[role] = int32(role)
+	}
+	n.recountOf(all, now)
+}
+
+// recountOf looks at roles of which one small log says something new: they are vacant if no
+// process holds them on a majority.
+func (n *Node) recountOf(roles []int32, now clock.Instant) {
+	if !n.quorum.Known() {
+		return
+	}
+	p := n.parts[0]
+	var held, free []int32
+	for _, role := range roles {
+		if n.quorum.Held(role, now) {
+			held = append(held, role)
+		} else {
+			free = append(free, role)
+		}
+	}
+	n.occupied(p, held, now)
+	n.vacated(p, free, now)
 }
 
 // account adds up for how long roles of p have been vacant. It is to be called before

@@ -9,8 +9,9 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// TestTheBoundIsTheMajoritythLargest states the rule by which a majority of lower bounds
-// makes a leader: order them from the youngest, and the one in the middle decides. Each log
+// TestTheBoundIsTheMajoritythLargest states the rule of the gist "Leader election on top of
+// Scuttlebutt", leader iff the majority-th largest lower bound is young, by which a majority
+// of lower bounds makes a leader (that it is the rule here in every state the model asserts): order them from the youngest, and the one in the middle decides. Each log
 // is a witness of when this process was last alive; who has not been heard bears no witness,
 // and two who were heard at the same time are two.
 func TestTheBoundIsTheMajoritythLargest(t *testing.T) {

@@ -62,6 +62,19 @@ func (q *Lease) holder(role int32, said []witness) []witness {
 	return nil
 }
 
+// Held reports whether a process holds role on a majority of the logs, and its lease is not
+// over by any clock at time now.
+func (q *Lease) Held(role int32, now clock.Instant) bool {
+	var room [MaxLogs]witness
+	said, over := q.holder(role, room[:]), 0
+	for _, w := range said {
+		if now.Raw >= w.FreeAt {
+			over++
+		}
+	}
+	return said != nil && over < q.majority
+}
+
 // sum is what logs say together of one process: its lease lasts as long as a majority of
 // them sustain it.
 func (q *Lease) sum(said []witness) lease.HolderState {

@@ -12,6 +12,7 @@ import (
 // on it.
 type policy struct {
 	trip    time.Duration // a round trip
+	reading time.Duration // how long it takes to read the Claims of all roles
 	looks   []int32       // roles that something may have to be done about
 	lookAll bool          // all of them
 	changed []int32       // roles that the caller has not heard of since
@@ -32,9 +33,12 @@ const (
 	maxFails = 5
 	// maxTries bounds the pause after Claims that a log did not take, to T · U(½, 3/2).
 	maxTries = 3
+	// readThousand is what a process may take to read Claims of a thousand roles on all logs,
+	// on a slow machine. Until it has read them it sees contests undecided that are over.
+	readThousand = 5 * time.Millisecond
 )
 
-func (p *policy) patience() time.Duration { return patienceTrips * p.trip }
+func (p *policy) patience() time.Duration { return patienceTrips*p.trip + p.reading }
 
 func (p *policy) tell(role int32) { p.changed = append(p.changed, role) }
 
@@ -48,8 +52,14 @@ func (p *policy) later(at clock.Time, roles []int32) {
 // is held without a term and is not wanted is given back; terms are the caller's to end.
 func (q *Lease) Want(limit int32, want func(role int32) bool) {
 	q.limit, q.want = limit, want
+	q.policy.reading = min(time.Duration(limit/1000)*readThousand, q.rules.T/4)
 	q.policy.lookAll = true
 }
+
+// Reading is how long it may take members to read the Claims of all wanted roles: time that
+// contests are given beside round trips, and that who comes after others has to give them.
+// It is nothing below a thousand roles.
+func (q *Lease) Reading() time.Duration { return q.policy.reading }
 
 // RoundTrip says how long a record takes to come back, for those who wait for each other.
 func (q *Lease) RoundTrip(d time.Duration) { q.policy.trip = max(d, time.Microsecond) }

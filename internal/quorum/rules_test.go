@@ -91,6 +91,23 @@ var rules = []mutation.Mutant{
 		Old: "	l.renew()\n	l.fold = newFold()\n", New: "	if l.own.session.N == 0 {\n		l.renew()\n	}\n	l.fold = newFold()\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (two|token|led by its bound)`, Seeds: plainSeeds},
 
+	// What the model finds in every state, and not by chance.
+	{Rule: "a term's token exceeds all that its log has heard, in every schedule of three records", File: "quorum.go",
+		Old: "	if ev.Won {\n		q.lift(q.seen + 1)\n	}\n", New: "",
+		Guard: "TestModel/one_log", Want: "token went back"},
+	{Rule: "a fresh claim starts from the wall clock, in every schedule of a log that forgets", File: "make.go",
+		Old: "	if fresh {\n		q.lift(micros(now))\n	}\n", New: "	_ = fresh\n",
+		Guard: "TestModel/one_log_that_forgets", Want: "token (went back|led again)"},
+	{Rule: "a term that has ended stays ended, in every schedule", File: "units.go",
+		Old: "	q.lift(u.token + 1)\n", New: "",
+		Guard: "TestModel/one_log", Want: "token (led again|went back)"},
+	{Rule: "one of three logs makes no leader, in every schedule", File: "quorum.go",
+		Old: "majority: rules.Logs/2 + 1,", New: "majority: 1,",
+		Guard: "TestModel/three_logs", Want: "two leaders"},
+	{Rule: "a claimant waits when a log has another id, in every schedule", File: "quorum.go",
+		Old: "	v.lease.Begin(s, false, now)\n", New: "	v.lease.Begin(s, false, now.Add(-2*q.rules.T))\n",
+		Guard: "TestModel/one_log_that_forgets", Want: "two (leaders|holders)"},
+
 	// The bound that is published.
 	{Rule: "who was not heard is not counted", File: "quorum.go",
 		Old:   "	if n < majority {\n		return clock.Instant{}\n	}\n	return oldest(vs[:majority])\n",

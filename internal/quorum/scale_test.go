@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/lease"
 )
 
 const manyRoles = 100_000
@@ -40,6 +42,30 @@ func (s *script) beat(a *actor) {
 		}
 	}
 	a.read()
+}
+
+// Of very many roles, what is read of a contest so far says little of how it ends: who holds
+// them on one log waits until it has had time to read the others.
+func TestAContestIsGivenTimeToBeRead(t *testing.T) {
+	s := newScript(t, 3)
+	a := s.start("a")
+	require.Zero(t, a.Reading(), "one role is read in no time")
+	a.Want(manyRoles, func(int32) bool { return true })
+	require.Equal(t, simT/4, a.Reading())
+	a.RoundTrip(2 * time.Millisecond)
+	s.silence()
+	a.read()
+	s.append(a.Contest(a.Free(manyRoles, s.at()), s.at())...)
+	a.readOn(0)
+	for _, d := range []time.Duration{50 * time.Millisecond, 150 * time.Millisecond} {
+		s.wait(d)
+		for _, o := range a.Tick(s.at()) {
+			require.NotEqual(t, lease.Release, o.Record.Kind, "given back while two logs are not read")
+		}
+	}
+	a.read()
+	_, leads := a.Leads(0, s.at())
+	require.True(t, leads)
 }
 
 // A step costs no more than what it changes, however many roles are led: nothing of it

@@ -27,9 +27,10 @@ type Cluster struct {
 	Names   []string           // theirs, in the order in which they joined first
 	Began   time.Time
 
-	Period    time.Duration // between looks of the sampler
-	Exclusive bool          // a role must not have two leaders
-	Roles     int           // that members have by default, and that are looked at
+	Logs      *nelitest.SmallLogs // they carry the election; nil: the broker does
+	Period    time.Duration       // between looks of the sampler
+	Exclusive bool                // a role must not have two leaders
+	Roles     int                 // that members have by default, and that are looked at
 
 	mu         sync.Mutex
 	log        []string
@@ -91,6 +92,9 @@ func (c *Cluster) Say(format string, args ...any) {
 func (c *Cluster) Config(name string) neli.Config {
 	cfg := neli.Config{LeaderGroupID: "app", Name: name, Provider: c.Broker.Provider(name), Roles: c.Roles, Partitions: 1,
 		Nomination: neli.Assigned}
+	if c.Logs != nil {
+		cfg.Provider, cfg.Nomination = c.Logs.Provider(name), neli.Open
+	}
 	if os.Getenv("NELI_DEBUG") != "" {
 		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("me", name)
 	}
@@ -139,6 +143,9 @@ func (c *Cluster) Crash(m *Member) {
 	delete(c.Members, m.As)
 	c.Names = slices.DeleteFunc(c.Names, func(n string) bool { return n == m.As })
 	c.mu.Unlock()
+	if c.Logs != nil {
+		c.Logs.Kill(m.As)
+	}
 	c.Broker.Kill(m.As)
 	c.gone.Go(func() { _ = m.Close() })
 }

@@ -21,6 +21,15 @@
 //	NELI_SEEDS=n go test -run 'TestSimulation$'     the first n seeds
 //	NELI_SOAK=10m go test -run 'TestSimulation$'    new seeds for ten minutes
 //
+// # Small logs
+//
+// SuiteSmall, and RunSmall for one seed, run processes on a majority of small logs, those of
+// package nelitest: with an adversary of its own (small_faults.go: logs stop, forget, members
+// are cut off one way or both, halves that heal, records that are late by two leases, clocks
+// at ± ρ) and those of the oracle's promises that need no log of Kafka's (small_proc.go). A
+// log that comes back from an image of its memory, with an id that it had before, is
+// excluded; package quorum's model shows why.
+//
 // # The adversary
 //
 // Clocks: each process has a raw clock with a rate of 1 ± ρ; its ordinary clocks run at

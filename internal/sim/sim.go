@@ -36,6 +36,8 @@ type Options struct {
 	Transcript func(string)
 	// Logs puts what the processes log into the transcript.
 	Logs bool
+
+	run func(*testing.T, Options) // nil: Run
 }
 
 // Run runs one seed, and reports the first violation of a promise with a transcript.
@@ -70,10 +72,14 @@ func Run(t *testing.T, opts Options) {
 // NELI_SEEDS of them: seeds, if nothing is said.
 func Suite(t *testing.T, seeds uint64, opts Options) {
 	opts.Seen = NewSeen()
+	kafka := opts.run == nil
+	if kafka {
+		opts.run = Run
+	}
 	if v, err := strconv.ParseUint(os.Getenv("NELI_SEED"), 10, 64); err == nil {
 		opts.Seed = v
 		opts.Transcript, opts.Logs = func(s string) { t.Log(s) }, true
-		Run(t, opts)
+		opts.run(t, opts)
 		t.Logf("what happened:\n%v", opts.Seen)
 		return
 	}
@@ -97,7 +103,7 @@ func Suite(t *testing.T, seeds uint64, opts Options) {
 		return
 	}
 	t.Logf("%d seeds in %v; what happened:\n%v", seeds, time.Since(began).Round(time.Millisecond), opts.Seen)
-	if seeds >= 1000 {
+	if kafka && seeds >= 1000 {
 		everything(t, opts.Seen)
 	}
 }
@@ -115,12 +121,13 @@ func some(t *testing.T, from, n uint64, opts Options) {
 				defer func() { // a bubble that fails ends its test
 					if t.Failed() {
 						failed.Store(true)
-						t.Logf("rerun: NELI_SEED=%d go test -run 'TestSimulation$'", seed)
+						name, _, _ := strings.Cut(t.Name(), "/")
+						t.Logf("rerun: NELI_SEED=%d go test -run '%s$'", seed, name)
 					}
 				}()
 				opts := opts
 				opts.Seed = seed
-				Run(t, opts)
+				opts.run(t, opts)
 			})
 		}
 	})

@@ -15,6 +15,8 @@
 //
 // Times are bounded from above by what a busy machine needs, so the contract says
 // nothing of speed.
+//
+// [RunLogs] is the same for [neli.LogSet], the small logs that take Kafka's place.
 package providertest
 
 import (

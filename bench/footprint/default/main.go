@@ -3,7 +3,7 @@ package main
 
 import (
 	"github.com/goneli/neli"
-	"github.com/goneli/neli/bench/footprint"
+	"github.com/goneli/neli/bench/footprint/program"
 )
 
-func main() { footprint.Main(neli.Confluent()) }
+func main() { program.Main(neli.Confluent(), true) }

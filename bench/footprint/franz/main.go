@@ -2,8 +2,8 @@
 package main
 
 import (
-	"github.com/goneli/neli/bench/footprint"
+	"github.com/goneli/neli/bench/footprint/program"
 	"github.com/goneli/neli/franz"
 )
 
-func main() { footprint.Main(franz.Provider()) }
+func main() { program.Main(franz.Provider(), true) }

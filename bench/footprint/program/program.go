@@ -1,8 +1,6 @@
-// Package footprint measures what a program costs that does nothing but use the
-// library, with each Kafka client: the size of its binary, its start, its memory and its
-// threads. The programs are commands of their own, since a binary has what its imports
-// have.
-package footprint
+// Package program is one that does nothing but use the library. It imports nothing else: a
+// binary has what its imports have.
+package program
 
 import (
 	"context"
@@ -18,17 +16,22 @@ import (
 // Knows is what a program prints once it knows who leads.
 const Knows = "knows"
 
-// Main is such a program: it contends for one role until its standard input ends.
-func Main(provider neli.Provider) {
-	if err := contend(provider, os.Args[1], os.Args[2]); err != nil {
+// Main is such a program: it contends for one role until its standard input ends. Its
+// arguments are where the servers are, and the group; kafka: the servers are brokers.
+func Main(provider neli.Provider, kafka bool) {
+	var servers neli.KafkaConfigMap
+	if kafka {
+		servers = neli.KafkaConfigMap{"bootstrap.servers": os.Args[1]}
+	}
+	if err := contend(provider, servers, os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func contend(provider neli.Provider, bootstrap, group string) error {
+func contend(provider neli.Provider, servers neli.KafkaConfigMap, group string) error {
 	n, err := neli.New(neli.Config{
-		KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": bootstrap},
+		KafkaConfig:      servers,
 		LeaderGroupID:    group,
 		Nomination:       neli.Open,
 		HeartbeatTimeout: time.Second,

@@ -1,0 +1,122 @@
+package peers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli/bench/member"
+	"github.com/goneli/neli/bench/probe"
+	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/nursery"
+)
+
+// peersBed is this library without a broker: three members with a log host each inside, so
+// that with a leader its log dies, too.
+func peersBed() Bed {
+	bed := Bed{Name: "peers", Family: "neli", Start: startLogHost}
+	for _, t := range []time.Duration{time.Second, 300 * time.Millisecond, 100 * time.Millisecond} {
+		s := peersSystem(bed.Name, t)
+		s.Idle, s.Kinds = []int{Size}, append(slices.Clone(common), Restart)
+		bed.Systems = append(bed.Systems, s)
+	}
+	many := peersSystem(bed.Name, time.Second)
+	many.Setting += fmt.Sprintf(", %d roles", ManyRoles)
+	many.Roles, many.Idle, many.Kinds = ManyRoles, []int{Size}, []Kind{Kill}
+	many.Members = func(_ Servers, group string) Group {
+		return &hosted{group: group, lease: many.Lease, roles: ManyRoles}
+	}
+	bed.Systems = append(bed.Systems, many)
+	return bed
+}
+
+// ManyRoles is how many one member leads without a broker where there are many. Handing all
+// over is left out: asking for each of them takes longer than that.
+const ManyRoles = 10_000
+
+func peersSystem(bed string, t time.Duration) System {
+	return System{Family: "neli", Bed: bed, Setting: fmt.Sprintf("T = %v", t), Lease: t, Beat: t / 5, Timed: true, Inside: true,
+		Settle: t + 300*time.Millisecond, // a log that was started again counts after T′
+		Members: func(_ Servers, group string) Group {
+			return &hosted{group: group, lease: t}
+		}}
+}
+
+// hosted is a group whose first three members have a log host each inside. A seat keeps its
+// address, and its log's name, when its process is killed and started again; the log is
+// empty then. Of several roles all are led by whoever started first of those who are there.
+type hosted struct {
+	group string
+	lease time.Duration
+	roles int
+	hosts []member.Voter
+}
+
+func (g *hosted) Params(seat, incarnation int) (member.Params, error) {
+	if g.hosts == nil {
+		addrs, err := kafkatest.FreeAddrs(Size)
+		if err != nil {
+			return member.Params{}, err
+		}
+		for i, addr := range addrs {
+			g.hosts = append(g.hosts, member.Voter{ID: nodeID(i), Addr: addr})
+		}
+	}
+	p := member.Params{Kind: member.Neli, Name: fmt.Sprintf("m%d.%d", seat, incarnation), Group: g.group, Lease: g.lease, Hosts: g.hosts}
+	if seat < len(g.hosts) {
+		p.Host = g.hosts[seat].ID
+	}
+	if g.roles > 1 {
+		p.Roles, p.Priority = g.roles, -incarnation
+	}
+	return p, nil
+}
+
+func (g *hosted) Voter(int) member.Voter { return member.Voter{} }
+
+// LogHost is a log host in a process of its own, for round trips: those of elections are
+// inside the members.
+type LogHost struct {
+	Addr    string
+	process *nursery.Process
+}
+
+// Pids are none: the members are the servers.
+func (LogHost) Pids() []int { return nil }
+
+// Version is this library's.
+func (LogHost) Version() string { return "" }
+
+// Stop kills it.
+func (h LogHost) Stop() { h.process.Kill() }
+
+// HostCommand is the subcommand that makes this program a log host, on the address that
+// follows.
+const HostCommand = "host"
+
+func startLogHost(_ context.Context, p Place) (Servers, error) {
+	addrs, err := kafkatest.FreeAddrs(1)
+	if err != nil {
+		return nil, err
+	}
+	cmd, err := Self(HostCommand, addrs[0])
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stderr = os.Stderr
+	process, err := p.Start(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return LogHost{addrs[0], process}, nil
+}
+
+// HostMain is a log host's life.
+func HostMain(args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("%s: an address is needed, and nothing else", HostCommand)
+	}
+	return probe.Serve(context.Background(), args[0])
+}

@@ -1,0 +1,39 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// A majority of the logs is never away, and what was restarted counts before the next step.
+func TestPeersKeepAMajority(t *testing.T) {
+	for seed := range uint64(50) {
+		all := take(PeerSteps(seed, size, 2*time.Second), 40)
+		assert.Equal(t, all, take(PeerSteps(seed, size, 2*time.Second), 40))
+		for _, s := range all {
+			away := 0
+			for _, p := range s.Parts {
+				assert.False(t, p.Action.DisturbsBrokers(), "%+v: there are none", s)
+				assert.Less(t, p.To, size.Members)
+				switch p.Action {
+				case KillMember, StopMember, CutMember:
+					away++
+				case Split:
+					away += 2
+				case RestartMembers:
+					away += p.Count
+				default:
+				}
+			}
+			assert.LessOrEqual(t, away, 2, "%+v", s)
+			assert.GreaterOrEqual(t, s.Quiet, 3*time.Second)
+		}
+	}
+}
+
+func TestCheckPeers(t *testing.T) {
+	assert.NoError(t, CheckPeers(PeerKinds()))
+	assert.ErrorContains(t, CheckPeers([]string{"broker killed"}), "broker killed")
+}

@@ -1,0 +1,95 @@
+package scenario
+
+import (
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+)
+
+// Scenarios on a majority of small logs: what the documents ask for that issue elections by
+// a quorum, priorities or gossip. The names of the tests say which.
+
+const (
+	smallT    = time.Second
+	smallTrip = 10 * time.Millisecond
+	// smallSilence is what a claimant waits, with 500 ppm.
+	smallSilence = smallT + smallT/1000 + 2*time.Millisecond
+	// smallElection is how long a first election takes: silence, Hellos, and some round trips.
+	smallElection = smallSilence + 12*smallTrip
+	// smallTakeover is how long it takes until all that a dead member led is led again.
+	smallTakeover = smallSilence + 8*smallTrip
+)
+
+// onSmallLogs has the election on so many logs, and n roles that are looked at all the time.
+func onSmallLogs(logs, n int) func(*Cluster) {
+	return func(c *Cluster) {
+		c.Logs = nelitest.NewSmallLogs(logs, smallTrip)
+		c.Roles, c.Period = n, 5*time.Millisecond
+	}
+}
+
+// small is a member on small logs.
+func small(changes ...func(*neli.Config)) func(*neli.Config) {
+	return func(cfg *neli.Config) {
+		cfg.HeartbeatTimeout = smallT
+		for _, change := range changes {
+			change(cfg)
+		}
+	}
+}
+
+// machines lets only those members and logs reach each other that are in one part: member i
+// and log i are one machine.
+func (c *Cluster) machines(names []string, parts ...[]int) {
+	part := make([]int, len(names))
+	for p, some := range parts {
+		for _, i := range some {
+			part[i] = p + 1
+		}
+	}
+	for i, name := range names {
+		for log := range names {
+			if part[i] == part[log] {
+				c.Logs.Heal(name, log)
+			} else {
+				c.Logs.Cut(name, log)
+			}
+		}
+	}
+}
+
+// reaches leaves a member some logs of n.
+func (c *Cluster) reaches(name string, n int, logs ...int) {
+	open := map[int]bool{}
+	for _, log := range logs {
+		open[log] = true
+	}
+	for log := range n {
+		if open[log] {
+			c.Logs.Heal(name, log)
+		} else {
+			c.Logs.Cut(name, log)
+		}
+	}
+}
+
+// leads is who leads role 0, or nil.
+func (c *Cluster) leads() *Member {
+	for _, name := range c.Names {
+		if m := c.Members[name]; m.IsLeader() {
+			return m
+		}
+	}
+	return nil
+}
+
+// spread is the smallest and the largest number of n roles that a member leads.
+func (c *Cluster) spread(n int) (least, most int) {
+	least = n
+	of := c.shares(n)
+	for _, name := range c.Names {
+		least, most = min(least, of[name]), max(most, of[name])
+	}
+	return least, most
+}

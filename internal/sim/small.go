@@ -1,0 +1,257 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/nelitest"
+)
+
+// smallWorld is one seed's cluster on a majority of small logs, of nelitest's. It has an
+// adversary and an oracle of its own: there is no Kafka here, no group, no offset that
+// everybody knows. Judged is what users rely on: at most one leader of each role at every
+// true instant; tokens that rise and are one term's; each Acquired followed by one end;
+// everything led again in bounded time when all faults have ended.
+type smallWorld struct {
+	smallPlan
+	*testing.T
+	opts   *Options
+	rnd    *rand.Rand // of the goroutine that schedules, nobody else's
+	net    *nelitest.SmallLogs
+	began  time.Time
+	born   int
+	undo   []func() // of the goroutine that schedules
+	ending sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	procs  []*smallProc
+	tokens map[int]int64       // role → largest token that was led
+	owners map[term]*smallProc // who had it
+	lines  []line
+	failed bool
+}
+
+// smallPlan is what a seed decides once, for all members.
+type smallPlan struct {
+	t, trip              time.Duration
+	drift, slew          float64
+	logs, members, roles int
+}
+
+func (p smallPlan) String() string {
+	return fmt.Sprintf("T %v, round trip %v, ρ %v, σ %v, %d logs, %d members, %d roles", p.t, p.trip, p.drift, p.slew, p.logs, p.members, p.roles)
+}
+
+func drawSmall(rnd *rand.Rand) smallPlan {
+	p := smallPlan{
+		t:     oneOf(rnd, 300*time.Millisecond, 500*time.Millisecond, time.Second),
+		drift: oneOf(rnd, 0.0005, 0.02, 0.2), slew: oneOf(rnd, 0, sigma/2, sigma),
+		logs: oneOf(rnd, 3, 3, 5), members: 3 + rnd.IntN(3), roles: 1 + rnd.IntN(4),
+	}
+	p.trip = p.t / time.Duration(oneOf(rnd, 200, 100, 30))
+	return p
+}
+
+// RunSmall runs one seed on small logs, and reports the first violation of a promise with a
+// transcript. Wall clocks are within half of T of true time; a log that restarts is empty
+// and has another id. That it comes back from an image of its memory is excluded.
+func RunSmall(t *testing.T, opts Options) {
+	if opts.Seen == nil {
+		opts.Seen = NewSeen()
+	}
+	var w *smallWorld
+	defer func() {
+		// The end of a bubble panics if a goroutine is left that waits for ever.
+		if left := recover(); left != nil {
+			if what := fmt.Sprint(left); wanted(what) {
+				t.Errorf("VIOLATION: %s\n%s", what, w.transcript())
+			}
+		}
+	}()
+	synctest.Test(t, func(t *testing.T) {
+		rnd := rand.New(rand.NewPCG(opts.Seed, 37))
+		w = &smallWorld{T: t, opts: &opts, smallPlan: drawSmall(rnd), rnd: rnd, began: time.Now(), tokens: map[int]int64{}, owners: map[term]*smallProc{}}
+		w.net = nelitest.NewSmallLogs(w.logs, w.trip)
+		w.say("", "seed %d: %v", opts.Seed, w.smallPlan)
+		defer func() {
+			if t.Failed() {
+				t.Log(w.transcript())
+			}
+			if opts.Transcript != nil {
+				opts.Transcript(w.transcript())
+			}
+		}()
+		stop := make(chan struct{})
+		var watching sync.WaitGroup
+		watching.Go(func() { w.sample(stop) })
+		for range w.members {
+			w.start("")
+		}
+		w.storm()
+		w.heals()
+		w.recovers()
+		close(stop)
+		watching.Wait()
+		for _, p := range w.living() {
+			w.leave(p)
+		}
+		w.ending.Wait()
+	})
+}
+
+// SuiteSmall is Suite on small logs.
+func SuiteSmall(t *testing.T, seeds uint64, opts Options) {
+	opts.run = RunSmall
+	Suite(t, seeds, opts)
+}
+
+// storm lets faults strike for a while.
+func (w *smallWorld) storm() {
+	w.pass(w.upTo(2 * w.t))
+	length := 12*w.t + w.upTo(12*w.t)
+	for began := time.Now(); time.Since(began) < length && !w.over(); w.pass(w.upTo(w.t)) {
+		f := smallFaults[w.rnd.IntN(len(smallFaults))]
+		p := w.victim()
+		w.opts.Seen.count("fault: " + f.name)
+		w.say(p.id, "fault: %s", f.name)
+		f.strike(w, p)
+	}
+}
+
+// heals ends all faults, and waits until nothing is late any more.
+func (w *smallWorld) heals() {
+	w.say("", "everything heals")
+	for _, undo := range w.undo {
+		undo()
+	}
+	w.healAll()
+	w.pass(smallLate * w.t)
+	w.say("", "all is well")
+}
+
+func (w *smallWorld) healAll() {
+	for log := range w.logs {
+		w.net.Start(log)
+		for _, p := range w.living() {
+			w.net.Heal(p.id, log)
+			w.net.Slow(p.id, 0, 0)
+		}
+	}
+}
+
+// recovers asserts that every role is led within the bound, and then stays led. The bound is
+// made of the design's constants: two waits by the slowest clocks, as what came last may have
+// begun one anew, and what Claims that fail are put off by.
+func (w *smallWorld) recovers() {
+	slow := time.Duration(float64(clock.Wait(w.t, w.drift)) / (1 - w.drift) / (1 - w.slew))
+	bound, healed := 2*slow+6*w.t, time.Now()
+	for !w.allLed() && time.Since(healed) < bound && !w.over() {
+		w.pass(w.t / 50)
+	}
+	if !w.allLed() {
+		w.violated("not all roles are led %v after the last fault", bound)
+	}
+	w.opts.Seen.longest(fmt.Sprintf("all led again, T %v, ρ %v", w.t, w.drift), time.Since(healed))
+	w.pass(3 * w.t)
+	if !w.allLed() {
+		w.pass(w.t / 4) // something was being handed over
+	}
+	if !w.allLed() {
+		w.violated("not all roles are led any more, without a fault")
+	}
+}
+
+func (w *smallWorld) allLed() bool {
+	procs := w.living()
+	for role := range w.roles {
+		if !slices.ContainsFunc(procs, func(p *smallProc) bool { return p.IsLeaderOf(role) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// pass lets time pass; wall clocks are kept within bounds meanwhile.
+func (w *smallWorld) pass(d time.Duration) {
+	for end := time.Now().Add(d); ; {
+		for _, p := range w.living() {
+			w.tune(p)
+		}
+		left := time.Until(end)
+		if left <= 0 {
+			return
+		}
+		time.Sleep(min(left, w.t/8))
+	}
+}
+
+// tune sets a wall clock that is too far from true time.
+func (w *smallWorld) tune(p *smallProc) {
+	off := p.clock.Now().Wall.Sub(smallEpoch.Add(time.Since(w.began)))
+	if off.Abs() > w.t*15/100 {
+		p.clock.set(w.upTo(w.t/5)-w.t/10-off, 0)
+	}
+}
+
+func (w *smallWorld) upTo(d time.Duration) time.Duration {
+	return time.Duration(w.rnd.Int64N(int64(d)))
+}
+
+func (w *smallWorld) over() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failed
+}
+
+func (w *smallWorld) living() []*smallProc {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(w.procs), func(p *smallProc) bool { return p.leaving.Load() })
+}
+
+func (w *smallWorld) say(who, format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.failed { // what comes after the first violation says nothing
+		w.lines = append(w.lines, line{time.Since(w.began), who, format, args})
+	}
+}
+
+// violated reports the first breach of a promise, as the rest follows from it.
+func (w *smallWorld) violated(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.violatedLocked(format, args...)
+}
+
+func (w *smallWorld) violatedLocked(format string, args ...any) {
+	if w.failed {
+		return
+	}
+	w.failed = true
+	what := fmt.Sprintf(format, args...)
+	w.lines = append(w.lines, line{time.Since(w.began), "", "VIOLATION: %s", []any{what}})
+	if !wanted(what) {
+		w.Logf("passed over: %s (at %v)", what, time.Since(w.began))
+		return
+	}
+	w.Errorf("VIOLATION: %s (at %v)", what, time.Since(w.began))
+}
+
+func (w *smallWorld) transcript() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var b strings.Builder
+	b.WriteString("transcript, times in seconds:\n")
+	for _, l := range w.lines {
+		fmt.Fprintf(&b, "%12.6f  %-6s %s\n", l.at.Seconds(), l.who, fmt.Sprintf(l.format, l.args...))
+	}
+	return b.String()
+}

@@ -1,0 +1,366 @@
+package providertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+)
+
+// LogsBed is what one test of small logs stands on. Its functions return when what they do
+// has happened, and fail the test if they cannot do it.
+type LogsBed struct {
+	// Provider makes the logs of another process; name is the process's.
+	Provider func(t *testing.T, name string) neli.SmallLogs
+	// Settings are what all processes open the logs with, but for Name and Logger.
+	Settings neli.LogSettings
+	// Restart ends what hosts a log, and starts it anew: the log is empty.
+	Restart func(t *testing.T, log int)
+	// Stop ends what hosts a log.
+	Stop func(t *testing.T, log int)
+}
+
+// LogsHarness calls test once with a bed for it, in whatever surroundings that needs.
+type LogsHarness func(t *testing.T, test func(t *testing.T, b LogsBed))
+
+// RunLogs tests the contract of [neli.LogSet], each point of it as a subtest: what any small
+// logs must do so that leases can rest on them. That two incarnations of one log never serve
+// at the same time it cannot test.
+func RunLogs(t *testing.T, h LogsHarness) {
+	for _, p := range []struct {
+		name string
+		test func(t *testing.T, b LogsBed)
+	}{
+		{"their number is odd, and the same for all", logsNumber},
+		{"each log begins with a reset", logsBegin},
+		{"records come in one order to all, each once", logsOrder},
+		{"who comes later reads on in the same order", logsNewcomer},
+		{"a record for another incarnation is not taken", logsStranger},
+		{"a log that was restarted is empty, and has another id", logsRestarted},
+		{"a silent log says that it is there", logsAlive},
+		{"a log that is gone takes nothing, and the others go on", logsGone},
+		{"the largest ballot is told, or none", logsTop},
+		{"Next times out, and ends with its context", logsNext},
+		{"Close makes all reports, and ends everything", logsClose},
+	} {
+		t.Run(p.name, func(t *testing.T) { h(t, p.test) })
+	}
+}
+
+// follower is a process that reads all logs, and holds what it reads against the contract.
+type follower struct {
+	neli.LogSet
+	stop func() // ends reading, then closes
+
+	mu      sync.Mutex
+	logs    []followed
+	wrong   []string
+	changed chan struct{}
+}
+
+// followed is what was read of one log since its last reset.
+type followed struct {
+	id             string
+	from, next     int64
+	records        []string
+	resets, alives int
+	top            int64
+}
+
+func (b LogsBed) open(t *testing.T, name string) neli.LogSet {
+	t.Helper()
+	s := b.Settings
+	s.Name, s.Logger = name, slog.New(slog.DiscardHandler)
+	set, err := b.Provider(t, name).SmallLogs(t.Context(), s)
+	require.NoError(t, err)
+	return set
+}
+
+// follow opens the logs and reads them until the test ends, or stop is called.
+func (b LogsBed) follow(t *testing.T, name string) *follower {
+	t.Helper()
+	f := &follower{LogSet: b.open(t, name), changed: make(chan struct{}, 1)}
+	f.logs = make([]followed, f.Logs())
+	ctx, cancel := context.WithCancel(context.Background())
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for ctx.Err() == nil {
+			if e, ok, err := f.Next(ctx, time.Second); err != nil {
+				f.take(func() { f.wrong = append(f.wrong, err.Error()) })
+				return
+			} else if ok {
+				f.take(func() { f.entry(e) })
+			}
+		}
+	})
+	f.stop = sync.OnceFunc(func() {
+		cancel()
+		reading.Wait()
+		assert.NoError(t, f.Close())
+		assert.Empty(t, f.wrong)
+	})
+	t.Cleanup(f.stop)
+	f.await(t, "each log begins", func(l followed) bool { return l.resets > 0 })
+	return f
+}
+
+func (f *follower) take(change func()) {
+	f.mu.Lock()
+	change()
+	f.mu.Unlock()
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// entry holds an entry against what the contract says of entries.
+func (f *follower) entry(e neli.LogEntry) {
+	bad := func(format string, args ...any) { f.wrong = append(f.wrong, fmt.Sprintf(format, args...)) }
+	if e.Log < 0 || e.Log >= len(f.logs) || e.ID == "" {
+		bad("an entry of log %d of %d, id %q", e.Log, len(f.logs), e.ID)
+		return
+	}
+	l := &f.logs[e.Log]
+	switch {
+	case e.Kind == neli.LogReset:
+		if e.Offset < 0 || e.Offset > e.End || e.First > e.Offset {
+			bad("log %d begins at %d, has %d to %d", e.Log, e.Offset, e.First, e.End)
+		}
+		*l = followed{id: e.ID, from: e.Offset, next: e.Offset, resets: l.resets + 1, alives: l.alives, top: e.Top}
+	case e.ID != l.id:
+		bad("log %d: an entry of %s, reading %s", e.Log, e.ID, l.id)
+	case e.Kind == neli.LogAlive:
+		if l.alives++; e.End < l.next {
+			bad("log %d ends at %d, and %d was read", e.Log, e.End, l.next-1)
+		}
+	case e.Kind != neli.LogRecord || e.Offset != l.next:
+		bad("log %d: kind %d at %d instead of a record at %d", e.Log, e.Kind, e.Offset, l.next)
+	default:
+		l.next++
+		l.records = append(l.records, string(e.Value))
+	}
+}
+
+// await waits until something is so of every log.
+func (f *follower) await(t *testing.T, what string, ok func(l followed) bool) {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		f.mu.Lock()
+		missing := slices.IndexFunc(f.logs, func(l followed) bool { return !ok(l) })
+		f.mu.Unlock()
+		if missing < 0 {
+			return
+		}
+		select {
+		case <-f.changed:
+		case <-late:
+			require.FailNow(t, "not in time: "+what, "log %d: %+v; %q", missing, f.of(missing), f.wrong)
+		}
+	}
+}
+
+func (f *follower) of(log int) followed {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.logs[log]
+}
+
+// put appends a record to the incarnation that is being read, and waits for the report.
+func (f *follower) put(t *testing.T, log int, value string, ballot int64) {
+	t.Helper()
+	require.NoError(t, f.report(t, log, f.of(log).id, value, ballot))
+}
+
+// report appends a record, and returns what was said of it, by Append or by the report.
+func (f *follower) report(t *testing.T, log int, id, value string, ballot int64) error {
+	t.Helper()
+	said := make(chan error, 1)
+	var appending sync.Mutex // a report from within Append would wait for ever
+	appending.Lock()
+	err := f.Append(log, id, []byte(value), ballot, func(err error) {
+		appending.Lock()
+		defer appending.Unlock()
+		said <- err
+	})
+	appending.Unlock()
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-said:
+		return err
+	case <-time.After(patience):
+		require.FailNow(t, "a record was never reported")
+		return nil
+	}
+}
+
+func logsNumber(t *testing.T, b LogsBed) {
+	one, two := b.open(t, "one"), b.open(t, "two")
+	defer func() { assert.NoError(t, errors.Join(one.Close(), two.Close())) }()
+	require.Equal(t, 1, one.Logs()%2)
+	require.LessOrEqual(t, one.Logs(), 7)
+	require.Equal(t, one.Logs(), two.Logs())
+}
+
+func logsBegin(t *testing.T, b LogsBed) {
+	f := b.follow(t, "one")
+	ids := map[string]bool{}
+	for log := range f.Logs() {
+		l := f.of(log)
+		require.Equal(t, 1, l.resets)
+		require.Zero(t, l.from, "nothing was appended")
+		ids[l.id] = true
+	}
+	require.Len(t, ids, f.Logs(), "an id is one log's")
+}
+
+func logsOrder(t *testing.T, b LogsBed) {
+	const each = 20
+	all := []*follower{b.follow(t, "one"), b.follow(t, "two"), b.follow(t, "three")}
+	var work sync.WaitGroup
+	for i, f := range all {
+		work.Go(func() {
+			for n := range each {
+				for log := range f.Logs() {
+					assert.NoError(t, f.report(t, log, f.of(log).id, fmt.Sprintf("%d/%d", i, n), 0))
+				}
+			}
+		})
+	}
+	work.Wait()
+	for _, f := range all {
+		f.await(t, "all records are read", func(l followed) bool { return len(l.records) == each*len(all) })
+		for log := range f.Logs() {
+			require.Equal(t, all[0].of(log).records, f.of(log).records, "log %d is one order", log)
+		}
+	}
+	for i := range all {
+		own := slices.DeleteFunc(slices.Clone(all[0].of(0).records), func(r string) bool { return r[0] != byte('0'+i) })
+		require.Len(t, own, each)
+		for n, r := range own {
+			require.Equal(t, fmt.Sprintf("%d/%d", i, n), r, "one after the other was appended")
+		}
+	}
+}
+
+func logsNewcomer(t *testing.T, b LogsBed) {
+	one := b.follow(t, "one")
+	for n := range 5 {
+		one.put(t, 0, fmt.Sprint(n), 0)
+	}
+	two := b.follow(t, "two")
+	one.put(t, 0, "5", 0)
+	whole := []string{"0", "1", "2", "3", "4", "5"}
+	zero := two.of(0).id
+	two.await(t, "the last one is read", func(l followed) bool { return l.id != zero || l.next == 6 })
+	l := two.of(0)
+	require.Equal(t, whole[l.from:], l.records)
+}
+
+func logsStranger(t *testing.T, b LogsBed) {
+	f := b.follow(t, "one")
+	zero := f.of(0).id
+	require.Error(t, f.report(t, 0, zero+"x", "another", 0))
+	f.put(t, 0, "its own", 0)
+	f.await(t, "it is read", func(l followed) bool { return l.id != zero || len(l.records) == 1 })
+	require.Equal(t, []string{"its own"}, f.of(0).records)
+}
+
+func logsRestarted(t *testing.T, b LogsBed) {
+	f := b.follow(t, "one")
+	for log := range f.Logs() {
+		f.put(t, log, "before", 0)
+	}
+	f.await(t, "it is read", func(l followed) bool { return len(l.records) == 1 })
+	former := f.of(0)
+	b.Restart(t, 0)
+	f.await(t, "log 0 begins anew, and no other", func(l followed) bool { return l.id != former.id })
+	l := f.of(0)
+	require.Equal(t, 2, l.resets)
+	require.Zero(t, l.next, "it is empty")
+	require.Error(t, f.report(t, 0, former.id, "late", 0), "what was meant for the former one")
+	f.put(t, 0, "after", 0)
+	f.await(t, "it is read", func(l followed) bool { return len(l.records) == 1 })
+	require.Equal(t, []string{"after"}, f.of(0).records)
+	for log := 1; log < f.Logs(); log++ {
+		require.Equal(t, 1, f.of(log).resets, "the others go on")
+	}
+}
+
+func logsAlive(t *testing.T, b LogsBed) {
+	f := b.follow(t, "one")
+	began := time.Now()
+	f.await(t, "each log is heard several times", func(l followed) bool { return l.alives >= 8 })
+	// More than 3T/8 apart they are only where this process, or a host, was held up.
+	t.Logf("heard eight times within %v, T is %v", time.Since(began), b.Settings.T)
+}
+
+func logsGone(t *testing.T, b LogsBed) {
+	f := b.follow(t, "one")
+	zero := f.of(0).id
+	b.Stop(t, 0)
+	require.Error(t, f.report(t, 0, zero, "nobody takes it", 0))
+	for log := 1; log < f.Logs(); log++ {
+		f.put(t, log, "x", 0)
+	}
+	f.await(t, "the others are read", func(l followed) bool { return l.id == zero || len(l.records) == 1 })
+}
+
+func logsTop(t *testing.T, b LogsBed) {
+	f := b.follow(t, "one")
+	f.put(t, 0, "large", 7_000_000)
+	f.put(t, 0, "small", 5)
+	top := b.follow(t, "two").of(0).top
+	require.Contains(t, []int64{0, 7_000_000}, top)
+}
+
+func logsNext(t *testing.T, b LogsBed) {
+	set := b.open(t, "one")
+	defer func() { assert.NoError(t, set.Close()) }()
+	ctx, cancel := context.WithCancel(t.Context())
+	for began := time.Now(); time.Since(began) < 10*time.Millisecond; {
+		_, _, err := set.Next(ctx, time.Millisecond)
+		require.NoError(t, err)
+	}
+	cancel()
+	for began := time.Now(); ; { // what has arrived may be told all the same
+		_, ok, err := set.Next(ctx, patience)
+		require.NoError(t, err)
+		require.Less(t, time.Since(began), patience)
+		if !ok {
+			return
+		}
+	}
+}
+
+func logsClose(t *testing.T, b LogsBed) {
+	f := b.follow(t, "one")
+	var mu sync.Mutex
+	taken, reported := 0, 0
+	for n := range 50 {
+		if f.Append(n%f.Logs(), f.of(n%f.Logs()).id, []byte("x"), 0, func(error) {
+			mu.Lock()
+			defer mu.Unlock()
+			reported++
+		}) == nil {
+			taken++
+		}
+	}
+	f.stop()
+	mu.Lock()
+	require.Equal(t, taken, reported, "each was reported once, before Close returned")
+	mu.Unlock()
+	require.Error(t, f.Append(0, f.of(0).id, []byte("x"), 0, func(error) { t.Error("reported after an error") }))
+}

@@ -1,0 +1,28 @@
+package peers
+
+import (
+	"testing"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest/providertest"
+)
+
+// TestLogSetContract runs what nelitest's small logs have to pass, too, on three hosts in
+// processes of their own.
+func TestLogSetContract(t *testing.T) {
+	providertest.RunLogs(t, func(t *testing.T, test func(*testing.T, providertest.LogsBed)) {
+		c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout}
+		hosts := startHosts(t, c)
+		test(t, providertest.LogsBed{
+			Provider: func(*testing.T, string) neli.SmallLogs { return &provider{c} },
+			Settings: neli.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift},
+			Stop:     func(t *testing.T, log int) { hosts[c.Hosts[log].ID].kill(t) },
+			Restart: func(t *testing.T, log int) {
+				own := c
+				own.Self = c.Hosts[log].ID
+				hosts[own.Self].kill(t)
+				hosts[own.Self] = startHost(t, own)
+			},
+		})
+	})
+}
