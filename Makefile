@@ -33,13 +33,16 @@ FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: demo demo-peers test stages unit metrics metrics-doc mutants sim soak nightly integration integration-franz browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
+.PHONY: demo demo-peers demo-operator test stages unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
 
 demo-peers: ## five processes elect leaders without a broker; one is killed with its log, one suspended, the network is cut
 	cd examples && $(GO) run ./demo-peers
+
+demo-operator: prometheus ## neli run on three machines, beside Prometheus and the page; job, elector, machine and brokers are killed; root, Linux, chromium; 4 minutes; writes docs/operations.md and docs/operator-*.png
+	cd chaos && $(GO) run ./operator
 
 test: $(TEST) ## everything
 
@@ -57,9 +60,11 @@ unit: ## without a broker, race detector on; small packages first
 	cd franz && $(GO) test -race -timeout 15m ./...
 	cd peers && $(GO) test -race -timeout 15m -skip '$(MUTANTS)' ./...
 
-metrics: ## the collector, the alerts, the dashboard; with a real Prometheus for a minute (apt-get install prometheus)
+prometheus: # Debian's, unless there is one
 	@command -v prometheus >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus && (systemctl disable --now prometheus || service prometheus stop || true)) >/dev/null 2>&1 || \
 		{ echo "prometheus is missing, and could not be installed: apt-get install prometheus, as root"; exit 1; }
+
+metrics: prometheus ## the collector, the alerts, the dashboard; with a real Prometheus for a minute (apt-get install prometheus)
 	cd metrics && $(GO) test -race -timeout 10m ./...
 
 metrics-doc: ## docs/metrics.md from the collector and the alerts

@@ -1,6 +1,7 @@
 package neli_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"reflect"
@@ -11,6 +12,8 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/scenario"
 	"github.com/goneli/neli/nelitest"
 	"github.com/stretchr/testify/require"
 )
@@ -29,6 +32,20 @@ func readAhead(c *cluster) {
 	beats := records(c, "app.neli", 0, "beat")
 	ahead := regexp.MustCompile(`"read":\d+`).ReplaceAll(beats[len(beats)-1].Value, []byte(`"read":9999999`))
 	_, err := c.Broker.Inject("app.neli", 0, ahead)
+	require.NoError(c, err)
+}
+
+// claimedByAnother has a session that nobody knows claim all that the first claim in the
+// log is about, with all of the log read, so that the claim counts.
+func claimedByAnother(c *cluster) {
+	all, claims := c.Broker.Records("app.neli", 0), records(c, "app.neli", 0, "claim")
+	var of struct{ Log string }
+	require.NoError(c, json.Unmarshal(claims[0].Value, &of))
+	r := scenario.Decode(claims[0].Value, "app")
+	require.NotNil(c, r)
+	r.Session, r.Name = lease.Session{Process: "another", N: 1}, "another"
+	r.Read, r.Fresh, r.Longest = all[len(all)-1].Offset, false, r.T
+	_, err := c.Broker.Inject("app.neli", 0, lease.Codec{Group: "app", Log: of.Log}.Encode(r))
 	require.NoError(c, err)
 }
 
@@ -89,6 +106,11 @@ func TestTermsEndedByReason(t *testing.T) {
 			readAhead(c)
 			c.Pass(5 * time.Second)
 		}},
+		{neli.ReasonSuperseded, func(c *cluster, a *member) {
+			claimedByAnother(c)
+			c.Pass(time.Second)
+			require.False(c, a.IsLeader())
+		}},
 		{neli.ReasonOverdue, func(c *cluster, a *member) {
 			a.Hold(15 * time.Second)
 			go func() { _ = a.StepDown(c.Context()) }()
@@ -134,6 +156,71 @@ func TestTermsEndedByReason(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who does not contend any more has resigned: its driver was closed, or the context of
+// its Lead has ended.
+func TestStatsOfWhoResigns(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, roles(4), func(c *cluster) {
+		a := c.Join("a", open)
+		p, err := a.Background(a.Task)
+		require.NoError(c, err)
+		c.Leader(3, 2*silence)
+		require.Zero(c, ended(a.Stats()))
+		require.NoError(c, p.Close())
+		s := a.Stats()
+		require.Equal(c, uint64(4), s.TermsEnded[neli.ReasonResigned])
+		require.Equal(c, uint64(4), ended(s), "and for no other reason")
+		require.Zero(c, s.Led)
+	})
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.Join("a", open)
+		ctx, cancel := context.WithCancel(c.Context())
+		runs, result := leading(ctx, a)
+		r := next(c, runs, 2*silence)
+		cancel()
+		<-r.ctx.Done()
+		require.Zero(c, ended(a.Stats()), "it finishes")
+		r.done <- r.ctx.Err()
+		require.NoError(c, <-result)
+		s := a.Stats()
+		require.Equal(c, uint64(1), s.TermsEnded[neli.ReasonResigned])
+		require.Equal(c, uint64(1), ended(s))
+	})
+}
+
+// What the group assigns to another member is counted as that, in both modes.
+func TestStatsOfWhatIsUnassigned(t *testing.T) {
+	simulateWith(t, nelitest.Options{RebalanceTime: 300 * time.Millisecond}, roles(2), func(c *cluster) {
+		with := func(cfg *neli.Config) { cfg.Partitions = 2 }
+		a := c.Work("a", with)
+		c.Leader(0, 2*silence)
+		c.Leader(1, 2*silence)
+		c.Pass(10 * time.Second)
+		require.Zero(c, ended(a.Stats()))
+		b := c.Work("b", with)
+		c.Eventually(30*time.Second, "b has one", b.IsLeader)
+		s := a.Stats()
+		require.Equal(c, uint64(1), s.TermsEnded[neli.ReasonUnassigned])
+		require.Equal(c, uint64(1), ended(s))
+		require.Equal(c, 1, s.Led)
+	})
+	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
+		with := func(cfg *neli.Config) {
+			shared(cfg)
+			cfg.KafkaConfig = neli.KafkaConfigMap{"partition.assignment.strategy": "range"}
+		}
+		b := c.Work("b", with)
+		c.Leader(0, time.Minute)
+		a := c.Work("a", with) // range gives it the partition
+		c.Eventually(10*time.Second, "a leads", a.IsLeader)
+		require.Zero(c, ended(b.Stats()), "it leads until its lease is over")
+		c.Pass(sharedT)
+		s := b.Stats()
+		require.Equal(c, uint64(1), s.TermsEnded[neli.ReasonUnassigned])
+		require.Equal(c, uint64(1), ended(s))
+		require.Zero(c, s.Led)
+	})
 }
 
 // An application that does not pulse is counted as what it is, though it was told of

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -152,6 +153,22 @@ func (p *process) logs(text string) {
 		defer p.mu.Unlock()
 		return strings.Contains(p.errors.String(), text)
 	}, soon, 5*time.Millisecond, "%s", text)
+}
+
+// logged waits until a pattern is on its standard error, and returns what its group matches.
+func (p *process) logged(pattern string) string {
+	p.t.Helper()
+	re, found := regexp.MustCompile(pattern), ""
+	require.Eventually(p.t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		m := re.FindStringSubmatch(p.errors.String())
+		if m != nil {
+			found = m[1]
+		}
+		return m != nil
+	}, soon, 5*time.Millisecond, "%s", pattern)
+	return found
 }
 
 // pid is a number that the process says.

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +40,7 @@ func TestExitCodes(t *testing.T) {
 		"unknown flag":    {"run", "--nonsense", "--", "true"},
 		"bad timeout":     {"run", "--timeout", "2h", "--", "true"},
 		"bad drain":       {"run", "--drain", "-1s", "--", "true"},
+		"bad listen":      {"run", "--listen", "nowhere", "--", "true"},
 		"secret argument": {"run", "-X", "sasl.password=x", "--", "true"},
 		"no such file":    {"run", "--config", "/no/such/file", "--", "true"},
 		"no such verb":    {"walk"},
@@ -257,4 +260,45 @@ func TestEnvironmentOfTheCommand(t *testing.T) {
 	require.NotEqual(t, "outer", got["NELI_MEMBER"])
 	// Without a group of its own the inner one would wait for the outer one's, for ever.
 	require.Equal(t, 125, neliWith(t, env, "run", "--", "true").code())
+}
+
+// What neli run knows is served for as long as it runs, and no longer.
+func TestListen(t *testing.T) {
+	p := neli(t, broker(t), "run", "--name", "ten", "--listen", "127.0.0.1:0", "--", "sh", "-c", family)
+	p.says("child", 1)
+	address := p.logged(`msg="serving the page and the metrics" address=(\S+)`)
+	get := func(path string) (int, string) {
+		r, err := http.Get("http://" + address + path)
+		require.NoError(t, err)
+		defer r.Body.Close()
+		body, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		return r.StatusCode, string(body)
+	}
+	for path, want := range map[string]string{
+		"/metrics":   `neli_is_leader{group="jobs"} 1`,
+		"/leader":    `"leader":true`,
+		"/standings": `"name":"ten"`,
+		"/":          "this process",
+	} {
+		status, body := get(path)
+		require.Equal(t, 200, status, path)
+		require.Contains(t, body, want, path)
+	}
+	status, _ := get("/stepdown")
+	require.NotEqual(t, 200, status, "it tells, and does nothing")
+
+	second := neli(t, nil, "run", "--listen", address, "--", "true")
+	require.Equal(t, 125, second.code(), "the address is taken")
+	require.Contains(t, second.errors.String(), "--listen: ")
+
+	stream, err := http.Get("http://" + address + "/events")
+	require.NoError(t, err)
+	defer stream.Body.Close()
+	began := time.Now()
+	p.signal(unix.SIGTERM)
+	require.Equal(t, 143, p.code())
+	require.Less(t, time.Since(began), 20*time.Second, "a stream holds nobody up")
+	_, err = http.Get("http://" + address + "/leader")
+	require.Error(t, err)
 }

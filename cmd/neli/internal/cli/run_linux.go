@@ -2,6 +2,8 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -12,6 +14,7 @@ import (
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/cmd/neli/internal/guard"
 	"github.com/goneli/neli/cmd/neli/internal/job"
+	"github.com/goneli/neli/cmd/neli/internal/web"
 )
 
 // guarded is what a guard's process does, if that is what args ask for.
@@ -40,11 +43,16 @@ whatever the command changes, and let that refuse lower ones: nothing else helps
 process that leaves the group (setsid), against guard and neli being stopped both, or
 against a machine that is paused as a whole and goes on later.
 
+With --listen, HTTP: the page of who leads at /, 200 or 503 at /leader, JSON, and /metrics for
+Prometheus. Whoever can connect can read names of members and tokens: take an internal
+address.
+
 Exit codes: the command's; 122 lost, with --once; 124 not elected within --wait; 125 neli itself
 failed; 126 the command cannot be executed; 127 there is no such command.`
 
 func newRun(c *common) *cobra.Command {
 	var o job.Options
+	var listen string
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- command [arguments]",
 		Short: "Run a command while leading",
@@ -56,18 +64,20 @@ func newRun(c *common) *cobra.Command {
 				return err
 			}
 			o.Command = args
-			return run(cfg, o)
+			return run(cfg, o, listen)
 		},
 	}
 	cmd.Flags().SetInterspersed(false) // what follows the command is the command's
 	cmd.Flags().DurationVar(&o.Drain, "drain", 10*time.Second, "how long the command may take to finish when it is told to")
 	cmd.Flags().DurationVar(&o.Wait, "wait", 0, "exit with 124 if not elected within this time; 0: wait for ever")
 	cmd.Flags().BoolVar(&o.Keep, "keep", false, "contend again when the command has ended")
+	cmd.Flags().StringVar(&listen, "listen", "", "host:port where the page, JSON and metrics are served; empty: nowhere")
 	cmd.Flags().BoolVar(&o.Once, "once", false, "exit with 122 when leadership is lost, in place of contending again")
 	return cmd
 }
 
-func run(cfg neli.Config, o job.Options) error {
+// run runs the command. It serves what it knows at listen, if that is not empty.
+func run(cfg neli.Config, o job.Options, listen string) error {
 	// Before anything else: whoever asks to end must be heard at once.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, job.Signals()...)
@@ -80,7 +90,7 @@ func run(cfg neli.Config, o job.Options) error {
 	}
 	o.Env, o.Topic, o.Log = os.Environ(), cfg.LeaderTopic, cfg.Logger
 	cfg.DrainTimeout = o.Drain
-	n, err := neli.New(cfg)
+	n, stop, err := start(cfg, listen)
 	if err != nil {
 		return err
 	}
@@ -88,8 +98,30 @@ func run(cfg neli.Config, o job.Options) error {
 	if closing := n.Close(); closing != nil {
 		cfg.Logger.Warn("closing", "error", closing)
 	}
+	stop()
 	if code != 0 || err != nil {
 		return exit{code, err}
 	}
 	return nil
+}
+
+// start makes the Neli, and serves what it knows at an address until stop is called.
+func start(cfg neli.Config, listen string) (n *neli.Neli, stop func(), err error) {
+	if listen == "" {
+		n, err = neli.New(cfg)
+		return n, func() {}, err
+	}
+	// First, since an address that cannot be had is known at once.
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--listen: %w", err)
+	}
+	if n, err = neli.New(cfg); err != nil {
+		_ = l.Close()
+		return nil, nil, err
+	}
+	if stop, err = web.Serve(l, n, cfg.Logger); err != nil {
+		return nil, nil, errors.Join(err, n.Close())
+	}
+	return n, stop, nil
 }
