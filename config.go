@@ -184,10 +184,23 @@ type Config struct {
 	// that is under way. Default: always healthy.
 	Healthy func() error
 
+	// Requests decides on what other processes ask of this one (Ask; the command neli, by
+	// its transfer and step-down): nil, and this process does what Transfer or StepDown do; an
+	// error, and it keeps what it leads. The error's text is told to whoever asked, in
+	// the topic: no secrets. It is called for roles that this process leads only, one
+	// request at a time, once a second on average and four times at once at most, on a goroutine
+	// of its own, which also carries out what it accepts before it takes the next one;
+	// what does not find its turn is as good as lost, and is sent again. It holds nothing
+	// up but other requests, and Close, which waits for a call that is under way. What it is
+	// given is the word of whoever may write to the topic, who asks and under which name
+	// included: accept what you would not mind anybody of them to ask for. Exclusive mode only.
+	// Default: none, all requests are refused.
+	Requests func(Request) error
+
 	// Observer makes this process watch who leads without ever contending: Holder,
 	// Watch and Members work, Pulse, Background and Lead return ErrObserver, and no
-	// barrier is called. It writes nothing, joins no group and creates no topic, so
-	// it needs no right but READ on LeaderTopic. Roles, HeartbeatTimeout and
+	// barrier is called. It joins no group, creates no topic and writes nothing but what
+	// Ask sends, so without that it needs no right but READ on LeaderTopic. Roles, HeartbeatTimeout and
 	// MaxClockDrift should be those of the members. Exclusive mode only. Default:
 	// false.
 	Observer bool
@@ -291,6 +304,7 @@ type settings struct {
 	rebalance          bool
 	small              bool // the Provider has SmallLogs
 	healthy            func() error
+	requests           func(Request) error // nil: all are refused
 	logger             *slog.Logger
 	throttling         throttling
 }
@@ -337,6 +351,7 @@ func (c Config) resolve() (*settings, error) {
 		preference:  c.Preference,
 		rebalance:   c.Rebalance == RebalanceOn,
 		healthy:     c.Healthy,
+		requests:    c.Requests,
 		logger:      c.Logger,
 	}
 	s.topic = or(c.LeaderTopic, s.group+".neli")
@@ -359,6 +374,7 @@ func (c Config) resolve() (*settings, error) {
 		fmt.Sprintf("must be between %d and %d", -maxPriority, maxPriority))
 	f.check(!c.Observer || c.Mode == Exclusive, "Observer", c.Observer,
 		"needs Mode Exclusive: the records of the other one do not tell who leads")
+	f.check(c.Requests == nil || c.Mode == Exclusive, "Requests", "", "needs Mode Exclusive: in the other one nothing is handed over")
 	f.check(s.roles >= 1 && s.roles <= maxRoles, "Roles", c.Roles, fmt.Sprintf("must be between 1 and %d", maxRoles))
 	f.check(s.partitions >= 1 && s.partitions <= maxPartitions, "Partitions", c.Partitions,
 		fmt.Sprintf("must be between 1 and %d", maxPartitions))

@@ -31,6 +31,7 @@ type Settings struct {
 	Priority   int
 	Preference func(Member, int) int
 	Rebalance  bool
+	Requests   bool                              // the application decides on requests; else all are refused
 	Random     func(time.Duration) time.Duration // in [0, d)
 	Alive      func(clock.Instant) bool          // the application does something; must not block
 }
@@ -86,21 +87,24 @@ type Node struct {
 	timing  timing
 	moves   moves
 	counts  counts
-	eager   bool // nothing that was vacant has been passed over since this process was willing
+	inbox   inbox     // requests to this process
+	asks    []*asking // and of it
+	eager   bool      // nothing that was vacant has been passed over since this process was willing
 	ready   Ready
 }
 
 // Ready is what the caller of a Node has to do: first of all append, without holding
 // anybody up. In which order records reach the log does not matter.
 type Ready struct {
-	Append   []Append
-	Notes    []Note
-	Outcomes []Outcome
-	Verify   bool          // the log may be another one by now
-	Join     bool          // whether to take part in the nominator's group
-	Changed  bool          // what others are told of holders has changed
-	Finished bool          // closing, and there is nothing more to wait for
-	WakeIn   time.Duration // Tick is due then, if nothing happens before
+	Append    []Append
+	Notes     []Note
+	Outcomes  []Outcome
+	Verify    bool          // the log may be another one by now
+	Join      bool          // whether to take part in the nominator's group
+	Changed   bool          // what others are told of holders has changed
+	Finished  bool          // closing, and there is nothing more to wait for
+	Requested bool          // there is a request for the application
+	WakeIn    time.Duration // Tick is due then, if nothing happens before
 }
 
 // Append is a record on its way to a log.
@@ -301,7 +305,11 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 			n.unclaim(p, r, now)
 			n.note(slog.LevelDebug, "claim not confirmed", "partition", p.index, "error", err)
 		}
-	case lease.Beat, lease.Ping, lease.Pong:
+	case lease.Ping:
+		if err != nil && r.Request != nil {
+			n.askFailed(r, err)
+		}
+	case lease.Beat, lease.Pong:
 	}
 	if err != nil {
 		p.link.failed(r.Seq)
@@ -340,6 +348,7 @@ func (n *Node) Tick(now clock.Instant) {
 		n.stepOf(p, now)
 	}
 	n.announce(now)
+	n.pursue(now)
 	n.verify(now)
 	n.finish(now)
 }
@@ -531,6 +540,9 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	next = min(next, n.moves.lookAt.Sub(now.Mono))
 	if n.announces() {
 		next = min(next, n.announceDue(now).Sub(now.Mono))
+	}
+	if len(n.asks) > 0 {
+		next = min(next, n.pursueDue().Sub(now.Mono))
 	}
 	if n.desired.Away > now.Mono {
 		next = min(next, n.desired.Away.Sub(now.Mono))
