@@ -39,11 +39,13 @@ func (e *Elector) send(ctx context.Context, r Request, done chan error) (id int,
 	look := time.NewTicker(lookEvery) // some of it time alone makes known
 	defer look.Stop()
 	for {
-		e.do(func(n *Node, now clock.Instant) {
-			if id, err = n.Ask(r, now); err == nil {
-				e.waiting[id] = done
-			}
-		})
+		if err = ErrUnknown; e.opened() {
+			e.do(func(n *Node, now clock.Instant) {
+				if id, err = n.Ask(r, now); err == nil {
+					e.waiting[id] = done
+				}
+			})
+		}
 		if !errors.Is(err, ErrUnknown) {
 			return id, err
 		}
@@ -58,10 +60,22 @@ func (e *Elector) send(ctx context.Context, r Request, done chan error) (id int,
 	}
 }
 
+// opened reports whether the logs were found.
+func (e *Elector) opened() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.node.logs) > 0
+}
+
 // NextRequest waits for a request that the application is to decide on, which then has to be
 // answered. It returns false when ctx is done or Run has returned.
 func (e *Elector) NextRequest(ctx context.Context) (Request, bool) {
 	for {
+		select {
+		case <-e.done:
+			return Request{}, false
+		default:
+		}
 		e.mu.Lock()
 		r, ok := e.node.NextRequest()
 		e.mu.Unlock()
@@ -78,7 +92,12 @@ func (e *Elector) NextRequest(ctx context.Context) (Request, bool) {
 	}
 }
 
-// Answer says what has become of a request.
+// Answer says what has become of a request, unless Run has returned.
 func (e *Elector) Answer(r Request, s lease.Stage, text string) {
+	select {
+	case <-e.done:
+		return
+	default:
+	}
 	e.do(func(n *Node, now clock.Instant) { n.Answer(r, s, text, now) })
 }

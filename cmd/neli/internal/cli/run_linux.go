@@ -40,11 +40,15 @@ whatever the command changes, and let that refuse lower ones: nothing else helps
 process that leaves the group (setsid), against guard and neli being stopped both, or
 against a machine that is paused as a whole and goes on later.
 
+Requests. With --allow-requests whoever may write to the topic may have leadership moved
+elsewhere, by neli transfer and neli step-down; the command is told to finish as above.
+
 Exit codes: the command's; 122 lost, with --once; 124 not elected within --wait; 125 neli itself
 failed; 126 the command cannot be executed; 127 there is no such command.`
 
 func newRun(c *common) *cobra.Command {
 	var o job.Options
+	var requests bool
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- command [arguments]",
 		Short: "Run a command while leading",
@@ -56,6 +60,9 @@ func newRun(c *common) *cobra.Command {
 				return err
 			}
 			o.Command = args
+			if requests {
+				cfg.Requests = func(neli.Request) error { return nil } // who may write to the topic may ask
+			}
 			return run(cfg, o)
 		},
 	}
@@ -64,6 +71,7 @@ func newRun(c *common) *cobra.Command {
 	cmd.Flags().DurationVar(&o.Wait, "wait", 0, "exit with 124 if not elected within this time; 0: wait for ever")
 	cmd.Flags().BoolVar(&o.Keep, "keep", false, "contend again when the command has ended")
 	cmd.Flags().BoolVar(&o.Once, "once", false, "exit with 122 when leadership is lost, in place of contending again")
+	cmd.Flags().BoolVar(&requests, "allow-requests", false, "do what neli transfer and neli step-down ask for; else refuse")
 	return cmd
 }
 
