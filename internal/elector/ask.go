@@ -79,7 +79,7 @@ func (n *Node) Ask(r Request, now clock.Instant) (id int, err error) {
 
 // sendAsk sends a request, or sends it again: in the log that has the role or, where all logs
 // have all roles, in one after the other.
-func (n *Node) sendAsk(a *ask, now clock.Instant) {
+func (n *Node) sendAsk(a *asking, now clock.Instant) {
 	p, _ := n.local(a.Role)
 	if n.quorum != nil {
 		p = n.logs[(n.reachable()+a.tries)%len(n.logs)]
