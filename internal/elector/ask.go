@@ -149,7 +149,7 @@ func (n *Node) replied(p *partition, r *lease.Record, now clock.Instant) bool {
 	return true
 }
 
-func (n *Node) concludeAsk(a *ask, err error) {
+func (n *Node) concludeAsk(a *asking, err error) {
 	n.ready.Outcomes = append(n.ready.Outcomes, Outcome{int(a.id), err})
 }
 
