@@ -16,9 +16,11 @@ import (
 // with is a record's bytes with a field more, of whatever value.
 func with(t *testing.T, value []byte, field string, what any) []byte {
 	t.Helper()
-	var all map[string]any
+	var all map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(value, &all))
-	all[field] = what
+	of, err := json.Marshal(what)
+	require.NoError(t, err)
+	all[field] = of
 	b, err := json.Marshal(all)
 	require.NoError(t, err)
 	return b
@@ -28,7 +30,7 @@ func with(t *testing.T, value []byte, field string, what any) []byte {
 // no such fields, and ignores what it does not know.
 func without(t *testing.T, value []byte) *Record {
 	t.Helper()
-	var all map[string]any
+	var all map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal(value, &all))
 	delete(all, "request")
 	delete(all, "answer")
