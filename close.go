@@ -38,7 +38,7 @@ const (
 // takes, at most, DrainTimeout plus the wait for a successor (1 s, or a
 // HeartbeatInterval if that is longer; 4 s with Assigned nomination, or
 // more if the group is slow) plus, with an unreachable broker, 12 s. If another
-// goroutine's task or barrier or Config.Healthy has not returned, or a client has not
+// goroutine's task or barrier, Config.Healthy or Config.Requests has not returned, or a client has not
 // stopped, by then, the error says so; a barrier that Close itself runs is waited for. Close must not be
 // called from a barrier, a task or a function that Lead runs: it would wait for itself,
 // up to that bound.
@@ -73,6 +73,6 @@ func (n *Neli) Close() error {
 	case <-n.idle:
 		return nil
 	case <-timer.C:
-		return fmt.Errorf("neli: Close: Config.Healthy has not returned within %v", bound)
+		return fmt.Errorf("neli: Close: Config.Requests or Config.Healthy has not returned within %v", bound)
 	}
 }

@@ -80,10 +80,23 @@ type Config struct {
 	// that is under way. Default: always healthy.
 	Healthy func() error
 
+	// Requests decides on what other processes ask of this one (Ask; the command neli, by
+	// its transfer and step-down): nil, and this process does what Transfer or StepDown do; an
+	// error, and it keeps what it leads. The error's text is told to whoever asked, in
+	// the topic: no secrets. It is called for roles that this process leads only, one
+	// request at a time, once a second on average and four times at once at most, on a goroutine
+	// of its own, which also carries out what it accepts before it takes the next one;
+	// what does not find its turn is as good as lost, and is sent again. It holds nothing
+	// up but other requests, and Close, which waits for a call that is under way. What it is
+	// given is the word of whoever may write to the topic, who asks and under which name
+	// included: accept what you would not mind anybody of them to ask for. Exclusive mode only.
+	// Default: none, all requests are refused.
+	Requests func(Request) error
+
 	// Observer makes this process watch who leads without ever contending: Holder,
 	// Watch and Members work, Pulse, Background and Lead return ErrObserver, and no
-	// barrier is called. It writes nothing, joins no group and creates no topic, so
-	// it needs no right but READ on LeaderTopic. Roles, HeartbeatTimeout and
+	// barrier is called. It joins no group, creates no topic and writes nothing but what
+	// Ask sends, so without that it needs no right but READ on LeaderTopic. Roles, HeartbeatTimeout and
 	// MaxClockDrift should be those of the members. Exclusive mode only. Default:
 	// false.
 	Observer bool

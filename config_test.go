@@ -109,6 +109,7 @@ func TestConfigFaults(t *testing.T) {
 		{Config{Mode: 2}, "Mode", "2", "must be Exclusive or NonExclusive"},
 		{Config{Mode: -1}, "Mode", "-1", "must be Exclusive or NonExclusive"},
 		{Config{Observer: true, Mode: NonExclusive}, "Observer", "true", "needs Mode Exclusive"},
+		{Config{Requests: func(Request) error { return nil }, Mode: NonExclusive}, "Requests", "", "needs Mode Exclusive"},
 		{Config{Nomination: 7}, "Nomination", "7", "must be Assigned or Open"},
 		{Config{Nomination: Open, Rebalance: 2}, "Rebalance", "2", "must be RebalanceOn or RebalanceOff"},
 		{Config{Nomination: Open, Rebalance: -1}, "Rebalance", "-1", "must be RebalanceOn or RebalanceOff"},

@@ -93,14 +93,15 @@ With Open nomination the members share the roles out among themselves: each says
 Hello every five seconds, ranks the others on each vacant role in the same way as
 they do, and claims the later the more are before it. Leaders hand over, in batches,
 what is more than their share, to members that answer when they are asked. Priority,
-Preference, Rebalance, Healthy, Transfer and StepDown are ways to have a say in that.
+Preference, Rebalance, Healthy, Transfer and StepDown are ways to have a say in that;
+Ask asks another process for the latter two, whose Config.Requests decides.
 All of it is preference, and plays no part in safety.
 
 # Who leads
 
 In exclusive mode every process can tell who holds a role (Holder), follow the
 changes (Watch) and name the members (Members); Config.Observer is for those that
-do nothing else. What they say is about the past, with its age: it is for routing
+do nothing else but Ask. What they say is about the past, with its age: it is for routing
 and for people. It is no check of leadership.
 
 # Reading on

@@ -112,6 +112,7 @@ func TestNilContext(t *testing.T) {
 		for name, call := range map[string]func() error{
 			"StepDown": func() error { return a.StepDown(none) },
 			"Transfer": func() error { return a.Transfer(none, 0, "b") },
+			"Ask":      func() error { return a.Ask(none, neli.Request{StepDown: true}) },
 			"PulseCtx": func() error { _, err := a.PulseCtx(none); return err },
 			"Lead": func() error {
 				return a.Lead(none, func(context.Context, neli.Leadership) error { return nil })

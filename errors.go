@@ -47,6 +47,16 @@ var (
 	ErrNotTransferred = elector.ErrNotTransferred
 )
 
+// Errors of Ask, which may be ErrNoAnswer, too.
+var (
+	// ErrRefused: the holder of the role refuses; the text says why.
+	ErrRefused = elector.ErrRefused
+	// ErrNotDone: the holder accepted and could not do it, or lost the role meanwhile.
+	ErrNotDone = elector.ErrNotDone
+	// ErrVacant: nobody is known to hold the role.
+	ErrVacant = elector.ErrVacant
+)
+
 // Causes of the cancellation of the context that Lead gives to its function, to
 // be read with context.Cause.
 var (

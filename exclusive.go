@@ -71,6 +71,7 @@ func (s *settings) elector(alive func(clock.Instant) bool) *elector.Settings {
 		TokenBase:  s.tokenBase,
 		Priority:   s.priority,
 		Rebalance:  s.rebalance,
+		Requests:   s.requests != nil,
 		Random:     s.random,
 		Alive:      alive,
 	}

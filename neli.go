@@ -50,7 +50,7 @@ type Neli struct {
 
 	stop context.CancelFunc
 	done chan struct{} // closed when the arbiter has ended, with err
-	idle chan struct{} // closed when the watch of health has, too
+	idle chan struct{} // closed when what asks the user's own functions has, too
 	err  error
 }
 
@@ -120,7 +120,7 @@ func (n *Neli) start() {
 	n.set.announce()
 	n.arb.intend(n.desired)
 	go func() {
-		health := n.watchHealth()
+		health, stopRequests := n.watchHealth(), n.serveRequests()
 		n.err = n.set.secrets.err(n.arb.run(ctx))
 		if n.err != nil && ctx.Err() == nil {
 			n.state.Store(int32(StateFailed))
@@ -130,6 +130,7 @@ func (n *Neli) start() {
 		}
 		close(n.done)
 		health.stop() // afterwards: it waits for the user's code, which may hang
+		stopRequests()
 		close(n.idle)
 	}()
 }

@@ -46,6 +46,7 @@ type settings struct {
 	rebalance          bool
 	small              bool // the Provider has SmallLogs
 	healthy            func() error
+	requests           func(Request) error // nil: all are refused
 	logger             *slog.Logger
 	throttling         throttling
 }
@@ -92,6 +93,7 @@ func (c Config) resolve() (*settings, error) {
 		preference:  c.Preference,
 		rebalance:   c.Rebalance == RebalanceOn,
 		healthy:     c.Healthy,
+		requests:    c.Requests,
 		logger:      c.Logger,
 	}
 	s.topic = or(c.LeaderTopic, s.group+".neli")
@@ -114,6 +116,7 @@ func (c Config) resolve() (*settings, error) {
 		fmt.Sprintf("must be between %d and %d", -maxPriority, maxPriority))
 	f.check(!c.Observer || c.Mode == Exclusive, "Observer", c.Observer,
 		"needs Mode Exclusive: the records of the other one do not tell who leads")
+	f.check(c.Requests == nil || c.Mode == Exclusive, "Requests", "", "needs Mode Exclusive: in the other one nothing is handed over")
 	f.check(s.roles >= 1 && s.roles <= maxRoles, "Roles", c.Roles, fmt.Sprintf("must be between 1 and %d", maxRoles))
 	f.check(s.partitions >= 1 && s.partitions <= maxPartitions, "Partitions", c.Partitions,
 		fmt.Sprintf("must be between 1 and %d", maxPartitions))

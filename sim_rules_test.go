@@ -67,6 +67,10 @@ var simulatorRules = []mutation.Mutant{
 		Old: "h.cause == claimed || h.cause == rebalanced && now.Mono.Sub(h.since) >= minTenure", New: "h.cause == claimed || h.cause == rebalanced",
 		Want: `should be the most`},
 
+	{Rule: "who refuses a request keeps what it leads", File: "request.go",
+		Old: "if err := n.set.requests(r); err != nil {", New: "if err := n.set.requests(r); err != nil && r.By == \"\" {",
+		Want: `gives something up though nobody let it`},
+
 	// Observers, and what is told of holders.
 	{Rule: "an observer says nothing", File: "internal/elector/announce.go",
 		Old: "return !n.set.Observer && !(n", New: "return !(n", Want: `the witness writes`},

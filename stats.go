@@ -33,6 +33,12 @@ type Stats struct {
 	// quota was exceeded (client quotas of Kafka). It is up to a minute behind.
 	Throttled time.Duration `json:"throttled"`
 
+	// RequestsAccepted counts the requests of other processes that Config.Requests has
+	// accepted, and RequestsRefused those that it has refused, or that were refused without
+	// asking it. Exclusive mode.
+	RequestsAccepted uint64 `json:"requests_accepted"`
+	RequestsRefused  uint64 `json:"requests_refused"`
+
 	// TermsStarted counts the terms that this process has won, one for each role, and
 	// TermsEnded those that have ended, by Reason: also those of which the application
 	// was not told because it did not pulse meanwhile. In non-exclusive mode, one for
@@ -104,6 +110,7 @@ func (x *exclusive) stats() Stats {
 	return Stats{
 		Records: s.Records, Foreign: s.Foreign, Newer: s.Newer, Malformed: s.Malformed,
 		LogResets: s.LogResets, Appended: s.Appended, AppendFailed: s.AppendFailed,
+		RequestsAccepted: s.RequestsAccepted, RequestsRefused: s.RequestsRefused,
 		TermsStarted: s.Terms.Started, TermsEnded: s.Terms.Ended,
 		RoundTrips: Timing(s.RoundTrips), Drains: Timing(s.Drains), Vacancies: Timing(s.Vacancies), Leaderless: s.Leaderless,
 		Led: s.Led, Held: s.Held, Vacant: s.Vacant, Unknown: s.Unknown, Members: s.Members,

@@ -74,6 +74,9 @@ func (w *wiring) arbiter(clocks clock.Clock, alive func(clock.Instant) bool) (ar
 		return r, err
 	}
 	log := newKafkaLog(t, producer, newReader, w.set.logger)
+	if w.set.observer {
+		log.writing.ok() // it writes requests only: where it may not, they fail and nothing else does
+	}
 	if log.reader, err = newReader(); err != nil {
 		return nil, err
 	}

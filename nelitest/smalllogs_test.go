@@ -2,12 +2,14 @@ package nelitest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -405,4 +407,49 @@ func TestSmallLogsHaveNoConsumerGroup(t *testing.T) {
 	require.ErrorContains(t, err, "KafkaConfig")
 	_, err = neli.New(neli.Config{Provider: nelitest.NewSmallLogs(2, smallTrip).Provider("a"), LeaderGroupID: "g"})
 	require.ErrorContains(t, err, "2 small logs")
+}
+
+// On small logs, too, an observer may ask, and the holder decides; with a log down, as well.
+func TestSmallLogsCarryRequests(t *testing.T) {
+	small(t, 3, func(g *smallGroup) {
+		var refuses atomic.Bool
+		decides := func(neli.Request) error {
+			if refuses.Load() {
+				return errors.New("not now")
+			}
+			return nil
+		}
+		for _, name := range []string{"a", "b", "c"} {
+			g.joinWith(name, func(cfg *neli.Config) {
+				cfg.Rebalance = neli.RebalanceOff
+				cfg.Requests = decides
+			})
+		}
+		g.until(5*time.Second, allLed)
+		g.pass(2*smallT, true)
+		o := g.joinWith("o", func(cfg *neli.Config) { cfg.Observer = true })
+		g.pass(2*smallT, true)
+		ctx, cancel := context.WithTimeout(g.Context(), time.Minute)
+		defer cancel()
+		for _, down := range []int{-1, 0, 1, 2} {
+			if down >= 0 {
+				g.logs.Stop(down)
+				g.pass(3*smallT, false)
+			}
+			from := g.leaders()[1]
+			to := map[bool]string{true: "b", false: "a"}[from == "a"]
+			refuses.Store(false)
+			require.NoError(g, o.Ask(ctx, neli.Request{Role: 1, To: to}), "log %d is down", down)
+			g.until(time.Second, func(leaders []string) bool { return leaders[1] == to })
+			refuses.Store(true)
+			err := o.Ask(ctx, neli.Request{Role: 1, StepDown: true})
+			require.ErrorIs(g, err, neli.ErrRefused)
+			require.ErrorContains(g, err, "not now")
+			if down >= 0 {
+				g.logs.Start(down)
+				g.pass(3*smallT, false)
+			}
+			require.Equal(g, to, g.leaders()[1])
+		}
+	})
 }

@@ -30,7 +30,11 @@ func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant)
 		n.offerSnapshot(p, n.turn(uint64(o)), now)
 	}
 	if id == n.set.Process {
-		if r.Kind == lease.Ping {
+		switch {
+		case r.Kind != lease.Ping:
+		case r.Request != nil:
+			n.asked(p, o, r)
+		default:
 			n.pinged(p, o, r)
 		}
 		if r.Kind == lease.Snapshot {
@@ -45,11 +49,15 @@ func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant)
 	case lease.Hello:
 		n.greeted(p, o, r, live, now)
 	case lease.Ping:
-		if r.To == n.set.Process && live {
+		switch {
+		case r.To != n.set.Process || !live: // what was asked before this process came was asked of another
+		case r.Request != nil:
+			n.requested(p, o, r, now)
+		default:
 			n.pong(p, o, r, now)
 		}
 	case lease.Pong:
-		if r.To == n.set.Process {
+		if r.To == n.set.Process && !n.replied(p, r, now) {
 			n.ponged(p, r)
 		}
 	case lease.Snapshot:

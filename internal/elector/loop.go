@@ -28,26 +28,27 @@ type Elector struct {
 	terms  *term.Table
 	wakeup chan struct{} // wakes the goroutine that calls Tick
 	done   chan struct{} // closed when Run returns
+	asked  chan struct{} // has an element when there may be a request for the application
 
 	mu        sync.Mutex // guards what follows; held across no call of anybody else's code
 	node      *Node
 	scheduled clock.Time // monotonic: when Tick will be called by itself
 	finished  bool
-	waiting   map[int]chan error // Transfers, by number
+	waiting   map[int]chan error // Transfers and requests, by number
 	watchers  map[chan struct{}]struct{}
 }
 
 // NewElector returns an Elector that does nothing yet. now reads all clocks.
 func NewElector(set *Settings, log Log, nom Nominator, terms *term.Table, now func() clock.Instant, logger *slog.Logger) *Elector {
 	return &Elector{log: log, nom: nom, now: now, logger: logger, terms: terms, node: New(set, terms),
-		wakeup: make(chan struct{}, 1), done: make(chan struct{}), waiting: map[int]chan error{}, watchers: map[chan struct{}]struct{}{}}
+		wakeup: make(chan struct{}, 1), done: make(chan struct{}), asked: make(chan struct{}, 1), waiting: map[int]chan error{}, watchers: map[chan struct{}]struct{}{}}
 }
 
 // errFinished ends the work of an Elector that is closing and has nothing more to wait
 // for.
 var errFinished = errors.New("finished")
 
-// ErrEnded is returned by Transfer when Run has returned.
+// ErrEnded is returned by Transfer and Ask when Run has returned.
 var ErrEnded = errors.New("the elector has ended")
 
 // Run works until ctx is done, until it is to close and holds nothing any more, or
@@ -193,6 +194,9 @@ func (e *Elector) carryOut(r Ready) {
 	}
 	if r.Verify {
 		e.log.Verify()
+	}
+	if r.Requested {
+		ring(e.asked)
 	}
 	for _, a := range r.Append {
 		e.append(a)

@@ -30,7 +30,9 @@ type Node struct {
 	timing  timing
 	moves   moves
 	counts  counts
-	eager   bool // nothing that was vacant has been passed over since this process was willing
+	inbox   inbox     // requests to this process
+	asks    []*asking // and of it
+	eager   bool      // nothing that was vacant has been passed over since this process was willing
 	ready   Ready
 }
 
@@ -205,7 +207,11 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 			n.unclaim(p, r, now)
 			n.note(slog.LevelDebug, "claim not confirmed", "partition", p.index, "error", err)
 		}
-	case lease.Beat, lease.Ping, lease.Pong:
+	case lease.Ping:
+		if err != nil && r.Request != nil {
+			n.askFailed(r, err)
+		}
+	case lease.Beat, lease.Pong:
 	}
 	if err != nil {
 		p.link.failed(r.Seq)
@@ -244,6 +250,7 @@ func (n *Node) Tick(now clock.Instant) {
 		n.stepOf(p, now)
 	}
 	n.announce(now)
+	n.pursue(now)
 	n.verify(now)
 	n.finish(now)
 }

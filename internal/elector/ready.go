@@ -11,14 +11,15 @@ import (
 // Ready is what the caller of a Node has to do: first of all append, without holding
 // anybody up. In which order records reach the log does not matter.
 type Ready struct {
-	Append   []Append
-	Notes    []Note
-	Outcomes []Outcome
-	Verify   bool          // the log may be another one by now
-	Join     bool          // whether to take part in the nominator's group
-	Changed  bool          // what others are told of holders has changed
-	Finished bool          // closing, and there is nothing more to wait for
-	WakeIn   time.Duration // Tick is due then, if nothing happens before
+	Append    []Append
+	Notes     []Note
+	Outcomes  []Outcome
+	Verify    bool          // the log may be another one by now
+	Join      bool          // whether to take part in the nominator's group
+	Changed   bool          // what others are told of holders has changed
+	Requested bool          // there is a request for the application
+	Finished  bool          // closing, and there is nothing more to wait for
+	WakeIn    time.Duration // Tick is due then, if nothing happens before
 }
 
 // Append is a record on its way to a log.
@@ -83,6 +84,9 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	next = min(next, n.moves.lookAt.Sub(now.Mono))
 	if n.announces() {
 		next = min(next, n.announceDue(now).Sub(now.Mono))
+	}
+	if len(n.asks) > 0 {
+		next = min(next, n.pursueDue().Sub(now.Mono))
 	}
 	if n.desired.Away > now.Mono {
 		next = min(next, n.desired.Away.Sub(now.Mono))

@@ -26,6 +26,7 @@ type Settings struct {
 	Priority   int
 	Preference func(Member, int) int
 	Rebalance  bool
+	Requests   bool                              // the application decides on requests; else all are refused
 	Random     func(time.Duration) time.Duration // in [0, d)
 	Alive      func(clock.Instant) bool          // the application does something; must not block
 }

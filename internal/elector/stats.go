@@ -12,6 +12,9 @@ import (
 type Counters struct {
 	Records, Foreign, Newer, Malformed uint64 // read
 
+	RequestsAccepted uint64 // by the application
+	RequestsRefused  uint64 // by it, or without asking it
+
 	LogResets    uint64 // logs whose place was lost, and which were begun anew
 	Appended     uint64 // records that the log has confirmed
 	AppendFailed uint64 // and those that it has not: they may be there or not

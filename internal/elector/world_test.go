@@ -46,6 +46,7 @@ type actor struct {
 	said    []said          // what it has appended, let through or not
 	notes   []Note
 	deaf    bool          // nothing is read
+	older   bool          // it is of a version that knows no requests
 	work    time.Duration // how long its application takes to finish
 	tick    int           // the wake-up that counts
 	alive   bool
@@ -131,6 +132,9 @@ func (a *actor) read(p int, o int64) {
 		return
 	}
 	r := a.w.logs[p][o]
+	if a.older {
+		r.Request, r.Answer = nil, nil
+	}
 	a.do(func(now clock.Instant) { a.Read(Entry{Partition: p, Offset: o}, &r, nil, now) })
 }
 

@@ -71,6 +71,10 @@ type wire struct {
 	Ping   *int64      `json:"ping,omitempty"`
 	State  *wireState  `json:"state,omitempty"`
 	Hello  *wireHello  `json:"hello,omitempty"`
+
+	// Of any form, so that it cannot make a record malformed that has it for no reason.
+	Request json.RawMessage `json:"request,omitempty"`
+	Answer  json.RawMessage `json:"answer,omitempty"`
 }
 
 type wireGrant struct {
@@ -109,7 +113,7 @@ type wireHello struct {
 func (c Codec) Encode(r *Record) []byte {
 	w := wire{Version: Version, Group: c.Group, Log: c.Log, Ballot: r.Ballot, Kind: r.Kind, Process: r.Session.Process, Session: r.Session.N,
 		Read: &r.Read, Seq: r.Seq, T: r.T, Roles: packRoles(r.Roles), Fresh: r.Fresh, Ended: packGrants(r.Ended),
-		To: r.To, Pinned: r.Pinned, Moved: r.Moved}
+		To: r.To, Pinned: r.Pinned, Moved: r.Moved, Request: packRequest(r.Request), Answer: packAnswer(r.Answer)}
 	if r.Kind != Beat && r.Kind != Release {
 		w.Name = r.Name // a holder's is known from its Claim
 	}
@@ -274,6 +278,9 @@ func (w *wire) record() (*Record, error) {
 		if r.Hello, err = w.Hello.announcement(); err != nil {
 			return nil, err
 		}
+	}
+	if err = w.talk(r); err != nil {
+		return nil, err
 	}
 	return r, nil
 }

@@ -33,6 +33,8 @@ func examples() []Record {
 		{Kind: Ping, Session: x, Read: 7, Seq: 8, Longest: Unsaid, To: "y"},
 		{Kind: Pong, Session: x, Read: 7, Seq: 9, Longest: Unsaid, To: "y", Ping: 0, Hello: &Announcement{}},
 		{Kind: Beat, Session: x, Read: 7, Seq: 10, Ballot: MaxBallot, T: time.Second, Longest: 0},
+		{Kind: Ping, Session: x, Name: "X", Read: 7, Seq: 11, Longest: 0, To: "y", Request: &Request{ID: 3, Role: 5, Verb: Transfer, To: "Z <&>"}},
+		{Kind: Pong, Session: x, Name: "X", Read: 7, Seq: 12, Longest: 0, To: "y", Ping: 6, Hello: &Announcement{}, Answer: &Answer{3, Refused, "no"}},
 	}
 }
 
@@ -101,6 +103,11 @@ func TestMalformedFieldsAreRefused(t *testing.T) {
 		{6, "hello.roles", MaxRoles + 1, ErrMalformed}, {6, "hello.period", -1, ErrMalformed}, {6, "hello.period", maxPeriod + 1, ErrMalformed},
 		{6, "hello.wants", make([]int, maxWants+1), ErrMalformed},
 		{8, "ping", nil, ErrMalformed}, {8, "ping", 8, ErrMalformed}, {8, "ping", -1, ErrMalformed}, {7, "ping", 0, ErrMalformed},
+		{10, "request", 7, ErrMalformed}, {10, "request", []int{}, ErrMalformed}, {10, "request.id", 0, ErrMalformed}, {10, "request.id", -1, ErrMalformed},
+		{10, "request.id", maxRequestID + 1, ErrMalformed}, {10, "request.role", -1, ErrMalformed}, {10, "request.role", MaxRoles, ErrMalformed},
+		{10, "request.verb", "", ErrMalformed}, {10, "request.verb", long, ErrMalformed}, {10, "request.to", long, ErrMalformed}, {10, "to", nil, ErrMalformed},
+		{11, "answer", "x", ErrMalformed}, {11, "answer.id", 0, ErrMalformed}, {11, "answer.stage", nil, ErrMalformed}, {11, "answer.stage", long, ErrMalformed},
+		{11, "answer.text", long, ErrMalformed},
 	} {
 		t.Run(fmt.Sprintf("%d %s %.20v", c.example, c.field, c.value), func(t *testing.T) {
 			var all any

@@ -48,6 +48,9 @@ type Record struct {
 	State *State        // Snapshot
 	Hello *Announcement // Hello, Pong
 	Ping  int64         // Pong: the offset of the Ping that it answers
+
+	Request *Request // Ping: more than to answer, if not nil
+	Answer  *Answer  // Pong: to that
 }
 
 // Unsaid is Longest of a sender that does not know the fold.

@@ -200,6 +200,10 @@ var rules = []mutation.Mutant{
 		Old: "	if f.newer != none {\n		return clock.Tmax\n	}\n", New: "",
 		Guard: "TestANewerVersionMayHoldForTmax", Want: "claims what a newer version may hold"},
 
+	{Rule: "what only newer readers know does not decide whether a record is folded", File: "request.go",
+		Old: "if w.Kind == Ping && said(w.Request) {", New: "if said(w.Request) {",
+		Guard: "TestARequestInOtherRecordsIsIgnored", Want: `request = 7`},
+
 	// Without these somebody stays without a leader.
 	{Rule: "Releases are repeated until they are read back", File: "make.go",
 		Old: "	if len(l.own.forgotten) > 0 {\n		out =", New: "	if len(l.own.forgotten) > 0 && false {\n		out =",

@@ -178,6 +178,7 @@ func (p *proc) ended(c neli.Change) {
 		}
 	}
 	w.opts.Seen.count("ended: " + c.Reason.String())
+	p.lets(c.Reason)
 	if c.Reason == neli.ReasonRebalanced && (w.nomination != neli.Open || w.levels != neli.RebalanceOn) {
 		w.violated("%s was rebalanced, which is off", p.id)
 	}

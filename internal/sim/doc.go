@@ -9,7 +9,7 @@
 //	          │          │ spy.go: all that it sends and reads
 //	          │          ▼
 //	  faults.go        oracle.go: leaders, tokens, events, orders, recovery in time
-//	  wills.go         truth.go: the fold of the log from offset 0, by an implementation of its own
+//	  wills.go asks.go truth.go: the fold of the log from offset 0, by an implementation of its own
 //	                   witness.go: an observer whose every word is checked
 //
 // It imports the library as its users do. What needs the inside, a constructor that takes
@@ -42,7 +42,8 @@
 // of roles, several partitions. Records that are late, doubled, overtaken, lost; rubbish,
 // copies of another cluster's, records of a newer version; a head that is deleted. Links
 // that are cut one by one, a broker that goes and comes, a group that rebalances. Wishes:
-// SetRoles, Transfer, StepDown, Healthy, Close.
+// SetRoles, Transfer, StepDown, Healthy, Close; requests of others for the same, and forged ones,
+// which applications accept or refuse.
 //
 // # The oracle
 //
@@ -50,7 +51,8 @@
 // each is a Claim of its leader that is valid by the true fold. What a process says of
 // who holds what is what the true fold says at the offset that it has read. Each Acquired
 // is followed by one Revoked or Fenced, and IsLeader is false from then on. Work is not
-// succeeded before it has ended, or had its time. In the end everything heals, and then
+// succeeded before it has ended, or had its time. Nobody gives anything up for a request that
+// its application has not accepted. In the end everything heals, and then
 // every role is led within a bound that is made of the design's constants, not of the
 // code's. Without faults nothing is ever lost.
 //

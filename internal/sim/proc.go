@@ -35,6 +35,7 @@ type proc struct {
 	watcher sync.WaitGroup
 
 	app     app      // what its application is at
+	heed    heed     // what it makes of requests
 	reading *reading // what it has read
 
 	mu                    sync.Mutex // guards what follows
@@ -75,6 +76,7 @@ func (w *world) start(name string) *proc {
 		KafkaConfig: neli.KafkaConfigMap{"partition.assignment.strategy": w.assignor}}
 	cfg.Logger = p.logger()
 	w.inclined(p, &cfg)
+	w.heeding(p, &cfg)
 	w.mu.Lock()
 	w.called[p.self] = p.id
 	w.mu.Unlock()

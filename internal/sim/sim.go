@@ -158,10 +158,13 @@ func (w *world) storm() {
 		w.supervise()
 		w.strike(oneOf(w.rnd, of...), w.victim())
 		w.wish()
+		w.beg()
 	}
+	w.hears(false)
 	if w.heals() {
 		w.recovers()
 		w.shares()
+		w.heeded()
 	}
 }
 
@@ -373,6 +376,9 @@ func everything(t *testing.T, seen *Seen) {
 		"ended: unhealthy", "ended: stepped down", "ended: transferred", "ended: rebalanced",
 		"transferred", "not transferred", "no answer", "stepped down",
 		"watched for roles that go to and fro", "watched until everybody has a share",
+		"request: accepted", "request: refused by the application", "request: forged",
+		"asked: stepped down", "asked: transferred", "asked: refused", "asked: in vain",
+		"asked in quiet times: transferred", "asked in quiet times: refused",
 	} {
 		if seen.Of(what) == 0 {
 			t.Errorf("never: %s", what)

@@ -224,6 +224,7 @@ func (w *world) transfer(p, q *proc) {
 		if !ok {
 			continue
 		}
+		p.heed.moves.Store(true)
 		w.ending.Go(func() {
 			ctx, stop := context.WithTimeout(context.Background(), time.Minute)
 			defer stop()
@@ -261,6 +262,7 @@ func (p *proc) awayFor() time.Duration { return max(10*time.Second, 3*p.t) }
 // stepDown asks p to give everything up.
 func (w *world) stepDown(p *proc) {
 	from := p.clock.Now().Mono
+	p.heed.moves.Store(true)
 	p.mu.Lock()
 	p.awayFrom, p.awayUntil = from, from.Add(p.awayFor())
 	p.mu.Unlock()

@@ -27,7 +27,10 @@ type record struct {
 	Fresh   bool          `json:"fresh"`
 	Packed  string        `json:"roles"`
 	To      string        `json:"to"`
-	Ended   []struct {
+
+	Request json.RawMessage `json:"request"`
+
+	Ended []struct {
 		Token int64  `json:"token"`
 		Roles string `json:"roles"`
 	} `json:"ended"`

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"sync"
@@ -11,7 +12,8 @@ import (
 
 // The witness is an observer in the world: no fault strikes it, so that what it
 // says of who leads must be true as it is meant: at the time of a record that it
-// read as long ago as it says. It must not write, and not stay ignorant.
+// read as long ago as it says. It must not write anything but requests (asks.go), and not stay
+// ignorant.
 
 // simDelivery is more than the broker takes to bring a record to a process that is
 // well, polls included.
@@ -182,7 +184,11 @@ type witnessProducer struct {
 	v *witness
 }
 
-func (p *witnessProducer) Append(string, int, []byte, func(error)) error {
-	p.v.w.violated("the witness writes")
-	return errWitness
+func (p *witnessProducer) Append(topic string, partition int, value []byte, report func(error)) error {
+	var r record
+	if err := json.Unmarshal(value, &r); err != nil || r.Kind != "ping" || len(r.Request) == 0 || !p.v.w.asking.on {
+		p.v.w.violated("the witness writes %s", value)
+		return errWitness
+	}
+	return p.Producer.Append(topic, partition, value, report)
 }

@@ -30,6 +30,7 @@ type world struct {
 	undo   []func()  // of the goroutine that schedules
 	ending sync.WaitGroup
 	looked []int // roles that are looked at all the time: all, or some of many
+	asking asking
 
 	mu        sync.Mutex // guards what follows
 	procs     []*proc    // all that live, and those that are closing
@@ -83,6 +84,7 @@ func inWorld(t *testing.T, opts *Options, run func(*world)) {
 		w = &world{T: t, opts: opts, plan: draw(rnd), rnd: rnd, began: time.Now(), called: map[string]string{},
 			led: map[int]*proc{}, tokens: map[int]int64{}, owners: map[term]*proc{}, sent: map[placed]*sending{}}
 		w.broker = nelitest.NewBroker(nelitest.Options{Seed: opts.Seed, RebalanceTime: w.rebalance, Jitter: w.jitter})
+		w.asking = drawAsking(opts.Seed, w.plan)
 		for p := range w.partitions {
 			w.truths = append(w.truths, newTruth(p))
 		}

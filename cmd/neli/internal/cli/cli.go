@@ -63,7 +63,7 @@ func newRoot() *cobra.Command {
 		},
 	}
 	c.register(root.PersistentFlags())
-	root.AddCommand(newRun(&c), newStatus(&c), newWatch(&c), newCheck(&c), newVersion(), newMan(root))
+	root.AddCommand(newRun(&c), newStatus(&c), newWatch(&c), newTransfer(&c), newStepDown(&c), newCheck(&c), newVersion(), newMan(root))
 	return root
 }
 
@@ -87,7 +87,7 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 }
 
 // told are variables that neli run sets for its command and that are names of flags, too.
-var told = []string{"NELI_GROUP", "NELI_TOPIC", "NELI_NAME"}
+var told = []string{"NELI_GROUP", "NELI_TOPIC", "NELI_NAME", "NELI_ROLE"}
 
 // variable is the environment variable of a flag.
 func variable(flag string) string {

@@ -36,6 +36,7 @@ const preface = `# The command neli
 ` + "```" + `
 neli run --bootstrap kafka:9092 --group nightly-report -- /usr/local/bin/report
 neli status --bootstrap kafka:9092 --group nightly-report
+neli transfer --bootstrap kafka:9092 --group nightly-report host7
 ` + "```" + `
 
 A group has one kind of job: all who say the same group contend for one lease. Groups may share a topic (` + "`--topic`" + `).
@@ -44,7 +45,7 @@ A group has one kind of job: all who say the same group contend for one lease. G
 ## Flags of all verbs
 
 Each flag may be given as a variable of the environment, too: ` + "`--log-level`" + ` as ` + "`NELI_LOG_LEVEL`" + `. Within the command that
-` + "`neli run`" + ` runs, ` + "`NELI_GROUP`, `NELI_TOPIC` and `NELI_NAME`" + ` are not taken for flags.
+` + "`neli run`" + ` runs, ` + "`NELI_GROUP`, `NELI_TOPIC`, `NELI_NAME` and `NELI_ROLE`" + ` are not taken for flags.
 
 `
 

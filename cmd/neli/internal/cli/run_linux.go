@@ -47,12 +47,16 @@ With --listen, HTTP: the page of who leads at /, 200 or 503 at /leader, JSON, an
 Prometheus. Whoever can connect can read names of members and tokens: take an internal
 address.
 
+Requests. With --allow-requests whoever may write to the topic may have leadership moved
+elsewhere, by neli transfer and neli step-down; the command is told to finish as above.
+
 Exit codes: the command's; 122 lost, with --once; 124 not elected within --wait; 125 neli itself
 failed; 126 the command cannot be executed; 127 there is no such command.`
 
 func newRun(c *common) *cobra.Command {
 	var o job.Options
 	var listen string
+	var requests bool
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- command [arguments]",
 		Short: "Run a command while leading",
@@ -64,6 +68,9 @@ func newRun(c *common) *cobra.Command {
 				return err
 			}
 			o.Command = args
+			if requests {
+				cfg.Requests = func(neli.Request) error { return nil } // who may write to the topic may ask
+			}
 			return run(cfg, o, listen)
 		},
 	}
@@ -73,6 +80,7 @@ func newRun(c *common) *cobra.Command {
 	cmd.Flags().BoolVar(&o.Keep, "keep", false, "contend again when the command has ended")
 	cmd.Flags().StringVar(&listen, "listen", "", "host:port where the page, JSON and metrics are served; empty: nowhere")
 	cmd.Flags().BoolVar(&o.Once, "once", false, "exit with 122 when leadership is lost, in place of contending again")
+	cmd.Flags().BoolVar(&requests, "allow-requests", false, "do what neli transfer and neli step-down ask for; else refuse")
 	return cmd
 }
 

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Leadership is moved by hand where that is allowed: the command runs on the other machine, and
+// has ended on the first.
+func TestTransferAndStepDown(t *testing.T) {
+	c := broker(t)
+	run := func(name string) *process {
+		return neli(t, c, "run", "--allow-requests", "--name", name, "--", "sh", "-c", family)
+	}
+	one := run("one")
+	one.says("token", 1)
+	child := one.pid("child", 1)
+	two := run("two")
+	var p *process
+	require.Eventually(t, func() bool { // until the holder has heard of it
+		p = neli(t, c, "transfer", "0", "two")
+		return p.code() == 0
+	}, soon, 100*time.Millisecond)
+	require.Equal(t, []string{"role 0: handed over to two"}, p.output())
+	two.says("token", 1)
+	require.False(t, alive(child))
+	child = two.pid("child", 1)
+
+	p = neli(t, c, "step-down")
+	require.Equal(t, 0, p.code())
+	require.Equal(t, []string{"the holder of role 0 has stepped down"}, p.output())
+	one.says("token", 2)
+	require.False(t, alive(child))
+
+	p = neli(t, c, "transfer", "nobody\x1b[2J")
+	require.Equal(t, 1, p.code())
+	require.Contains(t, p.errors.String(), "no such member")
+	require.NotContains(t, p.errors.String(), "\x1b")
+
+	two.signal(15)
+	two.code()
+	one.signal(15)
+	require.Equal(t, 143, one.code())
+	require.Equal(t, 3, neli(t, c, "step-down").code(), "nobody leads")
+}
+
+func TestRequestsAreRefusedByDefault(t *testing.T) {
+	c := broker(t)
+	require.Equal(t, 124, neli(t, c, "step-down", "--wait", "1s").code(), "there is not even a topic")
+	holder := neli(t, c, "run", "--", "sh", "-c", family)
+	child := holder.pid("child", 1)
+	for _, args := range [][]string{{"step-down"}, {"transfer", "0", "x"}, {"transfer", "--role", "0", "x"}, {"transfer", "--key", "k", "--slots", "1", "x"}} {
+		p := neli(t, c, args...)
+		require.Equal(t, 1, p.code(), "%v", args)
+		require.Contains(t, p.errors.String(), "it takes no requests")
+	}
+	require.True(t, alive(child))
+	for i, args := range [][]string{{"transfer"}, {"transfer", "x", "y"}, {"transfer", "-1", "y"}, {"transfer", "1", "2", "3"}, {"step-down", "x"}, {"step-down", "1", "2"},
+		{"step-down", "--key", "k"}, {"step-down", "--slots", "3"}, {"step-down", "--role", "-3"}, {"step-down", "--wait", "-1s"}, {"transfer", ""}} {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			p := neli(t, c, args...)
+			require.Equal(t, 125, p.code(), strings.Join(args, " "))
+			require.NotEmpty(t, p.errors.String())
+		})
+	}
+}

@@ -1,0 +1,333 @@
+package elector
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+func listens(s *Settings) { s.Requests, s.Rebalance = true, false }
+func watches(s *Settings) { s.Observer = true }
+
+// put appends a record that nobody of the world has sent.
+func (w *world) put(r lease.Record) {
+	o := int64(len(w.logs[0]))
+	w.logs[0] = append(w.logs[0], r)
+	for _, to := range w.actors {
+		to.read(0, o)
+	}
+}
+
+// request is a stranger's, to a process.
+func (w *world) request(by, to string, q lease.Request) lease.Record {
+	return lease.Record{Kind: lease.Ping, Session: lease.Session{Process: by, N: 1}, Name: "\x1b[2J", Read: int64(len(w.logs[0])) - 1,
+		Seq: 1, Longest: lease.Unsaid, To: to, Request: &q}
+}
+
+// requests takes all that waits for a process's application.
+func (a *actor) requests() (out []Request) {
+	for {
+		r, ok := a.NextRequest()
+		if !ok {
+			return out
+		}
+		out = append(out, r)
+	}
+}
+
+func (a *actor) decides(r Request, s lease.Stage, text string) {
+	a.do(func(now clock.Instant) { a.Answer(r, s, text, now) })
+}
+
+// answers is what a process has said of requests.
+func (w *world) answers(process string) (out []lease.Answer) {
+	for _, r := range w.sent(0, process, lease.Pong) {
+		if r.Answer != nil {
+			out = append(out, *r.Answer)
+		}
+	}
+	return out
+}
+
+func (a *actor) ask(t *testing.T, r Request) (id int) {
+	t.Helper()
+	a.do(func(now clock.Instant) {
+		var err error
+		id, err = a.Ask(r, now)
+		require.NoError(t, err)
+	})
+	return id
+}
+
+// held is a world in which a leads role 0, b is there, and o watches.
+func held(change func(*Settings)) (w *world, a, b, o *actor) {
+	w = newWorld(1)
+	a = w.start("a", 1, change)
+	w.pass(6 * time.Second)
+	b = w.start("b", 1, stays)
+	o = w.start("o", 1, watches)
+	w.pass(6 * time.Second)
+	return w, a, b, o
+}
+
+// A request reaches the application of the holder, which may have it carried out; the asker
+// hears of each step, and an observer has written nothing else.
+func TestARequestAndItsAnswers(t *testing.T) {
+	w, a, b, o := held(listens)
+	id := o.ask(t, Request{Role: 0, Verb: lease.Transfer, To: "b"})
+	w.pass(10 * time.Millisecond)
+	got := a.requests()
+	require.Equal(t, []Request{{Role: 0, Verb: lease.Transfer, To: "b", By: "o", Name: "o", id: uint64(id)}}, got)
+	a.decides(got[0], lease.Accepted, "")
+	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "b", now); require.NoError(t, err) })
+	w.pass(time.Second)
+	require.Equal(t, []int{0}, b.leads(1))
+	require.Empty(t, o.ends, "the holder has not said so")
+	a.decides(got[0], lease.Done, "")
+	w.pass(10 * time.Millisecond)
+	require.Equal(t, []Outcome{{id, nil}}, o.ends)
+	w.pass(time.Minute)
+	require.Len(t, o.said, 1)
+	require.NotNil(t, o.said[0].Request)
+	require.Equal(t, uint64(1), a.counts.RequestsAccepted)
+	require.Zero(t, a.counts.RequestsRefused)
+}
+
+// A request of which the answer says no ends with that, made harmless; so does one that could
+// not be carried out.
+func TestARequestIsRefused(t *testing.T) {
+	for stage, want := range map[lease.Stage]error{lease.Refused: ErrRefused, lease.Failed: ErrNotDone} {
+		w, a, _, o := held(listens)
+		o.ask(t, Request{Role: 0, Verb: lease.StepDown})
+		w.pass(10 * time.Millisecond)
+		got := a.requests()
+		require.Len(t, got, 1)
+		a.decides(got[0], stage, "not \x1b[2J now")
+		w.pass(10 * time.Millisecond)
+		require.Len(t, o.ends, 1)
+		require.ErrorIs(t, o.ends[0].Err, want)
+		require.ErrorContains(t, o.ends[0].Err, `"not \x1b[2J now"`)
+		require.Equal(t, []int{0}, a.leads(1))
+		require.Equal(t, stage == lease.Refused, a.counts.RequestsRefused == 1)
+	}
+}
+
+// What cannot be is refused without asking the application.
+func TestRequestsThatAreRefusedUnasked(t *testing.T) {
+	step := lease.Request{ID: 1, Verb: lease.StepDown}
+	for name, c := range map[string]struct {
+		change func(*Settings)
+		to     string
+		q      lease.Request
+		early  bool // its sender has not read of the term
+		want   string
+	}{
+		"nobody is asked": {stays, "a", step, false, "it takes no requests"},
+		"unknown verb":    {listens, "a", lease.Request{ID: 1, Verb: "fly"}, false, "its version does not know what is asked for"},
+		"unknown role":    {listens, "a", lease.Request{ID: 1, Role: 1, Verb: lease.StepDown}, false, "it knows no such role"},
+		"an earlier term": {listens, "a", step, true, "it is about an earlier term"},
+		"not the holder":  {listens, "b", step, false, "it takes no requests"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, a, b, _ := held(c.change)
+			r := w.request("x", c.to, c.q)
+			if c.early {
+				r.Read = a.parts[0].holds[0].token - 1
+			}
+			w.put(r)
+			w.pass(10 * time.Millisecond)
+			require.Equal(t, []lease.Answer{{ID: 1, Stage: lease.Refused, Text: c.want}}, w.answers(c.to), c.want)
+			require.Empty(t, append(a.requests(), b.requests()...))
+			require.Equal(t, uint64(1), w.actor(c.to).counts.RequestsRefused)
+			require.Equal(t, []int{0}, a.leads(1))
+			for _, note := range w.actor(c.to).notes {
+				require.NotContains(t, fmt.Sprint(note.Args...), "\x1b")
+			}
+		})
+	}
+	t.Run("a follower", func(t *testing.T) {
+		w := newWorld(1)
+		a := w.start("a", 1, listens)
+		w.pass(6 * time.Second)
+		w.start("b", 1, listens)
+		w.put(w.request("x", "b", step))
+		w.pass(10 * time.Millisecond)
+		require.Equal(t, []lease.Answer{{ID: 1, Stage: lease.Refused, Text: "it does not lead the role, or is giving it up"}}, w.answers("b"))
+		require.Equal(t, []int{0}, a.leads(1))
+	})
+	t.Run("Assigned nomination", func(t *testing.T) {
+		w := newWorld(1)
+		w.start("a", 1, func(s *Settings) { s.Requests, s.Nominated = true, true })
+		w.put(w.request("x", "a", lease.Request{ID: 1, Verb: lease.Transfer, To: "b"}))
+		w.pass(10 * time.Millisecond)
+		require.Equal(t, []lease.Answer{{ID: 1, Stage: lease.Refused, Text: "with Assigned nomination the group says who may claim"}}, w.answers("a"))
+	})
+}
+
+// However many requests come: four are looked at at once, then one a second, sixteen wait, and
+// a bounded number is remembered.
+func TestRequestsAreBounded(t *testing.T) {
+	w, a, _, _ := held(listens)
+	n := 0
+	flood := func() {
+		n++
+		w.put(w.request(fmt.Sprint("x", n), "a", lease.Request{ID: 1, Verb: lease.StepDown}))
+	}
+	for range 100 {
+		flood()
+	}
+	require.Len(t, a.requests(), 4)
+	for range 100 {
+		w.pass(100 * time.Millisecond)
+		flood()
+	}
+	require.InDelta(t, 10, len(a.requests()), 1)
+	for range 200 {
+		w.pass(500 * time.Millisecond)
+		flood()
+	}
+	require.Len(t, a.requests(), maxRequests)
+	require.LessOrEqual(t, len(a.inbox.known), maxAnswered)
+	for range 200 { // refused at once, and remembered
+		w.pass(time.Second)
+		n++
+		w.put(w.request(fmt.Sprint("x", n), "a", lease.Request{ID: 1, Verb: "fly"}))
+	}
+	require.Len(t, a.inbox.known, maxAnswered)
+	require.Equal(t, []int{0}, a.leads(1))
+}
+
+// A record that comes twice, or is sent again, is put to the application once, and answered
+// each time.
+func TestARequestThatComesTwiceIsPutOnce(t *testing.T) {
+	w, a, _, _ := held(listens)
+	for range 2 {
+		w.put(w.request("x", "a", lease.Request{ID: 7, Verb: lease.StepDown}))
+	}
+	got := a.requests()
+	require.Len(t, got, 1)
+	a.decides(got[0], lease.Refused, "no")
+	w.pass(10 * time.Second)
+	w.put(w.request("x", "a", lease.Request{ID: 7, Verb: lease.StepDown}))
+	w.pass(10 * time.Millisecond)
+	require.Empty(t, a.requests())
+	require.Equal(t, []lease.Answer{{ID: 7, Stage: lease.Refused, Text: "no"}, {ID: 7, Stage: lease.Refused, Text: "no"}}, w.answers("a"))
+	require.Equal(t, uint64(1), a.counts.RequestsRefused)
+}
+
+// Who starts reads old requests, too: they were for another time.
+func TestRequestsOfThePastAskNothing(t *testing.T) {
+	w, _, _, _ := held(listens)
+	w.put(w.request("x", "c", lease.Request{ID: 1, Verb: lease.StepDown}))
+	c := w.start("c", 1, listens)
+	w.pass(time.Second)
+	require.Empty(t, w.answers("c"))
+	require.Empty(t, c.requests())
+}
+
+// A holder of an older version takes a request for a Ping, answers that, and goes on leading.
+func TestAnOlderHolderIsToldFromOneThatRefuses(t *testing.T) {
+	w, a, _, o := held(stays)
+	a.older = true
+	o.ask(t, Request{Role: 0, Verb: lease.StepDown})
+	w.pass(10 * time.Millisecond)
+	require.Len(t, o.ends, 1)
+	require.ErrorIs(t, o.ends[0].Err, ErrRefused)
+	require.ErrorContains(t, o.ends[0].Err, "knows no requests")
+	w.pass(time.Minute)
+	require.Equal(t, []int{0}, a.leads(1))
+}
+
+// A request that is lost is sent again, until somebody answers or 30 s are over.
+func TestALostRequestIsSentAgain(t *testing.T) {
+	w, a, _, o := held(listens)
+	o.cut = true
+	o.ask(t, Request{Role: 0, Verb: lease.StepDown})
+	w.pass(5500 * time.Millisecond)
+	require.InDelta(t, 6, len(o.said), 1)
+	o.cut = false
+	w.pass(1500 * time.Millisecond)
+	got := a.requests()
+	require.Len(t, got, 1)
+	a.decides(got[0], lease.Accepted, "")
+	sent := len(o.said)
+	w.pass(20 * time.Second)
+	require.InDelta(t, 4, len(o.said)-sent, 1, "less often, as it is being carried out")
+	require.Empty(t, o.ends)
+	o.cut = true
+	w.pass(31 * time.Second)
+	require.Len(t, o.ends, 1)
+	require.ErrorIs(t, o.ends[0].Err, ErrNoAnswer)
+	require.Empty(t, o.asks)
+}
+
+// Where the role has another holder by now its former one need not say so.
+func TestTheHolderIsGone(t *testing.T) {
+	for to, want := range map[string]error{"b": nil, "c": ErrNotDone} {
+		w, a, b, o := held(listens)
+		o.ask(t, Request{Role: 0, Verb: lease.Transfer, To: to})
+		w.pass(10 * time.Millisecond)
+		a.dead = true
+		w.pass(15 * time.Second)
+		require.Equal(t, []int{0}, b.leads(1))
+		require.Len(t, o.ends, 1)
+		require.ErrorIs(t, o.ends[0].Err, want)
+	}
+}
+
+// Anybody may say anything of a request; of the process that was asked alone it counts.
+func TestAnAnswerCountsOfWhomWasAskedOnly(t *testing.T) {
+	w, _, _, o := held(listens)
+	id := o.ask(t, Request{Role: 0, Verb: lease.StepDown})
+	w.pass(10 * time.Millisecond)
+	pong := lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "x", N: 1}, Read: int64(len(w.logs[0])) - 1, Seq: 1,
+		Longest: lease.Unsaid, To: "o", Hello: &lease.Announcement{}, Answer: &lease.Answer{ID: uint64(id), Stage: lease.Done}}
+	w.put(pong)
+	require.Empty(t, o.ends, "another's")
+	pong.Session.Process, pong.Answer = "a", &lease.Answer{ID: 99, Stage: lease.Done}
+	w.put(pong)
+	require.Empty(t, o.ends, "of another request")
+	pong.Answer = nil
+	w.put(pong)
+	require.Empty(t, o.ends, "to another Ping")
+	pong.Answer = &lease.Answer{ID: uint64(id), Stage: "soon"}
+	w.put(pong)
+	require.Empty(t, o.ends, "of a version that says more")
+	pong.Answer = &lease.Answer{ID: uint64(id), Stage: lease.Done}
+	w.put(pong)
+	require.Equal(t, []Outcome{{id, nil}}, o.ends)
+}
+
+// A holder that waits for a successor's answer does not take what is said of a request for it.
+func TestAnAnswerToARequestIsNoneToAHandover(t *testing.T) {
+	p := &partition{hands: []*handover{{to: "b", pinged: true, ping: 3}}}
+	n := Node{parts: []*partition{p}}
+	require.True(t, n.replied(p, &lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 4, Answer: &lease.Answer{}}, at(0)))
+	require.False(t, n.replied(p, &lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 4}, at(0)))
+}
+
+func TestWhatCannotBeAsked(t *testing.T) {
+	n := New(&Settings{Process: "x", T: time.Second}, nil)
+	_, err := n.Ask(Request{}, at(0))
+	require.ErrorIs(t, err, ErrUnknown)
+
+	w, a, _, o := held(listens)
+	_, err = a.Ask(Request{Role: 0}, w.instant())
+	require.ErrorIs(t, err, errOwnRole)
+	_, err = o.Ask(Request{Role: 1}, w.instant())
+	require.ErrorIs(t, err, ErrVacant)
+	for range maxAsks {
+		_, err = o.Ask(Request{Role: 0, Verb: lease.StepDown}, w.instant())
+		require.NoError(t, err)
+	}
+	_, err = o.Ask(Request{Role: 0, Verb: lease.StepDown}, w.instant())
+	require.ErrorIs(t, err, errTooMany)
+	require.Contains(t, o.GiveUpAsk(1), "has not answered")
+	_, err = o.Ask(Request{Role: 0, Verb: lease.StepDown}, w.instant())
+	require.NoError(t, err)
+}

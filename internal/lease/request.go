@@ -1,0 +1,130 @@
+package lease
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// A Request has no part in the rules, and is no kind of record of its own: a reader takes
+// a kind that it does not know for a possible holder of everything, and claims nothing for
+// a minute (docs/compatibility.md). It is a field of a Ping, and its Answer one of the Pong:
+// for a reader that does not know these they are a Ping and a Pong.
+
+// Request asks the process that a Ping is for to let go of a role.
+type Request struct {
+	ID   uint64 // the asker's own number; the same if it asks again
+	Role int    // as everybody numbers it
+	Verb Verb
+	To   string // Transfer: the member that is to lead, by its id or name
+}
+
+// Verb is what a Request asks for.
+type Verb string
+
+// The verbs. Others are for the addressee to refuse: a newer asker may know more.
+const (
+	Transfer Verb = "transfer"  // hand the role over to To
+	StepDown Verb = "step_down" // give up everything, and claim nothing for a while
+)
+
+// Answer is what the addressee says of a Request, with the Pong that it goes with.
+type Answer struct {
+	ID    uint64 // of the Request
+	Stage Stage
+	Text  string // why not, for people; cut off where it is too long
+}
+
+// Stage is how far a Request has come.
+type Stage string
+
+// The stages. Accepted is followed by Done or Failed; others count for nothing.
+const (
+	Accepted Stage = "accepted" // it is being carried out
+	Refused  Stage = "refused"
+	Done     Stage = "done"
+	Failed   Stage = "failed" // it was accepted, and could not be carried out
+)
+
+const (
+	maxRequestID = 1 << 53 // not every JSON reader has 64 bits for a number
+	maxWord      = 32      // of a Verb or Stage, in bytes
+)
+
+type wireRequest struct {
+	ID   uint64 `json:"id"`
+	Role int    `json:"role"`
+	Verb Verb   `json:"verb"`
+	To   string `json:"to,omitempty"`
+}
+
+type wireAnswer struct {
+	ID    uint64 `json:"id"`
+	Stage Stage  `json:"stage"`
+	Text  string `json:"text,omitempty"`
+}
+
+// packRequest and packAnswer write the fields; nil stays out of the record.
+func packRequest(q *Request) json.RawMessage {
+	if q == nil {
+		return nil
+	}
+	return raw(wireRequest{q.ID, q.Role, q.Verb, q.To})
+}
+
+func packAnswer(a *Answer) json.RawMessage {
+	if a == nil {
+		return nil
+	}
+	return raw(wireAnswer{a.ID, a.Stage, clip(a.Text)})
+}
+
+func raw(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("neli: encoding a request: " + err.Error()) // no field of it can fail
+	}
+	return b
+}
+
+// said reports whether a record has a field: null is none.
+func said(field json.RawMessage) bool { return len(field) > 0 && !bytes.Equal(field, []byte("null")) }
+
+// unpackRequest reads the field of a Ping.
+func unpackRequest(field json.RawMessage) (*Request, error) {
+	var w wireRequest
+	if err := json.Unmarshal(field, &w); err != nil {
+		return nil, fmt.Errorf("%w: request: %w", ErrMalformed, err)
+	}
+	if w.ID == 0 || w.ID > maxRequestID || w.Role < 0 || w.Role >= MaxRoles || w.Verb == "" || len(w.Verb) > maxWord || len(w.To) > maxName {
+		return nil, fmt.Errorf("%w: request: id, role, verb or to", ErrMalformed)
+	}
+	return &Request{w.ID, w.Role, w.Verb, w.To}, nil
+}
+
+// unpackAnswer reads the field of a Pong.
+func unpackAnswer(field json.RawMessage) (*Answer, error) {
+	var w wireAnswer
+	if err := json.Unmarshal(field, &w); err != nil {
+		return nil, fmt.Errorf("%w: answer: %w", ErrMalformed, err)
+	}
+	if w.ID == 0 || w.ID > maxRequestID || w.Stage == "" || len(w.Stage) > maxWord || len(w.Text) > maxName {
+		return nil, fmt.Errorf("%w: answer: id, stage or text", ErrMalformed)
+	}
+	return &Answer{w.ID, w.Stage, w.Text}, nil
+}
+
+// talk reads the fields that only a Ping or a Pong may have. In other records they are what
+// they are for older readers, unknown fields: whether a record is folded must not depend on
+// what only some readers know, or folds would differ.
+func (w *wire) talk(r *Record) (err error) {
+	if w.Kind == Ping && said(w.Request) {
+		if r.Request, err = unpackRequest(w.Request); err != nil {
+			return err
+		}
+	}
+	if w.Kind == Pong && said(w.Answer) {
+		r.Answer, err = unpackAnswer(w.Answer)
+	}
+	return err
+}

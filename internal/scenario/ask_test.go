@@ -1,0 +1,324 @@
+package scenario
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+// mood is what an application makes of requests.
+type mood struct {
+	mu   sync.Mutex
+	says error // what it answers
+	got  []neli.Request
+}
+
+func (m *mood) decides(r neli.Request) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.got = append(m.got, r)
+	return m.says
+}
+
+func (m *mood) is(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.says = err
+}
+
+func (m *mood) asked() []neli.Request {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return append([]neli.Request(nil), m.got...)
+}
+
+func (m *mood) config(cfg *neli.Config) {
+	Open(cfg)
+	cfg.Requests, cfg.Rebalance = m.decides, neli.RebalanceOff
+}
+
+// pair is two members that take requests, of which a leads, and an observer.
+func pair(c *Cluster, m *mood) (a, b, o *Member) {
+	c.Helper()
+	a = c.Work("a", m.config)
+	require.Same(c, a, c.Leader(0, 2*silence))
+	b = c.Work("b", m.config)
+	o = c.Join("o", func(cfg *neli.Config) { Open(cfg); observer(cfg) })
+	c.Pass(6 * time.Second)
+	return a, b, o
+}
+
+// An observer asks the holder to hand over, and to step down; and it is done, in the orderly
+// way, within round trips.
+func TestAsk(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		var m mood
+		a, b, o := pair(c, &m)
+		require.Zero(c, o.Stats().Appended)
+		ctx := c.atMost(time.Minute)
+		c.Gap()
+		require.NoError(c, o.Ask(ctx, neli.Request{Role: 0, To: "b"}))
+		require.True(c, b.IsLeader())
+		require.LessOrEqual(c, c.Gap(), 20*time.Millisecond)
+		require.Equal(c, neli.ReasonTransferred, a.Last().(neli.LeaderRevoked).Reason)
+		got := m.asked()
+		require.Len(c, got, 1)
+		require.Equal(c, "b", got[0].To)
+		require.Equal(c, "o", got[0].Name)
+		require.NotEmpty(c, got[0].By)
+
+		require.NoError(c, o.Ask(ctx, neli.Request{Role: 0, StepDown: true}))
+		require.False(c, b.IsLeader())
+		require.Equal(c, neli.ReasonSteppedDown, b.Last().(neli.LeaderRevoked).Reason)
+		c.Eventually(20*time.Millisecond, "a leads", a.IsLeader)
+		require.True(c, m.asked()[1].StepDown)
+		c.orderly()
+
+		// A member may ask, too, by id.
+		c.Pass(away)
+		require.NoError(c, b.Ask(ctx, neli.Request{Role: 0, To: b.ID()}))
+		c.Eventually(10*time.Millisecond, "b leads", b.IsLeader)
+		require.ErrorContains(c, b.Ask(ctx, neli.Request{Role: 0, StepDown: true}), "this process holds the role itself")
+
+		require.Equal(c, []uint64{2, 0}, []uint64{a.Stats().RequestsAccepted, a.Stats().RequestsRefused})
+		require.Equal(c, uint64(1), b.Stats().RequestsAccepted)
+		require.Equal(c, uint64(2), o.Stats().Appended, "an observer says nothing else")
+		require.Zero(c, o.Stats().RequestsAccepted+o.Stats().RequestsRefused)
+		requests := 0
+		for _, r := range c.Records(0, lease.Ping) {
+			if Decode(r.Value, "app").Request != nil {
+				requests++
+			}
+		}
+		require.Equal(c, 3, requests)
+	})
+}
+
+// A holder that refuses leads on, and its reason is told.
+func TestAskIsRefused(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		var m mood
+		a, _, o := pair(c, &m)
+		ctx := c.atMost(time.Minute)
+		told := len(a.Kinds())
+		m.is(errors.New("not before the report is done \x1b[2J"))
+		for _, r := range []neli.Request{{Role: 0, To: "b"}, {Role: 0, StepDown: true}} {
+			err := o.Ask(ctx, r)
+			require.ErrorIs(c, err, neli.ErrRefused)
+			require.ErrorContains(c, err, `role 0`)
+			require.ErrorContains(c, err, `"not before the report is done \x1b[2J"`)
+		}
+		require.Equal(c, uint64(2), a.Stats().RequestsRefused)
+		m.is(nil)
+		c.Pass(10 * time.Second)
+		for _, to := range []string{"nobody", "o", "a"} {
+			err := o.Ask(ctx, neli.Request{Role: 0, To: to})
+			require.ErrorIs(c, err, neli.ErrNotDone, to)
+			require.ErrorContains(c, err, "no such member")
+			c.Pass(time.Second)
+		}
+		require.Len(c, a.Kinds(), told, "the application has heard of nothing")
+		require.True(c, a.IsLeader())
+	})
+}
+
+// Whoever has not said that it takes requests takes none.
+func TestAskOfOneThatTakesNoRequests(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		a := c.Work("a", Open)
+		c.Leader(0, 2*silence)
+		o := c.Join("o", func(cfg *neli.Config) { Open(cfg); observer(cfg) })
+		err := o.Ask(c.atMost(time.Minute), neli.Request{Role: 0, StepDown: true}) // nothing is known yet
+		require.ErrorIs(c, err, neli.ErrRefused)
+		require.ErrorContains(c, err, "it takes no requests")
+		require.Equal(c, uint64(1), a.Stats().RequestsRefused)
+		c.Pass(time.Minute)
+		require.Equal(c, []string{"acquired"}, a.Kinds())
+	})
+}
+
+// With Assigned nomination a holder may be asked to step down.
+func TestAskWithAssignedNomination(t *testing.T) {
+	simulate(t, nelitest.Options{RebalanceTime: 300 * time.Millisecond}, func(c *Cluster) {
+		var m mood
+		with := func(cfg *neli.Config) { cfg.Requests = m.decides }
+		a := c.Work("a", with)
+		c.Leader(0, 2*silence)
+		b := c.Work("b", with)
+		c.Pass(10 * time.Second)
+		ctx := c.atMost(time.Minute)
+		follower := map[bool]*Member{true: b, false: a}[a.IsLeader()]
+		leader := c.Leader(0, time.Second)
+		err := follower.Ask(ctx, neli.Request{Role: 0, To: follower.As})
+		require.ErrorIs(c, err, neli.ErrRefused)
+		require.ErrorContains(c, err, "the group says who may claim")
+		require.NoError(c, follower.Ask(ctx, neli.Request{Role: 0, StepDown: true}))
+		require.False(c, leader.IsLeader())
+		c.Eventually(time.Second, "the other one leads", follower.IsLeader)
+	})
+}
+
+// What cannot be asked is an error that says why, and all that is wrong.
+func TestAskRefusesToAsk(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		var none context.Context
+		var m mood
+		a, b, o := pair(c, &m)
+		ctx := c.atMost(time.Hour)
+		require.ErrorContains(c, o.Ask(none, neli.Request{StepDown: true}), "ctx is nil")
+		err := o.Ask(ctx, neli.Request{Role: 7, StepDown: true, To: "\xff"})
+		for _, what := range []string{`Request.Role: "7" must be between 0 and 0`, `Request.To`, "unless StepDown is", "256 bytes of UTF-8"} {
+			require.ErrorContains(c, err, what)
+		}
+		require.ErrorContains(c, o.Ask(ctx, neli.Request{}), "Request.To")
+		require.ErrorContains(c, o.Ask(ctx, neli.Request{Role: -1, StepDown: true}), "Request.Role")
+		over, stop := context.WithCancel(ctx)
+		stop()
+		require.ErrorIs(c, o.Ask(over, neli.Request{StepDown: true}), context.Canceled)
+		c.Pass(10 * time.Second) // that was not called off
+		c.Eventually(20*time.Second, "all is as before", func() bool { return a.IsLeader() || b.IsLeader() })
+
+		for _, x := range []*Member{a, b} {
+			require.NoError(c, x.Close())
+		}
+		c.Pass(time.Second)
+		require.ErrorIs(c, o.Ask(ctx, neli.Request{StepDown: true}), neli.ErrVacant)
+		require.NoError(c, o.Close())
+		require.ErrorIs(c, o.Ask(ctx, neli.Request{StepDown: true}), neli.ErrClosed)
+	})
+	Simulate(t, nelitest.Options{}, Overlapping, func(c *Cluster) {
+		n := c.Join("n", shared)
+		require.ErrorContains(c, n.Ask(c.atMost(time.Minute), neli.Request{StepDown: true}), "needs Mode Exclusive")
+	})
+}
+
+// An observer that may not write can watch; it cannot ask, and says why. A holder that is cut off
+// answers nothing.
+func TestAskThatDoesNotArrive(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		var m mood
+		a, b, o := pair(c, &m)
+		c.Broker.Refuse("o", nelitest.Appends, neli.ErrTopicAuthorization)
+		err := o.Ask(c.atMost(time.Hour), neli.Request{StepDown: true})
+		require.ErrorIs(c, err, neli.ErrNoAnswer)
+		require.ErrorIs(c, err, neli.ErrTopicAuthorization)
+		require.Equal(c, neli.StateLive, o.State())
+		short, stop := context.WithTimeout(context.Background(), 3*time.Second)
+		defer stop()
+		err = o.Ask(short, neli.Request{StepDown: true})
+		require.ErrorIs(c, err, context.DeadlineExceeded)
+		require.ErrorContains(c, err, "the log does not take it")
+		_, ok := o.Holder(0)
+		require.True(c, ok)
+		c.Broker.Refuse("o", nelitest.Appends, nil)
+
+		c.Broker.CutOff("a", nelitest.Reads)
+		err = o.Ask(c.atMost(time.Hour), neli.Request{To: "a"})
+		require.ErrorIs(c, err, neli.ErrNotDone, "by then b leads")
+		require.True(c, b.IsLeader())
+		require.Empty(c, m.asked())
+		require.False(c, a.IsLeader())
+	})
+}
+
+// The application may take its time over a request, or never return: everything else goes on,
+// and Close says what it waits for.
+func TestRequestsThatHang(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		hang := make(chan struct{})
+		release := sync.OnceFunc(func() { close(hang) })
+		defer release()
+		var calls atomic.Int64
+		a := c.Work("a", func(cfg *neli.Config) {
+			Open(cfg)
+			cfg.Requests = func(neli.Request) error { calls.Add(1); <-hang; return nil }
+		})
+		c.Leader(0, 2*silence)
+		o := c.Join("o", func(cfg *neli.Config) { Open(cfg); observer(cfg) })
+		for range 3 {
+			err := o.Ask(c.atMost(10*time.Second), neli.Request{StepDown: true})
+			require.ErrorIs(c, err, context.DeadlineExceeded)
+			require.ErrorContains(c, err, "the holder has not answered")
+		}
+		require.ErrorIs(c, o.Ask(c.atMost(time.Hour), neli.Request{StepDown: true}), neli.ErrNoAnswer)
+		require.EqualValues(c, 1, calls.Load(), "one at a time")
+		require.Equal(c, []string{"acquired"}, a.Kinds())
+		require.ErrorContains(c, a.Close(), "Config.Requests or Config.Healthy has not returned")
+		release()
+		require.NoError(c, a.Close())
+		require.EqualValues(c, 1, calls.Load(), "nor when it has closed")
+	})
+}
+
+// What others call themselves does not reach a log as it is.
+func TestHostileRequestsInLogs(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *Cluster) {
+		var m mood
+		var lines raw
+		c.Work("a", func(cfg *neli.Config) { m.config(cfg); cfg.Logger = slog.New(&lines) })
+		c.Leader(0, 2*silence)
+		o := c.Join("o", func(cfg *neli.Config) { Open(cfg); observer(cfg); cfg.Name = "x\x1b[2J\u202e" })
+		for _, says := range []error{nil, errors.New("no")} {
+			m.is(says)
+			require.Error(c, o.Ask(c.atMost(time.Minute), neli.Request{Role: 0, To: "y\x1b[2J\nlevel=ERROR"}))
+		}
+		require.Equal(c, "x\x1b[2J\u202e", m.asked()[0].Name, "the application is given what was said")
+		require.Contains(c, lines.text(), "request refused")
+		require.Contains(c, lines.text(), "request accepted")
+		require.NotContains(c, lines.text(), "\x1b")
+		require.NotContains(c, lines.text(), "\u202e")
+		require.NotContains(c, lines.text(), "\nlevel=ERROR")
+	})
+}
+
+// raw is a handler that writes values as they are, as one of the application's may.
+type raw struct {
+	mu   sync.Mutex
+	b    bytes.Buffer
+	with []slog.Attr
+	of   *raw
+}
+
+func (h *raw) Enabled(context.Context, slog.Level) bool { return true }
+func (h *raw) WithGroup(string) slog.Handler            { return h }
+
+func (h *raw) root() *raw {
+	if h.of != nil {
+		return h.of.root()
+	}
+	return h
+}
+
+func (h *raw) WithAttrs(as []slog.Attr) slog.Handler {
+	return &raw{of: h, with: append(append([]slog.Attr(nil), h.with...), as...)}
+}
+
+func (h *raw) Handle(_ context.Context, r slog.Record) error {
+	to := h.root()
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	to.b.WriteString(r.Message)
+	write := func(a slog.Attr) bool { to.b.WriteString(" " + a.Key + "=" + a.Value.String()); return true }
+	for _, a := range h.with {
+		write(a)
+	}
+	r.Attrs(write)
+	to.b.WriteString(";")
+	return nil
+}
+
+func (h *raw) text() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.b.String()
+}
