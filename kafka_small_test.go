@@ -185,7 +185,7 @@ func onSmallLog(t *testing.T, test func(b *smallBed)) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newMockKafka()
 		admin := &logAdmin{mockAdmin: &mockAdmin{k}}
-		admin.tell(0, 1000, 5, nil)
+		admin.tell(0, 5000, 5, nil)
 		top, _, _ := told(func() (TopicInfo, error) { return TopicInfo{ID: "id", Partitions: 2}, nil })
 		top.id, top.size = "id", 2
 		b := &smallBed{T: t, admin: admin, polls: make(chan polled), failed: make(chan error, 1)}
@@ -237,11 +237,11 @@ func (b *smallBed) resets(offset, end int64, epoch int) {
 // What an earlier epoch left in the log is none of the incarnation's, whatever it says.
 func TestLogsPassOverEarlierEpochs(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
-		b.resets(1000-history, 1000, 5)
-		b.reads(1000-history, 3, "claims to be of this one")
-		b.reads(1001-history, 5, "is")
+		b.resets(5000-history, 5000, 5)
+		b.reads(5000-history, 3, "claims to be of this one")
+		b.reads(5001-history, 5, "is")
 		former, present := b.next(), b.next()
-		require.EqualValues(b, 1000-history, former.Offset, "it has its place")
+		require.EqualValues(b, 5000-history, former.Offset, "it has its place")
 		_, err := lease.Codec{Group: "g", Log: former.ID}.Decode(former.Value)
 		require.ErrorIs(b, err, lease.ErrForeign)
 		require.Equal(b, "is", string(present.Value))
@@ -253,12 +253,12 @@ func TestLogsPassOverEarlierEpochs(t *testing.T) {
 // is asked knows of it, too.
 func TestLogsBeginAnewWithAnotherEpoch(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
-		b.resets(1000-history, 1000, 5)
-		b.reads(1000, 7, "of another one")
+		b.resets(5000-history, 5000, 5)
+		b.reads(5000, 7, "of another one")
 		time.Sleep(100 * time.Millisecond)
 		require.Empty(b, b.set.entries)
-		b.admin.tell(0, 1001, 7, nil)
-		b.resets(1001-history, 1001, 7)
+		b.admin.tell(0, 5001, 7, nil)
+		b.resets(5001-history, 5001, 7)
 		require.ErrorIs(b, b.append(b.id(5), nil, func(error) {}), errIncarnation)
 		require.NoError(b, b.append(b.id(7), nil, func(error) {}))
 		time.Sleep(time.Millisecond)
@@ -268,13 +268,13 @@ func TestLogsBeginAnewWithAnotherEpoch(t *testing.T) {
 // A log that nobody writes to says that it is there, and what epoch it has.
 func TestSilentLogsAreAsked(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
-		b.resets(1000-history, 1000, 5)
+		b.resets(5000-history, 5000, 5)
 		heard := time.Now()
 		for range 20 {
 			e, ok, err := b.set.Next(b.Context(), time.Second)
 			require.NoError(b, err)
 			require.True(b, ok)
-			require.Equal(b, LogEntry{Log: 1, Kind: LogAlive, ID: b.id(5), End: 1000}, e)
+			require.Equal(b, LogEntry{Log: 1, Kind: LogAlive, ID: b.id(5), End: 5000}, e)
 			require.LessOrEqual(b, time.Since(heard), 3*time.Second/8)
 			heard = time.Now()
 		}
@@ -290,7 +290,7 @@ func TestSilentLogsAreAsked(t *testing.T) {
 
 func TestLogsBeginAnewWhenRecordsAreLost(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
-		b.resets(1000-history, 1000, 5)
+		b.resets(5000-history, 5000, 5)
 		for i, err := range []error{ErrOutOfRange, ErrTruncated, ErrClientFatal} {
 			end := int64(500 - 100*i)
 			b.admin.tell(end-50, end, 7+i, nil)
@@ -306,8 +306,8 @@ func TestLogsBeginAnewWhenRecordsAreLost(t *testing.T) {
 
 func TestLogsNeedEpochs(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
-		b.resets(1000-history, 1000, 5)
-		b.admin.tell(0, 1000, -1, nil)
+		b.resets(5000-history, 5000, 5)
+		b.admin.tell(0, 5000, -1, nil)
 		b.at.mu.Lock()
 		b.at.epoch, b.at.newest = -1, -1
 		b.at.mu.Unlock()
