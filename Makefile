@@ -19,6 +19,7 @@ QUIET ?= 30m
 MUTANTS_LIMIT ?= 30m
 NIGHT := $(shell date +%Y%m%d)
 FORMER ?= 88f4f74
+CLIENT ?=
 
 # Tests of tables of mutants, by the ends of their names: they have a stage of their own.
 MUTANTS := (Guarded|NeedsEveryRule)$$
@@ -154,10 +155,10 @@ bench: ## in memory, then CPU on a real broker, then fail-over times beside the 
 # Built first: a compiler beside the brokers would be measured, too.
 BENCH = cd bench && $(GO) build -o bench . && ./bench
 
-bench-peers: bench/former ## beside etcd, raft, Redis and the library of the commit FORMER, N=20 trials each; about an hour; writes docs/benchmarks.md
+bench-peers: bench/former ## beside etcd, raft, Redis and the library of the commit FORMER, N=20 trials each, CLIENT=franz too; about an hour; writes docs/benchmarks.md
 	@command -v redis-server >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends redis-server) || \
 		{ echo "redis-server is missing, and could not be installed: apt-get install redis-server, as root"; exit 1; }
-	$(BENCH) run -n $(N) -former ./former -label "commit $(FORMER)" -command "make bench-peers N=$(N) FORMER=$(FORMER)"
+	$(BENCH) run -n $(N) -former ./former -label "commit $(FORMER)" -client "$(CLIENT)" -command "make bench-peers N=$(N) FORMER=$(FORMER) CLIENT=$(CLIENT)"
 
 # The same harness with the library that the aims are held against.
 bench/former:
@@ -170,7 +171,7 @@ bench-rolling: ## terms lost while three brokers are restarted in turn, T = 2 s
 	$(BENCH) rolling
 
 bench-scale: ## 100 members and 100,000 roles, 20 and 1,000, one that leads 1,000, on one broker, T = 5 s; 20 minutes; writes docs/benchmarks.md
-	$(BENCH) scale
+	$(BENCH) scale -client "$(CLIENT)"
 
 scale-sim: ## a tenth of SCALE=members,partitions,roles dies, in simulated time; OF=TestOutage SCALE=200,1,100000, OF=TestGather SCALE=100,1,100000
 	NELI_SCALE=$(SCALE) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run '$(OF)$$' -v .

@@ -15,7 +15,7 @@ const (
 // prevents, that is its guard; else the simulation is, with a few seeds.
 var sharedRules = []mutation.Mutant{
 	// V and T.
-	{Rule: "T exceeds S + 2 B", File: "config.go",
+	{Rule: "T exceeds S + 2 B", File: "settings.go",
 		Old: "f.check(s.timeout > session+2*s.broadcast,", New: "f.check(s.timeout > session,",
 		Guard: "TestConfigFaults", Want: `An error is expected but got nil`},
 	{Rule: "who presumes does so for T, not for S", File: arbFile,
@@ -55,7 +55,7 @@ var sharedRules = []mutation.Mutant{
 	{Rule: "the end of Lead, or of a Pulser, overlaps", File: arbFile,
 		Old: "return a.desired.Closing || !a.desired.Contend }", New: "return a.desired.Closing }",
 		Guard: "TestSharedResignsWithoutAGap/(Lead|Pulser.Close)", Want: `it has left the group|overlap, by design`},
-	{Rule: "the overlap covers a rebalance that waits for a dead member", File: "config.go",
+	{Rule: "the overlap covers a rebalance that waits for a dead member", File: "settings.go",
 		Old: "max(s.successorWait, min(session, 10*time.Second)+s.helloPause)+2*s.broadcast)", New: "s.successorWait/4)",
 		Guard: "TestSharedSimulation", Seeds: sharedMutantSeeds, Want: sharedGap},
 
@@ -66,7 +66,7 @@ var sharedRules = []mutation.Mutant{
 	{Rule: "a broadcast each B", File: arbFile,
 		Old: "time.NewTicker(a.set.broadcast)", New: "time.NewTicker(2 * a.set.broadcast)",
 		Guard: "TestSharedBroadcastsToAllOnceInB/1", Want: `Max difference between 10 and 5`},
-	{Rule: "B is HeartbeatInterval × GroupsOnTopic", File: "config.go",
+	{Rule: "B is HeartbeatInterval × GroupsOnTopic", File: "settings.go",
 		Old: "s.broadcast = s.every * groups", New: "s.broadcast = s.every",
 		Guard: "TestSharedBroadcastsToAllOnceInB/3", Want: `Max difference between 10 and (29|30|31)`},
 
@@ -77,7 +77,7 @@ var sharedRules = []mutation.Mutant{
 	{Rule: "and stays away for a while", File: arbFile,
 		Old: "a.away = now.Mono.Add(a.set.starvedPause) // from when it has left", New: "a.away = now.Mono",
 		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads|Should be zero`},
-	{Rule: "early enough for another one to lead while V is young", File: "config.go",
+	{Rule: "early enough for another one to lead while V is young", File: "settings.go",
 		Old: "max(session, s.timeout-s.starvedPause)", New: "s.timeout",
 		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads`},
 	{Rule: "assignments are forgotten when the group has been left, not before", File: arbFile,

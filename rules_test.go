@@ -17,7 +17,7 @@ var driverMutants = []mutation.Mutant{
 	{Rule: "R is one and the same for the check and the arbiter", File: "neli.go",
 		Old: "		n.roles.Store(int64(r)) // with the lock held, or two calls could leave two different ones\n", New: "		go n.roles.Store(int64(r))\n",
 		Guard: "TestSetRolesFromSeveralGoroutines", Want: "Not equal"},
-	{Rule: "roles that SetRoles does away with may finish", File: "lead.go",
+	{Rule: "roles that SetRoles does away with may finish", File: "leadership.go",
 		Old: "	id, _, _, ok := l.n.arb.table().Leads(l.n.arb.units().of(l.Role))\n", New: "	id, _, ok := l.n.term(l.Role)\n",
 		Guard: "TestRolesThatGoFinish", Want: "the lease is kept for role"},
 	{Rule: "the deadline is a monotonic reading", File: "deliver.go",

@@ -57,9 +57,9 @@ var simulatorRules = []mutation.Mutant{
 		Old: "		judge(errHealthHangs)\n", New: "", Want: `unwell for`},
 
 	// Wishes.
-	{Rule: "who is not well claims nothing, and gives up", File: "internal/elector/node.go",
+	{Rule: "who is not well claims nothing, and gives up", File: "internal/elector/settings.go",
 		Old: "!d.Closing && !d.Unhealthy && now", New: "!d.Closing && now", Want: `unwell for`},
-	{Rule: "who has stepped down claims nothing for a while", File: "internal/elector/node.go",
+	{Rule: "who has stepped down claims nothing for a while", File: "internal/elector/settings.go",
 		Old: "!d.Unhealthy && now.Mono >= d.Away", New: "!d.Unhealthy", Want: `stepped down`},
 	{Rule: "Transfer looks at who leads", File: "internal/elector/rebalance.go",
 		Old: "case held && !ours && g.Session.Process == v.to:", New: "case held && !ours:", Want: `and it does not`},
@@ -70,7 +70,7 @@ var simulatorRules = []mutation.Mutant{
 	// Observers, and what is told of holders.
 	{Rule: "an observer says nothing", File: "internal/elector/announce.go",
 		Old: "return !n.set.Observer && !(n", New: "return !(n", Want: `the witness writes`},
-	{Rule: "who has nothing to say is not woken for it", File: "internal/elector/node.go",
+	{Rule: "who has nothing to say is not woken for it", File: "internal/elector/ready.go",
 		Old: "	if n.announces() {\n		next", New: "	{\n		next", Want: `has looked at its clock`},
 	{Rule: "a holder is told with the age of what was read", File: "discovery.go",
 		Old: "Age: now.Age(g.Heard)}", New: "Age: now.Age(g.Since)}", Want: `has read of the holder`},

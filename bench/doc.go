@@ -10,6 +10,7 @@
 //	go run . rolling -rounds 2                  terms lost while brokers are restarted in turn
 //	go run . scale                              100 members, 100,000 roles; 20 and 1,000; one that leads 1,000
 //	go run . scale -processes 2 -each 5 -roles 1000 -quiet 10s -results r.json -docs .
+//	go run . scale -processes 10 -each 10 -roles 100000 -client franz    one size, with both clients
 //	go run . report                             writes the page and the picture from results.json
 //
 // The page says how it is measured, and what is not comparable. Package peers has

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -181,23 +182,26 @@ func scale(args []string) error {
 	set.IntVar(&size.Roles, "roles", size.Roles, "roles")
 	set.DurationVar(&size.T, "t", size.T, "T")
 	set.BoolVar(&size.One, "one", false, "one member leads everything, and nobody dies")
-	set.StringVar(&size.Client, "client", "", "'franz': with that Kafka client")
+	client := set.String("client", "", "'franz': with that Kafka client, too, beside the default")
 	window := set.Duration("quiet", 5*time.Minute, "how long nothing happens, and the cost is measured")
 	if err := set.Parse(args); err != nil {
 		return err
 	}
-	if _, err := clients.Named(size.Client); err != nil {
+	if _, err := clients.Named(*client); err != nil {
 		return fmt.Errorf("-client: %w", err)
 	}
 	sizes := []crowd.Size{size}
 	switch {
 	case size.Processes == 0:
 		sizes = crowd.Sizes()
-		for i := range sizes {
-			sizes[i].Client = size.Client
-		}
 	case size.Processes == 1 && !size.One:
 		return errors.New("-processes is 1, must be more: one is killed")
+	}
+	if *client != "" {
+		for i, size := range slices.Backward(sizes) {
+			size.Client = *client
+			sizes = slices.Insert(sizes, i+1, size)
+		}
 	}
 	return f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
 		fresh := &report.Results{}

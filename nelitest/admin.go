@@ -153,20 +153,20 @@ func (a *admin) Close() {
 	defer a.b.mu.Unlock()
 	a.gate()
 	a.closed = true
-	a.poke()
+	a.recheck()
 	a.dismiss(a)
 }
 
-func (a *admin) poke() {
+func (a *admin) recheck() {
 	for _, w := range a.blocked {
 		a.b.schedule(&w.event, a.b.now()+a.lag(a.b.opts.RequestLatency))
 	}
 	a.blocked = nil
 }
 
-func (a *admin) lose() { a.poke() }
+func (a *admin) lose() { a.recheck() }
 
 func (a *admin) kill() {
 	a.dead = true
-	a.poke()
+	a.recheck()
 }

@@ -150,9 +150,9 @@ type member struct {
 
 // endpoint is a client as faults see it. Called with the lock held.
 type endpoint interface {
-	poke() // what was impossible may be possible now
-	lose() // the broker has gone down
-	kill() // the process has died
+	recheck() // what was impossible may be possible now
+	lose()    // the broker has gone down
+	kill()    // the process has died
 }
 
 func (b *Broker) member(name string) *member {
@@ -165,9 +165,9 @@ func (b *Broker) member(name string) *member {
 	return b.members[i]
 }
 
-func (m *member) poke() {
+func (m *member) recheck() {
 	for _, c := range m.clients {
-		c.poke()
+		c.recheck()
 	}
 }
 

@@ -52,7 +52,7 @@ func (b *Broker) comeBack(id int) {
 		}
 	})
 	for _, m := range b.members {
-		m.poke()
+		m.recheck()
 	}
 }
 

@@ -281,8 +281,8 @@ func (c *groupConsumer) receive() {
 	}
 }
 
-func (c *groupConsumer) poke() {
-	c.fetch.poke()
+func (c *groupConsumer) recheck() {
+	c.fetch.recheck()
 	c.poll.notify()
 	c.refused = false
 	if c.topic != nil && !c.m.suspended {

@@ -48,7 +48,7 @@ func (b *Broker) Restore(member string, links Link) {
 	defer b.mu.Unlock()
 	m := b.member(member)
 	m.cut &^= links
-	m.poke()
+	m.recheck()
 }
 
 // Refuse makes the broker answer a member's requests over the links with err,
@@ -66,7 +66,7 @@ func (b *Broker) Refuse(member string, links Link, err error) {
 			m.refused[i] = err
 		}
 	}
-	m.poke()
+	m.recheck()
 }
 
 // refusal returns what Refuse has set for one link.
@@ -97,7 +97,7 @@ func (b *Broker) Resume(member string) {
 	}
 	m.suspended = false
 	m.release()
-	m.poke()
+	m.recheck()
 }
 
 // Kill ends a member's processes as SIGKILL does: nothing more is sent, though
@@ -163,7 +163,7 @@ func (b *Broker) SlowReads(member string, d time.Duration) {
 	defer b.mu.Unlock()
 	m := b.member(member)
 	m.slow = max(d, 0)
-	m.poke()
+	m.recheck()
 }
 
 // Busy makes the cluster work for d for each record, one after the other: records wait
@@ -208,6 +208,6 @@ func (b *Broker) Start() {
 		g.revive()
 	}
 	for _, m := range b.members {
-		m.poke()
+		m.recheck()
 	}
 }

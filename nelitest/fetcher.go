@@ -105,8 +105,8 @@ func (f *fetcher) look(in time.Duration) { f.c.b.sooner(&f.ev, f.c.b.now()+f.c.l
 
 func (f *fetcher) latency() time.Duration { return f.c.b.opts.ReadLatency + f.c.m.slow }
 
-// poke is called when what was impossible may be possible.
-func (f *fetcher) poke() {
+// recheck is called when what was impossible may be possible.
+func (f *fetcher) recheck() {
 	if !f.c.m.suspended {
 		f.polled = false
 	}
@@ -116,7 +116,7 @@ func (f *fetcher) poke() {
 }
 
 // fetch happens when records may have come near enough to be read. When that
-// is impossible it leaves everything as it is, for poke.
+// is impossible it leaves everything as it is, for recheck.
 func (f *fetcher) fetch() {
 	m := f.c.m
 	if f.topic == nil || !f.c.reaches(Reads) || m.suspended && f.polled {

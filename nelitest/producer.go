@@ -289,7 +289,7 @@ func (p *producer) deliver() {
 	}
 }
 
-func (p *producer) poke() {
+func (p *producer) recheck() {
 	p.carry()
 	if p.b.down || p.m.suspended {
 		return

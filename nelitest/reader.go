@@ -71,8 +71,8 @@ func (r *reader) Close() error {
 	return nil
 }
 
-func (r *reader) poke() {
-	r.fetch.poke()
+func (r *reader) recheck() {
+	r.fetch.recheck()
 	r.poll.notify()
 }
 

@@ -130,7 +130,7 @@ func (b *Broker) extend(t *topic, n int) {
 		t.touch(i)
 	}
 	for _, m := range b.members {
-		m.poke() // appends may wait for it
+		m.recheck() // appends may wait for it
 	}
 	b.rebalanceTopic(t.name)
 }

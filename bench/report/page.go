@@ -32,6 +32,7 @@ func (r *Results) Page() (string, error) {
 		"tried": func(t *trial.Results) bool {
 			return t != nil && len(t.First)+len(t.Killed)+len(t.Gap)+len(t.Failures)+t.Joins > 0
 		},
+		"contests": r.Contests, "score": r.score,
 		"mb": func(bytes float64) string { return figure(bytes / 1e6) },
 	}).Parse(pageText)
 	if err != nil {

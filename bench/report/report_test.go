@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -142,6 +143,38 @@ func TestAims(t *testing.T) {
 		assert.NotContains(t, what, "partitions: 100", "of the former core")
 		assert.NotContains(t, what, "hand-over, maximum", "it is reported, and held against nothing")
 	}
+}
+
+// The other client is compared row by row, with what was measured of both in one run.
+func TestContests(t *testing.T) {
+	r := &Results{Systems: []System{
+		{Family: "neli", Bed: "b", Setting: "s", Run: "1", Results: &trial.Results{Killed: []float64{90, 100, 110}, Gap: []float64{4, 5, 6}, Stopped: []float64{7}},
+			Idle: []idle.Usage{{Members: 3, Messages: 100, MembersCPU: 0.02}}},
+		{Family: "neli", Bed: "b", Setting: "franz, s", Run: "1", Results: &trial.Results{Killed: []float64{95, 105, 300}, Gap: []float64{1, 2, 3}, First: []float64{1}},
+			Idle: []idle.Usage{{Members: 3, Messages: 111, MembersCPU: 0.0181}}},
+		{Family: "neli", Bed: "b", Setting: "another run", Run: "1", Results: &trial.Results{Killed: []float64{1}}},
+		{Family: "neli", Bed: "b", Setting: "franz, another run", Run: "2", Results: &trial.Results{Killed: []float64{1}}},
+	}, Scale: []crowd.Outcome{
+		{Size: crowd.Size{Roles: 9}, Run: "1", Resident: 1e6, Quiet: idle.Usage{Messages: 10}},
+		{Size: crowd.Size{Roles: 9, Client: "franz"}, Run: "1", Resident: 2e6, Quiet: idle.Usage{Messages: 5}},
+		{Size: crowd.Size{Roles: 8}, Run: "1", Resident: 1e6},
+	}}
+	var got []string
+	for _, c := range r.Contests() {
+		got = append(got, fmt.Sprintf("%s, %s: %s against %s, %.2f, %s", c.What, c.Setting, c.Default, c.Other, c.Ratio, c.Outcome))
+	}
+	require.Equal(t, []string{
+		"fail-over after SIGKILL, ms, s: 100 [90–110], 3 against 105 [95–300], 3, 1.05, alike",
+		"hand-over, ms, s: 5.0 [4.0–6.0], 3 against 2.0 [1.0–3.0], 3, 0.40, better",
+		"idle group of 3: messages/s, s: 100.00 against 111.00, 1.11, worse",
+		"idle group of 3: members' CPU %, s: 2.00 against 1.81, 0.91, alike",
+		"messages/s, 0 members in 0 processes, partitions: 0, 9 roles, T = 0s: 10.00 against 5.00, 0.50, better",
+		"memory of a member, MB, 0 members in 0 processes, partitions: 0, 9 roles, T = 0s: 1.00 against 2.00, 2.00, worse",
+	}, got)
+	require.Equal(t, "franz-go is better in 2 rows, alike in 2, worse in 2", r.score())
+	text, err := r.Page()
+	require.NoError(t, err)
+	require.Contains(t, text, "| hand-over, ms | b | s | 5.0 [4.0–6.0], 3 | 2.0 [1.0–3.0], 3 | 0.40 | better |")
 }
 
 func TestTakeReplacesWhatWasMeasuredAnew(t *testing.T) {

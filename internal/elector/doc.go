@@ -51,9 +51,11 @@ comes back quickly (link, claims).
 
 # Files
 
-node.go has the inputs and the order; partition.go what is kept of one log, and how terms
-follow from it; claim.go, handover.go, rebalance.go, members.go, announce.go, nominate.go,
-link.go and timing.go one concern each; small.go what is different on a majority of small
+settings.go has what a Node is told, node.go the inputs and the order, ready.go the output;
+partition.go what is kept of one log, and how terms follow from it. succession.go says who
+is to claim what is vacant, and when; claim.go claims; handover.go decides how an orderly end
+goes on, release.go carries it out; rebalance.go, members.go, announce.go, nominate.go,
+link.go and timing.go have one concern each; small.go what is different on a majority of small
 logs, where one partition stands for all of them; observe.go what others are told; stats.go
 and vacancy.go what is counted, by which nothing is decided; loop.go the only mutex, the
 goroutines and the I/O.

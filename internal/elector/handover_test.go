@@ -25,31 +25,31 @@ func TestHandoverDecides(t *testing.T) {
 		name  string
 		h     handover
 		after time.Duration
-		s     situation
-		want  verdict
+		s     conditions
+		want  action
 		due   time.Duration
 	}{
-		{"waits for a successor", fresh, 0, situation{}, stay, wait},
-		{"asks when the wait is over", fresh, wait, situation{over: true}, ask, wait},
-		{"asks when a successor is ready", fresh, time.Second, situation{ready: true}, ask, wait},
-		{"asks at once when nobody works", fresh, 0, situation{idle: true}, ask, wait},
-		{"asks at once when nobody would take it", fresh, 0, situation{refused: true}, ask, wait},
-		{"is called off when wanted again", fresh, time.Second, situation{wanted: true}, callOff, wait},
-		{"even when a successor is ready", fresh, time.Second, situation{wanted: true, ready: true}, callOff, wait},
+		{"waits for a successor", fresh, 0, conditions{}, stay, wait},
+		{"asks when the wait is over", fresh, wait, conditions{over: true}, ask, wait},
+		{"asks when a successor is ready", fresh, time.Second, conditions{ready: true}, ask, wait},
+		{"asks at once when nobody works", fresh, 0, conditions{idle: true}, ask, wait},
+		{"asks at once when nobody would take it", fresh, 0, conditions{refused: true}, ask, wait},
+		{"is called off when wanted again", fresh, time.Second, conditions{wanted: true}, callOff, wait},
+		{"even when a successor is ready", fresh, time.Second, conditions{wanted: true, ready: true}, callOff, wait},
 
-		{"goes on though the roles could be kept", moved, time.Second, situation{wanted: true}, stay, wait},
-		{"asks when who is meant is ready", moved, time.Second, situation{wanted: true, ready: true}, ask, wait},
-		{"even at the last moment", moved, wait, situation{wanted: true, ready: true, over: true}, ask, wait},
-		{"is called off when that would not", moved, time.Second, situation{wanted: true, refused: true}, callOff, wait},
-		{"is called off when that is silent", moved, wait, situation{wanted: true, over: true}, callOff, wait},
-		{"unless the roles are not wanted any more", moved, wait, situation{over: true}, ask, wait},
-		{"nor when that would not, then", moved, time.Second, situation{refused: true}, ask, wait},
+		{"goes on though the roles could be kept", moved, time.Second, conditions{wanted: true}, stay, wait},
+		{"asks when who is meant is ready", moved, time.Second, conditions{wanted: true, ready: true}, ask, wait},
+		{"even at the last moment", moved, wait, conditions{wanted: true, ready: true, over: true}, ask, wait},
+		{"is called off when that would not", moved, time.Second, conditions{wanted: true, refused: true}, callOff, wait},
+		{"is called off when that is silent", moved, wait, conditions{wanted: true, over: true}, callOff, wait},
+		{"unless the roles are not wanted any more", moved, wait, conditions{over: true}, ask, wait},
+		{"nor when that would not, then", moved, time.Second, conditions{refused: true}, ask, wait},
 
-		{"asks once", asked, time.Second, situation{ready: true}, stay, 10 * time.Second},
-		{"is not called off once asked", asked, time.Second, situation{wanted: true, refused: true}, stay, 10 * time.Second},
-		{"does not release while work goes on", asked, 10*time.Second - 1, situation{ready: true, idle: true, over: true}, stay, 10 * time.Second},
-		{"is overdue at the deadline", asked, 10 * time.Second, situation{ready: true}, overdue, 10 * time.Second},
-		{"with or without a successor", asked, 10 * time.Second, situation{wanted: true}, overdue, 10 * time.Second},
+		{"asks once", asked, time.Second, conditions{ready: true}, stay, 10 * time.Second},
+		{"is not called off once asked", asked, time.Second, conditions{wanted: true, refused: true}, stay, 10 * time.Second},
+		{"does not release while work goes on", asked, 10*time.Second - 1, conditions{ready: true, idle: true, over: true}, stay, 10 * time.Second},
+		{"is overdue at the deadline", asked, 10 * time.Second, conditions{ready: true}, overdue, 10 * time.Second},
+		{"with or without a successor", asked, 10 * time.Second, conditions{wanted: true}, overdue, 10 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, c.h.decide(at(c.after), c.s))

@@ -12,62 +12,6 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// Settings are what a Node is told once: as many as the Config that they come from has for
-// it. Times and randomness are given to it.
-type Settings struct {
-	Process    string        // random: this process among all
-	Name       string        // for people
-	Group      string        // records of others are skipped
-	T          time.Duration // the lease
-	Rho        float64       // ρ
-	Every      time.Duration // between beats
-	Drain      time.Duration // how long the application may take to finish
-	AnswerWait time.Duration // how long a holder waits for the one that is to lead next
-	RejoinWait time.Duration // how long a nominator may take to tell a woken process of its lost session
-	Nominated  bool          // a Nominator says who may claim; else any process may
-	Observer   bool          // claims and says nothing
-	Majority   bool          // the logs are small ones, and a role is led by whoever holds it on most of them
-	TokenBase  int64         // added to the tokens that the application is told
-	Priority   int
-	Preference func(Member, int) int
-	Rebalance  bool
-	Random     func(time.Duration) time.Duration // in [0, d)
-	Alive      func(clock.Instant) bool          // the application does something; must not block
-}
-
-// Desired is what the application wants from now on.
-type Desired struct {
-	Roles   int         // R: roles at or beyond it are not wanted
-	Contend bool        // somebody drives this process: it wants to lead
-	Closing bool        // leave; finish in order
-	Why     term.Reason // of Contend == false
-
-	Unhealthy bool       // the application says that it should not lead
-	Away      clock.Time // monotonic: until then it has stepped down
-}
-
-// Willing reports whether this process would lead anything at time now.
-func (d Desired) Willing(now clock.Instant) bool {
-	return d.Contend && !d.Closing && !d.Unhealthy && now.Mono >= d.Away
-}
-
-// Reason tells why a role is not wanted at time now.
-func (d Desired) Reason(role int, now clock.Instant) term.Reason {
-	switch {
-	case d.Closing:
-		return term.Closing
-	case !d.Contend:
-		return d.Why
-	case d.Unhealthy:
-		return term.Unhealthy
-	case now.Mono < d.Away:
-		return term.SteppedDown
-	case role >= d.Roles:
-		return term.Roles
-	}
-	return term.Unassigned
-}
-
 // Node decides, for one process, what is appended to the logs and when. It is pure:
 // inputs are Open, Read, Acked, Nominate, Set and Tick, and what the caller has to do is
 // taken with Ready after each. It is not safe for concurrent use. It has more than a dozen
@@ -89,37 +33,6 @@ type Node struct {
 	eager   bool // nothing that was vacant has been passed over since this process was willing
 	ready   Ready
 }
-
-// Ready is what the caller of a Node has to do: first of all append, without holding
-// anybody up. In which order records reach the log does not matter.
-type Ready struct {
-	Append   []Append
-	Notes    []Note
-	Outcomes []Outcome
-	Verify   bool          // the log may be another one by now
-	Join     bool          // whether to take part in the nominator's group
-	Changed  bool          // what others are told of holders has changed
-	Finished bool          // closing, and there is nothing more to wait for
-	WakeIn   time.Duration // Tick is due then, if nothing happens before
-}
-
-// Append is a record on its way to a log.
-type Append struct {
-	Partition int
-	ID        string // of the incarnation of a small log
-	Record    lease.Record
-}
-
-// Note is a line for the log: it is written by the caller, without a lock.
-type Note struct {
-	Level slog.Level
-	Text  string
-	Args  []any
-}
-
-// lookEvery is how often a Node looks at itself when nothing else wakes it: it bounds
-// how late a hung application is noticed.
-const lookEvery = time.Second
 
 // New returns a Node whose terms go into the given table.
 func New(set *Settings, terms *term.Table) *Node {
@@ -153,15 +66,6 @@ func (n *Node) Codec(id string) lease.Codec {
 		c.Log = id
 	}
 	return c
-}
-
-// Ready returns what there is to do and begins a new list.
-func (n *Node) Ready(now clock.Instant) Ready {
-	r := n.ready
-	n.ready = Ready{}
-	r.Join = n.joins(now)
-	r.WakeIn = n.wakeIn(now)
-	return r
 }
 
 // Set says what is wanted from now on.
@@ -473,32 +377,6 @@ func (n *Node) repeat(p *partition, now clock.Instant) {
 	n.append(p, now, p.log.Unreleased(now)...)
 }
 
-// append hands over records, and remembers those that others are kept waiting for.
-func (n *Node) append(p *partition, now clock.Instant, records ...lease.Record) {
-	for _, r := range records {
-		switch r.Kind {
-		case lease.Release, lease.Snapshot:
-			n.timing.farewells++
-			if r.Kind == lease.Release {
-				p.releasing++
-			}
-		case lease.Hello:
-			if r.Hello.Leaving {
-				n.timing.farewells++
-			}
-		case lease.Claim, lease.Beat, lease.Ping, lease.Pong:
-		}
-		if r.Kind == lease.Beat || r.Kind == lease.Claim || r.Kind == lease.Hello {
-			p.link.sent(r.Kind, r.Seq, now)
-		}
-		n.ready.Append = append(n.ready.Append, Append{p.index, p.id, r})
-	}
-}
-
-func (n *Node) note(level slog.Level, text string, args ...any) {
-	n.ready.Notes = append(n.ready.Notes, Note{level, text, args})
-}
-
 // role is the role that has this number on a partition: j = p + M·u.
 func (n *Node) role(p *partition, local int32) int { return p.index + len(n.parts)*int(local) }
 
@@ -520,25 +398,4 @@ func (n *Node) units(p *partition, local []int32) []int {
 		out[i] = n.role(p, u)
 	}
 	return out
-}
-
-// wakeIn is how long nothing will be due, if nothing happens.
-func (n *Node) wakeIn(now clock.Instant) time.Duration {
-	next := lookEvery
-	if len(n.parts) == 0 {
-		return next
-	}
-	next = min(next, n.moves.lookAt.Sub(now.Mono))
-	if n.announces() {
-		next = min(next, n.announceDue(now).Sub(now.Mono))
-	}
-	if n.desired.Away > now.Mono {
-		next = min(next, n.desired.Away.Sub(now.Mono))
-	}
-	for _, p := range n.parts {
-		next = min(next, p.dueAt.Sub(now.Mono))
-	}
-	next = max(next, 100*time.Microsecond)
-	n.timing.due = now.Mono.Add(next)
-	return next
 }

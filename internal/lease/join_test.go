@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/seeded"
 )
 
 var start = clock.Instant{Mono: 1e15, Wall: 1e15, Raw: 1e15, Boot: 1e15}
@@ -120,7 +121,7 @@ func TestASnapshotThatContradictsItself(t *testing.T) {
 // A flood of records that play no part, or that somebody sends without end, costs no
 // memory, known or not.
 func TestAFloodCostsNoMemory(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || seeded.Race {
 		t.Skip("millions of records: make sim runs it")
 	}
 	session := func(i int64) Session { return Session{fmt.Sprint("s", i%100_000), 1} }

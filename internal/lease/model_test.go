@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/seeded"
 )
 
 var modelConfigs = []modelConfig{
@@ -32,7 +34,7 @@ var deepConfigs = []modelConfig{
 // TestModel goes through every state that the Lease can reach within bounds, whatever
 // its caller, the log, and time do.
 func TestModel(t *testing.T) {
-	if raceEnabled {
+	if seeded.Race {
 		t.Skip("one goroutine, of which the race detector has nothing to see: make sim runs it")
 	}
 	configs := modelConfigs

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/goneli/neli/internal/mutation"
+	"github.com/goneli/neli/internal/seeded"
 	"github.com/stretchr/testify/require"
 )
 
@@ -106,7 +107,7 @@ var rules = []mutation.Mutant{
 		Old: "	if l.Holding() == 0 || l.Lapsed(now) {\n		return Record{}, false", New: "	if l.join != nil || l.Lapsed(now) {\n		return Record{}, false",
 		Guard: "TestSimulation/plain", Want: `seed \d+: alarm in a sound log`, Seeds: plainSeeds},
 	{Rule: "a claim says what was read when it was decided", File: "sim_proc_test.go",
-		Old: "w.after(at-w.now, func() { w.append(e) })\n	if", New: "w.after(at-w.now, func() {\n		if late := *e.r; late.Kind == Claim && !e.newer {\n			late.Read = int64(len(w.log)) - 1\n			e = w.encode(&late, false)\n		}\n		w.append(e)\n	})\n	if",
+		Old: "w.After(at-w.Now, func() { w.append(e) })\n	if", New: "w.After(at-w.Now, func() {\n		if late := *e.r; late.Kind == Claim && !e.newer {\n			late.Read = int64(len(w.log)) - 1\n			e = w.encode(&late, false)\n		}\n		w.append(e)\n	})\n	if",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
 
 	// Before the fold is known.
@@ -261,7 +262,7 @@ func everyRule(t *testing.T) []mutation.Mutant {
 // TestRulesAreGuarded removes each rule from the source and runs the test that guards
 // it: it has to fail, for the stated reason.
 func TestRulesAreGuarded(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || seeded.Race {
 		t.Skip("minutes of simulation: make mutants runs it, without the race detector")
 	}
 	mutation.Run(t, everyRule(t))

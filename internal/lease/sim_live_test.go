@@ -3,8 +3,6 @@ package lease
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -17,16 +15,9 @@ import (
 // use, and what late records, jitter and beats add. Without the rules for that (docs:
 // liveness rules) somebody stays without a leader for ever.
 func TestEverythingIsLedOnceItIsCalm(t *testing.T) {
-	seeds := 400
-	if raceEnabled || testing.Short() {
-		seeds = 20
-	}
-	if n, err := strconv.Atoi(os.Getenv("NELI_SEEDS")); err == nil && n > 0 {
-		seeds = n
-	}
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprintf("all restart %v", restart), func(t *testing.T) {
-			simulate(t, seeds, func(seed uint64) *simWorld { return live(seed, restart) })
+			simulate(t, 400, func(seed uint64) *simWorld { return live(seed, restart) })
 		})
 	}
 }
@@ -41,16 +32,11 @@ func live(seed uint64, restart bool) *simWorld {
 		}
 		return p
 	})
-	if seed, err := strconv.ParseUint(os.Getenv("NELI_LEASE_SEED"), 10, 64); err == nil && seed == w.seed {
-		w.trace = func(format string, args ...any) {
-			fmt.Printf("%10.4f  %s\n", float64(w.now)/float64(w.pr.unit), fmt.Sprintf(format, args...))
-		}
-	}
-	w.run(w.pr.horizon, nil)
-	if w.oracle.fault != "" {
+	w.Run(w.pr.horizon, nil)
+	if w.Fault != "" {
 		return w
 	}
-	w.now = max(w.now, w.pr.horizon)
+	w.Now = max(w.Now, w.pr.horizon)
 	w.settle(restart)
 	longest := time.Duration(0)
 	for _, t := range w.pr.ts {
@@ -59,26 +45,21 @@ func live(seed uint64, restart bool) *simWorld {
 	// By clocks that are slow or fast; what is under way lands within a tenth of a unit.
 	wait := time.Duration(float64(clock.Wait(clock.Tmax, w.pr.rho)) / (1 - w.pr.rho))
 	bound := wait + 2*longest + w.pr.unit
-	from, calm := w.now, false
-	w.run(from+bound, func() bool { calm = calm || w.settled(); return calm })
+	from, calm := w.Now, false
+	w.Run(from+bound, func() bool { calm = calm || w.settled(); return calm })
 	if !calm {
-		w.oracle.note(w, "not everything is led %v after all faults have ended, by leases of at most %v: %s", bound, longest, w.state())
+		w.Note("not everything is led %v after all faults have ended, by leases of at most %v: %s", bound, longest, w.state())
 	}
 	return w
 }
 
 // settle ends all faults.
 func (w *simWorld) settle(restart bool) {
-	w.calm = true
+	w.Calm = true
 	w.pr.newer = 0 // who boots now has been rolled back
 	w.pr.beat, w.pr.jitter = min(w.pr.beat, 0.25), w.pr.unit/25
 	w.pr.snapshot, w.pr.hasty, w.pr.chatter = 0, 0, 0
-	for _, e := range w.queue.heap { // everything that is under way lands soon
-		if e.at > w.now+w.pr.unit/10 {
-			w.queue = simQueue{heap: nil, n: w.queue.n}.with(w.queue.heap, w.now, w.pr.unit/10, w)
-			break
-		}
-	}
+	w.Soon(w.pr.unit / 10) // everything that is under way
 	wanted := make([]bool, w.pr.roles)
 	for _, p := range w.procs {
 		p.inCut, p.outCut, p.lastAppend = false, false, 0
@@ -105,18 +86,6 @@ func (w *simWorld) settle(restart bool) {
 			w.procs[0].want[role] = true
 		}
 	}
-}
-
-// with is q with what was due in the heap, all of it soon.
-func (q simQueue) with(heap []simEvent, now, soon time.Duration, w *simWorld) simQueue {
-	for _, e := range heap {
-		at := e.at
-		if at > now+soon {
-			at = now + w.span(soon)
-		}
-		q.push(at, e.do)
-	}
-	return q
 }
 
 // settled reports whether everybody knows the fold and every wanted role is led.

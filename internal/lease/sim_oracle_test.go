@@ -15,7 +15,6 @@ type simOracle struct {
 	roles  []int32 // that are looked at: all, or some of many
 	newest []int64 // largest token led
 	ended  []int64 // largest token that was led and then lost
-	fault  string
 }
 
 // watch chooses the roles that are looked at.
@@ -27,18 +26,11 @@ func (q *simOracle) watch(w *simWorld) {
 	}
 }
 
-func (q *simOracle) note(w *simWorld, format string, args ...any) {
-	if q.fault == "" {
-		q.fault = fmt.Sprintf(format, args...)
-	}
-	w.trace("FAULT: "+format, args...)
-}
-
 // look holds what p leads now against everybody. It is called before and after
 // everything that a process does: nobody starts to lead in between.
 func (q *simOracle) look(p *simProc) {
 	w := p.w
-	now := p.clk.read(w.now)
+	now := p.clk.read(w.Now)
 	for i, role := range q.roles {
 		token, leads := none, false
 		if p.alive {
@@ -67,20 +59,20 @@ func (q *simOracle) leader(p *simProc, i int, token int64) {
 	w, role := p.w, q.roles[i]
 	for _, other := range w.procs {
 		if other != p && other.alive {
-			if theirs, too := other.l.Leads(role, other.clk.read(w.now)); too {
-				q.note(w, "two leaders of role %d: %v with token %d and %v with token %d", role, p.l.Session(), token, other.l.Session(), theirs)
+			if theirs, too := other.l.Leads(role, other.clk.read(w.Now)); too {
+				w.Note("two leaders of role %d: %v with token %d and %v with token %d", role, p.l.Session(), token, other.l.Session(), theirs)
 			}
 		}
 	}
 	if token < q.newest[i] {
-		q.note(w, "token went back: %v leads role %d with token %d after %d", p.l.Session(), role, token, q.newest[i])
+		w.Note("token went back: %v leads role %d with token %d after %d", p.l.Session(), role, token, q.newest[i])
 	}
 	if token <= q.ended[i] {
-		q.note(w, "token led again: %v leads role %d with token %d, whose term had ended", p.l.Session(), role, token)
+		w.Note("token led again: %v leads role %d with token %d, whose term had ended", p.l.Session(), role, token)
 	}
 	q.newest[i] = max(q.newest[i], token)
 	if token >= int64(len(w.log)) || !w.log[token].won(p, role) {
-		q.note(w, "no valid claim: %v leads role %d with token %d", p.l.Session(), role, token)
+		w.Note("no valid claim: %v leads role %d with token %d", p.l.Session(), role, token)
 	}
 }
 
@@ -108,7 +100,7 @@ func (q *simOracle) folds(p *simProc, o int64) {
 	}
 	h := p.w.hist[o]
 	if p.newer == nil && p.l.fold.hash != h.old || p.newer != nil && (p.l.fold.hash != h.own || p.newer.old.hash != h.old) {
-		q.note(p.w, "folds differ at offset %d: %v has %s, the truth is %s", o, p.l.Session(), foldText(&p.l.fold), foldText(&p.w.truth.old))
+		p.w.Note("folds differ at offset %d: %v has %s, the truth is %s", o, p.l.Session(), foldText(&p.l.fold), foldText(&p.w.truth.old))
 	}
 }
 
@@ -126,7 +118,7 @@ func (q *simOracle) truthful(p *simProc, states []*State, read int64, old bool) 
 		f, sound = whole.fold(longAgo)
 	}
 	if !sound || f.hash != want {
-		q.note(w, "Snapshot lies: %v at read %d, whole %v, hash %x, the truth is %x", p.l.Session(), read, ok, f.hash, want)
+		w.Note("Snapshot lies: %v at read %d, whole %v, hash %x, the truth is %x", p.l.Session(), read, ok, f.hash, want)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // tick does what is due, and perhaps what is not.
 func (p *simProc) tick() {
 	w := p.w
-	if !p.alive || p.paused || !p.reading || w.oracle.fault != "" {
+	if !p.alive || p.paused || !p.reading || w.Fault != "" {
 		return
 	}
 	w.oracle.look(p)
@@ -33,7 +33,7 @@ func (p *simProc) tick() {
 
 // retry is how long a Claim or a Release may be without an answer.
 func (p *simProc) retry() time.Duration {
-	if p.w.calm {
+	if p.w.Calm {
 		return min(p.w.pr.retry, p.t/4)
 	}
 	return p.w.pr.retry
@@ -41,7 +41,7 @@ func (p *simProc) retry() time.Duration {
 
 func (p *simProc) giveUp(now clock.Instant) {
 	n, oldest := p.l.Claiming()
-	if n > 0 && now.Mono.Sub(oldest.Mono) >= p.retry() && (!p.l.Known() || p.w.r.IntN(3) == 0) {
+	if n > 0 && now.Mono.Sub(oldest.Mono) >= p.retry() && (!p.l.Known() || p.w.R.IntN(3) == 0) {
 		p.l.GiveUpClaims(now.Add(-p.retry()))
 	}
 }
@@ -50,7 +50,7 @@ func (p *simProc) giveUp(now clock.Instant) {
 // nothing was forgotten: none may be made.
 func (p *simProc) letGo(now clock.Instant) {
 	w := p.w
-	if w.maybe(w.pr.hasty) {
+	if w.Maybe(w.pr.hasty) {
 		p.sendAll(p.l.Release(p.held(), now))
 	}
 	var gone []int32
@@ -61,13 +61,13 @@ func (p *simProc) letGo(now clock.Instant) {
 	}
 	if len(gone) > 0 {
 		p.l.Forget(gone)
-		if w.calm || w.r.IntN(8) > 0 {
+		if w.Calm || w.R.IntN(8) > 0 {
 			p.sendAll(p.l.Release(gone, now))
 			p.released = now
 		}
 	}
 	since := now.Mono.Sub(p.released.Mono)
-	if p.l.Owing() && (since >= p.retry() || !w.calm && w.r.IntN(20) == 0) {
+	if p.l.Owing() && (since >= p.retry() || !w.Calm && w.R.IntN(20) == 0) {
 		p.sendAll(p.l.Unreleased(now))
 		p.released = now
 	}
@@ -76,22 +76,22 @@ func (p *simProc) letGo(now clock.Instant) {
 func (p *simProc) beat(now clock.Instant) {
 	w := p.w
 	interval := time.Duration(float64(p.t) * w.pr.beat)
-	if now.Mono.Sub(p.beaten.Mono) < interval && (w.calm || w.r.IntN(30) > 0) {
+	if now.Mono.Sub(p.beaten.Mono) < interval && (w.Calm || w.R.IntN(30) > 0) {
 		return
 	}
 	if r, ok := p.l.Beat(now); ok {
 		p.beaten = now
 		p.send(r, p.newer != nil, nil)
-	} else if !w.calm && w.maybe(w.pr.chatter) {
+	} else if !w.Calm && w.Maybe(w.pr.chatter) {
 		p.beaten = now
-		p.send(p.hello(Hello, now), p.newer != nil && !w.maybe(w.pr.olden), nil)
+		p.send(p.hello(Hello, now), p.newer != nil && !w.Maybe(w.pr.olden), nil)
 	}
 }
 
 // claim asks for what is wanted, or some of it, once the delay is over as well.
 func (p *simProc) claim(now clock.Instant) {
 	w := p.w
-	if !w.calm && !w.maybe(w.pr.eager) {
+	if !w.Calm && !w.Maybe(w.pr.eager) {
 		return
 	}
 	late := now
@@ -102,10 +102,10 @@ func (p *simProc) claim(now clock.Instant) {
 			roles = append(roles, int32(role))
 		}
 	}
-	if !w.calm && w.r.IntN(4) == 0 {
+	if !w.Calm && w.R.IntN(4) == 0 {
 		roles = w.some(roles)
 	}
-	if !w.calm && w.r.IntN(4) == 0 && len(roles) > 1 { // several Claims under way
+	if !w.Calm && w.R.IntN(4) == 0 && len(roles) > 1 { // several Claims under way
 		half := len(roles) / 2
 		p.claimThese(roles[:half], now)
 		roles = roles[half:]
@@ -124,12 +124,12 @@ func (p *simProc) claimThese(roles []int32, now clock.Instant) {
 func (p *simProc) snapshots(now clock.Instant) {
 	w := p.w
 	asked := p.answer != longAgo && now.Mono >= p.answer.Mono
-	if !p.l.Known() || !(w.maybe(w.pr.snapshot) || asked && (w.calm || w.r.IntN(2) == 0)) {
+	if !p.l.Known() || !(w.Maybe(w.pr.snapshot) || asked && (w.Calm || w.R.IntN(2) == 0)) {
 		return
 	}
 	p.answer = longAgo
 	if p.newer != nil {
-		newer := !w.maybe(w.pr.olden)
+		newer := !w.Maybe(w.pr.olden)
 		if r, old, ok := p.newer.snapshot(now, newer); ok {
 			w.oracle.truthful(p, []*State{r.State}, r.Read, !newer)
 			p.send(r, newer, old)
@@ -137,8 +137,8 @@ func (p *simProc) snapshots(now clock.Instant) {
 		return
 	}
 	parts := p.l.Snapshot(now)
-	if n := len(parts[0].State.Grants); len(parts) == 1 && n > 1 && w.r.IntN(3) == 0 {
-		parts = split(parts[0], 1+w.r.IntN(n))
+	if n := len(parts[0].State.Grants); len(parts) == 1 && n > 1 && w.R.IntN(3) == 0 {
+		parts = split(parts[0], 1+w.R.IntN(n))
 	}
 	var states []*State
 	for _, r := range parts {
@@ -171,21 +171,21 @@ func split(r Record, n int) []Record {
 // words sends what has no part in the rules.
 func (p *simProc) words(now clock.Instant) {
 	w := p.w
-	if w.calm {
+	if w.Calm {
 		if !p.l.Known() && now.Mono.Sub(p.asked.Mono) > p.t/4 {
 			p.asked = now
 			p.send(p.hello(Hello, now), false, nil)
 		}
 		return
 	}
-	if !w.maybe(w.pr.chatter / 20) {
+	if !w.Maybe(w.pr.chatter / 20) {
 		return
 	}
-	kind := []Kind{Hello, Ping, Pong}[w.r.IntN(3)]
+	kind := []Kind{Hello, Ping, Pong}[w.R.IntN(3)]
 	if kind == Pong && p.l.Offset() < 0 {
 		kind = Ping
 	}
-	p.send(p.hello(kind, now), p.newer != nil && !w.maybe(w.pr.olden), nil)
+	p.send(p.hello(kind, now), p.newer != nil && !w.Maybe(w.pr.olden), nil)
 }
 
 func (p *simProc) hello(kind Kind, now clock.Instant) Record {

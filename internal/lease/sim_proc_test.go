@@ -34,7 +34,7 @@ type simProc struct {
 	led                     []int64       // by watched role: the token that it led with
 }
 
-func (p *simProc) now() clock.Instant { return p.clk.read(p.w.now) }
+func (p *simProc) now() clock.Instant { return p.clk.read(p.w.Now) }
 
 // boot starts the process anew, with other clocks, another T, another version perhaps.
 func (p *simProc) boot() {
@@ -44,17 +44,17 @@ func (p *simProc) boot() {
 	}
 	w.count.boots++
 	p.inc++
-	*p = simProc{w: w, i: p.i, inc: p.inc, ticks: p.ticks + 1, alive: true, inCut: p.inCut && !w.calm, outCut: p.outCut && !w.calm, led: p.led}
-	p.t = pr.ts[w.r.IntN(len(pr.ts))]
-	p.clk = newSimClock(w.r, w.now)
+	*p = simProc{w: w, i: p.i, inc: p.inc, ticks: p.ticks + 1, alive: true, inCut: p.inCut && !w.Calm, outCut: p.outCut && !w.Calm, led: p.led}
+	p.t = pr.ts[w.R.IntN(len(pr.ts))]
+	p.clk = newSimClock(w.R, w.Now)
 	p.rates()
 	p.l = New(Rules{Process: fmt.Sprintf("%c.%d", 'a'+p.i, p.inc), Name: "process <" + string(rune('a'+p.i)) + ">", T: p.t, Rho: pr.rho, History: 64})
-	if w.maybe(pr.newer) {
+	if w.Maybe(pr.newer) {
 		p.newer = &newerProc{Lease: p.l}
 	}
 	p.want = make([]bool, pr.roles)
 	for role := range p.want {
-		p.want[role] = pr.wantAll || w.maybe(pr.wanting)
+		p.want[role] = pr.wantAll || w.Maybe(pr.wanting)
 	}
 	if p.led == nil {
 		for range w.oracle.roles {
@@ -62,13 +62,13 @@ func (p *simProc) boot() {
 		}
 	}
 	inc := p.inc
-	w.after(w.latency(pr.lag), func() { p.start(inc) })
+	w.After(w.Latency(pr.lag), func() { p.start(inc) })
 }
 
 // rates draws the clocks' rates.
 func (p *simProc) rates() {
-	pr, r := &p.w.pr, p.w.r
-	p.clk.piece(p.w.now)
+	pr, r := &p.w.pr, p.w.R
+	p.clk.piece(p.w.Now)
 	p.clk.raw = []float64{-pr.rho, pr.rho, 0}[r.IntN(3)]
 	p.clk.slew = []float64{-pr.sigma, pr.sigma, 0, (2*r.Float64() - 1) * pr.sigma}[r.IntN(4)]
 }
@@ -79,7 +79,7 @@ func (p *simProc) start(inc int) {
 		return
 	}
 	if p.paused || p.inCut {
-		p.w.after(p.w.pr.unit/10, func() { p.start(inc) })
+		p.w.After(p.w.pr.unit/10, func() { p.start(inc) })
 		return
 	}
 	p.begin()
@@ -87,13 +87,13 @@ func (p *simProc) start(inc int) {
 
 // position chooses where to begin: anywhere that was not deleted.
 func (p *simProc) position() int64 {
-	w, r := p.w, p.w.r
+	w, r := p.w, p.w.R
 	end := int64(len(w.log))
 	off := end - r.Int64N(min(w.pr.tail, end)+1)
 	switch {
-	case w.calm:
+	case w.Calm:
 		off = max(0, end-40)
-	case w.maybe(w.pr.full):
+	case w.Maybe(w.pr.full):
 		off = 0
 	case r.IntN(4) == 0:
 		off = end
@@ -118,7 +118,7 @@ func (p *simProc) begin() {
 	var out []Record
 	if p.reading {
 		w.count.jumps++
-		if w.r.IntN(2) == 0 {
+		if w.R.IntN(2) == 0 {
 			p.l.Forget(p.held())
 			out = p.l.Release(p.held(), now)
 		}
@@ -131,7 +131,7 @@ func (p *simProc) begin() {
 	}
 	p.reading, p.next = true, off
 	p.hesitate()
-	w.trace("%s begins at %d of %d: T %v", p, off, len(w.log), p.t)
+	w.Trace("%s begins at %d of %d: T %v", p, off, len(w.log), p.t)
 	w.oracle.look(p)
 	p.sendAll(out)
 	p.wake()
@@ -145,7 +145,7 @@ func (p *simProc) String() string {
 	return fmt.Sprintf("%v%s", p.l.Session(), v)
 }
 
-func (p *simProc) hesitate() { p.delay = p.w.span(p.w.pr.jitter) }
+func (p *simProc) hesitate() { p.delay = p.w.Span(p.w.pr.jitter) }
 
 // held is all that the session holds and has not forgotten.
 func (p *simProc) held() []int32 {
@@ -162,11 +162,11 @@ func (p *simProc) held() []int32 {
 
 // wake is after a pause: what is due may happen before anything is read.
 func (p *simProc) wake() {
-	if p.w.r.IntN(2) == 0 {
+	if p.w.R.IntN(2) == 0 {
 		p.tick()
 	}
 	inc, end := p.inc, int64(len(p.w.log))-1
-	p.w.after(0, func() { p.poll(inc, end) })
+	p.w.After(0, func() { p.poll(inc, end) })
 	p.schedule()
 }
 
@@ -176,7 +176,7 @@ func (p *simProc) poll(inc int, upto int64) {
 	if !p.alive || p.inc != inc || p.paused || p.inCut || !p.reading {
 		return
 	}
-	if w.r.IntN(4) == 0 {
+	if w.R.IntN(4) == 0 {
 		upto = int64(len(w.log)) - 1
 	}
 	if p.next < w.low {
@@ -184,15 +184,15 @@ func (p *simProc) poll(inc int, upto int64) {
 		return
 	}
 	w.oracle.look(p)
-	partial, did := !w.calm && w.r.IntN(8) == 0, false
-	for p.next <= upto && p.next < int64(len(w.log)) && w.oracle.fault == "" {
+	partial, did := !w.Calm && w.R.IntN(8) == 0, false
+	for p.next <= upto && p.next < int64(len(w.log)) && w.Fault == "" {
 		p.consume(p.next)
 		did = true
-		if w.r.IntN(4) == 0 {
+		if w.R.IntN(4) == 0 {
 			p.tick()
 		}
-		if partial && w.r.IntN(2) == 0 {
-			w.after(w.latency(3), func() { p.poll(inc, upto) })
+		if partial && w.R.IntN(2) == 0 {
+			w.After(w.Latency(3), func() { p.poll(inc, upto) })
 			break
 		}
 	}
@@ -215,7 +215,7 @@ func (p *simProc) consume(o int64) {
 	}
 	ev := p.read(o, e)
 	if ev.Rewound {
-		w.oracle.note(w, "alarm in a sound log: %s at offset %d (%s)", p, o, simText(e))
+		w.Note("alarm in a sound log: %s at offset %d (%s)", p, o, simText(e))
 	}
 	if !was && !p.l.Known() && p.l.join.bound < bound {
 		w.count.bounded++
@@ -231,13 +231,13 @@ func (p *simProc) consume(o int64) {
 			w.count.bySnapshot++
 		}
 	}
-	w.trace("      %s reads %d, known %v, V %.3f T old", p, o, p.l.Known(), float64(p.now().Age(p.l.V()))/float64(p.t))
+	w.Trace("      %s reads %d, known %v, V %.3f T old", p, o, p.l.Known(), float64(p.now().Age(p.l.V()))/float64(p.t))
 	w.oracle.folds(p, o)
 	w.oracle.look(p)
 	if e.r == nil || e.r.Kind != Hello {
 		p.hesitate()
 	} else if p.l.Known() && e.r.Session.Process != p.l.rules.Process {
-		p.answer = p.now().Add(w.span(p.t / 20))
+		p.answer = p.now().Add(w.Span(p.t / 20))
 	}
 	if e.r != nil && e.r.Kind == Snapshot {
 		p.answer = clock.Instant{}
@@ -277,13 +277,13 @@ func (p *simProc) schedule() {
 	}
 	now := p.now()
 	beat := time.Duration(float64(p.t) * w.pr.beat)
-	d := beat/2 + w.span(beat)
+	d := beat/2 + w.Span(beat)
 	due := func(left time.Duration, raw bool) {
 		switch {
 		case left > 0:
 			d = min(d, p.clk.trueIn(left, raw))
-		case left > -w.pr.unit/1000 || w.calm:
-			d = min(d, w.span(w.pr.unit/100))
+		case left > -w.pr.unit/1000 || w.Calm:
+			d = min(d, w.Span(w.pr.unit/100))
 		}
 	}
 	if !p.l.Known() {
@@ -294,7 +294,7 @@ func (p *simProc) schedule() {
 				if _, mine := p.l.Mine(role); !mine {
 					due(at.Sub(now.Raw)+p.delay, true)
 				}
-			} else if w.calm && p.want[role] {
+			} else if w.Calm && p.want[role] {
 				due(p.delay, true)
 			}
 		}
@@ -305,14 +305,14 @@ func (p *simProc) schedule() {
 			due(p.answer.Mono.Sub(now.Mono), false)
 		}
 	}
-	if !w.calm {
-		d += w.span(w.pr.late)
+	if !w.Calm {
+		d += w.Span(w.pr.late)
 	} else {
 		d = max(d, w.pr.unit/500)
 	}
 	p.ticks++
 	inc, n := p.inc, p.ticks
-	w.after(d, func() {
+	w.After(d, func() {
 		if p.alive && p.inc == inc && p.ticks == n && !p.paused {
 			p.tick()
 			p.schedule()
@@ -325,9 +325,9 @@ func (p *simProc) send(r Record, newer bool, old *State) {
 	w := p.w
 	e := w.encode(&r, newer)
 	e.old = old
-	w.trace("%s sends %s", p, simText(e))
+	w.Trace("%s sends %s", p, simText(e))
 	if p.outCut {
-		if w.r.IntN(2) == 0 {
+		if w.R.IntN(2) == 0 {
 			p.outbox = append(p.outbox, e)
 		}
 		return
@@ -344,78 +344,78 @@ func (p *simProc) dispatch(e *simEntry) {
 			p.l.Failed(e.r.Session, e.r.Seq)
 		}
 	}
-	if !w.calm && w.maybe(pr.drop) {
-		if !w.maybe(pr.silent) {
-			w.after(w.latency(pr.slow), failed)
+	if !w.Calm && w.Maybe(pr.drop) {
+		if !w.Maybe(pr.silent) {
+			w.After(w.Latency(pr.slow), failed)
 		}
 		return
 	}
-	at := w.now + w.latency(pr.slow)
-	if pr.ordered || w.calm {
+	at := w.Now + w.Latency(pr.slow)
+	if pr.ordered || w.Calm {
 		at = max(at, p.lastAppend)
 		p.lastAppend = at
 	}
-	w.after(at-w.now, func() { w.append(e) })
-	if w.calm {
+	w.After(at-w.Now, func() { w.append(e) })
+	if w.Calm {
 		return
 	}
-	if e.r.Kind == Claim && w.r.IntN(10) == 0 {
-		w.after(w.latency(pr.slow), failed) // and yet it is delivered
+	if e.r.Kind == Claim && w.R.IntN(10) == 0 {
+		w.After(w.Latency(pr.slow), failed) // and yet it is delivered
 	}
-	for w.maybe(pr.double) {
-		w.after(at-w.now+w.spread(0.000001, 10), func() { w.append(e) })
+	for w.Maybe(pr.double) {
+		w.After(at-w.Now+w.Spread(0.000001, 10), func() { w.append(e) })
 	}
 }
 
 func (p *simProc) sendAll(records []Record) {
 	for _, r := range records {
-		p.send(r, p.newer != nil && !p.w.maybe(p.w.pr.olden), nil)
+		p.send(r, p.newer != nil && !p.w.Maybe(p.w.pr.olden), nil)
 	}
 }
 
 // faults asks for everything that may happen to a process.
 func (p *simProc) faults() {
-	w, pr, r := p.w, &p.w.pr, p.w.r
-	w.every(pr.pause, func() { p.pause(r.IntN(4) == 0) })
-	w.every(pr.crash, func() {
+	w, pr, r := p.w, &p.w.pr, p.w.R
+	w.Every(pr.pause, func() { p.pause(r.IntN(4) == 0) })
+	w.Every(pr.crash, func() {
 		if p.alive {
-			w.trace("%s crashes", p)
+			w.Trace("%s crashes", p)
 			p.alive = false
 			w.oracle.look(p)
-			w.after(w.spread(0.001, 5), p.boot)
+			w.After(w.Spread(0.001, 5), p.boot)
 		}
 	})
-	w.every(pr.cut, func() {
+	w.Every(pr.cut, func() {
 		if p.inCut = !p.inCut && r.IntN(2) == 0; !p.inCut && p.alive && !p.paused && p.reading {
 			p.wake()
 		}
 	})
-	w.every(pr.cut, func() {
+	w.Every(pr.cut, func() {
 		if p.outCut = !p.outCut && r.IntN(2) == 0; !p.outCut {
 			p.flush()
 		}
 	})
-	w.every(pr.wish, p.wishes)
-	w.every(pr.jump, func() {
+	w.Every(pr.wish, p.wishes)
+	w.Every(pr.jump, func() {
 		if p.alive && p.reading && !p.paused && !p.inCut {
 			p.begin()
 		}
 	})
-	w.every(pr.drift, func() {
+	w.Every(pr.drift, func() {
 		if p.alive {
 			p.rates()
 			p.schedule()
 		}
 	})
-	w.every(pr.step, func() {
+	w.Every(pr.step, func() {
 		if p.alive {
 			w.oracle.look(p)
-			d := []time.Duration{1, 1, 1, -1}[r.IntN(4)] * w.spread(0.01, 5)
+			d := []time.Duration{1, 1, 1, -1}[r.IntN(4)] * w.Spread(0.01, 5)
 			if d < 0 { // what a step forward has ended would be led again, if nobody had noticed
 				p.tick()
 				d *= time.Duration(p.awake())
 			}
-			p.clk.step(w.now, d)
+			p.clk.step(w.Now, d)
 			w.oracle.look(p)
 			p.schedule()
 		}
@@ -445,12 +445,12 @@ func (p *simProc) pause(suspension bool) {
 	}
 	p.paused = true
 	if suspension {
-		p.clk.piece(w.now)
+		p.clk.piece(w.Now)
 		p.clk.suspended = true
 	}
-	w.trace("%s pauses (suspended %v)", p, suspension)
+	w.Trace("%s pauses (suspended %v)", p, suspension)
 	inc := p.inc
-	w.after(w.spread(0.01, 5), func() { p.resume(inc) })
+	w.After(w.Spread(0.01, 5), func() { p.resume(inc) })
 }
 
 func (p *simProc) resume(inc int) {
@@ -459,9 +459,9 @@ func (p *simProc) resume(inc int) {
 	}
 	p.w.oracle.look(p)
 	p.paused = false
-	p.clk.piece(p.w.now)
+	p.clk.piece(p.w.Now)
 	p.clk.suspended = false
-	p.w.trace("%s goes on", p)
+	p.w.Trace("%s goes on", p)
 	p.w.oracle.look(p)
 	if p.reading {
 		p.wake()
@@ -474,14 +474,14 @@ func (p *simProc) wishes() {
 	if !p.alive {
 		return
 	}
-	at, n := w.r.IntN(len(p.want)), 1
+	at, n := w.R.IntN(len(p.want)), 1
 	if len(p.want) > 100 {
-		n = 1 + w.r.IntN(len(p.want)-at)
+		n = 1 + w.R.IntN(len(p.want)-at)
 	}
 	for role := at; role < at+n; role++ {
 		p.want[role] = !p.want[role]
 	}
-	if w.r.IntN(6) == 0 {
+	if w.R.IntN(6) == 0 {
 		clear(p.want)
 	}
 	p.schedule()
@@ -489,5 +489,5 @@ func (p *simProc) wishes() {
 
 // some is a random part of roles.
 func (w *simWorld) some(roles []int32) []int32 {
-	return slices.DeleteFunc(slices.Clone(roles), func(int32) bool { return w.r.IntN(2) == 0 })
+	return slices.DeleteFunc(slices.Clone(roles), func(int32) bool { return w.R.IntN(2) == 0 })
 }

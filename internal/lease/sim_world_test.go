@@ -3,12 +3,12 @@ package lease
 import (
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"reflect"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/seeded"
 )
 
 // A simulated world: one log, some processes, an adversary, and an oracle that sees
@@ -31,11 +31,8 @@ type simEntry struct {
 type simPoint struct{ old, own uint64 }
 
 type simWorld struct {
+	seeded.World
 	pr    simProfile
-	r     *rand.Rand
-	seed  uint64
-	now   time.Duration
-	queue simQueue
 	codec Codec
 
 	log   []*simEntry
@@ -43,22 +40,20 @@ type simWorld struct {
 	hist  []simPoint
 	low   int64 // what is below was deleted
 	procs []*simProc
-	calm  bool // the adversary has gone
 
 	oracle simOracle
 	count  simCount
-	trace  func(format string, args ...any)
 }
 
 // simCount tells how much a simulation has seen.
 type simCount struct {
-	events, records, terms, takeovers, mixed                   int
+	records, terms, takeovers, mixed                           int
 	claims, fresh, bySnapshot, byFresh, byParts                int
 	newer, ledOver, bounded, jumps, lapses, skips, gaps, boots int
 }
 
 func (c *simCount) add(d simCount) {
-	c.events, c.records, c.terms = c.events+d.events, c.records+d.records, c.terms+d.terms
+	c.records, c.terms = c.records+d.records, c.terms+d.terms
 	c.takeovers, c.mixed, c.claims, c.fresh = c.takeovers+d.takeovers, c.mixed+d.mixed, c.claims+d.claims, c.fresh+d.fresh
 	c.bySnapshot, c.byFresh, c.byParts = c.bySnapshot+d.bySnapshot, c.byFresh+d.byFresh, c.byParts+d.byParts
 	c.newer, c.ledOver, c.bounded = c.newer+d.newer, c.ledOver+d.ledOver, c.bounded+d.bounded
@@ -73,100 +68,32 @@ func (c simCount) String() string {
 }
 
 func newSimWorld(seed uint64, profile func(*rand.Rand) simProfile) *simWorld {
-	w := &simWorld{r: rand.New(rand.NewPCG(seed, 0x1ea5e)), seed: seed, codec: Codec{Group: "g", Log: "log"}, truth: newNewerFolds(),
-		trace: func(string, ...any) {}}
-	w.pr = profile(w.r)
+	w := &simWorld{codec: Codec{Group: "g", Log: "log"}, truth: newNewerFolds()}
+	w.Begin(seed, 0x1ea5e)
+	w.pr = profile(w.R)
+	w.T, w.Heavy, w.Limit = w.pr.unit, w.pr.heavy, w.pr.limit
 	w.truth.alone = w.pr.newer == 0
 	w.oracle.watch(w)
 	for i := range w.pr.procs {
 		p := &simProc{w: w, i: i}
 		w.procs = append(w.procs, p)
-		w.after(w.span(w.pr.unit/2), p.boot)
+		w.After(w.Span(w.pr.unit/2), p.boot)
 		p.faults()
 	}
-	w.every(w.pr.remove, func() {
+	w.Every(w.pr.remove, func() {
 		if n := int64(len(w.log)); n > 0 {
-			w.low = max(w.low, w.r.Int64N(n+1))
+			w.low = max(w.low, w.R.Int64N(n+1))
 		}
 	})
-	w.every(w.pr.noise, w.disturb)
+	w.Every(w.pr.noise, w.disturb)
 	return w
-}
-
-// run lets time pass until there is nothing more to do, something is wrong, or the
-// horizon is reached.
-func (w *simWorld) run(until time.Duration, enough func() bool) {
-	for w.queue.Len() > 0 && w.oracle.fault == "" && w.count.events < w.pr.limit {
-		e := w.queue.pop()
-		if e.at > until {
-			w.queue.push(e.at, e.do)
-			break
-		}
-		w.now = max(w.now, e.at)
-		w.count.events++
-		e.do()
-		if enough != nil && enough() {
-			return
-		}
-	}
-	w.count.records = len(w.log)
-}
-
-func (w *simWorld) after(d time.Duration, do func()) { w.queue.push(w.now+max(0, d), do) }
-
-// every lets something happen at random times, that far apart on average, until calm.
-func (w *simWorld) every(mean time.Duration, do func()) {
-	if mean <= 0 || w.calm {
-		return
-	}
-	w.after(time.Duration(w.r.ExpFloat64()*float64(mean)), func() {
-		if w.calm {
-			return
-		}
-		do()
-		w.every(mean, do)
-	})
-}
-
-// span is a uniform duration below d.
-func (w *simWorld) span(d time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
-	}
-	return time.Duration(w.r.Int64N(int64(d)))
-}
-
-// spread is a duration between units of the world, all magnitudes alike.
-func (w *simWorld) spread(low, high float64) time.Duration {
-	return time.Duration(float64(w.pr.unit) * low * math.Exp(w.r.Float64()*math.Log(high/low)))
-}
-
-func (w *simWorld) maybe(p float64) bool { return p > 0 && w.r.Float64() < p }
-
-// latency of an append or a fetch.
-func (w *simWorld) latency(class int) time.Duration {
-	if w.calm {
-		return time.Duration(float64(w.pr.unit) / 200 * math.Exp(w.r.NormFloat64()*0.4))
-	}
-	if w.maybe(w.pr.heavy) {
-		return w.spread(0.05, 10)
-	}
-	switch class {
-	case 0:
-		return 0
-	case 1:
-		return w.span(w.pr.unit / 200)
-	case 2:
-		return w.span(w.pr.unit / 5)
-	}
-	return w.spread(0.001, 1)
 }
 
 // disturb appends something that plays no part, or is opaque.
 func (w *simWorld) disturb() {
 	beat := Record{Kind: Beat, Session: Session{"stranger", 1}, Read: int64(len(w.log)) - 1, Seq: 1, T: time.Second}
 	e := &simEntry{}
-	switch n := w.r.IntN(6); {
+	switch n := w.R.IntN(6); {
 	case n == 0:
 		e.value = Codec{"other", "log"}.Encode(&beat)
 	case n == 1:
@@ -198,14 +125,14 @@ func (w *simWorld) append(e *simEntry) {
 	w.log = append(w.log, e)
 	w.hist = append(w.hist, simPoint{w.truth.old.hash, w.truth.own.hash})
 	if e.r != nil {
-		w.trace("   log %d = %s", o, simText(e))
+		w.Trace("   log %d = %s", o, simText(e))
 	} else {
-		w.trace("   log %d: %v", o, e.err)
+		w.Trace("   log %d: %v", o, e.err)
 	}
 	for _, p := range w.procs {
 		if p.alive && p.reading {
 			inc := p.inc
-			w.after(w.latency(w.pr.lag), func() { p.poll(inc, o) })
+			w.After(w.Latency(w.pr.lag), func() { p.poll(inc, o) })
 		}
 	}
 }
@@ -215,14 +142,14 @@ func (w *simWorld) decoded(e *simEntry) *simEntry {
 	d := &simEntry{value: e.value, old: e.old, newer: e.newer}
 	d.r, d.err = w.codec.Decode(d.value)
 	if e.newer != errors.Is(d.err, ErrNewer) {
-		w.oracle.note(w, "%s decodes as %v", d.value, d.err)
+		w.Note("%s decodes as %v", d.value, d.err)
 	}
 	if e.newer && e.r != nil { // version 2 is version 1 with another number
 		v1 := append([]byte(nil), d.value...)
 		v1[len(`{"neli":`)] = '1'
 		var err error
 		if d.r, err = w.codec.Decode(v1); err != nil {
-			w.oracle.note(w, "%s decodes as %v", v1, err)
+			w.Note("%s decodes as %v", v1, err)
 		}
 	}
 	return d
@@ -232,7 +159,7 @@ func (w *simWorld) decoded(e *simEntry) *simEntry {
 func (w *simWorld) encode(r *Record, newer bool) *simEntry {
 	e := &simEntry{value: w.codec.Encode(r), newer: newer, r: r}
 	if len(e.value) > MaxRecord {
-		w.oracle.note(w, "a record of %d bytes: %.200s", len(e.value), e.value)
+		w.Note("a record of %d bytes: %.200s", len(e.value), e.value)
 	}
 	got, err := w.codec.Decode(e.value)
 	want := *r
@@ -240,7 +167,7 @@ func (w *simWorld) encode(r *Record, newer bool) *simEntry {
 		want.Name = "" // it is known from the Claim
 	}
 	if err != nil || !reflect.DeepEqual(got, &want) {
-		w.oracle.note(w, "record changed by its encoding (%v):\n%+v\n%+v", err, r, got)
+		w.Note("record changed by its encoding (%v):\n%+v\n%+v", err, r, got)
 	}
 	if newer {
 		e.value[len(`{"neli":`)] = '2'
@@ -290,48 +217,6 @@ func stateText(s *State) string {
 		}
 	}
 	return out
-}
-
-// simQueue is what is yet to happen, soonest first; of what is due at one time what was
-// asked for first.
-type simQueue struct {
-	heap []simEvent
-	n    int
-}
-
-type simEvent struct {
-	at time.Duration
-	n  int
-	do func()
-}
-
-func (e simEvent) before(f simEvent) bool { return e.at < f.at || e.at == f.at && e.n < f.n }
-
-func (q *simQueue) Len() int { return len(q.heap) }
-
-func (q *simQueue) push(at time.Duration, do func()) {
-	q.n++
-	q.heap = append(q.heap, simEvent{at, q.n, do})
-	for i := len(q.heap) - 1; i > 0 && q.heap[i].before(q.heap[(i-1)/2]); i = (i - 1) / 2 {
-		q.heap[i], q.heap[(i-1)/2] = q.heap[(i-1)/2], q.heap[i]
-	}
-}
-
-func (q *simQueue) pop() simEvent {
-	e, last := q.heap[0], len(q.heap)-1
-	q.heap[0], q.heap[last] = q.heap[last], simEvent{}
-	q.heap = q.heap[:last]
-	for i := 0; ; {
-		k := 2*i + 1
-		if k+1 < last && q.heap[k+1].before(q.heap[k]) {
-			k++
-		}
-		if k >= last || !q.heap[k].before(q.heap[i]) {
-			return e
-		}
-		q.heap[i], q.heap[k] = q.heap[k], q.heap[i]
-		i = k
-	}
 }
 
 // longAgo is a stamp that is none.

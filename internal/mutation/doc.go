@@ -30,6 +30,12 @@
 // guard whose bound is not taken from the code under test. A file may be another
 // package's ("../lease/fold.go"), as may the guard be.
 //
+// A rule that is missing breaks more than one promise, and which one a simulation sees
+// first is a matter of chance. So the guard finds the row's Want in NELI_WANT: it may pass
+// over the seeds that show something else (internal/sim does), and goes on until one shows
+// what is wanted, or none is left. On the unmutated source the variable is empty, and
+// every failure counts.
+//
 // # What it promises
 //
 //   - Each guard passes on the unmutated source, with the seeds and the binary of

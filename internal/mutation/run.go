@@ -74,6 +74,14 @@ func report(t *testing.T, f func() (string, error)) {
 	t.Logf("%.1f s %s", time.Since(began).Seconds(), said)
 }
 
+// WantEnv is the variable in which a guard finds its row's Want, and nothing while the
+// source is as it is.
+const WantEnv = "NELI_WANT"
+
+// repeatable makes guards that draw with rapid fail alike each time: the first failure is
+// told as it is, while the smallest that it can be made may have another reason.
+var repeatable = []string{"RAPID_SEED=1", "RAPID_SHRINKTIME=0s", "RAPID_NOFAILFILE=true"}
+
 // A guard is what is run: which tests, with how many seeds.
 type guard struct {
 	test  string
@@ -113,7 +121,7 @@ func (t *target) guards() []guard {
 
 // baseline runs a guard on the unmutated source.
 func (t *target) baseline(ctx context.Context, g guard) (string, error) {
-	out, err := t.run(ctx, t.binary, g, 0)
+	out, err := t.run(ctx, t.binary, g, 0, "")
 	if err != nil {
 		return "", fmt.Errorf("the guard %s fails on the unmutated source: %w\n%s", g, err, tail(out))
 	}
@@ -129,7 +137,7 @@ func (t *target) try(ctx context.Context, m *mutant) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%q: %w", m.Rule, err)
 	}
-	out, err := t.run(ctx, binary, m.guard(), m.id)
+	out, err := t.run(ctx, binary, m.guard(), m.id, m.Want)
 	said, err := m.judge(out, err)
 	if err != nil {
 		return "", fmt.Errorf("%q (%s): %w", m.Rule, m.File, err)
@@ -155,14 +163,15 @@ func (m *mutant) judge(out string, failure error) (string, error) {
 	return said, nil
 }
 
-// run runs a guard with this mutant.
-func (t *target) run(ctx context.Context, binary string, g guard, id int) (string, error) {
+// run runs a guard with this mutant, of which it is to see what is wanted.
+func (t *target) run(ctx context.Context, binary string, g guard, id int, want string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.limit()+10*time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, "-test.run="+g.pattern(), "-test.failfast",
 		"-test.timeout="+g.limit().String())
 	cmd.Dir = t.dir
-	cmd.Env = append(os.Environ(), activeEnv+"="+strconv.Itoa(id))
+	cmd.Env = append(os.Environ(), activeEnv+"="+strconv.Itoa(id), WantEnv+"="+want)
+	cmd.Env = append(cmd.Env, repeatable...)
 	if g.seeds > 0 {
 		cmd.Env = append(cmd.Env, "NELI_SEEDS="+strconv.Itoa(g.seeds))
 	}

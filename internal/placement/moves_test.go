@@ -169,7 +169,7 @@ func TestMovesLeaveAloneWhatMayNotMove(t *testing.T) {
 			}
 		}
 		for me := range w.plan.Len() {
-			require.Empty(t, w.plan.Moves(me, before, func(int) bool { return false }, roles))
+			require.Empty(t, w.plan.Moves(me, before, func(int) bool { return false }, roles), "nothing is what may move")
 			require.Empty(t, w.plan.Moves(me, before, anything, 0))
 		}
 	})

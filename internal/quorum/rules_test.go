@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/goneli/neli/internal/mutation"
+	"github.com/goneli/neli/internal/seeded"
 )
 
 // How many seeds the guards run, mutated or not. Each rule below was broken by one of the
@@ -117,7 +118,7 @@ var rules = []mutation.Mutant{
 // TestRulesAreGuarded removes each rule from the source and runs the test that guards it:
 // it has to fail, for the stated reason.
 func TestRulesAreGuarded(t *testing.T) {
-	if testing.Short() || raceEnabled {
+	if testing.Short() || seeded.Race {
 		t.Skip("minutes of simulation: make mutants runs it, without the race detector")
 	}
 	mutation.Run(t, rules)

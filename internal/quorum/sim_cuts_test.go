@@ -25,8 +25,8 @@ func (w *simWorld) halves(side int) {
 
 // settledBy runs until everything has been led, and by whom nothing changes.
 func (w *simWorld) settledBy() *simProc {
-	w.run(w.now+20*simT, w.allLed)
-	w.run(w.now+2*simT, nil)
+	w.Run(w.Now+20*simT, w.allLed)
+	w.Run(w.Now+2*simT, nil)
 	return w.leader()
 }
 
@@ -45,11 +45,11 @@ func TestNoSplitBrainInAnyPartitionOfFive(t *testing.T) {
 				}
 			}
 			if leader == nil || count < 3 {
-				w.oracle.note(w, "cut %05b: leader %v, in a part of %d", side, leader, count)
+				w.Note("cut %05b: leader %v, in a part of %d", side, leader, count)
 			}
 			w.halves(0)
 			if w.settledBy() == nil {
-				w.oracle.note(w, "cut %05b: nobody leads after it has healed", side)
+				w.Note("cut %05b: nobody leads after it has healed", side)
 			}
 		})
 	}
@@ -62,14 +62,14 @@ func TestALeaderThatLosesTheMajorityStepsDown(t *testing.T) {
 			simulateQuiet(t, 10, 5, 5, func(w *simWorld) {
 				leader := w.settledBy()
 				leader.reachOnly(keeps...)
-				cut := w.now
-				w.run(w.now+10*simT, func() bool { return w.leader() != leader })
-				if lasted := w.now - cut; lasted > simT {
-					w.oracle.note(w, "led for %v without a majority", lasted)
+				cut := w.Now
+				w.Run(w.Now+10*simT, func() bool { return w.leader() != leader })
+				if lasted := w.Now - cut; lasted > simT {
+					w.Note("led for %v without a majority", lasted)
 				}
-				w.run(w.now+10*simT, w.allLed)
-				if took := w.now - cut; w.leader() == nil || took > clock.Wait(simT, calmRho)+24*simT/100 {
-					w.oracle.note(w, "replaced after %v", took)
+				w.Run(w.Now+10*simT, w.allLed)
+				if took := w.Now - cut; w.leader() == nil || took > clock.Wait(simT, calmRho)+24*simT/100 {
+					w.Note("replaced after %v", took)
 				}
 			})
 		})
@@ -91,17 +91,17 @@ func TestANodeBetweenTwoHalves(t *testing.T) {
 		}
 		leader := w.settledBy()
 		if leader == nil {
-			w.oracle.note(w, "nobody leads between two halves")
+			w.Note("nobody leads between two halves")
 			return
 		}
 		terms := w.count.terms
-		w.run(w.now+10*simT, nil)
+		w.Run(w.Now+10*simT, nil)
 		if w.count.terms != terms {
-			w.oracle.note(w, "halves take leadership from each other: %d terms", w.count.terms-terms)
+			w.Note("halves take leadership from each other: %d terms", w.count.terms-terms)
 		}
 		w.halves(0b00111)
 		if w.settledBy() == nil {
-			w.oracle.note(w, "nobody leads in the half with three machines")
+			w.Note("nobody leads in the half with three machines")
 		}
 	})
 }
@@ -121,7 +121,7 @@ func TestOneWayCuts(t *testing.T) {
 				}
 				next := w.settledBy()
 				if next == nil || next == leader {
-					w.oracle.note(w, "%v leads after the cut", next)
+					w.Note("%v leads after the cut", next)
 				}
 			})
 		})

@@ -3,13 +3,12 @@ package quorum
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/seeded"
 )
 
 // What a majority of logs does in quiet times: true latencies around half a round trip of
@@ -42,15 +41,15 @@ func TestEverythingIsLedSoonInQuietTimes(t *testing.T) {
 			simulateQuiet(t, 60, c.logs, c.procs, func(w *simWorld) {
 				begun := time.Duration(0)
 				if c.fault != nil {
-					w.run(w.now+20*simT, w.allLed)
-					w.run(w.now+2*simT+w.span(simT), nil)
-					begun = w.now
+					w.Run(w.Now+20*simT, w.allLed)
+					w.Run(w.Now+2*simT+w.Span(simT), nil)
+					begun = w.Now
 					c.fault(w)
 				}
-				w.run(begun+10*simT, w.allLed)
-				took = append(took, w.now-begun)
-				if !w.allLed() || w.now-begun > c.within {
-					w.oracle.note(w, "led after %v, wanted within %v (led at all: %v)", w.now-begun, c.within, w.allLed())
+				w.Run(begun+10*simT, w.allLed)
+				took = append(took, w.Now-begun)
+				if !w.allLed() || w.Now-begun > c.within {
+					w.Note("led after %v, wanted within %v (led at all: %v)", w.Now-begun, c.within, w.allLed())
 				}
 			})
 			slices.Sort(took)
@@ -75,9 +74,9 @@ func TestSplitVotes(t *testing.T) {
 				for _, p := range w.procs {
 					p.hesitate()
 				}
-				w.run(20*simT, w.allLed)
-				if took = append(took, w.now); !w.allLed() || w.now > silence+40*trip {
-					w.oracle.note(w, "split vote: led after %v (led at all: %v)", w.now, w.allLed())
+				w.Run(20*simT, w.allLed)
+				if took = append(took, w.Now); !w.allLed() || w.Now > silence+40*trip {
+					w.Note("split vote: led after %v (led at all: %v)", w.Now, w.allLed())
 				}
 			})
 			slices.Sort(took)
@@ -97,14 +96,14 @@ func TestALogMayFailWithoutAGap(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			simulateQuiet(t, 20, 3, 4, func(w *simWorld) {
-				w.run(20*simT, w.allLed)
-				w.run(w.now+2*simT, nil)
+				w.Run(20*simT, w.allLed)
+				w.Run(w.Now+2*simT, nil)
 				terms := w.count.terms
 				for turn := range 10 {
 					fault(w, turn)
-					w.run(w.now+3*simT/2, func() bool { return !w.allLed() })
+					w.Run(w.Now+3*simT/2, func() bool { return !w.allLed() })
 					if !w.allLed() || w.count.terms != terms {
-						w.oracle.note(w, "not led all the time: %d terms began, turn %d", w.count.terms-terms, turn)
+						w.Note("not led all the time: %d terms began, turn %d", w.count.terms-terms, turn)
 						return
 					}
 				}
@@ -117,25 +116,22 @@ func TestALogMayFailWithoutAGap(t *testing.T) {
 // role that somebody wants is led by the time that a fresh Claim takes, and what splits
 // and late records add.
 func TestEverythingIsLedOnceItIsCalm(t *testing.T) {
-	simulate(t, seedsOf(200), func(seed uint64) *simWorld {
+	simulate(t, 200, func(seed uint64) *simWorld {
 		w := newSimWorld(seed, plainProfile)
-		if s, err := strconv.ParseUint(os.Getenv("NELI_QUORUM_SEED"), 10, 64); err == nil && s == seed {
-			w.narrate()
-		}
-		w.run(w.pr.horizon, nil)
-		if w.oracle.fault != "" {
+		w.Run(w.pr.horizon, nil)
+		if w.Fault != "" {
 			return w
 		}
-		w.now = max(w.now, w.pr.horizon)
+		w.Now = max(w.Now, w.pr.horizon)
 		w.settleDown()
-		begun := w.now
+		begun := w.Now
 		// Many times what it takes, beside what is still under way: who is busier ticks for nothing.
-		w.pr.limit = w.count.events + 10*len(w.queue.heap) + 200_000
+		w.Limit = w.Happened + 10*w.Pending() + 200_000
 		slow := time.Duration(float64(clock.Wait(simT, w.pr.rho)) / (1 - w.pr.rho) / (1 - w.pr.sigma))
 		bound := 2*slow + 6*simT // after what came last failed Claims are repeated after 1.5 T
-		w.run(begun+bound, w.allLed)
-		if !w.allLed() && w.oracle.fault == "" {
-			w.oracle.note(w, "not everything is led %v after all faults have ended: %s", bound, w.state())
+		w.Run(begun+bound, w.allLed)
+		if !w.allLed() && w.Fault == "" {
+			w.Note("not everything is led %v after all faults have ended: %s", bound, w.state())
 		}
 		return w
 	})
@@ -154,33 +150,28 @@ func calmProfile(logs, procs int) func(*rand.Rand) simProfile {
 // simulateQuiet runs quiet worlds, one after the other: always as many.
 func simulateQuiet(t *testing.T, seeds, logs, procs int, run func(w *simWorld)) {
 	t.Helper()
-	if raceEnabled || testing.Short() {
+	if seeded.Race || testing.Short() {
 		seeds = min(seeds, 3)
 	}
 	for seed := range uint64(seeds) {
 		w := newSimWorld(seed+1, calmProfile(logs, procs))
-		w.calm = true
-		w.queue = simQueue{}
-		if s, err := strconv.ParseUint(os.Getenv("NELI_QUORUM_SEED"), 10, 64); err == nil && s == seed+1 {
-			w.narrate()
-		}
+		w.Calm = true
+		w.Forget()
 		for _, p := range w.procs {
 			p.boot()
 		}
 		run(w)
-		if w.oracle.fault != "" {
-			t.Fatalf("seed %d: %s\n%s", seed+1, w.oracle.fault, w.state())
+		if w.Fault != "" {
+			t.Fatalf("seed %d: %s\n%s", seed+1, w.Fault, w.state())
 		}
 	}
 }
 
 // settleDown ends all faults.
 func (w *simWorld) settleDown() {
-	w.calm = true
+	w.Calm = true
 	w.pr.beat, w.pr.late, w.pr.trip = min(w.pr.beat, 0.2), 0, simT/100
-	for _, e := range w.queue.drain() { // everything that is under way lands soon
-		w.queue.push(min(e.at, w.now+w.span(simT/10)), e.do)
-	}
+	w.Soon(simT / 10) // everything that is under way
 	wanted := make([]bool, w.pr.roles)
 	for _, p := range w.procs {
 		p.q.RoundTrip(w.pr.trip)
@@ -207,18 +198,6 @@ func (w *simWorld) settleDown() {
 	for _, p := range w.procs {
 		p.wish()
 	}
-}
-
-func (q *simQueue) drain() []simEvent {
-	all := q.heap
-	q.heap = nil
-	slices.SortFunc(all, func(a, b simEvent) int {
-		if a.before(b) {
-			return -1
-		}
-		return 1
-	})
-	return all
 }
 
 // ledBy returns who leads a role, or nil.
@@ -260,7 +239,7 @@ func forgetAll(w *simWorld) {
 	for _, g := range w.logs {
 		w.forget(g)
 	}
-	w.run(w.now+2*simT, func() bool { return w.leader() == nil })
+	w.Run(w.Now+2*simT, func() bool { return w.leader() == nil })
 }
 
 func giveUpAll(w *simWorld) {

@@ -20,7 +20,6 @@ type simOracle struct {
 	ended  []int64 // by role: largest token that was led and then lost
 	last   []int   // by role: who led last
 	folds  map[string]uint64
-	fault  string
 }
 
 func (o *simOracle) watch(w *simWorld) {
@@ -29,13 +28,6 @@ func (o *simOracle) watch(w *simWorld) {
 	for role := range o.last {
 		o.last[role] = -1
 	}
-}
-
-func (o *simOracle) note(w *simWorld, format string, args ...any) {
-	if o.fault == "" {
-		o.fault = fmt.Sprintf(format, args...)
-	}
-	w.trace("FAULT: "+format, args...)
 }
 
 // look holds what p leads now against everybody. It is called before and after everything
@@ -73,22 +65,22 @@ func (o *simOracle) leader(p *simProc, role int32, token int64, begun bool) {
 	for _, other := range w.procs {
 		if other != p && other.alive {
 			if theirs, too := other.q.Leads(role, other.now()); too {
-				o.note(w, "two leaders of role %d: %s with token %d and %s with token %d", role, p, token, other, theirs)
+				w.Note("two leaders of role %d: %s with token %d and %s with token %d", role, p, token, other, theirs)
 			}
 		}
 	}
 	switch {
 	case token <= o.ended[role] && token == o.newest[role] && o.last[role] == p.i:
-		o.note(w, "token led again: %s leads role %d with token %d, whose term had ended", p, role, token)
+		w.Note("token led again: %s leads role %d with token %d, whose term had ended", p, role, token)
 	case token < o.newest[role] || begun && token <= o.newest[role]:
-		o.note(w, "token went back: %s leads role %d with token %d after %d", p, role, token, o.newest[role])
+		w.Note("token went back: %s leads role %d with token %d after %d", p, role, token, o.newest[role])
 	}
 	if begun {
 		w.count.terms++
 		if o.last[role] >= 0 && o.last[role] != p.i {
 			w.count.takeovers++
 		}
-		w.trace("%s LEADS role %d with token %d", p, role, token)
+		w.Trace("%s LEADS role %d with token %d", p, role, token)
 	}
 	o.newest[role], o.last[role] = max(o.newest[role], token), p.i
 }
@@ -99,7 +91,7 @@ func (o *simOracle) leader(p *simProc, role int32, token int64, begun bool) {
 func (o *simOracle) bound(p *simProc, role int32, leads bool) {
 	token, line, term := p.q.Term(role)
 	if young := term && lease.Young(p.now(), p.q.V(line), simT); young && !leads {
-		o.note(p.w, "led by its bound alone: %s, role %d, token %d", p, role, token)
+		p.w.Note("led by its bound alone: %s, role %d, token %d", p, role, token)
 	}
 }
 
@@ -114,7 +106,7 @@ func (o *simOracle) holders(p *simProc, role int32) {
 				continue
 			}
 			if _, too := other.q.Log(log).Leads(role, other.now()); too {
-				o.note(p.w, "two holders of role %d on log %d: %s and %s", role, log, p, other)
+				p.w.Note("two holders of role %d on log %d: %s and %s", role, log, p, other)
 			}
 		}
 	}
@@ -124,7 +116,7 @@ func (o *simOracle) holders(p *simProc, role int32) {
 func (o *simOracle) snapshot(p *simProc, id string, r *lease.Record) {
 	key := fmt.Sprintf("%s at %d", id, r.Read)
 	if hash, ok := o.folds[key]; ok && hash != r.State.Hash {
-		o.note(p.w, "folds differ: Snapshots of log %s", key)
+		p.w.Note("folds differ: Snapshots of log %s", key)
 	}
 	o.folds[key] = r.State.Hash
 }

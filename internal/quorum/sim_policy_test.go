@@ -14,7 +14,7 @@ import (
 // tick does what is due, and perhaps what is not.
 func (p *simProc) tick() {
 	w := p.w
-	if !p.alive || p.paused || w.oracle.fault != "" {
+	if !p.alive || p.paused || w.Fault != "" {
 		return
 	}
 	w.oracle.look(p)
@@ -22,7 +22,7 @@ func (p *simProc) tick() {
 	p.send(p.q.Tick(now))
 	p.letGo(now)
 	p.contests(now)
-	if w.pr.rogue && !w.calm {
+	if w.pr.rogue && !w.Calm {
 		p.rogue(now)
 	}
 	for log := range p.logs {
@@ -73,18 +73,18 @@ func (p *simProc) rogue(now clock.Instant) {
 			continue
 		}
 		for role := range int32(w.pr.roles) {
-			if p.want[role] && w.r.IntN(3) == 0 && p.q.Log(log).MayClaim(role, now) {
+			if p.want[role] && w.R.IntN(3) == 0 && p.q.Log(log).MayClaim(role, now) {
 				lists[log] = append(lists[log], role)
 			}
-			if w.r.IntN(60) == 0 {
+			if w.R.IntN(60) == 0 {
 				p.q.ForgetOn(log, []int32{role})
 				p.send(p.q.Release([]int32{role}, now))
 			}
 		}
 	}
 	p.send(p.q.claim(lists, now))
-	if w.r.IntN(50) == 0 {
-		p.q.GiveUpClaims(w.r.IntN(len(p.logs)), now, now)
+	if w.R.IntN(50) == 0 {
+		p.q.GiveUpClaims(w.R.IntN(len(p.logs)), now, now)
 	}
 }
 
@@ -96,7 +96,7 @@ func (p *simProc) talk(log int, now clock.Instant) {
 			p.sendTo(log, r)
 		}
 	}
-	if at.asked != 0 && now.Mono >= at.asked || w.maybe(w.pr.snapshot) && !w.calm || at.since > 64 {
+	if at.asked != 0 && now.Mono >= at.asked || w.Maybe(w.pr.snapshot) && !w.Calm || at.since > 64 {
 		at.asked, at.since = 0, 0
 		p.sendTo(log, p.q.Snapshot(log, now)...)
 	}
@@ -114,9 +114,9 @@ func (p *simProc) schedule() {
 	}
 	now := p.now()
 	beat := time.Duration(float64(simT) * w.pr.beat)
-	left := beat/2 + w.span(beat)
+	left := beat/2 + w.Span(beat)
 	due := func(at clock.Time) {
-		if d := at.Sub(now.Mono); d < left && (d > -simT/1000 || w.calm) {
+		if d := at.Sub(now.Mono); d < left && (d > -simT/1000 || w.Calm) {
 			left = max(d, 0)
 		}
 	}
@@ -134,13 +134,13 @@ func (p *simProc) schedule() {
 			due(p.logs[log].asked)
 		}
 	}
-	d := p.clk.trueIn(left) + w.span(w.pr.late)
-	if w.calm {
+	d := p.clk.trueIn(left) + w.Span(w.pr.late)
+	if w.Calm {
 		d = max(p.clk.trueIn(left), simT/20_000)
 	}
 	p.ticks++
 	inc, n := p.inc, p.ticks
-	w.after(d, func() {
+	w.After(d, func() {
 		if p.alive && p.inc == inc && p.ticks == n && !p.paused {
 			p.tick()
 			p.schedule()
@@ -150,33 +150,33 @@ func (p *simProc) schedule() {
 
 // faults asks for everything that may happen to a process.
 func (p *simProc) faults() {
-	w, pr, r := p.w, &p.w.pr, p.w.r
-	w.every(pr.pause, func() {
+	w, pr, r := p.w, &p.w.pr, p.w.R
+	w.Every(pr.pause, func() {
 		if p.alive && !p.paused {
 			p.paused = true
 			inc := p.inc
-			w.after(w.spread(0.01, 5), func() { p.resume(inc) })
+			w.After(w.Spread(0.01, 5), func() { p.resume(inc) })
 		}
 	})
-	w.every(pr.crash, func() { p.crash(); w.after(w.spread(0.001, 5), p.boot) })
+	w.Every(pr.crash, func() { p.crash(); w.After(w.Spread(0.001, 5), p.boot) })
 	for log := range pr.logs {
-		w.every(pr.cut, func() {
+		w.Every(pr.cut, func() {
 			if p.alive {
 				p.cutIn(log, !p.logs[log].inCut && r.IntN(2) == 0)
 			}
 		})
-		w.every(pr.cut, func() {
+		w.Every(pr.cut, func() {
 			if p.alive {
 				p.cutOut(log, !p.logs[log].outCut && r.IntN(2) == 0)
 			}
 		})
-		w.every(pr.jump, func() {
+		w.Every(pr.jump, func() {
 			if p.alive && !p.paused && p.logs[log].in != nil && !p.logs[log].inCut {
 				p.begin(w.logs[log], p.logs[log].in, p.logs[log].in.end())
 			}
 		})
 	}
-	w.every(pr.wish, func() {
+	w.Every(pr.wish, func() {
 		if !p.alive {
 			return
 		}
@@ -196,7 +196,7 @@ func (p *simProc) wish() {
 
 func (p *simProc) crash() {
 	if p.alive {
-		p.w.trace("%s crashes", p)
+		p.w.Trace("%s crashes", p)
 		p.alive = false
 		p.w.oracle.look(p)
 	}
@@ -215,11 +215,11 @@ func (p *simProc) resume(inc int) {
 }
 
 func (p *simProc) wake(log int) {
-	if p.w.r.IntN(2) == 0 {
+	if p.w.R.IntN(2) == 0 {
 		p.tick()
 	}
 	if g := p.w.logs[log]; !g.down {
-		p.answer(g, p.w.latency(p.w.pr.lag))
+		p.answer(g, p.w.Latency(p.w.pr.lag))
 	}
 	p.schedule()
 }

@@ -40,7 +40,7 @@ type simReading struct {
 	since         int        // records since the newest Snapshot
 }
 
-func (p *simProc) now() clock.Instant { return p.clk.read(p.w.now) }
+func (p *simProc) now() clock.Instant { return p.clk.read(p.w.Now) }
 func (p *simProc) String() string     { return fmt.Sprintf("%c.%d", 'a'+p.i, p.inc) }
 
 // boot starts the process anew, with other clocks and an empty memory.
@@ -55,24 +55,24 @@ func (p *simProc) boot() {
 		p.logs = append(p.logs, simReading{})
 	}
 	for i := range p.logs {
-		p.logs[i] = simReading{inCut: p.logs[i].inCut && !w.calm, outCut: p.logs[i].outCut && !w.calm}
+		p.logs[i] = simReading{inCut: p.logs[i].inCut && !w.Calm, outCut: p.logs[i].outCut && !w.Calm}
 	}
 	if p.led == nil {
 		p.led = make([]int64, pr.roles)
 	}
-	p.clk = newSimClock(w.r, w.now, w.span(pr.wall)-pr.wall/2)
+	p.clk = newSimClock(w.R, w.Now, w.Span(pr.wall)-pr.wall/2)
 	p.rates()
-	p.q = New(Rules{Logs: pr.logs, Process: p.String(), Name: "process", T: simT, Rho: pr.rho, History: 64, Random: w.span})
+	p.q = New(Rules{Logs: pr.logs, Process: p.String(), Name: "process", T: simT, Rho: pr.rho, History: 64, Random: w.Span})
 	p.q.RoundTrip(pr.trip)
 	p.want = make([]bool, pr.roles)
 	for role := range p.want {
-		p.want[role] = pr.wantAll || w.maybe(pr.wanting)
+		p.want[role] = pr.wantAll || w.Maybe(pr.wanting)
 	}
 	p.q.Want(int32(pr.roles), func(role int32) bool { return p.want[role] })
 	p.hesitate()
-	w.trace("%s boots, wants %v", p, p.want)
+	w.Trace("%s boots, wants %v", p, p.want)
 	for _, g := range w.logs {
-		p.answer(g, w.latency(pr.lag))
+		p.answer(g, w.Latency(pr.lag))
 	}
 	p.keepAlive(p.inc)
 	p.tune(p.inc)
@@ -82,13 +82,13 @@ func (p *simProc) boot() {
 // keepAlive lets every log that can be reached tell where it ends, once in a while.
 func (p *simProc) keepAlive(inc int) {
 	w := p.w
-	w.after(simT/8+w.span(simT/4), func() {
+	w.After(simT/8+w.Span(simT/4), func() {
 		if !p.alive || p.inc != inc {
 			return
 		}
 		for _, g := range w.logs {
 			if !g.down && !p.logs[g.index].outCut {
-				p.answer(g, w.latency(w.pr.lag))
+				p.answer(g, w.Latency(w.pr.lag))
 			}
 		}
 		p.keepAlive(inc)
@@ -99,19 +99,19 @@ func (p *simProc) keepAlive(inc int) {
 // a step forward has ended would be led again after a step back if nobody had noticed.
 func (p *simProc) tune(inc int) {
 	w := p.w
-	w.after(simT/8+w.span(simT/8), func() {
+	w.After(simT/8+w.Span(simT/8), func() {
 		if !p.alive || p.inc != inc {
 			return
 		}
 		w.oracle.look(p)
-		if off := p.clk.off(w.now); off.Abs() > w.pr.wall/2 {
+		if off := p.clk.off(w.Now); off.Abs() > w.pr.wall/2 {
 			if off < 0 || !p.paused {
 				p.tick()
-				p.clk.piece(w.now)
+				p.clk.piece(w.Now)
 				p.clk.at.Wall = p.clk.at.Wall.Add(-off)
 			}
 		}
-		if w.r.IntN(4) == 0 {
+		if w.R.IntN(4) == 0 {
 			p.rates()
 		}
 		w.oracle.look(p)
@@ -122,16 +122,16 @@ func (p *simProc) tune(inc int) {
 
 // rates draws the clocks' rates.
 func (p *simProc) rates() {
-	pr, r := &p.w.pr, p.w.r
-	p.clk.piece(p.w.now)
+	pr, r := &p.w.pr, p.w.R
+	p.clk.piece(p.w.Now)
 	p.clk.raw = []float64{-pr.rho, pr.rho, 0}[r.IntN(3)]
 	p.clk.slew = []float64{-pr.sigma, pr.sigma, 0, (2*r.Float64() - 1) * pr.sigma}[r.IntN(4)]
 }
 
 func (p *simProc) hesitate() {
-	p.delay = p.w.span(p.w.pr.jitter)
-	if p.w.calm {
-		p.delay = 2*p.w.pr.trip*time.Duration(p.rank) + p.w.span(p.w.pr.trip)
+	p.delay = p.w.Span(p.w.pr.jitter)
+	if p.w.Calm {
+		p.delay = 2*p.w.pr.trip*time.Duration(p.rank) + p.w.Span(p.w.pr.trip)
 		if p.w.pr.equal {
 			p.delay = 0
 		}
@@ -142,7 +142,7 @@ func (p *simProc) hesitate() {
 func (p *simProc) answer(g *simLog, later time.Duration) {
 	inc, x := p.inc, g.now()
 	upto := x.end()
-	p.w.after(later, func() {
+	p.w.After(later, func() {
 		if p.alive && p.inc == inc && !p.paused && !p.logs[g.index].inCut {
 			p.read(g, x, upto)
 		}
@@ -162,25 +162,25 @@ func (p *simProc) read(g *simLog, x *incarnation, upto int64) {
 		if at.next < x.low && at.next <= upto {
 			p.begin(g, x, max(upto, x.low)) // what it was about to read was deleted
 		}
-	case slices.Index(g.all, x) < slices.Index(g.all, at.in) && w.r.IntN(2) == 0:
+	case slices.Index(g.all, x) < slices.Index(g.all, at.in) && w.R.IntN(2) == 0:
 		return // a late answer of a dead incarnation: the client drops it, or does not know that
 	default:
 		p.begin(g, x, upto)
 	}
-	if w.r.IntN(4) == 0 && x == g.now() && !g.down {
+	if w.R.IntN(4) == 0 && x == g.now() && !g.down {
 		upto = x.end()
 	}
-	partial := !w.calm && w.r.IntN(8) == 0
-	for at.in == x && at.next < upto && w.oracle.fault == "" {
+	partial := !w.Calm && w.R.IntN(8) == 0
+	for at.in == x && at.next < upto && w.Fault == "" {
 		p.consume(g, at)
-		if w.r.IntN(4) == 0 {
+		if w.R.IntN(4) == 0 {
 			p.tick()
 		}
-		if partial && w.r.IntN(2) == 0 {
+		if partial && w.R.IntN(2) == 0 {
 			break
 		}
 	}
-	if w.calm {
+	if w.Calm {
 		p.tick()
 	}
 	w.oracle.look(p)
@@ -191,18 +191,18 @@ func (p *simProc) read(g *simLog, x *incarnation, upto int64) {
 func (p *simProc) begin(g *simLog, x *incarnation, end int64) {
 	w, at := p.w, &p.logs[g.index]
 	w.oracle.look(p)
-	off := end - w.r.Int64N(min(w.pr.tail, end-x.base)+1)
+	off := end - w.R.Int64N(min(w.pr.tail, end-x.base)+1)
 	switch {
-	case w.calm:
+	case w.Calm:
 		off = end - 40
-	case w.r.IntN(8) == 0:
+	case w.R.IntN(8) == 0:
 		off = x.base
-	case w.r.IntN(4) == 0:
+	case w.R.IntN(4) == 0:
 		off = end
-	case w.r.IntN(3) == 0:
+	case w.R.IntN(3) == 0:
 		for o := end - 1; o >= max(x.base, end-40); o-- {
 			if e := x.records[o-x.base]; e.r.Kind == lease.Snapshot && e.id == x.id {
-				off = []int64{o, e.r.Read + 1, e.r.Read + 2}[w.r.IntN(3)]
+				off = []int64{o, e.r.Read + 1, e.r.Read + 2}[w.R.IntN(3)]
 				break
 			}
 		}
@@ -210,7 +210,7 @@ func (p *simProc) begin(g *simLog, x *incarnation, end int64) {
 	off = min(max(off, x.low, x.base), end)
 	now := p.now()
 	var out []lease.Record
-	if l := p.q.Log(g.index); at.in == x && l.Holding() > 0 && w.r.IntN(2) == 0 {
+	if l := p.q.Log(g.index); at.in == x && l.Holding() > 0 && w.R.IntN(2) == 0 {
 		roles := l.RolesOf(l.Session())
 		p.q.ForgetOn(g.index, roles)
 		out = p.q.ReleaseOn(g.index, roles, now)
@@ -223,7 +223,7 @@ func (p *simProc) begin(g *simLog, x *incarnation, end int64) {
 	}
 	p.q.Begin(g.index, off, end, top, now)
 	at.in, at.next, at.asked, at.hello, at.since = x, off, 0, 0, 0
-	w.trace("%s begins log %s at %d of %d", p, x.id, off, end)
+	w.Trace("%s begins log %s at %d of %d", p, x.id, off, end)
 	w.oracle.look(p)
 	p.sendTo(g.index, out...)
 	p.hesitate()
@@ -243,7 +243,7 @@ func (p *simProc) consume(g *simLog, at *simReading) {
 		ev = p.q.Skip(g.index, o, now)
 	}
 	if ev.Rewound {
-		w.oracle.note(w, "alarm in a sound log: %s at offset %d of %s", p, o, x.id)
+		w.Note("alarm in a sound log: %s at offset %d of %s", p, o, x.id)
 	}
 	if ev.Won {
 		w.count.valid++
@@ -255,11 +255,11 @@ func (p *simProc) consume(g *simLog, at *simReading) {
 	if known && !was {
 		w.count.known++
 	}
-	w.trace("      %s reads %d of %s, known %v, ballot %d, seen %d", p, o, x.id, known, p.q.bal, p.q.seen)
+	w.Trace("      %s reads %d of %s, known %v, ballot %d, seen %d", p, o, x.id, known, p.q.bal, p.q.seen)
 	switch at.since++; {
 	case e.id != x.id:
 	case e.r.Kind == lease.Hello && known && e.r.Session.Process != p.String():
-		at.asked = now.Mono.Add(w.span(simT/20) + 1)
+		at.asked = now.Mono.Add(w.Span(simT/20) + 1)
 	case e.r.Kind == lease.Snapshot:
 		at.asked, at.since = 0, 0
 	case e.r.Kind == lease.Claim || e.r.Kind == lease.Release:
@@ -284,9 +284,9 @@ func (p *simProc) send(out []Out) {
 			w.oracle.snapshot(p, at.in.id, &r)
 		}
 		e := &simEntry{at.in.id, &r}
-		w.trace("%s sends %s", p, simText(e))
+		w.Trace("%s sends %s", p, simText(e))
 		if at.outCut {
-			if w.r.IntN(2) == 0 && !w.calm {
+			if w.R.IntN(2) == 0 && !w.Calm {
 				at.outbox = append(at.outbox, e)
 			}
 			continue
@@ -304,26 +304,26 @@ func (p *simProc) dispatch(g *simLog, e *simEntry) {
 			p.q.Failed(g.index, e.r, p.now())
 		}
 	}
-	if !w.calm && w.maybe(pr.drop) {
-		if !w.maybe(pr.silent) {
-			w.after(w.latency(pr.slow), failed)
+	if !w.Calm && w.Maybe(pr.drop) {
+		if !w.Maybe(pr.silent) {
+			w.After(w.Latency(pr.slow), failed)
 		}
 		return
 	}
-	when := w.now + w.latency(pr.slow)
-	if pr.ordered || w.calm {
+	when := w.Now + w.Latency(pr.slow)
+	if pr.ordered || w.Calm {
 		when = max(when, at.lastAppend)
 		at.lastAppend = when
 	}
-	w.after(when-w.now, func() { w.append(g, e) })
-	if w.calm {
+	w.After(when-w.Now, func() { w.append(g, e) })
+	if w.Calm {
 		return
 	}
-	if e.r.Kind == lease.Claim && w.r.IntN(10) == 0 {
-		w.after(w.latency(pr.slow), failed) // and yet it is delivered
+	if e.r.Kind == lease.Claim && w.R.IntN(10) == 0 {
+		w.After(w.Latency(pr.slow), failed) // and yet it is delivered
 	}
-	for w.maybe(pr.double) {
-		w.after(when-w.now+w.spread(0.000001, 10), func() { w.append(g, e) })
+	for w.Maybe(pr.double) {
+		w.After(when-w.Now+w.Spread(0.000001, 10), func() { w.append(g, e) })
 	}
 }
 

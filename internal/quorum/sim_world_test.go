@@ -2,11 +2,10 @@ package quorum
 
 import (
 	"fmt"
-	"math"
 	"math/rand/v2"
-	"time"
 
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/seeded"
 )
 
 // A simulated world: N logs that may forget everything, some processes, an adversary, and
@@ -42,27 +41,22 @@ type simLog struct {
 func (g *simLog) now() *incarnation { return g.all[len(g.all)-1] }
 
 type simWorld struct {
+	seeded.World
 	pr    simProfile
-	r     *rand.Rand
-	seed  uint64
-	now   time.Duration
-	queue simQueue
 	logs  []*simLog
 	procs []*simProc
-	calm  bool // the adversary has gone
 
 	oracle simOracle
 	count  simCount
-	trace  func(format string, args ...any)
 }
 
 // simCount tells how much a simulation has seen.
 type simCount struct {
-	events, records, terms, takeovers, valid, forgot, lifted, boots, known int
+	records, terms, takeovers, valid, forgot, lifted, boots, known int
 }
 
 func (c *simCount) add(d simCount) {
-	c.events, c.records, c.terms, c.takeovers = c.events+d.events, c.records+d.records, c.terms+d.terms, c.takeovers+d.takeovers
+	c.records, c.terms, c.takeovers = c.records+d.records, c.terms+d.terms, c.takeovers+d.takeovers
 	c.valid, c.forgot, c.lifted, c.boots, c.known = c.valid+d.valid, c.forgot+d.forgot, c.lifted+d.lifted, c.boots+d.boots, c.known+d.known
 }
 
@@ -72,21 +66,23 @@ func (c simCount) String() string {
 }
 
 func newSimWorld(seed uint64, draw func(*rand.Rand) simProfile) *simWorld {
-	w := &simWorld{r: rand.New(rand.NewPCG(seed, 0x900)), seed: seed, trace: func(string, ...any) {}}
-	w.pr = draw(w.r)
+	w := &simWorld{}
+	w.Begin(seed, 0x900)
+	w.pr = draw(w.R)
+	w.T, w.Heavy, w.Limit = simT, w.pr.heavy, w.pr.limit
 	w.oracle.watch(w)
 	for i := range w.pr.logs {
 		g := &simLog{index: i}
 		w.logs = append(w.logs, g)
 		w.incarnate(g, 0)
-		w.every(w.pr.down, func() { w.stop(g); w.after(w.spread(0.01, 8), func() { w.start(g) }) })
-		w.every(w.pr.forget, func() { w.forget(g) })
-		w.every(w.pr.remove, func() {
+		w.Every(w.pr.down, func() { w.stop(g); w.After(w.Spread(0.01, 8), func() { w.start(g) }) })
+		w.Every(w.pr.forget, func() { w.forget(g) })
+		w.Every(w.pr.remove, func() {
 			x := g.now()
-			x.low = max(x.low, x.base+w.r.Int64N(x.end()-x.base+1))
+			x.low = max(x.low, x.base+w.R.Int64N(x.end()-x.base+1))
 		})
 	}
-	w.every(w.pr.forgetAll, func() {
+	w.Every(w.pr.forgetAll, func() {
 		for _, g := range w.logs {
 			w.forget(g)
 		}
@@ -94,77 +90,10 @@ func newSimWorld(seed uint64, draw func(*rand.Rand) simProfile) *simWorld {
 	for i := range w.pr.procs {
 		p := &simProc{w: w, i: i}
 		w.procs = append(w.procs, p)
-		w.after(w.span(simT/2), p.boot)
+		w.After(w.Span(simT/2), p.boot)
 		p.faults()
 	}
 	return w
-}
-
-// run lets time pass until the horizon, or until something is wrong.
-func (w *simWorld) run(until time.Duration, enough func() bool) {
-	for len(w.queue.heap) > 0 && w.oracle.fault == "" && w.count.events < w.pr.limit {
-		if w.queue.heap[0].at > until {
-			break
-		}
-		e := w.queue.pop()
-		w.now = max(w.now, e.at)
-		w.count.events++
-		e.do()
-		if enough != nil && enough() {
-			return
-		}
-	}
-}
-
-func (w *simWorld) after(d time.Duration, do func()) { w.queue.push(w.now+max(0, d), do) }
-
-// every lets something happen at random times, that far apart on average, until calm.
-func (w *simWorld) every(mean time.Duration, do func()) {
-	if mean <= 0 || w.calm {
-		return
-	}
-	w.after(time.Duration(w.r.ExpFloat64()*float64(mean)), func() {
-		if w.calm {
-			return
-		}
-		do()
-		w.every(mean, do)
-	})
-}
-
-// span is a uniform duration below d.
-func (w *simWorld) span(d time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
-	}
-	return time.Duration(w.r.Int64N(int64(d)))
-}
-
-// spread is a duration between some leases, all magnitudes alike.
-func (w *simWorld) spread(low, high float64) time.Duration {
-	return time.Duration(float64(simT) * low * math.Exp(w.r.Float64()*math.Log(high/low)))
-}
-
-func (w *simWorld) maybe(p float64) bool { return p > 0 && w.r.Float64() < p }
-
-// latency of an append or an answer. In a calm world it is log-normal around half a round
-// trip of T/100.
-func (w *simWorld) latency(class int) time.Duration {
-	if w.calm {
-		return time.Duration(float64(simT) / 200 * math.Exp(w.r.NormFloat64()*0.4))
-	}
-	if w.maybe(w.pr.heavy) {
-		return w.spread(0.05, 10)
-	}
-	switch class {
-	case 0:
-		return 0
-	case 1:
-		return w.span(simT / 200)
-	case 2:
-		return w.span(simT / 5)
-	}
-	return w.spread(0.001, 1)
 }
 
 // incarnate lets a log begin with nothing in it, and be found by everybody.
@@ -177,23 +106,23 @@ func (w *simWorld) incarnate(g *simLog, base int64) {
 // forget is a restart of a log: empty, or as if it had lost its tail, with another id.
 func (w *simWorld) forget(g *simLog) {
 	base := int64(0)
-	if w.r.IntN(3) == 0 {
-		base = w.r.Int64N(g.now().end() + 1)
+	if w.R.IntN(3) == 0 {
+		base = w.R.Int64N(g.now().end() + 1)
 	}
 	w.count.forgot++
 	w.incarnate(g, base)
-	w.trace("   log %d forgets, and is %s from %d on", g.index, g.now().id, base)
+	w.Trace("   log %d forgets, and is %s from %d on", g.index, g.now().id, base)
 }
 
 func (w *simWorld) stop(g *simLog) {
-	w.trace("   log %d stops", g.index)
+	w.Trace("   log %d stops", g.index)
 	g.down = true
 }
 
 func (w *simWorld) start(g *simLog) {
 	g.down = false
 	for _, e := range g.held {
-		w.after(w.latency(w.pr.slow), func() { w.append(g, e) })
+		w.After(w.Latency(w.pr.slow), func() { w.append(g, e) })
 	}
 	g.held = nil
 	w.tellAll(g)
@@ -205,14 +134,14 @@ func (w *simWorld) tellAll(g *simLog) {
 		return
 	}
 	for _, p := range w.procs {
-		p.answer(g, w.latency(w.pr.lag))
+		p.answer(g, w.Latency(w.pr.lag))
 	}
 }
 
 // append puts an entry into a log.
 func (w *simWorld) append(g *simLog, e *simEntry) {
 	if g.down {
-		if w.r.IntN(2) == 0 {
+		if w.R.IntN(2) == 0 {
 			g.held = append(g.held, e)
 		}
 		return
@@ -224,7 +153,7 @@ func (w *simWorld) append(g *simLog, e *simEntry) {
 	o := x.end()
 	x.records = append(x.records, e)
 	w.count.records++
-	w.trace("   log %s at %d = %s", x.id, o, simText(e))
+	w.Trace("   log %s at %d = %s", x.id, o, simText(e))
 	w.tellAll(g)
 }
 
@@ -242,44 +171,4 @@ func simText(e *simEntry) string {
 		s += fmt.Sprintf(" ends %v of token %d", g.Roles, g.Token)
 	}
 	return s + " for " + e.id
-}
-
-// simQueue is what is yet to happen, soonest first; of what is due at one time what was
-// asked for first.
-type simQueue struct {
-	heap []simEvent
-	n    int
-}
-
-type simEvent struct {
-	at time.Duration
-	n  int
-	do func()
-}
-
-func (e simEvent) before(f simEvent) bool { return e.at < f.at || e.at == f.at && e.n < f.n }
-
-func (q *simQueue) push(at time.Duration, do func()) {
-	q.n++
-	q.heap = append(q.heap, simEvent{at, q.n, do})
-	for i := len(q.heap) - 1; i > 0 && q.heap[i].before(q.heap[(i-1)/2]); i = (i - 1) / 2 {
-		q.heap[i], q.heap[(i-1)/2] = q.heap[(i-1)/2], q.heap[i]
-	}
-}
-
-func (q *simQueue) pop() simEvent {
-	e, last := q.heap[0], len(q.heap)-1
-	q.heap[0], q.heap[last] = q.heap[last], simEvent{}
-	q.heap = q.heap[:last]
-	for i := 0; ; {
-		k := 2*i + 1
-		if k+1 < last && q.heap[k+1].before(q.heap[k]) {
-			k++
-		}
-		if k >= last || !q.heap[k].before(q.heap[i]) {
-			return e
-		}
-		q.heap[i], q.heap[k] = q.heap[k], q.heap[i]
-		i = k
-	}
 }

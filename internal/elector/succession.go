@@ -1,0 +1,266 @@
+package elector
+
+import (
+	"slices"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/placement"
+)
+
+// successor is the process in whose favour a role was released.
+type successor struct {
+	process string
+	cause   cause
+}
+
+// designate takes note of whom a Release is in favour of, before anybody may claim.
+func (n *Node) designate(p *partition, changed []int32, r *lease.Record) {
+	switch {
+	case r == nil:
+	case r.Kind == lease.Release && r.To != "":
+		why := claimed
+		if r.Moved {
+			why = rebalanced
+		}
+		if r.Pinned {
+			why = transferred
+		}
+		for _, role := range changed {
+			p.claims.successors[role] = successor{r.To, why}
+		}
+	case r.Kind == lease.Claim && r.Session.Process != n.set.Process || r.Kind == lease.Release:
+		for _, role := range changed {
+			delete(p.claims.successors, role)
+		}
+	}
+}
+
+// vacate takes note that nobody holds roles any more, or that their holder was silent
+// for so long that its lease is over.
+func (n *Node) vacate(p *partition, roles []int32, now clock.Instant) {
+	limit := n.localRoles(p)
+	roles = slices.DeleteFunc(roles, func(role int32) bool { return role >= limit })
+	if len(roles) == 0 {
+		return
+	}
+	if !n.willing(p, now) {
+		n.eager = n.eager && n.desired.Willing(now) && n.set.Alive(now)
+		return
+	}
+	if n.set.Nominated {
+		p.claims.add(now.Mono, roles)
+		return
+	}
+	n.place(p, roles, now)
+}
+
+// place works out when this process will claim roles: at once what was released in its
+// favour, later what was released in another's. The rest is shared out.
+func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
+	var ours, theirs, open []int32
+	for _, role := range roles {
+		h, given := p.claims.successors[role]
+		switch {
+		case given && h.process == n.set.Process:
+			ours = append(ours, role)
+		case given && n.members.takes(h.process):
+			theirs = append(theirs, role)
+		default:
+			open = append(open, role)
+		}
+	}
+	if len(ours) > 0 {
+		p.claims.add(now.Mono, ours)
+	}
+	if len(theirs) > 0 {
+		// It is shared out when the other one has not claimed it: mostly there is nothing left
+		// to be shared out by then, and that takes long where there are many roles.
+		p.claims.vacant = append(p.claims.vacant, vacancy{now.Mono.Add(headStart(2 * n.timing.roundTrip())), theirs, true})
+	}
+	if len(open) > 0 {
+		n.share(p, open, now)
+	}
+}
+
+// share works out when this process will claim roles that nobody comes before others for:
+// at once what it should have itself, the rest later, the more members should come before
+// it. Where two disagree both claim and the log decides.
+func (n *Node) share(p *partition, roles []int32, now clock.Instant) {
+	plan, me := n.planner.plan(n, true, now)
+	shares := n.shares(plan, p, roles, false, now)
+	unit := 2 * n.timing.roundTrip()
+	recovering := p.link.recovered != 0 && now.Mono.Sub(p.link.recovered) < n.set.T
+	late := time.Duration(0)
+	if recovering || p.link.stalled {
+		// Who should have it may still be on its way back, like everybody.
+		late = n.set.T/2 + n.set.Random(n.set.T/4)
+	}
+	byRank := map[time.Duration][]int32{}
+	for _, role := range roles {
+		wait := time.Duration(0)
+		if first := int(shares[n.role(p, role)]); first != me {
+			wait = late + unit*time.Duration(plan.Rank(me, first, n.role(p, role)))
+		}
+		byRank[wait] = append(byRank[wait], role)
+	}
+	jitter := n.set.Random(n.timing.roundTrip() + 1)
+	for wait, some := range byRank {
+		if wait > 0 {
+			wait += jitter
+		}
+		p.claims.add(now.Mono.Add(wait), some)
+	}
+}
+
+// overdue shares out what was released in favour of others who have not claimed it.
+func (n *Node) overdue(p *partition, now clock.Instant) {
+	var roles []int32
+	p.claims.vacant = slices.DeleteFunc(p.claims.vacant, func(v vacancy) bool {
+		if !v.given || now.Mono < v.at {
+			return false
+		}
+		roles = append(roles, v.roles...)
+		return true
+	})
+	if len(roles) == 0 {
+		return
+	}
+	for _, role := range roles {
+		delete(p.claims.successors, role)
+	}
+	n.share(p, roles, now)
+}
+
+// headStart is how long others leave a role to the one in whose favour it was released.
+func headStart(unit time.Duration) time.Duration { return 4*unit + 10*time.Millisecond }
+
+// review takes all roles of p into account that nobody holds.
+func (n *Node) review(p *partition, now clock.Instant) {
+	p.claims.vacant = nil
+	clear(p.claims.silent)
+	p.claims.silentAt = 0 // look now
+	n.silence(p, now)
+	if n.quorum == nil && !p.lease.Known() || !n.willing(p, now) {
+		return
+	}
+	n.vacate(p, n.free(p, now), now)
+}
+
+func (n *Node) reviewAll(now clock.Instant) {
+	for _, p := range n.parts {
+		n.review(p, now)
+	}
+}
+
+// silence deals with holders of which nothing was read for so long that their leases
+// are over.
+func (n *Node) silence(p *partition, now clock.Instant) {
+	c := &p.claims
+	if c.silentAt != clock.Never && now.Raw < c.silentAt {
+		return
+	}
+	c.silentAt = clock.Never
+	if len(c.silent) > 0 { // what was dealt with and is forgotten by the fold
+		for id := range c.silent {
+			if p.lease.HeldBy(id) == 0 {
+				delete(c.silent, id)
+			}
+		}
+	}
+	over := map[lease.Session]bool{}
+	for h := range p.lease.Holders() {
+		switch {
+		case c.silent[h.Session] == h.Heard.Raw:
+		case now.Raw < h.FreeAt:
+			c.silentAt = min(c.silentAt, h.FreeAt)
+		case h.Session.Process == n.set.Process && h.Session == p.lease.Session():
+			// It has lapsed long ago, and is dealt with by that.
+		default:
+			c.silent[h.Session] = h.Heard.Raw
+			over[h.Session] = true
+			n.ready.Changed = true
+			if !p.link.doubtful(h.Heard) && n.members.suspect(h.Session.Process) {
+				n.planner.forget()
+			}
+		}
+	}
+	if len(over) > 0 {
+		roles := p.heldBy(over)
+		n.account(p, now)
+		n.vacated(p, roles, now)
+		if n.quorum == nil { // which of them may be claimed on enough small logs is found out elsewhere
+			n.vacate(p, roles, now)
+		}
+	}
+}
+
+// heldBy returns the roles that some sessions hold, ascending: after an outage those of all
+// are shared out at once, which takes long where there are many.
+func (p *partition) heldBy(sessions map[lease.Session]bool) []int32 {
+	var roles []int32
+	if len(sessions) > 0 {
+		p.lease.Each(func(h lease.HolderState) int32 {
+			if sessions[h.Session] {
+				return 1
+			}
+			return 0
+		}, func(role, yes int32) {
+			if yes == 1 {
+				roles = append(roles, role)
+			}
+		})
+	}
+	return roles
+}
+
+// heardSince works out anew when the next holder's lease will be over: records that
+// were read since have put that off.
+func (n *Node) heardSince(p *partition, now clock.Instant) {
+	if p.claims.silentAt != clock.Never {
+		p.claims.silentAt = min(p.claims.silentAt, now.Raw)
+		n.silence(p, now)
+	}
+}
+
+// sharing is who should claim what nobody holds, by role, worked out for all partitions
+// at once: for each by itself, the same processes would come first on all of them.
+type sharing struct {
+	plan  *placement.Plan
+	fresh bool
+	at    clock.Time
+	first []int32
+}
+
+// uncovered stands for a role that was held when vacant ones were shared out.
+const uncovered = int32(-3)
+
+// shares says, by role, which of the plan's candidates should claim it if nobody holds
+// it, these roles of p among them; fresh reckons with nobody holding anything. What
+// becomes vacant within T/20, such as what a dead process held on many partitions, is
+// shared out once.
+func (n *Node) shares(plan *placement.Plan, p *partition, roles []int32, fresh bool, now clock.Instant) []int32 {
+	s := &n.planner.sharing
+	covered := func(role int32) bool { return s.first[n.role(p, role)] != uncovered }
+	if s.plan == plan && s.fresh == fresh && len(s.first) == n.desired.Roles && now.Mono.Sub(s.at) < n.set.T/20 &&
+		!slices.ContainsFunc(roles, func(role int32) bool { return !covered(role) }) {
+		return s.first
+	}
+	*s = sharing{plan: plan, fresh: fresh, at: now.Mono, first: make([]int32, n.desired.Roles)}
+	var holders []int32
+	if !fresh {
+		holders = n.holders(plan, now)
+	}
+	open := make([]int32, 0, n.desired.Roles)
+	for role := range n.desired.Roles {
+		s.first[role] = uncovered
+		if fresh || holders[role] == placement.Nobody {
+			open = append(open, int32(role))
+		}
+	}
+	for i, first := range plan.Assign(open, holders) {
+		s.first[open[i]] = first
+	}
+	return s.first
+}

@@ -1,0 +1,6 @@
+//go:build !race
+
+package seeded
+
+// Race says that the race detector is on.
+const Race = false

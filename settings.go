@@ -1,0 +1,254 @@
+package neli
+
+import (
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// settings is a Config with its defaults filled in and its values checked.
+type settings struct {
+	group, topic, name string
+	instance           string // random: this Neli among all
+	createTopic        bool
+	observer           bool
+	mode               Mode
+	nomination         Nomination
+	roles, partitions  int
+	timeout            time.Duration // T
+	every              time.Duration // between beats
+	broadcast          time.Duration // B
+	maxPulse           time.Duration
+	drain              time.Duration
+	successorWait      time.Duration // how long a leaving holder waits for a successor
+	helloPause         time.Duration // how long the group may take to tell a woken process of its lost session
+	handoverOverlap    time.Duration // how long a leaving process keeps leading, non-exclusive
+	starvedAfter       time.Duration // without a record on an assigned partition: leave the group, non-exclusive
+	starvedPause       time.Duration // and stay away for this long
+	drift              float64
+	tokenBase          int64
+	kafka              map[string]string                   // the user's properties
+	secrets            secrets                             // among them
+	random             func(n time.Duration) time.Duration // in [0, n)
+	spread             float64                             // of the pauses between retries
+	priority           int
+	preference         func(Member, int) int
+	rebalance          bool
+	small              bool // roles are led on a majority of small logs
+	logs               int  // in Kafka, with a replica each: 3, 5, or 0 for none
+	healthy            func() error
+	logger             *slog.Logger
+	throttling         throttling
+}
+
+// silence is W(T): for how long nothing must have been read of a holder with the same T.
+func (s *settings) silence() time.Duration { return clock.Wait(s.timeout, s.drift) }
+
+const (
+	defaultTimeout  = 5 * time.Second
+	minTimeout      = 100 * time.Millisecond
+	maxTimeout      = time.Minute // Tmax, of exclusive mode: a constant of the protocol, the same in all versions
+	defaultMaxPulse = 30 * time.Second
+	defaultDrain    = 10 * time.Second
+	defaultDrift    = 0.0005
+	maxDrift        = 0.2
+	maxTopicName    = 249
+	maxPartitions   = 10_000
+	maxRoles        = 1_000_000
+	maxGroups       = 1_000
+	maxDuration     = 24 * time.Hour
+	maxNameLength   = 256
+	maxPriority     = 1_000_000
+	maxTokenBase    = 1 << 62 // an offset can be added without an overflow
+)
+
+// resolve fills in defaults and checks everything; the error lists all faults.
+func (c Config) resolve() (*settings, error) {
+	var f faults
+	s := &settings{
+		group:       or(c.LeaderGroupID, binaryName()),
+		instance:    newID(),
+		createTopic: !c.DisableTopicCreation && !c.Observer,
+		observer:    c.Observer,
+		mode:        c.Mode,
+		nomination:  c.Nomination,
+		roles:       or(c.Roles, 1),
+		partitions:  or(c.Partitions, 1),
+		maxPulse:    or(c.MaxPulseInterval, defaultMaxPulse),
+		drain:       or(c.DrainTimeout, defaultDrain),
+		drift:       or(c.MaxClockDrift, defaultDrift),
+		tokenBase:   c.TokenBase,
+		random:      rand.N[time.Duration],
+		spread:      backoff.DefaultRandomizationFactor,
+		priority:    c.Priority,
+		preference:  c.Preference,
+		rebalance:   c.Rebalance == RebalanceOn,
+		healthy:     c.Healthy,
+		logger:      c.Logger,
+	}
+	s.topic = or(c.LeaderTopic, s.group+".neli")
+	s.name = or(c.Name, defaultName())
+	if s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
+	c.checkNames(s, &f)
+	f.check(c.Mode == Exclusive || c.Mode == NonExclusive, "Mode", int(c.Mode), "must be Exclusive or NonExclusive")
+	c.checkLogs(s, &f)
+	f.check(c.Nomination == Assigned || c.Nomination == Open, "Nomination", int(c.Nomination), "must be Assigned or Open")
+	f.check(c.Rebalance == RebalanceOn || c.Rebalance == RebalanceOff, "Rebalance", int(c.Rebalance), "must be RebalanceOn or RebalanceOff")
+	f.check(c.Priority >= -maxPriority && c.Priority <= maxPriority, "Priority", c.Priority,
+		fmt.Sprintf("must be between %d and %d", -maxPriority, maxPriority))
+	f.check(!c.Observer || c.Mode == Exclusive, "Observer", c.Observer,
+		"needs Mode Exclusive: the records of the other one do not tell who leads")
+	f.check(s.roles >= 1 && s.roles <= maxRoles, "Roles", c.Roles, fmt.Sprintf("must be between 1 and %d", maxRoles))
+	f.check(s.partitions >= 1 && s.partitions <= maxPartitions, "Partitions", c.Partitions,
+		fmt.Sprintf("must be between 1 and %d", maxPartitions))
+	f.check(c.GroupsOnTopic >= 0 && c.GroupsOnTopic <= maxGroups, "GroupsOnTopic", c.GroupsOnTopic,
+		fmt.Sprintf("must be between 1 and %d", maxGroups))
+	f.check(s.maxPulse > 0 && s.maxPulse <= maxDuration, "MaxPulseInterval", c.MaxPulseInterval, "must be positive and at most 24h")
+	f.check(s.drain > 0 && s.drain <= maxDuration, "DrainTimeout", c.DrainTimeout, "must be positive and at most 24h")
+	f.check(c.TokenBase >= 0 && c.TokenBase <= maxTokenBase, "TokenBase", c.TokenBase,
+		fmt.Sprintf("must be between 0 and %d", int64(maxTokenBase)))
+	f.check(s.drift >= 0 && s.drift <= maxDrift, "MaxClockDrift", c.MaxClockDrift,
+		fmt.Sprintf("must be a fraction between 0 and %v", maxDrift))
+	s.kafka = checkProperties(c.KafkaConfig, &f)
+	s.secrets = secretsOf(s.kafka)
+	s.logger = s.secrets.logger(s.logger)
+	c.resolveTimes(s, &f)
+	if s.logs > 0 {
+		s.topic = smallTopicName(s.topic, s.logs, s.timeout, s.drift)
+		f.check(len(s.topic) <= maxTopicName, "LeaderTopic", s.topic, fmt.Sprintf("must be at most %d bytes, completed for Logs", maxTopicName))
+		idempotent := or(s.kafka["enable.idempotence"], "false")
+		f.check(strings.EqualFold(idempotent, "false"), "KafkaConfig[enable.idempotence]", idempotent,
+			"must be false with Logs: a log that has forgotten would end the producer")
+	}
+	return s, f.err()
+}
+
+// checkLogs finds out what the roles are led on, and what does not go with that.
+func (c Config) checkLogs(s *settings, f *faults) {
+	if _, s.small = c.Provider.(SmallLogs); s.small {
+		f.check(c.Mode == Exclusive, "Mode", c.Mode.String(),
+			"must be Exclusive with small logs: NonExclusive needs a consumer group, and there is no broker")
+		f.check(c.Nomination == Open, "Nomination", c.Nomination.String(),
+			"must be Open with small logs: Assigned needs a consumer group, and there is no broker")
+		f.check(len(c.KafkaConfig) == 0, "KafkaConfig", "",
+			"must be empty with small logs: there is no broker")
+		f.check(c.Logs == 0, "Logs", c.Logs, "must be 0 with small logs: the Provider says how many there are")
+		return
+	}
+	f.check(c.Logs == 0 || c.Logs == 1 || c.Logs == 3 || c.Logs == 5, "Logs", c.Logs,
+		"must be 3 or 5, or 0 for one replicated log: of 3 one broker may fail, of 5 two")
+	if c.Logs < 2 {
+		return
+	}
+	s.small, s.logs = true, c.Logs
+	f.check(c.Mode == Exclusive, "Mode", c.Mode.String(),
+		"must be Exclusive with Logs: NonExclusive has no lease that a log could carry")
+	f.check(c.Nomination == Open, "Nomination", c.Nomination.String(),
+		"must be Open with Logs: Assigned claims by partitions, and here each has all roles")
+	f.check(c.Partitions == 0 || c.Partitions == 1, "Partitions", c.Partitions,
+		"must be 0 or 1 with Logs: each log has one partition, with all roles")
+}
+
+func (c Config) checkNames(s *settings, f *faults) {
+	f.check(s.group != "" && len(s.group) <= 255 && utf8.ValidString(s.group), "LeaderGroupID", s.group,
+		"must be 1 to 255 bytes of UTF-8")
+	f.check(c.LeaderGroupID != "" || !commonName(s.group), "LeaderGroupID", "",
+		fmt.Sprintf("defaults to the name of the binary, and %q is one that many programs have, which would share a leader: set LeaderGroupID", s.group))
+	f.check(topicName.MatchString(s.topic) && s.topic != "." && s.topic != "..", "LeaderTopic", s.topic,
+		"must be 1 to 249 of a–z, A–Z, 0–9, '.', '_' and '-', and neither '.' nor '..'")
+	f.check(len(s.name) <= maxNameLength && utf8.ValidString(s.name), "Name", s.name,
+		fmt.Sprintf("must be at most %d bytes of UTF-8", maxNameLength))
+}
+
+// resolveTimes derives the intervals and checks them against each other.
+func (c Config) resolveTimes(s *settings, f *faults) {
+	session := sessionTimeout(s.kafka)
+	groups := time.Duration(min(max(1, c.GroupsOnTopic), maxGroups))
+	if c.HeartbeatTimeout > maxDuration || c.HeartbeatInterval > maxDuration {
+		f.check(c.HeartbeatTimeout <= maxDuration, "HeartbeatTimeout", c.HeartbeatTimeout, "must be at most 24h")
+		f.check(c.HeartbeatInterval <= maxDuration, "HeartbeatInterval", c.HeartbeatInterval, "must be at most 24h")
+		return // the sums below could overflow
+	}
+	if c.Mode == NonExclusive {
+		s.timeout = or(c.HeartbeatTimeout, 3*session)
+		s.every = or(c.HeartbeatInterval, s.timeout/20)
+		s.broadcast = s.every * groups
+		f.check(s.timeout > session+2*s.broadcast, "HeartbeatTimeout", s.timeout, fmt.Sprintf(
+			"must exceed the session timeout (%v) plus twice HeartbeatInterval (%v) × GroupsOnTopic (%d), "+
+				"or a process that is cut off lapses before another is assigned", session, s.every, groups))
+	} else {
+		s.timeout = or(c.HeartbeatTimeout, defaultTimeout)
+		s.every = or(c.HeartbeatInterval, s.timeout/5)
+		s.broadcast = s.every
+		f.check(s.timeout >= minTimeout, "HeartbeatTimeout", s.timeout, fmt.Sprintf("must be at least %v", minTimeout))
+		f.check(s.timeout <= maxTimeout, "HeartbeatTimeout", s.timeout, fmt.Sprintf(
+			"must be at most %v in exclusive mode: a process that knows nothing of the log waits that long for a leader "+
+				"that it has not heard", maxTimeout))
+		f.check(s.every <= s.timeout*9/40, "HeartbeatInterval", s.every, fmt.Sprintf(
+			"must be at most %v, 0.225 of HeartbeatTimeout (%v)", s.timeout*9/40, s.timeout))
+		f.check(s.every >= s.timeout/1000, "HeartbeatInterval", s.every, fmt.Sprintf(
+			"must be at least a thousandth of HeartbeatTimeout (%v)", s.timeout))
+	}
+	f.check(s.every >= time.Millisecond, "HeartbeatInterval", s.every, "must be at least 1ms")
+	s.every, s.broadcast = max(s.every, time.Millisecond), max(s.broadcast, time.Millisecond)
+	// Long enough for the group to hear of a leaver (at a heartbeat), to rebalance
+	// twice (cooperative) and for the successor's word to arrive.
+	s.successorWait = 3*time.Second + 2*heartbeatInterval(s.kafka)
+	s.helloPause = time.Second + 2*heartbeatInterval(s.kafka)
+	// A member that receives nothing makes room while it still leads.
+	s.starvedPause = 3*time.Second + 2*s.broadcast
+	s.starvedAfter = max(session, s.timeout-s.starvedPause)
+	// A rebalance may have to wait for the session of a dead member to end, and the
+	// others hear of the next one at a heartbeat.
+	s.handoverOverlap = min(s.timeout, max(s.successorWait, min(session, 10*time.Second)+s.helloPause)+2*s.broadcast)
+	if s.mode == Exclusive && s.nomination == Open {
+		s.successorWait = max(answerWait, s.every)
+	}
+}
+
+// answerWait is how long a holder with Open nomination waits at least for the process
+// that is to lead next to say that it is there: two round trips, with much to spare. Groups
+// whose beats are further apart may have slower round trips, too, and wait for an interval.
+const answerWait = time.Second
+
+var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
+
+// or returns v, or d when v is zero.
+func or[T comparable](v, d T) T {
+	var zero T
+	if v == zero {
+		return d
+	}
+	return v
+}
+
+func binaryName() string {
+	name := filepath.Base(os.Args[0])
+	return regexp.MustCompile(`[^a-zA-Z0-9._-]`).ReplaceAllString(name, "-")
+}
+
+// commonName reports whether a binary's name says nothing of what it is.
+func commonName(name string) bool {
+	name = strings.ToLower(strings.TrimSuffix(name, ".exe"))
+	return name == "main" || name == "server" || name == "app" || strings.HasPrefix(name, "__debug_bin")
+}
+
+func defaultName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "localhost"
+	}
+	return fmt.Sprintf("%s_%d_%d", host, os.Getpid(), time.Now().Unix())
+}
