@@ -112,6 +112,25 @@ type Config struct {
 	// number it has. Default: 1.
 	Partitions int
 
+	// Logs, 3 or 5, elects on a majority of so many logs in place of one: partitions of
+	// one replica each, on different brokers, in different racks where there are any. So a
+	// broker may crash, and every role is led on, with a T as short as 500 ms; the one
+	// replicated log stalls for seconds then. It costs: partitions of one replica make
+	// monitoring complain, a broker that has lost its disk comes back with an empty log
+	// and nobody says so, and tokens are ballots (see SmallLogs): they go up as long as
+	// the wall clocks of all members are within half of HeartbeatTimeout of each other,
+	// which exclusivity does not need. docs/tuning.md says when to take it.
+	//
+	// The topic's name is LeaderTopic, completed with Logs, HeartbeatTimeout and
+	// MaxClockDrift ("app.neli.logs-3.t-500ms.rho-0.0005"): members that differ in one of
+	// these do not meet, and would lead side by side, so change them with all members
+	// stopped for HeartbeatTimeout. The topic is created so if it is missing;
+	// ErrTopicPlacement says what is wrong with one that is there. While members live its
+	// partitions must not be reassigned. Exclusive mode and Open nomination only. Not
+	// together with Partitions, nor with a Provider that has SmallLogs. Default: 0, which
+	// is one log with the topic's replication; 1 is the same.
+	Logs int
+
 	// HeartbeatTimeout is T: leadership lasts until the newest evidence of it is
 	// this old. Exclusive: from 100 ms to 60 s; default 5 s. The upper limit is a
 	// constant of the protocol: a process that knows nothing of the log waits that

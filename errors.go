@@ -22,6 +22,14 @@ var (
 	// only speak its protocol), so that a topic that was deleted and created again
 	// could not be told from the former one, and tokens would start again unnoticed.
 	ErrNoTopicID = errors.New("neli: the broker gives topics no ids, and without them a recreated topic cannot be told")
+	// ErrTopicPlacement: with Config.Logs, the leader topic is there already and its
+	// partitions are not as many, with one replica each, on different brokers. The text
+	// names all that is wrong.
+	ErrTopicPlacement = errors.New("neli: leader topic is not spread over brokers as Config.Logs needs it")
+	// ErrNoLeaderEpoch: with Config.Logs, the broker or the Provider tells no leader
+	// epochs (Kafka before 2.1), and without them a log that has lost its records cannot
+	// be told.
+	ErrNoLeaderEpoch = errors.New("neli: no leader epochs are told, and without them a log that has forgotten cannot be told")
 	// ErrAccess: the broker refuses the credentials, or an operation that is
 	// needed; the text names it. Only at the start: what has worked once, and is
 	// refused later, is retried for ever, and logged.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"time"
 )
 
@@ -48,6 +49,7 @@ type Record struct {
 	Partition int
 	Offset    int64
 	Value     []byte // owned by the receiver
+	Epoch     int    // of the leader that appended it; −1 if the client does not tell
 }
 
 // Producer appends records. Its methods may be called concurrently.
@@ -75,8 +77,9 @@ type Producer interface {
 // commits. One goroutine uses it.
 type LogReader interface {
 	// Assign starts reading partition i at offsets[i], for every i, in place of
-	// whatever was read before. Offsets are explicit, never logical. Once it
-	// returns, Poll yields only records at or after these offsets.
+	// whatever was read before. Offsets are explicit, never logical; a partition of
+	// NotRead is left out. Once it returns, Poll yields only records at or after these
+	// offsets.
 	Assign(topic string, offsets []int64) error
 	// Poll returns the next record, or false after timeout. Within a partition
 	// records come in log order, each once; offsets need not be consecutive. Errors:
@@ -91,6 +94,10 @@ type LogReader interface {
 	Throttled() time.Duration
 	Close() error
 }
+
+// NotRead in place of an offset leaves a partition out of an assignment. It is none of
+// the numbers by which clients mean an end of a log.
+const NotRead int64 = math.MinInt64
 
 // GroupEventKind tells what a GroupEvent is.
 type GroupEventKind int
@@ -147,6 +154,15 @@ type TopicInfo struct {
 	ID         string // changes when a topic is deleted and created again; empty if not told
 	Partitions int
 	Replicas   int // of the partition that has the fewest
+	// Brokers are the ids of the brokers that have a replica, by partition, whether or
+	// not they are up.
+	Brokers [][]int
+}
+
+// BrokerInfo is one broker of a cluster.
+type BrokerInfo struct {
+	ID   int
+	Rack string // empty: it does not say
 }
 
 // TopicSpec describes a topic to be created.
@@ -155,6 +171,9 @@ type TopicSpec struct {
 	Partitions int
 	Replicas   int
 	Settings   map[string]string
+	// Brokers are the ids of the brokers that are to have a replica, by partition: as many
+	// lists as Partitions, each of Replicas ids. Nil leaves that to the cluster.
+	Brokers [][]int
 }
 
 // OffsetRange is the extent of one partition's log: records have offsets from
@@ -163,13 +182,21 @@ type OffsetRange struct {
 	Start, End int64
 }
 
+// LogInfo is what the leader of a partition says of its log.
+type LogInfo struct {
+	OffsetRange
+	// Epoch is the leader's: it grows whenever another broker leads the partition, or
+	// the same one again after it was away. −1: the client does not tell.
+	Epoch int
+}
+
 // Admin asks and changes topics. Its methods may be called concurrently and
 // return when ctx is done, with an error that wraps the context's. Errors are
 // ErrUnknownTopic, ErrTopicExists, ErrSettings, ErrAuthorization and ErrAuthentication
 // where these apply; any other is passing.
 type Admin interface {
-	// Brokers returns the number of brokers in the cluster.
-	Brokers(ctx context.Context) (int, error)
+	// Brokers returns the brokers that are up, in no order.
+	Brokers(ctx context.Context) ([]BrokerInfo, error)
 	// Topic describes a topic.
 	Topic(ctx context.Context, topic string) (TopicInfo, error)
 	// CreateTopic creates a topic. ErrSettings: not with these settings, nor,
@@ -179,6 +206,9 @@ type Admin interface {
 	Settings(ctx context.Context, topic string) (map[string]string, error)
 	// Offsets returns the extents of partitions 0 to n−1, all or none.
 	Offsets(ctx context.Context, topic string, n int) ([]OffsetRange, error)
+	// Log asks the leader of one partition, whatever has become of all others. Without a
+	// leader it waits for one.
+	Log(ctx context.Context, topic string, partition int) (LogInfo, error)
 	Close()
 }
 

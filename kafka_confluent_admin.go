@@ -77,10 +77,21 @@ func confluentTimeout(ctx context.Context) kafka.AdminOptionRequestTimeout {
 	return kafka.SetAdminRequestTimeout(timeout)
 }
 
-func (a *confluentAdmin) Brokers(ctx context.Context) (int, error) {
-	return confluentAsk(ctx, a, "describe cluster", func(ctx context.Context, timeout kafka.AdminOptionRequestTimeout) (int, error) {
+func (a *confluentAdmin) Brokers(ctx context.Context) ([]BrokerInfo, error) {
+	return confluentAsk(ctx, a, "describe cluster", func(ctx context.Context, timeout kafka.AdminOptionRequestTimeout) ([]BrokerInfo, error) {
 		cluster, err := a.client.DescribeCluster(ctx, timeout)
-		return len(cluster.Nodes), err
+		if err != nil {
+			return nil, err
+		}
+		var brokers []BrokerInfo
+		for _, n := range cluster.Nodes {
+			b := BrokerInfo{ID: n.ID}
+			if n.Rack != nil {
+				b.Rack = *n.Rack
+			}
+			brokers = append(brokers, b)
+		}
+		return brokers, nil
 	})
 }
 
@@ -97,10 +108,16 @@ func (a *confluentAdmin) Topic(ctx context.Context, topic string) (TopicInfo, er
 		if d.Error.Code() != kafka.ErrNoError {
 			return TopicInfo{}, d.Error
 		}
-		info := TopicInfo{ID: d.TopicID.String(), Partitions: len(d.Partitions)}
+		info := TopicInfo{ID: d.TopicID.String(), Partitions: len(d.Partitions), Brokers: make([][]int, len(d.Partitions))}
 		for i, part := range d.Partitions {
 			if i == 0 || len(part.Replicas) < info.Replicas {
 				info.Replicas = len(part.Replicas)
+			}
+			if part.Partition < 0 || part.Partition >= len(d.Partitions) { // which come in any order
+				return TopicInfo{}, fmt.Errorf("partition %d of %d", part.Partition, len(d.Partitions))
+			}
+			for _, node := range part.Replicas {
+				info.Brokers[part.Partition] = append(info.Brokers[part.Partition], node.ID)
 			}
 		}
 		return info, nil
@@ -109,12 +126,7 @@ func (a *confluentAdmin) Topic(ctx context.Context, topic string) (TopicInfo, er
 
 func (a *confluentAdmin) CreateTopic(ctx context.Context, spec TopicSpec) error {
 	_, err := confluentAsk(ctx, a, "create topic "+spec.Name, func(ctx context.Context, timeout kafka.AdminOptionRequestTimeout) (any, error) {
-		results, err := a.client.CreateTopics(ctx, []kafka.TopicSpecification{{
-			Topic:             spec.Name,
-			NumPartitions:     spec.Partitions,
-			ReplicationFactor: spec.Replicas,
-			Config:            spec.Settings,
-		}}, timeout)
+		results, err := a.client.CreateTopics(ctx, []kafka.TopicSpecification{confluentSpec(spec)}, timeout)
 		for _, r := range results {
 			if r.Error.Code() != kafka.ErrNoError {
 				return nil, r.Error
@@ -123,6 +135,19 @@ func (a *confluentAdmin) CreateTopic(ctx context.Context, spec TopicSpec) error 
 		return nil, err
 	})
 	return err
+}
+
+func confluentSpec(spec TopicSpec) kafka.TopicSpecification {
+	out := kafka.TopicSpecification{Topic: spec.Name, NumPartitions: spec.Partitions, ReplicationFactor: spec.Replicas, Config: spec.Settings}
+	for _, brokers := range spec.Brokers {
+		out.ReplicationFactor = 0 // the client takes one or the other
+		var on []int32
+		for _, id := range brokers {
+			on = append(on, int32(id))
+		}
+		out.ReplicaAssignment = append(out.ReplicaAssignment, on)
+	}
+	return out
 }
 
 func (a *confluentAdmin) Settings(ctx context.Context, topic string) (map[string]string, error) {
@@ -145,50 +170,76 @@ func (a *confluentAdmin) Settings(ctx context.Context, topic string) (map[string
 }
 
 func (a *confluentAdmin) Offsets(ctx context.Context, topic string, n int) ([]OffsetRange, error) {
-	// Starts first: they only grow, so no start lies behind its end.
-	starts, err := a.ends(ctx, topic, n, kafka.EarliestOffsetSpec)
-	if err != nil {
-		return nil, err
+	all := make([]int32, n)
+	for i := range all {
+		all[i] = int32(i)
 	}
-	ends, err := a.ends(ctx, topic, n, kafka.LatestOffsetSpec)
+	extents, err := a.extents(ctx, topic, all)
 	if err != nil {
 		return nil, err
 	}
 	ranges := make([]OffsetRange, n)
-	for i := range ranges {
-		ranges[i] = OffsetRange{Start: starts[i], End: ends[i]}
+	for i, e := range extents {
+		ranges[i] = e.OffsetRange
 	}
 	return ranges, nil
 }
 
-// ends asks for one end of each partition's log. Uncommitted records count: the
-// reader sees them too.
-func (a *confluentAdmin) ends(ctx context.Context, topic string, n int, which kafka.OffsetSpec) ([]int64, error) {
-	return confluentAsk(ctx, a, "list offsets of "+topic, func(ctx context.Context, timeout kafka.AdminOptionRequestTimeout) ([]int64, error) {
-		asked := make(map[kafka.TopicPartition]kafka.OffsetSpec, n)
-		for i := range n {
-			asked[kafka.TopicPartition{Topic: &topic, Partition: int32(i)}] = which
+func (a *confluentAdmin) Log(ctx context.Context, topic string, partition int) (LogInfo, error) {
+	extents, err := a.extents(ctx, topic, []int32{int32(partition)})
+	if err != nil {
+		return LogInfo{}, err
+	}
+	return extents[0], nil
+}
+
+func (a *confluentAdmin) extents(ctx context.Context, topic string, partitions []int32) ([]LogInfo, error) {
+	// Starts first: they only grow, so no start lies behind its end. The epoch is that of
+	// the end: with the start comes that of the first record.
+	starts, err := a.ends(ctx, topic, partitions, kafka.EarliestOffsetSpec)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := a.ends(ctx, topic, partitions, kafka.LatestOffsetSpec)
+	if err != nil {
+		return nil, err
+	}
+	for i := range ends {
+		ends[i].Start = min(starts[i].End, ends[i].End) // unless the log has begun anew in between
+	}
+	return ends, nil
+}
+
+// ends asks for one end of the log of each of some partitions. Uncommitted records count:
+// the reader sees them too.
+func (a *confluentAdmin) ends(ctx context.Context, topic string, partitions []int32, which kafka.OffsetSpec) ([]LogInfo, error) {
+	return confluentAsk(ctx, a, "list offsets of "+topic, func(ctx context.Context, timeout kafka.AdminOptionRequestTimeout) ([]LogInfo, error) {
+		asked := make(map[kafka.TopicPartition]kafka.OffsetSpec, len(partitions))
+		index := make(map[int32]int, len(partitions))
+		for i, p := range partitions {
+			asked[kafka.TopicPartition{Topic: &topic, Partition: p}], index[p] = which, i
 		}
 		answer, err := a.client.ListOffsets(ctx, asked, timeout, kafka.SetAdminIsolationLevel(kafka.IsolationLevelReadUncommitted))
 		if err != nil {
 			return nil, err
 		}
-		offsets := make([]int64, n)
+		ends := make([]LogInfo, len(partitions))
 		known := 0
 		for tp, info := range answer.ResultInfos {
+			i, ok := index[tp.Partition]
 			switch {
 			case info.Error.Code() != kafka.ErrNoError:
 				return nil, info.Error
 			case info.Offset < 0:
 				return nil, fmt.Errorf("partition %d: offset %d is not a position", tp.Partition, info.Offset)
-			case int(tp.Partition) < n:
-				offsets[tp.Partition] = int64(info.Offset)
+			case ok:
+				ends[i].End, ends[i].Epoch = int64(info.Offset), confluentEpoch(info.LeaderEpoch)
 				known++
 			}
 		}
-		if known != n {
-			return nil, fmt.Errorf("%d of %d partitions answered", known, n)
+		if known != len(partitions) {
+			return nil, fmt.Errorf("%d of %d partitions answered", known, len(partitions))
 		}
-		return offsets, nil
+		return ends, nil
 	})
 }

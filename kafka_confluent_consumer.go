@@ -116,12 +116,15 @@ func (r *confluentReader) Assign(topic string, offsets []int64) error {
 	if r.closed {
 		return errClientClosed
 	}
-	parts := make([]kafka.TopicPartition, len(offsets))
+	var parts []kafka.TopicPartition
 	for i, o := range offsets {
+		if o == NotRead {
+			continue
+		}
 		if o < 0 {
 			return fmt.Errorf("assign %s[%d]: offset %d is not a position", topic, i, o)
 		}
-		parts[i] = kafka.TopicPartition{Topic: &topic, Partition: int32(i), Offset: kafka.Offset(o)}
+		parts = append(parts, kafka.TopicPartition{Topic: &topic, Partition: int32(i), Offset: kafka.Offset(o)})
 	}
 	_ = r.forget("read") // an assignment makes the client say it again
 	if err := r.client.Assign(parts); err != nil {
@@ -180,7 +183,16 @@ func (r *confluentReader) asked(tp kafka.TopicPartition) bool {
 }
 
 func confluentRecord(m *kafka.Message) Record {
-	return Record{Partition: int(m.TopicPartition.Partition), Offset: int64(m.TopicPartition.Offset), Value: m.Value}
+	return Record{Partition: int(m.TopicPartition.Partition), Offset: int64(m.TopicPartition.Offset), Value: m.Value,
+		Epoch: confluentEpoch(m.TopicPartition.LeaderEpoch)}
+}
+
+// confluentEpoch is a leader epoch, −1 if none is told.
+func confluentEpoch(epoch *int32) int {
+	if epoch == nil {
+		return -1
+	}
+	return int(*epoch)
 }
 
 func (r *confluentReader) Close() error {

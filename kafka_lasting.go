@@ -153,7 +153,9 @@ func (a lastingAdmin) now() Admin {
 	return admin
 }
 
-func (a lastingAdmin) Brokers(ctx context.Context) (int, error) { return a.now().Brokers(ctx) }
+func (a lastingAdmin) Brokers(ctx context.Context) ([]BrokerInfo, error) {
+	return a.now().Brokers(ctx)
+}
 
 func (a lastingAdmin) Topic(ctx context.Context, topic string) (TopicInfo, error) {
 	return a.now().Topic(ctx, topic)
@@ -169,6 +171,10 @@ func (a lastingAdmin) Settings(ctx context.Context, topic string) (map[string]st
 
 func (a lastingAdmin) Offsets(ctx context.Context, topic string, n int) ([]OffsetRange, error) {
 	return a.now().Offsets(ctx, topic, n)
+}
+
+func (a lastingAdmin) Log(ctx context.Context, topic string, partition int) (LogInfo, error) {
+	return a.now().Log(ctx, topic, partition)
 }
 
 // Close is to be called before the producer's.

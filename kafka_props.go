@@ -192,14 +192,21 @@ func (s *settings) producerProperties() map[string]string {
 		// id at once, which takes the right to write.
 		drop = append(drop, []string{"enable.idempotence", "enable.gapless.guarantee"})
 	}
+	timeout := s.timeout
+	fixed := map[string]string{"acks": "all"}
+	if s.logs > 0 {
+		// What waits for a broker that is away must not come with it when it is back: late
+		// records do no harm and cost waits. Below a second librdkafka does not count.
+		timeout = s.timeout / 4
+		fixed["enable.idempotence"] = "false"
+		drop = append(drop, []string{"enable.gapless.guarantee"})
+	}
+	fixed["message.timeout.ms"] = strconv.FormatInt(max(timeout, time.Second).Milliseconds(), 10)
 	return s.properties(drop, map[string]string{
 		"request.timeout.ms": "1500",
 		"linger.ms":          "0",
 		"topic.metadata.refresh.fast.interval.ms": "50",
-	}, map[string]string{
-		"acks":               "all",
-		"message.timeout.ms": strconv.FormatInt(max(s.timeout, time.Second).Milliseconds(), 10),
-	})
+	}, fixed)
 }
 
 // following is common to all consumers.

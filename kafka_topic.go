@@ -25,6 +25,7 @@ type topic struct {
 	size    int
 	asked   atomic.Pointer[time.Time] // when the newest question was put to which it was still the same
 	suspect chan struct{}
+	apart   int // with one replica for each partition, on so many brokers; 0: as is usual
 
 	throttling *throttling // looked at now and then; may be nil
 }
@@ -87,7 +88,7 @@ func (t *topic) retry(ctx context.Context, doing string, fn func(context.Context
 
 func final(err error) bool {
 	return errors.Is(err, ErrAccess) || errors.Is(err, ErrTopicReplaced) || errors.Is(err, ErrPartitionsChanged) ||
-		errors.Is(err, ErrNoTopicID)
+		errors.Is(err, ErrNoTopicID) || errors.Is(err, ErrTopicPlacement)
 }
 
 func (t *topic) attempt(ctx context.Context, fn func(context.Context) error) error {
@@ -138,6 +139,11 @@ func (t *topic) open(ctx context.Context) error {
 				return fmt.Errorf("%w: topic %s", ErrNoTopicID, t.name)
 			}
 			return errNotYet
+		}
+		if t.apart > 0 {
+			if err := checkApart(t.name, info, t.apart); err != nil {
+				return err
+			}
 		}
 		t.id, t.size = info.ID, info.Partitions
 		return nil

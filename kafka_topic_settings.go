@@ -43,7 +43,13 @@ func (t *topic) make(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	spec.Replicas = min(3, brokers)
+	spec.Replicas = min(3, len(brokers))
+	if t.apart > 0 {
+		spec.Replicas = 1
+		if spec.Brokers, err = placeApart(brokers, t.apart, t.name); err != nil {
+			return err
+		}
+	}
 	lots := topicSettings(spec.Replicas)
 	var refusal error
 	for kept := len(lots); ; kept-- {
@@ -65,7 +71,11 @@ func (t *topic) make(ctx context.Context) error {
 	case err != nil:
 		return err
 	}
-	t.log.Info("created the leader topic", "topic", t.name, "partitions", spec.Partitions, "replicas", spec.Replicas)
+	args := []any{"topic", t.name, "partitions", spec.Partitions, "replicas", spec.Replicas}
+	if spec.Brokers != nil {
+		args = append(args, "brokers", spec.Brokers)
+	}
+	t.log.Info("created the leader topic", args...)
 	if missing := missingSettings(lots, spec.Settings); len(missing) > 0 {
 		t.log.Warn("created the leader topic without settings that it should have, as the broker refuses at least one of them: set what it allows",
 			"topic", t.name, "missing", strings.Join(missing, " "), "error", refusal)

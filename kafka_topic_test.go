@@ -22,13 +22,22 @@ type toldAdmin struct {
 }
 
 func (a *toldAdmin) Topic(context.Context, string) (TopicInfo, error) { return a.topic() }
-func (a *toldAdmin) Brokers(context.Context) (int, error)             { return a.brokers, nil }
+func (a *toldAdmin) Brokers(context.Context) ([]BrokerInfo, error)    { return someOf(a.brokers), nil }
 func (a *toldAdmin) CreateTopic(_ context.Context, s TopicSpec) error {
 	a.specs = append(a.specs, s)
 	if a.refuse == nil {
 		return nil
 	}
 	return a.refuse(s)
+}
+
+// someOf are brokers 1 to n.
+func someOf(n int) []BrokerInfo {
+	all := make([]BrokerInfo, n)
+	for i := range all {
+		all[i].ID = i + 1
+	}
+	return all
 }
 
 // told returns a topic, whose admin it is, and what it logs.

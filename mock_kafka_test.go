@@ -271,7 +271,9 @@ func (g *mockGroup) Close() error {
 
 type mockAdmin struct{ *mockKafka }
 
-func (a *mockAdmin) Brokers(context.Context) (int, error) { return 1, a.did("Brokers") }
+func (a *mockAdmin) Brokers(context.Context) ([]BrokerInfo, error) {
+	return []BrokerInfo{{ID: 1}}, a.did("Brokers")
+}
 
 func (a *mockAdmin) did(call string) error {
 	a.mu.Lock()
@@ -292,6 +294,13 @@ func (a *mockAdmin) Offsets(context.Context, string, int) ([]OffsetRange, error)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return []OffsetRange{{0, int64(len(a.log))}}, err
+}
+
+func (a *mockAdmin) Log(context.Context, string, int) (LogInfo, error) {
+	err := a.did("Log")
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return LogInfo{OffsetRange: OffsetRange{0, int64(len(a.log))}}, err
 }
 
 func (a *mockAdmin) Close() { _ = a.closed("Admin") }

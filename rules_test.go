@@ -6,7 +6,7 @@ import (
 	"github.com/goneli/neli/internal/mutation"
 )
 
-// What drivers and delivery rest on.
+// What drivers and delivery rest on, and logs in Kafka that may forget.
 var driverMutants = []mutation.Mutant{
 	{Rule: "contexts of what is lost end while the barrier is at work", File: "lead.go",
 		Old:   "			for _, c := range l.n.arb.peek() {\n				l.cancel(c)\n			}\n",
@@ -41,6 +41,21 @@ var driverMutants = []mutation.Mutant{
 	{Rule: "beats stop when the application hangs", File: "neli.go",
 		Old: "return n.waiting.Load() > 0 ||", New: "return true ||",
 		Guard: "TestHungApplicationIsReplaced", Want: "b leads"},
+	{Rule: "what an earlier epoch left is none of the incarnation's", File: "kafka_small_log.go",
+		Old: "	if r.Epoch < epoch {\n", New: "	if false {\n",
+		Guard: "TestLogsPassOverEarlierEpochs", Want: "Target error should be in err chain"},
+	{Rule: "a record of a later epoch is another incarnation's", File: "kafka_small_log.go",
+		Old: "	case r.Epoch > epoch:\n", New: "	case false:\n",
+		Guard: "TestLogsBeginAnewWithAnotherEpoch", Want: "Should be empty"},
+	{Rule: "an epoch that was told is another incarnation", File: "kafka_small_log.go",
+		Old: "	n.newest = max(n.newest, epoch)\n", New: "",
+		Guard: "TestSilentLogsAreAsked", Want: "nothing comes"},
+	{Rule: "reading does not begin with an epoch that is known to be over", File: "kafka_small_log.go",
+		Old: "	if epoch < n.newest {\n", New: "	if false {\n",
+		Guard: "TestLogsBeginAnewWithAnotherEpoch", Want: "Should be empty"},
+	{Rule: "who has another T does not meet the group", File: "kafka_small_place.go",
+		Old: "logs, lease, strconv", New: "logs, time.Second, strconv",
+		Guard: "TestLogsTopicName", Want: "logs-3.t-5s"},
 }
 
 func TestDriverRulesAreGuarded(t *testing.T) { mutation.Run(t, driverMutants) }

@@ -44,7 +44,8 @@ type settings struct {
 	priority           int
 	preference         func(Member, int) int
 	rebalance          bool
-	small              bool // the Provider has SmallLogs
+	small              bool // roles are led on a majority of small logs
+	logs               int  // in Kafka, with a replica each: 3, 5, or 0 for none
 	healthy            func() error
 	requests           func(Request) error // nil: all are refused
 	logger             *slog.Logger
@@ -62,6 +63,7 @@ const (
 	defaultDrain    = 10 * time.Second
 	defaultDrift    = 0.0005
 	maxDrift        = 0.2
+	maxTopicName    = 249
 	maxPartitions   = 10_000
 	maxRoles        = 1_000_000
 	maxGroups       = 1_000
@@ -103,13 +105,7 @@ func (c Config) resolve() (*settings, error) {
 	}
 	c.checkNames(s, &f)
 	f.check(c.Mode == Exclusive || c.Mode == NonExclusive, "Mode", int(c.Mode), "must be Exclusive or NonExclusive")
-	_, s.small = c.Provider.(SmallLogs)
-	f.check(!s.small || c.Mode == Exclusive, "Mode", c.Mode.String(),
-		"must be Exclusive with small logs: NonExclusive needs a consumer group, and there is no broker")
-	f.check(!s.small || c.Nomination == Open, "Nomination", c.Nomination.String(),
-		"must be Open with small logs: Assigned needs a consumer group, and there is no broker")
-	f.check(!s.small || len(c.KafkaConfig) == 0, "KafkaConfig", "",
-		"must be empty with small logs: there is no broker")
+	c.checkLogs(s, &f)
 	f.check(c.Nomination == Assigned || c.Nomination == Open, "Nomination", int(c.Nomination), "must be Assigned or Open")
 	f.check(c.Rebalance == RebalanceOn || c.Rebalance == RebalanceOff, "Rebalance", int(c.Rebalance), "must be RebalanceOn or RebalanceOff")
 	f.check(c.Priority >= -maxPriority && c.Priority <= maxPriority, "Priority", c.Priority,
@@ -132,7 +128,40 @@ func (c Config) resolve() (*settings, error) {
 	s.secrets = secretsOf(s.kafka)
 	s.logger = s.secrets.logger(s.logger)
 	c.resolveTimes(s, &f)
+	if s.logs > 0 {
+		s.topic = smallTopicName(s.topic, s.logs, s.timeout, s.drift)
+		f.check(len(s.topic) <= maxTopicName, "LeaderTopic", s.topic, fmt.Sprintf("must be at most %d bytes, completed for Logs", maxTopicName))
+		idempotent := or(s.kafka["enable.idempotence"], "false")
+		f.check(strings.EqualFold(idempotent, "false"), "KafkaConfig[enable.idempotence]", idempotent,
+			"must be false with Logs: a log that has forgotten would end the producer")
+	}
 	return s, f.err()
+}
+
+// checkLogs finds out what the roles are led on, and what does not go with that.
+func (c Config) checkLogs(s *settings, f *faults) {
+	if _, s.small = c.Provider.(SmallLogs); s.small {
+		f.check(c.Mode == Exclusive, "Mode", c.Mode.String(),
+			"must be Exclusive with small logs: NonExclusive needs a consumer group, and there is no broker")
+		f.check(c.Nomination == Open, "Nomination", c.Nomination.String(),
+			"must be Open with small logs: Assigned needs a consumer group, and there is no broker")
+		f.check(len(c.KafkaConfig) == 0, "KafkaConfig", "",
+			"must be empty with small logs: there is no broker")
+		f.check(c.Logs == 0, "Logs", c.Logs, "must be 0 with small logs: the Provider says how many there are")
+		return
+	}
+	f.check(c.Logs == 0 || c.Logs == 1 || c.Logs == 3 || c.Logs == 5, "Logs", c.Logs,
+		"must be 3 or 5, or 0 for one replicated log: of 3 one broker may fail, of 5 two")
+	if c.Logs < 2 {
+		return
+	}
+	s.small, s.logs = true, c.Logs
+	f.check(c.Mode == Exclusive, "Mode", c.Mode.String(),
+		"must be Exclusive with Logs: NonExclusive has no lease that a log could carry")
+	f.check(c.Nomination == Open, "Nomination", c.Nomination.String(),
+		"must be Open with Logs: Assigned claims by partitions, and here each has all roles")
+	f.check(c.Partitions == 0 || c.Partitions == 1, "Partitions", c.Partitions,
+		"must be 0 or 1 with Logs: each log has one partition, with all roles")
 }
 
 func (c Config) checkNames(s *settings, f *faults) {

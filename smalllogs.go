@@ -12,7 +12,7 @@ import (
 )
 
 // This file is the other seam, beside kafka.go: elections on a majority of small logs,
-// without a broker. Package internal/quorum has the rules, docs/design.md the picture.
+// without a broker, or on partitions of one replica each (kafka_small.go). Package internal/quorum has the rules, docs/design.md the picture.
 
 // SmallLogs is what a Provider has in addition if it gives logs of its own in place of
 // Kafka. New uses these then: no topic, no Kafka client. Exclusive mode and Open
@@ -47,8 +47,8 @@ type LogSettings struct {
 // LogSet is N small logs that this process reads and appends to. N is odd, at most 7, and
 // pinned for the whole group, as is which log has which number.
 //
-// A log may lose its memory at any time and come back empty. It has another id then:
-// random, of at least 128 bits. What the rules rest on, and nothing here can check, is that
+// A log may lose its memory at any time and come back empty. It has another id then, that
+// no log ever had: random, of at least 128 bits, or counted by who does not forget. What the rules rest on, and nothing here can check, is that
 // two incarnations of one log never serve at the same time.
 //
 // Next is used by one goroutine, which has left it when Close is called. Append may be

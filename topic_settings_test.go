@@ -68,7 +68,7 @@ type someBrokers struct {
 	spec    TopicSpec
 }
 
-func (a *someBrokers) Brokers(context.Context) (int, error) { return a.brokers, nil }
+func (a *someBrokers) Brokers(context.Context) ([]BrokerInfo, error) { return someOf(a.brokers), nil }
 func (a *someBrokers) CreateTopic(_ context.Context, s TopicSpec) error {
 	a.spec = s
 	return nil

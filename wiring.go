@@ -23,7 +23,11 @@ func newArbiter(p Provider, set *settings, clocks clock.Clock, alive func(clock.
 		}
 	}
 	w := wiring{provider: p, set: set}
-	arb, err := w.arbiter(clocks, alive)
+	build := w.arbiter
+	if set.logs > 0 {
+		build = w.majority
+	}
+	arb, err := build(clocks, alive)
 	if err != nil {
 		w.undo()
 		return nil, fmt.Errorf("neli: New: the Kafka client refuses its configuration: %w", err)
@@ -90,6 +94,16 @@ func (w *wiring) arbiter(clocks clock.Clock, alive func(clock.Instant) bool) (ar
 	return newExclusive(w.set, topicLog{log}, nom, clocks, alive), nil
 }
 
+// majority is arbiter for Config.Logs.
+func (w *wiring) majority(clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
+	logs, err := w.smallTopic()
+	if err != nil {
+		return nil, err
+	}
+	logs.start()
+	return newExclusive(w.set, &smallLog{set: logs, log: w.set.logger}, nil, clocks, alive), nil
+}
+
 func (w *wiring) member(read bool, t *topic) (*groupMember, error) {
 	c, err := w.provider.GroupConsumer(w.set.groupProperties(), w.set.logger)
 	if err != nil {
@@ -107,8 +121,12 @@ func newID() string { return rand.Text() }
 // announce logs the effective settings in one line, without secrets.
 func (s *settings) announce() {
 	args := []any{"group", s.group, "topic", s.topic, "name", s.name, "mode", s.mode.String()}
-	if s.small {
+	brokerless := s.small && s.logs == 0
+	switch {
+	case brokerless:
 		args = []any{"group", s.group, "logs", "small", "name", s.name, "mode", s.mode.String()}
+	case s.small:
+		args = append(args, "logs", s.logs)
 	}
 	if s.mode == Exclusive {
 		args = append(args, "nomination", s.nomination.String(), "drainTimeout", s.drain,
@@ -116,7 +134,7 @@ func (s *settings) announce() {
 	}
 	args = append(args, "roles", s.roles, "heartbeatTimeout", s.timeout, "heartbeatInterval", s.broadcast,
 		"maxPulseInterval", s.maxPulse)
-	if s.small {
+	if brokerless {
 		s.logger.Info("starting", args...)
 		return
 	}

@@ -80,14 +80,20 @@ func said(code int16, words *string) error {
 	return err
 }
 
-func (a *admin) Brokers(ctx context.Context) (n int, err error) {
+func (a *admin) Brokers(ctx context.Context) (brokers []neli.BrokerInfo, err error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.Topics = []kmsg.MetadataRequestTopic{} // of none, not of all
 	err = ask(ctx, a, "describe cluster", req, func(resp *kmsg.MetadataResponse) error {
-		n = len(resp.Brokers)
+		for _, b := range resp.Brokers {
+			info := neli.BrokerInfo{ID: int(b.NodeID)}
+			if b.Rack != nil {
+				info.Rack = *b.Rack
+			}
+			brokers = append(brokers, info)
+		}
 		return nil
 	})
-	return n, err
+	return brokers, err
 }
 
 func (a *admin) Topic(ctx context.Context, topic string) (info neli.TopicInfo, err error) {
@@ -103,10 +109,16 @@ func (a *admin) Topic(ctx context.Context, topic string) (info neli.TopicInfo, e
 		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
 			return err
 		}
-		info = neli.TopicInfo{ID: topicID(t.TopicID), Partitions: len(t.Partitions)}
+		info = neli.TopicInfo{ID: topicID(t.TopicID), Partitions: len(t.Partitions), Brokers: make([][]int, len(t.Partitions))}
 		for i, p := range t.Partitions {
 			if i == 0 || len(p.Replicas) < info.Replicas {
 				info.Replicas = len(p.Replicas)
+			}
+			if p.Partition < 0 || int(p.Partition) >= len(t.Partitions) { // which come in any order
+				return fmt.Errorf("partition %d of %d", p.Partition, len(t.Partitions))
+			}
+			for _, id := range p.Replicas {
+				info.Brokers[p.Partition] = append(info.Brokers[p.Partition], int(id))
 			}
 		}
 		return nil
@@ -123,6 +135,15 @@ func (a *admin) CreateTopic(ctx context.Context, spec neli.TopicSpec) error {
 	req.TimeoutMillis = int32(requestTimeout.Milliseconds())
 	t := kmsg.NewCreateTopicsRequestTopic()
 	t.Topic, t.NumPartitions, t.ReplicationFactor = spec.Name, int32(spec.Partitions), int16(spec.Replicas)
+	for i, brokers := range spec.Brokers {
+		t.NumPartitions, t.ReplicationFactor = -1, -1 // the broker takes these or the other
+		r := kmsg.NewCreateTopicsRequestTopicReplicaAssignment()
+		r.Partition = int32(i)
+		for _, id := range brokers {
+			r.Replicas = append(r.Replicas, int32(id))
+		}
+		t.ReplicaAssignment = append(t.ReplicaAssignment, r)
+	}
 	for name, value := range spec.Settings {
 		c := kmsg.NewCreateTopicsRequestTopicConfig()
 		c.Name, c.Value = name, kmsg.StringPtr(value)
@@ -169,56 +190,83 @@ const (
 )
 
 func (a *admin) Offsets(ctx context.Context, topic string, n int) ([]neli.OffsetRange, error) {
-	// Starts first: they only grow, so no start lies behind its end.
-	starts, err := a.ends(ctx, topic, n, logStart)
-	if err != nil {
-		return nil, err
+	all := make([]int32, n)
+	for i := range all {
+		all[i] = int32(i)
 	}
-	ends, err := a.ends(ctx, topic, n, logEnd)
+	extents, err := a.extents(ctx, topic, all)
 	if err != nil {
 		return nil, err
 	}
 	ranges := make([]neli.OffsetRange, n)
-	for i := range ranges {
-		ranges[i] = neli.OffsetRange{Start: starts[i], End: ends[i]}
+	for i, e := range extents {
+		ranges[i] = e.OffsetRange
 	}
 	return ranges, nil
 }
 
-// ends asks for one end of each partition's log. Uncommitted records count: the
-// reader sees them too.
-func (a *admin) ends(ctx context.Context, topic string, n int, which int64) ([]int64, error) {
+func (a *admin) Log(ctx context.Context, topic string, partition int) (neli.LogInfo, error) {
+	extents, err := a.extents(ctx, topic, []int32{int32(partition)})
+	if err != nil {
+		return neli.LogInfo{}, err
+	}
+	return extents[0], nil
+}
+
+func (a *admin) extents(ctx context.Context, topic string, partitions []int32) ([]neli.LogInfo, error) {
+	// Starts first: they only grow, so no start lies behind its end. The epoch is that of
+	// the end: with the start comes that of the first record.
+	starts, err := a.ends(ctx, topic, partitions, logStart)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := a.ends(ctx, topic, partitions, logEnd)
+	if err != nil {
+		return nil, err
+	}
+	for i := range ends {
+		ends[i].Start = min(starts[i].End, ends[i].End) // unless the log has begun anew in between
+	}
+	return ends, nil
+}
+
+// ends asks for one end of the log of each of some partitions. Uncommitted records count:
+// the reader sees them too.
+func (a *admin) ends(ctx context.Context, topic string, partitions []int32, which int64) ([]neli.LogInfo, error) {
 	req := kmsg.NewPtrListOffsetsRequest()
 	t := kmsg.NewListOffsetsRequestTopic()
 	t.Topic = topic
-	for i := range n {
+	index := make(map[int32]int, len(partitions))
+	for i, partition := range partitions {
 		p := kmsg.NewListOffsetsRequestTopicPartition()
-		p.Partition, p.Timestamp = int32(i), which
+		p.Partition, p.Timestamp = partition, which
+		index[partition] = i
 		t.Partitions = append(t.Partitions, p)
 	}
 	req.Topics = append(req.Topics, t)
-	offsets := make([]int64, n)
+	ends := make([]neli.LogInfo, len(partitions))
 	err := ask(ctx, a, "list offsets of "+topic, req, func(resp *kmsg.ListOffsetsResponse) error {
 		known := map[int32]bool{}
 		for _, t := range resp.Topics {
 			for _, p := range t.Partitions {
+				i, ok := index[p.Partition]
 				switch {
 				case p.ErrorCode != 0:
 					return kerr.ErrorForCode(p.ErrorCode)
 				case p.Offset < 0:
 					return fmt.Errorf("partition %d: offset %d is not a position", p.Partition, p.Offset)
-				case p.Partition >= 0 && int(p.Partition) < n:
-					offsets[p.Partition], known[p.Partition] = p.Offset, true
+				case ok:
+					ends[i].End, ends[i].Epoch, known[p.Partition] = p.Offset, int(p.LeaderEpoch), true
 				}
 			}
 		}
-		if len(known) != n {
-			return fmt.Errorf("%d of %d partitions answered", len(known), n)
+		if len(known) != len(partitions) {
+			return fmt.Errorf("%d of %d partitions answered", len(known), len(partitions))
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return offsets, nil
+	return ends, nil
 }

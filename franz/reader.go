@@ -57,6 +57,9 @@ func (r *reader) Assign(topic string, offsets []int64) error {
 	}
 	parts := make(map[int32]kgo.Offset, len(offsets))
 	for i, o := range offsets {
+		if o == neli.NotRead {
+			continue
+		}
 		if o < 0 {
 			return fmt.Errorf("assign %s[%d]: offset %d is not a position", topic, i, o)
 		}
@@ -176,7 +179,7 @@ func (r *reader) take(p kgo.FetchTopicPartition) {
 }
 
 func asRecord(r *kgo.Record) neli.Record {
-	return neli.Record{Partition: int(r.Partition), Offset: r.Offset, Value: slices.Clip(r.Value)}
+	return neli.Record{Partition: int(r.Partition), Offset: r.Offset, Value: slices.Clip(r.Value), Epoch: int(r.LeaderEpoch)}
 }
 
 func (r *reader) Close() error {

@@ -2,6 +2,7 @@ package nelitest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -53,10 +54,18 @@ func (a *admin) call(ctx context.Context, answer func() error) error {
 			if err := a.m.refusal(Admin); err != nil {
 				return err
 			}
-			return answer()
+			err := answer()
+			if err != errNoLeader {
+				return err
+			}
+			w = a.newWaiter()
+			a.blocked = append(a.blocked, w)
 		}
 	}
 }
+
+// errNoLeader makes a request wait: a client asks again until there is a leader.
+var errNoLeader = errors.New("nelitest: a partition has no leader")
 
 // ask makes a request about a topic.
 func (a *admin) ask(ctx context.Context, name string, answer func(*topic) error) error {
@@ -70,18 +79,21 @@ func (a *admin) ask(ctx context.Context, name string, answer func(*topic) error)
 }
 
 // Brokers implements [neli.Admin].
-func (a *admin) Brokers(ctx context.Context) (n int, err error) {
+func (a *admin) Brokers(ctx context.Context) (brokers []neli.BrokerInfo, err error) {
 	err = a.call(ctx, func() error {
-		n = a.b.opts.Brokers
+		brokers = a.b.describe()
 		return nil
 	})
-	return n, err
+	return brokers, err
 }
 
 // Topic implements [neli.Admin].
 func (a *admin) Topic(ctx context.Context, name string) (info neli.TopicInfo, err error) {
 	err = a.ask(ctx, name, func(t *topic) error {
 		info = neli.TopicInfo{ID: t.id, Partitions: len(t.logs), Replicas: t.replicas}
+		for _, l := range t.logs {
+			info.Brokers = append(info.Brokers, slices.Clone(l.brokers))
+		}
 		return nil
 	})
 	return info, err
@@ -107,12 +119,32 @@ func (a *admin) Offsets(ctx context.Context, name string, n int) (ranges []neli.
 		if n > len(t.logs) {
 			return unknown(name, n-1)
 		}
-		for _, l := range t.logs[:n] {
+		ranges = nil
+		for i, l := range t.logs[:n] {
+			if a.b.offline(t, i) {
+				return errNoLeader
+			}
 			ranges = append(ranges, neli.OffsetRange{Start: l.start, End: l.readable()})
 		}
 		return nil
 	})
 	return ranges, err
+}
+
+// Log implements [neli.Admin].
+func (a *admin) Log(ctx context.Context, name string, partition int) (info neli.LogInfo, err error) {
+	err = a.ask(ctx, name, func(t *topic) error {
+		switch {
+		case !t.has(partition):
+			return unknown(name, partition)
+		case a.b.offline(t, partition):
+			return errNoLeader
+		}
+		l := t.logs[partition]
+		info = neli.LogInfo{OffsetRange: neli.OffsetRange{Start: l.start, End: l.readable()}, Epoch: l.epoch}
+		return nil
+	})
+	return info, err
 }
 
 // Close implements [neli.Admin]. Calls under way fail.

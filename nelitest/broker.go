@@ -15,10 +15,12 @@ import (
 // Options configure a Broker. The zero value works. For latencies zero means the
 // default and a negative value means none.
 type Options struct {
-	// Brokers is how many brokers the cluster says it has, which is also the
-	// number of replicas of a topic that does not state one. They share one fate.
-	// Default: 3.
+	// Brokers is how many brokers the cluster has, which is also the number of
+	// replicas of a topic that does not state one. Their ids are 1, 2, …. They share one
+	// fate, but for [Broker.StopBroker]. Default: 3.
 	Brokers int
+	// Racks are those of brokers 1, 2, …; who is not listed says none. Default: none.
+	Racks []string
 	// AppendLatency is the time from Append until the record is in the log.
 	// Default: 1 ms.
 	AppendLatency time.Duration
@@ -73,6 +75,7 @@ type Broker struct {
 	groups  []*group  // in order of their keys
 	members []*member // in order of their names
 	down    bool
+	away    map[int]bool // single brokers that are stopped
 	closed  bool
 
 	lag       time.Duration // of the followers
@@ -88,6 +91,7 @@ func NewBroker(opts Options) *Broker {
 		opts:   opts,
 		line:   timeline{epoch: time.Now()},
 		topics: map[string]*topic{},
+		away:   map[int]bool{},
 	}
 }
 

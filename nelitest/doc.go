@@ -19,6 +19,7 @@
 //	└──────────────────────┘                └───────────────────────────────┘
 //	  Suspend Resume Kill      CutOff         Stop Start Rebalance Truncate
 //	                           Delay …        DeleteTopic Inject …
+//	                                          StopBroker …
 //
 // Routing to the leader is tested in the same way: a Neli with [neli.Config.Observer]
 // set, as one more member, tells by [neli.Neli.Holder] and [neli.Neli.Watch] who
@@ -69,7 +70,8 @@
 //
 // # What is not
 //
-// One cluster has one fate, but for the replicas of single partitions. There are no
+// One cluster has one fate, but for the replicas of single partitions and for the
+// partitions that one broker alone has ([Broker.StopBroker]). There are no
 // transactions, commits, ACLs by resource (see [Broker.Refuse]), quotas but by order
 // ([Broker.Throttle]), compaction, limits on the size of
 // records, or retention by time ([Broker.DeleteHead]); settings of topics are kept

@@ -178,6 +178,9 @@ func (f *fetcher) fetchFrom(i int) (at time.Duration, more bool) {
 		f.fail(unknown(f.topic.name, i))
 		return 0, false
 	}
+	if f.c.b.offline(f.topic, i) {
+		return 0, true
+	}
 	l := f.topic.logs[i]
 	if err := part.fault(l); err != nil {
 		part.epoch = -1
@@ -203,7 +206,7 @@ func (f *fetcher) fetchFrom(i int) (at time.Duration, more bool) {
 		}
 		part.epoch = e.epoch
 		if !e.hidden {
-			f.buffer.push(item{rec: neli.Record{Partition: i, Offset: part.pos, Value: e.value}})
+			f.buffer.push(item{rec: neli.Record{Partition: i, Offset: part.pos, Value: e.value, Epoch: e.epoch}})
 		}
 	}
 	return 0, false

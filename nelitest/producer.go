@@ -108,7 +108,7 @@ func (m *message) arrive() {
 		}
 		return // else it was lost with the broker
 	}
-	if b.down || !m.stray && !p.reaches(Appends) || !m.topic.has(m.partition) {
+	if b.down || !m.stray && !p.reaches(Appends) || !m.topic.has(m.partition) || b.offline(m.topic, m.partition) {
 		if !m.done {
 			m.stray = false
 			p.parked = append(p.parked, m)
@@ -131,8 +131,8 @@ func (m *message) arrive() {
 // write puts the message into the log, be its sender still interested or not.
 func (m *message) write() {
 	p, b := m.p, m.p.b
-	if !m.topic.has(m.partition) {
-		return // deleted while it waited; reported when its time is up
+	if !m.topic.has(m.partition) || b.offline(m.topic, m.partition) {
+		return // deleted, or lost with its broker, while it waited; reported when its time is up
 	}
 	m.written = true
 	b.append(m.topic, m.partition, entry{value: m.value, by: m})
@@ -170,7 +170,7 @@ func (m *message) resend() {
 func (m *message) acknowledge() {
 	switch p := m.p; {
 	case m.done:
-	case p.b.down:
+	case p.b.down || p.b.offline(m.topic, m.partition):
 		p.parked = append(p.parked, m)
 	case p.reaches(Acks):
 		m.finish(nil)
@@ -301,7 +301,7 @@ func (p *producer) recheck() {
 		case m.done:
 		case m.written:
 			p.b.schedule(&m.event, p.b.now()+p.lag(p.b.opts.AckLatency))
-		case !p.reaches(Appends) || !m.topic.has(m.partition):
+		case !p.reaches(Appends) || !m.topic.has(m.partition) || p.b.offline(m.topic, m.partition):
 			p.parked = append(p.parked, m)
 		default:
 			m.send()

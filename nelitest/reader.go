@@ -30,13 +30,15 @@ func (r *reader) Assign(topic string, offsets []int64) error {
 		return err
 	}
 	for _, o := range offsets {
-		if o < 0 {
+		if o < 0 && o != neli.NotRead {
 			return errors.New("nelitest: offsets are explicit, from 0")
 		}
 	}
 	r.fetch.follow(r.b.topic(topic))
 	for i, o := range offsets {
-		r.fetch.start(i, o)
+		if o != neli.NotRead {
+			r.fetch.start(i, o)
+		}
 	}
 	return nil
 }

@@ -76,7 +76,10 @@ func (b *Broker) Skip(topic string, partition, n int) (int64, error) {
 func (b *Broker) append(t *topic, partition int, e entry) int64 {
 	l := t.logs[partition]
 	o := l.end()
-	e.epoch, e.due = l.epoch, b.now()+b.lag
+	e.epoch, e.due = l.epoch, b.now()
+	if len(l.brokers) != 1 { // else nobody follows
+		e.due += b.lag
+	}
 	if n := len(l.entries); n > l.committed {
 		e.due = max(e.due, l.entries[n-1].due)
 	}
@@ -90,7 +93,7 @@ func (b *Broker) append(t *topic, partition int, e entry) int64 {
 func (b *Broker) commit(t *topic, partition int) {
 	l := t.logs[partition]
 	var readable bool
-	for ; l.committed < len(l.entries) && !b.down; l.committed++ {
+	for ; l.committed < len(l.entries) && !b.down && !b.offline(t, partition); l.committed++ {
 		e := &l.entries[l.committed]
 		if e.due > b.now() {
 			b.schedule(&l.catchUp, e.due)

@@ -30,6 +30,7 @@ type topic struct {
 
 // partitionLog is the log of one partition, as its leader has it.
 type partitionLog struct {
+	brokers   []int // that have a replica
 	start     int64
 	entries   []entry // of offsets start, start+1, …
 	committed int     // how many of them all in-sync replicas have
@@ -82,6 +83,9 @@ func (b *Broker) create(spec neli.TopicSpec) error {
 	case spec.Replicas > b.opts.Brokers:
 		return fmt.Errorf("nelitest: %d replicas on %d brokers", spec.Replicas, b.opts.Brokers)
 	}
+	if err := b.checkPlacement(spec); err != nil {
+		return err
+	}
 	for name, value := range spec.Settings {
 		if _, err := strconv.ParseInt(value, 10, 64); err != nil && (strings.HasSuffix(name, ".ms") || strings.HasSuffix(name, ".bytes")) {
 			return fmt.Errorf("%w: %s=%s is not a number", neli.ErrSettings, name, value)
@@ -111,13 +115,16 @@ func (b *Broker) create(spec neli.TopicSpec) error {
 	}
 	maps.Copy(t.settings, spec.Settings) // which have been checked
 	b.extend(t, spec.Partitions)
+	for i, brokers := range spec.Brokers {
+		t.logs[i].brokers = slices.Clone(brokers)
+	}
 	return nil
 }
 
 // extend gives t partitions up to n and tells everyone who waits for them.
 func (b *Broker) extend(t *topic, n int) {
 	for i := len(t.logs); i < n; i++ {
-		l := &partitionLog{catchUp: event{by: "log " + t.name, rank: i}}
+		l := &partitionLog{brokers: b.place(i, t.replicas), catchUp: event{by: "log " + t.name, rank: i}}
 		l.catchUp.do = taskFunc(func() { b.commit(t, i) })
 		t.logs = append(t.logs, l)
 		t.touch(i)
@@ -240,7 +247,7 @@ func (b *Broker) Records(topic string, partition int) []neli.Record {
 	var rs []neli.Record
 	for i, e := range l.entries[:l.committed] {
 		if !e.hidden {
-			rs = append(rs, neli.Record{Partition: partition, Offset: l.start + int64(i), Value: bytes.Clone(e.value)})
+			rs = append(rs, neli.Record{Partition: partition, Offset: l.start + int64(i), Value: bytes.Clone(e.value), Epoch: e.epoch})
 		}
 	}
 	return rs

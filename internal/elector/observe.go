@@ -239,6 +239,9 @@ func (n *Node) count(bad error, e Entry) {
 		n.counts.Foreign++
 	case errors.Is(bad, lease.ErrOtherLog):
 		n.counts.Foreign++
+		if n.quorum != nil { // it was on its way to an incarnation that is gone
+			return
+		}
 		once(&n.counts.copied, slog.LevelWarn, "skipping records of another topic; logged once")
 	case errors.Is(bad, lease.ErrNewer):
 		n.counts.Newer++

@@ -14,6 +14,8 @@ var adminPoints = []point{
 	{"topics are described", "", topicsDescribed},
 	{"a topic that was created anew has another id", DeleteTopic, recreated},
 	{"settings may be refused", BadSettings, settingsRefused},
+	{"a topic is placed on the brokers that were named", "", topicPlaced},
+	{"one log is described, with the epoch that its records bear", "", logDescribed},
 	{"admin calls end with their context", "", adminContext},
 	{"admin calls end with their context though no broker answers", Freeze, adminBounded},
 }
@@ -23,8 +25,9 @@ func topicsDescribed(t *testing.T, b Bed) {
 	p := b.producer(t)
 	a := b.admin(t, p)
 	ctx := t.Context()
-	n, err := a.Brokers(ctx)
+	brokers, err := a.Brokers(ctx)
 	require.NoError(t, err)
+	n := len(brokers)
 	require.Positive(t, n)
 	spec := neli.TopicSpec{Name: topic, Partitions: 4, Replicas: n, Settings: map[string]string{"retention.ms": "123456000"}}
 	require.NoError(t, a.CreateTopic(ctx, spec))
@@ -50,6 +53,45 @@ func topicsDescribed(t *testing.T, b Bed) {
 	})
 	require.Equal(t, make([]neli.OffsetRange, 4), ranges)
 	_, err = a.Offsets(ctx, topic, 5)
+	require.Error(t, err)
+}
+
+func topicPlaced(t *testing.T, b Bed) {
+	a := b.admin(t, b.producer(t))
+	ctx := t.Context()
+	brokers, err := a.Brokers(ctx)
+	require.NoError(t, err)
+	spec := neli.TopicSpec{Name: newName(), Partitions: len(brokers), Replicas: 1}
+	for _, on := range brokers { // in no order, and so in none that a cluster would choose
+		spec.Brokers = append([][]int{{on.ID}}, spec.Brokers...)
+	}
+	require.NoError(t, a.CreateTopic(ctx, spec))
+	eventually(t, patience, "it is described", func() bool {
+		info, err := a.Topic(ctx, spec.Name)
+		if err != nil || info.Partitions == 0 {
+			return false
+		}
+		require.Equal(t, len(brokers), info.Partitions)
+		require.Equal(t, 1, info.Replicas)
+		require.Equal(t, spec.Brokers, info.Brokers)
+		return true
+	})
+}
+
+func logDescribed(t *testing.T, b Bed) {
+	topic := b.topic(t, 2)
+	p, r := b.producer(t), b.reader(t)
+	a := b.admin(t, p)
+	appendAll(t, p, topic, 1, "0", "1", "2")
+	info, err := a.Log(t.Context(), topic, 1)
+	require.NoError(t, err)
+	require.Equal(t, neli.OffsetRange{Start: 0, End: 3}, info.OffsetRange)
+	require.GreaterOrEqual(t, info.Epoch, 0)
+	require.NoError(t, r.Assign(topic, []int64{neli.NotRead, 0}))
+	for _, rec := range read(t, r, 3) {
+		require.Equal(t, info.Epoch, rec.Epoch)
+	}
+	_, err = a.Log(t.Context(), topic, 2)
 	require.Error(t, err)
 }
 

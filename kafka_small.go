@@ -1,0 +1,172 @@
+package neli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// smallTopic is Config.Logs: a topic whose partitions are small logs, each with one
+// replica, on a broker of its own. It is a LogSet like those that do without Kafka, so the
+// same rules elect on it (package internal/quorum); this file and kafka_small_log.go only
+// say what a partition does as such a log does it.
+//
+// An incarnation of a log is what one leader epoch of its partition has. The epoch grows
+// whenever the broker was away, and stays the same while it serves: so what a broker forgot
+// while it was down, or with its disk, was of another incarnation. That no two of one
+// partition serve at the same time is Kafka's own promise, as long as nobody reassigns the
+// partition or creates the topic anew.
+type smallTopic struct {
+	topic   *topic
+	logs    []*smallPartition
+	entries chan LogEntry
+	fatal   chan error
+	cancel  context.CancelFunc
+	work    sync.WaitGroup
+	close   func() error
+}
+
+// maxSmallEntries is how many entries may wait for Next.
+const maxSmallEntries = 256
+
+func newSmallTopic(t *topic, logs []*smallPartition) *smallTopic {
+	v := &smallTopic{topic: t, logs: logs, entries: make(chan LogEntry, maxSmallEntries), fatal: make(chan error, 1)}
+	v.close = sync.OnceValue(v.shut)
+	for _, l := range logs {
+		l.emit, l.refused = v.emit, v.end
+	}
+	return v
+}
+
+// start begins to look for the topic, and to read.
+func (v *smallTopic) start() {
+	var ctx context.Context
+	ctx, v.cancel = context.WithCancel(context.Background())
+	v.work.Go(func() {
+		err := v.topic.open(ctx)
+		if err == nil {
+			err = v.serve(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			v.end(err)
+		}
+	})
+}
+
+// serve reads all logs, none of which waits for another, until ctx is done or something
+// ends it for good.
+func (v *smallTopic) serve(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return v.topic.watch(ctx) })
+	for _, l := range v.logs {
+		group.Go(func() error { return l.follow(ctx) })
+		group.Go(func() error { l.ask(ctx); return nil })
+	}
+	return group.Wait()
+}
+
+func (v *smallTopic) emit(ctx context.Context, e LogEntry) {
+	select {
+	case v.entries <- e:
+	case <-ctx.Done():
+	}
+}
+
+// end makes Next return an error that is final, and ends writing before that: the
+// producers write by name, so what is queued would go into a new topic of that name.
+func (v *smallTopic) end(err error) {
+	for _, l := range v.logs {
+		l.seal()
+	}
+	select {
+	case v.fatal <- err:
+	default: // one is there already
+	}
+}
+
+// Logs implements LogSet.
+func (v *smallTopic) Logs() int { return len(v.logs) }
+
+// Next implements LogSet.
+func (v *smallTopic) Next(ctx context.Context, timeout time.Duration) (LogEntry, bool, error) {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case e := <-v.entries:
+		return e, true, nil
+	case err := <-v.fatal:
+		return LogEntry{}, false, err
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return LogEntry{}, false, nil
+}
+
+// Append implements LogSet. Ballots are not remembered: no partition tells its top.
+func (v *smallTopic) Append(log int, id string, value []byte, _ int64, report func(error)) error {
+	if log < 0 || log >= len(v.logs) {
+		return fmt.Errorf("log %d of %d", log, len(v.logs))
+	}
+	return v.logs[log].append(id, value, report)
+}
+
+// Close implements LogSet.
+func (v *smallTopic) Close() error { return v.close() }
+
+func (v *smallTopic) shut() error {
+	v.cancel()
+	v.work.Wait()
+	errs := make([]error, len(v.logs))
+	var closing sync.WaitGroup
+	for i, l := range v.logs { // each may wait for a broker that does not answer
+		closing.Go(func() { errs[i] = l.close() })
+	}
+	closing.Wait()
+	return errors.Join(errs...)
+}
+
+// smallTopic makes the clients of Config.Logs: a producer and a reader for each log, so
+// that a broker that is slow or gone holds up its own log only.
+func (w *wiring) smallTopic() (*smallTopic, error) {
+	t := &topic{name: w.set.topic, log: w.set.logger, spread: w.set.spread, suspect: make(chan struct{}, 1),
+		throttling: &w.set.throttling, apart: w.set.logs}
+	if w.set.createTopic {
+		t.create = &TopicSpec{Name: w.set.topic, Partitions: w.set.logs}
+	}
+	var logs []*smallPartition
+	for i := range w.set.logs {
+		l, err := w.smallPartition(t, i)
+		if err != nil {
+			return nil, err
+		}
+		logs = append(logs, l)
+	}
+	t.admin = logs[0].admin // any will do: it asks whatever broker answers
+	return newSmallTopic(t, logs), nil
+}
+
+func (w *wiring) smallPartition(t *topic, index int) (*smallPartition, error) {
+	l := &smallPartition{index: index, topic: t, lease: w.set.timeout, log: w.set.logger,
+		reading: accessGuard{signedIn: &t.access}, writing: accessGuard{signedIn: &t.access}}
+	l.at.epoch, l.at.newest = -1, -1
+	producer, err := newLastingProducer(w.provider, w.set.producerProperties(), w.set.logger)
+	if err != nil {
+		return nil, err
+	}
+	l.producer, l.admin = producer, lastingAdmin{producer}
+	w.cleanup = append(w.cleanup, func() { _ = l.close() })
+	w.set.throttling.follow(fmt.Sprint("producer ", index), producer)
+	l.newReader = func() (LogReader, error) {
+		r, err := w.provider.LogReader(w.set.readerProperties(), w.set.logger)
+		if err == nil {
+			w.set.throttling.follow(fmt.Sprint("reader ", index), r)
+		}
+		return r, err
+	}
+	l.reader, err = l.newReader()
+	return l, err
+}

@@ -1,0 +1,74 @@
+package neli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// smallTopicName is the name of the topic of Config.Logs. It carries what must be the same
+// for all members: who finds a log without any record of its group waits for its own T, so
+// members with another T, ρ or N must not meet there.
+func smallTopicName(topic string, logs int, lease time.Duration, drift float64) string {
+	return fmt.Sprintf("%s.logs-%d.t-%v.rho-%s", topic, logs, lease, strconv.FormatFloat(drift, 'g', -1, 64))
+}
+
+// placeApart chooses a broker for each of n partitions: another one for each, in racks that
+// differ as long as there are any. Which it begins with depends on the topic's name, so that
+// many topics are spread over many brokers.
+func placeApart(brokers []BrokerInfo, n int, topic string) ([][]int, error) {
+	if len(brokers) < n {
+		return nil, fmt.Errorf("%d brokers are up, and Logs is %d: each log needs one of its own", len(brokers), n)
+	}
+	order := slices.SortedFunc(slices.Values(brokers), func(a, b BrokerInfo) int { return cmp.Compare(a.ID, b.ID) })
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(topic))
+	first := int(h.Sum32() % uint32(len(order)))
+	order = append(order[first:], order[:first]...)
+
+	var chosen [][]int
+	racks := map[string]bool{}
+	var rest []BrokerInfo
+	for _, b := range order {
+		if len(chosen) == n || racks[b.Rack] {
+			rest = append(rest, b)
+			continue
+		}
+		racks[b.Rack] = b.Rack != "" // who says none is in nobody's
+		chosen = append(chosen, []int{b.ID})
+	}
+	for _, b := range rest[:n-len(chosen)] {
+		chosen = append(chosen, []int{b.ID})
+	}
+	return chosen, nil
+}
+
+// checkApart returns all that keeps a topic's partitions from being n logs of which one
+// broker's failure takes one at most.
+func checkApart(topic string, info TopicInfo, n int) error {
+	var wrong []error
+	if info.Partitions != n {
+		wrong = append(wrong, fmt.Errorf("it has %d partitions: must be as many as Logs, %d", info.Partitions, n))
+	}
+	on := map[int]int{}
+	for p, brokers := range info.Brokers {
+		if len(brokers) != 1 {
+			wrong = append(wrong, fmt.Errorf("partition %d has %d replicas, on brokers %v: must be 1", p, len(brokers), brokers))
+		}
+		for _, id := range brokers {
+			if other, taken := on[id]; taken && other != p {
+				wrong = append(wrong, fmt.Errorf("partitions %d and %d are on broker %d: must be on different ones", other, p, id))
+				continue
+			}
+			on[id] = p
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: topic %s:\n%w", ErrTopicPlacement, topic, errors.Join(wrong...))
+}

@@ -1,0 +1,316 @@
+package neli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/lease"
+)
+
+// All that does not go with Logs is said at once.
+func TestLogsFaults(t *testing.T) {
+	_, err := Config{LeaderGroupID: "g", Logs: 3, Mode: NonExclusive, Nomination: Assigned, Partitions: 2,
+		KafkaConfig: KafkaConfigMap{"enable.idempotence": true}}.resolve()
+	for _, part := range []string{`Mode: "non-exclusive" must be Exclusive with Logs`, `Nomination: "assigned" must be Open with Logs`,
+		`Partitions: "2" must be 0 or 1 with Logs`, `KafkaConfig[enable.idempotence]: "true" must be false with Logs`} {
+		require.ErrorContains(t, err, part)
+	}
+	for _, n := range []int{-1, 2, 4, 7} {
+		_, err = Config{LeaderGroupID: "g", Logs: n}.resolve()
+		require.ErrorContains(t, err, "must be 3 or 5, or 0 for one replicated log", n)
+	}
+	_, err = Config{LeaderGroupID: "g", Logs: 3, LeaderTopic: strings.Repeat("t", 230)}.resolve()
+	require.ErrorContains(t, err, "must be at most 249 bytes, completed for Logs")
+	for n, small := range map[int]bool{0: false, 1: false, 3: true, 5: true} {
+		s, err := Config{LeaderGroupID: "g", Logs: n, Partitions: 1, KafkaConfig: KafkaConfigMap{"enable.idempotence": "false"}}.resolve()
+		require.NoError(t, err)
+		require.Equal(t, small, s.small)
+		require.Equal(t, small, s.elector(nil).Majority)
+	}
+}
+
+// What must be the same for all members is in the topic's name.
+func TestLogsTopicName(t *testing.T) {
+	name := func(c Config) string {
+		c.LeaderGroupID = "g"
+		s, err := c.resolve()
+		require.NoError(t, err)
+		require.Regexp(t, topicName, s.topic)
+		return s.topic
+	}
+	require.Equal(t, "g.neli", name(Config{Logs: 1}))
+	require.Equal(t, "g.neli.logs-3.t-5s.rho-0.0005", name(Config{Logs: 3}))
+	require.Equal(t, "x.logs-5.t-500ms.rho-1e-05", name(Config{Logs: 5, LeaderTopic: "x", HeartbeatTimeout: 500 * time.Millisecond, MaxClockDrift: 1e-5}))
+	require.Equal(t, "g.neli.logs-3.t-1m0s.rho-0.2", name(Config{Logs: 3, HeartbeatTimeout: time.Minute, MaxClockDrift: 0.2}))
+}
+
+func TestLogsProperties(t *testing.T) {
+	p := resolved(t, Config{Logs: 3, HeartbeatTimeout: 8 * time.Second}).producerProperties()
+	require.Equal(t, "2000", p["message.timeout.ms"], "T/4")
+	require.Equal(t, "false", p["enable.idempotence"])
+	p = resolved(t, Config{Logs: 3, HeartbeatTimeout: 500 * time.Millisecond}).producerProperties()
+	require.Equal(t, "1000", p["message.timeout.ms"], "librdkafka's own granularity")
+}
+
+func TestPlaceApart(t *testing.T) {
+	racked := func(racks ...string) (all []BrokerInfo) {
+		for i, rack := range racks {
+			all = append(all, BrokerInfo{ID: 10 * (i + 1), Rack: rack})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		brokers []BrokerInfo
+		n       int
+		racks   int // that must be among those chosen
+	}{
+		{racked("", "", ""), 3, 1},
+		{racked("a", "b", "c"), 3, 3},
+		{racked("a", "a", "a", "b", "b", "c"), 3, 3},
+		{racked("a", "a", "b", "b"), 3, 2},
+		{racked("a", "a", "a", "a", "a", "a"), 5, 1},
+		{racked("a", "b", "c", "", ""), 5, 4},
+		{racked("", "", "", "", "", "", ""), 5, 1},
+	} {
+		racks := map[int]string{}
+		for _, b := range c.brokers {
+			racks[b.ID] = b.Rack
+		}
+		first := map[int]bool{}
+		for _, topic := range strings.Split("abcdefghijklmnopqrstuvwxyz", "") {
+			chosen, err := placeApart(c.brokers, c.n, topic)
+			require.NoError(t, err)
+			require.Len(t, chosen, c.n)
+			used := map[string]bool{}
+			var ids []int
+			for _, on := range chosen {
+				require.Len(t, on, 1)
+				ids = append(ids, on[0])
+				used[racks[on[0]]] = true
+			}
+			first[ids[0]] = true
+			slices.Sort(ids)
+			require.Len(t, slices.Compact(ids), c.n, "%v", chosen)
+			require.Len(t, used, c.racks, "%v", chosen)
+			again, err := placeApart(c.brokers, c.n, topic)
+			require.NoError(t, err)
+			require.Equal(t, chosen, again)
+		}
+		require.Greater(t, len(first), 1, "topics are spread")
+	}
+	_, err := placeApart(someOf(2), 3, "t")
+	require.ErrorContains(t, err, "2 brokers are up, and Logs is 3")
+}
+
+func TestCheckApart(t *testing.T) {
+	require.NoError(t, checkApart("t", TopicInfo{Partitions: 3, Brokers: [][]int{{5}, {2}, {9}}}, 3))
+	err := checkApart("t", TopicInfo{Partitions: 4, Brokers: [][]int{{1, 2}, {3}, {3}, {}}}, 3)
+	require.ErrorIs(t, err, ErrTopicPlacement)
+	for _, part := range []string{"topic t", "it has 4 partitions: must be as many as Logs, 3", "partition 0 has 2 replicas, on brokers [1 2]: must be 1",
+		"partitions 1 and 2 are on broker 3: must be on different ones", "partition 3 has 0 replicas"} {
+		require.ErrorContains(t, err, part)
+	}
+}
+
+func TestLogsTopicIsMade(t *testing.T) {
+	leader, admin, _ := told(nil)
+	leader.apart, leader.create = 3, &TopicSpec{Name: "t", Partitions: 3}
+	admin.brokers = 5
+	require.NoError(t, leader.make(t.Context()))
+	spec := admin.specs[0]
+	require.Equal(t, 1, spec.Replicas)
+	require.Len(t, spec.Brokers, 3)
+	require.Equal(t, "1", spec.Settings["min.insync.replicas"])
+	require.Empty(t, unsafeSettings(spec.Settings, 1))
+	admin.brokers = 2
+	require.ErrorContains(t, leader.make(t.Context()), "2 brokers are up")
+}
+
+// logAdmin describes one log as it is told to.
+type logAdmin struct {
+	*mockAdmin
+	mu   sync.Mutex
+	info LogInfo
+	err  error
+}
+
+func (a *logAdmin) Log(context.Context, string, int) (LogInfo, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.info, a.err
+}
+
+func (a *logAdmin) tell(start, end int64, epoch int, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.info, a.err = LogInfo{OffsetRange{start, end}, epoch}, err
+}
+
+// smallBed is one log of Config.Logs, T = 1 s, that is followed.
+type smallBed struct {
+	*testing.T
+	*smallPartition
+	admin  *logAdmin
+	polls  chan polled
+	set    *smallTopic
+	failed chan error
+}
+
+// chanReader is a scriptedReader that is told while it is read from.
+type chanReader struct {
+	scriptedReader
+	polls chan polled
+}
+
+func (r *chanReader) Poll(timeout time.Duration) (Record, bool, error) {
+	select {
+	case p := <-r.polls:
+		return p.rec, p.err == nil, p.err
+	case <-time.After(timeout):
+		return Record{}, false, nil
+	}
+}
+
+func onSmallLog(t *testing.T, test func(b *smallBed)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		k := newMockKafka()
+		admin := &logAdmin{mockAdmin: &mockAdmin{k}}
+		admin.tell(0, 5000, 5, nil)
+		top, _, _ := told(func() (TopicInfo, error) { return TopicInfo{ID: "id", Partitions: 2}, nil })
+		top.id, top.size = "id", 2
+		b := &smallBed{T: t, admin: admin, polls: make(chan polled), failed: make(chan error, 1)}
+		reader := &chanReader{polls: b.polls}
+		b.smallPartition = &smallPartition{index: 1, topic: top, lease: time.Second, producer: &mockProducer{mockKafka: k}, reader: reader,
+			admin: admin, newReader: func() (LogReader, error) { return reader, nil }, log: slog.New(slog.DiscardHandler)}
+		b.at.epoch, b.at.newest = -1, -1
+		b.set = newSmallTopic(top, []*smallPartition{b.smallPartition})
+		ctx, cancel := context.WithCancel(t.Context())
+		var work sync.WaitGroup
+		work.Go(func() {
+			if err := b.follow(ctx); err != nil {
+				b.failed <- err
+			}
+		})
+		work.Go(func() { b.ask(ctx) })
+		defer work.Wait()
+		defer cancel()
+		test(b)
+	})
+}
+
+// next is the next entry that tells more than that the log is there.
+func (b *smallBed) next() LogEntry {
+	b.Helper()
+	for {
+		e, ok, err := b.set.Next(b.Context(), 10*time.Second)
+		require.NoError(b, err)
+		require.True(b, ok, "nothing comes")
+		if e.Kind != LogAlive {
+			return e
+		}
+	}
+}
+
+func (b *smallBed) reads(offset int64, epoch int, value string) {
+	b.polls <- polled{rec: Record{Partition: 1, Offset: offset, Epoch: epoch, Value: []byte(value)}}
+}
+
+func (b *smallBed) resets(offset, end int64, epoch int) {
+	b.Helper()
+	e := b.next()
+	require.Equal(b, LogReset, e.Kind)
+	require.Equal(b, b.id(epoch), e.ID)
+	require.Equal(b, offset, e.Offset)
+	require.Equal(b, end, e.End)
+}
+
+// What an earlier epoch left in the log is none of the incarnation's, whatever it says.
+func TestLogsPassOverEarlierEpochs(t *testing.T) {
+	onSmallLog(t, func(b *smallBed) {
+		b.resets(5000-history, 5000, 5)
+		b.reads(5000-history, 3, "claims to be of this one")
+		b.reads(5001-history, 5, "is")
+		former, present := b.next(), b.next()
+		require.EqualValues(b, 5000-history, former.Offset, "it has its place")
+		_, err := lease.Codec{Group: "g", Log: former.ID}.Decode(former.Value)
+		require.ErrorIs(b, err, lease.ErrForeign)
+		require.Equal(b, "is", string(present.Value))
+		require.Equal(b, b.id(5), present.ID)
+	})
+}
+
+// A record of a later epoch is of another incarnation: reading begins anew, once whoever
+// is asked knows of it, too.
+func TestLogsBeginAnewWithAnotherEpoch(t *testing.T) {
+	onSmallLog(t, func(b *smallBed) {
+		b.resets(5000-history, 5000, 5)
+		b.reads(5000, 7, "of another one")
+		time.Sleep(100 * time.Millisecond)
+		require.Empty(b, b.set.entries)
+		b.admin.tell(0, 5001, 7, nil)
+		b.resets(5001-history, 5001, 7)
+		require.ErrorIs(b, b.append(b.id(5), nil, func(error) {}), errIncarnation)
+		require.NoError(b, b.append(b.id(7), nil, func(error) {}))
+		time.Sleep(time.Millisecond)
+	})
+}
+
+// A log that nobody writes to says that it is there, and what epoch it has.
+func TestSilentLogsAreAsked(t *testing.T) {
+	onSmallLog(t, func(b *smallBed) {
+		b.resets(5000-history, 5000, 5)
+		heard := time.Now()
+		for range 20 {
+			e, ok, err := b.set.Next(b.Context(), time.Second)
+			require.NoError(b, err)
+			require.True(b, ok)
+			require.Equal(b, LogEntry{Log: 1, Kind: LogAlive, ID: b.id(5), End: 5000}, e)
+			require.LessOrEqual(b, time.Since(heard), 3*time.Second/8)
+			heard = time.Now()
+		}
+		b.admin.tell(0, 0, 7, errors.New("no leader"))
+		time.Sleep(3 * time.Second)
+		require.Empty(b, b.set.entries)
+		b.admin.tell(0, 0, 7, nil) // it is back, and empty
+		b.resets(0, 0, 7)
+		b.reads(0, 7, "first")
+		require.Equal(b, "first", string(b.next().Value))
+	})
+}
+
+func TestLogsBeginAnewWhenRecordsAreLost(t *testing.T) {
+	onSmallLog(t, func(b *smallBed) {
+		b.resets(5000-history, 5000, 5)
+		for i, err := range []error{ErrOutOfRange, ErrTruncated, ErrClientFatal} {
+			end := int64(500 - 100*i)
+			b.admin.tell(end-50, end, 7+i, nil)
+			b.polls <- polled{err: err}
+			b.resets(end-50, end, 7+i)
+		}
+		b.reads(300, 9, "on")
+		require.EqualValues(b, 300, b.next().Offset)
+		b.reads(300, 9, "again")
+		b.resets(250, 300, 9)
+	})
+}
+
+func TestLogsNeedEpochs(t *testing.T) {
+	onSmallLog(t, func(b *smallBed) {
+		b.resets(5000-history, 5000, 5)
+		b.admin.tell(0, 5000, -1, nil)
+		b.at.mu.Lock()
+		b.at.epoch, b.at.newest = -1, -1
+		b.at.mu.Unlock()
+		require.ErrorIs(b, <-b.failed, ErrNoLeaderEpoch)
+	})
+}

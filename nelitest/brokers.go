@@ -1,0 +1,113 @@
+package nelitest
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/goneli/neli"
+)
+
+// StopBroker takes one broker of the cluster down, at once. The partitions of which it has
+// the only replica have no leader then: appends wait for one, or until they time out, reads
+// stand still without an error, and admin requests about these logs wait. No client hears
+// of it. All other partitions go on: another replica leads them, of which nothing is
+// simulated. The error is for a broker that there is not.
+func (b *Broker) StopBroker(id int) error {
+	return b.changeBroker(id, func() { b.away[id] = true })
+}
+
+// StartBroker brings a broker back with all that it had. It leads the partitions again of
+// which it has the only replica, in a new epoch.
+func (b *Broker) StartBroker(id int) error {
+	return b.changeBroker(id, func() {
+		if b.away[id] {
+			b.comeBack(id)
+		}
+	})
+}
+
+// WipeBroker is the loss of a broker's disk: the broker comes back, or goes down and comes
+// back if it is up, and the partitions of which it has the only replica are empty, in a new
+// epoch and under the same topic id. What was acknowledged is gone, and nobody says so.
+func (b *Broker) WipeBroker(id int) error {
+	return b.changeBroker(id, func() {
+		b.eachLog(func(t *topic, partition int) {
+			if l := t.logs[partition]; slices.Equal(l.brokers, []int{id}) {
+				b.cut(l, 0)
+				l.entries, l.start = nil, 0
+			}
+		})
+		b.comeBack(id)
+	})
+}
+
+// comeBack begins a new epoch of the partitions that only this broker has.
+func (b *Broker) comeBack(id int) {
+	delete(b.away, id)
+	b.eachLog(func(t *topic, partition int) {
+		if l := t.logs[partition]; slices.Equal(l.brokers, []int{id}) {
+			l.epoch += 2 // one was for having no leader
+			b.commit(t, partition)
+			t.touch(partition)
+		}
+	})
+	for _, m := range b.members {
+		m.recheck()
+	}
+}
+
+func (b *Broker) changeBroker(id int, change func()) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if id < 1 || id > b.opts.Brokers {
+		return fmt.Errorf("nelitest: no broker %d of %d", id, b.opts.Brokers)
+	}
+	change()
+	return nil
+}
+
+// offline tells a partition that is there and has no leader.
+func (b *Broker) offline(t *topic, partition int) bool {
+	return t.has(partition) && !slices.ContainsFunc(t.logs[partition].brokers, func(id int) bool { return !b.away[id] })
+}
+
+// place is where a partition goes unless somebody says otherwise.
+func (b *Broker) place(partition, replicas int) []int {
+	var on []int
+	for i := range replicas {
+		on = append(on, (partition+i)%b.opts.Brokers+1)
+	}
+	return on
+}
+
+func (b *Broker) checkPlacement(spec neli.TopicSpec) error {
+	if spec.Brokers == nil {
+		return nil
+	}
+	if len(spec.Brokers) != spec.Partitions {
+		return fmt.Errorf("nelitest: %d partitions, and brokers for %d", spec.Partitions, len(spec.Brokers))
+	}
+	for i, on := range spec.Brokers {
+		different := slices.Compact(slices.Sorted(slices.Values(on)))
+		if len(on) != spec.Replicas || len(different) != len(on) ||
+			slices.ContainsFunc(on, func(id int) bool { return id < 1 || id > b.opts.Brokers }) {
+			return fmt.Errorf("nelitest: partition %d on brokers %v: must be %d different ones of %d", i, on, spec.Replicas, b.opts.Brokers)
+		}
+	}
+	return nil
+}
+
+// describe is what the cluster says of its brokers.
+func (b *Broker) describe() []neli.BrokerInfo {
+	var all []neli.BrokerInfo
+	for id := 1; id <= b.opts.Brokers; id++ {
+		info := neli.BrokerInfo{ID: id}
+		if id <= len(b.opts.Racks) {
+			info.Rack = b.opts.Racks[id-1]
+		}
+		if !b.away[id] {
+			all = append(all, info)
+		}
+	}
+	return all
+}
