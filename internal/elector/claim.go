@@ -18,7 +18,7 @@ type claims struct {
 	vacant     []*vacancy
 	listed     []*vacancy                   // by role: which of them has it
 	successors map[int32]successor          // roles released in somebody's favour
-	silent     map[lease.Session]clock.Time // whose silence was dealt with: when it was last heard
+	silent     map[lease.Session]clock.Time // whose silence was dealt with: when it was last heard; saidOnly
 	silentAt   clock.Time                   // raw: when the next holder's lease will be over
 	shareAt    clock.Time                   // monotonic: nothing is shared out before
 

@@ -114,6 +114,9 @@ func (n *Node) Changes(w *Watcher, now clock.Instant) []Standing {
 				continue
 			}
 			w.told[role] = token
+			if token == vacantToken {
+				p.claims.saidSilent(g.Session)
+			}
 			i, ok := at[token]
 			if !ok {
 				i = len(out)

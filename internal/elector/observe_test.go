@@ -68,6 +68,29 @@ func TestChanges(t *testing.T) {
 	require.Empty(t, o.told(wt))
 }
 
+// Somebody may ask who holds what at the very time at which a lease is over, before the
+// Node has noticed; who is told so is told if the holder is heard again then.
+func TestAHolderIsHeardAgainOnceItsSilenceWasTold(t *testing.T) {
+	w := newWorld(1)
+	o := w.start("o", 1, func(s *Settings) { s.Observer = true })
+	w.start("a", 1, nil)
+	w.pass(6 * time.Second)
+	wt := NewWatcher()
+	require.Equal(t, []string{"0: a"}, o.told(wt))
+
+	g, _ := o.parts[0].log.Holder(0)
+	now := w.instant()
+	now = now.Add(g.FreeAt.Sub(now.Raw))
+	s := o.Changes(wt, now)
+	require.Len(t, s, 1)
+	require.Equal(t, Vacant, s[0].Status)
+	o.Ready(now) // nothing else has changed
+	last := o.parts[0].log.Offset()
+	o.Read(Entry{Offset: last + 1}, &lease.Record{Kind: lease.Beat, Session: g.Session, Read: last, Seq: 1 << 20}, nil, now)
+	require.True(t, o.Ready(now).Changed)
+	require.Equal(t, Held, o.Changes(wt, now)[0].Status)
+}
+
 // Roles of several logs come apart, each as its log has it.
 func TestChangesOfSeveralLogs(t *testing.T) {
 	w := newWorld(2)

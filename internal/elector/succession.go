@@ -230,6 +230,17 @@ func (n *Node) silence(p *partition, now clock.Instant) {
 	}
 }
 
+// saidSilent takes note that others were told of a holder's silence, maybe before it was
+// dealt with: they have to be told if it is heard again.
+func (c *claims) saidSilent(id lease.Session) {
+	if id != (lease.Session{}) && c.silent[id] == 0 {
+		c.silent[id] = saidOnly
+	}
+}
+
+// saidOnly stands for a time in claims.silent: nothing was done yet but to say so.
+const saidOnly = clock.Time(1)
+
 // heldBy returns the roles that some sessions hold, ascending: after an outage those of all
 // are shared out at once, which takes long where there are many.
 func (p *partition) heldBy(sessions map[lease.Session]bool) []int32 {
