@@ -344,7 +344,7 @@ func (w *world) supervise() {
 		}
 		w.mu.Lock()
 		if !w.broken {
-			w.violatedLocked("%s failed: %v", p.id, p.Await())
+			w.violated("%s failed: %v", p.id, p.Await())
 		}
 		w.mu.Unlock()
 		w.opts.Seen.count("failed: the topic was replaced")
