@@ -12,6 +12,4 @@ const (
 	simSeeds = 2000
 	// smallSeeds is how many seeds TestSmallSimulation runs unless told otherwise.
 	smallSeeds = 250
-	// simRepeats is how many of twenty seeds must repeat exactly.
-	simRepeats = 10
 )

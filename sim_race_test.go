@@ -12,7 +12,4 @@ const (
 	simSeeds = 200
 	// smallSeeds is how many seeds TestSmallSimulation runs unless told otherwise.
 	smallSeeds = 20
-	// simRepeats is how many of twenty seeds must repeat exactly. The race detector's
-	// scheduler draws lots.
-	simRepeats = 3
 )

@@ -3,8 +3,6 @@ package neli_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/internal/sim"
 )
@@ -19,24 +17,3 @@ func TestSimulation(t *testing.T) { sim.Suite(t, simSeeds, simulated) }
 
 // TestSmallSimulation does the same on a majority of small logs: see internal/sim.
 func TestSmallSimulation(t *testing.T) { sim.SuiteSmall(t, smallSeeds, simulated) }
-
-// TestSimulationRepeats: a seed that fails is worth little if it does not fail
-// again. What the runtime orders as it likes, timers that coincide, keeps some runs
-// from being the same to the microsecond.
-func TestSimulationRepeats(t *testing.T) {
-	const seeds = 20
-	same := 0
-	for seed := uint64(1); seed <= seeds; seed++ {
-		var runs [2]string
-		for i := range runs {
-			opts := simulated
-			opts.Seed, opts.Transcript = seed, func(s string) { runs[i] = s }
-			sim.Run(t, opts)
-		}
-		if runs[0] == runs[1] {
-			same++
-		}
-	}
-	t.Logf("%d of %d seeds gave the same transcript twice", same, seeds)
-	require.GreaterOrEqual(t, same, simRepeats)
-}

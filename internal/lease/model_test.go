@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/internal/explore"
 	"github.com/goneli/neli/internal/seeded"
 )
 
@@ -44,16 +45,15 @@ func TestModel(t *testing.T) {
 	for _, c := range configs {
 		t.Run(c.name, func(t *testing.T) {
 			began := time.Now()
-			s := explore(&c)
-			t.Logf("%d states, %d steps, %.1f s", len(s.from), s.moves, time.Since(began).Seconds())
-			require.Empty(t, s.fault, "%s\n%s", c.name, s)
+			s := search(&c)
+			t.Logf("%d states, %d steps, %.1f s", s.States(), s.Moves, time.Since(began).Seconds())
+			require.Empty(t, s.Fault, "%s\n%s", c.name, s)
 		})
 	}
 }
 
-func (s *modelSearch) String() string {
-	if s.fault == "" {
-		return "nothing is wrong"
-	}
-	return s.transcript()
+// search goes through everything that c allows, until something is wrong.
+func search(c *modelConfig) *explore.Search[*modelWorld] {
+	var coder modelCoder
+	return explore.All(func() *modelWorld { return newModelWorld(c) }, coder.encode)
 }

@@ -144,7 +144,7 @@ func (w *modelWorld) read(i int) (fault string) {
 }
 
 // look says whether what is led now may be.
-func (w *modelWorld) look() (fault string) {
+func (w *modelWorld) Look() (fault string) {
 	now := w.now()
 	for role := range w.c.roles {
 		leader := -1
@@ -180,7 +180,7 @@ func (w *modelWorld) look() (fault string) {
 type modelStep func(what func() string, to *modelWorld, fault string)
 
 // steps goes through everything that may happen.
-func (w *modelWorld) steps(step modelStep) {
+func (w *modelWorld) Steps(step func(what func() string, to *modelWorld, fault string)) {
 	for i := range w.procs {
 		w.stepsOf(i, step)
 	}
@@ -317,7 +317,7 @@ func (w *modelWorld) act(i int, step modelStep, do func(*Lease, clock.Instant) [
 }
 
 // views is what all processes believe, in words.
-func (w *modelWorld) views() string {
+func (w *modelWorld) Views() string {
 	var b strings.Builder
 	for _, l := range w.procs {
 		fmt.Fprintf(&b, "        %v has read %d", l.Session(), l.Offset())

@@ -13,7 +13,7 @@ import (
 type modelStep func(what func() string, to *modelWorld, fault string)
 
 // steps goes through everything that may happen.
-func (w *modelWorld) steps(step modelStep) {
+func (w *modelWorld) Steps(step func(what func() string, to *modelWorld, fault string)) {
 	for i := range w.procs {
 		w.stepsOf(i, step)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/internal/explore"
 	"github.com/goneli/neli/internal/seeded"
 )
 
@@ -46,9 +47,9 @@ func TestModel(t *testing.T) {
 	for _, c := range configs {
 		t.Run(c.name, func(t *testing.T) {
 			began := time.Now()
-			s := explore(&c)
-			t.Logf("%d states, %d steps, %.1f s", len(s.from), s.moves, time.Since(began).Seconds())
-			require.Empty(t, s.fault, "%s\n%s", c.name, s)
+			s := search(&c)
+			t.Logf("%d states, %d steps, %.1f s", s.States(), s.Moves, time.Since(began).Seconds())
+			require.Empty(t, s.Fault, "%s\n%s", c.name, s)
 		})
 	}
 }
@@ -79,9 +80,15 @@ func TestModelRefutesWhatIsPlausible(t *testing.T) {
 			flight: 1, forgets: 1, rule: imageServes, leaders: true}, "two (leaders|holders)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := explore(&c.modelConfig)
-			t.Logf("%d states\n%s", len(s.from), s)
-			require.Regexp(t, c.want, s.fault)
+			s := search(&c.modelConfig)
+			t.Logf("%d states\n%s", s.States(), s)
+			require.Regexp(t, c.want, s.Fault)
 		})
 	}
+}
+
+// search goes through everything that c allows, until something is wrong.
+func search(c *modelConfig) *explore.Search[*modelWorld] {
+	var coder modelCoder
+	return explore.All(func() *modelWorld { return newModelWorld(c) }, coder.encode)
 }

@@ -248,7 +248,7 @@ func (w *modelWorld) judged(r *lease.Record, before []*lease.Record, from int) *
 }
 
 // look says whether what is led now may be.
-func (w *modelWorld) look() (fault string) {
+func (w *modelWorld) Look() (fault string) {
 	leader := -1
 	for i, q := range w.procs {
 		token, leads := q.Leads(0, w.now(i))
@@ -297,7 +297,7 @@ func (w *modelWorld) token(i int, token int64, begun bool) (fault string) {
 }
 
 // views is what all processes believe, in words.
-func (w *modelWorld) views() string {
+func (w *modelWorld) Views() string {
 	var b strings.Builder
 	for i, q := range w.procs {
 		fmt.Fprintf(&b, "        %c has ballot %d, has seen %d", 'a'+i, q.bal, q.seen)

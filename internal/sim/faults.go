@@ -150,16 +150,17 @@ var logFaults = []fault{
 	{"another group's record", func(w *world, _ *proc) {
 		w.copied(func(v []byte) []byte { return bytes.Replace(v, []byte(`"group":"app"`), []byte(`"group":"other"`), 1) })
 	}},
-	{"head deleted", func(w *world, _ *proc) { w.deleteHead() }},
+	{"head deleted", func(w *world, _ *proc) { w.deleteHead(w.anyBeginnings()) }},
 	{"head deleted, and somebody starts", func(w *world, p *proc) {
-		w.deleteHead()
+		w.deleteHead(w.anyBeginnings())
 		w.crash(p)
 		w.start("")
 	}},
 	{"head deleted unread", func(w *world, p *proc) {
 		w.broker.CutOff(p.id, nelitest.Reads)
+		beginnings := w.anyBeginnings()
 		w.later(w.long(), func() {
-			w.deleteHead()
+			w.deleteHead(beginnings)
 			w.broker.Restore(p.id, nelitest.Reads)
 		})
 	}},
@@ -250,17 +251,34 @@ func (w *world) copied(change func([]byte) []byte) {
 	}
 }
 
-// deleteHead lets the logs begin anywhere, as retention does: at their ends perhaps. What
-// the witness has not read stays: as it says nothing, nobody would write it a Snapshot.
-func (w *world) deleteHead() {
-	for partition := range w.partitions {
+// beginning says where a log with records of the offsets first to last is to begin.
+type beginning func(first, last int64) int64
+
+// anyBeginnings draws one for each partition: at the end perhaps. Only the schedule draws,
+// not what it does later.
+func (w *world) anyBeginnings() []beginning {
+	all := make([]beginning, w.partitions)
+	for partition := range all {
+		part := w.rnd.Float64()
+		all[partition] = oneOf(w.rnd,
+			func(_, last int64) int64 { return last },
+			func(_, last int64) int64 { return last + 1 },
+			func(first, last int64) int64 { return first + int64(part*float64(last-first+2)) },
+		)
+	}
+	return all
+}
+
+// deleteHead lets the logs begin later, as retention does. What the witness has not read
+// stays: as it says nothing, nobody would write it a Snapshot.
+func (w *world) deleteHead(beginnings []beginning) {
+	for partition, beginning := range beginnings {
 		rs := w.broker.Records(simTopic, partition)
 		if len(rs) == 0 {
 			continue
 		}
 		w.learn(partition, rs[len(rs)-1].Offset, rs[len(rs)-1].Value)
-		first, last := rs[0].Offset, rs[len(rs)-1].Offset
-		before := oneOf(w.rnd, last, last+1, first+w.rnd.Int64N(last-first+2))
+		before := beginning(rs[0].Offset, rs[len(rs)-1].Offset)
 		_ = w.broker.DeleteHead(simTopic, partition, min(before, w.witness.reading.upTo(partition)+1))
 	}
 }
@@ -344,7 +362,7 @@ func (w *world) supervise() {
 		}
 		w.mu.Lock()
 		if !w.broken {
-			w.violatedLocked("%s failed: %v", p.id, p.Await())
+			w.violated("%s failed: %v", p.id, p.Await())
 		}
 		w.mu.Unlock()
 		w.opts.Seen.count("failed: the topic was replaced")

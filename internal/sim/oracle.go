@@ -88,19 +88,19 @@ func (w *world) acquired(p *proc, t neli.Term) {
 func (w *world) begins(p *proc, role int, t neli.Term) {
 	of := term{role, t.Token}
 	if role%w.partitions != t.Partition {
-		w.violatedLocked("role %d is told as one of partition %d", role, t.Partition)
+		w.violated("role %d is told as one of partition %d", role, t.Partition)
 	}
 	if q := w.owners[of]; q != nil {
-		w.violatedLocked("token %d of role %d is %s's and was %s's", t.Token, role, p.id, q.id)
+		w.violated("token %d of role %d is %s's and was %s's", t.Token, role, p.id, q.id)
 	}
 	w.owners[of] = p
 	if !w.broken && !w.truths[t.Partition].won(int32(role/w.partitions), t.Token, p.self) {
-		w.violatedLocked("%s leads role %d with token %d, which is not a valid claim of its own", p.id, role, t.Token)
+		w.violated("%s leads role %d with token %d, which is not a valid claim of its own", p.id, role, t.Token)
 	}
 	// Whoever was suspended on its way to the barrier leads no more.
 	if w.profile != paused && p.IsLeaderOf(role) {
 		if last, ok := w.tokens[role]; ok && t.Token <= last {
-			w.violatedLocked("role %d is led with token %d after token %d", role, t.Token, last)
+			w.violated("role %d is led with token %d after token %d", role, t.Token, last)
 		}
 		w.tokens[role] = t.Token
 	}
@@ -168,7 +168,7 @@ func (w *world) holds(who string, role int, offset, token int64, process string)
 	f := w.truths[role%w.partitions]
 	h, held := f.at(int32(role/w.partitions), offset)
 	if !held || h.token != token || h.by.process != process {
-		w.violatedLocked("folds differ: at offset %d of partition %d %s takes %s for the holder of role %d with token %d, and that is %s with token %d (%v)",
+		w.violated("folds differ: at offset %d of partition %d %s takes %s for the holder of role %d with token %d, and that is %s with token %d (%v)",
 			offset, f.index, who, w.called[process], role, token, w.called[h.by.process], h.token, held)
 	}
 }
@@ -328,7 +328,7 @@ func (w *world) truthful() {
 			led = led || turn.token > m.after && turn.by.process == m.to.self
 		}
 		if !led {
-			w.violatedLocked("%s said that %s leads role %d after token %d, and it does not", m.from.id, m.to.id, m.role, m.after)
+			w.violated("%s said that %s leads role %d after token %d, and it does not", m.from.id, m.to.id, m.role, m.after)
 		}
 	}
 }

@@ -3,11 +3,9 @@ package sim
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -74,7 +72,7 @@ func (w *world) start(name string) *proc {
 		HeartbeatTimeout: p.t, MaxClockDrift: w.drift, Roles: p.roles, Partitions: w.partitions,
 		MaxPulseInterval: simMaxPulse, DrainTimeout: simDrain, Provider: spy{w.broker.Provider(p.id), p},
 		KafkaConfig: neli.KafkaConfigMap{"partition.assignment.strategy": w.assignor}}
-	cfg.Logger = p.logger()
+	cfg.Logger = w.logger(p.id, w.opts)
 	w.inclined(p, &cfg)
 	w.heeding(p, &cfg)
 	w.mu.Lock()
@@ -93,23 +91,6 @@ func (w *world) start(name string) *proc {
 	p.watcher.Go(p.watch)
 	p.drive()
 	return p
-}
-
-// logger writes into the transcript, if that is wanted.
-func (p *proc) logger() *slog.Logger {
-	if !p.w.opts.Logs {
-		return nil
-	}
-	return slog.New(slog.NewTextHandler(logLines{p}, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
-// logLines puts what a process logs into the transcript.
-type logLines struct{ p *proc }
-
-func (l logLines) Write(b []byte) (int, error) {
-	_, text, _ := strings.Cut(string(b), "level=")
-	l.p.w.say(l.p.id, "    %s", strings.TrimSpace(text))
-	return len(b), nil
 }
 
 func (w *world) anySlew() float64 { return w.slew * float64(w.rnd.IntN(5)-2) / 2 }

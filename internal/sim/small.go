@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -21,11 +20,10 @@ import (
 // everything led again in bounded time when all faults have ended.
 type smallWorld struct {
 	smallPlan
-	*testing.T
+	journal
 	opts   *Options
 	rnd    *rand.Rand // of the goroutine that schedules, nobody else's
 	net    *nelitest.SmallLogs
-	began  time.Time
 	born   int
 	undo   []func() // of the goroutine that schedules
 	ending sync.WaitGroup
@@ -34,8 +32,6 @@ type smallWorld struct {
 	procs  []*smallProc
 	tokens map[int]int64       // role → largest token that was led
 	owners map[term]*smallProc // who had it
-	lines  []line
-	failed bool
 }
 
 // smallPlan is what a seed decides once, for all members.
@@ -77,7 +73,7 @@ func RunSmall(t *testing.T, opts Options) {
 	}()
 	synctest.Test(t, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(opts.Seed, 37))
-		w = &smallWorld{T: t, opts: &opts, smallPlan: drawSmall(rnd), rnd: rnd, began: time.Now(), tokens: map[int]int64{}, owners: map[term]*smallProc{}}
+		w = &smallWorld{journal: journal{T: t, began: time.Now()}, opts: &opts, smallPlan: drawSmall(rnd), rnd: rnd, tokens: map[int]int64{}, owners: map[term]*smallProc{}}
 		w.net = nelitest.NewSmallLogs(w.logs, w.trip)
 		w.say("", "seed %d: %v", opts.Seed, w.smallPlan)
 		defer func() {
@@ -204,54 +200,8 @@ func (w *smallWorld) upTo(d time.Duration) time.Duration {
 	return time.Duration(w.rnd.Int64N(int64(d)))
 }
 
-func (w *smallWorld) over() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.failed
-}
-
 func (w *smallWorld) living() []*smallProc {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(w.procs), func(p *smallProc) bool { return p.leaving.Load() })
-}
-
-func (w *smallWorld) say(who, format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.failed { // what comes after the first violation says nothing
-		w.lines = append(w.lines, line{time.Since(w.began), who, format, args})
-	}
-}
-
-// violated reports the first breach of a promise, as the rest follows from it.
-func (w *smallWorld) violated(format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.violatedLocked(format, args...)
-}
-
-func (w *smallWorld) violatedLocked(format string, args ...any) {
-	if w.failed {
-		return
-	}
-	w.failed = true
-	what := fmt.Sprintf(format, args...)
-	w.lines = append(w.lines, line{time.Since(w.began), "", "VIOLATION: %s", []any{what}})
-	if !wanted(what) {
-		w.Logf("passed over: %s (at %v)", what, time.Since(w.began))
-		return
-	}
-	w.Errorf("VIOLATION: %s (at %v)", what, time.Since(w.began))
-}
-
-func (w *smallWorld) transcript() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	var b strings.Builder
-	b.WriteString("transcript, times in seconds:\n")
-	for _, l := range w.lines {
-		fmt.Fprintf(&b, "%12.6f  %-6s %s\n", l.at.Seconds(), l.who, fmt.Sprintf(l.format, l.args...))
-	}
-	return b.String()
 }

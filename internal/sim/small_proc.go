@@ -2,10 +2,8 @@ package sim
 
 import (
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,7 +41,7 @@ func (w *smallWorld) start(name string) *smallProc {
 		clock: newMachine(w.began, 1+w.drift*float64(w.rnd.IntN(3)-1), w.anySlew())}
 	p.clock.set(time.Since(w.began)+w.upTo(w.t/5)-w.t/10, 0)
 	cfg := neli.Config{LeaderGroupID: simGroup, Name: name, HeartbeatTimeout: w.t, MaxClockDrift: w.drift, Roles: w.roles,
-		DrainTimeout: w.t, Provider: w.net.Provider(p.id), Logger: p.logger()}
+		DrainTimeout: w.t, Provider: w.net.Provider(p.id), Logger: w.logger(p.id, w.opts)}
 	var err error
 	p.Neli, err = w.opts.New(Machine{Clock: library{p.clock}, Random: smallRandom(seed), ID: fmt.Sprintf("%s.%x", p.id, seed)}, cfg, p.barrier)
 	if err != nil {
@@ -57,21 +55,6 @@ func (w *smallWorld) start(name string) *smallProc {
 		w.Fatal(err)
 	}
 	return p
-}
-
-// logger writes into the transcript, if that is wanted.
-func (p *smallProc) logger() *slog.Logger {
-	if !p.w.opts.Logs {
-		return nil
-	}
-	return slog.New(slog.NewTextHandler(smallLines{p}, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
-
-type smallLines struct{ p *smallProc }
-
-func (l smallLines) Write(b []byte) (int, error) {
-	l.p.w.say(l.p.id, "    %s", strings.TrimSpace(string(b)))
-	return len(b), nil
 }
 
 func (w *smallWorld) anySlew() float64 { return w.slew * float64(w.rnd.IntN(5)-2) / 2 }
@@ -158,14 +141,14 @@ func (p *smallProc) acquired(role int, token int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if q := w.owners[of]; q != nil {
-		w.violatedLocked("token %d of role %d is %s's and was %s's", token, role, p.id, q.id)
+		w.violated("token %d of role %d is %s's and was %s's", token, role, p.id, q.id)
 	}
 	w.owners[of] = p
 	if !p.IsLeaderOf(role) { // who was late at the barrier leads no more
 		return
 	}
 	if last := w.tokens[role]; token <= last {
-		w.violatedLocked("role %d is led with token %d after token %d", role, token, last)
+		w.violated("role %d is led with token %d after token %d", role, token, last)
 	}
 	w.tokens[role] = token
 }

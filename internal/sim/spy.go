@@ -70,7 +70,7 @@ func (s *spyProducer) Append(topic string, partition int, value []byte, report f
 	w.sent[placed{partition, string(value)}] = rec
 	runaway := len(w.sent) > simRunaway
 	if runaway {
-		w.violatedLocked("%d records were sent", len(w.sent))
+		w.violated("%d records were sent", len(w.sent))
 	}
 	w.mu.Unlock()
 	switch {

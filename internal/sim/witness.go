@@ -43,7 +43,7 @@ func (w *world) testify() {
 	rnd := (&proc{w: w}).random(0)
 	n, err := w.opts.New(Machine{Clock: library{v.clock}, Random: rnd, ID: "witness"}, neli.Config{Observer: true, LeaderGroupID: simGroup,
 		LeaderTopic: simTopic, Name: "witness", HeartbeatTimeout: w.timeouts[0], MaxClockDrift: w.drift, Roles: w.roles,
-		Logger: (&proc{w: w, id: "witness"}).logger(), Provider: witnessed{w.broker.Provider("witness"), v}}, nil)
+		Logger: w.logger("witness", w.opts), Provider: witnessed{w.broker.Provider("witness"), v}}, nil)
 	if err != nil {
 		w.Fatal(err)
 	}

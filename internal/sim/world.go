@@ -3,16 +3,12 @@ package sim
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/goneli/neli/internal/mutation"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -20,11 +16,10 @@ import (
 // everything.
 type world struct {
 	plan
-	*testing.T
+	journal
 	opts   *Options
 	rnd    *rand.Rand // of the goroutine that schedules, nobody else's
 	broker *nelitest.Broker
-	began  time.Time
 	born   int
 	quiet  time.Time // when the last fault that nobody can undo will have ended
 	undo   []func()  // of the goroutine that schedules
@@ -49,8 +44,6 @@ type world struct {
 	unsure    bool      // somebody may have to wait for W(60 s)
 	sent      map[placed]*sending
 	moves     []transferred
-	lines     []line
-	failed    bool
 
 	witness *witness
 }
@@ -58,14 +51,6 @@ type world struct {
 type term struct {
 	role  int
 	token int64
-}
-
-// line is a line of the transcript, written out only when it is wanted.
-type line struct {
-	at     time.Duration
-	who    string
-	format string
-	args   []any
 }
 
 // inWorld runs a seed's world in a bubble of its own.
@@ -81,7 +66,7 @@ func inWorld(t *testing.T, opts *Options, run func(*world)) {
 	}()
 	synctest.Test(t, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(opts.Seed, 29))
-		w = &world{T: t, opts: opts, plan: draw(rnd), rnd: rnd, began: time.Now(), called: map[string]string{},
+		w = &world{journal: journal{T: t, began: time.Now()}, opts: opts, plan: draw(rnd), rnd: rnd, called: map[string]string{},
 			led: map[int]*proc{}, tokens: map[int]int64{}, owners: map[term]*proc{}, sent: map[placed]*sending{}}
 		w.broker = nelitest.NewBroker(nelitest.Options{Seed: opts.Seed, RebalanceTime: w.rebalance, Jitter: w.jitter})
 		w.asking = drawAsking(opts.Seed, w.plan)
@@ -122,62 +107,15 @@ func (w *world) end() {
 	}
 }
 
-func (w *world) say(who, format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.failed { // what comes after the first violation says nothing
-		w.lines = append(w.lines, line{time.Since(w.began), who, format, args})
-	}
-}
-
-// violated reports a breach of a promise: the first of a run, as the rest follows
-// from it.
-func (w *world) violated(format string, args ...any) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.violatedLocked(format, args...)
-}
-
-func (w *world) violatedLocked(format string, args ...any) {
-	if w.failed {
-		return
-	}
-	w.failed = true
-	what := fmt.Sprintf(format, args...)
-	w.lines = append(w.lines, line{time.Since(w.began), "", "VIOLATION: %s", []any{what}})
-	if !wanted(what) {
-		w.Logf("passed over: %s (at %v)", what, time.Since(w.began))
-		return
-	}
-	w.Errorf("VIOLATION: %s (at %v)", what, time.Since(w.began))
-}
-
-// wanted reports whether a violation is one to fail for: each, unless a rule was taken out
-// and this is not what the rule prevents (see internal/mutation).
-func wanted(what string) bool {
-	want, err := regexp.Compile(os.Getenv(mutation.WantEnv))
-	return err != nil || want.MatchString(what)
-}
-
-func (w *world) over() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.failed
-}
-
-// transcript is what happened, one line an event, and the logs.
+// transcript is what the journal has, and the logs.
 func (w *world) transcript() string {
+	b := w.journal.transcript()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var b strings.Builder
-	b.WriteString("transcript, times in seconds:\n")
-	for _, l := range w.lines {
-		fmt.Fprintf(&b, "%12.6f  %-6s %s\n", l.at.Seconds(), l.who, fmt.Sprintf(l.format, l.args...))
-	}
 	for _, f := range w.truths {
-		b.WriteString(f.text(func(process string) string { return w.called[process] }))
+		b += f.text(func(process string) string { return w.called[process] })
 	}
-	return b.String()
+	return b
 }
 
 // upTo draws a duration.
@@ -235,9 +173,9 @@ func (w *world) learn(partition int, offset int64, value []byte) {
 	case offset == n:
 		w.judge(f.index, f.step(value, simGroup, w.logID))
 	case offset > n:
-		w.violatedLocked("offset %d of partition %d was read, and %d is not in the log", offset, partition, n)
+		w.violated("offset %d of partition %d was read, and %d is not in the log", offset, partition, n)
 	case f.entries[offset].value != string(value):
-		w.violatedLocked("offset %d of partition %d has two records", offset, partition)
+		w.violated("offset %d of partition %d has two records", offset, partition)
 	}
 }
 

@@ -1,0 +1,104 @@
+package sim
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/mutation"
+)
+
+// journal is what happened in a world, and whether a promise was broken. It has a mutex of
+// its own: whoever holds another one may write into it.
+type journal struct {
+	*testing.T
+	began time.Time
+
+	writing sync.Mutex // guards what follows
+	lines   []line
+	failed  bool
+}
+
+// line is a line of the transcript, written out only when it is wanted.
+type line struct {
+	at     time.Duration
+	who    string
+	format string
+	args   []any
+}
+
+func (j *journal) say(who, format string, args ...any) {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	if !j.failed { // what comes after the first violation says nothing
+		j.lines = append(j.lines, line{time.Since(j.began), who, format, args})
+	}
+}
+
+// violated reports a breach of a promise: the first of a run, as the rest follows
+// from it.
+func (j *journal) violated(format string, args ...any) {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	if j.failed {
+		return
+	}
+	j.failed = true
+	what := fmt.Sprintf(format, args...)
+	j.lines = append(j.lines, line{time.Since(j.began), "", "VIOLATION: %s", []any{what}})
+	if !wanted(what) {
+		j.Logf("passed over: %s (at %v)", what, time.Since(j.began))
+		return
+	}
+	j.Errorf("VIOLATION: %s (at %v)", what, time.Since(j.began))
+}
+
+// wanted reports whether a violation is one to fail for: each, unless a rule was taken out
+// and this is not what the rule prevents (see internal/mutation).
+func wanted(what string) bool {
+	want, err := regexp.Compile(os.Getenv(mutation.WantEnv))
+	return err != nil || want.MatchString(what)
+}
+
+// over reports whether a promise was broken.
+func (j *journal) over() bool {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	return j.failed
+}
+
+// transcript is what happened, one line an event, and the logs.
+func (j *journal) transcript() string {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	var b strings.Builder
+	b.WriteString("transcript, times in seconds:\n")
+	for _, l := range j.lines {
+		fmt.Fprintf(&b, "%12.6f  %-6s %s\n", l.at.Seconds(), l.who, fmt.Sprintf(l.format, l.args...))
+	}
+	return b.String()
+}
+
+// logger writes into the journal what a process logs; nil if that is not wanted.
+func (j *journal) logger(who string, opts *Options) *slog.Logger {
+	if !opts.Logs {
+		return nil
+	}
+	return slog.New(slog.NewTextHandler(logLines{j, who}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+type logLines struct {
+	j   *journal
+	who string
+}
+
+func (l logLines) Write(b []byte) (int, error) {
+	_, text, _ := strings.Cut(string(b), "level=")
+	l.j.say(l.who, "    %s", strings.TrimSpace(text))
+	return len(b), nil
+}
