@@ -156,10 +156,11 @@ func hash(id string, key uint64) uint64 {
 func (t *talk) told(now clock.Instant) { t.since, t.snapshotAt, t.toldAt = 0, 0, now.Mono }
 
 // snapshotPause is how long after a Snapshot there is no other one: everybody has to read
-// it, and a hundred newcomers would ask for a hundred. A tenth of a microsecond a role and
-// member is round trips at most where a Snapshot is cheap.
+// it, and a hundred newcomers would ask for a hundred. To read it takes each about a tenth
+// of a microsecond a role, so that with all members on one machine a quarter of a core is
+// busy with Snapshots at most. Where a Snapshot is cheap that is no longer than a round trip.
 func (n *Node) snapshotPause(p *partition) time.Duration {
-	return min(n.set.T/4, time.Duration(int(p.lease.Roles())*(n.members.size()+1))*100*time.Nanosecond)
+	return min(n.set.T/2, time.Duration(int(p.lease.Roles())*(n.members.size()+1))*400*time.Nanosecond)
 }
 
 // offerSnapshot lets a Snapshot be due after a while, unless another's is read first.
@@ -175,9 +176,14 @@ func (n *Node) offerSnapshot(p *partition, after time.Duration, now clock.Instan
 	}
 }
 
-// answer appends a Snapshot if one is due.
+// answer appends a Snapshot if one is due. Who is behind does not know whether another one
+// has done so, and looks again later.
 func (n *Node) answer(p *partition, now clock.Instant) {
 	if p.talk.snapshotAt == 0 || now.Mono < p.talk.snapshotAt {
+		return
+	}
+	if p.link.behind(now, n.set.T) {
+		p.talk.snapshotAt = now.Mono.Add(n.set.T / 20)
 		return
 	}
 	p.talk.snapshotAt, p.talk.since = 0, 0

@@ -1,7 +1,6 @@
 package elector
 
 import (
-	"cmp"
 	"log/slog"
 	"slices"
 	"time"
@@ -21,6 +20,7 @@ type claims struct {
 	silent     map[lease.Session]clock.Time // whose silence was dealt with: when it was last heard; saidOnly
 	silentAt   clock.Time                   // raw: when the next holder's lease will be over
 	shareAt    clock.Time                   // monotonic: nothing is shared out before
+	thinkAt    clock.Time                   // monotonic: what others should have claimed is not thought of before
 
 	tries     int        // k: Claims in a row that did not come back in time
 	notBefore clock.Time // monotonic: no Claim before, for that reason
@@ -147,8 +147,7 @@ func (n *Node) claimDue(p *partition, now clock.Instant) (at clock.Time, ok bool
 		if len(c.vacant) == 0 {
 			return 0, false
 		}
-		at = slices.MinFunc(c.vacant, func(a, b *vacancy) int { return cmp.Compare(a.at, b.at) }).at
-		return max(at, n.timing.settled(n.desired.Roles, false)), true
+		return max(c.next(), n.timing.settled(n.desired.Roles, false)), true
 	}
 	if under, _ := p.lease.Claiming(); under > 0 {
 		return 0, false
@@ -162,7 +161,7 @@ func (n *Node) claimDue(p *partition, now clock.Instant) (at clock.Time, ok bool
 		if len(c.vacant) == 0 {
 			return 0, false
 		}
-		at = slices.MinFunc(c.vacant, func(a, b *vacancy) int { return cmp.Compare(a.at, b.at) }).at
+		at = c.next()
 	}
 	return max(at, c.notBefore, n.timing.settled(n.desired.Roles, n.set.Nominated), n.probing(p, now)), true
 }
@@ -185,10 +184,12 @@ func (n *Node) claimFailed(p *partition, roles []int32, now clock.Instant) {
 	n.ready.Changed = true
 }
 
-// returned takes note of a Claim that has come back, in time or not.
-func (c *claims) returned(inTime bool, backoff func(int) time.Duration, now clock.Instant) {
+// returned takes note of a Claim that has come back, in time or not. Others sent theirs at
+// about the same time: what lies behind this one comes within about as long again.
+func (c *claims) returned(inTime bool, took time.Duration, backoff func(int) time.Duration, now clock.Instant) {
 	if inTime {
 		c.tries, c.notBefore = 0, 0
+		c.thinkAt = now.Mono.Add(took)
 		return
 	}
 	c.late(backoff, now)

@@ -32,9 +32,9 @@ func TestBackoff(t *testing.T) {
 			require.InDelta(t, whole/2+time.Duration(fraction)*whole, c.notBefore.Sub(at(0).Mono), 1, "k = %d", k)
 		}
 		require.LessOrEqual(t, c.notBefore.Sub(at(0).Mono), 12*8*time.Second)
-		c.returned(true, n.backoff, at(time.Minute))
+		c.returned(true, 0, n.backoff, at(time.Minute))
 		require.Zero(t, c.notBefore, "one has come back in time")
-		c.returned(false, n.backoff, at(time.Minute))
+		c.returned(false, 0, n.backoff, at(time.Minute))
 		require.Equal(t, 1, c.tries)
 	}
 }

@@ -18,6 +18,8 @@ type link struct {
 	good      clock.Time // monotonic: when an own record last came back within T/4
 	stalled   bool       // none does
 	recovered clock.Time // monotonic: when that was over
+
+	behindUntil clock.Time // monotonic: what this process reads is old until then, going by its last record
 }
 
 // flight is an own record on its way.
@@ -60,6 +62,14 @@ func (l *link) back(seq uint64, sent, now clock.Instant, t time.Duration) {
 	if l.hello.seq <= seq {
 		l.hello = flight{}
 	}
+	took := t // or longer
+	if sent != (clock.Instant{}) {
+		took = now.Mono.Sub(sent.Mono)
+	}
+	l.behindUntil = 0
+	if took >= t/20 {
+		l.behindUntil = now.Mono.Add(min(took, t))
+	}
 	if sent == (clock.Instant{}) || now.Age(sent) >= t/4 {
 		l.stalled = true
 		return
@@ -90,6 +100,18 @@ func (l *link) check(now clock.Instant, t time.Duration) bool {
 	return !l.stalled && l.good != 0 && now.Mono.Sub(l.good) < t/2
 }
 
+// behind reports whether this process is far behind the log's end, so that what it would
+// say to all now others may have said already: an own record is on its way for T/20, or took
+// that long and came back less than as long ago.
+func (l *link) behind(now clock.Instant, t time.Duration) bool {
+	for _, f := range []flight{l.beat, l.hello} {
+		if f.seq != 0 && now.Mono.Sub(f.at) >= t/20 {
+			return true
+		}
+	}
+	return now.Mono < l.behindUntil
+}
+
 // doubtful reports whether the log has stood still since a holder was heard, by the
 // monotonic clock: its silence says nothing of it, then.
 func (l *link) doubtful(heard clock.Instant) bool { return l.stalled || heard.Mono <= l.recovered }
@@ -114,7 +136,7 @@ func (n *Node) back(p *partition, r *lease.Record, sent, now clock.Instant) {
 	}
 	n.counts.RoundTrips.Add(took, 1)
 	if r.Kind == lease.Claim {
-		p.claims.returned(sent != (clock.Instant{}), n.backoff, now)
+		p.claims.returned(sent != (clock.Instant{}), took, n.backoff, now)
 		n.ready.Changed = true // StepDown may wait for it
 	}
 }

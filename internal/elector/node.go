@@ -331,7 +331,7 @@ func (n *Node) lapse(p *partition, now clock.Instant) {
 	out := p.log.Lapse(now)
 	n.endAll(p, n.lapsed(now))
 	n.append(p, now, out...)
-	p.releaseAt = now.Mono.Add(n.set.T / 4)
+	p.released(now, n.set.T)
 	n.review(p, now) // what the former session had claimed is nobody's business any more
 }
 
@@ -375,12 +375,14 @@ func (n *Node) beat(p *partition, now clock.Instant, early time.Duration) {
 
 // repeat sends Releases again that have not come back: they may be lost. As with Beats
 // and Claims, none is sent while another has not been answered: while the log stands
-// still they would pile up, and keep it busy when it is back.
+// still they would pile up, and keep it busy when it is back. And more and more seldom: all
+// members have to read them, who may be late because of that.
 func (n *Node) repeat(p *partition, now clock.Instant) {
 	if now.Mono < p.releaseAt || p.releasing > 0 || !n.owing(p, now) {
 		return
 	}
-	p.releaseAt = now.Mono.Add(n.set.T / 4)
+	p.repeats = min(p.repeats+1, maxRepeats)
+	p.releaseAt = now.Mono.Add(n.set.T / 4 << p.repeats)
 	n.append(p, now, p.log.Unreleased(now)...)
 }
 

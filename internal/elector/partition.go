@@ -1,6 +1,8 @@
 package elector
 
 import (
+	"time"
+
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
@@ -36,6 +38,7 @@ type partition struct {
 	dueAt     clock.Time // monotonic: when time alone will give p something to do
 	beatAt    clock.Time // monotonic
 	releaseAt clock.Time // monotonic: when Releases are sent again
+	repeats   int        // how often they were
 	releasing int        // Releases that were neither acknowledged nor reported as failed
 	sweepAt   clock.Time // monotonic: when all vacant roles are looked at again
 	over      bool       // the application was told that terms have lapsed
@@ -81,6 +84,14 @@ func (p *partition) reset(end int64, now clock.Instant) {
 	p.link.reset()
 	p.talk.reset(now)
 }
+
+// released takes note that something was released: Releases that are lost are sent again.
+func (p *partition) released(now clock.Instant, t time.Duration) {
+	p.repeats, p.releaseAt = 0, now.Mono.Add(t/4)
+}
+
+// maxRepeats bounds the pause between Releases that do not come back, to 2T.
+const maxRepeats = 3
 
 // follow draws the conclusions of what a record did to the lease.
 func (n *Node) follow(p *partition, ev lease.Event, r *lease.Record, now clock.Instant) {

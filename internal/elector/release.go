@@ -135,7 +135,7 @@ func (n *Node) giveBack(p *partition, roles []int32, h *handover, why term.Reaso
 			}
 		}
 		log.talk.gave = true
-		log.releaseAt = now.Mono.Add(n.set.T / 4)
+		log.released(now, n.set.T)
 		n.append(log, now, out...)
 	}
 }

@@ -59,7 +59,8 @@ func (n *Node) vacate(p *partition, roles []int32, now clock.Instant) {
 // place works out when this process will claim roles: at once what was released in its
 // favour, later what was released in another's. The rest is shared out.
 func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
-	var ours, theirs, open []int32
+	var ours, theirs []int32
+	open := make([]int32, 0, len(roles))
 	for _, role := range roles {
 		h, given := p.claims.successors[role]
 		switch {
@@ -93,7 +94,7 @@ func (n *Node) share(p *partition, roles []int32, now clock.Instant) {
 		p.claims.list(&vacancy{at: p.claims.shareAt, roles: roles, what: toShare})
 		return
 	}
-	p.claims.shareAt = now.Mono.Add(n.sharePause())
+	p.claims.shareAt = now.Mono.Add(n.sharePause(p, now))
 	plan, me := n.planner.plan(n, true, now)
 	shares := n.shares(plan, p, roles, false, now)
 	recovering := p.link.recovered != 0 && now.Mono.Sub(p.link.recovered) < n.set.T
@@ -112,13 +113,17 @@ func (n *Node) share(p *partition, roles []int32, now clock.Instant) {
 	}
 	jitter := n.set.Random(n.timing.roundTrip() + 1)
 	p.claims.add(now.Mono, ours)
-	p.claims.list(&vacancy{at: now.Mono.Add(late + n.claimTurn() + n.sharePause() + jitter), roles: others, what: toRank})
+	p.claims.list(&vacancy{at: now.Mono.Add(late + n.claimTurn() + n.sharePause(p, now) + jitter), roles: others, what: toRank})
 }
 
 // sharePause is how long after one sharing out there is no other one: after an outage a
 // hundred holders are found to be silent, or say so, one after the other, and each time all
-// that is held has to be counted. It is far below a round trip where that is little.
-func (n *Node) sharePause() time.Duration {
+// that is held has to be counted. It is far below a round trip where that is little. Who is
+// behind would share out what others have claimed already, and read on later for that.
+func (n *Node) sharePause(p *partition, now clock.Instant) time.Duration {
+	if p.link.behind(now, n.set.T) {
+		return n.set.T / 2
+	}
 	return min(n.set.T/8, time.Duration(n.desired.Roles*(n.members.size()+1))*50*time.Nanosecond)
 }
 
@@ -143,8 +148,19 @@ func (n *Node) rank(p *partition, roles []int32, now clock.Instant) {
 	}
 }
 
-// overdue thinks of what others should have claimed by now.
+// overdue thinks of what others should have claimed by now. While an own Claim is under way
+// theirs are, too, and nothing could be claimed anyway; and who is behind will read them yet:
+// where many members start at once, and are slow to read what all of them claim, to think of
+// it over and over would make them slower.
 func (n *Node) overdue(p *partition, now clock.Instant) {
+	c := &p.claims
+	if under, _ := p.lease.Claiming(); under > 0 && n.quorum == nil || now.Mono < c.thinkAt {
+		return
+	}
+	if p.link.behind(now, n.set.T) {
+		c.thinkAt = now.Mono.Add(n.set.T / 20)
+		return
+	}
 	limit := n.localRoles(p) // there may be fewer by now
 	if roles := p.claims.due(toRank, now, limit); len(roles) > 0 {
 		n.rank(p, roles, now)

@@ -27,10 +27,12 @@ const (
 // list takes note of a vacancy. A role is listed once: if it was already, and for no later
 // time, that counts.
 func (c *claims) list(v *vacancy) {
-	for _, role := range v.roles {
-		if more := int(role) + 1 - len(c.listed); more > 0 {
+	if len(v.roles) > 0 {
+		if more := int(slices.Max(v.roles)) + 1 - len(c.listed); more > 0 {
 			c.listed = append(c.listed, make([]*vacancy, more)...)
 		}
+	}
+	for _, role := range v.roles {
 		switch old := c.listed[role]; {
 		case old == nil:
 		case old.at <= v.at:
@@ -95,6 +97,19 @@ func (c *claims) due(what upcoming, now clock.Instant, limit int32) []int32 {
 	})
 	slices.Sort(roles)
 	return roles
+}
+
+// next is when the first of the vacancies is due.
+func (c *claims) next() clock.Time {
+	next := clock.Never
+	for _, v := range c.vacant {
+		at := v.at
+		if v.what != toClaim {
+			at = max(at, c.thinkAt)
+		}
+		next = min(next, at)
+	}
+	return next
 }
 
 // take takes out the roles that are to be claimed by now, ascending, below limit.

@@ -153,9 +153,12 @@ func (f *fold) grant(h Holder, token int64, roles []int32, now clock.Instant) {
 }
 
 func (f *fold) grow(n int) {
-	n = min(MaxRoles, max(n, len(f.tokens)+len(f.tokens)/2))
-	for len(f.tokens) < n {
-		f.tokens, f.holders = append(f.tokens, none), append(f.holders, 0)
+	from := len(f.tokens)
+	n = min(MaxRoles, max(n, from+from/2))
+	f.tokens = append(f.tokens, make([]int64, n-from)...)
+	f.holders = append(f.holders, make([]int32, n-from)...)
+	for role := from; role < n; role++ {
+		f.tokens[role] = none
 	}
 }
 
