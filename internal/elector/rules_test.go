@@ -10,7 +10,7 @@ import (
 // one leader at most, which is package lease's; without it there is none for too long, or
 // leadership goes to and fro, or a group never recovers from an outage.
 var mutants = []mutation.Mutant{
-	// Restraint (O1 to O5).
+	// Restraint (O1 to O6).
 	{Rule: "O1: one Claim carries all roles that are due", File: "claim.go",
 		Old: "r, ok := p.log.Claim(roles, now)", New: "r, ok := p.log.Claim(roles[:1], now)",
 		Guard: "TestOneClaimForAllThatIsDue", Want: `should have (300|150|1) item`},
@@ -41,6 +41,21 @@ var mutants = []mutation.Mutant{
 	{Rule: "O4: others' shares later", File: "succession.go",
 		Old: "late = n.set.T/2 + n.set.Random(n.set.T/4)", New: "late = 0",
 		Guard: "TestOwnShareFirstAfterAnOutage", Want: `its share only|others' share T/2`},
+	{Rule: "O6: who is behind answers no newcomer", File: "announce.go",
+		Old: "	if p.link.behind(now, n.set.T) {\n		p.talk", New: "	if p.link.behind(now, n.set.T) && p.end < 0 {\n		p.talk",
+		Guard: "TestWhoIsBehindAnswersNoNewcomer", Want: `others may have answered`},
+	{Rule: "O6: who is behind thinks of no vacancy", File: "succession.go",
+		Old: "	if p.link.behind(now, n.set.T) {\n		c.thinkAt", New: "	if p.link.behind(now, n.set.T) && p.end < 0 {\n		c.thinkAt",
+		Guard: "TestWhoIsBehindLeavesVacanciesAlone", Want: `others may have claimed it`},
+	{Rule: "O6: who is behind shares out seldom", File: "succession.go",
+		Old: "	if p.link.behind(now, n.set.T) {\n		return", New: "	if p.link.behind(now, n.set.T) && p.end < 0 {\n		return",
+		Guard: "TestWhoIsBehindLeavesVacanciesAlone", Want: `what it would share out`},
+	{Rule: "O6: nobody thinks of others' shares while an own Claim is under way", File: "succession.go",
+		Old: "under > 0 && n.quorum == nil || now.Mono < c.thinkAt", New: "under < 0 && n.quorum == nil || now.Mono < c.thinkAt",
+		Guard: "TestOthersHaveTheTimeThatAnOwnClaimTakes", Want: `an own Claim is under way`},
+	{Rule: "Releases are repeated more and more seldom", File: "node.go",
+		Old: "p.repeats = min(p.repeats+1, maxRepeats)", New: "p.repeats = 0",
+		Guard: "TestReleasesAreRepeatedMoreAndMoreSeldom", Want: `pause 1`},
 	{Rule: "O5: Beats go out in unison", File: "node.go",
 		Old: "n.beat(p, now, n.set.Every/4)", New: "n.beat(p, now, 0)",
 		Guard: "TestBeatsGoOutInUnison", Want: `200ms apart they were`},

@@ -1,0 +1,123 @@
+package elector
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
+)
+
+// Who reads the log late must not make it later for all: what it would say or think of may be
+// done by the time that it has read on.
+
+func TestBehind(t *testing.T) {
+	const T = 20 * time.Second
+	var l link
+	require.False(t, l.behind(at(0), T), "nothing is on its way")
+	l.sent(lease.Hello, 1, at(0))
+	require.False(t, l.behind(at(time.Second-1), T))
+	require.True(t, l.behind(at(time.Second), T), "one is on its way for T/20")
+	l.back(1, at(0), at(3*time.Second), T)
+	require.True(t, l.behind(at(6*time.Second-1), T), "it took 3 s, less than 3 s ago")
+	require.False(t, l.behind(at(6*time.Second), T))
+	l.sent(lease.Beat, 2, at(4*time.Second))
+	l.back(2, at(4*time.Second), at(4*time.Second+1), T)
+	require.False(t, l.behind(at(5*time.Second), T), "another one took no time")
+	l.back(3, clock.Instant{}, at(100*time.Second), T)
+	require.True(t, l.behind(at(120*time.Second-1), T), "one took longer than T")
+	require.False(t, l.behind(at(120*time.Second), T))
+}
+
+// late lets a record of a be on its way, for as long as it wants.
+func (a *actor) late(now clock.Instant) {
+	a.parts[0].link.hello = flight{seq: 1 << 40, at: now.Mono.Add(-a.set.T / 2)}
+}
+
+func TestWhoIsBehindAnswersNoNewcomer(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 3, nil)
+	w.pass(8 * time.Second)
+	before := len(w.sent(0, "a", lease.Snapshot))
+	a.do(func(now clock.Instant) {
+		a.late(now)
+		a.offerSnapshot(a.parts[0], 0, now)
+	})
+	w.pass(a.set.T / 4)
+	require.Len(t, w.sent(0, "a", lease.Snapshot), before, "others may have answered")
+	a.do(func(clock.Instant) { a.parts[0].link.hello = flight{} })
+	w.pass(a.set.T/20 + time.Millisecond)
+	require.Len(t, w.sent(0, "a", lease.Snapshot), before+1, "nobody has")
+}
+
+func TestWhoIsBehindLeavesVacanciesAlone(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 3, nil)
+	w.pass(8 * time.Second)
+	p := a.parts[0]
+	listed := func() (what []upcoming) {
+		for _, v := range p.claims.vacant {
+			what = append(what, v.what)
+		}
+		return what
+	}
+	a.do(func(now clock.Instant) {
+		a.late(now)
+		require.Equal(t, a.set.T/2, a.sharePause(p, now), "what it would share out may be held by now")
+		p.claims.list(&vacancy{at: now.Mono, roles: []int32{2}, what: toRank})
+		a.overdue(p, now)
+		require.Equal(t, []upcoming{toRank}, listed(), "others may have claimed it")
+		require.Equal(t, now.Mono.Add(a.set.T/20), p.claims.next(), "it looks again")
+		p.link.hello = flight{}
+		later := now.Add(a.set.T / 20)
+		a.overdue(p, later)
+		require.Equal(t, []upcoming{toClaim}, listed(), "nobody has")
+	})
+}
+
+// While an own Claim is under way others' are, too; those behind it take about as long again.
+func TestOthersHaveTheTimeThatAnOwnClaimTakes(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 4, nil)
+	w.pass(8 * time.Second)
+	p := a.parts[0]
+	a.do(func(now clock.Instant) {
+		p.claims.returned(true, 40*time.Millisecond, a.backoff, now)
+		p.claims.list(&vacancy{at: now.Mono, roles: []int32{3}, what: toShare})
+		require.Equal(t, now.Mono.Add(40*time.Millisecond), p.claims.next())
+		p.claims.clear()
+		_, ok := p.log.Claim([]int32{7}, now)
+		require.True(t, ok)
+		later := now.Add(50 * time.Millisecond)
+		p.claims.list(&vacancy{at: later.Mono, roles: []int32{3}, what: toRank})
+		a.overdue(p, later)
+		require.Len(t, p.claims.vacant, 1)
+		require.Equal(t, toRank, p.claims.vacant[0].what, "an own Claim is under way")
+	})
+}
+
+// All members read what is released again and again, and who has lapsed as it was late is not
+// helped by that.
+func TestReleasesAreRepeatedMoreAndMoreSeldom(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, nil)
+	w.pass(8 * time.Second)
+	a.cut = true
+	var at []time.Duration
+	for from := w.now; w.now < from+time.Minute; w.pass(10 * time.Millisecond) {
+		releases := a.since(from, lease.Release)
+		for _, r := range releases[len(at):] {
+			at = append(at, r.at)
+			a.do(func(now clock.Instant) {
+				a.Acked(Append{Partition: 0, Record: r.Record}, errors.New("timed out"), now)
+			})
+		}
+	}
+	require.GreaterOrEqual(t, len(at), 6)
+	quarter := a.set.T / 4
+	for i, want := range []time.Duration{quarter, 2 * quarter, 4 * quarter, 8 * quarter, 8 * quarter} {
+		require.InDelta(t, want, at[i+1]-at[i], float64(30*time.Millisecond), "pause %d", i)
+	}
+}
