@@ -98,6 +98,19 @@ func TestOthersHaveTheTimeThatAnOwnClaimTakes(t *testing.T) {
 	})
 }
 
+func TestWhoIsBehindHandsNothingOver(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 4, nil)
+	w.pass(8 * time.Second)
+	b := w.start("b", 4, nil)
+	a.do(func(now clock.Instant) { a.late(now) })
+	w.pass(time.Minute)
+	require.Len(t, a.leads(4), 4, "the answer would come too late")
+	a.do(func(clock.Instant) { a.parts[0].link.hello = flight{} })
+	w.pass(10 * time.Second)
+	require.Len(t, b.leads(4), 2)
+}
+
 // All members read what is released again and again, and who has lapsed as it was late is not
 // helped by that.
 func TestReleasesAreRepeatedMoreAndMoreSeldom(t *testing.T) {

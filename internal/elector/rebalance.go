@@ -120,6 +120,9 @@ func (n *Node) rebalance(now clock.Instant) {
 		return
 	}
 	m.lookAt = now.Mono.Add(levelEvery)
+	if slices.ContainsFunc(n.parts, func(p *partition) bool { return p.link.behind(now, n.set.T) }) {
+		return // an answer would come too late, and there is enough to be read
+	}
 	plan, me := n.planner.plan(n, false, now)
 	if n.planner.changed() {
 		m.dirty = true
