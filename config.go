@@ -89,7 +89,8 @@ type Config struct {
 	// what does not find its turn is as good as lost, and is sent again. It holds nothing
 	// up but other requests, and Close, which waits for a call that is under way. What it is
 	// given is the word of whoever may write to the topic, who asks and under which name
-	// included: accept what you would not mind anybody of them to ask for. Exclusive mode only.
+	// included: accept what you would not mind anybody of them to ask for. After 30 s whoever asks
+	// is told that there is no answer. Exclusive mode only.
 	// Default: none, all requests are refused.
 	Requests func(Request) error
 

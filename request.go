@@ -41,10 +41,11 @@ type Request struct {
 //
 // Errors, wrapped with what was asked for: ErrRefused, with the holder's reason; ErrVacant,
 // when nobody is known to hold the role; ErrNotDone, when the holder accepted and could not do
-// it, or lost the role meanwhile; ErrNoAnswer, when the holder has said nothing for 30 s,
-// as one does that is cut off, or whose version knows no requests; ErrClosed or what ended this
-// Neli; the cause of ctx. The end of ctx does not call the request off: it may be
-// carried out later on in the same term. A request may be put to the holder's application
+// it, or lost the role meanwhile; ErrNoAnswer, when the holder has said nothing for 30 s, as
+// one does that is cut off, or takes that long to decide; ErrClosed or what ended this Neli; the
+// cause of ctx. Neither ErrNoAnswer nor the end of ctx calls the request off: it may be carried
+// out later on, in the term in which the holder has read it. A holder whose version knows no
+// requests refuses or says nothing. A request may be put to the holder's application
 // twice, though seldom.
 //
 // It needs exclusive mode, and a holder with Open nomination unless StepDown is asked for. At most
@@ -123,7 +124,10 @@ func (n *Neli) serve(ctx context.Context, q elector.Request) {
 		return
 	}
 	log.Info("request accepted")
-	n.exclusive.Answer(q, lease.Accepted, "")
+	if !n.exclusive.Accept(q) {
+		log.Info("request not carried out", "error", "it is about an earlier term")
+		return
+	}
 	err := ErrNotLeader
 	switch {
 	case !n.IsLeaderOf(q.Role): // by now

@@ -15,6 +15,7 @@ type talk struct {
 	begun   clock.Time // monotonic: since when it reads it
 
 	snapshotAt clock.Time // monotonic: when a Snapshot is due; 0: none is
+	patience   clock.Time // monotonic: until when it is put off as this process is behind; 0: it was not
 	toldAt     clock.Time // monotonic: when one was read
 	since      int        // records since the newest Snapshot
 	gave       bool       // something was released here: leave a Snapshot behind
@@ -153,7 +154,9 @@ func hash(id string, key uint64) uint64 {
 }
 
 // told takes note that everybody was told who holds what.
-func (t *talk) told(now clock.Instant) { t.since, t.snapshotAt, t.toldAt = 0, 0, now.Mono }
+func (t *talk) told(now clock.Instant) {
+	t.since, t.snapshotAt, t.patience, t.toldAt = 0, 0, 0, now.Mono
+}
 
 // snapshotPause is how long after a Snapshot there is no other one: everybody has to read
 // it, and a hundred newcomers would ask for a hundred. To read it takes each about a tenth
@@ -177,16 +180,19 @@ func (n *Node) offerSnapshot(p *partition, after time.Duration, now clock.Instan
 }
 
 // answer appends a Snapshot if one is due. Who is behind does not know whether another one
-// has done so, and looks again later.
+// has done so, and looks again later, for T/2: all may be behind, for ever.
 func (n *Node) answer(p *partition, now clock.Instant) {
 	if p.talk.snapshotAt == 0 || now.Mono < p.talk.snapshotAt {
 		return
 	}
-	if p.link.behind(now, n.set.T) {
+	if p.talk.patience == 0 {
+		p.talk.patience = now.Mono.Add(n.set.T / 2)
+	}
+	if p.link.behind(now, n.set.T) && now.Mono < p.talk.patience {
 		p.talk.snapshotAt = now.Mono.Add(n.set.T / 20)
 		return
 	}
-	p.talk.snapshotAt, p.talk.since = 0, 0
+	p.talk.snapshotAt, p.talk.patience, p.talk.since = 0, 0, 0
 	n.append(p, now, n.snapshot(p, now)...)
 }
 

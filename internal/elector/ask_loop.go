@@ -92,6 +92,18 @@ func (e *Elector) NextRequest(ctx context.Context) (Request, bool) {
 	}
 }
 
+// Accept says that the application accepts a request, and reports whether it may be carried
+// out.
+func (e *Elector) Accept(r Request) (ok bool) {
+	select {
+	case <-e.done:
+		return false
+	default:
+	}
+	e.do(func(n *Node, now clock.Instant) { ok = n.Accept(r, now) })
+	return ok
+}
+
 // Answer says what has become of a request, unless Run has returned.
 func (e *Elector) Answer(r Request, s lease.Stage, text string) {
 	select {

@@ -115,6 +115,80 @@ func TestWhoIsBehindHandsNothingOver(t *testing.T) {
 	require.Len(t, b.leads(4), 2)
 }
 
+// Where round trips are always long, everybody is behind all the time.
+
+func TestLongRoundTripsLeaveNothingVacant(t *testing.T) {
+	for _, lag := range []time.Duration{300 * time.Millisecond, 600 * time.Millisecond, time.Second} {
+		w := newWorld(1)
+		a, b, c := w.start("a", 9, nil), w.start("b", 9, nil), w.start("c", 9, nil)
+		w.pass(90 * time.Second)
+		require.Len(t, b.leads(9), 3)
+		w.lag = lag
+		w.pass(30 * time.Second)
+		b.dead = true
+		w.pass(300 * time.Millisecond)
+		c.dead = true
+		w.pass(3 * a.set.T)
+		require.Len(t, a.leads(9), 9, "round trips of %v", lag)
+	}
+}
+
+func TestLongRoundTripsLeaveNobodyUnknowing(t *testing.T) {
+	for _, lag := range []time.Duration{300 * time.Millisecond, 600 * time.Millisecond, time.Second} {
+		w := newWorld(1)
+		a := w.start("a", 2, nil)
+		w.start("b", 2, nil)
+		w.pass(time.Minute)
+		w.lag = lag
+		w.pass(20 * time.Second)
+		w.head = int64(len(w.logs[0]))
+		c := w.start("c", 3, nil)
+		w.pass(2 * a.set.T)
+		require.True(t, c.parts[0].log.Known(), "round trips of %v", lag)
+	}
+}
+
+func TestWhoIsAlwaysBehindHandsOverAfterAWhile(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 4, nil)
+	w.pass(8 * time.Second)
+	a.do(func(now clock.Instant) {
+		a.parts[0].link.behindUntil = clock.Never
+		require.True(t, a.putOff(now))
+		require.True(t, a.putOff(now.Add(maxPutOff-1)))
+		require.False(t, a.putOff(now.Add(maxPutOff)), "it always is")
+		a.parts[0].link.behindUntil = 0
+		require.False(t, a.putOff(now.Add(2*maxPutOff)))
+		a.parts[0].link.behindUntil = clock.Never
+		require.True(t, a.putOff(now.Add(3*maxPutOff)), "it was not, meanwhile")
+	})
+}
+
+// A session that holds something else beats on: what it has released, and nobody has read, is
+// nobody else's before it is.
+func TestReleaseOfOneOfSeveralIsRepeatedOften(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 2, func(s *Settings) { s.Rebalance = false })
+	w.pass(20 * time.Second)
+	b := w.start("b", 2, func(s *Settings) { s.Rebalance = false })
+	w.pass(20 * time.Second)
+	lost := 0
+	w.drop = func(r *lease.Record) bool {
+		if r.Kind == lease.Release && lost < 4 {
+			lost++
+			w.after(2*time.Millisecond, func() {
+				a.do(func(now clock.Instant) { a.Acked(Append{Partition: 0, Record: *r}, errors.New("timed out"), now) })
+			})
+			return true
+		}
+		return false
+	}
+	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "b", now); require.NoError(t, err) })
+	w.pass(a.set.T + 500*time.Millisecond)
+	require.Equal(t, []int{0}, b.leads(2), "four Releases are lost within T")
+	require.Equal(t, 4, lost)
+}
+
 // All members read what is released again and again, and who has lapsed as it was late is not
 // helped by that.
 func TestReleasesAreRepeatedMoreAndMoreSeldom(t *testing.T) {

@@ -375,13 +375,17 @@ func (n *Node) beat(p *partition, now clock.Instant, early time.Duration) {
 
 // repeat sends Releases again that have not come back: they may be lost. As with Beats
 // and Claims, none is sent while another has not been answered: while the log stands
-// still they would pile up, and keep it busy when it is back. And more and more seldom: all
-// members have to read them, who may be late because of that.
+// still they would pile up, and keep it busy when it is back. And more and more seldom where
+// nothing is held any more: all members have to read them, who may be late because of that, and
+// by T′ it is free anyway. A session that holds something else beats, so that it is not.
 func (n *Node) repeat(p *partition, now clock.Instant) {
 	if now.Mono < p.releaseAt || p.releasing > 0 || !n.owing(p, now) {
 		return
 	}
 	p.repeats = min(p.repeats+1, maxRepeats)
+	if len(n.rolesOf(p).holds) > 0 {
+		p.repeats = 0
+	}
 	p.releaseAt = now.Mono.Add(n.set.T / 4 << p.repeats)
 	n.append(p, now, p.log.Unreleased(now)...)
 }

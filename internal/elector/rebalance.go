@@ -35,19 +35,22 @@ const (
 	// cooldown is how long nothing is handed to a process that did not claim what it
 	// was given.
 	cooldown = time.Minute
+	// maxPutOff is how long a holder that is behind keeps what it could hand over.
+	maxPutOff = time.Minute
 	// maxBatch is how many roles are handed over at a time.
 	maxBatch = 10_000
 )
 
 // moves is what a holder hands over though it could keep it.
 type moves struct {
-	lookAt  clock.Time            // monotonic
-	dirty   bool                  // something has changed since it last found all level
-	uneven  clock.Time            // monotonic time since when there is something to hand over; 0: there is not
-	under   []move                // handovers that are not decided
-	cool    map[string]clock.Time // until when nothing is handed to a process
-	lastID  int
-	willing clock.Time // monotonic time since when this process is willing; 0: it is not
+	lookAt   clock.Time            // monotonic
+	dirty    bool                  // something has changed since it last found all level
+	patience clock.Time            // monotonic: until when a look is put off as this process is behind; 0: it was not
+	uneven   clock.Time            // monotonic time since when there is something to hand over; 0: there is not
+	under    []move                // handovers that are not decided
+	cool     map[string]clock.Time // until when nothing is handed to a process
+	lastID   int
+	willing  clock.Time // monotonic time since when this process is willing; 0: it is not
 }
 
 // move is a handover whose outcome is waited for.
@@ -120,8 +123,8 @@ func (n *Node) rebalance(now clock.Instant) {
 		return
 	}
 	m.lookAt = now.Mono.Add(levelEvery)
-	if slices.ContainsFunc(n.parts, func(p *partition) bool { return p.link.behind(now, n.set.T) }) {
-		return // an answer would come too late, and there is enough to be read
+	if n.putOff(now) {
+		return
 	}
 	plan, me := n.planner.plan(n, false, now)
 	if n.planner.changed() {
@@ -145,6 +148,21 @@ func (n *Node) rebalance(now clock.Instant) {
 			n.move(plan.Candidate(v.To).ID, v.Roles, now)
 		}
 	}
+}
+
+// putOff reports whether nothing is handed over for balance since this process is behind: an
+// answer would come too late, and there is enough to be read. Where it always is, for round
+// trips are long, that is looked at seldom.
+func (n *Node) putOff(now clock.Instant) bool {
+	m := &n.moves
+	if !slices.ContainsFunc(n.parts, func(p *partition) bool { return p.link.behind(now, n.set.T) }) {
+		m.patience = 0
+		return false
+	}
+	if m.patience == 0 {
+		m.patience = now.Mono.Add(maxPutOff)
+	}
+	return now.Mono < m.patience
 }
 
 // tenured reports whether something cannot be moved yet that may be later.

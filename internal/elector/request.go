@@ -31,6 +31,7 @@ type Request struct {
 	To       string // Transfer: a member's id or name
 	By, Name string // of one that was read: the process that asks, and what it calls itself
 	id       uint64
+	token    int64 // of the term in which it was read
 }
 
 const (
@@ -103,6 +104,7 @@ func (n *Node) requested(p *partition, o int64, r *lease.Record, now clock.Insta
 		n.decide(q, lease.Refused, why, now)
 		return
 	}
+	q.token = n.tokenOf(q.Role)
 	in.waiting = append(in.waiting, q)
 	n.ready.Requested = true
 }
@@ -142,6 +144,26 @@ func (n *Node) NextRequest() (Request, bool) {
 	q := in.waiting[0]
 	in.waiting = slices.Delete(in.waiting, 0, 1)
 	return q.Request, true
+}
+
+// tokenOf is the token under which this process holds a role; −1: it does not.
+func (n *Node) tokenOf(role int) int64 {
+	p, u := n.local(role)
+	if h := p.holds[u]; h != nil {
+		return h.token
+	}
+	return -1
+}
+
+// Accept says that the application accepts a request, and reports whether it may be carried
+// out: it is about the term in which it was read, however long the application has thought.
+func (n *Node) Accept(r Request, now clock.Instant) bool {
+	n.Answer(r, lease.Accepted, "", now)
+	if n.tokenOf(r.Role) == r.token {
+		return true
+	}
+	n.Answer(r, lease.Failed, "it is about an earlier term", now)
+	return false
 }
 
 // Answer says what has become of a request.

@@ -82,8 +82,8 @@ func TestARequestAndItsAnswers(t *testing.T) {
 	id := o.ask(t, Request{Role: 0, Verb: lease.Transfer, To: "b"})
 	w.pass(10 * time.Millisecond)
 	got := a.requests()
-	require.Equal(t, []Request{{Role: 0, Verb: lease.Transfer, To: "b", By: "o", Name: "o", id: uint64(id)}}, got)
-	a.decides(got[0], lease.Accepted, "")
+	require.Equal(t, []Request{{Role: 0, Verb: lease.Transfer, To: "b", By: "o", Name: "o", id: uint64(id), token: a.parts[0].holds[0].token}}, got)
+	a.do(func(now clock.Instant) { require.True(t, a.Accept(got[0], now)) })
 	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "b", now); require.NoError(t, err) })
 	w.pass(time.Second)
 	require.Equal(t, []int{0}, b.leads(1))
@@ -330,4 +330,17 @@ func TestWhatCannotBeAsked(t *testing.T) {
 	require.Contains(t, o.GiveUpAsk(1), "has not answered")
 	_, err = o.Ask(Request{Role: 0, Verb: lease.StepDown}, w.instant())
 	require.NoError(t, err)
+}
+
+// However long the application thinks, what it accepts is about the term in which it was asked.
+func TestAcceptedInALaterTerm(t *testing.T) {
+	w, a, _, o := held(listens)
+	o.ask(t, Request{Role: 0, Verb: lease.StepDown})
+	w.pass(10 * time.Millisecond)
+	got := a.requests()
+	require.Len(t, got, 1)
+	a.parts[0].holds[0].token++
+	a.do(func(now clock.Instant) { require.False(t, a.Accept(got[0], now)) })
+	delete(a.parts[0].holds, 0)
+	a.do(func(now clock.Instant) { require.False(t, a.Accept(got[0], now), "it holds it no more") })
 }

@@ -151,13 +151,14 @@ func (n *Node) rank(p *partition, roles []int32, now clock.Instant) {
 // overdue thinks of what others should have claimed by now. While an own Claim is under way
 // theirs are, too, and nothing could be claimed anyway; and who is behind will read them yet:
 // where many members start at once, and are slow to read what all of them claim, to think of
-// it over and over would make them slower.
+// it over and over would make them slower. It waits no longer than T/2 for having read on:
+// where round trips are always long it would wait for ever.
 func (n *Node) overdue(p *partition, now clock.Instant) {
 	c := &p.claims
 	if under, _ := p.lease.Claiming(); under > 0 && n.quorum == nil || now.Mono < c.thinkAt {
 		return
 	}
-	if p.link.behind(now, n.set.T) {
+	if p.link.behind(now, n.set.T) && !c.overdue(now.Mono.Add(-n.set.T/2)) {
 		c.thinkAt = now.Mono.Add(n.set.T / 20)
 		return
 	}

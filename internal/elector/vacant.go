@@ -112,5 +112,10 @@ func (c *claims) next() clock.Time {
 	return next
 }
 
+// overdue reports whether something was to be thought of by a time that is not claimed yet.
+func (c *claims) overdue(at clock.Time) bool {
+	return slices.ContainsFunc(c.vacant, func(v *vacancy) bool { return v.what != toClaim && v.at <= at })
+}
+
 // take takes out the roles that are to be claimed by now, ascending, below limit.
 func (c *claims) take(now clock.Instant, limit int32) []int32 { return c.due(toClaim, now, limit) }

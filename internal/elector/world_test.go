@@ -25,6 +25,8 @@ type world struct {
 	actors []*actor
 	lines  []string
 	quiet  map[string]int // Beats and Hellos since the last line
+	lag    time.Duration  // that appends take longer
+	drop   func(*lease.Record) bool
 }
 
 type event struct {
@@ -182,7 +184,10 @@ func (w *world) append(a *actor, x Append) {
 	if a.cut {
 		return
 	}
-	w.after(time.Millisecond, func() {
+	if w.drop != nil && w.drop(&r) {
+		return
+	}
+	w.after(time.Millisecond+w.lag, func() {
 		o := int64(len(w.logs[p]))
 		w.logs[p] = append(w.logs[p], r)
 		for _, to := range w.actors {
