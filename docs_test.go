@@ -68,9 +68,9 @@ func TestDocumentsLinkToWhatExists(t *testing.T) {
 	}
 }
 
-var warning = regexp.MustCompile(`(?:log|logger)\.(?:Warn|Error)\("([^"]+)"|slog\.Level(?:Warn|Error), "([^"]+)"`)
+var warning = regexp.MustCompile(`(?:[lL]og|[lL]ogger)\.(?:Warn|Error)\("([^"]+)"|slog\.Level(?:Warn|Error), "([^"]+)"`)
 
-// TestRunbookNamesEveryWarning looks each line that the library logs as a warning or an
+// TestRunbookNamesEveryWarning looks each line that the library and neli run log as a warning or an
 // error up in the runbook: people look for it there, at three in the morning.
 func TestRunbookNamesEveryWarning(t *testing.T) {
 	operations, err := os.ReadFile("docs/operations.md")
@@ -78,7 +78,7 @@ func TestRunbookNamesEveryWarning(t *testing.T) {
 	_, runbook, found := strings.Cut(string(operations), "## Runbook")
 	require.True(t, found)
 	lines := 0
-	for _, pattern := range []string{"*.go", "internal/elector/*.go"} {
+	for _, pattern := range []string{"*.go", "internal/elector/*.go", "cmd/neli/internal/*/*.go"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, file := range files {
