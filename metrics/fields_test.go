@@ -7,6 +7,8 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/nelitest"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 )
 
@@ -62,6 +64,25 @@ func TestEachFieldOfStatsIsShown(t *testing.T) {
 			require.Equal(t, shows[stats.Field(i).Name], moved, stats.Field(i).Name)
 		}
 	})
+}
+
+// Buckets of Prometheus have all that is in those before.
+func TestBucketsAddUp(t *testing.T) {
+	timing := neli.Timing{Count: 100, Sum: 2.5}
+	for i := range timing.Buckets {
+		timing.Buckets[i] = uint64(i + 1)
+	}
+	var got dto.Metric
+	desc := prometheus.NewDesc("neli_x", "", nil, nil)
+	require.NoError(t, histogram(desc, timing).Write(&got))
+	require.Equal(t, uint64(100), got.Histogram.GetSampleCount(), "longer ones are in +Inf only")
+	require.Equal(t, 2.5, got.Histogram.GetSampleSum())
+	sum := uint64(0)
+	for i, bound := range neli.TimingBounds() {
+		sum += uint64(i + 1)
+		require.Equal(t, bound.Seconds(), got.Histogram.Bucket[i].GetUpperBound())
+		require.Equal(t, sum, got.Histogram.Bucket[i].GetCumulativeCount())
+	}
 }
 
 // seven sets a field to 7, a histogram's count, or a counter's for one reason.
