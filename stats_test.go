@@ -445,6 +445,7 @@ func TestStatsOfNonExclusiveMode(t *testing.T) {
 		require.Equal(c, 5, s.Led)
 		require.Equal(c, uint64(2), s.TermsStarted, "one for each partition")
 		require.Positive(c, s.Appended)
+		require.Positive(c, s.OldestEvidence)
 		require.Less(c, s.OldestEvidence, time.Second)
 		require.Less(c, s.LastRecord, time.Second)
 		c.Broker.CutOff("a", nelitest.All)
