@@ -40,6 +40,7 @@ func TestExitCodes(t *testing.T) {
 		"unknown flag":    {"run", "--nonsense", "--", "true"},
 		"bad timeout":     {"run", "--timeout", "2h", "--", "true"},
 		"bad drain":       {"run", "--drain", "-1s", "--", "true"},
+		"drain too long":  {"run", "--drain", "25h", "--", "true"}, // for the library, which is told of it
 		"bad listen":      {"run", "--listen", "nowhere", "--", "true"},
 		"secret argument": {"run", "-X", "sasl.password=x", "--", "true"},
 		"no such file":    {"run", "--config", "/no/such/file", "--", "true"},
