@@ -88,6 +88,7 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 	NELI_MODEL=deep CGO_ENABLED=0 $(GO) test -count=1 -timeout 60m -run '^TestModel$$' ./...
 	$(MAKE) soak SOAK=30m
 	$(MAKE) fuzz FUZZTIME=2m
+	NELI_ROUNDS=200 $(MAKE) cli
 	cd integration && NELI_FIGURES=20 $(GO) test -count=1 -timeout 60m -run TestFigures -v . | grep -v '^=== '
 	$(MAKE) integration-franz FRANZ=.
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=open

@@ -68,9 +68,9 @@ func TestDocumentsLinkToWhatExists(t *testing.T) {
 	}
 }
 
-var warning = regexp.MustCompile(`(?:log|logger)\.(?:Warn|Error)\("([^"]+)"|slog\.Level(?:Warn|Error), "([^"]+)"`)
+var warning = regexp.MustCompile(`(?:[lL]og|[lL]ogger)\.(?:Warn|Error)\("([^"]+)"|slog\.Level(?:Warn|Error), "([^"]+)"`)
 
-// TestRunbookNamesEveryWarning looks each line that the library logs as a warning or an
+// TestRunbookNamesEveryWarning looks each line that the library and neli run log as a warning or an
 // error up in the runbook: people look for it there, at three in the morning.
 func TestRunbookNamesEveryWarning(t *testing.T) {
 	operations, err := os.ReadFile("docs/operations.md")
@@ -78,7 +78,7 @@ func TestRunbookNamesEveryWarning(t *testing.T) {
 	_, runbook, found := strings.Cut(string(operations), "## Runbook")
 	require.True(t, found)
 	lines := 0
-	for _, pattern := range []string{"*.go", "internal/elector/*.go"} {
+	for _, pattern := range []string{"*.go", "internal/elector/*.go", "cmd/neli/internal/*/*.go"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		for _, file := range files {
@@ -94,6 +94,30 @@ func TestRunbookNamesEveryWarning(t *testing.T) {
 		}
 	}
 	require.Greater(t, lines, 15, "of those that there are")
+}
+
+// TestRunbookNamesEveryFatalError looks each error that ends a Neli up in the table of what
+// to do then: each row has the error, its cause, and what to do.
+func TestRunbookNamesEveryFatalError(t *testing.T) {
+	source, err := os.ReadFile("errors.go")
+	require.NoError(t, err)
+	_, fatal, found := strings.Cut(string(source), "// Errors that end a Neli")
+	require.True(t, found)
+	fatal, _, found = strings.Cut(fatal, "\n)\n")
+	require.True(t, found)
+	operations, err := os.ReadFile("docs/operations.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(operations), "## Starting anew after a fatal end")
+	require.True(t, found)
+	var want, got []string
+	for _, m := range regexp.MustCompile(`(?m)^\t(Err\w+) += `).FindAllStringSubmatch(fatal, -1) {
+		want = append(want, m[1])
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `(Err\\w+)` \\| [^|]{5,} \\| [^|]{5,} \\|$").FindAllStringSubmatch(table, -1) {
+		got = append(got, m[1])
+	}
+	require.Greater(t, len(want), 5)
+	require.ElementsMatch(t, want, got)
 }
 
 // markdown returns all documents of this repository by path, without their blocks of

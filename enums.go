@@ -73,6 +73,22 @@ const (
 
 func (r Rebalance) String() string { return nameOf(int(r), "on", "off") }
 
+// MarshalText returns "on" or "off".
+func (r Rebalance) MarshalText() ([]byte, error) { return textOf("Rebalance", int(r), "on", "off") }
+
+// UnmarshalText reads what MarshalText wrote.
+func (r *Rebalance) UnmarshalText(b []byte) error { return ofText(r, "Rebalance", b, "on", "off") }
+
+var stateNames = [...]string{"live", "closing", "closed", "failed"}
+
+func (s State) String() string { return nameOf(int(s), stateNames[:]...) }
+
+// MarshalText returns "live", "closing", "closed" or "failed".
+func (s State) MarshalText() ([]byte, error) { return textOf("State", int(s), stateNames[:]...) }
+
+// UnmarshalText reads what MarshalText wrote.
+func (s *State) UnmarshalText(b []byte) error { return ofText(s, "State", b, stateNames[:]...) }
+
 func nameOf(i int, names ...string) string {
 	if i < 0 || i >= len(names) {
 		return strconv.Itoa(i)

@@ -68,8 +68,6 @@ const (
 	StateFailed
 )
 
-func (s State) String() string { return nameOf(int(s), "live", "closing", "closed", "failed") }
-
 // New starts a Neli. It does not wait for a broker: that is found, and the topic
 // created if need be, in the background, and retried until it succeeds. The
 // process contends from the first Pulse, Background or Lead on.

@@ -114,17 +114,20 @@ func TestTextsOfEnumerationsAreReadAgain(t *testing.T) {
 		Mode       neli.Mode
 		Nomination neli.Nomination
 		Status     neli.Status
+		State      neli.State
+		Rebalance  neli.Rebalance
 		Reason     neli.Reason
 	}
 	for r := neli.ReasonElected; r <= neli.ReasonFatal; r++ {
-		want := all{neli.NonExclusive, neli.Assigned, neli.Held, r}
+		want := all{neli.NonExclusive, neli.Assigned, neli.Held, neli.StateFailed, neli.RebalanceOff, r}
 		b, err := json.Marshal(want)
 		require.NoError(t, err)
 		var got all
 		require.NoError(t, json.Unmarshal(b, &got))
 		require.Equal(t, want, got)
 	}
-	for _, of := range []interface{ UnmarshalText([]byte) error }{new(neli.Mode), new(neli.Nomination), new(neli.Status), new(neli.Reason)} {
+	for _, of := range []interface{ UnmarshalText([]byte) error }{new(neli.Mode), new(neli.Nomination), new(neli.Status),
+		new(neli.State), new(neli.Rebalance), new(neli.Reason)} {
 		require.ErrorContains(t, of.UnmarshalText([]byte("<b>")), `"<b>"`)
 	}
 }
@@ -136,6 +139,8 @@ func TestTextsOfEnumerations(t *testing.T) {
 		"unknown": neli.Unknown, "vacant": neli.Vacant, "held": neli.Held,
 		"exclusive": neli.Exclusive, "non_exclusive": neli.NonExclusive,
 		"open": neli.Open, "assigned": neli.Assigned,
+		"live": neli.StateLive, "closing": neli.StateClosing, "closed": neli.StateClosed, "failed": neli.StateFailed,
+		"on": neli.RebalanceOn, "off": neli.RebalanceOff,
 		"elected": neli.ReasonElected, "not_pulsed": neli.ReasonNotPulsed, "roles_changed": neli.ReasonRoles,
 		"log_reset": neli.ReasonLogReset, "stepped_down": neli.ReasonSteppedDown,
 	} {
@@ -149,6 +154,7 @@ func TestTextsOfEnumerations(t *testing.T) {
 		require.Regexp(t, `^[a-z]+(_[a-z]+)*$`, string(b))
 	}
 	for _, of := range []interface{ MarshalText() ([]byte, error) }{neli.Status(3), neli.Status(-1), neli.Mode(2), neli.Nomination(2),
+		neli.State(4), neli.Rebalance(2),
 		neli.ReasonFatal + 1, neli.Reason(-1)} {
 		_, err := of.MarshalText()
 		require.ErrorContains(t, err, "is none")

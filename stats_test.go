@@ -445,6 +445,7 @@ func TestStatsOfNonExclusiveMode(t *testing.T) {
 		require.Equal(c, 5, s.Led)
 		require.Equal(c, uint64(2), s.TermsStarted, "one for each partition")
 		require.Positive(c, s.Appended)
+		require.Positive(c, s.OldestEvidence)
 		require.Less(c, s.OldestEvidence, time.Second)
 		require.Less(c, s.LastRecord, time.Second)
 		c.Broker.CutOff("a", nelitest.All)
@@ -461,16 +462,20 @@ func TestStatsOfNonExclusiveMode(t *testing.T) {
 
 // In JSON durations are seconds and reasons are words.
 func TestStatsAsJSON(t *testing.T) {
-	s := neli.Stats{Records: 7, LastPulse: 1500 * time.Millisecond, Leaderless: 2.5}
+	s := neli.Stats{Records: 7, LastPulse: 1500 * time.Millisecond, Leaderless: 2.5, Throttled: 3500 * time.Millisecond,
+		OldestEvidence: 4500 * time.Millisecond, LastRecord: 5500 * time.Millisecond}
+	s.RoundTrips = neli.Timing{Count: 2, Sum: 0.25}
+	s.RoundTrips.Buckets[1] = 1
 	s.TermsEnded[neli.ReasonNotPulsed] = 3
 	b, err := json.Marshal(s)
 	require.NoError(t, err)
 	var of map[string]any
 	require.NoError(t, json.Unmarshal(b, &of))
 	require.Equal(t, map[string]any{"not_pulsed": 3.0}, of["terms_ended"])
-	require.Equal(t, 1.5, of["last_pulse"])
-	require.Equal(t, 2.5, of["leaderless"])
-	require.Equal(t, 7.0, of["records"])
+	require.Equal(t, []any{1.5, 2.5, 3.5, 4.5, 5.5, 7.0},
+		[]any{of["last_pulse"], of["leaderless"], of["throttled"], of["oldest_evidence"], of["last_record"], of["records"]})
+	trips := of["round_trips"].(map[string]any)
+	require.Equal(t, []any{2.0, 0.25, 1.0}, []any{trips["count"], trips["sum"], trips["buckets"].([]any)[1]})
 	require.Len(t, of, reflect.TypeFor[neli.Stats]().NumField(), "each has a name of its own")
 	bounds := neli.TimingBounds()
 	require.True(t, slices.IsSorted(bounds[:]))

@@ -41,7 +41,7 @@ var catalog = []metric{
 		values: func(s *sample, emit func(float64, ...string)) {
 			now := s.n.State()
 			for state := neli.StateLive; state <= neli.StateFailed; state++ {
-				emit(truth(state == now), state.String())
+				emit(truth(state == now), text(state))
 			}
 		}},
 	{name: "neli_is_leader", kind: gauge,
@@ -69,6 +69,12 @@ var catalog = []metric{
 			for why := neli.ReasonElected + 1; int(why) < len(s.TermsEnded); why++ {
 				emit(float64(s.TermsEnded[why]), text(why))
 			}
+		}},
+	{name: "neli_requests_total", kind: counter, labels: []string{"answer"}, exclusive: true,
+		help: "Requests of other processes to hand over or step down: accepted by Config.Requests; refused by it, or without asking it.",
+		values: func(s *sample, emit func(float64, ...string)) {
+			emit(float64(s.RequestsAccepted), "accepted")
+			emit(float64(s.RequestsRefused), "refused")
 		}},
 	{name: "neli_leaderless_seconds_total", kind: counter, exclusive: true,
 		help:   "For how many seconds, added up over roles, any of them was vacant, as this process has read.",

@@ -23,6 +23,7 @@ type listener struct {
 
 	mu       sync.Mutex
 	status   int
+	header   http.Header
 	events   []event
 	comments int
 	ended    bool
@@ -45,7 +46,7 @@ func listen(t *testing.T, client *http.Client) *listener {
 		}
 		defer resp.Body.Close()
 		l.mu.Lock()
-		l.status = resp.StatusCode
+		l.status, l.header = resp.StatusCode, resp.Header
 		l.mu.Unlock()
 		l.read(resp.Body)
 	})
@@ -125,6 +126,9 @@ func TestEventsTellWhatChanges(t *testing.T) {
 		time.Sleep(time.Second)
 		want := []string{"0-3 held a", "4 vacant"}
 		require.Equal(t, want, l.words(t))
+		head := state(l, func() http.Header { return l.header })
+		require.Equal(t, "text/event-stream", head.Get("Content-Type"))
+		require.Equal(t, "no", head.Get("X-Accel-Buffering"), "or nginx would keep events back")
 
 		src.become(standing(0, "0-3", "a", 17), standing(0, "4", "vacant", 0)) // a beat
 		time.Sleep(time.Second)

@@ -57,6 +57,17 @@ func TestPageShowsWhoLeads(t *testing.T) {
 	require.Contains(t, pageOf(t, situations()["non-exclusive, leading"], ""), "In non-exclusive mode")
 }
 
+// Two processes may have the same name: it is the id that tells which one has the page.
+func TestPageMarksItsOwnProcessOnly(t *testing.T) {
+	namesake := standing(0, "1", "a", 21)
+	namesake.Holder.Member = "id of another"
+	src := newScript(standing(0, "0", "a", 17), namesake)
+	src.members = []neli.Member{{Name: "a", ID: "id of a", Self: true}, {Name: "a", ID: "id of another"}}
+	page := pageOf(t, src, "")
+	require.Equal(t, []string{"0|1|a this process|17|90 min|0.2 s ago|0", "1|1|a|21|90 min|0.2 s ago|0"}, rowsOf(page))
+	require.Equal(t, 2, strings.Count(page, `class="tag">this process`), "a row of either table")
+}
+
 // The page is small, needs nothing of anybody else, and allows the browser its own style and
 // script, by their hashes, and nothing more.
 func TestPageIsSmallAndSelfContained(t *testing.T) {

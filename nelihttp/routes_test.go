@@ -95,6 +95,7 @@ func checkAnswer(t *testing.T, server *httptest.Server, method, route string, st
 	require.Equal(t, "no-store", resp.Header.Get("Cache-Control"), says)
 	require.Contains(t, resp.Header.Get("Content-Security-Policy"), "default-src 'none'", says)
 	require.Equal(t, "nosniff", resp.Header.Get("X-Content-Type-Options"), says)
+	require.Equal(t, "no-referrer", resp.Header.Get("Referrer-Policy"), says)
 	switch {
 	case status == http.StatusNotFound && resp.StatusCode == status && method != "GET" && method != "HEAD":
 	case slices.Contains([]string{"GET", "HEAD", "OPTIONS"}, method):
@@ -218,19 +219,24 @@ func TestRedirectToTheHolder(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, w.Code, "without WithURL")
 }
 
-// A process is well while it is live and reads, whoever leads.
+// A process is well while it is live and reads, whoever leads. It may read nothing for three
+// T, and for 15 s if that is longer.
 func TestHealth(t *testing.T) {
 	src := situations()["follower"]
 	for _, c := range []struct {
-		stats  neli.Stats
-		status int
-		reason string
+		timeout, silence time.Duration
+		status           int
+		reason           string
 	}{
-		{neli.Stats{}, 200, ""},
-		{neli.Stats{LastRecord: 14900 * time.Millisecond}, 200, ""},
-		{neli.Stats{LastRecord: 15 * time.Second}, 503, "nothing has been read of the leader topic for 15s"},
+		{5 * time.Second, 0, 200, ""},
+		{5 * time.Second, 14900 * time.Millisecond, 200, ""},
+		{5 * time.Second, 15 * time.Second, 503, "nothing has been read of the leader topic for 15s, and 15s is the limit"},
+		{300 * time.Millisecond, 14900 * time.Millisecond, 200, ""},
+		{300 * time.Millisecond, 15 * time.Second, 503, "15s is the limit"},
+		{18 * time.Second, 53900 * time.Millisecond, 200, ""},
+		{18 * time.Second, 54 * time.Second, 503, "54s is the limit"},
 	} {
-		src.stats = c.stats
+		src.timeout, src.stats.LastRecord = c.timeout, c.silence
 		w, body := ask(t, newHandler(src), "GET", "/healthz")
 		require.Equal(t, c.status, w.Code)
 		answer := jsonOf(t, body)

@@ -1,6 +1,7 @@
 package nelihttp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type script struct {
 	mode    neli.Mode
 	stats   neli.Stats
+	timeout time.Duration // T; 0: 5 s
 	members []neli.Member
 	led     map[int]int64 // role → token; 0: none
 
@@ -85,7 +87,7 @@ func (s *script) Name() string                    { return "a" }
 func (s *script) Group() string                   { return "carts" }
 func (s *script) Mode() neli.Mode                 { return s.mode }
 func (s *script) Partitions() int                 { return 1 }
-func (s *script) HeartbeatTimeout() time.Duration { return 5 * time.Second }
+func (s *script) HeartbeatTimeout() time.Duration { return cmp.Or(s.timeout, 5*time.Second) }
 func (s *script) Members() []neli.Member          { return s.members }
 func (s *script) Stats() neli.Stats               { return s.stats }
 func (s *script) IsLeader() bool                  { return len(s.led) > 0 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -46,6 +47,28 @@ func TestTransferAndStepDown(t *testing.T) {
 	one.signal(15)
 	require.Equal(t, 143, one.code())
 	require.Equal(t, 3, neli(t, c, "step-down").code(), "nobody leads")
+}
+
+// A command that does not heed TERM is killed before its time is over: until then the lease is
+// kept, and nobody else runs the command.
+func TestRevokedCommandIsKilledInTime(t *testing.T) {
+	c := broker(t)
+	t.Setenv("WITNESS", filepath.Join(t.TempDir(), "witness"))
+	run := func(name string) *process {
+		return neli(t, c, "run", "--allow-requests", "--once", "--drain", "4s", "--name", name, "--", "sh", "-c",
+			`exec 9>>"$WITNESS"; flock -n 9 || { echo overlap; exit 99; }; trap 'echo asked' TERM; echo token $NELI_TOKEN; echo child $$; while :; do sleep 0.05; done`)
+	}
+	one := run("one")
+	child := one.pid("child", 1)
+	two := run("two")
+	require.Eventually(t, func() bool { return neli(t, c, "transfer", "two").code() == 0 }, soon, 100*time.Millisecond)
+	two.says("token", 1)
+	require.False(t, alive(child))
+	require.NotContains(t, two.output(), "overlap")
+	require.Contains(t, one.output(), "asked")
+	require.Equal(t, 122, one.code())
+	one.logs("the command has not finished in time: killed")
+	require.NotContains(t, one.errors.String(), "leadership lost", "killed before that")
 }
 
 func TestRequestsAreRefusedByDefault(t *testing.T) {

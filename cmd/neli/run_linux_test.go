@@ -40,6 +40,7 @@ func TestExitCodes(t *testing.T) {
 		"unknown flag":    {"run", "--nonsense", "--", "true"},
 		"bad timeout":     {"run", "--timeout", "2h", "--", "true"},
 		"bad drain":       {"run", "--drain", "-1s", "--", "true"},
+		"drain too long":  {"run", "--drain", "25h", "--", "true"}, // for the library, which is told of it
 		"bad listen":      {"run", "--listen", "nowhere", "--", "true"},
 		"secret argument": {"run", "-X", "sasl.password=x", "--", "true"},
 		"no such file":    {"run", "--config", "/no/such/file", "--", "true"},
@@ -85,14 +86,18 @@ func TestSignalsReachTheWholeGroup(t *testing.T) {
 	}
 }
 
-// What is no request to end is passed on, and ends nothing.
+// What is no request to end is passed on, and ends nothing: job control works.
 func TestOtherSignalsArePassedOn(t *testing.T) {
-	p := neli(t, broker(t), "run", "--", "sh", "-c", `trap 'echo got usr1' USR1; trap 'echo got usr2' USR2; echo child $$; while :; do sleep 0.05; done`)
-	p.says("child", 1)
-	p.signal(unix.SIGUSR1)
-	require.Equal(t, "usr1", p.says("got", 1))
-	p.signal(unix.SIGUSR2)
-	require.Equal(t, "usr2", p.says("got", 2))
+	p := neli(t, broker(t), "run", "--", "sh", "-c", `for s in USR1 USR2 WINCH CONT; do trap "echo got $s" $s; done; echo child $$; while :; do sleep 0.05; done`)
+	child := p.pid("child", 1)
+	for n, s := range []syscall.Signal{unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH} {
+		p.signal(s)
+		require.Equal(t, strings.TrimPrefix(unix.SignalName(s), "SIG"), p.says("got", n+1))
+	}
+	p.signal(unix.SIGTSTP)
+	require.Eventually(t, func() bool { return field(t, child, 0) == "T" }, soon, 5*time.Millisecond, "the command is stopped")
+	p.signal(unix.SIGCONT)
+	require.Equal(t, "CONT", p.says("got", 4))
 	p.signal(unix.SIGTERM)
 	require.Equal(t, 143, p.code())
 }

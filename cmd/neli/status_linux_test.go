@@ -54,6 +54,7 @@ func TestStatusAndWatch(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(strings.Join(lines.output(), "\n"), `"status":"vacant"`) }, soon, 5*time.Millisecond)
 	require.Equal(t, "vacant 0", strings.TrimSpace(told.says("told", 2)))
 	require.Equal(t, 3, neli(t, c, "status").code())
+	require.Equal(t, 125, neli(t, c, "watch", "--exec", "false").code())
 	watching.signal(15)
 	require.Equal(t, 0, watching.code())
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -92,4 +93,23 @@ func TestPrintable(t *testing.T) {
 	for _, name := range []string{"\x1b[2J", "a\nb", "a\u202eb", "\xff"} {
 		require.True(t, strings.HasPrefix(printable(name), `"`), name)
 	}
+}
+
+// What others say, names and ids, moves no cursor and keeps no program from being told.
+func TestHostileNames(t *testing.T) {
+	const hostile = "\x1b[2J\x00\u202e\n"
+	holder := neli.Holder{Name: hostile, Member: hostile, Token: 17}
+	s := neli.Standing{Status: neli.Held, Holder: holder}
+	var out strings.Builder
+	require.NoError(t, show(&out, nil, []neli.Standing{s}, []neli.Member{{Name: hostile, ID: hostile}}, false))
+	require.NoError(t, tell(&out, s, false))
+	require.NotContains(t, out.String(), "\x1b")
+	require.NotContains(t, out.String(), "\u202e")
+	require.Equal(t, 4, strings.Count(out.String(), `"\x1b[2J\x00\u202e\n"`), out.String())
+
+	env := changed(s, "jobs")
+	require.Contains(t, env, "NELI_MEMBER=\x1b[2J\u202e\n")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), env...)
+	require.NoError(t, cmd.Run())
 }

@@ -104,7 +104,7 @@ func run(cfg neli.Config, o job.Options, listen string) error {
 	}
 	code, err := job.Run(n, o, signals)
 	if closing := n.Close(); closing != nil {
-		cfg.Logger.Warn("closing", "error", closing)
+		cfg.Logger.Warn("did not close in order", "error", closing)
 	}
 	stop()
 	if code != 0 || err != nil {

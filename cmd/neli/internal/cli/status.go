@@ -120,7 +120,7 @@ func show(out io.Writer, n *neli.Neli, standings []neli.Standing, members []neli
 	if len(members) > 0 {
 		fmt.Fprintln(w, "\nMEMBER\tID\tPRIORITY\tHEARD")
 		for _, m := range members {
-			fmt.Fprintf(w, "%s\t%s\t%d\t%v ago\n", printable(m.Name), m.ID, m.Priority, m.Age.Round(time.Millisecond))
+			fmt.Fprintf(w, "%s\t%s\t%d\t%v ago\n", printable(m.Name), printable(m.ID), m.Priority, m.Age.Round(time.Millisecond))
 		}
 	}
 	return w.Flush()

@@ -9,12 +9,18 @@ import (
 	"github.com/goneli/neli"
 )
 
-// printable keeps what others have called themselves from moving the terminal's cursor.
+// printable keeps what others say of themselves, names and ids, from moving the terminal's cursor.
 func printable(name string) string {
 	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) || r == unicode.ReplacementChar }) {
 		return fmt.Sprintf("%q", name)
 	}
 	return name
+}
+
+// variableOf makes a variable for a program's environment of what others say: NUL, which would
+// end it, is left out.
+func variableOf(name, value string) string {
+	return name + "=" + strings.ReplaceAll(value, "\x00", "")
 }
 
 // maxRanges is how many ranges of roles are written in a line.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +19,8 @@ const watchLong = `Say who leads, and whenever that changes: a line each. It onl
 
 --exec runs a program for each line, one after the other, with NELI_STATUS (unknown, vacant,
 held), NELI_HOLDER, NELI_MEMBER, NELI_TOKEN, NELI_ROLES, NELI_PARTITION and NELI_GROUP in its
-environment. While it runs changes are missed; afterwards it is told of what is so then.`
+environment. While it runs changes are missed; afterwards it is told of what is so then. When it
+fails neli watch ends, with exit code 125.`
 
 func newWatch(c *common) *cobra.Command {
 	var asJSON bool
@@ -62,13 +62,25 @@ func watch(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool, progra
 		}
 		cmd := exec.CommandContext(ctx, program)
 		cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-		cmd.Env = append(os.Environ(), "NELI_STATUS="+s.Status.String(), "NELI_HOLDER="+strings.ReplaceAll(s.Holder.Name, "\x00", ""), "NELI_MEMBER="+s.Holder.Member,
-			"NELI_TOKEN="+tokenOf(s), "NELI_ROLES="+ranges(s), "NELI_PARTITION="+strconv.Itoa(s.Partition), "NELI_GROUP="+n.Group())
+		cmd.Env = append(os.Environ(), changed(s, n.Group())...)
 		if err := cmd.Run(); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("--exec: %w", err)
 		}
 	}
 	return nil
+}
+
+// changed is the environment in which --exec is told of a Standing.
+func changed(s neli.Standing, group string) []string {
+	return []string{
+		variableOf("NELI_STATUS", s.Status.String()),
+		variableOf("NELI_HOLDER", s.Holder.Name),
+		variableOf("NELI_MEMBER", s.Holder.Member),
+		variableOf("NELI_TOKEN", tokenOf(s)),
+		variableOf("NELI_ROLES", ranges(s)),
+		variableOf("NELI_PARTITION", strconv.Itoa(s.Partition)),
+		variableOf("NELI_GROUP", group),
+	}
 }
 
 func tell(out io.Writer, s neli.Standing, asJSON bool) error {

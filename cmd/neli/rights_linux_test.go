@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+const password = "hunter2" // of all users
+
+// secured starts a Kafka in this process with a topic that each of these users may do one thing
+// with, and no other.
+func secured(t *testing.T, rights map[string]kmsg.ACLOperation) *kfake.Cluster {
+	t.Helper()
+	opts := []kfake.Opt{kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(), kfake.SeedTopics(1, "jobs.neli"), kfake.Superuser("PLAIN", "admin", password)}
+	for user, right := range rights {
+		opts = append(opts, kfake.User("PLAIN", user, password, kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: "jobs.neli",
+			Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: right, Allow: true}))
+	}
+	c, err := kfake.NewCluster(opts...)
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// as is a file of client properties.
+func as(t *testing.T, user string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "client.properties")
+	require.NoError(t, os.WriteFile(file, []byte("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.username="+user+"\nsasl.password="+password+"\n"), 0o600))
+	return file
+}
+
+// Whoever lacks a right is told which, at the start, and no secret is told to anybody.
+func TestMissingRights(t *testing.T) {
+	c := secured(t, map[string]kmsg.ACLOperation{"reader": kmsg.ACLOperationRead, "writer": kmsg.ACLOperationWrite})
+	for name, s := range map[string]struct {
+		user string
+		args []string
+		code int
+		says string
+	}{
+		"check without WRITE": {"reader", []string{"check", "--for", "5s"}, 125, "WRITE"},
+		"check without READ":  {"writer", []string{"check", "--for", "5s"}, 125, "READ"},
+		"check with all":      {"admin", []string{"check", "--for", "8s"}, 3, "to mend: unsafe setting of the leader topic"}, // one replica
+		"run without WRITE":   {"reader", []string{"run", "--", "true"}, 125, "WRITE"},
+		"run without READ":    {"writer", []string{"run", "--", "true"}, 125, "READ"},
+		"status needs READ":   {"reader", []string{"status"}, 4, ""}, // an empty topic tells nothing
+		"status without READ": {"writer", []string{"status"}, 125, "READ"},
+		"watch without READ":  {"writer", []string{"watch"}, 125, "READ"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := neli(t, c, append(s.args[:1:1], append([]string{"--config", as(t, s.user)}, s.args[1:]...)...)...)
+			require.Equal(t, s.code, p.code(), "%v", p.errors.String())
+			told := strings.Join(p.output(), "\n") + p.errors.String()
+			require.Contains(t, told, s.says)
+			require.NotContains(t, told, password)
+		})
+	}
+}

@@ -1,0 +1,125 @@
+package metrics
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/stretchr/testify/require"
+)
+
+// shows is which series a field of Stats moves, and to what, when it is 7, or 7 s.
+var shows = map[string]map[string]float64{
+	"Records":          {"neli_records_read_total valid": 7},
+	"Foreign":          {"neli_records_read_total foreign": 7, "neli_records_read_total valid": 93},
+	"Newer":            {"neli_records_read_total newer": 7, "neli_records_read_total valid": 93},
+	"Malformed":        {"neli_records_read_total malformed": 7, "neli_records_read_total valid": 93},
+	"LogResets":        {"neli_log_resets_total": 7},
+	"Appended":         {"neli_records_appended_total": 7},
+	"AppendFailed":     {"neli_append_failures_total": 7},
+	"Throttled":        {"neli_throttled_seconds_total": 7},
+	"RequestsAccepted": {"neli_requests_total accepted": 7},
+	"RequestsRefused":  {"neli_requests_total refused": 7},
+	"TermsStarted":     {"neli_terms_started_total": 7},
+	"TermsEnded":       {"neli_terms_ended_total not_pulsed": 7},
+	"RoundTrips":       {"neli_record_round_trip_seconds": 7},
+	"Drains":           {"neli_drain_duration_seconds": 7},
+	"Vacancies":        {"neli_vacancy_duration_seconds": 7},
+	"Leaderless":       {"neli_leaderless_seconds_total": 7},
+	"Roles":            {"neli_role_leader 0": 0, "neli_role_leader 1": 0}, // as many as WithRoles names
+	"Led":              {"neli_roles_led": 7},
+	"Held":             {"neli_roles held": 7},
+	"Vacant":           {"neli_roles vacant": 7},
+	"Unknown":          {"neli_roles unknown": 7},
+	"Members":          {"neli_members": 7},
+	"OldestEvidence":   {"neli_evidence_age_seconds": 7},
+	"LastRecord":       {"neli_record_age_seconds": 7},
+	"LastPulse":        {"neli_pulse_age_seconds": 7},
+	"Healthy":          {"neli_healthy": 1},
+}
+
+// Each field of Stats is shown by the metric that is named for it, and by no other.
+func TestEachFieldOfStatsIsShown(t *testing.T) {
+	bubble(t, func(t *testing.T, b *nelitest.Broker) {
+		n := join(t, b, "a", nil)
+		require.NoError(t, n.Close())
+		c := &collector{n: n, detailed: 2}
+		stats := reflect.TypeFor[neli.Stats]()
+		require.Len(t, shows, stats.NumField())
+		idle := neli.Stats{Records: 100}
+		before := valuesOf(c, idle)
+		for i := range stats.NumField() {
+			s := idle
+			seven(reflect.ValueOf(&s).Elem().Field(i))
+			moved := map[string]float64{}
+			for name, v := range valuesOf(c, s) {
+				if was, shown := before[name]; !shown || v != was {
+					moved[name] = v
+				}
+			}
+			require.Equal(t, shows[stats.Field(i).Name], moved, stats.Field(i).Name)
+		}
+	})
+}
+
+// Buckets of Prometheus have all that is in those before.
+func TestBucketsAddUp(t *testing.T) {
+	timing := neli.Timing{Count: 100, Sum: 2.5}
+	for i := range timing.Buckets {
+		timing.Buckets[i] = uint64(i + 1)
+	}
+	var got dto.Metric
+	desc := prometheus.NewDesc("neli_x", "", nil, nil)
+	require.NoError(t, histogram(desc, timing).Write(&got))
+	require.Equal(t, uint64(100), got.Histogram.GetSampleCount(), "longer ones are in +Inf only")
+	require.Equal(t, 2.5, got.Histogram.GetSampleSum())
+	sum := uint64(0)
+	for i, bound := range neli.TimingBounds() {
+		sum += uint64(i + 1)
+		require.Equal(t, bound.Seconds(), got.Histogram.Bucket[i].GetUpperBound())
+		require.Equal(t, sum, got.Histogram.Bucket[i].GetCumulativeCount())
+	}
+}
+
+// seven sets a field to 7, a histogram's count, or a counter's for one reason.
+func seven(field reflect.Value) {
+	switch of := field.Addr().Interface().(type) {
+	case *time.Duration:
+		*of = 7 * time.Second
+	case *neli.ReasonCounts:
+		of[neli.ReasonNotPulsed] = 7
+	case *neli.Timing:
+		of.Count = 7
+	case *uint64:
+		*of = 7
+	case *int:
+		*of = 7
+	case *float64:
+		*of = 7
+	case *bool:
+		*of = true
+	}
+}
+
+// valuesOf is what the catalog makes of Stats, by name and labels; of a histogram the count.
+func valuesOf(c *collector, of neli.Stats) map[string]float64 {
+	s, out := sample{collector: c, Stats: of}, map[string]float64{}
+	for _, m := range catalog {
+		if m.timing != nil {
+			out[m.name] = float64(m.timing(&s).Count)
+			continue
+		}
+		m.values(&s, func(v float64, labels ...string) {
+			name := m.name
+			for _, l := range labels {
+				name += " " + l
+			}
+			out[name] = v
+		})
+	}
+	return out
+}
