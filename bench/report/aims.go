@@ -56,6 +56,10 @@ func (r *Results) Aims() []Aim {
 	for _, o := range slices.Concat(r.Quiet, r.Rolling) {
 		add(o.Run, none(fmt.Sprintf("terms lost: %s, T = %s, %.0f min", o.What, o.T, o.Minutes), o.Lost, fmt.Sprint(o.Lost)))
 	}
+	for _, f := range r.Faults {
+		add(f.Run, none(fmt.Sprintf("two leaders at once: %s, away for %s, on %s, T = %s", f.What, f.Away, f.Group, f.T), f.Met,
+			fmt.Sprintf("%d in %d faults", f.Met, len(f.Longest))))
+	}
 	for _, o := range r.Scale {
 		add(o.Run, scaleAims(o)...)
 	}

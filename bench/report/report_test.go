@@ -59,6 +59,10 @@ func fixed() *Results {
 		},
 		Quiet:   []steady.Outcome{{Run: "1", What: "quiet, brokers: 1", T: "300ms", Minutes: 30}},
 		Rolling: []steady.Outcome{{Run: "1", What: "rolling restart", T: "2s", Lost: 1, Minutes: 5, Groups: 3, Restarts: 6, Vacant: 2040}},
+		Faults: []steady.Fault{
+			{Run: "2", What: "SIGKILL of a broker", Away: "15s", Group: "one replicated log", T: "500ms", Longest: []float64{9000, 9500.4, 11000}, Vacant: []float64{9000, 9500.4, 11200}, Lost: 4},
+			{Run: "2", What: "SIGKILL of a broker", Away: "15s", Group: "`Logs: 3`", T: "500ms", Longest: []float64{0, 0, 120}, Vacant: []float64{0, 0, 120}, Lost: 1, Met: 1, Double: 2.5},
+		},
 	}
 }
 
@@ -81,6 +85,10 @@ func TestPage(t *testing.T) {
 		"- 1 broker: median 2.00 ms, 99th percentile 3.0 ms, n = 3; two in a row: median 3.0 ms, 95th percentile 3.0 ms, maximum 3.0 ms (b)",
 		"- rolling restart, T = 2s, 3 groups, 6 restarts: terms lost: 1; 2040 ms without a leader, 0.0 ms with two (a)",
 		"- raft, 3 nodes, default: join: too late",
+		"`bench-quiet`, `bench-logs` and `bench-rolling` measure anew",
+		"## When brokers fail: one replicated log, and `Logs: 3`\n\nMeasured in run b: commit 0000002, 2026-01-02.\n",
+		"| SIGKILL of a broker | 15s | one replicated log | 500ms | 9500 [9000–11000], 3 | 9500 [9000–11200], 3 | 4 | 0 | b |\n",
+		"| SIGKILL of a broker | 15s | `Logs: 3` | 500ms | 0.0 [0.0–120], 3 | 0.0 [0.0–120], 3 | 1 | **1**, 2.5 ms | b |\n\n## Scale\n",
 		"### 16 members in 8 processes, partitions: 100, 1000 roles, T = 5m0s (run a)",
 		"but for those of the process that died: 3.\n",
 		"| all have been led after the start | 61.3 | 1.50 | – | 0 |",
@@ -103,6 +111,17 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// What was never measured is not spoken of.
+func TestPageOfNoFaults(t *testing.T) {
+	r := fixed()
+	r.Faults = nil
+	page, err := r.Page()
+	require.NoError(t, err)
+	assert.NotContains(t, page, "bench-logs")
+	assert.NotContains(t, page, "When brokers fail")
+	assert.Contains(t, page, "0.0 ms with two (a)\n\n## Scale\n")
+}
+
 func TestAims(t *testing.T) {
 	verdicts := map[string]Aim{}
 	for _, a := range fixed().Aims() {
@@ -111,28 +130,30 @@ func TestAims(t *testing.T) {
 	const many, crowded, one = "1 broker, Open, T = 5s, 1000 roles", "100 members in 10 processes, partitions: 1, 100000 roles, T = 5s",
 		"3 members in 3 processes, partitions: 1, 1000 roles, T = 5s, one leads all"
 	for what, want := range map[string]Aim{
-		"crash, median: 1 broker, Open, T = 300ms":                                      {Bound: "≤ 300 ms", Measured: "296 ms (n = 4)", Met: true, Run: "2"},
-		"crash, maximum: 1 broker, Open, T = 300ms":                                     {Bound: "≤ 352 ms", Measured: "340 ms (n = 4)", Met: true, Run: "2"},
-		"hand-over, median: 1 broker, Open, T = 300ms":                                  {Bound: "≤ 6.0 ms", Measured: "6.0 ms (n = 2)", Met: true, Before: "40 ms (n = 1)", Run: "2"},
-		"hand-over, median: " + many:                                                    {Bound: "≤ 10 ms", Measured: "10 ms (n = 3)", Met: true, Run: "2"},
-		"very first start, since metadata, median: 1 broker, Open, T = 300ms":           {Bound: "≤ 321 ms", Measured: "322 ms (n = 1)", Run: "2"},
-		"a joiner knows all holders, since metadata, median: 1 broker, Open, T = 300ms": {Bound: "≤ 20 ms", Measured: "20 ms (n = 3)", Met: true, Run: "2"},
-		"first leader after a clean stop, median: 1 broker, Open, T = 300ms":            {Bound: "≤ 300 ms", Measured: "310 ms (n = 1)", Run: "2"},
-		"one question, leader: 1 broker, Open, T = 300ms":                               {Bound: "≤ 80 ns, 0 allocs", Measured: "61 ns, 0 allocs", Met: true, Run: "2"},
-		"idle group of 3: " + many + ", messages":                                       {Bound: "≤ 25/s", Measured: "25.0/s", Met: true, Run: "2"},
-		"idle group of 3: " + many + ", CPU of all members":                             {Bound: "≤ 1.2 % of a core", Measured: "1.30 %", Run: "2"},
-		"two leaders at once: 1 broker, Open, T = 300ms":                                {Bound: "none", Measured: "0 of 1 woken; 0 otherwise, in 9 terms", Met: true, Run: "2"},
-		"terms lost: quiet, brokers: 1, T = 300ms, 30 min":                              {Bound: "none", Measured: "0", Met: true, Run: "1"},
-		"terms lost: rolling restart, T = 2s, 5 min":                                    {Bound: "none", Measured: "1", Run: "1"},
-		"all have been led after the start: " + crowded:                                 {Bound: "≤ 6.5 s", Measured: "6.40 s", Met: true, Run: "2"},
-		"shared out after the start: " + crowded:                                        {Bound: "≤ 30.0 s, max/mean ≤ 1.1", Measured: "30.50 s, 1.05", Run: "2"},
-		"all have been led after 10 died: " + crowded:                                   {Bound: "≤ 6.0 s, max/mean ≤ 1.2", Measured: "5.90 s, 1.25", Run: "2"},
-		"shared out after 10 joined: " + crowded:                                        {Bound: "≤ 30.0 s, max/mean ≤ 1.1", Measured: "20.00 s, 1.10", Run: "2"},
-		"terms lost: " + crowded:                                                        {Bound: "none", Measured: "1; 1 of them in 5m0s of quiet", Run: "2"},
-		"CPU of all members and the broker: " + crowded:                                 {Bound: "≤ 60 % of a core", Measured: "50.00 %", Met: true, Run: "2"},
-		"memory of a member, live on the heap: " + crowded:                              {Bound: "≤ 12 MB", Measured: "4.0 MB; 13 MB of its process are resident", Met: true, Run: "2"},
-		"CPU of the holder: " + one:                                                     {Bound: "≤ 0.5 % of a core", Measured: "0.40 %", Met: true, Run: "2"},
-		"CPU of a follower: " + one:                                                     {Bound: "≤ 0.5 % of a core", Measured: "0.60 %", Run: "2"},
+		"crash, median: 1 broker, Open, T = 300ms":                                                 {Bound: "≤ 300 ms", Measured: "296 ms (n = 4)", Met: true, Run: "2"},
+		"crash, maximum: 1 broker, Open, T = 300ms":                                                {Bound: "≤ 352 ms", Measured: "340 ms (n = 4)", Met: true, Run: "2"},
+		"hand-over, median: 1 broker, Open, T = 300ms":                                             {Bound: "≤ 6.0 ms", Measured: "6.0 ms (n = 2)", Met: true, Before: "40 ms (n = 1)", Run: "2"},
+		"hand-over, median: " + many:                                                               {Bound: "≤ 10 ms", Measured: "10 ms (n = 3)", Met: true, Run: "2"},
+		"very first start, since metadata, median: 1 broker, Open, T = 300ms":                      {Bound: "≤ 321 ms", Measured: "322 ms (n = 1)", Run: "2"},
+		"a joiner knows all holders, since metadata, median: 1 broker, Open, T = 300ms":            {Bound: "≤ 20 ms", Measured: "20 ms (n = 3)", Met: true, Run: "2"},
+		"first leader after a clean stop, median: 1 broker, Open, T = 300ms":                       {Bound: "≤ 300 ms", Measured: "310 ms (n = 1)", Run: "2"},
+		"one question, leader: 1 broker, Open, T = 300ms":                                          {Bound: "≤ 80 ns, 0 allocs", Measured: "61 ns, 0 allocs", Met: true, Run: "2"},
+		"idle group of 3: " + many + ", messages":                                                  {Bound: "≤ 25/s", Measured: "25.0/s", Met: true, Run: "2"},
+		"idle group of 3: " + many + ", CPU of all members":                                        {Bound: "≤ 1.2 % of a core", Measured: "1.30 %", Run: "2"},
+		"two leaders at once: 1 broker, Open, T = 300ms":                                           {Bound: "none", Measured: "0 of 1 woken; 0 otherwise, in 9 terms", Met: true, Run: "2"},
+		"terms lost: quiet, brokers: 1, T = 300ms, 30 min":                                         {Bound: "none", Measured: "0", Met: true, Run: "1"},
+		"terms lost: rolling restart, T = 2s, 5 min":                                               {Bound: "none", Measured: "1", Run: "1"},
+		"two leaders at once: SIGKILL of a broker, away for 15s, on one replicated log, T = 500ms": {Bound: "none", Measured: "0 in 3 faults", Met: true, Run: "2"},
+		"two leaders at once: SIGKILL of a broker, away for 15s, on `Logs: 3`, T = 500ms":          {Bound: "none", Measured: "1 in 3 faults", Run: "2"},
+		"all have been led after the start: " + crowded:                                            {Bound: "≤ 6.5 s", Measured: "6.40 s", Met: true, Run: "2"},
+		"shared out after the start: " + crowded:                                                   {Bound: "≤ 30.0 s, max/mean ≤ 1.1", Measured: "30.50 s, 1.05", Run: "2"},
+		"all have been led after 10 died: " + crowded:                                              {Bound: "≤ 6.0 s, max/mean ≤ 1.2", Measured: "5.90 s, 1.25", Run: "2"},
+		"shared out after 10 joined: " + crowded:                                                   {Bound: "≤ 30.0 s, max/mean ≤ 1.1", Measured: "20.00 s, 1.10", Run: "2"},
+		"terms lost: " + crowded:                                                                   {Bound: "none", Measured: "1; 1 of them in 5m0s of quiet", Run: "2"},
+		"CPU of all members and the broker: " + crowded:                                            {Bound: "≤ 60 % of a core", Measured: "50.00 %", Met: true, Run: "2"},
+		"memory of a member, live on the heap: " + crowded:                                         {Bound: "≤ 12 MB", Measured: "4.0 MB; 13 MB of its process are resident", Met: true, Run: "2"},
+		"CPU of the holder: " + one:                                                                {Bound: "≤ 0.5 % of a core", Measured: "0.40 %", Met: true, Run: "2"},
+		"CPU of a follower: " + one:                                                                {Bound: "≤ 0.5 % of a core", Measured: "0.60 %", Run: "2"},
 	} {
 		want.What = what
 		assert.Equal(t, want, verdicts[what])
@@ -182,6 +203,7 @@ func TestTakeReplacesWhatWasMeasuredAnew(t *testing.T) {
 	r.Take(Run{ID: "3", Commit: "0000003"}, &Results{
 		Systems: []System{{Family: "neli", Bed: "1 broker", Setting: "Assigned", Lease: 1}, {Family: "neli", Bed: "1 broker", Setting: "new"}},
 		Quiet:   []steady.Outcome{{What: "quiet"}},
+		Faults:  []steady.Fault{{What: "SIGTERM"}},
 		Scale:   []crowd.Outcome{{Size: r.Scale[0].Size}},
 	})
 	var runs []string
@@ -192,6 +214,8 @@ func TestTakeReplacesWhatWasMeasuredAnew(t *testing.T) {
 	assert.Equal(t, "new", r.Systems[4].Setting)
 	assert.Equal(t, []string{"3"}, r.runsOf("quiet"))
 	assert.Equal(t, []string{"1"}, r.runsOf("rolling"))
+	assert.Equal(t, []steady.Fault{{Run: "3", What: "SIGTERM"}}, r.Faults)
+	assert.Equal(t, []string{"3"}, r.runsOf("faults"))
 	assert.Equal(t, []string{"2", "3"}, r.runsOf("scale"))
 	assert.Len(t, r.Runs, 3)
 
