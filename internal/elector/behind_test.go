@@ -20,6 +20,8 @@ func TestBehind(t *testing.T) {
 	l.sent(lease.Hello, 1, at(0))
 	require.False(t, l.behind(at(time.Second-1), T))
 	require.True(t, l.behind(at(time.Second), T), "one is on its way for T/20")
+	require.True(t, l.behind(at(T-1), T))
+	require.False(t, l.behind(at(T), T), "it is given up: it may be lost")
 	l.back(1, at(0), at(3*time.Second), T)
 	require.True(t, l.behind(at(6*time.Second-1), T), "it took 3 s, less than 3 s ago")
 	require.False(t, l.behind(at(6*time.Second), T))

@@ -105,7 +105,7 @@ func (l *link) check(now clock.Instant, t time.Duration) bool {
 // that long and came back less than as long ago.
 func (l *link) behind(now clock.Instant, t time.Duration) bool {
 	for _, f := range []flight{l.beat, l.hello} {
-		if f.seq != 0 && now.Mono.Sub(f.at) >= t/20 {
+		if age := now.Mono.Sub(f.at); f.seq != 0 && t/20 <= age && age < t { // then it is given up
 			return true
 		}
 	}
