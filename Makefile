@@ -33,7 +33,7 @@ FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: demo demo-peers demo-operator test stages unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-scale scale-sim bench-report bench-test clean
+.PHONY: demo demo-peers demo-operator test stages unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -179,6 +179,9 @@ bench-quiet: ## terms lost in QUIET=30m of nothing, T = 300 ms on one broker, 50
 
 bench-rolling: ## terms lost while three brokers are restarted in turn, T = 2 s
 	$(BENCH) rolling
+
+bench-logs: ## one replicated log and Logs: 3 beside it, T = 500 ms, while brokers are killed, stopped, closed and restarted; a quarter of an hour; writes docs/benchmarks.md
+	$(BENCH) logs
 
 bench-scale: ## 100 members and 100,000 roles, 20 and 1,000, one that leads 1,000, on one broker, T = 5 s; 20 minutes; writes docs/benchmarks.md
 	$(BENCH) scale -client "$(CLIENT)"

@@ -9,6 +9,8 @@
 //	go run . run -former ./former -label 'commit 88f4f74'   the same, with another build of this program beside it
 //	go run . quiet -for 30m                     terms lost while nothing happens
 //	go run . rolling -rounds 2                  terms lost while brokers are restarted in turn
+//	go run . logs -n 3                          one replicated log and Config.Logs, while brokers fail
+//	go run . logs -n 1 -away 10s -results r.json -docs .
 //	go run . scale                              100 members, 100,000 roles; 20 and 1,000; one that leads 1,000
 //	go run . scale -processes 2 -each 5 -roles 1000 -quiet 10s -results r.json -docs .
 //	go run . scale -processes 10 -each 10 -roles 100000 -client franz    one size, with both clients

@@ -31,6 +31,7 @@ const usage = `usage: bench COMMAND [flags]
   run      compare all systems; writes the results, the page and the picture
   quiet    count terms lost while nothing happens
   rolling  count terms lost while brokers are restarted in turn
+  logs     one replicated log, and three logs on a broker each, while brokers fail
   scale    many members and many roles
   footprint  size, modules, start, memory and threads of a program with each client, or with peers, raft or etcd inside
   report   write the page and the picture from results
@@ -46,7 +47,7 @@ func main() {
 }
 
 func command(args []string) error {
-	commands := map[string]func([]string) error{"run": run, "quiet": quiet, "rolling": rolling, "scale": scale, "footprint": small, "report": rewrite,
+	commands := map[string]func([]string) error{"run": run, "quiet": quiet, "rolling": rolling, "logs": logs, "scale": scale, "footprint": small, "report": rewrite,
 		// Hidden: what this program is to itself.
 		crowd.Command:       func([]string) error { return crowd.Main() },
 		trial.MemberCommand: func([]string) error { return member.Main() }, peers.ServerCommand: func([]string) error { return peers.ServerMain() },
@@ -169,6 +170,24 @@ func rolling(args []string) error {
 	return f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
 		outcomes, err := steady.Rolling(ctx, place, *rounds, logf)
 		return &report.Results{Rolling: outcomes}, err
+	})
+}
+
+func logs(args []string) error {
+	var f files
+	set := flag.NewFlagSet("logs", flag.ContinueOnError)
+	f.flags(set)
+	n := set.Int("n", 3, "faults of each kind")
+	away := set.Duration("away", 15*time.Second, "how long a broker is gone; Kafka misses one that fell silent after 9 s")
+	if err := set.Parse(args); err != nil {
+		return err
+	}
+	if *n < 1 || *away < 0 {
+		return fmt.Errorf("-n is %d, must be positive; -away is %v, must not be negative", *n, *away)
+	}
+	return f.keep(&report.Run{}, func(ctx context.Context, place peers.Place) (*report.Results, error) {
+		rows, err := steady.Faults(ctx, place, *n, *away, logf)
+		return &report.Results{Faults: rows}, err
 	})
 }
 

@@ -73,11 +73,22 @@ func TestClip(t *testing.T) {
 
 func TestVacant(t *testing.T) {
 	spans := []Span{{From: 30, Open: true}, {From: 0, To: 10}, {From: 5, To: 20}}
-	assert.EqualValues(t, 10, Vacant(spans, 5, 100), "between 20 and 30")
-	assert.EqualValues(t, 5, Vacant(spans, 25, 40))
-	assert.EqualValues(t, 7, Vacant(nil, 3, 10))
-	assert.EqualValues(t, 0, Vacant(spans, 31, 40))
-	assert.EqualValues(t, 2, Vacant(spans[1:2], 8, 12), "and after the last")
+	for name, c := range map[string]struct {
+		spans           []Span
+		from, to        time.Duration
+		vacant, longest time.Duration
+	}{
+		"between 20 and 30":  {spans, 5, 100, 10, 10},
+		"from the beginning": {spans, 25, 40, 5, 5},
+		"nobody ever led":    {nil, 3, 10, 7, 7},
+		"somebody always":    {spans, 31, 40, 0, 0},
+		"after the last":     {spans[1:2], 8, 12, 2, 2},
+		"several times":      {[]Span{{From: 12, To: 20}, {From: 23, To: 40}}, 5, 41, 7 + 3 + 1, 7},
+	} {
+		vacant, longest := Vacant(c.spans, c.from, c.to)
+		assert.Equal(t, c.vacant, vacant, name)
+		assert.Equal(t, c.longest, longest, name)
+	}
 }
 
 func TestSpread(t *testing.T) {

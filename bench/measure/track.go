@@ -126,11 +126,11 @@ func Overlap(a, b []Span) (length time.Duration, met bool) {
 // within: a single answer that was given while o lasted.
 func (s Span) within(o Span) bool { return s.From > s.To && o.From <= s.First && s.From <= o.To }
 
-// Vacant returns for how long nobody was seen to lead between two times. A span that
-// is open lasts.
-func Vacant(spans []Span, from, to time.Duration) time.Duration {
+// Vacant returns for how long nobody was seen to lead between two times, and the longest
+// time of that at a stretch. A span that is open lasts.
+func Vacant(spans []Span, from, to time.Duration) (vacant, longest time.Duration) {
 	spans = slices.SortedFunc(slices.Values(spans), func(a, b Span) int { return cmp.Compare(a.From, b.From) })
-	var vacant time.Duration
+	miss := func(d time.Duration) { vacant, longest = vacant+max(0, d), max(longest, d) }
 	for _, s := range spans {
 		end := max(s.From, s.To)
 		if s.Open {
@@ -142,8 +142,9 @@ func Vacant(spans []Span, from, to time.Duration) time.Duration {
 		if s.From >= to {
 			break
 		}
-		vacant += max(0, s.From-from)
+		miss(s.From - from)
 		from = max(from, end)
 	}
-	return vacant + max(0, to-from)
+	miss(to - from)
+	return vacant, longest
 }

@@ -41,6 +41,7 @@ func newNeli(p Params) (Contender, error) {
 		Name:             p.Name,
 		Nomination:       nomination,
 		Roles:            c.roles,
+		Logs:             p.Logs,
 		Priority:         p.Priority,
 		HeartbeatTimeout: p.Lease,
 		Logger:           slog.New(handler),

@@ -32,6 +32,7 @@ type Params struct {
 	Client   string        // neli; "" for the default
 	Assigned bool          // neli
 	Roles    int           // neli; it leads if it leads all of them
+	Logs     int           // neli; how many logs there are a majority of, each on a broker of its own
 	Priority int           // neli
 	Retry    time.Duration // redis; 0 for the default
 	Node     *Node         // raft

@@ -103,6 +103,19 @@ func (g ranked) Params(seat, incarnation int) (member.Params, error) {
 	return p, err
 }
 
+// LogsSystem is this library on so many logs of one replica, each on a broker of its own.
+func LogsSystem(bed string, logs int, t time.Duration) System {
+	s := NeliSystem(bed, false, t)
+	s.Setting += fmt.Sprintf(", Logs: %d", logs)
+	members := s.Members
+	s.Members = func(servers Servers, group string) Group {
+		g := members(servers, group).(plain)
+		g.params.Logs = logs
+		return g
+	}
+	return s
+}
+
 // session is the session timeout of the library's groups by default, which is what
 // makes up the fail-over time of Assigned.
 const session = 6 * time.Second

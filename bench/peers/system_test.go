@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -66,4 +67,13 @@ func TestWhoStartedFirstIsPreferred(t *testing.T) {
 	require.NoError(t, err)
 	assert.Greater(t, before.Priority, later.Priority)
 	assert.Equal(t, Roles, later.Roles)
+}
+
+func TestLogsAreToldToEveryMember(t *testing.T) {
+	s := LogsSystem("3 brokers", 3, 500*time.Millisecond)
+	p, err := s.Members(Kafka{new(kafkatest.Cluster)}, "g").Params(2, 1)
+	require.NoError(t, err)
+	assert.Equal(t, 3, p.Logs)
+	assert.Equal(t, 500*time.Millisecond, p.Lease)
+	assert.Equal(t, "neli, 3 brokers, Open, T = 500ms, Logs: 3", s.Name())
 }

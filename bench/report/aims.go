@@ -56,6 +56,7 @@ func (r *Results) Aims() []Aim {
 	for _, o := range slices.Concat(r.Quiet, r.Rolling) {
 		add(o.Run, none(fmt.Sprintf("terms lost: %s, T = %s, %.0f min", o.What, o.T, o.Minutes), o.Lost, fmt.Sprint(o.Lost)))
 	}
+	aims = append(aims, r.faultAims()...)
 	for _, o := range r.Scale {
 		add(o.Run, scaleAims(o)...)
 	}
@@ -150,6 +151,24 @@ func (s System) costAims() []Aim {
 
 // silence is T′ in milliseconds.
 func silence(t time.Duration) float64 { return measure.Milliseconds(measure.Silence(t)) }
+
+// faultAims are one for each group: two leaders at once, whatever was done to brokers.
+func (r *Results) faultAims() []Aim {
+	var aims []Aim
+	var met, faults []int
+	for _, f := range r.Faults {
+		what := fmt.Sprintf("two leaders at once while brokers fail: %s, T = %s", f.Group, f.T)
+		i := slices.IndexFunc(aims, func(a Aim) bool { return a.What == what })
+		if i < 0 {
+			i = len(aims)
+			aims, met, faults = append(aims, Aim{}), append(met, 0), append(faults, 0)
+		}
+		met[i], faults[i] = met[i]+f.Met, faults[i]+len(f.Longest)
+		aims[i] = none(what, met[i], fmt.Sprintf("%d in %d faults", met[i], faults[i]))
+		aims[i].Run = f.Run
+	}
+	return aims
+}
 
 // scaleAims are about roles with leases of their own: crowds that were measured when a
 // lease was a partition's have none.

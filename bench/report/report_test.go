@@ -59,6 +59,11 @@ func fixed() *Results {
 		},
 		Quiet:   []steady.Outcome{{Run: "1", What: "quiet, brokers: 1", T: "300ms", Minutes: 30}},
 		Rolling: []steady.Outcome{{Run: "1", What: "rolling restart", T: "2s", Lost: 1, Minutes: 5, Groups: 3, Restarts: 6, Vacant: 2040}},
+		Faults: []steady.Fault{
+			{Run: "2", What: "SIGKILL of a broker", Away: "15s", Group: "one replicated log", T: "500ms", Longest: []float64{9000, 9500.4, 11000}, Vacant: []float64{9000, 9500.4, 11200}, Lost: 4},
+			{Run: "2", What: "SIGKILL of a broker", Away: "15s", Group: "`Logs: 3`", T: "500ms", Longest: []float64{0, 0, 120}, Vacant: []float64{0, 0, 120}, Lost: 1, Met: 1, Double: 2.5},
+			{Run: "2", What: "rolling restart", Away: "0s", Group: "`Logs: 3`", T: "500ms", Longest: []float64{0, 0}, Vacant: []float64{0, 0}},
+		},
 	}
 }
 
@@ -81,6 +86,11 @@ func TestPage(t *testing.T) {
 		"- 1 broker: median 2.00 ms, 99th percentile 3.0 ms, n = 3; two in a row: median 3.0 ms, 95th percentile 3.0 ms, maximum 3.0 ms (b)",
 		"- rolling restart, T = 2s, 3 groups, 6 restarts: terms lost: 1; 2040 ms without a leader, 0.0 ms with two (a)",
 		"- raft, 3 nodes, default: join: too late",
+		"| rolling restart | 0s | `Logs: 3` | 500ms | 0.0 [0.0–0.0], 2 | 0.0 [0.0–0.0], 2 | 0 | 0 | b |\n\n## Scale\n",
+		"`bench-quiet`, `bench-logs` and `bench-rolling` measure anew",
+		"## When brokers fail: one replicated log, and `Logs: 3`\n\nMeasured in run b: commit 0000002, 2026-01-02.\n",
+		"| SIGKILL of a broker | 15s | one replicated log | 500ms | 9500 [9000–11000], 3 | 9500 [9000–11200], 3 | 4 | 0 | b |\n",
+		"| SIGKILL of a broker | 15s | `Logs: 3` | 500ms | 0.0 [0.0–120], 3 | 0.0 [0.0–120], 3 | 1 | **1**, 2.5 ms | b |\n",
 		"### 16 members in 8 processes, partitions: 100, 1000 roles, T = 5m0s (run a)",
 		"but for those of the process that died: 3.\n",
 		"| all have been led after the start | 61.3 | 1.50 | – | 0 |",
@@ -101,6 +111,17 @@ func TestPage(t *testing.T) {
 			assert.True(t, strings.HasSuffix(line, "|\n"), "a row of a table is a line of its own: %q", line)
 		}
 	}
+}
+
+// What was never measured is not spoken of.
+func TestPageOfNoFaults(t *testing.T) {
+	r := fixed()
+	r.Faults = nil
+	page, err := r.Page()
+	require.NoError(t, err)
+	assert.NotContains(t, page, "bench-logs")
+	assert.NotContains(t, page, "When brokers fail")
+	assert.Contains(t, page, "0.0 ms with two (a)\n\n## Scale\n")
 }
 
 func TestAims(t *testing.T) {
@@ -124,6 +145,8 @@ func TestAims(t *testing.T) {
 		"two leaders at once: 1 broker, Open, T = 300ms":                                {Bound: "none", Measured: "0 of 1 woken; 0 otherwise, in 9 terms", Met: true, Run: "2"},
 		"terms lost: quiet, brokers: 1, T = 300ms, 30 min":                              {Bound: "none", Measured: "0", Met: true, Run: "1"},
 		"terms lost: rolling restart, T = 2s, 5 min":                                    {Bound: "none", Measured: "1", Run: "1"},
+		"two leaders at once while brokers fail: one replicated log, T = 500ms":         {Bound: "none", Measured: "0 in 3 faults", Met: true, Run: "2"},
+		"two leaders at once while brokers fail: `Logs: 3`, T = 500ms":                  {Bound: "none", Measured: "1 in 5 faults", Run: "2"},
 		"all have been led after the start: " + crowded:                                 {Bound: "≤ 6.5 s", Measured: "6.40 s", Met: true, Run: "2"},
 		"shared out after the start: " + crowded:                                        {Bound: "≤ 30.0 s, max/mean ≤ 1.1", Measured: "30.50 s, 1.05", Run: "2"},
 		"all have been led after 10 died: " + crowded:                                   {Bound: "≤ 6.0 s, max/mean ≤ 1.2", Measured: "5.90 s, 1.25", Run: "2"},
@@ -182,6 +205,7 @@ func TestTakeReplacesWhatWasMeasuredAnew(t *testing.T) {
 	r.Take(Run{ID: "3", Commit: "0000003"}, &Results{
 		Systems: []System{{Family: "neli", Bed: "1 broker", Setting: "Assigned", Lease: 1}, {Family: "neli", Bed: "1 broker", Setting: "new"}},
 		Quiet:   []steady.Outcome{{What: "quiet"}},
+		Faults:  []steady.Fault{{What: "SIGTERM"}},
 		Scale:   []crowd.Outcome{{Size: r.Scale[0].Size}},
 	})
 	var runs []string
@@ -192,6 +216,8 @@ func TestTakeReplacesWhatWasMeasuredAnew(t *testing.T) {
 	assert.Equal(t, "new", r.Systems[4].Setting)
 	assert.Equal(t, []string{"3"}, r.runsOf("quiet"))
 	assert.Equal(t, []string{"1"}, r.runsOf("rolling"))
+	assert.Equal(t, []steady.Fault{{Run: "3", What: "SIGTERM"}}, r.Faults)
+	assert.Equal(t, []string{"3"}, r.runsOf("faults"))
 	assert.Equal(t, []string{"2", "3"}, r.runsOf("scale"))
 	assert.Len(t, r.Runs, 3)
 

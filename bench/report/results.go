@@ -25,6 +25,7 @@ type Results struct {
 	Systems []System
 	Quiet   []steady.Outcome `json:",omitempty"`
 	Rolling []steady.Outcome `json:",omitempty"`
+	Faults  []steady.Fault   `json:",omitempty"`
 	Scale   []crowd.Outcome  `json:",omitempty"` // one of each size
 }
 
@@ -76,8 +77,10 @@ func (r *Results) Take(run Run, fresh *Results) {
 		r.Systems = put(r.Systems, s, func(o System) bool { return o.Family == s.Family && o.Bed == s.Bed && o.Setting == s.Setting },
 			func(o System) bool { return o.Family == s.Family && o.Bed == s.Bed })
 	}
-	r.Quiet = steadily(r.Quiet, fresh.Quiet, run.ID)
-	r.Rolling = steadily(r.Rolling, fresh.Rolling, run.ID)
+	stamp := func(o *steady.Outcome) { o.Run = run.ID }
+	r.Quiet = anew(r.Quiet, fresh.Quiet, stamp)
+	r.Rolling = anew(r.Rolling, fresh.Rolling, stamp)
+	r.Faults = anew(r.Faults, fresh.Faults, func(f *steady.Fault) { f.Run = run.ID })
 	for _, o := range fresh.Scale {
 		o.Run = run.ID
 		r.Scale = put(r.Scale, o, func(old crowd.Outcome) bool { return old.Size == o.Size }, func(crowd.Outcome) bool { return true })
@@ -100,13 +103,14 @@ func put[E any](list []E, e E, same, alike func(E) bool) []E {
 	return slices.Insert(list, at, e)
 }
 
-func steadily(old, fresh []steady.Outcome, run string) []steady.Outcome {
+// anew replaces all if there is anything to replace it with, and stamps that.
+func anew[E any](old, fresh []E, stamp func(*E)) []E {
 	if len(fresh) == 0 {
 		return old
 	}
 	fresh = slices.Clone(fresh)
 	for i := range fresh {
-		fresh[i].Run = run
+		stamp(&fresh[i])
 	}
 	return fresh
 }
@@ -114,7 +118,7 @@ func steadily(old, fresh []steady.Outcome, run string) []steady.Outcome {
 // tidy drops runs of which nothing is left.
 func (r *Results) tidy() {
 	used := map[string]bool{}
-	for _, list := range [][]string{r.runsOf("beds"), r.runsOf("systems"), r.runsOf("quiet"), r.runsOf("rolling"), r.runsOf("scale")} {
+	for _, list := range [][]string{r.runsOf("beds"), r.runsOf("systems"), r.runsOf("quiet"), r.runsOf("rolling"), r.runsOf("faults"), r.runsOf("scale")} {
 		for _, id := range list {
 			used[id] = true
 		}
@@ -141,6 +145,10 @@ func (r *Results) runsOf(block string) (ids []string) {
 	case "rolling":
 		for _, o := range r.Rolling {
 			ids = append(ids, o.Run)
+		}
+	case "faults":
+		for _, f := range r.Faults {
+			ids = append(ids, f.Run)
 		}
 	case "scale":
 		for _, o := range r.Scale {

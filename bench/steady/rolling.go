@@ -9,7 +9,6 @@ import (
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
 	"github.com/goneli/neli/bench/trial"
-	"github.com/goneli/neli/testkit/kafkatest"
 )
 
 const (
@@ -50,7 +49,7 @@ func Rolling(ctx context.Context, place peers.Place, rounds int, log Log) ([]Out
 	for round := range rounds {
 		for _, b := range kafka.Brokers() {
 			began := time.Now()
-			if err := restart(ctx, kafka, b); err != nil {
+			if err := mended(ctx, kafka, b.Restart); err != nil {
 				return nil, err
 			}
 			log("round %d, broker %d: restarted, and all replicas in sync, in %.1f s", round+1, b.ID, time.Since(began).Seconds())
@@ -67,17 +66,25 @@ func Rolling(ctx context.Context, place peers.Place, rounds int, log Log) ([]Out
 	return outcomes, nil
 }
 
-// restart returns when all brokers say that all replicas are in sync again.
-func restart(ctx context.Context, kafka peers.Kafka, b *kafkatest.Broker) error {
-	ctx, stop := context.WithTimeout(ctx, time.Minute)
-	defer stop()
-	if err := b.Restart(ctx); err != nil {
-		return err
-	}
-	for _, other := range kafka.Brokers() {
-		if err := other.WaitInSync(ctx); err != nil {
+// mended has a broker brought back, and returns when all brokers say that all replicas are
+// in sync again.
+func mended(ctx context.Context, kafka peers.Kafka, bring func(context.Context) error) error {
+	return within(ctx, func(ctx context.Context) error {
+		if err := bring(ctx); err != nil {
 			return err
 		}
-	}
-	return nil
+		for _, other := range kafka.Brokers() {
+			if err := other.WaitInSync(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// within bounds what is done to a broker: it takes seconds.
+func within(ctx context.Context, do func(context.Context) error) error {
+	ctx, stop := context.WithTimeout(ctx, time.Minute)
+	defer stop()
+	return do(ctx)
 }

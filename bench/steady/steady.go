@@ -1,5 +1,5 @@
 // Package steady counts the terms that are lost while nobody does anything to the
-// members: in quiet, and while brokers are restarted in turn.
+// members: in quiet, and while brokers are restarted in turn, or fail.
 package steady
 
 import (
@@ -87,10 +87,10 @@ func (o *Outcome) watch(ctx context.Context, groups []*trial.Group, length time.
 func (o *Outcome) count(groups []*trial.Group, since time.Duration) {
 	o.Lost, o.Vacant, o.Double = 0, 0, 0
 	for _, g := range groups {
-		lost, vacant, double := g.Losses(since)
-		o.Lost += lost
-		o.Vacant += measure.Milliseconds(vacant)
-		o.Double += measure.Milliseconds(double)
+		l := g.Losses(since)
+		o.Lost += l.Terms
+		o.Vacant += measure.Milliseconds(l.Vacant)
+		o.Double += measure.Milliseconds(l.Double)
 	}
 	o.Minutes = (member.Now() - since).Minutes()
 }

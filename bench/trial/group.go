@@ -204,15 +204,38 @@ func (g *Group) each(ctx context.Context, command member.Command) error {
 	return errors.Join(wrong...)
 }
 
+// Whole reports a member that has ended by itself: a group of fewer is not what was to be
+// measured.
+func (g *Group) Whole() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.present {
+		select {
+		case <-c.heard:
+			return fmt.Errorf("%s: the member on seat %d has ended; see %s.log", g.system.Name(), c.seat, g.name)
+		default:
+		}
+	}
+	return g.wrong
+}
+
 // Lead waits until somebody leads.
 func (g *Group) Lead(ctx context.Context) error {
 	_, err := g.leader(ctx)
 	return err
 }
 
-// Losses counts how often since a time somebody ceased to lead, for how long
-// nobody led, and for how long two did.
-func (g *Group) Losses(since time.Duration) (lost int, vacant, double time.Duration) {
+// Losses are what a group did without.
+type Losses struct {
+	Terms   int           // how often somebody ceased to lead
+	Vacant  time.Duration // for how long nobody led
+	Longest time.Duration // of that, at a stretch
+	Double  time.Duration // for how long two led
+	Met     int           // pairs of members that led at one instant, of no length perhaps
+}
+
+// Losses since a time.
+func (g *Group) Losses(since time.Duration) (l Losses) {
 	now := member.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -224,16 +247,20 @@ func (g *Group) Losses(since time.Duration) (lost int, vacant, double time.Durat
 	for i, t := range tracks {
 		for _, at := range t.Lost {
 			if at >= since {
-				lost++
+				l.Terms++
 			}
 		}
 		all = append(all, t.Bridged()...)
 		for _, other := range tracks[:i] {
-			length, _ := measure.Overlap(measure.Clip(t.Spans, since), measure.Clip(other.Spans, since))
-			double += length
+			length, met := measure.Overlap(measure.Clip(t.Spans, since), measure.Clip(other.Spans, since))
+			l.Double += length
+			if met {
+				l.Met++
+			}
 		}
 	}
-	return lost, measure.Vacant(all, since, now), double
+	l.Vacant, l.Longest = measure.Vacant(all, since, now)
+	return l
 }
 
 // Pause waits, or returns why the context has ended.

@@ -79,8 +79,27 @@ func TestLosses(t *testing.T) {
 	now := member.Now()
 	began := now - time.Second
 	g := of(led(open(now-500*time.Millisecond, now)), led(span(began-time.Second, now-600*time.Millisecond)), led(span(0, began-1)))
-	lost, vacant, double := g.Losses(began)
-	assert.Equal(t, 1, lost, "the one before does not count")
-	assert.Equal(t, 100*time.Millisecond, vacant)
-	assert.Zero(t, double)
+	l := g.Losses(began)
+	assert.Equal(t, 1, l.Terms, "the one before does not count")
+	assert.Equal(t, 100*time.Millisecond, l.Vacant)
+	assert.Equal(t, 100*time.Millisecond, l.Longest)
+	assert.Zero(t, l.Double)
+	assert.Zero(t, l.Met)
+
+	beside := led(span(now-400*time.Millisecond, now-370*time.Millisecond), span(now-200*time.Millisecond, now-190*time.Millisecond))
+	g.past = append(g.past, &beside.track)
+	l = g.Losses(began)
+	assert.Equal(t, 3, l.Terms)
+	assert.Equal(t, 40*time.Millisecond, l.Double, "of both terms together")
+	assert.Equal(t, 1, l.Met, "one pair of members")
+}
+
+func TestWhole(t *testing.T) {
+	there, gone := led(), led()
+	there.heard, gone.heard = make(chan struct{}), make(chan struct{})
+	g := of(there, gone)
+	assert.NoError(t, g.Whole())
+	close(gone.heard)
+	gone.seat = 7
+	assert.ErrorContains(t, g.Whole(), "seat 7")
 }

@@ -268,7 +268,7 @@ func (g *Group) join(ctx context.Context, r *Results) error {
 	if err != nil {
 		return err
 	}
-	lost, vacant, _ := g.Losses(began)
+	lost := g.Losses(began)
 	learnt, err := fourth.learnt(ctx)
 	if err != nil {
 		return err
@@ -278,10 +278,10 @@ func (g *Group) join(ctx context.Context, r *Results) error {
 			r.Learnt = append(r.Learnt, measure.Milliseconds(learnt.Holders-learnt.Metadata))
 		}
 		r.Joins++
-		if lost > 0 {
+		if lost.Terms > 0 {
 			r.Disturbed++
 		}
-		r.JoinGap = append(r.JoinGap, measure.Milliseconds(vacant))
+		r.JoinGap = append(r.JoinGap, measure.Milliseconds(lost.Vacant))
 	})
 	return g.leave(ctx, fourth)
 }

@@ -98,6 +98,21 @@ func TestThreeBrokers(t *testing.T) {
 		assert.ElementsMatch(t, []int{1, 2, 3}, live, "broker %d", b.ID)
 	}
 	createTopic(t, c, "things")
+	for _, b := range c.Brokers() {
+		require.NoError(t, b.Lead(t.Context(), "things"))
+		partitions, err := b.partitions(t.Context(), "things")
+		require.NoError(t, err)
+		assert.Equal(t, int32(b.ID), partitions[0].Leader)
+	}
+	controller, err := c.Controller(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, controller.Terminate(t.Context()))
+	require.EventuallyWithT(t, func(t *assert.CollectT) {
+		next, err := c.Controller(context.Background())
+		require.NoError(t, err)
+		assert.NotEqual(t, controller.ID, next.ID)
+	}, time.Minute, 50*time.Millisecond, "another one takes over")
+	require.NoError(t, controller.Restart(t.Context()))
 	last := c.Brokers()[2]
 	require.NoError(t, last.Terminate(t.Context()))
 	produce(t, c, "things", "one")
@@ -108,7 +123,7 @@ func TestThreeBrokers(t *testing.T) {
 	require.NoError(t, c.Brokers()[0].WaitInSync(t.Context()))
 	assert.Equal(t, "one", consume(t, c, "things"))
 
-	_, err := Start(t.Context(), Options{Dir: dir})
+	_, err = Start(t.Context(), Options{Dir: dir})
 	assert.ErrorContains(t, err, "is not empty")
 	c.Stop()
 	assert.FileExists(t, filepath.Join(dir, "broker-1", "broker.log"))
