@@ -164,6 +164,16 @@ func TestWhoIsAlwaysBehindHandsOverAfterAWhile(t *testing.T) {
 	})
 }
 
+func TestOneLateLogPutsNothingOff(t *testing.T) {
+	w := newWorld(2)
+	a := w.start("a", 4, nil)
+	w.pass(8 * time.Second)
+	a.do(func(now clock.Instant) {
+		a.parts[1].link.behindUntil = clock.Never
+		require.False(t, a.putOff(now))
+	})
+}
+
 // A session that holds something else beats on: what it has released, and nobody has read, is
 // nobody else's before it is.
 func TestReleaseOfOneOfSeveralIsRepeatedOften(t *testing.T) {

@@ -150,12 +150,12 @@ func (n *Node) rebalance(now clock.Instant) {
 	}
 }
 
-// putOff reports whether nothing is handed over for balance since this process is behind: an
-// answer would come too late, and there is enough to be read. Where it always is, for round
-// trips are long, that is looked at seldom.
+// putOff reports whether nothing is handed over for balance since this process is behind, in
+// all logs: an answer would come too late, and there is enough to be read. Where it always is,
+// for round trips are long, nothing is put off after a while.
 func (n *Node) putOff(now clock.Instant) bool {
 	m := &n.moves
-	if !slices.ContainsFunc(n.parts, func(p *partition) bool { return p.link.behind(now, n.set.T) }) {
+	if slices.ContainsFunc(n.parts, func(p *partition) bool { return !p.link.behind(now, n.set.T) }) {
 		m.patience = 0
 		return false
 	}
