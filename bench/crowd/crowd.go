@@ -131,6 +131,7 @@ func Run(ctx context.Context, place peers.Place, size Size, window time.Duration
 	defer kafka.Stop()
 	c := &crowd{size: size, place: place, kafka: kafka, group: "crowd", log: log, ledger: newLedger(size.Roles), changed: make(chan struct{})}
 	o := Outcome{Size: size, Window: window.String()}
+	defer c.end()
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	defer watch.Wait()
@@ -288,6 +289,19 @@ func (c *crowd) die(ctx context.Context, o *Outcome) error {
 		return err
 	}
 	return c.phase(ctx, o, SharedAgain, began, patience, (*ledger).shared)
+}
+
+// end kills who is left: a crowd whose broker is gone tries to reach it with all its might,
+// beside the next one.
+func (c *crowd) end() {
+	c.mu.Lock()
+	left := c.processes
+	c.processes = nil
+	c.mu.Unlock()
+	for _, p := range left {
+		p.Kill()
+		_ = p.in.Close()
+	}
 }
 
 func (c *crowd) join(ctx context.Context, o *Outcome) error {
