@@ -40,11 +40,22 @@ type confluentDelivery struct {
 	report func(error)
 }
 
+// confluentSparse connects to brokers only when they are needed. It must be off where the
+// admin client asks (librdkafka 2.15.1, rdkafka_broker.c): a request that waits for a broker
+// that is down asks for a connection each time that one has failed, and each time that
+// starts the next attempt at once, whatever reconnect.backoff.ms says. Thousands of attempts
+// a second keep a core busy until the request gives up, and the next one does the same. The
+// price is an idle connection to each broker.
+const confluentSparse = "enable.sparse.connections"
+
 func (confluent) Producer(props map[string]string, log *slog.Logger) (Producer, error) {
 	logs := newConfluentLogs(log)
 	config, err := confluentConfig(props, logs)
 	if err != nil {
 		return nil, err
+	}
+	if _, chosen := config[confluentSparse]; !chosen {
+		config[confluentSparse] = false
 	}
 	config["go.batch.producer"] = false
 	config["go.delivery.report.fields"] = "none" // errors are always there

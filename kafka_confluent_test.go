@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
 
@@ -729,4 +730,44 @@ func TestConfluentErrors(t *testing.T) {
 			t.Errorf("%q does not unwrap to the client's error", err)
 		}
 	}
+}
+
+// attempts counts those to connect, of which librdkafka tells when it is asked to.
+type attempts struct{ n atomic.Int64 }
+
+func (*attempts) Enabled(context.Context, slog.Level) bool { return true }
+func (a *attempts) WithAttrs([]slog.Attr) slog.Handler     { return a }
+func (a *attempts) WithGroup(string) slog.Handler          { return a }
+func (a *attempts) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(attr slog.Attr) bool {
+		if attr.Key == "tag" && attr.Value.String() == "CONNECT" {
+			a.n.Add(1)
+		}
+		return true
+	})
+	return nil
+}
+
+// Who asks for the ends of a log whose broker is down must not keep a core busy with it.
+func TestConfluentAsksABrokerThatIsDown(t *testing.T) {
+	b := newConfluentBed(t, 1)
+	seen := &attempts{}
+	p, err := Confluent().Producer(b.with("acks", "all", "debug", "broker", "reconnect.backoff.ms", "50", "reconnect.backoff.max.ms", "500"), slog.New(seen))
+	require.NoError(t, err)
+	defer closeConfluent(t, p)
+	b.put(p, 0, "a")
+	admin, err := Confluent().Admin(p)
+	require.NoError(t, err)
+	defer admin.Close()
+	_, err = admin.Log(t.Context(), confluentTopic, 0)
+	require.NoError(t, err)
+	require.NoError(t, b.cluster.SetBrokerDown(1))
+	before := seen.n.Load()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err = admin.Log(ctx, confluentTopic, 0)
+	require.Error(t, err)
+	// An attempt is told of in two or three lines, and there are two connections.
+	require.Less(t, seen.n.Load()-before, int64(300), "lines about connecting in two seconds")
+	require.NoError(t, b.cluster.SetBrokerUp(1))
 }
