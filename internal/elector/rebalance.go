@@ -135,7 +135,7 @@ func (n *Node) rebalance(now clock.Instant) {
 	}
 	var todo []placement.Move
 	if me >= 0 {
-		todo = plan.Moves(me, n.holders(plan, now), func(role int) bool { return n.movable(role, now) }, maxBatch)
+		todo = plan.Moves(me, n.expected(plan, now), func(role int) bool { return n.movable(role, now) }, maxBatch)
 	}
 	switch {
 	case len(todo) == 0:

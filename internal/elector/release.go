@@ -191,3 +191,17 @@ func (n *Node) holders(plan *placement.Plan, now clock.Instant) []int32 {
 	}
 	return out
 }
+
+// expected says by role who holds what, or was given it and has not claimed it yet: what is
+// on its way to one is not to be taken for room that it has.
+func (n *Node) expected(plan *placement.Plan, now clock.Instant) []int32 {
+	out := n.holders(plan, now)
+	for _, p := range n.parts {
+		for u, s := range p.claims.successors {
+			if role := n.role(p, u); role < len(out) && out[role] == placement.Nobody && n.members.takes(s.process) {
+				out[role] = int32(plan.Find(s.process))
+			}
+		}
+	}
+	return out
+}

@@ -217,19 +217,29 @@ func (l *level) surplus(i int) int {
 // takers makes room for what me has too many of: that part of what all lack which
 // corresponds to its part of what all have too many of, and no more than is left of
 // the limit, with each taker in proportion. It returns how much room it made.
+//
+// A place that is kept for one that soon will be steady has its part, too, which waits for
+// it: givers find out at different times who has become steady, and who counts those alone
+// would mean other places than who counts one more.
 func (l *level) takers(room []int32) int {
-	before := 0
-	for i := range l.me {
-		before += l.surplus(i) + int(l.of[i].lost)
+	before, lost := 0, false
+	for i := range l.of {
+		if i < l.me {
+			before += l.surplus(i) + int(l.of[i].lost)
+		}
+		lost = lost || l.of[i].lost > 0 // and waits for no place that is kept
 	}
 	end := before + l.surplus(l.me) + int(l.of[l.me].lost)
 	mine, at := 0, 0
-	for _, i := range l.members {
-		if l.plan.who[i].Steady && l.of[i].has < l.of[i].quota {
+	for _, i := range slices.Sorted(slices.Values(l.members)) {
+		steady := l.plan.who[i].Steady
+		if (steady || !lost) && l.of[i].has < l.of[i].quota {
 			from := at
 			at += int(l.of[i].quota - l.of[i].has)
-			room[i] = int32(max(0, min(at, end)-max(from, before)))
-			mine += int(room[i])
+			if steady {
+				room[i] = int32(max(0, min(at, end)-max(from, before)))
+				mine += int(room[i])
+			}
 		}
 	}
 	if mine <= l.left {

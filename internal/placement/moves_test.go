@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -252,6 +253,41 @@ func TestMovesLeaveRoomForWhoComesNext(t *testing.T) {
 	}
 	require.Zero(t, w.settle(t, options{}))
 	require.Zero(t, w.all()[w.plan.Find("crashes")], "nothing is kept for who comes and goes")
+}
+
+// Of several newcomers some givers know three to be steady, some all five: they do not mean
+// the same places.
+func TestMovesOfWhoKnowsOneMoreToBeSteady(t *testing.T) {
+	who := crowd(random(3), 15, 600)
+	slices.SortFunc(who, func(a, b Candidate) int { return cmp.Compare(a.ID, b.ID) })
+	var some, all []Candidate
+	for i, c := range who {
+		c.Steady = true
+		all = append(all, c)
+		if i%3 == 0 && i < 6 { // of the newcomers, which are each third
+			c.Steady, c.Soon = false, true
+		}
+		some = append(some, c)
+	}
+	views := []*Plan{New(some), New(all)}
+	holders := make([]int32, 600)
+	for role := range holders {
+		old := role % 10
+		holders[role] = int32(old/2*3 + 1 + old%2)
+	}
+	loads := make([]int, len(who))
+	for _, h := range holders {
+		loads[h]++
+	}
+	for me := range who {
+		for _, m := range views[me/8].Moves(me, holders, func(int) bool { return true }, 600) {
+			loads[m.To] += len(m.Roles)
+			loads[me] -= len(m.Roles)
+		}
+	}
+	for i := 0; i < len(who); i += 3 {
+		require.LessOrEqual(t, loads[i], 40, "nobody gets more than its share")
+	}
 }
 
 // Nothing is given to members that are not steady, and what these have is theirs.
