@@ -1,0 +1,36 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/placement"
+	"github.com/stretchr/testify/require"
+)
+
+// What another holder has given to a newcomer, who has not claimed it yet, is no room that
+// the newcomer has: who takes it for that gives it too much.
+func TestWhatIsOnItsWayIsNoRoom(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 4, stays)
+	w.pass(8 * time.Second)
+	w.start("b", 4, stays)
+	w.pass(8 * time.Second)
+	require.Equal(t, []int{0, 1, 2, 3}, a.leads(4))
+	a.do(func(now clock.Instant) {
+		p := a.parts[0]
+		p.claims.successors[5] = successor{"b", rebalanced} // of a role that only others know
+		plan, me := a.planner.plan(a.Node, false, now)
+		b := int32(plan.Find("b"))
+		require.Equal(t, []int32{int32(me), int32(me), int32(me), int32(me)}, a.expected(plan, now))
+
+		a.Node.desired.Roles = 6
+		require.Equal(t, int32(placement.Nobody), a.holders(plan, now)[5])
+		require.Equal(t, []int32{int32(placement.Nobody), b}, a.expected(plan, now)[4:])
+
+		p.claims.successors[4] = successor{"gone", rebalanced}
+		require.Equal(t, int32(placement.Nobody), a.expected(plan, now)[4], "who is not there gets nothing")
+		a.Node.desired.Roles = 4
+	})
+}
