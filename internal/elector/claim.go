@@ -19,7 +19,7 @@ type claims struct {
 	successors map[int32]successor          // roles released in somebody's favour
 	silent     map[lease.Session]clock.Time // whose silence was dealt with: when it was last heard; saidOnly
 	silentAt   clock.Time                   // raw: when the next holder's lease will be over
-	shareAt    clock.Time                   // monotonic: nothing is shared out before
+	sharings   sharings                     // of what is vacant
 	thinkAt    clock.Time                   // monotonic: what others should have claimed is not thought of before
 
 	tries     int        // k: Claims in a row that did not come back in time

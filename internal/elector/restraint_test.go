@@ -257,3 +257,37 @@ func TestAnAnswerToAnEarlierPingDoesNotCount(t *testing.T) {
 	n.ponged(p, &lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 7})
 	require.True(t, p.hands[0].answered)
 }
+
+// Where sharing out takes long it is rare, but not at once: who dies together is found to be
+// silent within less than the pause.
+func TestSharingOutIsMoreAndMoreSeldom(t *testing.T) {
+	const whole = 800 * time.Millisecond
+	var s sharings
+	now := clock.Time(time.Hour)
+	share := func() time.Duration {
+		pause := s.pause(now, whole)
+		s.add(now, pause)
+		require.Equal(t, now.Add(pause), s.next)
+		return pause
+	}
+	for i, eighths := range []time.Duration{1, 2, 4, 8, 8} {
+		require.Equal(t, eighths*whole/8, share(), "pause %d of a row", i+1)
+		now = s.next
+	}
+	now = now.Add(whole)
+	require.Equal(t, whole, share(), "soon after the pause")
+	now = s.next.Add(whole + 1)
+	require.Equal(t, whole/8, share(), "a new row")
+
+	w := newWorld(1)
+	a := w.start("a", 100_000, nil)
+	w.pass(8 * time.Second)
+	p := a.parts[0]
+	a.do(func(now clock.Instant) {
+		a.share(p, []int32{1}, now)
+		a.share(p, []int32{2}, now)
+		last := p.claims.vacant[len(p.claims.vacant)-1]
+		require.Equal(t, toShare, last.what)
+		require.Equal(t, now.Mono.Add(1250*time.Microsecond), last.at, "an eighth of 100,000 roles × 2 members × 50 ns")
+	})
+}

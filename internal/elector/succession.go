@@ -90,11 +90,12 @@ func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 // it have had the time for it: mostly nothing is left then, and it takes long where there
 // are many roles. Where two disagree both claim and the log decides.
 func (n *Node) share(p *partition, roles []int32, now clock.Instant) {
-	if now.Mono < p.claims.shareAt {
-		p.claims.list(&vacancy{at: p.claims.shareAt, roles: roles, what: toShare})
+	if next := p.claims.sharings.next; now.Mono < next {
+		p.claims.list(&vacancy{at: next, roles: roles, what: toShare})
 		return
 	}
-	p.claims.shareAt = now.Mono.Add(n.sharePause(p, now))
+	pause := n.sharePause(p, now)
+	p.claims.sharings.add(now.Mono, pause)
 	plan, me := n.planner.plan(n, true, now)
 	shares := n.shares(plan, p, roles, false, now)
 	recovering := p.link.recovered != 0 && now.Mono.Sub(p.link.recovered) < n.set.T
@@ -113,18 +114,46 @@ func (n *Node) share(p *partition, roles []int32, now clock.Instant) {
 	}
 	jitter := n.set.Random(n.timing.roundTrip() + 1)
 	p.claims.add(now.Mono, ours)
-	p.claims.list(&vacancy{at: now.Mono.Add(late + n.claimTurn() + n.sharePause(p, now) + jitter), roles: others, what: toRank})
+	p.claims.list(&vacancy{at: now.Mono.Add(late + n.claimTurn() + pause + jitter), roles: others, what: toRank})
 }
 
-// sharePause is how long after one sharing out there is no other one: after an outage a
+// sharePause is how long after a sharing out there is no other one: after an outage a
 // hundred holders are found to be silent, or say so, one after the other, and each time all
 // that is held has to be counted. It is far below a round trip where that is little. Who is
-// behind would share out what others have claimed already, and read on later for that.
+// behind would share out what others have claimed already, and reads on for that first.
 func (n *Node) sharePause(p *partition, now clock.Instant) time.Duration {
 	if p.link.behind(now, n.set.T) {
 		return n.set.T / 2
 	}
-	return min(n.set.T/8, time.Duration(n.desired.Roles*(n.members.size()+1))*50*time.Nanosecond)
+	return p.claims.sharings.pause(now.Mono, min(n.set.T/8, time.Duration(n.desired.Roles*(n.members.size()+1))*50*time.Nanosecond))
+}
+
+// sharings is how often vacant roles were shared out lately.
+type sharings struct {
+	next clock.Time    // monotonic: there is none before
+	last time.Duration // the pause until then
+	made int           // in a row
+}
+
+// row is how many there have been by now, each soon after the one before.
+func (s *sharings) row(now clock.Time) int {
+	if now.Sub(s.next) > s.last {
+		return 0
+	}
+	return s.made
+}
+
+// pause is the one after a sharing out that is made now: an eighth of the whole one after
+// the first of a row, and twice as long after each of the next. Many who die together are
+// found to be silent within much less than the whole pause, and what they held need not wait
+// for it; where that goes on, sharing out is soon as rare as the whole pause makes it.
+func (s *sharings) pause(now clock.Time, whole time.Duration) time.Duration {
+	return whole >> max(0, 3-s.row(now))
+}
+
+// add takes note of a sharing out.
+func (s *sharings) add(now clock.Time, pause time.Duration) {
+	*s = sharings{next: now.Add(pause), last: pause, made: s.row(now) + 1}
 }
 
 // claimTurn is how long one who comes before others has for its Claim.
