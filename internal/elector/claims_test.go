@@ -191,6 +191,50 @@ func TestSuccessorThatHasGone(t *testing.T) {
 	require.Equal(t, []Outcome{{1, ErrNotTransferred}}, a.ends)
 }
 
+// A role can be transferred to a process that has just come: it does not wait for others
+// that start with it.
+func TestTransferToOneThatHasJustCome(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 10, nil)
+	w.pass(6 * time.Second)
+	b := w.start("b", 10, nil)
+	w.pass(8 * time.Millisecond)
+	a.do(func(now clock.Instant) { _, err := a.Transfer(4, "b", now); require.NoError(t, err) })
+	w.pass(12 * time.Millisecond)
+	require.Equal(t, []int{4}, b.leads(10), "within round trips")
+	w.pass(time.Second)
+	require.Equal(t, []Outcome{{1, nil}}, a.ends)
+}
+
+// Who came after the successor, and has heard little of it or nothing, leaves the role to it.
+func TestSuccessorThatIsHardlyKnown(t *testing.T) {
+	for name, unread := range map[string]bool{"of history": false, "of nothing": true} {
+		t.Run(name, func(t *testing.T) {
+			for role := range 10 {
+				w := newWorld(1)
+				short := func(s *Settings) { s.T, s.Every = time.Second, time.Second/5 }
+				a := w.start("a", 10, short)
+				w.pass(2 * time.Second)
+				w.start("b", 10, short)
+				w.pass(2 * time.Millisecond)
+				w.drop = func(r *lease.Record) bool { return r.Session.Process == "b" && r.Kind != lease.Pong }
+				if unread {
+					w.head = int64(len(w.logs[0]))
+				}
+				c := w.start("c", 10, short)
+				w.pass(20 * time.Millisecond)
+				require.False(t, c.members.takes("b"), "it was there before")
+				a.do(func(now clock.Instant) { _, err := a.Transfer(role, "b", now); require.NoError(t, err) })
+				w.pass(20 * time.Millisecond)
+				require.NotContains(t, a.leads(10), role, "it was released")
+				require.Empty(t, w.sent(0, "c", lease.Claim), "b comes first")
+				w.pass(100 * time.Millisecond)
+				require.Len(t, append(a.leads(10), c.leads(10)...), 10, "b did not come")
+			}
+		})
+	}
+}
+
 // Candidates of equal rank without any jitter, who do not know each other and so claim at
 // the same instant, still elect one, in T′ and two round trips: the log decides.
 func TestEqualRanksElectInTime(t *testing.T) {

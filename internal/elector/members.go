@@ -152,6 +152,15 @@ func (ms *members) takes(id string) bool {
 	return m != nil && m.nominated && m.present && !m.suspect
 }
 
+// mayTake reports whether a process may claim what was released in its favour. It has
+// answered the one that released it, so that it need not be known here: it may have come
+// just before this process.
+func (ms *members) mayTake(id string) bool {
+	_, gone := ms.left[id]
+	m, known := ms.by[id]
+	return !gone && (!known || m.nominated && !m.suspect)
+}
+
 // wanting reports whether a process wants a role, by the number that it announced.
 func (ms *members) wanting(id string, role int) bool {
 	m := ms.by[id]

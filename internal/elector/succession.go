@@ -66,13 +66,14 @@ func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 		switch {
 		case given && h.process == n.set.Process:
 			ours = append(ours, role)
-		case given && n.members.takes(h.process):
+		case given && n.members.mayTake(h.process):
 			theirs = append(theirs, role)
 		default:
 			open = append(open, role)
 		}
 	}
 	if len(ours) > 0 {
+		n.timing.given(now)
 		p.claims.add(now.Mono, ours)
 	}
 	if len(theirs) > 0 {

@@ -101,6 +101,10 @@ func (t *timing) newcomer(now clock.Instant) {
 	}
 }
 
+// given ends the wait for others: a holder gives something to this process already, and
+// knows who is there.
+func (t *timing) given(now clock.Instant) { t.settleAt = min(t.settleAt, now.Mono) }
+
 // settled is until when the first claims wait. One role cannot be shared out.
 func (t *timing) settled(roles int, nominated bool) clock.Time {
 	if nominated || roles < 2 {
