@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
@@ -107,6 +108,14 @@ func (e *Elector) read(ctx context.Context) error {
 			r, bad = e.decode(entry)
 		}
 		e.do(func(n *Node, now clock.Instant) { n.Read(entry, r, bad, now) })
+		if err := e.over(); err != nil {
+			return err
+		}
+		if e.terms.Fresh() {
+			// Next may be a call of C, which keeps its processor for up to 10 ms, and those who
+			// are woken to be told would wait for that: they come first.
+			runtime.Gosched()
+		}
 	}
 	return nil
 }
@@ -134,14 +143,21 @@ func (e *Elector) tick(ctx context.Context) error {
 		}
 		e.consult()
 		in := e.do(func(n *Node, now clock.Instant) { n.Tick(now) })
-		e.mu.Lock()
-		finished := e.finished
-		e.mu.Unlock()
-		if finished {
-			return errFinished
+		if err := e.over(); err != nil {
+			return err
 		}
 		timer.Reset(in)
 	}
+}
+
+// over returns errFinished when there is nothing more to do.
+func (e *Elector) over() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.finished {
+		return errFinished
+	}
+	return nil
 }
 
 // do gives the Node one input, and carries out what it says without the lock. It returns

@@ -91,6 +91,9 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	if n.desired.Away > now.Mono {
 		next = min(next, n.desired.Away.Sub(now.Mono))
 	}
+	if by := n.succeedBy(); n.timing.freeAt != 0 && now.Mono < by {
+		next = min(next, by.Sub(now.Mono))
+	}
 	for _, p := range n.parts {
 		next = min(next, p.dueAt.Sub(now.Mono))
 	}

@@ -242,6 +242,34 @@ func TestWhoClosesLastLeavesASnapshot(t *testing.T) {
 	require.Len(t, b.leads(2), 2, "within round trips")
 }
 
+// Who closes leaves no Snapshot where another one leads next: its Claim would have to wait
+// for it. Where that one does not come it does.
+func TestWhoHasASuccessorLeavesNoSnapshot(t *testing.T) {
+	for name, comes := range map[string]bool{"it comes": true, "it does not": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(1)
+			a := w.start("a", 2, nil)
+			w.pass(6 * time.Second)
+			b := w.start("b", 2, nil)
+			w.pass(10 * time.Second)
+			w.drop = func(r *lease.Record) bool { return !comes && r.Kind == lease.Claim }
+			before := len(w.sent(0, "a", lease.Snapshot))
+			d := a.desired
+			d.Closing = true
+			a.want(d)
+			w.pass(time.Second)
+			require.True(t, a.dead, "it has finished")
+			left := w.sent(0, "a", lease.Snapshot)[before:]
+			if comes {
+				require.Len(t, b.leads(2), 2)
+				require.Empty(t, left, "it would be in the way")
+			} else {
+				require.Len(t, left, 1, "nobody holds anything")
+			}
+		})
+	}
+}
+
 // An answer to a Ping that came before the Ping says nothing of now.
 func TestAnAnswerToAnEarlierPingDoesNotCount(t *testing.T) {
 	p := &partition{hands: []*handover{{to: "b", pinged: true, ping: -1}}}

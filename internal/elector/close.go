@@ -1,0 +1,75 @@
+package elector
+
+import (
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// closeTail is how long a closing process waits, once it holds nothing, for what it sent
+// last to be acknowledged and for Claims that are under way to be decided.
+const closeTail = 2 * time.Second
+
+// finish reports that a closing process has nothing more to wait for. Where it leaves
+// nobody holding anything it leaves a Snapshot, so that the next one to come knows that
+// at once. Who is to lead next has a moment to claim before: a Snapshot would only be in
+// the way of that Claim.
+func (n *Node) finish(now clock.Instant) {
+	if !n.desired.Closing {
+		return
+	}
+	claiming, owing := false, false
+	for _, p := range n.parts {
+		if len(p.holds) > 0 {
+			return
+		}
+		under, _ := p.lease.Claiming()
+		claiming = claiming || under > 0
+		owing = owing || n.owing(p, now)
+	}
+	t := &n.timing
+	if t.freeAt == 0 {
+		t.freeAt = now.Mono
+	}
+	promised := false
+	for _, p := range n.logs {
+		switch {
+		case !p.talk.gave || p.talk.left || !p.log.Known() || !p.log.Vacant():
+		case now.Mono < n.succeedBy() && n.promised(p):
+			promised = true
+		default:
+			p.talk.left = true
+			n.append(p, now, n.snapshot(p, now)...)
+		}
+	}
+	if len(n.ready.Append) == 0 && !promised && (!claiming && !owing && t.farewells == 0 || now.Mono.Sub(t.freeAt) >= closeTail) {
+		n.ready.Finished = true
+	}
+}
+
+// promised reports whether something that nobody holds was released in favour of one that
+// would claim it.
+func (n *Node) promised(p *partition) bool {
+	for _, s := range n.rolesOf(p).claims.successors {
+		if n.members.takes(s.process) {
+			return true
+		}
+	}
+	return false
+}
+
+// succeedBy is until when those have claimed, mostly.
+func (n *Node) succeedBy() clock.Time {
+	return n.timing.freeAt.Add(headStart(2 * n.timing.roundTrip()))
+}
+
+// Busy reports whether anything is held, claimed, or being released, for which it waits
+// no longer than closeTail.
+func (n *Node) Busy(now clock.Instant) bool {
+	for _, p := range n.parts {
+		if under, _ := p.lease.Claiming(); under > 0 || len(p.holds) > 0 {
+			return true
+		}
+	}
+	return n.timing.farewells > 0 && now.Mono.Sub(n.timing.parted) < closeTail
+}
