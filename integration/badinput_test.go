@@ -169,6 +169,7 @@ func testRubbish(t *testing.T, cluster *kafkatest.Cluster) {
 	const count = 20_000
 	for _, mode := range hostileModes {
 		t.Run(mode.name, func(t *testing.T) {
+			t.Parallel()
 			seed := uint64(time.Now().UnixNano())
 			t.Logf("seed %d", seed)
 			cfg, log := hostileConfig(cluster.Bootstrap(), "rubbish", mode.set)

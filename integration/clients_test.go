@@ -53,6 +53,7 @@ func checkClient() error {
 // Members on either client are one group: they elect one leader for each role, share
 // the roles out, and hand over to each other, in both directions.
 func TestMixedClients(t *testing.T) {
+	t.Parallel()
 	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: hostileBroker()})
 	for _, mode := range []struct {
 		name string

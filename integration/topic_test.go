@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 // The leader topic as an administrator may treat it.
 func TestTopic(t *testing.T) {
+	t.Parallel()
 	cluster := kafkatest.Run(t, kafkatest.Options{Brokers: 3, ProxiedListeners: 1, BrokerProps: hostileBroker()})
 	admin := newHostileAdmin(t, cluster.Bootstrap())
 	way, err := proxy.New(cluster, 0)
@@ -25,8 +27,15 @@ func TestTopic(t *testing.T) {
 	t.Run("created", func(t *testing.T) { testCreated(t, cluster, admin) })
 	t.Run("not created", func(t *testing.T) { testNotCreated(t, cluster, admin) })
 	t.Run("unsafe", func(t *testing.T) { testUnsafe(t, cluster, admin) })
-	t.Run("replaced", func(t *testing.T) { testReplaced(t, cluster, admin) })
-	t.Run("head deleted", func(t *testing.T) { testHeadDeleted(t, cluster, admin, way) })
+	t.Run("head deleted", func(t *testing.T) { testHeadDeleted(t, cluster, admin) })
+	t.Run("replaced", func(t *testing.T) {
+		t.Parallel()
+		testReplaced(t, cluster, admin)
+	})
+	t.Run("head deleted unread", func(t *testing.T) {
+		t.Parallel()
+		testHeadDeletedUnread(t, cluster, admin, way)
+	})
 }
 
 // Two members start at once and find no topic: it is created once, with what a
@@ -146,6 +155,7 @@ func testReplaced(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) 
 		}, neli.ErrPartitionsChanged, soon},
 	} {
 		t.Run(what.name, func(t *testing.T) {
+			t.Parallel()
 			type pair struct {
 				leader, follower *hostileMember
 				topic            string
@@ -196,53 +206,60 @@ func testReplaced(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) 
 
 // Retention is no reason to lose anything: a head that was read is not missed,
 // and one that was not costs a term at most.
-func testHeadDeleted(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin, way *proxy.Proxy) {
-	behead := func(t *testing.T, topic string) {
-		p := kafka.TopicPartition{Topic: &topic, Partition: 0, Offset: kafka.OffsetEnd}
-		_, err := admin.DeleteRecords(t.Context(), []kafka.TopicPartition{p})
-		require.NoError(t, err)
+func testHeadDeleted(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
+	for _, mode := range hostileModes {
+		t.Run(mode.name, func(t *testing.T) {
+			cfg, log := hostileConfig(cluster.Bootstrap(), "read", mode.set)
+			m := hostileStart(t, cfg, log)
+			m.leads(t, 30*time.Second)
+			token, _ := m.Token(0)
+			admin.behead(t, cfg.LeaderTopic)
+			read := m.Stats().Records
+			hostileUntil(t, 20*time.Second, func() bool { return m.Stats().Records > read+10 }, "it reads on")
+			m.leads(t, 20*time.Second)
+			again, _ := m.Token(0)
+			assert.Equal(t, token, again, "the term lasts")
+		})
 	}
-	t.Run("read", func(t *testing.T) {
-		for _, mode := range hostileModes {
-			t.Run(mode.name, func(t *testing.T) {
-				cfg, log := hostileConfig(cluster.Bootstrap(), "read", mode.set)
-				m := hostileStart(t, cfg, log)
-				m.leads(t, 30*time.Second)
-				token, _ := m.Token(0)
-				behead(t, cfg.LeaderTopic)
-				read := m.Stats().Records
-				hostileUntil(t, 20*time.Second, func() bool { return m.Stats().Records > read+10 }, "it reads on")
-				m.leads(t, 20*time.Second)
-				again, _ := m.Token(0)
-				assert.Equal(t, token, again, "the term lasts")
-			})
-		}
-	})
-	t.Run("unread", func(t *testing.T) {
-		for _, mode := range hostileModes {
-			t.Run(mode.name, func(t *testing.T) {
-				cfg, log := hostileConfig(way.Bootstrap(), "unread", mode.set)
-				m := hostileStart(t, cfg, log)
-				m.leads(t, 30*time.Second)
-				token, _ := m.Token(0)
+}
 
-				require.NoError(t, way.CutOff(proxy.Both))
-				rubbish := make([][]byte, 500)
-				for i := range rubbish {
-					rubbish[i] = []byte("rubbish")
-				}
-				hostileWrite(t, cluster.Bootstrap(), cfg.LeaderTopic, rubbish...)
-				behead(t, cfg.LeaderTopic)
-				hostileUntil(t, 20*time.Second, func() bool { return !m.IsLeader() }, "it lapses")
-				require.NoError(t, way.Restore())
+func testHeadDeletedUnread(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin, way *proxy.Proxy) {
+	type leader struct {
+		*hostileMember
+		topic string
+		token int64
+	}
+	leaders := map[string]*leader{}
+	for _, mode := range hostileModes {
+		cfg, log := hostileConfig(way.Bootstrap(), "unread", mode.set)
+		m := hostileStart(t, cfg, log)
+		m.leads(t, 30*time.Second)
+		token, _ := m.Token(0)
+		leaders[mode.name] = &leader{m, cfg.LeaderTopic, token}
+	}
+	require.NoError(t, way.CutOff(proxy.Both))
+	for _, l := range leaders {
+		hostileWrite(t, cluster.Bootstrap(), l.topic, slices.Repeat([][]byte{[]byte("rubbish")}, 500)...)
+		admin.behead(t, l.topic)
+		hostileUntil(t, 20*time.Second, func() bool { return !l.IsLeader() }, "it lapses")
+	}
+	require.NoError(t, way.Restore())
+	for _, mode := range hostileModes {
+		t.Run(mode.name, func(t *testing.T) {
+			l := leaders[mode.name]
+			// There is nobody who knows what it has missed: the longest lease that there can be.
+			l.leads(t, 80*time.Second)
+			if again, exclusive := l.Token(0); exclusive {
+				assert.Greater(t, again, l.token)
+				assert.NotEmpty(t, l.log.with("level=WARN", "the head of the log was deleted", l.topic))
+			}
+		})
+	}
+}
 
-				// There is nobody who knows what it has missed: the longest lease that there can be.
-				m.leads(t, 80*time.Second)
-				if again, exclusive := m.Token(0); exclusive {
-					assert.Greater(t, again, token)
-					assert.NotEmpty(t, log.with("level=WARN", "the head of the log was deleted", cfg.LeaderTopic))
-				}
-			})
-		}
-	})
+// behead deletes all that a topic's first partition holds.
+func (a hostileAdmin) behead(t *testing.T, topic string) {
+	p := kafka.TopicPartition{Topic: &topic, Partition: 0, Offset: kafka.OffsetEnd}
+	_, err := a.DeleteRecords(t.Context(), []kafka.TopicPartition{p})
+	require.NoError(t, err)
 }
