@@ -235,6 +235,32 @@ func TestSuccessorThatIsHardlyKnown(t *testing.T) {
 	}
 }
 
+// A holder that has died is no successor, though another process found its silence out, and
+// claimed what it held, before this one would have.
+func TestWhoHasDiedIsNoSuccessor(t *testing.T) {
+	w := newWorld(1)
+	priority := func(p int) func(*Settings) { return func(s *Settings) { s.Priority = p } }
+	a := w.start("a", 10, priority(3))
+	w.pass(6 * time.Second)
+	b, c := w.start("b", 10, priority(2)), w.start("c", 10, priority(1))
+	w.pass(10 * time.Second)
+	require.Len(t, a.leads(10), 10)
+	a.dead = true
+	for range 6000 {
+		c.tick++ // it is not woken
+		w.pass(time.Millisecond)
+	}
+	require.Len(t, b.leads(10), 10)
+	b.do(func(now clock.Instant) { _, err := b.Transfer(3, "c", now); require.NoError(t, err) })
+	w.pass(100 * time.Millisecond)
+	require.Equal(t, []int{3}, c.leads(10))
+	d := c.desired
+	d.Closing = true
+	c.want(d)
+	w.pass(100 * time.Millisecond)
+	require.Len(t, b.leads(10), 10, "it does not wait for an answer of a's")
+}
+
 // Candidates of equal rank without any jitter, who do not know each other and so claim at
 // the same instant, still elect one, in T′ and two round trips: the log decides.
 func TestEqualRanksElectInTime(t *testing.T) {

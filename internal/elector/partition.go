@@ -114,8 +114,22 @@ func (n *Node) follow(p *partition, ev lease.Event, r *lease.Record, now clock.I
 		n.renew(p)
 		return
 	}
+	n.outlived(p, ev.Outlived, r, now)
 	n.designate(p, ev.Changed, r)
 	n.sync(p, ev.Changed, now)
+}
+
+// outlived takes note of holders that another process has found to be silent before this
+// one did: nothing is left by which it would find out itself.
+func (n *Node) outlived(p *partition, ids []lease.Session, r *lease.Record, now clock.Instant) {
+	for _, id := range ids {
+		switch {
+		case id.Process == r.Session.Process: // it claims anew what it held
+		case p.link.doubtful(now.Add(-n.set.T)):
+		case n.members.suspect(id.Process):
+			n.planner.forget()
+		}
+	}
 }
 
 // learned looks at everything, which was not known before.

@@ -14,6 +14,7 @@ type Event struct {
 	Stamp    clock.Instant // zero: older than T, nobody knows by how much
 	Won      bool          // an own Claim was found valid, here or among what was kept for a Snapshot
 	Changed  []int32       // roles that have another holder or token now; perhaps twice; until the next call
+	Outlived []Session     // those of which a Claim has taken the last role: they had been silent
 }
 
 // Skip takes note of a record that plays no part: another group's, another topic's, a
@@ -79,7 +80,7 @@ func (l *Lease) Read(o int64, r *Record, now clock.Instant) Event {
 	}
 	l.changed = l.changed[:0]
 	l.won = false
-	e.Evidence = l.foldRecord(o, r, now, e.Stamp)
+	e.Evidence, e.Outlived = l.foldRecord(o, r, now, e.Stamp)
 	e.Won = l.won
 	if r.Kind == Beat && !e.Evidence && l.trail.contradicts(r) {
 		return l.rewind(o, now)
@@ -88,15 +89,20 @@ func (l *Lease) Read(o int64, r *Record, now clock.Instant) Event {
 	return e
 }
 
-// foldRecord folds a record of this version when the fold is known, and moves V.
-func (l *Lease) foldRecord(o int64, r *Record, now, sent clock.Instant) (evidence bool) {
+// foldRecord folds a record of this version when the fold is known, and moves V. It reports
+// whether the record is evidence, and the sessions that a Claim has outlived.
+func (l *Lease) foldRecord(o int64, r *Record, now, sent clock.Instant) (evidence bool, outlived []Session) {
 	before := l.fold.hash
 	mine := r.Session == l.own.session
 	lapsed := mine && l.Lapsed(now)
 	from := len(l.changed)
 	l.changed, evidence = l.fold.apply(r, o, now, l.changed)
 	if len(l.changed) > from {
-		l.trail.end(l.fold.takeEnded(), o)
+		ended := l.fold.takeEnded()
+		l.trail.end(ended, o)
+		if r.Kind == Claim {
+			outlived = ended
+		}
 		for _, role := range l.changed[from:] {
 			delete(l.own.forgotten, role) // another token, or none
 		}
@@ -113,7 +119,7 @@ func (l *Lease) foldRecord(o int64, r *Record, now, sent clock.Instant) (evidenc
 	if l.fold.hash != before {
 		l.trail.add(o, l.fold.hash, l.rules.History)
 	}
-	return evidence
+	return evidence, outlived
 }
 
 // readUnknown is Read while the fold is not known.
