@@ -281,10 +281,9 @@ func (pl *planner) candidates(n *Node, expected bool, now clock.Instant) []place
 		if !m.nominated || m.suspect || !m.present && !expected || quiet[id] {
 			continue
 		}
-		until, cool := n.moves.cool[id]
-		steady := m.present && now.Mono.Sub(m.since) >= steadyAfter && now.Mono.Sub(m.heard.Mono) < 2*max(m.period, helloEvery) &&
-			(!cool || now.Mono >= until)
-		soon := !steady && m.present && (!cool || now.Mono >= until) && m.staying(now)
+		cool := n.moves.cool.leaves(id, now.Mono)
+		steady := m.present && now.Mono.Sub(m.since) >= steadyAfter && now.Mono.Sub(m.heard.Mono) < 2*max(m.period, helloEvery) && !cool
+		soon := !steady && m.present && !cool && m.staying(now)
 		who = append(who, placement.Candidate{ID: id, Priority: m.priority, Roles: m.roles, Steady: steady, Soon: soon, Prefs: pl.prefs[id]})
 	}
 	if n.desired.Willing(now) && !n.set.Observer && n.set.Alive(now) {

@@ -32,9 +32,6 @@ const (
 	// movePause how soon it hands over more.
 	levelEvery = time.Second
 	movePause  = 200 * time.Millisecond
-	// cooldown is how long nothing is handed to a process that did not claim what it
-	// was given.
-	cooldown = time.Minute
 	// maxPutOff is how long a holder that is behind keeps what it could hand over.
 	maxPutOff = time.Minute
 	// maxBatch is how many roles are handed over at a time.
@@ -43,12 +40,12 @@ const (
 
 // moves is what a holder hands over though it could keep it.
 type moves struct {
-	lookAt   clock.Time            // monotonic
-	dirty    bool                  // something has changed since it last found all level
-	patience clock.Time            // monotonic: until when a look is put off as this process is behind; 0: it was not
-	uneven   clock.Time            // monotonic time since when there is something to hand over; 0: there is not
-	under    []move                // handovers that are not decided
-	cool     map[string]clock.Time // until when nothing is handed to a process
+	lookAt   clock.Time // monotonic
+	dirty    bool       // something has changed since it last found all level
+	patience clock.Time // monotonic: until when a look is put off as this process is behind; 0: it was not
+	uneven   clock.Time // monotonic time since when there is something to hand over; 0: there is not
+	under    []move     // handovers that are not decided
+	cool     cooling
 	lastID   int
 	willing  clock.Time // monotonic time since when this process is willing; 0: it is not
 }
@@ -229,24 +226,20 @@ func (n *Node) settled(v move, now clock.Instant) bool {
 			return false
 		}
 	}
-	n.moves.dirty = true
+	m := &n.moves
+	m.dirty = true
 	if v.id != 0 {
 		n.ready.Outcomes = append(n.ready.Outcomes, Outcome{v.id, err})
 		return true
 	}
 	if err != nil {
-		if n.moves.cool == nil {
-			n.moves.cool = map[string]clock.Time{}
+		if m.cool == nil {
+			m.cool = cooling{}
 		}
-		for id, until := range n.moves.cool {
-			if now.Mono >= until {
-				delete(n.moves.cool, id)
-			}
-		}
-		n.moves.cool[v.to] = now.Mono.Add(cooldown)
+		long := m.cool.failed(v.to, now.Mono)
 		n.planner.forget()
 		n.note(slog.LevelInfo, "member did not claim what was handed to it: nothing more for a while",
-			"partition", v.p.index, "member", v.to, "for", cooldown)
+			"partition", v.p.index, "member", v.to, "for", long)
 	}
 	return true
 }
