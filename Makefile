@@ -23,8 +23,10 @@ CLIENT ?=
 
 # Tests of tables of mutants, by the ends of their names: they have a stage of their own.
 MUTANTS := (Guarded|NeedsEveryRule)$$
-# What make test does, cheap things first; .ci/run does it likewise.
-TEST := unit metrics mutants sim integration integration-franz
+# What make test does: what computes, and what mostly waits for Kafka. .ci/run has both
+# side by side.
+COMPUTING := unit mutants sim
+WAITING := integration integration-franz metrics
 # What CI runs a second time, with the client without cgo: the table of ACLs, TLS and
 # SCRAM, members that crash and hang, brokers that fail, groups, small logs. The rest at night: TestTopic takes minutes.
 FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|TestBrokerStandsStill|TestGroups|TestLogsOfOneBrokerEach)$$
@@ -33,7 +35,7 @@ FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: demo demo-peers demo-operator test stages unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
+.PHONY: demo demo-peers demo-operator test stages-computing stages-waiting unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -44,10 +46,13 @@ demo-peers: ## five processes elect leaders without a broker; one is killed with
 demo-operator: prometheus ## neli run on three machines, beside Prometheus and the page; job, elector, machine and brokers are killed; root, Linux, chromium; 4 minutes; writes docs/operations.md and docs/operator-*.png
 	cd chaos && $(GO) run ./operator
 
-test: $(TEST) ## everything
+test: $(COMPUTING) $(WAITING) ## everything
 
-stages: # for .ci/run, in order
-	@echo lint $(TEST) browser cli bench-test chaos-test chaos-ci
+stages-computing: # for .ci/run, in order
+	@echo $(COMPUTING)
+
+stages-waiting: # likewise, beside them
+	@echo $(WAITING) chaos-ci chaos-test cli browser bench-test
 
 # Root and the scenarios are long, and each keeps little more than one core busy.
 LONG := . ./internal/scenario
