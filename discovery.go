@@ -18,7 +18,8 @@ import (
 type Status int
 
 const (
-	// Unknown: this process has not read enough yet, or lost its place in the log.
+	// Unknown: this process has not read enough yet, or lost its place in the log. A role
+	// that nobody holds is so until all was read that was in the log when reading began.
 	// That ends with a snapshot, within round trips if anybody else is there, or with
 	// the first claim.
 	Unknown Status = iota

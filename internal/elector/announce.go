@@ -13,6 +13,7 @@ type talk struct {
 	helloAt clock.Time // monotonic: when this process may say Hello here again
 	greeted bool       // it has, since it read this log anew
 	begun   clock.Time // monotonic: since when it reads it
+	caught  bool       // it has read what was there then
 
 	snapshotAt clock.Time // monotonic: when a Snapshot is due; 0: none is
 	patience   clock.Time // monotonic: until when it is put off as this process is behind; 0: it was not
@@ -23,6 +24,31 @@ type talk struct {
 }
 
 func (t *talk) reset(now clock.Instant) { *t = talk{helloAt: now.Mono, begun: now.Mono} }
+
+// catchUp takes note that what was in the log when reading began was read: up to then a role
+// that a Snapshot calls vacant may be held by what comes after it. There may be gaps at the
+// end of a log, which are not waited for for ever.
+func (n *Node) catchUp(p *partition, now clock.Instant) {
+	if !p.talk.caught && (p.log.Offset()+1 >= p.end || now.Mono >= p.catchUpUntil(n.set.T)) {
+		p.talk.caught = true
+		n.resize(n.rolesOf(p), now) // there may be vacancies to count
+		n.ready.Changed = true
+	}
+}
+
+func (p *partition) catchUpUntil(t time.Duration) clock.Time { return p.talk.begun.Add(t) }
+
+// caughtUp reports whether the logs that tell who holds the roles of p were read so far that
+// what they call vacant is: all of one, or most of several.
+func (n *Node) caughtUp(p *partition) bool {
+	logs, caught := n.logsOf(p), 0
+	for _, l := range logs {
+		if l.talk.caught {
+			caught++
+		}
+	}
+	return caught > len(logs)/2
+}
 
 // listen draws the conclusions of what a record says, whatever it did to the lease.
 func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant) {
@@ -366,6 +392,9 @@ func (n *Node) pong(p *partition, o int64, r *lease.Record, now clock.Instant) {
 func (n *Node) talkDue(p *partition, now clock.Instant, mono func(clock.Time)) {
 	if p.talk.snapshotAt != 0 {
 		mono(p.talk.snapshotAt)
+	}
+	if !p.talk.caught {
+		mono(p.catchUpUntil(n.set.T))
 	}
 	if n.set.Observer || n.desired.Closing {
 		return

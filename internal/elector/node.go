@@ -306,6 +306,7 @@ func (n *Node) step(p *partition, now clock.Instant) {
 		n.timing.settling = false
 		n.reviewAll(now) // by now it is known who else is there
 	}
+	n.catchUp(p, now)
 	n.lapse(p, now)
 	n.giveUp(p, now)
 	n.advance(p, now)

@@ -13,8 +13,9 @@ import (
 // Status is what is known of who holds a role.
 type Status int
 
-// Unknown: not enough was read yet, or nothing of the holder since this process came. Vacant: nobody holds it, or its holder's lease is
-// over by any clock. Held: evidence of the holder was read less than T′ ago.
+// Unknown: not enough was read yet (not even what was in the log when reading began), or nothing
+// of the holder since this process came. Vacant: nobody holds it, or its holder's lease is over by
+// any clock. Held: evidence of the holder was read less than T′ ago.
 const (
 	Unknown Status = iota
 	Vacant
@@ -53,7 +54,7 @@ func (n *Node) standing(p *partition, role int32, now clock.Instant) (token int6
 		}
 		return g.Token, g
 	}
-	if now.Raw < p.lease.FreeAt(role) { // a newer version may hold it
+	if now.Raw < p.lease.FreeAt(role) || !n.caughtUp(p) { // a newer version may hold it, or somebody who comes later in the log
 		return unknownToken, g
 	}
 	return vacantToken, g

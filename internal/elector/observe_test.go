@@ -91,6 +91,57 @@ func TestAHolderIsHeardAgainOnceItsSilenceWasTold(t *testing.T) {
 	require.Equal(t, Held, o.Changes(wt, now)[0].Status)
 }
 
+// What a log said at first is not what it says: a role is called vacant by whoever has read all
+// that was in the log when reading began, and is asked about by then only.
+func TestNothingIsVacantBeforeTheLogWasRead(t *testing.T) {
+	w := newWorld(1)
+	o := w.start("o", 2, func(s *Settings) { s.Observer = true })
+	a := w.start("a", 1, nil)
+	w.pass(6 * time.Second)
+	a.want(Desired{Roles: 1, Closing: true})
+	w.pass(time.Second)
+	a = w.start("b", 1, nil)
+	w.pass(6 * time.Second)
+	require.Equal(t, []int{0}, a.leads(1))
+	a.dead = true
+	log := w.logs[0]
+	begin := func(end int) {
+		o.do(func(now clock.Instant) { o.Read(Entry{Reset: true, End: int64(end), Whole: true}, nil, nil, now) })
+	}
+	ask := func(role int) error {
+		_, err := o.Ask(Request{Role: role, Verb: lease.StepDown}, w.instant())
+		return err
+	}
+	counted := o.Stats(w.instant()).Vacancies.Count
+	begin(len(log))
+	wt := NewWatcher()
+	for i := range log {
+		require.Empty(t, o.told(wt))
+		require.ErrorIs(t, ask(0), ErrUnknown)
+		require.ErrorIs(t, ask(1), ErrUnknown)
+		s := o.Stats(w.instant())
+		require.Equal(t, 2, s.Unknown)
+		w.pass(time.Millisecond)
+		o.read(0, int64(i))
+		require.Equal(t, i == len(log)-1, ask(1) == ErrVacant, "after %d of %d records", i+1, len(log))
+	}
+	require.True(t, o.last.Changed, "who waits is told")
+	require.Equal(t, []string{"1: vacant"}, o.told(wt))
+	require.ErrorIs(t, ask(0), ErrUnknown, "for nobody knows how long it was held")
+	require.ErrorIs(t, ask(1), ErrVacant)
+	require.EqualValues(t, counted, o.Stats(w.instant()).Vacancies.Count, "role 0 was not vacant since this process came")
+
+	begin(len(log) + 3) // a gap, of what others had written in a transaction
+	for i := range log {
+		o.read(0, int64(i))
+	}
+	w.pass(4 * time.Second)
+	require.ErrorIs(t, ask(1), ErrUnknown, "the rest may be on its way")
+	w.pass(time.Second)
+	require.True(t, o.last.Changed)
+	require.ErrorIs(t, ask(1), ErrVacant)
+}
+
 // Roles of several logs come apart, each as its log has it.
 func TestChangesOfSeveralLogs(t *testing.T) {
 	w := newWorld(2)

@@ -220,6 +220,7 @@ func (n *Node) stepSmall(now clock.Instant) {
 	n.syncSmall(p, now)
 	for _, log := range n.logs {
 		if log.begun {
+			n.catchUp(log, now)
 			n.greet(log, now)
 			n.answer(log, now)
 		}

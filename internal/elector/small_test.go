@@ -195,6 +195,24 @@ func TestVacanciesOnSmallLogsAreCounted(t *testing.T) {
 	require.InDelta(t, stats.Leaderless, s.Stats(s.now).Leaderless, 1e-6, "nothing is known")
 }
 
+// A role is vacant when most of the small logs were read to their ends, and call it so.
+func TestNothingIsVacantBeforeSmallLogsWereRead(t *testing.T) {
+	s := newSmallNode()
+	s.Set(Desired{Roles: 2, Contend: true}, s.now)
+	ids := []string{"x", "y", "z"}
+	for log, id := range ids {
+		s.Read(Entry{Partition: log, Reset: true, ID: id, End: 2}, nil, nil, s.now)
+	}
+	for log, id := range ids {
+		s.claimed(log, id, "b", []int32{0})
+	}
+	for log, id := range ids {
+		require.Equal(t, log >= 2, s.Stats(s.now).Vacant == 1, "%d logs were read", log)
+		s.claimed(log, id, "c", []int32{0}) // in vain
+	}
+	require.Equal(t, 1, s.Stats(s.now).Vacant)
+}
+
 // A holder that was taken for dead and is heard again leads what it led.
 func TestAHolderOnSmallLogsThatIsHeardAgain(t *testing.T) {
 	s := newSmallNode()

@@ -90,7 +90,7 @@ func (n *Node) census(p *partition, now clock.Instant) (c [Held + 1]int) {
 		})
 	}
 	c[Vacant] = int(below) - c[Held] - c[Unknown]
-	if now.Raw < n.newerUntil(p) {
+	if now.Raw < n.newerUntil(p) || !n.caughtUp(p) {
 		c[Unknown], c[Vacant] = c[Unknown]+c[Vacant], 0
 	}
 	return c

@@ -16,6 +16,9 @@ type vacancies struct {
 
 // vacated takes note that roles are vacant, from now on if they were not before.
 func (n *Node) vacated(p *partition, roles []int32, now clock.Instant) {
+	if !n.caughtUp(p) {
+		return
+	}
 	v, below := &p.vacancies, n.localRoles(p)
 	for _, role := range roles {
 		if role >= below {
