@@ -24,13 +24,13 @@ type link struct {
 	to       Host
 	settings *settings
 	open     func(ctx context.Context) (clientStream, func(), error) // the function ends the stream, and waits until it has
-	emit     func(ctx context.Context, e neli.LogEntry) bool
-	refused  func(index int, err error) // by a host that disagrees
+	emit     func(ctx context.Context, e neli.LogEntry) bool         // false: ctx is done, and the elector does not have e
+	refused  func(index int, err error)                              // by a host that disagrees
 	logger   *slog.Logger
 
 	// Of run's goroutine.
-	known       smalllog.ID // the incarnation that was read last
-	next        int64       // the offset to be read next; −1: none was read yet
+	known       smalllog.ID // the incarnation that the elector was told of last
+	next        int64       // the first offset that the elector does not have; −1: it was told of none
 	said        string      // the trouble that was logged last; empty: none since it was reached
 	saidRefused bool
 	saidAt      time.Time
@@ -177,7 +177,8 @@ func (l *link) greet(stream clientStream) (*wire.Begin, error) {
 	return b, nil
 }
 
-// begin tells where reading begins, unless it goes on where it was.
+// begin tells where reading begins, unless it goes on where it was. An elector that could
+// not be told of a reset is told again, by the next connection.
 func (l *link) begin(ctx context.Context, c *connection, b *wire.Begin) bool {
 	if l.said != "" {
 		l.said = ""
@@ -190,8 +191,11 @@ func (l *link) begin(ctx context.Context, c *connection, b *wire.Begin) bool {
 		l.logger.Warn("log begins anew", "host", l.to.ID, "address", l.to.Address, "same_incarnation", c.id == l.known,
 			"offset", b.GetOffset(), "wanted", l.next)
 	}
+	if !l.emit(ctx, e) {
+		return false
+	}
 	l.known, l.next = c.id, b.GetOffset()
-	return l.emit(ctx, e)
+	return true
 }
 
 // receive reads what the host sends until the connection ends.
@@ -210,7 +214,6 @@ func (l *link) receive(ctx context.Context, stream clientStream, c *connection, 
 			if r.GetOffset() != l.next {
 				return fmt.Errorf("%w: record %d instead of %d", errProtocol, r.GetOffset(), l.next)
 			}
-			l.next++
 			if r.GetSeq() != 0 {
 				c.answered(r.GetSeq(), nil)
 			}
@@ -224,7 +227,10 @@ func (l *link) receive(ctx context.Context, stream clientStream, c *connection, 
 			return fmt.Errorf("%w: an unknown message", errProtocol)
 		}
 		if !l.emit(ctx, e) {
-			return ctx.Err()
+			return ctx.Err() // the next connection asks for what was not handed on
+		}
+		if e.Kind == neli.LogRecord {
+			l.next = e.Offset + 1
 		}
 		if c.overdue(time.Now()) {
 			return errUnanswered

@@ -117,7 +117,8 @@ func openerOf(h *host) func(context.Context) (clientStream, func(), error) {
 	}
 }
 
-// emit hands an entry to Next.
+// emit hands an entry to Next. It returns false if ctx is done, and then Next never returns
+// the entry: a process that wakes from a suspension may find ctx done though there is room.
 func (v *logSet) emit(ctx context.Context, e neli.LogEntry) bool {
 	if e.Kind == neli.LogReset {
 		v.mu.Lock()

@@ -1,0 +1,112 @@
+package peers
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/peers/internal/wire"
+	"github.com/goneli/neli/peers/smalllog"
+)
+
+// wakingStream is a stream to a log of an incarnation whose records all exist, as a process
+// finds it that was suspended while it waited: what the host sent lies there, and time is up
+// for the watchdog, too.
+type wakingStream struct {
+	ctx   context.Context
+	id    smalllog.ID
+	wakes int // at which message the suspension ends, from 1 on: that one and the watchdog come together
+	next  int64
+	told  int
+}
+
+func (s *wakingStream) Send(m *wire.ToHost) error {
+	if h := m.GetHello(); h != nil && string(h.GetIncarnation()) == string(s.id[:]) {
+		s.next = h.GetFrom()
+	}
+	return nil
+}
+
+func (s *wakingStream) Recv() (*wire.FromHost, error) {
+	s.told++
+	switch {
+	case s.told > s.wakes:
+		return nil, io.ErrUnexpectedEOF
+	case s.told == s.wakes:
+		<-s.ctx.Done()
+	}
+	if s.told == 1 {
+		return &wire.FromHost{Kind: &wire.FromHost_Begin{Begin: &wire.Begin{Incarnation: s.id[:], Offset: s.next, End: s.next + 1}}}, nil
+	}
+	r := &wire.Record{Offset: s.next, Value: fmt.Append(nil, s.next)}
+	s.next++
+	return &wire.FromHost{Kind: &wire.FromHost_Record{Record: r}}, nil
+}
+
+// wokenLink is a link of a logSet, whose sessions each end with a suspension.
+func wokenLink(id *smalllog.ID, wakes *int) (*link, *logSet) {
+	v := &logSet{size: 1, entries: make(chan neli.LogEntry, maxEntries), begun: make([]bool, 1), refused: make([]error, 1)}
+	return &link{to: Host{"a", "127.0.0.1:1"}, settings: &settings{agreed: agreement{timeout: testTimeout}}, next: -1,
+		logger: slog.New(slog.DiscardHandler), emit: v.emit,
+		open: func(ctx context.Context) (clientStream, func(), error) {
+			return &wakingStream{ctx: ctx, id: *id, wakes: *wakes}, func() {}, nil
+		}}, v
+}
+
+// TestAProcessThatWakesLosesNoRecord has a process wake again and again with a record in hand
+// and its watchdog due.
+func TestAProcessThatWakesLosesNoRecord(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id, wakes := smalllog.ID{1}, 2
+		l, v := wokenLink(&id, &wakes)
+		next, lost, records := int64(-1), 0, 0
+		for range 200 {
+			require.ErrorIs(t, l.session(t.Context()), errSilent)
+			for len(v.entries) > 0 {
+				switch e := <-v.entries; e.Kind {
+				case neli.LogReset:
+					next = e.Offset
+				case neli.LogRecord:
+					if lost += int(e.Offset - next); e.Offset < next {
+						require.Fail(t, "a record twice", "%d after %d", e.Offset, next-1)
+					}
+					next = e.Offset + 1
+					records++
+				}
+			}
+		}
+		require.Positive(t, records)
+		assert.Zero(t, lost, "records that were lost without a word, beside %d that were read", records)
+	})
+}
+
+// TestAProcessThatWakesLosesNoReset has a process wake when it has just been told of another
+// incarnation.
+func TestAProcessThatWakesLosesNoReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var id smalllog.ID
+		wakes, lost := 1, 0
+		l, v := wokenLink(&id, &wakes)
+		for n := range 200 {
+			id[0] = byte(1 + n)
+			wakes = 1
+			require.ErrorIs(t, l.session(t.Context()), errSilent)
+			wakes = 3
+			require.ErrorIs(t, l.session(t.Context()), errSilent)
+			if e := <-v.entries; e.Kind != neli.LogReset || e.ID != id.String() {
+				lost++
+			}
+			for len(v.entries) > 0 {
+				<-v.entries
+			}
+		}
+		assert.Zero(t, lost, "resets that were lost without a word")
+	})
+}
