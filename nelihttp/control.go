@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"mime"
+	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +26,10 @@ func (h *handler) controlled(do func(*http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := origin.Check(r); err != nil {
 			fail(w, http.StatusForbidden, err.Error())
+			return
+		}
+		if name := hostName(r.Host); !h.serves(name) {
+			fail(w, http.StatusForbidden, fmt.Sprintf("host %.255q: must be an IP address, localhost, or a name given to nelihttp.WithHosts", name))
 			return
 		}
 		if !h.allow(r) {
@@ -43,6 +50,30 @@ func (h *handler) controlled(do func(*http.Request) error) http.HandlerFunc {
 			answer(w, http.StatusOK, h.about())
 		}
 	}
+}
+
+// hostName is a Host header without its port, as names are compared: in lower case,
+// without brackets and the final dot.
+func hostName(header string) string {
+	name := header
+	if host, _, err := net.SplitHostPort(header); err == nil {
+		name = host
+	}
+	if inner, ok := strings.CutPrefix(name, "["); ok && strings.HasSuffix(inner, "]") {
+		name = strings.TrimSuffix(inner, "]")
+	}
+	return strings.ToLower(strings.TrimSuffix(name, "."))
+}
+
+// serves reports whether a browser that shows a page of this host shows ours. A stranger's
+// name can be made to lead here once its page was loaded (DNS rebinding). The browser then
+// takes that page for one of the same origin. Neither an address nor localhost can be
+// made to.
+func (o *options) serves(name string) bool {
+	if _, err := netip.ParseAddr(name); err == nil {
+		return true
+	}
+	return name == "localhost" || slices.Contains(o.hosts, name)
 }
 
 func (h *handler) stepDown(r *http.Request) error { return h.src.StepDown(r.Context()) }

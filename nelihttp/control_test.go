@@ -92,6 +92,50 @@ func TestControlIsRefused(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.Code)
 }
 
+// A page of a stranger whose name was made to lead here is of the same origin for the
+// browser: only the Host tells. Addresses and localhost cannot be made to lead elsewhere.
+func TestControlIsForKnownHostsOnly(t *testing.T) {
+	rebound := func(host string) func(*http.Request) {
+		return func(r *http.Request) {
+			r.Host = host
+			r.Header.Set("Origin", "http://"+host)
+			r.Header.Set("Sec-Fetch-Site", "same-origin")
+		}
+	}
+	src := situations()["leading"]
+	asked := 0
+	h := newHandler(src, WithControl(func(*http.Request) bool { asked++; return true }), WithHosts("Ops.example.com", "münchen.example."))
+	for _, host := range []string{"evil.example", "evil.example:8080", "ops.example.com.evil.example", "xops.example.com", "localhost.evil.example",
+		"127.0.0.1.evil.example:80", "", ":8080", "[::1", "[localhost].evil", "\"><script>", strings.Repeat("x", 5000)} {
+		for _, route := range []string{"/stepdown", "/transfer"} {
+			w, body := ask(t, h, "POST", route, sent(asForm, "role=0&to=b"), rebound(host))
+			require.Equal(t, http.StatusForbidden, w.Code, "host %q is a stranger's", host)
+			require.Contains(t, jsonOf(t, body)["error"], "must be an IP address, localhost, or a name given to nelihttp.WithHosts")
+			require.Less(t, len(body), 1000)
+			require.NotContains(t, body, "<")
+		}
+	}
+	require.Empty(t, src.asked)
+	require.Zero(t, asked)
+	known := []string{"127.0.0.1:8080", "10.0.0.7", "[::1]:8080", "[fe80::1]", "localhost", "LOCALHOST:80", "ops.example.com:8443", "OPS.example.com.",
+		"münchen.example"}
+	for _, host := range known {
+		w, _ := ask(t, h, "POST", "/stepdown", rebound(host))
+		require.Equal(t, http.StatusOK, w.Code, "host %q is ours", host)
+	}
+	require.Len(t, src.asked, len(known))
+
+	w, _ := ask(t, h, "GET", "/leader", rebound("evil.example"))
+	require.Equal(t, http.StatusOK, w.Code, "a load balancer asks for whatever host it likes")
+}
+
+func TestHostsAreNames(t *testing.T) {
+	for _, name := range []string{"", "ops:8080", "http://ops", "*.example.com", "ops/neli", "a b"} {
+		require.PanicsWithValue(t, fmt.Sprintf("nelihttp: WithHosts: name %q: must be a host name without port, path or wildcard", name),
+			func() { WithHosts("ok.example", name) })
+	}
+}
+
 func TestTransfersThatMakeNoSense(t *testing.T) {
 	src := situations()["leading"]
 	h := newHandler(src, WithControl(everybody))
@@ -143,7 +187,7 @@ func TestTransferMayTakeLongerThanWriteTimeout(t *testing.T) {
 		src := situations()["leading"]
 		src.transfers = func(context.Context) { time.Sleep(time.Minute) }
 		client := net.serve(t, &http.Server{Handler: newHandler(src, WithControl(everybody)), WriteTimeout: time.Second})
-		resp, err := client.Post("http://a/transfer", asJSON, strings.NewReader(`{"role":0,"to":"b"}`))
+		resp, err := client.Post("http://127.0.0.1/transfer", asJSON, strings.NewReader(`{"role":0,"to":"b"}`))
 		require.NoError(t, err)
 		defer resp.Body.Close()
 		require.Equal(t, http.StatusOK, resp.StatusCode)

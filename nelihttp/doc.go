@@ -49,7 +49,7 @@ that takes more than ten seconds for a write is cut off.
 
 There is no authentication here: names of members, tokens and counters are told to whoever
 can send a request. Put the handler on an internal port, or wrap it. What changes
-leadership is off unless [WithControl] is given, and is then refused to pages of other
-origins.
+leadership is off unless [WithControl] is given. It is then refused to pages of other
+origins, and for hosts other than IP addresses, localhost and those of [WithHosts].
 */
 package nelihttp

@@ -1,6 +1,7 @@
 package nelihttp
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"path"
@@ -16,6 +17,7 @@ type options struct {
 	title string
 	url   func(neli.Holder) string
 	allow func(*http.Request) bool
+	hosts []string
 }
 
 // WithTitle sets the heading of the page. Default: the name of the group.
@@ -32,9 +34,28 @@ func WithURL(url func(neli.Holder) string) Option { return func(o *options) { o.
 // true, and shows their buttons on the page. Whoever is allowed can move leadership, and
 // keep it moving; nobody can make two leaders by it. allow is called on the goroutines of
 // requests, concurrently, before anything of the body is read. Requests that a browser
-// sends for a page of another origin are refused before it is asked. Default, and with a
-// nil allow: there are no such routes.
+// sends for a page of another origin are refused before it is asked, and so are requests
+// to a host name that [WithHosts] does not have. Default, and with a nil allow: there are no
+// such routes.
 func WithControl(allow func(*http.Request) bool) Option { return func(o *options) { o.allow = allow } }
+
+// WithHosts names the hosts at which people and programs reach this handler, as the Host
+// header has them, without ports: "ops.example.com". What changes leadership is done only
+// for requests to one of these, to an IP address, or to localhost. Otherwise a web page of
+// a stranger, whose name leads here, could send what the browser's user is allowed to
+// send. Behind a proxy that replaces the Host header name what it puts there, and let the
+// proxy check the name. WithHosts panics if a name is empty, or has a port, a path or a
+// wildcard. Default: none.
+func WithHosts(names ...string) Option {
+	hosts := make([]string, len(names))
+	for i, name := range names {
+		if name == "" || strings.ContainsAny(name, ":/*@ ") {
+			panic(fmt.Sprintf("nelihttp: WithHosts: name %q: must be a host name without port, path or wildcard", name))
+		}
+		hosts[i] = hostName(name)
+	}
+	return func(o *options) { o.hosts = append(o.hosts, hosts...) }
+}
 
 // Handler returns a handler of the routes in the package comment, for n. It works under
 // [http.StripPrefix]. It starts no goroutine by itself; while there are streams of

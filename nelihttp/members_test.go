@@ -103,6 +103,7 @@ func TestControlOfMembers(t *testing.T) {
 		c.Pass(6 * time.Second)
 		post := func(m *scenario.Member, path, body string) int {
 			r := httptest.NewRequestWithContext(c.Context(), "POST", path, strings.NewReader(body))
+			r.Host = "localhost"
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			w := httptest.NewRecorder()
 			nelihttp.Handler(m.Neli, nelihttp.WithControl(func(*http.Request) bool { return true })).ServeHTTP(w, r)

@@ -178,6 +178,7 @@ func (s *script) Transfer(ctx context.Context, role int, to string) error {
 func ask(t *testing.T, h http.Handler, method, target string, change ...func(*http.Request)) (*httptest.ResponseRecorder, string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, target, nil)
+	r.Host = "127.0.0.1:8080"
 	for _, c := range change {
 		c(r)
 	}
