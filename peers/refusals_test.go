@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -164,6 +165,34 @@ func TestRubbishOnThePort(t *testing.T) {
 		m.mustAppend(t, 0, "still there")
 		assert.Equal(t, 1, m.view(0).resets)
 	}
+}
+
+// TestConnectionsAreLimited has strangers take all connections that a host accepts. One
+// more is served when one of them is closed.
+func TestConnectionsAreLimited(t *testing.T) {
+	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
+	startHosts(t, c)
+	dial := func() net.Conn {
+		conn, err := net.Dial("tcp", c.Hosts[0].Address)
+		require.NoError(t, err)
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	// A host greets each connection that it serves.
+	greeted := func(conn net.Conn, patience time.Duration) error {
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
+		_, err := conn.Read(make([]byte, 1))
+		return err
+	}
+	first := dial()
+	require.NoError(t, greeted(first, within))
+	for range maxConnections - 1 {
+		dial()
+	}
+	late := dial()
+	require.ErrorIs(t, greeted(late, time.Second), os.ErrDeadlineExceeded, "more than %d connections are served", maxConnections)
+	first.Close()
+	require.NoError(t, greeted(late, within))
 }
 
 // TestAMessageOfOneGigabyte announces it, as gRPC does, and sends some of it.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/net/netutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -30,6 +31,10 @@ const (
 	window = 256 << 10
 	// maxStreams is how many streams one connection may have: a client needs one.
 	maxStreams = 4
+	// maxConnections is how many connections are accepted at a time, those of TLS and of
+	// strangers included. One is needed by each subscriber, and one by each other host for
+	// a moment. Without a limit a stranger takes all descriptors of the process.
+	maxConnections = maxSubscribers + 24
 	// idleFor is for connections without a stream: a client that is of use has one.
 	idleFor = 30 * time.Second
 	// shakeWithin is for TLS and the HTTP/2 preface: rubbish on the port does not stay.
@@ -70,7 +75,7 @@ func newServer(ctx context.Context, s *settings, logger *slog.Logger) (*server, 
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleFor, Time: max(5*time.Second, 3*s.agreed.timeout), Timeout: 5 * time.Second}),
 	)
 	wire.RegisterSmallLogServer(v.grpc, v)
-	go func() { v.served <- v.grpc.Serve(listen) }()
+	go func() { v.served <- v.grpc.Serve(netutil.LimitListener(listen, maxConnections)) }()
 	logger.Info("log host is up, with an empty log", "host", s.self.ID, "address", listen.Addr(), "incarnation", v.host.store.ID(),
 		"group", s.agreed.group, "timeout", s.agreed.timeout)
 	return v, nil
