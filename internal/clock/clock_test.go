@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,10 +56,26 @@ func TestSystemReadsAllClocks(t *testing.T) {
 	a := c.Now()
 	b := c.Now()
 	require.NotZero(t, a.Raw)
+	if runtime.GOOS == "linux" {
+		require.NotZero(t, a.Boot, "the kernel's boot clock is read outside of simulated time")
+	}
 	require.GreaterOrEqual(t, b.Raw, a.Raw)
 	require.GreaterOrEqual(t, b.Mono, a.Mono)
 	require.GreaterOrEqual(t, b.Age(a), time.Duration(0))
 	require.Positive(t, c.Glance().Mono)
+}
+
+// A glance that lacked the wall clock would not see a suspension, in which the monotonic
+// clock stands still.
+func TestAGlanceReadsBothOrdinaryClocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := System().Glance()
+		time.Sleep(time.Hour)
+		b := System().Glance()
+		require.Equal(t, time.Hour, b.Mono.Sub(a.Mono), "the monotonic clock of a glance")
+		require.Equal(t, time.Hour, b.Wall.Sub(a.Wall), "the wall clock of a glance")
+		require.Equal(t, time.Now().UTC(), b.Time().UTC())
+	})
 }
 
 // In simulated time there is one clock: the kernel's would hardly move.

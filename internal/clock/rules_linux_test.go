@@ -1,0 +1,26 @@
+package clock
+
+import (
+	"testing"
+
+	"github.com/goneli/neli/internal/mutation"
+)
+
+// Each row is a rule, the text that has it, what stands there without it, and the test that
+// misses it.
+var rules = []mutation.Mutant{
+	{Rule: "the raw clock is the one that nobody slews", File: "system_linux.go",
+		Old: "gettime(unix.CLOCK_MONOTONIC_RAW,", New: "gettime(unix.CLOCK_MONOTONIC,",
+		Guard: "TestEachReadingComesFromItsOwnClock", Want: "the raw clock is the one that nobody slews"},
+	{Rule: "the boot clock goes on in a suspension", File: "system_linux.go",
+		Old: "gettime(unix.CLOCK_BOOTTIME,", New: "gettime(unix.CLOCK_MONOTONIC,",
+		Guard: "TestEachReadingComesFromItsOwnClock", Want: "the boot clock goes on in a suspension"},
+	{Rule: "a glance reads the wall clock", File: "system.go",
+		Old: "Instant{Mono: Time(t.Sub(epoch)), Wall: Time(t.UnixNano())}", New: "Instant{Mono: Time(t.Sub(epoch))}",
+		Guard: "TestAGlanceReadsBothOrdinaryClocks", Want: "the wall clock of a glance"},
+	{Rule: "the simulated clock is used in a bubble only", File: "system.go",
+		Old: "d < -time.Hour || d > time.Hour", New: "d < -time.Hour || d < time.Hour",
+		Guard: "TestSystemReadsAllClocks", Want: "the kernel's boot clock is read outside of simulated time"},
+}
+
+func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, rules) }
