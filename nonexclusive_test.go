@@ -55,7 +55,7 @@ func TestSharedNeverZero(t *testing.T) {
 					c.Work(name, with)
 					c.Pass(30 * time.Second)
 				}
-				require.Zero(c, c.Gap())
+				require.Zero(c, c.Gap(), "nobody led for a while")
 			})
 		})
 	}
@@ -136,8 +136,8 @@ func TestSharedCutOffNeverZero(t *testing.T) {
 			c.Eventually(session+5*time.Second, "the other one leads", second.IsLeader)
 			require.True(c, first.IsLeader(), "overlap, by design")
 			c.Pass(sharedT)
-			require.False(c, first.IsLeader())
-			require.Zero(c, c.Gap())
+			require.False(c, first.IsLeader(), "presumes for longer than T")
+			require.Zero(c, c.Gap(), "nobody led for a while")
 			require.Equal(c, []string{"acquired", "fenced"}, first.Kinds())
 			require.Equal(c, neli.ReasonLapsed, first.Last().(neli.LeaderFenced).Reason)
 		})
@@ -161,11 +161,11 @@ func TestSharedDeafMakesRoom(t *testing.T) {
 			c.Eventually(sharedT, "the other one leads", second.IsLeader)
 			require.True(c, first.IsLeader(), "overlap, by design")
 			c.Pass(2 * time.Minute) // it tries again and again
-			require.Zero(c, c.Gap())
+			require.Zero(c, c.Gap(), "nobody led for a while")
 			c.Broker.Restore(first.As, links)
 			second.Close()
 			c.Eventually(sharedT, "it leads again", first.IsLeader)
-			require.Zero(c, c.Gap())
+			require.Zero(c, c.Gap(), "nobody led for a while")
 		})
 	}
 }
@@ -246,8 +246,8 @@ func TestSharedHungApplication(t *testing.T) {
 		require.True(c, ok)
 		b := c.Work("b", shared)
 		c.Pass(30*time.Second + sharedT + time.Second)
-		require.False(c, a.IsLeader())
-		require.True(c, b.IsLeader())
+		require.False(c, a.IsLeader(), "its application hangs")
+		require.True(c, b.IsLeader(), "a member whose application hangs makes room")
 	})
 }
 

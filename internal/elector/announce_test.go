@@ -162,7 +162,7 @@ func TestNewcomerIsToldByASnapshot(t *testing.T) {
 	})
 	require.False(t, d.parts[0].lease.Known())
 	w.pass(50 * time.Millisecond)
-	require.True(t, d.parts[0].lease.Known())
+	require.True(t, d.parts[0].lease.Known(), "the newcomer knows what a Snapshot says")
 	require.Equal(t, 1, snapshots()-before, "one answers for all")
 	w.pass(a.set.Every)
 	_, ok := d.Holder(0, w.instant())

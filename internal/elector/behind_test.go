@@ -170,7 +170,7 @@ func TestOneLateLogPutsNothingOff(t *testing.T) {
 	w.pass(8 * time.Second)
 	a.do(func(now clock.Instant) {
 		a.parts[1].link.behindUntil = clock.Never
-		require.False(t, a.putOff(now))
+		require.False(t, a.putOff(now), "one log that is late puts nothing off")
 	})
 }
 

@@ -82,7 +82,7 @@ func TestMemberThatLeftStaysAway(t *testing.T) {
 	h.says("x", leaves, time.Second)
 	require.Empty(t, h.by)
 	unknown, changed := h.says("x", wantsAll, 2*time.Second)
-	require.False(t, unknown || changed)
+	require.False(t, unknown || changed, "what it said before it left counts for nothing")
 	require.Empty(t, h.by)
 	h.expired(3*maxHelloPeriod + time.Second)
 	require.Len(t, h.left, 1)

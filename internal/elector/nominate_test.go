@@ -96,7 +96,7 @@ func TestNomineeThatCannotClaimStaysAway(t *testing.T) {
 	w.pass(5006*time.Millisecond + 13*time.Second) // its own former lease, and not yet 15 s
 	require.True(t, joined())
 	w.pass(5 * time.Second)
-	require.False(t, joined())
+	require.False(t, joined(), "it leaves the group after 15 s")
 	w.pass(absence)
 	require.True(t, joined(), "absence is bounded")
 	w.pass(presence - 10*time.Second)

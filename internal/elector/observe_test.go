@@ -138,7 +138,7 @@ func TestNothingIsVacantBeforeTheLogWasRead(t *testing.T) {
 	w.pass(4 * time.Second)
 	require.ErrorIs(t, ask(1), ErrUnknown, "the rest may be on its way")
 	w.pass(time.Second)
-	require.True(t, o.last.Changed)
+	require.True(t, o.last.Changed, "a gap is waited for no longer than T")
 	require.ErrorIs(t, ask(1), ErrVacant)
 }
 

@@ -226,8 +226,8 @@ func TestRequestsOfThePastAskNothing(t *testing.T) {
 	w.put(w.request("x", "c", lease.Request{ID: 1, Verb: lease.StepDown}))
 	c := w.start("c", 1, listens)
 	w.pass(time.Second)
-	require.Empty(t, w.answers("c"))
-	require.Empty(t, c.requests())
+	require.Empty(t, w.answers("c"), "asked before it came")
+	require.Empty(t, c.requests(), "asked before it came")
 }
 
 // A holder of an older version takes a request for a Ping, answers that, and goes on leading.
@@ -340,7 +340,7 @@ func TestAcceptedInALaterTerm(t *testing.T) {
 	got := a.requests()
 	require.Len(t, got, 1)
 	a.parts[0].holds[0].token++
-	a.do(func(now clock.Instant) { require.False(t, a.Accept(got[0], now)) })
+	a.do(func(now clock.Instant) { require.False(t, a.Accept(got[0], now), "it was asked in an earlier term") })
 	delete(a.parts[0].holds, 0)
 	a.do(func(now clock.Instant) { require.False(t, a.Accept(got[0], now), "it holds it no more") })
 }

@@ -143,7 +143,7 @@ func TestAStallIsOneLineForAllPartitions(t *testing.T) {
 func TestClaimThatComesBackUnwanted(t *testing.T) {
 	w, a, late := stepsDownWhileItClaims(t)
 	a.release(late)
-	require.Empty(t, a.leads(1))
+	require.Empty(t, a.leads(1), "what is not wanted any more is not led")
 	w.pass(10 * time.Millisecond)
 	require.NotEmpty(t, w.sent(0, "a", lease.Release), "it gives back what the Claim has brought")
 }

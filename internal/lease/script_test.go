@@ -239,7 +239,7 @@ func TestAFailedClaimMayBeSentAgain(t *testing.T) {
 	require.False(t, s.z.MayClaim(1, s.now), "it is under way")
 	require.True(t, s.z.MayClaim(2, s.now))
 	s.z.Failed(r.Session, r.Seq)
-	require.True(t, s.z.MayClaim(1, s.now))
+	require.True(t, s.z.MayClaim(1, s.now), "a Claim that failed is still under way")
 	again := s.claim(s.z, 1)
 	s.put(again)
 	s.put(r) // all the same
@@ -282,5 +282,5 @@ func TestLongestShortensTheWait(t *testing.T) {
 	s.put(&word)
 	s.read(f)
 	s.wait(clock.Wait(time.Second, 0))
-	require.True(t, f.MayClaim(0, s.now))
+	require.True(t, f.MayClaim(0, s.now), "waits longer than the longest lease that there is")
 }

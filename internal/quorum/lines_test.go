@@ -34,7 +34,7 @@ func TestTheBoundIsTheMajoritythLargest(t *testing.T) {
 		{"all at once", [3]clock.Instant{at(3), at(3), at(3)}, 0b111, at(3)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			assert.Equal(t, c.want, majorityth(c.bound[:], c.line, 2), "Should be the majority-th largest")
+			assert.Equal(t, c.want, majorityth(c.bound[:], c.line, 2), "the bound is the majority-th largest")
 		})
 	}
 }

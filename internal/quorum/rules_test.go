@@ -1,6 +1,7 @@
 package quorum
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/goneli/neli/internal/mutation"
@@ -84,9 +85,6 @@ var rules = []mutation.Mutant{
 	{Rule: "an empty log is not a known one", File: "../lease/lease.go",
 		Old: "	if whole {\n", New: "	if s == 0 {\n		l.join = nil\n	} else if whole {\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two (leaders|holders)`, Seeds: plainSeeds},
-	{Rule: "what was written for another incarnation is skipped", File: "sim_proc_test.go",
-		Old: "	if e.id == x.id {\n", New: "	if true {\n",
-		Guard: "TestSimulation/plain", Want: `seed \d+: (folds differ|two|alarm)`, Seeds: plainSeeds},
 	{Rule: "a new session at every begin", File: "../lease/lease.go",
 		Old: "	l.renew()\n	l.fold = newFold()\n", New: "	if l.own.session.N == 0 {\n		l.renew()\n	}\n	l.fold = newFold()\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (two|token|led by its bound)`, Seeds: plainSeeds},
@@ -112,7 +110,7 @@ var rules = []mutation.Mutant{
 	{Rule: "who was not heard is not counted", File: "quorum.go",
 		Old:   "	if n < majority {\n		return clock.Instant{}\n	}\n	return oldest(vs[:majority])\n",
 		New:   "	if n == 0 {\n		return clock.Instant{}\n	}\n	return oldest(vs[:min(n, majority)])\n",
-		Guard: "TestTheBoundIsTheMajoritythLargest", Want: "Should be"},
+		Guard: "TestTheBoundIsTheMajoritythLargest", Want: "the bound is the majority-th largest"},
 	{Rule: "of the majority the one counts that was heard first", File: "quorum.go",
 		Old: "oldest(vs[:majority])", New: "oldest(vs[:1])",
 		Guard: "TestSimulation/plain", Want: `seed \d+: led by its bound alone`, Seeds: plainSeeds},
@@ -132,11 +130,20 @@ var rules = []mutation.Mutant{
 		Guard: "TestEverythingIsLedSoonInQuietTimes/leader_crash,_3_logs", Want: `seed \d+: led after`},
 }
 
+// ofTransport is what this package expects of those who hand it records: in the library
+// lease.Codec refuses a record of another log. The simulation stands for that here, so its
+// source is what is mutated.
+var ofTransport = []mutation.Mutant{
+	{Rule: "what was written for another incarnation is skipped", File: "sim_proc_test.go",
+		Old: "	if e.id == x.id {\n", New: "	if true {\n",
+		Guard: "TestSimulation/plain", Want: `seed \d+: (folds differ|two|alarm)`, Seeds: plainSeeds},
+}
+
 // TestRulesAreGuarded removes each rule from the source and runs the test that guards it:
 // it has to fail, for the stated reason.
 func TestRulesAreGuarded(t *testing.T) {
 	if testing.Short() || seeded.Race {
 		t.Skip("minutes of simulation: make mutants runs it, without the race detector")
 	}
-	mutation.Run(t, rules)
+	mutation.Run(t, slices.Concat(rules, ofTransport))
 }

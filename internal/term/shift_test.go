@@ -71,7 +71,7 @@ func TestLeadsFollowsAShift(t *testing.T) {
 		return b.clock
 	}
 	_, _, _, ok := b.Leads(0)
-	require.True(t, ok)
+	require.True(t, ok, "a unit that moves to another line stays led")
 	require.Equal(t, 4, shifts)
 }
 

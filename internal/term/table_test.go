@@ -140,7 +140,7 @@ func TestLeadsReadsVFirst(t *testing.T) {
 		return b.clock.Add(time.Millisecond)
 	}
 	_, _, _, ok := b.Leads(0)
-	require.True(t, ok)
+	require.True(t, ok, "V that moves meanwhile is no lapse")
 }
 
 // While any unit is led, LeadsAny says so, though the lowest one ends meanwhile.
@@ -158,7 +158,7 @@ func TestLeadsAnyMissesNothing(t *testing.T) {
 		return b.clock
 	}
 	_, ok := b.LeadsAny(3)
-	require.True(t, ok)
+	require.True(t, ok, "the highest unit is led throughout")
 	require.Equal(t, 2, next)
 }
 
