@@ -63,7 +63,13 @@ func (confluent) Producer(props map[string]string, log *slog.Logger) (Producer, 
 	config["go.produce.channel.size"] = 0        // not used; as large
 	client, err := kafka.NewProducer(&config)
 	if err != nil {
-		return nil, logs.refused(err)
+		return nil, logs.refused(confluentFaults(err, config, func(config *kafka.ConfigMap) error {
+			client, err := kafka.NewProducer(config)
+			if err == nil {
+				client.Close()
+			}
+			return err
+		}))
 	}
 	p := &confluentProducer{
 		client:    client,

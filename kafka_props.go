@@ -114,8 +114,13 @@ func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 		f.check(!newGroups(out), "KafkaConfig["+name+"]", v, "is the broker's to set with group.protocol=consumer")
 	}
 	session, heartbeat := sessionTimeout(out), heartbeatInterval(out)
-	f.check(heartbeat < session, "KafkaConfig[heartbeat.interval.ms]", heartbeat.Milliseconds(),
-		fmt.Sprintf("must be below session.timeout.ms (%d)", session.Milliseconds()))
+	if _, set := out["heartbeat.interval.ms"]; set {
+		f.check(heartbeat < session, "KafkaConfig[heartbeat.interval.ms]", heartbeat.Milliseconds(),
+			fmt.Sprintf("must be below session.timeout.ms (%d)", session.Milliseconds()))
+	} else {
+		f.check(heartbeat < session, "KafkaConfig[session.timeout.ms]", session.Milliseconds(),
+			fmt.Sprintf("must be above heartbeat.interval.ms (%d)", heartbeat.Milliseconds()))
+	}
 	return out
 }
 

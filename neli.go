@@ -75,16 +75,19 @@ const (
 // barrier is optional; more than one is refused. The error lists everything that
 // is wrong with cfg.
 func New(cfg Config, barrier ...Barrier) (*Neli, error) {
-	set, err := cfg.resolve()
-	if err != nil {
-		return nil, err
+	set, f := cfg.check()
+	if len(f.list) > 0 {
+		f.properties(cfg.Provider, set)
+		return nil, set.secrets.err(f.err())
 	}
 	if len(barrier) > 1 {
 		return nil, fmt.Errorf("neli: New: %d barriers given, at most one is possible", len(barrier))
 	}
 	n := newNeli(set, clock.Glance, barrier...)
+	var err error
 	if n.arb, err = newArbiter(cfg.Provider, set, clock.System(), n.alive); err != nil {
-		return nil, set.secrets.err(err)
+		f.properties(cfg.Provider, set)
+		return nil, set.secrets.err(or(f.err(), err))
 	}
 	n.exclusive, _ = n.arb.(*exclusive)
 	n.start()
