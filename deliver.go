@@ -83,7 +83,7 @@ func (n *Neli) tellNext(l listener) {
 	}
 	changes := n.pending[:i]
 	e := n.event(changes)
-	n.set.logger.Info(e.String(), "group", n.set.group, "name", n.set.name)
+	n.set.logger.Info(e.kind(), e.change().attrs()...)
 	n.pending = n.pending[i:]
 	n.owed.Store(len(n.pending) > 0)
 	n.call(e, l)

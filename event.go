@@ -16,7 +16,8 @@ import (
 // for it, unless the process ends first.
 type Event interface {
 	fmt.Stringer
-	event()
+	kind() string // of the event, for people
+	change() Change
 }
 
 // Barrier is a callback for changes of leadership. It runs on the goroutine that
@@ -76,7 +77,7 @@ func (c Change) describe(what string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s):", what, c.Reason)
 	for i, t := range c.Terms {
-		if i == 8 {
+		if i == maxNamed {
 			fmt.Fprintf(&b, " and %d more terms", len(c.Terms)-i)
 			break
 		}
@@ -86,6 +87,36 @@ func (c Change) describe(what string) string {
 		}
 	}
 	return b.String()
+}
+
+// maxNamed is how many terms of one change are shown to people one by one.
+const maxNamed = 8
+
+// attrs is the change as a log line has it. Of one term and one role it has the numbers; of
+// several how many there are, with the partitions and tokens of the first terms.
+func (c Change) attrs() []any {
+	out := []any{"reason", c.Reason.String()}
+	roles := 0
+	for _, t := range c.Terms {
+		roles += len(t.Roles)
+	}
+	if roles == 1 {
+		out = append(out, "role", c.Roles()[0])
+	} else {
+		out = append(out, "roles", roles)
+	}
+	if len(c.Terms) == 1 {
+		if t := c.Terms[0]; t.Token != noToken {
+			return append(out, "partition", t.Partition, "token", t.Token)
+		}
+		return append(out, "partition", c.Terms[0].Partition)
+	}
+	var partitions []int
+	var tokens []int64
+	for _, t := range c.Terms[:min(maxNamed, len(c.Terms))] {
+		partitions, tokens = append(partitions, t.Partition), append(tokens, t.Token)
+	}
+	return append(out, "terms", len(c.Terms), "partitions", partitions, "tokens", tokens)
 }
 
 // LeaderAcquired: this process now leads. IsLeader turns true as the event is
@@ -112,13 +143,15 @@ type LeaderRevoked struct {
 // Stop at once. Blocking holds nobody back.
 type LeaderFenced struct{ Change }
 
-func (LeaderAcquired) event() {}
-func (LeaderRevoked) event()  {}
-func (LeaderFenced) event()   {}
+func (c Change) change() Change { return c }
 
-func (e LeaderAcquired) String() string { return e.describe("leader acquired") }
-func (e LeaderRevoked) String() string  { return e.describe("leader revoked") }
-func (e LeaderFenced) String() string   { return e.describe("leader fenced") }
+func (LeaderAcquired) kind() string { return "leader acquired" }
+func (LeaderRevoked) kind() string  { return "leader revoked" }
+func (LeaderFenced) kind() string   { return "leader fenced" }
+
+func (e LeaderAcquired) String() string { return e.describe(e.kind()) }
+func (e LeaderRevoked) String() string  { return e.describe(e.kind()) }
+func (e LeaderFenced) String() string   { return e.describe(e.kind()) }
 
 // Reason tells why leadership changed. Its String is for people.
 type Reason = term.Reason

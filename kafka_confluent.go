@@ -101,7 +101,7 @@ func (l *confluentLogs) run() {
 			level = slog.LevelWarn
 		}
 		if ctx := context.Background(); l.log.Enabled(ctx, level) {
-			l.log.Log(ctx, level, ev.Message, "client", ev.Name, "tag", ev.Tag)
+			l.log.Log(ctx, level, "Kafka client", "text", ev.Message, "client", ev.Name, "tag", ev.Tag)
 		}
 	}
 }

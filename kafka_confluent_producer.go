@@ -116,7 +116,7 @@ func (p *confluentProducer) deliveries() {
 		case *kafka.Stats:
 			p.count(ev.String())
 		case kafka.Error:
-			p.log.Debug("producer: "+ev.String(), "code", int(ev.Code()))
+			p.log.Debug("the producer tells of an error", "error", ev, "code", int(ev.Code()))
 			if confluentKind(ev) == ErrAuthentication {
 				p.refused.Store(&ev)
 			}

@@ -44,6 +44,11 @@ var readerDefaults = map[string]string{
 // (socket.timeout.ms).
 const longPoll = time.Second
 
+// brokers are those that the clients ask first.
+func (s *settings) brokers() string {
+	return or(s.kafka["bootstrap.servers"], or(s.kafka["metadata.broker.list"], tuned["bootstrap.servers"]))
+}
+
 func (s *settings) fetchWait() string {
 	room := millis(s.kafka["socket.timeout.ms"], millis(tuned["socket.timeout.ms"], 0)) - time.Second
 	return strconv.FormatInt(max(0, min(longPoll, room)).Milliseconds(), 10)

@@ -121,15 +121,16 @@ func (n *Neli) start() {
 	n.set.announce()
 	n.arb.intend(n.desired)
 	go func() {
-		health, stopRequests := n.watchHealth(), n.serveRequests()
+		health, stopRequests, stopLeaders := n.watchHealth(), n.serveRequests(), n.sayLeaders()
 		n.err = n.set.secrets.err(n.arb.run(ctx))
 		if n.err != nil && ctx.Err() == nil {
 			n.state.Store(int32(StateFailed))
-			n.set.logger.Error("leadership is not possible any more", "group", n.set.group, "error", n.err)
+			n.set.logger.Error("leadership is not possible any more", "error", n.err)
 		} else {
 			n.err = nil
 		}
 		close(n.done)
+		stopLeaders()
 		health.stop() // afterwards: it waits for the user's code, which may hang
 		stopRequests()
 		close(n.idle)

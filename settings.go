@@ -50,6 +50,7 @@ type settings struct {
 	requests           func(Request) error // nil: all are refused
 	logger             *slog.Logger
 	throttling         throttling
+	contact            contact
 }
 
 // silence is W(T): for how long nothing must have been read of a holder with the same T.
@@ -132,7 +133,7 @@ func (c Config) check() (*settings, *faults) {
 		fmt.Sprintf("must be a fraction between 0 and %v", maxDrift))
 	s.kafka = checkProperties(c.KafkaConfig, f)
 	s.secrets = secretsOf(s.kafka)
-	s.logger = s.secrets.logger(s.logger)
+	s.logger = s.secrets.logger(s.logger).With("group", s.group, "name", s.name) // so that all lines have these
 	c.resolveTimes(s, f)
 	if s.logs > 0 {
 		s.topic = smallTopicName(s.topic, s.logs, s.timeout, s.drift)

@@ -81,6 +81,10 @@ type Stats struct {
 	// LastPulse is how long ago the application was last heard of, or New was called;
 	// 0 while it waits in Pulse, Background or Lead, and of an observer.
 	LastPulse time.Duration `json:"last_pulse"`
+	// Reached is whether a broker, or what hosts a small log, has answered this process since
+	// New. If it stays false, look at bootstrap.servers and the network. LastRecord tells
+	// whether one still answers.
+	Reached bool `json:"reached"`
 	// Healthy is what Config.Healthy last said; true if there is none.
 	Healthy bool `json:"healthy"`
 }
@@ -91,6 +95,7 @@ type Stats struct {
 func (n *Neli) Stats() Stats {
 	s := n.arb.stats()
 	now := n.now()
+	s.Reached = !n.set.contact.lacking()
 	s.Throttled, s.Roles = n.set.throttling.total(), int(n.roles.Load())
 	if s.LastRecord < 0 {
 		s.LastRecord = now.Age(n.began)
