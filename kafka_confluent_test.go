@@ -635,9 +635,9 @@ func TestConfluentLogs(t *testing.T) {
 	l.events <- kafka.LogEvent{Name: "rdkafka#producer-1", Tag: "CONF", Level: 7, Message: "configured"}
 	l.close()
 	for _, want := range []string{
-		`level=WARN msg="all is lost" client=rdkafka#producer-1 tag=ERROR`,
-		`level=DEBUG msg="[thrd:b:1]: b:1: connection refused" client=rdkafka#producer-1 tag=FAIL`,
-		`level=DEBUG msg=configured client=rdkafka#producer-1 tag=CONF`,
+		`level=WARN msg="Kafka client" text="all is lost" client=rdkafka#producer-1 tag=ERROR`,
+		`level=DEBUG msg="Kafka client" text="[thrd:b:1]: b:1: connection refused" client=rdkafka#producer-1 tag=FAIL`,
+		`level=DEBUG msg="Kafka client" text=configured client=rdkafka#producer-1 tag=CONF`,
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, out.String())
