@@ -1,0 +1,46 @@
+package franz
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+)
+
+// output is what a logger has written, to be read while it writes.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// A wrong address is called that, with what the connection failed with.
+func TestSaysThatNoBrokerIsReached(t *testing.T) {
+	var out output
+	n, err := neli.New(neli.Config{LeaderGroupID: "g", Provider: Provider(), Logger: slog.New(slog.NewTextHandler(&out, nil)),
+		KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": "127.0.0.1:1"}})
+	require.NoError(t, err)
+	defer n.Close()
+	said := func() bool { return strings.Contains(out.String(), "level=WARN") }
+	require.Eventually(t, said, time.Minute, 10*time.Millisecond)
+	require.Regexp(t, `msg="no broker reached, retrying" group=g .*brokers=127\.0\.0\.1:1 error=".*127\.0\.0\.1:1.*connection refused`, out.String())
+	require.NotContains(t, out.String(), "find the leader topic")
+	require.False(t, n.Stats().Reached)
+}
