@@ -274,7 +274,7 @@ func (a *vectorArbiter) intend(want elector.Desired) {
 		for p := range a.assigned { // nobody counts on what the application has not been told
 			a.v[p] = clock.Instant{}
 			if !a.Told(p) {
-				a.end(p, a.desired.Reason(p, now), true)
+				a.end(p, Reason(a.desired.Reason(p, now)), true)
 			}
 		}
 	case !a.leaving() && !want.Unhealthy:

@@ -108,7 +108,7 @@ func (n *Neli) call(e Event, l listener) {
 
 // event puts into words what changes of one reason say.
 func (n *Neli) event(cs []term.Change) Event {
-	ch := Change{Reason: cs[0].Reason, Terms: n.terms(cs)}
+	ch := Change{Reason: Reason(cs[0].Reason), Terms: n.terms(cs)}
 	switch cs[0].Kind {
 	case term.Acquired:
 		return LeaderAcquired{ch}

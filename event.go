@@ -154,41 +154,54 @@ func (e LeaderRevoked) String() string  { return e.describe(e.kind()) }
 func (e LeaderFenced) String() string   { return e.describe(e.kind()) }
 
 // Reason tells why leadership changed. Its String is for people.
-type Reason = term.Reason
+type Reason int
 
 const (
 	// ReasonElected: the only reason of LeaderAcquired.
-	ReasonElected = term.Elected
+	ReasonElected Reason = iota + 1
 	// ReasonUnassigned: the group assigned the partition to another member.
-	ReasonUnassigned = term.Unassigned
+	ReasonUnassigned
 	// ReasonClosing: Close was called.
-	ReasonClosing = term.Closing
+	ReasonClosing
 	// ReasonRoles: SetRoles made the number of roles smaller.
-	ReasonRoles = term.Roles
+	ReasonRoles
 	// ReasonResigned: Lead returned, and nothing pulses any more.
-	ReasonResigned = term.Resigned
+	ReasonResigned
 	// ReasonLapsed: V grew older than T. No evidence arrived in time: the process
 	// was cut off, starved or suspended, or the broker was down.
-	ReasonLapsed = term.Lapsed
+	ReasonLapsed
 	// ReasonNotPulsed: as ReasonLapsed, because the application had not called
 	// Pulse for MaxPulseInterval.
-	ReasonNotPulsed = term.NotPulsed
+	ReasonNotPulsed
 	// ReasonSuperseded: another process's later claim was read.
-	ReasonSuperseded = term.Superseded
+	ReasonSuperseded
 	// ReasonOverdue: the orderly end was not finished, or not even noticed, by its
 	// Deadline.
-	ReasonOverdue = term.Overdue
+	ReasonOverdue
 	// ReasonLogReset: the log was truncated, or its head was deleted before it was
 	// read, so that what was known of it is void.
-	ReasonLogReset = term.LogReset
+	ReasonLogReset
 	// ReasonUnhealthy: Config.Healthy said so.
-	ReasonUnhealthy = term.Unhealthy
+	ReasonUnhealthy
 	// ReasonSteppedDown: StepDown was called.
-	ReasonSteppedDown = term.SteppedDown
+	ReasonSteppedDown
 	// ReasonTransferred: Transfer was called.
-	ReasonTransferred = term.Transferred
+	ReasonTransferred
 	// ReasonRebalanced: another process gets its share, or is preferred.
-	ReasonRebalanced = term.Rebalanced
+	ReasonRebalanced
 	// ReasonFatal: this Neli has failed for good; Pulse returns the error.
-	ReasonFatal = term.Fatal
+	ReasonFatal
 )
+
+// The numbers are those of package term, or this does not compile.
+var _ = [1]struct{}{}[int(ReasonFatal)-int(term.Fatal)]
+
+// String returns the reason in words, as events and log lines have it.
+func (r Reason) String() string { return term.Reason(r).String() }
+
+// MarshalText returns the reason in snake_case, as metrics and JSON have it: "not_pulsed",
+// "roles_changed". The error is not nil if it is none of the constants.
+func (r Reason) MarshalText() ([]byte, error) { return term.Reason(r).MarshalText() }
+
+// UnmarshalText reads what MarshalText wrote.
+func (r *Reason) UnmarshalText(b []byte) error { return (*term.Reason)(r).UnmarshalText(b) }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/tally"
-	"github.com/goneli/neli/internal/term"
 )
 
 // Stats is what this process has counted since New, and how things are with it at the
@@ -167,7 +166,7 @@ func ageOf(at, now clock.Instant, none time.Duration) time.Duration {
 }
 
 // ReasonCounts is how often something happened for each Reason, which is its index.
-type ReasonCounts [term.Fatal + 1]uint64
+type ReasonCounts [ReasonFatal + 1]uint64
 
 // MarshalJSON writes an object whose names are those of the reasons; what never happened
 // is left out.
@@ -187,12 +186,12 @@ type Timing struct {
 	Sum   float64 `json:"sum"` // seconds
 	// Buckets are those durations that are at most TimingBounds()[i] and longer than
 	// the bound before. Those that are longer than all bounds are in Count only.
-	Buckets [len(tally.Bounds)]uint64 `json:"buckets"`
+	Buckets [12]uint64 `json:"buckets"`
 }
 
 // TimingBounds returns the upper bounds of the buckets of every Timing, ascending, from
 // 5 ms to 60 s.
-func TimingBounds() [len(tally.Bounds)]time.Duration { return tally.Bounds }
+func TimingBounds() [12]time.Duration { return tally.Bounds }
 
 // MarshalJSON writes durations as seconds.
 func (s Stats) MarshalJSON() ([]byte, error) {
