@@ -130,9 +130,9 @@ func (n *Neli) start() {
 			n.err = nil
 		}
 		close(n.done)
-		stopLeaders()
 		health.stop() // afterwards: it waits for the user's code, which may hang
 		stopRequests()
+		stopLeaders()
 		close(n.idle)
 	}()
 }
