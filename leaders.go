@@ -39,8 +39,13 @@ func (n *Neli) sayLeaders() (stop func()) {
 				return
 			case <-changed:
 			}
-			wait := leadersLook
-			if roles := int(n.roles.Load()); roles <= namedRoles && n.nameLeaders(roles, told) || roles > namedRoles && n.countLeaders(&summary) {
+			said, wait := false, leadersLook
+			if roles := int(n.roles.Load()); roles <= namedRoles {
+				said = n.nameLeaders(roles, told)
+			} else {
+				said = n.countLeaders(&summary)
+			}
+			if said {
 				wait = leadersEvery
 			}
 			if !pause(ctx, wait) {

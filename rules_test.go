@@ -69,7 +69,7 @@ var driverMutants = []mutation.Mutant{
 		Old: "since != 0 && t.told.Swap(false)", New: "since != 0",
 		Guard: "TestTroubleIsTold", Want: "Should be empty"},
 	{Rule: "a log names the leaders of few roles only", File: "leaders.go",
-		Old: "roles <= namedRoles && n", New: "true && n",
+		Old: "roles <= namedRoles {", New: "true {",
 		Guard: "TestFollowersOfManyRolesCount", Want: "Should be empty"},
 	{Rule: "who has another T does not meet the group", File: "kafka_small_place.go",
 		Old: "logs, lease, strconv", New: "logs, time.Second, strconv",
