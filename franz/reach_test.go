@@ -1,40 +1,21 @@
-package franz
+package franz_test
 
 import (
-	"bytes"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/franz"
 )
-
-// output is what a logger has written, to be read while it writes.
-type output struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.buf.String()
-}
 
 // A wrong address is called that, with what the connection failed with.
 func TestSaysThatNoBrokerIsReached(t *testing.T) {
-	var out output
-	n, err := neli.New(neli.Config{LeaderGroupID: "g", Provider: Provider(), Logger: slog.New(slog.NewTextHandler(&out, nil)),
+	var out lines
+	n, err := neli.New(neli.Config{LeaderGroupID: "g", Provider: franz.Provider(), Logger: slog.New(slog.NewTextHandler(&out, nil)),
 		KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": "127.0.0.1:1"}})
 	require.NoError(t, err)
 	defer n.Close()
