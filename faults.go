@@ -81,12 +81,17 @@ func (f *faults) refused(s *settings, err error) {
 	}
 	before := len(f.fields) > 0
 	for _, part := range joined(err) {
-		text := "KafkaConfig: " + strings.TrimSpace(part.Error()) // some end with a line
 		named, known := false, false
 		for name := range s.kafka {
 			if strings.Contains(part.Error(), name) {
 				named, known = true, known || f.has("KafkaConfig["+name+"]")
 			}
+		}
+		text := strings.TrimSpace(part.Error()) // some end with a line
+		if named {
+			text = "KafkaConfig: " + text
+		} else {
+			text = "Kafka client: " + text
 		}
 		twice := slices.ContainsFunc(f.list, func(e error) bool { return e.Error() == text })
 		if !known && !twice && (named || !before) {

@@ -373,7 +373,7 @@ func TestNewTellsWhatAllClientsRefuse(t *testing.T) {
 		if roles < 0 {
 			want = append(want, `Roles: "-1" must be between 1 and 1000000`)
 		} else {
-			want = append(want, "KafkaConfig: message.timeout.ms is too large")
+			want = append(want, "Kafka client: message.timeout.ms is too large")
 		}
 		require.ElementsMatch(t, want, strings.Split(err.Error(), "\n"))
 		require.ErrorIs(t, err, foo)
