@@ -105,7 +105,9 @@ func (t *partitionTerms) publish(p int, id, token int64, v clock.Instant) {
 	}
 }
 
-func (t *partitionTerms) end(p int, why Reason, graceful bool) { t.End([]int{p}, why, graceful) }
+func (t *partitionTerms) end(p int, why Reason, graceful bool) {
+	t.End([]int{p}, term.Reason(why), graceful)
+}
 
 // held reports whether there is a term of p, lapsed or not.
 func (t *partitionTerms) held(p int) bool {

@@ -29,7 +29,7 @@ type vectorArbiter struct {
 	writing  accessGuard
 	refused  chan error
 
-	unwritten limiter
+	unwritten trouble
 	unheard   limiter
 	ended     atomic.Bool
 	wakeup    chan struct{}
@@ -200,6 +200,7 @@ func (a *vectorArbiter) reported(err error) {
 	a.count(err)
 	if err == nil {
 		a.writing.ok()
+		a.unwritten.over(a.set.logger, "writing to the leader topic again", "topic", a.set.topic)
 		return
 	}
 	right := "WRITE topic " + a.set.topic
@@ -220,7 +221,7 @@ func (a *vectorArbiter) attend() bool {
 	broadcasts, starved := a.decide()
 	if starved >= 0 && a.unheard.due() { // no lock is held: a log handler may call back
 		a.set.logger.Warn("no records received on an assigned partition: leaving the group for a while so that another member leads",
-			"group", a.set.group, "partition", starved, "for", a.set.starvedPause)
+			"partition", starved, "for", a.set.starvedPause)
 	}
 	return broadcasts
 }
@@ -273,7 +274,7 @@ func (a *vectorArbiter) intend(want elector.Desired) {
 		for p := range a.assigned { // nobody counts on what the application has not been told
 			a.v[p] = clock.Instant{}
 			if !a.Told(p) {
-				a.end(p, a.desired.Reason(p, now), true)
+				a.end(p, Reason(a.desired.Reason(p, now)), true)
 			}
 		}
 	case !a.leaving() && !want.Unhealthy:

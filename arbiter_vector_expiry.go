@@ -63,7 +63,7 @@ func (a *vectorArbiter) expire() (time.Duration, bool) {
 		case !a.current(p, now):
 			a.lapse(p, alive)
 		case a.leaving() && now.Mono.Sub(a.leaveAt.Mono) >= 0, p >= a.desired.Roles:
-			a.end(p, a.desired.Reason(p, now), true)
+			a.end(p, Reason(a.desired.Reason(p, now)), true)
 		default:
 			held = true
 			v, _ := a.V(p)
@@ -81,7 +81,7 @@ func (a *vectorArbiter) lapse(p int, alive bool) {
 	why, graceful := ReasonLapsed, a.assigned[p] == assignedElsewhere
 	switch {
 	case a.leaving():
-		why, graceful = a.desired.Reason(p, a.now()), true
+		why, graceful = Reason(a.desired.Reason(p, a.now())), true
 	case graceful:
 		why = ReasonUnassigned
 	case !alive:

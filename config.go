@@ -180,7 +180,9 @@ type Config struct {
 	MaxClockDrift float64
 
 	// Logger receives changes of leadership at Info, trouble at Warn, protocol
-	// detail at Debug. Default: discard.
+	// detail at Debug. Messages are constant; data is in attributes, of which every line
+	// has group and name (docs/operations.md lists them). Default: discard, so that
+	// nothing is said of a wrong address either.
 	Logger *slog.Logger
 
 	// Provider makes the Kafka clients, or gives small logs in place of Kafka

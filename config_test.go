@@ -102,7 +102,9 @@ func TestConfigFaults(t *testing.T) {
 		{Config{LeaderTopic: "a topic"}, "LeaderTopic", "a topic", "must be 1 to 249 of"},
 		{Config{LeaderTopic: ".."}, "LeaderTopic", "..", "neither '.' nor '..'"},
 		{Config{LeaderTopic: strings.Repeat("t", 250)}, "LeaderTopic", "ttt", "must be 1 to 249 of"},
-		{Config{LeaderGroupID: "Zürich"}, "LeaderTopic", "Zürich.neli", "must be 1 to 249 of"},
+		{Config{LeaderGroupID: "Zürich"}, "LeaderGroupID", "Zürich", `names the topic "Zürich.neli", which must be 1 to 249 of`},
+		{Config{LeaderGroupID: strings.Repeat("g", 248)}, "LeaderGroupID", "ggg", "choose another, or set LeaderTopic"},
+		{Config{LeaderGroupID: strings.Repeat("g", 230), Logs: 3}, "LeaderGroupID", "ggg", "must be at most 249 bytes, completed for Logs"},
 		{Config{LeaderGroupID: "g\xff", LeaderTopic: "t"}, "LeaderGroupID", "g", "1 to 255 bytes of UTF-8"},
 		{Config{Name: strings.Repeat("n", 257)}, "Name", "nnn", "at most 256 bytes of UTF-8"},
 		{Config{Name: "n\xff\xfe"}, "Name", "n", "at most 256 bytes of UTF-8"},
@@ -150,8 +152,11 @@ func TestConfigFaults(t *testing.T) {
 		{Config{HeartbeatInterval: -time.Second}, "HeartbeatInterval", "-1s", "must be at least 1ms"},
 		{Config{Mode: NonExclusive, HeartbeatTimeout: 6 * time.Second}, "HeartbeatTimeout", "6s",
 			"must exceed the session timeout (6s) plus twice HeartbeatInterval (300ms) × GroupsOnTopic (1)"},
-		{Config{Mode: NonExclusive, GroupsOnTopic: 7}, "HeartbeatTimeout", "18s",
-			"must exceed the session timeout (6s) plus twice HeartbeatInterval (900ms) × GroupsOnTopic (7)"},
+		{Config{Mode: NonExclusive, GroupsOnTopic: 7}, "GroupsOnTopic", "7",
+			"does not fit: HeartbeatTimeout (18s) must exceed the session timeout (6s) plus twice HeartbeatInterval (900ms) × GroupsOnTopic (7)"},
+		{Config{Mode: NonExclusive, HeartbeatInterval: 7 * time.Second}, "HeartbeatInterval", "7s", "does not fit: HeartbeatTimeout (18s) must exceed"},
+		{Config{Mode: NonExclusive, KafkaConfig: KafkaConfigMap{"session.timeout.ms": 1, "heartbeat.interval.ms": 1}}, "KafkaConfig[session.timeout.ms]", "1",
+			"does not fit: HeartbeatTimeout (3ms) must exceed the session timeout (1ms)"},
 		{Config{Mode: NonExclusive, HeartbeatTimeout: 20 * time.Second, KafkaConfig: KafkaConfigMap{"session.timeout.ms": 30_000}},
 			"HeartbeatTimeout", "20s", "must exceed the session timeout (30s)"},
 		{Config{Mode: NonExclusive, HeartbeatTimeout: 40 * time.Second, KafkaConfig: KafkaConfigMap{"group.protocol": "consumer"}},
@@ -162,7 +167,7 @@ func TestConfigFaults(t *testing.T) {
 		{Config{KafkaConfig: KafkaConfigMap{"group.protocol": "consumer", "heartbeat.interval.ms": 1000}},
 			"KafkaConfig[heartbeat.interval.ms]", "1000", "is the broker's to set with group.protocol=consumer"},
 		{Config{KafkaConfig: KafkaConfigMap{"heartbeat.interval.ms": 6000}}, "KafkaConfig[heartbeat.interval.ms]", "6000", "must be below session.timeout.ms (6000)"},
-		{Config{KafkaConfig: KafkaConfigMap{"session.timeout.ms": "500"}}, "KafkaConfig[heartbeat.interval.ms]", "500", "must be below session.timeout.ms (500)"},
+		{Config{KafkaConfig: KafkaConfigMap{"session.timeout.ms": "500"}}, "KafkaConfig[session.timeout.ms]", "500", "must be above heartbeat.interval.ms (500)"},
 		{Config{KafkaConfig: KafkaConfigMap{"acks": 1}}, "KafkaConfig[acks]", "1", "is always all"},
 		{Config{KafkaConfig: KafkaConfigMap{"group.id": "mine"}}, "KafkaConfig[group.id]", "mine", "is set by LeaderGroupID"},
 		{Config{KafkaConfig: KafkaConfigMap{"client.rack": nil}}, "KafkaConfig[client.rack]", "a <nil>", "must be a string, a boolean or an integer"},
@@ -180,6 +185,31 @@ func TestConfigFaults(t *testing.T) {
 			}
 			require.True(t, found, "%q with %q and %q is not in\n%v", c.field, c.value, c.rule, err)
 		})
+	}
+}
+
+// A fault names a field that was set, never one that derives from it, and names it once.
+func TestConfigFaultsNameWhatWasSet(t *testing.T) {
+	for _, c := range []struct {
+		cfg    Config
+		fields []string
+	}{
+		{Config{LeaderGroupID: "Zürich"}, []string{"LeaderGroupID"}},
+		{Config{LeaderGroupID: "g\xff"}, []string{"LeaderGroupID"}},
+		{Config{LeaderGroupID: strings.Repeat("g", 256)}, []string{"LeaderGroupID"}},
+		{Config{LeaderGroupID: "g", HeartbeatTimeout: time.Nanosecond}, []string{"HeartbeatTimeout"}},
+		{Config{LeaderGroupID: "g", HeartbeatTimeout: -time.Second}, []string{"HeartbeatTimeout"}},
+		{Config{LeaderGroupID: "g", Mode: NonExclusive, HeartbeatTimeout: time.Nanosecond}, []string{"HeartbeatTimeout"}},
+		{Config{LeaderGroupID: "g", Mode: NonExclusive, HeartbeatInterval: time.Minute}, []string{"HeartbeatInterval"}},
+	} {
+		_, err := c.cfg.resolve()
+		require.Error(t, err)
+		var fields []string
+		for _, line := range strings.Split(err.Error(), "\n")[1:] {
+			field, _, _ := strings.Cut(line, ":")
+			fields = append(fields, field)
+		}
+		require.Equal(t, c.fields, fields, err)
 	}
 }
 

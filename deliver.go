@@ -83,7 +83,7 @@ func (n *Neli) tellNext(l listener) {
 	}
 	changes := n.pending[:i]
 	e := n.event(changes)
-	n.set.logger.Info(e.String(), "group", n.set.group, "name", n.set.name)
+	n.set.logger.Info(e.kind(), e.change().attrs()...)
 	n.pending = n.pending[i:]
 	n.owed.Store(len(n.pending) > 0)
 	n.call(e, l)
@@ -108,7 +108,7 @@ func (n *Neli) call(e Event, l listener) {
 
 // event puts into words what changes of one reason say.
 func (n *Neli) event(cs []term.Change) Event {
-	ch := Change{Reason: cs[0].Reason, Terms: n.terms(cs)}
+	ch := Change{Reason: Reason(cs[0].Reason), Terms: n.terms(cs)}
 	switch cs[0].Kind {
 	case term.Acquired:
 		return LeaderAcquired{ch}

@@ -32,7 +32,7 @@ func TestNoLeaderAfterTheBarrierReturned(t *testing.T) {
 		a.claim(20, 1)
 		require.True(t, pulse(t, n))
 		a.mu.Lock()
-		a.tab.Revoke([]int{0, 1}, ReasonUnassigned, clock.Glance().Add(10*time.Second))
+		a.tab.Revoke([]int{0, 1}, term.Unassigned, clock.Glance().Add(10*time.Second))
 		a.mu.Unlock()
 		require.True(t, n.IsLeader())
 		require.False(t, pulse(t, n), "Pulse says: work on")
@@ -49,7 +49,7 @@ func TestRevokedDeadlineIsTheEarliest(t *testing.T) {
 	begin := clock.Glance()
 	n.now = func() clock.Instant { return begin }
 	revoke := func(p int, after time.Duration) term.Change {
-		return term.Change{Kind: term.Revoked, Vector: p, Units: []int{p}, Reason: ReasonUnassigned, Deadline: begin.Add(after)}
+		return term.Change{Kind: term.Revoked, Vector: p, Units: []int{p}, Reason: term.Unassigned, Deadline: begin.Add(after)}
 	}
 	due := func(cs ...term.Change) time.Duration {
 		return time.Until(n.event(cs).(LeaderRevoked).Deadline).Round(time.Second)

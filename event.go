@@ -16,7 +16,8 @@ import (
 // for it, unless the process ends first.
 type Event interface {
 	fmt.Stringer
-	event()
+	kind() string // of the event, for people
+	change() Change
 }
 
 // Barrier is a callback for changes of leadership. It runs on the goroutine that
@@ -76,7 +77,7 @@ func (c Change) describe(what string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s):", what, c.Reason)
 	for i, t := range c.Terms {
-		if i == 8 {
+		if i == maxNamed {
 			fmt.Fprintf(&b, " and %d more terms", len(c.Terms)-i)
 			break
 		}
@@ -86,6 +87,36 @@ func (c Change) describe(what string) string {
 		}
 	}
 	return b.String()
+}
+
+// maxNamed is how many terms of one change are shown to people one by one.
+const maxNamed = 8
+
+// attrs is the change as a log line has it. Of one term and one role it has the numbers; of
+// several how many there are, with the partitions and tokens of the first terms.
+func (c Change) attrs() []any {
+	out := []any{"reason", c.Reason.String()}
+	roles := 0
+	for _, t := range c.Terms {
+		roles += len(t.Roles)
+	}
+	if roles == 1 {
+		out = append(out, "role", c.Roles()[0])
+	} else {
+		out = append(out, "roles", roles)
+	}
+	if len(c.Terms) == 1 {
+		if t := c.Terms[0]; t.Token != noToken {
+			return append(out, "partition", t.Partition, "token", t.Token)
+		}
+		return append(out, "partition", c.Terms[0].Partition)
+	}
+	var partitions []int
+	var tokens []int64
+	for _, t := range c.Terms[:min(maxNamed, len(c.Terms))] {
+		partitions, tokens = append(partitions, t.Partition), append(tokens, t.Token)
+	}
+	return append(out, "terms", len(c.Terms), "partitions", partitions, "tokens", tokens)
 }
 
 // LeaderAcquired: this process now leads. IsLeader turns true as the event is
@@ -112,50 +143,65 @@ type LeaderRevoked struct {
 // Stop at once. Blocking holds nobody back.
 type LeaderFenced struct{ Change }
 
-func (LeaderAcquired) event() {}
-func (LeaderRevoked) event()  {}
-func (LeaderFenced) event()   {}
+func (c Change) change() Change { return c }
 
-func (e LeaderAcquired) String() string { return e.describe("leader acquired") }
-func (e LeaderRevoked) String() string  { return e.describe("leader revoked") }
-func (e LeaderFenced) String() string   { return e.describe("leader fenced") }
+func (LeaderAcquired) kind() string { return "leader acquired" }
+func (LeaderRevoked) kind() string  { return "leader revoked" }
+func (LeaderFenced) kind() string   { return "leader fenced" }
+
+func (e LeaderAcquired) String() string { return e.describe(e.kind()) }
+func (e LeaderRevoked) String() string  { return e.describe(e.kind()) }
+func (e LeaderFenced) String() string   { return e.describe(e.kind()) }
 
 // Reason tells why leadership changed. Its String is for people.
-type Reason = term.Reason
+type Reason int
 
 const (
 	// ReasonElected: the only reason of LeaderAcquired.
-	ReasonElected = term.Elected
+	ReasonElected Reason = iota + 1
 	// ReasonUnassigned: the group assigned the partition to another member.
-	ReasonUnassigned = term.Unassigned
+	ReasonUnassigned
 	// ReasonClosing: Close was called.
-	ReasonClosing = term.Closing
+	ReasonClosing
 	// ReasonRoles: SetRoles made the number of roles smaller.
-	ReasonRoles = term.Roles
+	ReasonRoles
 	// ReasonResigned: Lead returned, and nothing pulses any more.
-	ReasonResigned = term.Resigned
+	ReasonResigned
 	// ReasonLapsed: V grew older than T. No evidence arrived in time: the process
 	// was cut off, starved or suspended, or the broker was down.
-	ReasonLapsed = term.Lapsed
+	ReasonLapsed
 	// ReasonNotPulsed: as ReasonLapsed, because the application had not called
 	// Pulse for MaxPulseInterval.
-	ReasonNotPulsed = term.NotPulsed
+	ReasonNotPulsed
 	// ReasonSuperseded: another process's later claim was read.
-	ReasonSuperseded = term.Superseded
+	ReasonSuperseded
 	// ReasonOverdue: the orderly end was not finished, or not even noticed, by its
 	// Deadline.
-	ReasonOverdue = term.Overdue
+	ReasonOverdue
 	// ReasonLogReset: the log was truncated, or its head was deleted before it was
 	// read, so that what was known of it is void.
-	ReasonLogReset = term.LogReset
+	ReasonLogReset
 	// ReasonUnhealthy: Config.Healthy said so.
-	ReasonUnhealthy = term.Unhealthy
+	ReasonUnhealthy
 	// ReasonSteppedDown: StepDown was called.
-	ReasonSteppedDown = term.SteppedDown
+	ReasonSteppedDown
 	// ReasonTransferred: Transfer was called.
-	ReasonTransferred = term.Transferred
+	ReasonTransferred
 	// ReasonRebalanced: another process gets its share, or is preferred.
-	ReasonRebalanced = term.Rebalanced
+	ReasonRebalanced
 	// ReasonFatal: this Neli has failed for good; Pulse returns the error.
-	ReasonFatal = term.Fatal
+	ReasonFatal
 )
+
+// The numbers are those of package term, or this does not compile.
+var _ = [1]struct{}{}[int(ReasonFatal)-int(term.Fatal)]
+
+// String returns the reason in words, as events and log lines have it.
+func (r Reason) String() string { return term.Reason(r).String() }
+
+// MarshalText returns the reason in snake_case, as metrics and JSON have it: "not_pulsed",
+// "roles_changed". The error is not nil if it is none of the constants.
+func (r Reason) MarshalText() ([]byte, error) { return term.Reason(r).MarshalText() }
+
+// UnmarshalText reads what MarshalText wrote.
+func (r *Reason) UnmarshalText(b []byte) error { return (*term.Reason)(r).UnmarshalText(b) }

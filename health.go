@@ -75,10 +75,9 @@ func (n *Neli) checkHealth(judge func(error)) {
 
 func (n *Neli) sayHealth(err error) {
 	level, text := slog.LevelInfo, "health check passed: contending"
-	args := []any{"group", n.set.group, "name", n.set.name}
+	var args []any
 	if err != nil {
-		level, text = slog.LevelWarn, "health check failed: draining"
-		args = append(args, "error", err)
+		level, text, args = slog.LevelWarn, "health check failed: draining", []any{"error", err}
 	}
 	n.set.logger.Log(context.Background(), level, text, args...)
 }

@@ -20,7 +20,8 @@ import (
 // library needs, in librdkafka's names and as strings. A provider passes them on
 // and adds nothing; a client that has other names translates them, and refuses what
 // it cannot translate. Constructors do not wait for a broker; they fail only for
-// properties that the client refuses, and start nothing then.
+// properties that the client refuses, and start nothing then. An error that joins several
+// (errors.Join) is shown with one line for each; New tells those of all clients at once.
 //
 // What a client logs goes to log. A provider need not hide secrets: the library cuts
 // the values of secret properties out of whatever is written to log and out of the

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -100,7 +101,7 @@ func (l *confluentLogs) run() {
 			level = slog.LevelWarn
 		}
 		if ctx := context.Background(); l.log.Enabled(ctx, level) {
-			l.log.Log(ctx, level, ev.Message, "client", ev.Name, "tag", ev.Tag)
+			l.log.Log(ctx, level, "Kafka client", "text", ev.Message, "client", ev.Name, "tag", ev.Tag)
 		}
 	}
 }
@@ -129,6 +130,34 @@ func (l *confluentLogs) close() {
 func (l *confluentLogs) refused(err error) error {
 	l.close()
 	return fmt.Errorf("client refuses its properties: %w", err)
+}
+
+// confluentFaults finds out all that the client refuses of its properties, of which it
+// tells one at a time. err is the first; each is left out of the next attempt, which make
+// carries out and whose client it closes.
+func confluentFaults(err error, config kafka.ConfigMap, make func(*kafka.ConfigMap) error) error {
+	var faults []error
+	for ; err != nil; err = make(&config) {
+		faults = append(faults, err)
+		name, ok := confluentRefuses(err, config)
+		if !ok {
+			break
+		}
+		delete(config, name)
+	}
+	return errors.Join(faults...)
+}
+
+var confluentQuoted = regexp.MustCompile(`"([^"]+)"`)
+
+// confluentRefuses returns the property that an error names.
+func confluentRefuses(err error, config kafka.ConfigMap) (string, bool) {
+	for _, quoted := range confluentQuoted.FindAllStringSubmatch(err.Error(), -1) {
+		if _, ok := config[quoted[1]]; ok {
+			return quoted[1], true
+		}
+	}
+	return "", false
 }
 
 // confluentClose runs shut, which closes a client, but waits for it no longer

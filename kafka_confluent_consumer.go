@@ -30,7 +30,13 @@ func newConfluentConsumer(props map[string]string, log *slog.Logger) (confluentC
 	}
 	client, err := kafka.NewConsumer(&config)
 	if err != nil {
-		return confluentConsumer{}, logs.refused(err)
+		return confluentConsumer{}, logs.refused(confluentFaults(err, config, func(config *kafka.ConfigMap) error {
+			client, err := kafka.NewConsumer(config)
+			if err == nil {
+				_ = client.Close()
+			}
+			return err
+		}))
 	}
 	return confluentConsumer{client: client, logs: logs, confluentStats: &confluentStats{}}, nil
 }

@@ -63,7 +63,13 @@ func (confluent) Producer(props map[string]string, log *slog.Logger) (Producer, 
 	config["go.produce.channel.size"] = 0        // not used; as large
 	client, err := kafka.NewProducer(&config)
 	if err != nil {
-		return nil, logs.refused(err)
+		return nil, logs.refused(confluentFaults(err, config, func(config *kafka.ConfigMap) error {
+			client, err := kafka.NewProducer(config)
+			if err == nil {
+				client.Close()
+			}
+			return err
+		}))
 	}
 	p := &confluentProducer{
 		client:    client,
@@ -110,7 +116,7 @@ func (p *confluentProducer) deliveries() {
 		case *kafka.Stats:
 			p.count(ev.String())
 		case kafka.Error:
-			p.log.Debug("producer: "+ev.String(), "code", int(ev.Code()))
+			p.log.Debug("the producer tells of an error", "error", ev, "code", int(ev.Code()))
 			if confluentKind(ev) == ErrAuthentication {
 				p.refused.Store(&ev)
 			}

@@ -583,6 +583,38 @@ func TestConfluentRefusesProperties(t *testing.T) {
 	}
 }
 
+// Faults of Config and of properties come together, each once, however many clients refuse
+// the property.
+func TestConfluentPropertyFaultsComeAtOnce(t *testing.T) {
+	props := KafkaConfigMap{"bootstrap.server": "a:1", "socket.timeout.ms": 5, "sasl.password": "hunter2-secret",
+		"security.protocol": "hunter2-secret", "acks": 0, "session.timeout.ms": "soon"}
+	for _, c := range []struct {
+		cfg   Config
+		wants []string
+	}{
+		{Config{LeaderGroupID: "g", KafkaConfig: KafkaConfigMap{"bootstrap.server": "a:1", "socket.timeout.ms": 5}}, []string{
+			`KafkaConfig: No such configuration property: "bootstrap.server"`,
+			`KafkaConfig: Configuration property "socket.timeout.ms" value 5 is outside allowed range 10..300000`,
+		}},
+		{Config{LeaderGroupID: "g", Roles: -1, HeartbeatTimeout: 1 << 62, Nomination: Assigned, KafkaConfig: props}, []string{
+			`HeartbeatTimeout: "1281023h53m38.427387904s" must be at most 24h`,
+			`KafkaConfig: Configuration property "socket.timeout.ms" value 5 is outside allowed range 10..300000`,
+			`KafkaConfig: Invalid value "[redacted]" for configuration property "security.protocol"`,
+			`KafkaConfig: No such configuration property: "bootstrap.server"`,
+			`KafkaConfig[acks]: "0" is always all: a lease must survive a broker`,
+			`KafkaConfig[session.timeout.ms]: "soon" must be milliseconds between 1 and 3600000`,
+			`Roles: "-1" must be between 1 and 1000000`,
+		}},
+	} {
+		_, err := New(c.cfg)
+		require.Error(t, err)
+		lines := strings.Split(err.Error(), "\n")
+		require.Equal(t, "neli: invalid configuration:", lines[0])
+		require.ElementsMatch(t, c.wants, lines[1:])
+		require.Equal(t, 1, strings.Count(err.Error(), "neli:"))
+	}
+}
+
 // The client quotes what it does not like, and what it does not like may be a secret.
 func TestConfluentShowsNoSecret(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
@@ -603,9 +635,9 @@ func TestConfluentLogs(t *testing.T) {
 	l.events <- kafka.LogEvent{Name: "rdkafka#producer-1", Tag: "CONF", Level: 7, Message: "configured"}
 	l.close()
 	for _, want := range []string{
-		`level=WARN msg="all is lost" client=rdkafka#producer-1 tag=ERROR`,
-		`level=DEBUG msg="[thrd:b:1]: b:1: connection refused" client=rdkafka#producer-1 tag=FAIL`,
-		`level=DEBUG msg=configured client=rdkafka#producer-1 tag=CONF`,
+		`level=WARN msg="Kafka client" text="all is lost" client=rdkafka#producer-1 tag=ERROR`,
+		`level=DEBUG msg="Kafka client" text="[thrd:b:1]: b:1: connection refused" client=rdkafka#producer-1 tag=FAIL`,
+		`level=DEBUG msg="Kafka client" text=configured client=rdkafka#producer-1 tag=CONF`,
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, out.String())

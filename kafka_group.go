@@ -28,7 +28,7 @@ type groupMember struct {
 	wanted  atomic.Bool
 	joining accessGuard
 	reading accessGuard
-	trouble limiter
+	trouble trouble
 }
 
 func (g *groupMember) Join(yes bool) { g.wanted.Store(yes) }
@@ -95,18 +95,20 @@ func (g *groupMember) handle(ev GroupEvent, nominate func([]int, bool)) {
 	switch ev.Kind {
 	case GroupRecord:
 		g.reading.ok()
+		g.trouble.over(g.log, "group membership is undisturbed again")
 		if g.onRecord != nil {
 			g.onRecord(ev.Record)
 		}
 	case GroupAssigned:
 		g.joining.ok()
+		g.trouble.over(g.log, "group membership is undisturbed again")
 		if !g.read {
 			g.reading.ok() // all of it that such a member needs
 		}
-		g.log.Debug("the group assigned", "group", g.group, "partitions", ev.Partitions)
+		g.log.Debug("the group assigned", "partitions", ev.Partitions)
 		nominate(ev.Partitions, false)
 	case GroupLost:
-		g.log.Debug("the group's session is over", "group", g.group)
+		g.log.Debug("the group's session is over")
 		nominate(nil, true)
 	case GroupIdle:
 	}
@@ -132,7 +134,7 @@ func (g *groupMember) failed(ctx context.Context, err error) error {
 		return fatal
 	}
 	if g.trouble.due() {
-		g.log.Warn("group membership is disturbed, retrying", "group", g.group, "error", naming(doing, err))
+		g.log.Warn("group membership is disturbed, retrying", "error", naming(doing, err))
 	}
 	pause(ctx, 10*time.Millisecond)
 	return nil

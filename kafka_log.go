@@ -33,8 +33,8 @@ type kafkaLog struct {
 	reading   accessGuard
 	writing   accessGuard
 	fatal     chan error // refused writes, for watch
-	unread    limiter
-	unwritten limiter
+	unread    trouble
+	unwritten trouble
 	sealed    atomic.Bool // nothing is appended any more
 }
 
@@ -124,6 +124,7 @@ func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 		return elector.Entry{}, false, nil
 	}
 	k.reading.ok()
+	k.unread.over(k.log, "reading the leader topic again", "topic", k.topic.name)
 	k.position[r.Partition] = r.Offset + 1
 	e := elector.Entry{Partition: r.Partition, Offset: r.Offset, Value: r.Value}
 	if jump, ok := k.untouched.release(r.Partition); ok {
@@ -255,6 +256,7 @@ func (k *kafkaLog) Append(p int, value []byte, report func(error)) error {
 	err := k.producer.Append(k.topic.name, p, value, func(err error) {
 		if err == nil {
 			k.writing.ok()
+			k.unwritten.over(k.log, "writing to the leader topic again", "topic", k.topic.name)
 		} else {
 			k.lost(err)
 		}

@@ -44,6 +44,11 @@ var readerDefaults = map[string]string{
 // (socket.timeout.ms).
 const longPoll = time.Second
 
+// brokers are those that the clients ask first.
+func (s *settings) brokers() string {
+	return or(s.kafka["bootstrap.servers"], or(s.kafka["metadata.broker.list"], tuned["bootstrap.servers"]))
+}
+
 func (s *settings) fetchWait() string {
 	room := millis(s.kafka["socket.timeout.ms"], millis(tuned["socket.timeout.ms"], 0)) - time.Second
 	return strconv.FormatInt(max(0, min(longPoll, room)).Milliseconds(), 10)
@@ -114,8 +119,13 @@ func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 		f.check(!newGroups(out), "KafkaConfig["+name+"]", v, "is the broker's to set with group.protocol=consumer")
 	}
 	session, heartbeat := sessionTimeout(out), heartbeatInterval(out)
-	f.check(heartbeat < session, "KafkaConfig[heartbeat.interval.ms]", heartbeat.Milliseconds(),
-		fmt.Sprintf("must be below session.timeout.ms (%d)", session.Milliseconds()))
+	if _, set := out["heartbeat.interval.ms"]; set {
+		f.check(heartbeat < session, "KafkaConfig[heartbeat.interval.ms]", heartbeat.Milliseconds(),
+			fmt.Sprintf("must be below session.timeout.ms (%d)", session.Milliseconds()))
+	} else {
+		f.check(heartbeat < session, "KafkaConfig[session.timeout.ms]", session.Milliseconds(),
+			fmt.Sprintf("must be above heartbeat.interval.ms (%d)", heartbeat.Milliseconds()))
+	}
 	return out
 }
 

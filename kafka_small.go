@@ -133,7 +133,7 @@ func (v *smallTopic) shut() error {
 // that a broker that is slow or gone holds up its own log only.
 func (w *wiring) smallTopic() (*smallTopic, error) {
 	t := &topic{name: w.set.topic, log: w.set.logger, spread: w.set.spread, suspect: make(chan struct{}, 1),
-		throttling: &w.set.throttling, apart: w.set.logs}
+		throttling: &w.set.throttling, brokers: w.set.brokers(), contact: &w.set.contact, apart: w.set.logs}
 	if w.set.createTopic {
 		t.create = &TopicSpec{Name: w.set.topic, Partitions: w.set.logs}
 	}

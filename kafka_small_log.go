@@ -31,8 +31,8 @@ type smallPartition struct {
 	at        incarnation
 	reading   accessGuard
 	writing   accessGuard
-	unread    limiter
-	unwritten limiter
+	unread    trouble
+	unwritten trouble
 }
 
 // incarnation is what is known of whom a log is read from.
@@ -207,6 +207,7 @@ func (l *smallPartition) take(ctx context.Context, r Record) {
 		return
 	}
 	l.reading.ok()
+	l.unread.over(l.log, "reading the leader topic again", "topic", l.topic.name, "partition", l.index)
 	l.position = r.Offset + 1
 	e := LogEntry{Log: l.index, Kind: LogRecord, ID: l.id(epoch), Offset: r.Offset, Value: r.Value}
 	if r.Epoch < epoch {
@@ -287,6 +288,7 @@ func (l *smallPartition) append(id string, value []byte, report func(error)) err
 	err := l.producer.Append(l.topic.name, l.index, value, func(err error) {
 		if err == nil {
 			l.writing.ok()
+			l.unwritten.over(l.log, "writing to the leader topic again", "topic", l.topic.name, "partition", l.index)
 		} else {
 			l.lost(err)
 		}

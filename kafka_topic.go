@@ -25,7 +25,9 @@ type topic struct {
 	size    int
 	asked   atomic.Pointer[time.Time] // when the newest question was put to which it was still the same
 	suspect chan struct{}
-	apart   int // with one replica for each partition, on so many brokers; 0: as is usual
+	brokers string   // to begin with, for people
+	contact *contact // may be nil
+	apart   int      // with one replica for each partition, on so many brokers; 0: as is usual
 
 	throttling *throttling // looked at now and then; may be nil
 }
@@ -51,17 +53,30 @@ const noTopicID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 func identifies(id string) bool { return id != "" && id != noTopicID }
 
+// answered reports whether a broker has answered what ended with err.
+func answered(err error) bool {
+	for _, kind := range []error{errNotYet, ErrUnknownTopic, ErrTopicExists, ErrSettings, ErrAuthentication, ErrAuthorization} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return err == nil || final(err)
+}
+
 // retry calls fn until it succeeds, fails for good or ctx is done. Refused
-// access is for good; anything else is logged, at most once in ten seconds.
+// access is for good; anything else is logged, at most once in ten seconds, and so is
+// its end.
 func (t *topic) retry(ctx context.Context, doing string, fn func(context.Context) error) error {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval, b.RandomizationFactor = 100*time.Millisecond, 2*time.Second, t.spread
 	began := time.Now()
-	var trouble limiter
+	var trouble trouble
 	for {
 		err := t.attempt(ctx, fn)
+		t.contact.note(answered(err))
 		if err == nil {
 			t.access.ok()
+			trouble.over(t.log, "brokers answer again", "topic", t.name, "asked", doing)
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -78,7 +93,11 @@ func (t *topic) retry(ctx context.Context, doing string, fn func(context.Context
 			return fatal
 		}
 		if (!errors.Is(err, errNotYet) || time.Since(began) > describedWithin) && trouble.due() {
-			t.log.Warn("cannot "+doing+", retrying", "topic", t.name, "error", naming(right, err))
+			if t.contact.lacking() {
+				t.log.Warn("no broker reached, retrying", "topic", t.name, "brokers", t.brokers, "error", err)
+			} else {
+				t.log.Warn("cannot "+doing+", retrying", "topic", t.name, "error", naming(right, err))
+			}
 		}
 		if !pause(ctx, b.NextBackOff()) {
 			return nil

@@ -110,15 +110,12 @@ func (t *topic) warn(ctx context.Context) {
 		return err
 	})
 	if err != nil {
-		why := ""
-		if errors.Is(err, ErrAuthorization) {
-			why = ": needs the right DESCRIBE_CONFIGS topic " + t.name
-		}
-		t.log.Info("could not check the leader topic's settings"+why, "topic", t.name, "error", err)
+		t.log.Info("could not check the leader topic's settings", "topic", t.name,
+			"error", naming("DESCRIBE_CONFIGS topic "+t.name, err))
 		return
 	}
 	for _, w := range unsafeSettings(settings, info.Replicas) {
-		t.log.Warn("unsafe setting of the leader topic: "+w, "topic", t.name)
+		t.log.Warn("unsafe setting of the leader topic", "topic", t.name, "error", w)
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -351,6 +353,31 @@ func TestNewFailsAsItsClientsDo(t *testing.T) {
 		_, err := New(Config{Provider: k, LeaderGroupID: "g", Nomination: Assigned})
 		require.ErrorContains(t, err, "no such property: foo")
 		require.Zero(t, k.open, "%s: the clients made before are closed", call)
+	}
+}
+
+// What all clients refuse comes together with other faults, each once; of what the library
+// has derived from a faulty field nothing is said.
+func TestNewTellsWhatAllClientsRefuse(t *testing.T) {
+	secret := "hunter2-secret"
+	foo, bar := errors.New("no such property: foo"), errors.New("bar: not "+secret+"\n")
+	for _, roles := range []int{1, -1} {
+		k := newMockKafka()
+		k.fail("Producer", errors.Join(foo, bar), errors.Join(foo, bar))
+		k.fail("LogReader", errors.Join(foo, errors.New("message.timeout.ms is too large")))
+		k.fail("GroupConsumer", fmt.Errorf("client refuses its properties: %w", errors.Join(foo)))
+		_, err := New(Config{Provider: k, LeaderGroupID: "g", Nomination: Assigned, Roles: roles,
+			KafkaConfig: KafkaConfigMap{"foo": "1", "bar": "2", "sasl.password": secret}})
+		require.Error(t, err)
+		want := []string{"neli: invalid configuration:", "KafkaConfig: no such property: foo", "KafkaConfig: bar: not " + redacted}
+		if roles < 0 {
+			want = append(want, `Roles: "-1" must be between 1 and 1000000`)
+		} else {
+			want = append(want, "Kafka client: message.timeout.ms is too large")
+		}
+		require.ElementsMatch(t, want, strings.Split(err.Error(), "\n"))
+		require.ErrorIs(t, err, foo)
+		require.Zero(t, k.open, "the clients that could be made are closed")
 	}
 }
 

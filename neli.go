@@ -75,16 +75,19 @@ const (
 // barrier is optional; more than one is refused. The error lists everything that
 // is wrong with cfg.
 func New(cfg Config, barrier ...Barrier) (*Neli, error) {
-	set, err := cfg.resolve()
-	if err != nil {
-		return nil, err
+	set, f := cfg.check()
+	if len(f.list) > 0 {
+		f.properties(cfg.Provider, set)
+		return nil, set.secrets.err(f.err())
 	}
 	if len(barrier) > 1 {
 		return nil, fmt.Errorf("neli: New: %d barriers given, at most one is possible", len(barrier))
 	}
 	n := newNeli(set, clock.Glance, barrier...)
+	var err error
 	if n.arb, err = newArbiter(cfg.Provider, set, clock.System(), n.alive); err != nil {
-		return nil, set.secrets.err(err)
+		f.properties(cfg.Provider, set)
+		return nil, set.secrets.err(or(f.err(), err))
 	}
 	n.exclusive, _ = n.arb.(*exclusive)
 	n.start()
@@ -102,7 +105,7 @@ func newNeli(set *settings, now func() clock.Instant, barrier ...Barrier) *Neli 
 		done:    make(chan struct{}),
 		idle:    make(chan struct{}),
 	}
-	n.desired = elector.Desired{Roles: set.roles, Why: ReasonResigned, Unhealthy: set.healthy != nil}
+	n.desired = elector.Desired{Roles: set.roles, Why: term.Resigned, Unhealthy: set.healthy != nil}
 	if len(barrier) == 1 {
 		n.barrier = barrier[0]
 	}
@@ -118,17 +121,18 @@ func (n *Neli) start() {
 	n.set.announce()
 	n.arb.intend(n.desired)
 	go func() {
-		health, stopRequests := n.watchHealth(), n.serveRequests()
+		health, stopRequests, stopLeaders := n.watchHealth(), n.serveRequests(), n.sayLeaders()
 		n.err = n.set.secrets.err(n.arb.run(ctx))
 		if n.err != nil && ctx.Err() == nil {
 			n.state.Store(int32(StateFailed))
-			n.set.logger.Error("leadership is not possible any more", "group", n.set.group, "error", n.err)
+			n.set.logger.Error("leadership is not possible any more", "error", n.err)
 		} else {
 			n.err = nil
 		}
 		close(n.done)
 		health.stop() // afterwards: it waits for the user's code, which may hang
 		stopRequests()
+		stopLeaders()
 		close(n.idle)
 	}()
 }

@@ -50,6 +50,7 @@ type settings struct {
 	requests           func(Request) error // nil: all are refused
 	logger             *slog.Logger
 	throttling         throttling
+	contact            contact
 }
 
 // silence is W(T): for how long nothing must have been read of a holder with the same T.
@@ -75,7 +76,13 @@ const (
 
 // resolve fills in defaults and checks everything; the error lists all faults.
 func (c Config) resolve() (*settings, error) {
-	var f faults
+	s, f := c.check()
+	return s, f.err()
+}
+
+// check is resolve, and returns the faults for others to be added.
+func (c Config) check() (*settings, *faults) {
+	f := &faults{}
 	s := &settings{
 		group:       or(c.LeaderGroupID, binaryName()),
 		instance:    newID(),
@@ -103,9 +110,9 @@ func (c Config) resolve() (*settings, error) {
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
-	c.checkNames(s, &f)
+	c.checkNames(s, f)
 	f.check(c.Mode == Exclusive || c.Mode == NonExclusive, "Mode", int(c.Mode), "must be Exclusive or NonExclusive")
-	c.checkLogs(s, &f)
+	c.checkLogs(s, f)
 	f.check(c.Nomination == Assigned || c.Nomination == Open, "Nomination", int(c.Nomination), "must be Assigned or Open")
 	f.check(c.Rebalance == RebalanceOn || c.Rebalance == RebalanceOff, "Rebalance", int(c.Rebalance), "must be RebalanceOn or RebalanceOff")
 	f.check(c.Priority >= -maxPriority && c.Priority <= maxPriority, "Priority", c.Priority,
@@ -124,18 +131,18 @@ func (c Config) resolve() (*settings, error) {
 		fmt.Sprintf("must be between 0 and %d", int64(maxTokenBase)))
 	f.check(s.drift >= 0 && s.drift <= maxDrift, "MaxClockDrift", c.MaxClockDrift,
 		fmt.Sprintf("must be a fraction between 0 and %v", maxDrift))
-	s.kafka = checkProperties(c.KafkaConfig, &f)
+	s.kafka = checkProperties(c.KafkaConfig, f)
 	s.secrets = secretsOf(s.kafka)
-	s.logger = s.secrets.logger(s.logger)
-	c.resolveTimes(s, &f)
+	s.logger = s.secrets.logger(s.logger).With("group", s.group, "name", s.name) // so that all lines have these
+	c.resolveTimes(s, f)
 	if s.logs > 0 {
 		s.topic = smallTopicName(s.topic, s.logs, s.timeout, s.drift)
-		f.check(len(s.topic) <= maxTopicName, "LeaderTopic", s.topic, fmt.Sprintf("must be at most %d bytes, completed for Logs", maxTopicName))
+		f.check(len(s.topic) <= maxTopicName, of(c.LeaderTopic != "", "LeaderTopic", "LeaderGroupID"), s.topic, fmt.Sprintf("must be at most %d bytes, completed for Logs", maxTopicName))
 		idempotent := or(s.kafka["enable.idempotence"], "false")
 		f.check(strings.EqualFold(idempotent, "false"), "KafkaConfig[enable.idempotence]", idempotent,
 			"must be false with Logs: a log that has forgotten would end the producer")
 	}
-	return s, f.err()
+	return s, f
 }
 
 // checkLogs finds out what the roles are led on, and what does not go with that.
@@ -169,8 +176,13 @@ func (c Config) checkNames(s *settings, f *faults) {
 		"must be 1 to 255 bytes of UTF-8")
 	f.check(c.LeaderGroupID != "" || !commonName(s.group), "LeaderGroupID", "",
 		fmt.Sprintf("defaults to the name of the binary, and %q is one that many programs have, which would share a leader: set LeaderGroupID", s.group))
-	f.check(topicName.MatchString(s.topic) && s.topic != "." && s.topic != "..", "LeaderTopic", s.topic,
-		"must be 1 to 249 of a–z, A–Z, 0–9, '.', '_' and '-', and neither '.' nor '..'")
+	const rule = "must be 1 to 249 of a–z, A–Z, 0–9, '.', '_' and '-', and neither '.' nor '..'"
+	named := topicName.MatchString(s.topic) && s.topic != "." && s.topic != ".."
+	if c.LeaderTopic != "" {
+		f.check(named, "LeaderTopic", s.topic, rule)
+	} else if !f.has("LeaderGroupID") {
+		f.check(named, "LeaderGroupID", s.group, fmt.Sprintf("names the topic %q, which %s: choose another, or set LeaderTopic", s.topic, rule))
+	}
 	f.check(len(s.name) <= maxNameLength && utf8.ValidString(s.name), "Name", s.name,
 		fmt.Sprintf("must be at most %d bytes of UTF-8", maxNameLength))
 }
@@ -186,10 +198,11 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 	}
 	if c.Mode == NonExclusive {
 		s.timeout = or(c.HeartbeatTimeout, 3*session)
-		s.every = or(c.HeartbeatInterval, s.timeout/20)
+		s.every = or(c.HeartbeatInterval, max(s.timeout/20, time.Millisecond))
 		s.broadcast = s.every * groups
-		f.check(s.timeout > session+2*s.broadcast, "HeartbeatTimeout", s.timeout, fmt.Sprintf(
-			"must exceed the session timeout (%v) plus twice HeartbeatInterval (%v) × GroupsOnTopic (%d), "+
+		field, value, subject := c.timing(s, session)
+		f.check(s.timeout > session+2*s.broadcast, field, value, fmt.Sprintf(
+			subject+"must exceed the session timeout (%v) plus twice HeartbeatInterval (%v) × GroupsOnTopic (%d), "+
 				"or a process that is cut off lapses before another is assigned", session, s.every, groups))
 	} else {
 		s.timeout = or(c.HeartbeatTimeout, defaultTimeout)
@@ -199,12 +212,13 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 		f.check(s.timeout <= maxTimeout, "HeartbeatTimeout", s.timeout, fmt.Sprintf(
 			"must be at most %v in exclusive mode: a process that knows nothing of the log waits that long for a leader "+
 				"that it has not heard", maxTimeout))
-		f.check(s.every <= s.timeout*9/40, "HeartbeatInterval", s.every, fmt.Sprintf(
+		set := c.HeartbeatInterval != 0
+		f.check(!set || s.every <= s.timeout*9/40, "HeartbeatInterval", s.every, fmt.Sprintf(
 			"must be at most %v, 0.225 of HeartbeatTimeout (%v)", s.timeout*9/40, s.timeout))
-		f.check(s.every >= s.timeout/1000, "HeartbeatInterval", s.every, fmt.Sprintf(
+		f.check(!set || s.every >= s.timeout/1000, "HeartbeatInterval", s.every, fmt.Sprintf(
 			"must be at least a thousandth of HeartbeatTimeout (%v)", s.timeout))
 	}
-	f.check(s.every >= time.Millisecond, "HeartbeatInterval", s.every, "must be at least 1ms")
+	f.check(c.HeartbeatInterval == 0 || s.every >= time.Millisecond, "HeartbeatInterval", s.every, "must be at least 1ms")
 	s.every, s.broadcast = max(s.every, time.Millisecond), max(s.broadcast, time.Millisecond)
 	// Long enough for the group to hear of a leaver (at a heartbeat), to rebalance
 	// twice (cooperative) and for the successor's word to arrive.
@@ -219,6 +233,21 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 	if s.mode == Exclusive && s.nomination == Open {
 		s.successorWait = max(answerWait, s.every)
 	}
+}
+
+// timing returns the field that a fault of the times of non-exclusive mode is to name, which
+// is one that was set; its value; and how the rule then begins.
+func (c Config) timing(s *settings, session time.Duration) (field string, value any, subject string) {
+	subject = fmt.Sprintf("does not fit: HeartbeatTimeout (%v) ", s.timeout)
+	switch {
+	case c.HeartbeatTimeout != 0:
+		return "HeartbeatTimeout", c.HeartbeatTimeout, ""
+	case c.HeartbeatInterval != 0:
+		return "HeartbeatInterval", c.HeartbeatInterval, subject
+	case c.GroupsOnTopic > 1:
+		return "GroupsOnTopic", c.GroupsOnTopic, subject
+	}
+	return "KafkaConfig[session.timeout.ms]", session.Milliseconds(), subject
 }
 
 // answerWait is how long a holder with Open nomination waits at least for the process

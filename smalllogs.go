@@ -113,14 +113,15 @@ func newSmallArbiter(p SmallLogs, set *settings, clocks clock.Clock, alive func(
 		_ = logs.Close() // nothing was used
 		return nil, fmt.Errorf("neli: New: the Provider has %d small logs: must be an odd number up to %d", n, quorum.MaxLogs)
 	}
-	return newExclusive(set, &smallLog{set: logs, log: set.logger}, nil, clocks, alive), nil
+	return newExclusive(set, &smallLog{set: logs, log: set.logger, contact: &set.contact}, nil, clocks, alive), nil
 }
 
 // smallLog is a LogSet as an elector wants it.
 type smallLog struct {
-	set LogSet
-	log *slog.Logger
-	odd limiter
+	set     LogSet
+	log     *slog.Logger
+	contact *contact
+	odd     limiter
 }
 
 func (l *smallLog) Open(context.Context) (int, string, error) { return l.set.Logs(), "", nil }
@@ -130,6 +131,7 @@ func (l *smallLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 	if !ok || err != nil {
 		return elector.Entry{}, false, err
 	}
+	l.contact.note(true)
 	sound := e.Log >= 0 && e.Log < l.set.Logs() && e.ID != "" && e.Offset >= 0 && e.Top >= 0
 	out := elector.Entry{Partition: e.Log, ID: e.ID, Offset: e.Offset, Value: e.Value}
 	switch e.Kind {

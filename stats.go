@@ -6,7 +6,6 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/tally"
-	"github.com/goneli/neli/internal/term"
 )
 
 // Stats is what this process has counted since New, and how things are with it at the
@@ -81,6 +80,10 @@ type Stats struct {
 	// LastPulse is how long ago the application was last heard of, or New was called;
 	// 0 while it waits in Pulse, Background or Lead, and of an observer.
 	LastPulse time.Duration `json:"last_pulse"`
+	// Reached is whether a broker, or what hosts a small log, has answered this process since
+	// New. If it stays false, look at bootstrap.servers and the network. LastRecord tells
+	// whether one still answers.
+	Reached bool `json:"reached"`
 	// Healthy is what Config.Healthy last said; true if there is none.
 	Healthy bool `json:"healthy"`
 }
@@ -91,6 +94,7 @@ type Stats struct {
 func (n *Neli) Stats() Stats {
 	s := n.arb.stats()
 	now := n.now()
+	s.Reached = !n.set.contact.lacking()
 	s.Throttled, s.Roles = n.set.throttling.total(), int(n.roles.Load())
 	if s.LastRecord < 0 {
 		s.LastRecord = now.Age(n.began)
@@ -162,7 +166,7 @@ func ageOf(at, now clock.Instant, none time.Duration) time.Duration {
 }
 
 // ReasonCounts is how often something happened for each Reason, which is its index.
-type ReasonCounts [term.Fatal + 1]uint64
+type ReasonCounts [ReasonFatal + 1]uint64
 
 // MarshalJSON writes an object whose names are those of the reasons; what never happened
 // is left out.
@@ -182,12 +186,12 @@ type Timing struct {
 	Sum   float64 `json:"sum"` // seconds
 	// Buckets are those durations that are at most TimingBounds()[i] and longer than
 	// the bound before. Those that are longer than all bounds are in Count only.
-	Buckets [len(tally.Bounds)]uint64 `json:"buckets"`
+	Buckets [12]uint64 `json:"buckets"`
 }
 
 // TimingBounds returns the upper bounds of the buckets of every Timing, ascending, from
 // 5 ms to 60 s.
-func TimingBounds() [len(tally.Bounds)]time.Duration { return tally.Bounds }
+func TimingBounds() [12]time.Duration { return tally.Bounds }
 
 // MarshalJSON writes durations as seconds.
 func (s Stats) MarshalJSON() ([]byte, error) {

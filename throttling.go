@@ -54,6 +54,6 @@ func (t *throttling) look(log *slog.Logger) {
 	}
 	t.mu.Unlock()
 	if due {
-		log.Warn("brokers make this process wait, as a quota of its user or client.id is exceeded: terms may lapse", "wait", more, "inAll", sum)
+		log.Warn("brokers make this process wait, as a quota of its user or client.id is exceeded: terms may lapse", "wait", more, "total", sum)
 	}
 }

@@ -26,7 +26,7 @@ func TestThrottling(t *testing.T) {
 			require.Equal(t, 3*time.Second, n.Stats().Throttled)
 			time.Sleep(time.Minute)
 			require.Equal(t, 1, warnings())
-			require.True(t, strings.Contains(out.String(), "wait=3s inAll=3s"))
+			require.True(t, strings.Contains(out.String(), "wait=3s total=3s"))
 			for range 60 {
 				k.throttled.Add(int64(time.Second))
 				time.Sleep(time.Second)

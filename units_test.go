@@ -62,7 +62,7 @@ func (a *roleArbiter) drained(units []int, id int64) {
 	units = slices.Sorted(slices.Values(units))
 	a.finished[id] = append(a.finished[id], units)
 	a.tab.Done(units)
-	a.tab.End(units, ReasonRoles, true)
+	a.tab.End(units, term.Roles, true)
 	for _, role := range units {
 		delete(a.held, role)
 	}
@@ -83,7 +83,7 @@ func (a *roleArbiter) claim(token int64, roles ...int) {
 func (a *roleArbiter) lose(roles ...int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.tab.End(roles, ReasonSuperseded, false)
+	a.tab.End(roles, term.Superseded, false)
 	for _, role := range roles {
 		delete(a.held, role)
 	}
@@ -354,7 +354,7 @@ func TestContextsEndWhileTheBarrierIsAtWork(t *testing.T) {
 		"revoked": {func(a *roleArbiter) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
-			a.tab.Revoke([]int{1}, ReasonUnassigned, clock.Glance().Add(10*time.Second))
+			a.tab.Revoke([]int{1}, term.Unassigned, clock.Glance().Add(10*time.Second))
 		}, ErrRevoked},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -411,7 +411,7 @@ func TestPanickingBarrier(t *testing.T) {
 		told.take()
 		a.lose(0)
 		a.mu.Lock()
-		a.tab.End([]int{1}, ReasonLogReset, false)
+		a.tab.End([]int{1}, term.LogReset, false)
 		a.mu.Unlock()
 		panics = true
 		require.Panics(t, func() { _, _ = n.Pulse(0) })
@@ -487,7 +487,7 @@ func TestDeadlineIsMonotonic(t *testing.T) {
 		pulse(t, n)
 		told.take()
 		a.mu.Lock()
-		a.tab.Revoke([]int{0}, ReasonUnassigned, n.now().Add(10*time.Second))
+		a.tab.Revoke([]int{0}, term.Unassigned, n.now().Add(10*time.Second))
 		a.mu.Unlock()
 		time.Sleep(2 * time.Second)
 		set = -8 * time.Second

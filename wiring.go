@@ -59,7 +59,7 @@ func (w *wiring) arbiter(clocks clock.Clock, alive func(clock.Instant) bool) (ar
 		_ = producer.Close()
 	})
 	t := &topic{name: w.set.topic, admin: admin, log: w.set.logger, spread: w.set.spread, suspect: make(chan struct{}, 1),
-		throttling: &w.set.throttling}
+		throttling: &w.set.throttling, brokers: w.set.brokers(), contact: &w.set.contact}
 	if w.set.createTopic {
 		t.create = &TopicSpec{Name: w.set.topic, Partitions: w.set.partitions}
 	}
@@ -101,7 +101,7 @@ func (w *wiring) majority(clocks clock.Clock, alive func(clock.Instant) bool) (a
 		return nil, err
 	}
 	logs.start()
-	return newExclusive(w.set, &smallLog{set: logs, log: w.set.logger}, nil, clocks, alive), nil
+	return newExclusive(w.set, &smallLog{set: logs, log: w.set.logger, contact: &w.set.contact}, nil, clocks, alive), nil
 }
 
 func (w *wiring) member(read bool, t *topic) (*groupMember, error) {
@@ -120,11 +120,11 @@ func newID() string { return rand.Text() }
 
 // announce logs the effective settings in one line, without secrets.
 func (s *settings) announce() {
-	args := []any{"group", s.group, "topic", s.topic, "name", s.name, "mode", s.mode.String()}
+	args := []any{"topic", s.topic, "mode", s.mode.String()}
 	brokerless := s.small && s.logs == 0
 	switch {
 	case brokerless:
-		args = []any{"group", s.group, "logs", "small", "name", s.name, "mode", s.mode.String()}
+		args = []any{"logs", "small", "mode", s.mode.String()}
 	case s.small:
 		args = append(args, "logs", s.logs)
 	}

@@ -85,16 +85,7 @@ func parse(kind kind, props map[string]string) (*settings, error) {
 	if len(faults) == 0 {
 		return s, nil
 	}
-	return nil, fmt.Errorf("client refuses its properties: %w", join(faults))
-}
-
-// join puts faults on one line.
-func join(faults []error) error {
-	texts := make([]string, len(faults))
-	for i, err := range faults {
-		texts[i] = err.Error()
-	}
-	return errors.New(strings.Join(texts, "; "))
+	return nil, fmt.Errorf("client refuses its properties: %w", errors.Join(faults...))
 }
 
 // property is what becomes of one of librdkafka's.

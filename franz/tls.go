@@ -45,7 +45,7 @@ func (s *security) load() error {
 	}
 	faults = append(faults, s.unused())
 	if faults = slices.DeleteFunc(faults, func(err error) bool { return err == nil }); len(faults) > 0 {
-		return join(faults)
+		return errors.Join(faults...)
 	}
 	return nil
 }

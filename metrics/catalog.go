@@ -64,7 +64,7 @@ var catalog = []metric{
 		help:   "Terms that this process has won: one for each role, in non-exclusive mode for each partition.",
 		values: one(func(s *sample) float64 { return float64(s.TermsStarted) })},
 	{name: "neli_terms_ended_total", kind: counter, labels: []string{"reason"},
-		help: "Terms of this process that have ended, likewise, by reason: the constants Reason… of the library.",
+		help: "Terms of this process that have ended, by reason (the constants Reason… of the library): one for each role, in non-exclusive mode for each partition.",
 		values: func(s *sample, emit func(float64, ...string)) {
 			for why := neli.ReasonElected + 1; int(why) < len(s.TermsEnded); why++ {
 				emit(float64(s.TermsEnded[why]), text(why))
@@ -86,7 +86,7 @@ var catalog = []metric{
 		help:   "How long the application took to finish when it was asked to, or was given: one for all roles of a partition that go to one successor together.",
 		timing: func(s *sample) neli.Timing { return s.Drains }},
 	{name: "neli_evidence_age_seconds", kind: gauge,
-		help:   "Age of the oldest V of what this process holds; 0 if that is nothing. At 0.9 of neli_heartbeat_timeout_seconds leadership is over, in non-exclusive mode at 1.",
+		help:   "How old the newest evidence is that this process still leads, of the partition where it is oldest; 0 if it holds nothing. At 0.9 of neli_heartbeat_timeout_seconds leadership is over, in non-exclusive mode at 1.",
 		values: one(func(s *sample) float64 { return s.OldestEvidence.Seconds() })},
 	{name: "neli_heartbeat_timeout_seconds", kind: gauge,
 		help:   "T, Config.HeartbeatTimeout.",
@@ -117,6 +117,9 @@ var catalog = []metric{
 	{name: "neli_log_resets_total", kind: counter, exclusive: true,
 		help:   "Times that this process lost its place in the log of a partition, and began anew with it.",
 		values: one(func(s *sample) float64 { return float64(s.LogResets) })},
+	{name: "neli_reached", kind: gauge,
+		help:   "1 if a broker, or what hosts a small log, has answered this process since it was started; else 0.",
+		values: one(func(s *sample) float64 { return truth(s.Reached) })},
 	{name: "neli_healthy", kind: gauge,
 		help:   "1 if Config.Healthy last said so, or there is none; else 0.",
 		values: one(func(s *sample) float64 { return truth(s.Healthy) })},

@@ -39,6 +39,7 @@ var shows = map[string]map[string]float64{
 	"OldestEvidence":   {"neli_evidence_age_seconds": 7},
 	"LastRecord":       {"neli_record_age_seconds": 7},
 	"LastPulse":        {"neli_pulse_age_seconds": 7},
+	"Reached":          {"neli_reached": 1},
 	"Healthy":          {"neli_healthy": 1},
 }
 

@@ -165,6 +165,8 @@ type awaited struct {
 
 func (a awaited) Enabled(context.Context, slog.Level) bool { return true }
 
+func (a awaited) WithAttrs([]slog.Attr) slog.Handler { return a }
+
 func (a awaited) Handle(_ context.Context, r slog.Record) error {
 	if r.Message == a.text {
 		a.call()

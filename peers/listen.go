@@ -24,6 +24,7 @@ func ListenAndServe(ctx context.Context, c Config) error {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
+	logger = logger.With("group", c.Group)
 	timeout, drift := cmp.Or(c.HeartbeatTimeout, defaultTimeout), cmp.Or(c.MaxClockDrift, defaultDrift)
 	if err := c.checkAlone(timeout, drift); err != nil {
 		return err

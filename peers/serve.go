@@ -77,7 +77,7 @@ func newServer(ctx context.Context, s *settings, logger *slog.Logger) (*server, 
 	wire.RegisterSmallLogServer(v.grpc, v)
 	go func() { v.served <- v.grpc.Serve(netutil.LimitListener(listen, maxConnections)) }()
 	logger.Info("log host is up, with an empty log", "host", s.self.ID, "address", listen.Addr(), "incarnation", v.host.store.ID(),
-		"group", s.agreed.group, "timeout", s.agreed.timeout)
+		"timeout", s.agreed.timeout)
 	return v, nil
 }
 

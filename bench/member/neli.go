@@ -148,6 +148,10 @@ func (h groupWatch) Enabled(_ context.Context, l slog.Level) bool {
 	return l >= slog.LevelInfo || !h.assigned.Load()
 }
 
+func (h groupWatch) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return groupWatch{h.Handler.WithAttrs(attrs), h.assigned}
+}
+
 func (h groupWatch) Handle(ctx context.Context, r slog.Record) error {
 	if r.Message == "the group assigned" {
 		h.assigned.Store(true)

@@ -156,7 +156,9 @@ func orDash(parts []string) string {
 var (
 	logLine = regexp.MustCompile(`^time=(\S+) level=(\S+) msg=("(?:[^"\\]|\\.)*"|\S+)(.*)$`)
 	// dull is what is said at every start.
-	dull = regexp.MustCompile(`^"?(starting|serving |created )`)
+	dull = regexp.MustCompile(`^"?(starting|serving |created |waiting )`)
+	// term is what an event has of its term, and why it came.
+	term = regexp.MustCompile(` (reason|role|partition|token)=\S+`)
 	code = regexp.MustCompile(` code=(\d+)`)
 )
 
@@ -180,6 +182,9 @@ func (d *demonstration) logged(a *act) (codes, lines []string, err error) {
 			if c := code.FindStringSubmatch(m[4]); c != nil && text == endedLine {
 				codes = append(codes, c[1])
 				text += " with " + c[1]
+			}
+			if strings.HasPrefix(text, "leader ") {
+				text += strings.Join(term.FindAllString(m[4], -1), "")
 			}
 			if line := fmt.Sprintf("%s  %-5s %s", name, m[2], text); !slices.Contains(lines, line) {
 				lines = append(lines, line)

@@ -138,9 +138,9 @@ func (n *Node) replied(p *partition, r *lease.Record, now clock.Instant) bool {
 		a.accepted = true
 		return true
 	case r.Answer.Stage == lease.Refused:
-		err = fmt.Errorf("%w: %s", ErrRefused, harmless(r.Answer.Text))
+		err = fmt.Errorf("%w: %s", ErrRefused, Harmless(r.Answer.Text))
 	case r.Answer.Stage == lease.Failed:
-		err = fmt.Errorf("%w: %s", ErrNotDone, harmless(r.Answer.Text))
+		err = fmt.Errorf("%w: %s", ErrNotDone, Harmless(r.Answer.Text))
 	case r.Answer.Stage != lease.Done:
 		return true
 	}

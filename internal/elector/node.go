@@ -44,6 +44,7 @@ func New(set *Settings, terms *term.Table) *Node {
 // Open says how many logs there are, and what tells them from all others.
 func (n *Node) Open(partitions int, id string, now clock.Instant) {
 	n.codec = lease.Codec{Group: n.set.Group, Log: id}
+	n.timing.opened = now.Mono
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(n.set.Process))
 	n.timing.home = int(h.Sum32() % uint32(partitions))
@@ -238,6 +239,7 @@ func (n *Node) Tick(now clock.Instant) {
 	if len(n.parts) == 0 {
 		return
 	}
+	n.sayWaiting(now)
 	n.members.expire(now, n.planner.forget)
 	n.timing.woken(now, n.set.RejoinWait)
 	n.revive(now)
@@ -253,6 +255,27 @@ func (n *Node) Tick(now clock.Instant) {
 	n.pursue(now)
 	n.verify(now)
 	n.finish(now)
+}
+
+// sayWaiting tells once, soon after the start, for how long this process claims nothing
+// because there may be leases that it has not heard of.
+func (n *Node) sayWaiting(now clock.Instant) {
+	t := &n.timing
+	if t.waits || n.set.Observer || now.Mono.Sub(t.opened) < min(n.set.T/10, lookEvery/2) {
+		return
+	}
+	longest := time.Duration(0)
+	for _, p := range n.logs {
+		if !p.begun {
+			return
+		}
+		if at := p.log.FreshAt(); at != clock.Never {
+			longest = max(longest, at.Sub(now.Raw))
+		}
+	}
+	if t.waits = true; longest > 0 {
+		n.note(slog.LevelInfo, "waiting for the leases of others", "at_most", longest.Round(100*time.Millisecond))
+	}
 }
 
 // revive looks at all that is vacant when this process is willing again: the time for

@@ -249,7 +249,7 @@ func (n *Node) count(bad error, e Entry) {
 		once(&n.counts.copied, slog.LevelWarn, "skipping records of another topic; logged once")
 	case errors.Is(bad, lease.ErrNewer):
 		n.counts.Newer++
-		once(&n.counts.newer, slog.LevelWarn, "records of a newer version read: claiming nothing until W(60s) after the newest")
+		once(&n.counts.newer, slog.LevelWarn, "records of a newer version read: claiming nothing for about a minute after the newest")
 	default:
 		n.counts.Malformed++
 		once(&n.counts.malformed, slog.LevelWarn, "skipping malformed records; logged once", "error", bad)

@@ -199,16 +199,16 @@ func (n *Node) reply(q *received, now clock.Instant) {
 
 // Describe is a request as a log has it: what others say is made harmless.
 func (q *Request) Describe() []any {
-	args := []any{"role", q.Role, "verb", harmless(string(q.Verb))}
+	args := []any{"role", q.Role, "verb", Harmless(string(q.Verb))}
 	if q.To != "" {
-		args = append(args, "to", harmless(q.To))
+		args = append(args, "to", Harmless(q.To))
 	}
-	return append(args, "by", harmless(q.By), "name", harmless(q.Name))
+	return append(args, "by", Harmless(q.By), "by_name", Harmless(q.Name))
 }
 
-// harmless is text of somebody else's as people may see it: quoted if it has what moves a
+// Harmless is text of somebody else's as people may see it: quoted if it has what moves a
 // cursor or turns the direction of a line.
-func harmless(s string) string {
+func Harmless(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) || r == unicode.ReplacementChar }) {
 		return strconv.Quote(s)
 	}

@@ -50,6 +50,9 @@ type timing struct {
 	awayUntil clock.Time // monotonic: out of the nominator's group until then
 	stayUntil clock.Time // monotonic: and in it for so long at least
 
+	opened clock.Time // monotonic: when the logs were opened
+	waits  bool       // it was looked at whether leases of others are waited for
+
 	settleAt  clock.Time // monotonic: after a start, claims of a share wait for other members until then
 	settles   int
 	settling  bool       // and then are thought over

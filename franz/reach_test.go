@@ -1,0 +1,27 @@
+package franz_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/franz"
+)
+
+// A wrong address is called that, with what the connection failed with.
+func TestSaysThatNoBrokerIsReached(t *testing.T) {
+	var out lines
+	n, err := neli.New(neli.Config{LeaderGroupID: "g", Provider: franz.Provider(), Logger: slog.New(slog.NewTextHandler(&out, nil)),
+		KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": "127.0.0.1:1"}})
+	require.NoError(t, err)
+	defer n.Close()
+	said := func() bool { return strings.Contains(out.String(), "level=WARN") }
+	require.Eventually(t, said, time.Minute, 10*time.Millisecond)
+	require.Regexp(t, `msg="no broker reached, retrying" group=g .*brokers=127\.0\.0\.1:1 error=".*127\.0\.0\.1:1.*connection refused`, out.String())
+	require.NotContains(t, out.String(), "find the leader topic")
+	require.False(t, n.Stats().Reached)
+}

@@ -1,0 +1,103 @@
+package neli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/goneli/neli/internal/elector"
+)
+
+const (
+	// namedRoles is up to how many roles the log names the leader of each.
+	namedRoles = 8
+	// leadersEvery is the least time between two lots of lines that say who leads, and
+	// leadersLook between two looks.
+	leadersEvery = 10 * time.Second
+	leadersLook  = time.Second
+)
+
+// sayLeaders begins to log which other processes lead: people look for that in the log of
+// a follower. The function that it returns ends that, and waits until it has ended.
+func (n *Neli) sayLeaders() (stop func()) {
+	if n.exclusive == nil || !n.set.logger.Enabled(context.Background(), slog.LevelInfo) {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	work.Go(func() {
+		changed, done := n.exclusive.Notify()
+		defer done()
+		told := map[int]string{} // by role: the process that was told of last
+		summary := ""
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-changed:
+			}
+			said, wait := false, leadersLook
+			if roles := int(n.roles.Load()); roles <= namedRoles {
+				said = n.nameLeaders(roles, told)
+			} else {
+				said = n.countLeaders(&summary)
+			}
+			if said {
+				wait = leadersEvery
+			}
+			if !pause(ctx, wait) {
+				return
+			}
+		}
+	})
+	return func() { cancel(); work.Wait() }
+}
+
+// nameLeaders logs the leader of each of few roles that has another one than was told.
+func (n *Neli) nameLeaders(roles int, told map[int]string) (said bool) {
+	for role := range roles {
+		g, _, held := n.exclusive.Holder(role)
+		if !held || told[role] == g.Session.Process {
+			continue
+		}
+		told[role] = g.Session.Process
+		if g.Session.Process == n.set.instance {
+			continue // its own events say so
+		}
+		said = true
+		args := []any{"role", role, "leader", shown(g.Name, g.Session.Process)}
+		if !n.set.small {
+			args = append(args, "token", n.set.tokenBase+g.Token)
+		}
+		n.set.logger.Info("another process leads", args...)
+	}
+	return said
+}
+
+// countLeaders logs how many roles other processes lead, if that has changed.
+func (n *Neli) countLeaders(told *string) bool {
+	var largest []string
+	processes, roles := 0, 0
+	for _, s := range n.exclusive.Shares() {
+		if s.Process == n.set.instance {
+			continue
+		}
+		processes, roles = processes+1, roles+s.Roles
+		if len(largest) < maxNamed {
+			largest = append(largest, fmt.Sprintf("%s: %d", shown(s.Name, s.Process), s.Roles))
+		}
+	}
+	summary := fmt.Sprint(processes, roles, largest)
+	if processes == 0 || summary == *told {
+		return false
+	}
+	*told = summary
+	n.set.logger.Info("other processes lead", "leaders", processes, "roles", roles, "largest", strings.Join(largest, ", "))
+	return true
+}
+
+// shown is a process by its name, as a log may show what others say.
+func shown(name, process string) string { return elector.Harmless(or(name, process)) }

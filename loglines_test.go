@@ -1,0 +1,246 @@
+package neli_test
+
+import (
+	"context"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+)
+
+// logLine is one line of a log.
+type logLine struct {
+	level slog.Level
+	text  string
+	attrs map[string]slog.Value
+}
+
+// logLines keeps lines with all their attributes. It is a slog.Handler.
+type logLines struct {
+	*kept
+	with []slog.Attr
+}
+
+type kept struct {
+	mu    sync.Mutex
+	lines []logLine
+}
+
+func newLogLines() logLines { return logLines{kept: &kept{}} }
+
+func (l logLines) Enabled(context.Context, slog.Level) bool { return true }
+func (l logLines) WithGroup(string) slog.Handler            { return l }
+func (l logLines) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return logLines{l.kept, append(slices.Clone(l.with), attrs...)}
+}
+
+func (l logLines) Handle(_ context.Context, r slog.Record) error {
+	line := logLine{r.Level, r.Message, map[string]slog.Value{}}
+	for _, a := range l.with {
+		line.attrs[a.Key] = a.Value
+	}
+	r.Attrs(func(a slog.Attr) bool {
+		line.attrs[a.Key] = a.Value
+		return true
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
+	return nil
+}
+
+// said returns the lines with this text.
+func (l logLines) said(text string) (out []logLine) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if line.text == text {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func (l logLines) all() []logLine {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.lines)
+}
+
+// logsTo has a member log to l.
+func logsTo(l logLines) func(*neli.Config) {
+	return func(cfg *neli.Config) { cfg.Nomination, cfg.Logger = neli.Open, slog.New(l) }
+}
+
+var digits = regexp.MustCompile(`[0-9]`)
+
+// Messages are constant, so that they can be searched for and counted: what belongs to one
+// process, role or record is in attributes. All lines have group and name.
+func TestLogLinesHaveTheirDataInAttributes(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, roles(3), func(c *cluster) {
+		lines := newLogLines()
+		all := func(cfg *neli.Config) {
+			logsTo(lines)(cfg)
+			cfg.Healthy = func() error { return nil }
+			cfg.Requests = func(neli.Request) error { return nil }
+		}
+		a := c.Work("member-a", all)
+		c.Leader(0, time.Minute)
+		c.Work("member-b", all)
+		c.Work("member-c", func(cfg *neli.Config) { all(cfg); cfg.Nomination = neli.Assigned })
+		c.Pass(20 * time.Second)
+		_, err := c.Broker.Inject("app.neli", 0, []byte("nonsense"))
+		require.NoError(t, err)
+		c.Broker.CutOff("member-a", nelitest.All)
+		c.Pass(20 * time.Second)
+		c.Broker.Restore("member-a", nelitest.All)
+		c.Pass(20 * time.Second)
+		c.Broker.Suspend("member-b")
+		c.Pass(20 * time.Second)
+		c.Broker.Resume("member-b")
+		c.Broker.Stop()
+		c.Pass(20 * time.Second)
+		c.Broker.Start()
+		c.Pass(20 * time.Second)
+		id := a.ID()
+		require.NoError(t, a.Close())
+		c.Pass(20 * time.Second)
+
+		texts := map[string]bool{}
+		for _, line := range lines.all() {
+			texts[line.text] = true
+			require.NotRegexp(t, digits, line.text)
+			for _, id := range []string{"member-", "app.neli", id} {
+				require.False(t, strings.Contains(line.text, id), line.text)
+			}
+			require.Equal(t, "app", line.attrs["group"].String(), line.text)
+			require.Contains(t, line.attrs["name"].String(), "member-", line.text)
+			if strings.HasPrefix(line.text, "leader ") {
+				require.Contains(t, line.attrs, "reason", line.text)
+				several := ""
+				if _, yes := line.attrs["terms"]; yes {
+					several = "s"
+				}
+				require.Contains(t, line.attrs, "partition"+several, line.text)
+				require.Contains(t, line.attrs, "token"+several, line.text)
+			}
+		}
+		for _, text := range []string{"starting", "created the leader topic", "waiting for the leases of others", "leader acquired", "leader revoked",
+			"leader fenced", "skipping malformed records; logged once", "cannot read the leader topic, retrying",
+			"reading the leader topic again", "cannot write to the leader topic, retrying", "writing to the leader topic again",
+			"cannot check the leader topic, retrying", "brokers answer again", "another process leads"} {
+			require.Contains(t, texts, text)
+		}
+	})
+}
+
+// An outage is told of when it begins and when it ends.
+func TestSaysWhenTroubleIsOver(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, nil, func(c *cluster) {
+		lines := newLogLines()
+		c.Work("a", logsTo(lines))
+		c.Leader(0, time.Minute)
+		c.Broker.Stop()
+		c.Pass(12 * time.Second)
+		require.Empty(t, lines.said("writing to the leader topic again"))
+		c.Broker.Start()
+		c.Leader(0, time.Minute)
+		for text, least := range map[string]time.Duration{"reading the leader topic again": 9 * time.Second, "writing to the leader topic again": 5 * time.Second} {
+			again := lines.said(text)
+			require.Len(t, again, 1, text)
+			require.Equal(t, slog.LevelInfo, again[0].level)
+			after := again[0].attrs["after"].Duration()
+			require.GreaterOrEqual(t, after, least, text)
+			require.Less(t, after, 20*time.Second, text)
+		}
+		c.Pass(time.Minute)
+		require.Len(t, lines.said("reading the leader topic again"), 1, "once")
+	})
+}
+
+// A start says what it waits for, and a broker that is not there is called that.
+func TestSaysWhatAStartWaitsFor(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, nil, func(c *cluster) {
+		c.Broker.Stop()
+		lines := newLogLines()
+		a := c.Work("a", func(cfg *neli.Config) {
+			logsTo(lines)(cfg)
+			cfg.KafkaConfig = neli.KafkaConfigMap{"bootstrap.servers": "wrong:9092"}
+		})
+		c.Pass(time.Minute)
+		require.False(t, a.Stats().Reached)
+		none := lines.said("no broker reached, retrying")
+		require.GreaterOrEqual(t, len(none), 4, "again and again")
+		require.LessOrEqual(t, len(none), 6, "but not in a storm")
+		for _, line := range none {
+			require.Equal(t, slog.LevelWarn, line.level)
+			require.Equal(t, "wrong:9092", line.attrs["brokers"].String())
+		}
+		require.Empty(t, lines.said("cannot find the leader topic, retrying"))
+		c.Broker.Start()
+		c.Leader(0, time.Minute)
+		require.True(t, a.Stats().Reached)
+		require.Len(t, lines.said("brokers answer again"), 1)
+		waits := lines.said("waiting for the leases of others")
+		require.Len(t, waits, 1)
+		require.InDelta(t, 5, waits[0].attrs["at_most"].Duration().Seconds(), 1)
+
+		b := newLogLines()
+		c.Work("b", logsTo(b))
+		c.Pass(10 * time.Second)
+		require.Empty(t, b.said("waiting for the leases of others"), "it has heard of them at once")
+	})
+}
+
+// A follower's log says who leads, each role once.
+func TestFollowersSayWhoLeads(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, roles(2), func(c *cluster) {
+		lines := newLogLines()
+		none := func(cfg *neli.Config) { open(cfg); cfg.Rebalance = neli.RebalanceOff }
+		a := c.Work("a", none)
+		c.Leader(0, time.Minute)
+		c.Leader(1, time.Minute)
+		c.Work("b", func(cfg *neli.Config) { logsTo(lines)(cfg); cfg.Rebalance = neli.RebalanceOff })
+		c.Pass(30 * time.Second)
+		leads := lines.said("another process leads")
+		require.Len(t, leads, 2)
+		for role, line := range leads {
+			require.Equal(t, int64(role), line.attrs["role"].Int64())
+			require.Equal(t, "a", line.attrs["leader"].String())
+			token, ok := a.Token(role)
+			require.True(t, ok)
+			require.Equal(t, token, line.attrs["token"].Int64())
+		}
+		require.NoError(t, a.Close())
+		c.Pass(time.Minute)
+		require.Len(t, lines.said("another process leads"), 2, "b's own terms are told as events")
+	})
+}
+
+// With many roles a follower counts.
+func TestFollowersOfManyRolesCount(t *testing.T) {
+	simulateWith(t, nelitest.Options{}, func(c *cluster) { c.Roles, c.Period = 1000, time.Second }, func(c *cluster) {
+		lines := newLogLines()
+		c.Work("a", open)
+		c.Leader(999, time.Minute)
+		c.Work("b", open)
+		c.Work("c", logsTo(lines))
+		c.Pass(5 * time.Minute)
+		require.Empty(t, lines.said("another process leads"))
+		counts := lines.said("other processes lead")
+		require.NotEmpty(t, counts)
+		require.LessOrEqual(t, len(counts), 10)
+		last := counts[len(counts)-1]
+		require.Equal(t, int64(2), last.attrs["leaders"].Int64())
+		require.InDelta(t, 667, float64(last.attrs["roles"].Int64()), 2)
+		require.Regexp(t, `^[ab]: 33\d, [ab]: 33\d$`, last.attrs["largest"].String())
+	})
+}
