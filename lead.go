@@ -234,6 +234,7 @@ func (l *lead) meanwhile() func() {
 	var work sync.WaitGroup
 	work.Go(func() {
 		for {
+			l.n.set.frozen.Wait()
 			for _, c := range l.n.arb.peek() {
 				l.cancel(c)
 			}
