@@ -29,7 +29,8 @@ import (
 // goroutines run again, which may be a moment after fn. A select that waits for Done and
 // something else may find both ready and take either: ask Err after it. A derived context
 // (context.WithTimeout, errgroup) ends when Done closes. Its own Err does not ask the
-// clock: derive it just before the work, which does, or ask the context that fn was given.
+// clock: derive it just before the work, for that does, or ask the context that fn was
+// given.
 //
 // If the clock said for a moment that the term was over, and nobody else knows of an end,
 // the term goes on: when fn has returned, it runs again with the same Token. A wall clock
@@ -105,7 +106,9 @@ type leadRun struct {
 	id       int64
 	cancel   context.CancelCauseFunc
 	returned bool
-	gone     bool // should the term go on, it needs a new function: R had left the role out, or the clock said that the term was over
+	// gone: should the term go on, it needs a new function. R has left the role out since, or
+	// the function has stopped because the clock said that the term was over.
+	gone bool
 }
 
 type leadResult struct {
@@ -331,7 +334,7 @@ func (l *lead) start(unit int, u *leadUnit, role int) {
 			l.results <- leadResult{unit, role, run, fenced, err}
 		}()
 		err = l.fn(ctx, arg)
-		if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+		if err != nil && ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
 			err = nil // the end of the context, reported back
 		}
 	}()

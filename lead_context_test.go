@@ -70,7 +70,7 @@ func TestLeadContextAsksTheClock(t *testing.T) {
 				require.NoError(t, h.ctx.Err())
 				require.NoError(t, context.Cause(h.ctx))
 				require.True(t, h.of.Valid())
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 				synctest.Wait()
 				require.False(t, closed(of.done), "nobody has noticed")
 				require.NoError(t, derived.Err(), "nor looked")
