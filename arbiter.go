@@ -76,10 +76,10 @@ type partitionTerms struct {
 	m   atomic.Int64
 }
 
-// init readies an empty table.
-func (t *partitionTerms) init(h threshold, now func() clock.Instant) {
+// init readies an empty table. By looks the application asks, the arbiter by now.
+func (t *partitionTerms) init(h threshold, now, looks func() clock.Instant) {
 	t.h, t.now = h, now
-	t.Table = term.New(h.young, now, func(p int) int { return p })
+	t.Table = term.New(h.young, looks, func(p int) int { return p })
 }
 
 func (t *partitionTerms) open(m int) {

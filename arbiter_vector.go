@@ -70,7 +70,7 @@ func newVectorArbiter(set *settings, t *topic, p Producer, member *groupMember, 
 		wakeup:   make(chan struct{}, 1),
 		writing:  accessGuard{signedIn: &t.access},
 	}
-	a.init(threshold{t: set.timeout}, now)
+	a.init(threshold{t: set.timeout}, now, set.frozen.Clock(now))
 	member.onRecord, member.onUnknown = a.received, t.doubt
 	return a
 }

@@ -41,6 +41,7 @@ func (n *Neli) deliver() { n.deliverTo(pulses{n}) }
 // deliverTo takes up what is left of a delivery that a panic of the barrier ended,
 // before it collects anything: each change is told once.
 func (n *Neli) deliverTo(l listener) {
+	n.set.frozen.Wait()
 	if len(n.pending) > 0 {
 		l.collected(n.pending)
 	}

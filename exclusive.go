@@ -21,7 +21,7 @@ type exclusive struct {
 func newExclusive(set *settings, log elector.Log, nom elector.Nominator, clocks clock.Clock, alive func(clock.Instant) bool) *exclusive {
 	x := &exclusive{}
 	young := func(now, v clock.Instant) bool { return lease.Young(now, v, set.timeout) }
-	x.terms = term.New(young, clocks.Glance, func(role int) int { return partitionOf(role, int(x.m.Load())) })
+	x.terms = term.New(young, set.frozen.Clock(clocks.Glance), func(role int) int { return partitionOf(role, int(x.m.Load())) })
 	x.Elector = elector.NewElector(set.elector(alive), opened{log, &x.m, set.small}, nom, x.terms, clocks.Now, set.logger)
 	return x
 }

@@ -19,6 +19,23 @@ import (
 // former one to return. When fn returns nil before its term is over, the role
 // stays with this process and fn runs again in its next term.
 //
+// The context asks the clock, as Leadership.Valid does. From the first instant at which
+// Valid is false, Err is not nil: also when the process wakes from a suspension and fn runs
+// before anything else does. A loop that asks ctx.Err() before each thing it does, after
+// each wait, does nothing as a stale leader; what must be safe even between the question
+// and the deed carries the Token.
+//
+// Done closes when the context is asked anything, or else as soon as this package's
+// goroutines run again, which may be a moment after fn. A select that waits for Done and
+// something else may find both ready and take either: ask Err after it. A derived context
+// (context.WithTimeout, errgroup) ends when Done closes. Its own Err does not ask the
+// clock: derive it just before the work, for that does, or ask the context that fn was
+// given.
+//
+// If the clock said for a moment that the term was over, and nobody else knows of an end,
+// the term goes on: when fn has returned, it runs again with the same Token. A wall clock
+// that was set forward and back does that.
+//
 // When fn returns an error while its context is alive, or one that does not
 // stem from the end of its context, Lead ends and returns it. Otherwise Lead
 // returns nil once ctx is done, ErrClosed after Close, or the error that ended
@@ -67,6 +84,7 @@ type lead struct {
 	units   map[int]*leadUnit // those that are led, and those with functions at work
 	total   int               // functions at work
 	idle    map[int64][]int   // by id: units to be given up on which nothing is at work any more
+	fenced  []leadResult      // of functions that stopped because their term was over, as the clock said
 	roles   int               // R when it was last looked at
 	results chan leadResult
 	err     error // what fn returned, which ends this Lead
@@ -88,11 +106,15 @@ type leadRun struct {
 	id       int64
 	cancel   context.CancelCauseFunc
 	returned bool
-	gone     bool // R has left the role out since: should it come back, it needs a new function
+	// gone: should the term go on, it needs a new function. R has left the role out since, or
+	// the function has stopped because the clock said that the term was over.
+	gone bool
 }
 
 type leadResult struct {
 	unit, role int
+	run        *leadRun
+	fenced     bool // its context said that the term was over
 	err        error
 }
 
@@ -103,6 +125,7 @@ func (l *lead) run() error {
 		ended := l.n.ended()
 		l.n.deliverTo(l)
 		l.follow()
+		l.resume()
 		switch {
 		case l.total > 0:
 		case ended != nil:
@@ -214,6 +237,7 @@ func (l *lead) meanwhile() func() {
 	var work sync.WaitGroup
 	work.Go(func() {
 		for {
+			l.n.set.frozen.Wait()
 			for _, c := range l.n.arb.peek() {
 				l.cancel(c)
 			}
@@ -294,20 +318,23 @@ func (l *lead) start(unit int, u *leadUnit, role int) {
 	if l.ending || !u.held || u.revoked || role >= l.roles || r != nil && !(r.returned && (r.id != u.id || r.gone)) {
 		return
 	}
-	ctx, cancel := context.WithCancelCause(l.ctx)
-	u.runs[role] = &leadRun{id: u.id, cancel: cancel}
+	inner, cancel := context.WithCancelCause(l.ctx)
+	run := &leadRun{id: u.id, cancel: cancel}
+	u.runs[role] = run
 	u.active++
 	l.total++
 	arg := Leadership{Role: role, Partition: l.n.arb.units().partition(unit), Token: u.token, n: l.n, id: u.id}
+	ctx := &leadContext{inner, arg, cancel}
 	// run does not return before it has heard of every one of these.
 	go func() {
 		err := errGoexit
 		defer func() {
+			fenced := errors.Is(context.Cause(inner), ErrFenced)
 			cancel(nil)
-			l.results <- leadResult{unit, role, err}
+			l.results <- leadResult{unit, role, run, fenced, err}
 		}()
 		err = l.fn(ctx, arg)
-		if ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
+		if err != nil && ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
 			err = nil // the end of the context, reported back
 		}
 	}()
@@ -325,6 +352,9 @@ func (l *lead) returned(r leadResult) {
 			l.err = errors.Join(l.err, r.err)
 			l.finish(ErrRevoked)
 		}
+		if r.fenced {
+			l.fenced = append(l.fenced, r)
+		}
 		l.drained(r.unit, u)
 		l.start(r.unit, u, r.role)
 		l.forget(r.unit, u)
@@ -334,6 +364,19 @@ func (l *lead) returned(r leadResult) {
 			return
 		}
 	}
+}
+
+// resume starts functions anew in terms that go on after all: a clock that was set forward
+// and back, or evidence that came late, and nobody was told of an end. It comes after
+// delivery, which tells of the terms that are over.
+func (l *lead) resume() {
+	for _, r := range l.fenced {
+		if u := l.units[r.unit]; u != nil && u.runs[r.role] == r.run {
+			r.run.gone = true
+			l.start(r.unit, u, r.role)
+		}
+	}
+	l.fenced = nil
 }
 
 // forget drops what is neither led nor worked for.

@@ -84,6 +84,27 @@ func TestLeadRunsPerTerm(t *testing.T) {
 	})
 }
 
+// Who waits in Done hears of the end at the instant at which Valid turns false.
+func TestLeadContextIsDoneWithTheLease(t *testing.T) {
+	simulate(t, nelitest.Options{}, func(c *cluster) {
+		a := c.Join("a", open)
+		runs, result := leading(c.Context(), a)
+		r := next(c, runs, 2*silence)
+		c.Pass(10 * time.Second)
+		c.Broker.CutOff("a", nelitest.All)
+		c.Pass(time.Second) // what was under way has come back
+		require.True(c, r.Valid())
+		end := time.Now().Add(r.Remaining())
+		<-r.ctx.Done()
+		require.Equal(c, end, time.Now())
+		require.False(c, r.Valid())
+		require.ErrorIs(c, context.Cause(r.ctx), neli.ErrFenced)
+		r.done <- nil
+		require.NoError(c, a.Close())
+		require.ErrorIs(c, <-result, neli.ErrClosed)
+	})
+}
+
 func TestLeadEndsWithItsContext(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
 		a, b := c.Join("a", open), c.Work("b", nil)

@@ -32,12 +32,8 @@ func (l Leadership) Remaining() time.Duration {
 	if l.n == nil {
 		return 0
 	}
-	u, table := l.n.arb.units(), l.n.arb.table()
-	// V is loaded first: if the term is led afterwards, it is of this term or of an
-	// earlier time, and so never too young.
-	v, ok := table.V(l.Partition)
-	id, _, at, leads := table.Leads(u.of(l.Role))
-	if !ok || !leads || id != l.id {
+	id, v, at, leads := l.n.arb.table().Evidence(l.n.arb.units().of(l.Role))
+	if !leads || id != l.id {
 		return 0
 	}
 	return l.n.h.left(at, v)

@@ -10,7 +10,8 @@ import (
 // Pulse says that the application is alive, delivers what has happened to the
 // barrier on this goroutine, and reports whether this process leads at least one
 // role. A leader gets true at once; anyone else waits for up to timeout to become
-// one. It touches no network.
+// one. It touches no network. True holds for that instant: whoever waits, or works for long,
+// asks IsLeader again before the deed.
 //
 // Call it again before MaxPulseInterval has passed. The error is not nil only
 // when this Neli is closed (ErrClosed) or has failed for good.
@@ -169,6 +170,10 @@ func (p *pulser) Close() error {
 // a small piece of work and return: it is called only after a check of
 // leadership, and while it runs nothing is delivered to the barrier. A task that
 // does not return for MaxPulseInterval costs the leadership.
+//
+// The check holds for the instant at which the task is called. If the task waits before it
+// does something, the process may have been suspended meanwhile, and another one may lead:
+// let it ask IsLeader, or IsLeaderOf, after each wait.
 //
 // The goroutine ends with Close of the Pulser or of this Neli, or when that fails
 // for good. If the task ends it (runtime.Goexit), leadership is given up in order and

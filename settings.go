@@ -14,6 +14,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/freeze"
 )
 
 // settings is a Config with its defaults filled in and its values checked.
@@ -51,6 +52,7 @@ type settings struct {
 	logger             *slog.Logger
 	throttling         throttling
 	contact            contact
+	frozen             *freeze.State // by a test; nil in earnest
 }
 
 // silence is W(T): for how long nothing must have been read of a holder with the same T.

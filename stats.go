@@ -73,7 +73,8 @@ type Stats struct {
 	Members int `json:"members"`
 	// OldestEvidence is the greatest age of V of any partition on which this process
 	// holds something, 0 if it holds nothing: when it reaches HeartbeatTimeout (in
-	// exclusive mode nine tenths of it) leadership is over.
+	// exclusive mode nine tenths of it) leadership is over. On a majority of logs V is
+	// what the logs that sustain a term say together.
 	OldestEvidence time.Duration `json:"oldest_evidence"`
 	// LastRecord is how long ago a record was last read, or New was called if none was.
 	LastRecord time.Duration `json:"last_record"`

@@ -9,10 +9,14 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/internal/freeze"
 )
 
 // newArbiter makes the Kafka clients and puts the parts together.
 func newArbiter(p Provider, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
+	if f, can := p.(freeze.Freezer); can {
+		set.frozen = f.Frozen()
+	}
 	if p, small := p.(SmallLogs); small {
 		return newSmallArbiter(p, set, clocks, alive)
 	}

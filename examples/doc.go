@@ -10,5 +10,6 @@
 //	demo          a show: needs no Kafka, kills and suspends processes
 //
 // All but demo want a Kafka at -bootstrap (localhost:9092). Start each in two or
-// three terminals and end the leader with Ctrl-C or kill -9.
+// three terminals and end the leader with Ctrl-C or kill -9, or suspend it (kill -STOP)
+// and wake it (kill -CONT) when another one leads: it does nothing.
 package examples

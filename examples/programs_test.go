@@ -96,7 +96,14 @@ func (s *stage) all() []line {
 // start starts an example under the given name, which appears in its output.
 func (s *stage) start(example, name string, args ...string) *program {
 	s.t.Helper()
-	cmd := exec.Command(filepath.Join(binaries, example), args...)
+	return s.startAt(filepath.Join(binaries, example), name, nil, args...)
+}
+
+// startAt is start for any program, with an addition to its environment.
+func (s *stage) startAt(path, name string, env []string, args ...string) *program {
+	s.t.Helper()
+	cmd := exec.Command(path, args...)
+	cmd.Env = append(os.Environ(), env...)
 	stdout, w := io.Pipe()
 	cmd.Stdout, cmd.Stderr = w, w
 	require.NoError(s.t, cmd.Start())

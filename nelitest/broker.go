@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/freeze"
 )
 
 // Options configure a Broker. The zero value works. For latencies zero means the
@@ -111,6 +112,7 @@ func (b *Broker) Close() {
 	}
 	for _, m := range b.members {
 		m.suspended = false
+		m.frozen.Thaw()
 		for _, p := range m.processes {
 			p.kill()
 		}
@@ -139,6 +141,7 @@ type member struct {
 	cut        Link
 	refused    [linkCount]error
 	suspended  bool
+	frozen     freeze.State
 	held       []*waiter // calls that wait for the end of a suspension
 	delay      time.Duration
 	nextDelays queue[time.Duration]

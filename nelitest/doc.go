@@ -17,8 +17,8 @@
 //	│ GroupConsumer ───────┼──── Group ────▶│ coordinator: sessions, rounds │
 //	│ Admin ───────────────┼──── Admin ────▶│ topics, offsets               │
 //	└──────────────────────┘                └───────────────────────────────┘
-//	  Suspend Resume Kill      CutOff         Stop Start Rebalance Truncate
-//	                           Delay …        DeleteTopic Inject …
+//	  Suspend Freeze           CutOff         Stop Start Rebalance Truncate
+//	  Resume Kill              Delay …        DeleteTopic Inject …
 //	                                          StopBroker …
 //
 // Routing to the leader is tested in the same way: a Neli with [neli.Config.Observer]
@@ -27,6 +27,22 @@
 //
 // Faults are addressed to members, by the names given to [Broker.Provider], before
 // or after a member has clients. They last until they are taken back.
+//
+// # A process that wakes
+//
+// A process may be suspended at any line: by SIGSTOP, a debugger, a laptop's lid, a machine
+// that swaps. It wakes when another one leads, and goes on with that line before anything
+// tells it. Whether a program bears that is seen with [Broker.Freeze]:
+//
+//	time.Sleep(time.Minute)      // alice works
+//	b.Freeze("alice")            // what she does from now on she would do after she wakes
+//	time.Sleep(10 * time.Second) // bob leads
+//	journal.expect("bob works")  // and alice has done nothing
+//	b.Resume("alice")            // now she is told
+//
+// A loop that asks the context of Lead, IsLeader or Leadership.Valid after each wait passes.
+// One that only waits in a select, or believes a flag that the barrier has set, does not:
+// see user_test.go and freeze_test.go in this directory.
 //
 // # Time
 //

@@ -76,12 +76,37 @@ func (m *member) refusal(l Link) error { return m.refused[bits.TrailingZeros8(ui
 // from outside: every call of its clients, under way or new, blocks until Resume
 // or Kill, and no report is made. Its own goroutines and timers run on.
 // What its clients have sent still arrives; nothing more is sent, heartbeats
-// included.
+// included. [Broker.Freeze] also shows what the program does when it wakes.
 func (b *Broker) Suspend(member string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.member(member)
 	m.suspended = m.suspended || !b.closed
+}
+
+// Freeze is Suspend, and shows what the member's program does when it wakes: to all
+// that it does from now on, it is as if it had slept until its leases were over, and
+// had run again before anything of package neli did.
+//
+//   - Whoever asks the clock is told that nothing is led: IsLeader, IsLeaderOf, Token,
+//     Leadership.Valid and Remaining, the context that Lead gives to its function.
+//   - Nobody is told without asking: the barrier is not called, no context ends by
+//     itself. Pulse, and Close, do not return before Resume or Kill.
+//
+// What the program still does as a leader after Freeze it would do beside another leader.
+// In a test, let it work, freeze it, let some time pass, and see that it has done nothing.
+//
+// Resume ends the freeze, too. Call it after T, when the lease is really over. If it is
+// not, the term goes on, and a function of Lead that has stopped is started anew.
+func (b *Broker) Freeze(member string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.member(member)
+	if b.closed {
+		return
+	}
+	m.suspended = true
+	m.frozen.Freeze()
 }
 
 // Resume ends a suspension. The calls that were blocked go on: a Poll returns what
@@ -96,6 +121,7 @@ func (b *Broker) Resume(member string) {
 		return
 	}
 	m.suspended = false
+	m.frozen.Thaw()
 	m.release()
 	m.recheck()
 }
@@ -111,6 +137,7 @@ func (b *Broker) Kill(member string) {
 	defer b.mu.Unlock()
 	m := b.member(member)
 	m.suspended = false
+	m.frozen.Thaw()
 	processes := m.processes
 	m.processes = nil
 	for _, p := range processes {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/freeze"
 )
 
 // process is a Provider: one process of a member.
@@ -27,6 +28,9 @@ func (p *process) kill() {
 	}
 	p.clients = nil
 }
+
+// Frozen implements [freeze.Freezer].
+func (p *process) Frozen() *freeze.State { return &p.m.frozen }
 
 // start counts a new client in, under the lock, unless the process is dead.
 func (p *process) start(make func(client) endpoint) error {

@@ -35,6 +35,15 @@ func (j janitor) clean(ctx context.Context, _ neli.Leadership) error {
 	return nil
 }
 
+// sweep is given to Lead, too. It asks before each piece of work.
+func (j janitor) sweep(ctx context.Context, _ neli.Leadership) error {
+	for ctx.Err() == nil {
+		j.log.note(j.name + " sweeps")
+		time.Sleep(10 * time.Second)
+	}
+	return nil
+}
+
 // journal is what happened, in order.
 type journal struct {
 	mu    sync.Mutex
@@ -60,7 +69,7 @@ func (j *journal) expect(t *testing.T, lines ...string) {
 }
 
 // hire starts a janitor whose connections to b go by its name.
-func hire(t *testing.T, b *nelitest.Broker, name string, log *journal) *neli.Neli {
+func hire(t *testing.T, b *nelitest.Broker, name string, work func(context.Context, neli.Leadership) error) *neli.Neli {
 	t.Helper()
 	n, err := neli.New(neli.Config{
 		LeaderGroupID: "janitors",
@@ -71,7 +80,7 @@ func hire(t *testing.T, b *nelitest.Broker, name string, log *journal) *neli.Nel
 		t.Fatal(err)
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- n.Lead(context.Background(), janitor{name, log}.clean) }()
+	go func() { ended <- n.Lead(context.Background(), work) }()
 	t.Cleanup(func() {
 		if err := n.Close(); err != nil {
 			t.Error(err)
@@ -88,10 +97,10 @@ func hire(t *testing.T, b *nelitest.Broker, name string, log *journal) *neli.Nel
 func inPractice(t *testing.T, test func(t *testing.T, b *nelitest.Broker, alice, bob *neli.Neli, log *journal)) {
 	synctest.Test(t, func(t *testing.T) {
 		b, log := nelitest.NewBroker(nelitest.Options{}), &journal{}
-		alice := hire(t, b, "alice", log)
+		alice := hire(t, b, "alice", janitor{"alice", log}.clean)
 		time.Sleep(time.Minute)
 		log.expect(t, "alice begins")
-		bob := hire(t, b, "bob", log)
+		bob := hire(t, b, "bob", janitor{"bob", log}.clean)
 		time.Sleep(time.Minute)
 		log.expect(t)
 		test(t, b, alice, bob, log)
@@ -136,5 +145,21 @@ func TestAShortFailureOfTheBrokerEndsNoTerm(t *testing.T) {
 		if !alice.IsLeader() {
 			t.Fatal("alice has lost the role")
 		}
+	})
+}
+
+func TestALeaderThatWakesDoesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, log := nelitest.NewBroker(nelitest.Options{}), &journal{}
+		hire(t, b, "alice", janitor{"alice", log}.sweep)
+		time.Sleep(12 * time.Second)
+		log.expect(t, "alice sweeps")
+		hire(t, b, "bob", janitor{"bob", log}.sweep)
+		b.Freeze("alice") // what she does from now on she would do after she wakes
+		time.Sleep(10 * time.Second)
+		log.expect(t, "bob sweeps")
+		b.Resume("alice")
+		time.Sleep(9 * time.Second)
+		log.expect(t, "bob sweeps")
 	})
 }

@@ -71,7 +71,7 @@ func run(ctx context.Context, cfg neli.Config) (err error) {
 			return err // closed, or impossible for good; all else is retried
 		}
 		if leads {
-			imp.importRecord()
+			imp.importRecord(n.IsLeader)
 		}
 	}
 	return nil
@@ -109,9 +109,13 @@ func (i *importer) barrier(e neli.Event) {
 	}
 }
 
-// importRecord is one small piece of the work of a leader.
-func (i *importer) importRecord() {
+// importRecord is one small piece of the work of a leader. Preparing it takes a while, and
+// the process may be suspended meanwhile: what others can see comes after a second look.
+func (i *importer) importRecord(leads func() bool) {
 	time.Sleep(20 * time.Millisecond) // the work
+	if !leads() {
+		return // the next Pulse tells how it ended
+	}
 	i.done++
 	i.batch = append(i.batch, fmt.Sprintf("record %d", i.done))
 	if len(i.batch) == 50 {

@@ -107,8 +107,9 @@ func (r *replica) lead(ctx context.Context, l neli.Leadership) error {
 	if r.late.first() {
 		over = time.After(r.stepDown)
 	}
-	for i := 1; ; i++ {
-		// No check of leadership before it: the one that counts is made by the row.
+	for i := 1; ctx.Err() == nil; i++ {
+		// ctx asks the clock: after a suspension nothing is tried that is too late. If this
+		// process is suspended right here, the row refuses the write.
 		if err := r.write(l, fmt.Sprintf("rate %d", i)); err != nil {
 			return err
 		}
@@ -121,9 +122,9 @@ func (r *replica) lead(ctx context.Context, l neli.Leadership) error {
 			r.stop()
 			return nil
 		case <-ctx.Done():
-			return r.finish(ctx, l)
 		}
 	}
+	return r.finish(ctx, l)
 }
 
 func (r *replica) write(l neli.Leadership, rate string) error {

@@ -41,10 +41,8 @@ func main() {
 		LeaderGroupID: *group,
 		LeaderTopic:   *topic,
 		Name:          *process,
-		// Shards cost nothing, so there are many; partitions cost a beat each, so
-		// there are few: enough for as many processes as will ever run.
-		Roles:      *shards,
-		Partitions: 8,
+		// Shards cost nothing, so there are many. One partition carries them all.
+		Roles: *shards,
 	}
 	if err := run(ctx, cfg); err != nil {
 		fmt.Fprintln(os.Stderr, "shards:", err)
@@ -100,7 +98,8 @@ type server struct {
 	left     int
 }
 
-// step waits for a request and serves it, if it is this process's to serve. (That
+// step waits for a request and serves it, if it is this process's to serve. It looks after
+// the wait, in which the process may have been suspended. (That
 // everybody sees all requests is for simplicity: a front end would send each to
 // the owner of its slot.)
 func (s *server) step() {

@@ -57,7 +57,7 @@ func run(ctx context.Context, group, name string, brokers []string) error {
 	logger := log.New(os.Stdout, n.Name()+": ", log.Ltime|log.Lmsgprefix)
 	err = n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error {
 		logger.Printf("runs the job, with token %d", l.Token)
-		<-ctx.Done() // the job would be here
+		<-ctx.Done() // the job would be here, and ask ctx.Err() before each thing it does
 		logger.Printf("stops the job (%v)", context.Cause(ctx))
 		return nil
 	})

@@ -45,8 +45,8 @@ func (n *Node) Stats(now clock.Instant) Stats {
 		n.account(p, now)
 		c := n.census(p, now)
 		s.Held, s.Vacant, s.Unknown = s.Held+c[Held], s.Vacant+c[Vacant], s.Unknown+c[Unknown]
-		if len(p.holds) > 0 && p.v != (clock.Instant{}) && (s.Evidence == (clock.Instant{}) || now.Age(p.v) > now.Age(s.Evidence)) {
-			s.Evidence = p.v
+		if v := n.evidence(p, now); v != (clock.Instant{}) && (s.Evidence == (clock.Instant{}) || now.Age(v) > now.Age(s.Evidence)) {
+			s.Evidence = v
 		}
 	}
 	if len(n.parts) == 0 {
@@ -62,6 +62,23 @@ func (n *Node) Stats(now clock.Instant) Stats {
 	}
 	s.Counters = n.counts.Counters
 	return s
+}
+
+// evidence is the oldest V of what is held on p; zero: nothing is held. On small logs it is
+// that of the lines that the terms follow, as the check has them.
+func (n *Node) evidence(p *partition, now clock.Instant) (oldest clock.Instant) {
+	switch {
+	case len(p.holds) == 0:
+		return clock.Instant{}
+	case n.quorum == nil:
+		return p.v
+	}
+	for line := range n.quorum.InUse() {
+		if v, ok := n.terms.V(line); ok && (oldest == (clock.Instant{}) || now.Age(v) > now.Age(oldest)) {
+			oldest = v
+		}
+	}
+	return oldest
 }
 
 // census counts the roles of p below R by Status, as standing has it.

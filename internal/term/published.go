@@ -97,24 +97,44 @@ func (t *Table) withdraw(e *entry) {
 // its successor's V is published, so the second look does not find the term any more. If
 // the term goes on and follows another V since, that one is asked.
 func (t *Table) Leads(unit int) (id, token int64, at clock.Instant, ok bool) {
+	of, _, at := t.look(unit)
+	if of == nil {
+		return 0, 0, at, false
+	}
+	return of.id, of.token, at, true
+}
+
+// Evidence decides as Leads does, and returns the V by which it was decided: whichever
+// line the term follows, and whatever was published since.
+func (t *Table) Evidence(unit int) (id int64, v, at clock.Instant, ok bool) {
+	of, by, at := t.look(unit)
+	if of == nil {
+		return 0, clock.Instant{}, at, false
+	}
+	return of.id, *by, at, true
+}
+
+// look returns the term that the application leads, with the V and the reading of the clock
+// by which that was decided; nil if it leads none.
+func (t *Table) look(unit int) (of *term, v *clock.Instant, at clock.Instant) {
 	s := t.index.slot(unit)
 	if s == nil {
-		return 0, 0, clock.Instant{}, false
+		return nil, nil, clock.Instant{}
 	}
-	for of := s.published.Load(); of != nil; {
-		v := of.line.v.Load()
+	for of = s.published.Load(); of != nil; {
+		v = of.line.v.Load()
 		at = t.now()
 		young := v != nil && t.young(at, *v)
 		again := s.published.Load()
 		switch {
 		case again == of && young:
-			return of.id, of.token, at, true
+			return of, v, at
 		case again == nil || again == of || again.id != of.id:
-			return 0, 0, clock.Instant{}, false
+			return nil, nil, clock.Instant{}
 		}
 		of = again
 	}
-	return 0, 0, clock.Instant{}, false
+	return nil, nil, clock.Instant{}
 }
 
 // LeadsAny reports whether Leads holds for any unit below a bound. It looks at one

@@ -1,0 +1,288 @@
+package examples_test
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
+)
+
+// What people copy is suspended in the middle of its loop, for longer than its lease, and
+// must do nothing as a leader when it wakes beside another one. Each program runs as a
+// process of its own on an embedded broker.
+
+const leaseT = 5 * time.Second // the default
+
+// suspended is a program that is tried.
+type suspended struct {
+	args  func(f flags, name string) []string
+	acts  string        // what it says when it acts as a leader
+	done  string        // what it says last before it waits; "": as acts
+	loses string        // what it says when it finds that it leads no more; "": nothing
+	lease time.Duration // T
+}
+
+func TestASuspendedExampleDoesNothing(t *testing.T) {
+	common := func(f flags, name string) []string { return f.of(name) }
+	for name, s := range map[string]suspended{
+		"basic":   {args: common, acts: `sent `, lease: leaseT},
+		"barrier": {args: common, acts: `imported a batch|: committed`, loses: `throws away a batch`, lease: leaseT},
+		"lead": {args: func(f flags, name string) []string { return f.of(name, "-step-down", "10m") },
+			acts: `wrote `, loses: `has lost leadership: stops at once`, lease: leaseT},
+		"shards": {args: common, acts: `takes over|hands over`, loses: `lost some: owns 0 of 64`, lease: leaseT},
+		"static": {args: common, acts: `runs the job`, loses: `stops the job \(neli: leadership fenced\)`, lease: leaseT},
+		"nonexclusive": {args: func(f flags, name string) []string { return f.of(name, "-topic", f.fresh) },
+			acts: `publishes `, done: `publishes ORCL`, loses: `leader fenced`, lease: 3 * 6 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			trySuspended(t, filepath.Join(binaries, name), s)
+		})
+	}
+}
+
+// trySuspended starts two processes, and suspends the leader while it waits, as it does most
+// of the time: between a look and the deed nothing but the token helps.
+func trySuspended(t *testing.T, binary string, s suspended) {
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))
+	require.NoError(t, err)
+	t.Cleanup(broker.Close)
+	f := flags{bootstrap: broker.ListenAddrs()[0], fresh: "suspended"}
+	st := newStage(t)
+	env := []string{"BOOTSTRAP=" + f.bootstrap} // for those without flags
+	anna := st.startAt(binary, "anna", env, s.args(f, "anna")...)
+	st.await(anna, s.acts)
+	boris := st.startAt(binary, "boris", env, s.args(f, "boris")...)
+	if s.repeats() {
+		st.await(anna, cmp.Or(s.done, s.acts))
+	}
+	anna.signal(syscall.SIGSTOP)
+	stopped := time.Now()
+	st.await(boris, s.acts)
+	st.during(2*s.lease, stopped)
+	before := st.said(anna, s.acts)
+	require.Positive(t, before)
+	anna.signal(syscall.SIGCONT)
+	if s.loses != "" {
+		st.await(anna, s.loses)
+	}
+	st.during(3*time.Second, time.Now())
+	require.Equal(t, before, st.said(anna, s.acts), "anna acts as a leader though boris leads")
+	anna.kill()
+	if s.repeats() {
+		st.await(boris, s.acts)
+	}
+}
+
+// repeats reports whether the program says again and again that it acts.
+func (s suspended) repeats() bool {
+	return !strings.Contains(s.acts, "takes over") && s.acts != `runs the job`
+}
+
+// during lets programs run until so long after a time.
+func (s *stage) during(d time.Duration, after time.Time) {
+	for timer := time.NewTimer(time.Until(after.Add(d))); ; {
+		select {
+		case <-s.news:
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
+
+// snippets are the blocks of Go in a document, and then the calls of Lead that are a line of
+// its text.
+func snippets(t *testing.T, document string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", document))
+	require.NoError(t, err)
+	var out []string
+	for _, m := range goBlock.FindAllStringSubmatch(string(text), -1) {
+		out = append(out, m[1])
+	}
+	for _, m := range regexp.MustCompile("(?m)^`(n\\.Lead\\(.*\\))`").FindAllStringSubmatch(string(text), -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// around is a program around each snippet, by document; SNIPPET stands for it. One that
+// starts with "//" says why there is nothing to be tried.
+var around = map[string][]string{
+	"README.md": {`SNIPPET`},
+	"docs/guide.md": {
+		preamble + `
+const roles = slots
+
+SNIPPET
+func run(ctx context.Context, n *neli.Neli) error {
+	for ctx.Err() == nil {
+		if _, err := n.Pulse(100 * time.Millisecond); err != nil {
+			return err
+		}
+		time.Sleep(500 * time.Millisecond)
+		handle(n, "key")
+	}
+	return nil
+}
+`,
+		preamble + `
+const roles = 1
+
+SNIPPET
+func run(ctx context.Context, n *neli.Neli) error {
+	db := sql.OpenDB(table{})
+	for ctx.Err() == nil {
+		if _, err := n.Pulse(100 * time.Millisecond); err != nil {
+			return err
+		}
+		time.Sleep(500 * time.Millisecond)
+		_ = setBalance(ctx, n, db, 0, "account", 1)
+	}
+	return nil
+}
+
+// table is a database that says what is written to it.
+type table struct{}
+
+func (t table) Connect(context.Context) (driver.Conn, error)     { return t, nil }
+func (t table) Driver() driver.Driver                            { return nil }
+func (t table) Prepare(string) (driver.Stmt, error)              { return nil, errors.New("none") }
+func (t table) Begin() (driver.Tx, error)                        { return nil, errors.New("none") }
+func (t table) Close() error                                     { return nil }
+func (t table) ExecContext(_ context.Context, q string, _ []driver.NamedValue) (driver.Result, error) {
+	log.Print(strings.Fields(q)[0])
+	return driver.RowsAffected(1), nil
+}
+`,
+		"// a test of its own: TestTheGuidesTestPasses",
+	},
+	"docs/migration.md": {
+		preamble + `
+const roles = 1
+
+func run(ctx context.Context, n *neli.Neli) error { return SNIPPET }
+
+func newManager() manager { return manager{} }
+
+type manager struct{}
+
+func (manager) Start(ctx context.Context) error {
+	for ctx.Err() == nil {
+		log.Print("reconciles")
+		time.Sleep(500 * time.Millisecond)
+	}
+	return nil
+}
+`},
+	"docs/discovery.md": {"// says where to send requests: it is no leader's"},
+}
+
+const preamble = `package main
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"log"
+	"strings"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+var (
+	_ = errors.New
+	_ driver.Conn
+	_ sql.DB
+	_ = strings.Fields
+	_ = time.Second
+)
+
+func main() {
+	n, err := neli.New(neli.Config{
+		KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": "localhost:9092"},
+		LeaderGroupID: "snippet",
+		Roles:         roles,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Fatal(run(context.Background(), n))
+}
+`
+
+// acting is what the snippets say when they act.
+const acting = `sending what is due|serves key|UPDATE|reconciles`
+
+// Each snippet of the README and the guides that acts as a leader is built as it stands there,
+// and tried as the examples are.
+func TestASuspendedSnippetDoesNothing(t *testing.T) {
+	for document, programs := range around {
+		all := snippets(t, document)
+		require.Len(t, all, len(programs), "a program around each snippet of %s", document)
+		for i, program := range programs {
+			if strings.HasPrefix(program, "//") {
+				continue
+			}
+			t.Run(document+" "+string(rune('1'+i)), func(t *testing.T) {
+				t.Parallel()
+				source := strings.Replace(program, "SNIPPET", all[i], 1)
+				source = strings.Replace(source, `"localhost:9092"`, `os.Getenv("BOOTSTRAP")`, 1)
+				if !strings.Contains(source, `"os"`) {
+					source = strings.Replace(source, "\t\"log\"\n", "\t\"log\"\n\t\"os\"\n", 1)
+				}
+				binary := buildSnippet(t, source)
+				none := func(flags, string) []string { return nil }
+				trySuspended(t, binary, suspended{args: none, acts: acting, lease: leaseT})
+			})
+		}
+	}
+}
+
+// buildSnippet builds a program beside the examples' modules.
+func buildSnippet(t *testing.T, source string) string {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "main.go")
+	require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
+	binary := filepath.Join(dir, "snippet")
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, file).CombinedOutput()
+	require.NoError(t, err, "%s\n%s", out, source)
+	return binary
+}
+
+// The guide's test of a loop passes as it stands there.
+func TestTheGuidesTestPasses(t *testing.T) {
+	all := snippets(t, "docs/guide.md")
+	source := `package guide
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+)
+
+func TestGuide(t *testing.T) {
+` + all[len(all)-1] + "}\n"
+	file := filepath.Join(t.TempDir(), "guide_test.go")
+	require.NoError(t, os.WriteFile(file, []byte(source), 0o600))
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-count=1", file).CombinedOutput()
+	require.NoError(t, err, "%s\n%s", out, source)
+}
