@@ -172,10 +172,15 @@ func (n *Node) rewound(p *partition, ev lease.Event, e Entry, now clock.Instant)
 
 func (n *Node) sayRewound(p *partition, ev lease.Event, e Entry, now clock.Instant) {
 	n.counts.LogResets++
-	if ev.Differs {
+	switch {
+	case ev.Differs:
 		n.note(slog.LevelError, "snapshot contradicts own state: rejoining, and believing no snapshot until a fresh claim",
 			"partition", p.index, "offset", e.Offset)
-	} else if n.counts.resets.due(now) {
+	case !n.counts.resets.due(now):
+	case ev.Missing > 0:
+		n.note(slog.LevelWarn, "records of a small log were lost on their way: rejoining", "log", p.index, "offset", e.Offset, "missing", ev.Missing,
+			"resets", n.counts.LogResets)
+	default:
 		n.note(slog.LevelWarn, "leader log rewound: rejoining", "partition", p.index, "offset", e.Offset, "resets", n.counts.LogResets)
 	}
 }

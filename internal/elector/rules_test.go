@@ -269,6 +269,9 @@ var mutants = []mutation.Mutant{
 		Guard: "TestNothingIsVacantBeforeTheLogWasRead", Want: `a gap is waited for no longer than T`},
 
 	// Small logs; the rules of a majority are package quorum's.
+	{Rule: "lost records are noticed, whoever provides the log", File: "../quorum/quorum.go",
+		Old: "Longest: rules.T, Dense: true})})", New: "Longest: rules.T, Dense: false})})",
+		Guard: "TestALogWhoseRecordsWereLostBeginsAnew", Want: "lost records were not noticed"},
 	{Rule: "a late answer of a former incarnation is not looked at", File: "small.go",
 		Old: "	case e.ID != p.id:\n", New: "	case e.ID == \"\":\n",
 		Guard: "TestALateAnswerOfAFormerIncarnationIsNotLookedAt", Want: "x0 is not read any more"},

@@ -8,6 +8,7 @@ import (
 type Event struct {
 	Rewound  bool          // the log went back, or a record contradicts the fold: Begin was called, nothing is known
 	Differs  bool          // and it was a Snapshot that contradicted it
+	Missing  int64         // and so many records were lost before this one
 	Known    bool          // the fold is known from this record on: everything may have changed
 	Evidence bool          // a holder is alive
 	Own      bool          // the record is the present session's, with this stamp
@@ -20,22 +21,31 @@ type Event struct {
 // Skip takes note of a record that plays no part: another group's, another topic's, a
 // malformed one. It still has a place in the log.
 func (l *Lease) Skip(o int64, now clock.Instant) Event {
-	if o <= l.read {
+	if l.misplaced(o) {
 		return l.rewind(o, now)
 	}
 	l.read = o
 	return Event{}
 }
 
+// misplaced reports whether a record at o shows that the log went back, or that records of
+// a dense log were lost. A Claim may be among those: without it another process's role looks
+// free, and a claim of it would be valid everywhere.
+func (l *Lease) misplaced(o int64) bool { return o <= l.read || l.rules.Dense && o > l.read+1 }
+
 func (l *Lease) rewind(o int64, now clock.Instant) Event {
+	e := Event{Rewound: true}
+	if l.rules.Dense {
+		e.Missing = max(0, o-l.read-1)
+	}
 	l.Begin(o+1, false, now)
-	return Event{Rewound: true}
+	return e
 }
 
 // ReadNewer takes note of a record of a newer version of this group. It may be of a
 // holder of anything.
 func (l *Lease) ReadNewer(o int64, now clock.Instant) Event {
-	if o <= l.read {
+	if l.misplaced(o) {
 		return l.rewind(o, now)
 	}
 	l.read = o
@@ -57,9 +67,9 @@ func (l *Lease) foldNewer(o int64, now clock.Instant) {
 // Read folds the record r at offset o. Records come strictly in log order; now was
 // read after the record was in hand.
 func (l *Lease) Read(o int64, r *Record, now clock.Instant) Event {
-	// Before all else, whatever the record is: the log went back, or the record has
-	// seen what lies ahead.
-	if o <= l.read || r.Read >= o {
+	// Before all else, whatever the record is: it is not the next one, or it has seen what
+	// lies ahead.
+	if l.misplaced(o) || r.Read >= o {
 		return l.rewind(o, now)
 	}
 	l.read = o

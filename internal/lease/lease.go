@@ -19,6 +19,10 @@ type Rules struct {
 	// Longest is the longest T that any member may have, if something pins that where
 	// every newcomer must see it before it can claim; 0 stands for clock.Tmax.
 	Longest time.Duration
+
+	// Dense says that the offsets of the log have no gaps, so that a record behind the next
+	// offset shows that those between were lost on their way.
+	Dense bool
 }
 
 func (r *Rules) longest() time.Duration {

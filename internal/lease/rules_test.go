@@ -107,6 +107,10 @@ var rules = []mutation.Mutant{
 		Old: "	if l.Holding() == 0 || l.Lapsed(now) {\n		return Record{}, false", New: "	if l.join != nil || l.Lapsed(now) {\n		return Record{}, false",
 		Guard: "TestSimulation/plain", Want: `seed \d+: alarm in a sound log`, Seeds: plainSeeds},
 
+	{Rule: "a gap in a dense log is a loss", File: "consume.go",
+		Old: "return o <= l.read || l.rules.Dense && o > l.read+1 }", New: "return o <= l.read }",
+		Guard: "TestALogWithAGap/.*", Want: "two records were lost"},
+
 	// Before the fold is known.
 	{Rule: "a Snapshot reaches back to the beginning", File: "consume.go",
 		Old: "l.distrust || r.Read < j.since-1", New: "l.distrust",

@@ -58,6 +58,35 @@ func TestContradictionsMakeBeginAnew(t *testing.T) {
 	require.False(t, x.Known())
 }
 
+// A record behind the next offset shows a loss, whatever it is, where offsets have no gaps;
+// where they may have some it is one like any other.
+func TestALogWithAGap(t *testing.T) {
+	for name, read := range map[string]func(l *Lease, o int64) Event{
+		"a known record": func(l *Lease, o int64) Event {
+			return l.Read(o, &Record{Kind: Hello, Session: Session{"y", 1}, Read: -1}, start)
+		},
+		"one of nobody":          func(l *Lease, o int64) Event { return l.Skip(o, start) },
+		"one of a newer version": func(l *Lease, o int64) Event { return l.ReadNewer(o, start) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, _ := filled(100)
+			o := x.Offset()
+			require.False(t, read(x, o+3).Rewound, "a gap is none of its business")
+			x.rules.Dense = true
+			id := x.Session()
+			require.False(t, read(x, o+4).Rewound, "the next one")
+			require.True(t, x.Known())
+			e := read(x, o+7)
+			require.True(t, e.Rewound, "two records were lost")
+			require.EqualValues(t, 2, e.Missing)
+			require.False(t, x.Known())
+			require.NotEqual(t, id, x.Session())
+			require.Equal(t, o+7, x.Offset())
+			require.Zero(t, read(x, o).Missing, "it went back")
+		})
+	}
+}
+
 // The log went back, or a record has seen what lies ahead: whatever it is.
 func TestALogThatWentBack(t *testing.T) {
 	for name, read := range map[string]func(l *Lease, o int64) Event{

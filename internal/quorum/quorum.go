@@ -84,7 +84,7 @@ func New(rules Rules) *Lease {
 	q := &Lease{rules: rules, majority: rules.Logs/2 + 1, byKind: map[kind]*group{}, want: func(int32) bool { return false }}
 	for range rules.Logs {
 		q.logs = append(q.logs, &logView{lease: lease.New(lease.Rules{Process: rules.Process, Name: rules.Name, T: rules.T,
-			Rho: rules.Rho, History: rules.History, Longest: rules.T})})
+			Rho: rules.Rho, History: rules.History, Longest: rules.T, Dense: true})})
 	}
 	q.policy.trip = rules.T / 100
 	return q

@@ -13,6 +13,7 @@ import (
 const (
 	plainSeeds = 1200
 	huntSeeds  = 400
+	lossySeeds = 200
 )
 
 // Each rule of the majority with what happens without it; the rules of a single log are
@@ -88,6 +89,14 @@ var rules = []mutation.Mutant{
 	{Rule: "a new session at every begin", File: "../lease/lease.go",
 		Old: "	l.renew()\n	l.fold = newFold()\n", New: "	if l.own.session.N == 0 {\n		l.renew()\n	}\n	l.fold = newFold()\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (two|token|led by its bound)`, Seeds: plainSeeds},
+
+	// Records that are lost on their way.
+	{Rule: "a gap in a small log is a loss", File: "quorum.go",
+		Old: "Longest: rules.T, Dense: true})})", New: "Longest: rules.T, Dense: false})})",
+		Guard: "TestSimulation/lossy", Want: `seed \d+: (folds differ|two (leaders|holders)|alarm)`, Seeds: lossySeeds},
+	{Rule: "and the log is begun anew, not read on", File: "../lease/consume.go",
+		Old: "return o <= l.read || l.rules.Dense && o > l.read+1 }", New: "return o <= l.read }",
+		Guard: "TestALossMakesTwoLeaders", Want: "two leaders"},
 
 	// What the model finds in every state, and not by chance.
 	{Rule: "a term's token exceeds all that its log has heard, in every schedule of three records", File: "quorum.go",

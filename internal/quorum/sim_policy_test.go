@@ -210,7 +210,23 @@ func (p *simProc) resume(inc int) {
 	p.w.oracle.look(p)
 	p.paused = false
 	for log := range p.logs {
+		p.lose(log)
 		p.wake(log)
+	}
+}
+
+// lose passes over some of the records that were waiting for the process, as a link did that
+// had counted a record before it was handed on.
+func (p *simProc) lose(log int) {
+	w, at := p.w, &p.logs[log]
+	if at.in == nil || !w.Maybe(w.pr.lose) {
+		return
+	}
+	if waiting := at.in.end() - at.next; waiting > 0 {
+		n := 1 + w.R.Int64N(min(3, waiting))
+		at.next, at.lost = at.next+n, at.lost+n
+		w.count.lost += int(n)
+		w.Trace("%s loses %d records of %s, up to %d", p, n, at.in.id, at.next-1)
 	}
 }
 

@@ -38,6 +38,7 @@ type simReading struct {
 	asked         clock.Time // when it will send a Snapshot; 0: it will not
 	hello         clock.Time // when it last said Hello
 	since         int        // records since the newest Snapshot
+	lost          int64      // records that were lost just before next
 }
 
 func (p *simProc) now() clock.Instant { return p.clk.read(p.w.Now) }
@@ -222,7 +223,7 @@ func (p *simProc) begin(g *simLog, x *incarnation, end int64) {
 		}
 	}
 	p.q.Begin(g.index, off, end, top, now)
-	at.in, at.next, at.asked, at.hello, at.since = x, off, 0, 0, 0
+	at.in, at.next, at.asked, at.hello, at.since, at.lost = x, off, 0, 0, 0, 0
 	w.Trace("%s begins log %s at %d of %d", p, x.id, off, end)
 	w.oracle.look(p)
 	p.sendTo(g.index, out...)
@@ -242,9 +243,10 @@ func (p *simProc) consume(g *simLog, at *simReading) {
 	} else {
 		ev = p.q.Skip(g.index, o, now)
 	}
-	if ev.Rewound {
+	if ev.Rewound && at.lost == 0 {
 		w.Note("alarm in a sound log: %s at offset %d of %s", p, o, x.id)
 	}
+	at.lost = 0
 	if ev.Won {
 		w.count.valid++
 		if p.q.bal != bal {
