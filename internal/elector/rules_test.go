@@ -42,7 +42,7 @@ var mutants = []mutation.Mutant{
 		Old: "late = n.set.T/2 + n.set.Random(n.set.T/4)", New: "late = 0",
 		Guard: "TestOwnShareFirstAfterAnOutage", Want: `its share only|others' share T/2`},
 	{Rule: "O6: who is behind answers no newcomer", File: "announce.go",
-		Old: "if p.link.behind(now, n.set.T) && now.Mono < p.talk.patience {", New: "if p.end < 0 {",
+		Old: "p.link.behind(now, n.set.T) && now.Mono < p.talk.patience {", New: "p.end < 0 {",
 		Guard: "TestWhoIsBehindAnswersNoNewcomer", Want: `others may have answered`},
 	{Rule: "O6: who is behind thinks of no vacancy", File: "succession.go",
 		Old: "if p.link.behind(now, n.set.T) && !c.overdue(now.Mono.Add(-n.set.T/2)) {", New: "if p.end < 0 {",
@@ -54,7 +54,7 @@ var mutants = []mutation.Mutant{
 		Old: "if slices.ContainsFunc(n.parts, func(p *partition) bool { return !p.link.behind(now, n.set.T) }) {", New: "if !slices.ContainsFunc(n.parts, func(p *partition) bool { return p.link.behind(now, n.set.T) }) {",
 		Guard: "TestOneLateLogPutsNothingOff", Want: `one log that is late puts nothing off`},
 	{Rule: "O6: but answers after T/2", File: "announce.go",
-		Old: "if p.link.behind(now, n.set.T) && now.Mono < p.talk.patience {", New: "if p.link.behind(now, n.set.T) {",
+		Old: "p.link.behind(now, n.set.T) && now.Mono < p.talk.patience {", New: "p.link.behind(now, n.set.T) {",
 		Guard: "TestLongRoundTripsLeaveNobodyUnknowing", Want: `round trips of 600ms`},
 	{Rule: "O6: but thinks of it after T/2", File: "succession.go",
 		Old: "if p.link.behind(now, n.set.T) && !c.overdue(now.Mono.Add(-n.set.T/2)) {", New: "if p.link.behind(now, n.set.T) {",
@@ -267,6 +267,13 @@ var mutants = []mutation.Mutant{
 	{Rule: "gaps at the end of a log are not waited for for ever", File: "announce.go",
 		Old: " || now.Mono >= p.catchUpUntil(n.set.T)) {", New: ") {",
 		Guard: "TestNothingIsVacantBeforeTheLogWasRead", Want: `a gap is waited for no longer than T`},
+
+	{Rule: "whoever finds a contradiction shows its fold", File: "node.go",
+		Old: "		n.speak(p, n.turn(uint64(e.Offset)), now)\n", New: "",
+		Guard: "TestWhoHasMisreadARecordRejoinsAlone", Want: "rejoining|Not equal|rejoins, too"},
+	{Rule: "another's Snapshot does not call that off", File: "announce.go",
+		Old: "	if !t.voice {\n		t.snapshotAt", New: "	{\n		t.snapshotAt",
+		Guard: "TestWhoHasMisreadARecordRejoinsAlone", Want: "rejoining|Not equal|rejoins, too"},
 
 	// Small logs; the rules of a majority are package quorum's.
 	{Rule: "lost records are noticed, whoever provides the log", File: "../quorum/quorum.go",

@@ -40,11 +40,14 @@ type Lease struct {
 	own   own
 	trail trail
 
-	read     int64         // highest offset consumed
-	newerAt  clock.Instant // when the newest record of a newer version was read
-	distrust bool          // a Snapshot contradicted the fold: none is believed until a fresh Claim has ended all doubt
-	changed  []int32       // scratch
-	won      bool          // scratch: an own Claim was found valid
+	read    int64         // highest offset consumed
+	newerAt clock.Instant // when the newest record of a newer version was read
+	changed []int32       // scratch
+	won     bool          // scratch: an own Claim was found valid
+
+	doubt       *doubt          // nil: nobody contradicts the fold
+	disbelieved map[string]bool // processes whose Snapshots are not adopted until believeAt
+	believeAt   clock.Time      // raw
 }
 
 // own is what concerns this process's present session.
@@ -99,6 +102,7 @@ func (l *Lease) Begin(s int64, whole bool, now clock.Instant) {
 	l.renew()
 	l.fold = newFold()
 	l.trail = trail{}
+	l.doubt = nil
 	clear(l.own.forgotten)
 	l.read = s - 1
 	l.newerAt = now
@@ -188,9 +192,10 @@ func (l *Lease) Lapsed(now clock.Instant) bool { return l.Holding() > 0 && !l.yo
 
 // FreeAt is the time by the raw clock from which nobody leads role by any clock, if
 // nothing is read until then: zero if it is free already, Never if nothing is known.
-// A record of a newer version may be of a holder of anything.
+// A record of a newer version may be of a holder of anything. Never, too, while others
+// contradict the fold and not most have the same.
 func (l *Lease) FreeAt(role int32) clock.Time {
-	if l.join != nil {
+	if l.join != nil || l.Doubtful() {
 		return clock.Never
 	}
 	at := clock.Time(0)

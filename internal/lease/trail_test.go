@@ -2,7 +2,6 @@ package lease
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -34,28 +33,6 @@ func TestATrailForgetsOldSessions(t *testing.T) {
 	last := uint64(2*maxEnded - 1)
 	require.False(t, tr.contradicts(beat(last, int64(10+last)-1)), "it held something then")
 	require.True(t, tr.contradicts(beat(last, int64(10+last))), "it had read that it lost all")
-}
-
-// A Snapshot that differs from the own fold, and a Beat that cannot be, make a process
-// begin anew; after the first no Snapshot is believed until a fresh Claim.
-func TestContradictionsMakeBeginAnew(t *testing.T) {
-	x, now := filled(100)
-	good := x.Snapshot(now)[0]
-	bad := good
-	state := *good.State
-	state.Hash++
-	bad.State = &state
-	o := x.Offset() + 1
-	e := x.Read(o, &bad, now)
-	require.True(t, e.Rewound && e.Differs)
-	require.False(t, x.Known())
-	good.Read = o
-	require.False(t, x.Read(o+1, &good, now).Known)
-	require.True(t, x.Read(o+2, &Record{Kind: Claim, Session: Session{"y", 1}, Read: o + 1, T: time.Second, Fresh: true, Roles: []int32{1}}, now).Known)
-
-	e = x.Read(o+3, &Record{Kind: Beat, Session: Session{"z", 1}, Read: o + 2, T: time.Second}, now)
-	require.True(t, e.Rewound && !e.Differs)
-	require.False(t, x.Known())
 }
 
 // A record behind the next offset shows a loss, whatever it is, where offsets have no gaps;

@@ -181,6 +181,9 @@ func (q *Lease) Skip(log int, o int64, now clock.Instant) lease.Event {
 // follow draws the conclusions of what a record did to the lease of a log.
 func (q *Lease) follow(log int, ev lease.Event, now clock.Instant) {
 	v := q.logs[log]
+	if ev.Confirmed { // what was vacant meanwhile could not be claimed
+		q.policy.lookAll = true
+	}
 	switch {
 	case ev.Rewound:
 		q.begun(log)

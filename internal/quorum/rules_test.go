@@ -98,6 +98,14 @@ var rules = []mutation.Mutant{
 		Old: "return o <= l.read || l.rules.Dense && o > l.read+1 }", New: "return o <= l.read }",
 		Guard: "TestALossMakesTwoLeaders", Want: "two leaders"},
 
+	// Folds that differ; the rules are package lease's.
+	{Rule: "a wrong fold does not live on where one stands against one", File: "../lease/doubt.go",
+		Old: "	case now.Raw >= d.until:\n		return tied\n", New: "",
+		Guard: "TestAMisreadRecord/a_claim_on_1_of_3_logs,_2_processes", Want: "a wrong fold lives on"},
+	{Rule: "one that is wrong costs nobody else anything", File: "../lease/doubt.go",
+		Old: "	case other > same:\n", New: "	case other > 0:\n",
+		Guard: "TestAMisreadRecord/a_claim_on_1_of_3_logs,_4_processes", Want: "a process that misread nothing begins anew"},
+
 	// What the model finds in every state, and not by chance.
 	{Rule: "a term's token exceeds all that its log has heard, in every schedule of three records", File: "quorum.go",
 		Old: "	if ev.Won {\n		q.lift(q.seen + 1)\n	}\n", New: "",

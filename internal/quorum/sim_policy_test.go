@@ -97,8 +97,10 @@ func (p *simProc) talk(log int, now clock.Instant) {
 		}
 	}
 	if at.asked != 0 && now.Mono >= at.asked || w.Maybe(w.pr.snapshot) && !w.Calm || at.since > 64 {
-		at.asked, at.since = 0, 0
-		p.sendTo(log, p.q.Snapshot(log, now)...)
+		if !at.voice || l.Asked() {
+			p.sendTo(log, p.q.Snapshot(log, now)...)
+		}
+		at.asked, at.since, at.voice = 0, 0, false
 	}
 	if wait := time.Duration(w.pr.beat * float64(simT)); !l.Known() && (at.hello == 0 || now.Mono.Sub(at.hello) >= wait) {
 		at.hello = now.Mono

@@ -42,6 +42,7 @@ type simProfile struct {
 	snapshot float64
 	rogue    bool // claims and lets go of single logs at random
 	equal    bool // when it is calm all have the same rank and no jitter
+	misread  bool // somebody's fold will be another one: what follows from that is counted
 	wanting  float64
 	wantAll  bool
 	tail     int64 // a process begins that far from the end

@@ -53,6 +53,10 @@ type simWorld struct {
 // simCount tells how much a simulation has seen.
 type simCount struct {
 	records, terms, takeovers, valid, forgot, lifted, boots, known, lost int
+
+	// Once somebody has misread a record.
+	rewound, taken [8]int         // by process: logs begun anew, terms ended that were wanted
+	wrong          map[string]int // by what must never be
 }
 
 func (c *simCount) add(d simCount) {
@@ -67,6 +71,7 @@ func (c simCount) String() string {
 
 func newSimWorld(seed uint64, draw func(*rand.Rand) simProfile) *simWorld {
 	w := &simWorld{}
+	w.count.wrong = map[string]int{}
 	w.Begin(seed, 0x900)
 	w.pr = draw(w.R)
 	w.T, w.Heavy, w.Limit = simT, w.pr.heavy, w.pr.limit
