@@ -240,13 +240,14 @@ func (p *simProc) consume(g *simLog, at *simReading) {
 	w.oracle.look(p)
 	was, bal, now := p.q.Log(g.index).Known(), p.q.bal, p.now()
 	var ev lease.Event
-	if misread := at.misreads != "" && e.r.Kind == at.misreads && e.r.Session.Process != p.String(); e.id == x.id && !misread {
+	mine := e.id == x.id
+	if at.misreads == e.r.Kind && e.r.Session.Process != p.String() {
+		at.misreads, mine = "", false
+	}
+	if mine {
 		ev = p.q.Read(g.index, o, e.r, now)
 	} else {
 		ev = p.q.Skip(g.index, o, now)
-		if misread {
-			at.misreads = ""
-		}
 	}
 	if ev.Rewound {
 		w.count.rewound[p.i]++
