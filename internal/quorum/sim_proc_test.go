@@ -252,7 +252,7 @@ func (p *simProc) consume(g *simLog, at *simReading) {
 	if ev.Rewound {
 		w.count.rewound[p.i]++
 	}
-	if ev.Rewound && at.lost == 0 && !w.pr.misread {
+	if (ev.Rewound && at.lost == 0 || ev.Differs) && !w.pr.misread {
 		w.Note("alarm in a sound log: %s at offset %d of %s", p, o, x.id)
 	}
 	at.lost = 0
