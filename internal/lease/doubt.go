@@ -6,8 +6,8 @@ import (
 
 // doubt is what others say of the fold, since a record showed that somebody has another
 // one. One such record does not tell who is wrong. So all who know the fold write a
-// Snapshot, and the log tells everybody the same: who has more against it than for it
-// begins anew.
+// Snapshot, and the log tells everybody the same: a process that has more voices against
+// it than for it begins anew.
 type doubt struct {
 	from   int64           // offset of the record that showed it: a Snapshot that was made before says nothing
 	until  clock.Time      // raw: as many against it as for it are too many from then on
@@ -17,8 +17,8 @@ type doubt struct {
 const (
 	// maxVoices bounds how many processes are listened to: more than a group has.
 	maxVoices = 1024
-	// enough is how many voices for a fold are as good as all: who has the same need not
-	// write it down, too.
+	// enough is how many voices for a fold are as good as all: further processes with the
+	// same fold need not write it down.
 	enough = 3
 )
 
