@@ -23,14 +23,14 @@ func TestWhoHasMisreadARecordRejoinsAlone(t *testing.T) {
 	c.want(Desired{Roles: 1})
 	w.pass(5 * time.Second)
 	require.Nil(t, c.misread, "b has claimed")
-	require.Equal(t, []int{0}, b.leads(1))
+	require.Equal(t, []int{0}, b.leads(1), "the healthy one lost its term")
 	w.pass(15 * time.Second)
 
 	require.True(t, c.logs[0].log.Known())
 	h, held := c.Holder(0, w.instant())
 	require.True(t, held)
 	require.Equal(t, "b", h.Name, "a wrong fold lives on")
-	require.Equal(t, 1, c.noted("own state contradicts that of most others: rejoining"))
+	require.Equal(t, 1, c.noted("own state contradicts that of most others: rejoining"), "the wrong one is not told by two others")
 	require.Equal(t, uint64(1), c.Stats(w.instant()).LogResets)
 	for _, healthy := range []*actor{a, b} {
 		s := healthy.Stats(w.instant())
@@ -39,7 +39,7 @@ func TestWhoHasMisreadARecordRejoinsAlone(t *testing.T) {
 		require.Equal(t, uint64(1), s.Contradictions)
 		require.Equal(t, 1, healthy.noted("own state is confirmed by others: the process that contradicts it has to rejoin"))
 	}
-	require.Equal(t, []int{0}, b.leads(1))
+	require.Equal(t, []int{0}, b.leads(1), "the healthy one lost its term")
 	require.Equal(t, uint64(1), b.Stats(w.instant()).Terms.Started)
 
 	snapshots := 0

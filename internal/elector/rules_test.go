@@ -270,10 +270,10 @@ var mutants = []mutation.Mutant{
 
 	{Rule: "whoever finds a contradiction shows its fold", File: "node.go",
 		Old: "		n.speak(p, n.turn(uint64(e.Offset)), now)\n", New: "",
-		Guard: "TestWhoHasMisreadARecordRejoinsAlone", Want: "rejoining|Not equal|rejoins, too"},
+		Guard: "TestWhoHasMisreadARecordRejoinsAlone", Want: "the wrong one is not told by two others"},
 	{Rule: "another's Snapshot does not call that off", File: "announce.go",
 		Old: "	if !t.voice {\n		t.snapshotAt", New: "	{\n		t.snapshotAt",
-		Guard: "TestWhoHasMisreadARecordRejoinsAlone", Want: "rejoining|Not equal|rejoins, too"},
+		Guard: "TestWhoHasMisreadARecordRejoinsAlone", Want: "the healthy one lost its term"},
 
 	// Small logs; the rules of a majority are package quorum's.
 	{Rule: "lost records are noticed, whoever provides the log", File: "../quorum/quorum.go",

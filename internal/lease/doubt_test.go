@@ -132,7 +132,7 @@ func TestABeatThatCannotBeIsAVoice(t *testing.T) {
 		return d.next(&Record{Kind: Beat, Session: Session{process, 1}, Read: d.Offset(), T: time.Second})
 	}
 	e := beat("y")
-	require.True(t, e.Differs && e.Doubts && !e.Rewound)
+	require.True(t, e.Differs && e.Doubts && !e.Rewound, "a Beat that cannot be is passed over")
 	require.True(t, beat("z").Outvoted)
 	require.False(t, d.Known())
 }
@@ -150,5 +150,5 @@ func TestVoicesAreBounded(t *testing.T) {
 		d.says(fmt.Sprint("good", i), true)
 		d.says(fmt.Sprint("bad", i), false)
 	}
-	require.LessOrEqual(t, len(d.doubt.voices), maxVoices)
+	require.LessOrEqual(t, len(d.doubt.voices), maxVoices, "more processes are listened to than a group has")
 }

@@ -135,10 +135,10 @@ var rules = []mutation.Mutant{
 		Guard: "TestOneThatDiffersIsOutvotedByOthers", Want: "what was written before says nothing"},
 	{Rule: "a Beat that cannot be is a contradiction", File: "doubt.go",
 		Old: "r.Kind == Beat && !evidence && l.trail.contradicts(r)", New: "r.Kind == Beat && evidence && l.trail.contradicts(r)",
-		Guard: "TestABeatThatCannotBeIsAVoice", Want: "Should be true"},
+		Guard: "TestABeatThatCannotBeIsAVoice", Want: "a Beat that cannot be is passed over"},
 	{Rule: "voices are bounded", File: "doubt.go",
 		Old: "	if !known && len(d.voices) >= maxVoices {\n", New: "	if !known && len(d.voices) >= 8*maxVoices {\n",
-		Guard: "TestVoicesAreBounded", Want: "is not less than or equal to"},
+		Guard: "TestVoicesAreBounded", Want: "more processes are listened to than a group has"},
 
 	// Before the fold is known.
 	{Rule: "a Snapshot reaches back to the beginning", File: "consume.go",
