@@ -35,7 +35,7 @@ FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: demo demo-peers demo-operator test stages-computing stages-waiting unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
+.PHONY: suspend-peers demo demo-peers demo-operator test stages-computing stages-waiting unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -94,6 +94,7 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 	$(MAKE) soak SOAK=30m
 	$(MAKE) fuzz FUZZTIME=2m
 	NELI_ROUNDS=200 $(MAKE) cli
+	$(MAKE) suspend-peers
 	cd integration && NELI_FIGURES=20 $(GO) test -count=1 -timeout 60m -run TestFigures -v . | grep -v '^=== '
 	$(MAKE) integration-franz FRANZ=.
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=open
@@ -119,6 +120,9 @@ picture: ## docs/pages.png
 
 cli: ## the command neli, on a Kafka in memory; NELI_ROUNDS=200 for more of what is killed and stopped; Linux
 	cd cmd/neli && $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./...
+
+suspend-peers: ## three members without a broker, each of them suspended in turn 300 times while all hand over roles: 12 minutes; NELI_ROUNDS=n; Linux
+	cd peers && NELI_ROUNDS=$${NELI_ROUNDS:-300} CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run TestSuspendedMembersLoseNothing -v .
 
 cli-reference: ## docs/cli.md
 	cd cmd/neli && NELI_UPDATE=1 $(GO) test -count=1 -run TestReference ./internal/cli

@@ -20,6 +20,12 @@ import (
 // while it was down, or with its disk, was of another incarnation. That no two of one
 // partition serve at the same time is Kafka's own promise, as long as nobody reassigns the
 // partition or creates the topic anew.
+//
+// Offsets of an incarnation go up by one, as in every small log: a gap is taken for a loss,
+// and the log is begun anew. In Kafka there are gaps in which nothing was lost, behind a
+// transaction and in a compacted partition. This topic has neither by itself, since the
+// library writes no transactions and creates it with cleanup.policy=delete. A client cannot
+// tell such a gap from a loss, so the safe meaning is taken.
 type smallTopic struct {
 	topic   *topic
 	logs    []*smallPartition

@@ -90,6 +90,8 @@ var smallRules = []mutation.Mutant{
 		Old: "majority: rules.Logs/2 + 1,", New: "majority: max(1, rules.Logs/2),", Want: twoLeaders},
 	{Rule: "small logs: a claimant waits when a log has another id", File: "internal/quorum/quorum.go",
 		Old: "	v.lease.Begin(s, false, now)\n", New: "	v.lease.Begin(s, false, now.Add(-2*q.rules.T))\n", Want: twoLeaders},
+	{Rule: "small logs: a gap is a loss", File: "internal/quorum/quorum.go",
+		Old: "Longest: rules.T, Dense: true})})", New: "Longest: rules.T, Dense: false})})", Want: twoLeaders},
 	{Rule: "small logs: a session that has ended sustains nothing", File: "internal/quorum/quorum.go",
 		Old: "	q.dropAll(log)\n", New: "", Want: twoLeaders + `|not all roles are led`},
 	{Rule: "small logs: the ballot rises above the token of a term that has ended", File: "internal/quorum/units.go",

@@ -80,7 +80,10 @@ const (
 	// one, and another one follows when the log's id changes, when records were missed, and
 	// whenever reading may have stopped.
 	LogReset LogEntryKind = iota
-	// LogRecord: the record at Offset. Offsets of one incarnation go up by one.
+	// LogRecord: the record at Offset. Offsets of one incarnation go up by one, and a record that
+	// plays no part has its offset, too. A record that is not at the next offset shows that those
+	// between were lost: this process gives up what it holds in that log, and begins to read it
+	// anew behind that record, as after a LogReset.
 	LogRecord
 	// LogAlive: the log was heard, and has no record to tell of. Each log says so every
 	// T/8 to 3T/8 at least; one that was not heard for T/2 is taken for unreachable and

@@ -24,6 +24,12 @@ type Stats struct {
 	// head was deleted before it was read, or its client had to be replaced. Exclusive
 	// mode.
 	LogResets uint64 `json:"log_resets"`
+	// Contradictions is how often this process has found that another one makes something
+	// else of the same log. That should never be. All compare then, and who differs from
+	// most begins anew. Diverged is the name of the process that was last found to differ
+	// from most, empty if none was. Exclusive mode.
+	Contradictions uint64 `json:"contradictions"`
+	Diverged       string `json:"diverged"`
 	// Appended is how many records the log has confirmed, and AppendFailed how many it
 	// has not: these may be in it or not.
 	Appended     uint64 `json:"appended"`
@@ -114,7 +120,7 @@ func (x *exclusive) stats() Stats {
 	s := x.Stats()
 	return Stats{
 		Records: s.Records, Foreign: s.Foreign, Newer: s.Newer, Malformed: s.Malformed,
-		LogResets: s.LogResets, Appended: s.Appended, AppendFailed: s.AppendFailed,
+		LogResets: s.LogResets, Contradictions: s.Contradictions, Diverged: s.Diverged, Appended: s.Appended, AppendFailed: s.AppendFailed,
 		RequestsAccepted: s.RequestsAccepted, RequestsRefused: s.RequestsRefused,
 		TermsStarted: s.Terms.Started, TermsEnded: s.Terms.Ended,
 		RoundTrips: Timing(s.RoundTrips), Drains: Timing(s.Drains), Vacancies: Timing(s.Vacancies), Leaderless: s.Leaderless,

@@ -86,6 +86,26 @@ func TestKafkaLogsRideThroughTheCrashOfABroker(t *testing.T) {
 	})
 }
 
+// What no reader is shown, such as the end of somebody's transaction, is told from a loss by
+// nobody: that log is begun anew, and who leads goes on with the others.
+func TestKafkaLogsBeginAnewAtAGap(t *testing.T) {
+	kafkaLogs(t, 3, func(g *smallGroup, b *nelitest.Broker) {
+		g.join("a", "b", "c")
+		g.until(5*time.Second, allLed)
+		g.pass(2*smallT, true)
+		before := g.leaders()
+		for log := range 3 {
+			_, err := b.Skip(onePerBroker, log, 1)
+			require.NoError(g, err)
+			g.pass(3*smallT, true)
+			for _, m := range g.members {
+				require.EqualValues(g, log+1, m.Stats().LogResets)
+			}
+		}
+		require.Equal(g, before, g.leaders())
+	})
+}
+
 // A log that has come back counts again: the next one may fail.
 func TestKafkaLogsThatForgotAreClaimedAgain(t *testing.T) {
 	kafkaLogs(t, 1, func(g *smallGroup, b *nelitest.Broker) {

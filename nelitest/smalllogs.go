@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -92,6 +93,18 @@ func (n *SmallLogs) Slow(member string, appends, reads time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.slow[member] = slowness{appends, reads}
+}
+
+// Lose takes away the records of a log that are on their way to a member, without a word, as
+// no Provider should. The member begins to read that log anew at the next one.
+func (n *SmallLogs) Lose(member string, log int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for s := range n.sets {
+		if s.member == member {
+			s.ready = slices.DeleteFunc(s.ready, func(a arrival) bool { return a.e.Log == log && a.e.Kind == neli.LogRecord })
+		}
+	}
 }
 
 // Kill ends what a member has of the logs, as SIGKILL would: it hears nothing any more, and

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -48,6 +49,51 @@ func (s *wakingStream) Recv() (*wire.FromHost, error) {
 	r := &wire.Record{Offset: s.next, Value: fmt.Append(nil, s.next)}
 	s.next++
 	return &wire.FromHost{Kind: &wire.FromHost_Record{Record: r}}, nil
+}
+
+// deafStream is a stream to a host that is heard, and does not get what is sent: a cut one way.
+type deafStream struct {
+	ctx   context.Context
+	id    smalllog.ID
+	every time.Duration
+	began bool
+}
+
+func (s *deafStream) Send(*wire.ToHost) error { return nil }
+
+func (s *deafStream) Recv() (*wire.FromHost, error) {
+	if !s.began {
+		s.began = true
+		return &wire.FromHost{Kind: &wire.FromHost_Begin{Begin: &wire.Begin{Incarnation: s.id[:]}}}, nil
+	}
+	select {
+	case <-s.ctx.Done():
+		return nil, s.ctx.Err()
+	case <-time.After(s.every):
+		return &wire.FromHost{Kind: &wire.FromHost_Alive{Alive: &wire.Alive{}}}, nil
+	}
+}
+
+// TestAHostThatAnswersNothingIsLeft has a host that says that it lives and takes no record:
+// another connection may do better.
+func TestAHostThatAnswersNothingIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id, none := smalllog.ID{1}, 0
+		l, v := wokenLink(&id, &none)
+		l.open = func(ctx context.Context) (clientStream, func(), error) {
+			return &deafStream{ctx: ctx, id: id, every: testTimeout / 4}, func() {}, nil
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 10*testTimeout)
+		defer stop()
+		ended := make(chan error, 1)
+		go func() { ended <- l.session(ctx) }()
+		require.Equal(t, neli.LogReset, (<-v.entries).Kind)
+		began, reported := time.Now(), make(chan error, 1)
+		require.NoError(t, l.append(id.String(), []byte("x"), 0, func(err error) { reported <- err }))
+		require.ErrorIs(t, <-ended, errUnanswered, "a host that answers nothing is kept")
+		require.LessOrEqual(t, time.Since(began), testTimeout*3/2)
+		require.Error(t, <-reported)
+	})
 }
 
 // wokenLink is a link of a logSet, whose sessions each end with a suspension.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -18,7 +19,23 @@ import (
 	"github.com/goneli/neli"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// programs are what the test binary is in a process of its own, by the variable of the
+// environment that has its orders.
+var programs = map[string]func(orders string) error{}
+
+// TestMain runs the tests, or is one of their processes.
+func TestMain(m *testing.M) {
+	for variable, run := range programs {
+		if orders := os.Getenv(variable); orders != "" {
+			if err := run(orders); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			return
+		}
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // within is for what takes milliseconds on a quiet machine.
 const within = 30 * time.Second

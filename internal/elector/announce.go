@@ -19,8 +19,11 @@ type talk struct {
 	patience   clock.Time // monotonic: until when it is put off as this process is behind; 0: it was not
 	toldAt     clock.Time // monotonic: when one was read
 	since      int        // records since the newest Snapshot
+	voice      bool       // it is for others to compare: theirs do not call it off
 	gave       bool       // something was released here: leave a Snapshot behind
 	left       bool       // it was left
+
+	contradicts string // the process that was last found to have another fold
 }
 
 func (t *talk) reset(now clock.Instant) { *t = talk{helloAt: now.Mono, begun: now.Mono} }
@@ -181,7 +184,18 @@ func hash(id string, key uint64) uint64 {
 
 // told takes note that everybody was told who holds what.
 func (t *talk) told(now clock.Instant) {
-	t.since, t.snapshotAt, t.patience, t.toldAt = 0, 0, 0, now.Mono
+	t.since, t.toldAt = 0, now.Mono
+	if !t.voice {
+		t.snapshotAt, t.patience = 0, 0
+	}
+}
+
+// speak lets a Snapshot be due with which others compare theirs. Nobody else's stands for
+// it, and whoever is behind does not wait: a fold that is wrong goes on meanwhile.
+func (n *Node) speak(p *partition, after time.Duration, now clock.Instant) {
+	if !n.set.Observer {
+		p.talk.voice, p.talk.snapshotAt = true, max(1, now.Mono.Add(after))
+	}
 }
 
 // snapshotPause is how long after a Snapshot there is no other one: everybody has to read
@@ -211,14 +225,18 @@ func (n *Node) answer(p *partition, now clock.Instant) {
 	if p.talk.snapshotAt == 0 || now.Mono < p.talk.snapshotAt {
 		return
 	}
+	if p.talk.voice && !p.log.Asked() {
+		p.talk.voice, p.talk.snapshotAt = false, 0 // it is decided, or enough have said so
+		return
+	}
 	if p.talk.patience == 0 {
 		p.talk.patience = now.Mono.Add(n.set.T / 2)
 	}
-	if p.link.behind(now, n.set.T) && now.Mono < p.talk.patience {
+	if !p.talk.voice && p.link.behind(now, n.set.T) && now.Mono < p.talk.patience {
 		p.talk.snapshotAt = now.Mono.Add(n.set.T / 20)
 		return
 	}
-	p.talk.snapshotAt, p.talk.patience, p.talk.since = 0, 0, 0
+	p.talk.snapshotAt, p.talk.patience, p.talk.since, p.talk.voice = 0, 0, 0, false
 	n.append(p, now, n.snapshot(p, now)...)
 }
 

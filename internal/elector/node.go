@@ -154,6 +154,7 @@ func (n *Node) consume(p *partition, e Entry, r *lease.Record, bad error, now cl
 	if ev.Own {
 		n.back(p, r, ev.Stamp, now)
 	}
+	n.doubt(p, ev, e, r, now)
 	n.follow(p, ev, r, now)
 	if bad != nil {
 		return
@@ -173,12 +174,49 @@ func (n *Node) rewound(p *partition, ev lease.Event, e Entry, now clock.Instant)
 
 func (n *Node) sayRewound(p *partition, ev lease.Event, e Entry, now clock.Instant) {
 	n.counts.LogResets++
-	if ev.Differs {
-		n.note(slog.LevelError, "snapshot contradicts own state: rejoining, and believing no snapshot until a fresh claim",
+	switch {
+	case ev.Outvoted:
+		n.note(slog.LevelError, "own state contradicts that of most others: rejoining", "partition", p.index, "offset", e.Offset)
+	case ev.Tied:
+		n.note(slog.LevelError, "own state is contradicted, and as many have another one: rejoining, and not believing their snapshots for now",
 			"partition", p.index, "offset", e.Offset)
-	} else if n.counts.resets.due(now) {
+	case !n.counts.resets.due(now):
+	case ev.Missing > 0:
+		n.note(slog.LevelWarn, "records of a small log were lost on their way: rejoining", "log", p.index, "offset", e.Offset, "missing", ev.Missing,
+			"resets", n.counts.LogResets)
+	default:
 		n.note(slog.LevelWarn, "leader log rewound: rejoining", "partition", p.index, "offset", e.Offset, "resets", n.counts.LogResets)
 	}
+}
+
+// doubt deals with a record that shows that somebody's fold is another one. Everybody who
+// knows the fold writes a Snapshot, so that all can compare; the lease says what follows.
+func (n *Node) doubt(p *partition, ev lease.Event, e Entry, r *lease.Record, now clock.Instant) {
+	if ev.Differs {
+		n.counts.Contradictions++
+		if n.counts.contradictions.due(now) {
+			n.note(slog.LevelError, "state of another process contradicts the own one: snapshots of all will tell who has to rejoin",
+				"partition", p.index, "offset", e.Offset, "name", n.nameOf(r.Session.Process), "process", r.Session.Process, "record", r.Kind)
+		}
+		p.talk.contradicts = r.Session.Process
+	}
+	if ev.Doubts {
+		n.speak(p, n.turn(uint64(e.Offset)), now)
+	}
+	if ev.Confirmed {
+		n.counts.Diverged = n.nameOf(p.talk.contradicts)
+		n.note(slog.LevelError, "own state is confirmed by others: the process that contradicts it has to rejoin",
+			"partition", p.index, "offset", e.Offset, "name", n.counts.Diverged, "process", p.talk.contradicts)
+		n.review(n.rolesOf(p), now)
+	}
+}
+
+// nameOf is the name of a member, empty if it has said none.
+func (n *Node) nameOf(process string) string {
+	if m := n.members.by[process]; m != nil {
+		return m.name
+	}
+	return ""
 }
 
 // reset forgets what was concluded from a log that is read anew.

@@ -214,6 +214,7 @@ type counts struct {
 	read                     clock.Instant // when a record was last read
 	malformed, newer, copied bool
 	resets, claims           limiter
+	contradictions           limiter
 }
 
 // limiter keeps trouble that repeats from filling the log.

@@ -159,6 +159,7 @@ func (n *Node) consumeSmall(p *partition, e Entry, r *lease.Record, bad error, n
 	if ev.Own {
 		n.back(p, r, ev.Stamp, now)
 	}
+	n.doubt(p, ev, e, r, now)
 	all := n.parts[0]
 	if ev.Evidence {
 		if id := (lease.Session{Process: r.Session.Process, N: 1}); all.claims.silent[id] != 0 { // it lives on

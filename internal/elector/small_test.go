@@ -108,6 +108,79 @@ func TestALateAnswerOfAFormerIncarnationIsNotLookedAt(t *testing.T) {
 	require.True(t, led, "two logs are enough")
 }
 
+// A record that is not at the next offset shows that those before it were lost on their way,
+// whoever provides the log: one of them may have taken away what is led. The log is begun
+// anew, once; the others go on.
+func TestALogWhoseRecordsWereLostBeginsAnew(t *testing.T) {
+	s := newSmallNode()
+	ids := []string{"x0", "y0", "z0"}
+	for log, id := range ids {
+		s.reset(log, id)
+	}
+	for _, a := range claimsOf(s.pass(1200*time.Millisecond, ids...)) {
+		s.record(a.Partition, a.ID, a.Record)
+	}
+	s.taken()
+	_, _, led := s.quorum.Term(0)
+	require.True(t, led)
+	session := s.logs[0].log.Session()
+
+	s.ends[0] += 2 // which nobody has handed over
+	hello := lease.Record{Kind: lease.Hello, Session: lease.Session{Process: "b", N: 1}, Name: "b", Read: -1, Seq: 9, Longest: lease.Unsaid,
+		Hello: &lease.Announcement{Roles: 1}}
+	s.record(0, "x0", hello)
+	require.False(t, s.logs[0].log.Known(), "lost records were not noticed")
+	require.NotEqual(t, session, s.logs[0].log.Session())
+	require.EqualValues(t, 1, s.Stats(s.now).LogResets)
+	notes := s.Ready(s.now).Notes
+	require.Len(t, notes, 1)
+	require.Equal(t, "records of a small log were lost on their way: rejoining", notes[0].Text)
+	_, _, led = s.quorum.Term(0)
+	require.True(t, led, "two logs are enough")
+
+	s.record(0, "x0", hello)
+	require.EqualValues(t, 1, s.Stats(s.now).LogResets, "what comes after them has no gap")
+}
+
+// What has ended is ended before V of the logs that sustained it is published: or else it
+// would be found led again for a moment, in which others may lead. Here V is published late, for
+// another role that goes on.
+func TestATermThatHasEndedIsNotRevived(t *testing.T) {
+	s := newSmallNode()
+	s.Set(Desired{Roles: 2, Contend: true}, s.now)
+	ids := []string{"x0", "y0", "z0"}
+	for log, id := range ids {
+		s.reset(log, id)
+	}
+	for _, a := range claimsOf(s.pass(1200*time.Millisecond, ids...)) {
+		s.record(a.Partition, a.ID, a.Record)
+	}
+	for len(s.terms.Collect(s.now)) > 0 {
+	}
+	leads := func(role int) bool {
+		_, _, _, ok := s.terms.Leads(role)
+		return ok
+	}
+	require.True(t, leads(0) && leads(1))
+
+	old := s.now.Add(-s.set.T)
+	for line := range s.quorum.InUse() {
+		s.terms.Renew(line, old)
+	}
+	require.False(t, leads(0) || leads(1))
+	s.quorum.Forget([]int32{0})
+	asked := false
+	s.set.Alive = func(clock.Instant) bool { // which is asked for the reason of the end
+		asked = true
+		require.False(t, leads(0), "a term that has ended is led again")
+		return true
+	}
+	s.syncSmall(s.parts[0], s.now)
+	require.True(t, asked)
+	require.True(t, leads(1), "the other one goes on")
+	require.False(t, leads(0))
+}
+
 // What was written for another incarnation, and lies in this one, is decoded as a record of
 // another log.
 func TestARecordForAnotherIncarnationIsSkipped(t *testing.T) {

@@ -15,13 +15,15 @@ type Counters struct {
 	RequestsAccepted uint64 // by the application
 	RequestsRefused  uint64 // by it, or without asking it
 
-	LogResets    uint64 // logs whose place was lost, and which were begun anew
-	Appended     uint64 // records that the log has confirmed
-	AppendFailed uint64 // and those that it has not: they may be there or not
-	RoundTrips   tally.Timing
-	Drains       tally.Timing // one for each handover
-	Vacancies    tally.Timing // one for each role
-	Leaderless   float64      // seconds, added up over roles
+	LogResets      uint64 // logs whose place was lost, and which were begun anew
+	Contradictions uint64 // how often another process was found to have another fold
+	Diverged       string // name of the process that most others contradict, as was last found
+	Appended       uint64 // records that the log has confirmed
+	AppendFailed   uint64 // and those that it has not: they may be there or not
+	RoundTrips     tally.Timing
+	Drains         tally.Timing // one for each handover
+	Vacancies      tally.Timing // one for each role
+	Leaderless     float64      // seconds, added up over roles
 }
 
 // Stats is what was counted so far, and how things are at this instant.

@@ -48,6 +48,7 @@ type actor struct {
 	said    []said          // what it has appended, let through or not
 	notes   []Note
 	deaf    bool          // nothing is read
+	misread *lease.Record // the next record of this kind and name is taken for one that plays no part
 	older   bool          // it is of a version that knows no requests
 	work    time.Duration // how long its application takes to finish
 	tick    int           // the wake-up that counts
@@ -136,6 +137,11 @@ func (a *actor) read(p int, o int64) {
 	r := a.w.logs[p][o]
 	if a.older {
 		r.Request, r.Answer = nil, nil
+	}
+	if m := a.misread; m != nil && m.Kind == r.Kind && m.Name == r.Name {
+		a.misread = nil
+		a.do(func(now clock.Instant) { a.Read(Entry{Partition: p, Offset: o}, nil, lease.ErrForeign, now) })
+		return
 	}
 	a.do(func(now clock.Instant) { a.Read(Entry{Partition: p, Offset: o}, &r, nil, now) })
 }

@@ -6,36 +6,50 @@ import (
 
 // Event is what a record did to a lease.
 type Event struct {
-	Rewound  bool          // the log went back, or a record contradicts the fold: Begin was called, nothing is known
-	Differs  bool          // and it was a Snapshot that contradicted it
-	Known    bool          // the fold is known from this record on: everything may have changed
-	Evidence bool          // a holder is alive
-	Own      bool          // the record is the present session's, with this stamp
-	Stamp    clock.Instant // zero: older than T, nobody knows by how much
-	Won      bool          // an own Claim was found valid, here or among what was kept for a Snapshot
-	Changed  []int32       // roles that have another holder or token now; perhaps twice; until the next call
-	Outlived []Session     // those of which a Claim has taken the last role: they had been silent
+	Rewound   bool          // the log went back, or a record contradicts the fold: Begin was called, nothing is known
+	Missing   int64         // and so many records were lost before this one
+	Outvoted  bool          // and most others have another fold
+	Tied      bool          // and as many have another one as this one
+	Differs   bool          // the record's sender has another fold, which it had not said before
+	Doubts    bool          // and nobody else had: Snapshots will tell who is wrong
+	Confirmed bool          // they have told: not this process
+	Known     bool          // the fold is known from this record on: everything may have changed
+	Evidence  bool          // a holder is alive
+	Own       bool          // the record is the present session's, with this stamp
+	Stamp     clock.Instant // zero: older than T, nobody knows by how much
+	Won       bool          // an own Claim was found valid, here or among what was kept for a Snapshot
+	Changed   []int32       // roles that have another holder or token now; perhaps twice; until the next call
+	Outlived  []Session     // those of which a Claim has taken the last role: they had been silent
 }
 
 // Skip takes note of a record that plays no part: another group's, another topic's, a
 // malformed one. It still has a place in the log.
 func (l *Lease) Skip(o int64, now clock.Instant) Event {
-	if o <= l.read {
+	if l.misplaced(o) {
 		return l.rewind(o, now)
 	}
 	l.read = o
 	return Event{}
 }
 
+// misplaced reports whether a record at o shows that the log went back, or that records of
+// a dense log were lost. A Claim may be among those: without it another process's role looks
+// free, and a claim of it would be valid everywhere.
+func (l *Lease) misplaced(o int64) bool { return o <= l.read || l.rules.Dense && o > l.read+1 }
+
 func (l *Lease) rewind(o int64, now clock.Instant) Event {
+	e := Event{Rewound: true}
+	if l.rules.Dense {
+		e.Missing = max(0, o-l.read-1)
+	}
 	l.Begin(o+1, false, now)
-	return Event{Rewound: true}
+	return e
 }
 
 // ReadNewer takes note of a record of a newer version of this group. It may be of a
 // holder of anything.
 func (l *Lease) ReadNewer(o int64, now clock.Instant) Event {
-	if o <= l.read {
+	if l.misplaced(o) {
 		return l.rewind(o, now)
 	}
 	l.read = o
@@ -57,9 +71,9 @@ func (l *Lease) foldNewer(o int64, now clock.Instant) {
 // Read folds the record r at offset o. Records come strictly in log order; now was
 // read after the record was in hand.
 func (l *Lease) Read(o int64, r *Record, now clock.Instant) Event {
-	// Before all else, whatever the record is: the log went back, or the record has
-	// seen what lies ahead.
-	if o <= l.read || r.Read >= o {
+	// Before all else, whatever the record is: it is not the next one, or it has seen what
+	// lies ahead.
+	if l.misplaced(o) || r.Read >= o {
 		return l.rewind(o, now)
 	}
 	l.read = o
@@ -72,18 +86,12 @@ func (l *Lease) Read(o int64, r *Record, now clock.Instant) Event {
 		l.readUnknown(o, r, now, &e)
 		return e
 	}
-	if r.Kind == Snapshot && l.trail.differs(r.Read, r.State.Hash) {
-		l.distrust = true
-		e = l.rewind(o, now)
-		e.Differs = true
-		return e
-	}
 	l.changed = l.changed[:0]
 	l.won = false
 	e.Evidence, e.Outlived = l.foldRecord(o, r, now, e.Stamp)
 	e.Won = l.won
-	if r.Kind == Beat && !e.Evidence && l.trail.contradicts(r) {
-		return l.rewind(o, now)
+	if anew, yes := l.listen(o, r, e.Evidence, now, &e); yes {
+		return anew
 	}
 	e.Changed = l.changed
 	return e
@@ -129,7 +137,7 @@ func (l *Lease) readUnknown(o int64, r *Record, now clock.Instant, e *Event) {
 	switch {
 	case r.Kind == Snapshot:
 		j.limit(r)
-		if l.distrust || r.Read < j.since-1 { // since is never before from
+		if !l.believes(r.Session.Process, now) || r.Read < j.since-1 { // since is never before from
 			return
 		}
 		if s, whole := j.snapshot(r); whole {
@@ -142,7 +150,6 @@ func (l *Lease) readUnknown(o int64, r *Record, now clock.Instant, e *Event) {
 		// began, so it is valid by everybody's fold; and the fold after a valid fresh Claim
 		// depends on nothing before it.
 		l.known(o)
-		l.distrust = false
 		l.fold.apply(r, o, now, nil)
 		if e.Own {
 			l.own.v, l.own.ballot, e.Won = e.Stamp, r.Ballot, true
@@ -160,6 +167,7 @@ func (l *Lease) readUnknown(o int64, r *Record, now clock.Instant, e *Event) {
 // known ends the join. The silence of each holder is counted from now on.
 func (l *Lease) known(o int64) {
 	l.join = nil
+	l.disbelieved = nil
 	l.fold = newFold()
 	clear(l.own.forgotten)
 	l.trail = trail{knownAt: o}

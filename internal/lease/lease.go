@@ -19,6 +19,10 @@ type Rules struct {
 	// Longest is the longest T that any member may have, if something pins that where
 	// every newcomer must see it before it can claim; 0 stands for clock.Tmax.
 	Longest time.Duration
+
+	// Dense says that the offsets of the log have no gaps, so that a record behind the next
+	// offset shows that those between were lost on their way.
+	Dense bool
 }
 
 func (r *Rules) longest() time.Duration {
@@ -36,11 +40,14 @@ type Lease struct {
 	own   own
 	trail trail
 
-	read     int64         // highest offset consumed
-	newerAt  clock.Instant // when the newest record of a newer version was read
-	distrust bool          // a Snapshot contradicted the fold: none is believed until a fresh Claim has ended all doubt
-	changed  []int32       // scratch
-	won      bool          // scratch: an own Claim was found valid
+	read    int64         // highest offset consumed
+	newerAt clock.Instant // when the newest record of a newer version was read
+	changed []int32       // scratch
+	won     bool          // scratch: an own Claim was found valid
+
+	doubt       *doubt          // nil: nobody contradicts the fold
+	disbelieved map[string]bool // processes whose Snapshots are not adopted until believeAt
+	believeAt   clock.Time      // raw
 }
 
 // own is what concerns this process's present session.
@@ -95,6 +102,7 @@ func (l *Lease) Begin(s int64, whole bool, now clock.Instant) {
 	l.renew()
 	l.fold = newFold()
 	l.trail = trail{}
+	l.doubt = nil
 	clear(l.own.forgotten)
 	l.read = s - 1
 	l.newerAt = now
@@ -184,9 +192,10 @@ func (l *Lease) Lapsed(now clock.Instant) bool { return l.Holding() > 0 && !l.yo
 
 // FreeAt is the time by the raw clock from which nobody leads role by any clock, if
 // nothing is read until then: zero if it is free already, Never if nothing is known.
-// A record of a newer version may be of a holder of anything.
+// A record of a newer version may be of a holder of anything. Never, too, while others
+// contradict the fold and not most have the same.
 func (l *Lease) FreeAt(role int32) clock.Time {
-	if l.join != nil {
+	if l.join != nil || l.Doubtful() {
 		return clock.Never
 	}
 	at := clock.Time(0)

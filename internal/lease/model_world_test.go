@@ -135,7 +135,7 @@ func (w *modelWorld) read(i int) (fault string) {
 		e = l.ReadNewer(o, w.now())
 	}
 	switch {
-	case e.Rewound:
+	case e.Rewound || e.Differs:
 		return fmt.Sprintf("alarm in a sound log: %v at offset %d", l.Session(), o)
 	case l.Known() && l.fold.hash != w.hist[o]:
 		return fmt.Sprintf("folds differ at offset %d: %v has %s, the truth is %s", o, l.Session(), foldText(&l.fold), foldText(w.truth))

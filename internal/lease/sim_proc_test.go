@@ -214,7 +214,7 @@ func (p *simProc) consume(o int64) {
 		bound = p.l.join.bound
 	}
 	ev := p.read(o, e)
-	if ev.Rewound {
+	if ev.Rewound || ev.Differs {
 		w.Note("alarm in a sound log: %s at offset %d (%s)", p, o, simText(e))
 	}
 	if !was && !p.l.Known() && p.l.join.bound < bound {

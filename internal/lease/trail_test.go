@@ -2,7 +2,6 @@ package lease
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -36,26 +35,33 @@ func TestATrailForgetsOldSessions(t *testing.T) {
 	require.True(t, tr.contradicts(beat(last, int64(10+last))), "it had read that it lost all")
 }
 
-// A Snapshot that differs from the own fold, and a Beat that cannot be, make a process
-// begin anew; after the first no Snapshot is believed until a fresh Claim.
-func TestContradictionsMakeBeginAnew(t *testing.T) {
-	x, now := filled(100)
-	good := x.Snapshot(now)[0]
-	bad := good
-	state := *good.State
-	state.Hash++
-	bad.State = &state
-	o := x.Offset() + 1
-	e := x.Read(o, &bad, now)
-	require.True(t, e.Rewound && e.Differs)
-	require.False(t, x.Known())
-	good.Read = o
-	require.False(t, x.Read(o+1, &good, now).Known)
-	require.True(t, x.Read(o+2, &Record{Kind: Claim, Session: Session{"y", 1}, Read: o + 1, T: time.Second, Fresh: true, Roles: []int32{1}}, now).Known)
-
-	e = x.Read(o+3, &Record{Kind: Beat, Session: Session{"z", 1}, Read: o + 2, T: time.Second}, now)
-	require.True(t, e.Rewound && !e.Differs)
-	require.False(t, x.Known())
+// A record behind the next offset shows a loss, whatever it is, where offsets have no gaps;
+// where they may have some it is one like any other.
+func TestALogWithAGap(t *testing.T) {
+	for name, read := range map[string]func(l *Lease, o int64) Event{
+		"a known record": func(l *Lease, o int64) Event {
+			return l.Read(o, &Record{Kind: Hello, Session: Session{"y", 1}, Read: -1}, start)
+		},
+		"one of nobody":          func(l *Lease, o int64) Event { return l.Skip(o, start) },
+		"one of a newer version": func(l *Lease, o int64) Event { return l.ReadNewer(o, start) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			x, _ := filled(100)
+			o := x.Offset()
+			require.False(t, read(x, o+3).Rewound, "a gap is none of its business")
+			x.rules.Dense = true
+			id := x.Session()
+			require.False(t, read(x, o+4).Rewound, "the next one")
+			require.True(t, x.Known())
+			e := read(x, o+7)
+			require.True(t, e.Rewound, "two records were lost")
+			require.EqualValues(t, 2, e.Missing)
+			require.False(t, x.Known())
+			require.NotEqual(t, id, x.Session())
+			require.Equal(t, o+7, x.Offset())
+			require.Zero(t, read(x, o).Missing, "it went back")
+		})
+	}
 }
 
 // The log went back, or a record has seen what lies ahead: whatever it is.

@@ -214,7 +214,7 @@ func (w *modelWorld) read(i, log int) (fault string) {
 	before := *q
 	term, _, _ := q.Term(0)
 	ev := q.Read(log, int64(o), w.judged(r, all[:o], at.from), w.now(i))
-	if ev.Rewound && w.c.rule != imageServes && w.c.rule != exceedsToo { // there it is what folds that differ come to
+	if (ev.Rewound || ev.Differs) && w.c.rule != imageServes && w.c.rule != exceedsToo { // there it is what folds that differ come to
 		return fmt.Sprintf("alarm in a sound log: %v at offset %d of log %d", q.Log(log).Session(), o, log)
 	}
 	if ev.Won && (w.c.rule == exceeds || w.c.rule == exceedsToo) {

@@ -84,7 +84,7 @@ func New(rules Rules) *Lease {
 	q := &Lease{rules: rules, majority: rules.Logs/2 + 1, byKind: map[kind]*group{}, want: func(int32) bool { return false }}
 	for range rules.Logs {
 		q.logs = append(q.logs, &logView{lease: lease.New(lease.Rules{Process: rules.Process, Name: rules.Name, T: rules.T,
-			Rho: rules.Rho, History: rules.History, Longest: rules.T})})
+			Rho: rules.Rho, History: rules.History, Longest: rules.T, Dense: true})})
 	}
 	q.policy.trip = rules.T / 100
 	return q
@@ -181,6 +181,9 @@ func (q *Lease) Skip(log int, o int64, now clock.Instant) lease.Event {
 // follow draws the conclusions of what a record did to the lease of a log.
 func (q *Lease) follow(log int, ev lease.Event, now clock.Instant) {
 	v := q.logs[log]
+	if ev.Confirmed { // what was vacant meanwhile could not be claimed
+		q.policy.lookAll = true
+	}
 	switch {
 	case ev.Rewound:
 		q.begun(log)

@@ -13,6 +13,7 @@ import (
 const (
 	plainSeeds = 1200
 	huntSeeds  = 400
+	lossySeeds = 200
 )
 
 // Each rule of the majority with what happens without it; the rules of a single log are
@@ -89,6 +90,22 @@ var rules = []mutation.Mutant{
 		Old: "	l.renew()\n	l.fold = newFold()\n", New: "	if l.own.session.N == 0 {\n		l.renew()\n	}\n	l.fold = newFold()\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (two|token|led by its bound)`, Seeds: plainSeeds},
 
+	// Records that are lost on their way.
+	{Rule: "a gap in a small log is a loss", File: "quorum.go",
+		Old: "Longest: rules.T, Dense: true})})", New: "Longest: rules.T, Dense: false})})",
+		Guard: "TestSimulation/lossy", Want: `seed \d+: (folds differ|two (leaders|holders)|alarm)`, Seeds: lossySeeds},
+	{Rule: "and the log is begun anew, not read on", File: "../lease/consume.go",
+		Old: "return o <= l.read || l.rules.Dense && o > l.read+1 }", New: "return o <= l.read }",
+		Guard: "TestALossMakesTwoLeaders", Want: "two leaders"},
+
+	// Folds that differ; the rules are package lease's.
+	{Rule: "a wrong fold does not live on where one stands against one", File: "../lease/doubt.go",
+		Old: "	case now.Raw >= d.until:\n		return tied\n", New: "",
+		Guard: "TestAMisreadRecord/a_claim_on_1_of_3_logs,_2_processes", Want: "a wrong fold lives on"},
+	{Rule: "one that is wrong costs nobody else anything", File: "../lease/doubt.go",
+		Old: "	case other > same:\n", New: "	case other > 0:\n",
+		Guard: "TestAMisreadRecord/a_claim_on_1_of_3_logs,_3_processes", Want: "processes that misread nothing begin anew"},
+
 	// What the model finds in every state, and not by chance.
 	{Rule: "a term's token exceeds all that its log has heard, in every schedule of three records", File: "quorum.go",
 		Old: "	if ev.Won {\n		q.lift(q.seen + 1)\n	}\n", New: "",
@@ -135,7 +152,7 @@ var rules = []mutation.Mutant{
 // source is what is mutated.
 var ofTransport = []mutation.Mutant{
 	{Rule: "what was written for another incarnation is skipped", File: "sim_proc_test.go",
-		Old: "	if e.id == x.id {\n", New: "	if true {\n",
+		Old: "	if mine {\n", New: "	if mine || true {\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (folds differ|two|alarm)`, Seeds: plainSeeds},
 }
 

@@ -2,6 +2,7 @@ package quorum
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/goneli/neli/internal/lease"
 )
@@ -43,6 +44,9 @@ func (o *simOracle) look(p *simProc) {
 			token = 0
 		}
 		was := p.led[role]
+		if was != 0 && token == 0 && p.alive && p.want[role] {
+			w.count.taken[p.i]++
+		}
 		if was != 0 && was != token {
 			o.ended[role] = max(o.ended[role], was)
 		}
@@ -65,15 +69,15 @@ func (o *simOracle) leader(p *simProc, role int32, token int64, begun bool) {
 	for _, other := range w.procs {
 		if other != p && other.alive {
 			if theirs, too := other.q.Leads(role, other.now()); too {
-				w.Note("two leaders of role %d: %s with token %d and %s with token %d", role, p, token, other, theirs)
+				w.wrong("two leaders of role %d: %s with token %d and %s with token %d", role, p, token, other, theirs)
 			}
 		}
 	}
 	switch {
 	case token <= o.ended[role] && token == o.newest[role] && o.last[role] == p.i:
-		w.Note("token led again: %s leads role %d with token %d, whose term had ended", p, role, token)
+		w.wrong("token led again: %s leads role %d with token %d, whose term had ended", p, role, token)
 	case token < o.newest[role] || begun && token <= o.newest[role]:
-		w.Note("token went back: %s leads role %d with token %d after %d", p, role, token, o.newest[role])
+		w.wrong("token went back: %s leads role %d with token %d after %d", p, role, token, o.newest[role])
 	}
 	if begun {
 		w.count.terms++
@@ -106,7 +110,7 @@ func (o *simOracle) holders(p *simProc, role int32) {
 				continue
 			}
 			if _, too := other.q.Log(log).Leads(role, other.now()); too {
-				p.w.Note("two holders of role %d on log %d: %s and %s", role, log, p, other)
+				p.w.wrong("two holders of role %d on log %d: %s and %s", role, log, p, other)
 			}
 		}
 	}
@@ -119,4 +123,16 @@ func (o *simOracle) snapshot(p *simProc, id string, r *lease.Record) {
 		p.w.Note("folds differ: Snapshots of log %s", key)
 	}
 	o.folds[key] = r.State.Hash
+}
+
+// wrong takes note of what must never be, unless a record was misread: then it is counted.
+func (w *simWorld) wrong(format string, args ...any) {
+	if !w.pr.misread {
+		w.Note(format, args...)
+		return
+	}
+	what, _, _ := strings.Cut(format, ":")
+	what, _, _ = strings.Cut(what, " of")
+	w.count.wrong[what]++
+	w.Trace("WRONG: "+format, args...)
 }

@@ -97,8 +97,10 @@ func (p *simProc) talk(log int, now clock.Instant) {
 		}
 	}
 	if at.asked != 0 && now.Mono >= at.asked || w.Maybe(w.pr.snapshot) && !w.Calm || at.since > 64 {
-		at.asked, at.since = 0, 0
-		p.sendTo(log, p.q.Snapshot(log, now)...)
+		if !at.voice || l.Asked() {
+			p.sendTo(log, p.q.Snapshot(log, now)...)
+		}
+		at.asked, at.since, at.voice = 0, 0, false
 	}
 	if wait := time.Duration(w.pr.beat * float64(simT)); !l.Known() && (at.hello == 0 || now.Mono.Sub(at.hello) >= wait) {
 		at.hello = now.Mono
@@ -210,7 +212,23 @@ func (p *simProc) resume(inc int) {
 	p.w.oracle.look(p)
 	p.paused = false
 	for log := range p.logs {
+		p.lose(log)
 		p.wake(log)
+	}
+}
+
+// lose passes over some of the records that were waiting for the process, as a link did that
+// had counted a record before it was handed on.
+func (p *simProc) lose(log int) {
+	w, at := p.w, &p.logs[log]
+	if at.in == nil || !w.Maybe(w.pr.lose) {
+		return
+	}
+	if waiting := at.in.end() - at.next; waiting > 0 {
+		n := 1 + w.R.Int64N(min(3, waiting))
+		at.next, at.lost = at.next+n, at.lost+n
+		w.count.lost += int(n)
+		w.Trace("%s loses %d records of %s, up to %d", p, n, at.in.id, at.next-1)
 	}
 }
 

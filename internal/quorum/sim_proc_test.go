@@ -38,6 +38,9 @@ type simReading struct {
 	asked         clock.Time // when it will send a Snapshot; 0: it will not
 	hello         clock.Time // when it last said Hello
 	since         int        // records since the newest Snapshot
+	lost          int64      // records that were lost just before next
+	voice         bool       // the Snapshot is for others to compare: theirs do not call it off
+	misreads      lease.Kind // the next record of this kind is taken for one that plays no part
 }
 
 func (p *simProc) now() clock.Instant { return p.clk.read(p.w.Now) }
@@ -222,7 +225,7 @@ func (p *simProc) begin(g *simLog, x *incarnation, end int64) {
 		}
 	}
 	p.q.Begin(g.index, off, end, top, now)
-	at.in, at.next, at.asked, at.hello, at.since = x, off, 0, 0, 0
+	at.in, at.next, at.asked, at.hello, at.since, at.lost, at.voice = x, off, 0, 0, 0, 0, false
 	w.Trace("%s begins log %s at %d of %d", p, x.id, off, end)
 	w.oracle.look(p)
 	p.sendTo(g.index, out...)
@@ -237,14 +240,22 @@ func (p *simProc) consume(g *simLog, at *simReading) {
 	w.oracle.look(p)
 	was, bal, now := p.q.Log(g.index).Known(), p.q.bal, p.now()
 	var ev lease.Event
-	if e.id == x.id {
+	mine := e.id == x.id
+	if at.misreads == e.r.Kind && e.r.Session.Process != p.String() {
+		at.misreads, mine = "", false
+	}
+	if mine {
 		ev = p.q.Read(g.index, o, e.r, now)
 	} else {
 		ev = p.q.Skip(g.index, o, now)
 	}
 	if ev.Rewound {
+		w.count.rewound[p.i]++
+	}
+	if (ev.Rewound && at.lost == 0 || ev.Differs) && !w.pr.misread {
 		w.Note("alarm in a sound log: %s at offset %d of %s", p, o, x.id)
 	}
+	at.lost = 0
 	if ev.Won {
 		w.count.valid++
 		if p.q.bal != bal {
@@ -256,10 +267,14 @@ func (p *simProc) consume(g *simLog, at *simReading) {
 		w.count.known++
 	}
 	w.Trace("      %s reads %d of %s, known %v, ballot %d, seen %d", p, o, x.id, known, p.q.bal, p.q.seen)
+	if ev.Doubts {
+		at.asked, at.voice = now.Mono.Add(w.Span(simT/20)+1), true
+	}
 	switch at.since++; {
 	case e.id != x.id:
 	case e.r.Kind == lease.Hello && known && e.r.Session.Process != p.String():
 		at.asked = now.Mono.Add(w.Span(simT/20) + 1)
+	case e.r.Kind == lease.Snapshot && at.voice:
 	case e.r.Kind == lease.Snapshot:
 		at.asked, at.since = 0, 0
 	case e.r.Kind == lease.Claim || e.r.Kind == lease.Release:
@@ -280,7 +295,7 @@ func (p *simProc) send(out []Out) {
 	for _, o := range out {
 		g, at := w.logs[o.Log], &p.logs[o.Log]
 		r := o.Record
-		if r.Kind == lease.Snapshot {
+		if r.Kind == lease.Snapshot && !w.pr.misread {
 			w.oracle.snapshot(p, at.in.id, &r)
 		}
 		e := &simEntry{at.in.id, &r}

@@ -27,9 +27,10 @@ type simProfile struct {
 	drop      float64 // records that are lost
 	silent    float64 // of those, without a report
 	double    float64
-	ordered   bool // the appends of one sender
-	tops      bool // a log tells the largest ballot that it was given
-	keeps     bool // a log keeps, and readers skip, what was meant for a former incarnation
+	ordered   bool    // the appends of one sender
+	tops      bool    // a log tells the largest ballot that it was given
+	keeps     bool    // a log keeps, and readers skip, what was meant for a former incarnation
+	lose      float64 // who was paused loses some records of a log that were waiting for it, without a word
 
 	pause, crash, cut, wish, jump, remove time.Duration // mean times between these
 	down, forget, forgetAll               time.Duration // of a log: stops, restarts empty, all of them at once
@@ -41,6 +42,7 @@ type simProfile struct {
 	snapshot float64
 	rogue    bool // claims and lets go of single logs at random
 	equal    bool // when it is calm all have the same rank and no jitter
+	misread  bool // somebody's fold will be another one: what follows from that is counted
 	wanting  float64
 	wantAll  bool
 	tail     int64 // a process begins that far from the end
@@ -89,6 +91,13 @@ func huntProfile(r *rand.Rand) simProfile {
 	return p
 }
 
+// lossyProfile has links that lose records when their process was suspended.
+func lossyProfile(r *rand.Rand) simProfile {
+	p := plainProfile(r)
+	p.pause, p.lose = simT*time.Duration(of(r, 1, 3)), of(r, 0.1, 0.5, 1)
+	return p
+}
+
 // simProfiles by the name of the test that runs them.
 var simProfiles = []struct {
 	name  string
@@ -97,4 +106,5 @@ var simProfiles = []struct {
 }{
 	{"plain", 1000, plainProfile},
 	{"hunt", 400, huntProfile},
+	{"lossy", 400, lossyProfile},
 }

@@ -52,21 +52,26 @@ type simWorld struct {
 
 // simCount tells how much a simulation has seen.
 type simCount struct {
-	records, terms, takeovers, valid, forgot, lifted, boots, known int
+	records, terms, takeovers, valid, forgot, lifted, boots, known, lost int
+
+	// Once somebody has misread a record.
+	rewound, taken [8]int         // by process: logs begun anew, terms ended that were wanted
+	wrong          map[string]int // by what must never be
 }
 
 func (c *simCount) add(d simCount) {
 	c.records, c.terms, c.takeovers = c.records+d.records, c.terms+d.terms, c.takeovers+d.takeovers
-	c.valid, c.forgot, c.lifted, c.boots, c.known = c.valid+d.valid, c.forgot+d.forgot, c.lifted+d.lifted, c.boots+d.boots, c.known+d.known
+	c.valid, c.forgot, c.lifted, c.boots, c.known, c.lost = c.valid+d.valid, c.forgot+d.forgot, c.lifted+d.lifted, c.boots+d.boots, c.known+d.known, c.lost+d.lost
 }
 
 func (c simCount) String() string {
 	return fmt.Sprintf("%d records, %d terms, %d of another process than the one before, %d own claims valid, of which %d lifted the ballot; "+
-		"%d logs forgot, %d boots, %d times known", c.records, c.terms, c.takeovers, c.valid, c.lifted, c.forgot, c.boots, c.known)
+		"%d logs forgot, %d boots, %d times known, %d records lost by links", c.records, c.terms, c.takeovers, c.valid, c.lifted, c.forgot, c.boots, c.known, c.lost)
 }
 
 func newSimWorld(seed uint64, draw func(*rand.Rand) simProfile) *simWorld {
 	w := &simWorld{}
+	w.count.wrong = map[string]int{}
 	w.Begin(seed, 0x900)
 	w.pr = draw(w.R)
 	w.T, w.Heavy, w.Limit = simT, w.pr.heavy, w.pr.limit

@@ -102,6 +102,16 @@ var smallFaults = []smallFault{
 		w.pass(w.upTo(w.t / 2))
 		w.net.Slow(p.id, 0, 0)
 	}},
+	{"suspended, and its links lose what waited", func(w *smallWorld, p *smallProc) {
+		w.net.Slow(p.id, 0, w.upTo(2*w.t))
+		w.pass(w.upTo(w.t))
+		for log := range w.logs {
+			if w.rnd.IntN(2) == 0 {
+				w.net.Lose(p.id, log)
+			}
+		}
+		w.net.Slow(p.id, 0, 0)
+	}},
 	{"crash", func(w *smallWorld, p *smallProc) {
 		w.crash(p)
 		w.start(oneOf(w.rnd, "", p.name))

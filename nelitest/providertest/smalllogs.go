@@ -44,6 +44,7 @@ func RunLogs(t *testing.T, h LogsHarness) {
 		{"each log begins with a reset", logsBegin},
 		{"records come in one order to all, each once", logsOrder},
 		{"who comes later reads on in the same order", logsNewcomer},
+		{"who stood still misses no record without a reset", logsStandstill},
 		{"a record for another incarnation is not taken", logsStranger},
 		{"a log that was restarted is empty, and has another id", logsRestarted},
 		{"a silent log says that it is there", logsAlive},
@@ -59,7 +60,8 @@ func RunLogs(t *testing.T, h LogsHarness) {
 // follower is a process that reads all logs, and holds what it reads against the contract.
 type follower struct {
 	neli.LogSet
-	stop func() // ends reading, then closes
+	stop func()        // ends reading, then closes
+	turn chan struct{} // has an element while Next is called, or is not to be
 
 	mu      sync.Mutex
 	logs    []followed
@@ -88,13 +90,16 @@ func (b LogsBed) open(t *testing.T, name string) neli.LogSet {
 // follow opens the logs and reads them until the test ends, or stop is called.
 func (b LogsBed) follow(t *testing.T, name string) *follower {
 	t.Helper()
-	f := &follower{LogSet: b.open(t, name), changed: make(chan struct{}, 1)}
+	f := &follower{LogSet: b.open(t, name), changed: make(chan struct{}, 1), turn: make(chan struct{}, 1)}
 	f.logs = make([]followed, f.Logs())
 	ctx, cancel := context.WithCancel(context.Background())
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for ctx.Err() == nil {
-			if e, ok, err := f.Next(ctx, time.Second); err != nil {
+			f.turn <- struct{}{}
+			e, ok, err := f.Next(ctx, time.Second)
+			<-f.turn
+			if err != nil {
 				f.take(func() { f.wrong = append(f.wrong, err.Error()) })
 				return
 			} else if ok {
@@ -267,6 +272,36 @@ func logsNewcomer(t *testing.T, b LogsBed) {
 	two.await(t, "the last one is read", func(l followed) bool { return l.id != zero || l.next == 6 })
 	l := two.of(0)
 	require.Equal(t, whole[l.from:], l.records)
+}
+
+// logsStandstill has one process not call Next for longer than T, while others write more than
+// is likely to find room anywhere: as a process does that is suspended, or busy. That no offset
+// is passed over without a reset the follower looks at.
+func logsStandstill(t *testing.T, b LogsBed) {
+	const each = 400
+	one, two := b.follow(t, "one"), b.follow(t, "two")
+	two.turn <- struct{}{}
+	for n := range each {
+		for log := range one.Logs() {
+			one.put(t, log, fmt.Sprint(n), 0)
+		}
+	}
+	heard := 0
+	for log := range one.Logs() {
+		heard = max(heard, one.of(log).alives)
+	}
+	one.await(t, "some T have passed", func(l followed) bool { return l.alives >= heard+12 })
+	<-two.turn
+	for log := range one.Logs() {
+		one.put(t, log, "last", 0)
+	}
+	ends := func(l followed) bool { return len(l.records) > 0 && l.records[len(l.records)-1] == "last" }
+	one.await(t, "the last one is read", ends)
+	two.await(t, "the last one is read by who stood still", ends)
+	for log := range one.Logs() {
+		l := two.of(log)
+		require.Equal(t, one.of(log).records[l.from:], l.records, "log %d from offset %d on", log, l.from)
+	}
 }
 
 func logsStranger(t *testing.T, b LogsBed) {
