@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -50,6 +51,7 @@ type settings struct {
 	requests           func(Request) error // nil: all are refused
 	logger             *slog.Logger
 	throttling         throttling
+	replaced           atomic.Uint64 // readers that stood still
 }
 
 // silence is W(T): for how long nothing must have been read of a holder with the same T.
