@@ -19,6 +19,7 @@ var shows = map[string]map[string]float64{
 	"Newer":            {"neli_records_read_total newer": 7, "neli_records_read_total valid": 93},
 	"Malformed":        {"neli_records_read_total malformed": 7, "neli_records_read_total valid": 93},
 	"LogResets":        {"neli_log_resets_total": 7},
+	"ReadersReplaced":  {"neli_readers_replaced_total": 7},
 	"Appended":         {"neli_records_appended_total": 7},
 	"AppendFailed":     {"neli_append_failures_total": 7},
 	"Throttled":        {"neli_throttled_seconds_total": 7},
