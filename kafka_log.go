@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +37,11 @@ type kafkaLog struct {
 	unread    trouble
 	unwritten trouble
 	sealed    atomic.Bool // nothing is appended any more
+
+	lease    time.Duration  // T
+	still    *stillness     // nil before Open
+	replaced *atomic.Uint64 // readers that stood still; nil: not counted
+	closing  sync.WaitGroup // readers that were replaced
 }
 
 func newKafkaLog(t *topic, p Producer, newReader func() (LogReader, error), log *slog.Logger) *kafkaLog {
@@ -54,6 +60,7 @@ func (k *kafkaLog) Open(ctx context.Context) (int, string, error) {
 	}
 	k.position = make([]int64, m)
 	k.untouched = newUntouched(ends)
+	k.still = newStillness(m, k.lease)
 	for p, e := range ends {
 		k.jump(p, e)
 	}
@@ -113,18 +120,29 @@ func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 		}
 		return e, true, nil
 	}
+	began := time.Now()
 	r, ok, err := k.reader.Poll(timeout)
 	switch {
 	case err != nil:
+		if saysWhy(err) {
+			k.still.restart(time.Now(), nil)
+		}
 		if err = k.recover(ctx, err); err != nil {
 			k.seal()
 		}
 		return elector.Entry{}, false, err
-	case !ok || r.Partition < 0 || r.Partition >= len(k.position):
+	case !ok:
+		if err := k.look(ctx, min(timeout, time.Since(began))); err != nil {
+			k.seal()
+			return elector.Entry{}, false, err
+		}
+		return elector.Entry{}, false, nil
+	case r.Partition < 0 || r.Partition >= len(k.position):
 		return elector.Entry{}, false, nil
 	}
 	k.reading.ok()
 	k.unread.over(k.log, "reading the leader topic again", "topic", k.topic.name)
+	k.still.got(r.Partition, time.Now(), k.lease)
 	k.position[r.Partition] = r.Offset + 1
 	e := elector.Entry{Partition: r.Partition, Offset: r.Offset, Value: r.Value}
 	if jump, ok := k.untouched.release(r.Partition); ok {
@@ -132,6 +150,40 @@ func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 		return jump, true, nil
 	}
 	return e, true, nil
+}
+
+// saysWhy reports whether an error says what is wrong with reading, so that another client
+// would meet the same.
+func saysWhy(err error) bool {
+	for _, kind := range []error{ErrClientFatal, ErrTruncated, ErrOutOfRange, ErrUnknownTopic, ErrAuthorization, ErrAuthentication} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// look replaces the reader if it stands still, waited being how long it has just returned
+// nothing. Reading begins anew with all partitions: a new client does not know the epoch of
+// what was read, so it could not tell that records were lost meanwhile.
+func (k *kafkaLog) look(ctx context.Context, waited time.Duration) error {
+	still := k.still.waited(waited)
+	if len(still) == 0 {
+		return nil
+	}
+	k.log.Warn("the log reader stands still: own records are acknowledged and none is read; replacing its client",
+		"topic", k.topic.name, "partitions", still)
+	if k.replaced != nil {
+		k.replaced.Add(1)
+	}
+	k.closing.Wait() // of the one before
+	old := k.reader
+	k.reader = nil
+	k.closing.Go(func() { _ = old.Close() }) // it may wait for a broker
+	k.still.restart(time.Now(), still)
+	err := k.reposition(ctx, readAnew)
+	k.still.restart(time.Now(), nil)
+	return err
 }
 
 // recover deals with a read error. The error it returns is final.
@@ -253,10 +305,12 @@ func (k *kafkaLog) Append(p int, value []byte, report func(error)) error {
 			k.producer.Purge() // sealed meanwhile
 		}
 	}()
+	handed := time.Now()
 	err := k.producer.Append(k.topic.name, p, value, func(err error) {
 		if err == nil {
 			k.writing.ok()
 			k.unwritten.over(k.log, "writing to the leader topic again", "topic", k.topic.name)
+			k.still.acknowledged(p, handed)
 		} else {
 			k.lost(err)
 		}
@@ -316,6 +370,7 @@ func (k *kafkaLog) Close() {
 	if k.reader != nil {
 		_ = k.reader.Close()
 	}
+	k.closing.Wait()
 	k.topic.admin.Close()
 	_ = k.producer.Close()
 }

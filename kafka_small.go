@@ -158,6 +158,7 @@ func (w *wiring) smallTopic() (*smallTopic, error) {
 func (w *wiring) smallPartition(t *topic, index int) (*smallPartition, error) {
 	l := &smallPartition{index: index, topic: t, lease: w.set.timeout, log: w.set.logger,
 		reading: accessGuard{signedIn: &t.access}, writing: accessGuard{signedIn: &t.access}}
+	l.still, l.replaced = newStillness(1, l.lease), &w.set.replaced
 	l.at.epoch, l.at.newest = -1, -1
 	if w.set.observer {
 		l.writing.ok() // it writes requests only: where it may not, they fail and nothing else does

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -27,6 +28,10 @@ type smallPartition struct {
 	// Of follow's goroutine.
 	reader   LogReader // nil: another one is needed
 	position int64     // to be read next
+
+	still    *stillness     // of one partition
+	replaced *atomic.Uint64 // readers that stood still; nil: not counted
+	closing  sync.WaitGroup // readers that were replaced
 
 	at        incarnation
 	reading   accessGuard
@@ -116,17 +121,42 @@ func (l *smallPartition) follow(ctx context.Context) error {
 			}
 			continue
 		}
+		began := time.Now()
 		r, ok, err := l.reader.Poll(slice)
 		switch {
 		case err != nil:
+			if saysWhy(err) {
+				l.still.restart(time.Now(), nil)
+			}
 			if err := l.recover(ctx, err); err != nil {
 				return err
 			}
 		case ok:
 			l.take(ctx, r)
+		default:
+			l.look(min(slice, time.Since(began)))
 		}
 	}
 	return nil
+}
+
+// look replaces the reader if it stands still, as kafkaLog.look does.
+func (l *smallPartition) look(waited time.Duration) {
+	still := l.still.waited(waited)
+	if len(still) == 0 {
+		return
+	}
+	l.log.Warn("the log reader stands still: own records are acknowledged and none is read; replacing its client",
+		"topic", l.topic.name, "partition", l.index)
+	if l.replaced != nil {
+		l.replaced.Add(1)
+	}
+	l.closing.Wait() // of the one before
+	old := l.reader
+	l.reader = nil
+	l.closing.Go(func() { _ = old.Close() }) // it may wait for a broker
+	l.still.restart(time.Now(), still)
+	l.at.doubt()
 }
 
 // begin finds out which incarnation there is, and begins to read it a little before its
@@ -208,6 +238,7 @@ func (l *smallPartition) take(ctx context.Context, r Record) {
 	}
 	l.reading.ok()
 	l.unread.over(l.log, "reading the leader topic again", "topic", l.topic.name, "partition", l.index)
+	l.still.got(0, time.Now(), l.lease)
 	l.position = r.Offset + 1
 	e := LogEntry{Log: l.index, Kind: LogRecord, ID: l.id(epoch), Offset: r.Offset, Value: r.Value}
 	if r.Epoch < epoch {
@@ -285,10 +316,12 @@ func (l *smallPartition) append(id string, value []byte, report func(error)) err
 	case id != l.id(epoch):
 		return errIncarnation
 	}
+	handed := time.Now()
 	err := l.producer.Append(l.topic.name, l.index, value, func(err error) {
 		if err == nil {
 			l.writing.ok()
 			l.unwritten.over(l.log, "writing to the leader topic again", "topic", l.topic.name, "partition", l.index)
+			l.still.acknowledged(0, handed)
 		} else {
 			l.lost(err)
 		}
@@ -325,6 +358,7 @@ func (l *smallPartition) close() error {
 	if l.reader != nil {
 		err = l.reader.Close()
 	}
+	l.closing.Wait()
 	l.admin.Close()
 	return errors.Join(err, l.producer.Close())
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -192,6 +193,7 @@ func onSmallLog(t *testing.T, test func(b *smallBed)) {
 		reader := &chanReader{polls: b.polls}
 		b.smallPartition = &smallPartition{index: 1, topic: top, lease: time.Second, producer: &mockProducer{mockKafka: k}, reader: reader,
 			admin: admin, newReader: func() (LogReader, error) { return reader, nil }, log: slog.New(slog.DiscardHandler)}
+		b.still, b.replaced = newStillness(1, time.Second), &atomic.Uint64{}
 		b.at.epoch, b.at.newest = -1, -1
 		b.set = newSmallTopic(top, []*smallPartition{b.smallPartition})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -301,6 +303,21 @@ func TestLogsBeginAnewWhenRecordsAreLost(t *testing.T) {
 		require.EqualValues(b, 300, b.next().Offset)
 		b.reads(300, 9, "again")
 		b.resets(250, 300, 9)
+	})
+}
+
+// A small log's reader that stands still is replaced, and its log begun anew.
+func TestLogReaderThatStandsStillIsReplaced(t *testing.T) {
+	onSmallLog(t, func(b *smallBed) {
+		b.resets(5000-history, 5000, 5)
+		time.Sleep(time.Minute)
+		require.Zero(b, b.replaced.Load(), "nothing was appended")
+		require.NoError(b, b.append(b.id(5), nil, func(error) {}))
+		time.Sleep(4 * time.Second)
+		require.Zero(b, b.replaced.Load(), "not before five seconds")
+		time.Sleep(2 * time.Second)
+		require.EqualValues(b, 1, b.replaced.Load(), "replaced within T + 5 s")
+		b.resets(5000-history, 5000, 5)
 	})
 }
 

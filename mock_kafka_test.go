@@ -30,6 +30,8 @@ type mockKafka struct {
 	stillborn bool  // every producer fails for good from the beginning
 	silent    bool  // appends are accepted, and nothing is heard of them
 	open      int   // clients that are not closed
+	still     int   // so many readers, from the first, return nothing from now on
+	readers   int   // so many were made
 	pos       int64
 	ids       string
 	props     map[string]map[string]string
@@ -132,7 +134,11 @@ func (k *mockKafka) Producer(p map[string]string, _ *slog.Logger) (Producer, err
 }
 
 func (k *mockKafka) LogReader(p map[string]string, _ *slog.Logger) (LogReader, error) {
-	return &mockReader{mockKafka: k}, k.make("LogReader", p)
+	err := k.make("LogReader", p)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.readers++
+	return &mockReader{mockKafka: k, number: k.readers}, err
 }
 
 func (k *mockKafka) GroupConsumer(p map[string]string, _ *slog.Logger) (GroupConsumer, error) {
@@ -198,7 +204,8 @@ func (p *mockProducer) Close() error {
 
 type mockReader struct {
 	*mockKafka
-	once sync.Once
+	number int
+	once   sync.Once
 }
 
 func (r *mockReader) Assign(_ string, offsets []int64) error {
@@ -214,7 +221,7 @@ func (r *mockReader) Poll(timeout time.Duration) (Record, bool, error) {
 		r.mu.Unlock()
 		return Record{}, false, err
 	}
-	if r.pos < int64(len(r.log)) {
+	if r.number > r.still && r.pos < int64(len(r.log)) {
 		r.pos++
 		rec := Record{Offset: r.pos - 1, Value: r.log[r.pos-1]}
 		r.mu.Unlock()

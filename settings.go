@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -53,6 +54,7 @@ type settings struct {
 	throttling         throttling
 	contact            contact
 	frozen             *freeze.State // by a test; nil in earnest
+	replaced           atomic.Uint64 // readers that stood still
 }
 
 // silence is W(T): for how long nothing must have been read of a holder with the same T.

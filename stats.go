@@ -30,6 +30,10 @@ type Stats struct {
 	// from most, empty if none was. Exclusive mode.
 	Contradictions uint64 `json:"contradictions"`
 	Diverged       string `json:"diverged"`
+	// ReadersReplaced is how often the client that reads a log was replaced because it stood
+	// still: records of this process were acknowledged, and for HeartbeatTimeout (five
+	// seconds at least) none was read. Exclusive mode.
+	ReadersReplaced uint64 `json:"readers_replaced"`
 	// Appended is how many records the log has confirmed, and AppendFailed how many it
 	// has not: these may be in it or not.
 	Appended     uint64 `json:"appended"`
@@ -102,6 +106,7 @@ func (n *Neli) Stats() Stats {
 	s := n.arb.stats()
 	now := n.now()
 	s.Reached = !n.set.contact.lacking()
+	s.ReadersReplaced = n.set.replaced.Load()
 	s.Throttled, s.Roles = n.set.throttling.total(), int(n.roles.Load())
 	if s.LastRecord < 0 {
 		s.LastRecord = now.Age(n.began)

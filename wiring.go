@@ -82,6 +82,7 @@ func (w *wiring) arbiter(clocks clock.Clock, alive func(clock.Instant) bool) (ar
 		return r, err
 	}
 	log := newKafkaLog(t, producer, newReader, w.set.logger)
+	log.lease, log.replaced = w.set.timeout, &w.set.replaced
 	if w.set.observer {
 		log.writing.ok() // it writes requests only: where it may not, they fail and nothing else does
 	}

@@ -21,6 +21,7 @@ var shows = map[string]map[string]float64{
 	"LogResets":        {"neli_log_resets_total": 7},
 	"Contradictions":   {"neli_contradictions_total": 7},
 	"Diverged":         {}, // a name
+	"ReadersReplaced":  {"neli_readers_replaced_total": 7},
 	"Appended":         {"neli_records_appended_total": 7},
 	"AppendFailed":     {"neli_append_failures_total": 7},
 	"Throttled":        {"neli_throttled_seconds_total": 7},
