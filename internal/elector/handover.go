@@ -2,6 +2,7 @@ package elector
 
 import (
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -132,23 +133,26 @@ func (n *Node) advance(p *partition, now clock.Instant) {
 	if len(p.hands) == 0 {
 		return
 	}
-	for _, h := range slices.Clone(p.hands) {
-		n.advanceOne(p, h, now)
+	hands := slices.DeleteFunc(slices.Clone(p.hands), func(h *handover) bool { return len(h.roles) == 0 })
+	asked := slices.DeleteFunc(slices.Clone(hands), func(h *handover) bool { return !h.asked })
+	rest := map[term.Reason][]int32{}
+	for _, h := range hands {
+		n.advanceOne(p, h, rest, now)
+	}
+	for _, why := range slices.Sorted(maps.Keys(rest)) {
+		n.giveBack(p, rest[why], nil, why, now)
+	}
+	for _, h := range asked {
+		if len(h.roles) == 0 {
+			n.counts.Drains.Add(n.set.Drain-h.deadline.Mono.Sub(now.Mono), 1)
+		}
 	}
 	p.hands = slices.DeleteFunc(p.hands, func(h *handover) bool { return len(h.roles) == 0 })
 }
 
-func (n *Node) advanceOne(p *partition, h *handover, now clock.Instant) {
-	if len(h.roles) == 0 {
-		return
-	}
-	if h.asked {
-		defer func() {
-			if len(h.roles) == 0 {
-				n.counts.Drains.Add(n.set.Drain-h.deadline.Mono.Sub(now.Mono), 1)
-			}
-		}()
-	}
+// advanceOne moves one handover on. It adds to rest, by reason, what is to be released in
+// nobody's favour: the roles of several handovers then share a Release.
+func (n *Node) advanceOne(p *partition, h *handover, rest map[term.Reason][]int32, now clock.Instant) {
 	s := n.conditions(p, h, now)
 	v := h.decide(now, s)
 	if v == callOff {
@@ -162,7 +166,11 @@ func (n *Node) advanceOne(p *partition, h *handover, now clock.Instant) {
 		}
 	}
 	if now.Mono >= h.releaseAt(n.timing.roundTrip()) {
-		untold = append(untold, h.sorted(false)...)
+		if v == stay && !n.members.takes(h.to) {
+			rest[h.why] = append(rest[h.why], h.sorted(false)...)
+		} else {
+			untold = append(untold, h.sorted(false)...)
+		}
 	}
 	n.giveBack(p, untold, h, h.why, now)
 	switch v {

@@ -262,6 +262,9 @@ func (n *Node) due(p *partition, now clock.Instant) clock.Time {
 		mono(p.releaseAt)
 	}
 	for _, h := range p.hands {
+		if !h.named {
+			mono(n.nameAt())
+		}
 		mono(h.due(n.set.AnswerWait))
 		mono(h.releaseAt(n.timing.roundTrip()))
 	}
