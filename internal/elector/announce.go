@@ -13,6 +13,8 @@ type talk struct {
 	helloAt clock.Time // monotonic: when this process may say Hello here again
 	greeted bool       // it has, since it read this log anew
 	begun   clock.Time // monotonic: since when it reads it
+	read    clock.Time // monotonic: when it had read what was there then; 0: not yet
+	back    bool       // and asked for more, farther back
 	caught  bool       // it has read what was there then
 
 	snapshotAt clock.Time // monotonic: when a Snapshot is due; 0: none is
@@ -414,6 +416,7 @@ func (n *Node) talkDue(p *partition, now clock.Instant, mono func(clock.Time)) {
 	if !p.talk.caught {
 		mono(p.catchUpUntil(n.set.T))
 	}
+	mono(n.lookBackAt(p, now))
 	if n.set.Observer || n.desired.Closing {
 		return
 	}

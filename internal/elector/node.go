@@ -109,7 +109,7 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	p := n.parts[e.Partition]
 	n.account(p, now)
 	if e.Reset {
-		if p.begun {
+		if p.begun && !p.talk.back {
 			n.counts.LogResets++
 		}
 		p.log.Begin(e.Offset, e.Whole, now)
@@ -315,6 +315,7 @@ func (n *Node) step(p *partition, now clock.Instant) {
 	n.silence(p, now)
 	n.claim(p, now)
 	n.greet(p, now)
+	n.lookBack(p, now)
 	n.answer(p, now)
 	p.dueAt = n.due(p, now)
 }
