@@ -2,7 +2,6 @@ package elector
 
 import (
 	"log/slog"
-	"maps"
 	"slices"
 	"time"
 
@@ -133,26 +132,23 @@ func (n *Node) advance(p *partition, now clock.Instant) {
 	if len(p.hands) == 0 {
 		return
 	}
-	hands := slices.DeleteFunc(slices.Clone(p.hands), func(h *handover) bool { return len(h.roles) == 0 })
-	asked := slices.DeleteFunc(slices.Clone(hands), func(h *handover) bool { return !h.asked })
-	rest := map[term.Reason][]int32{}
-	for _, h := range hands {
-		n.advanceOne(p, h, rest, now)
-	}
-	for _, why := range slices.Sorted(maps.Keys(rest)) {
-		n.giveBack(p, rest[why], nil, why, now)
-	}
-	for _, h := range asked {
-		if len(h.roles) == 0 {
-			n.counts.Drains.Add(n.set.Drain-h.deadline.Mono.Sub(now.Mono), 1)
-		}
+	for _, h := range slices.Clone(p.hands) {
+		n.advanceOne(p, h, now)
 	}
 	p.hands = slices.DeleteFunc(p.hands, func(h *handover) bool { return len(h.roles) == 0 })
 }
 
-// advanceOne moves one handover on. It adds to rest, by reason, what is to be released in
-// nobody's favour: the roles of several handovers then share a Release.
-func (n *Node) advanceOne(p *partition, h *handover, rest map[term.Reason][]int32, now clock.Instant) {
+func (n *Node) advanceOne(p *partition, h *handover, now clock.Instant) {
+	if len(h.roles) == 0 {
+		return
+	}
+	if h.asked {
+		defer func() {
+			if len(h.roles) == 0 {
+				n.counts.Drains.Add(n.set.Drain-h.deadline.Mono.Sub(now.Mono), 1)
+			}
+		}()
+	}
 	s := n.conditions(p, h, now)
 	v := h.decide(now, s)
 	if v == callOff {
@@ -166,11 +162,7 @@ func (n *Node) advanceOne(p *partition, h *handover, rest map[term.Reason][]int3
 		}
 	}
 	if now.Mono >= h.releaseAt(n.timing.roundTrip()) {
-		if v == stay && !n.members.takes(h.to) {
-			rest[h.why] = append(rest[h.why], h.sorted(false)...)
-		} else {
-			untold = append(untold, h.sorted(false)...)
-		}
+		untold = append(untold, h.sorted(false)...)
 	}
 	n.giveBack(p, untold, h, h.why, now)
 	switch v {
@@ -180,6 +172,7 @@ func (n *Node) advanceOne(p *partition, h *handover, rest map[term.Reason][]int3
 		}
 		h.asked, h.deadline = true, now.Add(n.set.Drain)
 		n.terms.Revoke(n.units(p, h.sorted(true)), h.why, h.deadline)
+		n.unite(p, h)
 	case overdue:
 		roles := h.sorted(true)
 		if len(roles) > 0 {
@@ -189,6 +182,22 @@ func (n *Node) advanceOne(p *partition, h *handover, rest map[term.Reason][]int3
 	case stay:
 		n.ping(p, h, now)
 	case callOff:
+	}
+}
+
+// unite lets what is to be given up in nobody's favour, and was asked for at the same time,
+// share one Release: where all others of a crowd leave, there would be as many as these were.
+func (n *Node) unite(p *partition, h *handover) {
+	if h.to != "" {
+		return
+	}
+	for _, g := range p.hands {
+		if g != h && g.asked && g.to == "" && g.why == h.why && g.deadline == h.deadline {
+			for role := range h.roles {
+				n.transferRole(p, h, g, role)
+			}
+			return
+		}
 	}
 }
 

@@ -114,6 +114,7 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 		}
 		p.log.Begin(e.Offset, e.Whole, now)
 		n.reset(p, e.End, now)
+		p.talk.back = e.Whole // there is nothing farther back
 	} else {
 		n.counts.Records++
 		n.counts.read = now

@@ -41,7 +41,7 @@ func (n *Node) giveUp(p *partition, now clock.Instant) {
 func (n *Node) nameAt() clock.Time {
 	t := &n.timing
 	switch {
-	case !n.desired.Closing || !n.desired.Contend || n.members.size() <= fewHolders:
+	case !n.desired.Closing || !n.desired.Contend || n.members.size()+len(n.members.left) <= fewHolders:
 		return 0
 	case !t.bye:
 		return clock.Never
