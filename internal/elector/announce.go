@@ -15,6 +15,7 @@ type talk struct {
 	begun   clock.Time // monotonic: since when it reads it
 	read    clock.Time // monotonic: when it had read what was there then; 0: not yet
 	back    bool       // and asked for more, farther back
+	again   bool       // reading began here because of that
 	caught  bool       // it has read what was there then
 
 	snapshotAt clock.Time // monotonic: when a Snapshot is due; 0: none is
@@ -34,6 +35,9 @@ func (n *Node) catchUp(p *partition, now clock.Instant) {
 	if !p.talk.caught && (p.log.Offset()+1 >= p.end || now.Mono >= p.catchUpUntil(n.set.T)) {
 		p.talk.caught = true
 		n.resize(n.rolesOf(p), now) // there may be vacancies to count
+		if p.talk.again {
+			n.offerSnapshot(p, n.turn(uint64(p.index), now), now) // others look for one, too
+		}
 		n.ready.Changed = true
 	}
 }

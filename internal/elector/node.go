@@ -113,8 +113,9 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 			n.counts.LogResets++
 		}
 		p.log.Begin(e.Offset, e.Whole, now)
+		again := p.talk.back
 		n.reset(p, e.End, now)
-		p.talk.back = e.Whole // there is nothing farther back
+		p.talk.back, p.talk.again = e.Whole, again // a whole log has nothing farther back
 	} else {
 		n.counts.Records++
 		n.counts.read = now

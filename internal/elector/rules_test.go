@@ -297,6 +297,10 @@ var mutants = []mutation.Mutant{
 		Old: "	p.talk.back = true\n", New: "",
 		Guard: "TestANewcomerLooksBackIfNobodyAnswers", Want: "asks once"},
 
+	{Rule: "who has found one by that tells others", File: "announce.go",
+		Old: "		if p.talk.again {\n", New: "		if p.end < 0 {\n",
+		Package: "../scenario", Guard: "TestOneOfManyNewcomersLooksBack", Want: "all know who leads"},
+
 	// Small logs; the rules of a majority are package quorum's.
 	{Rule: "a late answer of a former incarnation is not looked at", File: "small.go",
 		Old: "	case e.ID != p.id:\n", New: "	case e.ID == \"\":\n",

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -51,6 +52,26 @@ func TestASnapshotFromBeforeTheBeginning(t *testing.T) {
 		require.NoError(c, err)
 		c.Work("b", many(4))
 		c.Eventually(time.Second, "b leads all", c.leadsAll("b", 4))
+	})
+}
+
+// Of many newcomers the first that finds a Snapshot tells the others.
+func TestOneOfManyNewcomersLooksBack(t *testing.T) {
+	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
+		a := c.Work("a", many(4))
+		c.Eventually(2*silence, "a leads all", c.leadsAll("a", 4))
+		require.NoError(c, a.Close())
+		c.rubbish(5_000)
+		var all []*Member
+		for i := range 20 {
+			all = append(all, c.Work(fmt.Sprint("b", i), many(4)))
+		}
+		c.Eventually(time.Second, "all know who leads", func() bool {
+			return !slices.ContainsFunc(all, func(m *Member) bool {
+				_, ok := m.Holder(0)
+				return !ok
+			})
+		})
 	})
 }
 
