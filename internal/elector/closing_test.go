@@ -74,7 +74,7 @@ func TestGoodbyesAreNotWaitedForForLong(t *testing.T) {
 	d := a.desired
 	d.Closing = true
 	a.want(d)
-	w.pass(400 * time.Millisecond)
+	w.pass(800 * time.Millisecond)
 	require.NotZero(t, w.count(lease.Ping, from), "successors are named")
 }
 

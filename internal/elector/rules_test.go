@@ -270,10 +270,10 @@ var mutants = []mutation.Mutant{
 
 	// A crowd that closes, and who comes after it.
 	{Rule: "a crowd that closes together names no successors", File: "release.go",
-		Old: "	return min(t.partedAt.Add(2*t.roundTrip()), t.byeAt.Add(n.set.T/20))\n", New: "	return 0\n",
+		Old: "	return min(t.partedAt.Add(2*t.roundTrip()), limit)\n", New: "	return limit - limit\n",
 		Guard: "TestACrowdClosesTogether", Want: "nobody is asked"},
 	{Rule: "but is not waited for for long", File: "release.go",
-		Old: "	return min(t.partedAt.Add(2*t.roundTrip()), t.byeAt.Add(n.set.T/20))\n", New: "	return t.partedAt.Add(2 * t.roundTrip())\n",
+		Old: "	return min(t.partedAt.Add(2*t.roundTrip()), limit)\n", New: "	return max(t.partedAt.Add(2*t.roundTrip()), limit-limit)\n",
 		Guard: "TestGoodbyesAreNotWaitedForForLong", Want: "successors are named"},
 	{Rule: "what is released in nobody's favour shares a Release", File: "handover.go",
 		Old: "		n.unite(p, h)\n", New: "",
