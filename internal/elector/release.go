@@ -34,10 +34,11 @@ func (n *Node) giveUp(p *partition, now clock.Instant) {
 
 // nameAt is from when on successors are named. In a crowd, a closing process first waits
 // until it has read its own goodbye back, and then no other goodbye for two round trips; it
-// waits for T/8 at most, so that there is time left for an answer. Where a whole crowd closes together, nobody is named, asked or given
-// anything by then. Otherwise each of n members would ask all others, and send a Release to
-// each: these n² records keep all readers busy, and a newcomer would find nothing else within
-// its reach. A small group does not wait, nor does a process that nobody drives.
+// waits for T/8 at most, so that there is time left for an answer. Where a whole crowd closes
+// together, nobody is named, asked or given anything by then. Otherwise each of n members would
+// ask all others, and send a Release to each: these n² records keep all readers busy, and a
+// newcomer would find nothing else within its reach. A small group does not wait, nor does a
+// process that nobody drives.
 func (n *Node) nameAt() clock.Time {
 	t := &n.timing
 	limit := t.byeAt.Add(min(n.set.T/8, n.set.AnswerWait*3/4))
