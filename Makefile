@@ -196,7 +196,7 @@ bench-logs: ## one replicated log and Logs: 3 beside it, T = 500 ms, while broke
 bench-scale: ## 100 members and 100,000 roles, 20 and 1,000, one that leads 1,000, on one broker, T = 5 s; 20 minutes; writes docs/benchmarks.md
 	$(BENCH) scale -client "$(CLIENT)"
 
-scale-sim: ## a tenth of SCALE=members,partitions,roles dies, in simulated time; OF=TestOutage SCALE=200,1,100000, OF=TestGather SCALE=100,1,100000
+scale-sim: ## a tenth of SCALE=members,partitions,roles dies, in simulated time; OF=TestOutage SCALE=200,1,100000, OF=TestGather or OF=TestRestart SCALE=100,1,100000
 	NELI_SCALE=$(SCALE) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run '$(OF)$$' -v .
 
 bench-report: ## docs/benchmarks.md from bench/results.json

@@ -12,9 +12,9 @@ import (
 var errFinished = errors.New("finished")
 
 const (
-	// closeTail is how long an arbiter waits, once it holds nothing, for a Release
+	// closeTail is how long an arbiter waits at most, once it holds nothing, for a Release
 	// to be acknowledged or a claim that is under way to be decided.
-	closeTail = 2 * time.Second
+	closeTail = 6 * time.Second
 	// closeClients is how long the Kafka clients may take to stop.
 	closeClients = 10 * time.Second
 )
@@ -37,8 +37,8 @@ const (
 // When it returns, nothing of this Neli runs any more. It is idempotent and
 // takes, at most, DrainTimeout plus the wait for a successor (1 s, or a
 // HeartbeatInterval if that is longer; 4 s with Assigned nomination, or
-// more if the group is slow) plus, with an unreachable broker, 12 s. If another
-// goroutine's task or barrier, Config.Healthy or Config.Requests has not returned, or a client has not
+// more if the group is slow) plus, with an unreachable broker, 12 s (16 s if this process still
+// reads, but far behind the log's end). If another goroutine's task or barrier, Config.Healthy or Config.Requests has not returned, or a client has not
 // stopped, by then, the error says so; a barrier that Close itself runs is waited for. Close must not be
 // called from a barrier, a task or a function that Lead runs: it would wait for itself,
 // up to that bound.

@@ -31,6 +31,7 @@ type kafkaLog struct {
 	position  []int64         // offset to be read next, by partition
 	ready     []elector.Entry // to be handed out before anything is read
 	untouched untouched
+	back      lookBack
 	reading   accessGuard
 	writing   accessGuard
 	fatal     chan error // refused writes, for watch
@@ -82,7 +83,9 @@ func (k *kafkaLog) ends(ctx context.Context, m int) ([]OffsetRange, error) {
 
 // jump makes reading of p begin a little before its end.
 func (k *kafkaLog) jump(p int, e OffsetRange) {
-	k.begin(p, max(e.Start, e.End-history), e)
+	offset := max(e.Start, e.End-history)
+	k.back.begin(p, offset, e)
+	k.begin(p, offset, e)
 }
 
 // begin makes reading of p go on at offset, with a jump.
@@ -112,6 +115,9 @@ func (k *kafkaLog) assign(ctx context.Context) error {
 func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Entry, bool, error) {
 	if k.untouched.due(k.topic) {
 		k.ready = append(k.ready, k.untouched.releaseAll()...)
+	}
+	if k.goBack() {
+		return elector.Entry{}, false, k.unlessDone(ctx, k.assign(ctx))
 	}
 	if len(k.ready) > 0 {
 		e := k.ready[0]

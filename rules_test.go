@@ -113,6 +113,12 @@ var driverMutants = []mutation.Mutant{
 	{Rule: "who has another T does not meet the group", File: "kafka_small_place.go",
 		Old: "logs, lease, strconv", New: "logs, time.Second, strconv",
 		Guard: "TestLogsTopicName", Want: "logs-3.t-5s"},
+	{Rule: "a newcomer looks back so far and no farther", File: "kafka_back.go",
+		Old: "b.parts[p].times >= maxFarther", New: "b.parts[p].times > maxFarther",
+		Guard: "TestReadingBeginsFartherBack", Want: "it has been far enough"},
+	{Rule: "what is read again is of unknown age", File: "kafka_back.go",
+		Old: "	e.End = k.position[p] //", New: "	//",
+		Guard: "TestReadingBeginsFartherBack", Want: "500001"},
 }
 
 func TestDriverRulesAreGuarded(t *testing.T) { mutation.Run(t, driverMutants) }

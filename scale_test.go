@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,3 +33,11 @@ func TestScale(t *testing.T) { sim.Scale(t, sizeOf(t, crowdSize)) }
 
 // TestGather: who comes late has its share soon. The full size is NELI_SCALE=100,1,100000.
 func TestGather(t *testing.T) { sim.Gather(t, sizeOf(t, crowdSize)) }
+
+// TestRestart: who comes after all have closed in good order waits for nobody. The full size
+// is NELI_SCALE=100,1,100000.
+func TestRestart(t *testing.T) {
+	for _, apart := range []time.Duration{0, 5 * time.Millisecond} {
+		t.Run(fmt.Sprintf("%v apart", apart), func(t *testing.T) { sim.Restart(t, sizeOf(t, restartSize), apart) })
+	}
+}

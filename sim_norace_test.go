@@ -7,6 +7,9 @@ import "github.com/goneli/neli/internal/sim"
 // crowdSize is how many TestOutage and TestScale count.
 var crowdSize = sim.Size{Members: 60, Partitions: 1, Roles: 12_000}
 
+// restartSize is how many TestRestart counts.
+var restartSize = sim.Size{Members: 50, Partitions: 1, Roles: 2_500}
+
 const (
 	// simSeeds is how many seeds TestSimulation runs unless told otherwise.
 	simSeeds = 2000

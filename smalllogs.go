@@ -169,6 +169,9 @@ func (l *smallLog) Watch(ctx context.Context) error {
 
 func (l *smallLog) Verify() {}
 
+// Back does nothing: a newcomer waits for T at most, as T is the same for the whole group.
+func (l *smallLog) Back(int) {}
+
 func (l *smallLog) Close() {
 	if err := l.set.Close(); err != nil {
 		l.log.Warn("closing the small logs", "error", err)

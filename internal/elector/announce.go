@@ -13,6 +13,9 @@ type talk struct {
 	helloAt clock.Time // monotonic: when this process may say Hello here again
 	greeted bool       // it has, since it read this log anew
 	begun   clock.Time // monotonic: since when it reads it
+	read    clock.Time // monotonic: when it had read what was there then; 0: not yet
+	back    bool       // and asked for more, farther back
+	again   bool       // reading began here because of that
 	caught  bool       // it has read what was there then
 
 	snapshotAt clock.Time // monotonic: when a Snapshot is due; 0: none is
@@ -35,6 +38,9 @@ func (n *Node) catchUp(p *partition, now clock.Instant) {
 	if !p.talk.caught && (p.log.Offset()+1 >= p.end || now.Mono >= p.catchUpUntil(n.set.T)) {
 		p.talk.caught = true
 		n.resize(n.rolesOf(p), now) // there may be vacancies to count
+		if p.talk.again {
+			n.offerSnapshot(p, n.turn(uint64(p.index), now), now) // others look for one, too
+		}
 		n.ready.Changed = true
 	}
 }
@@ -57,7 +63,11 @@ func (n *Node) caughtUp(p *partition) bool {
 func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant) {
 	id, live := r.Session.Process, o >= p.end
 	if p.talk.since++; p.talk.since >= n.snapshotEvery(p) && r.Kind != lease.Snapshot {
-		n.offerSnapshot(p, 4*n.turn(uint64(o)), now) // nobody waits for it
+		n.offerSnapshot(p, 4*n.turn(uint64(o), now), now) // nobody waits for it
+	}
+	if r.Kind == lease.Hello && r.Hello.Leaving {
+		n.timing.partedAt = now.Mono
+		n.timing.byeBack = n.timing.byeBack || id == n.set.Process
 	}
 	if id == n.set.Process {
 		switch {
@@ -105,7 +115,7 @@ func (n *Node) greeted(p *partition, o int64, r *lease.Record, live bool, now cl
 		n.moves.dirty = true
 	}
 	if r.Longest == lease.Unsaid && live {
-		n.offerSnapshot(p, n.turn(uint64(o)), now)
+		n.offerSnapshot(p, n.turn(uint64(o), now), now)
 	}
 	if !live {
 		return
@@ -140,7 +150,8 @@ func (n *Node) showUp(now clock.Instant) {
 	}
 }
 
-// fewHolders is how many holders may answer a newcomer with a beat each.
+// fewHolders is how many holders may answer a newcomer with a beat each; with more members
+// than that, a closing one waits before it names its successors.
 const fewHolders = 8
 
 // snapshotEvery is how many records lie between two Snapshots: K, or less where they are
@@ -154,18 +165,31 @@ const leastHistory = 60
 
 // turn is how long this process leaves it to others to answer: all are asked, one will do,
 // and its answer calls off the others'.
-func (n *Node) turn(key uint64) time.Duration {
+//
+// A closing process does not count on members that have said goodbye, but those that did so
+// within T/2 are probably there still. It waits for them too, for T/2 at most: where all close
+// together, each would otherwise be the only one left in its own eyes, and all would answer.
+func (n *Node) turn(key uint64, now clock.Instant) time.Duration {
 	mine, before := hash(n.set.Process, key), 0
 	for id, m := range n.members.by {
 		if m.present && !m.suspect && hash(id, key) < mine {
 			before++
 		}
 	}
+	leaving := 0
+	if n.desired.Closing {
+		for id, at := range n.members.left {
+			if now.Mono.Sub(at) < n.set.T/2 && hash(id, key) < mine {
+				leaving++
+			}
+		}
+	}
+	patience := min(n.set.T/2, n.set.T/20*time.Duration(leaving))
 	wait := 2 * n.timing.roundTrip() * time.Duration(before)
 	if before <= quick {
-		return min(wait, n.set.T/20)
+		return patience + min(wait, n.set.T/20)
 	}
-	return max(wait, n.set.T/20*time.Duration(before-quick))
+	return patience + max(wait, n.set.T/20*time.Duration(before-quick))
 }
 
 // quick is how many may answer after round trips, if those before them do not. Of the rest
@@ -272,7 +296,7 @@ func (n *Node) announce(now clock.Instant) {
 		return
 	}
 	if n.desired.Closing {
-		t.bye, t.announceAt = true, now.Mono
+		t.bye, t.byeAt, t.announceAt = true, now.Mono, now.Mono
 	}
 	wants := n.wants(now)
 	t.wavered = t.wavered || t.willing && wants != nil
@@ -414,6 +438,7 @@ func (n *Node) talkDue(p *partition, now clock.Instant, mono func(clock.Time)) {
 	if !p.talk.caught {
 		mono(p.catchUpUntil(n.set.T))
 	}
+	mono(n.lookBackAt(p, now))
 	if n.set.Observer || n.desired.Closing {
 		return
 	}

@@ -10,6 +10,11 @@ import (
 // last to be acknowledged and for Claims that are under way to be decided.
 const closeTail = 2 * time.Second
 
+// closeLag is how long it waits while it still reads, and has not come to its own Releases
+// yet: where all of a large group close together, everybody is late, and the last one that
+// finds the log vacant is to say so.
+const closeLag = 3 * closeTail
+
 // finish reports that a closing process has nothing more to wait for. Where it leaves
 // nobody holding anything it leaves a Snapshot, so that the next one to come knows that
 // at once. Who is to lead next has a moment to claim before: a Snapshot would only be in
@@ -42,9 +47,18 @@ func (n *Node) finish(now clock.Instant) {
 			n.append(p, now, n.snapshot(p, now)...)
 		}
 	}
-	if len(n.ready.Append) == 0 && !promised && (!claiming && !owing && t.farewells == 0 || now.Mono.Sub(t.freeAt) >= closeTail) {
+	if len(n.ready.Append) == 0 && !promised && (!claiming && !owing && t.farewells == 0 || n.waited(owing, now)) {
 		n.ready.Finished = true
 	}
+}
+
+// waited reports whether a closing process that holds nothing has waited long enough.
+func (n *Node) waited(owing bool, now clock.Instant) bool {
+	since := now.Mono.Sub(n.timing.freeAt)
+	if reading := now.Age(n.counts.read) < closeTail/4; owing && reading {
+		return since >= closeLag
+	}
+	return since >= closeTail
 }
 
 // promised reports whether something that nobody holds was released in favour of one that

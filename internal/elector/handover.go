@@ -172,6 +172,7 @@ func (n *Node) advanceOne(p *partition, h *handover, now clock.Instant) {
 		}
 		h.asked, h.deadline = true, now.Add(n.set.Drain)
 		n.terms.Revoke(n.units(p, h.sorted(true)), h.why, h.deadline)
+		n.unite(p, h)
 	case overdue:
 		roles := h.sorted(true)
 		if len(roles) > 0 {
@@ -181,6 +182,22 @@ func (n *Node) advanceOne(p *partition, h *handover, now clock.Instant) {
 	case stay:
 		n.ping(p, h, now)
 	case callOff:
+	}
+}
+
+// unite lets what is to be given up in nobody's favour, and was asked for at the same time,
+// share one Release: where all others of a crowd leave, there would be as many as these were.
+func (n *Node) unite(p *partition, h *handover) {
+	if h.to != "" {
+		return
+	}
+	for _, g := range p.hands {
+		if g != h && g.asked && g.to == "" && g.why == h.why && g.deadline == h.deadline {
+			for role := range h.roles {
+				n.transferRole(p, h, g, role)
+			}
+			return
+		}
 	}
 }
 

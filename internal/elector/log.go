@@ -27,6 +27,10 @@ type Log interface {
 	Watch(ctx context.Context) error
 	// Verify asks Watch to check soon.
 	Verify()
+	// Back asks for reading of a log to begin again, farther back than it did: what was read
+	// does not tell who holds anything. Next then returns a reset. Nothing happens if there is
+	// nothing farther back, or if it has been far enough.
+	Back(partition int)
 	// Close ends reading and writing; reports of what was on its way are made before
 	// it returns.
 	Close()

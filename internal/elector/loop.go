@@ -211,6 +211,9 @@ func (e *Elector) carryOut(r Ready) {
 	if r.Verify {
 		e.log.Verify()
 	}
+	for _, p := range r.Back {
+		e.log.Back(p)
+	}
 	if r.Requested {
 		ring(e.asked)
 	}

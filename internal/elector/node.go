@@ -110,11 +110,13 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	p := n.parts[e.Partition]
 	n.account(p, now)
 	if e.Reset {
-		if p.begun {
+		if p.begun && !p.talk.back {
 			n.counts.LogResets++
 		}
 		p.log.Begin(e.Offset, e.Whole, now)
+		again := p.talk.back
 		n.reset(p, e.End, now)
+		p.talk.back, p.talk.again = e.Whole, again // a whole log has nothing farther back
 	} else {
 		n.counts.Records++
 		n.counts.read = now
@@ -196,17 +198,17 @@ func (n *Node) doubt(p *partition, ev lease.Event, e Entry, r *lease.Record, now
 		n.counts.Contradictions++
 		if n.counts.contradictions.due(now) {
 			n.note(slog.LevelError, "state of another process contradicts the own one: snapshots of all will tell who has to rejoin",
-				"partition", p.index, "offset", e.Offset, "name", n.nameOf(r.Session.Process), "process", r.Session.Process, "record", r.Kind)
+				"partition", p.index, "offset", e.Offset, "by_name", n.nameOf(r.Session.Process), "process", r.Session.Process, "record", r.Kind)
 		}
 		p.talk.contradicts = r.Session.Process
 	}
 	if ev.Doubts {
-		n.speak(p, n.turn(uint64(e.Offset)), now)
+		n.speak(p, n.turn(uint64(e.Offset), now), now)
 	}
 	if ev.Confirmed {
 		n.counts.Diverged = n.nameOf(p.talk.contradicts)
 		n.note(slog.LevelError, "own state is confirmed by others: the process that contradicts it has to rejoin",
-			"partition", p.index, "offset", e.Offset, "name", n.counts.Diverged, "process", p.talk.contradicts)
+			"partition", p.index, "offset", e.Offset, "by_name", n.counts.Diverged, "process", p.talk.contradicts)
 		n.review(n.rolesOf(p), now)
 	}
 }
@@ -376,6 +378,7 @@ func (n *Node) step(p *partition, now clock.Instant) {
 	n.silence(p, now)
 	n.claim(p, now)
 	n.greet(p, now)
+	n.lookBack(p, now)
 	n.answer(p, now)
 	p.dueAt = n.due(p, now)
 }

@@ -135,6 +135,7 @@ func (n *Node) outlived(p *partition, ids []lease.Session, r *lease.Record, now 
 // learned looks at everything, which was not known before.
 func (n *Node) learned(p *partition, now clock.Instant) {
 	p.claims.init()
+	p.talk.back = false
 	var all []int32
 	p.lease.Each(func(h lease.HolderState) int32 { return 0 }, func(role, _ int32) { all = append(all, role) })
 	p.unheard = map[lease.Session]bool{}
@@ -262,6 +263,9 @@ func (n *Node) due(p *partition, now clock.Instant) clock.Time {
 		mono(p.releaseAt)
 	}
 	for _, h := range p.hands {
+		if !h.named {
+			mono(n.nameAt())
+		}
 		mono(h.due(n.set.AnswerWait))
 		mono(h.releaseAt(n.timing.roundTrip()))
 	}

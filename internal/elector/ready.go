@@ -15,6 +15,7 @@ type Ready struct {
 	Notes     []Note
 	Outcomes  []Outcome
 	Verify    bool          // the log may be another one by now
+	Back      []int         // logs of which reading is to begin again, farther back
 	Join      bool          // whether to take part in the nominator's group
 	Changed   bool          // what others are told of holders has changed
 	Requested bool          // there is a request for the application

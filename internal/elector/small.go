@@ -322,6 +322,9 @@ func (n *Node) dueSmall(p *partition, now clock.Instant) clock.Time {
 	next := n.quorum.Due(now)
 	mono := func(t clock.Time) { next = min(next, t) }
 	for _, h := range p.hands {
+		if !h.named {
+			mono(n.nameAt())
+		}
 		mono(h.due(n.set.AnswerWait))
 	}
 	if at, ok := n.claimDue(p, now); ok {

@@ -46,6 +46,9 @@ type timing struct {
 	willing    bool       // the last Hello said that this process wants all it can have
 	wavered    bool       // and since then there was a moment when it did not
 	bye        bool       // the last Hello was said
+	byeAt      clock.Time // monotonic: when it was said
+	byeBack    bool       // and it was read back
+	partedAt   clock.Time // monotonic: when the last goodbye was read, of any process
 
 	awayUntil clock.Time // monotonic: out of the nominator's group until then
 	stayUntil clock.Time // monotonic: and in it for so long at least

@@ -55,6 +55,7 @@ type actor struct {
 	alive   bool
 	ends    []Outcome
 	last    Ready
+	backs   int // how often it asked for reading to begin farther back
 }
 
 type said struct {
@@ -155,6 +156,7 @@ func (a *actor) do(input func(now clock.Instant)) {
 	input(now)
 	r := a.Ready(now)
 	a.last = r
+	a.backs += len(r.Back)
 	a.ends = append(a.ends, r.Outcomes...)
 	a.notes = append(a.notes, r.Notes...)
 	for _, x := range r.Append {

@@ -29,12 +29,13 @@ type crowd struct {
 	dead    []*neli.Neli
 	born    int
 	timeout time.Duration // T
+	reading *toil         // what it costs
 }
 
 func inCrowd(t *testing.T, size Size, timeout time.Duration, run func(*crowd)) {
 	began := time.Now()
 	synctest.Test(t, func(t *testing.T) {
-		c := &crowd{T: t, Size: size, broker: nelitest.NewBroker(nelitest.Options{}), timeout: timeout}
+		c := &crowd{T: t, Size: size, broker: nelitest.NewBroker(nelitest.Options{}), timeout: timeout, reading: &toil{}}
 		defer c.broker.Close()
 		defer c.close()
 		run(c)
@@ -46,7 +47,7 @@ func (c *crowd) join(n int) {
 	for range n {
 		c.born++
 		id := fmt.Sprint("m", c.born)
-		m, err := neli.New(neli.Config{LeaderGroupID: simGroup, Name: id, Provider: c.broker.Provider(id), Partitions: c.Partitions,
+		m, err := neli.New(neli.Config{LeaderGroupID: simGroup, Name: id, Provider: laborious{c.broker.Provider(id), c.reading}, Partitions: c.Partitions,
 			Roles: c.Roles, HeartbeatTimeout: c.timeout})
 		if err != nil {
 			c.Fatal(err)

@@ -1,0 +1,209 @@
+package elector
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
+)
+
+// crowd starts n processes that lead as many roles, evenly.
+func crowd(t *testing.T, w *world, n int) {
+	t.Helper()
+	for i := range n {
+		w.start(fmt.Sprint("p", i), 10*n, nil)
+	}
+	w.pass(10 * time.Second)
+	for _, a := range w.actors {
+		require.NotEmpty(t, a.leads(10*n), a.set.Name)
+	}
+}
+
+// count is how many records of a kind are in the log from an offset on.
+func (w *world) count(k lease.Kind, from int) (n int) {
+	for _, r := range w.logs[0][from:] {
+		if r.Kind == k {
+			n++
+		}
+	}
+	return n
+}
+
+// A crowd that closes together leaves no more behind than a goodbye and a Release each, and a
+// Snapshot that tells that nobody holds anything.
+func TestACrowdClosesTogether(t *testing.T) {
+	const n = 20
+	w := newWorld(1)
+	crowd(t, w, n)
+	from := len(w.logs[0])
+	for i, a := range w.actors {
+		w.after(time.Duration(i)*time.Millisecond, func() {
+			d := a.desired
+			d.Closing = true
+			a.want(d)
+		})
+	}
+	w.pass(time.Second)
+	require.Zero(t, w.count(lease.Ping, from), "nobody is asked")
+	require.Equal(t, n, w.count(lease.Release, from), "Releases")
+	require.LessOrEqual(t, w.count(lease.Snapshot, from), n+1, "Snapshots")
+	i := slices.IndexFunc(w.logs[0][from:], func(r lease.Record) bool { return r.Kind == lease.Snapshot && len(r.State.Holders) == 0 })
+	require.GreaterOrEqual(t, i, 0, "a Snapshot of nobody")
+	for _, a := range w.actors {
+		require.True(t, a.dead, a.set.Name)
+	}
+}
+
+// Goodbyes that do not end keep nobody from closing.
+func TestGoodbyesAreNotWaitedForForLong(t *testing.T) {
+	w := newWorld(1)
+	crowd(t, w, 12)
+	a := w.actors[0]
+	for i := range 1000 {
+		w.after(time.Duration(i)*time.Millisecond, func() {
+			r := w.actors[1].Node.word(w.actors[1].parts[0], lease.Hello, w.instant())
+			r.Session.Process, r.Hello = "x", &lease.Announcement{Leaving: true}
+			w.append(a, Append{Record: r})
+		})
+	}
+	from := len(w.logs[0])
+	d := a.desired
+	d.Closing = true
+	a.want(d)
+	w.pass(800 * time.Millisecond)
+	require.NotZero(t, w.count(lease.Ping, from), "successors are named")
+}
+
+// Who has asked others that say goodbye then releases all that it holds together.
+func TestWhoIsLeftAloneReleasesAllTogether(t *testing.T) {
+	w := newWorld(1)
+	crowd(t, w, 12)
+	a := w.actors[0]
+	leave := func(a *actor) {
+		d := a.desired
+		d.Closing = true
+		a.want(d)
+	}
+	for _, b := range w.actors[1:] {
+		b.cut = true // its answers do not arrive
+	}
+	from := len(w.logs[0])
+	leave(a)
+	w.pass(100 * time.Millisecond)
+	require.NotZero(t, w.count(lease.Ping, from), "successors are named")
+	for _, b := range w.actors[1:] {
+		b.cut = false
+		leave(b)
+	}
+	w.pass(3 * time.Second)
+	require.Len(t, w.sent(0, a.set.Name, lease.Release), 1, "one Release")
+}
+
+// late holds up the first Release for a while, and lets others say something every tenth of a
+// second, if they are to.
+func late(w *world, by time.Duration, talk bool) {
+	held := false
+	w.drop = func(r *lease.Record) bool {
+		if r.Kind != lease.Release {
+			return false
+		}
+		if !held {
+			held = true
+			late := *r
+			w.after(by, func() {
+				o := int64(len(w.logs[0]))
+				w.logs[0] = append(w.logs[0], late)
+				for _, to := range w.actors {
+					to.read(0, o)
+				}
+			})
+		}
+		return true
+	}
+	if !talk {
+		return
+	}
+	b := w.actors[1]
+	for i := range 100 {
+		w.after(time.Duration(i)*100*time.Millisecond, func() {
+			r := b.word(b.parts[0], lease.Hello, w.instant())
+			r.Hello = b.announcement(nil)
+			w.append(b, Append{Record: r})
+		})
+	}
+}
+
+// A process whose Release comes back late waits for it while it reads something, and is there
+// to find the log vacant.
+func TestALateReaderLeavesASnapshot(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, nil)
+	w.start("b", 1, func(s *Settings) { s.Observer = true })
+	w.pass(6 * time.Second)
+	require.NotEmpty(t, a.leads(1))
+	late(w, 3*time.Second, true)
+	from := len(w.logs[0])
+	d := a.desired
+	d.Closing = true
+	a.want(d)
+	w.pass(10 * time.Second)
+	require.True(t, a.dead)
+	i := slices.IndexFunc(w.logs[0][from:], func(r lease.Record) bool { return r.Kind == lease.Snapshot && len(r.State.Holders) == 0 })
+	require.GreaterOrEqual(t, i, 0, "a Snapshot of nobody")
+}
+
+// Where nothing is read, the Release is not waited for any longer.
+func TestWhoReadsNothingClosesSoon(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, nil)
+	w.start("b", 1, func(s *Settings) { s.Observer = true })
+	w.pass(6 * time.Second)
+	require.NotEmpty(t, a.leads(1))
+	late(w, 5*time.Second, false)
+	d := a.desired
+	d.Closing = true
+	a.want(d)
+	w.pass(3*time.Second + 100*time.Millisecond)
+	require.True(t, a.dead, "it has finished")
+}
+
+// Of many that close, each of which has read the goodbyes of all others, few answer at once.
+func TestFewOfThoseThatCloseAnswer(t *testing.T) {
+	const n = 100
+	now := clock.Instant{Mono: clock.Time(time.Hour)}
+	soon := 0
+	for i := range n {
+		node := New(&Settings{Process: fmt.Sprint("p", i), T: 5 * time.Second}, nil)
+		node.desired.Closing = true
+		for k := range n {
+			if k != i {
+				node.members.leave(fmt.Sprint("p", k), now)
+			}
+		}
+		if node.turn(7, now) < node.set.T/20 {
+			soon++
+		}
+	}
+	require.Equal(t, 1, soon, "answer at once")
+}
+
+// A newcomer that finds no Snapshot asks once for reading to begin farther back, unless
+// somebody answers its Hello.
+func TestANewcomerLooksBackIfNobodyAnswers(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, nil)
+	w.pass(20 * time.Second)
+	w.head = int64(len(w.logs[0])) - 2 // what comes before is out of reach
+	b := w.start("b", 1, nil)
+	w.pass(10 * time.Second)
+	require.Zero(t, b.backs, "a answers")
+	a.dead, b.dead = true, true
+	w.head = int64(len(w.logs[0]))
+	c := w.start("c", 1, nil)
+	w.pass(10 * time.Second)
+	require.Equal(t, 1, c.backs, "asks once")
+}

@@ -1,0 +1,104 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+// rubbish appends n records that are nobody's.
+func (c *Cluster) rubbish(n int) {
+	c.Helper()
+	for range n {
+		_, err := c.Broker.Inject(topic, 0, []byte("x"))
+		require.NoError(c, err)
+	}
+}
+
+// A newcomer that finds no Snapshot within its first reach looks farther back before it waits
+// for the longest lease that there may be.
+func TestANewcomerLooksFartherBack(t *testing.T) {
+	for _, n := range []int{1_000, 5_000, 30_000, 100_000} {
+		t.Run(fmt.Sprintf("%d records behind the Snapshot", n), func(t *testing.T) {
+			Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
+				a := c.Work("a", many(4))
+				c.Eventually(2*silence, "a leads all", c.leadsAll("a", 4))
+				require.NoError(c, a.Close())
+				c.rubbish(n)
+				b := c.Work("b", many(4))
+				c.Eventually(time.Second, "b leads all", c.leadsAll("b", 4))
+				require.Zero(c, b.Stats().LogResets, "it was no trouble")
+			})
+		})
+	}
+}
+
+// A Snapshot may be read that tells of a time before reading began: it was long on its way.
+// Nothing becomes known from it, and the newcomer looks for its beginning.
+func TestASnapshotFromBeforeTheBeginning(t *testing.T) {
+	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
+		a := c.Work("a", many(4))
+		c.Eventually(2*silence, "a leads all", c.leadsAll("a", 4))
+		require.NoError(c, a.Close())
+		left := c.Records(0, lease.Snapshot)
+		require.NotEmpty(c, left)
+		c.rubbish(3_000)
+		_, err := c.Broker.Inject(topic, 0, left[len(left)-1].Value)
+		require.NoError(c, err)
+		c.Work("b", many(4))
+		c.Eventually(time.Second, "b leads all", c.leadsAll("b", 4))
+	})
+}
+
+// Of many newcomers the first that finds a Snapshot tells the others.
+func TestOneOfManyNewcomersLooksBack(t *testing.T) {
+	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
+		a := c.Work("a", many(4))
+		c.Eventually(2*silence, "a leads all", c.leadsAll("a", 4))
+		require.NoError(c, a.Close())
+		c.rubbish(5_000)
+		var all []*Member
+		for i := range 20 {
+			all = append(all, c.Work(fmt.Sprint("b", i), many(4)))
+		}
+		c.Eventually(time.Second, "all know who leads", func() bool {
+			return !slices.ContainsFunc(all, func(m *Member) bool {
+				_, ok := m.Holder(0)
+				return !ok
+			})
+		})
+	})
+}
+
+// It looks back so far and no farther: it waits, and then leads.
+func TestANewcomerLooksBackSoFar(t *testing.T) {
+	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
+		a := c.Work("a", many(4))
+		c.Eventually(2*silence, "a leads all", c.leadsAll("a", 4))
+		require.NoError(c, a.Close())
+		c.rubbish(130_000)
+		c.Work("b", many(4))
+		c.Pass(time.Minute)
+		require.Empty(c, c.owned(4), "nothing tells how long a lease may be")
+		c.Eventually(3*time.Second, "b leads all", c.leadsAll("b", 4))
+	})
+}
+
+// Where somebody who knows is there, nobody looks back: a Hello brings a Snapshot.
+func TestNobodyLooksBackWhereOneAnswers(t *testing.T) {
+	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
+		c.Work("a", many(4))
+		c.Eventually(2*silence, "a leads all", c.leadsAll("a", 4))
+		c.rubbish(5_000)
+		b := c.Work("b", many(4))
+		c.Eventually(100*time.Millisecond, "b knows who leads", func() bool {
+			h, _ := b.Holder(0)
+			return h.Name == "a"
+		})
+	})
+}

@@ -1,0 +1,37 @@
+package neli
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/elector"
+)
+
+// Reading begins again four times as far back each time that it is asked for, three times at
+// most, and never before the log's start. The other logs are read on where they were.
+func TestReadingBeginsFartherBack(t *testing.T) {
+	scriptedLog(t, []OffsetRange{{0, 500_000}, {0, 5000}, {4000, 5000}}, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
+		require.Len(t, entries(t, k, time.Second), 3)
+		r.polls = []polled{{rec: Record{Partition: 0, Offset: 500_000}}, {rec: Record{Partition: 1, Offset: 5000}}}
+		require.Len(t, entries(t, k, time.Second), 2)
+
+		k.Back(0)
+		k.Back(0)
+		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 492_000, Reset: true, End: 500_001}}, entries(t, k, time.Second))
+		require.Equal(t, []int64{492_000, 5001, 4000}, r.assigned)
+		k.Back(1)
+		k.Back(2) // it was read from its start
+		require.Equal(t, []elector.Entry{{Partition: 1, Offset: 0, Reset: true, End: 5001, Whole: true}}, entries(t, k, time.Second))
+		for _, want := range []int64{468_000, 372_000} {
+			k.Back(0)
+			got := entries(t, k, time.Second)
+			require.Len(t, got, 1)
+			require.Equal(t, want, got[0].Offset)
+		}
+		k.Back(0)
+		k.Back(1)
+		require.Empty(t, entries(t, k, time.Second), "it has been far enough")
+	})
+}
