@@ -344,3 +344,30 @@ func TestAcceptedInALaterTerm(t *testing.T) {
 	delete(a.parts[0].holds, 0)
 	a.do(func(now clock.Instant) { require.False(t, a.Accept(got[0], now), "it holds it no more") })
 }
+
+// The present leader is no one to hand a role to: the asker, and the leader itself, say so. A name
+// that another member has, too, means that one.
+func TestTheLeaderLeadsAlready(t *testing.T) {
+	for _, to := range []string{"a", "A"} {
+		_, a, _, o := held(func(s *Settings) {
+			if s.Process == "a" {
+				s.Name = "A"
+			}
+		})
+		o.do(func(now clock.Instant) {
+			_, err := o.Ask(Request{Role: 0, Verb: lease.Transfer, To: to}, now)
+			require.ErrorIs(t, err, ErrLeadsAlready)
+		})
+		a.do(func(now clock.Instant) {
+			_, err := a.Transfer(0, to, now)
+			require.ErrorIs(t, err, ErrLeadsAlready)
+		})
+		require.Empty(t, o.said, "nobody need be asked")
+	}
+	w, a, b, o := held(func(s *Settings) { s.Name, s.Requests = "b", true })
+	require.Equal(t, "b", b.set.Name)
+	o.ask(t, Request{Role: 0, Verb: lease.Transfer, To: "b"})
+	w.pass(10 * time.Millisecond)
+	require.Len(t, a.requests(), 1, "the other member of that name is meant")
+	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "b", now); require.NoError(t, err) })
+}

@@ -287,6 +287,21 @@ var mutants = []mutation.Mutant{
 	{Rule: "a handover on small logs is over when enough of them say so", File: "rebalance.go",
 		Old: "		ours = held && g.Session == n.quorum.Session()\n", New: "",
 		Package: "../../nelitest", Guard: "TestSmallLogsTransferARole", Want: "another member claimed first"},
+	{Rule: "a call is answered by all members", File: "announce.go",
+		Old: "			n.answerCall(o, live, now)\n", New: "			_ = live\n",
+		Guard: "TestACallIsAnswered", Want: `should have 9 item`},
+	{Rule: "calls bring no storm of answers", File: "call.go",
+		Old: "at := t.saidAt.Add(helloGap(size))", New: "at := now.Mono",
+		Guard: "TestCallsBringNoStorm", Want: `is not less than or equal to`},
+	{Rule: "a call that does not come back is sent again", File: "call.go",
+		Old: "			n.sendCall(c, now)\n", New: "			_ = c\n",
+		Guard: "TestACallThatIsLost", Want: `should be equal|Not equal`},
+	{Rule: "the leader of a role is told apart from no member", File: "rebalance.go",
+		Old: "		return 0, ErrLeadsAlready\n", New: "		return 0, ErrNoMember\n",
+		Guard: "TestTheLeaderLeadsAlready", Want: `leads the role already`},
+	{Rule: "a name that another member has, too, is not the leader's alone", File: "ask.go",
+		Old: "if id == to || m.name == to && id != g.Session.Process {", New: "if id == to || m == nil {",
+		Guard: "TestTheLeaderLeadsAlready", Want: `leads the role already`},
 }
 
 func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }
