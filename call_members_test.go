@@ -34,7 +34,12 @@ func TestCallMembers(t *testing.T) {
 				c.Broker.Refuse("r", nelitest.Appends, neli.ErrTopicAuthorization)
 				r := c.Join("r", observer)
 				c.Pass(100 * time.Millisecond)
-				require.ErrorIs(c, r.CallMembers(context.Background()), neli.ErrAccess)
+				wait, end := context.WithTimeout(context.Background(), 5*time.Second)
+				defer end()
+				err := r.CallMembers(wait)
+				require.ErrorIs(c, err, context.DeadlineExceeded)
+				require.ErrorContains(c, err, "not authorized")
+				require.Equal(c, neli.StateLive, r.State(), "it may still watch")
 
 				over, cancel := context.WithCancel(context.Background())
 				cancel()

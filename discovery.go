@@ -235,8 +235,8 @@ func (n *Neli) Members() []Member {
 // usual.
 //
 // It is for tools that have just started and want to know who is there; any process may call, an
-// observer, too. It takes WRITE on the topic: an observer that may not write is ended by ErrAccess,
-// as with Ask. What was known before that should be asked for before.
+// observer, too. It takes WRITE on the topic. An observer that may not write watches on, and the
+// call fails when ctx ends, with what the log said: give ctx a deadline.
 //
 // Errors: ErrClosed or what ended this Neli; the cause of ctx, with what the log said of the
 // call. It needs exclusive mode. Do not call it regularly: each answer is read by all members.

@@ -223,7 +223,8 @@ func TestAskThatDoesNotArrive(t *testing.T) {
 		c.Broker.Refuse("o", nelitest.Appends, nil)
 
 		c.Broker.CutOff("a", nelitest.Reads)
-		err = o.Ask(c.atMost(time.Hour), neli.Request{To: "a"})
+		require.ErrorIs(c, o.Ask(c.atMost(time.Hour), neli.Request{To: "a"}), neli.ErrLeadsAlready)
+		err = o.Ask(c.atMost(time.Hour), neli.Request{StepDown: true})
 		require.ErrorIs(c, err, neli.ErrNotDone, "by then b leads")
 		require.True(c, b.IsLeader())
 		require.Empty(c, m.asked())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/goneli/neli"
@@ -84,4 +85,16 @@ func (s scout) reach(ctx context.Context, n *neli.Neli, cfg neli.Config, within 
 			return nil
 		}
 	}
+}
+
+// withoutSecrets is an error of a Kafka client without the values of secret properties: the library
+// sees to that in what it returns, and this error has not passed through it.
+func withoutSecrets(err error, props neli.KafkaConfigMap) string {
+	text := err.Error()
+	for name, value := range props {
+		if v := fmt.Sprint(value); v != "" && secret.MatchString(name) {
+			text = strings.ReplaceAll(text, v, "***")
+		}
+	}
+	return text
 }
