@@ -51,7 +51,7 @@ type Holder struct {
 	// Since is when this process read the claim with which the term began. If it
 	// came later, or lost its place in the log meanwhile, it is when it first learnt
 	// of the term, which began some time before. By this process's wall clock.
-	Since time.Time `json:"since"`
+	Since time.Time `json:"since,omitzero"`
 	// Seen is when this process read the record. By its wall clock.
 	Seen time.Time `json:"seen"`
 	// Age is how long before the answer that was: the longer of what the monotonic

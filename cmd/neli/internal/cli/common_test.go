@@ -59,8 +59,9 @@ func TestBadConfiguration(t *testing.T) {
 		"-X sasl.password: arguments are public":    {"--group", "g", "-X", "sasl.password=hunter2"},
 		"-X ssl.key.pem: arguments are public":      {"--group", "g", "-X", "ssl.key.pem=hunter2"},
 		`-X "hunter": must be name=value`:           {"--group", "g", "-X", "hunter"},
-		`slog: level string "loud": unknown name`:   {"--group", "g", "--log-level", "loud"},
+		`--log-level: "loud" must be debug, info`:   {"--group", "g", "--log-level", "loud"},
 		`invalid argument "x" for "--timeout" flag`: {"--group", "g", "--timeout", "x"},
+		`--group: "a b" must be`:                    {"--group", "a b"},
 		"no such file or directory":                 {"--group", "g", "--config", file + ".none"},
 	} {
 		_, err := resolved(t, args...)
@@ -101,7 +102,7 @@ func TestHostileNames(t *testing.T) {
 	holder := neli.Holder{Name: hostile, Member: hostile, Token: 17}
 	s := neli.Standing{Status: neli.Held, Holder: holder}
 	var out strings.Builder
-	require.NoError(t, show(&out, nil, []neli.Standing{s}, []neli.Member{{Name: hostile, ID: hostile}}, false))
+	require.NoError(t, show(&out, report{standings: []neli.Standing{s}, members: []neli.Member{{Name: hostile, ID: hostile}}}, false))
 	require.NoError(t, tell(&out, s, false))
 	require.NotContains(t, out.String(), "\x1b")
 	require.NotContains(t, out.String(), "\u202e")

@@ -91,6 +91,9 @@ func (s scout) reach(ctx context.Context, n *neli.Neli, cfg neli.Config, within 
 // sees to that in what it returns, and this error has not passed through it.
 func withoutSecrets(err error, props neli.KafkaConfigMap) string {
 	text := err.Error()
+	if strings.HasSuffix(text, "EOF)") || strings.HasSuffix(text, "EOF") {
+		text += ": a broker that closes the connection may want TLS, or other credentials"
+	}
 	for name, value := range props {
 		if v := fmt.Sprint(value); v != "" && secret.MatchString(name) {
 			text = strings.ReplaceAll(text, v, "***")

@@ -188,11 +188,11 @@ type report struct {
 func show(out io.Writer, r report, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(out).Encode(struct {
-			Group      string         `json:"group"`
-			Standings  []standing     `json:"standings"`
-			Members    []neli.Member  `json:"members"`
-			Incomplete string         `json:"incomplete,omitempty"`
-		}{r.group, standingsOf(r.standings), nonNil(r.members), r.missing})
+			Group      string          `json:"group"`
+			Standings  []neli.Standing `json:"standings"`
+			Members    []neli.Member   `json:"members"`
+			Incomplete string          `json:"incomplete,omitempty"`
+		}{r.group, withoutSince(r.standings), nonNil(r.members), r.missing})
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PARTITION\tROLES\tSTATUS\tHOLDER\tTOKEN\tAGE")
@@ -215,6 +215,16 @@ func show(out io.Writer, r report, asJSON bool) error {
 	}
 	_, err := fmt.Fprintf(out, "\n%d members are known; there may be more: %s\n", len(r.members), r.missing)
 	return err
+}
+
+// withoutSince leaves out since when the holders lead: this process has just started, and knows only
+// when it learnt of them.
+func withoutSince(standings []neli.Standing) []neli.Standing {
+	out := nonNil(slices.Clone(standings))
+	for i := range out {
+		out[i].Holder.Since = time.Time{}
+	}
+	return out
 }
 
 // nonNil has JSON say [] of what is empty.
