@@ -11,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // observing are the verbs that ask a group, with what they need.
@@ -53,22 +52,6 @@ func TestNoBroker(t *testing.T) {
 			require.Regexp(t, `^neli: no broker of 127.0.0.1:1 was reached within 10s: .*connection refused`, said)
 		})
 	}
-}
-
-// A broker in memory closes the connection of a client whose password is wrong, as others do of one
-// that should use TLS: the reason is named as far as it can be known, and no secret.
-func TestBrokerThatClosesTheConnection(t *testing.T) {
-	c := secured(t, map[string]kmsg.ACLOperation{"reader": kmsg.ACLOperationRead})
-	file := filepath.Join(t.TempDir(), "client.properties")
-	const wrong = "guessed-wrongly"
-	require.NoError(t, os.WriteFile(file, []byte("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.username=reader\nsasl.password="+wrong+"\n"), 0o600))
-	p := neli(t, c, "status", "--config", file)
-	require.Equal(t, 5, p.code())
-	said := complaints(p)
-	require.Contains(t, said, "EOF): a broker that closes the connection may want TLS, or other credentials")
-	require.Equal(t, 1, strings.Count(said, "\n"), said)
-	require.True(t, strings.HasPrefix(said, "neli: no broker"), said)
-	require.NotContains(t, said, wrong)
 }
 
 // A topic full of what is no record of the protocol tells nothing, and breaks nothing.

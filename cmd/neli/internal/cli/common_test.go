@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,4 +114,26 @@ func TestHostileNames(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), env...)
 	require.NoError(t, cmd.Run())
+}
+
+// What a Kafka client says of a broker that is not reached is told without secrets, and with what a
+// closed connection may mean.
+func TestUnreachedBrokerIsToldWithoutSecrets(t *testing.T) {
+	props := neli.KafkaConfigMap{"sasl.password": "hunter2", "sasl.username": "reader"}
+	require.Equal(t, "reader: *** refused", withoutSecrets(errors.New("reader: hunter2 refused"), props))
+	require.Equal(t, "deadline (EOF): a broker that closes the connection may want TLS, or other credentials",
+		withoutSecrets(errors.New("deadline (EOF)"), props))
+}
+
+// However often the library has said who speaks, the command says it once; fields of Config have the
+// names of flags.
+func TestTidy(t *testing.T) {
+	for text, want := range map[string]string{
+		`neli: Ask: role 0 to "x": neli: the request was refused: no`:                     `role 0 to "x": the request was refused: no`,
+		"neli: invalid configuration:\nHeartbeatTimeout: \"1ms\" must\nRoles: \"0\" must": "--timeout: \"1ms\" must\n--roles: \"0\" must",
+		`cannot describe topic jobs.neli: neli: access refused`:                           `cannot describe topic jobs.neli: access refused`,
+		"topic x is missing": "topic x is missing",
+	} {
+		require.Equal(t, want, tidy(text))
+	}
 }
