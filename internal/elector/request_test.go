@@ -364,10 +364,15 @@ func TestTheLeaderLeadsAlready(t *testing.T) {
 		})
 		require.Empty(t, o.said, "nobody need be asked")
 	}
-	w, a, b, o := held(func(s *Settings) { s.Name, s.Requests = "b", true })
-	require.Equal(t, "b", b.set.Name)
-	o.ask(t, Request{Role: 0, Verb: lease.Transfer, To: "b"})
+	same := func(s *Settings) { s.Name, s.Requests, s.Rebalance = "same", true, false }
+	w := newWorld(1)
+	a := w.start("a", 1, same)
+	w.pass(6 * time.Second)
+	w.start("b", 1, same)
+	o := w.start("o", 1, watches)
+	w.pass(6 * time.Second)
+	o.ask(t, Request{Role: 0, Verb: lease.Transfer, To: "same"})
 	w.pass(10 * time.Millisecond)
 	require.Len(t, a.requests(), 1, "the other member of that name is meant")
-	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "b", now); require.NoError(t, err) })
+	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "same", now); require.NoError(t, err) })
 }
