@@ -47,6 +47,9 @@ var (
 	// ErrNoMember: no member that would claim has this id, and none, or more than
 	// one, this name.
 	ErrNoMember = elector.ErrNoMember
+	// ErrLeadsAlready: the member that is to lead the role leads it. Nothing was done. Ask
+	// returns it, too.
+	ErrLeadsAlready = elector.ErrLeadsAlready
 	// ErrNoAnswer: the member did not say in time that it would lead, or said that it
 	// would not. The role was not given up.
 	ErrNoAnswer = elector.ErrNoAnswer

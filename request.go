@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
@@ -40,7 +41,8 @@ type Request struct {
 // safety: what follows is an orderly hand-over, or nothing.
 //
 // Errors, wrapped with what was asked for: ErrRefused, with the holder's reason; ErrVacant,
-// when nobody is known to hold the role; ErrNotDone, when the holder accepted and could not do
+// when nobody is known to hold the role; ErrLeadsAlready, when the member that is to lead it
+// does so, of which the holder is not told; ErrNotDone, when the holder accepted and could not do
 // it, or lost the role meanwhile; ErrNoAnswer, when the holder has said nothing for 30 s, as
 // one does that is cut off, or takes that long to decide; ErrClosed or what ended this Neli; the
 // cause of ctx. Neither ErrNoAnswer nor the end of ctx calls the request off: it may be carried
@@ -134,11 +136,12 @@ func (n *Neli) serve(ctx context.Context, q elector.Request) {
 	case r.StepDown:
 		err = n.StepDown(ctx)
 	default:
-		err = n.Transfer(ctx, q.Role, q.To)
+		err = n.handTo(ctx, q.Role, q.To)
 	}
 	if err != nil {
 		log.Info("request not carried out", "error", err)
-		n.exclusive.Answer(q, lease.Failed, n.set.secrets.redact(err.Error()))
+		// The asker wraps this with what it asked for.
+		n.exclusive.Answer(q, lease.Failed, n.set.secrets.redact(strings.TrimPrefix(err.Error(), "neli: ")))
 		return
 	}
 	n.exclusive.Answer(q, lease.Done, "")

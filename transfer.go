@@ -18,7 +18,8 @@ import (
 // StepDown.
 //
 // to is the Member.ID of a member, or its Name if no other has that. Errors:
-// ErrNotLeader (also if the partition is being given up already), ErrNoMember and
+// ErrNotLeader (also if the partition is being given up already), ErrLeadsAlready (the
+// member is this process), ErrNoMember and
 // ErrNoAnswer (within a second, or a HeartbeatInterval of up to fifteen seconds if that is
 // longer: the member is dead, cut off, or unhealthy by now), upon which this process
 // leads on, and the application hears of nothing;
@@ -42,15 +43,20 @@ func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
 	if !n.IsLeaderOf(role) {
 		return fmt.Errorf("neli: Transfer: role %d: %w", role, ErrNotLeader)
 	}
+	if err := n.handTo(ctx, role, to); err != nil {
+		return fmt.Errorf("neli: Transfer: role %d to %q: %w", role, to, err)
+	}
+	return nil
+}
+
+// handTo does what Transfer does, once it is known that it may be done.
+func (n *Neli) handTo(ctx context.Context, role int, to string) error {
 	err := n.exclusive.Transfer(ctx, role, to)
 	if errors.Is(err, elector.ErrEnded) {
 		<-n.done
 		err = n.ended()
 	}
-	if err != nil {
-		return fmt.Errorf("neli: Transfer: role %d to %q: %w", role, to, err)
-	}
-	return nil
+	return err
 }
 
 // stepDownFor is how long a process that has stepped down claims nothing, at least.

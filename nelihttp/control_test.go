@@ -164,7 +164,7 @@ func TestTransfersThatMakeNoSense(t *testing.T) {
 // What the library says no to has a status of its own.
 func TestStatusOfErrors(t *testing.T) {
 	for want, errs := range map[int][]error{
-		http.StatusConflict:           {neli.ErrNotLeader, neli.ErrNotTransferred, neli.ErrObserver},
+		http.StatusConflict:           {neli.ErrNotLeader, neli.ErrLeadsAlready, neli.ErrNotTransferred, neli.ErrObserver},
 		http.StatusNotFound:           {neli.ErrNoMember},
 		http.StatusGatewayTimeout:     {neli.ErrNoAnswer},
 		http.StatusServiceUnavailable: {neli.ErrClosed, context.Canceled, errScripted},

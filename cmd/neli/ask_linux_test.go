@@ -37,9 +37,14 @@ func TestTransferAndStepDown(t *testing.T) {
 	one.says("token", 2)
 	require.False(t, alive(child))
 
+	p = neli(t, c, "transfer", "one")
+	require.Equal(t, 0, p.code(), p.errors.String())
+	require.Equal(t, []string{"one already leads role 0"}, p.output())
+
 	p = neli(t, c, "transfer", "nobody\x1b[2J")
 	require.Equal(t, 1, p.code())
 	require.Contains(t, p.errors.String(), "no such member")
+	require.Equal(t, 1, strings.Count(p.errors.String(), "neli:"), p.errors.String())
 	require.NotContains(t, p.errors.String(), "\x1b")
 
 	two.signal(15)
@@ -73,7 +78,6 @@ func TestRevokedCommandIsKilledInTime(t *testing.T) {
 
 func TestRequestsAreRefusedByDefault(t *testing.T) {
 	c := broker(t)
-	require.Equal(t, 124, neli(t, c, "step-down", "--wait", "1s").code(), "there is not even a topic")
 	holder := neli(t, c, "run", "--", "sh", "-c", family)
 	child := holder.pid("child", 1)
 	for _, args := range [][]string{{"step-down"}, {"transfer", "0", "x"}, {"transfer", "--role", "0", "x"}, {"transfer", "--key", "k", "--slots", "1", "x"}} {

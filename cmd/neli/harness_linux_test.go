@@ -54,7 +54,13 @@ func testMain(m *testing.M) int {
 // broker starts a Kafka in this process.
 func broker(t *testing.T) *kfake.Cluster {
 	t.Helper()
-	c, err := kfake.NewCluster(kfake.NumBrokers(1))
+	return brokerWith(t)
+}
+
+// brokerWith is a broker that has topics, of one partition each.
+func brokerWith(t *testing.T, topics ...string) *kfake.Cluster {
+	t.Helper()
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topics...))
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c

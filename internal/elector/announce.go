@@ -72,6 +72,8 @@ func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant)
 	if id == n.set.Process {
 		switch {
 		case r.Kind != lease.Ping:
+		case r.To == lease.Everyone:
+			n.called(p)
 		case r.Request != nil:
 			n.asked(p, o, r)
 		default:
@@ -90,6 +92,8 @@ func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant)
 		n.greeted(p, o, r, live, now)
 	case lease.Ping:
 		switch {
+		case r.To == lease.Everyone:
+			n.answerCall(o, live, now)
 		case r.To != n.set.Process || !live: // what was asked before this process came was asked of another
 		case r.Request != nil:
 			n.requested(p, o, r, now)

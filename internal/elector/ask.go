@@ -52,7 +52,7 @@ type asking struct {
 }
 
 // Ask sends a request to the process that holds the role, and returns a number by which its
-// Outcome is known. The error is ErrUnknown, ErrVacant, or says what is wrong with it.
+// Outcome is known. The error is ErrUnknown, ErrVacant, ErrLeadsAlready, or says what is wrong with it.
 func (n *Node) Ask(r Request, now clock.Instant) (id int, err error) {
 	if len(n.parts) == 0 {
 		return 0, ErrUnknown
@@ -67,6 +67,8 @@ func (n *Node) Ask(r Request, now clock.Instant) (id int, err error) {
 		return 0, errOwnRole
 	case len(n.asks) >= maxAsks:
 		return 0, errTooMany
+	case r.Verb == lease.Transfer && n.is(g, r.To):
+		return 0, ErrLeadsAlready
 	default:
 		n.moves.lastID++
 		r.id = uint64(n.moves.lastID)
@@ -75,6 +77,20 @@ func (n *Node) Ask(r Request, now clock.Instant) (id int, err error) {
 		n.sendAsk(a, now)
 		return n.moves.lastID, nil
 	}
+}
+
+// is reports whether a holder is the member that a request names: by its id, or by its name if no
+// other member has that.
+func (n *Node) is(g lease.Grantee, to string) bool {
+	if to == g.Session.Process {
+		return true
+	}
+	for id, m := range n.members.by {
+		if id == to || m.name == to && id != g.Session.Process {
+			return false
+		}
+	}
+	return to == g.Name
 }
 
 // sendAsk sends a request, or sends it again: in the log that has the role or, where all logs

@@ -2,9 +2,6 @@ package elector
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"time"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
@@ -14,50 +11,11 @@ import (
 // for the outcome until ctx is done, whose end does not call it off.
 func (e *Elector) Ask(ctx context.Context, r Request) error {
 	done := make(chan error, 1)
-	id, err := e.send(ctx, r, done)
+	id, err := e.begin(ctx, done, func(n *Node, now clock.Instant) (int, error) { return n.Ask(r, now) })
 	if err != nil {
 		return err
 	}
-	select {
-	case err = <-done:
-		return err
-	case <-e.done:
-		return ErrEnded
-	case <-ctx.Done():
-		e.mu.Lock()
-		delete(e.waiting, id)
-		how := e.node.GiveUpAsk(id)
-		e.mu.Unlock()
-		return fmt.Errorf("%w: %s", context.Cause(ctx), how)
-	}
-}
-
-// send begins a request as soon as it is known who holds the role.
-func (e *Elector) send(ctx context.Context, r Request, done chan error) (id int, err error) {
-	news, stop := e.Notify()
-	defer stop()
-	look := time.NewTicker(lookEvery) // some of it time alone makes known
-	defer look.Stop()
-	for {
-		if err = ErrUnknown; e.opened() {
-			e.do(func(n *Node, now clock.Instant) {
-				if id, err = n.Ask(r, now); err == nil {
-					e.waiting[id] = done
-				}
-			})
-		}
-		if !errors.Is(err, ErrUnknown) {
-			return id, err
-		}
-		select {
-		case <-news:
-		case <-look.C:
-		case <-e.done:
-			return 0, ErrEnded
-		case <-ctx.Done():
-			return 0, fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		}
-	}
+	return e.outcome(ctx, id, done, (*Node).GiveUpAsk)
 }
 
 // opened reports whether the logs were found.

@@ -32,7 +32,8 @@ type Node struct {
 	counts  counts
 	inbox   inbox     // requests to this process
 	asks    []*asking // and of it
-	eager   bool      // nothing that was vacant has been passed over since this process was willing
+	calls   []*calling
+	eager   bool // nothing that was vacant has been passed over since this process was willing
 	ready   Ready
 }
 
@@ -249,8 +250,12 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 			n.note(slog.LevelDebug, "claim not confirmed", "partition", p.index, "error", err)
 		}
 	case lease.Ping:
-		if err != nil && r.Request != nil {
+		switch {
+		case err == nil:
+		case r.Request != nil:
 			n.askFailed(r, err)
+		case r.To == lease.Everyone:
+			n.callFailed(p.index, err)
 		}
 	case lease.Beat, lease.Pong:
 	}
@@ -293,6 +298,7 @@ func (n *Node) Tick(now clock.Instant) {
 	}
 	n.announce(now)
 	n.pursue(now)
+	n.repeatCalls(now)
 	n.verify(now)
 	n.finish(now)
 }

@@ -169,3 +169,26 @@ func TestOddRecordsAreCountedAndLoggedOnce(t *testing.T) {
 	require.Equal(t, []uint64{15, 6, 3, 6}, []uint64{s.Records, s.Foreign, s.Newer, s.Malformed})
 	require.Len(t, notes, 3, "another topic's, a newer version's, malformed")
 }
+
+// A term that began between the newest Snapshot and the time at which this process came is known with
+// its holder's next beat, and who waits is told then.
+func TestATermAfterTheSnapshotIsToldWithTheNextBeat(t *testing.T) {
+	w := newWorld(1)
+	a := w.start("a", 1, stays)
+	w.pass(6 * time.Second)
+	w.start("b", 1, stays)
+	w.pass(6 * time.Second)
+	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "b", now); require.NoError(t, err) })
+	w.pass(50 * time.Millisecond)
+	o, wt := w.start("o", 1, watches), NewWatcher()
+	require.Empty(t, o.told(wt), "the claim was in the log before")
+	for range 2000 {
+		w.pass(time.Millisecond)
+		if got := o.told(wt); len(got) > 0 {
+			require.Equal(t, []string{"0: b"}, got)
+			require.True(t, o.last.Changed, "who waits is told")
+			return
+		}
+	}
+	require.Fail(t, "no beat was read")
+}

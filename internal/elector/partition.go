@@ -105,7 +105,10 @@ func (n *Node) follow(p *partition, ev lease.Event, r *lease.Record, now clock.I
 			n.ready.Changed = true
 			n.occupied(p, p.log.RolesOf(r.Session), now)
 		}
-		if p.unheard[r.Session] && p.log.Offset() >= p.end { // others were told that nothing is known of its roles
+		switch live := p.log.Offset() >= p.end; {
+		case !live && p.unheard != nil: // it may claim here what it holds from now on
+			p.unheard[r.Session] = true
+		case live && p.unheard[r.Session]: // others were told that nothing is known of its roles
 			delete(p.unheard, r.Session)
 			n.ready.Changed = true
 		}

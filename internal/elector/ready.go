@@ -89,6 +89,9 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	if len(n.asks) > 0 {
 		next = min(next, n.pursueDue().Sub(now.Mono))
 	}
+	if len(n.calls) > 0 {
+		next = min(next, n.repeatDue().Sub(now.Mono))
+	}
 	if n.desired.Away > now.Mono {
 		next = min(next, n.desired.Away.Sub(now.Mono))
 	}

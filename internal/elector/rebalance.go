@@ -17,6 +17,7 @@ var (
 	ErrNotLeader      = errors.New("neli: this process does not lead the role")
 	ErrNoMember       = errors.New("neli: no such member")
 	ErrNoAnswer       = errors.New("neli: the member does not answer")
+	ErrLeadsAlready   = errors.New("neli: the member leads the role already")
 	ErrNotTransferred = errors.New("neli: another member claimed first")
 )
 
@@ -67,7 +68,7 @@ type Outcome struct {
 }
 
 // Transfer begins to hand a role over to a member, and returns a number by which its
-// Outcome is known. The error is ErrNotLeader or ErrNoMember.
+// Outcome is known. The error is ErrNotLeader, ErrLeadsAlready or ErrNoMember.
 func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err error) {
 	if len(n.parts) == 0 {
 		return 0, ErrNotLeader
@@ -78,6 +79,9 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 		return 0, ErrNotLeader
 	}
 	member := n.members.find(to)
+	if to == n.set.Process || to == n.set.Name && member == "" {
+		return 0, ErrLeadsAlready
+	}
 	if member == "" || !n.members.wanting(member, role) {
 		return 0, ErrNoMember
 	}

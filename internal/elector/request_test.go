@@ -344,3 +344,35 @@ func TestAcceptedInALaterTerm(t *testing.T) {
 	delete(a.parts[0].holds, 0)
 	a.do(func(now clock.Instant) { require.False(t, a.Accept(got[0], now), "it holds it no more") })
 }
+
+// The present leader is no one to hand a role to: the asker, and the leader itself, say so. A name
+// that another member has, too, means that one.
+func TestTheLeaderLeadsAlready(t *testing.T) {
+	for _, to := range []string{"a", "A"} {
+		_, a, _, o := held(func(s *Settings) {
+			if s.Process == "a" {
+				s.Name = "A"
+			}
+		})
+		o.do(func(now clock.Instant) {
+			_, err := o.Ask(Request{Role: 0, Verb: lease.Transfer, To: to}, now)
+			require.ErrorIs(t, err, ErrLeadsAlready)
+		})
+		a.do(func(now clock.Instant) {
+			_, err := a.Transfer(0, to, now)
+			require.ErrorIs(t, err, ErrLeadsAlready)
+		})
+		require.Empty(t, o.said, "nobody need be asked")
+	}
+	same := func(s *Settings) { s.Name, s.Requests, s.Rebalance = "same", true, false }
+	w := newWorld(1)
+	a := w.start("a", 1, same)
+	w.pass(6 * time.Second)
+	w.start("b", 1, same)
+	o := w.start("o", 1, watches)
+	w.pass(6 * time.Second)
+	o.ask(t, Request{Role: 0, Verb: lease.Transfer, To: "same"})
+	w.pass(10 * time.Millisecond)
+	require.Len(t, a.requests(), 1, "the other member of that name is meant")
+	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "same", now); require.NoError(t, err) })
+}

@@ -41,7 +41,7 @@ type Record struct {
 	Fresh bool    // Claim: by a process that does not know the fold
 
 	Ended  []Grant // Release: what is given back
-	To     string  // Release: the process that is to claim next, if any; Ping, Pong: the process it is for
+	To     string  // Release: the process that is to claim next, if any; Ping, Pong: the process it is for, or Everyone
 	Pinned bool    // Release: and is to keep what it claims
 	Moved  bool    // Release: for the sake of balance or preference
 
@@ -52,6 +52,10 @@ type Record struct {
 	Request *Request // Ping: more than to answer, if not nil
 	Answer  *Answer  // Pong: to that
 }
+
+// Everyone is To of a Ping that is for all members. It is no process's id: these are random text,
+// and a version that does not know it takes the Ping for somebody else's.
+const Everyone = "*"
 
 // Unsaid is Longest of a sender that does not know the fold.
 const Unsaid = time.Duration(-1)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -121,12 +122,15 @@ func TestAskIsRefused(t *testing.T) {
 		require.Equal(c, uint64(2), a.Stats().RequestsRefused)
 		m.is(nil)
 		c.Pass(10 * time.Second)
-		for _, to := range []string{"nobody", "o", "a"} {
+		for _, to := range []string{"nobody", "o"} {
 			err := o.Ask(ctx, neli.Request{Role: 0, To: to})
 			require.ErrorIs(c, err, neli.ErrNotDone, to)
 			require.ErrorContains(c, err, "no such member")
+			require.Equal(c, 1, strings.Count(err.Error(), "neli: Ask"), err)
+			require.NotContains(c, err.Error(), "Transfer:", "what the holder called is no matter of the asker's")
 			c.Pass(time.Second)
 		}
+		require.ErrorIs(c, o.Ask(ctx, neli.Request{Role: 0, To: "a"}), neli.ErrLeadsAlready)
 		require.Len(c, a.Kinds(), told, "the application has heard of nothing")
 		require.True(c, a.IsLeader())
 	})
@@ -223,7 +227,8 @@ func TestAskThatDoesNotArrive(t *testing.T) {
 		c.Broker.Refuse("o", nelitest.Appends, nil)
 
 		c.Broker.CutOff("a", nelitest.Reads)
-		err = o.Ask(c.atMost(time.Hour), neli.Request{To: "a"})
+		require.ErrorIs(c, o.Ask(c.atMost(time.Hour), neli.Request{To: "a"}), neli.ErrLeadsAlready)
+		err = o.Ask(c.atMost(time.Hour), neli.Request{StepDown: true})
 		require.ErrorIs(c, err, neli.ErrNotDone, "by then b leads")
 		require.True(c, b.IsLeader())
 		require.Empty(c, m.asked())

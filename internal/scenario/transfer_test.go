@@ -94,8 +94,11 @@ func TestTransferRefuses(t *testing.T) {
 		c.Pass(10 * time.Second)
 		told := len(l.Kinds())
 		ctx := c.atMost(time.Hour)
-		for _, to := range []string{"", "nobody", "l", l.ID(), "twin", "s", "o", "lazy", c.Members["s"].ID(), other.ID(), "x"} {
+		for _, to := range []string{"", "nobody", "twin", "s", "o", "lazy", c.Members["s"].ID(), other.ID(), "x"} {
 			require.ErrorIs(c, l.Transfer(ctx, 0, to), neli.ErrNoMember, to)
+		}
+		for _, to := range []string{"l", l.ID()} {
+			require.ErrorIs(c, l.Transfer(ctx, 0, to), neli.ErrLeadsAlready, to)
 		}
 		for _, role := range []int{-1, 1, 1 << 40} {
 			require.ErrorIs(c, l.Transfer(ctx, role, "twin1"), neli.ErrNotLeader, role)

@@ -249,7 +249,7 @@ func (w *world) transferEnds(ctx context.Context, err error, m transferred) {
 		seen.count("not transferred")
 	case errors.Is(err, neli.ErrNoAnswer):
 		seen.count("no answer")
-	case errors.Is(err, neli.ErrNotLeader), errors.Is(err, neli.ErrNoMember), errors.Is(err, neli.ErrTopicReplaced),
+	case errors.Is(err, neli.ErrNotLeader), errors.Is(err, neli.ErrNoMember), errors.Is(err, neli.ErrLeadsAlready), errors.Is(err, neli.ErrTopicReplaced),
 		errors.Is(err, neli.ErrPartitionsChanged), ctx.Err() != nil:
 	default:
 		w.violated("%s: Transfer returned %v", m.from.id, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,9 +29,9 @@ The role is given as a number (0 if nothing is said), as an argument or by --rol
 which --slots makes the number, as the library's Slot does. An argument counts before --key, and
 that before --role.
 
-Exit codes: 0 it is done; 1 the holder refuses, or could not do it, and the text says why; 3 nobody
-holds the role; 124 no answer within --wait, after which it may still be done; 125 neli itself
-failed.`
+Exit codes: 0 it is done, or the member leads the role already; 1 the holder refuses, or could not do
+it, and the text says why; 3 nobody holds the role, or the topic is missing; 5 no broker was reached;
+124 no answer within --wait, after which it may still be done; 125 neli itself failed.`
 
 // wish is what transfer and step-down are told.
 type wish struct {
@@ -47,13 +48,16 @@ func (o *wish) register(f *pflag.FlagSet) {
 	f.DurationVar(&o.wait, "wait", time.Minute, "how long to wait for the end")
 }
 
+// maxRole is the highest role that the library takes.
+const maxRole = 999_999
+
 // target is the role that is meant: by an argument, by a key, or by its flag.
 func (o *wish) target(args []string) (int, error) {
 	switch {
 	case len(args) > 0:
 		role, err := strconv.Atoi(args[0])
-		if err != nil || role < 0 {
-			return 0, fmt.Errorf("role %q: must be a number from 0", args[0])
+		if err != nil || role < 0 || role > maxRole {
+			return 0, fmt.Errorf("role %q: must be a number from 0 to %d", args[0], maxRole)
 		}
 		return role, nil
 	case o.key != "" && o.slots < 1:
@@ -61,9 +65,9 @@ func (o *wish) target(args []string) (int, error) {
 	case o.key != "":
 		return neli.Slot(o.key, o.slots), nil
 	case o.slots != 0:
-		return 0, errors.New("--slots: needs --key")
-	case o.role < 0:
-		return 0, fmt.Errorf("--role %d: must be a number from 0", o.role)
+		return 0, fmt.Errorf("--slots %d: needs --key", o.slots)
+	case o.role < 0 || o.role > maxRole:
+		return 0, fmt.Errorf("--role %d: must be a number from 0 to %d", o.role, maxRole)
 	}
 	return o.role, nil
 }
@@ -77,7 +81,7 @@ func newTransfer(c *common) *cobra.Command {
 neli status has them. It stays there for the term; neither balance nor preference moves it.
 
 ` + askLong,
-		Args: cobra.RangeArgs(1, 2),
+		Args: arguments(1, 2, "the member, and before it the role if it is not 0"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			last := len(args) - 1
 			return c.ask(cmd, o, args[:last], neli.Request{To: args[last]})
@@ -96,13 +100,23 @@ func newStepDown(c *common) *cobra.Command {
 nothing for ten seconds or three times its T, whichever is longer. Others lead, if there are any.
 
 ` + askLong,
-		Args: cobra.MaximumNArgs(1),
+		Args: arguments(0, 1, "the role, if it is not 0"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.ask(cmd, o, args, neli.Request{StepDown: true})
 		},
 	}
 	o.register(cmd.Flags())
 	return cmd
+}
+
+// arguments says which arguments a verb takes, if there are fewer or more.
+func arguments(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= least && len(args) <= most {
+			return nil
+		}
+		return fmt.Errorf("%s: %d arguments given: must be %s: neli %s", cmd.Name(), len(args), what, cmd.Use)
+	}
 }
 
 // ask sends a request as a process that only watches, and says what has become of it.
@@ -112,7 +126,10 @@ func (c *common) ask(cmd *cobra.Command, o wish, args []string, r neli.Request) 
 		return err
 	}
 	if o.wait <= 0 {
-		return errors.New("--wait: must be positive")
+		return fmt.Errorf("--wait %v: must be positive", o.wait)
+	}
+	if r.To == "" && !r.StepDown {
+		return errors.New(`member "": must be the name or the id of a member`)
 	}
 	n, ctx, stop, err := c.observe(cmd, role+1)
 	if err != nil {
@@ -124,7 +141,8 @@ func (c *common) ask(cmd *cobra.Command, o wish, args []string, r neli.Request) 
 }
 
 func asked(ctx context.Context, n *neli.Neli, r neli.Request, wait time.Duration, out io.Writer) error {
-	ctx, stop := context.WithTimeout(ctx, wait)
+	late := fmt.Errorf("not done within %v (--wait)", wait)
+	ctx, stop := context.WithTimeoutCause(ctx, wait, late)
 	defer stop()
 	err := n.Ask(ctx, r)
 	switch {
@@ -134,11 +152,16 @@ func asked(ctx context.Context, n *neli.Neli, r neli.Request, wait time.Duration
 	case err == nil:
 		_, err = fmt.Fprintf(out, "role %d: handed over to %s\n", r.Role, printable(r.To))
 		return err
+	case errors.Is(err, neli.ErrLeadsAlready):
+		_, err = fmt.Fprintf(out, "%s already leads role %d\n", printable(r.To), r.Role)
+		return err
+	case errors.Is(err, neli.ErrRefused) && strings.Contains(err.Error(), "it takes no requests"):
+		return exit{codeRefused, fmt.Errorf("%w: neli run takes them with --allow-requests, an application with Config.Requests", err)}
 	case errors.Is(err, neli.ErrRefused), errors.Is(err, neli.ErrNotDone):
 		return exit{codeRefused, err}
 	case errors.Is(err, neli.ErrVacant):
 		return exit{codeVacant, err}
-	case errors.Is(err, neli.ErrNoAnswer), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, neli.ErrNoAnswer), errors.Is(err, late):
 		return exit{codeNoAnswer, err}
 	}
 	return err

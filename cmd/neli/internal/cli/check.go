@@ -35,8 +35,8 @@ back.
 For the time of --for a few members of a group of their own, which other groups skip, write
 a record every few seconds and read it again. They contend for nothing, and create nothing.
 
-Exit codes: 0 all is well; 3 there is something to mend, which is said; 125 nothing came back,
-or neli itself failed.`
+Exit codes: 0 all is well; 3 there is something to mend, which is said, or the topic is missing; 5 no
+broker was reached; 125 nothing came back, or neli itself failed.`
 
 func newCheck(c *common) *cobra.Command {
 	var how time.Duration
@@ -49,6 +49,9 @@ func newCheck(c *common) *cobra.Command {
 			cfg, err := c.resolve(cmd)
 			if err != nil {
 				return err
+			}
+			if how <= 0 {
+				return fmt.Errorf("--for %v: must be positive", how)
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
@@ -72,12 +75,20 @@ func check(ctx context.Context, cfg neli.Config, how time.Duration, out io.Write
 			_ = n.Close() // they hold nothing
 		}
 	}()
-	for range probes {
+	s := newScout(cfg.Provider)
+	cfg.Provider = s
+	for i := range probes {
 		n, err := neli.New(cfg)
 		if err != nil {
 			return err
 		}
 		all = append(all, n)
+		if i > 0 {
+			continue
+		}
+		if err := s.reach(ctx, n, cfg, reachWithin); err != nil { // the others would find the same
+			return err
+		}
 	}
 	select {
 	case <-time.After(how):

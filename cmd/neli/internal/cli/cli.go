@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -46,10 +47,26 @@ func Main(args []string, stdout, stderr io.Writer) int {
 		code = e.code
 	}
 	if text := err.Error(); text != "" {
-		fmt.Fprintln(stderr, "neli:", strings.TrimPrefix(text, "neli: "))
+		fmt.Fprintln(stderr, "neli:", tidy(text))
 	}
 	return code
 }
+
+// tidy is an error as the command says it: without the package's prefixes and names of calls, and with
+// the flag where the library names a field of its Config.
+func tidy(text string) string {
+	text = strings.ReplaceAll(": "+text, ": neli: ", ": ")[2:]
+	for _, call := range []string{"Ask: ", "CallMembers: ", "New: ", "invalid configuration:\n", "invalid configuration: "} {
+		text = strings.TrimPrefix(text, call)
+	}
+	return fieldAtStart.ReplaceAllStringFunc(text, func(field string) string { return flagOf[strings.TrimSuffix(field, ":")] + ":" })
+}
+
+// flagOf are the flags by which fields of the library's Config are given.
+var flagOf = map[string]string{"LeaderGroupID": "--group", "LeaderTopic": "--topic", "Name": "--name", "HeartbeatTimeout": "--timeout",
+	"Roles": "--roles", "DrainTimeout": "--drain", "Request.Role": "--role", "Request.To": "member"}
+
+var fieldAtStart = regexp.MustCompile(`(?m)^(LeaderGroupID|LeaderTopic|Name|HeartbeatTimeout|Roles|DrainTimeout|Request\.Role|Request\.To):`)
 
 func newRoot() *cobra.Command {
 	var c common

@@ -42,7 +42,10 @@ func (c *common) register(f *pflag.FlagSet) {
 // resolve makes the configuration, of which the verb completes the rest.
 func (c *common) resolve(cmd *cobra.Command) (neli.Config, error) {
 	var level slog.Level
-	errs := []error{level.UnmarshalText([]byte(c.logLevel))}
+	var errs []error
+	if level.UnmarshalText([]byte(c.logLevel)) != nil {
+		errs = append(errs, fmt.Errorf("--log-level: %q must be debug, info, warn or error", c.logLevel))
+	}
 	if c.group == "" {
 		errs = append(errs, errors.New("--group (or NELI_GROUP) is missing"))
 	}
@@ -52,6 +55,9 @@ func (c *common) resolve(cmd *cobra.Command) (neli.Config, error) {
 		return neli.Config{}, err
 	}
 	if c.topic == "" {
+		if !topicName.MatchString(c.group) {
+			return neli.Config{}, fmt.Errorf("--group: %q must be 1 to 244 of a–z, A–Z, 0–9, '.', '_' and '-', as it names the topic unless --topic does", c.group)
+		}
 		c.topic = c.group + ".neli"
 	}
 	return neli.Config{
@@ -90,6 +96,9 @@ func (c *common) kafka(cmd *cobra.Command) (neli.KafkaConfigMap, error) {
 	}
 	return props, nil
 }
+
+// topicName is what a group's name has to be if the topic's is made of it.
+var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,244}$`)
 
 // secret are names of properties whose values nobody should see.
 var secret = regexp.MustCompile(`(?i)password|secret|pem$|sasl\.jaas|token`)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,8 +60,9 @@ func TestBadConfiguration(t *testing.T) {
 		"-X sasl.password: arguments are public":    {"--group", "g", "-X", "sasl.password=hunter2"},
 		"-X ssl.key.pem: arguments are public":      {"--group", "g", "-X", "ssl.key.pem=hunter2"},
 		`-X "hunter": must be name=value`:           {"--group", "g", "-X", "hunter"},
-		`slog: level string "loud": unknown name`:   {"--group", "g", "--log-level", "loud"},
+		`--log-level: "loud" must be debug, info`:   {"--group", "g", "--log-level", "loud"},
 		`invalid argument "x" for "--timeout" flag`: {"--group", "g", "--timeout", "x"},
+		`--group: "a b" must be`:                    {"--group", "a b"},
 		"no such file or directory":                 {"--group", "g", "--config", file + ".none"},
 	} {
 		_, err := resolved(t, args...)
@@ -101,7 +103,7 @@ func TestHostileNames(t *testing.T) {
 	holder := neli.Holder{Name: hostile, Member: hostile, Token: 17}
 	s := neli.Standing{Status: neli.Held, Holder: holder}
 	var out strings.Builder
-	require.NoError(t, show(&out, nil, []neli.Standing{s}, []neli.Member{{Name: hostile, ID: hostile}}, false))
+	require.NoError(t, show(&out, report{standings: []neli.Standing{s}, members: []neli.Member{{Name: hostile, ID: hostile}}}, false))
 	require.NoError(t, tell(&out, s, false))
 	require.NotContains(t, out.String(), "\x1b")
 	require.NotContains(t, out.String(), "\u202e")
@@ -112,4 +114,26 @@ func TestHostileNames(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), env...)
 	require.NoError(t, cmd.Run())
+}
+
+// What a Kafka client says of a broker that is not reached is told without secrets, and with what a
+// closed connection may mean.
+func TestUnreachedBrokerIsToldWithoutSecrets(t *testing.T) {
+	props := neli.KafkaConfigMap{"sasl.password": "hunter2", "sasl.username": "reader"}
+	require.Equal(t, "reader: *** refused", withoutSecrets(errors.New("reader: hunter2 refused"), props))
+	require.Equal(t, "deadline (EOF): a broker that closes the connection may want TLS, or other credentials",
+		withoutSecrets(errors.New("deadline (EOF)"), props))
+}
+
+// However often the library has said who speaks, the command says it once; fields of Config have the
+// names of flags.
+func TestTidy(t *testing.T) {
+	for text, want := range map[string]string{
+		`neli: Ask: role 0 to "x": neli: the request was refused: no`:                     `role 0 to "x": the request was refused: no`,
+		"neli: invalid configuration:\nHeartbeatTimeout: \"1ms\" must\nRoles: \"0\" must": "--timeout: \"1ms\" must\n--roles: \"0\" must",
+		`cannot describe topic jobs.neli: neli: access refused`:                           `cannot describe topic jobs.neli: access refused`,
+		"topic x is missing": "topic x is missing",
+	} {
+		require.Equal(t, want, tidy(text))
+	}
 }

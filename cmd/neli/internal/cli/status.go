@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -23,14 +25,16 @@ const (
 	codeUnknown = 4
 )
 
-const statusLong = `Show who leads. It only reads: READ on the topic is all it needs.
+const statusLong = `Show who leads, and which members there are.
 
-It waits until something is known of every role, for little more than --timeout at most.
-What it shows is what it has read, with its age. Members are those heard of meanwhile: each
-says something every five seconds.
+It waits until something is known of every role, for little more than --timeout at most, and
+asks all members to announce themselves, for a second or two. In a group of more than 20 the
+answers are spread; those that have not come after five seconds are not listed, and the list
+says that it is not complete. To ask takes WRITE on the topic: with READ only, members are
+those heard of meanwhile. What is shown is what was read, with its age.
 
-Exit codes: 0 every role is held; 3 some are vacant; 4 of some nothing is known; 125 neli itself
-failed.`
+Exit codes: 0 every role is held; 3 some are vacant, or the topic is missing; 4 of some
+nothing is known; 5 no broker was reached; 125 neli itself failed.`
 
 func newStatus(c *common) *cobra.Command {
 	var asJSON bool
@@ -54,37 +58,70 @@ func newStatus(c *common) *cobra.Command {
 	return cmd
 }
 
-// observe starts a process that only watches, and a context that ends with a signal.
+// observe starts a process that only watches, and a context that ends with a signal. It returns
+// once a broker has described the topic.
 func (c *common) observe(cmd *cobra.Command, roles int) (*neli.Neli, context.Context, func(), error) {
+	if roles < 1 {
+		return nil, nil, nil, fmt.Errorf("--roles %d: must be 1 at least", roles)
+	}
 	cfg, err := c.resolve(cmd)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	cfg.Observer, cfg.Roles = true, roles
+	log := &hushed{Handler: cfg.Logger.Handler()}
+	cfg.Logger = slog.New(log)
+	s := newScout(cfg.Provider)
+	cfg.Provider = s
 	n, err := neli.New(cfg)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-	return n, ctx, func() {
-		stop()
+	ctx, cancel := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	stop := func() {
+		cancel()
 		_ = n.Close() // it holds nothing
-	}, nil
+	}
+	if err := s.reach(ctx, n, cfg, reachWithin); err != nil {
+		stop()
+		return nil, nil, nil, err
+	}
+	return n, ctx, stop, nil
 }
 
+// hushed drops the warnings that the topic cannot be found or written to. The command says these
+// things itself, in one sentence.
+type hushed struct{ slog.Handler }
+
+// Handle implements slog.Handler.
+func (h *hushed) Handle(ctx context.Context, r slog.Record) error {
+	if r.Level == slog.LevelWarn && (strings.HasPrefix(r.Message, "cannot find the leader topic") ||
+		strings.HasPrefix(r.Message, "cannot write to the leader topic")) {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h *hushed) WithAttrs(a []slog.Attr) slog.Handler { return &hushed{h.Handler.WithAttrs(a)} }
+
+// WithGroup implements slog.Handler.
+func (h *hushed) WithGroup(name string) slog.Handler { return &hushed{h.Handler.WithGroup(name)} }
+
 func status(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool) error {
-	ctx, stop := context.WithTimeout(ctx, n.HeartbeatTimeout()*5/4+time.Second)
+	known, stop := context.WithTimeout(ctx, n.HeartbeatTimeout()*5/4+time.Second)
 	defer stop()
-	for range n.Watch(ctx) {
+	for range n.Watch(known) {
 		if !slices.ContainsFunc(n.Standings(), unknown) {
 			break
 		}
 	}
+	missing := callMembers(ctx, n)
 	if n.State() == neli.StateFailed {
 		return n.Await()
 	}
 	standings, members := n.Standings(), n.Members()
-	if err := show(out, n, standings, members, asJSON); err != nil {
+	if err := show(out, report{n.Group(), standings, members, missing}, asJSON); err != nil {
 		return err
 	}
 	switch {
@@ -96,34 +133,98 @@ func status(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool) error
 	return nil
 }
 
+const (
+	// callWithin is how long the call to the members may take to be in the topic.
+	callWithin = 2 * time.Second
+	// A group of up to 20 has answered after answersWithin; a larger one may need longer, and
+	// is waited for until answersAtMost.
+	answersWithin = 1250 * time.Millisecond
+	answersAtMost = 5 * time.Second
+	// crowd is how many members answer within answersWithin.
+	crowd = 20
+)
+
+// callMembers asks the members to announce themselves, and waits for their answers. It says why not
+// all may be known; "": all are that can be reached.
+func callMembers(ctx context.Context, n *neli.Neli) (missing string) {
+	within, stop := context.WithTimeout(ctx, callWithin)
+	defer stop()
+	if err := n.CallMembers(within); err != nil {
+		return "the members could not be asked (" + tidy(err.Error()) + ")"
+	}
+	began := time.Now()
+	wait(ctx, answersWithin)
+	known := len(n.Members())
+	for known > crowd && time.Since(began) < answersAtMost && ctx.Err() == nil {
+		wait(ctx, answersWithin/5)
+		known = len(n.Members())
+	}
+	if known > crowd {
+		return "a large group spreads its answers"
+	}
+	return ""
+}
+
+// wait waits for d, or until ctx is done.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
 func unknown(s neli.Standing) bool { return s.Status == neli.Unknown }
 
-func show(out io.Writer, n *neli.Neli, standings []neli.Standing, members []neli.Member, asJSON bool) error {
+// report is what status shows.
+type report struct {
+	group     string
+	standings []neli.Standing
+	members   []neli.Member
+	missing   string // why members may be missing; "": none is
+}
+
+func show(out io.Writer, r report, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(out).Encode(struct {
-			Group     string          `json:"group"`
-			Standings []neli.Standing `json:"standings"`
-			Members   []neli.Member   `json:"members"`
-		}{n.Group(), nonNil(standings), nonNil(members)})
+			Group      string          `json:"group"`
+			Standings  []neli.Standing `json:"standings"`
+			Members    []neli.Member   `json:"members"`
+			Incomplete string          `json:"incomplete,omitempty"`
+		}{r.group, withoutSince(r.standings), nonNil(r.members), r.missing})
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "PARTITION\tROLES\tSTATUS\tHOLDER\tTOKEN\tSINCE\tAGE")
-	for _, s := range standings {
+	fmt.Fprintln(w, "PARTITION\tROLES\tSTATUS\tHOLDER\tTOKEN\tAGE")
+	for _, s := range r.standings {
 		if s.Status != neli.Held {
-			fmt.Fprintf(w, "%d\t%s\t%s\t\t\t\t\n", s.Partition, ranges(s), s.Status)
+			fmt.Fprintf(w, "%d\t%s\t%s\t\t\t\n", s.Partition, ranges(s), s.Status)
 			continue
 		}
 		h := s.Holder
-		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\t%v\n", s.Partition, ranges(s), s.Status, printable(h.Name), h.Token,
-			h.Since.Format(time.RFC3339), h.Age.Round(time.Millisecond))
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%v\n", s.Partition, ranges(s), s.Status, printable(h.Name), h.Token, h.Age.Round(time.Millisecond))
 	}
-	if len(members) > 0 {
+	if len(r.members) > 0 {
 		fmt.Fprintln(w, "\nMEMBER\tID\tPRIORITY\tHEARD")
-		for _, m := range members {
+		for _, m := range r.members {
 			fmt.Fprintf(w, "%s\t%s\t%d\t%v ago\n", printable(m.Name), printable(m.ID), m.Priority, m.Age.Round(time.Millisecond))
 		}
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil || r.missing == "" {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "\n%d members are known; there may be more: %s\n", len(r.members), r.missing)
+	return err
+}
+
+// withoutSince leaves out since when the holders lead: this process has just started, and knows only
+// when it learnt of them.
+func withoutSince(standings []neli.Standing) []neli.Standing {
+	out := nonNil(slices.Clone(standings))
+	for i := range out {
+		out[i].Holder.Since = time.Time{}
+	}
+	return out
 }
 
 // nonNil has JSON say [] of what is empty.

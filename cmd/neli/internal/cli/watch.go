@@ -20,7 +20,10 @@ const watchLong = `Say who leads, and whenever that changes: a line each. It onl
 --exec runs a program for each line, one after the other, with NELI_STATUS (unknown, vacant,
 held), NELI_HOLDER, NELI_MEMBER, NELI_TOKEN, NELI_ROLES, NELI_PARTITION and NELI_GROUP in its
 environment. While it runs changes are missed; afterwards it is told of what is so then. When it
-fails neli watch ends, with exit code 125.`
+fails neli watch ends.
+
+Exit codes: 0 a signal has ended it; 3 the topic is missing; 5 no broker was reached; 125 neli itself
+or --exec failed.`
 
 func newWatch(c *common) *cobra.Command {
 	var asJSON bool

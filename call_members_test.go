@@ -1,0 +1,54 @@
+package neli_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+)
+
+// A process that has just started knows all members within a second once it has called them, with
+// either nomination, and without a caller being taken for a member. Without WRITE the error says so.
+func TestCallMembers(t *testing.T) {
+	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
+		t.Run(nomination.String(), func(t *testing.T) {
+			simulate(t, nelitest.Options{}, func(c *cluster) {
+				with := func(cfg *neli.Config) { cfg.Nomination = nomination }
+				a := c.Work("a", with)
+				c.Work("b", with)
+				c.Pass(31 * time.Second)
+				o := c.Join("o", observer)
+				c.Pass(100 * time.Millisecond)
+				require.Empty(c, o.Members(), "or the test shows nothing")
+				ctx, stop := context.WithTimeout(context.Background(), time.Second)
+				defer stop()
+				require.NoError(c, o.CallMembers(ctx))
+				c.Pass(time.Second)
+				require.Equal(c, []string{"a", "b"}, names(o.Members()))
+				require.Equal(c, []string{"a", "b"}, names(a.Members()))
+
+				c.Broker.Refuse("r", nelitest.Appends, neli.ErrTopicAuthorization)
+				r := c.Join("r", observer)
+				c.Pass(100 * time.Millisecond)
+				wait, end := context.WithTimeout(context.Background(), 5*time.Second)
+				defer end()
+				err := r.CallMembers(wait)
+				require.ErrorIs(c, err, context.DeadlineExceeded)
+				require.ErrorContains(c, err, "not authorized")
+				require.Equal(c, neli.StateLive, r.State(), "it may still watch")
+
+				over, cancel := context.WithCancel(context.Background())
+				cancel()
+				require.ErrorIs(c, c.Join("late", observer).CallMembers(over), context.Canceled)
+				require.NoError(c, o.Close())
+				require.ErrorIs(c, o.CallMembers(context.Background()), neli.ErrClosed)
+				var none context.Context
+				require.ErrorContains(c, o.CallMembers(none), "ctx is nil")
+			})
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+// Exit codes of all verbs but run, for what can be told before anything was read.
+const (
+	codeMissing   = 3 // the topic is missing
+	codeUnreached = 5 // no broker has answered
+)
+
+// reachWithin is how long brokers may take to answer the first question.
+const reachWithin = 10 * time.Second
+
+// scout is a Provider that tells what brokers answer when they are asked about the topic. The
+// library asks again until the topic is there; a command for people says why it is not.
+type scout struct {
+	neli.Provider
+	answers chan error
+}
+
+func newScout(p neli.Provider) scout { return scout{p, make(chan error, 1)} }
+
+// Admin implements neli.Provider.
+func (s scout) Admin(p neli.Producer) (neli.Admin, error) {
+	a, err := s.Provider.Admin(p)
+	if err != nil {
+		return nil, err
+	}
+	return scoutAdmin{a, s.answers}, nil
+}
+
+type scoutAdmin struct {
+	neli.Admin
+	answers chan error
+}
+
+// Topic implements neli.Admin.
+func (a scoutAdmin) Topic(ctx context.Context, topic string) (neli.TopicInfo, error) {
+	info, err := a.Admin.Topic(ctx, topic)
+	if err == nil || ctx.Err() == nil || !errors.Is(context.Cause(ctx), context.Canceled) {
+		select {
+		case a.answers <- err:
+		default: // an earlier answer was not taken yet, or nobody waits any more
+		}
+	}
+	return info, err
+}
+
+// reach waits until a broker has described the topic. It returns an error with an exit code if the
+// topic is missing or no broker answers in time, and what has ended n. It returns nil when ctx is
+// done.
+func (s scout) reach(ctx context.Context, n *neli.Neli, cfg neli.Config, within time.Duration) error {
+	ended := make(chan error, 1)
+	go func() { ended <- n.Await() }() // n is closed in any case
+	limit := time.NewTimer(within)
+	defer limit.Stop()
+	var last error
+	for {
+		select {
+		case err := <-s.answers:
+			switch {
+			case err == nil:
+				return nil
+			case errors.Is(err, neli.ErrUnknownTopic):
+				return exit{codeMissing, fmt.Errorf("topic %s is missing; neli run creates it", printable(cfg.LeaderTopic))}
+			}
+			last = err
+		case err := <-ended:
+			return err
+		case <-limit.C:
+			if last == nil {
+				last = errors.New("no answer")
+			}
+			return exit{codeUnreached, fmt.Errorf("no broker of %v was reached within %v: %s", cfg.KafkaConfig["bootstrap.servers"], within,
+				withoutSecrets(last, cfg.KafkaConfig))}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// withoutSecrets is an error of a Kafka client without the values of secret properties: the library
+// sees to that in what it returns, and this error has not passed through it.
+func withoutSecrets(err error, props neli.KafkaConfigMap) string {
+	text := err.Error()
+	if strings.HasSuffix(text, "EOF)") || strings.HasSuffix(text, "EOF") {
+		text += ": a broker that closes the connection may want TLS, or other credentials"
+	}
+	for name, value := range props {
+		if v := fmt.Sprint(value); v != "" && secret.MatchString(name) {
+			text = strings.ReplaceAll(text, v, "***")
+		}
+	}
+	return text
+}

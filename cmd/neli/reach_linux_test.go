@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// observing are the verbs that ask a group, with what they need.
+var observing = [][]string{{"status"}, {"watch"}, {"transfer", "0", "x"}, {"step-down"}, {"check"}}
+
+// One sentence says that the topic is missing, and how it comes about, at once.
+func TestMissingTopic(t *testing.T) {
+	c := broker(t)
+	for _, args := range observing {
+		began := time.Now()
+		p := neli(t, c, args...)
+		require.Equal(t, 3, p.code(), args)
+		require.Equal(t, "neli: topic jobs.neli is missing; neli run creates it\n", complaints(p), args)
+		require.Empty(t, p.output(), args)
+		require.Less(t, time.Since(began), 10*time.Second, "no time-out was waited for")
+	}
+}
+
+// complaints is what a process has said on standard error, without its log's Info lines.
+func complaints(p *process) string {
+	var out strings.Builder
+	for l := range strings.Lines(p.errors.String()) {
+		if !strings.Contains(l, "level=INFO") {
+			out.WriteString(l)
+		}
+	}
+	return out.String()
+}
+
+// Where no broker answers, one sentence names it and the reason, in a time that is bounded.
+func TestNoBroker(t *testing.T) {
+	for _, args := range observing {
+		t.Run(args[0], func(t *testing.T) {
+			t.Parallel()
+			p := neli(t, nil, args...)
+			require.Equal(t, 5, p.code(), args)
+			said := complaints(p)
+			require.Equal(t, 1, strings.Count(said, "\n"), said)
+			require.Regexp(t, `^neli: no broker of 127.0.0.1:1 was reached within 10s: .*connection refused`, said)
+		})
+	}
+}
+
+// A topic full of what is no record of the protocol tells nothing, and breaks nothing.
+func TestTopicFullOfRubbish(t *testing.T) {
+	c := brokerWith(t, "jobs.neli")
+	writes, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.DefaultProduceTopic("jobs.neli"))
+	require.NoError(t, err)
+	defer writes.Close()
+	for range 500 {
+		writes.Produce(context.Background(), kgo.StringRecord("\x1b[2J rubbish"), nil)
+	}
+	require.NoError(t, writes.Flush(context.Background()))
+	for args, code := range map[string]int{"status": 4, "step-down --wait 1s": 124} {
+		p := neli(t, c, strings.Fields(args)...)
+		require.Equal(t, code, p.code(), args)
+		require.Contains(t, p.errors.String(), "skipping malformed records")
+		require.NotContains(t, p.errors.String(), "\x1b")
+	}
+	holder := neli(t, c, "run", "--name", "one", "--", "sh", "-c", family)
+	holder.says("child", 1)
+	require.Equal(t, 0, neli(t, c, "status").code())
+}
+
+// status names all members, of which the names are for transfer; never itself, nor another status.
+// Where it may not ask, it says so.
+func TestStatusNamesAllMembers(t *testing.T) {
+	c := brokerWith(t, "jobs.neli")
+	one := neli(t, c, "run", "--name", "one", "--", "sh", "-c", family)
+	one.says("child", 1)
+	neli(t, c, "run", "--name", "two", "--", "sh", "-c", family)
+	neli(t, c, "run", "--name", "three", "--", "sh", "-c", family)
+	require.Eventually(t, func() bool { return len(membersOf(t, neli(t, c, "status", "--json"))) == 3 }, soon, time.Millisecond, "they have started")
+	for range 3 { // whenever the members have announced themselves last
+		other := neli(t, c, "status")
+		require.Equal(t, []string{"one", "three", "two"}, membersOf(t, neli(t, c, "status", "--json")))
+		require.Equal(t, 0, other.code())
+		require.NotContains(t, strings.Join(other.output(), "\n"), "there may be more")
+	}
+}
+
+func membersOf(t *testing.T, p *process) (names []string) {
+	t.Helper()
+	p.code()
+	var status struct{ Members []struct{ Name string } }
+	require.NoError(t, json.Unmarshal([]byte(strings.Join(p.output(), "")), &status))
+	for _, m := range status.Members {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// Each error has one prefix, and says what is wrong with which flag or argument.
+func TestBadArguments(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	for args, want := range map[string]string{
+		"status --timeout 1ms":      `neli: --timeout: "1ms" must be at least 100ms`,
+		"status --roles 0":          `neli: --roles 0: must be 1 at least`,
+		"status --loglevel x":       `neli: unknown flag: --loglevel`,
+		"status --log-level x":      `neli: --log-level: "x" must be debug, info, warn or error`,
+		"status --config " + none:   `neli: --config: open ` + none,
+		"status --topic a/b":        `neli: --topic: "a/b" must be`,
+		"transfer":                  `neli: transfer: 0 arguments given: must be the member`,
+		"transfer 1 2 3":            `neli: transfer: 3 arguments given: must be the member`,
+		"transfer 5000000000 x":     `neli: role "5000000000": must be a number from 0 to 999999`,
+		"transfer --role 1000000 x": `neli: --role 1000000: must be a number from 0 to 999999`,
+		"step-down --wait 0s":       `neli: --wait 0s: must be positive`,
+		"check --for -1s":           `neli: --for -1s: must be positive`,
+	} {
+		p := neliWith(t, append(os.Environ(), "NELI_GROUP=jobs"), strings.Fields(args)...)
+		require.Equal(t, 125, p.code(), args)
+		require.Contains(t, p.errors.String(), want)
+		require.Equal(t, 1, strings.Count(p.errors.String(), "neli: "), p.errors.String())
+	}
+}
