@@ -72,11 +72,15 @@ func Handler(n *neli.Neli, opts ...Option) http.Handler {
 type handler struct {
 	src source
 	options
-	feed *feed
+	known *shared[*glance]
+	past  *history
+	feed  *feed
 }
 
 func newHandler(src source, opts ...Option) http.Handler {
-	h := &handler{src: src, feed: newFeed(src)}
+	h := &handler{src: src, past: &history{}}
+	h.known = &shared[*glance]{compute: h.look}
+	h.feed = newFeed(src, h.known, h.past)
 	for _, o := range opts {
 		o(&h.options)
 	}
