@@ -14,10 +14,11 @@ import (
 type Option func(*options)
 
 type options struct {
-	title string
-	url   func(neli.Holder) string
-	allow func(*http.Request) bool
-	hosts []string
+	title   string
+	url     func(neli.Holder) string
+	allow   func(*http.Request) bool
+	hosts   []string
+	metrics string
 }
 
 // WithTitle sets the heading of the page. Default: the name of the group.
@@ -55,6 +56,16 @@ func WithHosts(names ...string) Option {
 		hosts[i] = hostName(name)
 	}
 	return func(o *options) { o.hosts = append(o.hosts, hosts...) }
+}
+
+// WithMetrics has the page link to where the server has its metrics: a path, as it is seen
+// from the page ("metrics", "/metrics"), or an http or https URL. It serves none there.
+// WithMetrics panics if it is neither. Default: no link.
+func WithMetrics(at string) Option {
+	if u, err := url.Parse(at); err != nil || u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https" || at == "" {
+		panic(fmt.Sprintf("nelihttp: WithMetrics: %q: must be a path, or an http or https URL", at))
+	}
+	return func(o *options) { o.metrics = at }
 }
 
 // Handler returns a handler of the routes in the package comment, for n. It works under

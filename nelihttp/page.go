@@ -43,7 +43,11 @@ func hashOf(text string) string {
 type pageView struct {
 	about
 	overview
+	drawing
 	Title   string
+	Lead    string // who leads
+	Bad     bool   // not all roles have a leader
+	Metrics string
 	Style   template.CSS
 	Script  template.JS
 	Mode    neli.Mode
@@ -118,7 +122,7 @@ func (h *handler) view(g *glance, query string) pageView {
 	now := g.at
 	v := pageView{about: h.about(), overview: look(h.src, g, query), Title: h.title, Mode: h.src.Mode(),
 		Style: template.CSS(pageStyle), Script: template.JS(pageScript), Timeout: h.src.HeartbeatTimeout(),
-		Now: now.UTC().Format(time.DateTime + " MST"), Many: maxStandings, Control: h.allow != nil}
+		Now: now.UTC().Format(time.DateTime + " MST"), Many: maxStandings, Control: h.allow != nil, Metrics: h.metrics}
 	if v.Title == "" {
 		v.Title = v.Group
 	}
@@ -138,6 +142,10 @@ func (h *handler) view(g *glance, query string) pageView {
 	}
 	for _, s := range v.overview.Holders {
 		v.Holders = append(v.Holders, pageShare{share: s, Self: s.Member == self})
+	}
+	if v.Exclusive() && h.src.State() == neli.StateLive {
+		v.drawing = h.draw(g)
+		v.Lead, v.Bad = headline(g)
 	}
 	v.MoreMembers = max(0, len(members)-maxMembers)
 	for _, m := range members[:len(members)-v.MoreMembers] {

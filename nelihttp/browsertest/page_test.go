@@ -26,6 +26,7 @@ func TestPageInChromium(t *testing.T) {
 		{"without JavaScript the page is loaded anew", refreshWithoutJavaScript},
 		{"names are text", namesAreText},
 		{"buttons move leadership, and are not there else", buttons},
+		{"phones and desks, light and dark", widths},
 		{"the picture in the documents", picture},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, browser) })
