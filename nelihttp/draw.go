@@ -277,8 +277,9 @@ func headline(g *glance) (text string, bad bool) {
 		return "it is not known yet who leads", false
 	case len(names) == 1:
 		return names[0] + " leads", missing
-	case len(names) <= 3:
-		return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " lead", missing
+	}
+	if all := strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]; len(names) <= 3 && len(all) <= 60 {
+		return all + " lead", missing
 	}
 	return fmt.Sprintf("%d processes lead %d roles", len(names), total-count[who{kind: vacant}]-count[who{kind: unknown}]), missing
 }

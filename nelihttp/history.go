@@ -255,7 +255,11 @@ func (l *lane) add(from, to time.Time, parts []part) {
 	} else {
 		l.slices = append(l.slices, slice{from, to, parts})
 	}
-	l.slices = slices.DeleteFunc(l.slices, func(s slice) bool { return !s.to.After(to.Add(-window)) })
+	oldest := to.Add(-window)
+	l.slices = slices.DeleteFunc(l.slices, func(s slice) bool { return !s.to.After(oldest) })
+	if first := &l.slices[0]; first.from.Before(oldest) {
+		first.from = oldest
+	}
 	if len(l.slices) > maxSlices {
 		at := 0
 		for i := range len(l.slices) - 1 {

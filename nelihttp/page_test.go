@@ -65,7 +65,7 @@ func TestPageMarksItsOwnProcessOnly(t *testing.T) {
 	src.members = []neli.Member{{Name: "a", ID: "id of a", Self: true}, {Name: "a", ID: "id of another"}}
 	page := pageOf(t, src, "")
 	require.Equal(t, []string{"0|1|a this process|17|90 min|0.2 s ago|0", "1|1|a|21|90 min|0.2 s ago|0"}, rowsOf(page))
-	require.Equal(t, 2, strings.Count(page, `class="tag">this process`), "a row of either table")
+	require.Equal(t, 3, strings.Count(page, `class="tag">this process`), "a row of either table, and the legend")
 }
 
 // The page is small, needs nothing of anybody else, and allows the browser its own style and

@@ -126,17 +126,23 @@ func buttons(t *testing.T, browser context.Context) {
 // picture makes docs/pages.png, if NELI_PICTURE names a file.
 func picture(t *testing.T, browser context.Context) {
 	broker := nelitest.NewBroker(nelitest.Options{})
-	ten := func(cfg *neli.Config) { cfg.Roles = 10 }
-	a := join(t, broker, "10.0.0.7:8080", ten)
+	six := func(cfg *neli.Config) { cfg.Roles = 6 }
+	a := join(t, broker, "10.0.0.7:8080", six)
 	a.leads(t)
-	join(t, broker, "10.0.0.8:8080", ten)
-	join(t, broker, "10.0.0.9:8080", ten)
-	require.Eventually(t, func() bool { return len(a.Members()) == 3 }, patience, 10*time.Millisecond)
-	require.NoError(t, a.Transfer(t.Context(), 4, "10.0.0.8:8080"))
-	require.NoError(t, a.Transfer(t.Context(), 9, "10.0.0.9:8080"))
 	at := open(t, browser, a.url)
-	at.becomes(row, "0-3,5-8 10.0.0.7:8080 this process; 4 10.0.0.8:8080; 9 10.0.0.9:8080")
 	at.do(chromedp.EmulateViewport(1000, 450))
+	b, c := join(t, broker, "10.0.0.8:8080", six), join(t, broker, "10.0.0.9:8080", six)
+	require.Eventually(t, func() bool { return len(a.Members()) == 3 }, patience, 10*time.Millisecond)
+	for i, m := range []struct {
+		from, to *member
+		role     int
+	}{{a, b, 3}, {a, c, 5}, {b, c, 3}, {a, b, 1}, {c, a, 5}, {c, b, 3}, {a, c, 5}, {a, b, 4}} {
+		if os.Getenv("NELI_PICTURE") != "" && i > 0 {
+			<-time.After(15 * time.Second) // the time line is to have something to show
+		}
+		require.Eventually(t, func() bool { return m.from.Transfer(t.Context(), m.role, m.to.Name()) == nil || m.to.IsLeaderOf(m.role) }, patience, 100*time.Millisecond)
+	}
+	at.becomes(row, "0,2 10.0.0.7:8080 this process; 1 10.0.0.8:8080; 3 10.0.0.8:8080; 4 10.0.0.8:8080; 5 10.0.0.9:8080")
 	png, err := chromedp.Run(at.ctx, chromedp.FullScreenshot(100))
 	require.NoError(t, err)
 	require.Equal(t, "\x89PNG", string(png[:4]))
