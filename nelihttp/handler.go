@@ -70,7 +70,8 @@ func WithMetrics(at string) Option {
 
 // Handler returns a handler of the routes in the package comment, for n. It works under
 // [http.StripPrefix]. It starts no goroutine by itself; while there are streams of
-// events, one Watch of n serves them all, and ends with the last. A stream ends with its
+// events, one Watch of n serves them all, and ends with the last. The page's time line
+// knows the changes of that time only. A stream ends with its
 // request, and when n is closed or has failed. Handler panics if n is nil.
 func Handler(n *neli.Neli, opts ...Option) http.Handler {
 	if n == nil {

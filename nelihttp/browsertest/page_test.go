@@ -140,7 +140,9 @@ func picture(t *testing.T, browser context.Context) {
 		if os.Getenv("NELI_PICTURE") != "" && i > 0 {
 			<-time.After(15 * time.Second) // the time line is to have something to show
 		}
-		require.Eventually(t, func() bool { return m.from.Transfer(t.Context(), m.role, m.to.Name()) == nil || m.to.IsLeaderOf(m.role) }, patience, 100*time.Millisecond)
+		require.Eventually(t, func() bool {
+			return m.from.Transfer(t.Context(), m.role, m.to.Name()) == nil || m.to.IsLeaderOf(m.role)
+		}, patience, 100*time.Millisecond)
 	}
 	at.becomes(row, "0,2 10.0.0.7:8080 this process; 1 10.0.0.8:8080; 3 10.0.0.8:8080; 4 10.0.0.8:8080; 5 10.0.0.9:8080")
 	png, err := chromedp.Run(at.ctx, chromedp.FullScreenshot(100))
