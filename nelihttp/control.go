@@ -40,7 +40,9 @@ func (h *handler) controlled(do func(*http.Request) error) http.HandlerFunc {
 		// It takes as long as the application takes to finish. A server without
 		// deadlines has none to lift.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
-		switch err := do(r); {
+		err := do(r)
+		h.known.forget() // the page that comes next shows what has become of it
+		switch {
 		case err != nil:
 			fail(w, statusOf(err), err.Error())
 		case strings.Contains(r.Header.Get("Accept"), "text/html"): // a form of the page

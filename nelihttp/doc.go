@@ -40,7 +40,9 @@ a Service's selector. As a liveness or readiness probe take /healthz.
 # Bounds
 
 Roles with the same holder and token are one Standing, however many, and its roles are
-written as ranges; the page and /leader write 100 ranges at most. Of more than 500 Standings
+written as ranges; the page and /leader write 100 ranges at most. Requests for the page and
+/standings share one call of [neli.Neli.Standings] in 100 ms, and in twenty times as long as
+the call takes. The page's time line keeps ten minutes, in some hundred kilobytes at most. Of more than 500 Standings
 /standings, /events and the page give the numbers, and what is searched for. At most 256 streams are served at
 a time. A stream has no queue: a client that is slow misses what was in between, and one
 that takes more than ten seconds for a write is cut off.

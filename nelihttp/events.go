@@ -62,7 +62,7 @@ func (h *handler) follow(r *http.Request, run *feedRun, s *stream) {
 			told = 0 // should they become few, all of them are news
 			if newest > numbers {
 				numbers = newest
-				o := look(h.src, "")
+				o := look(h.src, h.known.get(), "")
 				o.Standings = nil
 				s.event("standings", o)
 			}

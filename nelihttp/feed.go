@@ -23,14 +23,18 @@ const (
 // told of what is newer when it has written that, so a slow one misses what was in
 // between, as a slow consumer of Watch does.
 type feed struct {
-	src source
+	src   source
+	known *shared[*glance]
+	past  *history
 
 	mu      sync.Mutex
 	streams int
 	run     *feedRun // while there are streams
 }
 
-func newFeed(src source) *feed { return &feed{src: src} }
+func newFeed(src source, known *shared[*glance], past *history) *feed {
+	return &feed{src: src, known: known, past: past}
+}
 
 // join counts a stream in. leave must be called once; it returns when nothing runs any more
 // on behalf of the last one. ok is false if there are too many.
@@ -42,7 +46,7 @@ func (f *feed) join() (run *feedRun, leave func(), ok bool) {
 	}
 	f.streams++
 	if f.run == nil {
-		f.run = startFeed(f.src)
+		f.run = startFeed(f.src, f.known, f.past)
 	}
 	run = f.run
 	return run, func() { f.leave(run) }, true
@@ -65,6 +69,7 @@ func (f *feed) leave(run *feedRun) {
 // feedRun is one time of there being streams.
 type feedRun struct {
 	src   source
+	known *shared[*glance]
 	stop  context.CancelFunc
 	ended chan struct{} // closed when its goroutines have returned; then the process is not live any more, or nobody listens
 
@@ -81,9 +86,9 @@ type row struct {
 	version  uint64
 }
 
-func startFeed(src source) *feedRun {
+func startFeed(src source, known *shared[*glance], past *history) *feedRun {
 	ctx, stop := context.WithCancel(context.Background())
-	f := &feedRun{src: src, stop: stop, ended: make(chan struct{}), news: make(chan struct{})}
+	f := &feedRun{src: src, known: known, stop: stop, ended: make(chan struct{}), news: make(chan struct{})}
 	changed := make(chan struct{}, 1)
 	changed <- struct{}{} // first what is so now
 	var work sync.WaitGroup
@@ -96,7 +101,11 @@ func startFeed(src source) *feedRun {
 			}
 		}
 	})
-	work.Go(func() { f.look(ctx, changed) })
+	work.Go(func() {
+		past.resume()
+		defer func() { past.pause(time.Now()) }()
+		f.look(ctx, changed)
+	})
 	go func() {
 		work.Wait()
 		close(f.ended)
@@ -113,8 +122,8 @@ func (f *feedRun) look(ctx context.Context, changed <-chan struct{}) {
 			return
 		}
 		began := time.Now()
-		f.take(f.src.Standings())
-		rest := time.NewTimer(max(pace, restPerLook*time.Since(began)))
+		f.take(f.known.fresh().standings)
+		rest := time.NewTimer(restAfter(time.Since(began)))
 		select {
 		case <-rest.C:
 		case <-ctx.Done():

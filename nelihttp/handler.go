@@ -14,10 +14,11 @@ import (
 type Option func(*options)
 
 type options struct {
-	title string
-	url   func(neli.Holder) string
-	allow func(*http.Request) bool
-	hosts []string
+	title   string
+	url     func(neli.Holder) string
+	allow   func(*http.Request) bool
+	hosts   []string
+	metrics string
 }
 
 // WithTitle sets the heading of the page. Default: the name of the group.
@@ -57,9 +58,20 @@ func WithHosts(names ...string) Option {
 	return func(o *options) { o.hosts = append(o.hosts, hosts...) }
 }
 
+// WithMetrics has the page link to where the server has its metrics: a path, as it is seen
+// from the page ("metrics", "/metrics"), or an http or https URL. It serves none there.
+// WithMetrics panics if it is neither. Default: no link.
+func WithMetrics(at string) Option {
+	if u, err := url.Parse(at); err != nil || u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https" || at == "" {
+		panic(fmt.Sprintf("nelihttp: WithMetrics: %q: must be a path, or an http or https URL", at))
+	}
+	return func(o *options) { o.metrics = at }
+}
+
 // Handler returns a handler of the routes in the package comment, for n. It works under
 // [http.StripPrefix]. It starts no goroutine by itself; while there are streams of
-// events, one Watch of n serves them all, and ends with the last. A stream ends with its
+// events, one Watch of n serves them all, and ends with the last. The page's time line
+// knows the changes of that time only. A stream ends with its
 // request, and when n is closed or has failed. Handler panics if n is nil.
 func Handler(n *neli.Neli, opts ...Option) http.Handler {
 	if n == nil {
@@ -72,11 +84,15 @@ func Handler(n *neli.Neli, opts ...Option) http.Handler {
 type handler struct {
 	src source
 	options
-	feed *feed
+	known *shared[*glance]
+	past  *history
+	feed  *feed
 }
 
 func newHandler(src source, opts ...Option) http.Handler {
-	h := &handler{src: src, feed: newFeed(src)}
+	h := &handler{src: src, past: &history{}}
+	h.known = &shared[*glance]{compute: h.look}
+	h.feed = newFeed(src, h.known, h.past)
 	for _, o := range opts {
 		o(&h.options)
 	}

@@ -141,11 +141,16 @@ func fail(w http.ResponseWriter, status int, text string) { answer(w, status, fa
 // answer writes v as JSON.
 func answer(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
+	write(w, status, body, err)
+}
+
+// write writes a line of JSON, or why there is none.
+func write(w http.ResponseWriter, status int, body []byte, err error) {
 	if err != nil { // a Status or the like that has no text
 		status = http.StatusInternalServerError
 		body, _ = json.Marshal(failure{err.Error()})
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // who asked has gone: nobody is left to tell
+	_, _ = w.Write(slices.Concat(body, []byte{'\n'})) // who asked has gone: nobody is left to tell
 }

@@ -47,16 +47,17 @@ type share struct {
 // Standing of that role, and any query the holders that have it in their names.
 // Of too many Standings the first are listed if something was searched for; else there are
 // the numbers only.
-func look(src source, query string) overview {
-	all := src.Standings()
+func look(src source, g *glance, query string) overview {
+	all := g.standings
 	o := overview{Partitions: src.Partitions(), Total: len(all), Query: query, Standings: []neli.Standing{}}
 	by := map[string]*share{}
 	role, err := strconv.Atoi(query)
-	for _, s := range all {
-		n, meant := 0, false
-		for r := range s.Roles() {
-			n++
-			meant = meant || err == nil && r == role
+	for i, s := range all {
+		n, meant := g.sizes[i], false
+		if err == nil {
+			for r := range s.Roles() {
+				meant = meant || r == role
+			}
 		}
 		switch s.Status {
 		case neli.Held:
@@ -106,10 +107,23 @@ func (h *handler) standings(w http.ResponseWriter, r *http.Request) {
 	if !h.tellsOfOthers(w) {
 		return
 	}
-	answer(w, http.StatusOK, struct {
-		about
-		overview
-	}{h.about(), look(h.src, queryOf(r))})
+	g, query := h.known.get(), queryOf(r)
+	if query != "" {
+		answer(w, http.StatusOK, h.overview(g, query))
+		return
+	}
+	t := g.overview.get()
+	write(w, http.StatusOK, t.body, t.err)
+}
+
+// overviewAnswer is the answer of /standings.
+type overviewAnswer struct {
+	about
+	overview
+}
+
+func (h *handler) overview(g *glance, query string) overviewAnswer {
+	return overviewAnswer{h.about(), look(h.src, g, query)}
 }
 
 // queryOf is what is searched for.

@@ -43,7 +43,11 @@ func hashOf(text string) string {
 type pageView struct {
 	about
 	overview
+	drawing
 	Title   string
+	Lead    string // who leads
+	Bad     bool   // not all roles have a leader
+	Metrics string
 	Style   template.CSS
 	Script  template.JS
 	Mode    neli.Mode
@@ -91,21 +95,34 @@ type pageMember struct {
 }
 
 func (h *handler) page(w http.ResponseWriter, r *http.Request) {
-	var body bytes.Buffer
-	if err := pageTemplate.Execute(&body, h.view(r, time.Now())); err != nil {
-		fail(w, http.StatusInternalServerError, err.Error())
+	g, query := h.known.get(), queryOf(r)
+	var t text
+	if query == "" {
+		t = g.page.get()
+	} else {
+		t = h.render(g, query)
+	}
+	if t.err != nil {
+		fail(w, http.StatusInternalServerError, t.err.Error())
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", pagePolicy)
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(body.Bytes()) // who asked has gone: nobody is left to tell
+	_, _ = w.Write(t.body) // who asked has gone: nobody is left to tell
 }
 
-func (h *handler) view(r *http.Request, now time.Time) pageView {
-	v := pageView{about: h.about(), overview: look(h.src, queryOf(r)), Title: h.title, Mode: h.src.Mode(),
+func (h *handler) render(g *glance, query string) text {
+	var body bytes.Buffer
+	err := pageTemplate.Execute(&body, h.view(g, query))
+	return text{body.Bytes(), err}
+}
+
+func (h *handler) view(g *glance, query string) pageView {
+	now := g.at
+	v := pageView{about: h.about(), overview: look(h.src, g, query), Title: h.title, Mode: h.src.Mode(),
 		Style: template.CSS(pageStyle), Script: template.JS(pageScript), Timeout: h.src.HeartbeatTimeout(),
-		Now: now.UTC().Format(time.DateTime + " MST"), Many: maxStandings, Control: h.allow != nil}
+		Now: now.UTC().Format(time.DateTime + " MST"), Many: maxStandings, Control: h.allow != nil, Metrics: h.metrics}
 	if v.Title == "" {
 		v.Title = v.Group
 	}
@@ -125,6 +142,10 @@ func (h *handler) view(r *http.Request, now time.Time) pageView {
 	}
 	for _, s := range v.overview.Holders {
 		v.Holders = append(v.Holders, pageShare{share: s, Self: s.Member == self})
+	}
+	if v.Exclusive() && h.src.State() == neli.StateLive {
+		v.drawing = h.draw(g)
+		v.Lead, v.Bad = headline(g)
 	}
 	v.MoreMembers = max(0, len(members)-maxMembers)
 	for _, m := range members[:len(members)-v.MoreMembers] {

@@ -26,6 +26,7 @@ func TestPageInChromium(t *testing.T) {
 		{"without JavaScript the page is loaded anew", refreshWithoutJavaScript},
 		{"names are text", namesAreText},
 		{"buttons move leadership, and are not there else", buttons},
+		{"phones and desks, light and dark", widths},
 		{"the picture in the documents", picture},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, browser) })
@@ -125,17 +126,30 @@ func buttons(t *testing.T, browser context.Context) {
 // picture makes docs/pages.png, if NELI_PICTURE names a file.
 func picture(t *testing.T, browser context.Context) {
 	broker := nelitest.NewBroker(nelitest.Options{})
-	ten := func(cfg *neli.Config) { cfg.Roles = 10 }
-	a := join(t, broker, "10.0.0.7:8080", ten)
+	six := func(cfg *neli.Config) { cfg.Roles = 6 }
+	a := join(t, broker, "10.0.0.7:8080", six)
 	a.leads(t)
-	join(t, broker, "10.0.0.8:8080", ten)
-	join(t, broker, "10.0.0.9:8080", ten)
-	require.Eventually(t, func() bool { return len(a.Members()) == 3 }, patience, 10*time.Millisecond)
-	require.NoError(t, a.Transfer(t.Context(), 4, "10.0.0.8:8080"))
-	require.NoError(t, a.Transfer(t.Context(), 9, "10.0.0.9:8080"))
 	at := open(t, browser, a.url)
-	at.becomes(row, "0-3,5-8 10.0.0.7:8080 this process; 4 10.0.0.8:8080; 9 10.0.0.9:8080")
 	at.do(chromedp.EmulateViewport(1000, 450))
+	b, c := join(t, broker, "10.0.0.8:8080", six), join(t, broker, "10.0.0.9:8080", six)
+	require.Eventually(t, func() bool { return len(a.Members()) == 3 }, patience, 10*time.Millisecond)
+	for i, m := range []struct {
+		to   *member
+		role int
+	}{{b, 3}, {c, 5}, {c, 3}, {b, 1}, {a, 5}, {b, 3}, {c, 5}, {b, 4}} {
+		if os.Getenv("NELI_PICTURE") != "" && i > 0 {
+			<-time.After(9 * time.Second) // the time line is to have something to show
+		}
+		require.Eventually(t, func() bool {
+			for _, from := range []*member{a, b, c} {
+				if from != m.to && from.IsLeaderOf(m.role) {
+					_ = from.Transfer(t.Context(), m.role, m.to.Name())
+				}
+			}
+			return m.to.IsLeaderOf(m.role)
+		}, patience, 100*time.Millisecond)
+	}
+	at.becomes(`document.querySelectorAll(".map svg").length + document.querySelector("#lead").className`, "6")
 	png, err := chromedp.Run(at.ctx, chromedp.FullScreenshot(100))
 	require.NoError(t, err)
 	require.Equal(t, "\x89PNG", string(png[:4]))

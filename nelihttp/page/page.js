@@ -13,7 +13,15 @@
       const answer = await fetch(location.href, {cache: "no-store", signal: AbortSignal.timeout(every)});
       const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
       if (!next) throw new Error("status " + answer.status);
+      // The keyboard stays where it was, and what is being typed is not thrown away.
+      const links = "a, button, input", at = [...main.querySelectorAll(links)].indexOf(document.activeElement);
+      const typed = document.activeElement.value;
       main.replaceChildren(...next.childNodes);
+      const same = main.querySelectorAll(links)[at];
+      if (same) {
+        same.focus({preventScroll: true});
+        if (typed !== undefined && same.name) same.value = typed;
+      }
       main.className = note.textContent = "";
     } catch (e) {
       if (!main.className) note.textContent = "No answer from this process since " + new Date().toLocaleTimeString() + ". What is shown was so before.";

@@ -64,7 +64,7 @@ func routes(n *neli.Neli) (http.Handler, error) {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/", nelihttp.Handler(n))
+	mux.Handle("/", nelihttp.Handler(n, nelihttp.WithMetrics("metrics")))
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	return mux, nil
 }

@@ -1,0 +1,66 @@
+package browsertest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelihttp"
+	"github.com/goneli/neli/nelitest"
+	"github.com/stretchr/testify/require"
+)
+
+// Phones and desks, by day and by night: nothing is wider than the window, the browser has
+// nothing to complain of, and the graphics have the colours of the scheme. With NELI_PICTURES=folder
+// each leaves a picture.
+func widths(t *testing.T, browser context.Context) {
+	broker := nelitest.NewBroker(nelitest.Options{})
+	few := func(cfg *neli.Config) { cfg.Roles = 6 }
+	a := join(t, broker, "10.0.0.7:8080", few, nelihttp.WithMetrics("metrics"), nelihttp.WithControl(func(*http.Request) bool { return false }))
+	a.leads(t)
+	b := join(t, broker, "10.0.0.8:8080", few)
+	join(t, broker, "billing-7d9f8b6c5-x2x9q.eu-central-1.compute.internal:8080", few)
+	require.Eventually(t, func() bool { return len(a.Members()) == 3 }, patience, 10*time.Millisecond)
+	watching := open(t, browser, a.url)
+	watching.becomes(row, "0-5 10.0.0.7:8080 this process")
+	require.NoError(t, a.Transfer(t.Context(), 4, "10.0.0.8:8080"))
+	require.NoError(t, a.Transfer(t.Context(), 5, "billing-7d9f8b6c5-x2x9q.eu-central-1.compute.internal:8080"))
+	watching.becomes(`document.querySelectorAll(".map svg").length + " " + document.querySelectorAll(".lane").length`, "6 6")
+	long := join(t, nelitest.NewBroker(nelitest.Options{}), strings.Repeat("W", 256), func(cfg *neli.Config) { cfg.Roles = 1000 })
+	long.leads(t)
+	for name, m := range map[string]*member{"leader": a, "follower": b, "long": long} {
+		for _, width := range []int64{390, 1280} {
+			for _, scheme := range []string{"light", "dark"} {
+				at := open(t, browser, m.url, chromedp.EmulateViewport(width, 900), chromedp.Func(preferring(scheme)))
+				at.becomes(`document.querySelectorAll(".lane rect").length > 0 && document.querySelectorAll(".legend li").length > 0`, "true")
+				require.Equal(t, fmt.Sprint(width), at.eval("innerWidth"))
+				require.Equal(t, "true", at.eval("document.documentElement.scrollWidth <= innerWidth"), "%s, %d: %s", name, width, at.eval("document.documentElement.scrollWidth"))
+				dark := at.eval(`getComputedStyle(document.body).backgroundColor.match(/\d+/g).every(c => c < 50)`)
+				require.Equal(t, fmt.Sprint(scheme == "dark"), dark)
+				require.Equal(t, "true", at.eval(`[...document.querySelectorAll(".lane rect, .map rect")].every(r => getComputedStyle(r).fill !== "rgb(0, 0, 0)")`))
+				if folder := os.Getenv("NELI_PICTURES"); folder != "" {
+					png, err := chromedp.Run(at.ctx, chromedp.FullScreenshot(100))
+					require.NoError(t, err)
+					require.NoError(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("%s-%d-%s.png", name, width, scheme)), png, 0o644))
+				}
+			}
+		}
+	}
+}
+
+// preferring is a browser whose user prefers dark, or light.
+func preferring(scheme string) func(context.Context, *chromedp.Target) error {
+	return func(ctx context.Context, _ *chromedp.Target) error {
+		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+		return err
+	}
+}

@@ -1,0 +1,291 @@
+package nelihttp
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+const (
+	window    = 10 * time.Minute // what the time line shows
+	maxLanes  = 8                // of up to this many roles each has a lane
+	maxSlices = 60               // of a lane
+	maxParts  = 12               // of a slice
+	backSteps = 24               // into how many steps an unseen time of many roles is divided
+)
+
+// history is who led in the last ten minutes, as far as this handler knows. While there
+// are streams it sees each look of the feed. In between it knows only what a holder's Since
+// tells: that the term which is there now was there since then. The rest was not watched.
+// Its size does not depend on the numbers of roles, holders and changes.
+type history struct {
+	mu         sync.Mutex
+	runs       int       // of the feed
+	continuous bool      // no change was missed since at
+	at         time.Time // of the newest look; zero: none
+	lanes      [maxLanes]lane
+	all        lane
+	colours    palette
+}
+
+// lane is who led one role, or all of them, over time.
+type lane struct {
+	slices  []slice
+	current []part // at the newest look
+}
+
+// slice is a time in which shares were the same, or of which these are the means.
+type slice struct {
+	from, to time.Time
+	parts    []part
+}
+
+// part is how much of the roles somebody had, of 1.
+type part struct {
+	who   who
+	share float64
+}
+
+// who is what one colour stands for.
+type who struct {
+	kind kind
+	name string // if held
+}
+
+type kind string
+
+const (
+	byOne   kind = "held"
+	others  kind = "others"
+	vacant  kind = "vacant"
+	unknown kind = "unknown"
+	unseen  kind = "unseen"
+)
+
+func whoOf(s neli.Standing) who {
+	switch s.Status {
+	case neli.Held:
+		return who{byOne, s.Holder.Name}
+	case neli.Vacant:
+		return who{kind: vacant}
+	}
+	return who{kind: unknown}
+}
+
+// resume tells that changes are watched from now on.
+func (p *history) resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.runs++
+}
+
+// pause tells that they are not watched any more.
+func (p *history) pause(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.runs--; p.runs > 0 {
+		return
+	}
+	if now = now.Round(0); p.continuous && now.After(p.at) {
+		for i := range p.lanes {
+			p.lanes[i].add(p.at, now, p.lanes[i].current)
+		}
+		p.all.add(p.at, now, p.all.current)
+		p.at = now
+	}
+	p.continuous = false
+}
+
+// observe takes note of a look.
+func (p *history) observe(g *glance) {
+	if len(g.standings) == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := g.at.Round(0)
+	if now.Before(p.at) {
+		if p.at.Sub(now) < time.Second {
+			return // another look has overtaken this one
+		}
+		p.at, p.lanes, p.all, p.continuous = time.Time{}, [maxLanes]lane{}, lane{}, false // the clock was set back
+	}
+	from := p.at
+	if now.Sub(from) > window {
+		from = now.Add(-window)
+	}
+	for i, s := range firstRoles(g) {
+		p.lanes[i].advance(from, now, s, p.continuous)
+	}
+	next := sharesOf(g)
+	if p.continuous {
+		p.all.add(from, now, p.all.current)
+	} else {
+		p.all.backfill(from, now, g)
+	}
+	p.all.current = next
+	p.at, p.continuous = now, p.runs > 0
+}
+
+// firstRoles are the Standings of the roles that have lanes of their own.
+func firstRoles(g *glance) map[int]neli.Standing {
+	first := map[int]neli.Standing{}
+	for _, s := range g.standings {
+		for r := range s.Roles() {
+			if r >= maxLanes {
+				break
+			}
+			first[r] = s
+		}
+	}
+	return first
+}
+
+// advance adds what one role was until now. The present term is known since it began.
+func (l *lane) advance(from, now time.Time, s neli.Standing, continuous bool) {
+	next := []part{{whoOf(s), 1}}
+	before := []part{{who{kind: unseen}, 1}}
+	if continuous && l.current != nil {
+		before = l.current
+	}
+	began := now
+	if s.Status == neli.Held && s.Holder.Since.Before(now) {
+		began = s.Holder.Since
+		if began.Before(from) {
+			began = from
+		}
+	}
+	l.add(from, began, before)
+	l.add(began, now, next)
+	l.current = next
+}
+
+// sharesOf is who holds how much at a look.
+func sharesOf(g *glance) []part {
+	count, total := map[who]int{}, 0
+	for i, s := range g.standings {
+		count[whoOf(s)] += g.sizes[i]
+		total += g.sizes[i]
+	}
+	return partsOf(count, total)
+}
+
+// backfill adds what is known of a time that was not watched: the terms that are there now,
+// since they began.
+func (l *lane) backfill(from, now time.Time, g *glance) {
+	step := now.Sub(from) / backSteps
+	if step <= 0 {
+		return
+	}
+	var begin [backSteps]map[who]int // the terms that were there from the beginning of a step on
+	total := 0
+	for i, s := range g.standings {
+		total += g.sizes[i]
+		if s.Status != neli.Held {
+			continue
+		}
+		n := max(0, (s.Holder.Since.Sub(from)+step-1)/step)
+		if n >= backSteps {
+			continue
+		}
+		if begin[n] == nil {
+			begin[n] = map[who]int{}
+		}
+		begin[n][whoOf(s)] += g.sizes[i]
+	}
+	known, rest := map[who]int{}, total
+	for n, new := range begin {
+		for w, roles := range new {
+			known[w] += roles
+			rest -= roles
+		}
+		known[who{kind: unseen}] = rest
+		to := from.Add(time.Duration(n+1) * step)
+		if n == backSteps-1 {
+			to = now
+		}
+		l.add(from.Add(time.Duration(n)*step), to, partsOf(known, total))
+	}
+}
+
+// partsOf are shares, by kind and name; of too many holders the smallest are "others".
+func partsOf(count map[who]int, total int) []part {
+	var parts []part
+	for w, n := range count {
+		if n > 0 {
+			parts = append(parts, part{w, float64(n) / float64(total)})
+		}
+	}
+	slices.SortFunc(parts, func(a, b part) int {
+		return cmp.Or(cmp.Compare(b.share, a.share), compareWho(a.who, b.who))
+	})
+	return tidy(parts)
+}
+
+// tidy leaves the largest parts, in the order in which they are shown.
+func tidy(parts []part) []part {
+	if len(parts) > maxParts {
+		rest := part{who: who{kind: others}}
+		for _, p := range parts[maxParts-1:] {
+			rest.share += p.share
+		}
+		parts = append(parts[:maxParts-1:maxParts-1], rest)
+	}
+	slices.SortFunc(parts, func(a, b part) int { return compareWho(a.who, b.who) })
+	return parts
+}
+
+var order = map[kind]int{byOne: 0, others: 1, unknown: 2, vacant: 3, unseen: 4}
+
+func compareWho(a, b who) int {
+	return cmp.Or(cmp.Compare(order[a.kind], order[b.kind]), cmp.Compare(a.name, b.name))
+}
+
+// add appends a time. Of too many slices those two neighbours that are shortest together
+// become one.
+func (l *lane) add(from, to time.Time, parts []part) {
+	if !to.After(from) || parts == nil {
+		return
+	}
+	if n := len(l.slices); n > 0 && l.slices[n-1].to.Equal(from) && slices.Equal(l.slices[n-1].parts, parts) {
+		l.slices[n-1].to = to
+	} else {
+		l.slices = append(l.slices, slice{from, to, parts})
+	}
+	oldest := to.Add(-window)
+	l.slices = slices.DeleteFunc(l.slices, func(s slice) bool { return !s.to.After(oldest) })
+	if first := &l.slices[0]; first.from.Before(oldest) {
+		first.from = oldest
+	}
+	if len(l.slices) > maxSlices {
+		at := 0
+		for i := range len(l.slices) - 1 {
+			if l.slices[i+1].to.Sub(l.slices[i].from) < l.slices[at+1].to.Sub(l.slices[at].from) {
+				at = i
+			}
+		}
+		l.slices[at] = mean(l.slices[at], l.slices[at+1])
+		l.slices = slices.Delete(l.slices, at+1, at+2)
+	}
+}
+
+// mean is two neighbours as one.
+func mean(a, b slice) slice {
+	sum, whole := map[who]float64{}, b.to.Sub(a.from)
+	for _, s := range []slice{a, b} {
+		for _, p := range s.parts {
+			sum[p.who] += p.share * float64(s.to.Sub(s.from)) / float64(whole)
+		}
+	}
+	var parts []part
+	for w, share := range sum {
+		parts = append(parts, part{w, share})
+	}
+	slices.SortFunc(parts, func(a, b part) int {
+		return cmp.Or(cmp.Compare(b.share, a.share), compareWho(a.who, b.who))
+	})
+	return slice{a.from, b.to, tidy(parts)}
+}
