@@ -12,7 +12,7 @@ import (
 )
 
 // crowd starts n processes that lead as many roles, evenly.
-func crowd(t *testing.T, w *world, n int) {
+func closers(t *testing.T, w *world, n int) {
 	t.Helper()
 	for i := range n {
 		w.start(fmt.Sprint("p", i), 10*n, nil)
@@ -38,7 +38,7 @@ func (w *world) count(k lease.Kind, from int) (n int) {
 func TestACrowdClosesTogether(t *testing.T) {
 	const n = 20
 	w := newWorld(1)
-	crowd(t, w, n)
+	closers(t, w, n)
 	from := len(w.logs[0])
 	for i, a := range w.actors {
 		w.after(time.Duration(i)*time.Millisecond, func() {
@@ -61,7 +61,7 @@ func TestACrowdClosesTogether(t *testing.T) {
 // Goodbyes that do not end keep nobody from closing.
 func TestGoodbyesAreNotWaitedForForLong(t *testing.T) {
 	w := newWorld(1)
-	crowd(t, w, 12)
+	closers(t, w, 12)
 	a := w.actors[0]
 	for i := range 1000 {
 		w.after(time.Duration(i)*time.Millisecond, func() {
@@ -81,7 +81,7 @@ func TestGoodbyesAreNotWaitedForForLong(t *testing.T) {
 // Who has asked others that say goodbye then releases all that it holds together.
 func TestWhoIsLeftAloneReleasesAllTogether(t *testing.T) {
 	w := newWorld(1)
-	crowd(t, w, 12)
+	closers(t, w, 12)
 	a := w.actors[0]
 	leave := func(a *actor) {
 		d := a.desired

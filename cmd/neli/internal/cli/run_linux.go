@@ -39,9 +39,16 @@ if neli was killed, stopped or starved of CPU.
 
 The command's environment has NELI_TOKEN, the fencing token of this term, and NELI_ROLE,
 NELI_PARTITION, NELI_GROUP, NELI_TOPIC, NELI_MEMBER, NELI_NAME. Give the token to
-whatever the command changes, and let that refuse lower ones: nothing else helps against a
-process that leaves the group (setsid), against guard and neli being stopped both, or
-against a machine that is paused as a whole and goes on later.
+whatever the command changes, and let that refuse lower ones: nothing else helps against
+a machine that is paused as a whole and goes on later.
+
+Cgroup. Where neli can make a cgroup (version 2) below its own, as root or with systemd's
+Delegate=yes, the command runs in it. All of its processes are killed when it ends or
+its lease does, whatever their user, group or session, also if neli and its guard are
+killed or stopped both. Not if the second guard is killed with them, or if the command moves
+to another cgroup. Without a cgroup, which the log says, processes that change their
+user (sudo) or leave the group (setsid) may outlive the lease; so may what the command has started if
+neli and its guard are killed at once, and all if both are stopped.
 
 With --listen, HTTP: the page of who leads at /, 200 or 503 at /leader, JSON, and /metrics for
 Prometheus. Whoever can connect can read names of members and tokens: take an internal

@@ -95,7 +95,7 @@ type hushed struct{ slog.Handler }
 
 // Handle implements slog.Handler.
 func (h *hushed) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level == slog.LevelWarn && (strings.HasPrefix(r.Message, "cannot find the leader topic") ||
+	if r.Level == slog.LevelWarn && (strings.HasPrefix(r.Message, "cannot find the leader topic") || strings.HasPrefix(r.Message, "no broker reached") ||
 		strings.HasPrefix(r.Message, "cannot write to the leader topic")) {
 		return nil
 	}

@@ -15,8 +15,19 @@ it go on.
 Nothing of the group is left when the guard says that it has ended: what the command
 has left behind in the background is killed then, too.
 
-What it cannot do: kill processes that left the group (setsid, setpgid); anything at all
-while guard and elector are stopped both, or one is stopped and the other killed at the
-same moment. There the fencing token, NELI_TOKEN, is what protects the resource.
+Where the command can have a cgroup (version 2) of its own, a second guard kills that cgroup
+when the lease is over or the elector has gone. What holds then, and without:
+
+	                       cgroup           no cgroup
+	elector killed         all are dead     the group is dead
+	guard killed           all are dead     the group is dead
+	both killed at once    all are dead     the command is dead, not what it has started
+	both stopped           all are dead     nothing, until one of them goes on
+
+Without a cgroup nothing is sure of a process that leaves the group (setsid, setpgid) or
+changes its user (setuid, sudo); the guard reports processes of the group that it cannot kill. With a cgroup
+nothing is sure if the second guard is killed along with the others, or if the command moves
+to another cgroup, as root may: the next neli run there kills what is left in the old one. In all these
+cases the fencing token, NELI_TOKEN, is what protects the resource.
 */
 package guard

@@ -42,6 +42,8 @@ func Main(args []string) (code int, ok bool) {
 		return 0, false
 	}
 	switch args[0] {
+	case SecondVerb:
+		return second(os.NewFile(firstFile, "orders"), inherited(firstFile+1)), true
 	case Verb:
 		return keep(os.NewFile(firstFile, "orders"), os.NewFile(firstFile+1, "reports"), args[2:]), true
 	case verbExec:
@@ -53,14 +55,12 @@ func Main(args []string) (code int, ok bool) {
 // keep runs a command until it ends or must not run any more. orders and reports are the
 // pipes to the elector.
 func keep(orders, reports *os.File, command []string) int {
-	// Signals to everybody (a supervisor's stop of all processes of a service) must not
-	// end the guard before the command. Ignored they would be the command's to ignore, too.
-	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
+	outliveSignals()
 	// The elector's own files are not the command's: libraries do not mark all of theirs.
 	_ = unix.CloseRange(firstFile, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux has it since 5.11
 	adoptOrphans()
 
-	g := &guard{orders: make(chan order), gone: make(chan struct{}), reports: reports}
+	g := &guard{orders: make(chan order), gone: make(chan struct{}), reports: reports, cgroup: inherited(firstFile + 2)}
 	go g.listen(orders)
 	first, ok := g.first()
 	if !ok {
@@ -68,7 +68,7 @@ func keep(orders, reports *os.File, command []string) int {
 	}
 	alarm, err := newAlarm()
 	if err != nil {
-		Report{Error: err.Error(), Code: codeOwn, Ended: true}.write(reports)
+		_ = Report{Error: err.Error(), Code: codeOwn, Ended: true}.write(reports) // an elector that has gone need not know
 		return codeOwn
 	}
 	g.alarm = alarm
@@ -76,13 +76,22 @@ func keep(orders, reports *os.File, command []string) int {
 	runtime.LockOSThread()
 	group, release, err := start(command)
 	if err != nil {
-		Report{Error: err.Error(), Code: codeOwn, Ended: true}.write(reports)
+		_ = Report{Error: err.Error(), Code: codeOwn, Ended: true}.write(reports)
 		return codeOwn
 	}
 	g.group = group
-	Report{Group: g.group}.write(reports)
+	defer Reap(func(pid int) bool { return pid == group })()
+	g.enclose()
+	_ = Report{Group: g.group}.write(reports)
 	release()
 	return g.watch(first)
+}
+
+// outliveSignals is for signals to everybody (a supervisor's stop of all processes of a
+// service), which must not end the guard before the command. Ignored they would be the command's to
+// ignore, too.
+func outliveSignals() {
+	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
 }
 
 // guard is the state of a guard that has started its command. It belongs to one goroutine.
@@ -92,6 +101,26 @@ type guard struct {
 	reports io.Writer
 	alarm   *alarm
 	group   int
+	cgroup  *Cgroup     // of the command; nil: it has none of its own
+	stuck   *time.Timer // runs since the command was killed
+}
+
+// enclose puts the process that is to become the command into its cgroup.
+func (g *guard) enclose() {
+	if g.cgroup == nil {
+		return
+	}
+	if err := g.cgroup.add(g.group); err != nil {
+		g.cgroup = nil
+		g.tell("the command runs without a cgroup of its own: " + err.Error())
+	}
+}
+
+// tell reports what went wrong to the elector; without one, to people.
+func (g *guard) tell(trouble string) {
+	if (Report{Group: g.group, Trouble: trouble}).write(g.reports) != nil {
+		fmt.Fprintln(os.Stderr, "neli:", trouble)
+	}
 }
 
 // listen passes on what the elector says.
@@ -134,7 +163,7 @@ func (g *guard) watch(deadline time.Duration) int {
 		case o := <-g.orders:
 			switch {
 			case o.kind == deliver:
-				_ = unix.Kill(-g.group, syscall.Signal(o.value)) // a group that has ended just now needs none
+				g.deliver(syscall.Signal(o.value))
 			case time.Duration(o.value) > deadline:
 				deadline = time.Duration(o.value)
 				g.alarm.set(deadline)
@@ -151,13 +180,31 @@ func (g *guard) watch(deadline time.Duration) int {
 		case <-ended:
 			g.kill()
 			code := g.reap()
-			Report{Group: g.group, Ended: true, Code: code, Late: late}.write(g.reports)
+			g.stuck.Stop()
+			_ = Report{Group: g.group, Ended: true, Code: code, Late: late}.write(g.reports)
 			return code
 		}
 	}
 }
 
-func (g *guard) kill() { _ = unix.Kill(-g.group, unix.SIGKILL) } // ESRCH: nobody is left
+// deliver sends the group a signal. A group that has ended just now needs none.
+func (g *guard) deliver(s syscall.Signal) {
+	if err := unix.Kill(-g.group, s); errors.Is(err, unix.EPERM) {
+		g.tell(fmt.Sprintf("the command has changed its user and cannot be sent %s", unix.SignalName(s)))
+	}
+}
+
+// kill kills everything in the command's cgroup, or at least its group. It tells of
+// processes of the group that are still alive a second later.
+func (g *guard) kill() {
+	if err := g.cgroup.Kill(); err != nil {
+		g.tell("cannot kill the command's cgroup: " + err.Error())
+	}
+	_ = unix.Kill(-g.group, unix.SIGKILL) // ESRCH: nobody is left; for EPERM see Stuck
+	if g.stuck == nil {
+		g.stuck = Stuck(g.group, g.tell)
+	}
+}
 
 // leader waits until the command itself has ended. The process stays in the table, and with
 // it the number of the group, which nobody else can have meanwhile.

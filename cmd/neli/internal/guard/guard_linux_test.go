@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if code, ok := Main(os.Args[1:]); ok {
 		os.Exit(code)
 	}
+	if code, ok := helper(); ok {
+		os.Exit(code)
+	}
 	// What a guard leaves behind becomes ours, so that it is gone when it is dead.
 	adoptOrphans()
 	os.Exit(m.Run())
@@ -42,6 +45,12 @@ type elector struct {
 // guarded starts a guard of a shell script.
 func guarded(t *testing.T, command ...string) *elector {
 	t.Helper()
+	return guardedBy(t, func(*exec.Cmd) {}, command...)
+}
+
+// guardedBy starts a guard that is not quite the usual one.
+func guardedBy(t *testing.T, change func(guard *exec.Cmd), command ...string) *elector {
+	t.Helper()
 	in, orders, err := os.Pipe()
 	require.NoError(t, err)
 	reports, out, err := os.Pipe()
@@ -50,6 +59,7 @@ func guarded(t *testing.T, command ...string) *elector {
 	e := &elector{t: t, orders: orders, reports: bufio.NewScanner(reports), guard: exec.Command(os.Args[0], append([]string{Verb, "--"}, command...)...)}
 	e.guard.ExtraFiles = []*os.File{in, out}
 	e.guard.Stderr = os.Stderr
+	change(e.guard)
 	require.NoError(t, e.guard.Start())
 	require.NoError(t, in.Close())
 	require.NoError(t, out.Close())
@@ -247,6 +257,29 @@ func TestGroupIsToldFirst(t *testing.T) {
 	err = cmd.Run()
 	require.NoFileExists(t, file, "nothing was started")
 	require.Error(t, err)
+}
+
+// A guard whose report does not get through, for the pipe is full, does not release the command.
+func TestCommandWaitsForTheReport(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	full, out, err := os.Pipe()
+	require.NoError(t, err)
+	size, err := unix.FcntlInt(out.Fd(), unix.F_SETPIPE_SZ, 4096)
+	require.NoError(t, err)
+	_, err = out.Write(bytes.Repeat([]byte{'\n'}, size))
+	require.NoError(t, err)
+	e := guardedBy(t, func(cmd *exec.Cmd) { cmd.ExtraFiles[1] = out }, "touch", file)
+	require.NoError(t, out.Close())
+	defer full.Close()
+	e.lease(time.Minute)
+	started := func() bool {
+		_, err := os.Stat(file)
+		return err == nil
+	}
+	require.Never(t, started, time.Second, 10*time.Millisecond, "the command runs before its group was told of")
+	_, err = full.Read(make([]byte, size))
+	require.NoError(t, err)
+	require.Eventually(t, started, soon, time.Millisecond, "the command runs")
 }
 
 // The command has no files but the standard ones.

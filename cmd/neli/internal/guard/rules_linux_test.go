@@ -38,6 +38,15 @@ var mutants = []mutation.Mutant{
 	{Rule: "a signal to all processes of a service does not end the guard", File: "guard_linux.go",
 		Old: "	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, ", New: "	signal.Notify(make(chan os.Signal, 1), ",
 		Guard: "TestGuardKilled", Want: "what a supervisor sends"},
+	{Rule: "time is told by the clock that counts suspensions", File: "clock_linux.go",
+		Old: "unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts)", New: "unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts)",
+		Guard: "TestClockCountsSuspensions", Want: "time is told by CLOCK_BOOTTIME"},
+	{Rule: "the alarm goes by the clock that counts suspensions", File: "clock_linux.go",
+		Old: "unix.TimerfdCreate(unix.CLOCK_BOOTTIME, ", New: "unix.TimerfdCreate(unix.CLOCK_MONOTONIC, ",
+		Guard: "TestClockCountsSuspensions", Want: "the alarm goes by CLOCK_BOOTTIME"},
+	{Rule: "the group is told of before the command is released", File: "guard_linux.go",
+		Old: "	_ = Report{Group: g.group}.write(reports)\n	release()\n", New: "	release()\n	_ = Report{Group: g.group}.write(reports)\n",
+		Guard: "TestCommandWaitsForTheReport", Want: "the command runs before its group was told of"},
 }
 
 func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }

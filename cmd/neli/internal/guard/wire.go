@@ -11,7 +11,12 @@ import (
 
 // Verb is the argument by which a program is told that it is a guard's process. What
 // follows is "--" and the command; file 3 has the orders, file 4 takes the reports.
+// With file 5, a directory, the command is put into that cgroup.
 const Verb = "__guard"
+
+// SecondVerb is the argument by which a program is told that it is a second guard's process.
+// What follows is not heeded; file 3 has the orders, file 4 is the cgroup.
+const SecondVerb = "__second"
 
 // order is what the elector tells the guard: ten bytes, so that a write of it to a pipe
 // is atomic.
@@ -51,12 +56,14 @@ func readOrder(r io.Reader) (order, error) {
 	return order{kind: b[0], value: int64(binary.BigEndian.Uint64(b[1:]))}, nil
 }
 
-// Report is what the guard tells the elector, in lines of JSON: that the command was started, and
-// how it ended. There is no second one if it could not be started.
+// Report is what the guard tells the elector, in lines of JSON: that the command was started, what
+// went wrong, and how it ended. There is no second one if it could not be started.
 type Report struct {
 	Group int    `json:"group,omitempty"` // the command's process group; 0: it was not started
 	Ended bool   `json:"ended,omitempty"` // nothing is left of the group
 	Error string `json:"error,omitempty"` // why the guard could not start it
+	// Trouble is what went wrong while the command runs: a process that cannot be killed, for example.
+	Trouble string `json:"trouble,omitempty"`
 
 	// Code is the exit code by the rules of timeout(1): the command's own, 128 and its signal, 126 if
 	// it cannot be executed, 127 if there is none.
@@ -65,10 +72,12 @@ type Report struct {
 	Late bool `json:"late,omitempty"`
 }
 
-func (r Report) write(w io.Writer) {
+// write fails when the elector has gone.
+func (r Report) write(w io.Writer) error {
 	b, err := json.Marshal(r)
 	if err != nil {
-		return // it has no field that could fail
+		return err // it has no field that could fail
 	}
-	_, _ = w.Write(append(b, '\n')) // an elector that has gone need not know
+	_, err = w.Write(append(b, '\n'))
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"sync"
@@ -16,11 +17,14 @@ import (
 	"github.com/goneli/neli/cmd/neli/internal/guard"
 )
 
-// child is a command under its guard.
+// child is a command under its guards.
 type child struct {
+	kin     *kin
+	log     *slog.Logger
 	guard   *exec.Cmd
 	orders  *os.File
 	reports *os.File
+	second  *second // nil: without a cgroup
 	work    sync.WaitGroup
 
 	mu     sync.Mutex    // of writes to orders
@@ -32,7 +36,23 @@ type child struct {
 var errGuardLost = errors.New("the guard process was killed")
 
 // startChild starts a guard, which starts the command once it has been told of a deadline.
-func startChild(command, env []string) (*child, error) {
+func startChild(command, env []string, k *kin, log *slog.Logger) (*child, error) {
+	second, err := startSecond(k)
+	if err != nil {
+		log.Info("the command has no cgroup of its own: what leaves its group, or changes its user, may outlive the lease", "reason", err)
+	}
+	c, err := startGuard(command, env, second, k, log)
+	if err != nil {
+		_ = second.end()
+		return nil, err
+	}
+	c.work.Go(c.follow)
+	c.work.Go(c.goOn)
+	return c, nil
+}
+
+// startGuard starts the first guard.
+func startGuard(command, env []string, second *second, k *kin, log *slog.Logger) (*child, error) {
 	ordersIn, orders, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -42,21 +62,22 @@ func startChild(command, env []string) (*child, error) {
 		_, _ = ordersIn.Close(), orders.Close()
 		return nil, err
 	}
-	c := &child{guard: exec.Command(guard.Self, append([]string{guard.Verb, "--"}, command...)...), orders: orders, reports: reports,
-		ended: make(chan struct{})}
+	c := &child{kin: k, log: log, second: second, guard: exec.Command(guard.Self, append([]string{guard.Verb, "--"}, command...)...), orders: orders,
+		reports: reports, ended: make(chan struct{})}
 	c.guard.Args[0] = "neli"
 	c.guard.Env = env
 	c.guard.Stdin, c.guard.Stdout, c.guard.Stderr = os.Stdin, os.Stdout, os.Stderr
 	c.guard.ExtraFiles = []*os.File{ordersIn, reportsOut}
+	if second != nil {
+		c.guard.ExtraFiles = append(c.guard.ExtraFiles, second.cgroup.Dir)
+	}
 	c.guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's signals are not for it
-	err = c.guard.Start()
+	err = k.start(c.guard)
 	_ = errors.Join(ordersIn.Close(), reportsOut.Close())
 	if err != nil {
 		_, _ = orders.Close(), reports.Close()
 		return nil, fmt.Errorf("cannot start the guard process: %w", err)
 	}
-	c.work.Go(c.follow)
-	c.work.Go(c.goOn)
 	return c, nil
 }
 
@@ -86,7 +107,11 @@ func (c *child) follow() {
 		if last = r; r.Ended {
 			break
 		}
+		if r.Trouble != "" {
+			c.log.Error(r.Trouble, "group", r.Group)
+		}
 		group = r.Group
+		c.kin.add(group) // ours to wait for, should the guard be killed
 	}
 	if !last.Ended { // killed; the kernel has killed the command, and the rest of the group is ours now
 		_ = c.guard.Process.Kill()
@@ -96,17 +121,24 @@ func (c *child) follow() {
 	_ = c.guard.Wait()
 	if !last.Ended {
 		last = guard.Report{Group: group, Ended: true, Error: errGuardLost.Error(), Code: codeKilled}
-		clean(group)
+		c.clean(group)
 	}
+	if err := c.second.end(); err != nil {
+		c.log.Error("cannot end what the command has left behind", "error", err)
+	}
+	c.kin.remove(c.guard.Process.Pid, group)
 	c.report = last
 }
 
 // clean kills what is left of a group whose guard has died, and waits for its end.
-func clean(group int) {
+func (c *child) clean(group int) {
 	if group == 0 {
 		return
 	}
+	c.second.kill()
 	_ = unix.Kill(-group, unix.SIGKILL)
+	stuck := guard.Stuck(group, func(trouble string) { c.log.Error(trouble, "group", group) })
+	defer stuck.Stop()
 	for {
 		if _, err := unix.Wait4(-group, nil, 0, nil); err != nil && !errors.Is(err, unix.EINTR) {
 			return // ECHILD
@@ -125,14 +157,22 @@ func (c *child) signal(s syscall.Signal) { c.order(guard.Deliver(s)) }
 func (c *child) order(o []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_ = c.orders.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
-	_, _ = c.orders.Write(o)
+	tell(c.orders, o)
+	if c.second != nil {
+		tell(c.second.orders, o)
+	}
+}
+
+func tell(orders *os.File, o []byte) {
+	_ = orders.SetWriteDeadline(time.Now().Add(10 * time.Millisecond))
+	_, _ = orders.Write(o)
 }
 
 // kill ends the group, whatever has become of the guard, and returns when nothing is left
 // of it.
 func (c *child) kill() {
 	_ = c.orders.Close() // upon which the guard kills
+	c.second.kill()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {

@@ -49,6 +49,8 @@ type Options struct {
 // left open: close it at once, or nobody else runs the command.
 func Run(n *neli.Neli, o Options, signals <-chan os.Signal) (int, error) {
 	guard.AdoptOrphans()
+	k := &kin{pids: map[int]bool{}}
+	defer guard.Reap(k.has)()
 	var waited <-chan time.Time
 	if o.Wait > 0 {
 		timer := time.NewTimer(o.Wait)
@@ -56,7 +58,7 @@ func Run(n *neli.Neli, o Options, signals <-chan os.Signal) (int, error) {
 		waited = timer.C
 	}
 	for {
-		c := newContest(n, o)
+		c := newContest(n, o, k)
 		res := c.run(signals, waited)
 		if !res.again {
 			return res.code, res.err
@@ -77,6 +79,7 @@ type result struct {
 type contest struct {
 	Options
 	n       *neli.Neli
+	kin     *kin
 	results chan result
 	stop    context.CancelFunc
 
@@ -86,8 +89,8 @@ type contest struct {
 	command chan<- os.Signal // of the command that runs
 }
 
-func newContest(n *neli.Neli, o Options) *contest {
-	return &contest{Options: o, n: n, results: make(chan result, 1)}
+func newContest(n *neli.Neli, o Options, k *kin) *contest {
+	return &contest{Options: o, n: n, kin: k, results: make(chan result, 1)}
 }
 
 func (c *contest) run(signals <-chan os.Signal, waited <-chan time.Time) result {

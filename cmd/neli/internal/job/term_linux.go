@@ -28,7 +28,7 @@ type term struct {
 // term runs the command until it has ended, and with it everything that it has started in
 // its group.
 func (c *contest) term(ctx context.Context, l neli.Leadership, signals <-chan os.Signal) {
-	child, err := startChild(c.Command, environment(c.Env, c.n, c.Topic, l))
+	child, err := startChild(c.Command, environment(c.Env, c.n, c.Topic, l), c.kin, c.Log)
 	if err != nil {
 		c.finish(result{code: CodeFailure, err: err})
 		return
@@ -99,6 +99,7 @@ func (t *term) withdrawn(cause error) {
 // ended decides what comes after the command.
 func (t *term) ended(r guard.Report) {
 	withdrawn := t.lost || t.revoked || r.Late || r.Error != "" && r.Code == codeKilled
+	t.tell(r)
 	switch {
 	case r.Group == 0 && r.Error != "" && !withdrawn:
 		t.finish(result{code: r.Code, err: errors.New(r.Error)})
@@ -113,6 +114,24 @@ func (t *term) ended(r guard.Report) {
 	default:
 		t.finish(result{code: r.Code})
 	}
+}
+
+// tell logs how the command has ended, and why.
+func (t *term) tell(r guard.Report) {
+	log, cause := t.Log.Info, "by itself"
+	switch {
+	case r.Error != "":
+		log, cause = t.Log.Error, r.Error
+	case t.lost:
+		log, cause = t.Log.Warn, "leadership was lost"
+	case r.Late:
+		log, cause = t.Log.Warn, "the lease was over"
+	case t.asked:
+		cause = "a signal asked for it"
+	case t.revoked:
+		cause = "leadership was revoked"
+	}
+	log("the command has ended", "code", r.Code, "cause", cause, "token", t.l.Token)
 }
 
 // environment is what the command is given. What this program says comes last, and takes

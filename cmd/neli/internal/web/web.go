@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/metrics"
@@ -23,6 +24,11 @@ const (
 	// headerLimit is how long a client may take to say what it wants. The answers have limits of
 	// their own: a stream of events is to last.
 	headerLimit = 5 * time.Second
+	// idleLimit is how long a connection may last on which nothing is asked for.
+	idleLimit = 30 * time.Second
+	// maxConnections is how many there may be at a time, those of streams included: others wait.
+	// Without a limit a stranger takes all descriptors of the process, and no command can be started.
+	maxConnections = 256
 	// farewell is how long requests that are under way may take when the process ends.
 	farewell = time.Second
 )
@@ -36,10 +42,10 @@ func Serve(l net.Listener, n *neli.Neli, log *slog.Logger) (stop func(), err err
 		_ = l.Close()
 		return nil, err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerLimit, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	server := newServer(handler, log)
 	var work sync.WaitGroup
 	work.Go(func() {
-		if err := server.Serve(l); err != http.ErrServerClosed {
+		if err := server.Serve(netutil.LimitListener(l, maxConnections)); err != http.ErrServerClosed {
 			log.Warn("the page and the metrics are not served any more", "error", err)
 		}
 	})
@@ -52,6 +58,11 @@ func Serve(l net.Listener, n *neli.Neli, log *slog.Logger) (stop func(), err err
 		}
 		work.Wait()
 	}, nil
+}
+
+func newServer(handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
 }
 
 func routes(n *neli.Neli) (http.Handler, error) {

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/goneli/neli/cmd/neli/internal/guard"
+)
+
+// escape is a script whose three processes leave the reach of signals and of the parent's
+// death: child changes its user, grandchild and daemon leave the group and the session.
+const escape = `
+other='setpriv --reuid 65534 --regid 65534 --clear-groups'
+setsid $other sh -c 'echo grandchild $$; exec sleep 1000' &
+setsid sh -c '(setsid '"$other"' sh -c "echo daemon \$\$; exec sleep 1000" &)'
+exec $other sh -c 'echo child $$; exec sleep 1000'`
+
+// cgroups skips a test where a command cannot have a cgroup of its own, or its user cannot be changed.
+func cgroups(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("not root")
+	}
+	if _, err := exec.LookPath("setpriv"); err != nil {
+		t.Skip(err)
+	}
+	c, err := guard.NewCgroup()
+	if err != nil {
+		t.Skip(err)
+	}
+	require.NoError(t, c.Close())
+}
+
+// Whichever of elector and guard is killed or stopped, nothing of the command outlives the lease.
+func TestNothingEscapesItsCgroup(t *testing.T) {
+	cgroups(t)
+	for name, end := range map[string]func(elector, guard int) []error{
+		"elector killed": func(elector, _ int) []error { return []error{unix.Kill(elector, unix.SIGKILL)} },
+		"guard killed":   func(_, guard int) []error { return []error{unix.Kill(guard, unix.SIGKILL)} },
+		"both killed": func(elector, guard int) []error { // stopped first: neither can do anything between the two
+			return []error{unix.Kill(elector, unix.SIGSTOP), unix.Kill(guard, unix.SIGSTOP),
+				unix.Kill(guard, unix.SIGKILL), unix.Kill(elector, unix.SIGKILL)}
+		},
+		"both stopped": func(elector, guard int) []error {
+			return []error{unix.Kill(elector, unix.SIGSTOP), unix.Kill(guard, unix.SIGSTOP)}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := neli(t, broker(t), "run", "--", "sh", "-c", escape)
+			pids := []int{p.pid("child", 1), p.pid("grandchild", 1), p.pid("daemon", 1)}
+			began := time.Now()
+			guard := parent(t, pids[0])
+			for _, err := range end(p.cmd.Process.Pid, guard) {
+				require.NoError(t, err)
+			}
+			t.Cleanup(func() {
+				_ = unix.Kill(guard, unix.SIGKILL) // it may be stopped
+				for _, pid := range pids {
+					_ = unix.Kill(pid, unix.SIGKILL)
+				}
+			})
+			dead(t, 3*lease, pids...)
+			t.Log("all dead after", time.Since(began))
+		})
+	}
+}
+
+// The processes that leave the group are reaped while the command runs, and so are those that outlive it.
+func TestZombiesAreReaped(t *testing.T) {
+	for name, args := range map[string][]string{
+		"while it runs": {"sh", "-c", `for i in $(seq 20); do (setsid sleep 0.3 &); done; echo child $$; exec sleep 1000`},
+		"with --keep":   {"sh", "-c", `setsid sleep 0.3 & echo child $$`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := neli(t, broker(t), append([]string{"run", "--keep", "--"}, args...)...)
+			p.pid("child", 1)
+			if name == "with --keep" {
+				p.pid("child", 20)
+			}
+			// A zombie that is seen twice, half a second apart, is one that nobody reaps.
+			var before map[int]bool
+			require.Eventually(t, func() bool {
+				now := zombies(p.cmd.Process.Pid)
+				left := slices.ContainsFunc(slices.Collect(maps.Keys(now)), func(pid int) bool { return before[pid] })
+				first := before == nil
+				before = now
+				return !first && !left
+			}, 10*time.Second, 500*time.Millisecond, "zombies are left")
+		})
+	}
+}
+
+// zombies are those among a process's descendants.
+func zombies(root int) map[int]bool {
+	found := map[int]bool{}
+	under := map[int]bool{root: true}
+	for again := true; again; {
+		again = false
+		entries, _ := os.ReadDir("/proc")
+		for _, e := range entries {
+			pid, err := strconv.Atoi(e.Name())
+			if err != nil || under[pid] {
+				continue
+			}
+			stat, _ := os.ReadFile("/proc/" + e.Name() + "/stat")
+			_, rest, _ := strings.Cut(string(stat), ") ")
+			if f := strings.Fields(rest); len(f) > 1 {
+				if ppid, _ := strconv.Atoi(f[1]); under[ppid] {
+					under[pid], again = true, true
+					if f[0] == "Z" {
+						found[pid] = true
+					}
+				}
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,235 @@
+package guard
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// cgroupNames is the pattern of the names of the cgroups that commands are put into. No
+	// other cgroup is ever removed.
+	cgroupNames = "neli-run-*.job"
+	// emptiedWithin is how long the kernel may take to bury what was killed.
+	emptiedWithin = 5 * time.Second
+)
+
+// Cgroup is a cgroup (version 2) for one command. Its directory is open and locked for as long
+// as the elector or one of its guards lives, which all have the same open file: a
+// cgroup whose lock can be had was left behind by processes that were killed.
+type Cgroup struct {
+	Path string
+	Dir  *os.File
+}
+
+// NewCgroup makes a cgroup below this process's own, and first removes those that were left
+// behind there. It fails where this process may not do so, or where there is no cgroup2.
+func NewCgroup() (*Cgroup, error) {
+	own, err := ownCgroup()
+	if err != nil {
+		return nil, err
+	}
+	sweep(own)
+	for range 3 { // another process's sweep may take it before it is locked
+		path, err := os.MkdirTemp(own, cgroupNames)
+		if err != nil {
+			return nil, err
+		}
+		c, err := lockCgroup(path)
+		if err == nil {
+			if err = c.usable(); err == nil {
+				return c, nil
+			}
+			return nil, errors.Join(err, os.Remove(path), c.Close())
+		}
+	}
+	return nil, errors.New("its cgroup is removed again and again")
+}
+
+// usable reports what keeps a process from being moved into the cgroup and killed there.
+func (c *Cgroup) usable() error {
+	for _, path := range []string{filepath.Join(c.Path, "cgroup.procs"), filepath.Join(filepath.Dir(c.Path), "cgroup.procs")} {
+		if err := unix.Access(path, unix.W_OK); err != nil {
+			return &os.PathError{Op: "write", Path: path, Err: err}
+		}
+	}
+	// Without cgroup.kill a process of another user can be killed by root only.
+	if err := unix.Access(filepath.Join(c.Path, "cgroup.kill"), unix.W_OK); err != nil && os.Geteuid() != 0 {
+		return fmt.Errorf("cgroup.kill: %w", err) // Linux has it since 5.14
+	}
+	return nil
+}
+
+// lockCgroup opens and locks a cgroup that nobody has.
+func lockCgroup(path string) (*Cgroup, error) {
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		_, err = os.Stat(path) // removed before it was locked?
+	}
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return &Cgroup{Path: path, Dir: dir}, nil
+}
+
+// inherited is the cgroup that a process was given as an open file; nil: it was given none.
+func inherited(fd int) *Cgroup {
+	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
+	if err != nil {
+		return nil
+	}
+	if ok, err := filepath.Match(cgroupNames, filepath.Base(path)); err != nil || !ok {
+		return nil
+	}
+	return &Cgroup{Path: path, Dir: os.NewFile(uintptr(fd), path)}
+}
+
+// Close removes the cgroup if it is empty, and gives it up.
+func (c *Cgroup) Close() error {
+	if c == nil {
+		return nil
+	}
+	remove(c.Path)
+	return c.Dir.Close()
+}
+
+// add puts a process into the cgroup.
+func (c *Cgroup) add(pid int) error {
+	return os.WriteFile(filepath.Join(c.Path, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
+}
+
+// Kill kills everything in the cgroup and below it, whoever it belongs to.
+func (c *Cgroup) Kill() error {
+	if c == nil {
+		return nil
+	}
+	err := os.WriteFile(filepath.Join(c.Path, "cgroup.kill"), []byte("1"), 0)
+	if errors.Is(err, os.ErrNotExist) {
+		if _, gone := os.Stat(c.Path); gone != nil {
+			return nil // somebody else has removed it, so it was empty
+		}
+		return killEach(c.Path)
+	}
+	return err
+}
+
+// Empty kills everything in the cgroup until nothing is left, and reports why something is.
+func (c *Cgroup) Empty() error {
+	if c == nil {
+		return nil
+	}
+	for end := time.Now().Add(emptiedWithin); ; time.Sleep(5 * time.Millisecond) {
+		if err := c.Kill(); err != nil {
+			return err
+		}
+		left := members(c.Path)
+		if len(left) == 0 {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("processes %v of cgroup %s do not end", left, c.Path)
+		}
+	}
+}
+
+// killEach does without cgroup.kill. What is frozen cannot fork, and can be killed.
+func killEach(path string) error {
+	freeze := filepath.Join(path, "cgroup.freeze")
+	_ = os.WriteFile(freeze, []byte("1"), 0) // Linux has it since 5.2; without it the caller's repetition has to do
+	var errs []error
+	for _, pid := range members(path) {
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			errs = append(errs, fmt.Errorf("kill %d: %w", pid, err))
+		}
+	}
+	_ = os.WriteFile(freeze, []byte("0"), 0)
+	return errors.Join(errs...)
+}
+
+// members are the processes in a cgroup and below it. Zombies are in none.
+func members(path string) (pids []int) {
+	_ = filepath.WalkDir(path, func(dir string, e os.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return nil // removed meanwhile, or a file
+		}
+		text, _ := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		for _, f := range strings.Fields(string(text)) {
+			if pid, err := strconv.Atoi(f); err == nil && runs(pid) {
+				pids = append(pids, pid)
+			}
+		}
+		return nil
+	})
+	return pids
+}
+
+// runs reports whether a process is there and is no zombie.
+func runs(pid int) bool {
+	s, ok := readStat(pid)
+	return ok && s.state != 'Z' && s.state != 'X'
+}
+
+// remove removes an empty cgroup with those that the command has made below it.
+func remove(path string) {
+	entries, _ := os.ReadDir(path)
+	for _, e := range entries {
+		if e.IsDir() {
+			remove(filepath.Join(path, e.Name()))
+		}
+	}
+	_ = unix.Rmdir(path) // another one may have done it
+}
+
+// sweep kills and removes what processes that were killed have left behind.
+func sweep(own string) {
+	left, _ := filepath.Glob(filepath.Join(own, cgroupNames))
+	for _, path := range left {
+		c, err := lockCgroup(path)
+		if err != nil {
+			continue // it is somebody's
+		}
+		_ = c.Empty() // what cannot be killed stays, and the next one tries again
+		_ = c.Close()
+	}
+}
+
+// ownCgroup is the directory of this process's own cgroup of version 2.
+func ownCgroup() (string, error) {
+	mounts, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return "", err
+	}
+	defer mounts.Close()
+	of, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return "", err
+	}
+	own := ""
+	for line := range strings.Lines(string(of)) {
+		if path, ok := strings.CutPrefix(line, "0::"); ok {
+			own = strings.TrimSuffix(path, "\n")
+		}
+	}
+	for lines := bufio.NewScanner(mounts); own != "" && lines.Scan(); {
+		before, after, _ := strings.Cut(lines.Text(), " - ")
+		f := strings.Fields(before) // id, parent, device, root, mount point, options …
+		if len(f) < 5 || !strings.HasPrefix(after, "cgroup2 ") {
+			continue
+		}
+		below, err := filepath.Rel(f[3], own)
+		if err == nil && below != ".." && !strings.HasPrefix(below, "../") {
+			return filepath.Join(f[4], below), nil
+		}
+	}
+	return "", errors.New("no cgroup2 is mounted that has this process")
+}

@@ -1,0 +1,209 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// helper makes this program do one thing for a test in another process.
+func helper() (code int, ok bool) {
+	if len(os.Args) < 2 {
+		return 0, false
+	}
+	switch os.Args[1] {
+	case "__setuid": // becomes another user's, which its parent cannot kill
+		if err := syscall.Setresuid(0, 0, 0); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1, true
+		}
+		for {
+			_ = unix.Pause()
+		}
+	case "__clock": // in a namespace whose CLOCK_BOOTTIME is ahead
+		fmt.Println(int64(Now() / time.Second))
+		a, err := newAlarm()
+		if err != nil {
+			return 1, true
+		}
+		a.set(Now() + 50*time.Millisecond)
+		select {
+		case <-a.fired:
+			fmt.Println("fired")
+		case <-time.After(soon):
+		}
+		return 0, true
+	}
+	return 0, false
+}
+
+func newCgroup(t *testing.T) *Cgroup {
+	t.Helper()
+	c, err := NewCgroup()
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Empty()
+		_ = c.Close()
+	})
+	return c
+}
+
+// sleeper is a process in a cgroup, in a session of its own.
+func sleeper(t *testing.T, c *Cgroup) int {
+	t.Helper()
+	cmd := exec.Command("sleep", "1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	require.NoError(t, c.add(cmd.Process.Pid))
+	return cmd.Process.Pid
+}
+
+// What killed processes have left behind is killed and removed; what is still somebody's is not.
+func TestLeftoversAreRemoved(t *testing.T) {
+	held, left := newCgroup(t), newCgroup(t)
+	kept, lost := sleeper(t, held), sleeper(t, left)
+	require.NoError(t, os.Mkdir(filepath.Join(left.Path, "below"), 0o755))
+	require.NoError(t, left.Dir.Close()) // the lock goes with the last process that has it
+	next := newCgroup(t)
+	require.False(t, alive(lost), "what was left behind is killed")
+	require.NoDirExists(t, left.Path)
+	require.True(t, alive(kept), "a cgroup that is in use is left alone")
+	require.DirExists(t, held.Path)
+	require.NoError(t, next.Close())
+	require.NoDirExists(t, next.Path)
+}
+
+// Kernels before 5.14 have no cgroup.kill.
+func TestKilledOneByOne(t *testing.T) {
+	c := newCgroup(t)
+	pid := sleeper(t, c)
+	require.NoError(t, killEach(c.Path))
+	require.Eventually(t, func() bool { return !alive(pid) }, soon, time.Millisecond, "it is killed")
+}
+
+// secondGuard starts a second guard of a cgroup.
+func secondGuard(t *testing.T, c *Cgroup) (orders *os.File) {
+	t.Helper()
+	in, orders, err := os.Pipe()
+	require.NoError(t, err)
+	cmd := exec.Command(os.Args[0], SecondVerb, "--", c.Path)
+	cmd.ExtraFiles = []*os.File{in, c.Dir}
+	cmd.Stderr = os.Stderr
+	require.NoError(t, cmd.Start())
+	require.NoError(t, in.Close())
+	t.Cleanup(func() {
+		_ = orders.Close()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return orders
+}
+
+// The second guard kills when the lease is over and when the elector has gone, without the first.
+func TestSecondGuard(t *testing.T) {
+	for name, end := range map[string]func(orders *os.File) error{
+		"lease over": func(orders *os.File) error {
+			_, err := orders.Write(Until(Now() + 100*time.Millisecond))
+			return err
+		},
+		"elector gone": func(orders *os.File) error { return orders.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCgroup(t)
+			pid := sleeper(t, c)
+			orders := secondGuard(t, c)
+			_, err := orders.Write(Until(Now()))
+			require.NoError(t, err)
+			require.NoError(t, end(orders))
+			require.Eventually(t, func() bool { return !alive(pid) }, soon, time.Millisecond, "the second guard kills")
+			if name == "elector gone" {
+				require.Eventually(t, func() bool {
+					_, err := os.Stat(c.Path)
+					return errors.Is(err, os.ErrNotExist)
+				}, soon, time.Millisecond, "the second guard removes the cgroup")
+			}
+		})
+	}
+}
+
+// Without a cgroup the guard of a command that has become another user's says so.
+func TestWhatCannotBeKilledIsTold(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("not root")
+	}
+	dir, err := os.MkdirTemp("/tmp", "neli") // where others may read
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	require.NoError(t, os.Chmod(dir, 0o755))
+	program := filepath.Join(dir, "program")
+	text, err := os.ReadFile(os.Args[0])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(program, text, 0o755))
+	require.NoError(t, os.Chmod(program, 0o755|os.ModeSetuid))
+	plain := filepath.Join(dir, "plain")
+	require.NoError(t, os.WriteFile(plain, text, 0o755))
+	e := guardedBy(t, func(cmd *exec.Cmd) {
+		cmd.Path, cmd.Dir = plain, "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}, program, "__setuid")
+	e.lease(time.Minute)
+	e.started()
+	told := func() string {
+		r, ok := e.report()
+		require.True(t, ok && !r.Ended, "the guard tells of trouble")
+		return r.Trouble
+	}
+	require.Eventually(t, func() bool { return realUser(e.group) == "0" }, soon, time.Millisecond, "it is another user's")
+	_, err = e.orders.Write(Deliver(unix.SIGTERM))
+	require.NoError(t, err)
+	require.Contains(t, told(), "cannot be sent SIGTERM")
+	_, err = e.orders.Write([]byte("rubbish!!!"))
+	require.NoError(t, err)
+	require.Contains(t, told(), fmt.Sprintf("processes [%d] cannot be killed", e.group))
+	require.NoError(t, unix.Kill(e.group, unix.SIGKILL))
+	require.Equal(t, 137, e.last().Code)
+}
+
+// realUser is the real user of a process.
+func realUser(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, rest, _ := strings.Cut(string(text), "\nUid:\t")
+	user, _, _ := strings.Cut(rest, "\t")
+	return user
+}
+
+// CLOCK_BOOTTIME counts suspensions, CLOCK_MONOTONIC does not. In a namespace where the former is far ahead
+// they are not to be confused.
+func TestClockCountsSuspensions(t *testing.T) {
+	const ahead = 1_000_000
+	args := []string{"--time", "--fork", "--boottime", strconv.Itoa(ahead), os.Args[0], "__clock"}
+	if os.Getuid() != 0 {
+		args = append([]string{"--user", "--map-root-user"}, args...)
+	}
+	if err := exec.Command("unshare", append(args[:len(args)-2:len(args)-2], "true")...).Run(); err != nil {
+		t.Skip("no time namespace: ", err)
+	}
+	out, err := exec.Command("unshare", args...).Output()
+	require.NoError(t, err)
+	var now int64
+	var fired string
+	_, _ = fmt.Sscan(string(out), &now, &fired)
+	require.GreaterOrEqual(t, now, int64(ahead), "time is told by CLOCK_BOOTTIME")
+	require.Equal(t, "fired", fired, "the alarm goes by CLOCK_BOOTTIME")
+}

@@ -1,0 +1,44 @@
+package job
+
+import (
+	"os/exec"
+	"sync"
+)
+
+// kin are the children that this process waits for one by one: all others are orphans, which
+// it has adopted and reaps.
+type kin struct {
+	mu   sync.Mutex
+	pids map[int]bool
+}
+
+// start starts a child. Nobody asks for it before it is known.
+func (k *kin) start(cmd *exec.Cmd) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	k.pids[cmd.Process.Pid] = true
+	return nil
+}
+
+func (k *kin) add(pid int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.pids[pid] = true
+}
+
+func (k *kin) remove(pids ...int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, pid := range pids {
+		delete(k.pids, pid)
+	}
+}
+
+func (k *kin) has(pid int) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.pids[pid]
+}

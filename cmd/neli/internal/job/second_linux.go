@@ -1,0 +1,64 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"syscall"
+
+	"github.com/goneli/neli/cmd/neli/internal/guard"
+)
+
+// second is the second guard of a command that has a cgroup of its own. It kills the
+// cgroup even if the elector and the first guard are killed in the same instant.
+type second struct {
+	kin    *kin
+	cgroup *guard.Cgroup
+	guard  *exec.Cmd
+	orders *os.File
+}
+
+// startSecond makes a cgroup and starts its guard. It fails where no cgroup can be had.
+func startSecond(k *kin) (*second, error) {
+	cgroup, err := guard.NewCgroup()
+	if err != nil {
+		return nil, err
+	}
+	in, orders, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, cgroup.Close())
+	}
+	s := &second{kin: k, cgroup: cgroup, orders: orders, guard: exec.Command(guard.Self, guard.SecondVerb, "--", cgroup.Path)}
+	s.guard.Args[0] = "neli"
+	s.guard.ExtraFiles = []*os.File{in, cgroup.Dir}
+	s.guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	err = k.start(s.guard)
+	_ = in.Close()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot start the second guard: %w", err), orders.Close(), cgroup.Close())
+	}
+	return s, nil
+}
+
+// kill kills everything in the cgroup.
+func (s *second) kill() {
+	if s != nil {
+		_ = s.cgroup.Kill() // end tells of an error
+	}
+}
+
+// end kills what is left in the cgroup, removes it, and ends the second guard, which may
+// be stopped.
+func (s *second) end() error {
+	if s == nil {
+		return nil
+	}
+	err := s.cgroup.Empty()
+	_ = s.cgroup.Close()
+	_ = s.orders.Close()
+	_ = s.guard.Process.Kill()
+	_ = s.guard.Wait()
+	s.kin.remove(s.guard.Process.Pid)
+	return err
+}
