@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crowd starts n processes that lead as many roles, evenly.
+// closers starts n processes that lead as many roles, evenly.
 func closers(t *testing.T, w *world, n int) {
 	t.Helper()
 	for i := range n {
