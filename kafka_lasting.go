@@ -11,7 +11,8 @@ import (
 // lastingProducer is a Producer that outlives its client: one that has failed for
 // good (ErrClientFatal: an idempotent producer whose sequence is broken, for
 // example) is replaced by a new one, together with the admin client over its
-// connections. What the old one had not got acknowledged is reported as failed.
+// connections. So is one that gets nothing acknowledged for some time (barren). What the
+// old one had not got acknowledged is reported as failed.
 //
 // In between, and while no new client can be made, Append fails and admin calls
 // do; both are tried again by whoever makes them.
@@ -23,6 +24,7 @@ type lastingProducer struct {
 	stop    context.CancelFunc
 	working sync.WaitGroup // the replacement under way
 	trouble limiter
+	barren  barren
 
 	mu        sync.Mutex // guards what follows; not held while a client works
 	producer  Producer
@@ -37,7 +39,7 @@ type lastingProducer struct {
 const replaceEvery = time.Second
 
 func newLastingProducer(p Provider, props map[string]string, log *slog.Logger) (*lastingProducer, error) {
-	l := &lastingProducer{log: log, make: func() (Producer, Admin, error) {
+	l := &lastingProducer{log: log, barren: barren{patience: barrenAfter}, make: func() (Producer, Admin, error) {
 		producer, err := p.Producer(props, log)
 		if err != nil {
 			return nil, nil, err
@@ -66,8 +68,13 @@ func (l *lastingProducer) current() (Producer, Admin) {
 func (l *lastingProducer) Append(topic string, partition int, value []byte, report func(error)) error {
 	p, _ := l.current()
 	err := p.Append(topic, partition, value, func(err error) {
-		if errors.Is(err, ErrClientFatal) {
+		switch {
+		case err == nil:
+			l.barren.acknowledged()
+		case errors.Is(err, ErrClientFatal):
 			l.failed(p, err)
+		case l.barren.failed(err, time.Now()):
+			l.failed(p, errors.Join(errBarren, err))
 		}
 		report(err)
 	})
@@ -77,8 +84,8 @@ func (l *lastingProducer) Append(topic string, partition int, value []byte, repo
 	return err
 }
 
-// failed has the client replaced that failed for good, unless that is done already,
-// on a goroutine of its own: closing a client waits for its reports.
+// failed has the client replaced that failed for good or is barren, unless that is done
+// already, on a goroutine of its own: closing a client waits for its reports.
 func (l *lastingProducer) failed(p Producer, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +97,11 @@ func (l *lastingProducer) failed(p Producer, why error) {
 }
 
 func (l *lastingProducer) replace(why error) {
-	if l.trouble.due() {
+	switch {
+	case !l.trouble.due():
+	case errors.Is(why, errBarren):
+		l.log.Warn("nothing was acknowledged for some time: replacing the producer", "error", why)
+	default:
 		l.log.Warn("the producer has failed for good: replacing it", "error", why)
 	}
 	for {

@@ -1,0 +1,55 @@
+package neli
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+// barrenAfter is how long nothing must have been acknowledged until a producer is taken
+// to be barren. It is longer than the restart of a broker takes.
+const barrenAfter = 10 * time.Second
+
+// errBarren is why a producer is replaced that has not failed for good.
+var errBarren = errors.New("nothing was acknowledged for some time")
+
+// barren decides whether a producer gets nothing acknowledged any more. That looks the same
+// while the brokers are down and when the client has forgotten them all, as librdkafka does
+// when a broker that shuts down tells it of no brokers. A new client does no harm in the
+// first case, and is the only help in the second. All times are given to it. Its methods
+// may be called concurrently.
+type barren struct {
+	mu       sync.Mutex
+	since    time.Time // when a record was first reported as failed after the last success; zero: none was
+	patience time.Duration
+}
+
+// acknowledged takes note that a record is in the log.
+func (b *barren) acknowledged() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.since, b.patience = time.Time{}, barrenAfter
+}
+
+// failed takes note that a record was reported as failed, and returns true if the producer
+// should be replaced. A producer that was replaced in vain is given twice the time, and at
+// most stillMost. An error that comes from a broker is no silence.
+func (b *barren) failed(err error, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, said := range []error{ErrAuthorization, ErrAuthentication, ErrUnknownTopic, ErrTimestamp, ErrClientFatal} {
+		if errors.Is(err, said) {
+			b.since = time.Time{}
+			return false
+		}
+	}
+	if b.since.IsZero() {
+		b.since = now
+		return false
+	}
+	if now.Sub(b.since) < b.patience {
+		return false
+	}
+	b.since, b.patience = time.Time{}, min(2*b.patience, stillMost)
+	return true
+}
