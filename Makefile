@@ -17,6 +17,7 @@ NOMINATION ?= open
 N ?= 20
 QUIET ?= 30m
 MUTANTS_LIMIT ?= 30m
+OUTAGES ?= 200
 NIGHT := $(shell date +%Y%m%d)
 FORMER ?= 88f4f74
 CLIENT ?=
@@ -35,7 +36,7 @@ FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: suspend-peers demo demo-peers demo-operator test stages-computing stages-waiting unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
+.PHONY: suspend-peers demo demo-peers demo-operator test stages-computing stages-waiting unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz outages browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -94,6 +95,7 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 	$(MAKE) soak SOAK=30m
 	$(MAKE) fuzz FUZZTIME=2m
 	NELI_ROUNDS=200 $(MAKE) cli
+	$(MAKE) outages OUTAGES=20
 	$(MAKE) suspend-peers
 	cd integration && NELI_FIGURES=20 $(GO) test -count=1 -timeout 60m -run TestFigures -v . | grep -v '^=== '
 	$(MAKE) integration-franz FRANZ=.
@@ -111,6 +113,10 @@ integration: ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
 
 integration-franz: ## likewise with the client without cgo, FRANZ=^TestSecured$$$$ for some of it
 	cd integration && NELI_PROVIDER=franz $(GO) test -count=1 -race -p 1 -timeout 40m -run '$(FRANZ)' .
+
+outages: ## OUTAGES=200 of half a minute, of one broker and of three; ten members on either client must go on by themselves; five hours
+	cd integration && NELI_OUTAGES=$(OUTAGES) $(GO) test -count=1 -timeout 0 -run '^TestOutages$$' -v . | grep -v '^=== '
+	cd integration && NELI_OUTAGES=$(OUTAGES) NELI_OUTAGE_BROKERS=3 $(GO) test -count=1 -timeout 0 -run '^TestOutages$$' -v . | grep -v '^=== '
 
 browser: ## the page of nelihttp in a real Chromium (Debian's, or what NELI_CHROMIUM names)
 	cd nelihttp/browsertest && CGO_ENABLED=0 $(GO) test -count=1 -timeout 10m ./...
