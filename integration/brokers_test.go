@@ -70,7 +70,7 @@ func cutOffFromCoordinator(t *testing.T, e *env, a admin) {
 	second := el.follow("second")[0]
 	require.NoError(t, p.CutOff(proxy.Both, coordinator))
 	cut := witness.Now()
-	second.logs(assignedLine+` group=`+el.params.Group+` partitions=[0]`, 1, e.session+patience)
+	second.logs(fmt.Sprintf("%s group=%s name=%s partitions=[0]", assignedLine, el.params.Group, second), 1, e.session+patience)
 	waitPast(t, max(witness.Now(), cut+e.session)+2*el.params.Timeout)
 	if !assert.Empty(t, leader.events("revoked", "fenced"), "the lease does not rest on the session") {
 		t.Logf("terms: %v", el.terms(0, 0))
