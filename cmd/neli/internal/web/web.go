@@ -20,18 +20,22 @@ import (
 	"github.com/goneli/neli/nelihttp"
 )
 
-const (
-	// headerLimit is how long a client may take to say what it wants. The answers have limits of
+// farewell is how long requests that are under way may take when the process ends.
+const farewell = time.Second
+
+// limits are what one client, or all of them, can take of the process.
+type limits struct {
+	// header is how long a client may take to say what it wants. The answers have limits of
 	// their own: a stream of events is to last.
-	headerLimit = 5 * time.Second
-	// idleLimit is how long a connection may last on which nothing is asked for.
-	idleLimit = 30 * time.Second
-	// maxConnections is how many there may be at a time, those of streams included: others wait.
+	header time.Duration
+	// idle is how long a connection may last on which nothing is asked for.
+	idle time.Duration
+	// connections is how many there may be at a time, those of streams included: others wait.
 	// Without a limit a stranger takes all descriptors of the process, and no command can be started.
-	maxConnections = 256
-	// farewell is how long requests that are under way may take when the process ends.
-	farewell = time.Second
-)
+	connections int
+}
+
+var usual = limits{header: 5 * time.Second, idle: 30 * time.Second, connections: 256}
 
 // Serve answers at l, which it owns from now on, the routes of [nelihttp.Handler] for n, and
 // /metrics. There is no authentication. stop ends it, and returns when no request is under way any
@@ -42,10 +46,16 @@ func Serve(l net.Listener, n *neli.Neli, log *slog.Logger) (stop func(), err err
 		_ = l.Close()
 		return nil, err
 	}
-	server := newServer(handler, log)
+	return serve(l, handler, usual, log), nil
+}
+
+// serve answers at l within limits until it is stopped.
+func serve(l net.Listener, handler http.Handler, most limits, log *slog.Logger) (stop func()) {
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: most.header, IdleTimeout: most.idle,
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
 	var work sync.WaitGroup
 	work.Go(func() {
-		if err := server.Serve(netutil.LimitListener(l, maxConnections)); err != http.ErrServerClosed {
+		if err := server.Serve(netutil.LimitListener(l, most.connections)); err != http.ErrServerClosed {
 			log.Warn("the page and the metrics are not served any more", "error", err)
 		}
 	})
@@ -57,12 +67,7 @@ func Serve(l net.Listener, n *neli.Neli, log *slog.Logger) (stop func(), err err
 			_ = server.Close()
 		}
 		work.Wait()
-	}, nil
-}
-
-func newServer(handler http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{Handler: handler, ReadHeaderTimeout: headerLimit, IdleTimeout: idleLimit,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	}
 }
 
 func routes(n *neli.Neli) (http.Handler, error) {

@@ -1,0 +1,109 @@
+package web
+
+import (
+	"bufio"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// soon is how long anything may take on a busy machine.
+const soon = 20 * time.Second
+
+// served is the address of a server that answers everything with nothing.
+func served(t *testing.T, most limits) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	stop := serve(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), most, slog.New(slog.DiscardHandler))
+	t.Cleanup(stop)
+	return l.Addr().String()
+}
+
+// connection is a client's, which keeps it.
+type connection struct {
+	net.Conn
+	t       *testing.T
+	answers *bufio.Reader
+}
+
+func connect(t *testing.T, address string) *connection {
+	t.Helper()
+	c, err := net.DialTimeout("tcp", address, soon)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return &connection{Conn: c, t: t, answers: bufio.NewReader(c)}
+}
+
+func (c *connection) ask() {
+	c.t.Helper()
+	_, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: neli\r\n\r\n")
+	require.NoError(c.t, err)
+}
+
+// answer waits for the answer to what was asked, or returns why there is none.
+func (c *connection) answer(within time.Duration) error {
+	c.t.Helper()
+	require.NoError(c.t, c.SetReadDeadline(time.Now().Add(within)))
+	r, err := http.ReadResponse(c.answers, nil)
+	if err != nil {
+		return err
+	}
+	require.Equal(c.t, http.StatusOK, r.StatusCode)
+	return r.Body.Close()
+}
+
+// ends waits until the server closes the connection.
+func (c *connection) ends() {
+	c.t.Helper()
+	require.NoError(c.t, c.SetReadDeadline(time.Now().Add(soon)))
+	_, err := c.answers.ReadByte()
+	require.ErrorIs(c.t, err, io.EOF, "the server closes the connection")
+}
+
+func TestIdleConnectionIsClosed(t *testing.T) {
+	most := usual
+	most.header, most.idle = time.Hour, 50*time.Millisecond
+	c := connect(t, served(t, most))
+	c.ask()
+	require.NoError(t, c.answer(soon))
+	c.ends()
+}
+
+func TestConnectionThatSaysNothingIsClosed(t *testing.T) {
+	most := usual
+	most.header, most.idle = 50*time.Millisecond, time.Hour
+	connect(t, served(t, most)).ends()
+}
+
+// A client above the limit waits, and is answered when another one has gone.
+func TestConnectionsAreLimited(t *testing.T) {
+	most := usual
+	most.header, most.idle = time.Hour, time.Hour
+	address := served(t, most)
+	var first *connection
+	for range 256 {
+		c := connect(t, address)
+		c.ask()
+		require.NoError(t, c.answer(soon), "a client within the limit is answered")
+		if first == nil {
+			first = c
+		}
+	}
+	above := connect(t, address)
+	above.ask()
+	require.ErrorIs(t, above.answer(200*time.Millisecond), os.ErrDeadlineExceeded, "a client above the limit waits")
+	require.NoError(t, first.Close())
+	require.NoError(t, above.answer(soon), "it is answered when another one has gone")
+}
+
+// The limits of neli run --listen.
+func TestUsualLimits(t *testing.T) {
+	require.Equal(t, limits{header: 5 * time.Second, idle: 30 * time.Second, connections: 256}, usual)
+}
