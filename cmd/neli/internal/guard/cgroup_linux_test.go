@@ -76,8 +76,10 @@ func sleeper(t *testing.T, c *Cgroup) int {
 
 // What killed processes have left behind is killed and removed; what is still somebody's is not.
 func TestLeftoversAreRemoved(t *testing.T) {
-	held, left := newCgroup(t), newCgroup(t)
-	kept, lost := sleeper(t, held), sleeper(t, left)
+	held := newCgroup(t)
+	kept := sleeper(t, held)
+	left := newCgroup(t)
+	lost := sleeper(t, left)
 	require.NoError(t, os.Mkdir(filepath.Join(left.Path, "below"), 0o755))
 	require.NoError(t, left.Dir.Close()) // the lock goes with the last process that has it
 	next := newCgroup(t)
@@ -87,6 +89,38 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	require.DirExists(t, held.Path)
 	require.NoError(t, next.Close())
 	require.NoDirExists(t, next.Path)
+}
+
+// The command is in its cgroup before it is released: what it has started sooner would escape.
+// The guard cannot release it while its report does not get through.
+func TestCommandIsEnclosedFirst(t *testing.T) {
+	c := newCgroup(t)
+	full, out, size := fullPipe(t)
+	file := filepath.Join(t.TempDir(), "file")
+	e := guardedBy(t, func(cmd *exec.Cmd) {
+		cmd.ExtraFiles[1] = out
+		cmd.ExtraFiles = append(cmd.ExtraFiles, c.Dir)
+	}, "sh", "-c", "exec cat /proc/self/cgroup >"+file)
+	require.NoError(t, out.Close())
+	e.lease(time.Minute)
+	require.Eventually(t, func() bool { return len(members(c.Path)) == 1 }, soon, time.Millisecond, "the command is in its cgroup before it is released")
+	require.NoFileExists(t, file, "it is not released yet")
+	_, err := full.Read(make([]byte, size))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		text, _ := os.ReadFile(file)
+		return strings.Contains(string(text), filepath.Base(c.Path))
+	}, soon, time.Millisecond, "the command runs in its cgroup")
+}
+
+// A process that leaves the command's group, and whose parent has ended, is the guard's to wait for.
+func TestOrphansAreReaped(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	e := guarded(t, "sh", "-c", `(setsid sh -c 'echo $$ >`+file+`.new; mv `+file+`.new `+file+`' &); exec sleep 1000`)
+	e.lease(time.Minute)
+	e.started()
+	orphan := pidIn(t, file)
+	require.Eventually(t, func() bool { return errors.Is(unix.Kill(orphan, 0), unix.ESRCH) }, soon, time.Millisecond, "the orphan is reaped")
 }
 
 // Kernels before 5.14 have no cgroup.kill.

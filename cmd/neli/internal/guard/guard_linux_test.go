@@ -119,16 +119,35 @@ func alive(pid int) bool {
 func family(t *testing.T) (command []string, grandchild func() int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pid")
-	return []string{"sh", "-c", `sleep 1000 & echo $! >` + file + `.new; mv ` + file + `.new ` + file + `; wait`}, func() (pid int) {
-		require.Eventually(t, func() bool {
-			text, err := os.ReadFile(file)
-			if err == nil {
-				pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
-			}
-			return err == nil
-		}, soon, time.Millisecond)
-		return pid
+	return []string{"sh", "-c", `sleep 1000 & echo $! >` + file + `.new; mv ` + file + `.new ` + file + `; wait`}, func() int {
+		return pidIn(t, file)
 	}
+}
+
+// pidIn waits for a file that says who a process is.
+func pidIn(t *testing.T, file string) (pid int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(file)
+		if err == nil {
+			pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		}
+		return err == nil
+	}, soon, time.Millisecond)
+	return pid
+}
+
+// fullPipe is a pipe that takes nothing more until size bytes are read.
+func fullPipe(t *testing.T) (in, out *os.File, size int) {
+	t.Helper()
+	in, out, err := os.Pipe()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = in.Close() })
+	size, err = unix.FcntlInt(out.Fd(), unix.F_SETPIPE_SZ, 4096)
+	require.NoError(t, err)
+	_, err = out.Write(bytes.Repeat([]byte{'\n'}, size))
+	require.NoError(t, err)
+	return in, out, size
 }
 
 // The newest deadline counts, and not the last that was told.
@@ -262,22 +281,16 @@ func TestGroupIsToldFirst(t *testing.T) {
 // A guard whose report does not get through, for the pipe is full, does not release the command.
 func TestCommandWaitsForTheReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	full, out, err := os.Pipe()
-	require.NoError(t, err)
-	size, err := unix.FcntlInt(out.Fd(), unix.F_SETPIPE_SZ, 4096)
-	require.NoError(t, err)
-	_, err = out.Write(bytes.Repeat([]byte{'\n'}, size))
-	require.NoError(t, err)
+	full, out, size := fullPipe(t)
 	e := guardedBy(t, func(cmd *exec.Cmd) { cmd.ExtraFiles[1] = out }, "touch", file)
 	require.NoError(t, out.Close())
-	defer full.Close()
 	e.lease(time.Minute)
 	started := func() bool {
 		_, err := os.Stat(file)
 		return err == nil
 	}
 	require.Never(t, started, time.Second, 10*time.Millisecond, "the command runs before its group was told of")
-	_, err = full.Read(make([]byte, size))
+	_, err := full.Read(make([]byte, size))
 	require.NoError(t, err)
 	require.Eventually(t, started, soon, time.Millisecond, "the command runs")
 }

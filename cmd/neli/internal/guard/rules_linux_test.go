@@ -47,6 +47,29 @@ var mutants = []mutation.Mutant{
 	{Rule: "the group is told of before the command is released", File: "guard_linux.go",
 		Old: "	_ = Report{Group: g.group}.write(reports)\n	release()\n", New: "	release()\n	_ = Report{Group: g.group}.write(reports)\n",
 		Guard: "TestCommandWaitsForTheReport", Want: "the command runs before its group was told of"},
+	{Rule: "orphans are reaped", File: "reap_linux.go",
+		Old: "			reapZombies(spare)\n", New: "",
+		Guard: "TestOrphansAreReaped", Want: "the orphan is reaped"},
 }
 
 func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }
+
+// What it rests on that a command does not leave its cgroup.
+var cgroupMutants = []mutation.Mutant{
+	{Rule: "the second guard kills the cgroup when the elector has gone", File: "second_linux.go",
+		Old: "			if c.Empty() != nil {\n", New: "			if c == nil {\n",
+		Guard: "TestSecondGuard/elector_gone", Want: "the second guard kills"},
+	{Rule: "the command is moved into its cgroup before it is released", File: "guard_linux.go",
+		Old:   "	g.enclose()\n	_ = Report{Group: g.group}.write(reports)\n	release()\n",
+		New:   "	_ = Report{Group: g.group}.write(reports)\n	release()\n	g.enclose()\n",
+		Guard: "TestCommandIsEnclosedFirst", Want: "the command is in its cgroup before it is released"},
+	// A shared lock cannot be had of what others, who have the rule, hold: nothing but the guard's own cgroups is at risk.
+	{Rule: "the cgroup of a neli that lives is not touched", File: "cgroup_linux.go",
+		Old: "unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)", New: "unix.Flock(int(dir.Fd()), unix.LOCK_SH|unix.LOCK_NB)",
+		Guard: "TestLeftoversAreRemoved", Want: "a cgroup that is in use is left alone"},
+}
+
+func TestCgroupRulesAreGuarded(t *testing.T) {
+	newCgroup(t) // without one the guards of these rules are skipped
+	mutation.Run(t, cgroupMutants)
+}
