@@ -58,6 +58,30 @@ func TestExitCodes(t *testing.T) {
 	})
 }
 
+// The log says once how the command has ended, whatever ended it.
+func TestEndOfTheCommandIsLoggedOnce(t *testing.T) {
+	c := broker(t)
+	for name, end := range map[string]struct {
+		script, level, cause string
+		logged, exit         int
+	}{
+		"exit 0":       {script: `exit 0`, level: "INFO", cause: "by itself"},
+		"exit 3":       {script: `exit 3`, level: "INFO", cause: "by itself", logged: 3, exit: 3},
+		"a signal":     {script: `kill -SEGV $$`, level: "INFO", cause: "by itself", logged: 139, exit: 139},
+		"guard killed": {script: `kill -KILL $PPID; exec sleep 1000`, level: "ERROR", cause: "the guard process was killed", logged: 137, exit: 122},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := neli(t, c, "run", "--once", "--group", strings.ReplaceAll(name, " ", "-"), "--", "sh", "-c", `echo token $NELI_TOKEN; `+end.script)
+			require.Equal(t, end.exit, p.code())
+			log := p.errors.String()
+			require.Equal(t, 1, strings.Count(log, "the command has ended"), log)
+			require.Contains(t, log, fmt.Sprintf("level=%s msg=\"the command has ended\" code=%d cause=%q token=%s\n",
+				end.level, end.logged, end.cause, p.says("token", 1)))
+		})
+	}
+}
+
 // consul lock takes the command's flags for its own (hashicorp/consul#1063).
 func TestArgumentsOfTheCommandAreItsOwn(t *testing.T) {
 	c := broker(t)
