@@ -75,6 +75,43 @@ func TestNothingEscapesItsCgroup(t *testing.T) {
 	}
 }
 
+// If the second guard alone is killed the command goes on, and the log says once what is missing.
+func TestSecondGuardIsKilled(t *testing.T) {
+	cgroups(t)
+	const lost = "the second guard has gone"
+	p := neli(t, broker(t), "run", "--", "sh", "-c", `echo child $$; exec sleep 1000`)
+	child := p.pid("child", 1)
+	require.NoError(t, unix.Kill(secondGuard(t, p.cmd.Process.Pid), unix.SIGKILL))
+	p.logs(lost)
+	require.True(t, alive(child), "the command goes on")
+	p.signal(unix.SIGTERM)
+	require.Equal(t, 143, p.code())
+	require.Equal(t, 1, strings.Count(p.errors.String(), lost))
+
+	p = neli(t, broker(t), "run", "--", "true")
+	require.Equal(t, 0, p.code())
+	require.NotContains(t, p.errors.String(), lost, "it ends with the command")
+}
+
+// secondGuard is the second guard of an elector.
+func secondGuard(t *testing.T, elector int) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	require.NoError(t, err)
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		args, _ := os.ReadFile("/proc/" + e.Name() + "/cmdline")
+		if strings.HasPrefix(string(args), "neli\x00"+guard.SecondVerb+"\x00") && parent(t, pid) == elector {
+			return pid
+		}
+	}
+	require.FailNow(t, "there is no second guard")
+	return 0
+}
+
 // The processes that leave the group are reaped while the command runs, and so are those that outlive it.
 func TestZombiesAreReaped(t *testing.T) {
 	for name, args := range map[string][]string{

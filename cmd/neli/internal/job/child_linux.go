@@ -37,7 +37,7 @@ var errGuardLost = errors.New("the guard process was killed")
 
 // startChild starts a guard, which starts the command once it has been told of a deadline.
 func startChild(command, env []string, k *kin, log *slog.Logger) (*child, error) {
-	second, err := startSecond(k)
+	second, err := startSecond(k, log)
 	if err != nil {
 		log.Info("the command has no cgroup of its own: what leaves its group, or changes its user, may outlive the lease", "reason", err)
 	}

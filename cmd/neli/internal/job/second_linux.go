@@ -3,8 +3,10 @@ package job
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/goneli/neli/cmd/neli/internal/guard"
@@ -17,10 +19,12 @@ type second struct {
 	cgroup *guard.Cgroup
 	guard  *exec.Cmd
 	orders *os.File
+	ending atomic.Bool   // it is told to end
+	gone   chan struct{} // closed when it has ended
 }
 
 // startSecond makes a cgroup and starts its guard. It fails where no cgroup can be had.
-func startSecond(k *kin) (*second, error) {
+func startSecond(k *kin, log *slog.Logger) (*second, error) {
 	cgroup, err := guard.NewCgroup()
 	if err != nil {
 		return nil, err
@@ -29,7 +33,7 @@ func startSecond(k *kin) (*second, error) {
 	if err != nil {
 		return nil, errors.Join(err, cgroup.Close())
 	}
-	s := &second{kin: k, cgroup: cgroup, orders: orders, guard: exec.Command(guard.Self, guard.SecondVerb, "--", cgroup.Path)}
+	s := &second{kin: k, cgroup: cgroup, orders: orders, gone: make(chan struct{}), guard: exec.Command(guard.Self, guard.SecondVerb, "--", cgroup.Path)}
 	s.guard.Args[0] = "neli"
 	s.guard.ExtraFiles = []*os.File{in, cgroup.Dir}
 	s.guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -38,7 +42,19 @@ func startSecond(k *kin) (*second, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("cannot start the second guard: %w", err), orders.Close(), cgroup.Close())
 	}
+	go s.watch(log)
 	return s, nil
+}
+
+// watch waits for the end of the guard. It tells if nobody wanted that: the command goes on under the
+// first guard, and nobody ends it if that one is killed along with the elector.
+func (s *second) watch(log *slog.Logger) {
+	defer close(s.gone)
+	_ = s.guard.Wait()
+	s.kin.remove(s.guard.Process.Pid)
+	if !s.ending.Load() {
+		log.Warn("the second guard has gone", "state", s.guard.ProcessState.String())
+	}
 }
 
 // kill kills everything in the cgroup.
@@ -54,11 +70,11 @@ func (s *second) end() error {
 	if s == nil {
 		return nil
 	}
+	s.ending.Store(true)
 	err := s.cgroup.Empty()
 	_ = s.cgroup.Close()
 	_ = s.orders.Close()
-	_ = s.guard.Process.Kill()
-	_ = s.guard.Wait()
-	s.kin.remove(s.guard.Process.Pid)
+	_ = s.guard.Process.Kill() // it may have gone already
+	<-s.gone
 	return err
 }
