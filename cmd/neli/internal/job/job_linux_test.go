@@ -1,0 +1,68 @@
+package job
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/cmd/neli/internal/guard"
+	"github.com/goneli/neli/nelitest"
+)
+
+// TestMain is the guards' process, too.
+func TestMain(m *testing.M) {
+	if code, ok := guard.Main(os.Args[1:]); ok {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// soon is how long anything may take on a busy machine.
+const soon = 20 * time.Second
+
+// runs runs a shell script while a Neli without rivals leads, until the test has ended.
+func runs(t *testing.T, script string) {
+	t.Helper()
+	b := nelitest.NewBroker(nelitest.Options{})
+	t.Cleanup(b.Close)
+	n, err := neli.New(neli.Config{LeaderGroupID: "jobs", HeartbeatTimeout: time.Second, Provider: b.Provider("alice")})
+	require.NoError(t, err)
+	signals, ended := make(chan os.Signal, 1), make(chan error, 1)
+	go func() {
+		_, err := Run(n, Options{Command: []string{"sh", "-c", script}, Env: os.Environ(), Drain: time.Second, Log: slog.New(slog.DiscardHandler)}, signals)
+		ended <- err
+	}()
+	t.Cleanup(func() {
+		signals <- unix.SIGTERM
+		require.NoError(t, <-ended)
+		require.NoError(t, n.Close())
+	})
+}
+
+// The command kills its guard. What has left its group is this process's then, which waits for its end.
+func TestOrphansAreReaped(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "pid")
+	runs(t, strings.ReplaceAll(`[ -e FILE ] && exec sleep 1000
+		setsid sh -c 'echo $$ >FILE.new; mv FILE.new FILE; exec sleep 1' &
+		while [ ! -e FILE ]; do sleep 0.01; done
+		kill -KILL $PPID
+		exec sleep 1000`, "FILE", file))
+	orphan := 0
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(file)
+		if err == nil {
+			orphan, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		}
+		return err == nil
+	}, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return errors.Is(unix.Kill(orphan, 0), unix.ESRCH) }, soon, time.Millisecond, "the orphan is reaped")
+}
