@@ -106,8 +106,13 @@ func (n *Node) send(p *partition, roles []int32, now clock.Instant) {
 				free = append(free, role)
 			}
 		}
-		if len(free) > 0 {
-			p.claims.add(now.Mono.Add(p.lease.FreeAt(free[0]).Sub(now.Raw)), free)
+		if len(free) == 0 {
+			return
+		}
+		// Never: this process may claim nothing before it knows whose fold is wrong, and then
+		// all vacancies are reviewed.
+		if at := p.lease.FreeAt(free[0]); at != clock.Never {
+			p.claims.add(now.Mono.Add(at.Sub(now.Raw)), free)
 		}
 	}
 }

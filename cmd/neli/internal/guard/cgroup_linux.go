@@ -105,7 +105,7 @@ func (c *Cgroup) Close() error {
 
 // add puts a process into the cgroup.
 func (c *Cgroup) add(pid int) error {
-	return os.WriteFile(filepath.Join(c.Path, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
+	return write(filepath.Join(c.Path, "cgroup.procs"), strconv.Itoa(pid))
 }
 
 // Kill kills everything in the cgroup and below it, whoever it belongs to.
@@ -113,7 +113,7 @@ func (c *Cgroup) Kill() error {
 	if c == nil {
 		return nil
 	}
-	err := os.WriteFile(filepath.Join(c.Path, "cgroup.kill"), []byte("1"), 0)
+	err := write(filepath.Join(c.Path, "cgroup.kill"), "1")
 	if errors.Is(err, os.ErrNotExist) {
 		if _, gone := os.Stat(c.Path); gone != nil {
 			return nil // somebody else has removed it, so it was empty
@@ -121,6 +121,17 @@ func (c *Cgroup) Kill() error {
 		return killEach(c.Path)
 	}
 	return err
+}
+
+// write writes to a file that is there. With O_CREATE, as os.WriteFile has it, the kernel
+// says of a missing one that creating it is not permitted.
+func write(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
 }
 
 // Empty kills everything in the cgroup until nothing is left, and reports why something is.
@@ -145,14 +156,14 @@ func (c *Cgroup) Empty() error {
 // killEach does without cgroup.kill. What is frozen cannot fork, and can be killed.
 func killEach(path string) error {
 	freeze := filepath.Join(path, "cgroup.freeze")
-	_ = os.WriteFile(freeze, []byte("1"), 0) // Linux has it since 5.2; without it the caller's repetition has to do
+	_ = write(freeze, "1") // Linux has it since 5.2; without it the caller's repetition has to do
 	var errs []error
 	for _, pid := range members(path) {
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
 			errs = append(errs, fmt.Errorf("kill %d: %w", pid, err))
 		}
 	}
-	_ = os.WriteFile(freeze, []byte("0"), 0)
+	_ = write(freeze, "0")
 	return errors.Join(errs...)
 }
 
@@ -190,7 +201,8 @@ func remove(path string) {
 	_ = unix.Rmdir(path) // another one may have done it
 }
 
-// sweep kills and removes what processes that were killed have left behind.
+// sweep kills and removes what processes that were killed have left behind. It waits for
+// nothing, as it runs within the lease: what has not ended yet is removed by the next one.
 func sweep(own string) {
 	left, _ := filepath.Glob(filepath.Join(own, cgroupNames))
 	for _, path := range left {
@@ -198,7 +210,7 @@ func sweep(own string) {
 		if err != nil {
 			continue // it is somebody's
 		}
-		_ = c.Empty() // what cannot be killed stays, and the next one tries again
+		_ = c.Kill()
 		_ = c.Close()
 	}
 }
@@ -219,6 +231,9 @@ func ownCgroup() (string, error) {
 		if path, ok := strings.CutPrefix(line, "0::"); ok {
 			own = strings.TrimSuffix(path, "\n")
 		}
+	}
+	if strings.HasPrefix(own, "/..") {
+		return "", errors.New("the cgroup of this process is outside of its cgroup namespace")
 	}
 	for lines := bufio.NewScanner(mounts); own != "" && lines.Scan(); {
 		before, after, _ := strings.Cut(lines.Text(), " - ")
