@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -193,24 +194,35 @@ func (l *hostileLog) tail(n int) string {
 }
 
 // hostileAdmin is an administrator of the cluster at bootstrap.
-type hostileAdmin struct{ *kafka.AdminClient }
+type hostileAdmin struct {
+	*kafka.AdminClient
+	bootstrap string
+}
 
 func newHostileAdmin(t *testing.T, bootstrap string) hostileAdmin {
 	t.Helper()
 	a, err := kafka.NewAdminClient(&kafka.ConfigMap{"bootstrap.servers": bootstrap, "log_level": 0})
 	require.NoError(t, err)
 	t.Cleanup(a.Close)
-	return hostileAdmin{a}
+	return hostileAdmin{a, bootstrap}
 }
 
 // create creates a topic and waits until the broker describes it. A broker that has not
-// come to its heartbeats on a busy machine is fenced for a moment, and can have none then.
+// come to its heartbeats on a busy machine is fenced for a moment, and can have none then. A
+// client that hears of no brokers then forgets the one that it had, for good
+// (docs/clients.md), so that another client has to ask.
 func (a hostileAdmin) create(t *testing.T, topic string, partitions, replicas int, settings map[string]string) {
 	t.Helper()
-	hostileUntil(t, 20*time.Second, func() bool {
-		results, err := a.CreateTopics(t.Context(), []kafka.TopicSpecification{{
+	hostileUntil(t, 40*time.Second, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		results, err := a.CreateTopics(ctx, []kafka.TopicSpecification{{
 			Topic: topic, NumPartitions: partitions, ReplicationFactor: replicas, Config: settings,
 		}})
+		if code := kafkaCode(err); code == kafka.ErrTimedOut || code == kafka.ErrTimedOutQueue || errors.Is(err, context.DeadlineExceeded) {
+			a = newHostileAdmin(t, a.bootstrap)
+			return false
+		}
 		require.NoError(t, err)
 		if results[0].Error.Code() == kafka.ErrInvalidReplicationFactor {
 			return false
@@ -219,6 +231,13 @@ func (a hostileAdmin) create(t *testing.T, topic string, partitions, replicas in
 		return true
 	}, "topic "+topic+" is created")
 	hostileUntil(t, 20*time.Second, func() bool { return a.partitions(t, topic) == partitions }, "topic "+topic+" is described")
+}
+
+// kafkaCode is the code of a client's error; 0: it is none.
+func kafkaCode(err error) kafka.ErrorCode {
+	var e kafka.Error
+	errors.As(err, &e)
+	return e.Code()
 }
 
 func (a hostileAdmin) remove(t *testing.T, topic string) {
