@@ -150,6 +150,8 @@ func (w *world) asks(by *neli.Neli, name string, r neli.Request, m transferred) 
 		if strings.ContainsAny(err.Error(), "\x1b\u202e") {
 			w.violated("%s is told what moves its cursor: %v", name, err)
 		}
+	case errors.Is(err, neli.ErrLeadsAlready):
+		seen.count("asked: of the leader itself")
 	case errors.Is(err, neli.ErrNotDone), errors.Is(err, neli.ErrNoAnswer), errors.Is(err, neli.ErrVacant):
 		seen.count("asked: in vain")
 	case errors.Is(err, neli.ErrClosed), errors.Is(err, neli.ErrTopicReplaced), errors.Is(err, neli.ErrPartitionsChanged),
