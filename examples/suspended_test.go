@@ -15,8 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// What people copy is suspended in the middle of its loop, for longer than its lease, and
-// must do nothing as a leader when it wakes beside another one. Each program runs as a
+// The programs that people copy are suspended in the middle of their loops, for longer than the
+// lease. When they wake beside another leader they must do nothing as one. Each program runs as a
 // process of its own on an embedded broker.
 
 const leaseT = 5 * time.Second // the default

@@ -116,8 +116,8 @@ func TestHostileNames(t *testing.T) {
 	require.NoError(t, cmd.Run())
 }
 
-// What a Kafka client says of a broker that is not reached is told without secrets, and with what a
-// closed connection may mean.
+// If no broker is reached the command repeats the Kafka client's error without secrets, and says
+// what a closed connection may mean.
 func TestUnreachedBrokerIsToldWithoutSecrets(t *testing.T) {
 	props := neli.KafkaConfigMap{"sasl.password": "hunter2", "sasl.username": "reader"}
 	require.Equal(t, "reader: *** refused", withoutSecrets(errors.New("reader: hunter2 refused"), props))

@@ -74,7 +74,7 @@ func sleeper(t *testing.T, c *Cgroup) int {
 	return cmd.Process.Pid
 }
 
-// What killed processes have left behind is killed and removed; what is still somebody's is not.
+// A cgroup whose neli was killed is emptied and removed. A cgroup of a running neli is left alone.
 func TestLeftoversAreRemoved(t *testing.T) {
 	held := newCgroup(t)
 	kept := sleeper(t, held)

@@ -6,7 +6,7 @@ import (
 	"github.com/goneli/neli/internal/mutation"
 )
 
-// What it rests on that a command does not outlive the lease.
+// mutants are the rules by which a command never outlives the lease.
 var mutants = []mutation.Mutant{
 	{Rule: "the command is killed when the deadline has passed", File: "guard_linux.go",
 		Old: "			if Now() >= deadline {\n", New: "			if Now() >= deadline+time.Hour {\n",
@@ -54,7 +54,7 @@ var mutants = []mutation.Mutant{
 
 func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }
 
-// What it rests on that a command does not leave its cgroup.
+// cgroupMutants are the rules by which a command cannot leave its cgroup.
 var cgroupMutants = []mutation.Mutant{
 	{Rule: "the second guard kills the cgroup when the elector has gone", File: "second_linux.go",
 		Old: "			if c.Empty() != nil {\n", New: "			if c == nil {\n",

@@ -15,7 +15,7 @@ import (
 const Verb = "__guard"
 
 // SecondVerb is the argument by which a program is told that it is a second guard's process.
-// What follows is not heeded; file 3 has the orders, file 4 is the cgroup.
+// Further arguments are ignored. File 3 has the orders, file 4 is the cgroup.
 const SecondVerb = "__second"
 
 // order is what the elector tells the guard: ten bytes, so that a write of it to a pipe
