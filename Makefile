@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . franz peers peers/internal/compare metrics testkit integration examples nelihttp/browsertest cmd/neli chaos bench # chaos, bench: Linux
+MODULES := . franz peers metrics testkit integration examples nelihttp/browsertest cmd/neli chaos bench # chaos, bench: Linux
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
