@@ -6,7 +6,7 @@ SHELL := /bin/bash
 
 GO ?= go
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . franz peers metrics testkit integration examples nelihttp/browsertest cmd/neli chaos bench # chaos, bench: Linux
+MODULES := . franz peers metrics testkit integration examples cmd/neli chaos bench # chaos, bench: Linux
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
@@ -108,7 +108,7 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 # Never from the cache, which does not see what the processes are built of that tests start.
 integration: ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
 	cd testkit && $(GO) test -count=1 -race -p 1 -timeout 15m ./...
-	cd integration && $(GO) test -count=1 -race -p 1 -timeout 40m ./...
+	cd integration && $(GO) test -count=1 -race -p 1 -timeout 40m $$($(GO) list ./... | grep -v /browser)
 	cd examples && $(GO) test -count=1 -race -p 1 -parallel 8 -timeout 15m ./...
 
 integration-franz: ## likewise with the client without cgo, FRANZ=^TestSecured$$$$ for some of it
@@ -119,10 +119,10 @@ outages: ## OUTAGES=200 of half a minute, of one broker and of three; ten member
 	cd integration && NELI_OUTAGES=$(OUTAGES) NELI_OUTAGE_BROKERS=3 $(GO) test -count=1 -timeout 0 -run '^TestOutages$$' -v . | grep -v '^=== '
 
 browser: ## the page of nelihttp in a real Chromium (Debian's, or what NELI_CHROMIUM names)
-	cd nelihttp/browsertest && CGO_ENABLED=0 $(GO) test -count=1 -timeout 10m ./...
+	cd integration && CGO_ENABLED=0 $(GO) test -count=1 -timeout 10m ./browser
 
 picture: ## docs/pages.png
-	cd nelihttp/browsertest && NELI_PICTURE=$(CURDIR)/docs/pages.png CGO_ENABLED=0 $(GO) test -count=1 -run '/picture' .
+	cd integration && NELI_PICTURE=$(CURDIR)/docs/pages.png CGO_ENABLED=0 $(GO) test -count=1 -run '/picture' ./browser
 
 cli: ## the command neli, on a Kafka in memory; NELI_ROUNDS=200 for more of what is killed and stopped; Linux
 	cd cmd/neli && $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./...
