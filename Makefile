@@ -169,7 +169,7 @@ cover:
 fuzz: ## FUZZTIME=20s each
 	$(GO) test -run '^$$' -fuzz FuzzDecode -fuzztime $(FUZZTIME) ./internal/lease
 	$(GO) test -run '^$$' -fuzz FuzzConfig -fuzztime $(FUZZTIME) .
-	$(GO) test -run '^$$' -fuzz FuzzRedact -fuzztime $(FUZZTIME) .
+	$(GO) test -run '^$$' -fuzz FuzzRedact -fuzztime $(FUZZTIME) ./internal/redact
 	cd peers && $(GO) test -run '^$$' -fuzz FuzzLog -fuzztime $(FUZZTIME) ./smalllog
 	cd peers && $(GO) test -run '^$$' -fuzz FuzzHost -fuzztime $(FUZZTIME) .
 

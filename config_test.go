@@ -2,6 +2,8 @@ package neli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/redact"
 )
 
 func TestConfigDefaults(t *testing.T) {
@@ -322,7 +325,7 @@ func FuzzConfig(f *testing.F) {
 		s, err := c.resolve()
 		if err != nil {
 			require.True(t, strings.HasPrefix(err.Error(), "neli: invalid configuration:\n"), err.Error())
-			if secretProperty(property) && len(value) > 40 {
+			if redact.Secret(property) && len(value) > 40 {
 				require.NotContains(t, err.Error(), value)
 			}
 			return
@@ -466,5 +469,25 @@ func TestTokenBase(t *testing.T) {
 	mocked(t, Config{Mode: NonExclusive, TokenBase: base}, nothing, func(t *testing.T, _ *mockKafka, n *Neli) {
 		_, ok := n.Token(0)
 		require.False(t, ok)
+	})
+}
+
+// A Kafka client that shows secrets shows them to the library only.
+func TestClientsNeedNotHideSecrets(t *testing.T) {
+	var out logBuffer
+	cfg := Config{
+		Nomination: Assigned, KafkaConfig: KafkaConfigMap{"sasl.password": "s3cret"},
+		Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	mocked(t, cfg, func(k *mockKafka) {
+		k.fail("Poll", errors.New("no broker takes s3cret"), fmt.Errorf("%w: s3cret", ErrTopicAuthorization))
+	}, func(t *testing.T, k *mockKafka, n *Neli) {
+		require.Eventually(t, func() bool { return n.State() == StateFailed }, time.Minute, 100*time.Millisecond)
+		err := n.Await()
+		require.ErrorIs(t, err, ErrAccess)
+		require.ErrorContains(t, err, redact.Mark)
+		require.NotContains(t, err.Error(), "s3cret")
+		require.Contains(t, out.String(), "no broker takes "+redact.Mark)
+		require.NotContains(t, out.String(), "s3cret")
 	})
 }

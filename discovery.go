@@ -256,7 +256,7 @@ func (n *Neli) CallMembers(ctx context.Context) error {
 		err = n.ended()
 	}
 	if err != nil {
-		return n.set.secrets.err(fmt.Errorf("neli: CallMembers: %w", err))
+		return n.set.secrets.Err(fmt.Errorf("neli: CallMembers: %w", err))
 	}
 	return nil
 }

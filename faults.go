@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+
+	"github.com/goneli/neli/internal/redact"
 )
 
 // faults collects everything that is wrong with a configuration.
@@ -95,7 +97,7 @@ func (f *faults) refused(s *settings, err error) {
 		}
 		twice := slices.ContainsFunc(f.list, func(e error) bool { return e.Error() == text })
 		if !known && !twice && (named || !before) {
-			f.list = append(f.list, &redactedError{text, part})
+			f.list = append(f.list, redact.As(part, text))
 		}
 	}
 }

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/goneli/neli/internal/redact"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -619,7 +620,7 @@ func TestConfluentPropertyFaultsComeAtOnce(t *testing.T) {
 func TestConfluentShowsNoSecret(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	_, err := New(Config{LeaderGroupID: "g", KafkaConfig: KafkaConfigMap{"sasl.password": "s3cret", "security.protocol": "s3cret"}})
-	if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), redacted) {
+	if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), redact.Mark) {
 		t.Error(err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/goneli/neli/internal/redact"
 )
 
 // The properties of each Kafka client: the library's tuning, the user's values
@@ -96,8 +98,8 @@ func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 		field := "KafkaConfig[" + name + "]"
 		v, ok := propertyValue(m[name])
 		shown := v
-		if secretProperty(name) {
-			shown = "[redacted]"
+		if redact.Secret(name) {
+			shown = redact.Mark
 		}
 		rule, taken := reserved[name]
 		switch {

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/redact"
 )
 
 // mockKafka is a Kafka of one partition in which single calls fail as scripted:
@@ -376,7 +377,7 @@ func TestNewTellsWhatAllClientsRefuse(t *testing.T) {
 		_, err := New(Config{Provider: k, LeaderGroupID: "g", Nomination: Assigned, Roles: roles,
 			KafkaConfig: KafkaConfigMap{"foo": "1", "bar": "2", "sasl.password": secret}})
 		require.Error(t, err)
-		want := []string{"neli: invalid configuration:", "KafkaConfig: no such property: foo", "KafkaConfig: bar: not " + redacted}
+		want := []string{"neli: invalid configuration:", "KafkaConfig: no such property: foo", "KafkaConfig: bar: not " + redact.Mark}
 		if roles < 0 {
 			want = append(want, `Roles: "-1" must be between 1 and 1000000`)
 		} else {

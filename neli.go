@@ -78,7 +78,7 @@ func New(cfg Config, barrier ...Barrier) (*Neli, error) {
 	set, f := cfg.check()
 	if len(f.list) > 0 {
 		f.properties(cfg.Provider, set)
-		return nil, set.secrets.err(f.err())
+		return nil, set.secrets.Err(f.err())
 	}
 	if len(barrier) > 1 {
 		return nil, fmt.Errorf("neli: New: %d barriers given, at most one is possible", len(barrier))
@@ -87,7 +87,7 @@ func New(cfg Config, barrier ...Barrier) (*Neli, error) {
 	var err error
 	if n.arb, err = newArbiter(cfg.Provider, set, clock.System(), n.alive); err != nil {
 		f.properties(cfg.Provider, set)
-		return nil, set.secrets.err(or(f.err(), err))
+		return nil, set.secrets.Err(or(f.err(), err))
 	}
 	n.exclusive, _ = n.arb.(*exclusive)
 	n.start()
@@ -122,7 +122,7 @@ func (n *Neli) start() {
 	n.arb.intend(n.desired)
 	go func() {
 		health, stopRequests, stopLeaders := n.watchHealth(), n.serveRequests(), n.sayLeaders()
-		n.err = n.set.secrets.err(n.arb.run(ctx))
+		n.err = n.set.secrets.Err(n.arb.run(ctx))
 		if n.err != nil && ctx.Err() == nil {
 			n.state.Store(int32(StateFailed))
 			n.set.logger.Error("leadership is not possible any more", "error", n.err)

@@ -68,7 +68,7 @@ func (n *Neli) Ask(ctx context.Context, r Request) error {
 		err = n.ended()
 	}
 	if err != nil {
-		return n.set.secrets.err(fmt.Errorf("neli: Ask: %s: %w", what, err))
+		return n.set.secrets.Err(fmt.Errorf("neli: Ask: %s: %w", what, err))
 	}
 	return nil
 }
@@ -122,7 +122,7 @@ func (n *Neli) serve(ctx context.Context, q elector.Request) {
 	r := Request{Role: q.Role, To: q.To, StepDown: q.Verb == lease.StepDown, By: q.By, Name: q.Name}
 	if err := n.set.requests(r); err != nil {
 		log.Info("request refused", "error", err)
-		n.exclusive.Answer(q, lease.Refused, n.set.secrets.redact(err.Error()))
+		n.exclusive.Answer(q, lease.Refused, n.set.secrets.Text(err.Error()))
 		return
 	}
 	log.Info("request accepted")
@@ -141,7 +141,7 @@ func (n *Neli) serve(ctx context.Context, q elector.Request) {
 	if err != nil {
 		log.Info("request not carried out", "error", err)
 		// The asker wraps this with what it asked for.
-		n.exclusive.Answer(q, lease.Failed, n.set.secrets.redact(strings.TrimPrefix(err.Error(), "neli: ")))
+		n.exclusive.Answer(q, lease.Failed, n.set.secrets.Text(strings.TrimPrefix(err.Error(), "neli: ")))
 		return
 	}
 	n.exclusive.Answer(q, lease.Done, "")

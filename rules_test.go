@@ -78,7 +78,7 @@ var driverMutants = []mutation.Mutant{
 		Old: "	if epoch < n.newest {\n", New: "	if false {\n",
 		Guard: "TestLogsBeginAnewWithAnotherEpoch", Want: "reading began with an epoch that is over, or"},
 	{Rule: "what the clients refuse is told with Config's own faults", File: "neli.go",
-		Old: "		f.properties(cfg.Provider, set)\n		return nil, set.secrets.err(f.err())\n", New: "		return nil, set.secrets.err(f.err())\n",
+		Old: "		f.properties(cfg.Provider, set)\n		return nil, set.secrets.Err(f.err())\n", New: "		return nil, set.secrets.Err(f.err())\n",
 		Guard: "TestNewTellsWhatAllClientsRefuse", Want: "elements differ"},
 	{Rule: "a fault names the field that was set", File: "settings.go",
 		Old: "	if c.LeaderTopic != \"\" {\n		f.check(named", New: "	if true {\n		f.check(named",

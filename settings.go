@@ -16,6 +16,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/freeze"
+	"github.com/goneli/neli/internal/redact"
 )
 
 // settings is a Config with its defaults filled in and its values checked.
@@ -40,7 +41,7 @@ type settings struct {
 	drift              float64
 	tokenBase          int64
 	kafka              map[string]string                   // the user's properties
-	secrets            secrets                             // among them
+	secrets            redact.Secrets                      // among them
 	random             func(n time.Duration) time.Duration // in [0, n)
 	spread             float64                             // of the pauses between retries
 	priority           int
@@ -136,8 +137,8 @@ func (c Config) check() (*settings, *faults) {
 	f.check(s.drift >= 0 && s.drift <= maxDrift, "MaxClockDrift", c.MaxClockDrift,
 		fmt.Sprintf("must be a fraction between 0 and %v", maxDrift))
 	s.kafka = checkProperties(c.KafkaConfig, f)
-	s.secrets = secretsOf(s.kafka)
-	s.logger = s.secrets.logger(s.logger).With("group", s.group, "name", s.name) // so that all lines have these
+	s.secrets = redact.Of(s.kafka)
+	s.logger = s.secrets.Logger(s.logger).With("group", s.group, "name", s.name) // so that all lines have these
 	c.resolveTimes(s, f)
 	if s.logs > 0 {
 		s.topic = smallTopicName(s.topic, s.logs, s.timeout, s.drift)

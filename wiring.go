@@ -10,6 +10,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/internal/freeze"
+	"github.com/goneli/neli/internal/redact"
 )
 
 // newArbiter makes the Kafka clients and puts the parts together.
@@ -143,7 +144,7 @@ func (s *settings) announce() {
 		s.logger.Info("starting", args...)
 		return
 	}
-	shown := redactProps(s.kafka)
+	shown := redact.Properties(s.kafka)
 	props := make([]any, 0, len(shown))
 	for _, name := range slices.Sorted(maps.Keys(shown)) {
 		props = append(props, slog.String(name, shown[name]))

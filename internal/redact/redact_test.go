@@ -1,4 +1,4 @@
-package neli
+package redact
 
 import (
 	"strings"
@@ -30,8 +30,8 @@ func TestSecretProperty(t *testing.T) {
 		"partition.assignment.strategy":  false,
 		"socket.keepalive.enable":        false,
 	} {
-		if got := secretProperty(name); got != want {
-			t.Errorf("secretProperty(%q) = %v, want %v", name, got, want)
+		if got := Secret(name); got != want {
+			t.Errorf("Secret(%q) = %v, want %v", name, got, want)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestRedact(t *testing.T) {
 		"{}":                          "{}",
 		"key:\n" + pem + "end":        "key:\n[redacted]end",
 	} {
-		if got := secretsOf(props).redact(in); got != want {
+		if got := Of(props).Text(in); got != want {
 			t.Errorf("redact(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -71,10 +71,10 @@ func TestRedactProps(t *testing.T) {
 
 		"enable.sasl.oauthbearer.unsecure.jwt": "true",
 	}
-	shown := redactProps(props)
+	shown := Properties(props)
 	for name, want := range map[string]string{
 		"sasl.username":     "alice",
-		"sasl.password":     redacted,
+		"sasl.password":     Mark,
 		"client.id":         "alice-[redacted]",
 		"ssl.key.password":  "",
 		"bootstrap.servers": "broker:9092",
@@ -88,7 +88,7 @@ func TestRedactProps(t *testing.T) {
 	if props["sasl.password"] != "s3cret" {
 		t.Error("the properties themselves were changed")
 	}
-	if len(redactProps(nil)) != 0 {
+	if len(Properties(nil)) != 0 {
 		t.Error("no properties became some")
 	}
 }
@@ -101,9 +101,9 @@ func FuzzRedact(f *testing.F) {
 	f.Add("line one\nline two of it", "\xff", "two\xff line two of it")
 	f.Fuzz(func(t *testing.T, password, token, line string) {
 		props := map[string]string{"sasl.password": password, "a.token": token, "client.id": line}
-		for _, out := range []string{secretsOf(props).redact(line), redactProps(props)["client.id"]} {
-			for shown := range strings.SplitSeq(out, redacted) {
-				for _, secret := range secretsOf(props) {
+		for _, out := range []string{Of(props).Text(line), Properties(props)["client.id"]} {
+			for shown := range strings.SplitSeq(out, Mark) {
+				for _, secret := range Of(props) {
 					if strings.Contains(shown, secret) {
 						t.Errorf("redact(%q) with secrets %q and %q shows %q", line, password, token, out)
 					}

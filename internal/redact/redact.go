@@ -1,4 +1,5 @@
-package neli
+// Package redact cuts secrets out of what is shown: Kafka properties, log lines, errors.
+package redact
 
 import (
 	"cmp"
@@ -7,8 +8,8 @@ import (
 	"strings"
 )
 
-// redacted stands where a secret was.
-const redacted = "[redacted]"
+// Mark stands where a secret was.
+const Mark = "[redacted]"
 
 // secretParts are what gives a property away as secret. A rule by name rather
 // than a list of names: a client's next version may add a property, and one that
@@ -18,9 +19,9 @@ var secretParts = []string{
 	"pem", "keystore", "jaas", "private", "sasl.oauthbearer.",
 }
 
-// secretProperty tells whether the value of the property must not be shown.
+// Secret tells whether the value of the property must not be shown.
 // sasl.username is no secret: without it nobody can tell who was refused.
-func secretProperty(name string) bool {
+func Secret(name string) bool {
 	name = strings.ToLower(name)
 	for _, part := range secretParts {
 		if strings.Contains(name, part) {
@@ -33,34 +34,36 @@ func secretProperty(name string) bool {
 // hidden tells whether a property is secret and has a value to hide. A switch has
 // none: its "true" would be cut out of every line.
 func hidden(name, value string) bool {
-	return value != "" && value != "true" && value != "false" && secretProperty(name)
+	return value != "" && value != "true" && value != "false" && Secret(name)
 }
 
-// redactProps returns the properties as they may be shown.
-func redactProps(props map[string]string) map[string]string {
+// Properties returns the properties as they may be shown.
+func Properties(props map[string]string) map[string]string {
 	shown := maps.Clone(props)
-	secrets := secretsOf(props)
+	secrets := Of(props)
 	for name, value := range shown {
 		if hidden(name, value) {
-			shown[name] = redacted
+			shown[name] = Mark
 		} else {
-			shown[name] = secrets.redact(value)
+			shown[name] = secrets.Text(value)
 		}
 	}
 	return shown
 }
 
-// secrets are strings that must not be shown. What a Neli logs goes through logger,
-// and what it returns through err, so that Kafka clients need not know of them.
-type secrets []string
+// Secrets are strings that must not be shown. What a Neli logs goes through Logger,
+// and what it returns through Err, so that Kafka clients need not know of them.
+type Secrets []string
 
 // minSecretLine is the length in bytes from which on a single line of a
 // multi-line secret (PEM) is one by itself: a log may show just that line, but
 // blank lines and stray brackets would redact everything.
 const minSecretLine = 8
 
-func secretsOf(props map[string]string) secrets {
-	var s secrets
+// Of returns the secrets among Kafka properties: the values, and the long lines of those
+// that have several.
+func Of(props map[string]string) Secrets {
+	var s Secrets
 	for name, value := range props {
 		if !hidden(name, value) {
 			continue
@@ -79,9 +82,10 @@ func secretsOf(props map[string]string) secrets {
 	return s
 }
 
-// redact finds every occurrence first and replaces afterwards: replacing one
-// secret after the other would leave the rest of one that overlaps another.
-func (s secrets) redact(line string) string {
+// Text returns line with all secrets cut out. It finds every occurrence first and replaces
+// afterwards: replacing one secret after the other would leave the rest of one that overlaps
+// another.
+func (s Secrets) Text(line string) string {
 	type span struct{ from, to int }
 	var spans []span
 	for _, secret := range s {
@@ -105,7 +109,7 @@ func (s secrets) redact(line string) string {
 		if sp.from >= shown {
 			out.WriteString(line[shown:sp.from])
 			if sp.from > shown || shown == 0 {
-				out.WriteString(redacted) // neighbours share one
+				out.WriteString(Mark) // neighbours share one
 			}
 		}
 		shown = max(shown, sp.to)

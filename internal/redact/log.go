@@ -1,4 +1,4 @@
-package neli
+package redact
 
 import (
 	"context"
@@ -6,9 +6,9 @@ import (
 	"log/slog"
 )
 
-// logger returns log with all secrets cut out of what is written to it: of messages,
+// Logger returns log with all secrets cut out of what is written to it: of messages,
 // of attributes and of errors among these. Without secrets it is log itself.
-func (s secrets) logger(log *slog.Logger) *slog.Logger {
+func (s Secrets) Logger(log *slog.Logger) *slog.Logger {
 	if len(s) == 0 {
 		return log
 	}
@@ -17,7 +17,7 @@ func (s secrets) logger(log *slog.Logger) *slog.Logger {
 
 // redactingHandler passes records on without secrets.
 type redactingHandler struct {
-	secrets secrets
+	secrets Secrets
 	next    slog.Handler
 }
 
@@ -26,7 +26,7 @@ func (h redactingHandler) Enabled(ctx context.Context, level slog.Level) bool {
 }
 
 func (h redactingHandler) Handle(ctx context.Context, r slog.Record) error {
-	shown := slog.NewRecord(r.Time, r.Level, h.secrets.redact(r.Message), r.PC)
+	shown := slog.NewRecord(r.Time, r.Level, h.secrets.Text(r.Message), r.PC)
 	r.Attrs(func(a slog.Attr) bool {
 		shown.AddAttrs(h.secrets.attr(a))
 		return true
@@ -42,7 +42,7 @@ func (h redactingHandler) WithGroup(name string) slog.Handler {
 	return redactingHandler{h.secrets, h.next.WithGroup(name)}
 }
 
-func (s secrets) attrs(in []slog.Attr) []slog.Attr {
+func (s Secrets) attrs(in []slog.Attr) []slog.Attr {
 	out := make([]slog.Attr, len(in))
 	for i, a := range in {
 		out[i] = s.attr(a)
@@ -52,13 +52,13 @@ func (s secrets) attrs(in []slog.Attr) []slog.Attr {
 
 // attr keeps the type of a value in which there is nothing to hide: handlers treat
 // numbers, times and errors each in their own way.
-func (s secrets) attr(a slog.Attr) slog.Attr {
+func (s Secrets) attr(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
 	switch v.Kind() {
 	case slog.KindGroup:
 		v = slog.GroupValue(s.attrs(v.Group())...)
 	case slog.KindString:
-		v = slog.StringValue(s.redact(v.String()))
+		v = slog.StringValue(s.Text(v.String()))
 	case slog.KindAny:
 		var text string
 		switch value := v.Any().(type) {
@@ -67,26 +67,29 @@ func (s secrets) attr(a slog.Attr) slog.Attr {
 		default:
 			text = fmt.Sprintf("%+v", value)
 		}
-		if shown := s.redact(text); shown != text {
+		if shown := s.Text(text); shown != text {
 			v = slog.StringValue(shown)
 		}
 	}
 	return slog.Attr{Key: a.Key, Value: v}
 }
 
-// err returns err with all secrets cut out of its text. Its causes stay, so that
+// Err returns err with all secrets cut out of its text. Its causes stay, so that
 // errors.Is and errors.As find what they found before.
-func (s secrets) err(err error) error {
+func (s Secrets) Err(err error) error {
 	if err == nil {
 		return nil
 	}
 	text := err.Error()
-	shown := s.redact(text)
+	shown := s.Text(text)
 	if shown == text {
 		return err
 	}
-	return &redactedError{shown, err}
+	return As(err, shown)
 }
+
+// As returns an error that wraps err and has another text.
+func As(err error, text string) error { return &redactedError{text, err} }
 
 type redactedError struct {
 	text string
