@@ -1,0 +1,147 @@
+//go:build cgo && !neli_nolibrdkafka
+
+package confluent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync/atomic"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+
+	"github.com/goneli/neli/fence"
+)
+
+// client is one transactional producer. The client's init goes on in the background after
+// its deadline; Close ends that. It repeats a request every half second while the
+// coordinator is busy, so it sends no more than a dozen within Transactions' longest wait.
+type client struct {
+	id    string
+	kafka *kafka.Producer
+	*watcher
+}
+
+func newClient(config kafka.ConfigMap, id string) (*client, error) {
+	config = maps.Clone(config)
+	config["transactional.id"] = id
+	config["go.events.channel.size"] = 64 // the default takes 16 MB
+	config["go.produce.channel.size"] = 0 // not used; as large
+	p, err := kafka.NewProducer(&config)
+	if err != nil {
+		return nil, fmt.Errorf("fence: the client refuses its properties: %w", err)
+	}
+	return &client{id, p, watch(p)}, nil
+}
+
+func (c *client) Init(ctx context.Context) error {
+	err := resume(ctx, c.kafka.InitTransactions)
+	if err != nil {
+		err = c.explain(err)
+	}
+	return c.classify(err)
+}
+
+func (c *client) Begin() error { return c.classify(c.kafka.BeginTransaction()) }
+
+func (c *client) Produce(ctx context.Context, records []*kafka.Message) error {
+	reports := make(chan kafka.Event, len(records)) // so that late reports find room, too
+	for _, r := range records {
+		record := *r
+		if err := c.kafka.Produce(&record, reports); err != nil {
+			return c.classify(err)
+		}
+	}
+	for range records {
+		select {
+		case report := <-reports:
+			if m, ok := report.(*kafka.Message); ok && m.TopicPartition.Error != nil {
+				return c.classify(fmt.Errorf("%s: %w", m.TopicPartition, m.TopicPartition.Error))
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+func (c *client) Commit(ctx context.Context) error {
+	return c.classify(resume(ctx, c.kafka.CommitTransaction))
+}
+
+// Close drops what has not been written: of a transaction that is not to be committed.
+func (c *client) Close() {
+	_ = c.kafka.Purge(kafka.PurgeQueue | kafka.PurgeInFlight | kafka.PurgeNonBlocking)
+	c.kafka.Close()
+}
+
+// slice is how long a call into the client may not see that its context was cancelled.
+const slice = 50 * time.Millisecond
+
+// resume calls a method again for as long as it says that its time was up: the client sees
+// a context's deadline, but not that it was cancelled. Calling again resumes.
+func resume(ctx context.Context, call func(context.Context) error) error {
+	for {
+		part, cancel := context.WithTimeout(ctx, slice)
+		err := call(part)
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		case !is(err, kafka.ErrTimedOut):
+			return err
+		}
+	}
+}
+
+// classify adds what is to be done about an error that another producer would meet, too.
+func (c *client) classify(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case is(err, kafka.ErrTransactionalIDAuthorizationFailed):
+		return fmt.Errorf("%w: the principal needs WRITE on TransactionalId %s, or on the prefix of its group: %w", fence.ErrPermanent, c.id, err)
+	case is(err, kafka.ErrTopicAuthorizationFailed):
+		return fmt.Errorf("%w: the principal needs WRITE on the topic: %w", fence.ErrPermanent, err)
+	case is(err, permanent...):
+		return fmt.Errorf("%w: %w", fence.ErrPermanent, err)
+	}
+	return err
+}
+
+var permanent = []kafka.ErrorCode{
+	kafka.ErrClusterAuthorizationFailed, kafka.ErrSaslAuthenticationFailed, kafka.ErrAuthentication,
+	kafka.ErrMsgSizeTooLarge, kafka.ErrInvalidMsgSize, kafka.ErrRecordListTooLarge, kafka.ErrInvalidMsg, kafka.ErrInvalidRecord, kafka.ErrInvalidTimestamp,
+	kafka.ErrUnknownTopic, kafka.ErrUnknownTopicOrPart, kafka.ErrUnknownPartition, kafka.ErrTopicException, kafka.ErrPolicyViolation,
+	kafka.ErrInvalidTransactionTimeout, kafka.ErrUnsupportedFeature, kafka.ErrInvalidArg, kafka.ErrQueueFull,
+}
+
+// watcher takes from a client what it tells of its connections.
+type watcher struct {
+	refused atomic.Pointer[kafka.Error]
+}
+
+// watch reads the events of a client until it is closed.
+func watch(p *kafka.Producer) *watcher {
+	w := &watcher{}
+	go func() {
+		for event := range p.Events() {
+			if e, ok := event.(kafka.Error); ok && is(e, kafka.ErrAuthentication, kafka.ErrSaslAuthenticationFailed, kafka.ErrSsl) {
+				w.refused.Store(&e)
+			}
+		}
+	}()
+	return w
+}
+
+// explain adds to an error that the client's credentials were refused: all that waits for a
+// broker then times out.
+func (w *watcher) explain(err error) error {
+	if why := w.refused.Load(); why != nil {
+		return fmt.Errorf("%w: %w", *why, err)
+	}
+	return err
+}

@@ -1,0 +1,167 @@
+//go:build cgo && !neli_nolibrdkafka
+
+package confluent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+
+	"github.com/goneli/neli/fence"
+)
+
+// Producer is what work writes with.
+type Producer = fence.Producer[*kafka.Message]
+
+// Opener makes the transactional producers of one cluster. It is safe for concurrent use,
+// and holds no connection.
+type Opener struct {
+	config kafka.ConfigMap
+}
+
+// New asks the brokers of a cluster whether they verify transactions. It refuses one that
+// does not with fence.ErrUnverified, which names the version that does. Call it once, when
+// the program starts.
+//
+// The question needs DESCRIBE_CONFIGS on the cluster. A principal without that right is not
+// told, nor is anybody by a broker that has no such request: New then says nothing about the
+// brokers, and returns an Opener all the same. Brokers that are not there at that moment are
+// not asked.
+//
+// config has librdkafka's properties. transaction.timeout.ms is 15,000 unless config says
+// otherwise: it must be longer than the longest transaction, and a suspended leader's open
+// transaction blocks readers for as long. transactional.id is set by Open.
+func New(ctx context.Context, config kafka.ConfigMap) (*Opener, error) {
+	o := &Opener{maps.Clone(config)}
+	if _, chosen := o.config["transaction.timeout.ms"]; !chosen {
+		o.config["transaction.timeout.ms"] = 15_000
+	}
+	if err := o.ask(ctx, func(admin *kafka.AdminClient) error { return verified(ctx, admin) }); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// verified asks each broker whether it verifies transactions.
+func verified(ctx context.Context, admin *kafka.AdminClient) error {
+	brokers, err := brokers(ctx, admin)
+	if err != nil {
+		return err
+	}
+	for _, id := range brokers {
+		settings, err := settingsOf(ctx, admin, kafka.ResourceBroker, strconv.Itoa(int(id)))
+		switch {
+		case is(err, kafka.ErrClusterAuthorizationFailed, kafka.ErrUnsupportedFeature):
+			return nil
+		case err != nil:
+			return fmt.Errorf("fence: asking broker %d for its settings: %w", id, err)
+		case settings["transaction.partition.verification.enable"] != "true":
+			return fmt.Errorf("%w: broker %d", fence.ErrUnverified, id)
+		}
+	}
+	return nil
+}
+
+// Open returns what fence.Transactions opens a new producer with, for one role's
+// fence.TransactionalID.
+func (o *Opener) Open(transactionalID string) func() (fence.Client[*kafka.Message], error) {
+	return func() (fence.Client[*kafka.Message], error) { return newClient(o.config, transactionalID) }
+}
+
+// AppendOnly returns fence.ErrCompacted if one of the topics is compacted: fence.Filter does
+// not suffice there. It needs DESCRIBE_CONFIGS on the topics, and says so if it is missing.
+func (o *Opener) AppendOnly(ctx context.Context, topics ...string) error {
+	return o.ask(ctx, func(admin *kafka.AdminClient) error {
+		for _, topic := range topics {
+			settings, err := settingsOf(ctx, admin, kafka.ResourceTopic, topic)
+			switch {
+			case is(err, kafka.ErrTopicAuthorizationFailed):
+				return fmt.Errorf("topic %s: the principal needs DESCRIBE_CONFIGS on it: %w", topic, err)
+			case err != nil:
+				return fmt.Errorf("topic %s: %w", topic, err)
+			case strings.Contains(settings["cleanup.policy"], "compact"):
+				return fmt.Errorf("%w: %s has cleanup.policy=%s", fence.ErrCompacted, topic, settings["cleanup.policy"])
+			}
+		}
+		return nil
+	})
+}
+
+// ask lends f an admin client.
+func (o *Opener) ask(ctx context.Context, f func(*kafka.AdminClient) error) error {
+	config := maps.Clone(o.config)
+	maps.DeleteFunc(config, func(name string, _ kafka.ConfigValue) bool { return strings.HasPrefix(name, "transaction") })
+	config["go.events.channel.size"] = 1
+	p, err := kafka.NewProducer(&config)
+	if err != nil {
+		return fmt.Errorf("fence: the client refuses its properties: %w", err)
+	}
+	defer p.Close()
+	w := watch(p)
+	admin, err := kafka.NewAdminClientFromProducer(p)
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
+	if err = f(admin); err != nil && ctx.Err() != nil {
+		return w.explain(err)
+	}
+	return err
+}
+
+// brokers are the ids of those that are there. Metadata has a time-out only, so it is asked
+// for until ctx ends.
+func brokers(ctx context.Context, admin *kafka.AdminClient) ([]int32, error) {
+	for {
+		answer, err := admin.GetMetadata(nil, false, int(slice.Milliseconds()))
+		switch {
+		case err == nil:
+			var ids []int32
+			for _, b := range answer.Brokers {
+				ids = append(ids, b.ID)
+			}
+			return ids, nil
+		case ctx.Err() != nil:
+			return nil, fmt.Errorf("fence: asking for the brokers: %w: %w", context.Cause(ctx), err)
+		case !is(err, kafka.ErrTimedOut, kafka.ErrTransport, kafka.ErrAllBrokersDown):
+			return nil, err
+		}
+		timer := time.NewTimer(slice)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// settingsOf describes a broker or a topic.
+func settingsOf(ctx context.Context, admin *kafka.AdminClient, kind kafka.ResourceType, name string) (map[string]string, error) {
+	results, err := admin.DescribeConfigs(ctx, []kafka.ConfigResource{{Type: kind, Name: name}})
+	if err != nil {
+		return nil, err
+	}
+	settings := map[string]string{}
+	for _, r := range results {
+		if r.Error.Code() != kafka.ErrNoError {
+			return nil, r.Error
+		}
+		for _, entry := range r.Config {
+			settings[entry.Name] = entry.Value
+		}
+	}
+	return settings, nil
+}
+
+// is tells whether an error has one of these codes.
+func is(err error, codes ...kafka.ErrorCode) bool {
+	var of kafka.Error
+	return errors.As(err, &of) && slices.Contains(codes, of.Code())
+}

@@ -1,0 +1,67 @@
+package fence_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/goneli/neli/fence"
+)
+
+func admits(t require.TestingT, f *fence.Filter, topic string, partition int32, token int64, role int, group string) bool {
+	ok, err := f.Admit(topic, partition, fence.Stamp(token, role, group))
+	require.NoError(t, err)
+	return ok
+}
+
+func TestTheFilterComparesTokensOfOneRoleInOnePartition(t *testing.T) {
+	var f fence.Filter
+	require.True(t, admits(t, &f, "a", 0, 5, 0, "g"))
+	require.True(t, admits(t, &f, "a", 0, 5, 0, "g"), "the same term")
+	require.True(t, admits(t, &f, "a", 0, 7, 0, "g"))
+	require.False(t, admits(t, &f, "a", 0, 6, 0, "g"))
+	require.False(t, admits(t, &f, "a", 0, 6, 0, "g"), "a refused token is the highest")
+	require.True(t, admits(t, &f, "a", 0, 7, 0, "g"))
+	require.True(t, admits(t, &f, "a", 1, 6, 0, "g"), "another partition")
+	require.True(t, admits(t, &f, "b", 0, 6, 0, "g"), "another topic")
+	require.True(t, admits(t, &f, "a", 0, 6, 1, "g"), "another role")
+	require.True(t, admits(t, &f, "a", 0, 6, 0, "a b"), "another group")
+}
+
+func TestTheStateIsOfOnePartition(t *testing.T) {
+	var f, g fence.Filter
+	admits(t, &f, "a", 0, 7, 0, "g")
+	admits(t, &f, "a", 0, 3, 12, `g "h"`)
+	admits(t, &f, "a", 1, 9, 0, "g")
+	state := f.State("a", 0)
+	require.JSONEq(t, `[{"t":7,"r":0,"g":"g"},{"t":3,"r":12,"g":"g \"h\""}]`, state)
+	require.Equal(t, state, f.State("a", 0))
+	require.NoError(t, g.Restore("a", 0, state))
+	require.False(t, admits(t, &g, "a", 0, 6, 0, "g"))
+	require.True(t, admits(t, &g, "a", 1, 6, 0, "g"), "what is not restored is new")
+	require.NoError(t, g.Restore("a", 0, ""))
+	require.True(t, admits(t, &g, "a", 0, 6, 0, "g"))
+	require.ErrorContains(t, f.Restore("a", 0, "{"), "a/0")
+	require.Equal(t, state, f.State("a", 0), "an error leaves it as it was")
+}
+
+func TestHeadersThatStampDidNotMakeAreErrors(t *testing.T) {
+	var f fence.Filter
+	for _, header := range []string{"", "7", "7 0", "x 0 g", "7 x g", "+7 0 g", "07 0 g", " 7 0 g", "9223372036854775808 0 g"} {
+		ok, err := f.Admit("a", 0, []byte(header))
+		require.False(t, ok)
+		require.ErrorContains(t, err, fence.Header, "%q", header)
+	}
+	require.Equal(t, "[]", f.State("a", 0))
+}
+
+func TestAnyStampIsRead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var f, g fence.Filter
+		token, role, group := rapid.Int64().Draw(t, "token"), rapid.Int().Draw(t, "role"), rapid.String().Draw(t, "group")
+		require.True(t, admits(t, &f, "a", 0, token, role, group))
+		require.NoError(t, g.Restore("a", 0, f.State("a", 0)))
+		require.True(t, admits(t, &g, "a", 0, token, role, group))
+	})
+}

@@ -1,0 +1,43 @@
+package fence
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+)
+
+// Header is the name of the record header that holds a writer's token.
+const Header = "neli-token"
+
+// Stamp returns the value of Header for a record of a role's leader:
+// "<token> <role> <group>".
+//
+// The writer uses an idempotent producer with acks=all. Before it acts, a new leader writes
+// a barrier, a record with this header and nothing else, to each partition that it may read
+// or write. It waits until all barriers are acknowledged, and reads each partition up to its
+// barrier through a Filter. It reports success only if Leadership.Valid is still true after
+// the acknowledgement: readers drop what comes later than a successor's barrier.
+func Stamp(token int64, role int, group string) []byte {
+	value := strconv.AppendInt(nil, token, 10)
+	value = strconv.AppendInt(append(value, ' '), int64(role), 10)
+	return append(append(value, ' '), group...)
+}
+
+// source is whose tokens are compared with each other.
+type source struct {
+	group string
+	role  int
+}
+
+// read parses what Stamp has written. Numbers are as strconv writes them.
+func read(header []byte) (int64, source, error) {
+	fields := bytes.SplitN(header, []byte(" "), 3)
+	if len(fields) == 3 {
+		token, err := strconv.ParseInt(string(fields[0]), 10, 64)
+		role, err2 := strconv.Atoi(string(fields[1]))
+		if s := (source{string(fields[2]), role}); err == nil && err2 == nil && bytes.Equal(Stamp(token, role, s.group), header) {
+			return token, s, nil
+		}
+	}
+	return 0, source{}, fmt.Errorf("fence: header %s is %q, must be \"<token> <role> <group>\"", Header, header)
+}

@@ -1,0 +1,156 @@
+package fence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// Term is one term of a leader. neli.Leadership is one.
+type Term interface {
+	// Valid reports whether this very term lasts at this instant. Whether the process leads
+	// the role in another term is not the question: neli.IsLeaderOf is no substitute.
+	Valid() bool
+}
+
+// How long an attempt to initialise may take. The first ones are short, because a client
+// repeats its request by itself as long as the broker tells it to, and each repetition
+// aborts what the rightful leader has open if the term is over meanwhile. A client that
+// needs longer to connect gets twice the time in each further attempt.
+const (
+	leastPatience = 100 * time.Millisecond
+	mostPatience  = 5 * time.Second
+)
+
+// The pause between attempts.
+const (
+	leastPause = 10 * time.Millisecond
+	mostPause  = time.Second
+)
+
+// Transactions calls work with a fresh, initialised producer, and again with another
+// whenever the client refused and the term lasts. Once work has been called, no transaction
+// of an earlier term commits any more.
+//
+// Not promised: that an error means not committed; that a refused leader has lost its role;
+// that readers without isolation.level=read_committed see no former leader's records. work
+// must read its state anew each time: take the end offsets with isolation level
+// read_uncommitted once work has been called, then consume with read_committed until the
+// position has reached them. (The last stable offset may lie before the role's own
+// committed records while another role's transaction is open.)
+//
+// Call it at once when the term begins, also with nothing to write, with the context that
+// neli.Lead gives to its function. open returns a new client for the role's
+// TransactionalID each time; one that was made before the term, or was used before, fences
+// nobody. Brokers must verify transactions (ErrUnverified), and __transaction_state needs
+// replicas, min.insync.replicas=2 and no unclean leader election: what it loses, it does
+// not fence.
+//
+// It returns nil when work returns nil; otherwise the error of work, of open or of the
+// client if that wraps ErrPermanent, and the context's cause when ctx has ended. If the
+// term is over, the error wraps ErrStale. work runs on the calling goroutine, and the
+// producer is closed when it returns.
+func Transactions[R any](ctx context.Context, term Term, open func() (Client[R], error), work func(ctx context.Context, p *Producer[R]) error) error {
+	t := &transactions[R]{term: term, open: open, patience: leastPatience, pause: backoff.NewExponentialBackOff()}
+	t.pause.InitialInterval, t.pause.MaxInterval = leastPause, mostPause
+	defer t.close()
+	for at := ask; ; {
+		var err error
+		switch at {
+		case ask, check:
+			err = t.lasts(ctx)
+		case initialise:
+			err = t.initialise(ctx)
+		case begin:
+			t.producer = &Producer[R]{client: t.client, at: begin}
+			if err = t.run(ctx, work); err == nil {
+				return nil
+			}
+		default:
+			return fmt.Errorf("fence: step %d is none of Transactions", at)
+		}
+		if at = after(at, err == nil); at == stop || err != nil && !errors.Is(err, ErrRefused) {
+			return err
+		}
+		if err != nil {
+			t.rest(ctx)
+		}
+	}
+}
+
+// transactions is one call of Transactions.
+type transactions[R any] struct {
+	term     Term
+	open     func() (Client[R], error)
+	client   Client[R]
+	producer *Producer[R]
+	patience time.Duration
+	pause    *backoff.ExponentialBackOff
+}
+
+// lasts returns why nothing more may be done in this term, nil if it lasts.
+func (t *transactions[R]) lasts(ctx context.Context) error {
+	ended := ctx.Err()
+	switch valid := t.term.Valid(); {
+	case !valid && ended != nil:
+		return fmt.Errorf("%w: %w", ErrStale, context.Cause(ctx))
+	case !valid:
+		return ErrStale
+	case ended != nil:
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// initialise makes a new client. The former one is closed first, so that nothing of it is
+// under way.
+func (t *transactions[R]) initialise(ctx context.Context) error {
+	t.close()
+	client, err := t.open()
+	if err != nil {
+		return err
+	}
+	t.client = client
+	limited, cancel := context.WithTimeout(ctx, t.patience)
+	defer cancel()
+	if err = client.Init(limited); err == nil {
+		return nil
+	}
+	t.close()
+	if errors.Is(limited.Err(), context.DeadlineExceeded) {
+		t.patience = min(2*t.patience, mostPatience)
+	}
+	return refused(initialise, err)
+}
+
+// run lets work go on with the new producer. Pauses are short again once a producer was of
+// use for longer than the longest of them.
+func (t *transactions[R]) run(ctx context.Context, work func(context.Context, *Producer[R]) error) error {
+	began := time.Now()
+	err := work(ctx, t.producer)
+	if time.Since(began) > mostPause {
+		t.pause.Reset()
+	}
+	return err
+}
+
+// rest waits before the next attempt, until ctx ends at most.
+func (t *transactions[R]) rest(ctx context.Context) {
+	t.close()
+	timer := time.NewTimer(t.pause.NextBackOff())
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func (t *transactions[R]) close() {
+	if t.client != nil {
+		t.client.Close()
+		t.client = nil
+	}
+}

@@ -1,0 +1,110 @@
+package franzfence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/goneli/neli/fence"
+)
+
+// client is one transactional producer.
+type client struct {
+	id    string
+	kafka *kgo.Client
+	inits *initCounter
+}
+
+func newClient(opts []kgo.Opt, id string) (*client, error) {
+	c := &client{id: id, inits: &initCounter{enough: make(chan struct{})}}
+	opts = slices.Concat([]kgo.Opt{kgo.TransactionTimeout(timeout)}, opts, []kgo.Opt{kgo.TransactionalID(id), kgo.WithHooks(c.inits)})
+	var err error
+	if c.kafka, err = kgo.NewClient(opts...); err != nil {
+		return nil, fmt.Errorf("fence: the client refuses its options: %w", err)
+	}
+	return c, nil
+}
+
+func (c *client) Init(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-c.inits.enough:
+			cancel(errBusy)
+		case <-ctx.Done():
+		}
+	}()
+	_, _, err := c.kafka.ProducerID(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
+	return c.classify(err)
+}
+
+func (c *client) Begin() error { return c.classify(c.kafka.BeginTransaction()) }
+
+func (c *client) Produce(ctx context.Context, records []*kgo.Record) error {
+	for _, result := range c.kafka.ProduceSync(ctx, records...) {
+		if result.Err != nil {
+			return c.classify(fmt.Errorf("%s[%d]: %w", result.Record.Topic, result.Record.Partition, result.Err))
+		}
+	}
+	return nil
+}
+
+func (c *client) Commit(ctx context.Context) error {
+	return c.classify(c.kafka.EndTransaction(ctx, kgo.TryCommit))
+}
+
+func (c *client) Close() { c.kafka.Close() }
+
+// classify adds what is to be done about an error that another producer would meet, too.
+func (c *client) classify(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, kerr.TransactionalIDAuthorizationFailed):
+		return fmt.Errorf("%w: the principal needs WRITE on TransactionalId %s, or on the prefix of its group: %w", fence.ErrPermanent, c.id, err)
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
+		return fmt.Errorf("%w: the principal needs WRITE on the topic: %w", fence.ErrPermanent, err)
+	case slices.ContainsFunc(permanent, func(kind error) bool { return errors.Is(err, kind) }):
+		return fmt.Errorf("%w: %w", fence.ErrPermanent, err)
+	}
+	return err
+}
+
+var permanent = []error{
+	kerr.ClusterAuthorizationFailed, kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism,
+	kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp,
+	kerr.UnknownTopicOrPartition, kerr.InvalidTopicException, kerr.PolicyViolation,
+	kerr.InvalidTransactionTimeout, kerr.UnsupportedVersion,
+}
+
+// mostInits is how many requests one Init may send. franz-go repeats it every 20 ms while
+// the coordinator is busy, without end.
+const mostInits = 15
+
+var errBusy = errors.New("the coordinator was busy with another transaction each time")
+
+// initCounter counts the requests of an Init.
+type initCounter struct {
+	sent   atomic.Int32
+	enough chan struct{} // closed when no more may be sent
+}
+
+var _ kgo.HookBrokerWrite = (*initCounter)(nil)
+
+// OnBrokerWrite is called by the client after each request.
+func (c *initCounter) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, _ error) {
+	if key == int16(kmsg.InitProducerID) && c.sent.Add(1) == mostInits {
+		close(c.enough)
+	}
+}

@@ -1,0 +1,183 @@
+package franzfence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/goneli/neli/fence"
+	"github.com/goneli/neli/franz/franzfence"
+)
+
+// always stands for a neli.Leadership here.
+type always struct{}
+
+func (always) Valid() bool { return true }
+
+// cluster is a broker in memory, which answers for its settings as a real one does.
+func cluster(topic string, settings map[string]string, code int16) *kfake.Cluster {
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic))
+	if err != nil {
+		log.Fatal(err)
+	}
+	c.ControlKey(int16(kmsg.DescribeConfigs), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
+		for _, of := range req.(*kmsg.DescribeConfigsRequest).Resources {
+			r := kmsg.NewDescribeConfigsResponseResource()
+			r.ResourceType, r.ResourceName = of.ResourceType, of.ResourceName
+			if code != kerr.TopicAuthorizationFailed.Code || of.ResourceType == kmsg.ConfigResourceTypeTopic {
+				r.ErrorCode = code
+			}
+			for name, value := range settings {
+				setting := kmsg.NewDescribeConfigsResponseResourceConfig()
+				setting.Name, setting.Value = name, &value
+				r.Configs = append(r.Configs, setting)
+			}
+			resp.Resources = append(resp.Resources, r)
+		}
+		return resp, nil, true
+	})
+	return c
+}
+
+var verifies = map[string]string{"transaction.partition.verification.enable": "true", "cleanup.policy": "delete"}
+
+func ExampleNew() {
+	broker := cluster("invoices", verifies, 0) // in earnest name yours
+	defer broker.Close()
+	_, err := franzfence.New(context.Background(), kgo.SeedBrokers(broker.ListenAddrs()...)) // once, when the program starts
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+func ExampleOpener_Open() {
+	broker := cluster("invoices", verifies, 0)
+	defer broker.Close()
+	ctx := context.Background()
+	kafkas, err := franzfence.New(ctx, kgo.SeedBrokers(broker.ListenAddrs()...))
+	if err != nil {
+		log.Fatal(err)
+	}
+	open := kafkas.Open(fence.TransactionalID("invoicing", 0))
+	err = fence.Transactions(ctx, always{}, open, func(ctx context.Context, p *franzfence.Producer) error {
+		return p.Commit(ctx, &kgo.Record{Topic: "invoices", Value: []byte("invoice 17")})
+	})
+	fmt.Println("committed:", err == nil)
+	// Output: committed: true
+}
+
+func ExampleOpener_AppendOnly() {
+	broker := cluster("invoices", map[string]string{"transaction.partition.verification.enable": "true", "cleanup.policy": "compact,delete"}, 0)
+	defer broker.Close()
+	ctx := context.Background()
+	kafkas, err := franzfence.New(ctx, kgo.SeedBrokers(broker.ListenAddrs()...))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(kafkas.AppendOnly(ctx, "invoices"))
+	// Output: fence: the topic is compacted: invoices has cleanup.policy=compact,delete
+}
+
+func TestNewRefusesBrokersThatDoNotVerify(t *testing.T) {
+	for name, c := range map[string]struct {
+		settings map[string]string
+		code     int16
+		want     error
+	}{
+		"before 3.6":      {map[string]string{"log.dirs": "x"}, 0, fence.ErrUnverified},
+		"switched off":    {map[string]string{"transaction.partition.verification.enable": "false"}, 0, fence.ErrUnverified},
+		"switched on":     {verifies, 0, nil},
+		"may not be told": {nil, kerr.ClusterAuthorizationFailed.Code, nil},
+		"fails":           {nil, kerr.InvalidRequest.Code, kerr.InvalidRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			broker := cluster("t", c.settings, c.code)
+			defer broker.Close()
+			_, err := franzfence.New(t.Context(), kgo.SeedBrokers(broker.ListenAddrs()...))
+			require.ErrorIs(t, err, c.want)
+			if errors.Is(c.want, fence.ErrUnverified) {
+				require.ErrorContains(t, err, "Apache Kafka 3.6 or newer")
+			}
+		})
+	}
+}
+
+func TestNewRefusesOptions(t *testing.T) {
+	_, err := franzfence.New(t.Context(), kgo.RequestTimeoutOverhead(time.Nanosecond))
+	require.ErrorContains(t, err, "refuses its options")
+}
+
+func TestAppendOnlyNamesTheRight(t *testing.T) {
+	broker := cluster("t", verifies, kerr.TopicAuthorizationFailed.Code)
+	defer broker.Close()
+	kafkas, err := franzfence.New(t.Context(), kgo.SeedBrokers(broker.ListenAddrs()...))
+	require.NoError(t, err)
+	err = kafkas.AppendOnly(t.Context(), "t")
+	require.ErrorIs(t, err, kerr.TopicAuthorizationFailed)
+	require.ErrorContains(t, err, "DESCRIBE_CONFIGS")
+}
+
+func TestAppendOnlyAdmitsTopicsThatAreNotCompacted(t *testing.T) {
+	broker := cluster("t", verifies, 0)
+	defer broker.Close()
+	kafkas, err := franzfence.New(t.Context(), kgo.SeedBrokers(broker.ListenAddrs()...))
+	require.NoError(t, err)
+	require.NoError(t, kafkas.AppendOnly(t.Context(), "t"))
+}
+
+// franz-go repeats an init for as long as the coordinator is busy, and each repetition may
+// abort what the rightful leader has open.
+func TestAnInitSendsNoMoreThanFifteenRequests(t *testing.T) {
+	broker := cluster("t", verifies, 0)
+	defer broker.Close()
+	kafkas, err := franzfence.New(t.Context(), kgo.SeedBrokers(broker.ListenAddrs()...))
+	require.NoError(t, err)
+	sent := 0
+	broker.ControlKey(int16(kmsg.InitProducerID), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		broker.KeepControl()
+		sent++
+		resp := req.ResponseKind().(*kmsg.InitProducerIDResponse)
+		resp.ErrorCode = kerr.ConcurrentTransactions.Code
+		return resp, nil, true
+	})
+	client, err := kafkas.Open("neli/g/0")()
+	require.NoError(t, err)
+	defer client.Close()
+	require.ErrorContains(t, client.Init(t.Context()), "the coordinator was busy")
+	client.Close()
+	broker.Close()
+	require.Equal(t, 15, sent)
+}
+
+func TestErrorsNameTheRight(t *testing.T) {
+	broker := cluster("t", verifies, 0)
+	defer broker.Close()
+	kafkas, err := franzfence.New(t.Context(), kgo.SeedBrokers(broker.ListenAddrs()...))
+	require.NoError(t, err)
+	for key, want := range map[kmsg.Key]struct {
+		err  *kerr.Error
+		text string
+	}{
+		kmsg.InitProducerID: {kerr.TransactionalIDAuthorizationFailed, "WRITE on TransactionalId neli/g/0"},
+		kmsg.Produce:        {kerr.TopicAuthorizationFailed, "WRITE on the topic"},
+	} {
+		fault := broker.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Err: want.err, Count: -1})
+		err := fence.Transactions(t.Context(), always{}, kafkas.Open("neli/g/0"), func(ctx context.Context, p *franzfence.Producer) error {
+			return p.Commit(ctx, &kgo.Record{Topic: "t", Value: []byte("v")})
+		})
+		require.ErrorIs(t, err, fence.ErrPermanent)
+		require.ErrorIs(t, err, want.err)
+		require.ErrorContains(t, err, want.text)
+		fault.Remove()
+	}
+}

@@ -1,0 +1,140 @@
+// Package franzfence is fence.Transactions on franz-go.
+//
+//	kafkas, err := franzfence.New(ctx, kgo.SeedBrokers("localhost:9092"))
+//	…
+//	err = n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error {
+//		open := kafkas.Open(fence.TransactionalID("invoicing", l.Role))
+//		return fence.Transactions(ctx, l, open, func(ctx context.Context, p *franzfence.Producer) error {
+//			// read the state, then for as long as ctx.Err() is nil:
+//			return p.Commit(ctx, &kgo.Record{…})
+//		})
+//	})
+package franzfence
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/goneli/neli/fence"
+)
+
+// Producer is what work writes with.
+type Producer = fence.Producer[*kgo.Record]
+
+// Opener makes the transactional producers of one cluster. It is safe for concurrent use,
+// and holds no connection.
+type Opener struct {
+	opts []kgo.Opt
+}
+
+// New asks the brokers of a cluster whether they verify transactions. It refuses one that
+// does not with fence.ErrUnverified, which names the version that does. Call it once, when
+// the program starts.
+//
+// The question needs DESCRIBE_CONFIGS on the cluster. A principal without that right is not
+// told: New then says nothing about the brokers, and returns an Opener all the same. Brokers
+// that are not there at that moment are not asked.
+//
+// The time-out of transactions is 15 s unless an option says otherwise
+// (kgo.TransactionTimeout): it must be longer than the longest transaction, and a suspended
+// leader's open transaction blocks readers for as long. kgo.TransactionalID is set by Open.
+func New(ctx context.Context, opts ...kgo.Opt) (*Opener, error) {
+	o := &Opener{slices.Clone(opts)}
+	if err := o.ask(func(kafka *kgo.Client) error { return verified(ctx, kafka) }); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// verified asks each broker whether it verifies transactions.
+func verified(ctx context.Context, kafka *kgo.Client) error {
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = []kmsg.MetadataRequestTopic{} // of none, not of all
+	metadata, err := req.RequestWith(ctx, kafka)
+	if err != nil {
+		return fmt.Errorf("fence: asking for the brokers: %w", err)
+	}
+	for _, b := range metadata.Brokers {
+		settings, err := settingsOf(ctx, kafka, kmsg.ConfigResourceTypeBroker, strconv.Itoa(int(b.NodeID)))
+		switch {
+		case errors.Is(err, kerr.ClusterAuthorizationFailed):
+			return nil
+		case err != nil:
+			return fmt.Errorf("fence: asking broker %d for its settings: %w", b.NodeID, err)
+		case settings["transaction.partition.verification.enable"] != "true":
+			return fmt.Errorf("%w: broker %d", fence.ErrUnverified, b.NodeID)
+		}
+	}
+	return nil
+}
+
+// Open returns what fence.Transactions opens a new producer with, for one role's
+// fence.TransactionalID.
+func (o *Opener) Open(transactionalID string) func() (fence.Client[*kgo.Record], error) {
+	return func() (fence.Client[*kgo.Record], error) { return newClient(o.opts, transactionalID) }
+}
+
+// AppendOnly returns fence.ErrCompacted if one of the topics is compacted: fence.Filter does
+// not suffice there. It needs DESCRIBE_CONFIGS on the topics, and says so if it is missing.
+func (o *Opener) AppendOnly(ctx context.Context, topics ...string) error {
+	return o.ask(func(kafka *kgo.Client) error {
+		for _, topic := range topics {
+			settings, err := settingsOf(ctx, kafka, kmsg.ConfigResourceTypeTopic, topic)
+			switch {
+			case errors.Is(err, kerr.TopicAuthorizationFailed):
+				return fmt.Errorf("topic %s: the principal needs DESCRIBE_CONFIGS on it: %w", topic, err)
+			case err != nil:
+				return fmt.Errorf("topic %s: %w", topic, err)
+			case strings.Contains(settings["cleanup.policy"], "compact"):
+				return fmt.Errorf("%w: %s has cleanup.policy=%s", fence.ErrCompacted, topic, settings["cleanup.policy"])
+			}
+		}
+		return nil
+	})
+}
+
+// ask lends f a client that is not transactional.
+func (o *Opener) ask(f func(*kgo.Client) error) error {
+	kafka, err := kgo.NewClient(o.opts...)
+	if err != nil {
+		return fmt.Errorf("fence: the client refuses its options: %w", err)
+	}
+	defer kafka.Close()
+	return f(kafka)
+}
+
+// settingsOf describes a broker or a topic.
+func settingsOf(ctx context.Context, kafka *kgo.Client, kind kmsg.ConfigResourceType, name string) (map[string]string, error) {
+	req := kmsg.NewPtrDescribeConfigsRequest()
+	r := kmsg.NewDescribeConfigsRequestResource()
+	r.ResourceType, r.ResourceName = kind, name
+	req.Resources = append(req.Resources, r)
+	resp, err := req.RequestWith(ctx, kafka)
+	if err != nil {
+		return nil, err
+	}
+	settings := map[string]string{}
+	for _, r := range resp.Resources {
+		if err := kerr.ErrorForCode(r.ErrorCode); err != nil {
+			return nil, err
+		}
+		for _, c := range r.Configs {
+			if c.Value != nil {
+				settings[c.Name] = *c.Value
+			}
+		}
+	}
+	return settings, nil
+}
+
+// timeout is how long a transaction may take unless an option says otherwise.
+const timeout = 15 * time.Second
