@@ -82,8 +82,8 @@ mutants: ## without each of its rules, the library must fail for the stated reas
 	cd cmd/neli && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./...
 	cd peers && CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -run '$(MUTANTS)' ./...
 
-sim: ## without the race detector: the model, the simulations of the lease and of the majority, whole processes under 2,000 seeds of faults, on small logs under 250, non-exclusive ones under 300
-	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease ./internal/quorum
+sim: ## without the race detector: the models, the simulations of the lease and of the majority, whole processes under 2,000 seeds of faults, on small logs under 250, non-exclusive ones under 300
+	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease ./internal/quorum ./fence
 	CGO_ENABLED=0 $(GO) test -count=1 -run 'Test(Shared|Small)?Simulation(Repeats)?$$' -v . | grep -v '^=== \|^ *--- PASS'
 
 soak: ## SOAK=10m: new seeds for as long as asked

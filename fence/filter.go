@@ -26,6 +26,8 @@ type place struct {
 	partition int32
 }
 
+func placeOf(topic string, partition int32) place { return place{topic, partition} }
+
 // Admit reports whether a record is to be taken. header is the value of its Header; the
 // records of a partition are asked about in their order, barriers as well.
 //
@@ -38,7 +40,7 @@ func (f *Filter) Admit(topic string, partition int32, header []byte) (bool, erro
 	if err != nil {
 		return false, err
 	}
-	at := place{topic, partition}
+	at := placeOf(topic, partition)
 	if most, known := f.highest[at][who]; known && token < most {
 		return false, nil
 	}
@@ -70,7 +72,7 @@ type entry struct {
 // state takes records that others drop.
 func (f *Filter) State(topic string, partition int32) string {
 	entries := []entry{}
-	for who, token := range maps.All(f.highest[place{topic, partition}]) {
+	for who, token := range maps.All(f.highest[placeOf(topic, partition)]) {
 		entries = append(entries, entry{token, who.role, who.group})
 	}
 	slices.SortFunc(entries, func(a, b entry) int {
@@ -93,7 +95,7 @@ func (f *Filter) Restore(topic string, partition int32, state string) error {
 			return fmt.Errorf("fence: state of %s/%d is %.100q: %w", topic, partition, state, err)
 		}
 	}
-	at := place{topic, partition}
+	at := placeOf(topic, partition)
 	delete(f.highest, at)
 	for _, e := range entries {
 		f.raise(at, source{e.Group, e.Role}, e.Token)

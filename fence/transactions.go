@@ -105,10 +105,8 @@ func (t *transactions[R]) lasts(ctx context.Context) error {
 	return nil
 }
 
-// initialise makes a new client. The former one is closed first, so that nothing of it is
-// under way.
+// initialise makes a new client; the former one is closed.
 func (t *transactions[R]) initialise(ctx context.Context) error {
-	t.close()
 	client, err := t.open()
 	if err != nil {
 		return err
@@ -119,7 +117,6 @@ func (t *transactions[R]) initialise(ctx context.Context) error {
 	if err = client.Init(limited); err == nil {
 		return nil
 	}
-	t.close()
 	if errors.Is(limited.Err(), context.DeadlineExceeded) {
 		t.patience = min(2*t.patience, mostPatience)
 	}
@@ -137,7 +134,8 @@ func (t *transactions[R]) run(ctx context.Context, work func(context.Context, *P
 	return err
 }
 
-// rest waits before the next attempt, until ctx ends at most.
+// rest closes the client, so that nothing of it goes on in the background, and waits before
+// the next attempt, until ctx ends at most.
 func (t *transactions[R]) rest(ctx context.Context) {
 	t.close()
 	timer := time.NewTimer(t.pause.NextBackOff())

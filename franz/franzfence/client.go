@@ -94,17 +94,17 @@ const mostInits = 15
 
 var errBusy = errors.New("the coordinator was busy with another transaction each time")
 
-// initCounter counts the requests of an Init.
+// initCounter counts the answers to an Init.
 type initCounter struct {
-	sent   atomic.Int32
-	enough chan struct{} // closed when no more may be sent
+	read   atomic.Int32
+	enough chan struct{} // closed when no more may be asked
 }
 
-var _ kgo.HookBrokerWrite = (*initCounter)(nil)
+var _ kgo.HookBrokerRead = (*initCounter)(nil)
 
-// OnBrokerWrite is called by the client after each request.
-func (c *initCounter) OnBrokerWrite(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, _ error) {
-	if key == int16(kmsg.InitProducerID) && c.sent.Add(1) == mostInits {
+// OnBrokerRead is called by the client after each answer.
+func (c *initCounter) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
+	if key == int16(kmsg.InitProducerID) && err == nil && c.read.Add(1) == mostInits {
 		close(c.enough)
 	}
 }

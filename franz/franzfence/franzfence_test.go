@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -142,10 +143,10 @@ func TestAnInitSendsNoMoreThanFifteenRequests(t *testing.T) {
 	defer broker.Close()
 	kafkas, err := franzfence.New(t.Context(), kgo.SeedBrokers(broker.ListenAddrs()...))
 	require.NoError(t, err)
-	sent := 0
+	var sent atomic.Int32
 	broker.ControlKey(int16(kmsg.InitProducerID), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		broker.KeepControl()
-		sent++
+		sent.Add(1)
 		resp := req.ResponseKind().(*kmsg.InitProducerIDResponse)
 		resp.ErrorCode = kerr.ConcurrentTransactions.Code
 		return resp, nil, true
@@ -156,7 +157,7 @@ func TestAnInitSendsNoMoreThanFifteenRequests(t *testing.T) {
 	require.ErrorContains(t, client.Init(t.Context()), "the coordinator was busy")
 	client.Close()
 	broker.Close()
-	require.Equal(t, 15, sent)
+	require.EqualValues(t, 15, sent.Load())
 }
 
 func TestErrorsNameTheRight(t *testing.T) {

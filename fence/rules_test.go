@@ -1,0 +1,88 @@
+package fence
+
+import (
+	"testing"
+
+	"github.com/goneli/neli/internal/mutation"
+)
+
+// rules are what keeps former leaders out, each with what happens without it. What rests on
+// the servers is in the module integration: locks, isolation levels, and a real broker
+// without the second question.
+var rules = []mutation.Mutant{
+	// The order of the steps.
+	{Rule: "a term asks before each attempt", File: "rule.go",
+		Old: "	case ask:\n		if !ok {\n			return stop\n		}\n", New: "	case ask:\n",
+		Guard: "TestModel", Want: "refused again and again"},
+	{Rule: "an attempt that failed asks before the next", File: "rule.go",
+		Old: "	case initialise:\n		if !ok {\n			return ask\n", New: "	case initialise:\n		if !ok {\n			return initialise\n",
+		Guard: "TestModel", Want: "refused again and again"},
+	{Rule: "a term asks after each init", File: "rule.go",
+		Old: "	case check:\n		if !ok {\n			return stop\n		}\n", New: "	case check:\n",
+		Guard: "TestModel", Want: "a former leader's records were committed after the new one's check"},
+	{Rule: "a term that was refused initialises again", File: "rule.go",
+		Old: "	case begin, produce, commit:\n		if !ok {\n			return ask\n", New: "	case begin, produce, commit:\n		if !ok {\n			return stop\n",
+		Guard: "TestModel", Want: "the rightful leader stands still"},
+	{Rule: "a producer that was refused is left alone", File: "rule.go",
+		Old: "	case begin, produce, commit:\n		if !ok {\n			return ask\n", New: "	case begin, produce, commit:\n		if !ok {\n			return begin\n",
+		Guard: "TestModel", Want: "refused again and again"},
+
+	// What the steps do.
+	{Rule: "the term is asked, not only its context", File: "transactions.go",
+		Old: "valid := t.term.Valid(); {", New: "valid := true; {",
+		Guard: "TestATermThatEndedDuringItsInitDoesNotWork", Want: "in chain but got nil"},
+	{Rule: "the context is asked, not only the term", File: "transactions.go",
+		Old: "	ended := ctx.Err()\n", New: "	var ended error\n",
+		Guard: "TestTheEndOfTheContextIsReturned/ask", Want: "Target error should be in err chain|Expected error"},
+	{Rule: "a client that failed is closed before the next", File: "transactions.go",
+		Old: "	t.close()\n	timer", New: "	timer",
+		Guard: "TestEachAttemptAsksFirstAndHasANewClient", Want: "clients that were not closed"},
+	{Rule: "an attempt is given up", File: "transactions.go",
+		Old: "context.WithTimeout(ctx, t.patience)", New: "context.WithTimeout(ctx, 100*t.patience)",
+		Guard: "TestAnAttemptIsGivenUpAfterATenthOfASecondAndTheNextTakesTwice", Want: "Max difference"},
+	{Rule: "what an error says of the client ends the client", File: "producer.go",
+		Old: "			p.err = refused(at, err)\n			return p.err\n", New: "			p.at = begin\n			return refused(at, err)\n",
+		Guard: "TestARefusedProducerIsReplaced/.*", Want: "the client is used after a refusal"},
+	{Rule: "a refusal is one that another producer may undo", File: "producer.go",
+		Old: `	return fmt.Errorf("%w: %s: %w", ErrRefused, doing, err)`, New: `	return fmt.Errorf("%s: %w", doing, err)`,
+		Guard: "TestARefusedProducerIsReplaced/.*", Want: "ErrorIs|Target error|target"},
+	{Rule: "the id is that of the role", File: "producer.go",
+		Old: `"neli/" + group + "/" + strconv.Itoa(role)`, New: `"neli/" + group + "/" + strconv.Itoa(role*0)`,
+		Guard: "ExampleTransactionalID", Want: "neli/invoicing/0"},
+
+	// The filter.
+	{Rule: "a lower token is dropped", File: "filter.go",
+		Old: "known && token < most {", New: "known && token < most && token < 0 {",
+		Guard: "TestFilterModel", Want: "a reader takes a former leader's record that the new one has not seen"},
+	{Rule: "the same token is admitted", File: "filter.go",
+		Old: "known && token < most {", New: "known && token <= most {",
+		Guard: "TestFilterModel", Want: "the rightful leader's record is lost"},
+	{Rule: "tokens are compared within one partition", File: "filter.go",
+		Old: "return place{topic, partition}", New: "return place{topic, 0}",
+		Guard: "TestFilterModel", Want: "a reader takes a former leader's record that the new one has not seen"},
+	{Rule: "tokens are compared within one role", File: "header.go",
+		Old: "s := (source{string(fields[2]), role});", New: "s := (source{string(fields[2]), 0});",
+		Guard: "TestTheFilterComparesTokensOfOneRoleInOnePartition", Want: "another role|must be"},
+	{Rule: "the maximum is raised", File: "filter.go",
+		Old: "	f.raise(at, who, token)\n	return true, nil", New: "	return true, nil",
+		Guard: "TestFilterModel", Want: "a reader takes a former leader's record that the new one has not seen"},
+	{Rule: "the state is restored", File: "filter.go",
+		Old: "		f.raise(at, source{e.Group, e.Role}, e.Token)\n", New: "		_ = e\n",
+		Guard: "TestFilterModel", Want: "a reader takes a former leader's record that the new one has not seen"},
+
+	// SQL, as far as no server has a part in it.
+	{Rule: "changed rows are counted", File: "postgres.go",
+		Old: "	case rows == 0:\n", New: "	case rows < 0:\n",
+		Guard: "TestSQL/PostgreSQL", Want: "in chain but got nil"},
+	{Rule: "a hold that finds nothing is stale", File: "postgres.go",
+		Old: "		return staleIn(ctx, tx, postgresStored, key, token)\n	}\n	if err != nil {", New: "		return nil\n	}\n	if err != nil {",
+		Guard: "TestSQL/PostgreSQL", Want: "An error is expected"},
+	{Rule: "MySQL's token is compared", File: "mysql.go",
+		Old: "	case stored == token:\n", New: "	case stored != 0:\n",
+		Guard: "TestSQL/MySQL", Want: "in chain but got nil"},
+	{Rule: "a long key is refused", File: "sql.go",
+		Old: `key == "" || len(key) > maxKey`, New: `key == ""`,
+		Guard: "TestSQL/.*", Want: "An error is expected"},
+}
+
+func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, rules) }
