@@ -380,8 +380,7 @@ func (p *simProc) faults() {
 	w.Every(pr.crash, func() {
 		if p.alive {
 			w.Trace("%s crashes", p)
-			p.alive = false
-			w.oracle.look(p)
+			p.die()
 			w.After(w.Spread(0.001, 5), p.boot)
 		}
 	})
@@ -449,6 +448,9 @@ func (p *simProc) pause(suspension bool) {
 		p.clk.suspended = true
 	}
 	w.Trace("%s pauses (suspended %v)", p, suspension)
+	if w.lie == takesPaused {
+		w.bury(p.l.rules.Process)
+	}
 	inc := p.inc
 	w.After(w.Spread(0.01, 5), func() { p.resume(inc) })
 }

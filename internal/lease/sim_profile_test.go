@@ -46,6 +46,13 @@ type simProfile struct {
 	wantAll  bool
 	tail     int64   // a process begins that far from the end
 	full     float64 // or at offset 0
+
+	sentinels      int           // beside the processes
+	learns         time.Duration // of a death, after it
+	looks          int           // for what a dead process holds
+	lags           int64         // records that a sentinel is behind
+	nonsense, gasp float64       // Releases that are, deaths with something on its way
+	restarts       time.Duration // of sentinels
 }
 
 func of[E any](r *rand.Rand, all ...E) E { return all[r.IntN(len(all))] }

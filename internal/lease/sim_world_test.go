@@ -41,6 +41,10 @@ type simWorld struct {
 	low   int64 // what is below was deleted
 	procs []*simProc
 
+	sentinels []*simSentinel
+	dead      map[string]bool // processes, by id
+	lie       lie             // that the sentinels believe
+
 	oracle simOracle
 	count  simCount
 }
@@ -50,6 +54,7 @@ type simCount struct {
 	records, terms, takeovers, mixed                           int
 	claims, fresh, bySnapshot, byFresh, byParts                int
 	newer, ledOver, bounded, jumps, lapses, skips, gaps, boots int
+	deaths, buried, late                                       int
 }
 
 func (c *simCount) add(d simCount) {
@@ -58,6 +63,7 @@ func (c *simCount) add(d simCount) {
 	c.bySnapshot, c.byFresh, c.byParts = c.bySnapshot+d.bySnapshot, c.byFresh+d.byFresh, c.byParts+d.byParts
 	c.newer, c.ledOver, c.bounded = c.newer+d.newer, c.ledOver+d.ledOver, c.bounded+d.bounded
 	c.jumps, c.lapses, c.skips, c.gaps, c.boots = c.jumps+d.jumps, c.lapses+d.lapses, c.skips+d.skips, c.gaps+d.gaps, c.boots+d.boots
+	c.deaths, c.buried, c.late = c.deaths+d.deaths, c.buried+d.buried, c.late+d.late
 }
 
 func (c simCount) String() string {
@@ -68,7 +74,7 @@ func (c simCount) String() string {
 }
 
 func newSimWorld(seed uint64, profile func(*rand.Rand) simProfile) *simWorld {
-	w := &simWorld{codec: Codec{Group: "g", Log: "log"}, truth: newNewerFolds()}
+	w := &simWorld{codec: Codec{Group: "g", Log: "log"}, truth: newNewerFolds(), dead: map[string]bool{}}
 	w.Begin(seed, 0x1ea5e)
 	w.pr = profile(w.R)
 	w.T, w.Heavy, w.Limit = w.pr.unit, w.pr.heavy, w.pr.limit
@@ -86,6 +92,7 @@ func newSimWorld(seed uint64, profile func(*rand.Rand) simProfile) *simWorld {
 		}
 	})
 	w.Every(w.pr.noise, w.disturb)
+	w.startSentinels()
 	return w
 }
 
@@ -121,7 +128,9 @@ func (w *simWorld) append(e *simEntry) {
 	if e.err == nil && e.r == nil || e.value != nil {
 		e = w.decoded(e)
 	}
+	before := w.holding()
 	w.truth.stepTrue(w, e, o)
+	w.buried(e, before)
 	w.log = append(w.log, e)
 	w.hist = append(w.hist, simPoint{w.truth.old.hash, w.truth.own.hash})
 	if e.r != nil {

@@ -116,13 +116,18 @@ func (o *simOracle) holders(p *simProc, role int32) {
 	}
 }
 
-// snapshot judges a Snapshot that p has made of an incarnation.
-func (o *simOracle) snapshot(p *simProc, id string, r *lease.Record) {
-	key := fmt.Sprintf("%s at %d", id, r.Read)
-	if hash, ok := o.folds[key]; ok && hash != r.State.Hash {
-		p.w.Note("folds differ: Snapshots of log %s", key)
+// snapshot judges a Snapshot that was made of an incarnation.
+func (o *simOracle) snapshot(w *simWorld, id string, r *lease.Record) {
+	if key := fmt.Sprintf("%s at %d", id, r.Read); !o.agrees(key, r.State.Hash) {
+		w.Note("folds differ: Snapshots of log %s", key)
 	}
-	o.folds[key] = r.State.Hash
+}
+
+// agrees reports whether all who have made a Snapshot there had the same fold.
+func (o *simOracle) agrees(key string, hash uint64) bool {
+	was, ok := o.folds[key]
+	o.folds[key] = hash
+	return !ok || was == hash
 }
 
 // wrong takes note of what must never be, unless a record was misread: then it is counted.

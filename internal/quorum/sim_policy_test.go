@@ -156,6 +156,9 @@ func (p *simProc) faults() {
 	w.Every(pr.pause, func() {
 		if p.alive && !p.paused {
 			p.paused = true
+			if p.w.lie == takesPaused {
+				p.w.bury(p.String())
+			}
 			inc := p.inc
 			w.After(w.Spread(0.01, 5), func() { p.resume(inc) })
 		}
@@ -199,8 +202,12 @@ func (p *simProc) wish() {
 func (p *simProc) crash() {
 	if p.alive {
 		p.w.Trace("%s crashes", p)
+		if p.w.Maybe(p.w.pr.gasp) {
+			p.tick()
+		}
 		p.alive = false
 		p.w.oracle.look(p)
+		p.mourn()
 	}
 }
 

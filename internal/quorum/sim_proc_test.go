@@ -296,7 +296,7 @@ func (p *simProc) send(out []Out) {
 		g, at := w.logs[o.Log], &p.logs[o.Log]
 		r := o.Record
 		if r.Kind == lease.Snapshot && !w.pr.misread {
-			w.oracle.snapshot(p, at.in.id, &r)
+			w.oracle.snapshot(w, at.in.id, &r)
 		}
 		e := &simEntry{at.in.id, &r}
 		w.Trace("%s sends %s", p, simText(e))

@@ -46,6 +46,10 @@ type simWorld struct {
 	logs  []*simLog
 	procs []*simProc
 
+	sentinels []*simSentinel
+	dead      map[string]bool // processes, by id
+	lie       lie             // that the sentinels believe
+
 	oracle simOracle
 	count  simCount
 }
@@ -53,6 +57,7 @@ type simWorld struct {
 // simCount tells how much a simulation has seen.
 type simCount struct {
 	records, terms, takeovers, valid, forgot, lifted, boots, known, lost int
+	deaths, buried, late                                                 int
 
 	// Once somebody has misread a record.
 	rewound, taken [8]int         // by process: logs begun anew, terms ended that were wanted
@@ -62,6 +67,7 @@ type simCount struct {
 func (c *simCount) add(d simCount) {
 	c.records, c.terms, c.takeovers = c.records+d.records, c.terms+d.terms, c.takeovers+d.takeovers
 	c.valid, c.forgot, c.lifted, c.boots, c.known, c.lost = c.valid+d.valid, c.forgot+d.forgot, c.lifted+d.lifted, c.boots+d.boots, c.known+d.known, c.lost+d.lost
+	c.deaths, c.buried, c.late = c.deaths+d.deaths, c.buried+d.buried, c.late+d.late
 }
 
 func (c simCount) String() string {
@@ -70,7 +76,7 @@ func (c simCount) String() string {
 }
 
 func newSimWorld(seed uint64, draw func(*rand.Rand) simProfile) *simWorld {
-	w := &simWorld{}
+	w := &simWorld{dead: map[string]bool{}}
 	w.count.wrong = map[string]int{}
 	w.Begin(seed, 0x900)
 	w.pr = draw(w.R)
@@ -98,6 +104,7 @@ func newSimWorld(seed uint64, draw func(*rand.Rand) simProfile) *simWorld {
 		w.After(w.Span(simT/2), p.boot)
 		p.faults()
 	}
+	w.startSentinels()
 	return w
 }
 
@@ -158,6 +165,7 @@ func (w *simWorld) append(g *simLog, e *simEntry) {
 	o := x.end()
 	x.records = append(x.records, e)
 	w.count.records++
+	w.buried(e)
 	w.Trace("   log %s at %d = %s", x.id, o, simText(e))
 	w.tellAll(g)
 }

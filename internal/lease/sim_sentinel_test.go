@@ -1,0 +1,305 @@
+package lease
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/seeded"
+)
+
+// Sentinels beside the processes: they give back what the dead hold. They learn of a death
+// late, look again and again, are behind with reading, are two, are restarted, and say
+// besides what is out of date or nonsense in the names of the dead. What the dead had sent last is on
+// its way when they die.
+
+// simSentinel is one of them: an observer around the Lease that ships.
+type simSentinel struct {
+	w    *simWorld
+	i    int
+	inc  int
+	l    *Lease
+	next int64
+	clk  simClock
+	dead map[string]bool // of which it was told since it was started
+
+	order []string // of dead
+}
+
+// lie is a proof of death that is none.
+type lie int
+
+const (
+	noLie        lie = iota
+	takesPaused      // a process that is suspended is taken for dead
+	takesHost        // all of a host's processes are, also the next one
+	takesAnother     // another process than the one that has registered is
+)
+
+// crashProfile is anything, with deaths and sentinels.
+func crashProfile(r *rand.Rand) simProfile {
+	p := plainProfile(r)
+	if r.IntN(3) == 0 {
+		p = huntProfile(r)
+	}
+	u := p.unit
+	p.crash = u * time.Duration(of(r, 1, 2, 5))
+	p.sentinels = 1 + r.IntN(2)
+	p.learns = of(r, 0, u/1000, u/10, u, 10*u)
+	p.looks = of(r, 1, 3, 10, 40)
+	p.lags = of(r, int64(0), 0, 3, 20)
+	p.nonsense, p.gasp = of(r, 0, 0.2, 0.6), of(r, 0, 0.5, 1)
+	p.restarts = u * time.Duration(of(r, 0, 2, 5))
+	return p
+}
+
+func (w *simWorld) startSentinels() {
+	for i := range w.pr.sentinels {
+		s := &simSentinel{w: w, i: i}
+		w.sentinels = append(w.sentinels, s)
+		s.start()
+		w.Every(w.pr.restarts, s.start)
+	}
+}
+
+// start starts a sentinel anew: it knows of nobody's death, and of nothing in the log.
+func (s *simSentinel) start() {
+	w := s.w
+	s.inc++
+	s.clk = newSimClock(w.R, w.Now)
+	s.l = New(Rules{Process: fmt.Sprintf("sentinel %d.%d", s.i, s.inc), Name: "sentinel", T: time.Second, Rho: w.pr.rho, History: 64})
+	s.dead, s.order = map[string]bool{}, nil
+	end := int64(len(w.log))
+	s.next = max(w.low, end-w.R.Int64N(min(40, end)+1))
+	s.l.Begin(s.next, false, s.clk.read(w.Now))
+}
+
+// bury tells the sentinels of a death, at some time, and lets them look again and again. Some were restarted
+// since the process had registered, and are never told.
+func (w *simWorld) bury(process string) {
+	for _, s := range w.sentinels {
+		if w.R.IntN(4) == 0 {
+			continue
+		}
+		at := w.Span(w.pr.learns)
+		inc := s.inc
+		w.After(at, func() {
+			if s.inc == inc && !s.dead[process] {
+				s.dead[process] = true
+				s.order = append(s.order, process)
+			}
+		})
+		for range w.pr.looks {
+			w.After(at, s.look)
+			if w.R.IntN(3) == 0 {
+				at += w.Spread(0.001, 10)
+			} else {
+				at += w.pr.unit / 4
+			}
+		}
+	}
+}
+
+// read reads the log, or what is not too new of it.
+func (s *simSentinel) read() {
+	w := s.w
+	if s.next < w.low {
+		s.next = w.low
+		s.l.Begin(s.next, false, s.clk.read(w.Now))
+	}
+	for end := int64(len(w.log)) - w.R.Int64N(w.pr.lags+1); s.next < end; s.next++ {
+		e, now := w.log[s.next], s.clk.read(w.Now)
+		var ev Event
+		switch {
+		case e.gap:
+			continue
+		case e.newer:
+			ev = s.l.ReadNewer(s.next, now)
+		case e.r == nil:
+			ev = s.l.Skip(s.next, now)
+		default:
+			ev = s.l.Read(s.next, e.r, now)
+		}
+		if ev.Rewound || ev.Differs {
+			w.Note("alarm in a sound log: a sentinel at offset %d (%s)", s.next, simText(e))
+		}
+		if s.l.Known() && s.l.fold.hash != w.hist[s.next].old {
+			w.Note("folds differ at offset %d: a sentinel has %s, the truth is %s", s.next, foldText(&s.l.fold), foldText(&w.truth.old))
+		}
+	}
+}
+
+// look gives back what the dead hold.
+func (s *simSentinel) look() {
+	w := s.w
+	if w.Calm || w.Fault != "" {
+		return
+	}
+	s.read()
+	now := s.clk.read(w.Now)
+	if !s.l.Known() {
+		r := s.l.Word(Hello, now)
+		r.Hello = &Announcement{Wants: []int{}, Leaving: true}
+		s.send(r)
+		return
+	}
+	var ids []Session
+	for h := range s.l.Holders() {
+		if s.dead[h.Session.Process] {
+			ids = append(ids, h.Session)
+		}
+	}
+	sortSessions(ids)
+	for _, id := range ids {
+		s.send(s.l.Farewell(id.Process, "dead", now))
+		for _, r := range s.l.ReleaseOf(id, s.l.RolesOf(id), now) {
+			s.send(r)
+		}
+	}
+	if len(s.order) > 0 && w.Maybe(w.pr.nonsense) {
+		s.babble(Session{s.order[w.R.IntN(len(s.order))], 1 + w.R.Uint64N(3)})
+	}
+	if w.R.IntN(20) == 0 {
+		for _, r := range s.l.Snapshot(now) {
+			s.send(r)
+		}
+	}
+}
+
+// babble releases, in the name of the dead, by old tokens and those of others.
+func (s *simSentinel) babble(id Session) {
+	w := s.w
+	if s.l.Offset() < 0 {
+		return
+	}
+	r := s.l.record(Release, s.clk.read(w.Now))
+	r.Session, r.Seq = id, r.Seq+foreign
+	role := int32(w.R.IntN(w.pr.roles))
+	token := w.R.Int64N(s.l.Offset() + 1)
+	if g, ok := s.l.Holder(role); ok && w.R.IntN(2) == 0 {
+		token = g.Token
+	}
+	r.Ended = []Grant{{Token: token, Roles: []int32{role}}}
+	s.send(r)
+}
+
+// send appends a record late, twice, or never.
+func (s *simSentinel) send(r Record) {
+	w := s.w
+	e := w.encode(&r, false)
+	w.Trace("sentinel %d.%d sends %s", s.i, s.inc, simText(e))
+	if !w.Maybe(w.pr.drop) {
+		w.After(w.Latency(w.pr.slow), func() { w.append(e) })
+	}
+	for w.Maybe(w.pr.double) {
+		w.After(w.Spread(0.000001, 10), func() { w.append(e) })
+	}
+}
+
+// die ends a process. What it does last is on its way.
+func (p *simProc) die() {
+	w := p.w
+	if w.pr.sentinels == 0 {
+		p.alive = false
+		w.oracle.look(p)
+		return
+	}
+	if w.Maybe(w.pr.gasp) {
+		p.tick()
+	}
+	p.alive = false
+	w.oracle.look(p)
+	w.count.deaths++
+	process := p.l.rules.Process
+	w.dead[process] = true
+	if other := w.procs[(p.i+1)%len(w.procs)]; w.lie == takesAnother && other.l != nil {
+		process = other.l.rules.Process
+	}
+	w.bury(process)
+	if w.lie == takesHost { // by its name, which the next one has, too
+		w.bury(fmt.Sprintf("%c.%d", 'a'+p.i, p.inc+1))
+	}
+}
+
+// buried judges and counts what a sentinel's Release and a dead process's Claim have done.
+func (w *simWorld) buried(e *simEntry, holders map[int32]Session) {
+	if w.pr.sentinels == 0 || e.r == nil {
+		return
+	}
+	switch r := e.r; {
+	case r.Kind == Release && r.Seq >= foreign:
+		freed := false
+		for role, was := range holders {
+			if h := w.truth.old.holderOf(role); h == nil && was == r.Session {
+				freed = true
+			}
+		}
+		if !freed {
+			return
+		}
+		w.count.buried++
+		if w.lie == noLie && !w.dead[r.Session.Process] {
+			w.Note("a sentinel's Release has hit %v, which lives", r.Session)
+		}
+	case r.Kind == Claim && w.dead[r.Session.Process] && len(e.wonOld) > 0:
+		w.count.late++
+	}
+}
+
+// holding is who holds what is looked at.
+func (w *simWorld) holding() map[int32]Session {
+	if w.pr.sentinels == 0 {
+		return nil
+	}
+	held := map[int32]Session{}
+	for _, role := range w.oracle.roles {
+		if h := w.truth.old.holderOf(role); h != nil {
+			held[role] = h.Session
+		}
+	}
+	return held
+}
+
+// A proof of death that is none is followed by two leaders: this simulation would notice.
+func TestAWrongProofOfDeathIsNoticed(t *testing.T) {
+	for name, l := range map[string]lie{"suspended": takesPaused, "by its host": takesHost, "another's": takesAnother} {
+		t.Run(name, func(t *testing.T) {
+			for seed := uint64(1); seed < 2000; seed++ {
+				w := newSimWorld(seed, crashProfile)
+				w.lie = l
+				w.Run(w.pr.horizon, nil)
+				if w.Fault != "" {
+					t.Logf("seed %d: %s", seed, w.Complaint())
+					return
+				}
+			}
+			t.Fatal("nothing came of it")
+		})
+	}
+}
+
+// Deaths, late Claims of the dead, and Releases in their names: nothing comes of them but that others lead.
+func TestSentinels(t *testing.T) {
+	var total simCount
+	seeded.Run(t, seeded.Seeds(1500), func(seed uint64) *simWorld {
+		w := newSimWorld(seed, crashProfile)
+		w.Run(w.pr.horizon, nil)
+		return w
+	}, func(w *simWorld) {
+		w.count.records = len(w.log)
+		total.add(w.count)
+	})
+	t.Logf("%s; %d deaths, %d Releases of sentinels that freed something, %d Claims of the dead that became valid later", total, total.deaths, total.buried, total.late)
+	if total.buried == 0 || total.late == 0 {
+		t.Fatal("it was not tried")
+	}
+}
+
+func sortSessions(ids []Session) {
+	slices.SortFunc(ids, func(a, b Session) int {
+		return cmp.Or(cmp.Compare(a.Process, b.Process), cmp.Compare(a.N, b.N))
+	})
+}

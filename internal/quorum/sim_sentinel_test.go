@@ -1,0 +1,269 @@
+package quorum
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/seeded"
+)
+
+// Sentinels beside the processes, on each log by itself: they give back what the dead hold
+// there, under the log's present id and with the largest ballot that they have read. They learn of a death late, look
+// again and again, are behind, are two, are restarted, and say besides what is out of date or nonsense.
+
+// simSentinel is one of them: an observer around the lease of each log.
+type simSentinel struct {
+	w     *simWorld
+	inc   int
+	clk   simClock
+	logs  []simDesk
+	seen  int64
+	dead  map[string]bool // of which it was told since it was started
+	order []string        // of dead
+}
+
+// simDesk is where a sentinel is in a log.
+type simDesk struct {
+	l    *lease.Lease
+	in   *incarnation // nil: not begun
+	next int64
+}
+
+// lie is a proof of death that is none.
+type lie int
+
+const (
+	noLie        lie = iota
+	takesPaused      // a process that is suspended is taken for dead
+	takesAnother     // another process than the one that has registered is
+)
+
+// crashProfile is anything, with deaths and sentinels.
+func crashProfile(r *rand.Rand) simProfile {
+	p := plainProfile(r)
+	switch r.IntN(4) {
+	case 0:
+		p = huntProfile(r)
+	case 1:
+		p = lossyProfile(r)
+	}
+	p.crash = simT * time.Duration(of(r, 1, 2, 5))
+	p.sentinels = 1 + r.IntN(2)
+	p.learns = of(r, 0, simT/1000, simT/10, simT, 10*simT)
+	p.looks = of(r, 1, 3, 10, 40)
+	p.lags = of(r, int64(0), 0, 3, 20)
+	p.nonsense, p.gasp = of(r, 0, 0.2, 0.6), of(r, 0, 0.5, 1)
+	p.restarts = simT * time.Duration(of(r, 0, 2, 5))
+	return p
+}
+
+func (w *simWorld) startSentinels() {
+	for range w.pr.sentinels {
+		s := &simSentinel{w: w}
+		w.sentinels = append(w.sentinels, s)
+		s.start()
+		w.Every(w.pr.restarts, s.start)
+	}
+}
+
+// start starts a sentinel anew: it knows of nobody's death, and of nothing in the logs.
+func (s *simSentinel) start() {
+	w := s.w
+	s.inc++
+	s.clk = newSimClock(w.R, w.Now, 0)
+	s.logs, s.seen, s.dead, s.order = nil, 0, map[string]bool{}, nil
+	for range w.logs {
+		s.logs = append(s.logs, simDesk{l: lease.New(lease.Rules{Process: "sentinel", Name: "sentinel", T: simT, Rho: w.pr.rho, History: 64, Longest: simT, Dense: true})})
+	}
+}
+
+// bury tells the sentinels of a death, at some time, and lets them look again and again.
+func (w *simWorld) bury(process string) {
+	for _, s := range w.sentinels {
+		if w.R.IntN(4) == 0 {
+			continue // it was restarted since the process had registered
+		}
+		at, inc := w.Span(w.pr.learns), s.inc
+		w.After(at, func() {
+			if s.inc == inc && !s.dead[process] {
+				s.dead[process] = true
+				s.order = append(s.order, process)
+			}
+		})
+		for range w.pr.looks {
+			w.After(at, s.look)
+			if w.R.IntN(3) == 0 {
+				at += w.Spread(0.001, 10)
+			} else {
+				at += simT / 4
+			}
+		}
+	}
+}
+
+// look reads each log, and gives back what the dead hold there.
+func (s *simSentinel) look() {
+	w := s.w
+	if w.Calm || w.Fault != "" {
+		return
+	}
+	for _, g := range w.logs {
+		if !g.down {
+			s.read(g)
+			s.release(g)
+		}
+	}
+}
+
+// read reads a log, or what is not too new of it.
+func (s *simSentinel) read(g *simLog) {
+	w, x, d := s.w, g.now(), &s.logs[g.index]
+	if d.in != x || d.next < x.low {
+		d.in, d.next = x, max(x.low, x.end()-w.R.Int64N(min(40, x.end()-x.base)+1))
+		d.l.Begin(d.next, false, s.clk.read(w.Now))
+		if w.pr.tops {
+			for _, e := range x.records {
+				s.seen = max(s.seen, e.r.Ballot)
+			}
+		}
+	}
+	for end := x.end() - w.R.Int64N(w.pr.lags+1); d.next < end; d.next++ {
+		e, now := x.records[d.next-x.base], s.clk.read(w.Now)
+		var ev lease.Event
+		if e.id == x.id {
+			s.seen = max(s.seen, e.r.Ballot)
+			ev = d.l.Read(d.next, e.r, now)
+		} else {
+			ev = d.l.Skip(d.next, now)
+		}
+		if ev.Rewound || ev.Differs {
+			w.Note("alarm in a sound log: a sentinel at offset %d of %s", d.next, x.id)
+		}
+	}
+}
+
+// release gives back what the dead hold on a log.
+func (s *simSentinel) release(g *simLog) {
+	w, l := s.w, s.logs[g.index].l
+	now := s.clk.read(w.Now)
+	if !l.Known() {
+		r := l.Word(lease.Hello, now)
+		r.Hello = &lease.Announcement{Wants: []int{}, Leaving: true}
+		s.send(g, r)
+		return
+	}
+	var ids []lease.Session
+	for h := range l.Holders() {
+		if s.dead[h.Session.Process] {
+			ids = append(ids, h.Session)
+		}
+	}
+	slices.SortFunc(ids, func(a, b lease.Session) int { return cmp.Or(cmp.Compare(a.Process, b.Process), cmp.Compare(a.N, b.N)) })
+	for _, id := range ids {
+		s.send(g, l.Farewell(id.Process, "dead", now))
+		s.send(g, l.ReleaseOf(id, l.RolesOf(id), now)...)
+	}
+	if len(s.order) > 0 && w.Maybe(w.pr.nonsense) && l.Offset() >= 0 {
+		s.babble(g, l)
+	}
+	if w.R.IntN(20) == 0 {
+		for _, r := range l.Snapshot(now) {
+			w.oracle.snapshot(w, s.logs[g.index].in.id, &r)
+			s.send(g, r)
+		}
+	}
+}
+
+// babble releases, in the name of the dead, by old tokens and those of others.
+func (s *simSentinel) babble(g *simLog, l *lease.Lease) {
+	w := s.w
+	r := l.Word(lease.Release, s.clk.read(w.Now))
+	r.Session, r.Seq = lease.Session{Process: s.order[w.R.IntN(len(s.order))], N: 1 + w.R.Uint64N(3)}, r.Seq+foreign
+	role, token := int32(w.R.IntN(w.pr.roles)), w.R.Int64N(l.Offset()+1)
+	if g, ok := l.Holder(role); ok && w.R.IntN(2) == 0 {
+		token = g.Token
+	}
+	r.Ended = []lease.Grant{{Token: token, Roles: []int32{role}}}
+	s.send(g, r)
+}
+
+// foreign is what is added to the numbers of what is said in another's name.
+const foreign = 1 << 52
+
+// send appends records late, twice, or never.
+func (s *simSentinel) send(g *simLog, records ...lease.Record) {
+	w := s.w
+	for _, r := range records {
+		r.Ballot = s.seen
+		e := &simEntry{s.logs[g.index].in.id, &r}
+		w.Trace("a sentinel sends %s", simText(e))
+		if !w.Maybe(w.pr.drop) {
+			w.After(w.Latency(w.pr.slow), func() { w.append(g, e) })
+		}
+		for w.Maybe(w.pr.double) {
+			w.After(w.Spread(0.000001, 10), func() { w.append(g, e) })
+		}
+	}
+}
+
+// mourn tells of the death of a process. What it does last is on its way.
+func (p *simProc) mourn() {
+	w := p.w
+	if w.pr.sentinels == 0 {
+		return
+	}
+	process := p.String()
+	w.dead[process] = true
+	w.count.deaths++
+	if other := w.procs[(p.i+1)%len(w.procs)]; w.lie == takesAnother && other.q != nil {
+		process = other.String()
+	}
+	w.bury(process)
+}
+
+// buried counts what is appended in the names of the dead, and by them.
+func (w *simWorld) buried(e *simEntry) {
+	switch r := e.r; {
+	case r.Kind == lease.Release && r.Seq >= foreign:
+		w.count.buried++
+	case r.Kind == lease.Claim && w.dead[r.Session.Process]:
+		w.count.late++
+	}
+}
+
+// A proof of death that is none is followed by two leaders: this simulation would notice.
+func TestAWrongProofOfDeathIsNoticed(t *testing.T) {
+	for name, l := range map[string]lie{"suspended": takesPaused, "another's": takesAnother} {
+		t.Run(name, func(t *testing.T) {
+			for seed := uint64(1); seed < 3000; seed++ {
+				w := newSimWorld(seed, crashProfile)
+				w.lie = l
+				w.Run(w.pr.horizon, nil)
+				if w.Fault != "" {
+					t.Logf("seed %d: %s", seed, w.Complaint())
+					return
+				}
+			}
+			t.Fatal("nothing came of it")
+		})
+	}
+}
+
+// Deaths, late Claims of the dead, and Releases in their names on each log: nothing comes of them but that
+// others lead.
+func TestSentinels(t *testing.T) {
+	var total simCount
+	seeded.Run(t, seeded.Seeds(600), func(seed uint64) *simWorld {
+		w := newSimWorld(seed, crashProfile)
+		w.Run(w.pr.horizon, nil)
+		return w
+	}, func(w *simWorld) { total.add(w.count) })
+	t.Logf("%s; %d deaths, %d Releases by sentinels, %d late Claims of the dead", total, total.deaths, total.buried, total.late)
+	if total.buried == 0 || total.late == 0 {
+		t.Fatal("it was not tried")
+	}
+}
