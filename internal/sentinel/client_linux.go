@@ -1,0 +1,156 @@
+package sentinel
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// unixConnection is a registration at a sentinel.
+type unixConnection struct {
+	socket string
+	c      *net.UnixConn
+	said   chan answer
+}
+
+// dial registers a member. The answer is the first that the sentinel gives.
+func dial(socket string, reg Registration) (connection, answer, error) {
+	c, err := connect(socket)
+	if err != nil {
+		return nil, answer{}, err
+	}
+	fd, err := ownPidfd()
+	if err != nil {
+		return nil, answer{}, errors.Join(err, c.Close())
+	}
+	defer unix.Close(fd)
+	a, err := exchange(c, request{Register: &reg}, []int{fd})
+	if err != nil {
+		return nil, answer{}, errors.Join(err, c.Close())
+	}
+	u := &unixConnection{socket: socket, c: c, said: make(chan answer)}
+	u.follow()
+	return u, a, nil
+}
+
+// connect connects to a sentinel that nobody else can have put in another's place: it is
+// given the secret.
+func connect(socket string) (*net.UnixConn, error) {
+	c, err := net.DialTimeout(network, socket, answerWithin)
+	if err != nil {
+		return nil, fmt.Errorf("no sentinel: %w", err)
+	}
+	u := c.(*net.UnixConn)
+	owner, err := peerUser(u)
+	if err == nil {
+		err = checkDirectory(socket, owner)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return u, nil
+}
+
+// peerUser is the user whose process listens.
+func peerUser(c *net.UnixConn) (uint32, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var cred *unix.Ucred
+	if e := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
+		return 0, e
+	}
+	if err != nil {
+		return 0, err
+	}
+	return cred.Uid, nil
+}
+
+// exchange says something, and waits for the answer.
+func exchange(c *net.UnixConn, q request, files []int) (answer, error) {
+	_ = c.SetDeadline(time.Now().Add(answerWithin))
+	defer func() { _ = c.SetDeadline(time.Time{}) }()
+	if err := send(c, q, files); err != nil {
+		return answer{}, err
+	}
+	return hear(c)
+}
+
+func hear(c *net.UnixConn) (answer, error) {
+	b := make([]byte, maxMessage)
+	n, err := c.Read(b)
+	if err != nil {
+		return answer{}, fmt.Errorf("no answer from the sentinel: %w", err)
+	}
+	var a answer
+	return a, json.Unmarshal(b[:n], &a)
+}
+
+// follow passes on what the sentinel says, until the connection ends.
+func (u *unixConnection) follow() {
+	go func() {
+		defer close(u.said)
+		for {
+			a, err := hear(u.c)
+			if err != nil {
+				return
+			}
+			u.said <- a
+		}
+	}()
+}
+
+func (u *unixConnection) heard() <-chan answer { return u.said }
+
+func (u *unixConnection) guard(process, secret string) (guardConnection, *os.File, error) {
+	c, err := connect(u.socket)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := exchange(c, request{Guard: &guardian{process, secret}}, nil)
+	if err == nil && a.State != Registered {
+		err = errors.New(a.Reason)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, c.Close())
+	}
+	f, err := c.File()
+	if err != nil {
+		return nil, nil, errors.Join(err, c.Close())
+	}
+	return guardEnd{c}, f, nil
+}
+
+func (u *unixConnection) goodbye() {
+	_ = u.c.SetWriteDeadline(time.Now().Add(answerWithin))
+	if send(u.c, request{Goodbye: true}, nil) == nil {
+		_ = u.c.SetReadDeadline(time.Now().Add(answerWithin))
+		for a := range u.said {
+			if a.State == Gone {
+				break
+			}
+		}
+	}
+	u.close()
+}
+
+func (u *unixConnection) close() {
+	_ = u.c.Close()
+	for range u.said { // follow ends
+	}
+}
+
+// guardEnd is a guard's connection.
+type guardEnd struct{ c *net.UnixConn }
+
+func (g guardEnd) clear() {
+	_ = g.c.SetWriteDeadline(time.Now().Add(answerWithin))
+	_ = send(g.c, request{Clear: true}, nil) // the guard has said so already, mostly
+	_ = g.c.Close()
+}

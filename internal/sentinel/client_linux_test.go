@@ -1,0 +1,154 @@
+package sentinel
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// refusedClient lets a Client meet the same trouble several times, and returns what it has said.
+func refusedClient(t *testing.T, socket string) *lines {
+	t.Helper()
+	said := &lines{}
+	c := NewClient(socket, said.logger())
+	c.reg = registration(NewSecret())
+	retry := time.NewTimer(time.Hour)
+	defer retry.Stop()
+	for range 5 {
+		c.register(retry)
+		require.Equal(t, Refused, c.State())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { c.Run(ctx); close(ended) }()
+	file, over := c.Guard() // goes on working, without a sentinel
+	require.Nil(t, file)
+	over()
+	cancel()
+	<-ended
+	require.Equal(t, None, c.State())
+	require.Equal(t, 1, said.count("no sentinel watches this process"), "said once")
+	return said
+}
+
+func TestWithoutASocketACrashCostsT(t *testing.T) {
+	said := refusedClient(t, socketIn(directory(t)))
+	require.Equal(t, 1, said.count("no such file"))
+}
+
+// Whoever may write to the directory could listen there, and learn secrets.
+func TestASocketThatAnotherUserMayReplaceIsRefused(t *testing.T) {
+	dir := directory(t)
+	require.NoError(t, os.Chmod(dir, 0o777)) //nolint:gosec // that is what is refused
+	l, err := net.ListenUnix(network, &net.UnixAddr{Name: socketIn(dir), Net: network})
+	require.NoError(t, err)
+	defer l.Close()
+	said := refusedClient(t, socketIn(dir))
+	require.Equal(t, 1, said.count("others may write"))
+	require.ErrorIs(t, checkDirectory(socketIn("/"), 4711), nil, "root may always")
+	require.ErrorIs(t, checkDirectory(socketIn(directory(t)), 4711), ownedByRoot(), "a socket of another user than the directory's")
+}
+
+// ownedByRoot is what is said of a directory of this process's: nothing if that is root's.
+func ownedByRoot() error {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	return errDirectory
+}
+
+// A sentinel of another user that this one may not reach.
+func TestASocketThatMayNotBeReachedIsRefused(t *testing.T) {
+	if os.Geteuid() != 0 {
+		require.NotZero(t, os.Geteuid(), "another user's socket takes root to make")
+		return
+	}
+	dir, err := os.MkdirTemp("/tmp", "neli")
+	require.NoError(t, err)
+	defer os.RemoveAll(dir)
+	p := startPost(t, socketIn(dir), nil)
+	require.NoError(t, os.Chmod(dir, 0o700))
+	self, err := os.Executable()
+	require.NoError(t, err)
+	copied := "/tmp/neli-sentinel-test-child"
+	b, err := os.ReadFile(self)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(copied, b, 0o755)) //nolint:gosec // another user runs it
+	defer os.Remove(copied)
+	m := startChild(t, p.socket, "member", func(c *exec.Cmd) {
+		c.Path = copied
+		c.Dir = "/"
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	})
+	m.says("refused")
+	require.NoError(t, os.Chmod(dir, 0o755)) //nolint:gosec // now it may
+	m.says("watching")
+	m.kill()
+	p.dies(m.id)
+}
+
+func TestAKernelWithoutPidfdsIsRefused(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	openPidfd = func(int, int) (int, error) { return -1, unix.ENOSYS }
+	defer func() { openPidfd = unix.PidfdOpen }()
+	said := refusedClient(t, p.socket)
+	require.Equal(t, 1, said.count("Linux 5.3"))
+	p.stop()
+	_, err := Listen(p.socket, p.hub, p.said.logger())
+	require.ErrorIs(t, err, errKernel)
+}
+
+// A sentinel that is stopped holds nobody up for long.
+func TestASentinelThatDoesNotAnswerHoldsNobodyUp(t *testing.T) {
+	dir := directory(t)
+	l, err := net.ListenUnix(network, &net.UnixAddr{Name: socketIn(dir), Net: network})
+	require.NoError(t, err)
+	defer l.Close()
+	c := NewClient(socketIn(dir), slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { c.Run(ctx); close(ended) }()
+	c.Opened(registration(NewSecret()))
+	require.Eventually(t, func() bool { return c.State() == Refused }, 30*time.Second, 10*time.Millisecond)
+	cancel()
+	<-ended
+}
+
+func TestAClientThatIsNeverOpenedEnds(t *testing.T) {
+	c := NewClient("/nowhere", slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { c.Run(ctx); close(ended) }()
+	require.Equal(t, None, c.State())
+	cancel()
+	<-ended
+	file, over := c.Guard()
+	require.Nil(t, file)
+	over()
+}
+
+func TestARunningClientIsFound(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	c := NewClient(p.socket, p.said.logger())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { c.Run(ctx); close(ended) }()
+	reg := registration(NewSecret())
+	c.Opened(reg)
+	require.Eventually(t, func() bool { return c.State() == Watching }, 10*time.Second, time.Millisecond)
+	found, ok := Find(reg.Process)
+	require.True(t, ok)
+	require.Same(t, c, found)
+	cancel()
+	<-ended
+	_, ok = Find(reg.Process)
+	require.False(t, ok)
+}

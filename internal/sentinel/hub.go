@@ -1,0 +1,337 @@
+package sentinel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path"
+	"sync"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector"
+)
+
+const (
+	// maxPlaces bounds the groups that are watched: each has clients of its own.
+	maxPlaces = 256
+	// lingers is how long a group without members and dead goes on being watched.
+	lingers = time.Minute
+	// expireEvery is how often it is looked for what can be forgotten.
+	expireEvery = 10 * time.Second
+	// sayEvery is how often the same kind of refusal is logged.
+	sayEvery = time.Minute
+)
+
+// Options are what a Hub is told once.
+type Options struct {
+	// Open opens the logs of a place, without waiting for them. Its errors are final.
+	Open func(Place, *slog.Logger) (elector.Log, error)
+	// Allow are patterns, as of path.Match, of topics that may be watched; of groups where there is no topic. None: all.
+	Allow  []string
+	Name   string // for people
+	Rules  func() Rules
+	Now    func() clock.Instant
+	Limit  int // of members; 0: MaxMembers
+	Logger *slog.Logger
+}
+
+// Hub joins the Registry with the Watches of the groups. Its methods may be called concurrently.
+type Hub struct {
+	opt  Options
+	ctx  context.Context
+	work sync.WaitGroup
+
+	mu       sync.Mutex // guards what follows; held across no call of anybody else's code
+	registry *Registry
+	places   map[Place]*place
+	notify   map[string]*teller   // by member: where its connection is told of changes
+	said     map[string]time.Time // by text: when a refusal was last logged
+
+	forgotten func(process string) // a member is refused after all; set before it is used
+}
+
+// teller is a member's connection.
+type teller struct{ tell func(answer) }
+
+// place is a group that is watched.
+type place struct {
+	runner *runner // nil until its log was made
+	cancel context.CancelFunc
+	state  answer
+	unused time.Time // since when nobody needs it; zero: somebody does
+	deaths []Death   // before there was a runner
+}
+
+// NewHub returns a Hub that works until ctx is done; Wait waits for its end.
+func NewHub(ctx context.Context, opt Options) *Hub {
+	if opt.Limit == 0 {
+		opt.Limit = MaxMembers
+	}
+	h := &Hub{opt: opt, ctx: ctx, registry: NewRegistry(opt.Limit), places: map[Place]*place{}, notify: map[string]*teller{}, forgotten: func(string) {}, said: map[string]time.Time{}}
+	h.work.Go(h.sweep)
+	return h
+}
+
+// Wait waits until nothing of the Hub runs any more.
+func (h *Hub) Wait() { h.work.Wait() }
+
+// errNotAllowed: the sentinel's own configuration does not want it.
+var errNotAllowed = errors.New("the sentinel does not watch this topic (--allow)")
+
+// errPlaces: too many groups.
+var errPlaces = fmt.Errorf("the sentinel watches %d groups, and no more", maxPlaces)
+
+// register takes a registration and the place where its connection is told of changes. It
+// returns what the member is told now; fresh is false if its pidfd is known.
+func (h *Hub) register(reg Registration, proof Proof, tell *teller) (a answer, fresh bool) {
+	if !h.allows(reg) {
+		return h.refuse(reg, errNotAllowed), false
+	}
+	h.mu.Lock()
+	p := h.places[reg.Place()]
+	if p == nil && len(h.places) >= maxPlaces {
+		h.mu.Unlock()
+		return h.refuse(reg, errPlaces), false
+	}
+	fresh, err := h.registry.Register(reg, proof)
+	if err != nil {
+		h.mu.Unlock()
+		return h.refuse(reg, err), false
+	}
+	h.notify[reg.Process] = tell
+	if p == nil {
+		p = h.start(reg)
+	}
+	p.unused = time.Time{}
+	a = p.state
+	h.mu.Unlock()
+	return a, fresh
+}
+
+func (h *Hub) allows(reg Registration) bool {
+	name := reg.Topic
+	if name == "" {
+		name = reg.Group
+	}
+	for _, pattern := range h.opt.Allow {
+		if ok, err := path.Match(pattern, name); ok && err == nil {
+			return true
+		}
+	}
+	return len(h.opt.Allow) == 0
+}
+
+// refuse says why, once in a while.
+func (h *Hub) refuse(reg Registration, err error) answer {
+	now := time.Now()
+	h.mu.Lock()
+	if len(h.said) > 100 {
+		clear(h.said)
+	}
+	due := now.Sub(h.said[err.Error()]) >= sayEvery
+	if due {
+		h.said[err.Error()] = now
+	}
+	h.mu.Unlock()
+	if due {
+		h.opt.Logger.Warn("a registration was refused", "reason", err, "topic", reg.Topic, "member_group", reg.Group, "by_name", reg.Name)
+	}
+	return answer{State: Refused, Reason: err.Error()}
+}
+
+// start begins to watch a group. It needs the mutex.
+func (h *Hub) start(reg Registration) *place {
+	ctx, cancel := context.WithCancel(h.ctx)
+	at := reg.Place()
+	p := &place{cancel: cancel, state: answer{State: Registered}}
+	h.places[at] = p
+	logger := h.opt.Logger.With("topic", at.Topic, "group", at.Group)
+	h.work.Go(func() {
+		defer cancel()
+		err := h.follow(ctx, at, p, reg, logger)
+		h.ended(at, p, err, ctx.Err() != nil, logger)
+	})
+	return p
+}
+
+// follow watches a group until ctx is done or its log has failed.
+func (h *Hub) follow(ctx context.Context, at Place, p *place, reg Registration, logger *slog.Logger) error {
+	log, err := h.opt.Open(at, logger)
+	if err != nil {
+		return err
+	}
+	rules := h.opt.Rules()
+	rules.Group, rules.Small, rules.T, rules.Rho = at.Group, at.Small(), reg.T, reg.Rho
+	r := newRunner(rules, at.TopicID, log, h.opt.Now, logger, func() { h.change(at, p, answer{State: Watching}) })
+	h.mu.Lock()
+	p.runner = r
+	deaths := p.deaths
+	p.deaths = nil
+	h.mu.Unlock()
+	for _, d := range deaths {
+		r.died(d)
+	}
+	logger.Info("watching a group")
+	return r.run(ctx)
+}
+
+// change tells the members of a place of its new state.
+func (h *Hub) change(at Place, p *place, a answer) {
+	h.mu.Lock()
+	if h.places[at] != p {
+		h.mu.Unlock()
+		return
+	}
+	p.state = a
+	var tell []func(answer)
+	for _, id := range h.registry.At(at) {
+		if t := h.notify[id]; t != nil {
+			tell = append(tell, t.tell)
+		}
+	}
+	h.mu.Unlock()
+	for _, f := range tell {
+		f(a)
+	}
+}
+
+// ended refuses the members of a place whose log has failed, and forgets it. They try again.
+func (h *Hub) ended(at Place, p *place, err error, done bool, logger *slog.Logger) {
+	if !done && err != nil {
+		logger.Warn("a group cannot be watched", "error", err)
+		h.change(at, p, answer{State: Refused, Reason: err.Error()})
+	}
+	h.mu.Lock()
+	if h.places[at] == p {
+		delete(h.places, at)
+	}
+	var refused []string
+	if !done {
+		refused = h.registry.At(at)
+	}
+	for _, id := range refused {
+		h.registry.Goodbye(id)
+		delete(h.notify, id)
+	}
+	h.mu.Unlock()
+	for _, id := range refused {
+		h.forgotten(id)
+	}
+}
+
+// state is what the members of a place are told now.
+func (h *Hub) state(at Place) answer {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p := h.places[at]; p != nil {
+		return p.state
+	}
+	return answer{State: Refused, Reason: "the group is not watched any more"}
+}
+
+// lost takes note that a member's connection has ended. Its pidfd is kept.
+func (h *Hub) lost(process string, tell *teller) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.notify[process] == tell {
+		delete(h.notify, process)
+	}
+}
+
+// goodbye forgets a member.
+func (h *Hub) goodbye(process string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.registry.Goodbye(process)
+	delete(h.notify, process)
+}
+
+// guard takes note of a command that may outlive its member.
+func (h *Hub) guard(process, secret string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.registry.Guard(process, secret)
+}
+
+// clear takes a guard's word that nothing is left of its command.
+func (h *Hub) clear(process string) {
+	h.mu.Lock()
+	d, over := h.registry.Clear(process)
+	h.mu.Unlock()
+	if over {
+		h.died(d)
+	}
+}
+
+// fired takes note that the pidfd of a member has become readable.
+func (h *Hub) fired(process string) {
+	now := h.opt.Now().Mono
+	h.mu.Lock()
+	d, over := h.registry.Fired(process, now)
+	h.mu.Unlock()
+	if over {
+		h.died(d)
+	}
+}
+
+// died tells the Watch of a group.
+func (h *Hub) died(d Death) {
+	h.mu.Lock()
+	delete(h.notify, d.Process)
+	p := h.places[d.Place]
+	var r *runner
+	if p != nil {
+		if r = p.runner; r == nil && len(p.deaths) < h.opt.Limit {
+			p.deaths = append(p.deaths, d)
+		}
+	}
+	h.mu.Unlock()
+	h.opt.Logger.Info("a member has died", "process", d.Process, "by_name", d.Name, "topic", d.Place.Topic, "member_group", d.Place.Group)
+	if r != nil {
+		r.died(d)
+	}
+}
+
+// sweep forgets what nobody needs any more.
+func (h *Hub) sweep() {
+	tick := time.NewTicker(expireEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-h.ctx.Done():
+			return
+		case <-tick.C:
+			h.expire(time.Now())
+		}
+	}
+}
+
+func (h *Hub) expire(now time.Time) {
+	mono := h.opt.Now().Mono
+	h.mu.Lock()
+	h.registry.Expire(mono)
+	idle := map[Place]*place{}
+	for at, p := range h.places {
+		if len(h.registry.At(at)) == 0 && p.runner != nil {
+			idle[at] = p
+		}
+	}
+	h.mu.Unlock()
+	for at, p := range idle {
+		if !p.runner.idle() {
+			continue
+		}
+		h.mu.Lock()
+		switch {
+		case h.places[at] != p || len(h.registry.At(at)) > 0:
+		case p.unused.IsZero():
+			p.unused = now
+		case now.Sub(p.unused) >= lingers:
+			delete(h.places, at)
+			p.cancel()
+		}
+		h.mu.Unlock()
+	}
+}

@@ -1,0 +1,22 @@
+//go:build !linux
+
+package sentinel
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+)
+
+var errSystem = errors.New("a sentinel needs Linux 5.3: on other systems nothing proves the death of a process")
+
+// Server takes registrations at a socket: on Linux only.
+type Server struct{}
+
+// Listen returns an error: this system has no pidfds.
+func Listen(string, *Hub, *slog.Logger) (*Server, error) { return nil, errSystem }
+
+// Serve is never reached.
+func (*Server) Serve(context.Context) error { return errSystem }
+
+func dial(string, Registration) (connection, answer, error) { return nil, answer{}, errSystem }

@@ -1,0 +1,171 @@
+package sentinel
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+var sound = Proof{Files: 1, Pidfd: true, Inode: 7, Peer: 7}
+
+func registration(secret string) Registration {
+	return Registration{Topic: "t", TopicID: "id", Group: "g", Process: ProcessID(secret), Secret: secret, Name: "n", T: testT, Rho: 0.0005}
+}
+
+func TestTheProcessIDIsAHashOfTheSecret(t *testing.T) {
+	a, b := NewSecret(), NewSecret()
+	require.NotEqual(t, a, b)
+	require.Len(t, ProcessID(a), 26)
+	require.NotEqual(t, ProcessID(a), ProcessID(b))
+	require.Equal(t, ProcessID(a), ProcessID(a))
+	reg := registration(a)
+	reg.Secret = b
+	_, err := NewRegistry(10).Register(reg, sound)
+	require.ErrorIs(t, err, errNotItsSecret, "an id of another's secret is refused")
+	require.Equal(t, "JFJWCRVUQVJR3VC3XYDXAYXB7J", ProcessID("secret of a member"), "the same in every version")
+}
+
+func TestWhatProvesNothingIsRefused(t *testing.T) {
+	for want, p := range map[error]Proof{
+		errFiles:   {Files: 2, Pidfd: true},
+		errNoPidfd: {Files: 1},
+		errThread:  {Files: 1, Pidfd: true, Thread: true, Inode: 7, Peer: 7},
+		errNotPeer: {Files: 1, Pidfd: true, Inode: 7, Peer: 8},
+	} {
+		r := NewRegistry(10)
+		_, err := r.Register(registration("s"), p)
+		require.ErrorIs(t, err, want)
+		require.Zero(t, r.Members())
+	}
+	_, err := NewRegistry(10).Register(registration("s"), Proof{})
+	require.ErrorIs(t, err, errFiles, "none at all")
+	_, err = NewRegistry(10).Register(registration("s"), Proof{Files: 1, Pidfd: true})
+	require.NoError(t, err, "an older kernel gives all pidfds the same inode")
+}
+
+func TestARegistrationIsUntrusted(t *testing.T) {
+	for what, change := range map[string]func(*Registration){
+		"no group":     func(r *Registration) { r.Group = "" },
+		"long name":    func(r *Registration) { r.Name = strings.Repeat("x", 300) },
+		"no UTF-8":     func(r *Registration) { r.Topic = "\xff" },
+		"id, no topic": func(r *Registration) { r.Topic = "" },
+		"logs":         func(r *Registration) { r.Logs = 9 },
+		"no T":         func(r *Registration) { r.T = 0 },
+		"T":            func(r *Registration) { r.T = time.Hour },
+		"rho":          func(r *Registration) { r.Rho = 1 },
+		"NaN":          func(r *Registration) { r.Rho = math.NaN() },
+		"no secret":    func(r *Registration) { r.Secret, r.Process = "", ProcessID("") },
+		"long secret":  func(r *Registration) { r.Secret = strings.Repeat("x", 300); r.Process = ProcessID(r.Secret) },
+	} {
+		reg := registration("s")
+		change(&reg)
+		_, err := NewRegistry(10).Register(reg, sound)
+		require.Error(t, err, what)
+	}
+}
+
+func TestOneRegistrationCoversAllSessions(t *testing.T) {
+	r := NewRegistry(10)
+	fresh, err := r.Register(registration("s"), sound)
+	require.NoError(t, err)
+	require.True(t, fresh)
+	d, over := r.Fired(ProcessID("s"), 1)
+	require.True(t, over)
+	require.Equal(t, Death{Place: Place{Topic: "t", TopicID: "id", Group: "g"}, Process: ProcessID("s"), Name: "n", T: testT}, d)
+	_, again := r.Fired(ProcessID("s"), 1)
+	require.False(t, again, "nobody dies twice")
+	require.Zero(t, r.Members())
+}
+
+func TestAMemberThatReconnectsIsTheSame(t *testing.T) {
+	r := NewRegistry(2)
+	for i := range 1000 {
+		fresh, err := r.Register(registration("s"), sound)
+		require.NoError(t, err)
+		require.Equal(t, i == 0, fresh)
+	}
+	require.Equal(t, 1, r.Members(), "and does not count twice")
+	other := sound
+	other.Inode, other.Peer = 8, 8
+	_, err := r.Register(registration("s"), other)
+	require.ErrorIs(t, err, errAnother, "another process with the same id is refused")
+}
+
+func TestTooManyMembersAreRefused(t *testing.T) {
+	r := NewRegistry(MaxMembers)
+	for i := range MaxMembers {
+		_, err := r.Register(registration(fmt.Sprint(i)), sound)
+		require.NoError(t, err)
+	}
+	_, err := r.Register(registration("one more"), sound)
+	require.ErrorIs(t, err, errFull)
+	require.True(t, r.Goodbye(ProcessID("0")))
+	_, err = r.Register(registration("one more"), sound)
+	require.NoError(t, err, "who has said goodbye has made room")
+}
+
+func TestNobodyDiesAfterAGoodbye(t *testing.T) {
+	r := NewRegistry(10)
+	_, err := r.Register(registration("s"), sound)
+	require.NoError(t, err)
+	require.True(t, r.Goodbye(ProcessID("s")))
+	_, over := r.Fired(ProcessID("s"), 1)
+	require.False(t, over, "it has given back what it held")
+}
+
+// neli run: its command outlives it.
+func TestACommandMustBeOverToo(t *testing.T) {
+	r := NewRegistry(10)
+	id := ProcessID("s")
+	require.ErrorIs(t, r.Guard(id, "s"), errNoMember)
+	_, err := r.Register(registration("s"), sound)
+	require.NoError(t, err)
+	require.ErrorIs(t, r.Guard(id, "another"), errNotItsSecret)
+	require.NoError(t, r.Guard(id, "s"))
+	require.NoError(t, r.Guard(id, "s"))
+	_, over := r.Fired(id, 1)
+	require.False(t, over, "two commands may run yet")
+	_, over = r.Clear(id)
+	require.False(t, over, "one command may run yet")
+	d, over := r.Clear(id)
+	require.True(t, over, "the guards have said that nothing is left")
+	require.Equal(t, id, d.Process)
+}
+
+// A sentinel that was restarted does not hear of a guard, and learns from the member that there is one.
+func TestACommandWhoseGuardIsUnknownIsNeverOver(t *testing.T) {
+	r := NewRegistry(10)
+	id := ProcessID("s")
+	reg := registration("s")
+	reg.Running = true
+	_, err := r.Register(reg, sound)
+	require.NoError(t, err)
+	_, over := r.Fired(id, 0)
+	require.False(t, over, "nobody says that nothing is left")
+	require.Zero(t, r.Expire(clock.Time(29*time.Minute)))
+	require.Equal(t, 1, r.Expire(clock.Time(31*time.Minute)), "nothing stays for ever")
+
+	_, err = r.Register(reg, sound)
+	require.NoError(t, err)
+	reg.Running = false
+	_, err = r.Register(reg, sound)
+	require.NoError(t, err)
+	_, over = r.Fired(id, 0)
+	require.True(t, over, "the member had said itself that nothing is left")
+}
+
+func TestAMemberHasSoManyCommandsAtMost(t *testing.T) {
+	r := NewRegistry(10)
+	_, err := r.Register(registration("s"), sound)
+	require.NoError(t, err)
+	for range maxGuards {
+		require.NoError(t, r.Guard(ProcessID("s"), "s"))
+	}
+	require.ErrorIs(t, r.Guard(ProcessID("s"), "s"), errFull)
+}

@@ -1,0 +1,37 @@
+package sentinel
+
+import (
+	"testing"
+
+	"github.com/goneli/neli/internal/mutation"
+)
+
+// The rules that are the kernel's to tell.
+var kernelRules = []mutation.Mutant{
+	{Rule: "2: nobody else may write to the socket's directory", File: "server_linux.go",
+		Old: "|| st.Mode&0o022 != 0 {", New: "{",
+		Guard: "TestTheSocketIsTheSentinelsOwn", Want: "others may write"},
+	{Rule: "3: a directory of /proc is no pidfd", File: "proof_linux.go",
+		Old: "p.Pidfd = inPidfs(fd)", New: "p.Pidfd = true",
+		Guard: "TestBadProofsAreRefusedAndSaidOnce", Want: "a directory of /proc"},
+	{Rule: "3: a thread's pidfd is told by O_EXCL", File: "proof_linux.go",
+		Old: "err != nil || flags&unix.O_EXCL != 0", New: "err != nil && flags == 0",
+		Guard: "TestBadProofsAreRefusedAndSaidOnce", Want: "a thread's"},
+	{Rule: "3: another process's pidfd is told by its inode", File: "proof_linux.go",
+		Old: "p.Inode, p.Peer = inode(fd), peer(c)", New: "p.Inode = inode(fd)",
+		Guard: "TestBadProofsAreRefusedAndSaidOnce", Want: "another process's"},
+	{Rule: "4: death is POLLIN", File: "server_linux.go",
+		Old: "		s.hub.lost(reg.Process, tell)\n", New: "		s.hub.lost(reg.Process, tell)\n			s.hub.fired(reg.Process)\n",
+		Guard: "TestTheEndOfAConnectionIsNoDeath", Want: "the end of a connection is no death"},
+	{Rule: "4: and the pidfd's own", File: "proof_linux.go",
+		Old: "n > 0 && p[0].Revents&unix.POLLIN != 0", New: "n >= 0",
+		Guard: "TestNothingButPOLLINIsADeath", Want: "a process that runs"},
+	{Rule: "4: not an error", File: "proof_linux.go",
+		Old: "n > 0 && p[0].Revents&unix.POLLIN != 0", New: "n > 0",
+		Guard: "TestNothingButPOLLINIsADeath", Want: "POLLHUP"},
+	{Rule: "5: a pidfd is kept when its connection ends", File: "server_linux.go",
+		Old: "		s.hub.lost(reg.Process, tell)\n", New: "		s.hub.goodbye(reg.Process)\n			s.forget(reg.Process)\n",
+		Guard: "TestAMemberWhoseConnectionHasEndedStillDies", Want: "its pidfd was kept"},
+}
+
+func TestKernelRulesAreGuarded(t *testing.T) { mutation.Run(t, kernelRules) }

@@ -1,0 +1,194 @@
+package sentinel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/internal/lease"
+)
+
+const (
+	// pollSlice is how long a reader waits for something to come.
+	pollSlice = 100 * time.Millisecond
+	// openWithin is how long a log may take to open before its members are refused.
+	openWithin = 30 * time.Second
+)
+
+// errOtherTopic: the ids of topics are unique, so that this is another cluster, or the topic
+// was created anew.
+var errOtherTopic = errors.New("the topic has another id: the sentinel is of another cluster, or the topic was created anew")
+
+// errNotOpened: no broker, no topic, or no rights to see it.
+var errNotOpened = fmt.Errorf("the log could not be opened within %v: there is no such topic, or no broker", openWithin)
+
+// runner runs a Watch: it owns its mutex, goroutines and I/O, and decides nothing.
+type runner struct {
+	log    elector.Log
+	now    func() clock.Instant
+	logger *slog.Logger
+	topic  string // its id, as members say; empty: there is none
+	wakeup chan struct{}
+	ready  func() // called once, when the log was written to
+
+	mu        sync.Mutex // guards what follows; held across no call of anybody else's code
+	watch     *Watch
+	scheduled clock.Time // monotonic: when Tick will be called by itself
+	opened    bool
+	told      bool // ready was called
+}
+
+func newRunner(rules Rules, topicID string, log elector.Log, now func() clock.Instant, logger *slog.Logger, ready func()) *runner {
+	return &runner{log: log, now: now, logger: logger, topic: topicID, wakeup: make(chan struct{}, 1), ready: ready, watch: NewWatch(rules)}
+}
+
+// run works until ctx is done, or returns the error that ended it for good. The log is closed
+// when it returns.
+func (r *runner) run(ctx context.Context) error {
+	defer r.log.Close()
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+	work, ctx := errgroup.WithContext(ctx)
+	work.Go(func() error { return r.read(ctx) })
+	work.Go(func() error { return r.tick(ctx) })
+	work.Go(func() error { return r.log.Watch(ctx) })
+	return work.Wait()
+}
+
+func (r *runner) open(ctx context.Context) error {
+	limit, cancel := context.WithTimeoutCause(ctx, openWithin, errNotOpened)
+	defer cancel()
+	logs, id, err := r.log.Open(limit)
+	switch {
+	case limit.Err() != nil:
+		return context.Cause(limit)
+	case err != nil:
+		return err
+	case r.topic != "" && id != r.topic:
+		return errOtherTopic
+	}
+	r.do(func(w *Watch, now clock.Instant) {
+		w.Open(logs, id, now)
+		r.opened = true
+	})
+	return nil
+}
+
+// died takes note of a death.
+func (r *runner) died(d Death) {
+	r.do(func(w *Watch, now clock.Instant) { w.Died(d, now) })
+}
+
+// idle reports whether no dead process is remembered.
+func (r *runner) idle() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.watch.Idle()
+}
+
+func (r *runner) read(ctx context.Context) error {
+	for ctx.Err() == nil {
+		entry, ok, err := r.log.Next(ctx, pollSlice)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		var record *lease.Record
+		var bad error
+		if !entry.Reset && !entry.Alive {
+			record, bad = r.decode(entry)
+		}
+		r.do(func(w *Watch, now clock.Instant) { w.Read(entry, record, bad, now) })
+	}
+	return nil
+}
+
+// decode reads a record; of one of a newer version, only its ballot.
+func (r *runner) decode(e elector.Entry) (*lease.Record, error) {
+	codec := r.watch.Codec(e.ID)
+	record, err := codec.Decode(e.Value)
+	if errors.Is(err, lease.ErrNewer) && e.ID != "" {
+		record = &lease.Record{Ballot: codec.Ballot(e.Value)}
+	}
+	return record, err
+}
+
+func (r *runner) tick(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		case <-r.wakeup:
+		}
+		timer.Reset(r.do(func(w *Watch, now clock.Instant) { w.Tick(now) }))
+	}
+}
+
+// do gives the Watch one input, and carries out what it says without the lock. It returns how
+// long nothing will be due.
+func (r *runner) do(input func(*Watch, clock.Instant)) time.Duration {
+	r.mu.Lock()
+	now := r.now()
+	input(r.watch, now)
+	out := Ready{WakeIn: lookEvery}
+	if r.opened {
+		out = r.watch.Ready(now)
+	}
+	at := now.Mono.Add(out.WakeIn)
+	earlier := at < r.scheduled || r.scheduled <= now.Mono
+	r.scheduled = at
+	r.mu.Unlock()
+	for _, n := range out.Noted {
+		r.logger.Info("released what a dead process held", "process", n.Process, "by_name", n.Name, "partition", n.Partition, "roles", n.Roles)
+	}
+	if out.Verify {
+		r.log.Verify()
+	}
+	for _, a := range out.Append {
+		r.append(a)
+	}
+	if earlier {
+		select {
+		case r.wakeup <- struct{}{}:
+		default:
+		}
+	}
+	return out.WakeIn
+}
+
+func (r *runner) append(a elector.Append) {
+	report := func(err error) {
+		r.do(func(w *Watch, now clock.Instant) { w.Acked(a, err, now) })
+		if err == nil {
+			r.written()
+		}
+	}
+	to := elector.Address{Partition: a.Partition, ID: a.ID, Ballot: a.Record.Ballot}
+	if err := r.log.Append(to, r.watch.Codec(a.ID).Encode(&a.Record), report); err != nil {
+		report(err)
+	}
+}
+
+// written takes note that the log takes what this process writes.
+func (r *runner) written() {
+	r.mu.Lock()
+	first := !r.told
+	r.told = true
+	r.mu.Unlock()
+	if first {
+		r.ready()
+	}
+}

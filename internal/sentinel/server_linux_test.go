@@ -1,0 +1,423 @@
+package sentinel
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/goneli/neli/internal/elector"
+)
+
+func TestAKilledMemberIsDead(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	m := startChild(t, p.socket, "member")
+	m.says("watching")
+	require.False(t, p.isDead(m.id))
+	p.log.claim(m.id, 1, minimumT)
+	m.kill()
+	p.dies(m.id)
+	require.Zero(t, p.members())
+}
+
+// A connection may end for many reasons.
+func TestTheEndOfAConnectionIsNoDeath(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	m := startChild(t, p.socket, "member")
+	m.says("watching")
+	m.order("break")
+	m.says("broken")
+	m.says("refused") // by nobody: the connection has ended
+	m.says("watching")
+	require.False(t, p.isDead(m.id), "the end of a connection is no death")
+	m.kill()
+	p.dies(m.id)
+}
+
+func TestNothingButPOLLINIsADeath(t *testing.T) {
+	require.False(t, readable(own(t)), "a process that runs")
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, writer.Close())
+	require.False(t, readable(int(reader.Fd())), "POLLHUP")
+	fd := int(reader.Fd())
+	require.NoError(t, reader.Close())
+	require.False(t, readable(fd), "POLLNVAL")
+	c := exec.Command("sleep", "60")
+	require.NoError(t, c.Start())
+	pidfd, err := unix.PidfdOpen(c.Process.Pid, 0)
+	require.NoError(t, err)
+	defer unix.Close(pidfd)
+	require.NoError(t, c.Process.Kill())
+	require.Eventually(t, func() bool { return readable(pidfd) }, 10*time.Second, time.Millisecond, "a zombie is dead")
+	_ = c.Wait()
+	require.True(t, readable(pidfd))
+}
+
+// It need not connect again for that.
+func TestAMemberWhoseConnectionHasEndedStillDies(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	reg := registration(NewSecret())
+	c := dialRaw(t, p)
+	_, err := exchange(c, request{Register: &reg}, []int{own(t)})
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	require.Eventually(t, func() bool {
+		p.server.mu.Lock()
+		defer p.server.mu.Unlock()
+		return len(p.server.open) == 0
+	}, 10*time.Second, time.Millisecond)
+	require.Equal(t, 1, p.members(), "its pidfd was kept")
+}
+
+func TestAStoppedMemberIsNotDead(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	m := startChild(t, p.socket, "member")
+	m.says("watching")
+	require.NoError(t, m.cmd.Process.Signal(syscall.SIGSTOP))
+	other := startChild(t, p.socket, "member")
+	other.says("watching")
+	other.kill()
+	p.dies(other.id)
+	require.False(t, p.isDead(m.id), "a process that is stopped is not dead")
+	require.NoError(t, m.cmd.Process.Signal(syscall.SIGCONT))
+	m.order("goodbye")
+	m.says("ended")
+}
+
+func TestWhoSaysGoodbyeIsForgotten(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	m := startChild(t, p.socket, "member")
+	m.says("watching")
+	m.order("goodbye")
+	m.says("ended")
+	require.Zero(t, p.members(), "the goodbye has been heard when Close returns")
+	m.kill()
+	_ = m.cmd.Wait()
+	require.False(t, p.isDead(m.id))
+}
+
+func TestASentinelThatIsRestartedLearnsWhoIsThere(t *testing.T) {
+	dir := directory(t)
+	p := startPost(t, socketIn(dir), nil)
+	m := startChild(t, p.socket, "member")
+	m.says("watching")
+	p.stop()
+	m.says("refused")
+	q := startPost(t, socketIn(dir), nil)
+	m.says("watching")
+	m.kill()
+	q.dies(m.id)
+}
+
+// neli run: the elector is dead, and its command is not.
+func TestADeathWaitsForTheGuard(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	m := startChild(t, p.socket, "member")
+	m.says("watching")
+	u := &unixConnection{socket: p.socket}
+	// The test is the guard: it knows the secret of a member of its own process.
+	reg := registration(NewSecret())
+	c := NewClient(p.socket, p.said.logger())
+	go c.Run(t.Context())
+	c.Opened(reg)
+	require.Eventually(t, func() bool { return c.State() == Watching }, 10*time.Second, time.Millisecond)
+	end, file, err := u.guard(reg.Process, reg.Secret)
+	require.NoError(t, err)
+	p.hub.fired(reg.Process) // as if it had died
+	require.False(t, p.isDead(reg.Process), "its command may run yet")
+	require.NoError(t, SayClear(file))
+	p.dies(reg.Process)
+	end.clear()
+	require.NoError(t, file.Close())
+
+	m.order("guard")
+	m.says("guarded true")
+	m.kill()
+	_ = m.cmd.Wait()
+	require.Eventually(t, func() bool { return fired(p.hub, m.id) }, 10*time.Second, time.Millisecond)
+	require.False(t, p.isDead(m.id), "a guard that ends without a word has not said that nothing is left")
+}
+
+func fired(h *Hub, process string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.registry.members[process]
+	return m != nil && m.fired
+}
+
+func TestACommandThatEndsInTimeHoldsNothingUp(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	m := startChild(t, p.socket, "member")
+	m.says("watching")
+	m.order("guard")
+	m.says("guarded true")
+	m.order("over")
+	m.says("over")
+	m.kill()
+	p.dies(m.id)
+}
+
+// A sentinel that comes while a command runs has no connection to its guard.
+func TestASentinelThatComesLaterHearsOfTheCommand(t *testing.T) {
+	dir := directory(t)
+	m := startChild(t, socketIn(dir), "member")
+	m.order("guard")
+	m.says("guarded false")
+	p := startPost(t, socketIn(dir), nil)
+	m.says("watching")
+	p.hub.mu.Lock()
+	require.Equal(t, 1, p.hub.registry.members[m.id].guards, "the member has said that a command runs")
+	p.hub.mu.Unlock()
+	m.order("over")
+	m.says("over")
+	m.kill()
+	p.dies(m.id)
+}
+
+// dialRaw connects as a stranger who knows the wire form.
+func dialRaw(t *testing.T, p *post) *net.UnixConn {
+	t.Helper()
+	c, err := net.DialUnix(network, nil, &net.UnixAddr{Name: p.socket, Net: network})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func tryRegister(t *testing.T, p *post, reg Registration, files ...int) answer {
+	t.Helper()
+	a, err := exchange(dialRaw(t, p), request{Register: &reg}, files)
+	require.NoError(t, err)
+	return a
+}
+
+func own(t *testing.T) int {
+	t.Helper()
+	fd, err := ownPidfd()
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	return fd
+}
+
+func TestBadProofsAreRefusedAndSaidOnce(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	dir, err := os.Open("/proc/self")
+	require.NoError(t, err)
+	defer dir.Close()
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	defer reader.Close()
+	defer writer.Close()
+	another := exec.Command("sleep", "60")
+	require.NoError(t, another.Start())
+	defer func() { _ = another.Process.Kill(); _ = another.Wait() }()
+	foreign, err := unix.PidfdOpen(another.Process.Pid, 0)
+	require.NoError(t, err)
+	defer unix.Close(foreign)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread, err := unix.PidfdOpen(unix.Gettid(), unix.O_EXCL)
+	require.NoError(t, err, "PIDFD_THREAD")
+	defer unix.Close(thread)
+	for _, c := range []struct {
+		what  string
+		files []int
+		want  error
+	}{
+		{"no file", nil, errFiles},
+		{"two files", []int{own(t), own(t)}, errFiles},
+		{"nine files", []int{own(t), own(t), own(t), own(t), own(t), own(t), own(t), own(t), own(t)}, errFiles},
+		{"a directory of /proc, which is always readable", []int{int(dir.Fd())}, errNoPidfd},
+		{"a pipe", []int{int(reader.Fd())}, errNoPidfd},
+		{"a thread's", []int{thread}, errThread},
+		{"another process's", []int{foreign}, errNotPeer},
+	} {
+		for range 3 {
+			a := tryRegister(t, p, registration(NewSecret()), c.files...)
+			require.Equal(t, answer{Refused, c.want.Error()}, a, c.what)
+		}
+	}
+	require.Equal(t, 1, p.said.count(errNotPeer.Error()), "said once")
+	require.Equal(t, 1, p.said.count(errFiles.Error()), "said once")
+	require.Zero(t, p.members())
+	require.Zero(t, p.hub.opt.Limit-MaxMembers)
+	bad := registration(NewSecret())
+	bad.Secret = NewSecret()
+	require.Equal(t, answer{Refused, errNotItsSecret.Error()}, tryRegister(t, p, bad, own(t)), "an id that is not of the secret")
+}
+
+func TestWhatIsNoRegistrationIsDropped(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	for _, text := range []string{"", "{", "[]", "{}", `{"clear":true}`, `{"goodbye":true}`, `{"register":{}}`, string(make([]byte, maxMessage+100))} {
+		c := dialRaw(t, p)
+		_, _, err := c.WriteMsgUnix([]byte(text), unix.UnixRights(own(t), own(t)), nil)
+		require.NoError(t, err)
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		b := make([]byte, 100)
+		for err == nil {
+			var n int
+			n, err = c.Read(b)
+			var a answer
+			if n > 0 && json.Unmarshal(b[:n], &a) == nil {
+				require.Equal(t, Refused, a.State)
+			}
+		}
+		require.False(t, os.IsTimeout(err), "the connection ends: %q", text)
+	}
+	require.Zero(t, p.members())
+}
+
+func TestAMemberThatReconnectsAThousandTimesCostsNothing(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	reg := registration(NewSecret())
+	fds := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		return len(list)
+	}
+	connectOnce := func() {
+		c, err := connect(p.socket)
+		require.NoError(t, err)
+		fd, err := ownPidfd()
+		require.NoError(t, err)
+		a, err := exchange(c, request{Register: &reg}, []int{fd})
+		require.NoError(t, err)
+		require.NotEqual(t, Refused, a.State, a.Reason)
+		require.NoError(t, unix.Close(fd))
+		require.NoError(t, c.Close())
+	}
+	connectOnce()
+	before, goroutines := fds(), runtime.NumGoroutine()
+	for range 1000 {
+		connectOnce()
+	}
+	require.Equal(t, 1, p.members())
+	require.Eventually(t, func() bool { return fds() <= before+5 && runtime.NumGoroutine() <= goroutines+5 }, 10*time.Second, 10*time.Millisecond,
+		"files or goroutines are left behind")
+	p.server.mu.Lock()
+	require.Len(t, p.server.members, 1)
+	p.server.mu.Unlock()
+}
+
+func TestTenThousandRegistrations(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	for i := range MaxMembers {
+		a, fresh := p.hub.register(registration(fmt.Sprint(i)), sound, &teller{func(answer) {}})
+		require.True(t, fresh, a.Reason)
+	}
+	a := tryRegister(t, p, registration(NewSecret()), own(t))
+	require.Equal(t, answer{Refused, errFull.Error()}, a)
+	a = tryRegister(t, p, registration(NewSecret()), own(t))
+	require.Equal(t, Refused, a.State)
+	require.Equal(t, 1, p.said.count(errFull.Error()), "said once")
+	for i := range MaxMembers {
+		p.hub.goodbye(ProcessID(fmt.Sprint(i)))
+	}
+	a = tryRegister(t, p, registration(NewSecret()), own(t))
+	require.NotEqual(t, Refused, a.State, "there is room again")
+}
+
+func TestTooManyGroupsAreRefused(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), func(o *Options, _ *memoryLog) {
+		o.Open = func(place Place, _ *slog.Logger) (elector.Log, error) { return newMemoryLog("id", place.Group), nil }
+	})
+	for i := range maxPlaces {
+		reg := registration(fmt.Sprint(i))
+		reg.Group = fmt.Sprint(i)
+		a, _ := p.hub.register(reg, sound, &teller{func(answer) {}})
+		require.NotEqual(t, Refused, a.State)
+	}
+	reg := registration(NewSecret())
+	reg.Group = "one more"
+	require.Equal(t, answer{Refused, errPlaces.Error()}, tryRegister(t, p, reg, own(t)))
+}
+
+func TestATopicThatIsNotAllowedIsRefused(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), func(o *Options, _ *memoryLog) { o.Allow = []string{"orders.*"} })
+	require.Equal(t, answer{Refused, errNotAllowed.Error()}, tryRegister(t, p, registration(NewSecret()), own(t)))
+	reg := registration(NewSecret())
+	reg.Topic = "orders.eu"
+	require.NotEqual(t, Refused, tryRegister(t, p, reg, own(t)).State)
+}
+
+// A sentinel of another cluster, or without rights, refuses after all; the members cost T.
+func TestAGroupThatCannotBeWatchedIsRefused(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*Options, *memoryLog)
+		want   string
+	}{
+		"another cluster":  {func(_ *Options, m *memoryLog) { m.id = "another id" }, errOtherTopic.Error()},
+		"no rights":        {func(_ *Options, m *memoryLog) { m.lostErr = errTest }, errTest.Error()},
+		"no rights to see": {func(_ *Options, m *memoryLog) { m.openErr = errTest }, errTest.Error()},
+		"no client for that": {func(o *Options, _ *memoryLog) {
+			o.Open = func(Place, *slog.Logger) (elector.Log, error) { return nil, errTest }
+		}, errTest.Error()},
+	} {
+		t.Run(what, func(t *testing.T) {
+			p := startPost(t, socketIn(directory(t)), c.change)
+			said := &lines{}
+			client := NewClient(p.socket, said.logger())
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go client.Run(ctx)
+			client.Opened(registration(NewSecret()))
+			require.Eventually(t, func() bool { return client.state.Load().Reason == c.want }, 10*time.Second, time.Millisecond)
+			require.Equal(t, Refused, client.State())
+			cancel()
+			require.Eventually(t, func() bool {
+				p.hub.mu.Lock()
+				defer p.hub.mu.Unlock()
+				p.server.mu.Lock()
+				defer p.server.mu.Unlock()
+				return p.hub.registry.Members() == 0 && len(p.hub.places) == 0 && len(p.server.members) == 0
+			}, 10*time.Second, time.Millisecond, "nothing is kept of it")
+		})
+	}
+}
+
+func TestAGroupThatNobodyNeedsIsForgotten(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	m := startChild(t, p.socket, "member")
+	m.says("watching")
+	p.hub.expire(time.Now().Add(time.Hour))
+	m.order("goodbye")
+	m.says("ended")
+	p.hub.expire(time.Now())
+	p.hub.expire(time.Now().Add(lingers + time.Second))
+	<-p.log.closed
+	require.Eventually(t, func() bool {
+		p.hub.mu.Lock()
+		defer p.hub.mu.Unlock()
+		return len(p.hub.places) == 0
+	}, 10*time.Second, time.Millisecond)
+}
+
+func TestTheSocketIsTheSentinelsOwn(t *testing.T) {
+	dir := directory(t)
+	p := startPost(t, socketIn(dir), nil)
+	_, err := Listen(p.socket, p.hub, p.said.logger())
+	require.ErrorContains(t, err, "another sentinel listens")
+	p.stop()
+
+	file := dir + "/file"
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	_, err = Listen(file, p.hub, p.said.logger())
+	require.ErrorContains(t, err, "no socket")
+	require.FileExists(t, file)
+
+	require.NoError(t, os.Chmod(dir, 0o777)) //nolint:gosec // that is what is refused
+	_, err = Listen(socketIn(dir), p.hub, p.said.logger())
+	require.ErrorIs(t, err, errDirectory)
+	_, err = Listen("/nowhere/at/all", p.hub, p.said.logger())
+	require.Error(t, err)
+}

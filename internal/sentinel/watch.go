@@ -1,0 +1,378 @@
+package sentinel
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/internal/lease"
+)
+
+const (
+	// history is K of package elector: a log is read from 2K records before its end.
+	history = elector.History
+	// warmEvery is how often a Hello keeps the producer warm.
+	warmEvery = time.Minute
+	// lookEvery bounds how long nothing is looked at.
+	lookEvery = 10 * time.Second
+	// minAsk is how long after a Hello of an unknown log the next one follows, at first.
+	minAsk = time.Second
+)
+
+// Rules are what a Watch is told once.
+type Rules struct {
+	Process string // random: the sentinel's own id, which never holds anything
+	Name    string // for people
+	Group   string
+	Small   bool          // small logs: T and Rho are pinned for the whole group
+	T       time.Duration // of the members; of small logs, of all of them
+	Rho     float64
+	Random  func(time.Duration) time.Duration // in [0, d)
+}
+
+// Watch is what a sentinel makes of the logs of one group. It is pure: records, deaths and
+// times go in, records to append come out (Ready). It is not safe for concurrent use.
+type Watch struct {
+	rules Rules
+	codec lease.Codec
+	logs  []*channel
+	dead  map[string]*death
+	order []string // of dead, oldest first
+	seen  int64    // the largest ballot that was read
+	ready Ready
+}
+
+// death is a process that has died.
+type death struct {
+	Death
+	at clock.Time // monotonic: when that was noted
+}
+
+// channel is what a Watch keeps of one log.
+type channel struct {
+	index int
+	id    string // of the incarnation of a small log
+	lease *lease.Lease
+	begun bool
+	end   int64 // of the log when reading began
+
+	helloAt    clock.Time           // monotonic: the next own Hello
+	pause      time.Duration        // until the one after it, while the log is unknown
+	sent       map[int64]clock.Time // by token: when its Release was last sent
+	lookAt     clock.Time           // monotonic: when the fold is looked at again
+	parting    []string             // who is dead and has not taken leave here
+	releasing  int                  // Releases that were neither acknowledged nor reported as failed
+	snapshotAt clock.Time           // monotonic: when a Snapshot is due; 0: none is
+	unclaimed  clock.Time           // monotonic: since when something that was released here is vacant; 0: nothing is
+	patience   time.Duration        // T/20 of the one that had held it
+}
+
+// Ready is what the caller of a Watch has to do.
+type Ready struct {
+	Append []elector.Append
+	Noted  []Noted
+	Verify bool          // the log may be another one by now
+	WakeIn time.Duration // Tick is due then, if nothing happens before
+}
+
+// Noted is a line for the log: roles that were given back in a dead process's name.
+type Noted struct {
+	Death
+	Partition int
+	Roles     int
+}
+
+// NewWatch returns a Watch that knows nothing. Open must be called first.
+func NewWatch(rules Rules) *Watch { return &Watch{rules: rules, dead: map[string]*death{}} }
+
+// Open says how many logs there are, and what tells them from all others.
+func (w *Watch) Open(logs int, id string, now clock.Instant) {
+	w.codec = lease.Codec{Group: w.rules.Group, Log: id}
+	rules := lease.Rules{Process: w.rules.Process, Name: w.rules.Name, T: w.rules.T, Rho: w.rules.Rho, History: history}
+	if w.rules.Small {
+		rules.Longest, rules.Dense = w.rules.T, true
+	}
+	for i := range logs {
+		c := &channel{index: i, lease: lease.New(rules), sent: map[int64]clock.Time{}, lookAt: clock.Never}
+		c.lease.Begin(0, false, now) // until the log says where it begins
+		c.parting = slices.Clone(w.order)
+		w.logs = append(w.logs, c)
+	}
+}
+
+// Codec writes and reads the records of the group, in an incarnation of a small log or, with
+// no id, in the logs that were opened.
+func (w *Watch) Codec(id string) lease.Codec {
+	c := w.codec
+	if id != "" {
+		c.Log = id
+	}
+	return c
+}
+
+// Died takes note of a death, which must be proven. The same one twice counts once.
+func (w *Watch) Died(d Death, now clock.Instant) {
+	if w.dead[d.Process] != nil {
+		return
+	}
+	if len(w.order) >= MaxMembers {
+		w.forget(w.order[0])
+	}
+	w.dead[d.Process] = &death{Death: d, at: now.Mono}
+	w.order = append(w.order, d.Process)
+	for _, c := range w.logs {
+		c.parting = append(c.parting, d.Process)
+		c.lookAt = now.Mono
+	}
+	w.Tick(now)
+}
+
+func (w *Watch) forget(process string) {
+	delete(w.dead, process)
+	w.order = slices.DeleteFunc(w.order, func(id string) bool { return id == process })
+}
+
+// Idle reports whether no dead process is remembered.
+func (w *Watch) Idle() bool { return len(w.dead) == 0 }
+
+// Read takes an entry of a log: a reset, or a record, which the caller has decoded (bad tells
+// why it could not). now was read after the entry was in hand.
+func (w *Watch) Read(e elector.Entry, r *lease.Record, bad error, now clock.Instant) {
+	c := w.logs[e.Partition]
+	switch {
+	case e.Reset:
+		c.id = e.ID
+		w.seen = max(w.seen, min(e.Top, lease.MaxBallot))
+		c.lease.Begin(e.Offset, e.Whole && !w.rules.Small, now)
+		c.reset(e.End, now)
+	case e.ID != c.id || e.Alive:
+		return // late, of a former incarnation; or nothing but a sign of life
+	default:
+		w.consume(c, e, r, bad, now)
+	}
+	w.step(c, now)
+}
+
+// reset forgets what was concluded from a log that is read anew.
+func (c *channel) reset(end int64, now clock.Instant) {
+	*c = channel{index: c.index, id: c.id, lease: c.lease, begun: true, end: end, helloAt: now.Mono, pause: minAsk,
+		sent: map[int64]clock.Time{}, lookAt: clock.Never, parting: c.parting, releasing: c.releasing}
+}
+
+// consume folds a record, and draws the conclusions.
+func (w *Watch) consume(c *channel, e elector.Entry, r *lease.Record, bad error, now clock.Instant) {
+	var ev lease.Event
+	switch {
+	case bad == nil:
+		w.seen = max(w.seen, r.Ballot)
+		ev = c.lease.Read(e.Offset, r, now)
+	case errors.Is(bad, lease.ErrNewer):
+		if r != nil {
+			w.seen = max(w.seen, r.Ballot)
+		}
+		ev = c.lease.ReadNewer(e.Offset, now)
+	default:
+		ev = c.lease.Skip(e.Offset, now)
+	}
+	if ev.Rewound {
+		w.ready.Verify = true
+		c.reset(e.Offset+1, now)
+		return
+	}
+	if ev.Known || len(ev.Changed) > 0 {
+		c.lookAt = now.Mono
+	}
+	if bad == nil {
+		w.listen(c, e.Offset, r, ev, now)
+	}
+}
+
+// listen draws the conclusions of what a record says, whatever it did to the lease.
+func (w *Watch) listen(c *channel, o int64, r *lease.Record, ev lease.Event, now clock.Instant) {
+	switch r.Kind {
+	case lease.Snapshot:
+		c.snapshotAt = 0
+		c.unclaimed = 0
+	case lease.Hello:
+		if o >= c.end && r.Longest == lease.Unsaid && r.Session.Process != w.rules.Process && c.lease.Known() && c.snapshotAt == 0 {
+			c.snapshotAt = now.Mono.Add(1 + w.rules.Random(w.rules.T/20+1))
+		}
+	case lease.Claim:
+		c.unclaimed = 0
+	case lease.Release:
+		if d := w.dead[r.Session.Process]; d != nil && len(ev.Changed) > 0 {
+			c.unclaimed, c.patience = now.Mono, d.T/20
+		}
+	case lease.Beat, lease.Ping, lease.Pong:
+	}
+}
+
+// Acked takes the log's word on a record: nil, or that it may or may not be there.
+func (w *Watch) Acked(a elector.Append, err error, now clock.Instant) {
+	c, r := w.logs[a.Partition], &a.Record
+	switch {
+	case r.Kind == lease.Release:
+		c.releasing--
+	case r.Kind == lease.Hello && err != nil:
+		if d := w.dead[r.Session.Process]; d != nil { // the others still plan with it
+			c.parting = append(c.parting, d.Process)
+			c.lookAt = min(c.lookAt, now.Mono.Add(d.T/4))
+		}
+	}
+	w.step(c, now)
+}
+
+// Tick lets everything be decided that time alone gives reason to.
+func (w *Watch) Tick(now clock.Instant) {
+	for len(w.order) > 0 {
+		if d := w.dead[w.order[0]]; now.Mono.Sub(d.at) < remember(d.T) {
+			break
+		}
+		w.forget(w.order[0])
+	}
+	for _, c := range w.logs {
+		w.step(c, now)
+	}
+}
+
+// step lets one log decide.
+func (w *Watch) step(c *channel, now clock.Instant) {
+	if !c.begun {
+		return
+	}
+	w.hello(c, now)
+	if c.lease.Known() && now.Mono >= c.lookAt {
+		c.lookAt = clock.Never
+		w.part(c, now)
+		w.release(c, now)
+	}
+	w.snapshot(c, now)
+}
+
+// hello says Hello: so that somebody writes a Snapshot, while the log is unknown, and to keep
+// the producer warm.
+func (w *Watch) hello(c *channel, now clock.Instant) {
+	if now.Mono < c.helloAt {
+		return
+	}
+	if c.lease.Known() {
+		c.pause = warmEvery
+	}
+	c.helloAt = now.Mono.Add(c.pause)
+	c.pause = min(2*c.pause, warmEvery)
+	r := c.lease.Word(lease.Hello, now)
+	r.Hello = &lease.Announcement{Wants: []int{}, Leaving: true} // nobody's successor, and in no list of members
+	w.append(c, r)
+}
+
+// part takes leave of a log for those who have died.
+func (w *Watch) part(c *channel, now clock.Instant) {
+	parting := c.parting
+	c.parting = nil
+	for _, process := range parting {
+		if d := w.dead[process]; d != nil {
+			w.append(c, c.lease.Farewell(d.Process, d.Name, now))
+		}
+	}
+}
+
+// release gives back what the dead hold by the fold, and works out when to look again. While
+// Releases are under way none is repeated: they would pile up in a log that stands still.
+func (w *Watch) release(c *channel, now clock.Instant) {
+	sent := map[int64]clock.Time{} // of tokens that are still shown
+	for h := range c.lease.Holders() {
+		d := w.dead[h.Session.Process]
+		if d == nil {
+			continue
+		}
+		var due []int32
+		for _, role := range c.lease.RolesOf(h.Session) {
+			g, ok := c.lease.Holder(role)
+			if !ok {
+				continue
+			}
+			at := g.Since.Mono.Add(d.T) // its tenure: not before the term is T old
+			was, again := c.sent[g.Token]
+			if again {
+				sent[g.Token] = was
+				at = max(at, was.Add(d.T/4))
+			}
+			switch {
+			case now.Mono < at:
+				c.lookAt = min(c.lookAt, at)
+			case again && c.releasing > 0:
+				c.lookAt = min(c.lookAt, now.Mono.Add(d.T/4))
+			default:
+				due = append(due, role)
+			}
+		}
+		if len(due) > 0 {
+			w.giveBack(c, d, h.Session, due, sent, now)
+		}
+	}
+	c.sent = sent
+}
+
+// giveBack releases roles of a session of a dead process.
+func (w *Watch) giveBack(c *channel, d *death, id lease.Session, roles []int32, sent map[int64]clock.Time, now clock.Instant) {
+	records := c.lease.ReleaseOf(id, roles, now)
+	for _, r := range records {
+		for _, g := range r.Ended {
+			sent[g.Token] = now.Mono
+		}
+	}
+	c.releasing += len(records)
+	c.lookAt = min(c.lookAt, now.Mono.Add(d.T/4))
+	w.append(c, records...)
+	w.ready.Noted = append(w.ready.Noted, Noted{d.Death, c.index, len(roles)})
+}
+
+// snapshot leaves a Snapshot behind, for who asks for one or comes next.
+func (w *Watch) snapshot(c *channel, now clock.Instant) {
+	if c.unclaimed != 0 && now.Mono >= c.unclaimed.Add(c.patience) {
+		c.unclaimed = 0
+		c.snapshotAt = now.Mono
+	}
+	if c.snapshotAt == 0 || now.Mono < c.snapshotAt {
+		return
+	}
+	c.snapshotAt = 0
+	w.append(c, c.lease.Snapshot(now)...)
+}
+
+// append hands records over. On small logs they bear the largest ballot that was read, which
+// is what a Snapshot has to teach its readers.
+func (w *Watch) append(c *channel, records ...lease.Record) {
+	for _, r := range records {
+		if w.rules.Small {
+			r.Ballot = w.seen
+		}
+		w.ready.Append = append(w.ready.Append, elector.Append{Partition: c.index, ID: c.id, Record: r})
+	}
+}
+
+// Ready returns what there is to do and begins a new list.
+func (w *Watch) Ready(now clock.Instant) Ready {
+	r := w.ready
+	w.ready = Ready{}
+	next := now.Mono.Add(lookEvery)
+	for _, c := range w.logs {
+		if !c.begun {
+			continue
+		}
+		next = min(next, c.helloAt)
+		if c.lease.Known() {
+			next = min(next, c.lookAt)
+		}
+		if c.snapshotAt != 0 {
+			next = min(next, c.snapshotAt)
+		}
+		if c.unclaimed != 0 {
+			next = min(next, c.unclaimed.Add(c.patience))
+		}
+	}
+	r.WakeIn = max(100*time.Microsecond, next.Sub(now.Mono))
+	return r
+}

@@ -1,0 +1,456 @@
+package sentinel
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/internal/lease"
+)
+
+const testT = 5 * time.Second
+
+// desk is a Watch over logs that a test fills by hand, and members that are leases.
+type desk struct {
+	t    *testing.T
+	w    *Watch
+	now  clock.Instant
+	logs [][]lease.Record
+	ids  []string
+	said []elector.Append // by the sentinel, all of it
+	mute bool             // what the sentinel says does not reach the logs
+	all  []*seat
+}
+
+// seat is a member's view of one log.
+type seat struct {
+	l   *lease.Lease
+	log int
+}
+
+func newDesk(t *testing.T, logs int, small bool) *desk {
+	d := &desk{t: t, now: clock.Instant{Mono: 1 << 50, Wall: 1 << 50, Raw: 1 << 50}, logs: make([][]lease.Record, logs), ids: make([]string, logs)}
+	d.w = NewWatch(Rules{Process: "sentinel", Name: "s", Group: "g", Small: small, T: testT, Rho: 0.0005, Random: func(time.Duration) time.Duration { return 0 }})
+	d.w.Open(logs, "id", d.now)
+	for i := range logs {
+		if small {
+			d.ids[i] = "incarnation"
+		}
+		d.w.Read(elector.Entry{Partition: i, Reset: true, Whole: true, ID: d.ids[i]}, nil, nil, d.now)
+	}
+	d.carry()
+	return d
+}
+
+// member is a member's view of a log, from its beginning.
+func (d *desk) member(process string, log int) *seat {
+	s := &seat{lease.New(lease.Rules{Process: process, Name: "name of " + process, T: testT, Rho: 0.0005, History: 1000}), log}
+	s.l.Begin(0, true, d.now)
+	for o := range d.logs[log] {
+		s.l.Read(int64(o), &d.logs[log][o], d.now)
+	}
+	d.all = append(d.all, s)
+	return s
+}
+
+// append puts a record into a log, and lets everybody read it.
+func (d *desk) append(log int, r lease.Record) {
+	o := int64(len(d.logs[log]))
+	d.logs[log] = append(d.logs[log], r)
+	for _, s := range d.all {
+		if s.log == log {
+			s.l.Read(o, &r, d.now)
+		}
+	}
+	d.w.Read(elector.Entry{Partition: log, Offset: o, ID: d.ids[log]}, &r, nil, d.now)
+	d.carry()
+}
+
+// carry does what the Watch says.
+func (d *desk) carry() {
+	for {
+		out := d.w.Ready(d.now)
+		if len(out.Append) == 0 {
+			return
+		}
+		d.said = append(d.said, out.Append...)
+		for _, a := range out.Append {
+			if d.mute {
+				continue
+			}
+			d.append(a.Partition, a.Record)
+			d.w.Acked(a, nil, d.now)
+		}
+	}
+}
+
+func (d *desk) pass(t time.Duration) {
+	for end := d.now.Add(t); d.now.Mono < end.Mono; {
+		step := min(d.w.Ready(d.now).WakeIn, end.Mono.Sub(d.now.Mono))
+		d.now = d.now.Add(step)
+		d.w.Tick(d.now)
+		d.carry()
+	}
+}
+
+// claim lets a member win roles.
+func (d *desk) claim(s *seat, roles ...int32) {
+	d.now = d.now.Add(time.Duration(max(0, s.l.FreshAt()-d.now.Raw)) * time.Duration(btoi(!s.l.Known())))
+	r, ok := s.l.Claim(roles, d.now)
+	require.True(d.t, ok, "the test's own claim")
+	d.append(s.log, r)
+	for _, role := range roles {
+		_, mine := s.l.Mine(role)
+		require.True(d.t, mine, "the test's own claim of %d", role)
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// heard is what the sentinel has said since it was last asked.
+func (d *desk) heard(kinds ...lease.Kind) []lease.Record {
+	var out []lease.Record
+	for _, a := range d.said {
+		for _, k := range kinds {
+			if a.Record.Kind == k {
+				out = append(out, a.Record)
+			}
+		}
+	}
+	d.said = nil
+	return out
+}
+
+func (d *desk) die(process string) {
+	d.w.Died(Death{Process: process, Name: "name of " + process, T: testT}, d.now)
+	d.carry()
+}
+
+func TestAFarewellComesBeforeTheRelease(t *testing.T) {
+	d := newDesk(t, 2, false)
+	a, b := d.member("a", 0), d.member("b", 1)
+	d.claim(a, 0)
+	d.claim(b, 0)
+	d.pass(testT)
+	d.heard()
+	d.die("a")
+	said := d.said
+	require.Len(t, said, 3, "a leave in each log, and a Release in one")
+	require.Equal(t, lease.Hello, said[0].Record.Kind, "the leave comes first")
+	require.True(t, said[0].Record.Hello.Leaving)
+	require.Equal(t, "a", said[0].Record.Session.Process)
+	require.NotEqual(t, a.l.Session(), said[0].Record.Session, "a session that the dead process never had")
+	require.Equal(t, lease.Release, said[1].Record.Kind, "then the Release, in the same log")
+	require.Equal(t, lease.Hello, said[2].Record.Kind)
+	require.Equal(t, 1, said[2].Partition)
+	_, held := b.l.Holder(0)
+	require.True(t, held, "others keep what they have")
+	d.heard()
+	d.die("a")
+	d.pass(testT)
+	for _, r := range d.heard(lease.Hello) {
+		require.NotEqual(t, "a", r.Session.Process, "leave is taken once")
+	}
+}
+
+func TestLeaveIsTakenByWhoHeldNothing(t *testing.T) {
+	d := newDesk(t, 1, false)
+	d.claim(d.member("a", 0), 0)
+	d.heard()
+	d.die("idle")
+	require.Len(t, d.heard(lease.Hello), 1, "others would leave roles to it")
+}
+
+func TestALeaveThatWasLostIsTakenAgain(t *testing.T) {
+	d := newDesk(t, 1, false)
+	d.claim(d.member("a", 0), 0)
+	d.heard()
+	d.mute = true
+	d.die("idle")
+	lost := d.said[0]
+	d.heard()
+	d.mute = false
+	d.w.Acked(lost, lease.ErrMalformed, d.now)
+	d.pass(testT)
+	var again int
+	for _, r := range d.heard(lease.Hello) {
+		if r.Session.Process == "idle" {
+			again++
+		}
+	}
+	require.Equal(t, 1, again)
+}
+
+func TestAllSessionsOfTheDeadAreReleased(t *testing.T) {
+	d := newDesk(t, 1, false)
+	a := d.member("a", 0)
+	d.claim(a, 0, 1)
+	d.pass(testT + time.Second)
+	a.l.Lapse(d.now) // its own Release is lost
+	d.claim(a, 2)
+	d.pass(testT)
+	d.heard()
+	require.Equal(t, 2, a.l.Sessions(), "the test's own: two sessions hold something")
+	d.die("a")
+	released := d.heard(lease.Release)
+	require.Len(t, released, 2, "one for each session")
+	require.True(t, a.l.Vacant(), "nothing is left")
+	for _, r := range released {
+		require.Greater(t, r.Seq, uint64(foreignSeq), "a number that the dead process has never used")
+		require.Less(t, r.Read, int64(len(d.logs[0])), "the sentinel's own read")
+		require.Equal(t, testT, r.Longest, "the sentinel's own longest")
+	}
+}
+
+const foreignSeq = 1 << 52
+
+func TestOnlyTheDeadAreReleased(t *testing.T) {
+	d := newDesk(t, 1, false)
+	a, b := d.member("a", 0), d.member("b", 0)
+	d.claim(a, 0)
+	d.claim(b, 1)
+	d.pass(testT)
+	d.die("a")
+	_, mine := b.l.Mine(1)
+	require.True(t, mine, "who lives keeps what it has")
+}
+
+func TestTheSameTokenIsReleasedEachQuarterOfT(t *testing.T) {
+	d := newDesk(t, 1, false)
+	a := d.member("a", 0)
+	d.claim(a, 0)
+	d.pass(testT)
+	d.heard()
+	d.mute = true // and lost: nothing comes back, nothing is reported
+	d.die("a")
+	sent := d.said
+	require.Len(t, d.heard(lease.Release), 1)
+	d.pass(3 * testT)
+	require.Empty(t, d.heard(lease.Release), "none is repeated while one is under way")
+	for _, s := range sent {
+		d.w.Acked(s, lease.ErrMalformed, d.now)
+	}
+	d.carry()
+	var at []clock.Time
+	b := d.member("b", 0)
+	for i := range 40 {
+		d.pass(testT / 20)
+		if i%3 == 0 {
+			d.claim(b, int32(10+i)) // something changes: the fold is looked at
+		}
+		for _, a := range d.said {
+			if a.Record.Kind == lease.Release {
+				at = append(at, d.now.Mono)
+				d.w.Acked(a, lease.ErrMalformed, d.now)
+			}
+		}
+		d.said = nil
+	}
+	require.GreaterOrEqual(t, len(at), 6, "a Release that is lost is sent again")
+	for i := 1; i < len(at); i++ {
+		require.GreaterOrEqual(t, at[i].Sub(at[i-1]), testT/4, "no more often than each T/4")
+	}
+}
+
+// A Claim of a dead process may have sat in a socket.
+func TestALateClaimOfTheDeadIsReleased(t *testing.T) {
+	d := newDesk(t, 1, false)
+	a := d.member("a", 0)
+	d.claim(a, 0)
+	late, ok := a.l.Claim([]int32{1}, d.now)
+	require.True(t, ok)
+	d.pass(testT)
+	d.die("a")
+	require.True(t, a.l.Vacant())
+	d.pass(29 * time.Minute)
+	d.append(0, late)
+	require.False(t, a.l.Vacant(), "the test's own: the late Claim is valid")
+	d.heard()
+	d.pass(testT)
+	require.True(t, a.l.Vacant(), "and released, when it is T old")
+	require.Len(t, d.heard(lease.Release), 1)
+	d.pass(2 * time.Minute)
+	require.True(t, d.w.Idle(), "the dead are forgotten after half an hour")
+}
+
+func TestTheOldestDeadAreForgotten(t *testing.T) {
+	d := newDesk(t, 1, false)
+	d.mute = true
+	for i := range MaxMembers + 10 {
+		d.w.Died(Death{Process: ProcessID(string(rune(i))), T: testT}, d.now)
+	}
+	require.Len(t, d.w.dead, MaxMembers)
+	require.Len(t, d.w.order, MaxMembers)
+	require.NotContains(t, d.w.dead, ProcessID(string(rune(0))), "the oldest goes")
+}
+
+func TestNoTermIsReleasedBeforeItIsTOld(t *testing.T) {
+	d := newDesk(t, 1, false)
+	a := d.member("a", 0)
+	d.claim(a, 0)
+	d.pass(testT / 2)
+	d.heard()
+	d.die("a")
+	require.Empty(t, d.heard(lease.Release), "the term is T/2 old")
+	d.pass(testT/2 - testT/100)
+	require.Empty(t, d.heard(lease.Release), "the term is not T old yet")
+	d.pass(testT / 50)
+	require.Len(t, d.heard(lease.Release), 1, "the term is T old")
+}
+
+func TestNothingIsDoneWhileTheFoldIsUnknown(t *testing.T) {
+	d := newDesk(t, 1, false)
+	d.die("a")
+	d.pass(testT)
+	for _, a := range d.said {
+		require.Equal(t, "sentinel", a.Record.Session.Process, "nothing in another's name while nothing is known")
+	}
+	d.heard()
+	d.claim(d.member("b", 0), 0) // a fresh Claim: now the fold is known
+	d.pass(time.Millisecond)
+	var left []string
+	for _, r := range d.heard(lease.Hello) {
+		left = append(left, r.Session.Process)
+	}
+	require.Contains(t, left, "a", "and what was put off is done")
+}
+
+func TestItAsksForASnapshot(t *testing.T) {
+	d := newDesk(t, 1, false)
+	hello := d.heard(lease.Hello)
+	require.Len(t, hello, 1, "it asks at the beginning")
+	require.Equal(t, lease.Unsaid, hello[0].Longest, "as one that knows nothing")
+	require.True(t, hello[0].Hello.Leaving, "so that it is nobody's successor")
+	d.pass(minAsk)
+	require.Len(t, d.heard(lease.Hello), 1, "and again")
+}
+
+func TestItAnswersWhoKnowsNothing(t *testing.T) {
+	d := newDesk(t, 1, false)
+	d.claim(d.member("a", 0), 0)
+	stranger := lease.New(lease.Rules{Process: "new", T: testT, History: 1000})
+	stranger.Begin(int64(len(d.logs[0])), false, d.now)
+	hello := stranger.Word(lease.Hello, d.now)
+	hello.Hello = &lease.Announcement{}
+	d.heard()
+	d.append(0, hello)
+	d.pass(testT / 20)
+	require.Len(t, d.heard(lease.Snapshot), 1, "a Snapshot for who asks")
+	// Another's Snapshot does as well.
+	d.append(0, hello)
+	d.mute = true
+	d.append(0, d.all[0].l.Snapshot(d.now)[0])
+	d.pass(testT / 20)
+	require.Empty(t, d.heard(lease.Snapshot), "one is enough")
+}
+
+func TestASnapshotIsLeftBehindWhereNobodyClaims(t *testing.T) {
+	d := newDesk(t, 1, false)
+	a, b := d.member("a", 0), d.member("b", 0)
+	d.claim(a, 0)
+	d.pass(testT)
+	d.die("a")
+	d.heard()
+	d.pass(testT / 40)
+	require.Empty(t, d.heard(lease.Snapshot), "others may claim yet")
+	d.pass(testT / 20)
+	require.Len(t, d.heard(lease.Snapshot), 1, "whoever comes next knows at once")
+	d.claim(b, 0)
+	d.pass(testT)
+	d.die("b")
+	d.claim(d.member("c", 0), 0)
+	d.heard()
+	d.pass(testT / 10)
+	require.Empty(t, d.heard(lease.Snapshot), "somebody has claimed")
+}
+
+func TestAHelloEachMinuteKeepsTheProducerWarm(t *testing.T) {
+	d := newDesk(t, 1, false)
+	d.claim(d.member("a", 0), 0)
+	d.pass(2 * time.Minute)
+	d.heard()
+	d.pass(10 * time.Minute)
+	hello := d.heard(lease.Hello)
+	require.InDelta(t, 10, len(hello), 1, "one Hello each minute")
+	for _, r := range hello {
+		require.True(t, r.Hello.Leaving)
+	}
+}
+
+func TestASmallLogIsReleasedUnderItsOwnID(t *testing.T) {
+	d := newDesk(t, 3, true)
+	var seats []*seat
+	for i := range 3 {
+		seats = append(seats, d.member("a", i))
+		d.claim(seats[i], 0)
+	}
+	old := d.logs[2][len(d.logs[2])-1]
+	old.Ballot, old.Kind, old.Roles, old.T = 77, lease.Ping, nil, 0
+	old.To = "x"
+	d.append(2, old)
+	d.pass(testT)
+	d.heard()
+	d.die("a")
+	logs := map[int]bool{}
+	for _, a := range d.said {
+		if a.Record.Kind == lease.Release {
+			logs[a.Partition] = true
+			require.Equal(t, "incarnation", a.ID)
+		}
+	}
+	require.Len(t, logs, 3, "the same on each log")
+	for _, s := range seats {
+		require.True(t, s.l.Vacant())
+	}
+	d.heard()
+	d.pass(testT)
+	snapshots := d.heard(lease.Snapshot)
+	require.Len(t, snapshots, 3)
+	for _, r := range snapshots {
+		require.Equal(t, int64(77), r.Ballot, "a Snapshot teaches the largest ballot that was read")
+	}
+}
+
+// A log that has forgotten has another id; what is said late of the former one counts for nothing.
+func TestALogThatForgetsIsReadAnew(t *testing.T) {
+	d := newDesk(t, 1, true)
+	a := d.member("a", 0)
+	d.claim(a, 0)
+	d.pass(testT)
+	d.w.Read(elector.Entry{Partition: 0, Reset: true, ID: "another"}, nil, nil, d.now)
+	d.carry()
+	require.False(t, d.w.logs[0].lease.Known())
+	beat, _ := a.l.Beat(d.now)
+	d.w.Read(elector.Entry{Partition: 0, Offset: 50, ID: "incarnation"}, &beat, nil, d.now)
+	require.False(t, d.w.logs[0].lease.Known())
+	d.heard()
+	d.die("a")
+	require.Empty(t, d.heard(lease.Release), "nothing is known of the new one")
+}
+
+// Whatever happens, a sentinel says nothing that could win or keep anything.
+func TestASentinelNeverBeatsOrClaims(t *testing.T) {
+	d := newDesk(t, 1, false)
+	for _, id := range []string{"a", "b", "c"} {
+		d.claim(d.member(id, 0), int32(id[0]-'a'))
+		d.pass(testT + time.Second)
+		d.die(id)
+		d.pass(testT)
+	}
+	d.pass(10 * testT)
+	for _, a := range d.said {
+		require.Contains(t, []lease.Kind{lease.Hello, lease.Release, lease.Snapshot}, a.Record.Kind, "an observer that gives back")
+		if a.Record.Kind == lease.Hello {
+			require.True(t, a.Record.Hello.Leaving, "never a member")
+		}
+	}
+	require.Zero(t, d.w.logs[0].lease.Holding())
+}
