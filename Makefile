@@ -19,7 +19,6 @@ QUIET ?= 30m
 MUTANTS_LIMIT ?= 30m
 OUTAGES ?= 200
 NIGHT := $(shell date +%Y%m%d)
-FORMER ?= 88f4f74
 CLIENT ?=
 
 # Tests of tables of mutants, by the ends of their names: they have a stage of their own.
@@ -181,14 +180,10 @@ bench: ## in memory, then CPU on a real broker, then fail-over times beside the 
 # Built first: a compiler beside the brokers would be measured, too.
 BENCH = cd bench && $(GO) build -o bench . && ./bench
 
-bench-peers: bench/former ## beside etcd, raft, Redis and the library of the commit FORMER, N=20 trials each, CLIENT=franz too; about an hour; writes docs/benchmarks.md
+bench-peers: ## beside etcd, raft and Redis, N=20 trials each, CLIENT=franz too; about an hour; writes docs/benchmarks.md
 	@command -v redis-server >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends redis-server) || \
 		{ echo "redis-server is missing, and could not be installed: apt-get install redis-server, as root"; exit 1; }
-	$(BENCH) run -n $(N) -former ./former -label "commit $(FORMER)" -client "$(CLIENT)" -command "make bench-peers N=$(N) FORMER=$(FORMER) CLIENT=$(CLIENT)"
-
-# The same harness with the library that the aims are held against.
-bench/former:
-	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && git archive $(FORMER) | tar -x -C "$$dir" && cd "$$dir/bench" && $(GO) build -o "$(CURDIR)/$@" .
+	$(BENCH) run -n $(N) -client "$(CLIENT)" -command "make bench-peers N=$(N) CLIENT=$(CLIENT)"
 
 bench-quiet: ## terms lost in QUIET=30m of nothing, T = 300 ms on one broker, 500 ms on three
 	$(BENCH) quiet -for $(QUIET)
@@ -205,7 +200,7 @@ bench-scale: ## 100 members and 100,000 roles, 20 and 1,000, one that leads 1,00
 scale-sim: ## a tenth of SCALE=members,partitions,roles dies, in simulated time; OF=TestOutage SCALE=200,1,100000, OF=TestGather or OF=TestRestart SCALE=100,1,100000
 	NELI_SCALE=$(SCALE) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run '$(OF)$$' -v .
 
-bench-report: ## docs/benchmarks.md from bench/results.json
+bench-report: ## docs/benchmarks.md and the tables from bench/results/results.json
 	$(BENCH) report
 
 # etcd takes minutes to build with the race detector, which is for our own code.
@@ -214,4 +209,4 @@ bench-test: ## the pure parts of bench
 	cd bench && $(GO) test ./...
 
 clean:
-	rm -rf cover.out integration/logs testkit/*/logs examples/logs chaos/chaos-report bench/bench bench/former
+	rm -rf cover.out integration/logs testkit/*/logs examples/logs chaos/chaos-report bench/bench

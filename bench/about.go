@@ -45,7 +45,7 @@ func commit(ctx context.Context) string {
 	if err != nil || head == "" {
 		return "unknown"
 	}
-	changed, err := git(ctx, "status", "--porcelain", "--", ":/", ":(top,exclude)bench/results.json", ":(top,exclude)docs/benchmarks.*")
+	changed, err := git(ctx, "status", "--porcelain", "--", ":/", ":(top,exclude)bench/results", ":(top,exclude)docs/benchmarks.*")
 	if err != nil || changed != "" {
 		head += ", with changes"
 	}

@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/goneli/neli/bench/clients"
@@ -25,7 +23,6 @@ type comparison struct {
 	settle        time.Duration // how long servers are left alone before, and groups for a part of it
 	only          *regexp.Regexp
 	client        string // another Kafka client to measure beside the default
-	former, label string // another build of this program to measure beside it, and what it is called
 }
 
 // beds returns what was asked for.
@@ -33,9 +30,6 @@ func (o *comparison) beds() []peers.Bed {
 	beds := peers.Beds()
 	if o.client != "" {
 		beds = peers.On(beds, o.client)
-	}
-	if o.former != "" {
-		beds = peers.Beside(beds, o.former, o.label)
 	}
 	for i := range beds {
 		beds[i].Systems = slices.DeleteFunc(beds[i].Systems, func(s peers.System) bool { return !o.only.MatchString(s.Name()) })
@@ -54,11 +48,6 @@ func (o *comparison) possible() error {
 	}
 	if _, err := clients.Named(o.client); err != nil {
 		return fmt.Errorf("-client: %w", err)
-	}
-	if o.former != "" {
-		if _, err := exec.LookPath(o.former); err != nil {
-			return fmt.Errorf("-former: %w", err)
-		}
 	}
 	if slices.ContainsFunc(beds, func(b peers.Bed) bool { return b.Family == "redsync" }) {
 		return peers.FindRedis()
@@ -132,9 +121,6 @@ func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, 
 
 func (o *comparison) system(ctx context.Context, place peers.Place, system peers.System, servers peers.Servers, trips *probe.Probe) (report.System, error) {
 	s := report.System{Family: system.Family, Bed: system.Bed, Setting: system.Setting, Roles: system.Roles, Inside: system.Inside, Lease: measure.Milliseconds(system.Lease)}
-	if o.former != "" && strings.HasPrefix(system.Setting, o.label+", ") {
-		s.Label = o.label
-	}
 	if system.Timed {
 		s.Timeout = s.Lease
 	}

@@ -28,13 +28,13 @@ import (
 
 const usage = `usage: bench COMMAND [flags]
 
-  run      compare all systems; writes the results, the page and the picture
+  run      compare all systems; writes the results and all pages
   quiet    count terms lost while nothing happens
   rolling  count terms lost while brokers are restarted in turn
   logs     one replicated log, and three logs on a broker each, while brokers fail
   scale    many members and many roles
   footprint  size, modules, start, memory and threads of a program with each client, or with peers, raft or etcd inside
-  report   write the page and the picture from results
+  report   write the summary, the picture and the tables from results
 
 bench COMMAND -h tells the flags.
 `
@@ -63,8 +63,8 @@ func command(args []string) error {
 type files struct{ results, docs string }
 
 func (f *files) flags(set *flag.FlagSet) {
-	set.StringVar(&f.results, "results", "results.json", "file of the results")
-	set.StringVar(&f.docs, "docs", "../docs", "directory of the page and the picture")
+	set.StringVar(&f.results, "results", "results/results.json", "file of the results; the tables are written beside it")
+	set.StringVar(&f.docs, "docs", "../docs", "directory of the summary and the picture")
 }
 
 // update changes the results and writes everything that is made of them.
@@ -77,7 +77,7 @@ func (f *files) update(change func(*report.Results)) error {
 	if err := r.Save(f.results); err != nil {
 		return err
 	}
-	return r.Write(f.docs)
+	return r.Write(f.docs, filepath.Dir(f.results))
 }
 
 func rewrite(args []string) error {
@@ -124,8 +124,6 @@ func run(args []string) error {
 	set.DurationVar(&o.settle, "settle", time.Minute, "how long servers are left alone before they are measured")
 	set.StringVar(&only, "only", "", "regular expression for the systems that are measured, such as 'neli, 3 brokers|raft'; the figures of others stay")
 	set.StringVar(&o.client, "client", "", "'franz': measure this library with that Kafka client, too, beside the default")
-	set.StringVar(&o.former, "former", "", "this program, built of other sources, to measure that library beside this one")
-	set.StringVar(&o.label, "label", "former", "how the page calls it")
 	set.StringVar(&about.Command, "command", "", "how the page says that it was made; default: this command line")
 	err := set.Parse(args)
 	if err == nil {

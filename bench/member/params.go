@@ -21,7 +21,6 @@ const (
 
 // Params is the first line of a member's standard input, as JSON.
 type Params struct {
-	Program string `json:"-"` // executed in place of this one: the same harness with another library
 	Kind    string
 	Name    string
 	Group   string   // the topic and group, the key, …

@@ -103,28 +103,6 @@ func (g plain) Voter(int) member.Voter { return member.Voter{} }
 // Size of a group.
 const Size = 3
 
-// Beside returns beds on which this library's systems are followed by the same with
-// another library: program is this one, built of the sources that label names, which knew
-// of Kafka only.
-func Beside(beds []Bed, program, label string) []Bed {
-	for i, bed := range beds {
-		for _, s := range bed.Systems {
-			if s.Family != "neli" || s.Inside || s.Roles > 1 || s.Client != "" {
-				continue
-			}
-			members := s.Members
-			s.Setting = label + ", " + s.Setting
-			s.Members = func(servers Servers, group string) Group {
-				g := members(servers, group).(plain)
-				g.params.Program = program
-				return g
-			}
-			beds[i].Systems = append(beds[i].Systems, s)
-		}
-	}
-	return beds
-}
-
 // On returns beds on which this library's systems are followed by the same with another
 // Kafka client.
 func On(beds []Bed, client string) []Bed {

@@ -1,8 +1,6 @@
 package peers
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -21,40 +19,11 @@ func systems(beds []Bed) (all []System) {
 
 func TestNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
-	for _, s := range systems(Beside(Beds(), "other", "former")) {
+	for _, s := range systems(Beds()) {
 		assert.False(t, seen[s.Name()], s.Name())
 		seen[s.Name()] = true
 		if s.Kinds == nil {
 			assert.NotEmpty(t, s.Idle, "%s: neither trials nor cost", s.Name())
-		}
-	}
-}
-
-func TestBesideIsTheSameWithAnotherProgram(t *testing.T) {
-	plain, beside := systems(Beds()), systems(Beside(Beds(), "other", "former"))
-	var former []System
-	for _, s := range beside {
-		if strings.HasPrefix(s.Setting, "former, ") {
-			former = append(former, s)
-		}
-	}
-	assert.Len(t, beside, len(plain)+len(former))
-	for _, s := range former {
-		i := slices.IndexFunc(plain, func(p System) bool { return "former, "+p.Setting == s.Setting && p.Bed == s.Bed })
-		require.GreaterOrEqual(t, i, 0, s.Setting)
-		assert.Equal(t, "neli", s.Family)
-		assert.LessOrEqual(t, s.Roles, 1, "a lease for each role is what it did not have")
-		assert.Equal(t, plain[i].Lease, s.Lease)
-		assert.Equal(t, plain[i].Kinds, s.Kinds)
-		p, err := s.Members(Kafka{new(kafkatest.Cluster)}, "g").Params(0, 1)
-		require.NoError(t, err)
-		assert.Equal(t, "other", p.Program)
-	}
-	for _, s := range plain {
-		if s.Family == "neli" {
-			p, err := s.Members(Kafka{new(kafkatest.Cluster)}, "g").Params(0, 1)
-			require.NoError(t, err)
-			assert.Empty(t, p.Program)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 type Aim struct {
 	What, Bound, Measured string
 	Met                   bool
-	Before                string // the same of the library as it was, if that was measured, too
+	Excess                float64 // measured over bound, where both are numbers
 	Run                   string
 }
 
@@ -39,19 +39,9 @@ func (r *Results) Aims() []Aim {
 			aims = append(aims, a)
 		}
 	}
-	before := map[string]string{}
 	for _, s := range r.Systems {
-		if s.Label == "" {
-			add(s.Run, s.aims()...)
-			add(s.Run, r.insideAims(s)...)
-			continue
-		}
-		for _, a := range s.aims() {
-			before[a.What] = a.Measured
-		}
-	}
-	for i := range aims {
-		aims[i].Before = before[aims[i].What]
+		add(s.Run, s.aims()...)
+		add(s.Run, r.insideAims(s)...)
 	}
 	for _, o := range slices.Concat(r.Quiet, r.Rolling) {
 		add(o.Run, none(fmt.Sprintf("terms lost: %s, T = %s, %.0f min", o.What, o.T, o.Minutes), o.Lost, fmt.Sprint(o.Lost)))
@@ -73,7 +63,7 @@ const (
 	checkNanos    = 80
 )
 
-// aims are those of this library, as it is or was.
+// aims are those of this library on Kafka.
 func (s System) aims() []Aim {
 	if s.Family != "neli" || s.Inside || s.Results == nil {
 		return nil
@@ -81,7 +71,7 @@ func (s System) aims() []Aim {
 	return slices.Concat(s.timeAims(), s.countAims(), s.costAims())
 }
 
-func (s System) name() string { return s.Bed + ", " + strings.TrimPrefix(s.Setting, s.Label+", ") }
+func (s System) name() string { return s.Bed + ", " + s.Setting }
 
 // timeAims are about how long things take.
 func (s System) timeAims() []Aim {
@@ -129,7 +119,7 @@ func (s System) checkAim() []Aim {
 	if c == nil {
 		return nil
 	}
-	return []Aim{{What: "one question, leader: " + s.name(), Bound: fmt.Sprintf("≤ %d ns, 0 allocs", checkNanos), Measured: check(c),
+	return []Aim{{What: "one question, leader: " + s.name(), Bound: fmt.Sprintf("≤ %d ns, 0 allocs", checkNanos), Measured: question(c),
 		Met: c.Nanos <= checkNanos && c.Allocs == 0}}
 }
 
@@ -140,7 +130,7 @@ func (s System) costAims() []Aim {
 		what := fmt.Sprintf("idle group of %d: %s", u.Members, s.name())
 		switch {
 		case s.Timeout == 5000 && u.Members == 3:
-			aims = append(aims, Aim{What: what + ", messages", Bound: "≤ 25/s", Measured: fmt.Sprintf("%.1f/s", u.Messages), Met: u.Messages <= 25},
+			aims = append(aims, Aim{What: what + ", messages", Bound: "≤ 25/s", Measured: fmt.Sprintf("%.1f/s", u.Messages), Met: u.Messages <= 25, Excess: u.Messages / 25},
 				percent(what+", CPU of all members", 1.2, u.MembersCPU))
 		case s.Timeout == 1000 && u.Members == 30:
 			aims = append(aims, percent(what+", CPU of all members", 22, u.MembersCPU))
@@ -170,8 +160,7 @@ func (r *Results) faultAims() []Aim {
 	return aims
 }
 
-// scaleAims are about roles with leases of their own: crowds that were measured when a
-// lease was a partition's have none.
+// scaleAims are about crowds on one partition.
 func scaleAims(o crowd.Outcome) []Aim {
 	if o.Partitions > 1 || o.T > time.Minute {
 		return nil
@@ -179,7 +168,7 @@ func scaleAims(o crowd.Outcome) []Aim {
 	var aims []Aim
 	wait := silence(o.T) / 1000
 	within := func(p crowd.Phase, seconds, spread float64) {
-		a := Aim{What: p.What + ": " + o.Size.String(), Bound: fmt.Sprintf("≤ %.1f s", seconds), Measured: fmt.Sprintf("%.2f s", p.Seconds),
+		a := Aim{What: p.What + ": " + o.Size.String(), Bound: fmt.Sprintf("≤ %.1f s", seconds), Measured: fmt.Sprintf("%.2f s", p.Seconds), Excess: p.Seconds / seconds,
 			Met: !p.Unmet && p.Seconds <= seconds}
 		if spread > 0 {
 			a.Bound += fmt.Sprintf(", max/mean ≤ %.1f", spread)
@@ -224,11 +213,11 @@ func holderAims(what string, u idle.Usage) []Aim {
 }
 
 func percent(what string, bound, cores float64) Aim {
-	return Aim{What: what, Bound: fmt.Sprintf("≤ %s %% of a core", strings.TrimSuffix(fmt.Sprintf("%.1f", bound), ".0")), Measured: fmt.Sprintf("%.2f %%", 100*cores), Met: 100*cores <= bound}
+	return Aim{What: what, Bound: fmt.Sprintf("≤ %s %% of a core", strings.TrimSuffix(fmt.Sprintf("%.1f", bound), ".0")), Measured: fmt.Sprintf("%.2f %%", 100*cores), Met: 100*cores <= bound, Excess: 100 * cores / bound}
 }
 
 func aim(what string, bound, measured float64, n int) Aim {
-	return Aim{What: what, Bound: "≤ " + figure(bound) + " ms", Measured: fmt.Sprintf("%s ms (n = %d)", figure(measured), n), Met: measured <= bound}
+	return Aim{What: what, Bound: "≤ " + figure(bound) + " ms", Measured: fmt.Sprintf("%s ms (n = %d)", figure(measured), n), Met: measured <= bound, Excess: measured / bound}
 }
 
 func none(what string, count int, measured string) Aim {

@@ -60,7 +60,7 @@ func (r *Results) besideRaft(s System) []Aim {
 	ours, raft := measure.SpreadOf(s.Killed), measure.SpreadOf(r.Systems[i].Killed)
 	ahead := func(what string, bound, measured float64) Aim {
 		return Aim{What: what + ": " + s.name(), Bound: "< " + figure(bound) + " ms", Measured: fmt.Sprintf("%s ms (n = %d)", figure(measured), ours.N),
-			Met: measured < bound}
+			Met: measured < bound, Excess: measured / bound}
 	}
 	return []Aim{ahead("crash, median, beside raft's fastest", raft.Median, ours.Median), ahead("crash, maximum, beside raft's fastest", raft.Max, ours.Max)}
 }
@@ -90,9 +90,9 @@ func (r *Results) besideOneRole(s System) []Aim {
 	bound := manyCPU * one.MembersCPU
 	return []Aim{rate(what+", messages", manyMessages*one.Messages, many.Messages),
 		{What: what + ", CPU of all members", Bound: fmt.Sprintf("≤ %.2f %% of a core", 100*bound), Measured: fmt.Sprintf("%.2f %%", 100*many.MembersCPU),
-			Met: many.MembersCPU <= bound}}
+			Met: many.MembersCPU <= bound, Excess: many.MembersCPU / bound}}
 }
 
 func rate(what string, bound, measured float64) Aim {
-	return Aim{What: what, Bound: "≤ " + strings.TrimSuffix(fmt.Sprintf("%.1f", bound), ".0") + "/s", Measured: fmt.Sprintf("%.1f/s", measured), Met: measured <= bound}
+	return Aim{What: what, Bound: "≤ " + strings.TrimSuffix(fmt.Sprintf("%.1f", bound), ".0") + "/s", Measured: fmt.Sprintf("%.1f/s", measured), Met: measured <= bound, Excess: measured / bound}
 }

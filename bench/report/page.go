@@ -1,7 +1,7 @@
 package report
 
 import (
-	_ "embed"
+	"embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,48 +13,68 @@ import (
 	"github.com/goneli/neli/bench/trial"
 )
 
-//go:embed page.md.tmpl
-var pageText string
+//go:embed pages/*.tmpl
+var pages embed.FS
 
-// page is what the template is given.
+// page is what a template is given.
 type page struct {
 	*Results
 	Failures []string
 	Missed   int
 }
 
-// Page is Markdown.
-func (r *Results) Page() (string, error) {
-	t, err := template.New("page").Funcs(template.FuncMap{
-		"spread": spread, "ratio": ratio, "ms": figure, "check": check, "usage": usage, "join": strings.Join, "woken": woken, "trips": trips,
-		"inRow": func(v []float64) []float64 { return measure.InRow(trial.TripsBefore, v) },
-		"run":   r.letter, "measured": r.measured, "cores": cores,
-		"tried": func(t *trial.Results) bool {
-			return t != nil && len(t.First)+len(t.Killed)+len(t.Gap)+len(t.Failures)+t.Joins > 0
-		},
-		"contests": r.Contests, "score": r.score,
-		"mb": func(bytes float64) string { return figure(bytes / 1e6) }, "memory": memory,
-	}).Parse(pageText)
+// Tables are the names of the pages with all rows.
+var Tables = []string{"README.md", "systems.md", "clients.md", "aims.md", "brokers.md", "scale.md"}
+
+// Page is Markdown: [PageName], or one of [Tables].
+func (r *Results) Page(name string) (string, error) {
+	t, err := template.New(name+".tmpl").Funcs(r.functions()).ParseFS(pages, "pages/"+name+".tmpl")
 	if err != nil {
 		return "", err
 	}
-	p := page{Results: r}
+	var text strings.Builder
+	err = t.Execute(&text, page{r, r.failures(), r.missed()})
+	return text.String(), err
+}
+
+// functions are what templates may call.
+func (r *Results) functions() template.FuncMap {
+	return template.FuncMap{
+		// Cells.
+		"spread": spread, "cell": cell, "ratio": ratio, "ms": figure, "question": question, "usage": usage, "join": strings.Join, "woken": woken, "trips": trips,
+		"inRow": func(v []float64) []float64 { return measure.InRow(trial.TripsBefore, v) },
+		"run":   r.letter, "measured": r.measured, "cores": cores,
+		"mb": func(bytes float64) string { return figure(bytes / 1e6) }, "memory": memory,
+		"seconds": func(ms float64) string { return fmt.Sprintf("%.1f s", ms/1000) },
+		"tried": func(t *trial.Results) bool {
+			return t != nil && len(t.First)+len(t.Killed)+len(t.Gap)+len(t.Failures)+t.Joins > 0
+		},
+		// The summary.
+		"shown": r.shown, "trials": r.trials, "overlaps": r.overlaps, "machine": r.machines, "runs": r.commits, "restarted": r.restarted, "check": r.check,
+		"faults": r.struck, "steady": r.steady, "scale": r.crowded, "misses": r.Misses, "missed": r.missed, "safe": r.safe, "aims": r.Aims,
+		"contests": r.Contests, "score": r.score,
+	}
+}
+
+func (r *Results) failures() (all []string) {
 	for _, s := range r.Systems {
 		if s.Results == nil {
 			continue
 		}
 		for _, f := range s.Results.Failures {
-			p.Failures = append(p.Failures, fmt.Sprintf("%s, %s, %s: %s", s.Family, s.Bed, s.Setting, f))
+			all = append(all, fmt.Sprintf("%s, %s, %s: %s", s.Family, s.Bed, s.Setting, f))
 		}
 	}
+	return all
+}
+
+func (r *Results) missed() (n int) {
 	for _, a := range r.Aims() {
 		if !a.Met {
-			p.Missed++
+			n++
 		}
 	}
-	var text strings.Builder
-	err = t.Execute(&text, p)
-	return text.String(), err
+	return n
 }
 
 func (r *Results) run(id string) Run {
@@ -79,13 +99,19 @@ func (r *Results) measured(block string) string {
 	var all []string
 	for _, id := range r.runsOf(block) {
 		run := r.run(id)
-		text := fmt.Sprintf("%s: commit %s, %s", r.letter(id), run.Commit, run.Date)
-		if run.Remark != "" {
-			text += " (" + run.Remark + ")"
-		}
-		all = append(all, text)
+		all = append(all, fmt.Sprintf("%s: commit %s, %s", r.letter(id), run.Commit, run.Date))
 	}
 	return "Measured in run " + strings.Join(all, "; ") + "."
+}
+
+// commits is measured for the summary, which has no letters.
+func (r *Results) commits(block string) string {
+	var all []string
+	for _, id := range r.runsOf(block) {
+		run := r.run(id)
+		all = append(all, fmt.Sprintf("commit %s of %s", run.Commit, run.Date))
+	}
+	return strings.Join(slices.Compact(all), ", ")
 }
 
 // cores are percents of one core of each process.
@@ -128,7 +154,7 @@ func ratio(values []float64, lease float64) string {
 	return fmt.Sprintf("%.2f, %.2f", s.Median/lease, s.Max/lease)
 }
 
-func check(c *member.Check) string {
+func question(c *member.Check) string {
 	if c == nil {
 		return "–"
 	}

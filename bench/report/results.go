@@ -1,4 +1,4 @@
-// Package report writes what was measured: a page with tables, and a picture.
+// Package report writes what was measured: a summary with a picture, and pages with all rows.
 package report
 
 import (
@@ -40,7 +40,6 @@ type Run struct {
 	Versions []string `json:",omitempty"`
 	N, Few   int      `json:",omitempty"`
 	Window   string   `json:",omitempty"` // of idle groups
-	Remark   string   `json:",omitempty"`
 }
 
 // Bed is what was measured of servers alone.
@@ -55,7 +54,6 @@ type Bed struct {
 type System struct {
 	Family, Bed, Setting string
 	Run                  string
-	Label                string  `json:",omitempty"` // with which Setting begins: it is this library as it was, to be seen beside
 	Lease                float64 // nominal, ms
 	Timeout              float64 `json:",omitempty"` // T, if the aims are about it, ms
 	Roles                int     `json:",omitempty"` // if there are several, which one member leads
@@ -159,7 +157,7 @@ func (r *Results) runsOf(block string) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// Names of the files of a page.
+// Names of the summary and its picture.
 const (
 	PageName    = "benchmarks.md"
 	PictureName = "benchmarks.svg"
@@ -187,14 +185,20 @@ func (r *Results) Save(path string) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-// Write writes the page and the picture into a directory.
-func (r *Results) Write(dir string) error {
-	page, err := r.Page()
-	if err != nil {
-		return err
+// Write writes the page and the picture into one directory, and the tables into another.
+func (r *Results) Write(docs, tables string) error {
+	files := map[string]string{filepath.Join(docs, PageName): PageName}
+	for _, name := range Tables {
+		files[filepath.Join(tables, name)] = name
 	}
-	if err := os.WriteFile(filepath.Join(dir, PageName), []byte(page), 0o644); err != nil {
-		return err
+	for path, name := range files {
+		page, err := r.Page(name)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(page), 0o644); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(dir, PictureName), []byte(r.Picture()), 0o644)
+	return os.WriteFile(filepath.Join(docs, PictureName), []byte(r.Picture()), 0o644)
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -31,7 +30,6 @@ const patience = time.Minute
 // guarded by that.
 type candidate struct {
 	seat    int
-	mute    bool // it is of a harness that knows nothing of what a member has learnt
 	process *nursery.Process
 	in      io.WriteCloser
 	answers chan member.Line
@@ -59,9 +57,6 @@ func (g *Group) spawn(seat int) (*candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	if params.Program != "" {
-		cmd = exec.Command(params.Program, MemberCommand)
-	}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -78,7 +73,7 @@ func (g *Group) spawn(seat int) (*candidate, error) {
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = mouth, log
-	c := &candidate{seat: seat, mute: params.Program != "", in: in, answers: make(chan member.Line, 1), heard: make(chan struct{})}
+	c := &candidate{seat: seat, in: in, answers: make(chan member.Line, 1), heard: make(chan struct{})}
 	if c.process, err = g.place.Start(cmd); err != nil {
 		_ = out.Close()
 		return nil, err
@@ -151,9 +146,6 @@ func (c *candidate) do(ctx context.Context, command member.Command) (member.Line
 
 // learnt asks how the member came to know who leads; nothing if it does not tell.
 func (c *candidate) learnt(ctx context.Context) (member.Learnt, error) {
-	if c.mute {
-		return member.Learnt{}, nil
-	}
 	l, err := c.do(ctx, member.Command{Do: member.DoLearnt})
 	if err != nil || l.Learnt == nil {
 		return member.Learnt{}, err

@@ -1,0 +1,254 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goneli/neli/bench/clients"
+	"github.com/goneli/neli/bench/crowd"
+	"github.com/goneli/neli/bench/idle"
+	"github.com/goneli/neli/bench/measure"
+	"github.com/goneli/neli/bench/peers"
+	"github.com/goneli/neli/bench/steady"
+)
+
+// shown are the rows of the summary: each system by default, and at its fastest.
+var shown = []struct{ called, family, bed, setting string }{
+	{"neli on Kafka, T = 5 s (default)", "neli", "3 brokers", "Open, T = 5s"},
+	{"neli on Kafka, T = 300 ms", "neli", "3 brokers", "Open, T = 300ms"},
+	{"neli on Kafka, franz-go, T = 5 s", "neli", "3 brokers", "franz, Open, T = 5s"},
+	{"neli on peers, T = 1 s", "neli", "peers", "T = 1s"},
+	{"neli on peers, T = 100 ms", "neli", "peers", "T = 100ms"},
+	{"etcd, TTL 60 s (default)", "etcd", "3 members", "default: TTL 60 s"},
+	{"etcd, TTL 1 s", "etcd", "3 members, heartbeat 50 ms", "fastest: TTL 1 s"},
+	{"hashicorp/raft, timeouts 1 s (default)", "raft", "3 nodes", "default: timeouts 1 s, lease 500 ms"},
+	{"hashicorp/raft, timeouts 50 ms", "raft", "3 nodes", "fastest: timeouts 50 ms"},
+	{"redsync, expiry 8 s (default)", "redsync", "1 server", "default: expiry 8 s, tries each 50–250 ms"},
+	{"redsync, expiry 500 ms", "redsync", "1 server", "fast: expiry 500 ms, tries each 50 ms"},
+}
+
+// row is a system of the summary; its usage is that of an idle group of three.
+type row struct {
+	Called string
+	System
+	Messages, Members, Servers string
+	Double                     string // whether a woken leader still said that it leads
+}
+
+func (r *Results) shown() []row {
+	var rows []row
+	for _, s := range shown {
+		i := slices.IndexFunc(r.Systems, func(o System) bool {
+			return o.Family == s.family && o.Bed == s.bed && o.Setting == s.setting && o.Results != nil
+		})
+		if i < 0 {
+			continue
+		}
+		found := row{Called: s.called, System: r.Systems[i], Messages: "–", Members: "–", Servers: "–", Double: fmt.Sprintf("%d of %d", r.Systems[i].WokenLed, r.Systems[i].Woken)}
+		if k := slices.IndexFunc(found.Idle, func(u idle.Usage) bool { return u.Members == peers.Size }); k >= 0 {
+			u := found.Idle[k]
+			found.Messages, found.Members, found.Servers = figure(u.Messages), fmt.Sprintf("%.1f", 100*u.MembersCPU), fmt.Sprintf("%.1f", 100*u.ServersCPU)
+			if found.Inside {
+				found.Servers = "–"
+			}
+		}
+		rows = append(rows, found)
+	}
+	return rows
+}
+
+// overlaps counts instants with two leaders other than of woken ones; "" if there were none.
+func (r *Results) overlaps() string {
+	var all []string
+	for _, s := range r.Systems {
+		if s.Results != nil && s.Overlaps > 0 {
+			all = append(all, fmt.Sprintf("%s, %s (%d)", s.Family, s.Setting, s.Overlaps))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// trials says how many a cell of the summary has.
+func (r *Results) trials() string {
+	var counts []string
+	for _, s := range r.shown() {
+		if n := fmt.Sprint(len(s.Killed)); !slices.Contains(counts, n) {
+			counts = append(counts, n)
+		}
+	}
+	return strings.Join(counts, " or ")
+}
+
+// cell is a spread without its n.
+func cell(values []float64) string {
+	if len(values) == 0 {
+		return "–"
+	}
+	return span(measure.SpreadOf(values))
+}
+
+// restarted are the medians after a clean stop, on Kafka.
+func (r *Results) restarted() string {
+	return between(r.medians(func(s System) []float64 { return s.Restarted }), "ms")
+}
+
+// check is what one question costs a leader of this library.
+func (r *Results) check() string {
+	return between(r.medians(func(s System) []float64 {
+		if s.Leading == nil {
+			return nil
+		}
+		return []float64{s.Leading.Nanos}
+	}), "ns")
+}
+
+// medians are those of this library on Kafka.
+func (r *Results) medians(of func(System) []float64) (all []float64) {
+	for _, s := range r.Systems {
+		if s.Family == "neli" && !s.Inside && s.Results != nil && len(of(s)) > 0 {
+			all = append(all, measure.SpreadOf(of(s)).Median)
+		}
+	}
+	return all
+}
+
+func between(values []float64, unit string) string {
+	if len(values) == 0 {
+		return "an unknown time"
+	}
+	return fmt.Sprintf("%s to %s %s", figure(slices.Min(values)), figure(slices.Max(values)), unit)
+}
+
+// struck is what one group went through while brokers failed.
+type struck struct {
+	Group, T          string
+	Faults, Lost, Met int
+	Longest           float64
+}
+
+func (r *Results) struck() []struck {
+	var all []struck
+	for _, f := range r.Faults {
+		i := slices.IndexFunc(all, func(s struck) bool { return s.Group == f.Group && s.T == f.T })
+		if i < 0 {
+			i = len(all)
+			all = append(all, struck{Group: f.Group, T: f.T})
+		}
+		s := &all[i]
+		s.Faults, s.Lost, s.Met = s.Faults+len(f.Longest), s.Lost+f.Lost, s.Met+f.Met
+		s.Longest = max(s.Longest, slices.Max(f.Longest))
+	}
+	return all
+}
+
+// steady counts what the long runs have lost.
+func (r *Results) steady() string {
+	all := slices.Concat(r.Quiet, r.Rolling)
+	if all == nil {
+		return ""
+	}
+	lost := func(all []steady.Outcome) (n int) {
+		for _, o := range all {
+			n += o.Lost
+		}
+		return n
+	}
+	return fmt.Sprintf("%d terms lost in quiet runs, %d in rolling restarts", lost(r.Quiet), lost(r.Rolling))
+}
+
+// crowded is a size of the summary.
+type crowded struct{ What, Client, Led, Even, Again, Joined, Messages, CPU string }
+
+func (r *Results) crowded() []crowded {
+	var all []crowded
+	for _, o := range r.Scale {
+		c := crowded{What: fmt.Sprintf("%d, %d", o.Members(), o.Roles), Client: cmp.Or(o.Client, "default"), Led: "–", Even: "–", Again: "–", Joined: "–",
+			Messages: fmt.Sprintf("%.0f", o.Quiet.Messages), CPU: fmt.Sprintf("%.1f", 100*o.Quiet.MembersCPU)}
+		if o.Client == clients.Franz {
+			c.Client = "franz-go"
+		}
+		if o.One { // nothing to share out
+			continue
+		}
+		for _, p := range o.Phases {
+			took := fmt.Sprintf("%.1f", p.Seconds)
+			if p.Unmet {
+				took = "> " + took
+			}
+			switch p.What {
+			case crowd.LedFirst:
+				c.Led = took
+			case crowd.SharedFirst:
+				c.Even = took
+			case fmt.Sprintf(crowd.LedAgain, o.Each):
+				c.Again = took
+			case fmt.Sprintf(crowd.SharedLast, o.Each):
+				c.Joined = took
+			}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// Miss is a kind of aim, some of which are missed.
+type Miss struct {
+	Kind, Why  string
+	Missed, Of int
+	Worst      Aim
+	Measured   string // of the worst, without n
+}
+
+// why says what each kind of target overlooked.
+var why = map[string]string{
+	"crash":                            "T is a few dozen round trips: a slow one shows",
+	"crash with its log":               "the target leaves 0.3 ms for everything else",
+	"hand-over":                        "the target leaves out the processes' work and the sampling",
+	"very first start, since metadata": "a new process opens connections first",
+	"a joiner knows all holders, since metadata": "a new process opens connections first",
+	"idle group: messages":                       "by less than a tenth",
+	"CPU":                                        "the threads of the default client; on peers members are servers, too",
+	"all have been led after the start":          "all share two cores",
+}
+
+// safe says that nowhere two members of this library led at once.
+func (r *Results) safe() bool {
+	return !slices.ContainsFunc(r.Aims(), func(a Aim) bool { return !a.Met && strings.HasPrefix(a.What, "two leaders at once") })
+}
+
+// kind is what an aim is about.
+func kind(what string) string {
+	head, _, _ := strings.Cut(what, ": ")
+	switch {
+	case strings.HasPrefix(head, "idle group") && strings.HasSuffix(what, ", messages"):
+		return "idle group: messages"
+	case strings.HasPrefix(head, "idle group"), strings.HasPrefix(head, "CPU of"):
+		return "CPU"
+	}
+	head = strings.TrimSuffix(head, ", beside raft's fastest")
+	return strings.TrimSuffix(strings.TrimSuffix(head, ", median"), ", maximum")
+}
+
+// Misses are all kinds of which some are missed, in the order of the aims.
+func (r *Results) Misses() []Miss {
+	var all []Miss
+	for _, a := range r.Aims() {
+		k := kind(a.What)
+		i := slices.IndexFunc(all, func(m Miss) bool { return m.Kind == k })
+		if i < 0 {
+			i = len(all)
+			all = append(all, Miss{Kind: k, Why: cmp.Or(why[k], "–")})
+		}
+		all[i].Of++
+		if !a.Met {
+			all[i].Missed++
+			if all[i].Missed == 1 || a.Excess > all[i].Worst.Excess {
+				all[i].Worst = a
+				all[i].Measured, _, _ = strings.Cut(a.Measured, " (n = ")
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(m Miss) bool { return m.Missed == 0 })
+}
