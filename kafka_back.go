@@ -1,6 +1,7 @@
 package neli
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
@@ -21,8 +22,8 @@ const maxFarther = 3
 type lookBack struct {
 	parts []backPart
 
-	mu     sync.Mutex
-	wanted []int // partitions
+	mu    sync.Mutex
+	asked map[int]func() bool // by partition: whether it is still wanted
 }
 
 // backPart is where reading of a partition began.
@@ -40,21 +41,27 @@ func (b *lookBack) begin(p int, offset int64, e OffsetRange) {
 	b.parts[p].begun, b.parts[p].at = offset, e
 }
 
-// ask asks for reading of p to begin again.
-func (b *lookBack) ask(p int) {
+// ask asks for reading of p to begin again, unless wanted says otherwise when it is time.
+func (b *lookBack) ask(p int, wanted func() bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !slices.Contains(b.wanted, p) {
-		b.wanted = append(b.wanted, p)
+	if b.asked == nil {
+		b.asked = map[int]func() bool{}
 	}
+	b.asked[p] = wanted
 }
 
-// take returns the partitions that were asked for since.
-func (b *lookBack) take() []int {
+// take returns the partitions that were asked for since, in order, and are still wanted.
+func (b *lookBack) take() (wanted []int) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	wanted := b.wanted
-	b.wanted = nil
+	asked := b.asked
+	b.asked = nil
+	b.mu.Unlock()
+	for _, p := range slices.Sorted(maps.Keys(asked)) {
+		if asked[p]() {
+			wanted = append(wanted, p)
+		}
+	}
 	return wanted
 }
 
@@ -74,7 +81,7 @@ func (b *lookBack) next(p int) (offset int64, ok bool) {
 	return offset, offset < part.begun
 }
 
-func (k *kafkaLog) Back(p int) { k.back.ask(p) }
+func (k *kafkaLog) Back(p int, wanted func() bool) { k.back.ask(p, wanted) }
 
 // goBack begins reading again, farther back, where that was asked for. It reports whether it
 // was anywhere.

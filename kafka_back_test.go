@@ -17,21 +17,36 @@ func TestReadingBeginsFartherBack(t *testing.T) {
 		r.polls = []polled{{rec: Record{Partition: 0, Offset: 500_000}}, {rec: Record{Partition: 1, Offset: 5000}}}
 		require.Len(t, entries(t, k, time.Second), 2)
 
-		k.Back(0)
-		k.Back(0)
+		k.Back(0, always)
+		k.Back(0, always)
 		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 492_000, Reset: true, End: 500_001}}, entries(t, k, time.Second))
 		require.Equal(t, []int64{492_000, 5001, 4000}, r.assigned)
-		k.Back(1)
-		k.Back(2) // it was read from its start
+		k.Back(1, always)
+		k.Back(2, always) // it was read from its start
 		require.Equal(t, []elector.Entry{{Partition: 1, Offset: 0, Reset: true, End: 5001, Whole: true}}, entries(t, k, time.Second))
 		for _, want := range []int64{468_000, 372_000} {
-			k.Back(0)
+			k.Back(0, always)
 			got := entries(t, k, time.Second)
 			require.Len(t, got, 1)
 			require.Equal(t, want, got[0].Offset)
 		}
-		k.Back(0)
-		k.Back(1)
+		k.Back(0, always)
+		k.Back(1, always)
 		require.Empty(t, entries(t, k, time.Second), "it has been far enough")
 	})
 }
+
+// What was asked for while nothing was known is not done if it is known when it is time.
+func TestReadingDoesNotBeginAgainWhereThatIsNotWantedAnyMore(t *testing.T) {
+	scriptedLog(t, []OffsetRange{{0, 500_000}, {0, 500_000}}, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
+		require.Len(t, entries(t, k, time.Second), 2)
+		known := false
+		k.Back(0, func() bool { return !known })
+		k.Back(1, always)
+		known = true
+		require.Equal(t, []elector.Entry{{Partition: 1, Offset: 492_000, Reset: true, End: 498_000}}, entries(t, k, time.Second))
+		require.Equal(t, []int64{498_000, 492_000}, r.assigned)
+	})
+}
+
+func always() bool { return true }

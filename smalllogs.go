@@ -170,7 +170,7 @@ func (l *smallLog) Watch(ctx context.Context) error {
 func (l *smallLog) Verify() {}
 
 // Back does nothing: a newcomer waits for T at most, as T is the same for the whole group.
-func (l *smallLog) Back(int) {}
+func (l *smallLog) Back(int, func() bool) {}
 
 func (l *smallLog) Close() {
 	if err := l.set.Close(); err != nil {

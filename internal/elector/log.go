@@ -28,9 +28,10 @@ type Log interface {
 	// Verify asks Watch to check soon.
 	Verify()
 	// Back asks for reading of a log to begin again, farther back than it did: what was read
-	// does not tell who holds anything. Next then returns a reset. Nothing happens if there is
-	// nothing farther back, or if it has been far enough.
-	Back(partition int)
+	// does not tell who holds anything. Next calls wanted right before it does so, and leaves
+	// it if that says false; then it returns a reset. Nothing happens if there is nothing
+	// farther back, or if it has been far enough.
+	Back(partition int, wanted func() bool)
 	// Close ends reading and writing; reports of what was on its way are made before
 	// it returns.
 	Close()

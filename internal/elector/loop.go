@@ -212,7 +212,7 @@ func (e *Elector) carryOut(r Ready) {
 		e.log.Verify()
 	}
 	for _, p := range r.Back {
-		e.log.Back(p)
+		e.log.Back(p, func() bool { return e.unknown(p) })
 	}
 	if r.Requested {
 		ring(e.asked)
@@ -220,6 +220,13 @@ func (e *Elector) carryOut(r Ready) {
 	for _, a := range r.Append {
 		e.append(a)
 	}
+}
+
+// unknown reports whether it is not known who holds what of a log.
+func (e *Elector) unknown(p int) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return !e.node.parts[p].log.Known()
 }
 
 func (e *Elector) append(a Append) {

@@ -98,9 +98,9 @@ func (m *memoryLog) Watch(ctx context.Context) error {
 	return m.lostErr
 }
 
-func (m *memoryLog) Verify()  {}
-func (m *memoryLog) Back(int) {}
-func (m *memoryLog) Close()   { m.close() }
+func (m *memoryLog) Verify()               {}
+func (m *memoryLog) Back(int, func() bool) {}
+func (m *memoryLog) Close()                { m.close() }
 
 // lines is a log handler's output.
 type lines struct {
