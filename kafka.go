@@ -140,6 +140,11 @@ type GroupConsumer interface {
 	// ErrUnknownTopic, ErrTopicAuthorization, ErrGroupAuthorization, ErrAuthentication,
 	// ErrInstanceFenced, ErrClientFatal; any other is passing, and membership goes on.
 	Poll(timeout time.Duration) (GroupEvent, error)
+	// Reach asks a broker something over this client's own connections, and returns an error
+	// if no answer has come before ctx is done. It tells a client that reaches nobody from one
+	// of which the group wants nothing. Without a membership it need not ask. It may be called
+	// concurrently with all other methods; while it is under way Close may wait for it.
+	Reach(ctx context.Context, topic string) error
 	// Leave leaves the group at once and tells the coordinator if it can be
 	// reached. Poll may tell GroupLost of it. A later Join makes a new membership.
 	Leave() error

@@ -55,5 +55,19 @@ func TestBarrenProducerIsReplaced(t *testing.T) {
 		require.Equal(t, 2, k.count("Producer"), "and the new one stays")
 		require.Equal(t, 1, k.count("Admin.Close"))
 	})
-	require.Equal(t, 1, strings.Count(out.String(), "nothing was acknowledged for some time: replacing the producer"))
+	require.Equal(t, 1, strings.Count(out.String(), "nothing was acknowledged or answered for some time: replacing the producer"))
+}
+
+// So is that of a process that appends nothing, when nobody answers its questions.
+func TestMuteProducerOfAnObserverIsReplaced(t *testing.T) {
+	mocked(t, Config{Observer: true}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, 1, k.count("Producer"))
+		k.refuse(errPassing, time.Now().Add(25*time.Second))
+		time.Sleep(25 * time.Second)
+		require.Equal(t, 2, k.count("Producer"), "it is replaced")
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, 2, k.count("Producer"), "and the new one stays")
+		require.Equal(t, 1, k.count("Admin.Close"))
+	})
 }

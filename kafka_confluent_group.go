@@ -3,10 +3,12 @@
 package neli
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
@@ -28,6 +30,10 @@ type confluentGroup struct {
 	events  []GroupEvent
 	failed  error // an Assign or Unassign that the client did not take
 	fatal   error // for good: every later Poll returns it
+
+	mu     sync.Mutex // guards ended, and that nobody begins to ask afterwards
+	ended  bool
+	asking sync.WaitGroup // Reach that is under way
 }
 
 // confluentLeaveBound limits the wait for the client to hand back its partitions,
@@ -132,7 +138,47 @@ func (g *confluentGroup) Leave() error {
 	return nil
 }
 
-func (g *confluentGroup) Close() error { return g.close("group consumer") }
+func (g *confluentGroup) Close() error {
+	g.mu.Lock()
+	g.ended = true
+	g.mu.Unlock()
+	g.asking.Wait() // the client must not go while it is asked
+	return g.close("group consumer")
+}
+
+// Reach asks where the first partition ends. Asking for metadata would ask the same of a
+// client that is well, but it is an answer to that by which one comes to stand still.
+func (g *confluentGroup) Reach(ctx context.Context, topic string) error {
+	g.mu.Lock()
+	if g.ended {
+		g.mu.Unlock()
+		return errClientClosed
+	}
+	g.asking.Add(1)
+	g.mu.Unlock()
+	answered := make(chan error, 1)
+	go func() {
+		defer g.asking.Done()
+		left := confluentReachBound
+		if end, ok := ctx.Deadline(); ok {
+			left = min(left, max(time.Until(end), time.Millisecond))
+		}
+		parts, err := g.client.OffsetsForTimes([]kafka.TopicPartition{{Topic: &topic, Offset: kafka.OffsetEnd}}, int(left.Milliseconds()))
+		if err == nil && len(parts) > 0 {
+			err = parts[0].Error
+		}
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		return asConfluentError("reach a broker", err)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// confluentReachBound is how long a question may take, and so hold up Close.
+const confluentReachBound = 2 * time.Second
 
 // rebalance answers the client. An error would be ignored, so it is kept.
 func (g *confluentGroup) rebalance(c *kafka.Consumer, ev kafka.Event) error {

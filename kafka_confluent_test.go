@@ -804,3 +804,30 @@ func TestConfluentAsksABrokerThatIsDown(t *testing.T) {
 	require.Less(t, seen.n.Load()-before, int64(300), "lines about connecting in two seconds")
 	require.NoError(t, b.cluster.SetBrokerUp(1))
 }
+
+// A member asks a broker by itself, joined or not, whatever else it does, and not after Close.
+func TestConfluentGroupReaches(t *testing.T) {
+	b := newConfluentBed(t, 1)
+	g, err := Confluent().GroupConsumer(confluentProps(b.props, "group.id", "g"), slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	defer closeConfluent(t, g)
+	ask := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		return g.Reach(ctx, confluentTopic)
+	}
+	require.Eventually(t, func() bool { return ask() == nil }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, g.Join(confluentTopic, true))
+	require.NoError(t, ask())
+	require.NoError(t, b.cluster.SetBrokerDown(1))
+	require.Eventually(t, func() bool { return ask() != nil }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, b.cluster.SetBrokerUp(1))
+	require.Eventually(t, func() bool { return ask() == nil }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, b.cluster.SetBrokerDown(1))
+	asked := make(chan error, 1)
+	go func() { asked <- ask() }()
+	closeConfluent(t, g)
+	<-asked
+	require.Error(t, ask())
+	require.NoError(t, b.cluster.SetBrokerUp(1))
+}

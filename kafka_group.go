@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -19,11 +20,17 @@ const pollSlice = 100 * time.Millisecond
 type groupMember struct {
 	topic     string
 	group     string
-	read      bool // receive records
-	consumer  GroupConsumer
+	read      bool          // receive records
+	consumer  GroupConsumer // of the goroutine of Run, until that returns
 	log       *slog.Logger
 	onRecord  func(Record)
 	onUnknown func() // the broker does not know the topic
+
+	newConsumer func() (GroupConsumer, error)
+	admin       Admin          // of other connections than the consumer's
+	lease       time.Duration  // T
+	replaced    *atomic.Uint64 // consumers that stood still
+	closing     sync.WaitGroup // consumers that were replaced
 
 	wanted  atomic.Bool
 	joining accessGuard
@@ -33,10 +40,36 @@ type groupMember struct {
 
 func (g *groupMember) Join(yes bool) { g.wanted.Store(yes) }
 
-func (g *groupMember) Close() { _ = g.consumer.Close() }
+func (g *groupMember) Close() {
+	_ = g.consumer.Close()
+	g.closing.Wait()
+}
 
-// run polls until ctx is done.
+// Run polls until ctx is done. A consumer that stands still is replaced.
 func (g *groupMember) Run(ctx context.Context, nominate func([]int, bool)) error {
+	reach := newReachability(g.lease)
+	for ctx.Err() == nil {
+		using, stop := context.WithCancel(ctx)
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			defer stop()
+			g.watch(using, reach)
+		}()
+		err := g.take(using, nominate)
+		stop()
+		<-watched
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		g.replace(ctx)
+		nominate(nil, true)
+	}
+	return nil
+}
+
+// take takes part in the group until ctx is done.
+func (g *groupMember) take(ctx context.Context, nominate func([]int, bool)) error {
 	joined, left := false, false
 	for ctx.Err() == nil {
 		if want := g.wanted.Load(); want != joined {

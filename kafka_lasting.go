@@ -11,7 +11,8 @@ import (
 // lastingProducer is a Producer that outlives its client: one that has failed for
 // good (ErrClientFatal: an idempotent producer whose sequence is broken, for
 // example) is replaced by a new one, together with the admin client over its
-// connections. So is one that gets nothing acknowledged for some time (barren). What the
+// connections. So is one that gets nothing acknowledged, or no question of the admin client
+// answered, for some time (barren). What the
 // old one had not got acknowledged is reported as failed.
 //
 // In between, and while no new client can be made, Append fails and admin calls
@@ -24,7 +25,8 @@ type lastingProducer struct {
 	stop    context.CancelFunc
 	working sync.WaitGroup // the replacement under way
 	trouble limiter
-	barren  barren
+	barren  barren // of records
+	mute    barren // of questions: a process that appends nothing asks nevertheless
 
 	mu        sync.Mutex // guards what follows; not held while a client works
 	producer  Producer
@@ -39,7 +41,7 @@ type lastingProducer struct {
 const replaceEvery = time.Second
 
 func newLastingProducer(p Provider, props map[string]string, log *slog.Logger) (*lastingProducer, error) {
-	l := &lastingProducer{log: log, barren: barren{patience: barrenAfter}, make: func() (Producer, Admin, error) {
+	l := &lastingProducer{log: log, barren: barren{patience: barrenAfter}, mute: barren{patience: barrenAfter}, make: func() (Producer, Admin, error) {
 		producer, err := p.Producer(props, log)
 		if err != nil {
 			return nil, nil, err
@@ -100,7 +102,7 @@ func (l *lastingProducer) replace(why error) {
 	switch {
 	case !l.trouble.due():
 	case errors.Is(why, errBarren):
-		l.log.Warn("nothing was acknowledged for some time: replacing the producer", "error", why)
+		l.log.Warn("nothing was acknowledged or answered for some time: replacing the producer", "error", why)
 	default:
 		l.log.Warn("the producer has failed for good: replacing it", "error", why)
 	}
@@ -112,6 +114,8 @@ func (l *lastingProducer) replace(why error) {
 			l.producer, l.admin = producer, admin
 			l.waited += oldProducer.Throttled()
 			l.mu.Unlock()
+			l.barren.restart()
+			l.mute.restart()
 			oldAdmin.Close()
 			_ = oldProducer.Close()
 			break
@@ -159,33 +163,63 @@ func (l *lastingProducer) Close() error {
 // call that is under way when that is replaced fails.
 type lastingAdmin struct{ of *lastingProducer }
 
-func (a lastingAdmin) now() Admin {
-	_, admin := a.of.current()
-	return admin
+// ask asks, and has the producer replaced that gets no answers. A context that was cancelled
+// says nothing.
+func (a lastingAdmin) ask(ctx context.Context, question func(Admin) error) error {
+	p, admin := a.of.current()
+	err := question(admin)
+	switch {
+	case err == nil:
+		a.of.mute.acknowledged()
+	case errors.Is(ctx.Err(), context.Canceled):
+	case a.of.mute.failed(err, time.Now()):
+		a.of.failed(p, errors.Join(errBarren, err))
+	}
+	return err
 }
 
-func (a lastingAdmin) Brokers(ctx context.Context) ([]BrokerInfo, error) {
-	return a.now().Brokers(ctx)
+func (a lastingAdmin) Brokers(ctx context.Context) (brokers []BrokerInfo, err error) {
+	err = a.ask(ctx, func(admin Admin) (err error) {
+		brokers, err = admin.Brokers(ctx)
+		return err
+	})
+	return brokers, err
 }
 
-func (a lastingAdmin) Topic(ctx context.Context, topic string) (TopicInfo, error) {
-	return a.now().Topic(ctx, topic)
+func (a lastingAdmin) Topic(ctx context.Context, topic string) (info TopicInfo, err error) {
+	err = a.ask(ctx, func(admin Admin) (err error) {
+		info, err = admin.Topic(ctx, topic)
+		return err
+	})
+	return info, err
 }
 
 func (a lastingAdmin) CreateTopic(ctx context.Context, spec TopicSpec) error {
-	return a.now().CreateTopic(ctx, spec)
+	return a.ask(ctx, func(admin Admin) error { return admin.CreateTopic(ctx, spec) })
 }
 
-func (a lastingAdmin) Settings(ctx context.Context, topic string) (map[string]string, error) {
-	return a.now().Settings(ctx, topic)
+func (a lastingAdmin) Settings(ctx context.Context, topic string) (settings map[string]string, err error) {
+	err = a.ask(ctx, func(admin Admin) (err error) {
+		settings, err = admin.Settings(ctx, topic)
+		return err
+	})
+	return settings, err
 }
 
-func (a lastingAdmin) Offsets(ctx context.Context, topic string, n int) ([]OffsetRange, error) {
-	return a.now().Offsets(ctx, topic, n)
+func (a lastingAdmin) Offsets(ctx context.Context, topic string, n int) (ranges []OffsetRange, err error) {
+	err = a.ask(ctx, func(admin Admin) (err error) {
+		ranges, err = admin.Offsets(ctx, topic, n)
+		return err
+	})
+	return ranges, err
 }
 
-func (a lastingAdmin) Log(ctx context.Context, topic string, partition int) (LogInfo, error) {
-	return a.now().Log(ctx, topic, partition)
+func (a lastingAdmin) Log(ctx context.Context, topic string, partition int) (info LogInfo, err error) {
+	err = a.ask(ctx, func(admin Admin) (err error) {
+		info, err = admin.Log(ctx, topic, partition)
+		return err
+	})
+	return info, err
 }
 
 // Close is to be called before the producer's.

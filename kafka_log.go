@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -91,6 +92,7 @@ func (k *kafkaLog) jump(p int, e OffsetRange) {
 // begin makes reading of p go on at offset, with a jump.
 func (k *kafkaLog) begin(p int, offset int64, e OffsetRange) {
 	k.position[p] = offset
+	k.still.begin(p, offset, time.Now())
 	if e.End == 0 && k.untouched.holds(p) {
 		return
 	}
@@ -148,7 +150,7 @@ func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 	}
 	k.reading.ok()
 	k.unread.over(k.log, "reading the leader topic again", "topic", k.topic.name)
-	k.still.got(r.Partition, time.Now(), k.lease)
+	k.still.got(r.Partition, r.Offset, time.Now())
 	k.position[r.Partition] = r.Offset + 1
 	e := elector.Entry{Partition: r.Partition, Offset: r.Offset, Value: r.Value}
 	if jump, ok := k.untouched.release(r.Partition); ok {
@@ -169,15 +171,22 @@ func saysWhy(err error) bool {
 	return false
 }
 
-// look replaces the reader if it stands still, waited being how long it has just returned
-// nothing. Reading begins anew with all partitions: a new client does not know the epoch of
-// what was read, so it could not tell that records were lost meanwhile.
+// look does something about partitions that stand still, waited being how long the reader has
+// just returned nothing. If others are read it may be theirs only, so they are read anew by the
+// same client first, which costs the others nothing. Otherwise the client is replaced, and
+// reading begins anew with all partitions: a new client does not know the epoch of what was
+// read, so it could not tell that records were lost meanwhile.
 func (k *kafkaLog) look(ctx context.Context, waited time.Duration) error {
 	still := k.still.waited(waited)
 	if len(still) == 0 {
 		return nil
 	}
-	k.log.Warn("the log reader stands still: own records are acknowledged and none is read; replacing its client",
+	if k.still.assignAnew(still, time.Now()) {
+		k.log.Warn("reading of some partitions stands still while others are read: reading them anew",
+			"topic", k.topic.name, "partitions", still)
+		return k.reposition(ctx, readAnew, still)
+	}
+	k.log.Warn("the log reader stands still: the log has records that it does not return; replacing its client",
 		"topic", k.topic.name, "partitions", still)
 	if k.replaced != nil {
 		k.replaced.Add(1)
@@ -187,7 +196,7 @@ func (k *kafkaLog) look(ctx context.Context, waited time.Duration) error {
 	k.reader = nil
 	k.closing.Go(func() { _ = old.Close() }) // it may wait for a broker
 	k.still.restart(time.Now(), still)
-	err := k.reposition(ctx, readAnew)
+	err := k.reposition(ctx, readAnew, nil)
 	k.still.restart(time.Now(), nil)
 	return err
 }
@@ -205,11 +214,11 @@ func (k *kafkaLog) recover(ctx context.Context, err error) error {
 	case errors.Is(err, ErrClientFatal):
 		_ = k.reader.Close()
 		k.reader = nil
-		return k.reposition(ctx, readAnew)
+		return k.reposition(ctx, readAnew, nil)
 	case errors.Is(err, ErrTruncated):
-		return k.reposition(ctx, readAgain)
+		return k.reposition(ctx, readAgain, nil)
 	case errors.Is(err, ErrOutOfRange):
-		return k.reposition(ctx, readOn)
+		return k.reposition(ctx, readOn, nil)
 	case errors.Is(err, ErrUnknownTopic):
 		k.topic.doubt()
 	case errors.Is(err, ErrAuthorization):
@@ -235,8 +244,9 @@ const (
 )
 
 // reposition is for a position that is said to lie outside its log, of which
-// partition is not known: every position is compared with both ends of its log.
-func (k *kafkaLog) reposition(ctx context.Context, how resumption) error {
+// partition is not known: every position is compared with both ends of its log. how is for
+// some partitions, nil meaning all; the others are read on where they were.
+func (k *kafkaLog) reposition(ctx context.Context, how resumption, some []int) error {
 	if err := k.topic.verify(ctx); err != nil {
 		return err
 	}
@@ -259,10 +269,11 @@ func (k *kafkaLog) reposition(ctx context.Context, how resumption) error {
 	}
 	moved := how != readOn
 	for p, e := range ends {
+		meant := some == nil || slices.Contains(some, p)
 		switch {
-		case how == readAgain:
+		case meant && how == readAgain:
 			k.jump(p, e)
-		case how == readAnew:
+		case meant && how == readAnew:
 			// Reading has stopped for a while: what was under way is forgotten.
 			k.begin(p, max(k.position[p], e.Start), e)
 		case k.position[p] < e.Start:
@@ -345,6 +356,7 @@ func (k *kafkaLog) lost(err error) {
 func (k *kafkaLog) Watch(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return k.topic.watch(ctx) })
+	group.Go(func() error { k.compareEnds(ctx); return nil })
 	group.Go(func() error {
 		select {
 		case <-ctx.Done():

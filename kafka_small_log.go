@@ -146,7 +146,7 @@ func (l *smallPartition) look(waited time.Duration) {
 	if len(still) == 0 {
 		return
 	}
-	l.log.Warn("the log reader stands still: own records are acknowledged and none is read; replacing its client",
+	l.log.Warn("the log reader stands still: the log has records that it does not return; replacing its client",
 		"topic", l.topic.name, "partition", l.index)
 	if l.replaced != nil {
 		l.replaced.Add(1)
@@ -178,6 +178,7 @@ func (l *smallPartition) begin(ctx context.Context) error {
 		return fmt.Errorf("%w: partition %d of topic %s", ErrNoLeaderEpoch, l.index, l.topic.name)
 	}
 	l.position = max(info.Start, info.End-history)
+	l.still.begin(0, l.position, time.Now())
 	if err := l.assign(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -238,7 +239,7 @@ func (l *smallPartition) take(ctx context.Context, r Record) {
 	}
 	l.reading.ok()
 	l.unread.over(l.log, "reading the leader topic again", "topic", l.topic.name, "partition", l.index)
-	l.still.got(0, time.Now(), l.lease)
+	l.still.got(0, r.Offset, time.Now())
 	l.position = r.Offset + 1
 	e := LogEntry{Log: l.index, Kind: LogRecord, ID: l.id(epoch), Offset: r.Offset, Value: r.Value}
 	if r.Epoch < epoch {
@@ -299,6 +300,7 @@ func (l *smallPartition) ask(ctx context.Context) {
 		info, err := l.admin.Log(asking, l.topic.name, l.index)
 		cancel()
 		if err == nil && l.at.hear(info.Epoch) {
+			l.still.end(0, info.End)
 			l.emit(ctx, LogEntry{Log: l.index, Kind: LogAlive, ID: l.id(info.Epoch), End: info.End})
 		}
 	}

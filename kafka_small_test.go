@@ -310,6 +310,7 @@ func TestLogsBeginAnewWhenRecordsAreLost(t *testing.T) {
 func TestLogReaderThatStandsStillIsReplaced(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
 		b.resets(5000-history, 5000, 5)
+		b.reads(4999, 5, "last")
 		time.Sleep(time.Minute)
 		require.Zero(b, b.replaced.Load(), "nothing was appended")
 		require.NoError(b, b.append(b.id(5), nil, func(error) {}))
@@ -317,7 +318,14 @@ func TestLogReaderThatStandsStillIsReplaced(t *testing.T) {
 		require.Zero(b, b.replaced.Load(), "not before five seconds")
 		time.Sleep(2 * time.Second)
 		require.EqualValues(b, 1, b.replaced.Load(), "replaced within T + 5 s")
+		require.Equal(b, "last", string(b.next().Value))
 		b.resets(5000-history, 5000, 5)
+		b.reads(4999, 5, "last")
+		time.Sleep(time.Minute)
+		require.EqualValues(b, 1, b.replaced.Load())
+		b.admin.tell(0, 5001, 5, nil) // another process has appended
+		time.Sleep(6 * time.Second)
+		require.EqualValues(b, 2, b.replaced.Load(), "replaced within T + 5 s")
 	})
 }
 

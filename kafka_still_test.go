@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/elector"
 )
 
 // A reader stands still when an acknowledged record of this process, handed over after the
@@ -24,21 +26,63 @@ func TestStillness(t *testing.T) {
 		{"nothing was appended", func(*stillness) {}, time.Hour, nil},
 		{"acknowledged, for T", func(s *stillness) { s.acknowledged(1, at(1)) }, lease, []int{1}},
 		{"acknowledged, for less than T", func(s *stillness) { s.acknowledged(1, at(1)) }, lease - 1, nil},
-		{"read before the acknowledgement", func(s *stillness) { s.got(1, at(2), lease); s.acknowledged(1, at(1)) }, time.Hour, nil},
-		{"read afterwards", func(s *stillness) { s.acknowledged(1, at(1)); s.got(1, at(2), lease) }, time.Hour, nil},
-		{"another partition is read", func(s *stillness) { s.acknowledged(1, at(1)); s.got(0, at(2), lease) }, lease, []int{1}},
+		{"read before the acknowledgement", func(s *stillness) { s.got(1, 0, at(2)); s.acknowledged(1, at(1)) }, time.Hour, nil},
+		{"read afterwards", func(s *stillness) { s.acknowledged(1, at(1)); s.got(1, 0, at(2)) }, time.Hour, nil},
+		{"another partition is read", func(s *stillness) { s.acknowledged(1, at(1)); s.got(0, 0, at(2)) }, lease, []int{1}},
 		{"a replacement in vain doubles the time", func(s *stillness) { s.restart(at(2), []int{1}); s.acknowledged(1, at(3)) }, 2*lease - 1, nil},
 		{"and no more", func(s *stillness) { s.restart(at(2), []int{1}); s.acknowledged(1, at(3)) }, 2 * lease, []int{1}},
 		{"a record read undoes that", func(s *stillness) {
 			s.restart(at(2), []int{1})
-			s.got(1, at(3), lease)
+			s.got(1, 0, at(3))
 			s.acknowledged(1, at(4))
 		}, lease, []int{1}},
+		{"it ends where reading is", func(s *stillness) { s.got(1, 6, at(1)); s.end(1, 7) }, time.Hour, nil},
+		{"it ends behind, for less than half of T", func(s *stillness) { s.got(1, 6, at(1)); s.end(1, 8) }, lease/2 - 1, nil},
+		{"it ends behind, for half of T", func(s *stillness) { s.got(1, 6, at(1)); s.end(1, 8) }, lease / 2, []int{1}},
+		{"what it ended with was read", func(s *stillness) { s.end(1, 8); s.got(1, 7, at(1)) }, time.Hour, nil},
+		{"reading begins anew", func(s *stillness) { s.end(1, 8); s.begin(1, 8, at(1)) }, time.Hour, nil},
 	} {
 		s := newStillness(2, lease)
 		c.do(s)
 		require.Equal(t, c.want, s.waited(c.waited), c.name)
 	}
+	s := newStillness(1, time.Second)
+	s.end(0, 1)
+	require.Empty(t, s.waited(stillAfter-1), "never before five seconds")
+	require.Equal(t, []int{0}, s.waited(1))
+}
+
+// Ends are asked for where nothing at all is read.
+func TestStillnessIsSilent(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
+	s := newStillness(2, time.Second)
+	s.begin(0, 0, at(0))
+	s.begin(1, 0, at(0))
+	require.False(t, s.silent(5*time.Second, at(4)))
+	require.True(t, s.silent(5*time.Second, at(5)))
+	s.got(1, 0, at(3))
+	require.False(t, s.silent(5*time.Second, at(7)), "one of them is read")
+}
+
+// A partition that stands still while others are read is assigned anew, once. After that, or
+// where nothing is read, the client is replaced.
+func TestStillnessOfOnePartition(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
+	s := newStillness(3, time.Second)
+	s.got(0, 0, at(9))
+	require.True(t, s.assignAnew([]int{1}, at(10)))
+	require.Empty(t, s.waited(time.Hour), "it begins anew")
+	s.acknowledged(1, at(11))
+	require.Equal(t, []int{1}, s.waited(stillAfter))
+	s.got(0, 1, at(16))
+	require.False(t, s.assignAnew([]int{1}, at(16)), "it was tried")
+	require.True(t, s.assignAnew([]int{2}, at(16)), "of that one it was not")
+	s.got(1, 0, at(17))
+	require.True(t, s.assignAnew([]int{1}, at(18)), "it was read meanwhile")
+	require.False(t, s.assignAnew([]int{0, 1, 2}, at(18)), "nothing else is read")
+	s = newStillness(2, time.Second)
+	s.got(0, 0, at(0))
+	require.False(t, s.assignAnew([]int{1}, at(5)), "the other one is not read either")
 }
 
 // A reader that stands still is replaced within T and five seconds, said once and counted,
@@ -64,6 +108,48 @@ func TestReaderThatStandsStillIsReplaced(t *testing.T) {
 		require.EqualValues(t, 1, n.Stats().ReadersReplaced)
 	})
 	require.Equal(t, 1, strings.Count(out.String(), "the log reader stands still"))
+}
+
+// The reader of an observer, which appends nothing, is replaced, too; and not while there is
+// nothing to read.
+func TestObserversReaderThatStandsStillIsReplaced(t *testing.T) {
+	mocked(t, Config{Observer: true}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, k.count("LogReader"), "nothing is there to be read")
+		k.mu.Lock()
+		k.still = 1
+		k.log = append(k.log, []byte("x")) // of another process
+		k.mu.Unlock()
+		time.Sleep(10 * time.Second)
+		require.Equal(t, 2, k.count("LogReader"), "replaced within T + 5 s")
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, 2, k.count("LogReader"), "one that reads is left alone")
+		require.EqualValues(t, 1, n.Stats().ReadersReplaced)
+	})
+}
+
+// One partition that is not read, while another one is, costs the other one nothing.
+func TestOnePartitionThatStandsStillIsAssignedAnew(t *testing.T) {
+	scriptedLog(t, []OffsetRange{{0, 10}, {0, 10}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
+		k.still = newStillness(2, time.Second)
+		require.Len(t, entries(t, k, time.Second), 2)
+		e.set([]OffsetRange{{0, 30}, {0, 11}}...)
+		require.NoError(t, k.Append(1, nil, func(error) {}))
+		var got []elector.Entry
+		for o := range int64(7) {
+			r.polls = []polled{{rec: Record{Partition: 0, Offset: 10 + o}}}
+			got = append(got, entries(t, k, time.Second)...)
+		}
+		resets := slices.DeleteFunc(got, func(e elector.Entry) bool { return !e.Reset })
+		require.Equal(t, []elector.Entry{{Partition: 1, Offset: 0, Reset: true, End: 11, Whole: true}}, resets)
+		require.Zero(t, r.closed.Load())
+		for o := range int64(7) {
+			r.polls = []polled{{rec: Record{Partition: 0, Offset: 17 + o}}}
+			require.NoError(t, k.Append(1, nil, func(error) {}))
+			_ = entries(t, k, time.Second)
+		}
+		require.EqualValues(t, 1, r.closed.Load(), "the client is replaced after that")
+	})
 }
 
 // Readers that all stand still are not replaced in a storm, and one that says why it does

@@ -33,6 +33,10 @@ type mockKafka struct {
 	open      int   // clients that are not closed
 	still     int   // so many readers, from the first, return nothing from now on
 	readers   int   // so many were made
+	deaf      int   // so many group consumers, from the first, reach nobody from now on
+	groups    int   // so many were made
+	away      bool  // no broker answers a question
+	feeds     bool  // members of the group are given records
 	pos       int64
 	ids       string
 	props     map[string]map[string]string
@@ -143,7 +147,11 @@ func (k *mockKafka) LogReader(p map[string]string, _ *slog.Logger) (LogReader, e
 }
 
 func (k *mockKafka) GroupConsumer(p map[string]string, _ *slog.Logger) (GroupConsumer, error) {
-	return &mockGroup{mockKafka: k}, k.make("GroupConsumer", p)
+	err := k.make("GroupConsumer", p)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.groups++
+	return &mockGroup{mockKafka: k, number: k.groups}, err
 }
 func (k *mockKafka) Admin(Producer) (Admin, error) { return &mockAdmin{k}, k.make("Admin", nil) }
 
@@ -241,8 +249,20 @@ func (r *mockReader) Close() error {
 
 type mockGroup struct {
 	*mockKafka
-	told bool
-	once sync.Once
+	number int
+	told   bool
+	once   sync.Once
+}
+
+var errMockSilence = errors.New("nobody answers")
+
+func (g *mockGroup) Reach(context.Context, string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.number <= g.deaf || g.away {
+		return errMockSilence
+	}
+	return g.called("Group.Reach")
 }
 
 func (g *mockGroup) Join(string, bool) error {
@@ -270,6 +290,11 @@ func (g *mockGroup) Poll(timeout time.Duration) (GroupEvent, error) {
 		return GroupEvent{Kind: GroupAssigned, Partitions: []int{0, 7, -1}}, nil // only 0 exists
 	}
 	time.Sleep(timeout)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.feeds && g.number > g.deaf {
+		return GroupEvent{Kind: GroupRecord}, nil
+	}
 	return GroupEvent{}, nil
 }
 
@@ -310,6 +335,9 @@ func (a *mockAdmin) Log(context.Context, string, int) (LogInfo, error) {
 	err := a.did("Log")
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.away {
+		err = errMockSilence
+	}
 	return LogInfo{OffsetRange: OffsetRange{0, int64(len(a.log))}}, err
 }
 

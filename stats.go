@@ -30,9 +30,10 @@ type Stats struct {
 	// from most, empty if none was. Exclusive mode.
 	Contradictions uint64 `json:"contradictions"`
 	Diverged       string `json:"diverged"`
-	// ReadersReplaced is how often the client that reads a log was replaced because it stood
-	// still: records of this process were acknowledged, and for HeartbeatTimeout (five
-	// seconds at least) none was read. Exclusive mode.
+	// ReadersReplaced is how often a client that reads a log, or is a member of a consumer
+	// group, was replaced because it stood still for HeartbeatTimeout (five seconds at
+	// least): the log had records that it did not return, or it reached no broker while
+	// another client did.
 	ReadersReplaced uint64 `json:"readers_replaced"`
 	// Appended is how many records the log has confirmed, and AppendFailed how many it
 	// has not: these may be in it or not.

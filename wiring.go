@@ -111,13 +111,20 @@ func (w *wiring) majority(clocks clock.Clock, alive func(clock.Instant) bool) (a
 }
 
 func (w *wiring) member(read bool, t *topic) (*groupMember, error) {
-	c, err := w.provider.GroupConsumer(w.set.groupProperties(), w.set.logger)
+	newConsumer := func() (GroupConsumer, error) {
+		c, err := w.provider.GroupConsumer(w.set.groupProperties(), w.set.logger)
+		if err == nil {
+			w.set.throttling.follow("group", c)
+		}
+		return c, err
+	}
+	c, err := newConsumer()
 	if err != nil {
 		return nil, err
 	}
 	w.cleanup = append(w.cleanup, func() { _ = c.Close() })
-	w.set.throttling.follow("group", c)
-	return &groupMember{topic: w.set.topic, group: w.set.group, read: read, consumer: c, log: w.set.logger,
+	return &groupMember{topic: w.set.topic, group: w.set.group, read: read, consumer: c, newConsumer: newConsumer, log: w.set.logger,
+		admin: t.admin, lease: w.set.timeout, replaced: &w.set.replaced,
 		joining: accessGuard{signedIn: &t.access}, reading: accessGuard{signedIn: &t.access}}, nil
 }
 

@@ -118,6 +118,19 @@ func (g *group) Close() error {
 	return g.end
 }
 
+func (g *group) Reach(ctx context.Context, _ string) error {
+	g.mu.Lock()
+	var kafka *link
+	if g.present != nil {
+		kafka = g.present.kafka
+	}
+	g.mu.Unlock()
+	if kafka == nil {
+		return nil // it has no connections yet, or none any more
+	}
+	return classify("reach a broker", kafka.Ping(ctx))
+}
+
 func (g *group) Poll(timeout time.Duration) (neli.GroupEvent, error) {
 	if g.closed {
 		return neli.GroupEvent{}, errClosed

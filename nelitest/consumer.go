@@ -1,6 +1,7 @@
 package nelitest
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -94,6 +95,20 @@ func (c *groupConsumer) Poll(timeout time.Duration) (neli.GroupEvent, error) {
 		return neli.GroupEvent{Kind: neli.GroupRecord, Record: it.rec}, nil
 	}
 	return neli.GroupEvent{}, nil
+}
+
+// Reach implements [neli.GroupConsumer].
+func (c *groupConsumer) Reach(context.Context, string) error {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	c.gate()
+	if err := c.err(); err != nil {
+		return err
+	}
+	if !c.reaches(Group) {
+		return errDown
+	}
+	return nil
 }
 
 // Leave implements [neli.GroupConsumer]. Polls return nothing of it.

@@ -1,6 +1,7 @@
 package providertest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,6 +25,7 @@ var groupPoints = []point{
 	{"a group needs an id", "", groupNeedsID},
 	{"who joins with the same group.instance.id takes the place", "", fenced},
 	{"a session that is over is told", Freeze, sessionOver},
+	{"a member tells whether it reaches a broker", Freeze, reaches},
 }
 
 func assignsEvenly(strategy string) func(*testing.T, Bed) {
@@ -155,4 +157,27 @@ func sessionOver(t *testing.T, b Bed) {
 		return slices.ContainsFunc(m.all(), func(ev neli.GroupEvent) bool { return ev.Kind == neli.GroupLost })
 	})
 	eventually(t, patience, "it has joined again", func() bool { return len(m.assigned()) == 1 })
+}
+
+// reaches: a member that has joined, with and without the other methods at work, and one that is
+// closed.
+func reaches(t *testing.T, b Bed) {
+	topic := b.topic(t, 2)
+	m := track(t, b.member(t, newName()), topic, false)
+	eventually(t, patience, "it has the partitions", func() bool { return len(m.assigned()) == 2 })
+	ask := func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		return m.g.Reach(ctx, topic)
+	}
+	eventually(t, patience, "it reaches a broker", func() bool { return ask() == nil })
+	thaw := b.Freeze(t)
+	require.Error(t, ask(), "the brokers are silent")
+	thaw()
+	eventually(t, patience, "it reaches a broker again", func() bool { return ask() == nil })
+	m.stop()
+	require.NoError(t, m.g.Close())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = m.g.Reach(ctx, topic) // it may say anything, and returns
 }
