@@ -27,12 +27,33 @@ func newClient(config kafka.ConfigMap, id string) (*client, error) {
 	config = maps.Clone(config)
 	config["transactional.id"] = id
 	config["go.events.channel.size"] = 64 // the default takes 16 MB
-	config["go.produce.channel.size"] = 0 // not used; as large
+	p, w, err := newProducer(config)
+	if err != nil {
+		return nil, err
+	}
+	return &client{id, p, w}, nil
+}
+
+// newProducer makes a client that is watched. The client calls it fatal, and prints it,
+// that a producer was fenced, which is what fences are for: unless config has a channel for
+// logs, they are dropped. Errors have all that matters here.
+func newProducer(config kafka.ConfigMap) (*kafka.Producer, *watcher, error) {
+	config["go.produce.channel.size"] = 0 // not used, and as large by default
+	_, chosen := config["go.logs.channel"]
+	config["go.logs.channel.enable"] = true
 	p, err := kafka.NewProducer(&config)
 	if err != nil {
-		return nil, fmt.Errorf("fence: the client refuses its properties: %w", err)
+		return nil, nil, fmt.Errorf("fence: the client refuses its properties: %w", err)
 	}
-	return &client{id, p, watch(p)}, nil
+	if !chosen {
+		logs := p.Logs() // Close closes it
+		go func() {
+			for range logs {
+				continue
+			}
+		}()
+	}
+	return p, watch(p), nil
 }
 
 func (c *client) Init(ctx context.Context) error {

@@ -37,7 +37,8 @@ type Opener struct {
 //
 // config has librdkafka's properties. transaction.timeout.ms is 15,000 unless config says
 // otherwise: it must be longer than the longest transaction, and a suspended leader's open
-// transaction blocks readers for as long. transactional.id is set by Open.
+// transaction blocks readers for as long. transactional.id is set by Open. What the client
+// logs is dropped, as it calls each fenced producer fatal; config["go.logs.channel"] takes it.
 func New(ctx context.Context, config kafka.ConfigMap) (*Opener, error) {
 	o := &Opener{maps.Clone(config)}
 	if _, chosen := o.config["transaction.timeout.ms"]; !chosen {
@@ -99,12 +100,11 @@ func (o *Opener) ask(ctx context.Context, f func(*kafka.AdminClient) error) erro
 	config := maps.Clone(o.config)
 	maps.DeleteFunc(config, func(name string, _ kafka.ConfigValue) bool { return strings.HasPrefix(name, "transaction") })
 	config["go.events.channel.size"] = 1
-	p, err := kafka.NewProducer(&config)
+	p, w, err := newProducer(config)
 	if err != nil {
-		return fmt.Errorf("fence: the client refuses its properties: %w", err)
+		return err
 	}
 	defer p.Close()
-	w := watch(p)
 	admin, err := kafka.NewAdminClientFromProducer(p)
 	if err != nil {
 		return err

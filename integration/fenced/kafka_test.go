@@ -1,0 +1,142 @@
+package fenced
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/fence"
+	"github.com/goneli/neli/testkit/kafkatest"
+)
+
+// limited ends a test that waits in vain.
+func limited(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestKafka is what each client does on a real broker.
+func TestKafka(t *testing.T) {
+	t.Parallel()
+	cluster := kafkatest.Run(t, kafkatest.Options{Secure: true})
+	plain := account{bootstrap: cluster.Bootstrap()}
+	a := newAdmin(t, plain.bootstrap)
+	for _, w := range writers {
+		t.Run(w.name, func(t *testing.T) {
+			t.Run("commits", func(t *testing.T) { testCommits(t, w, a, plain) })
+			for _, by := range writers {
+				t.Run("fenced by "+by.name, func(t *testing.T) { testFenced(t, w, by, a, plain) })
+			}
+			t.Run("compacted", func(t *testing.T) {
+				topic := fresh("compacted")
+				a.create(topic, map[string]string{"cleanup.policy": "compact"})
+				err := w.check(limited(t), plain, topic)
+				require.ErrorIs(t, err, fence.ErrCompacted)
+				require.ErrorContains(t, err, topic+" has cleanup.policy=compact")
+			})
+			t.Run("rights", func(t *testing.T) { testRights(t, w, a, cluster) })
+		})
+	}
+}
+
+func testCommits(t *testing.T, w writer, a admin, who account) {
+	topic := fresh("commits")
+	a.create(topic, nil)
+	require.NoError(t, w.check(limited(t), who, topic))
+	err := w.lead(limited(t), who, fence.TransactionalID(topic, 0), topic, always{}, awake, func(ctx context.Context, commit commitText) error {
+		require.NoError(t, commit(ctx, "a"))
+		return commit(ctx, "b")
+	})
+	require.NoError(t, err)
+	var got []string
+	require.NoError(t, a.read(limited(t), topic, 0, func(text string) { got = append(got, text) }))
+	require.Equal(t, []string{"a", "b"}, got)
+}
+
+// testFenced: a later term takes over from one that is about to do something; the former
+// one must be told at once, and by no call afterwards that it had succeeded.
+func testFenced(t *testing.T, w, by writer, a admin, who account) {
+	for _, at := range []string{"begin", "produce", "commit"} {
+		t.Run(at, func(t *testing.T) {
+			topic := fresh("fenced")
+			a.create(topic, nil)
+			id := fence.TransactionalID(topic, 0)
+			ctx := limited(t)
+			armed := false
+			later := func(what string) {
+				if what != at || !armed {
+					return
+				}
+				armed = false
+				require.NoError(t, by.lead(ctx, who, id, topic, always{}, awake, func(ctx context.Context, commit commitText) error {
+					return commit(ctx, "later")
+				}))
+			}
+			term := &ends{after: 2} // it lasts until its work was refused
+			err := w.lead(ctx, who, id, topic, term, func() pause { return later }, func(ctx context.Context, commit commitText) error {
+				require.NoError(t, commit(ctx, "former"))
+				armed = true
+				err := commit(ctx, "late")
+				require.ErrorIs(t, err, fence.ErrRefused)
+				require.Equal(t, err, commit(ctx, "late again"))
+				return err
+			})
+			require.ErrorIs(t, err, fence.ErrStale)
+			var got []string
+			require.NoError(t, a.read(ctx, topic, 0, func(text string) { got = append(got, text) }))
+			require.Equal(t, []string{"former", "later"}, got)
+		})
+	}
+}
+
+// ends is a term that is over once it was asked so often.
+type ends struct{ after int }
+
+func (e *ends) Valid() bool {
+	e.after--
+	return e.after >= 0
+}
+
+// testRights: what a principal needs, and what it is told when it has not.
+func testRights(t *testing.T, w writer, a admin, cluster *kafkatest.Cluster) {
+	topic := fresh("rights")
+	a.create(topic, nil)
+	ctx := limited(t)
+	who := account{cluster.SecureBootstrap(), fresh("user"), "s3same-0pen", cluster.CAPEM()}
+	require.NoError(t, cluster.AddUser(ctx, who.user, who.password))
+	write := func() error {
+		return w.lead(ctx, who, fence.TransactionalID(topic, 0), topic, always{}, awake, func(ctx context.Context, commit commitText) error {
+			return commit(ctx, "x")
+		})
+	}
+	allow := func(kind, name string, prefixed bool) {
+		require.NoError(t, cluster.Allow(ctx, kafkatest.ACL{Principal: "User:" + who.user, ResourceType: kind, Name: name, Prefixed: prefixed, Operation: "write"}))
+	}
+	err := write()
+	require.ErrorIs(t, err, fence.ErrPermanent)
+	require.ErrorContains(t, err, "WRITE on TransactionalId "+fence.TransactionalID(topic, 0))
+	allow("transactional_id", "neli/"+topic+"/", true)
+	err = write()
+	require.ErrorIs(t, err, fence.ErrPermanent)
+	require.ErrorContains(t, err, "WRITE on the topic")
+	require.Contains(t, err.Error(), topic)
+	allow("topic", topic, false)
+	require.NoError(t, write())
+}
+
+// TestUnverified: a broker that does not verify transactions is refused, and the version
+// that does is named.
+func TestUnverified(t *testing.T) {
+	t.Parallel()
+	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: map[string]string{"transaction.partition.verification.enable": "false"}})
+	for _, w := range writers {
+		t.Run(w.name, func(t *testing.T) {
+			err := w.check(limited(t), account{bootstrap: cluster.Bootstrap()})
+			require.ErrorIs(t, err, fence.ErrUnverified)
+			require.ErrorContains(t, err, "Apache Kafka 3.6 or newer")
+		})
+	}
+}
