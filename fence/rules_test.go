@@ -29,7 +29,7 @@ var rules = []mutation.Mutant{
 
 	// What the steps do.
 	{Rule: "the term is asked, not only its context", File: "transactions.go",
-		Old: "valid := t.term.Valid(); {", New: "valid := true; {",
+		Old: "	valid := t.term.Valid()\n", New: "	valid := true\n",
 		Guard: "TestATermThatEndedDuringItsInitDoesNotWork", Want: "in chain but got nil"},
 	{Rule: "the context is asked, not only the term", File: "transactions.go",
 		Old: "	ended := ctx.Err()\n", New: "	var ended error\n",

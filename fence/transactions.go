@@ -91,10 +91,13 @@ type transactions[R any] struct {
 	pause    *backoff.ExponentialBackOff
 }
 
-// lasts returns why nothing more may be done in this term, nil if it lasts.
+// lasts returns why nothing more may be done in this term, nil if it lasts. Valid is asked
+// first: the context that Lead gives has ended from the instant on at which Valid is false,
+// so that Lead finds its cause in the error, and takes it for the end of the term.
 func (t *transactions[R]) lasts(ctx context.Context) error {
+	valid := t.term.Valid()
 	ended := ctx.Err()
-	switch valid := t.term.Valid(); {
+	switch {
 	case !valid && ended != nil:
 		return fmt.Errorf("%w: %w", ErrStale, context.Cause(ctx))
 	case !valid:
