@@ -181,7 +181,7 @@ type Config struct {
 
 	// Logger receives changes of leadership at Info, trouble at Warn, protocol
 	// detail at Debug. Messages are constant; data is in attributes, of which every line
-	// has group and name (docs/operations.md lists them). Default: discard, so that
+	// has group and name (docs/runbook.md lists them). Default: discard, so that
 	// nothing is said of a wrong address either.
 	Logger *slog.Logger
 

@@ -1,15 +1,18 @@
 package neli_test
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -38,31 +41,57 @@ func TestReadmeExampleCompiles(t *testing.T) {
 }
 
 var (
-	fence   = regexp.MustCompile("(?ms)^```.*?^```$")
-	code    = regexp.MustCompile("`[^`\n]*`")
-	link    = regexp.MustCompile(`\[[^\]]*\]\(([^()\s]+)\)`)
+	fence = regexp.MustCompile("(?ms)^```.*?^```$")
+	code  = regexp.MustCompile("`[^`\n]*`")
+	// Links of Markdown, with a title or without, of definitions, and of HTML.
+	link = regexp.MustCompile(`\]\(<?([^()<>\s]+)>?(?:\s+"[^"]*")?\)|(?m:^\s*\[[^\]]+\]:\s+<?([^<>\s]+)>?)|<[^<>]*\s(?:href|src|srcset)="([^"]*)"`)
+	// here is where a link that is not relative leads into this repository all the same.
+	here = regexp.MustCompile(`^https://github\.com/goneli/neli/(?:blob|tree)/main/`)
+	// named is a document, as comments, rules and recipes name it.
+	named   = regexp.MustCompile(`(?:^|[\s("\x60]|blob/main/)((?:docs|bench/results)/[a-z-]+\.md)(#[a-z0-9-]+)?`)
 	heading = regexp.MustCompile(`(?m)^#+ +(.+)$`)
 )
 
-// TestDocumentsLinkToWhatExists follows each relative link of each document to a
-// file and, within documents, to a heading.
+// TestDocumentsLinkToWhatExists follows each link of each document that stays in this
+// repository to a file and, within documents, to a heading.
 func TestDocumentsLinkToWhatExists(t *testing.T) {
 	documents := markdown(t)
 	require.Contains(t, documents, "README.md")
+	followed := 0
 	for file, text := range documents {
 		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
-			target, anchor, _ := strings.Cut(m[1], "#")
-			if strings.Contains(target, ":") {
-				continue // not relative
-			}
-			path := file
-			if target != "" {
-				path = filepath.Join(filepath.Dir(file), target)
+			to := m[1] + m[2] + m[3]
+			path, anchor, _ := strings.Cut(here.ReplaceAllString(to, ""), "#")
+			switch {
+			case strings.Contains(path, ":"):
+				continue // another site's
+			case path == "":
+				path = file
+			case !here.MatchString(to):
+				path = filepath.ToSlash(filepath.Join(filepath.Dir(file), path))
 			}
 			_, err := os.Stat(path)
-			require.NoErrorf(t, err, "%s links to %s", file, m[1])
+			assert.NoErrorf(t, err, "%s links to %s", file, to)
 			if anchor != "" {
-				require.Containsf(t, anchors(documents[path]), anchor, "%s links to %s", file, m[1])
+				assert.Containsf(t, anchors(documents[path]), anchor, "%s links to %s", file, to)
+			}
+			followed++
+		}
+	}
+	require.Greater(t, followed, 200, "of those that there are")
+}
+
+// TestSourcesNameDocumentsThatExist does the same for documents that comments, alerts and
+// recipes name.
+func TestSourcesNameDocumentsThatExist(t *testing.T) {
+	documents, sources := markdown(t), tree(t, ".go", ".yaml", ".tmpl")
+	recipes, err := os.ReadFile("Makefile")
+	require.NoError(t, err)
+	sources["Makefile"] = string(recipes)
+	for file, text := range sources {
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			if assert.Contains(t, documents, m[1], file) && m[2] != "" {
+				assert.Contains(t, anchors(documents[m[1]]), m[2][1:], "%s names %s", file, m[0])
 			}
 		}
 	}
@@ -70,27 +99,24 @@ func TestDocumentsLinkToWhatExists(t *testing.T) {
 
 var warning = regexp.MustCompile(`(?:[lL]og|[lL]ogger)\.(?:Warn|Error)\("([^"]+)"|slog\.Level(?:Warn|Error), "([^"]+)"`)
 
+// notInRunbook are programs for tests and examples, and peers, whose page has its own table.
+var notInRunbook = regexp.MustCompile(`^(bench|chaos|examples|integration|nelitest|peers|testkit|\w+/internal/compare)/`)
+
 // TestRunbookNamesEveryWarning looks each line that the library and neli run log as a warning or an
 // error up in the runbook: people look for it there, at three in the morning.
 func TestRunbookNamesEveryWarning(t *testing.T) {
-	operations, err := os.ReadFile("docs/operations.md")
+	text, err := os.ReadFile("docs/runbook.md")
 	require.NoError(t, err)
-	_, runbook, found := strings.Cut(string(operations), "## Runbook")
+	_, runbook, found := strings.Cut(string(text), "## Log lines")
 	require.True(t, found)
 	lines := 0
-	for _, pattern := range []string{"*.go", "internal/elector/*.go", "cmd/neli/internal/*/*.go"} {
-		files, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
-			source, err := os.ReadFile(file)
-			require.NoError(t, err)
-			for _, m := range warning.FindAllStringSubmatch(string(source), -1) {
-				lines++
-				require.Contains(t, runbook, m[1]+m[2], file)
-			}
+	for file, source := range tree(t, ".go") {
+		if strings.HasSuffix(file, "_test.go") || notInRunbook.MatchString(file) {
+			continue
+		}
+		for _, m := range warning.FindAllStringSubmatch(source, -1) {
+			lines++
+			assert.True(t, strings.Contains(runbook, m[1]+m[2]), "%s logs %q", file, m[1]+m[2])
 		}
 	}
 	require.Greater(t, lines, 15, "of those that there are")
@@ -105,9 +131,9 @@ func TestRunbookNamesEveryFatalError(t *testing.T) {
 	require.True(t, found)
 	fatal, _, found = strings.Cut(fatal, "\n)\n")
 	require.True(t, found)
-	operations, err := os.ReadFile("docs/operations.md")
+	runbook, err := os.ReadFile("docs/runbook.md")
 	require.NoError(t, err)
-	_, table, found := strings.Cut(string(operations), "## Starting anew after a fatal end")
+	_, table, found := strings.Cut(string(runbook), "## Starting anew after a fatal end")
 	require.True(t, found)
 	var want, got []string
 	for _, m := range regexp.MustCompile(`(?m)^\t(Err\w+) += `).FindAllStringSubmatch(fatal, -1) {
@@ -124,29 +150,40 @@ func TestRunbookNamesEveryFatalError(t *testing.T) {
 // code, in which nothing is a link or a heading.
 func markdown(t *testing.T) map[string]string {
 	t.Helper()
-	documents := map[string]string{}
+	documents := tree(t, ".md")
+	for path, text := range documents {
+		documents[path] = fence.ReplaceAllString(text, "")
+	}
+	return documents
+}
+
+// tree returns the files of this repository with one of these extensions, by path.
+func tree(t *testing.T, extensions ...string) map[string]string {
+	t.Helper()
+	files := map[string]string{}
 	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && path != "." && strings.HasPrefix(d.Name(), "."):
+		case d.IsDir() && path != "." && strings.HasPrefix(d.Name(), "."), d.IsDir() && d.Name() == "node_modules":
 			return fs.SkipDir
-		case d.IsDir() || filepath.Ext(path) != ".md":
+		case d.IsDir() || !slices.Contains(extensions, filepath.Ext(path)):
 			return nil
 		}
 		text, err := os.ReadFile(path)
-		documents[path] = fence.ReplaceAllString(string(text), "")
+		files[filepath.ToSlash(path)] = string(text)
 		return err
 	}))
-	return documents
+	return files
 }
 
 // anchors returns the names by which GitHub links to a document's headings: lower
 // case, blanks as hyphens, punctuation left out.
 func anchors(text string) []string {
 	var names []string
+	seen := map[string]int{}
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {
-		names = append(names, strings.Map(func(r rune) rune {
+		name := strings.Map(func(r rune) rune {
 			switch {
 			case r == ' ':
 				return '-'
@@ -154,7 +191,12 @@ func anchors(text string) []string {
 				return unicode.ToLower(r)
 			}
 			return -1
-		}, m[1]))
+		}, m[1])
+		seen[name]++
+		if n := seen[name] - 1; n > 0 { // another heading has it
+			name += fmt.Sprintf("-%d", n)
+		}
+		names = append(names, name)
 	}
 	return names
 }

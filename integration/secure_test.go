@@ -27,7 +27,7 @@ import (
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
-// The right to do one thing, as the table of docs/operations.md names it.
+// The right to do one thing, as the table of docs/security.md names it.
 type hostileRight struct{ operation, resource string }
 
 var (
@@ -38,7 +38,7 @@ var (
 	showConfigs = hostileRight{"DESCRIBE_CONFIGS", "topic"}
 )
 
-// hostileRights is the table of docs/operations.md: what each mode needs on an existing topic.
+// hostileRights is the table of docs/security.md: what each mode needs on an existing topic.
 // To create it takes createTopic besides; showConfigs is for the warnings only.
 var hostileRights = map[string][]hostileRight{
 	"open":          {readTopic, writeTopic},

@@ -13,7 +13,7 @@ members, so that there are fewer than a hundred of them however many roles there
 [WithRoles] adds two for each of at most [MaxRoles] roles.
 
 What the metrics mean is in docs/metrics.md, which is written from this package, and what
-to do when one of the alerts fires in docs/operations.md. For OpenTelemetry register the
+to do when one of the alerts fires in docs/runbook.md. For OpenTelemetry register the
 collector with a registry of its own, and hand that to the Prometheus bridge of
 go.opentelemetry.io/contrib.
 

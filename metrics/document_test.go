@@ -73,12 +73,12 @@ func labelsOf(m metric) string {
 func TestRunbookOfAlerts(t *testing.T) {
 	var rules ruleFile
 	readYAML(t, "rules.yaml", &rules)
-	b, err := os.ReadFile("../docs/operations.md")
+	b, err := os.ReadFile("../docs/runbook.md")
 	require.NoError(t, err)
 	want, got := map[string]bool{}, map[string]bool{}
 	for _, r := range rules.Groups[0].Rules {
 		want[r.Alert] = true
-		require.Equal(t, "https://github.com/goneli/neli/blob/main/docs/operations.md#"+strings.ToLower(r.Alert), r.Annotations["runbook_url"])
+		require.Equal(t, "https://github.com/goneli/neli/blob/main/docs/runbook.md#"+strings.ToLower(r.Alert), r.Annotations["runbook_url"])
 	}
 	for _, m := range regexp.MustCompile(`(?m)^#+ (Neli[A-Z]\w*)$`).FindAllStringSubmatch(string(b), -1) {
 		got[m[1]] = true

@@ -99,7 +99,7 @@ func TestEachRuleIsTested(t *testing.T) {
 
 // Rules, dashboard and documents name metrics that there are.
 func TestNamesOfMetrics(t *testing.T) {
-	for _, file := range []string{"rules.yaml", "rules_test.yaml", "dashboard.json", "../docs/operations.md", "../docs/metrics.md"} {
+	for _, file := range []string{"rules.yaml", "rules_test.yaml", "dashboard.json", "../docs/operations.md", "../docs/runbook.md", "../docs/metrics.md"} {
 		b, err := os.ReadFile(file)
 		require.NoError(t, err)
 		for _, name := range metricName.FindAllString(string(b), -1) {
