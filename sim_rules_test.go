@@ -17,7 +17,7 @@ const (
 var simulatorRules = []mutation.Mutant{
 	// The lease, as the whole library shows it.
 	{Rule: "a claimant waits for silence", File: "internal/lease/lease.go",
-		Old: "at = h.heard.Raw.Add(clock.Wait(h.T, l.rules.Rho))", New: "at = h.heard.Raw", Want: twoLeaders},
+		Old: "at = h.freeAt(l.rules.Rho)", New: "at = h.heard.Raw", Want: twoLeaders},
 	{Rule: "the wait is that of the holder's T, as its Claim says it", File: "internal/lease/fold.go",
 		Old: "T: r.T, Last: o}", New: "T: r.T / 2, Last: o}", Want: twoLeaders + `|Watch says|the witness knows of nobody`},
 	{Rule: "Beats restart the wait", File: "internal/lease/fold.go",
@@ -27,7 +27,7 @@ var simulatorRules = []mutation.Mutant{
 	{Rule: "a holder stops at T(1−σ)", File: "internal/clock/clock.go",
 		Old: "return t - t/10", New: "return t", Want: twoLeaders},
 	{Rule: "a holder takes the longer of both ages", File: "internal/clock/clock.go",
-		Old: "age := max(t.Mono-s.Mono, t.Wall-s.Wall)", New: "age := t.Mono - s.Mono", Want: twoLeaders},
+		Old: "age := max(t.Mono.Sub(s.Mono), t.Wall.Sub(s.Wall))", New: "age := t.Mono.Sub(s.Mono)", Want: twoLeaders},
 	{Rule: "a claim must have read the holder's newest evidence", File: "internal/lease/fold.go",
 		Old: "if h := f.holderOf(role); h == nil || r.Read >= h.Last {", New: "if true {", Want: twoLeaders + `|folds differ`},
 	{Rule: "records of another log are none of this one's", File: "internal/lease/codec.go",

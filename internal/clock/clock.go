@@ -21,32 +21,60 @@ import (
 	"time"
 )
 
-// Time is a point on one clock of this process, in nanoseconds since an origin of
-// that clock's own. Times of different clocks must not be compared. The zero Time
-// lies before everything that happens, and stands for "not yet".
-type Time int64
+// Point is a point on the clock C of this process, in nanoseconds since that clock's own
+// origin. Points of different clocks have different types, so that the compiler refuses to
+// compare them. The zero Point lies before everything that happens and means "not yet".
+type Point[C any] int64
 
-// Never is later than every Time that a clock shows.
-const Never = Time(math.MaxInt64)
+type (
+	mono struct{}
+	wall struct{}
+	raw  struct{}
+	boot struct{}
+)
+
+type (
+	// Mono is a point on the ordinary monotonic clock. Time synchronization slews it, and on
+	// Linux it stands still while the machine is suspended. Timers run by it.
+	Mono = Point[mono]
+	// Wall is a point on the wall clock, since 1970. Anybody may set that clock at any moment.
+	Wall = Point[wall]
+	// Raw is a point on a clock that nobody slews. Other processes' leases are measured by it.
+	Raw = Point[raw]
+	// Boot is a point on a clock that runs like Mono, but also during a suspension.
+	Boot = Point[boot]
+
+	// Time is Mono.
+	Time = Mono
+)
+
+// Never is later than every point that a clock shows.
+const Never = math.MaxInt64
 
 // Add returns t + d; Never stays Never.
-func (t Time) Add(d time.Duration) Time {
+func (t Point[C]) Add(d time.Duration) Point[C] {
 	if t == Never {
 		return Never
 	}
-	return t + Time(d)
+	return t + Point[C](d)
 }
 
 // Sub returns t − u.
-func (t Time) Sub(u Time) time.Duration { return time.Duration(t - u) }
+func (t Point[C]) Sub(u Point[C]) time.Duration { return time.Duration(t - u) }
 
 // Instant is one reading of all of this process's clocks. It means nothing outside
 // the process that took it.
 type Instant struct {
-	Mono Time // the ordinary monotonic clock: slewed, and on Linux it stands still in a suspension
-	Wall Time // since 1970; may be set at any moment
-	Raw  Time // slewed by nobody; 0 in a glance
-	Boot Time // as Mono, but it goes on in a suspension; 0 where there is none, and in a glance
+	Mono Mono
+	Wall Wall
+	Raw  Raw  // 0 in a glance
+	Boot Boot // 0 in a glance, and on systems that have no such clock
+}
+
+// Alike is an instant at which all clocks show d: time in tests and models in which all
+// clocks run alike.
+func Alike(d time.Duration) Instant {
+	return Instant{Mono: Mono(d), Wall: Wall(d), Raw: Raw(d), Boot: Boot(d)}
 }
 
 // Add returns the instant at which every clock shows d more.
@@ -65,11 +93,20 @@ func (t Instant) Add(d time.Duration) Instant {
 // unless the wall clock was set back during a suspension and there is no Boot. It is
 // negative only if s was read after t.
 func (t Instant) Age(s Instant) time.Duration {
-	age := max(t.Mono-s.Mono, t.Wall-s.Wall)
+	age := max(t.Mono.Sub(s.Mono), t.Wall.Sub(s.Wall))
 	if t.Boot != 0 && s.Boot != 0 {
-		age = max(age, t.Boot-s.Boot)
+		age = max(age, t.Boot.Sub(s.Boot))
 	}
-	return time.Duration(age)
+	return age
+}
+
+// MonoOf returns the time on the monotonic clock at which the raw clock will show at, going
+// by this reading of both. Timers run by the one, leases of others by the other.
+func (t Instant) MonoOf(at Raw) Mono {
+	if at == Never {
+		return Never
+	}
+	return t.Mono.Add(at.Sub(t.Raw))
 }
 
 // Time is the instant on the wall clock, for people.
@@ -105,3 +142,7 @@ func Hold(t time.Duration) time.Duration { return t - t/10 }
 func Wait(t time.Duration, rho float64) time.Duration {
 	return time.Duration(math.Ceil(float64(t)*(1+rho)/(1-rho))) + margin
 }
+
+// FreeAt is when a lease of t is over by any clock of its holder, of whom nothing has been
+// read since heard. Every rule "free after W" is this function.
+func FreeAt(heard Raw, t time.Duration, rho float64) Raw { return heard.Add(Wait(t, rho)) }

@@ -46,8 +46,10 @@ func TestAgeIsByTheClockThatShowsMost(t *testing.T) {
 }
 
 func TestNeverStaysNever(t *testing.T) {
-	require.Equal(t, Never, Never.Add(time.Hour))
-	require.Equal(t, Time(5), Time(3).Add(2))
+	require.Equal(t, Mono(Never), Mono(Never).Add(time.Hour))
+	require.Equal(t, Mono(Never), Instant{Mono: 5, Raw: 7}.MonoOf(Never))
+	require.Equal(t, Mono(8), Instant{Mono: 5, Raw: 7}.MonoOf(10))
+	require.Equal(t, Mono(5), Mono(3).Add(2))
 	require.Zero(t, Instant{Mono: 1}.Add(5).Raw, "what was not read is not made up")
 }
 

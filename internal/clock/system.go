@@ -9,7 +9,7 @@ var epoch = time.Now().Add(-50 * 365 * 24 * time.Hour)
 // Glance reads the ordinary clocks.
 func Glance() Instant {
 	t := time.Now()
-	return Instant{Mono: Time(t.Sub(epoch)), Wall: Time(t.UnixNano())}
+	return Instant{Mono: Mono(t.Sub(epoch)), Wall: Wall(t.UnixNano())}
 }
 
 // System returns the clocks of this machine. In simulated time (a testing/synctest
@@ -40,6 +40,6 @@ func (simulated) Glance() Instant { return Glance() }
 
 func (simulated) Now() Instant {
 	t := Glance()
-	t.Raw = t.Mono
+	t.Raw = Raw(t.Mono)
 	return t
 }

@@ -8,16 +8,16 @@ import (
 
 // kernelClocks reads CLOCK_MONOTONIC_RAW and CLOCK_BOOTTIME. Kernels since 2.6.39 have
 // both; where a sandbox refuses one, the ordinary monotonic clock takes its place.
-func kernelClocks(t Instant) (raw, boot Time) { return readClocks(t, unix.ClockGettime) }
+func kernelClocks(t Instant) (raw Raw, boot Boot) { return readClocks(t, unix.ClockGettime) }
 
-func readClocks(t Instant, gettime func(id int32, ts *unix.Timespec) error) (raw, boot Time) {
-	raw = t.Mono
+func readClocks(t Instant, gettime func(id int32, ts *unix.Timespec) error) (raw Raw, boot Boot) {
+	raw = Raw(t.Mono)
 	var ts unix.Timespec
 	if gettime(unix.CLOCK_MONOTONIC_RAW, &ts) == nil {
-		raw = Time(ts.Nano()) + origin
+		raw = Raw(ts.Nano()) + origin
 	}
 	if gettime(unix.CLOCK_BOOTTIME, &ts) == nil {
-		boot = Time(ts.Nano()) + origin
+		boot = Boot(ts.Nano()) + origin
 	}
 	return raw, boot
 }

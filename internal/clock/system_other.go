@@ -2,12 +2,10 @@
 
 package clock
 
-import (
-	"time"
-)
+import "time"
 
 // kernelClocks: the ordinary monotonic clock is all there is.
-func kernelClocks(t Instant) (raw, boot Time) { return t.Mono, 0 }
+func kernelClocks(t Instant) (raw Raw, boot Boot) { return Raw(t.Mono), 0 }
 
 // kernelWall is not needed: there is no clock beside time.Now's.
 func kernelWall() (time.Time, bool) { return time.Time{}, false }

@@ -408,13 +408,13 @@ func (n *Node) greetDue(p *partition, now clock.Instant) (at clock.Time, ok bool
 			// More and more seldom: who answers at all does so at once.
 			at = at.Add(max(n.set.T/2, min(helloEvery, p.talk.helloAt.Sub(p.talk.begun)/2)))
 			if !p.link.check(now, n.set.T) && n.willing(p, now) { // soon enough for the first Claim
-				at = min(at, max(p.talk.helloAt, now.Mono.Add(p.log.FreshAt().Sub(now.Raw)-n.set.T/4)))
+				at = min(at, max(p.talk.helloAt, now.MonoOf(p.log.FreshAt()).Add(-n.set.T/4)))
 			}
 		} else if p.log.Offset()+1 < p.end {
 			at = at.Add(n.set.Every) // there are gaps at the end, perhaps
 		}
 	case p.claims.silentAt != clock.Never && n.willing(p, now) && !p.link.check(now, n.set.T):
-		at = max(p.talk.helloAt, now.Mono.Add(p.claims.silentAt.Sub(now.Raw)-n.set.T/4))
+		at = max(p.talk.helloAt, now.MonoOf(p.claims.silentAt).Add(-n.set.T/4))
 	default:
 		return 0, false
 	}

@@ -208,7 +208,7 @@ func (a *asking) until() clock.Time { return a.heard.Add(askLimit) }
 
 // pursueDue is when pursue has something to do, if nothing changes.
 func (n *Node) pursueDue() clock.Time {
-	next := clock.Never
+	next := clock.Mono(clock.Never)
 	for _, a := range n.asks {
 		if a.gone != 0 {
 			next = min(next, a.gone.Add(goneFor), a.until())

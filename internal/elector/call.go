@@ -83,7 +83,7 @@ func (n *Node) repeatCalls(now clock.Instant) {
 
 // repeatDue is when repeatCalls has something to do, if nothing changes.
 func (n *Node) repeatDue() clock.Time {
-	next := clock.Never
+	next := clock.Mono(clock.Never)
 	for _, c := range n.calls {
 		next = min(next, c.sent.Add(askEvery))
 	}

@@ -15,19 +15,19 @@ import (
 // recover from that.
 type claims struct {
 	vacant     []*vacancy
-	listed     []*vacancy                   // by role: which of them has it
-	successors map[int32]successor          // roles released in somebody's favour
-	silent     map[lease.Session]clock.Time // whose silence was dealt with: when it was last heard; saidOnly
-	silentAt   clock.Time                   // raw: when the next holder's lease will be over
-	sharings   sharings                     // of what is vacant
-	thinkAt    clock.Time                   // monotonic: what others should have claimed is not thought of before
+	listed     []*vacancy                  // by role: which of them has it
+	successors map[int32]successor         // roles released in somebody's favour
+	silent     map[lease.Session]clock.Raw // whose silence was dealt with: when it was last heard; saidOnly
+	silentAt   clock.Raw                   // when the next holder's lease will be over
+	sharings   sharings                    // of what is vacant
+	thinkAt    clock.Time                  // monotonic: what others should have claimed is not thought of before
 
 	tries     int        // k: Claims in a row that did not come back in time
 	notBefore clock.Time // monotonic: no Claim before, for that reason
 }
 
 func (c *claims) init() {
-	*c = claims{successors: map[int32]successor{}, silent: map[lease.Session]clock.Time{}, silentAt: clock.Never,
+	*c = claims{successors: map[int32]successor{}, silent: map[lease.Session]clock.Raw{}, silentAt: clock.Never,
 		tries: c.tries, notBefore: c.notBefore}
 }
 
@@ -112,7 +112,7 @@ func (n *Node) send(p *partition, roles []int32, now clock.Instant) {
 		// Never: this process may claim nothing before it knows whose fold is wrong, and then
 		// all vacancies are reviewed.
 		if at := p.lease.FreeAt(free[0]); at != clock.Never {
-			p.claims.add(now.Mono.Add(at.Sub(now.Raw)), free)
+			p.claims.add(now.MonoOf(at), free)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (n *Node) claimDue(p *partition, now clock.Instant) (at clock.Time, ok bool
 		if n.localRoles(p) == 0 {
 			return 0, false
 		}
-		at = now.Mono.Add(p.log.FreshAt().Sub(now.Raw))
+		at = now.MonoOf(p.log.FreshAt())
 	} else {
 		if len(c.vacant) == 0 {
 			return 0, false

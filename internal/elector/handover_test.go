@@ -12,8 +12,7 @@ import (
 
 // at is an instant after the beginning of a test.
 func at(d time.Duration) clock.Instant {
-	t := clock.Time(time.Hour + d)
-	return clock.Instant{Mono: t, Wall: t, Raw: t, Boot: t}
+	return clock.Alike(time.Hour + d)
 }
 
 func TestHandoverDecides(t *testing.T) {

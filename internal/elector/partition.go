@@ -247,13 +247,9 @@ func (n *Node) End(why term.Reason) {
 
 // due is when p will have something to do, if nothing is read: by the monotonic clock.
 func (n *Node) due(p *partition, now clock.Instant) clock.Time {
-	next := clock.Never
+	next := clock.Mono(clock.Never)
 	mono := func(t clock.Time) { next = min(next, t) }
-	raw := func(t clock.Time) {
-		if t != clock.Never {
-			mono(now.Mono.Add(t.Sub(now.Raw)))
-		}
-	}
+	raw := func(t clock.Raw) { mono(now.MonoOf(t)) }
 	if len(p.holds) > 0 {
 		// By the monotonic clock; a wall clock that is set forward is noticed at the next
 		// beat, or by whoever looks at it.

@@ -212,7 +212,7 @@ var mutants = []mutation.Mutant{
 
 	// Times, by bounds of the guards' own.
 	{Rule: "the wait is not longer than T′", File: "../lease/lease.go",
-		Old: "at = h.heard.Raw.Add(clock.Wait(h.T, l.rules.Rho))", New: "at = h.heard.Raw.Add(2 * clock.Wait(h.T, l.rules.Rho))",
+		Old: "at = h.freeAt(l.rules.Rho)", New: "at = h.heard.Raw.Add(2 * clock.Wait(h.T, l.rules.Rho))",
 		Guard: "TestOneClaimForAllThatIsDue", Want: `should have 300 item`},
 	{Rule: "a holder beats in each interval", File: "node.go",
 		Old: "	if r, ok := p.log.Beat(now); ok {\n		p.beatAt = now.Mono.Add(n.set.Every)\n", New: "	if r, ok := p.log.Beat(now); ok {\n		p.beatAt = now.Mono.Add(2 * n.set.Every)\n",

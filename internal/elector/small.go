@@ -27,7 +27,7 @@ type ledger interface {
 	HeldBy(lease.Session) int
 	Sessions() int
 	Roles() int32
-	FreeAt(role int32) clock.Time
+	FreeAt(role int32) clock.Raw
 	Claiming() (n int, oldest clock.Instant)
 	Forget(roles []int32)
 }
@@ -330,9 +330,7 @@ func (n *Node) dueSmall(p *partition, now clock.Instant) clock.Time {
 	if at, ok := n.claimDue(p, now); ok {
 		mono(at)
 	}
-	if at := p.claims.silentAt; at != clock.Never {
-		mono(now.Mono.Add(at.Sub(now.Raw)))
-	}
+	mono(now.MonoOf(p.claims.silentAt))
 	for _, log := range n.logs {
 		if !log.begun {
 			continue

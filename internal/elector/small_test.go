@@ -24,7 +24,7 @@ type smallNode struct {
 }
 
 func newSmallNode() *smallNode {
-	s := &smallNode{now: clock.Instant{Mono: clock.Time(time.Hour), Wall: clock.Time(time.Hour), Raw: clock.Time(time.Hour)}}
+	s := &smallNode{now: clock.Alike(time.Hour)}
 	s.set = &Settings{Process: "a", Name: "a", Group: "g", T: time.Second, Every: 200 * time.Millisecond, Drain: time.Second,
 		AnswerWait: time.Second, Rebalance: true, Majority: true, Random: func(time.Duration) time.Duration { return 0 },
 		Alive: func(clock.Instant) bool { return true }}

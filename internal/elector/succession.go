@@ -286,7 +286,7 @@ func (c *claims) saidSilent(id lease.Session) {
 }
 
 // saidOnly stands for a time in claims.silent: nothing was done yet but to say so.
-const saidOnly = clock.Time(1)
+const saidOnly = clock.Raw(1)
 
 // heldBy returns the roles that some sessions hold, ascending: after an outage those of all
 // are shared out at once, which takes long where there are many.

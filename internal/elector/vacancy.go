@@ -9,9 +9,9 @@ import (
 // for each role that becomes vacant or is won: for what happens to many roles at once
 // there are no timers and no maps.
 type vacancies struct {
-	since []clock.Time // raw, by role below R: 0: it is not vacant, or nobody knows
-	count int          // how many are
-	at    clock.Time   // raw: until when they are accounted for
+	since []clock.Raw // by role below R: 0: it is not vacant, or nobody knows
+	count int         // how many are
+	at    clock.Raw   // until when they are accounted for
 }
 
 // vacated takes note that roles are vacant, from now on if they were not before.
@@ -25,7 +25,7 @@ func (n *Node) vacated(p *partition, roles []int32, now clock.Instant) {
 			continue
 		}
 		if len(v.since) == 0 {
-			v.since = make([]clock.Time, below)
+			v.since = make([]clock.Raw, below)
 		}
 		if v.since[role] == 0 {
 			v.since[role] = now.Raw
@@ -40,7 +40,7 @@ func (n *Node) occupied(p *partition, roles []int32, now clock.Instant) {
 	if v.count == 0 {
 		return
 	}
-	won, since := 0, clock.Time(0) // mostly all were vacated together
+	won, since := 0, clock.Raw(0) // mostly all were vacated together
 	for _, role := range roles {
 		if int(role) >= len(v.since) || v.since[role] == 0 {
 			continue
@@ -65,7 +65,7 @@ func (n *Node) resize(p *partition, now clock.Instant) {
 		}
 	}
 	if len(v.since) > 0 {
-		v.since = append(v.since[:min(below, len(v.since))], make([]clock.Time, max(0, below-len(v.since)))...)
+		v.since = append(v.since[:min(below, len(v.since))], make([]clock.Raw, max(0, below-len(v.since)))...)
 	}
 	switch {
 	case n.quorum != nil:
@@ -124,12 +124,12 @@ func (n *Node) account(p *partition, now clock.Instant) {
 
 // newerUntil is until when a newer version may hold whatever is vacant, by the raw clock;
 // zero if none does.
-func (n *Node) newerUntil(p *partition) clock.Time {
+func (n *Node) newerUntil(p *partition) clock.Raw {
 	if n.quorum != nil {
 		return n.quorum.FreeAt(n.quorum.Roles()) // of what nobody holds
 	}
 	if at, newer := p.log.Newer(); newer {
-		return at.Raw.Add(clock.Wait(clock.Tmax, n.set.Rho))
+		return clock.FreeAt(at.Raw, clock.Tmax, n.set.Rho)
 	}
 	return 0
 }

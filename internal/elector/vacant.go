@@ -101,7 +101,7 @@ func (c *claims) due(what upcoming, now clock.Instant, limit int32) []int32 {
 
 // next is when the first of the vacancies is due.
 func (c *claims) next() clock.Time {
-	next := clock.Never
+	next := clock.Mono(clock.Never)
 	for _, v := range c.vacant {
 		at := v.at
 		if v.what != toClaim {

@@ -68,8 +68,7 @@ func newWorld(partitions int) *world {
 }
 
 func (w *world) instant() clock.Instant {
-	t := clock.Time(time.Hour + w.now)
-	return clock.Instant{Mono: t, Wall: t, Raw: t, Boot: t}
+	return clock.Alike(time.Hour + w.now)
 }
 
 func (w *world) after(d time.Duration, do func()) {

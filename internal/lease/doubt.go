@@ -10,7 +10,7 @@ import (
 // it than for it begins anew.
 type doubt struct {
 	from   int64           // offset of the record that showed it: a Snapshot that was made before says nothing
-	until  clock.Time      // raw: as many against it as for it are too many from then on
+	until  clock.Raw       // as many against it as for it are too many from then on
 	voices map[string]bool // by process: has it the same fold?
 }
 
@@ -117,7 +117,7 @@ func (l *Lease) rejoin(o int64, how outcome, now clock.Instant) Event {
 		for id, agrees := range l.doubt.voices {
 			l.disbelieved[id] = !agrees
 		}
-		l.believeAt = now.Raw.Add(clock.Wait(l.rules.longest(), l.rules.Rho))
+		l.believeAt = clock.FreeAt(now.Raw, l.rules.longest(), l.rules.Rho)
 	}
 	e := l.rewind(o, now)
 	e.Outvoted, e.Tied = how == outvoted, how == tied

@@ -30,6 +30,9 @@ type session struct {
 	heard clock.Instant
 }
 
+// freeAt is when the session's lease is over by any clock, if nothing more is read of it.
+func (s *session) freeAt(rho float64) clock.Raw { return clock.FreeAt(s.heard.Raw, s.T, rho) }
+
 // grant is what is left of one valid Claim; since is no part of the fold.
 type grant struct {
 	roles int

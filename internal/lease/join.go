@@ -13,9 +13,9 @@ import (
 type join struct {
 	from  int64         // s: where reading began
 	busy  int64         // newest record that may be of a holder: a fresh Claim must have read it
-	begun clock.Time    // raw: when s was known
+	begun clock.Raw     // when s was known
 	bound time.Duration // no holder that was not heard since has a larger T
-	heard clock.Time    // raw: what was heard leads no more from then on
+	heard clock.Raw     // what was heard leads no more from then on
 	kept  []entry       // what must be folded after a Snapshot
 	since int64         // kept has everything from here on
 	cost  int           // of kept, in records
@@ -37,8 +37,8 @@ func newJoin(s int64, longest time.Duration, now clock.Instant) *join {
 	return &join{from: s, since: s, busy: s - 1, begun: now.Raw, bound: longest}
 }
 
-func (j *join) freshAt(rho float64) clock.Time {
-	return max(j.begun.Add(clock.Wait(j.bound, rho)), j.heard)
+func (j *join) freshAt(rho float64) clock.Raw {
+	return max(clock.FreeAt(j.begun, j.bound, rho), j.heard)
 }
 
 // keep remembers a record that a Snapshot may have to be completed by. Those that no
@@ -69,7 +69,7 @@ func (e entry) cost() int {
 // hear takes note of a record that may be of a holder whose lease is t.
 func (j *join) hear(o int64, now clock.Instant, t time.Duration, rho float64) {
 	j.busy = o
-	j.heard = max(j.heard, now.Raw.Add(clock.Wait(t, rho)))
+	j.heard = max(j.heard, clock.FreeAt(now.Raw, t, rho))
 }
 
 // limit takes note of the largest T of any holder, as a process says that knew the

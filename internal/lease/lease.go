@@ -47,7 +47,7 @@ type Lease struct {
 
 	doubt       *doubt          // nil: nobody contradicts the fold
 	disbelieved map[string]bool // processes whose Snapshots are not adopted until believeAt
-	believeAt   clock.Time      // raw
+	believeAt   clock.Raw
 }
 
 // own is what concerns this process's present session.
@@ -190,27 +190,27 @@ func Young(now, v clock.Instant, t time.Duration) bool {
 // Lapsed reports whether the present session holds something that it leads no more.
 func (l *Lease) Lapsed(now clock.Instant) bool { return l.Holding() > 0 && !l.young(now) }
 
-// FreeAt is the time by the raw clock from which nobody leads role by any clock, if
-// nothing is read until then: zero if it is free already, Never if nothing is known.
-// A record of a newer version may be of a holder of anything. Never, too, while others
-// contradict the fold and not most have the same.
-func (l *Lease) FreeAt(role int32) clock.Time {
+// FreeAt is the time from which nobody leads role by any clock, if nothing is read until
+// then: zero if it is free already, Never if nothing is known. A record of a newer version
+// may be of a holder of anything. Never, too, while others contradict the fold and not most
+// have the same.
+func (l *Lease) FreeAt(role int32) clock.Raw {
 	if l.join != nil || l.Doubtful() {
 		return clock.Never
 	}
-	at := clock.Time(0)
+	at := clock.Raw(0)
 	if h := l.fold.holderOf(role); h != nil {
-		at = h.heard.Raw.Add(clock.Wait(h.T, l.rules.Rho))
+		at = h.freeAt(l.rules.Rho)
 	}
 	if l.fold.newer != none {
-		at = max(at, l.newerAt.Raw.Add(clock.Wait(l.rules.longest(), l.rules.Rho)))
+		at = max(at, clock.FreeAt(l.newerAt.Raw, l.rules.longest(), l.rules.Rho))
 	}
 	return at
 }
 
-// FreshAt is the time by the raw clock from which a process that does not know the
-// fold may claim, if nothing is read until then; Never if it knows it.
-func (l *Lease) FreshAt() clock.Time {
+// FreshAt is the time from which a process that does not know the fold may claim, if
+// nothing is read until then; Never if it knows it.
+func (l *Lease) FreshAt() clock.Raw {
 	if l.join == nil {
 		return clock.Never
 	}

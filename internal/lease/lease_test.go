@@ -21,8 +21,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T, n int) *rig {
-	start := clock.Time(time.Hour)
-	r := &rig{t: t, now: clock.Instant{Mono: start, Wall: start, Raw: start, Boot: start}, codec: Codec{"g", "log"}}
+	r := &rig{t: t, now: clock.Alike(time.Hour), codec: Codec{"g", "log"}}
 	for i := range n {
 		r.procs = append(r.procs, r.boot(string(rune('a'+i))))
 	}

@@ -32,7 +32,7 @@ func (k *modelCoder) id(s Session) {
 }
 
 // age is how many ticks ago a reading was: two are as long ago as any number.
-func (k *modelCoder) age(now, at clock.Time) {
+func (k *modelCoder) age(now, at clock.Mono) {
 	if at == 0 {
 		k.byte(3)
 		return
@@ -40,7 +40,7 @@ func (k *modelCoder) age(now, at clock.Time) {
 	k.byte(byte(min(2, now.Sub(at)/modelTick)))
 }
 
-func (k *modelCoder) fold(f *fold, roles int, now clock.Time) {
+func (k *modelCoder) fold(f *fold, roles int, now clock.Mono) {
 	k.offset(f.newer)
 	for role := range int32(roles) {
 		h := f.holderOf(role)
@@ -53,7 +53,7 @@ func (k *modelCoder) fold(f *fold, roles int, now clock.Time) {
 		k.id(h.Session)
 		k.long(h.T)
 		if now != 0 {
-			k.age(now, h.heard.Raw)
+			k.age(now, h.heard.Mono)
 		}
 	}
 }
@@ -65,7 +65,7 @@ func (k *modelCoder) encode(w *modelWorld) []byte {
 		k.ids = map[Session]byte{}
 	}
 	clear(k.ids)
-	now := w.now().Raw
+	now := w.now().Mono
 	low := int64(len(w.log))
 	for _, l := range w.procs {
 		k.lease(w, l, now)
@@ -107,7 +107,7 @@ func (k *modelCoder) inFlight(w *modelWorld) {
 	}
 }
 
-func (k *modelCoder) lease(w *modelWorld, l *Lease, now clock.Time) {
+func (k *modelCoder) lease(w *modelWorld, l *Lease, now clock.Mono) {
 	k.id(l.own.session)
 	k.offset(l.read)
 	k.age(now, l.own.v.Mono)
@@ -123,8 +123,8 @@ func (k *modelCoder) lease(w *modelWorld, l *Lease, now clock.Time) {
 		k.offset(j.from)
 		k.offset(j.busy)
 		k.long(j.bound)
-		k.age(now, j.begun)
-		k.byte(byte(max(0, (j.heard.Sub(now)+modelTick-1)/modelTick)))
+		k.age(now, clock.Mono(j.begun))
+		k.byte(byte(max(0, (clock.Mono(j.heard).Sub(now)+modelTick-1)/modelTick)))
 		for _, e := range j.kept {
 			if e.sent.Mono != 0 && e.record.Session == l.own.session {
 				k.offset(e.offset)
@@ -136,7 +136,7 @@ func (k *modelCoder) lease(w *modelWorld, l *Lease, now clock.Time) {
 	k.byte(1)
 	k.fold(&l.fold, w.c.roles, now)
 	if l.fold.newer != none {
-		k.age(now, l.newerAt.Raw)
+		k.age(now, l.newerAt.Mono)
 	}
 	for role := range int32(w.c.roles) {
 		token, gone := l.own.forgotten[role]
@@ -183,7 +183,7 @@ func (k *modelCoder) record(w *modelWorld, r *Record, o int64) {
 	}
 	for _, l := range w.procs {
 		if l.own.session == r.Session && l.read < o {
-			at := clock.Time(0)
+			at := clock.Mono(0)
 			for _, s := range l.own.sent {
 				if s.seq == r.Seq {
 					at = s.at.Mono

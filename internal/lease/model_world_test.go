@@ -78,8 +78,7 @@ func newModelWorld(c *modelConfig) *modelWorld {
 }
 
 func (w *modelWorld) now() clock.Instant {
-	at := clock.Time(time.Hour + time.Duration(w.ticks)*modelTick)
-	return clock.Instant{Mono: at, Wall: at, Raw: at, Boot: at}
+	return clock.Alike(time.Hour + time.Duration(w.ticks)*modelTick)
 }
 
 // next is a copy in which process i may be written to; none if i < 0.

@@ -14,7 +14,7 @@ type Grantee struct {
 	Last    int64         // offset of the newest evidence of the session
 	Since   clock.Instant // when this process read the claim, or first learnt of it
 	Heard   clock.Instant // when it read the newest evidence of the session
-	FreeAt  clock.Time    // raw: from when on the lease is over by any clock, if nothing is read until then
+	FreeAt  clock.Raw     // from when on the lease is over by any clock, if nothing is read until then
 }
 
 // Holder returns who holds role by the fold, be its lease over or not. ok is false if
@@ -29,7 +29,7 @@ func (l *Lease) Holder(role int32) (g Grantee, ok bool) {
 	}
 	token := l.fold.tokens[role]
 	g = Grantee{Session: h.Session, Name: h.Name, Token: token, Last: h.Last, Heard: h.heard,
-		FreeAt: h.heard.Raw.Add(clock.Wait(h.T, l.rules.Rho))}
+		FreeAt: h.freeAt(l.rules.Rho)}
 	if since := l.fold.grants[token]; since != nil {
 		g.Since = since.since
 	}
@@ -88,7 +88,7 @@ func (l *Lease) HolderOf(role int32) (h HolderState, ok bool) {
 }
 
 func (l *Lease) holderState(s *session) HolderState {
-	return HolderState{s.Session, s.held, s.Last, s.heard, s.heard.Raw.Add(clock.Wait(s.T, l.rules.Rho))}
+	return HolderState{s.Session, s.held, s.Last, s.heard, s.freeAt(l.rules.Rho)}
 }
 
 // Roles is one more than the highest role that anybody has held.
@@ -105,7 +105,7 @@ type HolderState struct {
 	Held    int   // roles
 	Last    int64 // offset of its newest evidence
 	Heard   clock.Instant
-	FreeAt  clock.Time // raw
+	FreeAt  clock.Raw
 }
 
 // Holders yields the sessions that hold something, in no order.

@@ -82,10 +82,7 @@ func TestARequestInOtherRecordsIsIgnored(t *testing.T) {
 // A request changes nothing that the rules look at, whoever it says that it is from: not the
 // fold, no silence, no evidence, whether this process knows the fold or not.
 func TestARequestIsNoPartOfTheRules(t *testing.T) {
-	at := func(d time.Duration) clock.Instant {
-		o := clock.Time(time.Hour + d)
-		return clock.Instant{Mono: o, Wall: o, Raw: o, Boot: o}
-	}
+	at := func(d time.Duration) clock.Instant { return clock.Alike(time.Hour + d) }
 	for _, from := range []Session{{"holder", 1}, {"holder", 9}, {"stranger", 1}, {"me", 7}} {
 		t.Run(fmt.Sprint(from), func(t *testing.T) {
 			l := New(Rules{Process: "me", T: time.Second, Rho: 0.0005, History: 100})

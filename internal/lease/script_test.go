@@ -26,8 +26,7 @@ func newScript(t *testing.T) *script { return newScriptOf(t, time.Second) }
 
 // newScriptOf gives z another lease than x's second.
 func newScriptOf(t *testing.T, long time.Duration) *script {
-	start := clock.Time(time.Hour)
-	s := &script{t: t, now: clock.Instant{Mono: start, Wall: start, Raw: start}}
+	s := &script{t: t, now: clock.Alike(time.Hour)}
 	for _, l := range []**Lease{&s.x, &s.z} {
 		rules := Rules{Process: "x", T: time.Second, Rho: 0, History: 10}
 		if l == &s.z {

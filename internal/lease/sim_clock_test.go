@@ -23,11 +23,11 @@ type simClock struct {
 
 // newSimClock starts clocks that agree with nobody's.
 func newSimClock(r *rand.Rand, now time.Duration) simClock {
-	point := func() clock.Time { return clock.Time(time.Hour) + clock.Time(r.Int64N(int64(1000*time.Hour))) }
+	point := func() time.Duration { return time.Hour + time.Duration(r.Int64N(int64(1000*time.Hour))) }
 	c := simClock{since: now, boot: r.IntN(4) > 0}
-	c.at = clock.Instant{Mono: point(), Wall: point(), Raw: point()}
+	c.at = clock.Instant{Mono: clock.Mono(point()), Wall: clock.Wall(point()), Raw: clock.Raw(point())}
 	if c.boot {
-		c.at.Boot = point()
+		c.at.Boot = clock.Boot(point())
 	}
 	return c
 }

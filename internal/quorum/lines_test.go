@@ -16,7 +16,7 @@ import (
 // and two who were heard at the same time are two.
 func TestTheBoundIsTheMajoritythLargest(t *testing.T) {
 	at := func(s int) clock.Instant {
-		return clock.Instant{Mono: clock.Time(s) * clock.Time(time.Second), Wall: simEpoch.Add(time.Duration(s) * time.Second)}
+		return clock.Instant{Mono: clock.Mono(s) * clock.Mono(time.Second), Wall: simEpoch.Add(time.Duration(s) * time.Second)}
 	}
 	none := clock.Instant{}
 	for _, c := range []struct {

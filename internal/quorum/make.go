@@ -53,7 +53,7 @@ func (q *Lease) Beat(log int, now clock.Instant) (lease.Record, bool) {
 }
 
 // BeatAt is the monotonic time at which evidence was last sent to a log.
-func (q *Lease) BeatAt(log int) clock.Time { return q.logs[log].beatAt }
+func (q *Lease) BeatAt(log int) clock.Mono { return q.logs[log].beatAt }
 
 // sent takes note that evidence is on its way.
 func (v *logView) sent(ballot int64, now clock.Instant) { v.said, v.beatAt = ballot, now.Mono }

@@ -57,8 +57,10 @@ func modelTypeOf(t reflect.Type) *modelType {
 
 func newModelType(t reflect.Type) *modelType {
 	switch t {
-	case reflect.TypeFor[clock.Time]():
-		return &modelType{write: func(k *modelCoder, p unsafe.Pointer) { k.age(*(*clock.Time)(p)) }}
+	case reflect.TypeFor[clock.Mono]():
+		return &modelType{write: func(k *modelCoder, p unsafe.Pointer) { k.age(*(*clock.Mono)(p)) }}
+	case reflect.TypeFor[clock.Raw]():
+		return &modelType{write: func(k *modelCoder, p unsafe.Pointer) { k.age(clock.Mono(*(*clock.Raw)(p))) }}
 	case reflect.TypeFor[clock.Instant](): // all clocks of a model run alike
 		return &modelType{write: func(k *modelCoder, p unsafe.Pointer) { k.age((*clock.Instant)(p).Mono) }}
 	case reflect.TypeFor[lease.Session]():
@@ -231,7 +233,7 @@ func modelPointer(t reflect.Type, value func(unsafe.Pointer) reflect.Value) *mod
 // are the same.
 type modelCoder struct {
 	out  []byte
-	now  clock.Time
+	now  clock.Mono
 	ids  map[lease.Session]byte // of one log
 	seqs map[modelSeq]byte      // likewise
 	who  string                 // whose lease is written
@@ -260,7 +262,7 @@ func (k *modelCoder) seq(process string, n uint64) {
 
 // old reports whether a stamp is as old as any.
 func (k *modelCoder) old(stamp reflect.Value) bool {
-	at := clock.Time(stamp.FieldByName("at").FieldByName("Mono").Int())
+	at := clock.Mono(stamp.FieldByName("at").FieldByName("Mono").Int())
 	return k.now.Sub(at) >= 2*modelTick
 }
 
@@ -275,7 +277,7 @@ func (k *modelCoder) flag(b bool) {
 }
 
 // age is how many ticks ago or ahead a time is: two ticks ago are as long ago as any number.
-func (k *modelCoder) age(at clock.Time) {
+func (k *modelCoder) age(at clock.Mono) {
 	n := byte(100)
 	switch d := k.now.Sub(at); {
 	case at == 0:

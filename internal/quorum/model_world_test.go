@@ -123,8 +123,9 @@ func newModelWorld(c *modelConfig) *modelWorld {
 
 // now shows the clocks of a process. All run at the true rate.
 func (w *modelWorld) now(i int) clock.Instant {
-	at := clock.Time(time.Hour + time.Duration(w.ticks)*modelTick)
-	return clock.Instant{Mono: at, Wall: at.Add(w.c.walls[i]), Raw: at}
+	now := clock.Alike(time.Hour + time.Duration(w.ticks)*modelTick)
+	now.Wall = now.Wall.Add(w.c.walls[i])
+	return now
 }
 
 func (w *modelWorld) place(i, log int) *modelPlace { return &w.at[i*w.c.logs+log] }

@@ -207,10 +207,10 @@ func (q *Lease) Free(below int32, now clock.Instant) []int32 {
 	return free
 }
 
-// FreeAt is the time by the raw clock from which nobody leads role by any clock, if
-// nothing is read until then: when it may be claimed on a majority of the logs.
-func (q *Lease) FreeAt(role int32) clock.Time {
-	var at [MaxLogs]clock.Time
+// FreeAt is the time from which nobody leads role by any clock, if nothing is read until
+// then: when it may be claimed on a majority of the logs.
+func (q *Lease) FreeAt(role int32) clock.Raw {
+	var at [MaxLogs]clock.Raw
 	for log, v := range q.logs {
 		at[log] = v.lease.FreeAt(role)
 		if !v.lease.Known() {

@@ -21,7 +21,7 @@ type policy struct {
 
 // wait is roles that are to be looked at again, at a monotonic time.
 type wait struct {
-	at    clock.Time
+	at    clock.Mono
 	roles []int32
 }
 
@@ -42,7 +42,7 @@ func (p *policy) patience() time.Duration { return patienceTrips*p.trip + p.read
 
 func (p *policy) tell(role int32) { p.changed = append(p.changed, role) }
 
-func (p *policy) later(at clock.Time, roles []int32) {
+func (p *policy) later(at clock.Mono, roles []int32) {
 	if len(roles) > 0 {
 		p.waits = append(p.waits, wait{at, roles})
 	}
@@ -306,14 +306,14 @@ func (q *Lease) notice(now clock.Instant) {
 	}
 }
 
-// wholeAt is when anything at all may be claimed on a log, by the raw clock: 0 for a log
-// that is known, unless a newer version may hold anything there.
-func (q *Lease) wholeAt(v *logView) clock.Time {
+// wholeAt is when anything at all may be claimed on a log: 0 for a log that is known,
+// unless a newer version may hold anything there.
+func (q *Lease) wholeAt(v *logView) clock.Raw {
 	if !v.lease.Known() {
 		return v.lease.FreshAt()
 	}
 	if at, newer := v.lease.Newer(); newer {
-		return at.Raw.Add(clock.Wait(q.rules.T, q.rules.Rho))
+		return clock.FreeAt(at.Raw, q.rules.T, q.rules.Rho)
 	}
 	return 0
 }
@@ -323,7 +323,7 @@ func (q *Lease) wholeAt(v *logView) clock.Time {
 func (q *Lease) silence(v *logView, now clock.Instant) {
 	v.overAt = clock.Never
 	if v.over == nil {
-		v.over = map[lease.Session]clock.Time{}
+		v.over = map[lease.Session]clock.Raw{}
 	}
 	for id := range v.over {
 		if v.lease.HeldBy(id) == 0 {
@@ -347,14 +347,13 @@ func (q *Lease) silence(v *logView, now clock.Instant) {
 	})
 }
 
-// Due is when Tick has something to do, if nothing is read until then: by the monotonic
-// clock.
-func (q *Lease) Due(now clock.Instant) clock.Time {
-	next := clock.Never
-	mono := func(t clock.Time) { next = min(next, t) }
-	raw := func(t clock.Time) {
-		if t != clock.Never && t != 0 {
-			mono(now.Mono.Add(t.Sub(now.Raw)))
+// Due is when Tick has something to do, if nothing is read until then.
+func (q *Lease) Due(now clock.Instant) clock.Mono {
+	next := clock.Mono(clock.Never)
+	mono := func(t clock.Mono) { next = min(next, t) }
+	raw := func(t clock.Raw) {
+		if t != 0 {
+			mono(now.MonoOf(t))
 		}
 	}
 	if q.policy.lookAll || len(q.policy.looks) > 0 {

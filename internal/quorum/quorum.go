@@ -51,14 +51,14 @@ type logView struct {
 	back     int64         // of the present session, as of the last look
 
 	said      int64      // the largest ballot of evidence that was sent by this session
-	beatAt    clock.Time // monotonic: when evidence was last sent
-	releaseAt clock.Time // monotonic: when Releases may be sent again
-	overAt    clock.Time // raw: when the next holder's lease will be over
-	over      map[lease.Session]clock.Time
-	freshAt   clock.Time // raw: the time for a fresh Claim that was already noticed
+	beatAt    clock.Mono // monotonic: when evidence was last sent
+	releaseAt clock.Mono // monotonic: when Releases may be sent again
+	overAt    clock.Raw  // when the next holder's lease will be over
+	over      map[lease.Session]clock.Raw
+	freshAt   clock.Raw // the time for a fresh Claim that was already noticed
 
 	tries   int        // Claims in a row that failed, or did not come back
-	claimAt clock.Time // monotonic: no Claim before, for that reason; 0: at any time
+	claimAt clock.Mono // monotonic: no Claim before, for that reason; 0: at any time
 }
 
 // Out is a record for a log.
@@ -195,7 +195,7 @@ func (q *Lease) follow(log int, ev lease.Event, now clock.Instant) {
 			q.refresh(log, role)
 		}
 		if len(ev.Changed) > 0 || ev.Evidence { // of a holder that was not heard before, perhaps
-			v.overAt = min(v.overAt, now.Raw.Add(clock.Wait(q.rules.T, q.rules.Rho)))
+			v.overAt = min(v.overAt, clock.FreeAt(now.Raw, q.rules.T, q.rules.Rho))
 		}
 	}
 	// The rule of tokens: everything that was in the log before this Claim was read, and

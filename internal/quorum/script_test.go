@@ -31,8 +31,9 @@ func newScript(t *testing.T, logs int) *script {
 }
 
 func (s *script) at() clock.Instant {
-	on := clock.Time(time.Hour).Add(s.now)
-	return clock.Instant{Mono: on, Wall: simEpoch.Add(s.now), Raw: on}
+	now := clock.Alike(time.Hour + s.now)
+	now.Wall = simEpoch.Add(s.now)
+	return now
 }
 
 func (s *script) wait(d time.Duration) { s.now += d }

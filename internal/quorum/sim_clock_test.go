@@ -17,11 +17,11 @@ type simClock struct {
 }
 
 // simEpoch is what a wall clock that is right shows at true time 0.
-const simEpoch = clock.Time(1000 * time.Hour)
+const simEpoch = clock.Wall(1000 * time.Hour)
 
 func newSimClock(r *rand.Rand, now, off time.Duration) simClock {
-	point := func() clock.Time { return clock.Time(time.Hour) + clock.Time(r.Int64N(int64(1000*time.Hour))) }
-	return simClock{since: now, at: clock.Instant{Mono: point(), Wall: simEpoch.Add(now + off), Raw: point()}}
+	point := func() time.Duration { return time.Hour + time.Duration(r.Int64N(int64(1000*time.Hour))) }
+	return simClock{since: now, at: clock.Instant{Mono: clock.Mono(point()), Wall: simEpoch.Add(now + off), Raw: clock.Raw(point())}}
 }
 
 // read shows the clocks at true time now.

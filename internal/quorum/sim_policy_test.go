@@ -117,7 +117,7 @@ func (p *simProc) schedule() {
 	now := p.now()
 	beat := time.Duration(float64(simT) * w.pr.beat)
 	left := beat/2 + w.Span(beat)
-	due := func(at clock.Time) {
+	due := func(at clock.Mono) {
 		if d := at.Sub(now.Mono); d < left && (d > -simT/1000 || w.Calm) {
 			left = max(d, 0)
 		}

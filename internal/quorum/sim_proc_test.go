@@ -22,7 +22,7 @@ type simProc struct {
 	alive, paused bool
 	logs          []simReading
 	want          []bool
-	contest       map[int32]clock.Time // when a vacant role will be contested
+	contest       map[int32]clock.Mono // when a vacant role will be contested
 	delay         time.Duration        // until then, from when it is vacant
 	rank          int
 	led           []int64 // by role: the token that it led with
@@ -35,8 +35,8 @@ type simReading struct {
 	inCut, outCut bool
 	outbox        []*simEntry
 	lastAppend    time.Duration
-	asked         clock.Time // when it will send a Snapshot; 0: it will not
-	hello         clock.Time // when it last said Hello
+	asked         clock.Mono // when it will send a Snapshot; 0: it will not
+	hello         clock.Mono // when it last said Hello
 	since         int        // records since the newest Snapshot
 	lost          int64      // records that were lost just before next
 	voice         bool       // the Snapshot is for others to compare: theirs do not call it off
@@ -53,7 +53,7 @@ func (p *simProc) boot() {
 		return
 	}
 	w.count.boots++
-	*p = simProc{w: w, i: p.i, inc: p.inc + 1, ticks: p.ticks + 1, alive: true, logs: p.logs, led: p.led, rank: p.i, contest: map[int32]clock.Time{}}
+	*p = simProc{w: w, i: p.i, inc: p.inc + 1, ticks: p.ticks + 1, alive: true, logs: p.logs, led: p.led, rank: p.i, contest: map[int32]clock.Mono{}}
 	for len(p.logs) < pr.logs {
 		p.logs = append(p.logs, simReading{})
 	}

@@ -16,8 +16,8 @@ type unit struct {
 	place  int32 // in its group
 
 	fails     uint8      // contests in a row that it did not come out of with a term
-	tried     clock.Time // monotonic: when it was last contested; 0: never, or its term has begun since
-	notBefore clock.Time // monotonic: when it may be contested again
+	tried     clock.Mono // monotonic: when it was last contested; 0: never, or its term has begun since
+	notBefore clock.Mono // monotonic: when it may be contested again
 }
 
 // kind is what units have in common that are ended, or begun, together. So that a step

@@ -27,9 +27,9 @@ type app struct {
 	stopped   chan struct{} // the process is suspended
 	hungUntil time.Time
 	inside    bool          // the barrier or the task runs
-	busy      clock.Time    // since when, by the process's monotonic clock; 0: it does not
-	returned  clock.Time    // when the user's code returned last
-	since     clock.Time    // since when the library had no chance to deliver anything
+	busy      clock.Mono    // since when, by the process's monotonic clock; 0: it does not
+	returned  clock.Mono    // when the user's code returned last
+	since     clock.Mono    // since when the library had no chance to deliver anything
 	told      map[int]int64 // role → token that the application was told of
 	work      map[int]*work // role → work under way
 	fns       map[int]bool  // roles whose function runs
@@ -40,14 +40,14 @@ type app struct {
 type work struct {
 	token int64
 	open  int        // functions at work, or 1
-	due   clock.Time // when it is to be over, by the process's monotonic clock; 0: not asked
+	due   clock.Mono // when it is to be over, by the process's monotonic clock; 0: not asked
 }
 
 func newApp() app {
 	return app{told: map[int]int64{}, work: map[int]*work{}, fns: map[int]bool{}, lapsed: map[int]bool{}}
 }
 
-func (t *work) dueBy(mono clock.Time) {
+func (t *work) dueBy(mono clock.Mono) {
 	if t.due == 0 || mono < t.due {
 		t.due = mono
 	}

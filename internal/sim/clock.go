@@ -31,8 +31,8 @@ type machine struct {
 
 func newMachine(began time.Time, raw, slew float64) *machine {
 	return &machine{began: began, at: time.Since(began), raw: raw, slew: slew, setBack: -1, resumed: -1,
-		base: clock.Instant{Mono: clock.Time(1000 * time.Hour), Wall: clock.Time(250_000 * time.Hour),
-			Raw: clock.Time(3000 * time.Hour), Boot: clock.Time(4000 * time.Hour)}}
+		base: clock.Instant{Mono: clock.Mono(1000 * time.Hour), Wall: clock.Wall(250_000 * time.Hour),
+			Raw: clock.Raw(3000 * time.Hour), Boot: clock.Boot(4000 * time.Hour)}}
 }
 
 // read reads all clocks. It needs the lock.

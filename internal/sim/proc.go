@@ -44,7 +44,7 @@ type proc struct {
 	unwell                time.Time     // since when the application is; zero: it is well
 	woken                 time.Time     // when the process was last suspended
 	checkHung, checkHangs time.Time     // since when the check of its health hangs, or did; and until when
-	awayFrom, awayUntil   clock.Time    // when it stepped down, by its own clock
+	awayFrom, awayUntil   clock.Mono    // when it stepped down, by its own clock
 	priority              int
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // smallEpoch is what a wall clock that is right shows when a run begins.
-const smallEpoch = clock.Time(250_000 * time.Hour)
+const smallEpoch = clock.Wall(250_000 * time.Hour)
 
 // smallProc is one process on small logs: a Neli, its clocks, and what its application was
 // told.

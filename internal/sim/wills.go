@@ -284,7 +284,7 @@ func (w *world) stepDown(p *proc) {
 	})
 }
 
-func (p *proc) until() clock.Time {
+func (p *proc) until() clock.Mono {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.awayUntil
