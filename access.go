@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+
+	"github.com/goneli/neli/kafka"
 )
 
 // accessGuard decides when refused access is for good: before it has worked for
@@ -30,7 +32,7 @@ func (g *accessGuard) hasWorked() bool { return g.worked.Load() }
 // check returns a fatal error if err is refused access for good. doing is the
 // right that it takes, as an ACL names it: operation and resource.
 func (g *accessGuard) check(doing string, err error) error {
-	proven := g.hasWorked() || errors.Is(err, ErrAuthentication) && g.signedIn != nil && g.signedIn.hasWorked()
+	proven := g.hasWorked() || errors.Is(err, kafka.ErrAuthentication) && g.signedIn != nil && g.signedIn.hasWorked()
 	if proven || !refusedAccess(err) {
 		return nil
 	}
@@ -38,7 +40,7 @@ func (g *accessGuard) check(doing string, err error) error {
 }
 
 func refusedAccess(err error) bool {
-	return errors.Is(err, ErrAuthentication) || errors.Is(err, ErrAuthorization)
+	return errors.Is(err, kafka.ErrAuthentication) || errors.Is(err, kafka.ErrAuthorization)
 }
 
 // naming adds to refused access what it takes; other errors it leaves as they are.

@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goneli/neli/kafka"
 	"github.com/stretchr/testify/require"
 )
 
 func TestAccessRefusedFromTheBeginning(t *testing.T) {
-	for _, refusal := range []error{ErrAuthentication, ErrAuthorization} {
+	for _, refusal := range []error{kafka.ErrAuthentication, kafka.ErrAuthorization} {
 		var g accessGuard
 		err := g.check("WRITE topic t", fmt.Errorf("%w: the broker's own words", refusal))
 		require.ErrorIs(t, err, ErrAccess)
@@ -25,17 +26,17 @@ func TestAccessRefusedFromTheBeginning(t *testing.T) {
 
 func TestAccessOtherErrors(t *testing.T) {
 	var g accessGuard
-	for _, err := range []error{nil, errors.New("broker down"), ErrUnknownTopic, ErrOutOfRange, ErrClientFatal} {
+	for _, err := range []error{nil, errors.New("broker down"), kafka.ErrUnknownTopic, kafka.ErrOutOfRange, kafka.ErrClientFatal} {
 		require.NoError(t, g.check("READ topic t", err))
 	}
-	require.Error(t, g.check("READ topic t", ErrAuthorization), "nothing has ever succeeded")
+	require.Error(t, g.check("READ topic t", kafka.ErrAuthorization), "nothing has ever succeeded")
 }
 
 func TestAccessRefusedOnceItHasWorked(t *testing.T) {
 	var g accessGuard
 	g.ok()
-	require.NoError(t, g.check("READ topic t", ErrAuthentication))
-	require.NoError(t, g.check("READ topic t", ErrAuthorization))
+	require.NoError(t, g.check("READ topic t", kafka.ErrAuthentication))
+	require.NoError(t, g.check("READ topic t", kafka.ErrAuthorization))
 }
 
 // Credentials that one client was let in with are not wrong; a right that one
@@ -43,16 +44,16 @@ func TestAccessRefusedOnceItHasWorked(t *testing.T) {
 func TestAccessOfAnotherClient(t *testing.T) {
 	var first accessGuard
 	g := accessGuard{signedIn: &first}
-	require.ErrorIs(t, g.check("READ group g", ErrAuthentication), ErrAccess)
+	require.ErrorIs(t, g.check("READ group g", kafka.ErrAuthentication), ErrAccess)
 	first.ok()
-	require.NoError(t, g.check("READ group g", ErrAuthentication))
-	require.ErrorIs(t, g.check("READ group g", ErrAuthorization), ErrAccess)
+	require.NoError(t, g.check("READ group g", kafka.ErrAuthentication))
+	require.ErrorIs(t, g.check("READ group g", kafka.ErrAuthorization), ErrAccess)
 }
 
 // A certificate that has run out, or a broker that has lost its users, ends nobody
 // who has worked, however long that lasts. It is said, and not too often.
 func TestRefusedForLongAfterItHasWorked(t *testing.T) {
-	for _, refusal := range []error{ErrAuthentication, ErrAuthorization, ErrTopicAuthorization, ErrGroupAuthorization} {
+	for _, refusal := range []error{kafka.ErrAuthentication, kafka.ErrAuthorization, kafka.ErrTopicAuthorization, kafka.ErrGroupAuthorization} {
 		var out logBuffer
 		cfg := Config{Nomination: Assigned, Logger: slog.New(slog.NewTextHandler(&out, nil))}
 		mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
@@ -83,7 +84,7 @@ func TestRefusedForLongAfterItHasWorked(t *testing.T) {
 func TestRefusedByOneBrokerOfSeveral(t *testing.T) {
 	for _, call := range []string{"Poll", "Group.Poll"} {
 		mocked(t, Config{Nomination: Assigned}, func(k *mockKafka) {
-			k.fail(call, slices.Repeat([]error{ErrAuthentication}, 3000)...) // at the start
+			k.fail(call, slices.Repeat([]error{kafka.ErrAuthentication}, 3000)...) // at the start
 		}, func(t *testing.T, k *mockKafka, n *Neli) {
 			p, err := n.Background(func() { time.Sleep(time.Second) })
 			require.NoError(t, err)
@@ -91,7 +92,7 @@ func TestRefusedByOneBrokerOfSeveral(t *testing.T) {
 			require.Eventually(t, n.IsLeader, 2*time.Minute, 100*time.Millisecond, call)
 			for range 60 { // and later, over and over, between polls that bring nothing
 				k.mu.Lock()
-				k.fail(call, ErrAuthentication)
+				k.fail(call, kafka.ErrAuthentication)
 				k.mu.Unlock()
 				time.Sleep(time.Second)
 			}

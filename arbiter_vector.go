@@ -10,6 +10,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/internal/term"
+	"github.com/goneli/neli/kafka"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -23,7 +24,7 @@ type vectorArbiter struct {
 
 	set      *settings
 	topic    *topic
-	producer Producer
+	producer kafka.Producer
 	member   *groupMember
 	alive    func(now clock.Instant) bool
 	writing  accessGuard
@@ -59,7 +60,7 @@ const (
 	assignedUnknown // the session is over; nobody has told who has it
 )
 
-func newVectorArbiter(set *settings, t *topic, p Producer, member *groupMember, now func() clock.Instant, alive func(clock.Instant) bool) *vectorArbiter {
+func newVectorArbiter(set *settings, t *topic, p kafka.Producer, member *groupMember, now func() clock.Instant, alive func(clock.Instant) bool) *vectorArbiter {
 	a := &vectorArbiter{
 		set:      set,
 		topic:    t,
@@ -115,7 +116,7 @@ func (a *vectorArbiter) run(ctx context.Context) error {
 
 // received moves V: evidence that this process, and nobody else in its group, is
 // given the records of a partition.
-func (a *vectorArbiter) received(r Record) {
+func (a *vectorArbiter) received(r kafka.Record) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.now() // not before the record is in hand

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -31,7 +32,7 @@ func TestCallMembers(t *testing.T) {
 				require.Equal(c, []string{"a", "b"}, names(o.Members()))
 				require.Equal(c, []string{"a", "b"}, names(a.Members()))
 
-				c.Broker.Refuse("r", nelitest.Appends, neli.ErrTopicAuthorization)
+				c.Broker.Refuse("r", nelitest.Appends, kafka.ErrTopicAuthorization)
 				r := c.Join("r", observer)
 				c.Pass(100 * time.Millisecond)
 				wait, end := context.WithTimeout(context.Background(), 5*time.Second)

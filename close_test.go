@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 	"github.com/stretchr/testify/require"
 )
@@ -178,7 +179,7 @@ func TestNoTaskBesideTheSuccessor(t *testing.T) {
 		over := map[term]bool{} // by any member; the bubble's broker tells who was released
 		var mu sync.Mutex
 		released := func(at term) bool {
-			return slices.ContainsFunc(records(c, "app.neli", at.partition, "release"), func(r neli.Record) bool {
+			return slices.ContainsFunc(records(c, "app.neli", at.partition, "release"), func(r kafka.Record) bool {
 				return strings.Contains(string(r.Value), fmt.Sprintf(`"token":%d,`, at.token))
 			})
 		}

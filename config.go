@@ -3,11 +3,13 @@ package neli
 import (
 	"log/slog"
 	"time"
+
+	"github.com/goneli/neli/kafka"
 )
 
 // KafkaConfigMap holds librdkafka's configuration properties by their own names.
 // Values are strings, booleans or integers.
-type KafkaConfigMap map[string]any
+type KafkaConfigMap = kafka.ConfigMap
 
 // Config configures a Neli. The zero value works against a broker on
 // localhost:9092: one exclusive role, contended by all processes of the same
@@ -118,7 +120,7 @@ type Config struct {
 	// broker may crash, and every role is led on, with a T as short as 500 ms; the one
 	// replicated log stalls for seconds then. It costs: partitions of one replica make
 	// monitoring complain, a broker that has lost its disk comes back with an empty log
-	// and nobody says so, and tokens are ballots (see SmallLogs): they go up as long as
+	// and nobody says so, and tokens are ballots (see kafka.SmallLogs): they go up as long as
 	// the wall clocks of all members are within half of HeartbeatTimeout of each other,
 	// which exclusivity does not need. docs/tuning.md says when to take it.
 	//
@@ -128,7 +130,7 @@ type Config struct {
 	// stopped for HeartbeatTimeout. The topic is created so if it is missing;
 	// ErrTopicPlacement says what is wrong with one that is there. While members live its
 	// partitions must not be reassigned. Exclusive mode and Open nomination only. Not
-	// together with Partitions, nor with a Provider that has SmallLogs. Default: 0, which
+	// together with Partitions, nor with a Provider that has kafka.SmallLogs. Default: 0, which
 	// is one log with the topic's replication; 1 is the same.
 	Logs int
 
@@ -186,8 +188,8 @@ type Config struct {
 	Logger *slog.Logger
 
 	// Provider makes the Kafka clients, or gives small logs in place of Kafka
-	// (SmallLogs). Default: confluent-kafka-go, which needs cgo, and is left out of a
+	// (kafka.SmallLogs). Default: confluent-kafka-go, which needs cgo, and is left out of a
 	// binary by the build tag neli_nolibrdkafka. Module github.com/goneli/neli/franz
 	// has another one, in Go: docs/clients.md.
-	Provider Provider
+	Provider kafka.Provider
 }

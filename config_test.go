@@ -17,6 +17,7 @@ import (
 
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/redact"
+	"github.com/goneli/neli/kafka"
 )
 
 func TestConfigDefaults(t *testing.T) {
@@ -480,7 +481,7 @@ func TestClientsNeedNotHideSecrets(t *testing.T) {
 		Logger: slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	mocked(t, cfg, func(k *mockKafka) {
-		k.fail("Poll", errors.New("no broker takes s3cret"), fmt.Errorf("%w: s3cret", ErrTopicAuthorization))
+		k.fail("Poll", errors.New("no broker takes s3cret"), fmt.Errorf("%w: s3cret", kafka.ErrTopicAuthorization))
 	}, func(t *testing.T, k *mockKafka, n *Neli) {
 		require.Eventually(t, func() bool { return n.State() == StateFailed }, time.Minute, 100*time.Millisecond)
 		err := n.Await()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 	"github.com/stretchr/testify/require"
 )
@@ -182,7 +183,7 @@ func TestHolderIsKnownWithTheNextBeat(t *testing.T) {
 // never leads.
 func TestObserverOnlyReads(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *cluster) {
-		c.Broker.Refuse("o", nelitest.Appends|nelitest.Group, neli.ErrAuthorization)
+		c.Broker.Refuse("o", nelitest.Appends|nelitest.Group, kafka.ErrAuthorization)
 		o := c.Join("o", func(cfg *neli.Config) { cfg.Observer, cfg.Nomination = true, neli.Open })
 		c.Pass(10 * time.Second)
 		require.Empty(c, o.Members(), "the topic is missing, and is not the observer's to create")

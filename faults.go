@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/goneli/neli/internal/redact"
+	"github.com/goneli/neli/kafka"
 )
 
 // faults collects everything that is wrong with a configuration.
@@ -46,8 +47,8 @@ func (f *faults) err() error {
 // clients know all names and values, so each kind that would be used is made, and closed
 // at once. Several clients refuse the same property: it is told once, and not at all if a
 // fault of it was noted before.
-func (f *faults) properties(p Provider, s *settings) {
-	if _, small := p.(SmallLogs); small {
+func (f *faults) properties(p kafka.Provider, s *settings) {
+	if _, small := p.(kafka.SmallLogs); small {
 		return
 	}
 	if p == nil {

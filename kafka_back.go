@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/kafka"
 )
 
 // farther is how many times as far before the end reading begins, each time that nothing was
@@ -28,13 +29,13 @@ type lookBack struct {
 
 // backPart is where reading of a partition began.
 type backPart struct {
-	begun int64       // there
-	at    OffsetRange // when the log had this extent
-	times int         // how often it was begun again
+	begun int64             // there
+	at    kafka.OffsetRange // when the log had this extent
+	times int               // how often it was begun again
 }
 
 // begin takes note that reading of p begins at an offset near the end.
-func (b *lookBack) begin(p int, offset int64, e OffsetRange) {
+func (b *lookBack) begin(p int, offset int64, e kafka.OffsetRange) {
 	for len(b.parts) <= p {
 		b.parts = append(b.parts, backPart{})
 	}

@@ -7,14 +7,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/kafka"
 )
 
 // Reading begins again four times as far back each time that it is asked for, three times at
 // most, and never before the log's start. The other logs are read on where they were.
 func TestReadingBeginsFartherBack(t *testing.T) {
-	scriptedLog(t, []OffsetRange{{0, 500_000}, {0, 5000}, {4000, 5000}}, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
+	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 500_000}, {Start: 0, End: 5000}, {Start: 4000, End: 5000}}, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 3)
-		r.polls = []polled{{rec: Record{Partition: 0, Offset: 500_000}}, {rec: Record{Partition: 1, Offset: 5000}}}
+		r.polls = []polled{{rec: kafka.Record{Partition: 0, Offset: 500_000}}, {rec: kafka.Record{Partition: 1, Offset: 5000}}}
 		require.Len(t, entries(t, k, time.Second), 2)
 
 		k.Back(0, always)
@@ -38,7 +39,7 @@ func TestReadingBeginsFartherBack(t *testing.T) {
 
 // What was asked for while nothing was known is not done if it is known when it is time.
 func TestReadingDoesNotBeginAgainWhereThatIsNotWantedAnyMore(t *testing.T) {
-	scriptedLog(t, []OffsetRange{{0, 500_000}, {0, 500_000}}, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
+	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 500_000}, {Start: 0, End: 500_000}}, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 2)
 		known := false
 		k.Back(0, func() bool { return !known })

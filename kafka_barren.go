@@ -4,6 +4,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/goneli/neli/kafka"
 )
 
 // barrenAfter is how long nothing must have been acknowledged until a producer is taken
@@ -44,8 +46,8 @@ func (b *barren) restart() {
 func (b *barren) failed(err error, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, said := range []error{ErrAuthorization, ErrAuthentication, ErrUnknownTopic, ErrTimestamp, ErrClientFatal,
-		ErrTopicExists, ErrSettings} {
+	for _, said := range []error{kafka.ErrAuthorization, kafka.ErrAuthentication, kafka.ErrUnknownTopic, kafka.ErrTimestamp, kafka.ErrClientFatal,
+		kafka.ErrTopicExists, kafka.ErrSettings} {
 		if errors.Is(err, said) {
 			b.since = time.Time{}
 			return false

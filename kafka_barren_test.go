@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goneli/neli/kafka"
 	"github.com/stretchr/testify/require"
 )
 
@@ -19,7 +20,7 @@ func TestBarren(t *testing.T) {
 	require.False(t, b.failed(gone, at(9)), "for less than ten seconds")
 	b.acknowledged()
 	require.False(t, b.failed(gone, at(10)), "something was acknowledged")
-	require.False(t, b.failed(errors.Join(errReported, ErrTopicAuthorization), at(20)), "a broker has answered")
+	require.False(t, b.failed(errors.Join(errReported, kafka.ErrTopicAuthorization), at(20)), "a broker has answered")
 	require.False(t, b.failed(gone, at(21)), "a broker had answered")
 	require.True(t, b.failed(gone, at(31)), "for ten seconds")
 	require.False(t, b.failed(gone, at(32)), "the new one has failed once")

@@ -13,15 +13,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/goneli/neli/kafka"
 )
 
 // Confluent returns the default Provider: confluent-kafka-go, which is librdkafka.
 // Set it to wrap it; leaving Config.Provider empty means the same. It exists only
 // in builds with cgo and without the tag neli_nolibrdkafka.
-func Confluent() Provider { return confluent{} }
+func Confluent() kafka.Provider { return confluent{} }
 
-func defaultProvider() (Provider, error) { return Confluent(), nil }
+func defaultProvider() (kafka.Provider, error) { return Confluent(), nil }
 
 // confluent makes librdkafka clients. What they have in common is in this file:
 // properties, logs, closing, and what their errors mean.
@@ -36,8 +37,8 @@ var errClientClosed = errors.New("client is closed")
 
 // confluentConfig turns properties into the client's own form. Through the
 // prefix "{topic}." SetKey also takes topic defaults, as the client documents.
-func confluentConfig(props map[string]string, logs *confluentLogs) (kafka.ConfigMap, error) {
-	config := kafka.ConfigMap{}
+func confluentConfig(props map[string]string, logs *confluentLogs) (ck.ConfigMap, error) {
+	config := ck.ConfigMap{}
 	for name, value := range props {
 		if err := config.SetKey(name, value); err != nil {
 			return nil, logs.refused(err)
@@ -51,7 +52,7 @@ func confluentConfig(props map[string]string, logs *confluentLogs) (kafka.Config
 // confluentLogs carries one client's log lines to a slog.Logger.
 type confluentLogs struct {
 	log     *slog.Logger
-	events  chan kafka.LogEvent
+	events  chan ck.LogEvent
 	done    chan struct{}
 	failure atomic.Pointer[string] // of a connection, the last
 }
@@ -80,7 +81,7 @@ func (s *confluentStats) count(statistics string) {
 func newConfluentLogs(log *slog.Logger) *confluentLogs {
 	l := &confluentLogs{
 		log:    log,
-		events: make(chan kafka.LogEvent, 64),
+		events: make(chan ck.LogEvent, 64),
 		done:   make(chan struct{}),
 	}
 	go l.run()
@@ -135,7 +136,7 @@ func (l *confluentLogs) refused(err error) error {
 // confluentFaults finds out all that the client refuses of its properties, of which it
 // tells one at a time. err is the first; each is left out of the next attempt, which make
 // carries out and whose client it closes.
-func confluentFaults(err error, config kafka.ConfigMap, make func(*kafka.ConfigMap) error) error {
+func confluentFaults(err error, config ck.ConfigMap, make func(*ck.ConfigMap) error) error {
 	var faults []error
 	for ; err != nil; err = make(&config) {
 		faults = append(faults, err)
@@ -151,7 +152,7 @@ func confluentFaults(err error, config kafka.ConfigMap, make func(*kafka.ConfigM
 var confluentQuoted = regexp.MustCompile(`"([^"]+)"`)
 
 // confluentRefuses returns the property that an error names.
-func confluentRefuses(err error, config kafka.ConfigMap) (string, bool) {
+func confluentRefuses(err error, config ck.ConfigMap) (string, bool) {
 	for _, quoted := range confluentQuoted.FindAllStringSubmatch(err.Error(), -1) {
 		if _, ok := config[quoted[1]]; ok {
 			return quoted[1], true
@@ -201,7 +202,7 @@ func (e *confluentError) Unwrap() []error {
 		causes = append(causes, e.kind)
 	}
 	if e.fatal {
-		causes = append(causes, ErrClientFatal)
+		causes = append(causes, kafka.ErrClientFatal)
 	}
 	return causes
 }
@@ -212,57 +213,57 @@ func asConfluentError(doing string, err error) error {
 		return nil
 	}
 	out := &confluentError{doing: doing, err: err}
-	var ke kafka.Error
+	var ke ck.Error
 	if !errors.As(err, &ke) {
 		return out
 	}
-	if ke.Code() == kafka.ErrNoError {
+	if ke.Code() == ck.ErrNoError {
 		return nil // how the client says nil within results
 	}
 	out.kind = confluentKind(ke)
-	out.fatal = ke.IsFatal() || ke.Code() == kafka.ErrFatal
+	out.fatal = ke.IsFatal() || ke.Code() == ck.ErrFatal
 	if out.kind == nil && out.fatal {
-		out.kind = ErrClientFatal
+		out.kind = kafka.ErrClientFatal
 	}
 	return out
 }
 
-func confluentKind(e kafka.Error) error {
+func confluentKind(e ck.Error) error {
 	switch e.Code() {
-	case kafka.ErrUnknownTopic, kafka.ErrUnknownTopicOrPart, kafka.ErrUnknownPartition, kafka.ErrUnknownTopicID:
-		return ErrUnknownTopic
-	case kafka.ErrTopicAlreadyExists:
-		return ErrTopicExists
-	case kafka.ErrInvalidConfig, kafka.ErrPolicyViolation:
-		return ErrSettings
-	case kafka.ErrInvalidTimestamp:
-		return ErrTimestamp
-	case kafka.ErrLogTruncation:
-		return ErrTruncated
-	case kafka.ErrAutoOffsetReset, kafka.ErrOffsetOutOfRange:
+	case ck.ErrUnknownTopic, ck.ErrUnknownTopicOrPart, ck.ErrUnknownPartition, ck.ErrUnknownTopicID:
+		return kafka.ErrUnknownTopic
+	case ck.ErrTopicAlreadyExists:
+		return kafka.ErrTopicExists
+	case ck.ErrInvalidConfig, ck.ErrPolicyViolation:
+		return kafka.ErrSettings
+	case ck.ErrInvalidTimestamp:
+		return kafka.ErrTimestamp
+	case ck.ErrLogTruncation:
+		return kafka.ErrTruncated
+	case ck.ErrAutoOffsetReset, ck.ErrOffsetOutOfRange:
 		if confluentTruncated(e.String()) {
-			return ErrTruncated
+			return kafka.ErrTruncated
 		}
-		return ErrOutOfRange
-	case kafka.ErrTopicAuthorizationFailed:
-		return ErrTopicAuthorization
-	case kafka.ErrGroupAuthorizationFailed:
-		return ErrGroupAuthorization
-	case kafka.ErrClusterAuthorizationFailed, kafka.ErrTransactionalIDAuthorizationFailed:
-		return ErrAuthorization
-	case kafka.ErrSaslAuthenticationFailed, kafka.ErrUnsupportedSaslMechanism, kafka.ErrIllegalSaslState:
-		return ErrAuthentication
-	case kafka.ErrSsl, kafka.ErrAuthentication:
+		return kafka.ErrOutOfRange
+	case ck.ErrTopicAuthorizationFailed:
+		return kafka.ErrTopicAuthorization
+	case ck.ErrGroupAuthorizationFailed:
+		return kafka.ErrGroupAuthorization
+	case ck.ErrClusterAuthorizationFailed, ck.ErrTransactionalIDAuthorizationFailed:
+		return kafka.ErrAuthorization
+	case ck.ErrSaslAuthenticationFailed, ck.ErrUnsupportedSaslMechanism, ck.ErrIllegalSaslState:
+		return kafka.ErrAuthentication
+	case ck.ErrSsl, ck.ErrAuthentication:
 		if confluentCutShort(e.String()) {
 			return nil
 		}
-		return ErrAuthentication
-	case kafka.ErrTransport:
+		return kafka.ErrAuthentication
+	case ck.ErrTransport:
 		if confluentRefusedLate(e.String()) {
-			return ErrAuthentication
+			return kafka.ErrAuthentication
 		}
-	case kafka.ErrFencedInstanceID, kafka.ErrUnreleasedInstanceID:
-		return ErrInstanceFenced
+	case ck.ErrFencedInstanceID, ck.ErrUnreleasedInstanceID:
+		return kafka.ErrInstanceFenced
 	}
 	return nil
 }
@@ -279,7 +280,7 @@ func confluentCutShort(text string) bool {
 // range: with auto.offset.reset=error librdkafka gives both the same code, and the
 // description of the other one in its text.
 func confluentTruncated(text string) bool {
-	return strings.Contains(text, kafka.ErrLogTruncation.String())
+	return strings.Contains(text, ck.ErrLogTruncation.String())
 }
 
 // confluentRefusedLate finds a refused client certificate among lost connections:

@@ -8,13 +8,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/goneli/neli/kafka"
 )
 
 // confluentAdmin asks over the connections of a producer.
 type confluentAdmin struct {
 	producer *confluentProducer
-	client   *kafka.AdminClient
+	client   *ck.AdminClient
 
 	ctx    context.Context // done when closed
 	cancel context.CancelFunc
@@ -22,12 +23,12 @@ type confluentAdmin struct {
 	calls  sync.WaitGroup // under way; the client must not go before they do
 }
 
-func (confluent) Admin(p Producer) (Admin, error) {
+func (confluent) Admin(p kafka.Producer) (kafka.Admin, error) {
 	cp, ok := p.(*confluentProducer)
 	if !ok {
 		return nil, fmt.Errorf("%T is not a producer of this provider", p)
 	}
-	client, err := kafka.NewAdminClientFromProducer(cp.client)
+	client, err := ck.NewAdminClientFromProducer(cp.client)
 	if err != nil {
 		return nil, asConfluentError("admin client", err)
 	}
@@ -47,7 +48,7 @@ func (a *confluentAdmin) Close() {
 // confluentAsk runs one admin call, which ends with ctx or with a. The client notices
 // within 50 ms.
 func confluentAsk[T any](ctx context.Context, a *confluentAdmin, doing string,
-	call func(context.Context, kafka.AdminOptionRequestTimeout) (T, error)) (T, error) {
+	call func(context.Context, ck.AdminOptionRequestTimeout) (T, error)) (T, error) {
 
 	var none T
 	a.mu.Lock()
@@ -69,23 +70,23 @@ func confluentAsk[T any](ctx context.Context, a *confluentAdmin, doing string,
 
 // confluentTimeout is what ctx leaves for a request, within the client's limits
 // (1 ms to 1 h).
-func confluentTimeout(ctx context.Context) kafka.AdminOptionRequestTimeout {
+func confluentTimeout(ctx context.Context) ck.AdminOptionRequestTimeout {
 	timeout := time.Minute
 	if deadline, ok := ctx.Deadline(); ok {
 		timeout = min(max(time.Until(deadline), time.Millisecond), time.Hour)
 	}
-	return kafka.SetAdminRequestTimeout(timeout)
+	return ck.SetAdminRequestTimeout(timeout)
 }
 
-func (a *confluentAdmin) Brokers(ctx context.Context) ([]BrokerInfo, error) {
-	return confluentAsk(ctx, a, "describe cluster", func(ctx context.Context, timeout kafka.AdminOptionRequestTimeout) ([]BrokerInfo, error) {
+func (a *confluentAdmin) Brokers(ctx context.Context) ([]kafka.BrokerInfo, error) {
+	return confluentAsk(ctx, a, "describe cluster", func(ctx context.Context, timeout ck.AdminOptionRequestTimeout) ([]kafka.BrokerInfo, error) {
 		cluster, err := a.client.DescribeCluster(ctx, timeout)
 		if err != nil {
 			return nil, err
 		}
-		var brokers []BrokerInfo
+		var brokers []kafka.BrokerInfo
 		for _, n := range cluster.Nodes {
-			b := BrokerInfo{ID: n.ID}
+			b := kafka.BrokerInfo{ID: n.ID}
 			if n.Rack != nil {
 				b.Rack = *n.Rack
 			}
@@ -95,26 +96,26 @@ func (a *confluentAdmin) Brokers(ctx context.Context) ([]BrokerInfo, error) {
 	})
 }
 
-func (a *confluentAdmin) Topic(ctx context.Context, topic string) (TopicInfo, error) {
-	return confluentAsk(ctx, a, "describe topic "+topic, func(ctx context.Context, timeout kafka.AdminOptionRequestTimeout) (TopicInfo, error) {
-		answer, err := a.client.DescribeTopics(ctx, kafka.NewTopicCollectionOfTopicNames([]string{topic}), timeout)
+func (a *confluentAdmin) Topic(ctx context.Context, topic string) (kafka.TopicInfo, error) {
+	return confluentAsk(ctx, a, "describe topic "+topic, func(ctx context.Context, timeout ck.AdminOptionRequestTimeout) (kafka.TopicInfo, error) {
+		answer, err := a.client.DescribeTopics(ctx, ck.NewTopicCollectionOfTopicNames([]string{topic}), timeout)
 		if err != nil {
-			return TopicInfo{}, err
+			return kafka.TopicInfo{}, err
 		}
 		if len(answer.TopicDescriptions) != 1 {
-			return TopicInfo{}, fmt.Errorf("%d descriptions of one topic", len(answer.TopicDescriptions))
+			return kafka.TopicInfo{}, fmt.Errorf("%d descriptions of one topic", len(answer.TopicDescriptions))
 		}
 		d := answer.TopicDescriptions[0]
-		if d.Error.Code() != kafka.ErrNoError {
-			return TopicInfo{}, d.Error
+		if d.Error.Code() != ck.ErrNoError {
+			return kafka.TopicInfo{}, d.Error
 		}
-		info := TopicInfo{ID: d.TopicID.String(), Partitions: len(d.Partitions), Brokers: make([][]int, len(d.Partitions))}
+		info := kafka.TopicInfo{ID: d.TopicID.String(), Partitions: len(d.Partitions), Brokers: make([][]int, len(d.Partitions))}
 		for i, part := range d.Partitions {
 			if i == 0 || len(part.Replicas) < info.Replicas {
 				info.Replicas = len(part.Replicas)
 			}
 			if part.Partition < 0 || part.Partition >= len(d.Partitions) { // which come in any order
-				return TopicInfo{}, fmt.Errorf("partition %d of %d", part.Partition, len(d.Partitions))
+				return kafka.TopicInfo{}, fmt.Errorf("partition %d of %d", part.Partition, len(d.Partitions))
 			}
 			for _, node := range part.Replicas {
 				info.Brokers[part.Partition] = append(info.Brokers[part.Partition], node.ID)
@@ -124,11 +125,11 @@ func (a *confluentAdmin) Topic(ctx context.Context, topic string) (TopicInfo, er
 	})
 }
 
-func (a *confluentAdmin) CreateTopic(ctx context.Context, spec TopicSpec) error {
-	_, err := confluentAsk(ctx, a, "create topic "+spec.Name, func(ctx context.Context, timeout kafka.AdminOptionRequestTimeout) (any, error) {
-		results, err := a.client.CreateTopics(ctx, []kafka.TopicSpecification{confluentSpec(spec)}, timeout)
+func (a *confluentAdmin) CreateTopic(ctx context.Context, spec kafka.TopicSpec) error {
+	_, err := confluentAsk(ctx, a, "create topic "+spec.Name, func(ctx context.Context, timeout ck.AdminOptionRequestTimeout) (any, error) {
+		results, err := a.client.CreateTopics(ctx, []ck.TopicSpecification{confluentSpec(spec)}, timeout)
 		for _, r := range results {
-			if r.Error.Code() != kafka.ErrNoError {
+			if r.Error.Code() != ck.ErrNoError {
 				return nil, r.Error
 			}
 		}
@@ -137,8 +138,8 @@ func (a *confluentAdmin) CreateTopic(ctx context.Context, spec TopicSpec) error 
 	return err
 }
 
-func confluentSpec(spec TopicSpec) kafka.TopicSpecification {
-	out := kafka.TopicSpecification{Topic: spec.Name, NumPartitions: spec.Partitions, ReplicationFactor: spec.Replicas, Config: spec.Settings}
+func confluentSpec(spec kafka.TopicSpec) ck.TopicSpecification {
+	out := ck.TopicSpecification{Topic: spec.Name, NumPartitions: spec.Partitions, ReplicationFactor: spec.Replicas, Config: spec.Settings}
 	for _, brokers := range spec.Brokers {
 		out.ReplicationFactor = 0 // the client takes one or the other
 		var on []int32
@@ -151,14 +152,14 @@ func confluentSpec(spec TopicSpec) kafka.TopicSpecification {
 }
 
 func (a *confluentAdmin) Settings(ctx context.Context, topic string) (map[string]string, error) {
-	return confluentAsk(ctx, a, "describe settings of "+topic, func(ctx context.Context, timeout kafka.AdminOptionRequestTimeout) (map[string]string, error) {
-		results, err := a.client.DescribeConfigs(ctx, []kafka.ConfigResource{{Type: kafka.ResourceTopic, Name: topic}}, timeout)
+	return confluentAsk(ctx, a, "describe settings of "+topic, func(ctx context.Context, timeout ck.AdminOptionRequestTimeout) (map[string]string, error) {
+		results, err := a.client.DescribeConfigs(ctx, []ck.ConfigResource{{Type: ck.ResourceTopic, Name: topic}}, timeout)
 		if err != nil {
 			return nil, err
 		}
 		settings := map[string]string{}
 		for _, r := range results {
-			if r.Error.Code() != kafka.ErrNoError {
+			if r.Error.Code() != ck.ErrNoError {
 				return nil, r.Error
 			}
 			for name, entry := range r.Config {
@@ -169,7 +170,7 @@ func (a *confluentAdmin) Settings(ctx context.Context, topic string) (map[string
 	})
 }
 
-func (a *confluentAdmin) Offsets(ctx context.Context, topic string, n int) ([]OffsetRange, error) {
+func (a *confluentAdmin) Offsets(ctx context.Context, topic string, n int) ([]kafka.OffsetRange, error) {
 	all := make([]int32, n)
 	for i := range all {
 		all[i] = int32(i)
@@ -178,29 +179,29 @@ func (a *confluentAdmin) Offsets(ctx context.Context, topic string, n int) ([]Of
 	if err != nil {
 		return nil, err
 	}
-	ranges := make([]OffsetRange, n)
+	ranges := make([]kafka.OffsetRange, n)
 	for i, e := range extents {
 		ranges[i] = e.OffsetRange
 	}
 	return ranges, nil
 }
 
-func (a *confluentAdmin) Log(ctx context.Context, topic string, partition int) (LogInfo, error) {
+func (a *confluentAdmin) Log(ctx context.Context, topic string, partition int) (kafka.LogInfo, error) {
 	extents, err := a.extents(ctx, topic, []int32{int32(partition)})
 	if err != nil {
-		return LogInfo{}, err
+		return kafka.LogInfo{}, err
 	}
 	return extents[0], nil
 }
 
-func (a *confluentAdmin) extents(ctx context.Context, topic string, partitions []int32) ([]LogInfo, error) {
+func (a *confluentAdmin) extents(ctx context.Context, topic string, partitions []int32) ([]kafka.LogInfo, error) {
 	// Starts first: they only grow, so no start lies behind its end. The epoch is that of
 	// the end: with the start comes that of the first record.
-	starts, err := a.ends(ctx, topic, partitions, kafka.EarliestOffsetSpec)
+	starts, err := a.ends(ctx, topic, partitions, ck.EarliestOffsetSpec)
 	if err != nil {
 		return nil, err
 	}
-	ends, err := a.ends(ctx, topic, partitions, kafka.LatestOffsetSpec)
+	ends, err := a.ends(ctx, topic, partitions, ck.LatestOffsetSpec)
 	if err != nil {
 		return nil, err
 	}
@@ -212,23 +213,23 @@ func (a *confluentAdmin) extents(ctx context.Context, topic string, partitions [
 
 // ends asks for one end of the log of each of some partitions. Uncommitted records count:
 // the reader sees them too.
-func (a *confluentAdmin) ends(ctx context.Context, topic string, partitions []int32, which kafka.OffsetSpec) ([]LogInfo, error) {
-	return confluentAsk(ctx, a, "list offsets of "+topic, func(ctx context.Context, timeout kafka.AdminOptionRequestTimeout) ([]LogInfo, error) {
-		asked := make(map[kafka.TopicPartition]kafka.OffsetSpec, len(partitions))
+func (a *confluentAdmin) ends(ctx context.Context, topic string, partitions []int32, which ck.OffsetSpec) ([]kafka.LogInfo, error) {
+	return confluentAsk(ctx, a, "list offsets of "+topic, func(ctx context.Context, timeout ck.AdminOptionRequestTimeout) ([]kafka.LogInfo, error) {
+		asked := make(map[ck.TopicPartition]ck.OffsetSpec, len(partitions))
 		index := make(map[int32]int, len(partitions))
 		for i, p := range partitions {
-			asked[kafka.TopicPartition{Topic: &topic, Partition: p}], index[p] = which, i
+			asked[ck.TopicPartition{Topic: &topic, Partition: p}], index[p] = which, i
 		}
-		answer, err := a.client.ListOffsets(ctx, asked, timeout, kafka.SetAdminIsolationLevel(kafka.IsolationLevelReadUncommitted))
+		answer, err := a.client.ListOffsets(ctx, asked, timeout, ck.SetAdminIsolationLevel(ck.IsolationLevelReadUncommitted))
 		if err != nil {
 			return nil, err
 		}
-		ends := make([]LogInfo, len(partitions))
+		ends := make([]kafka.LogInfo, len(partitions))
 		known := 0
 		for tp, info := range answer.ResultInfos {
 			i, ok := index[tp.Partition]
 			switch {
-			case info.Error.Code() != kafka.ErrNoError:
+			case info.Error.Code() != ck.ErrNoError:
 				return nil, info.Error
 			case info.Offset < 0:
 				return nil, fmt.Errorf("partition %d: offset %d is not a position", tp.Partition, info.Offset)

@@ -10,12 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/goneli/neli/kafka"
 )
 
 // confluentConsumer is what the two consumers share: a client, and its end.
 type confluentConsumer struct {
-	client *kafka.Consumer
+	client *ck.Consumer
 	logs   *confluentLogs
 	*confluentStats
 	closed   bool
@@ -28,10 +29,10 @@ func newConfluentConsumer(props map[string]string, log *slog.Logger) (confluentC
 	if err != nil {
 		return confluentConsumer{}, err
 	}
-	client, err := kafka.NewConsumer(&config)
+	client, err := ck.NewConsumer(&config)
 	if err != nil {
-		return confluentConsumer{}, logs.refused(confluentFaults(err, config, func(config *kafka.ConfigMap) error {
-			client, err := kafka.NewConsumer(config)
+		return confluentConsumer{}, logs.refused(confluentFaults(err, config, func(config *ck.ConfigMap) error {
+			client, err := ck.NewConsumer(config)
 			if err == nil {
 				_ = client.Close()
 			}
@@ -44,9 +45,9 @@ func newConfluentConsumer(props map[string]string, log *slog.Logger) (confluentC
 // next returns the next event, or nil when there was none before the deadline. It
 // may return nil early: the client does so after a rebalance, and statistics are
 // taken in here.
-func (c *confluentConsumer) next(deadline time.Time) kafka.Event {
+func (c *confluentConsumer) next(deadline time.Time) ck.Event {
 	ev := c.client.Poll(int(max(0, time.Until(deadline).Milliseconds())))
-	if stats, ok := ev.(*kafka.Stats); ok {
+	if stats, ok := ev.(*ck.Stats); ok {
 		c.count(stats.String())
 		return nil
 	}
@@ -60,7 +61,7 @@ func confluentOver(deadline time.Time) bool { return time.Until(deadline) < time
 // are: the client does not.
 func (c *confluentConsumer) classify(doing string, err error) error {
 	out := asConfluentError(doing, err)
-	if ke, ok := err.(kafka.Error); ok && ke.Code() == kafka.ErrAllBrokersDown {
+	if ke, ok := err.(ck.Error); ok && ke.Code() == ck.ErrAllBrokersDown {
 		return c.logs.explain(out)
 	}
 	return out
@@ -72,15 +73,15 @@ func (c *confluentConsumer) classify(doing string, err error) error {
 func (c *confluentConsumer) forget(doing string) (refused error) {
 	for {
 		ev := c.client.Poll(0)
-		if stats, ok := ev.(*kafka.Stats); ok {
+		if stats, ok := ev.(*ck.Stats); ok {
 			c.count(stats.String())
 			continue
 		}
 		switch ev := ev.(type) {
-		case nil, *kafka.Message: // records of an earlier assignment the client drops itself
+		case nil, *ck.Message: // records of an earlier assignment the client drops itself
 			return refused
-		case kafka.Error:
-			if err := asConfluentError(doing, ev); errors.Is(err, ErrAuthorization) {
+		case ck.Error:
+			if err := asConfluentError(doing, ev); errors.Is(err, kafka.ErrAuthorization) {
 				refused = err
 			}
 		}
@@ -110,7 +111,7 @@ type confluentReader struct {
 	leaving atomic.Bool
 }
 
-func (confluent) LogReader(props map[string]string, log *slog.Logger) (LogReader, error) {
+func (confluent) LogReader(props map[string]string, log *slog.Logger) (kafka.LogReader, error) {
 	c, err := newConfluentConsumer(props, log)
 	if err != nil {
 		return nil, err
@@ -122,15 +123,15 @@ func (r *confluentReader) Assign(topic string, offsets []int64) error {
 	if r.closed {
 		return errClientClosed
 	}
-	var parts []kafka.TopicPartition
+	var parts []ck.TopicPartition
 	for i, o := range offsets {
-		if o == NotRead {
+		if o == kafka.NotRead {
 			continue
 		}
 		if o < 0 {
 			return fmt.Errorf("assign %s[%d]: offset %d is not a position", topic, i, o)
 		}
-		parts = append(parts, kafka.TopicPartition{Topic: &topic, Partition: int32(i), Offset: kafka.Offset(o)})
+		parts = append(parts, ck.TopicPartition{Topic: &topic, Partition: int32(i), Offset: ck.Offset(o)})
 	}
 	_ = r.forget("read") // an assignment makes the client say it again
 	if err := r.client.Assign(parts); err != nil {
@@ -154,28 +155,28 @@ func (r *confluentReader) look(topic string) {
 	}
 }
 
-func (r *confluentReader) Poll(timeout time.Duration) (Record, bool, error) {
+func (r *confluentReader) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 	if r.closed {
-		return Record{}, false, errClientClosed
+		return kafka.Record{}, false, errClientClosed
 	}
 	for deadline := time.Now().Add(timeout); ; {
 		switch ev := r.next(deadline).(type) {
-		case *kafka.Message:
+		case *ck.Message:
 			if err := ev.TopicPartition.Error; err != nil {
-				return Record{}, false, asConfluentError("read", err)
+				return kafka.Record{}, false, asConfluentError("read", err)
 			}
 			if r.asked(ev.TopicPartition) {
 				return confluentRecord(ev), true, nil
 			}
-		case kafka.Error:
+		case ck.Error:
 			// The client looks for the coordinator of a group that it does not
 			// join. Who may not know the group may read nevertheless.
-			if ev.Code() != kafka.ErrGroupAuthorizationFailed {
-				return Record{}, false, r.classify("read", ev)
+			if ev.Code() != ck.ErrGroupAuthorizationFailed {
+				return kafka.Record{}, false, r.classify("read", ev)
 			}
 		}
 		if confluentOver(deadline) {
-			return Record{}, false, nil
+			return kafka.Record{}, false, nil
 		}
 	}
 }
@@ -184,12 +185,12 @@ func (r *confluentReader) Poll(timeout time.Duration) (Record, bool, error) {
 // drops what it had fetched for an earlier one by itself; this only makes the
 // promise of Assign independent of that. What lies at or after the position must
 // pass, below earlier records too: the log may have gone back.
-func (r *confluentReader) asked(tp kafka.TopicPartition) bool {
+func (r *confluentReader) asked(tp ck.TopicPartition) bool {
 	return *tp.Topic == r.topic && int(tp.Partition) < len(r.from) && int64(tp.Offset) >= r.from[tp.Partition]
 }
 
-func confluentRecord(m *kafka.Message) Record {
-	return Record{Partition: int(m.TopicPartition.Partition), Offset: int64(m.TopicPartition.Offset), Value: m.Value,
+func confluentRecord(m *ck.Message) kafka.Record {
+	return kafka.Record{Partition: int(m.TopicPartition.Partition), Offset: int64(m.TopicPartition.Offset), Value: m.Value,
 		Epoch: confluentEpoch(m.TopicPartition.LeaderEpoch)}
 }
 

@@ -11,7 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/goneli/neli/kafka"
 )
 
 // confluentGroup takes part in a consumer group.
@@ -27,7 +28,7 @@ type confluentGroup struct {
 
 	owned   map[int]struct{}
 	revoked bool // a revoke was answered since Leave began
-	events  []GroupEvent
+	events  []kafka.GroupEvent
 	failed  error // an Assign or Unassign that the client did not take
 	fatal   error // for good: every later Poll returns it
 
@@ -40,7 +41,7 @@ type confluentGroup struct {
 // after which it tells the coordinator. Normally this is a millisecond.
 const confluentLeaveBound = time.Second
 
-func (confluent) GroupConsumer(props map[string]string, log *slog.Logger) (GroupConsumer, error) {
+func (confluent) GroupConsumer(props map[string]string, log *slog.Logger) (kafka.GroupConsumer, error) {
 	c, err := newConfluentConsumer(props, log)
 	if err != nil {
 		return nil, err
@@ -66,9 +67,9 @@ func (g *confluentGroup) Join(topic string, read bool) error {
 	return nil
 }
 
-func (g *confluentGroup) Poll(timeout time.Duration) (GroupEvent, error) {
+func (g *confluentGroup) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
 	if g.closed {
-		return GroupEvent{}, errClientClosed
+		return kafka.GroupEvent{}, errClientClosed
 	}
 	for deadline := time.Now().Add(timeout); ; {
 		if len(g.events) > 0 {
@@ -77,21 +78,21 @@ func (g *confluentGroup) Poll(timeout time.Duration) (GroupEvent, error) {
 			return ev, nil
 		}
 		if err := g.takeFailure(); err != nil {
-			return GroupEvent{}, err
+			return kafka.GroupEvent{}, err
 		}
 		switch ev := g.next(deadline).(type) {
-		case *kafka.Message:
+		case *ck.Message:
 			if err := ev.TopicPartition.Error; err != nil {
-				return GroupEvent{}, g.fail("group", err)
+				return kafka.GroupEvent{}, g.fail("group", err)
 			}
 			if _, owned := g.owned[int(ev.TopicPartition.Partition)]; owned && g.read && *ev.TopicPartition.Topic == g.topic {
-				return GroupEvent{Kind: GroupRecord, Record: confluentRecord(ev)}, nil
+				return kafka.GroupEvent{Kind: kafka.GroupRecord, Record: confluentRecord(ev)}, nil
 			}
-		case kafka.Error:
-			return GroupEvent{}, g.fail("group", ev)
+		case ck.Error:
+			return kafka.GroupEvent{}, g.fail("group", ev)
 		}
 		if len(g.events) == 0 && g.failed == nil && confluentOver(deadline) {
-			return GroupEvent{}, nil
+			return kafka.GroupEvent{}, nil
 		}
 	}
 }
@@ -108,7 +109,7 @@ func (g *confluentGroup) takeFailure() error {
 
 func (g *confluentGroup) fail(doing string, err error) error {
 	err = g.classify(doing, err)
-	if errors.Is(err, ErrClientFatal) {
+	if errors.Is(err, kafka.ErrClientFatal) {
 		g.fatal = err
 	}
 	return err
@@ -129,12 +130,12 @@ func (g *confluentGroup) Leave() error {
 		bound /= 10
 	}
 	for deadline := time.Now().Add(bound); !g.revoked && !confluentOver(deadline); {
-		if ev, ok := g.next(deadline).(kafka.Error); ok {
+		if ev, ok := g.next(deadline).(ck.Error); ok {
 			g.failed = g.fail("leave", ev)
 		}
 	}
 	clear(g.owned)
-	g.events = append(g.events, GroupEvent{Kind: GroupLost})
+	g.events = append(g.events, kafka.GroupEvent{Kind: kafka.GroupLost})
 	return nil
 }
 
@@ -163,7 +164,7 @@ func (g *confluentGroup) Reach(ctx context.Context, topic string) error {
 		if end, ok := ctx.Deadline(); ok {
 			left = min(left, max(time.Until(end), time.Millisecond))
 		}
-		parts, err := g.client.OffsetsForTimes([]kafka.TopicPartition{{Topic: &topic, Offset: kafka.OffsetEnd}}, int(left.Milliseconds()))
+		parts, err := g.client.OffsetsForTimes([]ck.TopicPartition{{Topic: &topic, Offset: ck.OffsetEnd}}, int(left.Milliseconds()))
 		if err == nil && len(parts) > 0 {
 			err = parts[0].Error
 		}
@@ -181,17 +182,17 @@ func (g *confluentGroup) Reach(ctx context.Context, topic string) error {
 const confluentReachBound = 2 * time.Second
 
 // rebalance answers the client. An error would be ignored, so it is kept.
-func (g *confluentGroup) rebalance(c *kafka.Consumer, ev kafka.Event) error {
+func (g *confluentGroup) rebalance(c *ck.Consumer, ev ck.Event) error {
 	step := c.IncrementalAssign
 	cooperative := c.GetRebalanceProtocol() == "COOPERATIVE"
 	var err error
 	switch ev := ev.(type) {
-	case kafka.AssignedPartitions:
+	case ck.AssignedPartitions:
 		if !cooperative {
 			step = c.Assign
 		}
 		err = g.assigned(step, ev.Partitions)
-	case kafka.RevokedPartitions:
+	case ck.RevokedPartitions:
 		err = g.revoke(cooperative, ev.Partitions)
 	}
 	if err != nil {
@@ -202,9 +203,9 @@ func (g *confluentGroup) rebalance(c *kafka.Consumer, ev kafka.Event) error {
 
 // assigned takes what the group has assigned: all of it under an eager protocol,
 // which has revoked everything before, else what is added.
-func (g *confluentGroup) assigned(assign func([]kafka.TopicPartition) error, parts []kafka.TopicPartition) error {
+func (g *confluentGroup) assigned(assign func([]ck.TopicPartition) error, parts []ck.TopicPartition) error {
 	for i := range parts {
-		parts[i].Offset = kafka.OffsetEnd // an explicit position; nothing is ever committed
+		parts[i].Offset = ck.OffsetEnd // an explicit position; nothing is ever committed
 		g.owned[int(parts[i].Partition)] = struct{}{}
 	}
 	err := assign(parts)
@@ -218,14 +219,14 @@ func (g *confluentGroup) assigned(assign func([]kafka.TopicPartition) error, par
 		err = errors.Join(err, step(parts))
 	}
 	if g.joined {
-		g.events = append(g.events, GroupEvent{Kind: GroupAssigned, Partitions: slices.Sorted(maps.Keys(g.owned))})
+		g.events = append(g.events, kafka.GroupEvent{Kind: kafka.GroupAssigned, Partitions: slices.Sorted(maps.Keys(g.owned))})
 	}
 	return err
 }
 
 // revoke gives partitions back. Lost is asked first: the answer to the client
 // ends that state.
-func (g *confluentGroup) revoke(cooperative bool, parts []kafka.TopicPartition) error {
+func (g *confluentGroup) revoke(cooperative bool, parts []ck.TopicPartition) error {
 	g.revoked = true
 	lost := g.client.AssignmentLost()
 	var err error
@@ -242,9 +243,9 @@ func (g *confluentGroup) revoke(cooperative bool, parts []kafka.TopicPartition) 
 	case !g.joined: // Leave tells
 	case lost:
 		clear(g.owned)
-		g.events = append(g.events, GroupEvent{Kind: GroupLost})
+		g.events = append(g.events, kafka.GroupEvent{Kind: kafka.GroupLost})
 	case cooperative: // complete in itself; an eager one is followed by an assignment
-		g.events = append(g.events, GroupEvent{Kind: GroupAssigned, Partitions: slices.Sorted(maps.Keys(g.owned))})
+		g.events = append(g.events, kafka.GroupEvent{Kind: kafka.GroupAssigned, Partitions: slices.Sorted(maps.Keys(g.owned))})
 	}
 	return err
 }

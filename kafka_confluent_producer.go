@@ -9,13 +9,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	"github.com/goneli/neli/kafka"
 )
 
 // confluentProducer appends through librdkafka's queue. One goroutine, deliveries,
 // makes all reports; Close waits for it.
 type confluentProducer struct {
-	client *kafka.Producer
+	client *ck.Producer
 	log    *slog.Logger
 	logs   *confluentLogs
 	confluentStats
@@ -27,7 +28,7 @@ type confluentProducer struct {
 
 	// refused is the last authentication failure since anything worked. It
 	// reaches the event channel only; what waits for the broker just times out.
-	refused atomic.Pointer[kafka.Error]
+	refused atomic.Pointer[ck.Error]
 
 	delivered chan struct{} // closed when deliveries has returned
 	closeOnce sync.Once
@@ -48,7 +49,7 @@ type confluentDelivery struct {
 // price is an idle connection to each broker.
 const confluentSparse = "enable.sparse.connections"
 
-func (confluent) Producer(props map[string]string, log *slog.Logger) (Producer, error) {
+func (confluent) Producer(props map[string]string, log *slog.Logger) (kafka.Producer, error) {
 	logs := newConfluentLogs(log)
 	config, err := confluentConfig(props, logs)
 	if err != nil {
@@ -61,10 +62,10 @@ func (confluent) Producer(props map[string]string, log *slog.Logger) (Producer, 
 	config["go.delivery.report.fields"] = "none" // errors are always there
 	config["go.events.channel.size"] = 1024      // the default takes 16 MB
 	config["go.produce.channel.size"] = 0        // not used; as large
-	client, err := kafka.NewProducer(&config)
+	client, err := ck.NewProducer(&config)
 	if err != nil {
-		return nil, logs.refused(confluentFaults(err, config, func(config *kafka.ConfigMap) error {
-			client, err := kafka.NewProducer(config)
+		return nil, logs.refused(confluentFaults(err, config, func(config *ck.ConfigMap) error {
+			client, err := ck.NewProducer(config)
 			if err == nil {
 				client.Close()
 			}
@@ -85,8 +86,8 @@ func (confluent) Producer(props map[string]string, log *slog.Logger) (Producer, 
 
 func (p *confluentProducer) Append(topic string, partition int, value []byte, report func(error)) error {
 	d := &confluentDelivery{topic: topic, report: report}
-	msg := kafka.Message{
-		TopicPartition: kafka.TopicPartition{Topic: &d.topic, Partition: int32(partition)},
+	msg := ck.Message{
+		TopicPartition: ck.TopicPartition{Topic: &d.topic, Partition: int32(partition)},
 		Value:          value,
 		Opaque:         d,
 	}
@@ -109,18 +110,18 @@ func (p *confluentProducer) deliveries() {
 	defer close(p.delivered)
 	for ev := range p.client.Events() {
 		switch ev := ev.(type) {
-		case *kafka.Message:
+		case *ck.Message:
 			if d, ok := ev.Opaque.(*confluentDelivery); ok {
 				p.report(d, ev.TopicPartition.Error)
 			}
-		case *kafka.Stats:
+		case *ck.Stats:
 			p.count(ev.String())
-		case kafka.Error:
+		case ck.Error:
 			p.log.Debug("the producer tells of an error", "error", ev, "code", int(ev.Code()))
-			if confluentKind(ev) == ErrAuthentication {
+			if confluentKind(ev) == kafka.ErrAuthentication {
 				p.refused.Store(&ev)
 			}
-			if ev.Code() != kafka.ErrAllBrokersDown { // of which others tell the reason
+			if ev.Code() != ck.ErrAllBrokersDown { // of which others tell the reason
 				p.logs.failed(ev.String())
 			}
 		}
@@ -186,7 +187,7 @@ func confluentPassing(err error) bool {
 
 func (p *confluentProducer) Purge() {
 	// It fails only for a client that is closed.
-	_ = p.client.Purge(kafka.PurgeQueue | kafka.PurgeInFlight | kafka.PurgeNonBlocking)
+	_ = p.client.Purge(ck.PurgeQueue | ck.PurgeInFlight | ck.PurgeNonBlocking)
 }
 
 func (p *confluentProducer) Close() error {

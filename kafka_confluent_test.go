@@ -24,8 +24,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/goneli/neli/internal/redact"
+	"github.com/goneli/neli/kafka"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 )
@@ -39,7 +40,7 @@ const confluentTopic = "beats"
 // in the end.
 type confluentBed struct {
 	t       *testing.T
-	cluster *kafka.MockCluster
+	cluster *ck.MockCluster
 	props   map[string]string
 }
 
@@ -47,7 +48,7 @@ func newConfluentBed(t *testing.T, partitions int) *confluentBed {
 	t.Helper()
 	// Registered first, so it looks last.
 	t.Cleanup(func() { goleak.VerifyNone(t) })
-	cluster, err := kafka.NewMockCluster(1)
+	cluster, err := ck.NewMockCluster(1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func confluentReaderProps(props map[string]string) map[string]string {
 		"fetch.wait.max.ms", "50", "fetch.error.backoff.ms", "50")
 }
 
-func (b *confluentBed) reader() LogReader {
+func (b *confluentBed) reader() kafka.LogReader {
 	b.t.Helper()
 	r, err := Confluent().LogReader(confluentReaderProps(b.props), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -106,7 +107,7 @@ func closeConfluent(t *testing.T, c interface{ Close() error }) {
 }
 
 // put appends and waits for the report.
-func (b *confluentBed) put(p Producer, partition int, value string) {
+func (b *confluentBed) put(p kafka.Producer, partition int, value string) {
 	b.t.Helper()
 	reported := make(chan error, 1)
 	if err := p.Append(confluentTopic, partition, []byte(value), func(err error) { reported <- err }); err != nil {
@@ -118,7 +119,7 @@ func (b *confluentBed) put(p Producer, partition int, value string) {
 }
 
 // confluentPoll returns the next record, passing over passing errors.
-func confluentPoll(t *testing.T, r LogReader) Record {
+func confluentPoll(t *testing.T, r kafka.LogReader) kafka.Record {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
 		record, ok, err := r.Poll(100 * time.Millisecond)
@@ -130,7 +131,7 @@ func confluentPoll(t *testing.T, r LogReader) Record {
 		}
 	}
 	t.Fatal("no record within 10 s")
-	return Record{}
+	return kafka.Record{}
 }
 
 // confluentPollError returns the first error of the kind, passing over others.
@@ -157,7 +158,7 @@ func TestConfluentReadsWhatIsAppended(t *testing.T) {
 	for i := range 10 {
 		b.put(p, i%2, fmt.Sprint(i))
 		got := confluentPoll(t, r)
-		want := Record{Partition: i % 2, Offset: int64(i / 2), Value: []byte(fmt.Sprint(i))}
+		want := kafka.Record{Partition: i % 2, Offset: int64(i / 2), Value: []byte(fmt.Sprint(i))}
 		if got.Partition != want.Partition || got.Offset != want.Offset || !bytes.Equal(got.Value, want.Value) {
 			t.Errorf("read %+v, want %+v", got, want)
 		}
@@ -222,7 +223,7 @@ func TestConfluentOutOfRange(t *testing.T) {
 	if err := r.Assign(confluentTopic, []int64{1000}); err != nil {
 		t.Fatal(err)
 	}
-	confluentPollError(t, ErrOutOfRange, func() error { _, _, err := r.Poll(100 * time.Millisecond); return err })
+	confluentPollError(t, kafka.ErrOutOfRange, func() error { _, _, err := r.Poll(100 * time.Millisecond); return err })
 	if err := r.Assign(confluentTopic, []int64{0}); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +234,7 @@ func TestConfluentOutOfRange(t *testing.T) {
 
 func TestConfluentAssignRefusesLogicalOffsets(t *testing.T) {
 	b := newConfluentBed(t, 1)
-	if err := b.reader().Assign(confluentTopic, []int64{int64(kafka.OffsetEnd)}); err == nil {
+	if err := b.reader().Assign(confluentTopic, []int64{int64(ck.OffsetEnd)}); err == nil {
 		t.Error("a logical offset was taken")
 	}
 }
@@ -333,10 +334,10 @@ func TestConfluentAdmin(t *testing.T) {
 	b.put(p, 1, "x")
 	b.put(p, 1, "x")
 	ranges, err := a.Offsets(ctx, confluentTopic, 3)
-	if want := []OffsetRange{{0, 0}, {0, 2}, {0, 0}}; !slices.Equal(ranges, want) || err != nil {
+	if want := []kafka.OffsetRange{{Start: 0, End: 0}, {Start: 0, End: 2}, {Start: 0, End: 0}}; !slices.Equal(ranges, want) || err != nil {
 		t.Errorf("offsets: %v, %v, want %v", ranges, err, want)
 	}
-	if _, err := a.Offsets(ctx, confluentTopic, 4); !errors.Is(err, ErrUnknownTopic) {
+	if _, err := a.Offsets(ctx, confluentTopic, 4); !errors.Is(err, kafka.ErrUnknownTopic) {
 		t.Errorf("offsets of a partition too many: %v", err)
 	}
 
@@ -379,7 +380,7 @@ func TestConfluentGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeConfluent(t, g)
-	await := func(kind GroupEventKind) GroupEvent {
+	await := func(kind kafka.GroupEventKind) kafka.GroupEvent {
 		t.Helper()
 		for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
 			ev, err := g.Poll(100 * time.Millisecond)
@@ -389,12 +390,12 @@ func TestConfluentGroup(t *testing.T) {
 			if ev.Kind == kind {
 				return ev
 			}
-			if ev.Kind != GroupIdle {
+			if ev.Kind != kafka.GroupIdle {
 				t.Errorf("got %+v, want kind %v", ev, kind)
 			}
 		}
 		t.Fatalf("no event of kind %v within 20 s", kind)
-		return GroupEvent{}
+		return kafka.GroupEvent{}
 	}
 
 	if err := g.Leave(); err != nil {
@@ -403,24 +404,24 @@ func TestConfluentGroup(t *testing.T) {
 	if err := g.Join(confluentTopic, false); err != nil {
 		t.Fatal(err)
 	}
-	if ev := await(GroupAssigned); !slices.Equal(ev.Partitions, []int{0, 1}) {
+	if ev := await(kafka.GroupAssigned); !slices.Equal(ev.Partitions, []int{0, 1}) {
 		t.Errorf("assigned %v, want both partitions", ev.Partitions)
 	}
 	b.put(p, 0, "not to be read")
 	for range 5 {
-		if ev, err := g.Poll(100 * time.Millisecond); ev.Kind != GroupIdle || err != nil {
+		if ev, err := g.Poll(100 * time.Millisecond); ev.Kind != kafka.GroupIdle || err != nil {
 			t.Errorf("joined without reading: %+v, %v", ev, err)
 		}
 	}
 	if err := g.Leave(); err != nil {
 		t.Fatal(err)
 	}
-	await(GroupLost)
+	await(kafka.GroupLost)
 
 	if err := g.Join(confluentTopic, true); err != nil {
 		t.Fatal(err)
 	}
-	await(GroupAssigned)
+	await(kafka.GroupAssigned)
 	// Reading begins at the end, when this has been resolved.
 	for done := time.Now().Add(10 * time.Second); ; {
 		b.put(p, 1, "to be read")
@@ -428,7 +429,7 @@ func TestConfluentGroup(t *testing.T) {
 		if err != nil {
 			t.Logf("passing: %v", err)
 		}
-		if ev.Kind == GroupRecord {
+		if ev.Kind == kafka.GroupRecord {
 			if ev.Record.Partition != 1 || string(ev.Record.Value) != "to be read" {
 				t.Errorf("read %+v", ev.Record)
 			}
@@ -526,7 +527,7 @@ func TestConfluentAuthenticationRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeConfluent(t, r)
-	confluentPollError(t, ErrAuthentication, func() error { _, _, err := r.Poll(100 * time.Millisecond); return err })
+	confluentPollError(t, kafka.ErrAuthentication, func() error { _, _, err := r.Poll(100 * time.Millisecond); return err })
 
 	p, err := Confluent().Producer(confluentProps(props, "message.timeout.ms", "1000"), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -540,14 +541,14 @@ func TestConfluentAuthenticationRefused(t *testing.T) {
 	defer a.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if _, err := a.Topic(ctx, confluentTopic); !errors.Is(err, ErrAuthentication) {
+	if _, err := a.Topic(ctx, confluentTopic); !errors.Is(err, kafka.ErrAuthentication) {
 		t.Errorf("admin: %v", err)
 	}
 	reported := make(chan error, 1)
 	if err := p.Append(confluentTopic, 0, nil, func(err error) { reported <- err }); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-reported; !errors.Is(err, ErrAuthentication) {
+	if err := <-reported; !errors.Is(err, kafka.ErrAuthentication) {
 		t.Errorf("report: %v", err)
 	}
 }
@@ -631,9 +632,9 @@ func TestConfluentLogs(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	l := newConfluentLogs(log)
-	l.events <- kafka.LogEvent{Name: "rdkafka#producer-1", Tag: "ERROR", Level: 3, Message: "all is lost"}
-	l.events <- kafka.LogEvent{Name: "rdkafka#producer-1", Tag: "FAIL", Level: 3, Message: "[thrd:b:1]: b:1: connection refused"}
-	l.events <- kafka.LogEvent{Name: "rdkafka#producer-1", Tag: "CONF", Level: 7, Message: "configured"}
+	l.events <- ck.LogEvent{Name: "rdkafka#producer-1", Tag: "ERROR", Level: 3, Message: "all is lost"}
+	l.events <- ck.LogEvent{Name: "rdkafka#producer-1", Tag: "FAIL", Level: 3, Message: "[thrd:b:1]: b:1: connection refused"}
+	l.events <- ck.LogEvent{Name: "rdkafka#producer-1", Tag: "CONF", Level: 7, Message: "configured"}
 	l.close()
 	for _, want := range []string{
 		`level=WARN msg="Kafka client" text="all is lost" client=rdkafka#producer-1 tag=ERROR`,
@@ -708,42 +709,42 @@ func TestConfluentStatistics(t *testing.T) {
 }
 
 func TestConfluentErrors(t *testing.T) {
-	if asConfluentError("x", nil) != nil || asConfluentError("x", kafka.NewError(kafka.ErrNoError, "", false)) != nil {
+	if asConfluentError("x", nil) != nil || asConfluentError("x", ck.NewError(ck.ErrNoError, "", false)) != nil {
 		t.Error("success is an error")
 	}
-	kinds := []error{ErrUnknownTopic, ErrTopicExists, ErrSettings, ErrTimestamp, ErrOutOfRange, ErrTruncated, ErrAuthentication, ErrAuthorization, ErrInstanceFenced, ErrClientFatal}
+	kinds := []error{kafka.ErrUnknownTopic, kafka.ErrTopicExists, kafka.ErrSettings, kafka.ErrTimestamp, kafka.ErrOutOfRange, kafka.ErrTruncated, kafka.ErrAuthentication, kafka.ErrAuthorization, kafka.ErrInstanceFenced, kafka.ErrClientFatal}
 	for _, c := range []struct {
-		err  kafka.Error
+		err  ck.Error
 		want []error // in the order of kinds
 	}{
-		{kafka.NewError(kafka.ErrUnknownTopic, "", false), []error{ErrUnknownTopic}},
-		{kafka.NewError(kafka.ErrUnknownPartition, "", false), []error{ErrUnknownTopic}},
-		{kafka.NewError(kafka.ErrUnknownTopicOrPart, "", false), []error{ErrUnknownTopic}},
-		{kafka.NewError(kafka.ErrTopicAlreadyExists, "", false), []error{ErrTopicExists}},
-		{kafka.NewError(kafka.ErrInvalidConfig, "", false), []error{ErrSettings}},
-		{kafka.NewError(kafka.ErrPolicyViolation, "", false), []error{ErrSettings}},
-		{kafka.NewError(kafka.ErrInvalidTimestamp, "", false), []error{ErrTimestamp}},
-		{kafka.NewError(kafka.ErrAutoOffsetReset, "", false), []error{ErrOutOfRange}},
-		{kafka.NewError(kafka.ErrLogTruncation, "", false), []error{ErrTruncated}},
-		{kafka.NewError(kafka.ErrAutoOffsetReset, "Partition log truncation detected at offset 7 (leader epoch 3): broker end offset is 5 "+
-			"(offset leader epoch 2). Reset to INVALID.: Local: Partition log truncation detected (broker 1)", false), []error{ErrTruncated}},
-		{kafka.NewError(kafka.ErrAutoOffsetReset, "fetch failed due to requested offset not available on the broker: Broker: Offset out of range (broker 1)",
-			false), []error{ErrOutOfRange}},
-		{kafka.NewError(kafka.ErrAuthentication, "SASL authentication error: Authentication failed", false), []error{ErrAuthentication}},
-		{kafka.NewError(kafka.ErrSsl, "SSL handshake failed: certificate verify failed", false), []error{ErrAuthentication}},
-		{kafka.NewError(kafka.ErrTransport, "Receive failed: error:0A00045C:SSL routines::tlsv13 alert certificate required: SSL alert number 116", false), []error{ErrAuthentication}},
-		{kafka.NewError(kafka.ErrGroupAuthorizationFailed, "", false), []error{ErrAuthorization}},
-		{kafka.NewError(kafka.ErrFencedInstanceID, "", true), []error{ErrInstanceFenced, ErrClientFatal}},
-		{kafka.NewError(kafka.ErrOutOfOrderSequenceNumber, "", true), []error{ErrClientFatal}},
-		{kafka.NewError(kafka.ErrClusterAuthorizationFailed, "", true), []error{ErrAuthorization, ErrClientFatal}},
+		{ck.NewError(ck.ErrUnknownTopic, "", false), []error{kafka.ErrUnknownTopic}},
+		{ck.NewError(ck.ErrUnknownPartition, "", false), []error{kafka.ErrUnknownTopic}},
+		{ck.NewError(ck.ErrUnknownTopicOrPart, "", false), []error{kafka.ErrUnknownTopic}},
+		{ck.NewError(ck.ErrTopicAlreadyExists, "", false), []error{kafka.ErrTopicExists}},
+		{ck.NewError(ck.ErrInvalidConfig, "", false), []error{kafka.ErrSettings}},
+		{ck.NewError(ck.ErrPolicyViolation, "", false), []error{kafka.ErrSettings}},
+		{ck.NewError(ck.ErrInvalidTimestamp, "", false), []error{kafka.ErrTimestamp}},
+		{ck.NewError(ck.ErrAutoOffsetReset, "", false), []error{kafka.ErrOutOfRange}},
+		{ck.NewError(ck.ErrLogTruncation, "", false), []error{kafka.ErrTruncated}},
+		{ck.NewError(ck.ErrAutoOffsetReset, "Partition log truncation detected at offset 7 (leader epoch 3): broker end offset is 5 "+
+			"(offset leader epoch 2). Reset to INVALID.: Local: Partition log truncation detected (broker 1)", false), []error{kafka.ErrTruncated}},
+		{ck.NewError(ck.ErrAutoOffsetReset, "fetch failed due to requested offset not available on the broker: Broker: Offset out of range (broker 1)",
+			false), []error{kafka.ErrOutOfRange}},
+		{ck.NewError(ck.ErrAuthentication, "SASL authentication error: Authentication failed", false), []error{kafka.ErrAuthentication}},
+		{ck.NewError(ck.ErrSsl, "SSL handshake failed: certificate verify failed", false), []error{kafka.ErrAuthentication}},
+		{ck.NewError(ck.ErrTransport, "Receive failed: error:0A00045C:SSL routines::tlsv13 alert certificate required: SSL alert number 116", false), []error{kafka.ErrAuthentication}},
+		{ck.NewError(ck.ErrGroupAuthorizationFailed, "", false), []error{kafka.ErrAuthorization}},
+		{ck.NewError(ck.ErrFencedInstanceID, "", true), []error{kafka.ErrInstanceFenced, kafka.ErrClientFatal}},
+		{ck.NewError(ck.ErrOutOfOrderSequenceNumber, "", true), []error{kafka.ErrClientFatal}},
+		{ck.NewError(ck.ErrClusterAuthorizationFailed, "", true), []error{kafka.ErrAuthorization, kafka.ErrClientFatal}},
 		// Passing, although their codes sound final: a broker that restarts,
 		// a token service that is away.
-		{kafka.NewError(kafka.ErrAuthentication, "SASL authentication error: SaslAuthenticateRequest failed: Local: Broker transport failure", false), nil},
-		{kafka.NewError(kafka.ErrAuthentication, "Failed to acquire SASL OAUTHBEARER token: timed out", false), nil},
-		{kafka.NewError(kafka.ErrTransport, "Receive failed: error:0A000126:SSL routines::unexpected eof while reading", false), nil},
-		{kafka.NewError(kafka.ErrAllBrokersDown, "", false), nil},
-		{kafka.NewError(kafka.ErrMsgTimedOut, "", false), nil},
-		{kafka.NewError(kafka.ErrMaxPollExceeded, "", false), nil},
+		{ck.NewError(ck.ErrAuthentication, "SASL authentication error: SaslAuthenticateRequest failed: Local: Broker transport failure", false), nil},
+		{ck.NewError(ck.ErrAuthentication, "Failed to acquire SASL OAUTHBEARER token: timed out", false), nil},
+		{ck.NewError(ck.ErrTransport, "Receive failed: error:0A000126:SSL routines::unexpected eof while reading", false), nil},
+		{ck.NewError(ck.ErrAllBrokersDown, "", false), nil},
+		{ck.NewError(ck.ErrMsgTimedOut, "", false), nil},
+		{ck.NewError(ck.ErrMaxPollExceeded, "", false), nil},
 	} {
 		err := asConfluentError("trying", c.err)
 		var got []error
@@ -758,7 +759,7 @@ func TestConfluentErrors(t *testing.T) {
 		if !strings.HasPrefix(err.Error(), "trying: ") || !strings.HasSuffix(err.Error(), c.err.Error()) {
 			t.Errorf("%q lacks what was tried or the client's words", err)
 		}
-		var cause kafka.Error // by errors.As: the module's tests build with the oldest Go that it names
+		var cause ck.Error // by errors.As: the module's tests build with the oldest Go that it names
 		if !errors.As(err, &cause) || cause.Code() != c.err.Code() {
 			t.Errorf("%q does not unwrap to the client's error", err)
 		}

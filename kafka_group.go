@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/goneli/neli/kafka"
 )
 
 // pollSlice is how long a group consumer waits for something to come: it bounds how long
@@ -20,14 +22,14 @@ const pollSlice = 100 * time.Millisecond
 type groupMember struct {
 	topic     string
 	group     string
-	read      bool          // receive records
-	consumer  GroupConsumer // of the goroutine of Run, until that returns
+	read      bool                // receive records
+	consumer  kafka.GroupConsumer // of the goroutine of Run, until that returns
 	log       *slog.Logger
-	onRecord  func(Record)
+	onRecord  func(kafka.Record)
 	onUnknown func() // the broker does not know the topic
 
-	newConsumer func() (GroupConsumer, error)
-	admin       Admin          // of other connections than the consumer's
+	newConsumer func() (kafka.GroupConsumer, error)
+	admin       kafka.Admin    // of other connections than the consumer's
 	lease       time.Duration  // T
 	replaced    *atomic.Uint64 // consumers that stood still
 	closing     sync.WaitGroup // consumers that were replaced
@@ -103,7 +105,7 @@ func (g *groupMember) take(ctx context.Context, nominate func([]int, bool)) erro
 			if fatal := g.failed(ctx, err); fatal != nil {
 				return fatal
 			}
-			if errors.Is(err, ErrTopicAuthorization) && pause(ctx, time.Second) {
+			if errors.Is(err, kafka.ErrTopicAuthorization) && pause(ctx, time.Second) {
 				// The client says so once. Asked again, it says whether that lasts.
 				if joined = g.consumer.Leave() != nil; !joined {
 					left = true
@@ -124,15 +126,15 @@ func (g *groupMember) change(join bool) error {
 	return g.consumer.Leave()
 }
 
-func (g *groupMember) handle(ev GroupEvent, nominate func([]int, bool)) {
+func (g *groupMember) handle(ev kafka.GroupEvent, nominate func([]int, bool)) {
 	switch ev.Kind {
-	case GroupRecord:
+	case kafka.GroupRecord:
 		g.reading.ok()
 		g.trouble.over(g.log, "group membership is undisturbed again")
 		if g.onRecord != nil {
 			g.onRecord(ev.Record)
 		}
-	case GroupAssigned:
+	case kafka.GroupAssigned:
 		g.joining.ok()
 		g.trouble.over(g.log, "group membership is undisturbed again")
 		if !g.read {
@@ -140,10 +142,10 @@ func (g *groupMember) handle(ev GroupEvent, nominate func([]int, bool)) {
 		}
 		g.log.Debug("the group assigned", "partitions", ev.Partitions)
 		nominate(ev.Partitions, false)
-	case GroupLost:
+	case kafka.GroupLost:
 		g.log.Debug("the group's session is over")
 		nominate(nil, true)
-	case GroupIdle:
+	case kafka.GroupIdle:
 	}
 }
 
@@ -151,16 +153,16 @@ func (g *groupMember) handle(ev GroupEvent, nominate func([]int, bool)) {
 // final.
 func (g *groupMember) failed(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(err, ErrInstanceFenced):
+	case errors.Is(err, kafka.ErrInstanceFenced):
 		return fmt.Errorf("neli: group %s: %w", g.group, err)
-	case errors.Is(err, ErrClientFatal):
+	case errors.Is(err, kafka.ErrClientFatal):
 		return fmt.Errorf("neli: group %s: %w", g.group, err)
 	}
-	if errors.Is(err, ErrUnknownTopic) && g.onUnknown != nil {
+	if errors.Is(err, kafka.ErrUnknownTopic) && g.onUnknown != nil {
 		g.onUnknown()
 	}
 	guard, doing := &g.joining, "READ group "+g.group
-	if errors.Is(err, ErrTopicAuthorization) {
+	if errors.Is(err, kafka.ErrTopicAuthorization) {
 		guard, doing = &g.reading, "READ topic "+g.topic
 	}
 	if fatal := guard.check(doing, err); fatal != nil {

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/goneli/neli/kafka"
 )
 
 // lastingProducer is a Producer that outlives its client: one that has failed for
@@ -18,7 +20,7 @@ import (
 // In between, and while no new client can be made, Append fails and admin calls
 // do; both are tried again by whoever makes them.
 type lastingProducer struct {
-	make func() (Producer, Admin, error)
+	make func() (kafka.Producer, kafka.Admin, error)
 	log  *slog.Logger
 
 	ctx     context.Context // done when closed
@@ -29,8 +31,8 @@ type lastingProducer struct {
 	mute    barren // of questions: a process that appends nothing asks nevertheless
 
 	mu        sync.Mutex // guards what follows; not held while a client works
-	producer  Producer
-	admin     Admin
+	producer  kafka.Producer
+	admin     kafka.Admin
 	waited    time.Duration // of former clients: how long brokers made them wait
 	replacing bool
 	closed    bool
@@ -40,8 +42,8 @@ type lastingProducer struct {
 // at once must not become a loop that fills the log and the broker's tables.
 const replaceEvery = time.Second
 
-func newLastingProducer(p Provider, props map[string]string, log *slog.Logger) (*lastingProducer, error) {
-	l := &lastingProducer{log: log, barren: barren{patience: barrenAfter}, mute: barren{patience: barrenAfter}, make: func() (Producer, Admin, error) {
+func newLastingProducer(p kafka.Provider, props map[string]string, log *slog.Logger) (*lastingProducer, error) {
+	l := &lastingProducer{log: log, barren: barren{patience: barrenAfter}, mute: barren{patience: barrenAfter}, make: func() (kafka.Producer, kafka.Admin, error) {
 		producer, err := p.Producer(props, log)
 		if err != nil {
 			return nil, nil, err
@@ -61,7 +63,7 @@ func newLastingProducer(p Provider, props map[string]string, log *slog.Logger) (
 	return l, nil
 }
 
-func (l *lastingProducer) current() (Producer, Admin) {
+func (l *lastingProducer) current() (kafka.Producer, kafka.Admin) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.producer, l.admin
@@ -73,14 +75,14 @@ func (l *lastingProducer) Append(topic string, partition int, value []byte, repo
 		switch {
 		case err == nil:
 			l.barren.acknowledged()
-		case errors.Is(err, ErrClientFatal):
+		case errors.Is(err, kafka.ErrClientFatal):
 			l.failed(p, err)
 		case l.barren.failed(err, time.Now()):
 			l.failed(p, errors.Join(errBarren, err))
 		}
 		report(err)
 	})
-	if errors.Is(err, ErrClientFatal) {
+	if errors.Is(err, kafka.ErrClientFatal) {
 		l.failed(p, err)
 	}
 	return err
@@ -88,7 +90,7 @@ func (l *lastingProducer) Append(topic string, partition int, value []byte, repo
 
 // failed has the client replaced that failed for good or is barren, unless that is done
 // already, on a goroutine of its own: closing a client waits for its reports.
-func (l *lastingProducer) failed(p Producer, why error) {
+func (l *lastingProducer) failed(p kafka.Producer, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if p != l.producer || l.replacing || l.closed {
@@ -145,7 +147,7 @@ func (l *lastingProducer) Throttled() time.Duration {
 }
 
 // shut ends replacement. What there is then stays.
-func (l *lastingProducer) shut() (Producer, Admin) {
+func (l *lastingProducer) shut() (kafka.Producer, kafka.Admin) {
 	l.mu.Lock()
 	l.closed = true
 	l.mu.Unlock()
@@ -165,7 +167,7 @@ type lastingAdmin struct{ of *lastingProducer }
 
 // ask asks, and has the producer replaced that gets no answers. A context that was cancelled
 // says nothing.
-func (a lastingAdmin) ask(ctx context.Context, question func(Admin) error) error {
+func (a lastingAdmin) ask(ctx context.Context, question func(kafka.Admin) error) error {
 	p, admin := a.of.current()
 	err := question(admin)
 	switch {
@@ -178,44 +180,44 @@ func (a lastingAdmin) ask(ctx context.Context, question func(Admin) error) error
 	return err
 }
 
-func (a lastingAdmin) Brokers(ctx context.Context) (brokers []BrokerInfo, err error) {
-	err = a.ask(ctx, func(admin Admin) (err error) {
+func (a lastingAdmin) Brokers(ctx context.Context) (brokers []kafka.BrokerInfo, err error) {
+	err = a.ask(ctx, func(admin kafka.Admin) (err error) {
 		brokers, err = admin.Brokers(ctx)
 		return err
 	})
 	return brokers, err
 }
 
-func (a lastingAdmin) Topic(ctx context.Context, topic string) (info TopicInfo, err error) {
-	err = a.ask(ctx, func(admin Admin) (err error) {
+func (a lastingAdmin) Topic(ctx context.Context, topic string) (info kafka.TopicInfo, err error) {
+	err = a.ask(ctx, func(admin kafka.Admin) (err error) {
 		info, err = admin.Topic(ctx, topic)
 		return err
 	})
 	return info, err
 }
 
-func (a lastingAdmin) CreateTopic(ctx context.Context, spec TopicSpec) error {
-	return a.ask(ctx, func(admin Admin) error { return admin.CreateTopic(ctx, spec) })
+func (a lastingAdmin) CreateTopic(ctx context.Context, spec kafka.TopicSpec) error {
+	return a.ask(ctx, func(admin kafka.Admin) error { return admin.CreateTopic(ctx, spec) })
 }
 
 func (a lastingAdmin) Settings(ctx context.Context, topic string) (settings map[string]string, err error) {
-	err = a.ask(ctx, func(admin Admin) (err error) {
+	err = a.ask(ctx, func(admin kafka.Admin) (err error) {
 		settings, err = admin.Settings(ctx, topic)
 		return err
 	})
 	return settings, err
 }
 
-func (a lastingAdmin) Offsets(ctx context.Context, topic string, n int) (ranges []OffsetRange, err error) {
-	err = a.ask(ctx, func(admin Admin) (err error) {
+func (a lastingAdmin) Offsets(ctx context.Context, topic string, n int) (ranges []kafka.OffsetRange, err error) {
+	err = a.ask(ctx, func(admin kafka.Admin) (err error) {
 		ranges, err = admin.Offsets(ctx, topic, n)
 		return err
 	})
 	return ranges, err
 }
 
-func (a lastingAdmin) Log(ctx context.Context, topic string, partition int) (info LogInfo, err error) {
-	err = a.ask(ctx, func(admin Admin) (err error) {
+func (a lastingAdmin) Log(ctx context.Context, topic string, partition int) (info kafka.LogInfo, err error) {
+	err = a.ask(ctx, func(admin kafka.Admin) (err error) {
 		info, err = admin.Log(ctx, topic, partition)
 		return err
 	})

@@ -8,13 +8,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goneli/neli/kafka"
 	"github.com/stretchr/testify/require"
 )
 
 // A producer that has failed for good is replaced, whether it says so at once or in
 // a report, in both modes; who leads goes on leading.
 func TestProducerIsReplaced(t *testing.T) {
-	for _, how := range []error{ErrClientFatal, errors.Join(errReported, ErrClientFatal)} {
+	for _, how := range []error{kafka.ErrClientFatal, errors.Join(errReported, kafka.ErrClientFatal)} {
 		for _, mode := range []Mode{Exclusive, NonExclusive} {
 			var out logBuffer
 			cfg := Config{Mode: mode, Logger: slog.New(slog.NewTextHandler(&out, nil))}
@@ -54,9 +55,9 @@ func TestReplacedProducerReportsEverything(t *testing.T) {
 			require.NoError(t, l.Append("t", 0, nil, func(err error) { reports <- err }))
 		}
 		k.mu.Lock()
-		k.dead = ErrClientFatal
+		k.dead = kafka.ErrClientFatal
 		k.mu.Unlock()
-		require.ErrorIs(t, l.Append("t", 0, nil, func(error) { t.Error("a report of what was not taken") }), ErrClientFatal)
+		require.ErrorIs(t, l.Append("t", 0, nil, func(error) { t.Error("a report of what was not taken") }), kafka.ErrClientFatal)
 		for range 2 {
 			require.Error(t, <-reports)
 		}
@@ -81,7 +82,7 @@ func TestProducerThatCannotBeReplaced(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ok)
 		k.mu.Lock()
-		k.dead = ErrClientFatal
+		k.dead = kafka.ErrClientFatal
 		for range 1000 {
 			k.fail("Producer", errors.New("no memory"))
 		}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/kafka"
 )
 
 // history is how many records before the end a process reads at boot: enough to find a
@@ -24,11 +25,11 @@ const history = 2 * elector.History
 // they need to tell each other.
 type kafkaLog struct {
 	topic     *topic
-	producer  Producer
-	newReader func() (LogReader, error)
+	producer  kafka.Producer
+	newReader func() (kafka.LogReader, error)
 	log       *slog.Logger
 
-	reader    LogReader
+	reader    kafka.LogReader
 	position  []int64         // offset to be read next, by partition
 	ready     []elector.Entry // to be handed out before anything is read
 	untouched untouched
@@ -46,7 +47,7 @@ type kafkaLog struct {
 	closing  sync.WaitGroup // readers that were replaced
 }
 
-func newKafkaLog(t *topic, p Producer, newReader func() (LogReader, error), log *slog.Logger) *kafkaLog {
+func newKafkaLog(t *topic, p kafka.Producer, newReader func() (kafka.LogReader, error), log *slog.Logger) *kafkaLog {
 	return &kafkaLog{topic: t, producer: p, newReader: newReader, log: log, fatal: make(chan error, 1),
 		reading: accessGuard{signedIn: &t.access}, writing: accessGuard{signedIn: &t.access}}
 }
@@ -70,8 +71,8 @@ func (k *kafkaLog) Open(ctx context.Context) (int, string, error) {
 }
 
 // ends asks for the extents of all logs until every one has answered.
-func (k *kafkaLog) ends(ctx context.Context, m int) ([]OffsetRange, error) {
-	var ends []OffsetRange
+func (k *kafkaLog) ends(ctx context.Context, m int) ([]kafka.OffsetRange, error) {
+	var ends []kafka.OffsetRange
 	err := k.topic.retry(ctx, "read the ends of the leader topic", func(ctx context.Context) (err error) {
 		ends, err = k.topic.admin.Offsets(ctx, k.topic.name, m)
 		return err
@@ -83,14 +84,14 @@ func (k *kafkaLog) ends(ctx context.Context, m int) ([]OffsetRange, error) {
 }
 
 // jump makes reading of p begin a little before its end.
-func (k *kafkaLog) jump(p int, e OffsetRange) {
+func (k *kafkaLog) jump(p int, e kafka.OffsetRange) {
 	offset := max(e.Start, e.End-history)
 	k.back.begin(p, offset, e)
 	k.begin(p, offset, e)
 }
 
 // begin makes reading of p go on at offset, with a jump.
-func (k *kafkaLog) begin(p int, offset int64, e OffsetRange) {
+func (k *kafkaLog) begin(p int, offset int64, e kafka.OffsetRange) {
 	k.position[p] = offset
 	k.still.begin(p, offset, time.Now())
 	if e.End == 0 && k.untouched.holds(p) {
@@ -163,7 +164,7 @@ func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 // saysWhy reports whether an error says what is wrong with reading, so that another client
 // would meet the same.
 func saysWhy(err error) bool {
-	for _, kind := range []error{ErrClientFatal, ErrTruncated, ErrOutOfRange, ErrUnknownTopic, ErrAuthorization, ErrAuthentication} {
+	for _, kind := range []error{kafka.ErrClientFatal, kafka.ErrTruncated, kafka.ErrOutOfRange, kafka.ErrUnknownTopic, kafka.ErrAuthorization, kafka.ErrAuthentication} {
 		if errors.Is(err, kind) {
 			return true
 		}
@@ -211,17 +212,17 @@ func (k *kafkaLog) recover(ctx context.Context, err error) error {
 		k.log.Warn("cannot read the leader topic, retrying", "topic", k.topic.name, "error", naming(right, err))
 	}
 	switch {
-	case errors.Is(err, ErrClientFatal):
+	case errors.Is(err, kafka.ErrClientFatal):
 		_ = k.reader.Close()
 		k.reader = nil
 		return k.reposition(ctx, readAnew, nil)
-	case errors.Is(err, ErrTruncated):
+	case errors.Is(err, kafka.ErrTruncated):
 		return k.reposition(ctx, readAgain, nil)
-	case errors.Is(err, ErrOutOfRange):
+	case errors.Is(err, kafka.ErrOutOfRange):
 		return k.reposition(ctx, readOn, nil)
-	case errors.Is(err, ErrUnknownTopic):
+	case errors.Is(err, kafka.ErrUnknownTopic):
 		k.topic.doubt()
-	case errors.Is(err, ErrAuthorization):
+	case errors.Is(err, kafka.ErrAuthorization):
 		// The client says so once. Asked again, it says whether that lasts.
 		if !pause(ctx, time.Second) {
 			return nil
@@ -290,7 +291,7 @@ func (k *kafkaLog) reposition(ctx context.Context, how resumption, some []int) e
 }
 
 // behind returns a partition whose log ends before what was read of it, or −1.
-func (k *kafkaLog) behind(ends []OffsetRange) int {
+func (k *kafkaLog) behind(ends []kafka.OffsetRange) int {
 	for p, e := range ends {
 		if e.End < k.position[p] {
 			return p

@@ -13,26 +13,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/kafka"
 )
 
 // extents is an admin that gives the extents of a topic's logs.
 type extents struct {
 	*toldAdmin
 	mu   sync.Mutex
-	logs []OffsetRange
+	logs []kafka.OffsetRange
 }
 
-func (e *extents) Offsets(context.Context, string, int) ([]OffsetRange, error) {
+func (e *extents) Offsets(context.Context, string, int) ([]kafka.OffsetRange, error) {
 	return e.get(), nil
 }
 
-func (e *extents) get() []OffsetRange {
+func (e *extents) get() []kafka.OffsetRange {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return slices.Clone(e.logs)
 }
 
-func (e *extents) set(logs ...OffsetRange) {
+func (e *extents) set(logs ...kafka.OffsetRange) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.logs = logs
@@ -40,7 +41,7 @@ func (e *extents) set(logs ...OffsetRange) {
 
 // polled is what one Poll returns.
 type polled struct {
-	rec Record
+	rec kafka.Record
 	err error
 }
 
@@ -56,10 +57,10 @@ func (r *scriptedReader) Assign(_ string, offsets []int64) error {
 	return nil
 }
 
-func (r *scriptedReader) Poll(timeout time.Duration) (Record, bool, error) {
+func (r *scriptedReader) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 	if len(r.polls) == 0 {
 		time.Sleep(timeout)
-		return Record{}, false, nil
+		return kafka.Record{}, false, nil
 	}
 	p := r.polls[0]
 	r.polls = r.polls[1:]
@@ -75,16 +76,16 @@ func (r *scriptedReader) Close() error {
 
 // scriptedLog opens a log over extents and a reader, in a bubble, with the topic's
 // watch at work.
-func scriptedLog(t *testing.T, logs []OffsetRange, test func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader)) {
+func scriptedLog(t *testing.T, logs []kafka.OffsetRange, test func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var e *extents
-		leader, told, _ := told(func() (TopicInfo, error) { return TopicInfo{ID: "id", Partitions: len(e.get())}, nil })
+		leader, told, _ := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{ID: "id", Partitions: len(e.get())}, nil })
 		r := &scriptedReader{}
 		e = &extents{toldAdmin: told, logs: logs}
 		leader.admin = e
 		producer := &mockProducer{mockKafka: newMockKafka()}
-		k := newKafkaLog(leader, producer, func() (LogReader, error) { return r, nil }, slog.New(slog.DiscardHandler))
+		k := newKafkaLog(leader, producer, func() (kafka.LogReader, error) { return r, nil }, slog.New(slog.DiscardHandler))
 		k.lease = time.Hour // the reader returns what it is told to, whatever the extents are
 		ctx, stop := context.WithCancel(t.Context())
 		m, id, err := k.Open(ctx)
@@ -116,11 +117,11 @@ func entries(t *testing.T, k *kafkaLog, d time.Duration) (out []elector.Entry) {
 // not before the beginning; and what nobody has ever written to is told from what
 // has been deleted.
 func TestReadingBeginsBeforeTheEnd(t *testing.T) {
-	scriptedLog(t, []OffsetRange{{0, 0}, {0, 7}, {0, 5000}, {4000, 5000}, {5000, 5000}}, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
+	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 0}, {Start: 0, End: 7}, {Start: 0, End: 5000}, {Start: 4000, End: 5000}, {Start: 5000, End: 5000}}, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
 		k.untouched = untouched{}
 		require.Equal(t, []int64{0, 0, 3000, 4000, 5000}, r.assigned)
 	})
-	scriptedLog(t, []OffsetRange{{0, 0}, {0, 7}, {7, 7}}, func(t *testing.T, k *kafkaLog, _ *extents, _ *scriptedReader) {
+	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 0}, {Start: 0, End: 7}, {Start: 7, End: 7}}, func(t *testing.T, k *kafkaLog, _ *extents, _ *scriptedReader) {
 		got := entries(t, k, time.Second)
 		require.Equal(t, []elector.Entry{{Partition: 0, Reset: true, Whole: true}, {Partition: 1, Reset: true, End: 7, Whole: true},
 			{Partition: 2, Offset: 7, Reset: true, End: 7}}, got)
@@ -130,11 +131,11 @@ func TestReadingBeginsBeforeTheEnd(t *testing.T) {
 // Truncation voids what was read, even where the log has grown past the position
 // again: reading begins anew, as at boot, in every log.
 func TestTruncationIsAJump(t *testing.T) {
-	scriptedLog(t, []OffsetRange{{0, 3000}, {0, 10}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
+	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 3000}, {Start: 0, End: 10}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 2)
-		e.set([]OffsetRange{{0, 3020}, {0, 12}}...)
+		e.set([]kafka.OffsetRange{{Start: 0, End: 3020}, {Start: 0, End: 12}}...)
 		r.polls = []polled{
-			{rec: Record{Partition: 0, Offset: 3000}}, {rec: Record{Partition: 1, Offset: 10}}, {err: ErrTruncated},
+			{rec: kafka.Record{Partition: 0, Offset: 3000}}, {rec: kafka.Record{Partition: 1, Offset: 10}}, {err: kafka.ErrTruncated},
 		}
 		got := entries(t, k, 3*time.Second)
 		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000}, {Partition: 1, Offset: 10},
@@ -142,10 +143,10 @@ func TestTruncationIsAJump(t *testing.T) {
 		require.Equal(t, []int64{1020, 0}, r.assigned)
 	})
 	// One below what was read is another log in all but name.
-	scriptedLog(t, []OffsetRange{{0, 3000}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
+	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 3000}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 1)
-		e.set([]OffsetRange{{0, 2990}}...)
-		r.polls = []polled{{rec: Record{Offset: 3000}}, {err: ErrTruncated}}
+		e.set([]kafka.OffsetRange{{Start: 0, End: 2990}}...)
+		r.polls = []polled{{rec: kafka.Record{Offset: 3000}}, {err: kafka.ErrTruncated}}
 		_, ok, err := k.Next(t.Context(), pollSlice)
 		require.NoError(t, err)
 		require.True(t, ok)
@@ -158,11 +159,11 @@ func TestTruncationIsAJump(t *testing.T) {
 // partition that was just added: members that were there before have until their
 // next look at the topic to find out.
 func TestUntouchedLogBesideUsedOnes(t *testing.T) {
-	logs := []OffsetRange{{0, 5000}, {0, 0}, {0, 0}}
+	logs := []kafka.OffsetRange{{Start: 0, End: 5000}, {Start: 0, End: 0}, {Start: 0, End: 0}}
 	scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, _ *extents, r *scriptedReader) {
 		opened := time.Now()
 		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000, Reset: true, End: 5000}}, entries(t, k, 5*time.Second))
-		r.polls = []polled{{rec: Record{Partition: 0, Offset: 3000}}, {rec: Record{Partition: 2, Offset: 0}}}
+		r.polls = []polled{{rec: kafka.Record{Partition: 0, Offset: 3000}}, {rec: kafka.Record{Partition: 2, Offset: 0}}}
 		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000}, {Partition: 2, Reset: true, Whole: true}, {Partition: 2}},
 			entries(t, k, time.Second), "others are read, and whoever writes there knows of it")
 		got := entries(t, k, time.Until(opened.Add(11*time.Second)))
@@ -174,19 +175,19 @@ func TestUntouchedLogBesideUsedOnes(t *testing.T) {
 	})
 	// If the topic has changed in the meantime the log is not begun with at all.
 	scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, e *extents, _ *scriptedReader) {
-		e.set(append(e.get(), OffsetRange{})...)
+		e.set(append(e.get(), kafka.OffsetRange{})...)
 		require.Len(t, entries(t, k, time.Minute), 1)
 		require.True(t, k.sealed.Load())
 	})
 	// With all logs new it is a first start, which waits for nobody.
-	scriptedLog(t, []OffsetRange{{0, 20}, {0, 0}}, func(t *testing.T, k *kafkaLog, _ *extents, _ *scriptedReader) {
+	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 20}, {Start: 0, End: 0}}, func(t *testing.T, k *kafkaLog, _ *extents, _ *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 2)
 	})
 	// A new beginning releases nothing that is still untouched, and all that is not.
 	scriptedLog(t, logs, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 1)
-		e.set([]OffsetRange{{0, 5000}, {0, 0}, {0, 3}}...)
-		r.polls = []polled{{err: ErrClientFatal}}
+		e.set([]kafka.OffsetRange{{Start: 0, End: 5000}, {Start: 0, End: 0}, {Start: 0, End: 3}}...)
+		r.polls = []polled{{err: kafka.ErrClientFatal}}
 		require.Equal(t, []elector.Entry{{Partition: 0, Offset: 3000, Reset: true, End: 5000}, {Partition: 2, Reset: true, End: 3, Whole: true}},
 			entries(t, k, time.Second))
 		require.EqualValues(t, 1, r.closed.Load())

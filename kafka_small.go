@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/goneli/neli/kafka"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -29,7 +30,7 @@ import (
 type smallTopic struct {
 	topic   *topic
 	logs    []*smallPartition
-	entries chan LogEntry
+	entries chan kafka.LogEntry
 	fatal   chan error
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
@@ -40,7 +41,7 @@ type smallTopic struct {
 const maxSmallEntries = 256
 
 func newSmallTopic(t *topic, logs []*smallPartition) *smallTopic {
-	v := &smallTopic{topic: t, logs: logs, entries: make(chan LogEntry, maxSmallEntries), fatal: make(chan error, 1)}
+	v := &smallTopic{topic: t, logs: logs, entries: make(chan kafka.LogEntry, maxSmallEntries), fatal: make(chan error, 1)}
 	v.close = sync.OnceValue(v.shut)
 	for _, l := range logs {
 		l.emit, l.refused = v.emit, v.end
@@ -75,7 +76,7 @@ func (v *smallTopic) serve(ctx context.Context) error {
 	return group.Wait()
 }
 
-func (v *smallTopic) emit(ctx context.Context, e LogEntry) {
+func (v *smallTopic) emit(ctx context.Context, e kafka.LogEntry) {
 	select {
 	case v.entries <- e:
 	case <-ctx.Done():
@@ -98,18 +99,18 @@ func (v *smallTopic) end(err error) {
 func (v *smallTopic) Logs() int { return len(v.logs) }
 
 // Next implements LogSet.
-func (v *smallTopic) Next(ctx context.Context, timeout time.Duration) (LogEntry, bool, error) {
+func (v *smallTopic) Next(ctx context.Context, timeout time.Duration) (kafka.LogEntry, bool, error) {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case e := <-v.entries:
 		return e, true, nil
 	case err := <-v.fatal:
-		return LogEntry{}, false, err
+		return kafka.LogEntry{}, false, err
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return LogEntry{}, false, nil
+	return kafka.LogEntry{}, false, nil
 }
 
 // Append implements LogSet. Ballots are not remembered: no partition tells its top.
@@ -141,7 +142,7 @@ func (w *wiring) smallTopic() (*smallTopic, error) {
 	t := &topic{name: w.set.topic, log: w.set.logger, spread: w.set.spread, suspect: make(chan struct{}, 1),
 		throttling: &w.set.throttling, brokers: w.set.brokers(), contact: &w.set.contact, apart: w.set.logs}
 	if w.set.createTopic {
-		t.create = &TopicSpec{Name: w.set.topic, Partitions: w.set.logs}
+		t.create = &kafka.TopicSpec{Name: w.set.topic, Partitions: w.set.logs}
 	}
 	var logs []*smallPartition
 	for i := range w.set.logs {
@@ -170,7 +171,7 @@ func (w *wiring) smallPartition(t *topic, index int) (*smallPartition, error) {
 	l.producer, l.admin = producer, lastingAdmin{producer}
 	w.cleanup = append(w.cleanup, func() { _ = l.close() })
 	w.set.throttling.follow(fmt.Sprint("producer ", index), producer)
-	l.newReader = func() (LogReader, error) {
+	l.newReader = func() (kafka.LogReader, error) {
 		r, err := w.provider.LogReader(w.set.readerProperties(), w.set.logger)
 		if err == nil {
 			w.set.throttling.follow(fmt.Sprint("reader ", index), r)

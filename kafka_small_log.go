@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/goneli/neli/kafka"
 )
 
 // smallPartition is one small log in Kafka. It has more than a dozen fields because it is
@@ -18,16 +20,16 @@ type smallPartition struct {
 	index     int
 	topic     *topic
 	lease     time.Duration // T
-	producer  Producer
-	admin     Admin
-	newReader func() (LogReader, error)
-	emit      func(context.Context, LogEntry)
+	producer  kafka.Producer
+	admin     kafka.Admin
+	newReader func() (kafka.LogReader, error)
+	emit      func(context.Context, kafka.LogEntry)
 	refused   func(error) // ends it all
 	log       *slog.Logger
 
 	// Of follow's goroutine.
-	reader   LogReader // nil: another one is needed
-	position int64     // to be read next
+	reader   kafka.LogReader // nil: another one is needed
+	position int64           // to be read next
 
 	still    *stillness     // of one partition
 	replaced *atomic.Uint64 // readers that stood still; nil: not counted
@@ -162,7 +164,7 @@ func (l *smallPartition) look(waited time.Duration) {
 // begin finds out which incarnation there is, and begins to read it a little before its
 // end. It waits for the partition to have a leader.
 func (l *smallPartition) begin(ctx context.Context) error {
-	var info LogInfo
+	var info kafka.LogInfo
 	err := l.topic.retry(ctx, "read the ends of the leader topic", func(ctx context.Context) (err error) {
 		ctx, cancel := context.WithTimeout(ctx, l.patience())
 		defer cancel()
@@ -186,7 +188,7 @@ func (l *smallPartition) begin(ctx context.Context) error {
 		pause(ctx, 10*time.Millisecond) // whom was asked is behind
 		return nil
 	}
-	l.emit(ctx, LogEntry{Log: l.index, Kind: LogReset, ID: l.id(info.Epoch), Offset: l.position, First: info.Start, End: info.End})
+	l.emit(ctx, kafka.LogEntry{Log: l.index, Kind: kafka.LogReset, ID: l.id(info.Epoch), Offset: l.position, First: info.Start, End: info.End})
 	return nil
 }
 
@@ -195,7 +197,7 @@ func (l *smallPartition) patience() time.Duration { return max(2*time.Second, l.
 
 // assign makes the reader read on at position, with a new client if it must.
 func (l *smallPartition) assign(ctx context.Context) error {
-	offsets := slices.Repeat([]int64{NotRead}, l.index+1)
+	offsets := slices.Repeat([]int64{kafka.NotRead}, l.index+1)
 	offsets[l.index] = l.position
 	return l.topic.retry(ctx, "read the leader topic", func(context.Context) error {
 		if l.reader == nil {
@@ -206,7 +208,7 @@ func (l *smallPartition) assign(ctx context.Context) error {
 			l.reader = r
 		}
 		err := l.reader.Assign(l.topic.name, offsets)
-		if errors.Is(err, ErrClientFatal) {
+		if errors.Is(err, kafka.ErrClientFatal) {
 			l.dismiss()
 		}
 		return err
@@ -225,7 +227,7 @@ var ofNobody = []byte(`{"neli":1}`)
 
 // take hands on a record of the incarnation that is read. One of an earlier epoch is
 // another incarnation's, left from before this one began.
-func (l *smallPartition) take(ctx context.Context, r Record) {
+func (l *smallPartition) take(ctx context.Context, r kafka.Record) {
 	epoch, _ := l.at.current()
 	switch {
 	case r.Partition != l.index:
@@ -241,7 +243,7 @@ func (l *smallPartition) take(ctx context.Context, r Record) {
 	l.unread.over(l.log, "reading the leader topic again", "topic", l.topic.name, "partition", l.index)
 	l.still.got(0, r.Offset, time.Now())
 	l.position = r.Offset + 1
-	e := LogEntry{Log: l.index, Kind: LogRecord, ID: l.id(epoch), Offset: r.Offset, Value: r.Value}
+	e := kafka.LogEntry{Log: l.index, Kind: kafka.LogRecord, ID: l.id(epoch), Offset: r.Offset, Value: r.Value}
 	if r.Epoch < epoch {
 		e.Value = ofNobody
 	}
@@ -260,19 +262,19 @@ func (l *smallPartition) recover(ctx context.Context, err error) error {
 	}
 	wait := 10 * time.Millisecond
 	switch {
-	case errors.Is(err, ErrClientFatal):
+	case errors.Is(err, kafka.ErrClientFatal):
 		l.dismiss()
 		l.at.doubt()
-	case errors.Is(err, ErrTruncated), errors.Is(err, ErrOutOfRange):
+	case errors.Is(err, kafka.ErrTruncated), errors.Is(err, kafka.ErrOutOfRange):
 		// The broker has lost records, or retention has deleted what was not read yet; or
 		// it is another topic.
 		l.at.doubt()
 		if err := l.topic.verify(ctx); err != nil {
 			return err
 		}
-	case errors.Is(err, ErrUnknownTopic):
+	case errors.Is(err, kafka.ErrUnknownTopic):
 		l.topic.doubt()
-	case errors.Is(err, ErrAuthorization):
+	case errors.Is(err, kafka.ErrAuthorization):
 		// The client says so once. Asked again, it says whether that lasts.
 		wait = time.Second
 		l.at.doubt()
@@ -301,7 +303,7 @@ func (l *smallPartition) ask(ctx context.Context) {
 		cancel()
 		if err == nil && l.at.hear(info.Epoch) {
 			l.still.end(0, info.End)
-			l.emit(ctx, LogEntry{Log: l.index, Kind: LogAlive, ID: l.id(info.Epoch), End: info.End})
+			l.emit(ctx, kafka.LogEntry{Log: l.index, Kind: kafka.LogAlive, ID: l.id(info.Epoch), End: info.End})
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/goneli/neli/kafka"
 )
 
 // smallTopicName is the name of the topic of Config.Logs. It carries what must be the same
@@ -20,11 +22,11 @@ func smallTopicName(topic string, logs int, lease time.Duration, drift float64) 
 // placeApart chooses a broker for each of n partitions: another one for each, in racks that
 // differ as long as there are any. Which it begins with depends on the topic's name, so that
 // many topics are spread over many brokers.
-func placeApart(brokers []BrokerInfo, n int, topic string) ([][]int, error) {
+func placeApart(brokers []kafka.BrokerInfo, n int, topic string) ([][]int, error) {
 	if len(brokers) < n {
 		return nil, fmt.Errorf("%d brokers are up, and Logs is %d: each log needs one of its own", len(brokers), n)
 	}
-	order := slices.SortedFunc(slices.Values(brokers), func(a, b BrokerInfo) int { return cmp.Compare(a.ID, b.ID) })
+	order := slices.SortedFunc(slices.Values(brokers), func(a, b kafka.BrokerInfo) int { return cmp.Compare(a.ID, b.ID) })
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(topic))
 	first := int(h.Sum32() % uint32(len(order)))
@@ -32,7 +34,7 @@ func placeApart(brokers []BrokerInfo, n int, topic string) ([][]int, error) {
 
 	var chosen [][]int
 	racks := map[string]bool{}
-	var rest []BrokerInfo
+	var rest []kafka.BrokerInfo
 	for _, b := range order {
 		if len(chosen) == n || racks[b.Rack] {
 			rest = append(rest, b)
@@ -49,7 +51,7 @@ func placeApart(brokers []BrokerInfo, n int, topic string) ([][]int, error) {
 
 // checkApart returns all that keeps a topic's partitions from being n logs of which one
 // broker's failure takes one at most.
-func checkApart(topic string, info TopicInfo, n int) error {
+func checkApart(topic string, info kafka.TopicInfo, n int) error {
 	var wrong []error
 	if info.Partitions != n {
 		wrong = append(wrong, fmt.Errorf("it has %d partitions: must be as many as Logs, %d", info.Partitions, n))

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/kafka"
 )
 
 // All that does not go with Logs is said at once.
@@ -63,14 +64,14 @@ func TestLogsProperties(t *testing.T) {
 }
 
 func TestPlaceApart(t *testing.T) {
-	racked := func(racks ...string) (all []BrokerInfo) {
+	racked := func(racks ...string) (all []kafka.BrokerInfo) {
 		for i, rack := range racks {
-			all = append(all, BrokerInfo{ID: 10 * (i + 1), Rack: rack})
+			all = append(all, kafka.BrokerInfo{ID: 10 * (i + 1), Rack: rack})
 		}
 		return all
 	}
 	for _, c := range []struct {
-		brokers []BrokerInfo
+		brokers []kafka.BrokerInfo
 		n       int
 		racks   int // that must be among those chosen
 	}{
@@ -113,8 +114,8 @@ func TestPlaceApart(t *testing.T) {
 }
 
 func TestCheckApart(t *testing.T) {
-	require.NoError(t, checkApart("t", TopicInfo{Partitions: 3, Brokers: [][]int{{5}, {2}, {9}}}, 3))
-	err := checkApart("t", TopicInfo{Partitions: 4, Brokers: [][]int{{1, 2}, {3}, {3}, {}}}, 3)
+	require.NoError(t, checkApart("t", kafka.TopicInfo{Partitions: 3, Brokers: [][]int{{5}, {2}, {9}}}, 3))
+	err := checkApart("t", kafka.TopicInfo{Partitions: 4, Brokers: [][]int{{1, 2}, {3}, {3}, {}}}, 3)
 	require.ErrorIs(t, err, ErrTopicPlacement)
 	for _, part := range []string{"topic t", "it has 4 partitions: must be as many as Logs, 3", "partition 0 has 2 replicas, on brokers [1 2]: must be 1",
 		"partitions 1 and 2 are on broker 3: must be on different ones", "partition 3 has 0 replicas"} {
@@ -124,7 +125,7 @@ func TestCheckApart(t *testing.T) {
 
 func TestLogsTopicIsMade(t *testing.T) {
 	leader, admin, _ := told(nil)
-	leader.apart, leader.create = 3, &TopicSpec{Name: "t", Partitions: 3}
+	leader.apart, leader.create = 3, &kafka.TopicSpec{Name: "t", Partitions: 3}
 	admin.brokers = 5
 	require.NoError(t, leader.make(t.Context()))
 	spec := admin.specs[0]
@@ -140,11 +141,11 @@ func TestLogsTopicIsMade(t *testing.T) {
 type logAdmin struct {
 	*mockAdmin
 	mu   sync.Mutex
-	info LogInfo
+	info kafka.LogInfo
 	err  error
 }
 
-func (a *logAdmin) Log(context.Context, string, int) (LogInfo, error) {
+func (a *logAdmin) Log(context.Context, string, int) (kafka.LogInfo, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.info, a.err
@@ -153,7 +154,7 @@ func (a *logAdmin) Log(context.Context, string, int) (LogInfo, error) {
 func (a *logAdmin) tell(start, end int64, epoch int, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.info, a.err = LogInfo{OffsetRange{start, end}, epoch}, err
+	a.info, a.err = kafka.LogInfo{OffsetRange: kafka.OffsetRange{Start: start, End: end}, Epoch: epoch}, err
 }
 
 // smallBed is one log of Config.Logs, T = 1 s, that is followed.
@@ -172,12 +173,12 @@ type chanReader struct {
 	polls chan polled
 }
 
-func (r *chanReader) Poll(timeout time.Duration) (Record, bool, error) {
+func (r *chanReader) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 	select {
 	case p := <-r.polls:
 		return p.rec, p.err == nil, p.err
 	case <-time.After(timeout):
-		return Record{}, false, nil
+		return kafka.Record{}, false, nil
 	}
 }
 
@@ -187,12 +188,12 @@ func onSmallLog(t *testing.T, test func(b *smallBed)) {
 		k := newMockKafka()
 		admin := &logAdmin{mockAdmin: &mockAdmin{k}}
 		admin.tell(0, 5000, 5, nil)
-		top, _, _ := told(func() (TopicInfo, error) { return TopicInfo{ID: "id", Partitions: 2}, nil })
+		top, _, _ := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{ID: "id", Partitions: 2}, nil })
 		top.id, top.size = "id", 2
 		b := &smallBed{T: t, admin: admin, polls: make(chan polled), failed: make(chan error, 1)}
 		reader := &chanReader{polls: b.polls}
 		b.smallPartition = &smallPartition{index: 1, topic: top, lease: time.Second, producer: &mockProducer{mockKafka: k}, reader: reader,
-			admin: admin, newReader: func() (LogReader, error) { return reader, nil }, log: slog.New(slog.DiscardHandler)}
+			admin: admin, newReader: func() (kafka.LogReader, error) { return reader, nil }, log: slog.New(slog.DiscardHandler)}
 		b.still, b.replaced = newStillness(1, time.Second), &atomic.Uint64{}
 		b.at.epoch, b.at.newest = -1, -1
 		b.set = newSmallTopic(top, []*smallPartition{b.smallPartition})
@@ -211,26 +212,26 @@ func onSmallLog(t *testing.T, test func(b *smallBed)) {
 }
 
 // next is the next entry that tells more than that the log is there.
-func (b *smallBed) next() LogEntry {
+func (b *smallBed) next() kafka.LogEntry {
 	b.Helper()
 	for {
 		e, ok, err := b.set.Next(b.Context(), 10*time.Second)
 		require.NoError(b, err)
 		require.True(b, ok, "nothing comes")
-		if e.Kind != LogAlive {
+		if e.Kind != kafka.LogAlive {
 			return e
 		}
 	}
 }
 
 func (b *smallBed) reads(offset int64, epoch int, value string) {
-	b.polls <- polled{rec: Record{Partition: 1, Offset: offset, Epoch: epoch, Value: []byte(value)}}
+	b.polls <- polled{rec: kafka.Record{Partition: 1, Offset: offset, Epoch: epoch, Value: []byte(value)}}
 }
 
 func (b *smallBed) resets(offset, end int64, epoch int) {
 	b.Helper()
 	e := b.next()
-	require.Equal(b, LogReset, e.Kind)
+	require.Equal(b, kafka.LogReset, e.Kind)
 	require.Equal(b, b.id(epoch), e.ID)
 	require.Equal(b, offset, e.Offset)
 	require.Equal(b, end, e.End)
@@ -276,7 +277,7 @@ func TestSilentLogsAreAsked(t *testing.T) {
 			e, ok, err := b.set.Next(b.Context(), time.Second)
 			require.NoError(b, err)
 			require.True(b, ok)
-			require.Equal(b, LogEntry{Log: 1, Kind: LogAlive, ID: b.id(5), End: 5000}, e)
+			require.Equal(b, kafka.LogEntry{Log: 1, Kind: kafka.LogAlive, ID: b.id(5), End: 5000}, e)
 			require.LessOrEqual(b, time.Since(heard), 3*time.Second/8)
 			heard = time.Now()
 		}
@@ -293,7 +294,7 @@ func TestSilentLogsAreAsked(t *testing.T) {
 func TestLogsBeginAnewWhenRecordsAreLost(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
 		b.resets(5000-history, 5000, 5)
-		for i, err := range []error{ErrOutOfRange, ErrTruncated, ErrClientFatal} {
+		for i, err := range []error{kafka.ErrOutOfRange, kafka.ErrTruncated, kafka.ErrClientFatal} {
 			end := int64(500 - 100*i)
 			b.admin.tell(end-50, end, 7+i, nil)
 			b.polls <- polled{err: err}

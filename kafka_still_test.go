@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/kafka"
 )
 
 // A reader stands still when an acknowledged record of this process, handed over after the
@@ -130,21 +131,21 @@ func TestObserversReaderThatStandsStillIsReplaced(t *testing.T) {
 
 // One partition that is not read, while another one is, costs the other one nothing.
 func TestOnePartitionThatStandsStillIsAssignedAnew(t *testing.T) {
-	scriptedLog(t, []OffsetRange{{0, 10}, {0, 10}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
+	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 10}, {Start: 0, End: 10}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
 		k.still = newStillness(2, time.Second)
 		require.Len(t, entries(t, k, time.Second), 2)
-		e.set([]OffsetRange{{0, 30}, {0, 11}}...)
+		e.set([]kafka.OffsetRange{{Start: 0, End: 30}, {Start: 0, End: 11}}...)
 		require.NoError(t, k.Append(1, nil, func(error) {}))
 		var got []elector.Entry
 		for o := range int64(7) {
-			r.polls = []polled{{rec: Record{Partition: 0, Offset: 10 + o}}}
+			r.polls = []polled{{rec: kafka.Record{Partition: 0, Offset: 10 + o}}}
 			got = append(got, entries(t, k, time.Second)...)
 		}
 		resets := slices.DeleteFunc(got, func(e elector.Entry) bool { return !e.Reset })
 		require.Equal(t, []elector.Entry{{Partition: 1, Offset: 0, Reset: true, End: 11, Whole: true}}, resets)
 		require.Zero(t, r.closed.Load())
 		for o := range int64(7) {
-			r.polls = []polled{{rec: Record{Partition: 0, Offset: 17 + o}}}
+			r.polls = []polled{{rec: kafka.Record{Partition: 0, Offset: 17 + o}}}
 			require.NoError(t, k.Append(1, nil, func(error) {}))
 			_ = entries(t, k, time.Second)
 		}
@@ -166,7 +167,7 @@ func TestReadersAreNotReplacedInAStorm(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ok)
 		k.mu.Lock()
-		k.fail("Poll", slices.Repeat([]error{ErrTopicAuthorization}, 60)...)
+		k.fail("Poll", slices.Repeat([]error{kafka.ErrTopicAuthorization}, 60)...)
 		k.mu.Unlock()
 		time.Sleep(time.Minute)
 		require.Equal(t, 1, k.count("LogReader"))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/goneli/neli/kafka"
 )
 
 // topic is the leader topic as an administrator sees it: created when it is
@@ -16,8 +17,8 @@ import (
 // being another topic of the same name.
 type topic struct {
 	name    string
-	admin   Admin
-	create  *TopicSpec // nil: never create; Replicas 0: min(3, brokers)
+	admin   kafka.Admin
+	create  *kafka.TopicSpec // nil: never create; Replicas 0: min(3, brokers)
 	log     *slog.Logger
 	spread  float64 // of the pauses between retries, as a fraction
 	access  accessGuard
@@ -55,7 +56,7 @@ func identifies(id string) bool { return id != "" && id != noTopicID }
 
 // answered reports whether a broker has answered what ended with err.
 func answered(err error) bool {
-	for _, kind := range []error{errNotYet, ErrUnknownTopic, ErrTopicExists, ErrSettings, ErrAuthentication, ErrAuthorization} {
+	for _, kind := range []error{errNotYet, kafka.ErrUnknownTopic, kafka.ErrTopicExists, kafka.ErrSettings, kafka.ErrAuthentication, kafka.ErrAuthorization} {
 		if errors.Is(err, kind) {
 			return true
 		}
@@ -86,7 +87,7 @@ func (t *topic) retry(ctx context.Context, doing string, fn func(context.Context
 			return err
 		}
 		right := doing
-		if errors.Is(err, ErrAuthorization) {
+		if errors.Is(err, kafka.ErrAuthorization) {
 			right = "DESCRIBE topic " + t.name + " (READ and WRITE include it)"
 		}
 		if fatal := t.access.check(right, err); fatal != nil {
@@ -138,7 +139,7 @@ func (t *topic) open(ctx context.Context) error {
 	var anonymous time.Time // since when it is described without an id
 	err := t.retry(ctx, "find the leader topic", func(ctx context.Context) error {
 		info, err := t.admin.Topic(ctx, t.name)
-		if errors.Is(err, ErrUnknownTopic) {
+		if errors.Is(err, kafka.ErrUnknownTopic) {
 			if t.create == nil {
 				return fmt.Errorf("%w, and this process is not to create it (DisableTopicCreation, Observer)", err)
 			}
@@ -212,7 +213,7 @@ func (t *topic) verify(ctx context.Context) error {
 	return t.retry(ctx, "check the leader topic", func(ctx context.Context) error {
 		asked := time.Now()
 		info, err := t.admin.Topic(ctx, t.name)
-		if errors.Is(err, ErrUnknownTopic) {
+		if errors.Is(err, kafka.ErrUnknownTopic) {
 			if missing.IsZero() {
 				missing = time.Now()
 			}
@@ -240,7 +241,7 @@ func (t *topic) sameSince(at time.Time) bool {
 	return asked != nil && !asked.Before(at)
 }
 
-func (t *topic) same(info TopicInfo) error {
+func (t *topic) same(info kafka.TopicInfo) error {
 	switch {
 	case !identifies(info.ID):
 		return errNotYet

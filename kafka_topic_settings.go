@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/goneli/neli/kafka"
 )
 
 // topicSettings are what the leader topic is created with, the dearest first. Some
@@ -58,15 +60,15 @@ func (t *topic) make(ctx context.Context) error {
 			maps.Copy(spec.Settings, lot)
 		}
 		err = t.admin.CreateTopic(ctx, spec)
-		if !errors.Is(err, ErrSettings) || kept == 0 {
+		if !errors.Is(err, kafka.ErrSettings) || kept == 0 {
 			break
 		}
 		refusal = err
 	}
 	switch {
-	case errors.Is(err, ErrTopicExists):
+	case errors.Is(err, kafka.ErrTopicExists):
 		return nil // another member was faster
-	case errors.Is(err, ErrAuthorization):
+	case errors.Is(err, kafka.ErrAuthorization):
 		return t.access.check("CREATE topic "+t.name, err)
 	case err != nil:
 		return err
@@ -101,7 +103,7 @@ func missingSettings(lots []map[string]string, got map[string]string) []string {
 // durable. Being refused to look is no reason to stop.
 func (t *topic) warn(ctx context.Context) {
 	var settings map[string]string
-	var info TopicInfo
+	var info kafka.TopicInfo
 	err := t.attempt(ctx, func(ctx context.Context) (err error) {
 		if settings, err = t.admin.Settings(ctx, t.name); err != nil {
 			return err

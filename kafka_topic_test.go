@@ -9,21 +9,24 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goneli/neli/kafka"
 	"github.com/stretchr/testify/require"
 )
 
 // toldAdmin is an admin that describes the topic as it is told to.
 type toldAdmin struct {
 	*mockAdmin
-	topic   func() (TopicInfo, error)
+	topic   func() (kafka.TopicInfo, error)
 	brokers int
-	refuse  func(TopicSpec) error // what a creation is refused with
-	specs   []TopicSpec           // of all creations that were tried
+	refuse  func(kafka.TopicSpec) error // what a creation is refused with
+	specs   []kafka.TopicSpec           // of all creations that were tried
 }
 
-func (a *toldAdmin) Topic(context.Context, string) (TopicInfo, error) { return a.topic() }
-func (a *toldAdmin) Brokers(context.Context) ([]BrokerInfo, error)    { return someOf(a.brokers), nil }
-func (a *toldAdmin) CreateTopic(_ context.Context, s TopicSpec) error {
+func (a *toldAdmin) Topic(context.Context, string) (kafka.TopicInfo, error) { return a.topic() }
+func (a *toldAdmin) Brokers(context.Context) ([]kafka.BrokerInfo, error) {
+	return someOf(a.brokers), nil
+}
+func (a *toldAdmin) CreateTopic(_ context.Context, s kafka.TopicSpec) error {
 	a.specs = append(a.specs, s)
 	if a.refuse == nil {
 		return nil
@@ -32,8 +35,8 @@ func (a *toldAdmin) CreateTopic(_ context.Context, s TopicSpec) error {
 }
 
 // someOf are brokers 1 to n.
-func someOf(n int) []BrokerInfo {
-	all := make([]BrokerInfo, n)
+func someOf(n int) []kafka.BrokerInfo {
+	all := make([]kafka.BrokerInfo, n)
 	for i := range all {
 		all[i].ID = i + 1
 	}
@@ -41,7 +44,7 @@ func someOf(n int) []BrokerInfo {
 }
 
 // told returns a topic, whose admin it is, and what it logs.
-func told(describe func() (TopicInfo, error)) (*topic, *toldAdmin, *logBuffer) {
+func told(describe func() (kafka.TopicInfo, error)) (*topic, *toldAdmin, *logBuffer) {
 	var out logBuffer
 	a := &toldAdmin{mockAdmin: &mockAdmin{newMockKafka()}, topic: describe, brokers: 3}
 	return &topic{name: "t", admin: a, log: slog.New(slog.NewTextHandler(&out, nil)), suspect: make(chan struct{}, 1)}, a, &out
@@ -64,11 +67,11 @@ func TestTopicUnknownForAWhile(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				leader, _, _ := told(func() (TopicInfo, error) {
+				leader, _, _ := told(func() (kafka.TopicInfo, error) {
 					if time.Since(began) < c.missing {
-						return TopicInfo{}, ErrUnknownTopic
+						return kafka.TopicInfo{}, kafka.ErrUnknownTopic
 					}
-					return TopicInfo{ID: c.then, Partitions: 1}, nil
+					return kafka.TopicInfo{ID: c.then, Partitions: 1}, nil
 				})
 				leader.id, leader.size = "id", 1
 				require.ErrorIs(t, leader.verify(t.Context()), c.want)
@@ -84,7 +87,7 @@ func TestTopicUnknownForAWhile(t *testing.T) {
 func TestTopicWithoutID(t *testing.T) {
 	for _, id := range []string{"AAAAAAAAAAAAAAAAAAAAAA", ""} {
 		synctest.Test(t, func(t *testing.T) {
-			leader, _, _ := told(func() (TopicInfo, error) { return TopicInfo{ID: id, Partitions: 1, Replicas: 1}, nil })
+			leader, _, _ := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{ID: id, Partitions: 1, Replicas: 1}, nil })
 			began := time.Now()
 			err := leader.open(t.Context())
 			require.ErrorIs(t, err, ErrNoTopicID)
@@ -93,11 +96,11 @@ func TestTopicWithoutID(t *testing.T) {
 		})
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			leader, _, _ := told(func() (TopicInfo, error) {
+			leader, _, _ := told(func() (kafka.TopicInfo, error) {
 				if time.Since(began) < 3*time.Second {
-					return TopicInfo{ID: id, Partitions: 1, Replicas: 1}, nil
+					return kafka.TopicInfo{ID: id, Partitions: 1, Replicas: 1}, nil
 				}
-				return TopicInfo{ID: "late", Partitions: 1, Replicas: 1}, nil
+				return kafka.TopicInfo{ID: "late", Partitions: 1, Replicas: 1}, nil
 			})
 			require.NoError(t, leader.open(t.Context()))
 			require.Equal(t, "late", leader.id)
@@ -105,11 +108,11 @@ func TestTopicWithoutID(t *testing.T) {
 		// Nor is it another topic when a broker forgets to say for a moment.
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
-			leader, _, _ := told(func() (TopicInfo, error) {
+			leader, _, _ := told(func() (kafka.TopicInfo, error) {
 				if time.Since(began) < 3*time.Second {
-					return TopicInfo{ID: id, Partitions: 1, Replicas: 1}, nil
+					return kafka.TopicInfo{ID: id, Partitions: 1, Replicas: 1}, nil
 				}
-				return TopicInfo{ID: "id", Partitions: 1, Replicas: 1}, nil
+				return kafka.TopicInfo{ID: "id", Partitions: 1, Replicas: 1}, nil
 			})
 			leader.id, leader.size = "id", 1
 			require.NoError(t, leader.verify(t.Context()))
@@ -128,7 +131,7 @@ func TestNoTopicIDEndsIt(t *testing.T) {
 // that what was written before a downtime of days is found again.
 func TestCreatedTopic(t *testing.T) {
 	leader, admin, out := told(nil)
-	leader.create = &TopicSpec{Name: "t", Partitions: 2}
+	leader.create = &kafka.TopicSpec{Name: "t", Partitions: 2}
 	require.NoError(t, leader.make(t.Context()))
 	require.Len(t, admin.specs, 1)
 	s := admin.specs[0].Settings
@@ -142,11 +145,11 @@ func TestCreatedTopic(t *testing.T) {
 // Whatever a broker refuses of the settings, the topic is created, and what it
 // lacks is said.
 func TestRefusedSettings(t *testing.T) {
-	refused := func(names ...string) func(TopicSpec) error {
-		return func(s TopicSpec) error {
+	refused := func(names ...string) func(kafka.TopicSpec) error {
+		return func(s kafka.TopicSpec) error {
 			for _, name := range names {
 				if _, ok := s.Settings[name]; ok {
-					return errors.Join(ErrSettings, errors.New("a policy forbids "+name))
+					return errors.Join(kafka.ErrSettings, errors.New("a policy forbids "+name))
 				}
 			}
 			return nil
@@ -165,12 +168,12 @@ func TestRefusedSettings(t *testing.T) {
 	} {
 		t.Run(c.refused, func(t *testing.T) {
 			leader, admin, out := told(nil)
-			leader.create = &TopicSpec{Name: "t", Partitions: 2}
+			leader.create = &kafka.TopicSpec{Name: "t", Partitions: 2}
 			admin.refuse = refused(c.refused)
 			require.NoError(t, leader.make(t.Context()))
 			made := admin.specs[len(admin.specs)-1]
 			require.NotContains(t, made.Settings, c.refused)
-			require.Equal(t, TopicSpec{Name: "t", Partitions: 2, Replicas: 3, Settings: made.Settings}, made)
+			require.Equal(t, kafka.TopicSpec{Name: "t", Partitions: 2, Replicas: 3, Settings: made.Settings}, made)
 			for _, name := range c.kept {
 				require.Contains(t, made.Settings, name)
 			}
@@ -183,12 +186,12 @@ func TestRefusedSettings(t *testing.T) {
 	}
 	// Refused for another reason, such as the replicas, it is not created.
 	leader, admin, _ := told(nil)
-	leader.create = &TopicSpec{Name: "t", Partitions: 2}
-	admin.refuse = func(TopicSpec) error { return ErrSettings }
-	require.ErrorIs(t, leader.make(t.Context()), ErrSettings)
+	leader.create = &kafka.TopicSpec{Name: "t", Partitions: 2}
+	admin.refuse = func(kafka.TopicSpec) error { return kafka.ErrSettings }
+	require.ErrorIs(t, leader.make(t.Context()), kafka.ErrSettings)
 	require.Empty(t, admin.specs[len(admin.specs)-1].Settings)
 	// And any other error is no reason to leave anything out.
-	admin.specs, admin.refuse = nil, func(TopicSpec) error { return errPassing }
+	admin.specs, admin.refuse = nil, func(kafka.TopicSpec) error { return errPassing }
 	require.ErrorIs(t, leader.make(t.Context()), errPassing)
 	require.Len(t, admin.specs, 1)
 }
@@ -199,7 +202,7 @@ func TestRefusedTimestampIsExplained(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	mocked(t, Config{Logger: log}, func(k *mockKafka) {
 		for _, call := range []string{"Hello", "Append"} {
-			k.fail(call, slices.Repeat([]error{errors.Join(errReported, ErrTimestamp)}, 1000)...)
+			k.fail(call, slices.Repeat([]error{errors.Join(errReported, kafka.ErrTimestamp)}, 1000)...)
 		}
 	}, func(t *testing.T, _ *mockKafka, n *Neli) {
 		ok, err := n.Pulse(time.Minute)

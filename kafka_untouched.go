@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/kafka"
 )
 
 // untouched holds back the jumps to logs to which nothing was ever appended, beside
@@ -27,9 +28,9 @@ type untouched struct {
 // first start is: with that all logs are new, and nothing is held back.
 const inUse = elector.History
 
-func newUntouched(ends []OffsetRange) untouched {
+func newUntouched(ends []kafka.OffsetRange) untouched {
 	u := untouched{until: time.Now().Add(identityEvery)}
-	used := slices.ContainsFunc(ends, func(e OffsetRange) bool { return e.End >= inUse })
+	used := slices.ContainsFunc(ends, func(e kafka.OffsetRange) bool { return e.End >= inUse })
 	for p, e := range ends {
 		if used && e.End == 0 {
 			if u.jumps == nil {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/redact"
+	"github.com/goneli/neli/kafka"
 )
 
 // mockKafka is a Kafka of one partition in which single calls fail as scripted:
@@ -125,20 +126,20 @@ func (k *mockKafka) closed(what string) error {
 	return k.called(what + ".Close")
 }
 
-func (k *mockKafka) Producer(p map[string]string, _ *slog.Logger) (Producer, error) {
+func (k *mockKafka) Producer(p map[string]string, _ *slog.Logger) (kafka.Producer, error) {
 	err := k.make("Producer", p)
 	if err == nil {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.dead = nil
 		if k.stillborn {
-			k.dead = ErrClientFatal
+			k.dead = kafka.ErrClientFatal
 		}
 	}
 	return &mockProducer{mockKafka: k}, err
 }
 
-func (k *mockKafka) LogReader(p map[string]string, _ *slog.Logger) (LogReader, error) {
+func (k *mockKafka) LogReader(p map[string]string, _ *slog.Logger) (kafka.LogReader, error) {
 	err := k.make("LogReader", p)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -146,14 +147,16 @@ func (k *mockKafka) LogReader(p map[string]string, _ *slog.Logger) (LogReader, e
 	return &mockReader{mockKafka: k, number: k.readers}, err
 }
 
-func (k *mockKafka) GroupConsumer(p map[string]string, _ *slog.Logger) (GroupConsumer, error) {
+func (k *mockKafka) GroupConsumer(p map[string]string, _ *slog.Logger) (kafka.GroupConsumer, error) {
 	err := k.make("GroupConsumer", p)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.groups++
 	return &mockGroup{mockKafka: k, number: k.groups}, err
 }
-func (k *mockKafka) Admin(Producer) (Admin, error) { return &mockAdmin{k}, k.make("Admin", nil) }
+func (k *mockKafka) Admin(kafka.Producer) (kafka.Admin, error) {
+	return &mockAdmin{k}, k.make("Admin", nil)
+}
 
 func (k *mockKafka) Throttled() time.Duration { return time.Duration(k.throttled.Load()) }
 
@@ -224,21 +227,21 @@ func (r *mockReader) Assign(_ string, offsets []int64) error {
 	return r.called("Assign")
 }
 
-func (r *mockReader) Poll(timeout time.Duration) (Record, bool, error) {
+func (r *mockReader) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 	r.mu.Lock()
 	if err := r.called("Poll"); err != nil {
 		r.mu.Unlock()
-		return Record{}, false, err
+		return kafka.Record{}, false, err
 	}
 	if r.number > r.still && r.pos < int64(len(r.log)) {
 		r.pos++
-		rec := Record{Offset: r.pos - 1, Value: r.log[r.pos-1]}
+		rec := kafka.Record{Offset: r.pos - 1, Value: r.log[r.pos-1]}
 		r.mu.Unlock()
 		return rec, true, nil
 	}
 	r.mu.Unlock()
 	time.Sleep(min(timeout, time.Millisecond)) // a broker's long poll
-	return Record{}, false, nil
+	return kafka.Record{}, false, nil
 }
 
 func (r *mockReader) Close() error {
@@ -278,24 +281,24 @@ func (g *mockGroup) Leave() error {
 	return g.called("Leave")
 }
 
-func (g *mockGroup) Poll(timeout time.Duration) (GroupEvent, error) {
+func (g *mockGroup) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
 	g.mu.Lock()
 	err, first := g.called("Group.Poll"), !g.told
 	g.told = g.told || err == nil
 	g.mu.Unlock()
 	switch {
 	case err != nil:
-		return GroupEvent{}, err
+		return kafka.GroupEvent{}, err
 	case first:
-		return GroupEvent{Kind: GroupAssigned, Partitions: []int{0, 7, -1}}, nil // only 0 exists
+		return kafka.GroupEvent{Kind: kafka.GroupAssigned, Partitions: []int{0, 7, -1}}, nil // only 0 exists
 	}
 	time.Sleep(timeout)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.feeds && g.number > g.deaf {
-		return GroupEvent{Kind: GroupRecord}, nil
+		return kafka.GroupEvent{Kind: kafka.GroupRecord}, nil
 	}
-	return GroupEvent{}, nil
+	return kafka.GroupEvent{}, nil
 }
 
 func (g *mockGroup) Close() error {
@@ -306,8 +309,8 @@ func (g *mockGroup) Close() error {
 
 type mockAdmin struct{ *mockKafka }
 
-func (a *mockAdmin) Brokers(context.Context) ([]BrokerInfo, error) {
-	return []BrokerInfo{{ID: 1}}, a.did("Brokers")
+func (a *mockAdmin) Brokers(context.Context) ([]kafka.BrokerInfo, error) {
+	return []kafka.BrokerInfo{{ID: 1}}, a.did("Brokers")
 }
 
 func (a *mockAdmin) did(call string) error {
@@ -316,29 +319,29 @@ func (a *mockAdmin) did(call string) error {
 	return a.called(call)
 }
 
-func (a *mockAdmin) Topic(context.Context, string) (TopicInfo, error) {
-	return TopicInfo{ID: a.ids, Partitions: 1, Replicas: 1}, a.did("Topic")
+func (a *mockAdmin) Topic(context.Context, string) (kafka.TopicInfo, error) {
+	return kafka.TopicInfo{ID: a.ids, Partitions: 1, Replicas: 1}, a.did("Topic")
 }
-func (a *mockAdmin) CreateTopic(context.Context, TopicSpec) error { return a.did("CreateTopic") }
+func (a *mockAdmin) CreateTopic(context.Context, kafka.TopicSpec) error { return a.did("CreateTopic") }
 func (a *mockAdmin) Settings(context.Context, string) (map[string]string, error) {
 	return nil, a.did("Settings")
 }
 
-func (a *mockAdmin) Offsets(context.Context, string, int) ([]OffsetRange, error) {
+func (a *mockAdmin) Offsets(context.Context, string, int) ([]kafka.OffsetRange, error) {
 	err := a.did("Offsets")
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return []OffsetRange{{0, int64(len(a.log))}}, err
+	return []kafka.OffsetRange{{End: int64(len(a.log))}}, err
 }
 
-func (a *mockAdmin) Log(context.Context, string, int) (LogInfo, error) {
+func (a *mockAdmin) Log(context.Context, string, int) (kafka.LogInfo, error) {
 	err := a.did("Log")
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.away {
 		err = errMockSilence
 	}
-	return LogInfo{OffsetRange: OffsetRange{0, int64(len(a.log))}}, err
+	return kafka.LogInfo{OffsetRange: kafka.OffsetRange{End: int64(len(a.log))}}, err
 }
 
 func (a *mockAdmin) Close() { _ = a.closed("Admin") }
@@ -487,7 +490,7 @@ func TestFailedBeatsAreHarmless(t *testing.T) {
 
 // A reader that is of no more use is replaced, and every lease starts anew.
 func TestReaderIsReplaced(t *testing.T) {
-	mocked(t, Config{Nomination: Open}, func(k *mockKafka) { k.fail("Poll", ErrClientFatal) },
+	mocked(t, Config{Nomination: Open}, func(k *mockKafka) { k.fail("Poll", kafka.ErrClientFatal) },
 		func(t *testing.T, k *mockKafka, n *Neli) {
 			ok, err := n.Pulse(time.Minute)
 			require.NoError(t, err)
@@ -504,11 +507,11 @@ func TestFatalErrors(t *testing.T) {
 		want error
 		says string
 	}{
-		{"Topic", ErrAuthentication, ErrAccess, "find the leader topic"},
-		{"Topic", ErrAuthorization, ErrAccess, "DESCRIBE topic g.neli"},
-		{"Group.Poll", ErrAuthorization, ErrAccess, "READ group g"},
-		{"Group.Poll", ErrInstanceFenced, ErrInstanceFenced, "group.instance.id"},
-		{"Poll", ErrAuthorization, ErrAccess, "READ topic g.neli"},
+		{"Topic", kafka.ErrAuthentication, ErrAccess, "find the leader topic"},
+		{"Topic", kafka.ErrAuthorization, ErrAccess, "DESCRIBE topic g.neli"},
+		{"Group.Poll", kafka.ErrAuthorization, ErrAccess, "READ group g"},
+		{"Group.Poll", kafka.ErrInstanceFenced, kafka.ErrInstanceFenced, "group.instance.id"},
+		{"Poll", kafka.ErrAuthorization, ErrAccess, "READ topic g.neli"},
 	} {
 		mocked(t, Config{Nomination: Assigned}, func(k *mockKafka) { k.fail(f.call, slices.Repeat([]error{f.err}, 10_000)...) },
 			func(t *testing.T, _ *mockKafka, n *Neli) {
@@ -530,7 +533,7 @@ func TestFatalErrors(t *testing.T) {
 func TestRefusedWrites(t *testing.T) {
 	mocked(t, Config{Nomination: Open}, func(k *mockKafka) {
 		for _, call := range []string{"Hello", "Append"} {
-			k.fail(call, slices.Repeat([]error{errors.Join(errReported, ErrAuthorization)}, 100)...)
+			k.fail(call, slices.Repeat([]error{errors.Join(errReported, kafka.ErrAuthorization)}, 100)...)
 		}
 	}, func(t *testing.T, _ *mockKafka, n *Neli) {
 		_, err := n.Pulse(time.Minute)
@@ -542,7 +545,7 @@ func TestRefusedWrites(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, ok)
 		k.mu.Lock()
-		k.fail("Append", errors.Join(errReported, ErrAuthorization))
+		k.fail("Append", errors.Join(errReported, kafka.ErrAuthorization))
 		k.mu.Unlock()
 		time.Sleep(time.Minute)
 		_, err = n.Pulse(0)
@@ -584,7 +587,7 @@ func TestNothingIsAppendedToAReplacedTopic(t *testing.T) {
 		require.NoError(t, err)
 		quiet := slog.New(slog.DiscardHandler)
 		log := newKafkaLog(&topic{name: "t", admin: admin, log: quiet, suspect: make(chan struct{}, 1)}, producer,
-			func() (LogReader, error) { return k.LogReader(nil, nil) }, quiet)
+			func() (kafka.LogReader, error) { return k.LogReader(nil, nil) }, quiet)
 		m, id, err := log.Open(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 1, m)
@@ -599,7 +602,7 @@ func TestNothingIsAppendedToAReplacedTopic(t *testing.T) {
 			require.Equal(t, jump, e.Reset)
 		}
 		before := len(k.calls)
-		k.fail("Poll", ErrOutOfRange)
+		k.fail("Poll", kafka.ErrOutOfRange)
 		k.ids = "another"
 		_, _, err = log.Next(t.Context(), pollSlice)
 		require.ErrorIs(t, err, ErrTopicReplaced)
@@ -628,7 +631,7 @@ func TestReaderFindsTheTopicReplaced(t *testing.T) {
 				k.mu.Lock()
 				before := len(k.calls)
 				k.ids = "another"
-				k.fail("Poll", ErrOutOfRange)
+				k.fail("Poll", kafka.ErrOutOfRange)
 				k.mu.Unlock()
 				began := time.Now()
 				require.ErrorIs(t, n.Await(), ErrTopicReplaced)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 	"github.com/stretchr/testify/require"
 )
@@ -462,8 +463,8 @@ func TestGroupsShareATopic(t *testing.T) {
 }
 
 // records returns the records of a kind.
-func records(c *cluster, topic string, p int, kind string) []neli.Record {
-	return slices.DeleteFunc(c.Broker.Records(topic, p), func(r neli.Record) bool {
+func records(c *cluster, topic string, p int, kind string) []kafka.Record {
+	return slices.DeleteFunc(c.Broker.Records(topic, p), func(r kafka.Record) bool {
 		return !containsKind(r.Value, kind)
 	})
 }

@@ -25,7 +25,7 @@ var sharedRules = []mutation.Mutant{
 		Old: "a.init(threshold{t: set.timeout}, now,", New: "a.init(threshold{t: 2 * set.timeout}, now,",
 		Guard: "TestSharedCutOffNeverZero", Want: `presumes for longer than T`},
 	{Rule: "V is when a record was received, not when one was sent", File: arbFile,
-		Old: "				if err := a.producer.Append(", New: "				a.received(Record{Partition: p})\n				if err := a.producer.Append(",
+		Old: "				if err := a.producer.Append(", New: "				a.received(kafka.Record{Partition: p})\n				if err := a.producer.Append(",
 		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads`},
 	{Rule: "V is when a record was received, not when the partition was assigned", File: arbFile,
 		Old: "	a.v[p] = now\n	if p < a", New: "	if a.v[p] == (clock.Instant{}) {\n		a.v[p] = now\n	}\n	if p < a",

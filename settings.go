@@ -17,6 +17,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/freeze"
 	"github.com/goneli/neli/internal/redact"
+	"github.com/goneli/neli/kafka"
 )
 
 // settings is a Config with its defaults filled in and its values checked.
@@ -152,7 +153,7 @@ func (c Config) check() (*settings, *faults) {
 
 // checkLogs finds out what the roles are led on, and what does not go with that.
 func (c Config) checkLogs(s *settings, f *faults) {
-	if _, s.small = c.Provider.(SmallLogs); s.small {
+	if _, s.small = c.Provider.(kafka.SmallLogs); s.small {
 		f.check(c.Mode == Exclusive, "Mode", c.Mode.String(),
 			"must be Exclusive with small logs: NonExclusive needs a consumer group, and there is no broker")
 		f.check(c.Nomination == Open, "Nomination", c.Nomination.String(),

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/goneli/neli/kafka"
 	"github.com/stretchr/testify/require"
 )
 
@@ -35,7 +36,7 @@ func TestThrottling(t *testing.T) {
 			require.Less(t, warnings(), 9)
 			require.Equal(t, 123*time.Second, n.Stats().Throttled)
 			k.mu.Lock()
-			k.dead = ErrClientFatal // of the producer: a new one, which the mock lets begin with as much
+			k.dead = kafka.ErrClientFatal // of the producer: a new one, which the mock lets begin with as much
 			k.mu.Unlock()
 			time.Sleep(time.Minute)
 			require.Equal(t, 2, k.count("Producer"))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/goneli/neli/kafka"
 	"github.com/stretchr/testify/require"
 )
 
@@ -65,11 +66,13 @@ func TestUnsafeSettings(t *testing.T) {
 type someBrokers struct {
 	*mockAdmin
 	brokers int
-	spec    TopicSpec
+	spec    kafka.TopicSpec
 }
 
-func (a *someBrokers) Brokers(context.Context) ([]BrokerInfo, error) { return someOf(a.brokers), nil }
-func (a *someBrokers) CreateTopic(_ context.Context, s TopicSpec) error {
+func (a *someBrokers) Brokers(context.Context) ([]kafka.BrokerInfo, error) {
+	return someOf(a.brokers), nil
+}
+func (a *someBrokers) CreateTopic(_ context.Context, s kafka.TopicSpec) error {
 	a.spec = s
 	return nil
 }
@@ -79,7 +82,7 @@ func (a *someBrokers) CreateTopic(_ context.Context, s TopicSpec) error {
 func TestCreatedTopicIsNotComplainedOf(t *testing.T) {
 	for brokers := 1; brokers <= 7; brokers++ {
 		admin := &someBrokers{mockAdmin: &mockAdmin{newMockKafka()}, brokers: brokers}
-		leader := topic{name: "t", admin: admin, create: &TopicSpec{Name: "t", Partitions: 1}, log: slog.New(slog.DiscardHandler)}
+		leader := topic{name: "t", admin: admin, create: &kafka.TopicSpec{Name: "t", Partitions: 1}, log: slog.New(slog.DiscardHandler)}
 		require.NoError(t, leader.make(t.Context()))
 		require.Equal(t, min(3, brokers), admin.spec.Replicas)
 		got := unsafeSettings(admin.spec.Settings, admin.spec.Replicas)

@@ -11,14 +11,15 @@ import (
 	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/internal/freeze"
 	"github.com/goneli/neli/internal/redact"
+	"github.com/goneli/neli/kafka"
 )
 
 // newArbiter makes the Kafka clients and puts the parts together.
-func newArbiter(p Provider, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
+func newArbiter(p kafka.Provider, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
 	if f, can := p.(freeze.Freezer); can {
 		set.frozen = f.Frozen()
 	}
-	if p, small := p.(SmallLogs); small {
+	if p, small := p.(kafka.SmallLogs); small {
 		return newSmallArbiter(p, set, clocks, alive)
 	}
 	if p == nil {
@@ -41,7 +42,7 @@ func newArbiter(p Provider, set *settings, clocks clock.Clock, alive func(clock.
 }
 
 type wiring struct {
-	provider Provider
+	provider kafka.Provider
 	set      *settings
 	cleanup  []func()
 }
@@ -66,7 +67,7 @@ func (w *wiring) arbiter(clocks clock.Clock, alive func(clock.Instant) bool) (ar
 	t := &topic{name: w.set.topic, admin: admin, log: w.set.logger, spread: w.set.spread, suspect: make(chan struct{}, 1),
 		throttling: &w.set.throttling, brokers: w.set.brokers(), contact: &w.set.contact}
 	if w.set.createTopic {
-		t.create = &TopicSpec{Name: w.set.topic, Partitions: w.set.partitions}
+		t.create = &kafka.TopicSpec{Name: w.set.topic, Partitions: w.set.partitions}
 	}
 	if w.set.mode == NonExclusive {
 		member, err := w.member(true, t)
@@ -75,7 +76,7 @@ func (w *wiring) arbiter(clocks clock.Clock, alive func(clock.Instant) bool) (ar
 		}
 		return newVectorArbiter(w.set, t, producer, member, clocks.Glance, alive), nil
 	}
-	newReader := func() (LogReader, error) {
+	newReader := func() (kafka.LogReader, error) {
 		r, err := w.provider.LogReader(w.set.readerProperties(), w.set.logger)
 		if err == nil {
 			w.set.throttling.follow("reader", r)
@@ -111,7 +112,7 @@ func (w *wiring) majority(clocks clock.Clock, alive func(clock.Instant) bool) (a
 }
 
 func (w *wiring) member(read bool, t *topic) (*groupMember, error) {
-	newConsumer := func() (GroupConsumer, error) {
+	newConsumer := func() (kafka.GroupConsumer, error) {
 		c, err := w.provider.GroupConsumer(w.set.groupProperties(), w.set.logger)
 		if err == nil {
 			w.set.throttling.follow("group", c)

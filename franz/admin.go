@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // admin asks over the connections of a producer. It makes its requests itself: kadm
@@ -26,7 +26,7 @@ type admin struct {
 // before.
 const requestTimeout = 30 * time.Second
 
-func (provider) Admin(p neli.Producer) (neli.Admin, error) {
+func (provider) Admin(p kafka.Producer) (kafka.Admin, error) {
 	of, ok := p.(*producer)
 	if !ok {
 		return nil, fmt.Errorf("%T is not a producer of this provider", p)
@@ -80,12 +80,12 @@ func said(code int16, words *string) error {
 	return err
 }
 
-func (a *admin) Brokers(ctx context.Context) (brokers []neli.BrokerInfo, err error) {
+func (a *admin) Brokers(ctx context.Context) (brokers []kafka.BrokerInfo, err error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.Topics = []kmsg.MetadataRequestTopic{} // of none, not of all
 	err = ask(ctx, a, "describe cluster", req, func(resp *kmsg.MetadataResponse) error {
 		for _, b := range resp.Brokers {
-			info := neli.BrokerInfo{ID: int(b.NodeID)}
+			info := kafka.BrokerInfo{ID: int(b.NodeID)}
 			if b.Rack != nil {
 				info.Rack = *b.Rack
 			}
@@ -96,7 +96,7 @@ func (a *admin) Brokers(ctx context.Context) (brokers []neli.BrokerInfo, err err
 	return brokers, err
 }
 
-func (a *admin) Topic(ctx context.Context, topic string) (info neli.TopicInfo, err error) {
+func (a *admin) Topic(ctx context.Context, topic string) (info kafka.TopicInfo, err error) {
 	req := kmsg.NewPtrMetadataRequest()
 	t := kmsg.NewMetadataRequestTopic()
 	t.Topic = kmsg.StringPtr(topic)
@@ -109,7 +109,7 @@ func (a *admin) Topic(ctx context.Context, topic string) (info neli.TopicInfo, e
 		if err := kerr.ErrorForCode(t.ErrorCode); err != nil {
 			return err
 		}
-		info = neli.TopicInfo{ID: topicID(t.TopicID), Partitions: len(t.Partitions), Brokers: make([][]int, len(t.Partitions))}
+		info = kafka.TopicInfo{ID: topicID(t.TopicID), Partitions: len(t.Partitions), Brokers: make([][]int, len(t.Partitions))}
 		for i, p := range t.Partitions {
 			if i == 0 || len(p.Replicas) < info.Replicas {
 				info.Replicas = len(p.Replicas)
@@ -130,7 +130,7 @@ func (a *admin) Topic(ctx context.Context, topic string) (info neli.TopicInfo, e
 // bear it, and must agree.
 func topicID(id [16]byte) string { return base64.RawStdEncoding.EncodeToString(id[:]) }
 
-func (a *admin) CreateTopic(ctx context.Context, spec neli.TopicSpec) error {
+func (a *admin) CreateTopic(ctx context.Context, spec kafka.TopicSpec) error {
 	req := kmsg.NewPtrCreateTopicsRequest()
 	req.TimeoutMillis = int32(requestTimeout.Milliseconds())
 	t := kmsg.NewCreateTopicsRequestTopic()
@@ -189,7 +189,7 @@ const (
 	logEnd   = -1
 )
 
-func (a *admin) Offsets(ctx context.Context, topic string, n int) ([]neli.OffsetRange, error) {
+func (a *admin) Offsets(ctx context.Context, topic string, n int) ([]kafka.OffsetRange, error) {
 	all := make([]int32, n)
 	for i := range all {
 		all[i] = int32(i)
@@ -198,22 +198,22 @@ func (a *admin) Offsets(ctx context.Context, topic string, n int) ([]neli.Offset
 	if err != nil {
 		return nil, err
 	}
-	ranges := make([]neli.OffsetRange, n)
+	ranges := make([]kafka.OffsetRange, n)
 	for i, e := range extents {
 		ranges[i] = e.OffsetRange
 	}
 	return ranges, nil
 }
 
-func (a *admin) Log(ctx context.Context, topic string, partition int) (neli.LogInfo, error) {
+func (a *admin) Log(ctx context.Context, topic string, partition int) (kafka.LogInfo, error) {
 	extents, err := a.extents(ctx, topic, []int32{int32(partition)})
 	if err != nil {
-		return neli.LogInfo{}, err
+		return kafka.LogInfo{}, err
 	}
 	return extents[0], nil
 }
 
-func (a *admin) extents(ctx context.Context, topic string, partitions []int32) ([]neli.LogInfo, error) {
+func (a *admin) extents(ctx context.Context, topic string, partitions []int32) ([]kafka.LogInfo, error) {
 	// Starts first: they only grow, so no start lies behind its end. The epoch is that of
 	// the end: with the start comes that of the first record.
 	starts, err := a.ends(ctx, topic, partitions, logStart)
@@ -232,7 +232,7 @@ func (a *admin) extents(ctx context.Context, topic string, partitions []int32) (
 
 // ends asks for one end of the log of each of some partitions. Uncommitted records count:
 // the reader sees them too.
-func (a *admin) ends(ctx context.Context, topic string, partitions []int32, which int64) ([]neli.LogInfo, error) {
+func (a *admin) ends(ctx context.Context, topic string, partitions []int32, which int64) ([]kafka.LogInfo, error) {
 	req := kmsg.NewPtrListOffsetsRequest()
 	t := kmsg.NewListOffsetsRequestTopic()
 	t.Topic = topic
@@ -244,7 +244,7 @@ func (a *admin) ends(ctx context.Context, topic string, partitions []int32, whic
 		t.Partitions = append(t.Partitions, p)
 	}
 	req.Topics = append(req.Topics, t)
-	ends := make([]neli.LogInfo, len(partitions))
+	ends := make([]kafka.LogInfo, len(partitions))
 	err := ask(ctx, a, "list offsets of "+topic, req, func(resp *kmsg.ListOffsetsResponse) error {
 		known := map[int32]bool{}
 		for _, t := range resp.Topics {

@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // connections is what the hooks of a client tell. franz-go retries what has to do with
@@ -92,7 +92,7 @@ func (c *connections) outcome(doing string, err error) error {
 	switch {
 	case failure == nil, strings.Contains(out.Error(), failure.Error()):
 		return out
-	case kindOf(failure) == neli.ErrAuthentication:
+	case kindOf(failure) == kafka.ErrAuthentication:
 		return fmt.Errorf("%w (%w)", classify(doing, failure), err)
 	}
 	return fmt.Errorf("%w (%w)", out, failure)
@@ -104,7 +104,7 @@ func (c *connections) trouble(doing string) error {
 	silent := time.Since(c.began)-time.Duration(c.heard.Load()) > silence
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.failure == nil || c.told || !silent && kindOf(c.failure) != neli.ErrAuthentication {
+	if c.failure == nil || c.told || !silent && kindOf(c.failure) != kafka.ErrAuthentication {
 		return nil
 	}
 	c.told = true

@@ -11,13 +11,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 var errClosed = errors.New("client is closed")
 
 // clientError is an error of the client: what was being tried, its own words, and the
-// kind (neli.ErrUnknownTopic and so on) that it is of.
+// kind (kafka.ErrUnknownTopic and so on) that it is of.
 type clientError struct {
 	doing string
 	err   error
@@ -54,35 +54,35 @@ func passing(err error) bool {
 
 // kinds are the broker's errors that mean something to the library.
 var kinds = map[*kerr.Error]error{
-	kerr.UnknownTopicOrPartition:            neli.ErrUnknownTopic,
-	kerr.UnknownTopicID:                     neli.ErrUnknownTopic,
-	kerr.TopicAlreadyExists:                 neli.ErrTopicExists,
-	kerr.InvalidConfig:                      neli.ErrSettings,
-	kerr.PolicyViolation:                    neli.ErrSettings,
-	kerr.InvalidTimestamp:                   neli.ErrTimestamp,
-	kerr.OffsetOutOfRange:                   neli.ErrOutOfRange,
-	kerr.TopicAuthorizationFailed:           neli.ErrTopicAuthorization,
-	kerr.GroupAuthorizationFailed:           neli.ErrGroupAuthorization,
-	kerr.ClusterAuthorizationFailed:         neli.ErrAuthorization,
-	kerr.TransactionalIDAuthorizationFailed: neli.ErrAuthorization,
-	kerr.SaslAuthenticationFailed:           neli.ErrAuthentication,
-	kerr.UnsupportedSaslMechanism:           neli.ErrAuthentication,
-	kerr.IllegalSaslState:                   neli.ErrAuthentication,
-	kerr.FencedInstanceID:                   neli.ErrInstanceFenced,
-	kerr.UnreleasedInstanceID:               neli.ErrInstanceFenced,
+	kerr.UnknownTopicOrPartition:            kafka.ErrUnknownTopic,
+	kerr.UnknownTopicID:                     kafka.ErrUnknownTopic,
+	kerr.TopicAlreadyExists:                 kafka.ErrTopicExists,
+	kerr.InvalidConfig:                      kafka.ErrSettings,
+	kerr.PolicyViolation:                    kafka.ErrSettings,
+	kerr.InvalidTimestamp:                   kafka.ErrTimestamp,
+	kerr.OffsetOutOfRange:                   kafka.ErrOutOfRange,
+	kerr.TopicAuthorizationFailed:           kafka.ErrTopicAuthorization,
+	kerr.GroupAuthorizationFailed:           kafka.ErrGroupAuthorization,
+	kerr.ClusterAuthorizationFailed:         kafka.ErrAuthorization,
+	kerr.TransactionalIDAuthorizationFailed: kafka.ErrAuthorization,
+	kerr.SaslAuthenticationFailed:           kafka.ErrAuthentication,
+	kerr.UnsupportedSaslMechanism:           kafka.ErrAuthentication,
+	kerr.IllegalSaslState:                   kafka.ErrAuthentication,
+	kerr.FencedInstanceID:                   kafka.ErrInstanceFenced,
+	kerr.UnreleasedInstanceID:               kafka.ErrInstanceFenced,
 }
 
 // kindOf returns the kind of an error, or nil.
 func kindOf(err error) error {
 	// The client has moved on already when it says so.
 	if _, ok := errors.AsType[*kgo.ErrDataLoss](err); ok {
-		return neli.ErrTruncated
+		return kafka.ErrTruncated
 	}
 	if ke, ok := errors.AsType[*kerr.Error](err); ok {
 		return kinds[ke]
 	}
 	if refusedByTLS(err) {
-		return neli.ErrAuthentication
+		return kafka.ErrAuthentication
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // franz-go tells of lost records when it has gone back already. Nothing that it reads
@@ -38,13 +38,13 @@ func TestTruncatedLogStopsReading(t *testing.T) {
 		return resp, nil, true
 	})
 	require.NoError(t, c.MoveTopicPartition("log", 0, 1-c.LeaderFor("log", 0)))
-	pollError(t, r, neli.ErrTruncated)
+	pollError(t, r, kafka.ErrTruncated)
 	require.True(t, asked.Load())
 	b.append(p, "log", "5")
 	for range 5 {
 		_, ok, err := r.Poll(100 * time.Millisecond)
 		require.False(t, ok, "a record after the truncation")
-		require.ErrorIs(t, err, neli.ErrTruncated)
+		require.ErrorIs(t, err, kafka.ErrTruncated)
 	}
 	require.NoError(t, r.Assign("log", []int64{4}))
 	require.Equal(t, []string{"4", "5"}, read(t, r, 2))
@@ -135,14 +135,14 @@ func TestQueuedRecordStaysOutOfRecreatedTopic(t *testing.T) {
 	require.Error(t, o.next(t))
 	for range 3 { // later ones neither
 		require.NoError(t, p.Append("log", 0, []byte("later"), o.report))
-		require.ErrorIs(t, o.next(t), neli.ErrUnknownTopic)
+		require.ErrorIs(t, o.next(t), kafka.ErrUnknownTopic)
 	}
 	after, err := a.Topic(t.Context(), "log")
 	require.NoError(t, err)
 	require.NotEqual(t, before.ID, after.ID)
 	extents, err := a.Offsets(t.Context(), "log", 1)
 	require.NoError(t, err)
-	require.Equal(t, []neli.OffsetRange{{}}, extents, "the new topic is empty")
+	require.Equal(t, []kafka.OffsetRange{{}}, extents, "the new topic is empty")
 }
 
 // A reader does not read on in another topic of the same name, and says so.
@@ -156,7 +156,7 @@ func TestReaderStaysOutOfRecreatedTopic(t *testing.T) {
 	require.NoError(t, c.DeleteTopic("log"))
 	require.NoError(t, c.CreateTopic("log", 1, nil))
 	b.append(b.producer(), "log", "x", "y", "z")
-	pollError(t, r, neli.ErrUnknownTopic)
+	pollError(t, r, kafka.ErrUnknownTopic)
 }
 
 // A topic that not all brokers know yet is not unknown.
@@ -216,23 +216,23 @@ func TestFencedMemberStays(t *testing.T) {
 		}
 		return err
 	}
-	require.ErrorIs(t, fenced(), neli.ErrInstanceFenced)
+	require.ErrorIs(t, fenced(), kafka.ErrInstanceFenced)
 	for end := time.Now().Add(time.Second); time.Now().Before(end); {
 		_, err := first.Poll(10 * time.Millisecond)
-		require.ErrorIs(t, err, neli.ErrInstanceFenced)
+		require.ErrorIs(t, err, kafka.ErrInstanceFenced)
 		ev, err := second.Poll(10 * time.Millisecond)
 		require.NoError(t, err)
-		require.NotEqual(t, neli.GroupLost, ev.Kind)
+		require.NotEqual(t, kafka.GroupLost, ev.Kind)
 	}
 }
 
 // assigned polls until the member has something.
-func assigned(t *testing.T, g neli.GroupConsumer) {
+func assigned(t *testing.T, g kafka.GroupConsumer) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
 		ev, err := g.Poll(100 * time.Millisecond)
 		require.NoError(t, err)
-		if ev.Kind == neli.GroupAssigned && len(ev.Partitions) > 0 {
+		if ev.Kind == kafka.GroupAssigned && len(ev.Partitions) > 0 {
 			return
 		}
 		require.True(t, time.Now().Before(end), "nothing was assigned")
@@ -256,7 +256,7 @@ func TestSessionOver(t *testing.T) {
 		if err != nil {
 			t.Log(err)
 		}
-		if ev.Kind == neli.GroupLost {
+		if ev.Kind == kafka.GroupLost {
 			break
 		}
 		require.Less(t, time.Since(began), patience, "it believes to be a member")
@@ -271,8 +271,8 @@ func TestPositionOutsideLateTopic(t *testing.T) {
 		at   int64
 		kind error // unless the broker is asked for the position after all, and says that it is out of range
 	}{
-		"before the start": {1, neli.ErrOutOfRange},
-		"behind the end":   {9, neli.ErrTruncated},
+		"before the start": {1, kafka.ErrOutOfRange},
+		"behind the end":   {9, kafka.ErrTruncated},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(t, kfake.SeedTopics(1, "log"))
@@ -295,7 +295,7 @@ func TestPositionOutsideLateTopic(t *testing.T) {
 					}
 				}
 			})
-			pollError(t, r, tc.kind, neli.ErrOutOfRange)
+			pollError(t, r, tc.kind, kafka.ErrOutOfRange)
 			close(stop)
 			appends.Wait()
 			require.NoError(t, r.Assign("log", []int64{3}))

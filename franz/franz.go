@@ -49,13 +49,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // Provider returns a provider of franz-go clients, for neli.Config.Provider. The
 // options are applied to each client that it makes, over Config.KafkaConfig, and under
 // what the library depends on. It starts nothing, and may serve several Nelis.
-func Provider(opts ...kgo.Opt) neli.Provider {
+func Provider(opts ...kgo.Opt) kafka.Provider {
 	return provider{slices.Clone(opts)}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // group takes part in a consumer group. Each Join has a membership with a franz-go
@@ -27,7 +27,7 @@ type group struct {
 	errs    []error       // to be returned, before them
 
 	mu     sync.Mutex // guards what follows
-	events []neli.GroupEvent
+	events []kafka.GroupEvent
 	owned  map[int]struct{}
 	poll   context.CancelFunc // ends the wait of a Poll
 	fatal  error              // for good: every later Poll returns it
@@ -36,7 +36,7 @@ type group struct {
 // leaveBound is how long Leave waits for the coordinator to be told.
 const leaveBound = time.Second
 
-func (p provider) GroupConsumer(props map[string]string, log *slog.Logger) (neli.GroupConsumer, error) {
+func (p provider) GroupConsumer(props map[string]string, log *slog.Logger) (kafka.GroupConsumer, error) {
 	c, err := p.newClient(forGroup, props, log, taking)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (g *group) become(m *membership) {
 	g.present, g.fatal = m, nil
 	clear(g.owned)
 	if m == nil {
-		g.events = []neli.GroupEvent{{Kind: neli.GroupLost}}
+		g.events = []kafka.GroupEvent{{Kind: kafka.GroupLost}}
 	}
 }
 
@@ -131,9 +131,9 @@ func (g *group) Reach(ctx context.Context, _ string) error {
 	return classify("reach a broker", kafka.Ping(ctx))
 }
 
-func (g *group) Poll(timeout time.Duration) (neli.GroupEvent, error) {
+func (g *group) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
 	if g.closed {
-		return neli.GroupEvent{}, errClosed
+		return kafka.GroupEvent{}, errClosed
 	}
 	for deadline := time.Now().Add(timeout); ; {
 		ev, ok, err := g.next()
@@ -143,16 +143,16 @@ func (g *group) Poll(timeout time.Duration) (neli.GroupEvent, error) {
 		left := time.Until(deadline)
 		if g.present == nil {
 			time.Sleep(max(left, 0))
-			return neli.GroupEvent{}, nil
+			return kafka.GroupEvent{}, nil
 		}
 		if fetched := g.fetch(left); !fetched && time.Until(deadline) <= 0 {
-			return neli.GroupEvent{}, g.trouble("group")
+			return kafka.GroupEvent{}, g.trouble("group")
 		}
 	}
 }
 
 // next returns what is to be returned, if there is something.
-func (g *group) next() (ev neli.GroupEvent, ok bool, err error) {
+func (g *group) next() (ev kafka.GroupEvent, ok bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if len(g.events) > 0 {
@@ -170,7 +170,7 @@ func (g *group) next() (ev neli.GroupEvent, ok bool, err error) {
 		r := g.records[0]
 		g.records = g.records[1:]
 		if _, owned := g.owned[int(r.Partition)]; owned && g.present.read && r.Topic == g.present.topic {
-			return neli.GroupEvent{Kind: neli.GroupRecord, Record: asRecord(r)}, true, nil
+			return kafka.GroupEvent{Kind: kafka.GroupRecord, Record: asRecord(r)}, true, nil
 		}
 	}
 	return ev, false, nil

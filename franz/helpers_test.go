@@ -15,8 +15,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/goleak"
 
-	"github.com/goneli/neli"
 	"github.com/goneli/neli/franz"
+	"github.com/goneli/neli/kafka"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -82,7 +82,7 @@ func (b *bed) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }
 
-func (b *bed) producer() neli.Producer {
+func (b *bed) producer() kafka.Producer {
 	b.t.Helper()
 	p, err := franz.Provider(b.opts...).Producer(b.with(map[string]string{"acks": "all", "linger.ms": "0"}), b.logger())
 	require.NoError(b.t, err)
@@ -90,7 +90,7 @@ func (b *bed) producer() neli.Producer {
 	return p
 }
 
-func (b *bed) reader() neli.LogReader {
+func (b *bed) reader() kafka.LogReader {
 	b.t.Helper()
 	r, err := franz.Provider(b.opts...).LogReader(b.with(map[string]string{"auto.offset.reset": "error", "fetch.wait.max.ms": "200"}), b.logger())
 	require.NoError(b.t, err)
@@ -98,7 +98,7 @@ func (b *bed) reader() neli.LogReader {
 	return r
 }
 
-func (b *bed) member(extra ...string) neli.GroupConsumer {
+func (b *bed) member(extra ...string) kafka.GroupConsumer {
 	b.t.Helper()
 	props := b.with(map[string]string{"group.id": "g", "auto.offset.reset": "latest", "session.timeout.ms": "6000", "heartbeat.interval.ms": "100"})
 	for i := 0; i < len(extra); i += 2 {
@@ -110,7 +110,7 @@ func (b *bed) member(extra ...string) neli.GroupConsumer {
 	return g
 }
 
-func (b *bed) admin(p neli.Producer) neli.Admin {
+func (b *bed) admin(p kafka.Producer) kafka.Admin {
 	b.t.Helper()
 	a, err := franz.Provider().Admin(p)
 	require.NoError(b.t, err)
@@ -139,7 +139,7 @@ func (o *outcomes) next(t *testing.T) error {
 	}
 }
 
-func (b *bed) append(p neli.Producer, topic string, values ...string) {
+func (b *bed) append(p kafka.Producer, topic string, values ...string) {
 	b.t.Helper()
 	o := newOutcomes()
 	for _, v := range values {
@@ -151,7 +151,7 @@ func (b *bed) append(p neli.Producer, topic string, values ...string) {
 }
 
 // read polls until n records have come.
-func read(t *testing.T, r neli.LogReader, n int) (values []string) {
+func read(t *testing.T, r kafka.LogReader, n int) (values []string) {
 	t.Helper()
 	for end := time.Now().Add(patience); len(values) < n; {
 		rec, ok, err := r.Poll(100 * time.Millisecond)
@@ -165,7 +165,7 @@ func read(t *testing.T, r neli.LogReader, n int) (values []string) {
 }
 
 // pollError polls until an error of one of the kinds comes. No record may come before.
-func pollError(t *testing.T, r neli.LogReader, kinds ...error) error {
+func pollError(t *testing.T, r kafka.LogReader, kinds ...error) error {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
 		_, ok, err := r.Poll(100 * time.Millisecond)

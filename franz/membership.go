@@ -7,7 +7,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // membership is what begins with Join and ends with Leave.
@@ -77,7 +77,7 @@ func (m *membership) assigned(_ context.Context, _ *kgo.Client, added map[string
 		for _, p := range added[m.topic] {
 			g.owned[int(p)] = struct{}{}
 		}
-		g.events = append(g.events, neli.GroupEvent{Kind: neli.GroupAssigned, Partitions: slices.Sorted(maps.Keys(g.owned))})
+		g.events = append(g.events, kafka.GroupEvent{Kind: kafka.GroupAssigned, Partitions: slices.Sorted(maps.Keys(g.owned))})
 		return true
 	})
 }
@@ -97,7 +97,7 @@ func (m *membership) revoked(_ context.Context, _ *kgo.Client, gone map[string][
 func (m *membership) lost(context.Context, *kgo.Client, map[string][]int32) {
 	m.tell(func(g *group) bool {
 		clear(g.owned)
-		g.events = append(g.events, neli.GroupEvent{Kind: neli.GroupLost})
+		g.events = append(g.events, kafka.GroupEvent{Kind: kafka.GroupLost})
 		return true
 	})
 }
@@ -105,7 +105,7 @@ func (m *membership) lost(context.Context, *kgo.Client, map[string][]int32) {
 // OnGroupManageError is a hook of franz-go. A member whose place was taken would take
 // it back: its client is stopped instead, without taking leave.
 func (m *membership) OnGroupManageError(err error) {
-	if kindOf(err) != neli.ErrInstanceFenced {
+	if kindOf(err) != kafka.ErrInstanceFenced {
 		return
 	}
 	m.tell(func(g *group) bool {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // producer appends through franz-go's buffer. A record is over when the broker has
@@ -60,7 +60,7 @@ func producing(*settings) []kgo.Opt {
 	}
 }
 
-func (p provider) Producer(props map[string]string, log *slog.Logger) (neli.Producer, error) {
+func (p provider) Producer(props map[string]string, log *slog.Logger) (kafka.Producer, error) {
 	c, err := p.newClient(forProducer, props, log, producing)
 	if err != nil {
 		return nil, err

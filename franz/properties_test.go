@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 var discard = slog.New(slog.DiscardHandler)
@@ -212,7 +213,7 @@ func TestUnsuitableOptions(t *testing.T) {
 
 // seen is a provider that is asked for clients, and makes none.
 type seen struct {
-	neli.Provider
+	kafka.Provider
 	t *testing.T
 }
 
@@ -225,17 +226,17 @@ func (s seen) check(kind kind, props map[string]string) {
 	}
 }
 
-func (s seen) Producer(props map[string]string, log *slog.Logger) (neli.Producer, error) {
+func (s seen) Producer(props map[string]string, log *slog.Logger) (kafka.Producer, error) {
 	s.check(forProducer, props)
 	return s.Provider.Producer(props, log)
 }
 
-func (s seen) LogReader(props map[string]string, log *slog.Logger) (neli.LogReader, error) {
+func (s seen) LogReader(props map[string]string, log *slog.Logger) (kafka.LogReader, error) {
 	s.check(forReader, props)
 	return s.Provider.LogReader(props, log)
 }
 
-func (s seen) GroupConsumer(props map[string]string, log *slog.Logger) (neli.GroupConsumer, error) {
+func (s seen) GroupConsumer(props map[string]string, log *slog.Logger) (kafka.GroupConsumer, error) {
 	s.check(forGroup, props)
 	return s.Provider.GroupConsumer(props, log)
 }

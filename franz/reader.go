@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // batch is how many records are taken from franz-go at a time.
@@ -43,7 +43,7 @@ func following(*settings) []kgo.Opt {
 	}
 }
 
-func (p provider) LogReader(props map[string]string, log *slog.Logger) (neli.LogReader, error) {
+func (p provider) LogReader(props map[string]string, log *slog.Logger) (kafka.LogReader, error) {
 	c, err := p.newClient(forReader, props, log, following)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (r *reader) Assign(topic string, offsets []int64) error {
 	}
 	parts := make(map[int32]kgo.Offset, len(offsets))
 	for i, o := range offsets {
-		if o == neli.NotRead {
+		if o == kafka.NotRead {
 			continue
 		}
 		if o < 0 {
@@ -77,18 +77,18 @@ func (r *reader) Assign(topic string, offsets []int64) error {
 	return nil
 }
 
-func (r *reader) Poll(timeout time.Duration) (neli.Record, bool, error) {
+func (r *reader) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 	if r.closed {
-		return neli.Record{}, false, errClosed
+		return kafka.Record{}, false, errClosed
 	}
 	for deadline := time.Now().Add(timeout); ; {
 		switch {
 		case r.stopped != nil:
-			return neli.Record{}, false, r.stopped
+			return kafka.Record{}, false, r.stopped
 		case len(r.errs) > 0:
 			err := r.errs[0]
 			r.errs = r.errs[1:]
-			return neli.Record{}, false, err
+			return kafka.Record{}, false, err
 		case len(r.records) > 0:
 			record := r.records[0]
 			r.records = r.records[1:]
@@ -97,11 +97,11 @@ func (r *reader) Poll(timeout time.Duration) (neli.Record, bool, error) {
 		left := time.Until(deadline)
 		if r.kafka == nil {
 			time.Sleep(max(left, 0))
-			return neli.Record{}, false, nil
+			return kafka.Record{}, false, nil
 		}
 		fetched := r.poll(left)
 		if !fetched && time.Until(deadline) <= 0 {
-			return neli.Record{}, false, r.trouble("read")
+			return kafka.Record{}, false, r.trouble("read")
 		}
 	}
 }
@@ -128,14 +128,14 @@ func (r *reader) poll(left time.Duration) (fetched bool) {
 func (r *reader) failed(partition int32, err error) {
 	out := classify("read", err)
 	switch {
-	case errors.Is(out, neli.ErrTruncated):
+	case errors.Is(out, kafka.ErrTruncated):
 		// franz-go has moved the position, and what it returns beside this may
 		// come from there.
 		r.stopped, r.records = out, nil
-	case errors.Is(out, neli.ErrOutOfRange), errors.Is(out, neli.ErrAuthorization) && partition >= 0:
+	case errors.Is(out, kafka.ErrOutOfRange), errors.Is(out, kafka.ErrAuthorization) && partition >= 0:
 		// Asked again, the broker says the same, and as fast as franz-go can ask.
 		r.pause(partition, out)
-	case errors.Is(out, neli.ErrUnknownTopic):
+	case errors.Is(out, kafka.ErrUnknownTopic):
 		// A new topic is known to all brokers after a while only.
 		if r.unknown.lasts(r.settings.propagation) {
 			r.errs = append(r.errs, out)
@@ -168,18 +168,18 @@ func (r *reader) take(p kgo.FetchTopicPartition) {
 		case r.stopped != nil:
 			return
 		case record.Offset < want:
-			r.stopped, r.records = &clientError{"read", fmt.Errorf("partition %d goes on at offset %d, not at %d", p.Partition, record.Offset, want), neli.ErrTruncated}, nil
+			r.stopped, r.records = &clientError{"read", fmt.Errorf("partition %d goes on at offset %d, not at %d", p.Partition, record.Offset, want), kafka.ErrTruncated}, nil
 			return
 		case record.Offset > want && p.LogStartOffset > want:
-			r.pause(p.Partition, &clientError{"read", fmt.Errorf("partition %d begins at offset %d, behind %d", p.Partition, p.LogStartOffset, want), neli.ErrOutOfRange})
+			r.pause(p.Partition, &clientError{"read", fmt.Errorf("partition %d begins at offset %d, behind %d", p.Partition, p.LogStartOffset, want), kafka.ErrOutOfRange})
 			return
 		}
 		r.records, r.next[p.Partition] = append(r.records, record), record.Offset+1
 	}
 }
 
-func asRecord(r *kgo.Record) neli.Record {
-	return neli.Record{Partition: int(r.Partition), Offset: r.Offset, Value: slices.Clip(r.Value), Epoch: int(r.LeaderEpoch)}
+func asRecord(r *kgo.Record) kafka.Record {
+	return kafka.Record{Partition: int(r.Partition), Offset: r.Offset, Value: slices.Clip(r.Value), Epoch: int(r.LeaderEpoch)}
 }
 
 func (r *reader) Close() error {

@@ -25,8 +25,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
-	"github.com/goneli/neli"
 	"github.com/goneli/neli/franz"
+	"github.com/goneli/neli/kafka"
 )
 
 const password = "s3same-0pen/+="
@@ -71,18 +71,18 @@ func (b *bed) outcome(refused bool) error {
 	if err != nil {
 		r, g := b.reader(), b.member()
 		require.NoError(b.t, r.Assign("log", []int64{0}))
-		assert.ErrorIs(b.t, pollError(b.t, r, neli.ErrAuthentication), neli.ErrAuthentication)
+		assert.ErrorIs(b.t, pollError(b.t, r, kafka.ErrAuthentication), kafka.ErrAuthentication)
 		require.NoError(b.t, g.Join("log", false))
 		for end := time.Now().Add(patience); ; {
 			if _, err := g.Poll(100 * time.Millisecond); err != nil {
-				assert.ErrorIs(b.t, err, neli.ErrAuthentication)
+				assert.ErrorIs(b.t, err, kafka.ErrAuthentication)
 				break
 			}
 			require.True(b.t, time.Now().Before(end), "a member hears of nothing")
 		}
 		o := newOutcomes()
 		require.NoError(b.t, p.Append("log", 0, nil, o.report))
-		assert.ErrorIs(b.t, o.next(b.t), neli.ErrAuthentication)
+		assert.ErrorIs(b.t, o.next(b.t), kafka.ErrAuthentication)
 		return err
 	}
 	b.append(p, "log", "x")
@@ -114,7 +114,7 @@ func TestCredentials(t *testing.T) {
 			}
 			err := b.outcome(tc.refused)
 			if tc.refused {
-				require.ErrorIs(t, err, neli.ErrAuthentication)
+				require.ErrorIs(t, err, kafka.ErrAuthentication)
 				t.Log(err)
 			} else {
 				require.NoError(t, err)
@@ -149,14 +149,14 @@ func TestClientCertificates(t *testing.T) {
 	require.NoError(t, b.outcome(false))
 	stranger := newPair(t)
 	b = newBed(t, c, append(base, "ssl.ca.pem", server.certificate, "ssl.certificate.pem", stranger.certificate, "ssl.key.pem", stranger.key)...)
-	require.ErrorIs(t, b.outcome(true), neli.ErrAuthentication)
+	require.ErrorIs(t, b.outcome(true), kafka.ErrAuthentication)
 	for line := range strings.Lines(stranger.key) {
 		if !strings.HasPrefix(line, "-----") {
 			require.NotContains(t, b.log.String(), strings.TrimSpace(line))
 		}
 	}
 	b = newBed(t, c, append(base, "ssl.ca.pem", server.certificate)...)
-	require.ErrorIs(t, b.outcome(true), neli.ErrAuthentication, "no certificate at all")
+	require.ErrorIs(t, b.outcome(true), kafka.ErrAuthentication, "no certificate at all")
 }
 
 // Without identification a certificate must be trusted, and may be somebody else's.
@@ -172,7 +172,7 @@ func TestIdentification(t *testing.T) {
 			if err := b.outcome(!works); works {
 				require.NoError(t, err)
 			} else {
-				require.ErrorIs(t, err, neli.ErrAuthentication)
+				require.ErrorIs(t, err, kafka.ErrAuthentication)
 			}
 		}
 	}
@@ -206,6 +206,6 @@ func TestHungUp(t *testing.T) {
 	require.NoError(t, p.Append("log", 0, nil, o.report))
 	for _, err := range append(of[:], o.next(t)) {
 		require.ErrorContains(t, err, "EOF")
-		require.NotErrorIs(t, err, neli.ErrAuthentication)
+		require.NotErrorIs(t, err, kafka.ErrAuthentication)
 	}
 }

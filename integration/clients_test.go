@@ -13,6 +13,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/franz"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
@@ -22,13 +23,13 @@ const envProvider = "NELI_PROVIDER"
 
 // clients are all there are. What the library rests on, and that they get along, is
 // tested with both in any case.
-var clients = map[string]func() neli.Provider{
+var clients = map[string]func() kafka.Provider{
 	"confluent": neli.Confluent,
-	"franz":     func() neli.Provider { return franz.Provider() },
+	"franz":     func() kafka.Provider { return franz.Provider() },
 }
 
 // client returns the one that NELI_PROVIDER names.
-func client() neli.Provider {
+func client() kafka.Provider {
 	if name := os.Getenv(envProvider); name != "" {
 		return clients[name]() // TestMain has looked
 	}
@@ -118,7 +119,7 @@ func TestTopicIDsAgree(t *testing.T) {
 	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: hostileBroker()})
 	admin := newHostileAdmin(t, cluster.Bootstrap())
 	silent := slog.New(slog.DiscardHandler)
-	var admins []neli.Admin
+	var admins []kafka.Admin
 	for _, make := range clients {
 		provider := make()
 		p, err := provider.Producer(map[string]string{"bootstrap.servers": cluster.Bootstrap(), "acks": "all"}, silent)

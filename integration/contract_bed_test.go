@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest/providertest"
 	"github.com/goneli/neli/testkit/kafkatest"
 )
@@ -50,7 +50,7 @@ func (c *contractCluster) plain() map[string]string {
 
 // bed can do everything that the contract asks for. Its administrator is new: one whose
 // request was under way when the broker was frozen waits for a minute.
-func (c *contractCluster) bed(t *testing.T, p neli.Provider, props map[string]string) providertest.Bed {
+func (c *contractCluster) bed(t *testing.T, p kafka.Provider, props map[string]string) providertest.Bed {
 	admin := newHostileAdmin(t, c.Bootstrap())
 	return providertest.Bed{
 		Provider: p, Properties: props,
@@ -61,8 +61,8 @@ func (c *contractCluster) bed(t *testing.T, p neli.Provider, props map[string]st
 			hostileUntil(t, 20*time.Second, func() bool { return admin.partitions(t, topic) == 0 }, "it is gone")
 		},
 		DeleteHead: func(t *testing.T, topic string, partition int, start int64) {
-			tp := kafka.TopicPartition{Topic: &topic, Partition: int32(partition), Offset: kafka.Offset(start)}
-			_, err := admin.DeleteRecords(t.Context(), []kafka.TopicPartition{tp})
+			tp := ck.TopicPartition{Topic: &topic, Partition: int32(partition), Offset: ck.Offset(start)}
+			_, err := admin.DeleteRecords(t.Context(), []ck.TopicPartition{tp})
 			require.NoError(t, err)
 		},
 		Truncate: func(t *testing.T, topic string, partition int, end int64) {

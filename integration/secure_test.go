@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
@@ -155,8 +156,8 @@ func testRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 			err := c.fails(t, 30*time.Second)
 			t.Logf("failed after %v: %v", c.endedAt.Sub(c.began).Round(time.Millisecond), err)
 			assert.ErrorIs(t, err, neli.ErrAccess)
-			assert.ErrorIs(t, err, neli.ErrAuthorization)
-			assert.NotErrorIs(t, err, neli.ErrAuthentication)
+			assert.ErrorIs(t, err, kafka.ErrAuthorization)
+			assert.NotErrorIs(t, err, kafka.ErrAuthentication)
 			assert.ErrorContains(t, err, c.missing+" "+c.cfg.LeaderGroupID, "the topic is named after the group")
 		})
 	}
@@ -297,7 +298,7 @@ func testStrangers(t *testing.T, cluster *kafkatest.Cluster) {
 					err := m.fails(t, soon)
 					t.Logf("failed after %v: %v", m.endedAt.Sub(m.began).Round(time.Millisecond), err)
 					assert.ErrorIs(t, err, neli.ErrAccess)
-					assert.ErrorIs(t, err, neli.ErrAuthentication)
+					assert.ErrorIs(t, err, kafka.ErrAuthentication)
 					assert.ErrorContains(t, err, "authentication")
 					assert.ErrorContains(t, err, s.says)
 					return

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -195,13 +195,13 @@ func (l *hostileLog) tail(n int) string {
 
 // hostileAdmin is an administrator of the cluster at bootstrap.
 type hostileAdmin struct {
-	*kafka.AdminClient
+	*ck.AdminClient
 	bootstrap string
 }
 
 func newHostileAdmin(t *testing.T, bootstrap string) hostileAdmin {
 	t.Helper()
-	a, err := kafka.NewAdminClient(&kafka.ConfigMap{"bootstrap.servers": bootstrap, "log_level": 0})
+	a, err := ck.NewAdminClient(&ck.ConfigMap{"bootstrap.servers": bootstrap, "log_level": 0})
 	require.NoError(t, err)
 	t.Cleanup(a.Close)
 	return hostileAdmin{a, bootstrap}
@@ -217,19 +217,19 @@ func (a hostileAdmin) create(t *testing.T, topic string, partitions, replicas in
 	hostileUntil(t, 40*time.Second, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		results, err := a.CreateTopics(ctx, []kafka.TopicSpecification{{
+		results, err := a.CreateTopics(ctx, []ck.TopicSpecification{{
 			Topic: topic, NumPartitions: partitions, ReplicationFactor: replicas, Config: settings,
 		}})
-		if code := kafkaCode(err); code == kafka.ErrTimedOut || code == kafka.ErrTimedOutQueue || errors.Is(err, context.DeadlineExceeded) {
+		if code := kafkaCode(err); code == ck.ErrTimedOut || code == ck.ErrTimedOutQueue || errors.Is(err, context.DeadlineExceeded) {
 			a, asked = newHostileAdmin(t, a.bootstrap), true
 			return false
 		}
 		require.NoError(t, err)
-		if results[0].Error.Code() == kafka.ErrInvalidReplicationFactor {
+		if results[0].Error.Code() == ck.ErrInvalidReplicationFactor {
 			return false
 		}
-		if !asked || results[0].Error.Code() != kafka.ErrTopicAlreadyExists {
-			require.Equal(t, kafka.ErrNoError, results[0].Error.Code(), results[0].Error)
+		if !asked || results[0].Error.Code() != ck.ErrTopicAlreadyExists {
+			require.Equal(t, ck.ErrNoError, results[0].Error.Code(), results[0].Error)
 		}
 		return true
 	}, "topic "+topic+" is created")
@@ -237,8 +237,8 @@ func (a hostileAdmin) create(t *testing.T, topic string, partitions, replicas in
 }
 
 // kafkaCode is the code of a client's error; 0: it is none.
-func kafkaCode(err error) kafka.ErrorCode {
-	var e kafka.Error
+func kafkaCode(err error) ck.ErrorCode {
+	var e ck.Error
 	errors.As(err, &e)
 	return e.Code()
 }
@@ -247,13 +247,13 @@ func (a hostileAdmin) remove(t *testing.T, topic string) {
 	t.Helper()
 	results, err := a.DeleteTopics(t.Context(), []string{topic})
 	require.NoError(t, err)
-	require.Equal(t, kafka.ErrNoError, results[0].Error.Code(), results[0].Error)
+	require.Equal(t, ck.ErrNoError, results[0].Error.Code(), results[0].Error)
 }
 
 // describe returns the partitions of topic, none while it is not there.
-func (a hostileAdmin) describe(t *testing.T, topic string) []kafka.TopicPartitionInfo {
+func (a hostileAdmin) describe(t *testing.T, topic string) []ck.TopicPartitionInfo {
 	t.Helper()
-	d, err := a.DescribeTopics(t.Context(), kafka.NewTopicCollectionOfTopicNames([]string{topic}))
+	d, err := a.DescribeTopics(t.Context(), ck.NewTopicCollectionOfTopicNames([]string{topic}))
 	require.NoError(t, err)
 	return d.TopicDescriptions[0].Partitions
 }
@@ -262,7 +262,7 @@ func (a hostileAdmin) partitions(t *testing.T, topic string) int { return len(a.
 
 func (a hostileAdmin) settings(t *testing.T, topic string) map[string]string {
 	t.Helper()
-	results, err := a.DescribeConfigs(t.Context(), []kafka.ConfigResource{{Type: kafka.ResourceTopic, Name: topic}})
+	results, err := a.DescribeConfigs(t.Context(), []ck.ConfigResource{{Type: ck.ResourceTopic, Name: topic}})
 	require.NoError(t, err)
 	out := map[string]string{}
 	for name, entry := range results[0].Config {
@@ -273,7 +273,7 @@ func (a hostileAdmin) settings(t *testing.T, topic string) map[string]string {
 
 // id returns the topic's id, which records bear.
 func (a hostileAdmin) id(t *testing.T, topic string) string {
-	d, err := a.DescribeTopics(t.Context(), kafka.NewTopicCollectionOfTopicNames([]string{topic}))
+	d, err := a.DescribeTopics(t.Context(), ck.NewTopicCollectionOfTopicNames([]string{topic}))
 	require.NoError(t, err)
 	require.Len(t, d.TopicDescriptions, 1)
 	return d.TopicDescriptions[0].TopicID.String()
@@ -282,8 +282,8 @@ func (a hostileAdmin) id(t *testing.T, topic string) string {
 // end returns the offset behind the last record of a partition.
 func (a hostileAdmin) end(t *testing.T, topic string, partition int) int64 {
 	t.Helper()
-	tp := kafka.TopicPartition{Topic: &topic, Partition: int32(partition)}
-	answer, err := a.ListOffsets(t.Context(), map[kafka.TopicPartition]kafka.OffsetSpec{tp: kafka.LatestOffsetSpec})
+	tp := ck.TopicPartition{Topic: &topic, Partition: int32(partition)}
+	answer, err := a.ListOffsets(t.Context(), map[ck.TopicPartition]ck.OffsetSpec{tp: ck.LatestOffsetSpec})
 	require.NoError(t, err)
 	for _, info := range answer.ResultInfos {
 		return int64(info.Offset)
@@ -295,7 +295,7 @@ func (a hostileAdmin) end(t *testing.T, topic string, partition int) int64 {
 // hostileWrite appends values to partition 0 of a topic and waits until the broker has them.
 func hostileWrite(t *testing.T, bootstrap, topic string, values ...[]byte) {
 	t.Helper()
-	p, err := kafka.NewProducer(&kafka.ConfigMap{
+	p, err := ck.NewProducer(&ck.ConfigMap{
 		"bootstrap.servers": bootstrap, "acks": "all", "log_level": 0, "linger.ms": 5,
 		"go.delivery.reports": true, "go.events.channel.size": 64,
 	})
@@ -304,8 +304,8 @@ func hostileWrite(t *testing.T, bootstrap, topic string, values ...[]byte) {
 	go func() {
 		for _, v := range values {
 			for {
-				err := p.Produce(&kafka.Message{TopicPartition: kafka.TopicPartition{Topic: &topic, Partition: 0}, Value: v}, nil)
-				if e, ok := err.(kafka.Error); !ok || e.Code() != kafka.ErrQueueFull {
+				err := p.Produce(&ck.Message{TopicPartition: ck.TopicPartition{Topic: &topic, Partition: 0}, Value: v}, nil)
+				if e, ok := err.(ck.Error); !ok || e.Code() != ck.ErrQueueFull {
 					break
 				}
 				p.Flush(10)
@@ -317,7 +317,7 @@ func hostileWrite(t *testing.T, bootstrap, topic string, values ...[]byte) {
 	for left := len(values); left > 0; {
 		select {
 		case ev := <-p.Events():
-			if m, ok := ev.(*kafka.Message); ok {
+			if m, ok := ev.(*ck.Message); ok {
 				require.NoError(t, m.TopicPartition.Error)
 				left--
 			}

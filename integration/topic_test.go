@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -150,7 +150,7 @@ func testReplaced(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) 
 			admin.create(t, topic, 1, 3, nil)
 		}, neli.ErrTopicReplaced, soon},
 		{"partitions added", func(t *testing.T, topic string) {
-			_, err := admin.CreatePartitions(t.Context(), []kafka.PartitionsSpecification{{Topic: topic, IncreaseTo: 2}})
+			_, err := admin.CreatePartitions(t.Context(), []ck.PartitionsSpecification{{Topic: topic, IncreaseTo: 2}})
 			require.NoError(t, err)
 		}, neli.ErrPartitionsChanged, soon},
 	} {
@@ -259,7 +259,7 @@ func testHeadDeletedUnread(t *testing.T, cluster *kafkatest.Cluster, admin hosti
 
 // behead deletes all that a topic's first partition holds.
 func (a hostileAdmin) behead(t *testing.T, topic string) {
-	p := kafka.TopicPartition{Topic: &topic, Partition: 0, Offset: kafka.OffsetEnd}
-	_, err := a.DeleteRecords(t.Context(), []kafka.TopicPartition{p})
+	p := ck.TopicPartition{Topic: &topic, Partition: 0, Offset: ck.OffsetEnd}
+	_, err := a.DeleteRecords(t.Context(), []ck.TopicPartition{p})
 	require.NoError(t, err)
 }

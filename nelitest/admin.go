@@ -7,10 +7,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
-// admin implements neli.Admin.
+// admin implements kafka.Admin.
 type admin struct {
 	client
 	blocked []*waiter // requests that wait for the link
@@ -72,14 +72,14 @@ func (a *admin) ask(ctx context.Context, name string, answer func(*topic) error)
 	return a.call(ctx, func() error {
 		t := a.b.topics[name]
 		if t == nil || !t.exists {
-			return fmt.Errorf("%w: %s", neli.ErrUnknownTopic, name)
+			return fmt.Errorf("%w: %s", kafka.ErrUnknownTopic, name)
 		}
 		return answer(t)
 	})
 }
 
-// Brokers implements [neli.Admin].
-func (a *admin) Brokers(ctx context.Context) (brokers []neli.BrokerInfo, err error) {
+// Brokers implements [kafka.Admin].
+func (a *admin) Brokers(ctx context.Context) (brokers []kafka.BrokerInfo, err error) {
 	err = a.call(ctx, func() error {
 		brokers = a.b.describe()
 		return nil
@@ -87,10 +87,10 @@ func (a *admin) Brokers(ctx context.Context) (brokers []neli.BrokerInfo, err err
 	return brokers, err
 }
 
-// Topic implements [neli.Admin].
-func (a *admin) Topic(ctx context.Context, name string) (info neli.TopicInfo, err error) {
+// Topic implements [kafka.Admin].
+func (a *admin) Topic(ctx context.Context, name string) (info kafka.TopicInfo, err error) {
 	err = a.ask(ctx, name, func(t *topic) error {
-		info = neli.TopicInfo{ID: t.id, Partitions: len(t.logs), Replicas: t.replicas}
+		info = kafka.TopicInfo{ID: t.id, Partitions: len(t.logs), Replicas: t.replicas}
 		for _, l := range t.logs {
 			info.Brokers = append(info.Brokers, slices.Clone(l.brokers))
 		}
@@ -99,12 +99,12 @@ func (a *admin) Topic(ctx context.Context, name string) (info neli.TopicInfo, er
 	return info, err
 }
 
-// CreateTopic implements [neli.Admin].
-func (a *admin) CreateTopic(ctx context.Context, spec neli.TopicSpec) error {
+// CreateTopic implements [kafka.Admin].
+func (a *admin) CreateTopic(ctx context.Context, spec kafka.TopicSpec) error {
 	return a.call(ctx, func() error { return a.b.create(spec) })
 }
 
-// Settings implements [neli.Admin].
+// Settings implements [kafka.Admin].
 func (a *admin) Settings(ctx context.Context, name string) (settings map[string]string, err error) {
 	err = a.ask(ctx, name, func(t *topic) error {
 		settings = maps.Clone(t.settings)
@@ -113,8 +113,8 @@ func (a *admin) Settings(ctx context.Context, name string) (settings map[string]
 	return settings, err
 }
 
-// Offsets implements [neli.Admin].
-func (a *admin) Offsets(ctx context.Context, name string, n int) (ranges []neli.OffsetRange, err error) {
+// Offsets implements [kafka.Admin].
+func (a *admin) Offsets(ctx context.Context, name string, n int) (ranges []kafka.OffsetRange, err error) {
 	err = a.ask(ctx, name, func(t *topic) error {
 		if n > len(t.logs) {
 			return unknown(name, n-1)
@@ -124,15 +124,15 @@ func (a *admin) Offsets(ctx context.Context, name string, n int) (ranges []neli.
 			if a.b.offline(t, i) {
 				return errNoLeader
 			}
-			ranges = append(ranges, neli.OffsetRange{Start: l.start, End: l.readable()})
+			ranges = append(ranges, kafka.OffsetRange{Start: l.start, End: l.readable()})
 		}
 		return nil
 	})
 	return ranges, err
 }
 
-// Log implements [neli.Admin].
-func (a *admin) Log(ctx context.Context, name string, partition int) (info neli.LogInfo, err error) {
+// Log implements [kafka.Admin].
+func (a *admin) Log(ctx context.Context, name string, partition int) (info kafka.LogInfo, err error) {
 	err = a.ask(ctx, name, func(t *topic) error {
 		switch {
 		case !t.has(partition):
@@ -141,13 +141,13 @@ func (a *admin) Log(ctx context.Context, name string, partition int) (info neli.
 			return errNoLeader
 		}
 		l := t.logs[partition]
-		info = neli.LogInfo{OffsetRange: neli.OffsetRange{Start: l.start, End: l.readable()}, Epoch: l.epoch}
+		info = kafka.LogInfo{OffsetRange: kafka.OffsetRange{Start: l.start, End: l.readable()}, Epoch: l.epoch}
 		return nil
 	})
 	return info, err
 }
 
-// Close implements [neli.Admin]. Calls under way fail.
+// Close implements [kafka.Admin]. Calls under way fail.
 func (a *admin) Close() {
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()

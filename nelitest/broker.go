@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goneli/neli"
 	"github.com/goneli/neli/internal/freeze"
+	"github.com/goneli/neli/kafka"
 )
 
 // Options configure a Broker. The zero value works. For latencies zero means the
@@ -96,7 +96,7 @@ func NewBroker(opts Options) *Broker {
 	}
 }
 
-// Close ends everything: clients fail with neli.ErrClientFatal, calls under way
+// Close ends everything: clients fail with kafka.ErrClientFatal, calls under way
 // return, what was not acknowledged is reported as failed. It waits for nothing;
 // clients should be closed still, to know when their last report was made.
 // Closing twice is harmless.
@@ -123,7 +123,7 @@ func (b *Broker) Close() {
 // Provider returns a provider whose clients belong to the named member, so that
 // faults can be addressed to it. One provider stands for one process: after
 // [Broker.Kill] a further call makes the member's next process.
-func (b *Broker) Provider(member string) neli.Provider {
+func (b *Broker) Provider(member string) kafka.Provider {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.member(member)
@@ -231,7 +231,7 @@ func (c *client) lag(base time.Duration) time.Duration {
 
 func (c *client) reaches(l Link) bool { return !c.b.down && c.m.cut&l == 0 }
 
-// Throttled is for [neli.Producer] and the others: see [Broker.Throttle].
+// Throttled is for [kafka.Producer] and the others: see [Broker.Throttle].
 func (c *client) Throttled() time.Duration {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -245,7 +245,7 @@ func (c *client) err() error {
 	case c.closed:
 		return errClosed
 	case c.dead:
-		return fmt.Errorf("%w: %s was killed", neli.ErrClientFatal, c.m.name)
+		return fmt.Errorf("%w: %s was killed", kafka.ErrClientFatal, c.m.name)
 	}
 	return nil
 }

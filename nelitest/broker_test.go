@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -58,10 +58,10 @@ func TestCloseFreesEveryone(t *testing.T) {
 	b.Suspend("a")
 	b.Close()
 	b.Close()
-	require.ErrorIs(t, <-polled, neli.ErrClientFatal)
-	require.ErrorIs(t, <-report, neli.ErrClientFatal)
+	require.ErrorIs(t, <-polled, kafka.ErrClientFatal)
+	require.ErrorIs(t, <-report, kafka.ErrClientFatal)
 	_, err := b.Provider("b").Producer(nil, discard)
-	require.ErrorIs(t, err, neli.ErrClientFatal)
+	require.ErrorIs(t, err, kafka.ErrClientFatal)
 }
 
 func TestRefusedProperties(t *testing.T) {
@@ -178,7 +178,7 @@ func participate(b *nelitest.Broker, i int, begin time.Time, quit chan struct{})
 	wg.Go(func() {
 		for {
 			ev, err := g.Poll(100 * time.Millisecond)
-			if ev.Kind != neli.GroupIdle || err != nil {
+			if ev.Kind != kafka.GroupIdle || err != nil {
 				nominations = append(nominations, fmt.Sprint(i, " ", time.Since(begin), " ", ev, err))
 			}
 			select {

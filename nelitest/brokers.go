@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // StopBroker takes one broker of the cluster down, at once. The partitions of which it has
@@ -80,7 +80,7 @@ func (b *Broker) place(partition, replicas int) []int {
 	return on
 }
 
-func (b *Broker) checkPlacement(spec neli.TopicSpec) error {
+func (b *Broker) checkPlacement(spec kafka.TopicSpec) error {
 	if spec.Brokers == nil {
 		return nil
 	}
@@ -98,10 +98,10 @@ func (b *Broker) checkPlacement(spec neli.TopicSpec) error {
 }
 
 // describe is what the cluster says of its brokers.
-func (b *Broker) describe() []neli.BrokerInfo {
-	var all []neli.BrokerInfo
+func (b *Broker) describe() []kafka.BrokerInfo {
+	var all []kafka.BrokerInfo
 	for id := 1; id <= b.opts.Brokers; id++ {
-		info := neli.BrokerInfo{ID: id}
+		info := kafka.BrokerInfo{ID: id}
 		if id <= len(b.opts.Racks) {
 			info.Rack = b.opts.Racks[id-1]
 		}

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
-// groupConsumer implements neli.GroupConsumer: the member's side of a group.
+// groupConsumer implements kafka.GroupConsumer: the member's side of a group.
 type groupConsumer struct {
 	client
 	settings
@@ -36,7 +36,7 @@ type groupConsumer struct {
 
 // news is what Poll returns before any record.
 type news struct {
-	ev  neli.GroupEvent
+	ev  kafka.GroupEvent
 	err error
 }
 
@@ -49,7 +49,7 @@ func newGroupConsumer(c client, s settings) *groupConsumer {
 	return g
 }
 
-// Join implements [neli.GroupConsumer].
+// Join implements [kafka.GroupConsumer].
 func (c *groupConsumer) Join(topic string, read bool) error {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -70,8 +70,8 @@ func (c *groupConsumer) Join(topic string, read bool) error {
 	return nil
 }
 
-// Poll implements [neli.GroupConsumer].
-func (c *groupConsumer) Poll(timeout time.Duration) (neli.GroupEvent, error) {
+// Poll implements [kafka.GroupConsumer].
+func (c *groupConsumer) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	c.gate()
@@ -80,7 +80,7 @@ func (c *groupConsumer) Poll(timeout time.Duration) (neli.GroupEvent, error) {
 	c.poll.wait(c.poll.until(timeout))
 	c.polled = c.b.now()
 	if err := c.err(); err != nil {
-		return neli.GroupEvent{}, err
+		return kafka.GroupEvent{}, err
 	}
 	if c.news.len() > 0 {
 		n := c.news.pop()
@@ -90,14 +90,14 @@ func (c *groupConsumer) Poll(timeout time.Duration) (neli.GroupEvent, error) {
 	if c.fetch.buffer.len() > 0 {
 		it := c.fetch.take()
 		if it.err != nil {
-			return neli.GroupEvent{}, it.err
+			return kafka.GroupEvent{}, it.err
 		}
-		return neli.GroupEvent{Kind: neli.GroupRecord, Record: it.rec}, nil
+		return kafka.GroupEvent{Kind: kafka.GroupRecord, Record: it.rec}, nil
 	}
-	return neli.GroupEvent{}, nil
+	return kafka.GroupEvent{}, nil
 }
 
-// Reach implements [neli.GroupConsumer].
+// Reach implements [kafka.GroupConsumer].
 func (c *groupConsumer) Reach(context.Context, string) error {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -111,7 +111,7 @@ func (c *groupConsumer) Reach(context.Context, string) error {
 	return nil
 }
 
-// Leave implements [neli.GroupConsumer]. Polls return nothing of it.
+// Leave implements [kafka.GroupConsumer]. Polls return nothing of it.
 func (c *groupConsumer) Leave() error {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -120,7 +120,7 @@ func (c *groupConsumer) Leave() error {
 	return nil
 }
 
-// Close implements [neli.GroupConsumer].
+// Close implements [kafka.GroupConsumer].
 func (c *groupConsumer) Close() error {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -161,7 +161,7 @@ func (c *groupConsumer) forget() {
 func (c *groupConsumer) lost() {
 	c.forget()
 	c.mustJoin = true
-	c.tell(news{ev: neli.GroupEvent{Kind: neli.GroupLost}})
+	c.tell(news{ev: kafka.GroupEvent{Kind: kafka.GroupLost}})
 }
 
 func (c *groupConsumer) tell(n news) {
@@ -195,7 +195,7 @@ func (c *groupConsumer) asked() {
 	}
 	c.heard = c.b.now()
 	if !c.topic.exists {
-		c.tell(news{err: fmt.Errorf("%w: %s", neli.ErrUnknownTopic, c.topic.name)})
+		c.tell(news{err: fmt.Errorf("%w: %s", kafka.ErrUnknownTopic, c.topic.name)})
 	}
 	c.b.group(c.group, c.topic.name).join(c)
 }
@@ -235,7 +235,7 @@ func (c *groupConsumer) complain() {
 }
 
 func (c *groupConsumer) fencing() error {
-	return fmt.Errorf("%w: %s", neli.ErrInstanceFenced, c.instance)
+	return fmt.Errorf("%w: %s", kafka.ErrInstanceFenced, c.instance)
 }
 
 // beat is a heartbeat that reaches the coordinator.
@@ -292,7 +292,7 @@ func (c *groupConsumer) receive() {
 		c.mustJoin = true // so that others get what was removed
 	}
 	if first || c.eager || len(added)+len(removed) > 0 {
-		c.tell(news{ev: neli.GroupEvent{Kind: neli.GroupAssigned, Partitions: slices.Clone(c.have)}})
+		c.tell(news{ev: kafka.GroupEvent{Kind: kafka.GroupAssigned, Partitions: slices.Clone(c.have)}})
 	}
 }
 

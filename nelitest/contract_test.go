@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 	"github.com/goneli/neli/nelitest/providertest"
 )
@@ -27,8 +27,8 @@ func TestSmallLogsContract(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			logs := nelitest.NewSmallLogs(3, smallTrip)
 			test(t, providertest.LogsBed{
-				Provider: func(_ *testing.T, name string) neli.SmallLogs { return logs.Provider(name).(neli.SmallLogs) },
-				Settings: neli.LogSettings{Group: "g", T: smallT},
+				Provider: func(_ *testing.T, name string) kafka.SmallLogs { return logs.Provider(name).(kafka.SmallLogs) },
+				Settings: kafka.LogSettings{Group: "g", T: smallT},
 				Restart:  func(_ *testing.T, log int) { logs.Forget(log) },
 				Stop:     func(_ *testing.T, log int) { logs.Stop(log) },
 			})
@@ -69,21 +69,21 @@ func bedOf(b *nelitest.Broker, member string) providertest.Bed {
 		},
 		Restrict: func(_ *testing.T, _, _ string, rights providertest.Rights) providertest.Bed {
 			return another(func(member string) {
-				b.Refuse(member, nelitest.Admin, neli.ErrAuthorization)
+				b.Refuse(member, nelitest.Admin, kafka.ErrAuthorization)
 				if !rights.ReadTopic {
-					b.Refuse(member, nelitest.Reads, neli.ErrTopicAuthorization)
+					b.Refuse(member, nelitest.Reads, kafka.ErrTopicAuthorization)
 				}
 				if !rights.WriteTopic {
-					b.Refuse(member, nelitest.Appends, neli.ErrTopicAuthorization)
+					b.Refuse(member, nelitest.Appends, kafka.ErrTopicAuthorization)
 				}
 				if !rights.ReadGroup {
-					b.Refuse(member, nelitest.Group, neli.ErrGroupAuthorization)
+					b.Refuse(member, nelitest.Group, kafka.ErrGroupAuthorization)
 				}
 			})
 		},
 		Stranger: func(*testing.T) providertest.Bed {
 			return another(func(member string) {
-				b.Refuse(member, nelitest.All&^nelitest.Acks, neli.ErrAuthentication)
+				b.Refuse(member, nelitest.All&^nelitest.Acks, kafka.ErrAuthentication)
 			})
 		},
 		Throttle: func(*testing.T) providertest.Bed {

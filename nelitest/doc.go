@@ -1,5 +1,5 @@
 // Package nelitest is a Kafka in memory: a [Broker] with topics, consumer groups
-// and clients behind the seam of package neli ([neli.Provider]), for tests of code
+// and clients behind the seam of package neli ([kafka.Provider]), for tests of code
 // that depends on leadership, and of the library itself. It cuts members off,
 // stops them, delays and duplicates what they write, takes partitions from them,
 // loses records; all that leadership must survive, on command.
@@ -69,7 +69,7 @@
 //     ([Broker.Truncate]), though it may have grown again.
 //   - An append that fails may be in the log nevertheless.
 //   - Readers and producers go by the name of a topic. They do not notice that it
-//     was deleted and created again; [neli.Admin] shows another TopicID.
+//     was deleted and created again; [kafka.Admin] shows another TopicID.
 //   - A consumer group rebalances by the classic protocol: members learn of it by
 //     heartbeat and join again from within Poll, cooperative ones keep what stays
 //     with them, and what moves is revoked in a first round and assigned in a

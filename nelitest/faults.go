@@ -52,7 +52,7 @@ func (b *Broker) Restore(member string, links Link) {
 }
 
 // Refuse makes the broker answer a member's requests over the links with err,
-// which should wrap neli.ErrAuthorization or neli.ErrAuthentication; nil ends it.
+// which should wrap kafka.ErrAuthorization or kafka.ErrAuthentication; nil ends it.
 // Appends are reported as failed with it; Poll returns it once for every
 // Assign or Join and once now; Admin calls return it. A member of a group that is
 // refused there does not get its heartbeats through, and loses its session. Acks
@@ -129,7 +129,7 @@ func (b *Broker) Resume(member string) {
 // Kill ends a member's processes as SIGKILL does: nothing more is sent, though
 // what is under way still arrives; no group is left, sessions time out. Since
 // the program that used the clients lives on, their calls fail from now on with
-// neli.ErrClientFatal, appends not yet acknowledged are reported as failed, and
+// kafka.ErrClientFatal, appends not yet acknowledged are reported as failed, and
 // so does making clients with the member's present providers fail. A suspension
 // ends; other faults stay, for the member's next process (see [Broker.Provider]).
 func (b *Broker) Kill(member string) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -16,8 +16,8 @@ import (
 // member "b" that reads it.
 type scene struct {
 	b *nelitest.Broker
-	p neli.Producer
-	r neli.LogReader
+	p kafka.Producer
+	r kafka.LogReader
 }
 
 // inScene runs f in a bubble; message.timeout.ms is 10 s.
@@ -225,18 +225,18 @@ func TestStop(t *testing.T) {
 
 func TestRefuse(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
-		s.b.Refuse("a", nelitest.Appends, neli.ErrAuthorization)
+		s.b.Refuse("a", nelitest.Appends, kafka.ErrAuthorization)
 		took, err := s.send(t, "x")()
-		require.ErrorIs(t, err, neli.ErrAuthorization)
+		require.ErrorIs(t, err, kafka.ErrAuthorization)
 		require.Less(t, took, time.Second)
 		s.b.Refuse("a", nelitest.Appends, nil)
 		_, err = s.send(t, "y")()
 		require.NoError(t, err)
 
-		s.b.Refuse("b", nelitest.Reads, neli.ErrAuthentication)
+		s.b.Refuse("b", nelitest.Reads, kafka.ErrAuthentication)
 		require.NoError(t, s.r.Assign("c", []int64{0}))
 		_, _, err = s.r.Poll(time.Minute)
-		require.ErrorIs(t, err, neli.ErrAuthentication)
+		require.ErrorIs(t, err, kafka.ErrAuthentication)
 		s.b.Refuse("b", nelitest.Reads, nil)
 		require.Equal(t, []string{"y"}, values(read(t, s.r, 1)))
 	})
@@ -259,9 +259,9 @@ func TestAdminFaults(t *testing.T) {
 		time.AfterFunc(time.Second, func() { b.Restore("a", nelitest.Admin) })
 		_, err = a.Topic(context.Background(), "c")
 		require.NoError(t, err)
-		b.Refuse("a", nelitest.Admin, neli.ErrAuthorization)
+		b.Refuse("a", nelitest.Admin, kafka.ErrAuthorization)
 		_, err = a.Topic(context.Background(), "c")
-		require.ErrorIs(t, err, neli.ErrAuthorization)
+		require.ErrorIs(t, err, kafka.ErrAuthorization)
 		b.Stop()
 		_, err = a.Topic(context.Background(), "c")
 		require.Error(t, err)
@@ -281,7 +281,7 @@ func TestKillFreesAdminCalls(t *testing.T) {
 		b.CutOff("a", nelitest.Admin)
 		time.AfterFunc(time.Second, func() { b.Kill("a") })
 		_, err := a.Brokers(context.Background())
-		require.ErrorIs(t, err, neli.ErrClientFatal)
+		require.ErrorIs(t, err, kafka.ErrClientFatal)
 	})
 }
 

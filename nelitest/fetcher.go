@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // fetcher brings records from the logs into a client's buffer.
@@ -33,7 +33,7 @@ type fetchPart struct {
 
 // item is what Poll returns.
 type item struct {
-	rec neli.Record
+	rec kafka.Record
 	err error
 }
 
@@ -131,7 +131,7 @@ func (f *fetcher) fetch() {
 		f.fetchDirty()
 	case !f.missed && len(f.dirty) > 0:
 		f.missed = true
-		f.fail(fmt.Errorf("%w: %s", neli.ErrUnknownTopic, f.topic.name))
+		f.fail(fmt.Errorf("%w: %s", kafka.ErrUnknownTopic, f.topic.name))
 	}
 	// A suspended process sends no requests, but its machine still receives the
 	// answer to the one under way.
@@ -206,7 +206,7 @@ func (f *fetcher) fetchFrom(i int) (at time.Duration, more bool) {
 		}
 		part.epoch = e.epoch
 		if !e.hidden {
-			f.buffer.push(item{rec: neli.Record{Partition: i, Offset: part.pos, Value: e.value, Epoch: e.epoch}})
+			f.buffer.push(item{rec: kafka.Record{Partition: i, Offset: part.pos, Value: e.value, Epoch: e.epoch}})
 		}
 	}
 	return 0, false
@@ -218,9 +218,9 @@ func (f *fetcher) fetchFrom(i int) (at time.Duration, more bool) {
 func (p *fetchPart) fault(l *partitionLog) error {
 	switch {
 	case p.epoch >= 0 && p.epoch < l.epoch && p.pos > l.endOf(p.epoch):
-		return neli.ErrTruncated
+		return kafka.ErrTruncated
 	case p.pos < l.start || p.pos > l.end():
-		return neli.ErrOutOfRange
+		return kafka.ErrOutOfRange
 	}
 	return nil
 }

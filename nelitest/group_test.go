@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -137,7 +137,7 @@ func TestKilledMemberIsReplaced(t *testing.T) {
 		require.Empty(t, y.assigned())
 		time.Sleep(2 * time.Second)
 		require.Equal(t, []int{0}, y.assigned())
-		require.ErrorIs(t, x.failures()[0], neli.ErrClientFatal)
+		require.ErrorIs(t, x.failures()[0], kafka.ErrClientFatal)
 		z := join(t, b, "a")
 		require.Equal(t, []string{"400ms assigned []"}, z.history())
 	})
@@ -183,7 +183,7 @@ func TestAMemberThatDoesNotPollLeaves(t *testing.T) {
 		require.Equal(t, []int{0}, y.assigned())
 		ev, err := x.g.Poll(0)
 		require.NoError(t, err)
-		require.Equal(t, neli.GroupLost, ev.Kind)
+		require.Equal(t, kafka.GroupLost, ev.Kind)
 	})
 }
 
@@ -207,8 +207,8 @@ func TestStaticMember(t *testing.T) {
 		z := join(t, b, "a", "group.instance.id", "i")
 		require.Equal(t, had, z.assigned())
 		require.Len(t, x.failures(), 1)
-		require.ErrorIs(t, x.failures()[0], neli.ErrInstanceFenced)
-		require.ErrorIs(t, x.g.Join("c", false), neli.ErrInstanceFenced)
+		require.ErrorIs(t, x.failures()[0], kafka.ErrInstanceFenced)
+		require.ErrorIs(t, x.g.Join("c", false), kafka.ErrInstanceFenced)
 		require.Len(t, y.history(), 2) // undisturbed
 
 		z.stop()
@@ -237,10 +237,10 @@ func TestGroupsSurviveARestart(t *testing.T) {
 func TestRefusedMember(t *testing.T) {
 	inGroup(t, 1, func(t *testing.T, b *nelitest.Broker) {
 		x := join(t, b, "a")
-		b.Refuse("a", nelitest.Group, neli.ErrAuthorization)
+		b.Refuse("a", nelitest.Group, kafka.ErrAuthorization)
 		time.Sleep(10 * time.Second)
 		require.Len(t, x.failures(), 1)
-		require.ErrorIs(t, x.failures()[0], neli.ErrAuthorization)
+		require.ErrorIs(t, x.failures()[0], kafka.ErrAuthorization)
 		require.Contains(t, x.history()[1], "lost")
 		b.Refuse("a", nelitest.Group, nil)
 		time.Sleep(time.Second)
@@ -252,7 +252,7 @@ func TestGroupsFollowTheirTopic(t *testing.T) {
 	inGroup(t, 1, func(t *testing.T, b *nelitest.Broker) {
 		x := track(t, newMember(t, b.Provider("a")), "later", false)
 		time.Sleep(time.Second)
-		require.ErrorIs(t, x.failures()[0], neli.ErrUnknownTopic)
+		require.ErrorIs(t, x.failures()[0], kafka.ErrUnknownTopic)
 		require.NoError(t, b.CreateTopic("later", 2))
 		time.Sleep(time.Second)
 		require.Equal(t, []int{0, 1}, x.assigned())
@@ -284,11 +284,11 @@ func TestRecordsOfRevokedPartitionsAreDropped(t *testing.T) {
 		require.Equal(t, []int{1}, ev.Partitions)
 		ev, err = g.Poll(time.Second)
 		require.NoError(t, err)
-		require.Equal(t, neli.GroupRecord, ev.Kind)
+		require.Equal(t, kafka.GroupRecord, ev.Kind)
 		require.Equal(t, 1, ev.Record.Partition)
 		ev, err = g.Poll(time.Second)
 		require.NoError(t, err)
-		require.Equal(t, neli.GroupIdle, ev.Kind)
+		require.Equal(t, kafka.GroupIdle, ev.Kind)
 	})
 }
 

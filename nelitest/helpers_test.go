@@ -10,12 +10,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 var discard = slog.New(slog.DiscardHandler)
 
-func newProducer(t *testing.T, p neli.Provider, props map[string]string) neli.Producer {
+func newProducer(t *testing.T, p kafka.Provider, props map[string]string) kafka.Producer {
 	t.Helper()
 	pr, err := p.Producer(props, discard)
 	require.NoError(t, err)
@@ -23,7 +23,7 @@ func newProducer(t *testing.T, p neli.Provider, props map[string]string) neli.Pr
 	return pr
 }
 
-func newReader(t *testing.T, p neli.Provider) neli.LogReader {
+func newReader(t *testing.T, p kafka.Provider) kafka.LogReader {
 	t.Helper()
 	r, err := p.LogReader(nil, discard)
 	require.NoError(t, err)
@@ -31,7 +31,7 @@ func newReader(t *testing.T, p neli.Provider) neli.LogReader {
 	return r
 }
 
-func newMember(t *testing.T, p neli.Provider, props ...string) neli.GroupConsumer {
+func newMember(t *testing.T, p kafka.Provider, props ...string) kafka.GroupConsumer {
 	t.Helper()
 	all := map[string]string{"group.id": "g", "session.timeout.ms": "6000", "heartbeat.interval.ms": "500"}
 	for i := 0; i < len(props); i += 2 {
@@ -43,7 +43,7 @@ func newMember(t *testing.T, p neli.Provider, props ...string) neli.GroupConsume
 	return g
 }
 
-func newAdmin(t *testing.T, p neli.Provider, pr neli.Producer) neli.Admin {
+func newAdmin(t *testing.T, p kafka.Provider, pr kafka.Producer) kafka.Admin {
 	t.Helper()
 	a, err := p.Admin(pr)
 	require.NoError(t, err)
@@ -52,7 +52,7 @@ func newAdmin(t *testing.T, p neli.Provider, pr neli.Producer) neli.Admin {
 }
 
 // appendAll appends the values to one partition and waits for their reports.
-func appendAll(t *testing.T, p neli.Producer, topic string, partition int, values ...string) {
+func appendAll(t *testing.T, p kafka.Producer, topic string, partition int, values ...string) {
 	t.Helper()
 	reports := make(chan error, len(values))
 	for _, v := range values {
@@ -64,7 +64,7 @@ func appendAll(t *testing.T, p neli.Producer, topic string, partition int, value
 }
 
 // read polls until n records have come.
-func read(t *testing.T, r neli.LogReader, n int) (rs []neli.Record) {
+func read(t *testing.T, r kafka.LogReader, n int) (rs []kafka.Record) {
 	t.Helper()
 	for range n {
 		rec, ok, err := r.Poll(time.Minute)
@@ -75,7 +75,7 @@ func read(t *testing.T, r neli.LogReader, n int) (rs []neli.Record) {
 	return rs
 }
 
-func values(rs []neli.Record) (vs []string) {
+func values(rs []kafka.Record) (vs []string) {
 	for _, r := range rs {
 		vs = append(vs, string(r.Value))
 	}
@@ -84,7 +84,7 @@ func values(rs []neli.Record) (vs []string) {
 
 // tracked is a group member that is polled on a goroutine of its own.
 type tracked struct {
-	g    neli.GroupConsumer
+	g    kafka.GroupConsumer
 	mu   sync.Mutex
 	have []int
 	log  []string
@@ -93,7 +93,7 @@ type tracked struct {
 	done chan struct{}
 }
 
-func track(t *testing.T, g neli.GroupConsumer, topic string, read bool) *tracked {
+func track(t *testing.T, g kafka.GroupConsumer, topic string, read bool) *tracked {
 	t.Helper()
 	m := &tracked{g: g, quit: make(chan struct{}), done: make(chan struct{})}
 	require.NoError(t, g.Join(topic, read))
@@ -108,7 +108,7 @@ func track(t *testing.T, g neli.GroupConsumer, topic string, read bool) *tracked
 			}
 			ev, err := g.Poll(100 * time.Millisecond)
 			m.note(time.Since(begin), ev, err)
-			if errors.Is(err, neli.ErrClientFatal) {
+			if errors.Is(err, kafka.ErrClientFatal) {
 				return
 			}
 		}
@@ -117,16 +117,16 @@ func track(t *testing.T, g neli.GroupConsumer, topic string, read bool) *tracked
 	return m
 }
 
-func (m *tracked) note(at time.Duration, ev neli.GroupEvent, err error) {
+func (m *tracked) note(at time.Duration, ev kafka.GroupEvent, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
 	case err != nil:
 		m.errs = append(m.errs, err)
-	case ev.Kind == neli.GroupAssigned:
+	case ev.Kind == kafka.GroupAssigned:
 		m.have = ev.Partitions
 		m.log = append(m.log, fmt.Sprintf("%v assigned %v", at.Round(100*time.Millisecond), ev.Partitions))
-	case ev.Kind == neli.GroupLost:
+	case ev.Kind == kafka.GroupLost:
 		m.have = nil
 		m.log = append(m.log, fmt.Sprintf("%v lost", at.Round(100*time.Millisecond)))
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -168,7 +169,7 @@ func TestKafkaLogsRefuseAnotherPlacement(t *testing.T) {
 	kafkaLogs(t, 1, func(g *smallGroup, b *nelitest.Broker) {
 		p := b.Provider("admin")
 		admin := newAdmin(g.T, p, newProducer(g.T, p, nil))
-		require.NoError(g, admin.CreateTopic(g.Context(), neli.TopicSpec{Name: onePerBroker, Partitions: 4, Replicas: 1,
+		require.NoError(g, admin.CreateTopic(g.Context(), kafka.TopicSpec{Name: onePerBroker, Partitions: 4, Replicas: 1,
 			Brokers: [][]int{{1}, {2}, {2}, {3}}}))
 		m := g.joinWith("a", func(*neli.Config) {})
 		err := m.Await()

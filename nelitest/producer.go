@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
-// producer implements neli.Producer.
+// producer implements kafka.Producer.
 //
 // A message travels for the append latency and arrives, or is parked until the
 // obstacle is gone; then its acknowledgement travels. Whatever has become of it,
@@ -56,7 +56,7 @@ func newProducer(c client, timeout time.Duration) *producer {
 	return p
 }
 
-// Append implements [neli.Producer].
+// Append implements [kafka.Producer].
 func (p *producer) Append(topic string, partition int, value []byte, report func(error)) error {
 	b := p.b
 	b.mu.Lock()
@@ -211,7 +211,7 @@ func (p *producer) expire() {
 	}
 }
 
-// Purge implements [neli.Producer]. What is on its way arrives nevertheless.
+// Purge implements [kafka.Producer]. What is on its way arrives nevertheless.
 func (p *producer) Purge() {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
@@ -227,7 +227,7 @@ func (p *producer) purge(err error) {
 	}
 }
 
-// Close implements [neli.Producer]. It must not be called from a report.
+// Close implements [kafka.Producer]. It must not be called from a report.
 func (p *producer) Close() error {
 	b := p.b
 	b.mu.Lock()
@@ -327,4 +327,4 @@ func (p *producer) kill() {
 	p.carry() // what a suspension has held up
 }
 
-var _ neli.Producer = (*producer)(nil)
+var _ kafka.Producer = (*producer)(nil)

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/goneli/neli"
 	"github.com/goneli/neli/internal/freeze"
+	"github.com/goneli/neli/kafka"
 )
 
 // process is a Provider: one process of a member.
@@ -37,7 +37,7 @@ func (p *process) start(make func(client) endpoint) error {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
 	if p.dead {
-		return fmt.Errorf("%w: %s was killed", neli.ErrClientFatal, p.m.name)
+		return fmt.Errorf("%w: %s was killed", kafka.ErrClientFatal, p.m.name)
 	}
 	e := make(p.newClient())
 	p.clients = append(p.clients, e)
@@ -45,8 +45,8 @@ func (p *process) start(make func(client) endpoint) error {
 	return nil
 }
 
-// Producer implements [neli.Provider].
-func (p *process) Producer(props map[string]string, _ *slog.Logger) (neli.Producer, error) {
+// Producer implements [kafka.Provider].
+func (p *process) Producer(props map[string]string, _ *slog.Logger) (kafka.Producer, error) {
 	timeout, err := millis(props, "message.timeout.ms", 300*time.Second)
 	if err != nil {
 		return nil, err
@@ -62,8 +62,8 @@ func (p *process) Producer(props map[string]string, _ *slog.Logger) (neli.Produc
 	return made, nil
 }
 
-// LogReader implements [neli.Provider].
-func (p *process) LogReader(map[string]string, *slog.Logger) (neli.LogReader, error) {
+// LogReader implements [kafka.Provider].
+func (p *process) LogReader(map[string]string, *slog.Logger) (kafka.LogReader, error) {
 	var made *reader
 	err := p.start(func(c client) endpoint {
 		made = newReader(c)
@@ -75,8 +75,8 @@ func (p *process) LogReader(map[string]string, *slog.Logger) (neli.LogReader, er
 	return made, nil
 }
 
-// GroupConsumer implements [neli.Provider].
-func (p *process) GroupConsumer(props map[string]string, _ *slog.Logger) (neli.GroupConsumer, error) {
+// GroupConsumer implements [kafka.Provider].
+func (p *process) GroupConsumer(props map[string]string, _ *slog.Logger) (kafka.GroupConsumer, error) {
 	s, err := groupSettings(props)
 	if err != nil {
 		return nil, err
@@ -92,8 +92,8 @@ func (p *process) GroupConsumer(props map[string]string, _ *slog.Logger) (neli.G
 	return made, nil
 }
 
-// Admin implements [neli.Provider].
-func (p *process) Admin(over neli.Producer) (neli.Admin, error) {
+// Admin implements [kafka.Provider].
+func (p *process) Admin(over kafka.Producer) (kafka.Admin, error) {
 	prod, ok := over.(*producer)
 	if !ok || prod.proc != p {
 		return nil, errors.New("nelitest: Admin needs a producer of the same provider")

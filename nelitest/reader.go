@@ -4,10 +4,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
-// reader implements neli.LogReader.
+// reader implements kafka.LogReader.
 type reader struct {
 	client
 	poll  poller
@@ -21,7 +21,7 @@ func newReader(c client) *reader {
 	return r
 }
 
-// Assign implements [neli.LogReader].
+// Assign implements [kafka.LogReader].
 func (r *reader) Assign(topic string, offsets []int64) error {
 	r.b.mu.Lock()
 	defer r.b.mu.Unlock()
@@ -30,36 +30,36 @@ func (r *reader) Assign(topic string, offsets []int64) error {
 		return err
 	}
 	for _, o := range offsets {
-		if o < 0 && o != neli.NotRead {
+		if o < 0 && o != kafka.NotRead {
 			return errors.New("nelitest: offsets are explicit, from 0")
 		}
 	}
 	r.fetch.follow(r.b.topic(topic))
 	for i, o := range offsets {
-		if o != neli.NotRead {
+		if o != kafka.NotRead {
 			r.fetch.start(i, o)
 		}
 	}
 	return nil
 }
 
-// Poll implements [neli.LogReader].
-func (r *reader) Poll(timeout time.Duration) (neli.Record, bool, error) {
+// Poll implements [kafka.LogReader].
+func (r *reader) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 	r.b.mu.Lock()
 	defer r.b.mu.Unlock()
 	r.gate()
 	r.poll.wait(r.poll.until(timeout))
 	if err := r.err(); err != nil {
-		return neli.Record{}, false, err
+		return kafka.Record{}, false, err
 	}
 	if r.fetch.buffer.len() == 0 {
-		return neli.Record{}, false, nil
+		return kafka.Record{}, false, nil
 	}
 	it := r.fetch.take()
 	return it.rec, it.err == nil, it.err
 }
 
-// Close implements [neli.LogReader].
+// Close implements [kafka.LogReader].
 func (r *reader) Close() error {
 	r.b.mu.Lock()
 	defer r.b.mu.Unlock()

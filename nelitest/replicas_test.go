@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -120,7 +120,7 @@ func TestTruncatedThoughItHasGrownAgain(t *testing.T) {
 		}
 		s.b.Restore("b", nelitest.Reads)
 		_, _, err := s.r.Poll(time.Second)
-		require.ErrorIs(t, err, neli.ErrTruncated)
+		require.ErrorIs(t, err, kafka.ErrTruncated)
 		s.nothing(t, time.Second)
 		require.NoError(t, s.r.Assign("c", []int64{1}))
 		require.Equal(t, []string{"x", "y", "z"}, values(read(t, s.r, 3)))

@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
-// SmallLogs is N small logs in memory ([neli.SmallLogs]), for elections without a broker:
+// SmallLogs is N small logs in memory ([kafka.SmallLogs]), for elections without a broker:
 // logs stop, come back, lose their memory, and members are cut off from some of them, one
 // way or both, are slow, or die, on command. A log never comes back from an image of its
 // memory, under an id that it had before: that is excluded. Like Broker it uses the runtime's clock only, and has no goroutine that must be
@@ -63,7 +63,7 @@ func NewSmallLogs(logs int, roundTrip time.Duration) *SmallLogs {
 }
 
 // Provider returns what a member opens the logs with. Members are addressed by name.
-func (n *SmallLogs) Provider(member string) neli.Provider { return &smallProvider{n, member} }
+func (n *SmallLogs) Provider(member string) kafka.Provider { return &smallProvider{n, member} }
 
 // Stop takes a log away, and Start brings it back with all that it had.
 func (n *SmallLogs) Stop(log int)  { n.change(log, func(l *smallLog) { l.down = true }) }
@@ -102,7 +102,7 @@ func (n *SmallLogs) Lose(member string, log int) {
 	defer n.mu.Unlock()
 	for s := range n.sets {
 		if s.member == member {
-			s.ready = slices.DeleteFunc(s.ready, func(a arrival) bool { return a.e.Log == log && a.e.Kind == neli.LogRecord })
+			s.ready = slices.DeleteFunc(s.ready, func(a arrival) bool { return a.e.Log == log && a.e.Kind == kafka.LogRecord })
 		}
 	}
 }
@@ -144,8 +144,8 @@ type smallProvider struct {
 	member string
 }
 
-// SmallLogs implements [neli.SmallLogs].
-func (p *smallProvider) SmallLogs(_ context.Context, s neli.LogSettings) (neli.LogSet, error) {
+// SmallLogs implements [kafka.SmallLogs].
+func (p *smallProvider) SmallLogs(_ context.Context, s kafka.LogSettings) (kafka.LogSet, error) {
 	set := &smallSet{net: p.logs, member: p.member, every: s.T / 4, wake: make(chan struct{}, 1), owed: map[int]func(error){}, at: make([]reading, len(p.logs.logs))}
 	p.logs.mu.Lock()
 	defer p.logs.mu.Unlock()
@@ -158,23 +158,23 @@ func (p *smallProvider) SmallLogs(_ context.Context, s neli.LogSettings) (neli.L
 
 var errNoKafka = errors.New("nelitest: there are small logs only")
 
-// Producer implements [neli.Provider]: there is none.
-func (p *smallProvider) Producer(map[string]string, *slog.Logger) (neli.Producer, error) {
+// Producer implements [kafka.Provider]: there is none.
+func (p *smallProvider) Producer(map[string]string, *slog.Logger) (kafka.Producer, error) {
 	return nil, errNoKafka
 }
 
-// LogReader implements [neli.Provider]: there is none.
-func (p *smallProvider) LogReader(map[string]string, *slog.Logger) (neli.LogReader, error) {
+// LogReader implements [kafka.Provider]: there is none.
+func (p *smallProvider) LogReader(map[string]string, *slog.Logger) (kafka.LogReader, error) {
 	return nil, errNoKafka
 }
 
-// GroupConsumer implements [neli.Provider]: there is none.
-func (p *smallProvider) GroupConsumer(map[string]string, *slog.Logger) (neli.GroupConsumer, error) {
+// GroupConsumer implements [kafka.Provider]: there is none.
+func (p *smallProvider) GroupConsumer(map[string]string, *slog.Logger) (kafka.GroupConsumer, error) {
 	return nil, errNoKafka
 }
 
-// Admin implements [neli.Provider]: there is none.
-func (p *smallProvider) Admin(neli.Producer) (neli.Admin, error) { return nil, errNoKafka }
+// Admin implements [kafka.Provider]: there is none.
+func (p *smallProvider) Admin(kafka.Producer) (kafka.Admin, error) { return nil, errNoKafka }
 
 // smallSet is what one process has of the logs. The lock of the network guards it.
 type smallSet struct {
@@ -202,7 +202,7 @@ type reading struct {
 // arrival is an entry that can be read from a time on.
 type arrival struct {
 	at time.Time
-	e  neli.LogEntry
+	e  kafka.LogEntry
 }
 
 // reaches reports whether a log is up, and these ways to it and back are open.
@@ -219,10 +219,10 @@ func (s *smallSet) notice(log int) {
 	arrives := time.Now().Add(s.net.trip + s.net.slow[s.member].reads)
 	if at.id != id {
 		*at = reading{id: id}
-		s.ready = append(s.ready, arrival{arrives, neli.LogEntry{Log: log, Kind: neli.LogReset, ID: id, End: int64(len(l.records)), Top: l.top}})
+		s.ready = append(s.ready, arrival{arrives, kafka.LogEntry{Log: log, Kind: kafka.LogReset, ID: id, End: int64(len(l.records)), Top: l.top}})
 	}
 	for ; at.next < len(l.records); at.next++ {
-		s.ready = append(s.ready, arrival{arrives, neli.LogEntry{Log: log, Kind: neli.LogRecord, ID: id, Offset: int64(at.next), Value: l.records[at.next]}})
+		s.ready = append(s.ready, arrival{arrives, kafka.LogEntry{Log: log, Kind: kafka.LogRecord, ID: id, Offset: int64(at.next), Value: l.records[at.next]}})
 	}
 	at.alive = arrives
 	select {
@@ -231,11 +231,11 @@ func (s *smallSet) notice(log int) {
 	}
 }
 
-// Logs implements [neli.LogSet].
+// Logs implements [kafka.LogSet].
 func (s *smallSet) Logs() int { return len(s.at) }
 
-// Next implements [neli.LogSet].
-func (s *smallSet) Next(ctx context.Context, timeout time.Duration) (neli.LogEntry, bool, error) {
+// Next implements [kafka.LogSet].
+func (s *smallSet) Next(ctx context.Context, timeout time.Duration) (kafka.LogEntry, bool, error) {
 	deadline := time.Now().Add(timeout)
 	for {
 		e, ok, wait := s.next(deadline)
@@ -248,14 +248,14 @@ func (s *smallSet) Next(ctx context.Context, timeout time.Duration) (neli.LogEnt
 		case <-s.wake:
 		case <-ctx.Done():
 			timer.Stop()
-			return neli.LogEntry{}, false, nil
+			return kafka.LogEntry{}, false, nil
 		}
 		timer.Stop()
 	}
 }
 
 // next returns what has arrived, or how long there will be nothing.
-func (s *smallSet) next(deadline time.Time) (e neli.LogEntry, ok bool, wait time.Duration) {
+func (s *smallSet) next(deadline time.Time) (e kafka.LogEntry, ok bool, wait time.Duration) {
 	s.net.mu.Lock()
 	defer s.net.mu.Unlock()
 	now := time.Now()
@@ -277,10 +277,10 @@ func (s *smallSet) next(deadline time.Time) (e neli.LogEntry, ok bool, wait time
 			wait = min(wait, due.Sub(now))
 		} else {
 			at.alive = now
-			return neli.LogEntry{Log: log, Kind: neli.LogAlive, ID: at.id, End: int64(len(s.net.logs[log].records))}, true, 0
+			return kafka.LogEntry{Log: log, Kind: kafka.LogAlive, ID: at.id, End: int64(len(s.net.logs[log].records))}, true, 0
 		}
 	}
-	return neli.LogEntry{}, false, wait
+	return kafka.LogEntry{}, false, wait
 }
 
 var (
@@ -289,7 +289,7 @@ var (
 	errShut    = errors.New("nelitest: the logs are closed")
 )
 
-// Append implements [neli.LogSet].
+// Append implements [kafka.LogSet].
 func (s *smallSet) Append(log int, id string, value []byte, ballot int64, report func(error)) error {
 	s.net.mu.Lock()
 	defer s.net.mu.Unlock()
@@ -353,7 +353,7 @@ func (s *smallSet) later(d time.Duration, number int, err error) {
 	})
 }
 
-// Close implements [neli.LogSet].
+// Close implements [kafka.LogSet].
 func (s *smallSet) Close() error {
 	s.net.mu.Lock()
 	s.closed = true

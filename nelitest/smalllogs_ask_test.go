@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -16,7 +17,7 @@ func TestObserverThatMayNotWriteWatchesOn(t *testing.T) {
 	kafkaLogs(t, 1, func(g *smallGroup, b *nelitest.Broker) {
 		g.join("a", "b", "c")
 		g.until(5*time.Second, allLed)
-		b.Refuse("o", nelitest.Appends, neli.ErrAuthorization)
+		b.Refuse("o", nelitest.Appends, kafka.ErrAuthorization)
 		o := g.joinWith("o", func(c *neli.Config) { c.Observer = true })
 		g.pass(3*smallT, true)
 		_, known := o.Holder(0)

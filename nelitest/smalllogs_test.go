@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -32,7 +33,7 @@ type smallGroup struct {
 	logs  *nelitest.SmallLogs
 	roles int
 	// of those on logs in Kafka
-	provider    func(member string) neli.Provider
+	provider    func(member string) kafka.Provider
 	logsInKafka int
 
 	members []*smallMember

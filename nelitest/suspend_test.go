@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -78,15 +78,15 @@ func TestKill(t *testing.T) {
 		s.b.Suspend("b")
 		time.AfterFunc(time.Second, func() { s.b.Kill("b") })
 		_, _, err = s.r.Poll(time.Minute)
-		require.ErrorIs(t, err, neli.ErrClientFatal)
+		require.ErrorIs(t, err, kafka.ErrClientFatal)
 
 		s.b.CutOff("a", nelitest.Appends)
 		report := s.send(t, "y")
 		time.Sleep(time.Second)
 		s.b.Kill("a")
 		_, err = report()
-		require.ErrorIs(t, err, neli.ErrClientFatal)
-		require.ErrorIs(t, s.p.Append("c", 0, nil, nil), neli.ErrClientFatal)
+		require.ErrorIs(t, err, kafka.ErrClientFatal)
+		require.ErrorIs(t, s.p.Append("c", 0, nil, nil), kafka.ErrClientFatal)
 		s.b.Restore("a", nelitest.All)
 		s.p = newProducer(t, s.b.Provider("a"), nil)
 		_, err = s.send(t, "z")()
@@ -100,9 +100,9 @@ func TestAKilledProviderMakesNoClients(t *testing.T) {
 	p := b.Provider("a")
 	b.Kill("a")
 	_, err := p.Producer(nil, discard)
-	require.ErrorIs(t, err, neli.ErrClientFatal)
+	require.ErrorIs(t, err, kafka.ErrClientFatal)
 	_, err = p.LogReader(nil, discard)
-	require.ErrorIs(t, err, neli.ErrClientFatal)
+	require.ErrorIs(t, err, kafka.ErrClientFatal)
 	_, err = b.Provider("a").LogReader(nil, discard)
 	require.NoError(t, err)
 }

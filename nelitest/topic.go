@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // topic is a name, whether or not a topic of that name exists at present: those
@@ -73,11 +73,11 @@ func (t *topic) touch(partition int) {
 	}
 }
 
-func (b *Broker) create(spec neli.TopicSpec) error {
+func (b *Broker) create(spec kafka.TopicSpec) error {
 	t := b.topic(spec.Name)
 	switch {
 	case t.exists:
-		return fmt.Errorf("%w: %s", neli.ErrTopicExists, spec.Name)
+		return fmt.Errorf("%w: %s", kafka.ErrTopicExists, spec.Name)
 	case spec.Name == "" || spec.Partitions < 1:
 		return fmt.Errorf("nelitest: a topic needs a name and partitions: %q, %d", spec.Name, spec.Partitions)
 	case spec.Replicas > b.opts.Brokers:
@@ -88,7 +88,7 @@ func (b *Broker) create(spec neli.TopicSpec) error {
 	}
 	for name, value := range spec.Settings {
 		if _, err := strconv.ParseInt(value, 10, 64); err != nil && (strings.HasSuffix(name, ".ms") || strings.HasSuffix(name, ".bytes")) {
-			return fmt.Errorf("%w: %s=%s is not a number", neli.ErrSettings, name, value)
+			return fmt.Errorf("%w: %s=%s is not a number", kafka.ErrSettings, name, value)
 		}
 	}
 	b.topicNo++
@@ -136,20 +136,20 @@ func (b *Broker) extend(t *topic, n int) {
 }
 
 func unknown(topic string, partition int) error {
-	return fmt.Errorf("%w: %s, partition %d", neli.ErrUnknownTopic, topic, partition)
+	return fmt.Errorf("%w: %s, partition %d", kafka.ErrUnknownTopic, topic, partition)
 }
 
 // CreateTopic creates a topic with default settings. Its TopicID is new; its
 // offsets start at 0. Clients that read or write a topic of that name, because
 // there was one or in expectation, go on with this one. The error is
-// neli.ErrTopicExists if there is such a topic.
+// kafka.ErrTopicExists if there is such a topic.
 func (b *Broker) CreateTopic(topic string, partitions int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.create(neli.TopicSpec{Name: topic, Partitions: partitions})
+	return b.create(kafka.TopicSpec{Name: topic, Partitions: partitions})
 }
 
-// DeleteTopic deletes a topic and its records. Readers get neli.ErrUnknownTopic
+// DeleteTopic deletes a topic and its records. Readers get kafka.ErrUnknownTopic
 // once; appends wait for a topic of that name until they time out.
 func (b *Broker) DeleteTopic(topic string) error {
 	b.mu.Lock()
@@ -204,7 +204,7 @@ func (b *Broker) DeleteHead(topic string, partition int, before int64) error {
 // Truncate deletes the records from the given offset on, as an unclean leader
 // election does: acknowledged records are gone and their offsets are given again
 // to others. What a client has fetched already it returns still; then a reader that has
-// read what is gone gets neli.ErrTruncated.
+// read what is gone gets kafka.ErrTruncated.
 func (b *Broker) Truncate(topic string, partition int, end int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -236,7 +236,7 @@ func (b *Broker) Inject(topic string, partition int, value []byte) (int64, error
 }
 
 // Records returns what can be read in a partition's log now, nothing if it does not exist.
-func (b *Broker) Records(topic string, partition int) []neli.Record {
+func (b *Broker) Records(topic string, partition int) []kafka.Record {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	t := b.topics[topic]
@@ -244,10 +244,10 @@ func (b *Broker) Records(topic string, partition int) []neli.Record {
 		return nil
 	}
 	l := t.logs[partition]
-	var rs []neli.Record
+	var rs []kafka.Record
 	for i, e := range l.entries[:l.committed] {
 		if !e.hidden {
-			rs = append(rs, neli.Record{Partition: partition, Offset: l.start + int64(i), Value: bytes.Clone(e.value), Epoch: e.epoch})
+			rs = append(rs, kafka.Record{Partition: partition, Offset: l.start + int64(i), Value: bytes.Clone(e.value), Epoch: e.epoch})
 		}
 	}
 	return rs

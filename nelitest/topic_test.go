@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -19,7 +19,7 @@ func TestDeletedAndRecreatedTopicGoesUnnoticed(t *testing.T) {
 		read(t, s.r, 2)
 		require.NoError(t, s.b.DeleteTopic("c"))
 		_, _, err := s.r.Poll(time.Second)
-		require.ErrorIs(t, err, neli.ErrUnknownTopic)
+		require.ErrorIs(t, err, kafka.ErrUnknownTopic)
 		s.nothing(t, time.Second)
 		waiting := s.send(t, "waiting")
 		time.Sleep(time.Second)
@@ -28,7 +28,7 @@ func TestDeletedAndRecreatedTopicGoesUnnoticed(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"waiting"}, s.log())
 		_, _, err = s.r.Poll(time.Second) // it stood at 2
-		require.ErrorIs(t, err, neli.ErrOutOfRange)
+		require.ErrorIs(t, err, kafka.ErrOutOfRange)
 
 		require.NoError(t, s.r.Assign("c", []int64{1}))
 		s.nothing(t, time.Second)
@@ -53,7 +53,7 @@ func TestTruncate(t *testing.T) {
 		read(t, s.r, 3)
 		require.NoError(t, s.b.Truncate("c", 0, 1))
 		_, _, err := s.r.Poll(time.Second)
-		require.ErrorIs(t, err, neli.ErrTruncated)
+		require.ErrorIs(t, err, kafka.ErrTruncated)
 		o, err := s.b.Inject("c", 0, []byte("other"))
 		require.NoError(t, err)
 		require.EqualValues(t, 1, o)
@@ -65,7 +65,7 @@ func TestAddPartitions(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		require.NoError(t, s.r.Assign("c", []int64{0, 0}))
 		_, _, err := s.r.Poll(time.Second)
-		require.ErrorIs(t, err, neli.ErrUnknownTopic)
+		require.ErrorIs(t, err, kafka.ErrUnknownTopic)
 		require.NoError(t, s.b.AddPartitions("c", 2))
 		require.NoError(t, s.r.Assign("c", []int64{0, 0, 0}))
 		appendAll(t, s.p, "c", 2, "x")

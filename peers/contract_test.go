@@ -3,7 +3,7 @@ package peers
 import (
 	"testing"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest/providertest"
 )
 
@@ -14,8 +14,8 @@ func TestLogSetContract(t *testing.T) {
 		c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout}
 		hosts := startHosts(t, c)
 		test(t, providertest.LogsBed{
-			Provider: func(*testing.T, string) neli.SmallLogs { return &provider{c} },
-			Settings: neli.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift},
+			Provider: func(*testing.T, string) kafka.SmallLogs { return &provider{c} },
+			Settings: kafka.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift},
 			Stop:     func(t *testing.T, log int) { hosts[c.Hosts[log].ID].kill(t) },
 			Restart: func(t *testing.T, log int) {
 				own := c

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/peers/internal/wire"
 	"github.com/goneli/neli/peers/smalllog"
 )
@@ -24,7 +24,7 @@ type link struct {
 	to       Host
 	settings *settings
 	open     func(ctx context.Context) (clientStream, func(), error) // the function ends the stream, and waits until it has
-	emit     func(ctx context.Context, e neli.LogEntry) bool         // false: ctx is done, and the elector does not have e
+	emit     func(ctx context.Context, e kafka.LogEntry) bool        // false: ctx is done, and the elector does not have e
 	refused  func(index int, err error)                              // by a host that disagrees
 	logger   *slog.Logger
 
@@ -184,9 +184,9 @@ func (l *link) begin(ctx context.Context, c *connection, b *wire.Begin) bool {
 		l.said = ""
 		l.logger.Info("log host is reached", "host", l.to.ID, "address", l.to.Address)
 	}
-	e := neli.LogEntry{Kind: neli.LogReset, Log: l.index, ID: c.id.String(), Offset: b.GetOffset(), First: b.GetFirst(), End: b.GetEnd(), Top: b.GetTop()}
+	e := kafka.LogEntry{Kind: kafka.LogReset, Log: l.index, ID: c.id.String(), Offset: b.GetOffset(), First: b.GetFirst(), End: b.GetEnd(), Top: b.GetTop()}
 	if c.id == l.known && b.GetOffset() == l.next {
-		e.Kind = neli.LogAlive
+		e.Kind = kafka.LogAlive
 	} else if l.next >= 0 {
 		l.logger.Warn("log begins anew", "host", l.to.ID, "address", l.to.Address, "same_incarnation", c.id == l.known,
 			"offset", b.GetOffset(), "wanted", l.next)
@@ -207,7 +207,7 @@ func (l *link) receive(ctx context.Context, stream clientStream, c *connection, 
 		if err != nil {
 			return err
 		}
-		e := neli.LogEntry{Log: l.index, ID: c.id.String()}
+		e := kafka.LogEntry{Log: l.index, ID: c.id.String()}
 		switch {
 		case m.GetRecord() != nil:
 			r := m.GetRecord()
@@ -217,9 +217,9 @@ func (l *link) receive(ctx context.Context, stream clientStream, c *connection, 
 			if r.GetSeq() != 0 {
 				c.answered(r.GetSeq(), nil)
 			}
-			e.Kind, e.Offset, e.Value = neli.LogRecord, r.GetOffset(), r.GetValue()
+			e.Kind, e.Offset, e.Value = kafka.LogRecord, r.GetOffset(), r.GetValue()
 		case m.GetAlive() != nil:
-			e.Kind, e.End = neli.LogAlive, m.GetAlive().GetEnd()
+			e.Kind, e.End = kafka.LogAlive, m.GetAlive().GetEnd()
 		case m.GetRefusal() != nil:
 			c.answered(m.GetRefusal().GetSeq(), fmt.Errorf("log host %s refuses the record: %s", l.to.ID, brief(m.GetRefusal().GetReason())))
 			continue
@@ -229,7 +229,7 @@ func (l *link) receive(ctx context.Context, stream clientStream, c *connection, 
 		if !l.emit(ctx, e) {
 			return ctx.Err() // the next connection asks for what was not handed on
 		}
-		if e.Kind == neli.LogRecord {
+		if e.Kind == kafka.LogRecord {
 			l.next = e.Offset + 1
 		}
 		if c.overdue(time.Now()) {

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/peers/internal/wire"
 )
 
@@ -17,7 +17,7 @@ import (
 type logSet struct {
 	size    int // N
 	logger  *slog.Logger
-	entries chan neli.LogEntry
+	entries chan kafka.LogEntry
 	fatal   chan error
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
@@ -36,13 +36,13 @@ const maxEntries = 256
 
 // newLogSet starts this process's own log host, if it has one, and connects to all. A list
 // that comes from DNS is waited for in the background.
-func newLogSet(ctx context.Context, c Config, s neli.LogSettings) (*logSet, error) {
+func newLogSet(ctx context.Context, c Config, s kafka.LogSettings) (*logSet, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
 	n := cmp.Or(c.Size, len(c.Hosts))
 	run, cancel := context.WithCancel(context.Background())
-	v := &logSet{size: n, logger: s.Logger, entries: make(chan neli.LogEntry, maxEntries), fatal: make(chan error, 1), cancel: cancel,
+	v := &logSet{size: n, logger: s.Logger, entries: make(chan kafka.LogEntry, maxEntries), fatal: make(chan error, 1), cancel: cancel,
 		begun: make([]bool, n), refused: make([]error, n)}
 	v.close = sync.OnceValue(v.shut)
 	if c.Discover == "" {
@@ -65,7 +65,7 @@ func newLogSet(ctx context.Context, c Config, s neli.LogSettings) (*logSet, erro
 }
 
 // start begins to listen, within ctx, and to connect, until run is done.
-func (v *logSet) start(ctx, run context.Context, c Config, s neli.LogSettings) error {
+func (v *logSet) start(ctx, run context.Context, c Config, s kafka.LogSettings) error {
 	set, err := c.settle(agreement{group: s.Group, timeout: s.T, drift: s.Rho}, s.Name, s.Logger)
 	if err != nil {
 		return err
@@ -119,8 +119,8 @@ func openerOf(h *host) func(context.Context) (clientStream, func(), error) {
 
 // emit hands an entry to Next. It returns false if ctx is done, and then Next never returns
 // the entry: a process that wakes from a suspension may find ctx done though there is room.
-func (v *logSet) emit(ctx context.Context, e neli.LogEntry) bool {
-	if e.Kind == neli.LogReset {
+func (v *logSet) emit(ctx context.Context, e kafka.LogEntry) bool {
+	if e.Kind == kafka.LogReset {
 		v.mu.Lock()
 		v.begun[e.Log], v.refused[e.Log] = true, nil
 		v.mu.Unlock()
@@ -167,7 +167,7 @@ func (v *logSet) end(err error) {
 
 func (v *logSet) Logs() int { return v.size }
 
-func (v *logSet) Next(ctx context.Context, timeout time.Duration) (neli.LogEntry, bool, error) {
+func (v *logSet) Next(ctx context.Context, timeout time.Duration) (kafka.LogEntry, bool, error) {
 	select {
 	case e := <-v.entries:
 		return e, true, nil
@@ -179,11 +179,11 @@ func (v *logSet) Next(ctx context.Context, timeout time.Duration) (neli.LogEntry
 	case e := <-v.entries:
 		return e, true, nil
 	case err := <-v.fatal:
-		return neli.LogEntry{}, false, err
+		return kafka.LogEntry{}, false, err
 	case <-timer.C:
-		return neli.LogEntry{}, false, nil
+		return kafka.LogEntry{}, false, nil
 	case <-ctx.Done():
-		return neli.LogEntry{}, false, nil
+		return kafka.LogEntry{}, false, nil
 	}
 }
 

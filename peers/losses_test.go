@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/peers/internal/wire"
 	"github.com/goneli/neli/peers/smalllog"
 )
@@ -87,7 +87,7 @@ func TestAHostThatAnswersNothingIsLeft(t *testing.T) {
 		defer stop()
 		ended := make(chan error, 1)
 		go func() { ended <- l.session(ctx) }()
-		require.Equal(t, neli.LogReset, (<-v.entries).Kind)
+		require.Equal(t, kafka.LogReset, (<-v.entries).Kind)
 		began, reported := time.Now(), make(chan error, 1)
 		require.NoError(t, l.append(id.String(), []byte("x"), 0, func(err error) { reported <- err }))
 		require.ErrorIs(t, <-ended, errUnanswered, "a host that answers nothing is kept")
@@ -98,7 +98,7 @@ func TestAHostThatAnswersNothingIsLeft(t *testing.T) {
 
 // wokenLink is a link of a logSet, whose sessions each end with a suspension.
 func wokenLink(id *smalllog.ID, wakes *int) (*link, *logSet) {
-	v := &logSet{size: 1, entries: make(chan neli.LogEntry, maxEntries), begun: make([]bool, 1), refused: make([]error, 1)}
+	v := &logSet{size: 1, entries: make(chan kafka.LogEntry, maxEntries), begun: make([]bool, 1), refused: make([]error, 1)}
 	return &link{to: Host{"a", "127.0.0.1:1"}, settings: &settings{agreed: agreement{timeout: testTimeout}}, next: -1,
 		logger: slog.New(slog.DiscardHandler), emit: v.emit,
 		open: func(ctx context.Context) (clientStream, func(), error) {
@@ -117,9 +117,9 @@ func TestAProcessThatWakesLosesNoRecord(t *testing.T) {
 			require.ErrorIs(t, l.session(t.Context()), errSilent)
 			for len(v.entries) > 0 {
 				switch e := <-v.entries; e.Kind {
-				case neli.LogReset:
+				case kafka.LogReset:
 					next = e.Offset
-				case neli.LogRecord:
+				case kafka.LogRecord:
 					if lost += int(e.Offset - next); e.Offset < next {
 						require.Fail(t, "a record twice", "%d after %d", e.Offset, next-1)
 					}
@@ -146,7 +146,7 @@ func TestAProcessThatWakesLosesNoReset(t *testing.T) {
 			require.ErrorIs(t, l.session(t.Context()), errSilent)
 			wakes = 3
 			require.ErrorIs(t, l.session(t.Context()), errSilent)
-			if e := <-v.entries; e.Kind != neli.LogReset || e.ID != id.String() {
+			if e := <-v.entries; e.Kind != kafka.LogReset || e.ID != id.String() {
 				lost++
 			}
 			for len(v.entries) > 0 {

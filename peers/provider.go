@@ -5,7 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // Provider gives a Neli the small logs of a list of hosts in place of Kafka.
@@ -13,14 +13,14 @@ import (
 // The configuration is checked, and Config.Self begins to listen, within neli.New, whose
 // error names all faults. Each Neli needs a provider of its own where there is a Self: one
 // address has one log.
-func Provider(c Config) neli.Provider { return &provider{c} }
+func Provider(c Config) kafka.Provider { return &provider{c} }
 
 type provider struct{ config Config }
 
-var _ neli.SmallLogs = (*provider)(nil)
+var _ kafka.SmallLogs = (*provider)(nil)
 
-// SmallLogs implements neli.SmallLogs.
-func (p *provider) SmallLogs(ctx context.Context, s neli.LogSettings) (neli.LogSet, error) {
+// SmallLogs implements kafka.SmallLogs.
+func (p *provider) SmallLogs(ctx context.Context, s kafka.LogSettings) (kafka.LogSet, error) {
 	set, err := newLogSet(ctx, p.config, s)
 	if err != nil {
 		return nil, err
@@ -30,16 +30,16 @@ func (p *provider) SmallLogs(ctx context.Context, s neli.LogSettings) (neli.LogS
 
 var errNoKafka = errors.New("peers: there is no Kafka here, only small logs: Mode Exclusive and Nomination Open need none")
 
-func (p *provider) Producer(map[string]string, *slog.Logger) (neli.Producer, error) {
+func (p *provider) Producer(map[string]string, *slog.Logger) (kafka.Producer, error) {
 	return nil, errNoKafka
 }
 
-func (p *provider) LogReader(map[string]string, *slog.Logger) (neli.LogReader, error) {
+func (p *provider) LogReader(map[string]string, *slog.Logger) (kafka.LogReader, error) {
 	return nil, errNoKafka
 }
 
-func (p *provider) GroupConsumer(map[string]string, *slog.Logger) (neli.GroupConsumer, error) {
+func (p *provider) GroupConsumer(map[string]string, *slog.Logger) (kafka.GroupConsumer, error) {
 	return nil, errNoKafka
 }
 
-func (p *provider) Admin(neli.Producer) (neli.Admin, error) { return nil, errNoKafka }
+func (p *provider) Admin(kafka.Producer) (kafka.Admin, error) { return nil, errNoKafka }

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/peers/internal/wire"
 	"github.com/goneli/neli/peers/smalllog"
 )
@@ -69,14 +69,14 @@ func TestWhoMayConnect(t *testing.T) {
 // TestAnotherIncarnationIsAReset has a log come back empty before anything was read of it:
 // the offset is the same, and all else is not.
 func TestAnotherIncarnationIsAReset(t *testing.T) {
-	var entries []neli.LogEntry
+	var entries []kafka.LogEntry
 	var id smalllog.ID
 	l := &link{to: Host{"a", "127.0.0.1:1"}, settings: &settings{agreed: agreement{timeout: testTimeout}}, next: -1,
 		logger: slog.New(slog.DiscardHandler),
 		open: func(context.Context) (clientStream, func(), error) {
 			return &lyingHost{[]*wire.FromHost{{Kind: &wire.FromHost_Begin{Begin: &wire.Begin{Incarnation: id[:]}}}}}, func() {}, nil
 		},
-		emit: func(_ context.Context, e neli.LogEntry) bool {
+		emit: func(_ context.Context, e kafka.LogEntry) bool {
 			entries = append(entries, e)
 			return true
 		}}
@@ -84,11 +84,11 @@ func TestAnotherIncarnationIsAReset(t *testing.T) {
 		id = smalllog.ID{n}
 		require.Error(t, l.session(t.Context()))
 	}
-	var kinds []neli.LogEntryKind
+	var kinds []kafka.LogEntryKind
 	for _, e := range entries {
 		kinds = append(kinds, e.Kind)
 	}
-	assert.Equal(t, []neli.LogEntryKind{neli.LogReset, neli.LogAlive, neli.LogReset}, kinds, "which incarnations are told of")
+	assert.Equal(t, []kafka.LogEntryKind{kafka.LogReset, kafka.LogAlive, kafka.LogReset}, kinds, "which incarnations are told of")
 }
 
 // sender notes what is sent.

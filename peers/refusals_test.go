@@ -19,28 +19,28 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/peers/internal/wire"
 )
 
 func TestWhoDisagreesIsRefusedWithBothValues(t *testing.T) {
 	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout}
 	hosts := startHosts(t, c)
-	right := neli.LogSettings{Group: "test", Name: "tester", T: testTimeout, Rho: defaultDrift}
+	right := kafka.LogSettings{Group: "test", Name: "tester", T: testTimeout, Rho: defaultDrift}
 	for _, other := range []struct {
 		name   string
-		change func(*Config, *neli.LogSettings)
+		change func(*Config, *kafka.LogSettings)
 		says   []string
 	}{
-		{"T", func(_ *Config, s *neli.LogSettings) { s.T = time.Second }, []string{"HeartbeatTimeout: 2s here, 1s there"}},
-		{"ρ", func(_ *Config, s *neli.LogSettings) { s.Rho = 0.01 }, []string{"MaxClockDrift: 0.0005 here, 0.01 there"}},
-		{"group", func(_ *Config, s *neli.LogSettings) { s.Group = "prod" }, []string{`group: "test" here, "prod" there`}},
-		{"a shorter list", func(c *Config, _ *neli.LogSettings) { c.Hosts = c.Hosts[:1] },
+		{"T", func(_ *Config, s *kafka.LogSettings) { s.T = time.Second }, []string{"HeartbeatTimeout: 2s here, 1s there"}},
+		{"ρ", func(_ *Config, s *kafka.LogSettings) { s.Rho = 0.01 }, []string{"MaxClockDrift: 0.0005 here, 0.01 there"}},
+		{"group", func(_ *Config, s *kafka.LogSettings) { s.Group = "prod" }, []string{`group: "test" here, "prod" there`}},
+		{"a shorter list", func(c *Config, _ *kafka.LogSettings) { c.Hosts = c.Hosts[:1] },
 			[]string{"list of log hosts: 3, [a=", "] here, 1, [a=", "] there"}},
-		{"another address", func(c *Config, _ *neli.LogSettings) {
+		{"another address", func(c *Config, _ *kafka.LogSettings) {
 			c.Hosts = []Host{c.Hosts[0], c.Hosts[1], {ID: "c", Address: "127.0.0.1:9"}}
 		}, []string{"list of log hosts: 3, [a=", "c=127.0.0.1:9] there"}},
-		{"everything", func(c *Config, s *neli.LogSettings) {
+		{"everything", func(c *Config, s *kafka.LogSettings) {
 			s.T, s.Rho, s.Group, c.Hosts = time.Minute, 0.2, "x", c.Hosts[:1]
 		},
 			[]string{"HeartbeatTimeout: 2s here, 1m0s there", "MaxClockDrift: 0.0005 here, 0.2 there", `group: "test" here, "x" there`, "list of log hosts"}},
@@ -123,7 +123,7 @@ func TestAHostIsNotTakenForAnother(t *testing.T) {
 func TestOneAddressHasOneLog(t *testing.T) {
 	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout, Self: "a"}
 	join(t, c)
-	_, err := tryJoin(t, c, neli.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift})
+	_, err := tryJoin(t, c, kafka.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift})
 	require.ErrorContains(t, err, "log host a cannot listen")
 	require.ErrorContains(t, err, c.Hosts[0].Address)
 	err = ListenAndServe(t.Context(), Config{Hosts: c.Hosts, Self: "a", Group: "test"})
@@ -234,7 +234,7 @@ func TestACertificateOfSomebodyElse(t *testing.T) {
 	t.Run("a member of another name", func(t *testing.T) {
 		c := c
 		c.TLS = ours.issue(t, "shipping", "10.0.0.1")
-		m, err := tryJoin(t, c, neli.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift})
+		m, err := tryJoin(t, c, kafka.LogSettings{Group: "test", T: testTimeout, Rho: defaultDrift})
 		require.NoError(t, err)
 		err = m.final(t)
 		require.ErrorIs(t, err, ErrRefused)

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // programs are what the test binary is in a process of its own, by the variable of the
@@ -148,7 +148,7 @@ func startHosts(t *testing.T, c Config) map[string]*running {
 
 // member is a process of the group: what it read, log by log.
 type member struct {
-	set     neli.LogSet
+	set     kafka.LogSet
 	journal *journal
 	stop    context.CancelFunc
 	done    sync.WaitGroup
@@ -175,12 +175,12 @@ const testTimeout = 2 * time.Second
 
 func join(t *testing.T, c Config) *member {
 	t.Helper()
-	m, err := tryJoin(t, c, neli.LogSettings{Group: "test", Name: "tester", T: c.HeartbeatTimeout, Rho: defaultDrift})
+	m, err := tryJoin(t, c, kafka.LogSettings{Group: "test", Name: "tester", T: c.HeartbeatTimeout, Rho: defaultDrift})
 	require.NoError(t, err)
 	return m
 }
 
-func tryJoin(t *testing.T, c Config, s neli.LogSettings) (*member, error) {
+func tryJoin(t *testing.T, c Config, s kafka.LogSettings) (*member, error) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	m := &member{stop: stop, changed: make(chan struct{}, 1)}
@@ -224,15 +224,15 @@ func (m *member) read(ctx context.Context) {
 }
 
 // take checks an entry against what the seam promises.
-func (m *member) take(e neli.LogEntry) {
+func (m *member) take(e kafka.LogEntry) {
 	v := &m.logs[e.Log]
 	switch {
-	case e.Kind == neli.LogReset:
+	case e.Kind == kafka.LogReset:
 		v.id, v.from, v.next, v.records, v.top = e.ID, e.Offset, e.Offset, nil, e.Top
 		v.resets++
 	case e.ID != v.id:
 		m.wrong = append(m.wrong, fmt.Sprintf("log %d: an entry of %s, reading %s", e.Log, e.ID, v.id))
-	case e.Kind == neli.LogAlive:
+	case e.Kind == kafka.LogAlive:
 		v.alive++
 		if e.End < v.next {
 			m.wrong = append(m.wrong, fmt.Sprintf("log %d ends at %d, and %d was read", e.Log, e.End, v.next-1))

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/peers/internal/wire"
 	"github.com/goneli/neli/peers/smalllog"
 )
@@ -136,17 +136,17 @@ func TestAHostThatLiesIsLeft(t *testing.T) {
 		"an empty message":         {good, {}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var entries []neli.LogEntry
+			var entries []kafka.LogEntry
 			l := &link{to: Host{"a", "127.0.0.1:1"}, settings: &settings{agreed: agreement{timeout: testTimeout}}, next: -1,
 				logger: slog.New(slog.DiscardHandler),
 				open:   func(context.Context) (clientStream, func(), error) { return &lyingHost{says}, func() {}, nil },
-				emit: func(_ context.Context, e neli.LogEntry) bool {
+				emit: func(_ context.Context, e kafka.LogEntry) bool {
 					entries = append(entries, e)
 					return true
 				}}
 			require.ErrorIs(t, l.session(t.Context()), errProtocol)
 			for i, e := range entries {
-				assert.Equal(t, i == 0, e.Kind == neli.LogReset)
+				assert.Equal(t, i == 0, e.Kind == kafka.LogReset)
 				assert.EqualValues(t, 3+max(0, i-1), e.Offset, "nothing but what is in order is handed on")
 			}
 		})

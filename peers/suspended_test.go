@@ -27,6 +27,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 const (
@@ -73,7 +74,7 @@ func nanos() int64 {
 
 // watched is a log set whose entries are held against the contract as the elector gets them.
 type watched struct {
-	neli.LogSet
+	kafka.LogSet
 	mu   sync.Mutex
 	ids  map[int]string
 	next map[int]int64
@@ -82,28 +83,28 @@ type watched struct {
 
 // watchedLogs provides them.
 type watchedLogs struct {
-	neli.Provider
-	logs neli.SmallLogs
+	kafka.Provider
+	logs kafka.SmallLogs
 	set  *watched
 }
 
-func (w *watchedLogs) SmallLogs(ctx context.Context, s neli.LogSettings) (neli.LogSet, error) {
+func (w *watchedLogs) SmallLogs(ctx context.Context, s kafka.LogSettings) (kafka.LogSet, error) {
 	set, err := w.logs.SmallLogs(ctx, s)
 	w.set.LogSet = set
 	return w.set, err
 }
 
-func (w *watched) Next(ctx context.Context, timeout time.Duration) (neli.LogEntry, bool, error) {
+func (w *watched) Next(ctx context.Context, timeout time.Duration) (kafka.LogEntry, bool, error) {
 	e, ok, err := w.LogSet.Next(ctx, timeout)
 	if ok && err == nil {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		switch {
-		case e.Kind == neli.LogReset:
+		case e.Kind == kafka.LogReset:
 			w.ids[e.Log], w.next[e.Log] = e.ID, e.Offset
 		case e.ID != w.ids[e.Log]:
 			w.seen.Orphans++
-		case e.Kind == neli.LogRecord:
+		case e.Kind == kafka.LogRecord:
 			w.seen.Records++
 			if e.Offset != w.next[e.Log] {
 				w.seen.Gaps++

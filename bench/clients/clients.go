@@ -12,11 +12,12 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/franz"
+	"github.com/goneli/neli/kafka"
 )
 
 // Observed is a provider, and what was seen of it.
 type Observed struct {
-	neli.Provider
+	kafka.Provider
 	now func() time.Duration
 
 	mu               sync.Mutex
@@ -25,7 +26,7 @@ type Observed struct {
 }
 
 // Observe returns one of which nothing has been seen. now is the clock of Metadata.
-func Observe(p neli.Provider, now func() time.Duration) *Observed {
+func Observe(p kafka.Provider, now func() time.Duration) *Observed {
 	return &Observed{Provider: p, now: now}
 }
 
@@ -33,7 +34,7 @@ func Observe(p neli.Provider, now func() time.Duration) *Observed {
 const Franz = "franz"
 
 // Named returns the provider of a name: "" is the library's default.
-func Named(name string) (neli.Provider, error) {
+func Named(name string) (kafka.Provider, error) {
 	switch name {
 	case "":
 		return neli.Confluent(), nil
@@ -44,13 +45,13 @@ func Named(name string) (neli.Provider, error) {
 }
 
 // Producer notes the properties.
-func (o *Observed) Producer(props map[string]string, log *slog.Logger) (neli.Producer, error) {
+func (o *Observed) Producer(props map[string]string, log *slog.Logger) (kafka.Producer, error) {
 	o.note(&o.producer, props)
 	return o.Provider.Producer(props, log)
 }
 
 // LogReader notes the properties.
-func (o *Observed) LogReader(props map[string]string, log *slog.Logger) (neli.LogReader, error) {
+func (o *Observed) LogReader(props map[string]string, log *slog.Logger) (kafka.LogReader, error) {
 	o.note(&o.reader, props)
 	return o.Provider.LogReader(props, log)
 }
@@ -77,7 +78,7 @@ func (o *Observed) Metadata() time.Duration {
 }
 
 // Admin returns one whose answers are seen.
-func (o *Observed) Admin(p neli.Producer) (neli.Admin, error) {
+func (o *Observed) Admin(p kafka.Producer) (kafka.Admin, error) {
 	a, err := o.Provider.Admin(p)
 	if err != nil {
 		return nil, err
@@ -86,11 +87,11 @@ func (o *Observed) Admin(p neli.Producer) (neli.Admin, error) {
 }
 
 type admin struct {
-	neli.Admin
+	kafka.Admin
 	o *Observed
 }
 
-func (a admin) Topic(ctx context.Context, topic string) (neli.TopicInfo, error) {
+func (a admin) Topic(ctx context.Context, topic string) (kafka.TopicInfo, error) {
 	info, err := a.Admin.Topic(ctx, topic)
 	if err == nil {
 		a.o.described()

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -35,9 +35,9 @@ func TestObserved(t *testing.T) {
 	require.NoError(t, err)
 	defer a.Close()
 	_, err = a.Topic(t.Context(), "log")
-	require.ErrorIs(t, err, neli.ErrUnknownTopic)
+	require.ErrorIs(t, err, kafka.ErrUnknownTopic)
 	assert.Zero(t, o.Metadata(), "there is no topic yet")
-	require.NoError(t, a.CreateTopic(t.Context(), neli.TopicSpec{Name: "log", Partitions: 1, Replicas: 1}))
+	require.NoError(t, a.CreateTopic(t.Context(), kafka.TopicSpec{Name: "log", Partitions: 1, Replicas: 1}))
 	_, err = a.Topic(t.Context(), "log")
 	require.NoError(t, err)
 	now += time.Second

@@ -12,6 +12,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/bench/clients"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/peers"
 )
 
@@ -56,7 +57,7 @@ func newNeli(p Params) (Contender, error) {
 }
 
 // provider makes that of Kafka, with where it is, or that of small logs.
-func (c *neliContender) provider(p Params) (neli.Provider, neli.KafkaConfigMap, error) {
+func (c *neliContender) provider(p Params) (kafka.Provider, neli.KafkaConfigMap, error) {
 	if len(p.Hosts) == 0 {
 		provider, err := clients.Named(p.Client)
 		if err != nil {

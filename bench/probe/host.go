@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/peers"
 )
 
@@ -31,11 +31,11 @@ func Serve(ctx context.Context, addr string) error {
 
 // OpenHost connects to a log host that runs Serve in another process.
 func OpenHost(ctx context.Context, addr string) (*Probe, error) {
-	provider, ok := peers.Provider(oneHost(addr)).(neli.SmallLogs)
+	provider, ok := peers.Provider(oneHost(addr)).(kafka.SmallLogs)
 	if !ok {
 		return nil, errors.New("package peers gives no small logs")
 	}
-	set, err := provider.SmallLogs(ctx, neli.LogSettings{Group: group, Name: "probe", T: hostT, Rho: hostRho, Logger: slog.New(slog.DiscardHandler)})
+	set, err := provider.SmallLogs(ctx, kafka.LogSettings{Group: group, Name: "probe", T: hostT, Rho: hostRho, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func OpenHost(ctx context.Context, addr string) (*Probe, error) {
 
 // hostWay is a connection to one log host.
 type hostWay struct {
-	set neli.LogSet
+	set kafka.LogSet
 	id  string // of the incarnation; empty before reading has begun
 }
 
@@ -66,10 +66,10 @@ func (h *hostWay) read(ctx context.Context) (value []byte, ok bool) {
 	if err != nil || !ok {
 		return nil, false
 	}
-	if e.Kind == neli.LogReset {
+	if e.Kind == kafka.LogReset {
 		h.id = e.ID
 	}
-	return e.Value, e.Kind == neli.LogRecord
+	return e.Value, e.Kind == kafka.LogRecord
 }
 
 func (h *hostWay) close() { _ = h.set.Close() }

@@ -13,6 +13,7 @@ import (
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/bench/clients"
 	"github.com/goneli/neli/bench/measure"
+	"github.com/goneli/neli/kafka"
 )
 
 const (
@@ -86,12 +87,12 @@ func properties(ctx context.Context, bootstrap string) (producing, reading map[s
 
 // kafkaWay is a producer and a reader.
 type kafkaWay struct {
-	producer neli.Producer
-	reader   neli.LogReader
+	producer kafka.Producer
+	reader   kafka.LogReader
 }
 
 // assign begins to read at the end.
-func (k *kafkaWay) assign(ctx context.Context, provider neli.Provider) error {
+func (k *kafkaWay) assign(ctx context.Context, provider kafka.Provider) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	admin, err := provider.Admin(k.producer)

@@ -6,17 +6,18 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
+	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/franz"
+	"github.com/goneli/neli/kafka"
 )
 
 // Env names the client: confluent, which is the default, or franz. Members inherit it.
 const Env = "NELI_PROVIDER"
 
 // Provider returns the client that Env names, and an error if that is none.
-func Provider() (neli.Provider, error) {
+func Provider() (kafka.Provider, error) {
 	switch name := os.Getenv(Env); name {
 	case "", "confluent":
 		return neli.Confluent(), nil
@@ -30,7 +31,7 @@ func Provider() (neli.Provider, error) {
 // Version names the client that Env names, and its version.
 func Version() string {
 	if os.Getenv(Env) != "franz" {
-		_, version := kafka.LibraryVersion()
+		_, version := ck.LibraryVersion()
 		return "librdkafka " + version
 	}
 	const module = "github.com/twmb/franz-go"

@@ -16,6 +16,7 @@ import (
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/chaos/client"
 	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/peers"
 	"github.com/goneli/neli/testkit/witness"
 )
@@ -114,7 +115,7 @@ func (p *process) open() error {
 }
 
 // provider is that of Kafka, or of log hosts.
-func (p *process) provider() (neli.Provider, error) {
+func (p *process) provider() (kafka.Provider, error) {
 	if p.Peers == nil {
 		return client.Provider()
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 	"github.com/stretchr/testify/require"
 )
@@ -212,10 +213,10 @@ func TestAskThatDoesNotArrive(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var m mood
 		a, b, o := pair(c, &m)
-		c.Broker.Refuse("o", nelitest.Appends, neli.ErrTopicAuthorization)
+		c.Broker.Refuse("o", nelitest.Appends, kafka.ErrTopicAuthorization)
 		err := o.Ask(c.atMost(time.Hour), neli.Request{StepDown: true})
 		require.ErrorIs(c, err, neli.ErrNoAnswer)
-		require.ErrorIs(c, err, neli.ErrTopicAuthorization)
+		require.ErrorIs(c, err, kafka.ErrTopicAuthorization)
 		require.Equal(c, neli.StateLive, o.State())
 		short, stop := context.WithTimeout(context.Background(), 3*time.Second)
 		defer stop()

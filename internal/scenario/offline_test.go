@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // outage is the partitions that are offline: nothing that is appended there arrives, and
@@ -36,11 +37,11 @@ func (o *outage) offline(p int) bool {
 func (o *outage) config(cfg *neli.Config) { cfg.Provider = brittle{cfg.Provider, o} }
 
 type brittle struct {
-	neli.Provider
+	kafka.Provider
 	outage *outage
 }
 
-func (b brittle) Producer(props map[string]string, log *slog.Logger) (neli.Producer, error) {
+func (b brittle) Producer(props map[string]string, log *slog.Logger) (kafka.Producer, error) {
 	p, err := b.Provider.Producer(props, log)
 	if err != nil {
 		return nil, err
@@ -48,12 +49,12 @@ func (b brittle) Producer(props map[string]string, log *slog.Logger) (neli.Produ
 	return &brittleProducer{Producer: p, outage: b.outage, stop: make(chan struct{})}, nil
 }
 
-func (b brittle) Admin(p neli.Producer) (neli.Admin, error) {
+func (b brittle) Admin(p kafka.Producer) (kafka.Admin, error) {
 	return b.Provider.Admin(p.(*brittleProducer).Producer)
 }
 
 type brittleProducer struct {
-	neli.Producer
+	kafka.Producer
 	outage *outage
 
 	mu      sync.Mutex

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/goneli/neli"
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/kafka"
 )
 
 // topic is where the group "app" keeps its logs.
@@ -24,8 +24,8 @@ func Decode(value []byte, group string) *lease.Record {
 }
 
 // Records returns the records of a kind in a log of the group "app".
-func (c *Cluster) Records(p int, kind lease.Kind) []neli.Record {
-	return slices.DeleteFunc(c.Broker.Records(topic, p), func(r neli.Record) bool {
+func (c *Cluster) Records(p int, kind lease.Kind) []kafka.Record {
+	return slices.DeleteFunc(c.Broker.Records(topic, p), func(r kafka.Record) bool {
 		d := Decode(r.Value, "app")
 		return d == nil || d.Kind != kind
 	})

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // Restart closes a crowd, each member some time after the one before it, and then lets as many
@@ -72,21 +72,21 @@ func (l *toil) set(each, perByte time.Duration) {
 
 // laborious is a provider whose readers take their time.
 type laborious struct {
-	neli.Provider
+	kafka.Provider
 	toil *toil
 }
 
-func (l laborious) LogReader(props map[string]string, log *slog.Logger) (neli.LogReader, error) {
+func (l laborious) LogReader(props map[string]string, log *slog.Logger) (kafka.LogReader, error) {
 	r, err := l.Provider.LogReader(props, log)
 	return laboriousReader{r, l.toil}, err
 }
 
 type laboriousReader struct {
-	neli.LogReader
+	kafka.LogReader
 	toil *toil
 }
 
-func (l laboriousReader) Poll(timeout time.Duration) (neli.Record, bool, error) {
+func (l laboriousReader) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 	r, ok, err := l.LogReader.Poll(timeout)
 	if d := l.toil.each.Load() + int64(len(r.Value))*l.toil.perByte.Load(); ok && d > 0 {
 		time.Sleep(time.Duration(d))

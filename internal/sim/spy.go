@@ -9,6 +9,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/kafka"
 )
 
 // simRunaway is more records than any run needs: somebody sends without end.
@@ -18,21 +19,21 @@ var errRunaway = errors.New("too many records")
 
 // spy stands between a process and its broker, and sees what it sends and reads.
 type spy struct {
-	neli.Provider
+	kafka.Provider
 	p *proc
 }
 
-func (s spy) Producer(props map[string]string, log *slog.Logger) (neli.Producer, error) {
+func (s spy) Producer(props map[string]string, log *slog.Logger) (kafka.Producer, error) {
 	inner, err := s.Provider.Producer(props, log)
 	return &spyProducer{inner, s.p}, err
 }
 
-func (s spy) LogReader(props map[string]string, log *slog.Logger) (neli.LogReader, error) {
+func (s spy) LogReader(props map[string]string, log *slog.Logger) (kafka.LogReader, error) {
 	inner, err := s.Provider.LogReader(props, log)
 	return &spyReader{LogReader: inner, w: s.p.w, to: s.p.reading, p: s.p}, err
 }
 
-func (s spy) Admin(over neli.Producer) (neli.Admin, error) {
+func (s spy) Admin(over kafka.Producer) (kafka.Admin, error) {
 	return s.Provider.Admin(over.(*spyProducer).Producer)
 }
 
@@ -53,7 +54,7 @@ type sending struct {
 }
 
 type spyProducer struct {
-	neli.Producer
+	kafka.Producer
 	p *proc
 }
 
@@ -220,12 +221,12 @@ func (r *reading) interrupted(partition int, n uint64) bool {
 }
 
 type spyReader struct {
-	neli.LogReader
+	kafka.LogReader
 	w    *world
 	to   *reading
 	p    *proc
-	v    *witness     // if p is nil
-	last *neli.Record // returned last: when Poll is called again it has been taken in
+	v    *witness      // if p is nil
+	last *kafka.Record // returned last: when Poll is called again it has been taken in
 }
 
 func (s *spyReader) Assign(topic string, offsets []int64) error {
@@ -234,7 +235,7 @@ func (s *spyReader) Assign(topic string, offsets []int64) error {
 	return s.LogReader.Assign(topic, offsets)
 }
 
-func (s *spyReader) Poll(timeout time.Duration) (neli.Record, bool, error) {
+func (s *spyReader) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 	if s.last != nil {
 		s.taken(s.last.Partition, s.last.Offset)
 		s.last = nil
@@ -275,7 +276,7 @@ func (s *spyReader) taken(partition int, offset int64) {
 	}
 }
 
-func (p *proc) reads(r neli.Record) {
+func (p *proc) reads(r kafka.Record) {
 	w, now := p.w, p.clock.Now()
 	w.mu.Lock()
 	rec := w.sent[placed{r.Partition, string(r.Value)}]
@@ -301,7 +302,7 @@ func (p *proc) reads(r neli.Record) {
 }
 
 // hears takes note of evidence.
-func (r *reading) hears(rec neli.Record, of session, lives bool, now clock.Instant) {
+func (r *reading) hears(rec kafka.Record, of session, lives bool, now clock.Instant) {
 	if !lives {
 		return
 	}
@@ -312,7 +313,7 @@ func (r *reading) hears(rec neli.Record, of session, lives bool, now clock.Insta
 
 // evidence tells whose Beat or Claim a record is, and whether it is evidence by the true
 // fold. It needs the lock.
-func (w *world) evidence(r neli.Record) (of session, lives bool) {
+func (w *world) evidence(r kafka.Record) (of session, lives bool) {
 	f := w.truths[r.Partition]
 	if w.broken || r.Offset >= int64(len(f.entries)) {
 		return session{}, false

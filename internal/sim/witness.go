@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // The witness is an observer in the world: no fault strikes it, so that what it
@@ -142,7 +143,7 @@ func (w *world) knows(within time.Duration) {
 }
 
 // hears notes what the witness reads.
-func (v *witness) hears(r neli.Record) {
+func (v *witness) hears(r kafka.Record) {
 	w := v.w
 	w.mu.Lock()
 	s := w.sent[placed{r.Partition, string(r.Value)}]
@@ -156,31 +157,31 @@ func (v *witness) hears(r neli.Record) {
 
 // witnessed stands between the witness and the broker.
 type witnessed struct {
-	neli.Provider
+	kafka.Provider
 	v *witness
 }
 
-func (s witnessed) Producer(props map[string]string, log *slog.Logger) (neli.Producer, error) {
+func (s witnessed) Producer(props map[string]string, log *slog.Logger) (kafka.Producer, error) {
 	inner, err := s.Provider.Producer(props, log)
 	return &witnessProducer{inner, s.v}, err
 }
 
-func (s witnessed) Admin(over neli.Producer) (neli.Admin, error) {
+func (s witnessed) Admin(over kafka.Producer) (kafka.Admin, error) {
 	return s.Provider.Admin(over.(*witnessProducer).Producer)
 }
 
-func (s witnessed) LogReader(props map[string]string, log *slog.Logger) (neli.LogReader, error) {
+func (s witnessed) LogReader(props map[string]string, log *slog.Logger) (kafka.LogReader, error) {
 	inner, err := s.Provider.LogReader(props, log)
 	return &spyReader{LogReader: inner, w: s.v.w, to: s.v.reading, v: s.v}, err
 }
 
-func (s witnessed) GroupConsumer(map[string]string, *slog.Logger) (neli.GroupConsumer, error) {
+func (s witnessed) GroupConsumer(map[string]string, *slog.Logger) (kafka.GroupConsumer, error) {
 	s.v.w.violated("the witness joins a group")
 	return nil, errWitness
 }
 
 type witnessProducer struct {
-	neli.Producer
+	kafka.Producer
 	v *witness
 }
 

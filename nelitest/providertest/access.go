@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 var accessPoints = []point{
@@ -25,7 +25,7 @@ func mayNotRead(t *testing.T, b Bed) {
 	r := b.Restrict(t, topic, newName(), Rights{WriteTopic: true}).reader(t)
 	for range 2 {
 		require.NoError(t, r.Assign(topic, []int64{0}))
-		readError(t, r, neli.ErrTopicAuthorization)
+		readError(t, r, kafka.ErrTopicAuthorization)
 	}
 }
 
@@ -38,20 +38,20 @@ func mayNotWrite(t *testing.T, b Bed) {
 		if err == nil { // a client may know already
 			err = <-done
 		}
-		require.ErrorIs(t, err, neli.ErrAuthorization)
+		require.ErrorIs(t, err, kafka.ErrAuthorization)
 	}
 }
 
 func mayNotJoin(t *testing.T, b Bed) {
 	topic, group := b.topic(t, 1), newName()
 	refused(t, b.Restrict(t, topic, group, Rights{ReadTopic: true, WriteTopic: true}), topic, group,
-		neli.ErrGroupAuthorization, neli.ErrTopicAuthorization, 1)
+		kafka.ErrGroupAuthorization, kafka.ErrTopicAuthorization, 1)
 }
 
 func memberMayNotRead(t *testing.T, b Bed) {
 	topic, group := b.topic(t, 1), newName()
 	refused(t, b.Restrict(t, topic, group, Rights{WriteTopic: true, ReadGroup: true}), topic, group,
-		neli.ErrTopicAuthorization, neli.ErrGroupAuthorization, 2)
+		kafka.ErrTopicAuthorization, kafka.ErrGroupAuthorization, 2)
 }
 
 // refused joins so often, each time until it is told that it may not, for this reason and
@@ -76,8 +76,8 @@ func refused(t *testing.T, b Bed, topic, group string, why, not error, times int
 func mayNotCreate(t *testing.T, b Bed) {
 	topic := b.topic(t, 1)
 	r := b.Restrict(t, topic, newName(), Rights{ReadTopic: true})
-	err := r.admin(t, r.producer(t)).CreateTopic(t.Context(), neli.TopicSpec{Name: newName(), Partitions: 1, Replicas: 1})
-	require.ErrorIs(t, err, neli.ErrAuthorization)
+	err := r.admin(t, r.producer(t)).CreateTopic(t.Context(), kafka.TopicSpec{Name: newName(), Partitions: 1, Replicas: 1})
+	require.ErrorIs(t, err, kafka.ErrAuthorization)
 }
 
 func stranger(t *testing.T, b Bed) {
@@ -88,17 +88,17 @@ func stranger(t *testing.T, b Bed) {
 	require.NoError(t, g.Join(topic, false))
 	done := make(chan error, 1)
 	require.NoError(t, p.Append(topic, 0, nil, func(err error) { done <- err }))
-	require.ErrorIs(t, <-done, neli.ErrAuthentication)
-	readError(t, r, neli.ErrAuthentication)
+	require.ErrorIs(t, <-done, kafka.ErrAuthentication)
+	readError(t, r, kafka.ErrAuthentication)
 	eventually(t, patience, "the member is told", func() bool {
 		_, err := g.Poll(100 * time.Millisecond)
-		return errors.Is(err, neli.ErrAuthentication)
+		return errors.Is(err, kafka.ErrAuthentication)
 	})
 	a := s.admin(t, p)
 	eventually(t, patience, "the administrator is told", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		_, err := a.Brokers(ctx)
-		return errors.Is(err, neli.ErrAuthentication)
+		return errors.Is(err, kafka.ErrAuthentication)
 	})
 }

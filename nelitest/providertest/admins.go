@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 var adminPoints = []point{
@@ -29,10 +29,10 @@ func topicsDescribed(t *testing.T, b Bed) {
 	require.NoError(t, err)
 	n := len(brokers)
 	require.Positive(t, n)
-	spec := neli.TopicSpec{Name: topic, Partitions: 4, Replicas: n, Settings: map[string]string{"retention.ms": "123456000"}}
+	spec := kafka.TopicSpec{Name: topic, Partitions: 4, Replicas: n, Settings: map[string]string{"retention.ms": "123456000"}}
 	require.NoError(t, a.CreateTopic(ctx, spec))
-	require.ErrorIs(t, a.CreateTopic(ctx, neli.TopicSpec{Name: topic, Partitions: 1, Replicas: 1}), neli.ErrTopicExists)
-	var info neli.TopicInfo
+	require.ErrorIs(t, a.CreateTopic(ctx, kafka.TopicSpec{Name: topic, Partitions: 1, Replicas: 1}), kafka.ErrTopicExists)
+	var info kafka.TopicInfo
 	eventually(t, patience, "it is described", func() bool { // metadata lag behind
 		info, err = a.Topic(ctx, topic)
 		return err == nil && info.Partitions > 0 && info.ID != ""
@@ -46,12 +46,12 @@ func topicsDescribed(t *testing.T, b Bed) {
 	})
 	require.Equal(t, "123456000", s["retention.ms"])
 	require.Equal(t, "delete", s["cleanup.policy"])
-	var ranges []neli.OffsetRange
+	var ranges []kafka.OffsetRange
 	eventually(t, patience, "its extents are told", func() bool {
 		ranges, err = a.Offsets(ctx, topic, 4)
 		return err == nil
 	})
-	require.Equal(t, make([]neli.OffsetRange, 4), ranges)
+	require.Equal(t, make([]kafka.OffsetRange, 4), ranges)
 	_, err = a.Offsets(ctx, topic, 5)
 	require.Error(t, err)
 }
@@ -61,7 +61,7 @@ func topicPlaced(t *testing.T, b Bed) {
 	ctx := t.Context()
 	brokers, err := a.Brokers(ctx)
 	require.NoError(t, err)
-	spec := neli.TopicSpec{Name: newName(), Partitions: len(brokers), Replicas: 1}
+	spec := kafka.TopicSpec{Name: newName(), Partitions: len(brokers), Replicas: 1}
 	for _, on := range brokers { // in no order, and so in none that a cluster would choose
 		spec.Brokers = append([][]int{{on.ID}}, spec.Brokers...)
 	}
@@ -85,9 +85,9 @@ func logDescribed(t *testing.T, b Bed) {
 	appendAll(t, p, topic, 1, "0", "1", "2")
 	info, err := a.Log(t.Context(), topic, 1)
 	require.NoError(t, err)
-	require.Equal(t, neli.OffsetRange{Start: 0, End: 3}, info.OffsetRange)
+	require.Equal(t, kafka.OffsetRange{Start: 0, End: 3}, info.OffsetRange)
 	require.GreaterOrEqual(t, info.Epoch, 0)
-	require.NoError(t, r.Assign(topic, []int64{neli.NotRead, 0}))
+	require.NoError(t, r.Assign(topic, []int64{kafka.NotRead, 0}))
 	for _, rec := range read(t, r, 3) {
 		require.Equal(t, info.Epoch, rec.Epoch)
 	}
@@ -106,7 +106,7 @@ func adminContext(t *testing.T, b Bed) {
 func recreated(t *testing.T, b Bed) {
 	topic := b.topic(t, 2)
 	a := b.admin(t, b.producer(t))
-	describe := func() (info neli.TopicInfo) {
+	describe := func() (info kafka.TopicInfo) {
 		eventually(t, patience, "it is described", func() (ok bool) {
 			var err error
 			info, err = a.Topic(t.Context(), topic)
@@ -118,9 +118,9 @@ func recreated(t *testing.T, b Bed) {
 	require.Equal(t, first, describe())
 	b.DeleteTopic(t, topic)
 	_, err := a.Topic(t.Context(), topic)
-	require.ErrorIs(t, err, neli.ErrUnknownTopic)
+	require.ErrorIs(t, err, kafka.ErrUnknownTopic)
 	_, err = a.Settings(t.Context(), topic)
-	require.ErrorIs(t, err, neli.ErrUnknownTopic)
+	require.ErrorIs(t, err, kafka.ErrUnknownTopic)
 	b.CreateTopic(t, topic, 1)
 	second := describe()
 	require.NotEqual(t, first.ID, second.ID)
@@ -129,9 +129,9 @@ func recreated(t *testing.T, b Bed) {
 
 func settingsRefused(t *testing.T, b Bed) {
 	a := b.admin(t, b.producer(t))
-	err := a.CreateTopic(t.Context(), neli.TopicSpec{Name: newName(), Partitions: 1, Replicas: 1,
+	err := a.CreateTopic(t.Context(), kafka.TopicSpec{Name: newName(), Partitions: 1, Replicas: 1,
 		Settings: b.BadSettings})
-	require.ErrorIs(t, err, neli.ErrSettings)
+	require.ErrorIs(t, err, kafka.ErrSettings)
 }
 
 func adminBounded(t *testing.T, b Bed) {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 var discard = slog.New(slog.DiscardHandler)
@@ -48,7 +48,7 @@ func (b Bed) properties(fixed map[string]string, extra ...string) map[string]str
 	return all
 }
 
-func (b Bed) producer(t *testing.T, extra ...string) neli.Producer {
+func (b Bed) producer(t *testing.T, extra ...string) kafka.Producer {
 	t.Helper()
 	p, err := b.Provider.Producer(b.properties(map[string]string{
 		"acks": "all", "linger.ms": "0", "message.timeout.ms": "30000",
@@ -58,7 +58,7 @@ func (b Bed) producer(t *testing.T, extra ...string) neli.Producer {
 	return p
 }
 
-func (b Bed) reader(t *testing.T) neli.LogReader {
+func (b Bed) reader(t *testing.T) kafka.LogReader {
 	t.Helper()
 	r, err := b.Provider.LogReader(b.properties(map[string]string{
 		"group.id": "not-joined", "enable.auto.commit": "false", "enable.auto.offset.store": "false",
@@ -70,7 +70,7 @@ func (b Bed) reader(t *testing.T) neli.LogReader {
 	return r
 }
 
-func (b Bed) member(t *testing.T, group string, extra ...string) neli.GroupConsumer {
+func (b Bed) member(t *testing.T, group string, extra ...string) kafka.GroupConsumer {
 	t.Helper()
 	g, err := b.Provider.GroupConsumer(b.properties(map[string]string{
 		"group.id": group, "enable.auto.commit": "false", "enable.auto.offset.store": "false",
@@ -90,7 +90,7 @@ func (b Bed) closed(t *testing.T, err error) {
 	}
 }
 
-func (b Bed) admin(t *testing.T, over neli.Producer) neli.Admin {
+func (b Bed) admin(t *testing.T, over kafka.Producer) kafka.Admin {
 	t.Helper()
 	a, err := b.Provider.Admin(over)
 	require.NoError(t, err)
@@ -99,7 +99,7 @@ func (b Bed) admin(t *testing.T, over neli.Producer) neli.Admin {
 }
 
 // appendAll appends the values to one partition and waits for their reports.
-func appendAll(t *testing.T, p neli.Producer, topic string, partition int, values ...string) {
+func appendAll(t *testing.T, p kafka.Producer, topic string, partition int, values ...string) {
 	t.Helper()
 	reports := make(chan error, len(values))
 	for _, v := range values {
@@ -111,11 +111,11 @@ func appendAll(t *testing.T, p neli.Producer, topic string, partition int, value
 }
 
 // kinds are the errors that mean something; all others are passing.
-var kinds = []error{neli.ErrOutOfRange, neli.ErrTruncated, neli.ErrUnknownTopic, neli.ErrAuthorization,
-	neli.ErrAuthentication, neli.ErrInstanceFenced, neli.ErrClientFatal}
+var kinds = []error{kafka.ErrOutOfRange, kafka.ErrTruncated, kafka.ErrUnknownTopic, kafka.ErrAuthorization,
+	kafka.ErrAuthentication, kafka.ErrInstanceFenced, kafka.ErrClientFatal}
 
 // read polls until n records have come.
-func read(t *testing.T, r neli.LogReader, n int) (rs []neli.Record) {
+func read(t *testing.T, r kafka.LogReader, n int) (rs []kafka.Record) {
 	t.Helper()
 	for end := time.Now().Add(patience); len(rs) < n; {
 		rec, ok, err := r.Poll(time.Until(end))
@@ -131,7 +131,7 @@ func read(t *testing.T, r neli.LogReader, n int) (rs []neli.Record) {
 }
 
 // readError polls until an error of the kind comes, and no record.
-func readError(t *testing.T, r neli.LogReader, kind error) {
+func readError(t *testing.T, r kafka.LogReader, kind error) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
 		_, ok, err := r.Poll(time.Second) // some say at its end only
@@ -143,7 +143,7 @@ func readError(t *testing.T, r neli.LogReader, kind error) {
 	}
 }
 
-func values(rs []neli.Record) (vs []string) {
+func values(rs []kafka.Record) (vs []string) {
 	for _, r := range rs {
 		vs = append(vs, string(r.Value))
 	}
@@ -163,17 +163,17 @@ func wait(d time.Duration) { <-time.After(d) }
 
 // tracked is a group member that is polled on a goroutine of its own.
 type tracked struct {
-	g      neli.GroupConsumer
+	g      kafka.GroupConsumer
 	mu     sync.Mutex // guards what follows
 	have   []int
-	events []neli.GroupEvent // but for records
-	recs   []neli.Record
+	events []kafka.GroupEvent // but for records
+	recs   []kafka.Record
 	err    error // the last one
 	quit   chan struct{}
 	done   chan struct{}
 }
 
-func track(t *testing.T, g neli.GroupConsumer, topic string, read bool) *tracked {
+func track(t *testing.T, g kafka.GroupConsumer, topic string, read bool) *tracked {
 	t.Helper()
 	m := &tracked{g: g, quit: make(chan struct{}), done: make(chan struct{})}
 	require.NoError(t, g.Join(topic, read))
@@ -188,9 +188,9 @@ func track(t *testing.T, g neli.GroupConsumer, topic string, read bool) *tracked
 			ev, err := g.Poll(100 * time.Millisecond)
 			m.note(ev, err)
 			switch {
-			case errors.Is(err, neli.ErrClientFatal):
+			case errors.Is(err, kafka.ErrClientFatal):
 				return
-			case errors.Is(err, neli.ErrInstanceFenced):
+			case errors.Is(err, kafka.ErrInstanceFenced):
 				wait(100 * time.Millisecond) // it may be told at once, for ever
 			}
 		}
@@ -199,7 +199,7 @@ func track(t *testing.T, g neli.GroupConsumer, topic string, read bool) *tracked
 	return m
 }
 
-func (m *tracked) note(ev neli.GroupEvent, err error) {
+func (m *tracked) note(ev kafka.GroupEvent, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {
@@ -207,14 +207,14 @@ func (m *tracked) note(ev neli.GroupEvent, err error) {
 		return
 	}
 	switch ev.Kind {
-	case neli.GroupAssigned:
+	case kafka.GroupAssigned:
 		m.have = ev.Partitions
-	case neli.GroupLost:
+	case kafka.GroupLost:
 		m.have = nil
-	case neli.GroupRecord:
+	case kafka.GroupRecord:
 		m.recs = append(m.recs, ev.Record)
 		return
-	case neli.GroupIdle:
+	case kafka.GroupIdle:
 		return
 	}
 	m.events = append(m.events, ev)
@@ -242,13 +242,13 @@ func (m *tracked) failure() error {
 	return m.err
 }
 
-func (m *tracked) read() []neli.Record {
+func (m *tracked) read() []kafka.Record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.recs)
 }
 
-func (m *tracked) all() []neli.GroupEvent {
+func (m *tracked) all() []kafka.GroupEvent {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.events)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 var groupPoints = []point{
@@ -74,7 +74,7 @@ func joinsAgain(t *testing.T, b Bed) {
 		for range 3 {
 			ev, err := g.Poll(300 * time.Millisecond)
 			require.NoError(t, err)
-			require.Contains(t, []neli.GroupEventKind{neli.GroupIdle, neli.GroupLost}, ev.Kind)
+			require.Contains(t, []kafka.GroupEventKind{kafka.GroupIdle, kafka.GroupLost}, ev.Kind)
 		}
 	}
 }
@@ -113,7 +113,7 @@ func onlyComplete(strategy string) func(*testing.T, Bed) {
 		y := track(t, b.member(t, group, "partition.assignment.strategy", strategy), topic, false)
 		eventually(t, patience, "two have two each", func() bool { return len(x.assigned()) == 2 && len(y.assigned()) == 2 })
 		for _, ev := range x.all() {
-			require.Equal(t, neli.GroupAssigned, ev.Kind)
+			require.Equal(t, kafka.GroupAssigned, ev.Kind)
 			require.NotEmpty(t, ev.Partitions)
 			require.True(t, slices.IsSorted(ev.Partitions))
 		}
@@ -138,7 +138,7 @@ func fenced(t *testing.T, b Bed) {
 	eventually(t, patience, "the first has the partition", func() bool { return len(x.assigned()) == 1 })
 	y := track(t, b.member(t, group, "group.instance.id", "i"), topic, false)
 	eventually(t, patience, "the second has it", func() bool { return len(y.assigned()) == 1 })
-	eventually(t, patience, "the first is fenced", func() bool { return errors.Is(x.failure(), neli.ErrInstanceFenced) })
+	eventually(t, patience, "the first is fenced", func() bool { return errors.Is(x.failure(), kafka.ErrInstanceFenced) })
 	began := len(y.all())
 	wait(3 * time.Second)
 	require.Len(t, y.all(), began, "the second keeps it")
@@ -154,7 +154,7 @@ func sessionOver(t *testing.T, b Bed) {
 	wait(10 * time.Second) // the session is of 6 s
 	thaw()
 	eventually(t, patience, "it says so", func() bool {
-		return slices.ContainsFunc(m.all(), func(ev neli.GroupEvent) bool { return ev.Kind == neli.GroupLost })
+		return slices.ContainsFunc(m.all(), func(ev kafka.GroupEvent) bool { return ev.Kind == kafka.GroupLost })
 	})
 	eventually(t, patience, "it has joined again", func() bool { return len(m.assigned()) == 1 })
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 var logPoints = []point{
@@ -69,10 +69,10 @@ func leftOut(t *testing.T, b Bed) {
 	for part := range 3 {
 		appendAll(t, p, topic, part, fmt.Sprint(part))
 	}
-	require.NoError(t, r.Assign(topic, []int64{neli.NotRead, 0}))
+	require.NoError(t, r.Assign(topic, []int64{kafka.NotRead, 0}))
 	require.Equal(t, []string{"1"}, values(read(t, r, 1)))
 	silent(t, r)
-	require.NoError(t, r.Assign(topic, []int64{0, neli.NotRead, 1}))
+	require.NoError(t, r.Assign(topic, []int64{0, kafka.NotRead, 1}))
 	require.Equal(t, []string{"0"}, values(read(t, r, 1)))
 	appendAll(t, p, topic, 1, "unread")
 	appendAll(t, p, topic, 2, "read")
@@ -83,7 +83,7 @@ func outOfRange(t *testing.T, b Bed) {
 	topic := b.topic(t, 2)
 	p, r := b.producer(t), b.reader(t)
 	require.NoError(t, r.Assign(topic, []int64{0, 5}))
-	readError(t, r, neli.ErrOutOfRange)
+	readError(t, r, kafka.ErrOutOfRange)
 	appendAll(t, p, topic, 0, "goes on")
 	require.Equal(t, []string{"goes on"}, values(read(t, r, 1)))
 }
@@ -94,10 +94,10 @@ func headDeleted(t *testing.T, b Bed) {
 	appendAll(t, p, topic, 0, "0", "1", "2")
 	b.DeleteHead(t, topic, 0, 2)
 	require.NoError(t, r.Assign(topic, []int64{1}))
-	readError(t, r, neli.ErrOutOfRange)
+	readError(t, r, kafka.ErrOutOfRange)
 	ranges, err := b.admin(t, p).Offsets(t.Context(), topic, 1)
 	require.NoError(t, err)
-	require.Equal(t, []neli.OffsetRange{{Start: 2, End: 3}}, ranges)
+	require.Equal(t, []kafka.OffsetRange{{Start: 2, End: 3}}, ranges)
 	require.NoError(t, r.Assign(topic, []int64{2}))
 	require.Equal(t, []string{"2"}, values(read(t, r, 1)))
 }
@@ -106,13 +106,13 @@ func unknownTopic(t *testing.T, b Bed) {
 	none := newName()
 	r := b.reader(t)
 	require.NoError(t, r.Assign(none, []int64{0}))
-	readError(t, r, neli.ErrUnknownTopic)
+	readError(t, r, kafka.ErrUnknownTopic)
 	p := b.producer(t, "message.timeout.ms", "1000")
 	done := make(chan error, 1)
 	require.NoError(t, p.Append(none, 0, nil, func(err error) { done <- err }))
 	require.Error(t, <-done)
 	_, err := b.admin(t, p).Topic(t.Context(), none)
-	require.ErrorIs(t, err, neli.ErrUnknownTopic)
+	require.ErrorIs(t, err, kafka.ErrUnknownTopic)
 }
 
 func pollEarly(t *testing.T, b Bed) {
@@ -136,7 +136,7 @@ func pollTimeout(t *testing.T, b Bed) {
 		require.False(t, ok)
 		ev, err := g.Poll(d)
 		require.NoError(t, err)
-		require.Equal(t, neli.GroupIdle, ev.Kind)
+		require.Equal(t, kafka.GroupIdle, ev.Kind)
 		took := time.Since(begin)
 		require.GreaterOrEqual(t, took, 2*max(d, 0)-10*time.Millisecond)
 		require.Less(t, took, 2*max(d, 0)+time.Second)
@@ -156,7 +156,7 @@ func truncated(t *testing.T, b Bed) {
 	for i := range 8 {
 		appendAll(t, q, topic, 0, fmt.Sprint("new ", i))
 	}
-	readError(t, r, neli.ErrTruncated)
+	readError(t, r, kafka.ErrTruncated)
 	for range 5 {
 		_, ok, _ := r.Poll(100 * time.Millisecond)
 		require.False(t, ok, "a record before it was assigned anew")
@@ -199,7 +199,7 @@ func gaps(t *testing.T, b Bed) {
 }
 
 // silent requires that nothing comes, and nothing is wrong.
-func silent(t *testing.T, r neli.LogReader) {
+func silent(t *testing.T, r kafka.LogReader) {
 	t.Helper()
 	_, ok, err := r.Poll(time.Second)
 	require.NoError(t, err)
@@ -210,7 +210,7 @@ func topicComes(t *testing.T, b Bed) {
 	topic := newName()
 	r := b.reader(t)
 	require.NoError(t, r.Assign(topic, []int64{0}))
-	readError(t, r, neli.ErrUnknownTopic)
+	readError(t, r, kafka.ErrUnknownTopic)
 	b.CreateTopic(t, topic, 1)
 	appendAll(t, b.producer(t), topic, 0, "0")
 	for end := time.Now().Add(patience); ; {
@@ -220,7 +220,7 @@ func topicComes(t *testing.T, b Bed) {
 			return
 		}
 		if err != nil { // the library assigns anew when it has verified the topic
-			require.ErrorIs(t, err, neli.ErrUnknownTopic)
+			require.ErrorIs(t, err, kafka.ErrUnknownTopic)
 			require.NoError(t, r.Assign(topic, []int64{0}))
 		}
 		require.True(t, time.Now().Before(end), "no record")

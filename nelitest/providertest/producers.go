@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 var producerPoints = []point{
@@ -182,7 +182,7 @@ func timeUp(t *testing.T, b Bed) {
 }
 
 // appending keeps appending until Append fails, and returns how many did not.
-func appending(p neli.Producer, topic string, report func(error)) int {
+func appending(p kafka.Producer, topic string, report func(error)) int {
 	for n := 0; ; n++ {
 		if p.Append(topic, 0, []byte("load"), report) != nil {
 			return n

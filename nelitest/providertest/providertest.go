@@ -1,4 +1,4 @@
-// Package providertest is the contract of [neli.Provider] as tests: what any Kafka
+// Package providertest is the contract of [kafka.Provider] as tests: what any Kafka
 // client must do so that leases can rest on it. Package nelitest runs it against
 // itself, the integration tests run it with each client against a real broker; who
 // writes another provider should run it, too.
@@ -16,7 +16,7 @@
 // Times are bounded from above by what a busy machine needs, so the contract says
 // nothing of speed.
 //
-// [RunLogs] is the same for [neli.LogSet], the small logs that take Kafka's place.
+// [RunLogs] is the same for [kafka.LogSet], the small logs that take Kafka's place.
 package providertest
 
 import (
@@ -28,7 +28,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // Bed is what one test stands on: a cluster of which nothing else is known than
@@ -37,7 +37,7 @@ import (
 // fail the test if they cannot do it.
 type Bed struct {
 	// Provider makes the clients.
-	Provider neli.Provider
+	Provider kafka.Provider
 	// Properties are added to those of every client: where the brokers are, for
 	// instance.
 	Properties map[string]string

@@ -13,16 +13,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // LogsBed is what one test of small logs stands on. Its functions return when what they do
 // has happened, and fail the test if they cannot do it.
 type LogsBed struct {
 	// Provider makes the logs of another process; name is the process's.
-	Provider func(t *testing.T, name string) neli.SmallLogs
+	Provider func(t *testing.T, name string) kafka.SmallLogs
 	// Settings are what all processes open the logs with, but for Name and Logger.
-	Settings neli.LogSettings
+	Settings kafka.LogSettings
 	// Restart ends what hosts a log, and starts it anew: the log is empty.
 	Restart func(t *testing.T, log int)
 	// Stop ends what hosts a log.
@@ -32,7 +32,7 @@ type LogsBed struct {
 // LogsHarness calls test once with a bed for it, in whatever surroundings that needs.
 type LogsHarness func(t *testing.T, test func(t *testing.T, b LogsBed))
 
-// RunLogs tests the contract of [neli.LogSet], each point of it as a subtest: what any small
+// RunLogs tests the contract of [kafka.LogSet], each point of it as a subtest: what any small
 // logs must do so that leases can rest on them. That two incarnations of one log never serve
 // at the same time it cannot test.
 func RunLogs(t *testing.T, h LogsHarness) {
@@ -59,7 +59,7 @@ func RunLogs(t *testing.T, h LogsHarness) {
 
 // follower is a process that reads all logs, and holds what it reads against the contract.
 type follower struct {
-	neli.LogSet
+	kafka.LogSet
 	stop func()        // ends reading, then closes
 	turn chan struct{} // has an element while Next is called, or is not to be
 
@@ -78,7 +78,7 @@ type followed struct {
 	top            int64
 }
 
-func (b LogsBed) open(t *testing.T, name string) neli.LogSet {
+func (b LogsBed) open(t *testing.T, name string) kafka.LogSet {
 	t.Helper()
 	s := b.Settings
 	s.Name, s.Logger = name, slog.New(slog.DiscardHandler)
@@ -129,7 +129,7 @@ func (f *follower) take(change func()) {
 }
 
 // entry holds an entry against what the contract says of entries.
-func (f *follower) entry(e neli.LogEntry) {
+func (f *follower) entry(e kafka.LogEntry) {
 	bad := func(format string, args ...any) { f.wrong = append(f.wrong, fmt.Sprintf(format, args...)) }
 	if e.Log < 0 || e.Log >= len(f.logs) || e.ID == "" {
 		bad("an entry of log %d of %d, id %q", e.Log, len(f.logs), e.ID)
@@ -137,18 +137,18 @@ func (f *follower) entry(e neli.LogEntry) {
 	}
 	l := &f.logs[e.Log]
 	switch {
-	case e.Kind == neli.LogReset:
+	case e.Kind == kafka.LogReset:
 		if e.Offset < 0 || e.Offset > e.End || e.First > e.Offset {
 			bad("log %d begins at %d, has %d to %d", e.Log, e.Offset, e.First, e.End)
 		}
 		*l = followed{id: e.ID, from: e.Offset, next: e.Offset, resets: l.resets + 1, alives: l.alives, top: e.Top}
 	case e.ID != l.id:
 		bad("log %d: an entry of %s, reading %s", e.Log, e.ID, l.id)
-	case e.Kind == neli.LogAlive:
+	case e.Kind == kafka.LogAlive:
 		if l.alives++; e.End < l.next {
 			bad("log %d ends at %d, and %d was read", e.Log, e.End, l.next-1)
 		}
-	case e.Kind != neli.LogRecord || e.Offset != l.next:
+	case e.Kind != kafka.LogRecord || e.Offset != l.next:
 		bad("log %d: kind %d at %d instead of a record at %d", e.Log, e.Kind, e.Offset, l.next)
 	default:
 		l.next++

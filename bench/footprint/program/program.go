@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // Knows is what a program prints once it knows who leads.
@@ -18,7 +19,7 @@ const Knows = "knows"
 
 // Main is such a program: it contends for one role until its standard input ends. Its
 // arguments are where the servers are, and the group; kafka: the servers are brokers.
-func Main(provider neli.Provider, kafka bool) {
+func Main(provider kafka.Provider, kafka bool) {
 	var servers neli.KafkaConfigMap
 	if kafka {
 		servers = neli.KafkaConfigMap{"bootstrap.servers": os.Args[1]}
@@ -29,7 +30,7 @@ func Main(provider neli.Provider, kafka bool) {
 	}
 }
 
-func contend(provider neli.Provider, servers neli.KafkaConfigMap, group string) error {
+func contend(provider kafka.Provider, servers neli.KafkaConfigMap, group string) error {
 	n, err := neli.New(neli.Config{
 		KafkaConfig:      servers,
 		LeaderGroupID:    group,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 // Exit codes of all verbs but run, for what can be told before anything was read.
@@ -22,14 +23,14 @@ const reachWithin = 10 * time.Second
 // scout is a Provider that tells what brokers answer when they are asked about the topic. The
 // library asks again until the topic is there; a command for people says why it is not.
 type scout struct {
-	neli.Provider
+	kafka.Provider
 	answers chan error
 }
 
-func newScout(p neli.Provider) scout { return scout{p, make(chan error, 1)} }
+func newScout(p kafka.Provider) scout { return scout{p, make(chan error, 1)} }
 
-// Admin implements neli.Provider.
-func (s scout) Admin(p neli.Producer) (neli.Admin, error) {
+// Admin implements kafka.Provider.
+func (s scout) Admin(p kafka.Producer) (kafka.Admin, error) {
 	a, err := s.Provider.Admin(p)
 	if err != nil {
 		return nil, err
@@ -38,12 +39,12 @@ func (s scout) Admin(p neli.Producer) (neli.Admin, error) {
 }
 
 type scoutAdmin struct {
-	neli.Admin
+	kafka.Admin
 	answers chan error
 }
 
-// Topic implements neli.Admin.
-func (a scoutAdmin) Topic(ctx context.Context, topic string) (neli.TopicInfo, error) {
+// Topic implements kafka.Admin.
+func (a scoutAdmin) Topic(ctx context.Context, topic string) (kafka.TopicInfo, error) {
 	info, err := a.Admin.Topic(ctx, topic)
 	if err == nil || ctx.Err() == nil || !errors.Is(context.Cause(ctx), context.Canceled) {
 		select {
@@ -69,7 +70,7 @@ func (s scout) reach(ctx context.Context, n *neli.Neli, cfg neli.Config, within 
 			switch {
 			case err == nil:
 				return nil
-			case errors.Is(err, neli.ErrUnknownTopic):
+			case errors.Is(err, kafka.ErrUnknownTopic):
 				return exit{codeMissing, fmt.Errorf("topic %s is missing; neli run creates it", printable(cfg.LeaderTopic))}
 			}
 			last = err

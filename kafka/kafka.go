@@ -1,4 +1,4 @@
-package neli
+package kafka
 
 import (
 	"context"
@@ -9,11 +9,7 @@ import (
 	"time"
 )
 
-// This file is the seam between the library and a Kafka client: own types
-// only, so that the protocol can be run against a real broker, an in-memory one
-// (package nelitest) or a scripted one.
-
-// Provider makes the Kafka clients of one Neli. The default is
+// Provider makes the Kafka clients of one neli.Neli. The default is
 // confluent-kafka-go (librdkafka); package nelitest has one in memory.
 //
 // Properties arrive complete: the user's own values, completed by what the
