@@ -128,6 +128,12 @@ func (ms *members) alive(id string, now clock.Instant) {
 	}
 }
 
+// heardSince reports whether a process has written something since then, in any log.
+func (ms *members) heardSince(id string, then clock.Instant) bool {
+	m := ms.by[id]
+	return m != nil && m.heard.Mono > then.Mono
+}
+
 // suspect takes note that a lease of a process has run out: it is no candidate until it
 // is heard again, and is there since then only.
 // It reports whether it was not before.

@@ -129,6 +129,7 @@ func (n *Node) outlived(p *partition, ids []lease.Session, r *lease.Record, now 
 		switch {
 		case id.Process == r.Session.Process: // it claims anew what it held
 		case p.link.doubtful(now.Add(-n.set.T)):
+		case n.quorum != nil && n.members.heardSince(id.Process, now.Add(-n.set.T/2)): // it is cut off from this log only
 		case n.members.suspect(id.Process):
 			n.planner.forget()
 		}

@@ -171,6 +171,7 @@ func (n *Node) consumeSmall(p *partition, e Entry, r *lease.Record, bad error, n
 	if ev.Known {
 		n.recount(now)
 	}
+	n.outlived(p, ev.Outlived, r, now)
 	if len(ev.Changed) > 0 {
 		n.recountOf(ev.Changed, now)
 		n.designate(all, ev.Changed, r)
@@ -326,6 +327,7 @@ func (n *Node) dueSmall(p *partition, now clock.Instant) clock.Time {
 			mono(n.nameAt())
 		}
 		mono(h.due(n.set.AnswerWait))
+		mono(h.releaseAt(n.timing.roundTrip()))
 	}
 	if at, ok := n.claimDue(p, now); ok {
 		mono(at)

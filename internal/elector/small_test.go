@@ -337,3 +337,74 @@ func BenchmarkRecordOnASmallLog(b *testing.B) {
 		})
 	}
 }
+
+// hello is what a process says of itself in one log.
+func (s *smallNode) hello(log int, id, process string) {
+	s.record(log, id, lease.Record{Kind: lease.Hello, Session: lease.Session{Process: process, N: 1}, Name: process, Read: s.ends[log] - 1,
+		Seq: uint64(s.ends[log] + 1), Longest: lease.Unsaid, Hello: &lease.Announcement{Roles: 1, Period: time.Minute}})
+}
+
+// A holder whose roles another process has claimed is silent, though this process had not
+// noticed it yet. Nothing is handed over to it: its answer would be waited for in vain. A
+// process that is heard in another log has only lost touch with one.
+func TestAHolderOnSmallLogsThatWasOutlivedIsSuspected(t *testing.T) {
+	for name, heard := range map[string]bool{"heard nowhere": false, "heard in another log": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newSmallNode()
+			ids := []string{"x0", "y0", "z0"}
+			for log, id := range ids {
+				s.reset(log, id)
+				s.claimed(log, id, "b", []int32{0})
+				s.hello(log, id, "b")
+			}
+			require.True(t, s.members.takes("b"))
+			s.pass(900*time.Millisecond, ids...) // c's clock is faster, and b's lease is over by it
+			if heard {
+				s.hello(2, ids[2], "b")
+			}
+			s.claimed(0, ids[0], "c", []int32{0})
+			s.claimed(1, ids[1], "c", []int32{0})
+			require.Equal(t, heard, s.members.takes("b"))
+		})
+	}
+}
+
+// Roles that the application finishes one by one are released a round trip after the first:
+// the Node wakes for that, whether anything else happens or not.
+func TestSmallLogsWakeForWhatWasFinished(t *testing.T) {
+	s := newSmallNode()
+	s.set.Every = time.Hour // no Beat wakes it
+	s.Set(Desired{Roles: 2, Contend: true}, s.now)
+	ids := []string{"x0", "y0", "z0"}
+	for log, id := range ids {
+		s.reset(log, id)
+	}
+	for _, a := range claimsOf(s.pass(1200*time.Millisecond, ids...)) {
+		s.record(a.Partition, a.ID, a.Record)
+	}
+	s.terms.Collect(s.now)
+	s.Set(Desired{Roles: 2}, s.now) // it steps down
+	s.Ready(s.now)
+	var revoked []term.Change
+	for _, c := range s.terms.Collect(s.now) {
+		if c.Kind == term.Revoked {
+			revoked = append(revoked, c)
+		}
+	}
+	require.Len(t, revoked, 1)
+	require.Equal(t, []int{0, 1}, revoked[0].Units)
+
+	s.pass(60*time.Millisecond, ids...) // it is clear by now who is to lead next: nobody
+	s.Drained([]int{0}, revoked[0].ID, s.now)
+	s.Tick(s.now) // anything else that happens meanwhile
+	require.Equal(t, s.now.Mono.Add(s.timing.roundTrip()), s.parts[0].dueAt)
+	s.now = s.now.Add(s.timing.roundTrip())
+	s.Tick(s.now)
+	released := 0
+	for _, a := range s.taken() {
+		if a.Record.Kind == lease.Release {
+			released++
+		}
+	}
+	require.Equal(t, len(ids), released)
+}
