@@ -99,6 +99,15 @@ func TestSourcesNameDocumentsThatExist(t *testing.T) {
 
 var warning = regexp.MustCompile(`(?:[lL]og|[lL]ogger)\.(?:Warn|Error)\("([^"]+)"|slog\.Level(?:Warn|Error), "([^"]+)"`)
 
+// TestPagesSayWhoTheyAreFor: a title, and below it whom the page is for.
+func TestPagesSayWhoTheyAreFor(t *testing.T) {
+	for file, text := range markdown(t) {
+		if filepath.Dir(file) == "docs" {
+			assert.Regexp(t, `\A# [^\n]+\n\n(?:<!--[^\n]*-->\n\n)?For `, text, file)
+		}
+	}
+}
+
 // notInRunbook are programs for tests and examples, and peers, whose page has its own table.
 var notInRunbook = regexp.MustCompile(`^(bench|chaos|examples|integration|nelitest|peers|testkit|\w+/internal/compare)/`)
 

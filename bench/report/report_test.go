@@ -111,7 +111,7 @@ func TestPages(t *testing.T) {
 		"brokers.md": {
 			"- rolling restart, T = 2s, 3 groups, 6 restarts: terms lost: 1; 2040 ms without a leader, 0.0 ms with two (a)\n",
 			"| rolling restart | 0s | `Logs: 3` | 500ms | 0.0 [0.0–0.0], 2 | 0.0 [0.0–0.0], 2 | 0 | 0 | b |\n",
-			"# When brokers fail\n\nMeasured in run b: commit 0000002, 2026-01-02.\n",
+			"\n\nMeasured in run b: commit 0000002, 2026-01-02.\n",
 			"| SIGKILL of a broker | 15s | one replicated log | 500ms | 9500 [9000–11000], 3 | 9500 [9000–11200], 3 | 4 | 0 | b |\n",
 			"| SIGKILL of a broker | 15s | `Logs: 3` | 500ms | 0.0 [0.0–120], 3 | 0.0 [0.0–120], 3 | 1 | **1**, 2.5 ms | b |\n",
 		},

@@ -31,7 +31,9 @@ func Reference(w io.Writer) error {
 
 const preface = `# The command neli
 
-` + "`go install github.com/goneli/neli/cmd/neli`" + `. Made by ` + "`make cli-reference`" + ` of what the command says itself.
+For operators who run one copy of a command in a cluster, or look at and move leadership from a shell.
+
+` + "`go install github.com/goneli/neli/cmd/neli`" + `. ` + "`make cli-reference`" + ` writes this page from the command's own help.
 
 ` + "```" + `
 neli run --bootstrap kafka:9092 --group nightly-report -- /usr/local/bin/report
