@@ -63,11 +63,12 @@ func TestEndOfTheCommandIsLoggedOnce(t *testing.T) {
 	c := broker(t)
 	for name, end := range map[string]struct {
 		script, level, cause string
+		signal               string
 		logged, exit         int
 	}{
 		"exit 0":       {script: `exit 0`, level: "INFO", cause: "by itself"},
 		"exit 3":       {script: `exit 3`, level: "INFO", cause: "by itself", logged: 3, exit: 3},
-		"a signal":     {script: `kill -SEGV $$`, level: "INFO", cause: "by itself", logged: 139, exit: 139},
+		"a signal":     {script: `kill -SEGV $$`, level: "INFO", cause: "killed by a signal", signal: " signal=SIGSEGV", logged: 139, exit: 139},
 		"guard killed": {script: `kill -KILL $PPID; exec sleep 1000`, level: "ERROR", cause: "the guard process was killed", logged: 137, exit: 122},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,8 +77,8 @@ func TestEndOfTheCommandIsLoggedOnce(t *testing.T) {
 			require.Equal(t, end.exit, p.code())
 			log := p.errors.String()
 			require.Equal(t, 1, strings.Count(log, "the command has ended"), log)
-			require.Contains(t, log, fmt.Sprintf("level=%s msg=\"the command has ended\" code=%d cause=%q token=%s\n",
-				end.level, end.logged, end.cause, p.says("token", 1)))
+			require.Contains(t, log, fmt.Sprintf("level=%s msg=\"the command has ended\" code=%d cause=%q token=%s%s\n",
+				end.level, end.logged, end.cause, p.says("token", 1), end.signal))
 		})
 	}
 }

@@ -52,16 +52,16 @@ func Main(args []string) (code int, ok bool) {
 	return 0, false
 }
 
-// keep runs a command until it ends or must not run any more. orders and reports are the
-// pipes to the elector.
-func keep(orders, reports *os.File, command []string) int {
+// keep runs a command until it ends or must not run any more. The elector's orders come by a
+// pipe, and reports is one to it.
+func keep(pipe, reports *os.File, command []string) int {
 	outliveSignals()
 	// The elector's own files are not the command's: libraries do not mark all of theirs.
 	_ = unix.CloseRange(firstFile, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux has it since 5.11
 	adoptOrphans()
 
-	g := &guard{orders: make(chan order), gone: make(chan struct{}), reports: reports, cgroup: inherited(firstFile + 2)}
-	go g.listen(orders)
+	g := &guard{orders: newOrders(pipe), reports: reports, cgroup: inherited(firstFile + 2)}
+	go g.orders.listen()
 	first, ok := g.first()
 	if !ok {
 		return codeOwn
@@ -96,8 +96,7 @@ func outliveSignals() {
 
 // guard is the state of a guard that has started its command. It belongs to one goroutine.
 type guard struct {
-	orders  chan order
-	gone    chan struct{} // closed when the elector has gone
+	orders  *orders
 	reports io.Writer
 	alarm   *alarm
 	group   int
@@ -123,66 +122,55 @@ func (g *guard) tell(trouble string) {
 	}
 }
 
-// listen passes on what the elector says.
-func (g *guard) listen(orders io.Reader) {
-	defer close(g.gone)
-	for {
-		o, err := readOrder(orders)
-		if err != nil {
-			return
-		}
-		g.orders <- o
-	}
-}
-
 // first waits for the first deadline: without one nothing may be started.
-func (g *guard) first() (deadline time.Duration, ok bool) {
-	for {
-		select {
-		case o := <-g.orders:
-			if o.kind == until {
-				return time.Duration(o.value), time.Duration(o.value) > Now()
-			}
-		case <-g.gone:
-			return 0, false
+func (g *guard) first() (t told, ok bool) {
+	for range g.orders.news {
+		if t = g.orders.now(); t.deadline > 0 {
+			return t, t.deadline > Now() && !t.gone
 		}
 	}
+	return t, false
 }
 
 // watch lets the command run until it ends or its time is over.
-func (g *guard) watch(deadline time.Duration) int {
+func (g *guard) watch(first told) int {
 	ended := make(chan struct{})
 	go func() {
 		g.leader()
 		close(ended)
 	}()
+	deadline := first.deadline
 	g.alarm.set(deadline)
+	for _, s := range first.signals {
+		g.deliver(s)
+	}
 	late := false
+	news := g.orders.news
 	for {
 		select {
-		case o := <-g.orders:
-			switch {
-			case o.kind == deliver:
-				g.deliver(syscall.Signal(o.value))
-			case time.Duration(o.value) > deadline:
-				deadline = time.Duration(o.value)
-				g.alarm.set(deadline)
-			}
+		case <-news:
 		case <-g.alarm.fired:
-			if Now() >= deadline {
-				late = true
-				g.kill()
-			}
-		case <-g.gone:
-			late = true
-			g.kill()
-			g.gone = nil
 		case <-ended:
 			g.kill()
-			code := g.reap()
+			code, signal := g.reap()
 			g.stuck.Stop()
-			_ = Report{Group: g.group, Ended: true, Code: code, Late: late}.write(g.reports)
+			_ = Report{Group: g.group, Ended: true, Code: code, Signal: signal, Late: late}.write(g.reports)
 			return code
+		}
+		t := g.orders.now()
+		for _, s := range t.signals {
+			g.deliver(s)
+		}
+		switch {
+		case t.gone:
+			late, news = true, nil
+			g.kill()
+		case t.deadline != deadline: // only ever later
+			deadline = t.deadline
+			g.alarm.set(deadline)
+		case Now() >= deadline:
+			late = true
+			g.kill()
 		}
 	}
 }
@@ -213,19 +201,20 @@ func (g *guard) leader() {
 	}
 }
 
-// reap waits until nothing is left of the group, and returns the command's exit code. What
-// the command has left behind has become the guard's, and was killed.
-func (g *guard) reap() int {
-	code := codeOwn
+// reap waits until nothing is left of the group, and returns the command's exit code and the
+// signal that killed it. What the command has left behind has become the guard's, and was killed.
+func (g *guard) reap() (code int, signal syscall.Signal) {
+	code = codeOwn
 	for {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-g.group, &status, 0, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
 		case err != nil: // ECHILD
-			return code
+			return code, signal
 		case pid == g.group && status.Signaled():
-			code = codeSignal + int(status.Signal())
+			signal = status.Signal()
+			code = codeSignal + int(signal)
 		case pid == g.group:
 			code = status.ExitStatus()
 		}

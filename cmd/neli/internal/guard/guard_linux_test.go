@@ -233,6 +233,7 @@ func TestSignalsAndExitCodes(t *testing.T) {
 		e.started()
 		r := e.last()
 		require.Equal(t, want, r.Code, command)
+		require.Equal(t, max(0, want-128), int(r.Signal), command)
 		require.False(t, r.Late)
 	}
 }

@@ -68,6 +68,8 @@ type Report struct {
 	// Code is the exit code by the rules of timeout(1): the command's own, 128 and its signal, 126 if
 	// it cannot be executed, 127 if there is none.
 	Code int `json:"code"`
+	// Signal is what killed the command itself; 0: it ended by itself.
+	Signal syscall.Signal `json:"signal,omitempty"`
 	// Late: it was killed because the lease was over, or because the elector has gone.
 	Late bool `json:"late,omitempty"`
 }

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"os"
@@ -46,6 +47,26 @@ func runs(t *testing.T, script string) {
 		require.NoError(t, <-ended)
 		require.NoError(t, n.Close())
 	})
+}
+
+// How a command has ended is told: by itself, or by which signal.
+func TestEndIsTold(t *testing.T) {
+	for script, want := range map[string]string{
+		"exit 3":        `msg="the command has ended" code=3 cause="by itself"`,
+		"kill -SEGV $$": `msg="the command has ended" code=139 cause="killed by a signal" token=`,
+	} {
+		b := nelitest.NewBroker(nelitest.Options{})
+		t.Cleanup(b.Close)
+		n, err := neli.New(neli.Config{LeaderGroupID: "jobs", HeartbeatTimeout: time.Second, Provider: b.Provider("alice")})
+		require.NoError(t, err)
+		var out bytes.Buffer
+		_, err = Run(n, Options{Command: []string{"sh", "-c", script}, Env: os.Environ(), Drain: time.Second,
+			Log: slog.New(slog.NewTextHandler(&out, nil))}, nil)
+		require.NoError(t, err)
+		require.NoError(t, n.Close())
+		require.Contains(t, out.String(), want)
+		require.Equal(t, strings.HasPrefix(script, "kill"), strings.Contains(out.String(), " signal=SIGSEGV\n"))
+	}
 }
 
 // The command kills its guard. What has left its group is this process's then, which waits for its end.

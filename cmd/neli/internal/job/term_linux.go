@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/cmd/neli/internal/guard"
 )
@@ -130,8 +132,14 @@ func (t *term) tell(r guard.Report) {
 		cause = "a signal asked for it"
 	case t.revoked:
 		cause = "leadership was revoked"
+	case r.Signal != 0:
+		cause = "killed by a signal"
 	}
-	log("the command has ended", "code", r.Code, "cause", cause, "token", t.l.Token)
+	args := []any{"code", r.Code, "cause", cause, "token", t.l.Token}
+	if r.Signal != 0 {
+		args = append(args, "signal", unix.SignalName(r.Signal))
+	}
+	log("the command has ended", args...)
 }
 
 // environment is what the command is given. What this program says comes last, and takes
