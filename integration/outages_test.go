@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/testkit/kafkatest"
 	"github.com/goneli/neli/testkit/witness"
 )
@@ -36,56 +37,80 @@ func fromEnv(t *testing.T, name string, otherwise int) int {
 	return n
 }
 
-const (
-	outageLasts  = 30 * time.Second
-	outageGroups = 10 // of one member on either client
-	outageOver   = 15 * time.Second
-)
+const outageLasts = 30 * time.Second
+
+// outageKind is a kind of process that must get over an outage by itself.
+type outageKind struct {
+	name   string
+	groups int           // with one process on each client
+	within time.Duration // of the brokers' return
+	set    func(*neli.Config)
+	well   func(*neli.Neli) bool
+}
+
+// outageKinds are all that use different clients, or watch them in different ways. Where a group
+// assigns partitions there are two of them, so that each member must get one: then it is seen
+// that both are in the group again, which a member that is not takes a session, T for it to be
+// noticed, and a rebalance.
+var outageKinds = []outageKind{
+	{"open", 3, 15 * time.Second, func(*neli.Config) {}, leadsOrFollows},
+	{"observer", 3, 15 * time.Second, func(c *neli.Config) { c.Observer = true }, leadsOrFollows},
+	{"assigned", 2, 40 * time.Second, func(c *neli.Config) {
+		c.Nomination, c.Roles, c.Partitions = neli.Assigned, 2, 2
+	}, leadsOne},
+	{"non-exclusive", 2, 40 * time.Second, func(c *neli.Config) {
+		c.Mode, c.HeartbeatTimeout, c.Roles, c.Partitions = neli.NonExclusive, 10*time.Second, 2, 2
+	}, leadsOne},
+}
+
+func leadsOrFollows(n *neli.Neli) bool {
+	h, known := n.Holder(0)
+	return n.IsLeader() || known && h.Age <= n.HeartbeatTimeout()
+}
+
+// leadsOne: one and not both, as of a member that has lapsed in time and of one that is in the
+// group alone.
+func leadsOne(n *neli.Neli) bool { return n.IsLeaderOf(0) != n.IsLeaderOf(1) }
+
+type outageMember struct {
+	*neli.Neli
+	outageKind
+}
 
 // TestOutages has all brokers away for half a minute, again and again, by turns shut down
-// and killed. A client may stand still for ever after that (docs/clients.md). Each member
-// must lead, or know who does, within 15 s of the brokers' return, and no process is
-// restarted. Many members side by side make many outages of each client.
+// and killed. A client may stand still for ever after that (docs/clients.md). Each process
+// must lead, or know who does, or be in its group again soon after the brokers' return, and no
+// process is restarted. Many side by side make many outages of each client.
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	brokers := fromEnv(t, envOutageBrokers, 1)
 	cluster := kafkatest.Run(t, kafkatest.Options{Brokers: brokers, BrokerProps: hostileBroker()})
-	var members []*neli.Neli
-	for g := range outageGroups {
-		group := fmt.Sprintf("outages-%d", g)
-		for name, provider := range clients {
-			n, err := neli.New(neli.Config{
-				KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": cluster.Bootstrap()},
-				Provider:    provider(), LeaderGroupID: group, Name: name, HeartbeatTimeout: 3 * time.Second,
-				Logger: slog.New(slog.DiscardHandler),
-			})
-			require.NoError(t, err)
-			t.Cleanup(func() { require.NoError(t, n.Close()) })
-			p, err := n.Background(func() { <-time.After(100 * time.Millisecond) })
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = p.Close() })
-			members = append(members, n)
+	var members []outageMember
+	for _, kind := range outageKinds {
+		for g := range kind.groups {
+			for name, provider := range clients {
+				group := fmt.Sprintf("outages-%s-%d", kind.name, g)
+				if kind.name == "observer" {
+					group = fmt.Sprintf("outages-open-%d", g)
+				}
+				members = append(members, outageMember{startOutageMember(t, cluster, kind, group, name, provider()), kind})
+			}
 		}
 	}
-	lost := func() (out []string) {
-		for i := 0; i < len(members); i += len(clients) {
-			leaders := 0
-			for _, n := range members[i : i+len(clients)] {
-				h, known := n.Holder(0)
-				switch {
-				case n.IsLeader():
-					leaders++
-				case !known || h.Age > n.HeartbeatTimeout():
-					out = append(out, fmt.Sprintf("%s on %s", n.Group(), n.Name()))
-				}
+	unwell := func() (out []outageMember) {
+		for _, n := range members {
+			if !n.well(n.Neli) {
+				out = append(out, n)
 			}
-			require.LessOrEqual(t, leaders, 1, members[i].Group())
 		}
 		return out
 	}
-	waitUntil(t, time.Minute, "all are led at first", func() bool { return len(lost()) == 0 })
+	waitUntil(t, time.Minute, "all are well at first", func() bool {
+		soleLeaders(t, members)
+		return len(unwell()) == 0
+	})
 
-	readers := uint64(0)
+	before := map[string]uint64{}
 	for o := range fromEnv(t, envOutages, 2) {
 		each(t, cluster, func(b *kafkatest.Broker) error {
 			if o%2 == 0 {
@@ -97,19 +122,65 @@ func TestOutages(t *testing.T) {
 		waitPast(t, witness.Now()+outageLasts)
 		each(t, cluster, func(b *kafkatest.Broker) error { return b.Restart(t.Context()) })
 		back := witness.Now()
-		for len(lost()) > 0 {
-			if still := lost(); witness.Now() > back+outageOver {
-				require.Empty(t, still, "outage %d: these neither lead nor follow since the brokers are back", o+1)
+		took := map[string]time.Duration{}
+		for still := unwell(); len(still) > 0; still = unwell() {
+			passed := witness.Now() - back
+			var late []string
+			for _, n := range still {
+				took[n.outageKind.name] = passed.Round(time.Millisecond)
+				if passed > n.within {
+					late = append(late, fmt.Sprintf("%s on %s, replaced %d", n.Group(), n.Name(), n.Stats().ReadersReplaced))
+				}
 			}
+			require.Empty(t, late, "outage %d: these are not well after %v with the brokers", o+1, passed)
+			soleLeaders(t, members)
 			<-time.After(20 * time.Millisecond)
 		}
-		replaced := uint64(0)
+		replaced := map[string]uint64{}
 		for _, n := range members {
-			replaced += n.Stats().ReadersReplaced
+			replaced[n.outageKind.name+" on "+n.Name()] += n.Stats().ReadersReplaced
 		}
-		t.Logf("outage %d: all lead or follow after %v; %d readers were replaced", o+1,
-			(witness.Now() - back).Round(time.Millisecond), replaced-readers)
-		readers = replaced
+		for who, n := range replaced {
+			if n -= before[who]; n > 0 {
+				t.Logf("outage %d: %s: %d clients were replaced", o+1, who, n)
+			}
+		}
+		before = replaced
+		t.Logf("outage %d: the last of each kind was well after %v", o+1, took)
+	}
+}
+
+func startOutageMember(t *testing.T, cluster *kafkatest.Cluster, kind outageKind, group, name string, provider kafka.Provider) *neli.Neli {
+	t.Helper()
+	cfg := neli.Config{
+		KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": cluster.Bootstrap()},
+		Provider:    provider, LeaderGroupID: group, Name: name, HeartbeatTimeout: 3 * time.Second,
+		Logger: slog.New(slog.DiscardHandler),
+	}
+	kind.set(&cfg)
+	n, err := neli.New(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, n.Close()) })
+	if !cfg.Observer {
+		p, err := n.Background(func() { <-time.After(100 * time.Millisecond) })
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = p.Close() })
+	}
+	return n
+}
+
+// soleLeaders requires that no two processes of an exclusive group lead one role.
+func soleLeaders(t *testing.T, members []outageMember) {
+	t.Helper()
+	leaders := map[string]int{}
+	for _, n := range members {
+		for role := range n.Roles() {
+			if n.outageKind.name != "non-exclusive" {
+				id := fmt.Sprintf("role %d of %s", role, n.Group())
+				leaders[id]++
+				require.Equal(t, 1, leaders[id], id)
+			}
+		}
 	}
 }
 
