@@ -7,6 +7,8 @@
 //	shards        many roles spread over several processes, keys mapped to roles: Slot
 //	static        one static binary, without cgo: the Kafka client is franz-go
 //	nonexclusive  at least one leader at all times, by two disjoint groups
+//	fenced-sql    a leader that is suspended in its work, and refused by PostgreSQL
+//	fenced-kafka  the same with Kafka transactions
 //	demo          a show: needs no Kafka, kills and suspends processes
 //
 // All but demo want a Kafka at -bootstrap (localhost:9092). Start each in two or

@@ -24,6 +24,8 @@ func TestExamples(t *testing.T) {
 		"shards":       testShards,
 		"static":       testStatic,
 		"nonexclusive": testNonExclusive,
+		"fenced-sql":   testFencedSQL,
+		"fenced-kafka": testFencedKafka,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

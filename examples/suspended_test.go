@@ -151,20 +151,7 @@ func run(ctx context.Context, n *neli.Neli) error {
 	}
 	return nil
 }
-
-// table is a database that says what is written to it.
-type table struct{}
-
-func (t table) Connect(context.Context) (driver.Conn, error)     { return t, nil }
-func (t table) Driver() driver.Driver                            { return nil }
-func (t table) Prepare(string) (driver.Stmt, error)              { return nil, errors.New("none") }
-func (t table) Begin() (driver.Tx, error)                        { return nil, errors.New("none") }
-func (t table) Close() error                                     { return nil }
-func (t table) ExecContext(_ context.Context, q string, _ []driver.NamedValue) (driver.Result, error) {
-	log.Print(strings.Fields(q)[0])
-	return driver.RowsAffected(1), nil
-}
-`,
+` + table,
 		"// a test of its own: TestTheGuidesTestPasses",
 	},
 	"docs/migration.md": {
@@ -185,8 +172,45 @@ func (manager) Start(ctx context.Context) error {
 	return nil
 }
 `},
+	"docs/fencing.md": {
+		preamble + `
+const roles = 1
+
+SNIPPET
+var due = make(chan int)
+
+func run(ctx context.Context, n *neli.Neli) error {
+	db := sql.OpenDB(table{})
+	go func() {
+		for i := 0; ; i++ {
+			time.Sleep(500 * time.Millisecond)
+			due <- i
+		}
+	}()
+	return n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error { return lead(ctx, l, db) })
+}
+` + table,
+		"// the example fenced-kafka is this, and is tried on a broker that has transactions",
+	},
 	"docs/discovery.md": {"// says where to send requests: it is no leader's"},
 }
+
+const table = `
+// table is a database that says what is written to it.
+type table struct{}
+
+func (t table) Connect(context.Context) (driver.Conn, error)     { return t, nil }
+func (t table) Driver() driver.Driver                            { return nil }
+func (t table) Prepare(string) (driver.Stmt, error)              { return nil, errors.New("none") }
+func (t table) Begin() (driver.Tx, error)                        { return t, nil }
+func (t table) Commit() error                                    { return nil }
+func (t table) Rollback() error                                  { return nil }
+func (t table) Close() error                                     { return nil }
+func (t table) ExecContext(_ context.Context, q string, _ []driver.NamedValue) (driver.Result, error) {
+	log.Print(strings.Fields(q)[0])
+	return driver.RowsAffected(1), nil
+}
+`
 
 const preamble = `package main
 
@@ -200,9 +224,11 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/fence"
 )
 
 var (
+	_ fence.Term
 	_ = errors.New
 	_ driver.Conn
 	_ sql.DB

@@ -38,7 +38,6 @@ type teller struct {
 	d       *desk
 	epoch   int
 	pending []string
-	hang    bool
 }
 
 func (d *desk) client() (fence.Client[string], error) {

@@ -1,0 +1,109 @@
+package examples_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/goneli/neli/testkit/dbtest"
+)
+
+// report is what the programs write: its number, and the token of the leader that wrote it.
+type report struct{ number, token int }
+
+func testFencedSQL(t *testing.T, f flags) {
+	dsn := dbtest.PostgreSQL(t)
+	former, latter := tryFenced(t, f, "fenced-sql", []string{"-dsn", dsn},
+		`stored report %d with token %d$`, `report 2 is not stored: fence: a later term has taken over: .* its token is (\d+), this one's is (\d+)$`)
+	db, err := sql.Open("pgx", dsn)
+	require.NoError(t, err)
+	defer db.Close()
+	rows, err := db.QueryContext(t.Context(), "SELECT number, token FROM report ORDER BY number")
+	require.NoError(t, err)
+	var got []report
+	for rows.Next() {
+		var r report
+		require.NoError(t, rows.Scan(&r.number, &r.token))
+		got = append(got, r)
+	}
+	require.NoError(t, rows.Err())
+	requireReports(t, got, former, latter)
+}
+
+func testFencedKafka(t *testing.T, f flags) {
+	former, latter := tryFenced(t, f, "fenced-kafka", nil,
+		`committed report %d with token %d$`, `report 2 is not committed, as far as is known: fence: the producer was refused`)
+	client, err := kgo.NewClient(kgo.SeedBrokers(f.bootstrap), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeTopics(f.fresh+".reports"),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	require.NoError(t, err)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	var got []report
+	for len(got) < 3 {
+		fetches := client.PollFetches(ctx)
+		require.NoError(t, fetches.Err0())
+		fetches.EachRecord(func(record *kgo.Record) {
+			var r report
+			_, err := fmt.Sscan(string(record.Value), &r.number, &r.token)
+			require.NoError(t, err)
+			got = append(got, r)
+		})
+	}
+	requireReports(t, got, former, latter)
+}
+
+// tryFenced suspends a leader while it prepares its second report, until another one has
+// written that. It returns both tokens.
+func tryFenced(t *testing.T, f flags, example string, more []string, wrote, refused string) (former, latter int) {
+	s := newStage(t)
+	more = append(more, "-takes", "1s")
+	anna := s.start(example, "anna", f.of("anna", more...)...)
+	_, m := s.await(anna, `leads, with token (\d+); 0 reports are there$`)
+	former = number(t, m[0])
+	s.await(anna, fmt.Sprintf(wrote, 1, former))
+	s.await(anna, `prepares report 2$`)
+	anna.signal(syscall.SIGSTOP)
+	boris := s.start(example, "boris", f.of("boris", more...)...)
+	_, m = s.await(boris, `leads, with token (\d+); 1 reports are there$`)
+	latter = number(t, m[0])
+	require.Greater(t, latter, former)
+	s.await(boris, fmt.Sprintf(wrote, 2, latter))
+	anna.signal(syscall.SIGCONT)
+	_, tokens := s.await(anna, refused)
+	if len(tokens) > 0 {
+		require.Equal(t, []string{fmt.Sprint(latter), fmt.Sprint(former)}, tokens)
+	}
+	s.await(boris, fmt.Sprintf(wrote, 3, latter))
+	s.during(time.Second, time.Now())
+	require.Equal(t, 1, s.said(anna, `leads, with token`), "a stale leader works on")
+	for _, p := range []*program{anna, boris} {
+		p.signal(syscall.SIGTERM)
+		p.ends()
+	}
+	return former, latter
+}
+
+// requireReports: each is there once, in order, and the former leader has written the first
+// one only.
+func requireReports(t *testing.T, got []report, former, latter int) {
+	t.Helper()
+	require.GreaterOrEqual(t, len(got), 3)
+	for i, r := range got {
+		want := report{i + 1, latter}
+		if i == 0 {
+			want.token = former
+		}
+		if i < 3 { // anna may lead again once boris has closed
+			require.Equal(t, want, r, "%v", got)
+		}
+		require.Equal(t, i+1, r.number, "%v", got)
+	}
+}
