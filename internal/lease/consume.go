@@ -7,23 +7,23 @@ import (
 // Event is what a record did to a lease.
 type Event struct {
 	Rewound   bool          // the log went back, or a record contradicts the fold: Begin was called, nothing is known
-	Missing   int64         // and so many records were lost before this one
-	Outvoted  bool          // and most others have another fold
-	Tied      bool          // and as many have another one as this one
-	Differs   bool          // the record's sender has another fold, which it had not said before
-	Doubts    bool          // and nobody else had: Snapshots will tell who is wrong
-	Confirmed bool          // they have told: not this process
+	Missing   int64         // Rewound, because this many records before this one were lost
+	Outvoted  bool          // Rewound, because more processes have another fold than this one's
+	Tied      bool          // Rewound, because as many processes have another fold as this one's
+	Differs   bool          // the sender has another fold and had not said so before
+	Doubts    bool          // Differs, for the first time: Snapshots will show which fold is wrong
+	Confirmed bool          // the Snapshots have shown it: this process's fold is right
 	Known     bool          // the fold is known from this record on: everything may have changed
 	Evidence  bool          // a holder is alive
-	Own       bool          // the record is the present session's, with this stamp
-	Stamp     clock.Instant // zero: older than T, nobody knows by how much
+	Own       bool          // the present session appended the record
+	Stamp     clock.Instant // Own: when it did; zero if that is longer ago than T
 	Won       bool          // an own Claim was found valid, here or among what was kept for a Snapshot
-	Changed   []int32       // roles that have another holder or token now; perhaps twice; until the next call
-	Outlived  []Session     // those of which a Claim has taken the last role: they had been silent
+	Changed   []int32       // roles with a new holder or token, some perhaps twice; valid until the next call
+	Outlived  []Session     // sessions that lost their last role to a Claim, since they had been silent
 }
 
-// Skip takes note of a record that plays no part: another group's, another topic's, a
-// malformed one. It still has a place in the log.
+// Skip consumes a record that has no effect: one of another group or topic, or a malformed
+// one. It still takes up an offset.
 func (l *Lease) Skip(o int64, now clock.Instant) Event {
 	if l.misplaced(o) {
 		return l.rewind(o, now)
@@ -33,8 +33,8 @@ func (l *Lease) Skip(o int64, now clock.Instant) Event {
 }
 
 // misplaced reports whether a record at o shows that the log went back, or that records of
-// a dense log were lost. A Claim may be among those: without it another process's role looks
-// free, and a claim of it would be valid everywhere.
+// a dense log were lost. A lost record may be a Claim. Without it another process's role
+// would look free, and a Claim of that role would be valid at every process.
 func (l *Lease) misplaced(o int64) bool { return o <= l.read || l.rules.Dense && o > l.read+1 }
 
 func (l *Lease) rewind(o int64, now clock.Instant) Event {
@@ -46,8 +46,8 @@ func (l *Lease) rewind(o int64, now clock.Instant) Event {
 	return e
 }
 
-// ReadNewer takes note of a record of a newer version of this group. It may be of a
-// holder of anything.
+// ReadNewer consumes a record of a newer version in this group. Its sender may hold any
+// role.
 func (l *Lease) ReadNewer(o int64, now clock.Instant) Event {
 	if l.misplaced(o) {
 		return l.rewind(o, now)
@@ -68,11 +68,11 @@ func (l *Lease) foldNewer(o int64, now clock.Instant) {
 	l.trail.add(o, l.fold.hash, l.rules.History)
 }
 
-// Read folds the record r at offset o. Records come strictly in log order; now was
-// read after the record was in hand.
+// Read folds the record r at offset o. Records must come in log order. now must have been
+// read after the record was received.
 func (l *Lease) Read(o int64, r *Record, now clock.Instant) Event {
-	// Before all else, whatever the record is: it is not the next one, or it has seen what
-	// lies ahead.
+	// First of all, whatever kind of record it is: does its offset, or the offset up to which
+	// its sender had read, contradict the log as read so far?
 	if l.misplaced(o) || r.Read >= o {
 		return l.rewind(o, now)
 	}
@@ -146,9 +146,9 @@ func (l *Lease) readUnknown(o int64, r *Record, now clock.Instant, e *Event) {
 			e.Won = l.won
 		}
 	case r.Kind == Claim && r.Fresh && r.Read >= j.from-1 && r.Read >= j.busy:
-		// Its sender had read all that may be of a holder, here and before this process
-		// began, so it is valid by everybody's fold; and the fold after a valid fresh Claim
-		// depends on nothing before it.
+		// The sender had read every record that a holder may have written, both here and before
+		// this process began. So the Claim is valid in every fold, and the fold after a valid
+		// fresh Claim depends on nothing before it.
 		l.known(o)
 		l.fold.apply(r, o, now, nil)
 		if e.Own {
@@ -164,7 +164,7 @@ func (l *Lease) readUnknown(o int64, r *Record, now clock.Instant, e *Event) {
 	}
 }
 
-// known ends the join. The silence of each holder is counted from now on.
+// known ends the join. Each holder's silence is counted from now on.
 func (l *Lease) known(o int64) {
 	l.join = nil
 	l.disbelieved = nil
@@ -173,9 +173,9 @@ func (l *Lease) known(o int64) {
 	l.trail = trail{knownAt: o}
 }
 
-// adopt takes over a Snapshot of the fold at read, and folds what was kept of the
-// records since; all silence is counted from now, whenever they were read. It reports whether
-// the Snapshot was what it says.
+// adopt takes over a Snapshot of the fold as of offset read, then folds the records kept
+// since. Each holder's silence is counted from now, whenever its records were read. It
+// reports whether the Snapshot is consistent.
 func (l *Lease) adopt(o, read int64, s State, now clock.Instant) bool {
 	f, ok := s.fold(now)
 	if !ok {
@@ -198,8 +198,7 @@ func (l *Lease) adopt(o, read int64, s State, now clock.Instant) bool {
 	return true
 }
 
-// fold rebuilds the fold that a Snapshot was made of. ok is false if it contradicts
-// itself.
+// fold rebuilds the fold from a Snapshot. ok is false if the Snapshot contradicts itself.
 func (s *State) fold(now clock.Instant) (f fold, ok bool) {
 	f = newFold()
 	for _, g := range s.Grants {

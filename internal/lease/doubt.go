@@ -4,26 +4,26 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// doubt is what others say of the fold, since a record showed that somebody has another
-// one. One such record does not tell who is wrong. So all who know the fold write a
-// Snapshot, and the log tells everybody the same: a process that has more voices against
-// it than for it begins anew.
+// doubt collects votes on the fold after a record has shown that some process has a
+// different one. That record alone does not show which process is wrong. So all processes
+// that know the fold write a Snapshot, and all read the same votes from the log. A process
+// with more votes against its fold than for it begins anew.
 type doubt struct {
-	from   int64           // offset of the record that showed it: a Snapshot that was made before says nothing
-	until  clock.Raw       // as many against it as for it are too many from then on
-	voices map[string]bool // by process: has it the same fold?
+	from   int64           // offset of that record: Snapshots made before it do not count
+	until  clock.Raw       // from then on a tie, too, makes this process begin anew
+	voices map[string]bool // process → whether it has the same fold
 }
 
 const (
-	// maxVoices bounds how many processes are listened to: more than a group has.
+	// maxVoices bounds the processes whose votes are counted; no group has as many.
 	maxVoices = 1024
-	// enough is how many voices for a fold are as good as all: further processes with the
-	// same fold need not write it down.
+	// enough votes for a fold decide; further processes with the same fold need not write a
+	// Snapshot.
 	enough = 3
 )
 
-// votes counts the processes that have this fold, the own one included, and those that have
-// another one.
+// votes counts the processes with this fold, including this process, and those with a
+// different one.
 func (d *doubt) votes() (same, other int) {
 	same = 1
 	for _, agrees := range d.voices {
@@ -36,8 +36,8 @@ func (d *doubt) votes() (same, other int) {
 	return same, other
 }
 
-// voice takes note of a record by which another process has the same fold, or another one. It
-// reports whether that one has another fold and had not said so before.
+// voice counts a record that shows whether another process has the same fold. It reports
+// whether that process has a different fold and had not shown it before.
 func (l *Lease) voice(r *Record, agrees bool, now clock.Instant) bool {
 	d := l.doubt
 	switch {
@@ -57,19 +57,18 @@ func (l *Lease) voice(r *Record, agrees bool, now clock.Instant) bool {
 	return !agrees && (was || !known)
 }
 
-// outcome says what follows from the voices.
+// outcome is the result of the votes.
 type outcome int
 
 const (
 	undecided outcome = iota
-	confirmed         // most have this fold
-	outvoted          // most have another one
-	tied              // nobody knows
+	confirmed         // the majority has this fold
+	outvoted          // the majority has another one
+	tied              // there is no majority
 )
 
-// judge says what follows from the voices so far. More voices against the fold than for it
-// are enough at any time. As many as for it are given T/2 to change: those who have the same
-// fold may not have spoken yet.
+// judge evaluates the votes so far. More votes against the fold than for it decide at once.
+// A tie stands for T/2 first, since processes with the same fold may not have voted yet.
 func (l *Lease) judge(now clock.Instant) outcome {
 	d := l.doubt
 	if d == nil {
@@ -87,8 +86,8 @@ func (l *Lease) judge(now clock.Instant) outcome {
 	return undecided
 }
 
-// Doubtful reports whether this process may not claim: its fold has as many voices against
-// it as for it.
+// Doubtful reports whether this process must not claim, because its fold has as many votes
+// against it as for it.
 func (l *Lease) Doubtful() bool {
 	if l.doubt == nil {
 		return false
@@ -97,8 +96,8 @@ func (l *Lease) Doubtful() bool {
 	return other >= same
 }
 
-// Asked reports whether this process has to write a Snapshot, with which others compare
-// theirs: its fold is contradicted, and few have said that they have the same.
+// Asked reports whether this process has to write a Snapshot for others to compare with
+// theirs: some process contradicts its fold, and few have confirmed it.
 func (l *Lease) Asked() bool {
 	if l.doubt == nil {
 		return false
@@ -107,10 +106,10 @@ func (l *Lease) Asked() bool {
 	return same < enough
 }
 
-// rejoin begins anew after a contradiction. If nobody could tell who is wrong, Snapshots of
-// those who differed are not believed for W of the longest lease. By then each of them has
-// read the same voices: it has begun anew, or has more of them; or it was silent for so long
-// that it leads nothing, and this process has claimed.
+// rejoin begins anew after a contradiction. After a tie, the Snapshots of the processes that
+// differed are not adopted for W of the longest lease. By then each of those processes has
+// read the same votes, and has begun anew or found a majority for its fold; or it was silent
+// for so long that it leads nothing, and this process may claim.
 func (l *Lease) rejoin(o int64, how outcome, now clock.Instant) Event {
 	if how == tied {
 		l.disbelieved = map[string]bool{}
@@ -129,7 +128,7 @@ func (l *Lease) believes(process string, now clock.Instant) bool {
 	return !l.disbelieved[process] || now.Raw >= l.believeAt
 }
 
-// listen compares a record of another process's with the fold. It returns an event if this
+// listen compares another process's record with the fold. It returns an event if this
 // process has to begin anew.
 func (l *Lease) listen(o int64, r *Record, evidence bool, now clock.Instant, e *Event) (Event, bool) {
 	differs := r.Kind == Snapshot && l.trail.differs(r.Read, r.State.Hash) || r.Kind == Beat && !evidence && l.trail.contradicts(r)

@@ -6,9 +6,9 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// fold is the state machine that the log drives: who holds which role. It is the same
-// at every process that knows it, at every offset; hash tells two that differ apart.
-// A role that is free has no state, and a session that holds nothing is forgotten.
+// fold is the state machine that the log drives: the holder of each role. At every offset
+// it is the same in all processes that know it, and hash tells two different folds apart.
+// A free role has no state, and a session that holds nothing is forgotten.
 type fold struct {
 	tokens  []int64 // by role: offset of the valid Claim, none if the role is free
 	holders []int32 // by role that is held: index into sessions
@@ -21,8 +21,8 @@ type fold struct {
 	ended   []Session // sessions that were forgotten since takeEnded
 }
 
-// session is a holder. heard is no part of the fold: it is when this process read the
-// evidence.
+// session is a holder. heard is when this process read its newest evidence; that is not
+// part of the fold.
 type session struct {
 	Holder
 	held  int // roles
@@ -33,7 +33,7 @@ type session struct {
 // freeAt is when the session's lease is over by any clock, if nothing more is read of it.
 func (s *session) freeAt(rho float64) clock.Raw { return clock.FreeAt(s.heard.Raw, s.T, rho) }
 
-// grant is what is left of one valid Claim; since is no part of the fold.
+// grant counts the roles still held by one valid Claim. since is not part of the fold.
 type grant struct {
 	roles int
 	since clock.Instant
@@ -53,8 +53,7 @@ func (f *fold) clear() {
 	f.tokens, f.holders, f.ended = tokens, holders, ended
 }
 
-// takeEnded returns the sessions that have lost all they held since it was last
-// called.
+// takeEnded returns the sessions that lost their last role since the last call.
 func (f *fold) takeEnded() []Session {
 	ended := f.ended
 	f.ended = nil
@@ -78,8 +77,8 @@ func (f *fold) find(id Session) *session {
 	return &f.session[i]
 }
 
-// longest is the largest T of any holder; while a newer version may hold anything, the
-// largest that there can be.
+// longest is the largest T of any holder. While a newer version may hold roles, it is the
+// largest T allowed.
 func (f *fold) longest() time.Duration {
 	if f.newer != none {
 		return clock.Tmax
@@ -91,13 +90,13 @@ func (f *fold) longest() time.Duration {
 	return longest
 }
 
-// claim folds a Claim at offset o. Of one that is not fresh each role is judged by
-// itself: it is won if it is free, or if the sender had read all evidence of its
-// holder. A fresh one is valid if its sender had read all evidence of every holder,
-// and then it wins all or nothing: who sends it has waited for everybody. A record of
-// a newer version may be of a holder of anything, so no Claim is valid that had not
-// read it; a valid one has outlived it. It returns the roles that were won, or taken
-// from their holders, appended to changed.
+// claim folds a Claim at offset o. In a Claim that is not fresh, each role is judged by
+// itself: the sender wins it if it is free, or if the sender had read all evidence of its
+// holder. A fresh Claim is valid if its sender had read all evidence of every holder, since
+// it then has waited for all of them; it wins all of its roles or none. The sender of a
+// record of a newer version may hold any role, so a Claim is valid only if its sender had
+// read that record; a valid Claim outlives it. claim appends the roles that were won, or
+// taken from their holders, to changed.
 func (f *fold) claim(r *Record, o int64, now clock.Instant, changed []int32) []int32 {
 	if r.Read < f.newer {
 		return changed
@@ -180,8 +179,7 @@ func (f *fold) enter(h Holder) int32 {
 	return i
 }
 
-// free takes a role from its holder, if it has one, and forgets a holder that has no
-// role left.
+// free takes a role from its holder, if it has one, and forgets a holder without roles.
 func (f *fold) free(role int32) {
 	h := f.holderOf(role)
 	if h == nil {
@@ -205,9 +203,8 @@ func (f *fold) free(role int32) {
 	}
 }
 
-// apply folds a record at offset o: the whole of the rules, the same in every process. It
-// reports whether the record is evidence, and appends to changed the roles that have
-// another holder or token after it.
+// apply folds a record at offset o by the same rules in every process. It reports whether
+// the record is evidence, and appends to changed the roles whose holder or token is new.
 func (f *fold) apply(r *Record, o int64, now clock.Instant, changed []int32) ([]int32, bool) {
 	switch r.Kind {
 	case Claim:
@@ -219,16 +216,16 @@ func (f *fold) apply(r *Record, o int64, now clock.Instant, changed []int32) ([]
 	return changed, r.Kind.evidential() && f.evidence(r.Session, o, now)
 }
 
-// evidential reports whether a record of this kind is evidence if its session holds
-// something after it. Whoever does not know the fold cannot tell whether it does, and
-// waits.
+// evidential reports whether a record of this kind is evidence, provided that its session
+// holds something after it. A process that does not know the fold cannot tell, and assumes
+// that it does.
 func (k Kind) evidential() bool { return k == Beat || k == Claim }
 
 // folded reports whether the fold depends on records of this kind.
 func (k Kind) folded() bool { return k.evidential() || k == Release }
 
-// release folds a Release: what it names by token and session becomes free. It moves
-// no last, as nobody can tell whether a late one is of a session that lives.
+// release folds a Release: the roles that it names by token and session become free. It is
+// no evidence, since it may arrive late, after its session has died.
 func (f *fold) release(r *Record, changed []int32) []int32 {
 	for _, g := range r.Ended {
 		for _, role := range g.Roles {
@@ -241,8 +238,8 @@ func (f *fold) release(r *Record, changed []int32) []int32 {
 	return changed
 }
 
-// evidence folds the fact that a Beat or Claim of a session is at o: it moves last of
-// a session that holds something. It reports whether it did.
+// evidence folds a Beat or Claim of a session at o: the offset becomes the session's Last,
+// if it holds something. It reports whether it does.
 func (f *fold) evidence(id Session, o int64, now clock.Instant) bool {
 	s := f.find(id)
 	if s == nil {
@@ -264,8 +261,8 @@ func (f *fold) setNewer(o int64) {
 	}
 }
 
-// The hash of a fold is the sum of the hashes of what it consists of, so that each
-// change costs two of them and the order does not matter.
+// The hash of a fold is the sum of the hashes of its parts. So a change costs two hashes,
+// and the order of the parts does not matter.
 
 func mix(x uint64) uint64 { // the finalizer of SplitMix64
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

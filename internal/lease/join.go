@@ -6,31 +6,31 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// join is what a process knows before it knows the fold. It becomes known by a
-// Snapshot that reaches back to where it began, by a fresh Claim whose sender had read
-// everything that this one has read of holders, or by its own fresh Claim after a
-// silence that outlasts every lease there may be.
+// join is the state of a process until it knows the fold. It learns the fold from a
+// Snapshot that reaches back to where it began to read, from a fresh Claim whose sender had
+// read all records of holders that this process has read, or from its own fresh Claim after
+// a silence longer than any lease.
 type join struct {
 	from  int64         // s: where reading began
-	busy  int64         // newest record that may be of a holder: a fresh Claim must have read it
+	busy  int64         // newest record whose sender may be a holder: a fresh Claim must have read it
 	begun clock.Raw     // when s was known
-	bound time.Duration // no holder that was not heard since has a larger T
-	heard clock.Raw     // what was heard leads no more from then on
-	kept  []entry       // what must be folded after a Snapshot
-	since int64         // kept has everything from here on
-	cost  int           // of kept, in records
+	bound time.Duration // no holder that has been silent since then has a larger T
+	heard clock.Raw     // when the leases of all senders heard so far are over
+	kept  []entry       // records to fold after a Snapshot
+	since int64         // kept is complete from this offset on
+	cost  int           // memory that kept takes, in records
 	parts *parts
 }
 
 type entry struct {
 	offset int64
-	record *Record       // nil: of a newer version
-	sent   clock.Instant // if it is the present session's: its stamp
+	record *Record       // nil if it is of a newer version
+	sent   clock.Instant // the stamp, if the present session appended it
 }
 
-// maxKept bounds what a process remembers while it does not know the fold, in records
-// or in hundreds of roles. A Snapshot that would need more is not usable; another one
-// comes.
+// maxKept bounds the records kept while the fold is not known, counted in records or in
+// hundreds of roles. A Snapshot that would need more of them is not used; another one will
+// come.
 const maxKept = 20_000
 
 func newJoin(s int64, longest time.Duration, now clock.Instant) *join {
@@ -41,8 +41,8 @@ func (j *join) freshAt(rho float64) clock.Raw {
 	return max(clock.FreeAt(j.begun, j.bound, rho), j.heard)
 }
 
-// keep remembers a record that a Snapshot may have to be completed by. Those that no
-// fold looks at are not kept.
+// keep keeps a record that may have to be folded after a Snapshot. Records that no fold
+// depends on are not kept.
 func (j *join) keep(e entry) {
 	if r := e.record; r != nil && !r.Kind.folded() {
 		return
@@ -66,15 +66,15 @@ func (e entry) cost() int {
 	return c
 }
 
-// hear takes note of a record that may be of a holder whose lease is t.
+// hear notes a record whose sender may hold roles with a lease of t.
 func (j *join) hear(o int64, now clock.Instant, t time.Duration, rho float64) {
 	j.busy = o
 	j.heard = max(j.heard, clock.FreeAt(now.Raw, t, rho))
 }
 
-// limit takes note of the largest T of any holder, as a process says that knew the
-// fold at read. It covers who holds something since before this process began; who
-// has claimed later is heard. So it counts only if read reaches back to the beginning.
+// limit notes the largest T of any holder, as stated by a process that knew the fold at
+// offset r.Read. It covers the holders from before this process began; this process has
+// heard all later ones itself. So it counts only if r.Read reaches back to the beginning.
 func (j *join) limit(r *Record) {
 	if r.Longest != Unsaid && r.Read >= j.from-1 {
 		j.bound = min(j.bound, r.Longest)
@@ -100,7 +100,7 @@ func (j *join) snapshot(r *Record) (State, bool) {
 	p := j.parts
 	if p == nil || p.session != r.Session || p.read != r.Read || p.state.Hash != s.Hash || len(p.have) != s.Parts {
 		if p != nil && s.Part != 0 {
-			return State{}, false // the rest of one whose beginning was missed
+			return State{}, false // a later part of a Snapshot whose first part was missed
 		}
 		p = &parts{session: r.Session, read: r.Read, have: make([]bool, s.Parts), missing: s.Parts,
 			state: State{Parts: 1, Hash: s.Hash, Newer: s.Newer}}

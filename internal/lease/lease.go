@@ -10,18 +10,18 @@ import (
 
 // Rules are the constants of one process's part in the protocol.
 type Rules struct {
-	Process string        // random, fresh at every boot: it names this process among all
-	Name    string        // for people; what does not fit a record is cut off
+	Process string        // random, fresh at every boot: the process's id in the group
+	Name    string        // for people; cut off to fit into a record
 	T       time.Duration // the lease of this process's sessions, at most clock.Tmax
 	Rho     float64       // ρ, the largest rate error of anybody's raw clock
 	History int           // K: a Snapshot is due after so many records
 
-	// Longest is the longest T that any member may have, if something pins that where
-	// every newcomer must see it before it can claim; 0 stands for clock.Tmax.
+	// Longest is the longest T that any member may have, if something fixes it that every
+	// newcomer must read before it can claim. 0 means clock.Tmax.
 	Longest time.Duration
 
-	// Dense says that the offsets of the log have no gaps, so that a record behind the next
-	// offset shows that those between were lost on their way.
+	// Dense says that the offsets of the log have no gaps. A record beyond the next offset
+	// then proves that the records in between were lost on their way.
 	Dense bool
 }
 
@@ -36,7 +36,7 @@ func (r *Rules) longest() time.Duration {
 type Lease struct {
 	rules Rules
 	fold  fold
-	join  *join // what is known before the fold is; nil once that is known
+	join  *join // what is known until the fold is known; nil from then on
 	own   own
 	trail trail
 
@@ -50,19 +50,19 @@ type Lease struct {
 	believeAt   clock.Raw
 }
 
-// own is what concerns this process's present session.
+// own is the state of this process's present session.
 type own struct {
 	session   Session
 	seq       uint64
 	v         clock.Instant // V; zero: no evidence
 	ballot    int64         // the largest of that evidence
-	sent      []stamp       // own records on their way, oldest first
+	sent      []stamp       // own records in flight, oldest first
 	claiming  map[int32]uint64
 	claims    []pending
-	forgotten map[int32]int64 // role → token that is not led any more, and not yet released by the fold
+	forgotten map[int32]int64 // role → token that this process no longer leads by, but still holds in the fold
 }
 
-// stamp is the time that was read before a record was handed over.
+// stamp is a clock reading taken before a record was appended.
 type stamp struct {
 	seq uint64
 	at  clock.Instant
@@ -93,11 +93,11 @@ func clip(name string) string {
 	return name
 }
 
-// Begin starts a new session that reads on at offset s: at boot, whenever the read
-// position jumps or reading may have stopped, and at an alarm. now must have been read
-// after s was known. Nothing is this process's any more, and nothing is known: who
-// holds something may have claimed it unread. whole says that s is 0 and nothing was
-// ever deleted before it, so that every claim there ever was is going to be read.
+// Begin starts a new session that reads on from offset s: at boot, whenever the read
+// position jumps or reading may have stopped, and after an alarm. now must have been read
+// after s was known. The process holds nothing any more, and it does not know the fold: it
+// may have missed Claims. whole says that s is 0 and that nothing was ever deleted before
+// it, so that the process will read every Claim that was ever made.
 func (l *Lease) Begin(s int64, whole bool, now clock.Instant) {
 	l.renew()
 	l.fold = newFold()
@@ -114,8 +114,8 @@ func (l *Lease) Begin(s int64, whole bool, now clock.Instant) {
 	}
 }
 
-// renew begins a new session on the same fold: what the former one holds is led no
-// more, and its Claims, should they come back, are a stranger's.
+// renew begins a new session on the same fold. This process no longer leads the roles of
+// the former session, and treats its Claims that come back later as another process's.
 func (l *Lease) renew() {
 	l.own.session = Session{l.rules.Process, l.own.session.N + 1}
 	l.own.v, l.own.ballot = clock.Instant{}, 0
@@ -137,7 +137,7 @@ func (l *Lease) Offset() int64 { return l.read }
 // zero if there is none.
 func (l *Lease) V() clock.Instant { return l.own.v }
 
-// Back is the largest ballot of evidence of the present session that was read back.
+// Back is the largest ballot among the present session's evidence that was read back.
 func (l *Lease) Back() int64 { return l.own.ballot }
 
 // Leads is the rule: this process leads role iff its session holds it by the fold, its
@@ -187,13 +187,14 @@ func Young(now, v clock.Instant, t time.Duration) bool {
 	return 0 <= age && age < clock.Hold(t)
 }
 
-// Lapsed reports whether the present session holds something that it leads no more.
+// Lapsed reports whether the present session still holds roles in the fold that it no
+// longer leads by the clock.
 func (l *Lease) Lapsed(now clock.Instant) bool { return l.Holding() > 0 && !l.young(now) }
 
-// FreeAt is the time from which nobody leads role by any clock, if nothing is read until
-// then: zero if it is free already, Never if nothing is known. A record of a newer version
-// may be of a holder of anything. Never, too, while others contradict the fold and not most
-// have the same.
+// FreeAt is the time from which nobody leads role by any clock, provided that nothing is
+// read until then. It is zero if the role is free already. It is Never while the fold is not
+// known, and while no majority confirms a fold that others contradict. A record of a newer
+// version may come from a holder of any role, so it delays all of them.
 func (l *Lease) FreeAt(role int32) clock.Raw {
 	if l.join != nil || l.Doubtful() {
 		return clock.Never
@@ -217,8 +218,8 @@ func (l *Lease) FreshAt() clock.Raw {
 	return l.join.freshAt(l.rules.Rho)
 }
 
-// Newer is when the newest record of a newer version was read, if no Claim has
-// outlived it.
+// Newer is when the newest record of a newer version was read. ok is false if there was
+// none, or if a Claim has outlived it since.
 func (l *Lease) Newer() (at clock.Instant, ok bool) {
 	return l.newerAt, l.join == nil && l.fold.newer != none
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// Every method here makes a record to be appended, decided at time now, which must have
-// been read before: it is the record's stamp. In which order records reach the log does
-// not matter.
+// Every method here makes a record to append. now must have been read before the call; it
+// becomes the record's stamp. The records may reach the log in any order.
 
 // record numbers a record, and remembers its stamp if it may be evidence.
 func (l *Lease) record(k Kind, now clock.Instant) Record {
@@ -28,7 +27,7 @@ func (l *Lease) record(k Kind, now clock.Instant) Record {
 	return r
 }
 
-// stamp remembers when a record was sent, and drops what is older than T: it proves
+// stamp remembers when a record was sent, and drops stamps older than T, which prove
 // nothing any more.
 func (w *own) stamp(seq uint64, now clock.Instant, t time.Duration) {
 	n := 0
@@ -38,8 +37,8 @@ func (w *own) stamp(seq uint64, now clock.Instant, t time.Duration) {
 	w.sent = append(w.sent[:copy(w.sent, w.sent[n:])], stamp{seq, now})
 }
 
-// back takes note that a record has come back and returns its stamp, zero if that is
-// not known any more: then it is older than T.
+// back notes that a record was read back. It returns the record's stamp, or zero if the
+// stamp was dropped because it is older than T.
 func (w *own) back(seq uint64, now clock.Instant, t time.Duration) clock.Instant {
 	w.resolve(seq)
 	i, ok := slices.BinarySearchFunc(w.sent, seq, func(s stamp, seq uint64) int { return cmp.Compare(s.seq, seq) })
@@ -54,7 +53,7 @@ func (w *own) back(seq uint64, now clock.Instant, t time.Duration) clock.Instant
 	return at
 }
 
-// resolve takes note that a Claim is not under way any more.
+// resolve notes that a Claim is no longer in flight.
 func (w *own) resolve(seq uint64) {
 	i := slices.IndexFunc(w.claims, func(p pending) bool { return p.seq == seq })
 	if i < 0 {
@@ -68,11 +67,11 @@ func (w *own) resolve(seq uint64) {
 	w.claims = slices.Delete(w.claims, i, i+1)
 }
 
-// Word makes a Hello, Ping or Pong, which has no part in the rules.
+// Word makes a Hello, Ping or Pong. The rules of the lease ignore these.
 func (l *Lease) Word(k Kind, now clock.Instant) Record { return l.record(k, now) }
 
-// Beat makes a Beat. It returns false for a session that holds nothing: only evidence
-// is sent as a Beat.
+// Beat makes a Beat. It returns false for a session that holds nothing, since that Beat
+// would be no evidence.
 func (l *Lease) Beat(now clock.Instant) (Record, bool) {
 	if l.Holding() == 0 || l.Lapsed(now) {
 		return Record{}, false
@@ -93,9 +92,9 @@ func (l *Lease) MayClaim(role int32, now clock.Instant) bool {
 	return h == nil || h.Session != l.own.session
 }
 
-// Claim makes a Claim of those of the given roles (ascending) that may be claimed, at
-// most MaxClaim. It returns false if there are none. A Claim is under way until it is
-// read back, or reported as failed, or given up.
+// Claim makes a Claim of those given roles (ascending) that this process may claim, at
+// most MaxClaim of them. It returns false if there are none. A Claim is in flight until it
+// is read back, reported as failed, or given up.
 func (l *Lease) Claim(roles []int32, now clock.Instant) (Record, bool) {
 	var may []int32
 	for _, role := range roles {
@@ -115,7 +114,7 @@ func (l *Lease) Claim(roles []int32, now clock.Instant) (Record, bool) {
 	return r, true
 }
 
-// Claiming is how many Claims are under way, and when the oldest was sent.
+// Claiming returns how many Claims are in flight, and when the oldest was sent.
 func (l *Lease) Claiming() (n int, oldest clock.Instant) {
 	if n = len(l.own.claims); n > 0 {
 		oldest = l.own.claims[0].at
@@ -123,17 +122,17 @@ func (l *Lease) Claiming() (n int, oldest clock.Instant) {
 	return n, oldest
 }
 
-// Failed takes the log's word that a Claim could not be confirmed. It may be in the log
-// all the same.
+// Failed notes that the append of a Claim was not confirmed. The Claim may be in the log
+// nevertheless.
 func (l *Lease) Failed(id Session, seq uint64) {
 	if id == l.own.session {
 		l.own.resolve(seq)
 	}
 }
 
-// GiveUpClaims forgets the Claims that are under way and were sent before a time: they
-// may have been lost without a word. A session that holds nothing is replaced, so that
-// such a Claim, should it come back, is a stranger's.
+// GiveUpClaims forgets the Claims in flight that were sent before a time: they may have been
+// lost. A session that holds nothing is replaced by a new one, so that a Claim that comes
+// back after all is treated as another process's.
 func (l *Lease) GiveUpClaims(sent clock.Instant) {
 	for len(l.own.claims) > 0 && l.own.claims[0].at.Mono <= sent.Mono {
 		l.own.resolve(l.own.claims[0].seq)
@@ -143,9 +142,8 @@ func (l *Lease) GiveUpClaims(sent clock.Instant) {
 	}
 }
 
-// Lapse ends the present session if it has lapsed: it leads nothing more, for ever, and
-// what it holds is released in its name. It must be called before anything else is made
-// at a time.
+// Lapse ends the present session for ever if it has lapsed, and makes the Releases of its
+// roles. At any given time it must be called before any other record is made.
 func (l *Lease) Lapse(now clock.Instant) []Record {
 	if !l.Lapsed(now) {
 		return nil
@@ -155,9 +153,9 @@ func (l *Lease) Lapse(now clock.Instant) []Record {
 	return l.releases(former, now, func(int32) bool { return true })
 }
 
-// Forget ends leadership of roles that the present session holds: Leads is false from
-// now on. The work must have ended before. Release tells the others, after Forget has
-// returned.
+// Forget ends the leadership of roles that the present session holds: Leads is false from
+// now on. The application must have stopped its work before. Call Release afterwards, to
+// tell the others.
 func (l *Lease) Forget(roles []int32) {
 	for _, role := range roles {
 		if token, ok := l.Mine(role); ok {
@@ -166,8 +164,8 @@ func (l *Lease) Forget(roles []int32) {
 	}
 }
 
-// Release makes the Releases of those of the given roles that are forgotten and not yet
-// released by the fold.
+// Release makes the Releases of those given roles that were forgotten but are still held in
+// the fold.
 func (l *Lease) Release(roles []int32, now clock.Instant) []Record {
 	if l.join != nil {
 		return nil
@@ -175,8 +173,9 @@ func (l *Lease) Release(roles []int32, now clock.Instant) []Record {
 	return l.release(roles, l.own.session, now)
 }
 
-// Unreleased makes the Releases of everything that is forgotten and still held by the
-// fold, and of what former sessions of this process hold: a Release may be lost.
+// Unreleased makes the Releases of all roles that were forgotten but are still held in the
+// fold, and of the roles of this process's former sessions. A Release may be lost, so they
+// are made again.
 func (l *Lease) Unreleased(now clock.Instant) []Record {
 	if l.join != nil {
 		return nil
@@ -199,7 +198,7 @@ func (l *Lease) Owing() bool {
 	return l.join == nil && (len(l.own.forgotten) > 0 || len(l.former()) > 0)
 }
 
-// former returns the former sessions of this process that hold something.
+// former returns this process's former sessions that still hold something.
 func (l *Lease) former() []Session {
 	var ids []Session
 	for id := range l.fold.index {
@@ -211,7 +210,7 @@ func (l *Lease) former() []Session {
 	return ids
 }
 
-// releases makes the Releases of what a session of this process holds.
+// releases makes the Releases of all roles of one of this process's sessions.
 func (l *Lease) releases(id Session, now clock.Instant, which func(int32) bool) []Record {
 	i, ok := l.fold.index[id]
 	if !ok {
@@ -226,8 +225,7 @@ func (l *Lease) releases(id Session, now clock.Instant, which func(int32) bool) 
 	return l.release(roles, id, now)
 }
 
-// release makes Releases in the name of a session, as many as it takes to keep each
-// small.
+// release makes Releases in the name of a session: several, if one would be too large.
 func (l *Lease) release(roles []int32, id Session, now clock.Instant) []Record {
 	mine := slices.DeleteFunc(slices.Clone(roles), func(role int32) bool {
 		h := l.fold.holderOf(role)

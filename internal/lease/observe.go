@@ -6,7 +6,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// Grantee is who holds a role, as the fold says.
+// Grantee is the holder of a role according to the fold.
 type Grantee struct {
 	Session Session
 	Name    string
@@ -17,8 +17,8 @@ type Grantee struct {
 	FreeAt  clock.Raw     // from when on the lease is over by any clock, if nothing is read until then
 }
 
-// Holder returns who holds role by the fold, be its lease over or not. ok is false if
-// nobody does, or if the fold is not known.
+// Holder returns the holder of role according to the fold, even if its lease is over. ok is
+// false if there is none, or if the fold is not known.
 func (l *Lease) Holder(role int32) (g Grantee, ok bool) {
 	if l.join != nil {
 		return Grantee{}, false
@@ -36,9 +36,9 @@ func (l *Lease) Holder(role int32) (g Grantee, ok bool) {
 	return g, true
 }
 
-// Grant returns the token under which role is held by the fold, and a number of its
-// holder's that is small and the same until the next record. It costs less than Holder.
-// ok is false if nobody holds the role, or if the fold is not known.
+// Grant returns the token under which role is held, and a small number that stands for its
+// holder until the next record is read. It costs less than Holder. ok is false if nobody
+// holds the role, or if the fold is not known.
 func (l *Lease) Grant(role int32) (token int64, holder int32, ok bool) {
 	if l.join != nil || int(role) >= len(l.fold.tokens) || l.fold.tokens[role] == none {
 		return none, 0, false
@@ -46,8 +46,8 @@ func (l *Lease) Grant(role int32) (token int64, holder int32, ok bool) {
 	return l.fold.tokens[role], l.fold.holders[role], true
 }
 
-// Tally adds to counts, for each kind that kind sorts a session that holds something
-// into, how many roles below a number sessions of that kind hold.
+// Tally counts the held roles below the given number by kind of holder: kind returns an
+// index into counts for each session.
 func (l *Lease) Tally(below int32, kind func(HolderState) int, counts []int) {
 	if l.join != nil {
 		return
@@ -75,7 +75,7 @@ func (l *Lease) sessions() iter.Seq2[HolderState, int32] {
 	}
 }
 
-// HolderOf is Holder without what only people ask for.
+// HolderOf is Holder without the name, the token and when the term began.
 func (l *Lease) HolderOf(role int32) (h HolderState, ok bool) {
 	if l.join != nil {
 		return HolderState{}, false
@@ -122,7 +122,7 @@ func (l *Lease) Holders() iter.Seq[HolderState] {
 	}
 }
 
-// RolesOf returns what a session holds, ascending.
+// RolesOf returns the roles that a session holds, ascending.
 func (l *Lease) RolesOf(id Session) []int32 {
 	i, ok := l.fold.index[id]
 	if !ok || l.join != nil {
@@ -137,8 +137,8 @@ func (l *Lease) RolesOf(id Session) []int32 {
 	return roles
 }
 
-// Each calls set for every role that somebody holds, with what of says of its holder;
-// of is asked once for each.
+// Each calls of once for every holder, and then set for each of the held roles, with the
+// value that of returned for the role's holder.
 func (l *Lease) Each(of func(HolderState) int32, set func(role, value int32)) {
 	if l.join != nil {
 		return
@@ -165,7 +165,7 @@ func (l *Lease) HeldBy(id Session) int {
 	return 0
 }
 
-// Under reports whether an own Claim of role is under way.
+// Under reports whether one of this process's Claims of role is in flight.
 func (l *Lease) Under(role int32) bool {
 	_, under := l.own.claiming[role]
 	return under
