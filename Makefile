@@ -60,8 +60,8 @@ LONG := . ./internal/scenario
 unit: ## without a broker, race detector on; small packages first
 	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' $$($(GO) list ./... | grep -vFx "$$($(GO) list $(LONG))")
 	$(GO) test -race -timeout 30m -skip '$(MUTANTS)' $(LONG)
-	CGO_ENABLED=0 $(GO) test -run TestNewWithoutCgo .
-	$(GO) test -tags neli_nolibrdkafka -run TestNewWithoutCgo .
+	CGO_ENABLED=0 $(GO) test -run TestNewWithoutCgo ./internal/confluent
+	$(GO) test -tags neli_nolibrdkafka -run TestNewWithoutCgo ./internal/confluent
 	cd franz && $(GO) test -race -timeout 15m ./...
 	cd peers && $(GO) test -race -timeout 15m -skip '$(MUTANTS)' ./...
 

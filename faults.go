@@ -53,7 +53,7 @@ func (f *faults) properties(p kafka.Provider, s *settings) {
 	}
 	if p == nil {
 		var err error
-		if p, err = defaultProvider(); err != nil {
+		if p, err = Confluent(); err != nil {
 			return
 		}
 	}

@@ -8,11 +8,17 @@ import (
 	"slices"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/confluent"
 	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/internal/freeze"
 	"github.com/goneli/neli/internal/redact"
 	"github.com/goneli/neli/kafka"
 )
+
+// Confluent returns the default Provider, on confluent-kafka-go, which is librdkafka, for
+// those who wrap it; leaving Config.Provider empty means the same. The error says what to do in
+// a binary without it: one that was built without cgo, or with the tag neli_nolibrdkafka.
+func Confluent() (kafka.Provider, error) { return confluent.New() }
 
 // newArbiter makes the Kafka clients and puts the parts together.
 func newArbiter(p kafka.Provider, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
@@ -24,7 +30,7 @@ func newArbiter(p kafka.Provider, set *settings, clocks clock.Clock, alive func(
 	}
 	if p == nil {
 		var err error
-		if p, err = defaultProvider(); err != nil {
+		if p, err = Confluent(); err != nil {
 			return nil, fmt.Errorf("neli: New: %w", err)
 		}
 	}

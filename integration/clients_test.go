@@ -24,8 +24,17 @@ const envProvider = "NELI_PROVIDER"
 // clients are all there are. What the library rests on, and that they get along, is
 // tested with both in any case.
 var clients = map[string]func() kafka.Provider{
-	"confluent": neli.Confluent,
+	"confluent": confluent,
 	"franz":     func() kafka.Provider { return franz.Provider() },
+}
+
+// confluent is the default.
+func confluent() kafka.Provider {
+	p, err := neli.Confluent()
+	if err != nil {
+		panic(err) // this suite needs cgo
+	}
+	return p
 }
 
 // client returns the one that NELI_PROVIDER names.

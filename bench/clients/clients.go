@@ -37,7 +37,7 @@ const Franz = "franz"
 func Named(name string) (kafka.Provider, error) {
 	switch name {
 	case "":
-		return neli.Confluent(), nil
+		return neli.Confluent()
 	case Franz:
 		return franz.Provider(), nil
 	}

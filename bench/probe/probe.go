@@ -45,7 +45,11 @@ func Open(ctx context.Context, bootstrap string) (*Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, provider, silent := &kafkaWay{}, neli.Confluent(), slog.New(slog.DiscardHandler)
+	k, silent := &kafkaWay{}, slog.New(slog.DiscardHandler)
+	provider, err := neli.Confluent()
+	if err != nil {
+		return nil, err
+	}
 	if k.producer, err = provider.Producer(producing, silent); err != nil {
 		return nil, err
 	}
@@ -62,8 +66,12 @@ func Open(ctx context.Context, bootstrap string) (*Probe, error) {
 
 // properties are those that the library gives its clients, once the topic is there.
 func properties(ctx context.Context, bootstrap string) (producing, reading map[string]string, err error) {
+	provider, err := neli.Confluent()
+	if err != nil {
+		return nil, nil, err
+	}
 	began := time.Now()
-	seen := clients.Observe(neli.Confluent(), func() time.Duration { return time.Since(began) })
+	seen := clients.Observe(provider, func() time.Duration { return time.Since(began) })
 	n, err := neli.New(neli.Config{KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": bootstrap}, LeaderGroupID: group, Provider: seen})
 	if err != nil {
 		return nil, nil, err

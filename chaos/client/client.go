@@ -20,7 +20,7 @@ const Env = "NELI_PROVIDER"
 func Provider() (kafka.Provider, error) {
 	switch name := os.Getenv(Env); name {
 	case "", "confluent":
-		return neli.Confluent(), nil
+		return neli.Confluent()
 	case "franz":
 		return franz.Provider(), nil
 	default:

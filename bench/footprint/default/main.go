@@ -2,8 +2,16 @@
 package main
 
 import (
+	"log"
+
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/bench/footprint/program"
 )
 
-func main() { program.Main(neli.Confluent(), true) }
+func main() {
+	provider, err := neli.Confluent()
+	if err != nil {
+		log.Fatal(err)
+	}
+	program.Main(provider, true)
+}

@@ -1,6 +1,6 @@
 //go:build !cgo || neli_nolibrdkafka
 
-package neli
+package confluent
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// defaultProvider has nothing to offer without librdkafka, which is written in C.
-func defaultProvider() (kafka.Provider, error) {
+// New has nothing to offer without librdkafka, which is written in C.
+func New() (kafka.Provider, error) {
 	return nil, errors.New("this binary was built without cgo, or with the tag neli_nolibrdkafka, and so has no Kafka client of its own: " +
 		"set Config.Provider to that of github.com/goneli/neli/franz, which is written in Go; " +
 		"or build with CGO_ENABLED=1 and a C compiler, and without the tag")

@@ -1,6 +1,6 @@
 //go:build cgo && !neli_nolibrdkafka
 
-package neli
+package confluent
 
 import (
 	"errors"

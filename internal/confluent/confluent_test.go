@@ -1,6 +1,6 @@
 //go:build cgo && !neli_nolibrdkafka
 
-package neli
+package confluent
 
 import (
 	"bytes"
@@ -25,7 +25,6 @@ import (
 	"time"
 
 	ck "github.com/confluentinc/confluent-kafka-go/v2/kafka"
-	"github.com/goneli/neli/internal/redact"
 	"github.com/goneli/neli/kafka"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -43,6 +42,8 @@ type confluentBed struct {
 	cluster *ck.MockCluster
 	props   map[string]string
 }
+
+var client kafka.Provider = confluent{}
 
 func newConfluentBed(t *testing.T, partitions int) *confluentBed {
 	t.Helper()
@@ -76,7 +77,7 @@ func confluentProps(props map[string]string, extra ...string) map[string]string 
 
 func (b *confluentBed) producer(extra ...string) *confluentProducer {
 	b.t.Helper()
-	p, err := Confluent().Producer(b.with(append([]string{"linger.ms", "0", "acks", "all"}, extra...)...), slog.New(slog.DiscardHandler))
+	p, err := client.Producer(b.with(append([]string{"linger.ms", "0", "acks", "all"}, extra...)...), slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func confluentReaderProps(props map[string]string) map[string]string {
 
 func (b *confluentBed) reader() kafka.LogReader {
 	b.t.Helper()
-	r, err := Confluent().LogReader(confluentReaderProps(b.props), slog.New(slog.DiscardHandler))
+	r, err := client.LogReader(confluentReaderProps(b.props), slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -322,7 +323,7 @@ func TestConfluentPurge(t *testing.T) {
 func TestConfluentAdmin(t *testing.T) {
 	b := newConfluentBed(t, 3)
 	p := b.producer()
-	a, err := Confluent().Admin(p)
+	a, err := client.Admin(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +367,7 @@ func confluentElapsed(f func()) time.Duration {
 }
 
 func TestConfluentAdminOfAnotherProvider(t *testing.T) {
-	if _, err := Confluent().Admin(nil); err == nil {
+	if _, err := client.Admin(nil); err == nil {
 		t.Error("an admin without a producer")
 	}
 }
@@ -374,7 +375,7 @@ func TestConfluentAdminOfAnotherProvider(t *testing.T) {
 func TestConfluentGroup(t *testing.T) {
 	b := newConfluentBed(t, 2)
 	p := b.producer()
-	g, err := Confluent().GroupConsumer(b.with("group.id", "g", "enable.auto.commit", "false", "session.timeout.ms", "6000",
+	g, err := client.GroupConsumer(b.with("group.id", "g", "enable.auto.commit", "false", "session.timeout.ms", "6000",
 		"partition.assignment.strategy", "cooperative-sticky"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -449,15 +450,15 @@ func TestConfluentCloseIsBounded(t *testing.T) {
 	group := confluentProps(props, "group.id", "g")
 	delete(group, "message.timeout.ms")
 
-	p, err := Confluent().Producer(props, slog.New(slog.DiscardHandler))
+	p, err := client.Producer(props, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Confluent().LogReader(confluentReaderProps(group), slog.New(slog.DiscardHandler))
+	r, err := client.LogReader(confluentReaderProps(group), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := Confluent().GroupConsumer(group, slog.New(slog.DiscardHandler))
+	g, err := client.GroupConsumer(group, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -522,19 +523,19 @@ func TestConfluentAuthenticationRefused(t *testing.T) {
 		func(c net.Conn) { _ = c.(*tls.Conn).Handshake() })
 	props := map[string]string{"bootstrap.servers": addr, "security.protocol": "ssl"}
 
-	r, err := Confluent().LogReader(confluentReaderProps(props), slog.New(slog.DiscardHandler))
+	r, err := client.LogReader(confluentReaderProps(props), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closeConfluent(t, r)
 	confluentPollError(t, kafka.ErrAuthentication, func() error { _, _, err := r.Poll(100 * time.Millisecond); return err })
 
-	p, err := Confluent().Producer(confluentProps(props, "message.timeout.ms", "1000"), slog.New(slog.DiscardHandler))
+	p, err := client.Producer(confluentProps(props, "message.timeout.ms", "1000"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer closeConfluent(t, p)
-	a, err := Confluent().Admin(p)
+	a, err := client.Admin(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -575,54 +576,13 @@ func TestConfluentRefusesProperties(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	props := map[string]string{"group.id": "g", "security.protocol": "n0ne"}
 	for what, err := range map[string]error{
-		"producer": confluentSecond(Confluent().Producer(props, slog.New(slog.DiscardHandler))),
-		"reader":   confluentSecond(Confluent().LogReader(props, slog.New(slog.DiscardHandler))),
-		"group":    confluentSecond(Confluent().GroupConsumer(props, slog.New(slog.DiscardHandler))),
+		"producer": confluentSecond(client.Producer(props, slog.New(slog.DiscardHandler))),
+		"reader":   confluentSecond(client.LogReader(props, slog.New(slog.DiscardHandler))),
+		"group":    confluentSecond(client.GroupConsumer(props, slog.New(slog.DiscardHandler))),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "security.protocol") {
 			t.Errorf("%s: %v", what, err)
 		}
-	}
-}
-
-// Faults of Config and of properties come together, each once, however many clients refuse
-// the property.
-func TestConfluentPropertyFaultsComeAtOnce(t *testing.T) {
-	props := KafkaConfigMap{"bootstrap.server": "a:1", "socket.timeout.ms": 5, "sasl.password": "hunter2-secret",
-		"security.protocol": "hunter2-secret", "acks": 0, "session.timeout.ms": "soon"}
-	for _, c := range []struct {
-		cfg   Config
-		wants []string
-	}{
-		{Config{LeaderGroupID: "g", KafkaConfig: KafkaConfigMap{"bootstrap.server": "a:1", "socket.timeout.ms": 5}}, []string{
-			`KafkaConfig: No such configuration property: "bootstrap.server"`,
-			`KafkaConfig: Configuration property "socket.timeout.ms" value 5 is outside allowed range 10..300000`,
-		}},
-		{Config{LeaderGroupID: "g", Roles: -1, HeartbeatTimeout: 1 << 62, Nomination: Assigned, KafkaConfig: props}, []string{
-			`HeartbeatTimeout: "1281023h53m38.427387904s" must be at most 24h`,
-			`KafkaConfig: Configuration property "socket.timeout.ms" value 5 is outside allowed range 10..300000`,
-			`KafkaConfig: Invalid value "[redacted]" for configuration property "security.protocol"`,
-			`KafkaConfig: No such configuration property: "bootstrap.server"`,
-			`KafkaConfig[acks]: "0" is always all: a lease must survive a broker`,
-			`KafkaConfig[session.timeout.ms]: "soon" must be milliseconds between 1 and 3600000`,
-			`Roles: "-1" must be between 1 and 1000000`,
-		}},
-	} {
-		_, err := New(c.cfg)
-		require.Error(t, err)
-		lines := strings.Split(err.Error(), "\n")
-		require.Equal(t, "neli: invalid configuration:", lines[0])
-		require.ElementsMatch(t, c.wants, lines[1:])
-		require.Equal(t, 1, strings.Count(err.Error(), "neli:"))
-	}
-}
-
-// The client quotes what it does not like, and what it does not like may be a secret.
-func TestConfluentShowsNoSecret(t *testing.T) {
-	t.Cleanup(func() { goleak.VerifyNone(t) })
-	_, err := New(Config{LeaderGroupID: "g", KafkaConfig: KafkaConfigMap{"sasl.password": "s3cret", "security.protocol": "s3cret"}})
-	if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), redact.Mark) {
-		t.Error(err)
 	}
 }
 
@@ -648,31 +608,6 @@ func TestConfluentLogs(t *testing.T) {
 	timedOut := errors.New("timed out")
 	if err := l.explain(timedOut); !errors.Is(err, timedOut) || err.Error() != "timed out (b:1: connection refused)" {
 		t.Errorf("a time-out is explained as %v", err)
-	}
-}
-
-// The client takes the library's properties, with its own checks of how they fit
-// together.
-func TestConfluentTakesOurProperties(t *testing.T) {
-	t.Cleanup(func() { goleak.VerifyNone(t) })
-	for _, kafka := range []KafkaConfigMap{nil, {"socket.timeout.ms": 1300}, {"socket.timeout.ms": 60_000}} {
-		s := resolved(t, Config{KafkaConfig: kafka, LeaderGroupID: "g"})
-		quiet := slog.New(slog.DiscardHandler)
-		p, err := Confluent().Producer(s.producerProperties(), quiet)
-		if err != nil {
-			t.Fatal(err)
-		}
-		closeConfluent(t, p)
-		r, err := Confluent().LogReader(s.readerProperties(), quiet)
-		if err != nil {
-			t.Fatal(err)
-		}
-		closeConfluent(t, r)
-		g, err := Confluent().GroupConsumer(s.groupProperties(), quiet)
-		if err != nil {
-			t.Fatal(err)
-		}
-		closeConfluent(t, g)
 	}
 }
 
@@ -786,11 +721,11 @@ func (a *attempts) Handle(_ context.Context, r slog.Record) error {
 func TestConfluentAsksABrokerThatIsDown(t *testing.T) {
 	b := newConfluentBed(t, 1)
 	seen := &attempts{}
-	p, err := Confluent().Producer(b.with("acks", "all", "debug", "broker", "reconnect.backoff.ms", "50", "reconnect.backoff.max.ms", "500"), slog.New(seen))
+	p, err := client.Producer(b.with("acks", "all", "debug", "broker", "reconnect.backoff.ms", "50", "reconnect.backoff.max.ms", "500"), slog.New(seen))
 	require.NoError(t, err)
 	defer closeConfluent(t, p)
 	b.put(p, 0, "a")
-	admin, err := Confluent().Admin(p)
+	admin, err := client.Admin(p)
 	require.NoError(t, err)
 	defer admin.Close()
 	_, err = admin.Log(t.Context(), confluentTopic, 0)
@@ -809,7 +744,7 @@ func TestConfluentAsksABrokerThatIsDown(t *testing.T) {
 // A member asks a broker by itself, joined or not, whatever else it does, and not after Close.
 func TestConfluentGroupReaches(t *testing.T) {
 	b := newConfluentBed(t, 1)
-	g, err := Confluent().GroupConsumer(confluentProps(b.props, "group.id", "g"), slog.New(slog.DiscardHandler))
+	g, err := client.GroupConsumer(confluentProps(b.props, "group.id", "g"), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	defer closeConfluent(t, g)
 	ask := func() error {

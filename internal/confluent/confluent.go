@@ -1,6 +1,6 @@
 //go:build cgo && !neli_nolibrdkafka
 
-package neli
+package confluent
 
 import (
 	"context"
@@ -17,15 +17,9 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Confluent returns the default Provider: confluent-kafka-go, which is librdkafka.
-// Set it to wrap it; leaving Config.Provider empty means the same. It exists only
-// in builds with cgo and without the tag neli_nolibrdkafka.
-func Confluent() kafka.Provider { return confluent{} }
+// New returns the Provider.
+func New() (kafka.Provider, error) { return confluent{}, nil }
 
-func defaultProvider() (kafka.Provider, error) { return Confluent(), nil }
-
-// confluent makes librdkafka clients. What they have in common is in this file:
-// properties, logs, closing, and what their errors mean.
 type confluent struct{}
 
 // confluentCloseBound limits Close. librdkafka takes up to 5 s to take leave of a
