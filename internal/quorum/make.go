@@ -7,11 +7,10 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// Every method here makes records to be appended, decided at time now, which must have
-// been read before.
+// Every method here makes records to append. now must have been read before the call.
 
-// ballots gives records the ballot that they are to bear. A Snapshot teaches its readers
-// what its sender had heard of, all the others what it has itself.
+// ballots sets the ballot of each record: in a Snapshot the largest that this process has
+// seen or drawn, in all others its own.
 func (q *Lease) ballots(records ...lease.Record) []lease.Record {
 	for i := range records {
 		records[i].Ballot = q.bal
@@ -30,7 +29,7 @@ func (q *Lease) to(out []Out, log int, records ...lease.Record) []Out {
 	return out
 }
 
-// Word makes a Hello, Ping or Pong for a log.
+// Word makes a Hello, Ping or Pong for a log. The rules of the lease ignore these.
 func (q *Lease) Word(log int, k lease.Kind, now clock.Instant) lease.Record {
 	return q.ballots(q.logs[log].lease.Word(k, now))[0]
 }
@@ -52,16 +51,16 @@ func (q *Lease) Beat(log int, now clock.Instant) (lease.Record, bool) {
 	return q.ballots(r)[0], true
 }
 
-// BeatAt is the monotonic time at which evidence was last sent to a log.
+// BeatAt is when evidence was last sent to a log.
 func (q *Lease) BeatAt(log int) clock.Mono { return q.logs[log].beatAt }
 
-// sent takes note that evidence is on its way.
+// sent notes that evidence is in flight.
 func (v *logView) sent(ballot int64, now clock.Instant) { v.said, v.beatAt = ballot, now.Mono }
 
-// claim claims, on each log, what may be claimed of the given roles (ascending). A claim
-// on a log of which nothing is known may win what somebody led before the log lost its
-// memory, and perhaps nobody is left who remembers the ballots of that: so this process's
-// goes beyond all that were drawn by any clock before the wait began.
+// claim claims, on each log, those given roles (ascending) that may be claimed there. A log
+// whose fold is not known may have lost its records, and with them the ballots of a former
+// leader that no process remembers. So this process's ballot is first raised above every
+// ballot that any clock could have given before the wait began.
 func (q *Lease) claim(lists [][]int32, now clock.Instant) []Out {
 	q.check(now)
 	fresh, any := false, false
@@ -74,7 +73,7 @@ func (q *Lease) claim(lists [][]int32, now clock.Instant) []Out {
 	if !any {
 		return nil
 	}
-	q.lift(q.seen + 1) // or else a Beat would have to follow the Claim
+	q.lift(q.seen + 1) // so that no Beat has to follow the Claim
 	if fresh {
 		q.lift(micros(now))
 	}
@@ -91,7 +90,7 @@ func (q *Lease) claim(lists [][]int32, now clock.Instant) []Out {
 			v.sent(q.bal, now)
 			out = q.to(out, log, r)
 			if !known {
-				break // another one would wipe this one
+				break // a second fresh Claim would undo the first
 			}
 			roles = after(roles, r.Roles[len(r.Roles)-1])
 		}
@@ -99,7 +98,7 @@ func (q *Lease) claim(lists [][]int32, now clock.Instant) []Out {
 	return out
 }
 
-// after returns the roles beyond one of them.
+// after returns the roles above the given one.
 func after(roles []int32, role int32) []int32 {
 	i, found := slices.BinarySearch(roles, role)
 	if found {
@@ -111,15 +110,15 @@ func after(roles []int32, role int32) []int32 {
 // micros is the wall clock in microseconds.
 func micros(now clock.Instant) int64 { return int64(now.Wall) / 1000 }
 
-// Forget ends leadership of roles: Leads is false from now on. The work must have ended
-// before. Release tells the others, after Forget has returned.
+// Forget ends the leadership of roles: Leads is false from now on. The application must have
+// stopped its work before. Call Release afterwards, to tell the others.
 func (q *Lease) Forget(roles []int32) {
 	for log := range q.logs {
 		q.ForgetOn(log, roles)
 	}
 }
 
-// ForgetOn lets go of roles on one log. Their terms go on if a majority is left.
+// ForgetOn gives up roles on one log. Their terms go on if a majority of logs is left.
 func (q *Lease) ForgetOn(log int, roles []int32) {
 	q.logs[log].lease.Forget(roles)
 	for _, role := range roles {
@@ -130,8 +129,8 @@ func (q *Lease) ForgetOn(log int, roles []int32) {
 	}
 }
 
-// Release makes the Releases of what is forgotten of the given roles and not yet released
-// by the folds.
+// Release makes the Releases of those given roles that were forgotten but are still held in
+// the folds.
 func (q *Lease) Release(roles []int32, now clock.Instant) []Out {
 	var out []Out
 	for log := range q.logs {
@@ -150,8 +149,8 @@ func (q *Lease) ReleaseOn(log int, roles []int32, now clock.Instant) []lease.Rec
 	return q.ballots(records...)
 }
 
-// Lapse ends the sessions that have lapsed, each on its own log: what they hold there is
-// led no more by that log, and released.
+// Lapse ends the sessions that have lapsed, each on its own log, and makes the Releases of
+// their roles on that log.
 func (q *Lease) Lapse(now clock.Instant) []Out {
 	q.check(now)
 	var out []Out
@@ -167,8 +166,8 @@ func (q *Lease) Lapse(now clock.Instant) []Out {
 	return out
 }
 
-// Unreleased repeats the Releases that have not come back, those of former sessions
-// included: any of them may be lost.
+// Unreleased repeats the Releases that have not come back, including those of former
+// sessions, since any of them may be lost.
 func (q *Lease) Unreleased(now clock.Instant) []Out {
 	var out []Out
 	for log, v := range q.logs {
@@ -181,8 +180,8 @@ func (q *Lease) Unreleased(now clock.Instant) []Out {
 	return out
 }
 
-// Failed takes a log's word that a record could not be confirmed. It may be in the log
-// all the same.
+// Failed notes that the append of a record to a log was not confirmed. The record may be in
+// the log nevertheless.
 func (q *Lease) Failed(log int, r *lease.Record, now clock.Instant) {
 	q.logs[log].lease.Failed(r.Session, r.Seq)
 	if r.Kind != lease.Claim {
@@ -194,8 +193,8 @@ func (q *Lease) Failed(log int, r *lease.Record, now clock.Instant) {
 	}
 }
 
-// GiveUpClaims forgets the Claims of a log that are under way for so long that they, or
-// their reports, are probably lost. A session that holds nothing ends with that.
+// GiveUpClaims forgets the Claims on a log that were sent before a time: they, or the
+// reports on them, are probably lost. A session that holds nothing is replaced.
 func (q *Lease) GiveUpClaims(log int, sent, now clock.Instant) {
 	v := q.logs[log]
 	n, _ := v.lease.Claiming()

@@ -9,14 +9,14 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// What the logs say together of who holds what. A process holds a role if it does on a
-// majority of the logs whose folds are known; whichever of its sessions, a process is one
-// holder here, with session number 1.
+// This file merges the folds of all logs. A process holds a role if it holds it on a
+// majority of all logs, by folds that are known. All sessions of a process count as one
+// holder, with session number 1.
 
-// together is the one session by which a process is known here.
+// together is the session that stands for all sessions of a process.
 func together(process string) lease.Session { return lease.Session{Process: process, N: 1} }
 
-// Session is this process, as Holders and Holder name it.
+// Session is this process in the form in which Holders and Holder return it.
 func (q *Lease) Session() lease.Session { return together(q.rules.Process) }
 
 // Known reports whether a majority of the folds is known.
@@ -30,13 +30,13 @@ func (q *Lease) Known() bool {
 	return n >= q.majority
 }
 
-// witness is what one log says of who holds something.
+// witness is one log's statement of a holder.
 type witness struct {
 	log int
 	lease.HolderState
 }
 
-// holder finds the process that holds role on a majority of logs, and what these say.
+// holder finds the process that holds role on a majority of the logs, and their witnesses.
 func (q *Lease) holder(role int32, said []witness) []witness {
 	said = said[:0]
 	for log, v := range q.logs {
@@ -62,8 +62,8 @@ func (q *Lease) holder(role int32, said []witness) []witness {
 	return nil
 }
 
-// Held reports whether a process holds role on a majority of the logs, and its lease is not
-// over by any clock at time now.
+// Held reports whether some process holds role on a majority of the logs with a lease that
+// may still be running at time now.
 func (q *Lease) Held(role int32, now clock.Instant) bool {
 	var room [MaxLogs]witness
 	said, over := q.holder(role, room[:]), 0
@@ -75,8 +75,8 @@ func (q *Lease) Held(role int32, now clock.Instant) bool {
 	return said != nil && over < q.majority
 }
 
-// sum is what logs say together of one process: its lease lasts as long as a majority of
-// them sustain it.
+// sum merges the witnesses of one process: its lease lasts for as long as a majority of the
+// logs sustains it.
 func (q *Lease) sum(said []witness) lease.HolderState {
 	h := lease.HolderState{Session: together(said[0].Session.Process), Last: -1}
 	live := 0
@@ -96,9 +96,9 @@ func (q *Lease) sum(said []witness) lease.HolderState {
 	return h
 }
 
-// Holder returns who holds role, be its lease over or not. Its Token is 0, unless it is
-// this process and its term has begun: nobody else knows. Last is 0 if evidence of it was
-// read that is newer than when this process came, else −1.
+// Holder returns the holder of role, even if its lease is over. Token is 0 unless the holder
+// is this process and its term has begun: only the holder knows its token. Last is 0 if
+// evidence of the holder was read since this process began, and −1 otherwise.
 func (q *Lease) Holder(role int32) (g lease.Grantee, ok bool) {
 	var room [MaxLogs]witness
 	said := q.holder(role, room[:])
@@ -119,8 +119,7 @@ func (q *Lease) Holder(role int32) (g lease.Grantee, ok bool) {
 	return g, true
 }
 
-// Tenure tells one time of holding a role from others, of whichever process: a number
-// above 0.
+// Tenure returns a number above 0 that changes whenever the role is claimed anew.
 func Tenure(g lease.Grantee) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(g.Session.Process))
@@ -139,8 +138,8 @@ func (q *Lease) Holders() iter.Seq[lease.HolderState] {
 	}
 }
 
-// processes is Holders by process. Of several sessions of one process on a log the one
-// counts that was heard last.
+// processes is Holders by process. If a process has several sessions on a log, the session
+// heard last counts.
 func (q *Lease) processes() map[string]lease.HolderState {
 	said := map[string][]witness{}
 	for log, v := range q.logs {
@@ -164,8 +163,8 @@ func (q *Lease) processes() map[string]lease.HolderState {
 	return all
 }
 
-// Each calls set for every role that a process holds on a majority of the logs, with what
-// of says of that; of is asked once for each.
+// Each calls of once for every process that holds roles on a majority of the logs, and then
+// set for each of these roles, with the value that of returned for its holder.
 func (q *Lease) Each(of func(lease.HolderState) int32, set func(role, value int32)) {
 	values := map[string]int32{}
 	for id, h := range q.processes() {
@@ -181,7 +180,8 @@ func (q *Lease) Each(of func(lease.HolderState) int32, set func(role, value int3
 	}
 }
 
-// HeldBy is how many roles a process holds on some log, if it holds any on a majority.
+// HeldBy is the number of roles that a process holds on some log, 0 if it holds none on a
+// majority.
 func (q *Lease) HeldBy(id lease.Session) int { return q.processes()[id.Process].Held }
 
 // Sessions is how many processes hold something on a majority of the logs.
@@ -221,13 +221,13 @@ func (q *Lease) FreeAt(role int32) clock.Raw {
 	return at[q.majority-1]
 }
 
-// Mine returns the token of the term that this process has of role, lapsed or not.
+// Mine returns the token of this process's term of role, lapsed or not.
 func (q *Lease) Mine(role int32) (token int64, ok bool) {
 	token, _, ok = q.Term(role)
 	return token, ok
 }
 
-// Claiming is how many Claims are under way on all logs, and when the oldest was sent.
+// Claiming returns how many Claims are in flight on all logs, and when the oldest was sent.
 func (q *Lease) Claiming() (n int, oldest clock.Instant) {
 	for _, v := range q.logs {
 		k, at := v.lease.Claiming()
@@ -239,17 +239,17 @@ func (q *Lease) Claiming() (n int, oldest clock.Instant) {
 	return n, oldest
 }
 
-// Holding reports whether anything is held on any log.
+// Holding reports whether this process holds any role on any log.
 func (q *Lease) Holding() bool {
 	return slices.ContainsFunc(q.logs, func(v *logView) bool { return v.lease.Holding() > 0 })
 }
 
-// Owing reports whether anything is still to be released on a log that can be reached.
+// Owing reports whether Releases are still due on a log that can be reached.
 func (q *Lease) Owing(now clock.Instant) bool {
 	return slices.ContainsFunc(q.logs, func(v *logView) bool { return v.lease.Owing() && q.reachable(v, now) })
 }
 
-// InUse yields the lines of V that a term follows.
+// InUse yields the lines of V that some term follows.
 func (q *Lease) InUse() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		var done [1 << MaxLogs]bool // several groups may have the same line

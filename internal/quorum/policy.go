@@ -8,33 +8,33 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// policy is when what is vacant is claimed, and what is kept of it. Safety does not rest
-// on it.
+// policy decides when to claim vacant roles and when to give back contested ones. Safety
+// does not rest on it.
 type policy struct {
 	trip    time.Duration // a round trip
 	reading time.Duration // how long it takes to read the Claims of all roles
-	looks   []int32       // roles that something may have to be done about
-	lookAll bool          // all of them
-	changed []int32       // roles that the caller has not heard of since
+	looks   []int32       // roles that decide has to look at
+	lookAll bool          // it has to look at all of them
+	changed []int32       // roles to be returned by Changed
 	waits   []wait
 }
 
-// wait is roles that are to be looked at again, at a monotonic time.
+// wait is a set of roles to look at again at a given time.
 type wait struct {
 	at    clock.Mono
 	roles []int32
 }
 
 const (
-	// patienceTrips is how many round trips a contest is given: Claim, perhaps a Beat after
-	// it, and the others' Releases.
+	// patienceTrips is how many round trips a contest may take: for the Claim, perhaps a Beat
+	// after it, and the others' Releases.
 	patienceTrips = 4
-	// maxFails bounds the pause after contests without an outcome, to 4 RTT · 2^5, or T.
+	// maxFails bounds the pause after undecided contests, to 4 RTT · 2^5 or T.
 	maxFails = 5
-	// maxTries bounds the pause after Claims that a log did not take, to T · U(½, 3/2).
+	// maxTries bounds the pause after Claims that failed on a log, to T · U(½, 3/2).
 	maxTries = 3
-	// readThousand is what a process may take to read Claims of a thousand roles on all logs,
-	// on a slow machine. Until it has read them it sees contests undecided that are over.
+	// readThousand is how long a slow machine may take to read the Claims of a thousand roles
+	// on all logs. Until it has read them, it takes decided contests for undecided ones.
 	readThousand = 5 * time.Millisecond
 )
 
@@ -48,32 +48,31 @@ func (p *policy) later(at clock.Mono, roles []int32) {
 	}
 }
 
-// Want says which roles this process wants: those below limit of which want is true. What
-// is held without a term and is not wanted is given back; terms are the caller's to end.
+// Want sets the roles that this process wants: those below limit for which want is true. It
+// gives back roles that it holds without a term and does not want; the caller ends terms.
 func (q *Lease) Want(limit int32, want func(role int32) bool) {
 	q.limit, q.want = limit, want
 	q.policy.reading = min(time.Duration(limit/1000)*readThousand, q.rules.T/4)
 	q.policy.lookAll = true
 }
 
-// Reading is how long it may take members to read the Claims of all wanted roles: time that
-// contests are given beside round trips, and that who comes after others has to give them.
-// It is nothing below a thousand roles.
+// Reading is how long members may take to read the Claims of all wanted roles. Contests may
+// take this long in addition to their round trips, and a process that claims after others
+// waits this long for them. It is zero below a thousand roles.
 func (q *Lease) Reading() time.Duration { return q.policy.reading }
 
-// RoundTrip says how long a record takes to come back, for those who wait for each other.
+// RoundTrip sets how long a record takes to come back, by which contests are timed.
 func (q *Lease) RoundTrip(d time.Duration) { q.policy.trip = max(d, time.Microsecond) }
 
-// Changed returns the roles of which something has changed that the caller may have to
-// deal with, perhaps twice: a term began, ended, or follows another line of V, or the
-// role may have become vacant. It returns each change once.
+// Changed returns the roles that have changed since the last call, some perhaps twice: a
+// term began, ended, or follows another line of V, or the role may have become vacant.
 func (q *Lease) Changed() []int32 {
 	changed := q.policy.changed
 	q.policy.changed = nil
 	return changed
 }
 
-// look lets Tick look at a role.
+// look makes the next Tick look at a role.
 func (q *Lease) look(role int32) {
 	if u := q.touch(role); !u.looked {
 		u.looked = true
@@ -81,14 +80,14 @@ func (q *Lease) look(role int32) {
 	}
 }
 
-// vacantOn reports whether a role may be claimed on a log that can be reached.
+// vacantOn reports whether a role may be claimed on a log and the log can be reached.
 func (q *Lease) vacantOn(log int, role int32, now clock.Instant) bool {
 	v := q.logs[log]
 	return v.begun && now.Mono >= v.claimAt && q.reachable(v, now) && v.lease.MayClaim(role, now)
 }
 
-// pause lets a log alone for a while that did not take a Claim: T/8 · 2^k · U(½, 3/2). Of a
-// log that refuses at once, what is tried again at once would never end.
+// pause delays the next Claim on a log after a failed one, by T/8 · 2^k · U(½, 3/2). Without
+// it, a log that refuses Claims at once would be sent them in an endless loop.
 func (q *Lease) pause(log int, now clock.Instant) {
 	v := q.logs[log]
 	v.tries = min(v.tries+1, maxTries)
@@ -96,8 +95,8 @@ func (q *Lease) pause(log int, now clock.Instant) {
 	v.claimAt = now.Mono.Add(d/2 + q.rules.Random(d))
 }
 
-// Vacant reports whether role may be contested: this process has no term of it, and holds
-// it or may claim it on a majority of the logs.
+// Vacant reports whether this process may contest role: it has no term of the role, and it
+// holds it or may claim it on a majority of the logs.
 func (q *Lease) Vacant(role int32, now clock.Instant) bool {
 	var u unit
 	if p := q.unit(role); p != nil {
@@ -122,8 +121,8 @@ func (q *Lease) Vacant(role int32, now clock.Instant) bool {
 	return vacant > 0 && u.mine.size()+vacant >= q.majority
 }
 
-// Contest claims those of the roles (ascending) that are vacant, on all logs where they
-// may be claimed: one Claim for each log.
+// Contest claims the vacant ones of the given roles (ascending), with one Claim on each log
+// on which they may be claimed.
 func (q *Lease) Contest(roles []int32, now clock.Instant) []Out {
 	lists := make([][]int32, len(q.logs))
 	var tried []int32
@@ -144,9 +143,9 @@ func (q *Lease) Contest(roles []int32, now clock.Instant) []Out {
 	return q.claim(lists, now)
 }
 
-// Tick does what is due beside contests: sessions that have lapsed end, what is held by
-// too few logs is given back, leaders claim the logs that they lack, Releases are
-// repeated, and what only waits for a larger ballot to come back gets its Beat.
+// Tick does everything else that is due: it ends sessions that have lapsed, gives back roles
+// that too few logs support, claims led roles on the logs that lack them, repeats Releases,
+// and sends the Beat that a term waits for to begin.
 func (q *Lease) Tick(now clock.Instant) []Out {
 	q.check(now)
 	out := q.Lapse(now)
@@ -158,7 +157,7 @@ func (q *Lease) Tick(now clock.Instant) []Out {
 	return out
 }
 
-// decide looks at the roles of which something has changed.
+// decide looks at the roles that have changed.
 func (q *Lease) decide(now clock.Instant) []Out {
 	fill := make([][]int32, len(q.logs))
 	var drop []int32
@@ -201,9 +200,9 @@ func (q *Lease) takeLooks() []int32 {
 	return roles
 }
 
-// yields reports whether a role that is held by too few logs is to be given back: the
-// contest for it is decided, or has been for too long. So that not all give way, the one
-// that holds the lowest log of those that anybody holds stays for a while.
+// yields reports whether to give back a role that too few logs support: the contest for it
+// is decided, or takes too long. The process that holds the role on the lowest of the
+// contested logs waits longer, so that not all of them give way.
 func (q *Lease) yields(role int32, now clock.Instant) bool {
 	u := &q.units[role]
 	held, under := u.mine.size(), 0
@@ -232,7 +231,7 @@ func (q *Lease) first(role int32, now clock.Instant) bool {
 	return false
 }
 
-// giveBack lets go of roles that were contested in vain, for a while.
+// giveBack releases roles that were contested in vain, and delays the next contest.
 func (q *Lease) giveBack(roles []int32, now clock.Instant) []Out {
 	if len(roles) == 0 {
 		return nil
@@ -252,9 +251,9 @@ func (q *Lease) giveBack(roles []int32, now clock.Instant) []Out {
 	return q.Release(roles, now)
 }
 
-// beatSoon sends a Beat on each log whose session holds something that has no term, if
-// this process's ballot was not sent there yet: until it has come back the log does not
-// count.
+// beatSoon sends a Beat on each log on which the session holds a role without a term, unless
+// this process's ballot was already sent there. The log counts for the term only when that
+// ballot was read back.
 func (q *Lease) beatSoon(now clock.Instant) []Out {
 	var waiting logs
 	for _, g := range q.groups {
@@ -273,7 +272,7 @@ func (q *Lease) beatSoon(now clock.Instant) []Out {
 	return out
 }
 
-// notice finds the roles that time alone has given reason to look at.
+// notice finds the roles to look at only because time has passed.
 func (q *Lease) notice(now clock.Instant) {
 	p := &q.policy
 	p.waits = slices.DeleteFunc(p.waits, func(w wait) bool {
@@ -306,8 +305,8 @@ func (q *Lease) notice(now clock.Instant) {
 	}
 }
 
-// wholeAt is when anything at all may be claimed on a log: 0 for a log that is known,
-// unless a newer version may hold anything there.
+// wholeAt is when any role may be claimed on a log whose fold is not known, or on which a
+// newer version may hold roles. It is 0 for all other logs.
 func (q *Lease) wholeAt(v *logView) clock.Raw {
 	if !v.lease.Known() {
 		return v.lease.FreshAt()
@@ -318,8 +317,7 @@ func (q *Lease) wholeAt(v *logView) clock.Raw {
 	return 0
 }
 
-// silence lets everything be looked at that was held by a session whose lease is over by
-// any clock.
+// silence looks at the roles of the sessions whose leases are over by any clock.
 func (q *Lease) silence(v *logView, now clock.Instant) {
 	v.overAt = clock.Never
 	if v.over == nil {

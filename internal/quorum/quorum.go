@@ -12,13 +12,13 @@ import (
 // MaxLogs is how many logs there may be.
 const MaxLogs = 7
 
-// Rules are what a Lease is told once.
+// Rules are the constants of a Lease.
 type Rules struct {
 	Logs    int           // N
 	Process string        // random, fresh at every boot
 	Name    string        // for people
-	T       time.Duration // the lease: one for the whole group, pinned where a newcomer must see it
-	Rho     float64       // ρ, pinned likewise
+	T       time.Duration // the lease: one for the whole group, fixed where every newcomer must read it
+	Rho     float64       // ρ, fixed likewise
 	History int           // K: a Snapshot is due after so many records
 
 	Random func(time.Duration) time.Duration // in [0, d)
@@ -30,9 +30,9 @@ type Lease struct {
 	majority int
 	logs     []*logView
 	bal      int64 // this process's ballot
-	seen     int64 // the largest of anybody else's
+	seen     int64 // the largest ballot of any other process
 	units    []unit
-	groups   []*group // units that are sustained by the same logs
+	groups   []*group // units with the same supporting logs
 	byKind   map[kind]*group
 
 	want   func(role int32) bool
@@ -40,25 +40,23 @@ type Lease struct {
 	policy policy
 }
 
-// logView is what a Lease keeps of one log, beside the log's own lease. That is more than a
-// dozen fields because each is of one log and of one concern: the middle ones are when
-// something was last said there, the others when something will have to be.
+// logView is the state that a Lease keeps of one log, in addition to that log's own lease.
 type logView struct {
 	lease    *lease.Lease
 	begun    bool
-	end      int64         // of the log when reading began: what lies before is of unknown age
-	answered clock.Instant // when the log last said anything
-	back     int64         // of the present session, as of the last look
+	end      int64         // of the log when reading began: older records are of unknown age
+	answered clock.Instant // when the log last answered
+	back     int64         // the lease's Back, as of the last look
 
-	said      int64      // the largest ballot of evidence that was sent by this session
-	beatAt    clock.Mono // monotonic: when evidence was last sent
-	releaseAt clock.Mono // monotonic: when Releases may be sent again
+	said      int64      // the largest ballot among the evidence that this session has sent
+	beatAt    clock.Mono // when evidence was last sent
+	releaseAt clock.Mono // when Releases may be sent again
 	overAt    clock.Raw  // when the next holder's lease will be over
 	over      map[lease.Session]clock.Raw
-	freshAt   clock.Raw // the time for a fresh Claim that was already noticed
+	freshAt   clock.Raw // the time of a fresh Claim that notice has already dealt with
 
 	tries   int        // Claims in a row that failed, or did not come back
-	claimAt clock.Mono // monotonic: no Claim before, for that reason; 0: at any time
+	claimAt clock.Mono // no Claim before then, because of tries; 0: at any time
 }
 
 // Out is a record for a log.
@@ -90,16 +88,16 @@ func New(rules Rules) *Lease {
 	return q
 }
 
-// Begin starts to read a log at offset s: at boot, when the log has another id, and
-// whenever the read position jumps. end is where the log ends, and top the largest ballot
-// that it was given, 0 if it does not say. now must have been read after all these were
-// known. What was held there is this process's no more.
+// Begin starts to read a log at offset s: at boot, when the log's id changes, and whenever
+// the read position jumps. end is the end of the log. top is the largest ballot in the log,
+// or 0 if the log does not tell. now must have been read after all these were known. This
+// process holds nothing on that log any more.
 func (q *Lease) Begin(log int, s, end, top int64, now clock.Instant) {
 	q.check(now)
 	v := q.logs[log]
 	v.end = end
 	q.seen = max(q.seen, min(top, lease.MaxBallot))
-	// Never whole: another incarnation may have been led a moment before this one was born.
+	// Never whole: roles may have been led by an earlier incarnation of the log a moment ago.
 	v.lease.Begin(s, false, now)
 	v.begun = true
 	q.Answered(log, now)
@@ -107,7 +105,7 @@ func (q *Lease) Begin(log int, s, end, top int64, now clock.Instant) {
 	q.check(now)
 }
 
-// begun forgets what was concluded from a log whose lease has begun anew.
+// begun clears the state of a log whose lease has begun anew.
 func (q *Lease) begun(log int) {
 	v := q.logs[log]
 	v.overAt, v.over, v.freshAt = clock.Never, nil, 0
@@ -116,14 +114,14 @@ func (q *Lease) begun(log int) {
 	q.policy.lookAll = true
 }
 
-// renewed takes note that the session on a log is a new one.
+// renewed notes that this process has a new session on a log.
 func (q *Lease) renewed(log int) {
 	v := q.logs[log]
 	v.back, v.said = 0, 0
 	q.dropAll(log)
 }
 
-// Answered takes note that a log has said anything, be it only where it ends.
+// Answered notes that a log has answered, if only with its end.
 func (q *Lease) Answered(log int, now clock.Instant) {
 	if v := q.logs[log]; v.begun && !q.reachable(v, now) {
 		q.policy.lookAll = true
@@ -131,14 +129,14 @@ func (q *Lease) Answered(log int, now clock.Instant) {
 	q.logs[log].answered = now
 }
 
-// reachable reports whether a log has answered of late: what cannot be reached is not
-// claimed.
+// reachable reports whether a log has answered within T/2. Nothing is claimed on a log that
+// has not.
 func (q *Lease) reachable(v *logView, now clock.Instant) bool {
 	return v.answered != (clock.Instant{}) && now.Mono.Sub(v.answered.Mono) < q.rules.T/2
 }
 
-// Read folds the record r at offset o of a log. now was read after the record was in
-// hand.
+// Read folds the record r at offset o of a log. now must have been read after the record
+// was received.
 func (q *Lease) Read(log int, o int64, r *lease.Record, now clock.Instant) lease.Event {
 	q.check(now)
 	v := q.logs[log]
@@ -151,14 +149,14 @@ func (q *Lease) Read(log int, o int64, r *lease.Record, now clock.Instant) lease
 	q.follow(log, ev, now)
 	if own && r.Kind == lease.Claim && !ev.Rewound {
 		v.tries, v.claimAt = 0, 0
-		for _, role := range r.Roles { // what it did not win is decided, too
+		for _, role := range r.Roles { // the contests that the Claim did not win are decided, too
 			q.look(role)
 		}
 	}
 	return ev
 }
 
-// ReadNewer takes note of a record of a newer version with the ballot that it bears.
+// ReadNewer consumes a record of a newer version with the given ballot.
 func (q *Lease) ReadNewer(log int, o, ballot int64, now clock.Instant) lease.Event {
 	q.check(now)
 	q.logs[log].answered = now
@@ -168,7 +166,7 @@ func (q *Lease) ReadNewer(log int, o, ballot int64, now clock.Instant) lease.Eve
 	return ev
 }
 
-// Skip takes note of a record that plays no part: of another group, or written to an
+// Skip consumes a record that has no effect: one of another group, or one written for an
 // earlier incarnation of the log.
 func (q *Lease) Skip(log int, o int64, now clock.Instant) lease.Event {
 	q.check(now)
@@ -178,10 +176,10 @@ func (q *Lease) Skip(log int, o int64, now clock.Instant) lease.Event {
 	return ev
 }
 
-// follow draws the conclusions of what a record did to the lease of a log.
+// follow applies what a record changed in the lease of a log.
 func (q *Lease) follow(log int, ev lease.Event, now clock.Instant) {
 	v := q.logs[log]
-	if ev.Confirmed { // what was vacant meanwhile could not be claimed
+	if ev.Confirmed { // nothing could be claimed while the fold was in doubt
 		q.policy.lookAll = true
 	}
 	switch {
@@ -194,12 +192,12 @@ func (q *Lease) follow(log int, ev lease.Event, now clock.Instant) {
 		for _, role := range ev.Changed {
 			q.refresh(log, role)
 		}
-		if len(ev.Changed) > 0 || ev.Evidence { // of a holder that was not heard before, perhaps
+		if len(ev.Changed) > 0 || ev.Evidence { // perhaps of a holder not heard before
 			v.overAt = min(v.overAt, clock.FreeAt(now.Raw, q.rules.T, q.rules.Rho))
 		}
 	}
-	// The rule of tokens: everything that was in the log before this Claim was read, and
-	// what is led from now on has a larger ballot than all of it.
+	// The rule of tokens: this process has read everything in the log before this Claim, and
+	// leads from now on with a larger ballot than all of that.
 	if ev.Won {
 		q.lift(q.seen + 1)
 	}
@@ -214,7 +212,7 @@ func (q *Lease) follow(log int, ev lease.Event, now clock.Instant) {
 // lift makes this process's ballot at least b.
 func (q *Lease) lift(b int64) { q.bal = max(q.bal, min(b, lease.MaxBallot)) }
 
-// young are the logs whose V sustains leadership at time now.
+// young returns the logs whose V sustains leadership at time now.
 func (q *Lease) young(now clock.Instant) logs {
 	var s logs
 	for i, v := range q.logs {
@@ -225,10 +223,10 @@ func (q *Lease) young(now clock.Instant) logs {
 	return s
 }
 
-// Leads is the rule: this process leads role iff its term has begun and is sustained by
-// a majority: by logs whose fold says that the present session holds the role, from
-// which evidence with at least the term's token was read back, and whose V is younger
-// than Hold(T). It returns the token.
+// Leads is the rule: this process leads role iff its term has begun and a majority of the
+// logs sustains it. A log sustains the term if the present session holds the role in its
+// fold, if evidence with at least the term's token was read back from it, and if its V is
+// younger than Hold(T). Leads returns the token.
 func (q *Lease) Leads(role int32, now clock.Instant) (token int64, ok bool) {
 	u := q.unit(role)
 	if u == nil || u.token == 0 || (u.counts&q.young(now)).size() < q.majority {
@@ -237,8 +235,8 @@ func (q *Lease) Leads(role int32, now clock.Instant) (token int64, ok bool) {
 	return u.token, true
 }
 
-// Term returns the token of role's term, and the line of V that it follows, if it has a
-// term.
+// Term returns the token of role's term and the line of V that the term follows, if this
+// process has a term of the role.
 func (q *Lease) Term(role int32) (token int64, line int, ok bool) {
 	u := q.unit(role)
 	if u == nil || u.token == 0 {
@@ -250,8 +248,8 @@ func (q *Lease) Term(role int32) (token int64, line int, ok bool) {
 // Lines is how many lines of V there are: one for each set of logs.
 func (q *Lease) Lines() int { return 1 << len(q.logs) }
 
-// V is a line's newest evidence: of the majority of its logs that were heard last, the one
-// that was heard first. Zero if there is no majority.
+// V is the newest time at which a majority of a line's logs gave evidence: the oldest V in
+// the majority with the newest ones. It is zero if there is no such majority.
 func (q *Lease) V(line int) clock.Instant {
 	var all [MaxLogs]clock.Instant
 	for i, v := range q.logs {
@@ -260,8 +258,8 @@ func (q *Lease) V(line int) clock.Instant {
 	return majorityth(all[:len(q.logs)], logs(line), q.majority)
 }
 
-// majorityth is the majority-th largest of the lower bounds that some logs give for when
-// this process was last alive; zero if so many have not given any.
+// majorityth is the majority-th largest of the times at which logs prove this process to
+// have been alive; zero if fewer logs than a majority prove one.
 func majorityth(bounds []clock.Instant, of logs, majority int) clock.Instant {
 	var vs [MaxLogs]clock.Instant
 	n := 0
@@ -282,8 +280,8 @@ func majorityth(bounds []clock.Instant, of logs, majority int) clock.Instant {
 	return oldest(vs[:majority])
 }
 
-// oldest is the instant that is no younger than any of the given ones by any clock: they
-// were not read in the order of their stamps if a clock was set meanwhile.
+// oldest takes the minimum of the given instants for each clock separately: if a clock was
+// set in between, the clocks disagree on which instant is the oldest.
 func oldest(all []clock.Instant) clock.Instant {
 	t := all[0]
 	for _, u := range all[1:] {
@@ -295,7 +293,7 @@ func oldest(all []clock.Instant) clock.Instant {
 	return t
 }
 
-// Log is the lease of one log, to be asked and not to be changed.
+// Log is the lease of one log. The caller must not change it.
 func (q *Lease) Log(log int) *lease.Lease { return q.logs[log].lease }
 
 // Ballot is this process's ballot.

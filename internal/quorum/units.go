@@ -7,22 +7,21 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// unit is what this process has of a role.
+// unit is this process's state of one role.
 type unit struct {
 	token  int64 // of its term; 0: it has none
-	mine   logs  // where the present session holds it and has not forgotten it
-	counts logs  // of a term: of these logs, those from which a ballot of at least token was read back
+	mine   logs  // logs on which the present session holds it and has not forgotten it
+	counts logs  // those of mine from which a ballot of at least token was read back
 	looked bool  // it is in policy.looks
 	place  int32 // in its group
 
-	fails     uint8      // contests in a row that it did not come out of with a term
-	tried     clock.Mono // monotonic: when it was last contested; 0: never, or its term has begun since
-	notBefore clock.Mono // monotonic: when it may be contested again
+	fails     uint8      // contests in a row that ended without a term
+	tried     clock.Mono // when it was last contested; 0: never, or its term has begun since
+	notBefore clock.Mono // when it may be contested again
 }
 
-// kind is what units have in common that are ended, or begun, together. So that a step
-// costs no more than what it changes, nothing ever looks at units one by one that are of
-// a kind which is not concerned.
+// kind is what the units of a group have in common: such units begin and end together. A
+// step visits only units of the kinds that it changes, so that it costs no more than that.
 type kind struct {
 	mine, counts logs
 	led          bool
@@ -33,7 +32,7 @@ type group struct {
 	roles []int32
 }
 
-// unit returns nil for a role that this process never had to do with.
+// unit returns the state of a role, nil if there is none.
 func (q *Lease) unit(role int32) *unit {
 	if role < 0 || int(role) >= len(q.units) {
 		return nil
@@ -41,7 +40,7 @@ func (q *Lease) unit(role int32) *unit {
 	return &q.units[role]
 }
 
-// touch is unit for one that is about to be changed.
+// touch returns the state of a role, and creates it if there is none.
 func (q *Lease) touch(role int32) *unit {
 	if n := int(role) + 1; n > len(q.units) {
 		q.units = append(q.units, make([]unit, max(n, len(q.units)+len(q.units)/2)-len(q.units))...)
@@ -51,7 +50,7 @@ func (q *Lease) touch(role int32) *unit {
 
 func (u *unit) kind() kind { return kind{u.mine, u.counts, u.token != 0} }
 
-// set moves a unit to the group that it belongs to after a change.
+// set moves a unit to the group of its present kind.
 func (q *Lease) set(role int32, token int64, mine, counts logs) {
 	u := q.touch(role)
 	if u.mine != 0 {
@@ -78,7 +77,7 @@ func (q *Lease) set(role int32, token int64, mine, counts logs) {
 	g.roles = append(g.roles, role)
 }
 
-// each calls f for all units of the kinds that are wanted, whose group f may change.
+// each calls f for all units of the wanted kinds. f may change a unit's group.
 func (q *Lease) each(wanted func(kind) bool, f func(role int32, u *unit)) {
 	var found []int32
 	for _, g := range q.groups {
@@ -91,7 +90,7 @@ func (q *Lease) each(wanted func(kind) bool, f func(role int32, u *unit)) {
 	}
 }
 
-// refresh looks at what the fold of a log says of a role.
+// refresh updates a role's unit from the fold of a log.
 func (q *Lease) refresh(log int, role int32) {
 	v := q.logs[log]
 	_, mine := v.lease.Mine(role)
@@ -110,7 +109,7 @@ func (q *Lease) refresh(log int, role int32) {
 	q.look(role)
 }
 
-// drop takes a log from a unit. Whether its term goes on is for check to find out.
+// drop removes a log from a unit. check finds out whether the term goes on.
 func (q *Lease) drop(log int, role int32) {
 	u := &q.units[role]
 	q.set(role, u.token, u.mine.minus(log), u.counts.minus(log))
@@ -119,7 +118,7 @@ func (q *Lease) drop(log int, role int32) {
 	}
 }
 
-// dropAll takes a log from all units.
+// dropAll removes a log from all units.
 func (q *Lease) dropAll(log int) {
 	q.each(func(k kind) bool { return k.mine.has(log) }, func(role int32, _ *unit) {
 		q.drop(log, role)
@@ -127,7 +126,7 @@ func (q *Lease) dropAll(log int) {
 	})
 }
 
-// raise takes note that a larger ballot was read back from a log.
+// raise notes that a larger ballot was read back from a log.
 func (q *Lease) raise(log int) {
 	back := q.logs[log].back
 	q.each(func(k kind) bool { return k.led && k.mine.has(log) && !k.counts.has(log) }, func(role int32, u *unit) {
@@ -137,8 +136,8 @@ func (q *Lease) raise(log int) {
 	})
 }
 
-// check ends the terms that are not led any more at time now. It comes first in
-// everything: a term that has lapsed must not be found sustained by what comes next.
+// check ends the terms that are no longer led at time now. Every input begins with it: a
+// term that has lapsed must not be sustained by evidence that arrives afterwards.
 func (q *Lease) check(now clock.Instant) {
 	var young logs
 	for i, looked := 0, false; i < len(q.groups); i++ {
@@ -158,18 +157,18 @@ func (q *Lease) check(now clock.Instant) {
 	}
 }
 
-// end ends a term. No term of this process has the same token again.
+// end ends a term. No later term of this process has the same token.
 func (q *Lease) end(role int32) {
 	u := &q.units[role]
 	q.lift(u.token + 1)
 	q.set(role, 0, u.mine, 0)
 }
 
-// settle begins the terms of wanted roles that a majority of logs sustains with the
+// settle begins the terms of the wanted roles that a majority of the logs sustains with the
 // present ballot.
 func (q *Lease) settle(now clock.Instant) {
 	if q.bal == 0 || q.bal >= lease.MaxBallot {
-		return // ballots are exhausted: a token could not be told from the one before
+		return // ballots are exhausted: a new token would equal the one before
 	}
 	var given logs
 	for i, v := range q.logs {
