@@ -188,6 +188,14 @@ func (a admin) end(topic string, isolation int8) (int64, error) {
 	return resp.Topics[0].Partitions[0].Offset, kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode)
 }
 
+// forgotten reports whether the coordinator knows nothing of an id any more.
+func (a admin) forgotten(id string) bool {
+	req := kmsg.NewPtrDescribeTransactionsRequest()
+	req.TransactionalIDs = []string{id}
+	resp, err := req.RequestWith(context.Background(), a.client)
+	return err == nil && resp.TransactionStates[0].ErrorCode == kerr.TransactionalIDNotFound.Code
+}
+
 // read calls each with the committed records of partition 0, from an offset up to the end
 // that is there now, as work has to read its state: it waits for transactions that are open.
 func (a admin) read(ctx context.Context, topic string, from int64, each func(text string)) error {

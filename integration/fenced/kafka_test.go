@@ -75,13 +75,14 @@ func testFenced(t *testing.T, w, by writer, a admin, who account) {
 					return commit(ctx, "later")
 				}))
 			}
-			term := &ends{after: 2} // it lasts until its work was refused
+			term := &ends{}
 			err := w.lead(ctx, who, id, topic, term, func() pause { return later }, func(ctx context.Context, commit commitText) error {
 				require.NoError(t, commit(ctx, "former"))
 				armed = true
 				err := commit(ctx, "late")
 				require.ErrorIs(t, err, fence.ErrRefused)
 				require.Equal(t, err, commit(ctx, "late again"))
+				term.over = true
 				return err
 			})
 			require.ErrorIs(t, err, fence.ErrStale)
@@ -92,13 +93,10 @@ func testFenced(t *testing.T, w, by writer, a admin, who account) {
 	}
 }
 
-// ends is a term that is over once it was asked so often.
-type ends struct{ after int }
+// ends is a term that is over when a test says so.
+type ends struct{ over bool }
 
-func (e *ends) Valid() bool {
-	e.after--
-	return e.after >= 0
-}
+func (e *ends) Valid() bool { return !e.over }
 
 // testRights: what a principal needs, and what it is told when it has not.
 func testRights(t *testing.T, w writer, a admin, cluster *kafkatest.Cluster) {
@@ -137,6 +135,45 @@ func TestUnverified(t *testing.T) {
 			err := w.check(limited(t), account{bootstrap: cluster.Bootstrap()})
 			require.ErrorIs(t, err, fence.ErrUnverified)
 			require.ErrorContains(t, err, "Apache Kafka 3.6 or newer")
+		})
+	}
+}
+
+// TestExpiredID: once the coordinator has forgotten an id, confluent-kafka-go's former leader
+// could abort, begin anew, write and commit under another producer id: the coordinator has
+// nothing left to fence it by. A Producer that was refused once does nothing of that.
+func TestExpiredID(t *testing.T) {
+	t.Parallel()
+	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: map[string]string{
+		"transactional.id.expiration.ms":                             "1500",
+		"transaction.remove.expired.transaction.cleanup.interval.ms": "300",
+	}})
+	who := account{bootstrap: cluster.Bootstrap()}
+	a := newAdmin(t, who.bootstrap)
+	for _, w := range writers {
+		t.Run(w.name, func(t *testing.T) {
+			topic := fresh("expired")
+			a.create(topic, nil)
+			id, ctx := fence.TransactionalID(topic, 0), limited(t)
+			term := &ends{}
+			err := w.lead(ctx, who, id, topic, term, awake, func(ctx context.Context, commit commitText) error {
+				require.NoError(t, commit(ctx, "former"))
+				require.NoError(t, w.lead(ctx, who, id, topic, always{}, awake, func(ctx context.Context, commit commitText) error {
+					return commit(ctx, "later")
+				}))
+				require.Eventually(t, func() bool { return a.forgotten(id) }, 30*time.Second, 100*time.Millisecond)
+				err := commit(ctx, "late")
+				require.ErrorIs(t, err, fence.ErrRefused)
+				for range 3 {
+					require.Equal(t, err, commit(ctx, "late again"))
+				}
+				term.over = true
+				return err
+			})
+			require.ErrorIs(t, err, fence.ErrStale)
+			var got []string
+			require.NoError(t, a.read(ctx, topic, 0, func(text string) { got = append(got, text) }))
+			require.Equal(t, []string{"former", "later"}, got)
 		})
 	}
 }
