@@ -14,6 +14,7 @@ import (
 	"github.com/goneli/neli/bench/probe"
 	"github.com/goneli/neli/bench/report"
 	"github.com/goneli/neli/bench/trial"
+	"github.com/goneli/neli/testkit/pause"
 )
 
 // comparison is one run over all systems, one after another.
@@ -97,7 +98,7 @@ func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, 
 		}
 	}
 	if o.window > 0 && len(servers.Pids()) > 0 {
-		if err := trial.Pause(ctx, o.settle); err != nil {
+		if err := pause.For(ctx, o.settle); err != nil {
 			return "", err
 		}
 		alone, err := idle.Measure(ctx, o.window, nil, servers.Pids())
@@ -147,7 +148,7 @@ func (o *comparison) idle(ctx context.Context, g *trial.Group, system peers.Syst
 		if err := g.Quieten(ctx); err != nil {
 			return all, err
 		}
-		if err := trial.Pause(ctx, o.settle/6); err != nil {
+		if err := pause.For(ctx, o.settle/6); err != nil {
 			return all, err
 		}
 		// At least one beat of everybody.

@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -57,11 +55,9 @@ func run() int {
 	}
 	code := exitSetUp
 	if err == nil {
-		if jail.Inside() {
-			code, err = inside(o)
-		} else {
-			code, err = jail.Enter()
-		}
+		// Whatever happens, it ends: building takes up to two minutes, as do the first
+		// leaders, and the last fault may take one and a half.
+		code, err = jail.Run(o.For+10*time.Minute, func(ctx context.Context) (int, error) { return disturb(ctx, o) })
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos:", err)
@@ -133,13 +129,7 @@ func names(list string) []string {
 
 // possible returns everything that is missing here.
 func possible(o machine.Options) error {
-	var missing []error
-	if os.Geteuid() != 0 {
-		missing = append(missing, fmt.Errorf("namespaces need root, and this is user %d", os.Geteuid()))
-	}
-	if _, err := os.Stat("/dev/net/tun"); err != nil {
-		missing = append(missing, fmt.Errorf("hosts need TUN devices: %w", err))
-	}
+	missing := []error{jail.Possible()}
 	if _, err := client.Provider(); err != nil {
 		missing = append(missing, err)
 	}
@@ -152,17 +142,8 @@ func possible(o machine.Options) error {
 	return errors.Join(missing...)
 }
 
-// inside is the run itself, in the jail.
-func inside(o machine.Options) (int, error) {
-	if err := jail.Furnish(); err != nil {
-		return 0, err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	// Whatever happens, it ends: building takes up to two minutes, as do the first
-	// leaders, and the last fault may take one and a half.
-	ctx, cancel := context.WithTimeout(ctx, o.For+10*time.Minute)
-	defer cancel()
+// disturb is the run itself, in the jail.
+func disturb(ctx context.Context, o machine.Options) (int, error) {
 	// Not the directory: it may hold what is not ours.
 	for _, name := range []string{machine.MembersDir, machine.BrokersDir, report.TextName, report.TimelineName} {
 		if err := os.RemoveAll(filepath.Join(o.Dir, name)); err != nil {

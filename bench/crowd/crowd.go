@@ -19,9 +19,9 @@ import (
 	"github.com/goneli/neli/bench/idle"
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
-	"github.com/goneli/neli/bench/trial"
 	"github.com/goneli/neli/testkit/kafkatest"
 	"github.com/goneli/neli/testkit/nursery"
+	"github.com/goneli/neli/testkit/pause"
 )
 
 // Size is how much there is of everything.
@@ -202,7 +202,7 @@ func (c *crowd) begin(ctx context.Context, o *Outcome) error {
 func (c *crowd) startAll(ctx context.Context, n int) error {
 	for i := range n {
 		if i > 0 {
-			if err := trial.Pause(ctx, apart); err != nil {
+			if err := pause.For(ctx, apart); err != nil {
 				return err
 			}
 		}
@@ -217,7 +217,7 @@ func (c *crowd) startAll(ctx context.Context, n int) error {
 const settled = 10 * time.Second
 
 func (c *crowd) quiet(ctx context.Context, o *Outcome, window time.Duration) error {
-	if err := trial.Pause(ctx, settled); err != nil {
+	if err := pause.For(ctx, settled); err != nil {
 		return err
 	}
 	var before, after int
@@ -314,7 +314,7 @@ func (c *crowd) join(ctx context.Context, o *Outcome) error {
 
 // watch tells how it goes on.
 func (c *crowd) watch(ctx context.Context) {
-	for trial.Pause(ctx, time.Second) == nil {
+	for pause.For(ctx, time.Second) == nil {
 		u, err := idle.Measure(ctx, 10*time.Second, c.pids(), c.kafka.Pids())
 		if err != nil {
 			continue // a process was killed, or this is the end

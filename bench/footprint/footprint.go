@@ -22,8 +22,8 @@ import (
 
 	"github.com/goneli/neli/bench/footprint/program"
 	"github.com/goneli/neli/bench/peers"
-	"github.com/goneli/neli/bench/trial"
 	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/pause"
 )
 
 // Usage is what a program costs.
@@ -216,7 +216,7 @@ func once(ctx context.Context, cmd *exec.Cmd) (s sample, err error) {
 		return s, err
 	}
 	s.start = time.Since(r.began)
-	if err := trial.Pause(ctx, standBy); err != nil {
+	if err := pause.For(ctx, standBy); err != nil {
 		return s, err
 	}
 	p, err := procfs.NewProc(r.cmd.Process.Pid)

@@ -12,6 +12,7 @@ import (
 	"github.com/goneli/neli/bench/peers"
 	"github.com/goneli/neli/bench/trial"
 	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/pause"
 )
 
 // subject is a group that goes through all faults.
@@ -112,7 +113,7 @@ func (f *faults) gather(ctx context.Context, place peers.Place) error {
 			return err
 		}
 	}
-	return trial.Pause(ctx, between)
+	return pause.For(ctx, between)
 }
 
 func (f *faults) close() {
@@ -152,7 +153,7 @@ func (f *faults) apart(ctx context.Context) (controller, leader *kafkatest.Broke
 				return nil, nil, err
 			}
 		}
-		if err := trial.Pause(ctx, between); err != nil {
+		if err := pause.For(ctx, between); err != nil {
 			return nil, nil, err
 		}
 		if now, err := f.kafka.Controller(ctx); err == nil && now == controller {
@@ -172,14 +173,14 @@ func (f *faults) once(ctx context.Context, k kind, part string, b *kafkatest.Bro
 	if err := within(ctx, func(ctx context.Context) error { return k.strike(ctx, b) }); err != nil {
 		return err
 	}
-	if err := trial.Pause(ctx, since+k.away-member.Now()); err != nil {
+	if err := pause.For(ctx, since+k.away-member.Now()); err != nil {
 		return err
 	}
 	if err := mended(ctx, f.kafka, func(ctx context.Context) error { return k.mend(ctx, b) }); err != nil {
 		return err
 	}
 	took := member.Now() - since
-	if err := trial.Pause(ctx, between); err != nil {
+	if err := pause.For(ctx, between); err != nil {
 		return err
 	}
 	if err := f.led(ctx); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
 	"github.com/goneli/neli/bench/trial"
+	"github.com/goneli/neli/testkit/pause"
 )
 
 const (
@@ -38,7 +39,7 @@ func Rolling(ctx context.Context, place peers.Place, rounds int, log Log) ([]Out
 			groups[assigned] = append(groups[assigned], g)
 		}
 	}
-	if err := trial.Pause(ctx, between); err != nil {
+	if err := pause.For(ctx, between); err != nil {
 		return nil, err
 	}
 	outcomes := []Outcome{
@@ -53,7 +54,7 @@ func Rolling(ctx context.Context, place peers.Place, rounds int, log Log) ([]Out
 				return nil, err
 			}
 			log("round %d, broker %d: restarted, and all replicas in sync, in %.1f s", round+1, b.ID, time.Since(began).Seconds())
-			if err := trial.Pause(ctx, between); err != nil {
+			if err := pause.For(ctx, between); err != nil {
 				return nil, err
 			}
 			for i, assigned := range []bool{false, true} {

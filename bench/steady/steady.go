@@ -14,6 +14,7 @@ import (
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
 	"github.com/goneli/neli/bench/trial"
+	"github.com/goneli/neli/testkit/pause"
 )
 
 // Outcome is what was seen of one or several groups of three.
@@ -70,14 +71,14 @@ func settle(ctx context.Context, g *trial.Group) error {
 	if err := g.Ready(ctx, peers.Size); err != nil {
 		return err
 	}
-	return trial.Pause(ctx, 10*time.Second)
+	return pause.For(ctx, 10*time.Second)
 }
 
 // watch counts for so long. An interrupted run is an outcome, too: of a shorter time.
 func (o *Outcome) watch(ctx context.Context, groups []*trial.Group, length time.Duration, log Log) error {
 	since := member.Now()
 	for end := since + length; member.Now() < end && ctx.Err() == nil; {
-		_ = trial.Pause(ctx, min(time.Minute, end-member.Now()))
+		_ = pause.For(ctx, min(time.Minute, end-member.Now()))
 		o.count(groups, since)
 		log("%s, T = %s: %.1f min, %d terms lost, %.0f ms without a leader", o.What, o.T, o.Minutes, o.Lost, o.Vacant)
 	}

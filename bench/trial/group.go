@@ -262,15 +262,3 @@ func (g *Group) Losses(since time.Duration) (l Losses) {
 	l.Vacant, l.Longest = measure.Vacant(all, since, now)
 	return l
 }
-
-// Pause waits, or returns why the context has ended.
-func Pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}

@@ -12,6 +12,7 @@ import (
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
 	"github.com/goneli/neli/bench/probe"
+	"github.com/goneli/neli/testkit/pause"
 )
 
 // Options of a series.
@@ -232,7 +233,7 @@ func (g *Group) Ready(ctx context.Context, size int) error {
 			return err
 		}
 	}
-	return Pause(ctx, g.system.Settle)
+	return pause.For(ctx, g.system.Settle)
 }
 
 func (s *series) fail(what string, err error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/goneli/neli/bench/measure"
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
+	"github.com/goneli/neli/testkit/pause"
 )
 
 // Do carries out one trial on a group of three and makes it one of three again.
@@ -25,7 +26,7 @@ func (g *Group) Do(ctx context.Context, kind peers.Kind, r *Results) error {
 	if err := g.Fill(ctx, peers.Size); err != nil {
 		return err
 	}
-	return Pause(ctx, g.system.Settle)
+	return pause.For(ctx, g.system.Settle)
 }
 
 // swift is the interval between two questions, at most, of members that are timed
@@ -124,7 +125,7 @@ const brief = 500 * time.Millisecond
 // anyMoment returns the leader at a random moment of its beats: otherwise each
 // fault would come at the same one.
 func (g *Group) anyMoment(ctx context.Context, beat time.Duration) (*candidate, error) {
-	if err := Pause(ctx, rand.N(beat)); err != nil {
+	if err := pause.For(ctx, rand.N(beat)); err != nil {
 		return nil, err
 	}
 	return g.leader(ctx)
@@ -152,7 +153,7 @@ func (g *Group) stop(ctx context.Context, r *Results) error {
 	at, span, err := g.strike(ctx, old, syscall.SIGSTOP)
 	if err == nil {
 		// For long enough, too, that the sampler tells the gap.
-		err = Pause(ctx, at+max(g.system.Lease*5/4, 3*member.Gap)-member.Now())
+		err = pause.For(ctx, at+max(g.system.Lease*5/4, 3*member.Gap)-member.Now())
 	}
 	if err != nil {
 		return err
@@ -263,7 +264,7 @@ func (g *Group) join(ctx context.Context, r *Results) error {
 	began := member.Now()
 	fourth, err := g.enter(ctx, leader, seat)
 	if err == nil {
-		err = Pause(ctx, g.system.Settle)
+		err = pause.For(ctx, g.system.Settle)
 	}
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"runtime"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,10 +28,10 @@ const (
 // Inside reports whether this process is the first one of a jail.
 func Inside() bool { return os.Getenv(env) != "" && os.Getpid() == 1 }
 
-// Enter executes this program again, with the same arguments, in a jail, passes
+// enter executes this program again, with the same arguments, in a jail, passes
 // signals on to it, and returns its exit code. Should this process die first, the
 // other is killed.
-func Enter() (code int, err error) {
+func enter() (code int, err error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return 0, err
@@ -75,9 +76,37 @@ func Enter() (code int, err error) {
 	return 0, err
 }
 
-// Furnish makes the jail habitable: /proc shows its own processes, and Scratch is
-// empty. To be called first of all, inside.
-func Furnish() error {
+// Run has work done in a jail, and returns its exit code. Outside it executes this program
+// again inside; inside it calls work, whose context ends with SIGINT, SIGTERM and after limit.
+func Run(limit time.Duration, work func(context.Context) (code int, err error)) (int, error) {
+	if !Inside() {
+		return enter()
+	}
+	if err := furnish(); err != nil {
+		return 0, err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return work(ctx)
+}
+
+// Possible returns what a jail with hosts of package wire in it lacks here.
+func Possible() error {
+	var missing []error
+	if os.Geteuid() != 0 {
+		missing = append(missing, fmt.Errorf("namespaces need root, and this is user %d", os.Geteuid()))
+	}
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		missing = append(missing, fmt.Errorf("hosts need TUN devices: %w", err))
+	}
+	return errors.Join(missing...)
+}
+
+// furnish makes the jail habitable: /proc shows its own processes, and Scratch is
+// empty. It is called first of all, inside.
+func furnish() error {
 	// Or else what is mounted here appears outside.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)

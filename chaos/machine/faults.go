@@ -12,6 +12,7 @@ import (
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/plan"
 	"github.com/goneli/neli/chaos/wire"
+	"github.com/goneli/neli/testkit/pause"
 	"github.com/goneli/neli/testkit/witness"
 )
 
@@ -31,7 +32,7 @@ func (m *machine) step(ctx context.Context, s plan.Step) error {
 	}
 	for i, p := range s.Parts {
 		parts.Go(func() error {
-			if err := wait(ctx, p.After); err != nil {
+			if err := pause.For(ctx, p.After); err != nil {
 				return err
 			}
 			return m.part(ctx, p, aims[i], history.Fault{Step: m.steps, Kind: s.Kind, Calm: calm})
@@ -108,7 +109,7 @@ func (m *machine) inflict(ctx context.Context, p plan.Part, a aim) error {
 	switch p.Action {
 	case plan.KillMember:
 		m.guest(host).kill()
-		if err := wait(ctx, p.Hold); err != nil {
+		if err := pause.For(ctx, p.Hold); err != nil {
 			return err
 		}
 		return m.enlist(host)
@@ -117,7 +118,7 @@ func (m *machine) inflict(ctx context.Context, p plan.Part, a aim) error {
 		if err := g.suspend(); err != nil {
 			return err
 		}
-		held := wait(ctx, p.Hold)
+		held := pause.For(ctx, p.Hold)
 		if err := g.wake(); err != nil {
 			return err
 		}
@@ -153,7 +154,7 @@ func (m *machine) restartMembers(ctx context.Context, hosts []string) error {
 		if err := m.enlist(host); err != nil {
 			return err
 		}
-		if err := wait(ctx, time.Second); err != nil {
+		if err := pause.For(ctx, time.Second); err != nil {
 			return err
 		}
 	}
@@ -168,7 +169,7 @@ func (m *machine) inflictBroker(ctx context.Context, p plan.Part) error {
 	switch p.Action {
 	case plan.KillBroker:
 		b.Kill()
-		if err := wait(ctx, p.Hold); err != nil {
+		if err := pause.For(ctx, p.Hold); err != nil {
 			return err
 		}
 		return b.Restart(limited)
@@ -197,17 +198,17 @@ func (m *machine) inflictBroker(ctx context.Context, p plan.Part) error {
 func (m *machine) frozen(ctx context.Context, p plan.Part) error {
 	const electing = 5 * time.Second // of another controller, if it was that
 	if p.Hold < plan.BrokerSession+electing {
-		return wait(ctx, p.Hold)
+		return pause.For(ctx, p.Hold)
 	}
 	end := witness.Now() + p.Hold
-	fenced := m.wait(ctx, p.Hold, func() bool { return m.groups.brokers(ctx) == Brokers-1 })
+	fenced := pause.Until(ctx, p.Hold, func() bool { return m.groups.brokers(ctx) == Brokers-1 })
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if !fenced {
 		m.complain("%s was silent for %v, and Kafka did not fence it", brokerHost(p.Broker), p.Hold.Round(time.Millisecond))
 	}
-	return wait(ctx, end-witness.Now())
+	return pause.For(ctx, end-witness.Now())
 }
 
 // inflictLinks gives the links that a part concerns a policy for a while.
@@ -225,7 +226,7 @@ func (m *machine) inflictLinks(ctx context.Context, p plan.Part, a aim) error {
 			m.net.Set(pair[1], pair[0], policy)
 		}
 	}
-	held := wait(ctx, p.Hold)
+	held := pause.For(ctx, p.Hold)
 	for _, pair := range disturbed {
 		m.net.Set(pair[0], pair[1], wire.Policy{})
 		m.net.Set(pair[1], pair[0], wire.Policy{})

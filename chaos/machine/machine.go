@@ -24,6 +24,7 @@ import (
 	"github.com/goneli/neli/chaos/store"
 	"github.com/goneli/neli/chaos/wire"
 	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/pause"
 	"github.com/goneli/neli/testkit/witness"
 )
 
@@ -149,11 +150,16 @@ func memberHost(i int) string { return fmt.Sprintf("m%d", i+1) }
 func (o Options) FaultHosts() []string {
 	var names []string
 	if !o.Peers {
-		for i := range Brokers {
-			names = append(names, brokerHost(i))
-		}
+		names = brokerHosts()
 	}
 	return append(append(names, MemberHosts()...), hostStore)
+}
+
+func brokerHosts() (names []string) {
+	for i := range Brokers {
+		names = append(names, brokerHost(i))
+	}
+	return names
 }
 
 // MemberHosts returns the names of the members' hosts.
@@ -172,7 +178,7 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 	if err := m.build(ctx); err != nil {
 		return nil, fmt.Errorf("building the cluster: %w", err)
 	}
-	if !m.wait(ctx, 2*time.Minute, func() bool { return m.unwell(ctx) == "" }) {
+	if !pause.Until(ctx, 2*time.Minute, func() bool { return m.unwell(ctx) == "" }) {
 		return nil, errors.Join(errors.New("in a cluster that nothing disturbs "+m.unwell(ctx)), ctx.Err())
 	}
 	record := history.Record{Start: witness.Now(), Roles: Roles}
@@ -219,13 +225,8 @@ func (m *machine) build(ctx context.Context) (err error) {
 }
 
 func (m *machine) startBrokers(ctx context.Context) (err error) {
-	var hosts []kafkatest.Host
-	for i := range Brokers {
-		h := m.net.Host(brokerHost(i))
-		hosts = append(hosts, kafkatest.Host{IP: h.IP, Start: h.Start})
-	}
 	runner := m.net.Host(hostRunner)
-	m.cluster, err = kafkatest.Start(ctx, kafkatest.Options{Brokers: Brokers, Hosts: hosts, Dial: runner.Dial,
+	m.cluster, err = kafkatest.Start(ctx, kafkatest.Options{Brokers: Brokers, Hosts: m.net.Brokers(brokerHosts()...), Dial: runner.Dial,
 		Dir: filepath.Join(m.Scratch, "kafka"), Log: m.Log,
 		// Partitions go back to the broker that led them first within seconds, and
 		// not minutes, after it has returned. Or else, a few faults later, one broker
@@ -403,16 +404,5 @@ func (m *machine) close() {
 	}
 	if m.net != nil {
 		m.net.Close()
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

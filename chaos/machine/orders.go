@@ -9,6 +9,7 @@ import (
 	"github.com/goneli/neli/chaos/member"
 	"github.com/goneli/neli/chaos/oracle"
 	"github.com/goneli/neli/chaos/plan"
+	"github.com/goneli/neli/testkit/pause"
 	"github.com/goneli/neli/testkit/witness"
 )
 
@@ -27,30 +28,30 @@ func (m *machine) order(ctx context.Context, p plan.Part, a aim) error {
 	if err := g.say(c); err != nil {
 		return nil // it has ended, which is a finding or another part's doing
 	}
-	m.wait(ctx, obeying, func() bool { return g.obeyed(c.ID) || !g.running() })
+	pause.Until(ctx, obeying, func() bool { return g.obeyed(c.ID) || !g.running() })
 	return ctx.Err()
 }
 
 // ail makes a member's health check fail, or hang, for a while or several times.
 func (m *machine) ail(ctx context.Context, p plan.Part, host string) error {
 	g := m.guest(host)
-	do, times, pause := member.DoAil, 1, p.Hold
+	do, times, hold := member.DoAil, 1, p.Hold
 	switch p.Action {
 	case plan.Hang:
 		do = member.DoHang
 	case plan.Flap:
-		times, pause = p.Count, p.Delay
+		times, hold = p.Count, p.Delay
 	}
 	for i := range times {
 		if i > 0 {
-			if err := wait(ctx, pause); err != nil {
+			if err := pause.For(ctx, hold); err != nil {
 				return err
 			}
 		}
 		if err := g.say(member.Command{Do: do}); err != nil {
 			return nil // it has ended, which is a finding
 		}
-		held := wait(ctx, pause)
+		held := pause.For(ctx, hold)
 		if err := g.say(member.Command{Do: member.DoBeWell}); err != nil {
 			return nil
 		}
@@ -75,7 +76,7 @@ func (m *machine) share(ctx context.Context) {
 		return
 	}
 	began := witness.Now()
-	if !m.wait(ctx, sharing, func() bool { return m.shared() || m.pinned() }) && ctx.Err() == nil {
+	if !pause.Until(ctx, sharing, func() bool { return m.shared() || m.pinned() }) && ctx.Err() == nil {
 		m.complain("%v after everything not all members have a share: role by role %v lead", sharing, m.whoLeads())
 	}
 	m.Log.Info("shared", "among", m.whoLeads(), "pinned", m.pinned(), "after", (witness.Now() - began).Round(time.Millisecond))

@@ -14,6 +14,7 @@ import (
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/member"
 	"github.com/goneli/neli/chaos/plan"
+	"github.com/goneli/neli/testkit/pause"
 	"github.com/goneli/neli/testkit/witness"
 )
 
@@ -23,37 +24,18 @@ import (
 // from what this one did.
 func (m *machine) settle(ctx context.Context, s plan.Step) error {
 	began := witness.Now()
-	if !m.wait(ctx, Recovery, func() bool { return len(m.leaderless()) == 0 }) && ctx.Err() == nil {
+	if !pause.Until(ctx, Recovery, func() bool { return len(m.leaderless()) == 0 }) && ctx.Err() == nil {
 		m.complain("%v after the repair of %q there was no leader of %v", Recovery, s.Kind, m.leaderless())
 	}
 	led := witness.Now() - began
-	if err := wait(ctx, s.Quiet); err != nil {
+	if err := pause.For(ctx, s.Quiet); err != nil {
 		return err
 	}
 	if !s.Impatient {
-		m.wait(ctx, Recovery, func() bool { return m.unwell(ctx) == "" })
+		pause.Until(ctx, Recovery, func() bool { return m.unwell(ctx) == "" })
 	}
 	m.Log.Info("repaired", "led after", led.Round(time.Millisecond), "unwell", m.unwell(ctx))
 	return ctx.Err()
-}
-
-// wait reports whether a condition came true within a time.
-func (m *machine) wait(ctx context.Context, within time.Duration, cond func() bool) bool {
-	tick := time.NewTicker(100 * time.Millisecond)
-	defer tick.Stop()
-	for end := witness.Now() + within; ; {
-		if cond() {
-			return true
-		}
-		if witness.Now() > end {
-			return false
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return false
-		}
-	}
 }
 
 // leaderless returns the roles that nobody leads at this time.

@@ -10,6 +10,7 @@ import (
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/store"
+	"github.com/goneli/neli/testkit/pause"
 	"github.com/goneli/neli/testkit/witness"
 )
 
@@ -33,14 +34,14 @@ func (p *process) write(ctx context.Context, l neli.Leadership, writer int) {
 	c := &store.Client{DSN: p.DSN}
 	defer c.Close(context.Background())
 	rng := rand.New(rand.NewPCG(p.Seed, uint64(l.Token)<<16|uint64(l.Role)<<8|uint64(writer)))
-	for pause(ctx, p.WriteEvery/2+time.Duration(rng.Int64N(int64(p.WriteEvery)))) {
+	for pause.For(ctx, p.WriteEvery/2+time.Duration(rng.Int64N(int64(p.WriteEvery)))) == nil {
 		if !l.Valid() {
 			continue // the context is about to end
 		}
 		op := history.Op{Kind: history.Write, Role: l.Role, Token: l.Token, Checked: witness.Now(),
 			Value: p.Number<<32 | p.values.Add(1)}
 		if rng.Float64() < p.PauseOften {
-			pause(context.Background(), time.Duration(rng.Int64N(int64(p.PauseAtMost))))
+			_ = pause.For(context.Background(), time.Duration(rng.Int64N(int64(p.PauseAtMost))))
 		}
 		p.do(op, func(ctx context.Context, op *history.Op) error {
 			accepted, err := c.Write(ctx, op.Role, op.Token, op.Value, p.Name)
@@ -57,7 +58,7 @@ func (p *process) write(ctx context.Context, l neli.Leadership, writer int) {
 func (p *process) read(ctx context.Context) {
 	c := &store.Client{DSN: p.DSN}
 	defer c.Close(context.Background())
-	for role := 0; pause(ctx, p.ReadEvery); role = (role + 1) % p.Roles {
+	for role := 0; pause.For(ctx, p.ReadEvery) == nil; role = (role + 1) % p.Roles {
 		p.do(history.Op{Kind: history.Read, Role: role}, func(ctx context.Context, op *history.Op) (err error) {
 			op.Token, op.Value, err = c.Read(ctx, op.Role)
 			op.Outcome = history.Accepted
@@ -85,16 +86,4 @@ func (p *process) do(op history.Op, f func(context.Context, *history.Op) error) 
 		p.log.Info("store", "error", err)
 	}
 	p.tell(Line{Say: SayReturn, ID: id, Op: &op})
-}
-
-// pause reports whether the time passed before the context ended.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }

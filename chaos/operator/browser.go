@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/goneli/neli/testkit/pause"
 )
 
 // pictureLimit is how long a picture may take on a busy machine.
@@ -112,7 +114,7 @@ func (b *browser) picture(address string, height int64, ready string) ([]byte, e
 		if ok {
 			break
 		}
-		if pauseErr := pause(ctx, 100*time.Millisecond); pauseErr != nil {
+		if pauseErr := pause.For(ctx, 100*time.Millisecond); pauseErr != nil {
 			return nil, fmt.Errorf("waiting for %s: %w", ready, errors.Join(pauseErr, err))
 		}
 	}

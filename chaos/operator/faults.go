@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goneli/neli/testkit/pause"
 	"github.com/goneli/neli/testkit/witness"
 )
 
@@ -141,7 +142,7 @@ func (d *demonstration) settle(ctx context.Context) error {
 	if err := until(ctx, recovery, "all pages show the same leader", func() bool { return d.leader() != "" }); err != nil {
 		return err
 	}
-	if err := pause(ctx, calm); err != nil {
+	if err := pause.For(ctx, calm); err != nil {
 		return err
 	}
 	return until(ctx, recovery, "all pages show the same leader still", func() bool { return d.leader() != "" })
@@ -155,7 +156,7 @@ func (d *demonstration) act(ctx context.Context, f fault) error {
 	d.log.Info("fault", "what", fmt.Sprintf(f.what, a.machine))
 	repair, err := f.strike(d, ctx, a)
 	if err == nil {
-		err = pause(ctx, f.hold-(witness.Now()-a.From))
+		err = pause.For(ctx, f.hold-(witness.Now()-a.From))
 	}
 	if repair != nil && err == nil {
 		limited, cancel := context.WithTimeout(ctx, recovery)

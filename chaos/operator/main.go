@@ -8,10 +8,8 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/goneli/neli/chaos/jail"
@@ -54,11 +52,7 @@ func run() int {
 	}
 	code := 2
 	if err == nil {
-		if jail.Inside() {
-			code, err = inside(o)
-		} else {
-			code, err = jail.Enter()
-		}
+		code, err = jail.Run(limit, func(ctx context.Context) (int, error) { return show(ctx, o) })
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "operator:", err)
@@ -84,16 +78,7 @@ func parse(args []string) (o options, err error) {
 
 // possible returns everything that is missing here.
 func possible() error {
-	var missing []error
-	if os.Geteuid() != 0 {
-		missing = append(missing, fmt.Errorf("namespaces need root, and this is user %d", os.Geteuid()))
-	}
-	if _, err := os.Stat("/dev/net/tun"); err != nil {
-		missing = append(missing, fmt.Errorf("hosts need TUN devices: %w", err))
-	}
-	if err := kafkatest.Find(); err != nil {
-		missing = append(missing, err)
-	}
+	missing := []error{jail.Possible(), kafkatest.Find()}
 	if _, err := exec.LookPath("prometheus"); err != nil {
 		missing = append(missing, fmt.Errorf("%w: apt-get install prometheus", err))
 	}
@@ -103,15 +88,8 @@ func possible() error {
 	return errors.Join(missing...)
 }
 
-// inside is the demonstration itself, in the jail.
-func inside(o options) (int, error) {
-	if err := jail.Furnish(); err != nil {
-		return 0, err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
+// show is the demonstration itself, in the jail.
+func show(ctx context.Context, o options) (int, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	s, err := build(ctx, o, log)
 	defer s.close()

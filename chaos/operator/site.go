@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/goneli/neli/chaos/jail"
 	"github.com/goneli/neli/chaos/wire"
 	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/pause"
 )
 
 // What is shown.
@@ -44,7 +46,10 @@ func brokerHost(i int) string { return fmt.Sprintf("kafka%d", i+1) }
 
 // hostNames are all of them.
 func hostNames() []string {
-	names := append([]string{hostDesk, hostMonitor}, machineNames...)
+	return slices.Concat([]string{hostDesk, hostMonitor}, machineNames, brokerHosts())
+}
+
+func brokerHosts() (names []string) {
 	for i := range brokers {
 		names = append(names, brokerHost(i))
 	}
@@ -83,12 +88,7 @@ func build(ctx context.Context, o options, log *slog.Logger) (*site, error) {
 	}
 	desk := s.net.Host(hostDesk)
 	s.client = &http.Client{Timeout: 2 * time.Second, Transport: &http.Transport{DialContext: desk.Dial}}
-	var hosts []kafkatest.Host
-	for i := range brokers {
-		h := s.net.Host(brokerHost(i))
-		hosts = append(hosts, kafkatest.Host{IP: h.IP, Start: h.Start})
-	}
-	s.cluster, err = kafkatest.Start(ctx, kafkatest.Options{Brokers: brokers, Hosts: hosts, Dial: desk.Dial,
+	s.cluster, err = kafkatest.Start(ctx, kafkatest.Options{Brokers: brokers, Hosts: s.net.Brokers(brokerHosts()...), Dial: desk.Dial,
 		Dir: filepath.Join(jail.Scratch, "kafka"), Log: log})
 	if err != nil {
 		return s, err
@@ -175,26 +175,10 @@ func (s *site) leaderBroker(ctx context.Context) (int, error) {
 	return 0, fmt.Errorf("no broker leads %s", topic)
 }
 
-// pause waits.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // until waits for a condition.
 func until(ctx context.Context, within time.Duration, what string, cond func() bool) error {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	for !cond() {
-		if pause(ctx, 100*time.Millisecond) != nil {
-			return fmt.Errorf("not within %v: %s", within, what)
-		}
+	if !pause.Until(ctx, within, cond) {
+		return fmt.Errorf("not within %v: %s", within, what)
 	}
 	return nil
 }

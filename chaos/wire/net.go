@@ -7,6 +7,8 @@ import (
 	"os"
 	"slices"
 	"sync"
+
+	"github.com/goneli/neli/testkit/kafkatest"
 )
 
 // A Net is a set of hosts and the links between them. Its methods may be called
@@ -79,6 +81,16 @@ func (n *Net) Host(name string) *Host {
 		panic("wire: no host " + name)
 	}
 	return n.hosts[i]
+}
+
+// Brokers returns the hosts of those names for package kafkatest to start brokers on.
+func (n *Net) Brokers(names ...string) []kafkatest.Host {
+	var hosts []kafkatest.Host
+	for _, name := range names {
+		h := n.Host(name)
+		hosts = append(hosts, kafkatest.Host{IP: h.IP, Start: h.Start})
+	}
+	return hosts
 }
 
 // Set gives the link from one host to another a policy, one way.
