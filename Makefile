@@ -23,10 +23,11 @@ CLIENT ?=
 
 # Tests of tables of mutants, by the ends of their names: they have a stage of their own.
 MUTANTS := (Guarded|NeedsEveryRule)$$
-# What make test does: what computes, and what mostly waits for Kafka. .ci/run has both
-# side by side.
+# What make test and CI run, in lanes that .ci/run has side by side: what computes, what
+# waits for the brokers of the integration suite, and what waits for anything else.
 COMPUTING := unit mutants sim
-WAITING := integration integration-franz metrics
+BROKERS := integration integration-franz
+OTHERS := cli metrics browser bench-test chaos-test chaos-ci
 # What CI runs a second time, with the client without cgo: the table of ACLs, TLS and
 # SCRAM, members that crash and hang, brokers that fail, groups, small logs. The rest at night: TestTopic takes minutes.
 FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|TestBrokerStandsStill|TestGroups|TestLogsOfOneBrokerEach)$$
@@ -35,7 +36,7 @@ FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: suspend-peers demo demo-peers demo-operator test stages-computing stages-waiting unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz outages browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
+.PHONY: suspend-peers demo demo-peers demo-operator check test lanes unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz outages browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -46,13 +47,20 @@ demo-peers: ## five processes elect leaders without a broker; one is killed with
 demo-operator: prometheus ## neli run on three machines, beside Prometheus and the page; job, elector, machine and brokers are killed; root, Linux, chromium; 4 minutes; writes docs/operations.md and docs/operator-*.png
 	cd chaos && $(GO) run ./operator
 
-test: $(COMPUTING) $(WAITING) ## everything
+# What takes long for what it finds: simulations with all their seeds, thousands of roles,
+# hundreds of members.
+LENGTHY := Simulation(Repeats)?$$|WithoutMercy$$|TestFewClaimsOnASlowLog|TestSuccessorOfMany|TestManyClientsShareOneLook|TestModel$$|TestOutage$$|TestScale$$|TestRestart$$|TestGather$$
 
-stages-computing: # for .ci/run, in order
-	@echo $(COMPUTING)
+check: lint ## before a commit, in three minutes: lint, the tests without a broker but for the lengthy ones, 200 seeds of the simulations; no race detector
+	$(GO) test -short -skip '$(MUTANTS)|$(LENGTHY)' ./...
+	CGO_ENABLED=0 NELI_SEEDS=200 $(GO) test -short -run 'Simulation$$' ./internal/lease ./internal/quorum .
+	cd franz && $(GO) test -short ./...
+	cd peers && $(GO) test -short -skip '$(MUTANTS)|TestSuspended' ./...
 
-stages-waiting: # likewise, beside them
-	@echo $(WAITING) chaos-ci chaos-test cli browser bench-test
+test: $(COMPUTING) $(BROKERS) metrics ## everything
+
+lanes: # for .ci/run: a line each, of stages in order
+	@echo computing $(COMPUTING); echo brokers $(BROKERS); echo others $(OTHERS)
 
 # Root and the scenarios are long, and each keeps little more than one core busy.
 LONG := . ./internal/scenario
@@ -81,8 +89,9 @@ mutants: ## without each of its rules, the library must fail for the stated reas
 	cd cmd/neli && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./...
 	cd peers && CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -run '$(MUTANTS)' ./...
 
-sim: ## without the race detector: the models, the simulations of the lease and of the majority, whole processes under 2,000 seeds of faults, on small logs under 250, non-exclusive ones under 300
+sim: ## without the race detector: the models, the simulations of the lease and of the majority, whole processes under 2,000 seeds of faults, on small logs under 250, non-exclusive ones under 300; and what unit has less of
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease ./internal/quorum ./fence
+	CGO_ENABLED=0 $(GO) test -count=1 -run 'TestFewClaimsOnASlowLog|WithoutMercy$$' ./internal/scenario ./nelitest
 	CGO_ENABLED=0 $(GO) test -count=1 -run 'Test(Shared|Small)?Simulation(Repeats)?$$' -v . | grep -v '^=== \|^ *--- PASS'
 
 soak: ## SOAK=10m: new seeds for as long as asked

@@ -12,7 +12,7 @@ var restartSize = sim.Size{Members: 12, Partitions: 1, Roles: 1_000}
 
 const (
 	// simSeeds is how many seeds TestSimulation runs unless told otherwise.
-	simSeeds = 200
+	simSeeds = 60
 	// smallSeeds is how many seeds TestSmallSimulation runs unless told otherwise.
 	smallSeeds = 20
 )

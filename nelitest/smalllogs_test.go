@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/seeded"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
@@ -360,12 +361,21 @@ func TestSmallLogsLead(t *testing.T) {
 	})
 }
 
+// seedsWithoutMercy is how many seeds TestSmallLogsWithoutMercy and TestKafkaLogsWithoutMercy
+// run: ten in make sim, and fewer with the race detector, where each takes seconds.
+func seedsWithoutMercy() int {
+	if seeded.Race {
+		return 3
+	}
+	return 10
+}
+
 // TestSmallLogsWithoutMercy lets everything happen to members and logs, in one seeded order
 // after the other: logs stop, forget and come back, members are cut off from some, are
 // closed, and others join. There is one leader at most, tokens go up, and in the end
 // everything is led.
 func TestSmallLogsWithoutMercy(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range uint64(seedsWithoutMercy()) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			small(t, 4, func(g *smallGroup) {
 				r := rand.New(rand.NewPCG(seed, 7))
