@@ -14,9 +14,9 @@ import (
 //
 //	{"neli":1,"group":"app","log":"x3…","kind":"beat","process":"K3…","session":2,"read":40,"seq":9,"t":5000000000,"longest":5000000000}
 //
-// Whatever is in a log is untrusted: Decode refuses what does not have exactly what its
-// kind needs. Unknown fields are ignored. version and group can be read of every record
-// of every version, for ever (docs/compatibility.md).
+// The contents of a log are untrusted: Decode refuses a record that lacks a field of its
+// kind or has one of another kind. It ignores unknown fields. Every version, for ever, can
+// read version and group of every other version's records (docs/compatibility.md).
 
 const (
 	// Version is the version of the wire form and of the fold.
@@ -30,7 +30,7 @@ const (
 	maxPeriod   = time.Hour
 )
 
-// What Decode says of a record that is not one of this group and version.
+// Errors of Decode for records that are not of this group and version.
 var (
 	ErrForeign   = errors.New("record of another group")
 	ErrOtherLog  = errors.New("record of another log: a copy or mirror")
@@ -41,9 +41,9 @@ var (
 // Codec writes and reads the records of one group in one log.
 type Codec struct {
 	Group string
-	// Log is the log's id: a record that was copied from another log is none of this one's. A
-	// log that may lose its memory has another id after that, so that what is on its way to
-	// the former one is none of this one's either.
+	// Log is the log's id. Records that were copied from another log have another id, and are
+	// refused. A log that loses its records gets a new id, so that records still in flight to
+	// its former incarnation are refused, too.
 	Log string
 }
 
@@ -154,8 +154,8 @@ func packGrants(grants []Grant) []wireGrant {
 }
 
 // Ballot reads the ballot of a record of any version of this group, 0 if it has none or
-// cannot be read. Who leads on a majority of logs must have heard of it whatever else the
-// record says.
+// cannot be read. A leader on a majority of logs must know all ballots, even those of records
+// that it cannot decode.
 func (c Codec) Ballot(value []byte) int64 {
 	var w struct {
 		Group  string `json:"group"`
@@ -195,8 +195,8 @@ func (c Codec) Decode(value []byte) (*Record, error) {
 	return w.record()
 }
 
-// oversize says what a record is that is too large for this version. A newer version may
-// write larger ones, and no version may overlook what another one says.
+// oversize classifies a record that is too large for this version. A newer version may write
+// larger ones, and these must not be skipped as foreign.
 func (c Codec) oversize(value []byte) error {
 	var w struct {
 		Version int    `json:"neli"`
@@ -210,7 +210,7 @@ func (c Codec) oversize(value []byte) error {
 	return fmt.Errorf("%w: %d bytes", ErrMalformed, len(value))
 }
 
-// check looks at what all kinds have, and at what only some may have.
+// check checks the fields of all kinds, and that only some kinds have the others.
 func (w *wire) check() error {
 	bad := func(what string) error { return fmt.Errorf("%w: %s: %s", ErrMalformed, w.Kind, what) }
 	switch w.Kind {

@@ -2,12 +2,12 @@ package lease
 
 import "time"
 
-// Kind says what a record is.
+// Kind is the kind of a record.
 type Kind string
 
 // The kinds of version 1. Only a Beat or Claim can be evidence.
 const (
-	Beat     Kind = "beat"     // the session lives; sent only by one that holds something
+	Beat     Kind = "beat"     // the session is alive; only sent by a session that holds something
 	Claim    Kind = "claim"    // the session wants roles
 	Release  Kind = "release"  // the session gives roles back
 	Snapshot Kind = "snapshot" // the sender's fold as of Read, or a part of it
@@ -23,11 +23,10 @@ type Session struct {
 	N       uint64
 }
 
-// Record is what processes tell each other through a log, of all kinds in one: each
-// field says of which it is.
+// Record is a record of any kind. The comment of each field names the kinds that have it.
 type Record struct {
 	Kind    Kind
-	Session Session // the sender's; in a Release the one in whose name it is, a former one perhaps
+	Session Session // the sender's; of a Release: the session that gives roles back, perhaps a former one
 	Name    string  // of the sender, for people
 	Read    int64   // the highest offset that the sender had consumed when it made the record; −1: none
 	Seq     uint64  // the sender's own number of the record
@@ -67,11 +66,11 @@ type Grant struct {
 	Roles  []int32
 }
 
-// State is a fold written out, or a part of it: who holds what, at one offset.
+// State is a fold at one offset, or a part of it.
 type State struct {
 	Part, Parts int    // from 0; all parts of one Snapshot have the same sender, Read and Hash
 	Hash        uint64 // of the whole fold
-	Newer       int64  // offset of the newest record of a newer version that no Claim has outlived; none: −1
+	Newer       int64  // offset of the newest record of a newer version that no Claim has outlived; −1: none
 	Holders     []Holder
 	Grants      []Grant
 }
@@ -84,7 +83,7 @@ type Holder struct {
 	Last    int64 // offset of its newest evidence
 }
 
-// Announcement is what a process says of itself.
+// Announcement is a process's description of itself.
 type Announcement struct {
 	Priority int
 	Roles    int           // R: it wants roles below it

@@ -6,12 +6,12 @@ import (
 	"fmt"
 )
 
-// A Request has no part in the rules, and is no kind of record of its own: a reader takes
-// a kind that it does not know for a possible holder of everything, and claims nothing for
-// a minute (docs/compatibility.md). It is a field of a Ping, and its Answer one of the Pong:
-// for a reader that does not know these they are a Ping and a Pong.
+// The rules of the lease ignore Requests. A Request is a field of a Ping, and its Answer a
+// field of the Pong, which older readers ignore. It is not a kind of its own, because a
+// reader takes the sender of an unknown kind for a possible holder of every role, and claims
+// nothing for a minute (docs/compatibility.md).
 
-// Request asks the process that a Ping is for to let go of a role.
+// Request asks the process that a Ping is addressed to, to give up a role.
 type Request struct {
 	ID   uint64 // the asker's own number; the same if it asks again
 	Role int    // as everybody numbers it
@@ -22,23 +22,23 @@ type Request struct {
 // Verb is what a Request asks for.
 type Verb string
 
-// The verbs. Others are for the addressee to refuse: a newer asker may know more.
+// The verbs. The addressee refuses all others, which newer processes may send.
 const (
 	Transfer Verb = "transfer"  // hand the role over to To
 	StepDown Verb = "step_down" // give up everything, and claim nothing for a while
 )
 
-// Answer is what the addressee says of a Request, with the Pong that it goes with.
+// Answer is the addressee's answer to a Request. It is part of a Pong.
 type Answer struct {
 	ID    uint64 // of the Request
 	Stage Stage
-	Text  string // why not, for people; cut off where it is too long
+	Text  string // the reason of a refusal, for people; cut off if it is too long
 }
 
-// Stage is how far a Request has come.
+// Stage is the progress of a Request.
 type Stage string
 
-// The stages. Accepted is followed by Done or Failed; others count for nothing.
+// The stages. Accepted is followed by Done or Failed. Unknown stages are ignored.
 const (
 	Accepted Stage = "accepted" // it is being carried out
 	Refused  Stage = "refused"
@@ -87,7 +87,7 @@ func raw(v any) json.RawMessage {
 	return b
 }
 
-// said reports whether a record has a field: null is none.
+// said reports whether a record has a field; null counts as none.
 func said(field json.RawMessage) bool { return len(field) > 0 && !bytes.Equal(field, []byte("null")) }
 
 // unpackRequest reads the field of a Ping.
@@ -114,9 +114,9 @@ func unpackAnswer(field json.RawMessage) (*Answer, error) {
 	return &Answer{w.ID, w.Stage, w.Text}, nil
 }
 
-// talk reads the fields that only a Ping or a Pong may have. In other records they are what
-// they are for older readers, unknown fields: whether a record is folded must not depend on
-// what only some readers know, or folds would differ.
+// talk reads the fields that only a Ping or a Pong may have. In other records they are
+// ignored, as older readers ignore them: if some readers refused such a record and others
+// folded it, their folds would differ.
 func (w *wire) talk(r *Record) (err error) {
 	if w.Kind == Ping && said(w.Request) {
 		if r.Request, err = unpackRequest(w.Request); err != nil {

@@ -57,8 +57,7 @@ func packRoles(roles []int32) string {
 
 var errRoles = errors.New("roles: must be ascending ranges of numbers below " + strconv.Itoa(MaxRoles))
 
-// unpackRoles reads what packRoles wrote: at most limit roles. What it is given is
-// untrusted.
+// unpackRoles reads the output of packRoles, at most limit roles. Its input is untrusted.
 func unpackRoles(s string, limit int) ([]int32, error) {
 	if s == "" {
 		return nil, nil

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// maxBody is how many bytes of a record lists of roles and holders may take, as size
-	// counts them: the rest is for what all records have.
+	// maxBody bounds the bytes that lists of roles and holders may take in a record, as size
+	// counts them. The rest is for the fields that all records have.
 	maxBody = MaxRecord * 3 / 4
-	// maxListed is how many roles a record may name: a reader has to write them out.
+	// maxListed bounds the roles that a record may name, since a reader expands the ranges.
 	maxListed = 10 * MaxClaim
 )
 
-// size is the most that a grant of these roles takes on the wire.
+// size is the largest number of bytes that a grant of these roles may take on the wire.
 func size(roles []int32) int {
 	n := 0
 	runs(roles, func(int32, int32) { n++ })
@@ -72,7 +72,7 @@ func (l *Lease) Snapshot(now clock.Instant) []Record {
 	return out
 }
 
-// states writes the fold out, in parts that fit a record.
+// states returns the fold in parts that each fit into a record.
 func (l *Lease) states() []*State {
 	f := &l.fold
 	roles := make([][]int32, len(f.session))

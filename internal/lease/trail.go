@@ -2,15 +2,15 @@ package lease
 
 import "sort"
 
-// trail is what a process remembers of the way its fold came, to tell whether others
-// came the same way. It is no part of the protocol: in a log that keeps its promises
-// nothing ever differs.
+// trail is the recent history of a process's fold. It shows whether other processes' folds
+// had the same history. The protocol does not depend on it: as long as the log keeps its
+// promises, folds never differ.
 type trail struct {
 	knownAt int64 // when the fold became known
 	marks   []mark
-	ended   map[Session]int64 // where a session lost the last that it held
-	order   []Session         // of ended, oldest first
-	from    int64             // ended has all since here
+	ended   map[Session]int64 // session → offset at which it lost its last role
+	order   []Session         // the keys of ended, oldest first
+	from    int64             // ended is complete from this offset on
 }
 
 // mark is the hash of the fold from offset on.
@@ -28,8 +28,8 @@ func (t *trail) add(o int64, hash uint64, history int) {
 	t.marks = append(t.marks, mark{o, hash})
 }
 
-// differs reports whether the fold at offset read had another hash. Of what is too
-// long ago it cannot tell.
+// differs reports whether the fold at offset read had another hash. It returns false for
+// offsets too long ago.
 func (t *trail) differs(read int64, hash uint64) bool {
 	i := sort.Search(len(t.marks), func(i int) bool { return t.marks[i].offset > read })
 	return i > 0 && t.marks[i-1].hash != hash
@@ -37,7 +37,7 @@ func (t *trail) differs(read int64, hash uint64) bool {
 
 const maxEnded = 4096
 
-// end notes that sessions lost all they held at offset o.
+// end notes that sessions lost their last roles at offset o.
 func (t *trail) end(ids []Session, o int64) {
 	for _, id := range ids {
 		if t.ended == nil {
@@ -56,9 +56,8 @@ func (t *trail) end(ids []Session, o int64) {
 	}
 }
 
-// contradicts reports whether a Beat of a session that holds nothing by the fold
-// proves that its sender's fold is another one: only who holds something by its fold
-// at read sends one.
+// contradicts reports whether a Beat proves that its sender has another fold: only a session
+// that holds something in its sender's fold sends Beats, and this one holds nothing here.
 func (t *trail) contradicts(r *Record) bool {
 	if r.Read < t.knownAt || r.Read < t.from {
 		return false

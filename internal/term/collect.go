@@ -7,24 +7,24 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// Kind is what a Change is.
+// Kind is the kind of a Change.
 type Kind int
 
-// The kinds, in the order in which they are told.
+// The kinds, in the order in which Collect returns them.
 const (
-	Gone     Kind = iota + 1 // over, and the application was told to give it up before
-	Lost                     // over already
-	Revoked                  // to be given up
-	Acquired                 // a new term
+	Gone     Kind = iota + 1 // the term has ended after the application was asked to give it up
+	Lost                     // the term has ended without that
+	Revoked                  // the application is to give up the term
+	Acquired                 // a new term has begun
 )
 
-// Change is news for the application, of units for which it is the same.
+// Change is one change to tell the application, for all units that share it.
 type Change struct {
 	Kind      Kind
 	Vector    int // the partition whose V decides over the units
 	ID, Token int64
 	Reason    Reason
-	Graceful  bool          // Lost: it was to be given up all the same
+	Graceful  bool          // Lost: this process was about to give the term up anyway
 	Deadline  clock.Instant // Revoked
 	Units     []int         // ascending
 }
@@ -32,10 +32,10 @@ type Change struct {
 // Fresh reports whether Collect may have something to say.
 func (t *Table) Fresh() bool { return t.stale.Load() }
 
-// News has an element whenever Fresh may have become true.
+// News receives an element whenever Fresh may have become true.
 func (t *Table) News() <-chan struct{} { return t.news }
 
-// Ring puts an element into News, though there may be none.
+// Ring puts an element into News, even if Fresh is false.
 func (t *Table) Ring() {
 	select {
 	case t.news <- struct{}{}:
@@ -43,13 +43,13 @@ func (t *Table) Ring() {
 	}
 }
 
-// Collect returns what the application must be told at time now, and counts it as
-// told: losses, or else revocations, or else acquisitions. Those that follow may be
-// out of date by the time that these have been told; so it is to be called again
-// until it returns nothing. A lapse that the arbiter has not seen counts as one.
+// Collect returns the changes to tell the application at time now, and counts them as
+// told: losses, or if there are none revocations, or if there are none acquisitions. The
+// caller must tell them and call Collect again until it returns nothing, since the next
+// changes depend on the time. Collect includes lapses that the arbiter has not seen yet.
 //
-// Changes are in the order of Reason, Graceful, Vector and ID. The cost grows with
-// what has changed and with the number of partitions, not with what is held.
+// Changes are in the order of Reason, Graceful, Vector and ID. The cost grows with the
+// number of changes and partitions, not with the number of terms.
 func (t *Table) Collect(now clock.Instant) []Change {
 	t.stale.Store(false)
 	due, kind := t.due(now)
@@ -81,8 +81,8 @@ func (t *Table) Peek(now clock.Instant) []Change {
 	return out.changes()
 }
 
-// due finds what there is to be told of each unit in changed, 0 for nothing, and the
-// first kind of it.
+// due finds the kind of change to tell for each unit in changed, 0 for none, and the lowest
+// of these kinds.
 func (t *Table) due(now clock.Instant) (of []Kind, first Kind) {
 	t.listLapsed(now)
 	of = make([]Kind, len(t.changed))
@@ -147,9 +147,9 @@ func (t *Table) deliver(e *entry, kind Kind) {
 	}
 }
 
-// settle keeps of changed, of which there is nothing to be told now, what may change
-// by the clock alone: what is held and was not told because V is not young, and what
-// is done but lasts. Units of which there is nothing left are forgotten.
+// settle is called when there is nothing to tell now. It keeps those units in changed that
+// the clock alone may change: held ones that were not told because V is not young, and those
+// whose work is done but whose term goes on. It deletes units without any state.
 func (t *Table) settle() {
 	kept := t.changed[:0]
 	for _, e := range t.changed {
@@ -170,14 +170,14 @@ func (t *Table) settle() {
 	}
 }
 
-// batch groups the news of units.
+// batch collects units into Changes.
 type batch struct {
 	groups map[group]*Change
 	last   group
-	of     *Change // of last: mostly the next one is of the same
+	of     *Change // the Change of last: the next unit mostly has the same
 }
 
-// group is what units have in common that share a Change.
+// group is the properties by which units share a Change.
 type group struct {
 	kind     Kind
 	vector   int

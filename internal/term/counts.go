@@ -2,18 +2,18 @@ package term
 
 import "github.com/goneli/neli/internal/clock"
 
-// Counts is how many terms of units began and ended, whether or not the application was
-// told of them.
+// Counts is how many terms began and ended, whether or not the application was told.
 type Counts struct {
 	Started uint64
 	Ended   [Fatal + 1]uint64 // by Reason
 }
 
-// Counts returns what was counted so far. It needs the arbiter's lock.
+// Counts returns the counts so far. The caller must hold the arbiter's lock.
 func (t *Table) Counts() Counts { return t.counts }
 
-// Led is how many units below a bound the application leads at time now. It needs the
-// arbiter's lock, and costs no more for many units unless some lie beyond the bound.
+// Led is how many units below a bound the application leads at time now. The caller must
+// hold the arbiter's lock. The cost does not grow with the number of units, unless some of
+// them lie beyond the bound.
 func (t *Table) Led(now clock.Instant, below int) int {
 	lines := t.lines.Load()
 	if lines == nil || t.published.Load() == 0 {

@@ -2,11 +2,10 @@ package term
 
 import "sync/atomic"
 
-// index finds the slot of a unit. Slots are in pages that never move, so that a
-// reader that still has an old directory sees a withdrawal all the same: it may only
-// miss a page that is newer than its directory, and nothing in that was published
-// when it began. A page costs 16 bytes for each of its units, and is made when one
-// of them is first held.
+// index finds the slot of a unit. Slots lie in pages that never move. So a reader with an
+// old directory still sees withdrawals. It may only miss a page newer than its directory,
+// and nothing in that page was published when the reader began. A page takes 16 bytes for
+// each of its units, and is made when the first of them is held.
 type index struct {
 	directory atomic.Pointer[[]atomic.Pointer[page]]
 }
@@ -15,7 +14,7 @@ const pageSize = 256
 
 type page [pageSize]slot
 
-// slot is what a unit has of the index.
+// slot is a unit's place in the index.
 type slot struct {
 	published atomic.Pointer[term] // the term that the application may act upon; nil: none
 	entry     *entry               // the arbiter's lock guards it

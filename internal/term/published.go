@@ -10,14 +10,14 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// noUnit is the lowest published unit of a line that has none.
+// noUnit is lowest of a line without published units.
 const noUnit = math.MaxInt64
 
-// line is one element of V, with the units over which it decides.
+// line is one element of V with the published units that follow it.
 type line struct {
 	v      atomic.Pointer[clock.Instant]
 	lowest atomic.Int64 // of the published units
-	units  units        // those that are published; the arbiter's lock guards it
+	units  units        // the published units; guarded by the arbiter's lock
 }
 
 // units is a heap of published units, the lowest first.
@@ -51,9 +51,9 @@ func (l *line) settle() {
 	l.lowest.Store(lowest)
 }
 
-// publish lets the check find the unit led. The line names the unit as its lowest
-// only once that is so, and withdraw names another one before it ceases to be so:
-// in between LeadsAny would miss a line that is led all the time.
+// publish lets the check find the unit led. It sets the line's lowest unit afterwards, and
+// withdraw replaces the lowest unit before it withdraws it. Otherwise LeadsAny could miss a
+// line that is led throughout.
 func (t *Table) publish(e *entry) {
 	t.published.Add(1)
 	t.index.slot(e.unit).published.Store(e.held)
@@ -85,17 +85,15 @@ func (t *Table) withdraw(e *entry) {
 }
 
 // Leads decides whether the application leads the unit at this instant: it was told
-// of the unit's term, has not finished it, and 0 ≤ now − V < T. at is the reading of
-// the clock by which that was decided.
+// of the unit's term, has not finished it, and 0 ≤ now − V < T. at is the clock reading used
+// for now.
 //
-// V is loaded before the clock is read: the other way round, V could be younger than
-// now. And the term is looked at on both sides. Before, because V alone says nothing:
-// it may be of a new session that holds other units of the partition. Afterwards,
-// because neither an end nor a Release waits for a lapse: the reading proves nothing
-// to a goroutine that was stopped in between. That is also why the V that was loaded
-// is not of a session after the term's: the old session's terms are withdrawn before
-// its successor's V is published, so the second look does not find the term any more. If
-// the term goes on and follows another V since, that one is asked.
+// V is loaded before the clock is read; otherwise V could be newer than now. The term is
+// looked at before and after. Before, because V may belong to a new session that holds other
+// units of the partition. After, because an end or a Release does not wait for a lapse: the
+// goroutine may have been stopped in between. The second look also proves that V is not of a
+// later session than the term, since the old session's terms are withdrawn before the new
+// session's V is published. If the term follows another V by then, that V is checked.
 func (t *Table) Leads(unit int) (id, token int64, at clock.Instant, ok bool) {
 	of, _, at := t.look(unit)
 	if of == nil {
@@ -104,8 +102,8 @@ func (t *Table) Leads(unit int) (id, token int64, at clock.Instant, ok bool) {
 	return of.id, of.token, at, true
 }
 
-// Evidence decides as Leads does, and returns the V by which it was decided: whichever
-// line the term follows, and whatever was published since.
+// Evidence decides like Leads and returns the V that it used, whichever line the term
+// follows and whatever was published since.
 func (t *Table) Evidence(unit int) (id int64, v, at clock.Instant, ok bool) {
 	of, by, at := t.look(unit)
 	if of == nil {
@@ -114,8 +112,8 @@ func (t *Table) Evidence(unit int) (id int64, v, at clock.Instant, ok bool) {
 	return of.id, *by, at, true
 }
 
-// look returns the term that the application leads, with the V and the reading of the clock
-// by which that was decided; nil if it leads none.
+// look returns the term that the application leads, or nil, with the V and the clock reading
+// that it used.
 func (t *Table) look(unit int) (of *term, v *clock.Instant, at clock.Instant) {
 	s := t.index.slot(unit)
 	if s == nil {
@@ -137,9 +135,9 @@ func (t *Table) look(unit int) (of *term, v *clock.Instant, at clock.Instant) {
 	return nil, nil, clock.Instant{}
 }
 
-// LeadsAny reports whether Leads holds for any unit below a bound. It looks at one
-// unit of each partition at most, and at first where it found one last. If a unit went from
-// one line to another meanwhile, it may have been missed on both.
+// LeadsAny reports whether Leads holds for any unit below a bound. It looks at one unit of
+// each partition at most, and first at the partition where it found one last time. It looks
+// again if a unit moved between lines meanwhile, since it may have missed it on both.
 func (t *Table) LeadsAny(below int) (at clock.Instant, ok bool) {
 	for {
 		before := t.shifts.Load()
@@ -181,14 +179,13 @@ func (t *Table) leadsOn(l *line, below int) (clock.Instant, bool) {
 			return at, true
 		}
 		if l.lowest.Load() == lowest {
-			return clock.Instant{}, false // lapsed, and with it the whole line
+			return clock.Instant{}, false // the whole line has lapsed
 		}
 	}
 }
 
-// Published yields, ascending, the units below a bound of whose terms the application
-// was told and that are not over as far as the arbiter knows; Leads is to be asked
-// about each. Anybody may call it.
+// Published yields, ascending, the units below a bound whose terms the application was told
+// of and the arbiter has not ended. Ask Leads about each of them. Any goroutine may call it.
 func (t *Table) Published(below int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		d := t.index.directory.Load()
@@ -216,8 +213,8 @@ func (t *Table) Published(below int) iter.Seq[int] {
 	}
 }
 
-// V returns the newest evidence on a partition, or false if there was none yet.
-// Anybody may call it; it is of the unit's term if Leads holds afterwards.
+// V returns the newest evidence on a partition, or false if there was none yet. Any
+// goroutine may call it. It belongs to the unit's term if Leads holds afterwards.
 func (t *Table) V(partition int) (clock.Instant, bool) {
 	lines := t.lines.Load()
 	if lines == nil || partition < 0 || partition >= len(*lines) {

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Reason tells why leadership changed. Package neli has it as its own type.
+// Reason is why leadership changed.
 type Reason int
 
-// The reasons. None is the zero value, which no change has.
+// The reasons. None is the zero value; no Change has it.
 const (
 	None Reason = iota
 	Elected
@@ -32,7 +32,7 @@ const (
 var reasonNames = [...]string{"none", "elected", "unassigned", "closing", "roles changed", "resigned", "lapsed",
 	"not pulsed", "superseded", "overdue", "log reset", "unhealthy", "stepped down", "transferred", "rebalanced", "fatal"}
 
-// String returns the reason in words, as events and log lines have it.
+// String returns the reason in words, for events and log lines.
 func (r Reason) String() string {
 	if r < 0 || int(r) >= len(reasonNames) {
 		return fmt.Sprintf("Reason(%d)", int(r))

@@ -1,18 +1,18 @@
-// Package term keeps what this process holds and what the application was told of
-// it, and decides without a lock whether the application leads at this instant.
+// Package term keeps the terms that this process holds and what the application was told of
+// them. It decides without a lock whether the application leads at this instant.
 //
 // A term is one uninterrupted time of holding a unit. In exclusive mode a unit is a
 // role; in non-exclusive mode it is a partition, all of whose roles lead together.
-// Many units share one vector element V[i], the newest evidence for whatever is
-// held on partition i, so that a renewal is one store however many units there are.
+// All units held on partition i share one vector element V[i], the newest evidence. So a
+// renewal is one store, however many units there are.
 //
-// Guarantees, whatever the arbiter does and however seldom the application asks:
-//   - each acquisition told is followed by the telling of exactly one end;
-//   - a term that the application was told is over is neither told nor led again;
-//   - once End or Done has returned, the check finds the units led no more.
+// Guarantees, whatever the arbiter does and however rarely the application asks:
+//   - after each acquisition, the application is told of exactly one end;
+//   - after it was told that a term is over, that term is neither told nor led again;
+//   - after End or Done has returned, the check no longer finds the units led.
 //
-// The table knows nothing of why a term begins or ends, and wakes nobody when a
-// term lapses by the clock: the arbiter does.
+// The table does not know why a term begins or ends, and sets no timer for a lapse: that is
+// the arbiter's task.
 package term
 
 import (
@@ -21,9 +21,9 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// Table is the term table of one process. One arbiter writes it, with its own lock
-// held (the methods of this file and Collect, Peek); anybody may call Leads,
-// LeadsAny, Published, V, Fresh, News and Ring at any time.
+// Table is the term table of one process. One arbiter calls the methods of this file,
+// Collect and Peek, and holds its own lock meanwhile. Any goroutine may call Leads, LeadsAny,
+// Published, V, Fresh, News and Ring at any time.
 type Table struct {
 	young  func(now, v clock.Instant) bool
 	now    func() clock.Instant
@@ -32,35 +32,34 @@ type Table struct {
 	index     index
 	lines     atomic.Pointer[[]line] // by partition
 	published atomic.Int64           // units that the check can find led
-	hint      atomic.Int64           // the line on which LeadsAny was lucky last
-	shifts    atomic.Uint64          // odd while a unit is on its way from one line to another
+	hint      atomic.Int64           // the line on which LeadsAny last found a unit
+	shifts    atomic.Uint64          // odd while a unit moves from one line to another
 
 	counts Counts
 	top    int // one more than the highest unit that was ever held
 
-	changed []*entry // those that there may be something to tell of
+	changed []*entry // entries that the application may have to be told of
 	stale   atomic.Bool
 	news    chan struct{}
 }
 
-// term is one uninterrupted time of holding units that began together on one
-// partition. It is immutable, and of one Start: that two pointers are equal says
-// that it is the same term.
+// term is one uninterrupted time of holding units that began together on one partition. It
+// is immutable, and each Start makes a new one: equal pointers mean the same term.
 type term struct {
 	id, token int64
 	line      *line
 }
 
-// entry is the book of one unit: what is held, and what the application was told.
-// A unit of which neither is anything has none.
+// entry is the state of one unit: the term held, and what the application was told. A unit
+// with neither has no entry.
 type entry struct {
 	unit      int
-	held      *term    // nil: nothing
-	delivered *term    // the term of which the application was told; nil: none
-	request   *request // held is to be given up; nil: it is not
-	ending    *ending  // how delivered ended, once it has
-	position  int32    // in the heap of published units, −1: it is not published
-	asked     bool     // the application was told to give up delivered
+	held      *term    // nil: none
+	delivered *term    // the term that the application was told of; nil: none
+	request   *request // the request to give up held; nil: none
+	ending    *ending  // how delivered ended; nil: it has not
+	position  int32    // in the heap of published units; −1: it is not published
+	asked     bool     // the application was asked to give up delivered
 	over      bool     // the application was told that held is over
 	listed    bool     // in Table.changed
 }
@@ -75,15 +74,13 @@ type ending struct {
 	graceful bool
 }
 
-// New returns an empty table. young is the rule 0 ≤ now − v < T of the mode, now
-// reads the clock; vector tells which element of V decides over a unit, and is
-// asked about no unit before Open.
+// New returns an empty table. young is the mode's rule 0 ≤ now − v < T. now reads the clock.
+// vector returns the element of V that a unit follows; it is not called before Open.
 func New(young func(now, v clock.Instant) bool, now func() clock.Instant, vector func(unit int) int) *Table {
 	return &Table{young: young, now: now, vector: vector, news: make(chan struct{}, 1)}
 }
 
-// Open says how many partitions there are. It is called once, before the first
-// Start.
+// Open sets the number of partitions. Call it once, before the first Start.
 func (t *Table) Open(partitions int) {
 	lines := make([]line, partitions)
 	for p := range lines {
@@ -92,8 +89,8 @@ func (t *Table) Open(partitions int) {
 	t.lines.Store(&lines)
 }
 
-// Start begins a term of each of the units. The ids of one unit never repeat. A unit
-// that is held with another id has lapsed, and with the same one goes on.
+// Start begins a term of each of the units. The ids of one unit never repeat. If a unit is
+// held under the same id, its term goes on; under another id, that term has lapsed.
 func (t *Table) Start(units []int, id, token int64) {
 	lines := *t.lines.Load()
 	var (
@@ -122,16 +119,15 @@ func (t *Table) Start(units []int, id, token int64) {
 	}
 }
 
-// Renew sets V of a partition: the newest evidence for all that is held there. It
-// looks at nothing else: before V becomes evidence of another session, or after it has
-// lapsed, all terms of the partition must have been ended.
+// Renew sets V of a partition, the newest evidence for all units held there. The caller must
+// have ended all terms of the partition if V is of a new session, or if the old V lapsed.
 func (t *Table) Renew(partition int, v clock.Instant) {
 	(*t.lines.Load())[partition].v.Store(&v)
 }
 
-// Shift lets another element of V decide over the units, whose terms go on: on a majority
-// of logs, when another set of them sustains a term. The check finds them led all the
-// while, if either V is young. Units that are not held are skipped.
+// Shift makes the units follow another element of V; their terms go on. It is for a majority
+// of logs, when another set of logs now sustains a term. The check finds the units led
+// throughout if either V is young. Units that are not held are skipped.
 func (t *Table) Shift(units []int, partition int) {
 	l := &(*t.lines.Load())[partition]
 	var from, to *term
@@ -157,9 +153,8 @@ func (t *Table) Shift(units []int, partition int) {
 	}
 }
 
-// End ends the terms of the units, now. graceful tells that this process was to give
-// them up, so that the application is told of a revocation. Units that are not held
-// are skipped.
+// End ends the terms of the units now. graceful says that this process was about to give
+// them up, so the application is told of a revocation. Units that are not held are skipped.
 func (t *Table) End(units []int, why Reason, graceful bool) {
 	how, ended := &ending{why, graceful}, false
 	for _, unit := range units {
@@ -185,8 +180,8 @@ func (t *Table) end(e *entry, how *ending) {
 	t.list(e)
 }
 
-// Revoke asks the application to finish the work of the units that are held, by
-// deadline. Whoever was not told of its term before is not told of it any more.
+// Revoke asks the application to finish the work of the held units by deadline. A term that
+// the application was not told of yet will not be told any more.
 func (t *Table) Revoke(units []int, why Reason, deadline clock.Instant) {
 	r, asked := &request{why, deadline}, false
 	for _, unit := range units {
@@ -200,18 +195,18 @@ func (t *Table) Revoke(units []int, why Reason, deadline clock.Instant) {
 	}
 }
 
-// Done withdraws the units from the application, which has finished its work:
-// nothing more is to be begun, though what is held lasts until it is released.
+// Done withdraws the units from the application, which has finished their work. The check no
+// longer finds them led, but the terms last until they are released.
 func (t *Table) Done(units []int) {
 	for _, unit := range units {
 		if e := t.index.entry(unit); e != nil && e.position >= 0 {
 			t.withdraw(e)
-			t.list(e) // a lapse is not found by the line any more
+			t.list(e) // the line no longer finds its lapse
 		}
 	}
 }
 
-// Told reports whether the application knows of the term that the unit has.
+// Told reports whether the application was told of the unit's present term.
 func (t *Table) Told(unit int) bool {
 	e := t.index.entry(unit)
 	return e != nil && e.held != nil && e.delivered == e.held
@@ -225,14 +220,14 @@ func (t *Table) Held(unit int) (id int64, ok bool) {
 	return 0, false
 }
 
-// Over reports whether the application was told that the unit's term is over: it
+// Over reports whether the application was told that the unit's term is over. Such a term
 // must not be renewed, whatever the clock says now.
 func (t *Table) Over(unit int) bool {
 	e := t.index.entry(unit)
 	return e != nil && e.held != nil && e.over
 }
 
-// list takes note that there may be something to tell of e.
+// list notes that the application may have to be told of e.
 func (t *Table) list(e *entry) {
 	if !e.listed {
 		e.listed = true
