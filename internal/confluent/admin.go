@@ -4,6 +4,7 @@ package confluent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -80,6 +81,9 @@ func confluentTimeout(ctx context.Context) ck.AdminOptionRequestTimeout {
 
 func (a *confluentAdmin) Brokers(ctx context.Context) ([]kafka.BrokerInfo, error) {
 	return confluentAsk(ctx, a, "describe cluster", func(ctx context.Context, timeout ck.AdminOptionRequestTimeout) ([]kafka.BrokerInfo, error) {
+		if err := a.told(ctx); err != nil {
+			return nil, err
+		}
 		cluster, err := a.client.DescribeCluster(ctx, timeout)
 		if err != nil {
 			return nil, err
@@ -94,6 +98,21 @@ func (a *confluentAdmin) Brokers(ctx context.Context) ([]kafka.BrokerInfo, error
 		}
 		return brokers, nil
 	})
+}
+
+// told returns an error if a broker tells of no brokers, as one that starts or shuts down does.
+// DescribeCluster, which knows their racks, aborts the process then (librdkafka 2.15.1,
+// rdkafka_admin.c: Assertion `rko_result' failed); between the two questions that may still be.
+func (a *confluentAdmin) told(ctx context.Context) error {
+	wait := time.Second
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = min(wait, max(time.Until(deadline), time.Millisecond))
+	}
+	metadata, err := a.client.GetMetadata(nil, false, int(wait.Milliseconds()))
+	if err == nil && len(metadata.Brokers) == 0 {
+		err = errors.New("the broker tells of no brokers")
+	}
+	return err
 }
 
 func (a *confluentAdmin) Topic(ctx context.Context, topic string) (kafka.TopicInfo, error) {
