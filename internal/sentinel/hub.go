@@ -231,13 +231,15 @@ func (h *Hub) state(at Place) answer {
 	return answer{State: Refused, Reason: "the group is not watched any more"}
 }
 
-// lost takes note that a member's connection has ended. Its pidfd is kept.
-func (h *Hub) lost(process string, tell *teller) {
+// lost takes note that a member's connection has ended. It reports whether the member is
+// registered: its pidfd is kept then.
+func (h *Hub) lost(process string, tell *teller) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.notify[process] == tell {
 		delete(h.notify, process)
 	}
+	return h.registry.members[process] != nil
 }
 
 // goodbye forgets a member.

@@ -21,7 +21,7 @@ var kernelRules = []mutation.Mutant{
 		Old: "p.Inode, p.Peer = inode(fd), peer(c)", New: "p.Inode = inode(fd)",
 		Guard: "TestBadProofsAreRefusedAndSaidOnce", Want: "another process's"},
 	{Rule: "4: death is POLLIN", File: "server_linux.go",
-		Old: "		s.hub.lost(reg.Process, tell)\n", New: "		s.hub.lost(reg.Process, tell)\n			s.hub.fired(reg.Process)\n",
+		Old: "if !s.hub.lost(reg.Process, tell) {", New: "if s.hub.fired(reg.Process); !s.hub.lost(reg.Process, tell) {",
 		Guard: "TestTheEndOfAConnectionIsNoDeath", Want: "the end of a connection is no death"},
 	{Rule: "4: and the pidfd's own", File: "proof_linux.go",
 		Old: "n > 0 && p[0].Revents&unix.POLLIN != 0", New: "n >= 0",
@@ -30,7 +30,7 @@ var kernelRules = []mutation.Mutant{
 		Old: "n > 0 && p[0].Revents&unix.POLLIN != 0", New: "n > 0",
 		Guard: "TestNothingButPOLLINIsADeath", Want: "POLLHUP"},
 	{Rule: "5: a pidfd is kept when its connection ends", File: "server_linux.go",
-		Old: "		s.hub.lost(reg.Process, tell)\n", New: "		s.hub.goodbye(reg.Process)\n			s.forget(reg.Process)\n",
+		Old: "if !s.hub.lost(reg.Process, tell) {", New: "if s.hub.goodbye(reg.Process); !s.hub.lost(reg.Process, tell) {",
 		Guard: "TestAMemberWhoseConnectionHasEndedStillDies", Want: "its pidfd was kept"},
 }
 

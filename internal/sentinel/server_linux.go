@@ -185,7 +185,10 @@ func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 	defer close(done)
 	s.link(reg.Process, link{c, done})
 	if fresh {
-		s.work.Go(func() { s.await(reg.Process, files[0]) })
+		f := os.NewFile(uintptr(files[0]), "pidfd")
+		if s.watch(reg.Process, f) {
+			s.work.Go(func() { s.await(reg.Process, f) })
+		}
 	} else {
 		closeAll(files)
 	}
@@ -198,7 +201,9 @@ func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 		closeAll(files)
 		switch {
 		case err != nil:
-			s.hub.lost(reg.Process, tell)
+			if !s.hub.lost(reg.Process, tell) {
+				s.forget(reg.Process) // it was refused after all
+			}
 			return
 		case q.Goodbye:
 			s.hub.goodbye(reg.Process)
@@ -231,12 +236,8 @@ func (s *Server) guard(c *net.UnixConn, g guardian) {
 }
 
 // await waits for a death: the pidfd becomes readable, and nothing else counts.
-func (s *Server) await(process string, fd int) {
-	f := os.NewFile(uintptr(fd), "pidfd")
+func (s *Server) await(process string, f *os.File) {
 	defer f.Close()
-	if !s.watch(process, f) {
-		return
-	}
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return
@@ -288,9 +289,13 @@ func (s *Server) watch(process string, f *os.File) bool {
 	if m.pidfd != nil {
 		_ = m.pidfd.Close() // it was forgotten, and has registered anew
 	}
+	if s.closing {
+		_ = f.Close()
+		return false
+	}
 	m.pidfd = f
 	s.members[process] = m
-	return !s.closing
+	return true
 }
 
 // forget closes a member's pidfd, which ends await.
