@@ -181,6 +181,17 @@ type Config struct {
 	// only; all members of a group use the same. At most 0.2. Default: 0.0005 (500 ppm).
 	MaxClockDrift float64
 
+	// Sentinel is the path of the socket of a sentinel on this machine (RunSentinel, the
+	// command neli sentinel), which proves by a pidfd that this process has died and gives back what it
+	// held: another leads within round trips, and not after HeartbeatTimeout. A sentinel that is
+	// not there, or refuses, is never fatal: a crash costs HeartbeatTimeout then, which
+	// Stats.Sentinel and a warning tell. The socket's directory must belong to the sentinel's user
+	// or root, and nobody else may be able to write to it. Linux 5.3 or later; elsewhere it is refused.
+	// Exclusive mode only; with Assigned nomination little is gained, as the group has to drop the
+	// dead process first. An observer ignores it. docs/sentinel.md says when to take it. Default: $NELI_SENTINEL, which
+	// non-exclusive mode ignores; empty, none.
+	Sentinel string
+
 	// Logger receives changes of leadership at Info, trouble at Warn, protocol
 	// detail at Debug. Messages are constant; data is in attributes, of which every line
 	// has group and name (docs/runbook.md lists them). Default: discard, so that

@@ -22,25 +22,28 @@ func newExclusive(set *settings, log elector.Log, nom elector.Nominator, clocks 
 	x := &exclusive{}
 	young := func(now, v clock.Instant) bool { return lease.Young(now, v, set.timeout) }
 	x.terms = term.New(young, set.frozen.Clock(clocks.Glance), func(role int) int { return partitionOf(role, int(x.m.Load())) })
-	x.Elector = elector.NewElector(set.elector(alive), opened{log, &x.m, set.small}, nom, x.terms, clocks.Now, set.logger)
+	x.Elector = elector.NewElector(set.elector(alive), opened{log, &x.m, set}, nom, x.terms, clocks.Now, set.logger)
 	return x
 }
 
 // opened takes note of M before anybody can ask for it.
 type opened struct {
 	elector.Log
-	m     *atomic.Int64
-	small bool // all logs have all roles: that is one partition
+	m   *atomic.Int64
+	set *settings
 }
 
 func (o opened) Open(ctx context.Context) (int, string, error) {
 	m, id, err := o.Log.Open(ctx)
 	switch {
 	case err != nil:
-	case o.small:
+	case o.set.small: // all logs have all roles: that is one partition
 		o.m.Store(1)
 	default:
 		o.m.Store(int64(m))
+	}
+	if err == nil {
+		o.set.opened(id)
 	}
 	return m, id, err
 }

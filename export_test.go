@@ -1,11 +1,13 @@
 package neli
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/sentinel"
 )
 
 // What the simulator of whole curators needs of the inside.
@@ -43,3 +45,9 @@ func DecodeWire(value []byte, group string) (*lease.Record, bool) {
 	r, err := lease.Codec{Group: group, Log: of.Log}.Decode(value)
 	return r, err == nil
 }
+
+// SentinelHub is what RunSentinel runs behind its socket.
+func SentinelHub(ctx context.Context, cfg SentinelConfig) *sentinel.Hub { return cfg.hub(ctx) }
+
+// RegistrationOf is what a Neli says to a sentinel.
+func RegistrationOf(n *Neli) sentinel.Registration { return n.set.registration("") }

@@ -120,6 +120,7 @@ func (n *Neli) start() {
 	n.stop = stop
 	n.set.announce()
 	n.arb.intend(n.desired)
+	goodbye := n.set.watched.run()
 	go func() {
 		health, stopRequests, stopLeaders := n.watchHealth(), n.serveRequests(), n.sayLeaders()
 		n.err = n.set.secrets.Err(n.arb.run(ctx))
@@ -133,6 +134,7 @@ func (n *Neli) start() {
 		health.stop() // afterwards: it waits for the user's code, which may hang
 		stopRequests()
 		stopLeaders()
+		goodbye() // the last: what was held was given back, or nobody can
 		close(n.idle)
 	}()
 }

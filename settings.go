@@ -53,6 +53,7 @@ type settings struct {
 	healthy            func() error
 	requests           func(Request) error // nil: all are refused
 	logger             *slog.Logger
+	watched            watched // by a sentinel
 	throttling         throttling
 	contact            contact
 	frozen             *freeze.State // by a test; nil in earnest
@@ -102,7 +103,7 @@ func (c Config) check() (*settings, *faults) {
 		drain:       or(c.DrainTimeout, defaultDrain),
 		drift:       or(c.MaxClockDrift, defaultDrift),
 		tokenBase:   c.TokenBase,
-		random:      rand.N[time.Duration],
+		random:      randomBelow,
 		spread:      backoff.DefaultRandomizationFactor,
 		priority:    c.Priority,
 		preference:  c.Preference,
@@ -148,8 +149,12 @@ func (c Config) check() (*settings, *faults) {
 		f.check(strings.EqualFold(idempotent, "false"), "KafkaConfig[enable.idempotence]", idempotent,
 			"must be false with Logs: a log that has forgotten would end the producer")
 	}
+	c.resolveSentinel(s, f)
 	return s, f
 }
+
+// randomBelow is a random duration in [0, n).
+func randomBelow(n time.Duration) time.Duration { return rand.N(n) }
 
 // checkLogs finds out what the roles are led on, and what does not go with that.
 func (c Config) checkLogs(s *settings, f *faults) {

@@ -18,16 +18,25 @@ import (
 
 // newSmallArbiter opens the small logs and puts the parts together.
 func newSmallArbiter(p kafka.SmallLogs, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
-	logs, err := p.SmallLogs(context.Background(), kafka.LogSettings{Group: set.group, Name: set.name, T: set.timeout, Rho: set.drift,
-		Logger: set.logger})
+	log, err := openSmallLogs(p, set)
 	if err != nil {
 		return nil, fmt.Errorf("neli: New: %w", err)
 	}
+	return newExclusive(set, log, nil, clocks, alive), nil
+}
+
+// openSmallLogs opens a Provider's small logs.
+func openSmallLogs(p kafka.SmallLogs, set *settings) (elector.Log, error) {
+	logs, err := p.SmallLogs(context.Background(), kafka.LogSettings{Group: set.group, Name: set.name, T: set.timeout, Rho: set.drift,
+		Logger: set.logger})
+	if err != nil {
+		return nil, err
+	}
 	if n := logs.Logs(); n < 1 || n > quorum.MaxLogs || n%2 == 0 {
 		_ = logs.Close() // nothing was used
-		return nil, fmt.Errorf("neli: New: the Provider has %d small logs: must be an odd number up to %d", n, quorum.MaxLogs)
+		return nil, fmt.Errorf("the Provider has %d small logs: must be an odd number up to %d", n, quorum.MaxLogs)
 	}
-	return newExclusive(set, &smallLog{set: logs, log: set.logger, contact: &set.contact}, nil, clocks, alive), nil
+	return &smallLog{set: logs, log: set.logger, contact: &set.contact}, nil
 }
 
 // smallLog is a LogSet as an elector wants it.

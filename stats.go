@@ -98,6 +98,10 @@ type Stats struct {
 	Reached bool `json:"reached"`
 	// Healthy is what Config.Healthy last said; true if there is none.
 	Healthy bool `json:"healthy"`
+	// Sentinel is what a sentinel does for this process (Config.Sentinel): "watching", and
+	// a crash is followed by a Release; "refused", by the sentinel or because none was reached, and a crash costs
+	// HeartbeatTimeout; "none" if none is configured, or it is not known yet.
+	Sentinel string `json:"sentinel"`
 }
 
 // Stats returns what was counted so far, and how things are. It takes a moment that grows
@@ -107,7 +111,7 @@ func (n *Neli) Stats() Stats {
 	s := n.arb.stats()
 	now := n.now()
 	s.Reached = !n.set.contact.lacking()
-	s.ReadersReplaced = n.set.replaced.Load()
+	s.ReadersReplaced, s.Sentinel = n.set.replaced.Load(), n.set.watched.state()
 	s.Throttled, s.Roles = n.set.throttling.total(), int(n.roles.Load())
 	if s.LastRecord < 0 {
 		s.LastRecord = now.Age(n.began)

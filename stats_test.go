@@ -55,7 +55,7 @@ func TestStatsOfQuietTimes(t *testing.T) {
 		two := func(cfg *neli.Config) { open(cfg); cfg.Partitions = 2 }
 		a := c.Join("a", two)
 		s := a.Stats()
-		require.Equal(c, neli.Stats{Roles: 10, Unknown: 10, Members: 1, Healthy: true}, s, "nothing was found yet")
+		require.Equal(c, neli.Stats{Roles: 10, Unknown: 10, Members: 1, Healthy: true, Sentinel: "none"}, s, "nothing was found yet")
 		a.Start()
 		c.Leader(9, 2*silence)
 		o := c.Join("o", func(cfg *neli.Config) { two(cfg); cfg.Observer = true })

@@ -60,9 +60,35 @@ func (w *wiring) undo() {
 }
 
 func (w *wiring) arbiter(clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
-	producer, err := newLastingProducer(w.provider, w.set.producerProperties(), w.set.logger)
+	t, producer, err := w.topic()
 	if err != nil {
 		return nil, err
+	}
+	if w.set.mode == NonExclusive {
+		member, err := w.member(true, t)
+		if err != nil {
+			return nil, err
+		}
+		return newVectorArbiter(w.set, t, producer, member, clocks.Glance, alive), nil
+	}
+	log, err := w.log(t, producer)
+	if err != nil {
+		return nil, err
+	}
+	var nom elector.Nominator
+	if w.set.nomination == Assigned && !w.set.observer {
+		if nom, err = w.member(false, t); err != nil {
+			return nil, err
+		}
+	}
+	return newExclusive(w.set, log, nom, clocks, alive), nil
+}
+
+// topic makes the producer, and the leader topic as an administrator sees it.
+func (w *wiring) topic() (*topic, kafka.Producer, error) {
+	producer, err := newLastingProducer(w.provider, w.set.producerProperties(), w.set.logger)
+	if err != nil {
+		return nil, nil, err
 	}
 	w.set.throttling.follow("producer", producer)
 	admin := lastingAdmin{producer}
@@ -75,13 +101,11 @@ func (w *wiring) arbiter(clocks clock.Clock, alive func(clock.Instant) bool) (ar
 	if w.set.createTopic {
 		t.create = &kafka.TopicSpec{Name: w.set.topic, Partitions: w.set.partitions}
 	}
-	if w.set.mode == NonExclusive {
-		member, err := w.member(true, t)
-		if err != nil {
-			return nil, err
-		}
-		return newVectorArbiter(w.set, t, producer, member, clocks.Glance, alive), nil
-	}
+	return t, producer, nil
+}
+
+// log makes the elector's log in the leader topic.
+func (w *wiring) log(t *topic, producer kafka.Producer) (elector.Log, error) {
 	newReader := func() (kafka.LogReader, error) {
 		r, err := w.provider.LogReader(w.set.readerProperties(), w.set.logger)
 		if err == nil {
@@ -94,27 +118,63 @@ func (w *wiring) arbiter(clocks clock.Clock, alive func(clock.Instant) bool) (ar
 	if w.set.observer {
 		log.writing.ok() // it writes requests only: where it may not, they fail and nothing else does
 	}
+	var err error
 	if log.reader, err = newReader(); err != nil {
 		return nil, err
 	}
 	w.cleanup = append(w.cleanup, func() { _ = log.reader.Close() })
-	var nom elector.Nominator
-	if w.set.nomination == Assigned && !w.set.observer {
-		if nom, err = w.member(false, t); err != nil {
-			return nil, err
-		}
-	}
-	return newExclusive(w.set, topicLog{log}, nom, clocks, alive), nil
+	return topicLog{log}, nil
 }
 
 // majority is arbiter for Config.Logs.
 func (w *wiring) majority(clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
+	log, err := w.smallLogs()
+	if err != nil {
+		return nil, err
+	}
+	return newExclusive(w.set, log, nil, clocks, alive), nil
+}
+
+// smallLogs makes the elector's logs for Config.Logs.
+func (w *wiring) smallLogs() (elector.Log, error) {
 	logs, err := w.smallTopic()
 	if err != nil {
 		return nil, err
 	}
 	logs.start()
-	return newExclusive(w.set, &smallLog{set: logs, log: w.set.logger, contact: &w.set.contact}, nil, clocks, alive), nil
+	return &smallLog{set: logs, log: w.set.logger, contact: &w.set.contact}, nil
+}
+
+// openLog makes what only reads and writes the logs, for who takes no part in the election.
+func openLog(p kafka.Provider, set *settings) (elector.Log, error) {
+	if p, small := p.(kafka.SmallLogs); small {
+		return openSmallLogs(p, set)
+	}
+	if p == nil {
+		var err error
+		if p, err = Confluent(); err != nil {
+			return nil, err
+		}
+	}
+	w := wiring{provider: p, set: set}
+	if set.logs > 0 {
+		log, err := w.smallLogs()
+		return log, w.settle(err)
+	}
+	t, producer, err := w.topic()
+	if err != nil {
+		return nil, w.settle(err)
+	}
+	log, err := w.log(t, producer)
+	return log, w.settle(err)
+}
+
+// settle undoes what was made if there is an error, which it returns.
+func (w *wiring) settle(err error) error {
+	if err != nil {
+		w.undo()
+	}
+	return err
 }
 
 func (w *wiring) member(read bool, t *topic) (*groupMember, error) {

@@ -129,6 +129,13 @@ var catalog = []metric{
 	{name: "neli_healthy", kind: gauge,
 		help:   "1 if Config.Healthy last said so, or there is none; else 0.",
 		values: one(func(s *sample) float64 { return truth(s.Healthy) })},
+	{name: "neli_sentinel", kind: gauge, labels: []string{"state"}, exclusive: true,
+		help: "1 for what a sentinel does for this process, else 0: none is configured or known to work yet; watching, so that a crash costs round trips; refused or not reached, and a crash costs T.",
+		values: func(s *sample, emit func(float64, ...string)) {
+			for _, state := range []string{"none", "watching", "refused"} {
+				emit(truth(s.Sentinel == state), state)
+			}
+		}},
 	{name: "neli_pulse_age_seconds", kind: gauge,
 		help:   "How long ago the application was last heard of; 0 while it waits in Pulse, Background or Lead.",
 		values: one(func(s *sample) float64 { return s.LastPulse.Seconds() })},

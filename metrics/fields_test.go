@@ -44,6 +44,7 @@ var shows = map[string]map[string]float64{
 	"LastPulse":        {"neli_pulse_age_seconds": 7},
 	"Reached":          {"neli_reached": 1},
 	"Healthy":          {"neli_healthy": 1},
+	"Sentinel":         {"neli_sentinel watching": 1},
 }
 
 // Each field of Stats is shown by the metric that is named for it, and by no other.
@@ -106,6 +107,8 @@ func seven(field reflect.Value) {
 		*of = 7
 	case *bool:
 		*of = true
+	case *string:
+		*of = "watching"
 	}
 }
 

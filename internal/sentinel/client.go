@@ -26,7 +26,7 @@ const (
 type Client struct {
 	socket string
 	logger *slog.Logger
-	state  atomic.Pointer[answer]
+	state  atomic.Pointer[Answer]
 	opened chan Registration
 	asks   chan *ask
 	done   chan struct{} // closed when Run returns
@@ -41,7 +41,7 @@ type Client struct {
 // connection is a sentinel that this process is registered at.
 type connection interface {
 	// heard has what the sentinel says, and is closed when the connection has ended.
-	heard() <-chan answer
+	heard() <-chan Answer
 	// guard registers a command. The file is for its guard, the connection for this process.
 	guard(process, secret string) (guardConnection, *os.File, error)
 	// goodbye has this member forgotten, and ends the connection.
@@ -70,7 +70,7 @@ func NewClient(socket string, logger *slog.Logger) *Client {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval = retryFirst, retryAtMost
 	c := &Client{socket: socket, logger: logger, opened: make(chan Registration, 1), asks: make(chan *ask), done: make(chan struct{}), pause: b}
-	c.state.Store(&answer{State: None})
+	c.state.Store(&Answer{State: None})
 	return c
 }
 
@@ -100,14 +100,14 @@ func (c *Client) Run(ctx context.Context) {
 	defer retry.Stop()
 	retry.Stop()
 	for {
-		var heard <-chan answer
+		var heard <-chan Answer
 		if c.conn != nil {
 			heard = c.conn.heard()
 		}
 		select {
 		case <-ctx.Done():
 			c.drop(true)
-			c.state.Store(&answer{State: None})
+			c.state.Store(&Answer{State: None})
 			if c.reg.Process != "" {
 				clients.Delete(c.reg.Process)
 			}
@@ -119,7 +119,7 @@ func (c *Client) Run(ctx context.Context) {
 			c.register(retry)
 		case a, ok := <-heard:
 			if !ok {
-				a = answer{State: Refused, Reason: errEnded.Error()}
+				a = Answer{State: Refused, Reason: errEnded.Error()}
 			}
 			c.note(a, retry)
 		case a := <-c.asks:
@@ -133,7 +133,7 @@ func (c *Client) register(retry *time.Timer) {
 	c.reg.Running = c.running > 0
 	conn, a, err := dial(c.socket, c.reg)
 	if err != nil {
-		a = answer{State: Refused, Reason: err.Error()}
+		a = Answer{State: Refused, Reason: err.Error()}
 	} else {
 		c.conn = conn
 	}
@@ -141,7 +141,7 @@ func (c *Client) register(retry *time.Timer) {
 }
 
 // note takes note of what the sentinel does, and says so when that has changed.
-func (c *Client) note(a answer, retry *time.Timer) {
+func (c *Client) note(a Answer, retry *time.Timer) {
 	was := *c.state.Load()
 	switch a.State {
 	case Watching:

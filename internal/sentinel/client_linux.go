@@ -15,25 +15,25 @@ import (
 type unixConnection struct {
 	socket string
 	c      *net.UnixConn
-	said   chan answer
+	said   chan Answer
 }
 
 // dial registers a member. The answer is the first that the sentinel gives.
-func dial(socket string, reg Registration) (connection, answer, error) {
+func dial(socket string, reg Registration) (connection, Answer, error) {
 	c, err := connect(socket)
 	if err != nil {
-		return nil, answer{}, err
+		return nil, Answer{}, err
 	}
 	fd, err := ownPidfd()
 	if err != nil {
-		return nil, answer{}, errors.Join(err, c.Close())
+		return nil, Answer{}, errors.Join(err, c.Close())
 	}
 	defer unix.Close(fd)
 	a, err := exchange(c, request{Register: &reg}, []int{fd})
 	if err != nil {
-		return nil, answer{}, errors.Join(err, c.Close())
+		return nil, Answer{}, errors.Join(err, c.Close())
 	}
-	u := &unixConnection{socket: socket, c: c, said: make(chan answer)}
+	u := &unixConnection{socket: socket, c: c, said: make(chan Answer)}
 	u.follow()
 	return u, a, nil
 }
@@ -73,23 +73,42 @@ func peerUser(c *net.UnixConn) (uint32, error) {
 }
 
 // exchange says something, and waits for the answer.
-func exchange(c *net.UnixConn, q request, files []int) (answer, error) {
+func exchange(c *net.UnixConn, q request, files []int) (Answer, error) {
 	_ = c.SetDeadline(time.Now().Add(answerWithin))
 	defer func() { _ = c.SetDeadline(time.Time{}) }()
 	if err := send(c, q, files); err != nil {
-		return answer{}, err
+		return Answer{}, err
 	}
 	return hear(c)
 }
 
-func hear(c *net.UnixConn) (answer, error) {
+func hear(c *net.UnixConn) (Answer, error) {
 	b := make([]byte, maxMessage)
 	n, err := c.Read(b)
 	if err != nil {
-		return answer{}, fmt.Errorf("no answer from the sentinel: %w", err)
+		return Answer{}, fmt.Errorf("no answer from the sentinel: %w", err)
 	}
-	var a answer
+	var a Answer
 	return a, json.Unmarshal(b[:n], &a)
+}
+
+// Ask asks the sentinel at a socket how many members of a group are registered there.
+func Ask(socket, topic, group string) (n Count, err error) {
+	c, err := connect(socket)
+	if err != nil {
+		return n, err
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(answerWithin))
+	if err := send(c, request{Count: &query{topic, group}}, nil); err != nil {
+		return n, err
+	}
+	b := make([]byte, maxMessage)
+	size, err := c.Read(b)
+	if err != nil {
+		return n, fmt.Errorf("no answer from the sentinel: %w", err)
+	}
+	return n, json.Unmarshal(b[:size], &n)
 }
 
 // follow passes on what the sentinel says, until the connection ends.
@@ -106,7 +125,7 @@ func (u *unixConnection) follow() {
 	}()
 }
 
-func (u *unixConnection) heard() <-chan answer { return u.said }
+func (u *unixConnection) heard() <-chan Answer { return u.said }
 
 func (u *unixConnection) guard(process, secret string) (guardConnection, *os.File, error) {
 	c, err := connect(u.socket)

@@ -46,20 +46,20 @@ type Hub struct {
 	mu       sync.Mutex // guards what follows; held across no call of anybody else's code
 	registry *Registry
 	places   map[Place]*place
-	notify   map[string]*teller   // by member: where its connection is told of changes
+	notify   map[string]*Teller   // by member: where its connection is told of changes
 	said     map[string]time.Time // by text: when a refusal was last logged
 
 	forgotten func(process string) // a member is refused after all; set before it is used
 }
 
-// teller is a member's connection.
-type teller struct{ tell func(answer) }
+// Teller is a member's connection.
+type Teller struct{ Tell func(Answer) }
 
 // place is a group that is watched.
 type place struct {
 	runner *runner // nil until its log was made
 	cancel context.CancelFunc
-	state  answer
+	state  Answer
 	unused time.Time // since when nobody needs it; zero: somebody does
 	deaths []Death   // before there was a runner
 }
@@ -69,7 +69,7 @@ func NewHub(ctx context.Context, opt Options) *Hub {
 	if opt.Limit == 0 {
 		opt.Limit = MaxMembers
 	}
-	h := &Hub{opt: opt, ctx: ctx, registry: NewRegistry(opt.Limit), places: map[Place]*place{}, notify: map[string]*teller{}, forgotten: func(string) {}, said: map[string]time.Time{}}
+	h := &Hub{opt: opt, ctx: ctx, registry: NewRegistry(opt.Limit), places: map[Place]*place{}, notify: map[string]*Teller{}, forgotten: func(string) {}, said: map[string]time.Time{}}
 	h.work.Go(h.sweep)
 	return h
 }
@@ -83,9 +83,9 @@ var errNotAllowed = errors.New("the sentinel does not watch this topic (--allow)
 // errPlaces: too many groups.
 var errPlaces = fmt.Errorf("the sentinel watches %d groups, and no more", maxPlaces)
 
-// register takes a registration and the place where its connection is told of changes. It
+// Register takes a registration and the place where its connection is told of changes. It
 // returns what the member is told now; fresh is false if its pidfd is known.
-func (h *Hub) register(reg Registration, proof Proof, tell *teller) (a answer, fresh bool) {
+func (h *Hub) Register(reg Registration, proof Proof, tell *Teller) (a Answer, fresh bool) {
 	if !h.allows(reg) {
 		return h.refuse(reg, errNotAllowed), false
 	}
@@ -124,7 +124,7 @@ func (h *Hub) allows(reg Registration) bool {
 }
 
 // refuse says why, once in a while.
-func (h *Hub) refuse(reg Registration, err error) answer {
+func (h *Hub) refuse(reg Registration, err error) Answer {
 	now := time.Now()
 	h.mu.Lock()
 	if len(h.said) > 100 {
@@ -138,14 +138,14 @@ func (h *Hub) refuse(reg Registration, err error) answer {
 	if due {
 		h.opt.Logger.Warn("a registration was refused", "reason", err, "topic", reg.Topic, "member_group", reg.Group, "by_name", reg.Name)
 	}
-	return answer{State: Refused, Reason: err.Error()}
+	return Answer{State: Refused, Reason: err.Error()}
 }
 
 // start begins to watch a group. It needs the mutex.
 func (h *Hub) start(reg Registration) *place {
 	ctx, cancel := context.WithCancel(h.ctx)
 	at := reg.Place()
-	p := &place{cancel: cancel, state: answer{State: Registered}}
+	p := &place{cancel: cancel, state: Answer{State: Registered}}
 	h.places[at] = p
 	logger := h.opt.Logger.With("topic", at.Topic, "group", at.Group)
 	h.work.Go(func() {
@@ -158,13 +158,13 @@ func (h *Hub) start(reg Registration) *place {
 
 // follow watches a group until ctx is done or its log has failed.
 func (h *Hub) follow(ctx context.Context, at Place, p *place, reg Registration, logger *slog.Logger) error {
-	log, err := h.opt.Open(at, logger)
+	log, err := h.opt.Open(at, h.opt.Logger)
 	if err != nil {
 		return err
 	}
 	rules := h.opt.Rules()
 	rules.Group, rules.Small, rules.T, rules.Rho = at.Group, at.Small(), reg.T, reg.Rho
-	r := newRunner(rules, at.TopicID, log, h.opt.Now, logger, func() { h.change(at, p, answer{State: Watching}) })
+	r := newRunner(rules, at.TopicID, log, h.opt.Now, logger, func() { h.change(at, p, Answer{State: Watching}) })
 	h.mu.Lock()
 	p.runner = r
 	deaths := p.deaths
@@ -178,17 +178,17 @@ func (h *Hub) follow(ctx context.Context, at Place, p *place, reg Registration, 
 }
 
 // change tells the members of a place of its new state.
-func (h *Hub) change(at Place, p *place, a answer) {
+func (h *Hub) change(at Place, p *place, a Answer) {
 	h.mu.Lock()
 	if h.places[at] != p {
 		h.mu.Unlock()
 		return
 	}
 	p.state = a
-	var tell []func(answer)
+	var tell []func(Answer)
 	for _, id := range h.registry.At(at) {
 		if t := h.notify[id]; t != nil {
-			tell = append(tell, t.tell)
+			tell = append(tell, t.Tell)
 		}
 	}
 	h.mu.Unlock()
@@ -201,7 +201,7 @@ func (h *Hub) change(at Place, p *place, a answer) {
 func (h *Hub) ended(at Place, p *place, err error, done bool, logger *slog.Logger) {
 	if !done && err != nil {
 		logger.Warn("a group cannot be watched", "error", err)
-		h.change(at, p, answer{State: Refused, Reason: err.Error()})
+		h.change(at, p, Answer{State: Refused, Reason: err.Error()})
 	}
 	h.mu.Lock()
 	if h.places[at] == p {
@@ -222,18 +222,35 @@ func (h *Hub) ended(at Place, p *place, err error, done bool, logger *slog.Logge
 }
 
 // state is what the members of a place are told now.
-func (h *Hub) state(at Place) answer {
+func (h *Hub) state(at Place) Answer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if p := h.places[at]; p != nil {
 		return p.state
 	}
-	return answer{State: Refused, Reason: "the group is not watched any more"}
+	return Answer{State: Refused, Reason: "the group is not watched any more"}
+}
+
+// count counts the members of a group.
+func (h *Hub) count(q query) (c Count) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for at, p := range h.places {
+		if at.Topic != q.Topic || at.Group != q.Group {
+			continue
+		}
+		n := len(h.registry.At(at))
+		c.Registered += n
+		if p.state.State == Watching {
+			c.Watched += n
+		}
+	}
+	return c
 }
 
 // lost takes note that a member's connection has ended. It reports whether the member is
 // registered: its pidfd is kept then.
-func (h *Hub) lost(process string, tell *teller) bool {
+func (h *Hub) lost(process string, tell *Teller) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.notify[process] == tell {
@@ -267,8 +284,8 @@ func (h *Hub) clear(process string) {
 	}
 }
 
-// fired takes note that the pidfd of a member has become readable.
-func (h *Hub) fired(process string) {
+// Fired takes note that the pidfd of a member has become readable.
+func (h *Hub) Fired(process string) {
 	now := h.opt.Now().Mono
 	h.mu.Lock()
 	d, over := h.registry.Fired(process, now)

@@ -19,4 +19,7 @@ func Listen(string, *Hub, *slog.Logger) (*Server, error) { return nil, errSystem
 // Serve is never reached.
 func (*Server) Serve(context.Context) error { return errSystem }
 
-func dial(string, Registration) (connection, answer, error) { return nil, answer{}, errSystem }
+// Ask returns an error: there is no sentinel.
+func Ask(string, string, string) (Count, error) { return Count{}, errSystem }
+
+func dial(string, Registration) (connection, Answer, error) { return nil, Answer{}, errSystem }

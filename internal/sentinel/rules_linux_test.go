@@ -21,7 +21,7 @@ var kernelRules = []mutation.Mutant{
 		Old: "p.Inode, p.Peer = inode(fd), peer(c)", New: "p.Inode = inode(fd)",
 		Guard: "TestBadProofsAreRefusedAndSaidOnce", Want: "another process's"},
 	{Rule: "4: death is POLLIN", File: "server_linux.go",
-		Old: "if !s.hub.lost(reg.Process, tell) {", New: "if s.hub.fired(reg.Process); !s.hub.lost(reg.Process, tell) {",
+		Old: "if !s.hub.lost(reg.Process, tell) {", New: "if s.hub.Fired(reg.Process); !s.hub.lost(reg.Process, tell) {",
 		Guard: "TestTheEndOfAConnectionIsNoDeath", Want: "the end of a connection is no death"},
 	{Rule: "4: and the pidfd's own", File: "proof_linux.go",
 		Old: "n > 0 && p[0].Revents&unix.POLLIN != 0", New: "n >= 0",

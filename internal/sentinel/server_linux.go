@@ -163,6 +163,10 @@ func (s *Server) serve(c *net.UnixConn) {
 	case q.Guard != nil:
 		closeAll(files)
 		s.guard(c, *q.Guard)
+	case q.Count != nil:
+		closeAll(files)
+		_ = c.SetWriteDeadline(time.Now().Add(writeWithin))
+		_ = send(c, s.hub.count(*q.Count), nil) // who asks may have gone
 	default:
 		closeAll(files)
 	}
@@ -171,14 +175,14 @@ func (s *Server) serve(c *net.UnixConn) {
 // member serves a member's connection until it ends.
 func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 	proof := prove(c, files)
-	tell := &teller{func(a answer) { // a packet is sent whole, whoever else sends one
+	tell := &Teller{func(a Answer) { // a packet is sent whole, whoever else sends one
 		_ = c.SetWriteDeadline(time.Now().Add(writeWithin))
 		_ = send(c, a, nil) // one that cannot be told connects again
 	}}
-	a, fresh := s.hub.register(reg, proof, tell)
+	a, fresh := s.hub.Register(reg, proof, tell)
 	if a.State == Refused {
 		closeAll(files)
-		tell.tell(a)
+		tell.Tell(a)
 		return
 	}
 	done := make(chan struct{})
@@ -192,9 +196,9 @@ func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 	} else {
 		closeAll(files)
 	}
-	tell.tell(a)
+	tell.Tell(a)
 	if now := s.hub.state(reg.Place()); now != a {
-		tell.tell(now) // it has changed before it was told the first time
+		tell.Tell(now) // it has changed before it was told the first time
 	}
 	for {
 		q, files, err := receive(c)
@@ -208,7 +212,7 @@ func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 		case q.Goodbye:
 			s.hub.goodbye(reg.Process)
 			s.forget(reg.Process)
-			tell.tell(answer{State: Gone})
+			tell.Tell(Answer{State: Gone})
 			return
 		}
 	}
@@ -217,11 +221,11 @@ func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 // guard serves the connection of a guard until it ends. Only its word clears its command.
 func (s *Server) guard(c *net.UnixConn, g guardian) {
 	if err := s.hub.guard(g.Process, g.Secret); err != nil {
-		_ = send(c, answer{State: Refused, Reason: err.Error()}, nil)
+		_ = send(c, Answer{State: Refused, Reason: err.Error()}, nil)
 		return
 	}
 	_ = c.SetWriteDeadline(time.Now().Add(writeWithin))
-	_ = send(c, answer{State: Registered}, nil)
+	_ = send(c, Answer{State: Registered}, nil)
 	for {
 		q, files, err := receive(c)
 		closeAll(files)
@@ -256,7 +260,7 @@ func (s *Server) await(process string, f *os.File) {
 		_ = l.c.SetReadDeadline(time.Now().Add(drainWithin))
 		<-l.done
 	}
-	s.hub.fired(process)
+	s.hub.Fired(process)
 	s.forget(process)
 }
 

@@ -80,6 +80,21 @@ func TestAMemberWhoseConnectionHasEndedStillDies(t *testing.T) {
 	require.Equal(t, 1, p.members(), "its pidfd was kept")
 }
 
+func TestItSaysHowManyItWatches(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	m := startChild(t, p.socket, "member")
+	m.says("watching")
+	n, err := Ask(p.socket, "t", "g")
+	require.NoError(t, err)
+	require.Equal(t, Count{1, 1}, n)
+	n, err = Ask(p.socket, "t", "another")
+	require.NoError(t, err)
+	require.Zero(t, n)
+	p.stop()
+	_, err = Ask(p.socket, "t", "g")
+	require.Error(t, err)
+}
+
 func TestAStoppedMemberIsNotDead(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	m := startChild(t, p.socket, "member")
@@ -134,7 +149,7 @@ func TestADeathWaitsForTheGuard(t *testing.T) {
 	require.Eventually(t, func() bool { return c.State() == Watching }, 10*time.Second, time.Millisecond)
 	end, file, err := u.guard(reg.Process, reg.Secret)
 	require.NoError(t, err)
-	p.hub.fired(reg.Process) // as if it had died
+	p.hub.Fired(reg.Process) // as if it had died
 	require.False(t, p.isDead(reg.Process), "its command may run yet")
 	require.NoError(t, SayClear(file))
 	p.dies(reg.Process)
@@ -194,7 +209,7 @@ func dialRaw(t *testing.T, p *post) *net.UnixConn {
 	return c
 }
 
-func tryRegister(t *testing.T, p *post, reg Registration, files ...int) answer {
+func tryRegister(t *testing.T, p *post, reg Registration, files ...int) Answer {
 	t.Helper()
 	a, err := exchange(dialRaw(t, p), request{Register: &reg}, files)
 	require.NoError(t, err)
@@ -244,7 +259,7 @@ func TestBadProofsAreRefusedAndSaidOnce(t *testing.T) {
 	} {
 		for range 3 {
 			a := tryRegister(t, p, registration(NewSecret()), c.files...)
-			require.Equal(t, answer{Refused, c.want.Error()}, a, c.what)
+			require.Equal(t, Answer{Refused, c.want.Error()}, a, c.what)
 		}
 	}
 	require.Equal(t, 1, p.said.count(errNotPeer.Error()), "said once")
@@ -253,7 +268,7 @@ func TestBadProofsAreRefusedAndSaidOnce(t *testing.T) {
 	require.Zero(t, p.hub.opt.Limit-MaxMembers)
 	bad := registration(NewSecret())
 	bad.Secret = NewSecret()
-	require.Equal(t, answer{Refused, errNotItsSecret.Error()}, tryRegister(t, p, bad, own(t)), "an id that is not of the secret")
+	require.Equal(t, Answer{Refused, errNotItsSecret.Error()}, tryRegister(t, p, bad, own(t)), "an id that is not of the secret")
 }
 
 func TestWhatIsNoRegistrationIsDropped(t *testing.T) {
@@ -267,7 +282,7 @@ func TestWhatIsNoRegistrationIsDropped(t *testing.T) {
 		for err == nil {
 			var n int
 			n, err = c.Read(b)
-			var a answer
+			var a Answer
 			if n > 0 && json.Unmarshal(b[:n], &a) == nil {
 				require.Equal(t, Refused, a.State)
 			}
@@ -312,11 +327,11 @@ func TestAMemberThatReconnectsAThousandTimesCostsNothing(t *testing.T) {
 func TestTenThousandRegistrations(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	for i := range MaxMembers {
-		a, fresh := p.hub.register(registration(fmt.Sprint(i)), sound, &teller{func(answer) {}})
+		a, fresh := p.hub.Register(registration(fmt.Sprint(i)), sound, &Teller{func(Answer) {}})
 		require.True(t, fresh, a.Reason)
 	}
 	a := tryRegister(t, p, registration(NewSecret()), own(t))
-	require.Equal(t, answer{Refused, errFull.Error()}, a)
+	require.Equal(t, Answer{Refused, errFull.Error()}, a)
 	a = tryRegister(t, p, registration(NewSecret()), own(t))
 	require.Equal(t, Refused, a.State)
 	require.Equal(t, 1, p.said.count(errFull.Error()), "said once")
@@ -334,17 +349,17 @@ func TestTooManyGroupsAreRefused(t *testing.T) {
 	for i := range maxPlaces {
 		reg := registration(fmt.Sprint(i))
 		reg.Group = fmt.Sprint(i)
-		a, _ := p.hub.register(reg, sound, &teller{func(answer) {}})
+		a, _ := p.hub.Register(reg, sound, &Teller{func(Answer) {}})
 		require.NotEqual(t, Refused, a.State)
 	}
 	reg := registration(NewSecret())
 	reg.Group = "one more"
-	require.Equal(t, answer{Refused, errPlaces.Error()}, tryRegister(t, p, reg, own(t)))
+	require.Equal(t, Answer{Refused, errPlaces.Error()}, tryRegister(t, p, reg, own(t)))
 }
 
 func TestATopicThatIsNotAllowedIsRefused(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), func(o *Options, _ *memoryLog) { o.Allow = []string{"orders.*"} })
-	require.Equal(t, answer{Refused, errNotAllowed.Error()}, tryRegister(t, p, registration(NewSecret()), own(t)))
+	require.Equal(t, Answer{Refused, errNotAllowed.Error()}, tryRegister(t, p, registration(NewSecret()), own(t)))
 	reg := registration(NewSecret())
 	reg.Topic = "orders.eu"
 	require.NotEqual(t, Refused, tryRegister(t, p, reg, own(t)).State)

@@ -39,6 +39,20 @@ type request struct {
 	Guard    *guardian     `json:"guard,omitempty"`
 	Clear    bool          `json:"clear,omitempty"`   // of a guard: nothing is left of the command
 	Goodbye  bool          `json:"goodbye,omitempty"` // of a member: forget it
+	Count    *query        `json:"count,omitempty"`   // of anybody: how many members of a group there are
+}
+
+// query names a group.
+type query struct {
+	Topic string `json:"topic"`
+	Group string `json:"group"`
+}
+
+// Count is what a sentinel says of a group: how many of its members are registered, and how many of these would be
+// released.
+type Count struct {
+	Registered int `json:"registered"`
+	Watched    int `json:"watched"`
 }
 
 // guardian says whose command a connection is for.
@@ -47,8 +61,8 @@ type guardian struct {
 	Secret  string `json:"secret"`
 }
 
-// answer is what the sentinel says, to each request and whenever its state changes.
-type answer struct {
+// Answer is what the sentinel says, to each request and whenever its state changes.
+type Answer struct {
 	State  State  `json:"state"`
 	Reason string `json:"reason,omitempty"` // why it refuses
 }

@@ -56,7 +56,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 // the flag where the library names a field of its Config.
 func tidy(text string) string {
 	text = strings.ReplaceAll(": "+text, ": neli: ", ": ")[2:]
-	for _, call := range []string{"Ask: ", "CallMembers: ", "New: ", "invalid configuration:\n", "invalid configuration: "} {
+	for _, call := range []string{"Ask: ", "CallMembers: ", "New: ", "RunSentinel: ", "invalid configuration:\n", "invalid configuration: "} {
 		text = strings.TrimPrefix(text, call)
 	}
 	return fieldAtStart.ReplaceAllStringFunc(text, func(field string) string { return flagOf[strings.TrimSuffix(field, ":")] + ":" })
@@ -64,9 +64,10 @@ func tidy(text string) string {
 
 // flagOf are the flags by which fields of the library's Config are given.
 var flagOf = map[string]string{"LeaderGroupID": "--group", "LeaderTopic": "--topic", "Name": "--name", "HeartbeatTimeout": "--timeout",
-	"Roles": "--roles", "DrainTimeout": "--drain", "Request.Role": "--role", "Request.To": "member"}
+	"Roles": "--roles", "DrainTimeout": "--drain", "Request.Role": "--role", "Request.To": "member",
+	"Socket": "--socket", "Allow": "--allow"}
 
-var fieldAtStart = regexp.MustCompile(`(?m)^(LeaderGroupID|LeaderTopic|Name|HeartbeatTimeout|Roles|DrainTimeout|Request\.Role|Request\.To):`)
+var fieldAtStart = regexp.MustCompile(`(?m)^(LeaderGroupID|LeaderTopic|Name|HeartbeatTimeout|Roles|DrainTimeout|Request\.Role|Request\.To|Socket|Allow):`)
 
 func newRoot() *cobra.Command {
 	var c common
@@ -80,7 +81,7 @@ func newRoot() *cobra.Command {
 		},
 	}
 	c.register(root.PersistentFlags())
-	root.AddCommand(newRun(&c), newStatus(&c), newWatch(&c), newTransfer(&c), newStepDown(&c), newCheck(&c), newVersion(), newMan(root))
+	root.AddCommand(newRun(&c), newStatus(&c), newWatch(&c), newTransfer(&c), newStepDown(&c), newCheck(&c), newSentinel(&c), newVersion(), newMan(root))
 	return root
 }
 

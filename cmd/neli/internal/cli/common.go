@@ -26,6 +26,7 @@ type common struct {
 	name       string
 	timeout    time.Duration
 	logLevel   string
+	sentinel   string
 }
 
 func (c *common) register(f *pflag.FlagSet) {
@@ -41,11 +42,8 @@ func (c *common) register(f *pflag.FlagSet) {
 
 // resolve makes the configuration, of which the verb completes the rest.
 func (c *common) resolve(cmd *cobra.Command) (neli.Config, error) {
-	var level slog.Level
-	var errs []error
-	if level.UnmarshalText([]byte(c.logLevel)) != nil {
-		errs = append(errs, fmt.Errorf("--log-level: %q must be debug, info, warn or error", c.logLevel))
-	}
+	logger, err := c.logger(cmd)
+	errs := []error{err}
 	if c.group == "" {
 		errs = append(errs, errors.New("--group (or NELI_GROUP) is missing"))
 	}
@@ -66,9 +64,23 @@ func (c *common) resolve(cmd *cobra.Command) (neli.Config, error) {
 		LeaderTopic:      c.topic,
 		Name:             c.name,
 		HeartbeatTimeout: c.timeout,
-		Logger:           slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})),
+		Logger:           logger,
 		Provider:         provider(),
 	}, nil
+}
+
+// logger writes to standard error.
+func (c *common) logger(cmd *cobra.Command) (*slog.Logger, error) {
+	var level slog.Level
+	if level.UnmarshalText([]byte(c.logLevel)) != nil {
+		return nil, fmt.Errorf("--log-level: %q must be debug, info, warn or error", c.logLevel)
+	}
+	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})), nil
+}
+
+// watchedBy adds the flag of a sentinel.
+func (c *common) watchedBy(f *pflag.FlagSet, usage string) {
+	f.StringVar(&c.sentinel, "sentinel", "", usage)
 }
 
 // kafka collects the client's properties: the file's, then those of arguments, then the

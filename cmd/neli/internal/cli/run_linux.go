@@ -15,6 +15,7 @@ import (
 	"github.com/goneli/neli/cmd/neli/internal/guard"
 	"github.com/goneli/neli/cmd/neli/internal/job"
 	"github.com/goneli/neli/cmd/neli/internal/web"
+	"github.com/goneli/neli/internal/sentinel"
 )
 
 // guarded is what a guard's process does, if that is what args ask for.
@@ -54,6 +55,9 @@ With --listen, HTTP: the page of who leads at /, 200 or 503 at /leader, JSON, an
 Prometheus. Whoever can connect can read names of members and tokens: take an internal
 address.
 
+Sentinel. With --sentinel a crash of neli does not cost --timeout: when neli is dead and the guard
+has said that nothing is left of the command, the sentinel at that socket releases leadership.
+
 Requests. With --allow-requests whoever may write to the topic may have leadership moved
 elsewhere, by neli transfer and neli step-down; the command is told to finish as above.
 
@@ -74,7 +78,7 @@ func newRun(c *common) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			o.Command = args
+			o.Command, cfg.Sentinel = args, c.sentinel
 			if requests {
 				cfg.Requests = func(neli.Request) error { return nil } // who may write to the topic may ask
 			}
@@ -87,6 +91,7 @@ func newRun(c *common) *cobra.Command {
 	cmd.Flags().BoolVar(&o.Keep, "keep", false, "contend again when the command has ended")
 	cmd.Flags().StringVar(&listen, "listen", "", "host:port where the page, JSON and metrics are served; empty: nowhere")
 	cmd.Flags().BoolVar(&o.Once, "once", false, "exit with 122 when leadership is lost, in place of contending again")
+	c.watchedBy(cmd.Flags(), "socket of a neli sentinel, which releases at once what this process held if it is killed and its command is gone")
 	cmd.Flags().BoolVar(&requests, "allow-requests", false, "do what neli transfer and neli step-down ask for; else refuse")
 	return cmd
 }
@@ -109,6 +114,7 @@ func run(cfg neli.Config, o job.Options, listen string) error {
 	if err != nil {
 		return err
 	}
+	o.Guard = func() (*os.File, func()) { return guarding(n) }
 	code, err := job.Run(n, o, signals)
 	if closing := n.Close(); closing != nil {
 		cfg.Logger.Warn("did not close in order", "error", closing)
@@ -118,6 +124,18 @@ func run(cfg neli.Config, o job.Options, listen string) error {
 		return exit{code, err}
 	}
 	return nil
+}
+
+// guarding tells a sentinel, if one watches this process, of a command that may outlive it.
+func guarding(n *neli.Neli) (file *os.File, over func()) {
+	for _, m := range n.Members() {
+		if m.Self {
+			if c, ok := sentinel.Find(m.ID); ok {
+				return c.Guard()
+			}
+		}
+	}
+	return nil, func() {}
 }
 
 // start makes the Neli, and serves what it knows at an address until stop is called.

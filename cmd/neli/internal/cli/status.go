@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/sentinel"
 )
 
 // Exit codes of status, as LSB has them for services.
@@ -50,12 +51,25 @@ func newStatus(c *common) *cobra.Command {
 				return err
 			}
 			defer stop()
-			return status(ctx, n, cmd.OutOrStdout(), asJSON)
+			return status(ctx, n, cmd.OutOrStdout(), asJSON, c.askSentinel())
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one object of JSON")
 	cmd.Flags().IntVar(&roles, "roles", 1, "the number of roles of the group")
+	c.watchedBy(cmd.Flags(), "socket of a neli sentinel on this machine: tell how many members it watches")
 	return cmd
+}
+
+// askSentinel says what the sentinel on this machine does for the group; "": none is named.
+func (c *common) askSentinel() string {
+	if c.sentinel == "" {
+		return ""
+	}
+	n, err := sentinel.Ask(c.sentinel, c.topic, c.group)
+	if err != nil {
+		return "not reached: " + err.Error()
+	}
+	return fmt.Sprintf("watches %d of %d members that are registered on this machine", n.Watched, n.Registered)
 }
 
 // observe starts a process that only watches, and a context that ends with a signal. It returns
@@ -108,7 +122,7 @@ func (h *hushed) WithAttrs(a []slog.Attr) slog.Handler { return &hushed{h.Handle
 // WithGroup implements slog.Handler.
 func (h *hushed) WithGroup(name string) slog.Handler { return &hushed{h.Handler.WithGroup(name)} }
 
-func status(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool) error {
+func status(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool, sentinel string) error {
 	known, stop := context.WithTimeout(ctx, n.HeartbeatTimeout()*5/4+time.Second)
 	defer stop()
 	for range n.Watch(known) {
@@ -121,7 +135,7 @@ func status(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool) error
 		return n.Await()
 	}
 	standings, members := n.Standings(), n.Members()
-	if err := show(out, report{n.Group(), standings, members, missing}, asJSON); err != nil {
+	if err := show(out, report{n.Group(), standings, members, missing, sentinel}, asJSON); err != nil {
 		return err
 	}
 	switch {
@@ -183,6 +197,7 @@ type report struct {
 	standings []neli.Standing
 	members   []neli.Member
 	missing   string // why members may be missing; "": none is
+	sentinel  string // what the one on this machine says; "": none was asked
 }
 
 func show(out io.Writer, r report, asJSON bool) error {
@@ -192,7 +207,8 @@ func show(out io.Writer, r report, asJSON bool) error {
 			Standings  []neli.Standing `json:"standings"`
 			Members    []neli.Member   `json:"members"`
 			Incomplete string          `json:"incomplete,omitempty"`
-		}{r.group, withoutSince(r.standings), nonNil(r.members), r.missing})
+			Sentinel   string          `json:"sentinel,omitempty"`
+		}{r.group, withoutSince(r.standings), nonNil(r.members), r.missing, r.sentinel})
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PARTITION\tROLES\tSTATUS\tHOLDER\tTOKEN\tAGE")
@@ -209,6 +225,9 @@ func show(out io.Writer, r report, asJSON bool) error {
 		for _, m := range r.members {
 			fmt.Fprintf(w, "%s\t%s\t%d\t%v ago\n", printable(m.Name), printable(m.ID), m.Priority, m.Age.Round(time.Millisecond))
 		}
+	}
+	if r.sentinel != "" {
+		fmt.Fprintf(w, "\nSENTINEL  %s\n", printable(r.sentinel))
 	}
 	if err := w.Flush(); err != nil || r.missing == "" {
 		return err

@@ -114,7 +114,7 @@ func (c *Cgroup) Kill() error {
 		return nil
 	}
 	err := write(filepath.Join(c.Path, "cgroup.kill"), "1")
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) { // it is about to be removed
 		if _, gone := os.Stat(c.Path); gone != nil {
 			return nil // somebody else has removed it, so it was empty
 		}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/goneli/neli/internal/sentinel"
 )
 
 const (
@@ -59,11 +61,13 @@ func keep(pipe, reports *os.File, command []string) int {
 	// The elector's own files are not the command's: libraries do not mark all of theirs.
 	_ = unix.CloseRange(firstFile, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux has it since 5.11
 	adoptOrphans()
+	told := socket(firstFile + 3)
 
 	g := &guard{orders: newOrders(pipe), reports: reports, cgroup: inherited(firstFile + 2)}
 	go g.orders.listen()
 	first, ok := g.first()
 	if !ok {
+		_ = sentinel.SayClear(told) // nothing was started
 		return codeOwn
 	}
 	alarm, err := newAlarm()
@@ -84,7 +88,27 @@ func keep(pipe, reports *os.File, command []string) int {
 	g.enclose()
 	_ = Report{Group: g.group}.write(reports)
 	release()
-	return g.watch(first)
+	code := g.watch(first)
+	g.clear(told)
+	return code
+}
+
+// clear tells a sentinel that nothing is left of the command: then it may release what the elector
+// held, if that is dead. Where something may be left it says nothing.
+func (g *guard) clear(told *os.File) {
+	if told == nil || g.cgroup.Empty() != nil {
+		return
+	}
+	_ = sentinel.SayClear(told) // without it leadership lasts until its lease is over
+}
+
+// socket is a connection that a process was given as an open file; nil: it was given none.
+func socket(fd int) *os.File {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
+		return nil
+	}
+	return os.NewFile(uintptr(fd), "sentinel")
 }
 
 // outliveSignals is for signals to everybody (a supervisor's stop of all processes of a

@@ -11,7 +11,8 @@ import (
 
 // Verb is the argument by which a program is told that it is a guard's process. What
 // follows is "--" and the command; file 3 has the orders, file 4 takes the reports.
-// With file 5, a directory, the command is put into that cgroup.
+// With file 5, a directory, the command is put into that cgroup. With file 6, a socket, a
+// sentinel is told when nothing is left of the command.
 const Verb = "__guard"
 
 // SecondVerb is the argument by which a program is told that it is a second guard's process.

@@ -36,12 +36,12 @@ type child struct {
 var errGuardLost = errors.New("the guard process was killed")
 
 // startChild starts a guard, which starts the command once it has been told of a deadline.
-func startChild(command, env []string, k *kin, log *slog.Logger) (*child, error) {
+func startChild(command, env []string, told *os.File, k *kin, log *slog.Logger) (*child, error) {
 	second, err := startSecond(k, log)
 	if err != nil {
 		log.Info("the command has no cgroup of its own: what leaves its group, or changes its user, may outlive the lease", "reason", err)
 	}
-	c, err := startGuard(command, env, second, k, log)
+	c, err := startGuard(command, env, told, second, k, log)
 	if err != nil {
 		_ = second.end()
 		return nil, err
@@ -51,8 +51,8 @@ func startChild(command, env []string, k *kin, log *slog.Logger) (*child, error)
 	return c, nil
 }
 
-// startGuard starts the first guard.
-func startGuard(command, env []string, second *second, k *kin, log *slog.Logger) (*child, error) {
+// startGuard starts the first guard. told is where it tells a sentinel that nothing is left; nil: there is none.
+func startGuard(command, env []string, told *os.File, second *second, k *kin, log *slog.Logger) (*child, error) {
 	ordersIn, orders, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -68,9 +68,11 @@ func startGuard(command, env []string, second *second, k *kin, log *slog.Logger)
 	c.guard.Env = env
 	c.guard.Stdin, c.guard.Stdout, c.guard.Stderr = os.Stdin, os.Stdout, os.Stderr
 	c.guard.ExtraFiles = []*os.File{ordersIn, reportsOut}
+	var cgroup *os.File // nil is a file that the guard does not have
 	if second != nil {
-		c.guard.ExtraFiles = append(c.guard.ExtraFiles, second.cgroup.Dir)
+		cgroup = second.cgroup.Dir
 	}
+	c.guard.ExtraFiles = append(c.guard.ExtraFiles, cgroup, told)
 	c.guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's signals are not for it
 	err = k.start(c.guard)
 	_ = errors.Join(ordersIn.Close(), reportsOut.Close())

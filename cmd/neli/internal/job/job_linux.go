@@ -42,6 +42,9 @@ type Options struct {
 	Keep    bool          // contend again when the command has ended
 	Once    bool          // do not contend again when leadership was lost
 	Log     *slog.Logger
+	// Guard tells a sentinel of a command that is about to start: file is for the guard, nil if
+	// there is no sentinel; over is called when nothing is left of the command. nil: there is none.
+	Guard func() (file *os.File, over func())
 }
 
 // Run contends for role 0 of n, runs the command whenever it leads, and returns the exit

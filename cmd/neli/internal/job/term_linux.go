@@ -30,7 +30,14 @@ type term struct {
 // term runs the command until it has ended, and with it everything that it has started in
 // its group.
 func (c *contest) term(ctx context.Context, l neli.Leadership, signals <-chan os.Signal) {
-	child, err := startChild(c.Command, environment(c.Env, c.n, c.Topic, l), c.kin, c.Log)
+	var told *os.File
+	if c.Guard != nil {
+		file, over := c.Guard()
+		told = file
+		defer over()
+	}
+	child, err := startChild(c.Command, environment(c.Env, c.n, c.Topic, l), told, c.kin, c.Log)
+	_ = told.Close() // the guard has its own
 	if err != nil {
 		c.finish(result{code: CodeFailure, err: err})
 		return

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"golang.org/x/sys/unix"
+)
+
+// long is T where it matters that something happens long before it is over.
+const long = 10 * time.Second
+
+// startSentinel starts a sentinel, and returns its socket.
+func startSentinel(t *testing.T, c *kfake.Cluster, args ...string) (*process, string) {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o750))
+	socket := filepath.Join(dir, "sentinel.sock")
+	p := neli(t, c, append([]string{"sentinel", "--socket", socket}, args...)...)
+	p.logs("the sentinel listens")
+	return p, socket
+}
+
+// With a sentinel the command of a killed elector is succeeded when its guard has cleared it
+// away, and not after T.
+func TestAKilledElectorIsSucceededLongBeforeT(t *testing.T) {
+	t.Parallel()
+	c := broker(t)
+	_, socket := startSentinel(t, c)
+	args := []string{"run", "--timeout", long.String(), "--sentinel", socket, "--", "sh", "-c", family}
+	a := neli(t, c, args...)
+	grandchild, child := a.pid("grandchild", 1), a.pid("child", 1)
+	a.logs("a sentinel watches this process")
+	b := neli(t, c, args...)
+	b.logs("a sentinel watches this process")
+	s := neli(t, c, "status", "--timeout", long.String(), "--sentinel", socket)
+	require.Equal(t, 0, s.code())
+	require.Contains(t, strings.Join(s.output(), "\n"), "watches 2 of 2 members")
+	// No term is released before it is T old.
+	timer := time.NewTimer(long)
+	<-timer.C
+
+	began := time.Now()
+	a.signal(unix.SIGKILL)
+	b.pid("child", 1)
+	require.Less(t, time.Since(began), long/2)
+	require.False(t, alive(child) || alive(grandchild), "nothing of the former command is left when the next one starts")
+}
+
+func TestASentinelThatCannotWork(t *testing.T) {
+	c := broker(t)
+	p := neli(t, c, "sentinel")
+	require.Equal(t, 125, p.code())
+	p.logs("--socket")
+	p = neli(t, c, "sentinel", "--socket", filepath.Join(t.TempDir(), "s"), "--allow", "[")
+	require.Equal(t, 125, p.code())
+	p.logs("--allow")
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o777)) //nolint:gosec // that is what is refused
+	p = neli(t, c, "sentinel", "--socket", filepath.Join(dir, "s"))
+	require.Equal(t, 125, p.code())
+	p.logs("others may write")
+}
+
+func TestASentinelEndsWithASignalAndLeavesNoSocket(t *testing.T) {
+	p, socket := startSentinel(t, broker(t))
+	_, err := net.Dial("unixpacket", socket)
+	require.NoError(t, err)
+	p.signal(syscall.SIGTERM)
+	require.Equal(t, 0, p.code())
+	require.NoFileExists(t, socket)
+}
+
+// Without it everything works as before.
+func TestRunWithoutItsSentinel(t *testing.T) {
+	p := neli(t, broker(t), "run", "--sentinel", "/nowhere/sentinel.sock", "--", "sh", "-c", "exit 4")
+	require.Equal(t, 4, p.code())
+	p.logs("no sentinel watches this process")
+}
+
+func TestASentinelRefusesTopicsThatItMayNotWatch(t *testing.T) {
+	c := broker(t)
+	s, socket := startSentinel(t, c, "--allow", "orders.*")
+	p := neli(t, c, "run", "--sentinel", socket, "--", "sh", "-c", "exit 4")
+	p.logs("--allow")
+	require.Equal(t, 4, p.code())
+	s.logs("a registration was refused")
+}

@@ -1,0 +1,208 @@
+package neli_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/sentinel"
+	"github.com/goneli/neli/kafka"
+	"github.com/goneli/neli/nelitest"
+)
+
+// buried is a group with a sentinel, whose members' deaths the test proves.
+type buried struct {
+	*testing.T
+	cfg     neli.Config
+	hub     *sentinel.Hub
+	members map[string]*neli.Neli
+	stops   map[string]func()
+	kill    func(member string)
+	of      func(member string) kafka.Provider
+	gone    sync.WaitGroup // of what is left of killed members
+}
+
+const sentinelT = 20 * time.Second
+
+// sentinelGroup runs a test with a sentinel beside a group, in a bubble.
+func sentinelGroup(t *testing.T, cfg neli.Config, of func(string) kafka.Provider, kill func(string), test func(g *buried)) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	g := &buried{T: t, cfg: cfg, members: map[string]*neli.Neli{}, stops: map[string]func(){}, kill: kill, of: of}
+	g.cfg.HeartbeatTimeout, g.cfg.LeaderGroupID, g.cfg.Sentinel = sentinelT, "g", "/nowhere/at/all"
+	g.hub = neli.SentinelHub(ctx, neli.SentinelConfig{Socket: "none", Name: "sentinel", Provider: of("sentinel"), Logger: slog.New(slog.DiscardHandler)})
+	test(g)
+	for id := range g.members {
+		g.stops[id]()
+		require.NoError(t, g.members[id].Close())
+	}
+	stop()
+	g.hub.Wait()
+	g.gone.Wait()
+}
+
+// join starts a member, and registers it with a proof that the test makes up.
+func (g *buried) join(name string) {
+	g.Helper()
+	cfg := g.cfg
+	cfg.Name, cfg.Provider = name, g.of(name)
+	n, err := neli.New(cfg)
+	require.NoError(g, err)
+	p, err := n.Background(func() { time.Sleep(10 * time.Millisecond) })
+	require.NoError(g, err)
+	g.members[name] = n
+	g.stops[name] = func() { p.Close(); _ = p.Await() }
+	a, _ := g.hub.Register(neli.RegistrationOf(n), sentinel.Proof{Files: 1, Pidfd: true}, &sentinel.Teller{Tell: func(sentinel.Answer) {}})
+	require.NotEqual(g, sentinel.Refused, a.State, a.Reason)
+}
+
+// leader waits until somebody leads all roles, and returns who leads the first.
+func (g *buried) leader() string {
+	g.Helper()
+	for range 1_000_000 {
+		who, all := "", 0
+		for name, n := range g.members {
+			for role := range n.Roles() {
+				all++
+				if role == 0 {
+					who = name
+				}
+			}
+		}
+		if all == max(1, g.cfg.Roles) {
+			return who
+		}
+		time.Sleep(time.Millisecond)
+	}
+	g.Fatal("nobody leads")
+	return ""
+}
+
+// dies kills a member, as SIGKILL does, and lets the kernel say so to the sentinel if proven.
+func (g *buried) dies(name string, proven bool) {
+	g.kill(name)
+	n := g.members[name]
+	delete(g.members, name)
+	if proven {
+		g.hub.Fired(neli.RegistrationOf(n).Process)
+	}
+	g.gone.Go(func() { g.stops[name](); _ = n.Close() })
+}
+
+// take waits for the next leader, and returns for how long there was none.
+func (g *buried) take() time.Duration {
+	g.Helper()
+	began := time.Now()
+	g.leader()
+	return time.Since(began)
+}
+
+func kafkaGroup(t *testing.T, cfg neli.Config, test func(g *buried)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		b := nelitest.NewBroker(nelitest.Options{Seed: 1, Racks: []string{"x", "y", "z"}})
+		defer b.Close()
+		sentinelGroup(t, cfg, b.Provider, b.Kill, test)
+	})
+}
+
+func TestADeadMemberIsSucceededWithinRoundTrips(t *testing.T) {
+	for name, cfg := range map[string]neli.Config{"one log": {}, "many roles on four": {Roles: 100, Partitions: 4}, "a majority of logs": {Logs: 3}} {
+		t.Run(name, func(t *testing.T) {
+			kafkaGroup(t, cfg, func(g *buried) {
+				for _, m := range []string{"a", "b", "c"} {
+					g.join(m)
+				}
+				first := g.leader()
+				time.Sleep(3 * sentinelT)
+				first = g.leader()
+				g.dies(first, true)
+				took := g.take()
+				g.Logf("without a leader for %v", took)
+				require.Less(g, took, sentinelT/20, "others lead within round trips")
+				time.Sleep(2 * sentinelT)
+				g.leader()
+			})
+		})
+	}
+}
+
+func TestWithoutAProofADeadMemberCostsT(t *testing.T) {
+	kafkaGroup(t, neli.Config{}, func(g *buried) {
+		for _, m := range []string{"a", "b"} {
+			g.join(m)
+		}
+		g.leader()
+		time.Sleep(3 * sentinelT)
+		g.dies(g.leader(), false)
+		require.Greater(g, g.take(), sentinelT*3/4, "its lease has to run out")
+	})
+}
+
+// A task that kills whoever runs it must not kill one after the other within round trips.
+func TestAPoisonousRoleTakesTForEachMember(t *testing.T) {
+	kafkaGroup(t, neli.Config{}, func(g *buried) {
+		for _, m := range []string{"a", "b", "c", "d"} {
+			g.join(m)
+		}
+		g.leader()
+		time.Sleep(sentinelT * 2)
+		began := time.Now()
+		for range 3 {
+			g.dies(g.leader(), true)
+			g.take()
+		}
+		require.Greater(g, time.Since(began), sentinelT*3/2, "no term is released before it is T old")
+	})
+}
+
+// The only member of a group that is started anew by a supervisor.
+func TestALoneMemberThatIsRestartedLeadsWithinRoundTrips(t *testing.T) {
+	kafkaGroup(t, neli.Config{}, func(g *buried) {
+		g.join("a")
+		g.leader()
+		time.Sleep(3 * sentinelT)
+		g.dies("a", true)
+		time.Sleep(time.Second)
+		g.join("a2")
+		took := g.take()
+		g.Logf("leads after %v", took)
+		require.Less(g, took, sentinelT/5)
+	})
+}
+
+func TestADeadMemberOnSmallLogsIsSucceededWithinRoundTrips(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs := nelitest.NewSmallLogs(3, 10*time.Millisecond)
+		sentinelGroup(t, neli.Config{Roles: 10}, logs.Provider, logs.Kill, func(g *buried) {
+			for _, m := range []string{"a", "b", "c"} {
+				g.join(m)
+			}
+			g.leader()
+			time.Sleep(3 * sentinelT)
+			g.dies(g.leader(), true)
+			took := g.take()
+			g.Logf("without a leader for %v", took)
+			require.Less(g, took, sentinelT/20)
+		})
+	})
+}
+
+func TestSentinelIsRefusedWhereItCannotHelp(t *testing.T) {
+	_, err := neli.New(neli.Config{Mode: neli.NonExclusive, Sentinel: "/s", LeaderGroupID: "g", Provider: nelitest.NewBroker(nelitest.Options{}).Provider("a")})
+	require.ErrorContains(t, err, "Sentinel")
+	require.ErrorContains(t, err, "Exclusive")
+	for what, cfg := range map[string]neli.SentinelConfig{
+		"Socket":      {},
+		"Allow":       {Socket: "/s", Allow: []string{"["}},
+		"KafkaConfig": {Socket: "/s", KafkaConfig: neli.KafkaConfigMap{"group.id": "x"}},
+	} {
+		require.ErrorContains(t, neli.RunSentinel(t.Context(), cfg), what)
+	}
+}
