@@ -71,6 +71,7 @@ type contenderParams struct {
 	Roles         int
 	Partitions    int
 	GroupsOnTopic int
+	Sentinel      string
 	Kafka         map[string]string
 
 	Drive       drive
@@ -277,6 +278,7 @@ func (m *memberProcess) newContender(i int, p contenderParams) (*contender, erro
 		MaxPulseInterval:  p.MaxPulse,
 		DrainTimeout:      p.Drain,
 		GroupsOnTopic:     p.GroupsOnTopic,
+		Sentinel:          p.Sentinel,
 		Provider:          client(),
 		Logger:            m.log,
 	}, c.barrier)
