@@ -52,7 +52,7 @@ var simulatorRules = []mutation.Mutant{
 		New:  "	now := e.now()\n	if at := now.Mono; e.scheduled != 0 && e.scheduled < at {\n		now = now.Add(e.scheduled.Sub(at))\n	}\n	input(e.node, now)\n",
 		Want: twoLeaders + `|has read of the holder`},
 	{Rule: "Beats stop when the application hangs", File: "internal/elector/node.go",
-		Old: "p.link.beating(now, n.set.T) || !n.set.Alive(now) {", New: "p.link.beating(now, n.set.T) {", Want: `its application has hung`},
+		Old: "log.link.beating(now, n.set.T) || !n.set.Alive(now) {", New: "log.link.beating(now, n.set.T) {", Want: `its application has hung`},
 	{Rule: "a check of health that hangs is an answer", File: "health.go",
 		Old: "		judge(errHealthHangs)\n", New: "", Want: `unwell for`},
 
@@ -79,7 +79,7 @@ var simulatorRules = []mutation.Mutant{
 	{Rule: "a holder is told with the age of what was read", File: "discovery.go",
 		Old: "Age: now.Age(g.Heard)}", New: "Age: now.Age(g.Since)}", Want: `has read of the holder`},
 	{Rule: "Watch tells that a silent holder is heard again", File: "internal/elector/partition.go",
-		Old: "delete(p.claims.silent, r.Session)\n			n.ready.Changed = true", New: "delete(p.claims.silent, r.Session)", Want: `Watch says that`},
+		Old: "delete(p.claims.silent, id)\n			n.ready.Changed = true", New: "delete(p.claims.silent, id)", Want: `Watch says that`},
 }
 
 // smallRules are what whole processes on small logs rest on beside that.
@@ -100,7 +100,7 @@ var smallRules = []mutation.Mutant{
 		Old: "time.Duration(math.Ceil(float64(t)*(1+rho)/(1-rho))) + margin", New: "t + margin", Want: twoLeaders},
 	{Rule: "small logs: a claim must have read the holder's newest evidence", File: "internal/lease/fold.go",
 		Old: "if h := f.holderOf(role); h == nil || r.Read >= h.Last {", New: "if true {", Want: twoLeaders},
-	{Rule: "small logs: a term follows the line of the logs that sustain it", File: "internal/elector/small.go",
+	{Rule: "small logs: a term follows the line of the logs that sustain it", File: "internal/elector/partition.go",
 		Old: "		n.terms.Shift(units, line)\n", New: "		_, _ = units, line\n", Want: `not all roles are led`},
 }
 

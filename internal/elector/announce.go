@@ -146,8 +146,6 @@ func (n *Node) showUp(now clock.Instant) {
 	for _, p := range n.parts {
 		switch {
 		case p.lease.Sessions() > fewHolders:
-		case n.quorum != nil:
-			n.beatSmall(now, n.set.Every)
 		default:
 			n.beat(p, now, n.set.Every)
 		}
@@ -161,7 +159,7 @@ const fewHolders = 8
 // snapshotEvery is how many records lie between two Snapshots: K, or less where they are
 // small, for those who only read and cannot ask for one.
 func (n *Node) snapshotEvery(p *partition) int {
-	return min(History, max(leastHistory, int(p.lease.Roles())/8))
+	return min(History, max(leastHistory, int(p.log.Roles())/8))
 }
 
 // leastHistory is how many records lie between two Snapshots at least.
@@ -231,12 +229,12 @@ func (n *Node) speak(p *partition, after time.Duration, now clock.Instant) {
 // of a microsecond a role, so that with all members on one machine a quarter of a core is
 // busy with Snapshots at most. Where a Snapshot is cheap that is no longer than a round trip.
 func (n *Node) snapshotPause(p *partition) time.Duration {
-	return min(n.set.T/2, time.Duration(int(p.lease.Roles())*(n.members.size()+1))*400*time.Nanosecond)
+	return min(n.set.T/2, time.Duration(int(p.log.Roles())*(n.members.size()+1))*400*time.Nanosecond)
 }
 
 // offerSnapshot lets a Snapshot be due after a while, unless another's is read first.
 func (n *Node) offerSnapshot(p *partition, after time.Duration, now clock.Instant) {
-	if p.talk.snapshotAt == 0 && p.lease.Known() && !n.set.Observer {
+	if p.talk.snapshotAt == 0 && p.log.Known() && !n.set.Observer {
 		p.talk.snapshotAt = now.Mono.Add(after)
 		if p.talk.toldAt != 0 {
 			p.talk.snapshotAt = max(p.talk.snapshotAt, p.talk.toldAt.Add(n.snapshotPause(p)))
@@ -399,7 +397,7 @@ func (n *Node) greet(p *partition, now clock.Instant) {
 
 func (n *Node) greetDue(p *partition, now clock.Instant) (at clock.Time, ok bool) {
 	switch {
-	case !p.lease.Known():
+	case !p.log.Known():
 		if p.log.Offset()+1 < p.end && p.talk.greeted {
 			return 0, false
 		}

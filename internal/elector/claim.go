@@ -60,14 +60,14 @@ func (n *Node) claim(p *partition, now clock.Instant) {
 		return
 	}
 	c := &p.claims
-	if n.quorum == nil && !p.lease.Known() && len(c.vacant) == 0 && now.Raw >= p.log.FreshAt() {
+	if !p.lease.Paces() && !p.lease.Known() && len(c.vacant) == 0 && now.Raw >= p.log.FreshAt() {
 		n.placeFresh(p, now)
 	}
 	n.overdue(p, now)
 	if at, ok := n.claimDue(p, now); !ok || now.Mono < at {
 		return
 	}
-	if n.quorum == nil && !p.link.check(now, n.set.T) { // small logs that are not heard are not vacant
+	if !p.lease.Paces() && !p.link.check(now, n.set.T) {
 		p.group.claimed(now) // it would claim
 		n.probe(p, now)
 		return
@@ -82,38 +82,19 @@ func (n *Node) claim(p *partition, now clock.Instant) {
 // send appends Claims of those of the roles that may be claimed; the others are left to
 // a later time if nobody holds them.
 func (n *Node) send(p *partition, roles []int32, now clock.Instant) {
-	if n.quorum != nil {
-		n.appendSmall(n.quorum.Contest(roles, now), now)
-		return
-	}
 	fresh := !p.lease.Known()
-	for {
-		r, ok := p.log.Claim(roles, now)
-		if !ok {
-			break
-		}
+	out := p.lease.Contest(roles, now)
+	if len(out) > 0 {
 		p.group.claimed(now)
-		p.beatAt = now.Mono.Add(n.set.Every)
-		n.append(p, now, r)
-		if fresh {
-			return // another one would wipe this one; the rest follows when it has come back
-		}
 	}
-	if _, waits := p.log.Newer(); waits { // a newer version may hold anything
-		var free []int32
-		for _, role := range roles {
-			if g, held := p.lease.Holder(role); (!held || now.Raw >= g.FreeAt) && !p.log.Under(role) {
-				free = append(free, role)
-			}
-		}
-		if len(free) == 0 {
-			return
-		}
-		// Never: this process may claim nothing before it knows whose fold is wrong, and then
-		// all vacancies are reviewed.
-		if at := p.lease.FreeAt(free[0]); at != clock.Never {
-			p.claims.add(now.MonoOf(at), free)
-		}
+	n.appendAll(p, out, now)
+	if fresh && len(out) > 0 {
+		return // the rest follows when it has come back
+	}
+	// Never: this process may claim nothing before it knows whose fold is wrong, and then
+	// all vacancies are reviewed.
+	if later, at := p.lease.Later(roles, now); at != clock.Never {
+		p.claims.add(now.MonoOf(at), later)
 	}
 }
 
@@ -148,7 +129,7 @@ func (n *Node) claimDue(p *partition, now clock.Instant) (at clock.Time, ok bool
 	if !n.willing(p, now) {
 		return 0, false
 	}
-	if n.quorum != nil {
+	if p.lease.Paces() {
 		if len(c.vacant) == 0 {
 			return 0, false
 		}
@@ -215,7 +196,7 @@ func (n *Node) backoff(k int) time.Duration {
 // giveUpClaims forgets Claims of which nothing was heard for as long as a lease lasts:
 // the log has lost them, or reading has stopped.
 func (n *Node) giveUpClaims(p *partition, now clock.Instant) {
-	if n.quorum != nil {
+	if p.lease.Paces() {
 		return // it gives them up by itself
 	}
 	under, oldest := p.lease.Claiming()

@@ -30,7 +30,7 @@ func (n *Node) finish(now clock.Instant) {
 		}
 		under, _ := p.lease.Claiming()
 		claiming = claiming || under > 0
-		owing = owing || n.owing(p, now)
+		owing = owing || p.lease.Owing(now)
 	}
 	t := &n.timing
 	if t.freeAt == 0 {

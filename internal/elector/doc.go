@@ -56,8 +56,8 @@ partition.go what is kept of one log, and how terms follow from it. succession.g
 is to claim what is vacant, and when; claim.go claims; handover.go decides how an orderly end
 goes on, release.go carries it out; rebalance.go, members.go, announce.go, nominate.go,
 link.go and timing.go have one concern each; request.go has requests from outside and ask.go those
-to others; small.go what is different on a majority of small
-logs, where one partition stands for all of them; observe.go what others are told; stats.go
+to others; holdings.go what is different on one log and on a
+majority of small ones, where one partition stands for all of them; observe.go what others are told; stats.go
 and vacancy.go what is counted, by which nothing is decided; loop.go the only mutex, the
 goroutines and the I/O.
 */

@@ -22,7 +22,7 @@ type handover struct {
 	pinned bool           // it is to keep them
 
 	pinged   bool  // it was asked to answer
-	on       int   // and in which small log
+	on       int   // and in which log
 	ping     int64 // where the log has that, −1: it was not read back yet
 	answered bool
 
@@ -232,10 +232,10 @@ func (n *Node) ping(p *partition, h *handover, now clock.Instant) {
 		return
 	}
 	h.pinged = true
-	if n.quorum != nil {
+	if len(n.logsOf(p)) > 1 {
 		p = n.logs[n.reachable()]
-		h.on = p.index
 	}
+	h.on = p.index
 	r := n.word(p, lease.Ping, now)
 	r.To = h.to
 	n.append(p, now, r)
@@ -245,7 +245,7 @@ func (n *Node) ping(p *partition, h *handover, now clock.Instant) {
 // words of that member count for nothing: it says them without having read anything.
 func (n *Node) pinged(p *partition, o int64, r *lease.Record) {
 	for _, h := range n.rolesOf(p).hands {
-		if h.to == r.To && h.pinged && h.ping < 0 && (n.quorum == nil || h.on == p.index) {
+		if h.to == r.To && h.pinged && h.ping < 0 && h.on == p.index {
 			h.ping = o
 		}
 	}
@@ -253,7 +253,7 @@ func (n *Node) pinged(p *partition, o int64, r *lease.Record) {
 
 func (n *Node) ponged(p *partition, r *lease.Record) {
 	for _, h := range n.rolesOf(p).hands {
-		if h.to == r.Session.Process && h.ping >= 0 && r.Ping >= h.ping && (n.quorum == nil || h.on == p.index) {
+		if h.to == r.Session.Process && h.ping >= 0 && r.Ping >= h.ping && h.on == p.index {
 			h.answered = true
 		}
 	}

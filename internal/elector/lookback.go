@@ -11,7 +11,7 @@ import (
 // for the longest lease that there may be is longer than the reading. It begins anew with each
 // reset, by a few seconds in all.
 func (n *Node) lookBack(p *partition, now clock.Instant) {
-	if n.quorum != nil || p.log.Known() {
+	if n.rolesOf(p).lease.Paces() || p.log.Known() {
 		return
 	}
 	if p.talk.read == 0 && p.log.Offset()+1 >= p.end {
@@ -27,7 +27,7 @@ func (n *Node) lookBack(p *partition, now clock.Instant) {
 // lookBackAt is when that is due. Newcomers take turns: who has found a Snapshot writes one for
 // the others.
 func (n *Node) lookBackAt(p *partition, now clock.Instant) clock.Time {
-	if n.quorum != nil || p.talk.read == 0 || p.talk.back || p.log.Known() {
+	if n.rolesOf(p).lease.Paces() || p.talk.read == 0 || p.talk.back || p.log.Known() {
 		return clock.Never
 	}
 	return p.talk.read.Add(n.set.T/20 + n.turn(uint64(p.index), now))

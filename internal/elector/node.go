@@ -1,7 +1,6 @@
 package elector
 
 import (
-	"errors"
 	"hash/fnv"
 	"log/slog"
 	"time"
@@ -23,7 +22,6 @@ type Node struct {
 	parts   []*partition  // where roles are held: each a log, or one that stands for all small ones
 	logs    []*partition  // the logs: the same as parts, unless they are small ones
 	quorum  *quorum.Lease // what the small logs say together; nil: there are none
-	below   int32         // of quorum: the roles that it was told to want
 	desired Desired
 	members members
 	planner planner
@@ -49,17 +47,69 @@ func (n *Node) Open(partitions int, id string, now clock.Instant) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(n.set.Process))
 	n.timing.home = int(h.Sum32() % uint32(partitions))
+	lines := partitions
 	if n.set.Majority {
-		n.openSmall(partitions, now)
-		return
+		lines = n.openSmall(partitions, now)
+	} else {
+		n.openLogs(partitions, now)
 	}
+	n.members.open(len(n.parts))
+	n.terms.Open(lines)
+}
+
+// openLogs opens logs of which each is the only one that has its roles.
+func (n *Node) openLogs(logs int, now clock.Instant) {
 	rules := lease.Rules{Process: n.set.Process, Name: n.set.Name, T: n.set.T, Rho: n.set.Rho, History: History}
-	for i := range partitions {
-		n.parts = append(n.parts, newPartition(i, lease.New(rules), n.set, now))
+	for i := range logs {
+		l := lease.New(rules)
+		p := newPartition(i, l, n.set, now)
+		p.lease = &oneLog{Lease: l, line: i, t: n.set.T, rho: n.set.Rho}
+		n.parts = append(n.parts, p)
 	}
 	n.logs = n.parts
-	n.members.open(partitions)
-	n.terms.Open(partitions)
+}
+
+// openSmall opens small logs. One partition stands for all of them: it has what this process
+// holds, gives up and means to claim. The logs have what is said in each, and how it comes
+// back. It returns how many lines of V there are.
+func (n *Node) openSmall(logs int, now clock.Instant) (lines int) {
+	n.quorum = quorum.New(quorum.Rules{Logs: logs, Process: n.set.Process, Name: n.set.Name, T: n.set.T, Rho: n.set.Rho,
+		History: History, Random: n.set.Random})
+	all := newPartition(0, nil, n.set, now)
+	all.lease = &majority{Lease: n.quorum}
+	n.parts = []*partition{all}
+	for i := range logs {
+		n.logs = append(n.logs, newPartition(i, n.quorum.Log(i), n.set, now))
+	}
+	return n.quorum.Lines()
+}
+
+// logsOf are the logs in which it is said what becomes of the roles of a partition, and
+// rolesOf is the partition of the roles of which a log tells.
+func (n *Node) logsOf(p *partition) []*partition {
+	if len(n.parts) < len(n.logs) {
+		return n.logs
+	}
+	return n.logs[p.index : p.index+1]
+}
+
+func (n *Node) rolesOf(log *partition) *partition { return n.parts[log.index%len(n.parts)] }
+
+// word and snapshot make records for one log.
+func (n *Node) word(log *partition, k lease.Kind, now clock.Instant) lease.Record {
+	return n.rolesOf(log).lease.Word(log.index, k, now)
+}
+
+func (n *Node) snapshot(log *partition, now clock.Instant) []lease.Record {
+	return n.rolesOf(log).lease.Snapshot(log.index, now)
+}
+
+// appendAll hands over what the holdings of p have made.
+func (n *Node) appendAll(p *partition, out []quorum.Out, now clock.Instant) {
+	logs := n.logsOf(p)
+	for _, o := range out {
+		n.append(logs[o.Log], now, o.Record)
+	}
 }
 
 // Codec writes and reads the records of this group, in an incarnation of a small log or,
@@ -102,27 +152,31 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 }
 
 // Read takes an entry of a log: a reset, or a record, which the caller has decoded (bad
-// tells why it could not). now was read after the entry was in hand.
+// tells why it could not). now was read after the entry was in hand. What a former incarnation
+// of a log said late is not looked at.
 func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
-	if n.quorum != nil {
-		n.readSmall(e, r, bad, now)
-		return
-	}
-	p := n.parts[e.Partition]
+	log := n.logs[e.Partition]
+	p := n.rolesOf(log)
 	n.account(p, now)
-	if e.Reset {
-		if p.begun && !p.talk.back {
+	switch {
+	case e.Reset:
+		if log.begun && !log.talk.back {
 			n.counts.LogResets++
 		}
-		p.log.Begin(e.Offset, e.Whole, now)
-		again := p.talk.back
-		n.reset(p, e.End, now)
-		p.talk.back, p.talk.again = e.Whole, again // a whole log has nothing farther back
-	} else {
+		log.id = e.ID
+		p.lease.Begin(log.index, e, now)
+		again := log.talk.back
+		n.reset(log, e.End, now)
+		log.talk.back, log.talk.again = e.Whole, again // a whole log has nothing farther back
+	case e.ID != log.id:
+		return
+	case e.Alive:
+		p.lease.Answered(log.index, now)
+	default:
 		n.counts.Records++
 		n.counts.read = now
-		p.group.tried = 0
-		n.consume(p, e, r, bad, now)
+		log.group.tried = 0
+		n.consume(log, e, r, bad, now)
 	}
 	n.step(p, now)
 	n.conclude(now)
@@ -136,43 +190,36 @@ func (n *Node) conclude(now clock.Instant) {
 	n.finish(now)
 }
 
-// consume folds a record, and draws the conclusions.
-func (n *Node) consume(p *partition, e Entry, r *lease.Record, bad error, now clock.Instant) {
-	var ev lease.Event
-	switch {
-	case bad == nil:
-		ev = p.log.Read(e.Offset, r, now)
-	case errors.Is(bad, lease.ErrNewer):
-		ev = p.log.ReadNewer(e.Offset, now)
-	default:
-		ev = p.log.Skip(e.Offset, now)
-	}
+// consume folds a record of a log, and draws the conclusions.
+func (n *Node) consume(log *partition, e Entry, r *lease.Record, bad error, now clock.Instant) {
+	p := n.rolesOf(log)
+	ev := p.lease.Read(log.index, e.Offset, r, bad, now)
 	if bad != nil {
 		n.count(bad, e)
 	}
 	if ev.Rewound {
-		n.rewound(p, ev, e, now)
+		n.rewound(log, ev, e, now)
 		return
 	}
 	if ev.Own {
-		n.back(p, r, ev.Stamp, now)
+		n.back(log, r, ev.Stamp, now)
 	}
-	n.doubt(p, ev, e, r, now)
-	n.follow(p, ev, r, now)
+	n.doubt(log, ev, e, r, now)
+	n.follow(log, ev, r, now)
 	if bad != nil {
 		return
 	}
-	n.listen(p, e.Offset, r, now)
+	n.listen(log, e.Offset, r, now)
 	if r.Kind == lease.Beat && !ev.Own {
 		n.beat(p, now, n.set.Every/4) // in unison: one wake-up for all
 	}
 }
 
 // rewound deals with a log that went back, or that contradicts what is known of it.
-func (n *Node) rewound(p *partition, ev lease.Event, e Entry, now clock.Instant) {
-	n.sayRewound(p, ev, e, now)
+func (n *Node) rewound(log *partition, ev lease.Event, e Entry, now clock.Instant) {
+	n.sayRewound(log, ev, e, now)
 	n.ready.Verify = true
-	n.reset(p, e.Offset+1, now)
+	n.reset(log, e.Offset+1, now)
 }
 
 func (n *Node) sayRewound(p *partition, ev lease.Event, e Entry, now clock.Instant) {
@@ -222,10 +269,16 @@ func (n *Node) nameOf(process string) string {
 	return ""
 }
 
-// reset forgets what was concluded from a log that is read anew.
-func (n *Node) reset(p *partition, end int64, now clock.Instant) {
-	n.endAll(p, term.LogReset)
-	p.reset(end, now)
+// reset forgets what was concluded from a log that is read anew, and which ends at end now.
+func (n *Node) reset(log *partition, end int64, now clock.Instant) {
+	p := n.rolesOf(log)
+	if !p.lease.Outlasts() {
+		n.endAll(p, term.LogReset)
+		p.forget()
+	}
+	log.reset(end, now)
+	p.begun = true
+	n.recount(p, now)
 	n.planner.forget()
 	n.ready.Changed = true
 }
@@ -270,13 +323,12 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 }
 
 // unclaim takes note that a Claim may not be in the log.
-func (n *Node) unclaim(p *partition, r *lease.Record, now clock.Instant) {
-	if n.quorum != nil {
-		n.quorum.Failed(p.index, r, now)
-		return
+func (n *Node) unclaim(log *partition, r *lease.Record, now clock.Instant) {
+	p := n.rolesOf(log)
+	p.lease.Failed(log.index, r, now)
+	if !p.lease.Paces() {
+		n.claimFailed(p, r.Roles, now)
 	}
-	p.log.Failed(r.Session, r.Seq)
-	n.claimFailed(p, r.Roles, now)
 }
 
 // Tick lets everything be decided that time alone, or a wish, gives reason to.
@@ -346,7 +398,7 @@ func (n *Node) sweep(now clock.Instant) {
 		if !p.begun || under > 0 || len(p.claims.vacant) > 0 {
 			continue
 		}
-		if len(p.claims.silent) > 0 || len(n.free(p, now)) > 0 {
+		if len(p.claims.silent) > 0 || len(p.lease.Free(n.localRoles(p), now)) > 0 {
 			n.review(p, now)
 		}
 	}
@@ -356,13 +408,7 @@ func (n *Node) sweep(now clock.Instant) {
 const sweepEvery = 5 * time.Second
 
 // stepOf lets those decide whom a log concerns.
-func (n *Node) stepOf(p *partition, now clock.Instant) {
-	if n.quorum != nil {
-		n.stepSmall(now)
-		return
-	}
-	n.step(p, now)
-}
+func (n *Node) stepOf(log *partition, now clock.Instant) { n.step(n.rolesOf(log), now) }
 
 // step lets one partition decide. The order matters: what is over ends before anything
 // else is decided, and what is given up is given up before anything is claimed.
@@ -375,7 +421,12 @@ func (n *Node) step(p *partition, now clock.Instant) {
 		n.timing.settling = false
 		n.reviewAll(now) // by now it is known who else is there
 	}
-	n.catchUp(p, now)
+	logs := n.logsOf(p)
+	for _, log := range logs {
+		if log.begun {
+			n.catchUp(log, now)
+		}
+	}
 	n.lapse(p, now)
 	n.giveUp(p, now)
 	n.advance(p, now)
@@ -383,27 +434,38 @@ func (n *Node) step(p *partition, now clock.Instant) {
 	n.beat(p, now, 0)
 	n.silence(p, now)
 	n.claim(p, now)
-	n.greet(p, now)
-	n.lookBack(p, now)
-	n.answer(p, now)
+	n.sync(p, now)
+	for _, log := range logs {
+		if log.begun {
+			n.greet(log, now)
+			n.lookBack(log, now)
+			n.answer(log, now)
+		}
+	}
 	p.dueAt = n.due(p, now)
 }
 
-// lapse ends the present session once it leads nothing any more, by the clock or
-// because the application was told so.
+// lapse ends what leads nothing any more, by the clock or because the application was told
+// so.
 func (n *Node) lapse(p *partition, now clock.Instant) {
 	if p.over {
 		p.over = false
 		n.dropDelivered(p, now)
 	}
-	if !p.log.Lapsed(now) {
-		return
+	below := int32(0)
+	if n.willing(p, now) {
+		below = n.localRoles(p)
 	}
-	out := p.log.Lapse(now)
-	n.endAll(p, n.lapsed(now))
-	n.append(p, now, out...)
-	p.released(now, n.set.T)
-	n.review(p, now) // what the former session had claimed is nobody's business any more
+	out, lapsed := p.lease.Tick(below, n.timing.roundTrip(), now)
+	if lapsed {
+		n.endAll(p, n.lapsed(now))
+	}
+	n.sync(p, now)
+	n.appendAll(p, out, now)
+	if lapsed {
+		p.released(now, n.set.T)
+		n.review(p, now) // what the former session had claimed is nobody's business any more
+	}
 }
 
 // lapsed tells why terms have lapsed at time now.
@@ -433,14 +495,18 @@ func (n *Node) Delivered() {
 	}
 }
 
-// beat appends a Beat if one is due, or will be within early.
+// beat appends a Beat to each log of p on which something is held, if one is due there or will
+// be within early. A log from which nothing comes back is left alone: what is sent there piles
+// up.
 func (n *Node) beat(p *partition, now clock.Instant, early time.Duration) {
-	if len(p.holds) == 0 || now.Mono < p.beatAt.Add(-early) || p.link.beating(now, n.set.T) || !n.set.Alive(now) {
-		return
-	}
-	if r, ok := p.log.Beat(now); ok {
-		p.beatAt = now.Mono.Add(n.set.Every)
-		n.append(p, now, r)
+	for _, log := range n.logsOf(p) {
+		if !p.lease.Keeps(log.index, len(p.holds) > 0) || now.Mono < log.beatAt.Add(-early) ||
+			log.link.beating(now, n.set.T) || !n.set.Alive(now) {
+			continue
+		}
+		if r, ok := p.lease.Beat(log.index, now); ok {
+			n.append(log, now, r)
+		}
 	}
 }
 
@@ -450,15 +516,17 @@ func (n *Node) beat(p *partition, now clock.Instant, early time.Duration) {
 // nothing is held any more: all members have to read them, who may be late because of that, and
 // by T′ it is free anyway. A session that holds something else beats, so that it is not.
 func (n *Node) repeat(p *partition, now clock.Instant) {
-	if now.Mono < p.releaseAt || p.releasing > 0 || !n.owing(p, now) {
-		return
+	for _, log := range n.logsOf(p) {
+		if now.Mono < log.releaseAt || log.releasing > 0 || !p.lease.Owes(log.index) {
+			continue
+		}
+		log.repeats = min(log.repeats+1, maxRepeats)
+		if len(p.holds) > 0 {
+			log.repeats = 0
+		}
+		log.releaseAt = now.Mono.Add(n.set.T / 4 << log.repeats)
+		n.append(log, now, p.lease.Unreleased(log.index, now)...)
 	}
-	p.repeats = min(p.repeats+1, maxRepeats)
-	if len(n.rolesOf(p).holds) > 0 {
-		p.repeats = 0
-	}
-	p.releaseAt = now.Mono.Add(n.set.T / 4 << p.repeats)
-	n.append(p, now, p.log.Unreleased(now)...)
 }
 
 // role is the role that has this number on a partition: j = p + M·u.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
-	"github.com/goneli/neli/internal/quorum"
 )
 
 // Status is what is known of who holds a role.
@@ -49,10 +48,7 @@ func (n *Node) standing(p *partition, role int32, now clock.Instant) (token int6
 		if g.Last < p.end {
 			return unknownToken, g // it was in the log before this process came, for nobody knows how long
 		}
-		if n.quorum != nil {
-			return quorum.Tenure(g), g
-		}
-		return g.Token, g
+		return p.lease.Tenure(g), g
 	}
 	if now.Raw < p.lease.FreeAt(role) || !n.caughtUp(p) { // a newer version may hold it, or somebody who comes later in the log
 		return unknownToken, g
@@ -149,12 +145,9 @@ func (n *Node) Standings(now clock.Instant) []Standing {
 	for _, p := range n.parts {
 		g := grouping{at: map[int64]int{}, of: map[int64]int{}}
 		for u := range n.localRoles(p) {
-			token, holder := vacantToken, int32(-1)
 			i, ok := 0, false
-			if n.quorum == nil { // a majority has no one token in its folds
-				if t, h, held := p.log.Grant(u); held {
-					token, holder = t, h
-				}
+			token, holder, short := p.lease.Grant(u)
+			if short {
 				i, ok = g.find(token, holder)
 			}
 			if !ok { // what has one token has one holder, too: it is asked about once
@@ -164,7 +157,7 @@ func (n *Node) Standings(now clock.Instant) []Standing {
 					out = append(out, newStanding(p, key, grantee))
 					g.at[key] = i
 				}
-				if n.quorum == nil {
+				if short {
 					g.add(token, holder, i)
 				}
 			}
@@ -244,7 +237,7 @@ func (n *Node) count(bad error, e Entry) {
 		n.counts.Foreign++
 	case errors.Is(bad, lease.ErrOtherLog):
 		n.counts.Foreign++
-		if n.quorum != nil { // it was on its way to an incarnation that is gone
+		if n.set.Majority { // it was on its way to an incarnation that is gone
 			return
 		}
 		once(&n.counts.copied, slog.LevelWarn, "skipping records of another topic; logged once")

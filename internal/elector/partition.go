@@ -17,14 +17,13 @@ const History = 1000
 // the file that is named beside it.
 type partition struct {
 	index int
-	lease ledger       // who holds what
+	lease holdings     // who holds what; nil of a small log
 	log   *lease.Lease // of one log; nil for what stands for all small ones
 	id    string       // of the incarnation of a small log
 	begun bool         // reading has begun: before that nothing is said or claimed
 	end   int64        // of the log when reading began: what lies before is of unknown age
 
 	unheard map[lease.Session]bool // holders of whom only that is known
-	v       clock.Instant
 
 	holds  map[int32]*hold // what this process leads, or gives up (handover.go)
 	hands  []*handover     // orderly ends under way (handover.go)
@@ -51,7 +50,7 @@ type hold struct {
 	cause cause
 	since clock.Time // monotonic
 	hand  *handover  // nil: it is kept
-	line  int        // on small logs: the line of V that it follows
+	line  int        // the line of V that its term follows
 }
 
 // cause tells how this process came by a role.
@@ -64,7 +63,7 @@ const (
 )
 
 func newPartition(index int, l *lease.Lease, set *Settings, now clock.Instant) *partition {
-	p := &partition{index: index, lease: l, log: l, holds: map[int32]*hold{}}
+	p := &partition{index: index, log: l, holds: map[int32]*hold{}}
 	if l != nil {
 		p.log.Begin(0, false, now) // until the log says where it begins
 	}
@@ -73,14 +72,16 @@ func newPartition(index int, l *lease.Lease, set *Settings, now clock.Instant) *
 	return p
 }
 
+// forget forgets what was concluded of roles.
+func (p *partition) forget() {
+	p.hands = nil
+	p.claims.init()
+}
+
 // reset forgets what was concluded from the log, which is read anew; end is where it
 // ends now.
 func (p *partition) reset(end int64, now clock.Instant) {
 	p.begun, p.end = true, end
-	p.v = clock.Instant{}
-	p.hands = nil
-	p.vacancies = vacancies{at: now.Raw}
-	p.claims.init()
 	p.link.reset()
 	p.talk.reset(now)
 }
@@ -93,19 +94,19 @@ func (p *partition) released(now clock.Instant, t time.Duration) {
 // maxRepeats bounds the pause between Releases that do not come back, to 2T.
 const maxRepeats = 3
 
-// follow draws the conclusions of what a record did to the lease.
-func (n *Node) follow(p *partition, ev lease.Event, r *lease.Record, now clock.Instant) {
+// follow draws the conclusions of what a record in a log did to the lease.
+func (n *Node) follow(log *partition, ev lease.Event, r *lease.Record, now clock.Instant) {
+	p := n.rolesOf(log)
 	if ev.Known {
 		n.learned(p, now)
-		return
 	}
 	if ev.Evidence {
-		if _, was := p.claims.silent[r.Session]; was { // it lives on: others were told that its roles are vacant
-			delete(p.claims.silent, r.Session)
+		if id := p.lease.As(r.Session); p.claims.silent[id] != 0 { // it lives on: others were told that its roles are vacant
+			delete(p.claims.silent, id)
 			n.ready.Changed = true
-			n.occupied(p, p.log.RolesOf(r.Session), now)
+			n.recountOf(p, p.lease.RolesOf(id), now)
 		}
-		switch live := p.log.Offset() >= p.end; {
+		switch live := log.log.Offset() >= log.end; {
 		case !live && p.unheard != nil: // it may claim here what it holds from now on
 			p.unheard[r.Session] = true
 		case live && p.unheard[r.Session]: // others were told that nothing is known of its roles
@@ -113,13 +114,16 @@ func (n *Node) follow(p *partition, ev lease.Event, r *lease.Record, now clock.I
 			n.ready.Changed = true
 		}
 	}
-	if len(ev.Changed) == 0 {
-		n.renew(p)
-		return
+	n.outlived(log, ev.Outlived, r, now)
+	if len(ev.Changed) > 0 {
+		n.ready.Changed = true
+		n.recountOf(p, ev.Changed, now)
+		n.designate(p, ev.Changed, r)
 	}
-	n.outlived(p, ev.Outlived, r, now)
-	n.designate(p, ev.Changed, r)
-	n.sync(p, ev.Changed, now)
+	n.sync(p, now)
+	if ev.Known && !p.lease.Outlasts() {
+		n.review(p, now)
+	}
 }
 
 // outlived takes note of holders that another process has found to be silent before this
@@ -129,7 +133,7 @@ func (n *Node) outlived(p *partition, ids []lease.Session, r *lease.Record, now 
 		switch {
 		case id.Process == r.Session.Process: // it claims anew what it held
 		case p.link.doubtful(now.Add(-n.set.T)):
-		case n.quorum != nil && n.members.heardSince(id.Process, now.Add(-n.set.T/2)): // it is cut off from this log only
+		case n.rolesOf(p).lease.Outlasts() && n.members.heardSince(id.Process, now.Add(-n.set.T/2)): // it is cut off from this log only
 		case n.members.suspect(id.Process):
 			n.planner.forget()
 		}
@@ -138,59 +142,91 @@ func (n *Node) outlived(p *partition, ids []lease.Session, r *lease.Record, now 
 
 // learned looks at everything, which was not known before.
 func (n *Node) learned(p *partition, now clock.Instant) {
+	n.recount(p, now)
+	n.ready.Changed = true
+	if p.lease.Outlasts() {
+		return // what is known of the other logs has been concluded
+	}
 	p.claims.init()
 	p.talk.back = false
-	var all []int32
-	p.lease.Each(func(h lease.HolderState) int32 { return 0 }, func(role, _ int32) { all = append(all, role) })
 	p.unheard = map[lease.Session]bool{}
 	for h := range p.lease.Holders() {
 		if h.Last < p.end {
 			p.unheard[h.Session] = true
 		}
 	}
-	n.sync(p, all, now)
-	n.vacated(p, p.log.Free(n.localRoles(p)), now)
-	n.review(p, now)
-	n.ready.Changed = true
 }
 
-// sync compares roles that may have changed with what is held here.
-func (n *Node) sync(p *partition, roles []int32, now clock.Instant) {
-	var lost, free, taken []int32
+// sync compares roles that may have changed with what is held here. What has ended is
+// ended before a line of V is renewed, and lines are renewed before terms are shifted to them: a
+// term that goes on is found led all the while. It is called after each record, so that no
+// log was lost and won again since: until it is shifted, a term's former line says no more
+// than its new one.
+func (n *Node) sync(p *partition, now clock.Instant) {
+	var lapsed, superseded, free, taken, shifted []int32
 	gained := map[int64][]int32{}
-	for _, role := range roles {
-		token, mine := p.lease.Mine(role)
+	for _, role := range p.lease.Changed() {
+		token, line, led := p.lease.Term(role)
 		h := p.holds[role]
-		if h != nil && (!mine || h.token != token) {
-			lost = append(lost, role)
+		switch {
+		case h != nil && (!led || h.token != token):
+			if p.lease.Outdone(role) {
+				superseded = append(superseded, role)
+			} else {
+				lapsed = append(lapsed, role)
+			}
 			h = nil
+		case h != nil && h.line != line:
+			shifted = append(shifted, role)
 		}
-		if mine && h == nil {
+		switch {
+		case led && h == nil:
 			gained[token] = append(gained[token], role)
-		} else if _, held := p.lease.Holder(role); !held {
+			taken = append(taken, role)
+		case led || !p.lease.Vacant(role, now):
+			taken = append(taken, role)
+		case !p.lease.Paces() || !p.claims.isListed(role):
 			free = append(free, role)
-			continue
 		}
-		taken = append(taken, role)
 	}
-	n.end(p, lost, term.Superseded, false)
+	n.end(p, superseded, term.Superseded, false)
+	if len(lapsed) > 0 {
+		n.end(p, lapsed, n.lapsed(now), false)
+	}
 	n.renew(p)
+	n.shift(p, shifted)
 	for token, roles := range gained {
 		n.gain(p, roles, token, now)
 	}
-	n.occupied(p, taken, now)
-	n.vacated(p, free, now)
 	p.claims.drop(taken)
 	n.vacate(p, free, now)
-	n.ready.Changed = true
-	n.moves.dirty = true
+	if len(taken) > 0 || len(free) > 0 {
+		n.ready.Changed, n.moves.dirty = true, true
+	}
 }
 
-// renew publishes V. What ended was withdrawn before.
+// renew publishes V of all lines that terms follow. What ended was withdrawn before.
 func (n *Node) renew(p *partition) {
-	if v := p.log.V(); v != p.v && v != (clock.Instant{}) {
-		p.v = v
-		n.terms.Renew(p.index, v)
+	for line := range p.lease.InUse() {
+		v := p.lease.V(line)
+		if at, ok := n.terms.V(line); v != (clock.Instant{}) && (!ok || at != v) {
+			n.terms.Renew(line, v)
+		}
+	}
+}
+
+// shift lets terms follow the lines of V that are theirs now.
+func (n *Node) shift(p *partition, roles []int32) {
+	byLine := map[int][]int{}
+	for _, role := range roles {
+		h := p.holds[role]
+		if _, line, led := p.lease.Term(role); led && h != nil && h.line != line {
+			h.line = line
+			byLine[line] = append(byLine[line], n.role(p, role))
+		}
+	}
+	for line, units := range byLine {
+		n.terms.Shift(units, line)
 	}
 }
 
@@ -201,14 +237,12 @@ func (n *Node) gain(p *partition, roles []int32, token int64, now clock.Instant)
 		if p.holds[role] != nil {
 			continue
 		}
-		p.holds[role] = &hold{token: token, cause: p.claims.causeOf(role, n.set.Process), since: now.Mono}
+		p.holds[role] = &hold{token: token, cause: p.claims.causeOf(role, n.set.Process), since: now.Mono, line: p.index}
 		units = append(units, n.role(p, role))
 	}
 	p.wanted = false
 	n.terms.Start(units, token, n.set.TokenBase+token)
-	if n.quorum != nil {
-		n.shiftSmall(p, roles)
-	}
+	n.shift(p, roles)
 	if p.beatAt < now.Mono {
 		p.beatAt = now.Mono.Add(n.set.Every)
 	}
@@ -248,20 +282,8 @@ func (n *Node) End(why term.Reason) {
 
 // due is when p will have something to do, if nothing is read: by the monotonic clock.
 func (n *Node) due(p *partition, now clock.Instant) clock.Time {
-	next := clock.Mono(clock.Never)
+	next := p.lease.Due(now)
 	mono := func(t clock.Time) { next = min(next, t) }
-	raw := func(t clock.Raw) { mono(now.MonoOf(t)) }
-	if len(p.holds) > 0 {
-		// By the monotonic clock; a wall clock that is set forward is noticed at the next
-		// beat, or by whoever looks at it.
-		mono(p.v.Mono.Add(clock.Hold(n.set.T)))
-		if n.set.Alive(now) && !p.link.beating(now, n.set.T) {
-			mono(p.beatAt)
-		}
-	}
-	if n.owing(p, now) && p.releasing == 0 {
-		mono(p.releaseAt)
-	}
 	for _, h := range p.hands {
 		if !h.named {
 			mono(n.nameAt())
@@ -272,7 +294,18 @@ func (n *Node) due(p *partition, now clock.Instant) clock.Time {
 	if at, ok := n.claimDue(p, now); ok {
 		mono(at)
 	}
-	raw(p.claims.silentAt)
-	n.talkDue(p, now, mono)
+	mono(now.MonoOf(p.claims.silentAt))
+	for _, log := range n.logsOf(p) {
+		if !log.begun {
+			continue
+		}
+		if p.lease.Keeps(log.index, len(p.holds) > 0) && n.set.Alive(now) && !log.link.beating(now, n.set.T) {
+			mono(log.beatAt)
+		}
+		if p.lease.Owes(log.index) && log.releasing == 0 {
+			mono(log.releaseAt)
+		}
+		n.talkDue(log, now, mono)
+	}
 	return next
 }

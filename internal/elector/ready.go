@@ -65,6 +65,9 @@ func (n *Node) append(p *partition, now clock.Instant, records ...lease.Record) 
 			}
 		case lease.Claim, lease.Beat, lease.Ping, lease.Pong:
 		}
+		if r.Kind == lease.Beat || r.Kind == lease.Claim {
+			p.beatAt = now.Mono.Add(n.set.Every)
+		}
 		if r.Kind == lease.Beat || r.Kind == lease.Claim || r.Kind == lease.Hello {
 			p.link.sent(r.Kind, r.Seq, now)
 		}

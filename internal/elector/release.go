@@ -149,7 +149,7 @@ func (n *Node) giveBack(p *partition, roles []int32, h *handover, why term.Reaso
 	p.lease.Forget(roles)
 	n.timing.parted = now.Mono
 	for _, log := range n.logsOf(p) {
-		out := n.releases(log, roles, now)
+		out := p.lease.ReleaseOn(log.index, roles, now)
 		if h != nil && n.members.takes(h.to) {
 			for i := range out {
 				out[i].To, out[i].Pinned, out[i].Moved = h.to, h.pinned, h.why == term.Rebalanced

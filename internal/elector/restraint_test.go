@@ -273,7 +273,7 @@ func TestWhoHasASuccessorLeavesNoSnapshot(t *testing.T) {
 // An answer to a Ping that came before the Ping says nothing of now.
 func TestAnAnswerToAnEarlierPingDoesNotCount(t *testing.T) {
 	p := &partition{hands: []*handover{{to: "b", pinged: true, ping: -1}}}
-	var n Node
+	n := Node{parts: []*partition{p}}
 	early := lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 4}
 	n.ponged(p, &early)
 	require.False(t, p.hands[0].answered, "the Ping was not read back yet")

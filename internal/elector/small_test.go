@@ -175,7 +175,7 @@ func TestATermThatHasEndedIsNotRevived(t *testing.T) {
 		require.False(t, leads(0), "a term that has ended is led again")
 		return true
 	}
-	s.syncSmall(s.parts[0], s.now)
+	s.sync(s.parts[0], s.now)
 	require.True(t, asked)
 	require.True(t, leads(1), "the other one goes on")
 	require.False(t, leads(0))

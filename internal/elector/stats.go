@@ -66,16 +66,13 @@ func (n *Node) Stats(now clock.Instant) Stats {
 	return s
 }
 
-// evidence is the oldest V of what is held on p; zero: nothing is held. On small logs it is
-// that of the lines that the terms follow, as the check has them.
+// evidence is the oldest V of what is held on p; zero: nothing is held. It is that of the lines
+// that the terms follow, as the check has them.
 func (n *Node) evidence(p *partition, now clock.Instant) (oldest clock.Instant) {
-	switch {
-	case len(p.holds) == 0:
+	if len(p.holds) == 0 {
 		return clock.Instant{}
-	case n.quorum == nil:
-		return p.v
 	}
-	for line := range n.quorum.InUse() {
+	for line := range p.lease.InUse() {
 		if v, ok := n.terms.V(line); ok && (oldest == (clock.Instant{}) || now.Age(v) > now.Age(oldest)) {
 			oldest = v
 		}
@@ -99,17 +96,9 @@ func (n *Node) census(p *partition, now clock.Instant) (c [Held + 1]int) {
 		}
 		return int(Held)
 	}
-	if n.quorum == nil {
-		p.log.Tally(below, kind, c[:])
-	} else {
-		p.lease.Each(func(h lease.HolderState) int32 { return int32(kind(h)) }, func(role, kind int32) {
-			if role < below {
-				c[kind]++
-			}
-		})
-	}
+	p.lease.Tally(below, kind, c[:])
 	c[Vacant] = int(below) - c[Held] - c[Unknown]
-	if now.Raw < n.newerUntil(p) || !n.caughtUp(p) {
+	if now.Raw < p.lease.NewerUntil() || !n.caughtUp(p) {
 		c[Unknown], c[Vacant] = c[Unknown]+c[Vacant], 0
 	}
 	return c

@@ -79,7 +79,7 @@ func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 	if len(theirs) > 0 {
 		// It is shared out when the other one has not claimed it: mostly there is nothing left
 		// to be shared out by then, and that takes long where there are many roles.
-		p.claims.list(&vacancy{at: now.Mono.Add(headStart(2*n.timing.roundTrip()) + n.reading()), roles: theirs, what: toShare})
+		p.claims.list(&vacancy{at: now.Mono.Add(headStart(2*n.timing.roundTrip()) + p.lease.Reading()), roles: theirs, what: toShare})
 	}
 	if len(open) > 0 {
 		n.share(p, open, now)
@@ -115,7 +115,7 @@ func (n *Node) share(p *partition, roles []int32, now clock.Instant) {
 	}
 	jitter := n.set.Random(n.timing.roundTrip() + 1)
 	p.claims.add(now.Mono, ours)
-	p.claims.list(&vacancy{at: now.Mono.Add(late + n.claimTurn() + pause + jitter), roles: others, what: toRank})
+	p.claims.list(&vacancy{at: now.Mono.Add(late + n.claimTurn(p) + pause + jitter), roles: others, what: toRank})
 }
 
 // sharePause is how long after a sharing out there is no other one: after an outage a
@@ -158,7 +158,9 @@ func (s *sharings) add(now clock.Time, pause time.Duration) {
 }
 
 // claimTurn is how long one who comes before others has for its Claim.
-func (n *Node) claimTurn() time.Duration { return 2*n.timing.roundTrip() + n.reading() }
+func (n *Node) claimTurn(p *partition) time.Duration {
+	return 2*n.timing.roundTrip() + p.lease.Reading()
+}
 
 // rank works out when this process will claim roles that those who should have them have
 // not claimed: the later, the more members come before it.
@@ -169,7 +171,7 @@ func (n *Node) rank(p *partition, roles []int32, now clock.Instant) {
 	for _, role := range roles {
 		wait := time.Duration(0)
 		if first := int(shares[n.role(p, role)]); first != me {
-			wait = n.claimTurn() * time.Duration(max(0, plan.Rank(me, first, n.role(p, role))-1))
+			wait = n.claimTurn(p) * time.Duration(max(0, plan.Rank(me, first, n.role(p, role))-1))
 		}
 		byRank[wait] = append(byRank[wait], role)
 	}
@@ -185,7 +187,7 @@ func (n *Node) rank(p *partition, roles []int32, now clock.Instant) {
 // where round trips are always long it would wait for ever.
 func (n *Node) overdue(p *partition, now clock.Instant) {
 	c := &p.claims
-	if under, _ := p.lease.Claiming(); under > 0 && n.quorum == nil || now.Mono < c.thinkAt {
+	if under, _ := p.lease.Claiming(); under > 0 && !p.lease.Paces() || now.Mono < c.thinkAt {
 		return
 	}
 	if p.link.behind(now, n.set.T) && !c.overdue(now.Mono.Add(-n.set.T/2)) {
@@ -204,16 +206,6 @@ func (n *Node) overdue(p *partition, now clock.Instant) {
 	}
 }
 
-// reading is how long members may take to read the Claims of all roles. On one log who comes
-// before another has read its Claim loses and has done no harm. On small logs either may win
-// some of them, and all has to be given back.
-func (n *Node) reading() time.Duration {
-	if n.quorum == nil {
-		return 0
-	}
-	return n.quorum.Reading()
-}
-
 // headStart is how long others leave a role to the one in whose favour it was released.
 func headStart(unit time.Duration) time.Duration { return 4*unit + 10*time.Millisecond }
 
@@ -223,10 +215,10 @@ func (n *Node) review(p *partition, now clock.Instant) {
 	clear(p.claims.silent)
 	p.claims.silentAt = 0 // look now
 	n.silence(p, now)
-	if n.quorum == nil && !p.lease.Known() || !n.willing(p, now) {
+	if !p.lease.Paces() && !p.lease.Known() || !n.willing(p, now) {
 		return
 	}
-	n.vacate(p, n.free(p, now), now)
+	n.vacate(p, p.lease.Free(n.localRoles(p), now), now)
 }
 
 func (n *Node) reviewAll(now clock.Instant) {
@@ -256,7 +248,7 @@ func (n *Node) silence(p *partition, now clock.Instant) {
 		case c.silent[h.Session] == h.Heard.Raw:
 		case now.Raw < h.FreeAt:
 			c.silentAt = min(c.silentAt, h.FreeAt)
-		case n.quorum == nil && h.Session.Process == n.set.Process && h.Session == p.lease.Session():
+		case !p.lease.Outlasts() && h.Session == p.lease.Session():
 			// It has lapsed long ago, and is dealt with by that.
 		default:
 			c.silent[h.Session] = h.Heard.Raw
@@ -271,7 +263,7 @@ func (n *Node) silence(p *partition, now clock.Instant) {
 		roles := p.heldBy(over)
 		n.account(p, now)
 		n.vacated(p, roles, now)
-		if n.quorum == nil { // which of them may be claimed on enough small logs is found out elsewhere
+		if !p.lease.Paces() { // which of them may be claimed on enough small logs is found out elsewhere
 			n.vacate(p, roles, now)
 		}
 	}

@@ -67,20 +67,13 @@ func (n *Node) resize(p *partition, now clock.Instant) {
 	if len(v.since) > 0 {
 		v.since = append(v.since[:min(below, len(v.since))], make([]clock.Raw, max(0, below-len(v.since)))...)
 	}
-	switch {
-	case n.quorum != nil:
-		n.recount(now)
-	case p.log.Known():
-		n.vacated(p, p.log.Free(int32(below)), now)
-	}
+	n.recount(p, now)
 }
 
-// recount looks at all roles of small logs: one of the logs has become known, or begins anew,
-// so that others may hold a majority, or nobody. Without a majority of known folds nothing is
-// known of any role.
-func (n *Node) recount(now clock.Instant) {
-	p := n.parts[0]
-	if !n.quorum.Known() {
+// recount looks at all roles: a log has become known, or begins anew, so that others may hold
+// them, or nobody. Nothing is counted while it is not known who holds anything.
+func (n *Node) recount(p *partition, now clock.Instant) {
+	if !p.lease.Known() {
 		p.vacancies = vacancies{at: now.Raw}
 		return
 	}
@@ -88,19 +81,17 @@ func (n *Node) recount(now clock.Instant) {
 	for role := range all {
 		all[role] = int32(role)
 	}
-	n.recountOf(all, now)
+	n.recountOf(p, all, now)
 }
 
-// recountOf looks at roles of which one small log says something new: they are vacant if no
-// process holds them on a majority.
-func (n *Node) recountOf(roles []int32, now clock.Instant) {
-	if !n.quorum.Known() {
+// recountOf looks at roles of which a log says something new.
+func (n *Node) recountOf(p *partition, roles []int32, now clock.Instant) {
+	if !p.lease.Known() {
 		return
 	}
-	p := n.parts[0]
 	var held, free []int32
 	for _, role := range roles {
-		if n.quorum.Held(role, now) {
+		if p.lease.Held(role, now) {
 			held = append(held, role)
 		} else {
 			free = append(free, role)
@@ -115,21 +106,9 @@ func (n *Node) recountOf(roles []int32, now clock.Instant) {
 func (n *Node) account(p *partition, now clock.Instant) {
 	v := &p.vacancies
 	if v.count > 0 {
-		if from := max(v.at, n.newerUntil(p)); now.Raw > from {
+		if from := max(v.at, p.lease.NewerUntil()); now.Raw > from {
 			n.counts.Leaderless += now.Raw.Sub(from).Seconds() * float64(v.count)
 		}
 	}
 	v.at = now.Raw
-}
-
-// newerUntil is until when a newer version may hold whatever is vacant, by the raw clock;
-// zero if none does.
-func (n *Node) newerUntil(p *partition) clock.Raw {
-	if n.quorum != nil {
-		return n.quorum.FreeAt(n.quorum.Roles()) // of what nobody holds
-	}
-	if at, newer := p.log.Newer(); newer {
-		return clock.FreeAt(at.Raw, clock.Tmax, n.set.Rho)
-	}
-	return 0
 }

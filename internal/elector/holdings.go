@@ -1,0 +1,337 @@
+package elector
+
+import (
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/quorum"
+)
+
+// holdings says who holds roles, and makes the records for the logs that tell of them: the only
+// log of these roles, or several small ones of which a majority decides. All that the two do
+// differently is here, so that the Node has one path for both.
+//
+// Logs are given by their numbers in Node.logs; an Out has the log's place among those of the
+// partition.
+type holdings interface {
+	Known() bool
+	Session() lease.Session
+	Leads(role int32, now clock.Instant) (token int64, ok bool)
+	Mine(role int32) (token int64, ok bool)
+	Holder(role int32) (lease.Grantee, bool)
+	Holders() iter.Seq[lease.HolderState]
+	Each(of func(lease.HolderState) int32, set func(role, value int32))
+	HeldBy(lease.Session) int
+	Sessions() int
+	Roles() int32
+	FreeAt(role int32) clock.Raw
+	Claiming() (n int, oldest clock.Instant)
+	Forget(roles []int32)
+
+	// As returns the session by which Holders knows the process of a record's session.
+	As(lease.Session) lease.Session
+	// RolesOf returns the roles that a session of Holders holds, ascending.
+	RolesOf(lease.Session) []int32
+	// Held reports whether somebody holds a role and its lease is not over by any clock.
+	Held(role int32, now clock.Instant) bool
+	// Free returns the roles below a number that may be claimed because nobody holds them.
+	Free(below int32, now clock.Instant) []int32
+	// Vacant reports whether a role that was reported by Changed may be claimed.
+	Vacant(role int32, now clock.Instant) bool
+	// Owing reports whether a Release has not come back yet.
+	Owing(now clock.Instant) bool
+	// NewerUntil is until when a newer version may hold what nobody holds; zero if none does.
+	NewerUntil() clock.Raw
+	// Tenure tells one time of holding a role from others.
+	Tenure(lease.Grantee) int64
+	// Grant says in short who holds a role; ok is false if only Holder can tell.
+	Grant(role int32) (token int64, holder int32, ok bool)
+	// Tally counts the roles below a number by what kind says of their holders.
+	Tally(below int32, kind func(lease.HolderState) int, counts []int)
+
+	// Begin, Answered, Read and Failed take what a log says. Read is given why a record could
+	// not be decoded.
+	Begin(log int, e Entry, now clock.Instant)
+	Answered(log int, now clock.Instant)
+	Read(log int, o int64, r *lease.Record, bad error, now clock.Instant) lease.Event
+	Failed(log int, r *lease.Record, now clock.Instant)
+	// Changed returns, once, the roles of which something may have changed.
+	Changed() []int32
+	// Term returns the token of the term that this process has of a role, lapsed or not, and
+	// the line of V in the term table that the term follows.
+	Term(role int32) (token int64, line int, ok bool)
+	// Outdone reports whether a term has ended because the logs say so, and not by the clock.
+	Outdone(role int32) bool
+	// InUse yields the lines of V that terms follow, and V is the value of one.
+	InUse() iter.Seq[int]
+	V(line int) clock.Instant
+
+	// Tick does what the clock gives reason to. It returns whether all terms have lapsed.
+	// Roles below a number are wanted; a record takes trip to come back.
+	Tick(below int32, trip time.Duration, now clock.Instant) (out []quorum.Out, lapsed bool)
+	// Due is when Tick has something to do.
+	Due(now clock.Instant) clock.Time
+	// Contest makes Claims of those of the roles that may be claimed.
+	Contest(roles []int32, now clock.Instant) []quorum.Out
+	// Later returns those of the roles that may be claimed only later, and when.
+	Later(roles []int32, now clock.Instant) ([]int32, clock.Raw)
+	// Keeps reports whether Beats are to keep something alive in a log; led says whether this
+	// process has a term.
+	Keeps(log int, led bool) bool
+	Beat(log int, now clock.Instant) (lease.Record, bool)
+	Word(log int, k lease.Kind, now clock.Instant) lease.Record
+	Snapshot(log int, now clock.Instant) []lease.Record
+	ReleaseOn(log int, roles []int32, now clock.Instant) []lease.Record
+	// Owes and Unreleased are for Releases that the caller repeats; Tick repeats the others.
+	Owes(log int) bool
+	Unreleased(log int, now clock.Instant) []lease.Record
+
+	// Outlasts reports whether terms may outlast what one of the logs has forgotten.
+	Outlasts() bool
+	// Paces reports whether Claims are held back for each log by itself: where it is slow to
+	// answer, or does not answer at all. Otherwise the caller holds them back.
+	Paces() bool
+	// Reading is how long others may take to read the Claims of all roles, beyond round trips.
+	// On one log a process that claims before it has read another's Claim loses, and has done no
+	// harm. On small logs either may win some of them, and all has to be given back.
+	Reading() time.Duration
+}
+
+// oneLog is the holdings of one log.
+type oneLog struct {
+	*lease.Lease
+	line    int
+	t       time.Duration
+	rho     float64
+	changed []int32
+}
+
+func (l *oneLog) As(id lease.Session) lease.Session { return id }
+
+func (l *oneLog) Held(role int32, now clock.Instant) bool {
+	g, held := l.Holder(role)
+	return held && now.Raw < g.FreeAt
+}
+
+func (l *oneLog) Free(below int32, _ clock.Instant) []int32 { return l.Lease.Free(below) }
+
+func (l *oneLog) Vacant(role int32, _ clock.Instant) bool {
+	_, held := l.Holder(role)
+	return !held
+}
+
+func (l *oneLog) Owing(clock.Instant) bool { return l.Lease.Owing() }
+
+func (l *oneLog) NewerUntil() clock.Raw {
+	if at, newer := l.Newer(); newer {
+		return clock.FreeAt(at.Raw, clock.Tmax, l.rho)
+	}
+	return 0
+}
+
+func (l *oneLog) Tenure(g lease.Grantee) int64 { return g.Token }
+
+func (l *oneLog) Grant(role int32) (token int64, holder int32, ok bool) {
+	if token, holder, ok = l.Lease.Grant(role); !ok {
+		return vacantToken, -1, true
+	}
+	return token, holder, true
+}
+
+func (l *oneLog) Begin(_ int, e Entry, now clock.Instant) {
+	l.Lease.Begin(e.Offset, e.Whole, now)
+	l.changed = nil
+}
+
+func (l *oneLog) Answered(int, clock.Instant) {}
+
+func (l *oneLog) Read(_ int, o int64, r *lease.Record, bad error, now clock.Instant) (ev lease.Event) {
+	switch {
+	case bad == nil:
+		ev = l.Lease.Read(o, r, now)
+	case errors.Is(bad, lease.ErrNewer):
+		ev = l.ReadNewer(o, now)
+	default:
+		ev = l.Skip(o, now)
+	}
+	switch {
+	case ev.Rewound:
+		l.changed = nil
+	case ev.Known:
+		l.Each(func(lease.HolderState) int32 { return 0 }, func(role, _ int32) { l.changed = append(l.changed, role) })
+	default:
+		l.changed = append(l.changed, ev.Changed...)
+	}
+	return ev
+}
+
+func (l *oneLog) Failed(_ int, r *lease.Record, _ clock.Instant) { l.Lease.Failed(r.Session, r.Seq) }
+
+func (l *oneLog) Changed() []int32 {
+	changed := l.changed
+	l.changed = nil
+	return changed
+}
+
+func (l *oneLog) Term(role int32) (token int64, line int, ok bool) {
+	token, ok = l.Mine(role)
+	return token, l.line, ok
+}
+
+func (l *oneLog) Outdone(int32) bool { return true }
+
+func (l *oneLog) InUse() iter.Seq[int] { return func(yield func(int) bool) { yield(l.line) } }
+
+func (l *oneLog) V(int) clock.Instant { return l.Lease.V() }
+
+func (l *oneLog) Tick(_ int32, _ time.Duration, now clock.Instant) (out []quorum.Out, lapsed bool) {
+	if !l.Lapsed(now) {
+		return nil, false
+	}
+	for _, r := range l.Lapse(now) {
+		out = append(out, quorum.Out{Record: r})
+	}
+	return out, true
+}
+
+// Due goes by the monotonic clock: a wall clock that is set forward is noticed at the next
+// beat, or by whoever looks at it.
+func (l *oneLog) Due(clock.Instant) clock.Time {
+	if l.Holding() == 0 {
+		return clock.Never
+	}
+	return l.Lease.V().Mono.Add(clock.Hold(l.t))
+}
+
+// Contest makes several Claims where one cannot hold all roles, but one fresh Claim only:
+// another one would wipe it. The rest follows when it has come back.
+func (l *oneLog) Contest(roles []int32, now clock.Instant) (out []quorum.Out) {
+	fresh := !l.Known()
+	for {
+		r, ok := l.Claim(roles, now)
+		if !ok {
+			return out
+		}
+		out = append(out, quorum.Out{Record: r})
+		if fresh {
+			return out
+		}
+	}
+}
+
+func (l *oneLog) Later(roles []int32, now clock.Instant) (free []int32, at clock.Raw) {
+	if _, waits := l.Newer(); !waits { // a newer version may hold anything
+		return nil, clock.Never
+	}
+	for _, role := range roles {
+		if g, held := l.Holder(role); (!held || now.Raw >= g.FreeAt) && !l.Under(role) {
+			free = append(free, role)
+		}
+	}
+	if len(free) == 0 {
+		return nil, clock.Never
+	}
+	return free, l.FreeAt(free[0])
+}
+
+func (l *oneLog) Keeps(_ int, led bool) bool { return led }
+
+func (l *oneLog) Beat(_ int, now clock.Instant) (lease.Record, bool) { return l.Lease.Beat(now) }
+
+func (l *oneLog) Word(_ int, k lease.Kind, now clock.Instant) lease.Record {
+	return l.Lease.Word(k, now)
+}
+
+func (l *oneLog) Snapshot(_ int, now clock.Instant) []lease.Record { return l.Lease.Snapshot(now) }
+
+func (l *oneLog) ReleaseOn(_ int, roles []int32, now clock.Instant) []lease.Record {
+	return l.Release(roles, now)
+}
+
+func (l *oneLog) Owes(int) bool { return l.Lease.Owing() }
+
+func (l *oneLog) Unreleased(_ int, now clock.Instant) []lease.Record { return l.Lease.Unreleased(now) }
+
+func (l *oneLog) Outlasts() bool         { return false }
+func (l *oneLog) Paces() bool            { return false }
+func (l *oneLog) Reading() time.Duration { return 0 }
+
+// majority is the holdings of several small logs.
+type majority struct {
+	*quorum.Lease
+	below int32 // the roles that it was told to want
+}
+
+func (m *majority) As(id lease.Session) lease.Session {
+	return lease.Session{Process: id.Process, N: m.Session().N}
+}
+
+func (m *majority) RolesOf(id lease.Session) (roles []int32) {
+	m.Each(func(h lease.HolderState) int32 {
+		if h.Session == id {
+			return 1
+		}
+		return 0
+	}, func(role, yes int32) {
+		if yes == 1 {
+			roles = append(roles, role)
+		}
+	})
+	return roles
+}
+
+func (m *majority) NewerUntil() clock.Raw { return m.FreeAt(m.Roles()) } // of what nobody holds
+
+func (m *majority) Tenure(g lease.Grantee) int64 { return quorum.Tenure(g) }
+
+// Grant cannot tell: a majority has no one token in its folds.
+func (m *majority) Grant(int32) (token int64, holder int32, ok bool) { return 0, 0, false }
+
+func (m *majority) Tally(below int32, kind func(lease.HolderState) int, counts []int) {
+	m.Each(func(h lease.HolderState) int32 { return int32(kind(h)) }, func(role, kind int32) {
+		if role < below {
+			counts[kind]++
+		}
+	})
+}
+
+func (m *majority) Begin(log int, e Entry, now clock.Instant) {
+	m.Lease.Begin(log, e.Offset, e.End, e.Top, now)
+}
+
+func (m *majority) Read(log int, o int64, r *lease.Record, bad error, now clock.Instant) lease.Event {
+	switch {
+	case bad == nil:
+		return m.Lease.Read(log, o, r, now)
+	case errors.Is(bad, lease.ErrNewer):
+		return m.ReadNewer(log, o, r.Ballot, now)
+	}
+	return m.Skip(log, o, now)
+}
+
+func (m *majority) Outdone(role int32) bool {
+	g, held := m.Holder(role)
+	return held && g.Session != m.Session()
+}
+
+func (m *majority) Tick(below int32, trip time.Duration, now clock.Instant) (out []quorum.Out, lapsed bool) {
+	if below != m.below {
+		m.below = below
+		m.Want(below, func(int32) bool { return true })
+	}
+	m.RoundTrip(trip)
+	return m.Lease.Tick(now), false
+}
+
+func (m *majority) Later([]int32, clock.Instant) ([]int32, clock.Raw) { return nil, clock.Never }
+
+// Keeps: what is held on a log is kept alive there, be there a term of it or not.
+func (m *majority) Keeps(log int, _ bool) bool { return m.Log(log).Holding() > 0 }
+
+func (m *majority) Owes(int) bool                                { return false }
+func (m *majority) Unreleased(int, clock.Instant) []lease.Record { return nil }
+func (m *majority) Outlasts() bool                               { return true }
+func (m *majority) Paces() bool                                  { return true }
