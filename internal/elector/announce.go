@@ -72,10 +72,8 @@ func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant)
 	if id == n.set.Process {
 		switch {
 		case r.Kind != lease.Ping:
-		case r.To == lease.Everyone:
-			n.called(p)
-		case r.Request != nil:
-			n.asked(p, o, r)
+		case r.To == lease.Everyone || r.Request != nil:
+			n.requests.back(p.index, o, r)
 		default:
 			n.pinged(p, o, r)
 		}
@@ -101,7 +99,7 @@ func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant)
 			n.pong(p, o, r, now)
 		}
 	case lease.Pong:
-		if r.To == n.set.Process && !n.replied(p, r, now) {
+		if r.To == n.set.Process && !n.requests.replied(p.index, r, now) {
 			n.ponged(p, r)
 		}
 	case lease.Snapshot:
@@ -346,6 +344,22 @@ func (n *Node) announceWith(now clock.Instant) {
 	if t.saidAt != 0 && period <= helloPeriod(n.members.size()) && now.Mono.Sub(t.saidAt) >= period/2 {
 		t.announceAt = min(t.announceAt, now.Mono)
 	}
+}
+
+// answerCall lets the next Hello come earlier, because a process asks who is there. A group of
+// up to twenty answers at once. A larger one spreads its answers, so that all together say
+// twenty a second, however many call and however often. A Hello that was put off on purpose
+// waits.
+func (n *Node) answerCall(o int64, live bool, now clock.Instant) {
+	t, size := &n.timing, n.members.size()
+	if !live || t.announceAt.Sub(t.saidAt) > helloPeriod(size) {
+		return
+	}
+	at := t.saidAt.Add(helloGap(size))
+	if size > 20 {
+		at = max(at, now.Mono.Add(time.Duration(hash(n.set.Process, uint64(o))%uint64(helloGap(size)))))
+	}
+	t.announceAt = min(t.announceAt, max(at, now.Mono))
 }
 
 // announced takes note of what others are told.

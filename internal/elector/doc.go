@@ -55,8 +55,8 @@ settings.go has what a Node is told, node.go the inputs and the order, ready.go 
 partition.go what is kept of one log, and how terms follow from it. succession.go says who
 is to claim what is vacant, and when; claim.go claims; handover.go decides how an orderly end
 goes on, release.go carries it out; rebalance.go, members.go, announce.go, nominate.go,
-link.go and timing.go have one concern each; request.go has requests from outside and ask.go those
-to others; holdings.go what is different on one log and on a
+link.go and timing.go have one concern each; requests.go has requests and calls to others,
+requests_inbox.go those to this process, node_requests.go what they need of the Node; holdings.go what is different on one log and on a
 majority of small ones, where one partition stands for all of them; observe.go what others are told; stats.go
 and vacancy.go what is counted, by which nothing is decided; loop.go the only mutex, the
 goroutines and the I/O.

@@ -227,6 +227,20 @@ func (ms *members) find(to string) string {
 	return found
 }
 
+// means reports whether a name or id means this process: it is its id, or it is its name and
+// no other member has that.
+func (ms *members) means(to, process, name string) bool {
+	if to == process {
+		return true
+	}
+	for id, m := range ms.by {
+		if id == to || m.name == to && id != process {
+			return false
+		}
+	}
+	return to == name
+}
+
 // wantedBy reports whether there is nobody to wait for on partition p: another process
 // has said that it is nominated, since this one was, or there is no other process. What
 // was said before is void: its sender may have crashed, and its partitions come to this

@@ -16,23 +16,21 @@ import (
 // taken with Ready after each. It is not safe for concurrent use. It has more than a dozen
 // fields because each is the whole of a concern that has a file of its own.
 type Node struct {
-	set     *Settings
-	terms   *term.Table
-	codec   lease.Codec
-	parts   []*partition  // where roles are held: each a log, or one that stands for all small ones
-	logs    []*partition  // the logs: the same as parts, unless they are small ones
-	quorum  *quorum.Lease // what the small logs say together; nil: there are none
-	desired Desired
-	members members
-	planner planner
-	timing  timing
-	moves   moves
-	counts  counts
-	inbox   inbox     // requests to this process
-	asks    []*asking // and of it
-	calls   []*calling
-	eager   bool // nothing that was vacant has been passed over since this process was willing
-	ready   Ready
+	set      *Settings
+	terms    *term.Table
+	codec    lease.Codec
+	parts    []*partition  // where roles are held: each a log, or one that stands for all small ones
+	logs     []*partition  // the logs: the same as parts, unless they are small ones
+	quorum   *quorum.Lease // what the small logs say together; nil: there are none
+	desired  Desired
+	members  members
+	planner  planner
+	timing   timing
+	moves    moves
+	counts   counts
+	requests requests
+	eager    bool // nothing that was vacant has been passed over since this process was willing
+	ready    Ready
 }
 
 // New returns a Node whose terms go into the given table.
@@ -303,12 +301,8 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 			n.note(slog.LevelDebug, "claim not confirmed", "partition", p.index, "error", err)
 		}
 	case lease.Ping:
-		switch {
-		case err == nil:
-		case r.Request != nil:
-			n.askFailed(r, err)
-		case r.To == lease.Everyone:
-			n.callFailed(p.index, err)
+		if err != nil && (r.Request != nil || r.To == lease.Everyone) {
+			n.requests.failed(p.index, r, err)
 		}
 	case lease.Beat, lease.Pong:
 	}
@@ -349,8 +343,11 @@ func (n *Node) Tick(now clock.Instant) {
 		n.stepOf(p, now)
 	}
 	n.announce(now)
-	n.pursue(now)
-	n.repeatCalls(now)
+	n.requests.pursue(func(role int) (int64, lease.Grantee) {
+		p, u := n.local(role)
+		return n.standing(p, u, now)
+	}, n.route, now)
+	n.correspond(now)
 	n.verify(now)
 	n.finish(now)
 }

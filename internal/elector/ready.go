@@ -43,6 +43,7 @@ const lookEvery = time.Second
 
 // Ready returns what there is to do and begins a new list.
 func (n *Node) Ready(now clock.Instant) Ready {
+	n.correspond(now)
 	r := n.ready
 	n.ready = Ready{}
 	r.Join = n.joins(now)
@@ -89,12 +90,7 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	if n.announces() {
 		next = min(next, n.announceDue(now).Sub(now.Mono))
 	}
-	if len(n.asks) > 0 {
-		next = min(next, n.pursueDue().Sub(now.Mono))
-	}
-	if len(n.calls) > 0 {
-		next = min(next, n.repeatDue().Sub(now.Mono))
-	}
+	next = min(next, n.requests.due().Sub(now.Mono))
 	if n.desired.Away > now.Mono {
 		next = min(next, n.desired.Away.Sub(now.Mono))
 	}

@@ -47,7 +47,6 @@ type moves struct {
 	uneven   clock.Time // monotonic time since when there is something to hand over; 0: there is not
 	under    []move     // handovers that are not decided
 	cool     cooling
-	lastID   int
 	willing  clock.Time // monotonic time since when this process is willing; 0: it is not
 }
 
@@ -59,12 +58,6 @@ type move struct {
 	to    string
 	began clock.Time
 	id    int // of a Transfer; 0: none
-}
-
-// Outcome is how a Transfer ended: nil, ErrNoAnswer or ErrNotTransferred.
-type Outcome struct {
-	ID  int
-	Err error
 }
 
 // Transfer begins to hand a role over to a member, and returns a number by which its
@@ -85,12 +78,12 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 	if member == "" || !n.members.wanting(member, role) {
 		return 0, ErrNoMember
 	}
-	n.moves.lastID++
+	id = n.requests.number()
 	hand := newHandover(term.Transferred, now, member, true)
 	hand.pinned = true
-	n.handOver(p, hand, []int32{u}, n.moves.lastID, now)
+	n.handOver(p, hand, []int32{u}, id, now)
 	n.stepOf(p, now)
-	return n.moves.lastID, nil
+	return id, nil
 }
 
 // handOver begins a handover of roles, and waits for its outcome.

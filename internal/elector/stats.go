@@ -63,6 +63,7 @@ func (n *Node) Stats(now clock.Instant) Stats {
 		s.Members++
 	}
 	s.Counters = n.counts.Counters
+	s.RequestsAccepted, s.RequestsRefused = n.requests.inbox.accepted, n.requests.inbox.refused
 	return s
 }
 

@@ -94,9 +94,11 @@ func TestACallThatIsLost(t *testing.T) {
 
 	o.cut = true
 	id = o.call(t)
-	o.do(func(clock.Instant) { o.callFailed(0, errors.New("WRITE is missing")) })
-	require.Equal(t, "the log does not take it: WRITE is missing", o.giveUpCall(id))
-	require.Empty(t, o.calls)
+	o.do(func(clock.Instant) {
+		o.requests.failed(0, &lease.Record{To: lease.Everyone}, errors.New("WRITE is missing"))
+	})
+	require.Equal(t, "the log does not take it: WRITE is missing", o.requests.giveUp(id))
+	require.Empty(t, o.requests.calls)
 	for range maxAsks {
 		o.call(t)
 	}

@@ -29,10 +29,10 @@ func (w *world) request(by, to string, q lease.Request) lease.Record {
 		Seq: 1, Longest: lease.Unsaid, To: to, Request: &q}
 }
 
-// requests takes all that waits for a process's application.
-func (a *actor) requests() (out []Request) {
+// takeRequests takes all that waits for a process's application.
+func (a *actor) takeRequests() (out []Request) {
 	for {
-		r, ok := a.NextRequest()
+		r, ok := a.requests.next()
 		if !ok {
 			return out
 		}
@@ -41,7 +41,7 @@ func (a *actor) requests() (out []Request) {
 }
 
 func (a *actor) decides(r Request, s lease.Stage, text string) {
-	a.do(func(now clock.Instant) { a.Answer(r, s, text, now) })
+	a.do(func(clock.Instant) { a.requests.answer(r, s, text) })
 }
 
 // answers is what a process has said of requests.
@@ -81,9 +81,9 @@ func TestARequestAndItsAnswers(t *testing.T) {
 	w, a, b, o := held(listens)
 	id := o.ask(t, Request{Role: 0, Verb: lease.Transfer, To: "b"})
 	w.pass(10 * time.Millisecond)
-	got := a.requests()
+	got := a.takeRequests()
 	require.Equal(t, []Request{{Role: 0, Verb: lease.Transfer, To: "b", By: "o", Name: "o", id: uint64(id), token: a.parts[0].holds[0].token}}, got)
-	a.do(func(now clock.Instant) { require.True(t, a.Accept(got[0], now)) })
+	a.do(func(clock.Instant) { require.True(t, a.Accept(got[0])) })
 	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "b", now); require.NoError(t, err) })
 	w.pass(time.Second)
 	require.Equal(t, []int{0}, b.leads(1))
@@ -94,8 +94,8 @@ func TestARequestAndItsAnswers(t *testing.T) {
 	w.pass(time.Minute)
 	require.Len(t, o.said, 1)
 	require.NotNil(t, o.said[0].Request)
-	require.Equal(t, uint64(1), a.counts.RequestsAccepted)
-	require.Zero(t, a.counts.RequestsRefused)
+	require.Equal(t, uint64(1), a.requests.inbox.accepted)
+	require.Zero(t, a.requests.inbox.refused)
 }
 
 // A request of which the answer says no ends with that, made harmless; so does one that could
@@ -105,7 +105,7 @@ func TestARequestIsRefused(t *testing.T) {
 		w, a, _, o := held(listens)
 		o.ask(t, Request{Role: 0, Verb: lease.StepDown})
 		w.pass(10 * time.Millisecond)
-		got := a.requests()
+		got := a.takeRequests()
 		require.Len(t, got, 1)
 		a.decides(got[0], stage, "not \x1b[2J now")
 		w.pass(10 * time.Millisecond)
@@ -113,7 +113,7 @@ func TestARequestIsRefused(t *testing.T) {
 		require.ErrorIs(t, o.ends[0].Err, want)
 		require.ErrorContains(t, o.ends[0].Err, `"not \x1b[2J now"`)
 		require.Equal(t, []int{0}, a.leads(1))
-		require.Equal(t, stage == lease.Refused, a.counts.RequestsRefused == 1)
+		require.Equal(t, stage == lease.Refused, a.requests.inbox.refused == 1)
 	}
 }
 
@@ -142,8 +142,8 @@ func TestRequestsThatAreRefusedUnasked(t *testing.T) {
 			w.put(r)
 			w.pass(10 * time.Millisecond)
 			require.Equal(t, []lease.Answer{{ID: 1, Stage: lease.Refused, Text: c.want}}, w.answers(c.to), c.want)
-			require.Empty(t, append(a.requests(), b.requests()...))
-			require.Equal(t, uint64(1), w.actor(c.to).counts.RequestsRefused)
+			require.Empty(t, append(a.takeRequests(), b.takeRequests()...))
+			require.Equal(t, uint64(1), w.actor(c.to).requests.inbox.refused)
 			require.Equal(t, []int{0}, a.leads(1))
 			for _, note := range w.actor(c.to).notes {
 				require.NotContains(t, fmt.Sprint(note.Args...), "\x1b")
@@ -181,24 +181,24 @@ func TestRequestsAreBounded(t *testing.T) {
 	for range 100 {
 		flood()
 	}
-	require.Len(t, a.requests(), 4)
+	require.Len(t, a.takeRequests(), 4)
 	for range 100 {
 		w.pass(100 * time.Millisecond)
 		flood()
 	}
-	require.InDelta(t, 10, len(a.requests()), 1)
+	require.InDelta(t, 10, len(a.takeRequests()), 1)
 	for range 200 {
 		w.pass(500 * time.Millisecond)
 		flood()
 	}
-	require.Len(t, a.requests(), maxRequests)
-	require.LessOrEqual(t, len(a.inbox.known), maxAnswered)
+	require.Len(t, a.takeRequests(), maxRequests)
+	require.LessOrEqual(t, len(a.requests.inbox.known), maxAnswered)
 	for range 200 { // refused at once, and remembered
 		w.pass(time.Second)
 		n++
 		w.put(w.request(fmt.Sprint("x", n), "a", lease.Request{ID: 1, Verb: "fly"}))
 	}
-	require.Len(t, a.inbox.known, maxAnswered)
+	require.Len(t, a.requests.inbox.known, maxAnswered)
 	require.Equal(t, []int{0}, a.leads(1))
 }
 
@@ -209,15 +209,15 @@ func TestARequestThatComesTwiceIsPutOnce(t *testing.T) {
 	for range 2 {
 		w.put(w.request("x", "a", lease.Request{ID: 7, Verb: lease.StepDown}))
 	}
-	got := a.requests()
+	got := a.takeRequests()
 	require.Len(t, got, 1)
 	a.decides(got[0], lease.Refused, "no")
 	w.pass(10 * time.Second)
 	w.put(w.request("x", "a", lease.Request{ID: 7, Verb: lease.StepDown}))
 	w.pass(10 * time.Millisecond)
-	require.Empty(t, a.requests())
+	require.Empty(t, a.takeRequests())
 	require.Equal(t, []lease.Answer{{ID: 7, Stage: lease.Refused, Text: "no"}, {ID: 7, Stage: lease.Refused, Text: "no"}}, w.answers("a"))
-	require.Equal(t, uint64(1), a.counts.RequestsRefused)
+	require.Equal(t, uint64(1), a.requests.inbox.refused)
 }
 
 // Who starts reads old requests, too: they were for another time.
@@ -227,7 +227,7 @@ func TestRequestsOfThePastAskNothing(t *testing.T) {
 	c := w.start("c", 1, listens)
 	w.pass(time.Second)
 	require.Empty(t, w.answers("c"), "asked before it came")
-	require.Empty(t, c.requests(), "asked before it came")
+	require.Empty(t, c.takeRequests(), "asked before it came")
 }
 
 // A holder of an older version takes a request for a Ping, answers that, and goes on leading.
@@ -252,7 +252,7 @@ func TestALostRequestIsSentAgain(t *testing.T) {
 	require.InDelta(t, 6, len(o.said), 1)
 	o.cut = false
 	w.pass(1500 * time.Millisecond)
-	got := a.requests()
+	got := a.takeRequests()
 	require.Len(t, got, 1)
 	a.decides(got[0], lease.Accepted, "")
 	sent := len(o.said)
@@ -263,7 +263,7 @@ func TestALostRequestIsSentAgain(t *testing.T) {
 	w.pass(31 * time.Second)
 	require.Len(t, o.ends, 1)
 	require.ErrorIs(t, o.ends[0].Err, ErrNoAnswer)
-	require.Empty(t, o.asks)
+	require.Empty(t, o.requests.asks)
 }
 
 // Where the role has another holder by now its former one need not say so.
@@ -305,10 +305,9 @@ func TestAnAnswerCountsOfWhomWasAskedOnly(t *testing.T) {
 
 // A holder that waits for a successor's answer does not take what is said of a request for it.
 func TestAnAnswerToARequestIsNoneToAHandover(t *testing.T) {
-	p := &partition{hands: []*handover{{to: "b", pinged: true, ping: 3}}}
-	n := Node{parts: []*partition{p}}
-	require.True(t, n.replied(p, &lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 4, Answer: &lease.Answer{}}, at(0)))
-	require.False(t, n.replied(p, &lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 4}, at(0)))
+	rs := &requests{}
+	require.True(t, rs.replied(0, &lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 4, Answer: &lease.Answer{}}, at(0)))
+	require.False(t, rs.replied(0, &lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 4}, at(0)))
 }
 
 func TestWhatCannotBeAsked(t *testing.T) {
@@ -327,7 +326,7 @@ func TestWhatCannotBeAsked(t *testing.T) {
 	}
 	_, err = o.Ask(Request{Role: 0, Verb: lease.StepDown}, w.instant())
 	require.ErrorIs(t, err, errTooMany)
-	require.Contains(t, o.GiveUpAsk(1), "has not answered")
+	require.Contains(t, o.requests.giveUp(1), "has not answered")
 	_, err = o.Ask(Request{Role: 0, Verb: lease.StepDown}, w.instant())
 	require.NoError(t, err)
 }
@@ -337,12 +336,12 @@ func TestAcceptedInALaterTerm(t *testing.T) {
 	w, a, _, o := held(listens)
 	o.ask(t, Request{Role: 0, Verb: lease.StepDown})
 	w.pass(10 * time.Millisecond)
-	got := a.requests()
+	got := a.takeRequests()
 	require.Len(t, got, 1)
 	a.parts[0].holds[0].token++
-	a.do(func(now clock.Instant) { require.False(t, a.Accept(got[0], now), "it was asked in an earlier term") })
+	a.do(func(clock.Instant) { require.False(t, a.Accept(got[0]), "it was asked in an earlier term") })
 	delete(a.parts[0].holds, 0)
-	a.do(func(now clock.Instant) { require.False(t, a.Accept(got[0], now), "it holds it no more") })
+	a.do(func(clock.Instant) { require.False(t, a.Accept(got[0]), "it holds it no more") })
 }
 
 // The present leader is no one to hand a role to: the asker, and the leader itself, say so. A name
@@ -373,6 +372,6 @@ func TestTheLeaderLeadsAlready(t *testing.T) {
 	w.pass(6 * time.Second)
 	o.ask(t, Request{Role: 0, Verb: lease.Transfer, To: "same"})
 	w.pass(10 * time.Millisecond)
-	require.Len(t, a.requests(), 1, "the other member of that name is meant")
+	require.Len(t, a.takeRequests(), 1, "the other member of that name is meant")
 	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "same", now); require.NoError(t, err) })
 }

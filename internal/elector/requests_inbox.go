@@ -2,7 +2,6 @@ package elector
 
 import (
 	"errors"
-	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,10 +11,6 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
 )
-
-// Requests from outside, as their addressee has them: what is put to the application, and
-// what is refused without asking it. They are preference like everything here; what follows
-// from one is what Transfer or StepDown of this process does (ask.go is the other end).
 
 // Why a request was not fulfilled. Package neli has them as its own.
 var (
@@ -45,11 +40,15 @@ const (
 	maxAnswered = 64
 )
 
-// inbox is the requests to this process.
+// inbox is the requests to this process: those that the application is to decide on, and
+// those that are refused without asking it. They are preference like everything here: what
+// follows from one is what Transfer or StepDown of this process does.
 type inbox struct {
-	next    clock.Time  // monotonic: when the next one would come at the average rate
+	next    clock.Mono  // monotonic: when the next one would come at the average rate
 	known   []*received // those that were looked at, newest last
 	waiting []*received // for the application, oldest first
+
+	accepted, refused uint64 // so many were
 }
 
 // received is a request that was looked at.
@@ -58,6 +57,16 @@ type received struct {
 	log    int           // where it was read last
 	at     int64         // and at which offset
 	answer *lease.Answer // nil: the application has it
+}
+
+// tenure is what a request is judged by: what this process has to do with its role.
+type tenure struct {
+	takes     bool  // the application decides on requests
+	nominated bool  // a nominator says who may claim
+	known     bool  // the application wants the role at all
+	leads     bool  // this process leads it and is not giving it up
+	earlier   bool  // it leads it since after the request was made
+	token     int64 // of its term; −1: it has none
 }
 
 // find returns what is known of a request.
@@ -78,66 +87,60 @@ func (in *inbox) due(now clock.Instant) bool {
 	return true
 }
 
-// requested takes note of a request to this process, in a log at an offset.
-func (n *Node) requested(p *partition, o int64, r *lease.Record, now clock.Instant) {
-	in := &n.inbox
-	if n.set.Observer || !in.due(now) {
-		return
+// requested handles a request that was read at an offset of a log. It returns the request and
+// the reason if it is refused without asking the application.
+func (rs *requests) requested(log int, o int64, r *lease.Record, is func() tenure, now clock.Instant) (refused *received, why string) {
+	in := &rs.inbox
+	if !in.due(now) {
+		return nil, ""
 	}
 	if q := in.find(r.Session.Process, r.Request.ID); q != nil {
-		q.log, q.at = p.index, o
-		n.reply(q, now)
-		return
+		q.log, q.at = log, o
+		rs.reply(q)
+		return nil, ""
 	}
 	q := &received{Request: Request{Role: r.Request.Role, Verb: r.Request.Verb, To: r.Request.To, By: r.Session.Process, Name: r.Name,
-		id: r.Request.ID}, log: p.index, at: o}
-	why := n.refusal(p, r, now)
+		id: r.Request.ID}, log: log, at: o}
+	t := is()
+	why = t.refusal(q.Verb)
 	if why == "" && len(in.waiting) >= maxRequests {
-		return
+		return nil, ""
 	}
 	in.known = append(in.known, q)
 	if more := len(in.known) - maxAnswered; more > 0 {
 		in.known = slices.Delete(in.known, 0, more)
 	}
 	if why != "" {
-		n.note(slog.LevelInfo, "request refused", append(q.Describe(), "error", why)...)
-		n.decide(q, lease.Refused, why, now)
-		return
+		rs.decide(q, lease.Refused, why)
+		return q, why
 	}
-	q.token = n.tokenOf(q.Role)
+	q.token = t.token
 	in.waiting = append(in.waiting, q)
-	n.ready.Requested = true
+	return nil, ""
 }
 
 // refusal tells why a request is refused without asking the application; "": it is not.
-func (n *Node) refusal(p *partition, r *lease.Record, now clock.Instant) string {
-	q := r.Request
+func (t tenure) refusal(v lease.Verb) string {
 	switch {
-	case !n.set.Requests:
+	case !t.takes:
 		return "it takes no requests"
-	case q.Verb != lease.Transfer && q.Verb != lease.StepDown:
+	case v != lease.Transfer && v != lease.StepDown:
 		return "its version does not know what is asked for"
-	case q.Verb == lease.Transfer && n.set.Nominated:
+	case v == lease.Transfer && t.nominated:
 		return "with Assigned nomination the group says who may claim"
-	case q.Role >= n.desired.Roles:
+	case !t.known:
 		return "it knows no such role"
-	}
-	home, u := n.local(q.Role)
-	h := home.holds[u]
-	if _, leads := home.lease.Leads(u, now); !leads || h == nil || h.hand != nil {
+	case !t.leads:
 		return "it does not lead the role, or is giving it up"
-	}
-	// Its sender means the term that it has read of. One that comes late may be of an earlier
-	// one: tokens of one log are offsets in it.
-	if n.quorum == nil && (home != p || r.Read < h.token) {
+	case t.earlier:
 		return "it is about an earlier term"
 	}
 	return ""
 }
 
-// NextRequest returns a request that the application is to decide on, and then has to Answer.
-func (n *Node) NextRequest() (Request, bool) {
-	in := &n.inbox
+// next returns a request that the application is to decide on, and then has to answer.
+func (rs *requests) next() (Request, bool) {
+	in := &rs.inbox
 	if len(in.waiting) == 0 {
 		return Request{}, false
 	}
@@ -146,55 +149,42 @@ func (n *Node) NextRequest() (Request, bool) {
 	return q.Request, true
 }
 
-// tokenOf is the token under which this process holds a role; −1: it does not.
-func (n *Node) tokenOf(role int) int64 {
-	p, u := n.local(role)
-	if h := p.holds[u]; h != nil {
-		return h.token
-	}
-	return -1
-}
-
-// Accept says that the application accepts a request, and reports whether it may be carried
-// out: it is about the term in which it was read, however long the application has thought.
-func (n *Node) Accept(r Request, now clock.Instant) bool {
-	n.Answer(r, lease.Accepted, "", now)
-	if n.tokenOf(r.Role) == r.token {
+// accept says that the application accepts a request, and reports whether it may be carried
+// out: it must be about the term in which it was read, however long the application has
+// thought. token is that of this process's term now.
+func (rs *requests) accept(r Request, token int64) bool {
+	rs.answer(r, lease.Accepted, "")
+	if token == r.token {
 		return true
 	}
-	n.Answer(r, lease.Failed, "it is about an earlier term", now)
+	rs.answer(r, lease.Failed, "it is about an earlier term")
 	return false
 }
 
-// Answer says what has become of a request.
-func (n *Node) Answer(r Request, s lease.Stage, text string, now clock.Instant) {
-	if q := n.inbox.find(r.By, r.id); q != nil {
-		n.decide(q, s, text, now)
+// answer says what has become of a request.
+func (rs *requests) answer(r Request, s lease.Stage, text string) {
+	if q := rs.inbox.find(r.By, r.id); q != nil {
+		rs.decide(q, s, text)
 	}
 }
 
-func (n *Node) decide(q *received, s lease.Stage, text string, now clock.Instant) {
+func (rs *requests) decide(q *received, s lease.Stage, text string) {
 	switch s {
 	case lease.Accepted:
-		n.counts.RequestsAccepted++
+		rs.inbox.accepted++
 	case lease.Refused:
-		n.counts.RequestsRefused++
+		rs.inbox.refused++
 	case lease.Done, lease.Failed:
 	}
 	q.answer = &lease.Answer{ID: q.id, Stage: s, Text: text}
-	n.reply(q, now)
+	rs.reply(q)
 }
 
-// reply says in the log what has become of a request, if anything has. If that log was begun
-// anew since, the request is sent again there.
-func (n *Node) reply(q *received, now clock.Instant) {
-	p := n.logs[q.log]
-	if q.answer == nil || !p.begun || p.log.Offset() < q.at {
-		return
+// reply says in the log what has become of a request, if anything has.
+func (rs *requests) reply(q *received) {
+	if q.answer != nil {
+		rs.out = append(rs.out, letter{log: q.log, kind: lease.Pong, to: q.By, ping: q.at, answer: q.answer})
 	}
-	r := n.word(p, lease.Pong, now)
-	r.To, r.Ping, r.Hello, r.Answer = q.By, q.at, n.announcement(n.wants(now)), q.answer
-	n.append(p, now, r)
 }
 
 // Describe is a request as a log has it: what others say is made harmless.

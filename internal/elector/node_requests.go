@@ -1,0 +1,106 @@
+package elector
+
+import (
+	"log/slog"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// Ask sends a request to the process that holds the role, and returns a number by which its
+// Outcome is known. The error is ErrUnknown, ErrVacant, ErrLeadsAlready, or says what is wrong with it.
+func (n *Node) Ask(r Request, now clock.Instant) (id int, err error) {
+	if len(n.parts) == 0 {
+		return 0, ErrUnknown
+	}
+	p, u := n.local(r.Role)
+	switch token, g := n.standing(p, u, now); {
+	case token == unknownToken:
+		return 0, ErrUnknown
+	case token == vacantToken:
+		return 0, ErrVacant
+	case g.Session.Process == n.set.Process:
+		return 0, errOwnRole
+	case r.Verb == lease.Transfer && n.members.means(r.To, g.Session.Process, g.Name):
+		return 0, ErrLeadsAlready
+	default:
+		return n.requests.ask(r, g.Session.Process, n.route, now)
+	}
+}
+
+// Call asks all members to announce themselves, and returns a number by which its Outcome
+// is known.
+func (n *Node) Call(now clock.Instant) (id int, err error) {
+	if len(n.parts) == 0 {
+		return 0, ErrUnknown
+	}
+	return n.requests.call(n.route, now)
+}
+
+// Accept says that the application accepts a request, and reports whether it may be carried out.
+func (n *Node) Accept(r Request) bool {
+	p, u := n.local(r.Role)
+	return n.requests.accept(r, p.tokenOf(u))
+}
+
+// route chooses the log for a letter: the one that has the role or, where all logs have all
+// roles, one after the other.
+func (n *Node) route(role, tries int) int {
+	if role != anyRole && n.quorum == nil {
+		return role % len(n.parts)
+	}
+	return (n.reachable() + tries) % len(n.logs)
+}
+
+// requested handles a request to this process.
+func (n *Node) requested(p *partition, o int64, r *lease.Record, now clock.Instant) {
+	if n.set.Observer {
+		return
+	}
+	refused, why := n.requests.requested(p.index, o, r, func() tenure {
+		t := tenure{takes: n.set.Requests, nominated: n.set.Nominated, known: r.Request.Role < n.desired.Roles, token: -1}
+		if t.known {
+			home, u := n.local(r.Request.Role)
+			h := home.holds[u]
+			_, leads := home.lease.Leads(u, now)
+			t.leads = leads && h != nil && h.hand == nil
+			// A late request may be about an earlier term than this one: its sender had not read
+			// as far as the Claim. Tokens of one log are offsets in it.
+			t.earlier = t.leads && n.quorum == nil && (home != p || r.Read < h.token)
+			t.token = home.tokenOf(u)
+		}
+		return t
+	}, now)
+	if refused != nil {
+		n.note(slog.LevelInfo, "request refused", append(refused.Describe(), "error", why)...)
+	}
+	n.correspond(now)
+	n.ready.Requested = n.ready.Requested || len(n.requests.inbox.waiting) > 0
+}
+
+// tokenOf is the token under which this process holds a role; −1: it does not.
+func (p *partition) tokenOf(role int32) int64 {
+	if h := p.holds[role]; h != nil {
+		return h.token
+	}
+	return -1
+}
+
+// correspond sends the letters of requests and reports their outcomes. A log that was begun
+// anew since a request was read there has no place to answer at: the request will be sent again.
+func (n *Node) correspond(now clock.Instant) {
+	letters, ended := n.requests.take()
+	n.ready.Outcomes = append(n.ready.Outcomes, ended...)
+	for _, l := range letters {
+		p := n.logs[l.log]
+		if !p.begun || l.kind == lease.Pong && p.log.Offset() < l.ping {
+			continue
+		}
+		r := n.word(p, l.kind, now)
+		r.To, r.Ping, r.Request, r.Answer = l.to, l.ping, l.request, l.answer
+		if l.kind == lease.Pong {
+			r.Hello = n.announcement(n.wants(now))
+		}
+		n.append(p, now, r)
+	}
+}

@@ -1,0 +1,321 @@
+package elector
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// requests are what processes ask of each other beside the lease: requests to the holder of
+// a role, the inbox of those to this process (requests_inbox.go), and calls, by which
+// everyone is asked to announce itself. A request or call is sent again until it is
+// answered, as records may be lost; its addressee knows it by its number.
+//
+// A caller gives it what it has to know of holders and logs, and takes from it the letters
+// to send and the outcomes to report.
+type requests struct {
+	inbox inbox
+	asks  []*asking
+	calls []*calling
+	last  int // the newest number
+	out   []letter
+	ended []Outcome
+}
+
+// Outcome is how a Transfer, a request or a call ended.
+type Outcome struct {
+	ID  int
+	Err error
+}
+
+// letter is a Ping or a Pong that has to be said in a log.
+type letter struct {
+	log     int
+	kind    lease.Kind
+	to      string
+	ping    int64 // of a Pong: the offset that it answers
+	request *lease.Request
+	answer  *lease.Answer
+}
+
+// route chooses the log for the next letter about a role, or about none (anyRole); tries
+// counts the letters that were sent before.
+type route func(role, tries int) (log int)
+
+const anyRole = -1
+
+// ErrUnknown: it is not known yet who holds the role.
+var ErrUnknown = errors.New("nothing is known yet of who holds the role")
+
+var (
+	errOwnRole   = errors.New("this process holds the role itself: call Transfer or StepDown")
+	errTooMany   = fmt.Errorf("%d requests are under way", maxAsks)
+	errElsewhere = errors.New("it has another holder by now, or none")
+)
+
+const (
+	// maxAsks bounds the requests under way, and the calls.
+	maxAsks = 16
+	// askEvery is how often a request is sent until it is answered, and followEvery while
+	// it is being carried out.
+	askEvery    = time.Second
+	followEvery = 5 * time.Second
+	// askLimit is how long a holder may stay silent.
+	askLimit = 30 * time.Second
+	// goneFor is how long a role must have another holder, or none, until that ends a
+	// request. The holder's own answer says more, and may be on its way.
+	goneFor = 2 * time.Second
+)
+
+// asking is a request of this process.
+type asking struct {
+	Request
+	holder   string // the process that is asked
+	log      int    // where it was sent last
+	offset   int64  // where it was read back; −1: it was not yet
+	sent     clock.Mono
+	heard    clock.Mono // when the holder last answered, at first when the request was made
+	gone     clock.Mono // since when the role has another holder, or none; 0: it has not
+	accepted bool
+	tries    int
+	failed   error // why the newest record may not be in the log
+}
+
+// calling is a call of this process that has not been read back. The caller does not
+// announce itself, so nobody takes it for a member. An observer that has just started
+// learns by a call which members there are.
+type calling struct {
+	id     int
+	log    int        // where it was sent last
+	sent   clock.Mono // monotonic
+	tries  int
+	failed error // why the newest record may not be in the log
+}
+
+// number returns the next number by which an Outcome is known.
+func (rs *requests) number() int {
+	rs.last++
+	return rs.last
+}
+
+// take returns what has to be sent and reported, and begins new lists.
+func (rs *requests) take() (out []letter, ended []Outcome) {
+	out, ended = rs.out, rs.ended
+	rs.out, rs.ended = nil, nil
+	return out, ended
+}
+
+// ask sends a request to the process that holds the role.
+func (rs *requests) ask(r Request, holder string, to route, now clock.Instant) (id int, err error) {
+	if len(rs.asks) >= maxAsks {
+		return 0, errTooMany
+	}
+	r.id = uint64(rs.number())
+	a := &asking{Request: r, holder: holder, heard: now.Mono}
+	rs.asks = append(rs.asks, a)
+	rs.sendAsk(a, to, now)
+	return rs.last, nil
+}
+
+func (rs *requests) sendAsk(a *asking, to route, now clock.Instant) {
+	a.log, a.offset, a.sent = to(a.Role, a.tries), -1, now.Mono
+	a.tries++
+	rs.out = append(rs.out, letter{log: a.log, kind: lease.Ping, to: a.holder,
+		request: &lease.Request{ID: a.id, Role: a.Role, Verb: a.Verb, To: a.To}})
+}
+
+// call sends a call, once in each log in turn: all members read all logs.
+func (rs *requests) call(to route, now clock.Instant) (id int, err error) {
+	if len(rs.calls) >= maxAsks {
+		return 0, errTooMany
+	}
+	c := &calling{id: rs.number()}
+	rs.calls = append(rs.calls, c)
+	rs.sendCall(c, to, now)
+	return c.id, nil
+}
+
+func (rs *requests) sendCall(c *calling, to route, now clock.Instant) {
+	c.log, c.sent = to(anyRole, c.tries), now.Mono
+	c.tries++
+	rs.out = append(rs.out, letter{log: c.log, kind: lease.Ping, to: lease.Everyone})
+}
+
+// back handles an own request or call that was read back at an offset. A call is over: the
+// members read it, too.
+func (rs *requests) back(log int, o int64, r *lease.Record) {
+	if r.To == lease.Everyone {
+		rs.calls = slices.DeleteFunc(rs.calls, func(c *calling) bool {
+			if c.log == log {
+				rs.ended = append(rs.ended, Outcome{c.id, nil})
+			}
+			return c.log == log
+		})
+		return
+	}
+	for _, a := range rs.asks {
+		if a.id == r.Request.ID && a.log == log {
+			a.offset, a.failed = o, nil
+		}
+	}
+}
+
+// failed handles an own request or call that may not be in its log.
+func (rs *requests) failed(log int, r *lease.Record, err error) {
+	if r.To == lease.Everyone {
+		for _, c := range rs.calls {
+			if c.log == log {
+				c.failed = err
+			}
+		}
+		return
+	}
+	for _, a := range rs.asks {
+		if a.id == r.Request.ID {
+			a.failed = err
+		}
+	}
+}
+
+// replied handles a Pong to this process, and reports whether it is about a request. An
+// answer counts only if it is from the process that was asked. A process whose version
+// knows no requests answers without mentioning one.
+func (rs *requests) replied(log int, r *lease.Record, now clock.Instant) bool {
+	i := slices.IndexFunc(rs.asks, func(a *asking) bool {
+		if a.holder != r.Session.Process {
+			return false
+		}
+		if r.Answer == nil {
+			return a.log == log && a.offset >= 0 && a.offset == r.Ping
+		}
+		return a.id == r.Answer.ID
+	})
+	if i < 0 {
+		return r.Answer != nil
+	}
+	a := rs.asks[i]
+	a.heard = now.Mono
+	err := error(nil)
+	switch {
+	case r.Answer == nil:
+		err = fmt.Errorf("%w: the holder's version knows no requests", ErrRefused)
+	case r.Answer.Stage == lease.Accepted:
+		a.accepted = true
+		return true
+	case r.Answer.Stage == lease.Refused:
+		err = fmt.Errorf("%w: %s", ErrRefused, Harmless(r.Answer.Text))
+	case r.Answer.Stage == lease.Failed:
+		err = fmt.Errorf("%w: %s", ErrNotDone, Harmless(r.Answer.Text))
+	case r.Answer.Stage != lease.Done:
+		return true
+	}
+	rs.ended = append(rs.ended, Outcome{int(a.id), err})
+	rs.asks = slices.Delete(rs.asks, i, i+1)
+	return true
+}
+
+// pursue sends requests and calls again, and ends a request that nobody answers or whose
+// role has another holder by now. standing tells who holds a role.
+func (rs *requests) pursue(standing func(role int) (token int64, g lease.Grantee), to route, now clock.Instant) {
+	rs.asks = slices.DeleteFunc(rs.asks, func(a *asking) bool {
+		token, g := standing(a.Role)
+		switch held := token >= 0 && g.Session.Process == a.holder; {
+		case held || token == unknownToken:
+			a.gone = 0
+		case a.gone == 0:
+			a.gone = now.Mono
+		}
+		switch {
+		case a.gone != 0 && now.Mono >= a.gone.Add(goneFor):
+			rs.ended = append(rs.ended, Outcome{int(a.id), a.verdict(token, g)})
+			return true
+		case now.Mono >= a.until():
+			rs.ended = append(rs.ended, Outcome{int(a.id), a.unanswered()})
+			return true
+		case a.gone == 0 && now.Mono >= a.again():
+			rs.sendAsk(a, to, now)
+		}
+		return false
+	})
+	for _, c := range rs.calls {
+		if now.Mono >= c.again() {
+			rs.sendCall(c, to, now)
+		}
+	}
+}
+
+// due is when pursue will have something to do, if nothing is read.
+func (rs *requests) due() clock.Mono {
+	next := clock.Mono(clock.Never)
+	for _, a := range rs.asks {
+		if a.gone != 0 {
+			next = min(next, a.gone.Add(goneFor), a.until())
+		} else {
+			next = min(next, a.again(), a.until())
+		}
+	}
+	for _, c := range rs.calls {
+		next = min(next, c.again())
+	}
+	return next
+}
+
+// again is when a request is sent again.
+func (a *asking) again() clock.Mono {
+	if a.accepted {
+		return a.sent.Add(followEvery)
+	}
+	return a.sent.Add(askEvery)
+}
+
+func (c *calling) again() clock.Mono { return c.sent.Add(askEvery) }
+
+// until is how long the answer of a silent holder is waited for.
+func (a *asking) until() clock.Mono { return a.heard.Add(askLimit) }
+
+// verdict tells what has become of a request whose holder is silent and no longer holds
+// the role.
+func (a *asking) verdict(token int64, g lease.Grantee) error {
+	switch {
+	case a.Verb == lease.Transfer && token >= 0 && (g.Session.Process == a.To || g.Name == a.To):
+		return nil
+	case a.Verb == lease.StepDown && a.accepted:
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrNotDone, errElsewhere)
+}
+
+func (a *asking) unanswered() error {
+	if a.failed != nil {
+		return fmt.Errorf("%w for %v, and the log does not take the request: %w", ErrNoAnswer, askLimit, a.failed)
+	}
+	return fmt.Errorf("%w for %v", ErrNoAnswer, askLimit)
+}
+
+// giveUp forgets a request or a call, and tells how far it had come.
+func (rs *requests) giveUp(id int) string {
+	if i := slices.IndexFunc(rs.asks, func(a *asking) bool { return a.id == uint64(id) }); i >= 0 {
+		a := rs.asks[i]
+		rs.asks = slices.Delete(rs.asks, i, i+1)
+		switch {
+		case a.accepted:
+			return "the holder has accepted, and has not said that it is done"
+		case a.failed != nil:
+			return "the log does not take it: " + a.failed.Error()
+		}
+		return "the holder has not answered"
+	}
+	if i := slices.IndexFunc(rs.calls, func(c *calling) bool { return c.id == id }); i >= 0 {
+		c := rs.calls[i]
+		rs.calls = slices.Delete(rs.calls, i, i+1)
+		if c.failed != nil {
+			return "the log does not take it: " + c.failed.Error()
+		}
+		return "it has not come back from the log"
+	}
+	return "its outcome is known"
+}

@@ -1,0 +1,131 @@
+package elector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// Ask sends a request to the process that holds the role, once it is known who does, and waits
+// for the outcome until ctx is done, whose end does not call it off.
+func (e *Elector) Ask(ctx context.Context, r Request) error {
+	done := make(chan error, 1)
+	id, err := e.begin(ctx, done, func(n *Node, now clock.Instant) (int, error) { return n.Ask(r, now) })
+	if err != nil {
+		return err
+	}
+	return e.outcome(ctx, id, done)
+}
+
+// opened reports whether the logs were found.
+func (e *Elector) opened() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.node.logs) > 0
+}
+
+// NextRequest waits for a request that the application is to decide on, which then has to be
+// answered. It returns false when ctx is done or Run has returned.
+func (e *Elector) NextRequest(ctx context.Context) (Request, bool) {
+	for {
+		select {
+		case <-e.done:
+			return Request{}, false
+		default:
+		}
+		e.mu.Lock()
+		r, ok := e.node.requests.next()
+		e.mu.Unlock()
+		if ok {
+			return r, true
+		}
+		select {
+		case <-e.asked:
+		case <-e.done:
+			return Request{}, false
+		case <-ctx.Done():
+			return Request{}, false
+		}
+	}
+}
+
+// Accept says that the application accepts a request, and reports whether it may be carried
+// out.
+func (e *Elector) Accept(r Request) (ok bool) {
+	select {
+	case <-e.done:
+		return false
+	default:
+	}
+	e.do(func(n *Node, _ clock.Instant) { ok = n.Accept(r) })
+	return ok
+}
+
+// Answer says what has become of a request, unless Run has returned.
+func (e *Elector) Answer(r Request, s lease.Stage, text string) {
+	select {
+	case <-e.done:
+		return
+	default:
+	}
+	e.do(func(n *Node, _ clock.Instant) { n.requests.answer(r, s, text) })
+}
+
+// Call asks all members to announce themselves, and returns once that can be read by them.
+func (e *Elector) Call(ctx context.Context) error {
+	done := make(chan error, 1)
+	id, err := e.begin(ctx, done, (*Node).Call)
+	if err != nil {
+		return err
+	}
+	return e.outcome(ctx, id, done)
+}
+
+// begin begins something that has an Outcome as soon as it is possible.
+func (e *Elector) begin(ctx context.Context, done chan error, start func(*Node, clock.Instant) (int, error)) (id int, err error) {
+	news, stop := e.Notify()
+	defer stop()
+	look := time.NewTicker(lookEvery) // some of it time alone makes known
+	defer look.Stop()
+	for {
+		if err = ErrUnknown; e.opened() {
+			e.do(func(n *Node, now clock.Instant) {
+				if id, err = start(n, now); err == nil {
+					e.waiting[id] = done
+				}
+			})
+		}
+		if !errors.Is(err, ErrUnknown) {
+			return id, err
+		}
+		select {
+		case <-news:
+		case <-look.C:
+		case <-e.done:
+			return 0, ErrEnded
+		case <-ctx.Done():
+			return 0, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// outcome waits for an Outcome until ctx is done, and then gives up with a word on how far it had
+// come.
+func (e *Elector) outcome(ctx context.Context, id int, done chan error) error {
+	select {
+	case err := <-done:
+		return err
+	case <-e.done:
+		return ErrEnded
+	case <-ctx.Done():
+		e.mu.Lock()
+		delete(e.waiting, id)
+		how := e.node.requests.giveUp(id)
+		e.mu.Unlock()
+		return fmt.Errorf("%w: %s", context.Cause(ctx), how)
+	}
+}

@@ -1,0 +1,270 @@
+package elector
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// inTurn routes letters to three logs, one after the other.
+func inTurn(_, tries int) int { return tries % 3 }
+
+// heldBy tells that a process holds every role; nobody does if it is empty.
+func heldBy(process string) func(int) (int64, lease.Grantee) {
+	return func(int) (int64, lease.Grantee) {
+		if process == "" {
+			return vacantToken, lease.Grantee{}
+		}
+		return 7, lease.Grantee{Session: lease.Session{Process: process, N: 1}}
+	}
+}
+
+func from(process string, r lease.Record) *lease.Record {
+	r.Session.Process = process
+	return &r
+}
+
+func TestARequestIsSentInOneLogAfterTheOther(t *testing.T) {
+	rs := &requests{}
+	id, err := rs.ask(Request{Role: 4, Verb: lease.StepDown}, "b", inTurn, at(0))
+	require.NoError(t, err)
+	for i := range 4 {
+		out, ended := rs.take()
+		require.Empty(t, ended)
+		require.Equal(t, []letter{{log: i % 3, kind: lease.Ping, to: "b",
+			request: &lease.Request{ID: uint64(id), Role: 4, Verb: lease.StepDown}}}, out)
+		due := rs.due()
+		require.Equal(t, at(time.Duration(i+1)*askEvery).Mono, due)
+		rs.pursue(heldBy("b"), inTurn, at(time.Duration(i+1)*askEvery-1))
+		require.Empty(t, rs.out, "not before it is due")
+		rs.pursue(heldBy("b"), inTurn, at(time.Duration(i+1)*askEvery))
+	}
+}
+
+func TestWhatEndsARequest(t *testing.T) {
+	down, hand := Request{Verb: lease.StepDown}, Request{Verb: lease.Transfer, To: "c"}
+	accepted := func(rs *requests) {
+		rs.replied(0, from("b", lease.Record{Answer: &lease.Answer{ID: 1, Stage: lease.Accepted}}), at(0))
+	}
+	unread := func(rs *requests) {
+		rs.failed(0, &lease.Record{Request: &lease.Request{ID: 1}}, errors.New("no such topic"))
+	}
+	for _, c := range []struct {
+		name   string
+		r      Request
+		before func(*requests)
+		holder string
+		after  time.Duration // it ends, and not before
+		err    error
+		text   string
+	}{
+		{"silence", down, nil, "b", askLimit, ErrNoAnswer, "30s"},
+		{"a log that does not take it", down, unread, "b", askLimit, ErrNoAnswer, "no such topic"},
+		{"another holder", down, nil, "c", goneFor, ErrNotDone, ""},
+		{"no holder", hand, nil, "", goneFor, ErrNotDone, ""},
+		{"the holder that was asked for", hand, nil, "c", goneFor, nil, ""},
+		{"another one than was asked for", hand, accepted, "d", goneFor, ErrNotDone, ""},
+		{"another holder once it was accepted", down, accepted, "c", goneFor, nil, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rs := &requests{}
+			_, err := rs.ask(c.r, "b", inTurn, at(0))
+			require.NoError(t, err)
+			if c.before != nil {
+				c.before(rs)
+			}
+			rs.pursue(heldBy(c.holder), inTurn, at(0))
+			rs.pursue(heldBy(c.holder), inTurn, at(c.after-1))
+			_, ended := rs.take()
+			require.Empty(t, ended)
+			rs.pursue(heldBy(c.holder), inTurn, at(c.after))
+			_, ended = rs.take()
+			require.Len(t, ended, 1)
+			require.ErrorIs(t, ended[0].Err, c.err)
+			if c.text != "" {
+				require.ErrorContains(t, ended[0].Err, c.text)
+			}
+			require.Equal(t, clock.Mono(clock.Never), rs.due(), "nothing is left to be done")
+		})
+	}
+}
+
+// A role that has another holder for a moment only does not end a request.
+func TestAHolderThatIsBackIsAskedOn(t *testing.T) {
+	rs := &requests{}
+	_, err := rs.ask(Request{Verb: lease.StepDown}, "b", inTurn, at(0))
+	require.NoError(t, err)
+	rs.pursue(heldBy("c"), inTurn, at(time.Second))
+	rs.pursue(heldBy("b"), inTurn, at(2*time.Second))
+	rs.pursue(heldBy("c"), inTurn, at(3*time.Second))
+	rs.pursue(heldBy("c"), inTurn, at(3*time.Second+goneFor-1))
+	require.Empty(t, rs.ended)
+}
+
+func TestHowFarARequestHasCome(t *testing.T) {
+	answer := func(s lease.Stage) *lease.Record {
+		return from("b", lease.Record{Answer: &lease.Answer{ID: 1, Stage: s}})
+	}
+	for _, c := range []struct {
+		do   func(*requests)
+		want string
+	}{
+		{func(*requests) {}, "has not answered"},
+		{func(rs *requests) { rs.replied(0, answer(lease.Accepted), at(0)) }, "has accepted"},
+		{func(rs *requests) { rs.replied(0, answer(lease.Done), at(0)) }, "outcome is known"},
+		{func(rs *requests) {
+			rs.failed(0, &lease.Record{Request: &lease.Request{ID: 1}}, errors.New("no such topic"))
+		}, "no such topic"},
+	} {
+		rs := &requests{}
+		id, err := rs.ask(Request{Verb: lease.StepDown}, "b", inTurn, at(0))
+		require.NoError(t, err)
+		c.do(rs)
+		require.Contains(t, rs.giveUp(id), c.want)
+		require.Empty(t, rs.asks)
+		require.Equal(t, "its outcome is known", rs.giveUp(id))
+	}
+}
+
+func TestACallIsOverWhenItIsReadBack(t *testing.T) {
+	rs := &requests{}
+	first, err := rs.call(inTurn, at(0))
+	require.NoError(t, err)
+	rs.pursue(heldBy(""), inTurn, at(askEvery)) // the second letter goes to log 1
+	call := &lease.Record{Kind: lease.Ping, To: lease.Everyone}
+	rs.back(0, 5, call)
+	require.Empty(t, rs.ended, "its newest letter is in another log")
+	rs.failed(1, call, errors.New("WRITE is missing"))
+	require.Equal(t, "WRITE is missing", rs.calls[0].failed.Error())
+	rs.back(1, 9, call)
+	out, ended := rs.take()
+	require.Len(t, out, 2)
+	require.Equal(t, []Outcome{{first, nil}}, ended)
+	second, err := rs.call(inTurn, at(0))
+	require.NoError(t, err)
+	require.Equal(t, "it has not come back from the log", rs.giveUp(second))
+}
+
+func TestRefusals(t *testing.T) {
+	good := tenure{takes: true, known: true, leads: true, token: 3}
+	require.Empty(t, good.refusal(lease.StepDown))
+	require.Empty(t, good.refusal(lease.Transfer))
+	for _, c := range []struct {
+		change func(*tenure)
+		verb   lease.Verb
+		want   string
+	}{
+		{func(t *tenure) { t.takes = false }, lease.StepDown, "takes no requests"},
+		{func(*tenure) {}, "dance", "does not know what is asked for"},
+		{func(t *tenure) { t.nominated = true }, lease.Transfer, "the group says who may claim"},
+		{func(t *tenure) { t.known = false }, lease.StepDown, "knows no such role"},
+		{func(t *tenure) { t.leads = false }, lease.StepDown, "does not lead the role"},
+		{func(t *tenure) { t.earlier = true }, lease.StepDown, "an earlier term"},
+	} {
+		is := good
+		c.change(&is)
+		require.Contains(t, is.refusal(c.verb), c.want)
+	}
+}
+
+// The application is asked once about each request, may take its time, and its answer goes
+// to where the request was read last.
+func TestARequestIsPutAndAnswered(t *testing.T) {
+	rs := &requests{}
+	is := func() tenure { return tenure{takes: true, known: true, leads: true, token: 3} }
+	ping := from("o", lease.Record{Kind: lease.Ping, Request: &lease.Request{ID: 9, Verb: lease.StepDown}})
+	rs.requested(0, 10, ping, is, at(0))
+	rs.requested(2, 20, ping, is, at(time.Second))
+	r, ok := rs.next()
+	require.True(t, ok)
+	require.Equal(t, "o", r.By)
+	_, ok = rs.next()
+	require.False(t, ok, "it is put once")
+	require.True(t, rs.accept(r, 3))
+	out, _ := rs.take()
+	require.Equal(t, []letter{{log: 2, kind: lease.Pong, to: "o", ping: 20, answer: &lease.Answer{ID: 9, Stage: lease.Accepted}}}, out)
+	rs.answer(r, lease.Done, "")
+	rs.requested(1, 30, ping, is, at(2*time.Second)) // the answer was lost
+	out, _ = rs.take()
+	require.Len(t, out, 2)
+	require.Equal(t, letter{log: 1, kind: lease.Pong, to: "o", ping: 30, answer: &lease.Answer{ID: 9, Stage: lease.Done}}, out[1])
+	require.False(t, rs.accept(r, 4), "it was about an earlier term")
+	require.Equal(t, lease.Failed, rs.inbox.find("o", 9).answer.Stage)
+}
+
+// However many requests and answers come, and whatever they say, little is remembered, no
+// outcome is reported twice, and all that was begun ends.
+func TestRequestsAreBoundedWhateverComes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rs, now := &requests{}, time.Duration(0)
+		begun, over := map[int]bool{}, map[int]bool{}
+		collect := func() {
+			_, ended := rs.take()
+			for _, o := range ended {
+				if over[o.ID] || !begun[o.ID] {
+					t.Fatalf("outcome %d was reported before, or is of nothing", o.ID)
+				}
+				over[o.ID] = true
+			}
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"ask": func(*rapid.T) {
+				if id, err := rs.ask(Request{Verb: lease.StepDown}, "b", inTurn, at(now)); err == nil {
+					begun[id] = true
+				}
+			},
+			"call": func(*rapid.T) {
+				if id, err := rs.call(inTurn, at(now)); err == nil {
+					begun[id] = true
+				}
+			},
+			"answer": func(t *rapid.T) {
+				id := rapid.IntRange(0, rs.last+1).Draw(t, "id")
+				stage := rapid.SampledFrom([]lease.Stage{lease.Accepted, lease.Refused, lease.Done, lease.Failed, "new"}).Draw(t, "stage")
+				by := rapid.SampledFrom([]string{"b", "c"}).Draw(t, "by")
+				before := len(rs.asks)
+				rs.replied(0, from(by, lease.Record{Answer: &lease.Answer{ID: uint64(id), Stage: stage}}), at(now))
+				if by == "c" && len(rs.asks) != before {
+					t.Fatal("an answer of another process counted")
+				}
+			},
+			"back": func(t *rapid.T) {
+				rs.back(rapid.IntRange(0, 2).Draw(t, "log"), 5, &lease.Record{To: lease.Everyone})
+			},
+			"read": func(t *rapid.T) {
+				r := lease.Record{Request: &lease.Request{ID: rapid.Uint64Range(0, 200).Draw(t, "id"), Verb: lease.StepDown}}
+				is := tenure{takes: rapid.Bool().Draw(t, "takes"), known: true, leads: true}
+				rs.requested(0, 1, from(fmt.Sprint("p", rapid.IntRange(0, 3).Draw(t, "by")), r), func() tenure { return is }, at(now))
+			},
+			"time": func(t *rapid.T) {
+				now += rapid.Custom(func(t *rapid.T) time.Duration {
+					return time.Duration(rapid.IntRange(1, 5000).Draw(t, "ms")) * time.Millisecond
+				}).Draw(t, "passes")
+				rs.pursue(heldBy(rapid.SampledFrom([]string{"b", "c", ""}).Draw(t, "holder")), inTurn, at(now))
+			},
+			"": func(t *rapid.T) {
+				if len(rs.asks) > maxAsks || len(rs.calls) > maxAsks || len(rs.inbox.known) > maxAnswered || len(rs.inbox.waiting) > maxRequests {
+					t.Fatal("more is remembered than may be")
+				}
+				collect()
+			},
+		})
+		for range 40 {
+			now += time.Second
+			rs.pursue(heldBy("b"), inTurn, at(now))
+			for log := range 3 {
+				rs.back(log, 1, &lease.Record{To: lease.Everyone})
+			}
+			collect()
+		}
+		if len(over) != len(begun) {
+			t.Fatalf("%d of %d have ended", len(over), len(begun))
+		}
+	})
+}
