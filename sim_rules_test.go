@@ -61,9 +61,9 @@ var simulatorRules = []mutation.Mutant{
 		Old: "!d.Closing && !d.Unhealthy && now", New: "!d.Closing && now", Want: `unwell for`},
 	{Rule: "who has stepped down claims nothing for a while", File: "internal/elector/settings.go",
 		Old: "!d.Unhealthy && now.Mono >= d.Away", New: "!d.Unhealthy", Want: `stepped down`},
-	{Rule: "Transfer looks at who leads", File: "internal/elector/rebalance.go",
-		Old: "case held && !ours && g.Session.Process == v.to:", New: "case held && !ours:", Want: `and it does not`},
-	{Rule: "what was moved stays for a while", File: "internal/elector/rebalance.go",
+	{Rule: "Transfer looks at who leads", File: "internal/elector/mover.go",
+		Old: "case f.held && !f.ours && f.by == to:", New: "case f.held && !f.ours:", Want: `and it does not`},
+	{Rule: "what was moved stays for a while", File: "internal/elector/mover.go",
 		Old: "h.cause == claimed || h.cause == rebalanced && now.Mono.Sub(h.since) >= minTenure", New: "h.cause == claimed || h.cause == rebalanced",
 		Want: `should be the most`},
 

@@ -114,7 +114,7 @@ func (n *Node) greeted(p *partition, o int64, r *lease.Record, live bool, now cl
 	unknown, changed := n.members.announced(r.Session.Process, r.Name, r.Hello, live, now)
 	if changed {
 		n.planner.forget()
-		n.moves.dirty = true
+		n.mover.dirty = true
 	}
 	if r.Longest == lease.Unsaid && live {
 		n.offerSnapshot(p, n.turn(uint64(o), now), now)

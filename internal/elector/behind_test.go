@@ -148,29 +148,15 @@ func TestLongRoundTripsLeaveNobodyUnknowing(t *testing.T) {
 	}
 }
 
-func TestWhoIsAlwaysBehindHandsOverAfterAWhile(t *testing.T) {
-	w := newWorld(1)
-	a := w.start("a", 4, nil)
-	w.pass(8 * time.Second)
-	a.do(func(now clock.Instant) {
-		a.parts[0].link.behindUntil = clock.Never
-		require.True(t, a.putOff(now))
-		require.True(t, a.putOff(now.Add(maxPutOff-1)))
-		require.False(t, a.putOff(now.Add(maxPutOff)), "it always is")
-		a.parts[0].link.behindUntil = 0
-		require.False(t, a.putOff(now.Add(2*maxPutOff)))
-		a.parts[0].link.behindUntil = clock.Never
-		require.True(t, a.putOff(now.Add(3*maxPutOff)), "it was not, meanwhile")
-	})
-}
-
 func TestOneLateLogPutsNothingOff(t *testing.T) {
 	w := newWorld(2)
 	a := w.start("a", 4, nil)
 	w.pass(8 * time.Second)
 	a.do(func(now clock.Instant) {
 		a.parts[1].link.behindUntil = clock.Never
-		require.False(t, a.putOff(now), "one log that is late puts nothing off")
+		require.False(t, allBehind(a.parts, now, a.set.T), "one log that is late puts nothing off")
+		a.parts[0].link.behindUntil = clock.Never
+		require.True(t, allBehind(a.parts, now, a.set.T))
 	})
 }
 

@@ -113,7 +113,7 @@ func (n *Node) placeFresh(p *partition, now clock.Instant) {
 		p.claims.add(now.Mono, all)
 		return
 	}
-	plan, me := n.planner.plan(n, true, now)
+	plan, me := n.plan(true, now)
 	shares := n.shares(plan, p, all, true, now)
 	rank := plan.Rank(me, int(shares[n.role(p, 0)]), n.role(p, 0))
 	share := slices.DeleteFunc(slices.Clone(all), func(role int32) bool { return int(shares[n.role(p, role)]) != me })

@@ -9,30 +9,30 @@ import (
 const (
 	// cooldown is how long nothing is handed to a process that did not claim what it was
 	// given, and maxCooldown that time after it has doubled with each further failure.
-	// Short at first: where many start on few cores, who answers too late is busy, and soon
-	// answers; and what it lacks, others have too much.
+	// It is short at first: where many processes start on few cores, one that answers too late
+	// is busy and will soon answer, and meanwhile others lead more than their share.
 	cooldown    = 5 * time.Second
 	maxCooldown = time.Minute
 )
 
-// cooling is the processes that did not claim what they were given.
-type cooling map[string]failure
+// cooldowns are the processes that did not claim what they were given.
+type cooldowns map[string]failure
 
-// failure is that of one process: nothing is handed to it for so long, until then.
+// failure is a process in cooldown until `until`; `long` doubles with each failure.
 type failure struct {
 	long  time.Duration
 	until clock.Time // monotonic
 }
 
-// leaves reports whether a process is left alone for now.
-func (c cooling) leaves(id string, now clock.Time) bool {
+// leaves reports whether a process is in cooldown, so that nothing is handed to it.
+func (c cooldowns) leaves(id string, now clock.Time) bool {
 	f, failed := c[id]
 	return failed && now < f.until
 }
 
-// failed says that a process did not claim what it was given, and returns for how long
-// nothing is handed to it. One that did long ago begins anew.
-func (c cooling) failed(id string, now clock.Time) time.Duration {
+// failed begins the cooldown of a process that did not claim what it was given, and returns
+// how long it lasts. A failure of long ago does not count.
+func (c cooldowns) failed(id string, now clock.Time) time.Duration {
 	for other, f := range c {
 		if now >= f.until.Add(maxCooldown) {
 			delete(c, other)

@@ -11,7 +11,7 @@ import (
 // Who did not claim what it was given is left alone for five seconds, then for twice as
 // long each time, up to a minute. A minute after that it is forgotten.
 func TestCooling(t *testing.T) {
-	c := cooling{}
+	c := cooldowns{}
 	now := clock.Time(time.Hour)
 	for _, long := range []time.Duration{5, 10, 20, 40, 60, 60} {
 		require.False(t, c.leaves("a", now))

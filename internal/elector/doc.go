@@ -54,11 +54,16 @@ comes back quickly (link, claims).
 settings.go has what a Node is told, node.go the inputs and the order, ready.go the output;
 partition.go what is kept of one log, and how terms follow from it. succession.go says who
 is to claim what is vacant, and when; claim.go claims; handover.go decides how an orderly end
-goes on, release.go carries it out; rebalance.go, members.go, announce.go, nominate.go,
-link.go and timing.go have one concern each; requests.go has requests and calls to others,
-requests_inbox.go those to this process, node_requests.go what they need of the Node; holdings.go what is different on one log and on a
-majority of small ones, where one partition stands for all of them; observe.go what others are told; stats.go
-and vacancy.go what is counted, by which nothing is decided; loop.go the only mutex, the
-goroutines and the I/O.
+goes on, release.go carries it out; holdings.go has what is different on one log and on a majority of small
+ones, where one partition stands for all of them. announce.go, nominate.go, link.go and
+timing.go have one concern each. stats.go and vacancy.go count, and nothing is decided by
+that. loop.go has the only mutex, the goroutines and the I/O.
+
+Some concerns are types that need no Node. The Node tells them what they have to know, and
+carries out what they say, in a file beside each:
+
+	members.go, planner.go   who is there, and the plan of who should lead what
+	mover.go, cool.go        what is handed over though it could be kept      node_moves.go
+	requests*.go             requests to others and from others, calls        node_requests.go
 */
 package elector

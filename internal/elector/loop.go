@@ -256,7 +256,7 @@ func (e *Elector) consult() {
 			prefs[role] = int32(min(max(prefer(m, role), -1<<31), 1<<31-1))
 		}
 		e.mu.Lock()
-		e.node.Preferred(m.Process, prefs)
+		e.node.planner.preferred(m.Process, prefs)
 		e.mu.Unlock()
 	}
 }

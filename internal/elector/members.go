@@ -1,13 +1,10 @@
 package elector
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
-	"github.com/goneli/neli/internal/placement"
 )
 
 // Member is a process of the group that has announced itself.
@@ -248,125 +245,4 @@ func (ms *members) means(to, process, name string) bool {
 func (ms *members) wantedBy(p int, since clock.Instant) bool {
 	w := ms.wants[p]
 	return len(ms.by) == 0 || w.process != "" && w.heard.Mono >= since.Mono
-}
-
-// planner keeps the plan that follows from who is there: it is made anew only when that
-// has changed.
-type planner struct {
-	valid   [2]bool
-	plans   [2]*placement.Plan
-	who     [2][]placement.Candidate
-	fresh   bool
-	prefs   map[string][]int32 // Preference's words, by process
-	forR    int                // for so many roles
-	sharing sharing            // who should claim what is vacant (claim.go)
-}
-
-func (pl *planner) forget() { pl.valid = [2]bool{} }
-
-// changed reports whether there is another plan than when it was last asked.
-func (pl *planner) changed() bool {
-	c := pl.fresh
-	pl.fresh = false
-	return c
-}
-
-// plan returns the plan, and the index of this process. With expected it reckons with
-// members of whom only history tells: at a start of all, they are likely to be there.
-// Without, only with those that have been heard.
-func (pl *planner) plan(n *Node, expected bool, now clock.Instant) (plan *placement.Plan, me int) {
-	i := 0
-	if expected {
-		i = 1
-	}
-	who := pl.candidates(n, expected, now)
-	if !pl.valid[i] || !slices.EqualFunc(who, pl.who[i], sameCandidate) {
-		pl.plans[i], pl.who[i], pl.valid[i] = placement.New(who), who, true
-		pl.fresh = true
-	}
-	return pl.plans[i], pl.plans[i].Find(n.set.Process)
-}
-
-func sameCandidate(a, b placement.Candidate) bool {
-	return a.ID == b.ID && a.Priority == b.Priority && a.Roles == b.Roles && a.Steady == b.Steady && a.Soon == b.Soon &&
-		len(a.Prefs) == len(b.Prefs)
-}
-
-// candidates are those who may claim: of them who holds something and was not heard for
-// half of its lease is not reckoned with.
-func (pl *planner) candidates(n *Node, expected bool, now clock.Instant) []placement.Candidate {
-	who := make([]placement.Candidate, 0, n.members.size())
-	quiet := n.quiet(now)
-	for id, m := range n.members.by {
-		if !m.nominated || m.suspect || !m.present && !expected || quiet[id] {
-			continue
-		}
-		cool := n.moves.cool.leaves(id, now.Mono)
-		steady := m.present && now.Mono.Sub(m.since) >= steadyAfter && now.Mono.Sub(m.heard.Mono) < 2*max(m.period, helloEvery) && !cool
-		soon := !steady && m.present && !cool && m.staying(now)
-		who = append(who, placement.Candidate{ID: id, Priority: m.priority, Roles: m.roles, Steady: steady, Soon: soon, Prefs: pl.prefs[id]})
-	}
-	if n.desired.Willing(now) && !n.set.Observer && n.set.Alive(now) {
-		steady := n.moves.willing != 0 && now.Mono.Sub(n.moves.willing) >= steadyAfter
-		who = append(who, placement.Candidate{ID: n.set.Process, Priority: n.set.Priority, Roles: n.desired.Roles, Steady: steady,
-			Soon: !steady, Prefs: pl.prefs[n.set.Process]})
-	}
-	slices.SortFunc(who, func(a, b placement.Candidate) int { return cmp.Compare(a.ID, b.ID) })
-	return who
-}
-
-// quiet returns the processes that hold something and of which nothing was read for half
-// of their lease, though the log works: they are probably dead.
-func (n *Node) quiet(now clock.Instant) map[string]bool {
-	var quiet map[string]bool
-	for _, p := range n.parts {
-		if p.link.stalled {
-			continue
-		}
-		for h := range p.lease.Holders() {
-			whole := h.FreeAt.Sub(h.Heard.Raw)
-			if now.Raw.Sub(h.Heard.Raw) > whole/2 && !p.link.doubtful(h.Heard) {
-				if quiet == nil {
-					quiet = map[string]bool{}
-				}
-				quiet[h.Session.Process] = true
-			}
-		}
-	}
-	return quiet
-}
-
-// Unasked returns the members whose Preference is not known, for so many roles. The
-// caller asks without a lock, as it is the user's code, and says what it heard with
-// Preferred.
-func (n *Node) Unasked() (ask []Member, roles int) {
-	if n.set.Preference == nil || n.set.Nominated {
-		return nil, 0
-	}
-	pl := &n.planner
-	if pl.forR != n.desired.Roles || pl.prefs == nil {
-		pl.prefs, pl.forR = map[string][]int32{}, n.desired.Roles
-	}
-	for id := range pl.prefs {
-		if n.members.by[id] == nil && id != n.set.Process {
-			delete(pl.prefs, id)
-		}
-	}
-	for id, m := range n.members.by {
-		if pl.prefs[id] == nil {
-			ask = append(ask, Member{Name: m.name, Process: id, Priority: m.priority})
-		}
-	}
-	if pl.prefs[n.set.Process] == nil && !n.set.Observer {
-		ask = append(ask, Member{Name: n.set.Name, Process: n.set.Process, Priority: n.set.Priority})
-	}
-	return ask, pl.forR
-}
-
-// Preferred says how much a member is wanted, by role.
-func (n *Node) Preferred(process string, prefs []int32) {
-	if len(prefs) == n.planner.forR {
-		n.planner.prefs[process] = prefs
-		n.planner.forget()
-	}
 }

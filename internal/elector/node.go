@@ -26,7 +26,7 @@ type Node struct {
 	members  members
 	planner  planner
 	timing   timing
-	moves    moves
+	mover    mover
 	counts   counts
 	requests requests
 	eager    bool // nothing that was vacant has been passed over since this process was willing
@@ -182,8 +182,8 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 
 // conclude finds out whether somebody waits for what was read or acknowledged.
 func (n *Node) conclude(now clock.Instant) {
-	if len(n.moves.under) > 0 {
-		n.settle(now)
+	if len(n.mover.under) > 0 {
+		n.resolveMoves(now)
 	}
 	n.finish(now)
 }

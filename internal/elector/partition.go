@@ -201,7 +201,7 @@ func (n *Node) sync(p *partition, now clock.Instant) {
 	p.claims.drop(taken)
 	n.vacate(p, free, now)
 	if len(taken) > 0 || len(free) > 0 {
-		n.ready.Changed, n.moves.dirty = true, true
+		n.ready.Changed, n.mover.dirty = true, true
 	}
 }
 

@@ -86,7 +86,7 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	if len(n.parts) == 0 {
 		return next
 	}
-	next = min(next, n.moves.lookAt.Sub(now.Mono))
+	next = min(next, n.mover.lookAt.Sub(now.Mono))
 	if n.announces() {
 		next = min(next, n.announceDue(now).Sub(now.Mono))
 	}

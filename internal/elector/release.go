@@ -92,7 +92,7 @@ func (n *Node) nameSuccessors(p *partition, now clock.Instant) {
 			open, from = append(open, int32(n.role(p, role))), append(from, h)
 		}
 	}
-	plan, me := n.planner.plan(n, false, now)
+	plan, me := n.plan(false, now)
 	first := plan.Assign(open, n.holders(plan, now))
 	for i, role := range open {
 		to := ""
@@ -133,7 +133,7 @@ func (n *Node) callOff(p *partition, h *handover) {
 		p.holds[role].hand = nil
 	}
 	clear(h.roles)
-	n.moves.dirty = true
+	n.mover.dirty = true
 	n.ready.Changed = true
 	n.note(slog.LevelDebug, "handover called off", "partition", p.index, "reason", h.why, "to", h.to)
 }

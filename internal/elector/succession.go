@@ -97,7 +97,7 @@ func (n *Node) share(p *partition, roles []int32, now clock.Instant) {
 	}
 	pause := n.sharePause(p, now)
 	p.claims.sharings.add(now.Mono, pause)
-	plan, me := n.planner.plan(n, true, now)
+	plan, me := n.plan(true, now)
 	shares := n.shares(plan, p, roles, false, now)
 	recovering := p.link.recovered != 0 && now.Mono.Sub(p.link.recovered) < n.set.T
 	late := time.Duration(0)
@@ -165,7 +165,7 @@ func (n *Node) claimTurn(p *partition) time.Duration {
 // rank works out when this process will claim roles that those who should have them have
 // not claimed: the later, the more members come before it.
 func (n *Node) rank(p *partition, roles []int32, now clock.Instant) {
-	plan, me := n.planner.plan(n, true, now)
+	plan, me := n.plan(true, now)
 	shares := n.shares(plan, p, roles, false, now)
 	byRank := map[time.Duration][]int32{}
 	for _, role := range roles {

@@ -21,7 +21,7 @@ func TestWhatIsOnItsWayIsNoRoom(t *testing.T) {
 	a.do(func(now clock.Instant) {
 		p := a.parts[0]
 		p.claims.successors[5] = successor{"b", rebalanced} // of a role that only others know
-		plan, me := a.planner.plan(a.Node, false, now)
+		plan, me := a.plan(false, now)
 		b := int32(plan.Find("b"))
 		require.Equal(t, []int32{int32(me), int32(me), int32(me), int32(me)}, a.expected(plan, now))
 
