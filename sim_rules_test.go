@@ -72,10 +72,10 @@ var simulatorRules = []mutation.Mutant{
 		Want: `gives something up though nobody let it`},
 
 	// Observers, and what is told of holders.
-	{Rule: "an observer says nothing", File: "internal/elector/announce.go",
-		Old: "return !n.set.Observer && !(n", New: "return !(n", Want: `the witness writes`},
+	{Rule: "an observer says nothing", File: "internal/elector/node_announce.go",
+		Old: "if n.set.Observer || a.over() {", New: "if a.over() {", Want: `the witness writes`},
 	{Rule: "who has nothing to say is not woken for it", File: "internal/elector/ready.go",
-		Old: "	if n.announces() {\n		next", New: "	{\n		next", Want: `has looked at its clock`},
+		Old: "	if !n.set.Observer && !n.announcer.over() {\n		next", New: "	{\n		next", Want: `has looked at its clock`},
 	{Rule: "a holder is told with the age of what was read", File: "discovery.go",
 		Old: "Age: now.Age(g.Heard)}", New: "Age: now.Age(g.Since)}", Want: `has read of the holder`},
 	{Rule: "Watch tells that a silent holder is heard again", File: "internal/elector/partition.go",

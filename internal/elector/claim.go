@@ -160,7 +160,7 @@ func (n *Node) probing(p *partition, now clock.Instant) clock.Time {
 	if p.link.probing(now, n.set.T) {
 		return p.link.hello.at.Add(n.set.T)
 	}
-	return p.talk.helloAt
+	return p.announcements.helloAt
 }
 
 // claimFailed takes note that a Claim may or may not be in the log.

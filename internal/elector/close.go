@@ -39,11 +39,11 @@ func (n *Node) finish(now clock.Instant) {
 	promised := false
 	for _, p := range n.logs {
 		switch {
-		case !p.talk.gave || p.talk.left || !p.log.Known() || !p.log.Vacant():
+		case !p.announcements.releasedHere || p.announcements.farewellLeft || !p.log.Known() || !p.log.Vacant():
 		case now.Mono < n.succeedBy() && n.promised(p):
 			promised = true
 		default:
-			p.talk.left = true
+			p.announcements.farewellLeft = true
 			n.append(p, now, n.snapshot(p, now)...)
 		}
 	}

@@ -8,7 +8,7 @@ logs, and when. Node decides and is pure; Elector runs it, and does nothing else
 	      │                      │                         │               │
 	      ▼                      ▼                         ▼               ▼
 	┌─ Node ────────────────────────────────────────────────────────────────────┐
-	│ partition 0: lease · holds · handovers · vacancies · link · talk           │
+	│ partition 0: lease · holds · handovers · vacancies · link · announcements  │
 	│ partition 1: …                                                             │
 	│ members · plan of who should lead what (placement) · moves · timing        │
 	└───────┬───────────────────────────────────────────────┬───────────────────┘
@@ -55,8 +55,8 @@ settings.go has what a Node is told, node.go the inputs and the order, ready.go 
 partition.go what is kept of one log, and how terms follow from it. succession.go says who
 is to claim what is vacant, and when; claim.go claims; handover.go decides how an orderly end
 goes on, release.go carries it out; holdings.go has what is different on one log and on a majority of small
-ones, where one partition stands for all of them. announce.go, nominate.go, link.go and
-timing.go have one concern each. stats.go and vacancy.go count, and nothing is decided by
+ones, where one partition stands for all of them. nominate.go, link.go and timing.go
+have one concern each. stats.go and vacancy.go count, and nothing is decided by
 that. loop.go has the only mutex, the goroutines and the I/O.
 
 Some concerns are types that need no Node. The Node tells them what they have to know, and
@@ -64,6 +64,8 @@ carries out what they say, in a file beside each:
 
 	members.go, planner.go   who is there, and the plan of who should lead what
 	mover.go, cool.go        what is handed over though it could be kept      node_moves.go
+	announcer.go             when this process says Hello to all              node_announce.go
+	announcements.go         what it says in one log: Hellos, Snapshots
 	requests*.go             requests to others and from others, calls        node_requests.go
 */
 package elector

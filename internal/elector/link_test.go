@@ -95,11 +95,11 @@ func TestWoken(t *testing.T) {
 		{3 * time.Second, 10 * time.Second, 15 * time.Second},
 		{3 * time.Second, 20 * time.Second, 20 * time.Second},
 	} {
-		tm := timing{announceAt: at(c.hello).Mono, due: now.Mono.Add(-c.late)}
-		tm.woken(now, 2*time.Second)
-		require.Equal(t, at(c.want).Mono, tm.announceAt, "late by %v", c.late)
+		a := announcer{at: at(c.hello).Mono}
+		if tm := (timing{due: now.Mono.Add(-c.late)}); tm.late(now) {
+			a.putOff(now.Mono.Add(2 * time.Second))
+		}
+		require.Equal(t, at(c.want).Mono, a.at, "late by %v", c.late)
 	}
-	fresh := timing{}
-	fresh.woken(now, time.Second)
-	require.Zero(t, fresh.announceAt, "the first step is never late")
+	require.False(t, (&timing{}).late(now), "the first step is never late")
 }

@@ -14,21 +14,21 @@ func (n *Node) lookBack(p *partition, now clock.Instant) {
 	if n.rolesOf(p).lease.Paces() || p.log.Known() {
 		return
 	}
-	if p.talk.read == 0 && p.log.Offset()+1 >= p.end {
-		p.talk.read = now.Mono
+	if p.announcements.read == 0 && p.log.Offset()+1 >= p.end {
+		p.announcements.read = now.Mono
 	}
-	if p.talk.back || now.Mono < n.lookBackAt(p, now) {
+	if p.announcements.back || now.Mono < n.lookBackAt(p, now) {
 		return
 	}
-	p.talk.back = true
+	p.announcements.back = true
 	n.ready.Back = append(n.ready.Back, p.index)
 }
 
 // lookBackAt is when that is due. Newcomers take turns: who has found a Snapshot writes one for
 // the others.
 func (n *Node) lookBackAt(p *partition, now clock.Instant) clock.Time {
-	if n.rolesOf(p).lease.Paces() || p.talk.read == 0 || p.talk.back || p.log.Known() {
+	if n.rolesOf(p).lease.Paces() || p.announcements.read == 0 || p.announcements.back || p.log.Known() {
 		return clock.Never
 	}
-	return p.talk.read.Add(n.set.T/20 + n.turn(uint64(p.index), now))
+	return p.announcements.read.Add(n.set.T/20 + n.turn(uint64(p.index), now))
 }

@@ -246,3 +246,46 @@ func (ms *members) wantedBy(p int, since clock.Instant) bool {
 	w := ms.wants[p]
 	return len(ms.by) == 0 || w.process != "" && w.heard.Mono >= since.Mono
 }
+
+// turn is how long a process leaves it to others to answer: all are asked, one will do, and
+// its answer calls off the others'.
+//
+// A closing process does not count on members that have said goodbye, but those that did so
+// within T/2 are probably there still. It waits for them too, for T/2 at most: where all close
+// together, each would otherwise be the only one left in its own eyes, and all would answer.
+func (ms *members) turn(self string, key uint64, closing bool, t, roundTrip time.Duration, now clock.Instant) time.Duration {
+	mine, before := hash(self, key), 0
+	for id, m := range ms.by {
+		if m.present && !m.suspect && hash(id, key) < mine {
+			before++
+		}
+	}
+	leaving := 0
+	if closing {
+		for id, at := range ms.left {
+			if now.Mono.Sub(at) < t/2 && hash(id, key) < mine {
+				leaving++
+			}
+		}
+	}
+	patience := min(t/2, t/20*time.Duration(leaving))
+	wait := 2 * roundTrip * time.Duration(before)
+	if before <= quick {
+		return patience + min(wait, t/20)
+	}
+	return patience + max(wait, t/20*time.Duration(before-quick))
+}
+
+// quick is how many may answer after round trips, if those before them do not. Of the rest
+// each waits longer, by far more than a member that is busy is late: otherwise a hundred
+// would answer before they have read that one has.
+const quick = 3
+
+func hash(id string, key uint64) uint64 {
+	h := key*0x9e3779b97f4a7c15 + 0xcbf29ce484222325
+	for i := range len(id) {
+		h = (h ^ uint64(id[i])) * 0x100000001b3
+	}
+	h = (h ^ h>>33) * 0xff51afd7ed558ccd
+	return h ^ h>>29
+}

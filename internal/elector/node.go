@@ -16,21 +16,22 @@ import (
 // taken with Ready after each. It is not safe for concurrent use. It has more than a dozen
 // fields because each is the whole of a concern that has a file of its own.
 type Node struct {
-	set      *Settings
-	terms    *term.Table
-	codec    lease.Codec
-	parts    []*partition  // where roles are held: each a log, or one that stands for all small ones
-	logs     []*partition  // the logs: the same as parts, unless they are small ones
-	quorum   *quorum.Lease // what the small logs say together; nil: there are none
-	desired  Desired
-	members  members
-	planner  planner
-	timing   timing
-	mover    mover
-	counts   counts
-	requests requests
-	eager    bool // nothing that was vacant has been passed over since this process was willing
-	ready    Ready
+	set       *Settings
+	terms     *term.Table
+	codec     lease.Codec
+	parts     []*partition  // where roles are held: each a log, or one that stands for all small ones
+	logs      []*partition  // the logs: the same as parts, unless they are small ones
+	quorum    *quorum.Lease // what the small logs say together; nil: there are none
+	desired   Desired
+	members   members
+	planner   planner
+	timing    timing
+	mover     mover
+	counts    counts
+	requests  requests
+	announcer announcer
+	eager     bool // nothing that was vacant has been passed over since this process was willing
+	ready     Ready
 }
 
 // New returns a Node whose terms go into the given table.
@@ -44,7 +45,7 @@ func (n *Node) Open(partitions int, id string, now clock.Instant) {
 	n.timing.opened = now.Mono
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(n.set.Process))
-	n.timing.home = int(h.Sum32() % uint32(partitions))
+	n.announcer.home = int(h.Sum32() % uint32(partitions))
 	lines := partitions
 	if n.set.Majority {
 		lines = n.openSmall(partitions, now)
@@ -135,7 +136,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	}
 	if d.Roles > was.Roles { // and others may do the same
 		n.reviewAll(now)
-		n.timing.announceAt, n.timing.settles = now.Mono, 0
+		n.announcer.at, n.timing.settles = now.Mono, 0
 		n.timing.newcomer(now)
 	}
 	for _, p := range n.parts {
@@ -143,7 +144,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	}
 	if d.Roles != was.Roles {
 		n.planner.forget()
-		n.announceSoon(now)
+		n.announcer.soon(n.members.size(), now)
 		n.ready.Changed = true // there is more to tell, or less
 	}
 	n.Tick(now)
@@ -158,14 +159,14 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	n.account(p, now)
 	switch {
 	case e.Reset:
-		if log.begun && !log.talk.back {
+		if log.begun && !log.announcements.back {
 			n.counts.LogResets++
 		}
 		log.id = e.ID
 		p.lease.Begin(log.index, e, now)
-		again := log.talk.back
+		again := log.announcements.back
 		n.reset(log, e.End, now)
-		log.talk.back, log.talk.again = e.Whole, again // a whole log has nothing farther back
+		log.announcements.back, log.announcements.again = e.Whole, again // a whole log has nothing farther back
 	case e.ID != log.id:
 		return
 	case e.Alive:
@@ -246,15 +247,17 @@ func (n *Node) doubt(p *partition, ev lease.Event, e Entry, r *lease.Record, now
 			n.note(slog.LevelError, "state of another process contradicts the own one: snapshots of all will tell who has to rejoin",
 				"partition", p.index, "offset", e.Offset, "by_name", n.nameOf(r.Session.Process), "process", r.Session.Process, "record", r.Kind)
 		}
-		p.talk.contradicts = r.Session.Process
+		p.announcements.contradicts = r.Session.Process
 	}
 	if ev.Doubts {
-		n.speak(p, n.turn(uint64(e.Offset), now), now)
+		if !n.set.Observer {
+			p.announcements.speak(n.turn(uint64(e.Offset), now), now)
+		}
 	}
 	if ev.Confirmed {
-		n.counts.Diverged = n.nameOf(p.talk.contradicts)
+		n.counts.Diverged = n.nameOf(p.announcements.contradicts)
 		n.note(slog.LevelError, "own state is confirmed by others: the process that contradicts it has to rejoin",
-			"partition", p.index, "offset", e.Offset, "by_name", n.counts.Diverged, "process", p.talk.contradicts)
+			"partition", p.index, "offset", e.Offset, "by_name", n.counts.Diverged, "process", p.announcements.contradicts)
 		n.review(n.rolesOf(p), now)
 	}
 }
@@ -332,7 +335,12 @@ func (n *Node) Tick(now clock.Instant) {
 	}
 	n.sayWaiting(now)
 	n.members.expire(now, n.planner.forget)
-	n.timing.woken(now, n.set.RejoinWait)
+	if n.timing.late(now) {
+		n.announcer.putOff(now.Mono.Add(n.set.RejoinWait))
+	}
+	if n.desired.Closing {
+		n.announcer.close(now)
+	}
 	n.revive(now)
 	n.sweep(now)
 	if n.timing.farewells > 0 && now.Mono.Sub(n.timing.parted) >= closeTail {

@@ -58,7 +58,7 @@ func (n *Node) Nominate(partitions []int, lost bool, now clock.Instant) {
 			}
 		}
 	}
-	n.timing.announceAt = now.Mono
+	n.announcer.at = now.Mono
 	n.Tick(now)
 }
 
@@ -99,10 +99,10 @@ func (n *Node) absent(now clock.Instant) bool {
 func (n *Node) reachable() int {
 	m := len(n.logs)
 	for i := range m {
-		p := n.logs[(n.timing.home+i)%m]
+		p := n.logs[(n.announcer.home+i)%m]
 		if p.link.hello.seq == 0 && !p.link.stalled {
 			return p.index
 		}
 	}
-	return n.timing.home
+	return n.announcer.home
 }

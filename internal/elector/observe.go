@@ -50,7 +50,7 @@ func (n *Node) standing(p *partition, role int32, now clock.Instant) (token int6
 		}
 		return p.lease.Tenure(g), g
 	}
-	if now.Raw < p.lease.FreeAt(role) || !n.caughtUp(p) { // a newer version may hold it, or somebody who comes later in the log
+	if now.Raw < p.lease.FreeAt(role) || !caughtUp(n.logsOf(p)) { // a newer version may hold it, or somebody who comes later in the log
 		return unknownToken, g
 	}
 	return vacantToken, g

@@ -25,12 +25,12 @@ type partition struct {
 
 	unheard map[lease.Session]bool // holders of whom only that is known
 
-	holds  map[int32]*hold // what this process leads, or gives up (handover.go)
-	hands  []*handover     // orderly ends under way (handover.go)
-	claims claims          // vacancies, and own Claims (claim.go)
-	link   link            // own records and their round trips (link.go)
-	talk   talk            // Hellos and Snapshots (announce.go)
-	group  group           // what the nominator says of it (nominate.go)
+	holds         map[int32]*hold // what this process leads, or gives up (handover.go)
+	hands         []*handover     // orderly ends under way (handover.go)
+	claims        claims          // vacancies, and own Claims (claim.go)
+	link          link            // own records and their round trips (link.go)
+	announcements announcements   // Hellos and Snapshots
+	group         group           // what the nominator says of it (nominate.go)
 
 	vacancies vacancies // for counters (vacancy.go)
 
@@ -83,7 +83,7 @@ func (p *partition) forget() {
 func (p *partition) reset(end int64, now clock.Instant) {
 	p.begun, p.end = true, end
 	p.link.reset()
-	p.talk.reset(now)
+	p.announcements.reset(now)
 }
 
 // released takes note that something was released: Releases that are lost are sent again.
@@ -148,7 +148,7 @@ func (n *Node) learned(p *partition, now clock.Instant) {
 		return // what is known of the other logs has been concluded
 	}
 	p.claims.init()
-	p.talk.back = false
+	p.announcements.back = false
 	p.unheard = map[lease.Session]bool{}
 	for h := range p.lease.Holders() {
 		if h.Last < p.end {

@@ -87,7 +87,7 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 		return next
 	}
 	next = min(next, n.mover.lookAt.Sub(now.Mono))
-	if n.announces() {
+	if !n.set.Observer && !n.announcer.over() {
 		next = min(next, n.announceDue(now).Sub(now.Mono))
 	}
 	next = min(next, n.requests.due().Sub(now.Mono))

@@ -32,25 +32,17 @@ func (n *Node) giveUp(p *partition, now clock.Instant) {
 	}
 }
 
-// nameAt is from when on successors are named. In a crowd, a closing process first waits
-// until it has read its own goodbye back, and then no other goodbye for two round trips; it
-// waits for T/8 at most, so that there is time left for an answer. Where a whole crowd closes
-// together, nobody is named, asked or given anything by then. Otherwise each of n members would
-// ask all others, and send a Release to each: these n² records keep all readers busy, and a
-// newcomer would find nothing else within its reach. A small group does not wait, nor does a
-// process that nobody drives.
-func (n *Node) nameAt() clock.Time {
-	t := &n.timing
-	limit := t.byeAt.Add(min(n.set.T/8, n.set.AnswerWait*3/4))
-	switch {
-	case !n.desired.Closing || !n.desired.Contend || n.members.size()+len(n.members.left) <= fewHolders:
+// nameAt is from when on successors are named. In a crowd, a closing process waits first
+// (crowdedUntil), for T/8 at most, so that there is time left for an answer. Where a whole
+// crowd closes together, nobody is named, asked or given anything by then. Otherwise each of
+// n members would ask all others, and send a Release to each: these n² records keep all
+// readers busy, and a newcomer would find nothing else within its reach. A small group does
+// not wait, nor does a process that nobody drives.
+func (n *Node) nameAt() clock.Mono {
+	if !n.desired.Closing || !n.desired.Contend || n.members.size()+len(n.members.left) <= fewHolders {
 		return 0
-	case !t.bye:
-		return clock.Never
-	case !t.byeBack:
-		return limit
 	}
-	return min(t.partedAt.Add(2*t.roundTrip()), limit)
+	return n.announcer.crowdedUntil(min(n.set.T/8, n.set.AnswerWait*3/4), n.timing.roundTrip())
 }
 
 // giveUpFrom begins to hand over roles from a number on.
@@ -155,7 +147,7 @@ func (n *Node) giveBack(p *partition, roles []int32, h *handover, why term.Reaso
 				out[i].To, out[i].Pinned, out[i].Moved = h.to, h.pinned, h.why == term.Rebalanced
 			}
 		}
-		log.talk.gave = true
+		log.announcements.releasedHere = true
 		log.released(now, n.set.T)
 		n.append(log, now, out...)
 	}

@@ -99,7 +99,7 @@ func (n *Node) census(p *partition, now clock.Instant) (c [Held + 1]int) {
 	}
 	p.lease.Tally(below, kind, c[:])
 	c[Vacant] = int(below) - c[Held] - c[Unknown]
-	if now.Raw < p.lease.NewerUntil() || !n.caughtUp(p) {
+	if now.Raw < p.lease.NewerUntil() || !caughtUp(n.logsOf(p)) {
 		c[Unknown], c[Vacant] = c[Unknown]+c[Vacant], 0
 	}
 	return c

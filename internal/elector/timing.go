@@ -40,16 +40,6 @@ type timing struct {
 	asked    clock.Instant // when the log was last doubted
 	due      clock.Time    // monotonic: when Tick is due
 
-	home       int        // the partition in whose log this process announces itself
-	announceAt clock.Time // monotonic: the next Hello
-	saidAt     clock.Time // and the last one
-	willing    bool       // the last Hello said that this process wants all it can have
-	wavered    bool       // and since then there was a moment when it did not
-	bye        bool       // the last Hello was said
-	byeAt      clock.Time // monotonic: when it was said
-	byeBack    bool       // and it was read back
-	partedAt   clock.Time // monotonic: when the last goodbye was read, of any process
-
 	awayUntil clock.Time // monotonic: out of the nominator's group until then
 	stayUntil clock.Time // monotonic: and in it for so long at least
 
@@ -89,13 +79,11 @@ func (t *timing) roundTrip() time.Duration {
 	return min(max(t.rtt, minRoundTrip), max(maxRoundTrip, t.t/100))
 }
 
-// woken takes note of how late a step is. A process that was suspended may not have
-// heard yet that its session is over and others have its partitions: for a while it does
-// not say what it wants.
-func (t *timing) woken(now clock.Instant, wait time.Duration) {
-	if t.due != 0 && now.Mono.Sub(t.due) > time.Second {
-		t.announceAt = max(t.announceAt, now.Mono.Add(wait))
-	}
+// late reports whether a step is late. A process that was suspended may not have heard yet
+// that its session is over and others have its partitions: for a while it must not say what
+// it wants.
+func (t *timing) late(now clock.Instant) bool {
+	return t.due != 0 && now.Mono.Sub(t.due) > time.Second
 }
 
 // newcomer lets the first claims of a process wait for others that start with it.

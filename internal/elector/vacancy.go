@@ -16,7 +16,7 @@ type vacancies struct {
 
 // vacated takes note that roles are vacant, from now on if they were not before.
 func (n *Node) vacated(p *partition, roles []int32, now clock.Instant) {
-	if !n.caughtUp(p) {
+	if !caughtUp(n.logsOf(p)) {
 		return
 	}
 	v, below := &p.vacancies, n.localRoles(p)

@@ -125,7 +125,7 @@ func TestAnnouncementsElsewhere(t *testing.T) {
 	w := newWorld(3)
 	a := w.start("a", 3, nil)
 	w.pass(20 * time.Second)
-	home := a.timing.home
+	home := a.announcer.home
 	count := func(p int) int { return len(w.sent(p, "a", lease.Hello)) }
 	other := (home + 1) % 3
 	h, o := count(home), count(other)
