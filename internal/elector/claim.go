@@ -207,7 +207,7 @@ func (n *Node) giveUpClaims(p *partition, now clock.Instant) {
 	if under == 0 || now.Mono.Sub(oldest.Mono) < limit {
 		return
 	}
-	if n.counts.claims.due(now) { // where reading stands still, it is all partitions
+	if n.reports.claims.due(now) { // where reading stands still, it is all partitions
 		n.note(slog.LevelWarn, "claim did not come back: given up", "partition", p.index, "after", limit)
 	}
 	p.log.GiveUpClaims(now.Add(-limit))

@@ -54,10 +54,11 @@ comes back quickly (link, claims).
 settings.go has what a Node is told, node.go the inputs and the order, ready.go the output;
 partition.go what is kept of one log, and how terms follow from it. succession.go says who
 is to claim what is vacant, and when; claim.go claims; handover.go decides how an orderly end
-goes on, release.go carries it out; holdings.go has what is different on one log and on a majority of small
-ones, where one partition stands for all of them. nominate.go, link.go and timing.go
-have one concern each. stats.go and vacancy.go count, and nothing is decided by
-that. loop.go has the only mutex, the goroutines and the I/O.
+goes on, release.go carries it out; holdings.go has what is different on one log and on a
+majority of small ones, where one partition stands for all of them. nominate.go, link.go and
+timing.go have one concern each. stats.go, vacancy_stats.go and vacancy.go count, reports.go
+tells of trouble, and nothing is decided by any of that. loop.go has the only mutex, the
+goroutines and the I/O.
 
 Some concerns are types that need no Node. The Node tells them what they have to know, and
 carries out what they say, in a file beside each:

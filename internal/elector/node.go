@@ -30,6 +30,7 @@ type Node struct {
 	counts    counts
 	requests  requests
 	announcer announcer
+	reports   reports
 	eager     bool // nothing that was vacant has been passed over since this process was willing
 	ready     Ready
 }
@@ -194,7 +195,8 @@ func (n *Node) consume(log *partition, e Entry, r *lease.Record, bad error, now 
 	p := n.rolesOf(log)
 	ev := p.lease.Read(log.index, e.Offset, r, bad, now)
 	if bad != nil {
-		n.count(bad, e)
+		n.counts.skipped(bad)
+		n.tell(n.reports.skipped(bad, e.Partition, e.Offset, n.set.Majority))
 	}
 	if ev.Rewound {
 		n.rewound(log, ev, e, now)
@@ -223,19 +225,7 @@ func (n *Node) rewound(log *partition, ev lease.Event, e Entry, now clock.Instan
 
 func (n *Node) sayRewound(p *partition, ev lease.Event, e Entry, now clock.Instant) {
 	n.counts.LogResets++
-	switch {
-	case ev.Outvoted:
-		n.note(slog.LevelError, "own state contradicts that of most others: rejoining", "partition", p.index, "offset", e.Offset)
-	case ev.Tied:
-		n.note(slog.LevelError, "own state is contradicted, and as many have another one: rejoining, and not believing their snapshots for now",
-			"partition", p.index, "offset", e.Offset)
-	case !n.counts.resets.due(now):
-	case ev.Missing > 0:
-		n.note(slog.LevelWarn, "records of a small log were lost on their way: rejoining", "log", p.index, "offset", e.Offset, "missing", ev.Missing,
-			"resets", n.counts.LogResets)
-	default:
-		n.note(slog.LevelWarn, "leader log rewound: rejoining", "partition", p.index, "offset", e.Offset, "resets", n.counts.LogResets)
-	}
+	n.tell(n.reports.rewound(ev, p.index, e.Offset, n.counts.LogResets, now))
 }
 
 // doubt deals with a record that shows that somebody's fold is another one. Everybody who
@@ -243,10 +233,7 @@ func (n *Node) sayRewound(p *partition, ev lease.Event, e Entry, now clock.Insta
 func (n *Node) doubt(p *partition, ev lease.Event, e Entry, r *lease.Record, now clock.Instant) {
 	if ev.Differs {
 		n.counts.Contradictions++
-		if n.counts.contradictions.due(now) {
-			n.note(slog.LevelError, "state of another process contradicts the own one: snapshots of all will tell who has to rejoin",
-				"partition", p.index, "offset", e.Offset, "by_name", n.nameOf(r.Session.Process), "process", r.Session.Process, "record", r.Kind)
-		}
+		n.tell(n.reports.contradicted(p.index, e.Offset, r, n.nameOf(r.Session.Process), now))
 		p.announcements.contradicts = r.Session.Process
 	}
 	if ev.Doubts {
@@ -256,8 +243,7 @@ func (n *Node) doubt(p *partition, ev lease.Event, e Entry, r *lease.Record, now
 	}
 	if ev.Confirmed {
 		n.counts.Diverged = n.nameOf(p.announcements.contradicts)
-		n.note(slog.LevelError, "own state is confirmed by others: the process that contradicts it has to rejoin",
-			"partition", p.index, "offset", e.Offset, "by_name", n.counts.Diverged, "process", p.announcements.contradicts)
+		n.tell(n.reports.confirm(p.index, e.Offset, p.announcements.contradicts, n.counts.Diverged, now))
 		n.review(n.rolesOf(p), now)
 	}
 }

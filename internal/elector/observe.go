@@ -1,10 +1,6 @@
 package elector
 
 import (
-	"errors"
-	"log/slog"
-	"time"
-
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
 )
@@ -198,54 +194,4 @@ func (g *grouping) add(token int64, holder int32, i int) {
 		g.recent = append(g.recent, recent{})
 	}
 	g.of[token], g.recent[holder+1] = i, recent{token, i, true}
-}
-
-// counts is what was read, and makes sure that each kind of odd record is logged once, and
-// resets and Claims that did not come back not too often.
-type counts struct {
-	Counters
-	read                     clock.Instant // when a record was last read
-	malformed, newer, copied bool
-	resets, claims           limiter
-	contradictions           limiter
-}
-
-// limiter keeps trouble that repeats from filling the log.
-type limiter struct {
-	next clock.Time
-}
-
-// due reports whether it is time for another line: at most one in ten seconds.
-func (l *limiter) due(now clock.Instant) bool {
-	if now.Mono < l.next {
-		return false
-	}
-	l.next = now.Mono.Add(10 * time.Second)
-	return true
-}
-
-// count takes note of a record that plays no part.
-func (n *Node) count(bad error, e Entry) {
-	once := func(said *bool, level slog.Level, text string, args ...any) {
-		if !*said {
-			*said = true
-			n.note(level, text, append([]any{"partition", e.Partition, "offset", e.Offset}, args...)...)
-		}
-	}
-	switch {
-	case errors.Is(bad, lease.ErrForeign):
-		n.counts.Foreign++
-	case errors.Is(bad, lease.ErrOtherLog):
-		n.counts.Foreign++
-		if n.set.Majority { // it was on its way to an incarnation that is gone
-			return
-		}
-		once(&n.counts.copied, slog.LevelWarn, "skipping records of another topic; logged once")
-	case errors.Is(bad, lease.ErrNewer):
-		n.counts.Newer++
-		once(&n.counts.newer, slog.LevelWarn, "records of a newer version read: claiming nothing for about a minute after the newest")
-	default:
-		n.counts.Malformed++
-		once(&n.counts.malformed, slog.LevelWarn, "skipping malformed records; logged once", "error", bad)
-	}
 }

@@ -32,7 +32,7 @@ type partition struct {
 	announcements announcements   // Hellos and Snapshots
 	group         group           // what the nominator says of it (nominate.go)
 
-	vacancies vacancies // for counters (vacancy.go)
+	vacancyStats vacancyStats // for counters
 
 	dueAt     clock.Time // monotonic: when time alone will give p something to do
 	beatAt    clock.Time // monotonic

@@ -80,6 +80,8 @@ func (n *Node) note(level slog.Level, text string, args ...any) {
 	n.ready.Notes = append(n.ready.Notes, Note{level, text, args})
 }
 
+func (n *Node) tell(notes []Note) { n.ready.Notes = append(n.ready.Notes, notes...) }
+
 // wakeIn is how long nothing will be due, if nothing happens.
 func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	next := lookEvery

@@ -1,6 +1,8 @@
 package elector
 
 import (
+	"errors"
+
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/tally"
@@ -24,6 +26,24 @@ type Counters struct {
 	Drains         tally.Timing // one for each handover
 	Vacancies      tally.Timing // one for each role
 	Leaderless     float64      // seconds, added up over roles
+}
+
+// counts is what has been counted so far.
+type counts struct {
+	Counters
+	read clock.Instant // when a record was last read
+}
+
+// skipped counts a record that plays no part.
+func (c *counts) skipped(bad error) {
+	switch {
+	case errors.Is(bad, lease.ErrForeign), errors.Is(bad, lease.ErrOtherLog):
+		c.Foreign++
+	case errors.Is(bad, lease.ErrNewer):
+		c.Newer++
+	default:
+		c.Malformed++
+	}
 }
 
 // Stats is what was counted so far, and how things are at this instant.

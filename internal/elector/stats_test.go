@@ -26,12 +26,12 @@ func (a *actor) same(t *testing.T, msg ...any) {
 	vacant := 0
 	for _, p := range a.parts {
 		count := 0
-		for _, since := range p.vacancies.since {
+		for _, since := range p.vacancyStats.since {
 			if since != 0 {
 				count++
 			}
 		}
-		require.Equal(t, count, p.vacancies.count, msg...)
+		require.Equal(t, count, p.vacancyStats.count, msg...)
 		vacant += count
 	}
 	require.Equal(t, want[Vacant], vacant, msg...)
