@@ -5,20 +5,19 @@ import (
 	"slices"
 )
 
-// Assign chooses who should claim each of the vacant roles: a candidate's index, or
-// Nobody for a role that no candidate wants. Holders says, by role, who holds it: a
-// candidate's index, Nobody or Unknown; roles beyond its length, and the vacant ones,
-// are held by nobody.
+// Assign chooses the candidate that should claim each vacant role. It returns the
+// candidate's index, or Nobody for a role that no candidate wants. holders has the holder
+// of each role: a candidate's index, Nobody or Unknown. Roles beyond its length, and the
+// vacant ones, have no holder.
 //
-// A role goes to one of those that deserve it, steady or not. Of the roles of a class
-// that its candidates hold and that are vacant, nobody gets more than an equal share,
-// rounded up for as many as there is a remainder, and who had more already gets
-// nothing. So at a cold start (no holders) everybody knows its share at once, and what
-// a member led that has crashed is spread over all others.
+// A role goes to one of the candidates that deserve it, steady or not. The held and the
+// vacant roles of a class are divided equally among its candidates, with the remainder
+// given one by one; a candidate that already holds more than its share gets none. So at a
+// cold start (no holders) every candidate can compute its share at once, and the roles of a
+// crashed member are spread over all others.
 //
-// The order of vacant roles makes no difference to who gets them. It takes O(R) to
-// count what is held, and to choose as long as a score for each candidate on each
-// bucket concerned.
+// The result does not depend on the order of vacant. Counting holders takes O(R). Choosing
+// takes one score for each candidate on each bucket concerned.
 func (p *Plan) Assign(vacant, holders []int32) []int32 {
 	out := make([]int32, len(vacant))
 	f, t := newFiller(p), p.all
@@ -51,8 +50,8 @@ func (p *Plan) Assign(vacant, holders []int32) []int32 {
 	return out
 }
 
-// byClass returns the positions of roles in the order of their classes, and of the
-// roles within a class. What is no role comes where it would be if it were one.
+// byClass returns the positions of roles, ordered by class and then by role. A number that
+// is not a role is placed as if it were one.
 func (p *Plan) byClass(roles []int32) []int32 {
 	order := make([]int32, len(roles))
 	for k := range order {
@@ -64,7 +63,7 @@ func (p *Plan) byClass(roles []int32) []int32 {
 	if p.all.order == nil { // classes are ranges
 		return order
 	}
-	class := func(k int32) int { // one more than it is, zero for what is no role
+	class := func(k int32) int { // the class plus one, zero for a number that is not a role
 		if role := int(roles[k]); role >= 0 && role < p.roles {
 			return p.all.of(role) + 1
 		}
@@ -86,14 +85,14 @@ func (p *Plan) byClass(roles []int32) []int32 {
 	return sorted
 }
 
-// share makes room for n vacant roles of class c among those who deserve them: up to
-// an equal share of these and of what they hold of the class.
+// share gives the candidates of class c room for its n vacant roles, up to an equal share
+// of the roles that are vacant or that they hold.
 func (f *filler) share(c int, members []int32, n int, holders []int32, vacant []bool) {
 	clear(f.room)
 	clear(f.spare)
 	f.extra = 0
 	t := f.plan.all
-	load := f.room // counted first, and turned round
+	load := f.room // first the number held, then the room left
 	for k := t.start[c]; k < t.start[c+1]; k++ {
 		role := t.at(k)
 		if h := f.plan.heldBy(holders, role); h >= 0 && !vacant[role] {

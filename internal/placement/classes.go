@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// partition divides the roles into classes: roles that the same candidates deserve.
-// Its classes are in the order of their lowest role, and so are the roles of each.
-type partition struct {
+// classes divides the roles into classes. The roles of a class are deserved by the same
+// candidates. Classes are ordered by their lowest role, and roles ascend within a class.
+type classes struct {
 	among []int32 // the candidates that count, ascending
-	start []int   // by class, where its roles begin in order; and where the last one ends
+	start []int   // by class: where its roles begin in order; last, the end of order
 	order []int32 // all roles, class by class; nil: 0, 1, 2, …
-	class []int32 // by role, with order only
+	class []int32 // by role; nil if order is
 }
 
 // len returns the number of classes.
-func (t *partition) len() int { return len(t.start) - 1 }
+func (t *classes) len() int { return len(t.start) - 1 }
 
 // at returns the k-th role of the order.
-func (t *partition) at(k int) int {
+func (t *classes) at(k int) int {
 	if t.order == nil {
 		return k
 	}
@@ -26,7 +26,7 @@ func (t *partition) at(k int) int {
 }
 
 // of returns the class of a role below the plan's roles.
-func (t *partition) of(role int) int {
+func (t *classes) of(role int) int {
 	if t.order != nil {
 		return int(t.class[role])
 	}
@@ -37,9 +37,9 @@ func (t *partition) of(role int) int {
 	return k
 }
 
-// deserving appends to out the candidates that deserve a role, ascending: of those
-// that want it the ones who prefer it most.
-func (p *Plan) deserving(t *partition, role int, out []int32) []int32 {
+// deserving appends to out the candidates that deserve a role, ascending: those with the
+// highest preference among the ones that want it.
+func (p *Plan) deserving(t *classes, role int, out []int32) []int32 {
 	top := 0
 	for _, i := range t.among {
 		w := &p.who[i]
@@ -56,8 +56,8 @@ func (p *Plan) deserving(t *partition, role int, out []int32) []int32 {
 	return out
 }
 
-// classify divides the roles by whom they deserve among the given.
-func (p *Plan) classify(among []int32) *partition {
+// classify divides the roles into classes by the given candidates that deserve them.
+func (p *Plan) classify(among []int32) *classes {
 	for _, i := range among {
 		if p.who[i].Prefs != nil {
 			return p.classifyEach(among)
@@ -66,9 +66,8 @@ func (p *Plan) classify(among []int32) *partition {
 	return p.classifyRanges(among)
 }
 
-// sign stands for a set of candidates: the sum of their hashes. That two sets have the
-// same is as unlikely as that two random numbers of 64 bits are equal; it would make
-// somebody lead who is preferred less.
+// sign identifies a set of candidates by the sum of their hashes. Two sets collide as rarely
+// as two random 64-bit numbers. A collision would make a less preferred candidate lead.
 func (p *Plan) sign(set []int32) (sum uint64) {
 	for _, i := range set {
 		sum += finish(p.hash[i])
@@ -76,10 +75,10 @@ func (p *Plan) sign(set []int32) (sum uint64) {
 	return sum
 }
 
-// classifyRanges divides roles that all have the same preferences: they differ in who
-// announced them only, and lie next to each other.
-func (p *Plan) classifyRanges(among []int32) *partition {
-	t := &partition{among: among, start: []int{0}}
+// classifyRanges divides roles without preferences of their own. They differ only in which
+// candidates want them, so each class is a range.
+func (p *Plan) classifyRanges(among []int32) *classes {
+	t := &classes{among: among, start: []int{0}}
 	ends := make([]int, 0, len(among)+1)
 	for _, i := range among {
 		ends = append(ends, p.who[i].Roles)
@@ -103,9 +102,9 @@ func (p *Plan) classifyRanges(among []int32) *partition {
 	return t
 }
 
-// classifyEach divides roles that each have preferences of their own. It goes through
-// them candidate by candidate, in the order in which their preferences lie in memory.
-func (p *Plan) classifyEach(among []int32) *partition {
+// classifyEach divides roles with preferences of their own. It reads the preferences
+// candidate by candidate, in memory order.
+func (p *Plan) classifyEach(among []int32) *classes {
 	top, sign := slices.Repeat([]int{math.MinInt}, p.roles), make([]uint64, p.roles)
 	for _, i := range among {
 		w, own := &p.who[i], finish(p.hash[i])
@@ -126,7 +125,7 @@ func (p *Plan) classifyEach(among []int32) *partition {
 			add(role, w.Priority)
 		}
 	}
-	t := &partition{among: among, class: make([]int32, p.roles), order: make([]int32, p.roles)}
+	t := &classes{among: among, class: make([]int32, p.roles), order: make([]int32, p.roles)}
 	classes := map[uint64]int32{}
 	var size []int
 	for role, s := range sign {

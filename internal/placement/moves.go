@@ -5,29 +5,29 @@ import (
 	"slices"
 )
 
-// Move is roles to be handed over together.
+// Move is a set of roles to hand over together.
 type Move struct {
 	To    int   // candidate
 	Roles []int // ascending
 }
 
-// Moves returns what candidate me should hand over now, limit roles at most, ascending
-// by taker. Holders says, by role, who holds it: a candidate's index, Nobody or
-// Unknown, and what is held by these plays no part.
+// Moves returns the roles that candidate me should hand over now, at most limit roles,
+// ascending by taker. holders has the holder of each role: a candidate's index, Nobody or
+// Unknown. Roles of the latter two are ignored.
 //
-// The roles of a class, those that the same steady candidates deserve, are levelled
-// among these and those that are not steady but deserve them as much, and hold some
-// already or soon will be steady, for whom the place is kept: what was given to the first
-// of several newcomers would have to move on to the others otherwise. Holders that deserve less, or do not want it, give up what they have
-// of it, and that waits for no place that is kept; one that deserves more, and is not
-// steady yet, keeps it. Who holds most keeps what cannot be divided. A class is level,
-// and nothing moves for its sake, while most − least ≤ max(1, a tenth of the share), by
-// those that are steady or hold some.
+// A class here is the roles that the same steady candidates deserve. They are levelled among
+// these candidates and the ones that deserve them as much, are not steady, and hold some of
+// them already or will soon be steady. Room is kept for the latter: otherwise the roles given
+// to the first of several newcomers would have to move on to the others. A holder that
+// deserves the class less, or does not want it, gives up its roles without waiting for kept
+// room. A holder that deserves it more and is not steady yet keeps its roles. The remainder
+// stays with the candidates that hold most. A class is level, and nothing moves, while
+// most − least ≤ max(1, a tenth of the share) among candidates that are steady or hold some.
 //
-// Nothing is given to who is not steady or does not want it; me gives nothing if it is
-// no candidate. What all givers have too much is paired with what all takers lack in
-// one order, so that no two givers mean the same place. Of its roles that may move, me
-// gives preferably those on which the taker comes first by rendezvous hashing.
+// A candidate that is not steady, or does not want a role, is given nothing. me gives
+// nothing if it is not a candidate. The excess of all givers is matched with the room of all
+// takers in one order, so that no two givers choose the same room. Among the roles that may
+// move, me prefers those on which the taker comes first by rendezvous hashing.
 //
 // Those who see the same and carry it out are level after one round, or several if the
 // limit or movable keeps something back. Where movable keeps a giver from giving, the

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Holders that are no candidates.
+// Holders that are not candidates.
 const (
-	// Nobody holds the role, or should: there is no candidate for it.
+	// Nobody means that the role has no holder, or that no candidate wants it.
 	Nobody = -1
-	// Unknown holds the role: a process that is not among the candidates.
+	// Unknown means that the holder is a process that is not a candidate.
 	Unknown = -2
 )
 
 const (
-	// MaxRank bounds [Plan.Rank]: nobody has to wait for more than so many others.
+	// MaxRank bounds [Plan.Rank]: no candidate waits for more than this many others.
 	MaxRank = 16
 	// MaxRoles bounds what a candidate may announce; more counts as MaxRoles.
 	MaxRoles = 1 << 20
@@ -24,21 +24,20 @@ const (
 type Candidate struct {
 	// ID names the process, and is unique.
 	ID string
-	// Priority is how much it is wanted: the higher the better.
+	// Priority orders candidates: the highest is preferred.
 	Priority int
-	// Prefs is that by role, in place of Priority; nil without a Preference. Roles
-	// beyond its length have Priority. It is read, never written, for as long as the
-	// Plan is in use.
+	// Prefs is the preference by role, which replaces Priority; nil if there is none. Roles
+	// beyond its length have Priority. It must not be written while the Plan is in use.
 	Prefs []int32
 	// Roles is the number of roles as this process announced it: it wants those below.
 	Roles int
-	// Steady: it has been there for long enough to be given what another one leads.
+	// Steady says that it has been present long enough to take over other candidates' roles.
 	Steady bool
-	// Soon: it is not steady, but there is reason to expect that it soon will be.
+	// Soon says that it is not steady yet but probably soon will be.
 	Soon bool
 }
 
-// prefers returns how much the candidate is wanted on a role that it wants.
+// prefers returns the candidate's preference for a role that it wants.
 func (c *Candidate) prefers(role int) int {
 	if role < len(c.Prefs) {
 		return int(c.Prefs[role])
@@ -46,22 +45,22 @@ func (c *Candidate) prefers(role int) int {
 	return c.Priority
 }
 
-// Plan is what follows from who is there. It is immutable and may be used by several
-// goroutines at a time. Candidates are named by their index, ascending by ID.
+// Plan places roles on a given set of candidates. It is immutable and safe for concurrent
+// use. Candidates are named by their index, ascending by ID.
 type Plan struct {
 	who    []Candidate
-	hash   []uint64   // of their ids
-	roles  int        // the largest number that any of them announced
-	mask   int        // buckets − 1
-	all    *partition // by who deserves a role among all
-	steady *partition // among those that are steady
+	hash   []uint64 // of their ids
+	roles  int      // the largest number that any of them announced
+	mask   int      // buckets − 1
+	all    *classes // classes by all candidates
+	steady *classes // classes by the steady ones
 }
 
-// New makes the plan of these candidates, in whatever order they come; of several with
-// the same ID the first counts.
+// New makes the plan of these candidates, given in any order. Of several with the same ID
+// the first counts.
 //
-// It takes O(n log n) for n candidates; with a Preference among them O(n · R), R being
-// the largest number of roles that one of them announced, and keeps 8 or 16 bytes a role.
+// It takes O(n log n) for n candidates. If any of them has Prefs, it takes O(n · R), where R
+// is the largest number of roles that a candidate announced, and keeps 8 or 16 bytes a role.
 func New(candidates []Candidate) *Plan {
 	p := &Plan{who: slices.Clone(candidates)}
 	slices.SortStableFunc(p.who, func(a, b Candidate) int { return cmp.Compare(a.ID, b.ID) })
@@ -89,8 +88,8 @@ func New(candidates []Candidate) *Plan {
 // Len returns the number of candidates.
 func (p *Plan) Len() int { return len(p.who) }
 
-// Buckets returns the number of buckets. Roles of the same bucket, those equal modulo
-// this number, have the same order of candidates.
+// Buckets returns the number of buckets. Roles that are equal modulo this number share a
+// bucket, and have the same order of candidates.
 func (p *Plan) Buckets() int { return p.mask + 1 }
 
 // Candidate returns a candidate by its index.
@@ -105,13 +104,12 @@ func (p *Plan) Find(id string) int {
 	return i
 }
 
-// Rank returns how many candidates should claim a vacant role before this one does:
-// none before first, which [Plan.Assign] chose; behind it all others by preference, and
-// by rendezvous hashing where that is equal. It is MaxRank at most, and for who is no
-// candidate or does not want the role. Without a first nobody comes first, and the
-// ranks begin with 1.
+// Rank returns how many candidates should claim a vacant role before candidate me. first,
+// which [Plan.Assign] chose, has rank 0. All others follow by preference, and by rendezvous
+// hashing where preferences are equal. The rank is at most MaxRank; a process that is not a
+// candidate, or does not want the role, has MaxRank. Without a first the ranks begin with 1.
 //
-// It takes O(n), mostly much less: it stops at MaxRank.
+// It takes O(n), and mostly much less, since it stops at MaxRank.
 func (p *Plan) Rank(candidate, first, role int) int {
 	switch {
 	case candidate < 0 || candidate >= len(p.who) || role < 0 || role >= p.who[candidate].Roles:
@@ -149,7 +147,7 @@ func (p *Plan) everybody() []int32 {
 	return out
 }
 
-// heldBy returns who holds a role: a candidate's index, or something below zero.
+// heldBy returns the holder of a role: a candidate's index, or a number below zero.
 func (p *Plan) heldBy(holders []int32, role int) int {
 	if role >= len(holders) || int(holders[role]) >= len(p.who) {
 		return Unknown

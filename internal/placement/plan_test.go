@@ -93,7 +93,7 @@ func someone(t *rapid.T, roles int) []Candidate {
 func TestClassesAreWhoDeservesARole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := New(someone(t, rapid.IntRange(1, 40).Draw(t, "roles")))
-		for steady, part := range map[bool]*partition{false: p.all, true: p.steady} {
+		for steady, part := range map[bool]*classes{false: p.all, true: p.steady} {
 			seen := map[int]int{}
 			for c := range part.len() {
 				for k := part.start[c]; k < part.start[c+1]; k++ {
