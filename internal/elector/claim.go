@@ -51,7 +51,7 @@ const (
 
 // willing reports whether this process would lead anything of p now.
 func (n *Node) willing(p *partition, now clock.Instant) bool {
-	return !n.set.Observer && p.group.nominated && n.desired.Willing(now) && n.set.Alive(now)
+	return !n.set.Observer && p.nomination.nominated && n.desired.Willing(now) && n.set.Alive(now)
 }
 
 // claim claims what is due, all of it together.
@@ -68,7 +68,7 @@ func (n *Node) claim(p *partition, now clock.Instant) {
 		return
 	}
 	if !p.lease.Paces() && !p.link.check(now, n.set.T) {
-		p.group.claimed(now) // it would claim
+		p.nomination.claimed(now) // it would claim
 		n.probe(p, now)
 		return
 	}
@@ -85,7 +85,7 @@ func (n *Node) send(p *partition, roles []int32, now clock.Instant) {
 	fresh := !p.lease.Known()
 	out := p.lease.Contest(roles, now)
 	if len(out) > 0 {
-		p.group.claimed(now)
+		p.nomination.claimed(now)
 	}
 	n.appendAll(p, out, now)
 	if fresh && len(out) > 0 {

@@ -55,8 +55,8 @@ settings.go has what a Node is told, node.go the inputs and the order, ready.go 
 partition.go what is kept of one log, and how terms follow from it. succession.go says who
 is to claim what is vacant, and when; claim.go claims; handover.go decides how an orderly end
 goes on, release.go carries it out; holdings.go has what is different on one log and on a
-majority of small ones, where one partition stands for all of them. nominate.go, link.go and
-timing.go have one concern each. stats.go, vacancy_stats.go and vacancy.go count, reports.go
+majority of small ones, where one partition stands for all of them. link.go and timing.go have
+one concern each. stats.go, vacancy_stats.go and vacancy.go count, reports.go
 tells of trouble, and nothing is decided by any of that. loop.go has the only mutex, the
 goroutines and the I/O.
 
@@ -67,6 +67,7 @@ carries out what they say, in a file beside each:
 	mover.go, cool.go        what is handed over though it could be kept      node_moves.go
 	announcer.go             when this process says Hello to all              node_announce.go
 	announcements.go         what it says in one log: Hellos, Snapshots
+	nomination.go            what a nominator says, and when to make room     node_nominate.go
 	requests*.go             requests to others and from others, calls        node_requests.go
 */
 package elector

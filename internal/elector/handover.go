@@ -215,7 +215,7 @@ func (n *Node) conditions(p *partition, h *handover, now clock.Instant) conditio
 	case h.why == term.Roles:
 		s.ready = true
 	case n.set.Nominated:
-		s.ready = n.members.wantedBy(p.index, p.group.since)
+		s.ready = n.members.wantedBy(p.index, p.nomination.since)
 	case h.named:
 		takes := n.members.takes(h.to) && n.members.wanting(h.to, n.role(p, top))
 		s.ready = h.to == "" || h.answered && takes

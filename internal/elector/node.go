@@ -16,23 +16,24 @@ import (
 // taken with Ready after each. It is not safe for concurrent use. It has more than a dozen
 // fields because each is the whole of a concern that has a file of its own.
 type Node struct {
-	set       *Settings
-	terms     *term.Table
-	codec     lease.Codec
-	parts     []*partition  // where roles are held: each a log, or one that stands for all small ones
-	logs      []*partition  // the logs: the same as parts, unless they are small ones
-	quorum    *quorum.Lease // what the small logs say together; nil: there are none
-	desired   Desired
-	members   members
-	planner   planner
-	timing    timing
-	mover     mover
-	counts    counts
-	requests  requests
-	announcer announcer
-	reports   reports
-	eager     bool // nothing that was vacant has been passed over since this process was willing
-	ready     Ready
+	set        *Settings
+	terms      *term.Table
+	codec      lease.Codec
+	parts      []*partition  // where roles are held: each a log, or one that stands for all small ones
+	logs       []*partition  // the logs: the same as parts, unless they are small ones
+	quorum     *quorum.Lease // what the small logs say together; nil: there are none
+	desired    Desired
+	members    members
+	planner    planner
+	timing     timing
+	mover      mover
+	counts     counts
+	requests   requests
+	announcer  announcer
+	reports    reports
+	attendance attendance
+	eager      bool // nothing that was vacant has been passed over since this process was willing
+	ready      Ready
 }
 
 // New returns a Node whose terms go into the given table.
@@ -175,7 +176,7 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	default:
 		n.counts.Records++
 		n.counts.read = now
-		log.group.tried = 0
+		log.nomination.heard()
 		n.consume(log, e, r, bad, now)
 	}
 	n.step(p, now)

@@ -158,7 +158,7 @@ func (n *Node) wants(now clock.Instant) []int {
 		}
 	default:
 		for _, p := range n.parts {
-			if p.group.nominated {
+			if p.nomination.nominated {
 				wants = append(wants, p.index)
 			}
 		}

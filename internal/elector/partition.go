@@ -30,7 +30,7 @@ type partition struct {
 	claims        claims          // vacancies, and own Claims (claim.go)
 	link          link            // own records and their round trips (link.go)
 	announcements announcements   // Hellos and Snapshots
-	group         group           // what the nominator says of it (nominate.go)
+	nomination    nomination      // what the nominator says of it
 
 	vacancyStats vacancyStats // for counters
 
@@ -67,7 +67,7 @@ func newPartition(index int, l *lease.Lease, set *Settings, now clock.Instant) *
 	if l != nil {
 		p.log.Begin(0, false, now) // until the log says where it begins
 	}
-	p.group.nominated = !set.Nominated && !set.Observer
+	p.nomination.nominated = !set.Nominated && !set.Observer
 	p.claims.init()
 	return p
 }

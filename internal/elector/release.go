@@ -13,7 +13,7 @@ import (
 // keeps reports whether this process goes on holding what it holds of p, and up to
 // which role.
 func (n *Node) keeps(p *partition, now clock.Instant) (below int32) {
-	if !n.desired.Willing(now) || !p.group.nominated && !p.group.retained {
+	if !n.desired.Willing(now) || !p.nomination.nominated && !p.nomination.retained {
 		return 0
 	}
 	return n.localRoles(p)

@@ -30,18 +30,14 @@ func helloPeriod(n int) time.Duration {
 // second.
 func helloGap(n int) time.Duration { return max(time.Second, time.Duration(n)*time.Second/20) }
 
-// timing is what a Node knows of its own times: of round trips, Hellos, the nominator's
-// group, its start and its end, a paragraph each. They are in one place because each of
-// them is the process's, not a partition's, and puts off something of another.
+// timing is what a Node knows of its own times: of round trips, its start and its end, a
+// paragraph each. They are the process's, not a partition's.
 type timing struct {
 	t        time.Duration
 	rtt      time.Duration // smoothed round trip of own records
 	lastBack clock.Instant // when an own record was last read back
 	asked    clock.Instant // when the log was last doubted
 	due      clock.Time    // monotonic: when Tick is due
-
-	awayUntil clock.Time // monotonic: out of the nominator's group until then
-	stayUntil clock.Time // monotonic: and in it for so long at least
 
 	opened clock.Time // monotonic: when the logs were opened
 	waits  bool       // it was looked at whether leases of others are waited for

@@ -1,0 +1,81 @@
+package elector
+
+import (
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+)
+
+// nomination is what a Nominator says of one partition, and whether this process can claim
+// there at all. A process that is cut off from a partition's broker, and not from the
+// group's coordinator, is healthy as far as the group knows: it would stay nominated, unable
+// to claim, and nobody would lead.
+type nomination struct {
+	nominated bool
+	since     clock.Instant // when this process was last newly nominated
+	retained  bool          // held when the group's session was lost: nominated no more, and not given up
+	tried     clock.Mono    // the first Claim since anything was read here; 0: none
+}
+
+// attendance is whether this process takes part in the nominator's group.
+type attendance struct {
+	awayUntil clock.Mono // out of it until then
+	stayUntil clock.Mono // and then in it until then at least
+}
+
+const (
+	// giveWayAfter is how long Claims may remain unheard of. It outlasts the crash of a
+	// broker, which stalls a partition for about 13 s with stock settings and for
+	// everybody alike.
+	giveWayAfter = 15 * time.Second
+	// absence is how long a process leaves the group to others because of a partition
+	// that it cannot reach, and presence how long it stays then at least: if nobody can
+	// reach it, the other partitions need their leaders.
+	absence  = 15 * time.Second
+	presence = 2 * time.Minute
+)
+
+// claimed notes a Claim.
+func (g *nomination) claimed(now clock.Instant) {
+	if g.tried == 0 {
+		g.tried = now.Mono
+	}
+}
+
+// heard notes that something was read.
+func (g *nomination) heard() { g.tried = 0 }
+
+// unheard reports whether this process is nominated, and nothing was read here for long
+// since it first claimed.
+func (g *nomination) unheard(t time.Duration, now clock.Instant) bool {
+	return g.nominated && g.tried != 0 && now.Mono.Sub(g.tried) >= max(giveWayAfter, 3*t)
+}
+
+// nominate takes the nominator's word: whether this process is nominated, and whether the
+// group's session was lost, which ends no lease: what is held stays. It reports whether the
+// nomination is another one.
+func (g *nomination) nominate(named, lost, holds bool, now clock.Instant) (changed bool) {
+	g.retained = lost && holds && (g.nominated || g.retained)
+	if changed = named != g.nominated; changed && named {
+		g.since = now
+	}
+	g.nominated = named
+	return changed
+}
+
+// away reports whether this process stays away from the group, and because of which
+// partitions if it begins to do so now.
+func (a *attendance) away(unheard func() []int, now clock.Instant) (away bool, lost []int) {
+	if now.Mono < a.awayUntil {
+		return true, nil
+	}
+	if now.Mono < a.stayUntil {
+		return false, nil
+	}
+	if lost = unheard(); len(lost) == 0 {
+		return false, nil
+	}
+	a.awayUntil = now.Mono.Add(absence)
+	a.stayUntil = now.Mono.Add(absence + presence)
+	return true, lost
+}
