@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -49,4 +50,12 @@ func naming(doing string, err error) error {
 		return err
 	}
 	return fmt.Errorf("cannot %s: %w", doing, err)
+}
+
+// denied is an error of appending as an elector knows it.
+func denied(doing string, err error) error {
+	if !errors.Is(err, kafka.ErrAuthorization) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", elector.ErrDenied, naming(doing, err))
 }

@@ -330,18 +330,18 @@ func (k *kafkaLog) Append(p int, value []byte, report func(error)) error {
 			k.unwritten.over(k.log, "writing to the leader topic again", "topic", k.topic.name)
 			k.still.acknowledged(p, handed)
 		} else {
-			k.lost(err)
+			err = k.lost(err)
 		}
 		report(err)
 	})
 	if err != nil {
-		k.lost(err)
+		err = k.lost(err)
 	}
 	return err
 }
 
-// lost deals with a record that was not confirmed.
-func (k *kafkaLog) lost(err error) {
+// lost deals with a record that was not confirmed, and returns what the elector is told.
+func (k *kafkaLog) lost(err error) error {
 	right := "WRITE topic " + k.topic.name
 	if fatal := k.writing.check(right, err); fatal != nil {
 		select {
@@ -352,6 +352,7 @@ func (k *kafkaLog) lost(err error) {
 	if !k.sealed.Load() && k.unwritten.due() {
 		k.log.Warn("cannot write to the leader topic, retrying", "topic", k.topic.name, "error", naming(right, err))
 	}
+	return denied(right, err)
 }
 
 func (k *kafkaLog) Watch(ctx context.Context) error {

@@ -327,18 +327,18 @@ func (l *smallPartition) append(id string, value []byte, report func(error)) err
 			l.unwritten.over(l.log, "writing to the leader topic again", "topic", l.topic.name, "partition", l.index)
 			l.still.acknowledged(0, handed)
 		} else {
-			l.lost(err)
+			err = l.lost(err)
 		}
 		report(err)
 	})
 	if err != nil {
-		l.lost(err)
+		err = l.lost(err)
 	}
 	return err
 }
 
-// lost deals with a record that was not confirmed.
-func (l *smallPartition) lost(err error) {
+// lost deals with a record that was not confirmed, and returns what the elector is told.
+func (l *smallPartition) lost(err error) error {
 	right := "WRITE topic " + l.topic.name
 	if fatal := l.writing.check(right, err); fatal != nil {
 		l.refused(fatal)
@@ -346,6 +346,7 @@ func (l *smallPartition) lost(err error) {
 	if _, open := l.at.current(); open && l.unwritten.due() {
 		l.log.Warn("cannot write to the leader topic, retrying", "topic", l.topic.name, "partition", l.index, "error", naming(right, err))
 	}
+	return denied(right, err)
 }
 
 // seal ends writing.

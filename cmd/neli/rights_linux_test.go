@@ -64,3 +64,14 @@ func TestMissingRights(t *testing.T) {
 		})
 	}
 }
+
+// Whoever may only read is told so within seconds when it asks a holder for something.
+func TestTransferNeedsWrite(t *testing.T) {
+	c := secured(t, map[string]kmsg.ACLOperation{"reader": kmsg.ACLOperationRead})
+	holder := neli(t, c, "run", "--config", as(t, "admin"), "--", "sh", "-c", "echo child $$; exec sleep 1000")
+	holder.pid("child", 1)
+	p := neli(t, c, "transfer", "--config", as(t, "reader"), "somebody")
+	require.Equal(t, 124, p.code())
+	require.Contains(t, p.errors.String(), "cannot WRITE topic jobs.neli")
+	require.Contains(t, p.errors.String(), "for 3s", "it does not wait for an answer")
+}

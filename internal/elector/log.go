@@ -2,6 +2,7 @@ package elector
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -20,7 +21,7 @@ type Log interface {
 	// Append hands over a record without waiting. After a nil error report is called
 	// exactly once, never from within Append; an error given to it means that the
 	// record may or may not be in the log. After a non-nil error the record was not
-	// handed over.
+	// handed over. Either is an ErrDenied if this process may not append.
 	Append(to Address, value []byte, report func(error)) error
 	// Watch checks that the log is still the same one, until ctx is done or it is
 	// not. An error is final.
@@ -36,6 +37,9 @@ type Log interface {
 	// it returns.
 	Close()
 }
+
+// ErrDenied is for a log that takes no records from this process.
+var ErrDenied = errors.New("this process may not write")
 
 // Address is where a record is to go.
 type Address struct {

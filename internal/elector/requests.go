@@ -64,8 +64,10 @@ const (
 	// it is being carried out.
 	askEvery    = time.Second
 	followEvery = 5 * time.Second
-	// askLimit is how long a holder may stay silent.
-	askLimit = 30 * time.Second
+	// askLimit is how long a holder may stay silent; deniedLimit, if the log refuses records of
+	// this process, so that no request was sent.
+	askLimit    = 30 * time.Second
+	deniedLimit = 3 * time.Second
 	// goneFor is how long a role must have another holder, or none, until that ends a
 	// request. The holder's own answer says more, and may be on its way.
 	goneFor = 2 * time.Second
@@ -275,7 +277,14 @@ func (a *asking) again() clock.Mono {
 func (c *calling) again() clock.Mono { return c.sent.Add(askEvery) }
 
 // until is how long the answer of a silent holder is waited for.
-func (a *asking) until() clock.Mono { return a.heard.Add(askLimit) }
+func (a *asking) until() clock.Mono { return a.heard.Add(a.limit()) }
+
+func (a *asking) limit() time.Duration {
+	if errors.Is(a.failed, ErrDenied) {
+		return deniedLimit
+	}
+	return askLimit
+}
 
 // verdict tells what has become of a request whose holder is silent and no longer holds
 // the role.
@@ -291,7 +300,7 @@ func (a *asking) verdict(token int64, g lease.Grantee) error {
 
 func (a *asking) unanswered() error {
 	if a.failed != nil {
-		return fmt.Errorf("%w for %v, and the log does not take the request: %w", ErrNoAnswer, askLimit, a.failed)
+		return fmt.Errorf("%w for %v, and the log does not take the request: %w", ErrNoAnswer, a.limit(), a.failed)
 	}
 	return fmt.Errorf("%w for %v", ErrNoAnswer, askLimit)
 }

@@ -55,6 +55,9 @@ func TestWhatEndsARequest(t *testing.T) {
 	unread := func(rs *requests) {
 		rs.failed(0, &lease.Record{Request: &lease.Request{ID: 1}}, errors.New("no such topic"))
 	}
+	denied := func(rs *requests) {
+		rs.failed(0, &lease.Record{Request: &lease.Request{ID: 1}}, fmt.Errorf("%w: not WRITE", ErrDenied))
+	}
 	for _, c := range []struct {
 		name   string
 		r      Request
@@ -66,6 +69,7 @@ func TestWhatEndsARequest(t *testing.T) {
 	}{
 		{"silence", down, nil, "b", askLimit, ErrNoAnswer, "30s"},
 		{"a log that does not take it", down, unread, "b", askLimit, ErrNoAnswer, "no such topic"},
+		{"a log that refuses it", down, denied, "b", deniedLimit, ErrNoAnswer, "3s, and the log does not take the request: this process may not write: not WRITE"},
 		{"another holder", down, nil, "c", goneFor, ErrNotDone, ""},
 		{"no holder", hand, nil, "", goneFor, ErrNotDone, ""},
 		{"the holder that was asked for", hand, nil, "c", goneFor, nil, ""},

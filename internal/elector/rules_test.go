@@ -256,7 +256,7 @@ var mutants = []mutation.Mutant{
 		Old: "return a.sent.Add(askEvery)", New: "return a.sent.Add(100 * askEvery)",
 		Guard: "TestALostRequestIsSentAgain", Want: `Max difference between 6`},
 	{Rule: "a holder that does not answer is not waited for for ever", File: "requests.go",
-		Old: "return a.heard.Add(askLimit)", New: "return a.heard.Add(100 * askLimit)",
+		Old: "return a.heard.Add(a.limit())", New: "return a.heard.Add(100 * a.limit())",
 		Guard: "TestALostRequestIsSentAgain", Want: `should have 1 item`},
 	{Rule: "nothing is vacant before the log was read to where it ended", File: "observe.go",
 		Old: "if now.Raw < p.lease.FreeAt(role) || !caughtUp(n.logsOf(p)) {", New: "if now.Raw < p.lease.FreeAt(role) {",
