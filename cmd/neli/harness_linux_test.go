@@ -80,18 +80,30 @@ type process struct {
 // neli starts the command with arguments, against a cluster.
 func neli(t *testing.T, c *kfake.Cluster, args ...string) *process {
 	t.Helper()
+	return neliWith(t, environment(c), args...)
+}
+
+// environment is that of a neli against a cluster.
+func environment(c *kfake.Cluster) []string {
 	address := "127.0.0.1:1"
 	if c != nil {
 		address = c.ListenAddrs()[0]
 	}
-	return neliWith(t, append(os.Environ(), "NELI_BOOTSTRAP="+address, "NELI_GROUP=jobs", "NELI_TIMEOUT="+lease.String(), "NELI_LOG_LEVEL=info"), args...)
+	return append(os.Environ(), "NELI_BOOTSTRAP="+address, "NELI_GROUP=jobs", "NELI_TIMEOUT="+lease.String(), "NELI_LOG_LEVEL=info")
 }
 
 func neliWith(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
+	return neliBy(t, func(*exec.Cmd) {}, env, args...)
+}
+
+// neliBy starts the command in a way that is not quite the usual one.
+func neliBy(t *testing.T, change func(*exec.Cmd), env []string, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, cmd: exec.CommandContext(context.Background(), program, args...), done: make(chan struct{})}
 	p.cmd.Env = env
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	change(p.cmd)
 	out, err := p.cmd.StdoutPipe()
 	require.NoError(t, err)
 	p.cmd.Stderr = writer{p}

@@ -51,7 +51,7 @@ func newCgroup(t *testing.T) *Cgroup {
 	t.Helper()
 	c, err := NewCgroup()
 	if err != nil {
-		require.False(t, os.Getuid() == 0 && hasCgroup2(), "root can have a cgroup: %v", err)
+		require.False(t, os.Getuid() == 0 && hasCgroup2() && !errors.Is(err, unix.EROFS), "root can have a cgroup: %v", err)
 		t.Skip(err)
 	}
 	t.Cleanup(func() {
