@@ -1,0 +1,145 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/quorum"
+)
+
+// kept is the logs of some holdings: what is made for a log is read back at once.
+type kept struct {
+	holdings
+	now  clock.Instant
+	ends []int64
+}
+
+// everyHoldings runs a test of what one log and three small ones have in common.
+func everyHoldings(t *testing.T, test func(*testing.T, *kept)) {
+	const T = time.Second
+	start := clock.Instant{Mono: clock.Time(time.Hour), Wall: clock.Wall(time.Hour), Raw: clock.Raw(time.Hour)}
+	t.Run("one log", func(t *testing.T) {
+		l := lease.New(lease.Rules{Process: "a", Name: "a", T: T, History: History})
+		test(t, &kept{&oneLog{Lease: l, line: 0, t: T}, start, make([]int64, 1)})
+	})
+	t.Run("three small logs", func(t *testing.T) {
+		q := quorum.New(quorum.Rules{Logs: 3, Process: "a", Name: "a", T: T, History: History, Random: func(time.Duration) time.Duration { return 0 }})
+		test(t, &kept{&majority{Lease: q}, start, make([]int64, 3)})
+	})
+}
+
+func (k *kept) begin() {
+	for log := range k.ends {
+		k.Begin(log, Entry{Partition: log, Reset: true, Whole: true}, k.now)
+	}
+}
+
+func (k *kept) pass(d time.Duration) {
+	k.now = k.now.Add(d)
+	for log := range k.ends {
+		k.Answered(log, k.now)
+	}
+}
+
+func (k *kept) read(log int, r lease.Record) lease.Event {
+	k.ends[log]++
+	return k.Read(log, k.ends[log]-1, &r, nil, k.now)
+}
+
+// win lets this process win roles that nobody has held.
+func (k *kept) win(t *testing.T, roles ...int32) {
+	k.begin()
+	k.pass(1100 * time.Millisecond)
+	k.Tick(100, time.Millisecond, k.now)
+	out := k.Contest(roles, k.now)
+	require.Len(t, out, len(k.ends), "a Claim for each log")
+	for _, o := range out {
+		k.read(o.Log, o.Record)
+	}
+	k.Tick(100, time.Millisecond, k.now)
+}
+
+func TestHoldingsReportATermThatBegins(t *testing.T) {
+	everyHoldings(t, func(t *testing.T, k *kept) {
+		k.begin()
+		require.False(t, k.Known(), "nothing was read")
+		k.win(t, 0, 1)
+		require.True(t, k.Known())
+		changed := k.Changed()
+		require.Subset(t, changed, []int32{0, 1})
+		require.Empty(t, k.Changed(), "each change is reported once")
+		for _, role := range []int32{0, 1} {
+			token, line, ok := k.Term(role)
+			require.True(t, ok)
+			mine, _ := k.Mine(role)
+			require.Equal(t, mine, token)
+			require.Contains(t, lines(k), line, "V of the line is published")
+			require.NotZero(t, k.V(line))
+			require.True(t, k.Held(role, k.now))
+			require.False(t, k.Vacant(role, k.now))
+		}
+		require.False(t, k.Held(2, k.now))
+	})
+}
+
+func lines(k *kept) (all []int) {
+	for line := range k.InUse() {
+		all = append(all, line)
+	}
+	return all
+}
+
+func TestHoldingsKeepAliveWhatIsHeld(t *testing.T) {
+	everyHoldings(t, func(t *testing.T, k *kept) {
+		k.begin()
+		for log := range k.ends {
+			require.False(t, k.Keeps(log, false))
+			_, ok := k.Beat(log, k.now)
+			require.False(t, ok, "nothing is held")
+		}
+		k.win(t, 0)
+		for log := range k.ends {
+			require.True(t, k.Keeps(log, true))
+			r, ok := k.Beat(log, k.now)
+			require.True(t, ok)
+			require.Equal(t, lease.Beat, r.Kind)
+		}
+	})
+}
+
+func TestHoldingsThatLapseEnd(t *testing.T) {
+	everyHoldings(t, func(t *testing.T, k *kept) {
+		k.win(t, 0)
+		k.Changed()
+		at := k.Due(k.now)
+		require.LessOrEqual(t, at, k.now.Mono.Add(time.Second), "it is looked at when the lease is over")
+		k.pass(1000 * time.Millisecond)
+		out, lapsed := k.Tick(100, time.Millisecond, k.now)
+		require.NotEmpty(t, out, "what was held is released")
+		_, leads := k.Leads(0, k.now)
+		require.False(t, leads)
+		if !lapsed {
+			require.Contains(t, k.Changed(), int32(0), "the caller is told of all terms, or of each")
+		}
+	})
+}
+
+func TestHoldingsOweAReleaseUntilItIsRead(t *testing.T) {
+	everyHoldings(t, func(t *testing.T, k *kept) {
+		k.win(t, 0)
+		k.Forget([]int32{0})
+		require.True(t, k.Owing(k.now))
+		for log := range k.ends {
+			for _, r := range k.ReleaseOn(log, []int32{0}, k.now) {
+				require.Equal(t, lease.Release, r.Kind)
+				require.Equal(t, []int32{0}, k.read(log, r).Changed)
+			}
+		}
+		require.False(t, k.Owing(k.now))
+		require.Equal(t, []int32{0}, k.Free(1, k.now))
+	})
+}
