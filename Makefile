@@ -36,7 +36,7 @@ FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: suspend-peers demo demo-peers demo-operator check test lanes unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz outages browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
+.PHONY: suspend-peers demo demo-peers demo-operator check check-root check-modules test lanes unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz outages browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -51,9 +51,17 @@ demo-operator: prometheus ## neli run on three machines, beside Prometheus and t
 # hundreds of members.
 LENGTHY := Simulation(Repeats)?$$|WithoutMercy$$|TestFewClaimsOnASlowLog|TestSuccessorOfMany|TestManyClientsShareOneLook|TestModel$$|TestOutage$$|TestScale$$|TestRestart$$|TestGather$$
 
-check: lint ## before a commit, in three minutes: lint, the tests without a broker but for the lengthy ones, 200 seeds of the simulations; no race detector
+# Those of franz and peers mostly wait, so they run beside the others.
+check: ## before a commit: lint, the tests without a broker but for the lengthy ones, 200 seeds of the simulations; no race detector
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory -j 2 -O check-root check-modules
+
+check-root:
 	$(GO) test -short -skip '$(MUTANTS)|$(LENGTHY)' ./...
-	CGO_ENABLED=0 NELI_SEEDS=200 $(GO) test -short -run 'Simulation$$' ./internal/lease ./internal/quorum .
+	CGO_ENABLED=0 $(GO) test -short -run 'Simulation$$' ./internal/lease ./internal/quorum
+	CGO_ENABLED=0 NELI_SEEDS=200 $(GO) test -run 'Simulation$$' .
+
+check-modules:
 	cd franz && $(GO) test -short ./...
 	cd peers && $(GO) test -short -skip '$(MUTANTS)|TestSuspended' ./...
 
