@@ -39,7 +39,7 @@ var rules = []mutation.Mutant{
 		Old: "if r.GetOffset() != l.next {", New: "if r.GetOffset() < l.next {",
 		Guard: "TestAHostThatLiesIsLeft/a_gap", Want: "not what the protocol allows"},
 	{Rule: "a link moves on only with a record that the elector has", File: "link.go",
-		Old: "			return ctx.Err() //", New: "			if e.Kind == neli.LogRecord {\n				l.next++\n			}\n			return ctx.Err() //",
+		Old: "			return ctx.Err() //", New: "			if e.Kind == kafka.LogRecord {\n				l.next++\n			}\n			return ctx.Err() //",
 		Guard: "TestAProcessThatWakesLosesNoRecord", Want: "records that were lost without a word"},
 	{Rule: "and only with a reset that it has", File: "link.go",
 		Old: "	if !l.emit(ctx, e) {\n		return false\n", New: "	if !l.emit(ctx, e) {\n		l.known, l.next = c.id, b.GetOffset()\n		return false\n",
