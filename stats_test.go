@@ -318,16 +318,16 @@ func TestVacancyThatTheHolderEnds(t *testing.T) {
 		c.Pass(time.Second)
 		before := o.Stats()
 		c.Broker.CutOff("o", nelitest.Reads)
-		c.Pass(silence + 3*time.Second) // not so long that its reader is replaced
+		c.Pass(silence + 2*time.Second) // not so long that its reader is replaced
 		s := o.Stats()
 		require.Equal(c, []int{0, 1}, []int{s.Held, s.Vacant}, "as far as it has read")
-		require.InDelta(c, (silence + 3*time.Second).Seconds(), s.LastRecord.Seconds(), 1.5)
+		require.InDelta(c, (silence + 2*time.Second).Seconds(), s.LastRecord.Seconds(), 1.5)
 		c.Broker.Restore("o", nelitest.Reads)
 		c.Pass(2 * time.Second)
 		s = o.Stats()
 		require.Equal(c, []int{1, 0}, []int{s.Held, s.Vacant})
 		require.Equal(c, before.Vacancies.Count+1, s.Vacancies.Count)
-		require.InDelta(c, 3, s.Vacancies.Sum-before.Vacancies.Sum, 1.5)
+		require.InDelta(c, 2, s.Vacancies.Sum-before.Vacancies.Sum, 1.5)
 		require.LessOrEqual(c, s.LastRecord, beat+10*time.Millisecond)
 	})
 }
