@@ -1,6 +1,7 @@
 package neli_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"regexp"
@@ -9,10 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/scenario"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
-	"github.com/stretchr/testify/require"
 )
 
 const (
@@ -465,7 +468,7 @@ func TestGroupsShareATopic(t *testing.T) {
 // records returns the records of a kind.
 func records(c *cluster, topic string, p int, kind string) []kafka.Record {
 	return slices.DeleteFunc(c.Broker.Records(topic, p), func(r kafka.Record) bool {
-		return !containsKind(r.Value, kind)
+		return !bytes.Contains(r.Value, []byte(`"kind":"`+kind+`"`))
 	})
 }
 
@@ -489,4 +492,23 @@ func TestAnAcknowledgedClaimThatIsLostIsGivenUp(t *testing.T) {
 			require.True(c, a.IsLeaderOf(0))
 		})
 	}
+}
+
+// Whole members in simulated time: package scenario's rig, under shorter names.
+type (
+	cluster = scenario.Cluster
+	member  = scenario.Member
+)
+
+var (
+	open        = scenario.Open
+	roles       = scenario.Roles
+	overlapping = scenario.Overlapping
+
+	simulateWith = scenario.Simulate
+)
+
+func simulate(t *testing.T, opts nelitest.Options, test func(c *cluster)) {
+	t.Helper()
+	scenario.Simulate(t, opts, nil, test)
 }

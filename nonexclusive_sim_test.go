@@ -16,9 +16,20 @@ import (
 	"time"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/seeded"
 	"github.com/goneli/neli/nelitest"
 	"github.com/stretchr/testify/require"
 )
+
+// sharedSeeds is how many seeds TestSharedSimulation runs unless told otherwise: fewer with the
+// race detector, which is slow.
+var sharedSeeds = 300
+
+func init() {
+	if seeded.Race {
+		sharedSeeds = 30
+	}
+}
 
 // TestSharedSimulation holds non-exclusive mode to its three promises over random
 // histories. All bounds come from what the simulation gives the library, S, J, B and

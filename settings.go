@@ -1,12 +1,14 @@
 package neli
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -294,4 +296,116 @@ func defaultName() string {
 		host = "localhost"
 	}
 	return fmt.Sprintf("%s_%d_%d", host, os.Getpid(), time.Now().Unix())
+}
+
+// faults collects everything that is wrong with a configuration.
+type faults struct {
+	list   []error
+	fields []string
+}
+
+// check notes a fault unless ok: the field, its value and the rule it broke.
+func (f *faults) check(ok bool, field string, value any, rule string) {
+	if !ok {
+		f.list = append(f.list, fmt.Errorf("%s: %q %s", field, fmt.Sprint(value), rule))
+		f.fields = append(f.fields, field)
+	}
+}
+
+// has reports whether a fault of this field was noted.
+func (f *faults) has(field string) bool { return slices.Contains(f.fields, field) }
+
+// of returns the field that was set, where the value of one derives from that of the other.
+func of(set bool, field, source string) string {
+	if set {
+		return field
+	}
+	return source
+}
+
+func (f *faults) err() error {
+	if len(f.list) == 0 {
+		return nil
+	}
+	return fmt.Errorf("neli: invalid configuration:\n%w", errors.Join(f.list...))
+}
+
+// properties adds what the Kafka clients refuse of the user's properties. Only the
+// clients know all names and values, so each kind that would be used is made, and closed
+// at once. Several clients refuse the same property: it is told once, and not at all if a
+// fault of it was noted before.
+func (f *faults) properties(p kafka.Provider, s *settings) {
+	if _, small := p.(kafka.SmallLogs); small {
+		return
+	}
+	if p == nil {
+		var err error
+		if p, err = Confluent(); err != nil {
+			return
+		}
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	f.refused(s, closing(p.Producer(s.producerProperties(), quiet)))
+	if s.mode != NonExclusive {
+		f.refused(s, closing(p.LogReader(s.readerProperties(), quiet)))
+	}
+	if s.mode == NonExclusive || s.nomination == Assigned && !s.observer {
+		f.refused(s, closing(p.GroupConsumer(s.groupProperties(), quiet)))
+	}
+}
+
+// closing closes a client that was made only to see whether it can be.
+func closing[C interface{ Close() error }](client C, err error) error {
+	if err == nil {
+		_ = client.Close()
+	}
+	return err
+}
+
+// refused adds what one client says of its properties. Beside other faults it counts only
+// if it names a property that the user has set: the library derives some from settings
+// that are faulty themselves.
+func (f *faults) refused(s *settings, err error) {
+	if err == nil {
+		return
+	}
+	before := len(f.fields) > 0
+	for _, part := range joined(err) {
+		named, known := false, false
+		for name := range s.kafka {
+			if strings.Contains(part.Error(), name) {
+				named, known = true, known || f.has("KafkaConfig["+name+"]")
+			}
+		}
+		text := strings.TrimSpace(part.Error()) // some end with a line
+		if named {
+			text = "KafkaConfig: " + text
+		} else {
+			text = "Kafka client: " + text
+		}
+		twice := slices.ContainsFunc(f.list, func(e error) bool { return e.Error() == text })
+		if !known && !twice && (named || !before) {
+			f.list = append(f.list, redact.As(part, text))
+		}
+	}
+}
+
+// joined returns the errors that err joins (errors.Join), or err alone.
+func joined(err error) []error {
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		many, ok := e.(interface{ Unwrap() []error })
+		if !ok {
+			continue
+		}
+		parts := many.Unwrap()
+		if errors.Join(parts...).Error() != e.Error() {
+			continue // it wraps several, which is another thing
+		}
+		var all []error
+		for _, part := range parts {
+			all = append(all, joined(part)...)
+		}
+		return all
+	}
+	return []error{err}
 }
