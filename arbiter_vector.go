@@ -11,6 +11,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/internal/kafkalog"
 	"github.com/goneli/neli/internal/term"
 	"github.com/goneli/neli/kafka"
 )
@@ -24,15 +25,15 @@ type vectorArbiter struct {
 	partitionTerms
 
 	set      *settings
-	topic    *topic
+	topic    *kafkalog.Topic
 	producer kafka.Producer
-	member   *groupMember
+	member   *kafkalog.GroupMember
 	alive    func(now clock.Instant) bool
-	writing  accessGuard
+	writing  kafkalog.AccessGuard
 	refused  chan error
 
-	unwritten trouble
-	unheard   limiter
+	unwritten kafkalog.Trouble
+	unheard   kafkalog.Limiter
 	ended     atomic.Bool
 	wakeup    chan struct{}
 
@@ -61,7 +62,7 @@ const (
 	assignedUnknown // the session is over; nobody has told who has it
 )
 
-func newVectorArbiter(set *settings, t *topic, p kafka.Producer, member *groupMember, now func() clock.Instant, alive func(clock.Instant) bool) *vectorArbiter {
+func newVectorArbiter(set *settings, t *kafkalog.Topic, p kafka.Producer, member *kafkalog.GroupMember, now func() clock.Instant, alive func(clock.Instant) bool) *vectorArbiter {
 	a := &vectorArbiter{
 		set:      set,
 		topic:    t,
@@ -70,10 +71,10 @@ func newVectorArbiter(set *settings, t *topic, p kafka.Producer, member *groupMe
 		alive:    alive,
 		refused:  make(chan error, 1),
 		wakeup:   make(chan struct{}, 1),
-		writing:  accessGuard{signedIn: &t.access},
+		writing:  kafkalog.AccessGuard{SignedIn: &t.Access},
 	}
 	a.init(threshold{t: set.timeout}, now, set.frozen.Clock(now))
-	member.onRecord, member.onUnknown = a.received, t.doubt
+	member.OnRecord, member.OnUnknown = a.received, t.Doubt
 	return a
 }
 
@@ -81,13 +82,13 @@ func (a *vectorArbiter) run(ctx context.Context) error {
 	defer func() {
 		a.ended.Store(true)
 		a.member.Close()
-		a.topic.admin.Close()
+		a.topic.Admin.Close()
 		_ = a.producer.Close()
 	}()
-	if err := a.topic.open(ctx); err != nil {
+	if err := a.topic.Open(ctx); err != nil {
 		return err
 	}
-	m := a.topic.size
+	m := a.topic.Size
 	a.mu.Lock()
 	a.assigned = make([]assignment, m)
 	a.heard = make([]clock.Instant, m)
@@ -95,7 +96,7 @@ func (a *vectorArbiter) run(ctx context.Context) error {
 	a.open(m)
 	a.mu.Unlock()
 	group, ctx := errgroup.WithContext(ctx)
-	for _, f := range []func(context.Context) error{a.broadcast, a.expireWhenDue, a.topic.watch} {
+	for _, f := range []func(context.Context) error{a.broadcast, a.expireWhenDue, a.topic.Watch} {
 		group.Go(func() error { return f(ctx) })
 	}
 	group.Go(func() error { return a.member.Run(ctx, a.assign) })
@@ -201,19 +202,19 @@ func (a *vectorArbiter) broadcast(ctx context.Context) error {
 func (a *vectorArbiter) reported(err error) {
 	a.count(err)
 	if err == nil {
-		a.writing.ok()
-		a.unwritten.over(a.set.logger, "writing to the leader topic again", "topic", a.set.topic)
+		a.writing.OK()
+		a.unwritten.Over(a.set.logger, "writing to the leader topic again", "topic", a.set.topic)
 		return
 	}
 	right := "WRITE topic " + a.set.topic
-	if fatal := a.writing.check(right, err); fatal != nil {
+	if fatal := a.writing.Check(right, err); fatal != nil {
 		select {
 		case a.refused <- fatal:
 		default:
 		}
 	}
-	if !a.ended.Load() && a.unwritten.due() {
-		a.set.logger.Warn("cannot write to the leader topic, retrying", "topic", a.set.topic, "error", naming(right, err))
+	if !a.ended.Load() && a.unwritten.Due() {
+		a.set.logger.Warn("cannot write to the leader topic, retrying", "topic", a.set.topic, "error", kafkalog.Naming(right, err))
 	}
 }
 
@@ -221,7 +222,7 @@ func (a *vectorArbiter) reported(err error) {
 // whether it broadcasts.
 func (a *vectorArbiter) attend() bool {
 	broadcasts, starved := a.decide()
-	if starved >= 0 && a.unheard.due() { // no lock is held: a log handler may call back
+	if starved >= 0 && a.unheard.Due() { // no lock is held: a log handler may call back
 		a.set.logger.Warn("no records received on an assigned partition: leaving the group for a while so that another member leads",
 			"partition", starved, "for", a.set.starvedPause)
 	}

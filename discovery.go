@@ -254,11 +254,7 @@ func (n *Neli) CallMembers(ctx context.Context) error {
 	if err == nil {
 		err = n.exclusive.Call(ctx)
 	}
-	if errors.Is(err, elector.ErrEnded) {
-		<-n.done
-		err = n.ended()
-	}
-	if err != nil {
+	if err = n.outcome(err); err != nil {
 		return n.set.secrets.Err(fmt.Errorf("neli: CallMembers: %w", err))
 	}
 	return nil

@@ -2,8 +2,10 @@ package neli
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/internal/kafkalog"
 )
 
 // Errors that end a Neli: Pulse, Lead and Await return them, wrapped with what
@@ -43,29 +45,29 @@ var ErrObserver = errors.New("neli: an observer does not contend")
 // Errors of Transfer.
 var (
 	// ErrNotLeader: this process does not lead the role.
-	ErrNotLeader = elector.ErrNotLeader
+	ErrNotLeader = errors.New("neli: this process does not lead the role")
 	// ErrNoMember: no member that would claim has this id, and none, or more than
 	// one, this name.
-	ErrNoMember = elector.ErrNoMember
+	ErrNoMember = errors.New("neli: no such member")
 	// ErrLeadsAlready: the member that is to lead the role leads it. Nothing was done. Ask
 	// returns it, too.
-	ErrLeadsAlready = elector.ErrLeadsAlready
+	ErrLeadsAlready = errors.New("neli: the member leads the role already")
 	// ErrNoAnswer: the member did not say in time that it would lead, or said that it
 	// would not. The role was not given up.
-	ErrNoAnswer = elector.ErrNoAnswer
+	ErrNoAnswer = errors.New("neli: the member does not answer")
 	// ErrNotTransferred: the role was given up, and another member than the one that
 	// was meant leads it.
-	ErrNotTransferred = elector.ErrNotTransferred
+	ErrNotTransferred = errors.New("neli: another member claimed first")
 )
 
 // Errors of Ask, which may be ErrNoAnswer, too.
 var (
 	// ErrRefused: the holder of the role refuses; the text says why.
-	ErrRefused = elector.ErrRefused
+	ErrRefused = errors.New("neli: the request was refused")
 	// ErrNotDone: the holder accepted and could not do it, or lost the role meanwhile.
-	ErrNotDone = elector.ErrNotDone
+	ErrNotDone = errors.New("neli: the request was accepted, and could not be carried out")
 	// ErrVacant: nobody is known to hold the role.
-	ErrVacant = elector.ErrVacant
+	ErrVacant = errors.New("neli: nobody is known to hold the role")
 )
 
 // Causes of the cancellation of the context that Lead gives to its function, to
@@ -77,3 +79,50 @@ var (
 	// ErrFenced: leadership is over already: stop at once.
 	ErrFenced = errors.New("neli: leadership fenced")
 )
+
+// public has what the internal packages call their errors.
+var public = [...]struct{ internal, own error }{
+	{kafkalog.ErrTopicReplaced, ErrTopicReplaced},
+	{kafkalog.ErrPartitionsChanged, ErrPartitionsChanged},
+	{kafkalog.ErrNoTopicID, ErrNoTopicID},
+	{kafkalog.ErrTopicPlacement, ErrTopicPlacement},
+	{kafkalog.ErrNoLeaderEpoch, ErrNoLeaderEpoch},
+	{kafkalog.ErrAccess, ErrAccess},
+	{elector.ErrNotLeader, ErrNotLeader},
+	{elector.ErrNoMember, ErrNoMember},
+	{elector.ErrLeadsAlready, ErrLeadsAlready},
+	{elector.ErrNoAnswer, ErrNoAnswer},
+	{elector.ErrNotTransferred, ErrNotTransferred},
+	{elector.ErrRefused, ErrRefused},
+	{elector.ErrNotDone, ErrNotDone},
+	{elector.ErrVacant, ErrVacant},
+}
+
+// own makes errors.Is find this package's error in an internal one. The text stays, and names
+// the library.
+func own(err error) error {
+	for _, p := range public {
+		if errors.Is(err, p.internal) {
+			return &ownError{p.own, err}
+		}
+	}
+	return err
+}
+
+type ownError struct{ own, err error }
+
+func (e *ownError) Error() string {
+	const name = "neli: "
+	return name + strings.TrimPrefix(e.err.Error(), name)
+}
+
+func (e *ownError) Unwrap() []error { return []error{e.own, e.err} }
+
+// outcome is what a call of the elector that has ended with err returns.
+func (n *Neli) outcome(err error) error {
+	if errors.Is(err, elector.ErrEnded) {
+		<-n.done
+		return n.ended()
+	}
+	return own(err)
+}

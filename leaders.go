@@ -48,8 +48,10 @@ func (n *Neli) sayLeaders() (stop func()) {
 			if said {
 				wait = leadersEvery
 			}
-			if !pause(ctx, wait) {
+			select {
+			case <-ctx.Done():
 				return
+			case <-time.After(wait):
 			}
 		}
 	})

@@ -123,7 +123,7 @@ func (n *Neli) start() {
 	goodbye := n.set.watched.run()
 	go func() {
 		health, stopRequests, stopLeaders := n.watchHealth(), n.serveRequests(), n.sayLeaders()
-		n.err = n.set.secrets.Err(n.arb.run(ctx))
+		n.err = n.set.secrets.Err(own(n.arb.run(ctx)))
 		if n.err != nil && ctx.Err() == nil {
 			n.state.Store(int32(StateFailed))
 			n.set.logger.Error("leadership is not possible any more", "error", n.err)

@@ -62,12 +62,7 @@ func (n *Neli) Ask(ctx context.Context, r Request) error {
 	if r.StepDown {
 		q.Verb, what = lease.StepDown, fmt.Sprintf("role %d: step down", r.Role)
 	}
-	err := n.exclusive.Ask(ctx, q)
-	if errors.Is(err, elector.ErrEnded) {
-		<-n.done
-		err = n.ended()
-	}
-	if err != nil {
+	if err := n.outcome(n.exclusive.Ask(ctx, q)); err != nil {
 		return n.set.secrets.Err(fmt.Errorf("neli: Ask: %s: %w", what, err))
 	}
 	return nil

@@ -140,15 +140,15 @@ type secretiveLog struct {
 
 func (l secretiveLog) Open(ctx context.Context) (int, string, error) {
 	m, id, err := l.Log.Open(ctx)
-	return m, id, l.secrets.Err(err)
+	return m, id, l.secrets.Err(own(err))
 }
 
 func (l secretiveLog) Next(ctx context.Context, timeout time.Duration) (elector.Entry, bool, error) {
 	e, ok, err := l.Log.Next(ctx, timeout)
-	return e, ok, l.secrets.Err(err)
+	return e, ok, l.secrets.Err(own(err))
 }
 
-func (l secretiveLog) Watch(ctx context.Context) error { return l.secrets.Err(l.Log.Watch(ctx)) }
+func (l secretiveLog) Watch(ctx context.Context) error { return l.secrets.Err(own(l.Log.Watch(ctx))) }
 
 // watched is this process's part with a sentinel.
 type watched struct {

@@ -18,6 +18,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/freeze"
+	"github.com/goneli/neli/internal/kafkalog"
 	"github.com/goneli/neli/internal/redact"
 	"github.com/goneli/neli/kafka"
 )
@@ -56,8 +57,8 @@ type settings struct {
 	requests           func(Request) error // nil: all are refused
 	logger             *slog.Logger
 	watched            watched // by a sentinel
-	throttling         throttling
-	contact            contact
+	throttling         kafkalog.Throttling
+	contact            kafkalog.Contact
 	frozen             *freeze.State // by a test; nil in earnest
 	replaced           atomic.Uint64 // readers that stood still
 }
@@ -145,7 +146,7 @@ func (c Config) check() (*settings, *faults) {
 	s.logger = s.secrets.Logger(s.logger).With("group", s.group, "name", s.name) // so that all lines have these
 	c.resolveTimes(s, f)
 	if s.logs > 0 {
-		s.topic = smallTopicName(s.topic, s.logs, s.timeout, s.drift)
+		s.topic = kafkalog.SmallTopicName(s.topic, s.logs, s.timeout, s.drift)
 		f.check(len(s.topic) <= maxTopicName, of(c.LeaderTopic != "", "LeaderTopic", "LeaderGroupID"), s.topic, fmt.Sprintf("must be at most %d bytes, completed for Logs", maxTopicName))
 		idempotent := or(s.kafka["enable.idempotence"], "false")
 		f.check(strings.EqualFold(idempotent, "false"), "KafkaConfig[enable.idempotence]", idempotent,

@@ -110,9 +110,9 @@ type Stats struct {
 func (n *Neli) Stats() Stats {
 	s := n.arb.stats()
 	now := n.now()
-	s.Reached = !n.set.contact.lacking()
+	s.Reached = !n.set.contact.Lacking()
 	s.ReadersReplaced, s.Sentinel = n.set.replaced.Load(), n.set.watched.state()
-	s.Throttled, s.Roles = n.set.throttling.total(), int(n.roles.Load())
+	s.Throttled, s.Roles = n.set.throttling.Total(), int(n.roles.Load())
 	if s.LastRecord < 0 {
 		s.LastRecord = now.Age(n.began)
 	}

@@ -51,12 +51,7 @@ func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
 
 // handTo does what Transfer does, once it is known that it may be done.
 func (n *Neli) handTo(ctx context.Context, role int, to string) error {
-	err := n.exclusive.Transfer(ctx, role, to)
-	if errors.Is(err, elector.ErrEnded) {
-		<-n.done
-		err = n.ended()
-	}
-	return err
+	return n.outcome(n.exclusive.Transfer(ctx, role, to))
 }
 
 // stepDownFor is how long a process that has stepped down claims nothing, at least.

@@ -1,6 +1,7 @@
 package neli
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,8 @@ import (
 	"github.com/goneli/neli/internal/confluent"
 	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/internal/freeze"
+	"github.com/goneli/neli/internal/kafkalog"
+	"github.com/goneli/neli/internal/quorum"
 	"github.com/goneli/neli/internal/redact"
 	"github.com/goneli/neli/kafka"
 )
@@ -34,165 +37,49 @@ func newArbiter(p kafka.Provider, set *settings, clocks clock.Clock, alive func(
 			return nil, fmt.Errorf("neli: New: %w", err)
 		}
 	}
-	w := wiring{provider: p, set: set}
-	build := w.arbiter
+	w := set.kafkaClients(p)
+	build := set.arbiter
 	if set.logs > 0 {
-		build = w.majority
+		build = set.majority
 	}
-	arb, err := build(clocks, alive)
+	arb, err := build(w, clocks, alive)
 	if err != nil {
-		w.undo()
+		w.Undo()
 		return nil, fmt.Errorf("neli: New: the Kafka client refuses its configuration: %w", err)
 	}
 	return arb, nil
 }
 
-type wiring struct {
-	provider kafka.Provider
-	set      *settings
-	cleanup  []func()
+// kafkaClients makes the Kafka clients that these settings want.
+func (s *settings) kafkaClients(p kafka.Provider) *kafkalog.Clients {
+	return &kafkalog.Clients{Provider: p, Topic: s.topic, Group: s.group, Partitions: s.partitions, Apart: s.logs, Create: s.createTopic,
+		Observer: s.observer, Lease: s.timeout, Spread: s.spread, Brokers: s.brokers(), Logger: s.logger,
+		Producing: s.producerProperties(), Reading: s.readerProperties(), Joining: s.groupProperties(),
+		Throttling: &s.throttling, Contact: &s.contact, Replaced: &s.replaced}
 }
 
-func (w *wiring) undo() {
-	for _, f := range slices.Backward(w.cleanup) {
-		f()
-	}
-}
-
-func (w *wiring) arbiter(clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
-	t, producer, err := w.topic()
-	if err != nil {
-		return nil, err
-	}
-	if w.set.mode == NonExclusive {
-		member, err := w.member(true, t)
+func (s *settings) arbiter(w *kafkalog.Clients, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
+	if s.mode == NonExclusive {
+		t, producer, member, err := w.Broadcasting()
 		if err != nil {
 			return nil, err
 		}
-		return newVectorArbiter(w.set, t, producer, member, clocks.Glance, alive), nil
+		return newVectorArbiter(s, t, producer, member, clocks.Glance, alive), nil
 	}
-	log, err := w.log(t, producer)
+	log, nom, err := w.Log(s.nomination == Assigned && !s.observer)
 	if err != nil {
 		return nil, err
 	}
-	var nom elector.Nominator
-	if w.set.nomination == Assigned && !w.set.observer {
-		if nom, err = w.member(false, t); err != nil {
-			return nil, err
-		}
-	}
-	return newExclusive(w.set, log, nom, clocks, alive), nil
-}
-
-// topic makes the producer, and the leader topic as an administrator sees it.
-func (w *wiring) topic() (*topic, kafka.Producer, error) {
-	producer, err := newLastingProducer(w.provider, w.set.producerProperties(), w.set.logger)
-	if err != nil {
-		return nil, nil, err
-	}
-	w.set.throttling.follow("producer", producer)
-	admin := lastingAdmin{producer}
-	w.cleanup = append(w.cleanup, func() {
-		admin.Close()
-		_ = producer.Close()
-	})
-	t := &topic{name: w.set.topic, admin: admin, log: w.set.logger, spread: w.set.spread, suspect: make(chan struct{}, 1),
-		throttling: &w.set.throttling, brokers: w.set.brokers(), contact: &w.set.contact}
-	if w.set.createTopic {
-		t.create = &kafka.TopicSpec{Name: w.set.topic, Partitions: w.set.partitions}
-	}
-	return t, producer, nil
-}
-
-// log makes the elector's log in the leader topic.
-func (w *wiring) log(t *topic, producer kafka.Producer) (elector.Log, error) {
-	newReader := func() (kafka.LogReader, error) {
-		r, err := w.provider.LogReader(w.set.readerProperties(), w.set.logger)
-		if err == nil {
-			w.set.throttling.follow("reader", r)
-		}
-		return r, err
-	}
-	log := newKafkaLog(t, producer, newReader, w.set.logger)
-	log.lease, log.replaced = w.set.timeout, &w.set.replaced
-	if w.set.observer {
-		log.writing.ok() // it writes requests only: where it may not, they fail and nothing else does
-	}
-	var err error
-	if log.reader, err = newReader(); err != nil {
-		return nil, err
-	}
-	w.cleanup = append(w.cleanup, func() { _ = log.reader.Close() })
-	return topicLog{log}, nil
+	return newExclusive(s, log, nom, clocks, alive), nil
 }
 
 // majority is arbiter for Config.Logs.
-func (w *wiring) majority(clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
-	log, err := w.smallLogs()
+func (s *settings) majority(w *kafkalog.Clients, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
+	logs, err := w.SmallLogs()
 	if err != nil {
 		return nil, err
 	}
-	return newExclusive(w.set, log, nil, clocks, alive), nil
-}
-
-// smallLogs makes the elector's logs for Config.Logs.
-func (w *wiring) smallLogs() (elector.Log, error) {
-	logs, err := w.smallTopic()
-	if err != nil {
-		return nil, err
-	}
-	logs.start()
-	return &smallLog{set: logs, log: w.set.logger, contact: &w.set.contact}, nil
-}
-
-// openLog makes what only reads and writes the logs, for who takes no part in the election.
-func openLog(p kafka.Provider, set *settings) (elector.Log, error) {
-	if p, small := p.(kafka.SmallLogs); small {
-		return openSmallLogs(p, set)
-	}
-	if p == nil {
-		var err error
-		if p, err = Confluent(); err != nil {
-			return nil, err
-		}
-	}
-	w := wiring{provider: p, set: set}
-	if set.logs > 0 {
-		log, err := w.smallLogs()
-		return log, w.settle(err)
-	}
-	t, producer, err := w.topic()
-	if err != nil {
-		return nil, w.settle(err)
-	}
-	log, err := w.log(t, producer)
-	return log, w.settle(err)
-}
-
-// settle undoes what was made if there is an error, which it returns.
-func (w *wiring) settle(err error) error {
-	if err != nil {
-		w.undo()
-	}
-	return err
-}
-
-func (w *wiring) member(read bool, t *topic) (*groupMember, error) {
-	newConsumer := func() (kafka.GroupConsumer, error) {
-		c, err := w.provider.GroupConsumer(w.set.groupProperties(), w.set.logger)
-		if err == nil {
-			w.set.throttling.follow("group", c)
-		}
-		return c, err
-	}
-	c, err := newConsumer()
-	if err != nil {
-		return nil, err
-	}
-	w.cleanup = append(w.cleanup, func() { _ = c.Close() })
-	return &groupMember{topic: w.set.topic, group: w.set.group, read: read, consumer: c, newConsumer: newConsumer, log: w.set.logger,
-		admin: t.admin, lease: w.set.timeout, replaced: &w.set.replaced,
-		joining: accessGuard{signedIn: &t.access}, reading: accessGuard{signedIn: &t.access}}, nil
+	return newExclusive(s, logs, nil, clocks, alive), nil
 }
 
 // newID returns an identifier that has never been seen before: 130 random bits.
@@ -224,4 +111,53 @@ func (s *settings) announce() {
 		props = append(props, slog.String(name, shown[name]))
 	}
 	s.logger.Info("starting", append(args, slog.Group("kafka", props...))...)
+}
+
+// newSmallArbiter opens the small logs and puts the parts together.
+func newSmallArbiter(p kafka.SmallLogs, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
+	log, err := openSmallLogs(p, set)
+	if err != nil {
+		return nil, fmt.Errorf("neli: New: %w", err)
+	}
+	return newExclusive(set, log, nil, clocks, alive), nil
+}
+
+// openSmallLogs opens a Provider's small logs.
+func openSmallLogs(p kafka.SmallLogs, set *settings) (elector.Log, error) {
+	logs, err := p.SmallLogs(context.Background(), kafka.LogSettings{Group: set.group, Name: set.name, T: set.timeout, Rho: set.drift,
+		Logger: set.logger})
+	if err != nil {
+		return nil, err
+	}
+	if n := logs.Logs(); n < 1 || n > quorum.MaxLogs || n%2 == 0 {
+		_ = logs.Close() // nothing was used
+		return nil, fmt.Errorf("the Provider has %d small logs: must be an odd number up to %d", n, quorum.MaxLogs)
+	}
+	return kafkalog.FromSet(logs, set.logger, &set.contact), nil
+}
+
+// openLog makes what only reads and writes the logs, for who takes no part in the election.
+func openLog(p kafka.Provider, set *settings) (elector.Log, error) {
+	if p, small := p.(kafka.SmallLogs); small {
+		return openSmallLogs(p, set)
+	}
+	if p == nil {
+		var err error
+		if p, err = Confluent(); err != nil {
+			return nil, err
+		}
+	}
+	w := set.kafkaClients(p)
+	var log elector.Log
+	var err error
+	if set.logs > 0 {
+		log, err = w.SmallLogs()
+	} else {
+		log, _, err = w.Log(false)
+	}
+	if err != nil {
+		w.Undo()
+		return nil, err
+	}
+	return log, nil
 }

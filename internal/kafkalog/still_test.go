@@ -1,9 +1,7 @@
-package neli
+package kafkalog
 
 import (
-	"log/slog"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -86,49 +84,6 @@ func TestStillnessOfOnePartition(t *testing.T) {
 	require.False(t, s.assignAnew([]int{1}, at(5)), "the other one is not read either")
 }
 
-// A reader that stands still is replaced within T and five seconds, said once and counted,
-// and its process leads again.
-func TestReaderThatStandsStillIsReplaced(t *testing.T) {
-	var out logBuffer
-	cfg := Config{Nomination: Open, Logger: slog.New(slog.NewTextHandler(&out, nil))}
-	mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
-		p, err := n.Background(func() { time.Sleep(time.Second) })
-		require.NoError(t, err)
-		defer p.Close()
-		require.Eventually(t, n.IsLeader, time.Minute, 100*time.Millisecond)
-		k.mu.Lock()
-		k.still = 1
-		k.mu.Unlock()
-		time.Sleep(12 * time.Second)
-		require.Equal(t, 2, k.count("LogReader"), "replaced within T + 5 s")
-		require.Equal(t, 1, k.count("LogReader.Close"))
-		time.Sleep(10 * time.Second)
-		require.True(t, n.IsLeader())
-		time.Sleep(time.Minute)
-		require.Equal(t, 2, k.count("LogReader"), "a reader that reads is left alone")
-		require.EqualValues(t, 1, n.Stats().ReadersReplaced)
-	})
-	require.Equal(t, 1, strings.Count(out.String(), "the log reader stands still"))
-}
-
-// The reader of an observer, which appends nothing, is replaced, too; and not while there is
-// nothing to read.
-func TestObserversReaderThatStandsStillIsReplaced(t *testing.T) {
-	mocked(t, Config{Observer: true}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
-		time.Sleep(time.Minute)
-		require.Equal(t, 1, k.count("LogReader"), "nothing is there to be read")
-		k.mu.Lock()
-		k.still = 1
-		k.log = append(k.log, []byte("x")) // of another process
-		k.mu.Unlock()
-		time.Sleep(10 * time.Second)
-		require.Equal(t, 2, k.count("LogReader"), "replaced within T + 5 s")
-		time.Sleep(10 * time.Minute)
-		require.Equal(t, 2, k.count("LogReader"), "one that reads is left alone")
-		require.EqualValues(t, 1, n.Stats().ReadersReplaced)
-	})
-}
-
 // One partition that is not read, while another one is, costs the other one nothing.
 func TestOnePartitionThatStandsStillIsAssignedAnew(t *testing.T) {
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 10}, {Start: 0, End: 10}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
@@ -150,26 +105,5 @@ func TestOnePartitionThatStandsStillIsAssignedAnew(t *testing.T) {
 			_ = entries(t, k, time.Second)
 		}
 		require.EqualValues(t, 1, r.closed.Load(), "the client is replaced after that")
-	})
-}
-
-// Readers that all stand still are not replaced in a storm, and one that says why it does
-// not read is not replaced.
-func TestReadersAreNotReplacedInAStorm(t *testing.T) {
-	mocked(t, Config{Nomination: Open}, func(k *mockKafka) { k.still = 1000 }, func(t *testing.T, k *mockKafka, n *Neli) {
-		_, err := n.Pulse(10 * time.Minute)
-		require.NoError(t, err)
-		require.Greater(t, k.count("LogReader"), 3)
-		require.Less(t, k.count("LogReader"), 10)
-	})
-	mocked(t, Config{Nomination: Open}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
-		ok, err := n.Pulse(time.Minute)
-		require.NoError(t, err)
-		require.True(t, ok)
-		k.mu.Lock()
-		k.fail("Poll", slices.Repeat([]error{kafka.ErrTopicAuthorization}, 60)...)
-		k.mu.Unlock()
-		time.Sleep(time.Minute)
-		require.Equal(t, 1, k.count("LogReader"))
 	})
 }

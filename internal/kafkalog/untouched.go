@@ -1,4 +1,4 @@
-package neli
+package kafkalog
 
 import (
 	"maps"
@@ -47,7 +47,7 @@ func (u *untouched) holds(p int) bool {
 	return ok
 }
 
-func (u *untouched) due(t *topic) bool { return len(u.jumps) > 0 && t.sameSince(u.until) }
+func (u *untouched) due(t *Topic) bool { return len(u.jumps) > 0 && t.sameSince(u.until) }
 
 // release returns the jump to a log that somebody has appended to, if it was held
 // back.

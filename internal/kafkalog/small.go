@@ -1,4 +1,4 @@
-package neli
+package kafkalog
 
 import (
 	"context"
@@ -28,7 +28,7 @@ import (
 // library writes no transactions and creates it with cleanup.policy=delete. A client cannot
 // tell such a gap from a loss, so the safe meaning is taken.
 type smallTopic struct {
-	topic   *topic
+	topic   *Topic
 	logs    []*smallPartition
 	entries chan kafka.LogEntry
 	fatal   chan error
@@ -40,7 +40,7 @@ type smallTopic struct {
 // maxSmallEntries is how many entries may wait for Next.
 const maxSmallEntries = 256
 
-func newSmallTopic(t *topic, logs []*smallPartition) *smallTopic {
+func newSmallTopic(t *Topic, logs []*smallPartition) *smallTopic {
 	v := &smallTopic{topic: t, logs: logs, entries: make(chan kafka.LogEntry, maxSmallEntries), fatal: make(chan error, 1)}
 	v.close = sync.OnceValue(v.shut)
 	for _, l := range logs {
@@ -54,7 +54,7 @@ func (v *smallTopic) start() {
 	var ctx context.Context
 	ctx, v.cancel = context.WithCancel(context.Background())
 	v.work.Go(func() {
-		err := v.topic.open(ctx)
+		err := v.topic.Open(ctx)
 		if err == nil {
 			err = v.serve(ctx)
 		}
@@ -68,7 +68,7 @@ func (v *smallTopic) start() {
 // ends it for good.
 func (v *smallTopic) serve(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return v.topic.watch(ctx) })
+	group.Go(func() error { return v.topic.Watch(ctx) })
 	for _, l := range v.logs {
 		group.Go(func() error { return l.follow(ctx) })
 		group.Go(func() error { l.ask(ctx); return nil })
@@ -134,50 +134,4 @@ func (v *smallTopic) shut() error {
 	}
 	closing.Wait()
 	return errors.Join(errs...)
-}
-
-// smallTopic makes the clients of Config.Logs: a producer and a reader for each log, so
-// that a broker that is slow or gone holds up its own log only.
-func (w *wiring) smallTopic() (*smallTopic, error) {
-	t := &topic{name: w.set.topic, log: w.set.logger, spread: w.set.spread, suspect: make(chan struct{}, 1),
-		throttling: &w.set.throttling, brokers: w.set.brokers(), contact: &w.set.contact, apart: w.set.logs}
-	if w.set.createTopic {
-		t.create = &kafka.TopicSpec{Name: w.set.topic, Partitions: w.set.logs}
-	}
-	var logs []*smallPartition
-	for i := range w.set.logs {
-		l, err := w.smallPartition(t, i)
-		if err != nil {
-			return nil, err
-		}
-		logs = append(logs, l)
-	}
-	t.admin = logs[0].admin // any will do: it asks whatever broker answers
-	return newSmallTopic(t, logs), nil
-}
-
-func (w *wiring) smallPartition(t *topic, index int) (*smallPartition, error) {
-	l := &smallPartition{index: index, topic: t, lease: w.set.timeout, log: w.set.logger,
-		reading: accessGuard{signedIn: &t.access}, writing: accessGuard{signedIn: &t.access}}
-	l.still, l.replaced = newStillness(1, l.lease), &w.set.replaced
-	l.at.epoch, l.at.newest = -1, -1
-	if w.set.observer {
-		l.writing.ok() // it writes requests only: where it may not, they fail and nothing else does
-	}
-	producer, err := newLastingProducer(w.provider, w.set.producerProperties(), w.set.logger)
-	if err != nil {
-		return nil, err
-	}
-	l.producer, l.admin = producer, lastingAdmin{producer}
-	w.cleanup = append(w.cleanup, func() { _ = l.close() })
-	w.set.throttling.follow(fmt.Sprint("producer ", index), producer)
-	l.newReader = func() (kafka.LogReader, error) {
-		r, err := w.provider.LogReader(w.set.readerProperties(), w.set.logger)
-		if err == nil {
-			w.set.throttling.follow(fmt.Sprint("reader ", index), r)
-		}
-		return r, err
-	}
-	l.reader, err = l.newReader()
-	return l, err
 }

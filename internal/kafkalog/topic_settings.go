@@ -1,4 +1,4 @@
-package neli
+package kafkalog
 
 import (
 	"context"
@@ -39,9 +39,9 @@ func topicSettings(replicas int) []map[string]string {
 }
 
 // make creates the topic.
-func (t *topic) make(ctx context.Context) error {
+func (t *Topic) make(ctx context.Context) error {
 	spec := *t.create
-	brokers, err := t.admin.Brokers(ctx)
+	brokers, err := t.Admin.Brokers(ctx)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (t *topic) make(ctx context.Context) error {
 		for _, lot := range lots[:kept] {
 			maps.Copy(spec.Settings, lot)
 		}
-		err = t.admin.CreateTopic(ctx, spec)
+		err = t.Admin.CreateTopic(ctx, spec)
 		if !errors.Is(err, kafka.ErrSettings) || kept == 0 {
 			break
 		}
@@ -69,7 +69,7 @@ func (t *topic) make(ctx context.Context) error {
 	case errors.Is(err, kafka.ErrTopicExists):
 		return nil // another member was faster
 	case errors.Is(err, kafka.ErrAuthorization):
-		return t.access.check("CREATE topic "+t.name, err)
+		return t.Access.Check("CREATE topic "+t.name, err)
 	case err != nil:
 		return err
 	}
@@ -101,19 +101,19 @@ func missingSettings(lots []map[string]string, got map[string]string) []string {
 
 // warn logs the settings under which a lease is not safe, or its log not
 // durable. Being refused to look is no reason to stop.
-func (t *topic) warn(ctx context.Context) {
+func (t *Topic) warn(ctx context.Context) {
 	var settings map[string]string
 	var info kafka.TopicInfo
 	err := t.attempt(ctx, func(ctx context.Context) (err error) {
-		if settings, err = t.admin.Settings(ctx, t.name); err != nil {
+		if settings, err = t.Admin.Settings(ctx, t.name); err != nil {
 			return err
 		}
-		info, err = t.admin.Topic(ctx, t.name)
+		info, err = t.Admin.Topic(ctx, t.name)
 		return err
 	})
 	if err != nil {
 		t.log.Info("could not check the leader topic's settings", "topic", t.name,
-			"error", naming("DESCRIBE_CONFIGS topic "+t.name, err))
+			"error", Naming("DESCRIBE_CONFIGS topic "+t.name, err))
 		return
 	}
 	for _, w := range unsafeSettings(settings, info.Replicas) {

@@ -1,4 +1,4 @@
-package neli
+package kafkalog
 
 import (
 	"log/slog"
@@ -12,19 +12,19 @@ import (
 // throttled is any client.
 type throttled interface{ Throttled() time.Duration }
 
-// throttling adds up what the clients of one Neli say, and tells of it: a quota
+// Throttling adds up what the clients of one Neli say, and tells of it: a quota
 // delays beats and claims like a slow network, and terms lapse for no other reason
 // that could be seen.
-type throttling struct {
+type Throttling struct {
 	mu      sync.Mutex
 	clients map[string]throttled // by what they are for
 	past    time.Duration        // of clients that were replaced
 	told    time.Duration        // by the last line
-	last    limiter
+	last    Limiter
 }
 
 // follow adds a client, in place of the one that was there for the same.
-func (t *throttling) follow(what string, c throttled) {
+func (t *Throttling) follow(what string, c throttled) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.clients == nil {
@@ -36,7 +36,7 @@ func (t *throttling) follow(what string, c throttled) {
 	t.clients[what] = c
 }
 
-func (t *throttling) total() time.Duration {
+func (t *Throttling) Total() time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	sum := t.past
@@ -47,11 +47,11 @@ func (t *throttling) total() time.Duration {
 }
 
 // look logs what has been added since the last line, at most one in ten seconds.
-func (t *throttling) look(log *slog.Logger) {
-	sum := t.total()
+func (t *Throttling) look(log *slog.Logger) {
+	sum := t.Total()
 	t.mu.Lock()
 	more := sum - t.told
-	due := more > 0 && t.last.due()
+	due := more > 0 && t.last.Due()
 	if due {
 		t.told = sum
 	}
@@ -61,37 +61,37 @@ func (t *throttling) look(log *slog.Logger) {
 	}
 }
 
-// limiter keeps trouble that repeats from filling the log.
-type limiter struct {
+// Limiter keeps trouble that repeats from filling the log.
+type Limiter struct {
 	last atomic.Int64 // monotonic: a wall clock that is set back must not silence it
 }
 
-// due reports whether it is time for another line: at most one in ten seconds.
-func (l *limiter) due() bool {
+// Due reports whether it is time for another line: at most one in ten seconds.
+func (l *Limiter) Due() bool {
 	now, last := int64(clock.Glance().Mono), l.last.Load()
 	return now-last > int64(10*time.Second) && l.last.CompareAndSwap(last, now)
 }
 
-// trouble is a limiter that also tells when the trouble is over.
-type trouble struct {
-	limiter
+// Trouble is a Limiter that also tells when the trouble is over.
+type Trouble struct {
+	Limiter
 	since atomic.Int64 // monotonic: when it began; 0: there is none
 	told  atomic.Bool  // a line has told of it
 }
 
-// due takes note of trouble, and reports whether it is time for another line.
-func (t *trouble) due() bool {
+// Due takes note of trouble, and reports whether it is time for another line.
+func (t *Trouble) Due() bool {
 	t.since.CompareAndSwap(0, max(1, int64(clock.Glance().Mono)))
-	due := t.limiter.due()
+	due := t.Limiter.Due()
 	if due {
 		t.told.Store(true)
 	}
 	return due
 }
 
-// over takes note that all is well, and logs that and how long the trouble lasted if a
+// Over takes note that all is well, and logs that and how long the trouble lasted if a
 // line had told of it.
-func (t *trouble) over(log *slog.Logger, text string, args ...any) {
+func (t *Trouble) Over(log *slog.Logger, text string, args ...any) {
 	if t.since.Load() == 0 {
 		return
 	}
@@ -102,14 +102,14 @@ func (t *trouble) over(log *slog.Logger, text string, args ...any) {
 	}
 }
 
-// contact is whether a broker, or what hosts a small log, has ever answered. A nil one
+// Contact is whether a broker, or what hosts a small log, has ever answered. A nil one
 // takes no notes.
-type contact struct{ made atomic.Bool }
+type Contact struct{ made atomic.Bool }
 
-func (c *contact) note(answered bool) {
+func (c *Contact) note(answered bool) {
 	if c != nil && answered {
 		c.made.Store(true)
 	}
 }
 
-func (c *contact) lacking() bool { return c != nil && !c.made.Load() }
+func (c *Contact) Lacking() bool { return c != nil && !c.made.Load() }

@@ -1,4 +1,4 @@
-package neli
+package kafkalog
 
 import (
 	"errors"

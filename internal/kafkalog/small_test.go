@@ -1,4 +1,4 @@
-package neli
+package kafkalog
 
 import (
 	"context"
@@ -17,51 +17,6 @@ import (
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/kafka"
 )
-
-// All that does not go with Logs is said at once.
-func TestLogsFaults(t *testing.T) {
-	_, err := Config{LeaderGroupID: "g", Logs: 3, Mode: NonExclusive, Nomination: Assigned, Partitions: 2,
-		KafkaConfig: KafkaConfigMap{"enable.idempotence": true}}.resolve()
-	for _, part := range []string{`Mode: "non-exclusive" must be Exclusive with Logs`, `Nomination: "assigned" must be Open with Logs`,
-		`Partitions: "2" must be 0 or 1 with Logs`, `KafkaConfig[enable.idempotence]: "true" must be false with Logs`} {
-		require.ErrorContains(t, err, part)
-	}
-	for _, n := range []int{-1, 2, 4, 7} {
-		_, err = Config{LeaderGroupID: "g", Logs: n}.resolve()
-		require.ErrorContains(t, err, "must be 3 or 5, or 0 for one replicated log", n)
-	}
-	_, err = Config{LeaderGroupID: "g", Logs: 3, LeaderTopic: strings.Repeat("t", 230)}.resolve()
-	require.ErrorContains(t, err, "must be at most 249 bytes, completed for Logs")
-	for n, small := range map[int]bool{0: false, 1: false, 3: true, 5: true} {
-		s, err := Config{LeaderGroupID: "g", Logs: n, Partitions: 1, KafkaConfig: KafkaConfigMap{"enable.idempotence": "false"}}.resolve()
-		require.NoError(t, err)
-		require.Equal(t, small, s.small)
-		require.Equal(t, small, s.elector(nil).Majority)
-	}
-}
-
-// What must be the same for all members is in the topic's name.
-func TestLogsTopicName(t *testing.T) {
-	name := func(c Config) string {
-		c.LeaderGroupID = "g"
-		s, err := c.resolve()
-		require.NoError(t, err)
-		require.Regexp(t, topicName, s.topic)
-		return s.topic
-	}
-	require.Equal(t, "g.neli", name(Config{Logs: 1}))
-	require.Equal(t, "g.neli.logs-3.t-5s.rho-0.0005", name(Config{Logs: 3}))
-	require.Equal(t, "x.logs-5.t-500ms.rho-1e-05", name(Config{Logs: 5, LeaderTopic: "x", HeartbeatTimeout: 500 * time.Millisecond, MaxClockDrift: 1e-5}))
-	require.Equal(t, "g.neli.logs-3.t-1m0s.rho-0.2", name(Config{Logs: 3, HeartbeatTimeout: time.Minute, MaxClockDrift: 0.2}))
-}
-
-func TestLogsProperties(t *testing.T) {
-	p := resolved(t, Config{Logs: 3, HeartbeatTimeout: 8 * time.Second}).producerProperties()
-	require.Equal(t, "2000", p["message.timeout.ms"], "T/4")
-	require.Equal(t, "false", p["enable.idempotence"])
-	p = resolved(t, Config{Logs: 3, HeartbeatTimeout: 500 * time.Millisecond}).producerProperties()
-	require.Equal(t, "1000", p["message.timeout.ms"], "librdkafka's own granularity")
-}
 
 func TestPlaceApart(t *testing.T) {
 	racked := func(racks ...string) (all []kafka.BrokerInfo) {
@@ -139,7 +94,7 @@ func TestLogsTopicIsMade(t *testing.T) {
 
 // logAdmin describes one log as it is told to.
 type logAdmin struct {
-	*mockAdmin
+	fakeAdmin
 	mu   sync.Mutex
 	info kafka.LogInfo
 	err  error
@@ -185,14 +140,13 @@ func (r *chanReader) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 func onSmallLog(t *testing.T, test func(b *smallBed)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		k := newMockKafka()
-		admin := &logAdmin{mockAdmin: &mockAdmin{k}}
+		admin := &logAdmin{}
 		admin.tell(0, 5000, 5, nil)
 		top, _, _ := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{ID: "id", Partitions: 2}, nil })
-		top.id, top.size = "id", 2
+		top.id, top.Size = "id", 2
 		b := &smallBed{T: t, admin: admin, polls: make(chan polled), failed: make(chan error, 1)}
 		reader := &chanReader{polls: b.polls}
-		b.smallPartition = &smallPartition{index: 1, topic: top, lease: time.Second, producer: &mockProducer{mockKafka: k}, reader: reader,
+		b.smallPartition = &smallPartition{index: 1, topic: top, lease: time.Second, producer: &fakeProducer{}, reader: reader,
 			admin: admin, newReader: func() (kafka.LogReader, error) { return reader, nil }, log: slog.New(slog.DiscardHandler)}
 		b.still, b.replaced = newStillness(1, time.Second), &atomic.Uint64{}
 		b.at.epoch, b.at.newest = -1, -1
@@ -272,6 +226,8 @@ func TestLogsBeginAnewWithAnotherEpoch(t *testing.T) {
 func TestSilentLogsAreAsked(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
 		b.resets(5000-history, 5000, 5)
+		b.reads(4999, 5, "last") // nothing is left, for which a reader that is silent would be replaced
+		require.Equal(b, "last", string(b.next().Value))
 		heard := time.Now()
 		for range 20 {
 			e, ok, err := b.set.Next(b.Context(), time.Second)

@@ -1,4 +1,4 @@
-package neli
+package kafkalog
 
 import (
 	"context"
@@ -165,7 +165,7 @@ func (k *kafkaLog) compareEnds(ctx context.Context) {
 			continue
 		}
 		asking, cancel := context.WithTimeout(ctx, max(k.lease/2, time.Second))
-		ends, err := k.topic.admin.Offsets(asking, k.topic.name, k.topic.size)
+		ends, err := k.topic.Admin.Offsets(asking, k.topic.name, k.topic.Size)
 		cancel()
 		if err != nil {
 			continue // the watch of the topic says so

@@ -1,14 +1,11 @@
-package neli
+package kafkalog
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"time"
 
-	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
-	"github.com/goneli/neli/internal/quorum"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -16,35 +13,17 @@ import (
 // replica each (kafka_small.go). Package internal/quorum has the rules, docs/design.md the
 // picture.
 
-// newSmallArbiter opens the small logs and puts the parts together.
-func newSmallArbiter(p kafka.SmallLogs, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
-	log, err := openSmallLogs(p, set)
-	if err != nil {
-		return nil, fmt.Errorf("neli: New: %w", err)
-	}
-	return newExclusive(set, log, nil, clocks, alive), nil
-}
-
-// openSmallLogs opens a Provider's small logs.
-func openSmallLogs(p kafka.SmallLogs, set *settings) (elector.Log, error) {
-	logs, err := p.SmallLogs(context.Background(), kafka.LogSettings{Group: set.group, Name: set.name, T: set.timeout, Rho: set.drift,
-		Logger: set.logger})
-	if err != nil {
-		return nil, err
-	}
-	if n := logs.Logs(); n < 1 || n > quorum.MaxLogs || n%2 == 0 {
-		_ = logs.Close() // nothing was used
-		return nil, fmt.Errorf("the Provider has %d small logs: must be an odd number up to %d", n, quorum.MaxLogs)
-	}
-	return &smallLog{set: logs, log: set.logger, contact: &set.contact}, nil
-}
-
 // smallLog is a LogSet as an elector wants it.
 type smallLog struct {
 	set     kafka.LogSet
 	log     *slog.Logger
-	contact *contact
-	odd     limiter
+	contact *Contact
+	odd     Limiter
+}
+
+// FromSet returns a LogSet as an elector wants it. c takes note of whether anything was heard.
+func FromSet(set kafka.LogSet, log *slog.Logger, c *Contact) elector.Log {
+	return &smallLog{set: set, log: log, contact: c}
 }
 
 func (l *smallLog) Open(context.Context) (int, string, error) { return l.set.Logs(), "", nil }
@@ -68,7 +47,7 @@ func (l *smallLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 		sound = false
 	}
 	if !sound {
-		if l.odd.due() {
+		if l.odd.Due() {
 			l.log.Warn("skipping what a small log cannot have said", "log", e.Log, "id", e.ID, "offset", e.Offset, "end", e.End)
 		}
 		return elector.Entry{}, false, nil

@@ -1,4 +1,4 @@
-package neli
+package kafkalog
 
 import (
 	"cmp"
@@ -12,10 +12,10 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// smallTopicName is the name of the topic of Config.Logs. It carries what must be the same
+// SmallTopicName is the name of the topic of Config.Logs. It carries what must be the same
 // for all members: who finds a log without any record of its group waits for its own T, so
 // members with another T, ρ or N must not meet there.
-func smallTopicName(topic string, logs int, lease time.Duration, drift float64) string {
+func SmallTopicName(topic string, logs int, lease time.Duration, drift float64) string {
 	return fmt.Sprintf("%s.logs-%d.t-%v.rho-%s", topic, logs, lease, strconv.FormatFloat(drift, 'g', -1, 64))
 }
 

@@ -1,6 +1,7 @@
-package neli
+package kafkalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,25 +13,25 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// topic is the leader topic as an administrator sees it: created when it is
+// Topic is the leader topic as an administrator sees it: created when it is
 // missing, checked for settings that would make a lease unsafe, and watched for
 // being another topic of the same name.
-type topic struct {
+type Topic struct {
 	name    string
-	admin   kafka.Admin
+	Admin   kafka.Admin
 	create  *kafka.TopicSpec // nil: never create; Replicas 0: min(3, brokers)
 	log     *slog.Logger
 	spread  float64 // of the pauses between retries, as a fraction
-	access  accessGuard
+	Access  AccessGuard
 	id      string
-	size    int
+	Size    int
 	asked   atomic.Pointer[time.Time] // when the newest question was put to which it was still the same
 	suspect chan struct{}
 	brokers string   // to begin with, for people
-	contact *contact // may be nil
+	contact *Contact // may be nil
 	apart   int      // with one replica for each partition, on so many brokers; 0: as is usual
 
-	throttling *throttling // looked at now and then; may be nil
+	throttling *Throttling // looked at now and then; may be nil
 }
 
 const (
@@ -67,17 +68,17 @@ func answered(err error) bool {
 // retry calls fn until it succeeds, fails for good or ctx is done. Refused
 // access is for good; anything else is logged, at most once in ten seconds, and so is
 // its end.
-func (t *topic) retry(ctx context.Context, doing string, fn func(context.Context) error) error {
+func (t *Topic) retry(ctx context.Context, doing string, fn func(context.Context) error) error {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval, b.RandomizationFactor = 100*time.Millisecond, 2*time.Second, t.spread
 	began := time.Now()
-	var trouble trouble
+	var trouble Trouble
 	for {
 		err := t.attempt(ctx, fn)
 		t.contact.note(answered(err))
 		if err == nil {
-			t.access.ok()
-			trouble.over(t.log, "brokers answer again", "topic", t.name, "asked", doing)
+			t.Access.OK()
+			trouble.Over(t.log, "brokers answer again", "topic", t.name, "asked", doing)
 			return nil
 		}
 		if ctx.Err() != nil {
@@ -90,14 +91,14 @@ func (t *topic) retry(ctx context.Context, doing string, fn func(context.Context
 		if errors.Is(err, kafka.ErrAuthorization) {
 			right = "DESCRIBE topic " + t.name + " (READ and WRITE include it)"
 		}
-		if fatal := t.access.check(right, err); fatal != nil {
+		if fatal := t.Access.Check(right, err); fatal != nil {
 			return fatal
 		}
-		if (!errors.Is(err, errNotYet) || time.Since(began) > describedWithin) && trouble.due() {
-			if t.contact.lacking() {
+		if (!errors.Is(err, errNotYet) || time.Since(began) > describedWithin) && trouble.Due() {
+			if t.contact.Lacking() {
 				t.log.Warn("no broker reached, retrying", "topic", t.name, "brokers", t.brokers, "error", err)
 			} else {
-				t.log.Warn("cannot "+doing+", retrying", "topic", t.name, "error", naming(right, err))
+				t.log.Warn("cannot "+doing+", retrying", "topic", t.name, "error", Naming(right, err))
 			}
 		}
 		if !pause(ctx, b.NextBackOff()) {
@@ -111,9 +112,9 @@ func final(err error) bool {
 		errors.Is(err, ErrNoTopicID) || errors.Is(err, ErrTopicPlacement)
 }
 
-func (t *topic) attempt(ctx context.Context, fn func(context.Context) error) error {
+func (t *Topic) attempt(ctx context.Context, fn func(context.Context) error) error {
 	timeout := askTimeout
-	if !t.access.hasWorked() {
+	if !t.Access.hasWorked() {
 		timeout = firstAskTimeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -133,17 +134,17 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// open waits until the topic is there, and learns its id and its number of
+// Open waits until the topic is there, and learns its id and its number of
 // partitions.
-func (t *topic) open(ctx context.Context) error {
+func (t *Topic) Open(ctx context.Context) error {
 	var anonymous time.Time // since when it is described without an id
 	err := t.retry(ctx, "find the leader topic", func(ctx context.Context) error {
-		info, err := t.admin.Topic(ctx, t.name)
+		info, err := t.Admin.Topic(ctx, t.name)
 		if errors.Is(err, kafka.ErrUnknownTopic) {
 			if t.create == nil {
 				return fmt.Errorf("%w, and this process is not to create it (DisableTopicCreation, Observer)", err)
 			}
-			return or(t.make(ctx), errNotYet)
+			return cmp.Or(t.make(ctx), errNotYet)
 		}
 		if err != nil {
 			return err
@@ -165,7 +166,7 @@ func (t *topic) open(ctx context.Context) error {
 				return err
 			}
 		}
-		t.id, t.size = info.ID, info.Partitions
+		t.id, t.Size = info.ID, info.Partitions
 		return nil
 	})
 	if err != nil || ctx.Err() != nil {
@@ -177,17 +178,17 @@ func (t *topic) open(ctx context.Context) error {
 
 var errNotYet = errors.New("the broker does not describe the topic yet")
 
-// doubt asks watch to look soon.
-func (t *topic) doubt() {
+// Doubt asks Watch to look soon.
+func (t *Topic) Doubt() {
 	select {
 	case t.suspect <- struct{}{}:
 	default:
 	}
 }
 
-// watch looks every ten seconds, or when there is doubt, whether the topic is
+// Watch looks every ten seconds, or when there is doubt, whether the topic is
 // still the one that was opened.
-func (t *topic) watch(ctx context.Context) error {
+func (t *Topic) Watch(ctx context.Context) error {
 	timer := time.NewTimer(identityEvery)
 	defer timer.Stop()
 	for {
@@ -208,11 +209,11 @@ func (t *topic) watch(ctx context.Context) error {
 }
 
 // verify returns an error if the topic is no more what it was.
-func (t *topic) verify(ctx context.Context) error {
+func (t *Topic) verify(ctx context.Context) error {
 	var missing time.Time
 	return t.retry(ctx, "check the leader topic", func(ctx context.Context) error {
 		asked := time.Now()
-		info, err := t.admin.Topic(ctx, t.name)
+		info, err := t.Admin.Topic(ctx, t.name)
 		if errors.Is(err, kafka.ErrUnknownTopic) {
 			if missing.IsZero() {
 				missing = time.Now()
@@ -236,19 +237,19 @@ func (t *topic) verify(ctx context.Context) error {
 
 // sameSince reports whether the topic was still the same when asked at a time or
 // later.
-func (t *topic) sameSince(at time.Time) bool {
+func (t *Topic) sameSince(at time.Time) bool {
 	asked := t.asked.Load()
 	return asked != nil && !asked.Before(at)
 }
 
-func (t *topic) same(info kafka.TopicInfo) error {
+func (t *Topic) same(info kafka.TopicInfo) error {
 	switch {
 	case !identifies(info.ID):
 		return errNotYet
 	case info.ID != t.id:
 		return fmt.Errorf("%w: topic %s had id %s and now has %s", ErrTopicReplaced, t.name, t.id, info.ID)
-	case info.Partitions != t.size:
-		return fmt.Errorf("%w: topic %s had %d and now has %d", ErrPartitionsChanged, t.name, t.size, info.Partitions)
+	case info.Partitions != t.Size:
+		return fmt.Errorf("%w: topic %s had %d and now has %d", ErrPartitionsChanged, t.name, t.Size, info.Partitions)
 	}
 	return nil
 }

@@ -1,10 +1,9 @@
-package neli
+package kafkalog
 
 import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +14,7 @@ import (
 
 // toldAdmin is an admin that describes the topic as it is told to.
 type toldAdmin struct {
-	*mockAdmin
+	fakeAdmin
 	topic   func() (kafka.TopicInfo, error)
 	brokers int
 	refuse  func(kafka.TopicSpec) error // what a creation is refused with
@@ -23,9 +22,11 @@ type toldAdmin struct {
 }
 
 func (a *toldAdmin) Topic(context.Context, string) (kafka.TopicInfo, error) { return a.topic() }
+
 func (a *toldAdmin) Brokers(context.Context) ([]kafka.BrokerInfo, error) {
 	return someOf(a.brokers), nil
 }
+
 func (a *toldAdmin) CreateTopic(_ context.Context, s kafka.TopicSpec) error {
 	a.specs = append(a.specs, s)
 	if a.refuse == nil {
@@ -44,10 +45,10 @@ func someOf(n int) []kafka.BrokerInfo {
 }
 
 // told returns a topic, whose admin it is, and what it logs.
-func told(describe func() (kafka.TopicInfo, error)) (*topic, *toldAdmin, *logBuffer) {
+func told(describe func() (kafka.TopicInfo, error)) (*Topic, *toldAdmin, *logBuffer) {
 	var out logBuffer
-	a := &toldAdmin{mockAdmin: &mockAdmin{newMockKafka()}, topic: describe, brokers: 3}
-	return &topic{name: "t", admin: a, log: slog.New(slog.NewTextHandler(&out, nil)), suspect: make(chan struct{}, 1)}, a, &out
+	a := &toldAdmin{topic: describe, brokers: 3}
+	return &Topic{name: "t", Admin: a, log: slog.New(slog.NewTextHandler(&out, nil)), suspect: make(chan struct{}, 1)}, a, &out
 }
 
 // After a cold start of all brokers their metadata can lack a topic for a while:
@@ -73,7 +74,7 @@ func TestTopicUnknownForAWhile(t *testing.T) {
 					}
 					return kafka.TopicInfo{ID: c.then, Partitions: 1}, nil
 				})
-				leader.id, leader.size = "id", 1
+				leader.id, leader.Size = "id", 1
 				require.ErrorIs(t, leader.verify(t.Context()), c.want)
 				require.GreaterOrEqual(t, time.Since(began), c.took)
 				require.Less(t, time.Since(began), c.took+3*time.Second)
@@ -89,7 +90,7 @@ func TestTopicWithoutID(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			leader, _, _ := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{ID: id, Partitions: 1, Replicas: 1}, nil })
 			began := time.Now()
-			err := leader.open(t.Context())
+			err := leader.Open(t.Context())
 			require.ErrorIs(t, err, ErrNoTopicID)
 			require.ErrorContains(t, err, "topic t")
 			require.Less(t, time.Since(began), 15*time.Second)
@@ -102,7 +103,7 @@ func TestTopicWithoutID(t *testing.T) {
 				}
 				return kafka.TopicInfo{ID: "late", Partitions: 1, Replicas: 1}, nil
 			})
-			require.NoError(t, leader.open(t.Context()))
+			require.NoError(t, leader.Open(t.Context()))
 			require.Equal(t, "late", leader.id)
 		})
 		// Nor is it another topic when a broker forgets to say for a moment.
@@ -114,17 +115,10 @@ func TestTopicWithoutID(t *testing.T) {
 				}
 				return kafka.TopicInfo{ID: "id", Partitions: 1, Replicas: 1}, nil
 			})
-			leader.id, leader.size = "id", 1
+			leader.id, leader.Size = "id", 1
 			require.NoError(t, leader.verify(t.Context()))
 		})
 	}
-}
-
-func TestNoTopicIDEndsIt(t *testing.T) {
-	mocked(t, Config{}, func(k *mockKafka) { k.ids = "AAAAAAAAAAAAAAAAAAAAAA" }, func(t *testing.T, _ *mockKafka, n *Neli) {
-		_, err := n.Pulse(time.Minute)
-		require.ErrorIs(t, err, ErrNoTopicID)
-	})
 }
 
 // A topic is created so that no process whose clock is ahead is shut out, and so
@@ -191,23 +185,7 @@ func TestRefusedSettings(t *testing.T) {
 	require.ErrorIs(t, leader.make(t.Context()), kafka.ErrSettings)
 	require.Empty(t, admin.specs[len(admin.specs)-1].Settings)
 	// And any other error is no reason to leave anything out.
-	admin.specs, admin.refuse = nil, func(kafka.TopicSpec) error { return errPassing }
-	require.ErrorIs(t, leader.make(t.Context()), errPassing)
+	admin.specs, admin.refuse = nil, func(kafka.TopicSpec) error { return errReported }
+	require.ErrorIs(t, leader.make(t.Context()), errReported)
 	require.Len(t, admin.specs, 1)
-}
-
-// Who cannot write for the time that his records bear is told so.
-func TestRefusedTimestampIsExplained(t *testing.T) {
-	var out logBuffer
-	log := slog.New(slog.NewTextHandler(&out, nil))
-	mocked(t, Config{Logger: log}, func(k *mockKafka) {
-		for _, call := range []string{"Hello", "Append"} {
-			k.fail(call, slices.Repeat([]error{errors.Join(errReported, kafka.ErrTimestamp)}, 1000)...)
-		}
-	}, func(t *testing.T, _ *mockKafka, n *Neli) {
-		ok, err := n.Pulse(time.Minute)
-		require.NoError(t, err)
-		require.False(t, ok)
-	})
-	require.Contains(t, out.String(), "the wall clock of this machine is ahead of the broker's")
 }

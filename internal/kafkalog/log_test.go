@@ -1,4 +1,4 @@
-package neli
+package kafkalog
 
 import (
 	"context"
@@ -83,8 +83,8 @@ func scriptedLog(t *testing.T, logs []kafka.OffsetRange, test func(t *testing.T,
 		leader, told, _ := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{ID: "id", Partitions: len(e.get())}, nil })
 		r := &scriptedReader{}
 		e = &extents{toldAdmin: told, logs: logs}
-		leader.admin = e
-		producer := &mockProducer{mockKafka: newMockKafka()}
+		leader.Admin = e
+		producer := &fakeProducer{}
 		k := newKafkaLog(leader, producer, func() (kafka.LogReader, error) { return r, nil }, slog.New(slog.DiscardHandler))
 		k.lease = time.Hour // the reader returns what it is told to, whatever the extents are
 		ctx, stop := context.WithCancel(t.Context())

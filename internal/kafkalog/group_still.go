@@ -1,4 +1,4 @@
-package neli
+package kafkalog
 
 import (
 	"context"
@@ -47,7 +47,7 @@ func (r *reachability) alone() bool {
 }
 
 // watch returns when the consumer stands still, or ctx is done.
-func (g *groupMember) watch(ctx context.Context, reach *reachability) {
+func (g *GroupMember) watch(ctx context.Context, reach *reachability) {
 	tick := time.NewTicker(reach.every)
 	defer tick.Stop()
 	for {
@@ -86,12 +86,12 @@ func within(ctx context.Context, d time.Duration, do func(context.Context) error
 }
 
 // replace makes another consumer, which is in no group yet. It goes on trying until ctx is done.
-func (g *groupMember) replace(ctx context.Context) {
+func (g *GroupMember) replace(ctx context.Context) {
 	g.log.Warn("the client of the group stands still: it reaches no broker though others do; replacing it",
 		"topic", g.topic)
 	next, err := g.newConsumer()
 	for ; err != nil; next, err = g.newConsumer() {
-		if g.trouble.due() {
+		if g.trouble.Due() {
 			g.log.Warn("cannot replace the client of the group, retrying", "error", err)
 		}
 		if !pause(ctx, replaceEvery) {

@@ -1,4 +1,4 @@
-package neli
+package kafkalog
 
 import (
 	"context"
@@ -26,7 +26,7 @@ type lastingProducer struct {
 	ctx     context.Context // done when closed
 	stop    context.CancelFunc
 	working sync.WaitGroup // the replacement under way
-	trouble limiter
+	trouble Limiter
 	barren  barren // of records
 	mute    barren // of questions: a process that appends nothing asks nevertheless
 
@@ -102,7 +102,7 @@ func (l *lastingProducer) failed(p kafka.Producer, why error) {
 
 func (l *lastingProducer) replace(why error) {
 	switch {
-	case !l.trouble.due():
+	case !l.trouble.Due():
 	case errors.Is(why, errBarren):
 		l.log.Warn("nothing was acknowledged or answered for some time: replacing the producer", "error", why)
 	default:
@@ -122,7 +122,7 @@ func (l *lastingProducer) replace(why error) {
 			_ = oldProducer.Close()
 			break
 		}
-		if l.trouble.due() {
+		if l.trouble.Due() {
 			l.log.Warn("cannot replace the producer, retrying", "error", err)
 		}
 		if !pause(l.ctx, replaceEvery) {

@@ -1,4 +1,4 @@
-package neli
+package kafkalog
 
 import (
 	"context"
@@ -16,17 +16,17 @@ import (
 // a command waits for the goroutine that polls.
 const pollSlice = 100 * time.Millisecond
 
-// groupMember keeps this process in its consumer group for as long as it is
+// GroupMember keeps this process in its consumer group for as long as it is
 // wanted there, and passes on what the group says. In exclusive mode the group
 // only nominates; in non-exclusive mode its records are the evidence.
-type groupMember struct {
+type GroupMember struct {
 	topic     string
 	group     string
 	read      bool                // receive records
 	consumer  kafka.GroupConsumer // of the goroutine of Run, until that returns
 	log       *slog.Logger
-	onRecord  func(kafka.Record)
-	onUnknown func() // the broker does not know the topic
+	OnRecord  func(kafka.Record)
+	OnUnknown func() // the broker does not know the topic
 
 	newConsumer func() (kafka.GroupConsumer, error)
 	admin       kafka.Admin    // of other connections than the consumer's
@@ -35,20 +35,20 @@ type groupMember struct {
 	closing     sync.WaitGroup // consumers that were replaced
 
 	wanted  atomic.Bool
-	joining accessGuard
-	reading accessGuard
-	trouble trouble
+	joining AccessGuard
+	reading AccessGuard
+	trouble Trouble
 }
 
-func (g *groupMember) Join(yes bool) { g.wanted.Store(yes) }
+func (g *GroupMember) Join(yes bool) { g.wanted.Store(yes) }
 
-func (g *groupMember) Close() {
+func (g *GroupMember) Close() {
 	_ = g.consumer.Close()
 	g.closing.Wait()
 }
 
 // Run polls until ctx is done. A consumer that stands still is replaced.
-func (g *groupMember) Run(ctx context.Context, nominate func([]int, bool)) error {
+func (g *GroupMember) Run(ctx context.Context, nominate func([]int, bool)) error {
 	reach := newReachability(g.lease)
 	for ctx.Err() == nil {
 		using, stop := context.WithCancel(ctx)
@@ -71,7 +71,7 @@ func (g *groupMember) Run(ctx context.Context, nominate func([]int, bool)) error
 }
 
 // take takes part in the group until ctx is done.
-func (g *groupMember) take(ctx context.Context, nominate func([]int, bool)) error {
+func (g *GroupMember) take(ctx context.Context, nominate func([]int, bool)) error {
 	joined, left := false, false
 	for ctx.Err() == nil {
 		if want := g.wanted.Load(); want != joined {
@@ -119,26 +119,26 @@ func (g *groupMember) take(ctx context.Context, nominate func([]int, bool)) erro
 	return nil
 }
 
-func (g *groupMember) change(join bool) error {
+func (g *GroupMember) change(join bool) error {
 	if join {
 		return g.consumer.Join(g.topic, g.read)
 	}
 	return g.consumer.Leave()
 }
 
-func (g *groupMember) handle(ev kafka.GroupEvent, nominate func([]int, bool)) {
+func (g *GroupMember) handle(ev kafka.GroupEvent, nominate func([]int, bool)) {
 	switch ev.Kind {
 	case kafka.GroupRecord:
-		g.reading.ok()
-		g.trouble.over(g.log, "group membership is undisturbed again")
-		if g.onRecord != nil {
-			g.onRecord(ev.Record)
+		g.reading.OK()
+		g.trouble.Over(g.log, "group membership is undisturbed again")
+		if g.OnRecord != nil {
+			g.OnRecord(ev.Record)
 		}
 	case kafka.GroupAssigned:
-		g.joining.ok()
-		g.trouble.over(g.log, "group membership is undisturbed again")
+		g.joining.OK()
+		g.trouble.Over(g.log, "group membership is undisturbed again")
 		if !g.read {
-			g.reading.ok() // all of it that such a member needs
+			g.reading.OK() // all of it that such a member needs
 		}
 		g.log.Debug("the group assigned", "partitions", ev.Partitions)
 		nominate(ev.Partitions, false)
@@ -151,25 +151,25 @@ func (g *groupMember) handle(ev kafka.GroupEvent, nominate func([]int, bool)) {
 
 // failed deals with an error of the group consumer. The error it returns is
 // final.
-func (g *groupMember) failed(ctx context.Context, err error) error {
+func (g *GroupMember) failed(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, kafka.ErrInstanceFenced):
 		return fmt.Errorf("neli: group %s: %w", g.group, err)
 	case errors.Is(err, kafka.ErrClientFatal):
 		return fmt.Errorf("neli: group %s: %w", g.group, err)
 	}
-	if errors.Is(err, kafka.ErrUnknownTopic) && g.onUnknown != nil {
-		g.onUnknown()
+	if errors.Is(err, kafka.ErrUnknownTopic) && g.OnUnknown != nil {
+		g.OnUnknown()
 	}
 	guard, doing := &g.joining, "READ group "+g.group
 	if errors.Is(err, kafka.ErrTopicAuthorization) {
 		guard, doing = &g.reading, "READ topic "+g.topic
 	}
-	if fatal := guard.check(doing, err); fatal != nil {
+	if fatal := guard.Check(doing, err); fatal != nil {
 		return fatal
 	}
-	if g.trouble.due() {
-		g.log.Warn("group membership is disturbed, retrying", "error", naming(doing, err))
+	if g.trouble.Due() {
+		g.log.Warn("group membership is disturbed, retrying", "error", Naming(doing, err))
 	}
 	pause(ctx, 10*time.Millisecond)
 	return nil

@@ -1,4 +1,4 @@
-package neli
+package kafkalog
 
 import (
 	"context"
@@ -64,7 +64,7 @@ func TestUnsafeSettings(t *testing.T) {
 
 // someBrokers is an admin of a cluster of some brokers.
 type someBrokers struct {
-	*mockAdmin
+	fakeAdmin
 	brokers int
 	spec    kafka.TopicSpec
 }
@@ -72,6 +72,7 @@ type someBrokers struct {
 func (a *someBrokers) Brokers(context.Context) ([]kafka.BrokerInfo, error) {
 	return someOf(a.brokers), nil
 }
+
 func (a *someBrokers) CreateTopic(_ context.Context, s kafka.TopicSpec) error {
 	a.spec = s
 	return nil
@@ -81,8 +82,8 @@ func (a *someBrokers) CreateTopic(_ context.Context, s kafka.TopicSpec) error {
 // with which nothing is right.
 func TestCreatedTopicIsNotComplainedOf(t *testing.T) {
 	for brokers := 1; brokers <= 7; brokers++ {
-		admin := &someBrokers{mockAdmin: &mockAdmin{newMockKafka()}, brokers: brokers}
-		leader := topic{name: "t", admin: admin, create: &kafka.TopicSpec{Name: "t", Partitions: 1}, log: slog.New(slog.DiscardHandler)}
+		admin := &someBrokers{brokers: brokers}
+		leader := Topic{name: "t", Admin: admin, create: &kafka.TopicSpec{Name: "t", Partitions: 1}, log: slog.New(slog.DiscardHandler)}
 		require.NoError(t, leader.make(t.Context()))
 		require.Equal(t, min(3, brokers), admin.spec.Replicas)
 		got := unsafeSettings(admin.spec.Settings, admin.spec.Replicas)

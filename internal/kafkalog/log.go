@@ -1,4 +1,4 @@
-package neli
+package kafkalog
 
 import (
 	"context"
@@ -24,7 +24,7 @@ const history = 2 * elector.History
 // all partitions, a producer, and the topic's identity. Its fields are these, and what
 // they need to tell each other.
 type kafkaLog struct {
-	topic     *topic
+	topic     *Topic
 	producer  kafka.Producer
 	newReader func() (kafka.LogReader, error)
 	log       *slog.Logger
@@ -34,11 +34,11 @@ type kafkaLog struct {
 	ready     []elector.Entry // to be handed out before anything is read
 	untouched untouched
 	back      lookBack
-	reading   accessGuard
-	writing   accessGuard
+	reading   AccessGuard
+	writing   AccessGuard
 	fatal     chan error // refused writes, for watch
-	unread    trouble
-	unwritten trouble
+	unread    Trouble
+	unwritten Trouble
 	sealed    atomic.Bool // nothing is appended any more
 
 	lease    time.Duration  // T
@@ -47,16 +47,16 @@ type kafkaLog struct {
 	closing  sync.WaitGroup // readers that were replaced
 }
 
-func newKafkaLog(t *topic, p kafka.Producer, newReader func() (kafka.LogReader, error), log *slog.Logger) *kafkaLog {
+func newKafkaLog(t *Topic, p kafka.Producer, newReader func() (kafka.LogReader, error), log *slog.Logger) *kafkaLog {
 	return &kafkaLog{topic: t, producer: p, newReader: newReader, log: log, fatal: make(chan error, 1),
-		reading: accessGuard{signedIn: &t.access}, writing: accessGuard{signedIn: &t.access}}
+		reading: AccessGuard{SignedIn: &t.Access}, writing: AccessGuard{SignedIn: &t.Access}}
 }
 
 func (k *kafkaLog) Open(ctx context.Context) (int, string, error) {
-	if err := k.topic.open(ctx); err != nil {
+	if err := k.topic.Open(ctx); err != nil {
 		return 0, "", err
 	}
-	m := k.topic.size
+	m := k.topic.Size
 	ends, err := k.ends(ctx, m)
 	if err != nil {
 		return 0, "", err
@@ -74,7 +74,7 @@ func (k *kafkaLog) Open(ctx context.Context) (int, string, error) {
 func (k *kafkaLog) ends(ctx context.Context, m int) ([]kafka.OffsetRange, error) {
 	var ends []kafka.OffsetRange
 	err := k.topic.retry(ctx, "read the ends of the leader topic", func(ctx context.Context) (err error) {
-		ends, err = k.topic.admin.Offsets(ctx, k.topic.name, m)
+		ends, err = k.topic.Admin.Offsets(ctx, k.topic.name, m)
 		return err
 	})
 	if err == nil {
@@ -149,8 +149,8 @@ func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 	case r.Partition < 0 || r.Partition >= len(k.position):
 		return elector.Entry{}, false, nil
 	}
-	k.reading.ok()
-	k.unread.over(k.log, "reading the leader topic again", "topic", k.topic.name)
+	k.reading.OK()
+	k.unread.Over(k.log, "reading the leader topic again", "topic", k.topic.name)
 	k.still.got(r.Partition, r.Offset, time.Now())
 	k.position[r.Partition] = r.Offset + 1
 	e := elector.Entry{Partition: r.Partition, Offset: r.Offset, Value: r.Value}
@@ -205,11 +205,11 @@ func (k *kafkaLog) look(ctx context.Context, waited time.Duration) error {
 // recover deals with a read error. The error it returns is final.
 func (k *kafkaLog) recover(ctx context.Context, err error) error {
 	right := "READ topic " + k.topic.name
-	if fatal := k.reading.check(right, err); fatal != nil {
+	if fatal := k.reading.Check(right, err); fatal != nil {
 		return fatal
 	}
-	if k.unread.due() {
-		k.log.Warn("cannot read the leader topic, retrying", "topic", k.topic.name, "error", naming(right, err))
+	if k.unread.Due() {
+		k.log.Warn("cannot read the leader topic, retrying", "topic", k.topic.name, "error", Naming(right, err))
 	}
 	switch {
 	case errors.Is(err, kafka.ErrClientFatal):
@@ -221,7 +221,7 @@ func (k *kafkaLog) recover(ctx context.Context, err error) error {
 	case errors.Is(err, kafka.ErrOutOfRange):
 		return k.reposition(ctx, readOn, nil)
 	case errors.Is(err, kafka.ErrUnknownTopic):
-		k.topic.doubt()
+		k.topic.Doubt()
 	case errors.Is(err, kafka.ErrAuthorization):
 		// The client says so once. Asked again, it says whether that lasts.
 		if !pause(ctx, time.Second) {
@@ -326,8 +326,8 @@ func (k *kafkaLog) Append(p int, value []byte, report func(error)) error {
 	handed := time.Now()
 	err := k.producer.Append(k.topic.name, p, value, func(err error) {
 		if err == nil {
-			k.writing.ok()
-			k.unwritten.over(k.log, "writing to the leader topic again", "topic", k.topic.name)
+			k.writing.OK()
+			k.unwritten.Over(k.log, "writing to the leader topic again", "topic", k.topic.name)
 			k.still.acknowledged(p, handed)
 		} else {
 			err = k.lost(err)
@@ -343,21 +343,21 @@ func (k *kafkaLog) Append(p int, value []byte, report func(error)) error {
 // lost deals with a record that was not confirmed, and returns what the elector is told.
 func (k *kafkaLog) lost(err error) error {
 	right := "WRITE topic " + k.topic.name
-	if fatal := k.writing.check(right, err); fatal != nil {
+	if fatal := k.writing.Check(right, err); fatal != nil {
 		select {
 		case k.fatal <- fatal:
 		default:
 		}
 	}
-	if !k.sealed.Load() && k.unwritten.due() {
-		k.log.Warn("cannot write to the leader topic, retrying", "topic", k.topic.name, "error", naming(right, err))
+	if !k.sealed.Load() && k.unwritten.Due() {
+		k.log.Warn("cannot write to the leader topic, retrying", "topic", k.topic.name, "error", Naming(right, err))
 	}
 	return denied(right, err)
 }
 
 func (k *kafkaLog) Watch(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return k.topic.watch(ctx) })
+	group.Go(func() error { return k.topic.Watch(ctx) })
 	group.Go(func() error { k.compareEnds(ctx); return nil })
 	group.Go(func() error {
 		select {
@@ -383,7 +383,7 @@ func (k *kafkaLog) seal() {
 	k.producer.Purge()
 }
 
-func (k *kafkaLog) Verify() { k.topic.doubt() }
+func (k *kafkaLog) Verify() { k.topic.Doubt() }
 
 func (k *kafkaLog) Close() {
 	k.seal()
@@ -391,6 +391,6 @@ func (k *kafkaLog) Close() {
 		_ = k.reader.Close()
 	}
 	k.closing.Wait()
-	k.topic.admin.Close()
+	k.topic.Admin.Close()
 	_ = k.producer.Close()
 }

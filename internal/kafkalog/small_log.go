@@ -1,4 +1,4 @@
-package neli
+package kafkalog
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 // access it was granted.
 type smallPartition struct {
 	index     int
-	topic     *topic
+	topic     *Topic
 	lease     time.Duration // T
 	producer  kafka.Producer
 	admin     kafka.Admin
@@ -36,10 +36,10 @@ type smallPartition struct {
 	closing  sync.WaitGroup // readers that were replaced
 
 	at        incarnation
-	reading   accessGuard
-	writing   accessGuard
-	unread    trouble
-	unwritten trouble
+	reading   AccessGuard
+	writing   AccessGuard
+	unread    Trouble
+	unwritten Trouble
 }
 
 // incarnation is what is known of whom a log is read from.
@@ -239,8 +239,8 @@ func (l *smallPartition) take(ctx context.Context, r kafka.Record) {
 		l.at.hear(r.Epoch)
 		return
 	}
-	l.reading.ok()
-	l.unread.over(l.log, "reading the leader topic again", "topic", l.topic.name, "partition", l.index)
+	l.reading.OK()
+	l.unread.Over(l.log, "reading the leader topic again", "topic", l.topic.name, "partition", l.index)
 	l.still.got(0, r.Offset, time.Now())
 	l.position = r.Offset + 1
 	e := kafka.LogEntry{Log: l.index, Kind: kafka.LogRecord, ID: l.id(epoch), Offset: r.Offset, Value: r.Value}
@@ -254,11 +254,11 @@ func (l *smallPartition) take(ctx context.Context, r kafka.Record) {
 // recover deals with a read error. The error it returns is final.
 func (l *smallPartition) recover(ctx context.Context, err error) error {
 	right := "READ topic " + l.topic.name
-	if fatal := l.reading.check(right, err); fatal != nil {
+	if fatal := l.reading.Check(right, err); fatal != nil {
 		return fatal
 	}
-	if l.unread.due() {
-		l.log.Warn("cannot read the leader topic, retrying", "topic", l.topic.name, "partition", l.index, "error", naming(right, err))
+	if l.unread.Due() {
+		l.log.Warn("cannot read the leader topic, retrying", "topic", l.topic.name, "partition", l.index, "error", Naming(right, err))
 	}
 	wait := 10 * time.Millisecond
 	switch {
@@ -273,7 +273,7 @@ func (l *smallPartition) recover(ctx context.Context, err error) error {
 			return err
 		}
 	case errors.Is(err, kafka.ErrUnknownTopic):
-		l.topic.doubt()
+		l.topic.Doubt()
 	case errors.Is(err, kafka.ErrAuthorization):
 		// The client says so once. Asked again, it says whether that lasts.
 		wait = time.Second
@@ -323,8 +323,8 @@ func (l *smallPartition) append(id string, value []byte, report func(error)) err
 	handed := time.Now()
 	err := l.producer.Append(l.topic.name, l.index, value, func(err error) {
 		if err == nil {
-			l.writing.ok()
-			l.unwritten.over(l.log, "writing to the leader topic again", "topic", l.topic.name, "partition", l.index)
+			l.writing.OK()
+			l.unwritten.Over(l.log, "writing to the leader topic again", "topic", l.topic.name, "partition", l.index)
 			l.still.acknowledged(0, handed)
 		} else {
 			err = l.lost(err)
@@ -340,11 +340,11 @@ func (l *smallPartition) append(id string, value []byte, report func(error)) err
 // lost deals with a record that was not confirmed, and returns what the elector is told.
 func (l *smallPartition) lost(err error) error {
 	right := "WRITE topic " + l.topic.name
-	if fatal := l.writing.check(right, err); fatal != nil {
+	if fatal := l.writing.Check(right, err); fatal != nil {
 		l.refused(fatal)
 	}
-	if _, open := l.at.current(); open && l.unwritten.due() {
-		l.log.Warn("cannot write to the leader topic, retrying", "topic", l.topic.name, "partition", l.index, "error", naming(right, err))
+	if _, open := l.at.current(); open && l.unwritten.Due() {
+		l.log.Warn("cannot write to the leader topic, retrying", "topic", l.topic.name, "partition", l.index, "error", Naming(right, err))
 	}
 	return denied(right, err)
 }

@@ -1,0 +1,47 @@
+package kafkalog
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/goneli/neli/kafka"
+	"github.com/stretchr/testify/require"
+)
+
+func TestAccessRefusedFromTheBeginning(t *testing.T) {
+	for _, refusal := range []error{kafka.ErrAuthentication, kafka.ErrAuthorization} {
+		var g AccessGuard
+		err := g.Check("WRITE topic t", fmt.Errorf("%w: the broker's own words", refusal))
+		require.ErrorIs(t, err, ErrAccess)
+		require.ErrorIs(t, err, refusal)
+		require.ErrorContains(t, err, "cannot WRITE topic t")
+		require.ErrorContains(t, err, "the broker's own words")
+	}
+}
+
+func TestAccessOtherErrors(t *testing.T) {
+	var g AccessGuard
+	for _, err := range []error{nil, errors.New("broker down"), kafka.ErrUnknownTopic, kafka.ErrOutOfRange, kafka.ErrClientFatal} {
+		require.NoError(t, g.Check("READ topic t", err))
+	}
+	require.Error(t, g.Check("READ topic t", kafka.ErrAuthorization), "nothing has ever succeeded")
+}
+
+func TestAccessRefusedOnceItHasWorked(t *testing.T) {
+	var g AccessGuard
+	g.OK()
+	require.NoError(t, g.Check("READ topic t", kafka.ErrAuthentication))
+	require.NoError(t, g.Check("READ topic t", kafka.ErrAuthorization))
+}
+
+// Credentials that one client was let in with are not wrong; a right that one
+// client used is not another's.
+func TestAccessOfAnotherClient(t *testing.T) {
+	var first AccessGuard
+	g := AccessGuard{SignedIn: &first}
+	require.ErrorIs(t, g.Check("READ group g", kafka.ErrAuthentication), ErrAccess)
+	first.OK()
+	require.NoError(t, g.Check("READ group g", kafka.ErrAuthentication))
+	require.ErrorIs(t, g.Check("READ group g", kafka.ErrAuthorization), ErrAccess)
+}

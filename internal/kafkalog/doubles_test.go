@@ -1,0 +1,117 @@
+package kafkalog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/goneli/neli/kafka"
+)
+
+// fakeAdmin answers as a cluster of one broker with an empty topic of one partition does.
+type fakeAdmin struct{}
+
+func (fakeAdmin) Brokers(context.Context) ([]kafka.BrokerInfo, error) {
+	return []kafka.BrokerInfo{{ID: 1}}, nil
+}
+
+func (fakeAdmin) Topic(context.Context, string) (kafka.TopicInfo, error) {
+	return kafka.TopicInfo{ID: "id", Partitions: 1, Replicas: 1}, nil
+}
+
+func (fakeAdmin) CreateTopic(context.Context, kafka.TopicSpec) error { return nil }
+
+func (fakeAdmin) Settings(context.Context, string) (map[string]string, error) { return nil, nil }
+
+func (fakeAdmin) Offsets(context.Context, string, int) ([]kafka.OffsetRange, error) {
+	return []kafka.OffsetRange{{}}, nil
+}
+
+func (fakeAdmin) Log(context.Context, string, int) (kafka.LogInfo, error) {
+	return kafka.LogInfo{}, nil
+}
+
+func (fakeAdmin) Close() {}
+
+// fakeProducer confirms what it is given, unless it is silent or dead.
+type fakeProducer struct {
+	mu     sync.Mutex
+	silent bool  // nothing is heard of what it is given until it is closed
+	dead   error // what Append fails with
+	closed bool
+	calls  []string
+	held   []func(error)
+	wg     sync.WaitGroup
+}
+
+func (p *fakeProducer) Append(_ string, _ int, _ []byte, report func(error)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, "Append")
+	switch {
+	case p.dead != nil:
+		return p.dead
+	case p.silent:
+		p.held = append(p.held, report)
+	default:
+		p.wg.Go(func() { report(nil) })
+	}
+	return nil
+}
+
+func (p *fakeProducer) Purge() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, "Purge")
+}
+
+func (p *fakeProducer) Throttled() time.Duration { return 0 }
+
+func (p *fakeProducer) Close() error {
+	p.mu.Lock()
+	for _, report := range p.held {
+		p.wg.Go(func() { report(errors.New("purged")) })
+	}
+	p.held, p.closed = nil, true
+	p.mu.Unlock()
+	p.wg.Wait()
+	return nil
+}
+
+// fakeProvider makes producers only, and keeps them.
+type fakeProvider struct {
+	kafka.Provider
+	producers []*fakeProducer
+}
+
+func (f *fakeProvider) Producer(map[string]string, *slog.Logger) (kafka.Producer, error) {
+	p := &fakeProducer{}
+	f.producers = append(f.producers, p)
+	return p, nil
+}
+
+func (f *fakeProvider) Admin(kafka.Producer) (kafka.Admin, error) { return fakeAdmin{}, nil }
+
+// errReported is a failure that says nothing of its cause.
+var errReported = errors.New("reported")
+
+// logBuffer is what a logger has written, to be read while it writes.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

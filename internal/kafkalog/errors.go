@@ -1,0 +1,14 @@
+package kafkalog
+
+import "errors"
+
+// What ends an election for good; neli has errors of its own for these, and says there what
+// each means.
+var (
+	ErrAccess            = errors.New("access refused")
+	ErrTopicReplaced     = errors.New("leader topic was deleted, recreated or truncated")
+	ErrPartitionsChanged = errors.New("number of partitions of the leader topic changed")
+	ErrNoTopicID         = errors.New("the broker gives topics no ids, and without them a recreated topic cannot be told")
+	ErrTopicPlacement    = errors.New("leader topic is not spread over brokers as Config.Logs needs it")
+	ErrNoLeaderEpoch     = errors.New("no leader epochs are told, and without them a log that has forgotten cannot be told")
+)

@@ -1,0 +1,44 @@
+package kafkalog
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/kafka"
+)
+
+// A read position that lies outside its log makes the reader look at the topic.
+// When that is another one, nothing more is appended: the producer writes by name.
+func TestNothingIsAppendedToAReplacedTopic(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := "id"
+		leader, _, _ := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{ID: id, Partitions: 1}, nil })
+		producer, reader := &fakeProducer{}, &scriptedReader{polls: []polled{{rec: kafka.Record{}}, {err: kafka.ErrOutOfRange}}}
+		log := newKafkaLog(leader, producer, func() (kafka.LogReader, error) { return reader, nil }, slog.New(slog.DiscardHandler))
+		m, opened, err := log.Open(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 1, m)
+		require.Equal(t, "id", opened)
+		reports := make(chan error, 1)
+		require.NoError(t, log.Append(0, []byte("x"), func(err error) { reports <- err }))
+		require.NoError(t, <-reports)
+		for _, jump := range []bool{true, false} {
+			e, ok, err := log.Next(t.Context(), pollSlice)
+			require.NoError(t, err)
+			require.True(t, ok)
+			require.Equal(t, jump, e.Reset)
+		}
+		id = "another"
+		_, _, err = log.Next(t.Context(), pollSlice)
+		require.ErrorIs(t, err, ErrTopicReplaced)
+		require.ErrorIs(t, log.Append(0, []byte("y"), func(err error) { reports <- err }), errSealed)
+		require.Empty(t, reports, "a report of what was not handed over")
+		require.Equal(t, []string{"Append", "Purge"}, producer.calls)
+		log.Close()
+		require.Equal(t, []string{"Append", "Purge", "Purge"}, producer.calls)
+		require.True(t, producer.closed)
+	})
+}

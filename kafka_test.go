@@ -1,0 +1,387 @@
+package neli
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli/kafka"
+	"github.com/stretchr/testify/require"
+)
+
+// What a Neli makes of a Kafka that refuses, stands still or forgets.
+
+// A certificate that has run out, or a broker that has lost its users, ends nobody
+// who has worked, however long that lasts. It is said, and not too often.
+func TestRefusedForLongAfterItHasWorked(t *testing.T) {
+	for _, refusal := range []error{kafka.ErrAuthentication, kafka.ErrAuthorization, kafka.ErrTopicAuthorization, kafka.ErrGroupAuthorization} {
+		var out logBuffer
+		cfg := Config{Nomination: Assigned, Logger: slog.New(slog.NewTextHandler(&out, nil))}
+		mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+			ok, err := n.Pulse(time.Minute)
+			require.NoError(t, err)
+			require.True(t, ok)
+			const minutes = 10
+			until := time.Now().Add(minutes * time.Minute)
+			k.refuse(refusal, until)
+			p, err := n.Background(func() { time.Sleep(time.Second) })
+			require.NoError(t, err)
+			defer p.Close()
+			time.Sleep(time.Until(until))
+			require.Equal(t, StateLive, n.State())
+			require.False(t, n.IsLeader())
+			lines := strings.Count(out.String(), "level=WARN")
+			require.Greater(t, lines, minutes)
+			require.Less(t, lines, minutes*60)
+			require.True(t, strings.Contains(out.String(), "cannot WRITE topic g.neli"))
+			require.True(t, strings.Contains(out.String(), "cannot READ topic g.neli"))
+			require.Eventually(t, n.IsLeader, time.Minute, 100*time.Millisecond)
+		})
+	}
+}
+
+// One broker of several refuses credentials that the others take: that ends no
+// healthy member, whether it has just started or not.
+func TestRefusedByOneBrokerOfSeveral(t *testing.T) {
+	for _, call := range []string{"Poll", "Group.Poll"} {
+		mocked(t, Config{Nomination: Assigned}, func(k *mockKafka) {
+			k.fail(call, slices.Repeat([]error{kafka.ErrAuthentication}, 3000)...) // at the start
+		}, func(t *testing.T, k *mockKafka, n *Neli) {
+			p, err := n.Background(func() { time.Sleep(time.Second) })
+			require.NoError(t, err)
+			defer p.Close()
+			require.Eventually(t, n.IsLeader, 2*time.Minute, 100*time.Millisecond, call)
+			for range 60 { // and later, over and over, between polls that bring nothing
+				k.mu.Lock()
+				k.fail(call, kafka.ErrAuthentication)
+				k.mu.Unlock()
+				time.Sleep(time.Second)
+			}
+			require.True(t, n.IsLeader(), call)
+		})
+	}
+}
+
+// A producer that gets nothing acknowledged is replaced, with its admin client, and its
+// process leads again.
+func TestBarrenProducerIsReplaced(t *testing.T) {
+	var out logBuffer
+	cfg := Config{Nomination: Open, Logger: slog.New(slog.NewTextHandler(&out, nil))}
+	mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+		p, err := n.Background(func() { time.Sleep(time.Second) })
+		require.NoError(t, err)
+		defer p.Close()
+		require.Eventually(t, n.IsLeader, time.Minute, 100*time.Millisecond)
+		k.mu.Lock()
+		k.dead = errors.Join(errReported, errors.New("message timed out")) // of the one that there is
+		k.mu.Unlock()
+		require.Eventually(t, func() bool { return k.count("Producer") == 2 }, 30*time.Second, 100*time.Millisecond, "it is replaced")
+		require.Eventually(t, n.IsLeader, 30*time.Second, 100*time.Millisecond, "it leads again")
+		time.Sleep(time.Minute)
+		require.Equal(t, 2, k.count("Producer"), "and the new one stays")
+		require.Equal(t, 1, k.count("Admin.Close"))
+	})
+	require.Equal(t, 1, strings.Count(out.String(), "nothing was acknowledged or answered for some time: replacing the producer"))
+}
+
+// So is that of a process that appends nothing, when nobody answers its questions.
+func TestMuteProducerOfAnObserverIsReplaced(t *testing.T) {
+	mocked(t, Config{Observer: true}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, 1, k.count("Producer"))
+		k.refuse(errPassing, time.Now().Add(25*time.Second))
+		time.Sleep(25 * time.Second)
+		require.Equal(t, 2, k.count("Producer"), "it is replaced")
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, 2, k.count("Producer"), "and the new one stays")
+		require.Equal(t, 1, k.count("Admin.Close"))
+	})
+}
+
+// The client of a group that stands still is replaced within T and five seconds, in both modes,
+// said once and counted, and its process is in the group again.
+func TestGroupConsumerThatStandsStillIsReplaced(t *testing.T) {
+	for _, cfg := range []Config{{Nomination: Assigned}, {Mode: NonExclusive}} {
+		var out logBuffer
+		cfg.HeartbeatTimeout, cfg.Logger = 10*time.Second, slog.New(slog.NewTextHandler(&out, nil))
+		mocked(t, cfg, func(k *mockKafka) { k.feeds = cfg.Mode == NonExclusive }, func(t *testing.T, k *mockKafka, n *Neli) {
+			p, err := n.Background(func() { time.Sleep(time.Second) })
+			require.NoError(t, err)
+			defer p.Close()
+			time.Sleep(time.Minute)
+			require.Equal(t, 1, k.count("GroupConsumer"))
+			joined := k.count("Join")
+			k.mu.Lock()
+			k.deaf = 1
+			k.fail("GroupConsumer", errors.New("no memory"))
+			k.mu.Unlock()
+			time.Sleep(15 * time.Second)
+			require.Equal(t, 3, k.count("GroupConsumer"), "replaced within T + 5 s")
+			require.Equal(t, 1, k.count("GroupConsumer.Close"))
+			time.Sleep(10 * time.Minute)
+			require.Greater(t, k.count("Join"), joined)
+			require.Equal(t, 3, k.count("GroupConsumer"), "one that reaches a broker is left alone")
+			require.EqualValues(t, 1, n.Stats().ReadersReplaced)
+		})
+		require.Equal(t, 1, strings.Count(out.String(), "the client of the group stands still"))
+		require.Equal(t, 1, strings.Count(out.String(), "cannot replace the client of the group, retrying"))
+	}
+}
+
+// It is not replaced while the brokers are away, nor while the process wants nothing of the
+// group, and never in a storm.
+func TestGroupConsumersAreNotReplacedInAStorm(t *testing.T) {
+	mocked(t, Config{Nomination: Assigned}, func(k *mockKafka) { k.away = true }, func(t *testing.T, k *mockKafka, n *Neli) {
+		p, err := n.Background(func() { time.Sleep(time.Second) })
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		require.Equal(t, 1, k.count("GroupConsumer"))
+		k.mu.Lock()
+		k.away, k.deaf = false, 1000
+		k.mu.Unlock()
+		time.Sleep(10 * time.Minute)
+		made := k.count("GroupConsumer")
+		require.Greater(t, made, 4)
+		require.Less(t, made, 10)
+		require.NoError(t, p.Close()) // contends no more
+		time.Sleep(time.Hour)
+		require.LessOrEqual(t, k.count("GroupConsumer"), made+1, "what was begun is ended")
+	})
+}
+
+// A producer that has failed for good is replaced, whether it says so at once or in
+// a report, in both modes; who leads goes on leading.
+func TestProducerIsReplaced(t *testing.T) {
+	for _, how := range []error{kafka.ErrClientFatal, errors.Join(errReported, kafka.ErrClientFatal)} {
+		for _, mode := range []Mode{Exclusive, NonExclusive} {
+			var out logBuffer
+			cfg := Config{Mode: mode, Logger: slog.New(slog.NewTextHandler(&out, nil))}
+			mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+				p, err := n.Background(func() { time.Sleep(time.Second) })
+				require.NoError(t, err)
+				defer p.Close()
+				if mode == Exclusive {
+					require.Eventually(t, n.IsLeader, time.Minute, 100*time.Millisecond)
+				} else {
+					time.Sleep(10 * time.Second)
+				}
+				k.mu.Lock()
+				k.dead = how // of the one that there is
+				k.mu.Unlock()
+				time.Sleep(time.Minute)
+				require.Equal(t, 2, k.count("Producer"))
+				require.Equal(t, 1, k.count("Producer.Close"))
+				require.Equal(t, 1, k.count("Admin.Close"))
+				require.Equal(t, mode == Exclusive, n.IsLeader(), "%v", how)
+				require.Equal(t, StateLive, n.State())
+			})
+			require.Equal(t, 1, strings.Count(out.String(), "the producer has failed for good: replacing it"))
+		}
+	}
+}
+
+// One that cannot be replaced is tried again, said, and does not hold up Close; one
+// that fails as soon as it is there is not replaced without pause.
+func TestProducerThatCannotBeReplaced(t *testing.T) {
+	var out logBuffer
+	cfg := Config{Logger: slog.New(slog.NewTextHandler(&out, nil))}
+	mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+		ok, err := n.Pulse(time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok)
+		k.mu.Lock()
+		k.dead = kafka.ErrClientFatal
+		for range 1000 {
+			k.fail("Producer", errors.New("no memory"))
+		}
+		k.mu.Unlock()
+		time.Sleep(time.Minute)
+		require.False(t, n.IsLeader())
+		require.Equal(t, StateLive, n.State())
+		made := k.count("Producer")
+		require.Greater(t, made, 30)
+		require.Less(t, made, 90)
+		began := time.Now()
+		require.NoError(t, n.Close())
+		require.Less(t, time.Since(began), 30*time.Second)
+	})
+	require.Contains(t, out.String(), "cannot replace the producer, retrying")
+	require.Contains(t, out.String(), "no memory")
+
+	mocked(t, Config{}, func(k *mockKafka) { k.stillborn = true }, func(t *testing.T, k *mockKafka, n *Neli) {
+		_, err := n.Pulse(time.Minute)
+		require.NoError(t, err)
+		require.Less(t, k.count("Producer"), 70)
+		require.Greater(t, k.count("Producer"), 2)
+	})
+}
+
+// All that does not go with Logs is said at once.
+func TestLogsFaults(t *testing.T) {
+	_, err := Config{LeaderGroupID: "g", Logs: 3, Mode: NonExclusive, Nomination: Assigned, Partitions: 2,
+		KafkaConfig: KafkaConfigMap{"enable.idempotence": true}}.resolve()
+	for _, part := range []string{`Mode: "non-exclusive" must be Exclusive with Logs`, `Nomination: "assigned" must be Open with Logs`,
+		`Partitions: "2" must be 0 or 1 with Logs`, `KafkaConfig[enable.idempotence]: "true" must be false with Logs`} {
+		require.ErrorContains(t, err, part)
+	}
+	for _, n := range []int{-1, 2, 4, 7} {
+		_, err = Config{LeaderGroupID: "g", Logs: n}.resolve()
+		require.ErrorContains(t, err, "must be 3 or 5, or 0 for one replicated log", n)
+	}
+	_, err = Config{LeaderGroupID: "g", Logs: 3, LeaderTopic: strings.Repeat("t", 230)}.resolve()
+	require.ErrorContains(t, err, "must be at most 249 bytes, completed for Logs")
+	for n, small := range map[int]bool{0: false, 1: false, 3: true, 5: true} {
+		s, err := Config{LeaderGroupID: "g", Logs: n, Partitions: 1, KafkaConfig: KafkaConfigMap{"enable.idempotence": "false"}}.resolve()
+		require.NoError(t, err)
+		require.Equal(t, small, s.small)
+		require.Equal(t, small, s.elector(nil).Majority)
+	}
+}
+
+// What must be the same for all members is in the topic's name.
+func TestLogsTopicName(t *testing.T) {
+	name := func(c Config) string {
+		c.LeaderGroupID = "g"
+		s, err := c.resolve()
+		require.NoError(t, err)
+		require.Regexp(t, topicName, s.topic)
+		return s.topic
+	}
+	require.Equal(t, "g.neli", name(Config{Logs: 1}))
+	require.Equal(t, "g.neli.logs-3.t-5s.rho-0.0005", name(Config{Logs: 3}))
+	require.Equal(t, "x.logs-5.t-500ms.rho-1e-05", name(Config{Logs: 5, LeaderTopic: "x", HeartbeatTimeout: 500 * time.Millisecond, MaxClockDrift: 1e-5}))
+	require.Equal(t, "g.neli.logs-3.t-1m0s.rho-0.2", name(Config{Logs: 3, HeartbeatTimeout: time.Minute, MaxClockDrift: 0.2}))
+}
+
+func TestLogsProperties(t *testing.T) {
+	p := resolved(t, Config{Logs: 3, HeartbeatTimeout: 8 * time.Second}).producerProperties()
+	require.Equal(t, "2000", p["message.timeout.ms"], "T/4")
+	require.Equal(t, "false", p["enable.idempotence"])
+	p = resolved(t, Config{Logs: 3, HeartbeatTimeout: 500 * time.Millisecond}).producerProperties()
+	require.Equal(t, "1000", p["message.timeout.ms"], "librdkafka's own granularity")
+}
+
+// A reader that stands still is replaced within T and five seconds, said once and counted,
+// and its process leads again.
+func TestReaderThatStandsStillIsReplaced(t *testing.T) {
+	var out logBuffer
+	cfg := Config{Nomination: Open, Logger: slog.New(slog.NewTextHandler(&out, nil))}
+	mocked(t, cfg, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+		p, err := n.Background(func() { time.Sleep(time.Second) })
+		require.NoError(t, err)
+		defer p.Close()
+		require.Eventually(t, n.IsLeader, time.Minute, 100*time.Millisecond)
+		k.mu.Lock()
+		k.still = 1
+		k.mu.Unlock()
+		time.Sleep(12 * time.Second)
+		require.Equal(t, 2, k.count("LogReader"), "replaced within T + 5 s")
+		require.Equal(t, 1, k.count("LogReader.Close"))
+		time.Sleep(10 * time.Second)
+		require.True(t, n.IsLeader())
+		time.Sleep(time.Minute)
+		require.Equal(t, 2, k.count("LogReader"), "a reader that reads is left alone")
+		require.EqualValues(t, 1, n.Stats().ReadersReplaced)
+	})
+	require.Equal(t, 1, strings.Count(out.String(), "the log reader stands still"))
+}
+
+// The reader of an observer, which appends nothing, is replaced, too; and not while there is
+// nothing to read.
+func TestObserversReaderThatStandsStillIsReplaced(t *testing.T) {
+	mocked(t, Config{Observer: true}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, k.count("LogReader"), "nothing is there to be read")
+		k.mu.Lock()
+		k.still = 1
+		k.log = append(k.log, []byte("x")) // of another process
+		k.mu.Unlock()
+		time.Sleep(10 * time.Second)
+		require.Equal(t, 2, k.count("LogReader"), "replaced within T + 5 s")
+		time.Sleep(10 * time.Minute)
+		require.Equal(t, 2, k.count("LogReader"), "one that reads is left alone")
+		require.EqualValues(t, 1, n.Stats().ReadersReplaced)
+	})
+}
+
+// Readers that all stand still are not replaced in a storm, and one that says why it does
+// not read is not replaced.
+func TestReadersAreNotReplacedInAStorm(t *testing.T) {
+	mocked(t, Config{Nomination: Open}, func(k *mockKafka) { k.still = 1000 }, func(t *testing.T, k *mockKafka, n *Neli) {
+		_, err := n.Pulse(10 * time.Minute)
+		require.NoError(t, err)
+		require.Greater(t, k.count("LogReader"), 3)
+		require.Less(t, k.count("LogReader"), 10)
+	})
+	mocked(t, Config{Nomination: Open}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+		ok, err := n.Pulse(time.Minute)
+		require.NoError(t, err)
+		require.True(t, ok)
+		k.mu.Lock()
+		k.fail("Poll", slices.Repeat([]error{kafka.ErrTopicAuthorization}, 60)...)
+		k.mu.Unlock()
+		time.Sleep(time.Minute)
+		require.Equal(t, 1, k.count("LogReader"))
+	})
+}
+
+func TestNoTopicIDEndsIt(t *testing.T) {
+	mocked(t, Config{}, func(k *mockKafka) { k.ids = "AAAAAAAAAAAAAAAAAAAAAA" }, func(t *testing.T, _ *mockKafka, n *Neli) {
+		_, err := n.Pulse(time.Minute)
+		require.ErrorIs(t, err, ErrNoTopicID)
+	})
+}
+
+// Who cannot write for the time that his records bear is told so.
+func TestRefusedTimestampIsExplained(t *testing.T) {
+	var out logBuffer
+	log := slog.New(slog.NewTextHandler(&out, nil))
+	mocked(t, Config{Logger: log}, func(k *mockKafka) {
+		for _, call := range []string{"Hello", "Append"} {
+			k.fail(call, slices.Repeat([]error{errors.Join(errReported, kafka.ErrTimestamp)}, 1000)...)
+		}
+	}, func(t *testing.T, _ *mockKafka, n *Neli) {
+		ok, err := n.Pulse(time.Minute)
+		require.NoError(t, err)
+		require.False(t, ok)
+	})
+	require.Contains(t, out.String(), "the wall clock of this machine is ahead of the broker's")
+}
+
+// Quotas that are exceeded are said, not too often, and counted, in both modes,
+// whichever client it is that waits, and past the replacement of one.
+func TestThrottling(t *testing.T) {
+	for _, mode := range []Mode{Exclusive, NonExclusive} {
+		var out logBuffer
+		warnings := func() int { return strings.Count(out.String(), "a quota of its user or client.id is exceeded") }
+		mocked(t, Config{Mode: mode, Logger: slog.New(slog.NewTextHandler(&out, nil))}, nothing, func(t *testing.T, k *mockKafka, n *Neli) {
+			p, err := n.Background(func() { time.Sleep(time.Second) })
+			require.NoError(t, err)
+			defer p.Close()
+			time.Sleep(time.Minute)
+			require.Zero(t, warnings())
+			require.Zero(t, n.Stats().Throttled)
+			k.throttled.Store(int64(1500 * time.Millisecond)) // of each client: there are two
+			require.Equal(t, 3*time.Second, n.Stats().Throttled)
+			time.Sleep(time.Minute)
+			require.Equal(t, 1, warnings())
+			require.True(t, strings.Contains(out.String(), "wait=3s total=3s"))
+			for range 60 {
+				k.throttled.Add(int64(time.Second))
+				time.Sleep(time.Second)
+			}
+			require.Greater(t, warnings(), 2)
+			require.Less(t, warnings(), 9)
+			require.Equal(t, 123*time.Second, n.Stats().Throttled)
+			k.mu.Lock()
+			k.dead = kafka.ErrClientFatal // of the producer: a new one, which the mock lets begin with as much
+			k.mu.Unlock()
+			time.Sleep(time.Minute)
+			require.Equal(t, 2, k.count("Producer"))
+			require.Equal(t, 3*61500*time.Millisecond, n.Stats().Throttled)
+		})
+	}
+}
