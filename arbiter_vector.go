@@ -42,7 +42,7 @@ type vectorArbiter struct {
 	desired  elector.Desired
 	heard    []clock.Instant // by partition: the newest record while it was assigned here, or when it was assigned
 	v        []clock.Instant // by partition, of any number: V, whether or not a role below R lives there
-	away     clock.Time      // monotonic time until which this process stays out of the group
+	away     clock.Mono      // until which this process stays out of the group
 	leaveAt  clock.Instant   // while leaving: when the hand-over overlap ends
 	terms    int64           // number of terms so far
 	read     clock.Instant   // when a record was last read
@@ -311,7 +311,7 @@ func (a *vectorArbiter) drained([]int, int64) {}
 // and when; −1 if none is. A process that is cut off from a partition's broker, and
 // not from the group's coordinator, is healthy as far as the group knows: it would
 // stay assigned, and nobody would lead once V has lapsed.
-func (a *vectorArbiter) starved() (partition int, at clock.Time) {
+func (a *vectorArbiter) starved() (partition int, at clock.Mono) {
 	partition = -1
 	for p, has := range a.assigned {
 		if t := a.heard[p].Mono.Add(a.set.starvedAfter); has == assignedHere && !a.leaving() && (partition < 0 || t < at) {

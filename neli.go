@@ -291,7 +291,7 @@ func (n *Neli) heard() { n.lastPulse.Store(int64(n.now().Mono)) }
 // alive is the gate for beats: a hung application must be replaced.
 func (n *Neli) alive(now clock.Instant) bool {
 	return n.waiting.Load() > 0 || int64(now.Mono) < n.drainingTo.Load() ||
-		now.Mono.Sub(clock.Time(n.lastPulse.Load())) < n.set.maxPulse
+		now.Mono.Sub(clock.Mono(n.lastPulse.Load())) < n.set.maxPulse
 }
 
 // ended returns the error for which this Neli cannot be driven any more, or nil.

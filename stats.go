@@ -117,7 +117,7 @@ func (n *Neli) Stats() Stats {
 		s.LastRecord = now.Age(n.began)
 	}
 	if n.waiting.Load() == 0 && !n.set.observer {
-		s.LastPulse = max(0, now.Mono.Sub(clock.Time(n.lastPulse.Load())))
+		s.LastPulse = max(0, now.Mono.Sub(clock.Mono(n.lastPulse.Load())))
 	}
 	n.mu.Lock()
 	s.Healthy = !n.desired.Unhealthy

@@ -16,7 +16,7 @@ func shifted(v clock.Instant, mono, wall time.Duration) clock.Instant {
 	return clock.Instant{Mono: v.Mono.Add(mono), Wall: v.Wall.Add(wall)}
 }
 
-var someInstant = clock.Instant{Mono: clock.Time(time.Hour), Wall: clock.Wall(9 * time.Hour)}
+var someInstant = clock.Instant{Mono: clock.Mono(time.Hour), Wall: clock.Wall(9 * time.Hour)}
 
 // Exclusive leadership ends at 0.9 T: a holder's clock may be slewed by a tenth.
 func TestYoung(t *testing.T) {

@@ -43,9 +43,6 @@ type (
 	Raw = Point[raw]
 	// Boot is a point on a clock that runs like Mono, but also during a suspension.
 	Boot = Point[boot]
-
-	// Time is Mono.
-	Time = Mono
 )
 
 // Never is later than every point that a clock shows.

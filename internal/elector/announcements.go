@@ -92,10 +92,10 @@ func (a *announcements) answer(asked, behind func() bool, t time.Duration, now c
 		return false
 	}
 	if a.patience == 0 {
-		a.patience = now.Mono.Add(t / 2)
+		a.patience = now.Mono.Add(clock.Patience(t))
 	}
 	if !a.voice && behind() && now.Mono < a.patience {
-		a.snapshotAt = now.Mono.Add(t / 20)
+		a.snapshotAt = now.Mono.Add(clock.Behind(t))
 		return false
 	}
 	a.snapshotAt, a.patience, a.since, a.voice = 0, 0, 0, false
@@ -122,7 +122,7 @@ type greeting struct {
 // know, so that somebody writes a Snapshot; and before a holder's lease is over, so that it
 // is known by then whether the log works.
 func (a *announcements) greetDue(g greeting) (at clock.Mono, ok bool) {
-	first := max(a.helloAt, g.freeAt.Add(-g.t/4))
+	first := max(a.helloAt, g.freeAt.Add(-clock.Stalled(g.t)))
 	switch {
 	case g.known && g.freeAt != clock.Never && g.unsure():
 		at = first
@@ -130,7 +130,7 @@ func (a *announcements) greetDue(g greeting) (at clock.Mono, ok bool) {
 		return 0, false
 	case a.greeted:
 		// More and more seldom: whoever answers at all does so at once.
-		at = a.helloAt.Add(max(g.t/2, min(helloEvery, a.helloAt.Sub(a.begun)/2)))
+		at = a.helloAt.Add(max(clock.Patience(g.t), min(helloEvery, a.helloAt.Sub(a.begun)/2)))
 		if g.unsure() { // soon enough for the first Claim
 			at = min(at, first)
 		}
@@ -154,5 +154,5 @@ func snapshotEvery(roles int32) int { return min(History, max(leastHistory, int(
 // of a microsecond a role, so that with all members on one machine a quarter of a core is
 // busy with Snapshots at most. Where a Snapshot is cheap that is no longer than a round trip.
 func snapshotPause(roles int32, members int, t time.Duration) time.Duration {
-	return min(t/2, time.Duration(int(roles)*(members+1))*400*time.Nanosecond)
+	return min(clock.Patience(t), time.Duration(int(roles)*(members+1))*400*time.Nanosecond)
 }

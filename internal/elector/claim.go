@@ -20,10 +20,10 @@ type claims struct {
 	silent     map[lease.Session]clock.Raw // whose silence was dealt with: when it was last heard; saidOnly
 	silentAt   clock.Raw                   // when the next holder's lease will be over
 	sharings   sharings                    // of what is vacant
-	thinkAt    clock.Time                  // monotonic: what others should have claimed is not thought of before
+	thinkAt    clock.Mono                  // what others should have claimed is not thought of before
 
 	tries     int        // k: Claims in a row that did not come back in time
-	notBefore clock.Time // monotonic: no Claim before, for that reason
+	notBefore clock.Mono // no Claim before, for that reason
 }
 
 func (c *claims) init() {
@@ -124,7 +124,7 @@ func (n *Node) placeFresh(p *partition, now clock.Instant) {
 }
 
 // claimDue is when something may be claimed, by the monotonic clock.
-func (n *Node) claimDue(p *partition, now clock.Instant) (at clock.Time, ok bool) {
+func (n *Node) claimDue(p *partition, now clock.Instant) (at clock.Mono, ok bool) {
 	c := &p.claims
 	if !n.willing(p, now) {
 		return 0, false
@@ -153,7 +153,7 @@ func (n *Node) claimDue(p *partition, now clock.Instant) (at clock.Time, ok bool
 }
 
 // probing is until when a Claim waits for a probe to come back, if one has to.
-func (n *Node) probing(p *partition, now clock.Instant) clock.Time {
+func (n *Node) probing(p *partition, now clock.Instant) clock.Mono {
 	if p.link.check(now, n.set.T) {
 		return 0
 	}
@@ -189,7 +189,7 @@ func (c *claims) late(backoff func(int) time.Duration, now clock.Instant) {
 // backoff is T/8 · 2^k · U(½, 3/2): with less, what is sent again keeps the log as busy
 // as what did not come back.
 func (n *Node) backoff(k int) time.Duration {
-	d := n.set.T / 8 << k
+	d := clock.Pause(n.set.T) << k
 	return d/2 + n.set.Random(d)
 }
 

@@ -73,7 +73,7 @@ func (n *Node) promised(p *partition) bool {
 }
 
 // succeedBy is until when those have claimed, mostly.
-func (n *Node) succeedBy() clock.Time {
+func (n *Node) succeedBy() clock.Mono {
 	return n.timing.freeAt.Add(headStart(2 * n.timing.roundTrip()))
 }
 

@@ -174,7 +174,7 @@ func TestWhoReadsNothingClosesSoon(t *testing.T) {
 // Of many that close, each of which has read the goodbyes of all others, few answer at once.
 func TestFewOfThoseThatCloseAnswer(t *testing.T) {
 	const n = 100
-	now := clock.Instant{Mono: clock.Time(time.Hour)}
+	now := clock.Instant{Mono: clock.Mono(time.Hour)}
 	soon := 0
 	for i := range n {
 		node := New(&Settings{Process: fmt.Sprint("p", i), T: 5 * time.Second}, nil)

@@ -21,18 +21,18 @@ type cooldowns map[string]failure
 // failure is a process in cooldown until `until`; `long` doubles with each failure.
 type failure struct {
 	long  time.Duration
-	until clock.Time // monotonic
+	until clock.Mono
 }
 
 // leaves reports whether a process is in cooldown, so that nothing is handed to it.
-func (c cooldowns) leaves(id string, now clock.Time) bool {
+func (c cooldowns) leaves(id string, now clock.Mono) bool {
 	f, failed := c[id]
 	return failed && now < f.until
 }
 
 // failed begins the cooldown of a process that did not claim what it was given, and returns
 // how long it lasts. A failure of long ago does not count.
-func (c cooldowns) failed(id string, now clock.Time) time.Duration {
+func (c cooldowns) failed(id string, now clock.Mono) time.Duration {
 	for other, f := range c {
 		if now >= f.until.Add(maxCooldown) {
 			delete(c, other)

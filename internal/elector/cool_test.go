@@ -12,7 +12,7 @@ import (
 // long each time, up to a minute. A minute after that it is forgotten.
 func TestCooling(t *testing.T) {
 	c := cooldowns{}
-	now := clock.Time(time.Hour)
+	now := clock.Mono(time.Hour)
 	for _, long := range []time.Duration{5, 10, 20, 40, 60, 60} {
 		require.False(t, c.leaves("a", now))
 		require.Equal(t, long*time.Second, c.failed("a", now))

@@ -30,7 +30,7 @@ type handover struct {
 	deadline clock.Instant // leases kept until then at most
 
 	finished   int        // roles that the application has finished, and are not released
-	finishedAt clock.Time // monotonic: when it had finished the first of these; 0: there are none
+	finishedAt clock.Mono // when it had finished the first of these; 0: there are none
 }
 
 func newHandover(why term.Reason, now clock.Instant, to string, named bool) *handover {
@@ -74,7 +74,7 @@ func (h *handover) decide(now clock.Instant, s conditions) action {
 }
 
 // due is the monotonic time at which decide will have something else to say.
-func (h *handover) due(wait time.Duration) clock.Time {
+func (h *handover) due(wait time.Duration) clock.Mono {
 	if h.asked {
 		return h.deadline.Mono
 	}
@@ -105,7 +105,7 @@ func (h *handover) drop(role int32) {
 // releaseAt is when what the application has finished is released: at once when that is
 // all there is, else a round trip later. Functions that end together report one by one;
 // a Release of each would bring a Claim of each, one after the other.
-func (h *handover) releaseAt(roundTrip time.Duration) clock.Time {
+func (h *handover) releaseAt(roundTrip time.Duration) clock.Mono {
 	switch h.finished {
 	case 0:
 		return clock.Never

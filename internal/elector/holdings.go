@@ -73,7 +73,7 @@ type holdings interface {
 	// Roles below a number are wanted; a record takes trip to come back.
 	Tick(below int32, trip time.Duration, now clock.Instant) (out []quorum.Out, lapsed bool)
 	// Due is when Tick has something to do.
-	Due(now clock.Instant) clock.Time
+	Due(now clock.Instant) clock.Mono
 	// Contest makes Claims of those of the roles that may be claimed.
 	Contest(roles []int32, now clock.Instant) []quorum.Out
 	// Later returns those of the roles that may be claimed only later, and when.
@@ -199,7 +199,7 @@ func (l *oneLog) Tick(_ int32, _ time.Duration, now clock.Instant) (out []quorum
 
 // Due goes by the monotonic clock: a wall clock that is set forward is noticed at the next
 // beat, or by whoever looks at it.
-func (l *oneLog) Due(clock.Instant) clock.Time {
+func (l *oneLog) Due(clock.Instant) clock.Mono {
 	if l.Holding() == 0 {
 		return clock.Never
 	}

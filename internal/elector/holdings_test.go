@@ -21,7 +21,7 @@ type kept struct {
 // everyHoldings runs a test of what one log and three small ones have in common.
 func everyHoldings(t *testing.T, test func(*testing.T, *kept)) {
 	const T = time.Second
-	start := clock.Instant{Mono: clock.Time(time.Hour), Wall: clock.Wall(time.Hour), Raw: clock.Raw(time.Hour)}
+	start := clock.Instant{Mono: clock.Mono(time.Hour), Wall: clock.Wall(time.Hour), Raw: clock.Raw(time.Hour)}
 	t.Run("one log", func(t *testing.T) {
 		l := lease.New(lease.Rules{Process: "a", Name: "a", T: T, History: History})
 		test(t, &kept{&oneLog{Lease: l, line: 0, t: T}, start, make([]int64, 1)})

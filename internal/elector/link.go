@@ -15,17 +15,17 @@ type link struct {
 	beat  flight
 	hello flight
 
-	good      clock.Time // monotonic: when an own record last came back within T/4
+	good      clock.Mono // when an own record last came back within T/4
 	stalled   bool       // none does
-	recovered clock.Time // monotonic: when that was over
+	recovered clock.Mono // when that was over
 
-	behindUntil clock.Time // monotonic: what this process reads is old until then, going by its last record
+	behindUntil clock.Mono // what this process reads is old until then, going by its last record
 }
 
 // flight is an own record on its way.
 type flight struct {
 	seq uint64 // 0: none
-	at  clock.Time
+	at  clock.Mono
 }
 
 func (l *link) reset() { *l = link{recovered: l.recovered} }
@@ -67,10 +67,10 @@ func (l *link) back(seq uint64, sent, now clock.Instant, t time.Duration) {
 		took = now.Mono.Sub(sent.Mono)
 	}
 	l.behindUntil = 0
-	if took >= t/20 {
+	if took >= clock.Behind(t) {
 		l.behindUntil = now.Mono.Add(min(took, t))
 	}
-	if sent == (clock.Instant{}) || now.Age(sent) >= t/4 {
+	if sent == (clock.Instant{}) || now.Age(sent) >= clock.Stalled(t) {
 		l.stalled = true
 		return
 	}
@@ -94,10 +94,10 @@ func (l *link) probing(now clock.Instant, t time.Duration) bool {
 // check reports whether own records come back, as of now: none is overdue, and one has
 // within T/2. Otherwise a probe has to show it first.
 func (l *link) check(now clock.Instant, t time.Duration) bool {
-	if l.beat.seq != 0 && now.Mono.Sub(l.beat.at) >= t/4 || l.hello.seq != 0 && now.Mono.Sub(l.hello.at) >= t/4 {
+	if l.beat.seq != 0 && now.Mono.Sub(l.beat.at) >= clock.Stalled(t) || l.hello.seq != 0 && now.Mono.Sub(l.hello.at) >= clock.Stalled(t) {
 		l.stalled = true
 	}
-	return !l.stalled && l.good != 0 && now.Mono.Sub(l.good) < t/2
+	return !l.stalled && l.good != 0 && now.Mono.Sub(l.good) < clock.Recent(t)
 }
 
 // behind reports whether this process is far behind the log's end, so that what it would
@@ -105,7 +105,7 @@ func (l *link) check(now clock.Instant, t time.Duration) bool {
 // that long and came back less than as long ago.
 func (l *link) behind(now clock.Instant, t time.Duration) bool {
 	for _, f := range []flight{l.beat, l.hello} {
-		if age := now.Mono.Sub(f.at); f.seq != 0 && t/20 <= age && age < t { // then it is given up
+		if age := now.Mono.Sub(f.at); f.seq != 0 && clock.Behind(t) <= age && age < t { // then it is given up
 			return true
 		}
 	}
@@ -124,7 +124,7 @@ func (n *Node) back(p *partition, r *lease.Record, sent, now clock.Instant) {
 	stalled := p.link.stalled
 	p.link.back(r.Seq, sent, now, n.set.T)
 	if stalled && !p.link.stalled && r.Kind != lease.Pong { // who was asked by a holder is not one of a crowd
-		p.claims.notBefore = max(p.claims.notBefore, now.Mono.Add(n.set.Random(n.set.T/20+1)))
+		p.claims.notBefore = max(p.claims.notBefore, now.Mono.Add(n.set.Random(clock.Behind(n.set.T)+1)))
 		n.timing.settles = 0 // all are back at the same time, and may have forgotten each other
 		n.timing.newcomer(now)
 		n.review(n.rolesOf(p), now)

@@ -26,9 +26,9 @@ func (n *Node) lookBack(p *partition, now clock.Instant) {
 
 // lookBackAt is when that is due. Newcomers take turns: who has found a Snapshot writes one for
 // the others.
-func (n *Node) lookBackAt(p *partition, now clock.Instant) clock.Time {
+func (n *Node) lookBackAt(p *partition, now clock.Instant) clock.Mono {
 	if n.rolesOf(p).lease.Paces() || p.announcements.read == 0 || p.announcements.back || p.log.Known() {
 		return clock.Never
 	}
-	return p.announcements.read.Add(n.set.T/20 + n.turn(uint64(p.index), now))
+	return p.announcements.read.Add(clock.Behind(n.set.T) + n.turn(uint64(p.index), now))
 }

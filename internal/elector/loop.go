@@ -33,7 +33,7 @@ type Elector struct {
 
 	mu        sync.Mutex // guards what follows; held across no call of anybody else's code
 	node      *Node
-	scheduled clock.Time // monotonic: when Tick will be called by itself
+	scheduled clock.Mono // when Tick will be called by itself
 	finished  bool
 	waiting   map[int]chan error // Transfers and requests, by number
 	watchers  map[chan struct{}]struct{}

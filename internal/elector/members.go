@@ -24,7 +24,7 @@ const maxMembers = 10_000
 // part in the lease.
 type members struct {
 	by    map[string]*member
-	left  map[string]clock.Time // monotonic: who has left and when that was read; it does not come back
+	left  map[string]clock.Mono // who has left and when that was read; it does not come back
 	wants []wish                // by partition: who said last that it may claim there
 }
 
@@ -37,7 +37,7 @@ type member struct {
 	nominated bool       // it may claim something
 	present   bool       // it has said something since this process came
 	suspect   bool       // a lease of its has run out since it was heard
-	since     clock.Time // monotonic: since when it has been nominated and let no lease run out
+	since     clock.Mono // since when it has been nominated and let no lease run out
 }
 
 // staying reports whether a process has been heard again since it came, and lately. One of
@@ -51,7 +51,7 @@ type wish struct {
 	heard   clock.Instant
 }
 
-func newMembers() members { return members{by: map[string]*member{}, left: map[string]clock.Time{}} }
+func newMembers() members { return members{by: map[string]*member{}, left: map[string]clock.Mono{}} }
 
 func (ms *members) open(partitions int) { ms.wants = make([]wish, partitions) }
 
@@ -263,17 +263,17 @@ func (ms *members) turn(self string, key uint64, closing bool, t, roundTrip time
 	leaving := 0
 	if closing {
 		for id, at := range ms.left {
-			if now.Mono.Sub(at) < t/2 && hash(id, key) < mine {
+			if now.Mono.Sub(at) < clock.Recent(t) && hash(id, key) < mine {
 				leaving++
 			}
 		}
 	}
-	patience := min(t/2, t/20*time.Duration(leaving))
+	patience := min(clock.Patience(t), clock.Behind(t)*time.Duration(leaving))
 	wait := 2 * roundTrip * time.Duration(before)
 	if before <= quick {
-		return patience + min(wait, t/20)
+		return patience + min(wait, clock.Behind(t))
 	}
-	return patience + max(wait, t/20*time.Duration(before-quick))
+	return patience + max(wait, clock.Behind(t)*time.Duration(before-quick))
 }
 
 // quick is how many may answer after round trips, if those before them do not. Of the rest

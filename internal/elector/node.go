@@ -351,7 +351,7 @@ func (n *Node) Tick(now clock.Instant) {
 // because there may be leases that it has not heard of.
 func (n *Node) sayWaiting(now clock.Instant) {
 	t := &n.timing
-	if t.waits || n.set.Observer || now.Mono.Sub(t.opened) < min(n.set.T/10, lookEvery/2) {
+	if t.waits || n.set.Observer || now.Mono.Sub(t.opened) < min(clock.SayWaiting(n.set.T), lookEvery/2) {
 		return
 	}
 	longest := time.Duration(0)
@@ -516,7 +516,7 @@ func (n *Node) repeat(p *partition, now clock.Instant) {
 		if len(p.holds) > 0 {
 			log.repeats = 0
 		}
-		log.releaseAt = now.Mono.Add(n.set.T / 4 << log.repeats)
+		log.releaseAt = now.Mono.Add(clock.Resend(n.set.T) << log.repeats)
 		n.append(log, now, p.lease.Unreleased(log.index, now)...)
 	}
 }

@@ -194,7 +194,7 @@ func (n *Node) announce(now clock.Instant) {
 
 // announceDue is when the next Hello may go out: not while another one has not come back
 // from the log that it would go to, unless it is the last.
-func (n *Node) announceDue(now clock.Instant) clock.Time {
+func (n *Node) announceDue(now clock.Instant) clock.Mono {
 	at := n.announcer.at
 	if link := &n.logs[n.reachable()].link; link.probing(now, n.set.T) && !n.desired.Closing {
 		at = max(at, link.hello.at.Add(n.set.T))
@@ -210,7 +210,7 @@ func (n *Node) hello(p *partition, wants []int, now clock.Instant) {
 	}
 	r := n.word(p, lease.Hello, now)
 	r.Hello = n.announcement(wants)
-	p.announcements.hello(max(n.set.T/8, 4*n.timing.roundTrip()), now)
+	p.announcements.hello(max(clock.Pause(n.set.T), 4*n.timing.roundTrip()), now)
 	n.append(p, now, r)
 	if n.timing.settles == 0 {
 		n.timing.newcomer(now)
@@ -269,7 +269,7 @@ func (n *Node) pong(p *partition, o int64, r *lease.Record, now clock.Instant) {
 }
 
 // talkDue tells when something has to be said in p.
-func (n *Node) talkDue(p *partition, now clock.Instant, mono func(clock.Time)) {
+func (n *Node) talkDue(p *partition, now clock.Instant, mono func(clock.Mono)) {
 	if p.announcements.snapshotAt != 0 {
 		mono(p.announcements.snapshotAt)
 	}

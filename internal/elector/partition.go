@@ -34,12 +34,12 @@ type partition struct {
 
 	vacancyStats vacancyStats // for counters
 
-	dueAt     clock.Time // monotonic: when time alone will give p something to do
-	beatAt    clock.Time // monotonic
-	releaseAt clock.Time // monotonic: when Releases are sent again
+	dueAt     clock.Mono // when time alone will give p something to do
+	beatAt    clock.Mono
+	releaseAt clock.Mono // when Releases are sent again
 	repeats   int        // how often they were
 	releasing int        // Releases that were neither acknowledged nor reported as failed
-	sweepAt   clock.Time // monotonic: when all vacant roles are looked at again
+	sweepAt   clock.Mono // when all vacant roles are looked at again
 	over      bool       // the application was told that terms have lapsed
 	wanted    bool       // nothing that is held was given up since Desired changed
 }
@@ -48,9 +48,9 @@ type partition struct {
 type hold struct {
 	token int64
 	cause cause
-	since clock.Time // monotonic
-	hand  *handover  // nil: it is kept
-	line  int        // the line of V that its term follows
+	since clock.Mono
+	hand  *handover // nil: it is kept
+	line  int       // the line of V that its term follows
 }
 
 // cause tells how this process came by a role.
@@ -88,7 +88,7 @@ func (p *partition) reset(end int64, now clock.Instant) {
 
 // released takes note that something was released: Releases that are lost are sent again.
 func (p *partition) released(now clock.Instant, t time.Duration) {
-	p.repeats, p.releaseAt = 0, now.Mono.Add(t/4)
+	p.repeats, p.releaseAt = 0, now.Mono.Add(clock.Resend(t))
 }
 
 // maxRepeats bounds the pause between Releases that do not come back, to 2T.
@@ -133,7 +133,7 @@ func (n *Node) outlived(p *partition, ids []lease.Session, r *lease.Record, now 
 		switch {
 		case id.Process == r.Session.Process: // it claims anew what it held
 		case p.link.doubtful(now.Add(-n.set.T)):
-		case n.rolesOf(p).lease.Outlasts() && n.members.heardSince(id.Process, now.Add(-n.set.T/2)): // it is cut off from this log only
+		case n.rolesOf(p).lease.Outlasts() && n.members.heardSince(id.Process, now.Add(-clock.Recent(n.set.T))): // it is cut off from this log only
 		case n.members.suspect(id.Process):
 			n.planner.forget()
 		}
@@ -281,9 +281,9 @@ func (n *Node) End(why term.Reason) {
 }
 
 // due is when p will have something to do, if nothing is read: by the monotonic clock.
-func (n *Node) due(p *partition, now clock.Instant) clock.Time {
+func (n *Node) due(p *partition, now clock.Instant) clock.Mono {
 	next := p.lease.Due(now)
-	mono := func(t clock.Time) { next = min(next, t) }
+	mono := func(t clock.Mono) { next = min(next, t) }
 	for _, h := range p.hands {
 		if !h.named {
 			mono(n.nameAt())

@@ -42,7 +42,7 @@ func (n *Node) nameAt() clock.Mono {
 	if !n.desired.Closing || !n.desired.Contend || n.members.size()+len(n.members.left) <= fewHolders {
 		return 0
 	}
-	return n.announcer.crowdedUntil(min(n.set.T/8, n.set.AnswerWait*3/4), n.timing.roundTrip())
+	return n.announcer.crowdedUntil(min(clock.Pause(n.set.T), n.set.AnswerWait*3/4), n.timing.roundTrip())
 }
 
 // giveUpFrom begins to hand over roles from a number on.

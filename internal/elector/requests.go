@@ -92,8 +92,8 @@ type asking struct {
 // learns by a call which members there are.
 type calling struct {
 	id     int
-	log    int        // where it was sent last
-	sent   clock.Mono // monotonic
+	log    int // where it was sent last
+	sent   clock.Mono
 	tries  int
 	failed error // why the newest record may not be in the log
 }

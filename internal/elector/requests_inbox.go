@@ -44,7 +44,7 @@ const (
 // those that are refused without asking it. They are preference like everything here: what
 // follows from one is what Transfer or StepDown of this process does.
 type inbox struct {
-	next    clock.Mono  // monotonic: when the next one would come at the average rate
+	next    clock.Mono  // when the next one would come at the average rate
 	known   []*received // those that were looked at, newest last
 	waiting []*received // for the application, oldest first
 

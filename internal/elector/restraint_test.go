@@ -291,7 +291,7 @@ func TestAnAnswerToAnEarlierPingDoesNotCount(t *testing.T) {
 func TestSharingOutIsMoreAndMoreSeldom(t *testing.T) {
 	const whole = 800 * time.Millisecond
 	var s sharings
-	now := clock.Time(time.Hour)
+	now := clock.Mono(time.Hour)
 	share := func() time.Duration {
 		pause := s.pause(now, whole)
 		s.add(now, pause)

@@ -39,7 +39,7 @@ type Desired struct {
 	Why     term.Reason // of Contend == false
 
 	Unhealthy bool       // the application says that it should not lead
-	Away      clock.Time // monotonic: until then it has stepped down
+	Away      clock.Mono // until then it has stepped down
 }
 
 // Willing reports whether this process would lead anything at time now.

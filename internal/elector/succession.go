@@ -103,7 +103,7 @@ func (n *Node) share(p *partition, roles []int32, now clock.Instant) {
 	late := time.Duration(0)
 	if recovering || p.link.stalled {
 		// Who should have it may still be on its way back, like everybody.
-		late = n.set.T/2 + n.set.Random(n.set.T/4)
+		late = clock.Patience(n.set.T) + n.set.Random(clock.Stalled(n.set.T))
 	}
 	var ours, others []int32
 	for _, role := range roles {
@@ -124,20 +124,20 @@ func (n *Node) share(p *partition, roles []int32, now clock.Instant) {
 // behind would share out what others have claimed already, and reads on for that first.
 func (n *Node) sharePause(p *partition, now clock.Instant) time.Duration {
 	if p.link.behind(now, n.set.T) {
-		return n.set.T / 2
+		return clock.Patience(n.set.T)
 	}
-	return p.claims.sharings.pause(now.Mono, min(n.set.T/8, time.Duration(n.desired.Roles*(n.members.size()+1))*50*time.Nanosecond))
+	return p.claims.sharings.pause(now.Mono, min(clock.Pause(n.set.T), time.Duration(n.desired.Roles*(n.members.size()+1))*50*time.Nanosecond))
 }
 
 // sharings is how often vacant roles were shared out lately.
 type sharings struct {
-	next clock.Time    // monotonic: there is none before
+	next clock.Mono    // there is none before
 	last time.Duration // the pause until then
 	made int           // in a row
 }
 
 // row is how many there have been by now, each soon after the one before.
-func (s *sharings) row(now clock.Time) int {
+func (s *sharings) row(now clock.Mono) int {
 	if now.Sub(s.next) > s.last {
 		return 0
 	}
@@ -148,12 +148,12 @@ func (s *sharings) row(now clock.Time) int {
 // the first of a row, and twice as long after each of the next. Many who die together are
 // found to be silent within much less than the whole pause, and what they held need not wait
 // for it; where that goes on, sharing out is soon as rare as the whole pause makes it.
-func (s *sharings) pause(now clock.Time, whole time.Duration) time.Duration {
+func (s *sharings) pause(now clock.Mono, whole time.Duration) time.Duration {
 	return whole >> max(0, 3-s.row(now))
 }
 
 // add takes note of a sharing out.
-func (s *sharings) add(now clock.Time, pause time.Duration) {
+func (s *sharings) add(now clock.Mono, pause time.Duration) {
 	*s = sharings{next: now.Add(pause), last: pause, made: s.row(now) + 1}
 }
 
@@ -190,8 +190,8 @@ func (n *Node) overdue(p *partition, now clock.Instant) {
 	if under, _ := p.lease.Claiming(); under > 0 && !p.lease.Paces() || now.Mono < c.thinkAt {
 		return
 	}
-	if p.link.behind(now, n.set.T) && !c.overdue(now.Mono.Add(-n.set.T/2)) {
-		c.thinkAt = now.Mono.Add(n.set.T / 20)
+	if p.link.behind(now, n.set.T) && !c.overdue(now.Mono.Add(-clock.Patience(n.set.T))) {
+		c.thinkAt = now.Mono.Add(clock.Behind(n.set.T))
 		return
 	}
 	limit := n.localRoles(p) // there may be fewer by now
@@ -313,7 +313,7 @@ func (n *Node) heardSince(p *partition, now clock.Instant) {
 type sharing struct {
 	plan  *placement.Plan
 	fresh bool
-	at    clock.Time
+	at    clock.Mono
 	first []int32
 }
 
@@ -327,7 +327,7 @@ const uncovered = int32(-3)
 // be silent one after the other, and what all of them held takes long to share out.
 func (n *Node) shares(plan *placement.Plan, p *partition, roles []int32, fresh bool, now clock.Instant) []int32 {
 	s := &n.planner.sharing
-	recent := s.plan == plan && s.fresh == fresh && len(s.first) == n.desired.Roles && now.Mono.Sub(s.at) < n.set.T/20
+	recent := s.plan == plan && s.fresh == fresh && len(s.first) == n.desired.Roles && now.Mono.Sub(s.at) < clock.Behind(n.set.T)
 	if recent && !slices.ContainsFunc(roles, func(role int32) bool { return s.first[n.role(p, role)] == uncovered }) {
 		return s.first
 	}

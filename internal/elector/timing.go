@@ -37,17 +37,17 @@ type timing struct {
 	rtt      time.Duration // smoothed round trip of own records
 	lastBack clock.Instant // when an own record was last read back
 	asked    clock.Instant // when the log was last doubted
-	due      clock.Time    // monotonic: when Tick is due
+	due      clock.Mono    // when Tick is due
 
-	opened clock.Time // monotonic: when the logs were opened
+	opened clock.Mono // when the logs were opened
 	waits  bool       // it was looked at whether leases of others are waited for
 
-	settleAt  clock.Time // monotonic: after a start, claims of a share wait for other members until then
+	settleAt  clock.Mono // after a start, claims of a share wait for other members until then
 	settles   int
 	settling  bool       // and then are thought over
 	farewells int        // Releases, Snapshots and last Hellos on their way
-	parted    clock.Time // monotonic: when something was last released
-	freeAt    clock.Time // monotonic, closing: since when nothing is held
+	parted    clock.Mono // when something was last released
+	freeAt    clock.Mono // closing: since when nothing is held
 }
 
 func newTiming(t time.Duration) timing { return timing{t: t, rtt: maxRoundTrip} }
@@ -62,7 +62,7 @@ func (t *timing) back(sent, now clock.Instant) {
 	}
 	d := now.Mono.Sub(sent.Mono)
 	switch {
-	case d >= max(time.Second, t.t/20):
+	case d >= max(time.Second, clock.Behind(t.t)):
 	case d < t.rtt:
 		t.rtt += (d - t.rtt) / 2
 	default:
@@ -72,7 +72,7 @@ func (t *timing) back(sent, now clock.Instant) {
 
 // roundTrip is how long a record takes to come back, for those who wait for each other.
 func (t *timing) roundTrip() time.Duration {
-	return min(max(t.rtt, minRoundTrip), max(maxRoundTrip, t.t/100))
+	return min(max(t.rtt, minRoundTrip), max(maxRoundTrip, clock.LongTrip(t.t)))
 }
 
 // late reports whether a step is late. A process that was suspended may not have heard yet
@@ -87,7 +87,7 @@ func (t *timing) newcomer(now clock.Instant) {
 	if t.settles < 3 && (t.settles == 0 || now.Mono < t.settleAt) {
 		t.settles++
 		t.settling = true
-		t.settleAt = max(t.settleAt, now.Mono.Add(min(settleFor, t.t/50)))
+		t.settleAt = max(t.settleAt, now.Mono.Add(min(settleFor, clock.StartupWait(t.t))))
 	}
 }
 
@@ -96,7 +96,7 @@ func (t *timing) newcomer(now clock.Instant) {
 func (t *timing) given(now clock.Instant) { t.settleAt = min(t.settleAt, now.Mono) }
 
 // settled is until when the first claims wait. One role cannot be shared out.
-func (t *timing) settled(roles int, nominated bool) clock.Time {
+func (t *timing) settled(roles int, nominated bool) clock.Mono {
 	if nominated || roles < 2 {
 		return 0
 	}

@@ -9,7 +9,7 @@ import (
 // vacancy is roles of which something is to be thought, together, from a time on by the
 // monotonic clock.
 type vacancy struct {
-	at    clock.Time
+	at    clock.Mono
 	roles []int32 // those that are still listed for it count
 	what  upcoming
 	left  int // how many these are
@@ -47,7 +47,7 @@ func (c *claims) list(v *vacancy) {
 	c.tidy()
 }
 
-func (c *claims) add(at clock.Time, roles []int32) { c.list(&vacancy{at: at, roles: roles}) }
+func (c *claims) add(at clock.Mono, roles []int32) { c.list(&vacancy{at: at, roles: roles}) }
 
 // isListed reports whether something is to be thought of a role.
 func (c *claims) isListed(role int32) bool {
@@ -100,7 +100,7 @@ func (c *claims) due(what upcoming, now clock.Instant, limit int32) []int32 {
 }
 
 // next is when the first of the vacancies is due.
-func (c *claims) next() clock.Time {
+func (c *claims) next() clock.Mono {
 	next := clock.Mono(clock.Never)
 	for _, v := range c.vacant {
 		at := v.at
@@ -113,7 +113,7 @@ func (c *claims) next() clock.Time {
 }
 
 // overdue reports whether something was to be thought of by a time that is not claimed yet.
-func (c *claims) overdue(at clock.Time) bool {
+func (c *claims) overdue(at clock.Mono) bool {
 	return slices.ContainsFunc(c.vacant, func(v *vacancy) bool { return v.what != toClaim && v.at <= at })
 }
 

@@ -44,7 +44,7 @@ func (l *Lease) voice(r *Record, agrees bool, now clock.Instant) bool {
 	case d == nil && agrees:
 		return false
 	case d == nil:
-		d = &doubt{from: l.read, until: now.Raw.Add(l.rules.T / 2), voices: map[string]bool{}}
+		d = &doubt{from: l.read, until: now.Raw.Add(clock.Patience(l.rules.T)), voices: map[string]bool{}}
 		l.doubt = d
 	case agrees && r.Read < d.from:
 		return false

@@ -144,7 +144,7 @@ func (q *Lease) ReleaseOn(log int, roles []int32, now clock.Instant) []lease.Rec
 	v := q.logs[log]
 	records := v.lease.Release(roles, now)
 	if len(records) > 0 {
-		v.releaseAt = now.Mono.Add(q.rules.T / 4)
+		v.releaseAt = now.Mono.Add(clock.Resend(q.rules.T))
 	}
 	return q.ballots(records...)
 }
@@ -160,7 +160,7 @@ func (q *Lease) Lapse(now clock.Instant) []Out {
 		}
 		records := v.lease.Lapse(now)
 		q.renewed(log)
-		v.releaseAt = now.Mono.Add(q.rules.T / 4)
+		v.releaseAt = now.Mono.Add(clock.Resend(q.rules.T))
 		out = q.to(out, log, records...)
 	}
 	return out
@@ -174,7 +174,7 @@ func (q *Lease) Unreleased(now clock.Instant) []Out {
 		if now.Mono < v.releaseAt || !v.lease.Owing() {
 			continue
 		}
-		v.releaseAt = now.Mono.Add(q.rules.T / 4)
+		v.releaseAt = now.Mono.Add(clock.Resend(q.rules.T))
 		out = q.to(out, log, v.lease.Unreleased(now)...)
 	}
 	return out

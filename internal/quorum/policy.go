@@ -52,7 +52,7 @@ func (p *policy) later(at clock.Mono, roles []int32) {
 // gives back roles that it holds without a term and does not want; the caller ends terms.
 func (q *Lease) Want(limit int32, want func(role int32) bool) {
 	q.limit, q.want = limit, want
-	q.policy.reading = min(time.Duration(limit/1000)*readThousand, q.rules.T/4)
+	q.policy.reading = min(time.Duration(limit/1000)*readThousand, clock.Stalled(q.rules.T))
 	q.policy.lookAll = true
 }
 
@@ -91,7 +91,7 @@ func (q *Lease) vacantOn(log int, role int32, now clock.Instant) bool {
 func (q *Lease) pause(log int, now clock.Instant) {
 	v := q.logs[log]
 	v.tries = min(v.tries+1, maxTries)
-	d := q.rules.T / 8 << v.tries
+	d := clock.Pause(q.rules.T) << v.tries
 	v.claimAt = now.Mono.Add(d/2 + q.rules.Random(d))
 }
 

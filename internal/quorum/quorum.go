@@ -84,7 +84,7 @@ func New(rules Rules) *Lease {
 		q.logs = append(q.logs, &logView{lease: lease.New(lease.Rules{Process: rules.Process, Name: rules.Name, T: rules.T,
 			Rho: rules.Rho, History: rules.History, Longest: rules.T, Dense: true})})
 	}
-	q.policy.trip = rules.T / 100
+	q.policy.trip = clock.LongTrip(rules.T)
 	return q
 }
 
@@ -132,7 +132,7 @@ func (q *Lease) Answered(log int, now clock.Instant) {
 // reachable reports whether a log has answered within T/2. Nothing is claimed on a log that
 // has not.
 func (q *Lease) reachable(v *logView, now clock.Instant) bool {
-	return v.answered != (clock.Instant{}) && now.Mono.Sub(v.answered.Mono) < q.rules.T/2
+	return v.answered != (clock.Instant{}) && now.Mono.Sub(v.answered.Mono) < clock.Recent(q.rules.T)
 }
 
 // Read folds the record r at offset o of a log. now must have been read after the record

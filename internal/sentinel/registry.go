@@ -24,7 +24,7 @@ type member struct {
 	Registration
 	inode  uint64
 	fired  bool       // its pidfd has: it is dead
-	at     clock.Time // monotonic: when that was noted
+	at     clock.Mono // when that was noted
 	guards int        // commands of which something may be left
 }
 
@@ -109,7 +109,7 @@ func (r *Registry) Clear(process string) (Death, bool) {
 
 // Fired takes note that a member's pidfd has become readable. It returns its death, unless
 // something may be left of its commands.
-func (r *Registry) Fired(process string, now clock.Time) (Death, bool) {
+func (r *Registry) Fired(process string, now clock.Mono) (Death, bool) {
 	m := r.members[process]
 	if m == nil {
 		return Death{}, false
@@ -120,7 +120,7 @@ func (r *Registry) Fired(process string, now clock.Time) (Death, bool) {
 
 // Expire forgets the dead whose guards have been silent for so long that there is nothing
 // to gain. It returns how many there were.
-func (r *Registry) Expire(now clock.Time) (n int) {
+func (r *Registry) Expire(now clock.Mono) (n int) {
 	for id, m := range r.members {
 		if m.fired && now.Sub(m.at) >= remember(m.T) {
 			delete(r.members, id)

@@ -148,8 +148,8 @@ func TestACommandWhoseGuardIsUnknownIsNeverOver(t *testing.T) {
 	require.NoError(t, err)
 	_, over := r.Fired(id, 0)
 	require.False(t, over, "nobody says that nothing is left")
-	require.Zero(t, r.Expire(clock.Time(29*time.Minute)))
-	require.Equal(t, 1, r.Expire(clock.Time(31*time.Minute)), "nothing stays for ever")
+	require.Zero(t, r.Expire(clock.Mono(29*time.Minute)))
+	require.Equal(t, 1, r.Expire(clock.Mono(31*time.Minute)), "nothing stays for ever")
 
 	_, err = r.Register(reg, sound)
 	require.NoError(t, err)

@@ -40,7 +40,7 @@ type runner struct {
 
 	mu        sync.Mutex // guards what follows; held across no call of anybody else's code
 	watch     *Watch
-	scheduled clock.Time // monotonic: when Tick will be called by itself
+	scheduled clock.Mono // when Tick will be called by itself
 	opened    bool
 	told      bool // ready was called
 }

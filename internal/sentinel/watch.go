@@ -47,7 +47,7 @@ type Watch struct {
 // death is a process that has died.
 type death struct {
 	Death
-	at clock.Time // monotonic: when that was noted
+	at clock.Mono // when that was noted
 }
 
 // channel is what a Watch keeps of one log.
@@ -58,14 +58,14 @@ type channel struct {
 	begun bool
 	end   int64 // of the log when reading began
 
-	helloAt    clock.Time           // monotonic: the next own Hello
+	helloAt    clock.Mono           // the next own Hello
 	pause      time.Duration        // until the one after it, while the log is unknown
-	sent       map[int64]clock.Time // by token: when its Release was last sent
-	lookAt     clock.Time           // monotonic: when the fold is looked at again
+	sent       map[int64]clock.Mono // by token: when its Release was last sent
+	lookAt     clock.Mono           // when the fold is looked at again
 	parting    []string             // who is dead and has not taken leave here
 	releasing  int                  // Releases that were neither acknowledged nor reported as failed
-	snapshotAt clock.Time           // monotonic: when a Snapshot is due; 0: none is
-	unclaimed  clock.Time           // monotonic: since when something that was released here is vacant; 0: nothing is
+	snapshotAt clock.Mono           // when a Snapshot is due; 0: none is
+	unclaimed  clock.Mono           // since when something that was released here is vacant; 0: nothing is
 	patience   time.Duration        // T/20 of the one that had held it
 }
 
@@ -95,7 +95,7 @@ func (w *Watch) Open(logs int, id string, now clock.Instant) {
 		rules.Longest, rules.Dense = w.rules.T, true
 	}
 	for i := range logs {
-		c := &channel{index: i, lease: lease.New(rules), sent: map[int64]clock.Time{}, lookAt: clock.Never}
+		c := &channel{index: i, lease: lease.New(rules), sent: map[int64]clock.Mono{}, lookAt: clock.Never}
 		c.lease.Begin(0, false, now) // until the log says where it begins
 		c.parting = slices.Clone(w.order)
 		w.logs = append(w.logs, c)
@@ -158,7 +158,7 @@ func (w *Watch) Read(e elector.Entry, r *lease.Record, bad error, now clock.Inst
 // reset forgets what was concluded from a log that is read anew.
 func (c *channel) reset(end int64, now clock.Instant) {
 	*c = channel{index: c.index, id: c.id, lease: c.lease, begun: true, end: end, helloAt: now.Mono, pause: minAsk,
-		sent: map[int64]clock.Time{}, lookAt: clock.Never, parting: c.parting, releasing: c.releasing}
+		sent: map[int64]clock.Mono{}, lookAt: clock.Never, parting: c.parting, releasing: c.releasing}
 }
 
 // consume folds a record, and draws the conclusions.
@@ -281,7 +281,7 @@ func (w *Watch) part(c *channel, now clock.Instant) {
 // release gives back what the dead hold by the fold, and works out when to look again. While
 // Releases are under way none is repeated: they would pile up in a log that stands still.
 func (w *Watch) release(c *channel, now clock.Instant) {
-	sent := map[int64]clock.Time{} // of tokens that are still shown
+	sent := map[int64]clock.Mono{} // of tokens that are still shown
 	for h := range c.lease.Holders() {
 		d := w.dead[h.Session.Process]
 		if d == nil {
@@ -316,7 +316,7 @@ func (w *Watch) release(c *channel, now clock.Instant) {
 }
 
 // giveBack releases roles of a session of a dead process.
-func (w *Watch) giveBack(c *channel, d *death, id lease.Session, roles []int32, sent map[int64]clock.Time, now clock.Instant) {
+func (w *Watch) giveBack(c *channel, d *death, id lease.Session, roles []int32, sent map[int64]clock.Mono, now clock.Instant) {
 	records := c.lease.ReleaseOf(id, roles, now)
 	for _, r := range records {
 		for _, g := range r.Ended {

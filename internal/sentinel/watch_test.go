@@ -239,7 +239,7 @@ func TestTheSameTokenIsReleasedEachQuarterOfT(t *testing.T) {
 		d.w.Acked(s, lease.ErrMalformed, d.now)
 	}
 	d.carry()
-	var at []clock.Time
+	var at []clock.Mono
 	b := d.member("b", 0)
 	for i := range 40 {
 		d.pass(testT / 20)
