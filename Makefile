@@ -23,11 +23,12 @@ CLIENT ?=
 
 # Tests of tables of mutants, by the ends of their names: they have a stage of their own.
 MUTANTS := (Guarded|NeedsEveryRule)$$
-# What make test and CI run, in lanes that .ci/run has side by side: what computes, what
-# waits for the brokers of the integration suite, and what waits for anything else.
+# What make test and CI run, in lanes that .ci/run has side by side: stages that compute, and
+# stages that mostly wait for brokers and for members that time out. Of the latter no two run
+# at once: on two cores they starve each other, and tests that sample their members fail.
 COMPUTING := unit mutants sim
 BROKERS := integration integration-franz
-OTHERS := cli metrics browser bench-test chaos-test chaos-ci
+OTHERS := chaos-ci cli chaos-test metrics browser bench-test
 # What CI runs a second time, with the client without cgo: the table of ACLs, TLS and
 # SCRAM, members that crash and hang, brokers that fail, groups, small logs. The rest at night: TestTopic takes minutes.
 FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|TestBrokerStandsStill|TestGroups|TestLogsOfOneBrokerEach)$$
@@ -68,7 +69,7 @@ check-modules:
 test: $(COMPUTING) $(BROKERS) metrics ## everything
 
 lanes: # for .ci/run: a line each, of stages in order
-	@echo computing $(COMPUTING); echo brokers $(BROKERS); echo others $(OTHERS)
+	@echo computing $(COMPUTING); echo waiting $(BROKERS) $(OTHERS)
 
 # Root and the scenarios are long, and each keeps little more than one core busy.
 LONG := . ./internal/scenario
