@@ -218,7 +218,7 @@ func TestAskThatDoesNotArrive(t *testing.T) {
 		require.ErrorIs(c, err, neli.ErrNoAnswer)
 		require.ErrorIs(c, err, kafka.ErrTopicAuthorization)
 		require.Equal(c, neli.StateLive, o.State())
-		short, stop := context.WithTimeout(context.Background(), 3*time.Second)
+		short, stop := context.WithTimeout(context.Background(), time.Second)
 		defer stop()
 		err = o.Ask(short, neli.Request{StepDown: true})
 		require.ErrorIs(c, err, context.DeadlineExceeded)
