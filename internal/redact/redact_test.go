@@ -11,24 +11,31 @@ func TestSecretProperty(t *testing.T) {
 		"SASL.Password":                  true,
 		"sasl.oauthbearer.config":        true,
 		"sasl.oauthbearer.client.secret": true,
-		"sasl.oauthbearer.client.id":     true,
-		"sasl.jaas.config":               true,
-		"ssl.key.password":               true,
-		"ssl.key.pem":                    true,
-		"ssl.key.location":               true,
-		"ssl.certificate.pem":            true,
-		"ssl.keystore.location":          true,
-		"ssl.keystore.password":          true,
-		"some.future.access.token":       true,
-		"vault.credentials":              true,
-		"sasl.username":                  false,
-		"sasl.mechanisms":                false,
-		"bootstrap.servers":              false,
-		"ssl.ca.location":                false,
-		"ssl.certificate.location":       false,
-		"group.id":                       false,
-		"partition.assignment.strategy":  false,
-		"socket.keepalive.enable":        false,
+		"sasl.oauthbearer.client.id":     false,
+		"sasl.oauthbearer.method":        false,
+		"sasl.oauthbearer.scope":         false,
+		"sasl.oauthbearer.some.future":   true,
+		"sasl.oauthbearer.extensions":    true,
+
+		"sasl.oauthbearer.token.endpoint.url":        false,
+		"sasl.oauthbearer.assertion.private.key.pem": true,
+		"sasl.jaas.config":                           true,
+		"ssl.key.password":                           true,
+		"ssl.key.pem":                                true,
+		"ssl.key.location":                           true,
+		"ssl.certificate.pem":                        true,
+		"ssl.keystore.location":                      true,
+		"ssl.keystore.password":                      true,
+		"some.future.access.token":                   true,
+		"vault.credentials":                          true,
+		"sasl.username":                              false,
+		"sasl.mechanisms":                            false,
+		"bootstrap.servers":                          false,
+		"ssl.ca.location":                            false,
+		"ssl.certificate.location":                   false,
+		"group.id":                                   false,
+		"partition.assignment.strategy":              false,
+		"socket.keepalive.enable":                    false,
 	} {
 		if got := Secret(name); got != want {
 			t.Errorf("Secret(%q) = %v, want %v", name, got, want)
@@ -58,6 +65,15 @@ func TestRedact(t *testing.T) {
 		if got := Of(props).Text(in); got != want {
 			t.Errorf("redact(%q) = %q, want %q", in, got, want)
 		}
+	}
+}
+
+// A log-in by token leaves lines readable that have the word of its method, or the client's
+// name, in them.
+func TestTokenLoginsLeaveLinesReadable(t *testing.T) {
+	secrets := Of(map[string]string{"sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.client.id": "neli", "sasl.oauthbearer.client.secret": "s3cret"})
+	if got := secrets.Text("topic=oidc1.neli secret=s3cret"); got != "topic=oidc1.neli secret="+Mark {
+		t.Error(got)
 	}
 }
 
