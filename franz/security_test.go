@@ -2,6 +2,7 @@ package franz_test
 
 import (
 	"cmp"
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -9,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -23,6 +25,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
 	"github.com/goneli/neli/franz"
@@ -207,5 +210,35 @@ func TestHungUp(t *testing.T) {
 	for _, err := range append(of[:], o.next(t)) {
 		require.ErrorContains(t, err, "EOF")
 		require.NotErrorIs(t, err, kafka.ErrAuthentication)
+	}
+}
+
+// A broker that refuses a token answers with its reason in place of an error code, and a
+// function that can get no token for good says so: neither is tried for ever.
+func TestRefusedToken(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"))
+	c.ControlKey(int16(kmsg.SASLHandshake), func(kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		resp := kmsg.NewPtrSASLHandshakeResponse()
+		resp.SupportedMechanisms = []string{"OAUTHBEARER"}
+		return resp, nil, true
+	})
+	c.ControlKey(int16(kmsg.SASLAuthenticate), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		resp := req.ResponseKind().(*kmsg.SASLAuthenticateResponse)
+		resp.SASLAuthBytes = []byte(`{"status":"invalid_token"}`)
+		return resp, nil, true
+	})
+	for name, get := range map[string]func(context.Context) (oauth.Auth, error){
+		"by the broker": func(context.Context) (oauth.Auth, error) { return oauth.Auth{Token: "stale"}, nil },
+		"by the token host": func(context.Context) (oauth.Auth, error) {
+			return oauth.Auth{}, fmt.Errorf("%w: invalid_client", kafka.ErrAuthentication)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, c)
+			b.opts = []kgo.Opt{kgo.SASL(oauth.Oauth(get))}
+			require.ErrorIs(t, b.outcome(true), kafka.ErrAuthentication)
+		})
 	}
 }

@@ -228,7 +228,7 @@ func confluentKind(e ck.Error) error {
 		return kafka.ErrUnknownTopic
 	case ck.ErrTopicAlreadyExists:
 		return kafka.ErrTopicExists
-	case ck.ErrInvalidConfig, ck.ErrPolicyViolation:
+	case ck.ErrInvalidConfig, ck.ErrPolicyViolation, ck.ErrInvalidReplicationFactor:
 		return kafka.ErrSettings
 	case ck.ErrInvalidTimestamp:
 		return kafka.ErrTimestamp
@@ -265,10 +265,16 @@ func confluentKind(e ck.Error) error {
 // confluentCutShort tells an authentication that did not take place from one that
 // was refused. librdkafka gives both the same code, also where a broker goes away
 // halfway ("…: Local: Broker transport failure") or the token service does not
-// answer, and only the second is for good.
+// answer, and only the second is for good. A token service that answers 400, 401 or 403
+// refuses the client's id or its secret.
 func confluentCutShort(text string) bool {
-	return strings.Contains(text, "Local: ") || strings.HasPrefix(text, "Failed to acquire SASL OAUTHBEARER token")
+	if strings.HasPrefix(text, "Failed to acquire SASL OAUTHBEARER token") {
+		return !confluentNoToken.MatchString(text)
+	}
+	return strings.Contains(text, "Local: ")
 }
+
+var confluentNoToken = regexp.MustCompile(`Failed to retrieve OIDC token from .*\((400|401|403)\)`)
 
 // confluentTruncated finds a truncation among positions that are said to be out of
 // range: with auto.offset.reset=error librdkafka gives both the same code, and the

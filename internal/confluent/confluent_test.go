@@ -676,6 +676,9 @@ func TestConfluentErrors(t *testing.T) {
 		// a token service that is away.
 		{ck.NewError(ck.ErrAuthentication, "SASL authentication error: SaslAuthenticateRequest failed: Local: Broker transport failure", false), nil},
 		{ck.NewError(ck.ErrAuthentication, "Failed to acquire SASL OAUTHBEARER token: timed out", false), nil},
+		{ck.NewError(ck.ErrAuthentication, `Failed to acquire SASL OAUTHBEARER token: Failed to retrieve OIDC token from "http://h/token": Connection refused (-1)`, false), nil},
+		{ck.NewError(ck.ErrAuthentication, `Failed to acquire SASL OAUTHBEARER token: Failed to retrieve OIDC token from "http://h/token": busy (503)`, false), nil},
+		{ck.NewError(ck.ErrAuthentication, `Failed to acquire SASL OAUTHBEARER token: Failed to retrieve OIDC token from "http://h/token": {"error":"invalid_client"} (401)`, false), []error{kafka.ErrAuthentication}},
 		{ck.NewError(ck.ErrTransport, "Receive failed: error:0A000126:SSL routines::unexpected eof while reading", false), nil},
 		{ck.NewError(ck.ErrAllBrokersDown, "", false), nil},
 		{ck.NewError(ck.ErrMsgTimedOut, "", false), nil},
