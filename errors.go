@@ -20,10 +20,11 @@ var (
 	// ErrPartitionsChanged: the leader topic now has another number of
 	// partitions, so that roles would move between leaders.
 	ErrPartitionsChanged = errors.New("neli: number of partitions of the leader topic changed")
-	// ErrNoTopicID: the brokers give topics no ids (Kafka before 2.8, and some that
-	// only speak its protocol), so that a topic that was deleted and created again
-	// could not be told from the former one, and tokens would start again unnoticed.
-	ErrNoTopicID = errors.New("neli: the broker gives topics no ids, and without them a recreated topic cannot be told")
+	// ErrNoTopicID: the brokers give topics no ids, so that a topic that was deleted and
+	// created again could not be told from the former one, and tokens would start again
+	// unnoticed. Kafka gives them since 2.8; with ZooKeeper, up to 3.9, only if
+	// inter.broker.protocol.version is 2.8 or later. docs/brokers.md has others.
+	ErrNoTopicID = errors.New("neli: the brokers give topics no ids (Kafka does since 2.8, and with ZooKeeper only if inter.broker.protocol.version is 2.8 or later), and without them a recreated topic cannot be told from the one before")
 	// ErrTopicPlacement: with Config.Logs, the leader topic is there already and its
 	// partitions are not as many, with one replica each, on different brokers. The text
 	// names all that is wrong.

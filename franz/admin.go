@@ -132,9 +132,12 @@ func topicID(id [16]byte) string { return base64.RawStdEncoding.EncodeToString(i
 
 func (a *admin) CreateTopic(ctx context.Context, spec kafka.TopicSpec) error {
 	req := kmsg.NewPtrCreateTopicsRequest()
-	req.TimeoutMillis = int32(requestTimeout.Milliseconds())
+	req.TimeoutMillis, req.ValidateOnly = int32(requestTimeout.Milliseconds()), spec.ValidateOnly
 	t := kmsg.NewCreateTopicsRequestTopic()
 	t.Topic, t.NumPartitions, t.ReplicationFactor = spec.Name, int32(spec.Partitions), int16(spec.Replicas)
+	if spec.Replicas == 0 {
+		t.ReplicationFactor = -1 // the cluster's default
+	}
 	for i, brokers := range spec.Brokers {
 		t.NumPartitions, t.ReplicationFactor = -1, -1 // the broker takes these or the other
 		r := kmsg.NewCreateTopicsRequestTopicReplicaAssignment()

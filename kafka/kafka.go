@@ -171,11 +171,13 @@ type BrokerInfo struct {
 type TopicSpec struct {
 	Name       string
 	Partitions int
-	Replicas   int
+	Replicas   int // 0: as many as is the cluster's default
 	Settings   map[string]string
 	// Brokers are the ids of the brokers that are to have a replica, by partition: as many
 	// lists as Partitions, each of Replicas ids. Nil leaves that to the cluster.
 	Brokers [][]int
+	// ValidateOnly asks whether the cluster would create it, and creates nothing.
+	ValidateOnly bool
 }
 
 // OffsetRange is the extent of one partition's log: records have offsets from
@@ -201,8 +203,8 @@ type Admin interface {
 	Brokers(ctx context.Context) ([]BrokerInfo, error)
 	// Topic describes a topic.
 	Topic(ctx context.Context, topic string) (TopicInfo, error)
-	// CreateTopic creates a topic. ErrSettings: not with these settings, nor,
-	// perhaps, with so many partitions or replicas.
+	// CreateTopic creates a topic, or only asks whether that can be. ErrSettings: not with
+	// these settings or so many replicas, nor, perhaps, with so many partitions.
 	CreateTopic(ctx context.Context, spec TopicSpec) error
 	// Settings returns the effective settings of a topic.
 	Settings(ctx context.Context, topic string) (map[string]string, error)
@@ -226,8 +228,8 @@ var (
 	// The library takes it.
 	ErrTopicExists = errors.New("topic exists")
 	// ErrSettings: the broker does not create a topic like that (INVALID_CONFIG,
-	// POLICY_VIOLATION). From CreateTopic only. The library tries again with fewer
-	// settings.
+	// POLICY_VIOLATION, INVALID_REPLICATION_FACTOR). From CreateTopic only. The library finds
+	// out, with ValidateOnly, which settings and how many replicas it takes.
 	ErrSettings = errors.New("topic settings refused")
 	// ErrTimestamp: the broker did not take a record for the time that it bears
 	// (INVALID_TIMESTAMP). From reports of Append only; each record is on its own, and

@@ -81,7 +81,7 @@ func (b *Broker) create(spec kafka.TopicSpec) error {
 	case spec.Name == "" || spec.Partitions < 1:
 		return fmt.Errorf("nelitest: a topic needs a name and partitions: %q, %d", spec.Name, spec.Partitions)
 	case spec.Replicas > b.opts.Brokers:
-		return fmt.Errorf("nelitest: %d replicas on %d brokers", spec.Replicas, b.opts.Brokers)
+		return fmt.Errorf("%w: nelitest: %d replicas on %d brokers", kafka.ErrSettings, spec.Replicas, b.opts.Brokers)
 	}
 	if err := b.checkPlacement(spec); err != nil {
 		return err
@@ -90,6 +90,9 @@ func (b *Broker) create(spec kafka.TopicSpec) error {
 		if _, err := strconv.ParseInt(value, 10, 64); err != nil && (strings.HasSuffix(name, ".ms") || strings.HasSuffix(name, ".bytes")) {
 			return fmt.Errorf("%w: %s=%s is not a number", kafka.ErrSettings, name, value)
 		}
+	}
+	if spec.ValidateOnly {
+		return nil
 	}
 	b.topicNo++
 	var id [16]byte

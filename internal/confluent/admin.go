@@ -146,7 +146,8 @@ func (a *confluentAdmin) Topic(ctx context.Context, topic string) (kafka.TopicIn
 
 func (a *confluentAdmin) CreateTopic(ctx context.Context, spec kafka.TopicSpec) error {
 	_, err := confluentAsk(ctx, a, "create topic "+spec.Name, func(ctx context.Context, timeout ck.AdminOptionRequestTimeout) (any, error) {
-		results, err := a.client.CreateTopics(ctx, []ck.TopicSpecification{confluentSpec(spec)}, timeout)
+		results, err := a.client.CreateTopics(ctx, []ck.TopicSpecification{confluentSpec(spec)}, timeout,
+			ck.SetAdminValidateOnly(spec.ValidateOnly))
 		for _, r := range results {
 			if r.Error.Code() != ck.ErrNoError {
 				return nil, r.Error

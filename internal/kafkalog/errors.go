@@ -8,7 +8,7 @@ var (
 	ErrAccess            = errors.New("access refused")
 	ErrTopicReplaced     = errors.New("leader topic was deleted, recreated or truncated")
 	ErrPartitionsChanged = errors.New("number of partitions of the leader topic changed")
-	ErrNoTopicID         = errors.New("the broker gives topics no ids, and without them a recreated topic cannot be told")
+	ErrNoTopicID         = errors.New("the brokers give topics no ids (Kafka does since 2.8, and with ZooKeeper only if inter.broker.protocol.version is 2.8 or later), and without them a recreated topic cannot be told from the one before")
 	ErrTopicPlacement    = errors.New("leader topic is not spread over brokers as Config.Logs needs it")
 	ErrNoLeaderEpoch     = errors.New("no leader epochs are told, and without them a log that has forgotten cannot be told")
 )

@@ -208,7 +208,7 @@ func (k *kafkaLog) recover(ctx context.Context, err error) error {
 	if fatal := k.reading.Check(right, err); fatal != nil {
 		return fatal
 	}
-	if k.unread.Due() {
+	if !k.topic.spreads(err) && k.unread.Due() {
 		k.log.Warn("cannot read the leader topic, retrying", "topic", k.topic.name, "error", Naming(right, err))
 	}
 	switch {

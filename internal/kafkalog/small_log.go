@@ -257,7 +257,7 @@ func (l *smallPartition) recover(ctx context.Context, err error) error {
 	if fatal := l.reading.Check(right, err); fatal != nil {
 		return fatal
 	}
-	if l.unread.Due() {
+	if !l.topic.spreads(err) && l.unread.Due() {
 		l.log.Warn("cannot read the leader topic, retrying", "topic", l.topic.name, "partition", l.index, "error", Naming(right, err))
 	}
 	wait := 10 * time.Millisecond

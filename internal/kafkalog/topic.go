@@ -19,7 +19,7 @@ import (
 type Topic struct {
 	name    string
 	Admin   kafka.Admin
-	create  *kafka.TopicSpec // nil: never create; Replicas 0: min(3, brokers)
+	create  *kafka.TopicSpec // nil: never create; without replicas and settings, which make adds
 	log     *slog.Logger
 	spread  float64 // of the pauses between retries, as a fraction
 	Access  AccessGuard
@@ -30,6 +30,9 @@ type Topic struct {
 	brokers string   // to begin with, for people
 	contact *Contact // may be nil
 	apart   int      // with one replica for each partition, on so many brokers; 0: as is usual
+
+	refusedOutright bool      // creation, with whatever settings
+	opened          time.Time // zero: not yet
 
 	throttling *Throttling // looked at now and then; may be nil
 }
@@ -94,9 +97,13 @@ func (t *Topic) retry(ctx context.Context, doing string, fn func(context.Context
 		if fatal := t.Access.Check(right, err); fatal != nil {
 			return fatal
 		}
-		if (!errors.Is(err, errNotYet) || time.Since(began) > describedWithin) && trouble.Due() {
+		young := errors.Is(err, errNotYet) && time.Since(began) <= describedWithin || t.spreads(err)
+		if !young && trouble.Due() {
+			var created creatingError
 			if t.contact.Lacking() {
 				t.log.Warn("no broker reached, retrying", "topic", t.name, "brokers", t.brokers, "error", err)
+			} else if errors.As(err, &created) {
+				t.log.Warn("cannot create the leader topic, retrying", "topic", t.name, "error", err)
 			} else {
 				t.log.Warn("cannot "+doing+", retrying", "topic", t.name, "error", Naming(right, err))
 			}
@@ -105,6 +112,12 @@ func (t *Topic) retry(ctx context.Context, doing string, fn func(context.Context
 			return nil
 		}
 	}
+}
+
+// spreads reports whether an error is of a topic that may have been created a moment ago:
+// one broker has described it, and another does not know it yet.
+func (t *Topic) spreads(err error) bool {
+	return errors.Is(err, kafka.ErrUnknownTopic) && !t.opened.IsZero() && time.Since(t.opened) <= describedWithin
 }
 
 func final(err error) bool {
@@ -138,8 +151,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 // partitions.
 func (t *Topic) Open(ctx context.Context) error {
 	var anonymous time.Time // since when it is described without an id
-	err := t.retry(ctx, "find the leader topic", func(ctx context.Context) error {
-		info, err := t.Admin.Topic(ctx, t.name)
+	err := t.retry(ctx, "find the leader topic", func(asking context.Context) error {
+		info, err := t.Admin.Topic(asking, t.name)
 		if errors.Is(err, kafka.ErrUnknownTopic) {
 			if t.create == nil {
 				return fmt.Errorf("%w, and this process is not to create it (DisableTopicCreation, Observer)", err)
@@ -166,7 +179,7 @@ func (t *Topic) Open(ctx context.Context) error {
 				return err
 			}
 		}
-		t.id, t.Size = info.ID, info.Partitions
+		t.id, t.Size, t.opened = info.ID, info.Partitions, time.Now()
 		return nil
 	})
 	if err != nil || ctx.Err() != nil {

@@ -2,9 +2,7 @@ package kafkalog
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,91 +10,65 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// topicSettings are what the leader topic is created with, the dearest first. Some
-// clusters refuse one or the other (managed ones have bounds on sizes and times, or
-// a policy): then the last lot that is still there is left out, until the broker
-// agrees.
+// topicSetting is a setting that the leader topic is created with.
+type topicSetting struct {
+	name    string
+	values  []string // the one to have, then what will do instead
+	without string   // what it means to be without it
+}
+
+// topicSettings are what the leader topic is created with, the dearest first. replicas
+// is 0 where the cluster chooses their number: then it chooses min.insync.replicas, too.
 //
 // Records are kept for a week, so that after any shorter downtime a member finds
 // what its group wrote last, and need not wait as long as the longest lease there
 // may be. The size bounds what a week of beats would take, and does nothing while
-// nobody writes. Segments are above the least that Kafka 4 takes, 1 MiB.
-func topicSettings(replicas int) []map[string]string {
-	return []map[string]string{{
-		"min.insync.replicas":            strconv.Itoa(max(1, replicas-1)),
-		"unclean.leader.election.enable": "false",
-		"cleanup.policy":                 "delete",
-	}, {
+// nobody writes. Segments are above the least that Kafka 4 takes, 1 MiB, or else of
+// the least that Confluent Cloud takes, 50 MiB.
+func topicSettings(replicas int) []topicSetting {
+	var all []topicSetting
+	if replicas > 0 {
+		all = append(all, topicSetting{"min.insync.replicas", []string{strconv.Itoa(max(1, replicas-1))},
+			"an acknowledged record may be lost with one broker, unless the cluster's default is " + strconv.Itoa(max(1, replicas-1))})
+	}
+	return append(all,
+		topicSetting{"unclean.leader.election.enable", []string{"false"},
+			"a broker that lacks records may become the partition's leader, unless the cluster's default is false"},
+		topicSetting{"cleanup.policy", []string{"delete"},
+			"nobody can lead if the cluster's default is to compact: it refuses records without keys then"},
 		// The broker's clock and not the sender's: Kafka refuses records of the
-		// future, so whose clock is an hour ahead could never lead.
-		"message.timestamp.type": "LogAppendTime",
-		"retention.ms":           "604800000", // 7 days
-	}, {
-		"retention.bytes": "16777216", // 16 MiB: 80,000 records of 200 bytes
-		"segment.bytes":   "4194304",  // 4 MiB
-		"segment.ms":      "86400000", // a day: only whole segments are deleted
-	}}
+		// future, so a process whose clock is an hour ahead could never lead.
+		topicSetting{"message.timestamp.type", []string{"LogAppendTime"},
+			"a process whose wall clock is more than an hour ahead of the broker's never leads"},
+		topicSetting{"retention.ms", []string{"604800000"}, // 7 days
+			"after a downtime longer than the cluster's default, members wait for about a minute before anybody leads"},
+		topicSetting{"retention.bytes", []string{"16777216"}, // 16 MiB: 80,000 records of 200 bytes
+			"the topic takes as much room as its retention time lets it"},
+		topicSetting{"segment.bytes", []string{"4194304", "52428800"}, // 4 MiB, 50 MiB
+			"records stay longer than they need, as brokers delete whole segments only"},
+		topicSetting{"segment.ms", []string{"86400000"}, // a day
+			"records stay longer than they need, as brokers delete whole segments only"},
+	)
 }
 
-// make creates the topic.
-func (t *Topic) make(ctx context.Context) error {
-	spec := *t.create
-	brokers, err := t.Admin.Brokers(ctx)
-	if err != nil {
-		return err
-	}
-	spec.Replicas = min(3, len(brokers))
-	if t.apart > 0 {
-		spec.Replicas = 1
-		if spec.Brokers, err = placeApart(brokers, t.apart, t.name); err != nil {
-			return err
+// differences names the settings of a topic that are not those that it would be created
+// with, and what that means, but for those of which unsafeSettings complains.
+func differences(got map[string]string, replicas int) []string {
+	complaints := strings.Join(unsafeSettings(got, replicas), " ")
+	var out []string
+	for _, s := range topicSettings(replicas) {
+		value, told := got[s.name]
+		if !told || value == "" || slices.Contains(s.values, value) || strings.Contains(complaints, s.name+"=") {
+			continue
 		}
-	}
-	lots := topicSettings(spec.Replicas)
-	var refusal error
-	for kept := len(lots); ; kept-- {
-		spec.Settings = map[string]string{}
-		for _, lot := range lots[:kept] {
-			maps.Copy(spec.Settings, lot)
-		}
-		err = t.Admin.CreateTopic(ctx, spec)
-		if !errors.Is(err, kafka.ErrSettings) || kept == 0 {
-			break
-		}
-		refusal = err
-	}
-	switch {
-	case errors.Is(err, kafka.ErrTopicExists):
-		return nil // another member was faster
-	case errors.Is(err, kafka.ErrAuthorization):
-		return t.Access.Check("CREATE topic "+t.name, err)
-	case err != nil:
-		return err
-	}
-	args := []any{"topic", t.name, "partitions", spec.Partitions, "replicas", spec.Replicas}
-	if spec.Brokers != nil {
-		args = append(args, "brokers", spec.Brokers)
-	}
-	t.log.Info("created the leader topic", args...)
-	if missing := missingSettings(lots, spec.Settings); len(missing) > 0 {
-		t.log.Warn("created the leader topic without settings that it should have, as the broker refuses at least one of them: set what it allows",
-			"topic", t.name, "missing", strings.Join(missing, " "), "error", refusal)
-	}
-	return nil
-}
-
-// missingSettings returns what is in lots and not in got, as name=value.
-func missingSettings(lots []map[string]string, got map[string]string) []string {
-	var missing []string
-	for _, lot := range lots {
-		for name, value := range lot {
-			if _, ok := got[name]; !ok {
-				missing = append(missing, name+"="+value)
+		if s.name == "min.insync.replicas" {
+			if n, err := strconv.Atoi(value); err == nil && n > replicas/2 && n < replicas || replicas < 3 {
+				continue // as good
 			}
 		}
+		out = append(out, fmt.Sprintf("%s is %s, and the library would create it with %s: %s", s.name, value, s.values[0], s.without))
 	}
-	slices.Sort(missing)
-	return missing
+	return out
 }
 
 // warn logs the settings under which a lease is not safe, or its log not
@@ -118,6 +90,9 @@ func (t *Topic) warn(ctx context.Context) {
 	}
 	for _, w := range unsafeSettings(settings, info.Replicas) {
 		t.log.Warn("unsafe setting of the leader topic", "topic", t.name, "error", w)
+	}
+	for _, d := range differences(settings, info.Replicas) {
+		t.log.Info("a setting of the leader topic differs", "topic", t.name, "difference", d)
 	}
 }
 

@@ -1,8 +1,6 @@
 package kafkalog
 
 import (
-	"context"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -62,31 +60,22 @@ func TestUnsafeSettings(t *testing.T) {
 		"min.insync.replicas": "1", "retention.ms": "1"}, 3), 4, "all that is wrong")
 }
 
-// someBrokers is an admin of a cluster of some brokers.
-type someBrokers struct {
-	fakeAdmin
-	brokers int
-	spec    kafka.TopicSpec
-}
-
-func (a *someBrokers) Brokers(context.Context) ([]kafka.BrokerInfo, error) {
-	return someOf(a.brokers), nil
-}
-
-func (a *someBrokers) CreateTopic(_ context.Context, s kafka.TopicSpec) error {
-	a.spec = s
-	return nil
-}
-
 // The library does not complain of a topic as it creates it, but for two brokers,
 // with which nothing is right.
 func TestCreatedTopicIsNotComplainedOf(t *testing.T) {
 	for brokers := 1; brokers <= 7; brokers++ {
-		admin := &someBrokers{brokers: brokers}
-		leader := Topic{name: "t", Admin: admin, create: &kafka.TopicSpec{Name: "t", Partitions: 1}, log: slog.New(slog.DiscardHandler)}
+		leader, admin, _ := missingTopic(brokers, func(s kafka.TopicSpec) error {
+			if s.Replicas > brokers {
+				return policy("too many replicas")
+			}
+			return nil
+		})
 		require.NoError(t, leader.make(t.Context()))
-		require.Equal(t, min(3, brokers), admin.spec.Replicas)
-		got := unsafeSettings(admin.spec.Settings, admin.spec.Replicas)
+		made := admin.created(t)
+		replicas := max(made.Replicas, 1) // 0: the cluster's default
+		require.Equal(t, min(3, brokers), replicas)
+		got := unsafeSettings(made.Settings, replicas)
+		require.Empty(t, differences(made.Settings, replicas))
 		if brokers == 2 {
 			require.Len(t, got, 1)
 			require.Contains(t, got[0], "have 3 replicas")

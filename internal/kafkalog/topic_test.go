@@ -2,7 +2,6 @@ package kafkalog
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -19,9 +18,20 @@ type toldAdmin struct {
 	brokers int
 	refuse  func(kafka.TopicSpec) error // what a creation is refused with
 	specs   []kafka.TopicSpec           // of all creations that were tried
+	old     kafka.TopicInfo             // Kafka's own topic; without partitions: unknown
 }
 
-func (a *toldAdmin) Topic(context.Context, string) (kafka.TopicInfo, error) { return a.topic() }
+func (a *toldAdmin) Topic(_ context.Context, name string) (kafka.TopicInfo, error) {
+	switch {
+	case name == anyOldTopic && a.old.Partitions > 0:
+		return a.old, nil
+	case name == anyOldTopic:
+		return kafka.TopicInfo{}, kafka.ErrUnknownTopic
+	case a.topic == nil:
+		return kafka.TopicInfo{}, kafka.ErrUnknownTopic
+	}
+	return a.topic()
+}
 
 func (a *toldAdmin) Brokers(context.Context) ([]kafka.BrokerInfo, error) {
 	return someOf(a.brokers), nil
@@ -134,58 +144,4 @@ func TestCreatedTopic(t *testing.T) {
 	require.Equal(t, "2", s["min.insync.replicas"])
 	require.Equal(t, "false", s["unclean.leader.election.enable"])
 	require.NotContains(t, out.String(), "WARN")
-}
-
-// Whatever a broker refuses of the settings, the topic is created, and what it
-// lacks is said.
-func TestRefusedSettings(t *testing.T) {
-	refused := func(names ...string) func(kafka.TopicSpec) error {
-		return func(s kafka.TopicSpec) error {
-			for _, name := range names {
-				if _, ok := s.Settings[name]; ok {
-					return errors.Join(kafka.ErrSettings, errors.New("a policy forbids "+name))
-				}
-			}
-			return nil
-		}
-	}
-	for _, c := range []struct {
-		refused string
-		kept    []string
-		missing []string
-	}{
-		{"segment.bytes", []string{"retention.ms", "message.timestamp.type", "min.insync.replicas", "cleanup.policy"},
-			[]string{"segment.bytes=", "segment.ms=", "retention.bytes="}},
-		{"retention.ms", []string{"min.insync.replicas", "unclean.leader.election.enable"},
-			[]string{"retention.ms=604800000", "message.timestamp.type=LogAppendTime", "segment.bytes="}},
-		{"min.insync.replicas", nil, []string{"min.insync.replicas=2", "unclean.leader.election.enable=false", "retention.ms="}},
-	} {
-		t.Run(c.refused, func(t *testing.T) {
-			leader, admin, out := told(nil)
-			leader.create = &kafka.TopicSpec{Name: "t", Partitions: 2}
-			admin.refuse = refused(c.refused)
-			require.NoError(t, leader.make(t.Context()))
-			made := admin.specs[len(admin.specs)-1]
-			require.NotContains(t, made.Settings, c.refused)
-			require.Equal(t, kafka.TopicSpec{Name: "t", Partitions: 2, Replicas: 3, Settings: made.Settings}, made)
-			for _, name := range c.kept {
-				require.Contains(t, made.Settings, name)
-			}
-			require.Contains(t, out.String(), "level=WARN")
-			require.Contains(t, out.String(), "a policy forbids "+c.refused)
-			for _, setting := range c.missing {
-				require.Contains(t, out.String(), setting)
-			}
-		})
-	}
-	// Refused for another reason, such as the replicas, it is not created.
-	leader, admin, _ := told(nil)
-	leader.create = &kafka.TopicSpec{Name: "t", Partitions: 2}
-	admin.refuse = func(kafka.TopicSpec) error { return kafka.ErrSettings }
-	require.ErrorIs(t, leader.make(t.Context()), kafka.ErrSettings)
-	require.Empty(t, admin.specs[len(admin.specs)-1].Settings)
-	// And any other error is no reason to leave anything out.
-	admin.specs, admin.refuse = nil, func(kafka.TopicSpec) error { return errReported }
-	require.ErrorIs(t, leader.make(t.Context()), errReported)
-	require.Len(t, admin.specs, 1)
 }

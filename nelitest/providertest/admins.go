@@ -14,6 +14,8 @@ var adminPoints = []point{
 	{"topics are described", "", topicsDescribed},
 	{"a topic that was created anew has another id", DeleteTopic, recreated},
 	{"settings may be refused", BadSettings, settingsRefused},
+	{"so many replicas may be refused, and none need be named", "", replicasRefused},
+	{"what is only validated is not created", "", onlyValidated},
 	{"a topic is placed on the brokers that were named", "", topicPlaced},
 	{"one log is described, with the epoch that its records bear", "", logDescribed},
 	{"admin calls end with their context", "", adminContext},
@@ -132,6 +134,37 @@ func settingsRefused(t *testing.T, b Bed) {
 	err := a.CreateTopic(t.Context(), kafka.TopicSpec{Name: newName(), Partitions: 1, Replicas: 1,
 		Settings: b.BadSettings})
 	require.ErrorIs(t, err, kafka.ErrSettings)
+}
+
+func replicasRefused(t *testing.T, b Bed) {
+	a := b.admin(t, b.producer(t))
+	brokers, err := a.Brokers(t.Context())
+	require.NoError(t, err)
+	spec := kafka.TopicSpec{Name: newName(), Partitions: 1, Replicas: len(brokers) + 1}
+	require.ErrorIs(t, a.CreateTopic(t.Context(), spec), kafka.ErrSettings)
+	spec.Replicas = 0
+	require.NoError(t, a.CreateTopic(t.Context(), spec))
+	eventually(t, patience, "it has as many as the cluster gives", func() bool {
+		info, err := a.Topic(t.Context(), spec.Name)
+		return err == nil && info.Replicas > 0
+	})
+}
+
+func onlyValidated(t *testing.T, b Bed) {
+	a := b.admin(t, b.producer(t))
+	spec := kafka.TopicSpec{Name: newName(), Partitions: 2, Replicas: 1, ValidateOnly: true}
+	require.NoError(t, a.CreateTopic(t.Context(), spec))
+	_, err := a.Topic(t.Context(), spec.Name)
+	require.ErrorIs(t, err, kafka.ErrUnknownTopic)
+	if b.BadSettings != nil {
+		spec.Settings = b.BadSettings
+		require.ErrorIs(t, a.CreateTopic(t.Context(), spec), kafka.ErrSettings)
+		spec.Settings = nil
+	}
+	spec.ValidateOnly = false
+	require.NoError(t, a.CreateTopic(t.Context(), spec))
+	spec.ValidateOnly = true
+	require.ErrorIs(t, a.CreateTopic(t.Context(), spec), kafka.ErrTopicExists)
 }
 
 func adminBounded(t *testing.T, b Bed) {

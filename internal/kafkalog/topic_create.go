@@ -1,0 +1,234 @@
+package kafkalog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/goneli/neli/kafka"
+)
+
+// anyOldTopic is Kafka's own topic, which is there as soon as any group was joined.
+const anyOldTopic = "__consumer_offsets"
+
+// creation is an attempt to create the leader topic with as many of its settings as the
+// cluster takes.
+type creation struct {
+	topic    *Topic
+	spec     kafka.TopicSpec
+	replicas []int // to ask for, one after the other
+	lacking  []lacking
+}
+
+// lacking is a setting that the cluster refuses.
+type lacking struct {
+	topicSetting
+	instead string // the value that it takes; empty: none
+	refusal error
+}
+
+// make creates the topic.
+func (t *Topic) make(ctx context.Context) error {
+	if err := t.checkIDs(ctx); err != nil {
+		return err
+	}
+	c, err := t.creation(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.run(ctx)
+	switch {
+	case errors.Is(err, kafka.ErrTopicExists):
+		return nil // another member was faster
+	case errors.Is(err, kafka.ErrAuthorization):
+		return cmp.Or(t.Access.Check("CREATE topic "+t.name, err), creating(err))
+	case err != nil:
+		return creating(err)
+	}
+	c.tell()
+	return nil
+}
+
+// checkIDs returns an error if the cluster is known to give topics no ids, before it
+// is left with a topic that is of no use.
+func (t *Topic) checkIDs(ctx context.Context) error {
+	var info kafka.TopicInfo
+	err := t.attempt(ctx, func(ctx context.Context) (err error) {
+		info, err = t.Admin.Topic(ctx, anyOldTopic)
+		return err
+	})
+	if err == nil && info.Partitions > 0 && !identifies(info.ID) {
+		return fmt.Errorf("%w: topic %s was not created", ErrNoTopicID, t.name)
+	}
+	return nil // there is none, or it may not be described
+}
+
+// creation prepares the topic's specification, with all settings.
+func (t *Topic) creation(ctx context.Context) (*creation, error) {
+	c := &creation{topic: t, spec: *t.create}
+	var brokers []kafka.BrokerInfo
+	err := t.attempt(ctx, func(ctx context.Context) (err error) {
+		brokers, err = t.Admin.Brokers(ctx)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if t.apart > 0 {
+		c.spec.Replicas = 1
+		c.spec.Brokers, err = placeApart(brokers, t.apart, t.name)
+		c.replicas = []int{1}
+		return c, err
+	}
+	c.replicas = replications(len(brokers))
+	return c, nil
+}
+
+// replications are the numbers of replicas to ask for, one after the other until the
+// cluster agrees; 0 is the cluster's own. Some clusters show fewer brokers than they
+// have, as when some are down, and want three replicas of each topic.
+func replications(brokers int) []int {
+	switch brokers {
+	case 1:
+		return []int{0, 3}
+	case 2:
+		return []int{3, 2, 0}
+	}
+	return []int{3, 0}
+}
+
+// run creates the topic with all settings, or finds out which of them the cluster takes.
+func (c *creation) run(ctx context.Context) error {
+	t := c.topic
+	c.spec.Replicas = c.replicas[0]
+	c.spec.Settings = map[string]string{}
+	for _, s := range topicSettings(c.spec.Replicas) {
+		c.spec.Settings[s.name] = s.values[0]
+	}
+	err := c.ask(ctx, c.spec)
+	if !errors.Is(err, kafka.ErrSettings) {
+		return err
+	}
+	if t.refusedOutright {
+		// Asked for each setting before: as long as the cluster creates none without
+		// settings, it need not be asked again.
+		bare := c.spec
+		bare.Settings, bare.ValidateOnly = nil, true
+		if err := c.ask(ctx, bare); err != nil {
+			return outright(err)
+		}
+	}
+	for _, replicas := range c.replicas {
+		c.spec.Replicas = replicas
+		refusal, other := c.negotiate(ctx)
+		if other != nil {
+			return other
+		}
+		if refusal == nil {
+			return c.ask(ctx, c.spec)
+		}
+		err = refusal
+	}
+	t.refusedOutright = true
+	return outright(err)
+}
+
+func outright(err error) error {
+	if !errors.Is(err, kafka.ErrSettings) {
+		return err
+	}
+	return fmt.Errorf("the cluster refuses it with whatever settings; create it by hand as the cluster wants it: %w", err)
+}
+
+// negotiate finds out which settings the cluster takes together, one after the other:
+// each is asked for beside those that it takes already. A setting that is refused is
+// asked for again once another has been taken, which it may depend on. The refusal is
+// that of a topic which the cluster does not create with or without settings.
+func (c *creation) negotiate(ctx context.Context) (refusal, other error) {
+	c.spec.Settings = map[string]string{}
+	refusal = c.check(ctx, c.spec.Settings)
+	if refusal != nil && !errors.Is(refusal, kafka.ErrSettings) {
+		return nil, refusal
+	}
+	var instead, refused []lacking
+	missing := topicSettings(c.spec.Replicas)
+	for again := true; again; {
+		again, refused = false, nil
+		var still []topicSetting
+		for _, s := range missing {
+			value, why, err := c.take(ctx, s)
+			switch {
+			case err != nil:
+				return nil, err
+			case value == "":
+				still = append(still, s)
+				refused = append(refused, lacking{s, "", why})
+				continue
+			case why != nil:
+				instead = append(instead, lacking{s, value, why})
+			}
+			again, refusal = true, nil
+		}
+		again = again && len(still) > 0
+		missing = still
+	}
+	c.lacking = append(instead, refused...)
+	return refusal, nil
+}
+
+// take adds one setting to those that the cluster takes, with the first of its values that
+// does; empty: none. why is the refusal of the value to have.
+func (c *creation) take(ctx context.Context, s topicSetting) (value string, why, other error) {
+	for _, value := range s.values {
+		with := maps.Clone(c.spec.Settings)
+		with[s.name] = value
+		err := c.check(ctx, with)
+		if err == nil {
+			c.spec.Settings = with
+			return value, why, nil
+		}
+		if !errors.Is(err, kafka.ErrSettings) {
+			return "", nil, err
+		}
+		why = cmp.Or(why, err)
+	}
+	return "", why, nil
+}
+
+// check asks whether the topic would be created with these settings.
+func (c *creation) check(ctx context.Context, settings map[string]string) error {
+	spec := c.spec
+	spec.Settings, spec.ValidateOnly = settings, true
+	return c.ask(ctx, spec)
+}
+
+// ask has a time-out for each request, as there may be many.
+func (c *creation) ask(ctx context.Context, spec kafka.TopicSpec) error {
+	return c.topic.attempt(ctx, func(ctx context.Context) error { return c.topic.Admin.CreateTopic(ctx, spec) })
+}
+
+// tell logs that the topic was created, and names each setting that it lacks.
+func (c *creation) tell() {
+	t := c.topic
+	args := []any{"topic", t.name, "partitions", c.spec.Partitions, "replicas", c.spec.Replicas}
+	if c.spec.Replicas == 0 {
+		args[len(args)-1] = "the cluster's default"
+	}
+	if c.spec.Brokers != nil {
+		args = append(args, "brokers", c.spec.Brokers)
+	}
+	t.log.Info("created the leader topic", args...)
+	for _, l := range c.lacking {
+		t.log.Warn("the cluster refuses a setting of the leader topic", "topic", t.name, "setting", l.name, "wanted", l.values[0],
+			"instead", cmp.Or(l.instead, "the cluster's default"), "meaning", l.without, "error", l.refusal)
+	}
+}
+
+// creatingError is of an attempt to create the topic, not of one to find it.
+type creatingError struct{ error }
+
+func (e creatingError) Unwrap() error { return e.error }
+
+func creating(err error) error { return creatingError{err} }
