@@ -35,7 +35,7 @@ func TestBehind(t *testing.T) {
 
 // late lets a record of a be on its way, for as long as it wants.
 func (a *actor) late(now clock.Instant) {
-	a.parts[0].link.hello = flight{seq: 1 << 40, at: now.Mono.Add(-a.set.T / 2)}
+	a.channels[0].link.hello = flight{seq: 1 << 40, at: now.Mono.Add(-a.set.T / 2)}
 }
 
 func TestWhoIsBehindAnswersNoNewcomer(t *testing.T) {
@@ -45,11 +45,11 @@ func TestWhoIsBehindAnswersNoNewcomer(t *testing.T) {
 	before := len(w.sent(0, "a", lease.Snapshot))
 	a.do(func(now clock.Instant) {
 		a.late(now)
-		a.offerSnapshot(a.parts[0], 0, now)
+		a.channels[0].offerSnapshot(0, now)
 	})
 	w.pass(a.set.T / 4)
 	require.Len(t, w.sent(0, "a", lease.Snapshot), before, "others may have answered")
-	a.do(func(clock.Instant) { a.parts[0].link.hello = flight{} })
+	a.do(func(clock.Instant) { a.channels[0].link.hello = flight{} })
 	w.pass(a.set.T/20 + time.Millisecond)
 	require.Len(t, w.sent(0, "a", lease.Snapshot), before+1, "nobody has")
 }
@@ -58,7 +58,7 @@ func TestWhoIsBehindLeavesVacanciesAlone(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 3, nil)
 	w.pass(8 * time.Second)
-	p := a.parts[0]
+	p := a.shards[0]
 	listed := func() (what []upcoming) {
 		for _, v := range p.claims.vacant {
 			what = append(what, v.what)
@@ -67,14 +67,14 @@ func TestWhoIsBehindLeavesVacanciesAlone(t *testing.T) {
 	}
 	a.do(func(now clock.Instant) {
 		a.late(now)
-		require.Equal(t, a.set.T/2, a.sharePause(p, now), "what it would share out may be held by now")
+		require.Equal(t, a.set.T/2, p.sharePause(now), "what it would share out may be held by now")
 		p.claims.list(&vacancy{at: now.Mono, roles: []int32{2}, what: toRank})
-		a.overdue(p, now)
+		p.overdue(now)
 		require.Equal(t, []upcoming{toRank}, listed(), "others may have claimed it")
-		require.Equal(t, now.Mono.Add(a.set.T/20), p.claims.next(), "it looks again")
-		p.link.hello = flight{}
+		require.Equal(t, now.Mono.Add(a.set.T/20), p.claims.next(p.main.pacing.thinkAt), "it looks again")
+		p.main.link.hello = flight{}
 		later := now.Add(a.set.T / 20)
-		a.overdue(p, later)
+		p.overdue(later)
 		require.Equal(t, []upcoming{toClaim}, listed(), "nobody has")
 	})
 }
@@ -84,17 +84,17 @@ func TestOthersHaveTheTimeThatAnOwnClaimTakes(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 4, nil)
 	w.pass(8 * time.Second)
-	p := a.parts[0]
+	p := a.shards[0]
 	a.do(func(now clock.Instant) {
-		p.claims.returned(true, 40*time.Millisecond, a.backoff, now)
+		p.main.pacing.returned(true, 40*time.Millisecond, a.set, now)
 		p.claims.list(&vacancy{at: now.Mono, roles: []int32{3}, what: toShare})
-		require.Equal(t, now.Mono.Add(40*time.Millisecond), p.claims.next())
+		require.Equal(t, now.Mono.Add(40*time.Millisecond), p.claims.next(p.main.pacing.thinkAt))
 		p.claims.clear()
-		_, ok := p.log.Claim([]int32{7}, now)
+		_, ok := p.main.log.Claim([]int32{7}, now)
 		require.True(t, ok)
 		later := now.Add(50 * time.Millisecond)
 		p.claims.list(&vacancy{at: later.Mono, roles: []int32{3}, what: toRank})
-		a.overdue(p, later)
+		p.overdue(later)
 		require.Len(t, p.claims.vacant, 1)
 		require.Equal(t, toRank, p.claims.vacant[0].what, "an own Claim is under way")
 	})
@@ -110,7 +110,7 @@ func TestWhoIsBehindHandsNothingOver(t *testing.T) {
 		w.pass(100 * time.Millisecond)
 	}
 	require.Len(t, a.leads(4), 4, "the answer would come too late")
-	a.do(func(clock.Instant) { a.parts[0].link.hello = flight{} })
+	a.do(func(clock.Instant) { a.channels[0].link.hello = flight{} })
 	w.pass(10 * time.Second)
 	require.Len(t, b.leads(4), 2)
 }
@@ -144,7 +144,7 @@ func TestLongRoundTripsLeaveNobodyUnknowing(t *testing.T) {
 		w.head = int64(len(w.logs[0]))
 		c := w.start("c", 3, nil)
 		w.pass(2 * a.set.T)
-		require.True(t, c.parts[0].log.Known(), "round trips of %v", lag)
+		require.True(t, c.channels[0].log.Known(), "round trips of %v", lag)
 	}
 }
 
@@ -153,10 +153,10 @@ func TestOneLateLogPutsNothingOff(t *testing.T) {
 	a := w.start("a", 4, nil)
 	w.pass(8 * time.Second)
 	a.do(func(now clock.Instant) {
-		a.parts[1].link.behindUntil = clock.Never
-		require.False(t, allBehind(a.parts, now, a.set.T), "one log that is late puts nothing off")
-		a.parts[0].link.behindUntil = clock.Never
-		require.True(t, allBehind(a.parts, now, a.set.T))
+		a.channels[1].link.behindUntil = clock.Never
+		require.False(t, allBehind(a.shards, now, a.set.T), "one log that is late puts nothing off")
+		a.channels[0].link.behindUntil = clock.Never
+		require.True(t, allBehind(a.shards, now, a.set.T))
 	})
 }
 

@@ -20,15 +20,10 @@ type claims struct {
 	silent     map[lease.Session]clock.Raw // whose silence was dealt with: when it was last heard; saidOnly
 	silentAt   clock.Raw                   // when the next holder's lease will be over
 	sharings   sharings                    // of what is vacant
-	thinkAt    clock.Mono                  // what others should have claimed is not thought of before
-
-	tries     int        // k: Claims in a row that did not come back in time
-	notBefore clock.Mono // no Claim before, for that reason
 }
 
 func (c *claims) init() {
-	*c = claims{successors: map[int32]successor{}, silent: map[lease.Session]clock.Raw{}, silentAt: clock.Never,
-		tries: c.tries, notBefore: c.notBefore}
+	*c = claims{successors: map[int32]successor{}, silent: map[lease.Session]clock.Raw{}, silentAt: clock.Never}
 }
 
 // causeOf tells how this process came by a role that it has just won.
@@ -41,67 +36,63 @@ func (c *claims) causeOf(role int32, self string) cause {
 	return claimed
 }
 
-const (
-	// maxTries bounds the pause between Claims that do not come back, to 8T · U(½, 3/2).
-	maxTries = 6
-	// settleFor is how long a process that starts waits for Hellos, before it claims its
-	// share of several roles: so long for each newcomer, three times at most.
-	settleFor = 100 * time.Millisecond
-)
+// settleFor is how long a process that starts waits for Hellos, before it claims its share of
+// several roles: so long for each newcomer, three times at most.
+const settleFor = 100 * time.Millisecond
 
 // willing reports whether this process would lead anything of p now.
-func (n *Node) willing(p *partition, now clock.Instant) bool {
-	return !n.set.Observer && p.nomination.nominated && n.desired.Willing(now) && n.set.Alive(now)
+func (s *shard) willing(now clock.Instant) bool {
+	return !s.set.Observer && s.nomination.nominated && s.desired.Willing(now) && s.set.Alive(now)
 }
 
 // claim claims what is due, all of it together.
-func (n *Node) claim(p *partition, now clock.Instant) {
-	if !n.willing(p, now) {
+func (s *shard) claim(now clock.Instant) {
+	if !s.willing(now) {
 		return
 	}
-	c := &p.claims
-	if !p.lease.Paces() && !p.lease.Known() && len(c.vacant) == 0 && now.Raw >= p.log.FreshAt() {
-		n.placeFresh(p, now)
+	c := &s.claims
+	if !s.lease.Paces() && !s.lease.Known() && len(c.vacant) == 0 && now.Raw >= s.main.log.FreshAt() {
+		s.placeFresh(now)
 	}
-	n.overdue(p, now)
-	if at, ok := n.claimDue(p, now); !ok || now.Mono < at {
+	s.overdue(now)
+	if at, ok := s.claimDue(now); !ok || now.Mono < at {
 		return
 	}
-	if !p.lease.Paces() && !p.link.check(now, n.set.T) {
-		p.nomination.claimed(now) // it would claim
-		n.probe(p, now)
+	if !s.lease.Paces() && !s.main.link.check(now, s.set.T) {
+		s.nomination.claimed(now) // it would claim
+		s.main.probe(now)
 		return
 	}
-	due := c.take(now, n.localRoles(p))
+	due := c.take(now, s.localRoles())
 	if len(due) == 0 {
 		return
 	}
-	n.send(p, due, now)
+	s.send(due, now)
 }
 
 // send appends Claims of those of the roles that may be claimed; the others are left to
 // a later time if nobody holds them.
-func (n *Node) send(p *partition, roles []int32, now clock.Instant) {
-	fresh := !p.lease.Known()
-	out := p.lease.Contest(roles, now)
+func (s *shard) send(roles []int32, now clock.Instant) {
+	fresh := !s.lease.Known()
+	out := s.lease.Contest(roles, now)
 	if len(out) > 0 {
-		p.nomination.claimed(now)
+		s.nomination.claimed(now)
 	}
-	n.appendAll(p, out, now)
+	s.appendAll(out, now)
 	if fresh && len(out) > 0 {
 		return // the rest follows when it has come back
 	}
 	// Never: this process may claim nothing before it knows whose fold is wrong, and then
 	// all vacancies are reviewed.
-	if later, at := p.lease.Later(roles, now); at != clock.Never {
-		p.claims.add(now.MonoOf(at), later)
+	if later, at := s.lease.Later(roles, now); at != clock.Never {
+		s.claims.add(now.MonoOf(at), later)
 	}
 }
 
 // placeFresh plans the Claim of a process that knows nothing: of its share, or of any
 // role if it has none, the later the more members there are before it.
-func (n *Node) placeFresh(p *partition, now clock.Instant) {
-	limit := n.localRoles(p)
+func (s *shard) placeFresh(now clock.Instant) {
+	limit := s.localRoles()
 	if limit == 0 {
 		return
 	}
@@ -109,109 +100,86 @@ func (n *Node) placeFresh(p *partition, now clock.Instant) {
 	for i := range all {
 		all[i] = int32(i)
 	}
-	if n.set.Nominated {
-		p.claims.add(now.Mono, all)
+	if s.set.Nominated {
+		s.claims.add(now.Mono, all)
 		return
 	}
-	plan, me := n.plan(true, now)
-	shares := n.shares(plan, p, all, true, now)
-	rank := plan.Rank(me, int(shares[n.role(p, 0)]), n.role(p, 0))
-	share := slices.DeleteFunc(slices.Clone(all), func(role int32) bool { return int(shares[n.role(p, role)]) != me })
+	plan, me := s.plan(true, now)
+	shares := s.shares(plan, all, true, now)
+	rank := plan.Rank(me, int(shares[s.role(0)]), s.role(0))
+	share := slices.DeleteFunc(slices.Clone(all), func(role int32) bool { return int(shares[s.role(role)]) != me })
 	if len(share) == 0 {
 		share = all[:1]
 	}
-	p.claims.add(now.Mono.Add(2*n.timing.roundTrip()*time.Duration(rank)+n.set.Random(n.timing.roundTrip()+1)), share)
+	s.claims.add(now.Mono.Add(2*s.timing.roundTrip()*time.Duration(rank)+s.set.Random(s.timing.roundTrip()+1)), share)
 }
 
 // claimDue is when something may be claimed, by the monotonic clock.
-func (n *Node) claimDue(p *partition, now clock.Instant) (at clock.Mono, ok bool) {
-	c := &p.claims
-	if !n.willing(p, now) {
+func (s *shard) claimDue(now clock.Instant) (at clock.Mono, ok bool) {
+	c := &s.claims
+	if !s.willing(now) {
 		return 0, false
 	}
-	if p.lease.Paces() {
+	if s.lease.Paces() {
 		if len(c.vacant) == 0 {
 			return 0, false
 		}
-		return max(c.next(), n.timing.settled(n.desired.Roles, false)), true
+		return max(c.next(s.main.pacing.thinkAt), s.timing.settled(s.desired.Roles, false)), true
 	}
-	if under, _ := p.lease.Claiming(); under > 0 {
+	if under, _ := s.lease.Claiming(); under > 0 {
 		return 0, false
 	}
-	if !p.lease.Known() && len(c.vacant) == 0 {
-		if n.localRoles(p) == 0 {
+	if !s.lease.Known() && len(c.vacant) == 0 {
+		if s.localRoles() == 0 {
 			return 0, false
 		}
-		at = now.MonoOf(p.log.FreshAt())
+		at = now.MonoOf(s.main.log.FreshAt())
 	} else {
 		if len(c.vacant) == 0 {
 			return 0, false
 		}
-		at = c.next()
+		at = c.next(s.main.pacing.thinkAt)
 	}
-	return max(at, c.notBefore, n.timing.settled(n.desired.Roles, n.set.Nominated), n.probing(p, now)), true
+	return max(at, s.main.pacing.notBefore, s.timing.settled(s.desired.Roles, s.set.Nominated), s.probing(now)), true
 }
 
 // probing is until when a Claim waits for a probe to come back, if one has to.
-func (n *Node) probing(p *partition, now clock.Instant) clock.Mono {
-	if p.link.check(now, n.set.T) {
+func (s *shard) probing(now clock.Instant) clock.Mono {
+	if s.main.link.check(now, s.set.T) {
 		return 0
 	}
-	if p.link.probing(now, n.set.T) {
-		return p.link.hello.at.Add(n.set.T)
+	if s.main.link.probing(now, s.set.T) {
+		return s.main.link.hello.at.Add(s.set.T)
 	}
-	return p.announcements.helloAt
+	return s.main.announcements.helloAt
 }
 
 // claimFailed takes note that a Claim may or may not be in the log.
-func (n *Node) claimFailed(p *partition, roles []int32, now clock.Instant) {
-	p.claims.late(n.backoff, now)
-	n.vacate(p, roles, now)
-	n.ready.Changed = true
-}
-
-// returned takes note of a Claim that has come back, in time or not. Others sent theirs at
-// about the same time: what lies behind this one comes within about as long again.
-func (c *claims) returned(inTime bool, took time.Duration, backoff func(int) time.Duration, now clock.Instant) {
-	if inTime {
-		c.tries, c.notBefore = 0, 0
-		c.thinkAt = now.Mono.Add(took)
-		return
-	}
-	c.late(backoff, now)
-}
-
-func (c *claims) late(backoff func(int) time.Duration, now clock.Instant) {
-	c.tries = min(c.tries+1, maxTries)
-	c.notBefore = now.Mono.Add(backoff(c.tries))
-}
-
-// backoff is T/8 · 2^k · U(½, 3/2): with less, what is sent again keeps the log as busy
-// as what did not come back.
-func (n *Node) backoff(k int) time.Duration {
-	d := clock.Pause(n.set.T) << k
-	return d/2 + n.set.Random(d)
+func (s *shard) claimFailed(roles []int32, now clock.Instant) {
+	s.main.pacing.late(s.set, now)
+	s.vacate(roles, now)
+	s.ready.Changed = true
 }
 
 // giveUpClaims forgets Claims of which nothing was heard for as long as a lease lasts:
 // the log has lost them, or reading has stopped.
-func (n *Node) giveUpClaims(p *partition, now clock.Instant) {
-	if p.lease.Paces() {
+func (s *shard) giveUpClaims(now clock.Instant) {
+	if s.lease.Paces() {
 		return // it gives them up by itself
 	}
-	under, oldest := p.lease.Claiming()
-	limit := max(2*n.set.T, 10*time.Second)
-	if !n.desired.Willing(now) {
+	under, oldest := s.lease.Claiming()
+	limit := max(2*s.set.T, 10*time.Second)
+	if !s.desired.Willing(now) {
 		limit = closeTail // nothing is lost
 	}
 	if under == 0 || now.Mono.Sub(oldest.Mono) < limit {
 		return
 	}
-	if n.reports.claims.due(now) { // where reading stands still, it is all partitions
-		n.note(slog.LevelWarn, "claim did not come back: given up", "partition", p.index, "after", limit)
+	if s.reports.claims.due(now) { // where reading stands still, it is all partitions
+		s.note(slog.LevelWarn, "claim did not come back: given up", "partition", s.index, "after", limit)
 	}
-	p.log.GiveUpClaims(now.Add(-limit))
-	p.claims.late(n.backoff, now)
-	n.review(p, now)
-	n.ready.Changed, n.ready.Verify = true, true
+	s.main.log.GiveUpClaims(now.Add(-limit))
+	s.main.pacing.late(s.set, now)
+	s.review(now)
+	s.ready.Changed, s.ready.Verify = true, true
 }

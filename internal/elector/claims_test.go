@@ -23,19 +23,18 @@ func (w *world) sent(p int, process string, k lease.Kind) (out []lease.Record) {
 // The pause after a Claim that did not come back in time doubles each time, up to 8 T.
 func TestBackoff(t *testing.T) {
 	for _, fraction := range []int{0, 1} { // of what is random: the least, and nearly the most
-		n := New(&Settings{T: 8 * time.Second, Random: func(d time.Duration) time.Duration { return time.Duration(fraction) * (d - 1) }}, nil)
-		var c claims
-		c.init()
+		set := &Settings{T: 8 * time.Second, Random: func(d time.Duration) time.Duration { return time.Duration(fraction) * (d - 1) }}
+		var p pacing
 		for k := 1; k <= maxTries+3; k++ {
-			c.late(n.backoff, at(0))
+			p.late(set, at(0))
 			whole := time.Second << min(k, 6)
-			require.InDelta(t, whole/2+time.Duration(fraction)*whole, c.notBefore.Sub(at(0).Mono), 1, "k = %d", k)
+			require.InDelta(t, whole/2+time.Duration(fraction)*whole, p.notBefore.Sub(at(0).Mono), 1, "k = %d", k)
 		}
-		require.LessOrEqual(t, c.notBefore.Sub(at(0).Mono), 12*8*time.Second)
-		c.returned(true, 0, n.backoff, at(time.Minute))
-		require.Zero(t, c.notBefore, "one has come back in time")
-		c.returned(false, 0, n.backoff, at(time.Minute))
-		require.Equal(t, 1, c.tries)
+		require.LessOrEqual(t, p.notBefore.Sub(at(0).Mono), 12*8*time.Second)
+		p.returned(true, 0, set, at(time.Minute))
+		require.Zero(t, p.notBefore, "one has come back in time")
+		p.returned(false, 0, set, at(time.Minute))
+		require.Equal(t, 1, p.tries)
 	}
 }
 
@@ -47,13 +46,13 @@ func TestOneClaimAtATime(t *testing.T) {
 	w.pass(5 * time.Second)
 	a.cut = true // its probe has come back: it claims
 	w.pass(100 * time.Millisecond)
-	under, _ := a.parts[0].lease.Claiming()
+	under, _ := a.shards[0].lease.Claiming()
 	require.Equal(t, 1, under)
 	w.take()
 	w.pass(9 * time.Second)
 	require.NotContains(t, w.take(), "claim", "it waits for what became of it")
 	w.pass(2 * time.Second)
-	under, _ = a.parts[0].lease.Claiming()
+	under, _ = a.shards[0].lease.Claiming()
 	require.Zero(t, under, "it was given up")
 	a.cut = false
 	w.pass(time.Minute)
@@ -73,7 +72,7 @@ func TestClaimOfOneThatSteppedDown(t *testing.T) {
 	require.Empty(t, a.leads(1))
 	w.pass(5 * time.Second)
 	require.NotEmpty(t, w.sent(0, "a", lease.Release), "it gives back what the Claim has brought")
-	require.True(t, a.parts[0].log.Vacant())
+	require.True(t, a.channels[0].log.Vacant())
 }
 
 // stepsDownWhileItClaims is a world in which a has stepped down, and its Claim is held back.
@@ -275,7 +274,7 @@ func TestEqualRanksElectInTime(t *testing.T) {
 		w.pass(8 * time.Second)
 		a.dead = true
 		w.pass(3 * time.Second)
-		g, ok := rest[0].parts[0].lease.Holder(0)
+		g, ok := rest[0].shards[0].lease.Holder(0)
 		require.True(t, ok)
 		w.pass(g.FreeAt.Sub(w.instant().Raw) - time.Millisecond)
 		for _, o := range rest {

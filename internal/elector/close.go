@@ -24,7 +24,7 @@ func (n *Node) finish(now clock.Instant) {
 		return
 	}
 	claiming, owing := false, false
-	for _, p := range n.parts {
+	for _, p := range n.shards {
 		if len(p.holds) > 0 {
 			return
 		}
@@ -37,14 +37,14 @@ func (n *Node) finish(now clock.Instant) {
 		t.freeAt = now.Mono
 	}
 	promised := false
-	for _, p := range n.logs {
+	for _, p := range n.channels {
 		switch {
 		case !p.announcements.releasedHere || p.announcements.farewellLeft || !p.log.Known() || !p.log.Vacant():
-		case now.Mono < n.succeedBy() && n.promised(p):
+		case now.Mono < n.succeedBy() && p.promised():
 			promised = true
 		default:
 			p.announcements.farewellLeft = true
-			n.append(p, now, n.snapshot(p, now)...)
+			p.append(now, p.snapshot(now)...)
 		}
 	}
 	if len(n.ready.Append) == 0 && !promised && (!claiming && !owing && t.farewells == 0 || n.waited(owing, now)) {
@@ -63,9 +63,9 @@ func (n *Node) waited(owing bool, now clock.Instant) bool {
 
 // promised reports whether something that nobody holds was released in favour of one that
 // would claim it.
-func (n *Node) promised(p *partition) bool {
-	for _, s := range n.rolesOf(p).claims.successors {
-		if n.members.takes(s.process) {
+func (c *channel) promised() bool {
+	for _, s := range c.shard.claims.successors {
+		if c.members.takes(s.process) {
 			return true
 		}
 	}
@@ -80,7 +80,7 @@ func (n *Node) succeedBy() clock.Mono {
 // Busy reports whether anything is held, claimed, or being released, for which it waits
 // no longer than closeTail.
 func (n *Node) Busy(now clock.Instant) bool {
-	for _, p := range n.parts {
+	for _, p := range n.shards {
 		if under, _ := p.lease.Claiming(); under > 0 || len(p.holds) > 0 {
 			return true
 		}

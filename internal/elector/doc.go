@@ -8,8 +8,8 @@ logs, and when. Node decides and is pure; Elector runs it, and does nothing else
 	      │                      │                         │               │
 	      ▼                      ▼                         ▼               ▼
 	┌─ Node ────────────────────────────────────────────────────────────────────┐
-	│ partition 0: lease · holds · handovers · vacancies · link · announcements  │
-	│ partition 1: …                                                             │
+	│ shard 0: lease · holds · handovers · claims     channel 0: link · Hellos   │
+	│ shard 1: …                                                                 │
 	│ members · plan of who should lead what (placement) · moves · timing        │
 	└───────┬───────────────────────────────────────────────┬───────────────────┘
 	        ▼                                               ▼
@@ -25,7 +25,7 @@ refuses what its rules forbid.
 
 # The order of a step
 
-Each input ends with a step of the partition that it concerns, and the order of that
+Each input ends with a step of the shard that it concerns, and the order of that
 step matters:
 
  1. lapse: a session that leads nothing any more ends, before anything is made in its
@@ -52,10 +52,11 @@ comes back quickly (link, claims).
 # Files
 
 settings.go has what a Node is told, node.go the inputs and the order, ready.go the output;
-partition.go what is kept of one log, and how terms follow from it. succession.go says who
+shard.go what is kept of the roles of one partition, and how terms follow from it; channel.go what is
+kept of one log. succession.go says who
 is to claim what is vacant, and when; claim.go claims; handover.go decides how an orderly end
 goes on, release.go carries it out; holdings.go has what is different on one log and on a
-majority of small ones, where one partition stands for all of them. link.go and timing.go have
+majority of small ones, which tell of one shard. link.go and timing.go have
 one concern each. stats.go, vacancy_stats.go and vacancy.go count, reports.go
 tells of trouble, and nothing is decided by any of that. loop.go has the only mutex, the
 goroutines and the I/O.

@@ -128,132 +128,133 @@ func (h *handover) sorted(all bool) []int32 {
 }
 
 // advance moves the handovers of p on.
-func (n *Node) advance(p *partition, now clock.Instant) {
-	if len(p.hands) == 0 {
+func (s *shard) advance(now clock.Instant) {
+	if len(s.hands) == 0 {
 		return
 	}
-	for _, h := range slices.Clone(p.hands) {
-		n.advanceOne(p, h, now)
+	for _, h := range slices.Clone(s.hands) {
+		s.advanceOne(h, now)
 	}
-	p.hands = slices.DeleteFunc(p.hands, func(h *handover) bool { return len(h.roles) == 0 })
+	s.hands = slices.DeleteFunc(s.hands, func(h *handover) bool { return len(h.roles) == 0 })
 }
 
-func (n *Node) advanceOne(p *partition, h *handover, now clock.Instant) {
+func (s *shard) advanceOne(h *handover, now clock.Instant) {
 	if len(h.roles) == 0 {
 		return
 	}
 	if h.asked {
 		defer func() {
 			if len(h.roles) == 0 {
-				n.counts.Drains.Add(n.set.Drain-h.deadline.Mono.Sub(now.Mono), 1)
+				s.counts.Drains.Add(s.set.Drain-h.deadline.Mono.Sub(now.Mono), 1)
 			}
 		}()
 	}
-	s := n.conditions(p, h, now)
-	v := h.decide(now, s)
+	on := s.conditions(h, now)
+	v := h.decide(now, on)
 	if v == callOff {
-		n.callOff(p, h)
+		s.callOff(h)
 		return
 	}
 	var untold []int32
 	for role := range h.roles {
-		if !n.terms.Told(n.role(p, role)) {
+		if !s.terms.Told(s.role(role)) {
 			untold = append(untold, role)
 		}
 	}
-	if now.Mono >= h.releaseAt(n.timing.roundTrip()) {
+	if now.Mono >= h.releaseAt(s.timing.roundTrip()) {
 		untold = append(untold, h.sorted(false)...)
 	}
-	n.giveBack(p, untold, h, h.why, now)
+	s.giveBack(untold, h, h.why, now)
 	switch v {
 	case ask:
-		if !s.ready && !s.idle {
+		if !on.ready && !on.idle {
 			h.to = "" // it would only keep the others waiting
 		}
-		h.asked, h.deadline = true, now.Add(n.set.Drain)
-		n.terms.Revoke(n.units(p, h.sorted(true)), h.why, h.deadline)
-		n.unite(p, h)
+		h.asked, h.deadline = true, now.Add(s.set.Drain)
+		s.terms.Revoke(s.units(h.sorted(true)), h.why, h.deadline)
+		s.unite(h)
 	case overdue:
 		roles := h.sorted(true)
 		if len(roles) > 0 {
-			n.note(slog.LevelWarn, "released before the application had finished", "partition", p.index, "roles", len(roles))
+			s.note(slog.LevelWarn, "released before the application had finished", "partition", s.index, "roles", len(roles))
 		}
-		n.giveBack(p, roles, h, term.Overdue, now)
+		s.giveBack(roles, h, term.Overdue, now)
 	case stay:
-		n.ping(p, h, now)
+		s.ping(h, now)
 	case callOff:
 	}
 }
 
 // unite lets what is to be given up in nobody's favour, and was asked for at the same time,
 // share one Release: where all others of a crowd leave, there would be as many as these were.
-func (n *Node) unite(p *partition, h *handover) {
+func (s *shard) unite(h *handover) {
 	if h.to != "" {
 		return
 	}
-	for _, g := range p.hands {
+	for _, g := range s.hands {
 		if g != h && g.asked && g.to == "" && g.why == h.why && g.deadline == h.deadline {
 			for role := range h.roles {
-				n.transferRole(p, h, g, role)
+				s.transferRole(h, g, role)
 			}
 			return
 		}
 	}
 }
 
-func (n *Node) conditions(p *partition, h *handover, now clock.Instant) conditions {
-	below, top := n.keeps(p, now), int32(-1)
+func (s *shard) conditions(h *handover, now clock.Instant) conditions {
+	below, top := s.keeps(now), int32(-1)
 	for role := range h.roles {
 		top = max(top, role)
 	}
-	s := conditions{
+	on := conditions{
 		wanted: top < below,
-		idle:   !n.desired.Contend,
-		over:   now.Age(h.since) >= n.set.AnswerWait,
+		idle:   !s.desired.Contend,
+		over:   now.Age(h.since) >= s.set.AnswerWait,
 	}
 	switch {
 	case h.why == term.Roles:
-		s.ready = true
-	case n.set.Nominated:
-		s.ready = n.members.wantedBy(p.index, p.nomination.since)
+		on.ready = true
+	case s.set.Nominated:
+		on.ready = s.members.wantedBy(s.index, s.nomination.since)
 	case h.named:
-		takes := n.members.takes(h.to) && n.members.wanting(h.to, n.role(p, top))
-		s.ready = h.to == "" || h.answered && takes
-		s.refused = !s.ready && !takes
+		takes := s.members.takes(h.to) && s.members.wanting(h.to, s.role(top))
+		on.ready = h.to == "" || h.answered && takes
+		on.refused = !on.ready && !takes
 	}
-	return s
+	return on
 }
 
 // ping asks the one that is to lead next to say that it is there, in the log that it is
 // to claim in: on its way there the answer opens and warms what the claim will need, and
 // of one that is dead, cut off or deaf nothing is heard.
-func (n *Node) ping(p *partition, h *handover, now clock.Instant) {
+func (s *shard) ping(h *handover, now clock.Instant) {
 	if h.to == "" || h.pinged || h.asked {
 		return
 	}
 	h.pinged = true
-	if len(n.logsOf(p)) > 1 {
-		p = n.logs[n.reachable()]
+	c := s.main
+	if len(s.channels) > 1 {
+		c = s.channels[s.reachable()]
 	}
-	h.on = p.index
-	r := n.word(p, lease.Ping, now)
+	h.on = c.index
+	r := c.word(lease.Ping, now)
 	r.To = h.to
-	n.append(p, now, r)
+	c.append(now, r)
 }
 
 // pinged takes note of an own Ping that was read back, and ponged of an answer. Other
 // words of that member count for nothing: it says them without having read anything.
-func (n *Node) pinged(p *partition, o int64, r *lease.Record) {
-	for _, h := range n.rolesOf(p).hands {
-		if h.to == r.To && h.pinged && h.ping < 0 && h.on == p.index {
+func (c *channel) pinged(o int64, r *lease.Record) {
+	for _, h := range c.shard.hands {
+		if h.to == r.To && h.pinged && h.ping < 0 && h.on == c.index {
 			h.ping = o
 		}
 	}
 }
 
-func (n *Node) ponged(p *partition, r *lease.Record) {
-	for _, h := range n.rolesOf(p).hands {
-		if h.to == r.Session.Process && h.ping >= 0 && r.Ping >= h.ping && h.on == p.index {
+func (c *channel) ponged(r *lease.Record) {
+	for _, h := range c.shard.hands {
+		if h.to == r.Session.Process && h.ping >= 0 && r.Ping >= h.ping && h.on == c.index {
 			h.answered = true
 		}
 	}

@@ -47,6 +47,12 @@ type holdings interface {
 	NewerUntil() clock.Raw
 	// Tenure tells one time of holding a role from others.
 	Tenure(lease.Grantee) int64
+	// Ours reports whether a role that somebody holds is held by this process, in the term that
+	// had a token.
+	Ours(g lease.Grantee, token int64) bool
+	// Earlier reports whether the sender of a record in a log had not read of the term that has
+	// a token.
+	Earlier(log int, read, token int64) bool
 	// Grant says in short who holds a role; ok is false if only Holder can tell.
 	Grant(role int32) (token int64, holder int32, ok bool)
 	// Tally counts the roles below a number by what kind says of their holders.
@@ -133,6 +139,11 @@ func (l *oneLog) NewerUntil() clock.Raw {
 }
 
 func (l *oneLog) Tenure(g lease.Grantee) int64 { return g.Token }
+
+func (l *oneLog) Ours(g lease.Grantee, token int64) bool { return g.Token == token }
+
+// Earlier: tokens of one log are offsets in it.
+func (l *oneLog) Earlier(log int, read, token int64) bool { return log != l.line || read < token }
 
 func (l *oneLog) Grant(role int32) (token int64, holder int32, ok bool) {
 	if token, holder, ok = l.Lease.Grant(role); !ok {
@@ -286,6 +297,12 @@ func (m *majority) RolesOf(id lease.Session) (roles []int32) {
 func (m *majority) NewerUntil() clock.Raw { return m.FreeAt(m.Roles()) } // of what nobody holds
 
 func (m *majority) Tenure(g lease.Grantee) int64 { return quorum.Tenure(g) }
+
+// Ours: a role that is being given up has no token; it is ours until enough logs say that it is
+// not.
+func (m *majority) Ours(g lease.Grantee, _ int64) bool { return g.Session == m.Session() }
+
+func (m *majority) Earlier(int, int64, int64) bool { return false }
 
 // Grant cannot tell: a majority has no one token in its folds.
 func (m *majority) Grant(int32) (token int64, holder int32, ok bool) { return 0, 0, false }

@@ -17,9 +17,9 @@ type Share struct {
 // process that holds something, and none at roles.
 func (n *Node) Shares(now clock.Instant) []Share {
 	held := map[string]int{}
-	for _, p := range n.parts {
+	for _, p := range n.shards {
 		for h := range p.lease.Holders() {
-			if now.Raw < h.FreeAt && h.Last >= p.end {
+			if now.Raw < h.FreeAt && !p.old(h.Last) {
 				held[h.Session.Process] += h.Held
 			}
 		}

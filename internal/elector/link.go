@@ -117,26 +117,26 @@ func (l *link) behind(now clock.Instant, t time.Duration) bool {
 func (l *link) doubtful(heard clock.Instant) bool { return l.stalled || heard.Mono <= l.recovered }
 
 // back takes note of an own record that was read back.
-func (n *Node) back(p *partition, r *lease.Record, sent, now clock.Instant) {
+func (c *channel) back(r *lease.Record, sent, now clock.Instant) {
 	if r.Kind == lease.Release {
 		return // it has no stamp: that says nothing of how long it took
 	}
-	stalled := p.link.stalled
-	p.link.back(r.Seq, sent, now, n.set.T)
-	if stalled && !p.link.stalled && r.Kind != lease.Pong { // who was asked by a holder is not one of a crowd
-		p.claims.notBefore = max(p.claims.notBefore, now.Mono.Add(n.set.Random(clock.Behind(n.set.T)+1)))
-		n.timing.settles = 0 // all are back at the same time, and may have forgotten each other
-		n.timing.newcomer(now)
-		n.review(n.rolesOf(p), now)
+	stalled := c.link.stalled
+	c.link.back(r.Seq, sent, now, c.set.T)
+	if stalled && !c.link.stalled && r.Kind != lease.Pong { // who was asked by a holder is not one of a crowd
+		c.pacing.notBefore = max(c.pacing.notBefore, now.Mono.Add(c.set.Random(clock.Behind(c.set.T)+1)))
+		c.timing.settles = 0 // all are back at the same time, and may have forgotten each other
+		c.timing.newcomer(now)
+		c.shard.review(now)
 	}
-	n.timing.back(sent, now)
-	took := n.set.T // that long at least
+	c.timing.back(sent, now)
+	took := c.set.T // that long at least
 	if sent != (clock.Instant{}) {
 		took = now.Mono.Sub(sent.Mono)
 	}
-	n.counts.RoundTrips.Add(took, 1)
+	c.counts.RoundTrips.Add(took, 1)
 	if r.Kind == lease.Claim {
-		p.claims.returned(sent != (clock.Instant{}), took, n.backoff, now)
-		n.ready.Changed = true // StepDown may wait for it
+		c.pacing.returned(sent != (clock.Instant{}), took, c.set, now)
+		c.ready.Changed = true // StepDown may wait for it
 	}
 }

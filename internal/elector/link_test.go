@@ -62,7 +62,7 @@ func TestReleaseIsNoRoundTrip(t *testing.T) {
 	a.do(func(now clock.Instant) { _, err := a.Transfer(1, "b", now); require.NoError(t, err) })
 	w.pass(50 * time.Millisecond)
 	require.Equal(t, []int{1}, w.actor("b").leads(2))
-	require.False(t, a.parts[0].link.stalled, "a Release that comes back late is no stall")
+	require.False(t, a.channels[0].link.stalled, "a Release that comes back late is no stall")
 	require.LessOrEqual(t, a.timing.rtt, rtt)
 	require.Equal(t, []Outcome{{1, nil}}, a.ends)
 }

@@ -10,25 +10,25 @@ import (
 // answers a Hello with a Snapshot. Without an answer there is nobody to answer, and the wait
 // for the longest lease that there may be is longer than the reading. It begins anew with each
 // reset, by a few seconds in all.
-func (n *Node) lookBack(p *partition, now clock.Instant) {
-	if n.rolesOf(p).lease.Paces() || p.log.Known() {
+func (c *channel) lookBack(now clock.Instant) {
+	if c.shard.lease.Paces() || c.log.Known() {
 		return
 	}
-	if p.announcements.read == 0 && p.log.Offset()+1 >= p.end {
-		p.announcements.read = now.Mono
+	if c.announcements.read == 0 && c.log.Offset()+1 >= c.end {
+		c.announcements.read = now.Mono
 	}
-	if p.announcements.back || now.Mono < n.lookBackAt(p, now) {
+	if c.announcements.back || now.Mono < c.lookBackAt(now) {
 		return
 	}
-	p.announcements.back = true
-	n.ready.Back = append(n.ready.Back, p.index)
+	c.announcements.back = true
+	c.ready.Back = append(c.ready.Back, c.index)
 }
 
 // lookBackAt is when that is due. Newcomers take turns: who has found a Snapshot writes one for
 // the others.
-func (n *Node) lookBackAt(p *partition, now clock.Instant) clock.Mono {
-	if n.rolesOf(p).lease.Paces() || p.announcements.read == 0 || p.announcements.back || p.log.Known() {
+func (c *channel) lookBackAt(now clock.Instant) clock.Mono {
+	if c.shard.lease.Paces() || c.announcements.read == 0 || c.announcements.back || c.log.Known() {
 		return clock.Never
 	}
-	return p.announcements.read.Add(clock.Behind(n.set.T) + n.turn(uint64(p.index), now))
+	return c.announcements.read.Add(clock.Behind(c.set.T) + c.turn(uint64(c.index), now))
 }

@@ -226,7 +226,7 @@ func (e *Elector) carryOut(r Ready) {
 func (e *Elector) unknown(p int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return !e.node.parts[p].log.Known()
+	return !e.node.channels[p].log.Known()
 }
 
 func (e *Elector) append(a Append) {

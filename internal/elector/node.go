@@ -16,29 +16,34 @@ import (
 // taken with Ready after each. It is not safe for concurrent use. It has more than a dozen
 // fields because each is the whole of a concern that has a file of its own.
 type Node struct {
-	set        *Settings
-	terms      *term.Table
+	common
 	codec      lease.Codec
-	parts      []*partition  // where roles are held: each a log, or one that stands for all small ones
-	logs       []*partition  // the logs: the same as parts, unless they are small ones
-	quorum     *quorum.Lease // what the small logs say together; nil: there are none
-	desired    Desired
-	members    members
-	planner    planner
-	timing     timing
-	mover      mover
-	counts     counts
 	requests   requests
-	announcer  announcer
-	reports    reports
 	attendance attendance
-	eager      bool // nothing that was vacant has been passed over since this process was willing
-	ready      Ready
+}
+
+// common is what the shards and channels of a process share: what it was told, what it knows of
+// the other members and of its own times, and what the caller has to do.
+type common struct {
+	set       *Settings
+	terms     *term.Table
+	desired   Desired
+	shards    []*shard
+	channels  []*channel
+	members   members
+	planner   planner
+	timing    timing
+	mover     mover
+	announcer announcer
+	counts    counts
+	reports   reports
+	ready     Ready
+	eager     bool // nothing that was vacant has been passed over since this process was willing
 }
 
 // New returns a Node whose terms go into the given table.
 func New(set *Settings, terms *term.Table) *Node {
-	return &Node{set: set, terms: terms, members: newMembers(), timing: newTiming(set.T)}
+	return &Node{common: common{set: set, terms: terms, members: newMembers(), timing: newTiming(set.T)}}
 }
 
 // Open says how many logs there are, and what tells them from all others.
@@ -54,7 +59,7 @@ func (n *Node) Open(partitions int, id string, now clock.Instant) {
 	} else {
 		n.openLogs(partitions, now)
 	}
-	n.members.open(len(n.parts))
+	n.members.open(len(n.shards))
 	n.terms.Open(lines)
 }
 
@@ -63,53 +68,41 @@ func (n *Node) openLogs(logs int, now clock.Instant) {
 	rules := lease.Rules{Process: n.set.Process, Name: n.set.Name, T: n.set.T, Rho: n.set.Rho, History: History}
 	for i := range logs {
 		l := lease.New(rules)
-		p := newPartition(i, l, n.set, now)
-		p.lease = &oneLog{Lease: l, line: i, t: n.set.T, rho: n.set.Rho}
-		n.parts = append(n.parts, p)
+		s := newShard(&n.common, i, &oneLog{Lease: l, line: i, t: n.set.T, rho: n.set.Rho})
+		s.main = newChannel(&n.common, i, l, s, now)
+		s.channels = []*channel{s.main}
+		n.shards, n.channels = append(n.shards, s), append(n.channels, s.main)
 	}
-	n.logs = n.parts
 }
 
-// openSmall opens small logs. One partition stands for all of them: it has what this process
-// holds, gives up and means to claim. The logs have what is said in each, and how it comes
-// back. It returns how many lines of V there are.
+// openSmall opens small logs, which together tell of one shard. It returns how many lines of V
+// there are.
 func (n *Node) openSmall(logs int, now clock.Instant) (lines int) {
-	n.quorum = quorum.New(quorum.Rules{Logs: logs, Process: n.set.Process, Name: n.set.Name, T: n.set.T, Rho: n.set.Rho,
+	q := quorum.New(quorum.Rules{Logs: logs, Process: n.set.Process, Name: n.set.Name, T: n.set.T, Rho: n.set.Rho,
 		History: History, Random: n.set.Random})
-	all := newPartition(0, nil, n.set, now)
-	all.lease = &majority{Lease: n.quorum}
-	n.parts = []*partition{all}
+	all := newShard(&n.common, 0, &majority{Lease: q})
+	all.main = &channel{common: &n.common, shard: all} // of which nothing is known: q holds Claims back
 	for i := range logs {
-		n.logs = append(n.logs, newPartition(i, n.quorum.Log(i), n.set, now))
+		n.channels = append(n.channels, newChannel(&n.common, i, q.Log(i), all, now))
 	}
-	return n.quorum.Lines()
+	all.channels, n.shards = n.channels, []*shard{all}
+	return q.Lines()
 }
-
-// logsOf are the logs in which it is said what becomes of the roles of a partition, and
-// rolesOf is the partition of the roles of which a log tells.
-func (n *Node) logsOf(p *partition) []*partition {
-	if len(n.parts) < len(n.logs) {
-		return n.logs
-	}
-	return n.logs[p.index : p.index+1]
-}
-
-func (n *Node) rolesOf(log *partition) *partition { return n.parts[log.index%len(n.parts)] }
 
 // word and snapshot make records for one log.
-func (n *Node) word(log *partition, k lease.Kind, now clock.Instant) lease.Record {
-	return n.rolesOf(log).lease.Word(log.index, k, now)
+func (c *channel) word(k lease.Kind, now clock.Instant) lease.Record {
+	return c.shard.lease.Word(c.index, k, now)
 }
 
-func (n *Node) snapshot(log *partition, now clock.Instant) []lease.Record {
-	return n.rolesOf(log).lease.Snapshot(log.index, now)
+func (c *channel) snapshot(now clock.Instant) []lease.Record {
+	return c.shard.lease.Snapshot(c.index, now)
 }
 
 // appendAll hands over what the holdings of p have made.
-func (n *Node) appendAll(p *partition, out []quorum.Out, now clock.Instant) {
-	logs := n.logsOf(p)
+func (s *shard) appendAll(out []quorum.Out, now clock.Instant) {
+	logs := s.channels
 	for _, o := range out {
-		n.append(logs[o.Log], now, o.Record)
+		logs[o.Log].append(now, o.Record)
 	}
 }
 
@@ -127,13 +120,13 @@ func (n *Node) Codec(id string) lease.Codec {
 func (n *Node) Set(d Desired, now clock.Instant) {
 	was := n.desired
 	n.desired = d
-	if len(n.parts) == 0 {
+	if len(n.shards) == 0 {
 		return
 	}
 	if d.Roles != was.Roles {
-		for _, p := range n.parts {
-			n.account(p, now)
-			n.resize(p, now)
+		for _, p := range n.shards {
+			p.account(now)
+			p.resize(now)
 		}
 	}
 	if d.Roles > was.Roles { // and others may do the same
@@ -141,7 +134,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 		n.announcer.at, n.timing.settles = now.Mono, 0
 		n.timing.newcomer(now)
 	}
-	for _, p := range n.parts {
+	for _, p := range n.shards {
 		p.wanted = false
 	}
 	if d.Roles != was.Roles {
@@ -156,9 +149,9 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 // tells why it could not). now was read after the entry was in hand. What a former incarnation
 // of a log said late is not looked at.
 func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
-	log := n.logs[e.Partition]
-	p := n.rolesOf(log)
-	n.account(p, now)
+	log := n.channels[e.Partition]
+	p := log.shard
+	p.account(now)
 	switch {
 	case e.Reset:
 		if log.begun && !log.announcements.back {
@@ -176,10 +169,10 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	default:
 		n.counts.Records++
 		n.counts.read = now
-		log.nomination.heard()
+		p.nomination.heard()
 		n.consume(log, e, r, bad, now)
 	}
-	n.step(p, now)
+	p.step(now)
 	n.conclude(now)
 }
 
@@ -192,8 +185,8 @@ func (n *Node) conclude(now clock.Instant) {
 }
 
 // consume folds a record of a log, and draws the conclusions.
-func (n *Node) consume(log *partition, e Entry, r *lease.Record, bad error, now clock.Instant) {
-	p := n.rolesOf(log)
+func (n *Node) consume(log *channel, e Entry, r *lease.Record, bad error, now clock.Instant) {
+	p := log.shard
 	ev := p.lease.Read(log.index, e.Offset, r, bad, now)
 	if bad != nil {
 		n.counts.skipped(bad)
@@ -204,76 +197,76 @@ func (n *Node) consume(log *partition, e Entry, r *lease.Record, bad error, now 
 		return
 	}
 	if ev.Own {
-		n.back(log, r, ev.Stamp, now)
+		log.back(r, ev.Stamp, now)
 	}
-	n.doubt(log, ev, e, r, now)
-	n.follow(log, ev, r, now)
+	log.doubt(ev, e, r, now)
+	log.follow(ev, r, now)
 	if bad != nil {
 		return
 	}
 	n.listen(log, e.Offset, r, now)
 	if r.Kind == lease.Beat && !ev.Own {
-		n.beat(p, now, n.set.Every/4) // in unison: one wake-up for all
+		p.beat(now, n.set.Every/4) // in unison: one wake-up for all
 	}
 }
 
 // rewound deals with a log that went back, or that contradicts what is known of it.
-func (n *Node) rewound(log *partition, ev lease.Event, e Entry, now clock.Instant) {
-	n.sayRewound(log, ev, e, now)
+func (n *Node) rewound(log *channel, ev lease.Event, e Entry, now clock.Instant) {
+	log.sayRewound(ev, e, now)
 	n.ready.Verify = true
 	n.reset(log, e.Offset+1, now)
 }
 
-func (n *Node) sayRewound(p *partition, ev lease.Event, e Entry, now clock.Instant) {
-	n.counts.LogResets++
-	n.tell(n.reports.rewound(ev, p.index, e.Offset, n.counts.LogResets, now))
+func (c *channel) sayRewound(ev lease.Event, e Entry, now clock.Instant) {
+	c.counts.LogResets++
+	c.tell(c.reports.rewound(ev, c.index, e.Offset, c.counts.LogResets, now))
 }
 
 // doubt deals with a record that shows that somebody's fold is another one. Everybody who
 // knows the fold writes a Snapshot, so that all can compare; the lease says what follows.
-func (n *Node) doubt(p *partition, ev lease.Event, e Entry, r *lease.Record, now clock.Instant) {
+func (c *channel) doubt(ev lease.Event, e Entry, r *lease.Record, now clock.Instant) {
 	if ev.Differs {
-		n.counts.Contradictions++
-		n.tell(n.reports.contradicted(p.index, e.Offset, r, n.nameOf(r.Session.Process), now))
-		p.announcements.contradicts = r.Session.Process
+		c.counts.Contradictions++
+		c.tell(c.reports.contradicted(c.index, e.Offset, r, c.nameOf(r.Session.Process), now))
+		c.announcements.contradicts = r.Session.Process
 	}
 	if ev.Doubts {
-		if !n.set.Observer {
-			p.announcements.speak(n.turn(uint64(e.Offset), now), now)
+		if !c.set.Observer {
+			c.announcements.speak(c.turn(uint64(e.Offset), now), now)
 		}
 	}
 	if ev.Confirmed {
-		n.counts.Diverged = n.nameOf(p.announcements.contradicts)
-		n.tell(n.reports.confirm(p.index, e.Offset, p.announcements.contradicts, n.counts.Diverged, now))
-		n.review(n.rolesOf(p), now)
+		c.counts.Diverged = c.nameOf(c.announcements.contradicts)
+		c.tell(c.reports.confirm(c.index, e.Offset, c.announcements.contradicts, c.counts.Diverged, now))
+		c.shard.review(now)
 	}
 }
 
 // nameOf is the name of a member, empty if it has said none.
-func (n *Node) nameOf(process string) string {
-	if m := n.members.by[process]; m != nil {
+func (k *common) nameOf(process string) string {
+	if m := k.members.by[process]; m != nil {
 		return m.name
 	}
 	return ""
 }
 
 // reset forgets what was concluded from a log that is read anew, and which ends at end now.
-func (n *Node) reset(log *partition, end int64, now clock.Instant) {
-	p := n.rolesOf(log)
+func (n *Node) reset(log *channel, end int64, now clock.Instant) {
+	p := log.shard
 	if !p.lease.Outlasts() {
-		n.endAll(p, term.LogReset)
+		p.endAll(term.LogReset)
 		p.forget()
 	}
-	log.reset(end, now)
+	log.restart(end, now)
 	p.begun = true
-	n.recount(p, now)
+	p.recount(now)
 	n.planner.forget()
 	n.ready.Changed = true
 }
 
 // Acked takes the log's word on a record: nil, or that it may or may not be there.
 func (n *Node) Acked(a Append, err error, now clock.Instant) {
-	p, r := n.logs[a.Partition], &a.Record
+	p, r := n.channels[a.Partition], &a.Record
 	switch r.Kind {
 	case lease.Release:
 		n.timing.farewells--
@@ -287,7 +280,7 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 		}
 	case lease.Claim:
 		if err != nil {
-			n.unclaim(p, r, now)
+			p.unclaim(r, now)
 			n.note(slog.LevelDebug, "claim not confirmed", "partition", p.index, "error", err)
 		}
 	case lease.Ping:
@@ -302,22 +295,22 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	} else {
 		n.counts.Appended++
 	}
-	n.stepOf(p, now)
+	p.shard.step(now)
 	n.conclude(now)
 }
 
 // unclaim takes note that a Claim may not be in the log.
-func (n *Node) unclaim(log *partition, r *lease.Record, now clock.Instant) {
-	p := n.rolesOf(log)
-	p.lease.Failed(log.index, r, now)
-	if !p.lease.Paces() {
-		n.claimFailed(p, r.Roles, now)
+func (c *channel) unclaim(r *lease.Record, now clock.Instant) {
+	s := c.shard
+	s.lease.Failed(c.index, r, now)
+	if !s.lease.Paces() {
+		s.claimFailed(r.Roles, now)
 	}
 }
 
 // Tick lets everything be decided that time alone, or a wish, gives reason to.
 func (n *Node) Tick(now clock.Instant) {
-	if len(n.parts) == 0 {
+	if len(n.shards) == 0 {
 		return
 	}
 	n.sayWaiting(now)
@@ -329,18 +322,20 @@ func (n *Node) Tick(now clock.Instant) {
 		n.announcer.close(now)
 	}
 	n.revive(now)
-	n.sweep(now)
+	for _, s := range n.shards {
+		s.sweep(now)
+	}
 	if n.timing.farewells > 0 && now.Mono.Sub(n.timing.parted) >= closeTail {
 		n.ready.Changed = true // StepDown waits no longer
 	}
 	n.rebalance(now)
-	for _, p := range n.parts {
-		n.stepOf(p, now)
+	for _, s := range n.shards {
+		s.step(now)
 	}
 	n.announce(now)
 	n.requests.pursue(func(role int) (int64, lease.Grantee) {
 		p, u := n.local(role)
-		return n.standing(p, u, now)
+		return p.standing(u, now)
 	}, n.route, now)
 	n.correspond(now)
 	n.verify(now)
@@ -355,7 +350,7 @@ func (n *Node) sayWaiting(now clock.Instant) {
 		return
 	}
 	longest := time.Duration(0)
-	for _, p := range n.logs {
+	for _, p := range n.channels {
 		if !p.begun {
 			return
 		}
@@ -380,89 +375,84 @@ func (n *Node) revive(now clock.Instant) {
 
 // sweep looks at all that is vacant once in a while. Every way in which a role becomes
 // vacant is followed by a claim of somebody's; this is for a claim that has got lost.
-func (n *Node) sweep(now clock.Instant) {
-	for _, p := range n.parts {
-		if now.Mono < p.sweepAt {
-			continue
-		}
-		p.sweepAt = now.Mono.Add(max(n.set.T, sweepEvery))
-		under, _ := p.lease.Claiming()
-		if !p.begun || under > 0 || len(p.claims.vacant) > 0 {
-			continue
-		}
-		if len(p.claims.silent) > 0 || len(p.lease.Free(n.localRoles(p), now)) > 0 {
-			n.review(p, now)
-		}
+func (s *shard) sweep(now clock.Instant) {
+	if now.Mono < s.sweepAt {
+		return
+	}
+	s.sweepAt = now.Mono.Add(max(s.set.T, sweepEvery))
+	under, _ := s.lease.Claiming()
+	if !s.begun || under > 0 || len(s.claims.vacant) > 0 {
+		return
+	}
+	if len(s.claims.silent) > 0 || len(s.lease.Free(s.localRoles(), now)) > 0 {
+		s.review(now)
 	}
 }
 
 // sweepEvery is how often all vacant roles are looked at, at most.
 const sweepEvery = 5 * time.Second
 
-// stepOf lets those decide whom a log concerns.
-func (n *Node) stepOf(log *partition, now clock.Instant) { n.step(n.rolesOf(log), now) }
-
 // step lets one partition decide. The order matters: what is over ends before anything
 // else is decided, and what is given up is given up before anything is claimed.
-func (n *Node) step(p *partition, now clock.Instant) {
-	if !p.begun {
-		p.dueAt = clock.Never
+func (s *shard) step(now clock.Instant) {
+	if !s.begun {
+		s.dueAt = clock.Never
 		return
 	}
-	if n.timing.settling && now.Mono >= n.timing.settleAt {
-		n.timing.settling = false
-		n.reviewAll(now) // by now it is known who else is there
+	if s.timing.settling && now.Mono >= s.timing.settleAt {
+		s.timing.settling = false
+		s.reviewAll(now) // by now it is known who else is there
 	}
-	logs := n.logsOf(p)
+	logs := s.channels
 	for _, log := range logs {
 		if log.begun {
-			n.catchUp(log, now)
+			log.catchUp(now)
 		}
 	}
-	n.lapse(p, now)
-	n.giveUp(p, now)
-	n.advance(p, now)
-	n.repeat(p, now)
-	n.beat(p, now, 0)
-	n.silence(p, now)
-	n.claim(p, now)
-	n.sync(p, now)
+	s.lapse(now)
+	s.giveUp(now)
+	s.advance(now)
+	s.repeat(now)
+	s.beat(now, 0)
+	s.silence(now)
+	s.claim(now)
+	s.sync(now)
 	for _, log := range logs {
 		if log.begun {
-			n.greet(log, now)
-			n.lookBack(log, now)
-			n.answer(log, now)
+			log.greet(now)
+			log.lookBack(now)
+			log.answer(now)
 		}
 	}
-	p.dueAt = n.due(p, now)
+	s.dueAt = s.due(now)
 }
 
 // lapse ends what leads nothing any more, by the clock or because the application was told
 // so.
-func (n *Node) lapse(p *partition, now clock.Instant) {
-	if p.over {
-		p.over = false
-		n.dropDelivered(p, now)
+func (s *shard) lapse(now clock.Instant) {
+	if s.over {
+		s.over = false
+		s.dropDelivered(now)
 	}
 	below := int32(0)
-	if n.willing(p, now) {
-		below = n.localRoles(p)
+	if s.willing(now) {
+		below = s.localRoles()
 	}
-	out, lapsed := p.lease.Tick(below, n.timing.roundTrip(), now)
+	out, lapsed := s.lease.Tick(below, s.timing.roundTrip(), now)
 	if lapsed {
-		n.endAll(p, n.lapsed(now))
+		s.endAll(s.lapsed(now))
 	}
-	n.sync(p, now)
-	n.appendAll(p, out, now)
+	s.sync(now)
+	s.appendAll(out, now)
 	if lapsed {
-		p.released(now, n.set.T)
-		n.review(p, now) // what the former session had claimed is nobody's business any more
+		s.main.released(now)
+		s.review(now) // what the former session had claimed is nobody's business any more
 	}
 }
 
 // lapsed tells why terms have lapsed at time now.
-func (n *Node) lapsed(now clock.Instant) term.Reason {
-	if !n.set.Alive(now) {
+func (k *common) lapsed(now clock.Instant) term.Reason {
+	if !k.set.Alive(now) {
 		return term.NotPulsed
 	}
 	return term.Lapsed
@@ -470,19 +460,19 @@ func (n *Node) lapsed(now clock.Instant) term.Reason {
 
 // dropDelivered gives up the roles that the application was told are over: they must
 // not be led again, whatever the clocks say now.
-func (n *Node) dropDelivered(p *partition, now clock.Instant) {
+func (s *shard) dropDelivered(now clock.Instant) {
 	var roles []int32
-	for role := range p.holds {
-		if n.terms.Over(n.role(p, role)) {
+	for role := range s.holds {
+		if s.terms.Over(s.role(role)) {
 			roles = append(roles, role)
 		}
 	}
-	n.giveBack(p, roles, nil, term.Lapsed, now)
+	s.giveBack(roles, nil, term.Lapsed, now)
 }
 
 // Delivered says that the application was told that terms have lapsed.
 func (n *Node) Delivered() {
-	for _, p := range n.parts {
+	for _, p := range n.shards {
 		p.over = len(p.holds) > 0
 	}
 }
@@ -490,14 +480,14 @@ func (n *Node) Delivered() {
 // beat appends a Beat to each log of p on which something is held, if one is due there or will
 // be within early. A log from which nothing comes back is left alone: what is sent there piles
 // up.
-func (n *Node) beat(p *partition, now clock.Instant, early time.Duration) {
-	for _, log := range n.logsOf(p) {
-		if !p.lease.Keeps(log.index, len(p.holds) > 0) || now.Mono < log.beatAt.Add(-early) ||
-			log.link.beating(now, n.set.T) || !n.set.Alive(now) {
+func (s *shard) beat(now clock.Instant, early time.Duration) {
+	for _, log := range s.channels {
+		if !s.lease.Keeps(log.index, len(s.holds) > 0) || now.Mono < log.beatAt.Add(-early) ||
+			log.link.beating(now, s.set.T) || !s.set.Alive(now) {
 			continue
 		}
-		if r, ok := p.lease.Beat(log.index, now); ok {
-			n.append(log, now, r)
+		if r, ok := s.lease.Beat(log.index, now); ok {
+			log.append(now, r)
 		}
 	}
 }
@@ -507,39 +497,39 @@ func (n *Node) beat(p *partition, now clock.Instant, early time.Duration) {
 // still they would pile up, and keep it busy when it is back. And more and more seldom where
 // nothing is held any more: all members have to read them, who may be late because of that, and
 // by T′ it is free anyway. A session that holds something else beats, so that it is not.
-func (n *Node) repeat(p *partition, now clock.Instant) {
-	for _, log := range n.logsOf(p) {
-		if now.Mono < log.releaseAt || log.releasing > 0 || !p.lease.Owes(log.index) {
+func (s *shard) repeat(now clock.Instant) {
+	for _, log := range s.channels {
+		if now.Mono < log.releaseAt || log.releasing > 0 || !s.lease.Owes(log.index) {
 			continue
 		}
 		log.repeats = min(log.repeats+1, maxRepeats)
-		if len(p.holds) > 0 {
+		if len(s.holds) > 0 {
 			log.repeats = 0
 		}
-		log.releaseAt = now.Mono.Add(clock.Resend(n.set.T) << log.repeats)
-		n.append(log, now, p.lease.Unreleased(log.index, now)...)
+		log.releaseAt = now.Mono.Add(clock.Resend(s.set.T) << log.repeats)
+		log.append(now, s.lease.Unreleased(log.index, now)...)
 	}
 }
 
 // role is the role that has this number on a partition: j = p + M·u.
-func (n *Node) role(p *partition, local int32) int { return p.index + len(n.parts)*int(local) }
+func (s *shard) role(local int32) int { return s.index + len(s.shards)*int(local) }
 
 // local is where a role lives.
-func (n *Node) local(role int) (*partition, int32) {
-	return n.parts[role%len(n.parts)], int32(role / len(n.parts))
+func (k *common) local(role int) (*shard, int32) {
+	return k.shards[role%len(k.shards)], int32(role / len(k.shards))
 }
 
 // localRoles is how many of the first R roles live on a partition.
-func (n *Node) localRoles(p *partition) int32 {
-	m := len(n.parts)
-	return int32((max(0, n.desired.Roles-p.index) + m - 1) / m)
+func (s *shard) localRoles() int32 {
+	m := len(s.shards)
+	return int32((max(0, s.desired.Roles-s.index) + m - 1) / m)
 }
 
 // units are the roles of these numbers on a partition.
-func (n *Node) units(p *partition, local []int32) []int {
+func (s *shard) units(local []int32) []int {
 	out := make([]int, len(local))
 	for i, u := range local {
-		out[i] = n.role(p, u)
+		out[i] = s.role(u)
 	}
 	return out
 }

@@ -8,20 +8,20 @@ import (
 )
 
 // catchUp notes that what was in a log when reading began was read.
-func (n *Node) catchUp(p *partition, now clock.Instant) {
-	if !p.announcements.catchUp(p.log.Offset()+1 >= p.end, n.set.T, now) {
+func (c *channel) catchUp(now clock.Instant) {
+	if !c.announcements.catchUp(c.log.Offset()+1 >= c.end, c.set.T, now) {
 		return
 	}
-	n.resize(n.rolesOf(p), now) // there may be vacancies to count
-	if p.announcements.again {
-		n.offerSnapshot(p, n.turn(uint64(p.index), now), now) // others look for one, too
+	c.shard.resize(now) // there may be vacancies to count
+	if c.announcements.again {
+		c.offerSnapshot(c.turn(uint64(c.index), now), now) // others look for one, too
 	}
-	n.ready.Changed = true
+	c.ready.Changed = true
 }
 
 // caughtUp reports whether the logs that tell who holds some roles were read so far that
 // what they call vacant is: all of one, or most of several.
-func caughtUp(logs []*partition) bool {
+func caughtUp(logs []*channel) bool {
 	caught := 0
 	for _, l := range logs {
 		if l.announcements.caughtUp {
@@ -32,10 +32,10 @@ func caughtUp(logs []*partition) bool {
 }
 
 // listen draws the conclusions of what a record says, whatever it did to the lease.
-func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant) {
+func (n *Node) listen(p *channel, o int64, r *lease.Record, now clock.Instant) {
 	id, live := r.Session.Process, o >= p.end
 	if p.announcements.heard(snapshotEvery(p.log.Roles())) && r.Kind != lease.Snapshot {
-		n.offerSnapshot(p, 4*n.turn(uint64(o), now), now) // nobody waits for it
+		p.offerSnapshot(4*n.turn(uint64(o), now), now) // nobody waits for it
 	}
 	if r.Kind == lease.Hello && r.Hello.Leaving {
 		n.announcer.parted(id == n.set.Process, now)
@@ -46,7 +46,7 @@ func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant)
 		case r.To == lease.Everyone || r.Request != nil:
 			n.requests.back(p.index, o, r)
 		default:
-			n.pinged(p, o, r)
+			p.pinged(o, r)
 		}
 		if r.Kind == lease.Snapshot {
 			p.announcements.told(now)
@@ -67,13 +67,13 @@ func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant)
 			}
 		case r.To != n.set.Process || !live: // what was asked before this process came was asked of another
 		case r.Request != nil:
-			n.requested(p, o, r, now)
+			n.requested(p.index, o, r, now)
 		default:
-			n.pong(p, o, r, now)
+			p.pong(o, r, now)
 		}
 	case lease.Pong:
 		if r.To == n.set.Process && !n.requests.replied(p.index, r, now) {
-			n.ponged(p, r)
+			p.ponged(r)
 		}
 	case lease.Snapshot:
 		p.announcements.told(now)
@@ -83,14 +83,14 @@ func (n *Node) listen(p *partition, o int64, r *lease.Record, now clock.Instant)
 
 // greeted takes note of another process's Hello. A newcomer is told at once who else is
 // there, and who holds what.
-func (n *Node) greeted(p *partition, o int64, r *lease.Record, live bool, now clock.Instant) {
+func (n *Node) greeted(p *channel, o int64, r *lease.Record, live bool, now clock.Instant) {
 	unknown, changed := n.members.announced(r.Session.Process, r.Name, r.Hello, live, now)
 	if changed {
 		n.planner.forget()
 		n.mover.dirty = true
 	}
 	if r.Longest == lease.Unsaid && live {
-		n.offerSnapshot(p, n.turn(uint64(o), now), now)
+		p.offerSnapshot(n.turn(uint64(o), now), now)
 	}
 	if !live {
 		return
@@ -111,14 +111,14 @@ func (n *Node) greeted(p *partition, o int64, r *lease.Record, live bool, now cl
 // showUp lets a newcomer know at once that this process leads what it leads. Where that
 // would be many records, it waits for the next beat.
 func (n *Node) showUp(now clock.Instant) {
-	if len(n.parts) > fewHolders {
+	if len(n.shards) > fewHolders {
 		return
 	}
-	for _, p := range n.parts {
+	for _, p := range n.shards {
 		switch {
 		case p.lease.Sessions() > fewHolders:
 		default:
-			n.beat(p, now, n.set.Every)
+			p.beat(now, n.set.Every)
 		}
 	}
 }
@@ -128,36 +128,36 @@ func (n *Node) showUp(now clock.Instant) {
 const fewHolders = 8
 
 // turn is how long this process leaves it to others to answer.
-func (n *Node) turn(key uint64, now clock.Instant) time.Duration {
-	return n.members.turn(n.set.Process, key, n.desired.Closing, n.set.T, n.timing.roundTrip(), now)
+func (k *common) turn(key uint64, now clock.Instant) time.Duration {
+	return k.members.turn(k.set.Process, key, k.desired.Closing, k.set.T, k.timing.roundTrip(), now)
 }
 
 // offerSnapshot lets a Snapshot be due after a while, unless another's is read first.
-func (n *Node) offerSnapshot(p *partition, after time.Duration, now clock.Instant) {
-	if p.log.Known() && !n.set.Observer {
-		p.announcements.offer(after, snapshotPause(p.log.Roles(), n.members.size(), n.set.T), now)
+func (c *channel) offerSnapshot(after time.Duration, now clock.Instant) {
+	if c.log.Known() && !c.set.Observer {
+		c.announcements.offer(after, snapshotPause(c.log.Roles(), c.members.size(), c.set.T), now)
 	}
 }
 
 // answer appends a Snapshot if one is due.
-func (n *Node) answer(p *partition, now clock.Instant) {
-	behind := func() bool { return p.link.behind(now, n.set.T) }
-	if p.announcements.answer(p.log.Asked, behind, n.set.T, now) {
-		n.append(p, now, n.snapshot(p, now)...)
+func (c *channel) answer(now clock.Instant) {
+	behind := func() bool { return c.link.behind(now, c.set.T) }
+	if c.announcements.answer(c.log.Asked, behind, c.set.T, now) {
+		c.append(now, c.snapshot(now)...)
 	}
 }
 
 // wants is what a Hello says that this process may claim; nil means everything.
-func (n *Node) wants(now clock.Instant) []int {
+func (k *common) wants(now clock.Instant) []int {
 	wants := []int{}
 	switch {
-	case n.desired.Closing:
-	case !n.set.Nominated:
-		if n.desired.Willing(now) && n.set.Alive(now) {
+	case k.desired.Closing:
+	case !k.set.Nominated:
+		if k.desired.Willing(now) && k.set.Alive(now) {
 			return nil
 		}
 	default:
-		for _, p := range n.parts {
+		for _, p := range k.shards {
 			if p.nomination.nominated {
 				wants = append(wants, p.index)
 			}
@@ -166,9 +166,9 @@ func (n *Node) wants(now clock.Instant) []int {
 	return wants
 }
 
-func (n *Node) announcement(wants []int) *lease.Announcement {
-	return &lease.Announcement{Priority: n.set.Priority, Roles: n.desired.Roles, Wants: wants, Leaving: n.desired.Closing,
-		Period: helloPeriod(n.members.size())}
+func (k *common) announcement(wants []int) *lease.Announcement {
+	return &lease.Announcement{Priority: k.set.Priority, Roles: k.desired.Roles, Wants: wants, Leaving: k.desired.Closing,
+		Period: helloPeriod(k.members.size())}
 }
 
 // announce says Hello if it is time, in the log that is this process's home, or in another
@@ -189,14 +189,14 @@ func (n *Node) announce(now clock.Instant) {
 		return
 	}
 	a.said(wants, n.members.size(), now)
-	n.hello(n.logs[n.reachable()], wants, now)
+	n.channels[n.reachable()].hello(wants, now)
 }
 
 // announceDue is when the next Hello may go out: not while another one has not come back
 // from the log that it would go to, unless it is the last.
 func (n *Node) announceDue(now clock.Instant) clock.Mono {
 	at := n.announcer.at
-	if link := &n.logs[n.reachable()].link; link.probing(now, n.set.T) && !n.desired.Closing {
+	if link := &n.channels[n.reachable()].link; link.probing(now, n.set.T) && !n.desired.Closing {
 		at = max(at, link.hello.at.Add(n.set.T))
 	}
 	return at
@@ -204,83 +204,86 @@ func (n *Node) announceDue(now clock.Instant) clock.Mono {
 
 // hello says Hello in a log. All members read all logs, so each is as good as another,
 // but for one from which nothing comes back.
-func (n *Node) hello(p *partition, wants []int, now clock.Instant) {
-	if p.link.hello.seq == 0 && !p.link.stalled {
-		n.announcer.said(wants, n.members.size(), now)
+func (c *channel) hello(wants []int, now clock.Instant) {
+	if c.link.hello.seq == 0 && !c.link.stalled {
+		c.announcer.said(wants, c.members.size(), now)
 	}
-	r := n.word(p, lease.Hello, now)
-	r.Hello = n.announcement(wants)
-	p.announcements.hello(max(clock.Pause(n.set.T), 4*n.timing.roundTrip()), now)
-	n.append(p, now, r)
-	if n.timing.settles == 0 {
-		n.timing.newcomer(now)
+	r := c.word(lease.Hello, now)
+	r.Hello = c.announcement(wants)
+	c.announcements.hello(max(clock.Pause(c.set.T), 4*c.timing.roundTrip()), now)
+	c.append(now, r)
+	if c.timing.settles == 0 {
+		c.timing.newcomer(now)
 	}
 }
 
 // probe says Hello in a log to see whether it comes back. One at a time is enough.
-func (n *Node) probe(p *partition, now clock.Instant) {
-	if now.Mono < p.announcements.helloAt || p.link.probing(now, n.set.T) || n.set.Observer {
+func (c *channel) probe(now clock.Instant) {
+	if now.Mono < c.announcements.helloAt || c.link.probing(now, c.set.T) || c.set.Observer {
 		return
 	}
-	n.hello(p, n.wants(now), now)
+	c.hello(c.wants(now), now)
 }
 
 // greet says Hello in a log that this process has read to its end and does not know, so
 // that somebody writes a Snapshot; and before a holder's lease is over, so that it is
 // known by then whether the log works.
-func (n *Node) greet(p *partition, now clock.Instant) {
-	if n.set.Observer || n.desired.Closing {
+func (c *channel) greet(now clock.Instant) {
+	if c.set.Observer || c.desired.Closing {
 		return
 	}
-	if at, ok := n.greetDue(p, now); !ok || now.Mono < at {
+	if at, ok := c.greetDue(now); !ok || now.Mono < at {
 		return
 	}
-	n.heardSince(p, now)
-	if at, ok := n.greetDue(p, now); ok && now.Mono >= at {
-		n.probe(p, now)
+	c.shard.heardSince(now)
+	if at, ok := c.greetDue(now); ok && now.Mono >= at {
+		c.probe(now)
 	}
 }
 
-func (n *Node) greetDue(p *partition, now clock.Instant) (at clock.Mono, ok bool) {
-	g := greeting{known: p.log.Known(), read: p.log.Offset()+1 >= p.end, t: n.set.T, every: n.set.Every}
+func (c *channel) greetDue(now clock.Instant) (at clock.Mono, ok bool) {
+	g := greeting{known: c.log.Known(), read: c.log.Offset()+1 >= c.end, t: c.set.T, every: c.set.Every}
 	if g.known {
-		g.freeAt = now.MonoOf(p.claims.silentAt)
+		g.freeAt = clock.Never
+		if c.shard.main == c {
+			g.freeAt = now.MonoOf(c.shard.claims.silentAt)
+		}
 	} else {
-		g.freeAt = now.MonoOf(p.log.FreshAt())
+		g.freeAt = now.MonoOf(c.log.FreshAt())
 	}
 	g.unsure = func() bool {
-		works := p.link.check(now, n.set.T)
-		return !works && n.willing(p, now)
+		works := c.link.check(now, c.set.T)
+		return !works && c.shard.willing(now)
 	}
-	if p.link.probing(now, n.set.T) {
-		g.probed = p.link.hello.at.Add(n.set.T)
+	if c.link.probing(now, c.set.T) {
+		g.probed = c.link.hello.at.Add(c.set.T)
 	}
-	return p.announcements.greetDue(g)
+	return c.announcements.greetDue(g)
 }
 
 // pong answers a Ping, in the same log.
-func (n *Node) pong(p *partition, o int64, r *lease.Record, now clock.Instant) {
-	if n.set.Nominated || n.set.Observer || n.desired.Closing || !n.willing(p, now) {
+func (c *channel) pong(o int64, r *lease.Record, now clock.Instant) {
+	if c.set.Nominated || c.set.Observer || c.desired.Closing || !c.shard.willing(now) {
 		return
 	}
-	answer := n.word(p, lease.Pong, now)
-	answer.To, answer.Ping, answer.Hello = r.Session.Process, o, n.announcement(n.wants(now))
-	n.append(p, now, answer)
+	answer := c.word(lease.Pong, now)
+	answer.To, answer.Ping, answer.Hello = r.Session.Process, o, c.announcement(c.wants(now))
+	c.append(now, answer)
 }
 
 // talkDue tells when something has to be said in p.
-func (n *Node) talkDue(p *partition, now clock.Instant, mono func(clock.Mono)) {
-	if p.announcements.snapshotAt != 0 {
-		mono(p.announcements.snapshotAt)
+func (c *channel) talkDue(now clock.Instant, mono func(clock.Mono)) {
+	if c.announcements.snapshotAt != 0 {
+		mono(c.announcements.snapshotAt)
 	}
-	if !p.announcements.caughtUp {
-		mono(p.announcements.catchUpUntil(n.set.T))
+	if !c.announcements.caughtUp {
+		mono(c.announcements.catchUpUntil(c.set.T))
 	}
-	mono(n.lookBackAt(p, now))
-	if n.set.Observer || n.desired.Closing {
+	mono(c.lookBackAt(now))
+	if c.set.Observer || c.desired.Closing {
 		return
 	}
-	if at, ok := n.greetDue(p, now); ok {
+	if at, ok := c.greetDue(now); ok {
 		mono(at)
 	}
 }

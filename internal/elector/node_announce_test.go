@@ -132,11 +132,11 @@ func TestAnnouncementsElsewhere(t *testing.T) {
 	w.pass(20 * time.Second)
 	require.Greater(t, count(home), h)
 	require.Equal(t, o, count(other))
-	a.do(func(now clock.Instant) { a.parts[home].link.stalled = true; a.Tick(now) })
+	a.do(func(now clock.Instant) { a.channels[home].link.stalled = true; a.Tick(now) })
 	require.Equal(t, other, a.reachable())
-	a.parts[other].link.stalled = true
+	a.channels[other].link.stalled = true
 	require.Equal(t, (home+2)%3, a.reachable())
-	for _, p := range a.parts {
+	for _, p := range a.channels {
 		p.link.stalled = true
 	}
 	require.Equal(t, home, a.reachable(), "none is better")
@@ -160,9 +160,9 @@ func TestNewcomerIsToldByASnapshot(t *testing.T) {
 	d.do(func(now clock.Instant) { // it has lost what it had read
 		d.Read(Entry{Reset: true, Offset: int64(len(w.logs[0])), End: int64(len(w.logs[0]))}, nil, nil, now)
 	})
-	require.False(t, d.parts[0].lease.Known())
+	require.False(t, d.shards[0].lease.Known())
 	w.pass(50 * time.Millisecond)
-	require.True(t, d.parts[0].lease.Known(), "the newcomer knows what a Snapshot says")
+	require.True(t, d.shards[0].lease.Known(), "the newcomer knows what a Snapshot says")
 	require.Equal(t, 1, snapshots()-before, "one answers for all")
 	w.pass(a.set.Every)
 	_, ok := d.Holder(0, w.instant())

@@ -13,7 +13,7 @@ import (
 // Transfer begins to hand a role over to a member, and returns a number by which its
 // Outcome is known. The error is ErrNotLeader, ErrLeadsAlready or ErrNoMember.
 func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err error) {
-	if len(n.parts) == 0 {
+	if len(n.shards) == 0 {
 		return 0, ErrNotLeader
 	}
 	p, u := n.local(role)
@@ -31,19 +31,19 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 	id = n.requests.number()
 	hand := newHandover(term.Transferred, now, member, true)
 	hand.pinned = true
-	n.handOver(p, hand, []int32{u}, id, now)
-	n.stepOf(p, now)
+	p.handOver(hand, []int32{u}, id, now)
+	p.step(now)
 	return id, nil
 }
 
 // handOver begins a handover of roles, and waits for its outcome.
-func (n *Node) handOver(p *partition, h *handover, roles []int32, id int, now clock.Instant) {
+func (s *shard) handOver(h *handover, roles []int32, id int, now clock.Instant) {
 	for _, role := range roles {
 		h.roles[role] = false
-		p.holds[role].hand = h
+		s.holds[role].hand = h
 	}
-	n.begin(p, h)
-	n.mover.under = append(n.mover.under, move{partition: p.index, role: roles[0], token: p.holds[roles[0]].token, to: h.to,
+	s.begin(h)
+	s.mover.under = append(s.mover.under, move{partition: s.index, role: roles[0], token: s.holds[roles[0]].token, to: h.to,
 		began: now.Mono, id: id})
 }
 
@@ -56,7 +56,7 @@ func (n *Node) rebalance(now clock.Instant) {
 	if !m.looks(willing && n.set.Rebalance, now) {
 		return
 	}
-	if m.putOff(allBehind(n.parts, now, n.set.T), now) {
+	if m.putOff(allBehind(n.shards, now, n.set.T), now) {
 		return
 	}
 	plan, me := n.plan(false, now)
@@ -71,17 +71,17 @@ func (n *Node) rebalance(now clock.Instant) {
 			return role < n.desired.Roles && h != nil && h.movable(now) && n.terms.Told(role)
 		}, maxBatch)
 	}
-	for _, v := range m.weigh(todo, func() bool { return tenured(n.parts, now) }, now) {
+	for _, v := range m.weigh(todo, func() bool { return tenured(n.shards, now) }, now) {
 		n.move(plan.Candidate(v.To).ID, v.Roles, now)
 	}
 }
 
 // allBehind reports whether this process is behind in all logs.
-func allBehind(parts []*partition, now clock.Instant, t time.Duration) bool {
-	return !slices.ContainsFunc(parts, func(p *partition) bool { return !p.link.behind(now, t) })
+func allBehind(parts []*shard, now clock.Instant, t time.Duration) bool {
+	return !slices.ContainsFunc(parts, func(p *shard) bool { return !p.main.link.behind(now, t) })
 }
 
-func tenured(parts []*partition, now clock.Instant) bool {
+func tenured(parts []*shard, now clock.Instant) bool {
 	for _, p := range parts {
 		for _, h := range p.holds {
 			if h.tenured(now) {
@@ -94,14 +94,14 @@ func tenured(parts []*partition, now clock.Instant) bool {
 
 // move hands roles over to a process, those of each partition together.
 func (n *Node) move(to string, roles []int, now clock.Instant) {
-	byPartition := map[*partition][]int32{}
+	byPartition := map[*shard][]int32{}
 	for _, role := range roles {
 		p, u := n.local(role)
 		byPartition[p] = append(byPartition[p], u)
 	}
 	for p, some := range byPartition {
 		slices.Sort(some)
-		n.handOver(p, newHandover(term.Rebalanced, now, to, true), some, 0, now)
+		p.handOver(newHandover(term.Rebalanced, now, to, true), some, 0, now)
 	}
 }
 
@@ -109,12 +109,9 @@ func (n *Node) move(to string, roles []int, now clock.Instant) {
 func (n *Node) resolveMoves(now clock.Instant) {
 	limit := n.set.AnswerWait + n.set.Drain + 2*clock.Wait(n.set.T, n.set.Rho)
 	ended, failed := n.mover.resolve(func(v move) fate {
-		p := n.parts[v.partition]
+		p := n.shards[v.partition]
 		g, held := p.lease.Holder(v.role)
-		f := fate{held: held, ours: held && g.Token == v.token, by: g.Session.Process}
-		if n.quorum != nil { // a role that is being given up has no token; it is ours until enough logs say that it is not
-			f.ours = held && g.Session == n.quorum.Session()
-		}
+		f := fate{held: held, ours: held && p.lease.Ours(g, v.token), by: g.Session.Process}
 		f.kept = p.holds[v.role] != nil && p.holds[v.role].hand == nil
 		return f
 	}, limit, now)
@@ -127,24 +124,24 @@ func (n *Node) resolveMoves(now clock.Instant) {
 }
 
 // plan returns the plan of who should lead what, and the index of this process in it.
-func (n *Node) plan(expected bool, now clock.Instant) (plan *placement.Plan, me int) {
-	steady := n.mover.willing != 0 && now.Mono.Sub(n.mover.willing) >= steadyAfter
-	return n.planner.plan(census{members: &n.members, quiet: silentHolders(n.parts, now), cool: n.mover.cool,
-		self:    placement.Candidate{ID: n.set.Process, Priority: n.set.Priority, Roles: n.desired.Roles, Steady: steady, Soon: !steady},
-		willing: n.desired.Willing(now) && !n.set.Observer && n.set.Alive(now)}, expected, now)
+func (k *common) plan(expected bool, now clock.Instant) (plan *placement.Plan, me int) {
+	steady := k.mover.willing != 0 && now.Mono.Sub(k.mover.willing) >= steadyAfter
+	return k.planner.plan(census{members: &k.members, quiet: silentHolders(k.shards, now), cool: k.mover.cool,
+		self:    placement.Candidate{ID: k.set.Process, Priority: k.set.Priority, Roles: k.desired.Roles, Steady: steady, Soon: !steady},
+		willing: k.desired.Willing(now) && !k.set.Observer && k.set.Alive(now)}, expected, now)
 }
 
 // silentHolders returns the processes that hold something and of which nothing was read for
 // half of their lease, though the log works: they are probably dead.
-func silentHolders(parts []*partition, now clock.Instant) map[string]bool {
+func silentHolders(parts []*shard, now clock.Instant) map[string]bool {
 	var silent map[string]bool
 	for _, p := range parts {
-		if p.link.stalled {
+		if p.main.link.stalled {
 			continue
 		}
 		for h := range p.lease.Holders() {
 			whole := h.FreeAt.Sub(h.Heard.Raw)
-			if now.Raw.Sub(h.Heard.Raw) > whole/2 && !p.link.doubtful(h.Heard) {
+			if now.Raw.Sub(h.Heard.Raw) > whole/2 && !p.main.link.doubtful(h.Heard) {
 				if silent == nil {
 					silent = map[string]bool{}
 				}

@@ -19,7 +19,7 @@ func TestWhatIsOnItsWayIsNoRoom(t *testing.T) {
 	w.pass(8 * time.Second)
 	require.Equal(t, []int{0, 1, 2, 3}, a.leads(4))
 	a.do(func(now clock.Instant) {
-		p := a.parts[0]
+		p := a.shards[0]
 		p.claims.successors[5] = successor{"b", rebalanced} // of a role that only others know
 		plan, me := a.plan(false, now)
 		b := int32(plan.Find("b"))

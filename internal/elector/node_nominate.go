@@ -9,17 +9,17 @@ import (
 // Nominate takes the nominator's word: the partitions of which this process may claim
 // roles.
 func (n *Node) Nominate(partitions []int, lost bool, now clock.Instant) {
-	named := make([]bool, len(n.parts))
+	named := make([]bool, len(n.shards))
 	for _, i := range partitions {
 		if i >= 0 && i < len(named) {
 			named[i] = true
 		}
 	}
-	for i, p := range n.parts {
+	for i, p := range n.shards {
 		if p.nomination.nominate(named[i], lost, len(p.holds) > 0, now) {
 			p.wanted = false
 			if named[i] {
-				n.review(p, now)
+				p.review(now)
 			}
 		}
 	}
@@ -36,7 +36,7 @@ func (n *Node) joins(now clock.Instant) bool {
 // absent reports whether this process stays away because of partitions that it cannot reach.
 func (n *Node) absent(now clock.Instant) bool {
 	away, lost := n.attendance.away(func() (lost []int) {
-		for _, p := range n.parts {
+		for _, p := range n.shards {
 			if p.nomination.unheard(n.set.T, now) {
 				lost = append(lost, p.index)
 			}
@@ -52,13 +52,13 @@ func (n *Node) absent(now clock.Instant) bool {
 
 // reachable is the partition in whose log this process announces itself: its home, or
 // the next one where own records come back.
-func (n *Node) reachable() int {
-	m := len(n.logs)
+func (k *common) reachable() int {
+	m := len(k.channels)
 	for i := range m {
-		p := n.logs[(n.announcer.home+i)%m]
+		p := k.channels[(k.announcer.home+i)%m]
 		if p.link.hello.seq == 0 && !p.link.stalled {
 			return p.index
 		}
 	}
-	return n.announcer.home
+	return k.announcer.home
 }

@@ -10,11 +10,11 @@ import (
 // Ask sends a request to the process that holds the role, and returns a number by which its
 // Outcome is known. The error is ErrUnknown, ErrVacant, ErrLeadsAlready, or says what is wrong with it.
 func (n *Node) Ask(r Request, now clock.Instant) (id int, err error) {
-	if len(n.parts) == 0 {
+	if len(n.shards) == 0 {
 		return 0, ErrUnknown
 	}
 	p, u := n.local(r.Role)
-	switch token, g := n.standing(p, u, now); {
+	switch token, g := p.standing(u, now); {
 	case token == unknownToken:
 		return 0, ErrUnknown
 	case token == vacantToken:
@@ -31,7 +31,7 @@ func (n *Node) Ask(r Request, now clock.Instant) (id int, err error) {
 // Call asks all members to announce themselves, and returns a number by which its Outcome
 // is known.
 func (n *Node) Call(now clock.Instant) (id int, err error) {
-	if len(n.parts) == 0 {
+	if len(n.shards) == 0 {
 		return 0, ErrUnknown
 	}
 	return n.requests.call(n.route, now)
@@ -46,18 +46,20 @@ func (n *Node) Accept(r Request) bool {
 // route chooses the log for a letter: the one that has the role or, where all logs have all
 // roles, one after the other.
 func (n *Node) route(role, tries int) int {
-	if role != anyRole && n.quorum == nil {
-		return role % len(n.parts)
+	logs := n.channels
+	if role != anyRole {
+		p, _ := n.local(role)
+		logs = p.channels
 	}
-	return (n.reachable() + tries) % len(n.logs)
+	return logs[(n.reachable()+tries)%len(logs)].index
 }
 
 // requested handles a request to this process.
-func (n *Node) requested(p *partition, o int64, r *lease.Record, now clock.Instant) {
+func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
 	if n.set.Observer {
 		return
 	}
-	refused, why := n.requests.requested(p.index, o, r, func() tenure {
+	refused, why := n.requests.requested(log, o, r, func() tenure {
 		t := tenure{takes: n.set.Requests, nominated: n.set.Nominated, known: r.Request.Role < n.desired.Roles, token: -1}
 		if t.known {
 			home, u := n.local(r.Request.Role)
@@ -65,8 +67,8 @@ func (n *Node) requested(p *partition, o int64, r *lease.Record, now clock.Insta
 			_, leads := home.lease.Leads(u, now)
 			t.leads = leads && h != nil && h.hand == nil
 			// A late request may be about an earlier term than this one: its sender had not read
-			// as far as the Claim. Tokens of one log are offsets in it.
-			t.earlier = t.leads && n.quorum == nil && (home != p || r.Read < h.token)
+			// as far as the Claim.
+			t.earlier = t.leads && home.lease.Earlier(log, r.Read, h.token)
 			t.token = home.tokenOf(u)
 		}
 		return t
@@ -79,8 +81,8 @@ func (n *Node) requested(p *partition, o int64, r *lease.Record, now clock.Insta
 }
 
 // tokenOf is the token under which this process holds a role; −1: it does not.
-func (p *partition) tokenOf(role int32) int64 {
-	if h := p.holds[role]; h != nil {
+func (s *shard) tokenOf(role int32) int64 {
+	if h := s.holds[role]; h != nil {
 		return h.token
 	}
 	return -1
@@ -92,15 +94,15 @@ func (n *Node) correspond(now clock.Instant) {
 	letters, ended := n.requests.take()
 	n.ready.Outcomes = append(n.ready.Outcomes, ended...)
 	for _, l := range letters {
-		p := n.logs[l.log]
+		p := n.channels[l.log]
 		if !p.begun || l.kind == lease.Pong && p.log.Offset() < l.ping {
 			continue
 		}
-		r := n.word(p, l.kind, now)
+		r := p.word(l.kind, now)
 		r.To, r.Ping, r.Request, r.Answer = l.to, l.ping, l.request, l.answer
 		if l.kind == lease.Pong {
 			r.Hello = n.announcement(n.wants(now))
 		}
-		n.append(p, now, r)
+		p.append(now, r)
 	}
 }

@@ -35,18 +35,18 @@ const (
 
 // standing says what is known of a role at time now. Silence is measured as a claimant
 // does it.
-func (n *Node) standing(p *partition, role int32, now clock.Instant) (token int64, g lease.Grantee) {
-	if !p.lease.Known() {
+func (s *shard) standing(role int32, now clock.Instant) (token int64, g lease.Grantee) {
+	if !s.lease.Known() {
 		return unknownToken, g
 	}
-	g, held := p.lease.Holder(role)
+	g, held := s.lease.Holder(role)
 	if held && now.Raw < g.FreeAt {
-		if g.Last < p.end {
+		if s.old(g.Last) {
 			return unknownToken, g // it was in the log before this process came, for nobody knows how long
 		}
-		return p.lease.Tenure(g), g
+		return s.lease.Tenure(g), g
 	}
-	if now.Raw < p.lease.FreeAt(role) || !caughtUp(n.logsOf(p)) { // a newer version may hold it, or somebody who comes later in the log
+	if now.Raw < s.lease.FreeAt(role) || !caughtUp(s.channels) { // a newer version may hold it, or somebody who comes later in the log
 		return unknownToken, g
 	}
 	return vacantToken, g
@@ -54,11 +54,11 @@ func (n *Node) standing(p *partition, role int32, now clock.Instant) (token int6
 
 // Holder returns who holds a role, as far as was read.
 func (n *Node) Holder(role int, now clock.Instant) (lease.Grantee, bool) {
-	if len(n.parts) == 0 {
+	if len(n.shards) == 0 {
 		return lease.Grantee{}, false
 	}
 	p, u := n.local(role)
-	token, g := n.standing(p, u, now)
+	token, g := p.standing(u, now)
 	return g, token >= 0
 }
 
@@ -98,11 +98,11 @@ func (n *Node) Changes(w *Watcher, now clock.Instant) []Standing {
 	}
 	w.told = w.told[:n.desired.Roles]
 	var out []Standing
-	for _, p := range n.parts {
+	for _, p := range n.shards {
 		at := map[int64]int{}
-		for u := range n.localRoles(p) {
-			role := n.role(p, u)
-			token, g := n.standing(p, u, now)
+		for u := range p.localRoles() {
+			role := p.role(u)
+			token, g := p.standing(u, now)
 			if token == w.told[role] {
 				continue
 			}
@@ -122,7 +122,7 @@ func (n *Node) Changes(w *Watcher, now clock.Instant) []Standing {
 	return out
 }
 
-func newStanding(p *partition, token int64, g lease.Grantee) Standing {
+func newStanding(p *shard, token int64, g lease.Grantee) Standing {
 	s := Standing{Partition: p.index, Status: Unknown}
 	switch token {
 	case unknownToken:
@@ -138,16 +138,16 @@ func newStanding(p *partition, token int64, g lease.Grantee) Standing {
 // partition, then by lowest role.
 func (n *Node) Standings(now clock.Instant) []Standing {
 	var out []Standing
-	for _, p := range n.parts {
+	for _, p := range n.shards {
 		g := grouping{at: map[int64]int{}, of: map[int64]int{}}
-		for u := range n.localRoles(p) {
+		for u := range p.localRoles() {
 			i, ok := 0, false
 			token, holder, short := p.lease.Grant(u)
 			if short {
 				i, ok = g.find(token, holder)
 			}
 			if !ok { // what has one token has one holder, too: it is asked about once
-				key, grantee := n.standing(p, u, now)
+				key, grantee := p.standing(u, now)
 				if i, ok = g.at[key]; !ok {
 					i = len(out)
 					out = append(out, newStanding(p, key, grantee))
@@ -157,7 +157,7 @@ func (n *Node) Standings(now clock.Instant) []Standing {
 					g.add(token, holder, i)
 				}
 			}
-			out[i].Roles = append(out[i].Roles, n.role(p, u))
+			out[i].Roles = append(out[i].Roles, p.role(u))
 		}
 	}
 	return out

@@ -52,40 +52,40 @@ func (n *Node) Ready(now clock.Instant) Ready {
 }
 
 // append hands over records, and remembers those that others are kept waiting for.
-func (n *Node) append(p *partition, now clock.Instant, records ...lease.Record) {
+func (c *channel) append(now clock.Instant, records ...lease.Record) {
 	for _, r := range records {
 		switch r.Kind {
 		case lease.Release, lease.Snapshot:
-			n.timing.farewells++
+			c.timing.farewells++
 			if r.Kind == lease.Release {
-				p.releasing++
+				c.releasing++
 			}
 		case lease.Hello:
 			if r.Hello.Leaving {
-				n.timing.farewells++
+				c.timing.farewells++
 			}
 		case lease.Claim, lease.Beat, lease.Ping, lease.Pong:
 		}
 		if r.Kind == lease.Beat || r.Kind == lease.Claim {
-			p.beatAt = now.Mono.Add(n.set.Every)
+			c.beatAt = now.Mono.Add(c.set.Every)
 		}
 		if r.Kind == lease.Beat || r.Kind == lease.Claim || r.Kind == lease.Hello {
-			p.link.sent(r.Kind, r.Seq, now)
+			c.link.sent(r.Kind, r.Seq, now)
 		}
-		n.ready.Append = append(n.ready.Append, Append{p.index, p.id, r})
+		c.ready.Append = append(c.ready.Append, Append{c.index, c.id, r})
 	}
 }
 
-func (n *Node) note(level slog.Level, text string, args ...any) {
-	n.ready.Notes = append(n.ready.Notes, Note{level, text, args})
+func (k *common) note(level slog.Level, text string, args ...any) {
+	k.ready.Notes = append(k.ready.Notes, Note{level, text, args})
 }
 
-func (n *Node) tell(notes []Note) { n.ready.Notes = append(n.ready.Notes, notes...) }
+func (k *common) tell(notes []Note) { k.ready.Notes = append(k.ready.Notes, notes...) }
 
 // wakeIn is how long nothing will be due, if nothing happens.
 func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	next := lookEvery
-	if len(n.parts) == 0 {
+	if len(n.shards) == 0 {
 		return next
 	}
 	next = min(next, n.mover.lookAt.Sub(now.Mono))
@@ -99,7 +99,7 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	if by := n.succeedBy(); n.timing.freeAt != 0 && now.Mono < by {
 		next = min(next, by.Sub(now.Mono))
 	}
-	for _, p := range n.parts {
+	for _, p := range n.shards {
 		next = min(next, p.dueAt.Sub(now.Mono))
 	}
 	next = max(next, 100*time.Microsecond)

@@ -25,7 +25,7 @@ func (e *Elector) Ask(ctx context.Context, r Request) error {
 func (e *Elector) opened() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return len(e.node.logs) > 0
+	return len(e.node.channels) > 0
 }
 
 // NextRequest waits for a request that the application is to decide on, which then has to be

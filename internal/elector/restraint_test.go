@@ -193,7 +193,7 @@ func TestBeatsGoOutInUnison(t *testing.T) {
 		apart    time.Duration
 		together bool
 	}{{200 * time.Millisecond, true}, {300 * time.Millisecond, false}} {
-		b.parts[0].beatAt = a.parts[0].beatAt.Add(c.apart)
+		b.channels[0].beatAt = a.channels[0].beatAt.Add(c.apart)
 		w.pass(2 * b.set.Every)
 		as, bs := a.since(0, lease.Beat), b.since(0, lease.Beat)
 		gap := bs[len(bs)-1].at - as[len(as)-1].at
@@ -272,17 +272,17 @@ func TestWhoHasASuccessorLeavesNoSnapshot(t *testing.T) {
 
 // An answer to a Ping that came before the Ping says nothing of now.
 func TestAnAnswerToAnEarlierPingDoesNotCount(t *testing.T) {
-	p := &partition{hands: []*handover{{to: "b", pinged: true, ping: -1}}}
-	n := Node{parts: []*partition{p}}
+	p := &shard{hands: []*handover{{to: "b", pinged: true, ping: -1}}}
+	n := &channel{shard: p}
 	early := lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 4}
-	n.ponged(p, &early)
+	n.ponged(&early)
 	require.False(t, p.hands[0].answered, "the Ping was not read back yet")
-	n.pinged(p, 7, &lease.Record{Kind: lease.Ping, To: "b"})
-	n.ponged(p, &early)
+	n.pinged(7, &lease.Record{Kind: lease.Ping, To: "b"})
+	n.ponged(&early)
 	require.False(t, p.hands[0].answered, "to an earlier one")
-	n.ponged(p, &lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "c"}, Ping: 7})
+	n.ponged(&lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "c"}, Ping: 7})
 	require.False(t, p.hands[0].answered, "another's")
-	n.ponged(p, &lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 7})
+	n.ponged(&lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 7})
 	require.True(t, p.hands[0].answered)
 }
 
@@ -310,10 +310,10 @@ func TestSharingOutIsMoreAndMoreSeldom(t *testing.T) {
 	w := newWorld(1)
 	a := w.start("a", 100_000, nil)
 	w.pass(8 * time.Second)
-	p := a.parts[0]
+	p := a.shards[0]
 	a.do(func(now clock.Instant) {
-		a.share(p, []int32{1}, now)
-		a.share(p, []int32{2}, now)
+		p.share([]int32{1}, now)
+		p.share([]int32{2}, now)
 		last := p.claims.vacant[len(p.claims.vacant)-1]
 		require.Equal(t, toShare, last.what)
 		require.Equal(t, now.Mono.Add(1250*time.Microsecond), last.at, "an eighth of 100,000 roles × 2 members × 50 ns")

@@ -35,6 +35,8 @@ func newSmallNode() *smallNode {
 	return s
 }
 
+func (s *smallNode) majority() *majority { return s.shards[0].lease.(*majority) }
+
 func (s *smallNode) reset(log int, id string) {
 	s.Read(Entry{Partition: log, Reset: true, ID: id}, nil, nil, s.now)
 	s.ends[log] = 0
@@ -102,9 +104,9 @@ func TestALateAnswerOfAFormerIncarnationIsNotLookedAt(t *testing.T) {
 		s.Read(Entry{Partition: a.Partition, ID: a.ID}, &r, nil, s.now)
 	}
 	s.Tick(s.now)
-	require.False(t, s.logs[0].log.Known(), "x0 is not read any more")
+	require.False(t, s.channels[0].log.Known(), "x0 is not read any more")
 	require.EqualValues(t, 2, s.Stats(s.now).Records)
-	_, _, led := s.quorum.Term(0)
+	_, _, led := s.majority().Term(0)
 	require.True(t, led, "two logs are enough")
 }
 
@@ -121,21 +123,21 @@ func TestALogWhoseRecordsWereLostBeginsAnew(t *testing.T) {
 		s.record(a.Partition, a.ID, a.Record)
 	}
 	s.taken()
-	_, _, led := s.quorum.Term(0)
+	_, _, led := s.majority().Term(0)
 	require.True(t, led)
-	session := s.logs[0].log.Session()
+	session := s.channels[0].log.Session()
 
 	s.ends[0] += 2 // which nobody has handed over
 	hello := lease.Record{Kind: lease.Hello, Session: lease.Session{Process: "b", N: 1}, Name: "b", Read: -1, Seq: 9, Longest: lease.Unsaid,
 		Hello: &lease.Announcement{Roles: 1}}
 	s.record(0, "x0", hello)
-	require.False(t, s.logs[0].log.Known(), "lost records were not noticed")
-	require.NotEqual(t, session, s.logs[0].log.Session())
+	require.False(t, s.channels[0].log.Known(), "lost records were not noticed")
+	require.NotEqual(t, session, s.channels[0].log.Session())
 	require.EqualValues(t, 1, s.Stats(s.now).LogResets)
 	notes := s.Ready(s.now).Notes
 	require.Len(t, notes, 1)
 	require.Equal(t, "records of a small log were lost on their way: rejoining", notes[0].Text)
-	_, _, led = s.quorum.Term(0)
+	_, _, led = s.majority().Term(0)
 	require.True(t, led, "two logs are enough")
 
 	s.record(0, "x0", hello)
@@ -164,18 +166,18 @@ func TestATermThatHasEndedIsNotRevived(t *testing.T) {
 	require.True(t, leads(0) && leads(1))
 
 	old := s.now.Add(-s.set.T)
-	for line := range s.quorum.InUse() {
+	for line := range s.majority().InUse() {
 		s.terms.Renew(line, old)
 	}
 	require.False(t, leads(0) || leads(1))
-	s.quorum.Forget([]int32{0})
+	s.majority().Forget([]int32{0})
 	asked := false
 	s.set.Alive = func(clock.Instant) bool { // which is asked for the reason of the end
 		asked = true
 		require.False(t, leads(0), "a term that has ended is led again")
 		return true
 	}
-	s.sync(s.parts[0], s.now)
+	s.shards[0].sync(s.now)
 	require.True(t, asked)
 	require.True(t, leads(1), "the other one goes on")
 	require.False(t, leads(0))
@@ -325,7 +327,7 @@ func BenchmarkRecordOnASmallLog(b *testing.B) {
 					s.claimed(log, id, "b", part)
 				}
 			}
-			s.parts[0].claims.add(s.now.Mono.Add(time.Hour), all)
+			s.shards[0].claims.add(s.now.Mono.Add(time.Hour), all)
 			s.taken()
 			who := 0
 			for b.Loop() {
@@ -397,7 +399,7 @@ func TestSmallLogsWakeForWhatWasFinished(t *testing.T) {
 	s.pass(60*time.Millisecond, ids...) // it is clear by now who is to lead next: nobody
 	s.Drained([]int{0}, revoked[0].ID, s.now)
 	s.Tick(s.now) // anything else that happens meanwhile
-	require.Equal(t, s.now.Mono.Add(s.timing.roundTrip()), s.parts[0].dueAt)
+	require.Equal(t, s.now.Mono.Add(s.timing.roundTrip()), s.shards[0].dueAt)
 	s.now = s.now.Add(s.timing.roundTrip())
 	s.Tick(s.now)
 	released := 0

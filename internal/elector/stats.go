@@ -63,15 +63,15 @@ type Stats struct {
 // Stats costs a look at the fold's holders of every role, and nothing while nobody asks.
 func (n *Node) Stats(now clock.Instant) Stats {
 	s := Stats{Now: now, Terms: n.terms.Counts(), Led: n.terms.Led(now, n.desired.Roles), Read: n.counts.read}
-	for _, p := range n.parts {
-		n.account(p, now)
-		c := n.census(p, now)
+	for _, p := range n.shards {
+		p.account(now)
+		c := p.census(now)
 		s.Held, s.Vacant, s.Unknown = s.Held+c[Held], s.Vacant+c[Vacant], s.Unknown+c[Unknown]
-		if v := n.evidence(p, now); v != (clock.Instant{}) && (s.Evidence == (clock.Instant{}) || now.Age(v) > now.Age(s.Evidence)) {
+		if v := p.evidence(now); v != (clock.Instant{}) && (s.Evidence == (clock.Instant{}) || now.Age(v) > now.Age(s.Evidence)) {
 			s.Evidence = v
 		}
 	}
-	if len(n.parts) == 0 {
+	if len(n.shards) == 0 {
 		s.Unknown = n.desired.Roles
 	}
 	for _, m := range n.members.by {
@@ -89,12 +89,12 @@ func (n *Node) Stats(now clock.Instant) Stats {
 
 // evidence is the oldest V of what is held on p; zero: nothing is held. It is that of the lines
 // that the terms follow, as the check has them.
-func (n *Node) evidence(p *partition, now clock.Instant) (oldest clock.Instant) {
-	if len(p.holds) == 0 {
+func (s *shard) evidence(now clock.Instant) (oldest clock.Instant) {
+	if len(s.holds) == 0 {
 		return clock.Instant{}
 	}
-	for line := range p.lease.InUse() {
-		if v, ok := n.terms.V(line); ok && (oldest == (clock.Instant{}) || now.Age(v) > now.Age(oldest)) {
+	for line := range s.lease.InUse() {
+		if v, ok := s.terms.V(line); ok && (oldest == (clock.Instant{}) || now.Age(v) > now.Age(oldest)) {
 			oldest = v
 		}
 	}
@@ -102,9 +102,9 @@ func (n *Node) evidence(p *partition, now clock.Instant) (oldest clock.Instant) 
 }
 
 // census counts the roles of p below R by Status, as standing has it.
-func (n *Node) census(p *partition, now clock.Instant) (c [Held + 1]int) {
-	below := n.localRoles(p)
-	if !p.lease.Known() {
+func (s *shard) census(now clock.Instant) (c [Held + 1]int) {
+	below := s.localRoles()
+	if !s.lease.Known() {
 		c[Unknown] = int(below)
 		return c
 	}
@@ -112,14 +112,14 @@ func (n *Node) census(p *partition, now clock.Instant) (c [Held + 1]int) {
 		switch {
 		case now.Raw >= h.FreeAt:
 			return int(Vacant)
-		case h.Last < p.end:
+		case s.old(h.Last):
 			return int(Unknown)
 		}
 		return int(Held)
 	}
-	p.lease.Tally(below, kind, c[:])
+	s.lease.Tally(below, kind, c[:])
 	c[Vacant] = int(below) - c[Held] - c[Unknown]
-	if now.Raw < p.lease.NewerUntil() || !caughtUp(n.logsOf(p)) {
+	if now.Raw < s.lease.NewerUntil() || !caughtUp(s.channels) {
 		c[Unknown], c[Vacant] = c[Unknown]+c[Vacant], 0
 	}
 	return c

@@ -24,7 +24,7 @@ func (a *actor) same(t *testing.T, msg ...any) {
 	require.Equal(t, want, [3]int{s.Unknown, s.Vacant, s.Held}, msg...)
 	require.Len(t, a.Members(now), s.Members)
 	vacant := 0
-	for _, p := range a.parts {
+	for _, p := range a.shards {
 		count := 0
 		for _, since := range p.vacancyStats.since {
 			if since != 0 {
@@ -40,9 +40,9 @@ func (a *actor) same(t *testing.T, msg ...any) {
 }
 
 func (a *actor) holding() (roles []int) {
-	for _, p := range a.parts {
+	for _, p := range a.shards {
 		for role := range p.holds {
-			roles = append(roles, a.role(p, role))
+			roles = append(roles, p.role(role))
 		}
 	}
 	return roles

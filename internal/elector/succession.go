@@ -16,7 +16,7 @@ type successor struct {
 }
 
 // designate takes note of whom a Release is in favour of, before anybody may claim.
-func (n *Node) designate(p *partition, changed []int32, r *lease.Record) {
+func (s *shard) designate(changed []int32, r *lease.Record) {
 	switch {
 	case r == nil:
 	case r.Kind == lease.Release && r.To != "":
@@ -28,61 +28,61 @@ func (n *Node) designate(p *partition, changed []int32, r *lease.Record) {
 			why = transferred
 		}
 		for _, role := range changed {
-			p.claims.successors[role] = successor{r.To, why}
+			s.claims.successors[role] = successor{r.To, why}
 		}
-	case r.Kind == lease.Claim && r.Session.Process != n.set.Process || r.Kind == lease.Release:
+	case r.Kind == lease.Claim && r.Session.Process != s.set.Process || r.Kind == lease.Release:
 		for _, role := range changed {
-			delete(p.claims.successors, role)
+			delete(s.claims.successors, role)
 		}
 	}
 }
 
 // vacate takes note that nobody holds roles any more, or that their holder was silent
 // for so long that its lease is over.
-func (n *Node) vacate(p *partition, roles []int32, now clock.Instant) {
-	limit := n.localRoles(p)
+func (s *shard) vacate(roles []int32, now clock.Instant) {
+	limit := s.localRoles()
 	roles = slices.DeleteFunc(roles, func(role int32) bool { return role >= limit })
 	if len(roles) == 0 {
 		return
 	}
-	if !n.willing(p, now) {
-		n.eager = n.eager && n.desired.Willing(now) && n.set.Alive(now)
+	if !s.willing(now) {
+		s.eager = s.eager && s.desired.Willing(now) && s.set.Alive(now)
 		return
 	}
-	if n.set.Nominated {
-		p.claims.add(now.Mono, roles)
+	if s.set.Nominated {
+		s.claims.add(now.Mono, roles)
 		return
 	}
-	n.place(p, roles, now)
+	s.place(roles, now)
 }
 
 // place works out when this process will claim roles: at once what was released in its
 // favour, later what was released in another's. The rest is shared out.
-func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
+func (s *shard) place(roles []int32, now clock.Instant) {
 	var ours, theirs []int32
 	open := make([]int32, 0, len(roles))
 	for _, role := range roles {
-		h, given := p.claims.successors[role]
+		h, given := s.claims.successors[role]
 		switch {
-		case given && h.process == n.set.Process:
+		case given && h.process == s.set.Process:
 			ours = append(ours, role)
-		case given && n.members.mayTake(h.process):
+		case given && s.members.mayTake(h.process):
 			theirs = append(theirs, role)
 		default:
 			open = append(open, role)
 		}
 	}
 	if len(ours) > 0 {
-		n.timing.given(now)
-		p.claims.add(now.Mono, ours)
+		s.timing.given(now)
+		s.claims.add(now.Mono, ours)
 	}
 	if len(theirs) > 0 {
 		// It is shared out when the other one has not claimed it: mostly there is nothing left
 		// to be shared out by then, and that takes long where there are many roles.
-		p.claims.list(&vacancy{at: now.Mono.Add(headStart(2*n.timing.roundTrip()) + p.lease.Reading()), roles: theirs, what: toShare})
+		s.claims.list(&vacancy{at: now.Mono.Add(headStart(2*s.timing.roundTrip()) + s.lease.Reading()), roles: theirs, what: toShare})
 	}
 	if len(open) > 0 {
-		n.share(p, open, now)
+		s.share(open, now)
 	}
 }
 
@@ -90,43 +90,43 @@ func (n *Node) place(p *partition, roles []int32, now clock.Instant) {
 // at once what it should have itself. Of the rest it is thought when those who should have
 // it have had the time for it: mostly nothing is left then, and it takes long where there
 // are many roles. Where two disagree both claim and the log decides.
-func (n *Node) share(p *partition, roles []int32, now clock.Instant) {
-	if next := p.claims.sharings.next; now.Mono < next {
-		p.claims.list(&vacancy{at: next, roles: roles, what: toShare})
+func (s *shard) share(roles []int32, now clock.Instant) {
+	if next := s.claims.sharings.next; now.Mono < next {
+		s.claims.list(&vacancy{at: next, roles: roles, what: toShare})
 		return
 	}
-	pause := n.sharePause(p, now)
-	p.claims.sharings.add(now.Mono, pause)
-	plan, me := n.plan(true, now)
-	shares := n.shares(plan, p, roles, false, now)
-	recovering := p.link.recovered != 0 && now.Mono.Sub(p.link.recovered) < n.set.T
+	pause := s.sharePause(now)
+	s.claims.sharings.add(now.Mono, pause)
+	plan, me := s.plan(true, now)
+	shares := s.shares(plan, roles, false, now)
+	recovering := s.main.link.recovered != 0 && now.Mono.Sub(s.main.link.recovered) < s.set.T
 	late := time.Duration(0)
-	if recovering || p.link.stalled {
+	if recovering || s.main.link.stalled {
 		// Who should have it may still be on its way back, like everybody.
-		late = clock.Patience(n.set.T) + n.set.Random(clock.Stalled(n.set.T))
+		late = clock.Patience(s.set.T) + s.set.Random(clock.Stalled(s.set.T))
 	}
 	var ours, others []int32
 	for _, role := range roles {
-		if int(shares[n.role(p, role)]) == me {
+		if int(shares[s.role(role)]) == me {
 			ours = append(ours, role)
 		} else {
 			others = append(others, role)
 		}
 	}
-	jitter := n.set.Random(n.timing.roundTrip() + 1)
-	p.claims.add(now.Mono, ours)
-	p.claims.list(&vacancy{at: now.Mono.Add(late + n.claimTurn(p) + pause + jitter), roles: others, what: toRank})
+	jitter := s.set.Random(s.timing.roundTrip() + 1)
+	s.claims.add(now.Mono, ours)
+	s.claims.list(&vacancy{at: now.Mono.Add(late + s.claimTurn() + pause + jitter), roles: others, what: toRank})
 }
 
 // sharePause is how long after a sharing out there is no other one: after an outage a
 // hundred holders are found to be silent, or say so, one after the other, and each time all
 // that is held has to be counted. It is far below a round trip where that is little. Who is
 // behind would share out what others have claimed already, and reads on for that first.
-func (n *Node) sharePause(p *partition, now clock.Instant) time.Duration {
-	if p.link.behind(now, n.set.T) {
-		return clock.Patience(n.set.T)
+func (s *shard) sharePause(now clock.Instant) time.Duration {
+	if s.main.link.behind(now, s.set.T) {
+		return clock.Patience(s.set.T)
 	}
-	return p.claims.sharings.pause(now.Mono, min(clock.Pause(n.set.T), time.Duration(n.desired.Roles*(n.members.size()+1))*50*time.Nanosecond))
+	return s.claims.sharings.pause(now.Mono, min(clock.Pause(s.set.T), time.Duration(s.desired.Roles*(s.members.size()+1))*50*time.Nanosecond))
 }
 
 // sharings is how often vacant roles were shared out lately.
@@ -158,25 +158,25 @@ func (s *sharings) add(now clock.Mono, pause time.Duration) {
 }
 
 // claimTurn is how long one who comes before others has for its Claim.
-func (n *Node) claimTurn(p *partition) time.Duration {
-	return 2*n.timing.roundTrip() + p.lease.Reading()
+func (s *shard) claimTurn() time.Duration {
+	return 2*s.timing.roundTrip() + s.lease.Reading()
 }
 
 // rank works out when this process will claim roles that those who should have them have
 // not claimed: the later, the more members come before it.
-func (n *Node) rank(p *partition, roles []int32, now clock.Instant) {
-	plan, me := n.plan(true, now)
-	shares := n.shares(plan, p, roles, false, now)
+func (s *shard) rank(roles []int32, now clock.Instant) {
+	plan, me := s.plan(true, now)
+	shares := s.shares(plan, roles, false, now)
 	byRank := map[time.Duration][]int32{}
 	for _, role := range roles {
 		wait := time.Duration(0)
-		if first := int(shares[n.role(p, role)]); first != me {
-			wait = n.claimTurn(p) * time.Duration(max(0, plan.Rank(me, first, n.role(p, role))-1))
+		if first := int(shares[s.role(role)]); first != me {
+			wait = s.claimTurn() * time.Duration(max(0, plan.Rank(me, first, s.role(role))-1))
 		}
 		byRank[wait] = append(byRank[wait], role)
 	}
 	for wait, some := range byRank {
-		p.claims.add(now.Mono.Add(wait), some)
+		s.claims.add(now.Mono.Add(wait), some)
 	}
 }
 
@@ -185,24 +185,24 @@ func (n *Node) rank(p *partition, roles []int32, now clock.Instant) {
 // where many members start at once, and are slow to read what all of them claim, to think of
 // it over and over would make them slower. It waits no longer than T/2 for having read on:
 // where round trips are always long it would wait for ever.
-func (n *Node) overdue(p *partition, now clock.Instant) {
-	c := &p.claims
-	if under, _ := p.lease.Claiming(); under > 0 && !p.lease.Paces() || now.Mono < c.thinkAt {
+func (s *shard) overdue(now clock.Instant) {
+	c := &s.claims
+	if under, _ := s.lease.Claiming(); under > 0 && !s.lease.Paces() || now.Mono < s.main.pacing.thinkAt {
 		return
 	}
-	if p.link.behind(now, n.set.T) && !c.overdue(now.Mono.Add(-clock.Patience(n.set.T))) {
-		c.thinkAt = now.Mono.Add(clock.Behind(n.set.T))
+	if s.main.link.behind(now, s.set.T) && !c.overdue(now.Mono.Add(-clock.Patience(s.set.T))) {
+		s.main.pacing.thinkAt = now.Mono.Add(clock.Behind(s.set.T))
 		return
 	}
-	limit := n.localRoles(p) // there may be fewer by now
-	if roles := p.claims.due(toRank, now, limit); len(roles) > 0 {
-		n.rank(p, roles, now)
+	limit := s.localRoles() // there may be fewer by now
+	if roles := s.claims.due(toRank, now, limit); len(roles) > 0 {
+		s.rank(roles, now)
 	}
-	if roles := p.claims.due(toShare, now, limit); len(roles) > 0 {
+	if roles := s.claims.due(toShare, now, limit); len(roles) > 0 {
 		for _, role := range roles {
-			delete(p.claims.successors, role)
+			delete(s.claims.successors, role)
 		}
-		n.share(p, roles, now)
+		s.share(roles, now)
 	}
 }
 
@@ -210,61 +210,61 @@ func (n *Node) overdue(p *partition, now clock.Instant) {
 func headStart(unit time.Duration) time.Duration { return 4*unit + 10*time.Millisecond }
 
 // review takes all roles of p into account that nobody holds.
-func (n *Node) review(p *partition, now clock.Instant) {
-	p.claims.clear()
-	clear(p.claims.silent)
-	p.claims.silentAt = 0 // look now
-	n.silence(p, now)
-	if !p.lease.Paces() && !p.lease.Known() || !n.willing(p, now) {
+func (s *shard) review(now clock.Instant) {
+	s.claims.clear()
+	clear(s.claims.silent)
+	s.claims.silentAt = 0 // look now
+	s.silence(now)
+	if !s.lease.Paces() && !s.lease.Known() || !s.willing(now) {
 		return
 	}
-	n.vacate(p, p.lease.Free(n.localRoles(p), now), now)
+	s.vacate(s.lease.Free(s.localRoles(), now), now)
 }
 
-func (n *Node) reviewAll(now clock.Instant) {
-	for _, p := range n.parts {
-		n.review(p, now)
+func (k *common) reviewAll(now clock.Instant) {
+	for _, p := range k.shards {
+		p.review(now)
 	}
 }
 
 // silence deals with holders of which nothing was read for so long that their leases
 // are over.
-func (n *Node) silence(p *partition, now clock.Instant) {
-	c := &p.claims
+func (s *shard) silence(now clock.Instant) {
+	c := &s.claims
 	if c.silentAt != clock.Never && now.Raw < c.silentAt {
 		return
 	}
 	c.silentAt = clock.Never
 	if len(c.silent) > 0 { // what was dealt with and is forgotten by the fold
 		for id := range c.silent {
-			if p.lease.HeldBy(id) == 0 {
+			if s.lease.HeldBy(id) == 0 {
 				delete(c.silent, id)
 			}
 		}
 	}
 	over := map[lease.Session]bool{}
-	for h := range p.lease.Holders() {
+	for h := range s.lease.Holders() {
 		switch {
 		case c.silent[h.Session] == h.Heard.Raw:
 		case now.Raw < h.FreeAt:
 			c.silentAt = min(c.silentAt, h.FreeAt)
-		case !p.lease.Outlasts() && h.Session == p.lease.Session():
+		case !s.lease.Outlasts() && h.Session == s.lease.Session():
 			// It has lapsed long ago, and is dealt with by that.
 		default:
 			c.silent[h.Session] = h.Heard.Raw
 			over[h.Session] = true
-			n.ready.Changed = true
-			if !p.link.doubtful(h.Heard) && n.members.suspect(h.Session.Process) {
-				n.planner.forget()
+			s.ready.Changed = true
+			if !s.main.link.doubtful(h.Heard) && s.members.suspect(h.Session.Process) {
+				s.planner.forget()
 			}
 		}
 	}
 	if len(over) > 0 {
-		roles := p.heldBy(over)
-		n.account(p, now)
-		n.vacated(p, roles, now)
-		if !p.lease.Paces() { // which of them may be claimed on enough small logs is found out elsewhere
-			n.vacate(p, roles, now)
+		roles := s.heldBy(over)
+		s.account(now)
+		s.vacated(roles, now)
+		if !s.lease.Paces() { // which of them may be claimed on enough small logs is found out elsewhere
+			s.vacate(roles, now)
 		}
 	}
 }
@@ -282,10 +282,10 @@ const saidOnly = clock.Raw(1)
 
 // heldBy returns the roles that some sessions hold, ascending: after an outage those of all
 // are shared out at once, which takes long where there are many.
-func (p *partition) heldBy(sessions map[lease.Session]bool) []int32 {
+func (s *shard) heldBy(sessions map[lease.Session]bool) []int32 {
 	var roles []int32
 	if len(sessions) > 0 {
-		p.lease.Each(func(h lease.HolderState) int32 {
+		s.lease.Each(func(h lease.HolderState) int32 {
 			if sessions[h.Session] {
 				return 1
 			}
@@ -301,10 +301,10 @@ func (p *partition) heldBy(sessions map[lease.Session]bool) []int32 {
 
 // heardSince works out anew when the next holder's lease will be over: records that
 // were read since have put that off.
-func (n *Node) heardSince(p *partition, now clock.Instant) {
-	if p.claims.silentAt != clock.Never {
-		p.claims.silentAt = min(p.claims.silentAt, now.Raw)
-		n.silence(p, now)
+func (s *shard) heardSince(now clock.Instant) {
+	if s.claims.silentAt != clock.Never {
+		s.claims.silentAt = min(s.claims.silentAt, now.Raw)
+		s.silence(now)
 	}
 }
 
@@ -325,36 +325,36 @@ const uncovered = int32(-3)
 // partitions, what becomes vacant within T/20, such as what a dead process held on many, is
 // shared out once. With one, only what is asked for is: after an outage holders are found to
 // be silent one after the other, and what all of them held takes long to share out.
-func (n *Node) shares(plan *placement.Plan, p *partition, roles []int32, fresh bool, now clock.Instant) []int32 {
-	s := &n.planner.sharing
-	recent := s.plan == plan && s.fresh == fresh && len(s.first) == n.desired.Roles && now.Mono.Sub(s.at) < clock.Behind(n.set.T)
-	if recent && !slices.ContainsFunc(roles, func(role int32) bool { return s.first[n.role(p, role)] == uncovered }) {
-		return s.first
+func (s *shard) shares(plan *placement.Plan, roles []int32, fresh bool, now clock.Instant) []int32 {
+	sh := &s.planner.sharing
+	recent := sh.plan == plan && sh.fresh == fresh && len(sh.first) == s.desired.Roles && now.Mono.Sub(sh.at) < clock.Behind(s.set.T)
+	if recent && !slices.ContainsFunc(roles, func(role int32) bool { return sh.first[s.role(role)] == uncovered }) {
+		return sh.first
 	}
-	if !recent || len(n.parts) > 1 {
-		*s = sharing{plan: plan, fresh: fresh, at: now.Mono, first: slices.Repeat([]int32{uncovered}, n.desired.Roles)}
+	if !recent || len(s.shards) > 1 {
+		*sh = sharing{plan: plan, fresh: fresh, at: now.Mono, first: slices.Repeat([]int32{uncovered}, s.desired.Roles)}
 	}
 	var holders []int32
 	if !fresh {
-		holders = n.holders(plan, now)
+		holders = s.holders(plan, now)
 	}
-	open := n.open(p, roles, holders)
+	open := s.open(roles, holders)
 	for i, first := range plan.Assign(open, holders) {
-		s.first[open[i]] = first
+		sh.first[open[i]] = first
 	}
-	return s.first
+	return sh.first
 }
 
 // open are the roles, ascending, that are shared out together with these of p.
-func (n *Node) open(p *partition, roles, holders []int32) []int32 {
+func (s *shard) open(roles, holders []int32) []int32 {
 	var open []int32
-	if len(n.parts) == 1 {
+	if len(s.shards) == 1 {
 		for _, role := range roles {
-			open = append(open, int32(n.role(p, role)))
+			open = append(open, int32(s.role(role)))
 		}
 		return open
 	}
-	for role := range n.desired.Roles {
+	for role := range s.desired.Roles {
 		if holders == nil || holders[role] == placement.Nobody {
 			open = append(open, int32(role))
 		}

@@ -108,10 +108,10 @@ func (t *timing) settled(roles int, nominated bool) clock.Mono {
 func (n *Node) verify(now clock.Instant) {
 	t := &n.timing
 	busy := false
-	for _, p := range n.parts {
+	for _, p := range n.shards {
 		under, _ := p.lease.Claiming()
 		busy = busy || len(p.holds) > 0 || under > 0
-		n.giveUpClaims(p, now)
+		p.giveUpClaims(now)
 	}
 	if !busy {
 		t.lastBack = now

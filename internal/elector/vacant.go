@@ -99,13 +99,14 @@ func (c *claims) due(what upcoming, now clock.Instant, limit int32) []int32 {
 	return roles
 }
 
-// next is when the first of the vacancies is due.
-func (c *claims) next() clock.Mono {
+// next is when the first of the vacancies is due. Before thinkAt nothing is thought of that is
+// not claimed yet.
+func (c *claims) next(thinkAt clock.Mono) clock.Mono {
 	next := clock.Mono(clock.Never)
 	for _, v := range c.vacant {
 		at := v.at
 		if v.what != toClaim {
-			at = max(at, c.thinkAt)
+			at = max(at, thinkAt)
 		}
 		next = min(next, at)
 	}

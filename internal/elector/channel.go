@@ -1,0 +1,86 @@
+package elector
+
+import (
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// channel is one log: what was read of it, what was appended to it and has not come back, and
+// when the next record is due there.
+type channel struct {
+	*common
+	index int
+	shard *shard // of whose roles it tells
+	log   *lease.Lease
+	id    string // of the incarnation of a small log
+	begun bool   // reading has begun: before that nothing is said
+	end   int64  // where the log ended when reading began: what lies before is of unknown age
+
+	link          link          // own records and their round trips
+	pacing        pacing        // of own Claims
+	announcements announcements // Hellos and Snapshots
+
+	beatAt    clock.Mono
+	releaseAt clock.Mono // when Releases are sent again
+	repeats   int        // how often they were
+	releasing int        // Releases that were neither acknowledged nor reported as failed
+}
+
+func newChannel(k *common, index int, l *lease.Lease, s *shard, now clock.Instant) *channel {
+	c := &channel{common: k, index: index, log: l, shard: s}
+	c.log.Begin(0, false, now) // until the log says where it begins
+	return c
+}
+
+// restart forgets what was concluded from the log, which is read anew; end is where it ends
+// now.
+func (c *channel) restart(end int64, now clock.Instant) {
+	c.begun, c.end = true, end
+	c.link.reset()
+	c.announcements.reset(now)
+}
+
+// released takes note that something was released: Releases that are lost are sent again.
+func (c *channel) released(now clock.Instant) {
+	c.repeats, c.releaseAt = 0, now.Mono.Add(clock.Resend(c.set.T))
+}
+
+// maxRepeats bounds the pause between Releases that do not come back, to 2T.
+const maxRepeats = 3
+
+// pacing holds Claims in one log back: after an outage everybody would claim everything, and
+// the log would never recover from that.
+type pacing struct {
+	tries     int        // k: Claims in a row that did not come back in time
+	notBefore clock.Mono // no Claim before, for that reason
+	thinkAt   clock.Mono // what others should have claimed is not thought of before
+}
+
+// maxTries bounds the pause between Claims that do not come back, to 8T · U(½, 3/2).
+const maxTries = 6
+
+// returned takes note of a Claim that has come back, in time or not. Others sent theirs at
+// about the same time: what lies behind this one comes within about as long again.
+func (p *pacing) returned(inTime bool, took time.Duration, set *Settings, now clock.Instant) {
+	if inTime {
+		p.tries, p.notBefore = 0, 0
+		p.thinkAt = now.Mono.Add(took)
+		return
+	}
+	p.late(set, now)
+}
+
+// late takes note of a Claim that did not come back in time.
+func (p *pacing) late(set *Settings, now clock.Instant) {
+	p.tries = min(p.tries+1, maxTries)
+	p.notBefore = now.Mono.Add(backoff(p.tries, set))
+}
+
+// backoff is T/8 · 2^k · U(½, 3/2): with less, what is sent again keeps the log as busy as what
+// did not come back.
+func backoff(k int, set *Settings) time.Duration {
+	d := clock.Pause(set.T) << k
+	return d/2 + set.Random(d)
+}

@@ -1,0 +1,289 @@
+package elector
+
+import (
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/term"
+)
+
+// History is K: how many records lie between two Snapshots, roughly. A log is read from
+// 2K records before its end.
+const History = 1000
+
+// shard is roles of which the same logs tell: those of one partition, told of by its log, or
+// all roles, told of by several small logs. It has what this process holds of them, gives up
+// and means to claim. Its roles are numbered within it.
+type shard struct {
+	*common
+	index    int
+	lease    holdings   // who holds what
+	channels []*channel // the logs that tell of it
+	main     *channel   // by which Claims are held back
+	begun    bool       // reading has begun: before that nothing is said or claimed
+
+	unheard map[lease.Session]bool // holders of whom only what the log had when reading began is known
+
+	holds        map[int32]*hold // what this process leads, or gives up (handover.go)
+	hands        []*handover     // orderly ends under way (handover.go)
+	claims       claims          // vacancies, and own Claims (claim.go)
+	nomination   nomination      // what the nominator says of it
+	vacancyStats vacancyStats    // for counters
+
+	dueAt   clock.Mono // when time alone will give it something to do
+	sweepAt clock.Mono // when all vacant roles are looked at again
+	over    bool       // the application was told that terms have lapsed
+	wanted  bool       // nothing that is held was given up since Desired changed
+}
+
+// hold is a role that this process holds.
+type hold struct {
+	token int64
+	cause cause
+	since clock.Mono
+	hand  *handover // nil: it is kept
+	line  int       // the line of V that its term follows
+}
+
+// cause tells how this process came by a role.
+type cause int
+
+const (
+	claimed     cause = iota // when it was vacant, or left by somebody who went
+	rebalanced               // handed over by somebody who could have kept it
+	transferred              // and meant to stay
+)
+
+func newShard(k *common, index int, l holdings) *shard {
+	s := &shard{common: k, index: index, lease: l, holds: map[int32]*hold{}}
+	s.nomination.nominated = !k.set.Nominated && !k.set.Observer
+	s.claims.init()
+	return s
+}
+
+// forget forgets what was concluded of roles.
+func (s *shard) forget() {
+	s.hands = nil
+	s.claims.init()
+	s.main.pacing.thinkAt = 0
+}
+
+// old reports whether evidence that was read at an offset was in the log before this process
+// came, for nobody knows how long. Offsets of several logs tell nothing.
+func (s *shard) old(offset int64) bool { return len(s.channels) == 1 && offset < s.main.end }
+
+// follow draws the conclusions of what a record in a log did to the lease.
+func (c *channel) follow(ev lease.Event, r *lease.Record, now clock.Instant) {
+	s := c.shard
+	if ev.Known {
+		s.learned(now)
+	}
+	if ev.Evidence {
+		if id := s.lease.As(r.Session); s.claims.silent[id] != 0 { // it lives on: others were told that its roles are vacant
+			delete(s.claims.silent, id)
+			c.ready.Changed = true
+			s.recountOf(s.lease.RolesOf(id), now)
+		}
+		switch live := c.log.Offset() >= c.end; {
+		case !live && s.unheard != nil: // it may claim here what it holds from now on
+			s.unheard[r.Session] = true
+		case live && s.unheard[r.Session]: // others were told that nothing is known of its roles
+			delete(s.unheard, r.Session)
+			c.ready.Changed = true
+		}
+	}
+	c.outlived(ev.Outlived, r, now)
+	if len(ev.Changed) > 0 {
+		c.ready.Changed = true
+		s.recountOf(ev.Changed, now)
+		s.designate(ev.Changed, r)
+	}
+	s.sync(now)
+	if ev.Known && !s.lease.Outlasts() {
+		s.review(now)
+	}
+}
+
+// outlived takes note of holders that another process has found to be silent before this
+// one did: nothing is left by which it would find out itself.
+func (c *channel) outlived(ids []lease.Session, r *lease.Record, now clock.Instant) {
+	for _, id := range ids {
+		switch {
+		case id.Process == r.Session.Process: // it claims anew what it held
+		case c.link.doubtful(now.Add(-c.set.T)):
+		case c.shard.lease.Outlasts() && c.members.heardSince(id.Process, now.Add(-clock.Recent(c.set.T))): // it is cut off from this log only
+		case c.members.suspect(id.Process):
+			c.planner.forget()
+		}
+	}
+}
+
+// learned looks at everything, which was not known before.
+func (s *shard) learned(now clock.Instant) {
+	s.recount(now)
+	s.ready.Changed = true
+	if s.lease.Outlasts() {
+		return // what is known of the other logs has been concluded
+	}
+	s.claims.init()
+	s.main.pacing.thinkAt = 0
+	s.main.announcements.back = false
+	s.unheard = map[lease.Session]bool{}
+	for h := range s.lease.Holders() {
+		if s.old(h.Last) {
+			s.unheard[h.Session] = true
+		}
+	}
+}
+
+// sync compares roles that may have changed with what is held here. What has ended is
+// ended before a line of V is renewed, and lines are renewed before terms are shifted to them: a
+// term that goes on is found led all the while. It is called after each record, so that no
+// log was lost and won again since: until it is shifted, a term's former line says no more
+// than its new one.
+func (s *shard) sync(now clock.Instant) {
+	var lapsed, superseded, free, taken, shifted []int32
+	gained := map[int64][]int32{}
+	for _, role := range s.lease.Changed() {
+		token, line, led := s.lease.Term(role)
+		h := s.holds[role]
+		switch {
+		case h != nil && (!led || h.token != token):
+			if s.lease.Outdone(role) {
+				superseded = append(superseded, role)
+			} else {
+				lapsed = append(lapsed, role)
+			}
+			h = nil
+		case h != nil && h.line != line:
+			shifted = append(shifted, role)
+		}
+		switch {
+		case led && h == nil:
+			gained[token] = append(gained[token], role)
+			taken = append(taken, role)
+		case led || !s.lease.Vacant(role, now):
+			taken = append(taken, role)
+		case !s.lease.Paces() || !s.claims.isListed(role):
+			free = append(free, role)
+		}
+	}
+	s.end(superseded, term.Superseded, false)
+	if len(lapsed) > 0 {
+		s.end(lapsed, s.lapsed(now), false)
+	}
+	s.renew()
+	s.shift(shifted)
+	for token, roles := range gained {
+		s.gain(roles, token, now)
+	}
+	s.claims.drop(taken)
+	s.vacate(free, now)
+	if len(taken) > 0 || len(free) > 0 {
+		s.ready.Changed, s.mover.dirty = true, true
+	}
+}
+
+// renew publishes V of all lines that terms follow. What ended was withdrawn before.
+func (s *shard) renew() {
+	for line := range s.lease.InUse() {
+		v := s.lease.V(line)
+		if at, ok := s.terms.V(line); v != (clock.Instant{}) && (!ok || at != v) {
+			s.terms.Renew(line, v)
+		}
+	}
+}
+
+// shift lets terms follow the lines of V that are theirs now.
+func (s *shard) shift(roles []int32) {
+	byLine := map[int][]int{}
+	for _, role := range roles {
+		h := s.holds[role]
+		if _, line, led := s.lease.Term(role); led && h != nil && h.line != line {
+			h.line = line
+			byLine[line] = append(byLine[line], s.role(role))
+		}
+	}
+	for line, units := range byLine {
+		s.terms.Shift(units, line)
+	}
+}
+
+// gain begins the terms of roles that were won by one Claim.
+func (s *shard) gain(roles []int32, token int64, now clock.Instant) {
+	units := make([]int, 0, len(roles))
+	for _, role := range roles {
+		if s.holds[role] != nil {
+			continue
+		}
+		s.holds[role] = &hold{token: token, cause: s.claims.causeOf(role, s.set.Process), since: now.Mono, line: s.index}
+		units = append(units, s.role(role))
+	}
+	s.wanted = false
+	s.terms.Start(units, token, s.set.TokenBase+token)
+	s.shift(roles)
+	if s.main.beatAt < now.Mono {
+		s.main.beatAt = now.Mono.Add(s.set.Every)
+	}
+}
+
+// end forgets roles that are held no more.
+func (s *shard) end(roles []int32, why term.Reason, graceful bool) {
+	if len(roles) == 0 {
+		return
+	}
+	for _, role := range roles {
+		if h := s.holds[role]; h != nil {
+			if h.hand != nil {
+				h.hand.drop(role)
+			}
+			delete(s.holds, role)
+		}
+	}
+	s.terms.End(s.units(roles), why, graceful)
+	s.ready.Changed = true
+}
+
+func (s *shard) endAll(why term.Reason) {
+	roles := make([]int32, 0, len(s.holds))
+	for role := range s.holds {
+		roles = append(roles, role)
+	}
+	s.end(roles, why, false)
+}
+
+// End ends all terms: the log has failed for good, or this process has closed.
+func (n *Node) End(why term.Reason) {
+	for _, p := range n.shards {
+		p.endAll(why)
+	}
+}
+
+// due is when p will have something to do, if nothing is read: by the monotonic clock.
+func (s *shard) due(now clock.Instant) clock.Mono {
+	next := s.lease.Due(now)
+	mono := func(t clock.Mono) { next = min(next, t) }
+	for _, h := range s.hands {
+		if !h.named {
+			mono(s.nameAt())
+		}
+		mono(h.due(s.set.AnswerWait))
+		mono(h.releaseAt(s.timing.roundTrip()))
+	}
+	if at, ok := s.claimDue(now); ok {
+		mono(at)
+	}
+	mono(now.MonoOf(s.claims.silentAt))
+	for _, log := range s.channels {
+		if !log.begun {
+			continue
+		}
+		if s.lease.Keeps(log.index, len(s.holds) > 0) && s.set.Alive(now) && !log.link.beating(now, s.set.T) {
+			mono(log.beatAt)
+		}
+		if s.lease.Owes(log.index) && log.releasing == 0 {
+			mono(log.releaseAt)
+		}
+		log.talkDue(now, mono)
+	}
+	return next
+}
