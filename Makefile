@@ -172,7 +172,7 @@ lint:
 	CGO_ENABLED=0 $(GO) vet .
 	$(GO) vet -tags neli_nolibrdkafka .
 	@$(MAKE) --no-print-directory cross
-	@oldest=go$$($(GO) list -m -f '{{.GoVersion}}'); if GOTOOLCHAIN=$$oldest $(GO) version; then GOTOOLCHAIN=$$oldest $(GO) vet ./...; \
+	@export GOWORK=off; oldest=go$$($(GO) list -m -f '{{.GoVersion}}'); if GOTOOLCHAIN=$$oldest $(GO) version; then GOTOOLCHAIN=$$oldest $(GO) vet ./...; \
 		else echo "not checked with $$oldest: this toolchain cannot be had here"; fi
 
 cross: ## what needs no cgo builds on each of PLATFORMS

@@ -2,20 +2,12 @@ module github.com/goneli/neli/bench
 
 go 1.26.0
 
-replace github.com/goneli/neli => ../
-
-replace github.com/goneli/neli/franz => ../franz
-
-replace github.com/goneli/neli/peers => ../peers
-
-replace github.com/goneli/neli/testkit => ../testkit
-
 require (
 	github.com/confluentinc/confluent-kafka-go/v2 v2.15.1
 	github.com/go-redsync/redsync/v4 v4.18.0
-	github.com/goneli/neli v0.0.0-00010101000000-000000000000
-	github.com/goneli/neli/franz v0.0.0-00010101000000-000000000000
-	github.com/goneli/neli/peers v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli v0.1.0
+	github.com/goneli/neli/franz v0.1.0
+	github.com/goneli/neli/peers v0.1.0
 	github.com/hashicorp/raft v1.7.3 // 1.8 does not build beside a released raft-boltdb/v2 (go-metrics/compat)
 	github.com/hashicorp/raft-boltdb/v2 v2.3.1
 	github.com/redis/go-redis/v9 v9.23.0
@@ -27,7 +19,7 @@ require (
 
 require (
 	github.com/ajstarks/svgo v0.0.0-20211024235047-1546f124cd8b
-	github.com/goneli/neli/testkit v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli/testkit v0.1.0
 	github.com/prometheus/procfs v0.16.1
 	github.com/vishvananda/netlink v1.3.1
 	go.etcd.io/etcd/api/v3 v3.7.3

@@ -2,19 +2,11 @@ module github.com/goneli/neli/examples
 
 go 1.26.0
 
-replace github.com/goneli/neli => ../
-
-replace github.com/goneli/neli/franz => ../franz
-
-replace github.com/goneli/neli/peers => ../peers
-
-replace github.com/goneli/neli/testkit => ../testkit
-
 require (
-	github.com/goneli/neli v0.0.0-00010101000000-000000000000
-	github.com/goneli/neli/franz v0.0.0-00010101000000-000000000000
-	github.com/goneli/neli/peers v0.0.0-00010101000000-000000000000
-	github.com/goneli/neli/testkit v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli v0.1.0
+	github.com/goneli/neli/franz v0.1.0
+	github.com/goneli/neli/peers v0.1.0
+	github.com/goneli/neli/testkit v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/stretchr/testify v1.12.1
 	github.com/twmb/franz-go v1.22.2

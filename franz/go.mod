@@ -2,12 +2,8 @@ module github.com/goneli/neli/franz
 
 go 1.26.0
 
-replace github.com/goneli/neli => ../
-
-replace github.com/goneli/neli/testkit => ../testkit
-
 require (
-	github.com/goneli/neli v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli v0.1.0
 	github.com/stretchr/testify v1.12.1
 	github.com/twmb/franz-go v1.22.2
 	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260918054303-01f206a7e32c

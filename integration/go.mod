@@ -2,20 +2,14 @@ module github.com/goneli/neli/integration
 
 go 1.26.0
 
-replace github.com/goneli/neli => ../
-
-replace github.com/goneli/neli/franz => ../franz
-
-replace github.com/goneli/neli/testkit => ../testkit
-
 require (
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/confluentinc/confluent-kafka-go/v2 v2.15.1
 	github.com/go-sql-driver/mysql v1.10.1
-	github.com/goneli/neli v0.0.0-00010101000000-000000000000
-	github.com/goneli/neli/franz v0.0.0-00010101000000-000000000000
-	github.com/goneli/neli/testkit v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli v0.1.0
+	github.com/goneli/neli/franz v0.1.0
+	github.com/goneli/neli/testkit v0.1.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/stretchr/testify v1.12.1
 	github.com/twmb/franz-go v1.22.2

@@ -2,10 +2,8 @@ module github.com/goneli/neli/metrics
 
 go 1.26.0
 
-replace github.com/goneli/neli => ../
-
 require (
-	github.com/goneli/neli v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli v0.1.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/client_model v0.6.3
 	github.com/prometheus/common v0.72.0

@@ -2,11 +2,9 @@ module github.com/goneli/neli/peers
 
 go 1.26.0
 
-replace github.com/goneli/neli => ../
-
 require (
 	github.com/cenkalti/backoff/v5 v5.0.3
-	github.com/goneli/neli v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli v0.1.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 	golang.org/x/net v0.60.0

@@ -2,13 +2,9 @@ module github.com/goneli/neli/cmd/neli
 
 go 1.26.0
 
-replace github.com/goneli/neli => ../../
-
-replace github.com/goneli/neli/metrics => ../../metrics
-
 require (
-	github.com/goneli/neli v0.0.0-00010101000000-000000000000
-	github.com/goneli/neli/metrics v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli v0.1.0
+	github.com/goneli/neli/metrics v0.1.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
@@ -25,7 +21,7 @@ require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/confluentinc/confluent-kafka-go/v2 v2.15.1 // indirect
 	github.com/cpuguy83/go-md2man/v2 v2.0.6 // indirect
-	github.com/goneli/neli/franz v0.0.0-00010101000000-000000000000
+	github.com/goneli/neli/franz v0.1.0
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
@@ -39,5 +35,3 @@ require (
 	golang.org/x/sync v0.24.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
-
-replace github.com/goneli/neli/franz => ../../franz
