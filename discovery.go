@@ -238,11 +238,11 @@ func (n *Neli) Members() []Member {
 // usual.
 //
 // It is for tools that have just started and want to know who is there; any process may call, an
-// observer, too. It takes WRITE on the topic. An observer that may not write watches on, and the
-// call fails when ctx ends, with what the log said: give ctx a deadline.
+// observer, too. It takes WRITE on the topic. An observer that may not write watches on, and its
+// call fails after three seconds. Where no broker is reached the call waits: give ctx a deadline.
 //
-// Errors: ErrClosed or what ended this Neli; the cause of ctx, with what the log said of the
-// call. It needs exclusive mode. Do not call it regularly: each answer is read by all members.
+// Errors: ErrNoAnswer, if the log refuses the call; ErrClosed or what ended this Neli; the cause of
+// ctx, with what the log said of the call. It needs exclusive mode. Do not call it regularly: each answer is read by all members.
 func (n *Neli) CallMembers(ctx context.Context) error {
 	switch {
 	case ctx == nil:

@@ -44,7 +44,8 @@ type Request struct {
 // when nobody is known to hold the role; ErrLeadsAlready, when the member that is to lead it
 // does so, of which the holder is not told; ErrNotDone, when the holder accepted and could not do
 // it, or lost the role meanwhile; ErrNoAnswer, when the holder has said nothing for 30 s, as
-// one does that is cut off, or takes that long to decide; ErrClosed or what ended this Neli; the
+// one does that is cut off, or takes that long to decide, and after three seconds if this process
+// may not write, even where it is not known who holds the role; ErrClosed or what ended this Neli; the
 // cause of ctx. Neither ErrNoAnswer nor the end of ctx calls the request off: it may be carried
 // out later on, in the term in which the holder has read it. A holder whose version knows no
 // requests refuses or says nothing. A request may be put to the holder's application

@@ -24,12 +24,39 @@ func TestObserverThatMayNotWriteWatchesOn(t *testing.T) {
 		require.True(g, known)
 		ctx, stop := context.WithTimeout(g.Context(), 10*time.Second)
 		defer stop()
+		asked := time.Now()
 		err := o.Ask(ctx, neli.Request{StepDown: true})
-		require.Error(g, err)
+		require.ErrorIs(g, err, neli.ErrNoAnswer)
+		require.ErrorContains(g, err, "cannot WRITE topic "+onePerBroker)
+		require.InDelta(g, 3, time.Since(asked).Seconds(), 0.1, "no answer is waited for")
+		asked = time.Now()
+		require.ErrorIs(g, o.CallMembers(ctx), neli.ErrNoAnswer)
+		require.InDelta(g, 3, time.Since(asked).Seconds(), 0.1)
 		g.pass(3*smallT, true)
 		require.Equal(g, neli.StateLive, o.State())
 		_, known = o.Holder(0)
 		require.True(g, known, "it watches on")
+	})
+}
+
+// A member that may not write to any log fails at the start, and names the right that it lacks. One
+// from which the right is withdrawn later leads nothing, until it has it again.
+func TestMemberThatMayNotWrite(t *testing.T) {
+	kafkaLogs(t, 1, func(g *smallGroup, b *nelitest.Broker) {
+		b.Refuse("a", nelitest.Appends, kafka.ErrAuthorization)
+		a := g.joinWith("a", func(*neli.Config) {})
+		err := a.Await()
+		require.ErrorIs(g, err, neli.ErrAccess)
+		require.ErrorContains(g, err, "cannot WRITE topic "+onePerBroker)
+		b.Refuse("b", nelitest.Appends, nil)
+		m := g.joinWith("b", func(*neli.Config) {})
+		g.until(5*time.Second, func([]string) bool { return m.IsLeader() })
+		b.Refuse("b", nelitest.Appends, kafka.ErrAuthorization)
+		g.until(2*smallT, func([]string) bool { return !m.IsLeader() })
+		g.pass(10*smallT, false)
+		require.Equal(g, neli.StateLive, m.State())
+		b.Refuse("b", nelitest.Appends, nil)
+		g.until(5*time.Second, func([]string) bool { return m.IsLeader() })
 	})
 }
 

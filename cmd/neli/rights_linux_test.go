@@ -75,3 +75,12 @@ func TestTransferNeedsWrite(t *testing.T) {
 	require.Contains(t, p.errors.String(), "cannot WRITE topic jobs.neli")
 	require.Contains(t, p.errors.String(), "for 3s", "it does not wait for an answer")
 }
+
+// Where nobody holds anything there is nobody to send a request to, and nothing may be known yet.
+func TestTransferNeedsWriteWhereNobodyLeads(t *testing.T) {
+	c := secured(t, map[string]kmsg.ACLOperation{"reader": kmsg.ACLOperationRead})
+	p := neli(t, c, "transfer", "--config", as(t, "reader"), "somebody")
+	require.Equal(t, 124, p.code())
+	require.Contains(t, p.errors.String(), "cannot WRITE topic jobs.neli")
+	require.Contains(t, p.errors.String(), "for 3s", "it does not wait for somebody to lead")
+}

@@ -285,7 +285,7 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 		}
 	case lease.Ping:
 		if err != nil && (r.Request != nil || r.To == lease.Everyone) {
-			n.requests.failed(p.index, r, err)
+			n.requests.failed(p.index, r, err, now)
 		}
 	case lease.Beat, lease.Pong:
 	}

@@ -94,8 +94,8 @@ func TestACallThatIsLost(t *testing.T) {
 
 	o.cut = true
 	id = o.call(t)
-	o.do(func(clock.Instant) {
-		o.requests.failed(0, &lease.Record{To: lease.Everyone}, errors.New("WRITE is missing"))
+	o.do(func(now clock.Instant) {
+		o.requests.failed(0, &lease.Record{To: lease.Everyone}, errors.New("WRITE is missing"), now)
 	})
 	require.Equal(t, "the log does not take it: WRITE is missing", o.requests.giveUp(id))
 	require.Empty(t, o.requests.calls)

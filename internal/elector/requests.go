@@ -64,8 +64,8 @@ const (
 	// it is being carried out.
 	askEvery    = time.Second
 	followEvery = 5 * time.Second
-	// askLimit is how long a holder may stay silent; deniedLimit, if the log refuses records of
-	// this process, so that no request was sent.
+	// askLimit is how long a holder may stay silent; deniedLimit, how long the logs may refuse records of
+	// this process, so that no request is sent.
 	askLimit    = 30 * time.Second
 	deniedLimit = 3 * time.Second
 	// goneFor is how long a role must have another holder, or none, until that ends a
@@ -84,18 +84,51 @@ type asking struct {
 	gone     clock.Mono // since when the role has another holder, or none; 0: it has not
 	accepted bool
 	tries    int
-	failed   error // why the newest record may not be in the log
+	rejection
 }
 
 // calling is a call of this process that has not been read back. The caller does not
 // announce itself, so nobody takes it for a member. An observer that has just started
 // learns by a call which members there are.
 type calling struct {
-	id     int
-	log    int // where it was sent last
-	sent   clock.Mono
-	tries  int
-	failed error // why the newest record may not be in the log
+	id    int
+	log   int // where it was sent last
+	sent  clock.Mono
+	tries int
+	rejection
+}
+
+// rejection is why the newest letter of a request or call may not be in a log.
+type rejection struct {
+	failed error
+	denied clock.Mono // since when each log that was tried has refused it; 0: another reason, or none
+}
+
+func (j *rejection) note(err error, now clock.Instant) {
+	j.failed = err
+	switch {
+	case !errors.Is(err, ErrDenied):
+		j.denied = 0
+	case j.denied == 0:
+		j.denied = now.Mono
+	}
+}
+
+// until is how long letters are sent that each log refuses.
+func (j *rejection) until() clock.Mono {
+	if j.denied == 0 {
+		return clock.Never
+	}
+	return j.denied.Add(deniedLimit)
+}
+
+// pause is how long after a letter the next one is sent. Where the log has refused it another one may
+// take it, and each of seven is tried within deniedLimit.
+func (j *rejection) pause(usual time.Duration) time.Duration {
+	if j.denied == 0 {
+		return usual
+	}
+	return deniedLimit / 8
 }
 
 // number returns the next number by which an Outcome is known.
@@ -161,24 +194,24 @@ func (rs *requests) back(log int, o int64, r *lease.Record) {
 	}
 	for _, a := range rs.asks {
 		if a.id == r.Request.ID && a.log == log {
-			a.offset, a.failed = o, nil
+			a.offset, a.rejection = o, rejection{}
 		}
 	}
 }
 
 // failed handles an own request or call that may not be in its log.
-func (rs *requests) failed(log int, r *lease.Record, err error) {
+func (rs *requests) failed(log int, r *lease.Record, err error, now clock.Instant) {
 	if r.To == lease.Everyone {
 		for _, c := range rs.calls {
 			if c.log == log {
-				c.failed = err
+				c.note(err, now)
 			}
 		}
 		return
 	}
 	for _, a := range rs.asks {
 		if a.id == r.Request.ID {
-			a.failed = err
+			a.note(err, now)
 		}
 	}
 }
@@ -243,11 +276,16 @@ func (rs *requests) pursue(standing func(role int) (token int64, g lease.Grantee
 		}
 		return false
 	})
-	for _, c := range rs.calls {
-		if now.Mono >= c.again() {
+	rs.calls = slices.DeleteFunc(rs.calls, func(c *calling) bool {
+		switch {
+		case now.Mono >= c.until():
+			rs.ended = append(rs.ended, Outcome{c.id, c.unsent(deniedLimit)})
+			return true
+		case now.Mono >= c.again():
 			rs.sendCall(c, to, now)
 		}
-	}
+		return false
+	})
 }
 
 // due is when pursue will have something to do, if nothing is read.
@@ -261,7 +299,7 @@ func (rs *requests) due() clock.Mono {
 		}
 	}
 	for _, c := range rs.calls {
-		next = min(next, c.again())
+		next = min(next, c.again(), c.until())
 	}
 	return next
 }
@@ -269,22 +307,15 @@ func (rs *requests) due() clock.Mono {
 // again is when a request is sent again.
 func (a *asking) again() clock.Mono {
 	if a.accepted {
-		return a.sent.Add(followEvery)
+		return a.sent.Add(a.pause(followEvery))
 	}
-	return a.sent.Add(askEvery)
+	return a.sent.Add(a.pause(askEvery))
 }
 
-func (c *calling) again() clock.Mono { return c.sent.Add(askEvery) }
+func (c *calling) again() clock.Mono { return c.sent.Add(c.pause(askEvery)) }
 
 // until is how long the answer of a silent holder is waited for.
-func (a *asking) until() clock.Mono { return a.heard.Add(a.limit()) }
-
-func (a *asking) limit() time.Duration {
-	if errors.Is(a.failed, ErrDenied) {
-		return deniedLimit
-	}
-	return askLimit
-}
+func (a *asking) until() clock.Mono { return min(a.heard.Add(askLimit), a.rejection.until()) }
 
 // verdict tells what has become of a request whose holder is silent and no longer holds
 // the role.
@@ -298,11 +329,20 @@ func (a *asking) verdict(token int64, g lease.Grantee) error {
 	return fmt.Errorf("%w: %w", ErrNotDone, errElsewhere)
 }
 
+// unanswered is the error of a request to a holder that is silent.
 func (a *asking) unanswered() error {
-	if a.failed != nil {
-		return fmt.Errorf("%w for %v, and the log does not take the request: %w", ErrNoAnswer, a.limit(), a.failed)
+	switch {
+	case a.denied != 0:
+		return a.unsent(deniedLimit)
+	case a.failed != nil:
+		return a.unsent(askLimit)
 	}
 	return fmt.Errorf("%w for %v", ErrNoAnswer, askLimit)
+}
+
+// unsent is the error of what no log has taken for so long.
+func (j *rejection) unsent(limit time.Duration) error {
+	return fmt.Errorf("%w for %v, and the log does not take the request: %w", ErrNoAnswer, limit, j.failed)
 }
 
 // giveUp forgets a request or a call, and tells how far it had come.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -13,8 +14,26 @@ import (
 // Ask sends a request to the process that holds the role, once it is known who does, and waits
 // for the outcome until ctx is done, whose end does not call it off.
 func (e *Elector) Ask(ctx context.Context, r Request) error {
+	ctx, end := context.WithCancelCause(ctx)
+	var call sync.WaitGroup
+	defer call.Wait()
+	defer end(nil)
+	unknown := sync.OnceFunc(func() {
+		// It may never be known who holds the role. Whether the log would take a request shows a call.
+		call.Go(func() {
+			if err := e.Call(ctx); errors.Is(err, ErrDenied) {
+				end(err)
+			}
+		})
+	})
 	done := make(chan error, 1)
-	id, err := e.begin(ctx, done, func(n *Node, now clock.Instant) (int, error) { return n.Ask(r, now) })
+	id, err := e.begin(ctx, done, func(n *Node, now clock.Instant) (int, error) {
+		id, err := n.Ask(r, now)
+		if errors.Is(err, ErrUnknown) {
+			unknown()
+		}
+		return id, err
+	})
 	if err != nil {
 		return err
 	}

@@ -53,10 +53,10 @@ func TestWhatEndsARequest(t *testing.T) {
 		rs.replied(0, from("b", lease.Record{Answer: &lease.Answer{ID: 1, Stage: lease.Accepted}}), at(0))
 	}
 	unread := func(rs *requests) {
-		rs.failed(0, &lease.Record{Request: &lease.Request{ID: 1}}, errors.New("no such topic"))
+		rs.failed(0, &lease.Record{Request: &lease.Request{ID: 1}}, errors.New("no such topic"), at(0))
 	}
 	denied := func(rs *requests) {
-		rs.failed(0, &lease.Record{Request: &lease.Request{ID: 1}}, fmt.Errorf("%w: not WRITE", ErrDenied))
+		rs.failed(0, &lease.Record{Request: &lease.Request{ID: 1}}, fmt.Errorf("%w: not WRITE", ErrDenied), at(0))
 	}
 	for _, c := range []struct {
 		name   string
@@ -123,7 +123,7 @@ func TestHowFarARequestHasCome(t *testing.T) {
 		{func(rs *requests) { rs.replied(0, answer(lease.Accepted), at(0)) }, "has accepted"},
 		{func(rs *requests) { rs.replied(0, answer(lease.Done), at(0)) }, "outcome is known"},
 		{func(rs *requests) {
-			rs.failed(0, &lease.Record{Request: &lease.Request{ID: 1}}, errors.New("no such topic"))
+			rs.failed(0, &lease.Record{Request: &lease.Request{ID: 1}}, errors.New("no such topic"), at(0))
 		}, "no such topic"},
 	} {
 		rs := &requests{}
@@ -144,7 +144,7 @@ func TestACallIsOverWhenItIsReadBack(t *testing.T) {
 	call := &lease.Record{Kind: lease.Ping, To: lease.Everyone}
 	rs.back(0, 5, call)
 	require.Empty(t, rs.ended, "its newest letter is in another log")
-	rs.failed(1, call, errors.New("WRITE is missing"))
+	rs.failed(1, call, errors.New("WRITE is missing"), at(0))
 	require.Equal(t, "WRITE is missing", rs.calls[0].failed.Error())
 	rs.back(1, 9, call)
 	out, ended := rs.take()
@@ -153,6 +153,54 @@ func TestACallIsOverWhenItIsReadBack(t *testing.T) {
 	second, err := rs.call(inTurn, at(0))
 	require.NoError(t, err)
 	require.Equal(t, "it has not come back from the log", rs.giveUp(second))
+}
+
+// A call that no log takes ends, unless it is only for now.
+func TestACallThatIsDeniedEnds(t *testing.T) {
+	rs := &requests{}
+	id, err := rs.call(inTurn, at(0))
+	require.NoError(t, err)
+	everyone := &lease.Record{Kind: lease.Ping, To: lease.Everyone}
+	rs.failed(0, everyone, errors.New("no leader"), at(0))
+	rs.pursue(heldBy(""), inTurn, at(time.Hour))
+	require.Empty(t, rs.ended)
+	rs.failed(1, everyone, fmt.Errorf("%w: not WRITE", ErrDenied), at(time.Hour))
+	rs.pursue(heldBy(""), inTurn, at(time.Hour+deniedLimit-1))
+	require.Empty(t, rs.ended)
+	require.LessOrEqual(t, rs.due(), at(time.Hour+deniedLimit).Mono)
+	rs.pursue(heldBy(""), inTurn, at(time.Hour+deniedLimit))
+	_, ended := rs.take()
+	require.Len(t, ended, 1)
+	require.Equal(t, id, ended[0].ID)
+	require.ErrorIs(t, ended[0].Err, ErrNoAnswer)
+	require.ErrorIs(t, ended[0].Err, ErrDenied)
+	require.Equal(t, clock.Mono(clock.Never), rs.due(), "nothing is left to be done")
+}
+
+// One of several logs that refuses records does not end what another one takes, however long
+// the holder needs for it.
+func TestOneLogThatRefusesEndsNoRequest(t *testing.T) {
+	rs := &requests{}
+	_, err := rs.ask(Request{Verb: lease.StepDown}, "b", inTurn, at(0))
+	require.NoError(t, err)
+	tried := map[int]bool{}
+	for ms := range 60_000 {
+		now := at(time.Duration(ms) * time.Millisecond)
+		rs.pursue(heldBy("b"), inTurn, now)
+		out, ended := rs.take()
+		require.Empty(t, ended)
+		for _, l := range out {
+			tried[l.log] = true
+			r := &lease.Record{Kind: lease.Ping, Request: l.request}
+			if l.log != 2 {
+				rs.failed(l.log, r, ErrDenied, now)
+				continue
+			}
+			rs.back(2, 7, r)
+			rs.replied(2, from("b", lease.Record{Answer: &lease.Answer{ID: 1, Stage: lease.Accepted}}), now)
+		}
+	}
+	require.Len(t, tried, 3)
 }
 
 func TestRefusals(t *testing.T) {

@@ -140,9 +140,14 @@ func (w *Clients) smallTopic() (*smallTopic, error) {
 	if w.Create {
 		t.create = &kafka.TopicSpec{Name: w.Topic, Partitions: w.Apart}
 	}
+	// A broker that has not read the rights yet is alone in refusing what others have granted.
+	reading, writing := &AccessGuard{SignedIn: &t.Access}, &AccessGuard{SignedIn: &t.Access}
+	if w.Observer {
+		writing.OK() // it writes requests only: where it may not, they fail and nothing else does
+	}
 	var logs []*smallPartition
 	for i := range w.Apart {
-		l, err := w.smallPartition(t, i)
+		l, err := w.smallPartition(t, i, reading, writing)
 		if err != nil {
 			return nil, err
 		}
@@ -152,14 +157,10 @@ func (w *Clients) smallTopic() (*smallTopic, error) {
 	return newSmallTopic(t, logs), nil
 }
 
-func (w *Clients) smallPartition(t *Topic, index int) (*smallPartition, error) {
-	l := &smallPartition{index: index, topic: t, lease: w.Lease, log: w.Logger,
-		reading: AccessGuard{SignedIn: &t.Access}, writing: AccessGuard{SignedIn: &t.Access}}
+func (w *Clients) smallPartition(t *Topic, index int, reading, writing *AccessGuard) (*smallPartition, error) {
+	l := &smallPartition{index: index, topic: t, lease: w.Lease, log: w.Logger, reading: reading, writing: writing}
 	l.still, l.replaced = newStillness(1, l.lease), w.Replaced
 	l.at.epoch, l.at.newest = -1, -1
-	if w.Observer {
-		l.writing.OK() // it writes requests only: where it may not, they fail and nothing else does
-	}
 	producer, err := newLastingProducer(w.Provider, w.Producing, w.Logger)
 	if err != nil {
 		return nil, err

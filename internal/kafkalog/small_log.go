@@ -36,8 +36,8 @@ type smallPartition struct {
 	closing  sync.WaitGroup // readers that were replaced
 
 	at        incarnation
-	reading   AccessGuard
-	writing   AccessGuard
+	reading   *AccessGuard // of all logs of the topic: rights are the topic's
+	writing   *AccessGuard
 	unread    Trouble
 	unwritten Trouble
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/kafka"
 )
@@ -148,6 +149,7 @@ func onSmallLog(t *testing.T, test func(b *smallBed)) {
 		reader := &chanReader{polls: b.polls}
 		b.smallPartition = &smallPartition{index: 1, topic: top, lease: time.Second, producer: &fakeProducer{}, reader: reader,
 			admin: admin, newReader: func() (kafka.LogReader, error) { return reader, nil }, log: slog.New(slog.DiscardHandler)}
+		b.reading, b.writing = &AccessGuard{}, &AccessGuard{}
 		b.still, b.replaced = newStillness(1, time.Second), &atomic.Uint64{}
 		b.at.epoch, b.at.newest = -1, -1
 		b.set = newSmallTopic(top, []*smallPartition{b.smallPartition})
@@ -295,4 +297,32 @@ func TestLogsNeedEpochs(t *testing.T) {
 		b.at.mu.Unlock()
 		require.ErrorIs(b, <-b.failed, ErrNoLeaderEpoch)
 	})
+}
+
+// readingProvider makes readers, too.
+type readingProvider struct{ fakeProvider }
+
+func (*readingProvider) LogReader(map[string]string, *slog.Logger) (kafka.LogReader, error) {
+	return &scriptedReader{}, nil
+}
+
+// Rights are the topic's. Where one broker has granted them another one that refuses them has not read
+// them yet, perhaps; that ends no process.
+func TestOneLogThatRefusesEndsNothing(t *testing.T) {
+	w := &Clients{Provider: &readingProvider{}, Topic: "t", Apart: 3, Lease: time.Second, Logger: slog.New(slog.DiscardHandler), Throttling: &Throttling{}}
+	set, err := w.smallTopic()
+	require.NoError(t, err)
+	for _, l := range set.logs {
+		require.True(t, l.at.begin(1))
+	}
+	granted := make(chan error)
+	require.NoError(t, set.Append(0, set.logs[0].id(1), nil, 0, func(err error) { granted <- err }))
+	require.NoError(t, <-granted)
+	require.ErrorIs(t, set.logs[1].lost(kafka.ErrTopicAuthorization), elector.ErrDenied, "a request is told")
+	require.Empty(t, set.fatal)
+
+	other, err := w.smallTopic()
+	require.NoError(t, err)
+	require.ErrorIs(t, other.logs[1].lost(kafka.ErrTopicAuthorization), elector.ErrDenied)
+	require.ErrorIs(t, <-other.fatal, ErrAccess, "nothing has ever been granted")
 }
