@@ -6,6 +6,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/internal/kafkalog"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 )
@@ -42,10 +43,20 @@ func (o opened) Open(ctx context.Context) (int, string, error) {
 	default:
 		o.m.Store(int64(m))
 	}
-	if err == nil {
+	if err == nil && !o.set.small {
 		o.set.opened(id)
 	}
 	return m, id, err
+}
+
+// Watch implements elector.Log. Small logs are opened before their topic is found.
+func (o opened) Watch(ctx context.Context) error {
+	if o.set.small {
+		if id := kafkalog.Identity(ctx, o.Log); id != "" || o.set.logs == 0 {
+			o.set.opened(id)
+		}
+	}
+	return o.Log.Watch(ctx)
 }
 
 func (x *exclusive) run(ctx context.Context) error    { return x.Run(ctx) }

@@ -49,5 +49,5 @@ func DecodeWire(value []byte, group string) (*lease.Record, bool) {
 // SentinelHub is what RunSentinel runs behind its socket.
 func SentinelHub(ctx context.Context, cfg SentinelConfig) *sentinel.Hub { return cfg.hub(ctx) }
 
-// RegistrationOf is what a Neli says to a sentinel.
-func RegistrationOf(n *Neli) sentinel.Registration { return n.set.registration("") }
+// RegistrationOf is what a Neli says to a sentinel. topic is the id that it has found.
+func RegistrationOf(n *Neli, topic string) sentinel.Registration { return n.set.registration(topic) }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/internal/kafkalog"
 	"github.com/goneli/neli/internal/redact"
 	"github.com/goneli/neli/internal/sentinel"
 	"github.com/goneli/neli/kafka"
@@ -132,7 +133,8 @@ func (c *SentinelConfig) open(at sentinel.Place, logger *slog.Logger) (elector.L
 	return secretiveLog{log, set.secrets}, nil
 }
 
-// secretiveLog is a log whose errors, which members are told, have no secrets in them.
+// secretiveLog is a log whose errors, which members are told, have no secrets in them. It is open when it is
+// known what tells it from all others.
 type secretiveLog struct {
 	elector.Log
 	secrets redact.Secrets
@@ -140,6 +142,9 @@ type secretiveLog struct {
 
 func (l secretiveLog) Open(ctx context.Context) (int, string, error) {
 	m, id, err := l.Log.Open(ctx)
+	if err == nil && id == "" {
+		id = kafkalog.Identity(ctx, l.Log)
+	}
 	return m, id, l.secrets.Err(own(err))
 }
 
@@ -165,6 +170,9 @@ func (c Config) resolveSentinel(s *settings, f *faults) {
 	}
 	s.watched = watched{client: sentinel.NewClient(socket, s.logger), secret: sentinel.NewSecret()}
 	s.instance = sentinel.ProcessID(s.watched.secret)
+	if t, takes := c.Provider.(sentinel.Taker); takes {
+		t.TakeSentinel(s.watched.client)
+	}
 }
 
 // opened registers this process: now it is known where it contends. id is the topic's.

@@ -58,7 +58,7 @@ func (g *buried) join(name string) {
 	require.NoError(g, err)
 	g.members[name] = n
 	g.stops[name] = func() { p.Close(); _ = p.Await() }
-	a, _ := g.hub.Register(neli.RegistrationOf(n), sentinel.Proof{Files: 1, Pidfd: true}, &sentinel.Teller{Tell: func(sentinel.Answer) {}})
+	a, _ := g.hub.Register(neli.RegistrationOf(n, ""), sentinel.Proof{Files: 1, Pidfd: true}, &sentinel.Teller{Tell: func(sentinel.Answer) {}})
 	require.NotEqual(g, sentinel.Refused, a.State, a.Reason)
 }
 
@@ -90,7 +90,7 @@ func (g *buried) dies(name string, proven bool) {
 	n := g.members[name]
 	delete(g.members, name)
 	if proven {
-		g.hub.Fired(neli.RegistrationOf(n).Process)
+		g.hub.Fired(neli.RegistrationOf(n, "").Process)
 	}
 	g.gone.Go(func() { g.stops[name](); _ = n.Close() })
 }
@@ -174,6 +174,30 @@ func TestALoneMemberThatIsRestartedLeadsWithinRoundTrips(t *testing.T) {
 		g.Logf("leads after %v", took)
 		require.Less(g, took, sentinelT/5)
 	})
+}
+
+// A sentinel of another cluster finds a topic of that name, and members are told that it is not theirs.
+func TestASentinelOfAnotherClusterRefuses(t *testing.T) {
+	for name, cfg := range map[string]neli.Config{"one log": {}, "a majority of logs": {Logs: 3}} {
+		for topic, want := range map[string]sentinel.State{"": sentinel.Watching, "of-another-cluster": sentinel.Refused} {
+			t.Run(name+" "+topic, func(t *testing.T) {
+				kafkaGroup(t, cfg, func(g *buried) {
+					g.join("a")
+					g.leader()
+					said := make(chan sentinel.Answer, 100)
+					reg := neli.RegistrationOf(g.members["a"], topic)
+					first, _ := g.hub.Register(reg, sentinel.Proof{Files: 1, Pidfd: true}, &sentinel.Teller{Tell: func(a sentinel.Answer) { said <- a }})
+					for first.State == sentinel.Registered {
+						first = <-said
+					}
+					require.Equal(g, want, first.State, first.Reason)
+					if want == sentinel.Refused {
+						require.Contains(g, first.Reason, "another cluster")
+					}
+				})
+			})
+		}
+	}
 }
 
 func TestADeadMemberOnSmallLogsIsSucceededWithinRoundTrips(t *testing.T) {

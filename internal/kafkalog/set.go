@@ -10,7 +10,7 @@ import (
 )
 
 // This file runs an election on a majority of small logs: a Provider's, or partitions of one
-// replica each (kafka_small.go). Package internal/quorum has the rules, docs/design.md the
+// replica each (small.go). Package internal/quorum has the rules, docs/design.md the
 // picture.
 
 // smallLog is a LogSet as an elector wants it.
@@ -27,6 +27,17 @@ func FromSet(set kafka.LogSet, log *slog.Logger, c *Contact) elector.Log {
 }
 
 func (l *smallLog) Open(context.Context) (int, string, error) { return l.set.Logs(), "", nil }
+
+// Identity waits until it is known what tells the logs that an elector opened from all others, whatever
+// becomes of them: the id of their topic. It is empty without a topic, if that cannot be found, and if ctx is done.
+func Identity(ctx context.Context, log elector.Log) string {
+	if l, small := log.(*smallLog); small {
+		if v, ok := l.set.(*smallTopic); ok {
+			return v.identity(ctx)
+		}
+	}
+	return ""
+}
 
 func (l *smallLog) Next(ctx context.Context, timeout time.Duration) (elector.Entry, bool, error) {
 	e, ok, err := l.set.Next(ctx, timeout)

@@ -13,7 +13,7 @@ import (
 
 // smallTopic is Config.Logs: a topic whose partitions are small logs, each with one
 // replica, on a broker of its own. It is a LogSet like those that do without Kafka, so the
-// same rules elect on it (package internal/quorum); this file and kafka_small_log.go only
+// same rules elect on it (package internal/quorum); this file and small_log.go only
 // say what a partition does as such a log does it.
 //
 // An incarnation of a log is what one leader epoch of its partition has. The epoch grows
@@ -32,6 +32,7 @@ type smallTopic struct {
 	logs    []*smallPartition
 	entries chan kafka.LogEntry
 	fatal   chan error
+	looked  chan struct{} // closed when the topic was found, or looking for it has failed
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 	close   func() error
@@ -41,7 +42,7 @@ type smallTopic struct {
 const maxSmallEntries = 256
 
 func newSmallTopic(t *Topic, logs []*smallPartition) *smallTopic {
-	v := &smallTopic{topic: t, logs: logs, entries: make(chan kafka.LogEntry, maxSmallEntries), fatal: make(chan error, 1)}
+	v := &smallTopic{topic: t, logs: logs, entries: make(chan kafka.LogEntry, maxSmallEntries), fatal: make(chan error, 1), looked: make(chan struct{})}
 	v.close = sync.OnceValue(v.shut)
 	for _, l := range logs {
 		l.emit, l.refused = v.emit, v.end
@@ -55,6 +56,7 @@ func (v *smallTopic) start() {
 	ctx, v.cancel = context.WithCancel(context.Background())
 	v.work.Go(func() {
 		err := v.topic.Open(ctx)
+		close(v.looked)
 		if err == nil {
 			err = v.serve(ctx)
 		}
@@ -92,6 +94,16 @@ func (v *smallTopic) end(err error) {
 	select {
 	case v.fatal <- err:
 	default: // one is there already
+	}
+}
+
+// identity is the topic's id, once it was found; empty if it was not, or ctx is done.
+func (v *smallTopic) identity(ctx context.Context) string {
+	select {
+	case <-v.looked:
+		return v.topic.id
+	case <-ctx.Done():
+		return ""
 	}
 }
 

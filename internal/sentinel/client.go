@@ -80,17 +80,9 @@ func (c *Client) Opened(reg Registration) { c.opened <- reg }
 // State is what the sentinel does for this process, as far as it is known.
 func (c *Client) State() State { return c.state.Load().State }
 
-// clients are those that run, by process id: neli run looks for that of its Neli.
-var clients sync.Map
-
-// Find returns the running Client of a member of this process.
-func Find(process string) (*Client, bool) {
-	c, ok := clients.Load(process)
-	if !ok {
-		return nil, false
-	}
-	return c.(*Client), true
-}
+// Taker is a Provider that is given the Client of the process that it was made for: neli run
+// tells the sentinel of its command with it.
+type Taker interface{ TakeSentinel(*Client) }
 
 // Run registers what Opened says, and again whenever the sentinel was restarted, until ctx is done. Its last
 // act is the goodbye.
@@ -108,12 +100,8 @@ func (c *Client) Run(ctx context.Context) {
 		case <-ctx.Done():
 			c.drop(true)
 			c.state.Store(&Answer{State: None})
-			if c.reg.Process != "" {
-				clients.Delete(c.reg.Process)
-			}
 			return
 		case c.reg = <-c.opened:
-			clients.Store(c.reg.Process, c)
 			c.register(retry)
 		case <-retry.C:
 			c.register(retry)

@@ -134,21 +134,3 @@ func TestAClientThatIsNeverOpenedEnds(t *testing.T) {
 	require.Nil(t, file)
 	over()
 }
-
-func TestARunningClientIsFound(t *testing.T) {
-	p := startPost(t, socketIn(directory(t)), nil)
-	c := NewClient(p.socket, p.said.logger())
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { c.Run(ctx); close(ended) }()
-	reg := registration(NewSecret())
-	c.Opened(reg)
-	require.Eventually(t, func() bool { return c.State() == Watching }, 10*time.Second, time.Millisecond)
-	found, ok := Find(reg.Process)
-	require.True(t, ok)
-	require.Same(t, c, found)
-	cancel()
-	<-ended
-	_, ok = Find(reg.Process)
-	require.False(t, ok)
-}

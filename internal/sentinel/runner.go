@@ -72,7 +72,7 @@ func (r *runner) open(ctx context.Context) error {
 		return context.Cause(limit)
 	case err != nil:
 		return err
-	case r.topic != "" && id != r.topic:
+	case id != "" && r.topic != "" && id != r.topic: // of a topic that cannot be found, Next has the error
 		return errOtherTopic
 	}
 	r.do(func(w *Watch, now clock.Instant) {

@@ -16,6 +16,7 @@ import (
 	"github.com/goneli/neli/cmd/neli/internal/job"
 	"github.com/goneli/neli/cmd/neli/internal/web"
 	"github.com/goneli/neli/internal/sentinel"
+	"github.com/goneli/neli/kafka"
 )
 
 // guarded is what a guard's process does, if that is what args ask for.
@@ -110,11 +111,15 @@ func run(cfg neli.Config, o job.Options, listen string) error {
 	}
 	o.Env, o.Topic, o.Log = os.Environ(), cfg.LeaderTopic, cfg.Logger
 	cfg.DrainTimeout = o.Drain
+	p := &watchedProvider{Provider: cfg.Provider}
+	cfg.Provider = p
 	n, stop, err := start(cfg, listen)
 	if err != nil {
 		return err
 	}
-	o.Guard = func() (*os.File, func()) { return guarding(n) }
+	if p.client != nil {
+		o.Guard = p.client.Guard
+	}
 	code, err := job.Run(n, o, signals)
 	if closing := n.Close(); closing != nil {
 		cfg.Logger.Warn("did not close in order", "error", closing)
@@ -126,17 +131,15 @@ func run(cfg neli.Config, o job.Options, listen string) error {
 	return nil
 }
 
-// guarding tells a sentinel, if one watches this process, of a command that may outlive it.
-func guarding(n *neli.Neli) (file *os.File, over func()) {
-	for _, m := range n.Members() {
-		if m.Self {
-			if c, ok := sentinel.Find(m.ID); ok {
-				return c.Guard()
-			}
-		}
-	}
-	return nil, func() {}
+// watchedProvider is a Provider that keeps what talks to the sentinel, so that this is told of the command,
+// which may outlive this process.
+type watchedProvider struct {
+	kafka.Provider
+	client *sentinel.Client // nil: no sentinel is configured
 }
+
+// TakeSentinel implements sentinel.Taker.
+func (p *watchedProvider) TakeSentinel(c *sentinel.Client) { p.client = c }
 
 // start makes the Neli, and serves what it knows at an address until stop is called.
 func start(cfg neli.Config, listen string) (n *neli.Neli, stop func(), err error) {
