@@ -20,6 +20,7 @@ MUTANTS_LIMIT ?= 30m
 OUTAGES ?= 200
 NIGHT := $(shell date +%Y%m%d)
 CLIENT ?=
+VERSIONS ?=
 
 # Tests of tables of mutants, by the ends of their names: they have a stage of their own.
 MUTANTS := (Guarded|NeedsEveryRule)$$
@@ -37,7 +38,7 @@ FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: suspend-peers demo demo-peers demo-operator check check-root check-modules test lanes unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz outages browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
+.PHONY: suspend-peers demo demo-peers demo-operator check check-root check-modules test lanes unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz versions outages browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -115,6 +116,7 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 	$(MAKE) outages OUTAGES=20
 	$(MAKE) suspend-peers
 	cd integration && NELI_FIGURES=20 $(GO) test -count=1 -timeout 60m -run TestFigures -v . | grep -v '^=== '
+	$(MAKE) versions VERSIONS=all
 	$(MAKE) integration-franz FRANZ=.
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=open
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=assigned
@@ -130,6 +132,9 @@ integration: ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
 
 integration-franz: ## likewise with the client without cgo, FRANZ=^TestSecured$$$$ for some of it
 	cd integration && NELI_PROVIDER=franz $(GO) test -count=1 -race -p 1 -timeout 40m -run '$(FRANZ)' .
+
+versions: ## the oldest version of Kafka, one in the middle and the newest; VERSIONS=all for all of them
+	cd integration && NELI_VERSIONS=$(VERSIONS) $(GO) test -count=1 -race -timeout 40m -run '^TestVersions$$' -v . | grep -v '^=== '
 
 outages: ## OUTAGES=200 of half a minute, of one broker and of three; ten members on either client must go on by themselves; five hours
 	cd integration && NELI_OUTAGES=$(OUTAGES) $(GO) test -count=1 -timeout 0 -run '^TestOutages$$' -v . | grep -v '^=== '

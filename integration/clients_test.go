@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -38,8 +39,11 @@ func confluent() kafka.Provider {
 }
 
 // client returns the one that NELI_PROVIDER names.
-func client() kafka.Provider {
-	if name := os.Getenv(envProvider); name != "" {
+func client() kafka.Provider { return clientNamed("") }
+
+// clientNamed returns the one of that name, or, without, the one that NELI_PROVIDER names.
+func clientNamed(name string) kafka.Provider {
+	if name = cmp.Or(name, os.Getenv(envProvider)); name != "" {
 		return clients[name]() // TestMain has looked
 	}
 	return nil

@@ -73,6 +73,8 @@ type contenderParams struct {
 	GroupsOnTopic int
 	Sentinel      string
 	Kafka         map[string]string
+	Logs          int
+	Client        string // empty: the one that NELI_PROVIDER names
 
 	Drive       drive
 	HoldRevoked bool // LeaderRevoked blocks until the command "finish"
@@ -279,7 +281,8 @@ func (m *memberProcess) newContender(i int, p contenderParams) (*contender, erro
 		DrainTimeout:      p.Drain,
 		GroupsOnTopic:     p.GroupsOnTopic,
 		Sentinel:          p.Sentinel,
-		Provider:          client(),
+		Logs:              p.Logs,
+		Provider:          clientNamed(p.Client),
 		Logger:            m.log,
 	}, c.barrier)
 	return c, err

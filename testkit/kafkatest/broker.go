@@ -91,11 +91,17 @@ func (b *Broker) Restart(ctx context.Context) error {
 		return err
 	}
 	began := time.Now()
-	if err := b.start(); err != nil {
-		return err
-	}
-	if err := b.waitReady(ctx, b.ID); err != nil {
-		return err
+	for {
+		if err := b.start(); err != nil {
+			return err
+		}
+		err := b.waitReady(ctx, b.ID)
+		if err == nil {
+			break
+		}
+		if !b.stillRegistered() {
+			return err
+		}
 	}
 	b.cluster.opts.Log.Info("broker restarted", "id", b.ID, "took", time.Since(began).Round(time.Millisecond))
 	return nil
@@ -136,6 +142,9 @@ func (b *Broker) format(ctx context.Context, clusterID string) error {
 	props := formatProperties(b.cluster.properties(b))
 	if err := os.WriteFile(b.propertiesFile(), []byte(props), 0o600); err != nil {
 		return err
+	}
+	if b.cluster.opts.ZooKeeper {
+		return nil
 	}
 	cmd := b.cluster.java("-Xmx128m", "kafka.tools.StorageTool",
 		"format", "-t", clusterID, "-c", b.propertiesFile())

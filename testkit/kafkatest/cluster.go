@@ -33,6 +33,7 @@ type Cluster struct {
 	brokers  []*Broker
 
 	authority *authority // nil unless Secure
+	zookeeper string     // its address; empty: there is none
 
 	nursery  *nursery.Nursery // nil until launched
 	stopOnce sync.Once
@@ -52,14 +53,14 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := Find(); err != nil {
+	if err := find(opts.Version); err != nil {
 		return nil, err
 	}
 	javaPath, err := findJava()
 	if err != nil {
 		return nil, err
 	}
-	jars, err := jars(ctx, opts.Log)
+	jars, err := jars(ctx, opts.Version, opts.Log)
 	if err != nil {
 		return nil, fmt.Errorf("kafkatest: %w", err)
 	}
@@ -114,6 +115,11 @@ func (c *Cluster) launch(ctx context.Context) error {
 	}
 
 	id := newClusterID()
+	if c.opts.ZooKeeper {
+		if err := c.startZooKeeper(ctx); err != nil {
+			return err
+		}
+	}
 	formatting, formatCtx := errgroup.WithContext(ctx)
 	for _, b := range c.brokers {
 		formatting.Go(func() error { return b.format(formatCtx, id) })
@@ -137,7 +143,7 @@ func (c *Cluster) launch(ctx context.Context) error {
 	if err := waiting.Wait(); err != nil {
 		return err
 	}
-	c.opts.Log.Info("Kafka is ready", "version", KafkaVersion, "brokers", len(ids), "bootstrap", c.Bootstrap(),
+	c.opts.Log.Info("Kafka is ready", "version", c.opts.Version, "brokers", len(ids), "bootstrap", c.Bootstrap(),
 		"formatted", formatted.Round(time.Millisecond), "took", time.Since(began).Round(time.Millisecond))
 	return nil
 }
@@ -166,9 +172,9 @@ func (c *Cluster) layOut() error {
 	c.routes = make([][]net.Listener, c.opts.ProxiedListeners)
 	for id := 1; id <= c.opts.Brokers; id++ {
 		b := &Broker{ID: id, cluster: c, startOn: (*exec.Cmd).Start, dir: filepath.Join(c.dir, fmt.Sprintf("broker-%d", id))}
-		b.listeners = []listener{
-			{name: plainListener, protocol: "PLAINTEXT"},
-			{name: controllerListener, protocol: "PLAINTEXT"},
+		b.listeners = []listener{{name: plainListener, protocol: "PLAINTEXT"}}
+		if !c.opts.ZooKeeper {
+			b.listeners = append(b.listeners, listener{name: controllerListener, protocol: "PLAINTEXT"})
 		}
 		if c.opts.Secure {
 			b.listeners = append(b.listeners, listener{name: secureListener, protocol: "SASL_SSL"})

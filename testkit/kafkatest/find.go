@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// KafkaVersion is the version of Apache Kafka that is run.
+// KafkaVersion is the version of Apache Kafka that is run unless Options name another.
 const KafkaVersion = "4.3.1"
 
 // minJava is the oldest Java that Kafka's broker runs on.
@@ -26,12 +26,15 @@ or cut off brokers are skipped then.`
 // Maven is or the jars were downloaded before. The error says what is missing
 // and how to run the suite. Find starts `java -version` and no more; it
 // downloads nothing.
-func Find() error {
+func Find() error { return find(KafkaVersion) }
+
+// find is Find for a version.
+func find(version string) error {
 	var missing []error
 	if _, err := findJava(); err != nil {
 		missing = append(missing, err)
 	}
-	if dir, err := jarDir(); err != nil {
+	if dir, err := jarDir(version); err != nil {
 		missing = append(missing, err)
 	} else if !filled(dir) {
 		if _, err := exec.LookPath("mvn"); err != nil {

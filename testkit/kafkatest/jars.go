@@ -12,9 +12,10 @@ import (
 	"time"
 )
 
-// pom lists what a broker needs. The versions are pinned, so that a run today
-// and a run next year test against the same Kafka.
-const pom = `<project xmlns="http://maven.apache.org/POM/4.0.0">
+// pom lists what a broker of that version needs. The versions are pinned, so that a run
+// today and a run next year test against the same Kafka.
+func pom(version string) string {
+	return `<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>neli</groupId>
   <artifactId>kafkatest</artifactId>
@@ -23,7 +24,7 @@ const pom = `<project xmlns="http://maven.apache.org/POM/4.0.0">
     <dependency>
       <groupId>org.apache.kafka</groupId>
       <artifactId>kafka_2.13</artifactId>
-      <version>` + KafkaVersion + `</version>
+      <version>` + version + `</version>
     </dependency>
     <dependency>
       <groupId>org.slf4j</groupId>
@@ -42,16 +43,17 @@ const pom = `<project xmlns="http://maven.apache.org/POM/4.0.0">
   </build>
 </project>
 `
+}
 
 // marker is the file that says that a directory of jars is complete.
 const marker = "complete"
 
-func jarDir() (string, error) {
+func jarDir(version string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", fmt.Errorf("no cache directory for the jars: %w", err)
 	}
-	return filepath.Join(cache, "neli-kafka", KafkaVersion), nil
+	return filepath.Join(cache, "neli-kafka", version), nil
 }
 
 func filled(dir string) bool {
@@ -62,12 +64,13 @@ func filled(dir string) bool {
 // jars returns the directory with Kafka's jars and has Maven fill it first where
 // that was not done before. Test processes that run at the same time download
 // once: the others wait.
-func jars(ctx context.Context, log *slog.Logger) (string, error) {
-	dir, err := jarDir()
+func jars(ctx context.Context, version string, log *slog.Logger) (string, error) {
+	dir, err := jarDir(version)
 	if err != nil {
 		return "", err
 	}
-	return dir, fill(ctx, dir, download, log)
+	fetch := func(ctx context.Context, to string) error { return download(ctx, version, to) }
+	return dir, fill(ctx, dir, fetch, log)
 }
 
 // fill calls fetch for a new directory and moves that to dir, unless dir is
@@ -89,7 +92,7 @@ func fill(ctx context.Context, dir string, fetch func(context.Context, string) e
 		return nil // another process was faster
 	}
 
-	log.Info("downloading Kafka by Maven", "version", KafkaVersion, "to", dir)
+	log.Info("downloading Kafka by Maven", "to", dir)
 	began := time.Now()
 	// Beside its destination, so that the rename stays within a file system.
 	fresh, err := os.MkdirTemp(parent, "download-")
@@ -116,15 +119,15 @@ func fill(ctx context.Context, dir string, fetch func(context.Context, string) e
 	return nil
 }
 
-// download has Maven copy the jars to dir.
-func download(ctx context.Context, dir string) error {
+// download has Maven copy the jars of a version to dir.
+func download(ctx context.Context, version, dir string) error {
 	work, err := os.MkdirTemp("", "neli-kafka-pom-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work)
 	file := filepath.Join(work, "pom.xml")
-	if err := os.WriteFile(file, []byte(pom), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(pom(version)), 0o644); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", "-f", file,
@@ -135,9 +138,9 @@ func download(ctx context.Context, dir string) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("downloading Kafka's jars: mvn: %w\n%s", errors.Join(err, ctx.Err()), out)
 	}
-	found, err := filepath.Glob(filepath.Join(dir, "kafka_2.13-"+KafkaVersion+".jar"))
+	found, err := filepath.Glob(filepath.Join(dir, "kafka_2.13-"+version+".jar"))
 	if err != nil || len(found) != 1 {
-		return fmt.Errorf("downloading Kafka's jars: mvn succeeded, but %s has no kafka_2.13-%s.jar", dir, KafkaVersion)
+		return fmt.Errorf("downloading Kafka's jars: mvn succeeded, but %s has no kafka_2.13-%s.jar", dir, version)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os/exec"
+	"strings"
 )
 
 // Options say what cluster to start. The zero value is one broker.
@@ -15,6 +16,14 @@ type Options struct {
 	// Brokers is the number of brokers, each of them a controller too. Default
 	// 1; 3 gives replication factor 3 and min.insync.replicas 2.
 	Brokers int
+
+	// Version is that of Apache Kafka, such as 3.9.2: 2.8 to 4.3 are known to work. The first
+	// cluster of a version downloads it. Default: [KafkaVersion].
+	Version string
+
+	// ZooKeeper has the brokers keep their metadata in a ZooKeeper, a process of its own, and
+	// not among themselves. Versions before 4.0 only, and not together with Hosts or Secure.
+	ZooKeeper bool
 
 	// BrokerProps are settings for every broker's server.properties, in addition
 	// to those that this package chooses, or in their place.
@@ -68,7 +77,16 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	if o.Version == "" {
+		o.Version = KafkaVersion
+	}
 	var wrong []error
+	if o.ZooKeeper && !strings.HasPrefix(o.Version, "2.") && !strings.HasPrefix(o.Version, "3.") {
+		wrong = append(wrong, fmt.Errorf("Version is %s, must be below 4 with ZooKeeper", o.Version))
+	}
+	if o.ZooKeeper && (o.Hosts != nil || o.Secure) {
+		wrong = append(wrong, errors.New("ZooKeeper is set, must not be with Hosts or Secure"))
+	}
 	if o.Brokers != 1 && o.Brokers != 3 {
 		wrong = append(wrong, fmt.Errorf("Brokers is %d, must be 1 or 3", o.Brokers))
 	}

@@ -59,6 +59,12 @@ func (c *Cluster) properties(b *Broker) map[string]string {
 		"offsets.topic.num.partitions":         "4",
 		"transaction.state.log.num.partitions": "4",
 	}
+	if c.opts.ZooKeeper {
+		for _, name := range []string{"process.roles", "node.id", "controller.quorum.voters", "controller.listener.names"} {
+			delete(props, name)
+		}
+		props["broker.id"], props["zookeeper.connect"] = strconv.Itoa(b.ID), c.zookeeper
+	}
 	if c.authority != nil {
 		maps.Copy(props, c.authority.properties())
 	}

@@ -1,0 +1,152 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/witness"
+)
+
+// envVersions set to all tries all versions; otherwise those are tried that are marked.
+const envVersions = "NELI_VERSIONS"
+
+// versions are those of Apache Kafka for which docs/brokers.md makes promises.
+var versions = []struct {
+	version   string
+	zookeeper bool
+	brokers   int
+	always    bool // the oldest, one in the middle, the newest
+}{
+	{"2.8.2", true, 3, true},
+	{"2.8.2", false, 1, false}, // a preview: of three, one cannot read what another one has written
+	{"3.3.2", false, 3, true},
+	{"3.9.2", true, 3, false},
+	{"3.9.2", false, 3, false},
+	{"4.0.2", false, 3, false},
+	{"4.1.2", false, 3, false},
+	{kafkatest.KafkaVersion, false, 3, true},
+}
+
+// versionTimeout is T, and the session of a group: a dozen members that start at once, beside
+// three brokers, may keep each of them waiting for a second or two.
+const versionTimeout = 5 * time.Second
+
+// On each version of Kafka, with each client, by each way to elect: there is a first leader,
+// another one after a crash, one who joins disturbs nobody, Close hands over, and a broker
+// that is restarted (and, at night, one that is killed) costs a while at most. All elections of a version run side by side on
+// one cluster, step by step.
+func TestVersions(t *testing.T) {
+	for _, v := range versions {
+		if !v.always && os.Getenv(envVersions) != "all" {
+			continue
+		}
+		name := v.version
+		if v.zookeeper {
+			name += " with ZooKeeper"
+		}
+		t.Run(name, func(t *testing.T) { testVersion(t, kafkatest.Options{Version: v.version, ZooKeeper: v.zookeeper, Brokers: v.brokers}) })
+	}
+}
+
+func testVersion(t *testing.T, opts kafkatest.Options) {
+	opts.BrokerProps = maps.Clone(quickGroups)
+	opts.BrokerProps["zookeeper.session.timeout.ms"] = "6000"
+	cluster := kafkatest.Run(t, opts)
+	e := &env{bootstrap: cluster.Bootstrap(), cluster: cluster, session: versionTimeout}
+
+	var all []*election
+	for _, client := range slices.Sorted(maps.Keys(clients)) {
+		for _, set := range []func(*contenderParams){
+			func(p *contenderParams) { p.Nomination = neli.Open },
+			func(p *contenderParams) { p.Nomination = neli.Assigned },
+			func(p *contenderParams) { p.Nomination, p.Logs = neli.Open, 3 },
+		} {
+			var p contenderParams
+			if set(&p); p.Logs > opts.Brokers {
+				continue
+			}
+			all = append(all, exclusive(t, e, p.Nomination, versionTimeout, set, func(p *contenderParams) { p.Client = client }))
+		}
+	}
+	heldBy := make([]held, len(all))
+	began := witness.Now()
+	for _, el := range all {
+		el.start("first")
+	}
+	for i, el := range all {
+		heldBy[i] = el.leader(0, 2*firstLeader)
+	}
+	tellTimes(t, "first leader", all, heldBy, began)
+
+	for i, el := range all {
+		el.follow("second")
+		el.holds(heldBy[i])
+	}
+	killed := make([]time.Duration, len(all))
+	for i := range all {
+		killed[i] = heldBy[i].kill()
+	}
+	for i, el := range all {
+		next := el.leader(0, el.bound+patience, heldBy[i].member)
+		assert.Greater(t, next.token, heldBy[i].token, "%v", el)
+		assert.Less(t, next.since-killed[i], el.bound, "%v", el)
+		heldBy[i] = next
+	}
+	tellTimes(t, "after SIGKILL", all, heldBy, killed...)
+
+	for i, el := range all {
+		el.follow("third")
+		el.holds(heldBy[i])
+	}
+	closed := make([]time.Duration, len(all))
+	for i := range all {
+		closed[i] = heldBy[i].close(patience)
+	}
+	for i, el := range all {
+		next := el.leader(0, patience, heldBy[i].member)
+		assert.Greater(t, next.token, heldBy[i].token, "%v", el)
+		heldBy[i] = next
+	}
+	tellTimes(t, "after Close", all, heldBy, closed...)
+
+	for _, el := range all {
+		el.bound = patience // a broker goes, and its partitions and groups move
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	require.NoError(t, cluster.Brokers()[0].Restart(ctx))
+	if os.Getenv(envVersions) == "all" && opts.Brokers > 1 {
+		cluster.Brokers()[1].Kill() // it is not let in again before its session is over
+		require.NoError(t, cluster.Brokers()[1].Restart(ctx))
+	}
+	for i, el := range all {
+		el.leader(0, patience)
+		heldBy[i].readsMore(5, patience)
+	}
+}
+
+func (e *election) String() string {
+	how := e.params.Nomination.String()
+	if e.params.Logs > 0 {
+		how = fmt.Sprint("logs ", e.params.Logs)
+	}
+	return e.params.Client + ", " + how
+}
+
+// tellTimes logs how long each election took since one time, or since its own.
+func tellTimes(t *testing.T, what string, all []*election, led []held, since ...time.Duration) {
+	t.Helper()
+	for i, el := range all {
+		t.Logf("%-14s %-20v %v", what, el, (led[i].since - since[min(i, len(since)-1)]).Round(time.Millisecond))
+	}
+}
