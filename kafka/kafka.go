@@ -216,6 +216,19 @@ type Admin interface {
 	Close()
 }
 
+// Identifier is what an Admin has in addition if it can tell what cluster it asks. Only
+// people are told, by the command neli: elections do not depend on it.
+type Identifier interface {
+	Cluster(ctx context.Context) (ClusterInfo, error)
+}
+
+// ClusterInfo is what a cluster says of itself.
+type ClusterInfo struct {
+	ID      string   // empty if it has none
+	Version string   // of Apache Kafka, as far as what the broker understands tells it, like "v4.1"
+	Hosts   []string // of the brokers that are up, as they advertise them
+}
+
 // What a Provider's clients report. They wrap these, with the client's own words.
 // Each says which answers of a broker it stands for, and what the library does.
 var (

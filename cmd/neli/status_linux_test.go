@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 func TestStatusAndWatch(t *testing.T) {
@@ -68,6 +69,35 @@ func TestCheck(t *testing.T) {
 	text := strings.Join(p.output(), "\n")
 	require.Regexp(t, `round trips: \d+, half of them within \S+, all within \S+`, text)
 	require.Regexp(t, `T \(--timeout\) should be \S+ at least`, text)
+	require.Regexp(t, `(?m)^broker: Apache Kafka, or one that does not say what it is, which understands what Kafka .*v\d\.\d.* does; brokers up: 1; cluster \S+$`, text)
+}
+
+// What acknowledges records before they are safe is refused, unless that is known; what else is not
+// as the library would have it is said.
+func TestCheckRefusesWhatIsNotSafe(t *testing.T) {
+	c := brokerWith(t, "jobs.neli")
+	c.ControlKey(int16(kmsg.DescribeConfigs), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		resp := req.ResponseKind().(*kmsg.DescribeConfigsResponse)
+		r := kmsg.NewDescribeConfigsResponseResource()
+		r.ResourceType, r.ResourceName = kmsg.ConfigResourceTypeTopic, "jobs.neli"
+		for name, value := range map[string]string{"write.caching": "true", "redpanda.remote.read": "false", "cleanup.policy": "delete",
+			"retention.bytes": "-1", "message.timestamp.type": "LogAppendTime"} {
+			s := kmsg.NewDescribeConfigsResponseResourceConfig()
+			s.Name, s.Value = name, kmsg.StringPtr(value)
+			r.Configs = append(r.Configs, s)
+		}
+		resp.Resources = append(resp.Resources, r)
+		return resp, nil, true
+	})
+	for known, code := range map[string]int{"": 3, "write.caching": 0} {
+		p := neli(t, c, "check", "--for", "6s", "--known", known)
+		require.Equal(t, code, p.code(), p.output())
+		text := strings.Join(p.output(), "\n")
+		require.Contains(t, text, "broker: Redpanda, ")
+		require.Contains(t, text, "differs: retention.bytes is -1, and the library would create it with 16777216: ")
+		require.Contains(t, text, map[int]string{3: "to mend: unsafe setting of the leader topic: write.caching=true: ", 0: "known: write.caching=true: "}[code])
+	}
 }
 
 // Manual pages and completions are made of the verbs.

@@ -121,6 +121,13 @@ func unsafeSettings(s map[string]string, replicas int) []string {
 	if ms, err := strconv.ParseInt(s["retention.ms"], 10, 64); err == nil && ms >= 0 && ms < 60_000 {
 		out = append(out, fmt.Sprintf("retention.ms=%d: records may be deleted before they are read; set it to 604800000 (7 days)", ms))
 	}
+	if s["write.caching"] == "true" { // Redpanda's
+		out = append(out, "write.caching=true: brokers acknowledge a record before it is on a disk, so a power cut may take back a claim; set it to false")
+	}
+	if s["warpstream.topic.type"] == "lightning" {
+		out = append(out, "warpstream.topic.type=lightning: a record is acknowledged before it has its place in the log, "+
+			"so what a member reads lags behind what was promised to another one; use a topic of the usual type")
+	}
 	if s["message.timestamp.type"] == "CreateTime" {
 		out = append(out, "message.timestamp.type=CreateTime: a process whose wall clock is more than an hour ahead of the broker's "+
 			"has its records refused and never leads; set it to LogAppendTime")

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -32,6 +34,10 @@ const checkLong = `Check what an election needs: that the brokers are reached an
 write the topic, that the topic's settings are safe, and how long records take there and
 back.
 
+It names the broker, as far as it tells, and where the topic's settings differ from those that
+the library would choose. What loses records that were acknowledged is refused, like
+write.caching of Redpanda and Lightning topics of WarpStream, unless --known names the setting.
+
 For the time of --for a few members of a group of their own, which other groups skip, write
 a record every few seconds and read it again. They contend for nothing, and create nothing.
 
@@ -40,6 +46,7 @@ broker was reached; 125 nothing came back, or neli itself failed.`
 
 func newCheck(c *common) *cobra.Command {
 	var how time.Duration
+	var known []string
 	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Check brokers, rights, settings and round trips",
@@ -55,16 +62,17 @@ func newCheck(c *common) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return check(ctx, cfg, how, cmd.OutOrStdout())
+			return check(ctx, cfg, how, known, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().DurationVar(&how, "for", 20*time.Second, "how long round trips are measured")
+	cmd.Flags().StringSliceVar(&known, "known", nil, "unsafe settings of the topic that are known and accepted, by name")
 	return cmd
 }
 
 // check runs the probes and says what they have found.
-func check(ctx context.Context, cfg neli.Config, how time.Duration, out io.Writer) error {
-	found := &findings{said: map[string]bool{}}
+func check(ctx context.Context, cfg neli.Config, how time.Duration, known []string, out io.Writer) error {
+	found := &findings{said: map[string]bool{}, known: known}
 	cfg.Logger = slog.New(found)
 	cfg.LeaderGroupID = "neli check " + rand.Text()
 	cfg.DisableTopicCreation = true
@@ -89,6 +97,7 @@ func check(ctx context.Context, cfg neli.Config, how time.Duration, out io.Write
 		if err := s.reach(ctx, n, cfg, reachWithin); err != nil { // the others would find the same
 			return err
 		}
+		fmt.Fprintln(out, "broker:", s.identify(ctx, cfg))
 	}
 	select {
 	case <-time.After(how):
@@ -102,30 +111,47 @@ func check(ctx context.Context, cfg neli.Config, how time.Duration, out io.Write
 	return found.conclude(out, all)
 }
 
-// findings are the warnings that were logged, each once.
+// findings are the warnings that were logged, each once, and what is worth knowing beside.
 type findings struct {
-	mu    sync.Mutex
-	said  map[string]bool
-	lines []string
+	known []string // settings that are accepted though they are unsafe
+
+	mu     sync.Mutex
+	said   map[string]bool
+	lines  []string
+	doubts int // of these lines
 }
 
+// differs is what the library logs of a setting that is not its own choice.
+const differs = "a setting of the leader topic differs"
+
 // Enabled implements slog.Handler.
-func (f *findings) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelWarn }
+func (f *findings) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelInfo }
 
 // Handle implements slog.Handler.
 func (f *findings) Handle(_ context.Context, r slog.Record) error {
-	line := r.Message
+	line, what, doubts := "to mend: "+r.Message, "", 1
 	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "error" {
-			line += ": " + a.Value.String()
+		switch {
+		case a.Key == "error" && r.Level >= slog.LevelWarn:
+			what = a.Value.String()
+			line += ": " + what
+		case a.Key == "difference" && r.Message == differs:
+			line, doubts = "differs: "+a.Value.String(), 0
 		}
 		return true
 	})
+	if r.Level < slog.LevelWarn && doubts > 0 {
+		return nil
+	}
+	if name, _, ok := strings.Cut(what, "="); ok && slices.Contains(f.known, name) {
+		line, doubts = "known: "+what, 0
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.said[line] {
 		f.said[line] = true
 		f.lines = append(f.lines, line)
+		f.doubts += doubts
 	}
 	return nil
 }
@@ -141,7 +167,7 @@ func (f *findings) conclude(out io.Writer, all []*neli.Neli) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, l := range f.lines {
-		fmt.Fprintln(out, "to mend:", l)
+		fmt.Fprintln(out, l)
 	}
 	trips := neli.Timing{}
 	for _, n := range all {
@@ -159,7 +185,7 @@ func (f *findings) conclude(out io.Writer, all []*neli.Neli) error {
 	fmt.Fprintf(out, "round trips: %d, half of them within %v, all within %v\n", trips.Count, half, longest)
 	fmt.Fprintf(out, "by that, T (--timeout) should be %v at least; brokers' crashes take longer: see docs/tuning.md\n",
 		max(100*time.Millisecond, time.Duration(float64(longest)/stall).Round(10*time.Millisecond)))
-	if len(f.lines) > 0 {
+	if f.doubts > 0 {
 		return exit{code: codeDoubts}
 	}
 	return nil

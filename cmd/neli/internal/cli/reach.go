@@ -25,15 +25,22 @@ const reachWithin = 10 * time.Second
 type scout struct {
 	kafka.Provider
 	answers chan error
+	admins  chan kafka.Admin // the first that was made
 }
 
-func newScout(p kafka.Provider) scout { return scout{p, make(chan error, 1)} }
+func newScout(p kafka.Provider) scout {
+	return scout{p, make(chan error, 1), make(chan kafka.Admin, 1)}
+}
 
 // Admin implements kafka.Provider.
 func (s scout) Admin(p kafka.Producer) (kafka.Admin, error) {
 	a, err := s.Provider.Admin(p)
 	if err != nil {
 		return nil, err
+	}
+	select {
+	case s.admins <- a:
+	default: // a later one
 	}
 	return scoutAdmin{a, s.answers}, nil
 }

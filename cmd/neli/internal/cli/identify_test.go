@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Services are known by their hosts' names, what runs on one's own machines by what it has
+// beside Kafka's settings.
+func TestKindOfBroker(t *testing.T) {
+	for _, c := range []struct {
+		id      string
+		host    string
+		setting string
+		want    string
+	}{
+		{"", "b-1.demo.abc123.c2.kafka.eu-west-1.amazonaws.com", "", "Amazon MSK"},
+		{"", "boot-abc.c3.kafka-serverless.eu-west-1.amazonaws.com:9098", "", "Amazon MSK Serverless"},
+		{"lkc-5v8o", "kafka-1:9092", "", "Confluent Cloud"},
+		{"", "pkc-1.eu-central-1.aws.confluent.cloud:9092", "confluent.tier.enable", "Confluent Cloud"},
+		{"", "kafka-1:9092", "confluent.tier.enable", "Confluent Platform"},
+		{"", "mine.servicebus.windows.net:9093", "", "Azure Event Hubs"},
+		{"vci_abc", "10.0.0.1:9092", "", "WarpStream"},
+		{"redpanda.1", "10.0.0.1:9092", "", "Redpanda"},
+		{"", "10.0.0.1:9092", "redpanda.remote.read", "Redpanda"},
+		{"MkU3OEVBNTcwNTJENDM2Qg", "kafka.example.com:9092", "retention.ms", "Apache Kafka, or one that does not say what it is"},
+	} {
+		require.Equal(t, c.want, kindOfBroker(c.id, []string{c.host}, []string{c.setting}), c)
+	}
+}
