@@ -14,17 +14,13 @@ import (
 // The properties of each Kafka client: the library's tuning, the user's values
 // over it, and over these what the protocol depends on.
 
-// tuned makes clients give up on silent brokers within seconds instead of
-// minutes (measured: 9–14 s instead of 61 s until a stopped broker is replaced). A
-// connection with TLS and SASL takes half a dozen round trips: it has 3 s.
+// tuned makes clients look again soon.
 var tuned = map[string]string{
-	"bootstrap.servers":                  "localhost:9092",
-	"socket.timeout.ms":                  "2000",
-	"socket.connection.setup.timeout.ms": "3000",
-	"reconnect.backoff.ms":               "50",
-	"reconnect.backoff.max.ms":           "500",
-	"retry.backoff.ms":                   "50",
-	"retry.backoff.max.ms":               "250",
+	"bootstrap.servers":        "localhost:9092",
+	"reconnect.backoff.ms":     "50",
+	"reconnect.backoff.max.ms": "500",
+	"retry.backoff.ms":         "50",
+	"retry.backoff.max.ms":     "250",
 	// Errors, and brokers that are down, make the client ask for metadata by themselves,
 	// again and again; what is asked beside that costs an idle group messages.
 	"topic.metadata.refresh.interval.ms": "10000",
@@ -32,6 +28,24 @@ var tuned = map[string]string{
 	"statistics.interval.ms": "30000",
 	// Small records: Nagle's algorithm only adds latency.
 	"socket.nagle.disable": "true",
+}
+
+// answerWithin makes clients give up on silent brokers within seconds instead of minutes
+// (measured with 2 s: 9–14 s instead of 61 s until a stopped broker is replaced). Who takes
+// a longer T has brokers that are further away, or has time: 2/5 of T. But more than 6 s
+// help nobody: a cluster has replaced a broker that is silent after 9 s.
+func (s *settings) answerWithin() time.Duration {
+	return min(max(2*time.Second, 2*s.timeout/5), 6*time.Second)
+}
+
+// timeouts are the client's. A connection with TLS and SASL takes half a dozen round trips,
+// so it has half as much again.
+func (s *settings) timeouts() map[string]string {
+	within := s.answerWithin()
+	return map[string]string{
+		"socket.timeout.ms":                  strconv.FormatInt(within.Milliseconds(), 10),
+		"socket.connection.setup.timeout.ms": strconv.FormatInt((within * 3 / 2).Milliseconds(), 10),
+	}
 }
 
 // readerDefaults: a missing topic is reported only after the propagation time.
@@ -52,7 +66,7 @@ func (s *settings) brokers() string {
 }
 
 func (s *settings) fetchWait() string {
-	room := millis(s.kafka["socket.timeout.ms"], millis(tuned["socket.timeout.ms"], 0)) - time.Second
+	room := millis(s.kafka["socket.timeout.ms"], s.answerWithin()) - time.Second
 	return strconv.FormatInt(max(0, min(longPoll, room)).Milliseconds(), 10)
 }
 
@@ -180,6 +194,7 @@ var aliases = map[string]string{
 
 func (s *settings) properties(drop [][]string, defaults, fixed map[string]string) map[string]string {
 	out := maps.Clone(tuned)
+	maps.Copy(out, s.timeouts())
 	maps.Copy(out, defaults)
 	maps.Copy(out, s.kafka)
 	maps.Copy(out, fixed)
@@ -215,7 +230,7 @@ func (s *settings) producerProperties() map[string]string {
 	}
 	fixed["message.timeout.ms"] = strconv.FormatInt(max(timeout, time.Second).Milliseconds(), 10)
 	return s.properties(drop, map[string]string{
-		"request.timeout.ms": "1500",
+		"request.timeout.ms": strconv.FormatInt((s.answerWithin() * 3 / 4).Milliseconds(), 10), // before the socket's
 		"linger.ms":          "0",
 		"topic.metadata.refresh.fast.interval.ms": "50",
 	}, fixed)

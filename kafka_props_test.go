@@ -125,9 +125,31 @@ func TestPropertiesAreEachClientsOwn(t *testing.T) {
 	}
 }
 
+// Who is far from the brokers takes a longer T, and no time-out is in the way then; but
+// none is so long that a broker that is silent would be waited for when the cluster has
+// replaced it.
+func TestTimeoutsFollowT(t *testing.T) {
+	for timeout, want := range map[time.Duration][3]string{ // request, socket, setup
+		300 * time.Millisecond: {"1500", "2000", "3000"},
+		5 * time.Second:        {"1500", "2000", "3000"},
+		10 * time.Second:       {"3000", "4000", "6000"},
+		time.Minute:            {"4500", "6000", "9000"},
+	} {
+		s := resolved(t, Config{HeartbeatTimeout: timeout})
+		for client, props := range s.clients() {
+			require.Equal(t, want[1], props["socket.timeout.ms"], "%s, T = %v", client, timeout)
+			require.Equal(t, want[2], props["socket.connection.setup.timeout.ms"], "%s, T = %v", client, timeout)
+		}
+		require.Equal(t, want[0], s.producerProperties()["request.timeout.ms"], "T = %v", timeout)
+		require.Equal(t, "1000", s.readerProperties()["fetch.wait.max.ms"], "T = %v", timeout)
+	}
+}
+
 func TestUsersValuesWinOverTuning(t *testing.T) {
 	values := KafkaConfigMap{}
-	for name := range tuned {
+	all := maps.Clone(tuned)
+	maps.Copy(all, resolved(t, Config{}).timeouts())
+	for name := range all {
 		values[name] = "4711"
 	}
 	for name := range readerDefaults {
@@ -135,7 +157,7 @@ func TestUsersValuesWinOverTuning(t *testing.T) {
 	}
 	s := resolved(t, Config{KafkaConfig: values})
 	for client, props := range s.clients() {
-		for name := range tuned {
+		for name := range all {
 			require.Equal(t, "4711", props[name], "%s of the %s", name, client)
 		}
 	}

@@ -33,6 +33,8 @@ type election struct {
 	// exclusive mode; without leader at all, in non-exclusive mode, where zero
 	// means that no instant may be.
 	bound time.Duration
+	// sampled is the share of a member's life that must have been sampled.
+	sampled float64
 	// settled, in non-exclusive mode, is when all is judged from: settle sets it.
 	settled time.Duration
 }
@@ -57,7 +59,7 @@ func newElection(t *testing.T, e *env, params contenderParams) *election {
 	params.Bootstrap = either(params.Bootstrap, e.bootstrap)
 	params.Roles = max(1, params.Roles)
 	params.Partitions = max(1, params.Partitions)
-	el := &election{t: t, env: e, params: params, dir: dir}
+	el := &election{t: t, env: e, params: params, dir: dir, sampled: sampledEnough}
 	t.Cleanup(el.finish)
 	return el
 }

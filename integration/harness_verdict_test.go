@@ -126,7 +126,7 @@ func (e *election) verifyEvents() {
 	}
 }
 
-// sampledEnough is the share of a life that must have been sampled. The rest is
+// sampledEnough is the share of a life that must have been sampled, as a rule. The rest is
 // starts of brokers, which take all cores for a moment.
 const sampledEnough = 0.9
 
@@ -159,7 +159,7 @@ func (e *election) verifySampling() {
 			continue // too short to tell
 		}
 		share := float64(seen) / float64(all)
-		assert.GreaterOrEqual(e.t, share, sampledEnough, "%s: share of its life that was sampled", m)
+		assert.GreaterOrEqual(e.t, share, e.sampled, "%s: share of its life that was sampled", m)
 		shares = append(shares, fmt.Sprintf("%s %.1f%%", m, 100*share))
 	}
 	slices.Sort(shares)

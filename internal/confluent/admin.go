@@ -104,7 +104,7 @@ func (a *confluentAdmin) Brokers(ctx context.Context) ([]kafka.BrokerInfo, error
 // DescribeCluster, which knows their racks, aborts the process then (librdkafka 2.15.1,
 // rdkafka_admin.c: Assertion `rko_result' failed); between the two questions that may still be.
 func (a *confluentAdmin) told(ctx context.Context) error {
-	wait := time.Second
+	wait := 2 * time.Second // a broker that is far away takes one
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = min(wait, max(time.Until(deadline), time.Millisecond))
 	}

@@ -27,9 +27,10 @@ type Topic struct {
 	Size    int
 	asked   atomic.Pointer[time.Time] // when the newest question was put to which it was still the same
 	suspect chan struct{}
-	brokers string   // to begin with, for people
-	contact *Contact // may be nil
-	apart   int      // with one replica for each partition, on so many brokers; 0: as is usual
+	late    atomic.Int32 // questions that took too long before anything has worked
+	brokers string       // to begin with, for people
+	contact *Contact     // may be nil
+	apart   int          // with one replica for each partition, on so many brokers; 0: as is usual
 
 	refusedOutright bool      // creation, with whatever settings
 	opened          time.Time // zero: not yet
@@ -40,7 +41,7 @@ type Topic struct {
 const (
 	askTimeout = 10 * time.Second
 	// Nothing has worked yet: who is refused, or finds nobody, learns so from a
-	// request that times out.
+	// request that times out. The next one has twice the time: brokers may be far away.
 	firstAskTimeout = 3 * time.Second
 	identityEvery   = 10 * time.Second
 	// A deletion is believed when the brokers have repeated it for so long without
@@ -74,7 +75,7 @@ func answered(err error) bool {
 func (t *Topic) retry(ctx context.Context, doing string, fn func(context.Context) error) error {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval, b.RandomizationFactor = 100*time.Millisecond, 2*time.Second, t.spread
-	began := time.Now()
+	var described time.Time // until when a topic that is not described yet is none to speak of
 	var trouble Trouble
 	for {
 		err := t.attempt(ctx, fn)
@@ -97,7 +98,11 @@ func (t *Topic) retry(ctx context.Context, doing string, fn func(context.Context
 		if fatal := t.Access.Check(right, err); fatal != nil {
 			return fatal
 		}
-		young := errors.Is(err, errNotYet) && time.Since(began) <= describedWithin || t.spreads(err)
+		notYet := errors.Is(err, errNotYet)
+		if notYet && described.IsZero() {
+			described = time.Now().Add(describedWithin)
+		}
+		young := notYet && time.Now().Before(described) || t.spreads(err)
 		if !young && trouble.Due() {
 			var created creatingError
 			if t.contact.Lacking() {
@@ -128,11 +133,15 @@ func final(err error) bool {
 func (t *Topic) attempt(ctx context.Context, fn func(context.Context) error) error {
 	timeout := askTimeout
 	if !t.Access.hasWorked() {
-		timeout = firstAskTimeout
+		timeout = min(firstAskTimeout<<t.late.Load(), askTimeout)
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return fn(ctx)
+	err := fn(limited)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil && timeout < askTimeout {
+		t.late.Add(1)
+	}
+	return err
 }
 
 // pause waits for d, and reports false when ctx was done first.

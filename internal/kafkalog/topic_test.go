@@ -145,3 +145,24 @@ func TestCreatedTopic(t *testing.T) {
 	require.Equal(t, "false", s["unclean.leader.election.enable"])
 	require.NotContains(t, out.String(), "WARN")
 }
+
+// The first question has three seconds. Brokers may be further away than that takes: each
+// question that has taken too long gives the next one twice the time, up to what all have
+// later.
+func TestFarBrokersAreGivenTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leader, _, _ := told(nil)
+		var had []time.Duration
+		slow := func(ctx context.Context) error {
+			began := time.Now()
+			<-ctx.Done()
+			had = append(had, time.Since(began))
+			return ctx.Err()
+		}
+		for range 4 {
+			require.Error(t, leader.attempt(t.Context(), slow))
+		}
+		require.Equal(t, []time.Duration{3 * time.Second, 6 * time.Second, 10 * time.Second, 10 * time.Second}, had)
+		require.ErrorIs(t, leader.attempt(t.Context(), func(context.Context) error { return errReported }), errReported)
+	})
+}
