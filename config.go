@@ -1,6 +1,7 @@
 package neli
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -10,6 +11,9 @@ import (
 // KafkaConfigMap holds librdkafka's configuration properties by their own names.
 // Values are strings, booleans or integers.
 type KafkaConfigMap = kafka.ConfigMap
+
+// Token is what Config.Token returns.
+type Token = kafka.Token
 
 // Config configures a Neli. The zero value works against a broker on
 // localhost:9092: one exclusive role, contended by all processes of the same
@@ -197,6 +201,15 @@ type Config struct {
 	// has group and name (docs/runbook.md lists them). Default: discard, so that
 	// nothing is said of a wrong address either.
 	Logger *slog.Logger
+
+	// Token logs in by SASL/OAUTHBEARER with tokens of your own making, where properties do not say
+	// how they are had (sasl.oauthbearer.*: docs/security.md). It returns a token and when that
+	// ends; it is asked for another one when four fifths of that time are over, one call at
+	// a time, with 10 s to answer. All clients of a Neli share what it returns. An error is
+	// retried, counted (Stats.TokenFailures) and logged, and meanwhile the former token is used; an error that
+	// is ErrAccess, or a token that has ended or does not say when it ends, ends a Neli that has never logged
+	// in. KafkaConfig needs security.protocol SASL_SSL (or SASL_PLAINTEXT, which sends tokens in clear text). Default: none.
+	Token func(context.Context) (Token, error)
 
 	// Provider makes the Kafka clients, or gives small logs in place of Kafka
 	// (kafka.SmallLogs). Default: confluent-kafka-go, which needs cgo, and is left out of a

@@ -41,6 +41,9 @@ type SentinelConfig struct {
 	// Logger is told of deaths and Releases at Info, of trouble at Warn. Default: discard.
 	Logger *slog.Logger
 
+	// Token is as Config.Token.
+	Token func(context.Context) (Token, error)
+
 	// Provider is as Config.Provider; its kind must be that of the members.
 	Provider kafka.Provider
 }
@@ -118,7 +121,7 @@ func (c *SentinelConfig) open(at sentinel.Place, logger *slog.Logger) (elector.L
 		return nil, errNoBroker
 	}
 	cfg := Config{KafkaConfig: c.KafkaConfig, LeaderGroupID: at.Group, LeaderTopic: at.Topic, Name: c.Name, DisableTopicCreation: true,
-		Logs: at.Logs, HeartbeatTimeout: at.T, MaxClockDrift: at.Rho, Logger: logger, Provider: c.Provider}
+		Logs: at.Logs, HeartbeatTimeout: at.T, MaxClockDrift: at.Rho, Logger: logger, Provider: c.Provider, Token: c.Token}
 	set, err := cfg.resolve()
 	if err != nil {
 		return nil, err

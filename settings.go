@@ -19,6 +19,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/freeze"
 	"github.com/goneli/neli/internal/kafkalog"
+	"github.com/goneli/neli/internal/login"
 	"github.com/goneli/neli/internal/redact"
 	"github.com/goneli/neli/kafka"
 )
@@ -61,6 +62,9 @@ type settings struct {
 	contact            kafkalog.Contact
 	frozen             *freeze.State // by a test; nil in earnest
 	replaced           atomic.Uint64 // readers that stood still
+	tokens             *login.Source // of Config.Token; nil without
+	tokenFailures      atomic.Uint64
+	tokenTrouble       kafkalog.Limiter
 }
 
 // silence is W(T): for how long nothing must have been read of a holder with the same T.
@@ -142,6 +146,7 @@ func (c Config) check() (*settings, *faults) {
 	f.check(s.drift >= 0 && s.drift <= maxDrift, "MaxClockDrift", c.MaxClockDrift,
 		fmt.Sprintf("must be a fraction between 0 and %v", maxDrift))
 	s.kafka = checkProperties(c.KafkaConfig, f)
+	c.checkToken(s, f)
 	s.secrets = redact.Of(s.kafka)
 	s.logger = s.secrets.Logger(s.logger).With("group", s.group, "name", s.name) // so that all lines have these
 	c.resolveTimes(s, f)
@@ -168,6 +173,7 @@ func (c Config) checkLogs(s *settings, f *faults) {
 			"must be Open with small logs: Assigned needs a consumer group, and there is no broker")
 		f.check(len(c.KafkaConfig) == 0, "KafkaConfig", "",
 			"must be empty with small logs: there is no broker")
+		f.check(c.Token == nil, "Token", "", "must be empty with small logs: there is no broker to log in to")
 		f.check(c.Logs == 0, "Logs", c.Logs, "must be 0 with small logs: the Provider says how many there are")
 		return
 	}
@@ -344,6 +350,11 @@ func (f *faults) properties(p kafka.Provider, s *settings) {
 		if p, err = Confluent(); err != nil {
 			return
 		}
+	}
+	p, err := s.signingIn(p)
+	if err != nil {
+		f.check(false, "Token", "", err.Error())
+		return
 	}
 	quiet := slog.New(slog.DiscardHandler)
 	f.refused(s, closing(p.Producer(s.producerProperties(), quiet)))

@@ -43,6 +43,11 @@ type Stats struct {
 	// quota was exceeded (client quotas of Kafka). It is up to a minute behind.
 	Throttled time.Duration `json:"throttled"`
 
+	// TokenFailures is how often this process could not have a token to log in with
+	// (Config.Token, sasl.oauthbearer.*), or not one that is valid. librdkafka tells of
+	// a failure for each attempt, of a token that is of no use once.
+	TokenFailures uint64 `json:"token_failures"`
+
 	// RequestsAccepted counts the requests of other processes that Config.Requests has
 	// accepted, and RequestsRefused those that it has refused, or that were refused without
 	// asking it. Exclusive mode.
@@ -111,6 +116,7 @@ func (n *Neli) Stats() Stats {
 	s := n.arb.stats()
 	now := n.now()
 	s.Reached = !n.set.contact.Lacking()
+	s.TokenFailures = n.set.tokenFailures.Load()
 	s.ReadersReplaced, s.Sentinel = n.set.replaced.Load(), n.set.watched.state()
 	s.Throttled, s.Roles = n.set.throttling.Total(), int(n.roles.Load())
 	if s.LastRecord < 0 {

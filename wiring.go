@@ -37,6 +37,10 @@ func newArbiter(p kafka.Provider, set *settings, clocks clock.Clock, alive func(
 			return nil, fmt.Errorf("neli: New: %w", err)
 		}
 	}
+	p, err := set.signingIn(p)
+	if err != nil {
+		return nil, fmt.Errorf("neli: New: %w", err)
+	}
 	w := set.kafkaClients(p)
 	build := set.arbiter
 	if set.logs > 0 {
@@ -147,9 +151,12 @@ func openLog(p kafka.Provider, set *settings) (elector.Log, error) {
 			return nil, err
 		}
 	}
+	p, err := set.signingIn(p)
+	if err != nil {
+		return nil, err
+	}
 	w := set.kafkaClients(p)
 	var log elector.Log
-	var err error
 	if set.logs > 0 {
 		log, err = w.SmallLogs()
 	} else {

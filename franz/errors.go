@@ -82,18 +82,10 @@ func kindOf(err error) error {
 	if ke, ok := errors.AsType[*kerr.Error](err); ok {
 		return kinds[ke]
 	}
-	if refusedByTLS(err) || refusedToken(err) {
+	if errors.Is(err, kafka.ErrAuthentication) || refusedByTLS(err) {
 		return kafka.ErrAuthentication
 	}
 	return nil
-}
-
-// refusedToken finds a token that the broker has refused, or that the application could not
-// get for good: its function says so with an error that wraps kafka.ErrAuthentication. A
-// broker answers a bad token with data, and no error code (RFC 7628, 3.2.2), for which
-// franz-go has no error of its own (pkg/sasl/oauth).
-func refusedToken(err error) bool {
-	return errors.Is(err, kafka.ErrAuthentication) || strings.Contains(err.Error(), "unexpected data in oauth response")
 }
 
 // refusedByTLS tells a certificate that was refused, here or there, from a connection

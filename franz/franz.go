@@ -22,8 +22,8 @@
 // library's own. Options that would break this (kgo.ManualFlushing, for example) are
 // errors.
 //
-// What properties cannot say, options can: kgo.SASL for OAUTHBEARER, Kerberos or AWS,
-// kgo.DialTLSConfig for certificates that change or keys in hardware, kgo.Dialer.
+// What properties cannot say, options can: kgo.SASL for Kerberos or AWS (for AWS module
+// github.com/goneli/neli/franz/iam has it), kgo.DialTLSConfig for keys in hardware, kgo.Dialer.
 // Secrets within options are unknown to this package, so they are not cut out of logs;
 // franz-go does not log them.
 //
@@ -49,6 +49,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
 
+	"github.com/goneli/neli/internal/login"
 	"github.com/goneli/neli/kafka"
 )
 
@@ -56,10 +57,16 @@ import (
 // options are applied to each client that it makes, over Config.KafkaConfig, and under
 // what the library depends on. It starts nothing, and may serve several Nelis.
 func Provider(opts ...kgo.Opt) kafka.Provider {
-	return provider{slices.Clone(opts)}
+	return provider{opts: slices.Clone(opts)}
 }
 
-type provider struct{ opts []kgo.Opt }
+type provider struct {
+	opts  []kgo.Opt
+	login kafka.Login
+}
+
+// WithLogin implements kafka.LoginProvider.
+func (p provider) WithLogin(l kafka.Login) kafka.Provider { return provider{p.opts, l} }
 
 // How long brokers have to hear that a client goes.
 const (
@@ -90,17 +97,28 @@ var unsuitable = []struct {
 type client struct {
 	*connections
 	settings *settings
-	opts     []kgo.Opt // of the user
+	opts     []kgo.Opt        // of the user
+	given    []sasl.Mechanism // by opts, if they give any
+	// tokens are what to log in with by OAUTHBEARER; nil if that is not the way, or the user's own.
+	tokens func(context.Context) (kafka.Token, error)
 }
 
 // newClient translates the properties, and tries whether franz-go takes the options,
 // with those that this kind of client will be made with.
 func (p provider) newClient(kind kind, props map[string]string, log *slog.Logger, fixed func(*settings) []kgo.Opt) (*client, error) {
-	s, err := parse(kind, props)
+	given := mechanisms(p.opts)
+	s, err := parse(kind, props, slices.Concat(given, tokenMechanism(p.login.Token))...)
 	if err != nil {
 		return nil, err
 	}
-	c := &client{connections: newConnections(log), settings: s, opts: p.opts}
+	c := &client{connections: newConnections(log), settings: s, opts: p.opts, given: given, tokens: p.login.Token}
+	if s.security.oidc != nil {
+		c.tokens = login.NewSource("no token to log in with", s.security.oidc.token, func(err error) {
+			if p.login.Failed != nil {
+				p.login.Failed(err)
+			}
+		}).Token
+	}
 	trial, err := c.dial(fixed(s)...)
 	if err != nil {
 		return nil, err
@@ -112,13 +130,23 @@ func (p provider) newClient(kind kind, props map[string]string, log *slog.Logger
 			faults = append(faults, u.name+": not with this library, "+u.why)
 		}
 	}
-	if mechanisms, _ := trial.OptValue(kgo.SASL).([]sasl.Mechanism); len(mechanisms) == 0 && strings.HasPrefix(s.security.protocol, "sasl") {
-		faults = append(faults, "sasl.mechanism: is needed with security.protocol="+s.security.protocol)
-	}
 	if len(faults) > 0 {
 		return nil, fmt.Errorf("client refuses its options: %s", strings.Join(faults, "; "))
 	}
 	return c, nil
+}
+
+// mechanisms are those that options give.
+func mechanisms(opts []kgo.Opt) []sasl.Mechanism {
+	ctx, stop := context.WithCancel(context.Background())
+	made, err := kgo.NewClient(slices.Concat(opts, []kgo.Opt{kgo.WithContext(ctx), kgo.ConsumerGroup(""), kgo.ConsumeTopics(), kgo.ConsumePartitions(nil)})...)
+	if err != nil {
+		stop()
+		return nil // the client that is made with all options says why
+	}
+	defer (&link{made, stop}).shut(0)
+	given, _ := made.OptValue(kgo.SASL).([]sasl.Mechanism)
+	return given
 }
 
 // set tells an option's value that was given from one that was not.
@@ -144,7 +172,9 @@ func (c *client) dial(fixed ...kgo.Opt) (*link, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	opts := slices.Concat(
 		c.settings.opts(),
+		c.signingIn(ctx),
 		c.opts,
+		c.refusing(),
 		[]kgo.Opt{
 			kgo.WithContext(ctx),
 			kgo.WithLogger(logger{c.log}),

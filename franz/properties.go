@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
 )
 
 // This file reads properties in librdkafka's words; table.go says what becomes of each.
@@ -59,8 +60,9 @@ const (
 	idleConnection = 9 * time.Minute
 )
 
-// parse translates the properties of a client, and names all that it cannot.
-func parse(kind kind, props map[string]string) (*settings, error) {
+// parse translates the properties of a client, and names all that it cannot. given is how it can
+// log in otherwise.
+func parse(kind kind, props map[string]string, given ...sasl.Mechanism) (*settings, error) {
 	s := &settings{
 		kind:        kind,
 		delivery:    5 * time.Minute,
@@ -79,7 +81,7 @@ func parse(kind kind, props map[string]string) (*settings, error) {
 	if kind == forGroup && s.group == "" {
 		faults = append(faults, errors.New("group.id: is needed"))
 	}
-	if err := s.security.load(); err != nil {
+	if err := s.security.load(given); err != nil {
 		faults = append(faults, err)
 	}
 	if len(faults) == 0 {

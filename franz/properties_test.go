@@ -141,7 +141,7 @@ func TestProperties(t *testing.T) {
 	for _, p := range table {
 		for _, name := range p.names {
 			if p.set == nil || strings.HasPrefix(p.means, "no effect") || strings.HasPrefix(name, "ssl.") ||
-				strings.HasPrefix(name, "sasl.") || strings.HasPrefix(name, "security.") || strings.HasPrefix(name, "enable.ssl.") {
+				strings.HasPrefix(name, "sasl.") || strings.HasPrefix(name, "security.") || strings.HasPrefix(name, "https.") || strings.HasPrefix(name, "enable.ssl.") {
 				continue // TestCredentials and its like have the latter
 			}
 			assert.True(t, tried[name] || refusesAll(p), "%s has no effect in this test", name)
@@ -171,7 +171,7 @@ func TestFaults(t *testing.T) {
 	require.Error(t, err)
 	for _, says := range []string{
 		"client refuses its properties: ", "socket.timeout.ms=soon: must be milliseconds from 0 to 300000", "acks=1: must be all or -1",
-		"no.such.property: franz-go has nothing for it, or it is not known", "sasl.oauthbearer.config: give kgo.SASL", "ssl.key.password: Go reads no encrypted keys",
+		"no.such.property: franz-go has nothing for it, or it is not known", "sasl.oauthbearer.config: set Config.Token", "ssl.key.password: Go reads no encrypted keys",
 		"some.token: franz-go has nothing", "linger.ms=-1: must be", "sasl.mechanism=GSSAPI: must be PLAIN", "ssl.key: has no ssl.certificate",
 		"isolation.level=read_committed: must be read_uncommitted", "transactional.id: a lease", "max.in.flight.requests.per.connection: one request",
 		"fetch.max.bytes=many: must be an integer from 1 to", "enable.gapless.guarantee: ",

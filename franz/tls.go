@@ -26,6 +26,8 @@ type security struct {
 	key, keyFile                 string
 
 	mechanism, user, password string
+	bearer                    bearerSettings
+	oidc                      *oidc // nil: not by sasl.oauthbearer.method=oidc
 
 	loaded    *tls.Config
 	mechanics sasl.Mechanism
@@ -33,7 +35,7 @@ type security struct {
 
 // load reads files and checks what belongs together. No error holds the content of
 // one.
-func (s *security) load() error {
+func (s *security) load(given []sasl.Mechanism) error {
 	var faults []error
 	if strings.HasSuffix(s.protocol, "ssl") {
 		s.loaded = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -41,7 +43,7 @@ func (s *security) load() error {
 		s.verification()
 	}
 	if strings.HasPrefix(s.protocol, "sasl") {
-		faults = append(faults, s.loadMechanism())
+		faults = append(faults, s.loadMechanism(), s.without(given))
 	}
 	faults = append(faults, s.unused())
 	if faults = slices.DeleteFunc(faults, func(err error) bool { return err == nil }); len(faults) > 0 {
@@ -55,8 +57,11 @@ func (s *security) unused() error {
 	if s.loaded == nil && s.ca+s.caFile+s.certificate+s.certificateFile+s.key+s.keyFile != "" {
 		return fmt.Errorf("ssl.*: has no effect with security.protocol=%s", s.protocol)
 	}
-	if !strings.HasPrefix(s.protocol, "sasl") && s.mechanism+s.user+s.password != "" {
+	if !strings.HasPrefix(s.protocol, "sasl") && (s.mechanism+s.user+s.password != "" || s.bearer != bearerSettings{}) {
 		return fmt.Errorf("sasl.*: has no effect with security.protocol=%s", s.protocol)
+	}
+	if s.mechanism != "OAUTHBEARER" && s.bearer != (bearerSettings{}) {
+		return fmt.Errorf("sasl.oauthbearer.*: has no effect with sasl.mechanism=%s", s.mechanism)
 	}
 	return nil
 }
@@ -169,6 +174,32 @@ func (s *security) verification() {
 	}
 }
 
+// byProperties are the mechanisms that need nothing but a name and a password.
+var byProperties = []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
+
+// without says what is wrong if mechanisms are all that is given of SASL beside properties.
+func (s *security) without(given []sasl.Mechanism) error {
+	has := func(m sasl.Mechanism) bool { return m.Name() == s.mechanism }
+	switch {
+	case s.mechanism == "" && len(given) > 0, slices.ContainsFunc(given, has), slices.Contains(byProperties, s.mechanism):
+		return nil
+	case s.mechanism == "":
+		return errors.New("sasl.mechanism: is needed with security.protocol=" + s.protocol)
+	case s.mechanism == "OAUTHBEARER" && s.bearer.method == "oidc":
+		return nil
+	case s.mechanism == "OAUTHBEARER":
+		return errors.New("sasl.mechanism=OAUTHBEARER: needs sasl.oauthbearer.method=oidc, or Config.Token")
+	}
+	why := "give kgo.SASL to franz.Provider instead"
+	switch s.mechanism {
+	case "AWS_MSK_IAM":
+		why = "give kgo.SASL(iam.Mechanism()) of github.com/goneli/neli/franz/iam to franz.Provider"
+	case "GSSAPI":
+		why = "give kgo.SASL of github.com/twmb/franz-go/pkg/sasl/kerberos to franz.Provider"
+	}
+	return fmt.Errorf("sasl.mechanism=%s: must be PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; otherwise %s", s.mechanism, why)
+}
+
 func (s *security) loadMechanism() error {
 	switch s.mechanism {
 	case "PLAIN":
@@ -177,10 +208,14 @@ func (s *security) loadMechanism() error {
 		s.mechanics = scram.Auth{User: s.user, Pass: s.password}.AsSha256Mechanism()
 	case "SCRAM-SHA-512":
 		s.mechanics = scram.Auth{User: s.user, Pass: s.password}.AsSha512Mechanism()
-	case "":
-		return nil // then it must be given as an option
+	case "OAUTHBEARER":
+		var err error
+		if s.bearer.method == "oidc" {
+			s.oidc, err = s.bearer.load()
+		}
+		return err
 	default:
-		return fmt.Errorf("sasl.mechanism=%s: must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; for others give kgo.SASL to franz.Provider instead", s.mechanism)
+		return nil // then it must be given as an option
 	}
 	if s.user == "" || s.password == "" {
 		return fmt.Errorf("sasl.mechanism=%s: needs sasl.username and sasl.password", s.mechanism)

@@ -20,7 +20,10 @@ import (
 // New returns the Provider.
 func New() (kafka.Provider, error) { return confluent{}, nil }
 
-type confluent struct{}
+type confluent struct{ login kafka.Login }
+
+// WithLogin implements kafka.LoginProvider.
+func (confluent) WithLogin(l kafka.Login) kafka.Provider { return confluent{l} }
 
 // confluentCloseBound limits Close. librdkafka takes up to 5 s to take leave of a
 // coordinator that does not answer, and any time at all while the resolver hangs;
@@ -46,6 +49,7 @@ func confluentConfig(props map[string]string, logs *confluentLogs) (ck.ConfigMap
 // confluentLogs carries one client's log lines to a slog.Logger.
 type confluentLogs struct {
 	log     *slog.Logger
+	login   confluentLogin
 	events  chan ck.LogEvent
 	done    chan struct{}
 	failure atomic.Pointer[string] // of a connection, the last
@@ -72,11 +76,15 @@ func (s *confluentStats) count(statistics string) {
 	}
 }
 
-func newConfluentLogs(log *slog.Logger) *confluentLogs {
+func (c confluent) logs(log *slog.Logger, props map[string]string) *confluentLogs {
 	l := &confluentLogs{
 		log:    log,
+		login:  confluentLogin{Login: c.login},
 		events: make(chan ck.LogEvent, 64),
 		done:   make(chan struct{}),
+	}
+	if strings.EqualFold(props["sasl.oauthbearer.method"], "oidc") {
+		l.login.endpoint = props["sasl.oauthbearer.token.endpoint.url"]
 	}
 	go l.run()
 	return l
@@ -88,6 +96,7 @@ func (l *confluentLogs) run() {
 		if _, why, ok := strings.Cut(ev.Message, "]: "); ok && ev.Tag == "FAIL" {
 			l.failed(why)
 		}
+		l.login.heard(&ev)
 		// 3 is syslog's "error". Lost connections are not worth a warning:
 		// librdkafka mends them by itself and tells of each from every thread, and
 		// whoever waits in vain says why.
@@ -112,7 +121,7 @@ func (l *confluentLogs) explain(err error) error {
 	if why := l.failure.Load(); why != nil {
 		return fmt.Errorf("%w (%s)", err, *why)
 	}
-	return err
+	return l.login.explain(err)
 }
 
 // close returns when the last line has been written. The client must be gone.
@@ -184,10 +193,11 @@ type confluentError struct {
 }
 
 func (e *confluentError) Error() string {
+	text := confluentNamed(e.err.Error())
 	if e.kind == nil {
-		return e.doing + ": " + e.err.Error()
+		return e.doing + ": " + text
 	}
-	return e.doing + ": " + e.kind.Error() + ": " + e.err.Error()
+	return e.doing + ": " + e.kind.Error() + ": " + text
 }
 
 func (e *confluentError) Unwrap() []error {
@@ -248,7 +258,7 @@ func confluentKind(e ck.Error) error {
 	case ck.ErrSaslAuthenticationFailed, ck.ErrUnsupportedSaslMechanism, ck.ErrIllegalSaslState:
 		return kafka.ErrAuthentication
 	case ck.ErrSsl, ck.ErrAuthentication:
-		if confluentCutShort(e.String()) {
+		if why, ok := confluentNoToken(e.String()); ok && !confluentTokenRefused(why) || confluentCutShort(e.String()) {
 			return nil
 		}
 		return kafka.ErrAuthentication
@@ -264,17 +274,8 @@ func confluentKind(e ck.Error) error {
 
 // confluentCutShort tells an authentication that did not take place from one that
 // was refused. librdkafka gives both the same code, also where a broker goes away
-// halfway ("…: Local: Broker transport failure") or the token service does not
-// answer, and only the second is for good. A token service that answers 400, 401 or 403
-// refuses the client's id or its secret.
-func confluentCutShort(text string) bool {
-	if strings.HasPrefix(text, "Failed to acquire SASL OAUTHBEARER token") {
-		return !confluentNoToken.MatchString(text)
-	}
-	return strings.Contains(text, "Local: ")
-}
-
-var confluentNoToken = regexp.MustCompile(`Failed to retrieve OIDC token from .*\((400|401|403)\)`)
+// halfway ("…: Local: Broker transport failure"), and only the second is for good.
+func confluentCutShort(text string) bool { return strings.Contains(text, "Local: ") }
 
 // confluentTruncated finds a truncation among positions that are said to be out of
 // range: with auto.offset.reset=error librdkafka gives both the same code, and the

@@ -23,8 +23,8 @@ type confluentConsumer struct {
 	closeErr error
 }
 
-func newConfluentConsumer(props map[string]string, log *slog.Logger) (confluentConsumer, error) {
-	logs := newConfluentLogs(log)
+func (c confluent) consumer(props map[string]string, log *slog.Logger) (confluentConsumer, error) {
+	logs := c.logs(log, props)
 	config, err := confluentConfig(props, logs)
 	if err != nil {
 		return confluentConsumer{}, err
@@ -39,6 +39,7 @@ func newConfluentConsumer(props map[string]string, log *slog.Logger) (confluentC
 			return err
 		}))
 	}
+	logs.login.keep(client)
 	return confluentConsumer{client: client, logs: logs, confluentStats: &confluentStats{}}, nil
 }
 
@@ -47,9 +48,12 @@ func newConfluentConsumer(props map[string]string, log *slog.Logger) (confluentC
 // taken in here.
 func (c *confluentConsumer) next(deadline time.Time) ck.Event {
 	ev := c.client.Poll(int(max(0, time.Until(deadline).Milliseconds())))
-	if stats, ok := ev.(*ck.Stats); ok {
-		c.count(stats.String())
+	switch ev := ev.(type) {
+	case *ck.Stats:
+		c.count(ev.String())
 		return nil
+	case ck.Error:
+		c.logs.login.told(ev)
 	}
 	return ev
 }
@@ -81,6 +85,7 @@ func (c *confluentConsumer) forget(doing string) (refused error) {
 		case nil, *ck.Message: // records of an earlier assignment the client drops itself
 			return refused
 		case ck.Error:
+			c.logs.login.told(ev)
 			if err := asConfluentError(doing, ev); errors.Is(err, kafka.ErrAuthorization) {
 				refused = err
 			}
@@ -91,6 +96,7 @@ func (c *confluentConsumer) forget(doing string) (refused error) {
 func (c *confluentConsumer) close(what string) error {
 	if !c.closed {
 		c.closed = true
+		c.logs.login.stop()
 		c.closeErr = confluentClose(what, func() {
 			// An error says that a client that had failed for good could not
 			// take its leave; it is gone all the same.
@@ -111,8 +117,8 @@ type confluentReader struct {
 	leaving atomic.Bool
 }
 
-func (confluent) LogReader(props map[string]string, log *slog.Logger) (kafka.LogReader, error) {
-	c, err := newConfluentConsumer(props, log)
+func (p confluent) LogReader(props map[string]string, log *slog.Logger) (kafka.LogReader, error) {
+	c, err := p.consumer(props, log)
 	if err != nil {
 		return nil, err
 	}

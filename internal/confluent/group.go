@@ -41,8 +41,8 @@ type confluentGroup struct {
 // after which it tells the coordinator. Normally this is a millisecond.
 const confluentLeaveBound = time.Second
 
-func (confluent) GroupConsumer(props map[string]string, log *slog.Logger) (kafka.GroupConsumer, error) {
-	c, err := newConfluentConsumer(props, log)
+func (p confluent) GroupConsumer(props map[string]string, log *slog.Logger) (kafka.GroupConsumer, error) {
+	c, err := p.consumer(props, log)
 	if err != nil {
 		return nil, err
 	}

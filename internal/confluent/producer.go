@@ -49,8 +49,8 @@ type confluentDelivery struct {
 // price is an idle connection to each broker.
 const confluentSparse = "enable.sparse.connections"
 
-func (confluent) Producer(props map[string]string, log *slog.Logger) (kafka.Producer, error) {
-	logs := newConfluentLogs(log)
+func (c confluent) Producer(props map[string]string, log *slog.Logger) (kafka.Producer, error) {
+	logs := c.logs(log, props)
 	config, err := confluentConfig(props, logs)
 	if err != nil {
 		return nil, err
@@ -81,6 +81,7 @@ func (confluent) Producer(props map[string]string, log *slog.Logger) (kafka.Prod
 		delivered: make(chan struct{}),
 	}
 	go p.deliveries()
+	logs.login.keep(client)
 	return p, nil
 }
 
@@ -117,7 +118,8 @@ func (p *confluentProducer) deliveries() {
 		case *ck.Stats:
 			p.count(ev.String())
 		case ck.Error:
-			p.log.Debug("the producer tells of an error", "error", ev, "code", int(ev.Code()))
+			p.log.Debug("the producer tells of an error", "error", confluentNamed(ev.String()), "code", int(ev.Code()))
+			p.logs.login.told(ev)
 			if confluentKind(ev) == kafka.ErrAuthentication {
 				p.refused.Store(&ev)
 			}
@@ -167,6 +169,7 @@ func (p *confluentProducer) outcome(doing string, err error) error {
 	if err == nil {
 		p.refused.Store(nil)
 		p.logs.failure.Store(nil)
+		p.logs.login.worked()
 		return nil
 	}
 	err = asConfluentError(doing, err)
@@ -174,6 +177,9 @@ func (p *confluentProducer) outcome(doing string, err error) error {
 		return err
 	}
 	if refused := p.refused.Load(); refused != nil {
+		return asConfluentError(doing, *refused)
+	}
+	if refused := p.logs.login.refusal(); refused != nil {
 		return asConfluentError(doing, *refused)
 	}
 	return p.logs.explain(err)
@@ -199,6 +205,7 @@ func (p *confluentProducer) Close() error {
 		}
 		p.mu.Unlock()
 
+		p.logs.login.stop()
 		p.closeErr = confluentClose("producer", p.shut)
 		p.abandon() // nothing, unless the bound was hit
 	})

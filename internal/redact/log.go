@@ -7,9 +7,9 @@ import (
 )
 
 // Logger returns log with all secrets cut out of what is written to it: of messages,
-// of attributes and of errors among these. Without secrets it is log itself.
+// of attributes and of errors among these. Of nil it is log itself.
 func (s Secrets) Logger(log *slog.Logger) *slog.Logger {
-	if len(s) == 0 {
+	if s == nil {
 		return log
 	}
 	return slog.New(redactingHandler{s, log.Handler()})

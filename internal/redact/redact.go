@@ -4,6 +4,8 @@ package redact
 import (
 	"cmp"
 	"maps"
+	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -19,17 +21,17 @@ var secretParts = []string{
 	"pem", "keystore", "jaas", "private", "sasl.oauthbearer.",
 }
 
-// public are the properties of token log-ins that are no secrets, though the rule takes
-// them for some. Their values are common words, such as oidc or the client's name: cut out
-// of every line they make it unreadable, and hide who was refused, and where.
+// public are properties that the rule takes for secret and that are none: without them a log
+// could not say which login was refused, and "oidc" would be cut out of every line.
 var public = []string{
-	"sasl.oauthbearer.method", "sasl.oauthbearer.grant.type", "sasl.oauthbearer.scope",
-	"sasl.oauthbearer.client.id", "sasl.oauthbearer.client.credentials.client.id",
-	"sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.metadata.authentication.type",
-	"sasl.oauthbearer.assertion.algorithm", "sasl.oauthbearer.assertion.file",
-	"sasl.oauthbearer.assertion.claim.aud", "sasl.oauthbearer.assertion.claim.iss", "sasl.oauthbearer.assertion.claim.sub",
-	"sasl.oauthbearer.assertion.claim.exp.seconds", "sasl.oauthbearer.assertion.claim.nbf.seconds",
-	"sasl.oauthbearer.assertion.claim.jti.include", "sasl.oauthbearer.assertion.jwt.template.file",
+	"sasl.oauthbearer.method", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.credentials.client.id",
+	"sasl.oauthbearer.scope", "sasl.oauthbearer.token.endpoint.url",
+	"sasl.oauthbearer.grant.type", "sasl.oauthbearer.assertion.algorithm", "sasl.oauthbearer.assertion.file",
+	"sasl.oauthbearer.assertion.jwt.template.file", "sasl.oauthbearer.assertion.private.key.file",
+	"sasl.oauthbearer.metadata.authentication.type", "sasl.oauthbearer.sub.claim.name",
+	"sasl.oauthbearer.assertion.claim.aud", "sasl.oauthbearer.assertion.claim.exp.seconds",
+	"sasl.oauthbearer.assertion.claim.iss", "sasl.oauthbearer.assertion.claim.jti.include",
+	"sasl.oauthbearer.assertion.claim.nbf.seconds", "sasl.oauthbearer.assertion.claim.sub",
 }
 
 // Secret tells whether the value of the property must not be shown.
@@ -71,6 +73,9 @@ func Properties(props map[string]string) map[string]string {
 // and what it returns through Err, so that Kafka clients need not know of them.
 type Secrets []string
 
+// token has the shape of a JWT: three parts in base64, of which the first begins with {".
+var token = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]*`)
+
 // minSecretLine is the length in bytes from which on a single line of a
 // multi-line secret (PEM) is one by itself: a log may show just that line, but
 // blank lines and stray brackets would redact everything.
@@ -81,6 +86,14 @@ const minSecretLine = 8
 func Of(props map[string]string) Secrets {
 	var s Secrets
 	for name, value := range props {
+		if u, err := url.Parse(value); strings.HasSuffix(name, ".url") && err == nil {
+			if password, _ := u.User.Password(); password != "" { // the rest of an address is none
+				s = append(s, password)
+			}
+		}
+		if strings.HasPrefix(name, "sasl.mechanism") && strings.EqualFold(value, "OAUTHBEARER") && s == nil {
+			s = Secrets{} // its tokens are unknown here, and found by their shape
+		}
 		if !hidden(name, value) {
 			continue
 		}
@@ -112,6 +125,11 @@ func (s Secrets) Text(line string) string {
 			}
 			from += i
 			spans = append(spans, span{from, from + len(secret)})
+		}
+	}
+	if strings.Contains(line, "eyJ") {
+		for _, at := range token.FindAllStringIndex(line, -1) {
+			spans = append(spans, span{at[0], at[1]})
 		}
 	}
 	if spans == nil {

@@ -216,5 +216,8 @@ func (c *Cluster) java(args ...string) *exec.Cmd {
 	if c.opts.HeapMiB == 0 {
 		flags = append(flags, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 	}
+	if c.opts.Issuer != "" {
+		flags = append(flags, "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls="+c.opts.Issuer+"/jwks")
+	}
 	return exec.Command(c.javaPath, append(flags, args...)...)
 }

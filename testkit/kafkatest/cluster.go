@@ -179,6 +179,9 @@ func (c *Cluster) layOut() error {
 		if c.opts.Secure {
 			b.listeners = append(b.listeners, listener{name: secureListener, protocol: "SASL_SSL"})
 		}
+		if c.opts.Issuer != "" {
+			b.listeners = append(b.listeners, listener{name: tokenListener, protocol: "SASL_PLAINTEXT"})
+		}
 		for i := range c.opts.ProxiedListeners {
 			b.listeners = append(b.listeners, listener{name: proxiedListener(i), protocol: "PLAINTEXT"})
 		}

@@ -40,6 +40,13 @@ type Options struct {
 	// there, without a password, is User:ANONYMOUS, a super user.
 	Secure bool
 
+	// Issuer is the address of an issuer of tokens, http://…, which has its keys at /jwks. It must
+	// answer when Start is called. It adds a listener without TLS ([Cluster].TokenBootstrap) that
+	// takes OAUTHBEARER with JWTs of that issuer for the audience "kafka", and has clients log in again
+	// every 20 s. Who comes in there is User:subject; with Secure it may do what
+	// [Cluster].Allow allowed.
+	Issuer string
+
 	// Hosts, one per broker, put the brokers on hosts of their own, such as network
 	// namespaces, where every broker has the same ports. Default: all on this one,
 	// on the loopback device. Not together with ProxiedListeners.

@@ -22,6 +22,7 @@ const (
 	plainListener      = "PLAINTEXT"
 	controllerListener = "CONTROLLER"
 	secureListener     = "SASL_SSL"
+	tokenListener      = "TOKEN"
 )
 
 // properties returns the server.properties of one of c's brokers.
@@ -67,6 +68,9 @@ func (c *Cluster) properties(b *Broker) map[string]string {
 	}
 	if c.authority != nil {
 		maps.Copy(props, c.authority.properties())
+	}
+	if c.opts.Issuer != "" {
+		maps.Copy(props, tokenProperties(c.opts.Issuer))
 	}
 	maps.Copy(props, c.opts.BrokerProps)
 	return props

@@ -1,0 +1,117 @@
+package franz
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/oauth"
+
+	"github.com/goneli/neli/internal/login"
+	"github.com/goneli/neli/kafka"
+)
+
+// bearer is OAUTHBEARER with tokens that are replaced before they end, for as long as a client
+// lives. franz-go asks for one for each connection, and again when the broker says that the
+// session ends.
+type bearer struct {
+	ctx    context.Context // of the client
+	tokens func(context.Context) (kafka.Token, error)
+	keep   sync.Once
+	latest atomic.Pointer[kafka.Token]
+}
+
+// signingIn is how a client whose context is ctx logs in by tokens.
+func (c *client) signingIn(ctx context.Context) []kgo.Opt {
+	if c.tokens == nil {
+		return nil
+	}
+	return []kgo.Opt{kgo.SASL(bearerMechanism{&bearer{ctx: ctx, tokens: c.tokens}})}
+}
+
+// Name implements sasl.Mechanism.
+func (*bearer) Name() string { return "OAUTHBEARER" }
+
+// Authenticate implements sasl.Mechanism. It waits for a token only if there is none that is valid: a
+// token service that is slow must not hold up a connection.
+func (b *bearer) Authenticate(ctx context.Context, host string) (sasl.Session, []byte, error) {
+	b.keep.Do(func() {
+		go login.Keep(b.ctx, b.tokens, func(t kafka.Token) { b.latest.Store(&t) }, func(error) {})
+	})
+	token := b.latest.Load()
+	if token == nil || !token.Expires.After(time.Now()) {
+		t, err := b.tokens(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		token = &t
+	}
+	return oauth.Auth{Token: token.Value, Extensions: token.Extensions}.AsMechanism().Authenticate(ctx, host)
+}
+
+// tokenMechanism stands for tokens, if there are any to be had.
+func tokenMechanism(tokens func(context.Context) (kafka.Token, error)) []sasl.Mechanism {
+	if tokens == nil {
+		return nil
+	}
+	return []sasl.Mechanism{&bearer{}}
+}
+
+// refusing makes the mechanisms that the user gave say so when a broker refuses a token: oauth's own error
+// cannot be told from any other.
+func (c *client) refusing() []kgo.Opt {
+	var wrapped []sasl.Mechanism
+	for _, m := range c.given {
+		if m.Name() == "OAUTHBEARER" {
+			m = refusable(m)
+		}
+		wrapped = append(wrapped, m)
+	}
+	if wrapped == nil {
+		return nil
+	}
+	return []kgo.Opt{kgo.SASL(wrapped...)}
+}
+
+func refusable(m sasl.Mechanism) sasl.Mechanism {
+	if closes, ok := m.(sasl.ClosingMechanism); ok {
+		return struct {
+			bearerMechanism
+			sasl.ClosingMechanism
+		}{bearerMechanism{m}, closes}
+	}
+	return bearerMechanism{m}
+}
+
+type bearerMechanism struct{ sasl.Mechanism }
+
+func (m bearerMechanism) Authenticate(ctx context.Context, host string) (sasl.Session, []byte, error) {
+	session, first, err := m.Mechanism.Authenticate(ctx, host)
+	if err != nil {
+		return nil, nil, err
+	}
+	return bearerSession{session}, first, nil
+}
+
+type bearerSession struct{ sasl.Session }
+
+// Challenge implements sasl.Session. A broker says nothing of a token that it takes, and of another one
+// in JSON that it refuses it (RFC 7628, 3.2.3).
+func (s bearerSession) Challenge(said []byte) (bool, []byte, error) {
+	if len(said) > 0 {
+		var why struct{ Status string }
+		if json.Unmarshal(said, &why) != nil || why.Status == "" || len(why.Status) > 100 {
+			why.Status = "without a reason"
+		}
+		return false, nil, login.Refused(fmt.Errorf("the broker refuses the token (%s)", why.Status))
+	}
+	return s.Session.Challenge(said)
+}
+
+var errNoClaim = errors.New("is missing in the token")

@@ -1,0 +1,284 @@
+package integration
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
+	"github.com/goneli/neli/testkit/kafkatest"
+)
+
+// tokenBed is a broker that takes tokens, and who issues them.
+type tokenBed struct {
+	cluster *kafkatest.Cluster
+	issuer  *issuer
+	admin   hostileAdmin
+}
+
+// member is a member with these properties over those of a client's credentials, whose subject has
+// rights on its topic. The log shows everything.
+func (b *tokenBed) member(t *testing.T, name string, props neli.KafkaConfigMap, set func(*neli.Config), rights ...hostileRight) (neli.Config, *hostileLog) {
+	t.Helper()
+	cfg, log := hostileConfig(b.cluster.TokenBootstrap(), "token", hostileModes[0].set)
+	cfg.Provider, cfg.HeartbeatTimeout = clients[name](), 5*time.Second // nobody fails over here
+	who := cfg.LeaderGroupID + "-client"
+	maps.Copy(cfg.KafkaConfig, neli.KafkaConfigMap{"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc",
+		"sasl.oauthbearer.client.id": who, "sasl.oauthbearer.client.secret": issuerSecret, "sasl.oauthbearer.token.endpoint.url": b.issuer.URL + "/token",
+		"sasl.oauthbearer.scope": "neli"})
+	maps.Copy(cfg.KafkaConfig, props)
+	if set != nil {
+		set(&cfg)
+	}
+	b.admin.create(t, cfg.LeaderTopic, 1, 1, nil)
+	var acls []kafkatest.ACL
+	for _, r := range rights {
+		acls = append(acls, r.acl(who, cfg))
+	}
+	if len(acls) > 0 {
+		require.NoError(t, b.cluster.Allow(t.Context(), acls...))
+	}
+	return cfg, log
+}
+
+// hook makes cfg take tokens from a function of the test's.
+func hook(cfg *neli.Config, token func(context.Context) (neli.Token, error)) {
+	for _, name := range []string{"method", "client.id", "client.secret", "token.endpoint.url", "scope"} {
+		delete(cfg.KafkaConfig, "sasl.oauthbearer."+name)
+	}
+	delete(cfg.KafkaConfig, "sasl.mechanism")
+	cfg.Token = token
+}
+
+// Both clients log in by tokens, of properties and of a function, and on a broker that wants new ones every 20 s. A
+// token is replaced before it ends; while it cannot be, that is told, and nothing else happens.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	b := &tokenBed{issuer: i, cluster: kafkatest.Run(t, kafkatest.Options{Secure: true, Issuer: i.URL, BrokerProps: hostileBroker()})}
+	b.admin = newHostileAdmin(t, b.cluster.Bootstrap())
+	t.Run("", func(t *testing.T) { // of those that wait, all wait at once
+		for name := range clients {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				t.Run("renewal", func(t *testing.T) { t.Parallel(); testRenewal(t, b, name) })
+				t.Run("assertion", func(t *testing.T) { t.Parallel(); testAssertion(t, b, name) })
+				t.Run("function", func(t *testing.T) { t.Parallel(); testTokenFunction(t, b, name) })
+				t.Run("issuers", func(t *testing.T) { t.Parallel(); testIssuers(t, b, name) })
+				t.Run("refused", func(t *testing.T) { t.Parallel(); testRefusedTokens(t, b, name) })
+			})
+		}
+	})
+}
+
+// testRenewal has a member lead on for longer than two tokens last, and than two sessions of the broker.
+func testRenewal(t *testing.T, b *tokenBed, name string) {
+	cfg, log := b.member(t, name, neli.KafkaConfigMap{"debug": "all", "sasl.oauthbearer.extensions": "traceId=123"}, nil, hostileRights["open"]...)
+	m := hostileStart(t, cfg, log)
+	t.Logf("leads after %v", m.leads(t, 20*time.Second))
+	term, _ := m.Token(0)
+	time.Sleep(2*issuerLife + 5*time.Second) // it is time itself that is tested
+	assert.True(t, m.IsLeader())
+	now, _ := m.Token(0)
+	assert.Equal(t, term, now, "the same term")
+	assert.Zero(t, m.Stats().TokenFailures)
+	shows(t, log, m)
+}
+
+// shows checks that a member's log has no secret. The member ends.
+func shows(t *testing.T, log *hostileLog, m *hostileMember, more ...string) {
+	t.Helper()
+	require.NoError(t, m.Close())
+	<-m.ended
+	for _, secret := range append(more, issuerSecret, "eyJ") {
+		assert.Empty(t, log.with(secret), "%q was logged", secret)
+		assert.NotContains(t, fmt.Sprint(m.err), secret)
+	}
+}
+
+func testAssertion(t *testing.T, b *tokenBed, name string) {
+	key := assertionKey()
+	b.issuer.assert.Store(&key.PublicKey)
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "key.pem")
+	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
+	cfg, log := b.member(t, name, neli.KafkaConfigMap{"sasl.oauthbearer.grant.type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+		"sasl.oauthbearer.assertion.private.key.file": file, "sasl.oauthbearer.assertion.claim.aud": b.issuer.URL}, func(c *neli.Config) {
+		c.KafkaConfig["sasl.oauthbearer.assertion.claim.sub"] = c.KafkaConfig["sasl.oauthbearer.client.id"]
+		delete(c.KafkaConfig, "sasl.oauthbearer.client.id")
+		delete(c.KafkaConfig, "sasl.oauthbearer.client.secret")
+	}, hostileRights["open"]...)
+	m := hostileStart(t, cfg, log)
+	m.leads(t, 20*time.Second)
+	shows(t, log, m)
+}
+
+var assertionKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
+	}
+	return key
+})
+
+// testTokenFunction has Config.Token fail when it is time for another token.
+func testTokenFunction(t *testing.T, b *tokenBed, name string) {
+	var calls, running atomic.Int64
+	var broken atomic.Bool
+	var who string
+	cfg, log := b.member(t, name, neli.KafkaConfigMap{"debug": "all"}, func(c *neli.Config) {
+		who, _ = c.KafkaConfig["sasl.oauthbearer.client.id"].(string)
+		hook(c, func(context.Context) (neli.Token, error) {
+			assert.EqualValues(t, 1, running.Add(1), "one call at a time")
+			defer running.Add(-1)
+			calls.Add(1)
+			if broken.Load() {
+				return neli.Token{}, errors.New("the vault is sealed")
+			}
+			return neli.Token{Value: b.issuer.issue(who, issuerLife), Expires: time.Now().Add(issuerLife), Principal: who,
+				Extensions: map[string]string{"traceId": "123"}}, nil
+		})
+	}, hostileRights["open"]...)
+	m := hostileStart(t, cfg, log)
+	m.leads(t, 20*time.Second)
+	term, _ := m.Token(0)
+	require.EqualValues(t, 1, calls.Load(), "all clients share a token")
+	broken.Store(true)
+	hostileUntil(t, issuerLife, func() bool {
+		return len(log.with("level=WARN", "no token to log in with, retrying", "Config.Token: the vault is sealed")) > 0
+	}, "it says that there is no token")
+	broken.Store(false)
+	assert.Positive(t, m.Stats().TokenFailures)
+	before := calls.Load()
+	hostileUntil(t, 20*time.Second, func() bool { return calls.Load() > before }, "it asks again")
+	time.Sleep(issuerLife) // the first token is over
+	assert.True(t, m.IsLeader())
+	now, _ := m.Token(0)
+	assert.Equal(t, term, now, "the same term")
+	shows(t, log, m)
+}
+
+// testRefusedTokens: what is refused from the beginning ends a member, with one error that names a property.
+func testRefusedTokens(t *testing.T, b *tokenBed, name string) {
+	hooked := func(token func(context.Context) (neli.Token, error)) func(*neli.Config) {
+		return func(c *neli.Config) { hook(c, token) }
+	}
+	value := b.issuer.issue("somebody", time.Hour)
+	for what, tc := range map[string]struct {
+		props neli.KafkaConfigMap
+		set   func(*neli.Config)
+		says  string
+	}{
+		"wrong secret": {neli.KafkaConfigMap{"sasl.oauthbearer.client.secret": "an0ther-s3cret"}, nil, "look at sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret"},
+		"no endpoint":  {neli.KafkaConfigMap{"sasl.oauthbearer.token.endpoint.url": b.issuer.URL + "/nowhere"}, nil, "look at sasl.oauthbearer.token.endpoint.url"},
+		"no expiry": {nil, hooked(func(context.Context) (neli.Token, error) { return neli.Token{Value: value}, nil }),
+			"Config.Token: the token does not say when it ends"},
+		"in the past": {nil, hooked(func(context.Context) (neli.Token, error) {
+			return neli.Token{Value: value, Expires: time.Now().Add(-time.Hour)}, nil
+		}), "Config.Token: the token has ended 1h0m0s ago"},
+		"not by us": {nil, hooked(func(context.Context) (neli.Token, error) {
+			return neli.Token{Value: "eyJhbGciOiJub25lIn0.eyJzdWIiOiJuZWxpIn0.c2lnbmVk", Expires: time.Now().Add(time.Hour)}, nil
+		}), byName(name, "invalid_token", "the broker refuses the token (invalid_token)")},
+		"for good": {nil, hooked(func(context.Context) (neli.Token, error) {
+			return neli.Token{}, fmt.Errorf("%w: no such role", neli.ErrAccess)
+		}), "Config.Token: neli: access refused: no such role"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			cfg, log := b.member(t, name, tc.props, tc.set, hostileRights["open"]...)
+			m := hostileStart(t, cfg, log)
+			err := m.fails(t, 20*time.Second)
+			t.Log(err)
+			assert.ErrorIs(t, err, neli.ErrAccess)
+			assert.ErrorIs(t, err, kafka.ErrAuthentication)
+			assert.ErrorContains(t, err, tc.says)
+			shows(t, log, m, "an0ther-s3cret")
+		})
+	}
+	t.Run("may read and not write", func(t *testing.T) {
+		t.Parallel()
+		cfg, log := b.member(t, name, nil, nil, readTopic)
+		m := hostileStart(t, cfg, log)
+		err := m.fails(t, 20*time.Second)
+		assert.ErrorIs(t, err, neli.ErrAccess)
+		assert.ErrorContains(t, err, "WRITE topic "+cfg.LeaderTopic)
+		shows(t, log, m)
+	})
+	t.Run("nobody is there", func(t *testing.T) {
+		t.Parallel()
+		cfg, log := b.member(t, name, neli.KafkaConfigMap{"sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token"}, nil, hostileRights["open"]...)
+		m := hostileStart(t, cfg, log)
+		hostileUntil(t, 20*time.Second, func() bool {
+			return len(log.with("level=WARN", "no token to log in with, retrying", "look at sasl.oauthbearer.token.endpoint.url")) > 0
+		}, "it says why")
+		assert.Equal(t, neli.StateLive, m.State(), "somebody may be there later")
+		assert.Positive(t, m.Stats().TokenFailures)
+		shows(t, log, m)
+	})
+}
+
+func byName(name, confluent, franz string) string {
+	if name == "franz" {
+		return franz
+	}
+	return confluent
+}
+
+// testIssuers: what an issuer answers in place of a token, from the beginning.
+func testIssuers(t *testing.T, b *tokenBed, name string) {
+	const page = "<html>s3cret-page</html>"
+	hangs := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then the server notices that the client hangs up
+		<-r.Context().Done()
+	})
+	for what, tc := range map[string]struct {
+		answer func(*issuer)
+		says   string
+		ends   bool
+	}{
+		"HTML":      {func(i *issuer) { i.instead(200, "text/html", page) }, "look at sasl.oauthbearer.token.endpoint.url", true},
+		"HTML, 403": {func(i *issuer) { i.instead(403, "text/html", page) }, "look at sasl.oauthbearer.token.endpoint.url", true},
+		"no expiry": {func(i *issuer) {
+			i.instead(200, "application/json", `{"access_token":"eyJhbGciOiJub25lIn0.eyJzdWIiOiJuZWxpIn0.c2lnbmVk"}`)
+		}, "look at sasl.oauthbearer.token.endpoint.url", true},
+		"in the past": {func(i *issuer) {
+			i.instead(200, "application/json", `{"access_token":"`+i.issue("neli", -time.Hour)+`"}`)
+		}, "look at sasl.oauthbearer.token.endpoint.url", true},
+		"hangs": {func(i *issuer) { i.answers.Store(&hangs) }, "look at sasl.oauthbearer.token.endpoint.url", false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			i := newIssuer(t)
+			tc.answer(i)
+			cfg, log := b.member(t, name, neli.KafkaConfigMap{"sasl.oauthbearer.token.endpoint.url": i.URL + "/token"}, nil)
+			m := hostileStart(t, cfg, log)
+			if tc.ends {
+				err := m.fails(t, 20*time.Second)
+				t.Log(err)
+				assert.ErrorIs(t, err, neli.ErrAccess)
+				assert.ErrorContains(t, err, tc.says)
+			} else {
+				hostileUntil(t, 20*time.Second, func() bool { return len(log.with("level=WARN", "retrying", tc.says)) > 0 }, "it says why")
+			}
+			shows(t, log, m, "s3cret-page")
+		})
+	}
+}

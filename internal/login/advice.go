@@ -1,0 +1,27 @@
+package login
+
+import "strings"
+
+// advice is which properties to look at, by what a token endpoint, the way to it, or a broker says.
+var advice = []struct{ said, look string }{
+	{"certificate", "https.ca.location (or https.ca.pem)"},
+	{"invalid_client", "sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret"},
+	{"unauthorized_client", "sasl.oauthbearer.client.id and sasl.oauthbearer.grant.type"},
+	{"invalid_scope", "sasl.oauthbearer.scope"},
+	{"invalid_grant", "sasl.oauthbearer.assertion.*"},
+	{"unsupported_grant_type", "sasl.oauthbearer.grant.type"},
+	{"assertion", "sasl.oauthbearer.assertion.*"},
+	{`"exp"`, "sasl.oauthbearer.token.endpoint.url: its tokens have no expiry"},
+	{"unexpired", "sasl.oauthbearer.token.endpoint.url: its tokens have ended when they come; compare the clocks"},
+}
+
+// Advice says which property to look at.
+func Advice(said string) string {
+	said = strings.ToLower(said)
+	for _, a := range advice {
+		if strings.Contains(said, a.said) {
+			return "look at " + a.look
+		}
+	}
+	return "look at sasl.oauthbearer.token.endpoint.url"
+}

@@ -1,0 +1,154 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/kafka"
+)
+
+// issuer issues tokens of a minute, until it does not.
+type issuer struct {
+	asked  atomic.Int64
+	err    atomic.Pointer[error]
+	hangs  atomic.Bool
+	failed atomic.Int64
+}
+
+func (i *issuer) issue(ctx context.Context) (kafka.Token, error) {
+	i.asked.Add(1)
+	if i.hangs.Load() {
+		<-ctx.Done()
+		return kafka.Token{}, ctx.Err()
+	}
+	if err := i.err.Load(); err != nil {
+		return kafka.Token{}, *err
+	}
+	return kafka.Token{Value: "value", Expires: time.Now().Add(time.Minute)}, nil
+}
+
+func (i *issuer) source() *Source {
+	return NewSource("Config.Token", i.issue, func(error) { i.failed.Add(1) })
+}
+
+func TestATokenIsRenewedBeforeItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &issuer{}
+		s := i.source()
+		first, err := s.Token(t.Context())
+		require.NoError(t, err)
+		time.Sleep(48 * time.Second)
+		same, err := s.Token(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, first, same)
+		time.Sleep(time.Millisecond)
+		next, err := s.Token(t.Context())
+		require.NoError(t, err)
+		require.NotEqual(t, first, next)
+		require.EqualValues(t, 2, i.asked.Load())
+		require.Zero(t, i.failed.Load())
+	})
+}
+
+// What was had is good for as long as it lasts, and each attempt to replace it that fails is told.
+func TestARefusedRenewalIsRetriedAndTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &issuer{}
+		s := i.source()
+		first, err := s.Token(t.Context())
+		require.NoError(t, err)
+		refuses := errors.New("not today")
+		i.err.Store(&refuses)
+		began := time.Now()
+		for time.Since(began) < 59*time.Second {
+			time.Sleep(100 * time.Millisecond)
+			token, err := s.Token(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, first, token)
+		}
+		require.EqualValues(t, 4, i.failed.Load(), "after 48, 49, 51 and 55 s")
+		time.Sleep(2 * time.Second)
+		_, err = s.Token(t.Context())
+		require.EqualError(t, err, "Config.Token: not today")
+		require.NotErrorIs(t, err, kafka.ErrAuthentication, "it may be issued later")
+		i.err.Store(nil)
+		time.Sleep(10 * time.Second)
+		_, err = s.Token(t.Context())
+		require.NoError(t, err)
+	})
+}
+
+func TestWhoHangsHoldsUpNobodyForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var running, most atomic.Int64
+		s := NewSource("Config.Token", func(context.Context) (kafka.Token, error) { // it ignores its context
+			most.Store(max(most.Load(), running.Add(1)))
+			defer running.Add(-1)
+			<-release
+			return kafka.Token{Value: "late", Expires: time.Now().Add(time.Hour)}, nil
+		}, func(error) {})
+		began := time.Now()
+		_, err := s.Token(t.Context())
+		require.EqualError(t, err, "Config.Token: no answer within 10s")
+		require.Equal(t, Patience, time.Since(began))
+		time.Sleep(pauseMost)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = s.Token(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		close(release)
+		synctest.Wait()
+		token, err := s.Token(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, "late", token.Value)
+		require.EqualValues(t, 1, most.Load())
+	})
+}
+
+func TestBadTokens(t *testing.T) {
+	for says, token := range map[string]kafka.Token{
+		"Config.Token: the token is empty":                  {Expires: time.Now().Add(time.Hour)},
+		"Config.Token: the token does not say when it ends": {Value: "s3cret"},
+		"Config.Token: the token has ended 1h0m0s ago (2":   {Value: "s3cret", Expires: time.Now().Add(-time.Hour)},
+	} {
+		s := NewSource("Config.Token", func(context.Context) (kafka.Token, error) { return token, nil }, func(error) {})
+		_, err := s.Token(t.Context())
+		require.ErrorContains(t, err, says)
+		require.ErrorIs(t, err, kafka.ErrAuthentication)
+		require.NotContains(t, err.Error(), "s3cret")
+	}
+}
+
+func TestKeep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &issuer{}
+		s := i.source()
+		ctx, cancel := context.WithCancel(t.Context())
+		var set, failed int
+		go Keep(ctx, s.Token, func(kafka.Token) { set++ }, func(error) { failed++ })
+		time.Sleep(10*time.Minute + time.Second)
+		synctest.Wait()
+		require.GreaterOrEqual(t, set, 12)
+		require.LessOrEqual(t, i.asked.Load(), int64(14))
+		require.Zero(t, failed)
+		i.hangs.Store(true)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		require.Positive(t, failed)
+		require.Positive(t, i.failed.Load())
+		i.hangs.Store(false)
+		before := set
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		require.Greater(t, set, before)
+		cancel()
+		synctest.Wait()
+	})
+}

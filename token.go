@@ -1,0 +1,64 @@
+package neli
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/goneli/neli/internal/login"
+	"github.com/goneli/neli/internal/redact"
+	"github.com/goneli/neli/kafka"
+)
+
+// checkToken prepares logging in with Config.Token.
+func (c Config) checkToken(s *settings, f *faults) {
+	if c.Token == nil || s.small && s.logs == 0 {
+		return
+	}
+	protocol := s.kafka["security.protocol"]
+	f.check(strings.HasPrefix(strings.ToLower(protocol), "sasl_"), "KafkaConfig[security.protocol]", protocol,
+		"must be SASL_SSL with Token (or SASL_PLAINTEXT, which sends tokens in clear text)")
+	for _, name := range []string{"sasl.mechanism", "sasl.mechanisms"} {
+		value := s.kafka[name]
+		f.check(value == "" || strings.EqualFold(value, "OAUTHBEARER"), "KafkaConfig["+name+"]", value, "must be OAUTHBEARER with Token, or be left out")
+		delete(s.kafka, name)
+	}
+	s.kafka["sasl.mechanism"] = "OAUTHBEARER"
+	for _, name := range slices.Sorted(maps.Keys(s.kafka)) {
+		f.check(!strings.HasPrefix(name, "sasl.oauthbearer."), "KafkaConfig["+name+"]", redact.Properties(s.kafka)[name],
+			"has no effect with Token: tokens are had by one or the other")
+	}
+	s.tokens = login.NewSource("Config.Token", func(ctx context.Context) (kafka.Token, error) {
+		token, err := c.Token(ctx)
+		if errors.Is(err, ErrAccess) {
+			err = login.Refused(err)
+		}
+		return token, err
+	}, s.tokenFailed)
+}
+
+// tokenFailed counts and logs that there is no token.
+func (s *settings) tokenFailed(err error) {
+	s.tokenFailures.Add(1)
+	if s.tokenTrouble.Due() {
+		s.logger.Warn("no token to log in with, retrying", "error", err)
+	}
+}
+
+// signingIn is p with clients that log in as these settings say. p is not small logs.
+func (s *settings) signingIn(p kafka.Provider) (kafka.Provider, error) {
+	able, can := p.(kafka.LoginProvider)
+	switch {
+	case can:
+		to := kafka.Login{Failed: s.tokenFailed}
+		if s.tokens != nil {
+			to.Token = s.tokens.Token
+		}
+		return able.WithLogin(to), nil
+	case s.tokens != nil:
+		return nil, errors.New("Config.Token: this Provider cannot log in with it, as it is no kafka.LoginProvider")
+	}
+	return p, nil
+}
