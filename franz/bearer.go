@@ -63,32 +63,7 @@ func tokenMechanism(tokens func(context.Context) (kafka.Token, error)) []sasl.Me
 	return []sasl.Mechanism{&bearer{}}
 }
 
-// refusing makes the mechanisms that the user gave say so when a broker refuses a token: oauth's own error
-// cannot be told from any other.
-func (c *client) refusing() []kgo.Opt {
-	var wrapped []sasl.Mechanism
-	for _, m := range c.given {
-		if m.Name() == "OAUTHBEARER" {
-			m = refusable(m)
-		}
-		wrapped = append(wrapped, m)
-	}
-	if wrapped == nil {
-		return nil
-	}
-	return []kgo.Opt{kgo.SASL(wrapped...)}
-}
-
-func refusable(m sasl.Mechanism) sasl.Mechanism {
-	if closes, ok := m.(sasl.ClosingMechanism); ok {
-		return struct {
-			bearerMechanism
-			sasl.ClosingMechanism
-		}{bearerMechanism{m}, closes}
-	}
-	return bearerMechanism{m}
-}
-
+// bearerMechanism says why a broker refuses a token.
 type bearerMechanism struct{ sasl.Mechanism }
 
 func (m bearerMechanism) Authenticate(ctx context.Context, host string) (sasl.Session, []byte, error) {

@@ -82,10 +82,16 @@ func kindOf(err error) error {
 	if ke, ok := errors.AsType[*kerr.Error](err); ok {
 		return kinds[ke]
 	}
-	if errors.Is(err, kafka.ErrAuthentication) || refusedByTLS(err) {
+	if errors.Is(err, kafka.ErrAuthentication) || refusedByTLS(err) || refusedToken(err) {
 		return kafka.ErrAuthentication
 	}
 	return nil
+}
+
+// refusedToken finds a token of an option (kgo.SASL) that the broker has refused: it answers with data, and
+// no error code (RFC 7628, 3.2.2), for which franz-go has no error of its own (pkg/sasl/oauth).
+func refusedToken(err error) bool {
+	return strings.Contains(err.Error(), "unexpected data in oauth response")
 }
 
 // refusedByTLS tells a certificate that was refused, here or there, from a connection

@@ -97,8 +97,7 @@ var unsuitable = []struct {
 type client struct {
 	*connections
 	settings *settings
-	opts     []kgo.Opt        // of the user
-	given    []sasl.Mechanism // by opts, if they give any
+	opts     []kgo.Opt // of the user
 	// tokens are what to log in with by OAUTHBEARER; nil if that is not the way, or the user's own.
 	tokens func(context.Context) (kafka.Token, error)
 }
@@ -106,12 +105,11 @@ type client struct {
 // newClient translates the properties, and tries whether franz-go takes the options,
 // with those that this kind of client will be made with.
 func (p provider) newClient(kind kind, props map[string]string, log *slog.Logger, fixed func(*settings) []kgo.Opt) (*client, error) {
-	given := mechanisms(p.opts)
-	s, err := parse(kind, props, slices.Concat(given, tokenMechanism(p.login.Token))...)
+	s, err := parse(kind, props, slices.Concat(mechanisms(p.opts), tokenMechanism(p.login.Token))...)
 	if err != nil {
 		return nil, err
 	}
-	c := &client{connections: newConnections(log), settings: s, opts: p.opts, given: given, tokens: p.login.Token}
+	c := &client{connections: newConnections(log), settings: s, opts: p.opts, tokens: p.login.Token}
 	if s.security.oidc != nil {
 		c.tokens = login.NewSource("no token to log in with", s.security.oidc.token, func(err error) {
 			if p.login.Failed != nil {
@@ -174,7 +172,6 @@ func (c *client) dial(fixed ...kgo.Opt) (*link, error) {
 		c.settings.opts(),
 		c.signingIn(ctx),
 		c.opts,
-		c.refusing(),
 		[]kgo.Opt{
 			kgo.WithContext(ctx),
 			kgo.WithLogger(logger{c.log}),

@@ -105,7 +105,7 @@ func check(ctx context.Context, cfg neli.Config, how time.Duration, known []stri
 	}
 	for _, n := range all {
 		if n.State() == neli.StateFailed {
-			return n.Await()
+			return explained(n.Await(), cfg.KafkaConfig)
 		}
 	}
 	return found.conclude(out, all)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/redact"
 )
 
 // common are the flags of all verbs that talk to Kafka.
@@ -98,7 +99,7 @@ func (c *common) kafka(cmd *cobra.Command) (neli.KafkaConfigMap, error) {
 		switch {
 		case !ok || name == "":
 			return nil, fmt.Errorf("-X %q: must be name=value", name)
-		case secret.MatchString(name):
+		case redact.Secret(name) && !strings.HasSuffix(name, ".location"):
 			return nil, fmt.Errorf("-X %s: arguments are public: put it into the file that --config names", name)
 		}
 		props[name] = strings.TrimSpace(value)
@@ -111,9 +112,6 @@ func (c *common) kafka(cmd *cobra.Command) (neli.KafkaConfigMap, error) {
 
 // topicName is what a group's name has to be if the topic's is made of it.
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,244}$`)
-
-// secret are names of properties whose values nobody should see.
-var secret = regexp.MustCompile(`(?i)password|secret|pem$|sasl\.jaas|token`)
 
 // readProperties adds the lines name=value of a file; # begins a comment. Errors name the line and
 // not what is in it.

@@ -120,8 +120,8 @@ func TestHostileNames(t *testing.T) {
 // what a closed connection may mean.
 func TestUnreachedBrokerIsToldWithoutSecrets(t *testing.T) {
 	props := neli.KafkaConfigMap{"sasl.password": "hunter2", "sasl.username": "reader"}
-	require.Equal(t, "reader: *** refused", withoutSecrets(errors.New("reader: hunter2 refused"), props))
-	require.Equal(t, "deadline (EOF): a broker that closes the connection may want TLS, or other credentials",
+	require.Equal(t, "reader: [redacted] refused", withoutSecrets(errors.New("reader: hunter2 refused"), props))
+	require.Equal(t, "deadline (EOF): look at security.protocol and sasl.mechanism, as a broker that closes the connection may want TLS, or other credentials",
 		withoutSecrets(errors.New("deadline (EOF)"), props))
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/goneli/neli"
@@ -82,7 +81,7 @@ func (s scout) reach(ctx context.Context, n *neli.Neli, cfg neli.Config, within 
 			}
 			last = err
 		case err := <-ended:
-			return err
+			return explained(err, cfg.KafkaConfig)
 		case <-limit.C:
 			if last == nil {
 				last = errors.New("no answer")
@@ -93,19 +92,4 @@ func (s scout) reach(ctx context.Context, n *neli.Neli, cfg neli.Config, within 
 			return nil
 		}
 	}
-}
-
-// withoutSecrets is an error of a Kafka client without the values of secret properties: the library
-// sees to that in what it returns, and this error has not passed through it.
-func withoutSecrets(err error, props neli.KafkaConfigMap) string {
-	text := err.Error()
-	if strings.HasSuffix(text, "EOF)") || strings.HasSuffix(text, "EOF") {
-		text += ": a broker that closes the connection may want TLS, or other credentials"
-	}
-	for name, value := range props {
-		if v := fmt.Sprint(value); v != "" && secret.MatchString(name) {
-			text = strings.ReplaceAll(text, v, "***")
-		}
-	}
-	return text
 }

@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/redact"
+	"github.com/goneli/neli/kafka"
+)
+
+// explained adds to a refused login which properties to look at, unless the error says so.
+func explained(err error, props neli.KafkaConfigMap) error {
+	if err == nil {
+		return nil
+	}
+	if look := lookAt(err, props); look != "" {
+		return fmt.Errorf("%w: look at %s", err, look)
+	}
+	return err
+}
+
+func lookAt(err error, props neli.KafkaConfigMap) string {
+	text := err.Error()
+	mechanism := strings.ToUpper(fmt.Sprint(props["sasl.mechanism"]))
+	switch {
+	case strings.Contains(text, "look at "):
+		return ""
+	case strings.HasSuffix(text, "EOF)"), strings.HasSuffix(text, "EOF"):
+		return "security.protocol and sasl.mechanism, as a broker that closes the connection may want TLS, or other credentials"
+	case !errors.Is(err, kafka.ErrAuthentication):
+		return ""
+	case strings.Contains(text, "remote error: tls"):
+		return "ssl.certificate.location and ssl.key.location: the broker wants a client certificate that it trusts"
+	case strings.Contains(text, "certificate"):
+		return "ssl.ca.location"
+	case strings.Contains(text, "UNSUPPORTED_SASL_MECHANISM"):
+		return "sasl.mechanism: the broker takes others"
+	case mechanism == "OAUTHBEARER":
+		return "sasl.oauthbearer.scope and sasl.oauthbearer.token.endpoint.url, and at the issuer and the audience that the broker expects"
+	case mechanism == "AWS_MSK_IAM":
+		return "AWS's credentials (AWS_PROFILE, AWS_REGION) and their policy"
+	}
+	return "sasl.username and sasl.password"
+}
+
+// withoutSecrets is an error of a Kafka client without the values of secret properties: the library
+// sees to that in what it returns, and this error has not passed through it.
+func withoutSecrets(err error, props neli.KafkaConfigMap) string {
+	all := map[string]string{}
+	for name, value := range props {
+		all[name] = fmt.Sprint(value)
+	}
+	return redact.Of(all).Text(explained(err, props).Error())
+}
