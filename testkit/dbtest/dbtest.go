@@ -26,14 +26,54 @@ import (
 // If it is not installed the test is skipped, or fails where NELI_REQUIRE_KAFKA=1.
 func PostgreSQL(t testing.TB) string {
 	t.Helper()
+	return StartPostgres(t).DSN
+}
+
+// Postgres is a PostgreSQL server that can be killed. Its methods fail the test if they fail.
+type Postgres struct {
+	// DSN is a data source name for pgx or lib/pq. It stays the same.
+	DSN string
+
+	server   *server
+	settings []string
+	process  *nursery.Process
+}
+
+// StartPostgres is PostgreSQL for tests that disturb it. settings are name=value, in addition
+// to those that make it small, or in their place.
+func StartPostgres(t testing.TB, settings ...string) *Postgres {
+	t.Helper()
 	s := newServer(t)
 	s.find("initdb", "postgresql", "/usr/lib/postgresql/*/bin")
 	data := filepath.Join(s.dir, "data")
 	s.run(s.tool("initdb"), "--pgdata", data, "--username", "test", "--auth", "trust", "--no-sync", "--encoding", "UTF8", "--locale", "C")
-	s.start(s.tool("postgres"), "-D", data, "-c", "listen_addresses=", "-c", "unix_socket_directories="+s.dir,
-		"-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "autovacuum=off")
+	p := &Postgres{DSN: "host=" + s.dir + " user=test dbname=postgres sslmode=disable", server: s, settings: settings}
+	p.Start()
+	return p
+}
+
+// Start starts the server, also again after Kill, and waits until it answers.
+func (p *Postgres) Start() {
+	s := p.server
+	s.Helper()
+	args := []string{"-D", filepath.Join(s.dir, "data")}
+	for _, setting := range slices.Concat([]string{"listen_addresses=", "unix_socket_directories=" + s.dir,
+		"fsync=off", "shared_buffers=16MB", "autovacuum=off"}, p.settings) {
+		args = append(args, "-c", setting)
+	}
+	p.process = s.start(s.tool("postgres"), args...)
 	s.wait(s.tool("pg_isready"), "--host", s.dir)
-	return "host=" + s.dir + " user=test dbname=postgres sslmode=disable"
+}
+
+// Kill ends the server at once, as a crash does: it writes nothing more, and the next Start
+// recovers from its log. Its sessions end, too. (After SIGKILL they would linger for a while,
+// and the next server would refuse to start.)
+func (p *Postgres) Kill() {
+	p.server.Helper()
+	if err := p.process.Signal(syscall.SIGQUIT); err != nil {
+		p.server.Fatal(err)
+	}
+	<-p.process.Done()
 }
 
 // MariaDB starts a server for the test, and returns a data source name for
@@ -134,7 +174,7 @@ func (s *server) run(program string, args ...string) {
 	}
 }
 
-func (s *server) start(program string, args ...string) {
+func (s *server) start(program string, args ...string) *nursery.Process {
 	s.Helper()
 	log, err := os.Create(s.log)
 	if err != nil {
@@ -151,6 +191,7 @@ func (s *server) start(program string, args ...string) {
 		s.Fatal(err)
 	}
 	s.ended = p.Done()
+	return p
 }
 
 // wait asks until the server answers.

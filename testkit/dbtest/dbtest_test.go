@@ -22,6 +22,14 @@ func TestServersAnswer(t *testing.T) {
 	}
 }
 
+func TestAKilledServerStartsAgain(t *testing.T) {
+	p := StartPostgres(t, "max_connections=7")
+	p.Kill()
+	require.False(t, p.process.Running())
+	p.Start()
+	require.True(t, p.process.Running())
+}
+
 func TestTheNewestVersionIsFound(t *testing.T) {
 	require.Equal(t, 15, version("/usr/lib/postgresql/15/bin/initdb"))
 	require.Zero(t, version("/usr/sbin/mariadbd"))
