@@ -232,4 +232,4 @@ bench-test: ## the pure parts of bench
 	cd bench && $(GO) test ./...
 
 clean:
-	rm -rf cover.out integration/logs testkit/*/logs examples/logs chaos/chaos-report bench/bench
+	rm -rf cover.out integration/logs testkit/*/logs examples/logs examples/*/logs chaos/chaos-report bench/bench

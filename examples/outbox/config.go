@@ -1,0 +1,162 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/pflag"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+)
+
+// config are the flags of the relay.
+type config struct {
+	database  string
+	bootstrap string
+	tls       bool
+	tlsCA     string
+	mechanism string
+	user      string
+	group     string
+	name      string
+	timeout   time.Duration
+	fence     string
+	most      limits
+	record    int32
+	poll      time.Duration
+	listen    string
+	logLevel  string
+}
+
+// Secrets are in the environment, for arguments are public.
+const saslPassword = "OUTBOX_SASL_PASSWORD"
+
+func (c *config) register(f *pflag.FlagSet) {
+	f.StringVar(&c.database, "database", "", "the database, as a URL or name=value …; the password in OUTBOX_DATABASE, PGPASSWORD or ~/.pgpass (default: as PGHOST and so on say)")
+	f.StringVar(&c.bootstrap, "bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
+	f.BoolVar(&c.tls, "tls", false, "use TLS for Kafka")
+	f.StringVar(&c.tlsCA, "tls-ca", "", "file of the certificates that Kafka's are signed with (default: the system's)")
+	f.StringVar(&c.mechanism, "sasl-mechanism", "", "PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512; the password is in "+saslPassword)
+	f.StringVar(&c.user, "sasl-user", "", "user name for Kafka")
+	f.StringVar(&c.group, "group", "outbox", "the group of relays that share this table")
+	f.StringVar(&c.name, "name", "", "name of this process, as others see it (default: host, process id, time)")
+	f.DurationVar(&c.timeout, "timeout", 5*time.Second, "T: how long a leader is believed after its last beat, 100ms to 60s")
+	f.StringVar(&c.fence, "fence", "transactions", "what keeps a former leader's late records out: transactions, or header, for which readers must filter")
+	f.IntVar(&c.most.rows, "batch", 1000, "rows of a batch, at most")
+	f.IntVar(&c.most.bytes, "batch-bytes", 4<<20, "bytes of a batch, about; a slot has one batch in memory")
+	f.Int32Var(&c.record, "max-record-bytes", 1000012, "the largest record and batch of records: no more than max.message.bytes of the topics")
+	f.DurationVar(&c.poll, "poll", time.Second, "how often to look for rows of which nobody tells")
+	f.StringVar(&c.listen, "listen", "localhost:9108", "where to serve /metrics and who leads; empty: nowhere")
+	f.StringVar(&c.logLevel, "log-level", "info", "debug, info, warn or error; on standard error")
+}
+
+// fromEnvironment sets flags that were not given from OUTBOX_<FLAG>.
+func fromEnvironment(flags *pflag.FlagSet) error {
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "OUTBOX_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if value, ok := os.LookupEnv(name); ok && !f.Changed {
+			if err := f.Value.Set(value); err != nil { // leaves Changed: it is no argument
+				errs = append(errs, fmt.Errorf("%s: %w", name, err))
+			}
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// check names all mistakes at once.
+func (c *config) check(flags *pflag.FlagSet) error {
+	var errs []error
+	must := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	must(c.fence == "transactions" || c.fence == "header", "--fence: %q must be transactions or header", c.fence)
+	must(c.most.rows > 0, "--batch: %d must be at least 1", c.most.rows)
+	must(c.most.bytes > 0, "--batch-bytes: %d must be at least 1", c.most.bytes)
+	must(c.record >= 1024, "--max-record-bytes: %d must be at least 1024", c.record)
+	must(c.poll >= 10*time.Millisecond, "--poll: %v must be at least 10ms", c.poll)
+	must((c.user == "") == (c.mechanism == ""), "--sasl-user and --sasl-mechanism belong together")
+	cfg, err := c.pool()
+	errs = append(errs, err)
+	if err == nil && flags.Changed("database") {
+		password := cfg.ConnConfig.Password
+		must(password == "" || !strings.Contains(c.database, password),
+			"--database: arguments are public: put the password into OUTBOX_DATABASE, PGPASSWORD or ~/.pgpass")
+	}
+	return errors.Join(errs...)
+}
+
+// pool is how the database is connected to. A relay that is suspended within a statement or
+// transaction must not keep its locks: the server ends it.
+func (c *config) pool() (*pgxpool.Config, error) {
+	cfg, err := pgxpool.ParseConfig(c.database)
+	if err != nil {
+		return nil, fmt.Errorf("--database: %w", err) // without the password
+	}
+	params := cfg.ConnConfig.RuntimeParams
+	for name, value := range map[string]string{"application_name": "outbox", "statement_timeout": "30s", "idle_in_transaction_session_timeout": "10s"} {
+		if _, given := params[name]; !given {
+			params[name] = value
+		}
+	}
+	return cfg, nil
+}
+
+// kafka is how Kafka is connected to, by all clients.
+func (c *config) kafka() ([]kgo.Opt, error) {
+	opts := []kgo.Opt{kgo.SeedBrokers(strings.Split(c.bootstrap, ",")...), kgo.ClientID("outbox"), kgo.ProducerBatchMaxBytes(c.record)}
+	if c.tls || c.tlsCA != "" {
+		cfg := &tls.Config{MinVersion: tls.VersionTLS12}
+		if c.tlsCA != "" {
+			pem, err := os.ReadFile(c.tlsCA)
+			if err != nil {
+				return nil, fmt.Errorf("--tls-ca: %w", err)
+			}
+			if cfg.RootCAs = x509.NewCertPool(); !cfg.RootCAs.AppendCertsFromPEM(pem) {
+				return nil, fmt.Errorf("--tls-ca: no certificate in %s", c.tlsCA)
+			}
+		}
+		opts = append(opts, kgo.DialTLSConfig(cfg))
+	}
+	if c.mechanism != "" {
+		mechanism, err := c.login()
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, kgo.SASL(mechanism))
+	}
+	return opts, nil
+}
+
+func (c *config) login() (sasl.Mechanism, error) {
+	password := os.Getenv(saslPassword)
+	as := scram.Auth{User: c.user, Pass: password}
+	switch c.mechanism {
+	case "PLAIN":
+		return plain.Auth{User: c.user, Pass: password}.AsMechanism(), nil
+	case "SCRAM-SHA-256":
+		return as.AsSha256Mechanism(), nil
+	case "SCRAM-SHA-512":
+		return as.AsSha512Mechanism(), nil
+	}
+	return nil, fmt.Errorf("--sasl-mechanism: %q must be PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", c.mechanism)
+}
+
+func (c *config) logger(to *os.File) (*slog.Logger, error) {
+	var level slog.Level
+	if level.UnmarshalText([]byte(c.logLevel)) != nil {
+		return nil, fmt.Errorf("--log-level: %q must be debug, info, warn or error", c.logLevel)
+	}
+	return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: level})), nil
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/goneli/neli/fence"
+)
+
+// headers publishes rows with the leader's token in a header, by which readers know a former
+// leader's late records. A row may be published more than once.
+//
+// A leader claims its slot in the database before it reads there, and deletes only while
+// no later one has claimed. So what a former leader has published and could not delete is
+// published again, and its deletions are of rows whose records came before all of its
+// successor's. Barriers, as leaders need them that keep their state in the topic, are of no
+// use here: a late record has a row that the successor publishes as well, to the same partition.
+type headers struct {
+	store  *store
+	opts   []kgo.Opt
+	group  string
+	topics topicLimits
+}
+
+func newHeaders(s *store, group string, opts []kgo.Opt) *headers {
+	return &headers{store: s, group: group, opts: slices.Concat(opts, []kgo.Opt{
+		kgo.RecordPartitioner(byKey{}), kgo.ProducerLinger(0), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordDeliveryTimeout(deliveryTimeout)})}
+}
+
+// deliveryTimeout is how long a record may take before its writer is replaced.
+const deliveryTimeout = 30 * time.Second
+
+func (h *headers) term(ctx context.Context, now term, work func(context.Context, writer, []int64) error) error {
+	key := fence.TransactionalID(h.group, now.slot)
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		err := h.store.claim(ctx, key, now.token)
+		return struct{}{}, again(err, err != nil && passing(err))
+	}, patiently()...)
+	if err != nil {
+		return err
+	}
+	_, err = backoff.Retry(ctx, func() (struct{}, error) {
+		client, err := kgo.NewClient(h.opts...)
+		if err != nil {
+			return struct{}{}, backoff.Permanent(err)
+		}
+		defer client.Close()
+		stamp := kgo.RecordHeader{Key: fence.Header, Value: fence.Stamp(now.token, now.slot, h.group)}
+		err = work(ctx, &stamped{h, client, key, now, stamp}, nil)
+		return struct{}{}, again(err, errors.Is(err, fence.ErrRefused))
+	}, patiently()...)
+	return err
+}
+
+// stamped is the writer of one client.
+type stamped struct {
+	*headers
+	client *kgo.Client
+	key    string
+	now    term
+	stamp  kgo.RecordHeader
+}
+
+func (s *stamped) next(ctx context.Context, published []int64, most limits) ([]row, error) {
+	if len(published) > 0 {
+		if err := s.store.deleteClaimed(ctx, s.key, s.now.token, s.now.slot, published); err != nil {
+			return nil, err
+		}
+	}
+	return s.store.next(ctx, s.now.slot, nil, most)
+}
+
+// publish looks first whether the topics take the rows: when Kafka refuses one, others that
+// come later may have been written.
+func (s *stamped) publish(ctx context.Context, rows []row) error {
+	records := make([]*kgo.Record, len(rows))
+	for i, r := range rows {
+		records[i] = recordOf(r, s.stamp)
+		if err := s.topics.check(ctx, s.client, r); isUnfit(err) || errors.Is(err, fence.ErrCompacted) {
+			return &refusal{rows[i : i+1], err}
+		} else if err != nil {
+			return err
+		}
+	}
+	err := s.client.ProduceSync(ctx, records...).FirstErr()
+	switch {
+	case errors.Is(err, kerr.TopicAuthorizationFailed):
+		return fmt.Errorf("%w: the principal needs WRITE on the topic: %w", fence.ErrPermanent, err)
+	case isUnfit(err):
+		return &refusal{rows, err}
+	case err != nil:
+		return fmt.Errorf("%w: %w", fence.ErrRefused, err)
+	}
+	return nil
+}
+
+// topicLimits are what topics take, as they were when they were first asked about.
+type topicLimits struct {
+	mu   sync.Mutex
+	most map[string]int
+}
+
+// overhead is more than a record and its batch take beside what a row has.
+const overhead = 512
+
+// check returns why a row's topic does not take it.
+func (t *topicLimits) check(ctx context.Context, client *kgo.Client, r row) error {
+	t.mu.Lock()
+	most, known := t.most[r.topic]
+	t.mu.Unlock()
+	if !known {
+		var err error
+		if most, err = mostBytes(ctx, client, r.topic); errors.Is(err, kerr.UnknownTopicOrPartition) {
+			return nil // it may have been made just now: the producer waits for it a little
+		}
+		if err != nil {
+			return err
+		}
+		t.mu.Lock()
+		if t.most == nil {
+			t.most = map[string]int{}
+		}
+		t.most[r.topic] = most
+		t.mu.Unlock()
+	}
+	if size := r.size() + overhead; size > most {
+		return fmt.Errorf("%w: some %d bytes, topic %s takes %d", kerr.MessageTooLarge, size, r.topic, most)
+	}
+	return nil
+}
+
+// mostBytes asks how large a record may be. It refuses a topic that is compacted.
+func mostBytes(ctx context.Context, client *kgo.Client, topic string) (int, error) {
+	all, err := kadm.NewClient(client).DescribeTopicConfigs(ctx, topic)
+	if err != nil {
+		return 0, fmt.Errorf("%w: asking for the settings of topic %s: %w", fence.ErrRefused, topic, err)
+	}
+	settings, err := all.On(topic, nil)
+	if err == nil {
+		err = settings.Err
+	}
+	if errors.Is(err, kerr.TopicAuthorizationFailed) {
+		return 0, fmt.Errorf("%w: the principal needs DESCRIBE_CONFIGS on topic %s: %w", fence.ErrPermanent, topic, err)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("topic %s: %w", topic, err)
+	}
+	most := client.OptValue(kgo.ProducerBatchMaxBytes).(int32)
+	for _, c := range settings.Configs {
+		switch value := c.MaybeValue(); {
+		case c.Key == "cleanup.policy" && strings.Contains(value, "compact"):
+			return 0, fmt.Errorf("%w: %s has cleanup.policy=%s", fence.ErrCompacted, topic, value)
+		case c.Key == "max.message.bytes":
+			if n, err := strconv.ParseInt(value, 10, 32); err == nil {
+				most = min(most, int32(n))
+			}
+		}
+	}
+	return int(most), nil
+}

@@ -1,0 +1,196 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/pause"
+)
+
+// Relays are killed and suspended, the broker and the database crash, and sessions
+// insert rows all the while. Each row whose commit has returned is published once, and of one key
+// none before one that was committed earlier. NELI_OUTBOX_ROWS=1000000 for more rows.
+func TestNothingIsLostOrReordered(t *testing.T) {
+	rows := int64(10_000)
+	if n, err := strconv.ParseInt(os.Getenv("NELI_OUTBOX_ROWS"), 10, 64); err == nil {
+		rows = n
+	}
+	w := newWorld(t, kafkatest.Options{}, 1)
+	worlds := []*world{w.beside("transactions", 6, "--fence", "transactions"), w.beside("header", 6, "--fence", "header")}
+	var all []*commits
+	began, enough := time.Now(), make(chan struct{})
+	var sessions sync.WaitGroup
+	for _, w := range worlds {
+		c := &commits{asked: map[string]time.Time{}, returned: map[string]time.Time{}, open: map[string]bool{}}
+		all = append(all, c)
+		for i := range 4 {
+			sessions.Go(func() { c.insert(w, i, rows, enough) })
+		}
+	}
+	disturb(worlds, all, rows)
+	close(enough)
+	sessions.Wait()
+	inserted := time.Since(began)
+	for i, w := range worlds {
+		w.awaitEmpty(10 * time.Minute)
+		t.Logf("%s: %d rows, inserted within %v, published within %v", w.topicName, len(all[i].returned), inserted, time.Since(began))
+		records := w.published()
+		if w.topicName == "header" {
+			taken, late, repeated := admitted(t, records)
+			t.Logf("readers drop %d late and %d repeated records", late, repeated)
+			records = taken
+		}
+		all[i].check(t, records)
+	}
+}
+
+// disturb does all that can be done to relays, brokers and databases, until there are rows
+// enough.
+func disturb(worlds []*world, all []*commits, rows int64) {
+	var relays [][]*program
+	for _, w := range worlds {
+		relays = append(relays, []*program{w.start(nil), w.start(nil), w.start(nil)})
+	}
+	w, broker, random := worlds[0], worlds[0].kafka.Brokers()[0], rand.New(rand.NewPCG(2, 3))
+	kill := func() {
+		for i, w := range worlds {
+			which := random.IntN(len(relays[i]))
+			relays[i][which].Kill()
+			relays[i][which] = w.start(nil)
+		}
+	}
+	suspend := func() {
+		var stopped []*program
+		for _, of := range relays {
+			p := of[random.IntN(len(of))]
+			require.NoError(w.t, p.Signal(syscall.SIGSTOP))
+			stopped = append(stopped, p)
+		}
+		w.rest(2500 * time.Millisecond) // T is 1 s
+		for _, p := range stopped {
+			require.NoError(w.t, p.Signal(syscall.SIGCONT))
+		}
+	}
+	crash := func() {
+		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
+		defer cancel()
+		broker.Kill()
+		require.NoError(w.t, broker.Restart(ctx))
+	}
+	failOver := func() {
+		w.database.Kill()
+		w.rest(time.Second)
+		w.database.Start()
+	}
+	w.rest(3 * time.Second)
+	for done := false; !done; {
+		for _, disturbance := range []func(){kill, suspend, failOver, kill, crash} {
+			disturbance()
+			w.rest(time.Second)
+		}
+		done = true
+		for _, c := range all {
+			done = done && c.count.Load() >= rows
+		}
+	}
+	for _, of := range relays {
+		for _, p := range of {
+			require.True(w.t, p.Running(), "a relay has ended by itself: %s", p.out)
+		}
+	}
+}
+
+func (w *world) rest(d time.Duration) { require.NoError(w.t, pause.For(w.t.Context(), d)) }
+
+// commits is what the sessions know: when they asked for the commit of a row, and when they
+// were told of it.
+type commits struct {
+	count           atomic.Int64
+	mu              sync.Mutex
+	asked, returned map[string]time.Time
+	open            map[string]bool // rows whose commit has failed: they may be there, or not
+}
+
+// insert inserts rows of random keys, some in each transaction, until it is enough.
+func (c *commits) insert(w *world, session int, rows int64, enough <-chan struct{}) {
+	pool := w.pooled(1)
+	random := rand.New(rand.NewPCG(7, uint64(session)))
+	each := max(1, int(rows/10_000))
+	for i := 0; ; i++ {
+		select {
+		case <-enough:
+			return
+		default:
+		}
+		if c.count.Load() >= rows {
+			if pause.For(w.t.Context(), 20*time.Millisecond) != nil {
+				return
+			}
+		}
+		var names []string
+		var before time.Time
+		err := pgx.BeginFunc(w.t.Context(), pool, func(tx pgx.Tx) error {
+			for n := range 1 + random.IntN(2*each) {
+				name := fmt.Sprintf("%d/%d/%d", session, i, n)
+				names = append(names, name)
+				if _, err := tx.Exec(w.t.Context(), insertRow, w.topicName, fmt.Sprint("key ", random.IntN(200)), name); err != nil {
+					return err
+				}
+			}
+			before = time.Now()
+			return nil
+		})
+		c.note(names, before, time.Now(), err)
+	}
+}
+
+func (c *commits) note(names []string, before, after time.Time, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range names {
+		if err != nil {
+			c.open[name] = true
+			continue
+		}
+		c.asked[name], c.returned[name] = before, after
+		c.count.Add(1)
+	}
+}
+
+// check compares what was published with what was committed.
+func (c *commits) check(t *testing.T, records []*kgo.Record) {
+	t.Helper()
+	times := map[string]int{}
+	var rows []row
+	for _, r := range records {
+		name := string(r.Value)
+		times[name]++
+		if _, known := c.returned[name]; known {
+			rows = append(rows, row{key: string(r.Key), payload: r.Value})
+		} else {
+			require.True(t, c.open[name], "nobody has inserted %q", name)
+		}
+	}
+	for name, n := range times {
+		require.Equal(t, 1, n, "%q is published more than once", name)
+	}
+	for name := range c.returned {
+		require.Equal(t, 1, times[name], "%q is lost", name)
+	}
+	require.Empty(t, inversions(rows, c.asked, c.returned), "of one key, these are not in the order of their commits")
+}

@@ -1,0 +1,72 @@
+// Command outbox publishes rows of a PostgreSQL table to Kafka, in the order in which they were
+// committed. Several of them share the work and stand in for each other.
+//
+//	outbox schema --slots 16 | psql
+//	outbox relay --bootstrap localhost:9092 --database postgres://localhost/shop
+//
+// docs/outbox.md says what it promises, and what it needs for that.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command().ExecuteContext(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "outbox:", err)
+		os.Exit(1)
+	}
+}
+
+func command() *cobra.Command {
+	root := &cobra.Command{Use: "outbox", Short: "Publish rows of a PostgreSQL table to Kafka", SilenceUsage: true, SilenceErrors: true}
+	root.AddCommand(relayCommand(), schemaCommand())
+	return root
+}
+
+func relayCommand() *cobra.Command {
+	var c config
+	cmd := &cobra.Command{
+		Use:   "relay",
+		Short: "Publish rows until interrupted",
+		Long: "Publish rows until interrupted. Run several: they share the slots, and stand in for each other.\n" +
+			"Each flag may also be given as OUTBOX_<FLAG> in the environment.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := errors.Join(fromEnvironment(cmd.Flags()), c.check(cmd.Flags())); err != nil {
+				return err
+			}
+			return run(cmd.Context(), &c)
+		},
+	}
+	c.register(cmd.Flags())
+	return cmd
+}
+
+func schemaCommand() *cobra.Command {
+	var slots int
+	cmd := &cobra.Command{
+		Use:   "schema",
+		Short: "Print the statements that make the table",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if slots < 1 || slots > mostSlots {
+				return fmt.Errorf("--slots: %d must be 1 to %d", slots, mostSlots)
+			}
+			_, err := fmt.Fprint(cmd.OutOrStdout(), schema(slots))
+			return err
+		},
+	}
+	cmd.Flags().IntVar(&slots, "slots", 16, "into how many slots keys are spread: how many relays can be at work at once")
+	return cmd
+}

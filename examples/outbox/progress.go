@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/goneli/neli/fence"
+)
+
+// progress is a topic with a partition for each slot. The last committed record of a
+// partition has the ids of the rows that the last committed transaction has published. A
+// leader may have ended before it deleted them; all earlier ones it has deleted.
+type progress struct {
+	opts  []kgo.Opt
+	topic string
+}
+
+func progressTopic(group string) string { return group + ".outbox" }
+
+// noteKey is the key of all records, so that compaction keeps the last one.
+var noteKey = []byte("published")
+
+// create makes the topic unless it is there.
+func (p *progress) create(ctx context.Context, slots int) error {
+	client, err := kgo.NewClient(p.opts...)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	compact := "compact"
+	_, refused := admin.CreateTopic(ctx, int32(slots), -1, map[string]*string{"cleanup.policy": &compact}, p.topic)
+	topics, err := admin.ListTopics(ctx, p.topic) // somebody else may have made it
+	if err == nil {
+		err = topics[p.topic].Err
+	}
+	switch n := len(topics[p.topic].Partitions); {
+	case errors.Is(err, kerr.TopicAuthorizationFailed), err != nil && errors.Is(refused, kerr.TopicAuthorizationFailed):
+		return fmt.Errorf("the topic %s: %w; the principal needs CREATE, DESCRIBE, READ and WRITE on it", p.topic, kerr.TopicAuthorizationFailed)
+	case err != nil && refused != nil && !errors.Is(refused, kerr.TopicAlreadyExists):
+		return fmt.Errorf("creating the topic %s: %w", p.topic, refused)
+	case err != nil: // made just now, and not known to all brokers yet
+		return fmt.Errorf("the topic %s: %w", p.topic, err)
+	case n < slots:
+		return fmt.Errorf("%w: the topic %s has %d partitions, must have one for each of %d slots", fence.ErrPermanent, p.topic, n, slots)
+	}
+	return nil
+}
+
+// note is the record that says which rows its transaction publishes.
+func (p *progress) note(slot int32, ids []int64) *kgo.Record {
+	value, last := []byte(nil), int64(0)
+	for _, id := range slices.Sorted(slices.Values(ids)) {
+		value, last = binary.AppendUvarint(value, uint64(id-last)), id
+	}
+	return &kgo.Record{Topic: p.topic, Partition: slot, Key: noteKey, Value: value}
+}
+
+func readNote(value []byte) (ids []int64, err error) {
+	for last := int64(0); len(value) > 0; {
+		step, n := binary.Uvarint(value)
+		if n <= 0 {
+			return nil, errors.New("the last note of what was published is malformed")
+		}
+		last += int64(step)
+		ids, value = append(ids, last), value[n:]
+	}
+	return ids, nil
+}
+
+// closeToTheEnd is how many offsets before the end the last committed note is looked for
+// first. Most often it is the last record but one, before the end of its transaction.
+const closeToTheEnd = 16
+
+// last reads the last committed note of a slot; nil if there is none. It must be called when
+// no former leader's transaction can commit any more. It takes the end of the log as it is,
+// and reads on until all before it is settled.
+func (p *progress) last(ctx context.Context, slot int32) ([]int64, error) {
+	client, err := kgo.NewClient(p.opts...)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	admin := kadm.NewClient(client)
+	start, end, err := p.bounds(ctx, admin, slot)
+	if err != nil {
+		return nil, fmt.Errorf("the topic %s: %w", p.topic, err)
+	}
+	for back := int64(closeToTheEnd); ; back *= 16 {
+		from := max(start, end-back)
+		value, found, err := p.lastSince(ctx, slot, from, end)
+		if err != nil {
+			return nil, fmt.Errorf("reading the topic %s: %w", p.topic, err)
+		}
+		if found || from == start {
+			return readNote(value)
+		}
+	}
+}
+
+func (p *progress) bounds(ctx context.Context, admin *kadm.Client, slot int32) (start, end int64, err error) {
+	starts, err := admin.ListStartOffsets(ctx, p.topic)
+	if err != nil {
+		return 0, 0, err
+	}
+	ends, err := admin.ListEndOffsets(ctx, p.topic) // with isolation level read_uncommitted
+	if err != nil {
+		return 0, 0, err
+	}
+	first, known := starts.Lookup(p.topic, slot)
+	last, known2 := ends.Lookup(p.topic, slot)
+	if !known || !known2 {
+		return 0, 0, fmt.Errorf("%w: partition %d", kerr.UnknownTopicOrPartition, slot)
+	}
+	return first.Offset, last.Offset, errors.Join(first.Err, last.Err)
+}
+
+// lastSince reads the committed records in [from, end), and returns the last one's value.
+func (p *progress) lastSince(ctx context.Context, slot int32, from, end int64) (value []byte, found bool, err error) {
+	client, err := kgo.NewClient(slices.Concat(p.opts, []kgo.Opt{
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(100 * time.Millisecond),
+		kgo.KeepControlRecords(), // so that the position is known
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{p.topic: {slot: kgo.NewOffset().At(from)}}),
+	})...)
+	if err != nil {
+		return nil, false, err
+	}
+	defer client.Close()
+	for position := from; position < end; {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return nil, false, err
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			if position = r.Offset + 1; !r.Attrs.IsControl() {
+				value, found = r.Value, true
+			}
+		})
+	}
+	return value, found, nil
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/goneli/neli/fence"
+)
+
+// term is one term of the leader of a slot.
+type term struct {
+	fence.Term
+	slot  int
+	token int64
+}
+
+// publisher writes the rows of a term to Kafka, in such a way that a former leader does no
+// harm.
+type publisher interface {
+	// term calls work with a writer, and again with another whenever Kafka refused and the
+	// term lasts. published are rows that an earlier writer has published, and perhaps not
+	// deleted yet.
+	term(ctx context.Context, now term, work func(ctx context.Context, w writer, published []int64) error) error
+}
+
+// writer is what the work of a term writes with. One goroutine at a time uses it.
+type writer interface {
+	// next deletes rows that were published, and returns those that come next.
+	next(ctx context.Context, published []int64, most limits) ([]row, error)
+	// publish returns nil when the rows are published, and *refusal if rows cannot be.
+	// Otherwise nobody knows whether they are, and the writer is of no use any more.
+	publish(ctx context.Context, rows []row) error
+}
+
+// refusal says that Kafka does not take one of these rows, whoever writes it. In a
+// transaction none of them was published.
+type refusal struct {
+	rows []row
+	why  error
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("a row of %d cannot be published: %v", len(r.rows), r.why)
+}
+
+func (r *refusal) Unwrap() error { return r.why }
+
+// unfit are the errors that are a row's own fault: its size, or the name of its topic.
+var unfit = []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.UnknownTopicOrPartition, kerr.InvalidTopicException}
+
+func isUnfit(err error) bool {
+	for _, kind := range unfit {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// idHeader is the name of the record header with a row's id. Of one key, ids increase.
+const idHeader = "outbox-id"
+
+// recordOf is the record of a row.
+func recordOf(r row, more ...kgo.RecordHeader) *kgo.Record {
+	headers := make([]kgo.RecordHeader, 0, len(r.headers)+1+len(more))
+	for _, h := range r.headers {
+		headers = append(headers, kgo.RecordHeader{Key: h.name, Value: []byte(h.value)})
+	}
+	headers = append(append(headers, kgo.RecordHeader{Key: idHeader, Value: strconv.AppendInt(nil, r.id, 10)}), more...)
+	return &kgo.Record{Topic: r.topic, Key: []byte(r.key), Value: r.payload, Headers: headers, Timestamp: r.created}
+}
+
+// idsOf are the ids of rows.
+func idsOf(rows []row) []int64 {
+	ids := make([]int64, len(rows))
+	for i, r := range rows {
+		ids[i] = r.id
+	}
+	return ids
+}
+
+// byKey chooses a record's partition by its key as Java's clients do, except for one topic,
+// whose records name theirs.
+type byKey struct{ except string }
+
+func (b byKey) ForTopic(topic string) kgo.TopicPartitioner {
+	if topic == b.except {
+		return kgo.ManualPartitioner().ForTopic(topic)
+	}
+	return kgo.StickyKeyPartitioner(nil).ForTopic(topic)
+}
+
+// again is what an attempt returns to backoff.Retry.
+func again(err error, retry bool) error {
+	if err == nil || retry {
+		return err
+	}
+	return backoff.Permanent(err)
+}
+
+// patiently retries for as long as the context lasts, after 50 ms to 2 s.
+func patiently(more ...backoff.RetryOption) []backoff.RetryOption {
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval = 50*time.Millisecond, 2*time.Second
+	return append(more, backoff.WithBackOff(pauses), backoff.WithMaxElapsedTime(0))
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/goneli/neli"
+)
+
+// relay publishes the rows of the slots that this process leads.
+type relay struct {
+	store     *store
+	publisher publisher
+	wake      *wakeups
+	most      limits        // of a batch
+	poll      time.Duration // how long to wait for news of new rows before looking
+	log       *slog.Logger
+	metrics   *meters
+}
+
+// How long the database, and Kafka, may take for a batch. A term that is to be given up
+// waits for the batch under way: it may last until then.
+const (
+	storeTimeout   = 30 * time.Second
+	publishTimeout = 10 * time.Second
+)
+
+// lead is one term of a slot.
+func (r *relay) lead(ctx context.Context, l neli.Leadership) error {
+	t := &turn{relay: r, now: term{l, l.Role, l.Token}, log: r.log.With("slot", l.Role, "token", l.Token), rows: r.most.rows}
+	t.log.Info("publishes")
+	for {
+		err := r.publisher.term(ctx, t.now, t.work)
+		if ctx.Err() != nil {
+			t.log.Info("publishes no more", "because", context.Cause(ctx))
+			return context.Cause(ctx)
+		}
+		refused, ok := errors.AsType[*refusal](err)
+		if !ok {
+			return err
+		}
+		if err := t.refused(ctx, refused); err != nil {
+			return err
+		}
+	}
+}
+
+// turn is what a leader knows in its term.
+type turn struct {
+	*relay
+	now  term
+	log  *slog.Logger
+	rows int // of the next batch, at most: fewer after one that was refused
+}
+
+// work publishes batch after batch with one writer. The next batch is not read before the
+// former one is published: rows wait in the table and not in memory.
+func (t *turn) work(ctx context.Context, w writer, published []int64) error {
+	for t.now.Valid() && ctx.Err() == nil {
+		woken := t.wake.next(t.now.slot) // asked before the table: nothing is missed between
+		rows, err := t.next(ctx, w, published)
+		if err != nil {
+			return err
+		}
+		if published = nil; len(rows) == 0 {
+			t.wait(ctx, woken)
+			continue
+		}
+		if err := t.publish(ctx, w, rows); err != nil {
+			return err
+		}
+		published = idsOf(rows)
+		t.rows = min(2*t.rows, t.most.rows)
+	}
+	t.leave(ctx, w, published)
+	return context.Cause(ctx)
+}
+
+// next asks the database until it answers, or the term is over.
+func (t *turn) next(ctx context.Context, w writer, published []int64) ([]row, error) {
+	return backoff.Retry(ctx, func() ([]row, error) {
+		limited, cancel := context.WithTimeout(ctx, storeTimeout)
+		defer cancel()
+		rows, err := w.next(limited, published, limits{t.rows, t.most.bytes})
+		return rows, again(err, err != nil && passing(err))
+	}, patiently(backoff.WithNotify(t.unreachable))...)
+}
+
+func (t *turn) unreachable(err error, after time.Duration) {
+	t.metrics.databaseFailures.Inc()
+	t.log.Warn("cannot read the table, retrying", "error", err, "after", after)
+}
+
+// wait waits for new rows.
+func (t *turn) wait(ctx context.Context, woken <-chan struct{}) {
+	timer := time.NewTimer(t.poll)
+	defer timer.Stop()
+	select {
+	case <-woken:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// publish goes on when the term is to be given up, which waits for it: then the outcome is
+// known, and the successor need not find out.
+func (t *turn) publish(ctx context.Context, w writer, rows []row) error {
+	long, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
+	defer cancel()
+	began := time.Now()
+	if err := w.publish(long, rows); err != nil {
+		t.metrics.batchFailures.Inc()
+		t.log.Warn("a batch is not published, as far as is known", "rows", len(rows), "first", rows[0].id, "error", err)
+		return err
+	}
+	t.metrics.published(rows, began)
+	return nil
+}
+
+// leave deletes what was published last. If that fails, the successor knows what to do.
+func (t *turn) leave(ctx context.Context, w writer, published []int64) {
+	if len(published) == 0 {
+		return
+	}
+	long, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if _, err := w.next(long, published, limits{1, 1}); err != nil {
+		t.log.Info("leaves published rows to the next leader", "rows", len(published), "error", err)
+	}
+}
+
+// refused tries again with half as many rows, until it knows which one it is. That one is set
+// aside.
+func (t *turn) refused(ctx context.Context, r *refusal) error {
+	if n := len(r.rows); n > 1 {
+		t.rows = n / 2
+		return nil
+	}
+	bad := r.rows[0]
+	t.metrics.setAside.Inc()
+	t.log.Error("a row cannot be published and is set aside; its key waits", "id", bad.id, "topic", bad.topic, "error", r.why)
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		err := t.store.setAside(ctx, t.now.slot, bad.id, r.why.Error())
+		return struct{}{}, again(err, err != nil && passing(err))
+	}, patiently(backoff.WithNotify(t.unreachable))...)
+	return err
+}

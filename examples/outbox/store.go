@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/goneli/neli/fence"
+)
+
+// row is one row of the table.
+type row struct {
+	id      int64
+	topic   string
+	key     string
+	payload []byte
+	headers []header
+	created time.Time
+}
+
+// size is about what it takes in a record.
+func (r row) size() int {
+	n := len(r.key) + len(r.payload)
+	for _, h := range r.headers {
+		n += len(h.name) + len(h.value)
+	}
+	return n
+}
+
+// header is one of a record.
+type header struct{ name, value string }
+
+// headersOf reads the column: a string as it is, any other value as JSON, in the order of
+// their names.
+func headersOf(object map[string]json.RawMessage) (out []header, err error) {
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		value := string(object[name])
+		if value[0] == '"' {
+			err = errors.Join(err, json.Unmarshal(object[name], &value))
+		}
+		out = append(out, header{name, value})
+	}
+	return out, err
+}
+
+// limits bound a batch: a batch has at least one row, however large that is.
+type limits struct {
+	rows  int
+	bytes int
+}
+
+// store is the table outbox.
+type store struct {
+	pool *pgxpool.Pool
+}
+
+// errSchema says that the table is missing, or what its promises rest on.
+var errSchema = errors.New("the table outbox is not as `outbox schema` prints it")
+
+// slots asks how many slots there are. Without the trigger, rows would have no order, so its
+// absence is an error.
+func (s *store) slots(ctx context.Context) (int, error) {
+	var args []byte
+	var enabled string
+	err := s.pool.QueryRow(ctx, `SELECT tgargs, tgenabled::text FROM pg_trigger
+		WHERE tgrelid = to_regclass('outbox') AND tgname = 'outbox_order' AND NOT tgisinternal`).Scan(&args, &enabled)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		var table bool
+		if err := s.pool.QueryRow(ctx, "SELECT to_regclass('outbox') IS NOT NULL").Scan(&table); err != nil {
+			return 0, err
+		}
+		if !table {
+			return 0, fmt.Errorf("%w: there is no table outbox in the search path", errSchema)
+		}
+		return 0, fmt.Errorf("%w: the trigger outbox_order is missing, so rows have no order", errSchema)
+	case err != nil:
+		return 0, err
+	case enabled != "O" && enabled != "A":
+		return 0, fmt.Errorf("%w: the trigger outbox_order is disabled, so rows have no order", errSchema)
+	}
+	n, err := strconv.Atoi(string(args[:max(0, len(args)-1)])) // each argument ends with a zero byte
+	if err != nil || n < 1 || n > mostSlots {
+		return 0, fmt.Errorf("%w: the argument of the trigger outbox_order is %q, must be the number of slots, 1 to %d", errSchema, args, mostSlots)
+	}
+	return n, nil
+}
+
+// A key one of whose rows was set aside waits: a later row must not overtake it.
+const nextRows = `
+SELECT id, topic, key, payload, headers, created FROM (
+	SELECT *, sum(bytes) OVER (ORDER BY id) - bytes AS before FROM (
+		SELECT *, coalesce(octet_length(payload), 0) + octet_length(key) AS bytes FROM outbox o
+		WHERE slot = $1 AND failed IS NULL AND NOT EXISTS (
+			SELECT FROM outbox f WHERE f.slot = $1 AND f.key = o.key AND f.id < o.id AND f.failed IS NOT NULL)
+		ORDER BY id LIMIT $2) AS first) AS measured
+WHERE before < $3 ORDER BY id`
+
+const deleteRows = `DELETE FROM outbox WHERE slot = $1 AND id = ANY($2)`
+
+// next deletes what was published, and returns the next rows of a slot in their order. Of
+// one key it returns no row before all that were committed earlier: they have lower ids, and
+// the statement sees them.
+func (s *store) next(ctx context.Context, slot int, published []int64, most limits) ([]row, error) {
+	var batch pgx.Batch // one round trip
+	if len(published) > 0 {
+		batch.Queue(deleteRows, slot, published)
+	}
+	var rows []row
+	batch.Queue(nextRows, slot, most.rows, most.bytes).Query(func(found pgx.Rows) (err error) {
+		rows, err = pgx.CollectRows(found, func(r pgx.CollectableRow) (out row, err error) {
+			var headers map[string]json.RawMessage
+			if err = r.Scan(&out.id, &out.topic, &out.key, &out.payload, &headers, &out.created); err == nil {
+				out.headers, err = headersOf(headers)
+			}
+			return out, err
+		})
+		return err
+	})
+	return rows, s.pool.SendBatch(ctx, &batch).Close()
+}
+
+// claim makes a term the newest one of its key. Once it has returned, no deletion of an
+// earlier term commits any more.
+func (s *store) claim(ctx context.Context, key string, token int64) error {
+	return s.claimed(ctx, key, token, func(pgx.Tx) error { return nil })
+}
+
+// deleteClaimed deletes rows if no later term has claimed: fence.ErrStale if one has.
+func (s *store) deleteClaimed(ctx context.Context, key string, token int64, slot int, ids []int64) error {
+	return s.claimed(ctx, key, token, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, deleteRows, slot, ids)
+		return err
+	})
+}
+
+func (s *store) claimed(ctx context.Context, key string, token int64, f func(pgx.Tx) error) error {
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, fence.Claim, key, token)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return fmt.Errorf("%w: key %q, token %d", fence.ErrStale, key, token)
+		}
+		return f(tx)
+	})
+}
+
+// setAside notes why a row cannot be published. Its key waits until somebody mends or
+// deletes it.
+func (s *store) setAside(ctx context.Context, slot int, id int64, why string) error {
+	_, err := s.pool.Exec(ctx, "UPDATE outbox SET failed = $3 WHERE slot = $1 AND id = $2", slot, id, why)
+	return err
+}
+
+// passing reports whether an error of the database may be over soon: it is not there, it is
+// starting or was replaced, or another transaction was in the way. Anything else is a mistake
+// that somebody must mend.
+func passing(err error) bool {
+	refusal, answered := errors.AsType[*pgconn.PgError](err)
+	if !answered {
+		return !errors.Is(err, fence.ErrStale) && !errors.Is(err, errSchema)
+	}
+	switch refusal.Code[:2] {
+	case "08", "40", "53", "57", "58": // connection, rollback, resources, operator, system
+		return true
+	}
+	return refusal.Code == "25006" // read-only: a standby that is no primary yet, or a primary that is none any more
+}

@@ -1,0 +1,355 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/fence"
+	"github.com/goneli/neli/testkit/dbtest"
+)
+
+// plenty is a batch that takes all that tests have.
+var plenty = limits{rows: 10_000, bytes: 1 << 30}
+
+// server is a PostgreSQL server that tests share, by its data source name.
+type server string
+
+var databases atomic.Int32
+
+// store is the table with so many slots, in a database of the test's own. omit are parts of
+// the schema that are left out.
+func (s server) store(t *testing.T, slots int, omit ...string) *store {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), string(s))
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+	name := fmt.Sprintf("d%d", databases.Add(1))
+	_, err = conn.Exec(t.Context(), "CREATE DATABASE "+name)
+	require.NoError(t, err)
+	return openStore(t, strings.Replace(string(s), "dbname=postgres", "dbname="+name, 1), slots, omit...)
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	s := server(dbtest.PostgreSQL(t))
+	for name, test := range map[string]func(*testing.T){
+		"rows of a key are in the order of their commits":     s.testRowsOfAKeyAreInTheOrderOfTheirCommits,
+		"the order of commits needs the lock":                 s.testTheOrderOfCommitsNeedsTheLock,
+		"sessions side by side keep the order":                s.testSessionsSideBySideKeepTheOrder,
+		"side by side the order needs the lock":               s.testSideBySideTheOrderNeedsTheLock,
+		"slots are those of neli":                             s.testSlotsAreThoseOfNeli,
+		"a batch is bounded":                                  s.testABatchIsBounded,
+		"published rows are deleted":                          s.testPublishedRowsAreDeleted,
+		"a key waits for its row that was set aside":          s.testAKeyWaitsForItsRowThatWasSetAside,
+		"a former leader deletes nothing":                     s.testAFormerLeaderDeletesNothing,
+		"many keys in one transaction fill no table of locks": s.testManyKeysInOneTransactionFillNoTableOfLocks,
+		"a schema that is not whole is named":                 s.testASchemaThatIsNotWholeIsNamed,
+	} {
+		t.Run(name, test)
+	}
+}
+
+func openStore(t *testing.T, dsn string, slots int, omit ...string) *store {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), dsn+" pool_max_conns=12")
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	_, err = pool.Exec(t.Context(), without(t, schema(slots), omit...))
+	require.NoError(t, err)
+	return &store{pool}
+}
+
+// without is a text without its parts.
+func without(t *testing.T, text string, parts ...string) string {
+	t.Helper()
+	for _, part := range parts {
+		require.Contains(t, text, part)
+		text = strings.Replace(text, part, "", 1)
+	}
+	return text
+}
+
+const insertRow = "INSERT INTO outbox (topic, key, payload) VALUES ($1, $2, $3)"
+
+func keysOf(rows []row) (out []string) {
+	for _, r := range rows {
+		out = append(out, r.key+" "+string(r.payload))
+	}
+	return out
+}
+
+// lateCommit has two transactions insert the same key, of which the one that inserts first
+// would commit last. It returns the payloads in the order of their commits, and in the order
+// in which the store has them.
+func lateCommit(t *testing.T, s *store, level pgx.TxIsoLevel) (committed, read []string) {
+	ctx := t.Context()
+	begin := func() pgx.Tx {
+		conn, err := s.pool.Acquire(ctx)
+		require.NoError(t, err)
+		t.Cleanup(conn.Release)
+		tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: level})
+		require.NoError(t, err)
+		_, err = tx.Exec(ctx, "SELECT pg_current_xact_id()")
+		require.NoError(t, err)
+		return tx
+	}
+	first, second := begin(), begin()
+	_, err := first.Exec(ctx, insertRow, "t", "k", "first")
+	require.NoError(t, err)
+	var mu sync.Mutex
+	commit := func(tx pgx.Tx, name string) {
+		mu.Lock()
+		defer mu.Unlock()
+		require.NoError(t, tx.Commit(ctx))
+		committed = append(committed, "k "+name)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := second.Exec(ctx, insertRow, "t", "k", "second")
+		if err == nil {
+			commit(second, "second")
+		}
+		done <- err
+	}()
+	// Until the second one waits for a lock, or has committed.
+	require.Eventually(t, func() bool {
+		var waits bool
+		require.NoError(t, s.pool.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)").Scan(&waits))
+		return waits || len(done) > 0
+	}, time.Minute, time.Millisecond)
+	commit(first, "first")
+	require.NoError(t, <-done)
+	rows, err := s.next(ctx, 0, nil, plenty)
+	require.NoError(t, err)
+	return committed, keysOf(rows)
+}
+
+const (
+	keyLock = "\tPERFORM pg_advisory_xact_lock(1852140649, (low & 4095)::int);\n"
+	theID   = "\tNEW.id := nextval('outbox_id');\n"
+)
+
+func (s server) testRowsOfAKeyAreInTheOrderOfTheirCommits(t *testing.T) {
+	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead, pgx.Serializable} {
+		t.Run(string(level), func(t *testing.T) {
+			committed, read := lateCommit(t, s.store(t, 1), level)
+			require.Equal(t, committed, read)
+		})
+	}
+}
+
+func (s server) testTheOrderOfCommitsNeedsTheLock(t *testing.T) {
+	committed, read := lateCommit(t, s.store(t, 1, keyLock), pgx.ReadCommitted)
+	require.Equal(t, []string{"k second", "k first"}, committed)
+	require.Equal(t, []string{"k first", "k second"}, read, "the order of ids would do without the lock")
+}
+
+// disorder has eight sessions insert into three keys. Each notes the time before and after its
+// commit; of two transactions with one key of which one had returned before the other one
+// asked, the rows must be in that order. It returns the rows that are not.
+func disorder(t *testing.T, s *store, each int) []string {
+	ctx := t.Context()
+	asked, returned := map[string]time.Time{}, map[string]time.Time{}
+	var mu sync.Mutex
+	var sessions sync.WaitGroup
+	for session := range 8 {
+		sessions.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(session)))
+			for i := range each {
+				name := fmt.Sprintf("%d/%d", session, i)
+				var before time.Time
+				err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+					_, err := tx.Exec(ctx, insertRow, "t", fmt.Sprint(random.IntN(3)), name)
+					if err == nil && random.IntN(2) == 0 {
+						_, err = tx.Exec(ctx, "SELECT pg_sleep(0.002)")
+					}
+					before = time.Now()
+					return err
+				})
+				after := time.Now()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				asked[name], returned[name] = before, after
+				mu.Unlock()
+			}
+		})
+	}
+	sessions.Wait()
+	rows, err := s.next(ctx, 0, nil, plenty)
+	require.NoError(t, err)
+	require.Len(t, rows, 8*each)
+	return inversions(rows, asked, returned)
+}
+
+// inversions are rows that come after one of the same key whose transaction had not asked for
+// its commit when theirs had returned.
+func inversions(rows []row, asked, returned map[string]time.Time) (out []string) {
+	latest := map[string]string{} // by key: of the rows so far the one that asked last
+	for _, r := range rows {
+		name := string(r.payload)
+		if last, some := latest[r.key]; some && returned[name].Before(asked[last]) {
+			out = append(out, name+" after "+last)
+		}
+		if last, some := latest[r.key]; !some || asked[name].After(asked[last]) {
+			latest[r.key] = name
+		}
+	}
+	return out
+}
+
+func (s server) testSessionsSideBySideKeepTheOrder(t *testing.T) {
+	table := s.store(t, 1)
+	require.Empty(t, disorder(t, table, 100))
+}
+
+func (s server) testSideBySideTheOrderNeedsTheLock(t *testing.T) {
+	require.NotEmpty(t, disorder(t, s.store(t, 1, keyLock), 100))
+}
+
+func (s server) testSlotsAreThoseOfNeli(t *testing.T) {
+	table := s.store(t, 7)
+	slots, err := table.slots(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 7, slots)
+	want := make([][]string, 7)
+	for i := range 200 {
+		key := fmt.Sprintf("order %d – ä", i)
+		want[neli.Slot(key, 7)] = append(want[neli.Slot(key, 7)], key+" v")
+		_, err := table.pool.Exec(t.Context(), insertRow, "t", key, "v")
+		require.NoError(t, err)
+	}
+	for slot := range 7 {
+		rows, err := table.next(t.Context(), slot, nil, plenty)
+		require.NoError(t, err)
+		require.Equal(t, want[slot], keysOf(rows))
+	}
+}
+
+func (s server) testABatchIsBounded(t *testing.T) {
+	table := s.store(t, 1)
+	for _, payload := range []string{"0123456789", "01234567890123456789", "0", "1", "2"} {
+		_, err := table.pool.Exec(t.Context(), insertRow, "t", "k", payload)
+		require.NoError(t, err)
+	}
+	for most, want := range map[limits]int{{5, 1000}: 5, {2, 1000}: 2, {5, 1}: 1, {5, 11}: 1, {5, 12}: 2, {5, 33}: 3} {
+		rows, err := table.next(t.Context(), 0, nil, most)
+		require.NoError(t, err)
+		require.Len(t, rows, want, "%+v", most)
+	}
+}
+
+func (s server) testPublishedRowsAreDeleted(t *testing.T) {
+	table := s.store(t, 1)
+	_, err := table.pool.Exec(t.Context(), `INSERT INTO outbox (topic, key, payload, headers)
+		SELECT 't', 'k', convert_to(i::text, 'UTF8'), '{"type":"paid","n":1,"a":"\u00e4"}' FROM generate_series(1, 5) i`)
+	require.NoError(t, err)
+	rows, err := table.next(t.Context(), 0, nil, limits{rows: 3, bytes: 1000})
+	require.NoError(t, err)
+	require.Equal(t, []header{{"a", "ä"}, {"n", "1"}, {"type", "paid"}}, rows[0].headers)
+	require.Equal(t, len("k1aän1typepaid"), rows[0].size())
+	rows, err = table.next(t.Context(), 0, []int64{rows[0].id, rows[1].id}, plenty)
+	require.NoError(t, err)
+	require.Equal(t, []string{"k 3", "k 4", "k 5"}, keysOf(rows))
+}
+
+func (s server) testAKeyWaitsForItsRowThatWasSetAside(t *testing.T) {
+	table := s.store(t, 1)
+	for _, key := range []string{"a", "b", "a", "b", "a", "b"} {
+		_, err := table.pool.Exec(t.Context(), insertRow, "t", key, "v")
+		require.NoError(t, err)
+	}
+	rows, err := table.next(t.Context(), 0, nil, plenty)
+	require.NoError(t, err)
+	require.NoError(t, table.setAside(t.Context(), 0, rows[2].id, "too large"))
+	rows, err = table.next(t.Context(), 0, nil, plenty)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a v", "b v", "b v", "b v"}, keysOf(rows), "the second one of a waits, and what comes after it")
+	_, err = table.pool.Exec(t.Context(), "UPDATE outbox SET failed = NULL WHERE failed = 'too large'")
+	require.NoError(t, err)
+	rows, err = table.next(t.Context(), 0, nil, plenty)
+	require.NoError(t, err)
+	require.Equal(t, []string{"a v", "b v", "a v", "b v", "a v", "b v"}, keysOf(rows))
+}
+
+func (s server) testAFormerLeaderDeletesNothing(t *testing.T) {
+	table := s.store(t, 1)
+	_, err := table.pool.Exec(t.Context(), insertRow, "t", "k", "v")
+	require.NoError(t, err)
+	rows, err := table.next(t.Context(), 0, nil, plenty)
+	require.NoError(t, err)
+	ids := []int64{rows[0].id}
+	require.NoError(t, table.claim(t.Context(), "g/0", 5))
+	require.ErrorIs(t, table.deleteClaimed(t.Context(), "g/0", 4, 0, ids), fence.ErrStale)
+	require.ErrorIs(t, table.claim(t.Context(), "g/0", 4), fence.ErrStale)
+	rows, err = table.next(t.Context(), 0, nil, plenty)
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	require.NoError(t, table.deleteClaimed(t.Context(), "g/0", 5, 0, ids))
+	rows, err = table.next(t.Context(), 0, nil, plenty)
+	require.NoError(t, err)
+	require.Empty(t, rows)
+}
+
+func (s server) testManyKeysInOneTransactionFillNoTableOfLocks(t *testing.T) {
+	table := s.store(t, 1)
+	_, err := table.pool.Exec(t.Context(), "INSERT INTO outbox (topic, key) SELECT 't', i::text FROM generate_series(1, 30000) i")
+	require.NoError(t, err)
+}
+
+func (s server) testASchemaThatIsNotWholeIsNamed(t *testing.T) {
+	table := s.store(t, 1)
+	for _, c := range []struct{ change, want string }{
+		{"ALTER TABLE outbox DISABLE TRIGGER outbox_order", "is disabled"},
+		{"ALTER TABLE outbox ENABLE TRIGGER outbox_order", ""},
+		{strings.Replace(schema(1), "outbox_order('1')", "outbox_order('none')", 1), `"none\x00", must be the number of slots`},
+		{"DROP TRIGGER outbox_order ON outbox", "trigger outbox_order is missing"},
+		{"DROP TABLE outbox", "there is no table outbox"},
+	} {
+		_, err := table.pool.Exec(t.Context(), c.change)
+		require.NoError(t, err)
+		_, err = table.slots(t.Context())
+		if c.want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, errSchema)
+		require.ErrorContains(t, err, c.want)
+		require.False(t, passing(err))
+	}
+}
+
+func TestWhatPasses(t *testing.T) {
+	t.Parallel()
+	p := dbtest.StartPostgres(t)
+	s := openStore(t, p.DSN, 1)
+	ask := func(query string) error {
+		_, err := s.pool.Exec(t.Context(), query)
+		return err
+	}
+	require.False(t, passing(ask("SELECT FROM nothing")))
+	require.True(t, passing(ask("SELECT pg_terminate_backend(pg_backend_pid())")))
+	require.True(t, passing(ask("BEGIN READ ONLY; CREATE TABLE x ()")))
+	p.Kill()
+	require.True(t, passing(ask("SELECT")))
+	p.Start()
+	require.Eventually(t, func() bool { return ask("SELECT") == nil }, time.Minute, time.Millisecond)
+	_, err := pgxpool.New(context.Background(), "postgres://u:secret@h:port/x")
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "secret")
+}

@@ -1,0 +1,265 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/goneli/neli/fence"
+	"github.com/goneli/neli/testkit/dbtest"
+	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/nursery"
+)
+
+// asProgram has the test's binary be the program.
+const asProgram = "OUTBOX_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) == "1" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// world is a database, a broker and the relays between them.
+type world struct {
+	t        *testing.T
+	database *dbtest.Postgres
+	kafka    *kafkatest.Cluster
+	nursery  *nursery.Nursery
+
+	dsn       string
+	topicName string
+	store     *store
+	flags     []string
+}
+
+// beside is another table on the same servers, for a group and with a topic of its own.
+func (w *world) beside(name string, slots int, flags ...string) *world {
+	other := *w
+	_, err := w.store.pool.Exec(w.t.Context(), "CREATE DATABASE "+name)
+	require.NoError(w.t, err)
+	other.dsn = strings.Replace(w.database.DSN, "dbname=postgres", "dbname="+name, 1)
+	other.store = openStore(w.t, other.dsn, slots)
+	other.topicName = name
+	other.topic(name, nil)
+	other.flags = append(append([]string{}, w.flags...), append(flags, "--group", name)...)
+	return &other
+}
+
+// newWorld has a table of so many slots, and a topic t. flags are the relays'.
+func newWorld(t *testing.T, options kafkatest.Options, slots int, flags ...string) *world {
+	kafkatest.Require(t)
+	w := &world{t: t, database: dbtest.StartPostgres(t, "max_connections=60"), kafka: kafkatest.Run(t, options)}
+	w.dsn, w.topicName = w.database.DSN, "t"
+	w.store = openStore(t, w.dsn, slots)
+	w.topic("t", nil)
+	var err error
+	w.nursery, err = nursery.New("")
+	require.NoError(t, err)
+	t.Cleanup(w.nursery.Close)
+	w.flags = append([]string{"relay", "--bootstrap", w.kafka.Bootstrap(), "--listen", "", "--timeout", "1s", "--poll", "200ms"}, flags...)
+	return w
+}
+
+// ca is a file with the certificate of a secure cluster.
+func (w *world) ca() string {
+	file := filepath.Join(w.t.TempDir(), "ca.pem")
+	require.NoError(w.t, os.WriteFile(file, []byte(w.kafka.CAPEM()), 0o600))
+	return file
+}
+
+func (w *world) client(more ...kgo.Opt) *kgo.Client {
+	client, err := kgo.NewClient(append(more, kgo.SeedBrokers(w.kafka.Bootstrap()))...)
+	require.NoError(w.t, err)
+	w.t.Cleanup(client.Close)
+	return client
+}
+
+func (w *world) topic(name string, settings map[string]*string) {
+	admin := kadm.NewClient(w.client())
+	_, err := admin.CreateTopic(w.t.Context(), 4, 1, settings, name)
+	require.NoError(w.t, err)
+	require.Eventually(w.t, func() bool { // all of Kafka knows it a moment later
+		ends, err := admin.ListEndOffsets(w.t.Context(), name)
+		return err == nil && ends.Error() == nil && len(ends[name]) == 4
+	}, time.Minute, 10*time.Millisecond)
+}
+
+// program is a relay.
+type program struct {
+	*nursery.Process
+	out *said
+}
+
+// said is what a program has said.
+type said struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *said) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(b)
+}
+
+func (s *said) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// start starts a program with flags in addition to, or in place of, the world's. environment
+// is an addition, too.
+func (w *world) start(environment []string, flags ...string) *program {
+	cmd := exec.Command(os.Args[0], append(append([]string{}, w.flags...), flags...)...)
+	p := &program{out: &said{}}
+	cmd.Stdout, cmd.Stderr = p.out, p.out
+	cmd.Env = append(append(os.Environ(), asProgram+"=1", "OUTBOX_DATABASE="+w.dsn), environment...)
+	var err error
+	p.Process, err = w.nursery.Start(cmd)
+	require.NoError(w.t, err)
+	w.t.Cleanup(func() {
+		p.Kill()
+		if w.t.Failed() {
+			w.t.Logf("%d said:\n%s", p.Pid(), p.out)
+		}
+	})
+	return p
+}
+
+// says waits until the program has said a text.
+func (p *program) says(t *testing.T, text string) {
+	t.Helper()
+	require.Eventually(t, func() bool { return strings.Contains(p.out.String(), text) }, time.Minute, 10*time.Millisecond, "%s\n%v", text, p.out)
+}
+
+// ends waits until the program has ended.
+func (p *program) ends(t *testing.T) string {
+	t.Helper()
+	select {
+	case <-p.Done():
+	case <-time.After(time.Minute):
+		t.Fatalf("it does not end:\n%s", p.out)
+	}
+	return p.out.String()
+}
+
+// stop interrupts the program, which must end well.
+func (p *program) stop(t *testing.T) {
+	t.Helper()
+	require.NoError(t, p.Signal(syscall.SIGTERM))
+	out := p.ends(t)
+	require.Equal(t, "exit status 0", p.State(), out)
+}
+
+func (w *world) insert(key, payload string) {
+	_, err := w.store.pool.Exec(w.t.Context(), insertRow, w.topicName, key, payload)
+	require.NoError(w.t, err)
+}
+
+// awaitEmpty waits until all rows are published.
+func (w *world) awaitEmpty(within time.Duration) {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool {
+		var n int
+		err := w.store.pool.QueryRow(w.t.Context(), "SELECT count(*) FROM outbox WHERE failed IS NULL").Scan(&n)
+		return err == nil && n == 0
+	}, within, 100*time.Millisecond, "rows are left")
+}
+
+// published reads the committed records of the topic, in the order of each partition.
+func (w *world) published() (records []*kgo.Record) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
+	defer cancel()
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.Bootstrap()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.ConsumeTopics(w.topicName),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	require.NoError(w.t, err)
+	defer client.Close()
+	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, w.topicName)
+	require.NoError(w.t, err)
+	positions := map[int32]int64{}
+	behind := func() (yes bool) {
+		ends.Each(func(o kadm.ListedOffset) { yes = yes || positions[o.Partition] < o.Offset })
+		return yes
+	}
+	for behind() {
+		fetches := client.PollFetches(ctx)
+		require.NoError(w.t, fetches.Err())
+		fetches.EachRecord(func(r *kgo.Record) {
+			positions[r.Partition] = r.Offset + 1
+			if !r.Attrs.IsControl() {
+				records = append(records, r)
+			}
+		})
+	}
+	return records
+}
+
+// valueOf is a record's header, "" if it has none.
+func valueOf(r *kgo.Record, header string) string {
+	for _, h := range r.Headers {
+		if h.Key == header {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
+// admitted are the records that a reader takes that knows tokens and ids; and how many it drops
+// as a former leader's, and as repeated.
+func admitted(t *testing.T, records []*kgo.Record) (taken []*kgo.Record, late, repeated int) {
+	t.Helper()
+	var filter fence.Filter
+	highest := map[string]int64{}
+	for _, r := range records {
+		ok, err := filter.Admit(r.Topic, r.Partition, []byte(valueOf(r, fence.Header)))
+		require.NoError(t, err)
+		var id int64
+		_, err = fmt.Sscan(valueOf(r, idHeader), &id)
+		require.NoError(t, err)
+		switch {
+		case !ok:
+			late++
+		case id <= highest[string(r.Key)]:
+			repeated++
+		default:
+			highest[string(r.Key)] = id
+			taken = append(taken, r)
+		}
+	}
+	return taken, late, repeated
+}
+
+func payloads(records []*kgo.Record) (out []string) {
+	for _, r := range records {
+		out = append(out, string(r.Key)+" "+string(r.Value))
+	}
+	return out
+}
+
+// pooled is a pool for the world's writers, which outlives restarts of the database.
+func (w *world) pooled(conns int) *pgxpool.Pool {
+	pool, err := pgxpool.New(w.t.Context(), fmt.Sprintf("%s pool_max_conns=%d", w.dsn, conns))
+	require.NoError(w.t, err)
+	w.t.Cleanup(pool.Close)
+	return pool
+}
