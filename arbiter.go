@@ -3,37 +3,97 @@ package neli
 import (
 	"context"
 	"iter"
-	"sync/atomic"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/internal/kafkalog"
+	"github.com/goneli/neli/internal/nonexclusive"
 	"github.com/goneli/neli/internal/term"
 )
 
-// arbiter decides, unit by unit, whether this process leads. A Neli knows no
-// more of the outside world than this; the leases in a log and the non-exclusive
-// vector are its two implementations.
+// arbiter decides, unit by unit, whether this process leads: elector.Elector in exclusive
+// mode, nonexclusive.Arbiter in the other one. What it holds is in a term table.
 type arbiter interface {
-	// run works until ctx is done, until it is to close and holds nothing any more,
+	// Run works until ctx is done, until it is to close and holds nothing any more,
 	// or returns the error that ended it for good. When it returns, no goroutine of
 	// the arbiter's is left.
-	run(ctx context.Context) error
-	// intend says what the Neli wants from now on. It does not block.
-	intend(elector.Desired)
-	// units says what a term is of. It is the same from the moment M is known.
-	units() units
-	// table is what this process holds and what the application was told. The Neli
-	// calls only what anybody may call: the rest needs the arbiter's lock.
-	table() *term.Table
-	// collect returns what the application must be told now and counts it as told.
-	collect() []term.Change
-	// peek returns the losses and revocations that collect would return, and counts
+	Run(ctx context.Context) error
+	// Set says what the Neli wants from now on. It does not block.
+	Set(elector.Desired)
+	// Collect returns what the application must be told now and counts it as told.
+	Collect() []term.Change
+	// Peek returns the losses and revocations that Collect would return, and counts
 	// nothing as told.
-	peek() []term.Change
-	// drained says that the application has finished the work of the term with this id
+	Peek() []term.Change
+	// Drained says that the application has finished the work of the term with this id
 	// of each of the units, which it was told to give up.
-	drained(units []int, id int64)
-	stats() Stats
+	Drained(units []int, id int64)
+}
+
+// core is an arbiter with what a Neli asks besides.
+type core struct {
+	arbiter
+	terms   *term.Table      // the Neli calls only what anybody may call: the rest needs the arbiter's lock
+	stats   func() Stats     // what the arbiter has counted
+	elector *elector.Elector // the arbiter in exclusive mode, which knows of other processes; else nil
+}
+
+// newTerms returns an empty term table, by the clock of a check.
+func (s *settings) newTerms(looks func() clock.Instant) *term.Table {
+	h := s.threshold()
+	return term.New(h.young, s.frozen.Clock(looks))
+}
+
+// newExclusive returns the core of exclusive mode, over the logs of the leader topic.
+func (s *settings) newExclusive(log elector.Log, nom elector.Nominator, clocks clock.Clock, alive func(clock.Instant) bool) core {
+	terms := s.newTerms(clocks.Glance)
+	set := s.elector(alive)
+	set.Opened = func(ctx context.Context, id string) { s.opened(ctx, log, id) }
+	e := elector.NewElector(set, log, nom, terms, clocks.Now, s.logger)
+	return core{arbiter: e, terms: terms, elector: e, stats: func() Stats { return exclusiveStats(e.Stats()) }}
+}
+
+// newNonExclusive returns the core of non-exclusive mode.
+func (s *settings) newNonExclusive(w *kafkalog.Clients, clocks clock.Clock, alive func(clock.Instant) bool) (core, error) {
+	topic, producer, member, err := w.Broadcasting()
+	if err != nil {
+		return core{}, err
+	}
+	terms := s.newTerms(clocks.Glance)
+	a := nonexclusive.New(&nonexclusive.Settings{Topic: s.topic, T: s.timeout, Broadcast: s.broadcast, HandoverOverlap: s.handoverOverlap,
+		StarvedAfter: s.starvedAfter, StarvedPause: s.starvedPause, Alive: alive, Now: clocks.Glance, Logger: s.logger},
+		nonexclusive.Clients{Topic: topic, Producer: producer, Member: member}, terms)
+	return core{arbiter: a, terms: terms, stats: func() Stats { return nonExclusiveStats(a.Stats()) }}, nil
+}
+
+// elector is what the exclusive core is told.
+func (s *settings) elector(alive func(clock.Instant) bool) *elector.Settings {
+	set := &elector.Settings{
+		Process:    s.instance,
+		Name:       s.name,
+		Group:      s.group,
+		T:          s.timeout,
+		Rho:        s.drift,
+		Every:      s.every,
+		Drain:      s.drain,
+		AnswerWait: s.successorWait,
+		RejoinWait: s.helloPause,
+		Nominated:  s.nomination == Assigned,
+		Observer:   s.observer,
+		Majority:   s.small,
+		TokenBase:  s.tokenBase,
+		Priority:   s.priority,
+		Rebalance:  s.rebalance,
+		Requests:   s.requests != nil,
+		Random:     s.random,
+		Alive:      alive,
+	}
+	if s.preference != nil {
+		set.Preference = func(m elector.Member, role int) int {
+			return s.preference(Member{Name: m.Name, ID: m.Process, Priority: m.Priority}, role)
+		}
+	}
+	return set
 }
 
 // units maps roles to what one term is of, a unit of the term table: in exclusive
@@ -42,6 +102,8 @@ type units struct {
 	partitions int  // M; 0 until it is known
 	perRole    bool // a unit is a role
 }
+
+func (n *Neli) units() units { return units{n.core.terms.Partitions(), n.set.mode == Exclusive} }
 
 // of returns the unit of a role.
 func (u units) of(role int) int {
@@ -64,59 +126,4 @@ func (u units) roles(unit, below int) iter.Seq[int] {
 			yield(unit)
 		}
 	}
-}
-
-// partitionTerms is the term table of an arbiter whose units are partitions. Its
-// methods need the arbiter's lock, but for table, units and what is Table's for
-// anybody.
-type partitionTerms struct {
-	*term.Table
-	h   threshold
-	now func() clock.Instant
-	m   atomic.Int64
-}
-
-// init readies an empty table. By looks the application asks, the arbiter by now.
-func (t *partitionTerms) init(h threshold, now, looks func() clock.Instant) {
-	t.h, t.now = h, now
-	t.Table = term.New(h.young, looks, func(p int) int { return p })
-}
-
-func (t *partitionTerms) open(m int) {
-	t.Open(m)
-	t.m.Store(int64(m))
-}
-
-func (t *partitionTerms) table() *term.Table { return t.Table }
-func (t *partitionTerms) units() units       { return units{partitions: int(t.m.Load())} }
-
-// publish sets the term of p: a new one, or the same one with a newer V. A former
-// term ends before that: the new V is no evidence for it.
-func (t *partitionTerms) publish(p int, id, token int64, v clock.Instant) {
-	held, ok := t.Held(p)
-	if ok && held != id {
-		t.end(p, ReasonLapsed, false)
-	}
-	if old, had := t.V(p); !had || old != v {
-		t.Renew(p, v)
-	}
-	if !ok || held != id {
-		t.Start([]int{p}, id, token)
-	}
-}
-
-func (t *partitionTerms) end(p int, why Reason, graceful bool) {
-	t.End([]int{p}, term.Reason(why), graceful)
-}
-
-// held reports whether there is a term of p, lapsed or not.
-func (t *partitionTerms) held(p int) bool {
-	_, ok := t.Held(p)
-	return ok
-}
-
-// current reports whether there is a term of p that has not lapsed.
-func (t *partitionTerms) current(p int, now clock.Instant) bool {
-	v, ok := t.V(p)
-	return ok && t.held(p) && t.h.young(now, v)
 }

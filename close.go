@@ -1,15 +1,11 @@
 package neli
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/goneli/neli/internal/elector"
 )
-
-// errFinished ends an arbiter's work when Close has nothing more to wait for.
-var errFinished = errors.New("finished")
 
 const (
 	// closeTail is how long an arbiter waits at most, once it holds nothing, for a Release
@@ -47,7 +43,7 @@ func (n *Neli) Close() error {
 		n.state.CompareAndSwap(int32(StateLive), int32(StateClosing))
 		n.adjust(func(d *elector.Desired) { d.Closing = true })
 		close(n.closing)
-		if n.arb.units().partitions == 0 {
+		if n.Partitions() == 0 {
 			n.stop() // still looking for the broker: there is nothing to give up
 		}
 	})

@@ -30,7 +30,7 @@ func (pulses) collected([]term.Change) {}
 func (pulses) meanwhile() func()       { return func() {} }
 func (p pulses) delivered(c term.Change) {
 	if c.Kind == term.Revoked {
-		p.n.arb.drained(c.Units, c.ID)
+		p.n.core.Drained(c.Units, c.ID)
 	}
 }
 
@@ -62,7 +62,7 @@ func (n *Neli) deliverTo(l listener) {
 
 // collect asks the arbiter, and counts the units of which the application has a term.
 func (n *Neli) collect() []term.Change {
-	changes := n.arb.collect()
+	changes := n.core.Collect()
 	for _, c := range changes {
 		switch c.Kind {
 		case term.Acquired:
@@ -130,7 +130,7 @@ func (n *Neli) event(cs []term.Change) Event {
 
 // terms makes one Term of the units that have a partition and a token in common.
 func (n *Neli) terms(cs []term.Change) []Term {
-	u, below := n.arb.units(), int(n.roles.Load())
+	u, below := n.units(), int(n.roles.Load())
 	var ts []Term
 	for _, c := range cs { // ascending by partition, then by token
 		p := c.Vector

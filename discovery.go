@@ -94,10 +94,10 @@ func (s Standing) Roles() iter.Seq[int] { return slices.Values(s.roles) }
 // round trips, if anybody else is there. Any process may ask, whether it contends or not. In
 // non-exclusive mode ok is false.
 func (n *Neli) Holder(role int) (h Holder, ok bool) {
-	if n.exclusive == nil || n.ended() != nil || role < 0 || role >= int(n.roles.Load()) {
+	if n.core.elector == nil || n.ended() != nil || role < 0 || role >= int(n.roles.Load()) {
 		return Holder{}, false
 	}
-	g, now, ok := n.exclusive.Holder(role)
+	g, now, ok := n.core.elector.Holder(role)
 	if !ok {
 		return Holder{}, false
 	}
@@ -130,14 +130,14 @@ func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
 // behind. In non-exclusive mode it ends at once.
 func (n *Neli) Watch(ctx context.Context) iter.Seq[Standing] {
 	return func(yield func(Standing) bool) {
-		if n.exclusive == nil {
+		if n.core.elector == nil {
 			return
 		}
-		news, stop := n.exclusive.Notify()
+		news, stop := n.core.elector.Notify()
 		defer stop()
 		w := elector.NewWatcher()
 		for ctx.Err() == nil && n.State() == StateLive && n.ended() == nil {
-			changes, now := n.exclusive.Changes(w)
+			changes, now := n.core.elector.Changes(w)
 			for _, c := range changes {
 				if !yield(n.standing(c, now)) {
 					return
@@ -177,10 +177,10 @@ func (n *Neli) standing(of elector.Standing, now clock.Instant) Standing {
 // whoever wants to follow what changes uses Watch. It returns nil in non-exclusive mode, until the
 // partitions are known, and once this Neli is closing or has ended.
 func (n *Neli) Standings() []Standing {
-	if n.exclusive == nil || n.State() != StateLive || n.ended() != nil {
+	if n.core.elector == nil || n.State() != StateLive || n.ended() != nil {
 		return nil
 	}
-	known, now := n.exclusive.Standings()
+	known, now := n.core.elector.Standings()
 	var ss []Standing
 	for _, s := range known {
 		ss = append(ss, n.standing(s, now))
@@ -216,10 +216,10 @@ type Member struct {
 // of Holder goes for this, too: it is a statement about the past, with its age. In
 // non-exclusive mode, and after Close, it returns nil.
 func (n *Neli) Members() []Member {
-	if n.exclusive == nil || n.ended() != nil {
+	if n.core.elector == nil || n.ended() != nil {
 		return nil
 	}
-	known, now := n.exclusive.Members()
+	known, now := n.core.elector.Members()
 	ms := make([]Member, len(known))
 	for i, m := range known {
 		ms[i] = Member{Name: m.Name, ID: m.Process, Self: m.Self, Nominated: m.Nominated, Priority: m.Priority,
@@ -247,12 +247,12 @@ func (n *Neli) CallMembers(ctx context.Context) error {
 	switch {
 	case ctx == nil:
 		return errors.New("neli: CallMembers: ctx is nil")
-	case n.exclusive == nil:
+	case n.core.elector == nil:
 		return errors.New("neli: CallMembers: needs Mode Exclusive")
 	}
 	err := n.ended()
 	if err == nil {
-		err = n.exclusive.Call(ctx)
+		err = n.core.elector.Call(ctx)
 	}
 	if err = n.outcome(err); err != nil {
 		return n.set.secrets.Err(fmt.Errorf("neli: CallMembers: %w", err))

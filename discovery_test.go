@@ -503,7 +503,7 @@ func TestAnnouncementsAreFew(t *testing.T) {
 // In non-exclusive mode records are empty: nothing is known of others.
 func TestNothingIsKnownInNonExclusiveMode(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
-		a := c.Work("a", shared)
+		a := c.Work("a", func(cfg *neli.Config) { cfg.Mode = neli.NonExclusive })
 		c.Leader(0, time.Minute)
 		_, ok := a.Holder(0)
 		require.False(c, ok)

@@ -175,7 +175,7 @@ func (l *lead) wait(ended error) {
 	defer l.n.waiting.Add(-1)
 	defer l.n.heard()
 	select {
-	case <-l.n.arb.table().News():
+	case <-l.n.core.terms.News():
 	case r := <-l.results:
 		l.returned(r)
 		l.release()
@@ -203,7 +203,7 @@ func (l *lead) finish(why error) {
 
 // adopt starts functions for what this process leads already.
 func (l *lead) adopt() {
-	table := l.n.arb.table()
+	table := l.n.core.terms
 	for unit := range table.Published(l.roles) {
 		if id, token, _, ok := table.Leads(unit); ok {
 			l.begin(unit, id, token)
@@ -234,12 +234,12 @@ func (l *lead) meanwhile() func() {
 	if l.total == 0 {
 		return func() {}
 	}
-	table, stop := l.n.arb.table(), make(chan struct{})
+	table, stop := l.n.core.terms, make(chan struct{})
 	var work sync.WaitGroup
 	work.Go(func() {
 		for {
 			l.n.set.frozen.Wait()
-			for _, c := range l.n.arb.peek() {
+			for _, c := range l.n.core.Peek() {
 				l.cancel(c)
 			}
 			select {
@@ -307,7 +307,7 @@ func (l *lead) follow() {
 }
 
 func (l *lead) startOn(unit int, u *leadUnit) {
-	for role := range l.n.arb.units().roles(unit, l.roles) {
+	for role := range l.n.units().roles(unit, l.roles) {
 		l.start(unit, u, role)
 	}
 }
@@ -324,7 +324,7 @@ func (l *lead) start(unit int, u *leadUnit, role int) {
 	u.runs[role] = run
 	u.active++
 	l.total++
-	arg := Leadership{Role: role, Partition: l.n.arb.units().partition(unit), Token: u.token, n: l.n, id: u.id}
+	arg := Leadership{Role: role, Partition: l.n.units().partition(unit), Token: u.token, n: l.n, id: u.id}
 	ctx := &leadContext{inner, arg, cancel}
 	// run does not return before it has heard of every one of these.
 	go func() {
@@ -398,7 +398,7 @@ func (l *lead) drained(unit int, u *leadUnit) {
 // release lets go what is idle.
 func (l *lead) release() {
 	for id, units := range l.idle {
-		l.n.arb.drained(units, id)
+		l.n.core.Drained(units, id)
 	}
 	clear(l.idle)
 }
@@ -443,7 +443,7 @@ func (l Leadership) Valid() bool {
 	if l.n == nil {
 		return false
 	}
-	id, _, _, ok := l.n.arb.table().Leads(l.n.arb.units().of(l.Role))
+	id, _, _, ok := l.n.core.terms.Leads(l.n.units().of(l.Role))
 	return ok && id == l.id
 }
 
@@ -454,9 +454,9 @@ func (l Leadership) Remaining() time.Duration {
 	if l.n == nil {
 		return 0
 	}
-	id, v, at, leads := l.n.arb.table().Evidence(l.n.arb.units().of(l.Role))
+	id, v, at, leads := l.n.core.terms.Evidence(l.n.units().of(l.Role))
 	if !leads || id != l.id {
 		return 0
 	}
-	return l.n.h.left(at, v)
+	return l.n.set.threshold().left(at, v)
 }

@@ -23,13 +23,13 @@ const (
 // sayLeaders begins to log which other processes lead: people look for that in the log of
 // a follower. The function that it returns ends that, and waits until it has ended.
 func (n *Neli) sayLeaders() (stop func()) {
-	if n.exclusive == nil || !n.set.logger.Enabled(context.Background(), slog.LevelInfo) {
+	if n.core.elector == nil || !n.set.logger.Enabled(context.Background(), slog.LevelInfo) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	work.Go(func() {
-		changed, done := n.exclusive.Notify()
+		changed, done := n.core.elector.Notify()
 		defer done()
 		told := map[int]string{} // by role: the process that was told of last
 		summary := ""
@@ -61,7 +61,7 @@ func (n *Neli) sayLeaders() (stop func()) {
 // nameLeaders logs the leader of each of few roles that has another one than was told.
 func (n *Neli) nameLeaders(roles int, told map[int]string) (said bool) {
 	for role := range roles {
-		g, _, held := n.exclusive.Holder(role)
+		g, _, held := n.core.elector.Holder(role)
 		if !held || told[role] == g.Session.Process {
 			continue
 		}
@@ -83,7 +83,7 @@ func (n *Neli) nameLeaders(roles int, told map[int]string) (said bool) {
 func (n *Neli) countLeaders(told *string) bool {
 	var largest []string
 	processes, roles := 0, 0
-	for _, s := range n.exclusive.Shares() {
+	for _, s := range n.core.elector.Shares() {
 		if s.Process == n.set.instance {
 			continue
 		}

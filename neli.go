@@ -21,13 +21,11 @@ import (
 // It has many fields as it is where all goroutines meet: each group of them has another
 // guard, which the line above or beside it names.
 type Neli struct {
-	set       *settings
-	barrier   Barrier
-	arb       arbiter
-	exclusive *exclusive // arb, in exclusive mode; else nil
-	h         threshold
-	now       func() clock.Instant // the ordinary clocks: a check must be cheap
-	began     clock.Instant
+	set     *settings
+	barrier Barrier
+	core    core
+	now     func() clock.Instant // the ordinary clocks: a check must be cheap
+	began   clock.Instant
 
 	roles      atomic.Int64 // R
 	lastPulse  atomic.Int64 // monotonic; when the application was last heard of
@@ -85,11 +83,10 @@ func New(cfg Config, barrier ...Barrier) (*Neli, error) {
 	}
 	n := newNeli(set, clock.Glance, barrier...)
 	var err error
-	if n.arb, err = newArbiter(cfg.Provider, set, clock.System(), n.alive); err != nil {
+	if n.core, err = newCore(cfg.Provider, set, clock.System(), n.alive); err != nil {
 		f.properties(cfg.Provider, set)
 		return nil, set.secrets.Err(or(f.err(), err))
 	}
-	n.exclusive, _ = n.arb.(*exclusive)
 	n.start()
 	return n, nil
 }
@@ -97,7 +94,6 @@ func New(cfg Config, barrier ...Barrier) (*Neli, error) {
 func newNeli(set *settings, now func() clock.Instant, barrier ...Barrier) *Neli {
 	n := &Neli{
 		set:     set,
-		h:       threshold{t: set.timeout, exclusive: set.mode == Exclusive},
 		now:     now,
 		most:    set.roles,
 		driver:  make(chan struct{}, 1),
@@ -119,11 +115,11 @@ func (n *Neli) start() {
 	ctx, stop := context.WithCancel(context.Background())
 	n.stop = stop
 	n.set.announce()
-	n.arb.intend(n.desired)
+	n.core.Set(n.desired)
 	goodbye := n.set.watched.run()
 	go func() {
 		health, stopRequests, stopLeaders := n.watchHealth(), n.serveRequests(), n.sayLeaders()
-		n.err = n.set.secrets.Err(own(n.arb.run(ctx)))
+		n.err = n.set.secrets.Err(own(n.core.Run(ctx)))
 		if n.err != nil && ctx.Err() == nil {
 			n.state.Store(int32(StateFailed))
 			n.set.logger.Error("leadership is not possible any more", "error", n.err)
@@ -153,7 +149,7 @@ func (n *Neli) IsLeader() bool {
 // leadsAny also returns the reading of the clock by which it was decided. The lowest
 // role of a unit has the unit's number, so units are bounded by R as roles are.
 func (n *Neli) leadsAny() (clock.Instant, bool) {
-	return n.arb.table().LeadsAny(int(n.roles.Load()))
+	return n.core.terms.LeadsAny(int(n.roles.Load()))
 }
 
 // IsLeaderOf is IsLeader for one role.
@@ -180,11 +176,11 @@ func (n *Neli) term(role int) (id, token int64, ok bool) {
 	if role < 0 || role >= int(n.roles.Load()) {
 		return 0, 0, false
 	}
-	u := n.arb.units()
+	u := n.units()
 	if u.partitions == 0 {
 		return 0, 0, false
 	}
-	id, token, _, ok = n.arb.table().Leads(u.of(role))
+	id, token, _, ok = n.core.terms.Leads(u.of(role))
 	return id, token, ok
 }
 
@@ -192,8 +188,8 @@ func (n *Neli) term(role int) (id, token int64, ok bool) {
 // checked as it is yielded.
 func (n *Neli) Roles() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		u, roles := n.arb.units(), int(n.roles.Load())
-		led := n.arb.table().Published(roles)
+		u, roles := n.units(), int(n.roles.Load())
+		led := n.core.terms.Published(roles)
 		if u.perRole {
 			for role := range led {
 				if n.IsLeaderOf(role) && !yield(role) {
@@ -254,7 +250,7 @@ func (n *Neli) HeartbeatTimeout() time.Duration { return n.set.timeout }
 
 // Partitions returns M, the number of partitions of the leader topic; 0 until this
 // process has learnt it from a broker. Role j lives on partition j mod M.
-func (n *Neli) Partitions() int { return n.arb.units().partitions }
+func (n *Neli) Partitions() int { return n.core.terms.Partitions() }
 
 // Await blocks until this Neli has stopped. It returns nil after Close, or the
 // error that ended it for good.
@@ -269,7 +265,7 @@ func (n *Neli) adjust(change func(*elector.Desired)) {
 	defer n.mu.Unlock()
 	change(&n.desired)
 	n.contends.Store(n.desired.Contend)
-	n.arb.intend(n.desired)
+	n.core.Set(n.desired)
 }
 
 // contend makes this process a candidate, if it is not one.

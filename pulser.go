@@ -46,7 +46,7 @@ func (n *Neli) PulseCtx(ctx context.Context) (bool, error) {
 
 // glance is the leader's short cut: nothing to tell, and still leading.
 func (n *Neli) glance() bool {
-	if n.arb.table().Fresh() || n.owed.Load() || !n.contends.Load() {
+	if n.core.terms.Fresh() || n.owed.Load() || !n.contends.Load() {
 		return false
 	}
 	at, ok := n.leadsAny()
@@ -92,7 +92,7 @@ func (n *Neli) turn(timeout <-chan time.Time, stop <-chan struct{}) (bool, error
 	for {
 		// Asked before delivery: what ended it is then among what is delivered.
 		err := n.ended()
-		if n.arb.table().Fresh() || n.owed.Load() || n.told > 0 { // a lapse may show by the clock alone
+		if n.core.terms.Fresh() || n.owed.Load() || n.told > 0 { // a lapse may show by the clock alone
 			n.deliver()
 		}
 		n.heard()
@@ -120,7 +120,7 @@ func (n *Neli) wait(timeout <-chan time.Time, stop <-chan struct{}) bool {
 	defer n.waiting.Add(-1)
 	defer n.heard()
 	select {
-	case <-n.arb.table().News():
+	case <-n.core.terms.News():
 		return true
 	case <-n.done:
 		return true

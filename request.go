@@ -63,7 +63,7 @@ func (n *Neli) Ask(ctx context.Context, r Request) error {
 	if r.StepDown {
 		q.Verb, what = lease.StepDown, fmt.Sprintf("role %d: step down", r.Role)
 	}
-	if err := n.outcome(n.exclusive.Ask(ctx, q)); err != nil {
+	if err := n.outcome(n.core.elector.Ask(ctx, q)); err != nil {
 		return n.set.secrets.Err(fmt.Errorf("neli: Ask: %s: %w", what, err))
 	}
 	return nil
@@ -95,14 +95,14 @@ func (n *Neli) checkRequest(ctx context.Context, r Request) error {
 // serveRequests begins to put requests to Config.Requests, if there is one. The function that
 // it returns ends that, and waits until it has ended.
 func (n *Neli) serveRequests() (stop func()) {
-	if n.exclusive == nil || n.set.requests == nil || n.set.observer {
+	if n.core.elector == nil || n.set.requests == nil || n.set.observer {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var work sync.WaitGroup
 	work.Go(func() {
 		for {
-			q, ok := n.exclusive.NextRequest(ctx)
+			q, ok := n.core.elector.NextRequest(ctx)
 			if !ok {
 				return
 			}
@@ -118,11 +118,11 @@ func (n *Neli) serve(ctx context.Context, q elector.Request) {
 	r := Request{Role: q.Role, To: q.To, StepDown: q.Verb == lease.StepDown, By: q.By, Name: q.Name}
 	if err := n.set.requests(r); err != nil {
 		log.Info("request refused", "error", err)
-		n.exclusive.Answer(q, lease.Refused, n.set.secrets.Text(err.Error()))
+		n.core.elector.Answer(q, lease.Refused, n.set.secrets.Text(err.Error()))
 		return
 	}
 	log.Info("request accepted")
-	if !n.exclusive.Accept(q) {
+	if !n.core.elector.Accept(q) {
 		log.Info("request not carried out", "error", "it is about an earlier term")
 		return
 	}
@@ -137,8 +137,8 @@ func (n *Neli) serve(ctx context.Context, q elector.Request) {
 	if err != nil {
 		log.Info("request not carried out", "error", err)
 		// The asker wraps this with what it asked for.
-		n.exclusive.Answer(q, lease.Failed, n.set.secrets.Text(strings.TrimPrefix(err.Error(), "neli: ")))
+		n.core.elector.Answer(q, lease.Failed, n.set.secrets.Text(strings.TrimPrefix(err.Error(), "neli: ")))
 		return
 	}
-	n.exclusive.Answer(q, lease.Done, "")
+	n.core.elector.Answer(q, lease.Done, "")
 }

@@ -178,11 +178,18 @@ func (c Config) resolveSentinel(s *settings, f *faults) {
 	}
 }
 
-// opened registers this process: now it is known where it contends. id is the topic's.
-func (s *settings) opened(id string) {
-	if s.watched.client != nil {
-		s.watched.client.Opened(s.registration(id))
+// opened registers this process once it is known where it contends. id is the topic's. Small
+// logs are opened before their topic is found.
+func (s *settings) opened(ctx context.Context, log elector.Log, id string) {
+	if s.watched.client == nil {
+		return
 	}
+	if s.small {
+		if id = kafkalog.Identity(ctx, log); id == "" && s.logs > 0 {
+			return
+		}
+	}
+	s.watched.client.Opened(s.registration(id))
 }
 
 // registration is what a sentinel is told.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/elector"
+	"github.com/goneli/neli/internal/nonexclusive"
 	"github.com/goneli/neli/internal/tally"
 )
 
@@ -113,7 +115,7 @@ type Stats struct {
 // with R, a tenth of a millisecond for 100,000 roles, and delays this process's records
 // for so long; it touches no network.
 func (n *Neli) Stats() Stats {
-	s := n.arb.stats()
+	s := n.core.stats()
 	now := n.now()
 	s.Reached = !n.set.contact.Lacking()
 	s.TokenFailures = n.set.tokenFailures.Load()
@@ -131,9 +133,7 @@ func (n *Neli) Stats() Stats {
 	return s
 }
 
-// stats of exclusive mode.
-func (x *exclusive) stats() Stats {
-	s := x.Stats()
+func exclusiveStats(s elector.Stats) Stats {
 	return Stats{
 		Records: s.Records, Foreign: s.Foreign, Newer: s.Newer, Malformed: s.Malformed,
 		LogResets: s.LogResets, Contradictions: s.Contradictions, Diverged: s.Diverged, Appended: s.Appended, AppendFailed: s.AppendFailed,
@@ -145,36 +145,11 @@ func (x *exclusive) stats() Stats {
 	}
 }
 
-// stats of non-exclusive mode.
-func (a *vectorArbiter) stats() Stats {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	s, now := a.counts, a.now()
-	counts := a.Counts()
-	s.TermsStarted, s.TermsEnded = counts.Started, counts.Ended
-	for p := range a.assigned {
-		if !a.held(p) {
-			continue
-		}
-		v, _ := a.V(p)
-		s.OldestEvidence = max(s.OldestEvidence, now.Mono.Sub(v.Mono))
-		if _, _, _, leads := a.Leads(p); leads && p < a.desired.Roles {
-			m := len(a.assigned)
-			s.Led += (a.desired.Roles - p + m - 1) / m // p, p + M, …
-		}
-	}
-	s.LastRecord = ageOf(a.read, now, never)
-	return s
-}
-
-// count takes note of what became of a record.
-func (a *vectorArbiter) count(err error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err == nil {
-		a.counts.Appended++
-	} else {
-		a.counts.AppendFailed++
+func nonExclusiveStats(s nonexclusive.Stats) Stats {
+	return Stats{
+		Records: s.Records, Appended: s.Appended, AppendFailed: s.AppendFailed,
+		TermsStarted: s.Terms.Started, TermsEnded: s.Terms.Ended,
+		Led: s.Led, OldestEvidence: s.Evidence, LastRecord: ageOf(s.Read, s.Now, never),
 	}
 }
 

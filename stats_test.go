@@ -207,7 +207,7 @@ func TestStatsOfWhatIsUnassigned(t *testing.T) {
 	})
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		with := func(cfg *neli.Config) {
-			shared(cfg)
+			cfg.Mode = neli.NonExclusive
 			cfg.KafkaConfig = neli.KafkaConfigMap{"partition.assignment.strategy": "range"}
 		}
 		b := c.Work("b", with)
@@ -215,7 +215,7 @@ func TestStatsOfWhatIsUnassigned(t *testing.T) {
 		a := c.Work("a", with) // range gives it the partition
 		c.Eventually(10*time.Second, "a leads", a.IsLeader)
 		require.Zero(c, ended(b.Stats()), "it leads until its lease is over")
-		c.Pass(sharedT)
+		c.Pass(18 * time.Second)
 		s := b.Stats()
 		require.Equal(c, uint64(1), s.TermsEnded[neli.ReasonUnassigned])
 		require.Equal(c, uint64(1), ended(s))

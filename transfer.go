@@ -51,7 +51,7 @@ func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
 
 // handTo does what Transfer does, once it is known that it may be done.
 func (n *Neli) handTo(ctx context.Context, role int, to string) error {
-	return n.outcome(n.exclusive.Transfer(ctx, role, to))
+	return n.outcome(n.core.elector.Transfer(ctx, role, to))
 }
 
 // stepDownFor is how long a process that has stepped down claims nothing, at least.
@@ -82,7 +82,7 @@ func (n *Neli) StepDown(ctx context.Context) error {
 	if err := n.ended(); err != nil {
 		return fmt.Errorf("neli: StepDown: %w", err)
 	}
-	news, stop := n.exclusive.Notify()
+	news, stop := n.core.elector.Notify()
 	defer stop()
 	// What it claimed while the application still finishes its work it would hold on to.
 	n.adjust(func(d *elector.Desired) {
@@ -94,7 +94,7 @@ func (n *Neli) StepDown(ctx context.Context) error {
 			d.Away = n.now().Mono.Add(max(stepDownFor, 3*n.set.timeout))
 		}
 	})
-	if err := n.until(ctx, news, n.exclusive.Idle); err != nil {
+	if err := n.until(ctx, news, n.core.elector.Idle); err != nil {
 		return fmt.Errorf("neli: StepDown: %w", err)
 	}
 	return nil

@@ -23,27 +23,24 @@ type roleArbiter struct {
 	mu       sync.Mutex
 	held     map[int]int64 // by role: token
 	desired  elector.Desired
-	finished map[int64][][]int // calls of drained, by id
+	finished map[int64][][]int // calls of Drained, by id
 }
 
-func (a *roleArbiter) run(ctx context.Context) error { <-ctx.Done(); return nil }
-func (a *roleArbiter) units() units                  { return units{partitions: a.partitions, perRole: true} }
-func (a *roleArbiter) table() *term.Table            { return a.tab }
-func (a *roleArbiter) stats() Stats                  { return Stats{} }
+func (a *roleArbiter) Run(ctx context.Context) error { <-ctx.Done(); return nil }
 
-func (a *roleArbiter) collect() []term.Change {
+func (a *roleArbiter) Collect() []term.Change {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.tab.Collect(clock.Glance())
 }
 
-func (a *roleArbiter) peek() []term.Change {
+func (a *roleArbiter) Peek() []term.Change {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.tab.Peek(clock.Glance())
 }
 
-func (a *roleArbiter) intend(d elector.Desired) {
+func (a *roleArbiter) Set(d elector.Desired) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.desired = d
@@ -56,7 +53,7 @@ func (a *roleArbiter) intend(d elector.Desired) {
 	a.tab.Ring()
 }
 
-func (a *roleArbiter) drained(units []int, id int64) {
+func (a *roleArbiter) Drained(units []int, id int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	units = slices.Sorted(slices.Values(units))
@@ -100,9 +97,9 @@ func onRoles(t testing.TB, partitions, roles int, barrier ...Barrier) (*Neli, *r
 	require.NoError(t, err)
 	n := newNeli(set, clock.Glance, barrier...)
 	a := &roleArbiter{partitions: partitions, held: map[int]int64{}, finished: map[int64][][]int{}}
-	a.tab = term.New(n.h.young, clock.Glance, func(role int) int { return partitionOf(role, partitions) })
-	a.tab.Open(partitions)
-	n.arb = a
+	a.tab = term.New(set.threshold().young, clock.Glance)
+	a.tab.Open(partitions, partitions)
+	n.core = core{arbiter: a, terms: a.tab, stats: func() Stats { return Stats{} }}
 	n.start()
 	t.Cleanup(func() {
 		n.stop()

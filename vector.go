@@ -5,6 +5,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/nonexclusive"
 )
 
 // V and T: the arithmetic that decides who leads. Everything else exists to move V
@@ -16,6 +17,10 @@ type threshold struct {
 	exclusive bool
 }
 
+func (s *settings) threshold() threshold {
+	return threshold{t: s.timeout, exclusive: s.mode == Exclusive}
+}
+
 // young is the rule of the paper: 0 ≤ now − v < T. Exclusive leadership takes the longest
 // reading of the age, and stops somewhat before T (lease.Young); the non-exclusive one,
 // which would rather overlap than lapse, takes the monotonic clock's.
@@ -23,8 +28,7 @@ func (h threshold) young(now, v clock.Instant) bool {
 	if h.exclusive {
 		return lease.Young(now, v, h.t)
 	}
-	age := now.Mono.Sub(v.Mono)
-	return 0 <= age && age < h.t
+	return nonexclusive.Young(now, v, h.t)
 }
 
 // left is how long V lets leadership last from now on, if no newer evidence comes: 0
@@ -39,4 +43,5 @@ func (h threshold) left(now, v clock.Instant) time.Duration {
 	return h.t - now.Mono.Sub(v.Mono)
 }
 
-const noToken = int64(-1)
+// noToken is the token of a term that has none.
+const noToken = nonexclusive.NoToken

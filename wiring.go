@@ -23,35 +23,35 @@ import (
 // a binary without it: one that was built without cgo, or with the tag neli_nolibrdkafka.
 func Confluent() (kafka.Provider, error) { return confluent.New() }
 
-// newArbiter makes the Kafka clients and puts the parts together.
-func newArbiter(p kafka.Provider, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
+// newCore makes the Kafka clients and puts the parts together.
+func newCore(p kafka.Provider, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (core, error) {
 	if f, can := p.(freeze.Freezer); can {
 		set.frozen = f.Frozen()
 	}
 	if p, small := p.(kafka.SmallLogs); small {
-		return newSmallArbiter(p, set, clocks, alive)
+		log, err := openSmallLogs(p, set)
+		if err != nil {
+			return core{}, fmt.Errorf("neli: New: %w", err)
+		}
+		return set.newExclusive(log, nil, clocks, alive), nil
 	}
 	if p == nil {
 		var err error
 		if p, err = Confluent(); err != nil {
-			return nil, fmt.Errorf("neli: New: %w", err)
+			return core{}, fmt.Errorf("neli: New: %w", err)
 		}
 	}
 	p, err := set.signingIn(p)
 	if err != nil {
-		return nil, fmt.Errorf("neli: New: %w", err)
+		return core{}, fmt.Errorf("neli: New: %w", err)
 	}
 	w := set.kafkaClients(p)
-	build := set.arbiter
-	if set.logs > 0 {
-		build = set.majority
-	}
-	arb, err := build(w, clocks, alive)
+	c, err := set.kafkaCore(w, clocks, alive)
 	if err != nil {
 		w.Undo()
-		return nil, fmt.Errorf("neli: New: the Kafka client refuses its configuration: %w", err)
+		return core{}, fmt.Errorf("neli: New: the Kafka client refuses its configuration: %w", err)
 	}
-	return arb, nil
+	return c, nil
 }
 
 // kafkaClients makes the Kafka clients that these settings want.
@@ -62,28 +62,25 @@ func (s *settings) kafkaClients(p kafka.Provider) *kafkalog.Clients {
 		Throttling: &s.throttling, Contact: &s.contact, Replaced: &s.replaced}
 }
 
-func (s *settings) arbiter(w *kafkalog.Clients, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
+// kafkaCore is newCore where the logs are partitions of a topic.
+func (s *settings) kafkaCore(w *kafkalog.Clients, clocks clock.Clock, alive func(clock.Instant) bool) (core, error) {
 	if s.mode == NonExclusive {
-		t, producer, member, err := w.Broadcasting()
-		if err != nil {
-			return nil, err
-		}
-		return newVectorArbiter(s, t, producer, member, clocks.Glance, alive), nil
+		return s.newNonExclusive(w, clocks, alive)
 	}
-	log, nom, err := w.Log(s.nomination == Assigned && !s.observer)
+	log, nom, err := s.openLogs(w, s.nomination == Assigned && !s.observer)
 	if err != nil {
-		return nil, err
+		return core{}, err
 	}
-	return newExclusive(s, log, nom, clocks, alive), nil
+	return s.newExclusive(log, nom, clocks, alive), nil
 }
 
-// majority is arbiter for Config.Logs.
-func (s *settings) majority(w *kafkalog.Clients, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
-	logs, err := w.SmallLogs()
-	if err != nil {
-		return nil, err
+// openLogs opens the leader topic, or Config.Logs of one replica each.
+func (s *settings) openLogs(w *kafkalog.Clients, nominated bool) (elector.Log, elector.Nominator, error) {
+	if s.logs > 0 {
+		logs, err := w.SmallLogs()
+		return logs, nil, err
 	}
-	return newExclusive(s, logs, nil, clocks, alive), nil
+	return w.Log(nominated)
 }
 
 // newID returns an identifier that has never been seen before: 130 random bits.
@@ -117,15 +114,6 @@ func (s *settings) announce() {
 	s.logger.Info("starting", append(args, slog.Group("kafka", props...))...)
 }
 
-// newSmallArbiter opens the small logs and puts the parts together.
-func newSmallArbiter(p kafka.SmallLogs, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (arbiter, error) {
-	log, err := openSmallLogs(p, set)
-	if err != nil {
-		return nil, fmt.Errorf("neli: New: %w", err)
-	}
-	return newExclusive(set, log, nil, clocks, alive), nil
-}
-
 // openSmallLogs opens a Provider's small logs.
 func openSmallLogs(p kafka.SmallLogs, set *settings) (elector.Log, error) {
 	logs, err := p.SmallLogs(context.Background(), kafka.LogSettings{Group: set.group, Name: set.name, T: set.timeout, Rho: set.drift,
@@ -156,12 +144,7 @@ func openLog(p kafka.Provider, set *settings) (elector.Log, error) {
 		return nil, err
 	}
 	w := set.kafkaClients(p)
-	var log elector.Log
-	if set.logs > 0 {
-		log, err = w.SmallLogs()
-	} else {
-		log, _, err = w.Log(false)
-	}
+	log, _, err := set.openLogs(w, false)
 	if err != nil {
 		w.Undo()
 		return nil, err

@@ -69,6 +69,9 @@ func (e *Elector) Run(ctx context.Context) error {
 		n.Tick(now)
 	})
 	work, ctx := errgroup.WithContext(ctx)
+	if opened := e.node.set.Opened; opened != nil {
+		work.Go(func() error { opened(ctx, id); return nil })
+	}
 	work.Go(func() error { return e.read(ctx) })
 	work.Go(func() error { return e.tick(ctx) })
 	work.Go(func() error { return e.log.Watch(ctx) })
@@ -262,12 +265,14 @@ func (e *Elector) consult() {
 }
 
 // Set says what is wanted from now on. It does not block: what follows from it is carried
-// out by the goroutine that calls Tick, as the caller may hold locks of its own.
+// out by the goroutine that calls Tick, as the caller may hold locks of its own. Those who
+// wait for changes of the term table look again, as roles may be wanted no more.
 func (e *Elector) Set(d Desired) {
 	e.mu.Lock()
 	e.node.Set(d, e.now())
 	e.mu.Unlock()
 	ring(e.wakeup)
+	e.terms.Ring()
 }
 
 // Collect returns what the application must be told now and counts it as told.

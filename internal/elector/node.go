@@ -60,7 +60,7 @@ func (n *Node) Open(partitions int, id string, now clock.Instant) {
 		n.openLogs(partitions, now)
 	}
 	n.members.open(len(n.shards))
-	n.terms.Open(lines)
+	n.terms.Open(lines, len(n.shards))
 }
 
 // openLogs opens logs of which each is the only one that has its roles.

@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"context"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -29,6 +30,7 @@ type Settings struct {
 	Requests   bool                              // the application decides on requests; else all are refused
 	Random     func(time.Duration) time.Duration // in [0, d)
 	Alive      func(clock.Instant) bool          // the application does something; must not block
+	Opened     func(context.Context, string)     // called once, beside all else, with the id of the logs; returns when ctx is done. nil: nobody asks
 }
 
 // Desired is what the application wants from now on.

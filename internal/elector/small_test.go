@@ -29,7 +29,7 @@ func newSmallNode() *smallNode {
 		AnswerWait: time.Second, Rebalance: true, Majority: true, Random: func(time.Duration) time.Duration { return 0 },
 		Alive: func(clock.Instant) bool { return true }}
 	young := func(now, v clock.Instant) bool { return lease.Young(now, v, s.set.T) }
-	s.Node = New(s.set, term.New(young, func() clock.Instant { return s.now }, func(int) int { return 0 }))
+	s.Node = New(s.set, term.New(young, func() clock.Instant { return s.now }))
 	s.Set(Desired{Roles: 1, Contend: true}, s.now)
 	s.Open(3, "", s.now)
 	return s

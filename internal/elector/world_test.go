@@ -105,7 +105,7 @@ func (w *world) start(name string, roles int, change func(*Settings)) *actor {
 		change(set)
 	}
 	young := func(now, v clock.Instant) bool { return lease.Young(now, v, set.T) }
-	a.table = term.New(young, w.instant, func(role int) int { return role % len(w.logs) })
+	a.table = term.New(young, w.instant)
 	a.Node = New(set, a.table)
 	w.actors = append(w.actors, a)
 	a.desired = Desired{Roles: roles, Contend: true}

@@ -17,8 +17,8 @@ func ledTable(tb testing.TB, partitions, units int) *Table {
 	t := New(func(now, v clock.Instant) bool {
 		age := now.Age(v)
 		return 0 <= age && age < time.Hour
-	}, clock.Glance, func(u int) int { return u % partitions })
-	t.Open(partitions)
+	}, clock.Glance)
+	t.Open(partitions, partitions)
 	of := make([][]int, partitions)
 	for u := range units {
 		of[u%partitions] = append(of[u%partitions], u)
@@ -103,8 +103,8 @@ func BenchmarkMemory(b *testing.B) {
 			var bytes uint64
 			for b.Loop() {
 				before := heapInUse()
-				t := New(func(now, v clock.Instant) bool { return true }, clock.Glance, func(u int) int { return u % 100 })
-				t.Open(100)
+				t := New(func(now, v clock.Instant) bool { return true }, clock.Glance)
+				t.Open(100, 100)
 				t.Renew(0, clock.Glance())
 				var us []int
 				for u := 0; u < million; u += c.held {

@@ -61,7 +61,7 @@ func (t *Table) Collect(now clock.Instant) []Change {
 	var out batch
 	for i, e := range t.changed {
 		if due[i] != 0 && (due[i] == kind || kind <= Lost && due[i] <= Lost) {
-			out.add(e, due[i], t.vector(e.unit))
+			out.add(e, due[i], t.partition(e.unit))
 			t.deliver(e, due[i])
 		}
 	}
@@ -75,7 +75,7 @@ func (t *Table) Peek(now clock.Instant) []Change {
 	var out batch
 	for i, e := range t.changed {
 		if due[i] != 0 && due[i] != Acquired {
-			out.add(e, due[i], t.vector(e.unit))
+			out.add(e, due[i], t.partition(e.unit))
 		}
 	}
 	return out.changes()

@@ -11,9 +11,9 @@ import (
 // that are told, young and below the bound.
 func TestCounts(t *testing.T) {
 	now := clock.Glance()
-	x := New(func(now, v clock.Instant) bool { return now.Mono.Sub(v.Mono) < 10 }, clock.Glance, func(u int) int { return u % 2 })
+	x := New(func(now, v clock.Instant) bool { return now.Mono.Sub(v.Mono) < 10 }, clock.Glance)
 	require.Zero(t, x.Led(now, 10), "not open")
-	x.Open(2)
+	x.Open(2, 2)
 	x.Renew(0, now)
 	x.Renew(1, now)
 	x.Start([]int{0, 2, 4, 6}, 1, 1)

@@ -46,8 +46,8 @@ type naive struct {
 
 func newBench(partitions, units int) *bench {
 	b := &bench{clock: clock.Instant{Mono: 1 << 40, Wall: 1 << 50}, v: make([]clock.Instant, partitions), units: make([]naive, units)}
-	b.Table = New(young, func() clock.Instant { return b.clock }, func(unit int) int { return unit % partitions })
-	b.Open(partitions)
+	b.Table = New(young, func() clock.Instant { return b.clock })
+	b.Open(partitions, partitions)
 	return b
 }
 

@@ -77,8 +77,8 @@ func TestLeadsFollowsAShift(t *testing.T) {
 
 // Who asks without a lock while a unit goes from line to line finds it led, always.
 func TestAShiftIsNoGap(t *testing.T) {
-	table := New(func(now, v clock.Instant) bool { return now.Age(v) < time.Hour }, clock.Glance, func(int) int { return 0 })
-	table.Open(3)
+	table := New(func(now, v clock.Instant) bool { return now.Age(v) < time.Hour }, clock.Glance)
+	table.Open(3, 1)
 	for line := range 3 {
 		table.Renew(line, clock.Glance())
 	}

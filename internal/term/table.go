@@ -23,14 +23,14 @@ import (
 
 // Table is the term table of one process. One arbiter calls the methods of this file,
 // Collect and Peek, and holds its own lock meanwhile. Any goroutine may call Leads, LeadsAny,
-// Published, V, Fresh, News and Ring at any time.
+// Published, V, Partitions, Fresh, News and Ring at any time.
 type Table struct {
-	young  func(now, v clock.Instant) bool
-	now    func() clock.Instant
-	vector func(unit int) int
+	young func(now, v clock.Instant) bool
+	now   func() clock.Instant
 
 	index     index
-	lines     atomic.Pointer[[]line] // by partition
+	lines     atomic.Pointer[[]line] // the elements of V
+	m         atomic.Int64           // number of partitions; 0 until it is known
 	published atomic.Int64           // units that the check can find led
 	hint      atomic.Int64           // the line on which LeadsAny last found a unit
 	shifts    atomic.Uint64          // odd while a unit moves from one line to another
@@ -75,19 +75,27 @@ type ending struct {
 }
 
 // New returns an empty table. young is the mode's rule 0 ≤ now − v < T. now reads the clock.
-// vector returns the element of V that a unit follows; it is not called before Open.
-func New(young func(now, v clock.Instant) bool, now func() clock.Instant, vector func(unit int) int) *Table {
-	return &Table{young: young, now: now, vector: vector, news: make(chan struct{}, 1)}
+func New(young func(now, v clock.Instant) bool, now func() clock.Instant) *Table {
+	return &Table{young: young, now: now, news: make(chan struct{}, 1)}
 }
 
-// Open sets the number of partitions. Call it once, before the first Start.
-func (t *Table) Open(partitions int) {
-	lines := make([]line, partitions)
-	for p := range lines {
-		lines[p].lowest.Store(noUnit)
+// Open sets the number of elements of V and the number of partitions. Call it once, before the
+// first Start. A unit's term begins on element unit mod partitions. The elements beyond are
+// those that Shift names: a majority of logs has one partition, and an element for each set of
+// logs that can sustain a term.
+func (t *Table) Open(elements, partitions int) {
+	lines := make([]line, elements)
+	for i := range lines {
+		lines[i].lowest.Store(noUnit)
 	}
 	t.lines.Store(&lines)
+	t.m.Store(int64(partitions))
 }
+
+// Partitions returns the number of partitions, 0 before Open. Anyone may call it.
+func (t *Table) Partitions() int { return int(t.m.Load()) }
+
+func (t *Table) partition(unit int) int { return unit % t.Partitions() }
 
 // Start begins a term of each of the units. The ids of one unit never repeat. If a unit is
 // held under the same id, its term goes on; under another id, that term has lapsed.
@@ -106,7 +114,7 @@ func (t *Table) Start(units []int, id, token int64) {
 			}
 			t.end(e, lapsed)
 		}
-		if l := &lines[t.vector(unit)]; of == nil || of.line != l {
+		if l := &lines[t.partition(unit)]; of == nil || of.line != l {
 			of = &term{id: id, token: token, line: l}
 		}
 		e.held, e.over, begun = of, false, true

@@ -84,7 +84,7 @@ func TestWhatWasToldOverStaysOver(t *testing.T) {
 }
 
 func TestBeforeItIsOpen(t *testing.T) {
-	table := New(young, clock.Glance, nil)
+	table := New(young, clock.Glance)
 	require.Empty(t, table.Collect(clock.Glance()))
 	require.False(t, table.Fresh())
 	_, ok := table.LeadsAny(10)
@@ -188,8 +188,8 @@ func TestOneChangeForUnitsThatChangeAlike(t *testing.T) {
 // asked, whatever V says by then. The race detector looks at the rest.
 func TestLeadsBesideTheArbiter(t *testing.T) {
 	const units, partitions, rounds = 600, 3, 3000
-	table := New(func(now, v clock.Instant) bool { return now.Age(v) < time.Hour }, clock.Glance, func(u int) int { return u % partitions })
-	table.Open(partitions)
+	table := New(func(now, v clock.Instant) bool { return now.Age(v) < time.Hour }, clock.Glance)
+	table.Open(partitions, partitions)
 	var (
 		over    atomic.Int64 // terms up to this id are over
 		stop    = make(chan struct{})

@@ -1,4 +1,4 @@
-package neli_test
+package nonexclusive_test
 
 import (
 	"testing"
@@ -8,24 +8,26 @@ import (
 
 const (
 	sharedGap = `had no leader for|has no leader, and|not all is led in five minutes`
-	arbFile   = "arbiter_vector.go"
+	arbFile   = "arbiter.go"
+	castFile  = "broadcast.go"
+	setFile   = "../../settings.go"
 )
 
 // sharedRules are what non-exclusive mode rests on. Where one test shows best what a rule
 // prevents, that is its guard; else the simulation is, with a few seeds.
 var sharedRules = []mutation.Mutant{
 	// V and T.
-	{Rule: "T exceeds S + 2 B", File: "settings.go",
+	{Rule: "T exceeds S + 2 B", File: setFile,
 		Old: "f.check(s.timeout > session+2*s.broadcast,", New: "f.check(s.timeout > session,",
-		Guard: "TestConfigFaults", Want: `An error is expected but got nil`},
-	{Rule: "who presumes does so for T, not for S", File: arbFile,
-		Old: "a.init(threshold{t: set.timeout}, now,", New: "a.init(threshold{t: set.timeout / 3}, now,",
+		Package: "../..", Guard: "TestConfigFaults", Want: `An error is expected but got nil`},
+	{Rule: "who presumes does so for T, not for S", File: "young.go",
+		Old: "age < t\n", New: "age < t/3\n",
 		Guard: "TestSharedCutOffNeverZero", Want: `overlap, by design|nobody led for a while`},
-	{Rule: "and no longer than T", File: arbFile,
-		Old: "a.init(threshold{t: set.timeout}, now,", New: "a.init(threshold{t: 2 * set.timeout}, now,",
+	{Rule: "and no longer than T", File: "young.go",
+		Old: "age < t\n", New: "age < 2*t\n",
 		Guard: "TestSharedCutOffNeverZero", Want: `presumes for longer than T`},
-	{Rule: "V is when a record was received, not when one was sent", File: arbFile,
-		Old: "				if err := a.producer.Append(", New: "				a.received(kafka.Record{Partition: p})\n				if err := a.producer.Append(",
+	{Rule: "V is when a record was received, not when one was sent", File: castFile,
+		Old: "				if err := a.clients.Producer.Append(", New: "				a.mu.Lock()\n				if a.v[p], a.heard[p] = a.set.Now(), a.set.Now(); p < a.desired.Roles && a.assigned[p] == assignedHere {\n					a.lead(p, a.v[p])\n				}\n				a.mu.Unlock()\n				if err := a.clients.Producer.Append(",
 		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads`},
 	{Rule: "V is when a record was received, not when the partition was assigned", File: arbFile,
 		Old: "	a.v[p] = now\n	if p < a", New: "	if a.v[p] == (clock.Instant{}) {\n		a.v[p] = now\n	}\n	if p < a",
@@ -37,54 +39,54 @@ var sharedRules = []mutation.Mutant{
 	// Who is assigned nothing any more presumes on.
 	{Rule: "what was withdrawn is led until V lapses", File: arbFile,
 		Old:   "		clear(a.assigned) // elsewhere\n",
-		New:   "		clear(a.assigned)\n		for p := range a.assigned {\n			if !slices.Contains(partitions, p) {\n				a.end(p, ReasonUnassigned, true)\n			}\n		}\n",
+		New:   "		clear(a.assigned)\n		for p := range a.assigned {\n			if !slices.Contains(partitions, p) {\n				a.end(p, term.Unassigned, true)\n			}\n		}\n",
 		Guard: "TestSharedNeverZero/range", Want: `nobody led for a while`},
 	{Rule: "a lost session ends no term", File: arbFile,
 		Old:   "		a.dropAssignments()\n	} else {\n",
-		New:   "		a.dropAssignments()\n		for p := range a.assigned {\n			a.end(p, ReasonUnassigned, true)\n		}\n	} else {\n",
+		New:   "		a.dropAssignments()\n		for p := range a.assigned {\n			a.end(p, term.Unassigned, true)\n		}\n	} else {\n",
 		Guard: "TestSharedSimulation", Seeds: sharedMutantSeeds, Want: sharedGap},
-	{Rule: "an unhealthy process ends no term", File: arbFile,
+	{Rule: "an unhealthy process ends no term", File: castFile,
 		Old:   "	if a.desired.Unhealthy { // and long enough for the group to notice\n",
-		New:   "	if a.desired.Unhealthy {\n		for p := range a.assigned {\n			a.end(p, ReasonUnhealthy, true)\n		}\n",
+		New:   "	if a.desired.Unhealthy {\n		for p := range a.assigned {\n			a.end(p, a.desired.Reason(p, now), true)\n		}\n",
 		Guard: "TestSharedSimulation", Seeds: sharedMutantSeeds, Want: sharedGap},
 
 	// Who leaves leads on until another member does.
 	{Rule: "Close overlaps", File: arbFile,
-		Old: "a.leaveAt = now.Add(a.set.handoverOverlap)", New: "a.leaveAt = now",
+		Old: "a.leaveAt = now.Add(a.set.HandoverOverlap)", New: "a.leaveAt = now",
 		Guard: "TestSharedNeverZero/range", Want: `nobody led for a while`},
 	{Rule: "the end of Lead, or of a Pulser, overlaps", File: arbFile,
 		Old: "return a.desired.Closing || !a.desired.Contend }", New: "return a.desired.Closing }",
 		Guard: "TestSharedResignsWithoutAGap/(Lead|Pulser.Close)", Want: `it has left the group|overlap, by design`},
-	{Rule: "the overlap covers a rebalance that waits for a dead member", File: "settings.go",
+	{Rule: "the overlap covers a rebalance that waits for a dead member", File: setFile,
 		Old: "max(s.successorWait, min(session, 10*time.Second)+s.helloPause)+2*s.broadcast)", New: "s.successorWait/4)",
 		Guard: "TestSharedSimulation", Seeds: sharedMutantSeeds, Want: sharedGap},
 
 	// Broadcasts.
-	{Rule: "broadcasts go to all M partitions", File: arbFile,
+	{Rule: "broadcasts go to all M partitions", File: castFile,
 		Old: "for p := range a.assigned {\n				if err :=", New: "for p := range min(1, len(a.assigned)) {\n				if err :=",
 		Guard: "TestSharedBroadcastsToAllOnceInB/1", Want: `partition 1`},
-	{Rule: "a broadcast each B", File: arbFile,
-		Old: "time.NewTicker(a.set.broadcast)", New: "time.NewTicker(2 * a.set.broadcast)",
+	{Rule: "a broadcast each B", File: castFile,
+		Old: "time.NewTicker(a.set.Broadcast)", New: "time.NewTicker(2 * a.set.Broadcast)",
 		Guard: "TestSharedBroadcastsToAllOnceInB/1", Want: `Max difference between 10 and 5`},
-	{Rule: "B is HeartbeatInterval × GroupsOnTopic", File: "settings.go",
+	{Rule: "B is HeartbeatInterval × GroupsOnTopic", File: setFile,
 		Old: "s.broadcast = s.every * groups", New: "s.broadcast = s.every",
 		Guard: "TestSharedBroadcastsToAllOnceInB/3", Want: `Max difference between 10 and (29|30|31)`},
 
 	// Room for others.
-	{Rule: "who receives nothing leaves the group", File: arbFile,
+	{Rule: "who receives nothing leaves the group", File: castFile,
 		Old: "p >= 0 && now.Mono >= at {", New: "p >= 0 && now.Mono >= at && p < 0 {",
 		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads`},
-	{Rule: "and stays away for a while", File: arbFile,
-		Old: "a.away = now.Mono.Add(a.set.starvedPause) // from when it has left", New: "a.away = now.Mono",
+	{Rule: "and stays away for a while", File: castFile,
+		Old: "a.away = now.Mono.Add(a.set.StarvedPause) // from when it has left", New: "a.away = now.Mono",
 		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads|nobody led for a while`},
-	{Rule: "early enough for another one to lead while V is young", File: "settings.go",
+	{Rule: "early enough for another one to lead while V is young", File: setFile,
 		Old: "max(session, s.timeout-s.starvedPause)", New: "s.timeout",
 		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads`},
-	{Rule: "assignments are forgotten when the group has been left, not before", File: arbFile,
+	{Rule: "assignments are forgotten when the group has been left, not before", File: castFile,
 		Old: "		starved = p\n", New: "		starved = p\n		a.dropAssignments()\n",
 		Guard: "TestSharedStarvedWhilePollIsBlocked", Want: `the only member, and well|Not equal`},
-	{Rule: "a hung application makes room", File: arbFile,
-		Old: "a.member.Join(alive && !a", New: "a.member.Join(!a",
+	{Rule: "a hung application makes room", File: castFile,
+		Old: "a.clients.Member.Join(alive && !a", New: "a.clients.Member.Join(!a",
 		Guard: "TestSharedHungApplication", Want: `its application hangs|makes room`},
 }
 

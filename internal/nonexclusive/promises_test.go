@@ -1,4 +1,4 @@
-package neli_test
+package nonexclusive_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package neli_test
+package nonexclusive_test
 
 import (
 	"context"
@@ -46,7 +46,7 @@ func init() {
 // leads it. And for as long after that as T (or, for who leaves, what Close documents)
 // reaches, there is a leader, unless one crashed.
 //
-// What happens without each of the rules is in nonexclusive_rules_test.go.
+// What happens without each of the rules is in rules_test.go.
 func TestSharedSimulation(t *testing.T) {
 	first, n := 0, sharedSeeds
 	if s := os.Getenv("NELI_SEED"); s != "" {

@@ -1,0 +1,94 @@
+package nonexclusive
+
+import (
+	"context"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/kafkalog"
+)
+
+// broadcast sends an empty record to every partition in every interval, so that
+// none dries up whoever has it.
+func (a *Arbiter) broadcast(ctx context.Context) error {
+	tick := time.NewTicker(a.set.Broadcast)
+	defer tick.Stop()
+	for {
+		if a.attend() {
+			for p := range a.assigned {
+				if err := a.clients.Producer.Append(a.set.Topic, p, nil, a.reported); err != nil {
+					a.count(err) // a later one will do
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-a.refused:
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+func (a *Arbiter) reported(err error) {
+	a.count(err)
+	if err == nil {
+		a.writing.OK()
+		a.unwritten.Over(a.set.Logger, "writing to the leader topic again", "topic", a.set.Topic)
+		return
+	}
+	right := "WRITE topic " + a.set.Topic
+	if fatal := a.writing.Check(right, err); fatal != nil {
+		select {
+		case a.refused <- fatal:
+		default:
+		}
+	}
+	if !a.ended.Load() && a.unwritten.Due() {
+		a.set.Logger.Warn("cannot write to the leader topic, retrying", "topic", a.set.Topic, "error", kafkalog.Naming(right, err))
+	}
+}
+
+// attend keeps this process in the group only while it could lead, and reports
+// whether it broadcasts.
+func (a *Arbiter) attend() bool {
+	broadcasts, starved := a.decide()
+	if starved >= 0 && a.unheard.Due() { // no lock is held: a log handler may call back
+		a.set.Logger.Warn("no records received on an assigned partition: leaving the group for a while so that another member leads",
+			"partition", starved, "for", a.set.StarvedPause)
+	}
+	return broadcasts
+}
+
+// decide says whether this process broadcasts, and of which partition it has just
+// noticed that no records are received; −1 if of none.
+func (a *Arbiter) decide() (broadcasts bool, starved int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := a.set.Now()
+	alive, starved := a.set.Alive(now), -1
+	if a.desired.Unhealthy { // and long enough for the group to notice
+		a.away = max(a.away, now.Mono.Add(a.set.StarvedPause))
+	}
+	if p, at := a.starved(); p >= 0 && now.Mono >= at {
+		a.away = now.Mono.Add(a.set.StarvedPause) // from when it has left
+		starved = p
+	}
+	a.clients.Member.Join(alive && !a.leaving() && !a.desired.Unhealthy && now.Mono >= a.away)
+	return alive && (a.desired.Contend || now.Mono.Sub(a.leaveAt.Mono) < 0), starved
+}
+
+// starved returns the partition that is the first to be given up for want of records,
+// and when; −1 if none is. A process that is cut off from a partition's broker, and
+// not from the group's coordinator, is healthy as far as the group knows: it would
+// stay assigned, and nobody would lead once V has lapsed.
+func (a *Arbiter) starved() (partition int, at clock.Mono) {
+	partition = -1
+	for p, has := range a.assigned {
+		if t := a.heard[p].Mono.Add(a.set.StarvedAfter); has == assignedHere && !a.leaving() && (partition < 0 || t < at) {
+			partition, at = p, t
+		}
+	}
+	return partition, at
+}

@@ -1,0 +1,51 @@
+package nonexclusive
+
+import (
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/term"
+)
+
+// Stats is what an Arbiter has counted, and how things are at the instant of the call.
+type Stats struct {
+	Records      uint64 // read
+	Appended     uint64
+	AppendFailed uint64
+	Terms        term.Counts
+	Led          int           // roles that are led
+	Evidence     time.Duration // the greatest age of V of a partition that is held; 0: none is
+	Read         clock.Instant // when a record was last read
+	Now          clock.Instant // when the call was made
+}
+
+// Stats returns what was counted so far, and how things are.
+func (a *Arbiter) Stats() Stats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.counts
+	s.Now, s.Terms = a.set.Now(), a.table.Counts()
+	for p := range a.assigned {
+		if !a.held(p) {
+			continue
+		}
+		v, _ := a.table.V(p)
+		s.Evidence = max(s.Evidence, s.Now.Mono.Sub(v.Mono))
+		if _, _, _, leads := a.table.Leads(p); leads && p < a.desired.Roles {
+			m := len(a.assigned)
+			s.Led += (a.desired.Roles - p + m - 1) / m // p, p + M, …
+		}
+	}
+	return s
+}
+
+// count counts what became of a record.
+func (a *Arbiter) count(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil {
+		a.counts.Appended++
+	} else {
+		a.counts.AppendFailed++
+	}
+}
