@@ -3,7 +3,6 @@ package integration
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"strconv"
 	"sync"
@@ -75,6 +74,7 @@ func leadsOne(n *neli.Neli) bool { return n.IsLeaderOf(0) != n.IsLeaderOf(1) }
 type outageMember struct {
 	*neli.Neli
 	outageKind
+	log *hostileLog
 }
 
 // TestOutages has all brokers away for half a minute, again and again, by turns shut down
@@ -93,7 +93,7 @@ func TestOutages(t *testing.T) {
 				if kind.name == "observer" {
 					group = fmt.Sprintf("outages-open-%d", g)
 				}
-				members = append(members, outageMember{startOutageMember(t, cluster, kind, group, name, provider()), kind})
+				members = append(members, startOutageMember(t, cluster, kind, group, name, provider()))
 			}
 		}
 	}
@@ -129,6 +129,7 @@ func TestOutages(t *testing.T) {
 			for _, n := range still {
 				took[n.outageKind.name] = passed.Round(time.Millisecond)
 				if passed > n.within {
+					t.Logf("%s on %s:\n%s", n.Group(), n.Name(), n.log.tail(200))
 					late = append(late, fmt.Sprintf("%s on %s, replaced %d", n.Group(), n.Name(), n.Stats().ReadersReplaced))
 				}
 			}
@@ -150,12 +151,13 @@ func TestOutages(t *testing.T) {
 	}
 }
 
-func startOutageMember(t *testing.T, cluster *kafkatest.Cluster, kind outageKind, group, name string, provider kafka.Provider) *neli.Neli {
+func startOutageMember(t *testing.T, cluster *kafkatest.Cluster, kind outageKind, group, name string, provider kafka.Provider) outageMember {
 	t.Helper()
+	logger, log := newHostileLogger()
 	cfg := neli.Config{
 		KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": cluster.Bootstrap()},
 		Provider:    provider, LeaderGroupID: group, Name: name, HeartbeatTimeout: 3 * time.Second,
-		Logger: slog.New(slog.DiscardHandler),
+		Logger: logger,
 	}
 	kind.set(&cfg)
 	n, err := neli.New(cfg)
@@ -166,7 +168,7 @@ func startOutageMember(t *testing.T, cluster *kafkatest.Cluster, kind outageKind
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = p.Close() })
 	}
-	return n
+	return outageMember{n, kind, log}
 }
 
 // soleLeaders requires that no two processes of an exclusive group lead one role.
