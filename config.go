@@ -72,10 +72,12 @@ type Config struct {
 	// once. Open nomination only. Default: none.
 	Preference func(m Member, role int) int
 
-	// Rebalance says whether a leader hands roles over while it lives, so that
-	// all members have a share and preferred ones lead: RebalanceOn or RebalanceOff.
-	// Open nomination only. Default: RebalanceOn.
-	Rebalance Rebalance
+	// DisableRebalance lets a leader stay for as long as it lives and is healthy. Otherwise
+	// a leader that has more roles than its share hands over the surplus, in batches, and any
+	// role for which a preferred member has come. It makes room only for members that have been
+	// there, healthy, for 15 s; a role that was moved does not move again within 30 s; a
+	// difference of a tenth stays. Open nomination only.
+	DisableRebalance bool
 
 	// Healthy is this process's own check of whether it should lead, nil if so. It is
 	// called about once a second, never concurrently with itself, on a goroutine of

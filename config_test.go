@@ -117,8 +117,6 @@ func TestConfigFaults(t *testing.T) {
 		{Config{Observer: true, Mode: NonExclusive}, "Observer", "true", "needs Mode Exclusive"},
 		{Config{Requests: func(Request) error { return nil }, Mode: NonExclusive}, "Requests", "", "needs Mode Exclusive"},
 		{Config{Nomination: 7}, "Nomination", "7", "must be Assigned or Open"},
-		{Config{Nomination: Open, Rebalance: 2}, "Rebalance", "2", "must be RebalanceOn or RebalanceOff"},
-		{Config{Nomination: Open, Rebalance: -1}, "Rebalance", "-1", "must be RebalanceOn or RebalanceOff"},
 		{Config{Nomination: Open, Priority: 1_000_001}, "Priority", "1000001", "must be between -1000000 and 1000000"},
 		{Config{Nomination: Open, Priority: -1_000_001}, "Priority", "-1000001", "must be between -1000000 and 1000000"},
 		{Config{Priority: math.MinInt}, "Priority", "-9223372036854775808", "must be between -1000000 and 1000000"},
@@ -220,8 +218,8 @@ func TestConfigFaultsNameWhatWasSet(t *testing.T) {
 func TestConfigLimitsAreAllowed(t *testing.T) {
 	for _, cfg := range []Config{
 		{HeartbeatTimeout: 100 * time.Millisecond},
-		{Nomination: Open, Priority: 1_000_000, Rebalance: RebalanceOff},
-		{Nomination: Open, Priority: -1_000_000, Rebalance: RebalanceOn},
+		{Nomination: Open, Priority: 1_000_000, DisableRebalance: true},
+		{Nomination: Open, Priority: -1_000_000},
 		{HeartbeatTimeout: time.Minute, HeartbeatInterval: 13500 * time.Millisecond},
 		{HeartbeatTimeout: 5 * time.Second, HeartbeatInterval: 5 * time.Millisecond},
 		{HeartbeatTimeout: 5 * time.Second, HeartbeatInterval: 1125 * time.Millisecond},
@@ -246,7 +244,6 @@ func TestConfigReportsAllFaultsAtOnce(t *testing.T) {
 		Name:              strings.Repeat("n", 300),
 		Mode:              9,
 		Nomination:        9,
-		Rebalance:         9,
 		Priority:          math.MaxInt,
 		Roles:             -1,
 		Partitions:        -1,
@@ -259,11 +256,11 @@ func TestConfigReportsAllFaultsAtOnce(t *testing.T) {
 		KafkaConfig:       KafkaConfigMap{"acks": 0, "isolation.level": 0, "linger.ms": []int{1}},
 	})
 	require.Error(t, err)
-	for _, field := range []string{"LeaderTopic", "Name", "Mode", "Nomination", "Rebalance", "Priority", "Roles", "Partitions", "HeartbeatTimeout", "HeartbeatInterval",
+	for _, field := range []string{"LeaderTopic", "Name", "Mode", "Nomination", "Priority", "Roles", "Partitions", "HeartbeatTimeout", "HeartbeatInterval",
 		"MaxPulseInterval", "DrainTimeout", "GroupsOnTopic", "MaxClockDrift", "KafkaConfig[acks]", "KafkaConfig[isolation.level]", "KafkaConfig[linger.ms]"} {
 		require.Contains(t, err.Error(), "\n"+field+": ")
 	}
-	require.Equal(t, 17, strings.Count(err.Error(), "\n"), "one line a fault:\n%v", err)
+	require.Equal(t, 16, strings.Count(err.Error(), "\n"), "one line a fault:\n%v", err)
 }
 
 func TestConfigErrorsShowNoSecret(t *testing.T) {
@@ -295,9 +292,6 @@ func TestModeStrings(t *testing.T) {
 	require.Equal(t, "assigned", Assigned.String())
 	require.Equal(t, "open", Open.String())
 	require.Equal(t, "-1", Nomination(-1).String())
-	require.Equal(t, "on", RebalanceOn.String())
-	require.Equal(t, "off", RebalanceOff.String())
-	require.Equal(t, "2", Rebalance(2).String())
 	require.Equal(t, "live", StateLive.String())
 	require.Equal(t, "failed", StateFailed.String())
 }

@@ -533,7 +533,7 @@ func TestStandings(t *testing.T) {
 		o := c.Join("o", func(cfg *neli.Config) { cfg.Observer, cfg.Partitions = true, 2 })
 		require.Nil(c, o.Standings(), "no partitions yet")
 		require.Zero(c, o.Partitions())
-		two := func(cfg *neli.Config) { open(cfg); cfg.Partitions, cfg.Rebalance = 2, neli.RebalanceOff }
+		two := func(cfg *neli.Config) { open(cfg); cfg.Partitions, cfg.DisableRebalance = 2, true }
 		a := c.Work("a", two)
 		c.Pass(time.Second)
 		require.Equal(c, []string{"0 [0 2 4] unknown", "1 [1 3 5] unknown"}, say(o.Standings()))
@@ -609,39 +609,11 @@ func requireJSON[T any](t *testing.T, want string, of T) {
 	require.Equal(t, of, back)
 }
 
-// What was written is read again, as where a process is given its parameters as JSON.
-func TestTextsOfEnumerationsAreReadAgain(t *testing.T) {
-	type all struct {
-		Mode       neli.Mode
-		Nomination neli.Nomination
-		Status     neli.Status
-		State      neli.State
-		Rebalance  neli.Rebalance
-		Reason     neli.Reason
-	}
-	for r := neli.ReasonElected; r <= neli.ReasonFatal; r++ {
-		want := all{neli.NonExclusive, neli.Assigned, neli.Held, neli.StateFailed, neli.RebalanceOff, r}
-		b, err := json.Marshal(want)
-		require.NoError(t, err)
-		var got all
-		require.NoError(t, json.Unmarshal(b, &got))
-		require.Equal(t, want, got)
-	}
-	for _, of := range []interface{ UnmarshalText([]byte) error }{new(neli.Mode), new(neli.Nomination), new(neli.Status),
-		new(neli.State), new(neli.Rebalance), new(neli.Reason)} {
-		require.ErrorContains(t, of.UnmarshalText([]byte("<b>")), `"<b>"`)
-	}
-}
-
 // The texts of enumerations are what metrics and JSON have: words of small letters,
 // digits and underscores. What is none of the constants has no text.
 func TestTextsOfEnumerations(t *testing.T) {
 	for want, of := range map[string]interface{ MarshalText() ([]byte, error) }{
 		"unknown": neli.Unknown, "vacant": neli.Vacant, "held": neli.Held,
-		"exclusive": neli.Exclusive, "non_exclusive": neli.NonExclusive,
-		"open": neli.Open, "assigned": neli.Assigned,
-		"live": neli.StateLive, "closing": neli.StateClosing, "closed": neli.StateClosed, "failed": neli.StateFailed,
-		"on": neli.RebalanceOn, "off": neli.RebalanceOff,
 		"elected": neli.ReasonElected, "not_pulsed": neli.ReasonNotPulsed, "roles_changed": neli.ReasonRoles,
 		"log_reset": neli.ReasonLogReset, "stepped_down": neli.ReasonSteppedDown,
 	} {
@@ -654,8 +626,7 @@ func TestTextsOfEnumerations(t *testing.T) {
 		require.NoError(t, err)
 		require.Regexp(t, `^[a-z]+(_[a-z]+)*$`, string(b))
 	}
-	for _, of := range []interface{ MarshalText() ([]byte, error) }{neli.Status(3), neli.Status(-1), neli.Mode(2), neli.Nomination(2),
-		neli.State(4), neli.Rebalance(2),
+	for _, of := range []interface{ MarshalText() ([]byte, error) }{neli.Status(3), neli.Status(-1),
 		neli.ReasonFatal + 1, neli.Reason(-1)} {
 		_, err := of.MarshalText()
 		require.ErrorContains(t, err, "is none")

@@ -93,7 +93,7 @@ With Open nomination the members share the roles out among themselves: each says
 Hello every five seconds, ranks the others on each vacant role in the same way as
 they do, and claims the later the more are before it. Leaders hand over, in batches,
 what is more than their share, to members that answer when they are asked. Priority,
-Preference, Rebalance, Healthy, Transfer and StepDown are ways to have a say in that;
+Preference, DisableRebalance, Healthy, Transfer and StepDown are ways to have a say in that;
 Ask asks another process for the latter two, whose Config.Requests decides.
 All of it is preference, and plays no part in safety.
 

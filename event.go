@@ -202,6 +202,3 @@ func (r Reason) String() string { return term.Reason(r).String() }
 // MarshalText returns the reason in snake_case, as metrics and JSON have it: "not_pulsed",
 // "roles_changed". The error is not nil if it is none of the constants.
 func (r Reason) MarshalText() ([]byte, error) { return term.Reason(r).MarshalText() }
-
-// UnmarshalText reads what MarshalText wrote.
-func (r *Reason) UnmarshalText(b []byte) error { return (*term.Reason)(r).UnmarshalText(b) }

@@ -204,11 +204,11 @@ func TestSaysWhatAStartWaitsFor(t *testing.T) {
 func TestFollowersSayWhoLeads(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, roles(2), func(c *cluster) {
 		lines := newLogLines()
-		none := func(cfg *neli.Config) { open(cfg); cfg.Rebalance = neli.RebalanceOff }
+		none := func(cfg *neli.Config) { open(cfg); cfg.DisableRebalance = true }
 		a := c.Work("a", none)
 		c.Leader(0, time.Minute)
 		c.Leader(1, time.Minute)
-		c.Work("b", func(cfg *neli.Config) { logsTo(lines)(cfg); cfg.Rebalance = neli.RebalanceOff })
+		c.Work("b", func(cfg *neli.Config) { logsTo(lines)(cfg); cfg.DisableRebalance = true })
 		c.Pass(30 * time.Second)
 		leads := lines.said("another process leads")
 		require.Len(t, leads, 2)

@@ -1,6 +1,7 @@
 package neli
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -118,4 +119,14 @@ func TestSlotRange(t *testing.T) {
 	for _, n := range []int{0, -1, math.MinInt} {
 		require.PanicsWithValue(t, "neli: Slot: n must be at least 1", func() { Slot("a", n) })
 	}
+}
+
+// Standings as JSON have roles as ranges.
+func TestRangesOf(t *testing.T) {
+	for want, roles := range map[string][]int{"": nil, "7": {7}, "0-1": {0, 1}, "0-3,5,7-8": {0, 1, 2, 3, 5, 7, 8}} {
+		require.Equal(t, want, rangesOf(roles))
+	}
+	b, err := json.Marshal(Standing{Partition: 1, Status: Held, Holder: Holder{Name: "a"}, roles: []int{0, 1, 4}})
+	require.NoError(t, err)
+	require.Contains(t, string(b), `"roles":"0-1,4","count":3`)
 }

@@ -114,7 +114,7 @@ func (c Config) check() (*settings, *faults) {
 		spread:      backoff.DefaultRandomizationFactor,
 		priority:    c.Priority,
 		preference:  c.Preference,
-		rebalance:   c.Rebalance == RebalanceOn,
+		rebalance:   !c.DisableRebalance,
 		healthy:     c.Healthy,
 		requests:    c.Requests,
 		logger:      c.Logger,
@@ -128,7 +128,6 @@ func (c Config) check() (*settings, *faults) {
 	f.check(c.Mode == Exclusive || c.Mode == NonExclusive, "Mode", int(c.Mode), "must be Exclusive or NonExclusive")
 	c.checkLogs(s, f)
 	f.check(c.Nomination == Assigned || c.Nomination == Open, "Nomination", int(c.Nomination), "must be Assigned or Open")
-	f.check(c.Rebalance == RebalanceOn || c.Rebalance == RebalanceOff, "Rebalance", int(c.Rebalance), "must be RebalanceOn or RebalanceOff")
 	f.check(c.Priority >= -maxPriority && c.Priority <= maxPriority, "Priority", c.Priority,
 		fmt.Sprintf("must be between %d and %d", -maxPriority, maxPriority))
 	f.check(!c.Observer || c.Mode == Exclusive, "Observer", c.Observer,

@@ -8,6 +8,7 @@ import (
 	"github.com/goneli/neli/internal/elector"
 	"github.com/goneli/neli/internal/nonexclusive"
 	"github.com/goneli/neli/internal/tally"
+	"github.com/goneli/neli/internal/term"
 )
 
 // Stats is what this process has counted since New, and how things are with it at the
@@ -60,8 +61,8 @@ type Stats struct {
 	// TermsEnded those that have ended, by Reason: also those of which the application
 	// was not told because it did not pulse meanwhile. In non-exclusive mode, one for
 	// each partition.
-	TermsStarted uint64       `json:"terms_started"`
-	TermsEnded   ReasonCounts `json:"terms_ended"`
+	TermsStarted uint64            `json:"terms_started"`
+	TermsEnded   map[Reason]uint64 `json:"terms_ended"`
 
 	// RoundTrips is how long this process's records took from being handed over to
 	// being read back; one that took longer than HeartbeatTimeout counts as that.
@@ -138,7 +139,7 @@ func exclusiveStats(s elector.Stats) Stats {
 		Records: s.Records, Foreign: s.Foreign, Newer: s.Newer, Malformed: s.Malformed,
 		LogResets: s.LogResets, Contradictions: s.Contradictions, Diverged: s.Diverged, Appended: s.Appended, AppendFailed: s.AppendFailed,
 		RequestsAccepted: s.RequestsAccepted, RequestsRefused: s.RequestsRefused,
-		TermsStarted: s.Terms.Started, TermsEnded: s.Terms.Ended,
+		TermsStarted: s.Terms.Started, TermsEnded: byReason(s.Terms),
 		RoundTrips: Timing(s.RoundTrips), Drains: Timing(s.Drains), Vacancies: Timing(s.Vacancies), Leaderless: s.Leaderless,
 		Led: s.Led, Held: s.Held, Vacant: s.Vacant, Unknown: s.Unknown, Members: s.Members,
 		OldestEvidence: ageOf(s.Evidence, s.Now, 0), LastRecord: ageOf(s.Read, s.Now, never),
@@ -148,9 +149,20 @@ func exclusiveStats(s elector.Stats) Stats {
 func nonExclusiveStats(s nonexclusive.Stats) Stats {
 	return Stats{
 		Records: s.Records, Appended: s.Appended, AppendFailed: s.AppendFailed,
-		TermsStarted: s.Terms.Started, TermsEnded: s.Terms.Ended,
+		TermsStarted: s.Terms.Started, TermsEnded: byReason(s.Terms),
 		Led: s.Led, OldestEvidence: s.Evidence, LastRecord: ageOf(s.Read, s.Now, never),
 	}
+}
+
+// byReason returns how many terms ended, by reason. What never happened is left out.
+func byReason(c term.Counts) map[Reason]uint64 {
+	ended := map[Reason]uint64{}
+	for why, count := range c.Ended {
+		if count > 0 {
+			ended[Reason(why)] = count
+		}
+	}
+	return ended
 }
 
 // never stands for a LastRecord that was not.
@@ -161,21 +173,6 @@ func ageOf(at, now clock.Instant, none time.Duration) time.Duration {
 		return none
 	}
 	return max(0, now.Age(at))
-}
-
-// ReasonCounts is how often something happened for each Reason, which is its index.
-type ReasonCounts [ReasonFatal + 1]uint64
-
-// MarshalJSON writes an object whose names are those of the reasons; what never happened
-// is left out.
-func (c ReasonCounts) MarshalJSON() ([]byte, error) {
-	by := map[Reason]uint64{}
-	for why, count := range c {
-		if count > 0 {
-			by[Reason(why)] = count
-		}
-	}
-	return json.Marshal(by)
 }
 
 // Timing is a histogram of durations.

@@ -55,7 +55,7 @@ func TestStatsOfQuietTimes(t *testing.T) {
 		two := func(cfg *neli.Config) { open(cfg); cfg.Partitions = 2 }
 		a := c.Join("a", two)
 		s := a.Stats()
-		require.Equal(c, neli.Stats{Roles: 10, Unknown: 10, Members: 1, Healthy: true, Sentinel: "none"}, s, "nothing was found yet")
+		require.Equal(c, neli.Stats{Roles: 10, Unknown: 10, Members: 1, Healthy: true, Sentinel: "none", TermsEnded: map[neli.Reason]uint64{}}, s, "nothing was found yet")
 		a.Start()
 		c.Leader(9, 2*silence)
 		o := c.Join("o", func(cfg *neli.Config) { two(cfg); cfg.Observer = true })
@@ -466,7 +466,7 @@ func TestStatsAsJSON(t *testing.T) {
 		OldestEvidence: 4500 * time.Millisecond, LastRecord: 5500 * time.Millisecond}
 	s.RoundTrips = neli.Timing{Count: 2, Sum: 0.25}
 	s.RoundTrips.Buckets[1] = 1
-	s.TermsEnded[neli.ReasonNotPulsed] = 3
+	s.TermsEnded = map[neli.Reason]uint64{neli.ReasonNotPulsed: 3}
 	b, err := json.Marshal(s)
 	require.NoError(t, err)
 	var of map[string]any

@@ -1,7 +1,9 @@
 package metrics
 
 import (
+	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/goneli/neli"
 	"github.com/prometheus/client_golang/prometheus"
@@ -66,7 +68,7 @@ var catalog = []metric{
 	{name: "neli_terms_ended_total", kind: counter, labels: []string{"reason"},
 		help: "Terms of this process that have ended, by reason (the constants Reason… of the library): one for each role, in non-exclusive mode for each partition.",
 		values: func(s *sample, emit func(float64, ...string)) {
-			for why := neli.ReasonElected + 1; int(why) < len(s.TermsEnded); why++ {
+			for why := neli.ReasonElected + 1; why <= neli.ReasonFatal; why++ {
 				emit(float64(s.TermsEnded[why]), text(why))
 			}
 		}},
@@ -176,11 +178,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// text is what a constant of the library is called in labels.
-func text(of interface{ MarshalText() ([]byte, error) }) string {
-	b, err := of.MarshalText()
-	if err != nil { // no constant
-		return "unknown"
-	}
-	return string(b)
+// text is what a constant of the library is called in labels: "not_pulsed", "non_exclusive".
+func text(of fmt.Stringer) string {
+	return strings.NewReplacer(" ", "_", "-", "_").Replace(of.String())
 }

@@ -96,8 +96,8 @@ func seven(field reflect.Value) {
 	switch of := field.Addr().Interface().(type) {
 	case *time.Duration:
 		*of = 7 * time.Second
-	case *neli.ReasonCounts:
-		of[neli.ReasonNotPulsed] = 7
+	case *map[neli.Reason]uint64:
+		*of = map[neli.Reason]uint64{neli.ReasonNotPulsed: 7}
 	case *neli.Timing:
 		of.Count = 7
 	case *uint64:

@@ -178,7 +178,7 @@ func TestFreezeFindsStaleLeaders(t *testing.T) {
 // employ starts a worker.
 func employ(t *testing.T, b *nelitest.Broker, name string, drive func(*worker) error) *worker {
 	w := &worker{}
-	n, err := neli.New(neli.Config{LeaderGroupID: "g", Name: name, Rebalance: neli.RebalanceOff, Provider: b.Provider(name)}, func(e neli.Event) {
+	n, err := neli.New(neli.Config{LeaderGroupID: "g", Name: name, DisableRebalance: true, Provider: b.Provider(name)}, func(e neli.Event) {
 		_, leads := e.(neli.LeaderAcquired)
 		w.leads.Store(leads)
 	})

@@ -442,7 +442,7 @@ func TestSmallLogsCarryRequests(t *testing.T) {
 		}
 		for _, name := range []string{"a", "b", "c"} {
 			g.joinWith(name, func(cfg *neli.Config) {
-				cfg.Rebalance = neli.RebalanceOff
+				cfg.DisableRebalance = true
 				cfg.Requests = decides
 			})
 		}

@@ -46,7 +46,7 @@ func (m *mood) asked() []neli.Request {
 
 func (m *mood) config(cfg *neli.Config) {
 	Open(cfg)
-	cfg.Requests, cfg.Rebalance = m.decides, neli.RebalanceOff
+	cfg.Requests, cfg.DisableRebalance = m.decides, true
 }
 
 // pair is two members that take requests, of which a leads, and an observer.

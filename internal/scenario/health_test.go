@@ -19,7 +19,7 @@ func TestHealthy(t *testing.T) {
 		t.Run(nomination.String(), func(t *testing.T) {
 			simulate(t, nelitest.Options{RebalanceTime: 300 * time.Millisecond}, func(c *Cluster) {
 				var health sick
-				with := func(cfg *neli.Config) { cfg.Nomination, cfg.Rebalance = nomination, neli.RebalanceOff }
+				with := func(cfg *neli.Config) { cfg.Nomination, cfg.DisableRebalance = nomination, true }
 				a := c.Work("a", func(cfg *neli.Config) { with(cfg); health.config(cfg) })
 				require.Same(c, a, c.Leader(0, 2*silence))
 				b := c.Work("b", with)
@@ -83,7 +83,7 @@ func TestHangingCheckCountsAsSick(t *testing.T) {
 		defer awaken()
 		a := c.Work("a", func(cfg *neli.Config) {
 			Open(cfg)
-			cfg.Rebalance = neli.RebalanceOff
+			cfg.DisableRebalance = true
 			cfg.Healthy = func() error {
 				if inside.Add(1) > 1 {
 					c.Error("called concurrently with itself")

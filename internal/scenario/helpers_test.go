@@ -50,7 +50,7 @@ func manyOn(m, n int, changes ...func(*neli.Config)) func(*neli.Config) {
 }
 
 func priority(n int) func(*neli.Config) { return func(cfg *neli.Config) { cfg.Priority = n } }
-func rebalanceOff(cfg *neli.Config)     { cfg.Rebalance = neli.RebalanceOff }
+func rebalanceOff(cfg *neli.Config)     { cfg.DisableRebalance = true }
 func observer(cfg *neli.Config)         { cfg.Observer = true }
 func shared(cfg *neli.Config)           { cfg.Mode = neli.NonExclusive }
 

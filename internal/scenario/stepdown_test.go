@@ -21,7 +21,7 @@ func TestStepDown(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		t.Run(nomination.String(), func(t *testing.T) {
 			simulate(t, nelitest.Options{RebalanceTime: 300 * time.Millisecond}, func(c *Cluster) {
-				with := func(cfg *neli.Config) { cfg.Nomination, cfg.Rebalance = nomination, neli.RebalanceOff }
+				with := func(cfg *neli.Config) { cfg.Nomination, cfg.DisableRebalance = nomination, true }
 				a := c.Work("a", with)
 				require.Same(c, a, c.Leader(0, 2*silence))
 				b := c.Work("b", with)

@@ -302,7 +302,7 @@ func (p *proc) knows(partition int) bool {
 // pinned. With preferences that contradict each other it asserts that no role goes to and
 // fro without end.
 func (w *world) shares() {
-	if !w.willed || !w.patient || w.broken || w.newer || !w.sameR || w.nomination != neli.Open || w.levels != neli.RebalanceOn || w.over() {
+	if !w.willed || !w.patient || w.broken || w.newer || !w.sameR || w.nomination != neli.Open || w.stays || w.over() {
 		return
 	}
 	switch w.leaning {

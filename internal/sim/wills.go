@@ -32,7 +32,7 @@ const (
 type will struct {
 	willed  bool
 	leaning leaning
-	levels  neli.Rebalance
+	stays   bool
 	still   bool // no jitter at all
 	patient bool // nothing is transferred, and in the end all are to have their share
 }
@@ -41,7 +41,7 @@ func drawWill(rnd *rand.Rand) will {
 	w := will{
 		willed:  rnd.IntN(2) == 0,
 		leaning: leaning(rnd.IntN(int(leanings))),
-		levels:  neli.Rebalance(rnd.IntN(4) / 3),
+		stays:   rnd.IntN(4) == 3,
 		still:   rnd.IntN(3) == 0,
 		patient: rnd.IntN(3) == 0,
 	}
@@ -52,7 +52,7 @@ func drawWill(rnd *rand.Rand) will {
 }
 
 func (w will) String() string {
-	return fmt.Sprintf("willed %v, leaning %d, rebalance %v, no jitter %v, patient %v", w.willed, w.leaning, w.levels, w.still, w.patient)
+	return fmt.Sprintf("willed %v, leaning %d, no rebalance %v, no jitter %v, patient %v", w.willed, w.leaning, w.stays, w.still, w.patient)
 }
 
 // inclined completes a member's configuration.
@@ -60,7 +60,7 @@ func (w *world) inclined(p *proc, cfg *neli.Config) {
 	if !w.willed {
 		return
 	}
-	cfg.Healthy, cfg.Rebalance = p.healthy, w.levels
+	cfg.Healthy, cfg.DisableRebalance = p.healthy, w.stays
 	switch w.leaning {
 	case leaningNone, leanings:
 	case leaningPriority:

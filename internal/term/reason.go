@@ -2,7 +2,6 @@ package term
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -47,14 +46,4 @@ func (r Reason) MarshalText() ([]byte, error) {
 		return nil, fmt.Errorf("neli: Reason: %d is none", int(r))
 	}
 	return []byte(strings.ReplaceAll(reasonNames[r], " ", "_")), nil
-}
-
-// UnmarshalText reads what MarshalText wrote.
-func (r *Reason) UnmarshalText(b []byte) error {
-	i := slices.Index(reasonNames[:], strings.ReplaceAll(string(b), "_", " "))
-	if i < 0 {
-		return fmt.Errorf("neli: Reason: %q is none", b)
-	}
-	*r = Reason(i)
-	return nil
 }
