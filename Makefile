@@ -5,8 +5,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 GO ?= go
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . franz peers metrics testkit integration examples cmd/neli chaos bench # chaos, bench: Linux
+MODULES := . franz peers metrics testkit integration examples cmd/neli chaos bench release # chaos, bench: Linux
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
@@ -29,7 +30,7 @@ MUTANTS := (Guarded|NeedsEveryRule)$$
 # at once: on two cores they starve each other, and tests that sample their members fail.
 COMPUTING := unit mutants sim
 BROKERS := integration integration-franz
-OTHERS := chaos-ci cli chaos-test metrics browser bench-test
+OTHERS := chaos-ci cli chaos-test metrics browser bench-test release-check
 # What CI runs a second time, with the client without cgo: the table of ACLs, TLS and
 # SCRAM, members that crash and hang, brokers that fail, groups, small logs. The rest at night: TestTopic takes minutes.
 FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|TestBrokerStandsStill|TestGroups|TestLogsOfOneBrokerEach)$$
@@ -38,7 +39,7 @@ FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: suspend-peers demo demo-peers demo-operator check check-root check-modules test lanes unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz versions outages browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross cover fuzz bench bench-peers bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
+.PHONY: suspend-peers demo demo-peers demo-operator check check-root check-modules test lanes unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz versions outages browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross tidy command extras notice vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -184,6 +185,39 @@ cross: ## what needs no cgo builds on each of PLATFORMS
 	@for p in $(PLATFORMS); do echo "build $$p"; for m in . franz cmd/neli; do \
 		(cd $$m && CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build ./...) || exit 1; done; done
 
+# VERSION is what the command says of itself: nothing but what Go knows unless it is given.
+OUT ?= $(CURDIR)/dist/neli
+command: ## OUT=dist/neli, static, VERSION=vX.Y.Z in it; GOOS, GOARCH as for go build
+	cd cmd/neli && CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w -X github.com/goneli/neli/cmd/neli/internal/cli.version=$(VERSION)' -o $(OUT) .
+
+extras: ## completions and manual pages of the command, in dist-extras
+	rm -rf dist-extras && mkdir -p dist-extras/completions
+	$(MAKE) --no-print-directory command GOOS= GOARCH= OUT=$(CURDIR)/dist-extras/neli
+	dist-extras/neli man dist-extras/man
+	for shell in bash zsh fish powershell; do dist-extras/neli completion $$shell >dist-extras/completions/neli.$$shell || exit 1; done
+	rm dist-extras/neli
+
+notice: ## NOTICE: the licences of what users' builds have in them
+	cd release && $(GO) run ./notice
+
+tidy: ## each module's go.mod and go.sum, released or not
+	cd release && $(GO) run ./tidy
+
+vulnerabilities: ## known ones in what we require; asks a public database
+	for m in $(MODULES); do (cd $$m && $(GO) run $(GOVULNCHECK) ./...) || exit 1; done
+
+systemd: # Debian's, for systemd-analyze
+	@command -v systemd-analyze >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends systemd) >/dev/null 2>&1 || \
+		{ echo "systemd-analyze is missing, and could not be installed: apt-get install systemd, as root"; exit 1; }
+
+# Rehearsed in a clone first: what cannot be installed is not tagged.
+release: ## VERSION=vX.Y.Z: writes it, commits, tags all modules, says what to push; pushes nothing
+	cd release && $(GO) run ./check -version $(VERSION) && $(GO) run ./cut $(VERSION)
+
+release-check: systemd ## can users get, build, install and run what is committed; is each break of the API in the changelog; image, units, manifests
+	cd release && $(GO) test -count=1 -timeout 10m ./...
+	cd release && $(GO) run ./check
+
 cover:
 	$(GO) test -coverprofile=cover.out -coverpkg=.,./nelitest ./...
 	$(GO) tool cover -func=cover.out | tail -1
@@ -232,4 +266,4 @@ bench-test: ## the pure parts of bench
 	cd bench && $(GO) test ./...
 
 clean:
-	rm -rf cover.out integration/logs testkit/*/logs examples/logs examples/*/logs chaos/chaos-report bench/bench
+	rm -rf cover.out dist dist-extras integration/logs testkit/*/logs examples/logs examples/*/logs chaos/chaos-report bench/bench

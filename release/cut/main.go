@@ -1,0 +1,51 @@
+// Command cut makes a release in this checkout: it writes the version, commits and tags, and says
+// what to push. It pushes nothing.
+//
+//	go run ./cut v0.2.0
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/goneli/neli/release/internal/repo"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: cut vX.Y.Z")
+		os.Exit(2)
+	}
+	if err := cut(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, "cut:", err)
+		os.Exit(1)
+	}
+}
+
+func cut(version string) error {
+	r, err := repo.Here()
+	if err != nil {
+		return err
+	}
+	if err := r.Cut(version); err != nil {
+		return err
+	}
+	modules, err := r.Tagged(version)
+	if err != nil {
+		return err
+	}
+	var tags []string
+	for _, m := range modules {
+		tags = append(tags, m.Tag(version))
+	}
+	_, err = fmt.Printf(`%s is committed and tagged. To publish it:
+
+	git push --atomic origin HEAD:main %s
+
+To undo it:
+
+	git tag --delete %[2]s && git reset --hard HEAD~1
+`, version, strings.Join(tags, " "))
+	return err
+}
