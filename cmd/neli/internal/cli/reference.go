@@ -33,7 +33,7 @@ const preface = `# The command neli
 
 For operators who run one copy of a command in a cluster, or look at and move leadership from a shell.
 
-` + "`go install github.com/goneli/neli/cmd/neli`" + `. ` + "`make cli-reference`" + ` writes this page from the command's own help.
+` + "`go install github.com/goneli/neli/cmd/neli@latest`" + `, or [otherwise](install.md). ` + "`make cli-reference`" + ` writes this page from the command's own help.
 
 ` + "```" + `
 neli run --bootstrap kafka:9092 --group nightly-report -- /usr/local/bin/report

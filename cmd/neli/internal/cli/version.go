@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
 )
+
+// version is set by builds from a checkout (make command): Go itself knows it only of what it has fetched.
+var version string
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
@@ -13,11 +17,11 @@ func newVersion() *cobra.Command {
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			version, toolchain := "unknown", ""
+			is, toolchain := version, ""
 			if info, ok := debug.ReadBuildInfo(); ok {
-				version, toolchain = info.Main.Version, info.GoVersion
+				is, toolchain = cmp.Or(is, info.Main.Version), info.GoVersion
 			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), "neli", version, toolchain)
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), "neli", cmp.Or(is, "unknown"), toolchain)
 			return err
 		},
 	}

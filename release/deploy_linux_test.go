@@ -1,0 +1,119 @@
+package release
+
+import (
+	"bytes"
+	"debug/elf"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const deploy = "../deploy"
+
+// There is no docker where this runs: what the Dockerfile does is done here, and its image is a folder.
+func TestImage(t *testing.T) {
+	dockerfile, err := os.ReadFile(deploy + "/Dockerfile")
+	require.NoError(t, err)
+	_, last, _ := strings.Cut(string(dockerfile), "FROM scratch\n")
+	require.NotEmpty(t, last, "the image has nothing but what is copied into it")
+	require.Contains(t, last, "COPY --from=build /out/neli /neli\n")
+	require.Contains(t, last, "ENTRYPOINT [\"/neli\"]\n")
+	user := regexp.MustCompile(`(?m)^USER (\d+:\d+)$`).FindStringSubmatch(last)
+	require.NotNil(t, user, "a number: Kubernetes cannot see of a name that it is not root's")
+	require.NotRegexp(t, `^0+:`, user[1])
+
+	step := regexp.MustCompile(`(?m)^RUN (.*)$`).FindSubmatch(dockerfile)
+	require.NotNil(t, step)
+	image := t.TempDir()
+	require.NoError(t, os.Chmod(image, 0o755)) // for whoever is not root
+	build := exec.Command("sh", "-c", strings.Replace(string(step[1]), "/out/neli", image+"/neli", 1))
+	build.Dir = ".."
+	build.Env = append(os.Environ(), "VERSION=v9.8.7")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+
+	binary, err := elf.Open(image + "/neli")
+	require.NoError(t, err)
+	defer binary.Close()
+	for _, p := range binary.Progs {
+		require.NotEqual(t, elf.PT_INTERP, p.Type, "it is not static")
+	}
+	run := exec.Command("chroot", "--userspec="+user[1], image, "/neli", "version")
+	if os.Geteuid() != 0 { // who is not root cannot change the root
+		run = exec.Command(image+"/neli", "version")
+	}
+	out, err = run.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "neli v9.8.7 ")
+}
+
+// With names of fields that Kubernetes does not know a manifest would be refused, or do something else.
+func TestManifests(t *testing.T) {
+	files, err := filepath.Glob(deploy + "/kubernetes/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	var kinds []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, document := range bytes.Split(text, []byte("\n---\n")) {
+			var meta struct{ APIVersion, Kind string }
+			require.NoError(t, yaml.Unmarshal(document, &meta))
+			object := map[string]any{
+				"v1 Service": new(corev1.Service), "v1 ConfigMap": new(corev1.ConfigMap), "v1 ServiceAccount": new(corev1.ServiceAccount),
+				"apps/v1 Deployment": new(appsv1.Deployment), "policy/v1 PodDisruptionBudget": new(policyv1.PodDisruptionBudget),
+				"rbac.authorization.k8s.io/v1 Role": new(rbacv1.Role), "rbac.authorization.k8s.io/v1 RoleBinding": new(rbacv1.RoleBinding),
+			}[meta.APIVersion+" "+meta.Kind]
+			require.NotNil(t, object, "%s: %+v", file, meta)
+			require.NoError(t, yaml.UnmarshalStrict(document, object), "%s: %s", file, meta.Kind)
+			kinds = append(kinds, meta.Kind)
+			if d, ok := object.(*appsv1.Deployment); ok {
+				handsOver(t, d)
+			}
+		}
+	}
+	require.Subset(t, kinds, []string{"Deployment", "Service", "ConfigMap", "Role"})
+}
+
+// handsOver requires that a pod has time to hand over, and that it is selected by its Deployment.
+func handsOver(t *testing.T, d *appsv1.Deployment) {
+	t.Helper()
+	require.Equal(t, d.Spec.Selector.MatchLabels, d.Spec.Template.Labels, d.Name)
+	pod := d.Spec.Template.Spec
+	for _, c := range append(pod.InitContainers, pod.Containers...) {
+		if said := strings.Join(append(c.Command, c.Args...), " "); strings.Contains(said, "run") {
+			require.Greater(t, *pod.TerminationGracePeriodSeconds, int64(30), d.Name)
+		}
+	}
+}
+
+// systemd itself reads the units, with the program that they start in its place.
+func TestUnits(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "neli")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\n"), 0o755))
+	units, err := filepath.Glob(deploy + "/systemd/*.service")
+	require.NoError(t, err)
+	require.NotEmpty(t, units)
+	args := []string{"verify", "--man=no"}
+	for _, unit := range units {
+		text, err := os.ReadFile(unit)
+		require.NoError(t, err)
+		path := filepath.Join(dir, strings.Replace(filepath.Base(unit), "@.", "@report.", 1))
+		require.NoError(t, os.WriteFile(path, bytes.ReplaceAll(text, []byte("/usr/local/bin/neli"), []byte(program)), 0o644))
+		args = append(args, path)
+	}
+	out, err := exec.Command("systemd-analyze", args...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Empty(t, string(out))
+}
