@@ -175,6 +175,7 @@ chaos-test: ## the chaos machine itself; root, Linux
 lint:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...) || exit 1; done
+	cd release && $(GO) run ./tidy -check
 	CGO_ENABLED=0 $(GO) vet .
 	$(GO) vet -tags neli_nolibrdkafka .
 	@$(MAKE) --no-print-directory cross
