@@ -206,12 +206,16 @@ func (b *Broker) errorf(format string, args ...any) error {
 // short life beside tests; without UsePerfData a killed JVM leaves no file
 // behind; logging at level info costs no time that could be measured.
 func (c *Cluster) java(args ...string) *exec.Cmd {
+	classes := filepath.Join(c.jars, "*")
+	if c.opts.ClassPath != "" {
+		classes += string(filepath.ListSeparator) + c.opts.ClassPath
+	}
 	flags := []string{
 		"-XX:-UsePerfData",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=info",
 		"-Dorg.slf4j.simpleLogger.showDateTime=true",
 		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
-		"-cp", filepath.Join(c.jars, "*"),
+		"-cp", classes,
 	}
 	if c.opts.HeapMiB == 0 {
 		flags = append(flags, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

@@ -25,6 +25,10 @@ type Options struct {
 	// not among themselves. Versions before 4.0 only, and not together with Hosts or Secure.
 	ZooKeeper bool
 
+	// ClassPath is where the brokers find classes of the test's, such as that of
+	// create.topic.policy.class.name, beside Kafka's own: a directory or an archive.
+	ClassPath string
+
 	// BrokerProps are settings for every broker's server.properties, in addition
 	// to those that this package chooses, or in their place.
 	BrokerProps map[string]string
