@@ -39,7 +39,7 @@ FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: suspend-peers demo demo-peers demo-operator check check-root check-modules test lanes unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz versions outages browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross tidy command extras notice vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
+.PHONY: suspend-peers demo demo-peers demo-operator check check-root check-modules test lanes unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz versions outages browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross tidy command extras notice vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -242,6 +242,9 @@ bench-peers: ## beside etcd, raft and Redis, N=20 trials each, CLIENT=franz too;
 	@command -v redis-server >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends redis-server) || \
 		{ echo "redis-server is missing, and could not be installed: apt-get install redis-server, as root"; exit 1; }
 	$(BENCH) run -n $(N) -client "$(CLIENT)" -command "make bench-peers N=$(N) CLIENT=$(CLIENT)"
+
+bench-outbox: ## rows a second of the outbox relay beside a plain loop, N=20 rounds
+	cd examples && CGO_ENABLED=0 $(GO) test -run '^$$' -bench Relay -benchtime $(N)x -timeout 0 ./outbox
 
 bench-quiet: ## terms lost in QUIET=30m of nothing, T = 300 ms on one broker, 500 ms on three
 	$(BENCH) quiet -for $(QUIET)

@@ -98,14 +98,16 @@ func (c *config) check(flags *pflag.FlagSet) error {
 }
 
 // pool is how the database is connected to. A relay that is suspended within a statement or
-// transaction must not keep its locks: the server ends it.
+// transaction must not keep its locks: the server ends it. Each batch is planned anew: a plan
+// that was made for a table that was almost empty reads and sorts all of a long one.
 func (c *config) pool() (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(c.database)
 	if err != nil {
 		return nil, fmt.Errorf("--database: %w", err) // without the password
 	}
 	params := cfg.ConnConfig.RuntimeParams
-	for name, value := range map[string]string{"application_name": "outbox", "statement_timeout": "30s", "idle_in_transaction_session_timeout": "10s"} {
+	for name, value := range map[string]string{"application_name": "outbox", "statement_timeout": "30s", "plan_cache_mode": "force_custom_plan",
+		"idle_in_transaction_session_timeout": "10s"} {
 		if _, given := params[name]; !given {
 			params[name] = value
 		}

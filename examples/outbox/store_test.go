@@ -62,7 +62,7 @@ func TestStore(t *testing.T) {
 	}
 }
 
-func openStore(t *testing.T, dsn string, slots int, omit ...string) *store {
+func openStore(t testing.TB, dsn string, slots int, omit ...string) *store {
 	t.Helper()
 	pool, err := pgxpool.New(t.Context(), dsn+" pool_max_conns=12")
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func openStore(t *testing.T, dsn string, slots int, omit ...string) *store {
 }
 
 // without is a text without its parts.
-func without(t *testing.T, text string, parts ...string) string {
+func without(t testing.TB, text string, parts ...string) string {
 	t.Helper()
 	for _, part := range parts {
 		require.Contains(t, text, part)

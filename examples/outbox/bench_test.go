@@ -1,0 +1,138 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/goneli/neli/testkit/kafkatest"
+	"github.com/goneli/neli/testkit/pause"
+)
+
+// benchRows is how many rows are published at a time.
+const benchRows = 200_000
+
+// BenchmarkRelay publishes the same rows by a plain loop that is elected by nobody and
+// fenced by nothing, and by a relay with each of its fences, in turn. All of them have a
+// goroutine for each slot, and the same batches.
+//
+//	go test -run '^$' -bench Relay -benchtime 7x ./outbox
+func BenchmarkRelay(b *testing.B) {
+	w := newWorld(b, kafkatest.Options{}, 4)
+	ways := []struct {
+		name  string
+		start func(context.Context) error
+	}{
+		{"plain", func(ctx context.Context) error { return plainLoop(ctx, w) }},
+		{"header", func(ctx context.Context) error { return run(ctx, w.config("header")) }},
+		{"transactions", func(ctx context.Context) error { return run(ctx, w.config("transactions")) }},
+	}
+	took := map[string][]float64{}
+	round := 0
+	for b.Loop() {
+		for i := range ways {
+			way := ways[(i+round)%len(ways)]
+			ctx, stop := context.WithCancel(b.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- way.start(ctx) }()
+			w.fill(100) // until each slot has its leader
+			took[way.name] = append(took[way.name], benchRows/w.fill(benchRows).Seconds())
+			stop()
+			require.NoError(b, <-ended)
+		}
+		round++
+	}
+	b.ReportMetric(0, "ns/op")
+	for name, rates := range took {
+		slices.Sort(rates)
+		b.Logf("%-12s rows/s: %.0f", name, rates)
+		b.ReportMetric(middle(rates), name+"-rows/s")
+		if name != "plain" {
+			slices.Sort(took["plain"])
+			b.ReportMetric(middle(rates)/middle(took["plain"]), name+"/plain")
+		}
+	}
+}
+
+func middle(sorted []float64) float64 { return sorted[len(sorted)/2] }
+
+// config is a relay's with the defaults.
+func (w *world) config(rule string) *config {
+	var c config
+	c.register(pflag.NewFlagSet("", pflag.ContinueOnError))
+	c.database, c.bootstrap, c.group, c.fence, c.listen, c.logLevel = w.dsn, w.kafka.Bootstrap(), rule, rule, "", "error"
+	return &c
+}
+
+// fill inserts rows of 200 bytes and waits until they are published: how long that took since
+// they were committed.
+func (w *world) fill(rows int) time.Duration {
+	pool := w.store.pool
+	ctx := w.t.Context()
+	_, err := pool.Exec(ctx, "TRUNCATE outbox")
+	require.NoError(w.t, err)
+	_, err = pool.Exec(ctx, `INSERT INTO outbox (topic, key, payload)
+		SELECT $1, 'key ' || i % 1000, convert_to(repeat(md5(i::text), 6), 'UTF8') FROM generate_series(1, $2) i`, w.topicName, rows)
+	require.NoError(w.t, err)
+	began := time.Now()
+	w.awaitEmptyEvery(20*time.Millisecond, 5*time.Minute)
+	return time.Since(began)
+}
+
+// plainLoop is what one would write without all this: for each slot a loop that reads, publishes
+// with an idempotent producer, and deletes.
+func plainLoop(ctx context.Context, w *world) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.Bootstrap()), kgo.ProducerLinger(0), kgo.RecordPartitioner(byKey{}))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	cfg, err := w.config("plain").pool() // the relays'
+	if err != nil {
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	table := &store{pool}
+	most := limits{1000, 4 << 20}
+	errs := make([]error, 4)
+	var loops sync.WaitGroup
+	for slot := range errs {
+		loops.Go(func() {
+			var published []int64
+			for ctx.Err() == nil {
+				rows, err := table.next(ctx, slot, published, most)
+				if published = nil; err == nil && len(rows) == 0 {
+					_ = pause.For(ctx, 5*time.Millisecond)
+				} else if err == nil {
+					records := make([]*kgo.Record, len(rows))
+					for i, r := range rows {
+						records[i] = recordOf(r)
+					}
+					err = client.ProduceSync(ctx, records...).FirstErr()
+					published = idsOf(rows)
+				}
+				if err != nil && ctx.Err() == nil {
+					errs[slot] = fmt.Errorf("slot %d: %w", slot, err)
+					return
+				}
+			}
+		})
+	}
+	loops.Wait()
+	return errors.Join(errs...)
+}
