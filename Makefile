@@ -7,7 +7,7 @@ SHELL := /bin/bash
 GO ?= go
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . franz peers metrics testkit integration examples cmd/neli chaos bench release # chaos, bench: Linux
+MODULES := . franz franz/iam peers metrics testkit integration examples cmd/neli chaos bench release # chaos, bench: Linux
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
@@ -82,6 +82,7 @@ unit: ## without a broker, race detector on; small packages first
 	CGO_ENABLED=0 $(GO) test -run TestNewWithoutCgo ./internal/confluent
 	$(GO) test -tags neli_nolibrdkafka -run TestNewWithoutCgo ./internal/confluent
 	cd franz && $(GO) test -race -timeout 15m ./...
+	cd franz/iam && $(GO) test -race -timeout 5m ./...
 	cd peers && $(GO) test -race -timeout 15m -skip '$(MUTANTS)' ./...
 
 prometheus: # Debian's, unless there is one

@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -160,6 +161,44 @@ func TestClientCertificates(t *testing.T) {
 	}
 	b = newBed(t, c, append(base, "ssl.ca.pem", server.certificate)...)
 	require.ErrorIs(t, b.outcome(true), kafka.ErrAuthentication, "no certificate at all")
+}
+
+// A certificate that is replaced in its files is that of the next connection; half of a replacement is none.
+func TestRenewedCertificate(t *testing.T) {
+	server, former, next := newPair(t), newPair(t), newPair(t)
+	var trusts atomic.Pointer[x509.CertPool]
+	trust := func(p pair) {
+		pool := x509.NewCertPool()
+		require.True(t, pool.AppendCertsFromPEM([]byte(p.certificate)))
+		trusts.Store(pool)
+	}
+	trust(former)
+	var shook atomic.Int64
+	c := cluster(t, kfake.SeedTopics(1, "log"), kfake.TLS(&tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		shook.Add(1)
+		return &tls.Config{Certificates: []tls.Certificate{server.loaded}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: trusts.Load()}, nil
+	}}))
+	certificate, key := filepath.Join(t.TempDir(), "mine.pem"), filepath.Join(t.TempDir(), "key.pem")
+	write := func(path, content string) { require.NoError(t, os.WriteFile(path, []byte(content), 0o600)) }
+	write(certificate, former.certificate)
+	write(key, former.key)
+	b := newBed(t, c, "security.protocol", "SSL", "ssl.ca.pem", server.certificate, "ssl.certificate.location", certificate, "ssl.key.location", key,
+		"connections.max.idle.ms", "100", "message.timeout.ms", "5000", "topic.metadata.refresh.interval.ms", "60000")
+	p := b.producer()
+	again := func() { // over a new connection: the former ones are closed when they are idle
+		t.Helper()
+		before := shook.Load()
+		require.Eventually(t, func() bool {
+			o := newOutcomes()
+			return p.Append("log", 0, []byte("x"), o.report) == nil && <-o.ch == nil && shook.Load() > before
+		}, patience, 500*time.Millisecond)
+	}
+	again()
+	write(key, next.key) // the certificate is still the former one
+	again()
+	write(certificate, next.certificate)
+	trust(next)
+	again()
 }
 
 // Without identification a certificate must be trusted, and may be somebody else's.

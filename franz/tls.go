@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl"
@@ -139,8 +140,30 @@ func (s *security) loadCertificate() error {
 		// The standard library's errors say what is wrong, and show nothing of it.
 		return fmt.Errorf("ssl.certificate and ssl.key: %w", err)
 	}
+	if s.certificate == "" && s.key == "" {
+		files := &renewed{certificate: s.certificateFile, key: s.keyFile}
+		files.last.Store(&pair)
+		s.loaded.GetClientCertificate = files.get
+		return nil
+	}
 	s.loaded.Certificates = []tls.Certificate{pair}
 	return nil
+}
+
+// renewed is a certificate whose files are replaced now and then: each connection is made with what is
+// there.
+type renewed struct {
+	certificate, key string // files
+	last             atomic.Pointer[tls.Certificate]
+}
+
+// get reads the files. If they do not fit each other, since one was replaced and the other was not
+// yet, or cannot be read, the last pair that did is taken: the broker decides.
+func (r *renewed) get(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+	if pair, err := tls.LoadX509KeyPair(r.certificate, r.key); err == nil {
+		r.last.Store(&pair)
+	}
+	return r.last.Load(), nil
 }
 
 func content(name, value, file string) ([]byte, error) {

@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -25,9 +26,9 @@ const (
 // issuer issues tokens to whoever knows the secret, as an identity provider does: the client's id is the subject.
 type issuer struct {
 	*httptest.Server
-	key    *rsa.PrivateKey
-	issued atomic.Int64
-	asked  atomic.Int64
+	key   *rsa.PrivateKey
+	to    sync.Map // *atomic.Int64 by subject: tokens issued
+	asked atomic.Int64
 	// answers takes the place of a token, if it is set.
 	answers atomic.Pointer[http.HandlerFunc]
 	assert  atomic.Pointer[rsa.PublicKey] // of those who prove by an assertion who they are
@@ -76,9 +77,19 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"access_token": i.issue(id, issuerLife), "token_type": "Bearer", "expires_in": int(issuerLife.Seconds()), "scope": r.FormValue("scope")})
 }
 
+// issued is how many tokens a subject has had.
+func (i *issuer) issued(subject string) int64 {
+	count, ok := i.to.Load(subject)
+	if !ok {
+		return 0
+	}
+	return count.(*atomic.Int64).Load()
+}
+
 // issue signs a token.
 func (i *issuer) issue(subject string, life time.Duration) string {
-	i.issued.Add(1)
+	count, _ := i.to.LoadOrStore(subject, new(atomic.Int64))
+	count.(*atomic.Int64).Add(1)
 	now := time.Now()
 	token := jwt.NewWithClaims(jwt.SigningMethodRS256, jwt.MapClaims{"iss": i.URL, "sub": subject, "aud": "kafka", "iat": now.Unix(),
 		"exp": now.Add(life).Unix(), "scope": "neli", "jti": rand.Text()})

@@ -88,13 +88,14 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// testRenewal has a member lead on for longer than two tokens last, and than two sessions of the broker.
+// testRenewal has a member lead on while its tokens and its sessions with the broker end, twice.
 func testRenewal(t *testing.T, b *tokenBed, name string) {
 	cfg, log := b.member(t, name, neli.KafkaConfigMap{"debug": "all", "sasl.oauthbearer.extensions": "traceId=123"}, nil, hostileRights["open"]...)
 	m := hostileStart(t, cfg, log)
 	t.Logf("leads after %v", m.leads(t, 20*time.Second))
 	term, _ := m.Token(0)
-	time.Sleep(2*issuerLife + 5*time.Second) // it is time itself that is tested
+	who, _ := cfg.KafkaConfig["sasl.oauthbearer.client.id"].(string)
+	hostileUntil(t, 3*issuerLife, func() bool { return b.issuer.issued(who) >= 6 }, "the producer and the reader have had three tokens each")
 	assert.True(t, m.IsLeader())
 	now, _ := m.Token(0)
 	assert.Equal(t, term, now, "the same term")
@@ -142,6 +143,7 @@ var assertionKey = sync.OnceValue(func() *rsa.PrivateKey {
 // testTokenFunction has Config.Token fail when it is time for another token.
 func testTokenFunction(t *testing.T, b *tokenBed, name string) {
 	var calls, running atomic.Int64
+	var first atomic.Int64 // when the first token ends
 	var broken atomic.Bool
 	var who string
 	cfg, log := b.member(t, name, neli.KafkaConfigMap{"debug": "all"}, func(c *neli.Config) {
@@ -153,6 +155,7 @@ func testTokenFunction(t *testing.T, b *tokenBed, name string) {
 			if broken.Load() {
 				return neli.Token{}, errors.New("the vault is sealed")
 			}
+			first.CompareAndSwap(0, time.Now().Add(issuerLife).UnixNano())
 			return neli.Token{Value: b.issuer.issue(who, issuerLife), Expires: time.Now().Add(issuerLife), Principal: who,
 				Extensions: map[string]string{"traceId": "123"}}, nil
 		})
@@ -169,7 +172,7 @@ func testTokenFunction(t *testing.T, b *tokenBed, name string) {
 	assert.Positive(t, m.Stats().TokenFailures)
 	before := calls.Load()
 	hostileUntil(t, 20*time.Second, func() bool { return calls.Load() > before }, "it asks again")
-	time.Sleep(issuerLife) // the first token is over
+	hostileUntil(t, 2*issuerLife, func() bool { return time.Now().UnixNano() > first.Load() }, "the first token is over")
 	assert.True(t, m.IsLeader())
 	now, _ := m.Token(0)
 	assert.Equal(t, term, now, "the same term")

@@ -66,7 +66,7 @@ func (c *common) resolve(cmd *cobra.Command) (neli.Config, error) {
 		Name:             c.name,
 		HeartbeatTimeout: c.timeout,
 		Logger:           logger,
-		Provider:         provider(),
+		Provider:         provider(props),
 	}, nil
 }
 

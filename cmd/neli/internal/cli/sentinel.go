@@ -46,7 +46,7 @@ func newSentinel(c *common) *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			return neli.RunSentinel(ctx, neli.SentinelConfig{Socket: socket, KafkaConfig: props, Allow: allow, Name: c.name, Logger: logger, Provider: provider()})
+			return neli.RunSentinel(ctx, neli.SentinelConfig{Socket: socket, KafkaConfig: props, Allow: allow, Name: c.name, Logger: logger, Provider: provider(props)})
 		},
 	}
 	cmd.Flags().StringVar(&socket, "socket", "", "where members register: the path of a unix socket (required)")

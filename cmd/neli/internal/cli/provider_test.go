@@ -1,0 +1,20 @@
+package cli
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+)
+
+// The property alone has the command log in to Amazon's MSK by IAM; no other mechanism has AWS in it.
+func TestMSKByProperty(t *testing.T) {
+	props := map[string]string{"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM"}
+	p, err := provider(neli.KafkaConfigMap{"sasl.mechanism": "AWS_MSK_IAM"}).Producer(props, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.NoError(t, p.Close())
+	_, err = provider(neli.KafkaConfigMap{}).Producer(props, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "sasl.mechanism=AWS_MSK_IAM")
+}
