@@ -215,8 +215,9 @@ func TestTopicRefusedOutright(t *testing.T) {
 func TestNothingIsCreatedWithoutIDs(t *testing.T) {
 	leader, admin, _ := missingTopic(3, nil)
 	admin.old = kafka.TopicInfo{ID: noTopicID, Partitions: 50, Replicas: 3}
-	err := leader.Open(t.Context())
+	err := leader.make(t.Context())
 	require.ErrorIs(t, err, ErrNoTopicID)
+	require.True(t, final(err))
 	require.ErrorContains(t, err, "topic t was not created")
 	require.ErrorContains(t, err, "inter.broker.protocol.version")
 	require.Empty(t, admin.specs)
