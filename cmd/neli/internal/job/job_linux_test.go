@@ -87,3 +87,28 @@ func TestOrphansAreReaped(t *testing.T) {
 	}, soon, time.Millisecond)
 	require.Eventually(t, func() bool { return errors.Is(unix.Kill(orphan, 0), unix.ESRCH) }, soon, time.Millisecond, "the orphan is reaped")
 }
+
+// A command may outlive its elector. The sentinel knows of it before it starts, and until nothing is left of it.
+func TestASentinelIsToldOfACommand(t *testing.T) {
+	b := nelitest.NewBroker(nelitest.Options{})
+	t.Cleanup(b.Close)
+	n, err := neli.New(neli.Config{LeaderGroupID: "jobs", HeartbeatTimeout: time.Second, Provider: b.Provider("alice")})
+	require.NoError(t, err)
+	dir := t.TempDir()
+	started, ended := filepath.Join(dir, "started"), filepath.Join(dir, "ended")
+	var told, over int
+	o := Options{Command: []string{"sh", "-c", "touch " + started + "; sleep 0.2; touch " + ended}, Env: os.Environ(), Drain: time.Second, Log: slog.New(slog.DiscardHandler)}
+	o.Guard = func() (*os.File, func()) {
+		require.NoFileExists(t, started, "the sentinel knows of the command")
+		told++
+		return nil, func() {
+			over++
+			require.FileExists(t, ended, "the command runs yet")
+		}
+	}
+	_, err = Run(n, o, nil)
+	require.NoError(t, err)
+	require.NoError(t, n.Close())
+	require.Equal(t, 1, told, "the sentinel knows of the command")
+	require.Equal(t, 1, over)
+}

@@ -11,6 +11,12 @@ var mutants = []mutation.Mutant{
 	{Rule: "orphans are reaped", File: "job_linux.go",
 		Old: "	defer guard.Reap(k.has)()\n", New: "",
 		Guard: "TestOrphansAreReaped", Want: "the orphan is reaped"},
+	{Rule: "a sentinel is told of a command before it starts", File: "term_linux.go",
+		Old: "		file, over := c.Guard()\n", New: "		file, over := (*os.File)(nil), func() {}\n",
+		Guard: "TestASentinelIsToldOfACommand", Want: "the sentinel knows of the command"},
+	{Rule: "and of its end when nothing is left of it", File: "term_linux.go",
+		Old: "		defer over()\n", New: "		over()\n",
+		Guard: "TestASentinelIsToldOfACommand", Want: "the command runs yet"},
 }
 
 func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }
