@@ -26,14 +26,18 @@ func TestDemo(t *testing.T) {
 		`found that it leads nothing, [\d.]+(m|µ)?s after waking`,
 		`→ \w+ closed`,
 		`→ dora started`,
+		`→ dora killed, beside a sentinel`,
 		`What happened`,
 		`^\w+ killed` + row,
 		`^\w+ suspended` + row,
 		`^\w+ woken +– +no role moved$`,
 		`^\w+ closed` + row,
 		`^dora started` + row,
+		`^dora killed, beside a sentinel` + row,
 		`\d+ reports, \d+ terms of leadership checked`,
 		`Overlaps: none\. Tokens: strictly increasing`,
+		`^without a sentinel +▏█{20,} [\d.]+s$`,
+		`^with a sentinel +▏█* [\d.]+m?s$`,
 	} {
 		s.await(p, pattern)
 	}

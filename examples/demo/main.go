@@ -2,8 +2,8 @@
 
 // Command demo shows leader election at work, on one machine and without a Kafka
 // of yours: it starts a broker within itself and several member processes, kills
-// one, suspends and wakes another, closes one, starts one, and measures what the
-// members believed meanwhile.
+// one, suspends and wakes another, closes one, starts one, kills that beside a sentinel,
+// and measures what the members believed meanwhile.
 //
 //	go run ./demo
 package main
@@ -26,10 +26,11 @@ import (
 func main() {
 	memberName := flag.String("member", "", "be the member of this name (the demo starts itself so)")
 	bootstrap := flag.String("bootstrap", "", "the broker, for -member")
+	sentinel := flag.String("sentinel", "", "the socket of a sentinel, for -member")
 	pause := flag.Duration("pause", 2*time.Second, "time to read, before and after each step")
 	flag.Parse()
 	if *memberName != "" {
-		exitOn(member(*memberName, *bootstrap))
+		exitOn(member(*memberName, *bootstrap, *sentinel))
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -58,7 +59,10 @@ func demo(ctx context.Context, pause time.Duration) error {
 	w := show.NewWatch(os.Stdout, show.Now(), 12)
 	s := &story{bootstrap: broker.ListenAddrs()[0]}
 	s.Story = &show.Story{Ctx: ctx, Watch: w, Pause: pause,
-		Args: func(name string) []string { return []string{"-member", name, "-bootstrap", s.bootstrap} }}
+		Args: func(name string) []string {
+			return []string{"-member", name, "-bootstrap", s.bootstrap, "-sentinel", s.sentinel}
+		}}
+	defer s.endSentinel()
 	defer s.KillAll()
 	stopWatch := w.Start()
 	err = s.tell()
@@ -66,5 +70,7 @@ func demo(ctx context.Context, pause time.Duration) error {
 	if err != nil {
 		return err
 	}
-	return w.Conclude(s.Steps)
+	err = w.Conclude(s.Steps)
+	w.Compare(s.Steps, s.bars)
+	return err
 }

@@ -15,12 +15,13 @@ const (
 )
 
 // member contends for all roles, until standard input says "close" or ends.
-func member(name, bootstrap string) error {
+func member(name, bootstrap, sentinel string) error {
 	return show.Member(neli.Config{
 		KafkaConfig:      neli.KafkaConfigMap{"bootstrap.servers": bootstrap},
 		LeaderGroupID:    "demo",
 		Name:             name,
 		Partitions:       show.Roles,
 		HeartbeatTimeout: timeout,
+		Sentinel:         sentinel,
 	}, func(string) {})
 }

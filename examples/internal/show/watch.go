@@ -258,6 +258,36 @@ func (w *Watch) tabulate(out io.Writer, s Step, next time.Duration) {
 	}
 }
 
+// bar is how many cells the longest bar has.
+const bar = 50
+
+// Compare prints a bar for each step that has a name in names: how long it took until the last of the
+// roles that moved had its next leader.
+func (w *Watch) Compare(steps []Step, names map[string]string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	longest, took := time.Duration(0), map[string]time.Duration{}
+	for i, s := range steps {
+		next := Now()
+		if i+1 < len(steps) {
+			next = steps[i+1].At
+		}
+		for _, h := range w.history.handovers() {
+			if names[s.What] != "" && h.to.from >= s.At && h.to.from < next {
+				took[s.What] = max(took[s.What], h.to.from-s.At)
+			}
+		}
+		longest = max(longest, took[s.What])
+	}
+	fmt.Fprintf(w.out, "\nKilled → all of its roles led again:\n\n")
+	for _, s := range steps {
+		if d, ok := took[s.What]; ok {
+			cells := strings.Repeat("█", int(d*bar/longest))
+			fmt.Fprintf(w.out, "%-20s▏%s %v\n", names[s.What], cells, Rough(d))
+		}
+	}
+}
+
 // Rough rounds to what a reader wants to know.
 func Rough(d time.Duration) time.Duration {
 	if d < 100*time.Millisecond {
