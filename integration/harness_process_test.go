@@ -73,7 +73,7 @@ type contenderParams struct {
 	GroupsOnTopic int
 	Sentinel      string
 	Kafka         map[string]string
-	Logs          int
+	Logs          int    // of one broker each; 0: one replicated log
 	Client        string // empty: the one that NELI_PROVIDER names
 
 	Drive       drive

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
+	"github.com/goneli/neli/testkit/kafkatest"
 )
 
 // sentinelTimeout is T where it matters that something takes far less.
@@ -18,17 +20,27 @@ const sentinelTimeout = 5 * time.Second
 
 // A leader that is killed costs T, and beside a sentinel a small part of it.
 func TestSentinel(t *testing.T) {
-	e := newEnv(t, 1, 0, nil)
+	if os.Getenv(kafkatest.EnvBootstrap) != "" {
+		kafkatest.NotForeign(t)
+	}
+	cluster := kafkatest.Run(t, kafkatest.Options{Brokers: 3, Secure: true, BrokerProps: quickGroups})
+	e := &env{bootstrap: cluster.Bootstrap(), cluster: cluster, session: 2 * time.Second}
 	t.Run("with one", func(t *testing.T) {
-		took := sentinelKill(t, e, startSentinel(t, e))
-		assert.Less(t, took, sentinelTimeout/5)
+		took := sentinelKill(t, e, startSentinel(t, e, client()))
+		assert.Less(t, took, sentinelTimeout/2, "round trips, on a busy machine")
 	})
+	t.Run("on three logs, on the other client", func(t *testing.T) {
+		other := byClient(clients["franz"], clients["confluent"])()
+		took := sentinelKill(t, e, startSentinel(t, e, other), func(p *contenderParams) { p.Logs, p.Partitions = 3, 0 })
+		assert.Less(t, took, sentinelTimeout/2)
+	})
+	t.Run("rights", func(t *testing.T) { sentinelRights(t, cluster) })
 	t.Run("without", func(t *testing.T) {
 		took := sentinelKill(t, e, "")
 		assert.Greater(t, took, sentinelTimeout*3/4-busyMachine, "its lease has to run out")
 	})
 	t.Run("the only member is started anew", func(t *testing.T) {
-		el := sentinelElection(t, e, startSentinel(t, e))
+		el := sentinelElection(t, e, startSentinel(t, e, client()))
 		el.start("first")
 		old := el.leader(0, firstLeader)
 		old.logs(watchedLine, 1, patience)
@@ -45,8 +57,47 @@ func TestSentinel(t *testing.T) {
 // watchedLine is what a member says when a sentinel has taken it.
 const watchedLine = "a sentinel watches this process"
 
+// A sentinel needs READ and WRITE on the topic. Without, members are told which it lacks, and lead as ever.
+func sentinelRights(t *testing.T, cluster *kafkatest.Cluster) {
+	admin := newHostileAdmin(t, cluster.Bootstrap())
+	for _, c := range []struct {
+		name   string
+		rights []hostileRight
+		lacks  string // in the log of the member; empty: nothing
+	}{
+		{"both", []hostileRight{readTopic, writeTopic}, ""},
+		{"READ only", []hostileRight{readTopic}, "WRITE topic"},
+		{"WRITE only", []hostileRight{writeTopic}, "READ topic"},
+		{"none", nil, "DESCRIBE topic"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cfg, log := hostileConfig(cluster.Bootstrap(), "watched", hostileModes[0].set)
+			of := neli.Config{LeaderGroupID: cfg.LeaderGroupID, LeaderTopic: cfg.LeaderTopic, KafkaConfig: neli.KafkaConfigMap{}}
+			secured(t, cluster, &of, c.rights...)
+			admin.create(t, cfg.LeaderTopic, 1, 1, nil)
+			cfg.Sentinel = startSentinelWith(t, of.KafkaConfig, client())
+			m := hostileStart(t, cfg, log)
+			m.leads(t, 30*time.Second)
+			want := "watching"
+			if c.lacks != "" {
+				want = "refused"
+			}
+			hostileUntil(t, 60*time.Second, func() bool { return m.Stats().Sentinel == want }, "the member knows what the sentinel does for it")
+			if c.lacks != "" {
+				assert.NotEmpty(t, log.with("level=WARN", "no sentinel watches this process", c.lacks))
+			}
+			assert.True(t, m.IsLeader())
+		})
+	}
+}
+
 // startSentinel runs a sentinel in this process, and returns its socket.
-func startSentinel(t *testing.T, e *env) string {
+func startSentinel(t *testing.T, e *env, p kafka.Provider) string {
+	t.Helper()
+	return startSentinelWith(t, neli.KafkaConfigMap{"bootstrap.servers": e.bootstrap}, p)
+}
+
+func startSentinelWith(t *testing.T, props neli.KafkaConfigMap, p kafka.Provider) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "neli-sentinel-") // the path of a socket is short
 	require.NoError(t, err)
@@ -56,8 +107,7 @@ func startSentinel(t *testing.T, e *env) string {
 	ended := make(chan error, 1)
 	logger, _ := newHostileLogger()
 	go func() {
-		ended <- neli.RunSentinel(ctx, neli.SentinelConfig{Socket: socket, KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": e.bootstrap},
-			Provider: client(), Logger: logger})
+		ended <- neli.RunSentinel(ctx, neli.SentinelConfig{Socket: socket, KafkaConfig: props, Provider: p, Logger: logger})
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -67,13 +117,13 @@ func startSentinel(t *testing.T, e *env) string {
 	return socket
 }
 
-func sentinelElection(t *testing.T, e *env, socket string) *election {
-	return exclusive(t, e, neli.Open, sentinelTimeout, func(p *contenderParams) { p.Sentinel = socket })
+func sentinelElection(t *testing.T, e *env, socket string, change ...func(*contenderParams)) *election {
+	return exclusive(t, e, neli.Open, sentinelTimeout, append(change, func(p *contenderParams) { p.Sentinel = socket })...)
 }
 
 // sentinelKill kills a leader whose term is T old, and returns how long it took until the next one led.
-func sentinelKill(t *testing.T, e *env, socket string) time.Duration {
-	el := sentinelElection(t, e, socket)
+func sentinelKill(t *testing.T, e *env, socket string, change ...func(*contenderParams)) time.Duration {
+	el := sentinelElection(t, e, socket, change...)
 	el.start("first")
 	old := el.leader(0, firstLeader)
 	el.follow("second", "third")

@@ -142,7 +142,7 @@ func (c *Client) note(a Answer, retry *time.Timer) {
 		a.State = Refused
 		c.drop(false)
 		retry.Reset(c.pause.NextBackOff())
-		if was.State == Watching || was != a && was.State != Registered {
+		if was != a {
 			c.logger.Warn("no sentinel watches this process: a crash costs the whole lease", "socket", c.socket, "reason", a.Reason)
 		}
 	}

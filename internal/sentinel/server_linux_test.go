@@ -388,6 +388,7 @@ func TestAGroupThatCannotBeWatchedIsRefused(t *testing.T) {
 			client.Opened(registration(NewSecret()))
 			require.Eventually(t, func() bool { return client.state.Load().Reason == c.want }, 10*time.Second, time.Millisecond)
 			require.Equal(t, Refused, client.State())
+			require.Equal(t, 1, said.count("no sentinel watches this process"), "the member says so once")
 			cancel()
 			require.Eventually(t, func() bool {
 				p.hub.mu.Lock()
