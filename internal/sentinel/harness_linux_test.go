@@ -2,6 +2,7 @@ package sentinel
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -250,6 +251,12 @@ func child(mode string) {
 				var f *os.File
 				f, over = c.Guard()
 				fmt.Println("guarded", f != nil)
+			case order == "exec":
+				sleep, err := exec.LookPath("sleep")
+				fmt.Println(errors.Join(err, syscall.Exec(sleep, []string{"sleep", "1000"}, nil)))
+			case order == "eat":
+				for eaten := [][]byte{}; ; eaten = append(eaten, bytes.Repeat([]byte{1}, 1<<20)) {
+				}
 			case order == "over":
 				over()
 				fmt.Println("over")

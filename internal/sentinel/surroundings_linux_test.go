@@ -1,0 +1,147 @@
+package sentinel
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Where members live: the kernel's word is the same in namespaces and cgroups, and however they are killed there.
+
+// cgroupWith makes a cgroup in a hierarchy whose root has a file: "cgroup.freeze" is in all of version 2, "memory.max" where that has
+// the controller, "memory.limit_in_bytes" in version 1. Empty: there is no such hierarchy.
+func cgroupWith(t *testing.T, file string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("who is not root has no cgroups here")
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	require.NoError(t, err)
+	for line := range strings.Lines(string(mounts)) {
+		f := strings.Fields(line)
+		if len(f) < 3 || !strings.HasPrefix(f[2], "cgroup") {
+			continue
+		}
+		if f[2] == "cgroup2" {
+			_ = os.WriteFile(filepath.Join(f[1], "cgroup.subtree_control"), []byte("+memory"), 0o600) // where there is one
+		}
+		dir := filepath.Join(f[1], fmt.Sprintf("neli-sentinel-test-%d-%d", os.Getpid(), time.Now().UnixNano()))
+		if os.Mkdir(dir, 0o755) != nil {
+			continue // read-only
+		}
+		t.Cleanup(func() {
+			for end := time.Now().Add(10 * time.Second); os.Remove(dir) != nil && time.Now().Before(end); { // its processes have to end first
+				<-time.After(10 * time.Millisecond)
+			}
+		})
+		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
+			return dir
+		}
+	}
+	return ""
+}
+
+func put(t *testing.T, dir, file, text string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+}
+
+// inPIDNamespace makes a command process 1 of a namespace, as in a container.
+func inPIDNamespace(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+	}
+}
+
+// Its process id is 1, as that of each other member in a container: nothing rests on it.
+func TestMembersInPIDNamespacesDieEachForItself(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	a, b := startChild(t, p.socket, "member", inPIDNamespace), startChild(t, p.socket, "member", inPIDNamespace)
+	a.says("watching")
+	b.says("watching")
+	a.kill()
+	p.dies(a.id)
+	require.Never(t, func() bool { return p.isDead(b.id) }, 200*time.Millisecond, 10*time.Millisecond, "the other one lives")
+	b.kill()
+	p.dies(b.id)
+}
+
+// A process that becomes another program is the same to the kernel: it has not died, and its files are closed.
+func TestAMemberThatExecsHasNotDied(t *testing.T) {
+	p := startPost(t, socketIn(directory(t)), nil)
+	m := startChild(t, p.socket, "member")
+	m.says("watching")
+	m.order("exec")
+	require.Eventually(t, func() bool {
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", m.cmd.Process.Pid))
+		return string(name) == "sleep\n"
+	}, 10*time.Second, time.Millisecond)
+	require.Never(t, func() bool { return p.isDead(m.id) }, 300*time.Millisecond, 10*time.Millisecond, "it runs, as another program")
+	m.kill()
+	p.dies(m.id)
+}
+
+// A cgroup that is frozen is as good as suspended. What is killed in it is dead.
+func TestAFrozenMemberIsNotDead(t *testing.T) {
+	dir := cgroupWith(t, "cgroup.freeze")
+	if dir == "" {
+		t.Skip("no cgroup of version 2 can be made")
+	}
+	p := startPost(t, socketIn(directory(t)), nil)
+	m := startChild(t, p.socket, "member")
+	m.says("watching")
+	put(t, dir, "cgroup.procs", fmt.Sprint(m.cmd.Process.Pid))
+	put(t, dir, "cgroup.freeze", "1")
+	require.Never(t, func() bool { return p.isDead(m.id) }, 300*time.Millisecond, 10*time.Millisecond, "a frozen process has not died")
+	m.kill()
+	p.dies(m.id)
+}
+
+// The kernel kills who wants more memory than its cgroup may have; with memory.oom.group, as Kubernetes has it,
+// everything in the cgroup. A sentinel in another cgroup notices each death.
+func TestMembersThatTheOOMKillerEndsAreDead(t *testing.T) {
+	limit := "memory.max"
+	dir := cgroupWith(t, limit)
+	if dir == "" {
+		limit = "memory.limit_in_bytes"
+		dir = cgroupWith(t, limit)
+	}
+	if dir == "" {
+		t.Skip("no cgroup with a limit of memory can be made")
+	}
+	p := startPost(t, socketIn(directory(t)), nil)
+	put(t, dir, limit, "67108864")
+	_ = os.WriteFile(filepath.Join(dir, "memory.swap.max"), []byte("0"), 0o600) // where there is one
+	inside := func() *process {
+		m := startChild(t, p.socket, "member")
+		m.says("watching")
+		put(t, dir, "cgroup.procs", fmt.Sprint(m.cmd.Process.Pid))
+		return m
+	}
+	hungry, other := inside(), inside()
+	hungry.order("eat")
+	p.dies(hungry.id)
+	require.Error(t, hungry.cmd.Wait())
+	require.False(t, p.isDead(other.id))
+
+	err := os.WriteFile(filepath.Join(dir, "memory.oom.group"), []byte("1"), 0o600)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
+		return // version 1 has no such thing
+	}
+	require.NoError(t, err)
+	hungry = inside()
+	hungry.order("eat")
+	p.dies(hungry.id)
+	p.dies(other.id)
+}
