@@ -94,16 +94,15 @@ func tidy(r repo.Repo, m repo.Module, all []repo.Module, check bool) (changed bo
 	if err != nil {
 		return false, err
 	}
-	changed = !bytes.Equal(had, has) || !bytes.Equal(others, hasSums)
+	hasSums = repo.FormatSums(strings.Split(string(hasSums)+string(ours), "\n"))
+	changed = !bytes.Equal(had, has) || !bytes.Equal(sums, hasSums)
 	if check || !changed {
 		return changed, nil
 	}
 	if err := os.WriteFile(filepath.Join(r.Dir, m.Dir, "go.mod"), has, 0o644); err != nil {
 		return false, err
 	}
-	lines := append(strings.SplitAfter(string(hasSums), "\n"), strings.SplitAfter(string(ours), "\n")...)
-	slices.Sort(lines)
-	return true, os.WriteFile(filepath.Join(r.Dir, m.Dir, "go.sum"), []byte(strings.Join(lines, "")), 0o644)
+	return true, os.WriteFile(filepath.Join(r.Dir, m.Dir, "go.sum"), hasSums, 0o644)
 }
 
 // split are the lines of a go.sum for our modules, and the others.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
 )
 
@@ -219,6 +220,23 @@ func (r Repo) writeSumsOf(m Module, sums map[string][]string) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	slices.Sort(lines)
-	return os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644)
+	return os.WriteFile(path, FormatSums(lines), 0o644)
+}
+
+// FormatSums is a go.sum of these lines, in the order in which Go writes them.
+func FormatSums(lines []string) []byte {
+	versions := map[module.Version]string{}
+	var sorted []module.Version
+	for _, line := range lines {
+		if f := strings.Fields(line); len(f) == 3 {
+			v := module.Version{Path: f[0], Version: f[1]}
+			sorted, versions[v] = append(sorted, v), line
+		}
+	}
+	module.Sort(sorted)
+	var b bytes.Buffer
+	for _, v := range sorted {
+		b.WriteString(strings.TrimSpace(versions[v]) + "\n")
+	}
+	return b.Bytes()
 }

@@ -3,6 +3,7 @@ package repo
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,4 +113,17 @@ func TestChangelog(t *testing.T) {
 	require.NotContains(t, Section(text, "0.2.0"), "- old")
 	require.NotContains(t, Section(text, "Unreleased"), "- new")
 	require.Empty(t, Section(text, "0.3.0"))
+}
+
+// Else a release would not be tidy.
+func TestFormatSumsIsGosOrder(t *testing.T) {
+	r, err := Here()
+	require.NoError(t, err)
+	for _, dir := range []string{"testkit", "bench"} {
+		b, err := os.ReadFile(filepath.Join(r.Dir, dir, "go.sum"))
+		require.NoError(t, err)
+		lines := strings.Split(string(b), "\n")
+		slices.Sort(lines)
+		require.Equal(t, string(b), string(FormatSums(lines)))
+	}
 }
