@@ -1,0 +1,110 @@
+package neli_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+)
+
+// leader is a process that leads its group.
+func leader(broker *nelitest.Broker, name string) *neli.Neli {
+	n, err := neli.New(neli.Config{LeaderGroupID: "ledger", Name: name, HeartbeatTimeout: time.Second, Provider: broker.Provider(name),
+		Requests: func(neli.Request) error { return nil }})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := n.Pulse(time.Minute); err != nil {
+		log.Fatal(err)
+	}
+	return n
+}
+
+// The check before each write, where Lead and Background do not fit. The token goes with the
+// write, for what receives it may see it late.
+func ExampleNeli_IsLeaderOf() {
+	n := leader(nelitest.NewBroker(nelitest.Options{}), "anna")
+	const role = 0
+	if n.IsLeaderOf(role) {
+		token, ok := n.Token(role)
+		fmt.Println("write, with a token:", ok && token >= 0)
+	}
+	_ = n.Close()
+	fmt.Println("leads:", n.IsLeaderOf(role))
+	// Output:
+	// write, with a token: true
+	// leads: false
+}
+
+// Work that must not be begun near the end of a term asks how long the term lasts if nothing
+// more is heard of the group.
+func ExampleLeadership_Remaining() {
+	n := leader(nelitest.NewBroker(nelitest.Options{}), "anna")
+	defer n.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	_ = n.Lead(ctx, func(_ context.Context, l neli.Leadership) error {
+		defer stop()
+		if l.Valid() && l.Remaining() > 100*time.Millisecond {
+			fmt.Println("there is time for a call")
+		}
+		return nil
+	})
+	// Output: there is time for a call
+}
+
+// What a page or a log shows: who leads what, who else is there, how it goes.
+func ExampleNeli_Standings() {
+	n := leader(nelitest.NewBroker(nelitest.Options{}), "anna")
+	defer n.Close()
+	for _, s := range n.Standings() {
+		for role := range s.Roles() {
+			fmt.Println("role", role, s.Status, "by", s.Holder.Name)
+		}
+	}
+	for _, m := range n.Members() {
+		fmt.Println("member", m.Name, "nominated:", m.Nominated)
+	}
+	fmt.Println("terms:", n.Stats().TermsStarted)
+	// Output:
+	// role 0 held by anna
+	// member anna nominated: true
+	// terms: 1
+}
+
+// Before its machine is taken down a process gives up what it leads, and claims nothing for a
+// while.
+func ExampleNeli_StepDown() {
+	n := leader(nelitest.NewBroker(nelitest.Options{}), "anna")
+	defer n.Close()
+	fmt.Println("error:", n.StepDown(context.Background()))
+	fmt.Println("leads:", n.IsLeader())
+	// Output:
+	// error: <nil>
+	// leads: false
+}
+
+// An operator's tool, which only observes, asks whoever leads role 0 to step down. The leader's
+// Config.Requests decides.
+func ExampleNeli_Ask() {
+	broker := nelitest.NewBroker(nelitest.Options{})
+	n := leader(broker, "anna")
+	defer n.Close()
+	tool, err := neli.New(neli.Config{LeaderGroupID: "ledger", Observer: true, HeartbeatTimeout: time.Second, Provider: broker.Provider("tool")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer tool.Close()
+	for s := range tool.Watch(context.Background()) {
+		if s.Status == neli.Held {
+			break // the holder is known
+		}
+	}
+	fmt.Println("error:", tool.Ask(context.Background(), neli.Request{Role: 0, StepDown: true}))
+	fmt.Println("leads:", n.IsLeader())
+	// Output:
+	// error: <nil>
+	// leads: false
+}
