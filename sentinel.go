@@ -23,7 +23,7 @@ const sentinelVariable = "NELI_SENTINEL"
 // SentinelConfig configures RunSentinel.
 type SentinelConfig struct {
 	// Socket is the path of the unix socket at which members register. Nobody but this process's user and
-	// root may be able to write to its directory; who may reach it is what the mode of the directory
+	// root may be able to write to its directory, which is made with mode 0750 if it is missing; who may reach it is what the mode of the directory
 	// says. A socket that a killed sentinel has left there is replaced. Required.
 	Socket string
 

@@ -48,10 +48,14 @@ type registered struct {
 	link  link
 }
 
-// Listen makes the socket. Nobody but this process's user and root may be able to put another
+// Listen makes the socket, and its directory if that is missing. Nobody but this process's user and root may be able to put another
 // socket in its place. A socket that is there already is replaced: what a killed sentinel left.
 func Listen(socket string, hub *Hub, logger *slog.Logger) (*Server, error) {
 	if err := checkKernel(); err != nil {
+		return nil, err
+	}
+	// A folder that containers share belongs to nobody of them: one in it may.
+	if err := os.Mkdir(filepath.Dir(socket), 0o750); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
 	if err := checkDirectory(socket, uint32(os.Geteuid())); err != nil {

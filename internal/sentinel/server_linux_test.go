@@ -437,3 +437,17 @@ func TestTheSocketIsTheSentinelsOwn(t *testing.T) {
 	_, err = Listen("/nowhere/at/all", p.hub, p.said.logger())
 	require.Error(t, err)
 }
+
+// Everybody may write to a folder that containers share. A directory in it is the sentinel's own.
+func TestTheSocketsDirectoryIsMade(t *testing.T) {
+	shared := directory(t)
+	require.NoError(t, os.Chmod(shared, 0o777)) //nolint:gosec // as an emptyDir is
+	p := startPost(t, socketIn(shared+"/own"), nil)
+	info, err := os.Stat(shared + "/own")
+	require.NoError(t, err)
+	require.Zero(t, info.Mode().Perm()&0o027, "%v", info.Mode())
+	m := startChild(t, p.socket, "member")
+	m.says("watching")
+	m.kill()
+	p.dies(m.id)
+}

@@ -19,7 +19,7 @@ they held, in their names. One sentinel serves all groups of one Kafka cluster. 
 WRITE on their topics, and never leads. While it does not run a crash costs --timeout again.
 
 The socket's directory must belong to the sentinel's user or root, and nobody else may be able to
-write to it; who may reach the socket is what its mode says. --group, --topic, --name and
+write to it; a missing one is made with mode 0750. Who may reach the socket is what its mode says. --group, --topic, --name and
 --timeout of the members do not matter here.
 
 Give fencing tokens to whatever the work changes: requests of a crashed process that are under
