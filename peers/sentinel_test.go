@@ -1,0 +1,148 @@
+//go:build linux
+
+package peers
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+)
+
+const (
+	sentinelEnv = "NELI_WATCHED_MEMBER" // a member's orders, as JSON
+	sentinelT   = 4 * time.Second
+)
+
+func init() { programs[sentinelEnv] = beWatched }
+
+// watchedOrders are what a member beside a sentinel is told.
+type watchedOrders struct {
+	Hosts        []Host
+	Self, Socket string
+}
+
+// beWatched is a member with a log, beside a sentinel, until it is killed. It says when a sentinel
+// watches it, and when it leads.
+func beWatched(orders string) error {
+	var o watchedOrders
+	if err := json.Unmarshal([]byte(orders), &o); err != nil {
+		return err
+	}
+	n, err := neli.New(neli.Config{Provider: &provider{Config{Hosts: o.Hosts, Self: o.Self}}, LeaderGroupID: "test", Name: o.Self,
+		HeartbeatTimeout: sentinelT, Sentinel: o.Socket, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
+	if err != nil {
+		return err
+	}
+	if _, err := n.Background(func() { pause(context.Background(), time.Millisecond) }); err != nil {
+		return err
+	}
+	told, led := false, false
+	for {
+		if !told && n.Stats().Sentinel == "watching" {
+			told = true
+			fmt.Println("watched")
+		}
+		if leads := n.IsLeader(); leads != led {
+			led = leads
+			fmt.Println("leads", leads, nanos())
+		}
+		pause(context.Background(), time.Millisecond)
+	}
+}
+
+// A sentinel of the members' own Provider, without a log in it, releases on a majority of the logs: also on
+// those that are left when the dead member's log has died with it.
+func TestASentinelReleasesWhatAKilledPeerLed(t *testing.T) {
+	hosts := list(t, 3)
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o750)) //nolint:gosec // a directory
+	socket := filepath.Join(dir, "s")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- neli.RunSentinel(ctx, neli.SentinelConfig{Socket: socket, Name: "sentinel", Provider: &provider{Config{Hosts: hosts}}})
+	}()
+	t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
+
+	events := make(chan string, 100)
+	members := map[string]*exec.Cmd{}
+	for _, h := range hosts {
+		members[h.ID] = startWatched(t, watchedOrders{hosts, h.ID, socket}, events)
+	}
+	next := func(is func(who, what string) bool) string {
+		t.Helper()
+		late := time.After(within)
+		for {
+			select {
+			case e := <-events:
+				if who, what, _ := strings.Cut(e, " "); is(who, what) {
+					return who
+				}
+			case <-late:
+				require.FailNow(t, "not in time")
+			}
+		}
+	}
+	leader, watched := "", 0
+	next(func(who, what string) bool {
+		if strings.HasPrefix(what, "leads true") {
+			leader = who
+		}
+		if what == "watched" {
+			watched++
+		}
+		return leader != "" && watched == len(hosts)
+	})
+	pause(t.Context(), sentinelT+sentinelT/4) // no term is released before it is T old
+	killed := time.Now()
+	require.NoError(t, members[leader].Process.Signal(syscall.SIGKILL))
+	next(func(who, what string) bool { return who != leader && strings.HasPrefix(what, "leads true") })
+	took := time.Since(killed)
+	t.Logf("killed → next leader: %v", took.Round(time.Millisecond))
+	require.Less(t, took, sentinelT/2, "round trips, on a busy machine")
+}
+
+func startWatched(t *testing.T, o watchedOrders, events chan<- string) *exec.Cmd {
+	t.Helper()
+	orders, err := json.Marshal(o)
+	require.NoError(t, err)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), sentinelEnv+"="+string(orders))
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for in := bufio.NewScanner(out); in.Scan(); {
+			events <- o.Self + " " + in.Text()
+		}
+	})
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		reading.Wait()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("%s:\n%s", o.Self, &said)
+		}
+	})
+	return cmd
+}
