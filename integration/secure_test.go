@@ -94,6 +94,7 @@ func TestSecured(t *testing.T) {
 	t.Run("an observer only reads", func(t *testing.T) { testObserverRights(t, cluster, admin) })
 	t.Run("a right withdrawn", func(t *testing.T) { testWithdrawn(t, cluster, admin) })
 	t.Run("a right missing briefly", func(t *testing.T) { testBriefly(t, cluster, admin) })
+	t.Run("certificates", func(t *testing.T) { testCertificates(t, cluster, admin) })
 	t.Run("strangers", func(t *testing.T) { testStrangers(t, cluster) })
 	t.Run("secrets", func(t *testing.T) { testSecrets(t, cluster, admin) })
 }
@@ -259,6 +260,35 @@ func testBriefly(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 
 // Who cannot prove who they are, or to whom the broker cannot, is told so within
 // seconds.
+// Who has a certificate that the broker trusts is who that says, and everybody else is refused.
+func testCertificates(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
+	mtls := func(certificate, key string) (neli.Config, *hostileLog) {
+		cfg, log := hostileConfig(cluster.MTLSBootstrap(), "mtls", hostileModes[0].set)
+		maps.Copy(cfg.KafkaConfig, neli.KafkaConfigMap{"security.protocol": "SSL", "ssl.ca.pem": cluster.CAPEM(), "ssl.certificate.pem": certificate, "ssl.key.pem": key})
+		admin.create(t, cfg.LeaderTopic, 1, 1, nil)
+		return cfg, log
+	}
+	t.Run("trusted", func(t *testing.T) {
+		certificate, key, err := cluster.ClientCertificate("invoicing")
+		require.NoError(t, err)
+		cfg, log := mtls(certificate, key)
+		for _, r := range hostileRights["open"] {
+			acl := r.acl("", cfg)
+			acl.Principal = "User:CN=invoicing"
+			require.NoError(t, cluster.Allow(t.Context(), acl))
+		}
+		hostileStart(t, cfg, log).leads(t, 20*time.Second)
+	})
+	for name, pair := range map[string]keyPair{"unknown": selfSigned(t), "none": {}} {
+		t.Run(name, func(t *testing.T) {
+			cfg, log := mtls(pair.certificate, pair.key)
+			err := hostileStart(t, cfg, log).fails(t, 20*time.Second)
+			assert.ErrorIs(t, err, neli.ErrAccess)
+			assert.ErrorIs(t, err, kafka.ErrAuthentication)
+		})
+	}
+}
+
 func testStrangers(t *testing.T, cluster *kafkatest.Cluster) {
 	strange := []struct {
 		name  string
@@ -346,7 +376,7 @@ func testSecrets(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	}
 	var cases []*secretsCase
 	for _, mode := range hostileModes {
-		for _, c := range []secretsCase{ // what franz-go takes no token by is refused, which its own tests show
+		for _, c := range []secretsCase{ // franz-go asks for a token when the broker takes the mechanism: TestTokens shows that
 			{name: "password and key", props: neli.KafkaConfigMap{"ssl.key.pem": pair.key, "ssl.certificate.pem": pair.certificate}, leads: true},
 			{name: "wrong password", props: neli.KafkaConfigMap{"sasl.password": "not-the-passw0rd"}},
 			{name: "token", props: neli.KafkaConfigMap{

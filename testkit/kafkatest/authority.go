@@ -1,7 +1,6 @@
 package kafkatest
 
 import (
-	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -17,9 +16,10 @@ import (
 )
 
 // An authority is a certificate authority of its own for one secure cluster, and
-// the one server certificate that all its brokers use. Its own key is thrown away
-// once it has signed.
+// the one server certificate that all its brokers use.
 type authority struct {
+	ca       *x509.Certificate
+	key      *ecdsa.PrivateKey
 	caPEM    string
 	keystore string // file: the brokers' key and certificate
 	trust    string // file: the authority's certificate
@@ -28,25 +28,49 @@ type authority struct {
 // newAuthority writes its files to dir.
 func newAuthority(dir string) (*authority, error) {
 	a := &authority{keystore: filepath.Join(dir, "server.pem"), trust: filepath.Join(dir, "ca.pem")}
-	caPEM, serverPEM, err := certify(time.Now())
+	serverPEM, err := a.certify(time.Now())
 	if err != nil {
 		return nil, fmt.Errorf("kafkatest: making certificates: %w", err)
 	}
-	a.caPEM = string(caPEM)
-	if err := os.WriteFile(a.trust, caPEM, 0o644); err != nil {
+	if err := os.WriteFile(a.trust, []byte(a.caPEM), 0o644); err != nil {
 		return nil, err
 	}
 	return a, os.WriteFile(a.keystore, serverPEM, 0o600)
 }
 
+// MTLSBootstrap returns the addresses that take TLS with a client certificate, separated by commas, or "" unless
+// the cluster was started with Secure. Who comes in there is User:CN=name.
+func (c *Cluster) MTLSBootstrap() string {
+	if c.authority == nil {
+		return ""
+	}
+	return c.bootstrap(mtlsListener)
+}
+
+// ClientCertificate returns a certificate for MTLSBootstrap, and its key, both in PEM, or an error
+// unless the cluster was started with Secure.
+func (c *Cluster) ClientCertificate(name string) (certificate, key string, err error) {
+	if c.authority == nil {
+		return "", "", errNotSecure
+	}
+	keyPEM, certPEM, err := c.authority.sign(&x509.Certificate{
+		SerialNumber: big.NewInt(3),
+		Subject:      pkix.Name{CommonName: name},
+		NotBefore:    c.authority.ca.NotBefore,
+		NotAfter:     c.authority.ca.NotAfter,
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	})
+	return string(certPEM), string(keyPEM), err
+}
+
 // certify makes the authority's certificate and, signed by it, the server's
 // together with its key, both valid for a day around now.
-func certify(now time.Time) (caPEM, serverPEM []byte, err error) {
-	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, err
+func (a *authority) certify(now time.Time) (serverPEM []byte, err error) {
+	if a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return nil, err
 	}
-	ca := &x509.Certificate{
+	a.ca = &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: "kafkatest authority"},
 		NotBefore:             now.Add(-time.Hour),
@@ -55,26 +79,31 @@ func certify(now time.Time) (caPEM, serverPEM []byte, err error) {
 		BasicConstraintsValid: true,
 		IsCA:                  true,
 	}
-	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
+	caDER, err := x509.CreateCertificate(rand.Reader, a.ca, a.ca, a.key.Public(), a.key)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, err
-	}
-	server := &x509.Certificate{
+	a.caPEM = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER}))
+	keyPEM, certPEM, err := a.sign(&x509.Certificate{
 		SerialNumber: big.NewInt(2),
 		Subject:      pkix.Name{CommonName: "kafkatest broker"},
-		NotBefore:    ca.NotBefore,
-		NotAfter:     ca.NotAfter,
+		NotBefore:    a.ca.NotBefore,
+		NotAfter:     a.ca.NotAfter,
 		KeyUsage:     x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		DNSNames:     []string{"localhost"},
 		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
+	})
+	return append(keyPEM, certPEM...), err
+}
+
+// sign makes a key, and signs a certificate for it.
+func (a *authority) sign(of *x509.Certificate) (keyPEM, certPEM []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
 	}
-	serverDER, err := x509.CreateCertificate(rand.Reader, server, ca, key.Public(), caKey)
+	certDER, err := x509.CreateCertificate(rand.Reader, of, a.ca, key.Public(), a.key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -82,23 +111,23 @@ func certify(now time.Time) (caPEM, serverPEM []byte, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-
-	var both bytes.Buffer
-	_ = pem.Encode(&both, &pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}) // a Buffer takes all
-	_ = pem.Encode(&both, &pem.Block{Type: "CERTIFICATE", Bytes: serverDER})
-	caPEM = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER})
-	return caPEM, both.Bytes(), nil
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certDER}), nil
 }
 
 // properties are the settings of a secure cluster, beside the listener's
 // addresses.
 func (a *authority) properties() map[string]string {
-	const listener = "listener.name.sasl_ssl."
+	const listener, mtls = "listener.name.sasl_ssl.", "listener.name.mtls."
 	return map[string]string{
 		listener + "ssl.keystore.type":              "PEM",
 		listener + "ssl.keystore.location":          a.keystore,
 		listener + "ssl.truststore.type":            "PEM",
 		listener + "ssl.truststore.location":        a.trust,
+		mtls + "ssl.keystore.type":                  "PEM",
+		mtls + "ssl.keystore.location":              a.keystore,
+		mtls + "ssl.truststore.type":                "PEM",
+		mtls + "ssl.truststore.location":            a.trust,
+		mtls + "ssl.client.auth":                    "required",
 		listener + "sasl.enabled.mechanisms":        "SCRAM-SHA-512",
 		listener + "scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
 		"authorizer.class.name":                     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

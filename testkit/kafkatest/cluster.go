@@ -177,7 +177,7 @@ func (c *Cluster) layOut() error {
 			b.listeners = append(b.listeners, listener{name: controllerListener, protocol: "PLAINTEXT"})
 		}
 		if c.opts.Secure {
-			b.listeners = append(b.listeners, listener{name: secureListener, protocol: "SASL_SSL"})
+			b.listeners = append(b.listeners, listener{name: secureListener, protocol: "SASL_SSL"}, listener{name: mtlsListener, protocol: "SSL"})
 		}
 		if c.opts.Issuer != "" {
 			b.listeners = append(b.listeners, listener{name: tokenListener, protocol: "SASL_PLAINTEXT"})

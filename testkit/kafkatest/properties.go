@@ -23,6 +23,7 @@ const (
 	controllerListener = "CONTROLLER"
 	secureListener     = "SASL_SSL"
 	tokenListener      = "TOKEN"
+	mtlsListener       = "MTLS"
 )
 
 // properties returns the server.properties of one of c's brokers.
