@@ -258,3 +258,27 @@ func TestDifferences(t *testing.T) {
 	require.Len(t, got, 3, "the rest is complained of, or one replica")
 	require.Contains(t, got[0], "retention.bytes is -1, and the library would create it with 16777216: ")
 }
+
+// lateAdmin tells the settings of a topic when it has heard of that.
+type lateAdmin struct {
+	*toldAdmin
+	since    time.Time
+	settings map[string]string
+}
+
+func (a lateAdmin) Settings(context.Context, string) (map[string]string, error) {
+	if time.Now().Before(a.since) {
+		return nil, kafka.ErrUnknownTopic
+	}
+	return a.settings, nil
+}
+
+// Nor does it keep its settings from being checked.
+func TestSettingsOfAYoungTopicAreChecked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leader, admin, out := told(func() (kafka.TopicInfo, error) { return kafka.TopicInfo{ID: "id", Partitions: 1, Replicas: 1}, nil })
+		leader.Admin = lateAdmin{admin, time.Now().Add(time.Second), map[string]string{"cleanup.policy": "compact"}}
+		require.NoError(t, leader.Open(t.Context()))
+		require.Contains(t, out.String(), "cleanup.policy=compact")
+	})
+}

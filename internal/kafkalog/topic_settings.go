@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/goneli/neli/kafka"
 )
@@ -76,13 +77,19 @@ func differences(got map[string]string, replicas int) []string {
 func (t *Topic) warn(ctx context.Context) {
 	var settings map[string]string
 	var info kafka.TopicInfo
-	err := t.attempt(ctx, func(ctx context.Context) (err error) {
-		if settings, err = t.Admin.Settings(ctx, t.name); err != nil {
+	ask := func() error {
+		return t.attempt(ctx, func(ctx context.Context) (err error) {
+			if settings, err = t.Admin.Settings(ctx, t.name); err != nil {
+				return err
+			}
+			info, err = t.Admin.Topic(ctx, t.name)
 			return err
-		}
-		info, err = t.Admin.Topic(ctx, t.name)
-		return err
-	})
+		})
+	}
+	err := ask()
+	for t.spreads(err) && pause(ctx, 100*time.Millisecond) {
+		err = ask()
+	}
 	if err != nil {
 		t.log.Info("could not check the leader topic's settings", "topic", t.name,
 			"error", Naming("DESCRIBE_CONFIGS topic "+t.name, err))
