@@ -54,7 +54,7 @@ comes back quickly (link, claims).
 settings.go has what a Node is told, node.go the inputs and the order, ready.go the output;
 shard.go what is kept of the roles of one partition, and how terms follow from it; channel.go what is
 kept of one log. succession.go says who
-is to claim what is vacant, and when; claim.go claims; handover.go decides how an orderly end
+is to claim what is vacant, and when; claim.go claims; handovers.go decides how an orderly end
 goes on, release.go carries it out; holdings.go has what is different on one log and on a
 majority of small ones, which tell of one shard. link.go and timing.go have
 one concern each. stats.go, vacancy_stats.go and vacancy.go count, reports.go

@@ -169,9 +169,9 @@ func (f fate) verdict(to string, late bool) (over bool, err error) {
 	return true, ErrNotTransferred
 }
 
-// movable reports whether a role may be handed over for balance.
+// movable reports whether a role that is kept may be handed over for balance.
 func (h *hold) movable(now clock.Instant) bool {
-	return h.hand == nil && (h.cause == claimed || h.cause == rebalanced && now.Mono.Sub(h.since) >= minTenure)
+	return h.cause == claimed || h.cause == rebalanced && now.Mono.Sub(h.since) >= minTenure
 }
 
 // tenured reports whether a role may not be moved on yet, and may later.

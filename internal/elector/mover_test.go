@@ -104,12 +104,10 @@ func TestWhatMayBeMoved(t *testing.T) {
 		hold
 		movable, tenured bool
 	}{
-		"what was claimed":               {hold{cause: claimed, since: young}, true, false},
-		"what was moved lately":          {hold{cause: rebalanced, since: young}, false, true},
-		"what was moved long ago":        {hold{cause: rebalanced, since: old}, true, false},
-		"what was given to stay":         {hold{cause: transferred, since: old}, false, false},
-		"what is being given up":         {hold{cause: claimed, hand: &handover{}}, false, false},
-		"what was moved and is given up": {hold{cause: rebalanced, since: old, hand: &handover{}}, false, false},
+		"what was claimed":        {hold{cause: claimed, since: young}, true, false},
+		"what was moved lately":   {hold{cause: rebalanced, since: young}, false, true},
+		"what was moved long ago": {hold{cause: rebalanced, since: old}, true, false},
+		"what was given to stay":  {hold{cause: transferred, since: old}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, c.movable, c.hold.movable(now))

@@ -46,7 +46,7 @@ func (n *Node) listen(p *channel, o int64, r *lease.Record, now clock.Instant) {
 		case r.To == lease.Everyone || r.Request != nil:
 			n.requests.back(p.index, o, r)
 		default:
-			p.pinged(o, r)
+			p.shard.hands.pinged(p.index, o, r.To)
 		}
 		if r.Kind == lease.Snapshot {
 			p.announcements.told(now)
@@ -73,7 +73,7 @@ func (n *Node) listen(p *channel, o int64, r *lease.Record, now clock.Instant) {
 		}
 	case lease.Pong:
 		if r.To == n.set.Process && !n.requests.replied(p.index, r, now) {
-			p.ponged(r)
+			p.shard.hands.ponged(p.index, r.Ping, r.Session.Process)
 		}
 	case lease.Snapshot:
 		p.announcements.told(now)

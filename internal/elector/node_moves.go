@@ -18,7 +18,7 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 	}
 	p, u := n.local(role)
 	h := p.holds[u]
-	if _, leads := p.lease.Leads(u, now); !leads || h == nil || h.hand != nil || !n.terms.Told(role) {
+	if _, leads := p.lease.Leads(u, now); !leads || h == nil || p.hands.of(u) != nil || !n.terms.Told(role) {
 		return 0, ErrNotLeader
 	}
 	member := n.members.find(to)
@@ -38,11 +38,7 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 
 // handOver begins a handover of roles, and waits for its outcome.
 func (s *shard) handOver(h *handover, roles []int32, id int, now clock.Instant) {
-	for _, role := range roles {
-		h.roles[role] = false
-		s.holds[role].hand = h
-	}
-	s.begin(h)
+	s.begin(h, roles...)
 	s.mover.under = append(s.mover.under, move{partition: s.index, role: roles[0], token: s.holds[roles[0]].token, to: h.to,
 		began: now.Mono, id: id})
 }
@@ -68,7 +64,7 @@ func (n *Node) rebalance(now clock.Instant) {
 		todo = plan.Moves(me, n.expected(plan, now), func(role int) bool {
 			p, u := n.local(role)
 			h := p.holds[u]
-			return role < n.desired.Roles && h != nil && h.movable(now) && n.terms.Told(role)
+			return role < n.desired.Roles && h != nil && p.hands.of(u) == nil && h.movable(now) && n.terms.Told(role)
 		}, maxBatch)
 	}
 	for _, v := range m.weigh(todo, func() bool { return tenured(n.shards, now) }, now) {
@@ -112,7 +108,7 @@ func (n *Node) resolveMoves(now clock.Instant) {
 		p := n.shards[v.partition]
 		g, held := p.lease.Holder(v.role)
 		f := fate{held: held, ours: held && p.lease.Ours(g, v.token), by: g.Session.Process}
-		f.kept = p.holds[v.role] != nil && p.holds[v.role].hand == nil
+		f.kept = p.holds[v.role] != nil && p.hands.of(v.role) == nil
 		return f
 	}, limit, now)
 	n.ready.Outcomes = append(n.ready.Outcomes, ended...)

@@ -41,7 +41,7 @@ func TestNothingNewIsClaimedAfterTheSessionIsLost(t *testing.T) {
 	a.nominate(true) // told twice
 	w.pass(10 * time.Second)
 	require.Equal(t, []int{0}, a.leads(1), "what is held is kept")
-	require.Empty(t, a.shards[0].hands)
+	require.Empty(t, a.shards[0].hands.all)
 
 	a.cut = true
 	w.pass(6 * time.Second)

@@ -65,7 +65,7 @@ func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
 			home, u := n.local(r.Request.Role)
 			h := home.holds[u]
 			_, leads := home.lease.Leads(u, now)
-			t.leads = leads && h != nil && h.hand == nil
+			t.leads = leads && h != nil && home.hands.of(u) == nil
 			// A late request may be about an earlier term than this one: its sender had not read
 			// as far as the Claim.
 			t.earlier = t.leads && home.lease.Earlier(log, r.Read, h.token)

@@ -27,7 +27,7 @@ func (s *shard) giveUp(now clock.Instant) {
 	}
 	s.wanted = below > 0
 	s.giveUpFrom(below, now)
-	if now.Mono >= s.nameAt() && slices.ContainsFunc(s.hands, func(h *handover) bool { return !h.named }) {
+	if now.Mono >= s.nameAt() && s.hands.unnamed() {
 		s.nameSuccessors(now)
 	}
 }
@@ -47,87 +47,159 @@ func (k *common) nameAt() clock.Mono {
 
 // giveUpFrom begins to hand over roles from a number on.
 func (s *shard) giveUpFrom(below int32, now clock.Instant) {
-	var h *handover
-	for role, held := range s.holds {
-		if role < below || held.hand != nil {
-			continue
+	var roles []int32
+	for role := range s.holds {
+		if role >= below && s.hands.of(role) == nil {
+			roles = append(roles, role)
 		}
-		if h == nil {
-			why := s.desired.Reason(s.role(role), now)
-			if below > 0 {
-				why = term.Roles
-			}
-			h = newHandover(why, now, "", s.set.Nominated || why == term.Roles)
-			s.begin(h)
-		}
-		h.roles[role], held.hand = false, h
 	}
+	if len(roles) == 0 {
+		return
+	}
+	why := term.Roles
+	if below == 0 {
+		why = s.desired.Reason(s.role(slices.Min(roles)), now)
+	}
+	s.begin(newHandover(why, now, "", s.set.Nominated || why == term.Roles), roles...)
 }
 
 // begin begins a handover.
-func (s *shard) begin(h *handover) {
-	s.hands = append(s.hands, h)
+func (s *shard) begin(h *handover, roles ...int32) {
+	s.hands.begin(h, roles...)
+	s.sayHandover(h)
+}
+
+func (s *shard) sayHandover(h *handover) {
 	s.note(slog.LevelDebug, "handing over", "partition", s.index, "reason", h.why, "to", h.to)
 }
 
 // nameSuccessors chooses who is to lead next what is to be given up: it is shared out
 // among those who are there.
 func (s *shard) nameSuccessors(now clock.Instant) {
-	var open []int32
-	var from []*handover
-	for _, h := range s.hands {
-		if h.named {
-			continue
-		}
-		h.named = true
-		for _, role := range h.sorted(true) {
-			open, from = append(open, int32(s.role(role))), append(from, h)
-		}
+	roles := s.hands.name()
+	open := make([]int32, len(roles))
+	for i, role := range roles {
+		open[i] = int32(s.role(role))
 	}
 	plan, me := s.plan(false, now)
 	first := plan.Assign(open, s.holders(plan, now))
-	for i, role := range open {
+	for i, role := range roles {
 		to := ""
 		if c := int(first[i]); c >= 0 && c != me {
 			to = plan.Candidate(c).ID
 		}
-		_, u := s.local(int(role))
-		s.split(from[i], u, to)
-	}
-	s.hands = slices.DeleteFunc(s.hands, func(h *handover) bool { return len(h.roles) == 0 })
-}
-
-// split moves a role from a handover to the one of the same kind that names to.
-func (s *shard) split(from *handover, role int32, to string) {
-	if from.to == to {
-		return
-	}
-	for _, h := range s.hands {
-		if h != from && h.to == to && h.since == from.since && h.why == from.why && !h.asked {
-			s.transferRole(from, h, role)
-			return
+		if h := s.hands.split(role, to); h != nil {
+			s.sayHandover(h)
 		}
 	}
-	h := newHandover(from.why, from.since, to, true)
-	s.begin(h)
-	s.transferRole(from, h, role)
-}
-
-func (s *shard) transferRole(from, to *handover, role int32) {
-	to.roles[role] = from.roles[role]
-	delete(from.roles, role)
-	s.holds[role].hand = to
+	s.hands.tidy()
 }
 
 // callOff ends a handover of which the application has not been told.
 func (s *shard) callOff(h *handover) {
-	for role := range h.roles {
-		s.holds[role].hand = nil
-	}
-	clear(h.roles)
+	s.hands.callOff(h)
 	s.mover.dirty = true
 	s.ready.Changed = true
 	s.note(slog.LevelDebug, "handover called off", "partition", s.index, "reason", h.why, "to", h.to)
+}
+
+// advance moves the handovers of p on.
+func (s *shard) advance(now clock.Instant) {
+	if len(s.hands.all) == 0 {
+		return
+	}
+	for _, h := range slices.Clone(s.hands.all) {
+		s.advanceOne(h, now)
+	}
+	s.hands.tidy()
+}
+
+func (s *shard) advanceOne(h *handover, now clock.Instant) {
+	if len(h.roles) == 0 {
+		return
+	}
+	if h.asked {
+		defer func() {
+			if len(h.roles) == 0 {
+				s.counts.Drains.Add(s.set.Drain-h.deadline.Mono.Sub(now.Mono), 1)
+			}
+		}()
+	}
+	on := s.conditions(h, now)
+	v := h.decide(now, on)
+	if v == callOff {
+		s.callOff(h)
+		return
+	}
+	var untold []int32
+	for role := range h.roles {
+		if !s.terms.Told(s.role(role)) {
+			untold = append(untold, role)
+		}
+	}
+	if now.Mono >= h.releaseAt(s.timing.roundTrip()) {
+		untold = append(untold, h.sorted(false)...)
+	}
+	s.giveBack(untold, h, h.why, now)
+	switch v {
+	case ask:
+		if !on.ready && !on.idle {
+			h.to = "" // it would only keep the others waiting
+		}
+		h.asked, h.deadline = true, now.Add(s.set.Drain)
+		s.terms.Revoke(s.units(h.sorted(true)), h.why, h.deadline)
+		s.hands.unite(h)
+	case overdue:
+		roles := h.sorted(true)
+		if len(roles) > 0 {
+			s.note(slog.LevelWarn, "released before the application had finished", "partition", s.index, "roles", len(roles))
+		}
+		s.giveBack(roles, h, term.Overdue, now)
+	case stay:
+		s.ping(h, now)
+	case callOff:
+	}
+}
+
+func (s *shard) conditions(h *handover, now clock.Instant) conditions {
+	below, top := s.keeps(now), int32(-1)
+	for role := range h.roles {
+		top = max(top, role)
+	}
+	on := conditions{
+		wanted: top < below,
+		idle:   !s.desired.Contend,
+		over:   now.Age(h.since) >= s.set.AnswerWait,
+	}
+	switch {
+	case h.why == term.Roles:
+		on.ready = true
+	case s.set.Nominated:
+		on.ready = s.members.wantedBy(s.index, s.nomination.since)
+	case h.named:
+		takes := s.members.takes(h.to) && s.members.wanting(h.to, s.role(top))
+		on.ready = h.to == "" || h.answered && takes
+		on.refused = !on.ready && !takes
+	}
+	return on
+}
+
+// ping asks the one that is to lead next to say that it is there, in the log that it is
+// to claim in: on its way there the answer opens and warms what the claim will need, and
+// of one that is dead, cut off or deaf nothing is heard.
+func (s *shard) ping(h *handover, now clock.Instant) {
+	if h.to == "" || h.pinged || h.asked {
+		return
+	}
+	h.pinged = true
+	c := s.main
+	if len(s.channels) > 1 {
+		c = s.channels[s.reachable()]
+	}
+	h.on = c.index
+	r := c.word(lease.Ping, now)
+	r.To = h.to
+	c.append(now, r)
 }
 
 // giveBack ends leadership of roles and then releases them.
@@ -159,15 +231,15 @@ func (n *Node) Drained(units []int, token int64, now clock.Instant) {
 	var done []int
 	for _, unit := range units {
 		p, role := n.local(unit)
-		if h := p.holds[role]; h != nil && h.token == token && h.hand != nil && h.hand.asked {
-			h.hand.finish(role, now)
+		if h := p.hands.of(role); h != nil && h.asked && p.tokenOf(role) == token {
+			h.finish(role, now)
 			done = append(done, unit)
-			p.dueAt = min(p.dueAt, h.hand.releaseAt(n.timing.roundTrip()))
+			p.dueAt = min(p.dueAt, h.releaseAt(n.timing.roundTrip()))
 		}
 	}
 	n.terms.Done(done)
 	for _, p := range n.shards {
-		if now.Mono >= p.dueAt && len(p.hands) > 0 {
+		if now.Mono >= p.dueAt && len(p.hands.all) > 0 {
 			p.step(now)
 		}
 	}
@@ -192,7 +264,7 @@ func (k *common) holders(plan *placement.Plan, now clock.Instant) []int32 {
 			}
 			return int32(plan.Find(h.Session.Process))
 		}, func(role, i int32) { out[p.role(role)] = i })
-		for _, h := range p.hands {
+		for _, h := range p.hands.all {
 			if h.to == "" {
 				continue
 			}

@@ -272,18 +272,20 @@ func TestWhoHasASuccessorLeavesNoSnapshot(t *testing.T) {
 
 // An answer to a Ping that came before the Ping says nothing of now.
 func TestAnAnswerToAnEarlierPingDoesNotCount(t *testing.T) {
-	p := &shard{hands: []*handover{{to: "b", pinged: true, ping: -1}}}
-	n := &channel{shard: p}
-	early := lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 4}
-	n.ponged(&early)
-	require.False(t, p.hands[0].answered, "the Ping was not read back yet")
-	n.pinged(7, &lease.Record{Kind: lease.Ping, To: "b"})
-	n.ponged(&early)
-	require.False(t, p.hands[0].answered, "to an earlier one")
-	n.ponged(&lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "c"}, Ping: 7})
-	require.False(t, p.hands[0].answered, "another's")
-	n.ponged(&lease.Record{Kind: lease.Pong, Session: lease.Session{Process: "b"}, Ping: 7})
-	require.True(t, p.hands[0].answered)
+	h := &handover{to: "b", pinged: true, on: 2, ping: -1}
+	hs := handovers{all: []*handover{h}}
+	hs.ponged(2, 4, "b")
+	require.False(t, h.answered, "the Ping was not read back yet")
+	hs.pinged(1, 7, "b")
+	hs.ponged(2, 7, "b")
+	require.False(t, h.answered, "in another log")
+	hs.pinged(2, 7, "b")
+	hs.ponged(2, 4, "b")
+	require.False(t, h.answered, "to an earlier one")
+	hs.ponged(2, 7, "c")
+	require.False(t, h.answered, "another's")
+	hs.ponged(2, 7, "b")
+	require.True(t, h.answered)
 }
 
 // Where sharing out takes long it is rare, but not at once: who dies together is found to be

@@ -24,7 +24,7 @@ type shard struct {
 	unheard map[lease.Session]bool // holders of whom only what the log had when reading began is known
 
 	holds        map[int32]*hold // what this process leads, or gives up (handover.go)
-	hands        []*handover     // orderly ends under way (handover.go)
+	hands        handovers       // orderly ends of terms
 	claims       claims          // vacancies, and own Claims (claim.go)
 	nomination   nomination      // what the nominator says of it
 	vacancyStats vacancyStats    // for counters
@@ -40,8 +40,7 @@ type hold struct {
 	token int64
 	cause cause
 	since clock.Mono
-	hand  *handover // nil: it is kept
-	line  int       // the line of V that its term follows
+	line  int // the line of V that its term follows
 }
 
 // cause tells how this process came by a role.
@@ -62,7 +61,7 @@ func newShard(k *common, index int, l holdings) *shard {
 
 // forget forgets what was concluded of roles.
 func (s *shard) forget() {
-	s.hands = nil
+	s.hands = handovers{}
 	s.claims.init()
 	s.main.pacing.thinkAt = 0
 }
@@ -232,10 +231,8 @@ func (s *shard) end(roles []int32, why term.Reason, graceful bool) {
 		return
 	}
 	for _, role := range roles {
-		if h := s.holds[role]; h != nil {
-			if h.hand != nil {
-				h.hand.drop(role)
-			}
+		if s.holds[role] != nil {
+			s.hands.drop(role)
 			delete(s.holds, role)
 		}
 	}
@@ -262,13 +259,7 @@ func (n *Node) End(why term.Reason) {
 func (s *shard) due(now clock.Instant) clock.Mono {
 	next := s.lease.Due(now)
 	mono := func(t clock.Mono) { next = min(next, t) }
-	for _, h := range s.hands {
-		if !h.named {
-			mono(s.nameAt())
-		}
-		mono(h.due(s.set.AnswerWait))
-		mono(h.releaseAt(s.timing.roundTrip()))
-	}
+	mono(s.hands.due(s.nameAt(), s.set.AnswerWait, s.timing.roundTrip()))
 	if at, ok := s.claimDue(now); ok {
 		mono(at)
 	}

@@ -155,3 +155,107 @@ func TestHandoverIsOverdue(t *testing.T) {
 	require.Len(t, b.leads(1), 1)
 	require.Contains(t, w.take(), "a is told: leads no more 0 (overdue)")
 }
+
+func (h *handover) list() []int32 { return h.sorted(true) }
+
+func TestHandoversKnowWhatIsGivenUp(t *testing.T) {
+	var hs handovers
+	require.Nil(t, hs.of(1))
+	h := newHandover(term.Closing, at(0), "", false)
+	hs.begin(h, 1, 2, 3)
+	require.Same(t, h, hs.of(2))
+	require.Nil(t, hs.of(4), "it is kept")
+	hs.drop(2)
+	hs.drop(4)
+	require.Nil(t, hs.of(2), "it is held no more")
+	require.Equal(t, []int32{1, 3}, h.list())
+	hs.callOff(h)
+	require.Nil(t, hs.of(1), "it is kept")
+	hs.tidy()
+	require.Empty(t, hs.all)
+}
+
+func TestHandoversAreNamedOnce(t *testing.T) {
+	var hs handovers
+	hs.begin(newHandover(term.Closing, at(0), "", false), 3, 1)
+	hs.begin(newHandover(term.Transferred, at(0), "b", true), 2)
+	require.True(t, hs.unnamed())
+	require.Equal(t, []int32{1, 3}, hs.name(), "the other one was begun for b")
+	require.False(t, hs.unnamed())
+	require.Empty(t, hs.name())
+}
+
+func TestHandoversAreSplitBySuccessor(t *testing.T) {
+	var hs handovers
+	h := newHandover(term.Closing, at(0), "", true)
+	hs.begin(h, 1, 2, 3, 4)
+	h.finish(2, at(0))
+	toB := hs.split(1, "b")
+	require.Equal(t, "b", toB.to)
+	require.Equal(t, []any{h.why, h.since, true}, []any{toB.why, toB.since, toB.named})
+	require.Nil(t, hs.split(2, "b"), "it joins the one that there is")
+	require.Nil(t, hs.split(3, ""), "it is in nobody's favour already")
+	require.Equal(t, map[int32]bool{1: false, 2: true}, toB.roles, "what is finished stays so")
+	require.Same(t, toB, hs.of(2))
+	require.Equal(t, []int32{3, 4}, h.list())
+
+	toB.asked = true
+	again := hs.split(4, "b")
+	require.NotSame(t, toB, again, "that of which the application was told goes on by itself")
+	later := newHandover(term.Closing, at(time.Second), "", true)
+	hs.begin(later, 5)
+	require.NotNil(t, hs.split(5, "b"), "what began later does, too")
+}
+
+func TestHandoversUniteWhatIsForNobody(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(first, second *handover)
+		united bool
+	}{
+		"asked for at the same time":     {func(_, _ *handover) {}, true},
+		"at another time":                {func(_, h *handover) { h.deadline = at(2 * time.Second) }, false},
+		"the other one is not asked for": {func(h, _ *handover) { h.asked = false }, false},
+		"in somebody's favour":           {func(_, h *handover) { h.to = "b" }, false},
+		"the other is in somebody's":     {func(h, _ *handover) { h.to = "b" }, false},
+		"for another reason":             {func(_, h *handover) { h.why = term.Unhealthy }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var hs handovers
+			first, second := newHandover(term.Closing, at(0), "", true), newHandover(term.Closing, at(0), "", true)
+			hs.begin(first, 1)
+			hs.begin(second, 2)
+			for _, h := range hs.all {
+				h.asked, h.deadline = true, at(time.Second)
+			}
+			c.change(first, second)
+			hs.unite(second)
+			if !c.united {
+				require.Equal(t, []int32{2}, second.list())
+				return
+			}
+			require.Equal(t, []int32{1, 2}, first.list())
+			require.Same(t, first, hs.of(2))
+			hs.tidy()
+			require.Equal(t, []*handover{first}, hs.all)
+		})
+	}
+}
+
+func TestHandoversAreDue(t *testing.T) {
+	const wait, trip = 4 * time.Second, 10 * time.Millisecond
+	var hs handovers
+	require.Equal(t, clock.Mono(clock.Never), hs.due(at(0).Mono, wait, trip), "nothing is under way")
+	unnamed := newHandover(term.Closing, at(0), "", false)
+	hs.begin(unnamed, 1)
+	require.Equal(t, at(time.Second).Mono, hs.due(at(time.Second).Mono, wait, trip), "successors are named")
+	unnamed.named = true
+	require.Equal(t, at(wait).Mono, hs.due(at(time.Second).Mono, wait, trip), "no successor is waited for any more")
+	asked := newHandover(term.Closing, at(0), "", true)
+	asked.asked, asked.deadline = true, at(3*time.Second)
+	hs.begin(asked, 2, 3)
+	require.Equal(t, at(3*time.Second).Mono, hs.due(0, wait, trip), "the application's time is over")
+	asked.finish(2, at(time.Second))
+	require.Equal(t, at(time.Second+trip).Mono, hs.due(0, wait, trip), "more may be finished by then")
+	asked.finish(3, at(time.Second+trip/2))
+	require.Equal(t, at(time.Second).Mono, hs.due(0, wait, trip), "that is all")
+}

@@ -1,14 +1,143 @@
 package elector
 
 import (
-	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
-	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 )
+
+// handovers are the orderly ends of terms that are under way in one shard.
+type handovers struct {
+	all []*handover
+	by  map[int32]*handover // by role that is given up
+}
+
+// of returns the handover in which a role is given up; nil: it is kept.
+func (hs *handovers) of(role int32) *handover { return hs.by[role] }
+
+// begin begins a handover of roles that are kept so far.
+func (hs *handovers) begin(h *handover, roles ...int32) {
+	if hs.by == nil {
+		hs.by = map[int32]*handover{}
+	}
+	hs.all = append(hs.all, h)
+	for _, role := range roles {
+		h.roles[role], hs.by[role] = false, h
+	}
+}
+
+// drop notes that a role is held no more.
+func (hs *handovers) drop(role int32) {
+	if h := hs.by[role]; h != nil {
+		h.drop(role)
+		delete(hs.by, role)
+	}
+}
+
+// callOff lets the roles of a handover be kept, of which the application has not been told.
+func (hs *handovers) callOff(h *handover) {
+	for role := range h.roles {
+		delete(hs.by, role)
+	}
+	clear(h.roles)
+}
+
+// tidy forgets the handovers that are over.
+func (hs *handovers) tidy() {
+	hs.all = slices.DeleteFunc(hs.all, func(h *handover) bool { return len(h.roles) == 0 })
+}
+
+// unnamed reports whether nobody has thought yet of who is to lead next, of some role.
+func (hs *handovers) unnamed() bool {
+	return slices.ContainsFunc(hs.all, func(h *handover) bool { return !h.named })
+}
+
+// name returns the roles of which that is to be thought now, and counts it as done.
+func (hs *handovers) name() (roles []int32) {
+	for _, h := range hs.all {
+		if !h.named {
+			h.named = true
+			roles = append(roles, h.sorted(true)...)
+		}
+	}
+	return roles
+}
+
+// move moves a role from one handover to another.
+func (hs *handovers) move(role int32, to *handover) {
+	from := hs.by[role]
+	to.roles[role], hs.by[role] = from.roles[role], to
+	delete(from.roles, role)
+}
+
+// split moves a role to the handover of the same kind that names to, and returns that if it
+// begins thereby.
+func (hs *handovers) split(role int32, to string) (begun *handover) {
+	from := hs.by[role]
+	if from.to == to {
+		return nil
+	}
+	for _, h := range hs.all {
+		if h != from && h.to == to && h.since == from.since && h.why == from.why && !h.asked {
+			hs.move(role, h)
+			return nil
+		}
+	}
+	begun = newHandover(from.why, from.since, to, true)
+	hs.begin(begun)
+	hs.move(role, begun)
+	return begun
+}
+
+// unite lets what is to be given up in nobody's favour, and was asked for at the same time,
+// share one Release: where all others of a crowd leave, there would be as many as these were.
+func (hs *handovers) unite(h *handover) {
+	if h.to != "" {
+		return
+	}
+	for _, g := range hs.all {
+		if g != h && g.asked && g.to == "" && g.why == h.why && g.deadline == h.deadline {
+			for role := range h.roles {
+				hs.move(role, g)
+			}
+			return
+		}
+	}
+}
+
+// pinged notes that an own Ping was read back at an offset of a log, and ponged that it was
+// answered. Other words of that member count for nothing: it says them without having read
+// anything.
+func (hs *handovers) pinged(log int, o int64, to string) {
+	for _, h := range hs.all {
+		if h.to == to && h.pinged && h.ping < 0 && h.on == log {
+			h.ping = o
+		}
+	}
+}
+
+func (hs *handovers) ponged(log int, ping int64, by string) {
+	for _, h := range hs.all {
+		if h.to == by && h.ping >= 0 && ping >= h.ping && h.on == log {
+			h.answered = true
+		}
+	}
+}
+
+// due is when time alone gives something to do: successors are named from nameAt on, and
+// waited for no longer than wait.
+func (hs *handovers) due(nameAt clock.Mono, wait, roundTrip time.Duration) clock.Mono {
+	next := clock.Mono(clock.Never)
+	for _, h := range hs.all {
+		if !h.named {
+			next = min(next, nameAt)
+		}
+		next = min(next, h.due(wait), h.releaseAt(roundTrip))
+	}
+	return next
+}
 
 // handover is the orderly end of the terms of some roles of one partition, which the
 // same process is to lead next: lead on until that has answered, let the application
@@ -125,137 +254,4 @@ func (h *handover) sorted(all bool) []int32 {
 	}
 	slices.Sort(roles)
 	return roles
-}
-
-// advance moves the handovers of p on.
-func (s *shard) advance(now clock.Instant) {
-	if len(s.hands) == 0 {
-		return
-	}
-	for _, h := range slices.Clone(s.hands) {
-		s.advanceOne(h, now)
-	}
-	s.hands = slices.DeleteFunc(s.hands, func(h *handover) bool { return len(h.roles) == 0 })
-}
-
-func (s *shard) advanceOne(h *handover, now clock.Instant) {
-	if len(h.roles) == 0 {
-		return
-	}
-	if h.asked {
-		defer func() {
-			if len(h.roles) == 0 {
-				s.counts.Drains.Add(s.set.Drain-h.deadline.Mono.Sub(now.Mono), 1)
-			}
-		}()
-	}
-	on := s.conditions(h, now)
-	v := h.decide(now, on)
-	if v == callOff {
-		s.callOff(h)
-		return
-	}
-	var untold []int32
-	for role := range h.roles {
-		if !s.terms.Told(s.role(role)) {
-			untold = append(untold, role)
-		}
-	}
-	if now.Mono >= h.releaseAt(s.timing.roundTrip()) {
-		untold = append(untold, h.sorted(false)...)
-	}
-	s.giveBack(untold, h, h.why, now)
-	switch v {
-	case ask:
-		if !on.ready && !on.idle {
-			h.to = "" // it would only keep the others waiting
-		}
-		h.asked, h.deadline = true, now.Add(s.set.Drain)
-		s.terms.Revoke(s.units(h.sorted(true)), h.why, h.deadline)
-		s.unite(h)
-	case overdue:
-		roles := h.sorted(true)
-		if len(roles) > 0 {
-			s.note(slog.LevelWarn, "released before the application had finished", "partition", s.index, "roles", len(roles))
-		}
-		s.giveBack(roles, h, term.Overdue, now)
-	case stay:
-		s.ping(h, now)
-	case callOff:
-	}
-}
-
-// unite lets what is to be given up in nobody's favour, and was asked for at the same time,
-// share one Release: where all others of a crowd leave, there would be as many as these were.
-func (s *shard) unite(h *handover) {
-	if h.to != "" {
-		return
-	}
-	for _, g := range s.hands {
-		if g != h && g.asked && g.to == "" && g.why == h.why && g.deadline == h.deadline {
-			for role := range h.roles {
-				s.transferRole(h, g, role)
-			}
-			return
-		}
-	}
-}
-
-func (s *shard) conditions(h *handover, now clock.Instant) conditions {
-	below, top := s.keeps(now), int32(-1)
-	for role := range h.roles {
-		top = max(top, role)
-	}
-	on := conditions{
-		wanted: top < below,
-		idle:   !s.desired.Contend,
-		over:   now.Age(h.since) >= s.set.AnswerWait,
-	}
-	switch {
-	case h.why == term.Roles:
-		on.ready = true
-	case s.set.Nominated:
-		on.ready = s.members.wantedBy(s.index, s.nomination.since)
-	case h.named:
-		takes := s.members.takes(h.to) && s.members.wanting(h.to, s.role(top))
-		on.ready = h.to == "" || h.answered && takes
-		on.refused = !on.ready && !takes
-	}
-	return on
-}
-
-// ping asks the one that is to lead next to say that it is there, in the log that it is
-// to claim in: on its way there the answer opens and warms what the claim will need, and
-// of one that is dead, cut off or deaf nothing is heard.
-func (s *shard) ping(h *handover, now clock.Instant) {
-	if h.to == "" || h.pinged || h.asked {
-		return
-	}
-	h.pinged = true
-	c := s.main
-	if len(s.channels) > 1 {
-		c = s.channels[s.reachable()]
-	}
-	h.on = c.index
-	r := c.word(lease.Ping, now)
-	r.To = h.to
-	c.append(now, r)
-}
-
-// pinged takes note of an own Ping that was read back, and ponged of an answer. Other
-// words of that member count for nothing: it says them without having read anything.
-func (c *channel) pinged(o int64, r *lease.Record) {
-	for _, h := range c.shard.hands {
-		if h.to == r.To && h.pinged && h.ping < 0 && h.on == c.index {
-			h.ping = o
-		}
-	}
-}
-
-func (c *channel) ponged(r *lease.Record) {
-	for _, h := range c.shard.hands {
-		if h.to == r.Session.Process && h.ping >= 0 && r.Ping >= h.ping && h.on == c.index {
-			h.answered = true
-		}
-	}
 }
