@@ -2,6 +2,7 @@ package elector
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -297,4 +298,153 @@ func TestEqualRanksElectInTime(t *testing.T) {
 		}
 		require.Equal(t, 1, leaders, "and it stays")
 	}
+}
+
+// newClaims are those of a process that knows nothing yet.
+func newClaims() *claims {
+	var c claims
+	c.init()
+	return &c
+}
+
+func TestClaimsRememberWhomARoleWasReleasedFor(t *testing.T) {
+	release := func(to string, moved, pinned bool) *lease.Record {
+		return &lease.Record{Kind: lease.Release, Session: session("b"), To: to, Moved: moved, Pinned: pinned}
+	}
+	for name, c := range map[string]struct {
+		r    *lease.Record
+		want map[int32]successor
+	}{
+		"by one who leaves":           {release("a", false, false), map[int32]successor{1: {"a", claimed}, 2: {"z", claimed}}},
+		"for balance":                 {release("c", true, false), map[int32]successor{1: {"c", rebalanced}, 2: {"z", claimed}}},
+		"for good":                    {release("c", true, true), map[int32]successor{1: {"c", transferred}, 2: {"z", claimed}}},
+		"for nobody":                  {release("", false, false), map[int32]successor{2: {"z", claimed}}},
+		"and then claimed":            {&lease.Record{Kind: lease.Claim, Session: session("b")}, map[int32]successor{2: {"z", claimed}}},
+		"until it has taken its role": {&lease.Record{Kind: lease.Claim, Session: session("a")}, map[int32]successor{1: {"y", rebalanced}, 2: {"z", claimed}}},
+		"what no record says":         {nil, map[int32]successor{1: {"y", rebalanced}, 2: {"z", claimed}}},
+		"a Beat":                      {&lease.Record{Kind: lease.Beat, Session: session("b")}, map[int32]successor{1: {"y", rebalanced}, 2: {"z", claimed}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cl := newClaims()
+			cl.successors = map[int32]successor{1: {"y", rebalanced}, 2: {"z", claimed}}
+			cl.designate([]int32{1}, c.r, "a")
+			require.Equal(t, c.want, cl.successors)
+		})
+	}
+}
+
+func TestClaimsKnowHowARoleWasWon(t *testing.T) {
+	c := newClaims()
+	c.successors = map[int32]successor{1: {"a", transferred}, 2: {"b", rebalanced}}
+	require.Equal(t, transferred, c.causeOf(1, "a"))
+	require.Equal(t, claimed, c.causeOf(2, "a"), "it was meant for another")
+	require.Equal(t, claimed, c.causeOf(3, "a"), "it was vacant")
+	require.Empty(t, c.successors, "what is won was taken")
+}
+
+func TestClaimsComeAfterTheSuccessor(t *testing.T) {
+	c := newClaims()
+	c.successors = map[int32]successor{1: {"a", claimed}, 2: {"b", claimed}, 3: {"gone", claimed}}
+	ours, theirs, open := c.bySuccessor([]int32{1, 2, 3, 4}, "a", func(process string) bool { return process == "b" })
+	require.Equal(t, []int32{1}, ours)
+	require.Equal(t, []int32{2}, theirs)
+	require.Equal(t, []int32{3, 4}, open, "who is gone leaves it to all")
+	require.True(t, c.promised(func(process string) bool { return process == "b" }))
+	require.False(t, c.promised(func(string) bool { return false }))
+}
+
+func session(process string) lease.Session { return lease.Session{Process: process, N: 1} }
+
+func holder(process string, heard, free time.Duration) lease.HolderState {
+	return lease.HolderState{Session: session(process), Heard: at(heard), FreeAt: at(free).Raw}
+}
+
+func TestClaimsFindASilentHolderOnce(t *testing.T) {
+	c := newClaims()
+	c.silentAt = 0
+	all := []lease.HolderState{holder("b", 0, time.Second), holder("c", 0, 2*time.Second), holder("a", 0, time.Second)}
+	find := func(d time.Duration) (found []string) {
+		own := func(id lease.Session) bool { return id == session("a") }
+		for _, h := range c.findSilent(slices.Values(all), own, at(d)) {
+			found = append(found, h.Session.Process)
+		}
+		return found
+	}
+	require.Empty(t, find(0))
+	require.Equal(t, at(time.Second).Raw, c.silentAt, "the first lease is over then")
+	all[0].FreeAt = 0
+	require.Empty(t, find(time.Second-1), "nobody looks before")
+	require.Equal(t, []string{"b"}, find(time.Second), "the own session is not found to be silent")
+	require.Empty(t, find(time.Second), "b was found")
+	require.Equal(t, []string{"c"}, find(2*time.Second))
+	require.Equal(t, clock.Raw(clock.Never), c.silentAt)
+
+	require.True(t, c.revived(session("b")), "others were told that it is silent")
+	require.False(t, c.revived(session("b")))
+	all[0] = holder("b", 3*time.Second, 4*time.Second)
+	require.Empty(t, find(3*time.Second))
+	require.Equal(t, []string{"b"}, find(4*time.Second), "it is silent again")
+}
+
+func TestClaimsForgetTheSilentThatHoldNothing(t *testing.T) {
+	c := newClaims()
+	none := func(lease.Session) bool { return false }
+	all := []lease.HolderState{holder("b", 0, 0), holder("c", 0, time.Minute)}
+	require.Len(t, c.findSilent(slices.Values(all), none, at(time.Second)), 1)
+	c.silentAt = 0
+	require.Empty(t, c.findSilent(slices.Values(all[1:]), none, at(time.Second)))
+	require.Empty(t, c.silent)
+}
+
+// Who was told that a role is vacant is told if its holder is heard again, though nothing has
+// been done about its silence yet.
+func TestClaimsRememberOfWhomItWasSaid(t *testing.T) {
+	c := newClaims()
+	c.saidSilent(lease.Session{})
+	require.Empty(t, c.silent, "nobody held it")
+	c.saidSilent(session("b"))
+	found := c.findSilent(slices.Values([]lease.HolderState{holder("b", 0, 0)}), func(lease.Session) bool { return false }, at(time.Second))
+	require.Len(t, found, 1, "it is still to be dealt with")
+	c.saidSilent(session("b"))
+	require.Equal(t, at(0).Raw, c.silent[session("b")])
+	require.True(t, c.revived(session("b")))
+}
+
+func TestClaimsLookAgain(t *testing.T) {
+	c := newClaims()
+	require.False(t, c.lookAgain(at(0)), "nobody holds anything")
+	c.silentAt = at(time.Second).Raw
+	require.True(t, c.lookAgain(at(0)))
+	require.Equal(t, at(0).Raw, c.silentAt)
+}
+
+func TestClaimsListARoleOnce(t *testing.T) {
+	c := newClaims()
+	c.list(&vacancy{at: at(2 * time.Second).Mono, roles: []int32{1, 2}, what: toShare})
+	c.add(at(3*time.Second).Mono, []int32{1})
+	require.True(t, c.isListed(1))
+	require.False(t, c.isListed(3))
+	require.Empty(t, c.take(at(3*time.Second), 10), "the earlier one counts")
+	c.add(at(time.Second).Mono, []int32{1, 3})
+	require.Equal(t, at(time.Second).Mono, c.next(0))
+	require.Equal(t, []int32{1, 3}, c.take(at(time.Second), 10))
+	require.Equal(t, []int32{2}, c.due(toShare, at(2*time.Second), 10))
+	require.Empty(t, c.vacant)
+
+	c.add(at(0).Mono, []int32{4, 9})
+	c.drop([]int32{4})
+	require.Equal(t, []int32(nil), c.take(at(0), 9), "somebody holds 4, and 9 is not wanted any more")
+	require.Equal(t, clock.Mono(clock.Never), c.next(0))
+}
+
+func TestClaimsThinkLaterOfWhatIsNotClaimedYet(t *testing.T) {
+	c := newClaims()
+	c.list(&vacancy{at: at(0).Mono, roles: []int32{1}, what: toRank})
+	require.Equal(t, at(time.Second).Mono, c.next(at(time.Second).Mono))
+	require.True(t, c.overdue(at(0).Mono))
+	c.add(at(0).Mono, []int32{2})
+	require.Equal(t, at(0).Mono, c.next(at(time.Second).Mono), "a claim does not wait")
+	c.clear()
+	require.False(t, c.overdue(at(0).Mono))
+	require.False(t, c.isListed(2))
 }

@@ -40,7 +40,7 @@ func (n *Node) finish(now clock.Instant) {
 	for _, p := range n.channels {
 		switch {
 		case !p.announcements.releasedHere || p.announcements.farewellLeft || !p.log.Known() || !p.log.Vacant():
-		case now.Mono < n.succeedBy() && p.promised():
+		case now.Mono < n.succeedBy() && p.shard.claims.promised(n.members.takes):
 			promised = true
 		default:
 			p.announcements.farewellLeft = true
@@ -59,17 +59,6 @@ func (n *Node) waited(owing bool, now clock.Instant) bool {
 		return since >= closeLag
 	}
 	return since >= closeTail
-}
-
-// promised reports whether something that nobody holds was released in favour of one that
-// would claim it.
-func (c *channel) promised() bool {
-	for _, s := range c.shard.claims.successors {
-		if c.members.takes(s.process) {
-			return true
-		}
-	}
-	return false
 }
 
 // succeedBy is until when those have claimed, mostly.

@@ -51,19 +51,18 @@ comes back quickly (link, claims).
 
 # Files
 
-settings.go has what a Node is told, node.go the inputs and the order, ready.go the output;
-shard.go what is kept of the roles of one partition, and how terms follow from it; channel.go what is
-kept of one log. succession.go says who
-is to claim what is vacant, and when; claim.go claims; handovers.go decides how an orderly end
-goes on, release.go carries it out; holdings.go has what is different on one log and on a
-majority of small ones, which tell of one shard. link.go and timing.go have
-one concern each. stats.go, vacancy_stats.go and vacancy.go count, reports.go
-tells of trouble, and nothing is decided by any of that. loop.go has the only mutex, the
-goroutines and the I/O.
+settings.go has what a Node is told, node.go the inputs and the order, ready.go the output. A
+shard (shard.go) is the roles of which the same logs tell, and how terms follow from what these
+say: shard_claims.go has what it claims and when, release.go what it gives up, holdings.go what
+is different on one log and on a majority of small ones. A channel (channel.go, link.go) is one
+log. stats.go, vacancy_stats.go and vacancy.go count, reports.go tells of trouble, and nothing
+is decided by any of that. loop.go has the only mutex, the goroutines and the I/O.
 
 Some concerns are types that need no Node. The Node tells them what they have to know, and
 carries out what they say, in a file beside each:
 
+	claims.go                what is vacant, and who comes first              shard_claims.go
+	handovers.go             how orderly ends of terms go on                  release.go
 	members.go, planner.go   who is there, and the plan of who should lead what
 	mover.go, cool.go        what is handed over though it could be kept      node_moves.go
 	announcer.go             when this process says Hello to all              node_announce.go

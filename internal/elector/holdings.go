@@ -24,7 +24,6 @@ type holdings interface {
 	Holder(role int32) (lease.Grantee, bool)
 	Holders() iter.Seq[lease.HolderState]
 	Each(of func(lease.HolderState) int32, set func(role, value int32))
-	HeldBy(lease.Session) int
 	Sessions() int
 	Roles() int32
 	FreeAt(role int32) clock.Raw

@@ -235,7 +235,9 @@ func (c *channel) greet(now clock.Instant) {
 	if at, ok := c.greetDue(now); !ok || now.Mono < at {
 		return
 	}
-	c.shard.heardSince(now)
+	if c.shard.claims.lookAgain(now) {
+		c.shard.silence(now)
+	}
 	if at, ok := c.greetDue(now); ok && now.Mono >= at {
 		c.probe(now)
 	}

@@ -77,8 +77,7 @@ func (c *channel) follow(ev lease.Event, r *lease.Record, now clock.Instant) {
 		s.learned(now)
 	}
 	if ev.Evidence {
-		if id := s.lease.As(r.Session); s.claims.silent[id] != 0 { // it lives on: others were told that its roles are vacant
-			delete(s.claims.silent, id)
+		if id := s.lease.As(r.Session); s.claims.revived(id) { // others were told that its roles are vacant
 			c.ready.Changed = true
 			s.recountOf(s.lease.RolesOf(id), now)
 		}
@@ -94,7 +93,7 @@ func (c *channel) follow(ev lease.Event, r *lease.Record, now clock.Instant) {
 	if len(ev.Changed) > 0 {
 		c.ready.Changed = true
 		s.recountOf(ev.Changed, now)
-		s.designate(ev.Changed, r)
+		s.claims.designate(ev.Changed, r, s.set.Process)
 	}
 	s.sync(now)
 	if ev.Known && !s.lease.Outlasts() {

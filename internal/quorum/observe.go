@@ -180,10 +180,6 @@ func (q *Lease) Each(of func(lease.HolderState) int32, set func(role, value int3
 	}
 }
 
-// HeldBy is the number of roles that a process holds on some log, 0 if it holds none on a
-// majority.
-func (q *Lease) HeldBy(id lease.Session) int { return q.processes()[id.Process].Held }
-
 // Sessions is how many processes hold something on a majority of the logs.
 func (q *Lease) Sessions() int { return len(q.processes()) }
 

@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"log/slog"
 	"slices"
 	"time"
 
@@ -9,32 +10,148 @@ import (
 	"github.com/goneli/neli/internal/placement"
 )
 
-// successor is the process in whose favour a role was released.
-type successor struct {
-	process string
-	cause   cause
+// willing reports whether this process would lead anything of p now.
+func (s *shard) willing(now clock.Instant) bool {
+	return !s.set.Observer && s.nomination.nominated && s.desired.Willing(now) && s.set.Alive(now)
 }
 
-// designate takes note of whom a Release is in favour of, before anybody may claim.
-func (s *shard) designate(changed []int32, r *lease.Record) {
-	switch {
-	case r == nil:
-	case r.Kind == lease.Release && r.To != "":
-		why := claimed
-		if r.Moved {
-			why = rebalanced
-		}
-		if r.Pinned {
-			why = transferred
-		}
-		for _, role := range changed {
-			s.claims.successors[role] = successor{r.To, why}
-		}
-	case r.Kind == lease.Claim && r.Session.Process != s.set.Process || r.Kind == lease.Release:
-		for _, role := range changed {
-			delete(s.claims.successors, role)
-		}
+// claim claims what is due, all of it together.
+func (s *shard) claim(now clock.Instant) {
+	if !s.willing(now) {
+		return
 	}
+	c := &s.claims
+	if !s.lease.Paces() && !s.lease.Known() && len(c.vacant) == 0 && now.Raw >= s.main.log.FreshAt() {
+		s.placeFresh(now)
+	}
+	s.overdue(now)
+	if at, ok := s.claimDue(now); !ok || now.Mono < at {
+		return
+	}
+	if !s.lease.Paces() && !s.main.link.check(now, s.set.T) {
+		s.nomination.claimed(now) // it would claim
+		s.main.probe(now)
+		return
+	}
+	due := c.take(now, s.localRoles())
+	if len(due) == 0 {
+		return
+	}
+	s.send(due, now)
+}
+
+// send appends Claims of those of the roles that may be claimed; the others are left to
+// a later time if nobody holds them.
+func (s *shard) send(roles []int32, now clock.Instant) {
+	fresh := !s.lease.Known()
+	out := s.lease.Contest(roles, now)
+	if len(out) > 0 {
+		s.nomination.claimed(now)
+	}
+	s.appendAll(out, now)
+	if fresh && len(out) > 0 {
+		return // the rest follows when it has come back
+	}
+	// Never: this process may claim nothing before it knows whose fold is wrong, and then
+	// all vacancies are reviewed.
+	if later, at := s.lease.Later(roles, now); at != clock.Never {
+		s.claims.add(now.MonoOf(at), later)
+	}
+}
+
+// placeFresh plans the Claim of a process that knows nothing: of its share, or of any
+// role if it has none, the later the more members there are before it.
+func (s *shard) placeFresh(now clock.Instant) {
+	limit := s.localRoles()
+	if limit == 0 {
+		return
+	}
+	all := make([]int32, limit)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	if s.set.Nominated {
+		s.claims.add(now.Mono, all)
+		return
+	}
+	plan, me := s.plan(true, now)
+	shares := s.shares(plan, all, true, now)
+	rank := plan.Rank(me, int(shares[s.role(0)]), s.role(0))
+	share := slices.DeleteFunc(slices.Clone(all), func(role int32) bool { return int(shares[s.role(role)]) != me })
+	if len(share) == 0 {
+		share = all[:1]
+	}
+	s.claims.add(now.Mono.Add(2*s.timing.roundTrip()*time.Duration(rank)+s.set.Random(s.timing.roundTrip()+1)), share)
+}
+
+// claimDue is when something may be claimed, by the monotonic clock.
+func (s *shard) claimDue(now clock.Instant) (at clock.Mono, ok bool) {
+	c := &s.claims
+	if !s.willing(now) {
+		return 0, false
+	}
+	if s.lease.Paces() {
+		if len(c.vacant) == 0 {
+			return 0, false
+		}
+		return max(c.next(s.main.pacing.thinkAt), s.timing.settled(s.desired.Roles, false)), true
+	}
+	if under, _ := s.lease.Claiming(); under > 0 {
+		return 0, false
+	}
+	if !s.lease.Known() && len(c.vacant) == 0 {
+		if s.localRoles() == 0 {
+			return 0, false
+		}
+		at = now.MonoOf(s.main.log.FreshAt())
+	} else {
+		if len(c.vacant) == 0 {
+			return 0, false
+		}
+		at = c.next(s.main.pacing.thinkAt)
+	}
+	return max(at, s.main.pacing.notBefore, s.timing.settled(s.desired.Roles, s.set.Nominated), s.probing(now)), true
+}
+
+// probing is until when a Claim waits for a probe to come back, if one has to.
+func (s *shard) probing(now clock.Instant) clock.Mono {
+	if s.main.link.check(now, s.set.T) {
+		return 0
+	}
+	if s.main.link.probing(now, s.set.T) {
+		return s.main.link.hello.at.Add(s.set.T)
+	}
+	return s.main.announcements.helloAt
+}
+
+// claimFailed takes note that a Claim may or may not be in the log.
+func (s *shard) claimFailed(roles []int32, now clock.Instant) {
+	s.main.pacing.late(s.set, now)
+	s.vacate(roles, now)
+	s.ready.Changed = true
+}
+
+// giveUpClaims forgets Claims of which nothing was heard for as long as a lease lasts:
+// the log has lost them, or reading has stopped.
+func (s *shard) giveUpClaims(now clock.Instant) {
+	if s.lease.Paces() {
+		return // it gives them up by itself
+	}
+	under, oldest := s.lease.Claiming()
+	limit := max(2*s.set.T, 10*time.Second)
+	if !s.desired.Willing(now) {
+		limit = closeTail // nothing is lost
+	}
+	if under == 0 || now.Mono.Sub(oldest.Mono) < limit {
+		return
+	}
+	if s.reports.claims.due(now) { // where reading stands still, it is all partitions
+		s.note(slog.LevelWarn, "claim did not come back: given up", "partition", s.index, "after", limit)
+	}
+	s.main.log.GiveUpClaims(now.Add(-limit))
+	s.main.pacing.late(s.set, now)
+	s.review(now)
+	s.ready.Changed, s.ready.Verify = true, true
 }
 
 // vacate takes note that nobody holds roles any more, or that their holder was silent
@@ -59,19 +176,7 @@ func (s *shard) vacate(roles []int32, now clock.Instant) {
 // place works out when this process will claim roles: at once what was released in its
 // favour, later what was released in another's. The rest is shared out.
 func (s *shard) place(roles []int32, now clock.Instant) {
-	var ours, theirs []int32
-	open := make([]int32, 0, len(roles))
-	for _, role := range roles {
-		h, given := s.claims.successors[role]
-		switch {
-		case given && h.process == s.set.Process:
-			ours = append(ours, role)
-		case given && s.members.mayTake(h.process):
-			theirs = append(theirs, role)
-		default:
-			open = append(open, role)
-		}
-	}
+	ours, theirs, open := s.claims.bySuccessor(roles, s.set.Process, s.members.mayTake)
 	if len(ours) > 0 {
 		s.timing.given(now)
 		s.claims.add(now.Mono, ours)
@@ -129,34 +234,6 @@ func (s *shard) sharePause(now clock.Instant) time.Duration {
 	return s.claims.sharings.pause(now.Mono, min(clock.Pause(s.set.T), time.Duration(s.desired.Roles*(s.members.size()+1))*50*time.Nanosecond))
 }
 
-// sharings is how often vacant roles were shared out lately.
-type sharings struct {
-	next clock.Mono    // there is none before
-	last time.Duration // the pause until then
-	made int           // in a row
-}
-
-// row is how many there have been by now, each soon after the one before.
-func (s *sharings) row(now clock.Mono) int {
-	if now.Sub(s.next) > s.last {
-		return 0
-	}
-	return s.made
-}
-
-// pause is the one after a sharing out that is made now: an eighth of the whole one after
-// the first of a row, and twice as long after each of the next. Many who die together are
-// found to be silent within much less than the whole pause, and what they held need not wait
-// for it; where that goes on, sharing out is soon as rare as the whole pause makes it.
-func (s *sharings) pause(now clock.Mono, whole time.Duration) time.Duration {
-	return whole >> max(0, 3-s.row(now))
-}
-
-// add takes note of a sharing out.
-func (s *sharings) add(now clock.Mono, pause time.Duration) {
-	*s = sharings{next: now.Add(pause), last: pause, made: s.row(now) + 1}
-}
-
 // claimTurn is how long one who comes before others has for its Claim.
 func (s *shard) claimTurn() time.Duration {
 	return 2*s.timing.roundTrip() + s.lease.Reading()
@@ -206,9 +283,6 @@ func (s *shard) overdue(now clock.Instant) {
 	}
 }
 
-// headStart is how long others leave a role to the one in whose favour it was released.
-func headStart(unit time.Duration) time.Duration { return 4*unit + 10*time.Millisecond }
-
 // review takes all roles of p into account that nobody holds.
 func (s *shard) review(now clock.Instant) {
 	s.claims.clear()
@@ -227,58 +301,27 @@ func (k *common) reviewAll(now clock.Instant) {
 	}
 }
 
-// silence deals with holders of which nothing was read for so long that their leases
-// are over.
+// silence deals with holders of which nothing was read for so long that their leases are over.
 func (s *shard) silence(now clock.Instant) {
-	c := &s.claims
-	if c.silentAt != clock.Never && now.Raw < c.silentAt {
+	lapses := func(id lease.Session) bool { return !s.lease.Outlasts() && id == s.lease.Session() } // it has lapsed long ago
+	over := map[lease.Session]bool{}
+	for _, h := range s.claims.findSilent(s.lease.Holders(), lapses, now) {
+		over[h.Session] = true
+		if !s.main.link.doubtful(h.Heard) && s.members.suspect(h.Session.Process) {
+			s.planner.forget()
+		}
+	}
+	if len(over) == 0 {
 		return
 	}
-	c.silentAt = clock.Never
-	if len(c.silent) > 0 { // what was dealt with and is forgotten by the fold
-		for id := range c.silent {
-			if s.lease.HeldBy(id) == 0 {
-				delete(c.silent, id)
-			}
-		}
-	}
-	over := map[lease.Session]bool{}
-	for h := range s.lease.Holders() {
-		switch {
-		case c.silent[h.Session] == h.Heard.Raw:
-		case now.Raw < h.FreeAt:
-			c.silentAt = min(c.silentAt, h.FreeAt)
-		case !s.lease.Outlasts() && h.Session == s.lease.Session():
-			// It has lapsed long ago, and is dealt with by that.
-		default:
-			c.silent[h.Session] = h.Heard.Raw
-			over[h.Session] = true
-			s.ready.Changed = true
-			if !s.main.link.doubtful(h.Heard) && s.members.suspect(h.Session.Process) {
-				s.planner.forget()
-			}
-		}
-	}
-	if len(over) > 0 {
-		roles := s.heldBy(over)
-		s.account(now)
-		s.vacated(roles, now)
-		if !s.lease.Paces() { // which of them may be claimed on enough small logs is found out elsewhere
-			s.vacate(roles, now)
-		}
+	s.ready.Changed = true
+	roles := s.heldBy(over)
+	s.account(now)
+	s.vacated(roles, now)
+	if !s.lease.Paces() { // which of them may be claimed on enough small logs is found out elsewhere
+		s.vacate(roles, now)
 	}
 }
-
-// saidSilent takes note that others were told of a holder's silence, maybe before it was
-// dealt with: they have to be told if it is heard again.
-func (c *claims) saidSilent(id lease.Session) {
-	if id != (lease.Session{}) && c.silent[id] == 0 {
-		c.silent[id] = saidOnly
-	}
-}
-
-// saidOnly stands for a time in claims.silent: nothing was done yet but to say so.
-const saidOnly = clock.Raw(1)
 
 // heldBy returns the roles that some sessions hold, ascending: after an outage those of all
 // are shared out at once, which takes long where there are many.
@@ -297,15 +340,6 @@ func (s *shard) heldBy(sessions map[lease.Session]bool) []int32 {
 		})
 	}
 	return roles
-}
-
-// heardSince works out anew when the next holder's lease will be over: records that
-// were read since have put that off.
-func (s *shard) heardSince(now clock.Instant) {
-	if s.claims.silentAt != clock.Never {
-		s.claims.silentAt = min(s.claims.silentAt, now.Raw)
-		s.silence(now)
-	}
 }
 
 // sharing is who should claim what nobody holds, by role, worked out for all partitions
