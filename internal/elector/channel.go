@@ -11,12 +11,13 @@ import (
 // when the next record is due there.
 type channel struct {
 	*common
-	index int
-	shard *shard // of whose roles it tells
-	log   *lease.Lease
-	id    string // of the incarnation of a small log
-	begun bool   // reading has begun: before that nothing is said
-	end   int64  // where the log ended when reading began: what lies before is of unknown age
+	index   int
+	shard   *shard // of whose roles it tells
+	log     *lease.Lease
+	id      string // of the incarnation of a small log
+	begun   bool   // reading has begun: before that nothing is said
+	shallow bool   // nothing lies farther back than what is read at first
+	end     int64  // where the log ended when reading began: what lies before is of unknown age
 
 	link          link          // own records and their round trips
 	pacing        pacing        // of own Claims

@@ -57,14 +57,19 @@ type holdings interface {
 	// Tally counts the roles below a number by what kind says of their holders.
 	Tally(below int32, kind func(lease.HolderState) int, counts []int)
 
-	// Begin, Answered, Read and Failed take what a log says. Read is given why a record could
-	// not be decoded.
-	Begin(log int, e Entry, now clock.Instant)
+	// Begin, Answered, Read and Failed take what a log says. Begin reports whether all terms are
+	// lost thereby, and what was concluded of roles is void. Read is given why a record could not
+	// be decoded, and reports whether what was concluded of roles is void, as all is known anew or
+	// the log went back. Failed returns the roles that the caller may claim again, after a while.
+	Begin(log int, e Entry, now clock.Instant) (lost bool)
 	Answered(log int, now clock.Instant)
-	Read(log int, o int64, r *lease.Record, bad error, now clock.Instant) lease.Event
-	Failed(log int, r *lease.Record, now clock.Instant)
+	Read(log int, o int64, r *lease.Record, bad error, now clock.Instant) (ev lease.Event, anew bool)
+	Failed(log int, r *lease.Record, now clock.Instant) []int32
 	// Changed returns, once, the roles of which something may have changed.
 	Changed() []int32
+	// Reminds reports whether Changed tells of vacant roles again and again, and of those whose
+	// holder's lease is over by the clock.
+	Reminds() bool
 	// Term returns the token of the term that this process has of a role, lapsed or not, and
 	// the line of V in the term table that the term follows.
 	Term(role int32) (token int64, line int, ok bool)
@@ -94,15 +99,58 @@ type holdings interface {
 	Owes(log int) bool
 	Unreleased(log int, now clock.Instant) []lease.Record
 
-	// Outlasts reports whether terms may outlast what one of the logs has forgotten.
-	Outlasts() bool
-	// Paces reports whether Claims are held back for each log by itself: where it is slow to
-	// answer, or does not answer at all. Otherwise the caller holds them back.
-	Paces() bool
+	// FreshAt is when a process that knows nothing may claim; Never if it knows something, or
+	// Changed will tell.
+	FreshAt() clock.Raw
+	// Waits reports whether no Claim is made before one that is under way is decided, and GiveUp
+	// forgets those that were sent by then. Other holdings hold Claims back for each log by
+	// itself: where it is slow to answer, or does not answer at all.
+	Waits() bool
+	GiveUp(sent clock.Instant)
+	// Lapses reports whether a session is this process's own, which ends by Tick when its leases
+	// are over.
+	Lapses(lease.Session) bool
 	// Reading is how long others may take to read the Claims of all roles, beyond round trips.
 	// On one log a process that claims before it has read another's Claim loses, and has done no
 	// harm. On small logs either may win some of them, and all has to be given back.
 	Reading() time.Duration
+}
+
+// openShards opens the logs, and returns how many lines of V there are.
+func (k *common) openShards(logs int, now clock.Instant) (lines int) {
+	if k.set.Majority {
+		return k.openSmall(logs, now)
+	}
+	k.openLogs(logs, now)
+	return logs
+}
+
+// openLogs opens logs of which each is the only one that has its roles.
+func (k *common) openLogs(logs int, now clock.Instant) {
+	rules := lease.Rules{Process: k.set.Process, Name: k.set.Name, T: k.set.T, Rho: k.set.Rho, History: History}
+	for i := range logs {
+		l := lease.New(rules)
+		s := newShard(k, i, &oneLog{Lease: l, line: i, t: k.set.T, rho: k.set.Rho})
+		s.main = newChannel(k, i, l, s, now)
+		s.channels = []*channel{s.main}
+		k.shards, k.channels = append(k.shards, s), append(k.channels, s.main)
+	}
+}
+
+// openSmall opens small logs, which together tell of one shard. It returns how many lines of V
+// there are.
+func (k *common) openSmall(logs int, now clock.Instant) (lines int) {
+	q := quorum.New(quorum.Rules{Logs: logs, Process: k.set.Process, Name: k.set.Name, T: k.set.T, Rho: k.set.Rho,
+		History: History, Random: k.set.Random})
+	all := newShard(k, 0, &majority{Lease: q})
+	all.main = &channel{common: k, shard: all, link: link{trusted: true}} // q holds Claims back
+	for i := range logs {
+		c := newChannel(k, i, q.Log(i), all, now)
+		c.shallow = true
+		k.channels = append(k.channels, c)
+	}
+	all.channels, k.shards = k.channels, []*shard{all}
+	return q.Lines()
 }
 
 // oneLog is the holdings of one log.
@@ -121,7 +169,13 @@ func (l *oneLog) Held(role int32, now clock.Instant) bool {
 	return held && now.Raw < g.FreeAt
 }
 
-func (l *oneLog) Free(below int32, _ clock.Instant) []int32 { return l.Lease.Free(below) }
+// Free: before anything is known, see FreshAt.
+func (l *oneLog) Free(below int32, _ clock.Instant) []int32 {
+	if !l.Known() {
+		return nil
+	}
+	return l.Lease.Free(below)
+}
 
 func (l *oneLog) Vacant(role int32, _ clock.Instant) bool {
 	_, held := l.Holder(role)
@@ -151,14 +205,15 @@ func (l *oneLog) Grant(role int32) (token int64, holder int32, ok bool) {
 	return token, holder, true
 }
 
-func (l *oneLog) Begin(_ int, e Entry, now clock.Instant) {
+func (l *oneLog) Begin(_ int, e Entry, now clock.Instant) (lost bool) {
 	l.Lease.Begin(e.Offset, e.Whole, now)
 	l.changed = nil
+	return true
 }
 
 func (l *oneLog) Answered(int, clock.Instant) {}
 
-func (l *oneLog) Read(_ int, o int64, r *lease.Record, bad error, now clock.Instant) (ev lease.Event) {
+func (l *oneLog) Read(_ int, o int64, r *lease.Record, bad error, now clock.Instant) (ev lease.Event, anew bool) {
 	switch {
 	case bad == nil:
 		ev = l.Lease.Read(o, r, now)
@@ -175,10 +230,13 @@ func (l *oneLog) Read(_ int, o int64, r *lease.Record, bad error, now clock.Inst
 	default:
 		l.changed = append(l.changed, ev.Changed...)
 	}
-	return ev
+	return ev, ev.Known || ev.Rewound
 }
 
-func (l *oneLog) Failed(_ int, r *lease.Record, _ clock.Instant) { l.Lease.Failed(r.Session, r.Seq) }
+func (l *oneLog) Failed(_ int, r *lease.Record, _ clock.Instant) []int32 {
+	l.Lease.Failed(r.Session, r.Seq)
+	return r.Roles
+}
 
 func (l *oneLog) Changed() []int32 {
 	changed := l.changed
@@ -265,9 +323,15 @@ func (l *oneLog) Owes(int) bool { return l.Lease.Owing() }
 
 func (l *oneLog) Unreleased(_ int, now clock.Instant) []lease.Record { return l.Lease.Unreleased(now) }
 
-func (l *oneLog) Outlasts() bool         { return false }
-func (l *oneLog) Paces() bool            { return false }
-func (l *oneLog) Reading() time.Duration { return 0 }
+func (l *oneLog) Waits() bool {
+	under, _ := l.Claiming()
+	return under > 0
+}
+
+func (l *oneLog) GiveUp(sent clock.Instant)    { l.GiveUpClaims(sent) }
+func (l *oneLog) Lapses(id lease.Session) bool { return id == l.Session() }
+func (l *oneLog) Reminds() bool                { return false }
+func (l *oneLog) Reading() time.Duration       { return 0 }
 
 // majority is the holdings of several small logs.
 type majority struct {
@@ -314,18 +378,26 @@ func (m *majority) Tally(below int32, kind func(lease.HolderState) int, counts [
 	})
 }
 
-func (m *majority) Begin(log int, e Entry, now clock.Instant) {
+// Begin loses nothing: terms outlast what one of the logs has forgotten.
+func (m *majority) Begin(log int, e Entry, now clock.Instant) (lost bool) {
 	m.Lease.Begin(log, e.Offset, e.End, e.Top, now)
+	return false
 }
 
-func (m *majority) Read(log int, o int64, r *lease.Record, bad error, now clock.Instant) lease.Event {
+// Read: what is known of the other logs has been concluded.
+func (m *majority) Read(log int, o int64, r *lease.Record, bad error, now clock.Instant) (ev lease.Event, anew bool) {
 	switch {
 	case bad == nil:
-		return m.Lease.Read(log, o, r, now)
+		return m.Lease.Read(log, o, r, now), false
 	case errors.Is(bad, lease.ErrNewer):
-		return m.ReadNewer(log, o, r.Ballot, now)
+		return m.ReadNewer(log, o, r.Ballot, now), false
 	}
-	return m.Skip(log, o, now)
+	return m.Skip(log, o, now), false
+}
+
+func (m *majority) Failed(log int, r *lease.Record, now clock.Instant) []int32 {
+	m.Lease.Failed(log, r, now)
+	return nil
 }
 
 func (m *majority) Outdone(role int32) bool {
@@ -349,5 +421,8 @@ func (m *majority) Keeps(log int, _ bool) bool { return m.Log(log).Holding() > 0
 
 func (m *majority) Owes(int) bool                                { return false }
 func (m *majority) Unreleased(int, clock.Instant) []lease.Record { return nil }
-func (m *majority) Outlasts() bool                               { return true }
-func (m *majority) Paces() bool                                  { return true }
+func (m *majority) FreshAt() clock.Raw                           { return clock.Never }
+func (m *majority) Waits() bool                                  { return false }
+func (m *majority) GiveUp(clock.Instant)                         {}
+func (m *majority) Lapses(lease.Session) bool                    { return false }
+func (m *majority) Reminds() bool                                { return true }

@@ -47,7 +47,8 @@ func (k *kept) pass(d time.Duration) {
 
 func (k *kept) read(log int, r lease.Record) lease.Event {
 	k.ends[log]++
-	return k.Read(log, k.ends[log]-1, &r, nil, k.now)
+	ev, _ := k.Read(log, k.ends[log]-1, &r, nil, k.now)
+	return ev
 }
 
 // win lets this process win roles that nobody has held.
@@ -141,5 +142,87 @@ func TestHoldingsOweAReleaseUntilItIsRead(t *testing.T) {
 		}
 		require.False(t, k.Owing(k.now))
 		require.Equal(t, []int32{0}, k.Free(1, k.now))
+	})
+}
+
+// many tells that these are holdings of several logs.
+func (k *kept) many() bool { return len(k.ends) > 1 }
+
+func TestHoldingsAfterALogThatBeginsAnew(t *testing.T) {
+	everyHoldings(t, func(t *testing.T, k *kept) {
+		k.win(t, 0)
+		k.Changed()
+		lost := k.Begin(0, Entry{Reset: true, Offset: 5, End: 5}, k.now)
+		require.Equal(t, !k.many(), lost, "terms on several logs outlast one of them")
+		_, leads := k.Leads(0, k.now)
+		require.Equal(t, k.many(), leads)
+	})
+}
+
+func TestHoldingsSayWhatIsKnownAnew(t *testing.T) {
+	everyHoldings(t, func(t *testing.T, k *kept) {
+		k.begin()
+		k.pass(1100 * time.Millisecond)
+		k.Tick(100, time.Millisecond, k.now)
+		for _, o := range k.Contest([]int32{0}, k.now) {
+			k.ends[o.Log]++
+			ev, anew := k.Read(o.Log, k.ends[o.Log]-1, &o.Record, nil, k.now)
+			require.True(t, ev.Known)
+			require.Equal(t, !k.many(), anew, "of several logs the others were known before")
+		}
+		_, anew := k.Read(0, k.ends[0], nil, lease.ErrForeign, k.now)
+		require.False(t, anew, "a record that plays no part")
+		ev, anew := k.Read(0, 0, nil, lease.ErrForeign, k.now)
+		require.True(t, ev.Rewound)
+		require.Equal(t, !k.many(), anew)
+	})
+}
+
+func TestHoldingsHoldClaimsBack(t *testing.T) {
+	everyHoldings(t, func(t *testing.T, k *kept) {
+		k.begin()
+		require.Equal(t, k.many(), k.FreshAt() == clock.Never, "of several logs each is waited for by itself")
+		require.Empty(t, k.Free(2, k.now), "nothing is known")
+		k.pass(1100 * time.Millisecond)
+		k.Tick(100, time.Millisecond, k.now)
+		out := k.Contest([]int32{0}, k.now)
+		require.NotEmpty(t, out)
+		under, _ := k.Claiming()
+		require.NotZero(t, under)
+		require.Equal(t, !k.many(), k.Waits())
+		again := k.Failed(0, &out[0].Record, k.now)
+		require.False(t, k.Waits())
+		if k.many() {
+			require.Empty(t, again, "each log claims again by itself")
+			return
+		}
+		require.Equal(t, []int32{0}, again)
+		k.Contest([]int32{0}, k.now)
+		require.True(t, k.Waits())
+		k.GiveUp(k.now)
+		require.False(t, k.Waits(), "it is decided, or lost")
+	})
+}
+
+func TestHoldingsTellTheOwnTermFromOthers(t *testing.T) {
+	everyHoldings(t, func(t *testing.T, k *kept) {
+		k.win(t, 0)
+		g, held := k.Holder(0)
+		require.True(t, held)
+		require.True(t, k.Ours(g, g.Token))
+		require.Equal(t, !k.many(), k.Lapses(k.Session()), "on several logs each term lapses by itself")
+		require.False(t, k.Lapses(lease.Session{Process: "b", N: 1}))
+		require.Equal(t, !k.many(), k.Earlier(0, g.Token-1, g.Token), "its sender had not read as far")
+		require.False(t, k.Earlier(0, g.Token, g.Token))
+		require.Equal(t, k.many(), k.Reminds())
+		for log := range k.ends {
+			claim := lease.Record{Kind: lease.Claim, Session: lease.Session{Process: "b", N: 1}, Name: "b", Read: k.ends[log] - 1, Seq: 1,
+				T: time.Second, Longest: lease.Unsaid, Roles: []int32{0}}
+			k.read(log, claim)
+		}
+		g, held = k.Holder(0)
+		require.True(t, held)
+		require.Equal(t, "b", g.Session.Process)
+		require.False(t, k.Ours(g, 0), "another one holds it")
 	})
 }

@@ -11,7 +11,7 @@ import (
 // for the longest lease that there may be is longer than the reading. It begins anew with each
 // reset, by a few seconds in all.
 func (c *channel) lookBack(now clock.Instant) {
-	if c.shard.lease.Paces() || c.log.Known() {
+	if c.shallow || c.log.Known() {
 		return
 	}
 	if c.announcements.read == 0 && c.log.Offset()+1 >= c.end {
@@ -27,7 +27,7 @@ func (c *channel) lookBack(now clock.Instant) {
 // lookBackAt is when that is due. Newcomers take turns: who has found a Snapshot writes one for
 // the others.
 func (c *channel) lookBackAt(now clock.Instant) clock.Mono {
-	if c.shard.lease.Paces() || c.announcements.read == 0 || c.announcements.back || c.log.Known() {
+	if c.shallow || c.announcements.read == 0 || c.announcements.back || c.log.Known() {
 		return clock.Never
 	}
 	return c.announcements.read.Add(clock.Behind(c.set.T) + c.turn(uint64(c.index), now))

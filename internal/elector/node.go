@@ -53,40 +53,9 @@ func (n *Node) Open(partitions int, id string, now clock.Instant) {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(n.set.Process))
 	n.announcer.home = int(h.Sum32() % uint32(partitions))
-	lines := partitions
-	if n.set.Majority {
-		lines = n.openSmall(partitions, now)
-	} else {
-		n.openLogs(partitions, now)
-	}
+	lines := n.openShards(partitions, now)
 	n.members.open(len(n.shards))
 	n.terms.Open(lines, len(n.shards))
-}
-
-// openLogs opens logs of which each is the only one that has its roles.
-func (n *Node) openLogs(logs int, now clock.Instant) {
-	rules := lease.Rules{Process: n.set.Process, Name: n.set.Name, T: n.set.T, Rho: n.set.Rho, History: History}
-	for i := range logs {
-		l := lease.New(rules)
-		s := newShard(&n.common, i, &oneLog{Lease: l, line: i, t: n.set.T, rho: n.set.Rho})
-		s.main = newChannel(&n.common, i, l, s, now)
-		s.channels = []*channel{s.main}
-		n.shards, n.channels = append(n.shards, s), append(n.channels, s.main)
-	}
-}
-
-// openSmall opens small logs, which together tell of one shard. It returns how many lines of V
-// there are.
-func (n *Node) openSmall(logs int, now clock.Instant) (lines int) {
-	q := quorum.New(quorum.Rules{Logs: logs, Process: n.set.Process, Name: n.set.Name, T: n.set.T, Rho: n.set.Rho,
-		History: History, Random: n.set.Random})
-	all := newShard(&n.common, 0, &majority{Lease: q})
-	all.main = &channel{common: &n.common, shard: all} // of which nothing is known: q holds Claims back
-	for i := range logs {
-		n.channels = append(n.channels, newChannel(&n.common, i, q.Log(i), all, now))
-	}
-	all.channels, n.shards = n.channels, []*shard{all}
-	return q.Lines()
 }
 
 // word and snapshot make records for one log.
@@ -158,9 +127,9 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 			n.counts.LogResets++
 		}
 		log.id = e.ID
-		p.lease.Begin(log.index, e, now)
+		lost := p.lease.Begin(log.index, e, now)
 		again := log.announcements.back
-		n.reset(log, e.End, now)
+		n.reset(log, lost, e.End, now)
 		log.announcements.back, log.announcements.again = e.Whole, again // a whole log has nothing farther back
 	case e.ID != log.id:
 		return
@@ -187,20 +156,20 @@ func (n *Node) conclude(now clock.Instant) {
 // consume folds a record of a log, and draws the conclusions.
 func (n *Node) consume(log *channel, e Entry, r *lease.Record, bad error, now clock.Instant) {
 	p := log.shard
-	ev := p.lease.Read(log.index, e.Offset, r, bad, now)
+	ev, anew := p.lease.Read(log.index, e.Offset, r, bad, now)
 	if bad != nil {
 		n.counts.skipped(bad)
-		n.tell(n.reports.skipped(bad, e.Partition, e.Offset, n.set.Majority))
+		n.tell(n.reports.skipped(bad, e))
 	}
 	if ev.Rewound {
-		n.rewound(log, ev, e, now)
+		n.rewound(log, ev, anew, e, now)
 		return
 	}
 	if ev.Own {
 		log.back(r, ev.Stamp, now)
 	}
 	log.doubt(ev, e, r, now)
-	log.follow(ev, r, now)
+	log.follow(ev, anew, r, now)
 	if bad != nil {
 		return
 	}
@@ -211,10 +180,10 @@ func (n *Node) consume(log *channel, e Entry, r *lease.Record, bad error, now cl
 }
 
 // rewound deals with a log that went back, or that contradicts what is known of it.
-func (n *Node) rewound(log *channel, ev lease.Event, e Entry, now clock.Instant) {
+func (n *Node) rewound(log *channel, ev lease.Event, lost bool, e Entry, now clock.Instant) {
 	log.sayRewound(ev, e, now)
 	n.ready.Verify = true
-	n.reset(log, e.Offset+1, now)
+	n.reset(log, lost, e.Offset+1, now)
 }
 
 func (c *channel) sayRewound(ev lease.Event, e Entry, now clock.Instant) {
@@ -250,10 +219,11 @@ func (k *common) nameOf(process string) string {
 	return ""
 }
 
-// reset forgets what was concluded from a log that is read anew, and which ends at end now.
-func (n *Node) reset(log *channel, end int64, now clock.Instant) {
+// reset forgets what was concluded from a log that is read anew, and which ends at end now; of
+// roles, too, if all terms are lost thereby.
+func (n *Node) reset(log *channel, lost bool, end int64, now clock.Instant) {
 	p := log.shard
-	if !p.lease.Outlasts() {
+	if lost {
 		p.endAll(term.LogReset)
 		p.forget()
 	}
@@ -301,10 +271,8 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 
 // unclaim takes note that a Claim may not be in the log.
 func (c *channel) unclaim(r *lease.Record, now clock.Instant) {
-	s := c.shard
-	s.lease.Failed(c.index, r, now)
-	if !s.lease.Paces() {
-		s.claimFailed(r.Roles, now)
+	if roles := c.shard.lease.Failed(c.index, r, now); len(roles) > 0 {
+		c.shard.claimFailed(roles, now)
 	}
 }
 

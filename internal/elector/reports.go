@@ -49,20 +49,20 @@ func once(said *bool, level slog.Level, text string, args ...any) []Note {
 
 // skipped tells of a record that plays no part. That of another incarnation of a small log was
 // on its way when that went.
-func (r *reports) skipped(bad error, partition int, offset int64, small bool) []Note {
+func (r *reports) skipped(bad error, e Entry) []Note {
 	switch {
 	case errors.Is(bad, lease.ErrForeign):
 		return nil
 	case errors.Is(bad, lease.ErrOtherLog):
-		if small {
+		if e.ID != "" {
 			return nil
 		}
-		return once(&r.copied, slog.LevelWarn, "skipping records of another topic; logged once", "partition", partition, "offset", offset)
+		return once(&r.copied, slog.LevelWarn, "skipping records of another topic; logged once", "partition", e.Partition, "offset", e.Offset)
 	case errors.Is(bad, lease.ErrNewer):
 		return once(&r.newer, slog.LevelWarn, "records of a newer version read: claiming nothing for about a minute after the newest",
-			"partition", partition, "offset", offset)
+			"partition", e.Partition, "offset", e.Offset)
 	}
-	return once(&r.malformed, slog.LevelWarn, "skipping malformed records; logged once", "partition", partition, "offset", offset, "error", bad)
+	return once(&r.malformed, slog.LevelWarn, "skipping malformed records; logged once", "partition", e.Partition, "offset", e.Offset, "error", bad)
 }
 
 // rewound tells of a log that went back or contradicts what is known of it; resets counts how

@@ -84,7 +84,7 @@ func TestOddRecords(t *testing.T) {
 		var lines []string
 		for range 5 {
 			c.skipped(odd.err)
-			for _, n := range r.skipped(odd.err, 1, 2, false) {
+			for _, n := range r.skipped(odd.err, Entry{Partition: 1, Offset: 2}) {
 				lines = append(lines, n.Text)
 			}
 		}
@@ -96,7 +96,7 @@ func TestOddRecords(t *testing.T) {
 		require.Contains(t, lines[0], odd.text)
 	}
 	require.Equal(t, [3]uint64{10, 5, 5}, [3]uint64{c.Foreign, c.Newer, c.Malformed})
-	require.Empty(t, (&reports{}).skipped(lease.ErrOtherLog, 1, 2, true), "on small logs it was on its way to an incarnation that is gone")
+	require.Empty(t, (&reports{}).skipped(lease.ErrOtherLog, Entry{Partition: 1, ID: "x", Offset: 2}), "on small logs it was on its way to an incarnation that is gone")
 }
 
 // Roles become vacant and are won in any order, R changes, time passes: what is counted is

@@ -30,7 +30,7 @@ var mutants = []mutation.Mutant{
 		Old: "return l.hello.seq != 0 && now.Mono.Sub(l.hello.at) < t", New: "return l.hello.seq != 0 && now.Mono.Sub(l.hello.at) < t/8",
 		Guard: "TestNothingPilesUpWhileTheLogStandsStill", Want: `one probe in each T`},
 	{Rule: "O3: nothing but a probe while nothing comes back", File: "shard_claims.go",
-		Old: "	if !s.lease.Paces() && !s.main.link.check(now, s.set.T) {\n		s.nomination", New: "	if !s.lease.Paces() && !s.main.link.check(now, s.set.T) && now.Mono == 0 {\n		s.nomination",
+		Old: "	if !s.main.link.check(now, s.set.T) {\n		s.nomination", New: "	if !s.main.link.check(now, s.set.T) && now.Mono == 0 {\n		s.nomination",
 		Guard: "TestNothingPilesUpWhileTheLogStandsStill", Want: `Claims`},
 	{Rule: "O3: the probe comes back within T/4", File: "link.go",
 		Old: "now.Age(sent) >= clock.Stalled(t) {", New: "now.Age(sent) >= t {",
@@ -78,7 +78,7 @@ var mutants = []mutation.Mutant{
 		Old: "return !p.main.link.behind(now, t) })", New: "return p.index >= 0 })",
 		Guard: "TestWhoIsBehindHandsNothingOver", Want: `the answer would come too late`},
 	{Rule: "O6: nobody thinks of others' shares while an own Claim is under way", File: "shard_claims.go",
-		Old: "under > 0 && !s.lease.Paces() || now.Mono < s.main.pacing.thinkAt", New: "under < 0 && !s.lease.Paces() || now.Mono < s.main.pacing.thinkAt",
+		Old: "if s.lease.Waits() || now.Mono < s.main.pacing.thinkAt", New: "if now.Mono < s.main.pacing.thinkAt",
 		Guard: "TestOthersHaveTheTimeThatAnOwnClaimTakes", Want: `an own Claim is under way`},
 	{Rule: "Releases are repeated more and more seldom", File: "node.go",
 		Old: "log.repeats = min(log.repeats+1, maxRepeats)", New: "log.repeats = 0",
@@ -98,7 +98,7 @@ var mutants = []mutation.Mutant{
 
 	// Somebody leads.
 	{Rule: "a Claim of which nothing is heard is given up", File: "shard_claims.go",
-		Old: "if under == 0 || now.Mono.Sub(oldest.Mono) < limit {", New: "if under == 0 || now.Mono.Sub(oldest.Mono) < 10*limit {",
+		Old: "if !s.lease.Waits() || now.Mono.Sub(oldest.Mono) < limit {", New: "if !s.lease.Waits() || now.Mono.Sub(oldest.Mono) < 10*limit {",
 		Guard: "TestOneClaimAtATime", Want: `it was given up`},
 	{Rule: "Releases are sent again until they are read", File: "node.go",
 		Old: "		log.append(now, s.lease.Unreleased(log.index, now)...)\n", New: "",

@@ -71,10 +71,10 @@ func (s *shard) forget() {
 func (s *shard) old(offset int64) bool { return len(s.channels) == 1 && offset < s.main.end }
 
 // follow draws the conclusions of what a record in a log did to the lease.
-func (c *channel) follow(ev lease.Event, r *lease.Record, now clock.Instant) {
+func (c *channel) follow(ev lease.Event, anew bool, r *lease.Record, now clock.Instant) {
 	s := c.shard
 	if ev.Known {
-		s.learned(now)
+		s.learned(anew, now)
 	}
 	if ev.Evidence {
 		if id := s.lease.As(r.Session); s.claims.revived(id) { // others were told that its roles are vacant
@@ -96,7 +96,7 @@ func (c *channel) follow(ev lease.Event, r *lease.Record, now clock.Instant) {
 		s.claims.designate(ev.Changed, r, s.set.Process)
 	}
 	s.sync(now)
-	if ev.Known && !s.lease.Outlasts() {
+	if anew {
 		s.review(now)
 	}
 }
@@ -108,7 +108,7 @@ func (c *channel) outlived(ids []lease.Session, r *lease.Record, now clock.Insta
 		switch {
 		case id.Process == r.Session.Process: // it claims anew what it held
 		case c.link.doubtful(now.Add(-c.set.T)):
-		case c.shard.lease.Outlasts() && c.members.heardSince(id.Process, now.Add(-clock.Recent(c.set.T))): // it is cut off from this log only
+		case len(c.shard.channels) > 1 && c.members.heardSince(id.Process, now.Add(-clock.Recent(c.set.T))): // it is cut off from this log only
 		case c.members.suspect(id.Process):
 			c.planner.forget()
 		}
@@ -116,11 +116,11 @@ func (c *channel) outlived(ids []lease.Session, r *lease.Record, now clock.Insta
 }
 
 // learned looks at everything, which was not known before.
-func (s *shard) learned(now clock.Instant) {
+func (s *shard) learned(anew bool, now clock.Instant) {
 	s.recount(now)
 	s.ready.Changed = true
-	if s.lease.Outlasts() {
-		return // what is known of the other logs has been concluded
+	if !anew {
+		return
 	}
 	s.claims.init()
 	s.main.pacing.thinkAt = 0
@@ -161,7 +161,7 @@ func (s *shard) sync(now clock.Instant) {
 			taken = append(taken, role)
 		case led || !s.lease.Vacant(role, now):
 			taken = append(taken, role)
-		case !s.lease.Paces() || !s.claims.isListed(role):
+		case !s.lease.Reminds() || !s.claims.isListed(role):
 			free = append(free, role)
 		}
 	}

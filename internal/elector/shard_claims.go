@@ -21,14 +21,14 @@ func (s *shard) claim(now clock.Instant) {
 		return
 	}
 	c := &s.claims
-	if !s.lease.Paces() && !s.lease.Known() && len(c.vacant) == 0 && now.Raw >= s.main.log.FreshAt() {
+	if len(c.vacant) == 0 && now.Raw >= s.lease.FreshAt() {
 		s.placeFresh(now)
 	}
 	s.overdue(now)
 	if at, ok := s.claimDue(now); !ok || now.Mono < at {
 		return
 	}
-	if !s.lease.Paces() && !s.main.link.check(now, s.set.T) {
+	if !s.main.link.check(now, s.set.T) {
 		s.nomination.claimed(now) // it would claim
 		s.main.probe(now)
 		return
@@ -90,25 +90,15 @@ func (s *shard) claimDue(now clock.Instant) (at clock.Mono, ok bool) {
 	if !s.willing(now) {
 		return 0, false
 	}
-	if s.lease.Paces() {
-		if len(c.vacant) == 0 {
-			return 0, false
-		}
-		return max(c.next(s.main.pacing.thinkAt), s.timing.settled(s.desired.Roles, false)), true
-	}
-	if under, _ := s.lease.Claiming(); under > 0 {
+	switch fresh := s.lease.FreshAt(); {
+	case s.lease.Waits():
 		return 0, false
-	}
-	if !s.lease.Known() && len(c.vacant) == 0 {
-		if s.localRoles() == 0 {
-			return 0, false
-		}
-		at = now.MonoOf(s.main.log.FreshAt())
-	} else {
-		if len(c.vacant) == 0 {
-			return 0, false
-		}
+	case len(c.vacant) > 0:
 		at = c.next(s.main.pacing.thinkAt)
+	case fresh != clock.Never && s.localRoles() > 0:
+		at = now.MonoOf(fresh)
+	default:
+		return 0, false
 	}
 	return max(at, s.main.pacing.notBefore, s.timing.settled(s.desired.Roles, s.set.Nominated), s.probing(now)), true
 }
@@ -134,21 +124,18 @@ func (s *shard) claimFailed(roles []int32, now clock.Instant) {
 // giveUpClaims forgets Claims of which nothing was heard for as long as a lease lasts:
 // the log has lost them, or reading has stopped.
 func (s *shard) giveUpClaims(now clock.Instant) {
-	if s.lease.Paces() {
-		return // it gives them up by itself
-	}
-	under, oldest := s.lease.Claiming()
+	_, oldest := s.lease.Claiming()
 	limit := max(2*s.set.T, 10*time.Second)
 	if !s.desired.Willing(now) {
 		limit = closeTail // nothing is lost
 	}
-	if under == 0 || now.Mono.Sub(oldest.Mono) < limit {
+	if !s.lease.Waits() || now.Mono.Sub(oldest.Mono) < limit {
 		return
 	}
 	if s.reports.claims.due(now) { // where reading stands still, it is all partitions
 		s.note(slog.LevelWarn, "claim did not come back: given up", "partition", s.index, "after", limit)
 	}
-	s.main.log.GiveUpClaims(now.Add(-limit))
+	s.lease.GiveUp(now.Add(-limit))
 	s.main.pacing.late(s.set, now)
 	s.review(now)
 	s.ready.Changed, s.ready.Verify = true, true
@@ -264,7 +251,7 @@ func (s *shard) rank(roles []int32, now clock.Instant) {
 // where round trips are always long it would wait for ever.
 func (s *shard) overdue(now clock.Instant) {
 	c := &s.claims
-	if under, _ := s.lease.Claiming(); under > 0 && !s.lease.Paces() || now.Mono < s.main.pacing.thinkAt {
+	if s.lease.Waits() || now.Mono < s.main.pacing.thinkAt {
 		return
 	}
 	if s.main.link.behind(now, s.set.T) && !c.overdue(now.Mono.Add(-clock.Patience(s.set.T))) {
@@ -289,7 +276,7 @@ func (s *shard) review(now clock.Instant) {
 	clear(s.claims.silent)
 	s.claims.silentAt = 0 // look now
 	s.silence(now)
-	if !s.lease.Paces() && !s.lease.Known() || !s.willing(now) {
+	if !s.willing(now) {
 		return
 	}
 	s.vacate(s.lease.Free(s.localRoles(), now), now)
@@ -303,9 +290,8 @@ func (k *common) reviewAll(now clock.Instant) {
 
 // silence deals with holders of which nothing was read for so long that their leases are over.
 func (s *shard) silence(now clock.Instant) {
-	lapses := func(id lease.Session) bool { return !s.lease.Outlasts() && id == s.lease.Session() } // it has lapsed long ago
 	over := map[lease.Session]bool{}
-	for _, h := range s.claims.findSilent(s.lease.Holders(), lapses, now) {
+	for _, h := range s.claims.findSilent(s.lease.Holders(), s.lease.Lapses, now) {
 		over[h.Session] = true
 		if !s.main.link.doubtful(h.Heard) && s.members.suspect(h.Session.Process) {
 			s.planner.forget()
@@ -318,7 +304,7 @@ func (s *shard) silence(now clock.Instant) {
 	roles := s.heldBy(over)
 	s.account(now)
 	s.vacated(roles, now)
-	if !s.lease.Paces() { // which of them may be claimed on enough small logs is found out elsewhere
+	if !s.lease.Reminds() {
 		s.vacate(roles, now)
 	}
 }
