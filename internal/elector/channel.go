@@ -51,6 +51,31 @@ func (c *channel) released(now clock.Instant) {
 // maxRepeats bounds the pause between Releases that do not come back, to 2T.
 const maxRepeats = 3
 
+// append hands over records, and remembers those that others are kept waiting for.
+func (c *channel) append(now clock.Instant, records ...lease.Record) {
+	for _, r := range records {
+		switch r.Kind {
+		case lease.Release, lease.Snapshot:
+			c.timing.farewells++
+			if r.Kind == lease.Release {
+				c.releasing++
+			}
+		case lease.Hello:
+			if r.Hello.Leaving {
+				c.timing.farewells++
+			}
+		case lease.Claim, lease.Beat, lease.Ping, lease.Pong:
+		}
+		if r.Kind == lease.Beat || r.Kind == lease.Claim {
+			c.beatAt = now.Mono.Add(c.set.Every)
+		}
+		if r.Kind == lease.Beat || r.Kind == lease.Claim || r.Kind == lease.Hello {
+			c.link.sent(r.Kind, r.Seq, now)
+		}
+		c.ready.Append = append(c.ready.Append, Append{c.index, c.id, r})
+	}
+}
+
 // pacing holds Claims in one log back: after an outage everybody would claim everything, and
 // the log would never recover from that.
 type pacing struct {
@@ -84,4 +109,33 @@ func (p *pacing) late(set *Settings, now clock.Instant) {
 func backoff(k int, set *Settings) time.Duration {
 	d := clock.Pause(set.T) << k
 	return d/2 + set.Random(d)
+}
+
+// lookBack asks for reading to begin again, farther back, where all that was there has been
+// read and who holds what is not known from it: a Snapshot may lie before, or one that was
+// found may tell of a time before reading began. The other members come first, as any of them
+// answers a Hello with a Snapshot. Without an answer there is nobody to answer, and the wait
+// for the longest lease that there may be is longer than the reading. It begins anew with each
+// reset, by a few seconds in all.
+func (c *channel) lookBack(now clock.Instant) {
+	if c.shallow || c.log.Known() {
+		return
+	}
+	if c.announcements.read == 0 && c.log.Offset()+1 >= c.end {
+		c.announcements.read = now.Mono
+	}
+	if c.announcements.back || now.Mono < c.lookBackAt(now) {
+		return
+	}
+	c.announcements.back = true
+	c.ready.Back = append(c.ready.Back, c.index)
+}
+
+// lookBackAt is when that is due. Newcomers take turns: who has found a Snapshot writes one for
+// the others.
+func (c *channel) lookBackAt(now clock.Instant) clock.Mono {
+	if c.shallow || c.announcements.read == 0 || c.announcements.back || c.log.Known() {
+		return clock.Never
+	}
+	return c.announcements.read.Add(clock.Behind(c.set.T) + c.turn(uint64(c.index), now))
 }

@@ -64,7 +64,7 @@ carries out what they say, in a file beside each:
 	claims.go                what is vacant, and who comes first              shard_claims.go
 	handovers.go             how orderly ends of terms go on                  release.go
 	members.go, planner.go   who is there, and the plan of who should lead what
-	mover.go, cool.go        what is handed over though it could be kept      node_moves.go
+	mover.go                 what is handed over though it could be kept      node_moves.go
 	announcer.go             when this process says Hello to all              node_announce.go
 	announcements.go         what it says in one log: Hellos, Snapshots
 	nomination.go            what a nominator says, and when to make room     node_nominate.go

@@ -51,31 +51,6 @@ func (n *Node) Ready(now clock.Instant) Ready {
 	return r
 }
 
-// append hands over records, and remembers those that others are kept waiting for.
-func (c *channel) append(now clock.Instant, records ...lease.Record) {
-	for _, r := range records {
-		switch r.Kind {
-		case lease.Release, lease.Snapshot:
-			c.timing.farewells++
-			if r.Kind == lease.Release {
-				c.releasing++
-			}
-		case lease.Hello:
-			if r.Hello.Leaving {
-				c.timing.farewells++
-			}
-		case lease.Claim, lease.Beat, lease.Ping, lease.Pong:
-		}
-		if r.Kind == lease.Beat || r.Kind == lease.Claim {
-			c.beatAt = now.Mono.Add(c.set.Every)
-		}
-		if r.Kind == lease.Beat || r.Kind == lease.Claim || r.Kind == lease.Hello {
-			c.link.sent(r.Kind, r.Seq, now)
-		}
-		c.ready.Append = append(c.ready.Append, Append{c.index, c.id, r})
-	}
-}
-
 func (k *common) note(level slog.Level, text string, args ...any) {
 	k.ready.Notes = append(k.ready.Notes, Note{level, text, args})
 }
