@@ -1,0 +1,40 @@
+package nelicron
+
+import (
+	"testing"
+
+	"github.com/goneli/neli/internal/mutation"
+)
+
+// rules are what keeps two runs of a job apart, and who notices if one is gone.
+var rules = []mutation.Mutant{
+	{Rule: "a hand-over waits for the runs", File: "runs.go",
+		Old: "	<-t.idle\n", New: "",
+		Guard: "TestAHandOverWaitsForTheRun/Locker_Close", Want: "the hand-over waits for the run|the run was not cut off"},
+	{Rule: "a term that has ended is not used again", File: "runs.go",
+		Old: "	delete(j.terms, l.Role)\n", New: "",
+		Guard: "TestARunIsNotBegunInATermThatIsOver", Want: "close of closed channel"},
+	{Rule: "a job is locked while it runs", File: "runs.go",
+		Old: "	case j.runs[name] != nil:\n", New: "	case false:\n",
+		Guard: "TestARunThatIsStillAtWork/Locker", Want: "runs overlap"},
+	{Rule: "the clock is asked before a job is let through", File: "runs.go",
+		Old: "	if t.ctx.Err() != nil {\n		r.end()", New: "	if false {\n		r.end()",
+		Guard: "TestALockIsNotGivenAfterASuspension", Want: "the lock is given"},
+	{Rule: "and by an Elector", File: "jobs.go",
+		Old: "	if t == nil || t.ctx.Err() != nil {\n", New: "	if t == nil {\n",
+		Guard: "TestALockIsNotGivenAfterASuspension", Want: "IsLeader is nil"},
+	{Rule: "and once more before the task begins", File: "jobs.go",
+		Old: "		if t.ctx.Err() != nil {\n			return", New: "		if false {\n			return",
+		Guard: "TestAProcessThatWakesBetweenTheLockAndTheTask", Want: "the job runs though the lease is over"},
+	{Rule: "a task without a lock is not run", File: "runs.go",
+		Old: "	if r == nil || r.taken {\n		return nil, nil, ErrNoLock", New: "	if r == nil {\n		return &term{ctx: context.Background()}, func() {}, nil\n	}\n	if r.taken {\n		return nil, nil, ErrNoLock",
+		Guard: "TestATaskWithoutItsLock/.*", Want: "panic: runs"},
+	{Rule: "a job has the role of its name", File: "jobs.go",
+		Old: "neli.Slot(key, g.j.roles)", New: "neli.Slot(key+g.j.n.Name(), g.j.roles)",
+		Guard: "TestSimulation/Locker", Want: "runs of a job overlap", Seeds: 2},
+	{Rule: "the Locker and the Elector exclude each other", File: "jobs.go",
+		Old: "j.kind != none && (", New: "false && (",
+		Guard: "TestWhatIsRefused", Want: "take one of them"},
+}
+
+func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, rules) }
