@@ -1,16 +1,22 @@
 package release
 
 import (
+	"bufio"
 	"bytes"
 	"debug/elf"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"github.com/twmb/franz-go/pkg/kfake"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
@@ -32,16 +38,7 @@ func TestImage(t *testing.T) {
 	require.NotNil(t, user, "a number: Kubernetes cannot see of a name that it is not root's")
 	require.NotRegexp(t, `^0+:`, user[1])
 
-	step := regexp.MustCompile(`(?m)^RUN (.*)$`).FindSubmatch(dockerfile)
-	require.NotNil(t, step)
-	image := t.TempDir()
-	require.NoError(t, os.Chmod(image, 0o755)) // for whoever is not root
-	build := exec.Command("sh", "-c", strings.Replace(string(step[1]), "/out/neli", image+"/neli", 1))
-	build.Dir = ".."
-	build.Env = append(os.Environ(), "VERSION=v9.8.7")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-
+	image := build(t, dockerfile)
 	binary, err := elf.Open(image + "/neli")
 	require.NoError(t, err)
 	defer binary.Close()
@@ -52,9 +49,80 @@ func TestImage(t *testing.T) {
 	if os.Geteuid() != 0 { // who is not root cannot change the root
 		run = exec.Command(image+"/neli", "version")
 	}
-	out, err = run.CombinedOutput()
+	out, err := run.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Contains(t, string(out), "neli v9.8.7 ")
+}
+
+// build does the Dockerfile's first stage. It returns a folder with neli in it.
+func build(t *testing.T, dockerfile []byte) string {
+	t.Helper()
+	step := regexp.MustCompile(`(?m)^RUN (.*)$`).FindSubmatch(dockerfile)
+	require.NotNil(t, step)
+	image := t.TempDir()
+	require.NoError(t, os.Chmod(image, 0o755)) // for whoever is not root
+	cmd := exec.Command("sh", "-c", strings.Replace(string(step[1]), "/out/neli", image+"/neli", 1))
+	cmd.Dir = ".."
+	cmd.Env = append(os.Environ(), "VERSION=v9.8.7")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return image
+}
+
+// The sidecar leads, says so, and ends when it is told to.
+func TestSidecar(t *testing.T) {
+	dockerfile, err := os.ReadFile(deploy + "/Dockerfile")
+	require.NoError(t, err)
+	text, err := os.ReadFile(deploy + "/kubernetes/sidecar.yaml")
+	require.NoError(t, err)
+	var d appsv1.Deployment
+	require.NoError(t, yaml.UnmarshalStrict(text, &d))
+	container := d.Spec.Template.Spec.InitContainers[0]
+
+	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
+	require.NoError(t, err)
+	t.Cleanup(broker.Close)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := free.Addr().String()
+	require.NoError(t, free.Close())
+
+	neli := build(t, dockerfile) + "/neli"
+	args := slices.Clone(container.Args)
+	for i, arg := range args {
+		args[i] = strings.Replace(arg, "/neli", neli, 1)
+	}
+	sidecar := exec.Command(neli, args...)
+	out, err := sidecar.StdoutPipe()
+	require.NoError(t, err)
+	sidecar.Stderr = os.Stderr
+	sidecar.Env = os.Environ()
+	for _, e := range container.Env {
+		switch e.Name {
+		case "NELI_BOOTSTRAP":
+			e.Value = broker.ListenAddrs()[0]
+		case "NELI_LISTEN":
+			e.Value = address
+		case "NELI_NAME":
+			e.Value = "pod-1"
+		}
+		sidecar.Env = append(sidecar.Env, e.Name+"="+e.Value)
+	}
+	require.NoError(t, sidecar.Start())
+	t.Cleanup(func() { _ = sidecar.Process.Kill() })
+	// It leads, so it has started neli watch, which says who leads.
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && !strings.Contains(lines.Text(), "held by pod-1") {
+		t.Log(lines.Text())
+	}
+	require.Contains(t, lines.Text(), "held by pod-1")
+	r, err := http.Get("http://" + address + "/leader")
+	require.NoError(t, err)
+	require.NoError(t, r.Body.Close())
+	require.Equal(t, http.StatusOK, r.StatusCode)
+
+	require.NoError(t, sidecar.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, sidecar.Wait())
 }
 
 // With names of fields that Kubernetes does not know a manifest would be refused, or do something else.
