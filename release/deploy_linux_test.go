@@ -185,3 +185,34 @@ func TestUnits(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	require.Empty(t, string(out))
 }
+
+// Only the leader's pod keeps the label by which the Service finds it.
+func TestLabel(t *testing.T) {
+	text, err := os.ReadFile(deploy + "/kubernetes/leader.yaml")
+	require.NoError(t, err)
+	var script string
+	for _, document := range bytes.Split(text, []byte("\n---\n")) {
+		var m corev1.ConfigMap
+		if require.NoError(t, yaml.Unmarshal(document, &m)); m.Kind == "ConfigMap" {
+			script = m.Data["label"]
+		}
+	}
+	for holder, want := range map[string]string{
+		"b": "label pod/a neli-leader-\nlabel --overwrite pod/b neli-leader=true\n",
+		"a": "label --overwrite pod/a neli-leader=true\n",
+		"":  "label pod/a neli-leader-\n",
+	} {
+		dir := t.TempDir()
+		// In place of Kubernetes, where pod a has the label.
+		kubectl := "#!/bin/sh\nif [ \"$1\" = get ]; then echo pod/a; else echo \"$@\" >>\"$CALLS\"; fi\n"
+		require.NoError(t, os.WriteFile(dir+"/kubectl", []byte(kubectl), 0o755))
+		require.NoError(t, os.WriteFile(dir+"/label", []byte(script), 0o755))
+		cmd := exec.Command(dir + "/label")
+		cmd.Env = []string{"PATH=" + dir + ":" + os.Getenv("PATH"), "CALLS=" + dir + "/calls", "NELI_HOLDER=" + holder}
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		calls, err := os.ReadFile(dir + "/calls")
+		require.NoError(t, err)
+		require.Equal(t, want, string(calls), "holder %q", holder)
+	}
+}
