@@ -21,7 +21,7 @@ import (
 )
 
 // benchRows is how many rows are published at a time.
-const benchRows = 200_000
+const benchRows = 100_000
 
 // BenchmarkRelay publishes the same rows by a plain loop that is elected by nobody and
 // fenced by nothing, and by a relay with each of its fences, in turn. All of them have a

@@ -98,15 +98,18 @@ func (c *config) check(flags *pflag.FlagSet) error {
 }
 
 // pool is how the database is connected to. A relay that is suspended within a statement or
-// transaction must not keep its locks: the server ends it. Each batch is planned anew: a plan
-// that was made for a table that was almost empty reads and sorts all of a long one.
+// transaction must not keep its locks: the server ends it.
+//
+// The planner has no choice but to read rows by their index: a batch then costs the same
+// however long the table is. Nothing is known of a table that has just grown, and by guess the
+// planner would read and sort all of it for each batch.
 func (c *config) pool() (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(c.database)
 	if err != nil {
 		return nil, fmt.Errorf("--database: %w", err) // without the password
 	}
 	params := cfg.ConnConfig.RuntimeParams
-	for name, value := range map[string]string{"application_name": "outbox", "statement_timeout": "30s", "plan_cache_mode": "force_custom_plan",
+	for name, value := range map[string]string{"application_name": "outbox", "statement_timeout": "30s", "enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off",
 		"idle_in_transaction_session_timeout": "10s"} {
 		if _, given := params[name]; !given {
 			params[name] = value

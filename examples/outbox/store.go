@@ -95,13 +95,14 @@ func (s *store) slots(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// A key one of whose rows was set aside waits: a later row must not overtake it.
+// A key one of whose rows was set aside waits: a later row must not overtake it. (NOT EXISTS
+// would say the same, and be made a join with the whole table.)
 const nextRows = `
 SELECT id, topic, key, payload, headers, created FROM (
 	SELECT *, sum(bytes) OVER (ORDER BY id) - bytes AS before FROM (
 		SELECT *, coalesce(octet_length(payload), 0) + octet_length(key) AS bytes FROM outbox o
-		WHERE slot = $1 AND failed IS NULL AND NOT EXISTS (
-			SELECT FROM outbox f WHERE f.slot = $1 AND f.key = o.key AND f.id < o.id AND f.failed IS NOT NULL)
+		WHERE slot = $1 AND failed IS NULL AND coalesce((
+			SELECT bool_and(f.id > o.id) FROM outbox f WHERE f.slot = $1 AND f.key = o.key AND f.failed IS NOT NULL), true)
 		ORDER BY id LIMIT $2) AS first) AS measured
 WHERE before < $3 ORDER BY id`
 

@@ -51,6 +51,7 @@ func TestStore(t *testing.T) {
 		"sessions side by side keep the order":                s.testSessionsSideBySideKeepTheOrder,
 		"side by side the order needs the lock":               s.testSideBySideTheOrderNeedsTheLock,
 		"slots are those of neli":                             s.testSlotsAreThoseOfNeli,
+		"a batch reads no more of a long table":               s.testABatchReadsNoMoreOfALongTable,
 		"a batch is bounded":                                  s.testABatchIsBounded,
 		"published rows are deleted":                          s.testPublishedRowsAreDeleted,
 		"a key waits for its row that was set aside":          s.testAKeyWaitsForItsRowThatWasSetAside,
@@ -64,7 +65,9 @@ func TestStore(t *testing.T) {
 
 func openStore(t testing.TB, dsn string, slots int, omit ...string) *store {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), dsn+" pool_max_conns=12")
+	cfg, err := (&config{database: dsn + " pool_max_conns=12"}).pool()
+	require.NoError(t, err)
+	pool, err := pgxpool.NewWithConfig(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(pool.Close)
 	_, err = pool.Exec(t.Context(), without(t, schema(slots), omit...))
@@ -266,6 +269,23 @@ func (s server) testPublishedRowsAreDeleted(t *testing.T) {
 	rows, err = table.next(t.Context(), 0, []int64{rows[0].id, rows[1].id}, plenty)
 	require.NoError(t, err)
 	require.Equal(t, []string{"k 3", "k 4", "k 5"}, keysOf(rows))
+}
+
+// The server is told nothing of what is in the table.
+func (s server) testABatchReadsNoMoreOfALongTable(t *testing.T) {
+	table := s.store(t, 2)
+	_, err := table.pool.Exec(t.Context(), "INSERT INTO outbox (topic, key) SELECT 't', i::text FROM generate_series(1, 20000) i")
+	require.NoError(t, err)
+	for range 7 { // the server begins to keep plans after five
+		rows, err := table.pool.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS off, TIMING off) "+nextRows, 1, 100, 1<<20)
+		require.NoError(t, err)
+		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(t, err)
+		all := strings.Join(plan, "\n")
+		require.Contains(t, all, "Index Scan using outbox_pkey on outbox o (actual rows=100 loops=1)")
+		require.Contains(t, all, "using outbox_failed on outbox f")
+		require.NotContains(t, all, "Sort")
+	}
 }
 
 func (s server) testAKeyWaitsForItsRowThatWasSetAside(t *testing.T) {
