@@ -101,8 +101,9 @@ const nextRows = `
 SELECT id, topic, key, payload, headers, created FROM (
 	SELECT *, sum(bytes) OVER (ORDER BY id) - bytes AS before FROM (
 		SELECT *, coalesce(octet_length(payload), 0) + octet_length(key) AS bytes FROM outbox o
-		WHERE slot = $1 AND failed IS NULL AND coalesce((
-			SELECT bool_and(f.id > o.id) FROM outbox f WHERE f.slot = $1 AND f.key = o.key AND f.failed IS NOT NULL), true)
+		WHERE slot = $1 AND failed IS NULL AND (
+			key <> ALL (ARRAY(SELECT f.key FROM outbox f WHERE f.slot = $1 AND f.failed IS NOT NULL)) OR
+			(SELECT bool_and(f.id > o.id) FROM outbox f WHERE f.slot = $1 AND f.key = o.key AND f.failed IS NOT NULL))
 		ORDER BY id LIMIT $2) AS first) AS measured
 WHERE before < $3 ORDER BY id`
 
@@ -130,31 +131,28 @@ func (s *store) next(ctx context.Context, slot int, published []int64, most limi
 	return rows, s.pool.SendBatch(ctx, &batch).Close()
 }
 
+// claimAndDelete claims first, and deletes nothing unless it has claimed. The claim's lock is
+// kept until both are committed.
+const claimAndDelete = `WITH claim AS (` + fence.Claim + ` RETURNING token),
+	gone AS (DELETE FROM outbox WHERE slot = $3 AND id = ANY($4) AND EXISTS (SELECT FROM claim))
+SELECT count(*) FROM claim`
+
 // claim makes a term the newest one of its key. Once it has returned, no deletion of an
 // earlier term commits any more.
 func (s *store) claim(ctx context.Context, key string, token int64) error {
-	return s.claimed(ctx, key, token, func(pgx.Tx) error { return nil })
+	return s.deleteClaimed(ctx, key, token, 0, nil)
 }
 
 // deleteClaimed deletes rows if no later term has claimed: fence.ErrStale if one has.
 func (s *store) deleteClaimed(ctx context.Context, key string, token int64, slot int, ids []int64) error {
-	return s.claimed(ctx, key, token, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, deleteRows, slot, ids)
+	var claimed int
+	if err := s.pool.QueryRow(ctx, claimAndDelete, key, token, slot, ids).Scan(&claimed); err != nil {
 		return err
-	})
-}
-
-func (s *store) claimed(ctx context.Context, key string, token int64, f func(pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, fence.Claim, key, token)
-		if err != nil {
-			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return fmt.Errorf("%w: key %q, token %d", fence.ErrStale, key, token)
-		}
-		return f(tx)
-	})
+	}
+	if claimed == 0 {
+		return fmt.Errorf("%w: key %q, token %d", fence.ErrStale, key, token)
+	}
+	return nil
 }
 
 // setAside notes why a row cannot be published. Its key waits until somebody mends or
