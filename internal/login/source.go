@@ -16,6 +16,8 @@ import (
 const (
 	// Patience is how long whoever issues tokens may take to answer.
 	Patience = 10 * time.Second
+	// grace is for an attempt whose context is over, to say what it has waited for.
+	grace = time.Second
 	// pauseLeast and pauseMost are between two attempts that fail; the pause doubles.
 	pauseLeast = time.Second
 	pauseMost  = 10 * time.Second
@@ -49,7 +51,7 @@ func (s *Source) Token(ctx context.Context) (kafka.Token, error) {
 	if !due {
 		return token, err
 	}
-	limit := time.NewTimer(Patience)
+	limit := time.NewTimer(Patience + grace)
 	defer limit.Stop()
 	select {
 	case <-s.flight.DoChan("", s.attempt):
