@@ -92,7 +92,7 @@ func TestTokens(t *testing.T) {
 func testRenewal(t *testing.T, b *tokenBed, name string) {
 	cfg, log := b.member(t, name, neli.KafkaConfigMap{"debug": "all", "sasl.oauthbearer.extensions": "traceId=123"}, nil, hostileRights["open"]...)
 	m := hostileStart(t, cfg, log)
-	t.Logf("leads after %v", m.leads(t, 20*time.Second))
+	t.Logf("leads after %v", m.leads(t, 45*time.Second))
 	term, _ := m.Token(0)
 	who, _ := cfg.KafkaConfig["sasl.oauthbearer.client.id"].(string)
 	hostileUntil(t, 3*issuerLife, func() bool { return b.issuer.issued(who) >= 6 }, "the producer and the reader have had three tokens each")
@@ -128,7 +128,7 @@ func testAssertion(t *testing.T, b *tokenBed, name string) {
 		delete(c.KafkaConfig, "sasl.oauthbearer.client.secret")
 	}, hostileRights["open"]...)
 	m := hostileStart(t, cfg, log)
-	m.leads(t, 20*time.Second)
+	m.leads(t, 45*time.Second)
 	shows(t, log, m)
 }
 
@@ -161,7 +161,7 @@ func testTokenFunction(t *testing.T, b *tokenBed, name string) {
 		})
 	}, hostileRights["open"]...)
 	m := hostileStart(t, cfg, log)
-	m.leads(t, 20*time.Second)
+	m.leads(t, 45*time.Second)
 	term, _ := m.Token(0)
 	require.EqualValues(t, 1, calls.Load(), "all clients share a token")
 	broken.Store(true)
@@ -208,7 +208,7 @@ func testRefusedTokens(t *testing.T, b *tokenBed, name string) {
 			t.Parallel()
 			cfg, log := b.member(t, name, tc.props, tc.set, hostileRights["open"]...)
 			m := hostileStart(t, cfg, log)
-			err := m.fails(t, 20*time.Second)
+			err := m.fails(t, 45*time.Second)
 			t.Log(err)
 			assert.ErrorIs(t, err, neli.ErrAccess)
 			assert.ErrorIs(t, err, kafka.ErrAuthentication)
@@ -220,7 +220,7 @@ func testRefusedTokens(t *testing.T, b *tokenBed, name string) {
 		t.Parallel()
 		cfg, log := b.member(t, name, nil, nil, readTopic)
 		m := hostileStart(t, cfg, log)
-		err := m.fails(t, 20*time.Second)
+		err := m.fails(t, 45*time.Second)
 		assert.ErrorIs(t, err, neli.ErrAccess)
 		assert.ErrorContains(t, err, "WRITE topic "+cfg.LeaderTopic)
 		shows(t, log, m)
@@ -229,7 +229,7 @@ func testRefusedTokens(t *testing.T, b *tokenBed, name string) {
 		t.Parallel()
 		cfg, log := b.member(t, name, neli.KafkaConfigMap{"sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token"}, nil, hostileRights["open"]...)
 		m := hostileStart(t, cfg, log)
-		hostileUntil(t, 20*time.Second, func() bool {
+		hostileUntil(t, 45*time.Second, func() bool {
 			return len(log.with("level=WARN", "no token to log in with, retrying", "look at sasl.oauthbearer.token.endpoint.url")) > 0
 		}, "it says why")
 		assert.Equal(t, neli.StateLive, m.State(), "somebody may be there later")
@@ -274,12 +274,12 @@ func testIssuers(t *testing.T, b *tokenBed, name string) {
 			cfg, log := b.member(t, name, neli.KafkaConfigMap{"sasl.oauthbearer.token.endpoint.url": i.URL + "/token"}, nil)
 			m := hostileStart(t, cfg, log)
 			if tc.ends {
-				err := m.fails(t, 20*time.Second)
+				err := m.fails(t, 45*time.Second)
 				t.Log(err)
 				assert.ErrorIs(t, err, neli.ErrAccess)
 				assert.ErrorContains(t, err, tc.says)
 			} else {
-				hostileUntil(t, 20*time.Second, func() bool { return len(log.with("level=WARN", "retrying", tc.says)) > 0 }, "it says why")
+				hostileUntil(t, 45*time.Second, func() bool { return len(log.with("level=WARN", "retrying", tc.says)) > 0 }, "it says why")
 			}
 			shows(t, log, m, "s3cret-page")
 		})
