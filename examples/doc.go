@@ -9,6 +9,8 @@
 //	nonexclusive  at least one leader at all times, by two disjoint groups
 //	fenced-sql    a leader that is suspended in its work, and refused by PostgreSQL
 //	fenced-kafka  the same with Kafka transactions
+//	cron          a schedule of robfig/cron that runs on one process
+//	runner        jobs that are asked for over HTTP, and run on one process
 //	demo          a show: needs no Kafka, kills and suspends processes
 //
 // All but demo want a Kafka at -bootstrap (localhost:9092). Start each in two or

@@ -26,6 +26,8 @@ func TestExamples(t *testing.T) {
 		"nonexclusive": testNonExclusive,
 		"fenced-sql":   testFencedSQL,
 		"fenced-kafka": testFencedKafka,
+		"cron":         testCron,
+		"runner":       testRunner,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -39,6 +39,7 @@ func TestASuspendedExampleDoesNothing(t *testing.T) {
 			acts: `wrote `, loses: `has lost leadership: stops at once`, lease: leaseT},
 		"shards": {args: common, acts: `takes over|hands over`, loses: `lost some: owns 0 of 64`, lease: leaseT},
 		"static": {args: common, acts: `runs the job`, loses: `stops the job \(neli: leadership fenced\)`, lease: leaseT},
+		"cron":   {args: common, acts: `sends part `, done: `sends part 3`, loses: `has drained the schedule`, lease: leaseT},
 		"nonexclusive": {args: func(f flags, name string) []string { return f.of(name, "-topic", f.fresh) },
 			acts: `publishes `, done: `publishes ORCL`, loses: `leader fenced`, lease: 3 * 6 * time.Second},
 	} {

@@ -1,0 +1,155 @@
+// Command runner runs jobs that are asked for over HTTP, each step on one process only. Any
+// process takes a request: the leader runs the job, the others redirect to it.
+//
+//	go run ./runner -listen localhost:8001 &
+//	go run ./runner -listen localhost:8002 &
+//	curl -L -X POST localhost:8001/jobs/invoices?steps=10
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+func main() {
+	var (
+		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
+		group     = flag.String("group", "runner", "the group whose members contend")
+		listen    = flag.String("listen", "localhost:0", "where to serve; others are redirected here")
+		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
+	)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if *limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, *limit)
+		defer cancel()
+	}
+	cfg := neli.Config{KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": *bootstrap}, LeaderGroupID: *group}
+	if err := run(ctx, cfg, *listen); err != nil {
+		fmt.Fprintln(os.Stderr, "runner:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, cfg neli.Config, listen string) error {
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	cfg.Name = "http://" + l.Addr().String() // the others redirect to it
+	n, err := neli.New(cfg)
+	if err != nil {
+		return err
+	}
+	r := &runner{n: n, log: log.New(os.Stdout, "", log.Ltime)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /jobs/{job}", r.serve)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	r.log.Print("listens on ", cfg.Name)
+	led := n.Lead(ctx, r.lead)
+	err = errors.Join(led, n.Close(), server.Close())
+	if e := <-served; !errors.Is(e, http.ErrServerClosed) {
+		err = errors.Join(err, e)
+	}
+	return err
+}
+
+// runner runs one job at a time.
+type runner struct {
+	n   *neli.Neli
+	log *log.Logger
+
+	mu   sync.Mutex
+	term *term // nil: jobs are for somebody else
+}
+
+// term is a term in which jobs may run.
+type term struct {
+	ctx  context.Context
+	l    neli.Leadership
+	busy sync.Mutex // a job is at work
+}
+
+// lead is one term: it ends when the job that is at work has ended.
+func (r *runner) lead(ctx context.Context, l neli.Leadership) error {
+	t := &term{ctx: ctx, l: l}
+	r.set(t)
+	r.log.Printf("leads, with token %d", l.Token)
+	<-ctx.Done()
+	r.set(nil)
+	t.busy.Lock() // for good: no job begins in this term any more
+	r.log.Printf("leads no more (%v)", context.Cause(ctx))
+	return nil
+}
+
+func (r *runner) set(t *term) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.term = t
+}
+
+func (r *runner) serve(w http.ResponseWriter, q *http.Request) {
+	steps, err := strconv.Atoi(q.FormValue("steps"))
+	if err != nil || steps < 1 {
+		http.Error(w, "steps: a number from 1", http.StatusBadRequest)
+		return
+	}
+	r.mu.Lock()
+	t := r.term
+	r.mu.Unlock()
+	if t == nil || !t.l.Valid() {
+		r.redirect(w, q)
+		return
+	}
+	if !t.busy.TryLock() {
+		http.Error(w, "another job is at work", http.StatusConflict)
+		return
+	}
+	defer t.busy.Unlock()
+	done := r.job(q.Context(), t, q.PathValue("job"), steps)
+	if done < steps {
+		http.Error(w, fmt.Sprintf("%s: cut off after step %d of %d", q.PathValue("job"), done, steps), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintf(w, "%s: %d steps with token %d\n", q.PathValue("job"), done, t.l.Token)
+}
+
+// job asks the clock before each step, and returns how many it has done. A step that must not
+// be done by a former leader, however late, carries the token.
+func (r *runner) job(client context.Context, t *term, job string, steps int) (done int) {
+	for done < steps && t.l.Valid() && client.Err() == nil {
+		done++
+		r.log.Printf("%s: step %d with token %d", job, done, t.l.Token)
+		time.Sleep(100 * time.Millisecond)
+	}
+	return done
+}
+
+// redirect sends a request to the leader, as far as is known.
+func (r *runner) redirect(w http.ResponseWriter, q *http.Request) {
+	h, ok := r.n.Holder(0)
+	if !ok || h.Name == r.n.Name() {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "nobody leads at present", http.StatusServiceUnavailable)
+		return
+	}
+	http.Redirect(w, q, h.Name+q.URL.RequestURI(), http.StatusTemporaryRedirect)
+}
