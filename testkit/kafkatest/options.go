@@ -93,7 +93,7 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	var wrong []error
 	if o.ZooKeeper && !strings.HasPrefix(o.Version, "2.") && !strings.HasPrefix(o.Version, "3.") {
-		wrong = append(wrong, fmt.Errorf("Version is %s, must be below 4 with ZooKeeper", o.Version))
+		wrong = append(wrong, fmt.Errorf("field Version is %s, must be below 4 with ZooKeeper", o.Version))
 	}
 	if o.ZooKeeper && (o.Hosts != nil || o.Secure) {
 		wrong = append(wrong, errors.New("ZooKeeper is set, must not be with Hosts or Secure"))
