@@ -28,6 +28,9 @@ func (c *claims) init() {
 
 // causeOf tells how this process came by a role that it has just won.
 func (c *claims) causeOf(role int32, self string) cause {
+	if len(c.successors) == 0 {
+		return claimed
+	}
 	h, ok := c.successors[role]
 	delete(c.successors, role)
 	if ok && h.process == self {
@@ -58,6 +61,7 @@ func (c *claims) designate(changed []int32, r *lease.Record, self string) {
 		for _, role := range changed {
 			c.successors[role] = successor{r.To, why}
 		}
+	case len(c.successors) == 0:
 	case r.Kind == lease.Claim && r.Session.Process != self || r.Kind == lease.Release:
 		for _, role := range changed {
 			delete(c.successors, role)

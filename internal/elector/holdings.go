@@ -3,6 +3,7 @@ package elector
 import (
 	"errors"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -165,8 +166,8 @@ type oneLog struct {
 func (l *oneLog) As(id lease.Session) lease.Session { return id }
 
 func (l *oneLog) Held(role int32, now clock.Instant) bool {
-	g, held := l.Holder(role)
-	return held && now.Raw < g.FreeAt
+	h, held := l.HolderOf(role)
+	return held && now.Raw < h.FreeAt
 }
 
 // Free: before anything is known, see FreshAt.
@@ -178,7 +179,7 @@ func (l *oneLog) Free(below int32, _ clock.Instant) []int32 {
 }
 
 func (l *oneLog) Vacant(role int32, _ clock.Instant) bool {
-	_, held := l.Holder(role)
+	_, held := l.HolderOf(role)
 	return !held
 }
 
@@ -287,6 +288,8 @@ func (l *oneLog) Contest(roles []int32, now clock.Instant) (out []quorum.Out) {
 		if fresh {
 			return out
 		}
+		after, _ := slices.BinarySearch(roles, r.Roles[len(r.Roles)-1]+1)
+		roles = roles[after:]
 	}
 }
 

@@ -27,6 +27,8 @@ type world struct {
 	quiet  map[string]int // Beats and Hellos since the last line
 	lag    time.Duration  // that appends take longer
 	drop   func(*lease.Record) bool
+	mute   bool         // no lines are kept: with a million roles they would cost more than the Nodes
+	step   func(func()) // carries out a step of a Node
 }
 
 type event struct {
@@ -64,7 +66,7 @@ type said struct {
 }
 
 func newWorld(partitions int) *world {
-	return &world{logs: make([][]lease.Record, partitions), quiet: map[string]int{}}
+	return &world{logs: make([][]lease.Record, partitions), quiet: map[string]int{}, step: func(do func()) { do() }}
 }
 
 func (w *world) instant() clock.Instant {
@@ -152,8 +154,11 @@ func (a *actor) do(input func(now clock.Instant)) {
 		return
 	}
 	w, now := a.w, a.w.instant()
-	input(now)
-	r := a.Ready(now)
+	var r Ready
+	w.step(func() {
+		input(now)
+		r = a.Ready(now)
+	})
 	a.last = r
 	a.backs += len(r.Back)
 	a.ends = append(a.ends, r.Outcomes...)
@@ -179,9 +184,11 @@ func (a *actor) do(input func(now clock.Instant)) {
 func (w *world) append(a *actor, x Append) {
 	p, r := x.Partition, x.Record
 	a.said = append(a.said, said{w.now, r})
-	if r.Kind == lease.Beat || r.Kind == lease.Hello && !r.Hello.Leaving {
+	switch {
+	case w.mute:
+	case r.Kind == lease.Beat || r.Kind == lease.Hello && !r.Hello.Leaving:
 		w.quiet[a.set.Name+" "+string(r.Kind)]++
-	} else {
+	default:
 		w.say("%s: %s", a.set.Name, w.describe(p, &r))
 	}
 	if a.caught != nil && r.Kind == lease.Claim {
@@ -207,8 +214,10 @@ func (w *world) append(a *actor, x Append) {
 // tell delivers what the application is to be told. It finishes at once, or after work.
 func (a *actor) tell(now clock.Instant) {
 	for _, c := range a.table.Collect(now) {
-		a.w.say("%s is told: %s %s (%s)", a.set.Name, map[term.Kind]string{term.Acquired: "leads", term.Revoked: "is to give up",
-			term.Lost: "has lost", term.Gone: "leads no more"}[c.Kind], list(c.Units), c.Reason)
+		if !a.w.mute {
+			a.w.say("%s is told: %s %s (%s)", a.set.Name, map[term.Kind]string{term.Acquired: "leads", term.Revoked: "is to give up",
+				term.Lost: "has lost", term.Gone: "leads no more"}[c.Kind], list(c.Units), c.Reason)
+		}
 		switch c.Kind {
 		case term.Lost, term.Gone:
 			a.Delivered()

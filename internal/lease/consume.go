@@ -111,8 +111,10 @@ func (l *Lease) foldRecord(o int64, r *Record, now, sent clock.Instant) (evidenc
 		if r.Kind == Claim {
 			outlived = ended
 		}
-		for _, role := range l.changed[from:] {
-			delete(l.own.forgotten, role) // another token, or none
+		if len(l.own.forgotten) > 0 {
+			for _, role := range l.changed[from:] {
+				delete(l.own.forgotten, role) // another token, or none
+			}
 		}
 	}
 	if evidence && mine && !lapsed {

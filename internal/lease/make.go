@@ -60,9 +60,7 @@ func (w *own) resolve(seq uint64) {
 		return
 	}
 	for _, role := range w.claims[i].roles {
-		if w.claiming[role] == seq {
-			delete(w.claiming, role)
-		}
+		w.claiming.remove(role)
 	}
 	w.claims = slices.Delete(w.claims, i, i+1)
 }
@@ -85,7 +83,7 @@ func (l *Lease) MayClaim(role int32, now clock.Instant) bool {
 	if l.join != nil {
 		return len(l.own.claims) == 0 && now.Raw >= l.FreshAt()
 	}
-	if _, under := l.own.claiming[role]; under || now.Raw < l.FreeAt(role) {
+	if l.own.claiming.has(role) || now.Raw < l.FreeAt(role) {
 		return false
 	}
 	h := l.fold.holderOf(role)
@@ -109,7 +107,7 @@ func (l *Lease) Claim(roles []int32, now clock.Instant) (Record, bool) {
 	r.Roles, r.Fresh = may, l.join != nil
 	l.own.claims = append(l.own.claims, pending{r.Seq, now, may})
 	for _, role := range may {
-		l.own.claiming[role] = r.Seq
+		l.own.claiming.add(role)
 	}
 	return r, true
 }

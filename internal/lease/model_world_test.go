@@ -100,7 +100,7 @@ func cloneLease(l *Lease) *Lease {
 	c.trail = trail{knownAt: 1 << 62}
 	c.changed = nil
 	c.own.sent, c.own.claims = slices.Clone(l.own.sent), slices.Clone(l.own.claims)
-	c.own.claiming, c.own.forgotten = maps.Clone(l.own.claiming), maps.Clone(l.own.forgotten)
+	c.own.claiming, c.own.forgotten = slices.Clone(l.own.claiming), maps.Clone(l.own.forgotten)
 	if l.join != nil {
 		j := *l.join
 		j.kept = slices.Clip(j.kept)

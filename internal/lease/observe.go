@@ -167,8 +167,7 @@ func (l *Lease) HeldBy(id Session) int {
 
 // Under reports whether one of this process's Claims of role is in flight.
 func (l *Lease) Under(role int32) bool {
-	_, under := l.own.claiming[role]
-	return under
+	return l.own.claiming.has(role)
 }
 
 // Vacant reports whether nobody holds anything.

@@ -271,8 +271,8 @@ var rules = []mutation.Mutant{
 		Old: "	age := max(t.Mono.Sub(s.Mono), t.Wall.Sub(s.Wall))\n	if t.Boot != 0 && s.Boot != 0 {\n		age = max(age, t.Boot.Sub(s.Boot))\n	}\n", New: "	age := t.Mono.Sub(s.Mono)\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
 	{Rule: "silence is measured by a clock that nobody slews", File: "make.go",
-		Old:   "	if _, under := l.own.claiming[role]; under || now.Raw < l.FreeAt(role) {",
-		New:   "	x := l.fold.holderOf(role)\n	if _, under := l.own.claiming[role]; under || x != nil && now.Mono < x.heard.Mono.Add(clock.Wait(x.T, l.rules.Rho)) {",
+		Old:   "	if l.own.claiming.has(role) || now.Raw < l.FreeAt(role) {",
+		New:   "	x := l.fold.holderOf(role)\n	if l.own.claiming.has(role) || x != nil && now.Mono < x.heard.Mono.Add(clock.Wait(x.T, l.rules.Rho)) {",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
 }
 

@@ -3,6 +3,7 @@ package lease
 import (
 	"cmp"
 	"iter"
+	"maps"
 	"slices"
 
 	"github.com/goneli/neli/internal/clock"
@@ -30,8 +31,7 @@ func size(roles []int32) int {
 // record. Roles with one token share a grant.
 func (l *Lease) chunks(roles []int32) iter.Seq[[]Grant] {
 	return func(yield func([]Grant) bool) {
-		byToken := slices.Clone(roles)
-		slices.SortStableFunc(byToken, func(a, b int32) int { return cmp.Compare(l.fold.tokens[a], l.fold.tokens[b]) })
+		byToken := l.fold.byToken(roles)
 		var part []Grant
 		filled, listed := 0, 0
 		for len(byToken) > 0 {
@@ -112,4 +112,34 @@ func (l *Lease) states() []*State {
 		}
 	}
 	return parts
+}
+
+// byToken returns roles ordered by token, and those of one token as they were. It counts
+// instead of comparing: a million roles mostly have a hundred tokens.
+func (f *fold) byToken(roles []int32) []int32 {
+	next := map[int64]int{} // how many have a token; then, where its next role goes
+	last, count := none, 0
+	for _, role := range roles {
+		if token := f.tokens[role]; token != last {
+			next[last] += count
+			last, count = token, 0
+		}
+		count++
+	}
+	next[last] += count
+	at := 0
+	for _, token := range slices.Sorted(maps.Keys(next)) {
+		next[token], at = at, at+next[token]
+	}
+	out := make([]int32, len(roles))
+	last, at = none, 0
+	for _, role := range roles {
+		if token := f.tokens[role]; token != last {
+			next[last] = at
+			last, at = token, next[token]
+		}
+		out[at] = role
+		at++
+	}
+	return out
 }
