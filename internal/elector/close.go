@@ -25,7 +25,7 @@ func (n *Node) finish(now clock.Instant) {
 	}
 	claiming, owing := false, false
 	for _, p := range n.shards {
-		if len(p.holds) > 0 {
+		if p.holds.len() > 0 {
 			return
 		}
 		under, _ := p.lease.Claiming()
@@ -70,7 +70,7 @@ func (n *Node) succeedBy() clock.Mono {
 // no longer than closeTail.
 func (n *Node) Busy(now clock.Instant) bool {
 	for _, p := range n.shards {
-		if under, _ := p.lease.Claiming(); under > 0 || len(p.holds) > 0 {
+		if under, _ := p.lease.Claiming(); under > 0 || p.holds.len() > 0 {
 			return true
 		}
 	}

@@ -11,42 +11,46 @@ import (
 // handovers are the orderly ends of terms that are under way in one shard.
 type handovers struct {
 	all []*handover
-	by  map[int32]*handover // by role that is given up
+	by  byRole[*handover] // by role that is given up
 }
 
 // of returns the handover in which a role is given up; nil: it is kept.
-func (hs *handovers) of(role int32) *handover { return hs.by[role] }
+func (hs *handovers) of(role int32) *handover { return hs.by.at(role) }
 
 // begin begins a handover of roles that are kept so far.
 func (hs *handovers) begin(h *handover, roles ...int32) {
-	if hs.by == nil {
-		hs.by = map[int32]*handover{}
-	}
 	hs.all = append(hs.all, h)
 	for _, role := range roles {
-		h.roles[role], hs.by[role] = false, h
+		hs.give(role, false, h)
 	}
+}
+
+// give adds a role to a handover.
+func (hs *handovers) give(role int32, finished bool, h *handover) {
+	h.roles.set(role, finished)
+	h.fresh = append(h.fresh, role)
+	hs.by.set(role, h)
 }
 
 // drop notes that a role is held no more.
 func (hs *handovers) drop(role int32) {
-	if h := hs.by[role]; h != nil {
+	if h := hs.by.at(role); h != nil {
 		h.drop(role)
-		delete(hs.by, role)
+		hs.by.remove(role)
 	}
 }
 
 // callOff lets the roles of a handover be kept, of which the application has not been told.
 func (hs *handovers) callOff(h *handover) {
-	for role := range h.roles {
-		delete(hs.by, role)
+	for role := range h.roles.all() {
+		hs.by.remove(role)
 	}
-	clear(h.roles)
+	h.roles = byRole[bool]{}
 }
 
 // tidy forgets the handovers that are over.
 func (hs *handovers) tidy() {
-	hs.all = slices.DeleteFunc(hs.all, func(h *handover) bool { return len(h.roles) == 0 })
+	hs.all = slices.DeleteFunc(hs.all, func(h *handover) bool { return h.roles.len() == 0 })
 }
 
 // unnamed reports whether nobody has thought yet of who is to lead next, of some role.
@@ -67,15 +71,16 @@ func (hs *handovers) name() (roles []int32) {
 
 // move moves a role from one handover to another.
 func (hs *handovers) move(role int32, to *handover) {
-	from := hs.by[role]
-	to.roles[role], hs.by[role] = from.roles[role], to
-	delete(from.roles, role)
+	from := hs.by.at(role)
+	finished := from.roles.at(role)
+	from.roles.remove(role)
+	hs.give(role, finished, to)
 }
 
 // split moves a role to the handover of the same kind that names to, and returns that if it
 // begins thereby.
 func (hs *handovers) split(role int32, to string) (begun *handover) {
-	from := hs.by[role]
+	from := hs.by.at(role)
 	if from.to == to {
 		return nil
 	}
@@ -99,7 +104,7 @@ func (hs *handovers) unite(h *handover) {
 	}
 	for _, g := range hs.all {
 		if g != h && g.asked && g.to == "" && g.why == h.why && g.deadline == h.deadline {
-			for role := range h.roles {
+			for _, role := range h.sorted(true) {
 				hs.move(role, g)
 			}
 			return
@@ -145,10 +150,11 @@ func (hs *handovers) due(nameAt clock.Mono, wait, roundTrip time.Duration) clock
 type handover struct {
 	why    term.Reason
 	since  clock.Instant
-	roles  map[int32]bool // still held; true: the application has finished
-	to     string         // the process that is to lead next, if any is known
-	named  bool           // whether that has been thought of
-	pinned bool           // it is to keep them
+	roles  byRole[bool] // still held; true: the application has finished
+	fresh  []int32      // of these: it was not looked yet whether the application was told of their terms
+	to     string       // the process that is to lead next, if any is known
+	named  bool         // whether that has been thought of
+	pinned bool         // it is to keep them
 
 	pinged   bool  // it was asked to answer
 	on       int   // and in which log
@@ -163,7 +169,7 @@ type handover struct {
 }
 
 func newHandover(why term.Reason, now clock.Instant, to string, named bool) *handover {
-	return &handover{why: why, since: now, to: to, named: named, ping: -1, roles: map[int32]bool{}}
+	return &handover{why: why, since: now, to: to, named: named, ping: -1}
 }
 
 // deliberate reports whether the roles are handed over though this process could keep
@@ -212,10 +218,10 @@ func (h *handover) due(wait time.Duration) clock.Mono {
 
 // finish takes note that the application has finished a role.
 func (h *handover) finish(role int32, now clock.Instant) {
-	if h.roles[role] {
+	if h.roles.at(role) {
 		return
 	}
-	h.roles[role] = true
+	h.roles.set(role, true)
 	if h.finished++; h.finishedAt == 0 {
 		h.finishedAt = now.Mono
 	}
@@ -223,12 +229,12 @@ func (h *handover) finish(role int32, now clock.Instant) {
 
 // drop takes note that a role is held no more.
 func (h *handover) drop(role int32) {
-	if h.roles[role] {
+	if h.roles.at(role) {
 		if h.finished--; h.finished == 0 {
 			h.finishedAt = 0
 		}
 	}
-	delete(h.roles, role)
+	h.roles.remove(role)
 }
 
 // releaseAt is when what the application has finished is released: at once when that is
@@ -238,7 +244,7 @@ func (h *handover) releaseAt(roundTrip time.Duration) clock.Mono {
 	switch h.finished {
 	case 0:
 		return clock.Never
-	case len(h.roles):
+	case h.roles.len():
 		return h.finishedAt
 	}
 	return h.finishedAt.Add(roundTrip)
@@ -247,11 +253,10 @@ func (h *handover) releaseAt(roundTrip time.Duration) clock.Mono {
 // sorted returns the roles, ascending, that the application has finished, or all.
 func (h *handover) sorted(all bool) []int32 {
 	var roles []int32
-	for role, finished := range h.roles {
+	for role, finished := range h.roles.all() {
 		if all || finished {
 			roles = append(roles, role)
 		}
 	}
-	slices.Sort(roles)
 	return roles
 }

@@ -282,7 +282,7 @@ func (e *Elector) Collect() []term.Change {
 	changes := e.terms.Collect(e.now())
 	for _, c := range changes {
 		if c.Kind == term.Lost || c.Kind == term.Gone {
-			e.node.Delivered()
+			e.node.Delivered(c.Units)
 			ring(e.wakeup)
 		}
 	}

@@ -398,8 +398,7 @@ func (s *shard) step(now clock.Instant) {
 // lapse ends what leads nothing any more, by the clock or because the application was told
 // so.
 func (s *shard) lapse(now clock.Instant) {
-	if s.over {
-		s.over = false
+	if len(s.over) > 0 {
 		s.dropDelivered(now)
 	}
 	below := int32(0)
@@ -430,18 +429,21 @@ func (k *common) lapsed(now clock.Instant) term.Reason {
 // not be led again, whatever the clocks say now.
 func (s *shard) dropDelivered(now clock.Instant) {
 	var roles []int32
-	for role := range s.holds {
+	for _, role := range s.over {
 		if s.terms.Over(s.role(role)) {
 			roles = append(roles, role)
 		}
 	}
+	s.over = nil
 	s.giveBack(roles, nil, term.Lapsed, now)
 }
 
-// Delivered says that the application was told that terms have lapsed.
-func (n *Node) Delivered() {
-	for _, p := range n.shards {
-		p.over = len(p.holds) > 0
+// Delivered says that the application was told that terms of units have ended.
+func (n *Node) Delivered(units []int) {
+	for _, unit := range units {
+		if p, role := n.local(unit); p.holds.has(role) {
+			p.over = append(p.over, role)
+		}
 	}
 }
 
@@ -450,7 +452,7 @@ func (n *Node) Delivered() {
 // up.
 func (s *shard) beat(now clock.Instant, early time.Duration) {
 	for _, log := range s.channels {
-		if !s.lease.Keeps(log.index, len(s.holds) > 0) || now.Mono < log.beatAt.Add(-early) ||
+		if !s.lease.Keeps(log.index, s.holds.len() > 0) || now.Mono < log.beatAt.Add(-early) ||
 			log.link.beating(now, s.set.T) || !s.set.Alive(now) {
 			continue
 		}
@@ -471,7 +473,7 @@ func (s *shard) repeat(now clock.Instant) {
 			continue
 		}
 		log.repeats = min(log.repeats+1, maxRepeats)
-		if len(s.holds) > 0 {
+		if s.holds.len() > 0 {
 			log.repeats = 0
 		}
 		log.releaseAt = now.Mono.Add(clock.Resend(s.set.T) << log.repeats)

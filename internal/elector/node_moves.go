@@ -17,7 +17,7 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 		return 0, ErrNotLeader
 	}
 	p, u := n.local(role)
-	h := p.holds[u]
+	h := p.holds.at(u)
 	if _, leads := p.lease.Leads(u, now); !leads || h == nil || p.hands.of(u) != nil || !n.terms.Told(role) {
 		return 0, ErrNotLeader
 	}
@@ -39,7 +39,7 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 // handOver begins a handover of roles, and waits for its outcome.
 func (s *shard) handOver(h *handover, roles []int32, id int, now clock.Instant) {
 	s.begin(h, roles...)
-	s.mover.under = append(s.mover.under, move{partition: s.index, role: roles[0], token: s.holds[roles[0]].token, to: h.to,
+	s.mover.under = append(s.mover.under, move{partition: s.index, role: roles[0], token: s.holds.at(roles[0]).token, to: h.to,
 		began: now.Mono, id: id})
 }
 
@@ -63,7 +63,7 @@ func (n *Node) rebalance(now clock.Instant) {
 	if me >= 0 {
 		todo = plan.Moves(me, n.expected(plan, now), func(role int) bool {
 			p, u := n.local(role)
-			h := p.holds[u]
+			h := p.holds.at(u)
 			return role < n.desired.Roles && h != nil && p.hands.of(u) == nil && h.movable(now) && n.terms.Told(role)
 		}, maxBatch)
 	}
@@ -79,10 +79,12 @@ func allBehind(parts []*shard, now clock.Instant, t time.Duration) bool {
 
 func tenured(parts []*shard, now clock.Instant) bool {
 	for _, p := range parts {
-		for _, h := range p.holds {
-			if h.tenured(now) {
+		var last *hold
+		for _, h := range p.holds.all() {
+			if h != last && h.tenured(now) {
 				return true
 			}
+			last = h
 		}
 	}
 	return false
@@ -108,7 +110,7 @@ func (n *Node) resolveMoves(now clock.Instant) {
 		p := n.shards[v.partition]
 		g, held := p.lease.Holder(v.role)
 		f := fate{held: held, ours: held && p.lease.Ours(g, v.token), by: g.Session.Process}
-		f.kept = p.holds[v.role] != nil && p.hands.of(v.role) == nil
+		f.kept = p.holds.at(v.role) != nil && p.hands.of(v.role) == nil
 		return f
 	}, limit, now)
 	n.ready.Outcomes = append(n.ready.Outcomes, ended...)

@@ -16,7 +16,7 @@ func (n *Node) Nominate(partitions []int, lost bool, now clock.Instant) {
 		}
 	}
 	for i, p := range n.shards {
-		if p.nomination.nominate(named[i], lost, len(p.holds) > 0, now) {
+		if p.nomination.nominate(named[i], lost, p.holds.len() > 0, now) {
 			p.wanted = false
 			if named[i] {
 				p.review(now)

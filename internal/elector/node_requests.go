@@ -63,7 +63,7 @@ func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
 		t := tenure{takes: n.set.Requests, nominated: n.set.Nominated, known: r.Request.Role < n.desired.Roles, token: -1}
 		if t.known {
 			home, u := n.local(r.Request.Role)
-			h := home.holds[u]
+			h := home.holds.at(u)
 			_, leads := home.lease.Leads(u, now)
 			t.leads = leads && h != nil && home.hands.of(u) == nil
 			// A late request may be about an earlier term than this one: its sender had not read
@@ -82,7 +82,7 @@ func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
 
 // tokenOf is the token under which this process holds a role; −1: it does not.
 func (s *shard) tokenOf(role int32) int64 {
-	if h := s.holds[role]; h != nil {
+	if h := s.holds.at(role); h != nil {
 		return h.token
 	}
 	return -1

@@ -82,7 +82,7 @@ func TestARequestAndItsAnswers(t *testing.T) {
 	id := o.ask(t, Request{Role: 0, Verb: lease.Transfer, To: "b"})
 	w.pass(10 * time.Millisecond)
 	got := a.takeRequests()
-	require.Equal(t, []Request{{Role: 0, Verb: lease.Transfer, To: "b", By: "o", Name: "o", id: uint64(id), token: a.shards[0].holds[0].token}}, got)
+	require.Equal(t, []Request{{Role: 0, Verb: lease.Transfer, To: "b", By: "o", Name: "o", id: uint64(id), token: a.shards[0].holds.at(0).token}}, got)
 	a.do(func(clock.Instant) { require.True(t, a.Accept(got[0])) })
 	a.do(func(now clock.Instant) { _, err := a.Transfer(0, "b", now); require.NoError(t, err) })
 	w.pass(time.Second)
@@ -137,7 +137,7 @@ func TestRequestsThatAreRefusedUnasked(t *testing.T) {
 			w, a, b, _ := held(c.change)
 			r := w.request("x", c.to, c.q)
 			if c.early {
-				r.Read = a.shards[0].holds[0].token - 1
+				r.Read = a.shards[0].holds.at(0).token - 1
 			}
 			w.put(r)
 			w.pass(10 * time.Millisecond)
@@ -338,9 +338,9 @@ func TestAcceptedInALaterTerm(t *testing.T) {
 	w.pass(10 * time.Millisecond)
 	got := a.takeRequests()
 	require.Len(t, got, 1)
-	a.shards[0].holds[0].token++
+	a.shards[0].holds.at(0).token++
 	a.do(func(clock.Instant) { require.False(t, a.Accept(got[0]), "it was asked in an earlier term") })
-	delete(a.shards[0].holds, 0)
+	a.shards[0].holds.remove(0)
 	a.do(func(clock.Instant) { require.False(t, a.Accept(got[0]), "it holds it no more") })
 }
 

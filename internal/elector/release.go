@@ -22,11 +22,13 @@ func (s *shard) keeps(now clock.Instant) (below int32) {
 // giveUp begins to give up what is not wanted any more, and names who is to have it.
 func (s *shard) giveUp(now clock.Instant) {
 	below := s.keeps(now)
-	if len(s.holds) == 0 || s.wanted && below > 0 {
+	if s.holds.len() == 0 {
 		return
 	}
-	s.wanted = below > 0
-	s.giveUpFrom(below, now)
+	if !s.wanted || s.below != below {
+		s.wanted, s.below = true, below
+		s.giveUpFrom(below, now)
+	}
 	if now.Mono >= s.nameAt() && s.hands.unnamed() {
 		s.nameSuccessors(now)
 	}
@@ -48,8 +50,8 @@ func (k *common) nameAt() clock.Mono {
 // giveUpFrom begins to hand over roles from a number on.
 func (s *shard) giveUpFrom(below int32, now clock.Instant) {
 	var roles []int32
-	for role := range s.holds {
-		if role >= below && s.hands.of(role) == nil {
+	for role := range s.holds.from(below) {
+		if s.hands.of(role) == nil {
 			roles = append(roles, role)
 		}
 	}
@@ -58,7 +60,7 @@ func (s *shard) giveUpFrom(below int32, now clock.Instant) {
 	}
 	why := term.Roles
 	if below == 0 {
-		why = s.desired.Reason(s.role(slices.Min(roles)), now)
+		why = s.desired.Reason(s.role(roles[0]), now)
 	}
 	s.begin(newHandover(why, now, "", s.set.Nominated || why == term.Roles), roles...)
 }
@@ -115,12 +117,12 @@ func (s *shard) advance(now clock.Instant) {
 }
 
 func (s *shard) advanceOne(h *handover, now clock.Instant) {
-	if len(h.roles) == 0 {
+	if h.roles.len() == 0 {
 		return
 	}
 	if h.asked {
 		defer func() {
-			if len(h.roles) == 0 {
+			if h.roles.len() == 0 {
 				s.counts.Drains.Add(s.set.Drain-h.deadline.Mono.Sub(now.Mono), 1)
 			}
 		}()
@@ -132,11 +134,12 @@ func (s *shard) advanceOne(h *handover, now clock.Instant) {
 		return
 	}
 	var untold []int32
-	for role := range h.roles {
-		if !s.terms.Told(s.role(role)) {
+	for _, role := range h.fresh {
+		if h.roles.has(role) && !s.terms.Told(s.role(role)) {
 			untold = append(untold, role)
 		}
 	}
+	h.fresh = nil
 	if now.Mono >= h.releaseAt(s.timing.roundTrip()) {
 		untold = append(untold, h.sorted(false)...)
 	}
@@ -162,10 +165,7 @@ func (s *shard) advanceOne(h *handover, now clock.Instant) {
 }
 
 func (s *shard) conditions(h *handover, now clock.Instant) conditions {
-	below, top := s.keeps(now), int32(-1)
-	for role := range h.roles {
-		top = max(top, role)
-	}
+	below, top := s.keeps(now), h.roles.top()
 	on := conditions{
 		wanted: top < below,
 		idle:   !s.desired.Contend,
@@ -269,7 +269,7 @@ func (k *common) holders(plan *placement.Plan, now clock.Instant) []int32 {
 				continue
 			}
 			i := int32(plan.Find(h.to))
-			for role := range h.roles {
+			for role := range h.roles.all() {
 				out[p.role(role)] = i
 			}
 		}

@@ -1,6 +1,8 @@
 package elector
 
 import (
+	"slices"
+
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
@@ -23,19 +25,20 @@ type shard struct {
 
 	unheard map[lease.Session]bool // holders of whom only what the log had when reading began is known
 
-	holds        map[int32]*hold // what this process leads, or gives up (handover.go)
-	hands        handovers       // orderly ends of terms
-	claims       claims          // vacancies, and own Claims (claim.go)
-	nomination   nomination      // what the nominator says of it
-	vacancyStats vacancyStats    // for counters
+	holds        byRole[*hold] // what this process leads, or gives up
+	hands        handovers     // orderly ends of terms
+	claims       claims        // vacancies, and own Claims (claim.go)
+	nomination   nomination    // what the nominator says of it
+	vacancyStats vacancyStats  // for counters
 
 	dueAt   clock.Mono // when time alone will give it something to do
 	sweepAt clock.Mono // when all vacant roles are looked at again
-	over    bool       // the application was told that terms have lapsed
-	wanted  bool       // nothing that is held was given up since Desired changed
+	over    []int32    // roles of which the application was told that their terms have lapsed
+	wanted  bool       // nothing is to be given up beside what is being given up, as far as this process keeps
+	below   int32      // roles below this
 }
 
-// hold is a role that this process holds.
+// hold is what roles have in common that this process holds since one Claim. It does not change.
 type hold struct {
 	token int64
 	cause cause
@@ -53,7 +56,7 @@ const (
 )
 
 func newShard(k *common, index int, l holdings) *shard {
-	s := &shard{common: k, index: index, lease: l, holds: map[int32]*hold{}}
+	s := &shard{common: k, index: index, lease: l}
 	s.nomination.nominated = !k.set.Nominated && !k.set.Observer
 	s.claims.init()
 	return s
@@ -140,10 +143,10 @@ func (s *shard) learned(anew bool, now clock.Instant) {
 // than its new one.
 func (s *shard) sync(now clock.Instant) {
 	var lapsed, superseded, free, taken, shifted []int32
-	gained := map[int64][]int32{}
+	var gained wins
 	for _, role := range s.lease.Changed() {
 		token, line, led := s.lease.Term(role)
-		h := s.holds[role]
+		h := s.holds.at(role)
 		switch {
 		case h != nil && (!led || h.token != token):
 			if s.lease.Outdone(role) {
@@ -157,7 +160,7 @@ func (s *shard) sync(now clock.Instant) {
 		}
 		switch {
 		case led && h == nil:
-			gained[token] = append(gained[token], role)
+			gained.add(token, role)
 			taken = append(taken, role)
 		case led || !s.lease.Vacant(role, now):
 			taken = append(taken, role)
@@ -171,14 +174,34 @@ func (s *shard) sync(now clock.Instant) {
 	}
 	s.renew()
 	s.shift(shifted)
-	for token, roles := range gained {
-		s.gain(roles, token, now)
+	for _, w := range gained {
+		s.gain(w.roles, w.token, now)
 	}
 	s.claims.drop(taken)
 	s.vacate(free, now)
 	if len(taken) > 0 || len(free) > 0 {
 		s.ready.Changed, s.mover.dirty = true, true
 	}
+}
+
+// wins are roles that were won, by token.
+type wins []won
+
+type won struct {
+	token int64
+	roles []int32
+}
+
+// add adds a role. Mostly the one before has the same token.
+func (w *wins) add(token int64, role int32) {
+	i := len(*w) - 1
+	if i < 0 || (*w)[i].token != token {
+		if i = slices.IndexFunc(*w, func(x won) bool { return x.token == token }); i < 0 {
+			i = len(*w)
+			*w = append(*w, won{token: token})
+		}
+	}
+	(*w)[i].roles = append((*w)[i].roles, role)
 }
 
 // renew publishes V of all lines that terms follow. What ended was withdrawn before.
@@ -194,10 +217,16 @@ func (s *shard) renew() {
 // shift lets terms follow the lines of V that are theirs now.
 func (s *shard) shift(roles []int32) {
 	byLine := map[int][]int{}
+	var from, to *hold
 	for _, role := range roles {
-		h := s.holds[role]
+		h := s.holds.at(role)
 		if _, line, led := s.lease.Term(role); led && h != nil && h.line != line {
-			h.line = line
+			if from != h || to.line != line {
+				moved := *h
+				moved.line = line
+				from, to = h, &moved
+			}
+			s.holds.set(role, to)
 			byLine[line] = append(byLine[line], s.role(role))
 		}
 	}
@@ -209,11 +238,15 @@ func (s *shard) shift(roles []int32) {
 // gain begins the terms of roles that were won by one Claim.
 func (s *shard) gain(roles []int32, token int64, now clock.Instant) {
 	units := make([]int, 0, len(roles))
+	var of *hold
 	for _, role := range roles {
-		if s.holds[role] != nil {
+		if s.holds.has(role) {
 			continue
 		}
-		s.holds[role] = &hold{token: token, cause: s.claims.causeOf(role, s.set.Process), since: now.Mono, line: s.index}
+		if why := s.claims.causeOf(role, s.set.Process); of == nil || of.cause != why {
+			of = &hold{token: token, cause: why, since: now.Mono, line: s.index}
+		}
+		s.holds.set(role, of)
 		units = append(units, s.role(role))
 	}
 	s.wanted = false
@@ -230,9 +263,9 @@ func (s *shard) end(roles []int32, why term.Reason, graceful bool) {
 		return
 	}
 	for _, role := range roles {
-		if s.holds[role] != nil {
+		if s.holds.at(role) != nil {
 			s.hands.drop(role)
-			delete(s.holds, role)
+			s.holds.remove(role)
 		}
 	}
 	s.terms.End(s.units(roles), why, graceful)
@@ -240,11 +273,7 @@ func (s *shard) end(roles []int32, why term.Reason, graceful bool) {
 }
 
 func (s *shard) endAll(why term.Reason) {
-	roles := make([]int32, 0, len(s.holds))
-	for role := range s.holds {
-		roles = append(roles, role)
-	}
-	s.end(roles, why, false)
+	s.end(s.holds.roles(), why, false)
 }
 
 // End ends all terms: the log has failed for good, or this process has closed.
@@ -267,7 +296,7 @@ func (s *shard) due(now clock.Instant) clock.Mono {
 		if !log.begun {
 			continue
 		}
-		if s.lease.Keeps(log.index, len(s.holds) > 0) && s.set.Alive(now) && !log.link.beating(now, s.set.T) {
+		if s.lease.Keeps(log.index, s.holds.len() > 0) && s.set.Alive(now) && !log.link.beating(now, s.set.T) {
 			mono(log.beatAt)
 		}
 		if s.lease.Owes(log.index) && log.releasing == 0 {

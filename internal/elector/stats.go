@@ -90,7 +90,7 @@ func (n *Node) Stats(now clock.Instant) Stats {
 // evidence is the oldest V of what is held on p; zero: nothing is held. It is that of the lines
 // that the terms follow, as the check has them.
 func (s *shard) evidence(now clock.Instant) (oldest clock.Instant) {
-	if len(s.holds) == 0 {
+	if s.holds.len() == 0 {
 		return clock.Instant{}
 	}
 	for line := range s.lease.InUse() {

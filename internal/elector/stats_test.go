@@ -41,7 +41,7 @@ func (a *actor) same(t *testing.T, msg ...any) {
 
 func (a *actor) holding() (roles []int) {
 	for _, p := range a.shards {
-		for role := range p.holds {
+		for role := range p.holds.all() {
 			roles = append(roles, p.role(role))
 		}
 	}

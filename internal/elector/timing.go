@@ -110,7 +110,7 @@ func (n *Node) verify(now clock.Instant) {
 	busy := false
 	for _, p := range n.shards {
 		under, _ := p.lease.Claiming()
-		busy = busy || len(p.holds) > 0 || under > 0
+		busy = busy || p.holds.len() > 0 || under > 0
 		p.giveUpClaims(now)
 	}
 	if !busy {

@@ -220,7 +220,7 @@ func (a *actor) tell(now clock.Instant) {
 		}
 		switch c.Kind {
 		case term.Lost, term.Gone:
-			a.Delivered()
+			a.Delivered(c.Units)
 		case term.Revoked:
 			a.w.after(a.work, func() { a.do(func(now clock.Instant) { a.Drained(c.Units, c.ID, now) }) })
 		case term.Acquired:

@@ -57,7 +57,7 @@ type own struct {
 	v         clock.Instant // V; zero: no evidence
 	ballot    int64         // the largest of that evidence
 	sent      []stamp       // own records in flight, oldest first
-	claiming  roleSet // roles of Claims in flight; none is in two of them
+	claiming  roleSet       // roles of Claims in flight; none is in two of them
 	claims    []pending
 	forgotten map[int32]int64 // role → token that this process no longer leads by, but still holds in the fold
 }
