@@ -72,6 +72,11 @@ type Stats struct {
 	// (LeaderRevoked) until it had, or its DrainTimeout was over: one for all roles of
 	// a partition that were handed over to one successor together. Exclusive mode.
 	Drains Timing `json:"drains"`
+	// Steps is how long this process took for each of its steps, such as to deal with a
+	// record, or to answer Stats or Standings: meanwhile it reads and appends nothing. With
+	// HeartbeatTimeout T no step should take longer than T/50; if some do, there are too many
+	// roles for T and this machine, or it has too much else to do. Exclusive mode.
+	Steps Timing `json:"steps"`
 	// Vacancies is how long roles were vacant, from Vacant to Held as Watch has it, one
 	// for each role: what a hand-over cost, and a fail-over from when the holder's lease
 	// was over by any clock. Leaderless is for how many seconds, added up over roles,
@@ -140,7 +145,7 @@ func exclusiveStats(s elector.Stats) Stats {
 		LogResets: s.LogResets, Contradictions: s.Contradictions, Diverged: s.Diverged, Appended: s.Appended, AppendFailed: s.AppendFailed,
 		RequestsAccepted: s.RequestsAccepted, RequestsRefused: s.RequestsRefused,
 		TermsStarted: s.Terms.Started, TermsEnded: byReason(s.Terms),
-		RoundTrips: Timing(s.RoundTrips), Drains: Timing(s.Drains), Vacancies: Timing(s.Vacancies), Leaderless: s.Leaderless,
+		RoundTrips: Timing(s.RoundTrips), Drains: Timing(s.Drains), Steps: Timing(s.Steps), Vacancies: Timing(s.Vacancies), Leaderless: s.Leaderless,
 		Led: s.Led, Held: s.Held, Vacant: s.Vacant, Unknown: s.Unknown, Members: s.Members,
 		OldestEvidence: ageOf(s.Evidence, s.Now, 0), LastRecord: ageOf(s.Read, s.Now, never),
 	}

@@ -55,6 +55,7 @@ func TestStatsOfQuietTimes(t *testing.T) {
 		two := func(cfg *neli.Config) { open(cfg); cfg.Partitions = 2 }
 		a := c.Join("a", two)
 		s := a.Stats()
+		s.Steps = neli.Timing{} // it has begun
 		require.Equal(c, neli.Stats{Roles: 10, Unknown: 10, Members: 1, Healthy: true, Sentinel: "none", TermsEnded: map[neli.Reason]uint64{}}, s, "nothing was found yet")
 		a.Start()
 		c.Leader(9, 2*silence)
@@ -76,6 +77,7 @@ func TestStatsOfQuietTimes(t *testing.T) {
 		require.InDelta(c, beats, s.RoundTrips.Count-before.RoundTrips.Count, 2)
 		require.InDelta(c, beats, s.Records-before.Records, 2)
 		require.Zero(c, s.AppendFailed+s.LogResets)
+		require.GreaterOrEqual(c, s.Steps.Count-before.Steps.Count, s.Records-before.Records, "a step for each record")
 
 		s = o.Stats()
 		require.Equal(c, []int{0, 10, 0, 0, 1}, []int{s.Led, s.Held, s.Vacant, s.Unknown, s.Members}, "it is no member itself")

@@ -32,6 +32,7 @@ var shows = map[string]map[string]float64{
 	"TermsEnded":       {"neli_terms_ended_total not_pulsed": 7},
 	"RoundTrips":       {"neli_record_round_trip_seconds": 7},
 	"Drains":           {"neli_drain_duration_seconds": 7},
+	"Steps":            {"neli_step_duration_seconds": 7},
 	"Vacancies":        {"neli_vacancy_duration_seconds": 7},
 	"Leaderless":       {"neli_leaderless_seconds_total": 7},
 	"Roles":            {"neli_role_leader 0": 0, "neli_role_leader 1": 0}, // as many as WithRoles names

@@ -42,7 +42,6 @@ func (n *Node) Shares(now clock.Instant) []Share {
 
 // Shares returns who holds how many roles, the largest first.
 func (e *Elector) Shares() []Share {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.hold()()
 	return e.node.Shares(e.now())
 }

@@ -166,7 +166,7 @@ func (e *Elector) over() error {
 // do gives the Node one input, and carries out what it says without the lock. It returns
 // how long nothing will be due.
 func (e *Elector) do(input func(*Node, clock.Instant)) time.Duration {
-	e.mu.Lock()
+	release := e.hold()
 	now := e.now()
 	input(e.node, now)
 	r := e.node.Ready(now)
@@ -184,7 +184,7 @@ func (e *Elector) do(input func(*Node, clock.Instant)) time.Duration {
 		answers = append(answers, e.waiting[o.ID])
 		delete(e.waiting, o.ID)
 	}
-	e.mu.Unlock()
+	release()
 	for i, ch := range answers {
 		if ch != nil {
 			ch <- r.Outcomes[i].Err
@@ -195,6 +195,17 @@ func (e *Elector) do(input func(*Node, clock.Instant)) time.Duration {
 		ring(e.wakeup)
 	}
 	return r.WakeIn
+}
+
+// hold locks e.mu, and returns what unlocks it and counts for how long it was locked:
+// meanwhile this process reads nothing, and says nothing.
+func (e *Elector) hold() (release func()) {
+	e.mu.Lock()
+	began := time.Now()
+	return func() {
+		e.node.counts.Steps.Add(time.Since(began), 1)
+		e.mu.Unlock()
+	}
 }
 
 func ring(ch chan struct{}) {
@@ -268,17 +279,16 @@ func (e *Elector) consult() {
 // out by the goroutine that calls Tick, as the caller may hold locks of its own. Those who
 // wait for changes of the term table look again, as roles may be wanted no more.
 func (e *Elector) Set(d Desired) {
-	e.mu.Lock()
+	release := e.hold()
 	e.node.Set(d, e.now())
-	e.mu.Unlock()
+	release()
 	ring(e.wakeup)
 	e.terms.Ring()
 }
 
 // Collect returns what the application must be told now and counts it as told.
 func (e *Elector) Collect() []term.Change {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.hold()()
 	changes := e.terms.Collect(e.now())
 	for _, c := range changes {
 		if c.Kind == term.Lost || c.Kind == term.Gone {
@@ -292,8 +302,7 @@ func (e *Elector) Collect() []term.Change {
 // Peek returns the losses and revocations that Collect would return, and counts nothing
 // as told.
 func (e *Elector) Peek() []term.Change {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.hold()()
 	return e.terms.Peek(e.now())
 }
 
@@ -332,22 +341,19 @@ func (e *Elector) Transfer(ctx context.Context, role int, to string) error {
 
 // Idle reports whether nothing is held, claimed, or being released.
 func (e *Elector) Idle() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.hold()()
 	return !e.node.Busy(e.now())
 }
 
 // Stats returns what was counted so far, and how things are.
 func (e *Elector) Stats() Stats {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.hold()()
 	return e.node.Stats(e.now())
 }
 
 // Holder returns who holds a role, as far as was read, and the time of the answer.
 func (e *Elector) Holder(role int) (lease.Grantee, clock.Instant, bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.hold()()
 	now := e.now()
 	g, ok := e.node.Holder(role, now)
 	return g, now, ok
@@ -355,24 +361,21 @@ func (e *Elector) Holder(role int) (lease.Grantee, clock.Instant, bool) {
 
 // Members returns the processes of the group, and the time of the answer.
 func (e *Elector) Members() ([]Member, clock.Instant) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.hold()()
 	now := e.now()
 	return e.node.Members(now), now
 }
 
 // Changes returns what w was not told yet, and the time of the answer.
 func (e *Elector) Changes(w *Watcher) ([]Standing, clock.Instant) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.hold()()
 	now := e.now()
 	return e.node.Changes(w, now), now
 }
 
 // Standings returns what is known of all roles, and the time of the answer.
 func (e *Elector) Standings() ([]Standing, clock.Instant) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	defer e.hold()()
 	now := e.now()
 	return e.node.Standings(now), now
 }

@@ -24,6 +24,7 @@ type Counters struct {
 	AppendFailed   uint64 // and those that it has not: they may be there or not
 	RoundTrips     tally.Timing
 	Drains         tally.Timing // one for each handover
+	Steps          tally.Timing // for how long the Elector's lock was held
 	Vacancies      tally.Timing // one for each role
 	Leaderless     float64      // seconds, added up over roles
 }
