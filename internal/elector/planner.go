@@ -18,7 +18,7 @@ type planner struct {
 	fresh   bool               // a plan was made since changed was last asked
 	prefs   map[string][]int32 // Preference's words, by process
 	forR    int                // the number of roles that prefs are for
-	sharing sharing            // who should claim what is vacant (succession.go)
+	sharing sharing            // who should claim what is vacant (shard_claims.go)
 }
 
 // census is what the candidates of a plan follow from.
