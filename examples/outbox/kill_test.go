@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -142,18 +143,18 @@ func (c *commits) insert(w *world, session int, rows int64, enough <-chan struct
 				return
 			}
 		}
-		var names []string
+		var names, keys []string
+		for n := range 1 + random.IntN(2*each) {
+			names = append(names, fmt.Sprintf("%d/%d/%d", session, i, n))
+			keys = append(keys, fmt.Sprint("key ", random.IntN(200)))
+		}
+		slices.Sort(keys) // else large transactions deadlock
 		var before time.Time
 		err := pgx.BeginFunc(w.t.Context(), pool, func(tx pgx.Tx) error {
-			for n := range 1 + random.IntN(2*each) {
-				name := fmt.Sprintf("%d/%d/%d", session, i, n)
-				names = append(names, name)
-				if _, err := tx.Exec(w.t.Context(), insertRow, w.topicName, fmt.Sprint("key ", random.IntN(200)), name); err != nil {
-					return err
-				}
-			}
+			_, err := tx.Exec(w.t.Context(), `INSERT INTO outbox (topic, key, payload)
+				SELECT $1, key, convert_to(name, 'UTF8') FROM unnest($2::text[], $3::text[]) AS rows (key, name)`, w.topicName, keys, names)
 			before = time.Now()
-			return nil
+			return err
 		})
 		c.note(names, before, time.Now(), err)
 	}
