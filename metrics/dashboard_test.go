@@ -113,7 +113,10 @@ func TestDashboardIsInOrder(t *testing.T) {
 		require.NotEmpty(t, p.FieldConfig.Defaults.Unit, p.Title)
 		require.NotEmpty(t, p.Targets, p.Title)
 		require.Equal(t, "${datasource}", p.Datasource.UID, p.Title)
+		refs := map[string]bool{}
 		for _, q := range p.Targets {
+			require.False(t, refs[q.RefID], "%s: two queries have the refId %s", p.Title, q.RefID)
+			refs[q.RefID] = true
 			require.Equal(t, "${datasource}", q.Datasource.UID, p.Title)
 			shown += q.Expr + "\n"
 			for _, selector := range regexp.MustCompile(`neli_[a-z_]+(\{[^}]*\})?`).FindAllStringSubmatch(q.Expr, -1) {
