@@ -55,7 +55,7 @@ func ExampleLeadership_Remaining() {
 	// Output: there is time for a call
 }
 
-// What a page or a log shows: who leads what, who else is there, how it goes.
+// A page or a log may show who leads each role, which members there are, and the counters.
 func ExampleNeli_Standings() {
 	n := leader(nelitest.NewBroker(nelitest.Options{}), "anna")
 	defer n.Close()

@@ -277,7 +277,7 @@ func (w *filterWorld) encode() []byte {
 
 func TestFilterModel(t *testing.T) {
 	if seeded.Race {
-		t.Skip("as TestModel")
+		t.Skip("one goroutine, of which the race detector has nothing to see: make sim runs it")
 	}
 	for _, k := range []filterConfig{
 		{name: "barriers, and the state beside the offset"},

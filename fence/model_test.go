@@ -67,7 +67,7 @@ func search(c *modelConfig) *explore.Search[modelWorld] {
 // TestModelRefutes: what is plausible and wrong, and brokers on which it would not hold.
 func TestModelRefutes(t *testing.T) {
 	if seeded.Race {
-		t.Skip("as TestModel")
+		t.Skip("one goroutine, of which the race detector has nothing to see: make sim runs it")
 	}
 	for _, c := range []struct {
 		modelConfig

@@ -22,7 +22,7 @@
 // library's own. Options that would break this (kgo.ManualFlushing, for example) are
 // errors.
 //
-// What properties cannot say, options can: kgo.SASL for Kerberos or AWS (for AWS module
+// Options set what properties cannot: kgo.SASL for Kerberos or AWS (for AWS module
 // github.com/goneli/neli/franz/iam has it), kgo.DialTLSConfig for keys in hardware, kgo.Dialer.
 // Secrets within options are unknown to this package, so they are not cut out of logs;
 // franz-go does not log them.

@@ -220,7 +220,7 @@ func TestIdentification(t *testing.T) {
 	}
 }
 
-// What properties cannot say, options can, and they come over the properties.
+// Options set what properties cannot, and take precedence over them.
 func TestOptions(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"), kfake.EnableSASL(), kfake.Superuser("PLAIN", "alice", password))
 	b := newBed(t, c, "security.protocol", "SASL_PLAINTEXT", "bootstrap.servers", "127.0.0.1:1")

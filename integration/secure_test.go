@@ -260,7 +260,7 @@ func testBriefly(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 
 // Who cannot prove who they are, or to whom the broker cannot, is told so within
 // seconds.
-// Who has a certificate that the broker trusts is who that says, and everybody else is refused.
+// A client with a trusted certificate is the principal that the certificate names. Others are refused.
 func testCertificates(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	mtls := func(certificate, key string) (neli.Config, *hostileLog) {
 		cfg, log := hostileConfig(cluster.MTLSBootstrap(), "mtls", hostileModes[0].set)

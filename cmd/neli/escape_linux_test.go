@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/goneli/neli/cmd/neli/internal/guard"
+	"github.com/goneli/neli/cmd/neli/internal/needs"
 )
 
 // escape is a script whose three processes leave the reach of signals and of the parent's
@@ -30,16 +31,16 @@ exec $other sh -c 'echo child $$; exec sleep 1000'`
 func cgroups(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
-		t.Skip("not root")
+		needs.Missing(t, "root")
 	}
 	if _, err := exec.LookPath("setpriv"); err != nil {
-		t.Skip(err)
+		needs.Missing(t, "the command setpriv")
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	require.NoError(t, err)
 	c, err := guard.NewCgroup()
 	if !strings.Contains(string(mounts), " - cgroup2 ") || errors.Is(err, unix.EROFS) {
-		t.Skip(err)
+		needs.Missing(t, "a cgroup2 that can be written to")
 	}
 	require.NoError(t, err)
 	require.NoError(t, c.Close())

@@ -72,8 +72,8 @@ func TestCheck(t *testing.T) {
 	require.Regexp(t, `(?m)^broker: Apache Kafka, or one that does not say what it is, which understands what Kafka .*v\d\.\d.* does; brokers up: 1; cluster \S+$`, text)
 }
 
-// What acknowledges records before they are safe is refused, unless that is known; what else is not
-// as the library would have it is said.
+// Check refuses settings that acknowledge records before they are safe, unless --known names them. It
+// only reports other differences.
 func TestCheckRefusesWhatIsNotSafe(t *testing.T) {
 	c := brokerWith(t, "jobs.neli")
 	c.ControlKey(int16(kmsg.DescribeConfigs), func(req kmsg.Request) (kmsg.Response, error, bool) {

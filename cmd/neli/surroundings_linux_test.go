@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/goneli/neli/cmd/neli/internal/guard"
+	"github.com/goneli/neli/cmd/neli/internal/needs"
 )
 
 // firstProcess has a neli be process 1 of a namespace of its own, as in a container.
@@ -21,7 +22,7 @@ func firstProcess(t *testing.T) func(*exec.Cmd) {
 	t.Helper()
 	unshare, err := exec.LookPath("unshare")
 	if os.Getuid() != 0 || err != nil {
-		t.Skip("not root, or no unshare")
+		needs.Missing(t, "root, and the command unshare")
 	}
 	return func(cmd *exec.Cmd) {
 		cmd.Args = append([]string{"unshare", "--pid", "--fork", "--mount-proc", "--", cmd.Path}, cmd.Args[1:]...)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/goneli/neli/cmd/neli/internal/needs"
 )
 
 // helper makes this program do one thing for a test in another process.
@@ -52,7 +54,7 @@ func newCgroup(t *testing.T) *Cgroup {
 	c, err := NewCgroup()
 	if err != nil {
 		require.False(t, os.Getuid() == 0 && hasCgroup2() && !errors.Is(err, unix.EROFS), "root can have a cgroup: %v", err)
-		t.Skip(err)
+		needs.Missing(t, fmt.Sprint("a cgroup of its own: ", err))
 	}
 	t.Cleanup(func() {
 		_ = c.Empty()
@@ -197,7 +199,7 @@ func TestSecondGuard(t *testing.T) {
 // Without a cgroup the guard of a command that has become another user's says so.
 func TestWhatCannotBeKilledIsTold(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("not root")
+		needs.Missing(t, "root")
 	}
 	dir, err := os.MkdirTemp("/tmp", "neli") // where others may read
 	require.NoError(t, err)
@@ -249,7 +251,7 @@ func TestClockCountsSuspensions(t *testing.T) {
 		args = append([]string{"--user", "--map-root-user"}, args...)
 	}
 	if err := exec.Command("unshare", append(args[:len(args)-2:len(args)-2], "true")...).Run(); err != nil {
-		t.Skip("no time namespace: ", err)
+		needs.Missing(t, fmt.Sprint("a time namespace: ", err))
 	}
 	out, err := exec.Command("unshare", args...).Output()
 	require.NoError(t, err)

@@ -74,7 +74,7 @@ func TestTheGuardClearsWhenNothingIsLeft(t *testing.T) {
 	require.False(t, alive(group) || alive(other), "the command runs yet")
 }
 
-// What was never started is not waited for.
+// The guard does not wait for a command that was never started.
 func TestAGuardThatStartsNothingClears(t *testing.T) {
 	e, s := watchedGuard(t, "", "true")
 	require.NoError(t, e.orders.Close())
