@@ -270,7 +270,7 @@ bench-report: ## docs/benchmarks.md and the tables from bench/results/results.js
 	$(BENCH) report
 
 # etcd takes minutes to build with the race detector, which is for our own code.
-bench-test: ## the pure parts of bench
+bench-test: ## the pure parts of bench, and each trial beside a sentinel once
 	cd bench && $(GO) test -race ./clients ./idle ./measure ./probe
 	cd bench && $(GO) test ./...
 

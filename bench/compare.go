@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/goneli/neli/bench/clients"
@@ -121,14 +122,16 @@ func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, 
 }
 
 func (o *comparison) system(ctx context.Context, place peers.Place, system peers.System, servers peers.Servers, trips *probe.Probe) (report.System, error) {
-	s := report.System{Family: system.Family, Bed: system.Bed, Setting: system.Setting, Roles: system.Roles, Inside: system.Inside, Lease: measure.Milliseconds(system.Lease)}
+	s := report.System{Family: system.Family, Bed: system.Bed, Setting: system.Setting, Roles: system.Roles, Inside: system.Inside, Sentinel: system.Sentinel, Lease: measure.Milliseconds(system.Lease)}
 	if system.Timed {
 		s.Timeout = s.Lease
 	}
 	var err error
 	s.Results, err = trial.Series(ctx, system, trial.Options{Place: place, Servers: servers, N: o.n, Few: o.few, Lanes: o.lanes, Log: logf, Probe: trips},
 		func(ctx context.Context, g *trial.Group) (err error) {
-			s.Idle, err = o.idle(ctx, g, system, servers)
+			if s.Idle, err = o.idle(ctx, g, system, servers); err == nil {
+				s.Watching, err = o.watching(ctx, place, system, servers)
+			}
 			return err
 		})
 	return s, err
@@ -157,6 +160,46 @@ func (o *comparison) idle(ctx context.Context, g *trial.Group, system peers.Syst
 			return all, err
 		}
 		all = append(all, u)
+	}
+	return all, nil
+}
+
+// watching measures what a sentinel costs while nothing happens: beside one member that leads,
+// and with more that are registered and lead nothing.
+func (o *comparison) watching(ctx context.Context, place peers.Place, system peers.System, servers peers.Servers) (all []report.Watching, err error) {
+	if o.window == 0 || len(system.Registered) == 0 {
+		return nil, nil
+	}
+	g := trial.NewGroup(place, system, servers, fmt.Sprintf("watched-%d", time.Now().UnixNano()), time.Second, new(sync.Mutex))
+	defer g.Close()
+	if err := g.Ready(ctx, 1); err != nil {
+		return nil, err
+	}
+	if err := g.Quieten(ctx); err != nil {
+		return nil, err
+	}
+	registered := 1
+	for _, n := range system.Registered {
+		if more := n - registered; more > 0 {
+			of, err := g.Watched()
+			if err != nil {
+				return all, err
+			}
+			crowd, err := peers.Register(ctx, place, of, more)
+			if err != nil {
+				return all, err
+			}
+			defer crowd.Kill()
+			registered = n
+		}
+		if err := pause.For(ctx, o.settle/6); err != nil {
+			return all, err
+		}
+		u, err := idle.Measure(ctx, max(o.window, system.Lease), []int{g.Sentinel()}, servers.Pids())
+		if err != nil {
+			return all, err
+		}
+		all = append(all, report.Watching{Registered: registered, CPU: u.MembersCPU, Memory: u.Memory})
 	}
 	return all, nil
 }

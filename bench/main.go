@@ -51,7 +51,8 @@ func command(args []string) error {
 		// Hidden: what this program is to itself.
 		crowd.Command:       func([]string) error { return crowd.Main() },
 		trial.MemberCommand: func([]string) error { return member.Main() }, peers.ServerCommand: func([]string) error { return peers.ServerMain() },
-		peers.HostCommand: peers.HostMain}
+		peers.HostCommand:     peers.HostMain,
+		peers.SentinelCommand: func([]string) error { return peers.SentinelMain() }, peers.CrowdCommand: func([]string) error { return peers.CrowdMain() }}
 	if len(args) == 0 || commands[args[0]] == nil {
 		fmt.Fprint(os.Stderr, usage)
 		return errors.New("no such command")

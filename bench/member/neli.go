@@ -19,13 +19,14 @@ import (
 type neliContender struct {
 	*neli.Neli
 	roles    int
+	watched  bool                 // by a sentinel, when it is ready
 	assigned *atomic.Bool         // nil if no group is needed
 	metadata func() time.Duration // when a server first described the log; 0 before
 	holders  atomic.Int64         // when those of all roles were known; 0 before
 }
 
 func newNeli(p Params) (Contender, error) {
-	c := &neliContender{roles: max(1, p.Roles)}
+	c := &neliContender{roles: max(1, p.Roles), watched: p.Sentinel != ""}
 	provider, servers, err := c.provider(p)
 	if err != nil {
 		return nil, err
@@ -47,6 +48,7 @@ func newNeli(p Params) (Contender, error) {
 		HeartbeatTimeout: p.Lease,
 		Logger:           slog.New(handler),
 		Provider:         provider,
+		Sentinel:         p.Sentinel,
 	})
 	if err != nil {
 		return nil, err
@@ -133,8 +135,11 @@ func (c *neliContender) Check() bool {
 	return c.IsLeaderOf(c.roles - 1)
 }
 
-// Ready: it leads, or has read of holders, and the group has taken it in.
+// Ready: it leads, or has read of holders, and the group has taken it in; and the sentinel, if there is one.
 func (c *neliContender) Ready() bool {
+	if c.watched && c.Stats().Sentinel != "watching" {
+		return false
+	}
 	return c.Leads() || c.holders.Load() > 0 && (c.assigned == nil || c.assigned.Load())
 }
 

@@ -37,6 +37,7 @@ type Params struct {
 	Node     *Node         // raft
 	Hosts    []Voter       // neli: log hosts, in place of Kafka
 	Host     string        // neli: which of them is inside this member; "": none
+	Sentinel string        // neli: the socket of the sentinel beside it; "": none
 
 	Every time.Duration // between samples
 }

@@ -28,7 +28,7 @@ func peersBed() Bed {
 	many.Members = func(_ Servers, group string) Group {
 		return &hosted{group: group, lease: many.Lease, roles: ManyRoles}
 	}
-	bed.Systems = append(bed.Systems, many)
+	bed.Systems = append(bed.Systems, many, watchedOnPeers(bed.Name))
 	return bed
 }
 

@@ -64,7 +64,11 @@ func kafkaBed(brokers int) Bed {
 		}
 		bed.Systems = append(bed.Systems, s)
 	}
-	bed.Systems = append(bed.Systems, manyRoles(name))
+	bed.Systems = append(bed.Systems, manyRoles(name, 5*time.Second))
+	bare := manyRoles(name, time.Second) // to be compared with the same beside a sentinel
+	bare.Idle, bare.Kinds = nil, []Kind{Kill}
+	bed.Systems = append(bed.Systems, bare)
+	bed.Systems = append(bed.Systems, sentinelSystems(name, brokers)...)
 	return bed
 }
 
@@ -81,8 +85,8 @@ const Roles = 1000
 
 // manyRoles has one member lead everything: of those who are there, whoever started
 // first is preferred, so that all roles move together.
-func manyRoles(bed string) System {
-	s := NeliSystem(bed, false, 5*time.Second)
+func manyRoles(bed string, t time.Duration) System {
+	s := NeliSystem(bed, false, t)
 	s.Setting += fmt.Sprintf(", %d roles", Roles)
 	s.Roles, s.Idle, s.Kinds = Roles, []int{Size}, []Kind{Kill, Hand, Join, Restart}
 	members := s.Members

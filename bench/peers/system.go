@@ -74,6 +74,10 @@ type System struct {
 	Idle    []int         // sizes of idle groups
 	Roles   int           // more than one: a member leads if it leads them all, and a group begins with one
 	Kinds   []Kind        // of trials
+
+	Sentinel   bool  // beside the members of each group
+	Registered []int // numbers of members of which the sentinel's cost is measured
+
 	Members func(s Servers, group string) Group
 }
 

@@ -29,7 +29,7 @@ func TestNamesAreUnique(t *testing.T) {
 }
 
 func TestWhoStartedFirstIsPreferred(t *testing.T) {
-	g := manyRoles("1 broker").Members(Kafka{new(kafkatest.Cluster)}, "g")
+	g := manyRoles("1 broker", 5*time.Second).Members(Kafka{new(kafkatest.Cluster)}, "g")
 	before, err := g.Params(2, 1)
 	require.NoError(t, err)
 	later, err := g.Params(0, 4)

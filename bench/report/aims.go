@@ -41,6 +41,7 @@ func (r *Results) Aims() []Aim {
 	}
 	for _, s := range r.Systems {
 		add(s.Run, s.aims()...)
+		add(s.Run, s.sentinelAims()...)
 		add(s.Run, r.insideAims(s)...)
 	}
 	for _, o := range slices.Concat(r.Quiet, r.Rolling) {
@@ -65,7 +66,7 @@ const (
 
 // aims are those of this library on Kafka.
 func (s System) aims() []Aim {
-	if s.Family != "neli" || s.Inside || s.Results == nil {
+	if s.Family != "neli" || s.Inside || s.Sentinel || s.Results == nil {
 		return nil
 	}
 	return slices.Concat(s.timeAims(), s.countAims(), s.costAims())

@@ -23,7 +23,7 @@ const (
 
 // insideAims are those of a system without a broker, some of them beside other systems.
 func (r *Results) insideAims(s System) []Aim {
-	if s.Family != "neli" || !s.Inside || s.Results == nil {
+	if s.Family != "neli" || !s.Inside || s.Sentinel || s.Results == nil {
 		return nil
 	}
 	return slices.Concat(s.insideTimes(), r.besideRaft(s), s.countAims(), s.checkAim(), s.insideCosts(), r.besideOneRole(s))

@@ -24,7 +24,7 @@ type page struct {
 }
 
 // Tables are the names of the pages with all rows.
-var Tables = []string{"README.md", "systems.md", "clients.md", "aims.md", "brokers.md", "scale.md"}
+var Tables = []string{"README.md", "systems.md", "clients.md", "aims.md", "brokers.md", "scale.md", "sentinel.md"}
 
 // Page is Markdown: [PageName], or one of [Tables].
 func (r *Results) Page(name string) (string, error) {
@@ -52,6 +52,7 @@ func (r *Results) functions() template.FuncMap {
 		// The summary.
 		"shown": r.shown, "trials": r.trials, "overlaps": r.overlaps, "machine": r.machines, "runs": r.commits, "restarted": r.restarted, "check": r.check,
 		"faults": r.struck, "steady": r.steady, "scale": r.crowded, "misses": r.Misses, "missed": r.missed, "safe": r.safe, "aims": r.Aims,
+		"beside": r.beside, "watchings": r.watchings, "percent": func(cores float64) string { return fmt.Sprintf("%.2f", 100*cores) },
 		"contests": r.Contests, "score": r.score,
 	}
 }

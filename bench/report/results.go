@@ -60,6 +60,16 @@ type System struct {
 	Inside               bool    `json:",omitempty"` // the members are the servers
 	*trial.Results
 	Idle []idle.Usage `json:",omitempty"`
+	// Beside the members is a sentinel, and what that costs.
+	Sentinel bool       `json:",omitempty"`
+	Watching []Watching `json:",omitempty"`
+}
+
+// Watching is what a sentinel uses while nothing happens, beside so many members.
+type Watching struct {
+	Registered int
+	CPU        float64 // of one core
+	Memory     float64 // resident, in bytes
 }
 
 // Take puts in what a run has measured.

@@ -53,6 +53,11 @@ func (g *Group) spawn(seat int) (*candidate, error) {
 		return nil, err
 	}
 	params.Every = g.every
+	if g.system.Sentinel {
+		if params.Sentinel, err = g.guarded(params); err != nil {
+			return nil, err
+		}
+	}
 	cmd, err := peers.Self(MemberCommand)
 	if err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ type Group struct {
 	past        []*measure.Track // of those that are gone
 	incarnation int
 	wrong       error
+	sentinel    *peers.Sentinel // beside the candidates; nil: there is none
 }
 
 // NewGroup has no candidates yet. The name is the group's, and fresh. calm is
@@ -170,6 +171,9 @@ func (g *Group) Close() {
 	for _, c := range present {
 		_, _ = c.signal(syscall.SIGKILL)
 		g.remove(c)
+	}
+	if g.sentinel != nil {
+		g.sentinel.Kill()
 	}
 }
 

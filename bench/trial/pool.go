@@ -80,8 +80,8 @@ func Series(ctx context.Context, system peers.System, o Options, last func(conte
 	defer s.close()
 	// Faults first, with much waiting; what takes milliseconds comes after, when few
 	// lanes start processes.
-	s.run(ctx, s.trials(n, peers.Kill, peers.Stop, peers.First), width)
-	s.run(ctx, s.trials(n, peers.Hand, peers.Join, peers.Restart), min(calmLanes, width))
+	s.run(ctx, s.trials(n, peers.Both, peers.Kill, peers.Stop, peers.First), width)
+	s.run(ctx, s.trials(n, peers.Hand, peers.Join, peers.Restart, peers.Lone), min(calmLanes, width))
 	if err := s.finish(ctx, last); err != nil && ctx.Err() == nil {
 		s.fail("cost", err)
 	}
@@ -139,9 +139,14 @@ func (s *series) run(ctx context.Context, kinds []peers.Kind, lanes int) {
 // one carries out a trial on a group that is free, or on a new one. A group that does
 // not come through is closed.
 func (s *series) one(ctx context.Context, kind peers.Kind) error {
-	if kind == peers.First {
+	if kind == peers.First || kind == peers.Both {
 		g := s.group()
-		defer g.Close()
+		defer s.drop(g)
+		if kind == peers.Both {
+			if err := g.Ready(ctx, peers.Size); err != nil {
+				return err
+			}
+		}
 		return g.Do(ctx, kind, s.results)
 	}
 	g, err := s.whole(ctx)
@@ -210,7 +215,7 @@ func (s *series) finish(ctx context.Context, last func(context.Context, *Group) 
 	if err == nil {
 		err = g.Quieten(ctx)
 	}
-	if err == nil {
+	if err == nil && !s.system.Sentinel { // nor does a question cost more beside one
 		err = s.checks(ctx, g)
 	}
 	if err != nil || last == nil {

@@ -16,9 +16,14 @@ type Results struct {
 
 	Killed  []float64 // SIGKILL of the leader → the next one's first answer
 	Stopped []float64 // SIGSTOP of the leader → the same
-	Asked   []float64 // a graceful close is asked for → the same
-	Gap     []float64 // of that, the time from the old leader's last answer on
-	Trips   []float64 `json:",omitempty"` // just before each such close: TripsBefore round trips in a row; Kafka
+	// Of groups with a sentinel: the leader and the sentinel at once → the next one; the only member → it leads
+	// again, having been started at once.
+	Both []float64 `json:",omitempty"`
+	Lone []float64 `json:",omitempty"`
+
+	Asked []float64 // a graceful close is asked for → the same
+	Gap   []float64 // of that, the time from the old leader's last answer on
+	Trips []float64 `json:",omitempty"` // just before each such close: TripsBefore round trips in a row; Kafka
 
 	Joins     int // of a fourth member
 	Disturbed int // joins at which the leader changed, or ceased to lead for a moment

@@ -16,12 +16,13 @@ import (
 // Do carries out one trial on a group of three and makes it one of three again.
 func (g *Group) Do(ctx context.Context, kind peers.Kind, r *Results) error {
 	trials := map[peers.Kind]func(context.Context, *Results) error{peers.First: g.first, peers.Restart: g.restart,
-		peers.Kill: g.kill, peers.Stop: g.stop, peers.Hand: g.hand, peers.Join: g.join}
+		peers.Kill: g.kill, peers.Stop: g.stop, peers.Hand: g.hand, peers.Join: g.join,
+		peers.Both: g.killBoth, peers.Lone: g.lone}
 	if err := trials[kind](ctx, r); err != nil {
 		return err
 	}
-	if kind == peers.First {
-		return nil
+	if kind == peers.First || kind == peers.Both {
+		return nil // it was the group's only one
 	}
 	if err := g.Fill(ctx, peers.Size); err != nil {
 		return err
@@ -132,6 +133,9 @@ func (g *Group) anyMoment(ctx context.Context, beat time.Duration) (*candidate, 
 }
 
 func (g *Group) kill(ctx context.Context, r *Results) error {
+	if g.system.Sentinel {
+		return g.killWatched(ctx, r)
+	}
 	old, err := g.anyMoment(ctx, g.system.Beat)
 	if err != nil {
 		return err
