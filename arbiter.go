@@ -11,40 +11,39 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// arbiter decides, unit by unit, whether this process leads: elector.Elector in exclusive
-// mode, nonexclusive.Arbiter in the other one. What it holds is in a term table.
+// arbiter decides for each unit whether this process leads it. In exclusive mode it is
+// elector.Elector, in non-exclusive mode nonexclusive.Arbiter. Its decisions are in a term table.
 type arbiter interface {
-	// Run works until ctx is done, until it is to close and holds nothing any more,
-	// or returns the error that ended it for good. When it returns, no goroutine of
-	// the arbiter's is left.
+	// Run works until ctx is done, or until it was told to close and holds nothing any
+	// more, or until a permanent error, which it returns. No goroutine of the arbiter is
+	// left when Run returns.
 	Run(ctx context.Context) error
-	// Set says what the Neli wants from now on. It does not block.
+	// Set changes what the Neli wants. It does not block.
 	Set(elector.Desired)
-	// Collect returns what the application must be told now and counts it as told.
+	// Collect returns the changes for the application and marks them as delivered.
 	Collect() []term.Change
-	// Peek returns the losses and revocations that Collect would return, and counts
-	// nothing as told.
+	// Peek returns the losses and revocations that Collect would return, and marks none.
 	Peek() []term.Change
-	// Drained says that the application has finished the work of the term with this id
-	// of each of the units, which it was told to give up.
+	// Drained tells the arbiter that the application has finished the work of the term
+	// with this id on these units, which were revoked.
 	Drained(units []int, id int64)
 }
 
-// core is an arbiter with what a Neli asks besides.
+// core is an arbiter with what else a Neli needs of it.
 type core struct {
 	arbiter
-	terms   *term.Table      // the Neli calls only what anybody may call: the rest needs the arbiter's lock
-	stats   func() Stats     // what the arbiter has counted
-	elector *elector.Elector // the arbiter in exclusive mode, which knows of other processes; else nil
+	terms   *term.Table      // only its methods that need no lock of the arbiter
+	stats   func() Stats     // the arbiter's part of Stats
+	elector *elector.Elector // the arbiter in exclusive mode; nil in non-exclusive mode
 }
 
-// newTerms returns an empty term table, by the clock of a check.
+// newTerms returns an empty term table that reads the clock looks.
 func (s *settings) newTerms(looks func() clock.Instant) *term.Table {
 	h := s.threshold()
 	return term.New(h.young, s.frozen.Clock(looks))
 }
 
-// newExclusive returns the core of exclusive mode, over the logs of the leader topic.
+// newExclusive returns the core of exclusive mode on a log.
 func (s *settings) newExclusive(log elector.Log, nom elector.Nominator, clocks clock.Clock, alive func(clock.Instant) bool) core {
 	terms := s.newTerms(clocks.Glance)
 	set := s.elector(alive)
@@ -66,7 +65,7 @@ func (s *settings) newNonExclusive(w *kafkalog.Clients, clocks clock.Clock, aliv
 	return core{arbiter: a, terms: terms, stats: func() Stats { return nonExclusiveStats(a.Stats()) }}, nil
 }
 
-// elector is what the exclusive core is told.
+// elector returns the elector's settings.
 func (s *settings) elector(alive func(clock.Instant) bool) *elector.Settings {
 	set := &elector.Settings{
 		Process:    s.instance,
@@ -96,8 +95,8 @@ func (s *settings) elector(alive func(clock.Instant) bool) *elector.Settings {
 	return set
 }
 
-// units maps roles to what one term is of, a unit of the term table: in exclusive
-// mode the role itself, else the partition, whose roles all lead together.
+// units maps roles to units of the term table. A unit is what a term covers: in exclusive mode a
+// role, in non-exclusive mode a partition, whose roles are led together.
 type units struct {
 	partitions int  // M; 0 until it is known
 	perRole    bool // a unit is a role
@@ -116,7 +115,7 @@ func (u units) of(role int) int {
 // partition returns the partition on which a unit is contended.
 func (u units) partition(unit int) int { return partitionOf(unit, u.partitions) }
 
-// roles yields the roles of a unit below a bound, ascending.
+// roles yields the roles of a unit that are below a bound, ascending.
 func (u units) roles(unit, below int) iter.Seq[int] {
 	if !u.perRole {
 		return rolesOn(unit, u.partitions, below)

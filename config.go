@@ -15,207 +15,211 @@ type KafkaConfigMap = kafka.ConfigMap
 // Token is what Config.Token returns.
 type Token = kafka.Token
 
-// Config configures a Neli. The zero value works against a broker on
-// localhost:9092: one exclusive role, contended by all processes of the same
-// binary name.
+// Config configures a Neli. The zero value contends for one exclusive role against a broker on
+// localhost:9092; all processes with the same binary name form the group.
 type Config struct {
-	// KafkaConfig is passed to the Kafka clients: bootstrap.servers, security,
-	// timeouts, group.instance.id, partition.assignment.strategy, group.protocol
-	// and so on. The library completes it with timeouts tuned for brokers that fall
-	// silent; your own values win. Some properties are the library's (acks,
-	// group.id, auto.offset.reset, enable.auto.commit and the like) and are
-	// refused. Never logged unredacted. Default: bootstrap.servers=localhost:9092.
+	// KafkaConfig is passed to the Kafka clients: bootstrap.servers, security, timeouts,
+	// group.instance.id, partition.assignment.strategy, group.protocol and so on. The library adds
+	// timeouts tuned for brokers that fall silent; your own values win. Properties that the
+	// protocol depends on (acks, group.id, auto.offset.reset, enable.auto.commit and a few more)
+	// are refused. Secrets in it are never logged. Default: bootstrap.servers=localhost:9092.
 	KafkaConfig KafkaConfigMap
 
-	// LeaderGroupID names the consumer group whose members contend. In exclusive
-	// mode it also separates groups that share a topic. Default: the name of the
-	// binary, unless that is one that many programs have (main, server, app, or what
-	// a debugger builds): these would elect one leader between them.
+	// LeaderGroupID names the group of processes that contend with each other. It is also the name
+	// of the consumer group where one is used. Groups with different names may share a topic in
+	// exclusive mode. Default: the name of the binary. A name that many programs have (main,
+	// server, app, a debugger's binary) is refused, since unrelated programs would elect one
+	// leader between them.
 	LeaderGroupID string
 
-	// LeaderTopic is the topic that carries the election. Default:
-	// LeaderGroupID + ".neli".
+	// LeaderTopic is the topic that carries the election. Default: LeaderGroupID + ".neli".
 	LeaderTopic string
 
-	// DisableTopicCreation leaves it to you to create LeaderTopic; until it is
-	// there nobody leads. Default: false, a missing topic is created.
+	// DisableTopicCreation leaves it to you to create LeaderTopic. Nobody leads until it exists.
+	// Default: false; a missing topic is created.
 	DisableTopicCreation bool
 
-	// Name tells this process from others in logs and in the topic. It need not be
-	// unique. Default: {host}_{pid}_{time}.
+	// Name identifies this process to people, in logs and in the topic. It need not be unique.
+	// Default: {host}_{pid}_{time}.
 	Name string
 
-	// Mode is Exclusive or NonExclusive. All members of a group use the same.
-	// Default: Exclusive.
+	// Mode is Exclusive or NonExclusive. All members of a group must use the same one. Default:
+	// Exclusive.
 	Mode Mode
 
-	// Nomination says who may claim in exclusive mode, Open or Assigned; it is
-	// ignored in non-exclusive mode. All members of a group use the same. Default:
-	// Open.
+	// Nomination says which processes may claim a role in exclusive mode: Open or Assigned.
+	// Non-exclusive mode ignores it. All members of a group must use the same one. Default: Open.
 	Nomination Nomination
 
-	// Priority says how much this process is wanted as a leader: with Open
-	// nomination, of those who are there and healthy the ones with the highest
-	// priority lead. The others claim what they leave vacant, and hand it over once a
-	// preferred one has been there for 15 s. Between −1,000,000 and 1,000,000.
-	// Default: 0.
+	// Priority ranks this process as a leader: among the healthy members, those with the highest
+	// priority lead. Members with a lower priority claim the roles that are left vacant, and hand
+	// them over once a member with a higher priority has been present for 15 s. Open nomination
+	// only. Between −1,000,000 and 1,000,000. Default: 0.
 	Priority int
 
-	// Preference takes the place of Priority where that must depend on the role: it
-	// says how much member m is wanted for a role; the highest number is preferred. Of
-	// m it is given what is the same at every process, Name, ID and Priority; Self,
-	// Heard, Age and Nominated are zero. All members should use the same function, and
-	// it should depend on its arguments only; where two members come to different
-	// results, roles may move to and fro (none more than once in 30 s), and no promise
-	// is touched. It is called once for each role and member when that is first heard,
-	// on a goroutine of the library's that has the beats to send: it must return at
-	// once. Open nomination only. Default: none.
+	// Preference replaces Priority where the ranking depends on the role. It returns how much
+	// member m is preferred for a role; the highest number wins. Only Name, ID and Priority of m
+	// are set, because these are the same at every process.
+	//
+	// All members should use the same function, and its result should depend on its arguments
+	// only. If two members disagree, roles may move back and forth (each at most once in 30 s);
+	// safety is not affected. The library calls it once for each role and member, when the member
+	// is first heard, on the goroutine that sends beats: it must return at once. Open nomination
+	// only. Default: none.
 	Preference func(m Member, role int) int
 
-	// DisableRebalance lets a leader stay for as long as it lives and is healthy. Otherwise
-	// a leader that has more roles than its share hands over the surplus, in batches, and any
-	// role for which a preferred member has come. It makes room only for members that have been
-	// there, healthy, for 15 s; a role that was moved does not move again within 30 s; a
-	// difference of a tenth stays. Open nomination only.
+	// DisableRebalance lets a leader keep its roles for as long as it lives and is healthy. By
+	// default a leader with more roles than its share hands over the surplus in batches, and hands
+	// over any role for which another member is preferred. It hands over only to members that have
+	// been present and healthy for 15 s, moves a role at most once in 30 s, and tolerates a
+	// difference of a tenth. Open nomination only.
 	DisableRebalance bool
 
-	// Healthy is this process's own check of whether it should lead, nil if so. It is
-	// called about once a second, never concurrently with itself, on a goroutine of
-	// its own. While it returns an error this process claims nothing, and gives up
-	// what it has in an orderly way (LeaderRevoked, ReasonUnhealthy); so it does
-	// while a call has not returned for 5 s. In non-exclusive mode it leaves the group,
-	// and leads on for T, so that others have taken over by then. Close waits for a call
-	// that is under way. Default: always healthy.
+	// Healthy checks whether this process should lead; nil means yes. The library calls it about
+	// once a second, on a goroutine of its own, and never concurrently with itself. While it
+	// returns an error, or when a call has not returned within 5 s, this process claims nothing
+	// and gives up its roles in an orderly way (LeaderRevoked, ReasonUnhealthy). In non-exclusive
+	// mode the process leaves the group and leads on for HeartbeatTimeout, so that other members
+	// can take over. Close waits for a call in progress. Default: always healthy.
 	Healthy func() error
 
-	// Requests decides on what other processes ask of this one (Ask; the command neli, by
-	// its transfer and step-down): nil, and this process does what Transfer or StepDown do; an
-	// error, and it keeps what it leads. The error's text is told to whoever asked, in
-	// the topic: no secrets. It is called for roles that this process leads only, one
-	// request at a time, once a second on average and four times at once at most, on a goroutine
-	// of its own, which also carries out what it accepts before it takes the next one;
-	// what does not find its turn is as good as lost, and is sent again. It holds nothing
-	// up but other requests, and Close, which waits for a call that is under way. What it is
-	// given is the word of whoever may write to the topic, who asks and under which name
-	// included: accept what you would not mind anybody of them to ask for. After 30 s whoever asks
-	// is told that there is no answer. Exclusive mode only.
-	// Default: none, all requests are refused.
+	// Requests decides on requests from other processes (Ask, and the commands neli transfer and
+	// neli step-down). If it returns nil, this process does what Transfer or StepDown do. If it
+	// returns an error, the process keeps its roles, and the error's text goes to the requester
+	// through the topic: put no secrets in it.
+	//
+	// The library calls it only for roles that this process leads, for one request at a time, at
+	// most once a second on average and in bursts of at most four, on a goroutine of its own. That
+	// goroutine carries out an accepted request before it takes the next one. Excess requests are
+	// dropped; requesters retry for 30 s and then report that there was no answer. Close waits for
+	// a call in progress.
+	//
+	// Nothing in a request is authenticated, including the requester's name: accept only what any
+	// principal that can write to the topic may ask. Exclusive mode only. Default: none; all
+	// requests are refused.
 	Requests func(Request) error
 
-	// Observer makes this process watch who leads without ever contending: Holder,
-	// Watch and Members work, Pulse, Background and Lead return ErrObserver, and no
-	// barrier is called. It joins no group, creates no topic and writes nothing but what
-	// Ask sends, so without that it needs no right but READ on LeaderTopic. Roles, HeartbeatTimeout and
-	// MaxClockDrift should be those of the members. Exclusive mode only. Default:
-	// false.
+	// Observer makes this process watch the election without contending. Holder, Watch and Members
+	// work; Pulse, Background and Lead return ErrObserver; no barrier is called. An observer joins
+	// no group, creates no topic, and writes only what Ask and CallMembers send, so READ on
+	// LeaderTopic is the only right that it needs otherwise. Give it the members' Roles,
+	// HeartbeatTimeout and MaxClockDrift. Exclusive mode only. Default: false.
 	Observer bool
 
-	// Roles is R, the number of roles, numbered from 0; 1,000,000 at most. Role j lives
-	// on partition j mod M. In exclusive mode each has a leader and a token of its own,
-	// and one beat renews all that a process leads on a partition; in non-exclusive mode
-	// all roles of a partition are led together. Processes may differ in R for a while:
-	// each leads only roles that it knows of. SetRoles changes it at run time. Default: 1.
+	// Roles is R, the number of roles; they are numbered from 0. Role j lives on partition j mod
+	// M. In exclusive mode each role has its own leader and token, and one beat renews all roles
+	// that a process leads on a partition. In non-exclusive mode all roles of a partition are led
+	// together. Processes may have different values of R for a while: each leads only the roles
+	// that it knows. SetRoles changes R at run time. At most 1,000,000. Default: 1.
 	Roles int
 
-	// Partitions is M if the topic has to be created. An existing topic keeps the
-	// number it has. Default: 1.
+	// Partitions is M, the number of partitions with which a missing topic is created. An existing
+	// topic keeps its number. Default: 1.
 	Partitions int
 
-	// Logs, 3 or 5, elects on a majority of so many logs in place of one: partitions of
-	// one replica each, on different brokers, in different racks where there are any. So a
-	// broker may crash, and every role is led on, with a T as short as 500 ms; the one
-	// replicated log stalls for seconds then. It costs: partitions of one replica make
-	// monitoring complain, a broker that has lost its disk comes back with an empty log
-	// and nobody says so, and tokens are ballots (see kafka.SmallLogs): they go up as long as
-	// the wall clocks of all members are within half of HeartbeatTimeout of each other,
-	// which exclusivity does not need. docs/tuning.md says when to take it.
+	// Logs, 3 or 5, runs the election on a majority of that many logs instead of on one replicated
+	// log. Each log is a partition with a single replica, on a broker of its own, and in a rack of
+	// its own where there are racks. A broker may then crash without ending any term, with a T as
+	// short as 500 ms; the one replicated log stalls for seconds in that case.
 	//
-	// The topic's name is LeaderTopic, completed with Logs, HeartbeatTimeout and
-	// MaxClockDrift ("app.neli.logs-3.t-500ms.rho-0.0005"): members that differ in one of
-	// these do not meet, and would lead side by side, so change them with all members
-	// stopped for HeartbeatTimeout. The topic is created so if it is missing;
-	// ErrTopicPlacement says what is wrong with one that is there. While members live its
-	// partitions must not be reassigned. Exclusive mode and Open nomination only. Not
-	// together with Partitions, nor with a Provider that has kafka.SmallLogs. Default: 0, which
-	// is one log with the topic's replication; 1 is the same.
+	// This has costs. Monitoring complains about partitions with one replica. A broker that loses
+	// its disk comes back with an empty log and does not report it. Tokens are ballots (see
+	// kafka.SmallLogs): they ascend only while the wall clocks of all members agree within half of
+	// HeartbeatTimeout. Exclusivity does not depend on that. docs/tuning.md says when to use Logs.
+	//
+	// The topic's name is LeaderTopic followed by Logs, HeartbeatTimeout and MaxClockDrift
+	// ("app.neli.logs-3.t-500ms.rho-0.0005"). Members that differ in one of these use different
+	// topics and would lead side by side, so change them only after all members have been stopped
+	// for HeartbeatTimeout. A missing topic is created; ErrTopicPlacement says what is wrong with
+	// an existing one. Do not reassign its partitions while members live.
+	//
+	// Exclusive mode and Open nomination only. Cannot be combined with Partitions, nor with a
+	// Provider that implements kafka.SmallLogs. Default: 0, one log with the topic's replication;
+	// 1 means the same.
 	Logs int
 
-	// HeartbeatTimeout is T: leadership lasts until the newest evidence of it is
-	// this old. Exclusive: from 100 ms to 60 s; default 5 s. The upper limit is a
-	// constant of the protocol: a process that knows nothing of the log waits that
-	// long, because the leader that it has not heard may have it. Non-exclusive: longer
-	// than the group's session timeout plus two broadcast intervals, 24 h at most;
-	// default three session timeouts (18 s, or 135 s with group.protocol=consumer).
+	// HeartbeatTimeout is T: leadership lasts until its newest evidence is this old.
+	//
+	// Exclusive mode: from 100 ms to 60 s; default 5 s. The upper limit is a constant of the
+	// protocol: a process that knows nothing of the log waits that long, because a leader that it
+	// has not heard may use that value.
+	//
+	// Non-exclusive mode: longer than the group's session timeout plus two broadcast intervals, at
+	// most 24 h; default three session timeouts (18 s, or 135 s with group.protocol=consumer).
 	HeartbeatTimeout time.Duration
 
-	// HeartbeatInterval is the time between beats. Exclusive: the holder's; at most
-	// 0.225 HeartbeatTimeout, which is a quarter of the nine tenths of it for which a
-	// holder leads without a new beat; default HeartbeatTimeout/5. Non-exclusive: every
-	// process's, multiplied by GroupsOnTopic; default HeartbeatTimeout/20.
+	// HeartbeatInterval is the time between beats.
+	//
+	// Exclusive mode: only holders beat. At most 0.225 HeartbeatTimeout, a quarter of the time for
+	// which a holder leads without a new beat (0.9 HeartbeatTimeout); default HeartbeatTimeout/5.
+	//
+	// Non-exclusive mode: every process beats, at this interval multiplied by GroupsOnTopic;
+	// default HeartbeatTimeout/20.
 	HeartbeatInterval time.Duration
 
-	// MaxPulseInterval: an application that has not called Pulse for so long is
-	// taken for hung. Its beats stop and it leaves the group, so that another
-	// process takes over. A pending Pulse and a running Lead count as pulses.
-	// Default: 30 s.
+	// MaxPulseInterval is how long the application may go without calling Pulse before it counts
+	// as hung. A hung process stops beating and leaves the group, so that another process takes
+	// over. A pending Pulse and a running Lead count as pulses. Default: 30 s.
 	MaxPulseInterval time.Duration
 
-	// DrainTimeout bounds how long LeaderRevoked may hold a successor back.
-	// Exclusive mode only. Default: 10 s.
+	// DrainTimeout limits how long the application may take to finish after LeaderRevoked while
+	// its successor waits. Exclusive mode only. Default: 10 s.
 	DrainTimeout time.Duration
 
-	// GroupsOnTopic is how many groups share the topic in non-exclusive mode: any
-	// group's broadcasts keep all partitions alive, so each may send less often.
+	// GroupsOnTopic is the number of groups that share the topic in non-exclusive mode. The
+	// broadcasts of any group keep all partitions alive, so each group may send less often.
 	// Default: 1.
 	GroupsOnTopic int
 
-	// TokenBase is added to every fencing token that this process hands out or tells
-	// of: Token, Term.Token, Leadership.Token, Holder.Token. Tokens are offsets, so
-	// they start again from 0 when the leader topic is created anew, moved to another
-	// cluster, or given more partitions while all members are stopped (roles then
-	// live elsewhere); whatever keeps the highest token it has seen would refuse the
-	// rightful leader from then on. Whenever that happens, raise TokenBase above the
-	// highest token that was ever handed out, before the first member starts. All
-	// members of a group use the same. Exclusive mode only. At least 0, at most
-	// 2^62. Default: 0.
+	// TokenBase is added to every fencing token that this process returns: Token, Term.Token,
+	// Leadership.Token, Holder.Token. Tokens are offsets. They start again from 0 when the leader
+	// topic is created anew or moved to another cluster, and they may go back when it is given
+	// more partitions while all members are stopped, since roles then move to other logs. A
+	// resource that remembers the highest token would refuse the rightful leader from then on. In
+	// each of these cases raise TokenBase above the highest token ever returned, before the first
+	// member starts. All members of a group must use the same value. Exclusive mode only. Between
+	// 0 and 2^62. Default: 0.
 	TokenBase int64
 
-	// MaxClockDrift is ρ, the largest rate error, as a fraction, of any member's clock
-	// that nobody slews: CLOCK_MONOTONIC_RAW on Linux, the monotonic clock elsewhere.
-	// It is that of the hardware; what a time daemon does to the clock in order to
-	// correct it does not count, and clocks need not be synchronised. Exclusive mode
-	// only; all members of a group use the same. At most 0.2. Default: 0.0005 (500 ppm).
+	// MaxClockDrift is ρ: the largest rate error, as a fraction, of the hardware clock of any
+	// member (CLOCK_MONOTONIC_RAW on Linux, the monotonic clock elsewhere). Corrections by a time
+	// daemon do not count, and clocks need not be synchronised. All members of a group must use
+	// the same value. Exclusive mode only. At most 0.2. Default: 0.0005 (500 ppm).
 	MaxClockDrift float64
 
-	// Sentinel is the path of the socket of a sentinel on this machine (RunSentinel, the
-	// command neli sentinel), which proves by a pidfd that this process has died and gives back what it
-	// held: another leads within round trips, and not after HeartbeatTimeout. A sentinel that is
-	// not there, or refuses, is never fatal: a crash costs HeartbeatTimeout then, which
-	// Stats.Sentinel and a warning tell. The socket's directory must belong to the sentinel's user
-	// or root, and nobody else may be able to write to it. Linux 5.3 or later; elsewhere it is refused.
-	// Exclusive mode only; with Assigned nomination little is gained, as the group has to drop the
-	// dead process first. An observer ignores it. docs/sentinel.md says when to take it. Default: $NELI_SENTINEL, which
-	// non-exclusive mode ignores; empty, none.
+	// Sentinel is the path of the socket of a sentinel on this machine (RunSentinel, or the
+	// command neli sentinel). When this process dies, the sentinel proves it by a pidfd and
+	// releases its roles: another process leads within round trips instead of after
+	// HeartbeatTimeout.
+	//
+	// A sentinel that is missing or refuses is never fatal. A crash then costs HeartbeatTimeout,
+	// as Stats.Sentinel and a warning report. Only the sentinel's user and root may be able to
+	// write to the socket's directory. Linux 5.3 or later; refused elsewhere. Exclusive mode only.
+	// Little is gained with Assigned nomination, because the group has to drop the dead process
+	// first. An observer ignores it. docs/sentinel.md says when to use it. Default:
+	// $NELI_SENTINEL, which non-exclusive mode ignores.
 	Sentinel string
 
-	// Logger receives changes of leadership at Info, trouble at Warn, protocol
-	// detail at Debug. Messages are constant; data is in attributes, of which every line
-	// has group and name (docs/runbook.md lists them). Default: discard, so that
-	// nothing is said of a wrong address either.
+	// Logger receives changes of leadership at Info, trouble at Warn and protocol detail at Debug.
+	// Messages are constant; the data is in attributes, and every line has group and name
+	// (docs/runbook.md lists them). Default: discard everything, including the warning that no
+	// broker was reached.
 	Logger *slog.Logger
 
-	// Token logs in by SASL/OAUTHBEARER with tokens of your own making, where properties do not say
-	// how they are had (sasl.oauthbearer.*: docs/security.md). It returns a token and when that
-	// ends; it is asked for another one when four fifths of that time are over, one call at
-	// a time, with 10 s to answer. All clients of a Neli share what it returns. An error is
-	// retried, counted (Stats.TokenFailures) and logged, and meanwhile the former token is used; an error that
-	// is ErrAccess, or a token that has ended or does not say when it ends, ends a Neli that has never logged
-	// in. KafkaConfig needs security.protocol SASL_SSL (or SASL_PLAINTEXT, which sends tokens in clear text). Default: none.
+	// Token supplies tokens for SASL/OAUTHBEARER where the properties sasl.oauthbearer.* cannot
+	// (docs/security.md). It returns a token and when that expires. The library asks for the next
+	// one when four fifths of the token's lifetime have passed, one call at a time, with 10 s to
+	// answer. All clients of a Neli share the token.
+	//
+	// An error is logged, counted (Stats.TokenFailures) and retried, while the former token stays
+	// in use. Before the first login, an error that is ErrAccess, an expired token, and a token
+	// without expiry are fatal. KafkaConfig needs security.protocol SASL_SSL (or SASL_PLAINTEXT,
+	// which sends tokens in clear text). Default: none.
 	Token func(context.Context) (Token, error)
 
-	// Provider makes the Kafka clients, or gives small logs in place of Kafka
-	// (kafka.SmallLogs). Default: confluent-kafka-go, which needs cgo, and is left out of a
-	// binary by the build tag neli_nolibrdkafka. Module github.com/goneli/neli/franz
-	// has another one, in Go: docs/clients.md.
+	// Provider makes the Kafka clients, or replaces Kafka by small logs (kafka.SmallLogs).
+	// Default: confluent-kafka-go, which needs cgo; the build tag neli_nolibrdkafka leaves it out
+	// of the binary. Module github.com/goneli/neli/franz has a Provider in pure Go
+	// (docs/clients.md).
 	Provider kafka.Provider
 }

@@ -8,21 +8,20 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// Delivery: how what an arbiter has to tell becomes calls of the barrier, on the
-// driver's goroutine.
+// Delivery: the arbiter's changes become calls of the barrier, on the driver's goroutine.
 
-// listener is who drives this Neli, as far as delivery is concerned.
+// listener follows a delivery on behalf of the driver.
 type listener interface {
-	// collected is called when the application is about to be told of changes, or was
-	// told before of the rest of them.
+	// collected is called before the barrier gets any of the changes. After a panic of the
+	// barrier it is called again with the changes that are left.
 	collected([]term.Change)
-	// meanwhile is called before the barrier is, and what it returns afterwards.
+	// meanwhile is called before the barrier; the function that it returns, after it.
 	meanwhile() func()
-	// delivered is called for each change of which the barrier has been told.
+	// delivered is called for each change after the barrier got it.
 	delivered(term.Change)
 }
 
-// pulses is the listener of Pulse, Background and Close: the application has finished
+// pulses is the listener of Pulse, Background and Close: the application has finished its work
 // when the barrier has returned.
 type pulses struct{ n *Neli }
 
@@ -34,12 +33,11 @@ func (p pulses) delivered(c term.Change) {
 	}
 }
 
-// deliver tells the application, on this goroutine, what has changed. The caller
-// is the driver.
+// deliver passes all changes to the application, on this goroutine. The caller is the driver.
 func (n *Neli) deliver() { n.deliverTo(pulses{n}) }
 
-// deliverTo takes up what is left of a delivery that a panic of the barrier ended,
-// before it collects anything: each change is told once.
+// deliverTo first finishes a delivery that a panic of the barrier interrupted. Each change is
+// delivered once.
 func (n *Neli) deliverTo(l listener) {
 	n.set.frozen.Wait()
 	if len(n.pending) > 0 {
@@ -60,7 +58,8 @@ func (n *Neli) deliverTo(l listener) {
 	}
 }
 
-// collect asks the arbiter, and counts the units of which the application has a term.
+// collect takes the arbiter's changes, and counts the units that the application was told it
+// leads.
 func (n *Neli) collect() []term.Change {
 	changes := n.core.Collect()
 	for _, c := range changes {
@@ -75,7 +74,7 @@ func (n *Neli) collect() []term.Change {
 	return changes
 }
 
-// tellNext calls the barrier once, for the pending changes that have one reason.
+// tellNext calls the barrier once, for the first pending changes that share a reason.
 func (n *Neli) tellNext(l listener) {
 	first := n.pending[0]
 	i := 1
@@ -93,8 +92,8 @@ func (n *Neli) tellNext(l listener) {
 	}
 }
 
-// call runs the barrier. A revocation has a deadline of its own: the application
-// counts as alive until then, though it does not pulse meanwhile.
+// call runs the barrier. For LeaderRevoked, which has its own deadline, the application counts as
+// alive until that deadline without pulses.
 func (n *Neli) call(e Event, l listener) {
 	if n.barrier == nil {
 		return
@@ -107,17 +106,17 @@ func (n *Neli) call(e Event, l listener) {
 	n.barrier(e)
 }
 
-// event puts into words what changes of one reason say.
+// event makes the Event of changes that share a reason.
 func (n *Neli) event(cs []term.Change) Event {
 	ch := Change{Reason: Reason(cs[0].Reason), Terms: n.terms(cs)}
 	switch cs[0].Kind {
 	case term.Acquired:
 		return LeaderAcquired{ch}
 	case term.Revoked:
-		// Terms that were asked for at different times share one event: all is to be
-		// finished by the earliest deadline. A time with a monotonic reading is right
-		// however the wall clock is set afterwards; and whoever is suspended between the
-		// two readings of the clock gets a deadline that is too early, never too late.
+		// Terms revoked at different times share one event; the earliest deadline counts for
+		// all. The deadline has a monotonic reading, which stays right if the wall clock is
+		// set. A suspension between the two readings of the clock makes the deadline too
+		// early, never too late.
 		first := slices.MinFunc(cs, func(a, b term.Change) int { return cmp.Compare(a.Deadline.Mono, b.Deadline.Mono) })
 		return LeaderRevoked{ch, time.Now().Add(first.Deadline.Mono.Sub(n.now().Mono))}
 	case term.Lost, term.Gone:
@@ -128,7 +127,7 @@ func (n *Neli) event(cs []term.Change) Event {
 	return LeaderFenced{ch}
 }
 
-// terms makes one Term of the units that have a partition and a token in common.
+// terms makes one Term of the units that have the same partition and token.
 func (n *Neli) terms(cs []term.Change) []Term {
 	u, below := n.units(), int(n.roles.Load())
 	var ts []Term
@@ -148,7 +147,8 @@ func (n *Neli) terms(cs []term.Change) []Term {
 	return ts
 }
 
-// settleRoles forgets larger Rs when no event can speak of them any more.
+// settleRoles forgets former, larger values of R once the application leads nothing, since no
+// event can name such roles any more.
 func (n *Neli) settleRoles() {
 	if n.told == 0 {
 		n.mu.Lock()
@@ -157,8 +157,8 @@ func (n *Neli) settleRoles() {
 	}
 }
 
-// named is the bound of the roles that an event names of a partition. One on which R
-// leaves no role had some when the application was told of it.
+// named returns the bound below which an event names the roles of partition p. If R now leaves p
+// no role, the bound is the largest R since the application was told of p.
 func (n *Neli) named(p, below int) int {
 	if p < below {
 		return below

@@ -17,23 +17,24 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// Who leads, as others see it: what a process has read of the logs, told with its age.
+// Discovery: which process leads a role, as far as this process has read the log, and how old
+// that knowledge is.
 
-// Status is what is known of who holds a role.
+// Status is what this process knows about the holder of a role.
 type Status int
 
 const (
-	// Unknown: this process has not read enough yet, or lost its place in the log. A role
-	// that nobody holds is so until all was read that was in the log when reading began.
-	// That ends with a snapshot, within round trips if anybody else is there, or with
-	// the first claim.
+	// Unknown: this process has not read enough yet, or has lost its place in the log. A role
+	// without a holder stays Unknown until this process has read everything that was in the log
+	// when it began, which ends with a snapshot (within round trips if any other process is there)
+	// or with the first claim.
 	Unknown Status = iota
-	// Vacant: no leader. The holder has released, or nothing was read of it for T′,
-	// by which time its lease is over by any clock. (T′ is the holder's
-	// HeartbeatTimeout, corrected for MaxClockDrift.) A process that is cut off reads nothing either,
-	// and so takes every role for vacant after T′.
+	// Vacant: the role has no leader. The holder has released it, or this process has read nothing
+	// of the holder for T′, after which the holder's lease is over by any clock. (T′ is the
+	// holder's HeartbeatTimeout, corrected for MaxClockDrift.) A process that is cut off reads
+	// nothing, and so reports every role as Vacant after T′.
 	Vacant
-	// Held: evidence that the holder is alive was read less than T′ ago.
+	// Held: this process has read evidence of the holder within the last T′.
 	Held
 )
 
@@ -41,33 +42,34 @@ func (s Status) String() string { return nameOf(int(s), statusNames[:]...) }
 
 var statusNames = [...]string{"unknown", "vacant", "held"}
 
-// Holder is who held a role when a certain record was written: the newest one of
-// its term that was read here.
+// Holder is the process that held a role when a certain record was written: the newest record of
+// its term that this process has read.
 type Holder struct {
-	// Name is the holder's Config.Name: put into it what others need to reach it.
+	// Name is the holder's Config.Name. Put into that name what other processes need to reach the
+	// holder.
 	Name string `json:"name"`
-	// Member is the holder's random id, as in Member.ID: names need not be unique.
+	// Member is the holder's random id, as Member.ID. Names need not be unique.
 	Member string `json:"member"`
-	// Token is the fencing token of the term. On small logs it is 0 unless the holder is
-	// this process: nobody else knows it.
+	// Token is the fencing token of the term. On small logs it is 0 unless the holder is this
+	// process, since no other process knows it.
 	Token int64 `json:"token"`
-	// Since is when this process read the claim with which the term began. If it
-	// came later, or lost its place in the log meanwhile, it is when it first learnt
-	// of the term, which began some time before. By this process's wall clock.
+	// Since is when this process read the claim that began the term, by its wall clock. If this
+	// process started later, or lost its place in the log, Since is when it first learnt of the
+	// term, which began earlier.
 	Since time.Time `json:"since,omitzero"`
-	// Seen is when this process read the record. By its wall clock.
+	// Seen is when this process read the record, by its wall clock.
 	Seen time.Time `json:"seen"`
-	// Age is how long before the answer that was: the longer of what the monotonic
-	// and the wall clock say, so that a suspension counts. The record was written
-	// earlier than it was read: by the delay of delivery, and for a process that was
-	// cut off and catches up, by as long as that lasted. JSON has it in seconds.
+	// Age is the time from Seen to the answer: the longer of the monotonic and the wall clock's
+	// difference, so that a suspension counts. The record is older than Age by the delay of its
+	// delivery. For a process that was cut off and is catching up, that delay is as long as the
+	// cut was. JSON has Age in seconds.
 	Age time.Duration `json:"age"`
 }
 
-// Standing is what is known of some roles of one partition: those that have the same
-// holder and token, or none.
+// Standing is what this process knows about roles of one partition that have the same holder and
+// token, or no holder.
 //
-// In JSON its roles are ranges, "0-4,9", with their number beside it as "count".
+// In JSON its roles are ranges, "0-4,9", and "count" is their number.
 type Standing struct {
 	Partition int    `json:"partition"`
 	Status    Status `json:"status"`
@@ -76,23 +78,21 @@ type Standing struct {
 	roles []int
 }
 
-// Roles yields the roles that the Standing is of, ascending.
+// Roles yields the roles of the Standing, ascending.
 func (s Standing) Roles() iter.Seq[int] { return slices.Values(s.roles) }
 
-// Holder returns who holds role, as far as this process has read. ok is false when
-// nobody is known to: the holder has released, or was silent for so long that its
-// lease is over, or nothing is known yet (Watch tells which), or role is not below
-// R here.
+// Holder returns the holder of role, as far as this process has read. ok is false if no holder is
+// known: the holder has released the role, or was silent until its lease was over, or nothing is
+// known yet (Watch tells which), or role is not below R.
 //
-// What it promises is a statement about the past: the holder held the role, with
-// that token, at the time of a record which this process read Age ago. What it does
-// not promise is that the holder still does; so it says where to send a request,
-// and whom to ask, and the leader that gets it looks at IsLeaderOf. It is no check
-// of leadership, be it one's own, and no substitute for the fencing token.
+// The answer is about the past: the holder held the role, with that token, at the time of a record
+// that this process read Age ago. It does not promise that the holder still does. Use it to route
+// a request; the leader that gets the request checks IsLeaderOf. It does not replace a check of
+// leadership or a fencing token.
 //
-// A process that has just started knows nothing before it has read a snapshot: within
-// round trips, if anybody else is there. Any process may ask, whether it contends or not. In
-// non-exclusive mode ok is false.
+// A process that has just started knows nothing until it has read a snapshot: within round trips,
+// if any other process is there. Any process may ask, whether it contends or not. In non-exclusive
+// mode ok is false.
 func (n *Neli) Holder(role int) (h Holder, ok bool) {
 	if n.core.elector == nil || n.ended() != nil || role < 0 || role >= int(n.roles.Load()) {
 		return Holder{}, false
@@ -113,21 +113,19 @@ func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
 	return h
 }
 
-// Watch yields who holds the roles below R: first what is known now, then what changes;
-// of roles of which nothing is known yet, as soon as something is. Roles of a partition
-// that have the same holder and token come in one Standing, and so do those that nobody
-// holds (Vacant, be it by release or by silence): never one for each of thousands. A
-// Standing names the roles of which something else was told before, or nothing. A new
-// term of the same holder is a change, too; a beat is not. Each is a statement about the
-// past, as Holder's is.
+// Watch yields the holders of the roles below R: first everything known now, then every change.
+// Roles about which nothing is known follow as soon as something is. One Standing covers all roles
+// of a partition that have the same holder and token, or that have no holder (Vacant, whether by
+// release or by silence); it names only roles whose state differs from what this Watch yielded
+// before. A new term of the same holder is a change; a beat is not. Each Standing is about the
+// past, as Holder is.
 //
-// A consumer that is slow misses what was in between, and is told what is so when
-// it asks for more; it holds nobody up, and costs eight bytes for each role. There may
-// be any number of Watches.
+// A slow consumer misses intermediate states and gets the newest state when it asks for more. It
+// delays no other part of the library, and costs eight bytes for each role. There may be any
+// number of Watches.
 //
-// The sequence ends when ctx does, with Close, and when this Neli fails (Await
-// tells why). It has no goroutine, so that leaving the loop early leaves nothing
-// behind. In non-exclusive mode it ends at once.
+// The sequence ends with ctx, with Close, and when this Neli fails (Await returns why). It uses no
+// goroutine, so leaving the loop early leaks nothing. In non-exclusive mode it ends at once.
 func (n *Neli) Watch(ctx context.Context) iter.Seq[Standing] {
 	return func(yield func(Standing) bool) {
 		if n.core.elector == nil {
@@ -164,18 +162,16 @@ func (n *Neli) standing(of elector.Standing, now clock.Instant) Standing {
 	return s
 }
 
-// Standings returns what is known of all roles below R at this instant: what a Watch
-// that begins now yields first, and beside it, as Unknown, the roles of which nothing
-// is known. Roles of a partition that have the same holder and token come in one
-// Standing, and so do those that nobody holds; so there are as many for a partition as
-// claims of which something is left, whatever R is, and one for each role only where
-// each was claimed, or transferred, by itself. They are in the order of Partition, then
-// of the lowest role.
+// Standings returns what is known about all roles below R: what a new Watch would yield first,
+// plus, as Unknown, the roles about which nothing is known. Roles of a partition with the same
+// holder and token share a Standing, and so do those without a holder. So a partition has about as
+// many Standings as claims, whatever R is; it has one for each role only if each role was claimed
+// or transferred by itself. They are in the order of Partition, then of the lowest role.
 //
-// Each is a statement about the past, as Holder's is. The call takes a time that grows
-// with R (some ten milliseconds for a million roles), for which nothing else is read:
-// whoever wants to follow what changes uses Watch. It returns nil in non-exclusive mode, until the
-// partitions are known, and once this Neli is closing or has ended.
+// Each Standing is about the past, as Holder is. The call takes time in proportion to R (about ten
+// milliseconds for a million roles), during which this process reads no records: to follow changes
+// use Watch. It returns nil in non-exclusive mode, until the partitions are known, and once this
+// Neli is closing or has ended.
 func (n *Neli) Standings() []Standing {
 	if n.core.elector == nil || n.State() != StateLive || n.ended() != nil {
 		return nil
@@ -191,30 +187,30 @@ func (n *Neli) Standings() []Standing {
 // Member is a process of the group that has announced itself.
 type Member struct {
 	Name string `json:"name"` // its Config.Name
-	// ID is random: it tells this process from all others, and from those that had
-	// its name before.
+	// ID is random. It identifies this process among all others, including earlier ones with the
+	// same name.
 	ID   string `json:"id"`
 	Self bool   `json:"self"` // it is this process
-	// Nominated: it may claim roles. With Assigned nomination the group has assigned
-	// it at least one partition; with Open it contends.
+	// Nominated: it may claim roles. With Assigned nomination the group has assigned it at least
+	// one partition; with Open nomination it contends.
 	Nominated bool `json:"nominated"`
 	Priority  int  `json:"priority"` // its Config.Priority
-	// Heard is when this process last heard it say so, by the wall clock, and Age how
-	// long before the answer that was. For this process itself it is now. JSON has Age
-	// in seconds.
+	// Heard is when this process last heard the member's announcement, by the wall clock, and Age
+	// is how long before the answer that was. For this process itself it is now. JSON has Age in
+	// seconds.
 	Heard time.Time     `json:"heard"`
 	Age   time.Duration `json:"age"`
 }
 
-// Members returns the processes that belong to the group, by name, this one
-// included if it is not an observer (observers say nothing, so nobody knows them).
+// Members returns the processes of the group, by name, including this one unless it is an
+// observer. Observers do not announce themselves, so nobody knows them.
 //
-// Each announces itself every five seconds; of more than 25, all together say five
-// announcements a second. One that closes is gone at once; one that crashes or is cut
-// off, after three announcements have not come (15 s). A process that has just started
-// knows all others after one of each (5 s), or sooner with CallMembers. What is said
-// of Holder goes for this, too: it is a statement about the past, with its age. In
-// non-exclusive mode, and after Close, it returns nil.
+// Each process announces itself every five seconds; more than 25 processes together make five
+// announcements a second. A process that closes is removed at once. One that crashes or is cut off
+// is removed when three of its announcements are overdue (15 s). A process that has just started
+// knows all others after one announcement of each (5 s), or sooner with CallMembers. As with
+// Holder, the answer is about the past and has its age. In non-exclusive mode, and after Close, it
+// is nil.
 func (n *Neli) Members() []Member {
 	if n.core.elector == nil || n.ended() != nil {
 		return nil
@@ -232,17 +228,18 @@ func (n *Neli) Members() []Member {
 }
 
 // CallMembers asks all members of the group to announce themselves, and returns nil once the call
-// is in the topic, where they read it. Members then knows them within a second in a group of up
-// to 20. A larger group spreads its answers, 20 a second: half of a hundred members are known after
-// two or three seconds. Members of a version that does not know the call announce themselves as
-// usual.
+// is in the topic, where they read it. In a group of up to 20, Members then knows all of them
+// within a second. A larger group spreads its answers, 20 a second: of a hundred members, half are
+// known after two or three seconds. Members of a version that does not know the call announce
+// themselves as usual.
 //
-// It is for tools that have just started and want to know who is there; any process may call, an
-// observer, too. It takes WRITE on the topic. An observer that may not write watches on, and its
-// call fails after three seconds. Where no broker is reached the call waits: give ctx a deadline.
+// It is for tools that have just started. Any process may call, including an observer. The call
+// needs WRITE on the topic. An observer without it goes on watching, and its call fails after
+// three seconds. If no broker can be reached the call waits: give ctx a deadline.
 //
-// Errors: ErrNoAnswer, if the log refuses the call; ErrClosed or what ended this Neli; the cause of
-// ctx, with what the log said of the call. It needs exclusive mode. Do not call it regularly: each answer is read by all members.
+// Errors: ErrNoAnswer, if the log refuses the call; ErrClosed, or the error that ended this Neli;
+// the cause of ctx, with the log's last error. CallMembers needs exclusive mode. Do not call it
+// regularly: all members read each answer.
 func (n *Neli) CallMembers(ctx context.Context) error {
 	switch {
 	case ctx == nil:
@@ -260,11 +257,10 @@ func (n *Neli) CallMembers(ctx context.Context) error {
 	return nil
 }
 
-// How what others see is written as JSON, for pages and programs in other languages:
-// durations are seconds, a status is a word, roles are ranges. What was written can be
-// read again.
+// JSON of the types above, for pages and programs in other languages: durations are seconds, a
+// status is a word, roles are ranges. Each type reads what it writes.
 
-// seconds is a duration as JSON has it.
+// seconds is a duration that JSON has in seconds.
 type seconds time.Duration
 
 func (s seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
@@ -287,15 +283,15 @@ func (s Status) MarshalText() ([]byte, error) { return textOf("Status", int(s), 
 // UnmarshalText reads what MarshalText wrote.
 func (s *Status) UnmarshalText(b []byte) error { return ofText(s, "Status", b, statusNames[:]...) }
 
-// These have the fields of a type and none of its methods.
+// These types have the fields of the public ones without their methods.
 type (
 	plainHolder   Holder
 	plainMember   Member
 	plainStanding Standing
 )
 
-// MarshalJSON writes Age in seconds. Token is a number of up to 63 bits, which
-// JavaScript rounds from 2^53 on.
+// MarshalJSON writes Age in seconds. Token is an integer of up to 63 bits; JavaScript rounds
+// integers from 2^53 on.
 func (h Holder) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		plainHolder
@@ -329,7 +325,7 @@ func (m *Member) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &of)
 }
 
-// MarshalJSON writes the roles as ranges, and how many they are.
+// MarshalJSON writes the roles as ranges, and their number.
 func (s Standing) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		plainStanding

@@ -11,30 +11,30 @@ import (
 type Mode int
 
 const (
-	// Exclusive: at most one leader at every instant, with a fencing token. A
-	// failed leader is missed for about HeartbeatTimeout. (fast NELI, with the
-	// lease in the log)
+	// Exclusive: at most one leader of a role at every instant, with a fencing token. After a
+	// crash the role has no leader for about HeartbeatTimeout. (The paper's fast NELI, with the
+	// lease in the log.)
 	Exclusive Mode = iota
-	// NonExclusive: at least one leader; two may overlap while leadership moves.
-	// (NELI)
+	// NonExclusive: at least one leader of a role; two may overlap while leadership moves. (The
+	// paper's NELI.)
 	NonExclusive
 )
 
 // String returns "exclusive" or "non-exclusive".
 func (m Mode) String() string { return nameOf(int(m), "exclusive", "non-exclusive") }
 
-// Nomination says who may claim a role in exclusive mode.
+// Nomination says which processes may claim a role in exclusive mode.
 type Nomination int
 
 const (
-	// Open: any process. No consumer group at all; a crashed leader is replaced
-	// HeartbeatTimeout after its last beat. The members share the roles out among
-	// themselves, by Priority or Preference if there is one, and move them while their holders
-	// live unless Config.DisableRebalance is set.
+	// Open: any process may claim. There is no consumer group; a crashed leader is replaced
+	// HeartbeatTimeout after its last beat. The members divide the roles among themselves, by
+	// Priority or Preference where these are set, and move roles to balance them unless
+	// Config.DisableRebalance is set.
 	Open Nomination = iota
-	// Assigned: the process to which the consumer group assigned the role's
-	// partition, with all roles there that it knows of. The group spreads partitions
-	// over its members; a crashed leader is replaced when its session has timed out.
+	// Assigned: the process to which the consumer group has assigned the role's partition may
+	// claim all roles of that partition. The group spreads partitions over its members; a crashed
+	// leader is replaced when its group session has timed out.
 	Assigned
 )
 

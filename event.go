@@ -9,26 +9,24 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// Event is what a Barrier is told: LeaderAcquired, LeaderRevoked or
-// LeaderFenced, each a struct used by value.
+// Event is what a Barrier receives: LeaderAcquired, LeaderRevoked or LeaderFenced, each by value.
 //
-// Each role's LeaderAcquired is followed by exactly one LeaderRevoked or LeaderFenced
-// for it, unless the process ends first.
+// Each role's LeaderAcquired is followed by exactly one LeaderRevoked or LeaderFenced for that
+// role, unless the process ends first.
 type Event interface {
 	fmt.Stringer
 	kind() string // of the event, for people
 	change() Change
 }
 
-// Barrier is a callback for changes of leadership. It runs on the goroutine that
-// calls Pulse (or on that of Background or Lead, or on Close's when none of these
-// is under way), never concurrently with itself nor with the Background task. It
-// must not call Pulse, Lead, Background or Close of the same Neli; IsLeader,
-// Token and the like are fine.
+// Barrier is a callback for changes of leadership. It runs on the goroutine that calls Pulse,
+// Background or Lead, or Close if none of these is in progress, and never concurrently with itself
+// or with the task of Background. It must not call Pulse, Lead, Background or Close of the same
+// Neli. It may call IsLeader, Token and the other methods that only look.
 type Barrier func(Event)
 
-// Term is one uninterrupted leadership of roles that live on one partition and have
-// one token. There may be several of one partition, in one event or in several.
+// Term is one uninterrupted leadership of roles that share a partition and a token. A partition
+// may have several Terms, in one event or in several.
 type Term struct {
 	Partition int
 	Roles     []int // ascending; those below the number of roles at the time
@@ -37,13 +35,13 @@ type Term struct {
 	Token int64
 }
 
-// Change is what all events carry.
+// Change is the part that all events have in common.
 type Change struct {
 	Terms  []Term // ascending by partition, then by token
 	Reason Reason
 }
 
-// Partitions returns the partitions concerned, each once, ascending.
+// Partitions returns the partitions of the change, each once, ascending.
 func (c Change) Partitions() []int {
 	ps := make([]int, len(c.Terms))
 	for i, t := range c.Terms {
@@ -52,7 +50,7 @@ func (c Change) Partitions() []int {
 	return slices.Compact(ps)
 }
 
-// Roles returns the roles concerned, ascending.
+// Roles returns the roles of the change, ascending.
 func (c Change) Roles() []int {
 	var rs []int
 	for _, t := range c.Terms {
@@ -62,9 +60,8 @@ func (c Change) Roles() []int {
 	return rs
 }
 
-// Token returns the fencing token of role's term, and whether role is among
-// those concerned.
-func (c Change) Token(role int) (int64, bool) {
+// Token returns the fencing token of role's term. ok is false if the change does not include role.
+func (c Change) Token(role int) (token int64, ok bool) {
 	for _, t := range c.Terms {
 		if slices.Contains(t.Roles, role) {
 			return t.Token, true
@@ -89,11 +86,11 @@ func (c Change) describe(what string) string {
 	return b.String()
 }
 
-// maxNamed is how many terms of one change are shown to people one by one.
+// maxNamed limits how many terms of one change a log line or String lists.
 const maxNamed = 8
 
-// attrs is the change as a log line has it. Of one term and one role it has the numbers; of
-// several how many there are, with the partitions and tokens of the first terms.
+// attrs returns the change as attributes of a log line. A change of one role has the role's
+// number; a larger one has the number of roles, and the partitions and tokens of its first terms.
 func (c Change) attrs() []any {
 	out := []any{"reason", c.Reason.String()}
 	roles := 0
@@ -119,28 +116,27 @@ func (c Change) attrs() []any {
 	return append(out, "terms", len(c.Terms), "partitions", partitions, "tokens", tokens)
 }
 
-// LeaderAcquired: this process now leads. IsLeader turns true as the event is
-// handed over, not before. The application may initialise here what it needs to
-// lead; for as long as the barrier blocks, Pulse does not return.
+// LeaderAcquired: this process now leads. IsLeader turns true when the barrier is called, not
+// before. The application may initialise here what it needs to lead; Pulse does not return until
+// the barrier does.
 type LeaderAcquired struct{ Change }
 
 // LeaderRevoked: this process is to give up its leadership in an orderly way.
 //
-// Exclusive mode: finish the work in hand. The lease is kept alive, and no
-// successor is elected, until the barrier returns, but no longer than Deadline,
-// which has a monotonic reading: time.Until is right however the wall clock is set.
-// Work that goes on beyond the Deadline is the application's breach; fencing
-// tokens are for that.
+// Exclusive mode: finish the work in hand. The lease is renewed, and no successor is elected,
+// until the barrier returns or Deadline has passed. Deadline has a monotonic reading, so
+// time.Until is right even if the wall clock is set. Work that goes on beyond Deadline may overlap
+// with the successor's; fencing tokens guard against that.
 //
-// Non-exclusive mode: leadership ended after the group had given the partition
-// to another member; Deadline is zero, and blocking holds nobody back.
+// Non-exclusive mode: leadership has ended, after the group had given the partition to another
+// member. Deadline is zero, and blocking delays nobody.
 type LeaderRevoked struct {
 	Change
 	Deadline time.Time
 }
 
-// LeaderFenced: leadership is over already, and another leader may be at work.
-// Stop at once. Blocking holds nobody back.
+// LeaderFenced: leadership is over already, and another leader may be at work. Stop at once.
+// Blocking delays nobody.
 type LeaderFenced struct{ Change }
 
 func (c Change) change() Change { return c }
@@ -153,7 +149,7 @@ func (e LeaderAcquired) String() string { return e.describe(e.kind()) }
 func (e LeaderRevoked) String() string  { return e.describe(e.kind()) }
 func (e LeaderFenced) String() string   { return e.describe(e.kind()) }
 
-// Reason tells why leadership changed. Its String is for people.
+// Reason says why leadership changed. Its String is for people.
 type Reason int
 
 const (
@@ -163,42 +159,42 @@ const (
 	ReasonUnassigned
 	// ReasonClosing: Close was called.
 	ReasonClosing
-	// ReasonRoles: SetRoles made the number of roles smaller.
+	// ReasonRoles: SetRoles reduced the number of roles.
 	ReasonRoles
-	// ReasonResigned: Lead returned, and nothing pulses any more.
+	// ReasonResigned: Lead or Background has ended, and the application does not pulse any more.
 	ReasonResigned
-	// ReasonLapsed: V grew older than T. No evidence arrived in time: the process
-	// was cut off, starved or suspended, or the broker was down.
+	// ReasonLapsed: no evidence arrived within HeartbeatTimeout. The process was cut off, starved
+	// or suspended, or the broker was down.
 	ReasonLapsed
-	// ReasonNotPulsed: as ReasonLapsed, because the application had not called
-	// Pulse for MaxPulseInterval.
+	// ReasonNotPulsed: the lease lapsed because the application did not call Pulse for
+	// MaxPulseInterval.
 	ReasonNotPulsed
-	// ReasonSuperseded: another process's later claim was read.
+	// ReasonSuperseded: this process has read a later claim by another process.
 	ReasonSuperseded
-	// ReasonOverdue: the orderly end was not finished, or not even noticed, by its
-	// Deadline.
+	// ReasonOverdue: the application did not finish by the Deadline of LeaderRevoked, or did not
+	// pulse to receive it.
 	ReasonOverdue
-	// ReasonLogReset: the log was truncated, or its head was deleted before it was
-	// read, so that what was known of it is void.
+	// ReasonLogReset: the log was truncated, or its head was deleted before it was read, so that
+	// this process no longer knows its state.
 	ReasonLogReset
-	// ReasonUnhealthy: Config.Healthy said so.
+	// ReasonUnhealthy: Config.Healthy returned an error or hangs.
 	ReasonUnhealthy
 	// ReasonSteppedDown: StepDown was called.
 	ReasonSteppedDown
 	// ReasonTransferred: Transfer was called.
 	ReasonTransferred
-	// ReasonRebalanced: another process gets its share, or is preferred.
+	// ReasonRebalanced: another process is due this role by its share or by preference.
 	ReasonRebalanced
-	// ReasonFatal: this Neli has failed for good; Pulse returns the error.
+	// ReasonFatal: this Neli has failed permanently; Pulse returns the error.
 	ReasonFatal
 )
 
-// The numbers are those of package term, or this does not compile.
+// The constants equal those of package term, or this does not compile.
 var _ = [1]struct{}{}[int(ReasonFatal)-int(term.Fatal)]
 
-// String returns the reason in words, as events and log lines have it.
+// String returns the reason in words, as in events and log lines.
 func (r Reason) String() string { return term.Reason(r).String() }
 
-// MarshalText returns the reason in snake_case, as metrics and JSON have it: "not_pulsed",
-// "roles_changed". The error is not nil if it is none of the constants.
+// MarshalText returns the reason in snake_case, as in metrics and JSON: "not_pulsed",
+// "roles_changed". It returns an error if r is none of the constants.
 func (r Reason) MarshalText() ([]byte, error) { return term.Reason(r).MarshalText() }

@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// healthEvery is how often the user's own check of health is made, and
-	// healthLimit how long it may take.
+	// healthEvery is the interval between calls of Config.Healthy, and healthLimit how long a call
+	// may take.
 	healthEvery = time.Second
 	healthLimit = 5 * time.Second
 )
 
 var errHealthHangs = errors.New("the check has not returned for " + healthLimit.String())
 
-// healthWatch asks the user's own check again and again.
+// healthWatch is the goroutine that calls Config.Healthy.
 type healthWatch struct {
-	stop func() // ends it, and waits until it has ended
+	stop func() // ends the goroutine and waits for it
 }
 
-// watchHealth begins to ask Config.Healthy, if there is one. A process is taken for
-// unhealthy until it has first said that it is not.
+// watchHealth starts the calls of Config.Healthy, if that is set. A process counts as unhealthy
+// until the first call has returned nil.
 func (n *Neli) watchHealth() healthWatch {
 	if n.set.healthy == nil || n.set.observer {
 		return healthWatch{func() {}}
@@ -55,8 +55,8 @@ func (n *Neli) watchHealth() healthWatch {
 	return healthWatch{func() { close(stop); work.Wait() }}
 }
 
-// checkHealth calls the user's check and judges what it says, and that it says
-// nothing.
+// checkHealth calls Config.Healthy, and passes to judge its result, or errHealthHangs first if
+// that takes too long.
 func (n *Neli) checkHealth(judge func(error)) {
 	answer := make(chan error, 1)
 	var call sync.WaitGroup

@@ -11,35 +11,35 @@ import (
 	"github.com/goneli/neli/internal/redact"
 )
 
-// The properties of each Kafka client: the library's tuning, the user's values
-// over it, and over these what the protocol depends on.
+// The properties of each Kafka client. The user's values override the library's tuning, and the
+// properties that the protocol depends on override both.
 
-// tuned makes clients look again soon.
+// tuned has the properties that make clients retry soon.
 var tuned = map[string]string{
 	"bootstrap.servers":        "localhost:9092",
 	"reconnect.backoff.ms":     "50",
 	"reconnect.backoff.max.ms": "500",
 	"retry.backoff.ms":         "50",
 	"retry.backoff.max.ms":     "250",
-	// Errors, and brokers that are down, make the client ask for metadata by themselves,
-	// again and again; what is asked beside that costs an idle group messages.
+	// Errors and brokers that are down make the client refresh its metadata anyway. Further
+	// refreshes cost an idle group messages.
 	"topic.metadata.refresh.interval.ms": "10000",
-	// The client tells of quotas that were exceeded in its statistics only.
+	// The client reports exceeded quotas in its statistics only.
 	"statistics.interval.ms": "30000",
 	// Small records: Nagle's algorithm only adds latency.
 	"socket.nagle.disable": "true",
 }
 
-// answerWithin makes clients give up on silent brokers within seconds instead of minutes
-// (measured with 2 s: 9–14 s instead of 61 s until a stopped broker is replaced). Who takes
-// a longer T has brokers that are further away, or has time: 2/5 of T. But more than 6 s
-// help nobody: a cluster has replaced a broker that is silent after 9 s.
+// answerWithin is how long clients wait for a silent broker: seconds instead of librdkafka's
+// minute. (With 2 s a stopped broker was replaced after 9–14 s, with a minute after 61 s.) A
+// longer T means that brokers are further away, or that there is time: then it is 2/5 of T. More
+// than 6 s is of no use, since a cluster has replaced a silent broker after 9 s.
 func (s *settings) answerWithin() time.Duration {
 	return min(max(2*time.Second, 2*s.timeout/5), 6*time.Second)
 }
 
-// timeouts are the client's. A connection with TLS and SASL takes half a dozen round trips,
-// so it has half as much again.
+// timeouts returns the clients' timeouts. Setting up a connection with TLS and SASL takes half a
+// dozen round trips, so it gets half as much again.
 func (s *settings) timeouts() map[string]string {
 	within := s.answerWithin()
 	return map[string]string{
@@ -48,19 +48,19 @@ func (s *settings) timeouts() map[string]string {
 	}
 }
 
-// readerDefaults: a missing topic is reported only after the propagation time.
+// readerDefaults are the readers' defaults. A missing topic is reported only after the propagation
+// time.
 var readerDefaults = map[string]string{
 	"fetch.error.backoff.ms":            "50",
 	"topic.metadata.propagation.max.ms": "5000",
 }
 
-// longPoll is how long a broker holds a fetch back for want of records. It costs no
-// latency, as the first byte ends it, and each poll saved is a request of every
-// reader to every broker. The client insists on a second more for the answer
-// (socket.timeout.ms).
+// longPoll is how long a broker delays the answer to a fetch when there are no records. The first
+// record ends the wait, so it adds no latency. Each poll saved is a request from every reader to
+// every broker. The client wants another second for the answer (socket.timeout.ms).
 const longPoll = time.Second
 
-// brokers are those that the clients ask first.
+// brokers returns the bootstrap servers.
 func (s *settings) brokers() string {
 	return or(s.kafka["bootstrap.servers"], or(s.kafka["metadata.broker.list"], tuned["bootstrap.servers"]))
 }
@@ -70,7 +70,7 @@ func (s *settings) fetchWait() string {
 	return strconv.FormatInt(max(0, min(longPoll, room)).Milliseconds(), 10)
 }
 
-// reserved properties are the library's own.
+// reserved lists the properties that users cannot set.
 var reserved = map[string]string{
 	"acks":                            "is always all: a lease must survive a broker",
 	"request.required.acks":           "is always all: a lease must survive a broker",
@@ -89,23 +89,23 @@ var reserved = map[string]string{
 	"go.application.rebalance.enable": "is set by the library",
 }
 
-// groupOnly lists what only a member of a group understands.
+// groupOnly lists the properties of group members only.
 var groupOnly = []string{"session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms",
 	"partition.assignment.strategy", "group.instance.id", "group.protocol", "group.protocol.type",
 	"group.remote.assignor", "coordinator.query.interval.ms"}
 
-// readOnly lists what only a consumer understands.
+// readOnly lists the properties of consumers only.
 var readOnly = []string{"queued.min.messages", "queued.max.messages.kbytes", "fetch.queue.backoff.ms",
 	"fetch.wait.max.ms", "fetch.message.max.bytes", "max.partition.fetch.bytes", "fetch.max.bytes",
 	"fetch.min.bytes", "fetch.error.backoff.ms", "check.crcs", "client.rack"}
 
-// writeOnly lists what only a producer understands.
+// writeOnly lists the properties of producers only.
 var writeOnly = []string{"enable.idempotence", "enable.gapless.guarantee", "queue.buffering.max.messages",
 	"queue.buffering.max.kbytes", "queue.buffering.max.ms", "linger.ms", "message.send.max.retries", "retries",
 	"compression.codec", "compression.type", "compression.level", "batch.num.messages", "batch.size",
 	"sticky.partitioning.linger.ms", "request.timeout.ms", "partitioner"}
 
-// checkProperties turns the user's properties into strings.
+// checkProperties checks the user's properties and turns them into strings.
 func checkProperties(m KafkaConfigMap, f *faults) map[string]string {
 	out := make(map[string]string, len(m))
 	for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -157,12 +157,12 @@ func propertyValue(v any) (string, bool) {
 	return "", false
 }
 
-// newGroups reports whether the group protocol of KIP-848 is used.
+// newGroups reports whether the group uses the protocol of KIP-848.
 func newGroups(props map[string]string) bool {
 	return strings.EqualFold(props["group.protocol"], "consumer")
 }
 
-// sessionTimeout is how long the group may take to notice a lost member.
+// sessionTimeout is how long the group takes to notice a lost member.
 func sessionTimeout(props map[string]string) time.Duration {
 	if newGroups(props) {
 		return 45 * time.Second // group.consumer.session.timeout.ms of a stock broker
@@ -170,7 +170,7 @@ func sessionTimeout(props map[string]string) time.Duration {
 	return millis(props["session.timeout.ms"], 6*time.Second)
 }
 
-// heartbeatInterval bounds how long a member takes to hear of a rebalance.
+// heartbeatInterval is how long a member takes to learn of a rebalance.
 func heartbeatInterval(props map[string]string) time.Duration {
 	if newGroups(props) {
 		return 5 * time.Second // group.consumer.heartbeat.interval.ms of a stock broker
@@ -186,7 +186,7 @@ func millis(s string, d time.Duration) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// aliases are librdkafka's other names of properties that have a default here.
+// aliases are librdkafka's alternative names of properties that have a default here.
 var aliases = map[string]string{
 	"metadata.broker.list":   "bootstrap.servers",
 	"queue.buffering.max.ms": "linger.ms",
@@ -215,28 +215,28 @@ func (s *settings) properties(drop [][]string, defaults, fixed map[string]string
 func (s *settings) producerProperties() map[string]string {
 	drop := [][]string{groupOnly, readOnly}
 	if s.observer {
-		// It is there for its connections only; an idempotent one asks for a producer
-		// id at once, which takes the right to write.
+		// An observer has a producer only for its connections. An idempotent producer would
+		// ask for a producer id at once, which needs the right to write.
 		drop = append(drop, []string{"enable.idempotence", "enable.gapless.guarantee"})
 	}
 	timeout := s.timeout
 	fixed := map[string]string{"acks": "all"}
 	if s.logs > 0 {
-		// What waits for a broker that is away must not come with it when it is back: late
-		// records do no harm and cost waits. Below a second librdkafka does not count.
+		// Records queued for a broker that is down should not arrive when it returns: late
+		// records are harmless, but cost waits. librdkafka's resolution is a second.
 		timeout = s.timeout / 4
 		fixed["enable.idempotence"] = "false"
 		drop = append(drop, []string{"enable.gapless.guarantee"})
 	}
 	fixed["message.timeout.ms"] = strconv.FormatInt(max(timeout, time.Second).Milliseconds(), 10)
 	return s.properties(drop, map[string]string{
-		"request.timeout.ms": strconv.FormatInt((s.answerWithin() * 3 / 4).Milliseconds(), 10), // before the socket's
+		"request.timeout.ms": strconv.FormatInt((s.answerWithin() * 3 / 4).Milliseconds(), 10), // before the socket's timeout
 		"linger.ms":          "0",
 		"topic.metadata.refresh.fast.interval.ms": "50",
 	}, fixed)
 }
 
-// following is common to all consumers.
+// following returns the properties that all consumers share.
 func following(reset string) map[string]string {
 	return map[string]string{
 		"enable.auto.commit":       "false",
@@ -250,7 +250,7 @@ func following(reset string) map[string]string {
 
 func (s *settings) readerProperties() map[string]string {
 	fixed := following("error")
-	fixed["group.id"] = s.group // librdkafka wants one; it is not joined
+	fixed["group.id"] = s.group // librdkafka requires one; the reader does not join it
 	defaults := maps.Clone(readerDefaults)
 	defaults["fetch.wait.max.ms"] = s.fetchWait()
 	return s.properties([][]string{groupOnly, writeOnly}, defaults, fixed)

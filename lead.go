@@ -9,47 +9,45 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// Lead runs fn once for each term of each role that this process leads, each on a
-// goroutine of its own, until ctx is done. It needs no pulses.
+// Lead runs fn once for each term of each role that this process leads, each on a goroutine of its
+// own, until ctx is done. It needs no pulses.
 //
-// The context given to fn ends when that role is lost, or with ctx; context.Cause
-// tells how. ErrFenced: leadership is over already, stop at once. Anything else —
-// ErrRevoked, or the cause of ctx —: finish and return, the lease is kept until
-// then, for DrainTimeout at most. For one role fn is
-// never run twice at the same time: a new term waits for the function of the
-// former one to return. When fn returns nil before its term is over, the role
-// stays with this process and fn runs again in its next term.
+// The context given to fn ends when the role is lost or when ctx ends; context.Cause says which.
+// With ErrFenced leadership is over already: stop at once. With ErrRevoked, or with the cause of
+// ctx, finish and return: the lease is kept until fn returns, for DrainTimeout at most. Lead never
+// runs fn twice at the same time for one role; a new term waits until the function of the former
+// one has returned. If fn returns nil before its term is over, this process keeps the role, and fn
+// runs again in the next term.
 //
-// The context asks the clock, as Leadership.Valid does. From the first instant at which
-// Valid is false, Err is not nil: also when the process wakes from a suspension and fn runs
-// before anything else does. A loop that asks ctx.Err() before each thing it does, after
-// each wait, does nothing as a stale leader; what must be safe even between the question
-// and the deed carries the Token.
+// The context asks the clock, as Leadership.Valid does: Err is not nil from the first instant at
+// which Valid is false, even if the process wakes from a suspension and fn runs before anything
+// else does. A loop that checks ctx.Err() after each wait and before each action does nothing as a
+// stale leader. A process may still be suspended between the check and the action: where that
+// matters, pass on the Token.
 //
-// Done closes when the context is asked anything, or else as soon as this package's
-// goroutines run again, which may be a moment after fn. A select that waits for Done and
-// something else may find both ready and take either: ask Err after it. A derived context
-// (context.WithTimeout, errgroup) ends when Done closes. Its own Err does not ask the
-// clock: derive it just before the work, for that does, or ask the context that fn was
-// given.
+// Done closes when any method of the context is called, or as soon as this package's goroutines
+// run again, which may be a moment after fn does. A select on Done and something else may find
+// both ready and take either: check Err afterwards. A derived context (context.WithTimeout,
+// errgroup) ends when Done closes, but its own Err does not ask the clock. Derive it just before
+// the work, since deriving does, or ask the context that fn was given.
 //
-// If the clock said for a moment that the term was over, and nobody else knows of an end,
-// the term goes on: when fn has returned, it runs again with the same Token. A wall clock
-// that was set forward and back does that.
+// If the clock says that a term is over, but nothing else has ended it, the term may go on: a wall
+// clock that is set forward and back does that. Once fn has returned, it runs again with the same
+// Token.
 //
-// When fn returns an error while its context is alive, or one that does not
-// stem from the end of its context, Lead ends and returns it. Otherwise Lead
-// returns nil once ctx is done, ErrClosed after Close, or the error that ended
-// this Neli. Before it returns, all functions have returned and all roles are
-// given up; this process contends again when it is driven again. In non-exclusive
-// mode it leaves the group at once and leads on for as long as Close says, while no
-// function runs: whoever wants somebody at work throughout calls Close while Lead
-// runs, which ends the functions after that time.
+// If fn returns an error that does not stem from the end of its context, Lead ends and returns
+// that error. Otherwise Lead returns nil once ctx is done, ErrClosed after Close, or the error
+// that ended this Neli. Before Lead returns, all functions have returned and all roles are given
+// up. The process contends again at the next Pulse, Background or Lead.
 //
-// The barrier, if there is one, runs on the goroutine that calls Lead: after a
-// LeaderAcquired returns the functions start, and before LeaderRevoked and
-// LeaderFenced are delivered their contexts have ended. Only one of Pulse,
-// Background and Lead is at work at a time; Lead waits for its turn.
+// In non-exclusive mode Lead leaves the group at once when it ends, and the process leads on for
+// the time that Close documents, but no function runs then. To keep somebody at work throughout,
+// call Close while Lead runs; the functions then end after that time.
+//
+// The barrier, if there is one, runs on the goroutine that calls Lead. Functions start after the
+// barrier has returned from LeaderAcquired, and their contexts end before LeaderRevoked and
+// LeaderFenced are delivered. Only one of Pulse, Background and Lead works at a time; Lead waits
+// for its turn.
 func (n *Neli) Lead(ctx context.Context, fn func(context.Context, Leadership) error) error {
 	if fn == nil {
 		return errors.New("neli: Lead: fn is nil")
@@ -76,46 +74,46 @@ func (n *Neli) Lead(ctx context.Context, fn func(context.Context, Leadership) er
 
 var errGoexit = errors.New("neli: Lead: the function ended its goroutine")
 
-// lead is one call of Lead. All but the functions run on one goroutine; while that is
-// in the barrier, another one ends the contexts of what is lost.
+// lead is one call of Lead. Everything except fn runs on one goroutine. While that goroutine is in
+// the barrier, a second one ends the contexts of lost roles.
 type lead struct {
 	n       *Neli
 	fn      func(context.Context, Leadership) error
 	ctx     context.Context
-	units   map[int]*leadUnit // those that are led, and those with functions at work
-	total   int               // functions at work
-	idle    map[int64][]int   // by id: units to be given up on which nothing is at work any more
-	fenced  []leadResult      // of functions that stopped because their term was over, as the clock said
-	roles   int               // R when it was last looked at
+	units   map[int]*leadUnit // units that are led, or have running functions
+	total   int               // running functions
+	idle    map[int64][]int   // by id of the term: revoked units whose functions have all returned
+	fenced  []leadResult      // functions that returned after the clock had ended their term
+	roles   int               // R when last read
 	results chan leadResult
-	err     error // what fn returned, which ends this Lead
+	err     error // returned by fn; ends this Lead
 	ending  bool
 	over    bool // run has returned
 }
 
-// leadUnit is what Lead has of one unit.
+// leadUnit is Lead's state of one unit of the term table.
 type leadUnit struct {
-	held      bool // the application has a term of it, with this id and token
-	revoked   bool // which is to be given up, as the barrier knows
+	held      bool // the application was told of the term with this id and token
+	revoked   bool // and was told to give it up
 	id, token int64
 	runs      map[int]*leadRun // by role
-	active    int              // functions at work, of this term or a former one
+	active    int              // running functions, of this term or a former one
 }
 
-// leadRun is fn at work, or done, for one term of one role.
+// leadRun is one run of fn: for one role, in one term.
 type leadRun struct {
 	id       int64
 	cancel   context.CancelCauseFunc
 	returned bool
-	// gone: should the term go on, it needs a new function. R has left the role out since, or
-	// the function has stopped because the clock said that the term was over.
+	// gone: if the term continues, it needs a new run, because R excluded the role meanwhile or
+	// because the function stopped when the clock said that the term was over.
 	gone bool
 }
 
 type leadResult struct {
 	unit, role int
 	run        *leadRun
-	fenced     bool // its context said that the term was over
+	fenced     bool // its context had ended with ErrFenced
 	err        error
 }
 
@@ -145,8 +143,8 @@ func (l *lead) end(err error) error {
 	return err
 }
 
-// abandon looks after the functions if a panic of the barrier ends Lead: they are told
-// to finish, and heard, though nobody waits for them any more.
+// abandon ends the functions if a panic of the barrier ends Lead. It receives their results in the
+// background, since no caller waits for them any more.
 func (l *lead) abandon() {
 	if l.over {
 		return
@@ -159,11 +157,11 @@ func (l *lead) abandon() {
 	}()
 }
 
-// wait waits for anything that may change what is to be done.
+// wait blocks until something happens that Lead must act on.
 func (l *lead) wait(ended error) {
 	done, closing, stop := l.n.done, l.n.closing, l.ctx.Done()
 	if ended != nil {
-		done = nil // only functions are waited for
+		done = nil // only functions are still awaited
 	}
 	if l.n.State() != StateLive {
 		closing = nil
@@ -182,12 +180,12 @@ func (l *lead) wait(ended error) {
 	case <-done:
 	case <-closing:
 	case <-stop:
-		// Their contexts are about to end with this cause, or have already.
+		// The functions' contexts end with the same cause by themselves.
 		l.finish(context.Cause(l.ctx))
 	}
 }
 
-// finish gives everything up; the functions are told by their contexts.
+// finish cancels all functions and gives up all roles.
 func (l *lead) finish(why error) {
 	if l.ending {
 		return
@@ -201,7 +199,7 @@ func (l *lead) finish(why error) {
 	l.n.resign()
 }
 
-// adopt starts functions for what this process leads already.
+// adopt starts functions for the roles that this process leads when Lead begins.
 func (l *lead) adopt() {
 	table := l.n.core.terms
 	for unit := range table.Published(l.roles) {
@@ -211,8 +209,7 @@ func (l *lead) adopt() {
 	}
 }
 
-// collected ends the contexts of what is lost or to be given up: before the barrier
-// is told.
+// collected ends the contexts of roles that are lost or revoked, before the barrier is called.
 func (l *lead) collected(changes []term.Change) {
 	for _, c := range changes {
 		l.cancel(c)
@@ -228,8 +225,8 @@ func (l *lead) collected(changes []term.Change) {
 	}
 }
 
-// meanwhile ends the contexts of what is lost while the barrier is at work: it may
-// take its time, and does not run beside itself. Nothing else looks at l.units then.
+// meanwhile starts a goroutine that ends the contexts of lost roles while the barrier runs, which
+// may take long. The returned function stops it. Nothing else uses l.units in between.
 func (l *lead) meanwhile() func() {
 	if l.total == 0 {
 		return func() {}
@@ -252,12 +249,12 @@ func (l *lead) meanwhile() func() {
 	return func() {
 		close(stop)
 		work.Wait()
-		table.Ring() // what it took is for the driver
+		table.Ring() // pass on to the driver the news that the goroutine took
 	}
 }
 
-// delivered starts functions, and lets go what nothing is at work for, once the
-// barrier has been told.
+// delivered starts functions for an acquired unit, and releases a revoked one without running
+// functions, after the barrier was called.
 func (l *lead) delivered(c term.Change) {
 	for _, unit := range c.Units {
 		switch c.Kind {
@@ -265,7 +262,7 @@ func (l *lead) delivered(c term.Change) {
 			l.begin(unit, c.ID, c.Token)
 		case term.Revoked:
 			u := l.units[unit]
-			if u == nil { // told before Lead began, and lapsed for a moment when that looked
+			if u == nil { // acquired before Lead began, and lapsed just when adopt looked
 				l.idle[c.ID] = append(l.idle[c.ID], unit)
 				continue
 			}
@@ -277,7 +274,7 @@ func (l *lead) delivered(c term.Change) {
 	l.release()
 }
 
-// begin takes note of a new term and starts its functions.
+// begin records a new term of a unit and starts its functions.
 func (l *lead) begin(unit int, id, token int64) {
 	u := l.units[unit]
 	if u == nil {
@@ -288,7 +285,7 @@ func (l *lead) begin(unit int, id, token int64) {
 	l.startOn(unit, u)
 }
 
-// follow starts and ends functions when R has changed.
+// follow starts and ends functions after a change of R.
 func (l *lead) follow() {
 	roles := int(l.n.roles.Load())
 	if roles == l.roles {
@@ -312,8 +309,8 @@ func (l *lead) startOn(unit int, u *leadUnit) {
 	}
 }
 
-// start starts a function for a role of a unit that is led, if it has none for this
-// term. One that is still at work from a former term is waited for.
+// start runs fn for a role of a unit that is held, unless it already ran in this term. If a
+// function of a former term is still running, start does nothing; returned calls it again.
 func (l *lead) start(unit int, u *leadUnit, role int) {
 	r := u.runs[role]
 	if l.ending || !u.held || u.revoked || role >= l.roles || r != nil && !(r.returned && (r.id != u.id || r.gone)) {
@@ -326,7 +323,7 @@ func (l *lead) start(unit int, u *leadUnit, role int) {
 	l.total++
 	arg := Leadership{Role: role, Partition: l.n.units().partition(unit), Token: u.token, n: l.n, id: u.id}
 	ctx := &leadContext{inner, arg, cancel}
-	// run does not return before it has heard of every one of these.
+	// Lead does not return before it has received the result of each of these goroutines.
 	go func() {
 		err := errGoexit
 		defer func() {
@@ -336,13 +333,13 @@ func (l *lead) start(unit int, u *leadUnit, role int) {
 		}()
 		err = l.fn(ctx, arg)
 		if err != nil && ctx.Err() != nil && (errors.Is(err, ctx.Err()) || errors.Is(err, context.Cause(ctx))) {
-			err = nil // the end of the context, reported back
+			err = nil // fn only reports the end of its context
 		}
 	}()
 }
 
-// returned takes note of a function that has returned, and of all others that have by
-// now: what they leave idle is let go together.
+// returned handles the result of a function, and all further results that are ready, so that units
+// that become idle together are released together.
 func (l *lead) returned(r leadResult) {
 	for {
 		u := l.units[r.unit]
@@ -367,9 +364,9 @@ func (l *lead) returned(r leadResult) {
 	}
 }
 
-// resume starts functions anew in terms that go on after all: a clock that was set forward
-// and back, or evidence that came late, and nobody was told of an end. It comes after
-// delivery, which tells of the terms that are over.
+// resume restarts functions in terms that continue although the clock had ended them: after a wall
+// clock that was set forward and back, or after late evidence. It runs after delivery, so terms
+// that are really over are gone by then.
 func (l *lead) resume() {
 	for _, r := range l.fenced {
 		if u := l.units[r.unit]; u != nil && u.runs[r.role] == r.run {
@@ -380,22 +377,21 @@ func (l *lead) resume() {
 	l.fenced = nil
 }
 
-// forget drops what is neither led nor worked for.
+// forget drops a unit that is not held and has no running functions.
 func (l *lead) forget(unit int, u *leadUnit) {
 	if !u.held && u.active == 0 {
 		delete(l.units, unit)
 	}
 }
 
-// drained takes note of a unit that is to be given up and where nothing is at work any
-// more.
+// drained notes a revoked unit whose functions have all returned.
 func (l *lead) drained(unit int, u *leadUnit) {
 	if u.held && u.revoked && u.active == 0 {
 		l.idle[u.id] = append(l.idle[u.id], unit)
 	}
 }
 
-// release lets go what is idle.
+// release tells the arbiter which units are drained.
 func (l *lead) release() {
 	for id, units := range l.idle {
 		l.n.core.Drained(units, id)
@@ -403,7 +399,7 @@ func (l *lead) release() {
 	clear(l.idle)
 }
 
-// cancel ends the contexts of a change's functions.
+// cancel ends the contexts of the functions that a change concerns.
 func (l *lead) cancel(c term.Change) {
 	why := ErrFenced
 	switch c.Kind {
@@ -424,7 +420,7 @@ func (l *lead) cancel(c term.Change) {
 	}
 }
 
-// Leadership is what a function run by Lead is told of its role.
+// Leadership describes the term in which Lead runs a function.
 type Leadership struct {
 	Role      int
 	Partition int
@@ -435,10 +431,9 @@ type Leadership struct {
 	id int64
 }
 
-// Valid reports whether this very term lasts at this instant: a check of the
-// clock, as IsLeader is. When the context ends with ErrFenced it is false
-// already; with ErrRevoked it stays true for as long as the lease is kept, also for
-// a role that SetRoles has done away with.
+// Valid reports whether this term still lasts at this instant. It is a check of the clock, as
+// IsLeader is. It is false by the time the context ends with ErrFenced. After ErrRevoked it stays
+// true while the lease is kept, also for a role that SetRoles removed.
 func (l Leadership) Valid() bool {
 	if l.n == nil {
 		return false
@@ -447,9 +442,9 @@ func (l Leadership) Valid() bool {
 	return ok && id == l.id
 }
 
-// Remaining is how long this very term is sure to last from now on, if it is not
-// given up: T minus the age of the newest evidence, 0 if it is over. Evidence renews
-// it all the time; what is begun must be finished by then, or guarded by the Token.
+// Remaining returns how long this term lasts from now on without new evidence, unless it is given
+// up: 0 if it is over. Evidence keeps arriving and renews it. Finish an action within this time,
+// or guard it by the Token.
 func (l Leadership) Remaining() time.Duration {
 	if l.n == nil {
 		return 0

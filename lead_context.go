@@ -2,13 +2,12 @@ package neli
 
 import "context"
 
-// leadContext is what Lead gives to its function. The embedded context ends when the driver
-// ends it. That may come too late: after a suspension the function may run before any
-// goroutine of this package does. So each question put to it looks at the clock first, and
-// ends it for everybody if the term is over: for who waits in Done, and for the contexts that
-// are derived from it.
+// leadContext is the context that Lead gives to its function. The driver ends the embedded
+// context, but that may be too late: after a suspension the function may run before any goroutine
+// of this package. So each method checks the clock first, and ends the context for everybody if
+// the term is over, including goroutines that wait for Done and derived contexts.
 //
-// Value looks, too: context.Cause asks for the cause by it, before Err in Go 1.25.
+// Value checks too, because context.Cause calls it before Err in Go 1.25.
 type leadContext struct {
 	context.Context
 	of     Leadership

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// namedRoles is up to how many roles the log names the leader of each.
+	// namedRoles is the largest R for which the log names the leader of each role.
 	namedRoles = 8
-	// leadersEvery is the least time between two lots of lines that say who leads, and
-	// leadersLook between two looks.
+	// leadersEvery is the least time between two reports of the leaders, and leadersLook between
+	// two checks for changes.
 	leadersEvery = 10 * time.Second
 	leadersLook  = time.Second
 )
 
-// sayLeaders begins to log which other processes lead: people look for that in the log of
-// a follower. The function that it returns ends that, and waits until it has ended.
+// sayLeaders starts a goroutine that logs which other processes lead, since people look for that
+// in a follower's log. stop ends the goroutine and waits for it.
 func (n *Neli) sayLeaders() (stop func()) {
 	if n.core.elector == nil || !n.set.logger.Enabled(context.Background(), slog.LevelInfo) {
 		return func() {}
@@ -31,7 +31,7 @@ func (n *Neli) sayLeaders() (stop func()) {
 	work.Go(func() {
 		changed, done := n.core.elector.Notify()
 		defer done()
-		told := map[int]string{} // by role: the process that was told of last
+		told := map[int]string{} // by role: the process last reported
 		summary := ""
 		for {
 			select {
@@ -58,7 +58,7 @@ func (n *Neli) sayLeaders() (stop func()) {
 	return func() { cancel(); work.Wait() }
 }
 
-// nameLeaders logs the leader of each of few roles that has another one than was told.
+// nameLeaders logs the leader of each role whose leader has changed since it was last reported.
 func (n *Neli) nameLeaders(roles int, told map[int]string) (said bool) {
 	for role := range roles {
 		g, _, held := n.core.elector.Holder(role)
@@ -67,7 +67,7 @@ func (n *Neli) nameLeaders(roles int, told map[int]string) (said bool) {
 		}
 		told[role] = g.Session.Process
 		if g.Session.Process == n.set.instance {
-			continue // its own events say so
+			continue // the events of this process report it
 		}
 		said = true
 		args := []any{"role", role, "leader", shown(g.Name, g.Session.Process)}
@@ -101,5 +101,6 @@ func (n *Neli) countLeaders(told *string) bool {
 	return true
 }
 
-// shown is a process by its name, as a log may show what others say.
+// shown returns a process's name, or else its id, with characters that could falsify a log
+// removed.
 func shown(name, process string) string { return elector.Harmless(or(name, process)) }

@@ -14,12 +14,11 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// Neli contends for leadership on behalf of this process, from New until Close.
-// Its methods may be called concurrently, but for the restrictions that Barrier
-// names.
+// Neli contends for leadership on behalf of this process, from New until Close. Its methods may be
+// called concurrently, except as Barrier says.
 //
-// It has many fields as it is where all goroutines meet: each group of them has another
-// guard, which the line above or beside it names.
+// All goroutines meet here, so the fields fall into groups with different guards; a comment names
+// each group's guard.
 type Neli struct {
 	set     *settings
 	barrier Barrier
@@ -28,27 +27,27 @@ type Neli struct {
 	began   clock.Instant
 
 	roles      atomic.Int64 // R
-	lastPulse  atomic.Int64 // monotonic; when the application was last heard of
-	drainingTo atomic.Int64 // monotonic; it is alive until then, in the barrier
-	waiting    atomic.Int32 // drivers that wait for news: alive, however long
+	lastPulse  atomic.Int64 // monotonic; the application's last sign of life
+	drainingTo atomic.Int64 // monotonic; in LeaderRevoked's barrier it counts as alive until then
+	waiting    atomic.Int32 // drivers that wait for news; they are alive however long that takes
 	state      atomic.Int32
 
-	driver  chan struct{} // held by whoever may run the barrier and the task
-	told    int           // of the driver: units of which the application has a term
-	pending []term.Change // of the driver: collected, and the barrier was not called yet
-	owed    atomic.Bool   // there is something pending
+	driver  chan struct{} // a lock: its owner, the driver, may run the barrier and the task
+	told    int           // used by the driver: units that the application was told it leads
+	pending []term.Change // used by the driver: collected changes that the barrier has yet to get
+	owed    atomic.Bool   // pending is not empty
 
 	mu        sync.Mutex // guards desired, stepping and most
 	desired   elector.Desired
-	stepping  int         // calls of StepDown that wait
-	most      int         // the largest R since the application was last told of nothing
+	stepping  int         // waiting calls of StepDown
+	most      int         // the largest R since the application last led nothing
 	contends  atomic.Bool // desired.contend
 	closing   chan struct{}
 	closeOnce sync.Once
 
 	stop context.CancelFunc
-	done chan struct{} // closed when the arbiter has ended, with err
-	idle chan struct{} // closed when what asks the user's own functions has, too
+	done chan struct{} // closed when the arbiter has ended; err is set then
+	idle chan struct{} // closed when the goroutines that call the user's functions have ended, too
 	err  error
 }
 
@@ -66,12 +65,12 @@ const (
 	StateFailed
 )
 
-// New starts a Neli. It does not wait for a broker: that is found, and the topic
-// created if need be, in the background, and retried until it succeeds. The
-// process contends from the first Pulse, Background or Lead on.
+// New starts a Neli. It does not wait for a broker: it finds one and creates the topic in the
+// background, and retries until that succeeds. The process contends from the first Pulse,
+// Background or Lead on.
 //
-// barrier is optional; more than one is refused. The error lists everything that
-// is wrong with cfg.
+// barrier is optional; more than one is refused. The error lists everything that is wrong with
+// cfg.
 func New(cfg Config, barrier ...Barrier) (*Neli, error) {
 	set, f := cfg.check()
 	if len(f.list) > 0 {
@@ -127,27 +126,26 @@ func (n *Neli) start() {
 			n.err = nil
 		}
 		close(n.done)
-		health.stop() // afterwards: it waits for the user's code, which may hang
+		health.stop() // after done is closed: this waits for the user's code, which may hang
 		stopRequests()
 		stopLeaders()
-		goodbye() // the last: what was held was given back, or nobody can
+		goodbye() // last: until the roles are released the sentinel must watch
 		close(n.idle)
 	}()
 }
 
-// IsLeader reports whether this process leads at least one role at this instant.
-// It is a check of the clock and touches neither lock nor network.
+// IsLeader reports whether this process leads at least one role at this instant. It is a check of
+// the clock; it takes no lock and uses no network.
 //
-// In exclusive mode at most one process gets true at any instant. What is begun
-// after the check is not covered by it: use the fencing token where that
-// matters.
+// In exclusive mode at most one process gets true for a role at any instant. An action that begins
+// after the check is not covered by it: use the fencing token where that matters.
 func (n *Neli) IsLeader() bool {
 	_, ok := n.leadsAny()
 	return ok
 }
 
-// leadsAny also returns the reading of the clock by which it was decided. The lowest
-// role of a unit has the unit's number, so units are bounded by R as roles are.
+// leadsAny also returns the clock reading that decided. The lowest role of a unit equals the
+// unit's number, so R bounds units as it bounds roles.
 func (n *Neli) leadsAny() (clock.Instant, bool) {
 	return n.core.terms.LeadsAny(int(n.roles.Load()))
 }
@@ -158,10 +156,10 @@ func (n *Neli) IsLeaderOf(role int) bool {
 	return ok
 }
 
-// Token returns the fencing token of role, if this process leads it at this
-// instant. Over successive leaders of a role tokens strictly increase. Hand the
-// token to whatever the work changes, and let that refuse lower ones than it has
-// seen. In non-exclusive mode there are no tokens: ok is false.
+// Token returns the fencing token of role if this process leads it at this instant. Tokens of a
+// role strictly increase over successive leaders. Pass the token to every resource that the work
+// changes, and let the resource refuse tokens lower than the highest it has seen. Non-exclusive
+// mode has no tokens: ok is false.
 func (n *Neli) Token(role int) (token int64, ok bool) {
 	_, token, ok = n.term(role)
 	if !ok || token == noToken {
@@ -170,8 +168,8 @@ func (n *Neli) Token(role int) (token int64, ok bool) {
 	return token, true
 }
 
-// term returns the term in which this process leads role at this instant, if role is
-// below R.
+// term returns the term in which this process leads role at this instant. ok is false for a role
+// at or beyond R.
 func (n *Neli) term(role int) (id, token int64, ok bool) {
 	if role < 0 || role >= int(n.roles.Load()) {
 		return 0, 0, false
@@ -184,8 +182,7 @@ func (n *Neli) term(role int) (id, token int64, ok bool) {
 	return id, token, ok
 }
 
-// Roles yields the roles that this process leads, in ascending order; each is
-// checked as it is yielded.
+// Roles yields the roles that this process leads, ascending. Each is checked when it is yielded.
 func (n *Neli) Roles() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		u, roles := n.units(), int(n.roles.Load())
@@ -209,57 +206,55 @@ func (n *Neli) Roles() iter.Seq[int] {
 	}
 }
 
-// SetRoles changes R, the number of roles. Roles at or beyond R are led no more from
-// then on: IsLeaderOf is false for them, and LeaderRevoked asks to finish their work
-// (ReasonRoles). New roles are contended for like others. Processes may learn of a new
-// R at different times: each contends for the roles that it knows of.
+// SetRoles changes R, the number of roles. Roles at or beyond R are not led any more: IsLeaderOf
+// is false for them, and LeaderRevoked asks the application to finish their work (ReasonRoles).
+// New roles are contended for like others. Processes may learn of a new R at different times; each
+// contends for the roles that it knows.
 //
-// In non-exclusive mode new roles on a partition that this process leads are led at
-// once, without an event, and those that go are revoked when their partition has none
-// left.
+// In non-exclusive mode, new roles on a partition that this process leads are led at once, without
+// an event. A partition is revoked when no role is left on it.
 func (n *Neli) SetRoles(r int) error {
 	if r < 1 || r > maxRoles {
 		return fmt.Errorf("neli: SetRoles: %d: must be between 1 and %d", r, maxRoles)
 	}
 	n.adjust(func(d *elector.Desired) {
 		d.Roles = r
-		n.roles.Store(int64(r)) // with the lock held, or two calls could leave two different ones
+		n.roles.Store(int64(r)) // under the lock: two calls must not leave d.Roles and n.roles different
 		n.most = max(n.most, r)
 	})
 	return nil
 }
 
-// State returns the stage of this Neli's life.
+// State returns the stage of life of this Neli.
 func (n *Neli) State() State { return State(n.state.Load()) }
 
-// Name returns the name of this process, as configured or made up.
+// Name returns Config.Name, or its default.
 func (n *Neli) Name() string { return n.set.name }
 
-// Group returns the name of the group in which this process contends:
-// Config.LeaderGroupID, or its default.
+// Group returns Config.LeaderGroupID, or its default.
 func (n *Neli) Group() string { return n.set.group }
 
 // Mode returns Config.Mode.
 func (n *Neli) Mode() Mode { return n.set.mode }
 
-// Nomination returns Config.Nomination, which says nothing in non-exclusive mode.
+// Nomination returns Config.Nomination. It has no meaning in non-exclusive mode.
 func (n *Neli) Nomination() Nomination { return n.set.nomination }
 
 // HeartbeatTimeout returns T: Config.HeartbeatTimeout, or its default.
 func (n *Neli) HeartbeatTimeout() time.Duration { return n.set.timeout }
 
-// Partitions returns M, the number of partitions of the leader topic; 0 until this
-// process has learnt it from a broker. Role j lives on partition j mod M.
+// Partitions returns M, the number of partitions of the leader topic, or 0 until this process has
+// learnt it from a broker. Role j lives on partition j mod M.
 func (n *Neli) Partitions() int { return n.core.terms.Partitions() }
 
-// Await blocks until this Neli has stopped. It returns nil after Close, or the
-// error that ended it for good.
+// Await blocks until this Neli has stopped. It returns nil after Close, or the error that ended
+// this Neli.
 func (n *Neli) Await() error {
 	<-n.done
 	return n.err
 }
 
-// adjust changes the desired and tells the arbiter.
+// adjust changes what this Neli wants, and tells the arbiter.
 func (n *Neli) adjust(change func(*elector.Desired)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -268,29 +263,29 @@ func (n *Neli) adjust(change func(*elector.Desired)) {
 	n.core.Set(n.desired)
 }
 
-// contend makes this process a candidate, if it is not one.
+// contend makes this process a candidate.
 func (n *Neli) contend() {
 	if !n.contends.Load() {
 		n.adjust(func(d *elector.Desired) { d.Contend = true })
 	}
 }
 
-// resign gives up what is led, and contends no more until something drives this
-// Neli again.
+// resign gives up all roles, and contends no more until the next Pulse, Background or Lead.
 func (n *Neli) resign() {
 	n.adjust(func(d *elector.Desired) { d.Contend = false })
 }
 
-// heard takes note that the application is alive.
+// heard records that the application is alive.
 func (n *Neli) heard() { n.lastPulse.Store(int64(n.now().Mono)) }
 
-// alive is the gate for beats: a hung application must be replaced.
+// alive reports whether beats may be sent. A hung application must be replaced, so its process
+// stops beating.
 func (n *Neli) alive(now clock.Instant) bool {
 	return n.waiting.Load() > 0 || int64(now.Mono) < n.drainingTo.Load() ||
 		now.Mono.Sub(clock.Mono(n.lastPulse.Load())) < n.set.maxPulse
 }
 
-// ended returns the error for which this Neli cannot be driven any more, or nil.
+// ended returns the error with which this Neli has ended, or nil if it has not.
 func (n *Neli) ended() error {
 	select {
 	case <-n.done:

@@ -7,22 +7,21 @@ import (
 	"time"
 )
 
-// Pulse says that the application is alive, delivers what has happened to the
-// barrier on this goroutine, and reports whether this process leads at least one
-// role. A leader gets true at once; anyone else waits for up to timeout to become
-// one. It touches no network. True holds for that instant: whoever waits, or works for long,
-// asks IsLeader again before the deed.
+// Pulse tells the library that the application is alive, delivers pending events to the barrier on
+// this goroutine, and reports whether this process leads at least one role. A leader gets true at
+// once. Any other process waits for up to timeout to become leader. Pulse uses no network. True
+// holds for that instant: after a wait or long work, check IsLeader again before you act.
 //
-// Call it again before MaxPulseInterval has passed. The error is not nil only
-// when this Neli is closed (ErrClosed) or has failed for good.
+// Call Pulse again before MaxPulseInterval has passed. The error is not nil only when this Neli is
+// closed (ErrClosed) or has failed permanently.
 //
-// While another goroutine is in Pulse, Background or Lead, Pulse waits for its
-// turn, for no longer than timeout; it is that goroutine that is heard of then, so
-// that a task of Background that hangs is replaced whoever else pulses.
+// While another goroutine is in Pulse, Background or Lead, Pulse waits for its turn, but no longer
+// than timeout. Only the goroutine whose turn it is counts as a sign of life, so a hanging task of
+// Background is noticed even if other goroutines pulse.
 //
-// Let one goroutine pulse and work. When leadership is to be given up, the barrier runs
-// on one of those that pulse, and the work that others have in hand is not waited for:
-// with several of them, let the barrier wait for the others' work.
+// Let one goroutine pulse and do the work. When leadership is revoked, the barrier runs on one
+// goroutine that pulses, and does not wait for work on others: if there are several, make the
+// barrier wait for it.
 func (n *Neli) Pulse(timeout time.Duration) (bool, error) {
 	if n.glance() {
 		return true, nil
@@ -32,8 +31,8 @@ func (n *Neli) Pulse(timeout time.Duration) (bool, error) {
 	return n.pulse(timer.C, nil)
 }
 
-// PulseCtx is Pulse with the end of ctx in place of a timeout. The end of ctx is
-// no error.
+// PulseCtx is Pulse that waits until ctx ends instead of for a timeout. The end of ctx is not an
+// error.
 func (n *Neli) PulseCtx(ctx context.Context) (bool, error) {
 	if ctx == nil {
 		return false, errors.New("neli: PulseCtx: ctx is nil")
@@ -44,13 +43,13 @@ func (n *Neli) PulseCtx(ctx context.Context) (bool, error) {
 	return n.pulse(nil, ctx.Done())
 }
 
-// glance is the leader's short cut: nothing to tell, and still leading.
+// glance is the short cut for a leader with no pending events.
 func (n *Neli) glance() bool {
 	if n.core.terms.Fresh() || n.owed.Load() || !n.contends.Load() {
 		return false
 	}
 	at, ok := n.leadsAny()
-	if ok && len(n.driver) == 0 { // or another one drives, and may hang: this pulse says nothing of it
+	if ok && len(n.driver) == 0 { // another driver may hang, and this pulse must not hide that
 		n.lastPulse.Store(int64(at.Mono))
 	}
 	return ok
@@ -69,8 +68,8 @@ func (n *Neli) pulse(timeout <-chan time.Time, stop <-chan struct{}) (bool, erro
 	return n.turn(timeout, stop)
 }
 
-// takeTurn makes the caller the driver. A driver that is free is taken even if
-// time is up already: Pulse(0) delivers what there is.
+// takeTurn makes the caller the driver. It takes a free turn even when time is up, so that
+// Pulse(0) delivers pending events.
 func (n *Neli) takeTurn(timeout <-chan time.Time, stop <-chan struct{}) bool {
 	select {
 	case n.driver <- struct{}{}:
@@ -86,13 +85,12 @@ func (n *Neli) takeTurn(timeout <-chan time.Time, stop <-chan struct{}) bool {
 	return false
 }
 
-// turn delivers and waits, as the driver, until this process leads or the wait
-// is over.
+// turn delivers events and waits, as the driver, until this process leads or the wait is over.
 func (n *Neli) turn(timeout <-chan time.Time, stop <-chan struct{}) (bool, error) {
 	for {
-		// Asked before delivery: what ended it is then among what is delivered.
+		// Read before delivery, so that the events of that end are delivered first.
 		err := n.ended()
-		if n.core.terms.Fresh() || n.owed.Load() || n.told > 0 { // a lapse may show by the clock alone
+		if n.core.terms.Fresh() || n.owed.Load() || n.told > 0 { // a lapse may be visible by the clock only
 			n.deliver()
 		}
 		n.heard()
@@ -110,7 +108,7 @@ func (n *Neli) turn(timeout <-chan time.Time, stop <-chan struct{}) (bool, error
 	}
 }
 
-// wait waits for news, as the driver. It reports false when time is up.
+// wait waits for news, as the driver. It returns false when time is up.
 func (n *Neli) wait(timeout <-chan time.Time, stop <-chan struct{}) bool {
 	closing := n.closing
 	if n.State() != StateLive {
@@ -135,16 +133,14 @@ func (n *Neli) wait(timeout <-chan time.Time, stop <-chan struct{}) bool {
 
 // Pulser is a pulse loop in the background.
 type Pulser interface {
-	// Await blocks until the loop has ended. It returns nil after Close of this
-	// Pulser, ErrClosed after Close of its Neli, or the error that ended that for
-	// good.
+	// Await blocks until the loop has ended. It returns nil after Close of this Pulser,
+	// ErrClosed after Close of its Neli, or the error that ended the Neli.
 	Await() error
-	// Close ends the loop, gives up leadership and waits until the task and the
-	// barrier have returned. In non-exclusive mode this process leaves the group at
-	// once and leads on for as long as Neli.Close says, so that another member leads
-	// by then; the task is called until it is over, so that somebody works. Close
-	// must not be called from the task or the barrier. It is idempotent and returns
-	// nil.
+	// Close ends the loop, gives up leadership and waits until the task and the barrier have
+	// returned. In non-exclusive mode this process leaves the group at once and leads on for the
+	// time that Neli.Close documents, so that another member leads by then; the task is called
+	// until that time is over. Close must not be called from the task or the barrier. It is
+	// idempotent and returns nil.
 	Close() error
 }
 
@@ -165,19 +161,19 @@ func (p *pulser) Close() error {
 	return nil
 }
 
-// Background pulses on a goroutine of its own and calls task there, again and
-// again, for as long as this process leads at least one role. The task should do
-// a small piece of work and return: it is called only after a check of
-// leadership, and while it runs nothing is delivered to the barrier. A task that
-// does not return for MaxPulseInterval costs the leadership.
+// Background pulses on a goroutine of its own, and calls task there again and again while this
+// process leads at least one role. The task should do a small piece of work and return: leadership
+// is checked before each call, and no event is delivered while it runs. A task that does not
+// return for MaxPulseInterval costs the leadership.
 //
-// The check holds for the instant at which the task is called. If the task waits before it
-// does something, the process may have been suspended meanwhile, and another one may lead:
-// let it ask IsLeader, or IsLeaderOf, after each wait.
+// The check holds for the instant of the call. If the task waits before it acts, the process may
+// have been suspended meanwhile and another one may lead: check IsLeader or IsLeaderOf after each
+// wait.
 //
-// The goroutine ends with Close of the Pulser or of this Neli, or when that fails
-// for good. If the task ends it (runtime.Goexit), leadership is given up in order and
-// Await returns an error. The error is ErrClosed or what ended this Neli, if it has ended.
+// The goroutine ends with Close of the Pulser or of this Neli, or when this Neli fails. If the
+// task ends the goroutine (runtime.Goexit), leadership is given up in an orderly way and Await
+// returns an error. Background returns ErrClosed, or the error that ended this Neli, if it has
+// ended.
 func (n *Neli) Background(task func()) (Pulser, error) {
 	if task == nil {
 		return nil, errors.New("neli: Background: task is nil")
@@ -226,7 +222,7 @@ func (n *Neli) background(task func(), stop <-chan struct{}) error {
 
 var errTaskGoexit = errors.New("neli: Background: the task ended its goroutine")
 
-// work drives until stop is closed or this Neli has ended.
+// work drives this Neli until stop is closed or the Neli has ended.
 func (n *Neli) work(task func(), stop <-chan struct{}) error {
 	n.contend()
 	for {
@@ -246,10 +242,9 @@ func (n *Neli) work(task func(), stop <-chan struct{}) error {
 	}
 }
 
-// stepDown gives up everything in order, as the driver, and returns when nothing
-// is led any more. The arbiter bounds it by the deadlines that it sets. In
-// non-exclusive mode others take over meanwhile, and until they have this process
-// works, if there is a task still.
+// stepDown gives up all roles, as the driver, and returns when none is left. The arbiter limits
+// the time by its deadlines. In non-exclusive mode the process leads on until others have taken
+// over, and task, if not nil, works until then.
 func (n *Neli) stepDown(task func()) {
 	n.resign()
 	for n.ended() == nil {

@@ -12,48 +12,50 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// Request is a wish that whoever holds a role let go of it: in favour of another member, or
-// of any. Ask sends it; Config.Requests decides on it.
+// Request asks the holder of a role to give the role up, for a certain member or for any. Ask
+// sends it; Config.Requests decides on it.
 type Request struct {
-	// Role is the role that is meant, by its holder of the moment.
+	// Role is the role to be given up by its current holder.
 	Role int
-	// To is the Member.ID, or the Name if no other has that, of the member that is to lead
-	// the role next: the holder does what Transfer does.
+	// To names the member that is to lead the role next: its Member.ID, or its Name if no other
+	// member has that name. The holder does what Transfer does.
 	To string
-	// StepDown asks the holder to do what StepDown does: it gives up everything that it
-	// leads, not this role only, and claims nothing for a while. Either this or To is set.
+	// StepDown asks the holder to do what StepDown does: to give up all roles that it leads, not
+	// only this one, and to claim nothing for a while. Set either StepDown or To.
 	StepDown bool
 
-	// By and Name are the Member.ID and Config.Name of the process that asks, as it says
-	// itself: whoever may write to the topic may say anything. Set in what Config.Requests
-	// is given; Ask ignores them.
+	// By and Name are the Member.ID and Config.Name of the requester, as the requester states
+	// them: any principal that can write to the topic can state anything. They are set in the
+	// Request that Config.Requests receives. Ask ignores them.
 	By, Name string
 }
 
-// Ask asks the holder of a role to hand it over or to step down, and returns nil once it
-// has done so. Any process may ask, an observer (Config.Observer), too: it is all that an observer
-// ever writes, and takes WRITE on the topic. It is for people and tools; who leads a role itself calls
-// Transfer or StepDown.
+// Ask asks the holder of a role to hand it over or to step down, and returns nil once the holder
+// has done so. Any process may ask, including an observer, which needs WRITE on the topic for it.
+// Ask is for people and tools; the leader of a role calls Transfer or StepDown itself.
 //
-// The holder is whoever is known to hold the role when Ask is called; where nothing is
-// known yet Ask waits until it is. It decides by its Config.Requests, and refuses if it has
-// none, so asking promises nothing. The request is a record in the topic and plays no part in
-// safety: what follows is an orderly hand-over, or nothing.
+// The holder is the process known to hold the role when Ask is called. If nothing is known yet,
+// Ask waits until it is. The holder decides by its Config.Requests, and refuses if it has none.
+// The request is a record in the topic and does not affect safety: it leads to an orderly
+// hand-over, or to nothing.
 //
-// Errors, wrapped with what was asked for: ErrRefused, with the holder's reason; ErrVacant,
-// when nobody is known to hold the role; ErrLeadsAlready, when the member that is to lead it
-// does so, of which the holder is not told; ErrNotDone, when the holder accepted and could not do
-// it, or lost the role meanwhile; ErrNoAnswer, when the holder has said nothing for 30 s, as
-// one does that is cut off, or takes that long to decide, and after three seconds if this process
-// may not write, even where it is not known who holds the role; ErrClosed or what ended this Neli; the
-// cause of ctx. Neither ErrNoAnswer nor the end of ctx calls the request off: it may be carried
-// out later on, in the term in which the holder has read it. A holder whose version knows no
-// requests refuses or says nothing. A request may be put to the holder's application
-// twice, though seldom.
+// Errors, wrapped with the request:
 //
-// It needs exclusive mode, and a holder with Open nomination unless StepDown is asked for. At most
-// 16 requests of a Neli may be under way. Like Transfer it must not be called from a
-// barrier or task.
+//   - ErrRefused, with the holder's reason;
+//   - ErrVacant, if no process is known to hold the role;
+//   - ErrLeadsAlready, if the chosen member leads the role; no request is sent then;
+//   - ErrNotDone, if the holder accepted, but could not do it or has lost the role;
+//   - ErrNoAnswer, if the holder has not answered for 30 s: it is cut off, or takes that long to decide.
+//     If this process may not write to the topic, ErrNoAnswer comes after three seconds;
+//   - ErrClosed, or the error that ended this Neli; the cause of ctx.
+//
+// Neither ErrNoAnswer nor the end of ctx withdraws the request. It may still be carried out later,
+// in the term in which the holder has read it. In rare cases the holder's application gets a
+// request twice. A holder of a version without requests refuses or does not answer.
+//
+// Ask needs exclusive mode, and a holder with Open nomination unless StepDown is set. A Neli can
+// have at most 16 requests in progress. Like Transfer, Ask must not be called from a barrier or
+// task.
 func (n *Neli) Ask(ctx context.Context, r Request) error {
 	if err := n.checkRequest(ctx, r); err != nil {
 		return err
@@ -69,7 +71,7 @@ func (n *Neli) Ask(ctx context.Context, r Request) error {
 	return nil
 }
 
-// checkRequest says all that is wrong with a request.
+// checkRequest returns all faults of a request.
 func (n *Neli) checkRequest(ctx context.Context, r Request) error {
 	if ctx == nil {
 		return errors.New("neli: Ask: ctx is nil")
@@ -92,8 +94,8 @@ func (n *Neli) checkRequest(ctx context.Context, r Request) error {
 	return nil
 }
 
-// serveRequests begins to put requests to Config.Requests, if there is one. The function that
-// it returns ends that, and waits until it has ended.
+// serveRequests starts the goroutine that puts requests to Config.Requests, if that is set. stop
+// ends the goroutine and waits for it.
 func (n *Neli) serveRequests() (stop func()) {
 	if n.core.elector == nil || n.set.requests == nil || n.set.observer {
 		return func() {}
@@ -112,7 +114,7 @@ func (n *Neli) serveRequests() (stop func()) {
 	return func() { cancel(); work.Wait() }
 }
 
-// serve puts one request to the application, and does what is asked for if that may be.
+// serve puts one request to the application and carries it out if that accepts.
 func (n *Neli) serve(ctx context.Context, q elector.Request) {
 	log := n.set.logger.With(q.Describe()...)
 	r := Request{Role: q.Role, To: q.To, StepDown: q.Verb == lease.StepDown, By: q.By, Name: q.Name}
@@ -136,7 +138,7 @@ func (n *Neli) serve(ctx context.Context, q elector.Request) {
 	}
 	if err != nil {
 		log.Info("request not carried out", "error", err)
-		// The asker wraps this with what it asked for.
+		// The requester wraps this text with its request.
 		n.core.elector.Answer(q, lease.Failed, n.set.secrets.Text(strings.TrimPrefix(err.Error(), "neli: ")))
 		return
 	}

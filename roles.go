@@ -6,12 +6,10 @@ import (
 	"iter"
 )
 
-// partitionOf maps a role to the partition on which it is contended:
-// j mod M (paper, section 3).
+// partitionOf returns the partition of a role: j mod M (paper, section 3).
 func partitionOf(role, partitions int) int { return role % partitions }
 
-// rolesOn yields the roles below roles that live on partition p of partitions,
-// in ascending order.
+// rolesOn yields the roles of partition p that are below roles, ascending.
 func rolesOn(p, partitions, roles int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for j := p; j < roles; j += partitions {
@@ -22,16 +20,15 @@ func rolesOn(p, partitions, roles int) iter.Seq[int] {
 	}
 }
 
-// Slot maps a key to one of n slots, 0 to n−1, so that anyone can find the owner
-// of a key's shard: use the slot as the role, with Roles = n.
+// Slot maps a key to one of n slots, 0 to n−1. Use the slot as the role, with Roles = n: any
+// process can then find the owner of a key's shard.
 //
-// The mapping is fixed for ever and easy to have in any language: the first
-// eight bytes of the key's SHA-256, read as a big-endian unsigned integer,
-// modulo n. It spreads keys evenly, also keys that differ in few bits. A change
-// of n moves most keys: choose n generously (roles are cheap, see Config.Roles)
-// and keep it.
+// The mapping never changes and is easy to implement in any language: the first eight bytes of the
+// key's SHA-256, read as a big-endian unsigned integer, modulo n. It spreads keys evenly,
+// including keys that differ in few bits. Changing n moves most keys: choose n generously (roles
+// are cheap, see Config.Roles) and keep it.
 //
-// Slot panics when n < 1, as indexing an empty array does.
+// Slot panics if n < 1.
 func Slot(key string, n int) int {
 	if n < 1 {
 		panic("neli: Slot: n must be at least 1")

@@ -17,47 +17,49 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// sentinelVariable is the environment variable that Config.Sentinel defaults to.
+// sentinelVariable is the environment variable with the default of Config.Sentinel.
 const sentinelVariable = "NELI_SENTINEL"
 
 // SentinelConfig configures RunSentinel.
 type SentinelConfig struct {
-	// Socket is the path of the unix socket at which members register. Nobody but this process's user and
-	// root may be able to write to its directory, which is made with mode 0750 if it is missing; who may reach it is what the mode of the directory
-	// says. A socket that a killed sentinel has left there is replaced. Required.
+	// Socket is the path of the unix socket on which members register. Only this process's user
+	// and root may be able to write to its directory. A missing directory is made with mode 0750;
+	// its mode decides which users can reach the socket. A socket left by a killed sentinel is
+	// replaced. Required.
 	Socket string
 
-	// KafkaConfig is passed to the Kafka clients, as Config.KafkaConfig is. It takes READ, WRITE and
-	// DESCRIBE on the members' topics. Empty with a Provider of small logs.
+	// KafkaConfig is passed to the Kafka clients, as Config.KafkaConfig is. The sentinel needs READ,
+	// WRITE and DESCRIBE on the members' topics. Leave it empty with a Provider of small logs.
 	KafkaConfig KafkaConfigMap
 
-	// Allow are patterns, as of path.Match, of the leader topics (with small logs and no
-	// broker, of the groups) that may be watched. Members of others are refused. Default: all.
+	// Allow has patterns, as of path.Match, of the leader topics that this sentinel watches (of
+	// the groups, with small logs and no broker). Members of others are refused. Default: all.
 	Allow []string
 
-	// Name tells this process from others in the topic. Default: {host}_{pid}_{time}.
+	// Name identifies this process to people, in the topic. Default: {host}_{pid}_{time}.
 	Name string
 
-	// Logger is told of deaths and Releases at Info, of trouble at Warn. Default: discard.
+	// Logger receives deaths and Releases at Info, trouble at Warn. Default: discard everything.
 	Logger *slog.Logger
 
-	// Token is as Config.Token.
+	// Token works as Config.Token does.
 	Token func(context.Context) (Token, error)
 
-	// Provider is as Config.Provider; its kind must be that of the members.
+	// Provider works as Config.Provider does. Use the same kind as the members.
 	Provider kafka.Provider
 }
 
-// RunSentinel watches members on this machine (Config.Sentinel), and gives back what those
-// held that have died, so that others lead within round trips in place of
-// Config.HeartbeatTimeout. It works until ctx is done, and returns nil then. It returns an error if the
-// socket cannot be made, cfg is wrong, or the system is not Linux 5.3 or later.
+// RunSentinel watches the members on this machine that register with it (Config.Sentinel). When a
+// member dies, it releases the member's roles, so that other processes lead within round trips
+// instead of after Config.HeartbeatTimeout. It works until ctx is done and then returns nil. It
+// returns an error if the socket cannot be made, cfg is invalid, or the system is not Linux 5.3 or
+// later.
 //
-// It takes for dead only whom the kernel calls dead. What fails as a whole (the machine, its
-// network), and a process that hangs or is suspended, costs HeartbeatTimeout as without a
-// sentinel; so does everything while no sentinel runs. Several at different sockets do no harm.
-// Requests of a dead process that are under way may arrive after its successor has begun:
-// use fencing tokens. docs/sentinel.md has the rest.
+// It acts only on deaths that the kernel reports. If the whole machine or its network fails, or a
+// process hangs or is suspended, fail-over takes HeartbeatTimeout as without a sentinel, and so it
+// does while no sentinel runs. Several sentinels on different sockets do no harm. Requests that
+// the dead process sent may arrive after its successor has begun: use fencing tokens.
+// docs/sentinel.md has the rest.
 func RunSentinel(ctx context.Context, cfg SentinelConfig) error {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -81,7 +83,7 @@ func RunSentinel(ctx context.Context, cfg SentinelConfig) error {
 	return nil
 }
 
-// hub is what joins members, deaths and logs.
+// hub connects registered members, their deaths and their logs.
 func (c *SentinelConfig) hub(ctx context.Context) *sentinel.Hub {
 	return sentinel.NewHub(ctx, sentinel.Options{Open: c.open, Allow: c.Allow, Rules: c.rules, Now: clock.System().Now, Logger: c.Logger})
 }
@@ -100,12 +102,12 @@ func (c *SentinelConfig) check() error {
 	return f.err()
 }
 
-// rules are what does not depend on the group.
+// rules returns the part of the rules that is the same for all groups.
 func (c *SentinelConfig) rules() sentinel.Rules {
 	return sentinel.Rules{Process: newID(), Name: c.Name, Random: randomBelow}
 }
 
-// errNoBroker and errBroker: members and sentinel have different kinds of logs.
+// Members and sentinel use different kinds of logs.
 var (
 	errNoBroker = errors.New("the member contends on small logs without a broker, and the sentinel has a broker")
 	errBroker   = errors.New("the member contends in Kafka, and the sentinel has small logs without a broker")
@@ -127,7 +129,7 @@ func (c *SentinelConfig) open(at sentinel.Place, logger *slog.Logger) (elector.L
 		return nil, err
 	}
 	if !small {
-		set.topic = at.Topic // members say the whole name
+		set.topic = at.Topic // members register the complete name
 	}
 	log, err := openLog(c.Provider, set)
 	if err != nil {
@@ -136,8 +138,8 @@ func (c *SentinelConfig) open(at sentinel.Place, logger *slog.Logger) (elector.L
 	return secretiveLog{log, set.secrets}, nil
 }
 
-// secretiveLog is a log whose errors, which members are told, have no secrets in them. It is open when it is
-// known what tells it from all others.
+// secretiveLog removes secrets from the errors of a log, because members see these errors. Its
+// Open succeeds only once the identity of the log is known.
 type secretiveLog struct {
 	elector.Log
 	secrets redact.Secrets
@@ -158,13 +160,13 @@ func (l secretiveLog) Next(ctx context.Context, timeout time.Duration) (elector.
 
 func (l secretiveLog) Watch(ctx context.Context) error { return l.secrets.Err(own(l.Log.Watch(ctx))) }
 
-// watched is this process's part with a sentinel.
+// watched is this process's side of a sentinel.
 type watched struct {
 	client *sentinel.Client // nil: no sentinel is configured
 	secret string
 }
 
-// resolveSentinel finds out whether a sentinel is to watch this process.
+// resolveSentinel decides whether a sentinel is to watch this process.
 func (c Config) resolveSentinel(s *settings, f *faults) {
 	f.check(c.Sentinel == "" || c.Mode == Exclusive, "Sentinel", c.Sentinel, "needs Mode Exclusive: in the other one nothing can be released")
 	socket := or(c.Sentinel, os.Getenv(sentinelVariable))
@@ -178,8 +180,8 @@ func (c Config) resolveSentinel(s *settings, f *faults) {
 	}
 }
 
-// opened registers this process once it is known where it contends. id is the topic's. Small
-// logs are opened before their topic is found.
+// opened registers this process once its topic is known. id is the topic's id. Small logs call it
+// before their topic is found.
 func (s *settings) opened(ctx context.Context, log elector.Log, id string) {
 	if s.watched.client == nil {
 		return
@@ -192,7 +194,7 @@ func (s *settings) opened(ctx context.Context, log elector.Log, id string) {
 	s.watched.client.Opened(s.registration(id))
 }
 
-// registration is what a sentinel is told.
+// registration is what this process tells its sentinel.
 func (s *settings) registration(id string) sentinel.Registration {
 	reg := sentinel.Registration{Topic: s.topic, TopicID: id, Logs: s.logs, Group: s.group, Process: s.instance, Secret: s.watched.secret,
 		Name: s.name, T: s.timeout, Rho: s.drift}
@@ -202,8 +204,7 @@ func (s *settings) registration(id string) sentinel.Registration {
 	return reg
 }
 
-// run keeps this process registered, until the returned function is called, which says goodbye and
-// waits for the answer.
+// run keeps this process registered. goodbye deregisters it and waits for the answer.
 func (w watched) run() (goodbye func()) {
 	if w.client == nil {
 		return func() {}
@@ -220,7 +221,7 @@ func (w watched) run() (goodbye func()) {
 	}
 }
 
-// state is Stats.Sentinel.
+// state returns Stats.Sentinel.
 func (w watched) state() string {
 	if w.client == nil {
 		return string(sentinel.None)

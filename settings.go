@@ -27,7 +27,7 @@ import (
 // settings is a Config with its defaults filled in and its values checked.
 type settings struct {
 	group, topic, name string
-	instance           string // random: this Neli among all
+	instance           string // random id of this Neli
 	createTopic        bool
 	observer           bool
 	mode               Mode
@@ -39,35 +39,35 @@ type settings struct {
 	maxPulse           time.Duration
 	drain              time.Duration
 	successorWait      time.Duration // how long a leaving holder waits for a successor
-	helloPause         time.Duration // how long the group may take to tell a woken process of its lost session
-	handoverOverlap    time.Duration // how long a leaving process keeps leading, non-exclusive
-	starvedAfter       time.Duration // without a record on an assigned partition: leave the group, non-exclusive
-	starvedPause       time.Duration // and stay away for this long
+	helloPause         time.Duration // how long the group may take to tell a woken process that its session is lost
+	handoverOverlap    time.Duration // non-exclusive: how long a leaving process leads on
+	starvedAfter       time.Duration // non-exclusive: leave the group after this long without a record on an assigned partition
+	starvedPause       time.Duration // non-exclusive: and stay away for this long
 	drift              float64
 	tokenBase          int64
 	kafka              map[string]string                   // the user's properties
-	secrets            redact.Secrets                      // among them
+	secrets            redact.Secrets                      // in kafka
 	random             func(n time.Duration) time.Duration // in [0, n)
 	spread             float64                             // of the pauses between retries
 	priority           int
 	preference         func(Member, int) int
 	rebalance          bool
-	small              bool // roles are led on a majority of small logs
-	logs               int  // in Kafka, with a replica each: 3, 5, or 0 for none
+	small              bool // on a majority of small logs
+	logs               int  // Config.Logs: 3, 5, or 0
 	healthy            func() error
 	requests           func(Request) error // nil: all are refused
 	logger             *slog.Logger
 	watched            watched // by a sentinel
 	throttling         kafkalog.Throttling
 	contact            kafkalog.Contact
-	frozen             *freeze.State // by a test; nil in earnest
-	replaced           atomic.Uint64 // readers that stood still
+	frozen             *freeze.State // by tests; nil otherwise
+	replaced           atomic.Uint64 // clients that stood still
 	tokens             *login.Source // of Config.Token; nil without
 	tokenFailures      atomic.Uint64
 	tokenTrouble       kafkalog.Limiter
 }
 
-// silence is W(T): for how long nothing must have been read of a holder with the same T.
+// silence is W(T): how long a holder with the same T must have been silent before others claim.
 func (s *settings) silence() time.Duration { return clock.Wait(s.timeout, s.drift) }
 
 const (
@@ -88,13 +88,13 @@ const (
 	maxTokenBase    = 1 << 62 // an offset can be added without an overflow
 )
 
-// resolve fills in defaults and checks everything; the error lists all faults.
+// resolve fills in defaults and checks all fields. The error lists all faults.
 func (c Config) resolve() (*settings, error) {
 	s, f := c.check()
 	return s, f.err()
 }
 
-// check is resolve, and returns the faults for others to be added.
+// check is resolve that returns the faults, so that more can be added.
 func (c Config) check() (*settings, *faults) {
 	f := &faults{}
 	s := &settings{
@@ -160,10 +160,11 @@ func (c Config) check() (*settings, *faults) {
 	return s, f
 }
 
-// randomBelow is a random duration in [0, n).
+// randomBelow returns a random duration in [0, n).
 func randomBelow(n time.Duration) time.Duration { return rand.N(n) }
 
-// checkLogs finds out what the roles are led on, and what does not go with that.
+// checkLogs decides on which kind of logs the roles are led, and checks the fields that depend on
+// that.
 func (c Config) checkLogs(s *settings, f *faults) {
 	if _, s.small = c.Provider.(kafka.SmallLogs); s.small {
 		f.check(c.Mode == Exclusive, "Mode", c.Mode.String(),
@@ -239,23 +240,23 @@ func (c Config) resolveTimes(s *settings, f *faults) {
 	}
 	f.check(c.HeartbeatInterval == 0 || s.every >= time.Millisecond, "HeartbeatInterval", s.every, "must be at least 1ms")
 	s.every, s.broadcast = max(s.every, time.Millisecond), max(s.broadcast, time.Millisecond)
-	// Long enough for the group to hear of a leaver (at a heartbeat), to rebalance
-	// twice (cooperative) and for the successor's word to arrive.
+	// Long enough for the group to learn of the leaver (at a heartbeat), to rebalance twice
+	// (cooperative) and for the successor's record to arrive.
 	s.successorWait = 3*time.Second + 2*heartbeatInterval(s.kafka)
 	s.helloPause = time.Second + 2*heartbeatInterval(s.kafka)
-	// A member that receives nothing makes room while it still leads.
+	// A member that receives nothing leaves the group while it still leads.
 	s.starvedPause = 3*time.Second + 2*s.broadcast
 	s.starvedAfter = max(session, s.timeout-s.starvedPause)
-	// A rebalance may have to wait for the session of a dead member to end, and the
-	// others hear of the next one at a heartbeat.
+	// A rebalance may have to wait until a dead member's session ends, and the others learn of
+	// the next rebalance at a heartbeat.
 	s.handoverOverlap = min(s.timeout, max(s.successorWait, min(session, 10*time.Second)+s.helloPause)+2*s.broadcast)
 	if s.mode == Exclusive && s.nomination == Open {
 		s.successorWait = max(answerWait, s.every)
 	}
 }
 
-// timing returns the field that a fault of the times of non-exclusive mode is to name, which
-// is one that was set; its value; and how the rule then begins.
+// timing returns which field a fault of non-exclusive mode's times names (one that the user has
+// set), its value, and the beginning of the rule's text.
 func (c Config) timing(s *settings, session time.Duration) (field string, value any, subject string) {
 	subject = fmt.Sprintf("does not fit: HeartbeatTimeout (%v) ", s.timeout)
 	switch {
@@ -269,9 +270,9 @@ func (c Config) timing(s *settings, session time.Duration) (field string, value 
 	return "KafkaConfig[session.timeout.ms]", session.Milliseconds(), subject
 }
 
-// answerWait is how long a holder with Open nomination waits at least for the process
-// that is to lead next to say that it is there: two round trips, with much to spare. Groups
-// whose beats are further apart may have slower round trips, too, and wait for an interval.
+// answerWait is the least time for which a leaving holder with Open nomination waits for its
+// successor's answer: two round trips with a large margin. Groups with longer beat intervals may
+// have slower round trips, and wait for an interval.
 const answerWait = time.Second
 
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,249}$`)
@@ -290,7 +291,7 @@ func binaryName() string {
 	return regexp.MustCompile(`[^a-zA-Z0-9._-]`).ReplaceAllString(name, "-")
 }
 
-// commonName reports whether a binary's name says nothing of what it is.
+// commonName reports whether many programs have a binary of this name.
 func commonName(name string) bool {
 	name = strings.ToLower(strings.TrimSuffix(name, ".exe"))
 	return name == "main" || name == "server" || name == "app" || strings.HasPrefix(name, "__debug_bin")
@@ -304,13 +305,13 @@ func defaultName() string {
 	return fmt.Sprintf("%s_%d_%d", host, os.Getpid(), time.Now().Unix())
 }
 
-// faults collects everything that is wrong with a configuration.
+// faults collects the faults of a configuration.
 type faults struct {
 	list   []error
 	fields []string
 }
 
-// check notes a fault unless ok: the field, its value and the rule it broke.
+// check adds a fault unless ok: the field, its value and the rule that it broke.
 func (f *faults) check(ok bool, field string, value any, rule string) {
 	if !ok {
 		f.list = append(f.list, fmt.Errorf("%s: %q %s", field, fmt.Sprint(value), rule))
@@ -318,10 +319,10 @@ func (f *faults) check(ok bool, field string, value any, rule string) {
 	}
 }
 
-// has reports whether a fault of this field was noted.
+// has reports whether the field has a fault.
 func (f *faults) has(field string) bool { return slices.Contains(f.fields, field) }
 
-// of returns the field that was set, where the value of one derives from that of the other.
+// of returns field if that was set, else source, from which its value derives.
 func of(set bool, field, source string) string {
 	if set {
 		return field
@@ -336,10 +337,9 @@ func (f *faults) err() error {
 	return fmt.Errorf("neli: invalid configuration:\n%w", errors.Join(f.list...))
 }
 
-// properties adds what the Kafka clients refuse of the user's properties. Only the
-// clients know all names and values, so each kind that would be used is made, and closed
-// at once. Several clients refuse the same property: it is told once, and not at all if a
-// fault of it was noted before.
+// properties adds the properties that the Kafka clients refuse. Only the clients know all names
+// and values, so each kind of client that would be used is made and closed at once. A property
+// that several clients refuse is reported once, and not at all if it has a fault already.
 func (f *faults) properties(p kafka.Provider, s *settings) {
 	if _, small := p.(kafka.SmallLogs); small {
 		return
@@ -365,7 +365,7 @@ func (f *faults) properties(p kafka.Provider, s *settings) {
 	}
 }
 
-// closing closes a client that was made only to see whether it can be.
+// closing closes a client that was made only to check its properties.
 func closing[C interface{ Close() error }](client C, err error) error {
 	if err == nil {
 		_ = client.Close()
@@ -373,9 +373,9 @@ func closing[C interface{ Close() error }](client C, err error) error {
 	return err
 }
 
-// refused adds what one client says of its properties. Beside other faults it counts only
-// if it names a property that the user has set: the library derives some from settings
-// that are faulty themselves.
+// refused adds the faults of one client's error. If there are other faults, it adds only those
+// that name a property set by the user: the library derives some properties from settings that may
+// be faulty themselves.
 func (f *faults) refused(s *settings, err error) {
 	if err == nil {
 		return
@@ -388,7 +388,7 @@ func (f *faults) refused(s *settings, err error) {
 				named, known = true, known || f.has("KafkaConfig["+name+"]")
 			}
 		}
-		text := strings.TrimSpace(part.Error()) // some end with a line
+		text := strings.TrimSpace(part.Error()) // some end with a newline
 		if named {
 			text = "KafkaConfig: " + text
 		} else {
@@ -401,7 +401,7 @@ func (f *faults) refused(s *settings, err error) {
 	}
 }
 
-// joined returns the errors that err joins (errors.Join), or err alone.
+// joined returns the errors joined in err (errors.Join), or err alone.
 func joined(err error) []error {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		many, ok := e.(interface{ Unwrap() []error })
@@ -410,7 +410,7 @@ func joined(err error) []error {
 		}
 		parts := many.Unwrap()
 		if errors.Join(parts...).Error() != e.Error() {
-			continue // it wraps several, which is another thing
+			continue // it wraps several errors, but does not join them
 		}
 		var all []error
 		for _, part := range parts {

@@ -11,76 +11,75 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// Stats is what this process has counted since New, and how things are with it at the
-// instant of the call. Counters never go back. What only one mode can know stays zero in
-// the other one. Of roles, all are meant that are below R; none is named.
+// Stats are this process's counters since New, and its state at the instant of the call. Counters
+// never decrease. A field that only one mode knows is zero in the other mode. Role counts cover
+// all roles below R.
 //
-// A follower that is cut off reads nothing, and takes every role for vacant: compare
-// several processes before you believe Vacant and Leaderless of one.
+// A follower that is cut off reads nothing and reports every role as vacant: compare several
+// processes before you trust Vacant and Leaderless of one.
 type Stats struct {
-	Records   uint64 `json:"records"`   // read, all
-	Foreign   uint64 `json:"foreign"`   // of other groups and topics, skipped. Exclusive mode
-	Newer     uint64 `json:"newer"`     // of a newer version of this library, skipped. Exclusive mode
-	Malformed uint64 `json:"malformed"` // skipped. Exclusive mode
-	// LogResets is how often this process lost its place in the log of a partition, and
-	// began anew with it: the log went back or contradicts what is known of it, its
-	// head was deleted before it was read, or its client had to be replaced. Exclusive
-	// mode.
+	Records   uint64 `json:"records"`   // all records read
+	Foreign   uint64 `json:"foreign"`   // skipped records of other groups and topics. Exclusive mode
+	Newer     uint64 `json:"newer"`     // skipped records of newer versions of this library. Exclusive mode
+	Malformed uint64 `json:"malformed"` // skipped records that cannot be read. Exclusive mode
+	// LogResets is how often this process lost its place in the log of a partition and started
+	// again with it: the log went back or contradicted what had been read, its head was deleted
+	// before it was read, or its client was replaced. Exclusive mode.
 	LogResets uint64 `json:"log_resets"`
-	// Contradictions is how often this process has found that another one makes something
-	// else of the same log. That should never be. All compare then, and who differs from
-	// most begins anew. Diverged is the name of the process that was last found to differ
-	// from most, empty if none was. Exclusive mode.
+	// Contradictions is how often this process found that another process has computed a different
+	// state from the same log, which should never happen. All processes then compare their states,
+	// and a process that differs from the majority starts again. Diverged is the name of the last
+	// such process; empty if there was none. Exclusive mode.
 	Contradictions uint64 `json:"contradictions"`
 	Diverged       string `json:"diverged"`
-	// ReadersReplaced is how often a client that reads a log, or is a member of a consumer
-	// group, was replaced because it stood still for HeartbeatTimeout (five seconds at
-	// least): the log had records that it did not return, or it reached no broker while
+	// ReadersReplaced is how often a client that reads a log, or is a member of a consumer group,
+	// was replaced because it had stood still for HeartbeatTimeout (at least five seconds): the
+	// log had records that the client did not return, or the client reached no broker while
 	// another client did.
 	ReadersReplaced uint64 `json:"readers_replaced"`
-	// Appended is how many records the log has confirmed, and AppendFailed how many it
-	// has not: these may be in it or not.
+	// Appended is how many records the log has acknowledged. AppendFailed is how many it has not;
+	// these may be in the log or not.
 	Appended     uint64 `json:"appended"`
 	AppendFailed uint64 `json:"append_failed"`
-	// Throttled is how long, in all, brokers have made this process wait because a
-	// quota was exceeded (client quotas of Kafka). It is up to a minute behind.
+	// Throttled is the total time for which brokers have made this process wait because of a quota
+	// (Kafka's client quotas). It is up to a minute behind.
 	Throttled time.Duration `json:"throttled"`
 
-	// TokenFailures is how often this process could not have a token to log in with
-	// (Config.Token, sasl.oauthbearer.*), or not one that is valid. librdkafka tells of
-	// a failure for each attempt, of a token that is of no use once.
+	// TokenFailures is how often this process could not get a valid token to log in with
+	// (Config.Token, sasl.oauthbearer.*). librdkafka reports each failed attempt, and an unusable
+	// token once.
 	TokenFailures uint64 `json:"token_failures"`
 
-	// RequestsAccepted counts the requests of other processes that Config.Requests has
-	// accepted, and RequestsRefused those that it has refused, or that were refused without
-	// asking it. Exclusive mode.
+	// RequestsAccepted counts requests of other processes that Config.Requests accepted.
+	// RequestsRefused counts those that it refused, and those refused without calling it.
+	// Exclusive mode.
 	RequestsAccepted uint64 `json:"requests_accepted"`
 	RequestsRefused  uint64 `json:"requests_refused"`
 
-	// TermsStarted counts the terms that this process has won, one for each role, and
-	// TermsEnded those that have ended, by Reason: also those of which the application
-	// was not told because it did not pulse meanwhile. In non-exclusive mode, one for
-	// each partition.
+	// TermsStarted counts the terms that this process has won, one for each role; TermsEnded
+	// counts those that have ended, by Reason. Both include terms of which the application was not
+	// told because it did not pulse meanwhile. In non-exclusive mode they count one for each
+	// partition.
 	TermsStarted uint64            `json:"terms_started"`
 	TermsEnded   map[Reason]uint64 `json:"terms_ended"`
 
-	// RoundTrips is how long this process's records took from being handed over to
-	// being read back; one that took longer than HeartbeatTimeout counts as that.
-	// Exclusive mode.
+	// RoundTrips is how long this process's records took from being handed to the client until
+	// they were read back. A record that took longer than HeartbeatTimeout counts as
+	// HeartbeatTimeout. Exclusive mode.
 	RoundTrips Timing `json:"round_trips"`
-	// Drains is how long it took from when the application was asked to finish
-	// (LeaderRevoked) until it had, or its DrainTimeout was over: one for all roles of
-	// a partition that were handed over to one successor together. Exclusive mode.
+	// Drains is how long the application took from LeaderRevoked until it had finished or
+	// DrainTimeout was over: one value for all roles of a partition that are handed to one
+	// successor together. Exclusive mode.
 	Drains Timing `json:"drains"`
-	// Steps is how long this process took for each of its steps, such as to deal with a
-	// record, or to answer Stats or Standings: meanwhile it reads and appends nothing. With
-	// HeartbeatTimeout T no step should take longer than T/50; if some do, there are too many
-	// roles for T and this machine, or it has too much else to do. Exclusive mode.
+	// Steps is how long each step of the election took, such as handling a record or answering
+	// Stats or Standings. During a step this process reads and appends nothing. No step should
+	// take longer than a fiftieth of HeartbeatTimeout; if steps do, there are too many roles for
+	// HeartbeatTimeout and this machine, or the machine is overloaded. Exclusive mode.
 	Steps Timing `json:"steps"`
-	// Vacancies is how long roles were vacant, from Vacant to Held as Watch has it, one
-	// for each role: what a hand-over cost, and a fail-over from when the holder's lease
-	// was over by any clock. Leaderless is for how many seconds, added up over roles,
-	// any of them has been vacant, those included that still are. Exclusive mode.
+	// Vacancies is how long roles were vacant, from Vacant to Held as in Watch, one value for each
+	// role: the cost of a hand-over, or of a fail-over after the holder's lease was over by any
+	// clock. Leaderless is the total, in seconds, over all roles, including vacancies that still
+	// last. Exclusive mode.
 	Vacancies  Timing  `json:"vacancies"`
 	Leaderless float64 `json:"leaderless"`
 
@@ -88,38 +87,39 @@ type Stats struct {
 	Roles int `json:"roles"`
 	// Led is how many roles this process leads at this instant.
 	Led int `json:"led"`
-	// Held, Vacant and Unknown are how many roles are so, as this process has read
-	// (Status). They add up to R. Exclusive mode.
+	// Held, Vacant and Unknown are the numbers of roles with each Status. They add up to R.
+	// Exclusive mode.
 	Held    int `json:"held"`
 	Vacant  int `json:"vacant"`
 	Unknown int `json:"unknown"`
-	// Members is how many processes Members returns. Exclusive mode.
+	// Members is the number of processes that Members returns. Exclusive mode.
 	Members int `json:"members"`
-	// OldestEvidence is the greatest age of V of any partition on which this process
-	// holds something, 0 if it holds nothing: when it reaches HeartbeatTimeout (in
-	// exclusive mode nine tenths of it) leadership is over. On a majority of logs V is
-	// what the logs that sustain a term say together.
+	// OldestEvidence is the greatest age of V among the partitions on which this process holds a
+	// role, 0 if it holds none. Leadership is over when it reaches HeartbeatTimeout (nine tenths
+	// of it in exclusive mode). On a majority of logs, V is derived from the logs that sustain a
+	// term.
 	OldestEvidence time.Duration `json:"oldest_evidence"`
-	// LastRecord is how long ago a record was last read, or New was called if none was.
+	// LastRecord is how long ago this process last read a record, or called New if it has read
+	// none.
 	LastRecord time.Duration `json:"last_record"`
-	// LastPulse is how long ago the application was last heard of, or New was called;
-	// 0 while it waits in Pulse, Background or Lead, and of an observer.
+	// LastPulse is how long ago the application last gave a sign of life, or called New. It is 0
+	// while the application waits in Pulse, Background or Lead, and for an observer.
 	LastPulse time.Duration `json:"last_pulse"`
-	// Reached is whether a broker, or what hosts a small log, has answered this process since
-	// New. If it stays false, look at bootstrap.servers and the network. LastRecord tells
-	// whether one still answers.
+	// Reached is whether a broker, or the host of a small log, has answered this process since
+	// New. If it stays false, check bootstrap.servers and the network. LastRecord shows whether a
+	// broker still answers.
 	Reached bool `json:"reached"`
-	// Healthy is what Config.Healthy last said; true if there is none.
+	// Healthy is whether Config.Healthy last returned nil; true if it is not set.
 	Healthy bool `json:"healthy"`
-	// Sentinel is what a sentinel does for this process (Config.Sentinel): "watching", and
-	// a crash is followed by a Release; "refused", by the sentinel or because none was reached, and a crash costs
-	// HeartbeatTimeout; "none" if none is configured, or it is not known yet.
+	// Sentinel is the state of this process at its sentinel (Config.Sentinel). "watching": a crash
+	// is followed by a Release. "refused": the sentinel refused or was not reached, and a crash
+	// costs HeartbeatTimeout. "none": no sentinel is configured, or the state is not known yet.
 	Sentinel string `json:"sentinel"`
 }
 
-// Stats returns what was counted so far, and how things are. It takes a moment that grows
-// with R, a tenth of a millisecond for 100,000 roles, and delays this process's records
-// for so long; it touches no network.
+// Stats returns the counters and the state of this process. The call takes time in proportion to R
+// (a tenth of a millisecond for 100,000 roles), during which this process reads no records. It
+// uses no network.
 func (n *Neli) Stats() Stats {
 	s := n.core.stats()
 	now := n.now()
@@ -159,7 +159,7 @@ func nonExclusiveStats(s nonexclusive.Stats) Stats {
 	}
 }
 
-// byReason returns how many terms ended, by reason. What never happened is left out.
+// byReason returns the ended terms by reason, without reasons that never occurred.
 func byReason(c term.Counts) map[Reason]uint64 {
 	ended := map[Reason]uint64{}
 	for why, count := range c.Ended {
@@ -170,7 +170,7 @@ func byReason(c term.Counts) map[Reason]uint64 {
 	return ended
 }
 
-// never stands for a LastRecord that was not.
+// never stands for the LastRecord of a process that has read none.
 const never = time.Duration(-1)
 
 func ageOf(at, now clock.Instant, none time.Duration) time.Duration {
@@ -184,8 +184,8 @@ func ageOf(at, now clock.Instant, none time.Duration) time.Duration {
 type Timing struct {
 	Count uint64  `json:"count"`
 	Sum   float64 `json:"sum"` // seconds
-	// Buckets are those durations that are at most TimingBounds()[i] and longer than
-	// the bound before. Those that are longer than all bounds are in Count only.
+	// Buckets[i] counts the durations up to TimingBounds()[i] that are longer than the bound
+	// before it. Durations longer than all bounds are in Count only.
 	Buckets [12]uint64 `json:"buckets"`
 }
 

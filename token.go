@@ -12,7 +12,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// checkToken prepares logging in with Config.Token.
+// checkToken prepares the log-in with Config.Token.
 func (c Config) checkToken(s *settings, f *faults) {
 	if c.Token == nil || s.small && s.logs == 0 {
 		return
@@ -39,7 +39,7 @@ func (c Config) checkToken(s *settings, f *faults) {
 	}, s.tokenFailed)
 }
 
-// tokenFailed counts and logs that there is no token.
+// tokenFailed counts and logs a failure to get a token.
 func (s *settings) tokenFailed(err error) {
 	s.tokenFailures.Add(1)
 	if s.tokenTrouble.Due() {
@@ -47,7 +47,7 @@ func (s *settings) tokenFailed(err error) {
 	}
 }
 
-// signingIn is p with clients that log in as these settings say. p is not small logs.
+// signingIn returns p with clients that log in as these settings say. p must not be small logs.
 func (s *settings) signingIn(p kafka.Provider) (kafka.Provider, error) {
 	able, can := p.(kafka.LoginProvider)
 	switch {

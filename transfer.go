@@ -10,26 +10,27 @@ import (
 	"github.com/goneli/neli/internal/elector"
 )
 
-// Transfer hands a role over to another member, and returns nil once that leads it.
-// This process must lead the role: once the member has answered, the application is
-// told to finish (LeaderRevoked, ReasonTransferred), and the role is then released in
-// favour of the member, which claims it in a round trip. There it stays for the term:
-// neither balance nor preference moves it. Who wants to be rid of everything calls
-// StepDown.
+// Transfer hands a role over to another member, and returns nil once that member leads it. This
+// process must lead the role. When the member has answered that it is ready, the application is
+// told to finish (LeaderRevoked, ReasonTransferred); then the role is released in favour of the
+// member, which claims it within a round trip. The role stays there for the term: neither balance
+// nor preference moves it. To give up all roles call StepDown.
 //
-// to is the Member.ID of a member, or its Name if no other has that. Errors:
-// ErrNotLeader (also if the partition is being given up already), ErrLeadsAlready (the
-// member is this process), ErrNoMember and
-// ErrNoAnswer (within a second, or a HeartbeatInterval of up to fifteen seconds if that is
-// longer: the member is dead, cut off, or unhealthy by now), upon which this process
-// leads on, and the application hears of nothing;
-// ErrNotTransferred, when the member did not claim in time what was released, and
-// another one, or this process, leads instead, or nobody yet; ErrClosed or what ended
-// this Neli; the cause of ctx, whose end does not stop the hand-over.
+// to is the Member.ID of a member, or its Name if no other member has that name. Errors:
 //
-// It needs exclusive mode, and Open nomination (with Assigned the group says who may
-// claim). It takes that wait, a DrainTimeout and two HeartbeatTimeouts at most. Like
-// Close it must not be called from a barrier or task.
+//   - ErrNotLeader: this process does not lead the role, or is giving up its partition already;
+//   - ErrLeadsAlready: the member is this process;
+//   - ErrNoMember: there is no such member;
+//   - ErrNoAnswer: the member did not answer within a second (within a HeartbeatInterval of up to fifteen
+//     seconds if that is longer), because it is dead, cut off or unhealthy. This process leads on, and the
+//     application receives no event;
+//   - ErrNotTransferred: the member did not claim the released role in time. Another process or this one
+//     leads, or none does yet;
+//   - ErrClosed, or the error that ended this Neli; the cause of ctx, whose end does not stop the hand-over.
+//
+// Transfer needs exclusive mode and Open nomination; with Assigned the group decides who may
+// claim. It takes at most that wait, a DrainTimeout and two HeartbeatTimeouts. Like Close, it must
+// not be called from a barrier or task.
 func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
 	if ctx == nil {
 		return errors.New("neli: Transfer: ctx is nil")
@@ -49,26 +50,24 @@ func (n *Neli) Transfer(ctx context.Context, role int, to string) error {
 	return nil
 }
 
-// handTo does what Transfer does, once it is known that it may be done.
+// handTo is Transfer without its checks.
 func (n *Neli) handTo(ctx context.Context, role int, to string) error {
 	return n.outcome(n.core.elector.Transfer(ctx, role, to))
 }
 
-// stepDownFor is how long a process that has stepped down claims nothing, at least.
+// stepDownFor is the least time for which a process claims nothing after it has stepped down.
 const stepDownFor = 10 * time.Second
 
-// StepDown gives up everything that this process leads, in an orderly way
-// (LeaderRevoked, ReasonSteppedDown), and returns when it leads nothing any more.
-// Meanwhile, and then for ten seconds, or three HeartbeatTimeouts if that is longer,
-// it claims nothing, so that others lead if there are any; then it contends again.
-// Another call begins that time anew.
+// StepDown gives up all roles that this process leads in an orderly way (LeaderRevoked,
+// ReasonSteppedDown), and returns when none is left. Meanwhile, and for ten seconds afterwards
+// (three HeartbeatTimeouts if that is longer), this process claims nothing, so that other members
+// can lead. Then it contends again. Another call restarts that time.
 //
-// The error is ErrClosed or what ended this Neli, or the cause of ctx, whose end
-// does not call it off. It needs exclusive mode. It takes DrainTimeout and the wait for
-// a successor (as long as Close's) at most, and where nothing arrives any more three
-// seconds, after which it does not wait for claims to come back or releases to be
-// acknowledged: what such a claim brings is given up unled. Like Close it must not be
-// called from a barrier or task.
+// The error is ErrClosed, or the error that ended this Neli, or the cause of ctx, whose end does
+// not undo the call. StepDown needs exclusive mode. It takes at most DrainTimeout and the wait for
+// a successor (as long as Close's). If the log does not answer, it stops waiting after three more
+// seconds; a claim of this process that arrives after that is given up at once. Like Close, it
+// must not be called from a barrier or task.
 func (n *Neli) StepDown(ctx context.Context) error {
 	if ctx == nil {
 		return errors.New("neli: StepDown: ctx is nil")
@@ -84,7 +83,7 @@ func (n *Neli) StepDown(ctx context.Context) error {
 	}
 	news, stop := n.core.elector.Notify()
 	defer stop()
-	// What it claimed while the application still finishes its work it would hold on to.
+	// Away from the start: a role claimed while the application finishes its work would be kept.
 	n.adjust(func(d *elector.Desired) {
 		n.stepping++
 		d.Away = clock.Never
@@ -100,7 +99,7 @@ func (n *Neli) StepDown(ctx context.Context) error {
 	return nil
 }
 
-// until waits for a condition that news may fulfil.
+// until waits until met returns true, and asks again at each news.
 func (n *Neli) until(ctx context.Context, news <-chan struct{}, met func() bool) error {
 	for !met() {
 		select {

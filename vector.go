@@ -8,10 +8,10 @@ import (
 	"github.com/goneli/neli/internal/nonexclusive"
 )
 
-// V and T: the arithmetic that decides who leads. Everything else exists to move V
-// truthfully.
+// V and T: the arithmetic that decides whether this process leads. All other code exists to keep V
+// true.
 
-// threshold is T, with the reading of age that its mode calls for.
+// threshold is T, and which reading of V's age is compared with it.
 type threshold struct {
 	t         time.Duration
 	exclusive bool
@@ -21,9 +21,9 @@ func (s *settings) threshold() threshold {
 	return threshold{t: s.timeout, exclusive: s.mode == Exclusive}
 }
 
-// young is the rule of the paper: 0 ≤ now − v < T. Exclusive leadership takes the longest
-// reading of the age, and stops somewhat before T (lease.Young); the non-exclusive one,
-// which would rather overlap than lapse, takes the monotonic clock's.
+// young is the rule of the paper: 0 ≤ now − v < T. Exclusive mode takes the longest reading of the
+// age, and ends leadership somewhat before T (lease.Young). Non-exclusive mode, which prefers an
+// overlap to a gap, takes the monotonic clock's.
 func (h threshold) young(now, v clock.Instant) bool {
 	if h.exclusive {
 		return lease.Young(now, v, h.t)
@@ -31,8 +31,8 @@ func (h threshold) young(now, v clock.Instant) bool {
 	return nonexclusive.Young(now, v, h.t)
 }
 
-// left is how long V lets leadership last from now on, if no newer evidence comes: 0
-// if it is over.
+// left returns how long leadership lasts from now on without newer evidence than v: 0 if it is
+// over.
 func (h threshold) left(now, v clock.Instant) time.Duration {
 	switch {
 	case !h.young(now, v):
@@ -43,5 +43,5 @@ func (h threshold) left(now, v clock.Instant) time.Duration {
 	return h.t - now.Mono.Sub(v.Mono)
 }
 
-// noToken is the token of a term that has none.
+// noToken is the token of a term in non-exclusive mode.
 const noToken = nonexclusive.NoToken

@@ -18,12 +18,12 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Confluent returns the default Provider, on confluent-kafka-go, which is librdkafka, for
-// those who wrap it; leaving Config.Provider empty means the same. The error says what to do in
-// a binary without it: one that was built without cgo, or with the tag neli_nolibrdkafka.
+// Confluent returns the default Provider, on confluent-kafka-go (librdkafka), for programs that
+// wrap it. An empty Config.Provider means the same. It returns an error in a binary without
+// confluent-kafka-go: one built without cgo, or with the tag neli_nolibrdkafka.
 func Confluent() (kafka.Provider, error) { return confluent.New() }
 
-// newCore makes the Kafka clients and puts the parts together.
+// newCore makes the Kafka clients and assembles the arbiter on them.
 func newCore(p kafka.Provider, set *settings, clocks clock.Clock, alive func(clock.Instant) bool) (core, error) {
 	if f, can := p.(freeze.Freezer); can {
 		set.frozen = f.Frozen()
@@ -54,7 +54,7 @@ func newCore(p kafka.Provider, set *settings, clocks clock.Clock, alive func(clo
 	return c, nil
 }
 
-// kafkaClients makes the Kafka clients that these settings want.
+// kafkaClients returns a maker of Kafka clients with these settings.
 func (s *settings) kafkaClients(p kafka.Provider) *kafkalog.Clients {
 	return &kafkalog.Clients{Provider: p, Topic: s.topic, Group: s.group, Partitions: s.partitions, Apart: s.logs, Create: s.createTopic,
 		Observer: s.observer, Lease: s.timeout, Spread: s.spread, Brokers: s.brokers(), Logger: s.logger,
@@ -62,7 +62,7 @@ func (s *settings) kafkaClients(p kafka.Provider) *kafkalog.Clients {
 		Throttling: &s.throttling, Contact: &s.contact, Replaced: &s.replaced}
 }
 
-// kafkaCore is newCore where the logs are partitions of a topic.
+// kafkaCore is newCore for logs that are partitions of a topic.
 func (s *settings) kafkaCore(w *kafkalog.Clients, clocks clock.Clock, alive func(clock.Instant) bool) (core, error) {
 	if s.mode == NonExclusive {
 		return s.newNonExclusive(w, clocks, alive)
@@ -74,7 +74,7 @@ func (s *settings) kafkaCore(w *kafkalog.Clients, clocks clock.Clock, alive func
 	return s.newExclusive(log, nom, clocks, alive), nil
 }
 
-// openLogs opens the leader topic, or Config.Logs of one replica each.
+// openLogs opens the leader topic, or the logs of Config.Logs.
 func (s *settings) openLogs(w *kafkalog.Clients, nominated bool) (elector.Log, elector.Nominator, error) {
 	if s.logs > 0 {
 		logs, err := w.SmallLogs()
@@ -83,7 +83,7 @@ func (s *settings) openLogs(w *kafkalog.Clients, nominated bool) (elector.Log, e
 	return w.Log(nominated)
 }
 
-// newID returns an identifier that has never been seen before: 130 random bits.
+// newID returns a new random identifier of 130 bits.
 func newID() string { return rand.Text() }
 
 // announce logs the effective settings in one line, without secrets.
@@ -128,7 +128,7 @@ func openSmallLogs(p kafka.SmallLogs, set *settings) (elector.Log, error) {
 	return kafkalog.FromSet(logs, set.logger, &set.contact), nil
 }
 
-// openLog makes what only reads and writes the logs, for who takes no part in the election.
+// openLog opens the logs for a process that does not contend and only reads and writes them.
 func openLog(p kafka.Provider, set *settings) (elector.Log, error) {
 	if p, small := p.(kafka.SmallLogs); small {
 		return openSmallLogs(p, set)
