@@ -1,8 +1,7 @@
 /*
-Package neli elects leaders among the processes of a service that already uses
-Kafka, with no further infrastructure. It implements the NELI protocol of
-Koutanov's paper "Non-Exclusive Leader Induction in Highly Available Systems" in
-both of its modes.
+Package neli elects leaders among the processes of a service that already uses Kafka, with no
+further infrastructure. It implements both modes of the NELI protocol of Koutanov's paper
+"Non-Exclusive Leader Induction in Highly Available Systems".
 
 	n, err := neli.New(neli.Config{
 		KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": "localhost:9092"},
@@ -14,45 +13,44 @@ both of its modes.
 
 # What it promises
 
-Exclusive mode (the default): at every instant at most one process leads a role,
-through pauses, suspensions and crashes of processes, partitions of the network,
-delayed, lost or doubled records, and rebalances of any kind; every term of a role
-has a fencing token that is larger than those of all former ones. When a leader
-fails, another one leads after about its HeartbeatTimeout (Open nomination, the
-default), or after the group's session timeout if that is longer (Assigned); when a
-leader closes, after two records, its Release and a Claim.
+Exclusive mode (the default): at every instant at most one process leads a role, through pauses,
+suspensions and crashes of processes, network partitions, delayed, lost or duplicated records, and
+rebalances of any kind. Every term of a role has a fencing token that is larger than the tokens of
+all its former terms. After a leader has failed, another process leads after about
+HeartbeatTimeout (Open nomination, the default), or after the group's session timeout if that is
+longer (Assigned). After a leader has closed, another process leads after two records: a Release
+and a Claim.
 
-Non-exclusive mode: a role has a leader at all times as long as the old leader
-lives, be it cut off; during a change two overlap. After a crash there is none for
-at most the session timeout plus a rebalance plus one beat; two disjoint groups
-over the same roles cover for that.
+Non-exclusive mode: a role has a leader as long as the old leader lives, even if the old leader is
+cut off; during a change two leaders overlap. After a crash the role has no leader for at most the
+session timeout plus a rebalance plus one beat. Two disjoint groups over the same roles cover that
+gap.
 
 # What it does not promise
 
-No lease can call back work that was begun while it was valid: a process may be
-suspended between the check and the deed. Where that matters, give the token to
-the resource and let it refuse lower ones.
+No lease can undo work that began while the lease was valid: a process may be suspended between
+its check and its action. Where that matters, give the token to the resource, and let the resource
+refuse lower tokens.
 
 # What it needs
 
-Exclusive mode rests on these, and on nothing else:
+Exclusive mode depends on these conditions, and on nothing else:
 
-  - the topic acknowledges by all in-sync replicas (the library asks for it) and has
-    unclean leader election off;
-  - it is not deleted, recreated or given more partitions while members live. Each is
-    noticed within ten seconds, and fatal; but a member that starts before the others
-    have noticed may look for a role in another log, and lead beside its holder;
-  - only trusted principals may write to it;
-  - clocks run at the same rate within bounds: those by which silence is measured
-    within MaxClockDrift (CLOCK_MONOTONIC_RAW on Linux, which nobody slews), holders'
-    within a tenth of these. They need not agree, and may be set, but not back within
-    the same HeartbeatTimeout in which the machine is suspended;
-  - running virtual machines are not paused by their hypervisor, snapshotted or
-    cloned. Their clocks do not see it, so that a leader that was stopped for longer
-    than its lease goes on as one. Only tokens guard against that.
+  - The topic acknowledges a record when all in-sync replicas have it (the library asks for that),
+    and unclean leader election is off.
+  - The topic is not deleted, recreated or given more partitions while members live. Members notice
+    each of these within ten seconds and fail. But a member that starts before the others have
+    noticed may look for a role in another log, and lead beside its holder.
+  - Only trusted principals may write to the topic.
+  - Clocks run at the same rate within bounds: the clocks that measure silence within MaxClockDrift
+    (CLOCK_MONOTONIC_RAW on Linux, which no daemon adjusts), the ordinary clocks of holders within a
+    tenth of these. Clocks need not agree, and may be set; but a clock must not be set back within
+    the same HeartbeatTimeout in which its machine is suspended.
+  - Running virtual machines are not paused by their hypervisor, snapshotted or cloned. Their clocks
+    do not show such a stop, so a leader that was stopped for longer than its lease would go on.
+    Only tokens guard against that.
 
-Group membership, rebalance callbacks, commits and the broker's clock play no part
-in safety.
+Safety does not depend on group membership, rebalance callbacks, commits or the broker's clock.
 
 # How it works
 
@@ -71,44 +69,40 @@ in safety.
 	  ────────────────────────────────────────────────────────────────────────────
 	   ▲ offset 17 = token of 0 and 2  ▲ offset 19 = token of 1
 
-A partition of the leader topic is a totally ordered log, so it can arbitrate by
-itself. Role j lives on partition j mod M, and one log carries the leases of any
-number of roles. A process has a session on each log: one incarnation, with a random
-id. The fold of the log says which session holds which role, and with which token;
-it is the same at every process that has it. Who holds something writes beats, one for
-all that it holds on a partition. V is the time, taken before it was sent, of the
-newest own beat or claim that came back from the log. IsLeader is a check of the fold
-and of the clock, and nothing else: it turns false by itself.
+A partition of the leader topic is a totally ordered log, so it can act as an arbiter. Role j lives
+on partition j mod M; one log carries the leases of any number of roles. A process has a session on
+each log, with a random id, which lasts until the process loses its place in the log. Every process
+folds the log into the same state: which session holds which role, and with which token. A process
+that holds a role writes beats; one beat renews all its roles on a partition. V is the time, taken
+before the record was sent, of the process's newest beat or claim that it has read back from the
+log. IsLeader compares the state and V with the clock, and does nothing else: it turns false by
+itself.
 
-Everybody else follows the log, and may claim a role after a release, or after a
-silence of its holder so long that the lease must be over by any clock. How long the
-lease is, HeartbeatTimeout, is in the holder's records. A claim is valid if its
-sender had read the holder's newest evidence before it; its offset is the fencing
-token. A process that has just started learns the fold from a snapshot in the log,
-which others write when they hear it; where there is none it waits until no lease that
-it cannot know of can last. The consumer group, if there is one, only says who may
-claim.
+All other processes follow the log. One of them may claim a role after its holder has released it,
+or has been silent for so long that the lease must be over by any clock; the holder's records state
+how long its lease is (HeartbeatTimeout). A claim is valid if its sender had read the holder's
+newest evidence before it sent the claim; the claim's offset is the fencing token. A process that
+has just started learns the state from a snapshot, which other processes write to the log when they
+hear it. If there is none, it waits until no lease that it cannot know of can still be valid. A
+consumer group, if there is one, only decides who may claim.
 
-With Open nomination the members share the roles out among themselves: each says
-Hello every five seconds, ranks the others on each vacant role in the same way as
-they do, and claims the later the more are before it. Leaders hand over, in batches,
-what is more than their share, to members that answer when they are asked. Priority,
-Preference, DisableRebalance, Healthy, Transfer and StepDown are ways to have a say in that;
-Ask asks another process for the latter two, whose Config.Requests decides.
-All of it is preference, and plays no part in safety.
+With Open nomination the members divide the roles among themselves. Each says Hello every five
+seconds. All rank the members for a vacant role in the same way, and a member claims later the more
+members rank before it. A leader with more roles than its share hands the surplus over in batches,
+to members that answer when they are asked. Priority, Preference, DisableRebalance, Healthy,
+Transfer and StepDown influence that; Ask asks another process for a Transfer or a StepDown, and
+its Config.Requests decides. None of this affects safety.
 
-# Who leads
+# Discovery
 
-In exclusive mode every process can tell who holds a role (Holder), follow the
-changes (Watch) and name the members (Members); Config.Observer is for those that
-do nothing else but Ask. What they say is about the past, with its age: it is for routing
-and for people. It is no check of leadership.
+In exclusive mode every process can tell who holds a role (Holder), follow the changes (Watch) and
+list the members (Members). A process with Config.Observer does only that, and may Ask. Each answer
+is about the past, and has its age: it is for routing and for people, and is no check of leadership.
 
-# Reading on
+# Further reading
 
-Config has every setting with its default. Package nelitest has an in-memory
-broker to test your own leadership code with, in simulated time. The repository's
-docs have a guide, operations with a runbook, tuning, how to come from goNELI,
-client-go, etcd or Consul, and the protocol.
+Config lists every setting with its default. Package nelitest has an in-memory broker to test your
+own leadership code in simulated time. The repository's docs have a guide, operations, a runbook,
+tuning, migration from goNELI, client-go, etcd and Consul, and the protocol.
 */
 package neli
