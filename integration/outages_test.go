@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -130,6 +131,7 @@ func TestOutages(t *testing.T) {
 				took[n.outageKind.name] = passed.Round(time.Millisecond)
 				if passed > n.within {
 					t.Logf("%s on %s:\n%s", n.Group(), n.Name(), n.log.tail(200))
+					logGroup(t, members, n.Group())
 					late = append(late, fmt.Sprintf("%s on %s, replaced %d", n.Group(), n.Name(), n.Stats().ReadersReplaced))
 				}
 			}
@@ -169,6 +171,18 @@ func startOutageMember(t *testing.T, cluster *kafkatest.Cluster, kind outageKind
 		t.Cleanup(func() { _ = p.Close() })
 	}
 	return outageMember{n, kind, log}
+}
+
+// logGroup logs what each member of a group knows.
+func logGroup(t *testing.T, members []outageMember, group string) {
+	t.Helper()
+	for _, n := range members {
+		if n.Group() == group {
+			known, err := json.Marshal(map[string]any{"stats": n.Stats(), "standings": n.Standings(), "members": n.Members()})
+			require.NoError(t, err)
+			t.Logf("%s (%s) of %s: %s", n.Name(), n.outageKind.name, group, known)
+		}
+	}
 }
 
 // soleLeaders requires that no two processes of an exclusive group lead one role.
