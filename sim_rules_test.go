@@ -40,7 +40,7 @@ var simulatorRules = []mutation.Mutant{
 	{Rule: "IsLeader looks at the clock", File: "internal/term/published.go",
 		Old: "young := v != nil && t.young(at, *v)", New: "young := v != nil",
 		Want: twoLeaders + `|` + leadsOn + `|its application has hung`},
-	{Rule: "what ends, ends in the term table", File: "internal/elector/shard.go",
+	{Rule: "what ends, ends in the term table", File: "internal/elector/terms.go",
 		Old: "	s.terms.End(s.units(roles), why, graceful)\n", New: "",
 		Want: twoLeaders + `|` + leadsOn},
 	{Rule: "the application finishes before the Release is sent", File: "internal/elector/release.go",
@@ -51,7 +51,7 @@ var simulatorRules = []mutation.Mutant{
 		Old:  "	now := e.now()\n	input(e.node, now)\n",
 		New:  "	now := e.now()\n	if at := now.Mono; e.scheduled != 0 && e.scheduled < at {\n		now = now.Add(e.scheduled.Sub(at))\n	}\n	input(e.node, now)\n",
 		Want: twoLeaders + `|has read of the holder`},
-	{Rule: "Beats stop when the application hangs", File: "internal/elector/node.go",
+	{Rule: "Beats stop when the application hangs", File: "internal/elector/shard.go",
 		Old: "log.link.beating(now, s.set.T) || !s.set.Alive(now) {", New: "log.link.beating(now, s.set.T) {", Want: `its application has hung`},
 	{Rule: "a check of health that hangs is an answer", File: "health.go",
 		Old: "		judge(errHealthHangs)\n", New: "", Want: `unwell for`},
@@ -72,13 +72,13 @@ var simulatorRules = []mutation.Mutant{
 		Want: `gives something up though nobody let it`},
 
 	// Observers, and what is told of holders.
-	{Rule: "an observer says nothing", File: "internal/elector/node_announce.go",
+	{Rule: "an observer says nothing", File: "internal/elector/announcer.go",
 		Old: "if n.set.Observer || a.over() {", New: "if a.over() {", Want: `the witness writes`},
 	{Rule: "who has nothing to say is not woken for it", File: "internal/elector/ready.go",
 		Old: "	if !n.set.Observer && !n.announcer.over() {\n		next", New: "	{\n		next", Want: `has looked at its clock`},
 	{Rule: "a holder is told with the age of what was read", File: "discovery.go",
 		Old: "Age: now.Age(g.Heard)}", New: "Age: now.Age(g.Since)}", Want: `has read of the holder`},
-	{Rule: "Watch tells that a silent holder is heard again", File: "internal/elector/shard.go",
+	{Rule: "Watch tells that a silent holder is heard again", File: "internal/elector/terms.go",
 		Old: "s.claims.revived(id) { // others were told that its roles are vacant\n			c.ready.Changed = true", New: "s.claims.revived(id) {", Want: `Watch says that`},
 }
 
@@ -100,7 +100,7 @@ var smallRules = []mutation.Mutant{
 		Old: "time.Duration(math.Ceil(float64(t)*(1+rho)/(1-rho))) + margin", New: "t + margin", Want: twoLeaders},
 	{Rule: "small logs: a claim must have read the holder's newest evidence", File: "internal/lease/fold.go",
 		Old: "if h := f.holderOf(role); h == nil || r.Read >= h.Last {", New: "if true {", Want: twoLeaders},
-	{Rule: "small logs: a term follows the line of the logs that sustain it", File: "internal/elector/shard.go",
+	{Rule: "small logs: a term follows the line of the logs that sustain it", File: "internal/elector/terms.go",
 		Old: "		s.terms.Shift(units, line)\n", New: "		_, _ = units, line\n", Want: `not all roles are led`},
 }
 

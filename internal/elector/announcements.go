@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
 )
 
 // announcements is what this process says in one log that has no part in the rules of the
@@ -155,4 +156,131 @@ func snapshotEvery(roles int32) int { return min(History, max(leastHistory, int(
 // busy with Snapshots at most. Where a Snapshot is cheap that is no longer than a round trip.
 func snapshotPause(roles int32, members int, t time.Duration) time.Duration {
 	return min(clock.Patience(t), time.Duration(int(roles)*(members+1))*400*time.Nanosecond)
+}
+
+// catchUp notes that what was in a log when reading began was read.
+func (c *channel) catchUp(now clock.Instant) {
+	if !c.announcements.catchUp(c.log.Offset()+1 >= c.end, c.set.T, now) {
+		return
+	}
+	c.shard.resize(now) // there may be vacancies to count
+	if c.announcements.again {
+		c.offerSnapshot(c.turn(uint64(c.index), now), now) // others look for one, too
+	}
+	c.ready.Changed = true
+}
+
+// caughtUp reports whether the logs that tell who holds some roles were read so far that
+// what they call vacant is: all of one, or most of several.
+func caughtUp(logs []*channel) bool {
+	caught := 0
+	for _, l := range logs {
+		if l.announcements.caughtUp {
+			caught++
+		}
+	}
+	return caught > len(logs)/2
+}
+
+// offerSnapshot lets a Snapshot be due after a while, unless another's is read first.
+func (c *channel) offerSnapshot(after time.Duration, now clock.Instant) {
+	if c.log.Known() && !c.set.Observer {
+		c.announcements.offer(after, snapshotPause(c.log.Roles(), c.members.size(), c.set.T), now)
+	}
+}
+
+// answer appends a Snapshot if one is due.
+func (c *channel) answer(now clock.Instant) {
+	behind := func() bool { return c.link.behind(now, c.set.T) }
+	if c.announcements.answer(c.log.Asked, behind, c.set.T, now) {
+		c.append(now, c.snapshot(now)...)
+	}
+}
+
+// hello says Hello in a log. All members read all logs, so each is as good as another,
+// but for one from which nothing comes back.
+func (c *channel) hello(wants []int, now clock.Instant) {
+	if c.link.hello.seq == 0 && !c.link.stalled {
+		c.announcer.said(wants, c.members.size(), now)
+	}
+	r := c.word(lease.Hello, now)
+	r.Hello = c.announcement(wants)
+	c.announcements.hello(max(clock.Pause(c.set.T), 4*c.timing.roundTrip()), now)
+	c.append(now, r)
+	if c.timing.settles == 0 {
+		c.timing.newcomer(now)
+	}
+}
+
+// probe says Hello in a log to see whether it comes back. One at a time is enough.
+func (c *channel) probe(now clock.Instant) {
+	if now.Mono < c.announcements.helloAt || c.link.probing(now, c.set.T) || c.set.Observer {
+		return
+	}
+	c.hello(c.wants(now), now)
+}
+
+// greet says Hello in a log that this process has read to its end and does not know, so
+// that somebody writes a Snapshot; and before a holder's lease is over, so that it is
+// known by then whether the log works.
+func (c *channel) greet(now clock.Instant) {
+	if c.set.Observer || c.desired.Closing {
+		return
+	}
+	if at, ok := c.greetDue(now); !ok || now.Mono < at {
+		return
+	}
+	if c.shard.claims.lookAgain(now) {
+		c.shard.silence(now)
+	}
+	if at, ok := c.greetDue(now); ok && now.Mono >= at {
+		c.probe(now)
+	}
+}
+
+func (c *channel) greetDue(now clock.Instant) (at clock.Mono, ok bool) {
+	g := greeting{known: c.log.Known(), read: c.log.Offset()+1 >= c.end, t: c.set.T, every: c.set.Every}
+	if g.known {
+		g.freeAt = clock.Never
+		if c.shard.main == c {
+			g.freeAt = now.MonoOf(c.shard.claims.silentAt)
+		}
+	} else {
+		g.freeAt = now.MonoOf(c.log.FreshAt())
+	}
+	g.unsure = func() bool {
+		works := c.link.check(now, c.set.T)
+		return !works && c.shard.willing(now)
+	}
+	if c.link.probing(now, c.set.T) {
+		g.probed = c.link.hello.at.Add(c.set.T)
+	}
+	return c.announcements.greetDue(g)
+}
+
+// pong answers a Ping, in the same log.
+func (c *channel) pong(o int64, r *lease.Record, now clock.Instant) {
+	if c.set.Nominated || c.set.Observer || c.desired.Closing || !c.shard.willing(now) {
+		return
+	}
+	answer := c.word(lease.Pong, now)
+	answer.To, answer.Ping, answer.Hello = r.Session.Process, o, c.announcement(c.wants(now))
+	c.append(now, answer)
+}
+
+// talkDue tells when something has to be said in p.
+func (c *channel) talkDue(now clock.Instant, mono func(clock.Mono)) {
+	if c.announcements.snapshotAt != 0 {
+		mono(c.announcements.snapshotAt)
+	}
+	if !c.announcements.caughtUp {
+		mono(c.announcements.catchUpUntil(c.set.T))
+	}
+	mono(c.lookBackAt(now))
+	if c.set.Observer || c.desired.Closing {
+		return
+	}
+	if at, ok := c.greetDue(now); ok {
+		mono(at)
+	}
 }

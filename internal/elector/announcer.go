@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
 )
 
 // announcer decides when this process says Hello to all, and remembers how a group closes.
@@ -97,4 +98,173 @@ func (a *announcer) called(process string, o int64, size int, now clock.Instant)
 		at = max(at, now.Mono.Add(time.Duration(hash(process, uint64(o))%uint64(helloGap(size)))))
 	}
 	a.at = min(a.at, max(at, now.Mono))
+}
+
+// listen draws the conclusions of what a record says, whatever it did to the lease.
+func (n *Node) listen(p *channel, o int64, r *lease.Record, now clock.Instant) {
+	id, live := r.Session.Process, o >= p.end
+	if p.announcements.heard(snapshotEvery(p.log.Roles())) && r.Kind != lease.Snapshot {
+		p.offerSnapshot(4*n.turn(uint64(o), now), now) // nobody waits for it
+	}
+	if r.Kind == lease.Hello && r.Hello.Leaving {
+		n.announcer.parted(id == n.set.Process, now)
+	}
+	if id == n.set.Process {
+		switch {
+		case r.Kind != lease.Ping:
+		case r.To == lease.Everyone || r.Request != nil:
+			n.requests.back(p.index, o, r)
+		default:
+			p.shard.hands.pinged(p.index, o, r.To)
+		}
+		if r.Kind == lease.Snapshot {
+			p.announcements.told(now)
+		}
+		return
+	}
+	if live {
+		n.members.alive(id, now)
+	}
+	switch r.Kind {
+	case lease.Hello:
+		n.greeted(p, o, r, live, now)
+	case lease.Ping:
+		switch {
+		case r.To == lease.Everyone:
+			if live {
+				n.announcer.called(n.set.Process, o, n.members.size(), now)
+			}
+		case r.To != n.set.Process || !live: // what was asked before this process came was asked of another
+		case r.Request != nil:
+			n.requested(p.index, o, r, now)
+		default:
+			p.pong(o, r, now)
+		}
+	case lease.Pong:
+		if r.To == n.set.Process && !n.requests.replied(p.index, r, now) {
+			p.shard.hands.ponged(p.index, r.Ping, r.Session.Process)
+		}
+	case lease.Snapshot:
+		p.announcements.told(now)
+	case lease.Beat, lease.Claim, lease.Release:
+	}
+}
+
+// greeted takes note of another process's Hello. A newcomer is told at once who else is
+// there, and who holds what.
+func (n *Node) greeted(p *channel, o int64, r *lease.Record, live bool, now clock.Instant) {
+	unknown, changed := n.members.announced(r.Session.Process, r.Name, r.Hello, live, now)
+	if changed {
+		n.planner.forget()
+		n.mover.dirty = true
+	}
+	if r.Longest == lease.Unsaid && live {
+		p.offerSnapshot(n.turn(uint64(o), now), now)
+	}
+	if !live {
+		return
+	}
+	if !unknown {
+		if !changed {
+			n.announcer.with(n.members.size(), now)
+		}
+		return
+	}
+	n.showUp(now)
+	if !n.set.Nominated {
+		n.announcer.soon(n.members.size(), now)
+		n.timing.newcomer(now)
+	}
+}
+
+// showUp lets a newcomer know at once that this process leads what it leads. Where that
+// would be many records, it waits for the next beat.
+func (n *Node) showUp(now clock.Instant) {
+	if len(n.shards) > fewHolders {
+		return
+	}
+	for _, p := range n.shards {
+		switch {
+		case p.lease.Sessions() > fewHolders:
+		default:
+			p.beat(now, n.set.Every)
+		}
+	}
+}
+
+// fewHolders is how many holders may answer a newcomer with a beat each; with more members
+// than that, a closing one waits before it names its successors.
+const fewHolders = 8
+
+// turn is how long this process leaves it to others to answer.
+func (k *common) turn(key uint64, now clock.Instant) time.Duration {
+	return k.members.turn(k.set.Process, key, k.desired.Closing, k.set.T, k.timing.roundTrip(), now)
+}
+
+// wants is what a Hello says that this process may claim; nil means everything.
+func (k *common) wants(now clock.Instant) []int {
+	wants := []int{}
+	switch {
+	case k.desired.Closing:
+	case !k.set.Nominated:
+		if k.desired.Willing(now) && k.set.Alive(now) {
+			return nil
+		}
+	default:
+		for _, p := range k.shards {
+			if p.nomination.nominated {
+				wants = append(wants, p.index)
+			}
+		}
+	}
+	return wants
+}
+
+func (k *common) announcement(wants []int) *lease.Announcement {
+	return &lease.Announcement{Priority: k.set.Priority, Roles: k.desired.Roles, Wants: wants, Leaving: k.desired.Closing,
+		Period: helloPeriod(k.members.size())}
+}
+
+// announce says Hello if it is time, in the log that is this process's home, or in another
+// one if that cannot be reached.
+func (n *Node) announce(now clock.Instant) {
+	a := &n.announcer
+	if n.set.Observer || a.over() {
+		return
+	}
+	if n.desired.Closing {
+		a.bye, a.at = true, now.Mono
+	}
+	wants, changed := a.admit(n.wants(now))
+	if changed && !n.set.Nominated {
+		a.soon(n.members.size(), now)
+	}
+	if now.Mono < n.announceDue(now) {
+		return
+	}
+	a.said(wants, n.members.size(), now)
+	n.channels[n.reachable()].hello(wants, now)
+}
+
+// announceDue is when the next Hello may go out: not while another one has not come back
+// from the log that it would go to, unless it is the last.
+func (n *Node) announceDue(now clock.Instant) clock.Mono {
+	at := n.announcer.at
+	if link := &n.channels[n.reachable()].link; link.probing(now, n.set.T) && !n.desired.Closing {
+		at = max(at, link.hello.at.Add(n.set.T))
+	}
+	return at
+}
+
+// reachable is the partition in whose log this process announces itself: its home, or
+// the next one where own records come back.
+func (k *common) reachable() int {
+	m := len(k.channels)
+	for i := range m {
+		p := k.channels[(k.announcer.home+i)%m]
+		if p.link.hello.seq == 0 && !p.link.stalled {
+			return p.index
+		}
+	}
+	return k.announcer.home
 }

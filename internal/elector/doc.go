@@ -51,23 +51,26 @@ comes back quickly (link, claims).
 
 # Files
 
-settings.go has what a Node is told, node.go the inputs and the order, ready.go the output. A
-shard (shard.go) is the roles of which the same logs tell, and how terms follow from what these
-say: shard_claims.go has what it claims and when, release.go what it gives up, holdings.go what
-is different on one log and on a majority of small ones. A channel (channel.go, link.go) is one
-log. stats.go, vacancy_stats.go and vacancy.go count, reports.go tells of trouble, and nothing
-is decided by any of that. loop.go has the only mutex, the goroutines and the I/O.
+settings.go says what a Node is told and which Log it needs. node.go has the inputs, ready.go the
+output and what the log is told of trouble. timing.go has the process's own times, its start and
+its end. loop.go has the only mutex, the goroutines and the I/O.
 
-Some concerns are types that need no Node. The Node tells them what they have to know, and
-carries out what they say, in a file beside each:
+A shard (shard.go) is the roles of which the same logs tell. terms.go says how terms follow from
+the logs, shard_claims.go what is claimed and when, release.go what is given up, and holdings.go
+what differs between one log and a majority of small ones. A channel (channel.go) is one log.
+observe.go and stats.go tell others; they decide nothing.
 
-	claims.go                what is vacant, and who comes first              shard_claims.go
-	handovers.go             how orderly ends of terms go on                  release.go
-	members.go, planner.go   who is there, and the plan of who should lead what
-	mover.go                 what is handed over though it could be kept      node_moves.go
-	announcer.go             when this process says Hello to all              node_announce.go
-	announcements.go         what it says in one log: Hellos, Snapshots
-	nomination.go            what a nominator says, and when to make room     node_nominate.go
-	requests*.go             requests to others and from others, calls        node_requests.go
+These types need no Node. The Node tells each what it has to know, and carries out what it says:
+
+	claims.go         what is vacant, and who comes first
+	handovers.go      how orderly ends of terms go on
+	members.go        who is there
+	planner.go        who should lead what, and hold what is vacant
+	mover.go          what is handed over though it could be kept
+	announcer.go      when this process says Hello to all, and how it listens
+	announcements.go  what it says in one log: Hellos, Snapshots, Pongs
+	nomination.go     what a nominator says, and when to make room
+	requests*.go      requests to others and from others, calls
+	byrole.go         a map of roles
 */
 package elector

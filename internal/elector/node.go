@@ -3,11 +3,9 @@ package elector
 import (
 	"hash/fnv"
 	"log/slog"
-	"time"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
-	"github.com/goneli/neli/internal/quorum"
 	"github.com/goneli/neli/internal/term"
 )
 
@@ -65,14 +63,6 @@ func (c *channel) word(k lease.Kind, now clock.Instant) lease.Record {
 
 func (c *channel) snapshot(now clock.Instant) []lease.Record {
 	return c.shard.lease.Snapshot(c.index, now)
-}
-
-// appendAll hands over what the holdings of p have made.
-func (s *shard) appendAll(out []quorum.Out, now clock.Instant) {
-	logs := s.channels
-	for _, o := range out {
-		logs[o.Log].append(now, o.Record)
-	}
 }
 
 // Codec writes and reads the records of this group, in an incarnation of a small log or,
@@ -310,27 +300,6 @@ func (n *Node) Tick(now clock.Instant) {
 	n.finish(now)
 }
 
-// sayWaiting tells once, soon after the start, for how long this process claims nothing
-// because there may be leases that it has not heard of.
-func (n *Node) sayWaiting(now clock.Instant) {
-	t := &n.timing
-	if t.waits || n.set.Observer || now.Mono.Sub(t.opened) < min(clock.SayWaiting(n.set.T), lookEvery/2) {
-		return
-	}
-	longest := time.Duration(0)
-	for _, p := range n.channels {
-		if !p.begun {
-			return
-		}
-		if at := p.log.FreshAt(); at != clock.Never {
-			longest = max(longest, at.Sub(now.Raw))
-		}
-	}
-	if t.waits = true; longest > 0 {
-		n.note(slog.LevelInfo, "waiting for the leases of others", "at_most", longest.Round(100*time.Millisecond))
-	}
-}
-
 // revive looks at all that is vacant when this process is willing again: the time for
 // which it had stepped down is over, or its application does something.
 func (n *Node) revive(now clock.Instant) {
@@ -341,103 +310,6 @@ func (n *Node) revive(now clock.Instant) {
 	n.eager = willing
 }
 
-// sweep looks at all that is vacant once in a while. Every way in which a role becomes
-// vacant is followed by a claim of somebody's; this is for a claim that has got lost.
-func (s *shard) sweep(now clock.Instant) {
-	if now.Mono < s.sweepAt {
-		return
-	}
-	s.sweepAt = now.Mono.Add(max(s.set.T, sweepEvery))
-	under, _ := s.lease.Claiming()
-	if !s.begun || under > 0 || len(s.claims.vacant) > 0 {
-		return
-	}
-	if len(s.claims.silent) > 0 || len(s.lease.Free(s.localRoles(), now)) > 0 {
-		s.review(now)
-	}
-}
-
-// sweepEvery is how often all vacant roles are looked at, at most.
-const sweepEvery = 5 * time.Second
-
-// step lets one partition decide. The order matters: what is over ends before anything
-// else is decided, and what is given up is given up before anything is claimed.
-func (s *shard) step(now clock.Instant) {
-	if !s.begun {
-		s.dueAt = clock.Never
-		return
-	}
-	if s.timing.settling && now.Mono >= s.timing.settleAt {
-		s.timing.settling = false
-		s.reviewAll(now) // by now it is known who else is there
-	}
-	logs := s.channels
-	for _, log := range logs {
-		if log.begun {
-			log.catchUp(now)
-		}
-	}
-	s.lapse(now)
-	s.giveUp(now)
-	s.advance(now)
-	s.repeat(now)
-	s.beat(now, 0)
-	s.silence(now)
-	s.claim(now)
-	s.sync(now)
-	for _, log := range logs {
-		if log.begun {
-			log.greet(now)
-			log.lookBack(now)
-			log.answer(now)
-		}
-	}
-	s.dueAt = s.due(now)
-}
-
-// lapse ends what leads nothing any more, by the clock or because the application was told
-// so.
-func (s *shard) lapse(now clock.Instant) {
-	if len(s.over) > 0 {
-		s.dropDelivered(now)
-	}
-	below := int32(0)
-	if s.willing(now) {
-		below = s.localRoles()
-	}
-	out, lapsed := s.lease.Tick(below, s.timing.roundTrip(), now)
-	if lapsed {
-		s.endAll(s.lapsed(now))
-	}
-	s.sync(now)
-	s.appendAll(out, now)
-	if lapsed {
-		s.main.released(now)
-		s.review(now) // what the former session had claimed is nobody's business any more
-	}
-}
-
-// lapsed tells why terms have lapsed at time now.
-func (k *common) lapsed(now clock.Instant) term.Reason {
-	if !k.set.Alive(now) {
-		return term.NotPulsed
-	}
-	return term.Lapsed
-}
-
-// dropDelivered gives up the roles that the application was told are over: they must
-// not be led again, whatever the clocks say now.
-func (s *shard) dropDelivered(now clock.Instant) {
-	var roles []int32
-	for _, role := range s.over {
-		if s.terms.Over(s.role(role)) {
-			roles = append(roles, role)
-		}
-	}
-	s.over = nil
-	s.giveBack(roles, nil, term.Lapsed, now)
-}
-
 // Delivered says that the application was told that terms of units have ended.
 func (n *Node) Delivered(units []int) {
 	for _, unit := range units {
@@ -445,61 +317,4 @@ func (n *Node) Delivered(units []int) {
 			p.over = append(p.over, role)
 		}
 	}
-}
-
-// beat appends a Beat to each log of p on which something is held, if one is due there or will
-// be within early. A log from which nothing comes back is left alone: what is sent there piles
-// up.
-func (s *shard) beat(now clock.Instant, early time.Duration) {
-	for _, log := range s.channels {
-		if !s.lease.Keeps(log.index, s.holds.len() > 0) || now.Mono < log.beatAt.Add(-early) ||
-			log.link.beating(now, s.set.T) || !s.set.Alive(now) {
-			continue
-		}
-		if r, ok := s.lease.Beat(log.index, now); ok {
-			log.append(now, r)
-		}
-	}
-}
-
-// repeat sends Releases again that have not come back: they may be lost. As with Beats
-// and Claims, none is sent while another has not been answered: while the log stands
-// still they would pile up, and keep it busy when it is back. And more and more seldom where
-// nothing is held any more: all members have to read them, who may be late because of that, and
-// by T′ it is free anyway. A session that holds something else beats, so that it is not.
-func (s *shard) repeat(now clock.Instant) {
-	for _, log := range s.channels {
-		if now.Mono < log.releaseAt || log.releasing > 0 || !s.lease.Owes(log.index) {
-			continue
-		}
-		log.repeats = min(log.repeats+1, maxRepeats)
-		if s.holds.len() > 0 {
-			log.repeats = 0
-		}
-		log.releaseAt = now.Mono.Add(clock.Resend(s.set.T) << log.repeats)
-		log.append(now, s.lease.Unreleased(log.index, now)...)
-	}
-}
-
-// role is the role that has this number on a partition: j = p + M·u.
-func (s *shard) role(local int32) int { return s.index + len(s.shards)*int(local) }
-
-// local is where a role lives.
-func (k *common) local(role int) (*shard, int32) {
-	return k.shards[role%len(k.shards)], int32(role / len(k.shards))
-}
-
-// localRoles is how many of the first R roles live on a partition.
-func (s *shard) localRoles() int32 {
-	m := len(s.shards)
-	return int32((max(0, s.desired.Roles-s.index) + m - 1) / m)
-}
-
-// units are the roles of these numbers on a partition.
-func (s *shard) units(local []int32) []int {
-	out := make([]int, len(local))
-	for i, u := range local {
-		out[i] = s.role(u)
-	}
-	return out
 }

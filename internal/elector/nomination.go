@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -78,4 +79,48 @@ func (a *attendance) away(unheard func() []int, now clock.Instant) (away bool, l
 	a.awayUntil = now.Mono.Add(absence)
 	a.stayUntil = now.Mono.Add(absence + presence)
 	return true, lost
+}
+
+// Nominate takes the nominator's word: the partitions of which this process may claim
+// roles.
+func (n *Node) Nominate(partitions []int, lost bool, now clock.Instant) {
+	named := make([]bool, len(n.shards))
+	for _, i := range partitions {
+		if i >= 0 && i < len(named) {
+			named[i] = true
+		}
+	}
+	for i, p := range n.shards {
+		if p.nomination.nominate(named[i], lost, p.holds.len() > 0, now) {
+			p.wanted = false
+			if named[i] {
+				p.review(now)
+			}
+		}
+	}
+	n.announcer.at = now.Mono
+	n.Tick(now)
+}
+
+// joins reports whether this process is to take part in the group: only while it could
+// lead. A hung application must make room for others.
+func (n *Node) joins(now clock.Instant) bool {
+	return n.set.Nominated && !n.set.Observer && n.desired.Willing(now) && n.set.Alive(now) && !n.absent(now)
+}
+
+// absent reports whether this process stays away because of partitions that it cannot reach.
+func (n *Node) absent(now clock.Instant) bool {
+	away, lost := n.attendance.away(func() (lost []int) {
+		for _, p := range n.shards {
+			if p.nomination.unheard(n.set.T, now) {
+				lost = append(lost, p.index)
+			}
+		}
+		return lost
+	}, now)
+	if len(lost) > 0 {
+		n.note(slog.LevelWarn, "cannot reach partitions of the leader topic: leaving the group to make room for others",
+			"partitions", lost, "for", absence)
+	}
+	return away
 }

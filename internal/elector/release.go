@@ -6,7 +6,6 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
-	"github.com/goneli/neli/internal/placement"
 	"github.com/goneli/neli/internal/term"
 )
 
@@ -243,50 +242,4 @@ func (n *Node) Drained(units []int, token int64, now clock.Instant) {
 			p.step(now)
 		}
 	}
-}
-
-// holders says by role who holds what, as a Plan's candidates.
-func (k *common) holders(plan *placement.Plan, now clock.Instant) []int32 {
-	total := k.desired.Roles
-	for _, p := range k.shards {
-		if r := p.lease.Roles(); r > 0 {
-			total = max(total, p.role(r-1)+1)
-		}
-	}
-	out := make([]int32, total)
-	for i := range out {
-		out[i] = placement.Nobody
-	}
-	for _, p := range k.shards {
-		p.lease.Each(func(h lease.HolderState) int32 {
-			if now.Raw >= h.FreeAt || k.members.suspected(h.Session.Process) {
-				return placement.Nobody
-			}
-			return int32(plan.Find(h.Session.Process))
-		}, func(role, i int32) { out[p.role(role)] = i })
-		for _, h := range p.hands.all {
-			if h.to == "" {
-				continue
-			}
-			i := int32(plan.Find(h.to))
-			for role := range h.roles.all() {
-				out[p.role(role)] = i
-			}
-		}
-	}
-	return out
-}
-
-// expected says by role who holds what, or was given it and has not claimed it yet: what is
-// on its way to one is not to be taken for room that it has.
-func (k *common) expected(plan *placement.Plan, now clock.Instant) []int32 {
-	out := k.holders(plan, now)
-	for _, p := range k.shards {
-		for u, s := range p.claims.successors {
-			if role := p.role(u); role < len(out) && out[role] == placement.Nobody && k.members.takes(s.process) {
-				out[role] = int32(plan.Find(s.process))
-			}
-		}
-	}
-	return out
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -146,5 +147,105 @@ func (e *Elector) outcome(ctx context.Context, id int, done chan error) error {
 		how := e.node.requests.giveUp(id)
 		e.mu.Unlock()
 		return fmt.Errorf("%w: %s", context.Cause(ctx), how)
+	}
+}
+
+// Ask sends a request to the process that holds the role, and returns a number by which its
+// Outcome is known. The error is ErrUnknown, ErrVacant, ErrLeadsAlready, or says what is wrong with it.
+func (n *Node) Ask(r Request, now clock.Instant) (id int, err error) {
+	if len(n.shards) == 0 {
+		return 0, ErrUnknown
+	}
+	p, u := n.local(r.Role)
+	switch token, g := p.standing(u, now); {
+	case token == unknownToken:
+		return 0, ErrUnknown
+	case token == vacantToken:
+		return 0, ErrVacant
+	case g.Session.Process == n.set.Process:
+		return 0, errOwnRole
+	case r.Verb == lease.Transfer && n.members.means(r.To, g.Session.Process, g.Name):
+		return 0, ErrLeadsAlready
+	default:
+		return n.requests.ask(r, g.Session.Process, n.route, now)
+	}
+}
+
+// Call asks all members to announce themselves, and returns a number by which its Outcome
+// is known.
+func (n *Node) Call(now clock.Instant) (id int, err error) {
+	if len(n.shards) == 0 {
+		return 0, ErrUnknown
+	}
+	return n.requests.call(n.route, now)
+}
+
+// Accept says that the application accepts a request, and reports whether it may be carried out.
+func (n *Node) Accept(r Request) bool {
+	p, u := n.local(r.Role)
+	return n.requests.accept(r, p.tokenOf(u))
+}
+
+// route chooses the log for a letter: the one that has the role or, where all logs have all
+// roles, one after the other.
+func (n *Node) route(role, tries int) int {
+	logs := n.channels
+	if role != anyRole {
+		p, _ := n.local(role)
+		logs = p.channels
+	}
+	return logs[(n.reachable()+tries)%len(logs)].index
+}
+
+// requested handles a request to this process.
+func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
+	if n.set.Observer {
+		return
+	}
+	refused, why := n.requests.requested(log, o, r, func() tenure {
+		t := tenure{takes: n.set.Requests, nominated: n.set.Nominated, known: r.Request.Role < n.desired.Roles, token: -1}
+		if t.known {
+			home, u := n.local(r.Request.Role)
+			h := home.holds.at(u)
+			_, leads := home.lease.Leads(u, now)
+			t.leads = leads && h != nil && home.hands.of(u) == nil
+			// A late request may be about an earlier term than this one: its sender had not read
+			// as far as the Claim.
+			t.earlier = t.leads && home.lease.Earlier(log, r.Read, h.token)
+			t.token = home.tokenOf(u)
+		}
+		return t
+	}, now)
+	if refused != nil {
+		n.note(slog.LevelInfo, "request refused", append(refused.Describe(), "error", why)...)
+	}
+	n.correspond(now)
+	n.ready.Requested = n.ready.Requested || len(n.requests.inbox.waiting) > 0
+}
+
+// tokenOf is the token under which this process holds a role; −1: it does not.
+func (s *shard) tokenOf(role int32) int64 {
+	if h := s.holds.at(role); h != nil {
+		return h.token
+	}
+	return -1
+}
+
+// correspond sends the letters of requests and reports their outcomes. A log that was begun
+// anew since a request was read there has no place to answer at: the request will be sent again.
+func (n *Node) correspond(now clock.Instant) {
+	letters, ended := n.requests.take()
+	n.ready.Outcomes = append(n.ready.Outcomes, ended...)
+	for _, l := range letters {
+		p := n.channels[l.log]
+		if !p.begun || l.kind == lease.Pong && p.log.Offset() < l.ping {
+			continue
+		}
+		r := p.word(l.kind, now)
+		r.To, r.Ping, r.Request, r.Answer = l.to, l.ping, l.request, l.answer
+		if l.kind == lease.Pong {
+			r.Hello = n.announcement(n.wants(now))
+		}
+		p.append(now, r)
 	}
 }

@@ -1,10 +1,11 @@
 package elector
 
 import (
-	"slices"
+	"time"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/quorum"
 	"github.com/goneli/neli/internal/term"
 )
 
@@ -27,7 +28,7 @@ type shard struct {
 
 	holds        byRole[*hold] // what this process leads, or gives up
 	hands        handovers     // orderly ends of terms
-	claims       claims        // vacancies, and own Claims (claim.go)
+	claims       claims        // vacancies, and own Claims
 	nomination   nomination    // what the nominator says of it
 	vacancyStats vacancyStats  // for counters
 
@@ -37,23 +38,6 @@ type shard struct {
 	wanted  bool       // nothing is to be given up beside what is being given up, as far as this process keeps
 	below   int32      // roles below this
 }
-
-// hold is what roles have in common that this process holds since one Claim. It does not change.
-type hold struct {
-	token int64
-	cause cause
-	since clock.Mono
-	line  int // the line of V that its term follows
-}
-
-// cause tells how this process came by a role.
-type cause int
-
-const (
-	claimed     cause = iota // when it was vacant, or left by somebody who went
-	rebalanced               // handed over by somebody who could have kept it
-	transferred              // and meant to stay
-)
 
 func newShard(k *common, index int, l holdings) *shard {
 	s := &shard{common: k, index: index, lease: l}
@@ -72,216 +56,6 @@ func (s *shard) forget() {
 // old reports whether evidence that was read at an offset was in the log before this process
 // came, for nobody knows how long. Offsets of several logs tell nothing.
 func (s *shard) old(offset int64) bool { return len(s.channels) == 1 && offset < s.main.end }
-
-// follow draws the conclusions of what a record in a log did to the lease.
-func (c *channel) follow(ev lease.Event, anew bool, r *lease.Record, now clock.Instant) {
-	s := c.shard
-	if ev.Known {
-		s.learned(anew, now)
-	}
-	if ev.Evidence {
-		if id := s.lease.As(r.Session); s.claims.revived(id) { // others were told that its roles are vacant
-			c.ready.Changed = true
-			s.recountOf(s.lease.RolesOf(id), now)
-		}
-		switch live := c.log.Offset() >= c.end; {
-		case !live && s.unheard != nil: // it may claim here what it holds from now on
-			s.unheard[r.Session] = true
-		case live && s.unheard[r.Session]: // others were told that nothing is known of its roles
-			delete(s.unheard, r.Session)
-			c.ready.Changed = true
-		}
-	}
-	c.outlived(ev.Outlived, r, now)
-	if len(ev.Changed) > 0 {
-		c.ready.Changed = true
-		s.recountOf(ev.Changed, now)
-		s.claims.designate(ev.Changed, r, s.set.Process)
-	}
-	s.sync(now)
-	if anew {
-		s.review(now)
-	}
-}
-
-// outlived takes note of holders that another process has found to be silent before this
-// one did: nothing is left by which it would find out itself.
-func (c *channel) outlived(ids []lease.Session, r *lease.Record, now clock.Instant) {
-	for _, id := range ids {
-		switch {
-		case id.Process == r.Session.Process: // it claims anew what it held
-		case c.link.doubtful(now.Add(-c.set.T)):
-		case len(c.shard.channels) > 1 && c.members.heardSince(id.Process, now.Add(-clock.Recent(c.set.T))): // it is cut off from this log only
-		case c.members.suspect(id.Process):
-			c.planner.forget()
-		}
-	}
-}
-
-// learned looks at everything, which was not known before.
-func (s *shard) learned(anew bool, now clock.Instant) {
-	s.recount(now)
-	s.ready.Changed = true
-	if !anew {
-		return
-	}
-	s.claims.init()
-	s.main.pacing.thinkAt = 0
-	s.main.announcements.back = false
-	s.unheard = map[lease.Session]bool{}
-	for h := range s.lease.Holders() {
-		if s.old(h.Last) {
-			s.unheard[h.Session] = true
-		}
-	}
-}
-
-// sync compares roles that may have changed with what is held here. What has ended is
-// ended before a line of V is renewed, and lines are renewed before terms are shifted to them: a
-// term that goes on is found led all the while. It is called after each record, so that no
-// log was lost and won again since: until it is shifted, a term's former line says no more
-// than its new one.
-func (s *shard) sync(now clock.Instant) {
-	var lapsed, superseded, free, taken, shifted []int32
-	var gained wins
-	for _, role := range s.lease.Changed() {
-		token, line, led := s.lease.Term(role)
-		h := s.holds.at(role)
-		switch {
-		case h != nil && (!led || h.token != token):
-			if s.lease.Outdone(role) {
-				superseded = append(superseded, role)
-			} else {
-				lapsed = append(lapsed, role)
-			}
-			h = nil
-		case h != nil && h.line != line:
-			shifted = append(shifted, role)
-		}
-		switch {
-		case led && h == nil:
-			gained.add(token, role)
-			taken = append(taken, role)
-		case led || !s.lease.Vacant(role, now):
-			taken = append(taken, role)
-		case !s.lease.Reminds() || !s.claims.isListed(role):
-			free = append(free, role)
-		}
-	}
-	s.end(superseded, term.Superseded, false)
-	if len(lapsed) > 0 {
-		s.end(lapsed, s.lapsed(now), false)
-	}
-	s.renew()
-	s.shift(shifted)
-	for _, w := range gained {
-		s.gain(w.roles, w.token, now)
-	}
-	s.claims.drop(taken)
-	s.vacate(free, now)
-	if len(taken) > 0 || len(free) > 0 {
-		s.ready.Changed, s.mover.dirty = true, true
-	}
-}
-
-// wins are roles that were won, by token.
-type wins []won
-
-type won struct {
-	token int64
-	roles []int32
-}
-
-// add adds a role. Mostly the one before has the same token.
-func (w *wins) add(token int64, role int32) {
-	i := len(*w) - 1
-	if i < 0 || (*w)[i].token != token {
-		if i = slices.IndexFunc(*w, func(x won) bool { return x.token == token }); i < 0 {
-			i = len(*w)
-			*w = append(*w, won{token: token})
-		}
-	}
-	(*w)[i].roles = append((*w)[i].roles, role)
-}
-
-// renew publishes V of all lines that terms follow. What ended was withdrawn before.
-func (s *shard) renew() {
-	for line := range s.lease.InUse() {
-		v := s.lease.V(line)
-		if at, ok := s.terms.V(line); v != (clock.Instant{}) && (!ok || at != v) {
-			s.terms.Renew(line, v)
-		}
-	}
-}
-
-// shift lets terms follow the lines of V that are theirs now.
-func (s *shard) shift(roles []int32) {
-	byLine := map[int][]int{}
-	var from, to *hold
-	for _, role := range roles {
-		h := s.holds.at(role)
-		if _, line, led := s.lease.Term(role); led && h != nil && h.line != line {
-			if from != h || to.line != line {
-				moved := *h
-				moved.line = line
-				from, to = h, &moved
-			}
-			s.holds.set(role, to)
-			byLine[line] = append(byLine[line], s.role(role))
-		}
-	}
-	for line, units := range byLine {
-		s.terms.Shift(units, line)
-	}
-}
-
-// gain begins the terms of roles that were won by one Claim.
-func (s *shard) gain(roles []int32, token int64, now clock.Instant) {
-	units := make([]int, 0, len(roles))
-	var of *hold
-	for _, role := range roles {
-		if s.holds.has(role) {
-			continue
-		}
-		if why := s.claims.causeOf(role, s.set.Process); of == nil || of.cause != why {
-			of = &hold{token: token, cause: why, since: now.Mono, line: s.index}
-		}
-		s.holds.set(role, of)
-		units = append(units, s.role(role))
-	}
-	s.wanted = false
-	s.terms.Start(units, token, s.set.TokenBase+token)
-	s.shift(roles)
-	if s.main.beatAt < now.Mono {
-		s.main.beatAt = now.Mono.Add(s.set.Every)
-	}
-}
-
-// end forgets roles that are held no more.
-func (s *shard) end(roles []int32, why term.Reason, graceful bool) {
-	if len(roles) == 0 {
-		return
-	}
-	for _, role := range roles {
-		if s.holds.at(role) != nil {
-			s.hands.drop(role)
-			s.holds.remove(role)
-		}
-	}
-	s.terms.End(s.units(roles), why, graceful)
-	s.ready.Changed = true
-}
-
-func (s *shard) endAll(why term.Reason) {
-	s.end(s.holds.roles(), why, false)
-}
-
-// End ends all terms: the log has failed for good, or this process has closed.
-func (n *Node) End(why term.Reason) {
-	for _, p := range n.shards {
-		p.endAll(why)
-	}
-}
 
 // due is when p will have something to do, if nothing is read: by the monotonic clock.
 func (s *shard) due(now clock.Instant) clock.Mono {
@@ -305,4 +79,166 @@ func (s *shard) due(now clock.Instant) clock.Mono {
 		log.talkDue(now, mono)
 	}
 	return next
+}
+
+// appendAll hands over what the holdings of p have made.
+func (s *shard) appendAll(out []quorum.Out, now clock.Instant) {
+	logs := s.channels
+	for _, o := range out {
+		logs[o.Log].append(now, o.Record)
+	}
+}
+
+// sweep looks at all that is vacant once in a while. Every way in which a role becomes
+// vacant is followed by a claim of somebody's; this is for a claim that has got lost.
+func (s *shard) sweep(now clock.Instant) {
+	if now.Mono < s.sweepAt {
+		return
+	}
+	s.sweepAt = now.Mono.Add(max(s.set.T, sweepEvery))
+	under, _ := s.lease.Claiming()
+	if !s.begun || under > 0 || len(s.claims.vacant) > 0 {
+		return
+	}
+	if len(s.claims.silent) > 0 || len(s.lease.Free(s.localRoles(), now)) > 0 {
+		s.review(now)
+	}
+}
+
+// sweepEvery is how often all vacant roles are looked at, at most.
+const sweepEvery = 5 * time.Second
+
+// step lets one partition decide. The order matters: what is over ends before anything
+// else is decided, and what is given up is given up before anything is claimed.
+func (s *shard) step(now clock.Instant) {
+	if !s.begun {
+		s.dueAt = clock.Never
+		return
+	}
+	if s.timing.settling && now.Mono >= s.timing.settleAt {
+		s.timing.settling = false
+		s.reviewAll(now) // by now it is known who else is there
+	}
+	logs := s.channels
+	for _, log := range logs {
+		if log.begun {
+			log.catchUp(now)
+		}
+	}
+	s.lapse(now)
+	s.giveUp(now)
+	s.advance(now)
+	s.repeat(now)
+	s.beat(now, 0)
+	s.silence(now)
+	s.claim(now)
+	s.sync(now)
+	for _, log := range logs {
+		if log.begun {
+			log.greet(now)
+			log.lookBack(now)
+			log.answer(now)
+		}
+	}
+	s.dueAt = s.due(now)
+}
+
+// lapse ends what leads nothing any more, by the clock or because the application was told
+// so.
+func (s *shard) lapse(now clock.Instant) {
+	if len(s.over) > 0 {
+		s.dropDelivered(now)
+	}
+	below := int32(0)
+	if s.willing(now) {
+		below = s.localRoles()
+	}
+	out, lapsed := s.lease.Tick(below, s.timing.roundTrip(), now)
+	if lapsed {
+		s.endAll(s.lapsed(now))
+	}
+	s.sync(now)
+	s.appendAll(out, now)
+	if lapsed {
+		s.main.released(now)
+		s.review(now) // what the former session had claimed is nobody's business any more
+	}
+}
+
+// lapsed tells why terms have lapsed at time now.
+func (k *common) lapsed(now clock.Instant) term.Reason {
+	if !k.set.Alive(now) {
+		return term.NotPulsed
+	}
+	return term.Lapsed
+}
+
+// dropDelivered gives up the roles that the application was told are over: they must
+// not be led again, whatever the clocks say now.
+func (s *shard) dropDelivered(now clock.Instant) {
+	var roles []int32
+	for _, role := range s.over {
+		if s.terms.Over(s.role(role)) {
+			roles = append(roles, role)
+		}
+	}
+	s.over = nil
+	s.giveBack(roles, nil, term.Lapsed, now)
+}
+
+// beat appends a Beat to each log of p on which something is held, if one is due there or will
+// be within early. A log from which nothing comes back is left alone: what is sent there piles
+// up.
+func (s *shard) beat(now clock.Instant, early time.Duration) {
+	for _, log := range s.channels {
+		if !s.lease.Keeps(log.index, s.holds.len() > 0) || now.Mono < log.beatAt.Add(-early) ||
+			log.link.beating(now, s.set.T) || !s.set.Alive(now) {
+			continue
+		}
+		if r, ok := s.lease.Beat(log.index, now); ok {
+			log.append(now, r)
+		}
+	}
+}
+
+// repeat sends Releases again that have not come back: they may be lost. As with Beats
+// and Claims, none is sent while another has not been answered: while the log stands
+// still they would pile up, and keep it busy when it is back. And more and more seldom where
+// nothing is held any more: all members have to read them, who may be late because of that, and
+// by T′ it is free anyway. A session that holds something else beats, so that it is not.
+func (s *shard) repeat(now clock.Instant) {
+	for _, log := range s.channels {
+		if now.Mono < log.releaseAt || log.releasing > 0 || !s.lease.Owes(log.index) {
+			continue
+		}
+		log.repeats = min(log.repeats+1, maxRepeats)
+		if s.holds.len() > 0 {
+			log.repeats = 0
+		}
+		log.releaseAt = now.Mono.Add(clock.Resend(s.set.T) << log.repeats)
+		log.append(now, s.lease.Unreleased(log.index, now)...)
+	}
+}
+
+// role is the role that has this number on a partition: j = p + M·u.
+func (s *shard) role(local int32) int { return s.index + len(s.shards)*int(local) }
+
+// local is where a role lives.
+func (k *common) local(role int) (*shard, int32) {
+	return k.shards[role%len(k.shards)], int32(role / len(k.shards))
+}
+
+// localRoles is how many of the first R roles live on a partition.
+func (s *shard) localRoles() int32 {
+	m := len(s.shards)
+	return int32((max(0, s.desired.Roles-s.index) + m - 1) / m)
+}
+
+// units are the roles of these numbers on a partition.
+func (s *shard) units(local []int32) []int {
+	out := make([]int, len(local))
+	for i, u := range local {
+		out[i] = s.role(u)
+	}
+	return out
 }

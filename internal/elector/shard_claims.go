@@ -7,7 +7,6 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
-	"github.com/goneli/neli/internal/placement"
 )
 
 // willing reports whether this process would lead anything of p now.
@@ -326,58 +325,4 @@ func (s *shard) heldBy(sessions map[lease.Session]bool) []int32 {
 		})
 	}
 	return roles
-}
-
-// sharing is who should claim what nobody holds, by role, worked out for all partitions
-// at once: for each by itself, the same processes would come first on all of them.
-type sharing struct {
-	plan  *placement.Plan
-	fresh bool
-	at    clock.Mono
-	first []int32
-}
-
-// uncovered stands for a role that was held when vacant ones were shared out.
-const uncovered = int32(-3)
-
-// shares says, by role, which of the plan's candidates should claim it if nobody holds
-// it, these roles of p among them; fresh reckons with nobody holding anything. With several
-// partitions, what becomes vacant within T/20, such as what a dead process held on many, is
-// shared out once. With one, only what is asked for is: after an outage holders are found to
-// be silent one after the other, and what all of them held takes long to share out.
-func (s *shard) shares(plan *placement.Plan, roles []int32, fresh bool, now clock.Instant) []int32 {
-	sh := &s.planner.sharing
-	recent := sh.plan == plan && sh.fresh == fresh && len(sh.first) == s.desired.Roles && now.Mono.Sub(sh.at) < clock.Behind(s.set.T)
-	if recent && !slices.ContainsFunc(roles, func(role int32) bool { return sh.first[s.role(role)] == uncovered }) {
-		return sh.first
-	}
-	if !recent || len(s.shards) > 1 {
-		*sh = sharing{plan: plan, fresh: fresh, at: now.Mono, first: slices.Repeat([]int32{uncovered}, s.desired.Roles)}
-	}
-	var holders []int32
-	if !fresh {
-		holders = s.holders(plan, now)
-	}
-	open := s.open(roles, holders)
-	for i, first := range plan.Assign(open, holders) {
-		sh.first[open[i]] = first
-	}
-	return sh.first
-}
-
-// open are the roles, ascending, that are shared out together with these of p.
-func (s *shard) open(roles, holders []int32) []int32 {
-	var open []int32
-	if len(s.shards) == 1 {
-		for _, role := range roles {
-			open = append(open, int32(s.role(role)))
-		}
-		return open
-	}
-	for role := range s.desired.Roles {
-		if holders == nil || holders[role] == placement.Nobody {
-			open = append(open, int32(role))
-		}
-	}
-	return open
 }

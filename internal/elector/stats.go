@@ -10,7 +10,7 @@ import (
 )
 
 // Counters only grow. All are moved where what they count is dealt with anyway, so that
-// none costs anything for each role but the vacancies (vacancy.go), which cost a store.
+// none costs anything for each role but the vacancies, which cost a store.
 type Counters struct {
 	Records, Foreign, Newer, Malformed uint64 // read
 
@@ -124,4 +124,131 @@ func (s *shard) census(now clock.Instant) (c [Held + 1]int) {
 		c[Unknown], c[Vacant] = c[Unknown]+c[Vacant], 0
 	}
 	return c
+}
+
+// vacancyStats is since when roles of one partition have been vacant, as others are told
+// (Status). It is for counters only: nothing is decided by it. It is exact, and costs a store
+// for each role that becomes vacant or is won: many roles may do so at once, so there are
+// neither timers nor maps.
+type vacancyStats struct {
+	since []clock.Raw // by role below R: 0: it is not vacant, or nobody knows
+	count int         // how many are vacant
+	at    clock.Raw   // until when they are accounted for
+}
+
+// vacated notes that roles below R are vacant, from now on if they were not before.
+func (v *vacancyStats) vacated(roles []int32, below int32, now clock.Instant) {
+	for _, role := range roles {
+		if role >= below {
+			continue
+		}
+		if len(v.since) == 0 {
+			v.since = make([]clock.Raw, below)
+		}
+		if v.since[role] == 0 {
+			v.since[role] = now.Raw
+			v.count++
+		}
+	}
+}
+
+// occupied notes that roles have a holder, and adds to c for how long they were vacant.
+func (v *vacancyStats) occupied(roles []int32, c *Counters, now clock.Instant) {
+	if v.count == 0 {
+		return
+	}
+	won, since := 0, clock.Raw(0) // mostly all were vacated together
+	for _, role := range roles {
+		if int(role) >= len(v.since) || v.since[role] == 0 {
+			continue
+		}
+		if v.since[role] != since {
+			c.Vacancies.Add(now.Raw.Sub(since), won)
+			won, since = 0, v.since[role]
+		}
+		won++
+		v.since[role] = 0
+		v.count--
+	}
+	c.Vacancies.Add(now.Raw.Sub(since), won)
+}
+
+// resize follows R. Nobody waits any more for roles that are not below it.
+func (v *vacancyStats) resize(below int) {
+	for _, since := range v.since[min(below, len(v.since)):] {
+		if since != 0 {
+			v.count--
+		}
+	}
+	if len(v.since) > 0 {
+		v.since = append(v.since[:min(below, len(v.since))], make([]clock.Raw, max(0, below-len(v.since)))...)
+	}
+}
+
+// account adds to c for how long roles have been vacant until now. While a newer version may
+// hold whatever is vacant, it does not count. It has to be called before anything is read:
+// what is vacant was so until then.
+func (v *vacancyStats) account(newerUntil clock.Raw, c *Counters, now clock.Instant) {
+	if v.count > 0 {
+		if from := max(v.at, newerUntil); now.Raw > from {
+			c.Leaderless += now.Raw.Sub(from).Seconds() * float64(v.count)
+		}
+	}
+	v.at = now.Raw
+}
+
+// vacated notes that roles are vacant. Nobody knows that before the log was read to where it
+// ended when reading began.
+func (s *shard) vacated(roles []int32, now clock.Instant) {
+	if !caughtUp(s.channels) {
+		return
+	}
+	s.vacancyStats.vacated(roles, s.localRoles(), now)
+}
+
+// occupied notes that roles have a holder.
+func (s *shard) occupied(roles []int32, now clock.Instant) {
+	s.vacancyStats.occupied(roles, &s.counts.Counters, now)
+}
+
+// resize follows R.
+func (s *shard) resize(now clock.Instant) {
+	s.vacancyStats.resize(int(s.localRoles()))
+	s.recount(now)
+}
+
+// recount looks at all roles: a log has become known, or begins anew, so that others may hold
+// them, or nobody. Nothing is counted while it is not known who holds anything.
+func (s *shard) recount(now clock.Instant) {
+	if !s.lease.Known() {
+		s.vacancyStats = vacancyStats{at: now.Raw}
+		return
+	}
+	all := make([]int32, s.localRoles())
+	for role := range all {
+		all[role] = int32(role)
+	}
+	s.recountOf(all, now)
+}
+
+// recountOf looks at roles of which a log says something new.
+func (s *shard) recountOf(roles []int32, now clock.Instant) {
+	if !s.lease.Known() {
+		return
+	}
+	var held, free []int32
+	for _, role := range roles {
+		if s.lease.Held(role, now) {
+			held = append(held, role)
+		} else {
+			free = append(free, role)
+		}
+	}
+	s.occupied(held, now)
+	s.vacated(free, now)
+}
+
+// account adds up for how long roles of p have been vacant.
+func (s *shard) account(now clock.Instant) {
+	s.vacancyStats.account(s.lease.NewerUntil(), &s.counts.Counters, now)
 }
