@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"sync"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/kafka"
+	"github.com/goneli/neli/nelihttp"
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
@@ -72,7 +74,9 @@ func hook(cfg *neli.Config, token func(context.Context) (neli.Token, error)) {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
-	b := &tokenBed{issuer: i, cluster: kafkatest.Run(t, kafkatest.Options{Secure: true, Issuer: i.URL, BrokerProps: hostileBroker()})}
+	props := hostileBroker()
+	maps.Copy(props, plainProperties())
+	b := &tokenBed{issuer: i, cluster: kafkatest.Run(t, kafkatest.Options{Secure: true, Issuer: i.URL, BrokerProps: props})}
 	b.admin = newHostileAdmin(t, b.cluster.Bootstrap())
 	t.Run("", func(t *testing.T) { // of those that wait, all wait at once
 		for name := range clients {
@@ -83,8 +87,12 @@ func TestTokens(t *testing.T) {
 				t.Run("function", func(t *testing.T) { t.Parallel(); testTokenFunction(t, b, name) })
 				t.Run("issuers", func(t *testing.T) { t.Parallel(); testIssuers(t, b, name) })
 				t.Run("refused", func(t *testing.T) { t.Parallel(); testRefusedTokens(t, b, name) })
+				t.Run("refused later", func(t *testing.T) { t.Parallel(); testRefusedLater(t, b, name) })
+				t.Run("endpoint with TLS", func(t *testing.T) { t.Parallel(); testSecureEndpoint(t, b, name) })
+				t.Run("passwords", func(t *testing.T) { t.Parallel(); testPasswords(t, b, name) })
 			})
 		}
+		t.Run("check", func(t *testing.T) { t.Parallel(); testCheckedLogins(t, b) })
 	})
 }
 
@@ -103,12 +111,21 @@ func testRenewal(t *testing.T, b *tokenBed, name string) {
 	shows(t, log, m)
 }
 
-// shows checks that a member's log has no secret. The member ends.
+// shows checks that neither a member's pages nor its log have a secret. The member ends.
 func shows(t *testing.T, log *hostileLog, m *hostileMember, more ...string) {
 	t.Helper()
+	secrets := append(more, issuerSecret, "eyJ")
+	pages := nelihttp.Handler(m.Neli)
+	for _, route := range []string{"/", "/leader", "/leader/0", "/holder/0", "/standings", "/members", "/stats", "/healthz"} {
+		page := httptest.NewRecorder()
+		pages.ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, route, nil))
+		for _, secret := range secrets {
+			assert.NotContains(t, page.Body.String(), secret, route)
+		}
+	}
 	require.NoError(t, m.Close())
 	<-m.ended
-	for _, secret := range append(more, issuerSecret, "eyJ") {
+	for _, secret := range secrets {
 		assert.Empty(t, log.with(secret), "%q was logged", secret)
 		assert.NotContains(t, fmt.Sprint(m.err), secret)
 	}

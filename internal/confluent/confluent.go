@@ -41,6 +41,10 @@ func confluentConfig(props map[string]string, logs *confluentLogs) (ck.ConfigMap
 			return nil, logs.refused(err)
 		}
 	}
+	// Without it librdkafka, as it comes with the client, trusts the file that CentOS has, and no other.
+	if logs.login.endpoint != "" && props["https.ca.location"] == "" && props["https.ca.pem"] == "" {
+		config["https.ca.location"] = "probe"
+	}
 	config["go.logs.channel.enable"] = true
 	config["go.logs.channel"] = logs.events
 	return config, nil

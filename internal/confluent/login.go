@@ -86,7 +86,7 @@ func confluentNoToken(text string) (why string, ok bool) {
 // token, of a certificate, and OAuth's own words for a client that is refused (RFC 6749, 5.2). It does not
 // tell the status of the answer but in its log.
 var confluentUseless = []string{confluentForGood, "Expected ", "Must supply an unexpired token", "Failed to decode JWT", "Failed to parse JSON", "Response is not JSON",
-	"Failed to create JWT assertion", "certificate", "invalid_", "unauthorized_client", "unsupported_grant_type", "access_denied"}
+	"Failed to create JWT assertion", "certificate", "trust anchors", "invalid_", "unauthorized_client", "unsupported_grant_type", "access_denied"}
 
 // confluentTokenRefused tells a token that is refused, or of no use, from a token service that does
 // not answer.

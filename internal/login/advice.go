@@ -5,6 +5,7 @@ import "strings"
 // advice is which properties to look at, by what a token endpoint, the way to it, or a broker says.
 var advice = []struct{ said, look string }{
 	{"certificate", "https.ca.location (or https.ca.pem)"},
+	{"trust anchors", "https.ca.location (or https.ca.pem)"}, // there is no such file
 	{"invalid_client", "sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret"},
 	{"unauthorized_client", "sasl.oauthbearer.client.id and sasl.oauthbearer.grant.type"},
 	{"invalid_scope", "sasl.oauthbearer.scope"},

@@ -128,8 +128,9 @@ func (a *authority) properties() map[string]string {
 		mtls + "ssl.truststore.type":                "PEM",
 		mtls + "ssl.truststore.location":            a.trust,
 		mtls + "ssl.client.auth":                    "required",
-		listener + "sasl.enabled.mechanisms":        "SCRAM-SHA-512",
+		listener + "sasl.enabled.mechanisms":        "SCRAM-SHA-512,SCRAM-SHA-256",
 		listener + "scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+		listener + "scram-sha-256.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
 		"authorizer.class.name":                     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 		"super.users":                               "User:ANONYMOUS", // admin clients here, and the brokers themselves
 		"allow.everyone.if.no.acl.found":            "false",

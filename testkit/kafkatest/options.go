@@ -38,7 +38,7 @@ type Options struct {
 	// per member. Default 0.
 	ProxiedListeners int
 
-	// Secure adds a listener with TLS and SCRAM-SHA-512 ([Cluster].SecureBootstrap), another one with TLS
+	// Secure adds a listener with TLS and SCRAM-SHA-512 or -256 ([Cluster].SecureBootstrap), another one with TLS
 	// and client certificates ([Cluster].MTLSBootstrap), and turns authorization on: who comes in there may do what [Cluster].Allow
 	// allowed, and nothing else. The other listeners know no users; who comes in
 	// there, without a password, is User:ANONYMOUS, a super user.

@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/pbkdf2"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/sha512"
 	"errors"
 	"fmt"
+	"hash"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -24,8 +26,8 @@ type ACL struct {
 
 var errNotSecure = errors.New("kafkatest: the cluster was started without Secure")
 
-// SecureBootstrap returns the addresses that take TLS and SCRAM-SHA-512,
-// separated by commas, or "" unless the cluster was started with Secure.
+// SecureBootstrap returns the addresses that take TLS and SCRAM, separated by
+// commas, or "" unless the cluster was started with Secure.
 func (c *Cluster) SecureBootstrap() string {
 	if c.authority == nil {
 		return ""
@@ -42,32 +44,25 @@ func (c *Cluster) CAPEM() string {
 	return c.authority.caPEM
 }
 
-// AddUser makes a SCRAM user, or sets its password, and returns when every
-// broker knows. All brokers must run.
+// scram is a mechanism, by Kafka's number (KIP-554) and by its hash.
+type scram struct {
+	number int8
+	hash   func() hash.Hash
+	size   int
+}
+
+var scramSHA256, scramSHA512 = scram{1, sha256.New, sha256.Size}, scram{2, sha512.New, sha512.Size}
+
+// AddUser makes a user of SCRAM-SHA-512 and SCRAM-SHA-256, or sets its password, and returns when
+// every broker knows. All brokers must run.
 func (c *Cluster) AddUser(ctx context.Context, name, password string) error {
 	if c.authority == nil {
 		return errNotSecure
 	}
-	const iterations = 4096
-	var salt [16]byte
-	_, _ = rand.Read(salt[:]) // never fails
-	salted, err := pbkdf2.Key(sha512.New, password, salt[:], iterations, sha512.Size)
-	if err != nil {
-		return fmt.Errorf("kafkatest: adding user %s: %w", name, err)
-	}
-	const scramSHA512 = 2
-	req := kmsg.NewPtrAlterUserSCRAMCredentialsRequest()
-	req.Upsertions = []kmsg.AlterUserSCRAMCredentialsRequestUpsertion{{
-		Name: name, Mechanism: scramSHA512, Iterations: iterations, Salt: salt[:], SaltedPassword: salted,
-	}}
-	resp, err := c.ask(ctx, req)
-	if err == nil {
-		for _, result := range resp.(*kmsg.AlterUserSCRAMCredentialsResponse).Results {
-			err = errors.Join(err, refused(result.ErrorCode, result.ErrorMessage))
+	for _, by := range []scram{scramSHA256, scramSHA512} { // KRaft takes one of a user at a time
+		if err := c.addUser(ctx, name, password, by); err != nil {
+			return fmt.Errorf("kafkatest: adding user %s: %w", name, err)
 		}
-	}
-	if err != nil {
-		return fmt.Errorf("kafkatest: adding user %s: %w", name, err)
 	}
 	return c.everyBroker(ctx, "waiting until it knows user "+name, func(ctx context.Context, b *Broker) error {
 		req := kmsg.NewPtrDescribeUserSCRAMCredentialsRequest()
@@ -83,6 +78,27 @@ func (c *Cluster) AddUser(ctx context.Context, name, password string) error {
 		}
 		return nil
 	})
+}
+
+func (c *Cluster) addUser(ctx context.Context, name, password string, by scram) error {
+	const iterations = 4096
+	var salt [16]byte
+	_, _ = rand.Read(salt[:]) // never fails
+	salted, err := pbkdf2.Key(by.hash, password, salt[:], iterations, by.size)
+	if err != nil {
+		return err
+	}
+	req := kmsg.NewPtrAlterUserSCRAMCredentialsRequest()
+	req.Upsertions = []kmsg.AlterUserSCRAMCredentialsRequestUpsertion{{
+		Name: name, Mechanism: by.number, Iterations: iterations, Salt: salt[:], SaltedPassword: salted,
+	}}
+	resp, err := c.ask(ctx, req)
+	if err == nil {
+		for _, result := range resp.(*kmsg.AlterUserSCRAMCredentialsResponse).Results {
+			err = errors.Join(err, refused(result.ErrorCode, result.ErrorMessage))
+		}
+	}
+	return err
 }
 
 // Allow adds ACLs and returns when every broker knows. All brokers must run.

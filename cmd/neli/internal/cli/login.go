@@ -29,6 +29,8 @@ func lookAt(err error, props neli.KafkaConfigMap) string {
 		return ""
 	case strings.HasSuffix(text, "EOF)"), strings.HasSuffix(text, "EOF"):
 		return "security.protocol and sasl.mechanism, as a broker that closes the connection may want TLS, or other credentials"
+	case strings.Contains(text, "plaintext connection speaking to a tls endpoint"):
+		return "security.protocol: the broker wants TLS"
 	case !errors.Is(err, kafka.ErrAuthentication):
 		return ""
 	case strings.Contains(text, "remote error: tls"):

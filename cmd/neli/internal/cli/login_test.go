@@ -25,6 +25,7 @@ func TestARefusedLoginNamesItsProperty(t *testing.T) {
 		{"OAUTHBEARER", refused("the broker refuses the token (invalid_token)"), "look at sasl.oauthbearer.scope"},
 		{"AWS_MSK_IAM", refused("SASL_AUTHENTICATION_FAILED: Access denied"), "look at AWS's credentials"},
 		{"PLAIN", errors.New("broker closed the connection: EOF"), "look at security.protocol and sasl.mechanism"},
+		{"PLAIN", errors.New("is this a plaintext connection speaking to a tls endpoint?"), "look at security.protocol: the broker wants TLS"},
 		{"OAUTHBEARER", refused("answers 401: look at sasl.oauthbearer.client.id"), "look at sasl.oauthbearer.client.id"},
 		{"PLAIN", errors.New("connection refused"), "connection refused"},
 	} {
