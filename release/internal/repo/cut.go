@@ -165,13 +165,15 @@ func Section(changelog []byte, version string) string {
 	return before
 }
 
-// recordFormat keeps the records that this version writes, for the tests of later ones.
+// recordFormat keeps what this version says to others, for the tests of later ones.
 func (r Repo) recordFormat(version string) error {
-	cmd := exec.Command("go", "test", "-count=1", "-run", "^TestRecordsOfReleases$", "./internal/lease")
-	cmd.Dir = r.Dir
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "NELI_RELEASE="+version)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("records of former releases: %w\n%s", err, out)
+	for dir, packages := range map[string][]string{"": {"./internal/lease", "./internal/sentinel"}, "peers": {"./internal/wire"}} {
+		cmd := exec.Command("go", append([]string{"test", "-count=1", "-run", "^TestRecordsOfReleases$"}, packages...)...)
+		cmd.Dir = filepath.Join(r.Dir, dir)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "NELI_RELEASE="+version)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("records of former releases: %w\n%s", err, out)
+		}
 	}
 	return nil
 }

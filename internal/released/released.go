@@ -1,0 +1,84 @@
+// Package released holds what this version says to others against what each release has said. Only
+// tests import it.
+package released
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// dir has a file for each release whose messages differ from those of the former ones: a name, a tab
+// and a message a line. Released files never change; `make release` adds one.
+const dir = "testdata/releases"
+
+// Messages has read be called with each message of each release, and fails the test if this version
+// writes a message, by name, that no file has: every process that is deployed would have to
+// read it. NELI_RELEASE names the release to come and adds its file.
+func Messages(t *testing.T, now map[string]string, read func(t *testing.T, name, message string)) {
+	t.Helper()
+	if release := os.Getenv("NELI_RELEASE"); release != "" {
+		add(t, filepath.Join(dir, release+".txt"), now)
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	known := map[string]bool{}
+	for _, file := range files {
+		for name, message := range messages(t, file) {
+			known[name+message] = true
+			t.Run(strings.TrimSuffix(filepath.Base(file), ".txt")+"/"+name, func(t *testing.T) { read(t, name, message) })
+		}
+	}
+	for name, message := range now {
+		require.True(t, known[name+message], "no file in %s has %s: %s; docs/compatibility.md says what may change; then NELI_RELEASE=vX.Y.Z go test -run %s",
+			dir, name, message, t.Name())
+	}
+}
+
+// add writes the file of a release, unless the files of former ones have all its messages.
+func add(t *testing.T, file string, now map[string]string) {
+	t.Helper()
+	others, err := filepath.Glob(filepath.Join(dir, "*.txt"))
+	require.NoError(t, err)
+	fresh := maps.Clone(now)
+	for _, other := range others {
+		if other == file {
+			continue
+		}
+		for name, message := range messages(t, other) {
+			if fresh[name] == message {
+				delete(fresh, name)
+			}
+		}
+	}
+	if len(fresh) == 0 {
+		return
+	}
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(fresh)) {
+		fmt.Fprintf(&text, "%s\t%s\n", name, fresh[name])
+	}
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o644))
+}
+
+// messages are those of a file.
+func messages(t *testing.T, file string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	all := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		name, message, ok := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		require.True(t, ok, "%s: %s", file, line)
+		all[name] = message
+	}
+	return all
+}

@@ -1,0 +1,48 @@
+package sentinel
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/released"
+)
+
+// said is what members, guards and sentinels say to each other, by names that stay.
+func said() map[string]any {
+	return map[string]any{
+		"register": &request{Register: &Registration{Topic: "topic", TopicID: "id", Logs: 3, Group: "g", Process: ProcessID("secret"), Secret: "secret",
+			Name: "X <&>", T: 5 * time.Second, Rho: 0.0005, Running: true}},
+		"register without a broker": &request{Register: &Registration{Group: "g", Process: ProcessID("secret"), Secret: "secret", T: time.Second}},
+		"guard":                     &request{Guard: &guardian{Process: ProcessID("secret"), Secret: "secret"}},
+		"clear":                     &request{Clear: true},
+		"goodbye":                   &request{Goodbye: true},
+		"count":                     &request{Count: &query{Topic: "topic", Group: "g"}},
+		"counted":                   &Count{Registered: 3, Watched: 2},
+		"none":                      &Answer{State: None},
+		"registered":                &Answer{State: Registered},
+		"watching":                  &Answer{State: Watching},
+		"refused":                   &Answer{State: Refused, Reason: "no"},
+		"gone":                      &Answer{State: Gone},
+	}
+}
+
+// A sentinel outlives many members, so each reads what the others of all releases say.
+func TestRecordsOfReleases(t *testing.T) {
+	now := map[string]string{}
+	for name, v := range said() {
+		text, err := json.Marshal(v)
+		require.NoError(t, err)
+		now[name] = string(text)
+	}
+	released.Messages(t, now, func(t *testing.T, name, message string) {
+		want := said()[name]
+		require.NotNil(t, want, "what was released is read for ever")
+		got := reflect.New(reflect.TypeOf(want).Elem()).Interface()
+		require.NoError(t, json.Unmarshal([]byte(message), got))
+		require.Equal(t, want, got)
+	})
+}
