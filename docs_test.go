@@ -40,6 +40,30 @@ func TestReadmeExampleCompiles(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 }
 
+// called is a function of package neli, as the README names it: of a Neli n, of a Leadership l, or of the package.
+var called = regexp.MustCompile(`\b(n|l|neli)\.([A-Z][A-Za-z]*)\(`)
+
+// TestReadmesFunctionsHaveExamples: whoever looks one up finds how it is used.
+func TestReadmesFunctionsHaveExamples(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	files, err := filepath.Glob("*_test.go")
+	require.NoError(t, err)
+	var examples strings.Builder
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		examples.Write(source)
+	}
+	named := called.FindAllStringSubmatch(string(text), -1)
+	require.Greater(t, len(named), 10)
+	for _, m := range named {
+		of, function := m[1], m[2]
+		name := map[string]string{"n": "ExampleNeli_", "l": "ExampleLeadership_", "neli": "Example"}[of] + function
+		assert.Contains(t, examples.String(), "func "+name+"() {")
+	}
+}
+
 var (
 	fence = regexp.MustCompile("(?ms)^```.*?^```$")
 	code  = regexp.MustCompile("`[^`\n]*`")
