@@ -52,8 +52,11 @@ func startMember(t *testing.T, dir string, params memberParams) *member {
 	var err error
 	m.samples, err = openSamples(m.dir)
 	require.NoError(t, err)
-	exe, err := os.Executable()
-	require.NoError(t, err)
+	exe := params.program
+	if exe == "" {
+		exe, err = os.Executable()
+		require.NoError(t, err)
+	}
 	output, err := os.Create(filepath.Join(m.dir, "output"))
 	require.NoError(t, err)
 	defer output.Close() // the member has its own descriptor

@@ -56,6 +56,8 @@ func raiseParallel() {
 type memberParams struct {
 	Name       string
 	Contenders []contenderParams
+
+	program string // the file of this suite as another release has it; empty: this one
 }
 
 // contenderParams are the settings of one Neli and of the application around it.
