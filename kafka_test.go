@@ -307,6 +307,28 @@ func TestObserversReaderThatStandsStillIsReplaced(t *testing.T) {
 	})
 }
 
+// An observer writes no Hello that a member would answer with a Snapshot. When its reader has been
+// replaced, it learns the holder from the records that it reads again, as after a start.
+func TestObserverKnowsTheHolderOnceItsReaderIsReplaced(t *testing.T) {
+	mocked(t, Config{Observer: true}, nothing, func(t *testing.T, k *mockKafka, observer *Neli) {
+		n, err := New(Config{Provider: k, LeaderGroupID: "g", Name: "leader"})
+		require.NoError(t, err)
+		defer n.Close()
+		p, err := n.Background(func() { time.Sleep(100 * time.Millisecond) })
+		require.NoError(t, err)
+		defer p.Close()
+		require.Eventually(t, n.IsLeader, time.Minute, 100*time.Millisecond)
+		k.mu.Lock()
+		k.still = 1 // the observer's reader
+		k.mu.Unlock()
+		require.Eventually(t, func() bool { return observer.Stats().ReadersReplaced == 1 }, 15*time.Second, 100*time.Millisecond)
+		time.Sleep(time.Second)
+		h, known := observer.Holder(0)
+		require.True(t, known)
+		require.Equal(t, "leader", h.Name)
+	})
+}
+
 // Readers that all stand still are not replaced in a storm, and one that says why it does
 // not read is not replaced.
 func TestReadersAreNotReplacedInAStorm(t *testing.T) {

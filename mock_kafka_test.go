@@ -38,7 +38,6 @@ type mockKafka struct {
 	groups    int   // so many were made
 	away      bool  // no broker answers a question
 	feeds     bool  // members of the group are given records
-	pos       int64
 	ids       string
 	props     map[string]map[string]string
 	throttled atomic.Int64 // what every client says
@@ -218,6 +217,7 @@ func (p *mockProducer) Close() error {
 type mockReader struct {
 	*mockKafka
 	number int
+	pos    int64
 	once   sync.Once
 }
 

@@ -130,9 +130,9 @@ func TestOutages(t *testing.T) {
 			for _, n := range still {
 				took[n.outageKind.name] = passed.Round(time.Millisecond)
 				if passed > n.within {
-					t.Logf("%s on %s:\n%s", n.Group(), n.Name(), n.log.tail(200))
+					t.Logf("%s (%s) on %s:\n%s", n.Group(), n.outageKind.name, n.Name(), n.log.tail(200))
 					logGroup(t, members, n.Group())
-					late = append(late, fmt.Sprintf("%s on %s, replaced %d", n.Group(), n.Name(), n.Stats().ReadersReplaced))
+					late = append(late, fmt.Sprintf("%s (%s) on %s, replaced %d", n.Group(), n.outageKind.name, n.Name(), n.Stats().ReadersReplaced))
 				}
 			}
 			require.Empty(t, late, "outage %d: these are not well after %v with the brokers", o+1, passed)

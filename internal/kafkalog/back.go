@@ -34,12 +34,12 @@ type backPart struct {
 	times int               // how often it was begun again
 }
 
-// begin takes note that reading of p begins at an offset near the end.
+// begin notes that reading of p begins at an offset near the end.
 func (b *lookBack) begin(p int, offset int64, e kafka.OffsetRange) {
 	for len(b.parts) <= p {
 		b.parts = append(b.parts, backPart{})
 	}
-	b.parts[p].begun, b.parts[p].at = offset, e
+	b.parts[p] = backPart{begun: offset, at: e}
 }
 
 // ask asks for reading of p to begin again, unless wanted says otherwise when it is time.

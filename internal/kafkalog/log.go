@@ -176,7 +176,8 @@ func saysWhy(err error) bool {
 // just returned nothing. If others are read it may be theirs only, so they are read anew by the
 // same client first, which costs the others nothing. Otherwise the client is replaced, and
 // reading begins anew with all partitions: a new client does not know the epoch of what was
-// read, so it could not tell that records were lost meanwhile.
+// read, so it could not tell that records were lost meanwhile. It begins before the end, as
+// after a start: an observer writes no Hello, so no member would write a Snapshot for it.
 func (k *kafkaLog) look(ctx context.Context, waited time.Duration) error {
 	still := k.still.waited(waited)
 	if len(still) == 0 {
@@ -185,7 +186,7 @@ func (k *kafkaLog) look(ctx context.Context, waited time.Duration) error {
 	if k.still.assignAnew(still, time.Now()) {
 		k.log.Warn("reading of some partitions stands still while others are read: reading them anew",
 			"topic", k.topic.name, "partitions", still)
-		return k.reposition(ctx, readAnew, still)
+		return k.reposition(ctx, readAgain, still)
 	}
 	k.log.Warn("the log reader stands still: the log has records that it does not return; replacing its client",
 		"topic", k.topic.name, "partitions", still)
@@ -197,7 +198,7 @@ func (k *kafkaLog) look(ctx context.Context, waited time.Duration) error {
 	k.reader = nil
 	k.closing.Go(func() { _ = old.Close() }) // it may wait for a broker
 	k.still.restart(time.Now(), still)
-	err := k.reposition(ctx, readAnew, nil)
+	err := k.reposition(ctx, readAgain, nil)
 	k.still.restart(time.Now(), nil)
 	return err
 }
@@ -215,7 +216,7 @@ func (k *kafkaLog) recover(ctx context.Context, err error) error {
 	case errors.Is(err, kafka.ErrClientFatal):
 		_ = k.reader.Close()
 		k.reader = nil
-		return k.reposition(ctx, readAnew, nil)
+		return k.reposition(ctx, readAgain, nil)
 	case errors.Is(err, kafka.ErrTruncated):
 		return k.reposition(ctx, readAgain, nil)
 	case errors.Is(err, kafka.ErrOutOfRange):
@@ -240,8 +241,7 @@ type resumption int
 
 const (
 	readOn    resumption = iota // where it was, but for logs that begin later
-	readAnew                    // likewise, but what was known may be out of date
-	readAgain                   // from before the end, as at boot: what was read may not be what is there
+	readAgain                   // from before the end, as after a start: what is known is void
 )
 
 // reposition is for a position that is said to lie outside its log, of which
@@ -274,9 +274,6 @@ func (k *kafkaLog) reposition(ctx context.Context, how resumption, some []int) e
 		switch {
 		case meant && how == readAgain:
 			k.jump(p, e)
-		case meant && how == readAnew:
-			// Reading has stopped for a while: what was under way is forgotten.
-			k.begin(p, max(k.position[p], e.Start), e)
 		case k.position[p] < e.Start:
 			moved = true
 			k.log.Warn("the head of the log was deleted before it was read", "topic", k.topic.name, "partition", p,
