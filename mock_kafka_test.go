@@ -310,7 +310,7 @@ func (g *mockGroup) Close() error {
 
 type mockAdmin struct{ *mockKafka }
 
-func (a *mockAdmin) Brokers(context.Context) ([]kafka.BrokerInfo, error) {
+func (a *mockAdmin) Brokers(context.Context, bool) ([]kafka.BrokerInfo, error) {
 	return []kafka.BrokerInfo{{ID: 1}}, a.did("Brokers")
 }
 

@@ -80,7 +80,7 @@ func said(code int16, words *string) error {
 	return err
 }
 
-func (a *admin) Brokers(ctx context.Context) (brokers []kafka.BrokerInfo, err error) {
+func (a *admin) Brokers(ctx context.Context, _ bool) (brokers []kafka.BrokerInfo, err error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.Topics = []kmsg.MetadataRequestTopic{} // of none, not of all
 	err = ask(ctx, a, "describe cluster", req, func(resp *kmsg.MetadataResponse) error {

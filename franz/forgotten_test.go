@@ -91,14 +91,14 @@ func TestNoBrokersAreAnError(t *testing.T) {
 	defer a.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	brokers, err := a.Brokers(ctx)
+	brokers, err := a.Brokers(ctx, true)
 	require.NoError(t, err)
 	require.Len(t, brokers, 1)
 	c.ControlKey(int16(kmsg.Metadata), func(req kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
 		return noBrokers(req.(*kmsg.MetadataRequest)), nil, true
 	})
-	_, err = a.Brokers(ctx)
+	_, err = a.Brokers(ctx, true)
 	require.Error(t, err)
 }
 

@@ -71,7 +71,7 @@ func (b *bed) outcome(refused bool) error {
 		b.props["message.timeout.ms"] = "1000"
 	}
 	p := b.producer()
-	_, err := b.admin(p).Brokers(b.t.Context())
+	_, err := b.admin(p).Brokers(b.t.Context(), true)
 	if err != nil {
 		r, g := b.reader(), b.member()
 		require.NoError(b.t, r.Assign("log", []int64{0}))

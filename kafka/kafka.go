@@ -199,8 +199,9 @@ type LogInfo struct {
 // ErrUnknownTopic, ErrTopicExists, ErrSettings, ErrAuthorization and ErrAuthentication
 // where these apply; any other is passing.
 type Admin interface {
-	// Brokers returns the brokers that are up, in no order.
-	Brokers(ctx context.Context) ([]BrokerInfo, error)
+	// Brokers returns the brokers that are up, in no order. If racks is false it may leave their
+	// racks out.
+	Brokers(ctx context.Context, racks bool) ([]BrokerInfo, error)
 	// Topic describes a topic.
 	Topic(ctx context.Context, topic string) (TopicInfo, error)
 	// CreateTopic creates a topic, or only asks whether that can be. ErrSettings: not with

@@ -79,7 +79,7 @@ func (a *admin) ask(ctx context.Context, name string, answer func(*topic) error)
 }
 
 // Brokers implements [kafka.Admin].
-func (a *admin) Brokers(ctx context.Context) (brokers []kafka.BrokerInfo, err error) {
+func (a *admin) Brokers(ctx context.Context, _ bool) (brokers []kafka.BrokerInfo, err error) {
 	err = a.call(ctx, func() error {
 		brokers = a.b.describe()
 		return nil

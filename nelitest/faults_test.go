@@ -280,7 +280,7 @@ func TestKillFreesAdminCalls(t *testing.T) {
 		a := newAdmin(t, p, newProducer(t, p, nil))
 		b.CutOff("a", nelitest.Admin)
 		time.AfterFunc(time.Second, func() { b.Kill("a") })
-		_, err := a.Brokers(context.Background())
+		_, err := a.Brokers(context.Background(), false)
 		require.ErrorIs(t, err, kafka.ErrClientFatal)
 	})
 }

@@ -108,7 +108,7 @@ func (v *verifier) brokers(t *testing.T, c *kfake.Cluster) error {
 	a, err := provider.Admin(p)
 	require.NoError(t, err)
 	defer a.Close()
-	_, err = a.Brokers(t.Context())
+	_, err = a.Brokers(t.Context(), false)
 	return err
 }
 

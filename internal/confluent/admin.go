@@ -79,10 +79,15 @@ func confluentTimeout(ctx context.Context) ck.AdminOptionRequestTimeout {
 	return ck.SetAdminRequestTimeout(timeout)
 }
 
-func (a *confluentAdmin) Brokers(ctx context.Context) ([]kafka.BrokerInfo, error) {
+// Brokers asks for racks by DescribeCluster, and only then. If a broker lists no brokers at that
+// moment, DescribeCluster aborts the process (librdkafka 2.15.1, rdkafka_admin.c: Assertion
+// `rko_result' failed). Brokers do that while they start, shut down or are all fenced. Asking for
+// the metadata first makes it improbable, not impossible.
+func (a *confluentAdmin) Brokers(ctx context.Context, racks bool) ([]kafka.BrokerInfo, error) {
 	return confluentAsk(ctx, a, "describe cluster", func(ctx context.Context, timeout ck.AdminOptionRequestTimeout) ([]kafka.BrokerInfo, error) {
-		if err := a.told(ctx); err != nil {
-			return nil, err
+		listed, err := a.listed(ctx)
+		if err != nil || !racks {
+			return listed, err
 		}
 		cluster, err := a.client.DescribeCluster(ctx, timeout)
 		if err != nil {
@@ -100,19 +105,24 @@ func (a *confluentAdmin) Brokers(ctx context.Context) ([]kafka.BrokerInfo, error
 	})
 }
 
-// told returns an error if a broker tells of no brokers, as one that starts or shuts down does.
-// DescribeCluster, which knows their racks, aborts the process then (librdkafka 2.15.1,
-// rdkafka_admin.c: Assertion `rko_result' failed); between the two questions that may still be.
-func (a *confluentAdmin) told(ctx context.Context) error {
+// listed returns the brokers in the metadata, without their racks.
+func (a *confluentAdmin) listed(ctx context.Context) ([]kafka.BrokerInfo, error) {
 	wait := 2 * time.Second // a broker that is far away takes one
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = min(wait, max(time.Until(deadline), time.Millisecond))
 	}
 	metadata, err := a.client.GetMetadata(nil, false, int(wait.Milliseconds()))
-	if err == nil && len(metadata.Brokers) == 0 {
-		err = errors.New("the broker tells of no brokers")
+	if err != nil {
+		return nil, err
 	}
-	return err
+	var brokers []kafka.BrokerInfo
+	for _, b := range metadata.Brokers {
+		brokers = append(brokers, kafka.BrokerInfo{ID: int(b.ID)})
+	}
+	if len(brokers) == 0 {
+		return nil, errors.New("the broker lists no brokers")
+	}
+	return brokers, nil
 }
 
 func (a *confluentAdmin) Topic(ctx context.Context, topic string) (kafka.TopicInfo, error) {

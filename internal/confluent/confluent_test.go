@@ -355,7 +355,7 @@ func TestConfluentAdmin(t *testing.T) {
 	if took := confluentElapsed(func() { _, err = a.Topic(context.Background(), confluentTopic) }); err == nil || took > 2*time.Second {
 		t.Errorf("closed meanwhile: %v after %v", err, took)
 	}
-	if _, err := a.Brokers(ctx); err == nil {
+	if _, err := a.Brokers(ctx, true); err == nil {
 		t.Error("a closed admin answered")
 	}
 }

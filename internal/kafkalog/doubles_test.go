@@ -14,7 +14,7 @@ import (
 // fakeAdmin answers as a cluster of one broker with an empty topic of one partition does.
 type fakeAdmin struct{}
 
-func (fakeAdmin) Brokers(context.Context) ([]kafka.BrokerInfo, error) {
+func (fakeAdmin) Brokers(context.Context, bool) ([]kafka.BrokerInfo, error) {
 	return []kafka.BrokerInfo{{ID: 1}}, nil
 }
 

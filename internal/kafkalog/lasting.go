@@ -180,9 +180,9 @@ func (a lastingAdmin) ask(ctx context.Context, question func(kafka.Admin) error)
 	return err
 }
 
-func (a lastingAdmin) Brokers(ctx context.Context) (brokers []kafka.BrokerInfo, err error) {
+func (a lastingAdmin) Brokers(ctx context.Context, racks bool) (brokers []kafka.BrokerInfo, err error) {
 	err = a.ask(ctx, func(admin kafka.Admin) (err error) {
-		brokers, err = admin.Brokers(ctx)
+		brokers, err = admin.Brokers(ctx, racks)
 		return err
 	})
 	return brokers, err

@@ -70,7 +70,7 @@ func (t *Topic) creation(ctx context.Context) (*creation, error) {
 	c := &creation{topic: t, spec: *t.create}
 	var brokers []kafka.BrokerInfo
 	err := t.attempt(ctx, func(ctx context.Context) (err error) {
-		brokers, err = t.Admin.Brokers(ctx)
+		brokers, err = t.Admin.Brokers(ctx, t.apart > 0)
 		return err
 	})
 	if err != nil {

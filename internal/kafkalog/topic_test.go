@@ -33,7 +33,7 @@ func (a *toldAdmin) Topic(_ context.Context, name string) (kafka.TopicInfo, erro
 	return a.topic()
 }
 
-func (a *toldAdmin) Brokers(context.Context) ([]kafka.BrokerInfo, error) {
+func (a *toldAdmin) Brokers(context.Context, bool) ([]kafka.BrokerInfo, error) {
 	return someOf(a.brokers), nil
 }
 

@@ -98,7 +98,7 @@ func stranger(t *testing.T, b Bed) {
 	eventually(t, patience, "the administrator is told", func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		_, err := a.Brokers(ctx)
+		_, err := a.Brokers(ctx, false)
 		return errors.Is(err, kafka.ErrAuthentication)
 	})
 }

@@ -27,7 +27,7 @@ func topicsDescribed(t *testing.T, b Bed) {
 	p := b.producer(t)
 	a := b.admin(t, p)
 	ctx := t.Context()
-	brokers, err := a.Brokers(ctx)
+	brokers, err := a.Brokers(ctx, false)
 	require.NoError(t, err)
 	n := len(brokers)
 	require.Positive(t, n)
@@ -61,7 +61,7 @@ func topicsDescribed(t *testing.T, b Bed) {
 func topicPlaced(t *testing.T, b Bed) {
 	a := b.admin(t, b.producer(t))
 	ctx := t.Context()
-	brokers, err := a.Brokers(ctx)
+	brokers, err := a.Brokers(ctx, true)
 	require.NoError(t, err)
 	spec := kafka.TopicSpec{Name: newName(), Partitions: len(brokers), Replicas: 1}
 	for _, on := range brokers { // in no order, and so in none that a cluster would choose
@@ -101,7 +101,7 @@ func adminContext(t *testing.T, b Bed) {
 	a := b.admin(t, b.producer(t))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_, err := a.Brokers(ctx)
+	_, err := a.Brokers(ctx, false)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -138,7 +138,7 @@ func settingsRefused(t *testing.T, b Bed) {
 
 func replicasRefused(t *testing.T, b Bed) {
 	a := b.admin(t, b.producer(t))
-	brokers, err := a.Brokers(t.Context())
+	brokers, err := a.Brokers(t.Context(), false)
 	require.NoError(t, err)
 	spec := kafka.TopicSpec{Name: newName(), Partitions: 1, Replicas: len(brokers) + 1}
 	require.ErrorIs(t, a.CreateTopic(t.Context(), spec), kafka.ErrSettings)

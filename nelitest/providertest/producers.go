@@ -115,7 +115,7 @@ func closedRefuse(t *testing.T, b Bed) {
 	require.Error(t, err)
 	_, err = g.Poll(time.Minute)
 	require.Error(t, err)
-	_, err = a.Brokers(context.Background())
+	_, err = a.Brokers(context.Background(), false)
 	require.Error(t, err)
 	require.Error(t, r.Assign("none", nil))
 	require.Error(t, g.Join("none", false))
