@@ -15,6 +15,7 @@ SCALE ?= 1000,1,100000
 OF ?= TestScale
 SEED ?= 1
 NOMINATION ?= open
+CHAOS ?=
 N ?= 20
 QUIET ?= 30m
 MUTANTS_LIMIT ?= 30m
@@ -126,6 +127,7 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=open
 	$(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=assigned
 	$(MAKE) chaos-peers FOR=15m SEED=$(NIGHT)
+	$(MAKE) chaos-peers FOR=15m SEED=$(NIGHT) CHAOS=-sentinels
 	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=open
 	NELI_PROVIDER=franz $(MAKE) chaos FOR=15m SEED=$(NIGHT) NOMINATION=assigned
 
@@ -161,18 +163,19 @@ suspend-peers: ## three members without a broker, each of them suspended in turn
 cli-reference: ## docs/cli.md
 	cd cmd/neli && NELI_UPDATE=1 $(GO) test -count=1 -run TestReference ./internal/cli
 
-chaos: ## a real cluster disturbed for FOR=3m from SEED=1, NOMINATION=open or assigned; root, Linux; writes chaos/chaos-report (docs/correctness.md)
-	cd chaos && $(GO) run . -for $(FOR) -seed $(SEED) -nomination $(NOMINATION) -out chaos-report/$(NOMINATION)
+chaos: ## a real cluster disturbed for FOR=3m from SEED=1, NOMINATION=open or assigned, with the further flags CHAOS=-sentinels; root, Linux; writes chaos/chaos-report (docs/correctness.md)
+	cd chaos && $(GO) run . -for $(FOR) -seed $(SEED) -nomination $(NOMINATION) $(CHAOS) -out chaos-report/$(NOMINATION)
 
 # What takes Kafka's own patience comes first, for it might not come at all.
 chaos-peers: ## five members with a log host each, no broker, disturbed for FOR=3m from SEED=1; root, Linux
-	cd chaos && $(GO) run . -peers -for $(FOR) -seed $(SEED) -out chaos-report/peers
+	cd chaos && $(GO) run . -peers -for $(FOR) -seed $(SEED) $(CHAOS) -out chaos-report/peers
 
-chaos-ci: ## short runs, one for each nomination, one with the client without cgo, one without a broker; a violation fails
+chaos-ci: ## short runs, one for each nomination, one with the client without cgo, two without a broker, of which one has sentinels; a violation fails
 	cd chaos && $(GO) run . -for 90s -seed 2 -nomination open -first 'broker frozen past its session' -out chaos-report/open
 	cd chaos && $(GO) run . -for 90s -seed 3 -nomination assigned -first 'link between brokers cut for long' -out chaos-report/assigned
 	cd chaos && NELI_PROVIDER=franz $(GO) run . -for 90s -seed 4 -nomination assigned -first 'broker frozen past its session' -out chaos-report/franz
-	cd chaos && $(GO) run . -peers -for 3m -seed 5 -out chaos-report/peers
+	cd chaos && $(GO) run . -peers -for 150s -seed 5 -out chaos-report/peers
+	cd chaos && $(GO) run . -peers -sentinels -for 25s -seed 3 -only 'sentinel alive, member killed; sentinel killed; sentinel stopped, member killed; false members at the sentinel' -out chaos-report/sentinels
 
 chaos-test: ## the chaos machine itself; root, Linux
 	cd chaos && $(GO) test -count=1 -race -p 1 -timeout 20m ./...

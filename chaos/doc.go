@@ -18,9 +18,16 @@
 // more than that three replicas, two of them in sync, are not built to survive.
 //
 // Every member has two Nelis. One is exclusive, and whoever leads a role writes to
-// that role's register in the store, which is guarded by the token:
+// that role's register, whose kind is another one for each role (-stores). One is guarded
+// by the token, as an application does by itself:
 //
 //	UPDATE … SET token = $t, value = $v WHERE role = $r AND token <= $t
+//
+// The second is a row of the same PostgreSQL that is written in transactions which begin with
+// fence.PostgresHold, in terms which begin with fence.Postgres; the third is a partition of a
+// Kafka topic, written by fence.Transactions, by hosts with an odd number on
+// confluent-kafka-go and by the others on franz-go. With -unfenced these two are written without
+// their fences, which must be found out.
 //
 // Some writes are held up between the check of leadership and the deed, as by a
 // garbage collection; the store is never cut off, so such a write arrives, with an
@@ -35,10 +42,10 @@
 //
 //   - exclusive: two members that led a role at one instant for certain; a token of
 //     two members; a token that does not grow;
-//   - the store's own log: accepted tokens never fall, every acknowledged write is
+//   - each store's own log (of Kafka: what is committed): accepted tokens never fall, every acknowledged write is
 //     there with the same verdict, and nothing that nobody wrote;
-//   - the history of each register, writes of unknown outcome included, is
-//     linearizable (porcupine); a check that does not finish counts as a violation;
+//   - the history of each register, the claims of terms and the writes of unknown outcome that
+//     are in the log included, is linearizable (porcupine); a check that does not finish counts as a violation;
 //   - non-exclusive: a role certainly without a leader at any instant, if all was
 //     well when the fault began (groups whole, leaders by fresh evidence), its leader
 //     lived, and the brokers were well; or for longer than S + J + B if its leader
@@ -85,6 +92,14 @@
 // logs, up to two at a time; two are parted; the network is split three to two. All that is
 // said above of exclusive mode is checked, but for what needs a topic to be read, and for
 // orders and health, which are not given.
+//
+// # Sentinels
+//
+// With -sentinels each member has a sentinel on its host. Every other step concerns it: it
+// is killed or suspended, alone or with the member; processes that die register in the name of a
+// member that lives, with secrets that are not its own; a proxy takes its socket, and loses the pidfd, garbles what is
+// said, is late, or ends connections. All that is said above is checked. How long roles were
+// without a leader, by kind, is reported beside the rest.
 //
 // # What is left behind
 //

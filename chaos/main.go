@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/goneli/neli/chaos/oracle"
 	"github.com/goneli/neli/chaos/plan"
 	"github.com/goneli/neli/chaos/report"
+	"github.com/goneli/neli/chaos/sentinel"
 	"github.com/goneli/neli/chaos/store"
 	"github.com/goneli/neli/testkit/kafkatest"
 )
@@ -37,6 +37,13 @@ const (
 func main() {
 	if os.Getenv(member.Env) != "" {
 		if err := member.Main(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if os.Getenv(sentinel.Env) != "" {
+		if err := sentinel.Main(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -68,13 +75,16 @@ func run() int {
 
 func parse(args []string) (machine.Options, error) {
 	var o machine.Options
-	var nomination, only, first string
+	var nomination, only, first, stores string
 	flags := flag.NewFlagSet("chaos", flag.ContinueOnError)
 	flags.DurationVar(&o.For, "for", 3*time.Minute, "how long faults go on; building and closing come on top")
 	flags.Uint64Var(&o.Seed, "seed", 1, "decides which faults, in which order")
 	flags.StringVar(&nomination, "nomination", "open", "open or assigned: who may claim in exclusive mode")
 	flags.DurationVar(&o.Timeout, "t", 2*time.Second, "T, HeartbeatTimeout of the exclusive mode")
 	flags.BoolVar(&o.Peers, "peers", false, "no brokers: five members with a log host each inside, exclusive mode only")
+	flags.StringVar(&stores, "stores", "", "what leaders write to, role by role in turn, separated by semicolons: "+strings.Join(store.Kinds(true), "; ")+" (with brokers); all if nothing is said")
+	flags.BoolVar(&o.Unfenced, "unfenced", false, "leave out the fences of hold and transactions: the checks must notice it")
+	flags.BoolVar(&o.Sentinels, "sentinels", false, "a sentinel beside each member, and faults of these in turn with the others: "+strings.Join(plan.SentinelKinds(), "; "))
 	flags.StringVar(&only, "only", "", "kinds of faults, separated by semicolons: "+strings.Join(plan.Kinds(), "; ")+"; with -peers: "+strings.Join(plan.PeerKinds(), "; "))
 	flags.StringVar(&first, "first", "", "kinds of faults that come before all others, likewise")
 	flags.StringVar(&o.Dir, "out", "chaos-report", "directory of the report; a former report there is replaced")
@@ -99,8 +109,14 @@ func parse(args []string) (machine.Options, error) {
 	default:
 		return o, fmt.Errorf("-nomination is %q, must be open or assigned", nomination)
 	}
-	o.Only, o.First = names(only), names(first)
-	var err error
+	o.Only, o.First, o.Stores = names(only), names(first), names(stores)
+	if o.Stores == nil {
+		o.Stores = store.Kinds(!o.Peers)
+	}
+	err := store.Check(o.Stores, !o.Peers)
+	if err != nil {
+		return o, err
+	}
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return o, err
 	}
@@ -111,9 +127,18 @@ func parse(args []string) (machine.Options, error) {
 		if o.Nomination != neli.Open || o.First != nil {
 			return o, errors.New("-peers goes with -nomination open, and without -first")
 		}
-		return o, plan.CheckPeers(o.Only)
+		return o, check(o, o.Only, plan.CheckPeers)
 	}
-	return o, plan.Check(slices.Concat(o.Only, o.First), o.Nomination == neli.Open)
+	brokers := func(names []string) error { return plan.Check(names, o.Nomination == neli.Open) }
+	return o, errors.Join(check(o, o.Only, brokers), brokers(o.First))
+}
+
+// check checks the names of faults.
+func check(o machine.Options, names []string, others func([]string) error) error {
+	if o.Sentinels {
+		return plan.CheckSentinels(names, others)
+	}
+	return others(names)
 }
 
 // names takes a list apart; it returns nil for an empty one.
@@ -182,6 +207,15 @@ func where(o machine.Options) string {
 	return fmt.Sprintf("%d brokers, Kafka %s", machine.Brokers, kafkatest.KafkaVersion)
 }
 
+// written is what the leaders write to.
+func written(o machine.Options) string {
+	names := strings.Join(o.Stores, ", ")
+	if o.Unfenced {
+		names += " without their fences"
+	}
+	return names
+}
+
 // transport is what members are connected by.
 func transport(o machine.Options) string {
 	if o.Peers {
@@ -204,8 +238,10 @@ func judge(o machine.Options, outcome *machine.Outcome) (int, error) {
 			{"on", where(o)},
 			{"members", fmt.Sprint(machine.Members)},
 			{"roles", fmt.Sprint(machine.Roles)},
-			{"store", outcome.StoreVersion},
+			{"database", outcome.StoreVersion},
+			{"stores, by role", written(o)},
 			{"client", transport(o)},
+			{"sentinels", fmt.Sprint(o.Sentinels)},
 			{"machine", fmt.Sprintf("%d cores, Linux %s, %s", runtime.NumCPU(), kernel(), runtime.Version())},
 		},
 		Record:  outcome.Record,

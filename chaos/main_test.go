@@ -23,13 +23,14 @@ import (
 	"github.com/goneli/neli/chaos/jail"
 	"github.com/goneli/neli/chaos/member"
 	"github.com/goneli/neli/chaos/report"
+	"github.com/goneli/neli/chaos/sentinel"
 )
 
 // envMain makes the test binary the program itself.
 const envMain = "NELI_CHAOS_MAIN"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(envMain) != "" || os.Getenv(member.Env) != "" || jail.Inside() {
+	if os.Getenv(envMain) != "" || os.Getenv(member.Env) != "" || os.Getenv(sentinel.Env) != "" || jail.Inside() {
 		main()
 		return
 	}
@@ -79,6 +80,8 @@ func TestWrongUse(t *testing.T) {
 		{[]string{"-out", "/dev/shm/report"}, "does not outlive the run"},
 		{[]string{"-peers", "-nomination", "assigned"}, "goes with -nomination open"},
 		{[]string{"-peers", "-only", "broker killed"}, "no fault of peers is called"},
+		{[]string{"-peers", "-stores", "transactions"}, "no store here is called"},
+		{[]string{"-only", "sentinel killed"}, "no fault is called"},
 		{[]string{"-for", "0s"}, "must be positive"},
 		{[]string{"-t", "1ms"}, "must be at least"},
 		{[]string{"more"}, "unexpected argument"},
@@ -118,6 +121,20 @@ func TestRunOfPeers(t *testing.T) {
 	assert.Contains(t, string(content), "OK: no violation")
 	assert.Contains(t, string(content), "SIGKILL m")
 	assert.NotContains(t, string(content), "non-exclusive")
+}
+
+// Without its fence, a run is found out: a leader that was suspended writes under a token that is over.
+// The same of transactions is up to who is suspended when, and takes longer: CHAOS=-unfenced.
+func TestRunWithoutFenceFails(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	out, err := program(ctx, "-peers", "-stores", "hold", "-unfenced", "-only", "peer stopped", "-for", "15s", "-seed", "2", "-out", dir).CombinedOutput()
+	assert.Equal(t, exitViolation, exitCode(t, err), string(out))
+	content, err := os.ReadFile(filepath.Join(dir, report.TextName))
+	require.NoError(t, err)
+	assert.Contains(t, string(content), "was accepted with token")
+	assert.Contains(t, string(content), "not linearizable")
 }
 
 // Nothing outlives a runner, however it ends: no process, the suspended ones

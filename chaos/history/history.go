@@ -35,12 +35,13 @@ type Life struct {
 const (
 	Write = "write"
 	Read  = "read"
+	Fence = "fence" // a term claims: the store is to refuse all earlier ones from now on
 )
 
 // Outcomes of an Op. One that was never heard of again is Unknown.
 const (
-	Accepted = "accepted" // a write that was taken; a read that was answered
-	Rejected = "rejected" // a write whose token was too low
+	Accepted = "accepted" // a write or fence that was taken; a read that was answered
+	Rejected = "rejected" // a write or fence whose token was too low
 	NotSent  = "not sent" // without effect
 	Unknown  = "unknown"
 )

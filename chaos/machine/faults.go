@@ -131,6 +131,8 @@ func (m *machine) inflict(ctx context.Context, p plan.Part, a aim) error {
 		return m.order(ctx, p, a)
 	case plan.Ail, plan.Hang, plan.Flap:
 		return m.ail(ctx, p, host)
+	case plan.KillSentinel, plan.StopSentinel, plan.ForgeMembers, plan.ProxySentinel:
+		return m.inflictSentinel(ctx, p, host)
 	default:
 		return m.inflictLinks(ctx, p, a)
 	}
@@ -266,6 +268,9 @@ func pairs(p plan.Part, host string) [][2]string {
 
 // describe names a part for people, and the hosts that it concerns.
 func (m *machine) describe(p plan.Part, a aim) (label string, targets []string) {
+	if label := describeSentinel(p, a.host); label != "" {
+		return label, []string{a.host}
+	}
 	if m.Peers {
 		if label, targets := describePeers(p, a); label != "" {
 			return label, targets

@@ -41,6 +41,7 @@ type guest struct {
 	order   []int64
 	orders  map[int64]*history.Order
 	ails    []history.Ail // To is Never while it is unwell
+	id      string        // of its process in exclusive mode
 	closed  *member.Line  // what it told of its Close
 	ended   []string      // Lead that returned before
 	garbled error
@@ -130,6 +131,8 @@ func (g *guest) hear(line member.Line) {
 		g.ops[line.ID] = line.Op
 	case member.SayOrder:
 		g.orders[line.ID] = line.Order
+	case member.SayID:
+		g.id = line.Text
 	case member.SayHealth:
 		g.endAil(line.At)
 		if line.Text != member.DoBeWell {
@@ -202,6 +205,13 @@ func (g *guest) endAil(at time.Duration) {
 	if n := len(g.ails); n > 0 && g.ails[n-1].To == witness.Never {
 		g.ails[n-1].To = at
 	}
+}
+
+// process returns what everybody knows the member's process by.
+func (g *guest) process() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.id
 }
 
 // obeyed reports whether an order has ended, in whatever way.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/member"
+	"github.com/goneli/neli/chaos/store"
 	"github.com/goneli/neli/testkit/witness"
 )
 
@@ -53,6 +54,21 @@ func (m *machine) readLog(ctx context.Context) (history.ElectionLog, error) {
 	}
 	return log, nil
 }
+
+// committed reads what leaders have written by transactions.
+func (m *machine) committed(ctx context.Context) ([]store.Entry, error) {
+	limited, cancel := context.WithTimeout(ctx, time.Minute) // longer than a transaction that nobody ends
+	defer cancel()
+	reader, err := store.NewReader(m.cluster.Bootstrap(), m.net.Host(hostRunner).Dial)
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close()
+	return reader.Log(limited, Roles)
+}
+
+// storeOf is the kind of what the leaders of a role write to.
+func (m *machine) storeOf(role int) string { return m.Stores[role%len(m.Stores)] }
 
 // claimOf returns the claim that a record is. There are as many partitions as
 // roles.

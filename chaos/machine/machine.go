@@ -35,6 +35,9 @@ type Options struct {
 	Nomination neli.Nomination
 	Timeout    time.Duration // T of exclusive mode
 	Peers      bool          // no brokers: a log host in each member, and exclusive mode only
+	Stores     []string      // kinds of what leaders write to: role by role, in turn
+	Unfenced   bool          // leave out the fences, to see that it is noticed
+	Sentinels  bool          // one beside each member
 	Only       []string      // kinds of faults; nil for all
 	First      []string      // kinds that come before all others
 	Dir        string        // for the logs of members and brokers
@@ -127,6 +130,7 @@ type machine struct {
 	mu      sync.Mutex
 	guests  []*guest          // all that ever were
 	present map[string]*guest // by host
+	keepers map[string]*keeper
 	faults  []history.Fault
 	wrong   []string
 }
@@ -173,7 +177,7 @@ func MemberHosts() []string {
 
 // Run does all of it. An error means that nothing was found out.
 func Run(ctx context.Context, o Options) (*Outcome, error) {
-	m := &machine{Options: o, present: map[string]*guest{}, leaning: plan.LeaningOf(o.Seed)}
+	m := &machine{Options: o, present: map[string]*guest{}, keepers: map[string]*keeper{}, leaning: plan.LeaningOf(o.Seed)}
 	defer m.close()
 	if err := m.build(ctx); err != nil {
 		return nil, fmt.Errorf("building the cluster: %w", err)
@@ -217,6 +221,11 @@ func (m *machine) build(ctx context.Context) (err error) {
 		return err
 	}
 	for i := range Members {
+		if m.Sentinels {
+			if err := m.post(memberHost(i)); err != nil {
+				return err
+			}
+		}
 		if err := m.enlist(memberHost(i)); err != nil {
 			return err
 		}
@@ -235,8 +244,10 @@ func (m *machine) startBrokers(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	m.groups, err = newGroups(m.cluster.Bootstrap(), runner.Dial)
-	return err
+	if m.groups, err = newGroups(m.cluster.Bootstrap(), runner.Dial); err != nil {
+		return err
+	}
+	return store.MakeTopic(ctx, m.groups.client, Roles)
 }
 
 // enlist starts a member on a host that has none.
@@ -254,6 +265,8 @@ func (m *machine) enlist(host string) error {
 		Number:     int64(len(m.guests) + 1),
 		Seed:       m.Seed,
 		DSN:        m.store.DSN,
+		Unfenced:   m.Unfenced,
+		Sentinel:   m.socket(host),
 		Roles:      Roles,
 		Nomination: m.Nomination,
 		Leaning:    m.leaning,
@@ -265,6 +278,12 @@ func (m *machine) enlist(host string) error {
 		// Longer than a fail-over, with Assigned nomination too, and shorter than the
 		// library's DrainTimeout of 10 s.
 		PauseAtMost: 8 * time.Second,
+	}
+	if m.Unfenced {
+		params.PauseOften = 0.5 // what is looked for is to happen in a short run
+	}
+	for role := range Roles {
+		params.Stores = append(params.Stores, m.storeOf(role))
 	}
 	if m.Peers {
 		params.Peers = m.peers()
@@ -305,6 +324,9 @@ func (m *machine) disturb(ctx context.Context) error {
 		steps = plan.PeerSteps(m.Seed, size, m.Timeout)
 	case m.Nomination == neli.Assigned:
 		steps = plan.Assigned(steps)
+	}
+	if m.Sentinels {
+		steps = plan.SentinelSteps(steps, m.Seed, size, m.Timeout)
 	}
 	if m.Only != nil {
 		steps = plan.Only(steps, m.Only)
@@ -371,6 +393,11 @@ func (m *machine) collect(ctx context.Context, record history.Record) (*Outcome,
 		if record.Log, err = m.readLog(ctx); err != nil {
 			return nil, err
 		}
+		committed, err := m.committed(ctx)
+		if err != nil {
+			return nil, err
+		}
+		log = append(log, committed...)
 	}
 	record.Faults = m.faults
 	record.Orders = m.told()
@@ -389,6 +416,9 @@ func (m *machine) collect(ctx context.Context, record history.Record) (*Outcome,
 func (m *machine) close() {
 	for _, g := range m.guests {
 		g.kill()
+	}
+	for _, k := range m.keepers {
+		k.kill()
 	}
 	if m.groups != nil {
 		m.groups.close()

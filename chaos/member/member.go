@@ -16,6 +16,7 @@ import (
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/chaos/client"
 	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/chaos/store"
 	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/peers"
 	"github.com/goneli/neli/testkit/witness"
@@ -29,6 +30,7 @@ type process struct {
 	values  atomic.Int64 // written so far
 	ops     atomic.Int64
 	health  health
+	stores  []store.Store // by role
 
 	mu  sync.Mutex // one line after another
 	out io.Writer
@@ -52,8 +54,17 @@ func Main() error {
 	}
 	p.samples = samples
 	p.log = slog.New(slog.NewTextHandler(os.NewFile(4, "log"), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	if err := p.openStores(); err != nil {
+		return err
+	}
+	defer p.closeStores()
 	if err := p.open(); err != nil {
 		return err
+	}
+	for _, m := range p.nelis[history.Exclusive].Members() {
+		if m.Self {
+			p.tell(Line{Say: SayID, Text: m.ID})
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -103,6 +114,7 @@ func (p *process) open() error {
 		if mode == history.Exclusive {
 			cfg.Nomination = p.Nomination
 			cfg.HeartbeatTimeout = p.Timeout
+			cfg.Sentinel = p.Sentinel
 			p.incline(&cfg)
 		} else {
 			cfg.Mode = neli.NonExclusive

@@ -28,6 +28,9 @@ type Params struct {
 	Bootstrap   string
 	Peers       map[string]string // addresses by host name, in place of brokers: each has a log host inside
 	DSN         string
+	Stores      []string // kinds of what leaders write to, by role
+	Unfenced    bool     // store.Config
+	Sentinel    string   // the socket of the sentinel beside it; none if empty
 	Roles       int
 	Nomination  neli.Nomination
 	Leaning     plan.Leaning
@@ -60,6 +63,7 @@ const (
 // What a member tells, one JSON value a line. A line is written at once, and is
 // short enough for the kernel to take it whole: what was told survives SIGKILL.
 const (
+	SayID     = "id"     // what its process is known by in exclusive mode
 	SayEvent  = "event"  // a barrier was told
 	SayInvoke = "invoke" // an operation begins
 	SayReturn = "return" // it has ended

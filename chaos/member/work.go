@@ -4,35 +4,92 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"sync"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/chaos/history"
 	"github.com/goneli/neli/chaos/store"
+	"github.com/goneli/neli/fence"
 	"github.com/goneli/neli/testkit/pause"
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// patience is for one operation; the store is never cut off, only slow at times.
+// patience is for one operation; the database is never cut off, only slow at times.
 const patience = 3 * time.Second
 
-// lead is the work of a leader: several writers, which know nothing of each other.
-func (p *process) lead(ctx context.Context, l neli.Leadership) {
-	var writers sync.WaitGroup
-	for i := range p.Writers {
-		writers.Go(func() { p.write(ctx, l, i) })
+// openStores opens what the leaders of each role write to. Hosts with an odd number write to Kafka by
+// one client, the others by the other one, so that each fences the other.
+func (p *process) openStores() (err error) {
+	number, err := strconv.Atoi(strings.TrimPrefix(hostOf(p.Name), "m"))
+	if err != nil {
+		return err
 	}
-	writers.Wait()
+	c := store.Config{DSN: p.DSN, Bootstrap: p.Bootstrap, Franz: number%2 == 0, Unfenced: p.Unfenced}
+	p.stores, err = store.Open(c, p.Stores)
+	return err
 }
 
-// write writes to the role's register again and again, each time after a check that
+func (p *process) closeStores() {
+	for i, s := range p.stores {
+		if !slices.Contains(p.stores[:i], s) {
+			s.Close()
+		}
+	}
+}
+
+// lead is the work of a leader: several writers, where the store allows that, which know nothing of
+// each other.
+func (p *process) lead(ctx context.Context, l neli.Leadership) {
+	s := p.stores[l.Role]
+	writers := 1
+	if s.Concurrent() {
+		writers = p.Writers
+	}
+	c := &claim{process: p, op: history.Op{Kind: history.Fence, Role: l.Role, Token: l.Token}}
+	term := store.Term{Term: l, Role: l.Role, Token: l.Token, Member: p.Name, Claiming: c.begin, Claimed: c.end}
+	err := s.Lead(ctx, term, func(ctx context.Context, w store.Writer) error {
+		var work errgroup.Group
+		for i := range writers {
+			work.Go(func() error { return p.write(ctx, l, w, i) })
+		}
+		return work.Wait()
+	})
+	if err != nil {
+		p.log.Info("the store has refused the term, or it is over", "role", l.Role, "error", err)
+	}
+	<-ctx.Done()
+}
+
+// claim tells of what a term asks of its store.
+type claim struct {
+	*process
+	id int64
+	op history.Op
+}
+
+func (c *claim) begin() {
+	c.id, c.op = c.asked(c.op)
+}
+
+func (c *claim) end(accepted bool) {
+	op := c.op
+	op.Returned, op.Outcome = witness.Now(), history.Rejected
+	if accepted {
+		op.Outcome = history.Accepted
+	}
+	c.tell(Line{Say: SayReturn, ID: c.id, Op: &op})
+}
+
+// write writes for the role again and again, each time after a check that
 // it is led. Some writes are held up in between, as by a garbage collection or a
 // swapped page, and do not look again: that is the work that outlives its check,
-// and what tokens are for.
-func (p *process) write(ctx context.Context, l neli.Leadership, writer int) {
-	c := &store.Client{DSN: p.DSN}
-	defer c.Close(context.Background())
+// and what tokens are for. It returns an error if the writer is of no use any more.
+func (p *process) write(ctx context.Context, l neli.Leadership, w store.Writer, writer int) error {
 	rng := rand.New(rand.NewPCG(p.Seed, uint64(l.Token)<<16|uint64(l.Role)<<8|uint64(writer)))
 	for pause.For(ctx, p.WriteEvery/2+time.Duration(rng.Int64N(int64(p.WriteEvery)))) == nil {
 		if !l.Valid() {
@@ -43,24 +100,26 @@ func (p *process) write(ctx context.Context, l neli.Leadership, writer int) {
 		if rng.Float64() < p.PauseOften {
 			_ = pause.For(context.Background(), time.Duration(rng.Int64N(int64(p.PauseAtMost))))
 		}
-		p.do(op, func(ctx context.Context, op *history.Op) error {
-			accepted, err := c.Write(ctx, op.Role, op.Token, op.Value, p.Name)
+		err := p.do(op, func(ctx context.Context, op *history.Op) error {
+			accepted, err := w.Write(ctx, op.Value)
 			op.Outcome = history.Rejected
 			if accepted {
 				op.Outcome = history.Accepted
 			}
 			return err
 		})
+		if errors.Is(err, fence.ErrRefused) || errors.Is(err, fence.ErrPermanent) {
+			return err
+		}
 	}
+	return nil
 }
 
-// read reads the registers in turn, whoever leads.
+// read reads what was written to the roles in turn, whoever leads.
 func (p *process) read(ctx context.Context) {
-	c := &store.Client{DSN: p.DSN}
-	defer c.Close(context.Background())
 	for role := 0; pause.For(ctx, p.ReadEvery) == nil; role = (role + 1) % p.Roles {
-		p.do(history.Op{Kind: history.Read, Role: role}, func(ctx context.Context, op *history.Op) (err error) {
-			op.Token, op.Value, err = c.Read(ctx, op.Role)
+		_ = p.do(history.Op{Kind: history.Read, Role: role}, func(ctx context.Context, op *history.Op) (err error) {
+			op.Token, op.Value, err = p.stores[op.Role].Read(ctx, op.Role)
 			op.Outcome = history.Accepted
 			return err
 		})
@@ -69,13 +128,10 @@ func (p *process) read(ctx context.Context) {
 
 // do tells of an operation before it is begun and after it has ended, whatever
 // happens to the process in between.
-func (p *process) do(op history.Op, f func(context.Context, *history.Op) error) {
+func (p *process) do(op history.Op, f func(context.Context, *history.Op) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	id := p.ops.Add(1)
-	op.Member, op.Invoked, op.Returned, op.Outcome = p.Name, witness.Now(), witness.Never, history.Unknown
-	asked := op
-	p.tell(Line{Say: SayInvoke, ID: id, Op: &asked})
+	id, op := p.asked(op)
 	err := f(ctx, &op)
 	op.Returned = witness.Now()
 	switch {
@@ -83,7 +139,19 @@ func (p *process) do(op history.Op, f func(context.Context, *history.Op) error) 
 		op.Outcome = history.NotSent
 	case err != nil:
 		op.Outcome, op.Returned = history.Unknown, witness.Never
+	}
+	if err != nil {
 		p.log.Info("store", "error", err)
 	}
 	p.tell(Line{Say: SayReturn, ID: id, Op: &op})
+	return err
+}
+
+// asked tells of an operation that is about to begin.
+func (p *process) asked(op history.Op) (int64, history.Op) {
+	id := p.ops.Add(1)
+	op.Member, op.Invoked, op.Returned, op.Outcome = p.Name, witness.Now(), witness.Never, history.Unknown
+	told := op
+	p.tell(Line{Say: SayInvoke, ID: id, Op: &told})
+	return id, op
 }

@@ -46,6 +46,7 @@ func Judge(r history.Record, log []store.Entry, l Limits) Verdict {
 	if l.Peers {
 		modes = history.Exclusive + 1
 	}
+	settled := Settled(r.Ops, log)
 	for role := range r.Roles {
 		terms := Terms(r.Lives, role)
 		v.Terms = append(v.Terms, terms)
@@ -56,7 +57,7 @@ func Judge(r history.Record, log []store.Entry, l Limits) Verdict {
 			v.Violations = append(v.Violations, CoverFaults(r, role, l.Pace, l.Crash)...)
 			v.Uncovered = max(v.Uncovered, witness.Longest(uncovered(r, role)))
 		}
-		verdict, ok := Linearizable(r.Ops, role, l.Register)
+		verdict, ok := Linearizable(settled, role, l.Register)
 		v.Registers = append(v.Registers, verdict)
 		if !ok {
 			v.Violations = append(v.Violations, fmt.Sprintf("role %d: its register is %s", role, verdict))

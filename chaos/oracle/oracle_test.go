@@ -73,6 +73,10 @@ func write(member string, token, value int64, from, to int, outcome string) hist
 	return op
 }
 
+func fencing(member string, token int64, from, to int) history.Op {
+	return history.Op{Member: member, Kind: history.Fence, Token: token, Invoked: ms(from), Returned: ms(to), Outcome: history.Accepted}
+}
+
 func read(token, value int64, from, to int) history.Op {
 	return history.Op{Member: "reader", Kind: history.Read, Token: token, Value: value, Invoked: ms(from), Returned: ms(to), Outcome: history.Accepted}
 }
@@ -137,6 +141,10 @@ func TestRegister(t *testing.T) {
 		{"an unknown one did not", []history.Op{write("a", 3, 1, 0, 1, history.Unknown), read(-1, 0, 2, 3)}, true},
 		{"an unknown one did, late", []history.Op{write("a", 3, 1, 0, 1, history.Unknown), read(-1, 0, 2, 3), read(3, 1, 4, 5)}, true},
 		{"an unknown one did, and did not", []history.Op{write("a", 3, 1, 0, 1, history.Unknown), read(3, 1, 2, 3), read(-1, 0, 4, 5)}, false},
+		{"a claim keeps the former term out, before anything is written", []history.Op{write("a", 3, 1, 0, 1, history.Accepted), fencing("b", 7, 2, 3), write("a", 3, 2, 4, 5, history.Rejected), read(3, 1, 6, 7)}, true},
+		{"a former term writes after a claim", []history.Op{write("a", 3, 1, 0, 1, history.Accepted), fencing("b", 7, 2, 3), write("a", 3, 2, 4, 5, history.Accepted)}, false},
+		{"a former term's unknown write takes effect after a claim", []history.Op{fencing("b", 7, 2, 3), write("a", 3, 2, 4, 5, history.Unknown), read(3, 2, 6, 7)}, false},
+		{"a former term is refused, and nobody has claimed", []history.Op{write("a", 3, 1, 0, 1, history.Rejected)}, false},
 		{"one that was not sent has no effect", []history.Op{write("a", 3, 1, 0, 1, history.NotSent), read(3, 1, 2, 3)}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -165,6 +173,13 @@ func TestRegisterWithManyUnknown(t *testing.T) {
 	}
 	verdict, ok := Linearizable(ops, 0, time.Minute)
 	assert.True(t, ok, verdict)
+}
+
+// What the log does not have had no effect, and need not be tried; what it has did.
+func TestSettled(t *testing.T) {
+	there, lost := write("a", 3, 1, 0, 1, history.Unknown), write("a", 3, 2, 2, 3, history.Unknown)
+	known := write("a", 3, 3, 4, 5, history.Accepted)
+	assert.Equal(t, []history.Op{there, known}, Settled([]history.Op{there, lost, known}, []store.Entry{entry(1, "a", 3, 1, true)}))
 }
 
 // A check that had no time is not ok.

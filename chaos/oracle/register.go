@@ -2,35 +2,41 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/anishathalye/porcupine"
 
 	"github.com/goneli/neli/chaos/history"
+	"github.com/goneli/neli/chaos/store"
 )
 
-// register is what a role's guarded register holds.
-type register struct{ token, value int64 }
+// register is what a role's guarded register holds: below which token it takes nothing, and what was
+// written last.
+type register struct{ least, token, value int64 }
 
-// guarded is the register as a model: a write is taken if and only if its token is
+// guarded is the register as a model: a write or a claim is taken if and only if its token is
 // not lower than that of the last one that was taken.
 //
 // A write whose outcome is unknown returns at the end of time. Whenever it takes
 // effect, it does what its token allows; if it never did, it fits in after
 // everything else.
 var guarded = porcupine.Model{
-	Init: func() any { return register{token: -1} },
+	Init: func() any { return register{least: -1, token: -1} },
 	Step: func(state, input, output any) (bool, any) {
 		s, asked, got := state.(register), input.(history.Op), output.(history.Op)
 		if asked.Kind == history.Read {
-			return got.Outcome == history.Unknown || s == register{got.Token, got.Value}, s
+			return got.Outcome == history.Unknown || s.token == got.Token && s.value == got.Value, s
 		}
-		taken := asked.Token >= s.token
+		taken := asked.Token >= s.least
 		if got.Outcome != history.Unknown && taken != (got.Outcome == history.Accepted) {
 			return false, s
 		}
 		if taken {
-			s = register{asked.Token, asked.Value}
+			s.least = asked.Token
+			if asked.Kind == history.Write {
+				s.token, s.value = asked.Token, asked.Value
+			}
 		}
 		return true, s
 	},
@@ -39,6 +45,9 @@ var guarded = porcupine.Model{
 		asked, got := input.(history.Op), output.(history.Op)
 		if asked.Kind == history.Read {
 			return fmt.Sprintf("read → %d (token %d)", got.Value, got.Token)
+		}
+		if asked.Kind == history.Fence {
+			return fmt.Sprintf("claim (token %d) → %s", asked.Token, got.Outcome)
 		}
 		return fmt.Sprintf("write %d (token %d) → %s", asked.Value, asked.Token, got.Outcome)
 	},
@@ -68,4 +77,16 @@ func Linearizable(ops []history.Op, role int, within time.Duration) (verdict str
 	default:
 		return fmt.Sprintf("undecided after %v (%d operations)", within, len(operations)), false
 	}
+}
+
+// Settled returns the operations without the writes of unknown outcome that the log does not have. They
+// had no effect, and each of them doubles what Linearizable may have to try.
+func Settled(ops []history.Op, log []store.Entry) []history.Op {
+	logged := map[int64]bool{} // by value, which is unique
+	for _, e := range log {
+		logged[e.Value] = true
+	}
+	return slices.DeleteFunc(slices.Clone(ops), func(op history.Op) bool {
+		return op.Kind == history.Write && op.Outcome == history.Unknown && !logged[op.Value]
+	})
 }

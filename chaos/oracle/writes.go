@@ -60,6 +60,7 @@ func logFaults(ops []history.Op, log []store.Entry) []string {
 		case op.Outcome == history.NotSent && there:
 			faults = append(faults, what+": it is in the log")
 		case op.Outcome == history.NotSent:
+		case !there && op.Outcome == history.Rejected: // it was refused before it came that far
 		case !there:
 			faults = append(faults, what+": it is lost")
 		case e.Accepted != (op.Outcome == history.Accepted):
@@ -106,6 +107,7 @@ func ownerFaults(ops []history.Op, log []store.Entry, terms []witness.Term) []st
 type Writes struct {
 	Accepted, Rejected, Unknown, NotSent int
 	Reads                                int
+	Claims                               int // that were accepted
 	// Stale is how many writes reached the store after one with a greater token: so
 	// many would have overwritten a successor's work without the guard.
 	Stale int
@@ -118,6 +120,10 @@ func CountWrites(ops []history.Op, log []store.Entry) Writes {
 		switch {
 		case op.Kind == history.Read:
 			w.Reads++
+		case op.Kind == history.Fence:
+			if op.Outcome == history.Accepted {
+				w.Claims++
+			}
 		case op.Outcome == history.Accepted:
 			w.Accepted++
 		case op.Outcome == history.Rejected:

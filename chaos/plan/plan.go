@@ -34,16 +34,20 @@ const (
 	Flap                         // its health check fails and recovers Count times, Delay apart
 	Hang                         // its health check does not return for Hold
 	Split                        // a member and another one from the other three
+	KillSentinel                 // SIGKILL of the sentinel on a member's host, and a new one after Hold
+	StopSentinel                 // SIGSTOP of it for Hold
+	ForgeMembers                 // others register in the member's name for Hold
+	ProxySentinel                // what is said to it goes through another process for Hold, in the way that Count says
 )
 
 // Sorts are what actions come to, for pictures.
-var Sorts = []string{"killed", "stopped", "cut off", "packets lost", "slow", "restarted", "handed over", "unhealthy"}
+var Sorts = []string{"killed", "stopped", "cut off", "packets lost", "slow", "restarted", "handed over", "unhealthy", "deceived"}
 
 func (a Action) String() string {
 	switch a {
-	case KillMember, KillBroker:
+	case KillMember, KillBroker, KillSentinel:
 		return Sorts[0]
-	case StopMember, StopBroker:
+	case StopMember, StopBroker, StopSentinel:
 		return Sorts[1]
 	case CutMember, CutMemberOne, CutBrokers, CutBroker, Split:
 		return Sorts[2]
@@ -57,6 +61,8 @@ func (a Action) String() string {
 		return Sorts[6]
 	case Ail, Flap, Hang:
 		return Sorts[7]
+	case ForgeMembers, ProxySentinel:
+		return Sorts[8]
 	}
 	return fmt.Sprintf("Action(%d)", int(a))
 }

@@ -161,6 +161,7 @@ func storeTable(w io.Writer, s Subject) {
 	fmt.Fprintf(w, "writes of unknown outcome\t%d\n", c.Unknown)
 	fmt.Fprintf(w, "writes not sent\t%d\n", c.NotSent)
 	fmt.Fprintf(w, "reads\t%d\n", c.Reads)
+	fmt.Fprintf(w, "claims of terms, by fences\t%d\n", c.Claims)
 	fmt.Fprintf(w, "stale writes that the unguarded register took\t%d\n", c.Stale)
 	for role, verdict := range s.Verdict.Registers {
 		fmt.Fprintf(w, "register of role %d\t%s\n", role, verdict)

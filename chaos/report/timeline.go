@@ -29,7 +29,7 @@ const (
 var faultColours = map[string]string{
 	"killed": "#c0392b", "stopped": "#8e44ad", "cut off": "#e67e22",
 	"packets lost": "#2980b9", "slow": "#16a085", "restarted": "#7f8c8d",
-	"handed over": "#c2185b", "unhealthy": "#827717",
+	"handed over": "#c2185b", "unhealthy": "#827717", "deceived": "#34495e",
 }
 
 // Term colours: neighbours differ, and none is a colour of a fault.

@@ -29,3 +29,15 @@ BEGIN
   INSERT INTO log (role, token, value, member, accepted, stale) VALUES (r, t, v, m, ok, t < highest);
   RETURN ok;
 END $$;
+
+-- A write in a transaction that another row guards: it looks at no token. The row of the
+-- register is locked first, so that serial numbers are in the order of its values.
+CREATE FUNCTION write_held(r int, t bigint, v bigint, m text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  highest bigint;
+BEGIN
+  UPDATE guarded SET token = t, value = v WHERE role = r;
+  UPDATE unguarded u SET token = t, value = v, highest = greatest(u.highest, t)
+    WHERE role = r RETURNING u.highest INTO STRICT highest;
+  INSERT INTO log (role, token, value, member, accepted, stale) VALUES (r, t, v, m, true, t < highest);
+END $$;

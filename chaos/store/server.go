@@ -1,6 +1,5 @@
-// Package store is the external store to which leaders write: a PostgreSQL with a
-// register per role that takes a write if and only if its token is not lower than
-// that of the last one it took.
+// Package store is what leaders write to outside: a PostgreSQL with a register per role that takes a
+// write by its token, the same with package fence in front, and a Kafka topic by fence.Transactions.
 package store
 
 import (
@@ -20,6 +19,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/goneli/neli/fence"
 )
 
 //go:embed schema.sql
@@ -113,7 +114,7 @@ func (s *Server) launch(ctx context.Context, ip netip.Addr, dir string) error {
 	s.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data,
 		"-c", "listen_addresses="+ip.String(), "-c", "port="+strconv.Itoa(port),
 		"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "shared_buffers=16MB",
-		"-c", "max_connections=100", "-c", "autovacuum=off")
+		"-c", "max_connections=300", "-c", "idle_in_transaction_session_timeout=2s", "-c", "autovacuum=off")
 	s.cmd.Dir = dir
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Credential: nobody}
@@ -150,8 +151,10 @@ func (s *Server) prepare(ctx context.Context, admin Dialer, roles int) error {
 }
 
 func fill(ctx context.Context, conn *pgx.Conn, roles int) error {
-	if _, err := conn.Exec(ctx, schema); err != nil {
-		return fmt.Errorf("making the tables: %w", err)
+	for _, statements := range []string{schema, fence.Schema} {
+		if _, err := conn.Exec(ctx, statements); err != nil {
+			return fmt.Errorf("making the tables: %w", err)
+		}
 	}
 	_, err := conn.Exec(ctx, `INSERT INTO guarded SELECT r, -1, 0 FROM generate_series(0, $1::int - 1) r`, roles)
 	if err == nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/chaos/wire"
+	"github.com/goneli/neli/fence"
 )
 
 func newServer(t *testing.T) (*Server, *wire.Host) {
@@ -30,16 +31,32 @@ func newServer(t *testing.T) (*Server, *wire.Host) {
 	return s, client
 }
 
+func lead(t *testing.T, s Store, role int, token int64, member string) (w Writer, err error) {
+	t.Helper()
+	term := Term{Term: lasting{}, Role: role, Token: token, Member: member, Claiming: func() {}, Claimed: func(bool) {}}
+	err = s.Lead(t.Context(), term, func(_ context.Context, got Writer) error {
+		w = got
+		return nil
+	})
+	return w, err
+}
+
+type lasting struct{}
+
+func (lasting) Valid() bool { return true }
+
 // The guard bites, and where there is none a stale write passes.
-func TestGuard(t *testing.T) {
+func TestRegister(t *testing.T) {
 	s, from := newServer(t)
-	conn, err := connect(t.Context(), s.DSN, from)
+	db, err := openSQL(s.DSN, from)
 	require.NoError(t, err)
-	c := &Client{DSN: s.DSN, conn: conn}
-	defer c.Close(context.Background())
+	r := &register{db}
+	defer r.Close()
 
 	write := func(role int, token, value int64, member string) bool {
-		ok, err := c.Write(t.Context(), role, token, value, member)
+		w, err := lead(t, r, role, token, member)
+		require.NoError(t, err)
+		ok, err := w.Write(t.Context(), value)
 		require.NoError(t, err)
 		return ok
 	}
@@ -48,12 +65,12 @@ func TestGuard(t *testing.T) {
 	assert.True(t, write(0, 9, 3, "b"))
 	assert.False(t, write(0, 5, 4, "a"), "a leader that was and does not know it")
 	assert.True(t, write(1, 0, 5, "a"), "another role has tokens of its own")
-	token, value, err := c.Read(t.Context(), 0)
+	token, value, err := r.Read(t.Context(), 0)
 	require.NoError(t, err)
 	assert.Equal(t, [2]int64{9, 3}, [2]int64{token, value})
 
 	var bare int64
-	require.NoError(t, conn.QueryRow(t.Context(), `SELECT value FROM unguarded WHERE role = 0`).Scan(&bare))
+	require.NoError(t, db.QueryRow(`SELECT value FROM unguarded WHERE role = 0`).Scan(&bare))
 	assert.EqualValues(t, 4, bare, "without the guard the stale write stands")
 
 	log, err := s.Log(t.Context(), from)
@@ -63,8 +80,48 @@ func TestGuard(t *testing.T) {
 	assert.Equal(t, Entry{Serial: 5, Role: 1, Token: 0, Value: 5, Member: "a", Accepted: true, Stale: false}, log[4])
 }
 
+// A claim refuses the former term's holds, also before anything was written under it; and without the
+// hold the former term's write stands, and is seen in the log.
+func TestHold(t *testing.T) {
+	s, from := newServer(t)
+	db, err := openSQL(s.DSN, from)
+	require.NoError(t, err)
+	defer db.Close()
+	for _, unfenced := range []bool{false, true} {
+		h := &hold{register{db}, unfenced}
+		old, err := lead(t, h, 0, 5, "a")
+		if unfenced {
+			require.ErrorIs(t, err, fence.ErrStale, "a claim is refused, too")
+			old = holdWriter{h, Term{Role: 0, Token: 5, Member: "a"}}
+		} else {
+			require.NoError(t, err)
+			ok, err := old.Write(t.Context(), 1)
+			require.NoError(t, err)
+			assert.True(t, ok)
+		}
+		young, err := lead(t, h, 0, 9, "b")
+		require.NoError(t, err)
+		if unfenced {
+			_, err := young.Write(t.Context(), 2)
+			require.NoError(t, err)
+		}
+		ok, err := old.Write(t.Context(), 3)
+		require.NoError(t, err)
+		assert.Equal(t, unfenced, ok)
+	}
+	log, err := s.Log(t.Context(), from)
+	require.NoError(t, err)
+	require.Len(t, log, 3)
+	assert.Equal(t, Entry{Serial: 3, Role: 0, Token: 5, Value: 3, Member: "a", Accepted: true, Stale: true}, log[2])
+}
+
 func TestWriteThatIsNotSentHasNoEffect(t *testing.T) {
-	c := &Client{DSN: "postgres://chaos@127.0.0.1:1/postgres?sslmode=disable"}
-	_, err := c.Write(t.Context(), 0, 1, 1, "a")
-	assert.ErrorIs(t, err, ErrNotSent)
+	const nowhere = "postgres://chaos@127.0.0.1:1/postgres?sslmode=disable"
+	db, err := openSQL(nowhere, nil)
+	require.NoError(t, err)
+	defer db.Close()
+	for _, w := range []Writer{registerWriter{&register{db}, Term{}}, holdWriter{&hold{register{db}, false}, Term{}}} {
+		_, err := w.Write(t.Context(), 1)
+		assert.ErrorIs(t, err, ErrNotSent)
+	}
 }

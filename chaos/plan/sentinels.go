@@ -1,0 +1,67 @@
+package plan
+
+import (
+	"iter"
+	"slices"
+	"time"
+)
+
+// sentinelKinds are for members with a sentinel beside each, with brokers or without: they come on top of
+// all others.
+var sentinelKinds = []kind{
+	{name: "sentinel alive, member killed", parts: func(d *dice) []Part { return []Part{d.member(KillMember, 2, 5)} }},
+	{name: "sentinel killed", parts: func(d *dice) []Part { return []Part{d.member(KillSentinel, 1, 4)} }},
+	{name: "sentinel stopped", parts: func(d *dice) []Part { return []Part{d.member(StopSentinel, 2, 8)} }},
+	{name: "sentinel killed, member killed", parts: func(d *dice) []Part {
+		return d.behind(d.member(KillSentinel, 7, 9), KillMember, 200*time.Millisecond)
+	}},
+	{name: "sentinel stopped, member killed", parts: func(d *dice) []Part {
+		return d.behind(d.member(StopSentinel, 3, 9), KillMember, 200*time.Millisecond)
+	}},
+	{name: "sentinel alive, member stopped", parts: func(d *dice) []Part { return []Part{d.member(StopMember, 1, 8)} }},
+	{name: "false members at the sentinel", parts: func(d *dice) []Part { return []Part{d.member(ForgeMembers, 2, 4)} }},
+	// The member that is killed second has registered through the proxy.
+	{name: "proxy before the sentinel", parts: func(d *dice) []Part {
+		first := d.member(ProxySentinel, 8, 10)
+		first.Count = d.rng.IntN(4)
+		parts := d.behind(first, KillMember, 200*time.Millisecond)
+		return append(parts, Part{Action: KillMember, With: true, After: 6 * time.Second, Hold: time.Second})
+	}},
+}
+
+// behind lets something be done to the member of the first part's host.
+func (d *dice) behind(first Part, a Action, after time.Duration) []Part {
+	return []Part{first, {Action: a, With: true, After: after, Hold: d.between(500*time.Millisecond, 2*time.Second)}}
+}
+
+// SentinelKinds is Kinds of what is added where there are sentinels.
+func SentinelKinds() []string {
+	var names []string
+	for _, k := range sentinelKinds {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// SentinelSteps yields a step that concerns sentinels before each of others. A log inside a killed member
+// counts when T has passed: a step waits for that.
+func SentinelSteps(others iter.Seq[Step], seed uint64, size Size, t time.Duration) iter.Seq[Step] {
+	return func(yield func(Step) bool) {
+		next, stop := iter.Pull(others)
+		defer stop()
+		for s := range steps(seed, size, sentinelKinds) {
+			s.Quiet += t + t/2
+			if !yield(s) {
+				return
+			}
+			if other, ok := next(); !ok || !yield(other) {
+				return
+			}
+		}
+	}
+}
+
+// CheckSentinels is Check where there are sentinels, whose kinds of faults come on top of others.
+func CheckSentinels(names []string, others func([]string) error) error {
+	return others(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(SentinelKinds(), name) }))
+}

@@ -1,0 +1,126 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/goneli/neli/fence"
+)
+
+// A Store is what the leaders of some roles write to, and what everybody reads. Lead may be called
+// concurrently, for different terms; Read is for one goroutine.
+type Store interface {
+	// Lead calls work with a Writer for a term, and again with another one when work returns an error
+	// and the store has a better one. It returns when work has returned nil, when ctx has ended, or
+	// when the store refuses the term for good.
+	Lead(ctx context.Context, t Term, work func(context.Context, Writer) error) error
+	// Read returns what was written to a role last, and under which token.
+	Read(ctx context.Context, role int) (token, value int64, err error)
+	// Concurrent reports whether a Writer may be used by several goroutines.
+	Concurrent() bool
+	Close()
+}
+
+// A Writer writes for one term.
+type Writer interface {
+	// Write returns whether the value was taken. After an error other than ErrNotSent that is unknown,
+	// for ever.
+	Write(ctx context.Context, value int64) (accepted bool, err error)
+}
+
+// Term is one leadership of a role.
+type Term struct {
+	fence.Term
+	Role   int
+	Token  int64
+	Member string
+	// Claiming is called before a store is asked to refuse all earlier terms, and Claimed with what it
+	// said. A store that decides at each write calls neither.
+	Claiming func()
+	Claimed  func(accepted bool)
+}
+
+// ErrNotSent wraps what kept an operation from reaching the store: it has had no
+// effect and will have none.
+var ErrNotSent = errors.New("store: not sent")
+
+// Kinds of stores.
+const (
+	Register     = "register"     // a row of PostgreSQL whose update has the token as a predicate
+	Hold         = "hold"         // PostgreSQL by fence.Postgres and fence.PostgresHold
+	Transactions = "transactions" // Kafka by fence.Transactions
+)
+
+// Kinds returns all kinds of which there can be a store, with brokers or without.
+func Kinds(brokers bool) []string {
+	if brokers {
+		return []string{Register, Hold, Transactions}
+	}
+	return []string{Register, Hold}
+}
+
+// Check returns an error for a name that is none of a kind.
+func Check(names []string, brokers bool) error {
+	if len(names) == 0 {
+		return errors.New("no store is named")
+	}
+	for _, name := range names {
+		if !slices.Contains(Kinds(brokers), name) {
+			return fmt.Errorf("no store here is called %q; there are %q", name, Kinds(brokers))
+		}
+	}
+	return nil
+}
+
+// Config says where stores are.
+type Config struct {
+	DSN       string // of PostgreSQL
+	Bootstrap string // of Kafka
+	Franz     bool   // the client of transactions, confluent-kafka-go if false
+	// Unfenced leaves the fence out of Hold and Transactions, to see that the checks notice it.
+	Unfenced bool
+}
+
+// Open returns a store for each role, by the names of their kinds. Roles of one kind share a store.
+func Open(c Config, names []string) ([]Store, error) {
+	byName := map[string]Store{}
+	stores := make([]Store, len(names))
+	for role, name := range names {
+		if byName[name] == nil {
+			s, err := open(c, name)
+			if err != nil {
+				return nil, err
+			}
+			byName[name] = s
+		}
+		stores[role] = byName[name]
+	}
+	return stores, nil
+}
+
+func open(c Config, name string) (Store, error) {
+	if name == Transactions {
+		return newTransactions(c)
+	}
+	db, err := openSQL(c.DSN, nil)
+	if err != nil {
+		return nil, err
+	}
+	if name == Hold {
+		return &hold{register{db}, c.Unfenced}, nil
+	}
+	return &register{db}, nil
+}
+
+// An Entry is one write in the store's own order.
+type Entry struct {
+	Serial   int64
+	Role     int
+	Token    int64
+	Value    int64
+	Member   string
+	Accepted bool
+	Stale    bool // a higher token had written before, without a guard it would have been overwritten
+}
