@@ -17,6 +17,7 @@ import (
 // shown are the rows of the summary: each system by default, and at its fastest.
 var shown = []struct{ called, family, bed, setting string }{
 	{"neli on Kafka, T = 5 s (default)", "neli", "3 brokers", "Open, T = 5s"},
+	{"neli on Kafka, T = 5 s, sentinel", "neli", "3 brokers", "Open, T = 5s, sentinel"},
 	{"neli on Kafka, T = 300 ms", "neli", "3 brokers", "Open, T = 300ms"},
 	{"neli on Kafka, franz-go, T = 5 s", "neli", "3 brokers", "franz, Open, T = 5s"},
 	{"neli on peers, T = 1 s", "neli", "peers", "T = 1s"},
@@ -53,6 +54,9 @@ func (r *Results) shown() []row {
 			if found.Inside {
 				found.Servers = "–"
 			}
+		}
+		if found.Woken == 0 {
+			found.Double = "–"
 		}
 		rows = append(rows, found)
 	}
@@ -159,13 +163,12 @@ func (r *Results) steady() string {
 }
 
 // crowded is a size of the summary.
-type crowded struct{ What, Client, Led, Even, Again, Joined, Messages, CPU string }
+type crowded struct{ What, Client, Led, Even, Again, Joined string }
 
 func (r *Results) crowded() []crowded {
 	var all []crowded
 	for _, o := range r.Scale {
-		c := crowded{What: fmt.Sprintf("%d, %d", o.Members(), o.Roles), Client: cmp.Or(o.Client, "default"), Led: "–", Even: "–", Again: "–", Joined: "–",
-			Messages: fmt.Sprintf("%.0f", o.Quiet.Messages), CPU: fmt.Sprintf("%.1f", 100*o.Quiet.MembersCPU)}
+		c := crowded{What: fmt.Sprintf("%d, %d", o.Members(), o.Roles), Client: cmp.Or(o.Client, "default"), Led: "–", Even: "–", Again: "–", Joined: "–"}
 		if o.Client == clients.Franz {
 			c.Client = "franz-go"
 		}
@@ -203,13 +206,15 @@ type Miss struct {
 
 // why says what each kind of target overlooked.
 var why = map[string]string{
-	"crash":                            "T is a few dozen round trips: a slow one shows",
-	"crash with its log":               "the target leaves 0.3 ms for everything else",
-	"hand-over":                        "the target leaves out the processes' work and the sampling",
-	"very first start, since metadata": "a new process opens connections first",
+	"crash":                                      "a slow round trip shows",
+	"crash with its log":                         "the target leaves 0.3 ms for the rest",
+	"the only member is started again":           "a busy machine",
+	"one question, leader":                       "a busy machine",
+	"hand-over":                                  "the target leaves out the processes' work",
+	"very first start, since metadata":           "a new process opens connections first",
 	"a joiner knows all holders, since metadata": "a new process opens connections first",
 	"idle group: messages":                       "by less than a tenth",
-	"CPU":                                        "the threads of the default client; on peers members are servers, too",
+	"CPU":                                        "the default client's threads",
 	"all have been led after the start":          "all share two cores",
 }
 
