@@ -63,7 +63,7 @@ check: ## before a commit: lint, the tests without a broker but for the lengthy 
 check-root:
 	$(GO) test -short -skip '$(MUTANTS)|$(LENGTHY)' ./...
 	CGO_ENABLED=0 $(GO) test -short -run 'Simulation$$' ./internal/lease ./internal/quorum
-	CGO_ENABLED=0 NELI_SEEDS=200 $(GO) test -run 'Simulation$$' .
+	CGO_ENABLED=0 NELI_SEEDS=200 $(GO) test -run '^Test(Small)?Simulation$$' .
 
 check-modules:
 	cd franz && $(GO) test -short ./...
@@ -105,13 +105,14 @@ mutants: ## without each of its rules, the library must fail for the stated reas
 	cd peers && CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -run '$(MUTANTS)' ./...
 	cd nelicron && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./...
 
-sim: ## without the race detector: the models, the simulations of the lease and of the majority, whole processes under 2,000 seeds of faults, on small logs under 250, non-exclusive ones under 300; and what unit has less of
+sim: ## without the race detector: the models, the simulations of the lease and of the majority, whole processes under 2,000 seeds of faults, on small logs under 250, both with sentinels under 100, non-exclusive ones under 300; and what unit has less of
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease ./internal/quorum ./fence
 	CGO_ENABLED=0 $(GO) test -count=1 -run 'TestFewClaimsOnASlowLog|WithoutMercy$$' ./internal/scenario ./nelitest
-	CGO_ENABLED=0 $(GO) test -count=1 -run 'Test(Shared|Small)?Simulation(Repeats)?$$' -v . ./internal/nonexclusive | grep -v '^=== \|^ *--- PASS'
+	CGO_ENABLED=0 $(GO) test -count=1 -run 'Test(Shared|Small|Sentinel|SmallSentinel)?Simulation(Repeats)?$$' -v . ./internal/nonexclusive | grep -v '^=== \|^ *--- PASS'
 
-soak: ## SOAK=10m: new seeds for as long as asked
-	NELI_SOAK=$(SOAK) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run 'TestSimulation$$' -v . | grep -v '^=== \|^ *--- PASS'
+soak: ## SOAK=10m: new seeds for as long as asked, of each whole-library simulation; then 10,000 kills beside a sentinel
+	NELI_SOAK=$(SOAK) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run 'Test(Small)?(Sentinel)?Simulation$$' -v . | grep -v '^=== \|^ *--- PASS'
+	NELI_KILLS=10000 $(GO) test -count=1 -timeout 0 -run 'TestNothingCountsAfterItsRelease$$' -v ./internal/sentinel | grep -v '^=== \|^ *--- PASS'
 
 nightly: ## what is too long for CI, with new seeds each night: some hours; chaos needs root
 	NELI_SEEDS=4000 $(MAKE) mutants MUTANTS_LIMIT=4h

@@ -46,7 +46,17 @@ func DecodeWire(value []byte, group string) (*lease.Record, bool) {
 }
 
 // SentinelHub is what RunSentinel runs behind its socket.
-func SentinelHub(ctx context.Context, cfg SentinelConfig) *sentinel.Hub { return cfg.hub(ctx) }
+func SentinelHub(ctx context.Context, cfg SentinelConfig) *sentinel.Hub {
+	return sentinel.NewHub(ctx, cfg.options())
+}
+
+// SentinelHubOn is SentinelHub on a machine whose clock is not the runtime's.
+func SentinelHubOn(ctx context.Context, m Machine, cfg SentinelConfig) *sentinel.Hub {
+	opt := cfg.options()
+	opt.Now = m.Clock.Now
+	opt.Rules = func() sentinel.Rules { return sentinel.Rules{Process: m.NewID(), Name: cfg.Name, Random: m.Random} }
+	return sentinel.NewHub(ctx, opt)
+}
 
 // RegistrationOf is what a Neli says to a sentinel. topic is the id that it has found.
 func RegistrationOf(n *Neli, topic string) sentinel.Registration { return n.set.registration(topic) }

@@ -8,6 +8,9 @@ import (
 
 // What drivers and delivery rest on, and logs in Kafka that may forget.
 var driverMutants = []mutation.Mutant{
+	{Rule: "sentinels: the goodbye is the last thing that Close does", File: "neli.go",
+		Old: "	goodbye := n.set.watched.run()\n", New: "	goodbye := n.set.watched.run()\n	go func() { <-n.closing; goodbye() }()\n",
+		Guard: "TestGoodbyeIsTheLastThingThatCloseDoes", Want: "before it says goodbye"},
 	{Rule: "contexts of what is lost end while the barrier is at work", File: "lead.go",
 		Old:   "			for _, c := range l.n.core.Peek() {\n				l.cancel(c)\n			}\n",
 		Guard: "TestContextsEndWhileTheBarrierIsAtWork", Want: "leadership (fenced|revoked)"},

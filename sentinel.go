@@ -69,7 +69,7 @@ func RunSentinel(ctx context.Context, cfg SentinelConfig) error {
 		return fmt.Errorf("neli: RunSentinel: %w", err)
 	}
 	ctx, stop := context.WithCancel(ctx)
-	hub := cfg.hub(ctx)
+	hub := sentinel.NewHub(ctx, cfg.options())
 	defer hub.Wait()
 	defer stop()
 	server, err := sentinel.Listen(cfg.Socket, hub, cfg.Logger)
@@ -83,9 +83,9 @@ func RunSentinel(ctx context.Context, cfg SentinelConfig) error {
 	return nil
 }
 
-// hub connects registered members, their deaths and their logs.
-func (c *SentinelConfig) hub(ctx context.Context) *sentinel.Hub {
-	return sentinel.NewHub(ctx, sentinel.Options{Open: c.open, Allow: c.Allow, Rules: c.rules, Now: clock.System().Now, Logger: c.Logger})
+// options are those of the Hub, which connects registered members, their deaths and their logs.
+func (c *SentinelConfig) options() sentinel.Options {
+	return sentinel.Options{Open: c.open, Allow: c.Allow, Rules: c.rules, Now: clock.System().Now, Logger: c.Logger}
 }
 
 func (c *SentinelConfig) check() error {

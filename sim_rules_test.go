@@ -104,6 +104,39 @@ var smallRules = []mutation.Mutant{
 		Old: "		s.terms.Shift(units, line)\n", New: "		_, _ = units, line\n", Want: `not all roles are led`},
 }
 
+// sentinelRules are what whole processes beside sentinels rest on, and smallSentinelRules on small logs.
+var (
+	sentinelRules = []mutation.Mutant{
+		{Rule: "sentinels: dead is whom the kernel calls dead, and not who is suspended", File: "internal/sim/sentinels.go",
+			Old: "if s == nil || !ended {", New: "if s == nil {", Want: twoLeaders + `|which lives`},
+		{Rule: "sentinels: only what the dead hold is released", File: "internal/sentinel/watch.go",
+			Old: buriedOnly, New: buriedAll, Want: twoLeaders + `|which lives`},
+	}
+	smallSentinelRules = []mutation.Mutant{
+		{Rule: "sentinels on small logs: only what the dead hold is released", File: "internal/sentinel/watch.go",
+			Old: buriedOnly, New: buriedAll, Want: twoLeaders},
+	}
+)
+
+const (
+	buriedOnly = "		if d == nil {\n			continue\n		}\n		var due"
+	buriedAll  = "		if d == nil {\n			d = &death{Death: Death{T: w.rules.T}}\n		}\n		var due"
+)
+
+func TestSentinelSimulatorNeedsEveryRule(t *testing.T) {
+	for i := range sentinelRules {
+		sentinelRules[i].Guard, sentinelRules[i].Seeds = "TestSentinelSimulation", 40
+	}
+	mutation.Run(t, sentinelRules)
+}
+
+func TestSmallSentinelSimulatorNeedsEveryRule(t *testing.T) {
+	for i := range smallSentinelRules {
+		smallSentinelRules[i].Guard, smallSentinelRules[i].Seeds = "TestSmallSentinelSimulation", 40
+	}
+	mutation.Run(t, smallSentinelRules)
+}
+
 func TestSmallSimulatorNeedsEveryRule(t *testing.T) {
 	for i := range smallRules {
 		smallRules[i].Guard, smallRules[i].Seeds = "TestSmallSimulation", 250

@@ -1,6 +1,7 @@
 package neli_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"testing"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/internal/seeded"
+	"github.com/goneli/neli/internal/sentinel"
 	"github.com/goneli/neli/internal/sim"
 )
 
@@ -18,11 +20,22 @@ var simulated = sim.Options{New: func(m sim.Machine, cfg neli.Config, barrier ne
 	return neli.NewOn(neli.Machine{Clock: m.Clock, Random: m.Random, NewID: func() string { return m.ID }}, cfg, barrier)
 }}
 
+// withSentinels is simulated with sentinels beside the members.
+func withSentinels() sim.Options {
+	opts := simulated
+	opts.Hub = func(ctx context.Context, m sim.Machine, cfg neli.SentinelConfig) *sentinel.Hub {
+		return neli.SentinelHubOn(ctx, neli.Machine{Clock: m.Clock, Random: m.Random, NewID: func() string { return m.ID }}, cfg)
+	}
+	return opts
+}
+
 // The race detector makes everything several times as slow.
 var (
 	// simSeeds is how many seeds TestSimulation runs unless told otherwise, and smallSeeds how
 	// many TestSmallSimulation does.
 	simSeeds, smallSeeds uint64 = 2000, 250
+	// watchedSeeds is how many both simulations with sentinels run.
+	watchedSeeds uint64 = 100
 	// crowdSize is how many TestOutage, TestScale and TestGather count.
 	crowdSize = sim.Size{Members: 60, Partitions: 1, Roles: 12_000}
 	// restartSize is how many TestRestart counts.
@@ -31,7 +44,7 @@ var (
 
 func init() {
 	if seeded.Race {
-		simSeeds, smallSeeds = 60, 20
+		simSeeds, smallSeeds, watchedSeeds = 60, 20, 20
 		crowdSize = sim.Size{Members: 12, Partitions: 1, Roles: 1_000}
 		restartSize = sim.Size{Members: 12, Partitions: 1, Roles: 1_000}
 	}
@@ -42,6 +55,12 @@ func TestSimulation(t *testing.T) { sim.Suite(t, simSeeds, simulated) }
 
 // TestSmallSimulation does the same on a majority of small logs: see internal/sim.
 func TestSmallSimulation(t *testing.T) { sim.SuiteSmall(t, smallSeeds, simulated) }
+
+// TestSentinelSimulation and TestSmallSentinelSimulation do the same with sentinels beside the
+// members: see internal/sim.
+func TestSentinelSimulation(t *testing.T) { sim.Suite(t, watchedSeeds, withSentinels()) }
+
+func TestSmallSentinelSimulation(t *testing.T) { sim.SuiteSmall(t, watchedSeeds, withSentinels()) }
 
 // TestSimulationRepeats: a seed that fails is worth little if it does not fail
 // again. What the runtime orders as it likes, timers that coincide, keeps some runs

@@ -259,8 +259,8 @@ func (h *Hub) lost(process string, tell *Teller) bool {
 	return h.registry.members[process] != nil
 }
 
-// goodbye forgets a member.
-func (h *Hub) goodbye(process string) {
+// Goodbye forgets a member: it has given back what it held.
+func (h *Hub) Goodbye(process string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.registry.Goodbye(process)

@@ -30,7 +30,7 @@ var kernelRules = []mutation.Mutant{
 		Old: "n > 0 && p[0].Revents&unix.POLLIN != 0", New: "n > 0",
 		Guard: "TestNothingButPOLLINIsADeath", Want: "POLLHUP"},
 	{Rule: "5: a pidfd is kept when its connection ends", File: "server_linux.go",
-		Old: "if !s.hub.lost(reg.Process, tell) {", New: "if s.hub.goodbye(reg.Process); !s.hub.lost(reg.Process, tell) {",
+		Old: "if !s.hub.lost(reg.Process, tell) {", New: "if s.hub.Goodbye(reg.Process); !s.hub.lost(reg.Process, tell) {",
 		Guard: "TestAMemberWhoseConnectionHasEndedStillDies", Want: "its pidfd was kept"},
 }
 

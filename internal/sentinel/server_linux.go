@@ -214,7 +214,7 @@ func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 			}
 			return
 		case q.Goodbye:
-			s.hub.goodbye(reg.Process)
+			s.hub.Goodbye(reg.Process)
 			s.forget(reg.Process)
 			tell.Tell(Answer{State: Gone})
 			return

@@ -336,7 +336,7 @@ func TestTenThousandRegistrations(t *testing.T) {
 	require.Equal(t, Refused, a.State)
 	require.Equal(t, 1, p.said.count(errFull.Error()), "said once")
 	for i := range MaxMembers {
-		p.hub.goodbye(ProcessID(fmt.Sprint(i)))
+		p.hub.Goodbye(ProcessID(fmt.Sprint(i)))
 	}
 	a = tryRegister(t, p, registration(NewSecret()), own(t))
 	require.NotEqual(t, Refused, a.State, "there is room again")

@@ -30,6 +30,14 @@
 // log that comes back from an image of its memory, with an id that it had before, is
 // excluded; package quorum's model shows why.
 //
+// # Sentinels
+//
+// With Options.Hub there are one or two sentinels beside the members (sentinels.go): the library's own,
+// over a kernel that tells them of deaths late, twice or never. They are killed, suspended, cut off and
+// behind; processes die with Claims under way, which take effect after their death; and so do their
+// successors. The oracle is the same, and wants in addition that a Release that its process has not sent is of one that
+// has died.
+//
 // # The adversary
 //
 // Clocks: each process has a raw clock with a rate of 1 ± ρ; its ordinary clocks run at

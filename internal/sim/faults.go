@@ -327,6 +327,11 @@ func (w *world) menu(rnd *rand.Rand) []fault {
 	ms := slices.Clone(faults)
 	rnd.Shuffle(len(ms), func(i, j int) { ms[i], ms[j] = ms[j], ms[i] })
 	ms = ms[:1+rnd.IntN(5)]
+	if w.posts != nil {
+		s := slices.Clone(sentinelFaults)
+		rnd.Shuffle(len(s), func(i, j int) { s[i], s[j] = s[j], s[i] })
+		ms = append(ms, s[:3]...)
+	}
 	if w.newer {
 		ms = append(ms, newerFault)
 	}

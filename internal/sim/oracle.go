@@ -61,6 +61,10 @@ func (w *world) acquired(p *proc, t neli.Term) {
 	w.mu.Unlock()
 	seen := w.opts.Seen
 	for q := range former {
+		q.mu.Lock()
+		died := q.died
+		q.mu.Unlock()
+		w.posts.succeeded(died, q.t)
 		if q.clock.rate() < 1 && p.clock.rate() > 1 {
 			seen.count("a fast clock follows a slow one")
 		}
@@ -277,6 +281,9 @@ func (w *world) judge(partition int, e *truthEntry) {
 	if e.newer {
 		seen.count("record of a newer version")
 	}
+	if e.r != nil && s == nil && e.r.Kind == "release" {
+		w.buriedAlive(e.r.Process)
+	}
 	if e.r == nil || s == nil {
 		return
 	}
@@ -285,6 +292,9 @@ func (w *world) judge(partition int, e *truthEntry) {
 	}
 	if e.r.Kind != "claim" {
 		return
+	}
+	if s.by.crashed.Load() && len(e.won) > 0 {
+		seen.count("sentinel: a Claim of the dead became valid")
 	}
 	late, valid := time.Since(s.at) > s.by.t, len(e.won) > 0
 	switch {

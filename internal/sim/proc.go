@@ -46,6 +46,7 @@ type proc struct {
 	checkHung, checkHangs time.Time     // since when the check of its health hangs, or did; and until when
 	awayFrom, awayUntil   clock.Mono    // when it stepped down, by its own clock
 	priority              int
+	died                  time.Time // when it crashed
 }
 
 // start brings up a process of the given name, or of a new one.
@@ -59,6 +60,9 @@ func (w *world) start(name string) *proc {
 		drain: w.upTo(simDrain * 4 / 3), app: newApp(), reading: newReading(w.partitions), roles: w.roles,
 		clock: newMachine(w.began, 1+w.drift*float64(w.rnd.IntN(3)-1), w.anySlew())}
 	p.self = fmt.Sprintf("%s.%x", p.id, seed)
+	if w.posts != nil {
+		p.self = w.posts.enrol(p.self, p.name, p.t)
+	}
 	if w.profile == calm { // nor is the application slow
 		p.drain /= 20
 	}
@@ -143,6 +147,7 @@ func (p *proc) suspend(machine, hypervisor bool) {
 		p.clock.suspend(2 * p.t)
 	}
 	p.w.broker.Suspend(p.id)
+	p.w.posts.stops(p.self, false)
 }
 
 func (p *proc) wake() {
@@ -168,6 +173,7 @@ func (w *world) leave(p *proc) {
 		p.stop()
 		p.watcher.Wait()
 		w.bury(p)
+		w.posts.left(p.self)
 		if left := p.app.left(); left != "" {
 			w.violated("%s closed and was never told of the end of %s", p.id, left)
 		}
@@ -189,6 +195,10 @@ func (w *world) crash(p *proc) {
 	w.broker.Kill(p.id)
 	p.wake()
 	w.bury(p)
+	p.mu.Lock()
+	p.died = time.Now()
+	p.mu.Unlock()
+	w.posts.stops(p.self, true)
 	w.ending.Go(func() {
 		p.pulsing.Wait()
 		_ = p.Close()

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/sentinel"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -30,6 +32,8 @@ type Options struct {
 	Seed uint64
 	// New makes a process on a machine of its own.
 	New func(Machine, neli.Config, neli.Barrier) (*neli.Neli, error)
+	// Hub makes a sentinel on a machine of its own; nil: there are none.
+	Hub func(context.Context, Machine, neli.SentinelConfig) *sentinel.Hub
 	// Seen counts what happens. Default: nobody looks.
 	Seen *Seen
 	// Transcript is given what happened, in words. Default: it is logged if the run fails.
@@ -103,7 +107,10 @@ func Suite(t *testing.T, seeds uint64, opts Options) {
 		return
 	}
 	t.Logf("%d seeds in %v; what happened:\n%v", seeds, time.Since(began).Round(time.Millisecond), opts.Seen)
-	if kafka && seeds >= 1000 {
+	if opts.Hub != nil && seeds >= 100 {
+		watchedOver(t, opts.Seen, kafka)
+	}
+	if kafka && opts.Hub == nil && seeds >= 1000 {
 		everything(t, opts.Seen)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/sentinel"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -24,6 +25,7 @@ type smallWorld struct {
 	opts   *Options
 	rnd    *rand.Rand // of the goroutine that schedules, nobody else's
 	net    *nelitest.SmallLogs
+	posts  *posts // sentinels, in runs that have any
 	born   int
 	undo   []func() // of the goroutine that schedules
 	ending sync.WaitGroup
@@ -75,6 +77,7 @@ func RunSmall(t *testing.T, opts Options) {
 		rnd := rand.New(rand.NewPCG(opts.Seed, 37))
 		w = &smallWorld{journal: journal{T: t, began: time.Now()}, opts: &opts, smallPlan: drawSmall(rnd), rnd: rnd, tokens: map[int]int64{}, owners: map[term]*smallProc{}}
 		w.net = nelitest.NewSmallLogs(w.logs, w.trip)
+		w.posts = newPosts(&w.journal, &opts, sentinel.Registration{Group: simGroup, T: w.t, Rho: w.drift}, network{w.net.Provider, w.net.Kill})
 		w.say("", "seed %d: %v", opts.Seed, w.smallPlan)
 		defer func() {
 			if t.Failed() {
@@ -99,6 +102,7 @@ func RunSmall(t *testing.T, opts Options) {
 			w.leave(p)
 		}
 		w.ending.Wait()
+		w.posts.close()
 	})
 }
 
@@ -114,6 +118,9 @@ func (w *smallWorld) storm() {
 	length := 12*w.t + w.upTo(12*w.t)
 	for began := time.Now(); time.Since(began) < length && !w.over(); w.pass(w.upTo(w.t)) {
 		f := smallFaults[w.rnd.IntN(len(smallFaults))]
+		if w.posts != nil && w.rnd.IntN(2) == 0 {
+			f = smallSentinelFaults[w.rnd.IntN(len(smallSentinelFaults))]
+		}
 		p := w.victim()
 		w.opts.Seen.count("fault: " + f.name)
 		w.say(p.id, "fault: %s", f.name)

@@ -21,6 +21,7 @@ type smallProc struct {
 	*neli.Neli
 	w        *smallWorld
 	id, name string
+	self     string // its random id
 	clock    *machine
 	drain    time.Duration // how long its barrier takes to give something up
 	leaving  atomic.Bool   // Close was called, or it crashed
@@ -28,6 +29,7 @@ type smallProc struct {
 
 	mu   sync.Mutex
 	told map[int]int64 // role → token that the application was told of
+	died time.Time     // when it crashed
 }
 
 // start brings up a process of the given name, or of a new one.
@@ -42,8 +44,12 @@ func (w *smallWorld) start(name string) *smallProc {
 	p.clock.set(time.Since(w.began)+w.upTo(w.t/5)-w.t/10, 0)
 	cfg := neli.Config{LeaderGroupID: simGroup, Name: name, HeartbeatTimeout: w.t, MaxClockDrift: w.drift, Roles: w.roles,
 		DrainTimeout: w.t, Provider: w.net.Provider(p.id), Logger: w.logger(p.id, w.opts)}
+	p.self = fmt.Sprintf("%s.%x", p.id, seed)
+	if w.posts != nil {
+		p.self = w.posts.enrol(p.self, name, w.t)
+	}
 	var err error
-	p.Neli, err = w.opts.New(Machine{Clock: library{p.clock}, Random: smallRandom(seed), ID: fmt.Sprintf("%s.%x", p.id, seed)}, cfg, p.barrier)
+	p.Neli, err = w.opts.New(Machine{Clock: library{p.clock}, Random: smallRandom(seed), ID: p.self}, cfg, p.barrier)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -83,6 +89,7 @@ func (w *smallWorld) leave(p *smallProc) {
 			w.say(p.id, "closed: %v", err)
 		}
 		w.bury(p)
+		w.posts.left(p.self)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if len(p.told) > 0 {
@@ -97,6 +104,10 @@ func (w *smallWorld) crash(p *smallProc) {
 	p.crashed.Store(true)
 	w.net.Kill(p.id)
 	w.bury(p)
+	p.mu.Lock()
+	p.died = time.Now()
+	p.mu.Unlock()
+	w.posts.stops(p.self, true)
 	w.ending.Go(func() { _ = p.Close() })
 }
 
@@ -146,6 +157,14 @@ func (p *smallProc) acquired(role int, token int64) {
 	w.owners[of] = p
 	if !p.IsLeaderOf(role) { // who was late at the barrier leads no more
 		return
+	}
+	if w.posts != nil {
+		if q := w.owners[term{role, w.tokens[role]}]; q != nil {
+			q.mu.Lock()
+			died := q.died
+			q.mu.Unlock()
+			w.posts.succeeded(died, w.t)
+		}
 	}
 	if last := w.tokens[role]; token <= last {
 		w.violated("role %d is led with token %d after token %d", role, token, last)

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/goneli/neli/internal/sentinel"
+	"github.com/goneli/neli/kafka"
 	"github.com/goneli/neli/nelitest"
 )
 
@@ -46,6 +48,7 @@ type world struct {
 	moves     []transferred
 
 	witness *witness
+	posts   *posts // sentinels, in runs that have any
 }
 
 type term struct {
@@ -70,6 +73,8 @@ func inWorld(t *testing.T, opts *Options, run func(*world)) {
 			led: map[int]*proc{}, tokens: map[int]int64{}, owners: map[term]*proc{}, sent: map[placed]*sending{}}
 		w.broker = nelitest.NewBroker(nelitest.Options{Seed: opts.Seed, RebalanceTime: w.rebalance, Jitter: w.jitter})
 		w.asking = drawAsking(opts.Seed, w.plan)
+		w.posts = newPosts(&w.journal, opts, sentinel.Registration{Topic: simTopic, Group: simGroup, T: w.longest(), Rho: w.drift},
+			network{func(id string) kafka.Provider { return w.broker.Provider(id) }, w.broker.Kill})
 		for p := range w.partitions {
 			w.truths = append(w.truths, newTruth(p))
 		}
@@ -98,6 +103,7 @@ func (w *world) end() {
 		w.leave(p)
 	}
 	w.ending.Wait()
+	w.posts.close()
 	w.mu.Lock()
 	v := w.witness
 	w.witness = nil

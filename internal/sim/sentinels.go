@@ -1,0 +1,391 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/internal/sentinel"
+	"github.com/goneli/neli/kafka"
+	"github.com/goneli/neli/nelitest"
+)
+
+// Sentinels beside the members, one or two, in runs that Options.Hub is given for. What
+// runs is the library's Hub and Watch; the kernel and the socket are the simulator's. Members
+// register late, with some sentinels never, and again with one that was restarted; sentinels
+// learn of deaths late, twice or never.
+
+// posts are the sentinels of a world. They draw from a source of their own, so that a seed is
+// what it was but for them.
+type posts struct {
+	*journal
+	opts   *Options
+	at     sentinel.Registration // of all members: where they contend
+	longer time.Duration         // the longest T
+	net    network
+	ending sync.WaitGroup
+
+	mu      sync.Mutex // guards what follows
+	rnd     *rand.Rand
+	born    int
+	living  []*post
+	members map[string]watchedMember // by process, until its end
+}
+
+// network is the faults of the brokers, or of the small logs, that sentinels are struck by.
+type network struct {
+	provider func(id string) kafka.Provider
+	kill     func(id string)
+}
+
+// post is one sentinel.
+type post struct {
+	id   string
+	hub  *sentinel.Hub
+	stop context.CancelFunc
+}
+
+// watchedMember is a member that lives.
+type watchedMember struct {
+	secret, name string
+	t            time.Duration
+	farewell     bool // it says goodbye after Close
+}
+
+// newPosts returns nil, beside which nothing happens, if there are to be no sentinels.
+func newPosts(j *journal, opts *Options, at sentinel.Registration, net network) *posts {
+	if opts.Hub == nil {
+		return nil
+	}
+	s := &posts{journal: j, opts: opts, at: at, longer: at.T, net: net, rnd: rand.New(rand.NewPCG(opts.Seed, 43)), members: map[string]watchedMember{}}
+	for range 1 + s.rnd.IntN(2) {
+		s.start()
+	}
+	return s
+}
+
+// start starts a sentinel, which knows of nobody until members register.
+func (s *posts) start() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.born++
+	p := &post{id: fmt.Sprint("s", s.born)}
+	clock := newMachine(s.began, 1+s.at.Rho*float64(s.rnd.IntN(3)-1), sigma*float64(s.rnd.IntN(3)-1))
+	seed := s.rnd.Uint64()
+	logger := s.logger(p.id, s.opts)
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	p.stop = stop
+	p.hub = s.opts.Hub(ctx, Machine{Clock: library{clock}, Random: smallRandom(seed), ID: fmt.Sprintf("%s.%x", p.id, seed)},
+		neli.SentinelConfig{Socket: "none", Name: p.id, Provider: s.net.provider(p.id), Logger: logger})
+	s.say(p.id, "a sentinel starts")
+	s.living = append(s.living, p)
+	for id := range s.members {
+		s.registers(p, id)
+	}
+}
+
+// enrol returns the process id of a new member, and has it register with the sentinels.
+func (s *posts) enrol(secret, name string, t time.Duration) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := sentinel.ProcessID(secret)
+	s.members[id] = watchedMember{secret, name, t, s.rnd.IntN(2) == 0}
+	for _, p := range s.living {
+		s.registers(p, id)
+	}
+	return id
+}
+
+// registers has a member register soon, late or never. It needs the lock.
+func (s *posts) registers(p *post, id string) {
+	if s.rnd.IntN(8) == 0 {
+		return // it cannot reach the socket
+	}
+	s.after(oneOf(s.rnd, 0, s.longer/100, s.longer), func() { s.register(p, id) })
+}
+
+// after does something within d. It needs the lock.
+func (s *posts) after(d time.Duration, do func()) {
+	time.AfterFunc(time.Duration(s.rnd.Int64N(int64(d)+1)), do)
+}
+
+// register is what a member's Client does: it tries again for as long as both live.
+func (s *posts) register(p *post, id string) {
+	s.mu.Lock()
+	m, lives := s.members[id]
+	lives = lives && slices.Contains(s.living, p)
+	s.mu.Unlock()
+	if !lives {
+		return
+	}
+	again := func(a sentinel.Answer) {
+		if a.State == sentinel.Refused {
+			time.AfterFunc(time.Second, func() { s.register(p, id) })
+		}
+	}
+	reg := s.at
+	reg.Process, reg.Secret, reg.Name, reg.T = id, m.secret, m.name, m.t
+	a, _ := p.hub.Register(reg, sentinel.Proof{Files: 1, Pidfd: true}, &sentinel.Teller{Tell: again})
+	again(a)
+}
+
+// stops lets the kernel tell the sentinels of a death: late, perhaps twice, some never. A pidfd
+// becomes readable when its process has ended, and not when it is suspended.
+func (s *posts) stops(id string, ended bool) {
+	if s == nil || !ended {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.members, id)
+	for _, p := range s.living {
+		for range 1 + s.rnd.IntN(2) {
+			if s.rnd.IntN(6) > 0 {
+				s.after(oneOf(s.rnd, 0, time.Millisecond, s.longer/10, s.longer, 10*s.longer), func() { s.tell(p, id) })
+			}
+		}
+	}
+}
+
+func (s *posts) tell(p *post, id string) {
+	s.mu.Lock()
+	lives := slices.Contains(s.living, p)
+	s.mu.Unlock()
+	if lives {
+		s.opts.Seen.count("sentinel: told of a death")
+		p.hub.Fired(id)
+	}
+}
+
+// left is told that a member has closed: it says goodbye, or its end is a death like any other.
+func (s *posts) left(id string) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	m := s.members[id]
+	living := slices.Clone(s.living)
+	s.mu.Unlock()
+	if !m.farewell {
+		s.stops(id, true)
+		return
+	}
+	for _, p := range living {
+		p.hub.Goodbye(id)
+	}
+	s.mu.Lock()
+	delete(s.members, id)
+	s.mu.Unlock()
+}
+
+// any draws a sentinel.
+func (s *posts) any() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.living[s.rnd.IntN(len(s.living))].id
+}
+
+// crash kills a sentinel, as SIGKILL does.
+func (s *posts) crash(id string) {
+	s.net.kill(id)
+	s.mu.Lock()
+	i := slices.IndexFunc(s.living, func(p *post) bool { return p.id == id })
+	p := s.living[i]
+	s.living = slices.Delete(s.living, i, i+1)
+	s.mu.Unlock()
+	s.say(id, "the sentinel is killed")
+	p.stop()
+	s.ending.Go(p.hub.Wait)
+}
+
+// restart replaces a sentinel: what the new one does not hear from members it does not know.
+func (s *posts) restart() {
+	s.crash(s.any())
+	s.start()
+}
+
+// close ends all of them.
+func (s *posts) close() {
+	if s == nil {
+		return
+	}
+	for s.number() > 0 {
+		s.crash(s.any())
+	}
+	s.ending.Wait()
+}
+
+func (s *posts) number() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.living)
+}
+
+// buriedAlive asserts that a Release that its process has not sent is of one that has died. It needs the lock.
+func (w *world) buriedAlive(process string) {
+	if i := slices.IndexFunc(w.procs, func(p *proc) bool { return p.self == process }); i >= 0 {
+		w.violated("a sentinel's Release is in the name of %s, which lives", w.procs[i].id)
+	}
+	w.opts.Seen.count("sentinel: a Release in the name of the dead")
+}
+
+// succeeded counts what sentinels are for: somebody leads before the lease of the dead is over.
+func (s *posts) succeeded(dead time.Time, t time.Duration) {
+	if s != nil && !dead.IsZero() && time.Since(dead) < t/2 {
+		s.opts.Seen.count("sentinel: the dead are succeeded within T/2")
+	}
+}
+
+// watchedOver asserts that what sentinels are for has happened.
+func watchedOver(t *testing.T, seen *Seen, kafka bool) {
+	all := []string{"sentinel: told of a death", "sentinel: the dead are succeeded within T/2"}
+	if kafka { // small logs do not say who has sent what
+		all = append(all, "sentinel: a Claim of the dead became valid", "sentinel: a Release in the name of the dead")
+		for _, f := range sentinelFaults {
+			all = append(all, "fault: "+f.name)
+		}
+	} else {
+		for _, f := range smallSentinelFaults {
+			all = append(all, "fault: "+f.name)
+		}
+	}
+	for _, what := range all {
+		if seen.Of(what) == 0 {
+			t.Errorf("never: %s", what)
+		}
+	}
+}
+
+// sentinelFaults strike in runs with sentinels, beside a few of the others.
+var sentinelFaults = []fault{
+	{"killed with appends under way", func(w *world, p *proc) {
+		for range 1 + w.rnd.IntN(4) {
+			w.delayNext(p, w.upTo(oneOf(w.rnd, p.t/2, 2*p.t, 10*p.t)))
+		}
+		time.Sleep(w.upTo(p.t))
+		w.crash(p)
+		w.start(oneOf(w.rnd, "", p.name))
+	}},
+	{"killed, and its successors with Claims under way", func(w *world, p *proc) {
+		w.unsureNow() // nobody may be left who knows the log
+		d := oneOf(w.rnd, p.t/2, p.t, 4*p.t)
+		for _, q := range w.living() {
+			for range 3 {
+				w.delayNext(q, d/2+w.upTo(d))
+			}
+		}
+		w.crash(p)
+		time.Sleep(w.upTo(d))
+		for _, q := range w.living() {
+			w.crash(q)
+			w.start("")
+		}
+		w.start("")
+	}},
+	{"all but one killed", func(w *world, p *proc) {
+		for q := w.another(p); q != nil; q = w.another(p) {
+			w.crash(q)
+		}
+		w.start("")
+		w.start("")
+	}},
+	{"one leader killed after the other", func(w *world, p *proc) {
+		for range 1 + w.rnd.IntN(4) {
+			w.crash(p)
+			w.start("")
+			time.Sleep(w.upTo(2 * p.t))
+			p = w.victim()
+		}
+	}},
+	{"killed, and a sentinel with it", func(w *world, p *proc) {
+		w.crash(p)
+		w.posts.restart()
+		w.start(p.name)
+	}},
+	{"a sentinel restarted", func(w *world, _ *proc) { w.posts.restart() }},
+	{"a sentinel suspended", func(w *world, _ *proc) {
+		id := w.posts.any()
+		w.broker.Suspend(id)
+		w.later(w.long(), func() { w.broker.Resume(id) })
+	}},
+	{"a sentinel cut off", func(w *world, _ *proc) {
+		id, links := w.posts.any(), oneOf(w.rnd, nelitest.All, nelitest.Appends, nelitest.Reads, nelitest.Acks)
+		w.broker.CutOff(id, links)
+		w.later(w.long(), func() { w.broker.Restore(id, links) })
+	}},
+	{"a sentinel's records late, doubled and overtaken", func(w *world, p *proc) {
+		id := w.posts.any()
+		for range 1 + w.rnd.IntN(4) {
+			w.broker.DelayNext(id, w.upTo(4*p.t))
+		}
+		w.quietAfter(4 * p.t)
+		w.broker.Duplicate(id, 6, w.upTo(4*p.t))
+		w.later(30*time.Second, func() { w.broker.Duplicate(id, 0, 0) })
+	}},
+	{"a sentinel reads late", func(w *world, p *proc) {
+		id := w.posts.any()
+		w.broker.SlowReads(id, w.upTo(p.t))
+		w.later(w.long(), func() { w.broker.SlowReads(id, 0) })
+	}},
+}
+
+// smallSentinelFaults are those on small logs.
+var smallSentinelFaults = []smallFault{
+	{"killed with appends under way", func(w *smallWorld, p *smallProc) {
+		w.net.Slow(p.id, w.upTo(smallLate*w.t), 0)
+		w.pass(w.upTo(w.t))
+		w.crash(p)
+		w.start(oneOf(w.rnd, "", p.name))
+	}},
+	{"killed, and its successors with Claims under way", func(w *smallWorld, p *smallProc) {
+		for _, q := range w.living() {
+			if q != p {
+				w.net.Slow(q.id, w.upTo(smallLate*w.t), 0)
+			}
+		}
+		w.crash(p)
+		w.pass(w.upTo(w.t))
+		for _, q := range w.living() {
+			w.crash(q)
+			w.start("")
+		}
+		w.start("")
+	}},
+	{"killed, and a sentinel with it", func(w *smallWorld, p *smallProc) {
+		w.crash(p)
+		w.posts.restart()
+		w.start(p.name)
+	}},
+	{"one leader killed after the other", func(w *smallWorld, p *smallProc) {
+		for range 1 + w.rnd.IntN(4) {
+			w.crash(p)
+			w.start("")
+			w.pass(w.upTo(2 * w.t))
+			p = w.victim()
+		}
+	}},
+	{"a sentinel restarted", func(w *smallWorld, _ *smallProc) { w.posts.restart() }},
+	{"a sentinel cut off from some logs", func(w *smallWorld, _ *smallProc) {
+		id := w.posts.any()
+		for log := range w.logs {
+			if w.rnd.IntN(2) == 0 {
+				w.net.Cut(id, log)
+				w.later(func() { w.net.Heal(id, log) })
+			}
+		}
+	}},
+	{"a sentinel slow", func(w *smallWorld, _ *smallProc) {
+		id := w.posts.any()
+		w.net.Slow(id, w.upTo(smallLate*w.t), w.upTo(w.t/2))
+		w.later(func() { w.net.Slow(id, 0, 0) })
+	}},
+}
