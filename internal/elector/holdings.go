@@ -96,7 +96,8 @@ type holdings interface {
 	Word(log int, k lease.Kind, now clock.Instant) lease.Record
 	Snapshot(log int, now clock.Instant) []lease.Record
 	ReleaseOn(log int, roles []int32, now clock.Instant) []lease.Record
-	// Owes and Unreleased are for Releases that the caller repeats; Tick repeats the others.
+	// Owes reports whether Releases have not come back from a log, and Unreleased makes them
+	// again. The caller decides when.
 	Owes(log int) bool
 	Unreleased(log int, now clock.Instant) []lease.Record
 
@@ -422,10 +423,14 @@ func (m *majority) Later([]int32, clock.Instant) ([]int32, clock.Raw) { return n
 // Keeps: what is held on a log is kept alive there, be there a term of it or not.
 func (m *majority) Keeps(log int, _ bool) bool { return m.Log(log).Holding() > 0 }
 
-func (m *majority) Owes(int) bool                                { return false }
-func (m *majority) Unreleased(int, clock.Instant) []lease.Record { return nil }
-func (m *majority) FreshAt() clock.Raw                           { return clock.Never }
-func (m *majority) Waits() bool                                  { return false }
-func (m *majority) GiveUp(clock.Instant)                         {}
-func (m *majority) Lapses(lease.Session) bool                    { return false }
-func (m *majority) Reminds() bool                                { return true }
+func (m *majority) Owes(log int) bool { return m.Log(log).Owing() }
+
+func (m *majority) Unreleased(log int, now clock.Instant) []lease.Record {
+	return m.UnreleasedOn(log, now)
+}
+
+func (m *majority) FreshAt() clock.Raw        { return clock.Never }
+func (m *majority) Waits() bool               { return false }
+func (m *majority) GiveUp(clock.Instant)      {}
+func (m *majority) Lapses(lease.Session) bool { return false }
+func (m *majority) Reminds() bool             { return true }

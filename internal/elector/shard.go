@@ -85,6 +85,9 @@ func (s *shard) due(now clock.Instant) clock.Mono {
 func (s *shard) appendAll(out []quorum.Out, now clock.Instant) {
 	logs := s.channels
 	for _, o := range out {
+		if o.Record.Kind == lease.Release {
+			logs[o.Log].released(now)
+		}
 		logs[o.Log].append(now, o.Record)
 	}
 }
@@ -160,8 +163,7 @@ func (s *shard) lapse(now clock.Instant) {
 	s.sync(now)
 	s.appendAll(out, now)
 	if lapsed {
-		s.main.released(now)
-		s.review(now) // what the former session had claimed is nobody's business any more
+		s.review(now) // Claims in flight died with the session: plan again.
 	}
 }
 

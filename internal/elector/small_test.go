@@ -410,3 +410,33 @@ func TestSmallLogsWakeForWhatWasFinished(t *testing.T) {
 	}
 	require.Equal(t, len(ids), released)
 }
+
+// All members read what is released again and again. On small logs, too, a process that holds
+// nothing any more repeats a lost Release more and more seldom, on each log by itself.
+func TestReleasesOnSmallLogsAreRepeatedMoreAndMoreSeldom(t *testing.T) {
+	s := newSmallNode()
+	ids := []string{"x0", "y0", "z0"}
+	for log, id := range ids {
+		s.reset(log, id)
+	}
+	for _, a := range claimsOf(s.pass(1200*time.Millisecond, ids...)) {
+		s.record(a.Partition, a.ID, a.Record)
+	}
+	require.Len(t, s.terms.Collect(s.now), 1, "it leads")
+	at := make([][]clock.Mono, len(ids))
+	for end := s.now.Add(9 * s.set.T); s.now.Mono < end.Mono; { // it reads nothing of its own, and lapses
+		for _, a := range append(s.taken(), s.pass(20*time.Millisecond, ids...)...) {
+			if a.Record.Kind == lease.Release {
+				at[a.Partition] = append(at[a.Partition], s.now.Mono)
+				s.Acked(a, errors.New("timed out"), s.now)
+			}
+		}
+	}
+	quarter := clock.Resend(s.set.T)
+	for log := range ids {
+		require.GreaterOrEqual(t, len(at[log]), 5, "log %d", log)
+		for i, want := range []time.Duration{quarter, 2 * quarter, 4 * quarter, 8 * quarter} {
+			require.InDelta(t, want, at[log][i+1].Sub(at[log][i]), float64(45*time.Millisecond), "log %d, pause %d", log, i)
+		}
+	}
+}

@@ -141,12 +141,7 @@ func (q *Lease) Release(roles []int32, now clock.Instant) []Out {
 
 // ReleaseOn is Release for one log.
 func (q *Lease) ReleaseOn(log int, roles []int32, now clock.Instant) []lease.Record {
-	v := q.logs[log]
-	records := v.lease.Release(roles, now)
-	if len(records) > 0 {
-		v.releaseAt = now.Mono.Add(clock.Resend(q.rules.T))
-	}
-	return q.ballots(records...)
+	return q.ballots(q.logs[log].lease.Release(roles, now)...)
 }
 
 // Lapse ends the sessions that have lapsed, each on its own log, and makes the Releases of
@@ -160,24 +155,15 @@ func (q *Lease) Lapse(now clock.Instant) []Out {
 		}
 		records := v.lease.Lapse(now)
 		q.renewed(log)
-		v.releaseAt = now.Mono.Add(clock.Resend(q.rules.T))
 		out = q.to(out, log, records...)
 	}
 	return out
 }
 
-// Unreleased repeats the Releases that have not come back, including those of former
-// sessions, since any of them may be lost.
-func (q *Lease) Unreleased(now clock.Instant) []Out {
-	var out []Out
-	for log, v := range q.logs {
-		if now.Mono < v.releaseAt || !v.lease.Owing() {
-			continue
-		}
-		v.releaseAt = now.Mono.Add(clock.Resend(q.rules.T))
-		out = q.to(out, log, v.lease.Unreleased(now)...)
-	}
-	return out
+// UnreleasedOn makes the Releases on one log again that have not come back, including those of
+// former sessions, since any of them may be lost. The caller decides when.
+func (q *Lease) UnreleasedOn(log int, now clock.Instant) []lease.Record {
+	return q.ballots(q.logs[log].lease.Unreleased(now)...)
 }
 
 // Failed notes that the append of a record to a log was not confirmed. The record may be in

@@ -144,14 +144,13 @@ func (q *Lease) Contest(roles []int32, now clock.Instant) []Out {
 }
 
 // Tick does everything else that is due: it ends sessions that have lapsed, gives back roles
-// that too few logs support, claims led roles on the logs that lack them, repeats Releases,
-// and sends the Beat that a term waits for to begin.
+// that too few logs support, claims led roles on the logs that lack them, and sends the Beat
+// that a term waits for to begin.
 func (q *Lease) Tick(now clock.Instant) []Out {
 	q.check(now)
 	out := q.Lapse(now)
 	q.notice(now)
 	out = append(out, q.decide(now)...)
-	out = append(out, q.Unreleased(now)...)
 	out = append(out, q.beatSoon(now)...)
 	q.settle(now)
 	return out
@@ -369,9 +368,6 @@ func (q *Lease) Due(now clock.Instant) clock.Mono {
 		}
 		if n, oldest := v.lease.Claiming(); n > 0 {
 			mono(oldest.Mono.Add(q.rules.T))
-		}
-		if v.lease.Owing() {
-			mono(v.releaseAt)
 		}
 		if v.claimAt != 0 {
 			mono(v.claimAt)

@@ -48,12 +48,11 @@ type logView struct {
 	answered clock.Instant // when the log last answered
 	back     int64         // the lease's Back, as of the last look
 
-	said      int64      // the largest ballot among the evidence that this session has sent
-	beatAt    clock.Mono // when evidence was last sent
-	releaseAt clock.Mono // when Releases may be sent again
-	overAt    clock.Raw  // when the next holder's lease will be over
-	over      map[lease.Session]clock.Raw
-	freshAt   clock.Raw // the time of a fresh Claim that notice has already dealt with
+	said    int64      // the largest ballot among the evidence that this session has sent
+	beatAt  clock.Mono // when evidence was last sent
+	overAt  clock.Raw  // when the next holder's lease will be over
+	over    map[lease.Session]clock.Raw
+	freshAt clock.Raw // the time of a fresh Claim that notice has already dealt with
 
 	tries   int        // Claims in a row that failed, or did not come back
 	claimAt clock.Mono // no Claim before then, because of tries; 0: at any time

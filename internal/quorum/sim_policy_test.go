@@ -27,6 +27,7 @@ func (p *simProc) tick() {
 	}
 	for log := range p.logs {
 		if p.logs[log].in != nil {
+			p.repeat(log, now)
 			p.talk(log, now)
 		}
 	}
@@ -88,6 +89,19 @@ func (p *simProc) rogue(now clock.Instant) {
 	}
 }
 
+// repeat sends Releases again that have not come back within T/4.
+func (p *simProc) repeat(log int, now clock.Instant) {
+	switch at := &p.logs[log].releaseAt; {
+	case !p.q.Log(log).Owing():
+		*at = 0
+	case *at == 0:
+		*at = now.Mono.Add(clock.Resend(simT))
+	case now.Mono >= *at:
+		*at = now.Mono.Add(clock.Resend(simT))
+		p.sendTo(log, p.q.UnreleasedOn(log, now)...)
+	}
+}
+
 // talk sends Beats, Snapshots and Hellos.
 func (p *simProc) talk(log int, now clock.Instant) {
 	w, at, l := p.w, &p.logs[log], p.q.Log(log)
@@ -131,6 +145,9 @@ func (p *simProc) schedule() {
 	for log := range p.logs {
 		if p.q.Log(log).Holding() > 0 {
 			due(p.q.logs[log].beatAt.Add(beat))
+		}
+		if p.logs[log].releaseAt != 0 {
+			due(p.logs[log].releaseAt)
 		}
 		if p.logs[log].asked != 0 {
 			due(p.logs[log].asked)

@@ -35,6 +35,7 @@ type simReading struct {
 	inCut, outCut bool
 	outbox        []*simEntry
 	lastAppend    time.Duration
+	releaseAt     clock.Mono // when it will repeat Releases; 0: none is missing
 	asked         clock.Mono // when it will send a Snapshot; 0: it will not
 	hello         clock.Mono // when it last said Hello
 	since         int        // records since the newest Snapshot
