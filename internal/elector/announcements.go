@@ -241,10 +241,7 @@ func (c *channel) greet(now clock.Instant) {
 func (c *channel) greetDue(now clock.Instant) (at clock.Mono, ok bool) {
 	g := greeting{known: c.log.Known(), read: c.log.Offset()+1 >= c.end, t: c.set.T, every: c.set.Every}
 	if g.known {
-		g.freeAt = clock.Never
-		if c.shard.main == c {
-			g.freeAt = now.MonoOf(c.shard.claims.silentAt)
-		}
+		g.freeAt = now.MonoOf(c.shard.claims.silentAt)
 	} else {
 		g.freeAt = now.MonoOf(c.log.FreshAt())
 	}

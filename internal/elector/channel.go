@@ -145,7 +145,7 @@ func (c *channel) lookBackAt(now clock.Instant) clock.Mono {
 // against those who were silent meanwhile, and what is queued before it must not be
 // added to.
 type link struct {
-	trusted bool // nothing has to show that it works
+	trusted bool // no own record has to show that it works: a small log says by itself that it can be reached
 
 	beat  flight
 	hello flight
@@ -163,7 +163,7 @@ type flight struct {
 	at  clock.Mono
 }
 
-func (l *link) reset() { *l = link{recovered: l.recovered} }
+func (l *link) reset() { *l = link{trusted: l.trusted, recovered: l.recovered} }
 
 // sent takes note of a record that is waited for.
 func (l *link) sent(k lease.Kind, seq uint64, now clock.Instant) {

@@ -148,7 +148,7 @@ func (k *common) openSmall(logs int, now clock.Instant) (lines int) {
 	all.main = &channel{common: k, shard: all, link: link{trusted: true}} // q holds Claims back
 	for i := range logs {
 		c := newChannel(k, i, q.Log(i), all, now)
-		c.shallow = true
+		c.shallow, c.link.trusted = true, true
 		k.channels = append(k.channels, c)
 	}
 	all.channels, k.shards = k.channels, []*shard{all}

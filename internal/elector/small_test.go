@@ -360,7 +360,11 @@ func TestAHolderOnSmallLogsThatWasOutlivedIsSuspected(t *testing.T) {
 				s.hello(log, id, "b")
 			}
 			require.True(t, s.members.takes("b"))
-			s.pass(900*time.Millisecond, ids...) // c's clock is faster, and b's lease is over by it
+			for range 9 { // c's clock is faster, and b's lease is over by it
+				for _, a := range s.pass(100*time.Millisecond, ids...) {
+					s.record(a.Partition, a.ID, a.Record) // the logs work
+				}
+			}
 			if heard {
 				s.hello(2, ids[2], "b")
 			}
@@ -439,4 +443,24 @@ func TestReleasesOnSmallLogsAreRepeatedMoreAndMoreSeldom(t *testing.T) {
 			require.InDelta(t, want, at[log][i+1].Sub(at[log][i]), float64(45*time.Millisecond), "log %d, pause %d", log, i)
 		}
 	}
+}
+
+// Small logs say by themselves that they can be reached. So nothing has to be said in them
+// before a holder's lease is over, and its roles are claimed at once when it is.
+func TestSmallLogsAreClaimedWithoutAProbe(t *testing.T) {
+	s := newSmallNode()
+	ids := []string{"x0", "y0", "z0"}
+	for log, id := range ids {
+		s.reset(log, id)
+		s.claimed(log, id, "b", []int32{0})
+	}
+	s.pass(2*clock.Stalled(s.set.T), ids...) // its own first Hello is over
+	free := clock.Raw(clock.Never)
+	for h := range s.shards[0].lease.Holders() {
+		free = min(free, h.FreeAt)
+	}
+	require.NotEqual(t, clock.Raw(clock.Never), free)
+	said := s.pass(free.Sub(s.now.Raw), ids...)
+	require.Empty(t, said, "nothing is said before the lease is over")
+	require.Len(t, claimsOf(s.pass(3*s.timing.roundTrip(), ids...)), len(ids), "the role is claimed in all logs at once")
 }

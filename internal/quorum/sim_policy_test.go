@@ -146,7 +146,7 @@ func (p *simProc) schedule() {
 		if p.q.Log(log).Holding() > 0 {
 			due(p.q.logs[log].beatAt.Add(beat))
 		}
-		if p.logs[log].releaseAt != 0 {
+		if p.logs[log].releaseAt != 0 && p.logs[log].in != nil {
 			due(p.logs[log].releaseAt)
 		}
 		if p.logs[log].asked != 0 {
