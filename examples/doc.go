@@ -10,6 +10,7 @@
 //	fenced-sql    a leader that is suspended in its work, and refused by PostgreSQL
 //	fenced-kafka  the same with Kafka transactions
 //	cron          a schedule of robfig/cron that runs on one process
+//	asynq         asynq's Scheduler, on one process; needs a Redis
 //	runner        jobs that are asked for over HTTP, and run on one process
 //	demo          a show: needs no Kafka, kills and suspends processes
 //

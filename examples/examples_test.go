@@ -27,6 +27,7 @@ func TestExamples(t *testing.T) {
 		"fenced-sql":   testFencedSQL,
 		"fenced-kafka": testFencedKafka,
 		"cron":         testCron,
+		"asynq":        testAsynq,
 		"runner":       testRunner,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
@@ -32,6 +33,40 @@ func testCron(t *testing.T, f flags) {
 	s.await(next, `sends part 3 of the report`)
 	next.signal(syscall.SIGTERM)
 	next.ends()
+}
+
+func testAsynq(t *testing.T, f flags) {
+	redis := miniredis.RunT(t)
+	s := newStage(t)
+	anna := s.start("asynq", "anna", f.of("anna", "-redis", redis.Addr())...)
+	boris := s.start("asynq", "boris", f.of("boris", "-redis", redis.Addr())...)
+	leader, m := s.await(nil, `starts the scheduler, with token (\d+)`)
+	next := other(leader, anna, boris)
+	began := time.Now()
+	const ticks = 5
+	for range ticks {
+		s.await(leader, `enqueued report`)
+	}
+	require.Zero(t, s.said(next, `enqueue`), "only one enqueues")
+	tasks, err := redis.List("asynq:{default}:pending")
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(tasks), int(time.Since(began)/time.Second)+2, "a tick each second, and none twice")
+
+	leader.kill()
+	left := s.said(leader, `enqueued report`)
+	_, later := s.await(next, `starts the scheduler, with token (\d+)`)
+	require.Greater(t, number(t, later[0]), number(t, m[0]))
+	for range 2 {
+		s.await(next, `enqueued report`)
+	}
+	next.signal(syscall.SIGTERM)
+	s.await(next, `has shut the scheduler down`)
+	next.ends()
+	tasks, err = redis.List("asynq:{default}:pending")
+	require.NoError(t, err)
+	enqueued := left + s.said(next, `enqueued report`)
+	require.GreaterOrEqual(t, len(tasks), enqueued)
+	require.LessOrEqual(t, len(tasks), enqueued+1, "the leader may have been killed before it said so of one")
 }
 
 func testRunner(t *testing.T, f flags) {

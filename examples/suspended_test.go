@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/require"
 	"github.com/twmb/franz-go/pkg/kfake"
 )
@@ -32,6 +33,7 @@ type suspended struct {
 
 func TestASuspendedExampleDoesNothing(t *testing.T) {
 	common := func(f flags, name string) []string { return f.of(name) }
+	redis := miniredis.RunT(t)
 	for name, s := range map[string]suspended{
 		"basic":   {args: common, acts: `sent `, lease: leaseT},
 		"barrier": {args: common, acts: `imported a batch|: committed`, loses: `throws away a batch`, lease: leaseT},
@@ -40,6 +42,8 @@ func TestASuspendedExampleDoesNothing(t *testing.T) {
 		"shards": {args: common, acts: `takes over|hands over`, loses: `lost some: owns 0 of 64`, lease: leaseT},
 		"static": {args: common, acts: `runs the job`, loses: `stops the job \(neli: leadership fenced\)`, lease: leaseT},
 		"cron":   {args: common, acts: `sends part `, done: `sends part 3`, loses: `has drained the schedule`, lease: leaseT},
+		"asynq": {args: func(f flags, name string) []string { return f.of(name, "-redis", redis.Addr()) },
+			acts: `enqueued `, loses: `has shut the scheduler down`, lease: leaseT},
 		"nonexclusive": {args: func(f flags, name string) []string { return f.of(name, "-topic", f.fresh) },
 			acts: `publishes `, done: `publishes ORCL`, loses: `leader fenced`, lease: 3 * 6 * time.Second},
 	} {

@@ -1,0 +1,115 @@
+// Command asynq runs asynq's Scheduler on one of several processes. It cannot be started again
+// after Shutdown, so each term has one of its own, and a connection that carries nothing once
+// the term is over.
+//
+// Start it twice beside a Redis and end the leader. The tick that is due in between is missed,
+// and not made up for; docs/jobs.md says which ticks may come twice.
+//
+//	go run ./asynq -name anna
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/hibiken/asynq"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/goneli/neli"
+)
+
+func main() {
+	var (
+		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
+		address   = flag.String("redis", "localhost:6379", "where asynq's queues are")
+		group     = flag.String("group", "asynq", "the group whose members contend")
+		name      = flag.String("name", "", "this process, in logs (default: host, pid and time)")
+		schedule  = flag.String("schedule", "@every 1s", "when the report is due")
+		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
+	)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if *limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, *limit)
+		defer cancel()
+	}
+	cfg := neli.Config{KafkaConfig: neli.KafkaConfigMap{"bootstrap.servers": *bootstrap}, LeaderGroupID: *group, Name: *name}
+	if err := run(ctx, cfg, *address, *schedule); err != nil {
+		fmt.Fprintln(os.Stderr, "asynq:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, cfg neli.Config, address, schedule string) error {
+	n, err := neli.New(cfg)
+	if err != nil {
+		return err
+	}
+	logger := log.New(os.Stdout, n.Name()+": ", log.Ltime|log.Lmsgprefix)
+	err = n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error { return lead(ctx, l, logger, address, schedule) })
+	return errors.Join(err, n.Close())
+}
+
+// lead is one term.
+func lead(ctx context.Context, l neli.Leadership, logger *log.Logger, address, schedule string) error {
+	client := redis.NewClient(&redis.Options{Addr: address})
+	defer client.Close()
+	client.AddHook(termHook{l})
+	s := asynq.NewSchedulerFromRedisClient(client, &asynq.SchedulerOpts{
+		LogLevel: asynq.FatalLevel,
+		PostEnqueueFunc: func(info *asynq.TaskInfo, err error) {
+			if err != nil {
+				logger.Printf("enqueues nothing: %v", err)
+				return
+			}
+			logger.Printf("enqueued %s", info.Type)
+		},
+	})
+	if _, err := s.Register(schedule, asynq.NewTask("report", nil)); err != nil {
+		return err
+	}
+	logger.Printf("starts the scheduler, with token %d", l.Token)
+	if err := s.Start(); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	// Nothing is enqueued any more. Unless the lease is lost it is kept until the last one has been.
+	s.Shutdown()
+	logger.Printf("has shut the scheduler down (%v)", context.Cause(ctx))
+	return nil
+}
+
+// termHook refuses all commands to Redis once the term is over: a timer of the Scheduler may
+// fire when the process wakes from a suspension. A command that is on its way by then is
+// enqueued: asynq knows no tokens.
+type termHook struct{ term neli.Leadership }
+
+var errOver = errors.New("the term is over")
+
+func (h termHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h termHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !h.term.Valid() {
+			return errOver
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (h termHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if !h.term.Valid() {
+			return errOver
+		}
+		return next(ctx, cmds)
+	}
+}
