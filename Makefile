@@ -7,7 +7,7 @@ SHELL := /bin/bash
 GO ?= go
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
-MODULES := . franz franz/iam peers metrics nelicron testkit integration examples cmd/neli chaos bench release # chaos, bench: Linux
+MODULES := . franz franz/iam peers metrics nelicron testkit integration examples examples/migration cmd/neli chaos bench release # chaos, bench: Linux
 FUZZTIME ?= 20s
 SOAK ?= 10m
 FOR ?= 3m
@@ -31,7 +31,7 @@ MUTANTS := (Guarded|NeedsEveryRule)$$
 # at once: on two cores they starve each other, and tests that sample their members fail.
 COMPUTING := unit mutants sim
 BROKERS := integration integration-franz
-OTHERS := chaos-ci cli chaos-test metrics browser bench-test release-check
+OTHERS := chaos-ci cli chaos-test metrics browser migration bench-test release-check
 # What CI runs a second time, with the client without cgo: the table of ACLs, TLS and
 # SCRAM, members that crash and hang, brokers that fail, groups, small logs. The rest at night: TestTopic takes minutes.
 FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|TestBrokerStandsStill|TestGroups|TestLogsOfOneBrokerEach)$$
@@ -40,7 +40,7 @@ FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: suspend-peers demo demo-peers demo-operator check check-root check-modules test lanes unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz versions outages browser picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross tidy command extras notice vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
+.PHONY: suspend-peers demo demo-peers demo-operator check check-root check-modules test lanes unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz versions outages browser migration picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross tidy command extras notice vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -272,6 +272,10 @@ scale-sim: ## a tenth of SCALE=members,partitions,roles dies, in simulated time;
 
 bench-report: ## docs/benchmarks.md and the tables from bench/results/results.json
 	$(BENCH) report
+
+# client-go and controller-runtime take minutes to build: without the race detector, as lint has built them.
+migration: ## programs before and after they moved here from other systems; Linux
+	cd examples/migration && $(GO) test -count=1 -timeout 10m ./...
 
 # etcd takes minutes to build with the race detector, which is for our own code.
 bench-test: ## the pure parts of bench, and each trial beside a sentinel once

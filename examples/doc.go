@@ -14,7 +14,8 @@
 //	runner        jobs that are asked for over HTTP, and run on one process
 //	demo          a show: needs no Kafka, kills and suspends processes
 //
-// All but demo want a Kafka at -bootstrap (localhost:9092). Start each in two or
+// Directory migration is a module of its own: programs before and after they moved here from other
+// systems. All but those and demo want a Kafka at -bootstrap (localhost:9092). Start each in two or
 // three terminals and end the leader with Ctrl-C or kill -9, or suspend it (kill -STOP)
 // and wake it (kill -CONT) when another one leads: it does nothing.
 package examples

@@ -105,17 +105,13 @@ func (s *stage) during(d time.Duration, after time.Time) {
 
 var goBlock = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
 
-// snippets are the blocks of Go in a document, and then the calls of Lead that are a line of
-// its text.
+// snippets are the blocks of Go in a document.
 func snippets(t *testing.T, document string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", document))
 	require.NoError(t, err)
 	var out []string
 	for _, m := range goBlock.FindAllStringSubmatch(string(text), -1) {
-		out = append(out, m[1])
-	}
-	for _, m := range regexp.MustCompile("(?m)^`(n\\.Lead\\(.*\\))`").FindAllStringSubmatch(string(text), -1) {
 		out = append(out, m[1])
 	}
 	return out
@@ -159,24 +155,6 @@ func run(ctx context.Context, n *neli.Neli) error {
 ` + table,
 		"// a test of its own: TestTheGuidesTestPasses",
 	},
-	"docs/migration.md": {
-		preamble + `
-const roles = 1
-
-func run(ctx context.Context, n *neli.Neli) error { return SNIPPET }
-
-func newManager() manager { return manager{} }
-
-type manager struct{}
-
-func (manager) Start(ctx context.Context) error {
-	for ctx.Err() == nil {
-		log.Print("reconciles")
-		time.Sleep(500 * time.Millisecond)
-	}
-	return nil
-}
-`},
 	"docs/fencing.md": {
 		preamble + `
 const roles = 1
@@ -255,7 +233,7 @@ func main() {
 `
 
 // acting is what the snippets say when they act.
-const acting = `sending what is due|serves key|UPDATE|reconciles`
+const acting = `sending what is due|serves key|UPDATE`
 
 // Each snippet of the README and the guides that acts as a leader is built as it stands there,
 // and tried as the examples are.

@@ -18,7 +18,7 @@ import (
 const Root = "github.com/goneli/neli"
 
 // unpublished are the folders of modules that get no tag, for nobody imports them.
-var unpublished = []string{"bench", "chaos", "integration", "release"}
+var unpublished = []string{"bench", "chaos", "examples/migration", "integration", "release"}
 
 // forTrial are the folders of modules that are published, and that no module for use may require.
 var forTrial = []string{"examples", "testkit"}

@@ -1,0 +1,68 @@
+package burrow
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/examples/migration/internal/trial"
+	"github.com/goneli/neli/nelitest"
+)
+
+var _ = before // needs a ZooKeeper: it is compiled only
+
+func TestAfter(t *testing.T) {
+	trial.Run(t, neli.Config{LeaderGroupID: "burrow-notifier"}, func(ctx context.Context, config neli.Config, act func()) error {
+		n, err := neli.New(config)
+		if err != nil {
+			return err
+		}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			after(ctx, n, act)
+		}()
+		<-ctx.Done()
+		err = n.Close() // also ends a Lock that waits
+		<-ended
+		return err
+	})
+}
+
+// A Lock refuses to be locked twice, or unlocked twice, and can be locked again after a loss.
+func TestLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broker := nelitest.NewBroker(nelitest.Options{})
+		defer broker.Close()
+		n, err := neli.New(neli.Config{LeaderGroupID: "burrow-notifier", Provider: broker.Provider("anna")})
+		require.NoError(t, err)
+		k := &Lock{Neli: n}
+		require.ErrorIs(t, k.Unlock(), errNotLocked)
+		require.NoError(t, k.Lock())
+		require.ErrorIs(t, k.Lock(), errLocked)
+		first := k.Context()
+		require.NoError(t, first.Err())
+		broker.CutOff("anna", nelitest.All)
+		<-first.Done()
+		require.ErrorIs(t, context.Cause(first), neli.ErrFenced)
+		require.NoError(t, k.Unlock())
+		require.Nil(t, k.Context())
+		broker.Restore("anna", nelitest.All)
+		require.NoError(t, k.Lock())
+		require.NoError(t, k.Context().Err())
+		require.NoError(t, k.Unlock())
+		require.ErrorIs(t, k.Unlock(), errNotLocked)
+		go func() {
+			time.Sleep(time.Second)
+			_ = n.Close()
+		}()
+		require.NoError(t, k.Lock())
+		<-k.Context().Done()
+		require.NoError(t, k.Unlock())
+		require.ErrorIs(t, k.Lock(), neli.ErrClosed)
+	})
+}

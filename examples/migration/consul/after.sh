@@ -1,0 +1,2 @@
+#!/bin/sh
+exec neli run --group invoicing -- ./send-invoices --all

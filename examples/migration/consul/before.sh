@@ -1,0 +1,2 @@
+#!/bin/sh
+exec consul lock -verbose locks/invoicing "./send-invoices --all"

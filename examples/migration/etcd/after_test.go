@@ -1,0 +1,30 @@
+package etcd
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/examples/migration/internal/trial"
+)
+
+// before and leaderBefore need an etcd: they are compiled only.
+var _, _ = before, leaderBefore
+
+func TestAfter(t *testing.T) {
+	var last int64
+	trial.Run(t, neli.Config{LeaderGroupID: "billing-invoicing", HeartbeatTimeout: 10 * time.Second},
+		trial.Of(func(ctx context.Context, n *neli.Neli, act func()) error {
+			return after(ctx, n, func(token int64) {
+				act()
+				require.GreaterOrEqual(t, token, last) // one at a time: no lock is needed
+				last = token
+				name, ok := leaderAfter(n)
+				require.True(t, ok)
+				require.Equal(t, n.Name(), name)
+			})
+		}))
+}

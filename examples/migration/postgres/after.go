@@ -1,0 +1,44 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/fence"
+)
+
+func after(ctx context.Context, n *neli.Neli, db *sql.DB, invoice string) error {
+	return n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error {
+		for l.Valid() {
+			err := fenced(ctx, db, l.Token, invoice)
+			if ctx.Err() != nil || errors.Is(err, fence.ErrStale) {
+				return context.Cause(ctx)
+			}
+			if err != nil {
+				return err
+			}
+			_ = wait(ctx, time.Second)
+		}
+		return context.Cause(ctx)
+	})
+}
+
+// fenced writes over any connection: PostgreSQL refuses what a former leader sends late.
+// fence.Schema has made the table of tokens.
+func fenced(ctx context.Context, db *sql.DB, token int64, invoice string) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // nothing, once it is committed
+	if err := fence.Postgres(ctx, tx, "billing-invoicing-0", token); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "INSERT INTO sent VALUES ($1)", invoice); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
