@@ -9,29 +9,27 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// AccessGuard decides when refused access is for good: before it has worked for
-// the first time. That is a wrong password or a missing ACL, and whoever starts the
-// process is there to hear of it. Later it is a certificate that has run out, a
-// broker that has not read its users yet, a password that is being changed: ending
-// every member for good would turn minutes of that into an outage that lasts until
-// somebody restarts them, so it is retried for as long as it takes. The caller
-// logs it.
+// AccessGuard decides when refused access is fatal: before access has worked for the first time.
+// Then the cause is a wrong password or a missing ACL, and the person who starts the process is
+// there to see the error. Later causes are an expired certificate, a broker that has not read its
+// users yet, or a password that is being changed. Ending every member would turn minutes of that
+// into an outage until somebody restarts them, so it is retried without end. The caller logs it.
 type AccessGuard struct {
-	// signedIn is a guard that stands for the credentials: all clients have the
-	// same, so where these have worked for one, a broker that refuses them to
-	// another client is alone in it. Nil: this guard stands for itself.
+	// SignedIn is a guard for the credentials, which all clients share: once they have worked for
+	// one client, a broker that refuses them to another is an exception. Nil: this guard stands
+	// for itself.
 	SignedIn *AccessGuard
 
 	worked atomic.Bool
 }
 
-// OK takes note that access was granted.
+// OK notes that access was granted.
 func (g *AccessGuard) OK() { g.worked.Store(true) }
 
 func (g *AccessGuard) hasWorked() bool { return g.worked.Load() }
 
-// Check returns a fatal error if err is refused access for good. doing is the
-// right that it takes, as an ACL names it: operation and resource.
+// Check returns a fatal error if err is refused access that is fatal. doing is the required right,
+// as an ACL names it: operation and resource.
 func (g *AccessGuard) Check(doing string, err error) error {
 	proven := g.hasWorked() || errors.Is(err, kafka.ErrAuthentication) && g.SignedIn != nil && g.SignedIn.hasWorked()
 	if proven || !refusedAccess(err) {
@@ -44,7 +42,7 @@ func refusedAccess(err error) bool {
 	return errors.Is(err, kafka.ErrAuthentication) || errors.Is(err, kafka.ErrAuthorization)
 }
 
-// Naming adds to refused access what it takes; other errors it leaves as they are.
+// Naming adds the required right to refused access, and returns other errors unchanged.
 func Naming(doing string, err error) error {
 	if !refusedAccess(err) {
 		return err
@@ -52,7 +50,7 @@ func Naming(doing string, err error) error {
 	return fmt.Errorf("cannot %s: %w", doing, err)
 }
 
-// denied is an error of appending as an elector knows it.
+// denied returns an append error as the elector expects it.
 func denied(doing string, err error) error {
 	if !errors.Is(err, kafka.ErrAuthorization) {
 		return err

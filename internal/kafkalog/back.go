@@ -9,17 +9,17 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// farther is how many times as far before the end reading begins, each time that nothing was
-// found. A topic of a large group that was closed in disorder has many records in which nothing
-// helps a newcomer.
+// farther is the factor by which reading goes back farther each time nothing useful was found. The
+// end of a topic can have many records that do not help a newcomer, for example after a large
+// group was closed in disorder.
 const farther = 4
 
-// maxFarther is how often: 128,000 records before the end is the farthest. To read them takes a
-// second or two; without a bound a topic that is full of rubbish would be read from its start.
+// maxFarther is how often reading goes back. It reaches 128,000 records, which take a second or
+// two. Without this limit a topic full of rubbish would be read from its start.
 const maxFarther = 3
 
-// lookBack is what is needed to begin reading of partitions again, farther back. Only ask may
-// be called concurrently.
+// lookBack lets reading of a partition begin again, farther back. Only ask may be called
+// concurrently.
 type lookBack struct {
 	parts []backPart
 
@@ -29,9 +29,9 @@ type lookBack struct {
 
 // backPart is where reading of a partition began.
 type backPart struct {
-	begun int64             // there
-	at    kafka.OffsetRange // when the log had this extent
-	times int               // how often it was begun again
+	begun int64             // the offset
+	at    kafka.OffsetRange // the extent of the log then
+	times int               // how often reading has gone back
 }
 
 // begin notes that reading of p begins at an offset near the end.
@@ -42,7 +42,8 @@ func (b *lookBack) begin(p int, offset int64, e kafka.OffsetRange) {
 	b.parts[p] = backPart{begun: offset, at: e}
 }
 
-// ask asks for reading of p to begin again, unless wanted says otherwise when it is time.
+// ask requests that reading of p begin again, farther back, unless wanted returns false when the
+// reader gets to it.
 func (b *lookBack) ask(p int, wanted func() bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -52,7 +53,7 @@ func (b *lookBack) ask(p int, wanted func() bool) {
 	b.asked[p] = wanted
 }
 
-// take returns the partitions that were asked for since, in order, and are still wanted.
+// take returns the requested partitions that are still wanted, ascending.
 func (b *lookBack) take() (wanted []int) {
 	b.mu.Lock()
 	asked := b.asked
@@ -66,8 +67,8 @@ func (b *lookBack) take() (wanted []int) {
 	return wanted
 }
 
-// next is where reading of p is to begin again. ok is false if there is nothing before, or if
-// it has been far enough.
+// next returns where reading of p begins again. ok is false if nothing lies before, or after
+// maxFarther times.
 func (b *lookBack) next(p int) (offset int64, ok bool) {
 	if p >= len(b.parts) || b.parts[p].times >= maxFarther {
 		return 0, false
@@ -84,8 +85,7 @@ func (b *lookBack) next(p int) (offset int64, ok bool) {
 
 func (k *kafkaLog) Back(p int, wanted func() bool) { k.back.ask(p, wanted) }
 
-// goBack begins reading again, farther back, where that was asked for. It reports whether it
-// was anywhere.
+// goBack goes back on the requested partitions, and reports whether there were any.
 func (k *kafkaLog) goBack() bool {
 	moved := false
 	for _, p := range k.back.take() {
@@ -94,7 +94,7 @@ func (k *kafkaLog) goBack() bool {
 			continue
 		}
 		e := k.back.parts[p].at
-		e.End = k.position[p] // what was read already is of unknown age
+		e.End = k.position[p] // the records read so far are of unknown age
 		k.ready = slices.DeleteFunc(k.ready, func(e elector.Entry) bool { return e.Partition == p })
 		k.back.parts[p].begun = offset
 		k.begin(p, offset, e)

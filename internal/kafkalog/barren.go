@@ -8,41 +8,41 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// barrenAfter is how long nothing must have been acknowledged until a producer is taken
-// to be barren. It is longer than the restart of a broker takes.
+// barrenAfter is how long a producer may get no acknowledgement before it counts as barren. The
+// restart of a broker takes less.
 const barrenAfter = 10 * time.Second
 
-// errBarren is why a producer is replaced that has not failed for good.
+// errBarren is the reason to replace a producer that has not failed permanently.
 var errBarren = errors.New("nothing was acknowledged or answered for some time")
 
-// barren decides whether a producer gets nothing acknowledged any more, or no answer to what
-// is asked over its connections. That looks the same while the brokers are down and when the client has forgotten them all, as librdkafka does
-// when a broker that shuts down tells it of no brokers. A new client does no harm in the
-// first case, and is the only help in the second. All times are given to it. Its methods
-// may be called concurrently.
+// barren decides when a client gets nothing acknowledged, or no question answered, any more.
+// Brokers that are down cause that, and so does a client that has forgotten all brokers, as
+// librdkafka does when a broker that shuts down lists none. A new client is harmless in the first
+// case and the only remedy in the second. All times are passed in. The methods may be called
+// concurrently.
 type barren struct {
 	mu       sync.Mutex
-	since    time.Time // when something first failed after the last success; zero: nothing has
+	since    time.Time // the first failure after the last success; zero: none
 	patience time.Duration
 }
 
-// acknowledged takes note that a record is in the log, or that a question was answered.
+// acknowledged notes that a record was acknowledged or a question answered.
 func (b *barren) acknowledged() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.since, b.patience = time.Time{}, barrenAfter
 }
 
-// restart begins anew with a producer that was replaced.
+// restart begins again with a new producer.
 func (b *barren) restart() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.since = time.Time{}
 }
 
-// failed takes note that a record was reported as failed, or a question not answered, and
-// returns true if the producer should be replaced. A producer that was replaced in vain is given twice the time, and at
-// most stillMost. An error that comes from a broker is no silence.
+// failed notes that a record failed or a question got no answer, and returns true if the producer
+// should be replaced. After a replacement that did not help the next one takes twice as long, up
+// to stillMost. An error that a broker reports is not silence.
 func (b *barren) failed(err error, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

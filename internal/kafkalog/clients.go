@@ -11,19 +11,19 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Clients makes the Kafka clients of one Neli, and what elections run on. Of Log,
-// SmallLogs and Broadcasting one is called, once; if it fails, Undo closes what was made.
+// Clients makes the Kafka clients of one Neli, and what elections run on. Call one of Log,
+// SmallLogs and Broadcasting, once; if it fails, Undo closes the clients made so far.
 type Clients struct {
 	Provider   kafka.Provider
 	Topic      string
 	Group      string
-	Partitions int           // of the topic if it has to be created
-	Apart      int           // Config.Logs: on so many brokers, with one replica for each partition
-	Create     bool          // the topic, if it is missing
+	Partitions int           // of a topic that is created
+	Apart      int           // Config.Logs: on that many brokers, one replica for each partition
+	Create     bool          // a missing topic
 	Observer   bool          // it writes requests only
 	Lease      time.Duration // T
 	Spread     float64       // of the pauses between retries, as a fraction
-	Brokers    string        // to begin with, for people
+	Brokers    string        // the bootstrap servers, for messages
 	Logger     *slog.Logger
 
 	Producing, Reading, Joining map[string]string // properties of each kind of client
@@ -35,14 +35,14 @@ type Clients struct {
 	cleanup []func()
 }
 
-// Undo closes what was made.
+// Undo closes the clients made so far.
 func (w *Clients) Undo() {
 	for _, f := range slices.Backward(w.cleanup) {
 		f()
 	}
 }
 
-// writing makes the producer, and the topic over its connections.
+// writing makes the producer, and the topic on the producer's connections.
 func (w *Clients) writing() (*Topic, *lastingProducer, error) {
 	producer, err := newLastingProducer(w.Provider, w.Producing, w.Logger)
 	if err != nil {
@@ -62,7 +62,7 @@ func (w *Clients) writing() (*Topic, *lastingProducer, error) {
 	return t, producer, nil
 }
 
-// Broadcasting is what non-exclusive mode runs on.
+// Broadcasting returns what non-exclusive mode runs on.
 func (w *Clients) Broadcasting() (*Topic, kafka.Producer, *GroupMember, error) {
 	t, producer, err := w.writing()
 	if err != nil {
@@ -72,7 +72,7 @@ func (w *Clients) Broadcasting() (*Topic, kafka.Producer, *GroupMember, error) {
 	return t, producer, member, err
 }
 
-// Log is what exclusive mode runs on, with a member of the group if that nominates.
+// Log returns what exclusive mode runs on, with a member of the group if the group nominates.
 func (w *Clients) Log(nominated bool) (elector.Log, elector.Nominator, error) {
 	t, producer, err := w.writing()
 	if err != nil {
@@ -88,7 +88,7 @@ func (w *Clients) Log(nominated bool) (elector.Log, elector.Nominator, error) {
 	log := newKafkaLog(t, producer, newReader, w.Logger)
 	log.lease, log.replaced = w.Lease, w.Replaced
 	if w.Observer {
-		log.writing.OK() // it writes requests only: where it may not, they fail and nothing else does
+		log.writing.OK() // it only writes requests; without the right, only these fail
 	}
 	if log.reader, err = newReader(); err != nil {
 		return nil, nil, err
@@ -122,7 +122,7 @@ func (w *Clients) member(read bool, t *Topic) (*GroupMember, error) {
 		joining: AccessGuard{SignedIn: &t.Access}, reading: AccessGuard{SignedIn: &t.Access}}, nil
 }
 
-// SmallLogs is what Config.Logs runs on. It begins to look for the topic.
+// SmallLogs returns what Config.Logs runs on, and starts to look for the topic.
 func (w *Clients) SmallLogs() (elector.Log, error) {
 	logs, err := w.smallTopic()
 	if err != nil {
@@ -132,18 +132,18 @@ func (w *Clients) SmallLogs() (elector.Log, error) {
 	return FromSet(logs, w.Logger, w.Contact), nil
 }
 
-// smallTopic makes the clients of Config.Logs: a producer and a reader for each log, so
-// that a broker that is slow or gone holds up its own log only.
+// smallTopic makes the clients of Config.Logs: a producer and a reader for each log, so that a
+// slow or dead broker delays only its own log.
 func (w *Clients) smallTopic() (*smallTopic, error) {
 	t := &Topic{name: w.Topic, log: w.Logger, spread: w.Spread, suspect: make(chan struct{}, 1),
 		throttling: w.Throttling, brokers: w.Brokers, contact: w.Contact, apart: w.Apart}
 	if w.Create {
 		t.create = &kafka.TopicSpec{Name: w.Topic, Partitions: w.Apart}
 	}
-	// A broker that has not read the rights yet is alone in refusing what others have granted.
+	// A broker that has not read the ACLs yet refuses what the others grant.
 	reading, writing := &AccessGuard{SignedIn: &t.Access}, &AccessGuard{SignedIn: &t.Access}
 	if w.Observer {
-		writing.OK() // it writes requests only: where it may not, they fail and nothing else does
+		writing.OK() // it only writes requests; without the right, only these fail
 	}
 	var logs []*smallPartition
 	for i := range w.Apart {
@@ -153,7 +153,7 @@ func (w *Clients) smallTopic() (*smallTopic, error) {
 		}
 		logs = append(logs, l)
 	}
-	t.Admin = logs[0].admin // any will do: it asks whatever broker answers
+	t.Admin = logs[0].admin // any of them: it asks whichever broker answers
 	return newSmallTopic(t, logs), nil
 }
 

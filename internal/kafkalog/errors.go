@@ -2,8 +2,8 @@ package kafkalog
 
 import "errors"
 
-// What ends an election for good; neli has errors of its own for these, and says there what
-// each means.
+// Errors that end an election. Package neli has its own errors for these, and documents them
+// there.
 var (
 	ErrAccess            = errors.New("access refused")
 	ErrTopicReplaced     = errors.New("leader topic was deleted, recreated or truncated")

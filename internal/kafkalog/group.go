@@ -12,27 +12,27 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// pollSlice is how long a group consumer waits for something to come: it bounds how long
-// a command waits for the goroutine that polls.
+// pollSlice is the longest single wait of a group consumer. It limits how long a command waits for
+// the goroutine that polls.
 const pollSlice = 100 * time.Millisecond
 
-// GroupMember keeps this process in its consumer group for as long as it is
-// wanted there, and passes on what the group says. In exclusive mode the group
-// only nominates; in non-exclusive mode its records are the evidence.
+// GroupMember keeps this process in its consumer group while that is wanted, and passes on what
+// the group says. In exclusive mode the group only nominates; in non-exclusive mode its records
+// are the evidence.
 type GroupMember struct {
 	topic     string
 	group     string
 	read      bool                // receive records
-	consumer  kafka.GroupConsumer // of the goroutine of Run, until that returns
+	consumer  kafka.GroupConsumer // used by Run's goroutine until Run returns
 	log       *slog.Logger
 	OnRecord  func(kafka.Record)
 	OnUnknown func() // the broker does not know the topic
 
 	newConsumer func() (kafka.GroupConsumer, error)
-	admin       kafka.Admin    // of other connections than the consumer's
+	admin       kafka.Admin    // on other connections than the consumer's
 	lease       time.Duration  // T
 	replaced    *atomic.Uint64 // consumers that stood still
-	closing     sync.WaitGroup // consumers that were replaced
+	closing     sync.WaitGroup // replaced consumers
 
 	wanted  atomic.Bool
 	joining AccessGuard
@@ -47,7 +47,7 @@ func (g *GroupMember) Close() {
 	g.closing.Wait()
 }
 
-// Run polls until ctx is done. A consumer that stands still is replaced.
+// Run polls until ctx is done, and replaces a consumer that stands still.
 func (g *GroupMember) Run(ctx context.Context, nominate func([]int, bool)) error {
 	reach := newReachability(g.lease)
 	for ctx.Err() == nil {
@@ -70,7 +70,7 @@ func (g *GroupMember) Run(ctx context.Context, nominate func([]int, bool)) error
 	return nil
 }
 
-// take takes part in the group until ctx is done.
+// take is a member of the group until ctx is done.
 func (g *GroupMember) take(ctx context.Context, nominate func([]int, bool)) error {
 	joined, left := false, false
 	for ctx.Err() == nil {
@@ -91,8 +91,8 @@ func (g *GroupMember) take(ctx context.Context, nominate func([]int, bool)) erro
 			continue
 		}
 		if !joined {
-			// What is left of a membership: librdkafka postpones leaving while a
-			// rebalance is under way, and goes on with it within a poll.
+			// librdkafka postpones leaving while a rebalance is in progress, and leaves
+			// within a later poll.
 			if _, err := g.consumer.Poll(pollSlice / 10); err != nil {
 				if fatal := g.failed(ctx, err); fatal != nil {
 					return fatal
@@ -106,7 +106,7 @@ func (g *GroupMember) take(ctx context.Context, nominate func([]int, bool)) erro
 				return fatal
 			}
 			if errors.Is(err, kafka.ErrTopicAuthorization) && pause(ctx, time.Second) {
-				// The client says so once. Asked again, it says whether that lasts.
+				// The client reports this once. A second request shows whether it lasts.
 				if joined = g.consumer.Leave() != nil; !joined {
 					left = true
 					nominate(nil, true)
@@ -149,8 +149,7 @@ func (g *GroupMember) handle(ev kafka.GroupEvent, nominate func([]int, bool)) {
 	}
 }
 
-// failed deals with an error of the group consumer. The error it returns is
-// final.
+// failed handles an error of the group consumer. An error that it returns is final.
 func (g *GroupMember) failed(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, kafka.ErrInstanceFenced):

@@ -5,21 +5,22 @@ import (
 	"time"
 )
 
-// A client in a group may stand still for ever, too: it reaches no broker, though they are
-// there. The group hears nothing of it, and gives its partitions to others. Nothing has to come
-// from a group for hours, so the client is asked.
+// A client in a group may also stand still for ever: it reaches no broker although brokers are up.
+// The group then gives its partitions to other members. A healthy group may deliver nothing for
+// hours, so the client is asked whether it reaches a broker.
 
-// reachEvery is how often a client in a group is asked whether it reaches a broker, at the most
-// seldom. It is a quarter of T, or of stillAfter, if that is less.
+// reachEvery is the longest interval between these questions. The interval is a quarter of T, or
+// of stillAfter, if that is less.
 const reachEvery = 5 * time.Second
 
-// reachability decides whether a client stands still: again and again it has reached nobody,
-// while another client has. Times do not count, as a process may be suspended between them.
+// reachability decides when a client stands still: it has repeatedly reached no broker while
+// another client has. It counts questions, not time, because a process may be suspended between
+// them.
 type reachability struct {
 	every time.Duration
-	most  int // how often in a row it may reach nobody: one that was replaced in vain twice as often
-	first int // what most is at first
-	vain  int // how often in a row it did
+	most  int // failures in a row that are allowed; doubled after a replacement that did not help
+	first int // the initial value of most
+	vain  int // failures in a row
 }
 
 func newReachability(t time.Duration) *reachability {
@@ -30,14 +31,14 @@ func newReachability(t time.Duration) *reachability {
 	return r
 }
 
-// reached takes note that the client has reached a broker.
+// reached notes that the client has reached a broker.
 func (r *reachability) reached() { r.vain, r.most = 0, r.first }
 
-// nobody takes note that no client has reached one.
+// nobody notes that no client has reached a broker.
 func (r *reachability) nobody() { r.vain = 0 }
 
-// alone takes note that the client has reached nobody, unlike another one, and returns true if
-// it is to be replaced.
+// alone notes that another client has reached a broker and this one has not, and returns true if
+// this one is to be replaced.
 func (r *reachability) alone() bool {
 	if r.vain++; r.vain < r.most {
 		return false
@@ -85,7 +86,8 @@ func within(ctx context.Context, d time.Duration, do func(context.Context) error
 	return do(ctx)
 }
 
-// replace makes another consumer, which is in no group yet. It goes on trying until ctx is done.
+// replace makes another consumer, which has not joined the group yet. It retries until ctx is
+// done.
 func (g *GroupMember) replace(ctx context.Context) {
 	g.log.Warn("the client of the group stands still: it reaches no broker though others do; replacing it",
 		"topic", g.topic)
@@ -101,8 +103,8 @@ func (g *GroupMember) replace(ctx context.Context) {
 	if g.replaced != nil {
 		g.replaced.Add(1)
 	}
-	g.closing.Wait() // of the one before
+	g.closing.Wait() // for the consumer replaced before
 	old := g.consumer
 	g.consumer = next
-	g.closing.Go(func() { _ = old.Close() }) // it may wait for a broker
+	g.closing.Go(func() { _ = old.Close() }) // Close may wait for a broker
 }

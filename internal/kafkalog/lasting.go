@@ -10,36 +10,35 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// lastingProducer is a Producer that outlives its client: one that has failed for
-// good (ErrClientFatal: an idempotent producer whose sequence is broken, for
-// example) is replaced by a new one, together with the admin client over its
-// connections. So is one that gets nothing acknowledged, or no question of the admin client
-// answered, for some time (barren). What the
-// old one had not got acknowledged is reported as failed.
+// lastingProducer is a Producer that survives its client. It replaces a client that has failed
+// permanently (ErrClientFatal, such as an idempotent producer whose sequence is broken), and one
+// that gets no records acknowledged or no questions answered for some time (barren), together with
+// the admin client on its connections. Unacknowledged records of the old client are reported as
+// failed.
 //
-// In between, and while no new client can be made, Append fails and admin calls
-// do; both are tried again by whoever makes them.
+// During a replacement, and while no new client can be made, Append and admin calls fail; their
+// callers retry.
 type lastingProducer struct {
 	make func() (kafka.Producer, kafka.Admin, error)
 	log  *slog.Logger
 
 	ctx     context.Context // done when closed
 	stop    context.CancelFunc
-	working sync.WaitGroup // the replacement under way
+	working sync.WaitGroup // the replacement in progress
 	trouble Limiter
 	barren  barren // of records
-	mute    barren // of questions: a process that appends nothing asks nevertheless
+	mute    barren // of questions: a process that appends nothing still asks
 
-	mu        sync.Mutex // guards what follows; not held while a client works
+	mu        sync.Mutex // guards the fields below; not held during calls of a client
 	producer  kafka.Producer
 	admin     kafka.Admin
-	waited    time.Duration // of former clients: how long brokers made them wait
+	waited    time.Duration // how long brokers made former clients wait
 	replacing bool
 	closed    bool
 }
 
-// replaceEvery is the least time between two replacements: a new client that fails
-// at once must not become a loop that fills the log and the broker's tables.
+// replaceEvery is the least time between two replacements, so that a client that fails at once
+// does not cause a loop that fills the log and the broker's tables.
 const replaceEvery = time.Second
 
 func newLastingProducer(p kafka.Provider, props map[string]string, log *slog.Logger) (*lastingProducer, error) {
@@ -88,8 +87,8 @@ func (l *lastingProducer) Append(topic string, partition int, value []byte, repo
 	return err
 }
 
-// failed has the client replaced that failed for good or is barren, unless that is done
-// already, on a goroutine of its own: closing a client waits for its reports.
+// failed starts the replacement of a client that failed permanently or is barren, unless it is in
+// progress already. It uses its own goroutine, since closing a client waits for reports.
 func (l *lastingProducer) failed(p kafka.Producer, why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -146,7 +145,7 @@ func (l *lastingProducer) Throttled() time.Duration {
 	return l.waited + l.producer.Throttled()
 }
 
-// shut ends replacement. What there is then stays.
+// shut ends replacement, and returns the current clients.
 func (l *lastingProducer) shut() (kafka.Producer, kafka.Admin) {
 	l.mu.Lock()
 	l.closed = true
@@ -161,12 +160,12 @@ func (l *lastingProducer) Close() error {
 	return p.Close()
 }
 
-// lastingAdmin is an Admin over whatever client its producer has at the time. A
-// call that is under way when that is replaced fails.
+// lastingAdmin is an Admin on the current client of its producer. A replacement makes calls in
+// progress fail.
 type lastingAdmin struct{ of *lastingProducer }
 
-// ask asks, and has the producer replaced that gets no answers. A context that was cancelled
-// says nothing.
+// ask puts a question, and starts the replacement of a producer that gets no answers. A question
+// whose context was cancelled counts for nothing.
 func (a lastingAdmin) ask(ctx context.Context, question func(kafka.Admin) error) error {
 	p, admin := a.of.current()
 	err := question(admin)
@@ -224,7 +223,7 @@ func (a lastingAdmin) Log(ctx context.Context, topic string, partition int) (inf
 	return info, err
 }
 
-// Close is to be called before the producer's.
+// Close must be called before the producer's Close.
 func (a lastingAdmin) Close() {
 	_, admin := a.of.shut()
 	admin.Close()

@@ -16,13 +16,12 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// history is how many records before the end a process reads at boot: enough to find a
-// snapshot, and what was written while that was on its way.
+// history is how many records before the end reading begins after a start: enough to find a
+// snapshot and the records written while that was on its way.
 const history = 2 * elector.History
 
-// kafkaLog is the ordered log in a Kafka topic: an assigned consumer that follows
-// all partitions, a producer, and the topic's identity. Its fields are these, and what
-// they need to tell each other.
+// kafkaLog is the ordered log in a Kafka topic: a consumer that follows all partitions, a
+// producer, and the topic's identity.
 type kafkaLog struct {
 	topic     *Topic
 	producer  kafka.Producer
@@ -30,21 +29,21 @@ type kafkaLog struct {
 	log       *slog.Logger
 
 	reader    kafka.LogReader
-	position  []int64         // offset to be read next, by partition
-	ready     []elector.Entry // to be handed out before anything is read
+	position  []int64         // the next offset to read, by partition
+	ready     []elector.Entry // to be returned before the next read
 	untouched untouched
 	back      lookBack
 	reading   AccessGuard
 	writing   AccessGuard
-	fatal     chan error // refused writes, for watch
+	fatal     chan error // refused writes, for Watch
 	unread    Trouble
 	unwritten Trouble
 	sealed    atomic.Bool // nothing is appended any more
 
 	lease    time.Duration  // T
 	still    *stillness     // nil before Open
-	replaced *atomic.Uint64 // readers that stood still; nil: not counted
-	closing  sync.WaitGroup // readers that were replaced
+	replaced *atomic.Uint64 // counts replaced readers; nil: not counted
+	closing  sync.WaitGroup // replaced readers
 }
 
 func newKafkaLog(t *Topic, p kafka.Producer, newReader func() (kafka.LogReader, error), log *slog.Logger) *kafkaLog {
@@ -70,7 +69,7 @@ func (k *kafkaLog) Open(ctx context.Context) (int, string, error) {
 	return m, k.topic.id, k.assign(ctx)
 }
 
-// ends asks for the extents of all logs until every one has answered.
+// ends asks for the extents of all logs, and retries until all are known.
 func (k *kafkaLog) ends(ctx context.Context, m int) ([]kafka.OffsetRange, error) {
 	var ends []kafka.OffsetRange
 	err := k.topic.retry(ctx, "read the ends of the leader topic", func(ctx context.Context) (err error) {
@@ -83,14 +82,14 @@ func (k *kafkaLog) ends(ctx context.Context, m int) ([]kafka.OffsetRange, error)
 	return ends, err
 }
 
-// jump makes reading of p begin a little before its end.
+// jump begins to read p a little before its end.
 func (k *kafkaLog) jump(p int, e kafka.OffsetRange) {
 	offset := max(e.Start, e.End-history)
 	k.back.begin(p, offset, e)
 	k.begin(p, offset, e)
 }
 
-// begin makes reading of p go on at offset, with a jump.
+// begin continues to read p at offset, after a Reset.
 func (k *kafkaLog) begin(p int, offset int64, e kafka.OffsetRange) {
 	k.position[p] = offset
 	k.still.begin(p, offset, time.Now())
@@ -101,7 +100,7 @@ func (k *kafkaLog) begin(p int, offset int64, e kafka.OffsetRange) {
 	k.ready = append(k.ready, elector.Entry{Partition: p, Offset: offset, Reset: true, End: e.End, Whole: offset == 0 && e.Start == 0})
 }
 
-// assign makes the reader read on at position, with a new client if it must.
+// assign makes the reader continue at position, with a new client if there is none.
 func (k *kafkaLog) assign(ctx context.Context) error {
 	return k.topic.retry(ctx, "read the leader topic", func(context.Context) error {
 		if k.reader == nil {
@@ -161,8 +160,8 @@ func (k *kafkaLog) Next(ctx context.Context, timeout time.Duration) (elector.Ent
 	return e, true, nil
 }
 
-// saysWhy reports whether an error says what is wrong with reading, so that another client
-// would meet the same.
+// saysWhy reports whether an error explains why reading fails, so that another client would fail
+// in the same way.
 func saysWhy(err error) bool {
 	for _, kind := range []error{kafka.ErrClientFatal, kafka.ErrTruncated, kafka.ErrOutOfRange, kafka.ErrUnknownTopic, kafka.ErrAuthorization, kafka.ErrAuthentication} {
 		if errors.Is(err, kind) {
@@ -172,12 +171,12 @@ func saysWhy(err error) bool {
 	return false
 }
 
-// look does something about partitions that stand still, waited being how long the reader has
-// just returned nothing. If others are read it may be theirs only, so they are read anew by the
-// same client first, which costs the others nothing. Otherwise the client is replaced, and
-// reading begins anew with all partitions: a new client does not know the epoch of what was
-// read, so it could not tell that records were lost meanwhile. It begins before the end, as
-// after a start: an observer writes no Hello, so no member would write a Snapshot for it.
+// look handles partitions that stand still, after the reader has returned nothing for waited. If
+// other partitions are read, only these are assigned again to the same client, which does not
+// disturb the others. Otherwise look replaces the client, and all partitions begin again: a new
+// client does not know the epoch of the records read before, so it could not detect that records
+// were lost meanwhile. Reading begins before the end, as after a start: an observer writes no
+// Hello, so no member would write a Snapshot for it.
 func (k *kafkaLog) look(ctx context.Context, waited time.Duration) error {
 	still := k.still.waited(waited)
 	if len(still) == 0 {
@@ -193,17 +192,17 @@ func (k *kafkaLog) look(ctx context.Context, waited time.Duration) error {
 	if k.replaced != nil {
 		k.replaced.Add(1)
 	}
-	k.closing.Wait() // of the one before
+	k.closing.Wait() // for the reader replaced before
 	old := k.reader
 	k.reader = nil
-	k.closing.Go(func() { _ = old.Close() }) // it may wait for a broker
+	k.closing.Go(func() { _ = old.Close() }) // Close may wait for a broker
 	k.still.restart(time.Now(), still)
 	err := k.reposition(ctx, readAgain, nil)
 	k.still.restart(time.Now(), nil)
 	return err
 }
 
-// recover deals with a read error. The error it returns is final.
+// recover handles a read error. An error that it returns is final.
 func (k *kafkaLog) recover(ctx context.Context, err error) error {
 	right := "READ topic " + k.topic.name
 	if fatal := k.reading.Check(right, err); fatal != nil {
@@ -224,7 +223,7 @@ func (k *kafkaLog) recover(ctx context.Context, err error) error {
 	case errors.Is(err, kafka.ErrUnknownTopic):
 		k.topic.Doubt()
 	case errors.Is(err, kafka.ErrAuthorization):
-		// The client says so once. Asked again, it says whether that lasts.
+		// The client reports this once. A second request shows whether it lasts.
 		if !pause(ctx, time.Second) {
 			return nil
 		}
@@ -236,17 +235,17 @@ func (k *kafkaLog) recover(ctx context.Context, err error) error {
 	return nil
 }
 
-// resumption is how reading goes on after it has stopped.
+// resumption says where reading continues after it has stopped.
 type resumption int
 
 const (
-	readOn    resumption = iota // where it was, but for logs that begin later
-	readAgain                   // from before the end, as after a start: what is known is void
+	readOn    resumption = iota // where it was, or where the log now begins
+	readAgain                   // before the end, as after a start; the state is void
 )
 
-// reposition is for a position that is said to lie outside its log, of which
-// partition is not known: every position is compared with both ends of its log. how is for
-// some partitions, nil meaning all; the others are read on where they were.
+// reposition compares every position with both ends of its log, because an out-of-range error does
+// not name its partition. how applies to the partitions in some, or to all if some is nil; the
+// others continue where they were.
 func (k *kafkaLog) reposition(ctx context.Context, how resumption, some []int) error {
 	if err := k.topic.verify(ctx); err != nil {
 		return err
@@ -256,7 +255,7 @@ func (k *kafkaLog) reposition(ctx context.Context, how resumption, some []int) e
 		return k.unlessDone(ctx, err)
 	}
 	if k.behind(ends) >= 0 {
-		// A new leader of a partition may not know yet how much of it is committed.
+		// A new leader of a partition may not know yet which records are committed.
 		if !pause(ctx, time.Second) {
 			return nil
 		}
@@ -282,12 +281,12 @@ func (k *kafkaLog) reposition(ctx context.Context, how resumption, some []int) e
 		}
 	}
 	if !moved && !pause(ctx, 100*time.Millisecond) {
-		return nil // nothing was wrong with the positions; ask less often
+		return nil // all positions were right: ask less often
 	}
 	return k.unlessDone(ctx, k.assign(ctx))
 }
 
-// behind returns a partition whose log ends before what was read of it, or −1.
+// behind returns a partition whose log ends before its position, or −1.
 func (k *kafkaLog) behind(ends []kafka.OffsetRange) int {
 	for p, e := range ends {
 		if e.End < k.position[p] {
@@ -304,7 +303,7 @@ func (k *kafkaLog) unlessDone(ctx context.Context, err error) error {
 	return err
 }
 
-// topicLog is a kafkaLog as an elector wants it: the partitions have no incarnations.
+// topicLog is a kafkaLog as the elector expects it: its partitions have no incarnations.
 type topicLog struct{ *kafkaLog }
 
 func (t topicLog) Append(to elector.Address, value []byte, report func(error)) error {
@@ -337,7 +336,7 @@ func (k *kafkaLog) Append(p int, value []byte, report func(error)) error {
 	return err
 }
 
-// lost deals with a record that was not confirmed, and returns what the elector is told.
+// lost handles a record that was not acknowledged, and returns the error for the elector.
 func (k *kafkaLog) lost(err error) error {
 	right := "WRITE topic " + k.topic.name
 	if fatal := k.writing.Check(right, err); fatal != nil {
@@ -373,8 +372,8 @@ func (k *kafkaLog) Watch(ctx context.Context) error {
 
 var errSealed = errors.New("the log is closed for writing")
 
-// seal ends writing, before anything else is done: the producer writes by name,
-// so what is queued would go into a new log of the same name.
+// seal ends writing, before anything else happens: the producer addresses a topic by name, so its
+// queue would go into a new topic of the same name.
 func (k *kafkaLog) seal() {
 	k.sealed.Store(true)
 	k.producer.Purge()

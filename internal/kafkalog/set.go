@@ -9,11 +9,11 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// This file runs an election on a majority of small logs: a Provider's, or partitions of one
-// replica each (small.go). Package internal/quorum has the rules, docs/design.md the
+// This file adapts a set of small logs to the elector. They come from a Provider, or are partitions
+// with one replica each (small.go). Package internal/quorum has the rules, docs/design.md the
 // picture.
 
-// smallLog is a LogSet as an elector wants it.
+// smallLog is a LogSet as the elector expects it.
 type smallLog struct {
 	set     kafka.LogSet
 	log     *slog.Logger
@@ -21,15 +21,15 @@ type smallLog struct {
 	odd     Limiter
 }
 
-// FromSet returns a LogSet as an elector wants it. c takes note of whether anything was heard.
+// FromSet adapts a LogSet to the elector. c records whether any log has answered.
 func FromSet(set kafka.LogSet, log *slog.Logger, c *Contact) elector.Log {
 	return &smallLog{set: set, log: log, contact: c}
 }
 
 func (l *smallLog) Open(context.Context) (int, string, error) { return l.set.Logs(), "", nil }
 
-// Identity waits until it is known what tells the logs that an elector opened from all others, whatever
-// becomes of them: the id of their topic. It is empty without a topic, if that cannot be found, and if ctx is done.
+// Identity waits for the identity of an opened log: the id of its topic. It is empty without a
+// topic, if the topic cannot be found, and if ctx ends.
 func Identity(ctx context.Context, log elector.Log) string {
 	if l, small := log.(*smallLog); small {
 		if v, ok := l.set.(*smallTopic); ok {
@@ -70,8 +70,8 @@ func (l *smallLog) Append(to elector.Address, value []byte, report func(error)) 
 	return l.set.Append(to.Partition, to.ID, value, to.Ballot, report)
 }
 
-// Watch has nothing to watch: whether a log is the same one is told by its id, with
-// everything that it says.
+// Watch watches nothing: each entry carries the id of its log, which shows whether the log is
+// still the same.
 func (l *smallLog) Watch(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
@@ -79,7 +79,7 @@ func (l *smallLog) Watch(ctx context.Context) error {
 
 func (l *smallLog) Verify() {}
 
-// Back does nothing: a newcomer waits for T at most, as T is the same for the whole group.
+// Back does nothing: a newcomer waits for at most T, which is the same for the whole group.
 func (l *smallLog) Back(int, func() bool) {}
 
 func (l *smallLog) Close() {

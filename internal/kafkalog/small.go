@@ -11,28 +11,28 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// smallTopic is Config.Logs: a topic whose partitions are small logs, each with one
-// replica, on a broker of its own. It is a LogSet like those that do without Kafka, so the
-// same rules elect on it (package internal/quorum); this file and small_log.go only
-// say what a partition does as such a log does it.
+// smallTopic is Config.Logs: a topic whose partitions are small logs, each with one replica on a
+// broker of its own. It is a LogSet, so the same rules apply to it as to logs without Kafka
+// (package internal/quorum). This file and small_log.go only make a partition behave as such a
+// log.
 //
-// An incarnation of a log is what one leader epoch of its partition has. The epoch grows
-// whenever the broker was away, and stays the same while it serves: so what a broker forgot
-// while it was down, or with its disk, was of another incarnation. That no two of one
-// partition serve at the same time is Kafka's own promise, as long as nobody reassigns the
-// partition or creates the topic anew.
+// The incarnation of a log is one leader epoch of its partition. The epoch grows whenever the
+// broker was away, and stays the same while the broker serves. Records that a broker loses while
+// it is down, or with its disk, therefore belong to an earlier incarnation. Kafka ensures that no
+// two incarnations of one partition are served at the same time, as long as nobody reassigns the
+// partition or creates the topic again.
 //
-// Offsets of an incarnation go up by one, as in every small log: a gap is taken for a loss,
-// and the log is begun anew. In Kafka there are gaps in which nothing was lost, behind a
-// transaction and in a compacted partition. This topic has neither by itself, since the
-// library writes no transactions and creates it with cleanup.policy=delete. A client cannot
-// tell such a gap from a loss, so the safe meaning is taken.
+// Offsets of an incarnation increase by one, as in every small log: a gap counts as a loss, and
+// reading begins again. Kafka also has gaps without loss, after a transaction and in a compacted
+// partition, which a client cannot distinguish from a loss. This topic has neither by itself,
+// because the library writes no transactions and creates it with cleanup.policy=delete. So the
+// safe interpretation is used.
 type smallTopic struct {
 	topic   *Topic
 	logs    []*smallPartition
 	entries chan kafka.LogEntry
 	fatal   chan error
-	looked  chan struct{} // closed when the topic was found, or looking for it has failed
+	looked  chan struct{} // closed when the topic was found, or the search has failed
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 	close   func() error
@@ -50,7 +50,7 @@ func newSmallTopic(t *Topic, logs []*smallPartition) *smallTopic {
 	return v
 }
 
-// start begins to look for the topic, and to read.
+// start begins to look for the topic and to read.
 func (v *smallTopic) start() {
 	var ctx context.Context
 	ctx, v.cancel = context.WithCancel(context.Background())
@@ -66,8 +66,7 @@ func (v *smallTopic) start() {
 	})
 }
 
-// serve reads all logs, none of which waits for another, until ctx is done or something
-// ends it for good.
+// serve reads all logs, independently of each other, until ctx is done or a final error.
 func (v *smallTopic) serve(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return v.topic.Watch(ctx) })
@@ -85,19 +84,19 @@ func (v *smallTopic) emit(ctx context.Context, e kafka.LogEntry) {
 	}
 }
 
-// end makes Next return an error that is final, and ends writing before that: the
-// producers write by name, so what is queued would go into a new topic of that name.
+// end ends writing and then makes Next return a final error. Writing ends first, because producers
+// address a topic by name, so their queues would go into a new topic of the same name.
 func (v *smallTopic) end(err error) {
 	for _, l := range v.logs {
 		l.seal()
 	}
 	select {
 	case v.fatal <- err:
-	default: // one is there already
+	default: // there is a final error already
 	}
 }
 
-// identity is the topic's id, once it was found; empty if it was not, or ctx is done.
+// identity returns the topic's id once it was found; empty if the search failed or ctx ends.
 func (v *smallTopic) identity(ctx context.Context) string {
 	select {
 	case <-v.looked:
@@ -125,7 +124,7 @@ func (v *smallTopic) Next(ctx context.Context, timeout time.Duration) (kafka.Log
 	return kafka.LogEntry{}, false, nil
 }
 
-// Append implements LogSet. Ballots are not remembered: no partition tells its top.
+// Append implements LogSet. It ignores the ballot: no partition reports its highest one.
 func (v *smallTopic) Append(log int, id string, value []byte, _ int64, report func(error)) error {
 	if log < 0 || log >= len(v.logs) {
 		return fmt.Errorf("log %d of %d", log, len(v.logs))

@@ -13,9 +13,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// smallPartition is one small log in Kafka. It has more than a dozen fields because it is
-// what one partition needs of everything: its own clients, its place in the log, and what
-// access it was granted.
+// smallPartition is one small log in Kafka, with its own clients.
 type smallPartition struct {
 	index     int
 	topic     *Topic
@@ -24,42 +22,42 @@ type smallPartition struct {
 	admin     kafka.Admin
 	newReader func() (kafka.LogReader, error)
 	emit      func(context.Context, kafka.LogEntry)
-	refused   func(error) // ends it all
+	refused   func(error) // ends all logs
 	log       *slog.Logger
 
-	// Of follow's goroutine.
+	// Used by follow's goroutine.
 	reader   kafka.LogReader // nil: another one is needed
-	position int64           // to be read next
+	position int64           // the next offset to read
 
 	still    *stillness     // of one partition
-	replaced *atomic.Uint64 // readers that stood still; nil: not counted
-	closing  sync.WaitGroup // readers that were replaced
+	replaced *atomic.Uint64 // counts replaced readers; nil: not counted
+	closing  sync.WaitGroup // replaced readers
 
 	at        incarnation
-	reading   *AccessGuard // of all logs of the topic: rights are the topic's
+	reading   *AccessGuard // shared by all logs of the topic, as ACLs are
 	writing   *AccessGuard
 	unread    Trouble
 	unwritten Trouble
 }
 
-// incarnation is what is known of whom a log is read from.
+// incarnation tracks which epoch of the log is read.
 type incarnation struct {
 	mu     sync.Mutex
-	epoch  int       // that is read; −1: none yet
-	newest int       // that was heard of
-	anew   bool      // reading has to begin anew, though the epoch may be the same
-	heard  time.Time // when the log last said anything
-	sealed bool      // nothing is appended any more
+	epoch  int       // being read; −1: none yet
+	newest int       // the newest known epoch
+	anew   bool      // reading must begin again, even in the same epoch
+	heard  time.Time // the log's last answer or record
+	sealed bool      // no more appends
 }
 
-// outdated reports whether reading has to begin, or to begin anew.
+// outdated reports whether reading must begin, or begin again.
 func (n *incarnation) outdated() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.epoch < 0 || n.anew || n.newest > n.epoch
 }
 
-// begin takes note that an epoch is read from now on, unless it is known to be over.
+// begin starts to read an epoch. It returns false if a newer epoch is known.
 func (n *incarnation) begin(epoch int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,15 +68,15 @@ func (n *incarnation) begin(epoch int) bool {
 	return true
 }
 
-// doubt makes reading begin anew.
+// doubt makes reading begin again.
 func (n *incarnation) doubt() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.anew = true
 }
 
-// hear takes note of an epoch that was heard, and reports whether it is the one that is
-// read. A larger one makes reading begin anew.
+// hear notes an epoch reported by the log, and returns whether it is the one being read. A newer
+// epoch makes reading begin again.
 func (n *incarnation) hear(epoch int) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -90,27 +88,27 @@ func (n *incarnation) hear(epoch int) bool {
 	return true
 }
 
-// silent reports whether the log that is read has said nothing for d.
+// silent reports whether nothing came from the log for d.
 func (n *incarnation) silent(d time.Duration) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.epoch >= 0 && time.Since(n.heard) >= d
 }
 
-// current is the epoch that is read, and whether anything may be appended.
+// current returns the epoch being read, and whether appends are allowed.
 func (n *incarnation) current() (epoch int, open bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.epoch, n.epoch >= 0 && !n.sealed
 }
 
-// id tells an incarnation of this log from all others, and from those of all other logs.
+// id identifies an incarnation of this log among those of all logs.
 func (l *smallPartition) id(epoch int) string {
 	return fmt.Sprintf("%s.%d.%d", l.topic.id, l.index, epoch)
 }
 
-// smallSlice bounds how long a reader waits at a time, and so for how long it does not
-// notice that another epoch was heard of.
+// smallSlice is the longest single wait of a reader. It limits how long a newer epoch goes
+// unnoticed.
 const smallSlice = 100 * time.Millisecond
 
 // follow reads the log until ctx is done. An error is final.
@@ -142,7 +140,7 @@ func (l *smallPartition) follow(ctx context.Context) error {
 	return nil
 }
 
-// look replaces the reader if it stands still, as kafkaLog.look does.
+// look replaces a reader that stands still, as kafkaLog.look does.
 func (l *smallPartition) look(waited time.Duration) {
 	still := l.still.waited(waited)
 	if len(still) == 0 {
@@ -153,16 +151,16 @@ func (l *smallPartition) look(waited time.Duration) {
 	if l.replaced != nil {
 		l.replaced.Add(1)
 	}
-	l.closing.Wait() // of the one before
+	l.closing.Wait() // for the reader replaced before
 	old := l.reader
 	l.reader = nil
-	l.closing.Go(func() { _ = old.Close() }) // it may wait for a broker
+	l.closing.Go(func() { _ = old.Close() }) // Close may wait for a broker
 	l.still.restart(time.Now(), still)
 	l.at.doubt()
 }
 
-// begin finds out which incarnation there is, and begins to read it a little before its
-// end. It waits for the partition to have a leader.
+// begin asks for the current incarnation and begins to read it a little before its end. It waits
+// until the partition has a leader.
 func (l *smallPartition) begin(ctx context.Context) error {
 	var info kafka.LogInfo
 	err := l.topic.retry(ctx, "read the ends of the leader topic", func(ctx context.Context) (err error) {
@@ -185,17 +183,17 @@ func (l *smallPartition) begin(ctx context.Context) error {
 		return err
 	}
 	if !l.at.begin(info.Epoch) {
-		pause(ctx, 10*time.Millisecond) // whom was asked is behind
+		pause(ctx, 10*time.Millisecond) // the broker that answered is behind
 		return nil
 	}
 	l.emit(ctx, kafka.LogEntry{Log: l.index, Kind: kafka.LogReset, ID: l.id(info.Epoch), Offset: l.position, First: info.Start, End: info.End})
 	return nil
 }
 
-// patience is for how long an answer is waited for before it is asked again.
+// patience is how long to wait for an answer before asking again.
 func (l *smallPartition) patience() time.Duration { return max(2*time.Second, l.lease) }
 
-// assign makes the reader read on at position, with a new client if it must.
+// assign makes the reader continue at position, with a new client if there is none.
 func (l *smallPartition) assign(ctx context.Context) error {
 	offsets := slices.Repeat([]int64{kafka.NotRead}, l.index+1)
 	offsets[l.index] = l.position
@@ -215,18 +213,18 @@ func (l *smallPartition) assign(ctx context.Context) error {
 	})
 }
 
-// dismiss has another reader made.
+// dismiss closes the reader, so that assign makes another one.
 func (l *smallPartition) dismiss() {
 	_ = l.reader.Close()
 	l.reader = nil
 }
 
-// ofNobody stands for a record that is none of the incarnation's, whatever it says: it has
-// a place in the log, and that is all.
+// ofNobody replaces a record that does not belong to the incarnation: the record has an offset in
+// the log, and means nothing.
 var ofNobody = []byte(`{"neli":1}`)
 
-// take hands on a record of the incarnation that is read. One of an earlier epoch is
-// another incarnation's, left from before this one began.
+// take passes on a record of the incarnation being read. A record of an earlier epoch belongs to
+// an earlier incarnation.
 func (l *smallPartition) take(ctx context.Context, r kafka.Record) {
 	epoch, _ := l.at.current()
 	switch {
@@ -251,7 +249,7 @@ func (l *smallPartition) take(ctx context.Context, r kafka.Record) {
 	l.emit(ctx, e)
 }
 
-// recover deals with a read error. The error it returns is final.
+// recover handles a read error. An error that it returns is final.
 func (l *smallPartition) recover(ctx context.Context, err error) error {
 	right := "READ topic " + l.topic.name
 	if fatal := l.reading.Check(right, err); fatal != nil {
@@ -266,8 +264,8 @@ func (l *smallPartition) recover(ctx context.Context, err error) error {
 		l.dismiss()
 		l.at.doubt()
 	case errors.Is(err, kafka.ErrTruncated), errors.Is(err, kafka.ErrOutOfRange):
-		// The broker has lost records, or retention has deleted what was not read yet; or
-		// it is another topic.
+		// The broker has lost records, retention has deleted records before they were read,
+		// or it is another topic.
 		l.at.doubt()
 		if err := l.topic.verify(ctx); err != nil {
 			return err
@@ -275,7 +273,7 @@ func (l *smallPartition) recover(ctx context.Context, err error) error {
 	case errors.Is(err, kafka.ErrUnknownTopic):
 		l.topic.Doubt()
 	case errors.Is(err, kafka.ErrAuthorization):
-		// The client says so once. Asked again, it says whether that lasts.
+		// The client reports this once. A second request shows whether it lasts.
 		wait = time.Second
 		l.at.doubt()
 	}
@@ -283,9 +281,9 @@ func (l *smallPartition) recover(ctx context.Context, err error) error {
 	return nil
 }
 
-// ask asks the partition's leader for its epoch whenever nothing was read for a while,
-// until ctx is done: that is how a log that nobody writes to is known to be there, and how
-// another incarnation is found out about before anything is claimed in it.
+// ask asks the partition's leader for its epoch whenever nothing was read for a while, until ctx
+// is done. It shows that a log without traffic is there, and finds another incarnation before this
+// process claims anything in it.
 func (l *smallPartition) ask(ctx context.Context) {
 	tick := time.NewTicker(l.lease / 8)
 	defer tick.Stop()
@@ -310,8 +308,8 @@ func (l *smallPartition) ask(ctx context.Context) {
 
 var errIncarnation = errors.New("the log has another id")
 
-// append hands a record over. If the partition's leader is another one by the time that it
-// gets there, its id does not fit the epoch, and all readers pass it over.
+// append hands a record to the client. If the partition has another leader when the record
+// arrives, the record's id does not match the epoch, and all readers ignore the record.
 func (l *smallPartition) append(id string, value []byte, report func(error)) error {
 	epoch, open := l.at.current()
 	switch {
@@ -337,7 +335,7 @@ func (l *smallPartition) append(id string, value []byte, report func(error)) err
 	return err
 }
 
-// lost deals with a record that was not confirmed, and returns what the elector is told.
+// lost handles a record that was not acknowledged, and returns the error for the elector.
 func (l *smallPartition) lost(err error) error {
 	right := "WRITE topic " + l.topic.name
 	if fatal := l.writing.Check(right, err); fatal != nil {

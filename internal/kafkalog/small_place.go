@@ -12,16 +12,16 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// SmallTopicName is the name of the topic of Config.Logs. It carries what must be the same
-// for all members: who finds a log without any record of its group waits for its own T, so
-// members with another T, ρ or N must not meet there.
+// SmallTopicName returns the name of the topic of Config.Logs. The name contains everything that
+// must be the same for all members: a member that finds a log without records of its group waits
+// for its own T, so members with another T, ρ or N must not share the topic.
 func SmallTopicName(topic string, logs int, lease time.Duration, drift float64) string {
 	return fmt.Sprintf("%s.logs-%d.t-%v.rho-%s", topic, logs, lease, strconv.FormatFloat(drift, 'g', -1, 64))
 }
 
-// placeApart chooses a broker for each of n partitions: another one for each, in racks that
-// differ as long as there are any. Which it begins with depends on the topic's name, so that
-// many topics are spread over many brokers.
+// placeApart chooses a different broker for each of n partitions, in different racks as far as
+// there are racks. The topic's name decides where it starts, so that many topics spread over many
+// brokers.
 func placeApart(brokers []kafka.BrokerInfo, n int, topic string) ([][]int, error) {
 	if len(brokers) < n {
 		return nil, fmt.Errorf("%d brokers are up, and Logs is %d: each log needs one of its own", len(brokers), n)
@@ -40,7 +40,7 @@ func placeApart(brokers []kafka.BrokerInfo, n int, topic string) ([][]int, error
 			rest = append(rest, b)
 			continue
 		}
-		racks[b.Rack] = b.Rack != "" // who says none is in nobody's
+		racks[b.Rack] = b.Rack != "" // a broker without a rack shares one with nobody
 		chosen = append(chosen, []int{b.ID})
 	}
 	for _, b := range rest[:n-len(chosen)] {
@@ -49,8 +49,8 @@ func placeApart(brokers []kafka.BrokerInfo, n int, topic string) ([][]int, error
 	return chosen, nil
 }
 
-// checkApart returns all that keeps a topic's partitions from being n logs of which one
-// broker's failure takes one at most.
+// checkApart returns everything that keeps a topic's partitions from being n logs, at most one of
+// which fails with any broker.
 func checkApart(topic string, info kafka.TopicInfo, n int) error {
 	var wrong []error
 	if info.Partitions != n {

@@ -7,18 +7,17 @@ import (
 	"time"
 )
 
-// stillAfter is the least time after which a reader is taken to stand still. A client
-// itself needs about three seconds to give up a silent connection.
+// stillAfter is the least time after which a reader counts as standing still. A client needs about
+// three seconds to give up a silent connection.
 const stillAfter = 5 * time.Second
 
-// stillMost bounds how long a reader that was replaced in vain is given before the next
-// replacement.
+// stillMost limits how long a reader may stand still when earlier replacements did not help.
 const stillMost = 5 * time.Minute
 
-// stillness decides whether a log reader stands still: a log is known to have records that
-// were not read, and the client returns none. This process knows of them because it has
-// appended them itself and they were acknowledged, or because it has asked where the log
-// ends. All times are given to it. Its methods may be called concurrently.
+// stillness decides when a log reader stands still: the log is known to have unread records, and
+// the client returns none. This process knows of such records because its own appends were
+// acknowledged, or because it has asked where the log ends. All times are passed in. The methods
+// may be called concurrently.
 type stillness struct {
 	lease time.Duration // T
 
@@ -26,19 +25,19 @@ type stillness struct {
 	logs []silence // by partition
 }
 
-// silence is what stillness knows of one partition.
+// silence is the state of one partition.
 type silence struct {
-	next     int64         // the offset to be read next
-	read     time.Time     // when a record was last read, or reading began anew
-	proved   bool          // a record that was handed over after that is acknowledged
-	ends     bool          // the log was seen to end behind next
-	waited   time.Duration // how long Poll has returned nothing since one of these
-	patience time.Duration // how long it may
-	anew     bool          // it has stood still, and was assigned anew, since a record was read
+	next     int64         // the next offset to read
+	read     time.Time     // when a record was last read, or reading began again
+	proved   bool          // a record handed to the client after read was acknowledged
+	ends     bool          // the log was found to end after next
+	waited   time.Duration // how long Poll has returned nothing since proved or ends was set
+	patience time.Duration // the limit of waited
+	anew     bool          // assigned again because it stood still; no record was read since
 }
 
-// limit is how long Poll may return nothing. What was found by asking was there before, for
-// up to five eighths of T (compareEnds).
+// limit is how long Poll may return nothing. A record found by asking may have been there for up
+// to five eighths of T (compareEnds).
 func (l *silence) limit() time.Duration {
 	if l.ends {
 		return max(l.patience/2, stillAfter)
@@ -54,14 +53,14 @@ func newStillness(partitions int, t time.Duration) *stillness {
 	return s
 }
 
-// begin takes note that reading of p begins anew, at an offset.
+// begin notes that reading of p begins again at an offset.
 func (s *stillness) begin(p int, offset int64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logs[p] = silence{next: offset, read: now, patience: s.logs[p].patience, anew: s.logs[p].anew}
 }
 
-// acknowledged takes note that a record handed over at a time is in the log of p.
+// acknowledged notes that a record handed to the client at the time handed is in the log of p.
 func (s *stillness) acknowledged(p int, handed time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +69,7 @@ func (s *stillness) acknowledged(p int, handed time.Time) {
 	}
 }
 
-// end takes note of where the log of p ends.
+// end notes where the log of p ends.
 func (s *stillness) end(p int, offset int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,15 +77,15 @@ func (s *stillness) end(p int, offset int64) {
 	l.ends = l.ends || offset > l.next
 }
 
-// got takes note that the record of p at an offset was read.
+// got notes that the record of p at an offset was read.
 func (s *stillness) got(p int, offset int64, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logs[p] = silence{next: offset + 1, read: now, patience: max(s.lease, stillAfter)}
 }
 
-// waited takes note that a Poll returned nothing for d, and returns the partitions that
-// stand still. Only time in Poll counts: a process that was suspended has not asked.
+// waited notes that Poll returned nothing for d, and returns the partitions that stand still. Only
+// time in Poll counts, since a suspended process has not polled.
 func (s *stillness) waited(d time.Duration) (still []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,9 +101,9 @@ func (s *stillness) waited(d time.Duration) (still []int) {
 	return still
 }
 
-// assignAnew reports whether it is to be tried first to read the partitions that stand still
-// anew by the same client: others were read meanwhile, and it was not tried yet. Then these
-// begin anew.
+// assignAnew reports whether to try first to assign the partitions that stand still again, to the
+// same client: others were read meanwhile, and it was not tried yet. If so, these partitions begin
+// again.
 func (s *stillness) assignAnew(still []int, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,15 +126,15 @@ func (s *stillness) assignAnew(still []int, now time.Time) bool {
 	return true
 }
 
-// silent reports whether no log was read from for d.
+// silent reports whether no log was read for d.
 func (s *stillness) silent(d time.Duration, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !slices.ContainsFunc(s.logs, func(l silence) bool { return now.Sub(l.read) < d })
 }
 
-// restart begins anew with all partitions: the client was replaced, or has said what is
-// wrong. Those that stood still are given twice the time before the next replacement.
+// restart begins again with all partitions, after a new client or an error that explains the
+// silence. Partitions that stood still get twice the time before the next replacement.
 func (s *stillness) restart(now time.Time, still []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,9 +148,9 @@ func (s *stillness) restart(now time.Time, still []int) {
 	}
 }
 
-// compareEnds asks where the logs end whenever nothing was read for half of T, until ctx is
-// done. A process that appends nothing, as an observer does, cannot know in another way that
-// there is something to read.
+// compareEnds asks where the logs end whenever nothing was read for half of T, until ctx is done.
+// A process that appends nothing, such as an observer, has no other way to know that there is
+// something to read.
 func (k *kafkaLog) compareEnds(ctx context.Context) {
 	tick := time.NewTicker(max(k.lease/8, 250*time.Millisecond))
 	defer tick.Stop()
@@ -168,7 +167,7 @@ func (k *kafkaLog) compareEnds(ctx context.Context) {
 		ends, err := k.topic.Admin.Offsets(asking, k.topic.name, k.topic.Size)
 		cancel()
 		if err != nil {
-			continue // the watch of the topic says so
+			continue // the watch of the topic reports it
 		}
 		for p, e := range ends {
 			k.still.end(p, e.End)

@@ -12,18 +12,18 @@ import (
 // throttled is any client.
 type throttled interface{ Throttled() time.Duration }
 
-// Throttling adds up what the clients of one Neli say, and tells of it: a quota
-// delays beats and claims like a slow network, and terms lapse for no other reason
-// that could be seen.
+// Throttling adds up how long the brokers have made the clients of one Neli wait, and logs it: a
+// quota delays beats and claims as a slow network does, and terms would lapse without a visible
+// reason.
 type Throttling struct {
 	mu      sync.Mutex
-	clients map[string]throttled // by what they are for
-	past    time.Duration        // of clients that were replaced
-	told    time.Duration        // by the last line
+	clients map[string]throttled // by purpose
+	past    time.Duration        // of replaced clients
+	told    time.Duration        // in the last log line
 	last    Limiter
 }
 
-// follow adds a client, in place of the one that was there for the same.
+// follow adds a client, and replaces the former one with the same purpose.
 func (t *Throttling) follow(what string, c throttled) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -46,7 +46,7 @@ func (t *Throttling) Total() time.Duration {
 	return sum
 }
 
-// look logs what has been added since the last line, at most one in ten seconds.
+// look logs the waits since the last line, at most once in ten seconds.
 func (t *Throttling) look(log *slog.Logger) {
 	sum := t.Total()
 	t.mu.Lock()
@@ -61,25 +61,25 @@ func (t *Throttling) look(log *slog.Logger) {
 	}
 }
 
-// Limiter keeps trouble that repeats from filling the log.
+// Limiter keeps repeated trouble from filling the log.
 type Limiter struct {
 	last atomic.Int64 // monotonic: a wall clock that is set back must not silence it
 }
 
-// Due reports whether it is time for another line: at most one in ten seconds.
+// Due reports whether another line may be logged: at most one in ten seconds.
 func (l *Limiter) Due() bool {
 	now, last := int64(clock.Glance().Mono), l.last.Load()
 	return now-last > int64(10*time.Second) && l.last.CompareAndSwap(last, now)
 }
 
-// Trouble is a Limiter that also tells when the trouble is over.
+// Trouble is a Limiter that also logs the end of the trouble.
 type Trouble struct {
 	Limiter
-	since atomic.Int64 // monotonic: when it began; 0: there is none
-	told  atomic.Bool  // a line has told of it
+	since atomic.Int64 // monotonic: when the trouble began; 0: there is none
+	told  atomic.Bool  // it was logged
 }
 
-// Due takes note of trouble, and reports whether it is time for another line.
+// Due notes trouble, and reports whether another line may be logged.
 func (t *Trouble) Due() bool {
 	t.since.CompareAndSwap(0, max(1, int64(clock.Glance().Mono)))
 	due := t.Limiter.Due()
@@ -89,8 +89,8 @@ func (t *Trouble) Due() bool {
 	return due
 }
 
-// Over takes note that all is well, and logs that and how long the trouble lasted if a
-// line had told of it.
+// Over notes that the trouble has ended, and logs that and how long it lasted, if the trouble was
+// logged.
 func (t *Trouble) Over(log *slog.Logger, text string, args ...any) {
 	if t.since.Load() == 0 {
 		return
@@ -102,8 +102,8 @@ func (t *Trouble) Over(log *slog.Logger, text string, args ...any) {
 	}
 }
 
-// Contact is whether a broker, or what hosts a small log, has ever answered. A nil one
-// takes no notes.
+// Contact records whether a broker, or the host of a small log, has ever answered. The methods of
+// a nil Contact do nothing.
 type Contact struct{ made atomic.Bool }
 
 func (c *Contact) note(answered bool) {

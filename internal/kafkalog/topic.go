@@ -13,26 +13,25 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Topic is the leader topic as an administrator sees it: created when it is
-// missing, checked for settings that would make a lease unsafe, and watched for
-// being another topic of the same name.
+// Topic is the leader topic from an administrator's view: it creates a missing topic, checks for
+// settings that make a lease unsafe, and watches for another topic of the same name.
 type Topic struct {
 	name    string
 	Admin   kafka.Admin
-	create  *kafka.TopicSpec // nil: never create; without replicas and settings, which make adds
+	create  *kafka.TopicSpec // nil: never create; make adds replicas and settings
 	log     *slog.Logger
 	spread  float64 // of the pauses between retries, as a fraction
 	Access  AccessGuard
 	id      string
 	Size    int
-	asked   atomic.Pointer[time.Time] // when the newest question was put to which it was still the same
+	asked   atomic.Pointer[time.Time] // when the last check began that found the same topic
 	suspect chan struct{}
-	late    atomic.Int32 // questions that took too long before anything has worked
-	brokers string       // to begin with, for people
+	late    atomic.Int32 // time-outs before the first answer
+	brokers string       // the bootstrap servers, for messages
 	contact *Contact     // may be nil
-	apart   int          // with one replica for each partition, on so many brokers; 0: as is usual
+	apart   int          // Config.Logs: on that many brokers, one replica for each partition; else 0
 
-	refusedOutright bool      // creation, with whatever settings
+	refusedOutright bool      // the cluster refused to create it with any settings
 	opened          time.Time // zero: not yet
 
 	throttling *Throttling // looked at now and then; may be nil
@@ -40,26 +39,26 @@ type Topic struct {
 
 const (
 	askTimeout = 10 * time.Second
-	// Nothing has worked yet: who is refused, or finds nobody, learns so from a
-	// request that times out. The next one has twice the time: brokers may be far away.
+	// Before the first answer, a time-out is how a refusal or a wrong address shows. The next
+	// request has twice the time, since brokers may be far away.
 	firstAskTimeout = 3 * time.Second
 	identityEvery   = 10 * time.Second
-	// A deletion is believed when the brokers have repeated it for so long without
-	// showing another topic of that name: after a cold start of all of them their
-	// metadata can lack topics for many seconds.
+	// A topic counts as deleted when the brokers have reported that for this long without
+	// showing another topic of that name: after a cold start of all brokers, their metadata
+	// can lack topics for many seconds.
 	unknownFor = time.Minute
-	// A topic that was just created is not described, or not in full, for so long.
+	// Brokers may not describe a new topic, or not completely, for this long.
 	describedWithin = 5 * time.Second
-	// A broker that describes a topic for so long without an id will never give one.
+	// A broker that describes a topic without an id for this long does not have ids.
 	idWithin = 10 * time.Second
 )
 
-// noTopicID is the id of 128 zero bits: a broker that knows no topic ids.
+// noTopicID is the id of 128 zero bits, which brokers without topic ids report.
 const noTopicID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 func identifies(id string) bool { return id != "" && id != noTopicID }
 
-// answered reports whether a broker has answered what ended with err.
+// answered reports whether err came from a broker.
 func answered(err error) bool {
 	for _, kind := range []error{errNotYet, kafka.ErrUnknownTopic, kafka.ErrTopicExists, kafka.ErrSettings, kafka.ErrAuthentication, kafka.ErrAuthorization} {
 		if errors.Is(err, kind) {
@@ -69,13 +68,12 @@ func answered(err error) bool {
 	return err == nil || final(err)
 }
 
-// retry calls fn until it succeeds, fails for good or ctx is done. Refused
-// access is for good; anything else is logged, at most once in ten seconds, and so is
-// its end.
+// retry calls fn until it succeeds, fails permanently or ctx is done. Refused access is permanent.
+// Any other error is logged, at most once in ten seconds, and so is its end.
 func (t *Topic) retry(ctx context.Context, doing string, fn func(context.Context) error) error {
 	b := backoff.NewExponentialBackOff()
 	b.InitialInterval, b.MaxInterval, b.RandomizationFactor = 100*time.Millisecond, 2*time.Second, t.spread
-	var described time.Time // until when a topic that is not described yet is none to speak of
+	var described time.Time // until then a missing description is not logged
 	var trouble Trouble
 	for {
 		err := t.attempt(ctx, fn)
@@ -119,8 +117,8 @@ func (t *Topic) retry(ctx context.Context, doing string, fn func(context.Context
 	}
 }
 
-// spreads reports whether an error is of a topic that may have been created a moment ago:
-// one broker has described it, and another does not know it yet.
+// spreads reports whether an error may come from a topic that was just created: one broker has
+// described it and another does not know it yet.
 func (t *Topic) spreads(err error) bool {
 	return errors.Is(err, kafka.ErrUnknownTopic) && !t.opened.IsZero() && time.Since(t.opened) <= describedWithin
 }
@@ -144,7 +142,7 @@ func (t *Topic) attempt(ctx context.Context, fn func(context.Context) error) err
 	return err
 }
 
-// pause waits for d, and reports false when ctx was done first.
+// pause waits for d. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -156,8 +154,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Open waits until the topic is there, and learns its id and its number of
-// partitions.
+// Open waits until the topic exists, and learns its id and its number of partitions.
 func (t *Topic) Open(ctx context.Context) error {
 	var anonymous time.Time // since when it is described without an id
 	err := t.retry(ctx, "find the leader topic", func(asking context.Context) error {
@@ -200,7 +197,7 @@ func (t *Topic) Open(ctx context.Context) error {
 
 var errNotYet = errors.New("the broker does not describe the topic yet")
 
-// Doubt asks Watch to look soon.
+// Doubt asks Watch to check soon.
 func (t *Topic) Doubt() {
 	select {
 	case t.suspect <- struct{}{}:
@@ -208,8 +205,8 @@ func (t *Topic) Doubt() {
 	}
 }
 
-// Watch looks every ten seconds, or when there is doubt, whether the topic is
-// still the one that was opened.
+// Watch checks every ten seconds, and when there is doubt, whether the topic is still the one that
+// was opened.
 func (t *Topic) Watch(ctx context.Context) error {
 	timer := time.NewTimer(identityEvery)
 	defer timer.Stop()
@@ -230,7 +227,7 @@ func (t *Topic) Watch(ctx context.Context) error {
 	}
 }
 
-// verify returns an error if the topic is no more what it was.
+// verify returns an error if the topic is another one, or has changed.
 func (t *Topic) verify(ctx context.Context) error {
 	var missing time.Time
 	return t.retry(ctx, "check the leader topic", func(ctx context.Context) error {
@@ -257,8 +254,7 @@ func (t *Topic) verify(ctx context.Context) error {
 	})
 }
 
-// sameSince reports whether the topic was still the same when asked at a time or
-// later.
+// sameSince reports whether a check that began at a time or later found the same topic.
 func (t *Topic) sameSince(at time.Time) bool {
 	asked := t.asked.Load()
 	return asked != nil && !asked.Before(at)

@@ -10,22 +10,22 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// anyOldTopic is Kafka's own topic, which is there as soon as any group was joined.
+// anyOldTopic is Kafka's own topic, which exists once any group was joined.
 const anyOldTopic = "__consumer_offsets"
 
-// creation is an attempt to create the leader topic with as many of its settings as the
-// cluster takes.
+// creation is an attempt to create the leader topic with as many of its settings as the cluster
+// accepts.
 type creation struct {
 	topic    *Topic
 	spec     kafka.TopicSpec
-	replicas []int // to ask for, one after the other
+	replicas []int // to try, in order
 	lacking  []lacking
 }
 
 // lacking is a setting that the cluster refuses.
 type lacking struct {
 	topicSetting
-	instead string // the value that it takes; empty: none
+	instead string // the value that it accepts; empty: none
 	refusal error
 }
 
@@ -51,8 +51,8 @@ func (t *Topic) make(ctx context.Context) error {
 	return nil
 }
 
-// checkIDs returns an error if the cluster is known to give topics no ids, before it
-// is left with a topic that is of no use.
+// checkIDs returns an error if the cluster is known not to give topics ids, before an unusable
+// topic is created.
 func (t *Topic) checkIDs(ctx context.Context) error {
 	var info kafka.TopicInfo
 	err := t.attempt(ctx, func(ctx context.Context) (err error) {
@@ -62,7 +62,7 @@ func (t *Topic) checkIDs(ctx context.Context) error {
 	if err == nil && info.Partitions > 0 && !identifies(info.ID) {
 		return fmt.Errorf("%w: topic %s was not created", ErrNoTopicID, t.name)
 	}
-	return nil // there is none, or it may not be described
+	return nil // it does not exist, or this process may not describe it
 }
 
 // creation prepares the topic's specification, with all settings.
@@ -86,9 +86,9 @@ func (t *Topic) creation(ctx context.Context) (*creation, error) {
 	return c, nil
 }
 
-// replications are the numbers of replicas to ask for, one after the other until the
-// cluster agrees; 0 is the cluster's own. Some clusters show fewer brokers than they
-// have, as when some are down, and want three replicas of each topic.
+// replications returns the numbers of replicas to try, in order; 0 is the cluster's default. Some
+// clusters show fewer brokers than they have, for example when some are down, and require three
+// replicas of each topic.
 func replications(brokers int) []int {
 	switch brokers {
 	case 1:
@@ -99,7 +99,7 @@ func replications(brokers int) []int {
 	return []int{3, 0}
 }
 
-// run creates the topic with all settings, or finds out which of them the cluster takes.
+// run creates the topic with all settings, or finds out which settings the cluster accepts.
 func (c *creation) run(ctx context.Context) error {
 	t := c.topic
 	c.spec.Replicas = c.replicas[0]
@@ -112,8 +112,8 @@ func (c *creation) run(ctx context.Context) error {
 		return err
 	}
 	if t.refusedOutright {
-		// Asked for each setting before: as long as the cluster creates none without
-		// settings, it need not be asked again.
+		// Each setting was tried before. While the cluster refuses even a topic without
+		// settings, there is no need to try them again.
 		bare := c.spec
 		bare.Settings, bare.ValidateOnly = nil, true
 		if err := c.ask(ctx, bare); err != nil {
@@ -142,10 +142,10 @@ func outright(err error) error {
 	return fmt.Errorf("the cluster refuses it with whatever settings; create it by hand as the cluster wants it: %w", err)
 }
 
-// negotiate finds out which settings the cluster takes together, one after the other:
-// each is asked for beside those that it takes already. A setting that is refused is
-// asked for again once another has been taken, which it may depend on. The refusal is
-// that of a topic which the cluster does not create with or without settings.
+// negotiate finds the settings that the cluster accepts together. It tries them one after the
+// other, beside those already accepted. A refused setting is tried again after another one was
+// accepted, since it may depend on that. refusal is not nil if the cluster creates no topic at
+// all.
 func (c *creation) negotiate(ctx context.Context) (refusal, other error) {
 	c.spec.Settings = map[string]string{}
 	refusal = c.check(ctx, c.spec.Settings)
@@ -178,8 +178,8 @@ func (c *creation) negotiate(ctx context.Context) (refusal, other error) {
 	return refusal, nil
 }
 
-// take adds one setting to those that the cluster takes, with the first of its values that
-// does; empty: none. why is the refusal of the value to have.
+// take adds a setting with the first of its values that the cluster accepts; value is empty if it
+// accepts none. why is the refusal of the preferred value.
 func (c *creation) take(ctx context.Context, s topicSetting) (value string, why, other error) {
 	for _, value := range s.values {
 		with := maps.Clone(c.spec.Settings)
@@ -197,19 +197,19 @@ func (c *creation) take(ctx context.Context, s topicSetting) (value string, why,
 	return "", why, nil
 }
 
-// check asks whether the topic would be created with these settings.
+// check asks whether the cluster would create the topic with these settings.
 func (c *creation) check(ctx context.Context, settings map[string]string) error {
 	spec := c.spec
 	spec.Settings, spec.ValidateOnly = settings, true
 	return c.ask(ctx, spec)
 }
 
-// ask has a time-out for each request, as there may be many.
+// ask sends one request with a time-out of its own, as there may be many.
 func (c *creation) ask(ctx context.Context, spec kafka.TopicSpec) error {
 	return c.topic.attempt(ctx, func(ctx context.Context) error { return c.topic.Admin.CreateTopic(ctx, spec) })
 }
 
-// tell logs that the topic was created, and names each setting that it lacks.
+// tell logs that the topic was created, and each setting that it lacks.
 func (c *creation) tell() {
 	t := c.topic
 	args := []any{"topic", t.name, "partitions", c.spec.Partitions, "replicas", c.spec.Replicas}
@@ -226,7 +226,7 @@ func (c *creation) tell() {
 	}
 }
 
-// creatingError is of an attempt to create the topic, not of one to find it.
+// creatingError is an error of creating the topic, as opposed to finding it.
 type creatingError struct{ error }
 
 func (e creatingError) Unwrap() error { return e.error }

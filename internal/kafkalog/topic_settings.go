@@ -11,21 +11,20 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// topicSetting is a setting that the leader topic is created with.
+// topicSetting is a setting with which the leader topic is created.
 type topicSetting struct {
 	name    string
-	values  []string // the one to have, then what will do instead
-	without string   // what it means to be without it
+	values  []string // the preferred one, then acceptable ones
+	without string   // the consequence of its absence
 }
 
-// topicSettings are what the leader topic is created with, the dearest first. replicas
-// is 0 where the cluster chooses their number: then it chooses min.insync.replicas, too.
+// topicSettings returns the settings with which the leader topic is created, the most important
+// first. replicas is 0 if the cluster chooses the number; it then chooses min.insync.replicas too.
 //
-// Records are kept for a week, so that after any shorter downtime a member finds
-// what its group wrote last, and need not wait as long as the longest lease there
-// may be. The size bounds what a week of beats would take, and does nothing while
-// nobody writes. Segments are above the least that Kafka 4 takes, 1 MiB, or else of
-// the least that Confluent Cloud takes, 50 MiB.
+// Records are kept for a week, so that after a shorter downtime a member finds its group's last
+// records, and need not wait as long as the longest possible lease. The size limit bounds what a
+// week of beats takes. Segments are larger than the minimum of Kafka 4 (1 MiB), or else as large
+// as the minimum of Confluent Cloud (50 MiB).
 func topicSettings(replicas int) []topicSetting {
 	var all []topicSetting
 	if replicas > 0 {
@@ -37,8 +36,8 @@ func topicSettings(replicas int) []topicSetting {
 			"a broker that lacks records may become the partition's leader, unless the cluster's default is false"},
 		topicSetting{"cleanup.policy", []string{"delete"},
 			"nobody can lead if the cluster's default is to compact: it refuses records without keys then"},
-		// The broker's clock and not the sender's: Kafka refuses records of the
-		// future, so a process whose clock is an hour ahead could never lead.
+		// The broker's clock, not the sender's: Kafka refuses records from the future, so a
+		// process whose clock is an hour ahead could never lead.
 		topicSetting{"message.timestamp.type", []string{"LogAppendTime"},
 			"a process whose wall clock is more than an hour ahead of the broker's never leads"},
 		topicSetting{"retention.ms", []string{"604800000"}, // 7 days
@@ -52,8 +51,8 @@ func topicSettings(replicas int) []topicSetting {
 	)
 }
 
-// differences names the settings of a topic that are not those that it would be created
-// with, and what that means, but for those of which unsafeSettings complains.
+// differences lists the settings of a topic that differ from those with which it would be created,
+// with their consequences, except those that unsafeSettings reports.
 func differences(got map[string]string, replicas int) []string {
 	complaints := strings.Join(unsafeSettings(got, replicas), " ")
 	var out []string
@@ -64,7 +63,7 @@ func differences(got map[string]string, replicas int) []string {
 		}
 		if s.name == "min.insync.replicas" {
 			if n, err := strconv.Atoi(value); err == nil && n > replicas/2 && n < replicas || replicas < 3 {
-				continue // as good
+				continue // equivalent
 			}
 		}
 		out = append(out, fmt.Sprintf("%s is %s, and the library would create it with %s: %s", s.name, value, s.values[0], s.without))
@@ -72,8 +71,8 @@ func differences(got map[string]string, replicas int) []string {
 	return out
 }
 
-// warn logs the settings under which a lease is not safe, or its log not
-// durable. Being refused to look is no reason to stop.
+// warn logs the settings that make a lease unsafe or its log not durable. If this process may not
+// read the settings, that is not an error.
 func (t *Topic) warn(ctx context.Context) {
 	var settings map[string]string
 	var info kafka.TopicInfo
@@ -103,7 +102,7 @@ func (t *Topic) warn(ctx context.Context) {
 	}
 }
 
-// unsafeSettings names what is wrong with a topic that carries leases.
+// unsafeSettings lists the settings that are wrong for a topic that carries leases.
 func unsafeSettings(s map[string]string, replicas int) []string {
 	var out []string
 	if s["unclean.leader.election.enable"] == "true" {

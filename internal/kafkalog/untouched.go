@@ -9,23 +9,22 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// untouched holds back the jumps to logs to which nothing was ever appended, beside
-// logs that have been in use: they may belong to partitions that were just added.
-// Members that were there before look for that every ten seconds only, and until
-// then have roles elsewhere, which a newcomer would take for vacant here. So a
-// newcomer does not begin with such a log before everybody has had that time, and
-// the topic has turned out to be the same since; or before somebody has appended to
-// it, who knows of it. All other logs it reads meanwhile.
+// untouched delays the Resets of logs that have never had a record, beside logs that are in use:
+// such logs may belong to partitions that were just added. Existing members look for new
+// partitions only every ten seconds. Until then they lead roles in other logs, which a newcomer
+// would consider vacant here. So a newcomer begins with such a log only after all members have had
+// that time and the topic has proved to be unchanged, or after a process has appended to the log,
+// which shows that it knows the partition. The newcomer reads all other logs meanwhile.
 //
-// This is a second line of defence: adding partitions while members live is against
-// the rules (see ErrPartitionsChanged).
+// This is a second line of defence: partitions must not be added while members live (see
+// ErrPartitionsChanged).
 type untouched struct {
 	jumps map[int]elector.Entry // by partition
-	until time.Time             // a check of the topic that began now or later sets them free
+	until time.Time             // a check of the topic that begins at or after this time releases them
 }
 
-// inUse is how many records a log must have had for its group to be older than a
-// first start is: with that all logs are new, and nothing is held back.
+// inUse is how many records prove that a group is older than its first start. If all logs are new,
+// nothing is delayed.
 const inUse = elector.History
 
 func newUntouched(ends []kafka.OffsetRange) untouched {
@@ -49,15 +48,14 @@ func (u *untouched) holds(p int) bool {
 
 func (u *untouched) due(t *Topic) bool { return len(u.jumps) > 0 && t.sameSince(u.until) }
 
-// release returns the jump to a log that somebody has appended to, if it was held
-// back.
+// release returns the delayed Reset of a log to which a process has appended.
 func (u *untouched) release(p int) (elector.Entry, bool) {
 	e, ok := u.jumps[p]
 	delete(u.jumps, p)
 	return e, ok
 }
 
-// releaseAll returns what was held back, in order.
+// releaseAll returns all delayed Resets, ascending.
 func (u *untouched) releaseAll() []elector.Entry {
 	out := make([]elector.Entry, 0, len(u.jumps))
 	for _, p := range slices.Sorted(maps.Keys(u.jumps)) {
