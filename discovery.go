@@ -120,6 +120,10 @@ func (n *Neli) holder(g lease.Grantee, now clock.Instant) Holder {
 // before. A new term of the same holder is a change; a beat is not. Each Standing is about the
 // past, as Holder is.
 //
+// The first look takes as long as Standings does. After that the Watch looks only at roles near
+// those that have changed, unless a holder falls silent, is heard again, or there are small logs.
+// With more than 4,096 roles, what is yielded together need not have been true at one instant.
+//
 // A slow consumer misses intermediate states and gets the newest state when it asks for more. It
 // delays no other part of the library, and costs eight bytes for each role. There may be any
 // number of Watches.
@@ -168,10 +172,12 @@ func (n *Neli) standing(of elector.Standing, now clock.Instant) Standing {
 // many Standings as claims, whatever R is; it has one for each role only if each role was claimed
 // or transferred by itself. They are in the order of Partition, then of the lowest role.
 //
-// Each Standing is about the past, as Holder is. The call takes time in proportion to R (about ten
-// milliseconds for a million roles), during which this process reads no records: to follow changes
-// use Watch. It returns nil in non-exclusive mode, until the partitions are known, and once this
-// Neli is closing or has ended.
+// Each Standing is about the past, as Holder is. The call takes time in proportion to R, some ten
+// milliseconds for a million roles. It looks at 4,096 roles at a time, so that it does not delay
+// this process's records. With more roles, each Standing says what was true at some instant of the
+// call, which need not be the same for all, and it may be HeartbeatTimeout/50 older, since calls
+// within that time share one look. To follow changes use Watch. It returns nil in non-exclusive
+// mode, until the partitions are known, and once this Neli is closing or has ended.
 func (n *Neli) Standings() []Standing {
 	if n.core.elector == nil || n.State() != StateLive || n.ended() != nil {
 		return nil

@@ -102,7 +102,7 @@ type text struct {
 	err  error
 }
 
-// look asks the library. While it answers, this process reads nothing of the log.
+// look asks the library.
 func (h *handler) look() *glance {
 	g := &glance{standings: h.src.Standings(), at: time.Now()}
 	g.page.compute = func() text { return h.render(g, "") }

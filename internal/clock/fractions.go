@@ -31,6 +31,10 @@ func Pause(t time.Duration) time.Duration { return t / 8 }
 // StartupWait is T/50, the wait for other members to announce themselves after a start.
 func StartupWait(t time.Duration) time.Duration { return t / 50 }
 
+// LongestStep is T/50. A process that works on one thing for longer delays its beats, and
+// whoever waits for its answers. What is told of many roles may be that old, too.
+func LongestStep(t time.Duration) time.Duration { return t / 50 }
+
 // SayWaiting is T/10. A process that may not claim yet says so in its log after that time.
 func SayWaiting(t time.Duration) time.Duration { return t / 10 }
 

@@ -58,7 +58,7 @@ its end. loop.go has the only mutex, the goroutines and the I/O.
 A shard (shard.go) is the roles of which the same logs tell. terms.go says how terms follow from
 the logs, shard_claims.go what is claimed and when, release.go what is given up, and holdings.go
 what differs between one log and a majority of small ones. A channel (channel.go) is one log.
-observe.go and stats.go tell others; they decide nothing.
+observe.go, survey.go (many roles at once) and stats.go tell others; they decide nothing.
 
 These types need no Node. The Node tells each what it has to know, and carries out what it says:
 

@@ -55,8 +55,9 @@ type holdings interface {
 	Earlier(log int, read, token int64) bool
 	// Grant says in short who holds a role; ok is false if only Holder can tell.
 	Grant(role int32) (token int64, holder int32, ok bool)
-	// Tally counts the roles below a number by what kind says of their holders.
-	Tally(below int32, kind func(lease.HolderState) int, counts []int)
+	// Version is a number that is another one when some role of a slice (surveyRoles) has another
+	// holder or token; 0: that is not known.
+	Version(slice int) uint64
 
 	// Begin, Answered, Read and Failed take what a log says. Begin reports whether all terms are
 	// lost thereby, and what was concluded of roles is void. Read is given why a record could not
@@ -162,6 +163,10 @@ type oneLog struct {
 	t       time.Duration
 	rho     float64
 	changed []int32
+
+	version  uint64   // of the last change
+	whole    uint64   // of the last one of all roles
+	versions []uint64 // of the last one of each slice
 }
 
 func (l *oneLog) As(id lease.Session) lease.Session { return id }
@@ -210,6 +215,7 @@ func (l *oneLog) Grant(role int32) (token int64, holder int32, ok bool) {
 func (l *oneLog) Begin(_ int, e Entry, now clock.Instant) (lost bool) {
 	l.Lease.Begin(e.Offset, e.Whole, now)
 	l.changed = nil
+	l.changedAll()
 	return true
 }
 
@@ -227,12 +233,38 @@ func (l *oneLog) Read(_ int, o int64, r *lease.Record, bad error, now clock.Inst
 	switch {
 	case ev.Rewound:
 		l.changed = nil
+		l.changedAll()
 	case ev.Known:
+		l.changedAll()
 		l.Each(func(lease.HolderState) int32 { return 0 }, func(role, _ int32) { l.changed = append(l.changed, role) })
-	default:
+	case len(ev.Changed) > 0:
 		l.changed = append(l.changed, ev.Changed...)
+		l.changedSome(ev.Changed)
 	}
 	return ev, ev.Known || ev.Rewound
+}
+
+func (l *oneLog) changedAll() {
+	l.version++
+	l.whole = l.version
+}
+
+func (l *oneLog) changedSome(roles []int32) {
+	l.version++
+	for _, role := range roles {
+		i := int(role / surveyRoles)
+		for len(l.versions) <= i {
+			l.versions = append(l.versions, 0)
+		}
+		l.versions[i] = l.version
+	}
+}
+
+func (l *oneLog) Version(slice int) uint64 {
+	if slice < len(l.versions) {
+		return max(l.versions[slice], l.whole)
+	}
+	return l.whole
 }
 
 func (l *oneLog) Failed(_ int, r *lease.Record, _ clock.Instant) []int32 {
@@ -374,13 +406,7 @@ func (m *majority) Earlier(int, int64, int64) bool { return false }
 // Grant cannot tell: a majority has no one token in its folds.
 func (m *majority) Grant(int32) (token int64, holder int32, ok bool) { return 0, 0, false }
 
-func (m *majority) Tally(below int32, kind func(lease.HolderState) int, counts []int) {
-	m.Each(func(h lease.HolderState) int32 { return int32(kind(h)) }, func(role, kind int32) {
-		if role < below {
-			counts[kind]++
-		}
-	})
-}
+func (m *majority) Version(int) uint64 { return 0 }
 
 // Begin loses nothing: terms outlast what one of the logs has forgotten.
 func (m *majority) Begin(log int, e Entry, now clock.Instant) (lost bool) {

@@ -37,6 +37,8 @@ type Elector struct {
 	finished  bool
 	waiting   map[int]chan error // Transfers and requests, by number
 	watchers  map[chan struct{}]struct{}
+
+	surveyed surveyed
 }
 
 // NewElector returns an Elector that does nothing yet. now reads all clocks.
@@ -346,9 +348,29 @@ func (e *Elector) Idle() bool {
 }
 
 // Stats returns what was counted so far, and how things are.
-func (e *Elector) Stats() Stats {
-	defer e.hold()()
-	return e.node.Stats(e.now())
+func (e *Elector) Stats() (s Stats) {
+	var c headcount
+	e.slices(func(n *Node, now clock.Instant) (more bool) {
+		if more = n.headcount(&c, now); !more {
+			s = n.stats(&c, now)
+		}
+		return more
+	})
+	return s
+}
+
+// slices calls look, which looks at a slice of all roles, until there are no more. The lock is
+// free in between, so that nothing else that this process has to do waits for all of them. It
+// returns the time of the last look.
+func (e *Elector) slices(look func(*Node, clock.Instant) (more bool)) (now clock.Instant) {
+	for more := true; more; {
+		func() {
+			defer e.hold()()
+			now = e.now()
+			more = look(e.node, now)
+		}()
+	}
+	return now
 }
 
 // Holder returns who holds a role, as far as was read, and the time of the answer.
@@ -368,16 +390,44 @@ func (e *Elector) Members() ([]Member, clock.Instant) {
 
 // Changes returns what w was not told yet, and the time of the answer.
 func (e *Elector) Changes(w *Watcher) ([]Standing, clock.Instant) {
-	defer e.hold()()
-	now := e.now()
-	return e.node.Changes(w, now), now
+	now := e.slices(func(n *Node, now clock.Instant) bool { return n.changes(w, now) })
+	return w.take(), now
 }
 
-// Standings returns what is known of all roles, and the time of the answer.
+// Standings returns what is known of all roles, and the time of the answer. Of more than
+// surveyRoles, those who ask within T/50 of each other are given the same: it takes a long time,
+// and many may ask.
 func (e *Elector) Standings() ([]Standing, clock.Instant) {
-	defer e.hold()()
-	now := e.now()
-	return e.node.Standings(now), now
+	s := &e.surveyed
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fresh := clock.LongestStep(e.node.set.T)
+	if now := e.now(); s.last != nil && now.Age(s.at) < fresh {
+		return s.last.out, now
+	}
+	v, slices := &survey{}, 0
+	s.at = e.slices(func(n *Node, now clock.Instant) bool { slices++; return n.survey(v, now) })
+	if s.last = nil; slices > 1 {
+		s.last = v
+		time.AfterFunc(fresh, func() { s.forget(v) }) // it may be large
+	}
+	return v.out, s.at
+}
+
+// surveyed is the last answer of Standings, if it is worth keeping. Its lock is held while one
+// is made: who asks meanwhile gets that one.
+type surveyed struct {
+	mu   sync.Mutex
+	last *survey
+	at   clock.Instant
+}
+
+func (s *surveyed) forget(v *survey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == v {
+		s.last = nil
+	}
 }
 
 // Notify returns a channel that has an element whenever what others are told may have

@@ -63,11 +63,18 @@ type Stats struct {
 
 // Stats costs a look at the fold's holders of every role, and nothing while nobody asks.
 func (n *Node) Stats(now clock.Instant) Stats {
-	s := Stats{Now: now, Terms: n.terms.Counts(), Led: n.terms.Led(now, n.desired.Roles), Read: n.counts.read}
+	var c headcount
+	for n.headcount(&c, now) {
+	}
+	return n.stats(&c, now)
+}
+
+// stats is Stats with a census that was made before.
+func (n *Node) stats(c *headcount, now clock.Instant) Stats {
+	s := Stats{Now: now, Terms: n.terms.Counts(), Led: n.terms.Led(now, n.desired.Roles), Read: n.counts.read,
+		Held: c.of[Held], Vacant: c.of[Vacant], Unknown: c.of[Unknown]}
 	for _, p := range n.shards {
 		p.account(now)
-		c := p.census(now)
-		s.Held, s.Vacant, s.Unknown = s.Held+c[Held], s.Vacant+c[Vacant], s.Unknown+c[Unknown]
 		if v := p.evidence(now); v != (clock.Instant{}) && (s.Evidence == (clock.Instant{}) || now.Age(v) > now.Age(s.Evidence)) {
 			s.Evidence = v
 		}
@@ -100,30 +107,6 @@ func (s *shard) evidence(now clock.Instant) (oldest clock.Instant) {
 		}
 	}
 	return oldest
-}
-
-// census counts the roles of p below R by Status, as standing has it.
-func (s *shard) census(now clock.Instant) (c [Held + 1]int) {
-	below := s.localRoles()
-	if !s.lease.Known() {
-		c[Unknown] = int(below)
-		return c
-	}
-	kind := func(h lease.HolderState) int {
-		switch {
-		case now.Raw >= h.FreeAt:
-			return int(Vacant)
-		case s.old(h.Last):
-			return int(Unknown)
-		}
-		return int(Held)
-	}
-	s.lease.Tally(below, kind, c[:])
-	c[Vacant] = int(below) - c[Held] - c[Unknown]
-	if now.Raw < s.lease.NewerUntil() || !caughtUp(s.channels) {
-		c[Unknown], c[Vacant] = c[Unknown]+c[Vacant], 0
-	}
-	return c
 }
 
 // vacancyStats is since when roles of one partition have been vacant, as others are told

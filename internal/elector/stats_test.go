@@ -157,19 +157,3 @@ func BenchmarkBeat(b *testing.B) {
 		o++
 	}
 }
-
-func BenchmarkStats(b *testing.B) {
-	n, w, _ := crowded(100_000)
-	b.ReportAllocs()
-	for b.Loop() {
-		n.Stats(w.instant())
-	}
-}
-
-func BenchmarkStandings(b *testing.B) {
-	n, w, _ := crowded(100_000)
-	b.ReportAllocs()
-	for b.Loop() {
-		n.Standings(w.instant())
-	}
-}

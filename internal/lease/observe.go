@@ -46,23 +46,6 @@ func (l *Lease) Grant(role int32) (token int64, holder int32, ok bool) {
 	return l.fold.tokens[role], l.fold.holders[role], true
 }
 
-// Tally counts the held roles below the given number by kind of holder: kind returns an
-// index into counts for each session.
-func (l *Lease) Tally(below int32, kind func(HolderState) int, counts []int) {
-	if l.join != nil {
-		return
-	}
-	held := make([]int, len(l.fold.session))
-	for role, token := range l.fold.tokens[:min(int(below), len(l.fold.tokens))] {
-		if token != none {
-			held[l.fold.holders[role]]++
-		}
-	}
-	for h, i := range l.sessions() {
-		counts[kind(h)] += held[i]
-	}
-}
-
 // sessions yields the sessions that hold something, in no order, with their index.
 func (l *Lease) sessions() iter.Seq2[HolderState, int32] {
 	return func(yield func(HolderState, int32) bool) {

@@ -1,0 +1,290 @@
+package elector
+
+import (
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// surveyRoles is how many roles are looked at in one hold of the Elector's lock when somebody
+// wants to know of all of them, or nearly twice as many where there are several partitions.
+// With a million roles one look at all would delay beats; so what spans several holds says of
+// each role what was so at some time during the call, and not of all what was so at one instant.
+const surveyRoles = 4096
+
+// cursor goes through the roles below R, shard by shard, in slices of at most surveyRoles.
+// R may change between two slices.
+type cursor struct {
+	shard int
+	next  int32
+}
+
+// slice returns the next roles: those of s from one number up to another one. It is called
+// until ok is false.
+func (k *common) slice(c *cursor) (s *shard, from, to int32, ok bool) {
+	for ; c.shard < len(k.shards); c.shard, c.next = c.shard+1, 0 {
+		s = k.shards[c.shard]
+		if below := s.localRoles(); c.next < below {
+			from, c.next = c.next, c.next+surveyRoles
+			return s, from, min(below, c.next), true
+		}
+	}
+	return nil, 0, 0, false
+}
+
+// last reports whether slice has nothing more to return.
+func (k *common) last(c cursor) bool {
+	_, _, _, more := k.slice(&c)
+	return !more
+}
+
+// known is what is known of a role.
+type known struct {
+	key     int64 // a token, or what stands for none
+	grantee lease.Grantee
+}
+
+// lookup finds what is known of the roles of one shard at one instant. Roles with one token
+// have one holder, too: it is asked about once. Most roles of a holder have the token that its
+// last one had: that is looked for first, as a map costs too much for each of a million roles.
+type lookup struct {
+	shard  *shard
+	now    clock.Instant
+	of     map[int64]*known // by token of the fold
+	recent []recent         // by number of the holder, from −1
+}
+
+type recent struct {
+	token int64
+	known *known
+}
+
+func (l *lookup) role(role int32) *known {
+	token, holder, short := l.shard.lease.Grant(role)
+	if !short {
+		key, g := l.shard.standing(role, l.now)
+		return &known{key, g}
+	}
+	for len(l.recent) <= int(holder)+1 {
+		l.recent = append(l.recent, recent{})
+	}
+	last := &l.recent[holder+1]
+	if last.known != nil && last.token == token {
+		return last.known
+	}
+	k := l.of[token]
+	if k == nil {
+		key, g := l.shard.standing(role, l.now)
+		k = &known{key, g}
+		if l.of == nil {
+			l.of = map[int64]*known{}
+		}
+		l.of[token] = k
+	}
+	*last = recent{token, k}
+	return k
+}
+
+// grouped makes one Standing of the roles of a shard that have the same key, in the order of
+// their lowest role, which are added in ascending order.
+type grouped struct {
+	out   []Standing
+	shard *shard
+	at    map[int64]int // of the shard, by key
+	key   int64         // of the last role
+	last  int           // its Standing
+}
+
+func (g *grouped) add(s *shard, role int32, k *known) {
+	if g.shard != s {
+		g.shard, g.at, g.last = s, map[int64]int{}, -1
+	}
+	if g.last < 0 || g.key != k.key {
+		i, ok := g.at[k.key]
+		if !ok {
+			i = len(g.out)
+			g.at[k.key] = i
+			g.out = append(g.out, newStanding(s, k.key, k.grantee))
+		}
+		g.key, g.last = k.key, i
+	}
+	g.out[g.last].Roles = append(g.out[g.last].Roles, s.role(role))
+}
+
+func newStanding(p *shard, key int64, g lease.Grantee) Standing {
+	s := Standing{Partition: p.index, Status: statusOf(key)}
+	if s.Status == Held {
+		s.Holder = g
+	}
+	return s
+}
+
+func statusOf(key int64) Status {
+	switch key {
+	case unknownToken:
+		return Unknown
+	case vacantToken:
+		return Vacant
+	}
+	return Held
+}
+
+// survey is a look at all roles below R that is under way.
+type survey struct {
+	cursor
+	grouped
+}
+
+// survey looks at the next roles, and reports whether there are more.
+func (n *Node) survey(v *survey, now clock.Instant) (more bool) {
+	return n.look(&v.cursor, now, func(s *shard, role int32, k *known) { v.add(s, role, k) })
+}
+
+// look tells of the next roles what is known of them, and reports whether there are more.
+// Where partitions have few roles it is those of several: it stops after surveyRoles.
+func (k *common) look(c *cursor, now clock.Instant, tell func(*shard, int32, *known)) (more bool) {
+	for looked := int32(0); looked < surveyRoles; {
+		s, from, to, ok := k.slice(c)
+		if !ok {
+			return false
+		}
+		l := lookup{shard: s, now: now}
+		for role := from; role < to; role++ {
+			tell(s, role, l.role(role))
+		}
+		looked += to - from
+	}
+	return !k.last(*c)
+}
+
+// Standings returns what is known of all roles below R, and of which nothing is: by
+// partition, then by lowest role.
+func (n *Node) Standings(now clock.Instant) []Standing {
+	var v survey
+	for n.survey(&v, now) {
+	}
+	return v.out
+}
+
+// headcount is how many of the roles below R have each Status, as far as they were looked at.
+type headcount struct {
+	cursor
+	of [Held + 1]int
+}
+
+// headcount counts the next roles, and reports whether there are more.
+func (n *Node) headcount(c *headcount, now clock.Instant) (more bool) {
+	return n.look(&c.cursor, now, func(_ *shard, _ int32, k *known) { c.of[statusOf(k.key)]++ })
+}
+
+// Watcher is one Watch under way: what its consumer was told last of each role. It is
+// told of what has changed when it has time; so it costs no more than this, however slow
+// it is.
+type Watcher struct {
+	told []int64      // by role: token, or what stands for none
+	seen [][]sighting // by shard, by slice of its roles
+	cursor
+	grouped
+}
+
+// sighting is what a Watcher was told of a slice of roles by: nothing has changed while both
+// are the same.
+type sighting struct {
+	version uint64 // of who holds them; 0: look again
+	view    uint64 // of what is thought of the holders
+}
+
+// NewWatcher returns a Watcher that was told nothing.
+func NewWatcher() *Watcher { return &Watcher{} }
+
+// Changes returns what w was not told yet of the roles below R, and counts it as told.
+// Nothing is said of what is not known, unless it was before.
+func (n *Node) Changes(w *Watcher, now clock.Instant) []Standing {
+	for n.changes(w, now) {
+	}
+	return w.take()
+}
+
+// changes looks at the next slice of roles that may have changed, and reports whether there
+// are more.
+func (n *Node) changes(w *Watcher, now clock.Instant) (more bool) {
+	w.resize(n)
+	var of *shard
+	view := uint64(0)
+	for looked := int32(0); looked < surveyRoles; {
+		s, from, to, ok := n.slice(&w.cursor)
+		if !ok {
+			w.cursor = cursor{}
+			return false
+		}
+		if s != of {
+			of, view = s, s.view(now)
+		}
+		seen, is := &w.seen[s.index][from/surveyRoles], sighting{s.lease.Version(int(from / surveyRoles)), view}
+		if *seen == is && is.version != 0 {
+			continue
+		}
+		*seen = is
+		w.compare(s, from, to, now)
+		looked += to - from
+	}
+	return true
+}
+
+func (w *Watcher) compare(s *shard, from, to int32, now clock.Instant) {
+	l := lookup{shard: s, now: now}
+	for u := from; u < to; u++ {
+		k, role := l.role(u), s.role(u)
+		if k.key == w.told[role] {
+			continue
+		}
+		w.told[role] = k.key
+		if k.key == vacantToken {
+			s.claims.saidSilent(k.grantee.Session)
+		}
+		w.add(s, u, k)
+	}
+}
+
+// take returns what was found since the last call.
+func (w *Watcher) take() []Standing {
+	out := w.out
+	w.grouped = grouped{}
+	return out
+}
+
+// resize follows R.
+func (w *Watcher) resize(n *Node) {
+	if len(w.told) == n.desired.Roles && len(w.seen) == len(n.shards) {
+		return
+	}
+	for len(w.told) < n.desired.Roles {
+		w.told = append(w.told, unknownToken)
+	}
+	w.told = w.told[:n.desired.Roles]
+	w.seen = make([][]sighting, len(n.shards))
+	for i, s := range n.shards {
+		w.seen[i] = make([]sighting, (s.localRoles()+surveyRoles-1)/surveyRoles)
+	}
+}
+
+// view is a number that is another one when something else is thought of what holders hold,
+// or of what nobody holds, though no role has changed hands.
+func (s *shard) view(now clock.Instant) uint64 {
+	view := uint64(0) // a sum: the holders come in no order
+	for h := range s.lease.Holders() {
+		bits := h.Session.N << 2
+		if now.Raw < h.FreeAt {
+			bits |= 1
+		}
+		if s.old(h.Last) {
+			bits |= 2
+		}
+		view += hash(h.Session.Process, bits)
+	}
+	for i, yes := range []bool{s.lease.Known(), caughtUp(s.channels), now.Raw >= s.lease.FreeAt(s.lease.Roles())} {
+		if yes {
+			view += hash("", uint64(i))
+		}
+	}
+	return view
+}

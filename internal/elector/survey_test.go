@@ -1,0 +1,235 @@
+package elector
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// looked counts the roles that are asked about.
+type looked struct {
+	holdings
+	roles int
+}
+
+func (l *looked) Grant(role int32) (token int64, holder int32, ok bool) {
+	l.roles++
+	return l.holdings.Grant(role)
+}
+
+// asked is an Elector of which others ask, with how many roles were looked at in each hold of
+// its lock.
+type asked struct {
+	*Elector
+	n     *Node
+	w     *world
+	next  int64 // offset
+	holds []int
+	of    *looked
+}
+
+func askable(roles int) *asked {
+	n, w, next := crowded(roles)
+	a := &asked{n: n, w: w, next: next, of: &looked{holdings: n.shards[0].lease}}
+	n.shards[0].lease = a.of
+	a.Elector = &Elector{node: n, now: func() clock.Instant { // it is read once in each hold
+		a.holds, a.of.roles = append(a.holds, a.of.roles), 0
+		return w.instant()
+	}}
+	return a
+}
+
+// take returns how many roles were looked at in each hold since the last call, leaving those out in
+// which none was.
+func (a *asked) take() []int {
+	holds := slices.DeleteFunc(append(a.holds, a.of.roles), func(n int) bool { return n == 0 })
+	a.holds, a.of.roles = nil, 0
+	return holds
+}
+
+func (a *asked) claim(roles ...int32) {
+	r := &lease.Record{Kind: lease.Claim, Session: lease.Session{Process: "x", N: 1}, Read: a.next - 1, T: clock.Tmax, Roles: roles}
+	a.n.Read(Entry{Offset: a.next}, r, nil, a.w.instant())
+	a.next++
+	a.take()
+}
+
+const someRoles = 10*surveyRoles + 17
+
+func inSlices() []int { return append(slices.Repeat([]int{surveyRoles}, 10), 17) }
+
+func TestNoHoldOfTheLockLooksAtAllRoles(t *testing.T) {
+	a := askable(someRoles)
+	a.take()
+	s := a.Stats()
+	require.Equal(t, inSlices(), a.take())
+	require.Equal(t, someRoles, s.Held+s.Vacant)
+
+	known, _ := a.Standings()
+	require.Equal(t, inSlices(), a.take())
+	require.Equal(t, a.n.Standings(a.w.instant()), known, "as in one hold")
+
+	a.take()
+	first, _ := a.Changes(NewWatcher())
+	require.Equal(t, inSlices(), a.take())
+	require.Equal(t, known, first)
+}
+
+func TestFewRolesOfManyPartitionsAreLookedAtInOneHold(t *testing.T) {
+	w := newWorld(40)
+	n := w.start("o", surveyRoles, func(s *Settings) { s.Observer = true }).Node
+	var v survey
+	require.False(t, n.survey(&v, w.instant()))
+	require.Len(t, v.out, 40)
+	var c headcount
+	require.False(t, n.headcount(&c, w.instant()))
+	require.Equal(t, surveyRoles, c.of[Unknown])
+}
+
+func TestWatchLooksOnlyWhereSomethingHasChanged(t *testing.T) {
+	a := askable(someRoles)
+	w := NewWatcher()
+	a.Changes(w)
+	a.take()
+	again, _ := a.Changes(w)
+	require.Empty(t, again)
+	require.Empty(t, a.take())
+
+	a.claim(100, 200, 5*surveyRoles) // of p0
+	news, _ := a.Changes(w)
+	require.Len(t, news, 1)
+	require.Equal(t, "x", news[0].Holder.Session.Process)
+	require.Equal(t, []int{100, 200, 5 * surveyRoles}, news[0].Roles)
+	require.Equal(t, []int{surveyRoles, surveyRoles}, a.take(), "two slices of eleven")
+}
+
+func TestWatchTellsOfSilenceAndOfALogThatBeginsAnew(t *testing.T) {
+	a := askable(someRoles)
+	w := NewWatcher()
+	a.Changes(w)
+	a.w.now += clock.Tmax * 2 // without a Tick
+	news, _ := a.Changes(w)
+	require.Len(t, news, 1)
+	require.Equal(t, Vacant, news[0].Status)
+	require.Len(t, news[0].Roles, someRoles-unheld(a.n))
+
+	a.n.Read(Entry{Reset: true, Offset: a.next, End: a.next}, nil, nil, a.w.instant())
+	news, _ = a.Changes(w)
+	require.Len(t, news, 1)
+	require.Equal(t, Unknown, news[0].Status)
+	require.Len(t, news[0].Roles, someRoles)
+}
+
+// unheld is how many roles nobody holds, be it silent or not.
+func unheld(n *Node) int {
+	return len(n.shards[0].lease.Free(n.shards[0].localRoles(), clock.Instant{}))
+}
+
+func TestWatchFollowsR(t *testing.T) {
+	a := askable(someRoles)
+	w := NewWatcher()
+	a.Changes(w)
+	a.n.Set(Desired{Roles: someRoles + 100}, a.w.instant())
+	news, _ := a.Changes(w)
+	require.Len(t, news, 1)
+	require.Equal(t, Vacant, news[0].Status)
+	require.Len(t, news[0].Roles, 100)
+	a.n.Set(Desired{Roles: 3}, a.w.instant())
+	news, _ = a.Changes(w)
+	require.Empty(t, news)
+}
+
+func TestThoseWhoAskAtTheSameTimeAreGivenTheSame(t *testing.T) {
+	a := askable(someRoles)
+	known, at := a.Standings()
+	a.claim(100)
+	again, _ := a.Standings()
+	require.Empty(t, a.take())
+	require.Equal(t, known, again)
+
+	a.w.pass(clock.LongestStep(a.n.set.T))
+	again, now := a.Standings()
+	require.Equal(t, inSlices(), a.take())
+	require.NotEqual(t, known, again)
+	require.Greater(t, now.Mono, at.Mono)
+
+	a = askable(100)
+	a.Standings()
+	a.claim(0)
+	few, _ := a.Standings()
+	require.Equal(t, "x", few[0].Holder.Session.Process, "few roles are looked at each time")
+}
+
+// What a Watch says step by step is what a look at everything says.
+func TestWatchAgreesWithStandings(t *testing.T) {
+	for _, shards := range []int{1, 2} {
+		w := newWorld(shards)
+		o := w.start("o", 20, func(s *Settings) { s.Observer = true })
+		told, watch := map[int]string{}, NewWatcher()
+		w.start("a", 20, nil)
+		w.start("b", 20, nil)
+		for i := range 60 {
+			switch i {
+			case 10:
+				w.actor("a").cut = true
+			case 30:
+				w.actor("a").cut = false
+			case 40:
+				w.actor("b").dead = true
+			}
+			w.pass(400 * 1e6)
+			for _, s := range o.Changes(watch, w.instant()) {
+				for _, role := range s.Roles {
+					told[role] = fmt.Sprint(s.Status, s.Holder.Session, s.Holder.Token)
+				}
+			}
+			for _, s := range o.Standings(w.instant()) {
+				for _, role := range s.Roles {
+					if s.Status != Unknown || told[role] != "" {
+						require.Equal(t, fmt.Sprint(s.Status, s.Holder.Session, s.Holder.Token), told[role], "step %d", i)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Each hold of the lock, and all together, by the number of roles.
+func BenchmarkAsking(b *testing.B) {
+	for _, roles := range []int{100_000, 1_000_000} {
+		n, w, _ := crowded(roles)
+		now := w.instant()
+		b.Run(fmt.Sprintf("hold/roles=%d", roles), func(b *testing.B) {
+			for b.Loop() {
+				n.survey(&survey{}, now)
+			}
+		})
+		b.Run(fmt.Sprintf("standings/roles=%d", roles), func(b *testing.B) {
+			for b.Loop() {
+				n.Standings(now)
+			}
+		})
+		b.Run(fmt.Sprintf("stats/roles=%d", roles), func(b *testing.B) {
+			for b.Loop() {
+				n.Stats(now)
+			}
+		})
+		b.Run(fmt.Sprintf("watch-first/roles=%d", roles), func(b *testing.B) {
+			for b.Loop() {
+				n.Changes(NewWatcher(), now)
+			}
+		})
+		watch := NewWatcher()
+		n.Changes(watch, now)
+		b.Run(fmt.Sprintf("watch-unchanged/roles=%d", roles), func(b *testing.B) {
+			for b.Loop() {
+				n.Changes(watch, now)
+			}
+		})
+	}
+}
