@@ -16,30 +16,30 @@ import (
 type claims struct {
 	vacant     []*vacancy
 	listed     []*vacancy                  // by role: which of them has it
-	successors map[int32]successor         // roles released in somebody's favour
+	successors byRole[*successor]          // roles released in somebody's favour
 	silent     map[lease.Session]clock.Raw // whose silence was found: when it was last heard; saidOnly
 	silentAt   clock.Raw                   // when the next holder's lease will be over
 	sharings   sharings                    // of what is vacant
 }
 
 func (c *claims) init() {
-	*c = claims{successors: map[int32]successor{}, silent: map[lease.Session]clock.Raw{}, silentAt: clock.Never}
+	*c = claims{silent: map[lease.Session]clock.Raw{}, silentAt: clock.Never}
 }
 
 // causeOf tells how this process came by a role that it has just won.
 func (c *claims) causeOf(role int32, self string) cause {
-	if len(c.successors) == 0 {
+	h := c.successors.at(role)
+	if h == nil {
 		return claimed
 	}
-	h, ok := c.successors[role]
-	delete(c.successors, role)
-	if ok && h.process == self {
+	c.successors.remove(role)
+	if h.process == self {
 		return h.cause
 	}
 	return claimed
 }
 
-// successor is the process in whose favour a role was released.
+// successor is the process in whose favour roles were released. It does not change.
 type successor struct {
 	process string
 	cause   cause
@@ -58,13 +58,14 @@ func (c *claims) designate(changed []int32, r *lease.Record, self string) {
 		if r.Pinned {
 			why = transferred
 		}
+		next := &successor{r.To, why}
 		for _, role := range changed {
-			c.successors[role] = successor{r.To, why}
+			c.successors.set(role, next)
 		}
-	case len(c.successors) == 0:
+	case c.successors.len() == 0:
 	case r.Kind == lease.Claim && r.Session.Process != self || r.Kind == lease.Release:
 		for _, role := range changed {
-			delete(c.successors, role)
+			c.successors.remove(role)
 		}
 	}
 }
@@ -74,11 +75,11 @@ func (c *claims) designate(changed []int32, r *lease.Record, self string) {
 func (c *claims) bySuccessor(roles []int32, self string, mayTake func(process string) bool) (ours, theirs, open []int32) {
 	open = make([]int32, 0, len(roles))
 	for _, role := range roles {
-		h, given := c.successors[role]
+		h := c.successors.at(role)
 		switch {
-		case given && h.process == self:
+		case h != nil && h.process == self:
 			ours = append(ours, role)
-		case given && mayTake(h.process):
+		case h != nil && mayTake(h.process):
 			theirs = append(theirs, role)
 		default:
 			open = append(open, role)
@@ -90,7 +91,7 @@ func (c *claims) bySuccessor(roles []int32, self string, mayTake func(process st
 // promised reports whether something that nobody holds was released in favour of a process that
 // takes it.
 func (c *claims) promised(takes func(process string) bool) bool {
-	for _, s := range c.successors {
+	for _, s := range c.successors.all() {
 		if takes(s.process) {
 			return true
 		}

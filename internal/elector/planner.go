@@ -245,7 +245,7 @@ func (k *common) holders(plan *placement.Plan, now clock.Instant) []int32 {
 func (k *common) expected(plan *placement.Plan, now clock.Instant) []int32 {
 	out := k.holders(plan, now)
 	for _, p := range k.shards {
-		for u, s := range p.claims.successors {
+		for u, s := range p.claims.successors.all() {
 			if role := p.role(u); role < len(out) && out[role] == placement.Nobody && k.members.takes(s.process) {
 				out[role] = int32(plan.Find(s.process))
 			}

@@ -263,7 +263,7 @@ func (s *shard) overdue(now clock.Instant) {
 	}
 	if roles := s.claims.due(toShare, now, limit); len(roles) > 0 {
 		for _, role := range roles {
-			delete(s.claims.successors, role)
+			s.claims.successors.remove(role)
 		}
 		s.share(roles, now)
 	}

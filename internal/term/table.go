@@ -16,6 +16,7 @@
 package term
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/goneli/neli/internal/clock"
@@ -165,7 +166,7 @@ func (t *Table) Shift(units []int, partition int) {
 // them up, so the application is told of a revocation. Units that are not held are skipped.
 func (t *Table) End(units []int, why Reason, graceful bool) {
 	how, ended := &ending{why, graceful}, false
-	for _, unit := range units {
+	for _, unit := range slices.Backward(units) { // the last of a heap costs nothing to withdraw
 		if e := t.index.entry(unit); e != nil && e.held != nil {
 			t.end(e, how)
 			ended = true
@@ -206,7 +207,7 @@ func (t *Table) Revoke(units []int, why Reason, deadline clock.Instant) {
 // Done withdraws the units from the application, which has finished their work. The check no
 // longer finds them led, but the terms last until they are released.
 func (t *Table) Done(units []int) {
-	for _, unit := range units {
+	for _, unit := range slices.Backward(units) { // as in End
 		if e := t.index.entry(unit); e != nil && e.position >= 0 {
 			t.withdraw(e)
 			t.list(e) // the line no longer finds its lapse
