@@ -110,7 +110,11 @@ type Config struct {
 	// M. In exclusive mode each role has its own leader and token, and one beat renews all roles
 	// that a process leads on a partition. In non-exclusive mode all roles of a partition are led
 	// together. Processes may have different values of R for a while: each leads only the roles
-	// that it knows. SetRoles changes R at run time. At most 1,000,000. Default: 1.
+	// that it knows. SetRoles changes R at run time. At most 1,000,000.
+	//
+	// With a million roles the longest step of one of three members takes 0.1 s of a processor
+	// when it starts or another one joins, and 0.13 s when it closes: let HeartbeatTimeout be
+	// 5 s or more, and look at Stats.Steps. With 100,000 roles it is 0.03 s. Default: 1.
 	Roles int
 
 	// Partitions is M, the number of partitions with which a missing topic is created. An existing
