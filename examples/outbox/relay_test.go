@@ -42,6 +42,7 @@ func TestRelay(t *testing.T) {
 		"notes of what was published are found, however far":    testNotes,
 		"too few partitions for the slots":                      testPartitions,
 		"a relay is woken by the database, and polls otherwise": testWoken,
+		"what is left of a lost row is found":                   testTraces,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

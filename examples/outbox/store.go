@@ -128,7 +128,8 @@ func (s *store) next(ctx context.Context, slot int, published []int64, most limi
 		})
 		return err
 	})
-	return rows, s.pool.SendBatch(ctx, &batch).Close()
+	err := s.pool.SendBatch(ctx, &batch).Close() // sets rows; in a return statement, Go may read them before
+	return rows, err
 }
 
 // claimAndDelete claims first, and deletes nothing unless it has claimed. The claim's lock is

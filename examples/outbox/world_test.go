@@ -190,17 +190,34 @@ func (w *world) awaitEmptyEvery(tick, within time.Duration) {
 	}, within, tick, "rows are left")
 }
 
-// published reads the committed records of the topic, in the order of each partition.
-func (w *world) published() (records []*kgo.Record) {
+// noneSetAside fails the test if a relay has set a row aside: awaitEmpty does not wait for it.
+func (w *world) noneSetAside() {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)
+	var reasons []string
+	require.NoError(w.t, w.store.pool.QueryRow(w.t.Context(),
+		"SELECT array_agg(slot || '/' || id || ': ' || failed) FROM outbox WHERE failed IS NOT NULL").Scan(&reasons))
+	require.Empty(w.t, reasons, "rows were set aside")
+}
+
+// published reads the committed records of the topic, in the order of each partition.
+func (w *world) published() []*kgo.Record {
+	w.t.Helper()
+	return readTopic(w.t, w.kafka.Bootstrap(), w.topicName, kgo.ReadCommitted())
+}
+
+// readTopic reads a topic up to its end as it is now, in the order of each partition.
+func readTopic(t testing.TB, bootstrap, topic string, isolation kgo.IsolationLevel) (records []*kgo.Record) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	client, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.Bootstrap()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(), kgo.ConsumeTopics(w.topicName),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-	require.NoError(w.t, err)
+	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.FetchIsolationLevel(isolation), kgo.KeepControlRecords(),
+		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	require.NoError(t, err)
 	defer client.Close()
-	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, w.topicName)
-	require.NoError(w.t, err)
+	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, topic)
+	require.NoError(t, err)
+	require.NoError(t, ends.Error(), "a partition whose end is not known would not be read")
+	require.NotEmpty(t, ends[topic])
 	positions := map[int32]int64{}
 	behind := func() (yes bool) {
 		ends.Each(func(o kadm.ListedOffset) { yes = yes || positions[o.Partition] < o.Offset })
@@ -208,7 +225,7 @@ func (w *world) published() (records []*kgo.Record) {
 	}
 	for behind() {
 		fetches := client.PollFetches(ctx)
-		require.NoError(w.t, fetches.Err())
+		require.NoError(t, fetches.Err())
 		fetches.EachRecord(func(r *kgo.Record) {
 			positions[r.Partition] = r.Offset + 1
 			if !r.Attrs.IsControl() {
