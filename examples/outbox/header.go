@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -35,11 +34,10 @@ type headers struct {
 
 func newHeaders(s *store, group string, opts []kgo.Opt) *headers {
 	return &headers{store: s, group: group, opts: slices.Concat(opts, []kgo.Opt{
-		kgo.RecordPartitioner(byKey{}), kgo.ProducerLinger(0), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.RecordDeliveryTimeout(deliveryTimeout)})}
+		kgo.RecordPartitioner(byKey{}), kgo.ProducerLinger(0), kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.RecordDeliveryTimeout(0), // it counts from a record's timestamp, and rows may have waited for any time
+	})}
 }
-
-// deliveryTimeout is how long a record may take before its writer is replaced.
-const deliveryTimeout = 30 * time.Second
 
 func (h *headers) term(ctx context.Context, now term, work func(context.Context, writer, []int64) error) error {
 	key := fence.TransactionalID(h.group, now.slot)

@@ -43,6 +43,8 @@ func TestRelay(t *testing.T) {
 		"too few partitions for the slots":                      testPartitions,
 		"a relay is woken by the database, and polls otherwise": testWoken,
 		"what is left of a lost row is found":                   testTraces,
+		"rows that have waited long, in transactions":           testOldRows("transactions"),
+		"rows that have waited long, by header":                 testOldRows("header"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,6 +60,20 @@ func letters(r rune) rune {
 		return r
 	}
 	return -1
+}
+
+// Rows wait for as long as Kafka or all relays are down. A record has the time of its row.
+func testOldRows(fence string) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		_, err := w.store.pool.Exec(t.Context(), `INSERT INTO outbox (topic, key, payload, created) VALUES ($1, 'k', 'old', now() - interval '1 day')`, w.topicName)
+		require.NoError(t, err)
+		p := w.start(nil, "--fence", fence)
+		w.awaitEmpty(time.Minute)
+		p.stop(t)
+		records := w.published()
+		require.Equal(t, []string{"k old"}, payloads(records))
+		require.Greater(t, time.Since(records[0].Timestamp), 23*time.Hour)
+	}
 }
 
 func testRowsComeWithTheirHeaders(t *testing.T, w *world) {
