@@ -34,12 +34,12 @@ const (
 
 var catalog = []metric{
 	{name: "neli_info", kind: gauge, labels: []string{"version", "mode", "nomination", "name"},
-		help: "1; of which version of the library this process is, and how it is configured.",
+		help: "Always 1; the labels have this process's version of the library and its configuration.",
 		values: func(s *sample, emit func(float64, ...string)) {
 			emit(1, s.version, text(s.n.Mode()), text(s.n.Nomination()), s.n.Name())
 		}},
 	{name: "neli_state", kind: gauge, labels: []string{"state"},
-		help: "1 for the stage of its life that this process is in, else 0: live, closing, closed, failed.",
+		help: "1 for the state of this process, else 0: live, closing, closed, failed.",
 		values: func(s *sample, emit func(float64, ...string)) {
 			now := s.n.State()
 			for state := neli.StateLive; state <= neli.StateFailed; state++ {
@@ -47,20 +47,20 @@ var catalog = []metric{
 			}
 		}},
 	{name: "neli_is_leader", kind: gauge,
-		help:   "1 if this process leads at least one role at this instant, by its clock and not by a flag.",
+		help:   "1 if this process leads at least one role at this instant, checked by its clock.",
 		values: one(func(s *sample) float64 { return truth(s.n.IsLeader()) })},
 	{name: "neli_roles_led", kind: gauge,
 		help:   "Roles that this process leads at this instant.",
 		values: one(func(s *sample) float64 { return float64(s.Led) })},
 	{name: "neli_roles", kind: gauge, labels: []string{"status"}, exclusive: true,
-		help: "Roles by what this process has read of who holds them: held, vacant, unknown. A process that is cut off takes all for vacant.",
+		help: "Roles by status, as this process has read: held, vacant, unknown. A partitioned process reports all as vacant.",
 		values: func(s *sample, emit func(float64, ...string)) {
 			emit(float64(s.Held), text(neli.Held))
 			emit(float64(s.Vacant), text(neli.Vacant))
 			emit(float64(s.Unknown), text(neli.Unknown))
 		}},
 	{name: "neli_members", kind: gauge, exclusive: true,
-		help:   "Processes of the group that this one has heard of, itself included if it is not an observer.",
+		help:   "Members of the group that this process has heard of, including itself unless it is an observer.",
 		values: one(func(s *sample) float64 { return float64(s.Members) })},
 	{name: "neli_terms_started_total", kind: counter,
 		help:   "Terms that this process has won: one for each role, in non-exclusive mode for each partition.",
@@ -73,34 +73,34 @@ var catalog = []metric{
 			}
 		}},
 	{name: "neli_requests_total", kind: counter, labels: []string{"answer"}, exclusive: true,
-		help: "Requests of other processes to hand over or step down: accepted by Config.Requests; refused by it, or without asking it.",
+		help: "Other processes' requests to hand over or step down, accepted by Config.Requests, or refused by it or without calling it.",
 		values: func(s *sample, emit func(float64, ...string)) {
 			emit(float64(s.RequestsAccepted), "accepted")
 			emit(float64(s.RequestsRefused), "refused")
 		}},
 	{name: "neli_leaderless_seconds_total", kind: counter, exclusive: true,
-		help:   "For how many seconds, added up over roles, any of them was vacant, as this process has read.",
+		help:   "Seconds for which roles were vacant, summed over roles, as this process has read.",
 		values: one(func(s *sample) float64 { return s.Leaderless })},
 	{name: "neli_vacancy_duration_seconds", exclusive: true,
-		help:   "How long a role was vacant, from vacant to held, as this process has read: of a hand-over the whole gap, of a fail-over what follows the holder's lease.",
+		help:   "How long a role was vacant before it was held again, as this process has read: the whole gap of a hand-over; of a fail-over only the time after the holder's lease.",
 		timing: func(s *sample) neli.Timing { return s.Vacancies }},
 	{name: "neli_drain_duration_seconds", exclusive: true,
-		help:   "How long the application took to finish when it was asked to, or was given: one for all roles of a partition that go to one successor together.",
+		help:   "How long the application took to finish, or was allowed to take, when its roles were to be given up: one sample for all roles of a partition that go to one successor together.",
 		timing: func(s *sample) neli.Timing { return s.Drains }},
 	{name: "neli_step_duration_seconds", exclusive: true,
-		help:   "How long this process took for each of its steps, such as to deal with a record or to answer Stats: meanwhile it reads and appends nothing. None should take longer than a fiftieth of T.",
+		help:   "Duration of each step, such as processing a record or answering Stats, during which this process reads and appends nothing. No step should exceed a fiftieth of T.",
 		timing: func(s *sample) neli.Timing { return s.Steps }},
 	{name: "neli_evidence_age_seconds", kind: gauge,
-		help:   "How old the newest evidence is that this process still leads, of the partition where it is oldest; 0 if it holds nothing. At 0.9 of neli_heartbeat_timeout_seconds leadership is over, in non-exclusive mode at 1.",
+		help:   "Age of the newest evidence (heartbeat) of this process's leadership, on the partition where it is oldest; 0 if it holds nothing. Leadership ends at 0.9 of neli_heartbeat_timeout_seconds, in non-exclusive mode at 1.",
 		values: one(func(s *sample) float64 { return s.OldestEvidence.Seconds() })},
 	{name: "neli_heartbeat_timeout_seconds", kind: gauge,
 		help:   "T, Config.HeartbeatTimeout.",
 		values: one(func(s *sample) float64 { return s.n.HeartbeatTimeout().Seconds() })},
 	{name: "neli_record_round_trip_seconds", exclusive: true,
-		help:   "How long this process's records took from being handed over to being read back; one that took longer than T counts as T.",
+		help:   "Time from handing a record to the client until this process has read it back; more than T counts as T.",
 		timing: func(s *sample) neli.Timing { return s.RoundTrips }},
 	{name: "neli_records_read_total", kind: counter, labels: []string{"kind"},
-		help: "Records that this process has read: valid; foreign, of other groups or topics; newer, of a newer version of the library; malformed.",
+		help: "Records that this process has read: valid; foreign (of other groups or topics); newer (of a newer wire version); malformed.",
 		values: func(s *sample, emit func(float64, ...string)) {
 			emit(float64(s.Records-s.Foreign-s.Newer-s.Malformed), "valid")
 			emit(float64(s.Foreign), "foreign")
@@ -108,44 +108,44 @@ var catalog = []metric{
 			emit(float64(s.Malformed), "malformed")
 		}},
 	{name: "neli_record_age_seconds", kind: gauge,
-		help:   "How long ago this process last read a record, or was started.",
+		help:   "Time since this process last read a record, or since its start.",
 		values: one(func(s *sample) float64 { return s.LastRecord.Seconds() })},
 	{name: "neli_records_appended_total", kind: counter,
-		help:   "Records of this process that the log has confirmed.",
+		help:   "Records of this process that the log has acknowledged.",
 		values: one(func(s *sample) float64 { return float64(s.Appended) })},
 	{name: "neli_append_failures_total", kind: counter,
-		help:   "Records of this process that the log has not confirmed: they may be in it or not.",
+		help:   "Records of this process that the log has not acknowledged; they may or may not be in it.",
 		values: one(func(s *sample) float64 { return float64(s.AppendFailed) })},
 	{name: "neli_throttled_seconds_total", kind: counter,
-		help:   "For how long brokers have made this process wait because a quota was exceeded.",
+		help:   "Seconds for which brokers have throttled this process because of a quota.",
 		values: one(func(s *sample) float64 { return s.Throttled.Seconds() })},
 	{name: "neli_token_failures_total", kind: counter,
-		help:   "Times that this process could not have a token to log in with.",
+		help:   "Failed attempts of this process to get a token to log in with.",
 		values: one(func(s *sample) float64 { return float64(s.TokenFailures) })},
 	{name: "neli_log_resets_total", kind: counter, exclusive: true,
-		help:   "Times that this process lost its place in the log of a partition, and began anew with it.",
+		help:   "Times that this process lost its place in a partition's log and read it again.",
 		values: one(func(s *sample) float64 { return float64(s.LogResets) })},
 	{name: "neli_reached", kind: gauge,
-		help:   "1 if a broker, or what hosts a small log, has answered this process since it was started; else 0.",
+		help:   "1 if a broker or log host has answered this process since its start, else 0.",
 		values: one(func(s *sample) float64 { return truth(s.Reached) })},
 	{name: "neli_contradictions_total", kind: counter, exclusive: true,
-		help:   "Times that another process was found to make something else of the same log, which should never be.",
+		help:   "Times that another process had computed another state from the same log, which should never happen.",
 		values: one(func(s *sample) float64 { return float64(s.Contradictions) })},
 	{name: "neli_readers_replaced_total", kind: counter,
-		help:   "Times that a client that reads a log, or is a member of a consumer group, was replaced because it stood still.",
+		help:   "Times that a log reader's or consumer group's client was replaced because it was stuck.",
 		values: one(func(s *sample) float64 { return float64(s.ReadersReplaced) })},
 	{name: "neli_healthy", kind: gauge,
-		help:   "1 if Config.Healthy last said so, or there is none; else 0.",
+		help:   "1 if Config.Healthy last returned no error or is not set, else 0.",
 		values: one(func(s *sample) float64 { return truth(s.Healthy) })},
 	{name: "neli_sentinel", kind: gauge, labels: []string{"state"}, exclusive: true,
-		help: "1 for what a sentinel does for this process, else 0: none is configured or known to work yet; watching, so that a crash costs round trips; refused or not reached, and a crash costs T.",
+		help: "1 for the state of this process's sentinel, else 0: none (not configured, or not known to work yet); watching, so fail-over after a crash takes round trips; refused (or not reached), so it takes T.",
 		values: func(s *sample, emit func(float64, ...string)) {
 			for _, state := range []string{"none", "watching", "refused"} {
 				emit(truth(s.Sentinel == state), state)
 			}
 		}},
 	{name: "neli_pulse_age_seconds", kind: gauge,
-		help:   "How long ago the application was last heard of; 0 while it waits in Pulse, Background or Lead.",
+		help:   "Time since the application last pulsed; 0 while it waits in Pulse, Background or Lead.",
 		values: one(func(s *sample) float64 { return s.LastPulse.Seconds() })},
 	{name: "neli_role_leader", kind: gauge, labels: []string{"role"}, detail: true,
 		help: "1 if this process leads the role at this instant, else 0.",
@@ -153,7 +153,7 @@ var catalog = []metric{
 			emit(truth(s.n.IsLeaderOf(role)))
 		})},
 	{name: "neli_role_token", kind: gauge, labels: []string{"role"}, detail: true, exclusive: true,
-		help: "The fencing token under which this process leads the role; no series if it does not. Rounded above 2^53.",
+		help: "The fencing token under which this process leads the role; no series if it does not lead. Rounded above 2^53.",
 		values: eachRole(func(s *sample, role int, emit func(float64)) {
 			if token, ok := s.n.Token(role); ok {
 				emit(float64(token))
