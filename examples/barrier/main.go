@@ -1,7 +1,7 @@
 // Command barrier imports records in batches, by one process at a time. It has full
 // control of what happens when leadership comes and goes: it opens a batch when it
-// becomes leader, commits it when it is asked to step down, and throws it away
-// when leadership was lost.
+// becomes leader, commits it when it must hand over, and discards it when it has lost
+// leadership.
 //
 //	go run ./barrier -name anna
 package main

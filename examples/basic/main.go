@@ -1,5 +1,5 @@
-// Command basic relays an outbox: what a service has written into its outbox table
-// is sent on by one process only, in order, however many replicas of it run.
+// Command basic relays an outbox: however many replicas of it run, only one process at a
+// time sends what a service has written into its outbox table, in order.
 // Start it several times; one sends, the others stand by.
 //
 //	go run ./basic -name anna

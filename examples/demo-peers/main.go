@@ -1,10 +1,9 @@
 //go:build unix
 
 // Command demo-peers shows elections without a broker: five processes on one machine, each
-// with a small log, lead what they hold on three of the five. One that leads is killed
-// together with its log, one is suspended and woken, one is started again with an empty
-// log, and the network is cut three to two; what the members believed meanwhile is
-// measured.
+// with a small log, lead the roles that they hold on three of the five logs. The demo kills a
+// leader together with its log, suspends and wakes a process, restarts one with an empty log,
+// partitions the network three to two, and measures what the members believed meanwhile.
 //
 //	go run ./demo-peers
 package main

@@ -1,8 +1,8 @@
 //go:build unix
 
-// Command demo shows leader election at work, on one machine and without a Kafka
-// of yours: it starts a broker within itself and several member processes, kills
-// one, suspends and wakes another, closes one, starts one, kills that beside a sentinel,
+// Command demo shows leader election at work, on one machine and without your own
+// Kafka: it starts a broker within itself and several member processes, kills
+// one, suspends and wakes another, closes one, starts one, kills that with a sentinel running,
 // and measures what the members believed meanwhile.
 //
 //	go run ./demo

@@ -1,6 +1,6 @@
 // Command nonexclusive publishes prices that must never stop: every symbol has at
 // least one publisher at all times, and may have two. Publishing a price twice does
-// no harm, so nobody has to be kept from it.
+// no harm.
 //
 // One group of processes has no publisher for a moment when one crashes. So run two
 // disjoint groups over the same symbols; only a crash in both at once is noticed:

@@ -1,4 +1,4 @@
-// Command runner runs jobs that are asked for over HTTP, each step on one process only. Any
+// Command runner runs jobs requested over HTTP, each step on one process only. Any
 // process takes a request: the leader runs the job, the others redirect to it.
 //
 //	go run ./runner -listen localhost:8001 &
