@@ -44,7 +44,7 @@ func serve(ctx context.Context, n *neli.Neli) error {
 	}
 	task := jobs.Task("invoices", func(ctx context.Context, l neli.Leadership) error {
 		for _, customer := range customers {
-			if !l.Valid() { // asks the clock: before each thing that it does
+			if !l.Valid() { // reads the clock; call it before each action
 				return context.Cause(ctx)
 			}
 			send(customer, l.Token)
@@ -55,7 +55,7 @@ func serve(ctx context.Context, n *neli.Neli) error {
 		return err
 	}
 	s.Start()
-	return errors.Join(jobs.Run(ctx), s.Shutdown()) // Run: until ctx is done, and the last job has ended
+	return errors.Join(jobs.Run(ctx), s.Shutdown()) // Run returns when ctx is done and the last job has ended
 }
 
 var customers = []string{"ACME"}
