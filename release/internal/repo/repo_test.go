@@ -16,7 +16,7 @@ func checkout(t *testing.T, files map[string]string) Repo {
 	t.Helper()
 	r := Repo{t.TempDir()}
 	all := map[string]string{
-		"go.work":         "go 1.26.0\n\nuse (\n\t./franz\n\t./testkit\n\t./bench\n\t.\n)\n\nreplace github.com/goneli/neli v0.1.0 => ./\n",
+		"go.work":         "go 1.26.0\n\nuse (\n\t./franz\n\t./peers\n\t./testkit\n\t./bench\n\t.\n)\n\nreplace github.com/goneli/neli v0.1.0 => ./\n",
 		"go.mod":          "module github.com/goneli/neli\n\ngo 1.26.0\n",
 		"neli.go":         "package neli\n",
 		"LICENSE":         "free\n",
@@ -28,8 +28,12 @@ func checkout(t *testing.T, files map[string]string) Repo {
 		"bench/go.mod":    "module github.com/goneli/neli/bench\n\ngo 1.26.0\n\nrequire github.com/goneli/neli/testkit v0.1.0\n",
 		"bench/bench.go":  "package bench\n",
 		"testkit/LICENSE": "free\n",
-		// In place of the library's own test.
-		"internal/lease/lease_test.go": "package lease\n\nimport \"testing\"\n\nfunc TestRecordsOfReleases(t *testing.T) {}\n",
+		"peers/go.mod":    "module github.com/goneli/neli/peers\n\ngo 1.26.0\n",
+		"peers/peers.go":  "package peers\n",
+	}
+	// In place of the library's own tests.
+	for _, of := range []string{"internal/lease", "internal/sentinel", "peers/internal/wire"} {
+		all[of+"/records_test.go"] = "package " + filepath.Base(of) + "\n\nimport \"testing\"\n\nfunc TestRecordsOfReleases(t *testing.T) {}\n"
 	}
 	for name, text := range files {
 		all[name] = text
@@ -56,7 +60,7 @@ func TestCut(t *testing.T) {
 
 	tags, err := r.Git("tag", "--points-at", "HEAD")
 	require.NoError(t, err)
-	require.Equal(t, []string{"franz/v0.2.0", "testkit/v0.2.0", "v0.2.0"}, strings.Fields(tags), "not bench")
+	require.Equal(t, []string{"franz/v0.2.0", "peers/v0.2.0", "testkit/v0.2.0", "v0.2.0"}, strings.Fields(tags), "not bench")
 	status, err := r.Git("status", "--porcelain")
 	require.NoError(t, err)
 	require.Empty(t, status)
