@@ -42,7 +42,7 @@ var driverMutants = []mutation.Mutant{
 		Old: "	n.owed.Store(len(n.pending) > 0)\n	n.call(e, l)\n", New: "	left := n.pending\n	n.pending = nil\n	n.owed.Store(false)\n	n.call(e, l)\n	n.pending = left\n",
 		Guard: "TestPanickingBarrier", Want: "should have 1 item"},
 	{Rule: "R is one and the same for the check and the arbiter", File: "neli.go",
-		Old: "		n.roles.Store(int64(r)) // with the lock held, or two calls could leave two different ones\n", New: "		go n.roles.Store(int64(r))\n",
+		Old: "		n.roles.Store(int64(r)) // under the lock: two calls must not leave d.Roles and n.roles different\n", New: "		go n.roles.Store(int64(r))\n",
 		Guard: "TestSetRolesFromSeveralGoroutines", Want: "Not equal"},
 	{Rule: "roles that SetRoles does away with may finish", File: "lead.go",
 		Old: "	id, _, _, ok := l.n.core.terms.Leads(l.n.units().of(l.Role))\n", New: "	id, _, ok := l.n.term(l.Role)\n",
