@@ -160,7 +160,7 @@ var mutants = []mutation.Mutant{
 		Old: "(!h.deliberate() || s.refused || s.over && !s.ready):", New: "(!h.deliberate() || s.refused):",
 		Guard: "TestHandoverDecides/is_called_off_when_that_is_silent", Want: `Not equal`},
 	{Rule: "who comes first leaves a role to the one that it was released for", File: "claims.go",
-		Old: "case given && mayTake(h.process):", New: "case given && h.process == self:",
+		Old: "case h != nil && mayTake(h.process):", New: "case h != nil && h.process == self:",
 		Guard: "TestHeirClaimsAlone", Package: "../scenario", Want: `Error:`},
 	{Rule: "though it has not heard of that one lately", File: "shard_claims.go",
 		Old: "s.set.Process, s.members.mayTake)", New: "s.set.Process, s.members.takes)",
