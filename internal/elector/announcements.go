@@ -7,36 +7,36 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// announcements is what this process says in one log that has no part in the rules of the
-// lease, and when: Hellos, and Snapshots for processes that do not know who holds what.
+// announcements decides when this process writes Hellos and Snapshots in one log. Snapshots are
+// for processes that do not know who holds what. Neither kind affects a lease.
 type announcements struct {
-	helloAt  clock.Mono // when this process may say Hello here again
-	greeted  bool       // it has, since it read this log anew
-	begun    clock.Mono // since when it reads it
-	read     clock.Mono // when it had read what was there then; 0: not yet
-	back     bool       // and asked for more, farther back
-	again    bool       // reading began here because of that
-	caughtUp bool       // it has read what was there then
+	helloAt  clock.Mono // no Hello here before
+	greeted  bool       // this process has said Hello since reading began
+	begun    clock.Mono // when reading began
+	read     clock.Mono // when the records of that time had been read; 0: not yet
+	back     bool       // it has asked to read from farther back
+	again    bool       // reading began here for that reason
+	caughtUp bool       // the records that were in the log when reading began are read
 
 	snapshotAt clock.Mono // when a Snapshot is due; 0: none is
-	patience   clock.Mono // until when it is put off as this process is behind; 0: it was not
-	toldAt     clock.Mono // when one was read
-	since      int        // records since the newest Snapshot
-	voice      bool       // it is for others to compare: theirs do not call it off
+	patience   clock.Mono // put off until then, since this process is behind; 0: not put off
+	toldAt     clock.Mono // when a Snapshot was last read
+	since      int        // records since then
+	voice      bool       // it is for comparison: another process's Snapshot does not cancel it
 
-	releasedHere bool // something was released here: leave a Snapshot behind
-	farewellLeft bool // it was left
+	releasedHere bool // this process has released a role here: write a Snapshot when it closes
+	farewellLeft bool // that Snapshot was written
 
-	contradicts string // the process that was last found to have another fold
+	contradicts string // the last process found to have another fold
 }
 
 func (a *announcements) reset(now clock.Instant) {
 	*a = announcements{helloAt: now.Mono, begun: now.Mono}
 }
 
-// catchUp reports, once, that what was in the log when reading began was read. Up to then a
-// role that a Snapshot calls vacant may be held by a later record. The end of a log may have
-// gaps, which are waited for no longer than T.
+// catchUp reports, once, that the records that were in the log when reading began are read. Before
+// that, a later record may show a holder of a role that a Snapshot calls vacant. The end of a log
+// may have gaps, so the wait is limited to T.
 func (a *announcements) catchUp(read bool, t time.Duration, now clock.Instant) bool {
 	if a.caughtUp || !read && now.Mono < a.catchUpUntil(t) {
 		return false
@@ -54,7 +54,7 @@ func (a *announcements) heard(enough int) bool {
 	return a.since >= enough
 }
 
-// told notes that a Snapshot was read, so that everybody knows who holds what.
+// told notes that a Snapshot was read, so that every process knows who holds what.
 func (a *announcements) told(now clock.Instant) {
 	a.since, a.toldAt = 0, now.Mono
 	if !a.voice {
@@ -62,15 +62,14 @@ func (a *announcements) told(now clock.Instant) {
 	}
 }
 
-// speak lets a Snapshot be due with which others compare theirs. Another process's Snapshot
-// does not stand for it, and a process that is behind does not wait: meanwhile a wrong fold
-// would go on.
+// speak schedules a Snapshot for comparison. Another process's Snapshot does not replace it, and
+// it is not put off if this process is behind, since a wrong fold would go on meanwhile.
 func (a *announcements) speak(after time.Duration, now clock.Instant) {
 	a.voice, a.snapshotAt = true, max(1, now.Mono.Add(after))
 }
 
-// offer lets a Snapshot be due after a while, unless another process's is read first; none
-// is due within pause of the newest.
+// offer schedules a Snapshot after a while. Another process's Snapshot cancels it. There is none
+// within pause after the newest one.
 func (a *announcements) offer(after, pause time.Duration, now clock.Instant) {
 	if a.snapshotAt != 0 {
 		return
@@ -81,15 +80,15 @@ func (a *announcements) offer(after, pause time.Duration, now clock.Instant) {
 	}
 }
 
-// answer reports whether a Snapshot has to be written now. One for others to compare is
-// needed only as long as they ask for it. A process that is behind may have missed another's
-// Snapshot. It checks again for up to T/2 and then answers, since everyone may be behind.
+// answer reports whether to write a Snapshot now. A Snapshot for comparison is needed only as long
+// as others ask for it. A process that is behind may have missed another's Snapshot. It checks
+// again for up to T/2 and then answers, since everyone may be behind.
 func (a *announcements) answer(asked, behind func() bool, t time.Duration, now clock.Instant) bool {
 	if a.snapshotAt == 0 || now.Mono < a.snapshotAt {
 		return false
 	}
 	if a.voice && !asked() {
-		a.voice, a.snapshotAt = false, 0 // it is decided, or enough have said so
+		a.voice, a.snapshotAt = false, 0 // the comparison is decided, or enough processes have spoken
 		return false
 	}
 	if a.patience == 0 {
@@ -103,25 +102,25 @@ func (a *announcements) answer(asked, behind func() bool, t time.Duration, now c
 	return true
 }
 
-// hello notes that this process has said Hello here; it does not again before pause is over.
+// hello notes that this process has said Hello here. It says none here again within pause.
 func (a *announcements) hello(pause time.Duration, now clock.Instant) {
 	a.greeted, a.helloAt = true, now.Mono.Add(pause)
 }
 
-// greeting is what decides when a Hello is due in one log.
+// greeting is the input of greetDue.
 type greeting struct {
 	known  bool        // this process knows who holds what
-	read   bool        // it has read what was in the log when reading began
-	freeAt clock.Mono  // when something may become free to claim; Never: nothing will
-	unsure func() bool // it would claim that, and does not know whether the log works
-	probed clock.Mono  // until when a Hello that is on its way is waited for
+	read   bool        // the records that were in the log when reading began are read
+	freeAt clock.Mono  // when a role may become free to claim; Never: none will
+	unsure func() bool // this process would claim it, and does not know whether the log works
+	probed clock.Mono  // until then a Hello in flight is awaited
 	t      time.Duration
 	every  time.Duration // between Beats
 }
 
-// greetDue is when to say Hello in a log that this process has read to its end and does not
-// know, so that somebody writes a Snapshot; and before a holder's lease is over, so that it
-// is known by then whether the log works.
+// greetDue returns when to say Hello in one log. A process that has read the log to its end
+// without learning the fold says it so that another one writes a Snapshot. A process that may soon
+// claim says it before the holder's lease is over, to learn in time whether the log works.
 func (a *announcements) greetDue(g greeting) (at clock.Mono, ok bool) {
 	first := max(a.helloAt, g.freeAt.Add(-clock.Stalled(g.t)))
 	switch {
@@ -130,48 +129,48 @@ func (a *announcements) greetDue(g greeting) (at clock.Mono, ok bool) {
 	case g.known, a.greeted && !g.read:
 		return 0, false
 	case a.greeted:
-		// More and more seldom: whoever answers at all does so at once.
+		// At growing intervals: a process that answers does so at once.
 		at = a.helloAt.Add(max(clock.Patience(g.t), min(helloEvery, a.helloAt.Sub(a.begun)/2)))
-		if g.unsure() { // soon enough for the first Claim
+		if g.unsure() { // in time for the first Claim
 			at = min(at, first)
 		}
 	case !g.read:
-		at = a.helloAt.Add(g.every) // there are gaps at the end, perhaps
+		at = a.helloAt.Add(g.every) // the end may have gaps
 	default:
 		at = a.helloAt
 	}
 	return max(at, g.probed), true
 }
 
-// leastHistory is how many records lie between two Snapshots at least.
+// leastHistory is the least number of records between two Snapshots.
 const leastHistory = 60
 
-// snapshotEvery is how many records lie between two Snapshots of a log with so many roles: K,
-// or less where Snapshots are small, for processes that only read and cannot ask for one.
+// snapshotEvery is the number of records between two Snapshots of a log with that many roles: K,
+// or less where Snapshots are small. It serves processes that only read and cannot ask for one.
 func snapshotEvery(roles int32) int { return min(History, max(leastHistory, int(roles)/8)) }
 
-// snapshotPause is how long after a Snapshot there is no other one: everybody has to read
-// it, and a hundred newcomers would ask for a hundred. To read it takes each about a tenth
-// of a microsecond a role, so that with all members on one machine a quarter of a core is
-// busy with Snapshots at most. Where a Snapshot is cheap that is no longer than a round trip.
+// snapshotPause is the least time between two Snapshots. All members read each one, and a hundred
+// newcomers would ask for a hundred. Reading one takes about a tenth of a microsecond for each
+// role, so with all members on one machine Snapshots take at most a quarter of a core. Where a
+// Snapshot is cheap the pause is no longer than a round trip.
 func snapshotPause(roles int32, members int, t time.Duration) time.Duration {
 	return min(clock.Patience(t), time.Duration(int(roles)*(members+1))*400*time.Nanosecond)
 }
 
-// catchUp notes that what was in a log when reading began was read.
+// catchUp notes that the records that were in the log when reading began are read.
 func (c *channel) catchUp(now clock.Instant) {
 	if !c.announcements.catchUp(c.log.Offset()+1 >= c.end, c.set.T, now) {
 		return
 	}
-	c.shard.resize(now) // there may be vacancies to count
+	c.shard.resize(now) // vacancies may begin to count
 	if c.announcements.again {
-		c.offerSnapshot(c.turn(uint64(c.index), now), now) // others look for one, too
+		c.offerSnapshot(c.turn(uint64(c.index), now), now) // others look for one too
 	}
 	c.ready.Changed = true
 }
 
-// caughtUp reports whether the logs that tell who holds some roles were read so far that
-// what they call vacant is: all of one, or most of several.
+// caughtUp reports whether enough logs are caught up to believe that a role is vacant: one log, or
+// a majority of several.
 func caughtUp(logs []*channel) bool {
 	caught := 0
 	for _, l := range logs {
@@ -182,7 +181,7 @@ func caughtUp(logs []*channel) bool {
 	return caught > len(logs)/2
 }
 
-// offerSnapshot lets a Snapshot be due after a while, unless another's is read first.
+// offerSnapshot schedules a Snapshot, which another process's Snapshot cancels.
 func (c *channel) offerSnapshot(after time.Duration, now clock.Instant) {
 	if c.log.Known() && !c.set.Observer {
 		c.announcements.offer(after, snapshotPause(c.log.Roles(), c.members.size(), c.set.T), now)
@@ -197,8 +196,8 @@ func (c *channel) answer(now clock.Instant) {
 	}
 }
 
-// hello says Hello in a log. All members read all logs, so each is as good as another,
-// but for one from which nothing comes back.
+// hello says Hello in one log. All members read all logs, so any log will do, except one that
+// returns nothing.
 func (c *channel) hello(wants []int, now clock.Instant) {
 	if c.link.hello.seq == 0 && !c.link.stalled {
 		c.announcer.said(wants, c.members.size(), now)
@@ -212,7 +211,7 @@ func (c *channel) hello(wants []int, now clock.Instant) {
 	}
 }
 
-// probe says Hello in a log to see whether it comes back. One at a time is enough.
+// probe says Hello to see whether it comes back, if no other probe is in flight.
 func (c *channel) probe(now clock.Instant) {
 	if now.Mono < c.announcements.helloAt || c.link.probing(now, c.set.T) || c.set.Observer {
 		return
@@ -220,9 +219,7 @@ func (c *channel) probe(now clock.Instant) {
 	c.hello(c.wants(now), now)
 }
 
-// greet says Hello in a log that this process has read to its end and does not know, so
-// that somebody writes a Snapshot; and before a holder's lease is over, so that it is
-// known by then whether the log works.
+// greet says Hello when greetDue says so.
 func (c *channel) greet(now clock.Instant) {
 	if c.set.Observer || c.desired.Closing {
 		return
@@ -255,7 +252,7 @@ func (c *channel) greetDue(now clock.Instant) (at clock.Mono, ok bool) {
 	return c.announcements.greetDue(g)
 }
 
-// pong answers a Ping, in the same log.
+// pong answers a Ping in the same log.
 func (c *channel) pong(o int64, r *lease.Record, now clock.Instant) {
 	if c.set.Nominated || c.set.Observer || c.desired.Closing || !c.shard.willing(now) {
 		return
@@ -265,7 +262,7 @@ func (c *channel) pong(o int64, r *lease.Record, now clock.Instant) {
 	c.append(now, answer)
 }
 
-// talkDue tells when something has to be said in p.
+// talkDue reports when this process next has something to say in the log.
 func (c *channel) talkDue(now clock.Instant, mono func(clock.Mono)) {
 	if c.announcements.snapshotAt != 0 {
 		mono(c.announcements.snapshotAt)

@@ -7,18 +7,18 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// announcer decides when this process says Hello to all, and remembers how a group closes.
-// It knows no records and no logs but the number of its home.
+// announcer decides when this process says Hello to all members, and tracks the closing of a
+// group. It knows neither records nor logs, except the number of its home.
 type announcer struct {
-	home int // the log in which this process announces itself, if it can
+	home int // the log in which this process announces itself, if that log works
 
 	at      clock.Mono // the next Hello
 	saidAt  clock.Mono // the last one
-	all     bool       // it said that this process wants all it can have
-	wavered bool       // there was a moment since then when this process did not
+	all     bool       // the last one said that this process wants every role
+	wavered bool       // since then there was a moment when it did not
 
-	closingAt clock.Mono // since when this process is closing; 0: it is not
-	bye       bool       // the last Hello of all was said
+	closingAt clock.Mono // when this process began to close; 0: it has not
+	bye       bool       // the goodbye, which is the last Hello, was said
 	byeBack   bool       // and read back
 	partedAt  clock.Mono // when the last goodbye was read, of any process
 }
@@ -33,14 +33,13 @@ func (a *announcer) close(now clock.Instant) {
 	}
 }
 
-// parted notes that a goodbye was read; own tells that it is this process's.
+// parted notes that a goodbye was read; own means that it is this process's.
 func (a *announcer) parted(own bool, now clock.Instant) {
 	a.partedAt, a.byeBack = now.Mono, a.byeBack || own
 }
 
-// crowdedUntil is until when a process that closes in a crowd names no successors: until it
-// has read its own goodbye back, and then no other goodbye for two round trips, but no longer
-// than patience.
+// crowdedUntil returns until when a closing process names no successors: until it has read its own
+// goodbye and then no other goodbye for two round trips, but no longer than patience.
 func (a *announcer) crowdedUntil(patience, roundTrip time.Duration) clock.Mono {
 	limit := a.closingAt.Add(patience)
 	if !a.byeBack {
@@ -49,9 +48,10 @@ func (a *announcer) crowdedUntil(patience, roundTrip time.Duration) clock.Mono {
 	return min(a.partedAt.Add(2*roundTrip), limit)
 }
 
-// admit returns what the next Hello says that this process wants (nil: everything). A moment
-// in which it did not want everything is admitted though it has passed: others must not take
-// this process for steady. changed tells that the last Hello said otherwise.
+// admit returns what the next Hello says that this process wants (nil: everything). If there was a
+// moment in which this process did not want everything, the next Hello says so even if the moment
+// has passed, so that others do not take this process for steady. changed reports whether that
+// differs from the last Hello.
 func (a *announcer) admit(wants []int) (say []int, changed bool) {
 	a.wavered = a.wavered || a.all && wants != nil
 	if a.wavered && wants == nil {
@@ -60,24 +60,24 @@ func (a *announcer) admit(wants []int) (say []int, changed bool) {
 	return wants, a.all != (wants == nil)
 }
 
-// said notes that a Hello was said, in a group of size.
+// said notes that a Hello was said in a group of that size.
 func (a *announcer) said(wants []int, size int, now clock.Instant) {
 	a.at, a.saidAt = now.Mono.Add(helloPeriod(size)), now.Mono
 	a.all, a.wavered = wants == nil, false
 }
 
-// putOff lets no Hello go out before a time.
+// putOff delays the next Hello until a time.
 func (a *announcer) putOff(until clock.Mono) { a.at = max(a.at, until) }
 
-// soon lets the next Hello come earlier, as there is news.
+// soon brings the next Hello forward because there is news.
 func (a *announcer) soon(size int, now clock.Instant) {
 	a.at = min(a.at, max(now.Mono, a.saidAt.Add(helloGap(size))))
 }
 
-// with lets a Hello of which half the period has passed go out when another process's is
-// read that has no news. As with Beats, that wakes all readers once for all Hellos. If it
-// took less than half the period, groups of Hellos that are far enough apart would stay so.
-// A Hello that was put off on purpose waits.
+// with says the next Hello now if half of its period has passed, because another process's Hello
+// without news was just read. All readers then wake up once for several Hellos, as with Beats.
+// With less than half of the period, Hellos that are far apart would never come together. A Hello
+// that was put off is not brought forward.
 func (a *announcer) with(size int, now clock.Instant) {
 	period := a.at.Sub(a.saidAt)
 	if a.saidAt != 0 && period <= helloPeriod(size) && now.Mono.Sub(a.saidAt) >= period/2 {
@@ -85,10 +85,9 @@ func (a *announcer) with(size int, now clock.Instant) {
 	}
 }
 
-// called lets the next Hello come earlier because a process asks who is there, by a call at
-// an offset. A group of up to twenty answers at once. A larger one spreads its answers, so
-// that all together say twenty a second, however many processes call and however often. A
-// Hello that was put off on purpose waits.
+// called brings the next Hello forward because a process calls for announcements, by a record at
+// offset o. A group of up to twenty answers at once. A larger group spreads its answers to twenty
+// a second in all, however many processes call. A Hello that was put off is not brought forward.
 func (a *announcer) called(process string, o int64, size int, now clock.Instant) {
 	if a.at.Sub(a.saidAt) > helloPeriod(size) {
 		return
@@ -100,11 +99,11 @@ func (a *announcer) called(process string, o int64, size int, now clock.Instant)
 	a.at = min(a.at, max(at, now.Mono))
 }
 
-// listen draws the conclusions of what a record says, whatever it did to the lease.
+// listen acts on what a record says about its sender, independently of the lease.
 func (n *Node) listen(p *channel, o int64, r *lease.Record, now clock.Instant) {
 	id, live := r.Session.Process, o >= p.end
 	if p.announcements.heard(snapshotEvery(p.log.Roles())) && r.Kind != lease.Snapshot {
-		p.offerSnapshot(4*n.turn(uint64(o), now), now) // nobody waits for it
+		p.offerSnapshot(4*n.turn(uint64(o), now), now) // no process waits for it
 	}
 	if r.Kind == lease.Hello && r.Hello.Leaving {
 		n.announcer.parted(id == n.set.Process, now)
@@ -134,7 +133,7 @@ func (n *Node) listen(p *channel, o int64, r *lease.Record, now clock.Instant) {
 			if live {
 				n.announcer.called(n.set.Process, o, n.members.size(), now)
 			}
-		case r.To != n.set.Process || !live: // what was asked before this process came was asked of another
+		case r.To != n.set.Process || !live: // it was sent before this process started, to a former one
 		case r.Request != nil:
 			n.requested(p.index, o, r, now)
 		default:
@@ -150,8 +149,8 @@ func (n *Node) listen(p *channel, o int64, r *lease.Record, now clock.Instant) {
 	}
 }
 
-// greeted takes note of another process's Hello. A newcomer is told at once who else is
-// there, and who holds what.
+// greeted handles another process's Hello. A newcomer learns at once which members exist and who
+// holds what.
 func (n *Node) greeted(p *channel, o int64, r *lease.Record, live bool, now clock.Instant) {
 	unknown, changed := n.members.announced(r.Session.Process, r.Name, r.Hello, live, now)
 	if changed {
@@ -177,8 +176,8 @@ func (n *Node) greeted(p *channel, o int64, r *lease.Record, live bool, now cloc
 	}
 }
 
-// showUp lets a newcomer know at once that this process leads what it leads. Where that
-// would be many records, it waits for the next beat.
+// showUp writes a beat at once, so that a newcomer learns that this process holds roles. If that
+// would take many records, the next regular beat does it.
 func (n *Node) showUp(now clock.Instant) {
 	if len(n.shards) > fewHolders {
 		return
@@ -192,11 +191,11 @@ func (n *Node) showUp(now clock.Instant) {
 	}
 }
 
-// fewHolders is how many holders may answer a newcomer with a beat each; with more members
-// than that, a closing one waits before it names its successors.
+// fewHolders is how many holders may answer a newcomer with a beat each. In a larger group a
+// closing process waits before it names its successors.
 const fewHolders = 8
 
-// turn is how long this process leaves it to others to answer.
+// turn is how long this process waits for another one to answer first.
 func (k *common) turn(key uint64, now clock.Instant) time.Duration {
 	return k.members.turn(k.set.Process, key, k.desired.Closing, k.set.T, k.timing.roundTrip(), now)
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// pollSlice is how long a reader waits for something to come: it bounds how long the end
-// of a context waits for it.
+// pollSlice is the longest single wait for an entry. It limits how long the end of a context takes
+// to be noticed.
 const pollSlice = 100 * time.Millisecond
 
-// Elector runs a Node: it owns the only mutex, the goroutines and the I/O. It decides
-// nothing. Its methods may be called concurrently.
+// Elector runs a Node. It owns the only mutex, the goroutines and the I/O, and decides nothing.
+// Its methods may be called concurrently.
 type Elector struct {
 	log    Log
 	nom    Nominator // nil: any process may claim
@@ -29,33 +29,33 @@ type Elector struct {
 	terms  *term.Table
 	wakeup chan struct{} // wakes the goroutine that calls Tick
 	done   chan struct{} // closed when Run returns
-	asked  chan struct{} // has an element when there may be a request for the application
+	asked  chan struct{} // has an element if there may be a request for the application
 
-	mu        sync.Mutex // guards what follows; held across no call of anybody else's code
+	mu        sync.Mutex // guards the fields below; never held during calls of other code
 	node      *Node
-	scheduled clock.Mono // when Tick will be called by itself
+	scheduled clock.Mono // the next Tick
 	finished  bool
-	waiting   map[int]chan error // Transfers and requests, by number
+	waiting   map[int]chan error // callers of Transfer and Ask, by number
 	watchers  map[chan struct{}]struct{}
 
 	surveyed surveyed
 }
 
-// NewElector returns an Elector that does nothing yet. now reads all clocks.
+// NewElector returns an Elector that Run starts. now reads all clocks.
 func NewElector(set *Settings, log Log, nom Nominator, terms *term.Table, now func() clock.Instant, logger *slog.Logger) *Elector {
 	return &Elector{log: log, nom: nom, now: now, logger: logger, terms: terms, node: New(set, terms),
 		wakeup: make(chan struct{}, 1), done: make(chan struct{}), asked: make(chan struct{}, 1), waiting: map[int]chan error{}, watchers: map[chan struct{}]struct{}{}}
 }
 
-// errFinished ends the work of an Elector that is closing and has nothing more to wait
-// for.
+// errFinished ends the goroutines of an Elector that has closed.
 var errFinished = errors.New("finished")
 
 // ErrEnded is returned by Transfer and Ask when Run has returned.
 var ErrEnded = errors.New("the elector has ended")
 
-// Run works until ctx is done, until it is to close and holds nothing any more, or
-// returns the error that ended it for good. When it returns no goroutine of its is left.
+// Run works until ctx is done, or until the Elector was told to close and holds nothing any more,
+// or until a permanent error, which it returns. No goroutine of the Elector is left when Run
+// returns.
 func (e *Elector) Run(ctx context.Context) error {
 	defer close(e.done)
 	defer e.log.Close()
@@ -97,7 +97,7 @@ func (e *Elector) Run(ctx context.Context) error {
 	return err
 }
 
-// read gives the Node what the log has until ctx is done or the log ends.
+// read passes the log's entries to the Node until ctx is done or the log fails.
 func (e *Elector) read(ctx context.Context) error {
 	for ctx.Err() == nil {
 		entry, ok, err := e.log.Next(ctx, pollSlice)
@@ -117,15 +117,16 @@ func (e *Elector) read(ctx context.Context) error {
 			return err
 		}
 		if e.terms.Fresh() {
-			// Next may be a call of C, which keeps its processor for up to 10 ms, and those who
-			// are woken to be told would wait for that: they come first.
+			// Let goroutines that this entry has woken run first. Next may be a call of C, which
+			// can keep this processor for up to 10 ms.
 			runtime.Gosched()
 		}
 	}
 	return nil
 }
 
-// decode reads a record; of one that cannot be read, only what must be known all the same.
+// decode decodes a record. Of a record that cannot be read it returns the parts that matter
+// nevertheless.
 func (e *Elector) decode(entry Entry) (*lease.Record, error) {
 	codec := e.node.Codec(entry.ID)
 	r, err := codec.Decode(entry.Value)
@@ -135,7 +136,7 @@ func (e *Elector) decode(entry Entry) (*lease.Record, error) {
 	return r, err
 }
 
-// tick calls Tick whenever time alone gives reason to.
+// tick calls Tick whenever it is due.
 func (e *Elector) tick(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -155,7 +156,7 @@ func (e *Elector) tick(ctx context.Context) error {
 	}
 }
 
-// over returns errFinished when there is nothing more to do.
+// over returns errFinished when the Node has finished.
 func (e *Elector) over() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -165,8 +166,8 @@ func (e *Elector) over() error {
 	return nil
 }
 
-// do gives the Node one input, and carries out what it says without the lock. It returns
-// how long nothing will be due.
+// do passes one input to the Node under the lock, and carries out its output without the lock. It
+// returns the time until the next Tick is due.
 func (e *Elector) do(input func(*Node, clock.Instant)) time.Duration {
 	release := e.hold()
 	now := e.now()
@@ -199,8 +200,8 @@ func (e *Elector) do(input func(*Node, clock.Instant)) time.Duration {
 	return r.WakeIn
 }
 
-// hold locks e.mu, and returns what unlocks it and counts for how long it was locked:
-// meanwhile this process reads nothing, and says nothing.
+// hold locks e.mu. release unlocks it and counts how long it was locked, since the process reads
+// and appends nothing meanwhile.
 func (e *Elector) hold() (release func()) {
 	e.mu.Lock()
 	began := time.Now()
@@ -238,7 +239,7 @@ func (e *Elector) carryOut(r Ready) {
 	}
 }
 
-// unknown reports whether it is not known who holds what of a log.
+// unknown reports whether the fold of log p is unknown.
 func (e *Elector) unknown(p int) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -259,8 +260,8 @@ func (e *Elector) append(a Append) {
 	}
 }
 
-// consult asks the user's Preference about members that it was not asked about yet:
-// without the lock, as it is the user's code.
+// consult calls the user's Preference for members for which it was not called yet, without the
+// lock.
 func (e *Elector) consult() {
 	e.mu.Lock()
 	ask, roles := e.node.Unasked()
@@ -277,9 +278,9 @@ func (e *Elector) consult() {
 	}
 }
 
-// Set says what is wanted from now on. It does not block: what follows from it is carried
-// out by the goroutine that calls Tick, as the caller may hold locks of its own. Those who
-// wait for changes of the term table look again, as roles may be wanted no more.
+// Set changes what the application wants. It does not block, because its caller may hold locks:
+// the goroutine that calls Tick carries out the consequences. It wakes those who wait for the term
+// table, since fewer roles may be wanted.
 func (e *Elector) Set(d Desired) {
 	release := e.hold()
 	e.node.Set(d, e.now())
@@ -288,7 +289,7 @@ func (e *Elector) Set(d Desired) {
 	e.terms.Ring()
 }
 
-// Collect returns what the application must be told now and counts it as told.
+// Collect returns the changes for the application and marks them as delivered.
 func (e *Elector) Collect() []term.Change {
 	defer e.hold()()
 	changes := e.terms.Collect(e.now())
@@ -301,21 +302,20 @@ func (e *Elector) Collect() []term.Change {
 	return changes
 }
 
-// Peek returns the losses and revocations that Collect would return, and counts nothing
-// as told.
+// Peek returns the losses and revocations that Collect would return, and marks none.
 func (e *Elector) Peek() []term.Change {
 	defer e.hold()()
 	return e.terms.Peek(e.now())
 }
 
-// Drained says that the application has finished the work of the terms of units with
-// this token, which it was asked to give up.
+// Drained tells the Elector that the application has finished the work of the terms with this
+// token on these units.
 func (e *Elector) Drained(units []int, token int64) {
 	e.do(func(n *Node, now clock.Instant) { n.Drained(units, token, now) })
 }
 
-// Transfer hands a role over to a member, and waits for the outcome until ctx is done,
-// whose end does not stop it.
+// Transfer hands a role over to a member, and waits for the outcome until ctx is done. The end of
+// ctx does not stop the hand-over.
 func (e *Elector) Transfer(ctx context.Context, role int, to string) error {
 	done := make(chan error, 1)
 	var err error
@@ -341,13 +341,13 @@ func (e *Elector) Transfer(ctx context.Context, role int, to string) error {
 	}
 }
 
-// Idle reports whether nothing is held, claimed, or being released.
+// Idle reports whether this process holds, claims and releases nothing.
 func (e *Elector) Idle() bool {
 	defer e.hold()()
 	return !e.node.Busy(e.now())
 }
 
-// Stats returns what was counted so far, and how things are.
+// Stats returns the counters and the current state.
 func (e *Elector) Stats() (s Stats) {
 	var c headcount
 	e.slices(func(n *Node, now clock.Instant) (more bool) {
@@ -359,8 +359,8 @@ func (e *Elector) Stats() (s Stats) {
 	return s
 }
 
-// slices calls look, which looks at a slice of all roles, until there are no more. The lock is
-// free in between, so that nothing else that this process has to do waits for all of them. It
+// slices calls look for one slice of the roles after the other, until look returns false. It frees
+// the lock between two slices, so that this process's other work does not wait for all of them. It
 // returns the time of the last look.
 func (e *Elector) slices(look func(*Node, clock.Instant) (more bool)) (now clock.Instant) {
 	for more := true; more; {
@@ -373,7 +373,7 @@ func (e *Elector) slices(look func(*Node, clock.Instant) (more bool)) (now clock
 	return now
 }
 
-// Holder returns who holds a role, as far as was read, and the time of the answer.
+// Holder returns the known holder of a role, and the time of the answer.
 func (e *Elector) Holder(role int) (lease.Grantee, clock.Instant, bool) {
 	defer e.hold()()
 	now := e.now()
@@ -381,22 +381,22 @@ func (e *Elector) Holder(role int) (lease.Grantee, clock.Instant, bool) {
 	return g, now, ok
 }
 
-// Members returns the processes of the group, and the time of the answer.
+// Members returns the known members, and the time of the answer.
 func (e *Elector) Members() ([]Member, clock.Instant) {
 	defer e.hold()()
 	now := e.now()
 	return e.node.Members(now), now
 }
 
-// Changes returns what w was not told yet, and the time of the answer.
+// Changes returns what has changed since w's last call, and the time of the answer.
 func (e *Elector) Changes(w *Watcher) ([]Standing, clock.Instant) {
 	now := e.slices(func(n *Node, now clock.Instant) bool { return n.changes(w, now) })
 	return w.take(), now
 }
 
-// Standings returns what is known of all roles, and the time of the answer. Of more than
-// surveyRoles, those who ask within T/50 of each other are given the same: it takes a long time,
-// and many may ask.
+// Standings returns what is known of all roles, and the time of the answer. If there are more than
+// surveyRoles roles, calls within T/50 of each other get the same answer, since it takes long and
+// many may ask.
 func (e *Elector) Standings() ([]Standing, clock.Instant) {
 	s := &e.surveyed
 	s.mu.Lock()
@@ -414,8 +414,8 @@ func (e *Elector) Standings() ([]Standing, clock.Instant) {
 	return v.out, s.at
 }
 
-// surveyed is the last answer of Standings, if it is worth keeping. Its lock is held while one
-// is made: who asks meanwhile gets that one.
+// surveyed keeps the last answer of Standings for a short time. Its lock is held while an answer
+// is made, so that concurrent callers get that one.
 type surveyed struct {
 	mu   sync.Mutex
 	last *survey
@@ -430,7 +430,7 @@ func (s *surveyed) forget(v *survey) {
 	}
 }
 
-// Notify returns a channel that has an element whenever what others are told may have
+// Notify returns a channel that gets an element whenever Holder, Members or Standings may have
 // changed, and a function that ends that.
 func (e *Elector) Notify() (<-chan struct{}, func()) {
 	ch := make(chan struct{}, 1)

@@ -17,15 +17,14 @@ type Member struct {
 	Heard     clock.Instant
 }
 
-// maxMembers bounds what a topic full of rubbish can make a process remember.
+// maxMembers limits what a topic full of rubbish can make a process remember.
 const maxMembers = 10_000
 
-// members is what the other processes of the group have said of themselves. It plays no
-// part in the lease.
+// members is what the other processes of the group have announced. It does not affect leases.
 type members struct {
 	by    map[string]*member
-	left  map[string]clock.Mono // who has left and when that was read; it does not come back
-	wants []wish                // by partition: who said last that it may claim there
+	left  map[string]clock.Mono // processes that have left, and when that was read; none comes back
+	wants []wish                // by partition: the last process that announced that it may claim there
 }
 
 type member struct {
@@ -34,14 +33,14 @@ type member struct {
 	period    time.Duration // in which it says Hello
 	priority  int
 	roles     int
-	nominated bool       // it may claim something
-	present   bool       // it has said something since this process came
-	suspect   bool       // a lease of its has run out since it was heard
-	since     clock.Mono // since when it has been nominated and let no lease run out
+	nominated bool       // it may claim some roles
+	present   bool       // it has written something since this process started
+	suspect   bool       // one of its leases has expired since it was last heard
+	since     clock.Mono // since when it has been nominated and no lease of it has expired
 }
 
-// staying reports whether a process has been heard again since it came, and lately. One of
-// many that crash as soon as they are started says hardly more than one Hello.
+// staying reports whether a process has been heard more than once, and recently. A process that
+// crashes soon after each start says hardly more than one Hello.
 func (m *member) staying(now clock.Instant) bool {
 	return m.heard.Mono.Sub(m.since) >= helloEvery/2 && now.Mono.Sub(m.heard.Mono) < 3*max(m.period, helloEvery)/2
 }
@@ -55,12 +54,12 @@ func newMembers() members { return members{by: map[string]*member{}, left: map[s
 
 func (ms *members) open(partitions int) { ms.wants = make([]wish, partitions) }
 
-// size is how many processes there are, this one included.
+// size is the number of processes, including this one.
 func (ms *members) size() int { return len(ms.by) + 1 }
 
-// announced takes note of a Hello of another process; live tells that it was said while
-// this one was there. It reports whether the process was not known before, and whether
-// anything has changed by which roles are placed.
+// announced handles a Hello of another process; live means that it was written while this process
+// was running. unknown reports whether the process was unknown before, and changed whether
+// anything changed on which placement depends.
 func (ms *members) announced(id, name string, a *lease.Announcement, live bool, now clock.Instant) (unknown, changed bool) {
 	was, known := ms.by[id]
 	if a.Leaving {
@@ -68,7 +67,7 @@ func (ms *members) announced(id, name string, a *lease.Announcement, live bool, 
 		ms.leave(id, now)
 		return false, known
 	}
-	if _, gone := ms.left[id]; gone { // said before that, in another log
+	if _, gone := ms.left[id]; gone { // an earlier Hello in another log
 		return false, false
 	}
 	if !known {
@@ -93,7 +92,7 @@ func (ms *members) announced(id, name string, a *lease.Announcement, live bool, 
 	return !known, changed
 }
 
-// leave remembers that a process has left, for as long as others of its words may be read.
+// leave remembers that a process has left for as long as older records of it may be read.
 func (ms *members) leave(id string, now clock.Instant) {
 	if len(ms.left) >= maxMembers {
 		clear(ms.left)
@@ -101,7 +100,7 @@ func (ms *members) leave(id string, now clock.Instant) {
 	ms.left[id] = now.Mono
 }
 
-// wish notes for which partitions a process may claim.
+// wish notes on which partitions a process may claim.
 func (ms *members) wish(id string, a *lease.Announcement, now clock.Instant) {
 	for p := range ms.wants {
 		if ms.wants[p].process == id {
@@ -118,7 +117,7 @@ func (ms *members) wish(id string, a *lease.Announcement, now clock.Instant) {
 	}
 }
 
-// alive takes note that a process has written something while this one was there.
+// alive notes that a process has written something while this process was running.
 func (ms *members) alive(id string, now clock.Instant) {
 	if m := ms.by[id]; m != nil {
 		m.heard = now
@@ -131,9 +130,9 @@ func (ms *members) heardSince(id string, then clock.Instant) bool {
 	return m != nil && m.heard.Mono > then.Mono
 }
 
-// suspect takes note that a lease of a process has run out: it is no candidate until it
-// is heard again, and is there since then only.
-// It reports whether it was not before.
+// suspect notes that a lease of a process has expired: the process is no candidate until it is
+// heard again, and counts as present only from then on. It reports whether the process was not
+// suspect before.
 func (ms *members) suspect(id string) bool {
 	m := ms.by[id]
 	if m == nil || m.suspect {
@@ -143,7 +142,7 @@ func (ms *members) suspect(id string) bool {
 	return true
 }
 
-// suspected reports whether a lease of a process has run out since it was heard.
+// suspected reports whether a lease of a process has expired since the process was last heard.
 func (ms *members) suspected(id string) bool {
 	m := ms.by[id]
 	return m != nil && m.suspect
@@ -155,16 +154,15 @@ func (ms *members) takes(id string) bool {
 	return m != nil && m.nominated && m.present && !m.suspect
 }
 
-// mayTake reports whether a process may claim what was released in its favour. It has
-// answered the one that released it, so that it need not be known here: it may have come
-// just before this process.
+// mayTake reports whether a process may claim what was released in its favour. It has answered the
+// process that released it, so this process need not know it: it may have joined just before.
 func (ms *members) mayTake(id string) bool {
 	_, gone := ms.left[id]
 	m, known := ms.by[id]
 	return !gone && (!known || m.nominated && !m.suspect)
 }
 
-// wanting reports whether a process wants a role, by the number that it announced.
+// wanting reports whether a process wants a role, by the number of roles that it announced.
 func (ms *members) wanting(id string, role int) bool {
 	m := ms.by[id]
 	return m != nil && role < m.roles
@@ -179,7 +177,7 @@ func (ms *members) forget(id string) {
 	}
 }
 
-// evict forgets the process that was silent longest.
+// evict forgets the process that has been silent longest.
 func (ms *members) evict() {
 	oldest := ""
 	for id, m := range ms.by {
@@ -190,8 +188,8 @@ func (ms *members) evict() {
 	ms.forget(oldest)
 }
 
-// expire forgets those who have been silent for three of the periods that they
-// announced, and calls gone if there were any.
+// expire forgets processes that have been silent for three of the periods that they announced, and
+// calls gone if there were any.
 func (ms *members) expire(now clock.Instant, gone func()) {
 	for id, at := range ms.left {
 		if now.Mono.Sub(at) > 3*maxHelloPeriod {
@@ -206,7 +204,7 @@ func (ms *members) expire(now clock.Instant, gone func()) {
 	}
 }
 
-// find returns the one process that has this id, or else this name, and would claim.
+// find returns the one process with this id, or else with this name, that would claim.
 func (ms *members) find(to string) string {
 	if ms.takes(to) {
 		return to
@@ -224,8 +222,8 @@ func (ms *members) find(to string) string {
 	return found
 }
 
-// means reports whether a name or id means this process: it is its id, or it is its name and
-// no other member has that.
+// means reports whether a name or id refers to this process: its id, or its name if no other
+// member has it.
 func (ms *members) means(to, process, name string) bool {
 	if to == process {
 		return true
@@ -238,21 +236,22 @@ func (ms *members) means(to, process, name string) bool {
 	return to == name
 }
 
-// wantedBy reports whether there is nobody to wait for on partition p: another process
-// has said that it is nominated, since this one was, or there is no other process. What
-// was said before is void: its sender may have crashed, and its partitions come to this
-// process thereby.
+// wantedBy reports whether this process need not wait for another one on partition p: another
+// process has announced a nomination after this process got its own, or there is no other process.
+// Earlier announcements do not count: their sender may have crashed, which may be why this process
+// was nominated.
 func (ms *members) wantedBy(p int, since clock.Instant) bool {
 	w := ms.wants[p]
 	return len(ms.by) == 0 || w.process != "" && w.heard.Mono >= since.Mono
 }
 
-// turn is how long a process leaves it to others to answer: all are asked, one will do, and
-// its answer calls off the others'.
+// turn is how long a process waits for others to answer first. A question goes to all; one answer
+// is enough, and cancels the others'.
 //
-// A closing process does not count on members that have said goodbye, but those that did so
-// within T/2 are probably there still. It waits for them too, for T/2 at most: where all close
-// together, each would otherwise be the only one left in its own eyes, and all would answer.
+// A closing process does not expect answers from members that have said goodbye, except those that
+// did so within T/2: they are probably still running. It waits at most T/2 for them. If all
+// members close together, each would otherwise consider itself the only one left, and all would
+// answer.
 func (ms *members) turn(self string, key uint64, closing bool, t, roundTrip time.Duration, now clock.Instant) time.Duration {
 	mine, before := hash(self, key), 0
 	for id, m := range ms.by {
@@ -276,9 +275,9 @@ func (ms *members) turn(self string, key uint64, closing bool, t, roundTrip time
 	return patience + max(wait, clock.Behind(t)*time.Duration(before-quick))
 }
 
-// quick is how many may answer after round trips, if those before them do not. Of the rest
-// each waits longer, by far more than a member that is busy is late: otherwise a hundred
-// would answer before they have read that one has.
+// quick is how many members may answer after round trips if those before them do not. Each of the
+// rest waits longer, by much more than a busy member is late. Otherwise a hundred members would
+// answer before they have read the first answer.
 const quick = 3
 
 func hash(id string, key uint64) uint64 {

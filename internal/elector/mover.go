@@ -11,8 +11,7 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// Why a Transfer cannot begin, or did not end as it was meant. Package neli has them as
-// its own.
+// Errors of Transfer. Package neli has public errors for these.
 var (
 	ErrNotLeader      = errors.New("neli: this process does not lead the role")
 	ErrNoMember       = errors.New("neli: no such member")
@@ -22,52 +21,51 @@ var (
 )
 
 const (
-	// steadyAfter is how long a process must have been there, healthy, before a leader
-	// makes room for it.
+	// steadyAfter is how long a process must have been present and healthy before a leader
+	// hands roles over to it.
 	steadyAfter = 3 * helloEvery
-	// minTenure is how long a role that was moved, for balance or preference, stays
-	// before it may be moved on: it bounds what members do to each other whose
-	// preferences contradict.
+	// minTenure is how long a role stays after it was moved for balance or preference. It
+	// limits the moves between members whose preferences contradict each other.
 	minTenure = 30 * time.Second
-	// levelEvery is how often a holder looks whether it has more than its share, and
-	// movePause how soon it hands over more.
+	// levelEvery is how often a holder checks whether it has more than its share, and
+	// movePause the pause before it hands over more.
 	levelEvery = time.Second
 	movePause  = 200 * time.Millisecond
-	// maxPutOff is how long a holder that is behind keeps what it could hand over.
+	// maxPutOff is how long a holder that is behind may postpone handing over.
 	maxPutOff = time.Minute
 	// maxBatch is how many roles are handed over at a time.
 	maxBatch = 10_000
 )
 
-// mover decides what a holder hands over though it could keep it, and follows each handover
-// until it is known who holds the roles. It knows no records: the caller tells it of the plan
-// and of holders, and carries out what it says.
+// mover decides which roles a holder hands over although it could keep them, and follows each
+// handover until its outcome is known. It knows no records: the caller passes in the plan and the
+// holders, and carries out the result.
 type mover struct {
 	lookAt   clock.Mono
-	dirty    bool       // something has changed since it last found all level
-	patience clock.Mono // until when a look is put off as this process is behind; 0: it was not
-	uneven   clock.Mono // since when there is something to hand over; 0: there is not
-	under    []move     // handovers that are not decided
+	dirty    bool       // something has changed since the roles were last found level
+	patience clock.Mono // put off until then, since this process is behind; 0: not put off
+	uneven   clock.Mono // since when there are roles to hand over; 0: there are none
+	under    []move     // handovers in progress
 	cool     cooldowns
 	willing  clock.Mono // since when this process is willing to lead; 0: it is not
 }
 
-// move is a handover whose outcome is waited for.
+// move is a handover whose outcome is awaited.
 type move struct {
 	partition int
-	role      int32 // one of those that are handed over
+	role      int32 // one of its roles
 	token     int64
 	to        string
 	began     clock.Mono
 	id        int // of a Transfer; 0: it is for balance
 }
 
-// fate is what has become of the role of a move.
+// fate is the state of a move's role.
 type fate struct {
-	held bool   // by anybody
-	ours bool   // by this process, in the term that is handed over
-	kept bool   // and that is not given up any more
-	by   string // the process that holds it
+	held bool   // by any process
+	ours bool   // by this process, in the term being handed over
+	kept bool   // and the handover was called off
+	by   string // the holder
 }
 
 // untaken is a handover for balance that its addressee did not take.
@@ -86,9 +84,8 @@ func (m *mover) contend(willing bool, now clock.Instant) {
 	}
 }
 
-// looks reports whether it is time to look for something to hand over; may tells whether
-// this process does so at all. It looks again in levelEvery, and not before what it hands
-// over has been taken.
+// looks reports whether to look now for roles to hand over; may is false if this process never
+// does. The next look is after levelEvery, and not before the current handovers are decided.
 func (m *mover) looks(may bool, now clock.Instant) bool {
 	if balancing := slices.ContainsFunc(m.under, func(v move) bool { return v.id == 0 }); balancing {
 		may = false
@@ -100,9 +97,9 @@ func (m *mover) looks(may bool, now clock.Instant) bool {
 	return may
 }
 
-// putOff reports whether nothing is handed over for balance because this process is behind
-// in all logs: an answer would come too late, and there is enough to be read. Where round
-// trips are always long it would be behind for ever, so its patience is bounded.
+// putOff reports whether handing over for balance is postponed because this process is behind in
+// all logs: answers would come too late, and there is enough to read. Where round trips are always
+// long it would be behind for ever, so the postponement is limited.
 func (m *mover) putOff(behind bool, now clock.Instant) bool {
 	if !behind {
 		m.patience = 0
@@ -114,9 +111,8 @@ func (m *mover) putOff(behind bool, now clock.Instant) bool {
 	return now.Mono < m.patience
 }
 
-// weigh takes what the plan would have this process hand over, and returns what it hands
-// over now: all of it once there has been something for two looks. tenured tells whether
-// there is something that may not be moved yet, and may later.
+// weigh takes the moves of the plan, and returns those to begin now: all, once there were some at
+// two looks in a row. tenured reports whether there are roles that may be moved only later.
 func (m *mover) weigh(todo []placement.Move, tenured func() bool, now clock.Instant) []placement.Move {
 	switch {
 	case len(todo) == 0:
@@ -130,9 +126,8 @@ func (m *mover) weigh(todo []placement.Move, tenured func() bool, now clock.Inst
 	return nil
 }
 
-// resolve finds out what became of the handovers under way. Each is waited for until limit
-// at most. A member that did not take what was handed to it for balance is in cooldown from
-// now on.
+// resolve determines the outcome of the handovers in progress. It waits at most limit for each. A
+// member that did not take what was handed to it for balance is in cooldown from now on.
 func (m *mover) resolve(of func(move) fate, limit time.Duration, now clock.Instant) (ended []Outcome, failed []untaken) {
 	before := len(m.under)
 	m.under = slices.DeleteFunc(m.under, func(v move) bool {
@@ -157,8 +152,8 @@ func (m *mover) resolve(of func(move) fate, limit time.Duration, now clock.Insta
 	return ended, failed
 }
 
-// verdict tells whether a handover to a process is over, and how it ended; late says that it
-// has been waited for long enough.
+// verdict reports whether a handover to a process is over, and its error; late means that the time
+// for it has passed.
 func (f fate) verdict(to string, late bool) (over bool, err error) {
 	switch {
 	case f.ours && f.kept:
@@ -171,21 +166,21 @@ func (f fate) verdict(to string, late bool) (over bool, err error) {
 	return true, ErrNotTransferred
 }
 
-// movable reports whether a role that is kept may be handed over for balance.
+// movable reports whether a role may be handed over for balance.
 func (h *hold) movable(now clock.Instant) bool {
 	return h.cause == claimed || h.cause == rebalanced && now.Mono.Sub(h.since) >= minTenure
 }
 
-// tenured reports whether a role may not be moved on yet, and may later.
+// tenured reports whether a role may be moved later, but not yet.
 func (h *hold) tenured(now clock.Instant) bool {
 	return h.cause == rebalanced && now.Mono.Sub(h.since) < minTenure
 }
 
 const (
-	// cooldown is how long nothing is handed to a process that did not claim what it was
-	// given, and maxCooldown that time after it has doubled with each further failure.
-	// It is short at first: where many processes start on few cores, one that answers too late
-	// is busy and will soon answer, and meanwhile others lead more than their share.
+	// cooldown is how long a process gets nothing after it did not claim what it was given. It
+	// doubles with each further failure, up to maxCooldown. It is short at first: where many
+	// processes start on few cores, a process that answers too late is busy and will soon
+	// answer, and others lead more than their share meanwhile.
 	cooldown    = 5 * time.Second
 	maxCooldown = time.Minute
 )
@@ -199,14 +194,14 @@ type failure struct {
 	until clock.Mono
 }
 
-// leaves reports whether a process is in cooldown, so that nothing is handed to it.
+// leaves reports whether a process is in cooldown, so that it gets nothing.
 func (c cooldowns) leaves(id string, now clock.Mono) bool {
 	f, failed := c[id]
 	return failed && now < f.until
 }
 
-// failed begins the cooldown of a process that did not claim what it was given, and returns
-// how long it lasts. A failure of long ago does not count.
+// failed begins the cooldown of a process that did not claim what it was given, and returns how
+// long it lasts. An old failure does not count.
 func (c cooldowns) failed(id string, now clock.Mono) time.Duration {
 	for other, f := range c {
 		if now >= f.until.Add(maxCooldown) {
@@ -221,8 +216,8 @@ func (c cooldowns) failed(id string, now clock.Mono) time.Duration {
 	return long
 }
 
-// Transfer begins to hand a role over to a member, and returns a number by which its
-// Outcome is known. The error is ErrNotLeader, ErrLeadsAlready or ErrNoMember.
+// Transfer begins to hand a role over to a member, and returns the number of its Outcome. The
+// error is ErrNotLeader, ErrLeadsAlready or ErrNoMember.
 func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err error) {
 	if len(n.shards) == 0 {
 		return 0, ErrNotLeader
@@ -247,14 +242,15 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 	return id, nil
 }
 
-// handOver begins a handover of roles, and waits for its outcome.
+// handOver begins a handover of roles whose outcome is awaited.
 func (s *shard) handOver(h *handover, roles []int32, id int, now clock.Instant) {
 	s.begin(h, roles...)
 	s.mover.under = append(s.mover.under, move{partition: s.index, role: roles[0], token: s.holds.at(roles[0]).token, to: h.to,
 		began: now.Mono, id: id})
 }
 
-// rebalance hands over what is more than this process's share, or deserved more by others.
+// rebalance hands over roles that exceed this process's share, or for which another member is
+// preferred.
 func (n *Node) rebalance(now clock.Instant) {
 	m := &n.mover
 	willing := !n.set.Nominated && !n.set.Observer && n.desired.Willing(now) && n.set.Alive(now)
@@ -301,7 +297,7 @@ func tenured(parts []*shard, now clock.Instant) bool {
 	return false
 }
 
-// move hands roles over to a process, those of each partition together.
+// move hands roles over to a process, one handover for each partition.
 func (n *Node) move(to string, roles []int, now clock.Instant) {
 	byPartition := map[*shard][]int32{}
 	for _, role := range roles {
@@ -314,7 +310,7 @@ func (n *Node) move(to string, roles []int, now clock.Instant) {
 	}
 }
 
-// resolveMoves finds out what became of what is being handed over.
+// resolveMoves ends the handovers whose outcome is known.
 func (n *Node) resolveMoves(now clock.Instant) {
 	limit := n.set.AnswerWait + n.set.Drain + 2*clock.Wait(n.set.T, n.set.Rho)
 	ended, failed := n.mover.resolve(func(v move) fate {

@@ -9,10 +9,9 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// Node decides, for one process, what is appended to the logs and when. It is pure:
-// inputs are Open, Read, Acked, Nominate, Set and Tick, and what the caller has to do is
-// taken with Ready after each. It is not safe for concurrent use. It has more than a dozen
-// fields because each is the whole of a concern that has a file of its own.
+// Node decides, for one process, what is appended to the logs and when. It is pure: its inputs are
+// Open, Read, Acked, Nominate, Set and Tick, and after each the caller takes its output with
+// Ready. It is not safe for concurrent use.
 type Node struct {
 	common
 	codec      lease.Codec
@@ -20,8 +19,8 @@ type Node struct {
 	attendance attendance
 }
 
-// common is what the shards and channels of a process share: what it was told, what it knows of
-// the other members and of its own times, and what the caller has to do.
+// common is what the shards and channels of a process share: its settings, what it knows of the
+// other members and of its own times, and the output for the caller.
 type common struct {
 	set       *Settings
 	terms     *term.Table
@@ -36,15 +35,15 @@ type common struct {
 	counts    counts
 	reports   reports
 	ready     Ready
-	eager     bool // nothing that was vacant has been passed over since this process was willing
+	eager     bool // this process has passed over nothing vacant since it became willing
 }
 
-// New returns a Node whose terms go into the given table.
+// New returns a Node that keeps its terms in the given table.
 func New(set *Settings, terms *term.Table) *Node {
 	return &Node{common: common{set: set, terms: terms, members: newMembers(), timing: newTiming(set.T)}}
 }
 
-// Open says how many logs there are, and what tells them from all others.
+// Open tells the Node how many logs there are, and their common id.
 func (n *Node) Open(partitions int, id string, now clock.Instant) {
 	n.codec = lease.Codec{Group: n.set.Group, Log: id}
 	n.timing.opened = now.Mono
@@ -56,7 +55,7 @@ func (n *Node) Open(partitions int, id string, now clock.Instant) {
 	n.terms.Open(lines, len(n.shards))
 }
 
-// word and snapshot make records for one log.
+// word makes a record of one kind for one log.
 func (c *channel) word(k lease.Kind, now clock.Instant) lease.Record {
 	return c.shard.lease.Word(c.index, k, now)
 }
@@ -65,8 +64,8 @@ func (c *channel) snapshot(now clock.Instant) []lease.Record {
 	return c.shard.lease.Snapshot(c.index, now)
 }
 
-// Codec writes and reads the records of this group, in an incarnation of a small log or,
-// with no id, in the logs that were opened. It must not be used before Open.
+// Codec returns the codec for this group's records in an incarnation of a small log or, with an
+// empty id, in the logs that were opened. Call it only after Open.
 func (n *Node) Codec(id string) lease.Codec {
 	c := n.codec
 	if id != "" {
@@ -75,7 +74,7 @@ func (n *Node) Codec(id string) lease.Codec {
 	return c
 }
 
-// Set says what is wanted from now on.
+// Set changes what the application wants.
 func (n *Node) Set(d Desired, now clock.Instant) {
 	was := n.desired
 	n.desired = d
@@ -104,9 +103,9 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	n.Tick(now)
 }
 
-// Read takes an entry of a log: a reset, or a record, which the caller has decoded (bad
-// tells why it could not). now was read after the entry was in hand. What a former incarnation
-// of a log said late is not looked at.
+// Read handles an entry of a log: a Reset, or a record that the caller has decoded (bad is its
+// error if that failed). now must be read after the entry has arrived. Late entries of a former
+// incarnation are ignored.
 func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	log := n.channels[e.Partition]
 	p := log.shard
@@ -135,7 +134,7 @@ func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	n.conclude(now)
 }
 
-// conclude finds out whether somebody waits for what was read or acknowledged.
+// conclude ends waits for what was read or acknowledged.
 func (n *Node) conclude(now clock.Instant) {
 	if len(n.mover.under) > 0 {
 		n.resolveMoves(now)
@@ -143,7 +142,7 @@ func (n *Node) conclude(now clock.Instant) {
 	n.finish(now)
 }
 
-// consume folds a record of a log, and draws the conclusions.
+// consume folds a record into the lease and acts on the result.
 func (n *Node) consume(log *channel, e Entry, r *lease.Record, bad error, now clock.Instant) {
 	p := log.shard
 	ev, anew := p.lease.Read(log.index, e.Offset, r, bad, now)
@@ -169,7 +168,7 @@ func (n *Node) consume(log *channel, e Entry, r *lease.Record, bad error, now cl
 	}
 }
 
-// rewound deals with a log that went back, or that contradicts what is known of it.
+// rewound handles a log that went back or contradicts what this process has read.
 func (n *Node) rewound(log *channel, ev lease.Event, lost bool, e Entry, now clock.Instant) {
 	log.sayRewound(ev, e, now)
 	n.ready.Verify = true
@@ -181,8 +180,8 @@ func (c *channel) sayRewound(ev lease.Event, e Entry, now clock.Instant) {
 	c.tell(c.reports.rewound(ev, c.index, e.Offset, c.counts.LogResets, now))
 }
 
-// doubt deals with a record that shows that somebody's fold is another one. Everybody who
-// knows the fold writes a Snapshot, so that all can compare; the lease says what follows.
+// doubt handles a record whose sender has computed another fold of the same log. Every process
+// that knows the fold writes a Snapshot, so that all can compare; the lease decides what follows.
 func (c *channel) doubt(ev lease.Event, e Entry, r *lease.Record, now clock.Instant) {
 	if ev.Differs {
 		c.counts.Contradictions++
@@ -201,7 +200,7 @@ func (c *channel) doubt(ev lease.Event, e Entry, r *lease.Record, now clock.Inst
 	}
 }
 
-// nameOf is the name of a member, empty if it has said none.
+// nameOf returns the name of a member; empty if it is unknown.
 func (k *common) nameOf(process string) string {
 	if m := k.members.by[process]; m != nil {
 		return m.name
@@ -209,8 +208,8 @@ func (k *common) nameOf(process string) string {
 	return ""
 }
 
-// reset forgets what was concluded from a log that is read anew, and which ends at end now; of
-// roles, too, if all terms are lost thereby.
+// reset forgets the state of a log that is read again and ends at end. If lost is true, it also
+// ends all terms of the log's roles.
 func (n *Node) reset(log *channel, lost bool, end int64, now clock.Instant) {
 	p := log.shard
 	if lost {
@@ -224,7 +223,8 @@ func (n *Node) reset(log *channel, lost bool, end int64, now clock.Instant) {
 	n.ready.Changed = true
 }
 
-// Acked takes the log's word on a record: nil, or that it may or may not be there.
+// Acked handles the report on an append: nil if the log has the record, or an error if the log may
+// or may not have it.
 func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	p, r := n.channels[a.Partition], &a.Record
 	switch r.Kind {
@@ -259,14 +259,14 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	n.conclude(now)
 }
 
-// unclaim takes note that a Claim may not be in the log.
+// unclaim handles a Claim that may not be in the log.
 func (c *channel) unclaim(r *lease.Record, now clock.Instant) {
 	if roles := c.shard.lease.Failed(c.index, r, now); len(roles) > 0 {
 		c.shard.claimFailed(roles, now)
 	}
 }
 
-// Tick lets everything be decided that time alone, or a wish, gives reason to.
+// Tick decides everything that follows from time alone or from a call of Set.
 func (n *Node) Tick(now clock.Instant) {
 	if len(n.shards) == 0 {
 		return
@@ -300,8 +300,8 @@ func (n *Node) Tick(now clock.Instant) {
 	n.finish(now)
 }
 
-// revive looks at all that is vacant when this process is willing again: the time for
-// which it had stepped down is over, or its application does something.
+// revive reviews all vacant roles when this process becomes willing again: after it had stepped
+// down, or when its application has come back to life.
 func (n *Node) revive(now clock.Instant) {
 	willing := n.desired.Willing(now) && n.set.Alive(now)
 	if willing && !n.eager {
@@ -310,7 +310,7 @@ func (n *Node) revive(now clock.Instant) {
 	n.eager = willing
 }
 
-// Delivered says that the application was told that terms of units have ended.
+// Delivered notes that the application was told of the end of terms.
 func (n *Node) Delivered(units []int) {
 	for _, unit := range units {
 		if p, role := n.local(unit); p.holds.has(role) {

@@ -7,31 +7,30 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// nomination is what a Nominator says of one partition, and whether this process can claim
-// there at all. A process that is cut off from a partition's broker, and not from the
-// group's coordinator, is healthy as far as the group knows: it would stay nominated, unable
-// to claim, and nobody would lead.
+// nomination is a Nominator's decision for one partition, and whether this process can claim there
+// at all. A process that is cut off from a partition's broker, but not from the group's
+// coordinator, looks healthy to the group: it would stay nominated without being able to claim,
+// and nobody would lead.
 type nomination struct {
 	nominated bool
-	since     clock.Instant // when this process was last newly nominated
-	retained  bool          // held when the group's session was lost: nominated no more, and not given up
-	tried     clock.Mono    // the first Claim since anything was read here; 0: none
+	since     clock.Instant // when this process was last nominated anew
+	retained  bool          // the group's session was lost while roles were held: not nominated, and they are kept
+	tried     clock.Mono    // the first Claim since a record was read here; 0: none
 }
 
 // attendance is whether this process takes part in the nominator's group.
 type attendance struct {
-	awayUntil clock.Mono // out of it until then
-	stayUntil clock.Mono // and then in it until then at least
+	awayUntil clock.Mono // not in it until then
+	stayUntil clock.Mono // and then in it at least until then
 }
 
 const (
-	// giveWayAfter is how long Claims may remain unheard of. It outlasts the crash of a
-	// broker, which stalls a partition for about 13 s with stock settings and for
-	// everybody alike.
+	// giveWayAfter is how long Claims may go without coming back. It is longer than the crash
+	// of a broker stalls a partition for all members (about 13 s with default settings).
 	giveWayAfter = 15 * time.Second
-	// absence is how long a process leaves the group to others because of a partition
-	// that it cannot reach, and presence how long it stays then at least: if nobody can
-	// reach it, the other partitions need their leaders.
+	// absence is how long a process leaves the group because of a partition that it cannot
+	// reach, and presence how long it then stays at least: if no process can reach that
+	// partition, the other partitions still need leaders.
 	absence  = 15 * time.Second
 	presence = 2 * time.Minute
 )
@@ -43,18 +42,18 @@ func (g *nomination) claimed(now clock.Instant) {
 	}
 }
 
-// heard notes that something was read.
+// heard notes that a record was read.
 func (g *nomination) heard() { g.tried = 0 }
 
-// unheard reports whether this process is nominated, and nothing was read here for long
-// since it first claimed.
+// unheard reports whether this process is nominated and has read nothing here for a long time
+// since its first Claim.
 func (g *nomination) unheard(t time.Duration, now clock.Instant) bool {
 	return g.nominated && g.tried != 0 && now.Mono.Sub(g.tried) >= max(giveWayAfter, 3*t)
 }
 
-// nominate takes the nominator's word: whether this process is nominated, and whether the
-// group's session was lost, which ends no lease: what is held stays. It reports whether the
-// nomination is another one.
+// nominate takes the nominator's decision: whether this process is nominated, and whether the
+// group's session was lost. A lost session ends no lease: held roles are kept. changed reports
+// whether the nomination differs.
 func (g *nomination) nominate(named, lost, holds bool, now clock.Instant) (changed bool) {
 	g.retained = lost && holds && (g.nominated || g.retained)
 	if changed = named != g.nominated; changed && named {
@@ -64,8 +63,8 @@ func (g *nomination) nominate(named, lost, holds bool, now clock.Instant) (chang
 	return changed
 }
 
-// away reports whether this process stays away from the group, and because of which
-// partitions if it begins to do so now.
+// away reports whether this process stays out of the group; lost has the partitions that caused
+// it, if that begins now.
 func (a *attendance) away(unheard func() []int, now clock.Instant) (away bool, lost []int) {
 	if now.Mono < a.awayUntil {
 		return true, nil
@@ -81,8 +80,7 @@ func (a *attendance) away(unheard func() []int, now clock.Instant) (away bool, l
 	return true, lost
 }
 
-// Nominate takes the nominator's word: the partitions of which this process may claim
-// roles.
+// Nominate takes the nominator's decision: the partitions on which this process may claim roles.
 func (n *Node) Nominate(partitions []int, lost bool, now clock.Instant) {
 	named := make([]bool, len(n.shards))
 	for _, i := range partitions {
@@ -102,13 +100,14 @@ func (n *Node) Nominate(partitions []int, lost bool, now clock.Instant) {
 	n.Tick(now)
 }
 
-// joins reports whether this process is to take part in the group: only while it could
-// lead. A hung application must make room for others.
+// joins reports whether this process takes part in the group: only while it could lead. A hung
+// application must make room for others.
 func (n *Node) joins(now clock.Instant) bool {
 	return n.set.Nominated && !n.set.Observer && n.desired.Willing(now) && n.set.Alive(now) && !n.absent(now)
 }
 
-// absent reports whether this process stays away because of partitions that it cannot reach.
+// absent reports whether this process stays out of the group because of partitions that it cannot
+// reach.
 func (n *Node) absent(now clock.Instant) bool {
 	away, lost := n.attendance.away(func() (lost []int) {
 		for _, p := range n.shards {

@@ -8,20 +8,20 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// Status is what is known of who holds a role.
+// Status is what this process knows about the holder of a role.
 type Status int
 
-// Unknown: not enough was read yet (not even what was in the log when reading began), or nothing
-// of the holder since this process came. Vacant: nobody holds it, or its holder's lease is over by
-// any clock. Held: evidence of the holder was read less than T′ ago.
+// Unknown: not enough was read yet, or nothing of the holder since this process started. Vacant:
+// no process holds it, or its holder's lease is over by any clock. Held: evidence of the holder was
+// read less than T′ ago.
 const (
 	Unknown Status = iota
 	Vacant
 	Held
 )
 
-// Standing is what is known of some roles of one partition: they have the same holder
-// and token, or none.
+// Standing is what is known of roles of one partition that have the same holder and token, or no
+// holder.
 type Standing struct {
 	Partition int
 	Status    Status
@@ -29,15 +29,14 @@ type Standing struct {
 	Holder    lease.Grantee
 }
 
-// standing is what makes a Standing differ from the one before: a token, or one of
-// these.
+// A Standing is identified by its token, or by one of these.
 const (
 	unknownToken = int64(-2)
 	vacantToken  = int64(-1)
 )
 
-// standing says what is known of a role at time now. Silence is measured as a claimant
-// does it.
+// standing returns what is known of a role at time now. Silence is measured as by a process that
+// would claim.
 func (s *shard) standing(role int32, now clock.Instant) (token int64, g lease.Grantee) {
 	if !s.lease.Known() {
 		return unknownToken, g
@@ -45,17 +44,17 @@ func (s *shard) standing(role int32, now clock.Instant) (token int64, g lease.Gr
 	g, held := s.lease.Holder(role)
 	if held && now.Raw < g.FreeAt {
 		if s.old(g.Last) {
-			return unknownToken, g // it was in the log before this process came, for nobody knows how long
+			return unknownToken, g // it was in the log before this process started; nobody knows for how long
 		}
 		return s.lease.Tenure(g), g
 	}
-	if now.Raw < s.lease.FreeAt(role) || !caughtUp(s.channels) { // a newer version may hold it, or somebody who comes later in the log
+	if now.Raw < s.lease.FreeAt(role) || !caughtUp(s.channels) { // a member of a newer version may hold it, or a later record may show a holder
 		return unknownToken, g
 	}
 	return vacantToken, g
 }
 
-// Holder returns who holds a role, as far as was read.
+// Holder returns the known holder of a role.
 func (n *Node) Holder(role int, now clock.Instant) (lease.Grantee, bool) {
 	if len(n.shards) == 0 {
 		return lease.Grantee{}, false
@@ -65,14 +64,14 @@ func (n *Node) Holder(role int, now clock.Instant) (lease.Grantee, bool) {
 	return g, token >= 0
 }
 
-// Share is how many roles a process holds, as far as was read.
+// Share is how many roles a process is known to hold.
 type Share struct {
 	Process, Name string
 	Roles         int
 }
 
-// Shares returns who holds how many roles, the largest first. It costs a look at each
-// process that holds something, and none at roles.
+// Shares returns how many roles each process holds, the largest number first. Its cost depends on
+// the number of holders, not of roles.
 func (n *Node) Shares(now clock.Instant) []Share {
 	held := map[string]int{}
 	for _, p := range n.shards {
@@ -98,14 +97,14 @@ func (n *Node) Shares(now clock.Instant) []Share {
 	return out
 }
 
-// Shares returns who holds how many roles, the largest first.
+// Shares returns how many roles each process holds, the largest number first.
 func (e *Elector) Shares() []Share {
 	defer e.hold()()
 	return e.node.Shares(e.now())
 }
 
-// Members returns those who have said something since this process came, and this one if
-// it is not an observer.
+// Members returns the processes that have written something since this process started, and this
+// one unless it is an observer.
 func (n *Node) Members(now clock.Instant) []Member {
 	n.members.expire(now, n.planner.forget)
 	var out []Member

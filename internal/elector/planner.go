@@ -9,41 +9,41 @@ import (
 	"github.com/goneli/neli/internal/placement"
 )
 
-// planner keeps two plans of who should lead what: one that reckons with the members that
-// were heard, and one that also reckons with those of which only history tells. A plan is
-// made anew only when its candidates have changed.
+// planner keeps two plans of which process should lead which role: one with the members that were
+// heard, and one that also includes members known from history only. A plan is made again only
+// when its candidates have changed.
 type planner struct {
 	valid   [2]bool
 	plans   [2]*placement.Plan
 	who     [2][]placement.Candidate
-	fresh   bool               // a plan was made since changed was last asked
-	prefs   map[string][]int32 // Preference's words, by process
+	fresh   bool               // a plan was made since changed was last called
+	prefs   map[string][]int32 // Preference's results, by process
 	forR    int                // the number of roles that prefs are for
-	sharing sharing            // who should claim what is vacant
+	sharing sharing            // which process should claim which vacant role
 }
 
-// census is what the candidates of a plan follow from.
+// census is the input from which a plan's candidates follow.
 type census struct {
 	members *members
-	quiet   map[string]bool // processes that are probably dead: they hold something, and are silent
-	cool    cooldowns       // processes to which nothing is handed over for now
+	quiet   map[string]bool // holders that are silent and so probably dead
+	cool    cooldowns       // processes that get nothing for now
 	self    placement.Candidate
 	willing bool // this process is a candidate itself
 }
 
-// forget lets the next plans be made anew.
+// forget makes the next plans be made again.
 func (pl *planner) forget() { pl.valid = [2]bool{} }
 
-// changed reports whether there is another plan than when it was last asked.
+// changed reports whether a plan was made since the last call.
 func (pl *planner) changed() bool {
 	c := pl.fresh
 	pl.fresh = false
 	return c
 }
 
-// plan returns the plan, and the index of this process among its candidates, which is
-// negative if it is none of them. With expected it reckons with members of whom only history tells: when all start
-// together, they are likely to be there. Otherwise it reckons with those that were heard.
+// plan returns the plan and the index of this process among its candidates, which is negative if
+// it is no candidate. With expected, the plan includes members known from history only: when all
+// start together, they are likely to be present.
 func (pl *planner) plan(c census, expected bool, now clock.Instant) (plan *placement.Plan, me int) {
 	i := 0
 	if expected {
@@ -62,7 +62,7 @@ func sameCandidate(a, b placement.Candidate) bool {
 		len(a.Prefs) == len(b.Prefs)
 }
 
-// candidates are the processes that may claim.
+// candidates returns the processes that may claim.
 func (pl *planner) candidates(c census, expected bool, now clock.Instant) []placement.Candidate {
 	who := make([]placement.Candidate, 0, c.members.size())
 	for id, m := range c.members.by {
@@ -83,8 +83,8 @@ func (pl *planner) candidates(c census, expected bool, now clock.Instant) []plac
 	return who
 }
 
-// unasked returns the members, and this process if it is not an observer, whose Preference
-// is not known for so many roles.
+// unasked returns the members, and this process unless it is an observer, for which Preference was
+// not called for that number of roles.
 func (pl *planner) unasked(ms *members, self Member, observer bool, roles int) (ask []Member) {
 	if pl.forR != roles || pl.prefs == nil {
 		pl.prefs, pl.forR = map[string][]int32{}, roles
@@ -105,8 +105,8 @@ func (pl *planner) unasked(ms *members, self Member, observer bool, roles int) (
 	return ask
 }
 
-// preferred says how much a member is wanted, by role. What was asked for another number
-// of roles is out of date.
+// preferred stores a member's preferences by role. Those for another number of roles are out of
+// date.
 func (pl *planner) preferred(process string, prefs []int32) {
 	if len(prefs) == pl.forR {
 		pl.prefs[process] = prefs
@@ -114,8 +114,8 @@ func (pl *planner) preferred(process string, prefs []int32) {
 	}
 }
 
-// sharing is who should claim what nobody holds, by role, worked out for all partitions
-// at once: for each by itself, the same processes would come first on all of them.
+// sharing is which process should claim which role that nobody holds, computed for all partitions
+// at once. Computed for each partition alone, the same processes would come first on all of them.
 type sharing struct {
 	plan  *placement.Plan
 	fresh bool
@@ -123,14 +123,14 @@ type sharing struct {
 	first []int32
 }
 
-// uncovered stands for a role that was held when vacant ones were shared out.
+// uncovered marks a role that had a holder when vacant roles were shared out.
 const uncovered = int32(-3)
 
-// shares says, by role, which of the plan's candidates should claim it if nobody holds
-// it, these roles of p among them; fresh reckons with nobody holding anything. With several
-// partitions, what becomes vacant within T/20, such as what a dead process held on many, is
-// shared out once. With one, only what is asked for is: after an outage holders are found to
-// be silent one after the other, and what all of them held takes long to share out.
+// shares returns, by role, which of the plan's candidates should claim it if nobody holds it,
+// including these roles of the shard; fresh assumes that nobody holds anything. With several
+// partitions, roles that become vacant within T/20, such as those that a dead process held on
+// many, are shared out together. With one partition only the given roles are: after an outage
+// holders are found silent one after the other, and sharing out the roles of all takes long.
 func (s *shard) shares(plan *placement.Plan, roles []int32, fresh bool, now clock.Instant) []int32 {
 	sh := &s.planner.sharing
 	recent := sh.plan == plan && sh.fresh == fresh && len(sh.first) == s.desired.Roles && now.Mono.Sub(sh.at) < clock.Behind(s.set.T)
@@ -151,7 +151,7 @@ func (s *shard) shares(plan *placement.Plan, roles []int32, fresh bool, now cloc
 	return sh.first
 }
 
-// open are the roles, ascending, that are shared out together with these of p.
+// open returns the roles, ascending, that are shared out together with the given ones.
 func (s *shard) open(roles, holders []int32) []int32 {
 	var open []int32
 	if len(s.shards) == 1 {
@@ -168,7 +168,7 @@ func (s *shard) open(roles, holders []int32) []int32 {
 	return open
 }
 
-// plan returns the plan of who should lead what, and the index of this process in it.
+// plan returns the current plan and the index of this process in it.
 func (k *common) plan(expected bool, now clock.Instant) (plan *placement.Plan, me int) {
 	steady := k.mover.willing != 0 && now.Mono.Sub(k.mover.willing) >= steadyAfter
 	return k.planner.plan(census{members: &k.members, quiet: silentHolders(k.shards, now), cool: k.mover.cool,
@@ -176,8 +176,8 @@ func (k *common) plan(expected bool, now clock.Instant) (plan *placement.Plan, m
 		willing: k.desired.Willing(now) && !k.set.Observer && k.set.Alive(now)}, expected, now)
 }
 
-// silentHolders returns the processes that hold something and of which nothing was read for
-// half of their lease, though the log works: they are probably dead.
+// silentHolders returns the holders from which nothing was read for half of their lease although
+// the log works: they are probably dead.
 func silentHolders(parts []*shard, now clock.Instant) map[string]bool {
 	var silent map[string]bool
 	for _, p := range parts {
@@ -197,8 +197,8 @@ func silentHolders(parts []*shard, now clock.Instant) map[string]bool {
 	return silent
 }
 
-// Unasked returns the members whose Preference is not known, for so many roles. The caller
-// asks without a lock, as it is the user's code, and says what it heard with
+// Unasked returns the members for which Preference was not called, and the number of roles. The
+// caller calls it without a lock, since it is the user's code, and stores the results with
 // planner.preferred.
 func (n *Node) Unasked() (ask []Member, roles int) {
 	if n.set.Preference == nil || n.set.Nominated {
@@ -208,7 +208,7 @@ func (n *Node) Unasked() (ask []Member, roles int) {
 	return n.planner.unasked(&n.members, self, n.set.Observer, n.desired.Roles), n.desired.Roles
 }
 
-// holders says by role who holds what, as a Plan's candidates.
+// holders returns the holder of each role, as the index of a candidate of the plan.
 func (k *common) holders(plan *placement.Plan, now clock.Instant) []int32 {
 	total := k.desired.Roles
 	for _, p := range k.shards {
@@ -240,8 +240,8 @@ func (k *common) holders(plan *placement.Plan, now clock.Instant) []int32 {
 	return out
 }
 
-// expected says by role who holds what, or was given it and has not claimed it yet: what is
-// on its way to one is not to be taken for room that it has.
+// expected returns, by role, the holder, or the process to which the role is being handed over:
+// roles on their way to a process must not count as its free capacity.
 func (k *common) expected(plan *placement.Plan, now clock.Instant) []int32 {
 	out := k.holders(plan, now)
 	for _, p := range k.shards {

@@ -9,40 +9,40 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// Ready is what the caller of a Node has to do: first of all append, without holding
-// anybody up. In which order records reach the log does not matter.
+// Ready is what the caller of a Node has to do: first of all to append, without delay. The order
+// in which records reach the log does not matter.
 type Ready struct {
 	Append    []Append
 	Notes     []Note
 	Outcomes  []Outcome
-	Verify    bool          // the log may be another one by now
-	Back      []int         // logs of which reading is to begin again, farther back
-	Join      bool          // whether to take part in the nominator's group
-	Changed   bool          // what others are told of holders has changed
+	Verify    bool          // check whether the log is still the same
+	Back      []int         // logs to read again from farther back
+	Join      bool          // take part in the nominator's group
+	Changed   bool          // Holder, Watch or Members may answer differently
 	Requested bool          // there is a request for the application
-	Finished  bool          // closing, and there is nothing more to wait for
-	WakeIn    time.Duration // Tick is due then, if nothing happens before
+	Finished  bool          // closing is complete
+	WakeIn    time.Duration // Tick is due after this time, if nothing happens before
 }
 
-// Append is a record on its way to a log.
+// Append is a record to be appended.
 type Append struct {
 	Partition int
 	ID        string // of the incarnation of a small log
 	Record    lease.Record
 }
 
-// Note is a line for the log: it is written by the caller, without a lock.
+// Note is a line for the log file, which the caller writes without a lock.
 type Note struct {
 	Level slog.Level
 	Text  string
 	Args  []any
 }
 
-// lookEvery is how often a Node looks at itself when nothing else wakes it: it bounds
-// how late a hung application is noticed.
+// lookEvery is the longest time between two Ticks. It limits how late a hung application is
+// noticed.
 const lookEvery = time.Second
 
-// Ready returns what there is to do and begins a new list.
+// Ready returns what there is to do, and begins a new list.
 func (n *Node) Ready(now clock.Instant) Ready {
 	n.correspond(now)
 	r := n.ready
@@ -58,7 +58,7 @@ func (k *common) note(level slog.Level, text string, args ...any) {
 
 func (k *common) tell(notes []Note) { k.ready.Notes = append(k.ready.Notes, notes...) }
 
-// wakeIn is how long nothing will be due, if nothing happens.
+// wakeIn returns the time until the next Tick is due.
 func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	next := lookEvery
 	if len(n.shards) == 0 {
@@ -83,8 +83,8 @@ func (n *Node) wakeIn(now clock.Instant) time.Duration {
 	return next
 }
 
-// reports decides what the log is told of trouble in the records. Trouble that repeats must
-// not fill the log: each kind of odd record is told of once, all else once in ten seconds.
+// reports decides which trouble with records is logged. Repeated trouble must not fill the log:
+// each kind of odd record is logged once, everything else at most once in ten seconds.
 type reports struct {
 	malformed, newer, copied                  bool
 	resets, lost, claims                      limiter
@@ -96,7 +96,7 @@ type limiter struct {
 	next clock.Mono
 }
 
-// due reports whether it is time for another line.
+// due reports whether another line may be logged.
 func (l *limiter) due(now clock.Instant) bool {
 	if now.Mono < l.next {
 		return false
@@ -105,7 +105,7 @@ func (l *limiter) due(now clock.Instant) bool {
 	return true
 }
 
-// line returns a line if the limiter lets it pass.
+// line returns a line, or nothing if the limiter stops it.
 func (l *limiter) line(now clock.Instant, level slog.Level, text string, args ...any) []Note {
 	if !l.due(now) {
 		return nil
@@ -121,8 +121,8 @@ func once(said *bool, level slog.Level, text string, args ...any) []Note {
 	return []Note{{level, text, args}}
 }
 
-// skipped tells of a record that plays no part. That of another incarnation of a small log was
-// on its way when that went.
+// skipped reports a skipped record. A record of another incarnation of a small log was in flight
+// when that incarnation ended, and is not reported.
 func (r *reports) skipped(bad error, e Entry) []Note {
 	switch {
 	case errors.Is(bad, lease.ErrForeign):
@@ -139,8 +139,8 @@ func (r *reports) skipped(bad error, e Entry) []Note {
 	return once(&r.malformed, slog.LevelWarn, "skipping malformed records; logged once", "partition", e.Partition, "offset", e.Offset, "error", bad)
 }
 
-// rewound tells of a log that went back or contradicts what is known of it; resets counts how
-// often logs did.
+// rewound reports a log that went back or contradicts what this process has read; resets is how
+// often logs did so.
 func (r *reports) rewound(ev lease.Event, partition int, offset int64, resets uint64, now clock.Instant) []Note {
 	switch {
 	case ev.Outvoted:
@@ -155,13 +155,13 @@ func (r *reports) rewound(ev lease.Event, partition int, offset int64, resets ui
 	return r.resets.line(now, slog.LevelWarn, "leader log rewound: rejoining", "partition", partition, "offset", offset, "resets", resets)
 }
 
-// contradicted tells of a record that shows that another process has another fold.
+// contradicted reports a record whose sender has another fold.
 func (r *reports) contradicted(partition int, offset int64, rec *lease.Record, name string, now clock.Instant) []Note {
 	return r.contradictions.line(now, slog.LevelError, "state of another process contradicts the own one: snapshots of all will tell who has to rejoin",
 		"partition", partition, "offset", offset, "by_name", name, "process", rec.Session.Process, "record", rec.Kind)
 }
 
-// confirm tells that the Snapshots of others have shown that the own fold is right.
+// confirm reports that the Snapshots of others have confirmed this process's fold.
 func (r *reports) confirm(partition int, offset int64, process, name string, now clock.Instant) []Note {
 	return r.confirmed.line(now, slog.LevelError, "own state is confirmed by others: the process that contradicts it has to rejoin",
 		"partition", partition, "offset", offset, "by_name", name, "process", process)

@@ -9,8 +9,7 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// keeps reports whether this process goes on holding what it holds of p, and up to
-// which role.
+// keeps returns the bound below which this process keeps its roles.
 func (s *shard) keeps(now clock.Instant) (below int32) {
 	if !s.desired.Willing(now) || !s.nomination.nominated && !s.nomination.retained {
 		return 0
@@ -18,7 +17,7 @@ func (s *shard) keeps(now clock.Instant) (below int32) {
 	return s.localRoles()
 }
 
-// giveUp begins to give up what is not wanted any more, and names who is to have it.
+// giveUp begins to give up unwanted roles, and names their successors.
 func (s *shard) giveUp(now clock.Instant) {
 	below := s.keeps(now)
 	if s.holds.len() == 0 {
@@ -33,12 +32,11 @@ func (s *shard) giveUp(now clock.Instant) {
 	}
 }
 
-// nameAt is from when on successors are named. In a crowd, a closing process waits first
-// (crowdedUntil), for T/8 at most, so that there is time left for an answer. Where a whole
-// crowd closes together, nobody is named, asked or given anything by then. Otherwise each of
-// n members would ask all others, and send a Release to each: these n² records keep all
-// readers busy, and a newcomer would find nothing else within its reach. A small group does
-// not wait, nor does a process that nobody drives.
+// nameAt is when successors are named. In a crowd, a closing process first waits (crowdedUntil),
+// for at most T/8, so that time is left for an answer. If a whole crowd closes together, nobody is
+// left to be named by then. Otherwise each of n members would ask all others and send each a
+// Release: these n² records keep all readers busy, and a newcomer would find nothing else within
+// its reach. A small group does not wait, nor does a process that nobody drives.
 func (k *common) nameAt() clock.Mono {
 	if !k.desired.Closing || !k.desired.Contend || k.members.size()+len(k.members.left) <= fewHolders {
 		return 0
@@ -46,7 +44,7 @@ func (k *common) nameAt() clock.Mono {
 	return k.announcer.crowdedUntil(min(clock.Pause(k.set.T), k.set.AnswerWait*3/4), k.timing.roundTrip())
 }
 
-// giveUpFrom begins to hand over roles from a number on.
+// giveUpFrom begins to give up the roles from a number on.
 func (s *shard) giveUpFrom(below int32, now clock.Instant) {
 	var roles []int32
 	for role := range s.holds.from(below) {
@@ -74,8 +72,7 @@ func (s *shard) sayHandover(h *handover) {
 	s.note(slog.LevelDebug, "handing over", "partition", s.index, "reason", h.why, "to", h.to)
 }
 
-// nameSuccessors chooses who is to lead next what is to be given up: it is shared out
-// among those who are there.
+// nameSuccessors shares the roles to be given up out among the other members.
 func (s *shard) nameSuccessors(now clock.Instant) {
 	roles := s.hands.name()
 	open := make([]int32, len(roles))
@@ -96,7 +93,7 @@ func (s *shard) nameSuccessors(now clock.Instant) {
 	s.hands.tidy()
 }
 
-// callOff ends a handover of which the application has not been told.
+// callOff ends a handover of which the application was not told yet.
 func (s *shard) callOff(h *handover) {
 	s.hands.callOff(h)
 	s.mover.dirty = true
@@ -104,7 +101,7 @@ func (s *shard) callOff(h *handover) {
 	s.note(slog.LevelDebug, "handover called off", "partition", s.index, "reason", h.why, "to", h.to)
 }
 
-// advance moves the handovers of p on.
+// advance takes the next step of each handover.
 func (s *shard) advance(now clock.Instant) {
 	if len(s.hands.all) == 0 {
 		return
@@ -146,7 +143,7 @@ func (s *shard) advanceOne(h *handover, now clock.Instant) {
 	switch v {
 	case ask:
 		if !on.ready && !on.idle {
-			h.to = "" // it would only keep the others waiting
+			h.to = "" // its claim would only keep the others waiting
 		}
 		h.asked, h.deadline = true, now.Add(s.set.Drain)
 		s.terms.Revoke(s.units(h.sorted(true)), h.why, h.deadline)
@@ -183,9 +180,9 @@ func (s *shard) conditions(h *handover, now clock.Instant) conditions {
 	return on
 }
 
-// ping asks the one that is to lead next to say that it is there, in the log that it is
-// to claim in: on its way there the answer opens and warms what the claim will need, and
-// of one that is dead, cut off or deaf nothing is heard.
+// ping asks the successor whether it is there, in the log in which it is to claim. The answer
+// opens and warms up the connection that the claim needs, and a successor that is dead, cut off or
+// deaf does not answer.
 func (s *shard) ping(h *handover, now clock.Instant) {
 	if h.to == "" || h.pinged || h.asked {
 		return
@@ -201,7 +198,7 @@ func (s *shard) ping(h *handover, now clock.Instant) {
 	c.append(now, r)
 }
 
-// giveBack ends leadership of roles and then releases them.
+// giveBack ends leadership of roles, and then releases them.
 func (s *shard) giveBack(roles []int32, h *handover, why term.Reason, now clock.Instant) {
 	if len(roles) == 0 {
 		return
@@ -224,8 +221,8 @@ func (s *shard) giveBack(roles []int32, h *handover, why term.Reason, now clock.
 	}
 }
 
-// Drained says that the application has finished the work of the terms of units with
-// this token, which it was asked to give up.
+// Drained notes that the application has finished the work of the terms with this token on these
+// units, which it was told to give up.
 func (n *Node) Drained(units []int, token int64, now clock.Instant) {
 	var done []int
 	for _, unit := range units {

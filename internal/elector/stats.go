@@ -9,19 +9,19 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// Counters only grow. All are moved where what they count is dealt with anyway, so that
-// none costs anything for each role but the vacancies, which cost a store.
+// Counters only grow. Each is counted where its event is handled anyway, so none costs anything
+// for each role, except the vacancies, which cost a store.
 type Counters struct {
 	Records, Foreign, Newer, Malformed uint64 // read
 
 	RequestsAccepted uint64 // by the application
-	RequestsRefused  uint64 // by it, or without asking it
+	RequestsRefused  uint64 // by the application, or without asking it
 
-	LogResets      uint64 // logs whose place was lost, and which were begun anew
-	Contradictions uint64 // how often another process was found to have another fold
-	Diverged       string // name of the process that most others contradict, as was last found
-	Appended       uint64 // records that the log has confirmed
-	AppendFailed   uint64 // and those that it has not: they may be there or not
+	LogResets      uint64 // how often reading of a log began again
+	Contradictions uint64 // how often another process had another fold
+	Diverged       string // name of the last process that the majority contradicted
+	Appended       uint64 // acknowledged records
+	AppendFailed   uint64 // others; they may be in the log or not
 	RoundTrips     tally.Timing
 	Drains         tally.Timing // one for each handover
 	Steps          tally.Timing // for how long the Elector's lock was held
@@ -29,13 +29,13 @@ type Counters struct {
 	Leaderless     float64      // seconds, added up over roles
 }
 
-// counts is what has been counted so far.
+// counts are the counters, and what else Stats needs.
 type counts struct {
 	Counters
 	read clock.Instant // when a record was last read
 }
 
-// skipped counts a record that plays no part.
+// skipped counts a skipped record.
 func (c *counts) skipped(bad error) {
 	switch {
 	case errors.Is(bad, lease.ErrForeign), errors.Is(bad, lease.ErrOtherLog):
@@ -47,21 +47,21 @@ func (c *counts) skipped(bad error) {
 	}
 }
 
-// Stats is what was counted so far, and how things are at this instant.
+// Stats are the counters, and the current state.
 type Stats struct {
 	Counters
 	Terms term.Counts
 
 	Led                   int // roles below R that the application leads
 	Held, Vacant, Unknown int // roles below R, by Status; R in all
-	Members               int // as Members returns them
+	Members               int // the length of what Members returns
 
 	Now      clock.Instant
-	Evidence clock.Instant // the oldest V of what is held; zero: nothing is held
+	Evidence clock.Instant // the oldest V of a held role; zero: none is held
 	Read     clock.Instant // when a record was last read; zero: none was
 }
 
-// Stats costs a look at the fold's holders of every role, and nothing while nobody asks.
+// Stats looks at the holder of every role; it costs nothing while nobody calls it.
 func (n *Node) Stats(now clock.Instant) Stats {
 	var c headcount
 	for n.headcount(&c, now) {
@@ -69,7 +69,7 @@ func (n *Node) Stats(now clock.Instant) Stats {
 	return n.stats(&c, now)
 }
 
-// stats is Stats with a census that was made before.
+// stats is Stats with a headcount that was taken before.
 func (n *Node) stats(c *headcount, now clock.Instant) Stats {
 	s := Stats{Now: now, Terms: n.terms.Counts(), Led: n.terms.Led(now, n.desired.Roles), Read: n.counts.read,
 		Held: c.of[Held], Vacant: c.of[Vacant], Unknown: c.of[Unknown]}
@@ -95,8 +95,7 @@ func (n *Node) stats(c *headcount, now clock.Instant) Stats {
 	return s
 }
 
-// evidence is the oldest V of what is held on p; zero: nothing is held. It is that of the lines
-// that the terms follow, as the check has them.
+// evidence returns the oldest V of the lines that the shard's terms follow; zero if it has none.
 func (s *shard) evidence(now clock.Instant) (oldest clock.Instant) {
 	if s.holds.len() == 0 {
 		return clock.Instant{}
@@ -109,17 +108,16 @@ func (s *shard) evidence(now clock.Instant) (oldest clock.Instant) {
 	return oldest
 }
 
-// vacancyStats is since when roles of one partition have been vacant, as others are told
-// (Status). It is for counters only: nothing is decided by it. It is exact, and costs a store
-// for each role that becomes vacant or is won: many roles may do so at once, so there are
-// neither timers nor maps.
+// vacancyStats is since when roles of one partition have been vacant (Status). It is for counters
+// only and decides nothing. It is exact and costs a store for each role that becomes vacant or is
+// won. Many roles may do so at once, so it uses neither timers nor maps.
 type vacancyStats struct {
-	since []clock.Raw // by role below R: 0: it is not vacant, or nobody knows
-	count int         // how many are vacant
-	at    clock.Raw   // until when they are accounted for
+	since []clock.Raw // by role below R; 0: not vacant, or unknown
+	count int         // vacant roles
+	at    clock.Raw   // accounted for until then
 }
 
-// vacated notes that roles below R are vacant, from now on if they were not before.
+// vacated notes that roles below R are vacant: from now on, unless they were before.
 func (v *vacancyStats) vacated(roles []int32, below int32, now clock.Instant) {
 	for _, role := range roles {
 		if role >= below {
@@ -135,12 +133,12 @@ func (v *vacancyStats) vacated(roles []int32, below int32, now clock.Instant) {
 	}
 }
 
-// occupied notes that roles have a holder, and adds to c for how long they were vacant.
+// occupied notes that roles have a holder, and adds the duration of their vacancies to c.
 func (v *vacancyStats) occupied(roles []int32, c *Counters, now clock.Instant) {
 	if v.count == 0 {
 		return
 	}
-	won, since := 0, clock.Raw(0) // mostly all were vacated together
+	won, since := 0, clock.Raw(0) // most were vacated together
 	for _, role := range roles {
 		if int(role) >= len(v.since) || v.since[role] == 0 {
 			continue
@@ -156,7 +154,7 @@ func (v *vacancyStats) occupied(roles []int32, c *Counters, now clock.Instant) {
 	c.Vacancies.Add(now.Raw.Sub(since), won)
 }
 
-// resize follows R. Nobody waits any more for roles that are not below it.
+// resize follows R. Roles at or beyond R do not count as vacant.
 func (v *vacancyStats) resize(below int) {
 	for _, since := range v.since[min(below, len(v.since)):] {
 		if since != 0 {
@@ -168,9 +166,9 @@ func (v *vacancyStats) resize(below int) {
 	}
 }
 
-// account adds to c for how long roles have been vacant until now. While a newer version may
-// hold whatever is vacant, it does not count. It has to be called before anything is read:
-// what is vacant was so until then.
+// account adds the time for which roles have been vacant to c. Time in which a member of a newer
+// version may hold the vacant roles does not count. Call it before anything is read, since what is
+// vacant now was vacant until now.
 func (v *vacancyStats) account(newerUntil clock.Raw, c *Counters, now clock.Instant) {
 	if v.count > 0 {
 		if from := max(v.at, newerUntil); now.Raw > from {
@@ -180,8 +178,8 @@ func (v *vacancyStats) account(newerUntil clock.Raw, c *Counters, now clock.Inst
 	v.at = now.Raw
 }
 
-// vacated notes that roles are vacant. Nobody knows that before the log was read to where it
-// ended when reading began.
+// vacated notes that roles are vacant. That is not known before the records that were in the log
+// when reading began are read.
 func (s *shard) vacated(roles []int32, now clock.Instant) {
 	if !caughtUp(s.channels) {
 		return
@@ -200,8 +198,8 @@ func (s *shard) resize(now clock.Instant) {
 	s.recount(now)
 }
 
-// recount looks at all roles: a log has become known, or begins anew, so that others may hold
-// them, or nobody. Nothing is counted while it is not known who holds anything.
+// recount looks at all roles, because a log has become known or is read again. Nothing counts
+// while the fold is unknown.
 func (s *shard) recount(now clock.Instant) {
 	if !s.lease.Known() {
 		s.vacancyStats = vacancyStats{at: now.Raw}
@@ -214,7 +212,7 @@ func (s *shard) recount(now clock.Instant) {
 	s.recountOf(all, now)
 }
 
-// recountOf looks at roles of which a log says something new.
+// recountOf looks at roles that a record has changed.
 func (s *shard) recountOf(roles []int32, now clock.Instant) {
 	if !s.lease.Known() {
 		return
@@ -231,7 +229,7 @@ func (s *shard) recountOf(roles []int32, now clock.Instant) {
 	s.vacated(free, now)
 }
 
-// account adds up for how long roles of p have been vacant.
+// account adds up for how long roles of the shard have been vacant.
 func (s *shard) account(now clock.Instant) {
 	s.vacancyStats.account(s.lease.NewerUntil(), &s.counts.Counters, now)
 }

@@ -5,21 +5,20 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// surveyRoles is how many roles are looked at in one hold of the Elector's lock when somebody
-// wants to know of all of them, or nearly twice as many where there are several partitions.
-// With a million roles one look at all would delay beats; so what spans several holds says of
-// each role what was so at some time during the call, and not of all what was so at one instant.
+// surveyRoles is how many roles are looked at under one hold of the Elector's lock (nearly twice
+// as many with several partitions). With a million roles, one look at all of them would delay
+// beats. So an answer that spans several holds is true for each role at some time during the call,
+// not for all roles at one instant.
 const surveyRoles = 4096
 
-// cursor goes through the roles below R, shard by shard, in slices of at most surveyRoles.
-// R may change between two slices.
+// cursor goes through the roles below R, shard by shard, in slices of at most surveyRoles. R may
+// change between slices.
 type cursor struct {
 	shard int
 	next  int32
 }
 
-// slice returns the next roles: those of s from one number up to another one. It is called
-// until ok is false.
+// slice returns the next slice: the roles from..to−1 of s. ok is false after the last one.
 func (k *common) slice(c *cursor) (s *shard, from, to int32, ok bool) {
 	for ; c.shard < len(k.shards); c.shard, c.next = c.shard+1, 0 {
 		s = k.shards[c.shard]
@@ -43,9 +42,10 @@ type known struct {
 	grantee lease.Grantee
 }
 
-// lookup finds what is known of the roles of one shard at one instant. Roles with one token
-// have one holder, too: it is asked about once. Most roles of a holder have the token that its
-// last one had: that is looked for first, as a map costs too much for each of a million roles.
+// lookup finds what is known of the roles of one shard at one instant. Roles with the same token
+// have the same holder, so each token is looked up once. Most roles of a holder have the same
+// token as the holder's role before; that is tried first, since a map lookup costs too much for
+// each of a million roles.
 type lookup struct {
 	shard  *shard
 	now    clock.Instant
@@ -84,8 +84,8 @@ func (l *lookup) role(role int32) *known {
 	return k
 }
 
-// grouped makes one Standing of the roles of a shard that have the same key, in the order of
-// their lowest role, which are added in ascending order.
+// grouped makes one Standing of a shard's roles with the same key, in the order of their lowest
+// roles. Roles are added in ascending order.
 type grouped struct {
 	out   []Standing
 	shard *shard
@@ -128,7 +128,7 @@ func statusOf(key int64) Status {
 	return Held
 }
 
-// survey is a look at all roles below R that is under way.
+// survey is a look at all roles below R in progress.
 type survey struct {
 	cursor
 	grouped
@@ -139,8 +139,8 @@ func (n *Node) survey(v *survey, now clock.Instant) (more bool) {
 	return n.look(&v.cursor, now, func(s *shard, role int32, k *known) { v.add(s, role, k) })
 }
 
-// look tells of the next roles what is known of them, and reports whether there are more.
-// Where partitions have few roles it is those of several: it stops after surveyRoles.
+// look calls tell for the next roles, and reports whether there are more. If partitions have few
+// roles it covers several, and stops after surveyRoles.
 func (k *common) look(c *cursor, now clock.Instant, tell func(*shard, int32, *known)) (more bool) {
 	for looked := int32(0); looked < surveyRoles; {
 		s, from, to, ok := k.slice(c)
@@ -156,8 +156,7 @@ func (k *common) look(c *cursor, now clock.Instant, tell func(*shard, int32, *kn
 	return !k.last(*c)
 }
 
-// Standings returns what is known of all roles below R, and of which nothing is: by
-// partition, then by lowest role.
+// Standings returns what is known of all roles below R, by partition, then by lowest role.
 func (n *Node) Standings(now clock.Instant) []Standing {
 	var v survey
 	for n.survey(&v, now) {
@@ -165,7 +164,7 @@ func (n *Node) Standings(now clock.Instant) []Standing {
 	return v.out
 }
 
-// headcount is how many of the roles below R have each Status, as far as they were looked at.
+// headcount is how many of the roles looked at so far have each Status.
 type headcount struct {
 	cursor
 	of [Held + 1]int
@@ -176,9 +175,9 @@ func (n *Node) headcount(c *headcount, now clock.Instant) (more bool) {
 	return n.look(&c.cursor, now, func(_ *shard, _ int32, k *known) { c.of[statusOf(k.key)]++ })
 }
 
-// Watcher is one Watch under way: what its consumer was told last of each role. It is
-// told of what has changed when it has time; so it costs no more than this, however slow
-// it is.
+// Watcher is one Watch in progress: what its consumer was last told of each role. The consumer
+// gets changes when it asks for them, so a Watcher costs no more than this, however slow the
+// consumer is.
 type Watcher struct {
 	told []int64      // by role: token, or what stands for none
 	seen [][]sighting // by shard, by slice of its roles
@@ -186,26 +185,25 @@ type Watcher struct {
 	grouped
 }
 
-// sighting is what a Watcher was told of a slice of roles by: nothing has changed while both
-// are the same.
+// sighting identifies the state of a slice of roles that a Watcher was told of. Nothing has
+// changed while both numbers are the same.
 type sighting struct {
-	version uint64 // of who holds them; 0: look again
-	view    uint64 // of what is thought of the holders
+	version uint64 // of the holders; 0: look again
+	view    uint64 // of what is known about these holders
 }
 
 // NewWatcher returns a Watcher that was told nothing.
 func NewWatcher() *Watcher { return &Watcher{} }
 
-// Changes returns what w was not told yet of the roles below R, and counts it as told.
-// Nothing is said of what is not known, unless it was before.
+// Changes returns what w was not told yet of the roles below R, and marks it as told. It leaves
+// out unknown roles, unless they were known before.
 func (n *Node) Changes(w *Watcher, now clock.Instant) []Standing {
 	for n.changes(w, now) {
 	}
 	return w.take()
 }
 
-// changes looks at the next slice of roles that may have changed, and reports whether there
-// are more.
+// changes looks at the next slices that may have changed, and reports whether there are more.
 func (n *Node) changes(w *Watcher, now clock.Instant) (more bool) {
 	w.resize(n)
 	var of *shard
@@ -267,8 +265,8 @@ func (w *Watcher) resize(n *Node) {
 	}
 }
 
-// view is a number that is another one when something else is thought of what holders hold,
-// or of what nobody holds, though no role has changed hands.
+// view returns a number that changes whenever the Status of roles may change although no role
+// changes hands.
 func (s *shard) view(now clock.Instant) uint64 {
 	view := uint64(0) // a sum: the holders come in no order
 	for h := range s.lease.Holders() {

@@ -8,24 +8,24 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// hold is what roles have in common that this process holds since one Claim. It does not change.
+// hold is what roles that this process holds by one Claim have in common. It does not change.
 type hold struct {
 	token int64
 	cause cause
 	since clock.Mono
-	line  int // the line of V that its term follows
+	line  int // the line of V that the term follows
 }
 
-// cause tells how this process came by a role.
+// cause is how this process got a role.
 type cause int
 
 const (
-	claimed     cause = iota // when it was vacant, or left by somebody who went
-	rebalanced               // handed over by somebody who could have kept it
-	transferred              // and meant to stay
+	claimed     cause = iota // it was vacant, or its holder left
+	rebalanced               // its holder handed it over for balance
+	transferred              // its holder handed it over by a Transfer: it stays
 )
 
-// follow draws the conclusions of what a record in a log did to the lease.
+// follow acts on what a record did to the lease.
 func (c *channel) follow(ev lease.Event, anew bool, r *lease.Record, now clock.Instant) {
 	s := c.shard
 	if ev.Known {
@@ -37,7 +37,7 @@ func (c *channel) follow(ev lease.Event, anew bool, r *lease.Record, now clock.I
 			s.recountOf(s.lease.RolesOf(id), now)
 		}
 		switch live := c.log.Offset() >= c.end; {
-		case !live && s.unheard != nil: // it may claim here what it holds from now on
+		case !live && s.unheard != nil: // it may claim here from now on
 			s.unheard[r.Session] = true
 		case live && s.unheard[r.Session]: // others were told that nothing is known of its roles
 			delete(s.unheard, r.Session)
@@ -56,12 +56,12 @@ func (c *channel) follow(ev lease.Event, anew bool, r *lease.Record, now clock.I
 	}
 }
 
-// outlived takes note of holders that another process has found to be silent before this
-// one did: nothing is left by which it would find out itself.
+// outlived handles holders that another process has found to be silent before this process did:
+// their roles have changed hands, so this process would not find out by itself.
 func (c *channel) outlived(ids []lease.Session, r *lease.Record, now clock.Instant) {
 	for _, id := range ids {
 		switch {
-		case id.Process == r.Session.Process: // it claims anew what it held
+		case id.Process == r.Session.Process: // it claims its own roles again
 		case c.link.doubtful(now.Add(-c.set.T)):
 		case len(c.shard.channels) > 1 && c.members.heardSince(id.Process, now.Add(-clock.Recent(c.set.T))): // it is cut off from this log only
 		case c.members.suspect(id.Process):
@@ -70,7 +70,7 @@ func (c *channel) outlived(ids []lease.Session, r *lease.Record, now clock.Insta
 	}
 }
 
-// learned looks at everything, which was not known before.
+// learned reviews everything after the fold has become known.
 func (s *shard) learned(anew bool, now clock.Instant) {
 	s.recount(now)
 	s.ready.Changed = true
@@ -88,11 +88,10 @@ func (s *shard) learned(anew bool, now clock.Instant) {
 	}
 }
 
-// sync compares roles that may have changed with what is held here. What has ended is
-// ended before a line of V is renewed, and lines are renewed before terms are shifted to them: a
-// term that goes on is found led all the while. It is called after each record, so that no
-// log was lost and won again since: until it is shifted, a term's former line says no more
-// than its new one.
+// sync compares roles that may have changed with the roles held here. It ends terms before it
+// renews a line of V, and renews lines before it shifts terms to them, so that a term that goes on
+// is led throughout. It is called after each record, so no log was lost and won again in between:
+// until a term is shifted, its former line says no more than its new one.
 func (s *shard) sync(now clock.Instant) {
 	var lapsed, superseded, free, taken, shifted []int32
 	var gained wins
@@ -144,7 +143,7 @@ type won struct {
 	roles []int32
 }
 
-// add adds a role. Mostly the one before has the same token.
+// add adds a role. Most roles have the same token as the one before.
 func (w *wins) add(token int64, role int32) {
 	i := len(*w) - 1
 	if i < 0 || (*w)[i].token != token {
@@ -156,7 +155,7 @@ func (w *wins) add(token int64, role int32) {
 	(*w)[i].roles = append((*w)[i].roles, role)
 }
 
-// renew publishes V of all lines that terms follow. What ended was withdrawn before.
+// renew publishes V of all lines that terms follow. Ended terms were withdrawn before.
 func (s *shard) renew() {
 	for line := range s.lease.InUse() {
 		v := s.lease.V(line)
@@ -166,7 +165,7 @@ func (s *shard) renew() {
 	}
 }
 
-// shift lets terms follow the lines of V that are theirs now.
+// shift lets terms follow their current lines of V.
 func (s *shard) shift(roles []int32) {
 	byLine := map[int][]int{}
 	var from, to *hold
@@ -187,7 +186,7 @@ func (s *shard) shift(roles []int32) {
 	}
 }
 
-// gain begins the terms of roles that were won by one Claim.
+// gain begins the terms of roles won by one Claim.
 func (s *shard) gain(roles []int32, token int64, now clock.Instant) {
 	units := make([]int, 0, len(roles))
 	var of *hold
@@ -209,7 +208,7 @@ func (s *shard) gain(roles []int32, token int64, now clock.Instant) {
 	}
 }
 
-// end forgets roles that are held no more.
+// end ends the terms of roles that are no longer held.
 func (s *shard) end(roles []int32, why term.Reason, graceful bool) {
 	if len(roles) == 0 {
 		return
@@ -228,7 +227,7 @@ func (s *shard) endAll(why term.Reason) {
 	s.end(s.holds.roles(), why, false)
 }
 
-// End ends all terms: the log has failed for good, or this process has closed.
+// End ends all terms: the log has failed permanently, or this process has closed.
 func (n *Node) End(why term.Reason) {
 	for _, p := range n.shards {
 		p.endAll(why)

@@ -8,54 +8,52 @@ import (
 )
 
 const (
-	// helloEvery is how often a process announces itself; one that was not heard of for
-	// three times as long is taken for gone.
+	// helloEvery is how often a process announces itself. A process that was not heard for
+	// three times as long counts as gone.
 	helloEvery = 5 * time.Second
-	// maxHelloPeriod bounds how long a crashed process that held nothing is remembered.
+	// maxHelloPeriod limits how long a crashed process without roles is remembered.
 	maxHelloPeriod = time.Minute
-	// Between these a measured round trip is believed, or up to a hundredth of T if that
-	// is longer; at first it is taken for maxRoundTrip. Below the shorter one the
-	// scheduling of processes matters more.
+	// A measured round trip is limited to this range, or up to a hundredth of T if that is
+	// longer. The initial value is maxRoundTrip. Below minRoundTrip the scheduling of processes
+	// matters more.
 	minRoundTrip = 2 * time.Millisecond
 	maxRoundTrip = 20 * time.Millisecond
 )
 
-// helloPeriod is helloEvery in a group of n. All read what each says, so that the cost
-// grows with the square of n: of more than 25, all together say five a second.
+// helloPeriod is helloEvery in a group of n. All members read each Hello, so the cost grows with
+// the square of n: more than 25 members say five a second together.
 func helloPeriod(n int) time.Duration {
 	return min(maxHelloPeriod, max(helloEvery, time.Duration(n)*helloEvery/25))
 }
 
-// helloGap is how soon a process says it again if there is news, as there is for all
-// others when somebody comes: in a group of more than 20, all together say twenty a
-// second.
+// helloGap is the least time between two Hellos of a process with news, such as a new member is to
+// all others. More than 20 members say twenty a second together.
 func helloGap(n int) time.Duration { return max(time.Second, time.Duration(n)*time.Second/20) }
 
-// timing is what a Node knows of its own times: of round trips, its start and its end, a
-// paragraph each. They are the process's, not a partition's.
+// timing is what a process knows of its own times: round trips, its start and its end.
 type timing struct {
 	t        time.Duration
 	rtt      time.Duration // smoothed round trip of own records
 	lastBack clock.Instant // when an own record was last read back
-	asked    clock.Instant // when the log was last doubted
+	asked    clock.Instant // when the log was last verified
 	due      clock.Mono    // when Tick is due
 
 	opened clock.Mono // when the logs were opened
-	waits  bool       // it was looked at whether leases of others are waited for
+	waits  bool       // it was checked whether this process waits for leases of others
 
-	settleAt  clock.Mono // after a start, claims of a share wait for other members until then
+	settleAt  clock.Mono // after a start, the first claims wait for other members until then
 	settles   int
-	settling  bool       // and then are thought over
-	farewells int        // Releases, Snapshots and last Hellos on their way
+	settling  bool       // and are then reconsidered
+	farewells int        // Releases, Snapshots and last Hellos in flight
 	parted    clock.Mono // when something was last released
 	freeAt    clock.Mono // closing: since when nothing is held
 }
 
 func newTiming(t time.Duration) timing { return timing{t: t, rtt: maxRoundTrip} }
 
-// back takes note of an own record that was sent at a time and has come back. Shorter
-// round trips count for more: the first takes a connection, and others may wait for a
-// broker that is gone.
+// back handles an own record that was sent at a time and has come back. Shorter round trips have
+// more weight: the first one sets up a connection, and later ones may wait for a broker that is
+// gone.
 func (t *timing) back(sent, now clock.Instant) {
 	t.lastBack = now
 	if sent == (clock.Instant{}) {
@@ -71,19 +69,18 @@ func (t *timing) back(sent, now clock.Instant) {
 	}
 }
 
-// roundTrip is how long a record takes to come back, for those who wait for each other.
+// roundTrip is how long a record takes to come back, for processes that wait for each other.
 func (t *timing) roundTrip() time.Duration {
 	return min(max(t.rtt, minRoundTrip), max(maxRoundTrip, clock.LongTrip(t.t)))
 }
 
-// late reports whether a step is late. A process that was suspended may not have heard yet
-// that its session is over and others have its partitions: for a while it must not say what
-// it wants.
+// late reports whether a step is late. A process that was suspended may not know yet that its
+// session is over and others have its partitions: for a while it must not announce what it wants.
 func (t *timing) late(now clock.Instant) bool {
 	return t.due != 0 && now.Mono.Sub(t.due) > time.Second
 }
 
-// newcomer lets the first claims of a process wait for others that start with it.
+// newcomer makes a process's first claims wait for others that start with it.
 func (t *timing) newcomer(now clock.Instant) {
 	if t.settles < 3 && (t.settles == 0 || now.Mono < t.settleAt) {
 		t.settles++
@@ -92,11 +89,11 @@ func (t *timing) newcomer(now clock.Instant) {
 	}
 }
 
-// given ends the wait for others: a holder gives something to this process already, and
-// knows who is there.
+// given ends that wait: a holder is already giving roles to this process, and knows which members
+// exist.
 func (t *timing) given(now clock.Instant) { t.settleAt = min(t.settleAt, now.Mono) }
 
-// settled is until when the first claims wait. One role cannot be shared out.
+// settled is until when the first claims wait. A single role cannot be shared out.
 func (t *timing) settled(roles int, nominated bool) clock.Mono {
 	if nominated || roles < 2 {
 		return 0
@@ -104,8 +101,8 @@ func (t *timing) settled(roles int, nominated bool) clock.Mono {
 	return t.settleAt
 }
 
-// verify asks, once in every T′, whether the log is still the same one if own records
-// are expected and none has come back for that long.
+// verify asks, at most once in T′, whether the log is still the same, if own records are expected
+// and none has come back for that long.
 func (n *Node) verify(now clock.Instant) {
 	t := &n.timing
 	busy := false
@@ -125,19 +122,18 @@ func (n *Node) verify(now clock.Instant) {
 	}
 }
 
-// closeTail is how long a closing process waits, once it holds nothing, for what it sent
-// last to be acknowledged and for Claims that are under way to be decided.
+// closeTail is how long a closing process without roles waits for its last records to be
+// acknowledged and for Claims in flight to be decided.
 const closeTail = 2 * time.Second
 
-// closeLag is how long it waits while it still reads, and has not come to its own Releases
-// yet: where all of a large group close together, everybody is late, and the last one that
-// finds the log vacant is to say so.
+// closeLag is how long it waits if it is still reading and has not reached its own Releases yet.
+// If a large group closes together, all are late, and the last one that finds the log vacant has
+// to say so.
 const closeLag = 3 * closeTail
 
-// finish reports that a closing process has nothing more to wait for. Where it leaves
-// nobody holding anything it leaves a Snapshot, so that the next one to come knows that
-// at once. Who is to lead next has a moment to claim before: a Snapshot would only be in
-// the way of that Claim.
+// finish reports that a closing process has nothing more to wait for. If it leaves no holder
+// behind, it leaves a Snapshot, so that the next process knows that at once. Before that,
+// successors have a moment to claim, since a Snapshot would only delay their Claims.
 func (n *Node) finish(now clock.Instant) {
 	if !n.desired.Closing {
 		return
@@ -171,7 +167,7 @@ func (n *Node) finish(now clock.Instant) {
 	}
 }
 
-// waited reports whether a closing process that holds nothing has waited long enough.
+// waited reports whether a closing process without roles has waited long enough.
 func (n *Node) waited(owing bool, now clock.Instant) bool {
 	since := now.Mono.Sub(n.timing.freeAt)
 	if reading := now.Age(n.counts.read) < closeTail/4; owing && reading {
@@ -180,13 +176,13 @@ func (n *Node) waited(owing bool, now clock.Instant) bool {
 	return since >= closeTail
 }
 
-// succeedBy is until when those have claimed, mostly.
+// succeedBy is the time by which most successors have claimed.
 func (n *Node) succeedBy() clock.Mono {
 	return n.timing.freeAt.Add(headStart(2 * n.timing.roundTrip()))
 }
 
-// Busy reports whether anything is held, claimed, or being released, for which it waits
-// no longer than closeTail.
+// Busy reports whether this process holds, claims or releases anything. It ends closeTail after
+// the last release.
 func (n *Node) Busy(now clock.Instant) bool {
 	for _, p := range n.shards {
 		if under, _ := p.lease.Claiming(); under > 0 || p.holds.len() > 0 {
@@ -196,8 +192,8 @@ func (n *Node) Busy(now clock.Instant) bool {
 	return n.timing.farewells > 0 && now.Mono.Sub(n.timing.parted) < closeTail
 }
 
-// sayWaiting tells once, soon after the start, for how long this process claims nothing
-// because there may be leases that it has not heard of.
+// sayWaiting logs once, soon after the start, for how long this process claims nothing because of
+// leases that it may not know of.
 func (n *Node) sayWaiting(now clock.Instant) {
 	t := &n.timing
 	if t.waits || n.set.Observer || now.Mono.Sub(t.opened) < min(clock.SayWaiting(n.set.T), lookEvery/2) {
