@@ -9,24 +9,23 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// claims is what a process knows of vacant roles of one shard, and when it will
-// claim them. The lease says which it may claim at all; all else is preference, and
-// restraint: after an outage everybody would claim everything, and the log would never
-// recover from that.
+// claims is what a process knows about vacant roles of one shard, and when it will claim them. The
+// lease decides what it may claim at all. The rest is preference and restraint: after an outage
+// every process would claim everything, and the log would never recover from that.
 type claims struct {
 	vacant     []*vacancy
-	listed     []*vacancy                  // by role: which of them has it
-	successors byRole[*successor]          // roles released in somebody's favour
-	silent     map[lease.Session]clock.Raw // whose silence was found: when it was last heard; saidOnly
+	listed     []*vacancy                  // by role: the vacancy in which it is
+	successors byRole[*successor]          // roles released in favour of a process
+	silent     map[lease.Session]clock.Raw // holders found silent: when each was last heard, or saidOnly
 	silentAt   clock.Raw                   // when the next holder's lease will be over
-	sharings   sharings                    // of what is vacant
+	sharings   sharings                    // of vacant roles
 }
 
 func (c *claims) init() {
 	*c = claims{silent: map[lease.Session]clock.Raw{}, silentAt: clock.Never}
 }
 
-// causeOf tells how this process came by a role that it has just won.
+// causeOf returns how this process got a role that it has just won.
 func (c *claims) causeOf(role int32, self string) cause {
 	h := c.successors.at(role)
 	if h == nil {
@@ -45,8 +44,8 @@ type successor struct {
 	cause   cause
 }
 
-// designate notes in whose favour roles were released, by a record that changed who holds them,
-// before anybody may claim them.
+// designate notes in whose favour roles were released by a record that changed their holders,
+// before any process may claim them.
 func (c *claims) designate(changed []int32, r *lease.Record, self string) {
 	switch {
 	case r == nil:
@@ -70,8 +69,8 @@ func (c *claims) designate(changed []int32, r *lease.Record, self string) {
 	}
 }
 
-// bySuccessor sorts roles by who comes first: this process, or another one that may take them, as
-// they were released in its favour; or nobody.
+// bySuccessor sorts roles by the process in whose favour they were released: this one, another one
+// that may claim them, or none.
 func (c *claims) bySuccessor(roles []int32, self string, mayTake func(process string) bool) (ours, theirs, open []int32) {
 	open = make([]int32, 0, len(roles))
 	for _, role := range roles {
@@ -88,8 +87,8 @@ func (c *claims) bySuccessor(roles []int32, self string, mayTake func(process st
 	return ours, theirs, open
 }
 
-// promised reports whether something that nobody holds was released in favour of a process that
-// takes it.
+// promised reports whether a role that nobody holds was released in favour of a process that takes
+// it.
 func (c *claims) promised(takes func(process string) bool) bool {
 	for _, s := range c.successors.all() {
 		if takes(s.process) {
@@ -99,16 +98,16 @@ func (c *claims) promised(takes func(process string) bool) bool {
 	return false
 }
 
-// findSilent returns the holders whose leases are over by any clock, and of which that was not
-// found before. A holder that is excepted is dealt with otherwise. It does not look before the
-// first of the leases may be over.
+// findSilent returns the holders whose leases are over by any clock and that were not found
+// before. Excepted holders are handled elsewhere. It does not look before the first lease may be
+// over.
 func (c *claims) findSilent(holders iter.Seq[lease.HolderState], except func(lease.Session) bool, now clock.Instant) (found []lease.HolderState) {
 	if c.silentAt != clock.Never && now.Raw < c.silentAt {
 		return nil
 	}
 	c.silentAt = clock.Never
 	known := c.silent
-	if len(known) > 0 { // those that hold nothing any more are forgotten
+	if len(known) > 0 { // forget those that hold nothing any more
 		c.silent = make(map[lease.Session]clock.Raw, len(known))
 	}
 	for h := range holders {
@@ -129,15 +128,15 @@ func (c *claims) findSilent(holders iter.Seq[lease.HolderState], except func(lea
 	return found
 }
 
-// revived reports whether others were told that a session is silent, which was heard now.
+// revived reports whether a session that was just heard had been reported as silent.
 func (c *claims) revived(id lease.Session) bool {
 	_, was := c.silent[id]
 	delete(c.silent, id)
 	return was
 }
 
-// lookAgain lets it be worked out anew when the next lease will be over: records that were read
-// since have put that off.
+// lookAgain makes the end of the next lease be computed again: records read since have extended
+// leases.
 func (c *claims) lookAgain(now clock.Instant) bool {
 	if c.silentAt == clock.Never {
 		return false
@@ -146,37 +145,35 @@ func (c *claims) lookAgain(now clock.Instant) bool {
 	return true
 }
 
-// saidSilent takes note that others were told of a holder's silence, maybe before it was
-// dealt with: they have to be told if it is heard again.
+// saidSilent notes that a holder was reported as silent, possibly before findSilent found it. If
+// the holder is heard again, that has to be reported too.
 func (c *claims) saidSilent(id lease.Session) {
 	if id != (lease.Session{}) && c.silent[id] == 0 {
 		c.silent[id] = saidOnly
 	}
 }
 
-// saidOnly stands for a time in claims.silent: nothing was done yet but to say so.
+// saidOnly stands for a time in claims.silent: the holder was only reported.
 const saidOnly = clock.Raw(1)
 
-// vacancy is roles of which something is to be thought, together, from a time on by the
-// monotonic clock.
+// vacancy is a group of roles to be considered together from a time on, by the monotonic clock.
 type vacancy struct {
 	at    clock.Mono
-	roles []int32 // those that are still listed for it count
+	roles []int32 // only those still listed for it count
 	what  upcoming
-	left  int // how many these are
+	left  int // the number of these
 }
 
-// upcoming is what a vacancy is listed for.
+// upcoming is what happens to a vacancy when it is due.
 type upcoming int
 
 const (
-	toClaim upcoming = iota // of them what may be claimed then
-	toShare                 // they were released in favour of another one, who may not have claimed them
-	toRank                  // another one should have claimed them: who comes next?
+	toClaim upcoming = iota // claim the roles that may be claimed then
+	toShare                 // share them out, if the process in whose favour they were released has not claimed them
+	toRank                  // find the next process, if the one that should have claimed them has not
 )
 
-// list takes note of a vacancy. A role is listed once: if it was already, and for no later
-// time, that counts.
+// list adds a vacancy. Each role is listed once: an earlier time that is listed already counts.
 func (c *claims) list(v *vacancy) {
 	if len(v.roles) > 0 {
 		if more := int(slices.Max(v.roles)) + 1 - len(c.listed); more > 0 {
@@ -200,14 +197,14 @@ func (c *claims) list(v *vacancy) {
 
 func (c *claims) add(at clock.Mono, roles []int32) { c.list(&vacancy{at: at, roles: roles}) }
 
-// isListed reports whether something is to be thought of a role.
+// isListed reports whether a role is in a vacancy.
 func (c *claims) isListed(role int32) bool {
 	return int(role) < len(c.listed) && c.listed[role] != nil
 }
 
-// drop forgets that roles were vacant: somebody holds them. Should they be released, it
-// is thought of anew who is to claim them. It costs no more than the roles that are
-// dropped: every Claim of somebody drops some, and there may be very many vacant.
+// drop removes roles that have a holder now. When they are released, it is decided again which
+// process claims them. Its cost depends on the dropped roles only: every Claim drops some, and
+// very many may be vacant.
 func (c *claims) drop(roles []int32) {
 	for _, role := range roles {
 		if c.isListed(role) {
@@ -218,18 +215,18 @@ func (c *claims) drop(roles []int32) {
 	c.tidy()
 }
 
-// tidy forgets vacancies of which nothing is left.
+// tidy removes empty vacancies.
 func (c *claims) tidy() {
 	c.vacant = slices.DeleteFunc(c.vacant, func(v *vacancy) bool { return v.left == 0 })
 }
 
-// clear forgets all vacancies.
+// clear removes all vacancies.
 func (c *claims) clear() {
 	c.vacant = nil
 	clear(c.listed)
 }
 
-// due takes out the roles of which this is to be thought by now, ascending, below limit.
+// due removes and returns the roles below limit of vacancies of this kind that are due, ascending.
 func (c *claims) due(what upcoming, now clock.Instant, limit int32) []int32 {
 	var roles []int32
 	c.vacant = slices.DeleteFunc(c.vacant, func(v *vacancy) bool {
@@ -250,8 +247,8 @@ func (c *claims) due(what upcoming, now clock.Instant, limit int32) []int32 {
 	return roles
 }
 
-// next is when the first of the vacancies is due. Before thinkAt nothing is thought of that is
-// not claimed yet.
+// next is when the first vacancy is due. Vacancies other than those to be claimed are not
+// considered before thinkAt.
 func (c *claims) next(thinkAt clock.Mono) clock.Mono {
 	next := clock.Mono(clock.Never)
 	for _, v := range c.vacant {
@@ -264,22 +261,22 @@ func (c *claims) next(thinkAt clock.Mono) clock.Mono {
 	return next
 }
 
-// overdue reports whether something was to be thought of by a time that is not claimed yet.
+// overdue reports whether a vacancy that is not to be claimed was due by a time.
 func (c *claims) overdue(at clock.Mono) bool {
 	return slices.ContainsFunc(c.vacant, func(v *vacancy) bool { return v.what != toClaim && v.at <= at })
 }
 
-// take takes out the roles that are to be claimed by now, ascending, below limit.
+// take removes and returns the roles below limit that are to be claimed now, ascending.
 func (c *claims) take(now clock.Instant, limit int32) []int32 { return c.due(toClaim, now, limit) }
 
-// sharings is how often vacant roles were shared out lately.
+// sharings is how often vacant roles were shared out recently.
 type sharings struct {
-	next clock.Mono    // there is none before
+	next clock.Mono    // no sharing out before then
 	last time.Duration // the pause until then
 	made int           // in a row
 }
 
-// row is how many there have been by now, each soon after the one before.
+// row is the number of recent sharings out in a row, each soon after the one before.
 func (s *sharings) row(now clock.Mono) int {
 	if now.Sub(s.next) > s.last {
 		return 0
@@ -287,22 +284,22 @@ func (s *sharings) row(now clock.Mono) int {
 	return s.made
 }
 
-// pause is the one after a sharing out that is made now: an eighth of the whole one after
-// the first of a row, and twice as long after each of the next. Many who die together are
-// found to be silent within much less than the whole pause, and what they held need not wait
-// for it; where that goes on, sharing out is soon as rare as the whole pause makes it.
+// pause is the pause after a sharing out made now: an eighth of whole after the first one of a
+// row, and twice as long after each further one. Processes that die together are found silent
+// within much less than whole, and their roles need not wait for it. If that goes on, sharings out
+// soon become as rare as whole makes them.
 func (s *sharings) pause(now clock.Mono, whole time.Duration) time.Duration {
 	return whole >> max(0, 3-s.row(now))
 }
 
-// add takes note of a sharing out.
+// add notes a sharing out.
 func (s *sharings) add(now clock.Mono, pause time.Duration) {
 	*s = sharings{next: now.Add(pause), last: pause, made: s.row(now) + 1}
 }
 
-// headStart is how long others leave a role to the one in whose favour it was released.
+// headStart is how long others leave a role to the process in whose favour it was released.
 func headStart(unit time.Duration) time.Duration { return 4*unit + 10*time.Millisecond }
 
-// settleFor is how long a process that starts waits for Hellos, before it claims its share of
-// several roles: so long for each newcomer, three times at most.
+// settleFor is how long a starting process waits for Hellos before it claims its share of several
+// roles: this long after each newcomer, at most three times.
 const settleFor = 100 * time.Millisecond

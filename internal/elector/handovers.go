@@ -8,16 +8,16 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// handovers are the orderly ends of terms that are under way in one shard.
+// handovers are the orderly ends of terms in progress in one shard.
 type handovers struct {
 	all []*handover
-	by  byRole[*handover] // by role that is given up
+	by  byRole[*handover] // by role
 }
 
-// of returns the handover in which a role is given up; nil: it is kept.
+// of returns the handover of a role; nil if the role is kept.
 func (hs *handovers) of(role int32) *handover { return hs.by.at(role) }
 
-// begin begins a handover of roles that are kept so far.
+// begin begins a handover of roles that were kept so far.
 func (hs *handovers) begin(h *handover, roles ...int32) {
 	hs.all = append(hs.all, h)
 	for _, role := range roles {
@@ -32,7 +32,7 @@ func (hs *handovers) give(role int32, finished bool, h *handover) {
 	hs.by.set(role, h)
 }
 
-// drop notes that a role is held no more.
+// drop notes that a role is no longer held.
 func (hs *handovers) drop(role int32) {
 	if h := hs.by.at(role); h != nil {
 		h.drop(role)
@@ -40,7 +40,7 @@ func (hs *handovers) drop(role int32) {
 	}
 }
 
-// callOff lets the roles of a handover be kept, of which the application has not been told.
+// callOff keeps the roles of a handover of which the application was not told.
 func (hs *handovers) callOff(h *handover) {
 	for role := range h.roles.all() {
 		hs.by.remove(role)
@@ -48,17 +48,17 @@ func (hs *handovers) callOff(h *handover) {
 	h.roles = byRole[bool]{}
 }
 
-// tidy forgets the handovers that are over.
+// tidy removes handovers that are over.
 func (hs *handovers) tidy() {
 	hs.all = slices.DeleteFunc(hs.all, func(h *handover) bool { return h.roles.len() == 0 })
 }
 
-// unnamed reports whether nobody has thought yet of who is to lead next, of some role.
+// unnamed reports whether some role has no decision about its successor yet.
 func (hs *handovers) unnamed() bool {
 	return slices.ContainsFunc(hs.all, func(h *handover) bool { return !h.named })
 }
 
-// name returns the roles of which that is to be thought now, and counts it as done.
+// name returns the roles for which that decision is due, and marks it as made.
 func (hs *handovers) name() (roles []int32) {
 	for _, h := range hs.all {
 		if !h.named {
@@ -77,8 +77,8 @@ func (hs *handovers) move(role int32, to *handover) {
 	hs.give(role, finished, to)
 }
 
-// split moves a role to the handover of the same kind that names to, and returns that if it
-// begins thereby.
+// split moves a role to the handover of the same kind with successor to. begun is that handover if
+// it is new.
 func (hs *handovers) split(role int32, to string) (begun *handover) {
 	from := hs.by.at(role)
 	if from.to == to {
@@ -96,8 +96,9 @@ func (hs *handovers) split(role int32, to string) (begun *handover) {
 	return begun
 }
 
-// unite lets what is to be given up in nobody's favour, and was asked for at the same time,
-// share one Release: where all others of a crowd leave, there would be as many as these were.
+// unite merges handovers without a successor that began at the same time, so that they share one
+// Release. When all others of a crowd leave, there would otherwise be as many Releases as there
+// were successors.
 func (hs *handovers) unite(h *handover) {
 	if h.to != "" {
 		return
@@ -113,7 +114,7 @@ func (hs *handovers) unite(h *handover) {
 }
 
 // pinged notes that an own Ping was read back at an offset of a log, and ponged that it was
-// answered. Other words of that member count for nothing: it says them without having read
+// answered. Other records of that member do not count, since it writes them without having read
 // anything.
 func (hs *handovers) pinged(log int, o int64, to string) {
 	for _, h := range hs.all {
@@ -131,8 +132,8 @@ func (hs *handovers) ponged(log int, ping int64, by string) {
 	}
 }
 
-// due is when time alone gives something to do: successors are named from nameAt on, and
-// waited for no longer than wait.
+// due is when time alone has an effect: successors are named from nameAt on, and awaited for at
+// most wait.
 func (hs *handovers) due(nameAt clock.Mono, wait, roundTrip time.Duration) clock.Mono {
 	next := clock.Mono(clock.Never)
 	for _, h := range hs.all {
@@ -144,45 +145,44 @@ func (hs *handovers) due(nameAt clock.Mono, wait, roundTrip time.Duration) clock
 	return next
 }
 
-// handover is the orderly end of the terms of some roles of one partition, which the
-// same process is to lead next: lead on until that has answered, let the application
-// finish its work, release.
+// handover is the orderly end of the terms of some roles of one partition with the same successor:
+// lead on until the successor has answered, let the application finish its work, then release.
 type handover struct {
 	why    term.Reason
 	since  clock.Instant
-	roles  byRole[bool] // still held; true: the application has finished
-	fresh  []int32      // of these: it was not looked yet whether the application was told of their terms
-	to     string       // the process that is to lead next, if any is known
-	named  bool         // whether that has been thought of
-	pinned bool         // it is to keep them
+	roles  byRole[bool] // roles still held; true: the application has finished
+	fresh  []int32      // roles for which it was not checked yet whether the application was told of their terms
+	to     string       // the successor; empty: none
+	named  bool         // whether the successor was decided
+	pinned bool         // the successor is to keep them
 
-	pinged   bool  // it was asked to answer
-	on       int   // and in which log
-	ping     int64 // where the log has that, −1: it was not read back yet
+	pinged   bool  // the successor was asked
+	on       int   // in this log
+	ping     int64 // at this offset; −1: not read back yet
 	answered bool
 
 	asked    bool          // the application was asked to finish, by deadline
-	deadline clock.Instant // leases kept until then at most
+	deadline clock.Instant // leases are kept at most until then
 
-	finished   int        // roles that the application has finished, and are not released
-	finishedAt clock.Mono // when it had finished the first of these; 0: there are none
+	finished   int        // finished roles that are not released yet
+	finishedAt clock.Mono // when the first of these was finished; 0: there are none
 }
 
 func newHandover(why term.Reason, now clock.Instant, to string, named bool) *handover {
 	return &handover{why: why, since: now, to: to, named: named, ping: -1}
 }
 
-// deliberate reports whether the roles are handed over though this process could keep
-// them: that is called off if there is nobody to take them.
+// deliberate reports whether this process could keep the roles: such a handover is called off if
+// there is no successor.
 func (h *handover) deliberate() bool { return h.why == term.Transferred || h.why == term.Rebalanced }
 
-// conditions is what a handover is decided by.
+// conditions is the input of decide.
 type conditions struct {
 	wanted  bool // the roles are wanted again, or still
-	ready   bool // a successor is ready, or none is to be expected
-	refused bool // who is to lead next is gone, or would not
+	ready   bool // the successor is ready, or none is expected
+	refused bool // the successor is gone, or refuses
 	idle    bool // nobody drives this process any more: wait for no successor
-	over    bool // it has been waited for long enough
+	over    bool // the wait for the successor is over
 }
 
 type action int
@@ -190,12 +190,12 @@ type action int
 const (
 	stay    action = iota // go on leading
 	ask                   // ask the application to finish
-	callOff               // go on leading as if nothing had been: nobody was asked
-	overdue               // release, the application not having finished
+	callOff               // go on leading; the application was not asked
+	overdue               // release, although the application has not finished
 )
 
-// decide says how a handover goes on at time now. What the application has finished, or
-// was never told of, is released in any case.
+// decide returns what to do next at time now. Roles that the application has finished, or was
+// never told of, are released in any case.
 func (h *handover) decide(now clock.Instant, s conditions) action {
 	switch {
 	case !h.asked && s.wanted && (!h.deliberate() || s.refused || s.over && !s.ready):
@@ -208,7 +208,7 @@ func (h *handover) decide(now clock.Instant, s conditions) action {
 	return stay
 }
 
-// due is the monotonic time at which decide will have something else to say.
+// due is when the result of decide may change, by the monotonic clock.
 func (h *handover) due(wait time.Duration) clock.Mono {
 	if h.asked {
 		return h.deadline.Mono
@@ -216,7 +216,7 @@ func (h *handover) due(wait time.Duration) clock.Mono {
 	return h.since.Mono.Add(wait)
 }
 
-// finish takes note that the application has finished a role.
+// finish notes that the application has finished a role.
 func (h *handover) finish(role int32, now clock.Instant) {
 	if h.roles.at(role) {
 		return
@@ -227,7 +227,7 @@ func (h *handover) finish(role int32, now clock.Instant) {
 	}
 }
 
-// drop takes note that a role is held no more.
+// drop notes that a role is no longer held.
 func (h *handover) drop(role int32) {
 	if h.roles.at(role) {
 		if h.finished--; h.finished == 0 {
@@ -237,9 +237,9 @@ func (h *handover) drop(role int32) {
 	h.roles.remove(role)
 }
 
-// releaseAt is when what the application has finished is released: at once when that is
-// all there is, else a round trip later. Functions that end together report one by one;
-// a Release of each would bring a Claim of each, one after the other.
+// releaseAt is when finished roles are released: at once if all are finished, else a round trip
+// later. Functions that end together report one by one, and a Release for each would cause a Claim
+// for each, one after the other.
 func (h *handover) releaseAt(roundTrip time.Duration) clock.Mono {
 	switch h.finished {
 	case 0:
@@ -250,7 +250,7 @@ func (h *handover) releaseAt(roundTrip time.Duration) clock.Mono {
 	return h.finishedAt.Add(roundTrip)
 }
 
-// sorted returns the roles, ascending, that the application has finished, or all.
+// sorted returns the finished roles, or all roles, ascending.
 func (h *handover) sorted(all bool) []int32 {
 	var roles []int32
 	for role, finished := range h.roles.all() {

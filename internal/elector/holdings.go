@@ -11,9 +11,9 @@ import (
 	"github.com/goneli/neli/internal/quorum"
 )
 
-// holdings says who holds roles, and makes the records for the logs that tell of them: the only
-// log of these roles, or several small ones of which a majority decides. All that the two do
-// differently is here, so that the Node has one path for both.
+// holdings says which process holds which roles, and makes the records for their logs: the only
+// log of these roles, or several small logs of which a majority decides. All differences between
+// the two are here, so that the Node has one path for both.
 //
 // Logs are given by their numbers in Node.logs; an Out has the log's place among those of the
 // partition.
@@ -31,67 +31,66 @@ type holdings interface {
 	Claiming() (n int, oldest clock.Instant)
 	Forget(roles []int32)
 
-	// As returns the session by which Holders knows the process of a record's session.
+	// As returns the session that Holders uses for the process of a record's session.
 	As(lease.Session) lease.Session
 	// RolesOf returns the roles that a session of Holders holds, ascending.
 	RolesOf(lease.Session) []int32
-	// Held reports whether somebody holds a role and its lease is not over by any clock.
+	// Held reports whether a role has a holder whose lease may still be valid by some clock.
 	Held(role int32, now clock.Instant) bool
-	// Free returns the roles below a number that may be claimed because nobody holds them.
+	// Free returns the roles below a number that have no holder and may be claimed.
 	Free(below int32, now clock.Instant) []int32
-	// Vacant reports whether a role that was reported by Changed may be claimed.
+	// Vacant reports whether a role from Changed may be claimed.
 	Vacant(role int32, now clock.Instant) bool
 	// Owing reports whether a Release has not come back yet.
 	Owing(now clock.Instant) bool
-	// NewerUntil is until when a newer version may hold what nobody holds; zero if none does.
+	// NewerUntil is until when a member of a newer version may hold roles without a known
+	// holder; zero if there is none.
 	NewerUntil() clock.Raw
-	// Tenure tells one time of holding a role from others.
+	// Tenure identifies one uninterrupted time of holding a role.
 	Tenure(lease.Grantee) int64
-	// Ours reports whether a role that somebody holds is held by this process, in the term that
-	// had a token.
+	// Ours reports whether this process holds a role, in the term with a token.
 	Ours(g lease.Grantee, token int64) bool
-	// Earlier reports whether the sender of a record in a log had not read of the term that has
+	// Earlier reports whether the sender of a record in a log had not yet read of the term with
 	// a token.
 	Earlier(log int, read, token int64) bool
-	// Grant says in short who holds a role; ok is false if only Holder can tell.
+	// Grant returns the holder of a role in short; ok is false if only Holder can tell.
 	Grant(role int32) (token int64, holder int32, ok bool)
-	// Version is a number that is another one when some role of a slice (surveyRoles) has another
-	// holder or token; 0: that is not known.
+	// Version changes whenever a role of a slice (surveyRoles) gets another holder or token; 0:
+	// unknown.
 	Version(slice int) uint64
 
-	// Begin, Answered, Read and Failed take what a log says. Begin reports whether all terms are
-	// lost thereby, and what was concluded of roles is void. Read is given why a record could not
-	// be decoded, and reports whether what was concluded of roles is void, as all is known anew or
-	// the log went back. Failed returns the roles that the caller may claim again, after a while.
+	// Begin, Answered, Read and Failed handle what a log delivers. Begin reports whether that
+	// ends all terms and makes the state of roles void. Read takes the error of a record that
+	// could not be decoded, and reports whether the state of roles is void because everything
+	// became known or the log went back. Failed returns roles that may be claimed again later.
 	Begin(log int, e Entry, now clock.Instant) (lost bool)
 	Answered(log int, now clock.Instant)
 	Read(log int, o int64, r *lease.Record, bad error, now clock.Instant) (ev lease.Event, anew bool)
 	Failed(log int, r *lease.Record, now clock.Instant) []int32
-	// Changed returns, once, the roles of which something may have changed.
+	// Changed returns, once, the roles that may have changed.
 	Changed() []int32
-	// Reminds reports whether Changed tells of vacant roles again and again, and of those whose
-	// holder's lease is over by the clock.
+	// Reminds reports whether Changed repeats vacant roles, and returns roles whose holder's
+	// lease is over by the clock.
 	Reminds() bool
-	// Term returns the token of the term that this process has of a role, lapsed or not, and
-	// the line of V in the term table that the term follows.
+	// Term returns the token of this process's term of a role, lapsed or not, and the line of V
+	// in the term table that the term follows.
 	Term(role int32) (token int64, line int, ok bool)
-	// Outdone reports whether a term has ended because the logs say so, and not by the clock.
+	// Outdone reports whether records, and not the clock, have ended a term.
 	Outdone(role int32) bool
 	// InUse yields the lines of V that terms follow, and V is the value of one.
 	InUse() iter.Seq[int]
 	V(line int) clock.Instant
 
-	// Tick does what the clock gives reason to. It returns whether all terms have lapsed.
-	// Roles below a number are wanted; a record takes trip to come back.
+	// Tick handles the passing of time, and reports whether all terms have lapsed. Roles below
+	// a number are wanted; a record takes trip to come back.
 	Tick(below int32, trip time.Duration, now clock.Instant) (out []quorum.Out, lapsed bool)
 	// Due is when Tick has something to do.
 	Due(now clock.Instant) clock.Mono
-	// Contest makes Claims of those of the roles that may be claimed.
+	// Contest makes Claims of those roles that may be claimed.
 	Contest(roles []int32, now clock.Instant) []quorum.Out
-	// Later returns those of the roles that may be claimed only later, and when.
+	// Later returns those roles that may be claimed only later, and when.
 	Later(roles []int32, now clock.Instant) ([]int32, clock.Raw)
-	// Keeps reports whether Beats are to keep something alive in a log; led says whether this
-	// process has a term.
+	// Keeps reports whether a log needs Beats; led says whether this process has a term.
 	Keeps(log int, led bool) bool
 	Beat(log int, now clock.Instant) (lease.Record, bool)
 	Word(log int, k lease.Kind, now clock.Instant) lease.Record
@@ -102,20 +101,20 @@ type holdings interface {
 	Owes(log int) bool
 	Unreleased(log int, now clock.Instant) []lease.Record
 
-	// FreshAt is when a process that knows nothing may claim; Never if it knows something, or
-	// Changed will tell.
+	// FreshAt is when a process that knows nothing may claim; Never if it knows something, or if
+	// Changed will report it.
 	FreshAt() clock.Raw
-	// Waits reports whether no Claim is made before one that is under way is decided, and GiveUp
-	// forgets those that were sent by then. Other holdings hold Claims back for each log by
-	// itself: where it is slow to answer, or does not answer at all.
+	// Waits reports whether no Claim is made while another one is undecided, and GiveUp forgets
+	// those sent before a time. Other holdings delay Claims for each log separately, if it
+	// answers slowly or not at all.
 	Waits() bool
 	GiveUp(sent clock.Instant)
-	// Lapses reports whether a session is this process's own, which ends by Tick when its leases
-	// are over.
+	// Lapses reports whether a session is this process's own, which Tick ends when its leases are
+	// over.
 	Lapses(lease.Session) bool
 	// Reading is how long others may take to read the Claims of all roles, beyond round trips.
-	// On one log a process that claims before it has read another's Claim loses, and has done no
-	// harm. On small logs either may win some of them, and all has to be given back.
+	// On one log, a process that claims before it has read another's Claim loses without harm.
+	// On small logs each may win on some logs, and has to give all of that back.
 	Reading() time.Duration
 }
 
@@ -128,7 +127,7 @@ func (k *common) openShards(logs int, now clock.Instant) (lines int) {
 	return logs
 }
 
-// openLogs opens logs of which each is the only one that has its roles.
+// openLogs opens logs each of which is the only one with its roles.
 func (k *common) openLogs(logs int, now clock.Instant) {
 	rules := lease.Rules{Process: k.set.Process, Name: k.set.Name, T: k.set.T, Rho: k.set.Rho, History: History}
 	for i := range logs {
@@ -140,13 +139,13 @@ func (k *common) openLogs(logs int, now clock.Instant) {
 	}
 }
 
-// openSmall opens small logs, which together tell of one shard. It returns how many lines of V
-// there are.
+// openSmall opens small logs, which form one shard together. It returns how many lines of V there
+// are.
 func (k *common) openSmall(logs int, now clock.Instant) (lines int) {
 	q := quorum.New(quorum.Rules{Logs: logs, Process: k.set.Process, Name: k.set.Name, T: k.set.T, Rho: k.set.Rho,
 		History: History, Random: k.set.Random})
 	all := newShard(k, 0, &majority{Lease: q})
-	all.main = &channel{common: k, shard: all, link: link{trusted: true}} // q holds Claims back
+	all.main = &channel{common: k, shard: all, link: link{trusted: true}} // q delays Claims
 	for i := range logs {
 		c := newChannel(k, i, q.Log(i), all, now)
 		c.shallow, c.link.trusted = true, true
@@ -165,8 +164,8 @@ type oneLog struct {
 	changed []int32
 
 	version  uint64   // of the last change
-	whole    uint64   // of the last one of all roles
-	versions []uint64 // of the last one of each slice
+	whole    uint64   // of the last change of all roles
+	versions []uint64 // of the last change of each slice
 }
 
 func (l *oneLog) As(id lease.Session) lease.Session { return id }
@@ -299,8 +298,8 @@ func (l *oneLog) Tick(_ int32, _ time.Duration, now clock.Instant) (out []quorum
 	return out, true
 }
 
-// Due goes by the monotonic clock: a wall clock that is set forward is noticed at the next
-// beat, or by whoever looks at it.
+// Due uses the monotonic clock: a wall clock that is set forward is noticed at the next beat, or
+// by the next check.
 func (l *oneLog) Due(clock.Instant) clock.Mono {
 	if l.Holding() == 0 {
 		return clock.Never
@@ -308,8 +307,8 @@ func (l *oneLog) Due(clock.Instant) clock.Mono {
 	return l.Lease.V().Mono.Add(clock.Hold(l.t))
 }
 
-// Contest makes several Claims where one cannot hold all roles, but one fresh Claim only:
-// another one would wipe it. The rest follows when it has come back.
+// Contest makes several Claims if one cannot hold all roles, but only one fresh Claim, since a
+// second one would void the first. The rest follows when it has come back.
 func (l *oneLog) Contest(roles []int32, now clock.Instant) (out []quorum.Out) {
 	fresh := !l.Known()
 	for {
@@ -327,7 +326,7 @@ func (l *oneLog) Contest(roles []int32, now clock.Instant) (out []quorum.Out) {
 }
 
 func (l *oneLog) Later(roles []int32, now clock.Instant) (free []int32, at clock.Raw) {
-	if _, waits := l.Newer(); !waits { // a newer version may hold anything
+	if _, waits := l.Newer(); !waits { // a member of a newer version may hold any role
 		return nil, clock.Never
 	}
 	for _, role := range roles {
@@ -372,7 +371,7 @@ func (l *oneLog) Reading() time.Duration       { return 0 }
 // majority is the holdings of several small logs.
 type majority struct {
 	*quorum.Lease
-	below int32 // the roles that it was told to want
+	below int32 // the wanted roles are below it
 }
 
 func (m *majority) As(id lease.Session) lease.Session {
@@ -393,28 +392,27 @@ func (m *majority) RolesOf(id lease.Session) (roles []int32) {
 	return roles
 }
 
-func (m *majority) NewerUntil() clock.Raw { return m.FreeAt(m.Roles()) } // of what nobody holds
+func (m *majority) NewerUntil() clock.Raw { return m.FreeAt(m.Roles()) } // for roles without a known holder
 
 func (m *majority) Tenure(g lease.Grantee) int64 { return quorum.Tenure(g) }
 
-// Ours: a role that is being given up has no token; it is ours until enough logs say that it is
-// not.
+// Ours: a role that is being given up has no token; it is ours until enough logs have released it.
 func (m *majority) Ours(g lease.Grantee, _ int64) bool { return g.Session == m.Session() }
 
 func (m *majority) Earlier(int, int64, int64) bool { return false }
 
-// Grant cannot tell: a majority has no one token in its folds.
+// Grant cannot tell: the logs of a majority have no common token.
 func (m *majority) Grant(int32) (token int64, holder int32, ok bool) { return 0, 0, false }
 
 func (m *majority) Version(int) uint64 { return 0 }
 
-// Begin loses nothing: terms outlast what one of the logs has forgotten.
+// Begin loses nothing: terms survive the loss of one log.
 func (m *majority) Begin(log int, e Entry, now clock.Instant) (lost bool) {
 	m.Lease.Begin(log, e.Offset, e.End, e.Top, now)
 	return false
 }
 
-// Read: what is known of the other logs has been concluded.
+// Read: the state of the other logs was handled already.
 func (m *majority) Read(log int, o int64, r *lease.Record, bad error, now clock.Instant) (ev lease.Event, anew bool) {
 	switch {
 	case bad == nil:
@@ -446,7 +444,7 @@ func (m *majority) Tick(below int32, trip time.Duration, now clock.Instant) (out
 
 func (m *majority) Later([]int32, clock.Instant) ([]int32, clock.Raw) { return nil, clock.Never }
 
-// Keeps: what is held on a log is kept alive there, be there a term of it or not.
+// Keeps: grants on a log are kept alive there, with or without a term.
 func (m *majority) Keeps(log int, _ bool) bool { return m.Log(log).Holding() > 0 }
 
 func (m *majority) Owes(log int) bool { return m.Log(log).Owing() }

@@ -10,13 +10,12 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// requests are what processes ask of each other beside the lease: requests to the holder of
-// a role, the inbox of those to this process (requests_inbox.go), and calls, by which
-// everyone is asked to announce itself. A request or call is sent again until it is
-// answered, as records may be lost; its addressee knows it by its number.
+// requests are what processes ask of each other beside the lease: requests to the holder of a
+// role, the inbox of requests to this process (requests_inbox.go), and calls, which ask all
+// members to announce themselves. A request or call is repeated until it is answered, since
+// records may be lost; its addressee recognises it by its number.
 //
-// A caller gives it what it has to know of holders and logs, and takes from it the letters
-// to send and the outcomes to report.
+// The caller passes in the state of holders and logs, sends the letters and reports the outcomes.
 type requests struct {
 	inbox inbox
 	asks  []*asking
@@ -26,29 +25,29 @@ type requests struct {
 	ended []Outcome
 }
 
-// Outcome is how a Transfer, a request or a call ended.
+// Outcome is the end of a Transfer, a request or a call.
 type Outcome struct {
 	ID  int
 	Err error
 }
 
-// letter is a Ping or a Pong that has to be said in a log.
+// letter is a Ping or a Pong to be appended to a log.
 type letter struct {
 	log     int
 	kind    lease.Kind
 	to      string
-	ping    int64 // of a Pong: the offset that it answers
+	ping    int64 // of a Pong: the offset of the Ping that it answers
 	request *lease.Request
 	answer  *lease.Answer
 }
 
-// route chooses the log for the next letter about a role, or about none (anyRole); tries
-// counts the letters that were sent before.
+// route chooses the log for the next letter about a role, or about none (anyRole); tries is the
+// number of earlier letters.
 type route func(role, tries int) (log int)
 
 const anyRole = -1
 
-// ErrUnknown: it is not known yet who holds the role.
+// ErrUnknown: the holder of the role is not known yet.
 var ErrUnknown = errors.New("nothing is known yet of who holds the role")
 
 var (
@@ -58,50 +57,50 @@ var (
 )
 
 const (
-	// maxAsks bounds the requests under way, and the calls.
+	// maxAsks limits the requests in progress, and the calls.
 	maxAsks = 16
-	// askEvery is how often a request is sent until it is answered, and followEvery while
-	// it is being carried out.
+	// askEvery is the interval at which a request is sent until it is answered, and
+	// followEvery while it is being carried out.
 	askEvery    = time.Second
 	followEvery = 5 * time.Second
-	// askLimit is how long a holder may stay silent; deniedLimit, how long the logs may refuse records of
-	// this process, so that no request is sent.
+	// askLimit is how long a holder may stay silent, and deniedLimit how long the logs may
+	// refuse this process's letters.
 	askLimit    = 30 * time.Second
 	deniedLimit = 3 * time.Second
-	// goneFor is how long a role must have another holder, or none, until that ends a
-	// request. The holder's own answer says more, and may be on its way.
+	// goneFor is how long a role must have another holder, or none, before that ends a
+	// request. The former holder's answer says more, and may be in flight.
 	goneFor = 2 * time.Second
 )
 
 // asking is a request of this process.
 type asking struct {
 	Request
-	holder   string // the process that is asked
-	log      int    // where it was sent last
-	offset   int64  // where it was read back; −1: it was not yet
+	holder   string // the addressee
+	log      int    // the log of the last letter
+	offset   int64  // where the letter was read back; −1: not yet
 	sent     clock.Mono
-	heard    clock.Mono // when the holder last answered, at first when the request was made
-	gone     clock.Mono // since when the role has another holder, or none; 0: it has not
+	heard    clock.Mono // the holder's last answer; at first the time of the request
+	gone     clock.Mono // since when the role has another holder, or none; 0: it has the same
 	accepted bool
 	tries    int
 	rejection
 }
 
-// calling is a call of this process that has not been read back. The caller does not
-// announce itself, so nobody takes it for a member. An observer that has just started
-// learns by a call which members there are.
+// calling is a call of this process that was not read back yet. The caller does not announce
+// itself, so others do not count it as a member. An observer that has just started learns by a
+// call which members exist.
 type calling struct {
 	id    int
-	log   int // where it was sent last
+	log   int // the log of the last letter
 	sent  clock.Mono
 	tries int
 	rejection
 }
 
-// rejection is why the newest letter of a request or call may not be in a log.
+// rejection is why the last letter of a request or call may not be in a log.
 type rejection struct {
 	failed error
-	denied clock.Mono // since when each log that was tried has refused it; 0: another reason, or none
+	denied clock.Mono // since when every log tried has refused it; 0: another reason, or none
 }
 
 func (j *rejection) note(err error, now clock.Instant) {
@@ -114,7 +113,7 @@ func (j *rejection) note(err error, now clock.Instant) {
 	}
 }
 
-// until is how long letters are sent that each log refuses.
+// until is how long letters are sent that every log refuses.
 func (j *rejection) until() clock.Mono {
 	if j.denied == 0 {
 		return clock.Never
@@ -122,8 +121,8 @@ func (j *rejection) until() clock.Mono {
 	return j.denied.Add(deniedLimit)
 }
 
-// pause is how long after a letter the next one is sent. Where the log has refused it another one may
-// take it, and each of seven is tried within deniedLimit.
+// pause is the time between two letters. If one log has refused a letter another may accept it;
+// each of seven logs is tried within deniedLimit.
 func (j *rejection) pause(usual time.Duration) time.Duration {
 	if j.denied == 0 {
 		return usual
@@ -131,13 +130,13 @@ func (j *rejection) pause(usual time.Duration) time.Duration {
 	return deniedLimit / 8
 }
 
-// number returns the next number by which an Outcome is known.
+// number returns the next number of an Outcome.
 func (rs *requests) number() int {
 	rs.last++
 	return rs.last
 }
 
-// take returns what has to be sent and reported, and begins new lists.
+// take returns the letters to send and the outcomes to report, and begins new lists.
 func (rs *requests) take() (out []letter, ended []Outcome) {
 	out, ended = rs.out, rs.ended
 	rs.out, rs.ended = nil, nil
@@ -163,7 +162,7 @@ func (rs *requests) sendAsk(a *asking, to route, now clock.Instant) {
 		request: &lease.Request{ID: a.id, Role: a.Role, Verb: a.Verb, To: a.To}})
 }
 
-// call sends a call, once in each log in turn: all members read all logs.
+// call sends a call to one log after the other until it is read back: all members read all logs.
 func (rs *requests) call(to route, now clock.Instant) (id int, err error) {
 	if len(rs.calls) >= maxAsks {
 		return 0, errTooMany
@@ -180,8 +179,8 @@ func (rs *requests) sendCall(c *calling, to route, now clock.Instant) {
 	rs.out = append(rs.out, letter{log: c.log, kind: lease.Ping, to: lease.Everyone})
 }
 
-// back handles an own request or call that was read back at an offset. A call is over: the
-// members read it, too.
+// back handles an own request or call that was read back at an offset. That ends a call, since the
+// members read it too.
 func (rs *requests) back(log int, o int64, r *lease.Record) {
 	if r.To == lease.Everyone {
 		rs.calls = slices.DeleteFunc(rs.calls, func(c *calling) bool {
@@ -216,9 +215,9 @@ func (rs *requests) failed(log int, r *lease.Record, err error, now clock.Instan
 	}
 }
 
-// replied handles a Pong to this process, and reports whether it is about a request. An
-// answer counts only if it is from the process that was asked. A process whose version
-// knows no requests answers without mentioning one.
+// replied handles a Pong to this process, and reports whether it is about a request. An answer
+// counts only if it comes from the addressee. A process of a version without requests answers
+// without mentioning one.
 func (rs *requests) replied(log int, r *lease.Record, now clock.Instant) bool {
 	i := slices.IndexFunc(rs.asks, func(a *asking) bool {
 		if a.holder != r.Session.Process {
@@ -253,8 +252,8 @@ func (rs *requests) replied(log int, r *lease.Record, now clock.Instant) bool {
 	return true
 }
 
-// pursue sends requests and calls again, and ends a request that nobody answers or whose
-// role has another holder by now. standing tells who holds a role.
+// pursue repeats requests and calls, and ends a request that gets no answer or whose role has
+// another holder. standing returns the holder of a role.
 func (rs *requests) pursue(standing func(role int) (token int64, g lease.Grantee), to route, now clock.Instant) {
 	rs.asks = slices.DeleteFunc(rs.asks, func(a *asking) bool {
 		token, g := standing(a.Role)
@@ -288,7 +287,7 @@ func (rs *requests) pursue(standing func(role int) (token int64, g lease.Grantee
 	})
 }
 
-// due is when pursue will have something to do, if nothing is read.
+// due is when pursue next has something to do, if nothing is read.
 func (rs *requests) due() clock.Mono {
 	next := clock.Mono(clock.Never)
 	for _, a := range rs.asks {
@@ -314,11 +313,10 @@ func (a *asking) again() clock.Mono {
 
 func (c *calling) again() clock.Mono { return c.sent.Add(c.pause(askEvery)) }
 
-// until is how long the answer of a silent holder is waited for.
+// until is how long the answer of a silent holder is awaited.
 func (a *asking) until() clock.Mono { return min(a.heard.Add(askLimit), a.rejection.until()) }
 
-// verdict tells what has become of a request whose holder is silent and no longer holds
-// the role.
+// verdict returns the error of a request whose addressee is silent and no longer holds the role.
 func (a *asking) verdict(token int64, g lease.Grantee) error {
 	switch {
 	case a.Verb == lease.Transfer && token >= 0 && (g.Session.Process == a.To || g.Name == a.To):
@@ -329,7 +327,7 @@ func (a *asking) verdict(token int64, g lease.Grantee) error {
 	return fmt.Errorf("%w: %w", ErrNotDone, errElsewhere)
 }
 
-// unanswered is the error of a request to a holder that is silent.
+// unanswered is the error of a request to a silent holder.
 func (a *asking) unanswered() error {
 	switch {
 	case a.denied != 0:
@@ -340,12 +338,12 @@ func (a *asking) unanswered() error {
 	return fmt.Errorf("%w for %v", ErrNoAnswer, askLimit)
 }
 
-// unsent is the error of what no log has taken for so long.
+// unsent is the error of a letter that no log has accepted for limit.
 func (j *rejection) unsent(limit time.Duration) error {
 	return fmt.Errorf("%w for %v, and the log does not take the request: %w", ErrNoAnswer, limit, j.failed)
 }
 
-// giveUp forgets a request or a call, and tells how far it had come.
+// giveUp forgets a request or a call, and returns how far it had come.
 func (rs *requests) giveUp(id int) string {
 	if i := slices.IndexFunc(rs.asks, func(a *asking) bool { return a.id == uint64(id) }); i >= 0 {
 		a := rs.asks[i]

@@ -12,64 +12,64 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// Why a request was not fulfilled. Package neli has them as its own.
+// Errors of Ask. Package neli has public errors for these.
 var (
 	ErrRefused = errors.New("neli: the request was refused")
 	ErrNotDone = errors.New("neli: the request was accepted, and could not be carried out")
 	ErrVacant  = errors.New("neli: nobody is known to hold the role")
 )
 
-// Request is a wish that the holder of a role let go of it.
+// Request asks the holder of a role to give it up.
 type Request struct {
 	Role     int
 	Verb     lease.Verb
 	To       string // Transfer: a member's id or name
-	By, Name string // of one that was read: the process that asks, and what it calls itself
+	By, Name string // of a received request: the requester's id and name, as it states them
 	id       uint64
 	token    int64 // of the term in which it was read
 }
 
 const (
-	// requestEvery is how often a request is looked at, on average; requestBurst so many may come at
-	// once. One that is not looked at is as good as lost: its sender sends it again.
+	// requestEvery is the average interval at which requests are accepted for a decision, and
+	// requestBurst how many may come at once. Excess requests are dropped; senders retry.
 	requestEvery = time.Second
 	requestBurst = 4
-	// maxRequests is how many wait for the application.
+	// maxRequests is how many may wait for the application.
 	maxRequests = 16
-	// maxAnswered is how many are remembered, so that one that comes twice is put once.
+	// maxAnswered is how many are remembered, so that a repeated request is decided once.
 	maxAnswered = 64
 )
 
-// inbox is the requests to this process: those that the application is to decide on, and
-// those that are refused without asking it. They are preference like everything here: what
-// follows from one is what Transfer or StepDown of this process does.
+// inbox is the requests to this process: those that the application decides on, and those that are
+// refused without asking it. They are preference, like everything in this package: a request leads
+// to what Transfer or StepDown of this process does.
 type inbox struct {
-	next    clock.Mono  // when the next one would come at the average rate
-	known   []*received // those that were looked at, newest last
+	next    clock.Mono  // when the next request is due at the average rate
+	known   []*received // requests decided or waiting, newest last
 	waiting []*received // for the application, oldest first
 
-	accepted, refused uint64 // so many were
+	accepted, refused uint64 // how many were
 }
 
-// received is a request that was looked at.
+// received is a request in the inbox.
 type received struct {
 	Request
-	log    int           // where it was read last
-	at     int64         // and at which offset
-	answer *lease.Answer // nil: the application has it
+	log    int           // the log in which it was last read
+	at     int64         // its offset there
+	answer *lease.Answer // nil: the application is deciding
 }
 
-// tenure is what a request is judged by: what this process has to do with its role.
+// tenure is this process's relation to a request's role, by which the request is judged.
 type tenure struct {
 	takes     bool  // the application decides on requests
-	nominated bool  // a nominator says who may claim
-	known     bool  // the application wants the role at all
-	leads     bool  // this process leads it and is not giving it up
-	earlier   bool  // it leads it since after the request was made
-	token     int64 // of its term; −1: it has none
+	nominated bool  // a nominator decides who may claim
+	known     bool  // the role is below R
+	leads     bool  // this process leads the role and is not giving it up
+	earlier   bool  // the request was made before this term
+	token     int64 // of this process's term; −1: it has none
 }
 
-// find returns what is known of a request.
+// find returns a request in the inbox, or nil.
 func (in *inbox) find(by string, id uint64) *received {
 	i := slices.IndexFunc(in.known, func(q *received) bool { return q.By == by && q.id == id })
 	if i < 0 {
@@ -78,7 +78,7 @@ func (in *inbox) find(by string, id uint64) *received {
 	return in.known[i]
 }
 
-// due reports whether another request may be looked at now.
+// due reports whether another request may be considered now.
 func (in *inbox) due(now clock.Instant) bool {
 	if in.next.Sub(now.Mono) > (requestBurst-1)*requestEvery {
 		return false
@@ -87,8 +87,8 @@ func (in *inbox) due(now clock.Instant) bool {
 	return true
 }
 
-// requested handles a request that was read at an offset of a log. It returns the request and
-// the reason if it is refused without asking the application.
+// requested handles a request that was read at an offset of a log. It returns the request and the
+// reason if it is refused without asking the application.
 func (rs *requests) requested(log int, o int64, r *lease.Record, is func() tenure, now clock.Instant) (refused *received, why string) {
 	in := &rs.inbox
 	if !in.due(now) {
@@ -119,7 +119,7 @@ func (rs *requests) requested(log int, o int64, r *lease.Record, is func() tenur
 	return nil, ""
 }
 
-// refusal tells why a request is refused without asking the application; "": it is not.
+// refusal returns why a request is refused without asking the application; empty if it is not.
 func (t tenure) refusal(v lease.Verb) string {
 	switch {
 	case !t.takes:
@@ -138,7 +138,7 @@ func (t tenure) refusal(v lease.Verb) string {
 	return ""
 }
 
-// next returns a request that the application is to decide on, and then has to answer.
+// next returns a request for the application, which must answer it.
 func (rs *requests) next() (Request, bool) {
 	in := &rs.inbox
 	if len(in.waiting) == 0 {
@@ -149,9 +149,9 @@ func (rs *requests) next() (Request, bool) {
 	return q.Request, true
 }
 
-// accept says that the application accepts a request, and reports whether it may be carried
-// out: it must be about the term in which it was read, however long the application has
-// thought. token is that of this process's term now.
+// accept notes that the application accepts a request, and reports whether it may be carried out:
+// this process must still be in the term in which the request was read, however long the
+// application has taken. token is that of the current term.
 func (rs *requests) accept(r Request, token int64) bool {
 	rs.answer(r, lease.Accepted, "")
 	if token == r.token {
@@ -161,7 +161,7 @@ func (rs *requests) accept(r Request, token int64) bool {
 	return false
 }
 
-// answer says what has become of a request.
+// answer notes the result of a request.
 func (rs *requests) answer(r Request, s lease.Stage, text string) {
 	if q := rs.inbox.find(r.By, r.id); q != nil {
 		rs.decide(q, s, text)
@@ -180,14 +180,14 @@ func (rs *requests) decide(q *received, s lease.Stage, text string) {
 	rs.reply(q)
 }
 
-// reply says in the log what has become of a request, if anything has.
+// reply writes the state of a request to the log, if it has one.
 func (rs *requests) reply(q *received) {
 	if q.answer != nil {
 		rs.out = append(rs.out, letter{log: q.log, kind: lease.Pong, to: q.By, ping: q.at, answer: q.answer})
 	}
 }
 
-// Describe is a request as a log has it: what others say is made harmless.
+// Describe returns a request as attributes of a log line; text from others is made harmless.
 func (q *Request) Describe() []any {
 	args := []any{"role", q.Role, "verb", Harmless(string(q.Verb))}
 	if q.To != "" {
@@ -196,8 +196,8 @@ func (q *Request) Describe() []any {
 	return append(args, "by", Harmless(q.By), "by_name", Harmless(q.Name))
 }
 
-// Harmless is text of somebody else's as people may see it: quoted if it has what moves a
-// cursor or turns the direction of a line.
+// Harmless returns text from another process in a form that people can safely view: quoted if it
+// contains characters that move the cursor or change the direction of a line.
 func Harmless(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsGraphic(r) || r == unicode.ReplacementChar }) {
 		return strconv.Quote(s)

@@ -12,15 +12,15 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// Ask sends a request to the process that holds the role, once it is known who does, and waits
-// for the outcome until ctx is done, whose end does not call it off.
+// Ask sends a request to the holder of the role, once that is known, and waits for the outcome
+// until ctx is done. The end of ctx does not withdraw the request.
 func (e *Elector) Ask(ctx context.Context, r Request) error {
 	ctx, end := context.WithCancelCause(ctx)
 	var call sync.WaitGroup
 	defer call.Wait()
 	defer end(nil)
 	unknown := sync.OnceFunc(func() {
-		// It may never be known who holds the role. Whether the log would take a request shows a call.
+		// The holder may never become known. A call shows whether the log accepts letters.
 		call.Go(func() {
 			if err := e.Call(ctx); errors.Is(err, ErrDenied) {
 				end(err)
@@ -48,8 +48,8 @@ func (e *Elector) opened() bool {
 	return len(e.node.channels) > 0
 }
 
-// NextRequest waits for a request that the application is to decide on, which then has to be
-// answered. It returns false when ctx is done or Run has returned.
+// NextRequest waits for a request for the application, which must answer it. It returns false when
+// ctx is done or Run has returned.
 func (e *Elector) NextRequest(ctx context.Context) (Request, bool) {
 	for {
 		select {
@@ -73,8 +73,7 @@ func (e *Elector) NextRequest(ctx context.Context) (Request, bool) {
 	}
 }
 
-// Accept says that the application accepts a request, and reports whether it may be carried
-// out.
+// Accept notes that the application accepts a request, and reports whether it may be carried out.
 func (e *Elector) Accept(r Request) (ok bool) {
 	select {
 	case <-e.done:
@@ -85,7 +84,7 @@ func (e *Elector) Accept(r Request) (ok bool) {
 	return ok
 }
 
-// Answer says what has become of a request, unless Run has returned.
+// Answer reports the result of a request, unless Run has returned.
 func (e *Elector) Answer(r Request, s lease.Stage, text string) {
 	select {
 	case <-e.done:
@@ -95,7 +94,7 @@ func (e *Elector) Answer(r Request, s lease.Stage, text string) {
 	e.do(func(n *Node, _ clock.Instant) { n.requests.answer(r, s, text) })
 }
 
-// Call asks all members to announce themselves, and returns once that can be read by them.
+// Call asks all members to announce themselves, and returns once they can read the call.
 func (e *Elector) Call(ctx context.Context) error {
 	done := make(chan error, 1)
 	id, err := e.begin(ctx, done, (*Node).Call)
@@ -105,11 +104,11 @@ func (e *Elector) Call(ctx context.Context) error {
 	return e.outcome(ctx, id, done)
 }
 
-// begin begins something that has an Outcome as soon as it is possible.
+// begin starts something with an Outcome as soon as that is possible.
 func (e *Elector) begin(ctx context.Context, done chan error, start func(*Node, clock.Instant) (int, error)) (id int, err error) {
 	news, stop := e.Notify()
 	defer stop()
-	look := time.NewTicker(lookEvery) // some of it time alone makes known
+	look := time.NewTicker(lookEvery) // time alone may make it possible
 	defer look.Stop()
 	for {
 		if err = ErrUnknown; e.opened() {
@@ -133,8 +132,8 @@ func (e *Elector) begin(ctx context.Context, done chan error, start func(*Node, 
 	}
 }
 
-// outcome waits for an Outcome until ctx is done, and then gives up with a word on how far it had
-// come.
+// outcome waits for an Outcome until ctx is done, and then gives up with an error that says how
+// far it had come.
 func (e *Elector) outcome(ctx context.Context, id int, done chan error) error {
 	select {
 	case err := <-done:
@@ -150,8 +149,8 @@ func (e *Elector) outcome(ctx context.Context, id int, done chan error) error {
 	}
 }
 
-// Ask sends a request to the process that holds the role, and returns a number by which its
-// Outcome is known. The error is ErrUnknown, ErrVacant, ErrLeadsAlready, or says what is wrong with it.
+// Ask sends a request to the holder of the role, and returns the number of its Outcome. The error
+// is ErrUnknown, ErrVacant or ErrLeadsAlready, or says what is wrong with the request.
 func (n *Node) Ask(r Request, now clock.Instant) (id int, err error) {
 	if len(n.shards) == 0 {
 		return 0, ErrUnknown
@@ -171,8 +170,7 @@ func (n *Node) Ask(r Request, now clock.Instant) (id int, err error) {
 	}
 }
 
-// Call asks all members to announce themselves, and returns a number by which its Outcome
-// is known.
+// Call asks all members to announce themselves, and returns the number of its Outcome.
 func (n *Node) Call(now clock.Instant) (id int, err error) {
 	if len(n.shards) == 0 {
 		return 0, ErrUnknown
@@ -180,14 +178,14 @@ func (n *Node) Call(now clock.Instant) (id int, err error) {
 	return n.requests.call(n.route, now)
 }
 
-// Accept says that the application accepts a request, and reports whether it may be carried out.
+// Accept notes that the application accepts a request, and reports whether it may be carried out.
 func (n *Node) Accept(r Request) bool {
 	p, u := n.local(r.Role)
 	return n.requests.accept(r, p.tokenOf(u))
 }
 
-// route chooses the log for a letter: the one that has the role or, where all logs have all
-// roles, one after the other.
+// route chooses the log for a letter: the log with the role or, if all logs have all roles, one
+// after the other.
 func (n *Node) route(role, tries int) int {
 	logs := n.channels
 	if role != anyRole {
@@ -209,8 +207,8 @@ func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
 			h := home.holds.at(u)
 			_, leads := home.lease.Leads(u, now)
 			t.leads = leads && h != nil && home.hands.of(u) == nil
-			// A late request may be about an earlier term than this one: its sender had not read
-			// as far as the Claim.
+			// A late request may concern an earlier term: its sender had not read the Claim of
+			// this one.
 			t.earlier = t.leads && home.lease.Earlier(log, r.Read, h.token)
 			t.token = home.tokenOf(u)
 		}
@@ -223,7 +221,7 @@ func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
 	n.ready.Requested = n.ready.Requested || len(n.requests.inbox.waiting) > 0
 }
 
-// tokenOf is the token under which this process holds a role; −1: it does not.
+// tokenOf returns the token under which this process holds a role, or −1.
 func (s *shard) tokenOf(role int32) int64 {
 	if h := s.holds.at(role); h != nil {
 		return h.token
@@ -231,8 +229,8 @@ func (s *shard) tokenOf(role int32) int64 {
 	return -1
 }
 
-// correspond sends the letters of requests and reports their outcomes. A log that was begun
-// anew since a request was read there has no place to answer at: the request will be sent again.
+// correspond sends the letters of requests and reports their outcomes. It cannot answer a request
+// from a log that was read again since; its sender will repeat it.
 func (n *Node) correspond(now clock.Instant) {
 	letters, ended := n.requests.take()
 	n.ready.Outcomes = append(n.ready.Outcomes, ended...)

@@ -9,34 +9,34 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// History is K: how many records lie between two Snapshots, roughly. A log is read from
-// 2K records before its end.
+// History is K, the approximate number of records between two Snapshots. Reading begins 2K records
+// before a log's end.
 const History = 1000
 
-// shard is roles of which the same logs tell: those of one partition, told of by its log, or
-// all roles, told of by several small logs. It has what this process holds of them, gives up
-// and means to claim. Its roles are numbered within it.
+// shard is the roles that have the same logs: the roles of a partition with its one log, or all
+// roles with several small logs. It has what this process holds of them, gives up and means to
+// claim. Its roles are numbered within it.
 type shard struct {
 	*common
 	index    int
 	lease    holdings   // who holds what
-	channels []*channel // the logs that tell of it
-	main     *channel   // by which Claims are held back
-	begun    bool       // reading has begun: before that nothing is said or claimed
+	channels []*channel // its logs
+	main     *channel   // the channel that delays Claims
+	begun    bool       // reading has begun; nothing is said or claimed before
 
-	unheard map[lease.Session]bool // holders of whom only what the log had when reading began is known
+	unheard map[lease.Session]bool // holders that were not heard since reading began
 
-	holds        byRole[*hold] // what this process leads, or gives up
+	holds        byRole[*hold] // roles that this process leads or gives up
 	hands        handovers     // orderly ends of terms
 	claims       claims        // vacancies, and own Claims
-	nomination   nomination    // what the nominator says of it
+	nomination   nomination    // the nominator's decision
 	vacancyStats vacancyStats  // for counters
 
-	dueAt   clock.Mono // when time alone will give it something to do
-	sweepAt clock.Mono // when all vacant roles are looked at again
-	over    []int32    // roles of which the application was told that their terms have lapsed
-	wanted  bool       // nothing is to be given up beside what is being given up, as far as this process keeps
-	below   int32      // roles below this
+	dueAt   clock.Mono // when time alone has an effect
+	sweepAt clock.Mono // when all vacant roles are reviewed
+	over    []int32    // roles whose lapse the application was told of
+	wanted  bool       // no further role is to be given up below `below`
+	below   int32      // the bound for which wanted is true
 }
 
 func newShard(k *common, index int, l holdings) *shard {
@@ -46,18 +46,18 @@ func newShard(k *common, index int, l holdings) *shard {
 	return s
 }
 
-// forget forgets what was concluded of roles.
+// forget forgets the state of the roles.
 func (s *shard) forget() {
 	s.hands = handovers{}
 	s.claims.init()
 	s.main.pacing.thinkAt = 0
 }
 
-// old reports whether evidence that was read at an offset was in the log before this process
-// came, for nobody knows how long. Offsets of several logs tell nothing.
+// old reports whether evidence at an offset was in the log before this process started, so that
+// its age is unknown. Offsets of several logs say nothing.
 func (s *shard) old(offset int64) bool { return len(s.channels) == 1 && offset < s.main.end }
 
-// due is when p will have something to do, if nothing is read: by the monotonic clock.
+// due is when the shard next has something to do if nothing is read, by the monotonic clock.
 func (s *shard) due(now clock.Instant) clock.Mono {
 	next := s.lease.Due(now)
 	mono := func(t clock.Mono) { next = min(next, t) }
@@ -81,7 +81,7 @@ func (s *shard) due(now clock.Instant) clock.Mono {
 	return next
 }
 
-// appendAll hands over what the holdings of p have made.
+// appendAll appends what the holdings have made.
 func (s *shard) appendAll(out []quorum.Out, now clock.Instant) {
 	logs := s.channels
 	for _, o := range out {
@@ -92,8 +92,8 @@ func (s *shard) appendAll(out []quorum.Out, now clock.Instant) {
 	}
 }
 
-// sweep looks at all that is vacant once in a while. Every way in which a role becomes
-// vacant is followed by a claim of somebody's; this is for a claim that has got lost.
+// sweep reviews all vacant roles from time to time. Every way in which a role becomes vacant leads
+// to a claim by some process; sweep covers a claim that was lost.
 func (s *shard) sweep(now clock.Instant) {
 	if now.Mono < s.sweepAt {
 		return
@@ -108,11 +108,11 @@ func (s *shard) sweep(now clock.Instant) {
 	}
 }
 
-// sweepEvery is how often all vacant roles are looked at, at most.
+// sweepEvery is the least time between two reviews of all vacant roles.
 const sweepEvery = 5 * time.Second
 
-// step lets one partition decide. The order matters: what is over ends before anything
-// else is decided, and what is given up is given up before anything is claimed.
+// step makes all decisions of one shard. The order matters: what is over ends before anything else
+// is decided, and roles are given up before any are claimed.
 func (s *shard) step(now clock.Instant) {
 	if !s.begun {
 		s.dueAt = clock.Never
@@ -120,7 +120,7 @@ func (s *shard) step(now clock.Instant) {
 	}
 	if s.timing.settling && now.Mono >= s.timing.settleAt {
 		s.timing.settling = false
-		s.reviewAll(now) // by now it is known who else is there
+		s.reviewAll(now) // by now the other members are known
 	}
 	logs := s.channels
 	for _, log := range logs {
@@ -146,8 +146,7 @@ func (s *shard) step(now clock.Instant) {
 	s.dueAt = s.due(now)
 }
 
-// lapse ends what leads nothing any more, by the clock or because the application was told
-// so.
+// lapse ends what no longer leads, because of the clock or because the application was told so.
 func (s *shard) lapse(now clock.Instant) {
 	if len(s.over) > 0 {
 		s.dropDelivered(now)
@@ -167,7 +166,7 @@ func (s *shard) lapse(now clock.Instant) {
 	}
 }
 
-// lapsed tells why terms have lapsed at time now.
+// lapsed returns why terms have lapsed at time now.
 func (k *common) lapsed(now clock.Instant) term.Reason {
 	if !k.set.Alive(now) {
 		return term.NotPulsed
@@ -175,8 +174,8 @@ func (k *common) lapsed(now clock.Instant) term.Reason {
 	return term.Lapsed
 }
 
-// dropDelivered gives up the roles that the application was told are over: they must
-// not be led again, whatever the clocks say now.
+// dropDelivered gives up the roles that the application was told are over: they must not be led
+// again, whatever the clocks show now.
 func (s *shard) dropDelivered(now clock.Instant) {
 	var roles []int32
 	for _, role := range s.over {
@@ -188,9 +187,8 @@ func (s *shard) dropDelivered(now clock.Instant) {
 	s.giveBack(roles, nil, term.Lapsed, now)
 }
 
-// beat appends a Beat to each log of p on which something is held, if one is due there or will
-// be within early. A log from which nothing comes back is left alone: what is sent there piles
-// up.
+// beat appends a Beat to each log with a held role if one is due there within early. It sends none
+// to a log that returns nothing, where Beats would pile up.
 func (s *shard) beat(now clock.Instant, early time.Duration) {
 	for _, log := range s.channels {
 		if !s.lease.Keeps(log.index, s.holds.len() > 0) || now.Mono < log.beatAt.Add(-early) ||
@@ -203,11 +201,12 @@ func (s *shard) beat(now clock.Instant, early time.Duration) {
 	}
 }
 
-// repeat sends Releases again that have not come back: they may be lost. As with Beats
-// and Claims, none is sent while another has not been answered: while the log stands
-// still they would pile up, and keep it busy when it is back. And more and more seldom where
-// nothing is held any more: all members have to read them, who may be late because of that, and
-// by T′ it is free anyway. A session that holds something else beats, so that it is not.
+// repeat repeats Releases that have not come back, since they may be lost. As with Beats and
+// Claims, none is sent while another one has no report: while the log stands still they would pile
+// up, and keep it busy when it is back. If nothing is held any more, the intervals grow: all
+// members have to read them, which may make them late, and the roles are free by T′ anyway. A
+// session that still holds a role beats, so its released roles would not become free by
+// themselves.
 func (s *shard) repeat(now clock.Instant) {
 	for _, log := range s.channels {
 		if now.Mono < log.releaseAt || log.releasing > 0 || !s.lease.Owes(log.index) {
@@ -222,21 +221,21 @@ func (s *shard) repeat(now clock.Instant) {
 	}
 }
 
-// role is the role that has this number on a partition: j = p + M·u.
+// role returns the role with this number on the partition: j = p + M·u.
 func (s *shard) role(local int32) int { return s.index + len(s.shards)*int(local) }
 
-// local is where a role lives.
+// local returns where a role lives.
 func (k *common) local(role int) (*shard, int32) {
 	return k.shards[role%len(k.shards)], int32(role / len(k.shards))
 }
 
-// localRoles is how many of the first R roles live on a partition.
+// localRoles is how many of the first R roles live on the partition.
 func (s *shard) localRoles() int32 {
 	m := len(s.shards)
 	return int32((max(0, s.desired.Roles-s.index) + m - 1) / m)
 }
 
-// units are the roles of these numbers on a partition.
+// units returns the roles with these numbers on the partition.
 func (s *shard) units(local []int32) []int {
 	out := make([]int, len(local))
 	for i, u := range local {

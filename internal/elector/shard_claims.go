@@ -9,12 +9,12 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// willing reports whether this process would lead anything of p now.
+// willing reports whether this process would lead roles of the shard now.
 func (s *shard) willing(now clock.Instant) bool {
 	return !s.set.Observer && s.nomination.nominated && s.desired.Willing(now) && s.set.Alive(now)
 }
 
-// claim claims what is due, all of it together.
+// claim claims all roles that are due, together.
 func (s *shard) claim(now clock.Instant) {
 	if !s.willing(now) {
 		return
@@ -28,7 +28,7 @@ func (s *shard) claim(now clock.Instant) {
 		return
 	}
 	if !s.main.link.check(now, s.set.T) {
-		s.nomination.claimed(now) // it would claim
+		s.nomination.claimed(now) // this process would claim
 		s.main.probe(now)
 		return
 	}
@@ -39,8 +39,8 @@ func (s *shard) claim(now clock.Instant) {
 	s.send(due, now)
 }
 
-// send appends Claims of those of the roles that may be claimed; the others are left to
-// a later time if nobody holds them.
+// send appends Claims of those roles that may be claimed. Others without a holder are listed for
+// later.
 func (s *shard) send(roles []int32, now clock.Instant) {
 	fresh := !s.lease.Known()
 	out := s.lease.Contest(roles, now)
@@ -49,17 +49,17 @@ func (s *shard) send(roles []int32, now clock.Instant) {
 	}
 	s.appendAll(out, now)
 	if fresh && len(out) > 0 {
-		return // the rest follows when it has come back
+		return // the rest follows when the Claim has come back
 	}
-	// Never: this process may claim nothing before it knows whose fold is wrong, and then
-	// all vacancies are reviewed.
+	// Never: this process may claim nothing before it knows which fold is wrong; all vacancies
+	// are reviewed then.
 	if later, at := s.lease.Later(roles, now); at != clock.Never {
 		s.claims.add(now.MonoOf(at), later)
 	}
 }
 
-// placeFresh plans the Claim of a process that knows nothing: of its share, or of any
-// role if it has none, the later the more members there are before it.
+// placeFresh plans the Claim of a process that knows nothing: of its share, or of any role if it
+// has none, later the more members rank before it.
 func (s *shard) placeFresh(now clock.Instant) {
 	limit := s.localRoles()
 	if limit == 0 {
@@ -83,7 +83,7 @@ func (s *shard) placeFresh(now clock.Instant) {
 	s.claims.add(now.Mono.Add(2*s.timing.roundTrip()*time.Duration(rank)+s.set.Random(s.timing.roundTrip()+1)), share)
 }
 
-// claimDue is when something may be claimed, by the monotonic clock.
+// claimDue is when a role may be claimed, by the monotonic clock.
 func (s *shard) claimDue(now clock.Instant) (at clock.Mono, ok bool) {
 	c := &s.claims
 	if !s.willing(now) {
@@ -102,7 +102,7 @@ func (s *shard) claimDue(now clock.Instant) (at clock.Mono, ok bool) {
 	return max(at, s.main.pacing.notBefore, s.timing.settled(s.desired.Roles, s.set.Nominated), s.probing(now)), true
 }
 
-// probing is until when a Claim waits for a probe to come back, if one has to.
+// probing is until when a Claim waits for a probe to come back, if it must.
 func (s *shard) probing(now clock.Instant) clock.Mono {
 	if s.main.link.check(now, s.set.T) {
 		return 0
@@ -113,15 +113,15 @@ func (s *shard) probing(now clock.Instant) clock.Mono {
 	return s.main.announcements.helloAt
 }
 
-// claimFailed takes note that a Claim may or may not be in the log.
+// claimFailed handles a Claim that may or may not be in the log.
 func (s *shard) claimFailed(roles []int32, now clock.Instant) {
 	s.main.pacing.late(s.set, now)
 	s.vacate(roles, now)
 	s.ready.Changed = true
 }
 
-// giveUpClaims forgets Claims of which nothing was heard for as long as a lease lasts:
-// the log has lost them, or reading has stopped.
+// giveUpClaims forgets Claims that have not come back for as long as a lease lasts: the log has
+// lost them, or reading has stopped.
 func (s *shard) giveUpClaims(now clock.Instant) {
 	_, oldest := s.lease.Claiming()
 	limit := max(2*s.set.T, 10*time.Second)
@@ -131,7 +131,7 @@ func (s *shard) giveUpClaims(now clock.Instant) {
 	if !s.lease.Waits() || now.Mono.Sub(oldest.Mono) < limit {
 		return
 	}
-	if s.reports.claims.due(now) { // where reading stands still, it is all partitions
+	if s.reports.claims.due(now) { // one line is enough if all partitions stand still
 		s.note(slog.LevelWarn, "claim did not come back: given up", "partition", s.index, "after", limit)
 	}
 	s.lease.GiveUp(now.Add(-limit))
@@ -140,8 +140,7 @@ func (s *shard) giveUpClaims(now clock.Instant) {
 	s.ready.Changed, s.ready.Verify = true, true
 }
 
-// vacate takes note that nobody holds roles any more, or that their holder was silent
-// for so long that its lease is over.
+// vacate handles roles whose holder has released them, or was silent until its lease was over.
 func (s *shard) vacate(roles []int32, now clock.Instant) {
 	limit := s.localRoles()
 	roles = slices.DeleteFunc(roles, func(role int32) bool { return role >= limit })
@@ -159,8 +158,8 @@ func (s *shard) vacate(roles []int32, now clock.Instant) {
 	s.place(roles, now)
 }
 
-// place works out when this process will claim roles: at once what was released in its
-// favour, later what was released in another's. The rest is shared out.
+// place decides when this process will claim roles: at once those released in its favour, later
+// those released in favour of another process. The rest is shared out.
 func (s *shard) place(roles []int32, now clock.Instant) {
 	ours, theirs, open := s.claims.bySuccessor(roles, s.set.Process, s.members.mayTake)
 	if len(ours) > 0 {
@@ -168,8 +167,8 @@ func (s *shard) place(roles []int32, now clock.Instant) {
 		s.claims.add(now.Mono, ours)
 	}
 	if len(theirs) > 0 {
-		// It is shared out when the other one has not claimed it: mostly there is nothing left
-		// to be shared out by then, and that takes long where there are many roles.
+		// They are shared out only if the other process has not claimed them: usually none is
+		// left by then, and sharing out many roles takes long.
 		s.claims.list(&vacancy{at: now.Mono.Add(headStart(2*s.timing.roundTrip()) + s.lease.Reading()), roles: theirs, what: toShare})
 	}
 	if len(open) > 0 {
@@ -177,10 +176,10 @@ func (s *shard) place(roles []int32, now clock.Instant) {
 	}
 }
 
-// share works out when this process will claim roles that nobody comes before others for:
-// at once what it should have itself. Of the rest it is thought when those who should have
-// it have had the time for it: mostly nothing is left then, and it takes long where there
-// are many roles. Where two disagree both claim and the log decides.
+// share decides when this process will claim roles without a successor: at once those that are its
+// own share. The others are reconsidered after the time that their processes have for it: usually
+// none is left then, and ranking takes long for many roles. If two processes disagree, both claim,
+// and the log decides.
 func (s *shard) share(roles []int32, now clock.Instant) {
 	if next := s.claims.sharings.next; now.Mono < next {
 		s.claims.list(&vacancy{at: next, roles: roles, what: toShare})
@@ -193,7 +192,7 @@ func (s *shard) share(roles []int32, now clock.Instant) {
 	recovering := s.main.link.recovered != 0 && now.Mono.Sub(s.main.link.recovered) < s.set.T
 	late := time.Duration(0)
 	if recovering || s.main.link.stalled {
-		// Who should have it may still be on its way back, like everybody.
+		// Those processes may still be recovering, as all are.
 		late = clock.Patience(s.set.T) + s.set.Random(clock.Stalled(s.set.T))
 	}
 	var ours, others []int32
@@ -209,10 +208,10 @@ func (s *shard) share(roles []int32, now clock.Instant) {
 	s.claims.list(&vacancy{at: now.Mono.Add(late + s.claimTurn() + pause + jitter), roles: others, what: toRank})
 }
 
-// sharePause is how long after a sharing out there is no other one: after an outage a
-// hundred holders are found to be silent, or say so, one after the other, and each time all
-// that is held has to be counted. It is far below a round trip where that is little. Who is
-// behind would share out what others have claimed already, and reads on for that first.
+// sharePause is the least time between two sharings out. After an outage a hundred holders are
+// found silent, or release, one after the other, and each sharing out counts all held roles. With
+// few roles the pause is far below a round trip. A process that is behind would share out roles
+// that others have claimed already, and reads on first.
 func (s *shard) sharePause(now clock.Instant) time.Duration {
 	if s.main.link.behind(now, s.set.T) {
 		return clock.Patience(s.set.T)
@@ -220,13 +219,13 @@ func (s *shard) sharePause(now clock.Instant) time.Duration {
 	return s.claims.sharings.pause(now.Mono, min(clock.Pause(s.set.T), time.Duration(s.desired.Roles*(s.members.size()+1))*50*time.Nanosecond))
 }
 
-// claimTurn is how long one who comes before others has for its Claim.
+// claimTurn is the time that a process of higher rank has for its Claim.
 func (s *shard) claimTurn() time.Duration {
 	return 2*s.timing.roundTrip() + s.lease.Reading()
 }
 
-// rank works out when this process will claim roles that those who should have them have
-// not claimed: the later, the more members come before it.
+// rank decides when this process will claim roles that the processes of higher rank have not
+// claimed: later the more members rank before it.
 func (s *shard) rank(roles []int32, now clock.Instant) {
 	plan, me := s.plan(true, now)
 	shares := s.shares(plan, roles, false, now)
@@ -243,11 +242,11 @@ func (s *shard) rank(roles []int32, now clock.Instant) {
 	}
 }
 
-// overdue thinks of what others should have claimed by now. While an own Claim is under way
-// theirs are, too, and nothing could be claimed anyway; and who is behind will read them yet:
-// where many members start at once, and are slow to read what all of them claim, to think of
-// it over and over would make them slower. It waits no longer than T/2 for having read on:
-// where round trips are always long it would wait for ever.
+// overdue reconsiders roles that others should have claimed by now. It waits while an own Claim is
+// undecided: others' Claims are in flight too then, and nothing could be claimed anyway. It also
+// waits while this process is behind, since it will still read their Claims: where many members
+// start at once and read slowly, ranking again and again would slow them further. That wait is
+// limited to T/2, because where round trips are always long it would never end.
 func (s *shard) overdue(now clock.Instant) {
 	c := &s.claims
 	if s.lease.Waits() || now.Mono < s.main.pacing.thinkAt {
@@ -257,7 +256,7 @@ func (s *shard) overdue(now clock.Instant) {
 		s.main.pacing.thinkAt = now.Mono.Add(clock.Behind(s.set.T))
 		return
 	}
-	limit := s.localRoles() // there may be fewer by now
+	limit := s.localRoles() // R may be smaller by now
 	if roles := s.claims.due(toRank, now, limit); len(roles) > 0 {
 		s.rank(roles, now)
 	}
@@ -269,7 +268,7 @@ func (s *shard) overdue(now clock.Instant) {
 	}
 }
 
-// review takes all roles of p into account that nobody holds.
+// review considers all roles without a holder.
 func (s *shard) review(now clock.Instant) {
 	s.claims.clear()
 	clear(s.claims.silent)
@@ -287,7 +286,7 @@ func (k *common) reviewAll(now clock.Instant) {
 	}
 }
 
-// silence deals with holders of which nothing was read for so long that their leases are over.
+// silence handles holders that were silent until their leases were over.
 func (s *shard) silence(now clock.Instant) {
 	over := map[lease.Session]bool{}
 	for _, h := range s.claims.findSilent(s.lease.Holders(), s.lease.Lapses, now) {
@@ -308,8 +307,8 @@ func (s *shard) silence(now clock.Instant) {
 	}
 }
 
-// heldBy returns the roles that some sessions hold, ascending: after an outage those of all
-// are shared out at once, which takes long where there are many.
+// heldBy returns the roles held by some sessions, ascending. After an outage the roles of all are
+// shared out together, since each sharing out takes long for many roles.
 func (s *shard) heldBy(sessions map[lease.Session]bool) []int32 {
 	var roles []int32
 	if len(sessions) > 0 {
