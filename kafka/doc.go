@@ -3,12 +3,12 @@ Package kafka is the seam between neli and a Kafka client: interfaces and types 
 so that elections run on a real broker, on one in memory (package nelitest) or without a
 broker at all.
 
-Who only uses neli needs none of it but ConfigMap, which neli calls KafkaConfigMap. Config.Provider
-takes what implements Provider: module franz has the client without cgo, module peers the one
-without a broker, and without any neli uses librdkafka.
+To use neli you need only ConfigMap of it, which neli calls KafkaConfigMap. Config.Provider accepts
+a Provider: module franz has one without cgo, module peers one without a broker. Without a Provider
+neli uses librdkafka.
 
-Who writes a Provider implements Provider and what it returns: Producer, LogReader,
+To write a Provider, implement Provider and the clients that it returns: Producer, LogReader,
 GroupConsumer and Admin; or SmallLogs, for elections on logs that are not Kafka's. Package
-nelitest/providertest has all that is said here as tests.
+nelitest/providertest tests everything that is said here.
 */
 package kafka

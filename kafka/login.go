@@ -5,39 +5,38 @@ import (
 	"time"
 )
 
-// Token is what a client logs in with by SASL/OAUTHBEARER.
+// Token is a token for SASL/OAUTHBEARER.
 type Token struct {
-	// Value is what the broker is sent: most brokers want a JWT. Never logged.
+	// Value is sent to the broker; most brokers expect a JWT. It is never logged.
 	Value string
-	// Expires is when the token ends, by the wall clock. A new one is asked for when four
-	// fifths of the time until then are over.
+	// Expires is when the token expires, by the wall clock. The library asks for a new one after
+	// four fifths of the time until then.
 	Expires time.Time
-	// Principal is whom the client's own log names. The broker takes the principal from
-	// Value. May be empty.
+	// Principal appears in the client's own log. The broker takes the principal from Value. May
+	// be empty.
 	Principal string
-	// Extensions are sent to the broker along with Value (RFC 7628, KIP-342). Names consist of
-	// letters; "auth" is not one.
+	// Extensions are sent to the broker with Value (RFC 7628, KIP-342). Names consist of letters,
+	// and must not be "auth".
 	Extensions map[string]string
 }
 
-// Login is what the library asks of a Provider's clients, and wants to hear from them, when
-// they log in by tokens.
+// Login connects a Provider's clients to the library when they log in by tokens.
 type Login struct {
-	// Token returns a token that is valid at the time of the call, and remembers it: it asks for
-	// a new one when the former has but a fifth of its time left, and returns the former
-	// while it cannot have a new one. An error that is an ErrAuthentication says that there
-	// will be none. It returns when ctx is done, may be called concurrently, and is nil
-	// if properties say how tokens are had.
+	// Token returns a token that is valid at the time of the call, and caches it: it gets a new
+	// one when only a fifth of the lifetime is left, and returns the former one while it cannot
+	// get a new one. An error that is an ErrAuthentication means that there will be no token. It
+	// returns when ctx is done, and may be called concurrently. It is nil if properties say how
+	// to get tokens.
 	Token func(context.Context) (Token, error)
-	// Failed is told why a client could not have a token, for those that clients ask for by
-	// themselves: each time it was tried, or each time that the reason is another one. It does not wait, and may be
-	// called concurrently. Never nil.
+	// Failed receives the error of a client that gets tokens by itself and could not get one:
+	// at each attempt, or whenever the error changes. It does not block, and may be called
+	// concurrently. Never nil.
 	Failed func(error)
 }
 
-// LoginProvider is a Provider whose clients can log in with the tokens of Config.Token. The
-// library asks it for another Provider, whose clients do, and uses that in its place. A
-// Provider that wraps another one and hides this method can not.
+// LoginProvider is implemented by a Provider whose clients can log in with the tokens of
+// Config.Token. The library asks it for another Provider whose clients do so, and uses that
+// instead. A Provider that wraps another one and hides this method cannot log in like that.
 type LoginProvider interface {
 	Provider
 	WithLogin(Login) Provider
