@@ -196,7 +196,7 @@ func (r *reader) Close() error {
 // since tells for how long something has been the case that is only ever told again.
 type since struct{ first, last time.Time }
 
-// lasts takes note that it is the case, and tells whether it has been for d.
+// lasts notes that it is the case, and reports whether it has been for d.
 func (s *since) lasts(d time.Duration) bool {
 	now := time.Now()
 	if s.last.IsZero() || now.Sub(s.last) > max(d, time.Second) {

@@ -26,7 +26,7 @@ func WithTitle(title string) Option { return func(o *options) { o.title = title 
 
 // WithURL says where a holder can be reached, by what it has put into its Name. The page
 // then links to it, and /holder/{role}?redirect=1 redirects there. An empty string means
-// nowhere; what is no http or https URL with a host is taken for that, too, for names
+// nowhere; what is no http or https URL with a host counts as that, too, for names
 // are whatever the members chose. url is called on the goroutines of requests,
 // concurrently. Default: none.
 func WithURL(url func(neli.Holder) string) Option { return func(o *options) { o.url = url } }

@@ -99,7 +99,7 @@ func (p *history) pause(now time.Time) {
 	p.continuous = false
 }
 
-// observe takes note of a look.
+// observe notes a look.
 func (p *history) observe(g *glance) {
 	if len(g.standings) == 0 {
 		return

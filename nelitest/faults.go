@@ -222,7 +222,7 @@ func (b *Broker) Stop() {
 	}
 }
 
-// Start brings the cluster up again after Stop. Sessions begin anew.
+// Start brings the cluster up again after Stop. Sessions begin again.
 func (b *Broker) Start() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

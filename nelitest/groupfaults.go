@@ -6,7 +6,7 @@ import "slices"
 // others have: a partition can so be assigned to several members, or, with
 // [Broker.Revoke], to none. It holds until the group's next rebalance, and is for
 // all group consumers of the member. It is reported as GroupAssigned, upon the
-// next heartbeat if the member cannot be reached now. The result tells whether
+// next heartbeat if the member cannot be reached now. The result reports whether
 // the member is in a group at all; if not, nothing happens.
 func (b *Broker) Assign(member string, partitions ...int) bool {
 	b.mu.Lock()
@@ -26,7 +26,7 @@ func (b *Broker) Revoke(member string, partitions ...int) bool {
 // Expire ends a member's group sessions on the side of the broker, now. Its
 // partitions go to others by a rebalance. The member gets GroupLost upon its next
 // heartbeat, or when it is out of reach for the session timeout, and joins again.
-// The result tells whether it was in a group.
+// The result reports whether it was in a group.
 func (b *Broker) Expire(member string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -88,7 +88,7 @@ func TestKafkaLogsRideThroughTheCrashOfABroker(t *testing.T) {
 }
 
 // What no reader is shown, such as the end of somebody's transaction, is told from a loss by
-// nobody: that log is begun anew, and who leads goes on with the others.
+// nobody: that log is begun again, and who leads goes on with the others.
 func TestKafkaLogsBeginAnewAtAGap(t *testing.T) {
 	kafkaLogs(t, 3, func(g *smallGroup, b *nelitest.Broker) {
 		g.join("a", "b", "c")

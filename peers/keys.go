@@ -28,7 +28,7 @@ type keys struct {
 	failed error // the last attempt to read them again; what was there before is still used
 }
 
-// stamp tells whether a file was changed.
+// stamp reports whether a file was changed.
 type stamp struct {
 	changed time.Time
 	size    int64

@@ -137,7 +137,7 @@ func (v *logSet) emit(ctx context.Context, e kafka.LogEntry) bool {
 // has refused, none of them ever having taken it: its configuration is not theirs.
 var ErrRefused = errors.New("refused by a majority of the log hosts")
 
-// refusedBy takes note of a refusal. It is final when a majority of the hosts refuses and
+// refusedBy notes a refusal. It is final when a majority of the hosts refuses and
 // never did anything else; later it is retried for ever, as the hosts may be wrong.
 func (v *logSet) refusedBy(index int, err error) {
 	v.mu.Lock()

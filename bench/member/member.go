@@ -17,7 +17,7 @@ type Contender interface {
 	// Leads is the cheapest honest check of leadership that the system offers to its
 	// users. It is called from several goroutines.
 	Leads() bool
-	// Ready tells whether it leads, or would take over if the leader failed now.
+	// Ready reports whether it leads, or would take over if the leader failed now.
 	Ready() bool
 	// Close gives up leadership as the system's documentation has it. Leads is false
 	// when it returns.

@@ -18,7 +18,7 @@ type Pace struct {
 }
 
 // Presumption is how long a member leads on for certain after evidence has stopped
-// to come: the last of it may have been a beat old, and is taken for two.
+// to come: the last of it may have been a beat old, and counts as two.
 func (p Pace) Presumption() time.Duration { return p.Timeout - 2*p.Beat }
 
 // Gap is a time in which no member is proven to have led a role.

@@ -160,7 +160,7 @@ func settingsOf(ctx context.Context, admin *kafka.AdminClient, kind kafka.Resour
 	return settings, nil
 }
 
-// is tells whether an error has one of these codes.
+// is reports whether an error has one of these codes.
 func is(err error, codes ...kafka.ErrorCode) bool {
 	var of kafka.Error
 	return errors.As(err, &of) && slices.Contains(codes, of.Code())

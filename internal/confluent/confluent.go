@@ -114,7 +114,7 @@ func (l *confluentLogs) run() {
 	}
 }
 
-// failed takes note of why a connection failed. The client tells some reasons in
+// failed notes why a connection failed. The client tells some reasons in
 // its log only, and repeats them seldom.
 func (l *confluentLogs) failed(why string) {
 	l.failure.Store(&why)

@@ -187,7 +187,7 @@ func (r *confluentReader) Poll(timeout time.Duration) (kafka.Record, bool, error
 	}
 }
 
-// asked tells whether a record belongs to the present assignment. The client
+// asked reports whether a record belongs to the present assignment. The client
 // drops what it had fetched for an earlier one by itself; this only makes the
 // promise of Assign independent of that. What lies at or after the position must
 // pass, below earlier records too: the log may have gone back.

@@ -103,7 +103,7 @@ func confluentTokenRefused(why string) bool {
 // and the status of the answer, −1 without one.
 var confluentRetrieved = regexp.MustCompile(`(?s)Failed to retrieve \w+ token from "([^"]*)": (.*) \((-?\d+)\)\s*$`)
 
-// heard takes note of a line of the client's log, and cuts the page in HTML out of it that came in
+// heard notes a line of the client's log, and cuts the page in HTML out of it that came in
 // place of a token.
 func (l *confluentLogin) heard(ev *ck.LogEvent) {
 	m := confluentRetrieved.FindStringSubmatch(ev.Message)
@@ -118,7 +118,7 @@ func (l *confluentLogin) heard(ev *ck.LogEvent) {
 	}
 }
 
-// told takes note of an error of the client: of a token that came and is of no use it has no line in
+// told notes an error of the client: of a token that came and is of no use it has no line in
 // its log.
 func (l *confluentLogin) told(err ck.Error) {
 	why, ok := confluentNoToken(err.String())
@@ -136,7 +136,7 @@ func (l *confluentLogin) failed(why string) {
 // refusal is why no token was issued since a broker has answered, nil if there is no such reason.
 func (l *confluentLogin) refusal() *ck.Error { return l.refused.Load() }
 
-// worked takes note that a broker has answered.
+// worked notes that a broker has answered.
 func (l *confluentLogin) worked() {
 	l.refused.Store(nil)
 	l.ever.Store(true)

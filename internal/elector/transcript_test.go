@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write the transcripts anew: look at wha
 // with what stands there below each command. A command is a line; what it brought about
 // follows after "----", up to an empty line.
 //
-//	world [partitions]             begins anew
+//	world [partitions]             begins again
 //	start NAME... [roles=N] [priority=N]
 //	pass DURATION
 //	crash | cut | heal | deaf | close | stepdown | hang | wake NAME

@@ -80,7 +80,7 @@ func (e *Search[S]) follow(at numbered[S]) {
 	})
 }
 
-// found takes note of a state.
+// found notes a state.
 func (e *Search[S]) found(s S, from origin, fault string) {
 	if fault == "" {
 		fault = s.Look()

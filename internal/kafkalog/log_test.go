@@ -129,7 +129,7 @@ func TestReadingBeginsBeforeTheEnd(t *testing.T) {
 }
 
 // Truncation voids what was read, even where the log has grown past the position
-// again: reading begins anew, as at boot, in every log.
+// again: reading begins again, as at boot, in every log.
 func TestTruncationIsAJump(t *testing.T) {
 	scriptedLog(t, []kafka.OffsetRange{{Start: 0, End: 3000}, {Start: 0, End: 10}}, func(t *testing.T, k *kafkaLog, e *extents, r *scriptedReader) {
 		require.Len(t, entries(t, k, time.Second), 2)

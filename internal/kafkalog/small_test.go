@@ -208,7 +208,7 @@ func TestLogsPassOverEarlierEpochs(t *testing.T) {
 	})
 }
 
-// A record of a later epoch is of another incarnation: reading begins anew, once whoever
+// A record of a later epoch is of another incarnation: reading begins again, once whoever
 // is asked knows of it, too.
 func TestLogsBeginAnewWithAnotherEpoch(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
@@ -265,7 +265,7 @@ func TestLogsBeginAnewWhenRecordsAreLost(t *testing.T) {
 	})
 }
 
-// A small log's reader that stands still is replaced, and its log begun anew.
+// A small log's reader that stands still is replaced, and its log begun again.
 func TestLogReaderThatStandsStillIsReplaced(t *testing.T) {
 	onSmallLog(t, func(b *smallBed) {
 		b.resets(5000-history, 5000, 5)

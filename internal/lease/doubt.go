@@ -7,7 +7,7 @@ import (
 // doubt collects votes on the fold after a record has shown that some process has a
 // different one. That record alone does not show which process is wrong. So all processes
 // that know the fold write a Snapshot, and all read the same votes from the log. A process
-// with more votes against its fold than for it begins anew.
+// with more votes against its fold than for it begins again.
 type doubt struct {
 	from   int64           // offset of that record: Snapshots made before it do not count
 	until  clock.Raw       // from then on a tie, too, makes this process begin anew
@@ -106,9 +106,9 @@ func (l *Lease) Asked() bool {
 	return same < enough
 }
 
-// rejoin begins anew after a contradiction. After a tie, the Snapshots of the processes that
+// rejoin begins again after a contradiction. After a tie, the Snapshots of the processes that
 // differed are not adopted for W of the longest lease. By then each of those processes has
-// read the same votes, and has begun anew or found a majority for its fold; or it was silent
+// read the same votes, and has begun again or found a majority for its fold; or it was silent
 // for so long that it leads nothing, and this process may claim.
 func (l *Lease) rejoin(o int64, how outcome, now clock.Instant) Event {
 	if how == tied {
@@ -129,7 +129,7 @@ func (l *Lease) believes(process string, now clock.Instant) bool {
 }
 
 // listen compares another process's record with the fold. It returns an event if this
-// process has to begin anew.
+// process has to begin again.
 func (l *Lease) listen(o int64, r *Record, evidence bool, now clock.Instant, e *Event) (Event, bool) {
 	differs := r.Kind == Snapshot && l.trail.differs(r.Read, r.State.Hash) || r.Kind == Beat && !evidence && l.trail.contradicts(r)
 	switch {

@@ -88,7 +88,7 @@ func TestWhoIsOutvotedBeginsAnew(t *testing.T) {
 	require.True(t, d.next(two).Known, "it believes them")
 }
 
-// A fold is as good as another when nobody else speaks. Then all begin anew who are
+// A fold is as good as another when nobody else speaks. Then all begin again who are
 // contradicted, and do not believe each other at once.
 func TestATieMakesBeginAnew(t *testing.T) {
 	d := newDoubting()
@@ -117,7 +117,7 @@ func TestATieMakesBeginAnew(t *testing.T) {
 	require.True(t, d.next(&late).Known, "for ever it must not")
 }
 
-// Who changes his mind has begun anew.
+// Who changes his mind has begun again.
 func TestOneThatDiffersNoMoreEndsTheDoubt(t *testing.T) {
 	d := newDoubting()
 	d.says("bad", false)

@@ -272,7 +272,7 @@ func (w *sharedWorld) leave(p *sharedProc) {
 	})
 }
 
-// lose takes note that a process is dead, as far as others can tell.
+// lose notes that a process is dead, as far as others can tell.
 func (w *sharedWorld) lose(p *sharedProc) {
 	has := w.broker.Assigned(p.name)
 	for i := range w.excused {
@@ -284,7 +284,7 @@ func (w *sharedWorld) lose(p *sharedProc) {
 	w.silent()
 }
 
-// silent takes note that the group will wait for a member's session to end.
+// silent notes that the group will wait for a member's session to end.
 func (w *sharedWorld) silent() { w.stalled = time.Now().Add(session) }
 
 func (w *sharedWorld) crash(p *sharedProc) {

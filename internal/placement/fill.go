@@ -26,7 +26,7 @@ func newFiller(p *Plan) *filler {
 		first: make([]first, min(p.mask+1, p.roles))}
 }
 
-// begin begins anew with the room of some candidates.
+// begin begins again with the room of some candidates.
 func (f *filler) begin(among []int32) {
 	f.round++
 	f.stale = false

@@ -104,7 +104,7 @@ func (q *Lease) Begin(log int, s, end, top int64, now clock.Instant) {
 	q.check(now)
 }
 
-// begun clears the state of a log whose lease has begun anew.
+// begun clears the state of a log whose lease has begun again.
 func (q *Lease) begun(log int) {
 	v := q.logs[log]
 	v.overAt, v.over, v.freshAt = clock.Never, nil, 0

@@ -163,7 +163,7 @@ func (m *misreading) newcomer() {
 // TestAMisreadRecord lets one process take a record for one that plays no part, on one log or
 // on most. Whatever follows, no wrong fold lives on, everything is led, and what cannot be
 // helped stays within bounds: two leaders only where it misread a Claim on most of the logs,
-// and others seldom begin anew where there is more than one of them.
+// and others seldom begin again where there is more than one of them.
 func TestAMisreadRecord(t *testing.T) {
 	for _, procs := range []int{2, 3, 4} {
 		for _, on := range []int{1, 2} {

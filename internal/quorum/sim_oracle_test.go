@@ -130,7 +130,7 @@ func (o *simOracle) agrees(key string, hash uint64) bool {
 	return !ok || was == hash
 }
 
-// wrong takes note of what must never be, unless a record was misread: then it is counted.
+// wrong notes what must never be, unless a record was misread: then it is counted.
 func (w *simWorld) wrong(format string, args ...any) {
 	if !w.pr.misread {
 		w.Note(format, args...)

@@ -34,7 +34,7 @@ var public = []string{
 	"sasl.oauthbearer.assertion.claim.nbf.seconds", "sasl.oauthbearer.assertion.claim.sub",
 }
 
-// Secret tells whether the value of the property must not be shown.
+// Secret reports whether the value of the property must not be shown.
 // sasl.username is no secret: without it nobody can tell who was refused.
 func Secret(name string) bool {
 	name = strings.ToLower(name)
@@ -49,7 +49,7 @@ func Secret(name string) bool {
 	return slices.Contains(strings.Split(name, "."), "key") // ssl.key.*
 }
 
-// hidden tells whether a property is secret and has a value to hide. A switch has
+// hidden reports whether a property is secret and has a value to hide. A switch has
 // none: its "true" would be cut out of every line.
 func hidden(name, value string) bool {
 	return value != "" && value != "true" && value != "false" && Secret(name)

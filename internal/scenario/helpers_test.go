@@ -93,7 +93,7 @@ func (c *Cluster) owned(n int) (out []int) {
 	return out
 }
 
-// leadsAll tells whether a member leads all n roles.
+// leadsAll reports whether a member leads all n roles.
 func (c *Cluster) leadsAll(name string, n int) func() bool {
 	return func() bool { return c.shares(n)[name] == n }
 }

@@ -37,7 +37,7 @@ func (w *World) Begin(seed, stream uint64) {
 
 func (w *World) units() float64 { return float64(w.Now) / float64(w.T) }
 
-// Note takes note that something is wrong: the first time counts, as the rest follows
+// Note notes that something is wrong: the first time counts, as the rest follows
 // from it.
 func (w *World) Note(format string, args ...any) {
 	if w.Fault == "" {

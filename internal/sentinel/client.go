@@ -128,7 +128,7 @@ func (c *Client) register(retry *time.Timer) {
 	c.note(a, retry)
 }
 
-// note takes note of what the sentinel does, and says so when that has changed.
+// note notes what the sentinel does, and says so when that has changed.
 func (c *Client) note(a Answer, retry *time.Timer) {
 	was := *c.state.Load()
 	switch a.State {

@@ -193,7 +193,7 @@ func (p *post) isDead(process string) bool {
 	return p.left[process]
 }
 
-// dies waits until a process is taken for dead.
+// dies waits until a process counts as dead.
 func (p *post) dies(process string) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool { return p.isDead(process) }, 20*time.Second, time.Millisecond, "nobody noticed the death")

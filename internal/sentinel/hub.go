@@ -248,7 +248,7 @@ func (h *Hub) count(q query) (c Count) {
 	return c
 }
 
-// lost takes note that a member's connection has ended. It reports whether the member is
+// lost notes that a member's connection has ended. It reports whether the member is
 // registered: its pidfd is kept then.
 func (h *Hub) lost(process string, tell *Teller) bool {
 	h.mu.Lock()
@@ -267,7 +267,7 @@ func (h *Hub) Goodbye(process string) {
 	delete(h.notify, process)
 }
 
-// guard takes note of a command that may outlive its member.
+// guard notes a command that may outlive its member.
 func (h *Hub) guard(process, secret string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -284,7 +284,7 @@ func (h *Hub) clear(process string) {
 	}
 }
 
-// Fired takes note that the pidfd of a member has become readable.
+// Fired notes that the pidfd of a member has become readable.
 func (h *Hub) Fired(process string) {
 	now := h.opt.Now().Mono
 	h.mu.Lock()

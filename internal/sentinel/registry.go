@@ -80,7 +80,7 @@ func (r *Registry) Goodbye(process string) bool {
 	return known
 }
 
-// Guard takes note of a command that may outlive its member.
+// Guard notes a command that may outlive its member.
 func (r *Registry) Guard(process, secret string) error {
 	if err := checkSecret(process, secret); err != nil {
 		return err
@@ -107,7 +107,7 @@ func (r *Registry) Clear(process string) (Death, bool) {
 	return r.settled(m)
 }
 
-// Fired takes note that a member's pidfd has become readable. It returns its death, unless
+// Fired notes that a member's pidfd has become readable. It returns its death, unless
 // something may be left of its commands.
 func (r *Registry) Fired(process string, now clock.Mono) (Death, bool) {
 	m := r.members[process]

@@ -82,7 +82,7 @@ func (r *runner) open(ctx context.Context) error {
 	return nil
 }
 
-// died takes note of a death.
+// died notes a death.
 func (r *runner) died(d Death) {
 	r.do(func(w *Watch, now clock.Instant) { w.Died(d, now) })
 }
@@ -182,7 +182,7 @@ func (r *runner) append(a elector.Append) {
 	}
 }
 
-// written takes note that the log takes what this process writes.
+// written notes that the log takes what this process writes.
 func (r *runner) written() {
 	r.mu.Lock()
 	first := !r.told

@@ -112,7 +112,7 @@ func (w *Watch) Codec(id string) lease.Codec {
 	return c
 }
 
-// Died takes note of a death, which must be proven. The same one twice counts once.
+// Died notes a death, which must be proven. The same one twice counts once.
 func (w *Watch) Died(d Death, now clock.Instant) {
 	if w.dead[d.Process] != nil {
 		return

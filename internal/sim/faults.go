@@ -283,7 +283,7 @@ func (w *world) deleteHead(beginnings []beginning) {
 	}
 }
 
-// brokerIs takes note of whether the broker is down.
+// brokerIs notes whether the broker is down.
 func (w *world) brokerIs(down bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -200,14 +200,14 @@ func (r *reading) upTo(partition int) int64 {
 	return r.folded[partition]
 }
 
-// sends takes note of a session.
+// sends notes a session.
 func (r *reading) sends(partition int, n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.newest[partition] = max(r.newest[partition], n)
 }
 
-// interrupt ends all sessions: reading begins anew.
+// interrupt ends all sessions: reading begins again.
 func (r *reading) interrupt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -301,7 +301,7 @@ func (p *proc) reads(r kafka.Record) {
 	}
 }
 
-// hears takes note of evidence.
+// hears notes evidence.
 func (r *reading) hears(rec kafka.Record, of session, lives bool, now clock.Instant) {
 	if !lives {
 		return
@@ -325,7 +325,7 @@ func (w *world) evidence(r kafka.Record) (of session, lives bool) {
 	return e.r.id(), e.lives
 }
 
-// watch takes note of what Watch tells, until the process ends.
+// watch notes what Watch tells, until the process ends.
 func (p *proc) watch() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

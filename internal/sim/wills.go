@@ -212,7 +212,7 @@ type transferred struct {
 	after    int64 // the token that was given up
 }
 
-// transfer asks p to hand a role that it leads to q, and takes note of what it says.
+// transfer asks p to hand a role that it leads to q, and notes what it says.
 func (w *world) transfer(p, q *proc) {
 	if q == nil || w.nomination != neli.Open || w.patient { // what was transferred is not shared out
 		return

@@ -148,7 +148,7 @@ func (w *world) living() []*proc {
 	return slices.DeleteFunc(slices.Clone(w.procs), func(p *proc) bool { return p.leaving.Load() })
 }
 
-// quietAfter takes note of a fault that ends by itself.
+// quietAfter notes a fault that ends by itself.
 func (w *world) quietAfter(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -276,7 +276,7 @@ func (c *Cluster) Stop() {
 	})
 }
 
-// portTaken tells whether a broker ended because its port was in use.
+// portTaken reports whether a broker ended because its port was in use.
 func (c *Cluster) portTaken() bool {
 	for _, b := range c.brokers {
 		if strings.Contains(b.logTail(1<<20), "Address already in use") {

@@ -64,7 +64,7 @@ func (c *Cluster) startZooKeeper(ctx context.Context) error {
 	}
 }
 
-// stillRegistered tells whether the broker ended because ZooKeeper holds its former
+// stillRegistered reports whether the broker ended because ZooKeeper holds its former
 // incarnation for alive, as it does for 18 s after a crash.
 func (b *Broker) stillRegistered() bool {
 	if !b.cluster.opts.ZooKeeper {
