@@ -1,6 +1,7 @@
 package peers_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,7 +139,7 @@ func TestMembersElectALeaderByThemselves(t *testing.T) {
 func serve(t *testing.T, c peers.Config, id string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	c.Self, c.Group, c.HeartbeatTimeout = id, "test", time.Second
+	c.Self, c.Group, c.HeartbeatTimeout = id, "test", cmp.Or(c.HeartbeatTimeout, time.Second)
 	up := make(chan struct{})
 	c.Logger = slog.New(awaited{slog.DiscardHandler, "log host is up, with an empty log", sync.OnceFunc(func() { close(up) })})
 	ended := make(chan error, 1)
@@ -177,17 +178,20 @@ func (a awaited) Handle(_ context.Context, r slog.Record) error {
 // TestEveryHostIsReplacedInTurn replaces all log hosts under a leader, which goes on.
 func TestEveryHostIsReplacedInTurn(t *testing.T) {
 	c := peers.Config{Hosts: hostsOf(t, 3)}
+	member := config(c, "m")
+	member.HeartbeatTimeout = 3 * time.Second // the lease must outlast a busy machine's stalls
+	c.HeartbeatTimeout = member.HeartbeatTimeout
 	stops := map[string]func(){}
 	for _, h := range c.Hosts {
 		stops[h.ID] = serve(t, c, h.ID)
 	}
-	m := start(t, config(c, "m"))
+	m := start(t, member)
 	first := token(t, m)
 	for _, h := range c.Hosts {
 		stops[h.ID]()
 		led(t, m, first, time.Second/2)
 		stops[h.ID] = serve(t, c, h.ID)
-		led(t, m, first, 3*time.Second) // what is empty is claimed after T
+		led(t, m, first, 7*time.Second) // an empty log is claimed after T
 	}
 	stops["a"]()
 	stops["b"]()

@@ -3,6 +3,7 @@
 package confluent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,7 +113,7 @@ func (a *confluentAdmin) listed(ctx context.Context) ([]kafka.BrokerInfo, error)
 		wait = min(wait, max(time.Until(deadline), time.Millisecond))
 	}
 	metadata, err := a.client.GetMetadata(nil, false, int(wait.Milliseconds()))
-	if err != nil {
+	if err = cmp.Or(ctx.Err(), err); err != nil { // the call itself knows no context
 		return nil, err
 	}
 	var brokers []kafka.BrokerInfo
