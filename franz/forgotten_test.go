@@ -71,10 +71,13 @@ func TestClientsThatForgetAllBrokersAreReplaced(t *testing.T) {
 	began := time.Now()
 	require.Eventually(t, func() bool { return unwell() == 0 }, 2*time.Minute, 20*time.Millisecond, "all get over it")
 	t.Log("all are well after", time.Since(began))
+	// Not by each: a client that got no answer meanwhile, on a busy machine, has forgotten nothing.
+	replaced := uint64(0)
 	for n := range well {
 		t.Log(n.Name(), "has replaced", n.Stats().ReadersReplaced)
-		require.Positive(t, n.Stats().ReadersReplaced, n.Name())
+		replaced += n.Stats().ReadersReplaced
 	}
+	require.Positive(t, replaced)
 }
 
 // A question for the brokers must not abort the process when there are none, as one that
