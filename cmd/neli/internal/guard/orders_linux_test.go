@@ -13,6 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// short is a lease that ends in the test. Meanwhile a busy machine must have stopped all guards.
+const short = 5 * time.Second
+
 // A guard that was stopped past a deadline finds its alarm and newer orders at the same time: the
 // lease goes on. Many, as it is a matter of which of its threads runs first.
 func TestAStoppedGuardHeedsNewerOrdersFirst(t *testing.T) {
@@ -20,7 +23,7 @@ func TestAStoppedGuardHeedsNewerOrdersFirst(t *testing.T) {
 	electors := make([]*elector, many)
 	for i := range electors {
 		electors[i] = guarded(t, "sleep", "1000")
-		electors[i].lease(2 * time.Second)
+		electors[i].lease(short)
 	}
 	for _, e := range electors {
 		e.started()
@@ -29,7 +32,7 @@ func TestAStoppedGuardHeedsNewerOrdersFirst(t *testing.T) {
 		stopped(t, e.guard)
 		e.lease(time.Minute)
 	}
-	over := Now() + 2*time.Second
+	over := Now() + short
 	require.Eventually(t, func() bool { return Now() > over }, soon, 10*time.Millisecond)
 	for _, e := range electors {
 		require.NoError(t, e.guard.Process.Signal(unix.SIGCONT))
@@ -49,7 +52,7 @@ func TestAStoppedSecondGuardHeedsNewerOrdersFirst(t *testing.T) {
 	const many = 20
 	var commands []int
 	var guards []*exec.Cmd
-	over := Now() + 2*time.Second
+	over := Now() + short
 	for range many {
 		c := newCgroup(t)
 		commands = append(commands, sleeper(t, c))

@@ -92,7 +92,7 @@ func TestOrphansAreReaped(t *testing.T) {
 func TestASentinelIsToldOfACommand(t *testing.T) {
 	b := nelitest.NewBroker(nelitest.Options{})
 	t.Cleanup(b.Close)
-	n, err := neli.New(neli.Config{LeaderGroupID: "jobs", HeartbeatTimeout: time.Second, Provider: b.Provider("alice")})
+	n, err := neli.New(neli.Config{LeaderGroupID: "jobs", HeartbeatTimeout: 5 * time.Second, Provider: b.Provider("alice")})
 	require.NoError(t, err)
 	dir := t.TempDir()
 	started, ended := filepath.Join(dir, "started"), filepath.Join(dir, "ended")
