@@ -8,8 +8,7 @@ import (
 	"github.com/goneli/neli/bench/measure"
 )
 
-// What is aimed at beside a sentinel, in milliseconds: medians from SIGKILL of a process until its
-// successor leads.
+// The aims beside a sentinel: median milliseconds from SIGKILL of the leader until its successor leads.
 const (
 	sentinelMs     = 20 // on one broker
 	sentinelMsMore = 35 // on three

@@ -175,7 +175,7 @@ func TestRegisterWithManyUnknown(t *testing.T) {
 	assert.True(t, ok, verdict)
 }
 
-// What the log does not have had no effect, and need not be tried; what it has did.
+// A write of unknown outcome counts as done if the log has it, and as not done if the log does not.
 func TestSettled(t *testing.T) {
 	there, lost := write("a", 3, 1, 0, 1, history.Unknown), write("a", 3, 2, 2, 3, history.Unknown)
 	known := write("a", 3, 3, 4, 5, history.Accepted)
