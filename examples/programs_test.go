@@ -160,9 +160,27 @@ func (s *stage) await(p *program, pattern string) (from *program, groups []strin
 
 // said returns how many lines of p match pattern until now.
 func (s *stage) said(p *program, pattern string) int {
+	return s.saidBy(p, pattern, len(s.all()))
+}
+
+// first returns the index of p's first line from the given one on that matches pattern, or
+// how many lines there are until now.
+func (s *stage) first(p *program, pattern string, from int) int {
+	re := regexp.MustCompile(pattern)
+	lines := s.all()
+	for i := from; i < len(lines); i++ {
+		if lines[i].from == p && re.MatchString(lines[i].text) {
+			return i
+		}
+	}
+	return len(lines)
+}
+
+// saidBy returns how many of p's lines before the given index, among all, match pattern.
+func (s *stage) saidBy(p *program, pattern string, end int) int {
 	re := regexp.MustCompile(pattern)
 	n := 0
-	for _, l := range s.all() {
+	for _, l := range s.all()[:end] {
 		if l.from == p && re.MatchString(l.text) {
 			n++
 		}
