@@ -1,12 +1,15 @@
 package neli
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/kafka"
 )
 
 func resolved(t *testing.T, c Config) *settings {
@@ -282,5 +285,31 @@ func TestLongPoll(t *testing.T) {
 		{KafkaConfigMap{"fetch.wait.max.ms": 77, "socket.timeout.ms": 1300}, "77"},
 	} {
 		require.Equal(t, c.want, resolved(t, Config{KafkaConfig: c.kafka}).readerProperties()["fetch.wait.max.ms"], "%v", c.kafka)
+	}
+}
+
+type brokerless = kafka.SmallLogs // a field of the name SmallLogs would hide the method
+
+// What does not go with Config.Token is an error of New that names the field, and no value of a secret.
+func TestTokenSettings(t *testing.T) {
+	token := func(context.Context) (Token, error) {
+		return Token{Value: "v", Expires: time.Now().Add(time.Hour)}, nil
+	}
+	for says, cfg := range map[string]Config{
+		"KafkaConfig[security.protocol]: \"\" must be SASL_SSL":              {},
+		"KafkaConfig[sasl.mechanism]: \"PLAIN\" must be OAUTHBEARER":         {KafkaConfig: KafkaConfigMap{"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}},
+		"KafkaConfig[sasl.oauthbearer.method]: \"oidc\" has no effect":       {KafkaConfig: KafkaConfigMap{"security.protocol": "SASL_SSL", "sasl.oauthbearer.method": "oidc"}},
+		"KafkaConfig[sasl.oauthbearer.client.secret]: \"[redacted]\" has no": {KafkaConfig: KafkaConfigMap{"security.protocol": "SASL_SSL", "sasl.oauthbearer.client.secret": "s3cret"}},
+		"Config.Token: this Provider cannot log in with it": {KafkaConfig: KafkaConfigMap{"security.protocol": "SASL_SSL"},
+			Provider: struct{ kafka.Provider }{}},
+		"Token: \"\" must be empty with small logs": {Provider: struct{ brokerless }{}},
+	} {
+		cfg.LeaderGroupID, cfg.Token = "g", token
+		if cfg.Provider == nil {
+			cfg.Provider = struct{ kafka.Provider }{}
+		}
+		_, err := New(cfg)
+		require.ErrorContains(t, err, says)
+		require.NotContains(t, err.Error(), "s3cret")
 	}
 }

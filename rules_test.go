@@ -1,4 +1,4 @@
-package neli
+package neli_test
 
 import (
 	"testing"
@@ -86,3 +86,149 @@ var driverMutants = []mutation.Mutant{
 }
 
 func TestDriverRulesAreGuarded(t *testing.T) { mutation.Run(t, driverMutants) }
+
+const (
+	twoLeaders = `is led by|after token|is not a valid claim of its own`
+	leadsOn    = `has been told of its end|was told that it is fenced|while it had token|was told of the end|` +
+		`was never told of the end|has stepped down and leads|the witness knows of nobody`
+)
+
+// simulatorRules are what whole processes rest on. Without any one of them the simulation
+// finds what the rule prevents.
+var simulatorRules = []mutation.Mutant{
+	// The lease, as the whole library shows it.
+	{Rule: "a claimant waits for silence", File: "internal/lease/lease.go",
+		Old: "at = h.freeAt(l.rules.Rho)", New: "at = h.heard.Raw", Want: twoLeaders},
+	{Rule: "the wait is that of the holder's T, as its Claim says it", File: "internal/lease/fold.go",
+		Old: "T: r.T, Last: o}", New: "T: r.T / 2, Last: o}", Want: twoLeaders + `|Watch says|the witness knows of nobody`},
+	{Rule: "Beats restart the wait", File: "internal/lease/fold.go",
+		Old: "s.Last, s.heard = o, now", New: "s.Last = o", Want: twoLeaders + `|has read of the holder|Watch says`},
+	{Rule: "ρ is in the wait", File: "internal/clock/clock.go",
+		Old: "time.Duration(math.Ceil(float64(t)*(1+rho)/(1-rho))) + margin", New: "t + margin", Want: twoLeaders},
+	{Rule: "a holder stops at T(1−σ)", File: "internal/clock/clock.go",
+		Old: "return t - t/10", New: "return t", Want: twoLeaders},
+	{Rule: "a holder takes the longer of both ages", File: "internal/clock/clock.go",
+		Old: "age := max(t.Mono.Sub(s.Mono), t.Wall.Sub(s.Wall))", New: "age := t.Mono.Sub(s.Mono)", Want: twoLeaders},
+	{Rule: "a claim must have read the holder's newest evidence", File: "internal/lease/fold.go",
+		Old: "if h := f.holderOf(role); h == nil || r.Read >= h.Last {", New: "if true {", Want: twoLeaders + `|folds differ`},
+	{Rule: "records of another log are none of this one's", File: "internal/lease/codec.go",
+		Old: "case w.Log != c.Log:", New: "case false:", Want: twoLeaders + `|folds differ|has read of the holder`},
+	{Rule: "the stamp is taken before the send, not at the receipt", File: "internal/lease/consume.go",
+		Old: "e.Stamp = l.own.back(r.Seq, now, l.rules.T)", New: "l.own.back(r.Seq, now, l.rules.T)\n\t\te.Stamp = now",
+		Want: twoLeaders + `|the witness knows of nobody`}, // it leads on when its lease is over for those who read
+
+	// What the application is told and asks.
+	{Rule: "IsLeader looks at the clock", File: "internal/term/published.go",
+		Old: "young := v != nil && t.young(at, *v)", New: "young := v != nil",
+		Want: twoLeaders + `|` + leadsOn + `|its application has hung`},
+	{Rule: "what ends, ends in the term table", File: "internal/elector/terms.go",
+		Old: "	s.terms.End(s.units(roles), why, graceful)\n", New: "",
+		Want: twoLeaders + `|` + leadsOn},
+	{Rule: "the application finishes before the Release is sent", File: "internal/elector/release.go",
+		Old:  "	if now.Mono >= h.releaseAt(s.timing.roundTrip()) {\n		untold = append(untold, h.sorted(false)...)\n",
+		New:  "	if h.asked {\n		untold = append(untold, h.sorted(true)...)\n",
+		Want: `while its work goes on`},
+	{Rule: "the clock is read when the record is in hand", File: "internal/elector/loop.go",
+		Old:  "	now := e.now()\n	input(e.node, now)\n",
+		New:  "	now := e.now()\n	if at := now.Mono; e.scheduled != 0 && e.scheduled < at {\n		now = now.Add(e.scheduled.Sub(at))\n	}\n	input(e.node, now)\n",
+		Want: twoLeaders + `|has read of the holder`},
+	{Rule: "Beats stop when the application hangs", File: "internal/elector/shard.go",
+		Old: "log.link.beating(now, s.set.T) || !s.set.Alive(now) {", New: "log.link.beating(now, s.set.T) {", Want: `its application has hung`},
+	{Rule: "a check of health that hangs is an answer", File: "health.go",
+		Old: "		judge(errHealthHangs)\n", New: "", Want: `unwell for`},
+
+	// Wishes.
+	{Rule: "who is not well claims nothing, and gives up", File: "internal/elector/settings.go",
+		Old: "!d.Closing && !d.Unhealthy && now", New: "!d.Closing && now", Want: `unwell for`},
+	{Rule: "who has stepped down claims nothing for a while", File: "internal/elector/settings.go",
+		Old: "!d.Unhealthy && now.Mono >= d.Away", New: "!d.Unhealthy", Want: `stepped down`},
+	{Rule: "Transfer looks at who leads", File: "internal/elector/mover.go",
+		Old: "case f.held && !f.ours && f.by == to:", New: "case f.held && !f.ours:", Want: `and it does not`},
+	{Rule: "what was moved stays for a while", File: "internal/elector/mover.go",
+		Old: "h.cause == claimed || h.cause == rebalanced && now.Mono.Sub(h.since) >= minTenure", New: "h.cause == claimed || h.cause == rebalanced",
+		Want: `should be the most`},
+
+	{Rule: "who refuses a request keeps what it leads", File: "request.go",
+		Old: "if err := n.set.requests(r); err != nil {", New: "if err := n.set.requests(r); err != nil && r.By == \"\" {",
+		Want: `gives something up though nobody let it`},
+
+	// Observers, and what is told of holders.
+	{Rule: "an observer says nothing", File: "internal/elector/announcer.go",
+		Old: "if n.set.Observer || a.over() {", New: "if a.over() {", Want: `the witness writes`},
+	{Rule: "who has nothing to say is not woken for it", File: "internal/elector/ready.go",
+		Old: "	if !n.set.Observer && !n.announcer.over() {\n		next", New: "	{\n		next", Want: `has looked at its clock`},
+	{Rule: "a holder is told with the age of what was read", File: "discovery.go",
+		Old: "Age: now.Age(g.Heard)}", New: "Age: now.Age(g.Since)}", Want: `has read of the holder`},
+	{Rule: "Watch tells that a silent holder is heard again", File: "internal/elector/terms.go",
+		Old: "s.claims.revived(id) { // others were told that its roles are vacant\n			c.ready.Changed = true", New: "s.claims.revived(id) {", Want: `Watch says that`},
+}
+
+// smallRules are what whole processes on small logs rest on beside that.
+var smallRules = []mutation.Mutant{
+	{Rule: "small logs: a majority, not any log", File: "internal/quorum/quorum.go",
+		Old: "majority: rules.Logs/2 + 1,", New: "majority: 1,", Want: twoLeaders},
+	{Rule: "small logs: more than half", File: "internal/quorum/quorum.go",
+		Old: "majority: rules.Logs/2 + 1,", New: "majority: max(1, rules.Logs/2),", Want: twoLeaders},
+	{Rule: "small logs: a claimant waits when a log has another id", File: "internal/quorum/quorum.go",
+		Old: "	v.lease.Begin(s, false, now)\n", New: "	v.lease.Begin(s, false, now.Add(-2*q.rules.T))\n", Want: twoLeaders},
+	{Rule: "small logs: a gap is a loss", File: "internal/quorum/quorum.go",
+		Old: "Longest: rules.T, Dense: true})})", New: "Longest: rules.T, Dense: false})})", Want: twoLeaders},
+	{Rule: "small logs: a session that has ended sustains nothing", File: "internal/quorum/quorum.go",
+		Old: "	q.dropAll(log)\n", New: "", Want: twoLeaders + `|not all roles are led`},
+	{Rule: "small logs: the ballot rises above the token of a term that has ended", File: "internal/quorum/units.go",
+		Old: "	q.lift(u.token + 1)\n", New: "", Want: twoLeaders + `|and was`},
+	{Rule: "small logs: ρ is in the wait", File: "internal/clock/clock.go",
+		Old: "time.Duration(math.Ceil(float64(t)*(1+rho)/(1-rho))) + margin", New: "t + margin", Want: twoLeaders},
+	{Rule: "small logs: a claim must have read the holder's newest evidence", File: "internal/lease/fold.go",
+		Old: "if h := f.holderOf(role); h == nil || r.Read >= h.Last {", New: "if true {", Want: twoLeaders},
+	{Rule: "small logs: a term follows the line of the logs that sustain it", File: "internal/elector/terms.go",
+		Old: "		s.terms.Shift(units, line)\n", New: "		_, _ = units, line\n", Want: `not all roles are led`},
+}
+
+// sentinelRules are what whole processes beside sentinels rest on, and smallSentinelRules on small logs.
+var (
+	sentinelRules = []mutation.Mutant{
+		{Rule: "sentinels: dead is whom the kernel calls dead, and not who is suspended", File: "internal/sim/sentinels.go",
+			Old: "if s == nil || !ended {", New: "if s == nil {", Want: twoLeaders + `|which lives`},
+		{Rule: "sentinels: only what the dead hold is released", File: "internal/sentinel/watch.go",
+			Old: buriedOnly, New: buriedAll, Want: twoLeaders + `|which lives`},
+	}
+	smallSentinelRules = []mutation.Mutant{
+		{Rule: "sentinels on small logs: only what the dead hold is released", File: "internal/sentinel/watch.go",
+			Old: buriedOnly, New: buriedAll, Want: twoLeaders},
+	}
+)
+
+const (
+	buriedOnly = "		if d == nil {\n			continue\n		}\n		var due"
+	buriedAll  = "		if d == nil {\n			d = &death{Death: Death{T: w.rules.T}}\n		}\n		var due"
+)
+
+func TestSentinelSimulatorNeedsEveryRule(t *testing.T) {
+	for i := range sentinelRules {
+		sentinelRules[i].Guard, sentinelRules[i].Seeds = "TestSentinelSimulation", 40
+	}
+	mutation.Run(t, sentinelRules)
+}
+
+func TestSmallSentinelSimulatorNeedsEveryRule(t *testing.T) {
+	for i := range smallSentinelRules {
+		smallSentinelRules[i].Guard, smallSentinelRules[i].Seeds = "TestSmallSentinelSimulation", 40
+	}
+	mutation.Run(t, smallSentinelRules)
+}
+
+func TestSmallSimulatorNeedsEveryRule(t *testing.T) {
+	for i := range smallRules {
+		smallRules[i].Guard, smallRules[i].Seeds = "TestSmallSimulation", 250
+	}
+	mutation.Run(t, smallRules)
+}
+
+func TestSimulatorNeedsEveryRule(t *testing.T) {
+	// The same seeds for all, mutated or not.
+	for i := range simulatorRules {
+		simulatorRules[i].Guard, simulatorRules[i].Seeds = "TestSimulation", 400
+	}
+	mutation.Run(t, simulatorRules)
+}
