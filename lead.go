@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"github.com/goneli/neli/internal/term"
 )
@@ -418,40 +417,4 @@ func (l *lead) cancel(c term.Change) {
 			}
 		}
 	}
-}
-
-// Leadership describes the term in which Lead runs a function.
-type Leadership struct {
-	Role      int
-	Partition int
-	// Token is the fencing token of this term; −1 in non-exclusive mode.
-	Token int64
-
-	n  *Neli
-	id int64
-}
-
-// Valid reports whether this term still lasts at this instant. It is a check of the clock, as
-// IsLeader is. It is false by the time the context ends with ErrFenced. After ErrRevoked it stays
-// true while the lease is kept, also for a role that SetRoles removed.
-func (l Leadership) Valid() bool {
-	if l.n == nil {
-		return false
-	}
-	id, _, _, ok := l.n.core.terms.Leads(l.n.units().of(l.Role))
-	return ok && id == l.id
-}
-
-// Remaining returns how long this term lasts from now on without new evidence, unless it is given
-// up: 0 if it is over. Evidence keeps arriving and renews it. Finish an action within this time,
-// or guard it by the Token.
-func (l Leadership) Remaining() time.Duration {
-	if l.n == nil {
-		return 0
-	}
-	id, v, at, leads := l.n.core.terms.Evidence(l.n.units().of(l.Role))
-	if !leads || id != l.id {
-		return 0
-	}
-	return l.n.set.threshold().left(at, v)
 }

@@ -1,14 +1,12 @@
 package neli
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -303,120 +301,4 @@ func defaultName() string {
 		host = "localhost"
 	}
 	return fmt.Sprintf("%s_%d_%d", host, os.Getpid(), time.Now().Unix())
-}
-
-// faults collects the faults of a configuration.
-type faults struct {
-	list   []error
-	fields []string
-}
-
-// check adds a fault unless ok: the field, its value and the rule that it broke.
-func (f *faults) check(ok bool, field string, value any, rule string) {
-	if !ok {
-		f.list = append(f.list, fmt.Errorf("%s: %q %s", field, fmt.Sprint(value), rule))
-		f.fields = append(f.fields, field)
-	}
-}
-
-// has reports whether the field has a fault.
-func (f *faults) has(field string) bool { return slices.Contains(f.fields, field) }
-
-// of returns field if that was set, else source, from which its value derives.
-func of(set bool, field, source string) string {
-	if set {
-		return field
-	}
-	return source
-}
-
-func (f *faults) err() error {
-	if len(f.list) == 0 {
-		return nil
-	}
-	return fmt.Errorf("neli: invalid configuration:\n%w", errors.Join(f.list...))
-}
-
-// properties adds the properties that the Kafka clients refuse. Only the clients know all names
-// and values, so each kind of client that would be used is made and closed at once. A property
-// that several clients refuse is reported once, and not at all if it has a fault already.
-func (f *faults) properties(p kafka.Provider, s *settings) {
-	if _, small := p.(kafka.SmallLogs); small {
-		return
-	}
-	if p == nil {
-		var err error
-		if p, err = Confluent(); err != nil {
-			return
-		}
-	}
-	p, err := s.signingIn(p)
-	if err != nil {
-		f.check(false, "Token", "", err.Error())
-		return
-	}
-	quiet := slog.New(slog.DiscardHandler)
-	f.refused(s, closing(p.Producer(s.producerProperties(), quiet)))
-	if s.mode != NonExclusive {
-		f.refused(s, closing(p.LogReader(s.readerProperties(), quiet)))
-	}
-	if s.mode == NonExclusive || s.nomination == Assigned && !s.observer {
-		f.refused(s, closing(p.GroupConsumer(s.groupProperties(), quiet)))
-	}
-}
-
-// closing closes a client that was made only to check its properties.
-func closing[C interface{ Close() error }](client C, err error) error {
-	if err == nil {
-		_ = client.Close()
-	}
-	return err
-}
-
-// refused adds the faults of one client's error. If there are other faults, it adds only those
-// that name a property set by the user: the library derives some properties from settings that may
-// be faulty themselves.
-func (f *faults) refused(s *settings, err error) {
-	if err == nil {
-		return
-	}
-	before := len(f.fields) > 0
-	for _, part := range joined(err) {
-		named, known := false, false
-		for name := range s.kafka {
-			if strings.Contains(part.Error(), name) {
-				named, known = true, known || f.has("KafkaConfig["+name+"]")
-			}
-		}
-		text := strings.TrimSpace(part.Error()) // some end with a newline
-		if named {
-			text = "KafkaConfig: " + text
-		} else {
-			text = "Kafka client: " + text
-		}
-		twice := slices.ContainsFunc(f.list, func(e error) bool { return e.Error() == text })
-		if !known && !twice && (named || !before) {
-			f.list = append(f.list, redact.As(part, text))
-		}
-	}
-}
-
-// joined returns the errors joined in err (errors.Join), or err alone.
-func joined(err error) []error {
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		many, ok := e.(interface{ Unwrap() []error })
-		if !ok {
-			continue
-		}
-		parts := many.Unwrap()
-		if errors.Join(parts...).Error() != e.Error() {
-			continue // it wraps several errors, but does not join them
-		}
-		var all []error
-		for _, part := range parts {
-			all = append(all, joined(part)...)
-		}
-		return all
-	}
-	return []error{err}
 }
