@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Leadership is moved by hand where that is allowed: the command runs on the other machine, and
-// has ended on the first.
+// With --allow-requests leadership can be moved by hand: the command then runs on the other machine,
+// and has ended on the first.
 func TestTransferAndStepDown(t *testing.T) {
 	c := broker(t)
 	run := func(name string) *process {
@@ -22,7 +22,7 @@ func TestTransferAndStepDown(t *testing.T) {
 	child := one.pid("child", 1)
 	two := run("two")
 	var p *process
-	require.Eventually(t, func() bool { // until the holder has heard of it
+	require.Eventually(t, func() bool { // until the holder knows of the member
 		p = neli(t, c, "transfer", "0", "two")
 		return p.code() == 0
 	}, soon, 100*time.Millisecond)
@@ -54,8 +54,8 @@ func TestTransferAndStepDown(t *testing.T) {
 	require.Equal(t, 3, neli(t, c, "step-down").code(), "nobody leads")
 }
 
-// A command that does not heed TERM is killed before its time is over: until then the lease is
-// kept, and nobody else runs the command.
+// A command that ignores TERM is killed before the drain is over. Until then the lease is kept, and no
+// other process runs the command.
 func TestRevokedCommandIsKilledInTime(t *testing.T) {
 	c := broker(t)
 	t.Setenv("WITNESS", filepath.Join(t.TempDir(), "witness"))

@@ -18,16 +18,16 @@ import (
 	"github.com/goneli/neli/cmd/neli/internal/needs"
 )
 
-// escape is a script whose three processes leave the reach of signals and of the parent's
-// death: child changes its user, grandchild and daemon leave the group and the session.
+// escape is a script whose three processes escape both signals and the death of their parent: child
+// changes its user, grandchild and daemon leave the group and the session.
 const escape = `
 other='setpriv --reuid 65534 --regid 65534 --clear-groups'
 setsid $other sh -c 'echo grandchild $$; exec sleep 1000' &
 setsid sh -c '(setsid '"$other"' sh -c "echo daemon \$\$; exec sleep 1000" &)'
 exec $other sh -c 'echo child $$; exec sleep 1000'`
 
-// cgroups skips a test where a command cannot have a cgroup of its own, or its user cannot be
-// changed. Root can have both where there is a cgroup2 that can be written to.
+// cgroups skips a test where a command cannot have a cgroup of its own or cannot change its user. Root
+// can do both if there is a cgroup2 that can be written to.
 func cgroups(t *testing.T) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -52,7 +52,7 @@ func TestNothingEscapesItsCgroup(t *testing.T) {
 	for name, end := range map[string]func(elector, guard int) []error{
 		"elector killed": func(elector, _ int) []error { return []error{unix.Kill(elector, unix.SIGKILL)} },
 		"guard killed":   func(_, guard int) []error { return []error{unix.Kill(guard, unix.SIGKILL)} },
-		"both killed": func(elector, guard int) []error { // stopped first: neither can do anything between the two
+		"both killed": func(elector, guard int) []error { // stopped first, so that neither can act between the two kills
 			return []error{unix.Kill(elector, unix.SIGSTOP), unix.Kill(guard, unix.SIGSTOP),
 				unix.Kill(guard, unix.SIGKILL), unix.Kill(elector, unix.SIGKILL)}
 		},
@@ -81,10 +81,10 @@ func TestNothingEscapesItsCgroup(t *testing.T) {
 	}
 }
 
-// If the second guard alone is killed the command goes on, and the log says once what is missing.
+// If only the second guard is killed, the command continues, and one warning is logged.
 func TestSecondGuardIsKilled(t *testing.T) {
 	cgroups(t)
-	const lost = "the second guard has gone"
+	const lost = "the second guard has ended unexpectedly"
 	p := neli(t, broker(t), "run", "--", "sh", "-c", `echo child $$; exec sleep 1000`)
 	child := p.pid("child", 1)
 	require.NoError(t, unix.Kill(secondGuard(t, p.cmd.Process.Pid), unix.SIGKILL))
@@ -99,7 +99,7 @@ func TestSecondGuardIsKilled(t *testing.T) {
 	require.NotContains(t, p.errors.String(), lost, "it ends with the command")
 }
 
-// secondGuard is the second guard of an elector.
+// secondGuard returns the second guard of an elector.
 func secondGuard(t *testing.T, elector int) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -118,7 +118,7 @@ func secondGuard(t *testing.T, elector int) int {
 	return 0
 }
 
-// The processes that leave the group are reaped while the command runs, and so are those that outlive it.
+// Processes that left the group are reaped, both while the command runs and after its end.
 func TestZombiesAreReaped(t *testing.T) {
 	for name, args := range map[string][]string{
 		"while it runs": {"sh", "-c", `for i in $(seq 20); do (setsid sleep 0.3 &); done; echo child $$; exec sleep 1000`},
@@ -131,7 +131,7 @@ func TestZombiesAreReaped(t *testing.T) {
 			if name == "with --keep" {
 				p.pid("child", 20)
 			}
-			// A zombie that is seen twice, half a second apart, is one that nobody reaps.
+			// A zombie that is seen twice, half a second apart, is not being reaped.
 			var before map[int]bool
 			require.Eventually(t, func() bool {
 				now := zombies(p.cmd.Process.Pid)
@@ -144,7 +144,7 @@ func TestZombiesAreReaped(t *testing.T) {
 	}
 }
 
-// zombies are those among a process's descendants.
+// zombies returns the zombies among a process's descendants.
 func zombies(root int) map[int]bool {
 	found := map[int]bool{}
 	under := map[int]bool{root: true}

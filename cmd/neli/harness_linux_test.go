@@ -23,7 +23,7 @@ import (
 const (
 	// lease is T in these tests.
 	lease = 1500 * time.Millisecond
-	// soon is how long anything may take on a busy machine.
+	// soon is the longest that any step may take on a busy machine.
 	soon = 60 * time.Second
 )
 
@@ -32,7 +32,7 @@ var program string // this command, built
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
-	// What a process under test leaves behind becomes ours, so that it is gone when it is dead.
+	// This process adopts what a process under test leaves behind, so that it leaves no zombies.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Println(err)
 		return 1
@@ -51,13 +51,13 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// broker starts a Kafka in this process.
+// broker starts a Kafka broker in this process.
 func broker(t *testing.T) *kfake.Cluster {
 	t.Helper()
 	return brokerWith(t)
 }
 
-// brokerWith is a broker that has topics, of one partition each.
+// brokerWith starts a broker that has topics of one partition each.
 func brokerWith(t *testing.T, topics ...string) *kfake.Cluster {
 	t.Helper()
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topics...))
@@ -66,7 +66,7 @@ func brokerWith(t *testing.T, topics ...string) *kfake.Cluster {
 	return c
 }
 
-// process is a neli that runs.
+// process is a running neli.
 type process struct {
 	t    *testing.T
 	cmd  *exec.Cmd
@@ -83,7 +83,7 @@ func neli(t *testing.T, c *kfake.Cluster, args ...string) *process {
 	return neliWith(t, environment(c), args...)
 }
 
-// environment is that of a neli against a cluster.
+// environment returns the environment of a neli that talks to a cluster.
 func environment(c *kfake.Cluster) []string {
 	address := "127.0.0.1:1"
 	if c != nil {
@@ -97,7 +97,7 @@ func neliWith(t *testing.T, env []string, args ...string) *process {
 	return neliBy(t, func(*exec.Cmd) {}, env, args...)
 }
 
-// neliBy starts the command in a way that is not quite the usual one.
+// neliBy starts the command after change has changed how.
 func neliBy(t *testing.T, change func(*exec.Cmd), env []string, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, cmd: exec.CommandContext(context.Background(), program, args...), done: make(chan struct{})}
@@ -119,7 +119,7 @@ func neliBy(t *testing.T, change func(*exec.Cmd), env []string, args ...string) 
 	}()
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill()
-		_ = out.Close() // which somebody may hold that should be dead
+		_ = out.Close() // a process that should be dead may still hold the other end
 		<-p.done
 		if t.Failed() {
 			p.mu.Lock()
@@ -144,7 +144,7 @@ func (p *process) output() []string {
 	return append([]string(nil), p.lines...)
 }
 
-// says waits for a line that begins with word, the n-th of these, and returns what follows.
+// says waits for the n-th line that begins with word, and returns the rest of the line.
 func (p *process) says(word string, n int) string {
 	p.t.Helper()
 	found := ""
@@ -173,7 +173,7 @@ func (p *process) logs(text string) {
 	}, soon, 5*time.Millisecond, "%s", text)
 }
 
-// logged waits until a pattern is on its standard error, and returns what its group matches.
+// logged waits until its standard error matches a pattern, and returns the match of the group.
 func (p *process) logged(pattern string) string {
 	p.t.Helper()
 	re, found := regexp.MustCompile(pattern), ""
@@ -189,7 +189,7 @@ func (p *process) logged(pattern string) string {
 	return found
 }
 
-// pid is a number that the process says.
+// pid returns the number in the n-th line that begins with word.
 func (p *process) pid(word string, n int) int {
 	p.t.Helper()
 	pid, err := strconv.Atoi(p.says(word, n))
@@ -213,7 +213,7 @@ func (p *process) code() int {
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// alive reports whether a process is, and is no zombie.
+// alive reports whether a process exists and is not a zombie.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -230,8 +230,8 @@ func dead(t *testing.T, within time.Duration, pids ...int) {
 	}
 }
 
-// stop stops a guard, and waits until it goes on: for as long as nobody can tell whether it has
-// stopped yet.
+// stop stops a guard again and again until its elector has resumed it, since nothing shows when it has
+// stopped.
 func stop(t *testing.T, guard int) {
 	t.Helper()
 	require.NoError(t, unix.Kill(guard, unix.SIGSTOP))
@@ -244,7 +244,7 @@ func stop(t *testing.T, guard int) {
 	}, soon, 5*time.Millisecond, "the guard goes on")
 }
 
-// field is one of what the kernel says of a process: 0 is its state, 1 its parent.
+// field returns a field of /proc/<pid>/stat: 0 is the state, 1 the parent.
 func field(t *testing.T, pid, n int) string {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -253,7 +253,7 @@ func field(t *testing.T, pid, n int) string {
 	return strings.Fields(rest)[n]
 }
 
-// parent is a process's parent.
+// parent returns a process's parent.
 func parent(t *testing.T, pid int) int {
 	t.Helper()
 	ppid, err := strconv.Atoi(field(t, pid, 1))
@@ -261,5 +261,5 @@ func parent(t *testing.T, pid int) int {
 	return ppid
 }
 
-// family is a script whose shell waits for a grandchild that nothing but a signal to its group ends.
+// family is a script whose shell waits for a grandchild. Only a signal to the group ends that one.
 const family = `echo token $NELI_TOKEN; sleep 1000 & echo grandchild $!; echo child $$; wait`

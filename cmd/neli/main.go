@@ -1,4 +1,4 @@
-// Command neli runs commands while they lead, and shows who leads: neli help.
+// Command neli runs commands under leader election, and shows who leads: see neli help.
 package main
 
 import (

@@ -13,10 +13,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// observing are the verbs that ask a group, with what they need.
+// observing lists the verbs that only watch a group, with the arguments that they need.
 var observing = [][]string{{"status"}, {"watch"}, {"transfer", "0", "x"}, {"step-down"}, {"check"}}
 
-// One sentence says that the topic is missing, and how it comes about, at once.
+// If the topic is missing, one sentence says so at once, and says what creates it.
 func TestMissingTopic(t *testing.T) {
 	c := broker(t)
 	for _, args := range observing {
@@ -29,7 +29,7 @@ func TestMissingTopic(t *testing.T) {
 	}
 }
 
-// complaints is what a process has said on standard error, without its log's Info lines.
+// complaints returns a process's standard error without the Info lines of its log.
 func complaints(p *process) string {
 	var out strings.Builder
 	for l := range strings.Lines(p.errors.String()) {
@@ -40,7 +40,7 @@ func complaints(p *process) string {
 	return out.String()
 }
 
-// Where no broker answers, one sentence names it and the reason, in a time that is bounded.
+// If no broker answers, one sentence names it and the reason, within a limited time.
 func TestNoBroker(t *testing.T) {
 	for _, args := range observing {
 		t.Run(args[0], func(t *testing.T) {
@@ -49,12 +49,12 @@ func TestNoBroker(t *testing.T) {
 			require.Equal(t, 5, p.code(), args)
 			said := complaints(p)
 			require.Equal(t, 1, strings.Count(said, "\n"), said)
-			require.Regexp(t, `^neli: no broker of 127.0.0.1:1 was reached within 10s: .*connection refused`, said)
+			require.Regexp(t, `^neli: no broker reached at 127.0.0.1:1 within 10s: .*connection refused`, said)
 		})
 	}
 }
 
-// A topic full of what is no record of the protocol tells nothing, and breaks nothing.
+// A topic full of records that are not the protocol's has no effect.
 func TestTopicFullOfRubbish(t *testing.T) {
 	c := brokerWith(t, "jobs.neli")
 	writes, err := kgo.NewClient(kgo.SeedBrokers(c.ListenAddrs()...), kgo.DefaultProduceTopic("jobs.neli"))
@@ -75,8 +75,8 @@ func TestTopicFullOfRubbish(t *testing.T) {
 	require.Equal(t, 0, neli(t, c, "status").code())
 }
 
-// status names all members, of which the names are for transfer; never itself, nor another status.
-// Where it may not ask, it says so.
+// status lists all members, whose names transfer accepts. It lists neither itself nor another status.
+// If it has no right to ask, it says so.
 func TestStatusNamesAllMembers(t *testing.T) {
 	c := brokerWith(t, "jobs.neli")
 	one := neli(t, c, "run", "--name", "one", "--", "sh", "-c", family)
@@ -84,7 +84,7 @@ func TestStatusNamesAllMembers(t *testing.T) {
 	neli(t, c, "run", "--name", "two", "--", "sh", "-c", family)
 	neli(t, c, "run", "--name", "three", "--", "sh", "-c", family)
 	require.Eventually(t, func() bool { return len(membersOf(t, neli(t, c, "status", "--json"))) == 3 }, soon, time.Millisecond, "they have started")
-	for range 3 { // whenever the members have announced themselves last
+	for range 3 { // independent of when the members last announced themselves
 		other := neli(t, c, "status")
 		require.Equal(t, []string{"one", "three", "two"}, membersOf(t, neli(t, c, "status", "--json")))
 		require.Equal(t, 0, other.code())
@@ -103,12 +103,12 @@ func membersOf(t *testing.T, p *process) (names []string) {
 	return names
 }
 
-// Each error has one prefix, and says what is wrong with which flag or argument.
+// Each error has one prefix, names the flag or argument, and says what is wrong with it.
 func TestBadArguments(t *testing.T) {
 	none := filepath.Join(t.TempDir(), "none")
 	for args, want := range map[string]string{
 		"status --timeout 1ms":      `neli: --timeout: "1ms" must be at least 100ms`,
-		"status --roles 0":          `neli: --roles 0: must be 1 at least`,
+		"status --roles 0":          `neli: --roles 0: must be at least 1`,
 		"status --loglevel x":       `neli: unknown flag: --loglevel`,
 		"status --log-level x":      `neli: --log-level: "x" must be debug, info, warn or error`,
 		"status --config " + none:   `neli: --config: open ` + none,

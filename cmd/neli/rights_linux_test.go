@@ -13,8 +13,7 @@ import (
 
 const password = "hunter2" // of all users
 
-// secured starts a Kafka in this process with a topic that each of these users may do one thing
-// with, and no other.
+// secured starts a broker in this process with a topic on which each user has one right only.
 func secured(t *testing.T, rights map[string]kmsg.ACLOperation) *kfake.Cluster {
 	t.Helper()
 	opts := []kfake.Opt{kfake.NumBrokers(1), kfake.EnableSASL(), kfake.EnableACLs(), kfake.SeedTopics(1, "jobs.neli"), kfake.Superuser("PLAIN", "admin", password)}
@@ -28,7 +27,7 @@ func secured(t *testing.T, rights map[string]kmsg.ACLOperation) *kfake.Cluster {
 	return c
 }
 
-// as is a file of client properties.
+// as writes a file of client properties for a user, and returns its path.
 func as(t *testing.T, user string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "client.properties")
@@ -36,7 +35,7 @@ func as(t *testing.T, user string) string {
 	return file
 }
 
-// Whoever lacks a right is told which, at the start, and no secret is told to anybody.
+// A user who lacks a right is told at the start which one. No output has a secret.
 func TestMissingRights(t *testing.T) {
 	c := secured(t, map[string]kmsg.ACLOperation{"reader": kmsg.ACLOperationRead, "writer": kmsg.ACLOperationWrite})
 	for name, s := range map[string]struct {
@@ -47,10 +46,10 @@ func TestMissingRights(t *testing.T) {
 	}{
 		"check without WRITE": {"reader", []string{"check", "--for", "5s"}, 125, "WRITE"},
 		"check without READ":  {"writer", []string{"check", "--for", "5s"}, 125, "READ"},
-		"check with all":      {"admin", []string{"check", "--for", "8s"}, 3, "to mend: unsafe setting of the leader topic"}, // one replica
+		"check with all":      {"admin", []string{"check", "--for", "8s"}, 3, "to fix: unsafe setting of the leader topic"}, // one replica
 		"run without WRITE":   {"reader", []string{"run", "--", "true"}, 125, "WRITE"},
 		"run without READ":    {"writer", []string{"run", "--", "true"}, 125, "READ"},
-		"status needs READ":   {"reader", []string{"status"}, 4, ""}, // an empty topic tells nothing
+		"status needs READ":   {"reader", []string{"status"}, 4, ""}, // nothing can be learnt from an empty topic
 		"status without READ": {"writer", []string{"status"}, 125, "READ"},
 		"watch without READ":  {"writer", []string{"watch"}, 125, "READ"},
 	} {
@@ -65,7 +64,7 @@ func TestMissingRights(t *testing.T) {
 	}
 }
 
-// Whoever may only read is told so within seconds when it asks a holder for something.
+// A user who may only read is told so within seconds when sending a request to a holder.
 func TestTransferNeedsWrite(t *testing.T) {
 	c := secured(t, map[string]kmsg.ACLOperation{"reader": kmsg.ACLOperationRead})
 	holder := neli(t, c, "run", "--config", as(t, "admin"), "--", "sh", "-c", "echo child $$; exec sleep 1000")
@@ -76,7 +75,7 @@ func TestTransferNeedsWrite(t *testing.T) {
 	require.Contains(t, p.errors.String(), "for 3s", "it does not wait for an answer")
 }
 
-// Where nobody holds anything there is nobody to send a request to, and nothing may be known yet.
+// The same holds while there is no holder to send a request to.
 func TestTransferNeedsWriteWhereNobodyLeads(t *testing.T) {
 	c := secured(t, map[string]kmsg.ACLOperation{"reader": kmsg.ACLOperationRead})
 	p := neli(t, c, "transfer", "--config", as(t, "reader"), "somebody")

@@ -40,7 +40,7 @@ func TestExitCodes(t *testing.T) {
 		"unknown flag":    {"run", "--nonsense", "--", "true"},
 		"bad timeout":     {"run", "--timeout", "2h", "--", "true"},
 		"bad drain":       {"run", "--drain", "-1s", "--", "true"},
-		"drain too long":  {"run", "--drain", "25h", "--", "true"}, // for the library, which is told of it
+		"drain too long":  {"run", "--drain", "25h", "--", "true"}, // too long for the library
 		"bad listen":      {"run", "--listen", "nowhere", "--", "true"},
 		"secret argument": {"run", "-X", "sasl.password=x", "--", "true"},
 		"no such file":    {"run", "--config", "/no/such/file", "--", "true"},
@@ -58,7 +58,7 @@ func TestExitCodes(t *testing.T) {
 	})
 }
 
-// The log says once how the command has ended, whatever ended it.
+// The log says once how the command ended, whatever ended it.
 func TestEndOfTheCommandIsLoggedOnce(t *testing.T) {
 	c := broker(t)
 	for name, end := range map[string]struct {
@@ -83,7 +83,7 @@ func TestEndOfTheCommandIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// consul lock takes the command's flags for its own (hashicorp/consul#1063).
+// consul lock mistakes the command's flags for its own (hashicorp/consul#1063).
 func TestArgumentsOfTheCommandAreItsOwn(t *testing.T) {
 	c := broker(t)
 	for i, args := range [][]string{{"run", "--", "printf", `%s;`, "-v", "--keep", "--", "-X"}, {"run", "printf", `%s;`, "-v", "--keep", "--", "-X"}} {
@@ -93,8 +93,8 @@ func TestArgumentsOfTheCommandAreItsOwn(t *testing.T) {
 	}
 }
 
-// consul lock ends the shell in between, and not what it has started
-// (hashicorp/consul#2022, #873, #1692), and other signals not even that (#1210, #2489).
+// consul lock ends only the shell in between, and not the processes that it started
+// (hashicorp/consul#2022, #873, #1692). Other signals do not reach even the shell (#1210, #2489).
 func TestSignalsReachTheWholeGroup(t *testing.T) {
 	c := broker(t)
 	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT} {
@@ -111,7 +111,7 @@ func TestSignalsReachTheWholeGroup(t *testing.T) {
 	}
 }
 
-// What is no request to end is passed on, and ends nothing: job control works.
+// Signals that do not ask for the end are passed on and end nothing, so job control works.
 func TestOtherSignalsArePassedOn(t *testing.T) {
 	p := neli(t, broker(t), "run", "--", "sh", "-c", `for s in USR1 USR2 WINCH CONT; do trap "echo got $s" $s; done; echo child $$; while :; do sleep 0.05; done`)
 	child := p.pid("child", 1)
@@ -127,7 +127,7 @@ func TestOtherSignalsArePassedOn(t *testing.T) {
 	require.Equal(t, 143, p.code())
 }
 
-// consul lock is deaf before it has the lock (hashicorp/consul#4439).
+// consul lock ignores signals until it has the lock (hashicorp/consul#4439).
 func TestSignalsBeforeTheElection(t *testing.T) {
 	c := broker(t)
 	holder := neli(t, c, "run", "--", "sh", "-c", family)
@@ -135,7 +135,7 @@ func TestSignalsBeforeTheElection(t *testing.T) {
 	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT} {
 		t.Run(s.String(), func(t *testing.T) {
 			for name, p := range map[string]*process{"waiting": neli(t, c, "run", "--", "false"), "without a broker": neli(t, nil, "run", "--", "false")} {
-				p.logs("msg=starting") // when signals are taken
+				p.logs("msg=starting") // from now on it handles signals
 				began := time.Now()
 				p.signal(s)
 				require.Equal(t, 0, p.code(), name)
@@ -146,7 +146,7 @@ func TestSignalsBeforeTheElection(t *testing.T) {
 	require.True(t, alive(holder.pid("child", 1)))
 }
 
-// A command that does not heed the signal is killed when the drain is over.
+// A command that ignores the signal is killed when the drain is over.
 func TestDrainIsLimited(t *testing.T) {
 	p := neli(t, broker(t), "run", "--drain", "1s", "--", "sh", "-c", `trap '' TERM; `+strings.ReplaceAll(family, "wait", "while :; do sleep 1; done"))
 	grandchild, child := p.pid("grandchild", 1), p.pid("child", 1)
@@ -179,7 +179,7 @@ func TestOnce(t *testing.T) {
 	require.Equal(t, 122, p.code())
 }
 
-// The killed, stopped or starved elector: no peer looks after that.
+// The elector is killed, stopped or starved. No comparable tool handles that.
 func TestElectorDies(t *testing.T) {
 	for _, s := range []syscall.Signal{unix.SIGKILL, unix.SIGSTOP} {
 		t.Run(s.String(), func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestElectorDies(t *testing.T) {
 	}
 }
 
-// A guard that dies takes the command with it, and what that has started.
+// A guard that dies takes the command with it, along with the command's children.
 func TestGuardDies(t *testing.T) {
 	p := neli(t, broker(t), "run", "--", "sh", "-c", family)
 	grandchild, child := p.pid("grandchild", 1), p.pid("child", 1)
@@ -213,8 +213,7 @@ func TestGuardDies(t *testing.T) {
 	require.NotEqual(t, child, p.pid("child", 2), "it contends again")
 }
 
-// A guard that is stopped goes on: if the elector died now, too, nobody would end the
-// command.
+// A stopped guard is resumed: if the elector died as well, nothing would end the command.
 func TestGuardIsStopped(t *testing.T) {
 	p := neli(t, broker(t), "run", "--drain", "1s", "--", "sh", "-c", family)
 	grandchild, child := p.pid("grandchild", 1), p.pid("child", 1)
@@ -227,14 +226,14 @@ func TestGuardIsStopped(t *testing.T) {
 	dead(t, soon, child, grandchild)
 }
 
-// What the command leaves behind in its group does not outlive the lease.
+// Processes that the command leaves behind in its group do not outlive the lease.
 func TestNothingIsLeftBehind(t *testing.T) {
 	p := neli(t, broker(t), "run", "--", "sh", "-c", `sleep 1000 & echo grandchild $!`)
 	require.Equal(t, 0, p.code())
 	require.False(t, alive(p.pid("grandchild", 1)))
 }
 
-// When a command ends the next one starts within round trips.
+// When a command ends, the next one starts within round trips.
 func TestHandOver(t *testing.T) {
 	c := broker(t)
 	a := neli(t, c, "run", "--", "sh", "-c", `echo child $$; read line </dev/null; sleep 3; date +'ended %s.%N'; exit 3`)
@@ -268,7 +267,7 @@ func TestKeep(t *testing.T) {
 	require.Contains(t, []int{0, 4, 128 + 15}, p.code(), "between two runs, or in one, before its end or after")
 }
 
-// etcdctl lock lets what an outer lock has said win.
+// With etcdctl lock, an outer lock's variables win over an inner one's.
 func TestEnvironmentOfTheCommand(t *testing.T) {
 	c := broker(t)
 	env := append(os.Environ(), "NELI_BOOTSTRAP="+c.ListenAddrs()[0], "NELI_TOKEN=outer", "NELI_GROUP=outer", "NELI_NAME=outer", "NELI_MEMBER=outer", "OTHER=kept")
@@ -288,11 +287,11 @@ func TestEnvironmentOfTheCommand(t *testing.T) {
 	require.Regexp(t, `^\d+$`, got["NELI_TOKEN"])
 	require.NotEqual(t, "outer", got["NELI_NAME"])
 	require.NotEqual(t, "outer", got["NELI_MEMBER"])
-	// Without a group of its own the inner one would wait for the outer one's, for ever.
+	// Without a group of its own, the inner one would wait forever for the outer one's.
 	require.Equal(t, 125, neliWith(t, env, "run", "--", "true").code())
 }
 
-// What neli run knows is served for as long as it runs, and no longer.
+// With --listen, neli run serves the page and the metrics as long as it runs, and no longer.
 func TestListen(t *testing.T) {
 	p := neli(t, broker(t), "run", "--name", "ten", "--listen", "127.0.0.1:0", "--", "sh", "-c", family)
 	p.says("child", 1)

@@ -42,7 +42,7 @@ func TestAKilledElectorIsSucceededLongBeforeT(t *testing.T) {
 	b.logs("a sentinel watches this process")
 	s := neli(t, c, "status", "--timeout", long.String(), "--sentinel", socket)
 	require.Equal(t, 0, s.code())
-	require.Contains(t, strings.Join(s.output(), "\n"), "watches 2 of 2 members")
+	require.Contains(t, strings.Join(s.output(), "\n"), "watches 2 of the 2 members")
 	// No term is released before it is T old.
 	timer := time.NewTimer(long)
 	<-timer.C

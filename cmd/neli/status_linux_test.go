@@ -68,8 +68,8 @@ func TestCheck(t *testing.T) {
 	require.Contains(t, []int{0, 3}, p.code())
 	text := strings.Join(p.output(), "\n")
 	require.Regexp(t, `round trips: \d+, half of them within \S+, all within \S+`, text)
-	require.Regexp(t, `T \(--timeout\) should be \S+ at least`, text)
-	require.Regexp(t, `(?m)^broker: Apache Kafka, or one that does not say what it is, which understands what Kafka .*v\d\.\d.* does; brokers up: 1; cluster \S+$`, text)
+	require.Regexp(t, `T \(--timeout\) should therefore be at least \S+;`, text)
+	require.Regexp(t, `(?m)^broker: Apache Kafka, or a broker that does not say what it is; protocol of Kafka .*v\d\.\d.*; brokers up: 1; cluster \S+$`, text)
 }
 
 // Check refuses settings that acknowledge records before they are safe, unless --known names them. It
@@ -94,13 +94,13 @@ func TestCheckRefusesWhatIsNotSafe(t *testing.T) {
 		p := neli(t, c, "check", "--for", "6s", "--known", known)
 		require.Equal(t, code, p.code(), p.output())
 		text := strings.Join(p.output(), "\n")
-		require.Contains(t, text, "broker: Redpanda, ")
+		require.Contains(t, text, "broker: Redpanda; ")
 		require.Contains(t, text, "differs: retention.bytes is -1, and the library would create it with 16777216: ")
-		require.Contains(t, text, map[int]string{3: "to mend: unsafe setting of the leader topic: write.caching=true: ", 0: "known: write.caching=true: "}[code])
+		require.Contains(t, text, map[int]string{3: "to fix: unsafe setting of the leader topic: write.caching=true: ", 0: "known: write.caching=true: "}[code])
 	}
 }
 
-// Manual pages and completions are made of the verbs.
+// Manual pages and completions are generated from the verbs.
 func TestManualAndCompletion(t *testing.T) {
 	dir := t.TempDir()
 	require.Equal(t, 0, neliWith(t, os.Environ(), "man", dir).code())

@@ -17,7 +17,7 @@ import (
 	"github.com/goneli/neli/cmd/neli/internal/needs"
 )
 
-// firstProcess has a neli be process 1 of a namespace of its own, as in a container.
+// firstProcess makes a neli process 1 of a namespace of its own, as in a container.
 func firstProcess(t *testing.T) func(*exec.Cmd) {
 	t.Helper()
 	unshare, err := exec.LookPath("unshare")
@@ -30,8 +30,8 @@ func firstProcess(t *testing.T) func(*exec.Cmd) {
 	}
 }
 
-// As process 1 of a container neli passes signals on, waits for all orphans, and tells how its
-// command has ended.
+// As process 1 of a container, neli passes signals on, waits for all orphans, and exits with its
+// command's exit code.
 func TestAsProcessOne(t *testing.T) {
 	as := firstProcess(t)
 	p := neliBy(t, as, environment(broker(t)), "run", "--", "sh", "-c", `
@@ -53,7 +53,7 @@ func TestAsProcessOne(t *testing.T) {
 	require.Equal(t, 7, p.code())
 }
 
-// Its guard can be killed there, too.
+// As process 1 of a container, neli also survives the death of its guard.
 func TestGuardOfProcessOneDies(t *testing.T) {
 	as := firstProcess(t)
 	p := neliBy(t, as, environment(broker(t)), "run", "--once", "--", "sh", "-c", `kill -KILL $PPID; exec sleep 1000`)
@@ -61,7 +61,7 @@ func TestGuardOfProcessOneDies(t *testing.T) {
 	require.Contains(t, p.errors.String(), "the guard process was killed")
 }
 
-// A user who was given a part of the cgroups needs no other right: nothing escapes.
+// A user to whom a cgroup was delegated needs no other right to keep processes from escaping.
 func TestInADelegatedCgroup(t *testing.T) {
 	cgroups(t)
 	const user = 65534
@@ -71,7 +71,7 @@ func TestInADelegatedCgroup(t *testing.T) {
 			dir, err := os.Open(own)
 			require.NoError(t, err)
 			defer dir.Close()
-			require.NoError(t, os.Chmod(filepath.Dir(program), 0o755)) // for others to execute
+			require.NoError(t, os.Chmod(filepath.Dir(program), 0o755)) // so that others can execute it
 			p := neliBy(t, func(cmd *exec.Cmd) {
 				cmd.Dir = "/"
 				cmd.SysProcAttr.Credential = &syscall.Credential{Uid: user, Gid: user}
@@ -83,7 +83,7 @@ func TestInADelegatedCgroup(t *testing.T) {
 			child, grandchild := p.pid("child", 1), p.pid("grandchild", 1)
 			keeper := parent(t, child)
 			pids := []int{p.cmd.Process.Pid}
-			if both { // stopped first: neither can do anything between the two
+			if both { // stopped first, so that neither can act between the two kills
 				pids = append(pids, keeper)
 			}
 			for _, s := range []unix.Signal{unix.SIGSTOP, unix.SIGKILL} {
@@ -104,10 +104,10 @@ func TestInADelegatedCgroup(t *testing.T) {
 	}
 }
 
-// delegated is a cgroup that belongs to a user.
+// delegated makes a cgroup that belongs to a user, and returns its directory.
 func delegated(t *testing.T, user int) string {
 	t.Helper()
-	c, err := guard.NewCgroup() // below that of this process, which is where there may be more
+	c, err := guard.NewCgroup() // below this process's own, where neli looks for leftovers
 	require.NoError(t, err)
 	require.NoError(t, c.Close())
 	own, err := os.MkdirTemp(filepath.Dir(c.Path), "neli-test-")

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// witness is a command that holds the lock of a file for as long as it or what it has started lives,
-// and says so if somebody else has it.
+// witness is a command that locks a file as long as it or one of its children lives. It reports an
+// overlap if another process has the lock.
 const witness = `exec 9>>"$WITNESS"; flock -n 9 || { echo overlap $NELI_TOKEN; exit 99; }
 echo token $NELI_TOKEN; sleep 1000 & echo grandchild $!; echo child $$; wait`
 
@@ -31,8 +31,8 @@ func rounds(t *testing.T) int {
 	return n
 }
 
-// Whatever is killed or stopped, the next command starts only when the one before is
-// dead with all that it has started, and its token is higher.
+// Whatever is killed or stopped, the next command starts only when the one before is dead along with
+// everything it started, and its token is higher.
 func TestNeverTwoCommands(t *testing.T) {
 	seed := rand.Uint64()
 	t.Log("seed ", seed)
@@ -56,7 +56,7 @@ func TestNeverTwoCommands(t *testing.T) {
 			require.NoError(t, unix.Kill(who, how))
 		}
 		if who == child || who == grandchild || how == unix.SIGSTOP && who != leader.cmd.Process.Pid {
-			// Leadership need not move by that: the elector follows.
+			// This need not move leadership: the elector is killed next.
 			require.NoError(t, unix.Kill(leader.cmd.Process.Pid, unix.SIGKILL))
 		}
 		dead(t, soon, child, grandchild)
@@ -70,7 +70,7 @@ func contender(t *testing.T, c *kfake.Cluster) *process {
 	return neli(t, c, "run", "--", "sh", "-c", witness)
 }
 
-// awaitLeader waits until one of two has started its command with a token above the last one.
+// awaitLeader waits until one of two processes has started its command with a token above last.
 func awaitLeader(t *testing.T, a, b *process, last int) (leader, follower *process, token, child, grandchild int) {
 	t.Helper()
 	started := func(p *process) bool {

@@ -21,19 +21,19 @@ const (
 	codeNoAnswer = 124
 )
 
-const askLong = `The holder decides: it refuses unless it was told to take requests, as neli run is by
---allow-requests, and an application by Config.Requests. READ and WRITE on the topic is what
-this takes; whoever has these may ask.
+const askLong = `The holder decides. It refuses unless it takes requests: neli run does with --allow-requests, an
+application with Config.Requests. The command needs READ and WRITE on the topic, and everyone who
+has these rights may ask.
 
-The role is given as a number (0 if nothing is said), as an argument or by --role; or by a key, of
-which --slots makes the number, as the library's Slot does. An argument counts before --key, and
-that before --role.
+Name the role by its number, as an argument or with --role (default 0), or by a key: with --slots,
+--key gives the number that the library's Slot gives. An argument wins over --key, and --key over
+--role.
 
-Exit codes: 0 it is done, or the member leads the role already; 1 the holder refuses, or could not do
-it, and the text says why; 3 nobody holds the role, or the topic is missing; 5 no broker was reached;
-124 no answer within --wait, after which it may still be done; 125 neli itself failed.`
+Exit codes: 0 done, or the member already leads the role; 1 the holder refused or could not do it, and
+the message says why; 3 nobody holds the role, or the topic is missing; 5 no broker was reached; 124 no
+answer within --wait, but it may still be done later; 125 neli itself failed.`
 
-// wish is what transfer and step-down are told.
+// wish holds the flags of transfer and step-down.
 type wish struct {
 	role  int
 	key   string
@@ -42,16 +42,16 @@ type wish struct {
 }
 
 func (o *wish) register(f *pflag.FlagSet) {
-	f.IntVar(&o.role, "role", 0, "the role, from 0")
-	f.StringVar(&o.key, "key", "", "a key in place of the role; needs --slots")
-	f.IntVar(&o.slots, "slots", 0, "the number of roles that keys are spread over")
-	f.DurationVar(&o.wait, "wait", time.Minute, "how long to wait for the end")
+	f.IntVar(&o.role, "role", 0, "number of the role, from 0")
+	f.StringVar(&o.key, "key", "", "a key instead of the role's number; needs --slots")
+	f.IntVar(&o.slots, "slots", 0, "number of roles over which keys are spread")
+	f.DurationVar(&o.wait, "wait", time.Minute, "how long to wait for the result")
 }
 
-// maxRole is the highest role that the library takes.
+// maxRole is the highest role that the library accepts.
 const maxRole = 999_999
 
-// target is the role that is meant: by an argument, by a key, or by its flag.
+// target returns the role that is named by an argument, by a key, or by the flag --role.
 func (o *wish) target(args []string) (int, error) {
 	switch {
 	case len(args) > 0:
@@ -61,7 +61,7 @@ func (o *wish) target(args []string) (int, error) {
 		}
 		return role, nil
 	case o.key != "" && o.slots < 1:
-		return 0, fmt.Errorf("--slots %d: must be given with --key, and be 1 at least", o.slots)
+		return 0, fmt.Errorf("--slots %d: must be given with --key, and be at least 1", o.slots)
 	case o.key != "":
 		return neli.Slot(o.key, o.slots), nil
 	case o.slots != 0:
@@ -77,8 +77,8 @@ func newTransfer(c *common) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "transfer [role] member",
 		Short: "Ask the holder of a role to hand it over",
-		Long: `Ask the holder of a role to hand it over to a member, which is given by its name or its id as
-neli status has them. It stays there for the term; neither balance nor preference moves it.
+		Long: `Ask the holder of a role to hand it over to a member. Name the member by its name or its id, as
+shown by neli status. The role stays there for the term: neither balance nor preference moves it.
 
 ` + askLong,
 		Args: arguments(1, 2, "the member, and before it the role if it is not 0"),
@@ -95,9 +95,9 @@ func newStepDown(c *common) *cobra.Command {
 	var o wish
 	cmd := &cobra.Command{
 		Use:   "step-down [role]",
-		Short: "Ask the holder of a role to give up all that it leads",
-		Long: `Ask the holder of a role to give up everything that it leads, not that role only, and to claim
-nothing for ten seconds or three times its T, whichever is longer. Others lead, if there are any.
+		Short: "Ask the holder of a role to give up everything it leads",
+		Long: `Ask the holder of a role to give up everything it leads, not only that role, and to claim nothing
+for ten seconds or three times its T, whichever is longer. Other members, if there are any, then lead.
 
 ` + askLong,
 		Args: arguments(0, 1, "the role, if it is not 0"),
@@ -109,7 +109,7 @@ nothing for ten seconds or three times its T, whichever is longer. Others lead, 
 	return cmd
 }
 
-// arguments says which arguments a verb takes, if there are fewer or more.
+// arguments returns a check of the number of arguments. Its error names the ones that the verb takes.
 func arguments(least, most int, what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) >= least && len(args) <= most {
@@ -119,7 +119,7 @@ func arguments(least, most int, what string) cobra.PositionalArgs {
 	}
 }
 
-// ask sends a request as a process that only watches, and says what has become of it.
+// ask sends a request as a process that only watches, and prints the result.
 func (c *common) ask(cmd *cobra.Command, o wish, args []string, r neli.Request) error {
 	role, err := o.target(args)
 	if err != nil {

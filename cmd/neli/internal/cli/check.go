@@ -21,28 +21,29 @@ import (
 )
 
 const (
-	// codeDoubts is the exit code of check when there is something to mend.
+	// codeDoubts is the exit code of check when there is something to fix.
 	codeDoubts = 3
-	// probes is how many members of a group of their own write and read the topic.
+	// probes is the number of members that write and read the topic, in a group of their own.
 	probes = 4
-	// stall is the part of T that the log may stand still without ending a term
+	// stall is the part of T for which the log may stand still without ending a term
 	// (docs/tuning.md).
 	stall = 0.7
 )
 
-const checkLong = `Check what an election needs: that the brokers are reached and let this principal read and
-write the topic, that the topic's settings are safe, and how long records take there and
-back.
+const checkLong = `Check what an election needs: brokers that can be reached, the right to read and write the topic,
+and safe settings of the topic. Measure how long a record takes to the broker and back.
 
-It names the broker, as far as it tells, and where the topic's settings differ from those that
-the library would choose. What loses records that were acknowledged is refused, like
-write.caching of Redpanda and Lightning topics of WarpStream, unless --known names the setting.
+It prints what kind of broker it found, as far as the broker tells, and each setting of the topic
+that differs from what the library would choose. A setting that can lose acknowledged records, like
+write.caching of Redpanda or a Lightning topic of WarpStream, counts as a fault unless --known names
+it.
 
-For the time of --for a few members of a group of their own, which other groups skip, write
-a record every few seconds and read it again. They contend for nothing, and create nothing.
+For the time given by --for, a few members of a group of their own write a record every few seconds
+and read it back. Other groups skip these records. The members contend for nothing and create
+nothing.
 
-Exit codes: 0 all is well; 3 there is something to mend, which is said, or the topic is missing; 5 no
-broker was reached; 125 nothing came back, or neli itself failed.`
+Exit codes: 0 all is well; 3 the output says what to fix, or the topic is missing; 5 no broker was
+reached; 125 no record came back, or neli itself failed.`
 
 func newCheck(c *common) *cobra.Command {
 	var how time.Duration
@@ -65,18 +66,18 @@ func newCheck(c *common) *cobra.Command {
 			return check(ctx, cfg, how, known, cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().DurationVar(&how, "for", 20*time.Second, "how long round trips are measured")
-	cmd.Flags().StringSliceVar(&known, "known", nil, "unsafe settings of the topic that are known and accepted, by name")
+	cmd.Flags().DurationVar(&how, "for", 20*time.Second, "how long to measure round trips")
+	cmd.Flags().StringSliceVar(&known, "known", nil, "names of unsafe settings of the topic to accept")
 	return cmd
 }
 
-// check runs the probes and says what they have found.
+// check runs the probes and prints what they found.
 func check(ctx context.Context, cfg neli.Config, how time.Duration, known []string, out io.Writer) error {
 	found := &findings{said: map[string]bool{}, known: known}
 	cfg.Logger = slog.New(found)
 	cfg.LeaderGroupID = "neli check " + rand.Text()
 	cfg.DisableTopicCreation = true
-	cfg.HeartbeatTimeout = time.Minute // round trips up to that are measured
+	cfg.HeartbeatTimeout = time.Minute // the longest round trip that can be measured
 	var all []*neli.Neli
 	defer func() {
 		for _, n := range all {
@@ -94,7 +95,7 @@ func check(ctx context.Context, cfg neli.Config, how time.Duration, known []stri
 		if i > 0 {
 			continue
 		}
-		if err := s.reach(ctx, n, cfg, reachWithin); err != nil { // the others would find the same
+		if err := s.reach(ctx, n, cfg, reachWithin); err != nil { // the other probes would get the same error
 			return err
 		}
 		fmt.Fprintln(out, "broker:", s.identify(ctx, cfg))
@@ -111,17 +112,17 @@ func check(ctx context.Context, cfg neli.Config, how time.Duration, known []stri
 	return found.conclude(out, all)
 }
 
-// findings are the warnings that were logged, each once, and what is worth knowing beside.
+// findings collects from the library's log each warning once, and settings that differ.
 type findings struct {
-	known []string // settings that are accepted though they are unsafe
+	known []string // unsafe settings to accept
 
 	mu     sync.Mutex
 	said   map[string]bool
 	lines  []string
-	doubts int // of these lines
+	doubts int // number of lines that need fixing
 }
 
-// differs is what the library logs of a setting that is not its own choice.
+// differs is the library's log message for a setting other than its own choice.
 const differs = "a setting of the leader topic differs"
 
 // Enabled implements slog.Handler.
@@ -129,7 +130,7 @@ func (f *findings) Enabled(_ context.Context, l slog.Level) bool { return l >= s
 
 // Handle implements slog.Handler.
 func (f *findings) Handle(_ context.Context, r slog.Record) error {
-	line, what, doubts := "to mend: "+r.Message, "", 1
+	line, what, doubts := "to fix: "+r.Message, "", 1
 	r.Attrs(func(a slog.Attr) bool {
 		switch {
 		case a.Key == "error" && r.Level >= slog.LevelWarn:
@@ -156,13 +157,13 @@ func (f *findings) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// WithAttrs implements slog.Handler: what is added says who logs, which is known.
+// WithAttrs implements slog.Handler. It drops the attributes: they only say which member logs.
 func (f *findings) WithAttrs([]slog.Attr) slog.Handler { return f }
 
 // WithGroup implements slog.Handler.
 func (f *findings) WithGroup(string) slog.Handler { return f }
 
-// conclude says what was found.
+// conclude prints the findings and the round trips. Its error has the exit code.
 func (f *findings) conclude(out io.Writer, all []*neli.Neli) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,11 +180,11 @@ func (f *findings) conclude(out io.Writer, all []*neli.Neli) error {
 		}
 	}
 	if trips.Count == 0 {
-		return errors.New("check: no record that was written has come back: see what is to mend")
+		return errors.New("check: none of the written records came back: fix what is listed above")
 	}
 	half, longest := within(trips, (trips.Count+1)/2), within(trips, trips.Count)
 	fmt.Fprintf(out, "round trips: %d, half of them within %v, all within %v\n", trips.Count, half, longest)
-	fmt.Fprintf(out, "by that, T (--timeout) should be %v at least; brokers' crashes take longer: see docs/tuning.md\n",
+	fmt.Fprintf(out, "T (--timeout) should therefore be at least %v; a broker's crash takes longer: see docs/tuning.md\n",
 		max(100*time.Millisecond, time.Duration(float64(longest)/stall).Round(10*time.Millisecond)))
 	if f.doubts > 0 {
 		return exit{code: codeDoubts}
@@ -191,7 +192,7 @@ func (f *findings) conclude(out io.Writer, all []*neli.Neli) error {
 	return nil
 }
 
-// within is the bound below which the n shortest are.
+// within returns the bound below which the n shortest round trips lie.
 func within(t neli.Timing, n uint64) time.Duration {
 	bounds := neli.TimingBounds()
 	var count uint64
@@ -200,5 +201,5 @@ func within(t neli.Timing, n uint64) time.Duration {
 			return bounds[i]
 		}
 	}
-	return time.Minute // the longest that is measured
+	return time.Minute // the longest that can be measured
 }

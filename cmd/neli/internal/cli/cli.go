@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// codeFailure is the exit code when this program itself has failed, as timeout(1) has it.
+// codeFailure is the exit code when this program itself failed, the same as that of timeout(1).
 const codeFailure = 125
 
-// exit is an error with an exit code of its own. err is nil if there is nothing to say.
+// exit is an error with an exit code of its own. err is nil if nothing is to be printed.
 type exit struct {
 	code int
 	err  error
@@ -52,8 +52,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// tidy is an error as the command says it: without the package's prefixes and names of calls, and with
-// the flag where the library names a field of its Config.
+// tidy returns an error's text as the command prints it: without the library's prefixes and names of
+// calls, and with the flag in place of the field of Config.
 func tidy(text string) string {
 	text = strings.ReplaceAll(": "+text, ": neli: ", ": ")[2:]
 	for _, call := range []string{"Ask: ", "CallMembers: ", "New: ", "RunSentinel: ", "invalid configuration:\n", "invalid configuration: "} {
@@ -62,7 +62,7 @@ func tidy(text string) string {
 	return fieldAtStart.ReplaceAllStringFunc(text, func(field string) string { return flagOf[strings.TrimSuffix(field, ":")] + ":" })
 }
 
-// flagOf are the flags by which fields of the library's Config are given.
+// flagOf maps fields of the library's Config to the flags that set them.
 var flagOf = map[string]string{"LeaderGroupID": "--group", "LeaderTopic": "--topic", "Name": "--name", "HeartbeatTimeout": "--timeout",
 	"Roles": "--roles", "DrainTimeout": "--drain", "Request.Role": "--role", "Request.To": "member",
 	"Socket": "--socket", "Allow": "--allow"}
@@ -73,7 +73,7 @@ func newRoot() *cobra.Command {
 	var c common
 	root := &cobra.Command{
 		Use:           "neli",
-		Short:         "Leader election on Kafka for commands, and who leads",
+		Short:         "Run commands under leader election on Kafka, and show who leads",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
@@ -85,9 +85,9 @@ func newRoot() *cobra.Command {
 	return root
 }
 
-// fromEnvironment sets flags that were not given from NELI_<FLAG>. Within neli run the
-// names that this gives to its command are not taken for flags: an inner neli run would
-// wait for the group of the outer one, for ever.
+// fromEnvironment sets flags that were not given from NELI_<FLAG>. Inside a command of neli run it
+// ignores the variables that neli run set: an inner neli run would wait forever for the outer one's
+// group.
 func fromEnvironment(flags *pflag.FlagSet) error {
 	_, inside := os.LookupEnv("NELI_TOKEN")
 	var errs []error
@@ -104,10 +104,10 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// told are variables that neli run sets for its command and that are names of flags, too.
+// told lists the variables that neli run sets for its command and that are names of flags as well.
 var told = []string{"NELI_GROUP", "NELI_TOPIC", "NELI_NAME", "NELI_ROLE"}
 
-// variable is the environment variable of a flag.
+// variable returns the environment variable of a flag.
 func variable(flag string) string {
 	return "NELI_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }

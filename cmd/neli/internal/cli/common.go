@@ -17,7 +17,7 @@ import (
 	"github.com/goneli/neli/internal/redact"
 )
 
-// common are the flags of all verbs that talk to Kafka.
+// common holds the flags of all verbs that talk to Kafka.
 type common struct {
 	bootstrap  string
 	config     string
@@ -31,17 +31,17 @@ type common struct {
 }
 
 func (c *common) register(f *pflag.FlagSet) {
-	f.StringVar(&c.bootstrap, "bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
-	f.StringVar(&c.config, "config", "", "file of Kafka client properties, name=value in lines; the place for secrets")
-	f.StringArrayVarP(&c.properties, "property", "X", nil, "a Kafka client property, name=value; no secrets: arguments are public")
-	f.StringVar(&c.group, "group", "", "the group that contends, of one kind of job each (required)")
-	f.StringVar(&c.topic, "topic", "", "the topic that carries the election; groups may share one (default: the group and .neli)")
-	f.StringVar(&c.name, "name", "", "name of this process, as others see it (default: host, process id, time)")
-	f.DurationVar(&c.timeout, "timeout", 5*time.Second, "T: how long a leader is believed after its last beat, 100ms to 60s")
-	f.StringVar(&c.logLevel, "log-level", "warn", "debug, info, warn or error; on standard error")
+	f.StringVar(&c.bootstrap, "bootstrap", "localhost:9092", "addresses of Kafka brokers: host:port,host:port")
+	f.StringVar(&c.config, "config", "", "file of Kafka client properties, one name=value per line; put secrets here")
+	f.StringArrayVarP(&c.properties, "property", "X", nil, "a Kafka client property, name=value; not for secrets: other users can see arguments")
+	f.StringVar(&c.group, "group", "", "the group that contends for the lease; one for each kind of job (required)")
+	f.StringVar(&c.topic, "topic", "", "topic that carries the election; groups may share one (default: the group's name and .neli)")
+	f.StringVar(&c.name, "name", "", "name of this process, shown to others (default: host, process id and time)")
+	f.DurationVar(&c.timeout, "timeout", 5*time.Second, "T, the length of the lease: how long a leader leads after its last beat, 100ms to 60s")
+	f.StringVar(&c.logLevel, "log-level", "warn", "debug, info, warn or error; the log goes to standard error")
 }
 
-// resolve makes the configuration, of which the verb completes the rest.
+// resolve returns the configuration that the common flags give. The verb adds its own part.
 func (c *common) resolve(cmd *cobra.Command) (neli.Config, error) {
 	logger, err := c.logger(cmd)
 	errs := []error{err}
@@ -55,7 +55,7 @@ func (c *common) resolve(cmd *cobra.Command) (neli.Config, error) {
 	}
 	if c.topic == "" {
 		if !topicName.MatchString(c.group) {
-			return neli.Config{}, fmt.Errorf("--group: %q must be 1 to 244 of a–z, A–Z, 0–9, '.', '_' and '-', as it names the topic unless --topic does", c.group)
+			return neli.Config{}, fmt.Errorf("--group: %q must be 1 to 244 characters out of a–z, A–Z, 0–9, '.', '_' and '-', since it names the topic unless --topic does", c.group)
 		}
 		c.topic = c.group + ".neli"
 	}
@@ -79,13 +79,13 @@ func (c *common) logger(cmd *cobra.Command) (*slog.Logger, error) {
 	return slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level})), nil
 }
 
-// watchedBy adds the flag of a sentinel.
+// watchedBy adds the flag --sentinel.
 func (c *common) watchedBy(f *pflag.FlagSet, usage string) {
 	f.StringVar(&c.sentinel, "sentinel", "", usage)
 }
 
-// kafka collects the client's properties: the file's, then those of arguments, then the
-// brokers unless the file names them.
+// kafka collects the client's properties: those of the file, then those of arguments, then the
+// brokers. --bootstrap wins over the file only if it was given.
 func (c *common) kafka(cmd *cobra.Command) (neli.KafkaConfigMap, error) {
 	props := neli.KafkaConfigMap{}
 	if c.config != "" {
@@ -100,7 +100,7 @@ func (c *common) kafka(cmd *cobra.Command) (neli.KafkaConfigMap, error) {
 		case !ok || name == "":
 			return nil, fmt.Errorf("-X %q: must be name=value", name)
 		case redact.Secret(name) && !strings.HasSuffix(name, ".location"):
-			return nil, fmt.Errorf("-X %s: arguments are public: put it into the file that --config names", name)
+			return nil, fmt.Errorf("-X %s: arguments are public: put it into the file named by --config", name)
 		}
 		props[name] = strings.TrimSpace(value)
 	}
@@ -110,11 +110,11 @@ func (c *common) kafka(cmd *cobra.Command) (neli.KafkaConfigMap, error) {
 	return props, nil
 }
 
-// topicName is what a group's name has to be if the topic's is made of it.
+// topicName is the pattern of a group's name that can be part of a topic's name.
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,244}$`)
 
-// readProperties adds the lines name=value of a file; # begins a comment. Errors name the line and
-// not what is in it.
+// readProperties adds the lines name=value of a file to into. # begins a comment. Errors name the
+// line's number and never quote it, since it may be a secret.
 func readProperties(file string, into neli.KafkaConfigMap) error {
 	f, err := os.Open(file)
 	if err != nil {

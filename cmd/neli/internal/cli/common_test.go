@@ -14,7 +14,7 @@ import (
 	"github.com/goneli/neli"
 )
 
-// resolved is the configuration that arguments lead to.
+// resolved returns the configuration that arguments give.
 func resolved(t *testing.T, args ...string) (neli.Config, error) {
 	t.Helper()
 	root := newRoot()
@@ -32,7 +32,7 @@ func resolved(t *testing.T, args ...string) (neli.Config, error) {
 	return c.resolve(cmd)
 }
 
-// Arguments win over the environment, and both over the file; secrets are for the file only.
+// Arguments win over the environment, and both over the file. Only the file may have secrets.
 func TestConfiguration(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "client.properties")
 	require.NoError(t, os.WriteFile(file, []byte("# ours\nbootstrap.servers = file:1\n\nsasl.password=a=b\nclient.id=file\n"), 0o600))
@@ -74,7 +74,7 @@ func TestBadConfiguration(t *testing.T) {
 	require.ErrorContains(t, err, "NELI_TIMEOUT: ")
 }
 
-// Within neli run the outer one's names are not taken for flags.
+// Inside a command of neli run, the variables that the outer neli set do not count as flags.
 func TestEnvironmentWithinRun(t *testing.T) {
 	for _, name := range told {
 		t.Setenv(name, "outer")
@@ -97,7 +97,8 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// What others say, names and ids, moves no cursor and keeps no program from being told.
+// Names and ids of other members cannot move the terminal's cursor, and do not keep --exec from
+// running its program.
 func TestHostileNames(t *testing.T) {
 	const hostile = "\x1b[2J\x00\u202e\n"
 	holder := neli.Holder{Name: hostile, Member: hostile, Token: 17}
@@ -116,17 +117,17 @@ func TestHostileNames(t *testing.T) {
 	require.NoError(t, cmd.Run())
 }
 
-// If no broker is reached the command repeats the Kafka client's error without secrets, and says
-// what a closed connection may mean.
+// If no broker is reached, the command prints the Kafka client's error without secrets, and what a
+// closed connection may mean.
 func TestUnreachedBrokerIsToldWithoutSecrets(t *testing.T) {
 	props := neli.KafkaConfigMap{"sasl.password": "hunter2", "sasl.username": "reader"}
 	require.Equal(t, "reader: [redacted] refused", withoutSecrets(errors.New("reader: hunter2 refused"), props))
-	require.Equal(t, "deadline (EOF): look at security.protocol and sasl.mechanism, as a broker that closes the connection may want TLS, or other credentials",
+	require.Equal(t, "deadline (EOF): look at security.protocol and sasl.mechanism, since a broker that closes the connection may want TLS or other credentials",
 		withoutSecrets(errors.New("deadline (EOF)"), props))
 }
 
-// However often the library has said who speaks, the command says it once; fields of Config have the
-// names of flags.
+// The command prints its prefix once, however often the library added its own, and names flags in
+// place of fields of Config.
 func TestTidy(t *testing.T) {
 	for text, want := range map[string]string{
 		`neli: Ask: role 0 to "x": neli: the request was refused: no`:                     `role 0 to "x": the request was refused: no`,

@@ -1,2 +1,2 @@
-// Package cli has the verbs of the command neli, their flags, and exit codes.
+// Package cli implements the verbs of the command neli, their flags and their exit codes.
 package cli

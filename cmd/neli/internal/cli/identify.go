@@ -12,10 +12,10 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// identifyWithin is how long a cluster may take to say what it is.
+// identifyWithin limits how long identify waits for the cluster's answers.
 const identifyWithin = 5 * time.Second
 
-// identify says, for people, what cluster has been reached.
+// identify describes the cluster that was reached, for people.
 func (s scout) identify(ctx context.Context, cfg neli.Config) string {
 	ctx, cancel := context.WithTimeout(ctx, identifyWithin)
 	defer cancel()
@@ -27,7 +27,7 @@ func (s scout) identify(ctx context.Context, cfg neli.Config) string {
 	}
 	settings, err := admin.Settings(ctx, cfg.LeaderTopic)
 	if err != nil {
-		settings = nil // it may not ask, which is said elsewhere
+		settings = nil // no right to ask, which is reported elsewhere
 	}
 	var cluster kafka.ClusterInfo
 	if i, ok := admin.(kafka.Identifier); ok {
@@ -38,7 +38,7 @@ func (s scout) identify(ctx context.Context, cfg neli.Config) string {
 	hosts := append(strings.Split(fmt.Sprint(cfg.KafkaConfig["bootstrap.servers"]), ","), cluster.Hosts...)
 	text := kindOfBroker(cluster.ID, hosts, slices.Collect(maps.Keys(settings)))
 	if cluster.Version != "" {
-		text += ", which understands what Kafka " + cluster.Version + " does"
+		text += "; protocol of Kafka " + cluster.Version
 	}
 	text += fmt.Sprintf("; brokers up: %d", len(cluster.Hosts))
 	if cluster.ID != "" {
@@ -47,8 +47,8 @@ func (s scout) identify(ctx context.Context, cfg neli.Config) string {
 	return text
 }
 
-// kinds are what gives a broker's kind away: part of a host's name, the beginning of a
-// setting's or of the cluster's id. The first that fits counts.
+// kinds lists signs of a broker's kind: part of a host's name, or the beginning of a setting's name
+// or of the cluster's id. The first match counts.
 var kinds = []struct{ host, setting, id, name string }{
 	{host: ".kafka-serverless.", name: "Amazon MSK Serverless"},
 	{host: ".confluent.cloud", id: "lkc-", name: "Confluent Cloud"},
@@ -59,7 +59,7 @@ var kinds = []struct{ host, setting, id, name string }{
 	{setting: "confluent.", name: "Confluent Platform"},
 }
 
-// kindOfBroker says what kind of broker it is, by what is known of it.
+// kindOfBroker names the kind of broker, from the cluster's id, its hosts and the topic's settings.
 func kindOfBroker(id string, hosts, settings []string) string {
 	for _, k := range kinds {
 		of := func(part string, in []string, fits func(s, part string) bool) bool {
@@ -72,5 +72,5 @@ func kindOfBroker(id string, hosts, settings []string) string {
 	if slices.ContainsFunc(hosts, func(h string) bool { return strings.Contains(h, ".kafka.") && strings.Contains(h, ".amazonaws.com") }) {
 		return "Amazon MSK"
 	}
-	return "Apache Kafka, or one that does not say what it is"
+	return "Apache Kafka, or a broker that does not say what it is"
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Services are known by their hosts' names, what runs on one's own machines by what it has
-// beside Kafka's settings.
+// A cloud service is recognised by its hosts' names, a broker on one's own machines by settings that
+// Kafka does not have.
 func TestKindOfBroker(t *testing.T) {
 	for _, c := range []struct {
 		id      string
@@ -24,7 +24,7 @@ func TestKindOfBroker(t *testing.T) {
 		{"vci_abc", "10.0.0.1:9092", "", "WarpStream"},
 		{"redpanda.1", "10.0.0.1:9092", "", "Redpanda"},
 		{"", "10.0.0.1:9092", "redpanda.remote.read", "Redpanda"},
-		{"MkU3OEVBNTcwNTJENDM2Qg", "kafka.example.com:9092", "retention.ms", "Apache Kafka, or one that does not say what it is"},
+		{"MkU3OEVBNTcwNTJENDM2Qg", "kafka.example.com:9092", "retention.ms", "Apache Kafka, or a broker that does not say what it is"},
 	} {
 		require.Equal(t, c.want, kindOfBroker(c.id, []string{c.host}, []string{c.setting}), c)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// explained adds to a refused login which properties to look at, unless the error says so.
+// explained adds to the error of a refused login which properties to look at, unless it names them.
 func explained(err error, props neli.KafkaConfigMap) error {
 	if err == nil {
 		return nil
@@ -28,7 +28,7 @@ func lookAt(err error, props neli.KafkaConfigMap) string {
 	case strings.Contains(text, "look at "):
 		return ""
 	case strings.HasSuffix(text, "EOF)"), strings.HasSuffix(text, "EOF"):
-		return "security.protocol and sasl.mechanism, as a broker that closes the connection may want TLS, or other credentials"
+		return "security.protocol and sasl.mechanism, since a broker that closes the connection may want TLS or other credentials"
 	case strings.Contains(text, "plaintext connection speaking to a tls endpoint"):
 		return "security.protocol: the broker wants TLS"
 	case !errors.Is(err, kafka.ErrAuthentication):
@@ -38,17 +38,17 @@ func lookAt(err error, props neli.KafkaConfigMap) string {
 	case strings.Contains(text, "certificate"):
 		return "ssl.ca.location"
 	case strings.Contains(text, "UNSUPPORTED_SASL_MECHANISM"):
-		return "sasl.mechanism: the broker takes others"
+		return "sasl.mechanism: the broker accepts others"
 	case mechanism == "OAUTHBEARER":
-		return "sasl.oauthbearer.scope and sasl.oauthbearer.token.endpoint.url, and at the issuer and the audience that the broker expects"
+		return "sasl.oauthbearer.scope and sasl.oauthbearer.token.endpoint.url, and at the issuer and audience that the broker expects"
 	case mechanism == "AWS_MSK_IAM":
 		return "AWS's credentials (AWS_PROFILE, AWS_REGION) and their policy"
 	}
 	return "sasl.username and sasl.password"
 }
 
-// withoutSecrets is an error of a Kafka client without the values of secret properties: the library
-// sees to that in what it returns, and this error has not passed through it.
+// withoutSecrets returns the text of a Kafka client's error without the values of secret properties.
+// The library redacts the errors that it returns, but this one has not passed through it.
 func withoutSecrets(err error, props neli.KafkaConfigMap) string {
 	all := map[string]string{}
 	for name, value := range props {

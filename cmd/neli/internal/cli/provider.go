@@ -12,8 +12,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// provider makes the Kafka clients: those without cgo, so that the command is one static
-// file. AWS is asked for credentials only if they are the way to log in.
+// provider returns the franz-go clients, which need no cgo, so that the command is one static file.
+// It asks AWS for credentials only if sasl.mechanism needs them.
 func provider(props neli.KafkaConfigMap) kafka.Provider {
 	if mechanism, set := props["sasl.mechanism"]; set && strings.EqualFold(fmt.Sprint(mechanism), "AWS_MSK_IAM") {
 		return franz.Provider(kgo.SASL(iam.Mechanism()))

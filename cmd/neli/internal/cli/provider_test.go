@@ -9,7 +9,7 @@ import (
 	"github.com/goneli/neli"
 )
 
-// The property alone has the command log in to Amazon's MSK by IAM; no other mechanism has AWS in it.
+// The property alone makes the command log in to Amazon MSK by IAM. No other mechanism involves AWS.
 func TestMSKByProperty(t *testing.T) {
 	props := map[string]string{"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM"}
 	p, err := provider(neli.KafkaConfigMap{"sasl.mechanism": "AWS_MSK_IAM"}).Producer(props, slog.New(slog.DiscardHandler))

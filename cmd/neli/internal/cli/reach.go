@@ -10,21 +10,21 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Exit codes of all verbs but run, for what can be told before anything was read.
+// Exit codes of all verbs but run, for what is known before anything was read.
 const (
 	codeMissing   = 3 // the topic is missing
-	codeUnreached = 5 // no broker has answered
+	codeUnreached = 5 // no broker answered
 )
 
-// reachWithin is how long brokers may take to answer the first question.
+// reachWithin is how long brokers may take to answer the first request.
 const reachWithin = 10 * time.Second
 
-// scout is a Provider that tells what brokers answer when they are asked about the topic. The
-// library asks again until the topic is there; a command for people says why it is not.
+// scout is a Provider that passes on what brokers answer about the topic. The library retries until
+// the topic is there; a command that people run has to say why it is not.
 type scout struct {
 	kafka.Provider
 	answers chan error
-	admins  chan kafka.Admin // the first that was made
+	admins  chan kafka.Admin // the first one made
 }
 
 func newScout(p kafka.Provider) scout {
@@ -55,15 +55,15 @@ func (a scoutAdmin) Topic(ctx context.Context, topic string) (kafka.TopicInfo, e
 	if err == nil || ctx.Err() == nil || !errors.Is(context.Cause(ctx), context.Canceled) {
 		select {
 		case a.answers <- err:
-		default: // an earlier answer was not taken yet, or nobody waits any more
+		default: // an earlier answer was not taken yet, or nobody waits for one
 		}
 	}
 	return info, err
 }
 
 // reach waits until a broker has described the topic. It returns an error with an exit code if the
-// topic is missing or no broker answers in time, and what has ended n. It returns nil when ctx is
-// done.
+// topic is missing or no broker answers in time. If n fails it returns n's error. It returns nil when
+// ctx is done.
 func (s scout) reach(ctx context.Context, n *neli.Neli, cfg neli.Config, within time.Duration) error {
 	ended := make(chan error, 1)
 	go func() { ended <- n.Await() }() // n is closed in any case
@@ -86,7 +86,7 @@ func (s scout) reach(ctx context.Context, n *neli.Neli, cfg neli.Config, within 
 			if last == nil {
 				last = errors.New("no answer")
 			}
-			return exit{codeUnreached, fmt.Errorf("no broker of %v was reached within %v: %s", cfg.KafkaConfig["bootstrap.servers"], within,
+			return exit{codeUnreached, fmt.Errorf("no broker reached at %v within %v: %s", cfg.KafkaConfig["bootstrap.servers"], within,
 				withoutSecrets(last, cfg.KafkaConfig))}
 		case <-ctx.Done():
 			return nil

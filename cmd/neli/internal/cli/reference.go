@@ -8,8 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Reference writes the page of all verbs and flags, docs/cli.md, which is made of what the
-// command itself says.
+// Reference writes docs/cli.md, the page of all verbs and flags, from the command's own help.
 func Reference(w io.Writer) error {
 	root := newRoot()
 	var b strings.Builder
@@ -31,9 +30,9 @@ func Reference(w io.Writer) error {
 
 const preface = `# The command neli
 
-For operators who run one copy of a command in a cluster, or look at and move leadership from a shell.
+For operators who run one copy of a command in a cluster, or who show and move leadership from a shell.
 
-` + "`go install github.com/goneli/neli/cmd/neli@latest`" + `, or [otherwise](install.md). ` + "`make cli-reference`" + ` writes this page from the command's own help.
+Install it by ` + "`go install github.com/goneli/neli/cmd/neli@latest`" + `, or in [another way](install.md). ` + "`make cli-reference`" + ` writes this page from the command's own help.
 
 ` + "```" + `
 neli run --bootstrap kafka:9092 --group nightly-report -- /usr/local/bin/report
@@ -41,17 +40,17 @@ neli status --bootstrap kafka:9092 --group nightly-report
 neli transfer --bootstrap kafka:9092 --group nightly-report host7
 ` + "```" + `
 
-A group has one kind of job: all who say the same group contend for one lease. Groups may share a topic (` + "`--topic`" + `).
-` + "`neli completion`" + ` has completions for shells, ` + "`neli man`" + ` manual pages.
+Use one group for each kind of job: all processes with the same group contend for one lease. Groups may share a topic
+(` + "`--topic`" + `). ` + "`neli completion`" + ` prints shell completions, ` + "`neli man`" + ` writes manual pages.
 
-## Flags of all verbs
+## Flags of all subcommands
 
-Each flag may be given as a variable of the environment, too: ` + "`--log-level`" + ` as ` + "`NELI_LOG_LEVEL`" + `. Within the command that
-` + "`neli run`" + ` runs, ` + "`NELI_GROUP`, `NELI_TOPIC`, `NELI_NAME` and `NELI_ROLE`" + ` are not taken for flags.
+An environment variable can set each flag: ` + "`NELI_LOG_LEVEL`" + ` sets ` + "`--log-level`" + `. Inside a command that ` + "`neli run`" + ` runs,
+` + "`NELI_GROUP`, `NELI_TOPIC`, `NELI_NAME` and `NELI_ROLE`" + ` do not set flags.
 
 `
 
-// table writes flags, ascending.
+// table writes a table of flags, sorted by name.
 func table(b *strings.Builder, flags *pflag.FlagSet) {
 	b.WriteString("| flag | default | |\n|---|---|---|\n")
 	flags.VisitAll(func(f *pflag.Flag) {

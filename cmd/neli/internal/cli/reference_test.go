@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// docs/cli.md is what the command says. NELI_UPDATE=1 writes it.
+// docs/cli.md equals the command's help. NELI_UPDATE=1 writes it.
 func TestReference(t *testing.T) {
 	const file = "../../../../docs/cli.md"
 	var b strings.Builder

@@ -19,51 +19,51 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// guarded is what a guard's process does, if that is what args ask for.
+// guarded runs a guard's process if args ask for one.
 func guarded(args []string) (code int, ok bool) { return guard.Main(args) }
 
-const runLong = `Run a command while this process leads its group, and on no other machine meanwhile.
+const runLong = `Run a command while this process leads its group. Meanwhile it runs on no other machine.
 
-Any number of processes may say the same; one of them runs the command. When the command
-ends, another one leads within round trips, and neli exits with the command's exit code (128
-and the number of a signal). There is no shell. The command is in a process group of its
-own, gets no files but the standard ones, and cannot read from a terminal. What it leaves
-behind in its group is killed.
+Start neli run with the same group and command in as many places as you like: one of them runs the
+command. When the command ends, neli exits with the command's exit code (128 plus the signal's number
+if a signal killed it), and another process leads within a few round trips. There is no shell. The
+command runs in a process group of its own, gets no open files but the standard ones, and cannot read
+from a terminal. Processes that it leaves behind in its group are killed.
 
-Signals. Before the command runs TERM, INT, HUP and QUIT end neli at once, with exit code 0.
-While it runs they go to the command's group, and leadership is kept until it has ended,
-for --drain at most, after which it is killed. USR1, USR2, WINCH, CONT and TSTP are passed on.
+Signals. Before the command runs, TERM, INT, HUP and QUIT end neli at once with exit code 0. While the
+command runs, they go to its process group. neli then keeps leadership until the command has ended,
+and kills it after --drain. USR1, USR2, WINCH, CONT and TSTP are passed on.
 
-Leadership lost. When leadership is moved elsewhere the group gets TERM, and KILL before the
-drain is over; when it is lost, KILL at once. Then neli contends again, or exits with 122
-if --once is given. A guard process kills the group by itself when the lease is over, also
-if neli was killed, stopped or starved of CPU.
+Losing leadership. When leadership moves to another member, the process group gets TERM, and KILL
+before --drain is over. When leadership is lost, it gets KILL at once. Then neli contends again, or
+exits with 122 if --once is given. A guard process kills the process group when the lease is over,
+even if neli was killed, stopped or starved of CPU.
 
-The command's environment has NELI_TOKEN, the fencing token of this term, and NELI_ROLE,
-NELI_PARTITION, NELI_GROUP, NELI_TOPIC, NELI_MEMBER, NELI_NAME. Give the token to
-whatever the command changes, and let that refuse lower ones: nothing else helps against
-a machine that is paused as a whole and goes on later.
+Environment. The command gets NELI_TOKEN, the fencing token of this term, and NELI_ROLE,
+NELI_PARTITION, NELI_GROUP, NELI_TOPIC, NELI_MEMBER and NELI_NAME. Pass the token to the resource that
+the command changes, and have the resource refuse lower tokens. Nothing else protects it from a
+machine that is paused as a whole and resumes later.
 
-Cgroup. Where neli can make a cgroup (version 2) below its own, as root or with systemd's
-Delegate=yes, the command runs in it. All of its processes are killed when it ends or
-its lease does, whatever their user, group or session, also if neli and its guard are
-killed or stopped both. Not if the second guard is killed with them, or if the command moves
-to another cgroup. Without a cgroup, which the log says, processes that change their
-user (sudo) or leave the group (setsid) may outlive the lease; so may what the command has started if
-neli and its guard are killed at once, and all if both are stopped.
+Cgroup. The command runs in a cgroup (version 2) below neli's own if neli may make one: as root, or
+with systemd's Delegate=yes. Then all of its processes are killed when it ends or the lease is over,
+whatever their user, group or session, even if neli and its guard are both killed or stopped. The
+exceptions: the second guard is killed together with them, or the command moves to another cgroup.
+Without a cgroup the log says so, and some processes may outlive the lease: those that change their
+user (sudo) or leave the process group (setsid); the command's children if neli and its guard are
+killed at the same time; the whole command if both are stopped.
 
-With --listen, HTTP: the page of who leads at /, 200 or 503 at /leader, JSON, and /metrics for
-Prometheus. Whoever can connect can read names of members and tokens: take an internal
-address.
+HTTP. With --listen, neli serves a page that shows who leads at /, the status 200 or 503 at /leader,
+JSON, and /metrics for Prometheus. Anyone who can connect can read the members' names and the tokens:
+use an internal address.
 
-Sentinel. With --sentinel a crash of neli does not cost --timeout: when neli is dead and the guard
-has said that nothing is left of the command, the sentinel at that socket releases leadership.
+Sentinel. With --sentinel, a crash of neli does not cost --timeout. When neli is dead and the guard
+has reported that no process of the command is left, the sentinel at that socket releases leadership.
 
-Requests. With --allow-requests whoever may write to the topic may have leadership moved
-elsewhere, by neli transfer and neli step-down; the command is told to finish as above.
+Requests. With --allow-requests, anyone who may write to the topic can move leadership elsewhere with
+neli transfer and neli step-down. The command is told to finish as above.
 
-Exit codes: the command's; 122 lost, with --once; 124 not elected within --wait; 125 neli itself
-failed; 126 the command cannot be executed; 127 there is no such command.`
+Exit codes: the command's own; 122 leadership was lost, with --once; 124 not elected within --wait; 125
+neli itself failed; 126 the command cannot be executed; 127 there is no such command.`
 
 func newRun(c *common) *cobra.Command {
 	var o job.Options
@@ -81,25 +81,25 @@ func newRun(c *common) *cobra.Command {
 			}
 			o.Command, cfg.Sentinel = args, c.sentinel
 			if requests {
-				cfg.Requests = func(neli.Request) error { return nil } // who may write to the topic may ask
+				cfg.Requests = func(neli.Request) error { return nil } // anyone who may write to the topic may ask
 			}
 			return run(cfg, o, listen)
 		},
 	}
-	cmd.Flags().SetInterspersed(false) // what follows the command is the command's
-	cmd.Flags().DurationVar(&o.Drain, "drain", 10*time.Second, "how long the command may take to finish when it is told to")
-	cmd.Flags().DurationVar(&o.Wait, "wait", 0, "exit with 124 if not elected within this time; 0: wait for ever")
-	cmd.Flags().BoolVar(&o.Keep, "keep", false, "contend again when the command has ended")
-	cmd.Flags().StringVar(&listen, "listen", "", "host:port where the page, JSON and metrics are served; empty: nowhere")
-	cmd.Flags().BoolVar(&o.Once, "once", false, "exit with 122 when leadership is lost, in place of contending again")
-	c.watchedBy(cmd.Flags(), "socket of a neli sentinel, which releases at once what this process held if it is killed and its command is gone")
-	cmd.Flags().BoolVar(&requests, "allow-requests", false, "do what neli transfer and neli step-down ask for; else refuse")
+	cmd.Flags().SetInterspersed(false) // arguments after the command belong to the command
+	cmd.Flags().DurationVar(&o.Drain, "drain", 10*time.Second, "how long the command may take to finish after it is told to")
+	cmd.Flags().DurationVar(&o.Wait, "wait", 0, "exit with 124 if not elected within this time; 0: wait forever")
+	cmd.Flags().BoolVar(&o.Keep, "keep", false, "contend again after the command has ended")
+	cmd.Flags().StringVar(&listen, "listen", "", "host:port on which to serve the page, JSON and metrics; empty: do not serve them")
+	cmd.Flags().BoolVar(&o.Once, "once", false, "exit with 122 when leadership is lost, instead of contending again")
+	c.watchedBy(cmd.Flags(), "socket of a neli sentinel; it releases leadership at once if this process is killed and its command is gone")
+	cmd.Flags().BoolVar(&requests, "allow-requests", false, "carry out what neli transfer and neli step-down ask for; otherwise refuse it")
 	return cmd
 }
 
-// run runs the command. It serves what it knows at listen, if that is not empty.
+// run runs the command. It serves the page and the metrics at listen, unless that is empty.
 func run(cfg neli.Config, o job.Options, listen string) error {
-	// Before anything else: whoever asks to end must be heard at once.
+	// Before anything else, so that a signal that ends neli is never missed.
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, job.Signals()...)
 	defer signal.Stop(signals)
@@ -122,7 +122,7 @@ func run(cfg neli.Config, o job.Options, listen string) error {
 	}
 	code, err := job.Run(n, o, signals)
 	if closing := n.Close(); closing != nil {
-		cfg.Logger.Warn("did not close in order", "error", closing)
+		cfg.Logger.Warn("could not close cleanly", "error", closing)
 	}
 	stop()
 	if code != 0 || err != nil {
@@ -131,8 +131,8 @@ func run(cfg neli.Config, o job.Options, listen string) error {
 	return nil
 }
 
-// watchedProvider is a Provider that keeps what talks to the sentinel, so that this is told of the command,
-// which may outlive this process.
+// watchedProvider is a Provider that keeps the sentinel's client, so that the sentinel can be told of
+// the command, which may outlive this process.
 type watchedProvider struct {
 	kafka.Provider
 	client *sentinel.Client // nil: no sentinel is configured
@@ -141,13 +141,13 @@ type watchedProvider struct {
 // TakeSentinel implements sentinel.Taker.
 func (p *watchedProvider) TakeSentinel(c *sentinel.Client) { p.client = c }
 
-// start makes the Neli, and serves what it knows at an address until stop is called.
+// start makes the Neli, and serves the page and the metrics at listen until stop is called.
 func start(cfg neli.Config, listen string) (n *neli.Neli, stop func(), err error) {
 	if listen == "" {
 		n, err = neli.New(cfg)
 		return n, func() {}, err
 	}
-	// First, since an address that cannot be had is known at once.
+	// First, since an address that is in use shows at once.
 	l, err := net.Listen("tcp", listen)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--listen: %w", err)

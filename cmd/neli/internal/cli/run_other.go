@@ -10,8 +10,8 @@ import (
 
 func guarded([]string) (code int, ok bool) { return 0, false }
 
-// newRun says that what keeps the promise of run is there on Linux only: a clock that
-// counts suspensions to be woken by, and children that die with their parents.
+// newRun returns a command that refuses to run. Its promise needs two things that only Linux has: a
+// timer on a clock that counts suspensions, and children that die with their parents.
 func newRun(*common) *cobra.Command {
 	return &cobra.Command{
 		Use:                "run",

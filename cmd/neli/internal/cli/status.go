@@ -20,22 +20,22 @@ import (
 	"github.com/goneli/neli/internal/sentinel"
 )
 
-// Exit codes of status, as LSB has them for services.
+// Exit codes of status, the same as those of LSB for services.
 const (
 	codeVacant  = 3
 	codeUnknown = 4
 )
 
-const statusLong = `Show who leads, and which members there are.
+const statusLong = `Show who leads, and list the members.
 
-It waits until something is known of every role, for little more than --timeout at most, and
-asks all members to announce themselves, for a second or two. In a group of more than 20 the
-answers are spread; those that have not come after five seconds are not listed, and the list
-says that it is not complete. To ask takes WRITE on the topic: with READ only, members are
-those heard of meanwhile. What is shown is what was read, with its age.
+It waits until the holder of every role is known, at most a little longer than --timeout, and then
+asks all members to announce themselves, which takes a second or two. Members of a group of more than
+20 spread their answers. Those that have not answered after five seconds are missing from the list,
+which then says that it is not complete. Asking needs WRITE on the topic; with READ only, the list has
+the members that were heard of meanwhile. The output shows what was read from the topic, with its age.
 
-Exit codes: 0 every role is held; 3 some are vacant, or the topic is missing; 4 of some
-nothing is known; 5 no broker was reached; 125 neli itself failed.`
+Exit codes: 0 every role is held; 3 some roles are vacant, or the topic is missing; 4 the state of some
+roles is unknown; 5 no broker was reached; 125 neli itself failed.`
 
 func newStatus(c *common) *cobra.Command {
 	var asJSON bool
@@ -54,13 +54,13 @@ func newStatus(c *common) *cobra.Command {
 			return status(ctx, n, cmd.OutOrStdout(), asJSON, c.askSentinel())
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "one object of JSON")
-	cmd.Flags().IntVar(&roles, "roles", 1, "the number of roles of the group")
-	c.watchedBy(cmd.Flags(), "socket of a neli sentinel on this machine: tell how many members it watches")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	cmd.Flags().IntVar(&roles, "roles", 1, "number of roles of the group")
+	c.watchedBy(cmd.Flags(), "socket of a neli sentinel on this machine; also show how many members it watches")
 	return cmd
 }
 
-// askSentinel says what the sentinel on this machine does for the group; "": none is named.
+// askSentinel describes what the sentinel on this machine does for the group; "" without --sentinel.
 func (c *common) askSentinel() string {
 	if c.sentinel == "" {
 		return ""
@@ -69,14 +69,14 @@ func (c *common) askSentinel() string {
 	if err != nil {
 		return "not reached: " + err.Error()
 	}
-	return fmt.Sprintf("watches %d of %d members that are registered on this machine", n.Watched, n.Registered)
+	return fmt.Sprintf("watches %d of the %d members registered on this machine", n.Watched, n.Registered)
 }
 
 // observe starts a process that only watches, and a context that ends with a signal. It returns
 // once a broker has described the topic.
 func (c *common) observe(cmd *cobra.Command, roles int) (*neli.Neli, context.Context, func(), error) {
 	if roles < 1 {
-		return nil, nil, nil, fmt.Errorf("--roles %d: must be 1 at least", roles)
+		return nil, nil, nil, fmt.Errorf("--roles %d: must be at least 1", roles)
 	}
 	cfg, err := c.resolve(cmd)
 	if err != nil {
@@ -103,8 +103,8 @@ func (c *common) observe(cmd *cobra.Command, roles int) (*neli.Neli, context.Con
 	return n, ctx, stop, nil
 }
 
-// hushed drops the warnings that the topic cannot be found or written to. The command says these
-// things itself, in one sentence.
+// hushed drops the warnings that the topic cannot be found or written to. The command reports these
+// itself, in one sentence.
 type hushed struct{ slog.Handler }
 
 // Handle implements slog.Handler.
@@ -148,18 +148,17 @@ func status(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool, senti
 }
 
 const (
-	// callWithin is how long the call to the members may take to be in the topic.
+	// callWithin limits how long writing the call to the members may take.
 	callWithin = 2 * time.Second
-	// A group of up to 20 has answered after answersWithin; a larger one may need longer, and
-	// is waited for until answersAtMost.
+	// A group of up to 20 has answered after answersWithin. A larger one gets until answersAtMost.
 	answersWithin = 1250 * time.Millisecond
 	answersAtMost = 5 * time.Second
-	// crowd is how many members answer within answersWithin.
+	// crowd is the size of the largest group that answers within answersWithin.
 	crowd = 20
 )
 
-// callMembers asks the members to announce themselves, and waits for their answers. It says why not
-// all may be known; "": all are that can be reached.
+// callMembers asks the members to announce themselves, and waits for their answers. It returns why
+// some members may be missing; "" if all that can be reached are known.
 func callMembers(ctx context.Context, n *neli.Neli) (missing string) {
 	within, stop := context.WithTimeout(ctx, callWithin)
 	defer stop()
@@ -174,7 +173,7 @@ func callMembers(ctx context.Context, n *neli.Neli) (missing string) {
 		known = len(n.Members())
 	}
 	if known > crowd {
-		return "a large group spreads its answers"
+		return "members of a large group spread their answers"
 	}
 	return ""
 }
@@ -196,8 +195,8 @@ type report struct {
 	group     string
 	standings []neli.Standing
 	members   []neli.Member
-	missing   string // why members may be missing; "": none is
-	sentinel  string // what the one on this machine says; "": none was asked
+	missing   string // why members may be missing; "": none are
+	sentinel  string // what the sentinel on this machine does; "": none was asked
 }
 
 func show(out io.Writer, r report, asJSON bool) error {
@@ -236,8 +235,8 @@ func show(out io.Writer, r report, asJSON bool) error {
 	return err
 }
 
-// withoutSince leaves out since when the holders lead: this process has just started, and knows only
-// when it learnt of them.
+// withoutSince returns the standings without Since: this process has just started, and knows only when
+// it heard of the holders, not when they were elected.
 func withoutSince(standings []neli.Standing) []neli.Standing {
 	out := nonNil(slices.Clone(standings))
 	for i := range out {
@@ -246,7 +245,7 @@ func withoutSince(standings []neli.Standing) []neli.Standing {
 	return out
 }
 
-// nonNil has JSON say [] of what is empty.
+// nonNil makes JSON say [] rather than null for an empty list.
 func nonNil[T any](s []T) []T {
 	if s == nil {
 		return []T{}

@@ -9,7 +9,8 @@ import (
 	"github.com/goneli/neli"
 )
 
-// printable keeps what others say of themselves, names and ids, from moving the terminal's cursor.
+// printable quotes another member's name or id if it has characters that could move the terminal's
+// cursor.
 func printable(name string) string {
 	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsGraphic(r) || r == unicode.ReplacementChar }) {
 		return fmt.Sprintf("%q", name)
@@ -17,16 +18,16 @@ func printable(name string) string {
 	return name
 }
 
-// variableOf makes a variable for a program's environment of what others say: NUL, which would
-// end it, is left out.
+// variableOf returns an environment variable with another member's text as its value. It leaves out
+// NUL, which would end the value.
 func variableOf(name, value string) string {
 	return name + "=" + strings.ReplaceAll(value, "\x00", "")
 }
 
-// maxRanges is how many ranges of roles are written in a line.
+// maxRanges is the largest number of ranges of roles in a line.
 const maxRanges = 20
 
-// ranges writes a Standing's roles as ranges, "0-4,9", and cuts what is too long.
+// ranges formats a Standing's roles as ranges, "0-4,9". It cuts the list after maxRanges.
 func ranges(s neli.Standing) string {
 	var parts []string
 	for roles := slices.Collect(s.Roles()); len(roles) > 0; {

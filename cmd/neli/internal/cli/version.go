@@ -8,7 +8,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// version is set by builds from a checkout (make command): Go itself knows it only of what it has fetched.
+// version is set by builds from a checkout (make command). Go itself knows the version only of a module
+// that it has downloaded.
 var version string
 
 func newVersion() *cobra.Command {

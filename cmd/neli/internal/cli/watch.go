@@ -15,15 +15,15 @@ import (
 	"github.com/goneli/neli"
 )
 
-const watchLong = `Say who leads, and whenever that changes: a line each. It only reads.
+const watchLong = `Print who leads, one line now and one for each change. It only reads.
 
---exec runs a program for each line, one after the other, with NELI_STATUS (unknown, vacant,
-held), NELI_HOLDER, NELI_MEMBER, NELI_TOKEN, NELI_ROLES, NELI_PARTITION and NELI_GROUP in its
-environment. While it runs changes are missed; afterwards it is told of what is so then. When it
-fails neli watch ends.
+--exec runs a program for each line, one at a time, with NELI_STATUS (unknown, vacant or held),
+NELI_HOLDER, NELI_MEMBER, NELI_TOKEN, NELI_ROLES, NELI_PARTITION and NELI_GROUP in its environment.
+Changes while the program runs are not reported one by one: afterwards it runs once for the state of
+that time. When the program fails, neli watch ends.
 
-Exit codes: 0 a signal has ended it; 3 the topic is missing; 5 no broker was reached; 125 neli itself
-or --exec failed.`
+Exit codes: 0 a signal ended it; 3 the topic is missing; 5 no broker was reached; 125 neli itself or
+the program of --exec failed.`
 
 func newWatch(c *common) *cobra.Command {
 	var asJSON bool
@@ -31,7 +31,7 @@ func newWatch(c *common) *cobra.Command {
 	var program string
 	cmd := &cobra.Command{
 		Use:   "watch",
-		Short: "Say who leads, and what changes",
+		Short: "Print who leads, now and at each change",
 		Long:  watchLong,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -49,9 +49,9 @@ func newWatch(c *common) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "lines of JSON")
-	cmd.Flags().IntVar(&roles, "roles", 1, "the number of roles of the group")
-	cmd.Flags().StringVar(&program, "exec", "", "a program to run for each change; no shell, no arguments")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	cmd.Flags().IntVar(&roles, "roles", 1, "number of roles of the group")
+	cmd.Flags().StringVar(&program, "exec", "", "program to run for each change, without a shell and without arguments")
 	return cmd
 }
 
@@ -73,7 +73,7 @@ func watch(ctx context.Context, n *neli.Neli, out io.Writer, asJSON bool, progra
 	return nil
 }
 
-// changed is the environment in which --exec is told of a Standing.
+// changed returns the environment variables that tell --exec of a Standing.
 func changed(s neli.Standing, group string) []string {
 	return []string{
 		variableOf("NELI_STATUS", s.Status.String()),
@@ -98,7 +98,7 @@ func tell(out io.Writer, s neli.Standing, asJSON bool) error {
 	return err
 }
 
-// tokenOf is the token as text, empty if nobody holds the roles.
+// tokenOf returns the token as text, empty if nobody holds the roles.
 func tokenOf(s neli.Standing) string {
 	if s.Status != neli.Held {
 		return ""

@@ -14,23 +14,22 @@ import (
 )
 
 const (
-	// cgroupNames is the pattern of the names of the cgroups that commands are put into. No
-	// other cgroup is ever removed.
+	// cgroupNames is the pattern of the names of commands' cgroups. No other cgroup is ever removed.
 	cgroupNames = "neli-run-*.job"
-	// emptiedWithin is how long the kernel may take to bury what was killed.
+	// emptiedWithin is how long the kernel may take to remove killed processes.
 	emptiedWithin = 5 * time.Second
 )
 
-// Cgroup is a cgroup (version 2) for one command. Its directory is open and locked for as long
-// as the elector or one of its guards lives, which all have the same open file: a
-// cgroup whose lock can be had was left behind by processes that were killed.
+// Cgroup is a cgroup (version 2) for one command. The elector and its guards share one open file of
+// its directory, which stays locked as long as one of them lives. A cgroup that can be locked was
+// therefore left behind by processes that were killed.
 type Cgroup struct {
 	Path string
 	Dir  *os.File
 }
 
-// NewCgroup makes a cgroup below this process's own, and first removes those that were left
-// behind there. It fails where this process may not do so, or where there is no cgroup2.
+// NewCgroup makes a cgroup below this process's own. First it removes those that were left behind
+// there. It fails if this process has no right to do so, or if there is no cgroup2.
 func NewCgroup() (*Cgroup, error) {
 	own, err := ownCgroup()
 	if err != nil {
@@ -50,24 +49,24 @@ func NewCgroup() (*Cgroup, error) {
 			return nil, errors.Join(err, os.Remove(path), c.Close())
 		}
 	}
-	return nil, errors.New("its cgroup is removed again and again")
+	return nil, errors.New("another process keeps removing its cgroup")
 }
 
-// usable reports what keeps a process from being moved into the cgroup and killed there.
+// usable returns why a process cannot be moved into the cgroup and killed there; nil: it can.
 func (c *Cgroup) usable() error {
 	for _, path := range []string{filepath.Join(c.Path, "cgroup.procs"), filepath.Join(filepath.Dir(c.Path), "cgroup.procs")} {
 		if err := unix.Access(path, unix.W_OK); err != nil {
 			return &os.PathError{Op: "write", Path: path, Err: err}
 		}
 	}
-	// Without cgroup.kill a process of another user can be killed by root only.
+	// Without cgroup.kill only root can kill a process of another user.
 	if err := unix.Access(filepath.Join(c.Path, "cgroup.kill"), unix.W_OK); err != nil && os.Geteuid() != 0 {
 		return fmt.Errorf("cgroup.kill: %w", err) // Linux has it since 5.14
 	}
 	return nil
 }
 
-// lockCgroup opens and locks a cgroup that nobody has.
+// lockCgroup opens and locks a cgroup. It fails if another process has locked it.
 func lockCgroup(path string) (*Cgroup, error) {
 	dir, err := os.Open(path)
 	if err != nil {
@@ -82,7 +81,7 @@ func lockCgroup(path string) (*Cgroup, error) {
 	return &Cgroup{Path: path, Dir: dir}, nil
 }
 
-// inherited is the cgroup that a process was given as an open file; nil: it was given none.
+// inherited returns the cgroup that this process was given as an open file; nil: none was given.
 func inherited(fd int) *Cgroup {
 	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	if err != nil {
@@ -94,7 +93,7 @@ func inherited(fd int) *Cgroup {
 	return &Cgroup{Path: path, Dir: os.NewFile(uintptr(fd), path)}
 }
 
-// Close removes the cgroup if it is empty, and gives it up.
+// Close removes the cgroup if it is empty, and unlocks it.
 func (c *Cgroup) Close() error {
 	if c == nil {
 		return nil
@@ -108,7 +107,7 @@ func (c *Cgroup) add(pid int) error {
 	return write(filepath.Join(c.Path, "cgroup.procs"), strconv.Itoa(pid))
 }
 
-// Kill kills everything in the cgroup and below it, whoever it belongs to.
+// Kill kills all processes in the cgroup and below it, whatever their user.
 func (c *Cgroup) Kill() error {
 	if c == nil {
 		return nil
@@ -116,15 +115,15 @@ func (c *Cgroup) Kill() error {
 	err := write(filepath.Join(c.Path, "cgroup.kill"), "1")
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ENODEV) { // it is about to be removed
 		if _, gone := os.Stat(c.Path); gone != nil {
-			return nil // somebody else has removed it, so it was empty
+			return nil // another process removed it, so it was empty
 		}
 		return killEach(c.Path)
 	}
 	return err
 }
 
-// write writes to a file that is there. With O_CREATE, as os.WriteFile has it, the kernel
-// says of a missing one that creating it is not permitted.
+// write writes to an existing file. It leaves out O_CREATE, which os.WriteFile sets: with it the
+// kernel's error for a missing file is that creating it is not permitted.
 func write(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -134,7 +133,7 @@ func write(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// Empty kills everything in the cgroup until nothing is left, and reports why something is.
+// Empty kills all processes in the cgroup until none is left. Its error says why some are left.
 func (c *Cgroup) Empty() error {
 	if c == nil {
 		return nil
@@ -153,10 +152,11 @@ func (c *Cgroup) Empty() error {
 	}
 }
 
-// killEach does without cgroup.kill. What is frozen cannot fork, and can be killed.
+// killEach kills the processes one by one, for kernels without cgroup.kill. It freezes the cgroup
+// first: a frozen process cannot fork, and can still be killed.
 func killEach(path string) error {
 	freeze := filepath.Join(path, "cgroup.freeze")
-	_ = write(freeze, "1") // Linux has it since 5.2; without it the caller's repetition has to do
+	_ = write(freeze, "1") // Linux has it since 5.2; without it the caller's retries must suffice
 	var errs []error
 	for _, pid := range members(path) {
 		if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -167,7 +167,7 @@ func killEach(path string) error {
 	return errors.Join(errs...)
 }
 
-// members are the processes in a cgroup and below it. Zombies are in none.
+// members returns the processes in a cgroup and below it, without zombies.
 func members(path string) (pids []int) {
 	_ = filepath.WalkDir(path, func(dir string, e os.DirEntry, err error) error {
 		if err != nil || !e.IsDir() {
@@ -184,13 +184,13 @@ func members(path string) (pids []int) {
 	return pids
 }
 
-// runs reports whether a process is there and is no zombie.
+// runs reports whether a process exists and is not a zombie.
 func runs(pid int) bool {
 	s, ok := readStat(pid)
 	return ok && s.state != 'Z' && s.state != 'X'
 }
 
-// remove removes an empty cgroup with those that the command has made below it.
+// remove removes an empty cgroup, and the cgroups that the command made below it.
 func remove(path string) {
 	entries, _ := os.ReadDir(path)
 	for _, e := range entries {
@@ -198,24 +198,24 @@ func remove(path string) {
 			remove(filepath.Join(path, e.Name()))
 		}
 	}
-	_ = unix.Rmdir(path) // another one may have done it
+	_ = unix.Rmdir(path) // another process may have done it
 }
 
-// sweep kills and removes what processes that were killed have left behind. It waits for
-// nothing, as it runs within the lease: what has not ended yet is removed by the next one.
+// sweep kills the processes in cgroups that were left behind, and removes the cgroups. It does not
+// wait, since it runs within the lease: the next sweep removes a cgroup that is not empty yet.
 func sweep(own string) {
 	left, _ := filepath.Glob(filepath.Join(own, cgroupNames))
 	for _, path := range left {
 		c, err := lockCgroup(path)
 		if err != nil {
-			continue // it is somebody's
+			continue // it is in use
 		}
 		_ = c.Kill()
 		_ = c.Close()
 	}
 }
 
-// ownCgroup is the directory of this process's own cgroup of version 2.
+// ownCgroup returns the directory of this process's own cgroup (version 2).
 func ownCgroup() (string, error) {
 	mounts, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -233,7 +233,7 @@ func ownCgroup() (string, error) {
 		}
 	}
 	if strings.HasPrefix(own, "/..") {
-		return "", errors.New("the cgroup of this process is outside of its cgroup namespace")
+		return "", errors.New("the cgroup of this process is outside its cgroup namespace")
 	}
 	for lines := bufio.NewScanner(mounts); own != "" && lines.Scan(); {
 		before, after, _ := strings.Cut(lines.Text(), " - ")
@@ -246,5 +246,5 @@ func ownCgroup() (string, error) {
 			return filepath.Join(f[4], below), nil
 		}
 	}
-	return "", errors.New("no cgroup2 is mounted that has this process")
+	return "", errors.New("no mounted cgroup2 contains this process")
 }

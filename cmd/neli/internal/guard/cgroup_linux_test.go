@@ -18,7 +18,7 @@ import (
 	"github.com/goneli/neli/cmd/neli/internal/needs"
 )
 
-// helper makes this program do one thing for a test in another process.
+// helper does one thing for a test, in a process of its own.
 func helper() (code int, ok bool) {
 	if len(os.Args) < 2 {
 		return 0, false
@@ -63,13 +63,13 @@ func newCgroup(t *testing.T) *Cgroup {
 	return c
 }
 
-// hasCgroup2 reports whether a cgroup2 is mounted that has this process.
+// hasCgroup2 reports whether a mounted cgroup2 contains this process.
 func hasCgroup2() bool {
 	_, err := ownCgroup()
 	return err == nil
 }
 
-// sleeper is a process in a cgroup, in a session of its own.
+// sleeper starts a process in a cgroup, in a session of its own.
 func sleeper(t *testing.T, c *Cgroup) int {
 	t.Helper()
 	cmd := exec.Command("sleep", "1000")
@@ -94,7 +94,7 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	next := newCgroup(t)
 	require.Eventually(t, func() bool { return !alive(lost) }, soon, time.Millisecond, "what was left behind is killed")
 	require.Eventually(t, func() bool {
-		sweep(filepath.Dir(left.Path)) // as each further one does
+		sweep(filepath.Dir(left.Path)) // as each new cgroup does
 		_, err := os.Stat(left.Path)
 		return errors.Is(err, os.ErrNotExist)
 	}, soon, time.Millisecond, "what was left behind is removed")
@@ -104,15 +104,15 @@ func TestLeftoversAreRemoved(t *testing.T) {
 	require.NoDirExists(t, next.Path)
 }
 
-// Before Linux 5.14 there is no cgroup.kill. That it is missing must show as that.
+// Before Linux 5.14 there is no cgroup.kill. The error must say that the file does not exist.
 func TestAMissingFileOfACgroupIsMissing(t *testing.T) {
 	c := newCgroup(t)
 	require.ErrorIs(t, write(filepath.Join(c.Path, "cgroup.nothing"), "1"), os.ErrNotExist)
 	require.NoError(t, c.Close())
 }
 
-// The command is in its cgroup before it is released: what it has started sooner would escape.
-// The guard cannot release it while its report does not get through.
+// The command is in its cgroup before it is released, or processes that it starts at once would escape.
+// In this test the guard cannot release it, since the pipe for its report is full.
 func TestCommandIsEnclosedFirst(t *testing.T) {
 	c := newCgroup(t)
 	full, out, size := fullPipe(t)
@@ -133,7 +133,7 @@ func TestCommandIsEnclosedFirst(t *testing.T) {
 	}, soon, time.Millisecond, "the command runs in its cgroup")
 }
 
-// A process that leaves the command's group, and whose parent has ended, is the guard's to wait for.
+// The guard waits for a process that left the command's group and whose parent has ended.
 func TestOrphansAreReaped(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	e := guarded(t, "sh", "-c", `(setsid sh -c 'echo $$ >`+file+`.new; mv `+file+`.new `+file+`' &); exec sleep 1000`)
@@ -169,7 +169,7 @@ func startSecond(t *testing.T, c *Cgroup) (orders *os.File, guard *exec.Cmd) {
 	return orders, cmd
 }
 
-// The second guard kills when the lease is over and when the elector has gone, without the first.
+// The second guard kills when the lease is over and when the elector is gone, without the first guard.
 func TestSecondGuard(t *testing.T) {
 	for name, end := range map[string]func(orders *os.File) error{
 		"lease over": func(orders *os.File) error {
@@ -196,7 +196,7 @@ func TestSecondGuard(t *testing.T) {
 	}
 }
 
-// Without a cgroup the guard of a command that has become another user's says so.
+// Without a cgroup, the guard reports a command that it cannot kill since it changed its user.
 func TestWhatCannotBeKilledIsTold(t *testing.T) {
 	if os.Getuid() != 0 {
 		needs.Missing(t, "root")
@@ -234,7 +234,7 @@ func TestWhatCannotBeKilledIsTold(t *testing.T) {
 	require.Equal(t, 137, e.last().Code)
 }
 
-// realUser is the real user of a process.
+// realUser returns the real user of a process.
 func realUser(pid int) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, _ := strings.Cut(string(text), "\nUid:\t")
@@ -242,8 +242,8 @@ func realUser(pid int) string {
 	return user
 }
 
-// CLOCK_BOOTTIME counts suspensions, CLOCK_MONOTONIC does not. In a namespace where the former is far ahead
-// they are not to be confused.
+// CLOCK_BOOTTIME counts suspensions, CLOCK_MONOTONIC does not. The test runs in a time namespace where
+// the former is far ahead, so that using the wrong one shows.
 func TestClockCountsSuspensions(t *testing.T) {
 	const ahead = 1_000_000
 	args := []string{"--time", "--fork", "--boottime", strconv.Itoa(ahead), os.Args[0], "__clock"}

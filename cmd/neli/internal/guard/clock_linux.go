@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Now reads CLOCK_BOOTTIME, which goes on while the machine is suspended.
+// Now reads CLOCK_BOOTTIME, which also counts the time while the machine is suspended.
 func Now() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
@@ -17,19 +17,19 @@ func Now() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// dieWithParent has the kernel kill the command when the thread that started it ends.
+// dieWithParent makes the kernel kill the command when the thread that started it ends.
 func dieWithParent(attr *syscall.SysProcAttr) *syscall.SysProcAttr {
 	attr.Pdeathsig = syscall.SIGKILL
 	return attr
 }
 
-// adoptOrphans makes what its children leave behind this process's.
+// adoptOrphans makes this process the parent of its descendants whose parent ends.
 func adoptOrphans() { _ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) } // Linux has it since 3.4
 
-// AdoptOrphans makes this process the parent of what a guard that was killed leaves behind.
+// AdoptOrphans makes this process the parent of the processes that a killed guard leaves behind.
 func AdoptOrphans() { adoptOrphans() }
 
-// alarm fires when a time by CLOCK_BOOTTIME has come, at once after a suspension.
+// alarm fires at a time of CLOCK_BOOTTIME, or right after a suspension in which that time passed.
 type alarm struct {
 	fired chan struct{}
 	file  *os.File

@@ -19,26 +19,26 @@ import (
 )
 
 const (
-	// CodeUnexecutable and CodeMissing are exit codes as of timeout(1) and shells.
+	// CodeUnexecutable and CodeMissing are the exit codes that timeout(1) and shells use.
 	CodeUnexecutable = 126
 	CodeMissing      = 127
 	// codeSignal is added to the number of a signal.
 	codeSignal = 128
-	// codeOwn: the guard itself has failed.
+	// codeOwn: the guard itself failed.
 	codeOwn = 125
 
-	// firstFile is the first that is neither of the standard ones.
+	// firstFile is the number of the first file after the standard ones.
 	firstFile = 3
 )
 
-// Self is this program, whatever has become of its file meanwhile.
+// Self is the path of this program. It works even if the program's file was replaced or removed.
 const Self = "/proc/self/exe"
 
-// verbExec is the argument by which a program is told to become a command.
+// verbExec is the argument that tells a process to become a command.
 const verbExec = "__exec"
 
-// Main is what a process does, and its exit code, whose arguments say that it is a guard
-// or is to become a command: ok is false if they say nothing of the kind.
+// Main runs a guard, or becomes a command, if the arguments ask for one, and returns the exit code.
+// ok is false if they do not.
 func Main(args []string) (code int, ok bool) {
 	if len(args) < 3 || args[1] != "--" {
 		return 0, false
@@ -54,11 +54,11 @@ func Main(args []string) (code int, ok bool) {
 	return 0, false
 }
 
-// keep runs a command until it ends or must not run any more. The elector's orders come by a
-// pipe, and reports is one to it.
+// keep runs a command until it ends or must not run any longer. pipe brings the elector's orders, and
+// reports leads to the elector.
 func keep(pipe, reports *os.File, command []string) int {
 	outliveSignals()
-	// The elector's own files are not the command's: libraries do not mark all of theirs.
+	// The command must not get the elector's own files. Libraries do not mark all of theirs to be closed.
 	_ = unix.CloseRange(firstFile, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux has it since 5.11
 	adoptOrphans()
 	told := socket(firstFile + 3)
@@ -72,11 +72,11 @@ func keep(pipe, reports *os.File, command []string) int {
 	}
 	alarm, err := newAlarm()
 	if err != nil {
-		_ = Report{Error: err.Error(), Code: codeOwn, Ended: true}.write(reports) // an elector that has gone need not know
+		_ = Report{Error: err.Error(), Code: codeOwn, Ended: true}.write(reports) // fails if the elector is gone
 		return codeOwn
 	}
 	g.alarm = alarm
-	// The kernel watches the thread that starts the command: it must last.
+	// The command dies with the thread that starts it, so this thread must last.
 	runtime.LockOSThread()
 	group, release, err := start(command)
 	if err != nil {
@@ -93,8 +93,8 @@ func keep(pipe, reports *os.File, command []string) int {
 	return code
 }
 
-// clear tells a sentinel that nothing is left of the command: then it may release what the elector
-// held, if that is dead. Where something may be left it says nothing.
+// clear tells a sentinel that nothing is left of the command, so that it may release a dead elector's
+// roles. It stays silent if something may be left.
 func (g *guard) clear(told *os.File) {
 	if told == nil || g.cgroup.Empty() != nil {
 		return
@@ -102,7 +102,7 @@ func (g *guard) clear(told *os.File) {
 	_ = sentinel.SayClear(told) // without it leadership lasts until its lease is over
 }
 
-// socket is a connection that a process was given as an open file; nil: it was given none.
+// socket returns the connection that this process was given as an open file; nil: none was given.
 func socket(fd int) *os.File {
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
@@ -111,9 +111,8 @@ func socket(fd int) *os.File {
 	return os.NewFile(uintptr(fd), "sentinel")
 }
 
-// outliveSignals is for signals to everybody (a supervisor's stop of all processes of a
-// service), which must not end the guard before the command. Ignored they would be the command's to
-// ignore, too.
+// outliveSignals keeps the guard alive when a supervisor signals all processes of a service: it must
+// not end before the command. It does not ignore the signals, since the command would inherit that.
 func outliveSignals() {
 	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
 }
@@ -124,11 +123,11 @@ type guard struct {
 	reports io.Writer
 	alarm   *alarm
 	group   int
-	cgroup  *Cgroup     // of the command; nil: it has none of its own
-	stuck   *time.Timer // runs since the command was killed
+	cgroup  *Cgroup     // the command's; nil: it has none of its own
+	stuck   *time.Timer // started when the command is killed
 }
 
-// enclose puts the process that is to become the command into its cgroup.
+// enclose puts the process that will become the command into its cgroup.
 func (g *guard) enclose() {
 	if g.cgroup == nil {
 		return
@@ -139,14 +138,15 @@ func (g *guard) enclose() {
 	}
 }
 
-// tell reports what went wrong to the elector; without one, to people.
+// tell reports trouble to the elector, or on standard error if the elector is gone.
 func (g *guard) tell(trouble string) {
 	if (Report{Group: g.group, Trouble: trouble}).write(g.reports) != nil {
 		fmt.Fprintln(os.Stderr, "neli:", trouble)
 	}
 }
 
-// first waits for the first deadline: without one nothing may be started.
+// first waits for the first deadline. Nothing may be started before it. ok is false if the lease is
+// over or the elector is gone.
 func (g *guard) first() (t told, ok bool) {
 	for range g.orders.news {
 		if t = g.orders.now(); t.deadline > 0 {
@@ -156,7 +156,7 @@ func (g *guard) first() (t told, ok bool) {
 	return t, false
 }
 
-// watch lets the command run until it ends or its time is over.
+// watch lets the command run until it ends or the lease is over, and returns its exit code.
 func (g *guard) watch(first told) int {
 	ended := make(chan struct{})
 	go func() {
@@ -199,34 +199,34 @@ func (g *guard) watch(first told) int {
 	}
 }
 
-// deliver sends the group a signal. A group that has ended just now needs none.
+// deliver sends the group a signal. It does not matter if the group has just ended.
 func (g *guard) deliver(s syscall.Signal) {
 	if err := unix.Kill(-g.group, s); errors.Is(err, unix.EPERM) {
 		g.tell(fmt.Sprintf("the command has changed its user and cannot be sent %s", unix.SignalName(s)))
 	}
 }
 
-// kill kills everything in the command's cgroup, or at least its group. It tells of
-// processes of the group that are still alive a second later.
+// kill kills everything in the command's cgroup, and its process group. It reports processes of the
+// group that are still alive a second later.
 func (g *guard) kill() {
 	if err := g.cgroup.Kill(); err != nil {
 		g.tell("cannot kill the command's cgroup: " + err.Error())
 	}
-	_ = unix.Kill(-g.group, unix.SIGKILL) // ESRCH: nobody is left; for EPERM see Stuck
+	_ = unix.Kill(-g.group, unix.SIGKILL) // ESRCH: none is left; for EPERM see Stuck
 	if g.stuck == nil {
 		g.stuck = Stuck(g.group, g.tell)
 	}
 }
 
-// leader waits until the command itself has ended. The process stays in the table, and with
-// it the number of the group, which nobody else can have meanwhile.
+// leader waits until the command itself has ended. It leaves the zombie in the process table, so that
+// the group's number cannot be reused meanwhile.
 func (g *guard) leader() {
 	for errors.Is(unix.Waitid(unix.P_PID, g.group, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}
 }
 
-// reap waits until nothing is left of the group, and returns the command's exit code and the
-// signal that killed it. What the command has left behind has become the guard's, and was killed.
+// reap waits until nothing is left of the group, and returns the command's exit code and the signal
+// that killed it. Processes that the command left behind are the guard's children by now, and killed.
 func (g *guard) reap() (code int, signal syscall.Signal) {
 	code = codeOwn
 	for {
@@ -245,9 +245,8 @@ func (g *guard) reap() (code int, signal syscall.Signal) {
 	}
 }
 
-// start starts a process in a group of its own that becomes the command when it is released.
-// Before that the elector must have been told of the group: should the guard be killed, it
-// clears the group away.
+// start starts a process in a group of its own. It becomes the command when it is released. Tell the
+// elector of the group before the release: if the guard is killed, the elector kills the group.
 func start(command []string) (group int, release func(), err error) {
 	wait, released, err := os.Pipe()
 	if err != nil {
@@ -261,13 +260,13 @@ func start(command []string) (group int, release func(), err error) {
 		return 0, nil, err
 	}
 	return p.Pid, func() {
-		_, _ = released.Write([]byte{orderEnd}) // one that has been killed needs none
+		_, _ = released.Write([]byte{orderEnd}) // fails if the process was killed
 		_ = released.Close()
 	}, nil
 }
 
-// become waits until it is released, and becomes the command. It returns only what
-// went wrong, as an exit code.
+// become waits until it is released, and becomes the command. It returns only if that fails, with an
+// exit code.
 func become(command []string) int {
 	wait := os.NewFile(firstFile, "release")
 	if _, err := io.ReadFull(wait, make([]byte, 1)); err != nil {
@@ -282,7 +281,7 @@ func become(command []string) int {
 	return StartCode(err)
 }
 
-// StartCode is the exit code for a command that could not be started.
+// StartCode returns the exit code for a command that could not be started.
 func StartCode(err error) int {
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
 		return CodeMissing

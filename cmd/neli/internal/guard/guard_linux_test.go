@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestMain is the guard's process, too.
+// TestMain is also the main function of the guard's process.
 func TestMain(m *testing.M) {
 	if code, ok := Main(os.Args[1:]); ok {
 		os.Exit(code)
@@ -25,12 +25,12 @@ func TestMain(m *testing.M) {
 	if code, ok := helper(); ok {
 		os.Exit(code)
 	}
-	// What a guard leaves behind becomes ours, so that it is gone when it is dead.
+	// This process adopts what a guard leaves behind, so that it leaves no zombies.
 	adoptOrphans()
 	os.Exit(m.Run())
 }
 
-// soon is how long anything may take on a busy machine.
+// soon is the longest that any step may take on a busy machine.
 const soon = 20 * time.Second
 
 // elector is the other end of a guard's pipes.
@@ -48,7 +48,7 @@ func guarded(t *testing.T, command ...string) *elector {
 	return guardedBy(t, func(*exec.Cmd) {}, command...)
 }
 
-// guardedBy starts a guard that is not quite the usual one.
+// guardedBy starts a guard after change has changed how.
 func guardedBy(t *testing.T, change func(guard *exec.Cmd), command ...string) *elector {
 	t.Helper()
 	in, orders, err := os.Pipe()
@@ -81,7 +81,7 @@ func (e *elector) lease(d time.Duration) {
 	require.NoError(e.t, err)
 }
 
-// report is the guard's next one; ok is false if it has ended.
+// report returns the guard's next report. ok is false if the guard has ended.
 func (e *elector) report() (r Report, ok bool) {
 	e.t.Helper()
 	if !e.reports.Scan() {
@@ -100,7 +100,7 @@ func (e *elector) started() int {
 	return r.Group
 }
 
-// last is the report of the end.
+// last waits for the report of the end, and returns it.
 func (e *elector) last() Report {
 	e.t.Helper()
 	r, ok := e.report()
@@ -108,14 +108,15 @@ func (e *elector) last() Report {
 	return r
 }
 
-// alive reports whether a process is, and is no zombie.
+// alive reports whether a process exists and is not a zombie.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	return err == nil && !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
 }
 
-// family is a script whose shell and grandchild last until they are killed; both write who they are into a file.
+// family is a script whose shell and grandchild last until they are killed. The grandchild's process
+// id can be read back.
 func family(t *testing.T) (command []string, grandchild func() int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pid")
@@ -124,7 +125,7 @@ func family(t *testing.T) (command []string, grandchild func() int) {
 	}
 }
 
-// pidIn waits for a file that says who a process is.
+// pidIn waits for a file with a process id, and returns it.
 func pidIn(t *testing.T, file string) (pid int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -137,7 +138,7 @@ func pidIn(t *testing.T, file string) (pid int) {
 	return pid
 }
 
-// fullPipe is a pipe that takes nothing more until size bytes are read.
+// fullPipe returns a pipe that accepts nothing until size bytes are read.
 func fullPipe(t *testing.T) (in, out *os.File, size int) {
 	t.Helper()
 	in, out, err := os.Pipe()
@@ -150,7 +151,7 @@ func fullPipe(t *testing.T) (in, out *os.File, size int) {
 	return in, out, size
 }
 
-// The newest deadline counts, and not the last that was told.
+// The latest deadline counts, not the one that was sent last.
 func TestDeadline(t *testing.T) {
 	command, _ := family(t)
 	e := guarded(t, command...)
@@ -162,7 +163,7 @@ func TestDeadline(t *testing.T) {
 	require.Never(t, func() bool { return !alive(group) }, 300*time.Millisecond, 5*time.Millisecond, "an older deadline does not shorten the lease")
 }
 
-// The lease is renewed, and in the end it is not.
+// The command lives while the lease is renewed, and is killed when it is not.
 func TestRenewedDeadline(t *testing.T) {
 	command, _ := family(t)
 	e := guarded(t, command...)
@@ -200,7 +201,7 @@ func TestElectorGone(t *testing.T) {
 	}
 }
 
-// Nothing is started without a lease that lasts.
+// Nothing is started unless the lease still lasts.
 func TestNoLeaseNoCommand(t *testing.T) {
 	for name, first := range map[string]func(e *elector){
 		"none":   func(e *elector) { require.NoError(t, e.orders.Close()) },
@@ -238,7 +239,7 @@ func TestSignalsAndExitCodes(t *testing.T) {
 	}
 }
 
-// What the command leaves behind in its group is dead when the guard says that it has ended.
+// When the guard reports the end, the processes that the command left behind in its group are dead.
 func TestNothingOutlivesTheCommand(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	e := guarded(t, "sh", "-c", `sleep 1000 & echo $! >`+file)
@@ -266,7 +267,7 @@ func TestGuardKilled(t *testing.T) {
 	require.Eventually(t, func() bool { return !alive(group) }, 5*time.Second, time.Millisecond, "the command is dead")
 }
 
-// A guard that is killed before it has told of the group has started nothing.
+// A guard that is killed before it has reported the group has started nothing.
 func TestGroupIsToldFirst(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	wait, released, err := os.Pipe()
@@ -279,7 +280,7 @@ func TestGroupIsToldFirst(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A guard whose report does not get through, for the pipe is full, does not release the command.
+// A guard that cannot report, since the pipe is full, does not release the command.
 func TestCommandWaitsForTheReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	full, out, size := fullPipe(t)
@@ -300,7 +301,7 @@ func TestCommandWaitsForTheReport(t *testing.T) {
 func TestFilesOfTheCommand(t *testing.T) {
 	extra, err := os.Open("/dev/null")
 	require.NoError(t, err)
-	_, err = unix.FcntlInt(extra.Fd(), unix.F_SETFD, 0) // as a library in C may leave it
+	_, err = unix.FcntlInt(extra.Fd(), unix.F_SETFD, 0) // not close-on-exec, as a C library may leave it
 	require.NoError(t, err)
 	defer extra.Close()
 	e := guarded(t, "sh", "-c", `for f in /proc/$$/fd/*; do case $f in */0|*/1|*/2|*/10) ;; *) [ -e $f ] && exit 3;; esac; done; exit 0`)

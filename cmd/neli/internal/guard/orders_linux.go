@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// orders are what the elector has told a guard, over a pipe. A guard that was stopped, or
-// starved, may find its alarm and newer orders at the same time, and then the orders count: so
-// now reads what there is before it says until when the lease lasts.
+// orders are the elector's orders to a guard, read from a pipe. A guard that was stopped or starved
+// may find its alarm and newer orders at the same time. Then the orders count, so now reads what is in
+// the pipe before it returns the deadline.
 type orders struct {
 	pipe *os.File
-	news chan struct{} // something was read, or the elector has gone
+	news chan struct{} // something was read, or the elector is gone
 
-	mu       sync.Mutex // of reading, too: what was read is also noted
+	mu       sync.Mutex // guards reading as well, so that an order that was read is also noted
 	deadline time.Duration
 	signals  []syscall.Signal
 	gone     bool
@@ -25,14 +25,14 @@ type orders struct {
 
 func newOrders(pipe *os.File) *orders { return &orders{pipe: pipe, news: make(chan struct{}, 1)} }
 
-// told is what the elector has told.
+// told is what the elector has ordered so far.
 type told struct {
 	deadline time.Duration    // the newest, by Now
-	signals  []syscall.Signal // to be delivered; told once
-	gone     bool             // it tells nothing more
+	signals  []syscall.Signal // to be delivered; each is returned once
+	gone     bool             // there will be no more orders
 }
 
-// listen reads until the elector has gone.
+// listen reads until the elector is gone.
 func (o *orders) listen() {
 	for !o.read(-1) {
 		select {
@@ -43,7 +43,7 @@ func (o *orders) listen() {
 	close(o.news)
 }
 
-// now is what the elector has told up to this moment.
+// now returns what the elector has ordered up to this moment.
 func (o *orders) now() told {
 	o.read(0)
 	o.mu.Lock()
@@ -53,8 +53,8 @@ func (o *orders) now() told {
 	return t
 }
 
-// read reads what there is, after it has waited for so many milliseconds until there is
-// something; -1: for ever. It reports whether the elector has gone.
+// read waits for orders, for up to wait milliseconds (-1: without limit), and reads those in the pipe.
+// It reports whether the elector is gone.
 func (o *orders) read(wait int) (gone bool) {
 	if wait != 0 {
 		o.readable(wait)
@@ -62,7 +62,7 @@ func (o *orders) read(wait int) (gone bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for !o.gone && o.readable(0) {
-		order, err := readOrder(o.pipe) // it does not wait: orders are written as a whole
+		order, err := readOrder(o.pipe) // does not block: each order is written as a whole
 		switch {
 		case err != nil:
 			o.gone = true
@@ -75,13 +75,13 @@ func (o *orders) read(wait int) (gone bool) {
 	return o.gone
 }
 
-// readable reports whether there is something to be read, or the end of it.
+// readable waits for up to wait milliseconds, and reports whether the pipe has data or has ended.
 func (o *orders) readable(wait int) bool {
 	poll := []unix.PollFd{{Fd: int32(o.pipe.Fd()), Events: unix.POLLIN}}
 	for {
 		n, err := unix.Poll(poll, wait)
 		if !errors.Is(err, unix.EINTR) {
-			return n > 0 || err != nil // with an error reading says what is wrong
+			return n > 0 || err != nil // after an error, reading returns what is wrong
 		}
 	}
 }

@@ -13,11 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// short is a lease that ends in the test. Meanwhile a busy machine must have stopped all guards.
+// short is a lease that ends during the test. Even a busy machine must have stopped all guards by then.
 const short = 5 * time.Second
 
-// A guard that was stopped past a deadline finds its alarm and newer orders at the same time: the
-// lease goes on. Many, as it is a matter of which of its threads runs first.
+// A guard that was stopped past a deadline finds its alarm and newer orders at the same time. The
+// orders count, and the lease goes on. The test has many guards, since it depends on which of their
+// threads runs first.
 func TestAStoppedGuardHeedsNewerOrdersFirst(t *testing.T) {
 	const many = 20
 	electors := make([]*elector, many)
@@ -47,7 +48,7 @@ func TestAStoppedGuardHeedsNewerOrdersFirst(t *testing.T) {
 	}, 500*time.Millisecond, 10*time.Millisecond, "the lease was renewed")
 }
 
-// So does a second guard.
+// The same holds for a second guard.
 func TestAStoppedSecondGuardHeedsNewerOrdersFirst(t *testing.T) {
 	const many = 20
 	var commands []int
@@ -80,7 +81,7 @@ func TestAStoppedSecondGuardHeedsNewerOrdersFirst(t *testing.T) {
 	}, 500*time.Millisecond, 10*time.Millisecond, "the lease was renewed")
 }
 
-// unread is how many bytes are in a pipe.
+// unread returns the number of bytes in a pipe.
 func unread(t *testing.T, pipe *os.File) int {
 	t.Helper()
 	n, err := unix.IoctlGetInt(int(pipe.Fd()), unix.TIOCINQ)
@@ -88,7 +89,7 @@ func unread(t *testing.T, pipe *os.File) int {
 	return n
 }
 
-// stopped stops a process, and returns when it is.
+// stopped stops a process, and returns when it has stopped.
 func stopped(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	require.NoError(t, cmd.Process.Signal(unix.SIGSTOP))

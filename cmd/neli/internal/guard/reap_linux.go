@@ -13,13 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reapEvery is for zombies that stood behind one that was spared: nothing tells of them.
+// reapEvery is how often to look for zombies that a spared one hid: no signal announces them.
 const reapEvery = time.Second
 
-// Reap waits for the children that this process has adopted whenever they end, so that they do not
-// stay in the table of processes. spare names the children that others wait for. Children of
-// this process's own group are nobody's orphans: a library may have started them, and waits for
-// them. stop ends it.
+// Reap waits for adopted children whenever they end, so that they do not stay in the process table.
+// spare reports whether other code waits for a child. Reap also spares children in this process's own
+// group: they are no orphans, as a library may have started them and waits for them. stop ends it.
 func Reap(spare func(pid int) bool) (stop func()) {
 	ended := make(chan os.Signal, 1)
 	signal.Notify(ended, unix.SIGCHLD)
@@ -45,8 +44,8 @@ func Reap(spare func(pid int) bool) (stop func()) {
 	}
 }
 
-// reapZombies waits for the zombies that are to be had now, until it meets one to spare: the
-// kernel shows that one again and again.
+// reapZombies waits for the present zombies, until it meets one to spare: the kernel would return that
+// one every time.
 func reapZombies(spare func(pid int) bool) {
 	for {
 		pid := zombie()
@@ -62,18 +61,18 @@ func reapZombies(spare func(pid int) bool) {
 	}
 }
 
-// zombie is a child that has ended, and stays one; 0: there is none.
+// zombie returns a child that has ended, without waiting for it; 0: there is none.
 func zombie() int {
 	var info unix.Siginfo
 	if err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil); err != nil {
 		return 0
 	}
-	// Three numbers come first, aligned as a pointer is; then the process's.
+	// Three int32 come first, then, aligned like a pointer, the process's number.
 	offset := (3*unsafe.Sizeof(int32(0)) + unsafe.Alignof(uintptr(0)) - 1) &^ (unsafe.Alignof(uintptr(0)) - 1)
 	return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), offset)))
 }
 
-// stat is what the kernel says of a process.
+// stat is part of /proc/<pid>/stat.
 type stat struct {
 	state byte
 	group int
@@ -94,7 +93,7 @@ func readStat(pid int) (s stat, ok bool) {
 	return s, true
 }
 
-// groupMembers are the processes of a group that run.
+// groupMembers returns the processes of a group, without zombies.
 func groupMembers(group int) (pids []int) {
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
@@ -107,11 +106,11 @@ func groupMembers(group int) (pids []int) {
 	return pids
 }
 
-// stuckAfter is how long a process may take to die.
+// stuckAfter is how long a killed process may take to die.
 const stuckAfter = time.Second
 
-// Stuck calls tell, once, if processes of a group, which was killed, are still alive after a second: what
-// has changed its user cannot be killed. Stop the timer when all have ended.
+// Stuck calls tell once if processes of a killed group are still alive after a second: a process that
+// changed its user cannot be killed. Stop the timer when all have ended.
 func Stuck(group int, tell func(trouble string)) *time.Timer {
 	return time.AfterFunc(stuckAfter, func() {
 		if left := groupMembers(group); len(left) > 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/goneli/neli/internal/mutation"
 )
 
-// mutants are the rules by which a command never outlives the lease.
+// mutants break the rules by which a command never outlives the lease.
 var mutants = []mutation.Mutant{
 	{Rule: "the command is killed when the deadline has passed", File: "guard_linux.go",
 		Old: "		case Now() >= deadline:\n", New: "		case Now() >= deadline+time.Hour:\n",
@@ -69,7 +69,7 @@ var mutants = []mutation.Mutant{
 
 func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }
 
-// cgroupMutants are the rules by which a command cannot leave its cgroup.
+// cgroupMutants break the rules by which a command cannot escape through its cgroup.
 var cgroupMutants = []mutation.Mutant{
 	{Rule: "the second guard kills the cgroup when the elector has gone", File: "second_linux.go",
 		Old: "			if c.Empty() != nil {\n", New: "			if c == nil {\n",
@@ -78,7 +78,8 @@ var cgroupMutants = []mutation.Mutant{
 		Old:   "	g.enclose()\n	_ = Report{Group: g.group}.write(reports)\n	release()\n",
 		New:   "	_ = Report{Group: g.group}.write(reports)\n	release()\n	g.enclose()\n",
 		Guard: "TestCommandIsEnclosedFirst", Want: "the command is in its cgroup before it is released"},
-	// A shared lock cannot be had of what others, who have the rule, hold: nothing but the guard's own cgroups is at risk.
+	// This mutant is safe to run: its shared lock fails on cgroups that other programs have locked, so it
+	// can only harm the test's own.
 	{Rule: "the cgroup of a neli that lives is not touched", File: "cgroup_linux.go",
 		Old: "unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB)", New: "unix.Flock(int(dir.Fd()), unix.LOCK_SH|unix.LOCK_NB)",
 		Guard: "TestLeftoversAreRemoved", Want: "a cgroup that is in use is left alone"},

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// second is the second guard: it starts nothing, and kills the command's cgroup when the
-// lease is over or the elector has gone, whatever has become of the first guard. It ends with
-// the elector's orders, and leaves no cgroup behind.
+// second is the second guard. It starts nothing. It kills the command's cgroup when the lease is over
+// or the elector is gone, whatever happened to the first guard. When the orders end, it removes the
+// cgroup and ends.
 func second(pipe *os.File, c *Cgroup) int {
 	outliveSignals()
 	if c == nil {
@@ -19,7 +19,7 @@ func second(pipe *os.File, c *Cgroup) int {
 	if err != nil {
 		return codeOwn
 	}
-	var deadline time.Duration // 0: it was told of none yet
+	var deadline time.Duration // 0: none yet
 	for {
 		select {
 		case <-o.news:
@@ -36,7 +36,7 @@ func second(pipe *os.File, c *Cgroup) int {
 			deadline = told.deadline
 			alarm.set(deadline)
 		case deadline > 0 && Now() >= deadline:
-			_ = c.Kill() // the first guard tells of an error
+			_ = c.Kill() // the first guard reports errors
 		}
 	}
 }

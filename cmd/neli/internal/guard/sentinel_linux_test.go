@@ -21,7 +21,7 @@ type cleared struct {
 	c net.Conn
 }
 
-// watchedGuard starts a guard of a command that a sentinel is told of. cgroup is a directory; empty: there is none.
+// watchedGuard starts a guard that reports to a sentinel. cgroup is a directory; empty: there is none.
 func watchedGuard(t *testing.T, cgroup string, command ...string) (*elector, cleared) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
@@ -42,7 +42,7 @@ func watchedGuard(t *testing.T, cgroup string, command ...string) (*elector, cle
 	return e, cleared{t, c}
 }
 
-// says is what the guard says within a time; empty: nothing. ended tells that it has gone.
+// says returns what the guard says within a time; empty: nothing. ended reports that the guard is gone.
 func (c cleared) says(within time.Duration) (text string, ended bool) {
 	c.t.Helper()
 	require.NoError(c.t, c.c.SetReadDeadline(time.Now().Add(within)))
@@ -60,7 +60,7 @@ func (c cleared) says(within time.Duration) (text string, ended bool) {
 
 const clearWord = `{"clear":true}`
 
-// While anything of the command runs the sentinel must not release what its elector held.
+// While any process of the command runs, the sentinel must not release its elector's roles.
 func TestTheGuardClearsWhenNothingIsLeft(t *testing.T) {
 	command, grandchild := family(t)
 	e, s := watchedGuard(t, "", command...)
@@ -74,7 +74,7 @@ func TestTheGuardClearsWhenNothingIsLeft(t *testing.T) {
 	require.False(t, alive(group) || alive(other), "the command runs yet")
 }
 
-// The guard does not wait for a command that was never started.
+// The guard of a command that was never started reports at once.
 func TestAGuardThatStartsNothingClears(t *testing.T) {
 	e, s := watchedGuard(t, "", "true")
 	require.NoError(t, e.orders.Close())
@@ -82,10 +82,10 @@ func TestAGuardThatStartsNothingClears(t *testing.T) {
 	require.Equal(t, clearWord, text, "nothing was started")
 }
 
-// Where the command's cgroup cannot be emptied something may be left: then the lease runs out.
+// If the command's cgroup cannot be emptied, processes may be left, and the lease must run out.
 func TestWhatMayBeLeftIsNotCleared(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.ReplaceAll(cgroupNames, "*", "1"))
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "cgroup.kill"), 0o700)) // which nobody can write to
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "cgroup.kill"), 0o700)) // a directory cannot be written to
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "cgroup.procs"), nil, 0o600))
 	e, s := watchedGuard(t, dir, "true")
 	e.lease(time.Minute)

@@ -9,35 +9,34 @@ import (
 	"time"
 )
 
-// Verb is the argument by which a program is told that it is a guard's process. What
-// follows is "--" and the command; file 3 has the orders, file 4 takes the reports.
-// With file 5, a directory, the command is put into that cgroup. With file 6, a socket, a
-// sentinel is told when nothing is left of the command.
+// Verb is the argument that makes a process a guard. "--" and the command follow. File 3 has the
+// orders, and file 4 takes the reports. File 5 is optional: the directory of a cgroup for the command.
+// File 6 is optional: the socket of a sentinel, which is told when nothing is left of the command.
 const Verb = "__guard"
 
-// SecondVerb is the argument by which a program is told that it is a second guard's process.
-// Further arguments are ignored. File 3 has the orders, file 4 is the cgroup.
+// SecondVerb is the argument that makes a process a second guard. Further arguments are ignored. File 3
+// has the orders, and file 4 is the directory of the cgroup.
 const SecondVerb = "__second"
 
-// order is what the elector tells the guard: ten bytes, so that a write of it to a pipe
-// is atomic.
+// order is one order of the elector to a guard. It is ten bytes long, so that writing it to a pipe is
+// atomic.
 type order struct {
 	kind  byte
 	value int64
 }
 
 const (
-	until   byte = 'u' // the lease is sure to last until then, CLOCK_BOOTTIME in nanoseconds
+	until   byte = 'u' // the lease is certain to last until then, CLOCK_BOOTTIME in nanoseconds
 	deliver byte = 's' // a signal for the group
 
 	orderSize = 10
 	orderEnd  = '\n'
 )
 
-// Until is the order that tells a guard until when the lease is sure to last, by Now.
+// Until returns the order that tells a guard that the lease is certain to last until at, by Now.
 func Until(at time.Duration) []byte { return order{until, int64(at)}.bytes() }
 
-// Deliver is the order to send the command's group a signal.
+// Deliver returns the order to send the command's group a signal.
 func Deliver(s syscall.Signal) []byte { return order{deliver, int64(s)}.bytes() }
 
 func (o order) bytes() []byte {
@@ -57,25 +56,25 @@ func readOrder(r io.Reader) (order, error) {
 	return order{kind: b[0], value: int64(binary.BigEndian.Uint64(b[1:]))}, nil
 }
 
-// Report is what the guard tells the elector, in lines of JSON: that the command was started, what
-// went wrong, and how it ended. There is no second one if it could not be started.
+// Report is a line of JSON from the guard to the elector: that the command was started, what went
+// wrong, or how it ended. If the command could not be started there is only one.
 type Report struct {
 	Group int    `json:"group,omitempty"` // the command's process group; 0: it was not started
 	Ended bool   `json:"ended,omitempty"` // nothing is left of the group
 	Error string `json:"error,omitempty"` // why the guard could not start it
-	// Trouble is what went wrong while the command runs: a process that cannot be killed, for example.
+	// Trouble is what went wrong while the command runs, for example a process that cannot be killed.
 	Trouble string `json:"trouble,omitempty"`
 
-	// Code is the exit code by the rules of timeout(1): the command's own, 128 and its signal, 126 if
-	// it cannot be executed, 127 if there is none.
+	// Code is the exit code by the rules of timeout(1): the command's own, 128 plus the number of the
+	// signal that killed it, 126 if it cannot be executed, 127 if it does not exist.
 	Code int `json:"code"`
-	// Signal is what killed the command itself; 0: it ended by itself.
+	// Signal is the signal that killed the command itself; 0: it ended by itself.
 	Signal syscall.Signal `json:"signal,omitempty"`
-	// Late: it was killed because the lease was over, or because the elector has gone.
+	// Late: it was killed because the lease was over or the elector was gone.
 	Late bool `json:"late,omitempty"`
 }
 
-// write fails when the elector has gone.
+// write fails if the elector is gone.
 func (r Report) write(w io.Writer) error {
 	b, err := json.Marshal(r)
 	if err != nil {

@@ -27,19 +27,19 @@ type child struct {
 	second  *second // nil: without a cgroup
 	work    sync.WaitGroup
 
-	mu     sync.Mutex    // of writes to orders
-	ended  chan struct{} // closed when nothing is left of it
-	report guard.Report  // the last one; of those who have seen ended closed
+	mu     sync.Mutex    // guards writes to orders
+	ended  chan struct{} // closed when nothing is left of the command
+	report guard.Report  // the last one; read it only after ended is closed
 }
 
-// errGuardLost: the guard ended without a word, so that it was killed.
+// errGuardLost: the guard ended without a report, so it was killed.
 var errGuardLost = errors.New("the guard process was killed")
 
-// startChild starts a guard, which starts the command once it has been told of a deadline.
+// startChild starts a guard, which starts the command once it has a deadline.
 func startChild(command, env []string, told *os.File, k *kin, log *slog.Logger) (*child, error) {
 	second, err := startSecond(k, log)
 	if err != nil {
-		log.Info("the command has no cgroup of its own: what leaves its group, or changes its user, may outlive the lease", "reason", err)
+		log.Info("the command has no cgroup of its own: processes that leave its process group or change their user may outlive the lease", "reason", err)
 	}
 	c, err := startGuard(command, env, told, second, k, log)
 	if err != nil {
@@ -51,7 +51,7 @@ func startChild(command, env []string, told *os.File, k *kin, log *slog.Logger) 
 	return c, nil
 }
 
-// startGuard starts the first guard. told is where it tells a sentinel that nothing is left; nil: there is none.
+// startGuard starts the first guard. told is the guard's connection to a sentinel; nil: there is none.
 func startGuard(command, env []string, told *os.File, second *second, k *kin, log *slog.Logger) (*child, error) {
 	ordersIn, orders, err := os.Pipe()
 	if err != nil {
@@ -68,12 +68,12 @@ func startGuard(command, env []string, told *os.File, second *second, k *kin, lo
 	c.guard.Env = env
 	c.guard.Stdin, c.guard.Stdout, c.guard.Stderr = os.Stdin, os.Stdout, os.Stderr
 	c.guard.ExtraFiles = []*os.File{ordersIn, reportsOut}
-	var cgroup *os.File // nil is a file that the guard does not have
+	var cgroup *os.File // nil: the guard gets no such file
 	if second != nil {
 		cgroup = second.cgroup.Dir
 	}
 	c.guard.ExtraFiles = append(c.guard.ExtraFiles, cgroup, told)
-	c.guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal's signals are not for it
+	c.guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that it gets no signals from the terminal
 	err = k.start(c.guard)
 	_ = errors.Join(ordersIn.Close(), reportsOut.Close())
 	if err != nil {
@@ -83,28 +83,28 @@ func startGuard(command, env []string, told *os.File, second *second, k *kin, lo
 	return c, nil
 }
 
-// goOn has a guard that was stopped go on: with the elector killed, too, nobody would end the
-// command. It returns when the guard has ended.
+// goOn resumes the guard whenever it is stopped: if the elector were then killed, nothing would end
+// the command. It returns when the guard has ended.
 func (c *child) goOn() {
 	for {
 		err := unix.Waitid(unix.P_PID, c.guard.Process.Pid, nil, unix.WSTOPPED, nil)
 		switch {
 		case err == nil:
-			_ = c.guard.Process.Signal(syscall.SIGCONT) // one that has ended needs none
+			_ = c.guard.Process.Signal(syscall.SIGCONT) // fails if it has ended
 		case !errors.Is(err, unix.EINTR):
 			return // ECHILD
 		}
 	}
 }
 
-// follow takes the guard's reports until it has ended.
+// follow reads the guard's reports until the guard has ended.
 func (c *child) follow() {
 	defer close(c.ended)
 	group, last := 0, guard.Report{}
 	for lines := bufio.NewScanner(c.reports); lines.Scan(); {
 		var r guard.Report
 		if json.Unmarshal(lines.Bytes(), &r) != nil {
-			break // no guard of ours: it is killed below
+			break // not a guard's report: it is killed below
 		}
 		if last = r; r.Ended {
 			break
@@ -113,9 +113,9 @@ func (c *child) follow() {
 			c.log.Error(r.Trouble, "group", r.Group)
 		}
 		group = r.Group
-		c.kin.add(group) // ours to wait for, should the guard be killed
+		c.kin.add(group) // this process waits for it if the guard is killed
 	}
-	if !last.Ended { // killed; the kernel has killed the command, and the rest of the group is ours now
+	if !last.Ended { // the guard was killed; the kernel has killed the command, and this process adopted the rest of the group
 		_ = c.guard.Process.Kill()
 	}
 	_ = c.orders.Close()
@@ -126,13 +126,13 @@ func (c *child) follow() {
 		c.clean(group)
 	}
 	if err := c.second.end(); err != nil {
-		c.log.Error("cannot end what the command has left behind", "error", err)
+		c.log.Error("cannot kill the command's remaining processes", "error", err)
 	}
 	c.kin.remove(c.guard.Process.Pid, group)
 	c.report = last
 }
 
-// clean kills what is left of a group whose guard has died, and waits for its end.
+// clean kills what is left of a group whose guard died, and waits for its end.
 func (c *child) clean(group int) {
 	if group == 0 {
 		return
@@ -148,14 +148,14 @@ func (c *child) clean(group int) {
 	}
 }
 
-// until tells the guard of a deadline, by the clock of guard.Now.
+// until sends the guard a deadline, by the clock of guard.Now.
 func (c *child) until(deadline time.Duration) { c.order(guard.Until(deadline)) }
 
 // signal sends the group a signal.
 func (c *child) signal(s syscall.Signal) { c.order(guard.Deliver(s)) }
 
-// order writes to a pipe that a guard that is stopped does not empty: what does not fit is
-// left out, and kill is for what must get through.
+// order sends the guards an order. A stopped guard does not empty its pipe, so an order that does not
+// fit is dropped. Use kill for what must get through.
 func (c *child) order(o []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,17 +170,16 @@ func tell(orders *os.File, o []byte) {
 	_, _ = orders.Write(o)
 }
 
-// kill ends the group, whatever has become of the guard, and returns when nothing is left
-// of it.
+// kill kills the group, whatever state the guard is in, and returns when nothing is left of it.
 func (c *child) kill() {
-	_ = c.orders.Close() // upon which the guard kills
+	_ = c.orders.Close() // the guard then kills the group
 	c.second.kill()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case <-c.ended:
 	case <-timer.C:
-		_ = c.guard.Process.Kill() // stopped, it seems: follow does the rest
+		_ = c.guard.Process.Kill() // it seems to be stopped; follow does the rest
 		<-c.ended
 	}
 }

@@ -1,6 +1,6 @@
 /*
-Package job runs a command while this process leads: the elector's side of what
-package guard does.
+Package job runs a command while this process leads. It is the elector's side; package guard is the
+guards' side.
 
 	contend ──▶ lead ──▶ the command under a guard
 	   ▲                   │ ends            → hand over, exit with its code (or contend again)

@@ -15,41 +15,42 @@ import (
 	"github.com/goneli/neli/cmd/neli/internal/guard"
 )
 
-// Exit codes besides those of the command, as timeout(1) has them.
+// Exit codes besides those of the command. CodeWaited and CodeFailure are the same as those of
+// timeout(1).
 const (
 	CodeLost    = 122 // leadership was lost, with Once
 	CodeWaited  = 124 // not elected within Wait
-	CodeFailure = 125 // this program has failed
+	CodeFailure = 125 // this program failed
 
 	codeKilled = 128 + int(syscall.SIGKILL)
 )
 
 const (
-	// patience is how long a guard may take to do what it is told.
+	// patience is how long a guard may take to carry out an order.
 	patience = time.Second
-	// killBefore is how long before the end of the drain the command is killed; a quarter of
-	// a drain that is shorter than four of these.
+	// killBefore is how long before the end of the drain the command is killed. For a short drain it is
+	// a quarter of the drain.
 	killBefore = 500 * time.Millisecond
 )
 
-// Options say what is run, and when.
+// Options say which command to run, and when.
 type Options struct {
-	Command []string // what is run, and its arguments
-	Env     []string // what it is given besides NELI_TOKEN and the like
+	Command []string // the command and its arguments
+	Env     []string // its environment, without NELI_TOKEN and the like
 	Topic   string   // for NELI_TOPIC
 	Drain   time.Duration
-	Wait    time.Duration // 0: for ever
-	Keep    bool          // contend again when the command has ended
-	Once    bool          // do not contend again when leadership was lost
+	Wait    time.Duration // 0: without limit
+	Keep    bool          // contend again after the command has ended
+	Once    bool          // do not contend again after leadership was lost
 	Log     *slog.Logger
-	// Guard tells a sentinel of a command that is about to start: file is for the guard, nil if
-	// there is no sentinel; over is called when nothing is left of the command. nil: there is none.
+	// Guard tells a sentinel of a command that is about to start; nil: there is no sentinel. file is
+	// for the guard, nil if no sentinel is connected. over is called when nothing is left of the command.
 	Guard func() (file *os.File, over func())
 }
 
-// Run contends for role 0 of n, runs the command whenever it leads, and returns the exit
-// code; the error, if there is one, is for people. signals are those that this process gets. n is
-// left open: close it at once, or nobody else runs the command.
+// Run contends for role 0 of n, runs the command whenever it leads, and returns the exit code. The
+// error, if there is one, is for people. signals are those that this process receives. Run leaves n
+// open: close it at once, or no other process runs the command.
 func Run(n *neli.Neli, o Options, signals <-chan os.Signal) (int, error) {
 	guard.AdoptOrphans()
 	k := &kin{pids: map[int]bool{}}
@@ -77,8 +78,8 @@ type result struct {
 	err   error
 }
 
-// contest is one time of contending, until the command has ended or must not be waited for
-// any more. It may comprise several terms.
+// contest is one period of contending, until the command has ended or there is no more reason to
+// contend. It may have several terms.
 type contest struct {
 	Options
 	n       *neli.Neli
@@ -88,8 +89,8 @@ type contest struct {
 
 	mu      sync.Mutex
 	elected bool             // at least once
-	over    bool             // no command is started any more
-	command chan<- os.Signal // of the command that runs
+	over    bool             // no further command may start
+	command chan<- os.Signal // signals for the command that runs; nil: none runs
 }
 
 func newContest(n *neli.Neli, o Options, k *kin) *contest {
@@ -133,8 +134,8 @@ func (c *contest) finish(r result) {
 	c.stop()
 }
 
-// begin says where signals go from now on, to a command or nowhere, unless the contest is
-// over.
+// begin sets where signals go from now on: to a command, or nowhere if it is nil. It reports false if
+// the contest is over, and no command may start.
 func (c *contest) begin(command chan<- os.Signal) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +147,7 @@ func (c *contest) begin(command chan<- os.Signal) bool {
 	return true
 }
 
-// belated deals with signals that came when the command had just ended.
+// belated handles signals that came when the command had just ended.
 func (c *contest) belated(forwarded <-chan os.Signal) {
 	for {
 		select {
@@ -160,7 +161,7 @@ func (c *contest) belated(forwarded <-chan os.Signal) {
 	}
 }
 
-// dispatch gives signals to the command, and without one ends the contest.
+// dispatch passes signals on to the command. If none runs, a signal to end ends the contest.
 func (c *contest) dispatch(ctx context.Context, signals <-chan os.Signal, waited <-chan time.Time) {
 	for {
 		select {
@@ -171,7 +172,7 @@ func (c *contest) dispatch(ctx context.Context, signals <-chan os.Signal, waited
 			} else {
 				select {
 				case c.command <- s:
-				default: // it has not taken the last sixteen
+				default: // the last sixteen are still waiting
 				}
 			}
 			over := c.over && c.command == nil
@@ -198,7 +199,7 @@ func ends(s os.Signal) bool {
 	return s == unix.SIGTERM || s == unix.SIGINT || s == unix.SIGHUP || s == unix.SIGQUIT
 }
 
-// Signals are those that the command gets in place of this process.
+// Signals returns the signals that go to the command instead of this process.
 func Signals() []os.Signal {
 	return []os.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGCONT, unix.SIGTSTP}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// TestMain is the guards' process, too.
+// TestMain is also the main function of the guards' processes.
 func TestMain(m *testing.M) {
 	if code, ok := guard.Main(os.Args[1:]); ok {
 		os.Exit(code)
@@ -27,10 +27,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// soon is how long anything may take on a busy machine.
+// soon is the longest that any step may take on a busy machine.
 const soon = 20 * time.Second
 
-// runs runs a shell script while a Neli without rivals leads, until the test has ended.
+// runs runs a shell script under a Neli that has no rivals, until the test ends.
 func runs(t *testing.T, script string) {
 	t.Helper()
 	b := nelitest.NewBroker(nelitest.Options{})
@@ -49,7 +49,7 @@ func runs(t *testing.T, script string) {
 	})
 }
 
-// How a command has ended is told: by itself, or by which signal.
+// The log says how a command ended: by itself, or by which signal.
 func TestEndIsTold(t *testing.T) {
 	for script, want := range map[string]string{
 		"exit 3":        `msg="the command has ended" code=3 cause="by itself"`,
@@ -69,7 +69,7 @@ func TestEndIsTold(t *testing.T) {
 	}
 }
 
-// The command kills its guard. What has left its group is this process's then, which waits for its end.
+// The command kills its guard. This process adopts the processes that left the group, and reaps them.
 func TestOrphansAreReaped(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	runs(t, strings.ReplaceAll(`[ -e FILE ] && exec sleep 1000
@@ -88,7 +88,8 @@ func TestOrphansAreReaped(t *testing.T) {
 	require.Eventually(t, func() bool { return errors.Is(unix.Kill(orphan, 0), unix.ESRCH) }, soon, time.Millisecond, "the orphan is reaped")
 }
 
-// A command may outlive its elector. The sentinel knows of it before it starts, and until nothing is left of it.
+// A command may outlive its elector. So the sentinel is told of it before it starts, and again when
+// nothing is left of it.
 func TestASentinelIsToldOfACommand(t *testing.T) {
 	b := nelitest.NewBroker(nelitest.Options{})
 	t.Cleanup(b.Close)

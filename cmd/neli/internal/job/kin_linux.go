@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// kin are the children that this process waits for one by one: all others are orphans, which
-// it has adopted and reaps.
+// kin are the children that this process waits for by name. All others are adopted orphans, which it
+// reaps.
 type kin struct {
 	mu   sync.Mutex
 	pids map[int]bool
 }
 
-// start starts a child. Nobody asks for it before it is known.
+// start starts a child. It holds the lock, so that has knows the child before it can end.
 func (k *kin) start(cmd *exec.Cmd) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -19,11 +19,11 @@ type second struct {
 	cgroup *guard.Cgroup
 	guard  *exec.Cmd
 	orders *os.File
-	ending atomic.Bool   // it is told to end
+	ending atomic.Bool   // its end is wanted
 	gone   chan struct{} // closed when it has ended
 }
 
-// startSecond makes a cgroup and starts its guard. It fails where no cgroup can be had.
+// startSecond makes a cgroup and starts its guard. It fails if there can be no cgroup.
 func startSecond(k *kin, log *slog.Logger) (*second, error) {
 	cgroup, err := guard.NewCgroup()
 	if err != nil {
@@ -46,26 +46,25 @@ func startSecond(k *kin, log *slog.Logger) (*second, error) {
 	return s, nil
 }
 
-// watch waits for the end of the guard. It tells if nobody wanted that: the command goes on under the
-// first guard, and nobody ends it if that one is killed along with the elector.
+// watch waits for the end of the guard, and logs an unexpected one. The command then continues under
+// the first guard alone: if that is killed along with the elector, the command's children survive.
 func (s *second) watch(log *slog.Logger) {
 	defer close(s.gone)
 	_ = s.guard.Wait()
 	s.kin.remove(s.guard.Process.Pid)
 	if !s.ending.Load() {
-		log.Warn("the second guard has gone", "state", s.guard.ProcessState.String())
+		log.Warn("the second guard has ended unexpectedly", "state", s.guard.ProcessState.String())
 	}
 }
 
 // kill kills everything in the cgroup.
 func (s *second) kill() {
 	if s != nil {
-		_ = s.cgroup.Kill() // end tells of an error
+		_ = s.cgroup.Kill() // end reports errors
 	}
 }
 
-// end kills what is left in the cgroup, removes it, and ends the second guard, which may
-// be stopped.
+// end kills what is left in the cgroup, removes it, and kills the second guard, which may be stopped.
 func (s *second) end() error {
 	if s == nil {
 		return nil
@@ -74,7 +73,7 @@ func (s *second) end() error {
 	err := s.cgroup.Empty()
 	_ = s.cgroup.Close()
 	_ = s.orders.Close()
-	_ = s.guard.Process.Kill() // it may have gone already
+	_ = s.guard.Process.Kill() // fails if it has ended
 	<-s.gone
 	return err
 }

@@ -21,14 +21,13 @@ type term struct {
 	*contest
 	l       neli.Leadership
 	child   *child
-	kill    <-chan time.Time // when the command's time to finish is over
-	asked   bool             // a signal has asked for the end: it is the last run
-	revoked bool             // leadership is to be given up
+	kill    <-chan time.Time // fires when the command's time to finish is over
+	asked   bool             // a signal asked for the end: this is the last run
+	revoked bool             // leadership must be given up
 	lost    bool             // leadership is over
 }
 
-// term runs the command until it has ended, and with it everything that it has started in
-// its group.
+// term runs the command until it has ended, along with everything that it started in its group.
 func (c *contest) term(ctx context.Context, l neli.Leadership, signals <-chan os.Signal) {
 	var told *os.File
 	if c.Guard != nil {
@@ -67,8 +66,8 @@ func (c *contest) term(ctx context.Context, l neli.Leadership, signals <-chan os
 	}
 }
 
-// renew tells the guard until when the lease is sure to last. The guard's clock is read
-// first, so that what is told is never too late.
+// renew tells the guard until when the lease is certain to last. It reads the guard's clock first, so
+// that the deadline is never too late.
 func (t *term) renew() {
 	now := guard.Now()
 	if left := t.l.Remaining(); left > 0 {
@@ -91,7 +90,7 @@ func (t *term) signalled(s os.Signal) {
 	}
 }
 
-// withdrawn ends the command: at once if leadership is over, else in good time.
+// withdrawn ends the command: at once if leadership is over, otherwise before the drain is over.
 func (t *term) withdrawn(cause error) {
 	if errors.Is(cause, neli.ErrFenced) {
 		t.lost = true
@@ -118,14 +117,14 @@ func (t *term) ended(r guard.Report) {
 		t.finish(result{code: CodeLost, err: errors.New("leadership was lost")})
 	case withdrawn && (t.lost || t.revoked):
 		// The function of Lead returns, and this process contends again.
-	case withdrawn, t.Keep: // it leads still, and is to give that up
+	case withdrawn, t.Keep: // this process still leads, and must give that up
 		t.finish(result{again: true})
 	default:
 		t.finish(result{code: r.Code})
 	}
 }
 
-// tell logs how the command has ended, and why.
+// tell logs how the command ended, and why.
 func (t *term) tell(r guard.Report) {
 	log, cause := t.Log.Info, "by itself"
 	switch {
@@ -149,8 +148,8 @@ func (t *term) tell(r guard.Report) {
 	log("the command has ended", args...)
 }
 
-// environment is what the command is given. What this program says comes last, and takes
-// the place of what an outer one has said.
+// environment returns the command's environment. This program's variables replace those that an outer
+// neli run set.
 func environment(base []string, n *neli.Neli, topic string, l neli.Leadership) []string {
 	member := ""
 	for _, m := range n.Members() {

@@ -1,4 +1,4 @@
-// Package needs is for tests that need more of the machine than Go: root, cgroups, namespaces.
+// Package needs is for tests that need more than Go from the machine: root, cgroups, namespaces.
 package needs
 
 import (
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Variable is the environment variable with which nothing may be skipped. CI sets it.
+// Variable is the environment variable that forbids tests to be skipped. CI sets it.
 const Variable = "NELI_REQUIRE_ROOT"
 
 // Missing skips a test that needs what this machine lacks. It fails the test if Variable is set.

@@ -1,5 +1,5 @@
-// Package web serves what a running neli knows: to people and load balancers what
-// package nelihttp does, to Prometheus what package metrics does.
+// Package web serves the state of a running neli: the routes of package nelihttp for people and load
+// balancers, and those of package metrics for Prometheus.
 package web
 
 import (
@@ -20,26 +20,26 @@ import (
 	"github.com/goneli/neli/nelihttp"
 )
 
-// farewell is how long requests that are under way may take when the process ends.
+// farewell is how long pending requests may take when the process ends.
 const farewell = time.Second
 
-// limits are what one client, or all of them, can take of the process.
+// limits bound what clients can take of the process.
 type limits struct {
-	// header is how long a client may take to say what it wants. The answers have limits of
-	// their own: a stream of events is to last.
+	// header is how long a client may take to send the header of its request. Answers have no such
+	// limit, since a stream of events is meant to last.
 	header time.Duration
-	// idle is how long a connection may last on which nothing is asked for.
+	// idle is how long a connection without a request is kept open.
 	idle time.Duration
-	// connections is how many there may be at a time, those of streams included: others wait.
-	// Without a limit a stranger takes all descriptors of the process, and no command can be started.
+	// connections is how many there may be at a time, including those of streams. Further ones wait.
+	// Without a limit a stranger could take all file descriptors, and no command could be started.
 	connections int
 }
 
 var usual = limits{header: 5 * time.Second, idle: 30 * time.Second, connections: 256}
 
-// Serve answers at l, which it owns from now on, the routes of [nelihttp.Handler] for n, and
-// /metrics. There is no authentication. stop ends it, and returns when no request is under way any
-// more; call it when n is closed, which ends streams.
+// Serve serves the routes of [nelihttp.Handler] for n and /metrics at l, which it closes in any case.
+// There is no authentication. stop ends it and returns when no request is pending. Call stop after n
+// is closed, which ends streams.
 func Serve(l net.Listener, n *neli.Neli, log *slog.Logger) (stop func(), err error) {
 	handler, err := routes(n)
 	if err != nil {
@@ -49,14 +49,14 @@ func Serve(l net.Listener, n *neli.Neli, log *slog.Logger) (stop func(), err err
 	return serve(l, handler, usual, log), nil
 }
 
-// serve answers at l within limits until it is stopped.
+// serve serves handler at l within limits until it is stopped.
 func serve(l net.Listener, handler http.Handler, most limits, log *slog.Logger) (stop func()) {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: most.header, IdleTimeout: most.idle,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
 	var work sync.WaitGroup
 	work.Go(func() {
 		if err := server.Serve(netutil.LimitListener(l, most.connections)); err != http.ErrServerClosed {
-			log.Warn("the page and the metrics are not served any more", "error", err)
+			log.Warn("the page and the metrics are no longer served", "error", err)
 		}
 	})
 	log.Info("serving the page and the metrics", "address", l.Addr().String())
@@ -75,7 +75,7 @@ func routes(n *neli.Neli) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry := prometheus.NewRegistry() // not the global one, which has the Go runtime's, too
+	registry := prometheus.NewRegistry() // the global one also has the Go runtime's metrics
 	if err := registry.Register(collector); err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 // soon is how long anything may take on a busy machine.
 const soon = 20 * time.Second
 
-// served is the address of a server that answers everything with nothing.
+// served starts a server that answers every request with an empty body, and returns its address.
 func served(t *testing.T, most limits) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -26,7 +26,7 @@ func served(t *testing.T, most limits) string {
 	return l.Addr().String()
 }
 
-// connection is a client's, which keeps it.
+// connection is a client's connection, which stays open.
 type connection struct {
 	net.Conn
 	t       *testing.T
@@ -47,7 +47,7 @@ func (c *connection) ask() {
 	require.NoError(c.t, err)
 }
 
-// answer waits for the answer to what was asked, or returns why there is none.
+// answer waits for the answer to a request, or returns why there is none.
 func (c *connection) answer(within time.Duration) error {
 	c.t.Helper()
 	require.NoError(c.t, c.SetReadDeadline(time.Now().Add(within)))
@@ -82,7 +82,7 @@ func TestConnectionThatSaysNothingIsClosed(t *testing.T) {
 	connect(t, served(t, most)).ends()
 }
 
-// A client above the limit waits, and is answered when another one has gone.
+// A client above the limit waits, and is answered once another connection has closed.
 func TestConnectionsAreLimited(t *testing.T) {
 	most := usual
 	most.header, most.idle = time.Hour, time.Hour
