@@ -9,19 +9,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metric is what the collector, docs/metrics.md and the tests know of one metric.
+// metric describes one metric, for the collector, docs/metrics.md and the tests.
 type metric struct {
 	name, help string
 	kind       prometheus.ValueType
 	labels     []string
-	exclusive  bool // shown in exclusive mode only: the other one does not know it
+	exclusive  bool // shown in exclusive mode only
 	detail     bool // shown with WithRoles only
 
 	values func(*sample, func(v float64, labels ...string))
-	timing func(*sample) neli.Timing // of a histogram, which has no values
+	timing func(*sample) neli.Timing // for a histogram, in place of values
 }
 
-// sample is what one scrape is answered from.
+// sample has the data of one scrape.
 type sample struct {
 	*collector
 	neli.Stats
@@ -34,7 +34,7 @@ const (
 
 var catalog = []metric{
 	{name: "neli_info", kind: gauge, labels: []string{"version", "mode", "nomination", "name"},
-		help: "Always 1; the labels have this process's version of the library and its configuration.",
+		help: "Always 1; the labels name this process's version of the library and its configuration.",
 		values: func(s *sample, emit func(float64, ...string)) {
 			emit(1, s.version, text(s.n.Mode()), text(s.n.Nomination()), s.n.Name())
 		}},
@@ -53,7 +53,7 @@ var catalog = []metric{
 		help:   "Roles that this process leads at this instant.",
 		values: one(func(s *sample) float64 { return float64(s.Led) })},
 	{name: "neli_roles", kind: gauge, labels: []string{"status"}, exclusive: true,
-		help: "Roles by status, as this process has read: held, vacant, unknown. A partitioned process reports all as vacant.",
+		help: "Roles by status, as this process sees them: held, vacant, unknown. A process that is cut off reports all as vacant.",
 		values: func(s *sample, emit func(float64, ...string)) {
 			emit(float64(s.Held), text(neli.Held))
 			emit(float64(s.Vacant), text(neli.Vacant))
@@ -73,31 +73,31 @@ var catalog = []metric{
 			}
 		}},
 	{name: "neli_requests_total", kind: counter, labels: []string{"answer"}, exclusive: true,
-		help: "Other processes' requests to hand over or step down, accepted by Config.Requests, or refused by it or without calling it.",
+		help: "Requests of other processes to hand over or step down: accepted by Config.Requests, or refused by it or without calling it.",
 		values: func(s *sample, emit func(float64, ...string)) {
 			emit(float64(s.RequestsAccepted), "accepted")
 			emit(float64(s.RequestsRefused), "refused")
 		}},
 	{name: "neli_leaderless_seconds_total", kind: counter, exclusive: true,
-		help:   "Seconds for which roles were vacant, summed over roles, as this process has read.",
+		help:   "Seconds for which roles were vacant, summed over roles, as this process saw them.",
 		values: one(func(s *sample) float64 { return s.Leaderless })},
 	{name: "neli_vacancy_duration_seconds", exclusive: true,
-		help:   "How long a role was vacant before it was held again, as this process has read: the whole gap of a hand-over; of a fail-over only the time after the holder's lease.",
+		help:   "How long a role was vacant before it was held again, as this process saw it: the whole gap of a hand-over; in a fail-over only the time after the holder's lease.",
 		timing: func(s *sample) neli.Timing { return s.Vacancies }},
 	{name: "neli_drain_duration_seconds", exclusive: true,
-		help:   "How long the application took to finish, or was allowed to take, when its roles were to be given up: one sample for all roles of a partition that go to one successor together.",
+		help:   "How long the application took to finish, at most the time it was allowed, when its roles were given up: one sample for all roles of a partition that go to one successor together.",
 		timing: func(s *sample) neli.Timing { return s.Drains }},
 	{name: "neli_step_duration_seconds", exclusive: true,
-		help:   "Duration of each step, such as processing a record or answering Stats, during which this process reads and appends nothing. No step should exceed a fiftieth of T.",
+		help:   "Duration of each step, such as processing a record or answering Stats. During a step this process reads and appends nothing. No step should exceed a fiftieth of T.",
 		timing: func(s *sample) neli.Timing { return s.Steps }},
 	{name: "neli_evidence_age_seconds", kind: gauge,
-		help:   "Age of the newest evidence (heartbeat) of this process's leadership, on the partition where it is oldest; 0 if it holds nothing. Leadership ends at 0.9 of neli_heartbeat_timeout_seconds, in non-exclusive mode at 1.",
+		help:   "Age of the newest evidence (beat) of this process's leadership, on the partition where it is oldest; 0 if it holds nothing. Leadership ends at 0.9 of neli_heartbeat_timeout_seconds, in non-exclusive mode at 1.",
 		values: one(func(s *sample) float64 { return s.OldestEvidence.Seconds() })},
 	{name: "neli_heartbeat_timeout_seconds", kind: gauge,
 		help:   "T, Config.HeartbeatTimeout.",
 		values: one(func(s *sample) float64 { return s.n.HeartbeatTimeout().Seconds() })},
 	{name: "neli_record_round_trip_seconds", exclusive: true,
-		help:   "Time from handing a record to the client until this process has read it back; more than T counts as T.",
+		help:   "Time from handing a record to the client until this process reads it back; more than T counts as T.",
 		timing: func(s *sample) neli.Timing { return s.RoundTrips }},
 	{name: "neli_records_read_total", kind: counter, labels: []string{"kind"},
 		help: "Records that this process has read: valid; foreign (of other groups or topics); newer (of a newer wire version); malformed.",
@@ -111,13 +111,13 @@ var catalog = []metric{
 		help:   "Time since this process last read a record, or since its start.",
 		values: one(func(s *sample) float64 { return s.LastRecord.Seconds() })},
 	{name: "neli_records_appended_total", kind: counter,
-		help:   "Records of this process that the log has acknowledged.",
+		help:   "Records of this process that the log acknowledged.",
 		values: one(func(s *sample) float64 { return float64(s.Appended) })},
 	{name: "neli_append_failures_total", kind: counter,
-		help:   "Records of this process that the log has not acknowledged; they may or may not be in it.",
+		help:   "Records of this process that the log did not acknowledge; they may or may not be in it.",
 		values: one(func(s *sample) float64 { return float64(s.AppendFailed) })},
 	{name: "neli_throttled_seconds_total", kind: counter,
-		help:   "Seconds for which brokers have throttled this process because of a quota.",
+		help:   "Seconds for which brokers throttled this process because of a quota.",
 		values: one(func(s *sample) float64 { return s.Throttled.Seconds() })},
 	{name: "neli_token_failures_total", kind: counter,
 		help:   "Failed attempts of this process to get a token to log in with.",
@@ -129,16 +129,16 @@ var catalog = []metric{
 		help:   "1 if a broker or log host has answered this process since its start, else 0.",
 		values: one(func(s *sample) float64 { return truth(s.Reached) })},
 	{name: "neli_contradictions_total", kind: counter, exclusive: true,
-		help:   "Times that another process had computed another state from the same log, which should never happen.",
+		help:   "Times that another process had computed a different state from the same log, which should never happen.",
 		values: one(func(s *sample) float64 { return float64(s.Contradictions) })},
 	{name: "neli_readers_replaced_total", kind: counter,
-		help:   "Times that a log reader's or consumer group's client was replaced because it was stuck.",
+		help:   "Times that the client of a log reader or a consumer group was replaced because it was stuck.",
 		values: one(func(s *sample) float64 { return float64(s.ReadersReplaced) })},
 	{name: "neli_healthy", kind: gauge,
 		help:   "1 if Config.Healthy last returned no error or is not set, else 0.",
 		values: one(func(s *sample) float64 { return truth(s.Healthy) })},
 	{name: "neli_sentinel", kind: gauge, labels: []string{"state"}, exclusive: true,
-		help: "1 for the state of this process's sentinel, else 0: none (not configured, or not known to work yet); watching, so fail-over after a crash takes round trips; refused (or not reached), so it takes T.",
+		help: "1 for the state of this process's sentinel, else 0: none (not configured, or not known to work yet); watching (fail-over after a crash takes round trips); refused (or not reached; fail-over takes T).",
 		values: func(s *sample, emit func(float64, ...string)) {
 			for _, state := range []string{"none", "watching", "refused"} {
 				emit(truth(s.Sentinel == state), state)
@@ -165,7 +165,7 @@ func one(value func(*sample) float64) func(*sample, func(float64, ...string)) {
 	return func(s *sample, emit func(float64, ...string)) { emit(value(s)) }
 }
 
-// eachRole is for the roles that WithRoles names, below R.
+// eachRole emits one value for each role that WithRoles selects.
 func eachRole(of func(s *sample, role int, emit func(float64))) func(*sample, func(float64, ...string)) {
 	return func(s *sample, emit func(float64, ...string)) {
 		for role := range min(s.detailed, s.Roles) {
@@ -181,7 +181,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// text is what a constant of the library is called in labels: "not_pulsed", "non_exclusive".
+// text returns the name of a constant of the library in labels: "not_pulsed", "non_exclusive".
 func text(of fmt.Stringer) string {
 	return strings.NewReplacer(" ", "_", "-", "_").Replace(of.String())
 }

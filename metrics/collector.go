@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// MaxRoles is how many roles WithRoles takes at most.
+// MaxRoles is the largest number of roles that WithRoles accepts.
 const MaxRoles = 1000
 
 // Option changes what a collector shows.
@@ -24,9 +24,8 @@ type options struct {
 	detail bool
 }
 
-// WithLabels adds labels with fixed values to all series, beside group. They tell several
-// Nelis of one group in one process apart. A name that a series of the collector has
-// already is refused.
+// WithLabels adds labels with fixed values to all series, besides group. They distinguish several
+// Nelis of one group in one process. NewCollector refuses a name that the collector itself uses.
 func WithLabels(labels prometheus.Labels) Option {
 	return func(o *options) {
 		if o.labels == nil {
@@ -36,9 +35,9 @@ func WithLabels(labels prometheus.Labels) Option {
 	}
 }
 
-// WithRoles adds series for each of the roles 0 to below−1: whether this process leads it,
-// and under which token. below is MaxRoles at most, however many roles the group has;
-// roles beyond R have no series.
+// WithRoles adds two series for each of the roles 0 to below−1: whether this process leads the role,
+// and under which token. below must be from 1 to MaxRoles. Roles that the group does not have get no
+// series.
 func WithRoles(below int) Option {
 	return func(o *options) { o.roles, o.detail = below, true }
 }
@@ -51,15 +50,15 @@ type collector struct {
 	shown    []shown
 }
 
-// shown is a metric of the catalog, as this collector has it.
+// shown is a metric of the catalog that this collector shows.
 type shown struct {
 	metric
 	desc *prometheus.Desc
 }
 
-// NewCollector returns a collector of n, to be registered by the caller. It may be
-// collected concurrently, before n has found its broker and after it was closed. The error
-// lists all that is wrong with the options.
+// NewCollector returns a collector of n, which the caller registers. Collecting is safe for concurrent
+// use, also before n has found its broker and after n was closed. The error lists everything that is
+// wrong with the options.
 func NewCollector(n *neli.Neli, opts ...Option) (prometheus.Collector, error) {
 	if n == nil {
 		return nil, errors.New("neli/metrics: NewCollector: n is nil")
@@ -97,9 +96,9 @@ func (o *options) check() error {
 	for _, name := range slices.Sorted(maps.Keys(o.labels)) {
 		switch {
 		case taken[name]:
-			faults = append(faults, fmt.Errorf("WithLabels: %q: is a label of the collector's own", name))
+			faults = append(faults, fmt.Errorf("WithLabels: %q: is one of the collector's own labels", name))
 		case !model.LegacyValidation.IsValidLabelName(name) || len(name) > 1 && name[:2] == "__":
-			faults = append(faults, fmt.Errorf("WithLabels: %q: must be letters, digits and underscores, and begin with neither a digit nor two underscores", name))
+			faults = append(faults, fmt.Errorf("WithLabels: %q: must consist of letters, digits and underscores, and must not begin with a digit or two underscores", name))
 		}
 	}
 	return errors.Join(faults...)
@@ -133,7 +132,7 @@ func histogram(desc *prometheus.Desc, t neli.Timing) prometheus.Metric {
 	return prometheus.MustNewConstHistogram(desc, t.Count, t.Sum, buckets)
 }
 
-// version is that of the library, as the binary was built.
+// version returns the version of the library in this binary.
 func version() string {
 	const path = "github.com/goneli/neli"
 	info, ok := debug.ReadBuildInfo()

@@ -40,7 +40,7 @@ func bubble(t *testing.T, test func(t *testing.T, b *nelitest.Broker)) {
 	})
 }
 
-// scraped is what a scrape of one Neli shows, by name and labels.
+// scraped returns the metrics of one scrape of a Neli, by name and labels.
 func scraped(t *testing.T, n *neli.Neli, opts ...Option) map[string]*dto.Metric {
 	t.Helper()
 	c, err := NewCollector(n, opts...)
@@ -75,8 +75,7 @@ func value(t *testing.T, of map[string]*dto.Metric, name string) float64 {
 	return m.Gauge.GetValue()
 }
 
-// What a leader, a follower and an observer show is what they know, and is as the
-// conventions of Prometheus have it.
+// A leader, a follower and an observer show what they know, by Prometheus's conventions.
 func TestCollector(t *testing.T) {
 	bubble(t, func(t *testing.T, b *nelitest.Broker) {
 		a := join(t, b, "a", nil)
@@ -127,8 +126,7 @@ func TestCollector(t *testing.T) {
 	})
 }
 
-// However many roles there are, there are no more series; and with WithRoles two for each
-// of those, as far as they are below R.
+// The number of series does not grow with roles. WithRoles adds two for each role that the group has.
 func TestSeriesAreBounded(t *testing.T) {
 	bubble(t, func(t *testing.T, b *nelitest.Broker) {
 		a := join(t, b, "a", func(cfg *neli.Config) { cfg.Roles, cfg.Partitions = 20_000, 7 })
@@ -155,7 +153,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	})
 }
 
-// A vacancy, a drain and a lost term end up in the metrics that are named for them.
+// A vacancy, a drain and a lost term show in the metrics that are named after them.
 func TestCollectorOfChanges(t *testing.T) {
 	bubble(t, func(t *testing.T, b *nelitest.Broker) {
 		a := join(t, b, "a", nil)
@@ -197,7 +195,7 @@ func TestCollectorOfChanges(t *testing.T) {
 	})
 }
 
-// Non-exclusive mode shows what it knows, and nothing for what it does not.
+// Non-exclusive mode shows what it knows, and has no series for the rest.
 func TestCollectorOfNonExclusiveMode(t *testing.T) {
 	bubble(t, func(t *testing.T, b *nelitest.Broker) {
 		a := join(t, b, "a", func(cfg *neli.Config) { cfg.Mode = neli.NonExclusive })
@@ -215,8 +213,7 @@ func TestCollectorOfNonExclusiveMode(t *testing.T) {
 	})
 }
 
-// Several Nelis of one process are told apart by labels; options that make no sense are
-// refused, all at once.
+// Labels distinguish several Nelis of one process. Wrong options are refused, with one error for all.
 func TestOptions(t *testing.T) {
 	bubble(t, func(t *testing.T, b *nelitest.Broker) {
 		a, d := join(t, b, "a", nil), join(t, b, "d", nil)

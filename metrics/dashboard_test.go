@@ -15,7 +15,7 @@ import (
 
 var metricName = regexp.MustCompile(`\bneli_[a-z_]+\b`)
 
-// dashboard is what the tests read of dashboard.json.
+// dashboard is the part of dashboard.json that the tests read.
 type dashboard struct {
 	UID        string
 	Title      string
@@ -50,7 +50,7 @@ func readDashboard(t *testing.T) (d dashboard) {
 	return d
 }
 
-// expr is what Prometheus is asked for a target.
+// expr fills in the variables of a target's expression.
 func expr(target, instance, interval string) string {
 	return strings.NewReplacer("$group", ".+", "$instance", instance, "$__rate_interval", interval).Replace(target)
 }
@@ -75,8 +75,8 @@ func TestDashboardExpressions(t *testing.T) {
 	promtool(t, "check", "rules", file)
 }
 
-// What Grafana's linter of dashboards asks for: variables for what differs from place to
-// place, and panels that say what they show and in which unit.
+// The dashboard meets the rules of Grafana's dashboard linter: variables for whatever differs between
+// installations, and panels that say what they show, and in which unit.
 func TestDashboardIsInOrder(t *testing.T) {
 	d := readDashboard(t)
 	require.Equal(t, "neli-overview", d.UID)
@@ -133,7 +133,7 @@ func TestDashboardIsInOrder(t *testing.T) {
 		}
 	}
 	for _, m := range catalog {
-		if m.name != "neli_state" && m.name != "neli_role_token" { // for alerts, and for those who look for a token
+		if m.name != "neli_state" && m.name != "neli_role_token" { // for alerts, and for ad-hoc queries
 			require.Contains(t, shown, m.name, "the dashboard does not show it")
 		}
 	}

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write docs/metrics.md")
 
-// TestDocument compares docs/metrics.md with what the collector and the rules say of
-// themselves. go generate writes it.
+// docs/metrics.md equals what the template makes of the collector's metrics and the rules. go generate
+// writes it.
 func TestDocument(t *testing.T) {
 	var rules ruleFile
 	readYAML(t, "rules.yaml", &rules)
@@ -42,13 +42,13 @@ func TestDocument(t *testing.T) {
 	require.Equal(t, b.String(), string(is), "go generate writes it anew")
 }
 
-// row is a metric as the document has it.
+// row is a metric's row of the document.
 type row struct {
 	Name, Kind, Labels, Help string
 	Exclusive, Detail        bool
 }
 
-// plain leaves out what Prometheus fills in.
+// plain replaces what Prometheus fills in by an ellipsis.
 func plain(text string) string { return regexp.MustCompile(`{{[^}]*}}`).ReplaceAllString(text, "…") }
 
 func kindOf(m metric) string {
@@ -69,7 +69,7 @@ func labelsOf(m metric) string {
 	return out
 }
 
-// The runbook has a section for each alert, by its name, and for no other.
+// The runbook has a section for each alert, named after it, and no other sections of that kind.
 func TestRunbookOfAlerts(t *testing.T) {
 	var rules ruleFile
 	readYAML(t, "rules.yaml", &rules)

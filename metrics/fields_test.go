@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shows is which series a field of Stats moves, and to what, when it is 7, or 7 s.
+// shows maps each field of Stats to the series that it changes, with their values when the field is 7
+// or 7 s.
 var shows = map[string]map[string]float64{
 	"Records":          {"neli_records_read_total valid": 7},
 	"Foreign":          {"neli_records_read_total foreign": 7, "neli_records_read_total valid": 93},
@@ -49,7 +50,7 @@ var shows = map[string]map[string]float64{
 	"Sentinel":         {"neli_sentinel watching": 1},
 }
 
-// Each field of Stats is shown by the metric that is named for it, and by no other.
+// Each field of Stats shows in the metrics that are named after it, and in no others.
 func TestEachFieldOfStatsIsShown(t *testing.T) {
 	bubble(t, func(t *testing.T, b *nelitest.Broker) {
 		n := join(t, b, "a", nil)
@@ -73,7 +74,7 @@ func TestEachFieldOfStatsIsShown(t *testing.T) {
 	})
 }
 
-// Buckets of Prometheus have all that is in those before.
+// Prometheus's buckets are cumulative.
 func TestBucketsAddUp(t *testing.T) {
 	timing := neli.Timing{Count: 100, Sum: 2.5}
 	for i := range timing.Buckets {
@@ -92,7 +93,7 @@ func TestBucketsAddUp(t *testing.T) {
 	}
 }
 
-// seven sets a field to 7, a histogram's count, or a counter's for one reason.
+// seven sets a field to 7: a number, a histogram's count, or the counter of one reason.
 func seven(field reflect.Value) {
 	switch of := field.Addr().Interface().(type) {
 	case *time.Duration:
@@ -114,7 +115,8 @@ func seven(field reflect.Value) {
 	}
 }
 
-// valuesOf is what the catalog makes of Stats, by name and labels; of a histogram the count.
+// valuesOf returns the values that the catalog makes of Stats, by name and labels; for a histogram the
+// count.
 func valuesOf(c *collector, of neli.Stats) map[string]float64 {
 	s, out := sample{collector: c, Stats: of}, map[string]float64{}
 	for _, m := range catalog {

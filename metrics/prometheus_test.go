@@ -29,9 +29,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A real Prometheus scrapes three members for a minute, of which one hands over and one
-// is cut off for a while. Then each panel of the dashboard shows something, and the rules
-// have been evaluated without an error.
+// A real Prometheus scrapes three members for a minute. One of them hands over, and one is cut off for
+// a while. Then each panel of the dashboard has data, and the rules were evaluated without an error.
 func TestPrometheusScrapesMembers(t *testing.T) {
 	program := tool(t, "prometheus")
 	b := nelitest.NewBroker(nelitest.Options{})
@@ -73,7 +72,7 @@ func TestPrometheusScrapesMembers(t *testing.T) {
 	}
 }
 
-// leader waits for a member that leads something, but not this one.
+// leader waits until a member other than but leads something, and returns its name.
 func leader(t *testing.T, members map[string]*neli.Neli, but string) (name string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -87,7 +86,7 @@ func leader(t *testing.T, members map[string]*neli.Neli, but string) (name strin
 	return name
 }
 
-// serve shows a member on loopback, and returns the address.
+// serve serves a member's metrics on loopback, and returns the address.
 func serve(t *testing.T, n *neli.Neli) string {
 	t.Helper()
 	c, err := NewCollector(n, WithRoles(5))
@@ -102,7 +101,7 @@ func serve(t *testing.T, n *neli.Neli) string {
 // server is a Prometheus on loopback, for one test.
 type server struct{ url string }
 
-// startPrometheus starts one that scrapes every second, and waits until it is ready.
+// startPrometheus starts a Prometheus that scrapes every second, and waits until it is ready.
 func startPrometheus(t *testing.T, program string, targets map[string]string) *server {
 	t.Helper()
 	dir := t.TempDir()
@@ -148,7 +147,7 @@ func startPrometheus(t *testing.T, program string, targets map[string]string) *s
 	return s
 }
 
-// freeAddress is one that nobody listened on a moment ago.
+// freeAddress returns an address on which no process listened a moment ago.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -157,7 +156,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// output is what a process writes.
+// output collects a process's output.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -175,7 +174,7 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// get asks the API for something.
+// get sends a query to the HTTP API.
 func (s *server) get(ctx context.Context, path string, query url.Values, into any) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/api/v1/"+path+"?"+query.Encode(), nil)
 	if err != nil {
@@ -199,7 +198,7 @@ func (s *server) get(ctx context.Context, path string, query url.Values, into an
 	return json.Unmarshal(body.Data, into)
 }
 
-// value is the only result of a query, or why there is none.
+// value returns the only result of a query, or why there is none.
 func (s *server) value(t *testing.T, query string) string {
 	var data struct {
 		Result []struct{ Value [2]any }
@@ -218,7 +217,7 @@ func (s *server) eventually(t *testing.T, within time.Duration, what, query, wan
 	require.Eventually(t, func() bool { return s.value(t, query) == want }, within, 200*time.Millisecond, "%s: %s", what, query)
 }
 
-// samples is how many numbers a query has since a time.
+// samples returns the number of samples of a query since a time.
 func (s *server) samples(t *testing.T, query string, since time.Time) (n int) {
 	t.Helper()
 	var data struct {

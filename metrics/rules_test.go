@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// ruleFile is what the tests read of rules.yaml.
+// ruleFile is the part of rules.yaml that the tests read.
 type ruleFile struct {
 	Groups []struct {
 		Rules []struct {
@@ -23,7 +23,7 @@ type ruleFile struct {
 	}
 }
 
-// ruleTests is what they read of rules_test.yaml.
+// ruleTests is the part of rules_test.yaml that the tests read.
 type ruleTests struct {
 	Tests []struct {
 		Name     string
@@ -58,14 +58,14 @@ func promtool(t *testing.T, args ...string) {
 	require.NoError(t, err, "promtool %s\n%s", strings.Join(args, " "), out)
 }
 
-// Prometheus takes the rules, and each fires and is silent when it should be.
+// Prometheus accepts the rules, and each fires and is silent when it should.
 func TestRules(t *testing.T) {
 	promtool(t, "check", "rules", "rules.yaml")
 	promtool(t, "test", "rules", "rules_test.yaml")
 }
 
-// Each alert is shown to fire, and the first test of all, in which something happens to
-// every metric that an alert looks at, to be silent.
+// Each alert has a test in which it fires. In the first test every metric that an alert looks at
+// changes, and no alert fires.
 func TestEachRuleIsTested(t *testing.T) {
 	var rules ruleFile
 	readYAML(t, "rules.yaml", &rules)
@@ -97,7 +97,7 @@ func TestEachRuleIsTested(t *testing.T) {
 	}
 }
 
-// Rules, dashboard and documents name metrics that there are.
+// Rules, dashboard and documents name only metrics that exist.
 func TestNamesOfMetrics(t *testing.T) {
 	for _, file := range []string{"rules.yaml", "rules_test.yaml", "dashboard.json", "../docs/operations.md", "../docs/runbook.md", "../docs/metrics.md"} {
 		b, err := os.ReadFile(file)
