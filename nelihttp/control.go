@@ -16,11 +16,11 @@ import (
 	"github.com/goneli/neli"
 )
 
-// maxBody is how long the body of a request may be, in bytes.
+// maxBody is the largest body of a request, in bytes.
 const maxBody = 4096
 
-// controlled lets only those change leadership who may, and no page of another origin
-// in the browser of one who may.
+// controlled lets only permitted requests change leadership. It refuses those that a page of another
+// origin sends through the browser of a permitted user.
 func (h *handler) controlled(do func(*http.Request) error) http.HandlerFunc {
 	origin := http.NewCrossOriginProtection()
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -37,11 +37,11 @@ func (h *handler) controlled(do func(*http.Request) error) http.HandlerFunc {
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		// It takes as long as the application takes to finish. A server without
-		// deadlines has none to lift.
+		// It takes as long as the application takes to finish. An error means that the server has no
+		// deadlines to lift.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		err := do(r)
-		h.known.forget() // the page that comes next shows what has become of it
+		h.known.forget() // so that the next page shows the result
 		switch {
 		case err != nil:
 			fail(w, statusOf(err), err.Error())
@@ -54,8 +54,8 @@ func (h *handler) controlled(do func(*http.Request) error) http.HandlerFunc {
 	}
 }
 
-// hostName is a Host header without its port, as names are compared: in lower case,
-// without brackets and the final dot.
+// hostName returns a Host header without its port, in the form in which names are compared: in lower
+// case, without brackets and the final dot.
 func hostName(header string) string {
 	name := header
 	if host, _, err := net.SplitHostPort(header); err == nil {
@@ -67,10 +67,9 @@ func hostName(header string) string {
 	return strings.ToLower(strings.TrimSuffix(name, "."))
 }
 
-// serves reports whether a browser that shows a page of this host shows ours. A stranger's
-// name can be made to lead here once its page was loaded (DNS rebinding). The browser then
-// takes that page for one of the same origin. Neither an address nor localhost can be
-// made to.
+// serves reports whether a browser that shows a page of this host shows our page. After its page was
+// loaded, an attacker's name can be made to resolve to this server (DNS rebinding), and the browser
+// then treats that page as one of the same origin. Neither an address nor localhost can be abused so.
 func (o *options) serves(name string) bool {
 	if _, err := netip.ParseAddr(name); err == nil {
 		return true
@@ -88,7 +87,7 @@ func (h *handler) transfer(r *http.Request) error {
 	return h.src.Transfer(r.Context(), role, to)
 }
 
-// transferOf reads what is to be transferred: JSON, or a form.
+// transferOf reads the role and the member of a transfer, from JSON or a form.
 func transferOf(r *http.Request) (role int, to string, err error) {
 	var asked struct {
 		Role *int   `json:"role"`
@@ -120,7 +119,7 @@ func transferOf(r *http.Request) (role int, to string, err error) {
 	return *asked.Role, asked.To, nil
 }
 
-// badRequest is an error of who asked.
+// badRequest is an error in the request itself.
 type badRequest struct{ error }
 
 func statusOf(err error) int {

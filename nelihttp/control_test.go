@@ -15,7 +15,7 @@ import (
 
 func everybody(*http.Request) bool { return true }
 
-// sent gives a request a body.
+// sent returns a function that gives a request a body.
 func sent(kind, body string) func(*http.Request) {
 	return func(r *http.Request) {
 		r.Header.Set("Content-Type", kind)
@@ -28,7 +28,7 @@ const (
 	asForm = "application/x-www-form-urlencoded"
 )
 
-// Nothing can be changed unless WithControl is given, nor with a nil function.
+// Nothing can be changed without WithControl, or with a nil function.
 func TestNoControlByDefault(t *testing.T) {
 	for _, opts := range [][]Option{nil, {WithControl(nil)}} {
 		src := situations()["leading"]
@@ -70,8 +70,8 @@ func TestControl(t *testing.T) {
 	require.Len(t, src.asked, 3)
 }
 
-// Who is not allowed changes nothing, and neither does a page of another origin in the
-// browser of somebody who is.
+// A client that is not allowed changes nothing. Neither does a page of another origin in the browser of
+// a user who is allowed.
 func TestControlIsRefused(t *testing.T) {
 	src := situations()["leading"]
 	h := newHandler(src, WithControl(func(r *http.Request) bool { return r.Header.Get("X-Operator") == "yes" }))
@@ -92,8 +92,8 @@ func TestControlIsRefused(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.Code)
 }
 
-// A page of a stranger whose name was made to lead here is of the same origin for the
-// browser: only the Host tells. Addresses and localhost cannot be made to lead elsewhere.
+// To the browser, an attacker's page whose name resolves to this server is of the same origin: only the
+// Host header gives it away. Addresses and localhost cannot be made to resolve elsewhere.
 func TestControlIsForKnownHostsOnly(t *testing.T) {
 	rebound := func(host string) func(*http.Request) {
 		return func(r *http.Request) {
@@ -161,7 +161,7 @@ func TestTransfersThatMakeNoSense(t *testing.T) {
 	require.Empty(t, src.asked)
 }
 
-// What the library says no to has a status of its own.
+// Each of the library's errors has its own status.
 func TestStatusOfErrors(t *testing.T) {
 	for want, errs := range map[int][]error{
 		http.StatusConflict:           {neli.ErrNotLeader, neli.ErrLeadsAlready, neli.ErrNotTransferred, neli.ErrObserver},
@@ -180,8 +180,7 @@ func TestStatusOfErrors(t *testing.T) {
 	}
 }
 
-// A hand-over takes as long as the application's work; the server's WriteTimeout is for
-// other answers.
+// A hand-over takes as long as the application's work. The server's WriteTimeout does not apply to it.
 func TestTransferMayTakeLongerThanWriteTimeout(t *testing.T) {
 	simulate(t, func(t *testing.T, net *pipes) {
 		src := situations()["leading"]

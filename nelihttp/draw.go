@@ -10,24 +10,24 @@ import (
 	"time"
 )
 
-// maxCells is how many cells the map of roles has.
+// maxCells is the largest number of cells in the map of roles.
 const maxCells = 240
 
 // drawing is the time line and the map. Positions and sizes are in percent.
 type drawing struct {
 	Legend []legend
 	Lanes  []laneView
-	Tall   bool // one lane is for many roles
+	Tall   bool // there is one lane for all roles
 	Cells  []cell
 	Few    bool // a cell has room for a number
-	Each   int  // roles in a cell
+	Each   int  // number of roles in a cell
 	Map    string
 }
 
 type legend struct {
 	Class, Letter, Name string
 	Roles               int
-	Self, Now           bool // Now: Roles is told
+	Self, Now           bool // Now: Roles is shown
 }
 
 type laneView struct {
@@ -45,7 +45,7 @@ type cell struct {
 	Boxes         []box
 }
 
-// draw makes the graphics of a glance.
+// draw makes the time line and the map of a glance.
 func (h *handler) draw(g *glance) drawing {
 	now := map[who]int{}
 	total := 0
@@ -69,7 +69,7 @@ func (h *handler) draw(g *glance) drawing {
 	return d
 }
 
-// lanesFor are copies of the lanes that are shown of so many roles, and the colours.
+// lanesFor returns copies of the lanes that are shown for that many roles, and the colours.
 func (p *history) lanesFor(total int, now map[who]int) (lanes [][]slice, names []string, at time.Time, classes map[string]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,8 +83,8 @@ func (p *history) lanesFor(total int, now map[who]int) (lanes [][]slice, names [
 	return lanes, names, p.at, p.colours.assign(largestNames(lanes, now, total, p.colours))
 }
 
-// largestNames are those who have a colour: those with the most roles, now and before. One that has a
-// colour keeps it beside another that is a little larger.
+// largestNames returns the holders that get a colour: those with the most roles, now and before. A
+// holder keeps its colour against one that is only a little larger.
 func largestNames(lanes [][]slice, now map[who]int, total int, has palette) []string {
 	weight := map[string]float64{}
 	for w, n := range now {
@@ -112,7 +112,7 @@ func largestNames(lanes [][]slice, now map[who]int, total int, has palette) []st
 	return names[:min(len(names), colours)]
 }
 
-// lookOf is the class, the letter and the words of a colour.
+// lookOf returns the CSS class, the letter and the text of a colour.
 func lookOf(w who, classes map[string]int) (class, letter, name string) {
 	if w.kind != byOne {
 		names := map[kind]string{vacant: "vacant", unknown: "unknown", unseen: "not watched", others: "others"}
@@ -154,7 +154,7 @@ func legendOf(lanes [][]slice, now map[who]int, classes map[string]int, self str
 	return all
 }
 
-// percent has two digits behind the point at most.
+// percent formats a share with at most two decimals.
 func percent(share float64) string {
 	return strconv.FormatFloat(math.Round(1e4*share)/1e2, 'f', -1, 64) + "%"
 }
@@ -194,7 +194,7 @@ func viewOf(name string, l []slice, at time.Time, classes map[string]int) laneVi
 	return v
 }
 
-// merged are parts as they are shown: those without a colour of their own together.
+// merged joins the parts that have no colour of their own.
 func merged(parts []part, classes map[string]int) (out []part) {
 	rest := part{who: who{kind: others}}
 	for _, p := range parts {
@@ -255,10 +255,10 @@ func (d *drawing) cells(g *glance, total int, classes map[string]int) {
 		c.Title += strings.Join(says, ", ")
 		d.Cells = append(d.Cells, c)
 	}
-	d.Map = fmt.Sprintf("map of %d roles in %d cells; the list above says who has how many", total, len(counts))
+	d.Map = fmt.Sprintf("map of %d roles in %d cells; the list above shows how many each process has", total, len(counts))
 }
 
-// headline says who leads, of all roles.
+// headline returns a sentence that says who leads. bad reports that some roles are vacant.
 func headline(g *glance) (text string, bad bool) {
 	count, names, total := map[who]int{}, []string{}, 0
 	for i, s := range g.standings {
@@ -274,7 +274,7 @@ func headline(g *glance) (text string, bad bool) {
 	case len(names) == 0 && missing:
 		return "nobody leads", true
 	case len(names) == 0:
-		return "it is not known yet who leads", false
+		return "the leader is not known yet", false
 	case len(names) == 1:
 		return names[0] + " leads", missing
 	}

@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// commentEvery is the time between comments in a stream, by which proxies and
-	// the client see that it lives.
+	// commentEvery is the time between comments in a stream. They show proxies and the client that it
+	// is alive.
 	commentEvery = 15 * time.Second
-	// writeLimit is how long a client may take to accept what is written.
+	// writeLimit is how long a client may take to accept a write.
 	writeLimit = 10 * time.Second
-	// numbersEvery is the time between two numbers of too many Standings.
+	// numbersEvery is the time between two events with numbers, if there are too many Standings.
 	numbersEvery = time.Second
-	// retryAfter is what clients are told to wait before they come back.
+	// retryAfter is how long clients should wait before they connect again.
 	retryAfter = 2 * time.Second
 )
 
-// events serves one stream. An event "standing" is a Standing as it is now, with all its
-// roles: first each that is known, then those that have changed. Roles that another
-// Standing had before belong to the newer one. An event "standings" has the numbers in
-// place of too many. "end" tells that this process is not live any more, and is the last.
+// events serves one stream. An event "standing" has a current Standing with all its roles: first each
+// known one, then those that change. Roles that an earlier Standing had belong to the newer one. If
+// there are too many, events "standings" have only numbers. The last event is "end": this process is
+// no longer live.
 func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	if !h.tellsOfOthers(w) {
 		return
@@ -36,7 +36,7 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	run, leave, ok := h.feed.join()
 	if !ok {
 		head.Set("Retry-After", "10")
-		fail(w, http.StatusServiceUnavailable, fmt.Sprintf("%d streams are served already", maxStreams))
+		fail(w, http.StatusServiceUnavailable, fmt.Sprintf("%d streams are open already, the most that are served", maxStreams))
 		return
 	}
 	defer leave()
@@ -47,11 +47,11 @@ func (h *handler) events(w http.ResponseWriter, r *http.Request) {
 	h.follow(r, run, &s)
 }
 
-// follow tells a stream of changes until it ends.
+// follow writes changes to a stream until it ends.
 func (h *handler) follow(r *http.Request, run *feedRun, s *stream) {
 	comment := time.NewTicker(commentEvery)
 	defer comment.Stop()
-	var told, numbers uint64 // the versions of which Standings, and numbers, were written
+	var told, numbers uint64 // the newest versions of which Standings, or numbers, were written
 	for s.err == nil {
 		changes, many, newest, news := run.since(told)
 		for _, c := range changes {
@@ -59,7 +59,7 @@ func (h *handler) follow(r *http.Request, run *feedRun, s *stream) {
 		}
 		told = newest
 		if many {
-			told = 0 // should they become few, all of them are news
+			told = 0 // if they become few again, write all of them
 			if newest > numbers {
 				numbers = newest
 				o := look(h.src, h.known.get(), "")
@@ -106,7 +106,7 @@ func (s *stream) begin() {
 	s.write(fmt.Sprintf("retry: %d\n\n", retryAfter.Milliseconds()))
 }
 
-// event writes v as the data of an event, in one line, which JSON is.
+// event writes v as the data of an event. JSON fits in one line.
 func (s *stream) event(name string, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -136,8 +136,8 @@ func (s *stream) flush() {
 	}
 }
 
-// limit gives the client some time for what is written next, in place of the server's
-// WriteTimeout, which is for the whole answer. A server without deadlines cuts nobody off.
+// limit gives the client writeLimit for the next write, instead of the server's WriteTimeout for the
+// whole answer. A server without deadlines cuts no client off.
 func (s *stream) limit() {
 	_ = s.to.SetWriteDeadline(time.Now().Add(writeLimit))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listener is a client of a stream of events, which it reads as it comes.
+// listener is a client that reads a stream of events as they come.
 type listener struct {
 	stop context.CancelFunc
 	work sync.WaitGroup
@@ -89,7 +89,7 @@ func (l *listener) leave() {
 	l.work.Wait()
 }
 
-// words are the events so far: their names, and of Standings roles and holders.
+// words returns the events so far: their names, and for Standings the roles and holders.
 func (l *listener) words(t *testing.T) (out []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,8 +117,8 @@ func state[T any](l *listener, of func() T) T {
 	return of()
 }
 
-// A stream tells first of all that is known, then of what changes, in order, with all
-// roles of what has changed; and of nothing else.
+// A stream first reports everything that is known, then changes, in order. Each has all roles of the
+// changed Standing.
 func TestEventsTellWhatChanges(t *testing.T) {
 	simulate(t, func(t *testing.T, net *pipes) {
 		src := newScript(standing(0, "0-3", "a", 17), standing(0, "4", "vacant", 0))
@@ -146,7 +146,7 @@ func TestEventsTellWhatChanges(t *testing.T) {
 		require.Equal(t, want, l.words(t))
 		require.Equal(t, began, state(l, func() time.Time { return l.events[4].at }), "at once")
 
-		for token := range int64(10) { // sooner than anybody looks
+		for token := range int64(10) { // all between two looks
 			src.become(standing(0, "0-4", "b", 30+token))
 		}
 		time.Sleep(time.Second)
@@ -188,7 +188,7 @@ func TestEventsEndWithTheProcess(t *testing.T) {
 	}
 }
 
-// One Watch serves all streams, only while there are some; what leaves, leaves nothing.
+// One Watch serves all streams, and only while there are some. Streams that end leave nothing behind.
 func TestOneWatchForAllStreams(t *testing.T) {
 	simulate(t, func(t *testing.T, net *pipes) {
 		src := newScript(standing(0, "0", "a", 17))
@@ -237,7 +237,7 @@ func TestTooManyStreams(t *testing.T) {
 	})
 }
 
-// A client that does not read is cut off, and holds nobody up meanwhile.
+// A client that does not read is cut off. Meanwhile it delays no other client.
 func TestSlowReaderIsCutOff(t *testing.T) {
 	simulate(t, func(t *testing.T, net *pipes) {
 		src := newScript(standing(0, "0", "a", 0))
@@ -266,7 +266,7 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	})
 }
 
-// A client that reads now and then misses what was in between, and is told how it ended.
+// A client that reads now and then misses intermediate states, and gets the last one.
 func TestLateReaderMissesWhatWasInBetween(t *testing.T) {
 	simulate(t, func(t *testing.T, net *pipes) {
 		src := newScript(standing(0, "0", "a", 0))
@@ -292,8 +292,8 @@ func TestLateReaderMissesWhatWasInBetween(t *testing.T) {
 	})
 }
 
-// Of more than 500 Standings the numbers are told, at most one a second; once they are
-// few again, each of them.
+// If there are more than 500 Standings, a stream has only numbers, at most once a second. Once they are
+// few again, it has each of them.
 func TestEventsOfManyGroups(t *testing.T) {
 	simulate(t, func(t *testing.T, net *pipes) {
 		src := crowd(501)
@@ -318,7 +318,7 @@ func TestEventsOfManyGroups(t *testing.T) {
 	})
 }
 
-// Looks at very many roles are few: the library is not busy with them.
+// Looks at very many roles are rare, so that they do not keep the library busy.
 func TestExpensiveLooksAreRare(t *testing.T) {
 	simulate(t, func(t *testing.T, net *pipes) {
 		src := &slowScript{script: newScript(standing(0, "0", "a", 17))}
@@ -334,7 +334,7 @@ func TestExpensiveLooksAreRare(t *testing.T) {
 	})
 }
 
-// slowScript is a process of so many roles that a look takes its time.
+// slowScript is a process with so many roles that a look takes long.
 type slowScript struct{ *script }
 
 func (s *slowScript) Standings() []neli.Standing {
@@ -342,10 +342,10 @@ func (s *slowScript) Standings() []neli.Standing {
 	return s.script.Standings()
 }
 
-// bare is a ResponseWriter of a middleware that hides what is below it.
+// bare is the ResponseWriter of a middleware that hides the methods of the one below.
 type bare struct{ http.ResponseWriter }
 
-// Where nothing can be flushed nothing can be streamed: the request ends.
+// If a ResponseWriter cannot flush, there can be no stream, and the request ends.
 func TestStreamNeedsFlush(t *testing.T) {
 	simulate(t, func(t *testing.T, _ *pipes) {
 		src := newScript(standing(0, "0", "a", 17))

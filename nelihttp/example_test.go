@@ -12,15 +12,14 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// A load balancer that is to send everything to the leader asks /neli/leader; whoever is on
-// call opens /neli/, and may make this process step down if the request has come over
-// the operators' proxy.
+// A load balancer that sends everything to the leader asks /neli/leader. An operator opens /neli/, and
+// can make this process step down if the request comes through the operators' proxy.
 func ExampleHandler() {
 	n, err := neli.New(neli.Config{
 		LeaderGroupID:    "invoices",
 		Name:             "10.0.0.7:8080", // what others need to reach it
 		HeartbeatTimeout: 200 * time.Millisecond,
-		Provider:         nelitest.NewBroker(nelitest.Options{}).Provider("a"), // in earnest: KafkaConfig
+		Provider:         nelitest.NewBroker(nelitest.Options{}).Provider("a"), // in production: KafkaConfig
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -32,7 +31,7 @@ func ExampleHandler() {
 		nelihttp.WithURL(func(h neli.Holder) string { return "http://" + h.Name + "/neli/" }),
 		nelihttp.WithControl(func(r *http.Request) bool { return r.Header.Get("X-Operator") != "" }),
 	)))
-	server := httptest.NewServer(mux) // in earnest: http.Server on an internal port
+	server := httptest.NewServer(mux) // in production: an http.Server on an internal port
 	defer server.Close()
 
 	check := func() {

@@ -10,18 +10,17 @@ import (
 )
 
 const (
-	// maxStreams is how many streams one handler serves at a time.
+	// maxStreams is the largest number of streams that one handler serves at a time.
 	maxStreams = 256
-	// pace is the time between two looks at who holds what. A look at a million roles
-	// takes milliseconds from the library: it is at most a part in restPerLook of the time.
+	// pace is the least time between two looks at who holds which roles. A look at a million roles takes
+	// the library milliseconds, so looks take at most one part in restPerLook of the time.
 	pace        = 100 * time.Millisecond
 	restPerLook = 20
 )
 
-// feed looks after what has changed, for all streams together, and only while there
-// are some. A stream has no queue: it keeps the version that it was told last and is
-// told of what is newer when it has written that, so a slow one misses what was in
-// between, as a slow consumer of Watch does.
+// feed finds out what has changed, for all streams together, and only while there are some. A stream
+// has no queue. It remembers the newest version that it wrote, and then asks for what is newer. So a
+// slow stream misses intermediate states, as a slow consumer of Watch does.
 type feed struct {
 	src   source
 	known *shared[*glance]
@@ -36,8 +35,8 @@ func newFeed(src source, known *shared[*glance], past *history) *feed {
 	return &feed{src: src, known: known, past: past}
 }
 
-// join counts a stream in. leave must be called once; it returns when nothing runs any more
-// on behalf of the last one. ok is false if there are too many.
+// join adds a stream. leave must be called once; for the last stream it returns when the feed's
+// goroutines have ended. ok is false if there are too many streams.
 func (f *feed) join() (run *feedRun, leave func(), ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -57,7 +56,7 @@ func (f *feed) leave(run *feedRun) {
 	f.streams--
 	last := f.streams == 0
 	if last {
-		f.run = nil // whoever joins from now on starts anew
+		f.run = nil // the next stream starts a new run
 	}
 	f.mu.Unlock()
 	if last {
@@ -66,12 +65,12 @@ func (f *feed) leave(run *feedRun) {
 	}
 }
 
-// feedRun is one time of there being streams.
+// feedRun is one period in which there are streams.
 type feedRun struct {
 	src   source
 	known *shared[*glance]
 	stop  context.CancelFunc
-	ended chan struct{} // closed when its goroutines have returned; then the process is not live any more, or nobody listens
+	ended chan struct{} // closed when its goroutines have returned: the process is no longer live, or no stream is left
 
 	mu      sync.Mutex
 	version uint64
@@ -79,7 +78,7 @@ type feedRun struct {
 	news    chan struct{} // closed at the next version
 }
 
-// row is a Standing and the version with which it became so.
+// row is a Standing and the version of its last change.
 type row struct {
 	standing neli.Standing
 	roles    []int
@@ -90,7 +89,7 @@ func startFeed(src source, known *shared[*glance], past *history) *feedRun {
 	ctx, stop := context.WithCancel(context.Background())
 	f := &feedRun{src: src, known: known, stop: stop, ended: make(chan struct{}), news: make(chan struct{})}
 	changed := make(chan struct{}, 1)
-	changed <- struct{}{} // first what is so now
+	changed <- struct{}{} // first, the present state
 	var work sync.WaitGroup
 	work.Go(func() {
 		defer stop()
@@ -113,7 +112,7 @@ func startFeed(src source, known *shared[*glance], past *history) *feedRun {
 	return f
 }
 
-// look keeps the rows up to date.
+// look updates the rows after each change, until ctx is done.
 func (f *feedRun) look(ctx context.Context, changed <-chan struct{}) {
 	for {
 		select {
@@ -133,7 +132,7 @@ func (f *feedRun) look(ctx context.Context, changed <-chan struct{}) {
 	}
 }
 
-// take compares what is so with what was so.
+// take updates the rows from the present Standings, and notes which have changed.
 func (f *feedRun) take(now []neli.Standing) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,7 +159,8 @@ func (f *feedRun) take(now []neli.Standing) {
 	f.news = make(chan struct{})
 }
 
-// rowKey is what makes a Standing another one. Its age moves with each beat.
+// rowKey has the fields whose change counts as a change of a Standing. Its age, which every beat
+// changes, does not.
 type rowKey struct {
 	partition int
 	status    neli.Status
@@ -172,8 +172,8 @@ func keyOf(s neli.Standing) rowKey {
 	return rowKey{partition: s.Partition, status: s.Status, member: s.Holder.Member, token: s.Holder.Token}
 }
 
-// since returns what has changed after a version, oldest first; of too many Standings
-// none, and many is true. news is closed when there is more.
+// since returns what has changed after a version, oldest first. If there are too many Standings it
+// returns none, and many is true. news is closed at the next change.
 func (f *feedRun) since(version uint64) (changes []neli.Standing, many bool, newest uint64, news <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/goneli/neli"
 )
 
-// Option changes what a Handler does.
+// Option configures a Handler.
 type Option func(*options)
 
 type options struct {
@@ -24,29 +24,26 @@ type options struct {
 // WithTitle sets the heading of the page. Default: the name of the group.
 func WithTitle(title string) Option { return func(o *options) { o.title = title } }
 
-// WithURL says where a holder can be reached, by what it has put into its Name. The page
-// then links to it, and /holder/{role}?redirect=1 redirects there. An empty string means
-// nowhere; what is no http or https URL with a host counts as that, too, for names
-// are whatever the members chose. url is called on the goroutines of requests,
-// concurrently. Default: none.
+// WithURL sets a function that returns the URL of a holder, usually from its Name. The page links to
+// it, and /holder/{role}?redirect=1 redirects there. An empty string means that there is none. Since
+// members choose their names, anything but an http or https URL with a host counts as none, too. url is
+// called on the goroutines of requests, concurrently. Default: no URLs.
 func WithURL(url func(neli.Holder) string) Option { return func(o *options) { o.url = url } }
 
-// WithControl enables POST /stepdown and /transfer for requests for which allow returns
-// true, and shows their buttons on the page. Whoever is allowed can move leadership, and
-// keep it moving; nobody can make two leaders by it. allow is called on the goroutines of
-// requests, concurrently, before anything of the body is read. Requests that a browser
-// sends for a page of another origin are refused before it is asked, and so are requests
-// to a host name that [WithHosts] does not have. Default, and with a nil allow: there are no
-// such routes.
+// WithControl enables POST /stepdown and /transfer for requests for which allow returns true, and shows
+// their buttons on the page. An allowed client can move leadership, again and again, but cannot create
+// two leaders. allow is called on the goroutines of requests, concurrently, before the body is read. It
+// is not called for requests that a browser sends for a page of another origin, nor for requests to a
+// host name that [WithHosts] does not have: these are refused. By default, and with a nil allow, there
+// are no such routes.
 func WithControl(allow func(*http.Request) bool) Option { return func(o *options) { o.allow = allow } }
 
-// WithHosts names the hosts at which people and programs reach this handler, as the Host
-// header has them, without ports: "ops.example.com". What changes leadership is done only
-// for requests to one of these, to an IP address, or to localhost. Otherwise a web page of
-// a stranger, whose name leads here, could send what the browser's user is allowed to
-// send. Behind a proxy that replaces the Host header name what it puts there, and let the
-// proxy check the name. WithHosts panics if a name is empty, or has a port, a path or a
-// wildcard. Default: none.
+// WithHosts sets the host names by which people and programs reach this handler, as in the Host header
+// but without ports: "ops.example.com". Only requests to one of these, to an IP address or to localhost
+// may change leadership. Otherwise an attacker's web page whose name resolves to this server could send
+// whatever the browser's user is allowed to send. Behind a proxy that replaces the Host header, give the
+// name that it sets, and let the proxy check the original one. WithHosts panics if a name is empty, or
+// has a port, a path or a wildcard. Default: none.
 func WithHosts(names ...string) Option {
 	hosts := make([]string, len(names))
 	for i, name := range names {
@@ -58,9 +55,9 @@ func WithHosts(names ...string) Option {
 	return func(o *options) { o.hosts = append(o.hosts, hosts...) }
 }
 
-// WithMetrics has the page link to where the server has its metrics: a path, as it is seen
-// from the page ("metrics", "/metrics"), or an http or https URL. It serves none there.
-// WithMetrics panics if it is neither. Default: no link.
+// WithMetrics adds a link to the server's metrics to the page: a path relative to the page ("metrics",
+// "/metrics"), or an http or https URL. The Handler itself serves no metrics. WithMetrics panics if at is
+// neither. Default: no link.
 func WithMetrics(at string) Option {
 	if u, err := url.Parse(at); err != nil || u.Scheme != "" && u.Scheme != "http" && u.Scheme != "https" || at == "" {
 		panic(fmt.Sprintf("nelihttp: WithMetrics: %q: must be a path, or an http or https URL", at))
@@ -68,11 +65,10 @@ func WithMetrics(at string) Option {
 	return func(o *options) { o.metrics = at }
 }
 
-// Handler returns a handler of the routes in the package comment, for n. It works under
-// [http.StripPrefix]. It starts no goroutine by itself; while there are streams of
-// events, one Watch of n serves them all, and ends with the last. The page's time line
-// knows the changes of that time only. A stream ends with its
-// request, and when n is closed or has failed. Handler panics if n is nil.
+// Handler returns a handler for the routes in the package comment. It works under [http.StripPrefix] and
+// is safe for concurrent use. It starts no goroutine until there is a stream of events: then one Watch
+// of n serves all streams, and ends with the last one. The page's time line knows only the changes of
+// that time. A stream ends with its request, or when n is closed or fails. Handler panics if n is nil.
 func Handler(n *neli.Neli, opts ...Option) http.Handler {
 	if n == nil {
 		panic("nelihttp: Handler: n is nil")
@@ -80,7 +76,7 @@ func Handler(n *neli.Neli, opts ...Option) http.Handler {
 	return newHandler(n, opts...)
 }
 
-// handler is what the routes share.
+// handler is the state that the routes share.
 type handler struct {
 	src source
 	options
@@ -118,8 +114,8 @@ func newHandler(src source, opts ...Option) http.Handler {
 	return guard(mux)
 }
 
-// guard sets the headers of all answers, and answers paths that a ServeMux would redirect
-// to: it does not know the prefix that was stripped.
+// guard sets the headers of all answers. It also answers paths for which a ServeMux would redirect,
+// since the ServeMux does not know the prefix that was stripped.
 func guard(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		head := w.Header()
@@ -129,7 +125,7 @@ func guard(mux *http.ServeMux) http.Handler {
 		head.Set("X-Content-Type-Options", "nosniff")
 		switch p := r.URL.Path; {
 		case p == "":
-			// The prefix itself. Its last segment and a slash lead to the page from there.
+			// The path is the prefix itself. Relative to it, its last segment and a slash lead to the page.
 			prefix, query, _ := strings.Cut(r.RequestURI, "?")
 			head.Set("Location", (&url.URL{Path: "./" + path.Base(prefix) + "/", RawQuery: query}).String())
 			w.WriteHeader(http.StatusTemporaryRedirect)
@@ -141,7 +137,7 @@ func guard(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// statusOnly answers OPTIONS as GET, without the body: load balancers ask so.
+// statusOnly answers OPTIONS like GET, without the body: some load balancers check health so.
 func statusOnly(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", "GET, HEAD, OPTIONS")
@@ -149,7 +145,7 @@ func statusOnly(serve http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// silent leaves out the body.
+// silent is a ResponseWriter that drops the body.
 type silent struct{ http.ResponseWriter }
 
 func (silent) Write(b []byte) (int, error)   { return len(b), nil }

@@ -8,9 +8,9 @@ import (
 	"github.com/goneli/neli"
 )
 
-// silenceLimit is for how long a healthy process of a group reads nothing, at most: each
-// member announces itself every five seconds, and reads its own announcements, too. With a
-// long HeartbeatTimeout three of these are allowed, for non-exclusive mode, whose beats are rarer.
+// silenceLimit is the longest time for which a healthy process may read nothing. Each member announces
+// itself every five seconds, and reads its own announcements. Three times HeartbeatTimeout are allowed
+// if that is longer, for non-exclusive mode, where beats are rarer.
 const silenceLimit = 15 * time.Second
 
 // health is the answer of /healthz.
@@ -20,8 +20,8 @@ type health struct {
 	about
 }
 
-// healthz says whether this process is able to take part: it is live and reads the log.
-// A follower is healthy.
+// healthz reports whether this process is able to take part: whether it is live and reads the log. A
+// follower is healthy.
 func (h *handler) healthz(w http.ResponseWriter, _ *http.Request) {
 	a := health{about: h.about(), Reason: h.unwell()}
 	a.Healthy = a.Reason == ""
@@ -38,7 +38,7 @@ func (h *handler) unwell() string {
 	}
 	limit := max(3*h.src.HeartbeatTimeout(), silenceLimit)
 	if age := h.src.Stats().LastRecord; age >= limit {
-		return fmt.Sprintf("nothing has been read of the leader topic for %v, and %v is the limit", age.Round(time.Millisecond), limit)
+		return fmt.Sprintf("nothing was read from the leader topic for %v; the limit is %v", age.Round(time.Millisecond), limit)
 	}
 	return ""
 }

@@ -11,45 +11,45 @@ import (
 
 const (
 	window    = 10 * time.Minute // what the time line shows
-	maxLanes  = 8                // of up to this many roles each has a lane
-	maxSlices = 60               // of a lane
-	maxParts  = 12               // of a slice
-	backSteps = 24               // into how many steps an unseen time of many roles is divided
+	maxLanes  = 8                // up to this many roles, each has a lane
+	maxSlices = 60               // in a lane
+	maxParts  = 12               // in a slice
+	backSteps = 24               // steps into which a time that was not watched is divided, for many roles
 )
 
-// history is who led in the last ten minutes, as far as this handler knows. While there
-// are streams it sees each look of the feed. In between it knows only what a holder's Since
-// tells: that the term which is there now was there since then. The rest was not watched.
-// Its size does not depend on the numbers of roles, holders and changes.
+// history records who led in the last ten minutes, as far as this handler knows. While there are
+// streams, it sees every look of the feed. At other times it knows only since when the present terms
+// have lasted, from the holders' Since. The rest was not watched. Its size does not depend on the
+// numbers of roles, holders and changes.
 type history struct {
 	mu         sync.Mutex
-	runs       int       // of the feed
+	runs       int       // runs of the feed at present
 	continuous bool      // no change was missed since at
-	at         time.Time // of the newest look; zero: none
+	at         time.Time // the time of the newest look; zero: none yet
 	lanes      [maxLanes]lane
 	all        lane
 	colours    palette
 }
 
-// lane is who led one role, or all of them, over time.
+// lane records who led one role, or all of them, over time.
 type lane struct {
 	slices  []slice
 	current []part // at the newest look
 }
 
-// slice is a time in which shares were the same, or of which these are the means.
+// slice is a period with its shares: they stayed the same, or these are their means.
 type slice struct {
 	from, to time.Time
 	parts    []part
 }
 
-// part is how much of the roles somebody had, of 1.
+// part is the share of the roles that one holder had, from 0 to 1.
 type part struct {
 	who   who
 	share float64
 }
 
-// who is what one colour stands for.
+// who is a holder, or another status of roles, that is drawn in one colour.
 type who struct {
 	kind kind
 	name string // if held
@@ -75,14 +75,14 @@ func whoOf(s neli.Standing) who {
 	return who{kind: unknown}
 }
 
-// resume tells that changes are watched from now on.
+// resume notes that changes are watched from now on.
 func (p *history) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.runs++
 }
 
-// pause tells that they are not watched any more.
+// pause notes that changes are no longer watched.
 func (p *history) pause(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +130,7 @@ func (p *history) observe(g *glance) {
 	p.at, p.continuous = now, p.runs > 0
 }
 
-// firstRoles are the Standings of the roles that have lanes of their own.
+// firstRoles returns the Standings of the roles that have lanes of their own.
 func firstRoles(g *glance) map[int]neli.Standing {
 	first := map[int]neli.Standing{}
 	for _, s := range g.standings {
@@ -144,7 +144,7 @@ func firstRoles(g *glance) map[int]neli.Standing {
 	return first
 }
 
-// advance adds what one role was until now. The present term is known since it began.
+// advance adds the state of one role until now. The present term is known since its start.
 func (l *lane) advance(from, now time.Time, s neli.Standing, continuous bool) {
 	next := []part{{whoOf(s), 1}}
 	before := []part{{who{kind: unseen}, 1}}
@@ -163,7 +163,7 @@ func (l *lane) advance(from, now time.Time, s neli.Standing, continuous bool) {
 	l.current = next
 }
 
-// sharesOf is who holds how much at a look.
+// sharesOf returns the share of each holder at a look.
 func sharesOf(g *glance) []part {
 	count, total := map[who]int{}, 0
 	for i, s := range g.standings {
@@ -173,14 +173,13 @@ func sharesOf(g *glance) []part {
 	return partsOf(count, total)
 }
 
-// backfill adds what is known of a time that was not watched: the terms that are there now,
-// since they began.
+// backfill adds what is known of a time that was not watched: the present terms, since their start.
 func (l *lane) backfill(from, now time.Time, g *glance) {
 	step := now.Sub(from) / backSteps
 	if step <= 0 {
 		return
 	}
-	var begin [backSteps]map[who]int // the terms that were there from the beginning of a step on
+	var begin [backSteps]map[who]int // the terms that have lasted since the beginning of a step
 	total := 0
 	for i, s := range g.standings {
 		total += g.sizes[i]
@@ -211,7 +210,8 @@ func (l *lane) backfill(from, now time.Time, g *glance) {
 	}
 }
 
-// partsOf are shares, by kind and name; of too many holders the smallest are "others".
+// partsOf returns the shares, sorted by kind and name. If there are too many holders, the smallest
+// become "others".
 func partsOf(count map[who]int, total int) []part {
 	var parts []part
 	for w, n := range count {
@@ -225,7 +225,7 @@ func partsOf(count map[who]int, total int) []part {
 	return tidy(parts)
 }
 
-// tidy leaves the largest parts, in the order in which they are shown.
+// tidy keeps the largest parts, in the order in which they are shown.
 func tidy(parts []part) []part {
 	if len(parts) > maxParts {
 		rest := part{who: who{kind: others}}
@@ -244,8 +244,8 @@ func compareWho(a, b who) int {
 	return cmp.Or(cmp.Compare(order[a.kind], order[b.kind]), cmp.Compare(a.name, b.name))
 }
 
-// add appends a time. Of too many slices those two neighbours that are shortest together
-// become one.
+// add appends a period. If there are too many slices, it joins the two neighbours that are shortest
+// together.
 func (l *lane) add(from, to time.Time, parts []part) {
 	if !to.After(from) || parts == nil {
 		return
@@ -272,7 +272,7 @@ func (l *lane) add(from, to time.Time, parts []part) {
 	}
 }
 
-// mean is two neighbours as one.
+// mean joins two neighbours.
 func mean(a, b slice) slice {
 	sum, whole := map[who]float64{}, b.to.Sub(a.from)
 	for _, s := range []slice{a, b} {

@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// began makes a Standing whose term began some time ago.
+// began returns a Standing whose term began some time ago.
 func began(s neli.Standing, ago time.Duration) neli.Standing {
 	s.Holder.Since = time.Now().Add(-ago)
 	return s
 }
 
-// laneOf is a lane as text: who, and for how many seconds.
+// laneOf returns a lane as text: who, and for how many seconds.
 func laneOf(l lane) string {
 	var all []string
 	for _, s := range l.slices {
@@ -35,7 +35,7 @@ func laneOf(l lane) string {
 	return strings.Join(all, ", ")
 }
 
-// A first visitor sees the present term since it began. What was before was not watched.
+// The first visitor sees the present term since its start. The time before was not watched.
 func TestFirstVisitorSeesThePresentTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := newScript(began(standing(0, "0", "a", 17), 3*time.Minute), standing(0, "1", "vacant", 0))
@@ -44,7 +44,7 @@ func TestFirstVisitorSeesThePresentTerm(t *testing.T) {
 		require.Equal(t, "unseen 420, helda 180", laneOf(h.past.lanes[0]))
 		require.Equal(t, "unseen 600", laneOf(h.past.lanes[1]), "since when it is vacant is not known")
 
-		time.Sleep(time.Minute) // nobody watches: a has led all the time, or its term would be another
+		time.Sleep(time.Minute) // nobody watches; since the term is the same, a has led all the time
 		src.become(began(standing(0, "0", "a", 17), 4*time.Minute), began(standing(0, "1", "b", 20), 10*time.Second))
 		h.known.get()
 		require.Equal(t, "unseen 360, helda 240", laneOf(h.past.lanes[0]))
@@ -52,7 +52,7 @@ func TestFirstVisitorSeesThePresentTerm(t *testing.T) {
 	})
 }
 
-// newTestHandler is a handler without its routes.
+// newTestHandler returns a handler without its routes.
 func newTestHandler(src source) *handler {
 	h := &handler{src: src, past: &history{}}
 	h.known = &shared[*glance]{compute: h.look}
@@ -60,8 +60,8 @@ func newTestHandler(src source) *handler {
 	return h
 }
 
-// While there is a stream each change is on the time line; without one it is not watched,
-// unless the term that is there then tells of it.
+// While there is a stream, each change is on the time line. Without one the time is not watched, except
+// for the present term.
 func TestHistoryWhileSomebodyWatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := newScript(began(standing(0, "0", "a", 17), time.Minute))
@@ -85,7 +85,7 @@ func TestHistoryWhileSomebodyWatches(t *testing.T) {
 	})
 }
 
-// Neither changes nor roles nor holders make the history or the page long.
+// The history and the page stay small, however many changes, roles and holders there are.
 func TestHistoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := newScript()
@@ -138,8 +138,7 @@ func glanceOf(known []neli.Standing) *glance {
 	return g
 }
 
-// A hundred thousand roles of a hundred holders are some cells, each of which says what
-// it stands for.
+// A hundred thousand roles of a hundred holders are drawn as a few cells, each with a title.
 func TestMapOfManyRoles(t *testing.T) {
 	var known []neli.Standing
 	for i := range 100 {
@@ -149,7 +148,7 @@ func TestMapOfManyRoles(t *testing.T) {
 	require.Equal(t, 240, strings.Count(page, "<svg><title>roles "))
 	require.Contains(t, page, "<title>roles 0-416: host0</title>")
 	require.Contains(t, page, "map of 100000 roles in 240 cells")
-	require.Contains(t, page, "417 roles a cell")
+	require.Contains(t, page, "417 roles per cell")
 	require.Contains(t, page, "10 processes lead 100000 roles")
 	require.Less(t, len(page), 80_000)
 }
@@ -171,7 +170,7 @@ func TestColoursAreStable(t *testing.T) {
 	require.Equal(t, first, q.assign([]string{"c", "a", "b"}), "whatever process has the page")
 }
 
-// Names in titles and labels are text, of some length, in one direction.
+// Names in titles and labels are escaped, cut, and cannot change the direction of the text.
 func TestHostileNamesInGraphics(t *testing.T) {
 	for _, name := range []string{`</title><script>x`, `"><rect onload=x`, "a\u202eb\u2066", strings.Repeat("W", 1000), "\xff"} {
 		page := pageOf(t, newScript(standing(0, "0", name, 17), standing(0, "1", "b", 18)), "")
@@ -186,14 +185,14 @@ func TestHostileNamesInGraphics(t *testing.T) {
 	}
 }
 
-// Followers say who leads, too.
+// Followers, too, say who leads.
 func TestHeadline(t *testing.T) {
 	for want, known := range map[string][]neli.Standing{
-		"b leads":                       {standing(0, "0-3", "b", 21)},
-		"b and c lead":                  {standing(0, "0", "b", 21), standing(0, "1", "c", 22)},
-		"nobody leads":                  {standing(0, "0", "vacant", 0)},
-		"it is not known yet who leads": {standing(0, "0", "unknown", 0)},
-		"4 processes lead 4 roles":      {standing(0, "0", "b", 1), standing(0, "1", "c", 2), standing(0, "2", "d", 3), standing(0, "3", "e", 4)},
+		"b leads":                     {standing(0, "0-3", "b", 21)},
+		"b and c lead":                {standing(0, "0", "b", 21), standing(0, "1", "c", 22)},
+		"nobody leads":                {standing(0, "0", "vacant", 0)},
+		"the leader is not known yet": {standing(0, "0", "unknown", 0)},
+		"4 processes lead 4 roles":    {standing(0, "0", "b", 1), standing(0, "1", "c", 2), standing(0, "2", "d", 3), standing(0, "3", "e", 4)},
 	} {
 		page := pageOf(t, newScript(known...), "")
 		require.Regexp(t, `<p id="lead"[^>]*><bdi>`+want+`</bdi>`, page)

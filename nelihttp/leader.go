@@ -11,7 +11,7 @@ import (
 	"github.com/goneli/neli"
 )
 
-// about begins every answer: who gives it.
+// about begins every answer. It says which process answers.
 type about struct {
 	Group string `json:"group"`
 	Name  string `json:"name"`
@@ -28,7 +28,7 @@ type leading struct {
 	about
 	Role   *int         `json:"role,omitempty"`
 	Token  *int64       `json:"token,omitempty"`  // of this process's term
-	Holder *neli.Holder `json:"holder,omitempty"` // as far as was read, this process or another
+	Holder *neli.Holder `json:"holder,omitempty"` // as read from the log: this process or another
 	Roles  string       `json:"roles,omitempty"`  // led by this process, cut
 	Count  int          `json:"count,omitempty"`
 }
@@ -51,7 +51,7 @@ func (h *handler) leaderOf(w http.ResponseWriter, r *http.Request) {
 	if holder, ok := h.src.Holder(role); ok {
 		a.Holder = &holder
 	}
-	// The check comes last: what is slow before it makes it no older.
+	// The check comes last, so that nothing slow comes between it and the answer.
 	if token, ok := h.src.Token(role); ok {
 		a.Leader, a.Token = true, &token
 	} else {
@@ -90,13 +90,13 @@ func (h *handler) holder(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusTemporaryRedirect)
 			return
 		}
-		fail(w, http.StatusNotFound, fmt.Sprintf("role %d: no URL is known of its holder", role))
+		fail(w, http.StatusNotFound, fmt.Sprintf("role %d: the URL of its holder is not known", role))
 		return
 	}
 	answer(w, http.StatusOK, held{about: h.about(), Role: role, Holder: holder})
 }
 
-// link is where a holder is reached; empty if that is not known.
+// link returns the URL of a holder; empty if it is not known.
 func (h *handler) link(of neli.Holder) string {
 	if h.url == nil {
 		return ""
@@ -108,7 +108,7 @@ func (h *handler) link(of neli.Holder) string {
 	return u.String()
 }
 
-// roleOf reads the role in the path, or answers that it is none.
+// roleOf reads the role in the path. If it is invalid, it answers with an error and returns false.
 func roleOf(w http.ResponseWriter, r *http.Request) (int, bool) {
 	text := r.PathValue("role")
 	role, err := strconv.ParseUint(text, 10, 31)
@@ -119,11 +119,11 @@ func roleOf(w http.ResponseWriter, r *http.Request) (int, bool) {
 	return int(role), true
 }
 
-// tellsOfOthers answers for a process that knows nothing of others, or nothing any more.
+// tellsOfOthers reports whether this process can say who else leads. If not, it answers with an error.
 func (h *handler) tellsOfOthers(w http.ResponseWriter) bool {
 	switch {
 	case h.src.Mode() != neli.Exclusive:
-		fail(w, http.StatusNotFound, "in non-exclusive mode the log does not tell who leads")
+		fail(w, http.StatusNotFound, "in non-exclusive mode the log does not show who leads")
 	case h.src.State() != neli.StateLive:
 		fail(w, http.StatusServiceUnavailable, "this process is "+h.src.State().String())
 	default:
@@ -146,11 +146,11 @@ func answer(w http.ResponseWriter, status int, v any) {
 
 // write writes a line of JSON, or why there is none.
 func write(w http.ResponseWriter, status int, body []byte, err error) {
-	if err != nil { // a Status or the like that has no text
+	if err != nil { // a Status or the like without a text
 		status = http.StatusInternalServerError
 		body, _ = json.Marshal(failure{err.Error()})
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(slices.Concat(body, []byte{'\n'})) // who asked has gone: nobody is left to tell
+	_, _ = w.Write(slices.Concat(body, []byte{'\n'})) // fails if the client is gone
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// get asks a member.
+// get sends a GET to a member.
 func get(c *scenario.Cluster, m *scenario.Member, path string) (status int, body string) {
 	w := httptest.NewRecorder()
 	nelihttp.Handler(m.Neli).ServeHTTP(w, httptest.NewRequestWithContext(c.Context(), "GET", path, nil))
 	return w.Code, w.Body.String()
 }
 
-// statuses are a member's answers to GET of several routes.
+// statuses returns the status codes of a member's answers to GET of several routes.
 func statuses(c *scenario.Cluster, m *scenario.Member, paths ...string) string {
 	var all []string
 	for _, p := range paths {
@@ -33,7 +33,7 @@ func statuses(c *scenario.Cluster, m *scenario.Member, paths ...string) string {
 	return strings.Join(all, " ")
 }
 
-// names are the holders in a member's /standings, or what else is known.
+// names returns the holders in a member's /standings, or the status of roles without one.
 func names(c *scenario.Cluster, m *scenario.Member) (out []string) {
 	_, body := get(c, m, "/standings")
 	var a struct{ Standings []neli.Standing }
@@ -84,7 +84,7 @@ func TestMembersAnswer(t *testing.T) {
 	})
 }
 
-// In non-exclusive mode the check is all there is.
+// In non-exclusive mode only the check of leadership is available.
 func TestMembersAnswerInNonExclusiveMode(t *testing.T) {
 	scenario.Simulate(t, nelitest.Options{}, scenario.Overlapping, func(c *scenario.Cluster) {
 		a := c.Work("a", func(cfg *neli.Config) { cfg.Mode = neli.NonExclusive })
@@ -94,7 +94,7 @@ func TestMembersAnswerInNonExclusiveMode(t *testing.T) {
 	})
 }
 
-// What is asked for on the page is done.
+// The buttons of the page work.
 func TestControlOfMembers(t *testing.T) {
 	scenario.Simulate(t, nelitest.Options{}, nil, func(c *scenario.Cluster) {
 		a := c.Work("a", scenario.Open)

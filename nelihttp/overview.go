@@ -10,43 +10,42 @@ import (
 	"github.com/goneli/neli"
 )
 
-// maxStandings is how many Standings are told one by one.
+// maxStandings is the largest number of Standings that are listed one by one.
 const maxStandings = 500
 
-// maxHolders is how many holders the numbers of too many Standings name.
+// maxHolders is the number of holders that are listed in place of too many Standings.
 const maxHolders = 50
 
-// overview is who holds what: the Standings, or of too many the numbers.
+// overview has the Standings, or only numbers if there are too many.
 type overview struct {
 	Partitions int    `json:"partitions"`
 	Roles      counts `json:"roles"`
-	Total      int    `json:"total"`           // Standings in all
-	Found      int    `json:"found"`           // of these, what was searched for
-	Query      string `json:"query,omitempty"` // what that was
+	Total      int    `json:"total"`           // number of Standings
+	Found      int    `json:"found"`           // number of these that match the search
+	Query      string `json:"query,omitempty"` // what was searched for
 	Cut        bool   `json:"cut"`             // too many: some are not listed
 
 	Standings []neli.Standing `json:"standings"`
 	Holders   []share         `json:"holders,omitempty"` // if Cut: those with the most roles of what was found
 }
 
-// counts are roles by what is known of them.
+// counts has the number of roles by status.
 type counts struct {
 	Held    int `json:"held"`
 	Vacant  int `json:"vacant"`
 	Unknown int `json:"unknown"`
 }
 
-// share is what one process holds.
+// share is the number of roles that one process holds.
 type share struct {
 	Name   string `json:"name"`
 	Member string `json:"member"`
 	Roles  int    `json:"roles"`
 }
 
-// look gives an overview of what is known now. A query that is a number finds the
-// Standing of that role, and any query the holders that have it in their names.
-// Of too many Standings the first are listed if something was searched for; else there are
-// the numbers only.
+// look returns an overview of what is known now. A query matches holders whose names contain it, and if
+// it is a number the Standing of that role. If there are too many Standings, a search lists the first
+// ones; without a query there are only numbers.
 func look(src source, g *glance, query string) overview {
 	all := g.standings
 	o := overview{Partitions: src.Partitions(), Total: len(all), Query: query, Standings: []neli.Standing{}}
@@ -91,7 +90,7 @@ func look(src source, g *glance, query string) overview {
 	return o
 }
 
-// largest are the shares with the most roles.
+// largest returns the shares with the most roles.
 func largest(by map[string]*share) []share {
 	all := make([]share, 0, len(by))
 	for _, s := range by {
@@ -126,7 +125,7 @@ func (h *handler) overview(g *glance, query string) overviewAnswer {
 	return overviewAnswer{h.about(), look(h.src, g, query)}
 }
 
-// queryOf is what is searched for.
+// queryOf returns what is searched for.
 func queryOf(r *http.Request) string { return strings.TrimSpace(r.URL.Query().Get("q")) }
 
 func (h *handler) members(w http.ResponseWriter, _ *http.Request) {
@@ -135,7 +134,7 @@ func (h *handler) members(w http.ResponseWriter, _ *http.Request) {
 	}
 	members := h.src.Members()
 	if members == nil {
-		members = []neli.Member{} // an observer that has heard of nobody
+		members = []neli.Member{} // an observer that knows no members
 	}
 	answer(w, http.StatusOK, struct {
 		about

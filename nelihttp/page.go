@@ -14,7 +14,7 @@ import (
 	"github.com/goneli/neli"
 )
 
-// maxMembers is how many members the page lists.
+// maxMembers is the largest number of members that the page lists.
 const maxMembers = 500
 
 var (
@@ -26,20 +26,19 @@ var (
 	pageScript string
 
 	pageTemplate = template.Must(template.New("page").Parse(pageText))
-	// pagePolicy allows the page's own style and script, by their hashes, and requests
-	// to where the page came from.
+	// pagePolicy allows the page's own style and script, by their hashes, and requests to the page's own
+	// origin.
 	pagePolicy = fmt.Sprintf("default-src 'none'; style-src %s; script-src %s; connect-src 'self'; img-src data:; "+
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'", hashOf(pageStyle), hashOf(pageScript))
 )
 
-// hashOf is how a policy names an inline text.
+// hashOf returns the hash by which a policy allows an inline text.
 func hashOf(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// pageView is what the template shows. Names are whatever the members chose: the
-// template escapes them.
+// pageView is the data of the template. Members choose their names freely; the template escapes them.
 type pageView struct {
 	about
 	overview
@@ -66,7 +65,7 @@ type pageView struct {
 	MoreMembers int
 }
 
-// Exclusive: the log tells who leads.
+// Exclusive reports whether the group is in exclusive mode, where the log shows who leads.
 func (v pageView) Exclusive() bool { return v.Mode == neli.Exclusive }
 
 type pageRow struct {
@@ -81,7 +80,7 @@ type pageRow struct {
 	For, Age  string
 }
 
-// Held: there is a holder to show.
+// Held reports whether there is a holder to show.
 func (r pageRow) Held() bool { return r.Status == neli.Held.String() }
 
 type pageShare struct {
@@ -109,7 +108,7 @@ func (h *handler) page(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", pagePolicy)
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(t.body) // who asked has gone: nobody is left to tell
+	_, _ = w.Write(t.body) // fails if the client is gone
 }
 
 func (h *handler) render(g *glance, query string) text {
@@ -166,7 +165,7 @@ func (h *handler) row(s neli.Standing, self string, now time.Time) pageRow {
 	return row
 }
 
-// short writes a duration for people, two digits or three of it.
+// short formats a duration for people, with two or three digits.
 func short(d time.Duration) string {
 	switch {
 	case d < 0:

@@ -21,7 +21,7 @@ func pageOf(t *testing.T, src source, query string, opts ...Option) string {
 	return body
 }
 
-// rowsOf are the rows of the table of Standings, as text.
+// rowsOf returns the rows of the table of Standings, as text.
 func rowsOf(page string) (rows []string) {
 	_, table, _ := strings.Cut(page, `<table id="standings">`)
 	table, _, _ = strings.Cut(table, "</table>")
@@ -57,7 +57,7 @@ func TestPageShowsWhoLeads(t *testing.T) {
 	require.Contains(t, pageOf(t, situations()["non-exclusive, leading"], ""), "In non-exclusive mode")
 }
 
-// Two processes may have the same name: it is the id that tells which one has the page.
+// Two processes may have the same name. The id decides which row is marked as this process.
 func TestPageMarksItsOwnProcessOnly(t *testing.T) {
 	namesake := standing(0, "1", "a", 21)
 	namesake.Holder.Member = "id of another"
@@ -68,8 +68,8 @@ func TestPageMarksItsOwnProcessOnly(t *testing.T) {
 	require.Equal(t, 3, strings.Count(page, `class="tag">this process`), "a row of either table, and the legend")
 }
 
-// The page is small, needs nothing of anybody else, and allows the browser its own style and
-// script, by their hashes, and nothing more.
+// The page is small, loads nothing from elsewhere, and allows the browser only its own style and script,
+// by their hashes.
 func TestPageIsSmallAndSelfContained(t *testing.T) {
 	src := situations()["leading"]
 	w, page := ask(t, newHandler(src, WithControl(everybody)), "GET", "/")
@@ -111,7 +111,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// crowd is n Standings of two roles each; every third is of "odd".
+// crowd returns a source of n Standings of two roles each. "odd" holds every third.
 func crowd(n int) *script {
 	var known []neli.Standing
 	for i := range n {
@@ -124,7 +124,7 @@ func crowd(n int) *script {
 	return newScript(known...)
 }
 
-// Of more than 500 groups there are the numbers, and a search: by role, and by part
+// If there are more than 500 groups of roles, the page has only numbers, and a search by role or by part
 // of a name.
 func TestManyGroupsAreSummedUp(t *testing.T) {
 	page := pageOf(t, crowd(500), "")
@@ -135,7 +135,7 @@ func TestManyGroupsAreSummedUp(t *testing.T) {
 	page = pageOf(t, src, "")
 	require.Empty(t, rowsOf(page))
 	require.Less(t, len(page), 60_000)
-	require.Contains(t, page, "1600 of 1600 groups of roles: too many to show, search")
+	require.Contains(t, page, "1600 of 1600 groups of roles: too many to show, please search")
 	require.Regexp(t, `<td><bdi>odd</bdi><td class="n">1068\n`, page)
 	require.Equal(t, maxHolders, strings.Count(page, `<tr><td>`), "the largest holders")
 
@@ -159,7 +159,7 @@ func TestManyGroupsAreSummedUp(t *testing.T) {
 	require.Len(t, jsonOf(t, text)["standings"], 1)
 }
 
-// Neither many members nor ragged roles make the page long.
+// The page stays short with many members, and with roles that form many ranges.
 func TestLongListsAreCut(t *testing.T) {
 	var ragged []string
 	for i := range 10_000 {

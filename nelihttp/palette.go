@@ -7,11 +7,11 @@ import (
 	"unicode"
 )
 
-// colours is how many holders have a colour, a pattern and a letter of their own.
+// colours is the number of holders that have a colour, a pattern and a letter of their own.
 const colours = 8
 
-// palette gives names to colours. A name has the colour that its hash says, or if another
-// name has that the next one, and keeps it while it is shown.
+// palette assigns colours to names. A name gets the colour that its hash selects, or the next free one,
+// and keeps it while it is shown.
 type palette [colours]string
 
 // assign gives each of at most eight names a colour.
@@ -43,8 +43,8 @@ func (p *palette) assign(names []string) map[string]int {
 	return given
 }
 
-// shown is a name as graphics and titles have it: not too long, and without characters
-// that change the direction of what stands beside it.
+// shown returns a name for graphics and titles: cut, and without characters that change the direction
+// of the text beside it.
 func shown(name string) string {
 	const longest = 60
 	name = strings.Map(func(r rune) rune {
@@ -59,13 +59,13 @@ func shown(name string) string {
 	return name
 }
 
-// pattern is what a colour is filled with beside it, so that it is not told by colour alone.
+// pattern is drawn on top of a colour, so that holders can be told apart without colours.
 type pattern struct {
 	Slot int
 	Path string
 }
 
-// Patterns are for the template.
+// Patterns returns the patterns, for the template.
 func (drawing) Patterns() []pattern {
 	paths := [colours]string{"", "M-2 2 2-2M0 8 8 0M6 10 10 6", "M4 0V8", "M0 4H8", "M-2 6 2 10M0 0 8 8M6-2 10 2", "M4 0V8M0 4H8", "M3 4H5M4 3V5", "M0 8 8 0M0 0 8 8"}
 	all := make([]pattern, colours)

@@ -12,14 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// simulate runs a test in a bubble, in which nothing may be left in the end.
+// simulate runs a test in a bubble. No goroutine may be left at its end.
 func simulate(t *testing.T, test func(*testing.T, *pipes)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, newPipes()) })
 }
 
-// pipes is a network in memory, so that servers and clients live in simulated time: nothing is
-// buffered, and who does not read holds the writer up at once.
+// pipes is a network in memory, so that servers and clients live in simulated time. Nothing is
+// buffered: a client that does not read blocks the writer at once.
 type pipes struct {
 	incoming chan net.Conn
 	closing  chan struct{}

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// maxRanges is how many ranges of roles are written out of one set for people.
+// maxRanges is the largest number of ranges that are written for people.
 const maxRanges = 100
 
-// ranges writes ascending roles as ranges, "0-4,9", and cuts what is too long: "…".
+// ranges formats ascending roles as ranges, "0-4,9". A list that is too long ends in "…".
 func ranges(roles []int) string {
 	var b strings.Builder
 	for n := 0; len(roles) > 0; n++ {

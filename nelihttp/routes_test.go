@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// situations are what a process can be in, by name.
+// situations returns the situations that a process can be in, by name.
 func situations() map[string]*script {
 	leading := newScript(standing(0, "0-2", "a", 17), standing(0, "3", "b", 21))
 	leading.led = map[int]int64{0: 17, 1: 17, 2: 17}
@@ -36,8 +36,8 @@ func situations() map[string]*script {
 	return all
 }
 
-// Each route has the status that belongs to the situation, by each method: GET with a
-// body, HEAD and OPTIONS without. All else is refused.
+// Each route answers with the status of the situation, for each method: GET with a body, HEAD and
+// OPTIONS without one. Other methods are refused.
 func TestStatusOfEachRouteInEachSituation(t *testing.T) {
 	const (
 		ok   = http.StatusOK
@@ -69,7 +69,7 @@ func TestStatusOfEachRouteInEachSituation(t *testing.T) {
 				}
 				for _, method := range []string{"GET", "HEAD", "OPTIONS", "POST", "PUT", "DELETE", "PATCH"} {
 					if route == "/events" && method == "GET" && status == ok {
-						continue // it does not end: events_test.go
+						continue // it does not end; see events_test.go
 					}
 					checkAnswer(t, server, method, route, status)
 				}
@@ -107,7 +107,7 @@ func checkAnswer(t *testing.T, server *httptest.Server, method, route string, st
 	}
 }
 
-// The answers say who answers, what it leads, and whom it takes for the holder.
+// The answers say who answers, what it leads, and which holder it knows.
 func TestWhatTheAnswersSay(t *testing.T) {
 	all := situations()
 	h := newHandler(all["leading"])
@@ -156,7 +156,7 @@ func TestWhatTheAnswersSay(t *testing.T) {
 	require.Equal(t, []any{}, jsonOf(t, body)["members"], "a list, if an empty one")
 }
 
-// A role that is none is refused with a reason, and does no harm.
+// An invalid role is refused with a reason, and does no harm.
 func TestHostileRoles(t *testing.T) {
 	h := newHandler(situations()["leading"])
 	for _, role := range []string{"-1", "+1", "01", "1.0", "1e3", "0x1", "%201", "1%20", "x", "%3Cscript%3E", "%00", "%F0%9F%92%A9",
@@ -165,7 +165,7 @@ func TestHostileRoles(t *testing.T) {
 			w, body := ask(t, h, "GET", route+role)
 			require.Equal(t, http.StatusBadRequest, w.Code, route+role)
 			require.Contains(t, jsonOf(t, body)["error"], "must be a number from 0", route+role)
-			require.NotContains(t, body, "<", "it may end in a page")
+			require.NotContains(t, body, "<", "it may be shown on a page")
 		}
 	}
 	w, _ := ask(t, h, "GET", "/leader/..%2F..%2Fleader")
@@ -174,8 +174,7 @@ func TestHostileRoles(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, w.Code, "no role that anybody leads")
 }
 
-// What a path would be redirected to is not known behind a prefix; the prefix alone
-// leads to the page.
+// Under a stripped prefix there are no redirects for unclean paths. The prefix alone leads to the page.
 func TestUnderAPrefix(t *testing.T) {
 	mux := http.NewServeMux()
 	h := http.StripPrefix("/ops/neli", newHandler(situations()["leading"]))
@@ -194,7 +193,7 @@ func TestUnderAPrefix(t *testing.T) {
 	}
 }
 
-// Requests are sent to where the holder says it is, if that is a web address.
+// Requests are redirected to the holder's URL, if it is a web address.
 func TestRedirectToTheHolder(t *testing.T) {
 	src := situations()["follower"]
 	to := "https://10.0.0.7:8443/neli/?x=1"
@@ -219,8 +218,8 @@ func TestRedirectToTheHolder(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, w.Code, "without WithURL")
 }
 
-// A process is well while it is live and reads, whoever leads. It may read nothing for three
-// T, and for 15 s if that is longer.
+// A process is healthy while it is live and reads, whoever leads. It may read nothing for three T, or for
+// 15 s if that is longer.
 func TestHealth(t *testing.T) {
 	src := situations()["follower"]
 	for _, c := range []struct {
@@ -230,11 +229,11 @@ func TestHealth(t *testing.T) {
 	}{
 		{5 * time.Second, 0, 200, ""},
 		{5 * time.Second, 14900 * time.Millisecond, 200, ""},
-		{5 * time.Second, 15 * time.Second, 503, "nothing has been read of the leader topic for 15s, and 15s is the limit"},
+		{5 * time.Second, 15 * time.Second, 503, "nothing was read from the leader topic for 15s; the limit is 15s"},
 		{300 * time.Millisecond, 14900 * time.Millisecond, 200, ""},
-		{300 * time.Millisecond, 15 * time.Second, 503, "15s is the limit"},
+		{300 * time.Millisecond, 15 * time.Second, 503, "the limit is 15s"},
 		{18 * time.Second, 53900 * time.Millisecond, 200, ""},
-		{18 * time.Second, 54 * time.Second, 503, "54s is the limit"},
+		{18 * time.Second, 54 * time.Second, 503, "the limit is 54s"},
 	} {
 		src.timeout, src.stats.LastRecord = c.timeout, c.silence
 		w, body := ask(t, newHandler(src), "GET", "/healthz")

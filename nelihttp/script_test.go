@@ -24,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// script is a source that says what a test wants.
+// script is a source whose answers a test sets.
 type script struct {
 	mode    neli.Mode
 	stats   neli.Stats
@@ -35,10 +35,10 @@ type script struct {
 	mu        sync.Mutex
 	state     neli.State
 	known     []neli.Standing
-	changed   chan struct{} // an element for each thing that Watch yields
-	watches   int           // under way
+	changed   chan struct{} // one element for each Standing that Watch yields
+	watches   int           // Watches that run
 	looks     int           // calls of Standings
-	asked     []string      // what was to be changed
+	asked     []string      // the changes that were requested
 	refuse    error
 	transfers func(context.Context) // called by Transfer
 }
@@ -47,7 +47,7 @@ func newScript(known ...neli.Standing) *script {
 	return &script{known: known, changed: make(chan struct{}, 1000)}
 }
 
-// standing makes a Standing: roles are ranges, holder is a name, "vacant" or "unknown".
+// standing returns a Standing. roles are ranges, holder is a name, "vacant" or "unknown".
 func standing(partition int, roles, holder string, token int64) neli.Standing {
 	text := map[string]any{"partition": partition, "roles": roles, "status": "held"}
 	if holder == "vacant" || holder == "unknown" {
@@ -67,7 +67,7 @@ func standing(partition int, roles, holder string, token int64) neli.Standing {
 	return s
 }
 
-// become changes what is known, and has Watch say so.
+// become changes what is known, and makes Watch report it.
 func (s *script) become(known ...neli.Standing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +150,7 @@ func (s *script) Watch(ctx context.Context) iter.Seq[neli.Standing] {
 	}
 }
 
-// watching is how many Watches are under way, in a bubble.
+// watching returns the number of Watches that run, in a bubble.
 func (s *script) watching() int {
 	synctest.Wait()
 	s.mu.Lock()
@@ -174,7 +174,7 @@ func (s *script) Transfer(ctx context.Context, role int, to string) error {
 	return s.note("transfer %d to %s", role, to)
 }
 
-// ask asks a handler, and returns the answer with its body.
+// ask sends a request to a handler, and returns the answer and its body.
 func ask(t *testing.T, h http.Handler, method, target string, change ...func(*http.Request)) (*httptest.ResponseRecorder, string) {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, target, nil)
@@ -187,7 +187,7 @@ func ask(t *testing.T, h http.Handler, method, target string, change ...func(*ht
 	return w, w.Body.String()
 }
 
-// jsonOf reads an answer.
+// jsonOf decodes an answer.
 func jsonOf(t *testing.T, body string) map[string]any {
 	t.Helper()
 	require.Equal(t, 1, strings.Count(body, "\n"), "one line")

@@ -8,23 +8,23 @@ import (
 	"github.com/goneli/neli"
 )
 
-// shared gives one result to all who ask while it is computed, and for some time after that.
+// shared returns the same result to all callers while it is computed, and for some time afterwards.
 type shared[T any] struct {
 	compute func() T
 
 	mu     sync.Mutex
-	newest *turn[T] // the one that began last
+	newest *turn[T] // the computation that began last
 }
 
 // turn is one computation.
 type turn[T any] struct {
 	done  chan struct{} // closed when the rest is set
 	value T
-	ok    bool      // compute has not panicked
-	until time.Time // from then on the value is too old
+	ok    bool      // compute did not panic
+	until time.Time // when the value becomes too old
 }
 
-// get returns a value that is not too old. A computation that is under way is waited for.
+// get returns a value that is not too old. It waits for a computation that runs already.
 func (s *shared[T]) get() T {
 	for {
 		s.mu.Lock()
@@ -44,7 +44,7 @@ func (s *shared[T]) get() T {
 	}
 }
 
-// fresh returns a value of now. Whoever asks from now on gets no older one.
+// fresh returns a value that is computed from now on. Later calls return no older one.
 func (s *shared[T]) fresh() T {
 	s.mu.Lock()
 	t := s.begin()
@@ -53,14 +53,14 @@ func (s *shared[T]) fresh() T {
 	return t.value
 }
 
-// forget has the next one who asks get a value of then.
+// forget makes the next call compute a new value.
 func (s *shared[T]) forget() {
 	s.mu.Lock()
 	s.newest = nil
 	s.mu.Unlock()
 }
 
-// begin needs the lock.
+// begin starts a computation. The caller holds the lock.
 func (s *shared[T]) begin() *turn[T] {
 	s.newest = &turn[T]{done: make(chan struct{})}
 	return s.newest
@@ -83,14 +83,14 @@ func (t *turn[T]) tooOld(now time.Time) bool {
 	}
 }
 
-// restAfter is how long nothing is computed anew after something took this long.
+// restAfter returns how long a value stays valid if computing it took that long.
 func restAfter(took time.Duration) time.Duration { return max(pace, restPerLook*took) }
 
-// glance is what was known at one instant, and what is made of it for those who do not search.
+// glance is what was known at one instant, with the answers made of it for requests without a search.
 type glance struct {
 	at        time.Time
 	standings []neli.Standing
-	sizes     []int // how many roles each is of
+	sizes     []int // the number of roles of each
 
 	page     shared[text]
 	overview shared[text] // JSON
@@ -102,7 +102,7 @@ type text struct {
 	err  error
 }
 
-// look asks the library.
+// look asks the library for the present Standings.
 func (h *handler) look() *glance {
 	g := &glance{standings: h.src.Standings(), at: time.Now()}
 	g.page.compute = func() text { return h.render(g, "") }

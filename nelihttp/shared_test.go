@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crowdOfClients has n clients ask for a path every 50 ms for ten seconds, and returns
-// how often the library was asked meanwhile.
+// crowdOfClients lets n clients ask for a path every 50 ms for ten seconds, and returns how often the
+// library was asked meanwhile.
 func crowdOfClients(t *testing.T, src source, looks func() int, n int, path string) int {
 	t.Helper()
 	h := newHandler(src)
@@ -39,7 +39,7 @@ func (s *script) looked() int {
 	return s.looks
 }
 
-// However many clients ask, the library is asked once in 100 ms.
+// However many clients ask, the library is asked once per 100 ms.
 func TestManyClientsShareOneLook(t *testing.T) {
 	for _, path := range []string{"/", "/standings", "/?q=a", "/standings?q=0"} {
 		for _, clients := range []int{1, 40} {
@@ -55,8 +55,8 @@ func TestManyClientsShareOneLook(t *testing.T) {
 	}
 }
 
-// A look that takes long is not repeated while it lasts, nor for twenty times as long
-// after it, so the library is free to read for most of the time.
+// A look that takes long is not repeated while it lasts, nor for twenty times as long after it, so that
+// the library can read most of the time.
 func TestManyClientsShareAnExpensiveLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &slowScript{script: newScript(standing(0, "0", "a", 17))}
@@ -64,8 +64,8 @@ func TestManyClientsShareAnExpensiveLook(t *testing.T) {
 	})
 }
 
-// A page that is asked for because of an event shows what the event told of, though
-// another client has asked for the page just before it.
+// A page that is requested because of an event shows what the event reported, even if another client
+// requested the page just before it.
 func TestThePageIsNoOlderThanTheEvent(t *testing.T) {
 	simulate(t, func(t *testing.T, net *pipes) {
 		src := newScript(standing(0, "0", "a", 17))

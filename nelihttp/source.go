@@ -8,7 +8,7 @@ import (
 	"github.com/goneli/neli"
 )
 
-// source is what the routes need of a *neli.Neli.
+// source has the methods of *neli.Neli that the routes need.
 type source interface {
 	Name() string
 	Group() string

@@ -4,7 +4,7 @@
   const every = 5000, together = 50;
   let timer, soon, busy = false, again = false;
 
-  // The page is rendered by the server only: what has changed is taken from it anew.
+  // Only the server renders the page: after a change, load fetches it again and replaces the main part.
   async function load() {
     clearTimeout(timer);
     if (busy) { again = true; return; }
@@ -13,7 +13,7 @@
       const answer = await fetch(location.href, {cache: "no-store", signal: AbortSignal.timeout(every)});
       const next = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
       if (!next) throw new Error("status " + answer.status);
-      // The keyboard stays where it was, and what is being typed is not thrown away.
+      // The focus stays where it was, and text that is being typed is kept.
       const links = "a, button, input", at = [...main.querySelectorAll(links)].indexOf(document.activeElement);
       const typed = document.activeElement.value;
       main.replaceChildren(...next.childNodes);
@@ -24,7 +24,7 @@
       }
       main.className = note.textContent = "";
     } catch (e) {
-      if (!main.className) note.textContent = "No answer from this process since " + new Date().toLocaleTimeString() + ". What is shown was so before.";
+      if (!main.className) note.textContent = "No answer from this process since " + new Date().toLocaleTimeString() + ". The page shows the state before that.";
       main.className = "stale";
     }
     busy = false;
