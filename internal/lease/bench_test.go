@@ -42,7 +42,7 @@ func BenchmarkLeads(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory is what a Lease takes that knows of 100,000 roles, held by 100 sessions.
+// BenchmarkMemory measures the memory of a Lease that knows 100,000 roles, held by 100 sessions.
 func BenchmarkMemory(b *testing.B) {
 	heap := func() uint64 {
 		var m runtime.MemStats
@@ -58,7 +58,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// filled is a lease that knows a hundred holders of n roles.
+// filled returns a lease with n roles, held by a hundred sessions.
 func filled(n int) (*Lease, clock.Instant) {
 	l := New(Rules{Process: "me", T: time.Second, Rho: 0.0005, History: 1000})
 	now := clock.Instant{Mono: 1e15, Wall: 1e15, Raw: 1e15}

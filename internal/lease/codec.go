@@ -10,13 +10,13 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// The wire form is one JSON object a record, readable with any console consumer:
+// On the wire each record is one JSON object, readable with any console consumer:
 //
 //	{"neli":1,"group":"app","log":"x3…","kind":"beat","process":"K3…","session":2,"read":40,"seq":9,"t":5000000000,"longest":5000000000}
 //
-// The contents of a log are untrusted: Decode refuses a record that lacks a field of its
-// kind or has one of another kind. It ignores unknown fields. Every version, for ever, can
-// read version and group of every other version's records (docs/compatibility.md).
+// The contents of a log are untrusted: Decode refuses a record that lacks a field of its kind or
+// has a field of another kind. It ignores unknown fields. Every version can read the version and
+// the group of every other version's records, for ever (docs/compatibility.md).
 
 const (
 	// Version is the version of the wire form and of the fold.
@@ -47,7 +47,7 @@ type Codec struct {
 	Log string
 }
 
-// wire is Record as JSON. Pointers tell absent from zero.
+// wire is Record as JSON. Pointers distinguish an absent field from zero.
 type wire struct {
 	Version int            `json:"neli"`
 	Group   string         `json:"group"`
@@ -72,7 +72,7 @@ type wire struct {
 	State  *wireState  `json:"state,omitempty"`
 	Hello  *wireHello  `json:"hello,omitempty"`
 
-	// Of any form, so that it cannot make a record malformed that has it for no reason.
+	// Raw JSON, so that a stray request or answer of any form does not make a record malformed.
 	Request json.RawMessage `json:"request,omitempty"`
 	Answer  json.RawMessage `json:"answer,omitempty"`
 }
@@ -87,7 +87,7 @@ type wireState struct {
 	Fold    int          `json:"fold"`
 	Part    int          `json:"part"`
 	Parts   int          `json:"parts"`
-	Hash    string       `json:"hash"` // as text: not every JSON reader has 64 bits for a number
+	Hash    string       `json:"hash"` // as text: some JSON readers have fewer than 64 bits for a number
 	Newer   *int64       `json:"newer,omitempty"`
 	Holders []wireHolder `json:"holders,omitempty"`
 	Grants  []wireGrant  `json:"grants,omitempty"`
@@ -115,7 +115,7 @@ func (c Codec) Encode(r *Record) []byte {
 		Read: &r.Read, Seq: r.Seq, T: r.T, Roles: packRoles(r.Roles), Fresh: r.Fresh, Ended: packGrants(r.Ended),
 		To: r.To, Pinned: r.Pinned, Moved: r.Moved, Request: packRequest(r.Request), Answer: packAnswer(r.Answer)}
 	if r.Kind != Beat && r.Kind != Release {
-		w.Name = r.Name // a holder's is known from its Claim
+		w.Name = r.Name // a reader knows a holder's name from its Claim
 	}
 	if r.Longest != Unsaid {
 		w.Longest = &r.Longest
@@ -153,16 +153,16 @@ func packGrants(grants []Grant) []wireGrant {
 	return out
 }
 
-// Ballot reads the ballot of a record of any version of this group, 0 if it has none or
-// cannot be read. A leader on a majority of logs must know all ballots, even those of records
-// that it cannot decode.
+// Ballot reads the ballot of a record of this group, whatever its version. It is 0 if the record
+// has none or cannot be read. A leader on a majority of logs must know all ballots, even those of
+// records that it cannot decode.
 func (c Codec) Ballot(value []byte) int64 {
 	var w struct {
 		Group  string `json:"group"`
 		Log    string `json:"log"`
 		Ballot int64  `json:"ballot"`
 	}
-	_ = json.Unmarshal(value, &w) // what can be read is read
+	_ = json.Unmarshal(value, &w) // a record that is only partly readable may still have its ballot
 	if w.Group != c.Group || w.Log != c.Log || w.Ballot < 0 || w.Ballot > MaxBallot {
 		return 0
 	}
@@ -175,7 +175,8 @@ func (c Codec) Decode(value []byte) (*Record, error) {
 		return nil, c.oversize(value)
 	}
 	var w wire
-	// A newer version may give fields other types; it is known by its number and group.
+	// A newer version may have changed the types of fields. Its number and group still identify
+	// it.
 	err := json.Unmarshal(value, &w)
 	switch {
 	case err != nil && w.Version <= Version:
@@ -210,7 +211,7 @@ func (c Codec) oversize(value []byte) error {
 	return fmt.Errorf("%w: %d bytes", ErrMalformed, len(value))
 }
 
-// check checks the fields of all kinds, and that only some kinds have the others.
+// check checks the fields that every kind has, and that no kind has the fields of another.
 func (w *wire) check() error {
 	bad := func(what string) error { return fmt.Errorf("%w: %s: %s", ErrMalformed, w.Kind, what) }
 	switch w.Kind {
@@ -234,7 +235,7 @@ func (w *wire) check() error {
 	case (w.Kind == Claim) != (w.Roles != "") || w.Fresh && w.Kind != Claim:
 		return bad("roles or fresh")
 	case w.Fresh != (w.Longest == nil) && w.Kind == Claim:
-		return bad("fresh is what has no longest")
+		return bad("only a fresh claim has no longest")
 	case (w.Kind == Release) != (len(w.Ended) > 0):
 		return bad("ended")
 	case (w.Pinned || w.Moved) && w.Kind != Release || len(w.To) > maxProcess:
@@ -248,7 +249,7 @@ func (w *wire) check() error {
 	case (w.Kind == Hello || w.Kind == Pong) != (w.Hello != nil):
 		return bad("hello")
 	case (w.Kind == Beat || w.Kind == Snapshot) && w.Longest == nil:
-		return bad("longest: only who knows the fold says this")
+		return bad("no longest, which its sender must know")
 	}
 	return nil
 }
@@ -344,7 +345,7 @@ func (w *wireHello) announcement() (*Announcement, error) {
 		if len(*w.Wants) > maxWants {
 			return nil, fmt.Errorf("%w: hello: wants", ErrMalformed)
 		}
-		a.Wants = append([]int{}, *w.Wants...) // an empty list wants nothing; nil wants all
+		a.Wants = append([]int{}, *w.Wants...) // an empty list wants nothing; nil wants everything
 	}
 	return a, nil
 }

@@ -17,7 +17,7 @@ import (
 
 var testCodec = Codec{Group: "g", Log: "log"}
 
-// examples is a record of each kind.
+// examples returns a record of each kind.
 func examples() []Record {
 	x := Session{"x", 3}
 	return []Record{
@@ -38,8 +38,8 @@ func examples() []Record {
 	}
 }
 
-// Who leads on a majority of logs has to hear of every ballot, of whatever version the
-// record is. A single log's records say nothing of ballots.
+// A leader on a majority of logs must learn of every ballot, whatever version its record has.
+// Records of a single log have no ballot.
 func TestBallotsAreReadOfEveryVersion(t *testing.T) {
 	for value, want := range map[string]int64{
 		`{"neli":1,"group":"g","log":"log","kind":"vote","ballot":7}`:        7,
@@ -74,7 +74,7 @@ func TestMalformedFieldsAreRefused(t *testing.T) {
 	long := strings.Repeat("x", maxName+1)
 	for _, c := range []struct {
 		example int
-		field   string // with dots
+		field   string // path, separated by dots
 		value   any    // nil: absent
 		want    error
 	}{
@@ -157,7 +157,8 @@ func TestANewerVersionMayChangeEveryOtherField(t *testing.T) {
 	require.ErrorIs(t, err, ErrNewer)
 }
 
-// A record never takes more memory than some hundred times its size, whatever it says.
+// A decoded record takes at most some hundred times the memory of its bytes, whatever it
+// contains.
 func TestDecodingIsBounded(t *testing.T) {
 	grant := `{"roles":"0-9999"},`
 	value := `{"neli":1,"group":"g","log":"log","kind":"release","process":"x","session":1,"read":1,"seq":1,"ended":[` +
@@ -186,7 +187,7 @@ func TestNamesFitARecord(t *testing.T) {
 	}
 }
 
-// Snapshots of holders with the longest names there are stay below MaxRecord.
+// A Snapshot stays below MaxRecord even if all its holders have names of the greatest length.
 func TestLongNamesMakeMoreParts(t *testing.T) {
 	l, now := New(Rules{Process: "me", T: time.Second}), clock.Instant{Mono: 1, Wall: 1, Raw: 1}
 	l.Begin(0, true, now)
@@ -211,19 +212,19 @@ func FuzzDecode(f *testing.F) {
 		r, err := testCodec.Decode(value)
 		if err != nil {
 			if !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrForeign) && !errors.Is(err, ErrNewer) && !errors.Is(err, ErrOtherLog) {
-				t.Fatalf("an error of no kind: %v", err)
+				t.Fatalf("an unclassified error: %v", err)
 			}
 			return
 		}
 		if r.Kind == Beat || r.Kind == Release {
-			r.Name = "" // not written again
+			r.Name = "" // a Beat or Release is written without its name
 		}
 		again := testCodec.Encode(r)
 		if len(again) > 2*MaxRecord {
 			t.Fatalf("%d bytes became %d", len(value), len(again))
 		}
 		if len(again) > MaxRecord {
-			return // it said in few bytes, with another spelling, what we say in more
+			return // the input used a shorter spelling than ours
 		}
 		got, err := testCodec.Decode(again)
 		if err != nil || !reflect.DeepEqual(got, r) {

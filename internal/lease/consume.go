@@ -17,13 +17,13 @@ type Event struct {
 	Evidence  bool          // a holder is alive
 	Own       bool          // the present session appended the record
 	Stamp     clock.Instant // Own: when it did; zero if that is longer ago than T
-	Won       bool          // an own Claim was found valid, here or among what was kept for a Snapshot
+	Won       bool          // an own Claim was found valid: this record, or one of those kept for a Snapshot
 	Changed   []int32       // roles with a new holder or token, some perhaps twice; valid until the next call
 	Outlived  []Session     // sessions that lost their last role to a Claim, since they had been silent
 }
 
-// Skip consumes a record that has no effect: one of another group or topic, or a malformed
-// one. It still takes up an offset.
+// Skip consumes a record that has no effect: one of another group or topic, or a malformed one.
+// It still counts as read.
 func (l *Lease) Skip(o int64, now clock.Instant) Event {
 	if l.misplaced(o) {
 		return l.rewind(o, now)
@@ -166,7 +166,7 @@ func (l *Lease) readUnknown(o int64, r *Record, now clock.Instant, e *Event) {
 	}
 }
 
-// known ends the join. Each holder's silence is counted from now on.
+// known ends the join. Each holder's silence is counted from now.
 func (l *Lease) known(o int64) {
 	l.join = nil
 	l.disbelieved = nil
@@ -175,9 +175,9 @@ func (l *Lease) known(o int64) {
 	l.trail = trail{knownAt: o}
 }
 
-// adopt takes over a Snapshot of the fold as of offset read, then folds the records kept
-// since. Each holder's silence is counted from now, whenever its records were read. It
-// reports whether the Snapshot is consistent.
+// adopt takes over a Snapshot of the fold as of offset read, then folds the records kept since.
+// Each holder's silence is counted from now, even if its records were read earlier. It reports
+// whether the Snapshot is consistent.
 func (l *Lease) adopt(o, read int64, s State, now clock.Instant) bool {
 	f, ok := s.fold(now)
 	if !ok {

@@ -2,17 +2,17 @@ package lease
 
 import "github.com/goneli/neli/internal/clock"
 
-// A process that has died leads nothing, so anybody may give back what it holds. The
-// proof of death is the caller's (package sentinel). A Release is no evidence and names
-// its token, so one that comes late, twice or for nothing does no harm.
+// A process that has died leads nothing, so anybody may release what it holds. The caller has to
+// prove the death (package sentinel). A Release is no evidence and names its token, so one that
+// comes late, twice or needlessly does no harm.
 
-// foreign is added to the numbers of what is said in another process's name: that one
-// has never used such a number, so a record of its own is not taken for this one.
+// foreign is added to the sequence numbers of records written in another process's name. That
+// process never uses such numbers, so it does not take its own records for these.
 const foreign = 1 << 52
 
-// ReleaseOf makes the Releases of those of the given roles (ascending) that a session of
-// another process holds by the fold, nil if the fold is not known. That process must be
-// dead: if it lives, there are two leaders until it reads them.
+// ReleaseOf makes Releases of those of the given roles (ascending) that a session of another
+// process holds in the fold. It returns nil if the fold is not known. That process must be dead:
+// if it lives, there can be two leaders until it reads the Releases.
 func (l *Lease) ReleaseOf(id Session, roles []int32, now clock.Instant) []Record {
 	if l.join != nil || id.Process == l.rules.Process {
 		return nil
@@ -24,8 +24,8 @@ func (l *Lease) ReleaseOf(id Session, roles []int32, now clock.Instant) []Record
 	return out
 }
 
-// Farewell makes the Hello by which a process that has died takes its leave: the others
-// then plan without it. name is for people.
+// Farewell makes the Hello that says goodbye for a process that has died. The others then plan
+// without it. name is for people.
 func (l *Lease) Farewell(process, name string, now clock.Instant) Record {
 	r := l.record(Hello, now)
 	r.Session, r.Name, r.Seq = Session{process, foreign}, clip(name), r.Seq+foreign

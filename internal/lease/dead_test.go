@@ -19,11 +19,12 @@ func TestNobodyReleasesItself(t *testing.T) {
 	require.True(t, ok)
 	l.Read(0, &claim, now)
 	l.Forget([]int32{0})
-	require.Empty(t, l.ReleaseOf(l.Session(), []int32{0}, now), "its own work may go on: Forget and Release are for that")
+	require.Empty(t, l.ReleaseOf(l.Session(), []int32{0}, now), "released a role of its own session, whose work may go on")
 	require.Empty(t, l.ReleaseOf(Session{"b", 1}, []int32{0}, now), "b holds nothing")
 }
 
-// What is said in another's name is well-formed, and its numbers are nobody's.
+// Records in another process's name are well-formed, and their sequence numbers are never used by
+// that process.
 func TestAFarewellIsWellFormed(t *testing.T) {
 	now := clock.Instant{Mono: 1 << 40, Wall: 1 << 40, Raw: 1 << 40}
 	l := New(Rules{Process: "sentinel", T: time.Second, History: 64})

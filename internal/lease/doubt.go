@@ -15,7 +15,7 @@ type doubt struct {
 }
 
 const (
-	// maxVoices bounds the processes whose votes are counted; no group has as many.
+	// maxVoices bounds the processes whose votes are counted. No group has as many members.
 	maxVoices = 1024
 	// enough votes for a fold decide; further processes with the same fold need not write a
 	// Snapshot.
@@ -62,9 +62,9 @@ type outcome int
 
 const (
 	undecided outcome = iota
-	confirmed         // the majority has this fold
-	outvoted          // the majority has another one
-	tied              // there is no majority
+	confirmed         // most have this fold
+	outvoted          // most have another one
+	tied              // as many have this fold as another one
 )
 
 // judge evaluates the votes so far. More votes against the fold than for it decide at once.
@@ -86,8 +86,8 @@ func (l *Lease) judge(now clock.Instant) outcome {
 	return undecided
 }
 
-// Doubtful reports whether this process must not claim, because its fold has as many votes
-// against it as for it.
+// Doubtful reports whether this process must not claim, because its fold does not have more votes
+// for it than against it.
 func (l *Lease) Doubtful() bool {
 	if l.doubt == nil {
 		return false
@@ -134,7 +134,7 @@ func (l *Lease) listen(o int64, r *Record, evidence bool, now clock.Instant, e *
 	differs := r.Kind == Snapshot && l.trail.differs(r.Read, r.State.Hash) || r.Kind == Beat && !evidence && l.trail.contradicts(r)
 	switch {
 	case r.Kind != Snapshot && !differs:
-	case differs && r.Session.Process == l.rules.Process: // no other voice is needed
+	case differs && r.Session.Process == l.rules.Process: // a process knows its own fold best: no vote is needed
 		return l.rejoin(o, undecided, now), true
 	case r.Session.Process == l.rules.Process:
 	default:

@@ -10,8 +10,8 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// doubting is a process that knows the fold, and others that say they have the same, or
-// another one.
+// doubting is a process that knows the fold. The test gives it the Snapshots of other processes,
+// with the same fold or another one.
 type doubting struct {
 	*Lease
 	now clock.Instant
@@ -22,7 +22,7 @@ func newDoubting() *doubting {
 	return &doubting{l, now}
 }
 
-// snapshot is another process's Snapshot, made of what was read up to now.
+// snapshot returns another process's Snapshot, made at the present offset.
 func (d *doubting) snapshot(process string, same bool) *Record {
 	r := d.Snapshot(d.now)[0]
 	r.Session = Session{process, 1}
@@ -36,40 +36,40 @@ func (d *doubting) snapshot(process string, same bool) *Record {
 
 func (d *doubting) says(process string, same bool) Event { return d.next(d.snapshot(process, same)) }
 
-// next reads a record that is the next one.
+// next reads r at the next offset.
 func (d *doubting) next(r *Record) Event { return d.Read(d.Offset()+1, r, d.now) }
 
 func (d *doubting) hello() Event {
 	return d.next(&Record{Kind: Hello, Session: Session{"h", 1}, Read: d.Offset()})
 }
 
-const someRole = 5000 // that nobody holds
+const someRole = 5000 // nobody holds it
 
-// A single process that differs costs nobody his terms: it is contradicted by the others.
+// A single process with another fold costs no process its leadership: the others outvote it.
 func TestOneThatDiffersIsOutvotedByOthers(t *testing.T) {
 	d := newDoubting()
 	require.True(t, d.MayClaim(someRole, d.now))
 	early := d.snapshot("early", true)
 	e := d.says("bad", false)
-	require.False(t, e.Rewound, "one contradiction ends everything")
+	require.False(t, e.Rewound, "begins again after a single contradiction")
 	require.True(t, e.Differs && e.Doubts)
 	require.True(t, d.Asked(), "others have to be able to compare")
 	require.False(t, d.MayClaim(someRole, d.now), "claims, though nobody knows who is wrong")
 
 	e = d.says("bad", false)
-	require.False(t, e.Rewound || e.Differs || e.Doubts, "it is one voice")
+	require.False(t, e.Rewound || e.Differs || e.Doubts, "counts one process twice")
 	d.next(early)
-	require.True(t, d.Doubtful(), "what was written before says nothing")
+	require.True(t, d.Doubtful(), "counts a Snapshot made before the contradiction")
 	d.says("me", true)
-	require.True(t, d.Doubtful(), "the own voice is counted already")
+	require.True(t, d.Doubtful(), "counts its own vote twice")
 
 	d.says("good", true)
 	require.False(t, d.Doubtful())
 	require.True(t, d.Asked())
 	require.True(t, d.MayClaim(someRole, d.now))
 	d.says("good too", true)
-	require.False(t, d.Asked(), "enough have said so")
-	require.False(t, d.hello().Confirmed, "others may yet speak")
+	require.False(t, d.Asked(), "asks on, though enough have confirmed the fold")
+	require.False(t, d.hello().Confirmed, "decides before others could vote")
 	d.now = d.now.Add(time.Second / 2)
 	require.True(t, d.hello().Confirmed)
 	require.True(t, d.Known())
@@ -85,11 +85,11 @@ func TestWhoIsOutvotedBeginsAnew(t *testing.T) {
 	require.False(t, d.Known())
 	two = newDoubting().snapshot("two", true)
 	two.Read = d.Offset()
-	require.True(t, d.next(two).Known, "it believes them")
+	require.True(t, d.next(two).Known, "does not adopt the majority's Snapshot")
 }
 
-// A fold is as good as another when nobody else speaks. Then all begin again who are
-// contradicted, and do not believe each other at once.
+// With one vote against one, either fold may be wrong. Both processes begin again, and for a
+// while neither adopts the other's Snapshot.
 func TestATieMakesBeginAnew(t *testing.T) {
 	d := newDoubting()
 	good := d.snapshot("other", true)
@@ -98,12 +98,12 @@ func TestATieMakesBeginAnew(t *testing.T) {
 	require.False(t, d.hello().Rewound)
 	d.now = d.now.Add(1)
 	e := d.hello()
-	require.True(t, e.Rewound && e.Tied && !e.Outvoted, "a wrong fold lives on")
+	require.True(t, e.Rewound && e.Tied && !e.Outvoted, "keeps a fold that may be wrong")
 	require.False(t, d.Known())
 
 	bad := *good
 	bad.Session.Process, bad.Read = "bad", d.Offset()
-	require.False(t, d.next(&bad).Known, "believes who has contradicted it")
+	require.False(t, d.next(&bad).Known, "adopts a Snapshot of the process that contradicted it")
 	late := bad
 	good.Read = d.Offset()
 	require.True(t, d.next(good).Known)
@@ -114,10 +114,10 @@ func TestATieMakesBeginAnew(t *testing.T) {
 	d.hello()
 	d.now = d.now.Add(clock.Wait(clock.Tmax, 0.0005))
 	late.Read = d.Offset()
-	require.True(t, d.next(&late).Known, "for ever it must not")
+	require.True(t, d.next(&late).Known, "refuses the other's Snapshot for ever")
 }
 
-// Who changes his mind has begun again.
+// A process that now has the same fold as this one has begun again, so the doubt is over.
 func TestOneThatDiffersNoMoreEndsTheDoubt(t *testing.T) {
 	d := newDoubting()
 	d.says("bad", false)
@@ -125,19 +125,19 @@ func TestOneThatDiffersNoMoreEndsTheDoubt(t *testing.T) {
 	require.True(t, d.MayClaim(someRole, d.now))
 }
 
-// A Beat of a session that holds nothing is a voice like a Snapshot that differs.
+// A Beat of a session that holds nothing counts as a vote, like a Snapshot that differs.
 func TestABeatThatCannotBeIsAVoice(t *testing.T) {
 	d := newDoubting()
 	beat := func(process string) Event {
 		return d.next(&Record{Kind: Beat, Session: Session{process, 1}, Read: d.Offset(), T: time.Second})
 	}
 	e := beat("y")
-	require.True(t, e.Differs && e.Doubts && !e.Rewound, "a Beat that cannot be is passed over")
+	require.True(t, e.Differs && e.Doubts && !e.Rewound, "ignores a Beat that contradicts the fold")
 	require.True(t, beat("z").Outvoted)
 	require.False(t, d.Known())
 }
 
-// Who contradicts itself needs nobody else to tell.
+// A process that reads its own Snapshot and finds another fold in it begins again at once.
 func TestWhoContradictsItselfBeginsAnew(t *testing.T) {
 	d := newDoubting()
 	e := d.says("me", false)
@@ -150,5 +150,5 @@ func TestVoicesAreBounded(t *testing.T) {
 		d.says(fmt.Sprint("good", i), true)
 		d.says(fmt.Sprint("bad", i), false)
 	}
-	require.LessOrEqual(t, len(d.doubt.voices), maxVoices, "more processes are listened to than a group has")
+	require.LessOrEqual(t, len(d.doubt.voices), maxVoices, "counts the votes of more processes than a group has")
 }

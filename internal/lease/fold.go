@@ -21,7 +21,7 @@ type fold struct {
 	ended   []Session // sessions that were forgotten since takeEnded
 }
 
-// session is a holder. heard is when this process read its newest evidence; that is not
+// session is a holder. heard is the time when this process read its newest evidence. It is not
 // part of the fold.
 type session struct {
 	Holder
@@ -53,7 +53,7 @@ func (f *fold) clear() {
 	f.tokens, f.holders, f.ended = tokens, holders, ended
 }
 
-// takeEnded returns the sessions that lost their last role since the last call.
+// takeEnded returns the sessions that lost their last role, and forgets them.
 func (f *fold) takeEnded() []Session {
 	ended := f.ended
 	f.ended = nil
@@ -90,13 +90,12 @@ func (f *fold) longest() time.Duration {
 	return longest
 }
 
-// claim folds a Claim at offset o. In a Claim that is not fresh, each role is judged by
-// itself: the sender wins it if it is free, or if the sender had read all evidence of its
-// holder. A fresh Claim is valid if its sender had read all evidence of every holder, since
-// it then has waited for all of them; it wins all of its roles or none. The sender of a
-// record of a newer version may hold any role, so a Claim is valid only if its sender had
-// read that record; a valid Claim outlives it. claim appends the roles that were won, or
-// taken from their holders, to changed.
+// claim folds a Claim at offset o. Each role of a Claim that is not fresh is judged by itself:
+// the sender wins it if it is free, or if the sender had read all evidence of its holder. A fresh
+// Claim is valid if its sender had read all evidence of every holder, since it has then waited
+// for all of them. It wins all of its roles or none. The sender of a record of a newer version
+// may hold any role, so a Claim is valid only if its sender had read that record; a valid Claim
+// outlives it. claim appends the roles that were won, or taken from their holders, to changed.
 func (f *fold) claim(r *Record, o int64, now clock.Instant, changed []int32) []int32 {
 	if r.Read < f.newer {
 		return changed
@@ -132,7 +131,7 @@ func (f *fold) claim(r *Record, o int64, now clock.Instant, changed []int32) []i
 	return append(changed[:before], won...)
 }
 
-// grant gives roles that are free to a session.
+// grant gives free roles to a session.
 func (f *fold) grant(h Holder, token int64, roles []int32, now clock.Instant) {
 	i, ok := f.index[h.Session]
 	if !ok {
@@ -147,7 +146,7 @@ func (f *fold) grant(h Holder, token int64, roles []int32, now clock.Instant) {
 		f.tokens[role], f.holders[role] = token, i
 		f.hash += roleHash(role, token, key)
 	}
-	if g := f.grants[token]; g != nil { // a large Snapshot has several lists of one token
+	if g := f.grants[token]; g != nil { // a large Snapshot may list one token several times
 		g.roles += len(roles)
 		return
 	}
@@ -179,7 +178,7 @@ func (f *fold) enter(h Holder) int32 {
 	return i
 }
 
-// free takes a role from its holder, if it has one, and forgets a holder without roles.
+// free takes a role from its holder, if it has one, and forgets a holder that has no role left.
 func (f *fold) free(role int32) {
 	h := f.holderOf(role)
 	if h == nil {
@@ -203,8 +202,8 @@ func (f *fold) free(role int32) {
 	}
 }
 
-// apply folds a record at offset o by the same rules in every process. It reports whether
-// the record is evidence, and appends to changed the roles whose holder or token is new.
+// apply folds a record at offset o, by the same rules in every process. It reports whether the
+// record is evidence, and appends to changed the roles whose holder or token is new.
 func (f *fold) apply(r *Record, o int64, now clock.Instant, changed []int32) ([]int32, bool) {
 	switch r.Kind {
 	case Claim:
@@ -216,9 +215,9 @@ func (f *fold) apply(r *Record, o int64, now clock.Instant, changed []int32) ([]
 	return changed, r.Kind.evidential() && f.evidence(r.Session, o, now)
 }
 
-// evidential reports whether a record of this kind is evidence, provided that its session
-// holds something after it. A process that does not know the fold cannot tell, and assumes
-// that it does.
+// evidential reports whether a record of this kind is evidence, provided that its session holds
+// something after it. A process that does not know the fold cannot tell whether it does, and
+// assumes so.
 func (k Kind) evidential() bool { return k == Beat || k == Claim }
 
 // folded reports whether the fold depends on records of this kind.
@@ -238,8 +237,8 @@ func (f *fold) release(r *Record, changed []int32) []int32 {
 	return changed
 }
 
-// evidence folds a Beat or Claim of a session at o: the offset becomes the session's Last,
-// if it holds something. It reports whether it does.
+// evidence folds a Beat or Claim of a session at o. If the session holds something, the offset
+// becomes its Last, and evidence returns true.
 func (f *fold) evidence(id Session, o int64, now clock.Instant) bool {
 	s := f.find(id)
 	if s == nil {

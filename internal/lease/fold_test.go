@@ -12,7 +12,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// plainFold is the fold as the rules say it, in maps: what the quick one must be.
+// plainFold is the fold as the rules state it, in plain maps. The real fold must agree with it.
 type plainFold struct {
 	token  map[int32]int64
 	holder map[int32]Session
@@ -80,7 +80,7 @@ func (f *plainFold) apply(r *Record, o int64) {
 	maps.DeleteFunc(f.t, func(x Session, _ time.Duration) bool { return !holds(x) })
 }
 
-// keeps reports whether x holds something beside these roles.
+// keeps reports whether x holds any role besides these.
 func (f *plainFold) keeps(x Session, roles []int32) bool {
 	for role, y := range f.holder {
 		if x == y && !slices.Contains(roles, role) {
@@ -90,7 +90,7 @@ func (f *plainFold) keeps(x Session, roles []int32) bool {
 	return false
 }
 
-// same reports how a fold differs from the plain one.
+// same returns how a fold differs from the plain one, nil if it does not.
 func (f *plainFold) same(g *fold) error {
 	held := 0
 	for role := range int32(len(g.tokens)) {
@@ -125,8 +125,8 @@ func (f *plainFold) same(g *fold) error {
 	return nil
 }
 
-// TestTheFoldIsWhatTheRulesSay folds random records, and writes each fold out and reads
-// it back: the hash, which is kept up from record to record, is that of what is there.
+// TestTheFoldIsWhatTheRulesSay folds random records, and after each writes the fold out and reads
+// it back. The hash, which is updated record by record, must be the hash of the result.
 func TestTheFoldIsWhatTheRulesSay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := newFold()
@@ -168,7 +168,7 @@ func TestTheFoldIsWhatTheRulesSay(t *testing.T) {
 			for role := range int32(6) {
 				was, held := before[role]
 				if is, holds := want.token[role]; (was != is || held != holds) && !slices.Contains(changed, role) {
-					t.Fatalf("role %d has changed, %v is said", role, changed)
+					t.Fatalf("role %d has changed, but the fold reports %v", role, changed)
 				}
 			}
 			state := *(&Lease{fold: f}).states()[0]

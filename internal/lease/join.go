@@ -6,13 +6,13 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// join is the state of a process until it knows the fold. It learns the fold from a
-// Snapshot that reaches back to where it began to read, from a fresh Claim whose sender had
-// read all records of holders that this process has read, or from its own fresh Claim after
-// a silence longer than any lease.
+// join is the state of a process until it knows the fold. The process learns the fold from a
+// Snapshot that reaches back to where it began to read, from a fresh Claim whose sender had read
+// all holders' records that this process has read, or from its own fresh Claim after a silence
+// longer than any lease.
 type join struct {
 	from  int64         // s: where reading began
-	busy  int64         // newest record whose sender may be a holder: a fresh Claim must have read it
+	busy  int64         // newest record whose sender may be a holder: a valid fresh Claim must have read it
 	begun clock.Raw     // when s was known
 	bound time.Duration // no holder that has been silent since then has a larger T
 	heard clock.Raw     // when the leases of all senders heard so far are over
@@ -28,9 +28,9 @@ type entry struct {
 	sent   clock.Instant // the stamp, if the present session appended it
 }
 
-// maxKept bounds the records kept while the fold is not known, counted in records or in
-// hundreds of roles. A Snapshot that would need more of them is not used; another one will
-// come.
+// maxKept bounds the records kept while the fold is not known. A record counts as one, and as one
+// more for every hundred roles that it names. A Snapshot that needs a dropped record is not used;
+// another one will come.
 const maxKept = 20_000
 
 func newJoin(s int64, longest time.Duration, now clock.Instant) *join {
@@ -81,7 +81,7 @@ func (j *join) limit(r *Record) {
 	}
 }
 
-// parts collects a Snapshot that comes in several records.
+// parts collects the records of a Snapshot.
 type parts struct {
 	session Session
 	read    int64
@@ -100,7 +100,7 @@ func (j *join) snapshot(r *Record) (State, bool) {
 	p := j.parts
 	if p == nil || p.session != r.Session || p.read != r.Read || p.state.Hash != s.Hash || len(p.have) != s.Parts {
 		if p != nil && s.Part != 0 {
-			return State{}, false // a later part of a Snapshot whose first part was missed
+			return State{}, false // its first part was missed
 		}
 		p = &parts{session: r.Session, read: r.Read, have: make([]bool, s.Parts), missing: s.Parts,
 			state: State{Parts: 1, Hash: s.Hash, Newer: s.Newer}}
@@ -119,7 +119,7 @@ func (j *join) snapshot(r *Record) (State, bool) {
 	}
 	if p.missing--; p.missing > 0 {
 		if p.roles > MaxRoles || len(p.state.Holders) > MaxRoles {
-			j.parts = nil // no fold has so many
+			j.parts = nil // more roles than a log may have
 		}
 		return State{}, false
 	}

@@ -20,8 +20,8 @@ func unknown(from int64) *Lease {
 	return l
 }
 
-// What a process keeps while it knows nothing is bounded; a Snapshot that would need what
-// was dropped is of no use to it, and a newer one is.
+// The records kept before the fold is known are bounded. A Snapshot that needs dropped ones is
+// refused, and a newer one is adopted.
 func TestWhatIsKeptIsBounded(t *testing.T) {
 	l := unknown(1)
 	o := int64(1)
@@ -37,7 +37,7 @@ func TestWhatIsKeptIsBounded(t *testing.T) {
 		return &Record{Kind: Snapshot, Session: Session{"x", 1}, Read: read, Longest: time.Second, State: &s}
 	}
 	l.Read(o, snapshot(400), start)
-	require.False(t, l.Known(), "what came after its read is not there any more")
+	require.False(t, l.Known(), "adopts a Snapshot, though records after its read were dropped")
 	l.Read(o+1, snapshot(600), start)
 	require.True(t, l.Known())
 }
@@ -54,7 +54,7 @@ func TestManyRolesAreKeptLess(t *testing.T) {
 	require.Less(t, len(l.join.kept), 2*maxKept*100/MaxClaim)
 }
 
-// A Snapshot of more roles than there can be is given up while it is read.
+// A Snapshot that names more roles than a log may have is dropped while it is read.
 func TestPartsAreBounded(t *testing.T) {
 	l := unknown(1)
 	roles := make([]int32, MaxClaim)
@@ -70,7 +70,7 @@ func TestPartsAreBounded(t *testing.T) {
 	}
 }
 
-// Parts of several Snapshots may be mixed, come twice, and in any order.
+// Parts of several Snapshots may be interleaved, repeated, and in any order.
 func TestPartsOfSeveralSnapshots(t *testing.T) {
 	x, now := filled(1000)
 	a := x.Snapshot(now)[0]
@@ -87,14 +87,14 @@ func TestPartsOfSeveralSnapshots(t *testing.T) {
 		return l.Known()
 	}
 	require.False(t, read(parts[1]))
-	require.False(t, read(other[2]), "the rest of one whose beginning was missed")
+	require.False(t, read(other[2]), "adopts a Snapshot whose first part it missed")
 	require.False(t, read(parts[0]))
 	require.False(t, read(parts[0]))
 	require.True(t, read(parts[2]))
 	require.Equal(t, x.fold.hash, l.fold.hash)
 }
 
-// A Snapshot that contradicts itself is not believed.
+// A Snapshot that contradicts itself is not adopted.
 func TestASnapshotThatContradictsItself(t *testing.T) {
 	for name, spoil := range map[string]func(*State){
 		"another hash":      func(s *State) { s.Hash++ },
@@ -103,7 +103,7 @@ func TestASnapshotThatContradictsItself(t *testing.T) {
 		"another token":     func(s *State) { s.Grants[0].Token++ },
 		"another last":      func(s *State) { s.Holders[1].Last++ },
 		"a role twice":      func(s *State) { s.Grants[1].Roles = s.Grants[0].Roles },
-		"a role less":       func(s *State) { s.Grants = s.Grants[1:] },
+		"a role missing":    func(s *State) { s.Grants = s.Grants[1:] },
 		"a newer version":   func(s *State) { s.Newer = 3 },
 		"a holder too many": func(s *State) { s.Grants[0].Holder = 1000 },
 	} {
@@ -118,8 +118,7 @@ func TestASnapshotThatContradictsItself(t *testing.T) {
 	}
 }
 
-// A flood of records that play no part, or that somebody sends without end, costs no
-// memory, known or not.
+// A flood of meaningless records costs no memory, whether the fold is known or not.
 func TestAFloodCostsNoMemory(t *testing.T) {
 	if testing.Short() || seeded.Race {
 		t.Skip("millions of records: make sim runs it")

@@ -8,16 +8,16 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// Rules are the constants of one process's part in the protocol.
+// Rules are the parameters of one process in the protocol.
 type Rules struct {
 	Process string        // random, fresh at every boot: the process's id in the group
 	Name    string        // for people; cut off to fit into a record
 	T       time.Duration // the lease of this process's sessions, at most clock.Tmax
 	Rho     float64       // ρ, the largest rate error of anybody's raw clock
-	History int           // K: a Snapshot is due after so many records
+	History int           // K: a Snapshot is due after that many records
 
-	// Longest is the longest T that any member may have, if something fixes it that every
-	// newcomer must read before it can claim. 0 means clock.Tmax.
+	// Longest is the longest T that any member may have, if something fixes it that every newcomer
+	// reads before it can claim. 0 means clock.Tmax.
 	Longest time.Duration
 
 	// Dense says that the offsets of the log have no gaps. A record beyond the next offset
@@ -36,7 +36,7 @@ func (r *Rules) longest() time.Duration {
 type Lease struct {
 	rules Rules
 	fold  fold
-	join  *join // what is known until the fold is known; nil from then on
+	join  *join // what is known before the fold is; nil once the fold is known
 	own   own
 	trail trail
 
@@ -57,7 +57,7 @@ type own struct {
 	v         clock.Instant // V; zero: no evidence
 	ballot    int64         // the largest of that evidence
 	sent      []stamp       // own records in flight, oldest first
-	claiming  roleSet       // roles of Claims in flight; none is in two of them
+	claiming  roleSet       // roles of Claims in flight, each in one Claim only
 	claims    []pending
 	forgotten map[int32]int64 // role → token that this process no longer leads by, but still holds in the fold
 }
@@ -83,7 +83,7 @@ func New(rules Rules) *Lease {
 	return l
 }
 
-// clip makes a name one that Decode takes: valid UTF-8 of at most maxName bytes.
+// clip cuts a name to what Decode accepts: valid UTF-8 of at most maxName bytes.
 func clip(name string) string {
 	name = strings.ToValidUTF8(name, "?")
 	for len(name) > maxName {
@@ -93,11 +93,11 @@ func clip(name string) string {
 	return name
 }
 
-// Begin starts a new session that reads on from offset s: at boot, whenever the read
-// position jumps or reading may have stopped, and after an alarm. now must have been read
-// after s was known. The process holds nothing any more, and it does not know the fold: it
-// may have missed Claims. whole says that s is 0 and that nothing was ever deleted before
-// it, so that the process will read every Claim that was ever made.
+// Begin starts a new session that reads from offset s: at boot, whenever the read position jumps
+// or reading may have stopped, and after an alarm. now must have been read after s was known. The
+// process holds nothing any more, and does not know the fold, since it may have missed Claims.
+// whole says that s is 0 and that nothing was ever deleted from the log, so that the process will
+// read every Claim that was ever made.
 func (l *Lease) Begin(s int64, whole bool, now clock.Instant) {
 	l.renew()
 	l.fold = newFold()
@@ -108,14 +108,14 @@ func (l *Lease) Begin(s int64, whole bool, now clock.Instant) {
 	l.newerAt = now
 	l.join = newJoin(s, l.rules.longest(), now)
 	if whole {
-		// Nobody held anything before s. The wait covers a topic that was created again
-		// against the rules, by members like this one.
+		// Nobody held anything before s. The wait of T covers a topic that was recreated, against
+		// the rules, by members with the same T.
 		l.join.bound = l.rules.T
 	}
 }
 
-// renew begins a new session on the same fold. This process no longer leads the roles of
-// the former session, and treats its Claims that come back later as another process's.
+// renew begins a new session on the same fold. This process no longer leads the roles of the
+// former session, and treats that session's Claims like another process's.
 func (l *Lease) renew() {
 	l.own.session = Session{l.rules.Process, l.own.session.N + 1}
 	l.own.v, l.own.ballot = clock.Instant{}, 0
@@ -124,20 +124,20 @@ func (l *Lease) renew() {
 	clear(l.own.forgotten)
 }
 
-// Session is the present session.
+// Session returns the present session.
 func (l *Lease) Session() Session { return l.own.session }
 
 // Known reports whether the fold is known.
 func (l *Lease) Known() bool { return l.join == nil }
 
-// Offset is the highest offset consumed.
+// Offset returns the highest offset consumed.
 func (l *Lease) Offset() int64 { return l.read }
 
-// V is the time of the newest evidence that the present session is alive in the log;
-// zero if there is none.
+// V returns the time of the newest evidence that the present session is alive in the log; zero if
+// there is none.
 func (l *Lease) V() clock.Instant { return l.own.v }
 
-// Back is the largest ballot among the present session's evidence that was read back.
+// Back returns the largest ballot among the present session's evidence that was read back.
 func (l *Lease) Back() int64 { return l.own.ballot }
 
 // Leads is the rule: this process leads role iff its session holds it by the fold, its
@@ -147,8 +147,8 @@ func (l *Lease) Leads(role int32, now clock.Instant) (token int64, ok bool) {
 	return token, ok && l.young(now)
 }
 
-// Mine returns the token under which the present session holds role, if it does and
-// has not forgotten it.
+// Mine returns the token under which the present session holds role. ok is false if it does not
+// hold the role or has forgotten it.
 func (l *Lease) Mine(role int32) (token int64, ok bool) {
 	if l.join != nil {
 		return none, false
@@ -164,7 +164,7 @@ func (l *Lease) Mine(role int32) (token int64, ok bool) {
 	return token, true
 }
 
-// Holding is how many roles the present session holds, forgotten ones included.
+// Holding returns how many roles the present session holds, including forgotten ones.
 func (l *Lease) Holding() int {
 	if l.join != nil {
 		return 0
@@ -187,14 +187,14 @@ func Young(now, v clock.Instant, t time.Duration) bool {
 	return 0 <= age && age < clock.Hold(t)
 }
 
-// Lapsed reports whether the present session still holds roles in the fold that it no
-// longer leads by the clock.
+// Lapsed reports whether the present session holds roles in the fold that it no longer leads,
+// because V is too old.
 func (l *Lease) Lapsed(now clock.Instant) bool { return l.Holding() > 0 && !l.young(now) }
 
-// FreeAt is the time from which nobody leads role by any clock, provided that nothing is
-// read until then. It is zero if the role is free already. It is Never while the fold is not
-// known, and while no majority confirms a fold that others contradict. A record of a newer
-// version may come from a holder of any role, so it delays all of them.
+// FreeAt returns the time from which nobody leads role by any clock, if nothing more is read
+// until then. It is zero if the role is free already. It is Never while the fold is not known,
+// and while others contradict it and no majority confirms it. A record of a newer version may
+// come from a holder of any role, so it delays all of them.
 func (l *Lease) FreeAt(role int32) clock.Raw {
 	if l.join != nil || l.Doubtful() {
 		return clock.Never
@@ -209,8 +209,8 @@ func (l *Lease) FreeAt(role int32) clock.Raw {
 	return at
 }
 
-// FreshAt is the time from which a process that does not know the fold may claim, if
-// nothing is read until then; Never if it knows it.
+// FreshAt returns the time from which a process that does not know the fold may claim, if nothing
+// more is read until then. It is Never if the fold is known.
 func (l *Lease) FreshAt() clock.Raw {
 	if l.join == nil {
 		return clock.Never
@@ -218,8 +218,8 @@ func (l *Lease) FreshAt() clock.Raw {
 	return l.join.freshAt(l.rules.Rho)
 }
 
-// Newer is when the newest record of a newer version was read. ok is false if there was
-// none, or if a Claim has outlived it since.
+// Newer returns when the newest record of a newer version was read. ok is false if there was
+// none, or if a valid Claim has outlived it since.
 func (l *Lease) Newer() (at clock.Instant, ok bool) {
 	return l.newerAt, l.join == nil && l.fold.newer != none
 }

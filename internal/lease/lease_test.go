@@ -11,7 +11,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// rig is one log and some processes that read all of it at once.
+// rig is one log and several processes that read every record at once.
 type rig struct {
 	t     *testing.T
 	now   clock.Instant
@@ -36,7 +36,7 @@ func (r *rig) boot(name string) *Lease {
 
 func (r *rig) wait(d time.Duration) { r.now = r.now.Add(d) }
 
-// append puts records into the log, through the wire form, and lets all read them.
+// append encodes records, puts them into the log, and lets all processes read them.
 func (r *rig) append(records ...Record) Event {
 	r.t.Helper()
 	var last Event
@@ -72,7 +72,7 @@ func TestTheFirstClaimIsFresh(t *testing.T) {
 	r := newRig(t, 2)
 	a, b := r.procs[0], r.procs[1]
 	_, ok := a.Claim([]int32{0}, r.now)
-	require.False(t, ok, "nothing is known yet")
+	require.False(t, ok, "beats before it knows the fold")
 	r.wait(clock.Wait(time.Second, 0.0005))
 	r.claim(a, 0, 1, 5)
 	token, ok := a.Leads(5, r.now)
@@ -90,7 +90,7 @@ func TestTheFirstClaimIsFresh(t *testing.T) {
 func TestASnapshotMakesANewcomerKnow(t *testing.T) {
 	r := newRig(t, 2)
 	r.wait(2 * time.Second)
-	random := rand.New(rand.NewPCG(1, 2)) // gaps that no range packs
+	random := rand.New(rand.NewPCG(1, 2)) // with gaps, so that ranges save nothing
 	all := make([]int32, 0, 50_000)
 	for role := range int32(100_000) {
 		if random.IntN(2) == 0 {
@@ -135,7 +135,7 @@ func TestReleaseAndLapse(t *testing.T) {
 	out := a.Lapse(r.now)
 	require.Len(t, out, 1)
 	require.Empty(t, a.Lapse(r.now))
-	require.True(t, a.Owing(), "what a former session holds is to be released")
+	require.True(t, a.Owing(), "leaves a former session's roles unreleased")
 	r.append(out...)
 	require.False(t, a.Owing())
 	require.True(t, b.MayClaim(0, r.now))

@@ -11,7 +11,7 @@ import (
 // Every method here makes a record to append. now must have been read before the call; it
 // becomes the record's stamp. The records may reach the log in any order.
 
-// record numbers a record, and remembers its stamp if it may be evidence.
+// record numbers a record, and remembers its stamp if the record may become evidence.
 func (l *Lease) record(k Kind, now clock.Instant) Record {
 	l.own.seq++
 	r := Record{Kind: k, Session: l.own.session, Name: l.rules.Name, Read: l.read, Seq: l.own.seq, Longest: Unsaid}
@@ -27,8 +27,8 @@ func (l *Lease) record(k Kind, now clock.Instant) Record {
 	return r
 }
 
-// stamp remembers when a record was sent, and drops stamps older than T, which prove
-// nothing any more.
+// stamp remembers when a record was sent, and drops stamps older than T, which no longer prove
+// anything.
 func (w *own) stamp(seq uint64, now clock.Instant, t time.Duration) {
 	n := 0
 	for n < len(w.sent) && now.Age(w.sent[n].at) > t {
@@ -77,8 +77,8 @@ func (l *Lease) Beat(now clock.Instant) (Record, bool) {
 	return l.record(Beat, now), true
 }
 
-// MayClaim reports whether the rules allow this process to claim role at time now. If
-// the fold is not known they allow one fresh Claim, of any roles.
+// MayClaim reports whether the rules allow this process to claim role at time now. If the fold is
+// not known, they allow one fresh Claim of any roles.
 func (l *Lease) MayClaim(role int32, now clock.Instant) bool {
 	if l.join != nil {
 		return len(l.own.claims) == 0 && now.Raw >= l.FreshAt()
@@ -90,9 +90,9 @@ func (l *Lease) MayClaim(role int32, now clock.Instant) bool {
 	return h == nil || h.Session != l.own.session
 }
 
-// Claim makes a Claim of those given roles (ascending) that this process may claim, at
-// most MaxClaim of them. It returns false if there are none. A Claim is in flight until it
-// is read back, reported as failed, or given up.
+// Claim makes a Claim of those of the given roles (ascending) that this process may claim, at
+// most MaxClaim of them. It returns false if there are none. A Claim is in flight until it is
+// read back, reported as failed, or given up.
 func (l *Lease) Claim(roles []int32, now clock.Instant) (Record, bool) {
 	var may []int32
 	for _, role := range roles {
@@ -120,17 +120,16 @@ func (l *Lease) Claiming() (n int, oldest clock.Instant) {
 	return n, oldest
 }
 
-// Failed notes that the append of a Claim was not confirmed. The Claim may be in the log
-// nevertheless.
+// Failed notes that the append of a Claim was not confirmed. The Claim may still be in the log.
 func (l *Lease) Failed(id Session, seq uint64) {
 	if id == l.own.session {
 		l.own.resolve(seq)
 	}
 }
 
-// GiveUpClaims forgets the Claims in flight that were sent before a time: they may have been
-// lost. A session that holds nothing is replaced by a new one, so that a Claim that comes
-// back after all is treated as another process's.
+// GiveUpClaims forgets the Claims in flight that were sent before a time, since they may be lost.
+// If the session holds nothing, a new session replaces it, so that a Claim that comes back after
+// all is treated like another process's.
 func (l *Lease) GiveUpClaims(sent clock.Instant) {
 	for len(l.own.claims) > 0 && l.own.claims[0].at.Mono <= sent.Mono {
 		l.own.resolve(l.own.claims[0].seq)
@@ -140,8 +139,8 @@ func (l *Lease) GiveUpClaims(sent clock.Instant) {
 	}
 }
 
-// Lapse ends the present session for ever if it has lapsed, and makes the Releases of its
-// roles. At any given time it must be called before any other record is made.
+// Lapse ends the present session for good if it has lapsed, and makes the Releases of its roles.
+// At any given time it must be called before any other record is made.
 func (l *Lease) Lapse(now clock.Instant) []Record {
 	if !l.Lapsed(now) {
 		return nil
@@ -151,9 +150,8 @@ func (l *Lease) Lapse(now clock.Instant) []Record {
 	return l.releases(former, now, func(int32) bool { return true })
 }
 
-// Forget ends the leadership of roles that the present session holds: Leads is false from
-// now on. The application must have stopped its work before. Call Release afterwards, to
-// tell the others.
+// Forget ends the leadership of roles that the present session holds: from now on Leads is false.
+// The application must have stopped its work already. Call Release afterwards to tell the others.
 func (l *Lease) Forget(roles []int32) {
 	for _, role := range roles {
 		if token, ok := l.Mine(role); ok {
@@ -162,8 +160,8 @@ func (l *Lease) Forget(roles []int32) {
 	}
 }
 
-// Release makes the Releases of those given roles that were forgotten but are still held in
-// the fold.
+// Release makes the Releases of those of the given roles that were forgotten but are still held
+// in the fold.
 func (l *Lease) Release(roles []int32, now clock.Instant) []Record {
 	if l.join != nil {
 		return nil
@@ -171,9 +169,9 @@ func (l *Lease) Release(roles []int32, now clock.Instant) []Record {
 	return l.release(roles, l.own.session, now)
 }
 
-// Unreleased makes the Releases of all roles that were forgotten but are still held in the
-// fold, and of the roles of this process's former sessions. A Release may be lost, so they
-// are made again.
+// Unreleased makes the Releases of all roles that were forgotten but are still held in the fold,
+// and of the roles that this process's former sessions hold. A Release may be lost, so it is made
+// again until it is read back.
 func (l *Lease) Unreleased(now clock.Instant) []Record {
 	if l.join != nil {
 		return nil
@@ -191,7 +189,7 @@ func (l *Lease) Unreleased(now clock.Instant) []Record {
 	return out
 }
 
-// Owing reports whether Unreleased would make anything.
+// Owing reports whether Unreleased would make any record.
 func (l *Lease) Owing() bool {
 	return l.join == nil && (len(l.own.forgotten) > 0 || len(l.former()) > 0)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// modelCoder writes a state so that states which only differ in names, or in times that
-// are long ago, are the same.
+// modelCoder encodes a state. States that differ only in names, or in how long ago something is
+// that no rule looks back to, get the same code.
 type modelCoder struct {
 	out   []byte
 	ids   map[Session]byte
@@ -18,7 +18,7 @@ type modelCoder struct {
 
 func (k *modelCoder) byte(bs ...byte) { k.out = append(k.out, bs...) }
 func (k *modelCoder) offset(o int64)  { k.byte(byte(o + 2)) }
-func (k *modelCoder) long(t time.Duration) { // of the few durations that there are
+func (k *modelCoder) long(t time.Duration) { // there are few durations, so a byte suffices
 	k.byte(byte(1 + (t+modelTick-1)/modelTick))
 }
 
@@ -31,7 +31,7 @@ func (k *modelCoder) id(s Session) {
 	k.byte(n)
 }
 
-// age is how many ticks ago a reading was: two are as long ago as any number.
+// age writes how many ticks ago a reading was, at most two.
 func (k *modelCoder) age(now, at clock.Mono) {
 	if at == 0 {
 		k.byte(3)
@@ -58,7 +58,7 @@ func (k *modelCoder) fold(f *fold, roles int, now clock.Mono) {
 	}
 }
 
-// encode writes w. What is in the result is valid until the next call.
+// encode writes w. The result is valid until the next call.
 func (k *modelCoder) encode(w *modelWorld) []byte {
 	k.out = k.out[:0]
 	if k.ids == nil {
@@ -91,7 +91,8 @@ func (k *modelCoder) encode(w *modelWorld) []byte {
 	return k.out
 }
 
-// inFlight writes what is on its way: in which order it was sent does not matter.
+// inFlight writes the records in flight, sorted: the order in which they were sent does not
+// matter.
 func (k *modelCoder) inFlight(w *modelWorld) {
 	k.parts = k.parts[:0]
 	start := len(k.out)
@@ -147,8 +148,8 @@ func (k *modelCoder) lease(w *modelWorld, l *Lease, now clock.Mono) {
 	}
 }
 
-// record writes a record; of one that its sender has not read back also how old its stamp
-// is.
+// record writes a record. If its sender has not read it back, the age of its stamp is written,
+// too.
 func (k *modelCoder) record(w *modelWorld, r *Record, o int64) {
 	if r == nil {
 		k.byte(0)

@@ -24,19 +24,18 @@ var modelConfigs = []modelConfig{
 	{name: "newer versions", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 2, flight: 2, newer: 1, snapshots: true, held: true},
 }
 
-// deepConfigs have 4.4 million states more, and want some gigabytes: NELI_MODEL=deep adds
-// them.
+// deepConfigs have 4.4 million states more and need several gigabytes. NELI_MODEL=deep adds them.
 var deepConfigs = []modelConfig{
 	{name: "deep: two late joiners", ts: []time.Duration{modelLong, modelLong, modelLong}, roles: 1, records: 3, flight: 2, held: true},
 	{name: "deep: a short and a long lease, Snapshots", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 3, flight: 2, snapshots: true},
 	{name: "deep: newer versions, two records", ts: []time.Duration{modelShort, modelLong}, roles: 1, records: 2, flight: 2, newer: 2, snapshots: true, held: true},
 }
 
-// TestModel goes through every state that the Lease can reach within bounds, whatever
-// its caller, the log, and time do.
+// TestModel visits every state that the Lease can reach within bounds, whatever its caller, the
+// log, and the clocks do.
 func TestModel(t *testing.T) {
 	if seeded.Race {
-		t.Skip("one goroutine, of which the race detector has nothing to see: make sim runs it")
+		t.Skip("one goroutine, in which there is no race to detect: make sim runs it")
 	}
 	configs := modelConfigs
 	if os.Getenv("NELI_MODEL") == "deep" {
@@ -52,7 +51,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// search goes through everything that c allows, until something is wrong.
+// search visits every state that c allows, until it finds a fault.
 func search(c *modelConfig) *explore.Search[*modelWorld] {
 	var coder modelCoder
 	return explore.All(func() *modelWorld { return newModelWorld(c) }, coder.encode)

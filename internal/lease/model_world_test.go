@@ -10,13 +10,13 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// The model is the Lease that ships, in a small world: a few processes, roles and
-// records, and a clock that ticks. Everything may happen at any time: the search goes
-// through all of it (model_search_test.go).
+// The model is the Lease that ships, in a small world: a few processes, roles and records, and a
+// clock that ticks. Everything may happen at any time, and the search visits all of it
+// (internal/explore).
 //
-// A tick is half of what a claimant waits for the longest lease. A lease of Tmax is led
-// for up to one tick and may be claimed after two; a short one is led within its tick and
-// may be claimed after one.
+// A tick is half of what a claimant waits for the longest lease. A lease of Tmax is led for up to
+// one tick and may be claimed after two. A short one is led within its tick and may be claimed
+// after one.
 
 const (
 	modelTick  = (clock.Tmax + time.Millisecond) / 2
@@ -27,22 +27,22 @@ const (
 // modelConfig bounds a world.
 type modelConfig struct {
 	name      string
-	ts        []time.Duration // a process each
+	ts        []time.Duration // one for each process
 	roles     int
-	records   int // that are made
-	flight    int // of them at a time on their way
-	begins    int // jumps to any offset
-	doubles   int // records that are appended once more
-	newer     int // records of newer versions, by nobody
+	records   int // how many are made
+	flight    int // how many are in flight at a time
+	begins    int // how often a process jumps to some offset
+	doubles   int // how many records are appended twice
+	newer     int // how many records of newer versions appear
 	snapshots bool
-	held      bool // process 0 holds role 0; the others begin after its Claim, knowing nothing
+	held      bool // process 0 holds role 0; the others begin after its Claim, without knowing the fold
 }
 
-// modelRecord is a record in the log; r is nil for one of a newer version.
+// modelRecord is a record in the log. r is nil for a record of a newer version.
 type modelRecord struct{ r *Record }
 
-// modelWorld is one state. What is behind its pointers is shared with other states, and
-// never written to: who does something is copied first.
+// modelWorld is one state. What its pointers refer to is shared with other states and never
+// written to: a process is copied before it does anything.
 type modelWorld struct {
 	c      *modelConfig
 	procs  []*Lease
@@ -53,8 +53,8 @@ type modelWorld struct {
 	flight []*Record
 
 	sent, begins, doubles, newers int
-	led                           []int64 // by process and role: token that it leads with
-	ended                         []int64 // by role: largest token whose term is over
+	led                           []int64 // by process and role: the token it leads by
+	ended                         []int64 // by role: the largest token whose term is over
 }
 
 func newModelWorld(c *modelConfig) *modelWorld {
@@ -81,7 +81,7 @@ func (w *modelWorld) now() clock.Instant {
 	return clock.Alike(time.Hour + time.Duration(w.ticks)*modelTick)
 }
 
-// next is a copy in which process i may be written to; none if i < 0.
+// next returns a copy of w in which process i may be written to; no process if i < 0.
 func (w *modelWorld) next(i int) *modelWorld {
 	n := *w
 	n.led, n.ended = slices.Clone(w.led), slices.Clone(w.ended)
@@ -93,7 +93,7 @@ func (w *modelWorld) next(i int) *modelWorld {
 	return &n
 }
 
-// cloneLease copies a Lease but for its trail, which no rule rests on.
+// cloneLease copies a Lease except its trail, which no rule depends on.
 func cloneLease(l *Lease) *Lease {
 	c := *l
 	c.fold = cloneFold(&l.fold)
@@ -109,7 +109,7 @@ func cloneLease(l *Lease) *Lease {
 	return &c
 }
 
-// append is called on a world of its own.
+// append adds a record to the log, and folds it into the truth. w must be a copy of its own.
 func (w *modelWorld) append(r *Record) {
 	o := int64(len(w.log))
 	f := cloneFold(w.truth)
@@ -123,7 +123,7 @@ func (w *modelWorld) append(r *Record) {
 	w.log, w.hist = append(w.log, modelRecord{r}), append(w.hist, f.hash)
 }
 
-// read lets process i read its next record, and holds its fold against the truth.
+// read lets process i read its next record, and compares its fold with the truth.
 func (w *modelWorld) read(i int) (fault string) {
 	l := w.procs[i]
 	o := l.Offset() + 1
@@ -142,7 +142,7 @@ func (w *modelWorld) read(i int) (fault string) {
 	return ""
 }
 
-// look says whether what is led now may be.
+// Look checks that the present leaders may lead.
 func (w *modelWorld) Look() (fault string) {
 	now := w.now()
 	for role := range w.c.roles {
@@ -175,10 +175,11 @@ func (w *modelWorld) Look() (fault string) {
 	return ""
 }
 
-// modelStep is what may happen: to whom, what (for people, if asked for), what comes of it.
+// modelStep receives one possible step: what happens, the state that it leads to, and a fault if
+// there is one.
 type modelStep func(what func() string, to *modelWorld, fault string)
 
-// steps goes through everything that may happen.
+// Steps calls step for everything that may happen.
 func (w *modelWorld) Steps(step func(what func() string, to *modelWorld, fault string)) {
 	for i := range w.procs {
 		w.stepsOf(i, step)
@@ -204,7 +205,7 @@ func (w *modelWorld) Steps(step func(what func() string, to *modelWorld, fault s
 	step(func() string { return "time passes" }, n, "")
 }
 
-// stepsOf is what process i may do, and what may happen to it.
+// stepsOf calls step for everything that process i may do, and that may happen to it.
 func (w *modelWorld) stepsOf(i int, step modelStep) {
 	l := w.procs[i]
 	name := func(what string) func() string {
@@ -235,7 +236,7 @@ func (w *modelWorld) stepsOf(i int, step modelStep) {
 	}
 }
 
-// sends is everything that a process may send.
+// sends calls act for everything that a process may send.
 func (w *modelWorld) sends(l *Lease, act func(func(*Lease, clock.Instant) []Record)) {
 	one := func(r Record, ok bool) []Record {
 		if !ok {
@@ -276,8 +277,7 @@ func (w *modelWorld) sends(l *Lease, act func(func(*Lease, clock.Instant) []Reco
 	}
 }
 
-// act lets process i do something; what it sends is on its way then, or lost if there is
-// no room.
+// act lets process i do something. What it sends is then in flight, or lost if there is no room.
 func (w *modelWorld) act(i int, step modelStep, do func(*Lease, clock.Instant) []Record) {
 	n := w.next(i)
 	id := n.procs[i].Session()
@@ -315,13 +315,13 @@ func (w *modelWorld) act(i int, step modelStep, do func(*Lease, clock.Instant) [
 	}, n, fault)
 }
 
-// views is what all processes believe, in words.
+// Views describes what each process believes.
 func (w *modelWorld) Views() string {
 	var b strings.Builder
 	for _, l := range w.procs {
 		fmt.Fprintf(&b, "        %v has read %d", l.Session(), l.Offset())
 		if !l.Known() {
-			fmt.Fprintf(&b, ", knows nothing since %d, busy %d", l.join.from, l.join.busy)
+			fmt.Fprintf(&b, ", unknown since %d, busy %d", l.join.from, l.join.busy)
 		}
 		for role := range int32(w.c.roles) {
 			if h := l.fold.holderOf(role); h != nil {

@@ -14,7 +14,7 @@ type Grantee struct {
 	Last    int64         // offset of the newest evidence of the session
 	Since   clock.Instant // when this process read the claim, or first learnt of it
 	Heard   clock.Instant // when it read the newest evidence of the session
-	FreeAt  clock.Raw     // from when on the lease is over by any clock, if nothing is read until then
+	FreeAt  clock.Raw     // when the lease is over by any clock, if nothing more is read until then
 }
 
 // Holder returns the holder of role according to the fold, even if its lease is over. ok is
@@ -36,9 +36,9 @@ func (l *Lease) Holder(role int32) (g Grantee, ok bool) {
 	return g, true
 }
 
-// Grant returns the token under which role is held, and a small number that stands for its
-// holder until the next record is read. It costs less than Holder. ok is false if nobody
-// holds the role, or if the fold is not known.
+// Grant returns the token under which role is held, and a small number that stands for its holder
+// until the next record is read. It costs less than Holder. ok is false if nobody holds the role,
+// or if the fold is not known.
 func (l *Lease) Grant(role int32) (token int64, holder int32, ok bool) {
 	if l.join != nil || int(role) >= len(l.fold.tokens) || l.fold.tokens[role] == none {
 		return none, 0, false
@@ -46,7 +46,7 @@ func (l *Lease) Grant(role int32) (token int64, holder int32, ok bool) {
 	return l.fold.tokens[role], l.fold.holders[role], true
 }
 
-// sessions yields the sessions that hold something, in no order, with their index.
+// sessions yields the sessions that hold something, in no particular order, with their index.
 func (l *Lease) sessions() iter.Seq2[HolderState, int32] {
 	return func(yield func(HolderState, int32) bool) {
 		for _, i := range l.fold.index {
@@ -58,7 +58,7 @@ func (l *Lease) sessions() iter.Seq2[HolderState, int32] {
 	}
 }
 
-// HolderOf is Holder without the name, the token and when the term began.
+// HolderOf is Holder without the name, the token, and the time when the term began.
 func (l *Lease) HolderOf(role int32) (h HolderState, ok bool) {
 	if l.join != nil {
 		return HolderState{}, false
@@ -74,7 +74,7 @@ func (l *Lease) holderState(s *session) HolderState {
 	return HolderState{s.Session, s.held, s.Last, s.heard, s.freeAt(l.rules.Rho)}
 }
 
-// Roles is one more than the highest role that anybody has held.
+// Roles returns one more than the highest role that anybody has held.
 func (l *Lease) Roles() int32 {
 	if l.join != nil {
 		return 0
@@ -91,7 +91,7 @@ type HolderState struct {
 	FreeAt  clock.Raw
 }
 
-// Holders yields the sessions that hold something, in no order.
+// Holders yields the sessions that hold something, in no particular order.
 func (l *Lease) Holders() iter.Seq[HolderState] {
 	return func(yield func(HolderState) bool) {
 		if l.join != nil {
@@ -120,8 +120,8 @@ func (l *Lease) RolesOf(id Session) []int32 {
 	return roles
 }
 
-// Each calls of once for every holder, and then set for each of the held roles, with the
-// value that of returned for the role's holder.
+// Each calls of once for every holder. It then calls set for each role that is held, with the
+// value that of returned for its holder.
 func (l *Lease) Each(of func(HolderState) int32, set func(role, value int32)) {
 	if l.join != nil {
 		return
@@ -137,7 +137,7 @@ func (l *Lease) Each(of func(HolderState) int32, set func(role, value int32)) {
 	}
 }
 
-// HeldBy is how many roles a session holds.
+// HeldBy returns how many roles a session holds.
 func (l *Lease) HeldBy(id Session) int {
 	if l.join != nil {
 		return 0
@@ -148,7 +148,7 @@ func (l *Lease) HeldBy(id Session) int {
 	return 0
 }
 
-// Under reports whether one of this process's Claims of role is in flight.
+// Under reports whether a Claim of role by this process is in flight.
 func (l *Lease) Under(role int32) bool {
 	return l.own.claiming.has(role)
 }
@@ -156,7 +156,7 @@ func (l *Lease) Under(role int32) bool {
 // Vacant reports whether nobody holds anything.
 func (l *Lease) Vacant() bool { return l.join == nil && len(l.fold.index) == 0 }
 
-// Sessions is how many sessions hold something.
+// Sessions returns how many sessions hold something.
 func (l *Lease) Sessions() int {
 	if l.join != nil {
 		return 0
@@ -164,8 +164,8 @@ func (l *Lease) Sessions() int {
 	return len(l.fold.index)
 }
 
-// Free returns the roles below a number that nobody holds, ascending; nil if the fold is
-// not known.
+// Free returns the roles below the given number that nobody holds, ascending. It is nil if the
+// fold is not known.
 func (l *Lease) Free(below int32) []int32 {
 	if l.join != nil {
 		return nil

@@ -11,13 +11,13 @@ const (
 	Claim    Kind = "claim"    // the session wants roles
 	Release  Kind = "release"  // the session gives roles back
 	Snapshot Kind = "snapshot" // the sender's fold as of Read, or a part of it
-	Hello    Kind = "hello"    // a process announces itself
+	Hello    Kind = "hello"    // a process describes itself
 	Ping     Kind = "ping"     // a process asks another one to answer
-	Pong     Kind = "pong"     // and that answers
+	Pong     Kind = "pong"     // the answer to a Ping
 )
 
-// Session is one incarnation of a process on one log: a random id of the process and
-// the number of the incarnation. A session that has ended never comes back.
+// Session is one incarnation of a process on one log: the random id of the process, and the
+// number of the incarnation. A session that has ended never comes back.
 type Session struct {
 	Process string
 	N       uint64
@@ -26,10 +26,10 @@ type Session struct {
 // Record is a record of any kind. The comment of each field names the kinds that have it.
 type Record struct {
 	Kind    Kind
-	Session Session // the sender's; of a Release: the session that gives roles back, perhaps a former one
+	Session Session // the sender's. Release: the session that gives roles back, perhaps a former one of the sender
 	Name    string  // of the sender, for people
 	Read    int64   // the highest offset that the sender had consumed when it made the record; −1: none
-	Seq     uint64  // the sender's own number of the record
+	Seq     uint64  // the sender's number of the record
 
 	Ballot int64 // on a majority of logs: the sender's; 0 on a single log, whose tokens are offsets
 
@@ -40,26 +40,26 @@ type Record struct {
 	Fresh bool    // Claim: by a process that does not know the fold
 
 	Ended  []Grant // Release: what is given back
-	To     string  // Release: the process that is to claim next, if any; Ping, Pong: the process it is for, or Everyone
-	Pinned bool    // Release: and is to keep what it claims
-	Moved  bool    // Release: for the sake of balance or preference
+	To     string  // Release: the process that is to claim next, if any; Ping, Pong: the addressee, or Everyone
+	Pinned bool    // Release: the next holder is to keep the roles
+	Moved  bool    // Release: they move for the sake of balance or preference
 
 	State *State        // Snapshot
 	Hello *Announcement // Hello, Pong
 	Ping  int64         // Pong: the offset of the Ping that it answers
 
-	Request *Request // Ping: more than to answer, if not nil
-	Answer  *Answer  // Pong: to that
+	Request *Request // Ping: what the sender wants besides an answer; nil: nothing
+	Answer  *Answer  // Pong: the answer to a Request
 }
 
-// Everyone is To of a Ping that is for all members. It is no process's id: these are random text,
-// and a version that does not know it takes the Ping for somebody else's.
+// Everyone as To addresses a Ping to all members. It is no process's id, since ids are random
+// text. A version that does not know it takes the Ping for another process's.
 const Everyone = "*"
 
-// Unsaid is Longest of a sender that does not know the fold.
+// Unsaid is the Longest of a sender that does not know the fold.
 const Unsaid = time.Duration(-1)
 
-// Grant is roles with one token: the offset of the Claim that they were won by.
+// Grant is a set of roles with one token, the offset of the Claim that won them.
 type Grant struct {
 	Token  int64
 	Holder int32 // Snapshot: index into State.Holders
@@ -68,7 +68,7 @@ type Grant struct {
 
 // State is a fold at one offset, or a part of it.
 type State struct {
-	Part, Parts int    // from 0; all parts of one Snapshot have the same sender, Read and Hash
+	Part, Parts int    // Part counts from 0; all parts of one Snapshot have the same sender, Read and Hash
 	Hash        uint64 // of the whole fold
 	Newer       int64  // offset of the newest record of a newer version that no Claim has outlived; −1: none
 	Holders     []Holder
@@ -86,21 +86,21 @@ type Holder struct {
 // Announcement is a process's description of itself.
 type Announcement struct {
 	Priority int
-	Roles    int           // R: it wants roles below it
+	Roles    int           // R: it wants roles below this number
 	Wants    []int         // partitions that it may claim; nil: all
 	Leaving  bool          // it is about to close
-	Period   time.Duration // it will say so again within this time
+	Period   time.Duration // the next Hello comes within this time
 }
 
 const (
-	// MaxRoles is how many roles one log may have.
+	// MaxRoles is the largest number of roles of one log.
 	MaxRoles = 1_000_000
-	// MaxClaim is how many roles one Claim or one Grant may name, so that a record
-	// stays below MaxRecord.
+	// MaxClaim is the largest number of roles that one Claim or one Grant may name, so that a
+	// record stays below MaxRecord.
 	MaxClaim = 10_000
-	// MaxBallot bounds ballots, so that a larger one and a TokenBase can always be added.
+	// MaxBallot bounds ballots, so that adding one, or a TokenBase, never overflows.
 	MaxBallot = int64(1) << 61
-	// MaxRecord is the size of a record in bytes.
+	// MaxRecord is the largest size of a record, in bytes.
 	MaxRecord = 64 << 10
 
 	none = int64(-1)

@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// releases has a file for each release whose records differ from those of the former one. The
-// lines come in pairs: a record as that release writes it, and what it means. Released files
-// never change. `make release` adds one.
+// releases has a file for each release that writes other records than the one before. The lines
+// come in pairs: a record as that release writes it, and its meaning. The file of a published
+// release never changes. `make release` adds one.
 const releases = "testdata/releases"
 
-// Members of all releases contend in one group, so every release reads what the former ones
-// wrote, and takes it for the same.
+// Members of all releases contend in one group, so each release must read the records of earlier
+// ones, with the same meaning.
 func TestRecordsOfReleases(t *testing.T) {
 	if release := os.Getenv("NELI_RELEASE"); release != "" {
 		addRelease(t, release)
@@ -38,8 +38,8 @@ func TestRecordsOfReleases(t *testing.T) {
 	}
 }
 
-// A record that is written otherwise than by any release is new to every member that is
-// deployed. That must not happen unnoticed: NELI_RELEASE names the release to come and adds a file.
+// A record that no release has written is new to every deployed member, so a change must not go
+// unnoticed. NELI_RELEASE names the coming release and adds a file.
 func TestRecordsAreThoseOfARelease(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(releases, "*.jsonl"))
 	require.NoError(t, err)
@@ -50,11 +50,11 @@ func TestRecordsAreThoseOfARelease(t *testing.T) {
 	for _, r := range examples() {
 		value := testCodec.Encode(&r)
 		require.True(t, slices.ContainsFunc(known, func(line []byte) bool { return bytes.Equal(line, value) }),
-			"no file in %s has %s: docs/compatibility.md says what old readers make of new records; then NELI_RELEASE=vX.Y.Z go test -run TestRecordsOfReleases", releases, value)
+			"no file in %s has %s: read in docs/compatibility.md how old readers treat new records; then run NELI_RELEASE=vX.Y.Z go test -run TestRecordsOfReleases", releases, value)
 	}
 }
 
-// addRelease writes the file of a release, unless the files of former ones have all its records.
+// addRelease writes the file of a release, unless the files of earlier ones have all its records.
 func addRelease(t *testing.T, release string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(releases, "*.jsonl"))

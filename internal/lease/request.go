@@ -6,15 +6,15 @@ import (
 	"fmt"
 )
 
-// The rules of the lease ignore Requests. A Request is a field of a Ping, and its Answer a
-// field of the Pong, which older readers ignore. It is not a kind of its own, because a
-// reader takes the sender of an unknown kind for a possible holder of every role, and claims
-// nothing for a minute (docs/compatibility.md).
+// A Request is a field of a Ping, and its Answer a field of the Pong; older readers ignore both.
+// The rules of the lease do so, too. A Request is not a kind of its own, because a reader takes
+// the sender of an unknown kind for a possible holder of every role, and claims nothing for a
+// minute (docs/compatibility.md).
 
-// Request asks the process that a Ping is addressed to, to give up a role.
+// Request asks the addressee of a Ping to give up a role.
 type Request struct {
-	ID   uint64 // the asker's own number; the same if it asks again
-	Role int    // as everybody numbers it
+	ID   uint64 // the sender's own number; the same if it asks again
+	Role int    // by the number that the application uses
 	Verb Verb
 	To   string // Transfer: the member that is to lead, by its id or name
 }
@@ -22,7 +22,7 @@ type Request struct {
 // Verb is what a Request asks for.
 type Verb string
 
-// The verbs. The addressee refuses all others, which newer processes may send.
+// The verbs. An addressee refuses any other verb, such as a newer version may send.
 const (
 	Transfer Verb = "transfer"  // hand the role over to To
 	StepDown Verb = "step_down" // give up everything, and claim nothing for a while
@@ -43,12 +43,12 @@ const (
 	Accepted Stage = "accepted" // it is being carried out
 	Refused  Stage = "refused"
 	Done     Stage = "done"
-	Failed   Stage = "failed" // it was accepted, and could not be carried out
+	Failed   Stage = "failed" // it was accepted but could not be carried out
 )
 
 const (
-	maxRequestID = 1 << 53 // not every JSON reader has 64 bits for a number
-	maxWord      = 32      // of a Verb or Stage, in bytes
+	maxRequestID = 1 << 53 // some JSON readers have fewer than 64 bits for a number
+	maxWord      = 32      // the length of a Verb or Stage in bytes
 )
 
 type wireRequest struct {
@@ -64,7 +64,7 @@ type wireAnswer struct {
 	Text  string `json:"text,omitempty"`
 }
 
-// packRequest and packAnswer write the fields; nil stays out of the record.
+// packRequest and packAnswer write the fields. A nil field is left out of the record.
 func packRequest(q *Request) json.RawMessage {
 	if q == nil {
 		return nil
@@ -82,12 +82,12 @@ func packAnswer(a *Answer) json.RawMessage {
 func raw(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic("neli: encoding a request: " + err.Error()) // no field of it can fail
+		panic("neli: encoding a request: " + err.Error()) // no field can fail
 	}
 	return b
 }
 
-// said reports whether a record has a field; null counts as none.
+// said reports whether a record has a field; null counts as absent.
 func said(field json.RawMessage) bool { return len(field) > 0 && !bytes.Equal(field, []byte("null")) }
 
 // unpackRequest reads the field of a Ping.

@@ -13,7 +13,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// with is a record's bytes with a field more, of whatever value.
+// with adds a field to an encoded record.
 func with(t *testing.T, value []byte, field string, what any) []byte {
 	t.Helper()
 	var all map[string]json.RawMessage
@@ -26,8 +26,8 @@ func with(t *testing.T, value []byte, field string, what any) []byte {
 	return b
 }
 
-// without is what a member of a version before requests reads in a record's bytes: it has
-// no such fields, and ignores what it does not know.
+// without decodes a record as a version before requests does: it has no such fields, and ignores
+// unknown ones.
 func without(t *testing.T, value []byte) *Record {
 	t.Helper()
 	var all map[string]json.RawMessage
@@ -41,8 +41,8 @@ func without(t *testing.T, value []byte) *Record {
 	return r
 }
 
-// Older members take a request for a Ping and its answer for a Pong, which they know, and not for
-// a kind that they do not know: that would keep them from claiming for a minute.
+// Older members take a request for a Ping, and its answer for a Pong. They must not take them for
+// an unknown kind, which would keep them from claiming for a minute.
 func TestOlderMembersTakeARequestForAPing(t *testing.T) {
 	const request = `{"neli":1,"group":"g","log":"log","kind":"ping","process":"x","session":3,"name":"X","read":7,"seq":11,"longest":0,` +
 		`"to":"y","request":{"id":3,"role":5,"verb":"transfer","to":"Z"}}`
@@ -55,19 +55,19 @@ func TestOlderMembersTakeARequestForAPing(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, r.Request == nil && r.Answer == nil)
 		r.Request, r.Answer = nil, nil
-		require.Equal(t, old, r, "and nothing else of the record depends on it")
+		require.Equal(t, old, r, "another field has changed, too")
 	}
 }
 
-// What only newer members know must not decide whether a record is folded: folds would
-// differ. Whatever stands there, in a record of any kind that is folded, it is what it was.
+// A field that only newer members know must not decide whether a record is folded, or folds would
+// differ. A record that has it by mistake, whatever its contents, means the same as without it.
 func TestARequestInOtherRecordsIsIgnored(t *testing.T) {
 	for _, r := range examples() {
 		value := testCodec.Encode(&r)
 		want := without(t, value)
 		for _, field := range []string{"request", "answer"} {
 			if r.Kind == Ping && field == "request" || r.Kind == Pong && field == "answer" {
-				continue // its own field
+				continue // the kind that may have it
 			}
 			for _, what := range []any{7, "x", nil, []int{1}, map[string]any{"id": "x"}, map[string]any{"id": 1, "role": 1, "verb": "transfer", "stage": "done"}} {
 				got, err := testCodec.Decode(with(t, value, field, what))
@@ -79,8 +79,8 @@ func TestARequestInOtherRecordsIsIgnored(t *testing.T) {
 	}
 }
 
-// A request changes nothing that the rules look at, whoever it says that it is from: not the
-// fold, no silence, no evidence, whether this process knows the fold or not.
+// A request changes nothing that the rules depend on, whoever its alleged sender is: no fold, no
+// silence, no evidence, whether this process knows the fold or not.
 func TestARequestIsNoPartOfTheRules(t *testing.T) {
 	at := func(d time.Duration) clock.Instant { return clock.Alike(time.Hour + d) }
 	for _, from := range []Session{{"holder", 1}, {"holder", 9}, {"stranger", 1}, {"me", 7}} {
@@ -90,7 +90,7 @@ func TestARequestIsNoPartOfTheRules(t *testing.T) {
 			ask := &Record{Kind: Ping, Session: from, Read: -1, Seq: 1, Longest: Unsaid, To: "holder", Request: &Request{ID: 1, Verb: StepDown}}
 			fresh := l.FreshAt()
 			require.Equal(t, Event{}, l.Read(0, ask, at(0)))
-			require.Equal(t, fresh, l.FreshAt(), "nor of what is not known")
+			require.Equal(t, fresh, l.FreshAt(), "a request moved the time of a fresh Claim")
 			l.Read(1, &Record{Kind: Claim, Session: Session{"holder", 1}, Read: 0, Seq: 2, T: time.Second, Longest: Unsaid, Fresh: true, Roles: []int32{0}}, at(0))
 			require.True(t, l.Known())
 			hash, free := l.fold.hash, l.FreeAt(0)
@@ -101,12 +101,12 @@ func TestARequestIsNoPartOfTheRules(t *testing.T) {
 				require.Empty(t, ev.Changed)
 			}
 			require.Equal(t, hash, l.fold.hash)
-			require.Equal(t, free, l.FreeAt(0), "its silence goes on")
+			require.Equal(t, free, l.FreeAt(0), "a request ended the sender's silence")
 		})
 	}
 }
 
-// What is answered is cut off where a record would refuse it, and is never refused itself.
+// A text that is too long for a record is cut off, rather than refused by the reader.
 func TestAnAnswerFitsARecord(t *testing.T) {
 	for _, text := range []string{"", "no", strings.Repeat("€", 1000), "\x00\x1b[2J\xff", string(bytes.Repeat([]byte{'"'}, 4000))} {
 		r := Record{Kind: Pong, Session: Session{"x", 1}, Read: 1, Seq: 1, Longest: 0, To: "y", Hello: &Announcement{}, Answer: &Answer{1, Failed, text}}

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Lists of roles on the wire: "0-4,9" for people as long as there are few ranges, and
-// otherwise a "~" and the base64 of, for each range, the gap before it and its length
-// less one, as varints. A thousand roles scattered over a hundred thousand take 3 KB.
+// Lists of roles on the wire. With few ranges they are readable, as in "0-4,9". Otherwise they
+// are a "~" and base64 of two varints for each range: the gap before it, and its length less one.
+// A thousand roles scattered over a hundred thousand take 3 KB.
 
 const fewRanges = 64
 

@@ -39,7 +39,7 @@ func TestPackedRolesComeBack(t *testing.T) {
 				t.Fatalf("%d roles within a limit of %d", len(roles), len(roles)-1)
 			}
 			if most := size(roles); len(packed) > most {
-				t.Fatalf("%d bytes, %d were reckoned with", len(packed), most)
+				t.Fatalf("%d bytes, %d were expected at most", len(packed), most)
 			}
 		}
 	})
@@ -60,7 +60,7 @@ func TestAMillionRolesInOneRange(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The largest Claim there can be, as scattered as it can be, fits a record.
+// The largest possible Claim, however scattered its roles, fits a record.
 func TestTheLargestClaimFitsARecord(t *testing.T) {
 	for _, gap := range []int32{2, 50, 99} {
 		roles := make([]int32, MaxClaim)

@@ -9,7 +9,7 @@ import (
 func TestRoleSet(t *testing.T) {
 	var s roleSet
 	s.remove(7)
-	assert.False(t, s.has(7), "of an empty set")
+	assert.False(t, s.has(7), "an empty set has a role")
 	for _, role := range []int32{0, 63, 64, 1000} {
 		s.add(role)
 	}

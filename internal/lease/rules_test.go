@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// How many seeds the guards run, mutated or not. Each rule below was broken by one of the
-// first half of them.
+// How many seeds the guards run, with a mutant or without. The first half of them is enough to
+// break each rule below.
 const (
 	plainSeeds = 3000
 	huntSeeds  = 1500
@@ -18,16 +18,16 @@ const (
 	liveSeeds  = 400
 )
 
-// Each rule of the protocol with what happens without it. A rule that random seeds do
-// not show within seconds has its counterexample by hand (script_test.go). Left out are
-// rules that another one implies here, so that neither breaks anything alone:
+// The rules of the protocol, each with a mutant that leaves it out. A rule that random seeds
+// break too rarely has a hand-made counterexample (script_test.go). Some rules are missing
+// because another rule implies them here, so that neither breaks anything alone:
 //
 //   - an unknown process leads nothing: its session is new, and its fold empty
-//   - a log is empty only if nothing was deleted from it: what is left is heard
-//   - V is the maximum of the stamps, and evidence that comes back when nothing is held
-//     counts for nothing: that is for clarity
-//   - a fresh Claim wins all or nothing: by single roles it would be as safe, but its
-//     sender would not know what it holds
+//   - a log is empty only if nothing was deleted from it: what is left is read
+//   - V is the maximum of the stamps, and own evidence counts only while something is held: both
+//     are there for clarity
+//   - a fresh Claim wins all or nothing: winning single roles would be as safe, but its sender
+//     would not know what it holds
 var rules = []mutation.Mutant{
 	// The fold.
 	{Rule: "a claim must have read all evidence of the holder", File: "fold.go",
@@ -54,12 +54,12 @@ var rules = []mutation.Mutant{
 	{Rule: "a Release names its token", File: "fold.go",
 		Old: "h.Session == r.Session && f.tokens[role] == g.Token {", New: "h.Session == r.Session {",
 		Guard: "TestAReleaseNamesItsToken", Want: "two leaders"},
-	{Rule: "a Release of a sentinel's names the session, and frees nobody else's", File: "fold.go",
+	{Rule: "a sentinel's Release names the session, and frees no other session's roles", File: "fold.go",
 		Old: "h != nil && h.Session == r.Session && f.tokens[role] == g.Token {", New: "h != nil && f.tokens[role] == g.Token {",
 		Guard: "TestSentinels", Want: `seed \d+: (two leaders|a sentinel's Release has hit|folds differ)`, Seeds: huntSeeds},
-	{Rule: "nobody gives back what this process holds itself", File: "dead.go",
+	{Rule: "a sentinel's Release never frees its own process's roles", File: "dead.go",
 		Old: "if l.join != nil || id.Process == l.rules.Process {", New: "if l.join != nil {",
-		Guard: "TestNobodyReleasesItself", Want: "its own work may go on"},
+		Guard: "TestNobodyReleasesItself", Want: "whose work may go on"},
 	{Rule: "a fresh claim must have read all evidence of all holders", File: "fold.go",
 		Old: "if r.Read < f.session[i].Last {", New: "if r.Read < f.session[i].Last && false {",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: (two leaders|folds differ)`, Seeds: huntSeeds},
@@ -74,7 +74,7 @@ var rules = []mutation.Mutant{
 	{Rule: "beats restart the wait", File: "fold.go",
 		Old: "	s.Last, s.heard = o, now\n", New: "	s.Last = o\n	if s.heard == (clock.Instant{}) {\n		s.heard = now\n	}\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
-	{Rule: "silence is counted from when the record was in hand, not from the poll", File: "fold.go",
+	{Rule: "silence is counted from when the record was received, not from the poll", File: "fold.go",
 		Old: "s.Last, s.heard = o, now", New: "s.Last, s.heard = o, now.Add(-s.T/4)",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
 	{Rule: "the wait covers ρ", File: "../clock/clock.go",
@@ -106,7 +106,7 @@ var rules = []mutation.Mutant{
 	{Rule: "a role is forgotten before its Release is sent", File: "make.go",
 		Old: "		return leads\n", New: "		return leads && false\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
-	{Rule: "what is forgotten is not led", File: "lease.go",
+	{Rule: "a process does not lead a role that it forgot", File: "lease.go",
 		Old: "yes && gone == token", New: "yes && gone == token && false",
 		Guard: "TestAForgottenRoleIsNotLed", Want: "leads what it forgot"},
 	{Rule: "only a session that holds something beats", File: "make.go",
@@ -115,60 +115,60 @@ var rules = []mutation.Mutant{
 
 	{Rule: "a gap in a dense log is a loss", File: "consume.go",
 		Old: "return o <= l.read || l.rules.Dense && o > l.read+1 }", New: "return o <= l.read }",
-		Guard: "TestALogWithAGap/.*", Want: "two records were lost"},
+		Guard: "TestALogWithAGap/.*", Want: "missed the loss of two records"},
 
 	// Folds that differ.
-	{Rule: "one that differs costs nobody his terms", File: "doubt.go",
+	{Rule: "one process with another fold costs no process its leadership", File: "doubt.go",
 		Old: "	case other > same:\n", New: "	case other > 0:\n",
-		Guard: "TestOneThatDiffersIsOutvotedByOthers", Want: "one contradiction ends everything"},
-	{Rule: "who is contradicted by two begins anew", File: "doubt.go",
+		Guard: "TestOneThatDiffersIsOutvotedByOthers", Want: "begins again after a single contradiction"},
+	{Rule: "a process contradicted by two others begins again", File: "doubt.go",
 		Old: "	case other > same:\n", New: "	case other > same+8:\n",
 		Guard: "TestWhoIsOutvotedBeginsAnew", Want: "goes on with a fold that two others contradict"},
-	{Rule: "a tie is no victory", File: "doubt.go",
+	{Rule: "a process begins again after a tie, too", File: "doubt.go",
 		Old: "	case now.Raw >= d.until:\n		return tied\n", New: "",
-		Guard: "TestATieMakesBeginAnew", Want: "a wrong fold lives on"},
-	{Rule: "after a tie those who differed are not believed", File: "doubt.go",
+		Guard: "TestATieMakesBeginAnew", Want: "keeps a fold that may be wrong"},
+	{Rule: "after a tie, Snapshots of processes that differed are not adopted", File: "doubt.go",
 		Old: "l.disbelieved[id] = !agrees", New: "l.disbelieved[id] = agrees && false",
-		Guard: "TestATieMakesBeginAnew", Want: "believes who has contradicted it"},
-	{Rule: "but not for ever", File: "doubt.go",
+		Guard: "TestATieMakesBeginAnew", Want: "adopts a Snapshot of the process that contradicted it"},
+	{Rule: "they are adopted again after W of the longest lease", File: "doubt.go",
 		Old: " || now.Raw >= l.believeAt\n", New: "\n",
-		Guard: "TestATieMakesBeginAnew", Want: "for ever it must not"},
-	{Rule: "nothing is claimed in doubt", File: "lease.go",
+		Guard: "TestATieMakesBeginAnew", Want: "refuses the other's Snapshot for ever"},
+	{Rule: "a process in doubt claims nothing", File: "lease.go",
 		Old: "	if l.join != nil || l.Doubtful() {\n", New: "	if l.join != nil {\n",
 		Guard: "TestOneThatDiffersIsOutvotedByOthers", Want: "claims, though nobody knows who is wrong"},
-	{Rule: "what was written before a contradiction says nothing of it", File: "doubt.go",
+	{Rule: "a Snapshot made before a contradiction is no vote on it", File: "doubt.go",
 		Old: "	case agrees && r.Read < d.from:\n", New: "	case agrees && r.Read < 0:\n",
-		Guard: "TestOneThatDiffersIsOutvotedByOthers", Want: "what was written before says nothing"},
-	{Rule: "a Beat that cannot be is a contradiction", File: "doubt.go",
+		Guard: "TestOneThatDiffersIsOutvotedByOthers", Want: "counts a Snapshot made before the contradiction"},
+	{Rule: "a Beat of a session that holds nothing is a contradiction", File: "doubt.go",
 		Old: "r.Kind == Beat && !evidence && l.trail.contradicts(r)", New: "r.Kind == Beat && evidence && l.trail.contradicts(r)",
-		Guard: "TestABeatThatCannotBeIsAVoice", Want: "a Beat that cannot be is passed over"},
-	{Rule: "voices are bounded", File: "doubt.go",
+		Guard: "TestABeatThatCannotBeIsAVoice", Want: "ignores a Beat that contradicts the fold"},
+	{Rule: "the number of votes is bounded", File: "doubt.go",
 		Old: "	if !known && len(d.voices) >= maxVoices {\n", New: "	if !known && len(d.voices) >= 8*maxVoices {\n",
-		Guard: "TestVoicesAreBounded", Want: "more processes are listened to than a group has"},
+		Guard: "TestVoicesAreBounded", Want: "counts the votes of more processes than a group has"},
 
 	// Before the fold is known.
 	{Rule: "a Snapshot reaches back to the beginning", File: "consume.go",
 		Old: "!l.believes(r.Session.Process, now) || r.Read < j.since-1", New: "!l.believes(r.Session.Process, now)",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (folds differ|two leaders)`, Seeds: plainSeeds},
-	{Rule: "what came after a Snapshot's read is folded", File: "consume.go",
+	{Rule: "records after a Snapshot's read are folded", File: "consume.go",
 		Old: "case e.offset <= read:", New: "case e.offset <= o:",
 		Guard: "TestSimulation/plain", Want: `seed \d+: folds differ`, Seeds: plainSeeds},
-	{Rule: "a Snapshot's holders are silent from its adoption on", File: "consume.go",
+	{Rule: "the silence of a Snapshot's holders is counted from its adoption", File: "consume.go",
 		Old: "		f.session[i].heard = now\n", New: "		f.session[i].heard = now.Add(-clock.Tmax)\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
 	{Rule: "a Snapshot counts when all its parts are read", File: "join.go",
 		Old: "p.missing--; p.missing > 0 {", New: "p.missing--; p.missing > 1 {",
 		Guard: "TestASnapshotMakesANewcomerKnow", Want: "a whole Snapshot was not adopted"},
-	{Rule: "who adopts a fresh claim wants it to have read all that may be evidence", File: "consume.go",
+	{Rule: "a fresh claim is adopted only if it had read all possible evidence", File: "consume.go",
 		Old: "r.Kind == Claim && r.Fresh && r.Read >= j.from-1 && r.Read >= j.busy:", New: "r.Kind == Claim && r.Fresh && r.Read >= j.from-1:",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (folds differ|two leaders)`, Seeds: plainSeeds},
-	{Rule: "a fresh claim waits from the beginning on", File: "join.go",
+	{Rule: "the wait of a fresh claim begins where reading began", File: "join.go",
 		Old: "max(clock.FreeAt(j.begun, j.bound, rho), j.heard)", New: "j.heard + 0*clock.Raw(rho)",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: two leaders`, Seeds: huntSeeds},
 	{Rule: "evidence restarts the wait of a fresh claim", File: "join.go",
 		Old: "	j.heard = max(j.heard, clock.FreeAt(now.Raw, t, rho))\n", New: "",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: two leaders`, Seeds: huntSeeds},
-	{Rule: "the beginning is counted from when the offset was known", File: "lease.go",
+	{Rule: "reading begins when the start offset is known", File: "lease.go",
 		Old: "newJoin(s, l.rules.longest(), now)", New: "newJoin(s, l.rules.longest(), now.Add(-l.rules.T/2))",
 		Guard: "TestSimulation/fresh", Want: `seed \d+: (two leaders|token led again)`, Seeds: freshSeeds},
 
@@ -179,13 +179,13 @@ var rules = []mutation.Mutant{
 	{Rule: "a Snapshot says each holder's T", File: "codec.go",
 		Old: "h.Name, h.T, h.Last})\n	}\n	if s.Grants", New: "h.Name, clock.Tmax / 10, h.Last})\n	}\n	if s.Grants",
 		Guard: "TestASnapshotMakesANewcomerKnow", Want: "a whole Snapshot was not adopted"},
-	{Rule: "who knows nothing waits for the longest T there may be", File: "lease.go",
+	{Rule: "an unknown process waits for the longest T allowed", File: "lease.go",
 		Old: "	l.join = newJoin(s, l.rules.longest(), now)\n", New: "	l.join = newJoin(s, l.rules.T, now)\n",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: two leaders`, Seeds: huntSeeds},
 	{Rule: "longest counts only if its sender had read up to the beginning", File: "join.go",
 		Old: "r.Longest != Unsaid && r.Read >= j.from-1", New: "r.Longest != Unsaid",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: two leaders`, Seeds: huntSeeds},
-	{Rule: "longest is said only by who knows the fold", File: "make.go",
+	{Rule: "only a process that knows the fold states longest", File: "make.go",
 		Old: "r.Longest = l.fold.longest()\n	}", New: "r.Longest = l.fold.longest()\n	} else if k != Claim {\n		r.Longest = l.rules.T\n	}",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: two leaders`, Seeds: huntSeeds},
 	{Rule: "longest is the largest of all, not the sender's own T", File: "make.go",
@@ -194,10 +194,10 @@ var rules = []mutation.Mutant{
 	{Rule: "longest is the largest of all, not of what the sender holds", File: "make.go",
 		Old: "		r.Longest = l.fold.longest()\n", New: "		r.Longest = 0\n		if l.Holding() > 0 {\n			r.Longest = l.rules.T\n		}\n",
 		Guard: "TestLongestIsOfAll", Want: "two leaders"},
-	{Rule: "of all T that were heard the one that ends last counts", File: "join.go",
+	{Rule: "of all leases heard, the one that ends last counts", File: "join.go",
 		Old: "max(j.heard, clock.FreeAt(now.Raw, t, rho))", New: "clock.FreeAt(now.Raw, t, rho)",
 		Guard: "TestTheLeaseThatEndsLastCounts", Want: "two leaders"},
-	{Rule: "the T of what was heard counts", File: "join.go",
+	{Rule: "a lease heard counts with its sender's T", File: "join.go",
 		Old: "clock.FreeAt(now.Raw, t, rho)", New: "now.Raw.Add(min(t, 0))",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: two leaders`, Seeds: huntSeeds},
 
@@ -211,16 +211,16 @@ var rules = []mutation.Mutant{
 	{Rule: "claims wait for the silence of newer versions", File: "lease.go",
 		Old: "	if l.fold.newer != none {\n		at", New: "	if l.fold.newer != none && false {\n		at",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
-	{Rule: "they wait for the longest T there may be", File: "lease.go",
+	{Rule: "that wait covers the longest T allowed", File: "lease.go",
 		Old: "clock.FreeAt(l.newerAt.Raw, l.rules.longest(),", New: "clock.FreeAt(l.newerAt.Raw, l.rules.T,",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
-	{Rule: "who knows nothing waits for newer versions, too", File: "consume.go",
+	{Rule: "an unknown process waits for newer versions, too", File: "consume.go",
 		Old: "		j.hear(o, now, l.rules.longest(), l.rules.Rho)\n", New: "",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: (two leaders|folds differ)`, Seeds: huntSeeds},
-	{Rule: "who knows nothing adopts no fresh claim that had not read a newer version's record", File: "consume.go",
+	{Rule: "an unknown process adopts a fresh claim only if it had read the newest newer-version record", File: "consume.go",
 		Old: "j.hear(o, now, l.rules.longest(), l.rules.Rho)", New: "j.hear(j.busy, now, l.rules.longest(), l.rules.Rho)",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: (two leaders|folds differ)`, Seeds: huntSeeds},
-	{Rule: "and it waits for the longest T after newer versions", File: "consume.go",
+	{Rule: "an unknown process waits for the longest T after a newer version's record", File: "consume.go",
 		Old: "j.hear(o, now, l.rules.longest(), l.rules.Rho)", New: "j.hear(o, now, l.rules.T, l.rules.Rho)",
 		Guard: "TestANewerVersionMayHoldForTmax", Want: "claims what a newer version may hold"},
 	{Rule: "newer records after a Snapshot's read are folded", File: "consume.go",
@@ -229,36 +229,36 @@ var rules = []mutation.Mutant{
 	{Rule: "a Snapshot says the newest record of a newer version", File: "consume.go",
 		Old: "	if s.Newer != none {\n		f.setNewer(s.Newer)\n	}\n	return f, f.hash == s.Hash", New: "	return f, f.hash == s.Hash || s.Newer != none",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: (folds differ|Snapshot lies|two leaders)`, Seeds: huntSeeds},
-	{Rule: "newer versions are silent from a Snapshot's adoption on", File: "consume.go",
+	{Rule: "a newer version's silence is counted from a Snapshot's adoption", File: "consume.go",
 		Old: "	l.newerAt = now\n	l.trail.add(read", New: "	l.newerAt = now.Add(-2*clock.Tmax)\n	l.trail.add(read",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: two leaders`, Seeds: huntSeeds},
-	{Rule: "longest is the longest there may be while a newer version may hold anything", File: "fold.go",
+	{Rule: "longest is Tmax while a newer version may hold a role", File: "fold.go",
 		Old: "	if f.newer != none {\n		return clock.Tmax\n	}\n", New: "",
 		Guard: "TestANewerVersionMayHoldForTmax", Want: "claims what a newer version may hold"},
 
-	{Rule: "what only newer readers know does not decide whether a record is folded", File: "request.go",
+	{Rule: "a field that only newer readers know does not decide whether a record is folded", File: "request.go",
 		Old: "if w.Kind == Ping && said(w.Request) {", New: "if said(w.Request) {",
 		Guard: "TestARequestInOtherRecordsIsIgnored", Want: `request = 7`},
 
-	// Without these somebody stays without a leader.
+	// Without these rules a role may stay without a leader.
 	{Rule: "Releases are repeated until they are read back", File: "make.go",
 		Old: "	if len(l.own.forgotten) > 0 {\n		out =", New: "	if len(l.own.forgotten) > 0 && false {\n		out =",
 		Guard: "TestEverythingIsLedOnceItIsCalm/all_restart_false", Want: `seed \d+: not everything is led`, Seeds: liveSeeds},
-	{Rule: "what a former session holds is released", File: "make.go",
+	{Rule: "the roles of former sessions are released", File: "make.go",
 		Old: "id.Process == l.rules.Process && id", New: "id.Process == \"\" && id",
-		Guard: "TestReleaseAndLapse", Want: "what a former session holds is to be released"},
+		Guard: "TestReleaseAndLapse", Want: "leaves a former session's roles unreleased"},
 	{Rule: "a Claim without an answer is given up", File: "make.go",
 		Old: "l.own.claims[0].at.Mono <= sent.Mono {", New: "l.own.claims[0].at.Mono < sent.Mono-clock.Mono(time.Hour) {",
 		Guard: "TestEverythingIsLedOnceItIsCalm/all_restart_false", Want: `seed \d+: not everything is led`, Seeds: liveSeeds},
-	{Rule: "a failed Claim is not under way any more", File: "make.go",
+	{Rule: "a failed Claim is no longer in flight", File: "make.go",
 		Old: "	if id == l.own.session {\n		l.own.resolve(seq)", New: "	if id == l.own.session && false {\n		l.own.resolve(seq)",
-		Guard: "TestAFailedClaimMayBeSentAgain", Want: "a Claim that failed is still under way"},
-	{Rule: "a Snapshot makes known", File: "consume.go",
+		Guard: "TestAFailedClaimMayBeSentAgain", Want: "a failed Claim counts as in flight"},
+	{Rule: "a whole Snapshot is adopted", File: "consume.go",
 		Old: "e.Known = l.adopt(o, r.Read, s, now)", New: "_ = s",
 		Guard: "TestEverythingIsLedOnceItIsCalm/all_restart_false", Want: `seed \d+: not everything is led`, Seeds: liveSeeds},
-	{Rule: "what records say of the longest lease shortens the wait", File: "join.go",
+	{Rule: "the longest lease that records state shortens the wait", File: "join.go",
 		Old: "j.bound = min(j.bound, r.Longest)", New: "_ = r.Longest",
-		Guard: "TestLongestShortensTheWait", Want: "waits longer than the longest lease that there is"},
+		Guard: "TestLongestShortensTheWait", Want: "waits longer than the longest lease in use"},
 
 	// Clocks.
 	{Rule: "a holder allows for a slewed clock", File: "../clock/clock.go",
@@ -267,7 +267,7 @@ var rules = []mutation.Mutant{
 	{Rule: "by 1 − σ, not 1/(1 + σ)", File: "../clock/clock.go",
 		Old: "return t - t/10", New: "return t * 10 / 11",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
-	{Rule: "a holder takes the longest of its clocks", File: "../clock/clock.go",
+	{Rule: "a holder goes by the clock that shows the greatest age", File: "../clock/clock.go",
 		Old: "	age := max(t.Mono.Sub(s.Mono), t.Wall.Sub(s.Wall))\n	if t.Boot != 0 && s.Boot != 0 {\n		age = max(age, t.Boot.Sub(s.Boot))\n	}\n", New: "	age := t.Mono.Sub(s.Mono)\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
 	{Rule: "silence is measured by a clock that nobody slews", File: "make.go",
@@ -276,26 +276,26 @@ var rules = []mutation.Mutant{
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
 }
 
-// ofTransport is what this package expects of those who send its records. The simulation
-// stands for them here, so its source is what is mutated.
+// ofTransport are the rules that this package expects its callers to keep. Here the simulation is
+// the caller, so the mutants change its source.
 var ofTransport = []mutation.Mutant{
-	{Rule: "a claim says what was read when it was decided", File: "sim_proc_test.go",
+	{Rule: "a claim states what was read when it was decided", File: "sim_proc_test.go",
 		Old: "w.After(at-w.Now, func() { w.append(e) })\n	if", New: "w.After(at-w.Now, func() {\n		if late := *e.r; late.Kind == Claim && !e.newer {\n			late.Read = int64(len(w.log)) - 1\n			e = w.encode(&late, false)\n		}\n		w.append(e)\n	})\n	if",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
 }
 
-// byModel are some of them again, with the model as the guard: the shortest way to the
-// fault is in what it says.
+// byModel are some of the rules again, with the model as the guard. Its output shows the shortest
+// way to the fault.
 var byModel = []struct{ rule, guard, want string }{
 	{"a claim of other roles moves last", "TestModel/two_processes,_two_roles", "FAULT: two leaders"},
-	{"who adopts a fresh claim wants it to have read all that may be evidence", "TestModel/two_late_joiners", "FAULT: folds differ"},
-	{"what came after a Snapshot's read is folded", "TestModel/a_late_joiner", "FAULT: folds differ"},
-	{"a Snapshot's holders are silent from its adoption on", "TestModel/a_late_joiner", "FAULT: two leaders"},
+	{"a fresh claim is adopted only if it had read all possible evidence", "TestModel/two_late_joiners", "FAULT: folds differ"},
+	{"records after a Snapshot's read are folded", "TestModel/a_late_joiner", "FAULT: folds differ"},
+	{"the silence of a Snapshot's holders is counted from its adoption", "TestModel/a_late_joiner", "FAULT: two leaders"},
 	{"a claimant waits for the holder's T", "TestModel/a_short_and_a_long_lease", "FAULT: two leaders"},
 	{"a new session at every begin", "TestModel/a_jump,_Snapshots", "FAULT: (token led again|two leaders)"},
 }
 
-// everyRule is rules, ofTransport and byModel.
+// everyRule returns rules, ofTransport and byModel.
 func everyRule(t *testing.T) []mutation.Mutant {
 	all := slices.Concat(rules, ofTransport)
 	for _, again := range byModel {
@@ -308,8 +308,8 @@ func everyRule(t *testing.T) []mutation.Mutant {
 	return all
 }
 
-// TestRulesAreGuarded removes each rule from the source and runs the test that guards
-// it: it has to fail, for the stated reason.
+// TestRulesAreGuarded removes each rule from the source and runs the test that guards it. The
+// test must fail for the stated reason.
 func TestRulesAreGuarded(t *testing.T) {
 	if testing.Short() || seeded.Race {
 		t.Skip("minutes of simulation: make mutants runs it, without the race detector")

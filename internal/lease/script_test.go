@@ -9,10 +9,10 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// Counterexamples by hand, to rules that random schedules hardly ever need. Each shows
-// that two processes would lead one role at one time without the rule.
+// Hand-made counterexamples to rules that random schedules rarely need. Without the rule, two
+// processes would lead one role at the same time.
 
-// script is a log, and processes that read it as slowly as the test wants.
+// script is a log, and processes that read it when the test says so.
 type script struct {
 	t   *testing.T
 	now clock.Instant
@@ -21,10 +21,10 @@ type script struct {
 	z   *Lease
 }
 
-// newScript has x hold role 0 by the Claim at offset 0, of time 0; both have read it.
+// newScript lets x win role 0 with a Claim at offset 0 and time 0. Both processes have read it.
 func newScript(t *testing.T) *script { return newScriptOf(t, time.Second) }
 
-// newScriptOf gives z another lease than x's second.
+// newScriptOf gives z a lease of its own. x's is one second.
 func newScriptOf(t *testing.T, long time.Duration) *script {
 	s := &script{t: t, now: clock.Alike(time.Hour)}
 	for _, l := range []**Lease{&s.x, &s.z} {
@@ -52,7 +52,7 @@ func (s *script) claim(l *Lease, roles ...int32) *Record {
 
 func (s *script) put(r *Record) { s.log = append(s.log, r) }
 
-// read lets processes read all that is in the log.
+// read lets processes read to the end of the log.
 func (s *script) read(all ...*Lease) {
 	for _, l := range all {
 		for o := l.Offset() + 1; o < int64(len(s.log)); o++ {
@@ -61,7 +61,7 @@ func (s *script) read(all ...*Lease) {
 	}
 }
 
-// onlyXLeads wants x, and only x, to lead a role.
+// onlyXLeads asserts that x leads a role, and z does not.
 func (s *script) onlyXLeads(role int32) {
 	s.t.Helper()
 	_, x := s.x.Leads(role, s.now)
@@ -77,7 +77,7 @@ func TestAnInvalidClaimIsEvidence(t *testing.T) {
 	s.put(s.claim(s.z, 1))
 	s.read(s.z)
 	s.put(late)
-	s.read(s.x) // of x all that it claims is z's already, but it lives
+	s.read(s.x) // the roles of x's Claim are z's already, but the Claim shows that x is alive
 	s.wait(clock.Wait(time.Second, 0) - time.Second/2)
 	s.put(s.claim(s.z, 0))
 	s.read(s.z)
@@ -90,7 +90,7 @@ func TestAClaimOfOtherRolesIsEvidence(t *testing.T) {
 	s.put(s.claim(s.x, 1))
 	s.read(s.x)
 	s.wait(clock.Wait(time.Second, 0) - time.Second/2)
-	s.put(s.claim(s.z, 0)) // z has not read that x lives
+	s.put(s.claim(s.z, 0)) // z has not read x's newest Beat
 	s.read(s.z)
 	s.onlyXLeads(0)
 }
@@ -103,7 +103,7 @@ func TestAReleaseNamesItsToken(t *testing.T) {
 	s.read(s.x, s.z)
 	s.put(s.claim(s.x, 0))
 	s.read(s.x, s.z)
-	s.put(&release) // the producer's, twice
+	s.put(&release) // twice, as a producer may do
 	s.read(s.z)
 	if r, ok := s.z.Claim([]int32{0}, s.now); ok {
 		s.put(&r)
@@ -117,7 +117,7 @@ func TestAForgottenRoleIsNotLed(t *testing.T) {
 	s.x.Forget([]int32{0})
 	_, leads := s.x.Leads(0, s.now)
 	require.False(t, leads, "x leads what it forgot")
-	require.Equal(t, 1, s.x.Holding(), "until others know")
+	require.Equal(t, 1, s.x.Holding(), "a forgotten role stays held until its Release is read")
 	beat, ok := s.x.Beat(s.now)
 	require.True(t, ok)
 	s.put(&beat)
@@ -132,9 +132,9 @@ func TestAForgottenRoleIsNotLed(t *testing.T) {
 	require.True(t, s.z.MayClaim(0, s.now))
 }
 
-// A record of x that is no evidence comes late, when two processes that know nothing have
-// begun after what it had read. One of them has claimed without it. Whoever has read it
-// must judge that Claim as everybody does.
+// Two processes begin without knowing the fold, and one of them claims. A late record of x, which
+// is no evidence, lies between. The process that reads it must judge the Claim as the other one
+// does.
 func TestOnlyEvidenceMovesLast(t *testing.T) {
 	for _, kind := range []Kind{Snapshot, Release, Hello} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -163,14 +163,14 @@ func TestOnlyEvidenceMovesLast(t *testing.T) {
 			s.put(&late)
 			s.put(fresh)
 			s.read(s.z, f, g)
-			require.True(t, g.Known() && f.Known(), "by the fresh Claim")
+			require.True(t, g.Known() && f.Known(), "does not adopt the fresh Claim")
 			require.Equal(t, s.z.fold.hash, g.fold.hash, "folds differ")
 		})
 	}
 }
 
-// Who knows nothing has heard that no lease is longer than its own; then something of a
-// newer version comes.
+// A process that does not know the fold has heard that no lease is longer than its own. Then a
+// record of a newer version appears.
 func TestANewerVersionMayHoldForTmax(t *testing.T) {
 	s := newScript(t)
 	f := New(Rules{Process: "f", T: time.Second, History: 10})
@@ -184,9 +184,9 @@ func TestANewerVersionMayHoldForTmax(t *testing.T) {
 	s.wait(time.Nanosecond)
 	require.True(t, f.MayClaim(0, s.now))
 
-	// It is told so, if it begins later.
+	// A process that begins later learns of it from a Snapshot.
 	s.x.ReadNewer(int64(len(s.log)), s.now)
-	s.put(&Record{}) // its place
+	s.put(&Record{}) // for the offset only
 	word = s.x.Word(Hello, s.now)
 	g := New(Rules{Process: "g", T: time.Second, History: 10})
 	g.Begin(int64(len(s.log)), false, s.now)
@@ -196,7 +196,8 @@ func TestANewerVersionMayHoldForTmax(t *testing.T) {
 	require.False(t, g.MayClaim(0, s.now), "claims what a newer version may hold")
 }
 
-// x has a short lease and z a long one. Who begins now, and hears of x, waits for z.
+// x has a short lease and z a long one. A process that begins now and hears only x must still
+// wait for z.
 func TestLongestIsOfAll(t *testing.T) {
 	s := newScriptOf(t, clock.Tmax)
 	s.put(s.claim(s.z, 1))
@@ -213,7 +214,7 @@ func TestLongestIsOfAll(t *testing.T) {
 	require.False(t, f.MayClaim(1, s.now), "two leaders")
 }
 
-// Both are heard, the one with the short lease last.
+// It hears both, the one with the short lease last.
 func TestTheLeaseThatEndsLastCounts(t *testing.T) {
 	s := newScriptOf(t, clock.Tmax)
 	s.put(s.claim(s.z, 1))
@@ -224,7 +225,7 @@ func TestTheLeaseThatEndsLastCounts(t *testing.T) {
 	beat, ok := s.z.Beat(s.now)
 	require.True(t, ok)
 	s.put(&beat)
-	s.put(&Record{Kind: Beat, Session: s.x.Session(), Read: 0, Seq: 9, T: time.Second}) // late
+	s.put(&Record{Kind: Beat, Session: s.x.Session(), Read: 0, Seq: 9, T: time.Second}) // a late record
 	s.read(s.x, s.z, f)
 	s.wait(clock.Wait(clock.Tmax/2, 0))
 	_, leads := s.z.Leads(1, s.now)
@@ -235,21 +236,21 @@ func TestTheLeaseThatEndsLastCounts(t *testing.T) {
 func TestAFailedClaimMayBeSentAgain(t *testing.T) {
 	s := newScript(t)
 	r := s.claim(s.z, 1)
-	require.False(t, s.z.MayClaim(1, s.now), "it is under way")
+	require.False(t, s.z.MayClaim(1, s.now), "claims again, with a Claim in flight")
 	require.True(t, s.z.MayClaim(2, s.now))
 	s.z.Failed(r.Session, r.Seq)
-	require.True(t, s.z.MayClaim(1, s.now), "a Claim that failed is still under way")
+	require.True(t, s.z.MayClaim(1, s.now), "a failed Claim counts as in flight")
 	again := s.claim(s.z, 1)
 	s.put(again)
-	s.put(r) // all the same
+	s.put(r) // it had arrived all the same
 	s.read(s.x, s.z)
 	token, leads := s.z.Leads(1, s.now)
 	require.True(t, leads)
-	require.EqualValues(t, 1, token, "the other one had not read this")
+	require.EqualValues(t, 1, token, "the second Claim had not read the first one")
 	require.Equal(t, s.x.fold.hash, s.z.fold.hash)
 }
 
-// A Claim that nothing is heard of is given up: by a new session, if nothing is held.
+// A Claim that does not come back is given up. A session that holds nothing is then replaced.
 func TestAClaimIsGivenUp(t *testing.T) {
 	s := newScript(t)
 	id := s.z.Session()
@@ -263,7 +264,7 @@ func TestAClaimIsGivenUp(t *testing.T) {
 	s.put(lost)
 	s.read(s.x, s.z)
 	_, leads := s.z.Leads(1, s.now)
-	require.True(t, leads, "the lost one had not read this one")
+	require.True(t, leads, "the lost Claim had not read the Beat")
 
 	s.put(s.claim(s.x, 3)) // x holds role 0 and keeps its session
 	id = s.x.Session()
@@ -281,5 +282,5 @@ func TestLongestShortensTheWait(t *testing.T) {
 	s.put(&word)
 	s.read(f)
 	s.wait(clock.Wait(time.Second, 0))
-	require.True(t, f.MayClaim(0, s.now), "waits longer than the longest lease that there is")
+	require.True(t, f.MayClaim(0, s.now), "waits longer than the longest lease in use")
 }

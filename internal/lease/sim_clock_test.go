@@ -7,21 +7,21 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// The clocks of a simulated process. True time is a Duration since the simulation
-// began; no process can read it.
+// The clocks of a simulated process. True time is a Duration since the simulation began. No
+// process can read it.
 
-// simClock turns true time into readings. The raw clock runs at 1 ± ρ, the ordinary
-// ones at that times 1 ± σ; in a suspension Mono and Raw stand still. Each piece of time
-// with one rate is linear, from the reading at its beginning.
+// simClock turns true time into readings. The raw clock runs at 1 ± ρ, and the others at that
+// rate times 1 ± σ. During a suspension Mono and Raw stand still. While the rates stay the same,
+// readings are linear in true time.
 type simClock struct {
-	since     time.Duration // true time at which the piece began
-	at        clock.Instant // and what the clocks showed then
-	raw, slew float64       // rate errors of this piece
+	since     time.Duration // true time when the present rates began
+	at        clock.Instant // the readings at that time
+	raw, slew float64       // rate errors since then
 	suspended bool
-	boot      bool // CLOCK_BOOTTIME can be had
+	boot      bool // the machine has CLOCK_BOOTTIME
 }
 
-// newSimClock starts clocks that agree with nobody's.
+// newSimClock draws the first readings, so that no two processes' clocks agree.
 func newSimClock(r *rand.Rand, now time.Duration) simClock {
 	point := func() time.Duration { return time.Hour + time.Duration(r.Int64N(int64(1000*time.Hour))) }
 	c := simClock{since: now, boot: r.IntN(4) > 0}
@@ -32,7 +32,7 @@ func newSimClock(r *rand.Rand, now time.Duration) simClock {
 	return c
 }
 
-// read shows the clocks at true time now.
+// read returns the readings at true time now.
 func (c *simClock) read(now time.Duration) clock.Instant {
 	d := float64(now-c.since) * (1 + c.raw)
 	ordinary := time.Duration(d * (1 + c.slew))
@@ -47,11 +47,11 @@ func (c *simClock) read(now time.Duration) clock.Instant {
 	return at
 }
 
-// piece ends the present piece of time.
+// piece begins a new stretch of time, with other rates.
 func (c *simClock) piece(now time.Duration) { c.at, c.since = c.read(now), now }
 
-// step sets the wall clock. Set back it takes nothing from an age: Mono shows more. But
-// without Boot a suspension would be hidden by it, which no lease survives.
+// step sets the wall clock. Setting it back makes no age smaller, since Mono goes on. But without
+// Boot it would hide a suspension, which no lease survives.
 func (c *simClock) step(now, d time.Duration) {
 	if d < 0 && !c.boot {
 		return
@@ -60,8 +60,7 @@ func (c *simClock) step(now, d time.Duration) {
 	c.at.Wall = c.at.Wall.Add(d)
 }
 
-// trueIn is about how long it takes until the raw, or else the ordinary, clocks show d
-// more.
+// trueIn estimates how long it takes until the raw clock, or else the others, have advanced by d.
 func (c *simClock) trueIn(d time.Duration, raw bool) time.Duration {
 	rate := 1 + c.raw
 	if !raw {

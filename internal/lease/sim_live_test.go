@@ -9,11 +9,11 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// TestEverythingIsLedOnceItIsCalm lets the adversary rage for ten units; then all faults
-// end. By a simple and sane policy everybody comes to know the fold, and every role that
-// somebody wants is led, within W of the longest lease there may be, the longest lease in
-// use, and what late records, jitter and beats add. Without the rules for that (docs:
-// liveness rules) somebody stays without a leader for ever.
+// TestEverythingIsLedOnceItIsCalm lets the adversary work for ten units; then all faults end.
+// With a simple and sane policy every process then learns the fold, and every wanted role is led,
+// within W of the longest lease allowed, plus the longest lease in use, plus an allowance for
+// late records, jitter and beats. Without the liveness rules (docs/design.md) a role would stay
+// without a leader for ever.
 func TestEverythingIsLedOnceItIsCalm(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		t.Run(fmt.Sprintf("all restart %v", restart), func(t *testing.T) {
@@ -28,7 +28,7 @@ func live(seed uint64, restart bool) *simWorld {
 		p := plainProfile(r)
 		p.limit = 1 << 30
 		if !restart {
-			p.newer = 0 // while a newer version writes, the old one claims nothing: by design
+			p.newer = 0 // an old version claims nothing while a newer version writes, by design
 		}
 		return p
 	})
@@ -42,7 +42,7 @@ func live(seed uint64, restart bool) *simWorld {
 	for _, t := range w.pr.ts {
 		longest = max(longest, t)
 	}
-	// By clocks that are slow or fast; what is under way lands within a tenth of a unit.
+	// The clocks may be slow or fast. What is in flight lands within a tenth of a unit.
 	wait := time.Duration(float64(clock.Wait(clock.Tmax, w.pr.rho)) / (1 - w.pr.rho))
 	bound := wait + 2*longest + w.pr.unit
 	from, calm := w.Now, false
@@ -56,10 +56,10 @@ func live(seed uint64, restart bool) *simWorld {
 // settle ends all faults.
 func (w *simWorld) settle(restart bool) {
 	w.Calm = true
-	w.pr.newer = 0 // who boots now has been rolled back
+	w.pr.newer = 0 // a process that boots now runs the old version
 	w.pr.beat, w.pr.jitter = min(w.pr.beat, 0.25), w.pr.unit/25
 	w.pr.snapshot, w.pr.hasty, w.pr.chatter = 0, 0, 0
-	w.Soon(w.pr.unit / 10) // everything that is under way
+	w.Soon(w.pr.unit / 10) // all that is in flight has landed
 	wanted := make([]bool, w.pr.roles)
 	for _, p := range w.procs {
 		p.inCut, p.outCut, p.lastAppend = false, false, 0
@@ -112,7 +112,7 @@ func (w *simWorld) isLed(role int32) bool {
 	return false
 }
 
-// state is who knows and leads what, in words.
+// state describes who knows the fold, and who leads which role.
 func (w *simWorld) state() string {
 	s := ""
 	for _, p := range w.procs {

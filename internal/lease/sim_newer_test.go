@@ -7,10 +7,10 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// A process of version 2 as the contract for newer versions wants it: it keeps the fold
-// of version 1 beside its own, judges Claims of version 1 by that alone, and a valid one
-// makes its own fold equal to it. Its own records are opaque to version 1; fresh Claims
-// it sends in version 1 for ever.
+// A process of version 2 that follows the contract for newer versions. It keeps the fold of
+// version 1 beside its own, and judges Claims of version 1 by that fold alone. A valid one makes
+// its own fold equal to it. Its records are opaque to version 1, except fresh Claims, which it
+// always sends in version 1.
 
 // newerFolds are the two folds of version 2.
 type newerFolds struct {
@@ -32,8 +32,8 @@ func cloneFold(f *fold) fold {
 	return c
 }
 
-// step folds an entry. evidence is what it moves in the own fold; wonOld and won are the
-// roles that have changed hands.
+// step folds an entry. evidence reports whether it is evidence in the own fold. wonOld and won
+// are the roles that the sender won in each fold.
 func (f *newerFolds) step(e *simEntry, o int64, now clock.Instant) (evidence bool, wonOld, won []int32) {
 	if e.newer {
 		f.old.setNewer(o)
@@ -54,15 +54,15 @@ func (f *newerFolds) step(e *simEntry, o int64, now clock.Instant) (evidence boo
 		f.own = cloneFold(&f.old)
 		f.own.setNewer(none)
 		return true, wonOld, wonOld
-	case r.Kind == Claim: // by its own fold it might be valid, which counts for nothing
+	case r.Kind == Claim: // it might be valid by the own fold, but that does not count
 		return f.own.evidence(r.Session, o, now), nil, nil
 	}
 	won, evidence = f.own.apply(r, o, now, nil)
 	return evidence, wonOld, won
 }
 
-// newerProc is a process of version 2. Its session, stamps and Claims are a Lease's, whose
-// fold is the own one; it never calls Read.
+// newerProc is a process of version 2. It uses a Lease for its session, stamps, Claims and own
+// fold, but never calls Read.
 type newerProc struct {
 	*Lease
 	old  fold
@@ -80,7 +80,7 @@ func (p *newerProc) begin(s int64, empty bool, now clock.Instant) {
 	p.old, p.kept = newFold(), nil
 }
 
-// read takes an entry of either version.
+// read consumes an entry of either version.
 func (p *newerProc) read(o int64, e *simEntry, now clock.Instant) Event {
 	l := p.Lease
 	r := e.r
@@ -149,7 +149,7 @@ func (p *newerProc) readUnknown(o int64, e *simEntry, ev Event, now clock.Instan
 	return false
 }
 
-// snapshot makes a Snapshot of both folds in version 2, or of the old one in version 1.
+// snapshot makes a Snapshot of both folds in version 2, or of the old fold in version 1.
 func (p *newerProc) snapshot(now clock.Instant, newer bool) (r Record, old *State, ok bool) {
 	all := p.Snapshot(now)
 	if len(all) != 1 {

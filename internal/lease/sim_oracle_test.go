@@ -2,22 +2,23 @@ package lease
 
 import "fmt"
 
-// simOracle sees every process's clocks and the whole log. It says what must never be:
+// simOracle sees every process's clocks and the whole log. It reports what must never happen:
 //
 //   - two leaders of one role at one true instant
-//   - a token that is led after a larger one, or again after it was lost
-//   - a token that is not an own Claim, valid by the true fold
+//   - a token led after a larger one, or again after its term ended
+//   - a token that is no own Claim, or one that is not valid by the true fold
 //   - a fold that differs from the true one, folded from offset 0
 //   - a Snapshot that is not the true fold at its read
-//   - an alarm: this log keeps its promises
+//   - an alarm, since this log keeps its promises
+//   - a record that is changed by its encoding, or is too large
 //   - a record that its encoding changes, or that is too large
 type simOracle struct {
-	roles  []int32 // that are looked at: all, or some of many
-	newest []int64 // largest token led
-	ended  []int64 // largest token that was led and then lost
+	roles  []int32 // the roles watched: all, or some if there are many
+	newest []int64 // by watched role: the largest token led
+	ended  []int64 // by watched role: the largest token led and then lost
 }
 
-// watch chooses the roles that are looked at.
+// watch chooses the roles to look at.
 func (q *simOracle) watch(w *simWorld) {
 	n := w.pr.roles
 	for role := 0; role < n; role += max(1, n/24) {
@@ -26,8 +27,8 @@ func (q *simOracle) watch(w *simWorld) {
 	}
 }
 
-// look holds what p leads now against everybody. It is called before and after
-// everything that a process does: nobody starts to lead in between.
+// look compares what p leads now with what everybody leads. It is called before and after
+// everything that a process does, since nobody begins to lead in between.
 func (q *simOracle) look(p *simProc) {
 	w := p.w
 	now := p.clk.read(w.Now)
@@ -54,7 +55,7 @@ func (q *simOracle) look(p *simProc) {
 	}
 }
 
-// leader judges that p leads a role.
+// leader checks that p may lead a role.
 func (q *simOracle) leader(p *simProc, i int, token int64) {
 	w, role := p.w, q.roles[i]
 	for _, other := range w.procs {
@@ -76,7 +77,7 @@ func (q *simOracle) leader(p *simProc, i int, token int64) {
 	}
 }
 
-// won reports whether e is a Claim of p's session that has won role.
+// won reports whether e is a Claim by which p's session won role.
 func (e *simEntry) won(p *simProc, role int32) bool {
 	if e.r == nil || e.r.Kind != Claim || e.r.Session != p.l.Session() {
 		return false
@@ -93,7 +94,7 @@ func (e *simEntry) won(p *simProc, role int32) bool {
 	return false
 }
 
-// folds holds p's fold after offset o against the true one.
+// folds compares p's fold after offset o with the true one.
 func (q *simOracle) folds(p *simProc, o int64) {
 	if !p.l.Known() || p.l.Offset() != o {
 		return
@@ -104,7 +105,7 @@ func (q *simOracle) folds(p *simProc, o int64) {
 	}
 }
 
-// truthful holds a Snapshot against the true fold at its read.
+// truthful compares a Snapshot with the true fold at its read.
 func (q *simOracle) truthful(p *simProc, states []*State, read int64, old bool) {
 	w := p.w
 	want := w.hashAt(read, old)
@@ -122,7 +123,7 @@ func (q *simOracle) truthful(p *simProc, states []*State, read int64, old bool) 
 	}
 }
 
-// hashAt is the hash of the true fold at an offset.
+// hashAt returns the hash of the true fold at an offset.
 func (w *simWorld) hashAt(o int64, old bool) uint64 {
 	switch {
 	case o < 0:
@@ -133,7 +134,7 @@ func (w *simWorld) hashAt(o int64, old bool) uint64 {
 	return w.hist[o].own
 }
 
-// foldText is a fold in words.
+// foldText describes a fold.
 func foldText(f *fold) string {
 	states := (&Lease{fold: *f}).states()
 	if len(states) > 1 {
@@ -144,7 +145,7 @@ func foldText(f *fold) string {
 	return stateText(&s)
 }
 
-// stepTrue folds an entry into the truth.
+// stepTrue folds an entry into the true folds.
 func (f *newerFolds) stepTrue(w *simWorld, e *simEntry, o int64) {
 	if e.r != nil && e.r.Kind == Claim {
 		for _, role := range w.oracle.roles {

@@ -6,10 +6,10 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// What a simulated process does when it is awake: anything that the Lease allows, wise
-// or not. When the world is calm it is a simple elector.
+// What a simulated process does while it runs: anything that the Lease allows, sensible or not.
+// In a calm world it is a simple elector.
 
-// tick does what is due, and perhaps what is not.
+// tick does what is due, and sometimes what is not.
 func (p *simProc) tick() {
 	w := p.w
 	if !p.alive || p.paused || !p.reading || w.Fault != "" {
@@ -31,7 +31,7 @@ func (p *simProc) tick() {
 	w.oracle.look(p)
 }
 
-// retry is how long a Claim or a Release may be without an answer.
+// retry returns how long a Claim or a Release may stay without an answer.
 func (p *simProc) retry() time.Duration {
 	if p.w.Calm {
 		return min(p.w.pr.retry, p.t/4)
@@ -46,8 +46,8 @@ func (p *simProc) giveUp(now clock.Instant) {
 	}
 }
 
-// letGo forgets and releases what is not wanted. At times Releases are asked for though
-// nothing was forgotten: none may be made.
+// letGo forgets and releases what is no longer wanted. Sometimes it asks for Releases of roles
+// that were not forgotten: none may be made.
 func (p *simProc) letGo(now clock.Instant) {
 	w := p.w
 	if w.Maybe(w.pr.hasty) {
@@ -88,7 +88,7 @@ func (p *simProc) beat(now clock.Instant) {
 	}
 }
 
-// claim asks for what is wanted, or some of it, once the delay is over as well.
+// claim claims what is wanted, or some of it, once its own delay is over, too.
 func (p *simProc) claim(now clock.Instant) {
 	w := p.w
 	if !w.Calm && !w.Maybe(w.pr.eager) {
@@ -105,7 +105,7 @@ func (p *simProc) claim(now clock.Instant) {
 	if !w.Calm && w.R.IntN(4) == 0 {
 		roles = w.some(roles)
 	}
-	if !w.Calm && w.R.IntN(4) == 0 && len(roles) > 1 { // several Claims under way
+	if !w.Calm && w.R.IntN(4) == 0 && len(roles) > 1 { // several Claims in flight
 		half := len(roles) / 2
 		p.claimThese(roles[:half], now)
 		roles = roles[half:]
@@ -119,8 +119,8 @@ func (p *simProc) claimThese(roles []int32, now clock.Instant) {
 	}
 }
 
-// snapshots sends a Snapshot: at any time, or when somebody asks. In parts it may be
-// more than it needs.
+// snapshots sends a Snapshot at any time, or when another process asks. It may use more parts
+// than needed.
 func (p *simProc) snapshots(now clock.Instant) {
 	w := p.w
 	asked := p.answer != longAgo && now.Mono >= p.answer.Mono
@@ -148,7 +148,7 @@ func (p *simProc) snapshots(now clock.Instant) {
 	p.sendAll(parts)
 }
 
-// split makes several records of a Snapshot.
+// split divides a Snapshot into several records.
 func split(r Record, n int) []Record {
 	out := make([]Record, n)
 	for i := range out {
@@ -163,12 +163,12 @@ func split(r Record, n int) []Record {
 		}
 		out[i] = r
 		out[i].State = &s
-		out[i].Seq += uint64(i) << 32 // no stamp is known of it
+		out[i].Seq += uint64(i) << 32 // no stamp is kept for these numbers
 	}
 	return out
 }
 
-// words sends what has no part in the rules.
+// words sends records that the rules ignore.
 func (p *simProc) words(now clock.Instant) {
 	w := p.w
 	if w.Calm {

@@ -8,18 +8,18 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// simProc is a simulated process around the Lease that ships: what an elector would do
-// with it, in good order or bad, and what happens to it.
+// simProc is a simulated process around the Lease that ships. It does what an elector would do,
+// in good order or bad, and suffers what the adversary does to it.
 type simProc struct {
 	w *simWorld
 	i int
 
 	l     *Lease
-	newer *newerProc // a process of version 2
+	newer *newerProc // nil: a process of version 1
 	t     time.Duration
 	clk   simClock
-	inc   int // of boots
-	ticks int // only the newest tick that was asked for is due
+	inc   int // counts boots
+	ticks int // only the tick asked for last is due
 
 	alive, paused, reading bool
 	inCut, outCut          bool
@@ -30,13 +30,13 @@ type simProc struct {
 	lastAppend             time.Duration
 
 	beaten, asked, released clock.Instant // when it last sent a Beat, a Hello, Releases
-	answer                  clock.Instant // when it will send a Snapshot
-	led                     []int64       // by watched role: the token that it led with
+	answer                  clock.Instant // when it will answer with a Snapshot
+	led                     []int64       // by watched role: the token it led by
 }
 
 func (p *simProc) now() clock.Instant { return p.clk.read(p.w.Now) }
 
-// boot starts the process anew, with other clocks, another T, another version perhaps.
+// boot starts the process again, with other clocks, another T, and perhaps another version.
 func (p *simProc) boot() {
 	w, pr := p.w, &p.w.pr
 	if p.alive {
@@ -65,7 +65,7 @@ func (p *simProc) boot() {
 	w.After(w.Latency(pr.lag), func() { p.start(inc) })
 }
 
-// rates draws the clocks' rates.
+// rates draws the rates of its clocks.
 func (p *simProc) rates() {
 	pr, r := &p.w.pr, p.w.R
 	p.clk.piece(p.w.Now)
@@ -73,7 +73,7 @@ func (p *simProc) rates() {
 	p.clk.slew = []float64{-pr.sigma, pr.sigma, 0, (2*r.Float64() - 1) * pr.sigma}[r.IntN(4)]
 }
 
-// start resolves the start offset, and reads on later.
+// start resolves the start offset, and begins to read later.
 func (p *simProc) start(inc int) {
 	if !p.alive || p.inc != inc || p.reading {
 		return
@@ -85,7 +85,7 @@ func (p *simProc) start(inc int) {
 	p.begin()
 }
 
-// position chooses where to begin: anywhere that was not deleted.
+// position chooses an offset that was not deleted.
 func (p *simProc) position() int64 {
 	w, r := p.w, p.w.R
 	end := int64(len(w.log))
@@ -108,8 +108,8 @@ func (p *simProc) position() int64 {
 	return min(max(off, w.low), end)
 }
 
-// begin is at boot and at a jump. Half the time what was held at a jump is released,
-// after it was forgotten.
+// begin begins again, at boot or at a jump. Half the time it first forgets what it holds, and
+// releases it afterwards.
 func (p *simProc) begin() {
 	w := p.w
 	w.oracle.look(p)
@@ -147,7 +147,7 @@ func (p *simProc) String() string {
 
 func (p *simProc) hesitate() { p.delay = p.w.Span(p.w.pr.jitter) }
 
-// held is all that the session holds and has not forgotten.
+// held returns the roles that the session holds and has not forgotten.
 func (p *simProc) held() []int32 {
 	var roles []int32
 	if p.l.Holding() > 0 {
@@ -160,7 +160,7 @@ func (p *simProc) held() []int32 {
 	return roles
 }
 
-// wake is after a pause: what is due may happen before anything is read.
+// wake ends a pause. What is due may be done before anything is read.
 func (p *simProc) wake() {
 	if p.w.R.IntN(2) == 0 {
 		p.tick()
@@ -180,7 +180,7 @@ func (p *simProc) poll(inc int, upto int64) {
 		upto = int64(len(w.log)) - 1
 	}
 	if p.next < w.low {
-		p.begin() // what it was about to read was deleted
+		p.begin() // the record at its position was deleted
 		return
 	}
 	w.oracle.look(p)
@@ -244,7 +244,7 @@ func (p *simProc) consume(o int64) {
 	}
 }
 
-// read gives an entry to the Lease, as an elector does.
+// read passes an entry to the Lease, as an elector does.
 func (p *simProc) read(o int64, e *simEntry) Event {
 	w, now := p.w, p.now()
 	switch {
@@ -320,7 +320,7 @@ func (p *simProc) schedule() {
 	})
 }
 
-// send hands a record over: to the producer, or to what is kept back by a cut.
+// send hands a record to the producer. During a cut, it is held back.
 func (p *simProc) send(r Record, newer bool, old *State) {
 	w := p.w
 	e := w.encode(&r, newer)
@@ -335,7 +335,7 @@ func (p *simProc) send(r Record, newer bool, old *State) {
 	p.dispatch(e)
 }
 
-// dispatch appends a record late, twice, never, with a report or without one.
+// dispatch appends a record late, twice or never, with a report or without one.
 func (p *simProc) dispatch(e *simEntry) {
 	w, pr := p.w, &p.w.pr
 	inc := p.inc
@@ -360,7 +360,7 @@ func (p *simProc) dispatch(e *simEntry) {
 		return
 	}
 	if e.r.Kind == Claim && w.R.IntN(10) == 0 {
-		w.After(w.Latency(pr.slow), failed) // and yet it is delivered
+		w.After(w.Latency(pr.slow), failed) // reported as failed, though it is delivered
 	}
 	for w.Maybe(pr.double) {
 		w.After(at-w.Now+w.Spread(0.000001, 10), func() { w.append(e) })
@@ -373,7 +373,7 @@ func (p *simProc) sendAll(records []Record) {
 	}
 }
 
-// faults asks for everything that may happen to a process.
+// faults schedules everything that may happen to a process.
 func (p *simProc) faults() {
 	w, pr, r := p.w, &p.w.pr, p.w.R
 	w.Every(pr.pause, func() { p.pause(r.IntN(4) == 0) })
@@ -410,7 +410,7 @@ func (p *simProc) faults() {
 		if p.alive {
 			w.oracle.look(p)
 			d := []time.Duration{1, 1, 1, -1}[r.IntN(4)] * w.Spread(0.01, 5)
-			if d < 0 { // what a step forward has ended would be led again, if nobody had noticed
+			if d < 0 { // else a lease that a step forward had ended unnoticed would be led again
 				p.tick()
 				d *= time.Duration(p.awake())
 			}
@@ -421,7 +421,7 @@ func (p *simProc) faults() {
 	})
 }
 
-// awake is 1 if the process runs, else 0.
+// awake returns 1 if the process runs, else 0.
 func (p *simProc) awake() int {
 	if p.paused || !p.reading {
 		return 0
@@ -436,7 +436,7 @@ func (p *simProc) flush() {
 	p.outbox = nil
 }
 
-// pause stops the process for a while; in a suspension its clocks stand still as well.
+// pause stops the process for a while. During a suspension its clocks stand still as well.
 func (p *simProc) pause(suspension bool) {
 	w := p.w
 	if !p.alive || p.paused {
@@ -470,7 +470,7 @@ func (p *simProc) resume(inc int) {
 	}
 }
 
-// wishes changes what the process wants: one role, or a stretch of them; at times all.
+// wishes changes what the process wants: one role, a range of them, or all.
 func (p *simProc) wishes() {
 	w := p.w
 	if !p.alive {
@@ -489,7 +489,7 @@ func (p *simProc) wishes() {
 	p.schedule()
 }
 
-// some is a random part of roles.
+// some returns a random part of roles.
 func (w *simWorld) some(roles []int32) []int32 {
 	return slices.DeleteFunc(slices.Clone(roles), func(int32) bool { return w.R.IntN(2) == 0 })
 }

@@ -7,57 +7,57 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// simProfile is what one simulation is like. It is drawn per seed, so that each has
-// another mixture of trouble, and some have little of most.
+// simProfile holds the parameters of one simulation. They are drawn per seed, so that each seed
+// has another mixture of trouble, and some have little.
 type simProfile struct {
-	unit    time.Duration // what times are measured by, about a T
+	unit    time.Duration // about a T; other times are multiples of it
 	horizon time.Duration
 	limit   int // of events
 	procs   int
 	roles   int
-	ts      []time.Duration // a booting process has one of these
+	ts      []time.Duration // the leases that a booting process chooses from
 
 	rho, sigma float64 // clocks
 	drift      time.Duration
 	step       time.Duration
 
-	lag, slow int // latency class of fetches and appends
+	lag, slow int // latency classes of fetches and appends
 	heavy     float64
-	drop      float64 // records that are lost
-	silent    float64 // of those, without a report
+	drop      float64 // share of records that are lost
+	silent    float64 // share of those that are lost without a report
 	double    float64
-	ordered   bool // the appends of one sender
+	ordered   bool // one sender's appends arrive in order
 
 	pause, crash, cut, wish, jump, remove, noise time.Duration // mean times between these
 
-	newer  float64 // a booting process is of version 2
-	olden  float64 // its Releases, Snapshots and Hellos are in version 1
-	opaque bool    // there are records of newer versions by nobody here
+	newer  float64 // probability that a booting process runs version 2
+	olden  float64 // share of its Releases, Snapshots and Hellos that it writes in version 1
+	opaque bool    // some records are of newer versions that no process here has
 
 	beat     float64 // interval, in T
 	retry    time.Duration
-	late     time.Duration // ticks
-	jitter   time.Duration // claims
+	late     time.Duration // delay of ticks
+	jitter   time.Duration // delay of claims
 	snapshot float64
 	chatter  float64
 	eager    float64
 	hasty    float64
 	wanting  float64
 	wantAll  bool
-	tail     int64   // a process begins that far from the end
-	full     float64 // or at offset 0
+	tail     int64   // a process begins up to that far from the end
+	full     float64 // probability that it begins at offset 0
 
-	sentinels      int           // beside the processes
-	learns         time.Duration // of a death, after it
-	looks          int           // for what a dead process holds
-	lags           int64         // records that a sentinel is behind
-	nonsense, gasp float64       // Releases that are, deaths with something on its way
-	restarts       time.Duration // of sentinels
+	sentinels      int           // their number
+	learns         time.Duration // how long after a death they learn of it
+	looks          int           // how often they look for the roles of a dead process
+	lags           int64         // how many records a sentinel is behind
+	nonsense, gasp float64       // share of nonsensical Releases, and of deaths with records in flight
+	restarts       time.Duration // mean time between restarts of sentinels
 }
 
 func of[E any](r *rand.Rand, all ...E) E { return all[r.IntN(len(all))] }
 
-// plainProfile is anything.
+// plainProfile has everything.
 func plainProfile(r *rand.Rand) simProfile {
 	u := scale(r)
 	times := func(n ...int) time.Duration { return u * time.Duration(of(r, n...)) }
@@ -82,14 +82,14 @@ func plainProfile(r *rand.Rand) simProfile {
 	return p
 }
 
-// scale is a unit such that the longest lease of five units may be as long as there are
-// any: who knows nothing then waits no longer than for what there is. At times leases are
-// short beside that, as in life.
+// scale returns a unit. Mostly it makes the longest lease, of five units, as long as the longest
+// one allowed, so that an unknown process waits no longer than necessary. At times leases are
+// short beside that, as in practice.
 func scale(r *rand.Rand) time.Duration {
 	return clock.Tmax / time.Duration(of(r, 5, 5, 5, 8, 60))
 }
 
-// leases are all alike, or 0.2 to 5 units.
+// leases returns leases that are all alike, or between 0.2 and 5 units.
 func leases(r *rand.Rand, u time.Duration) []time.Duration {
 	low, high := u*time.Duration(of(r, 20, 50, 100))/100, u*time.Duration(of(r, 100, 200, 500))/100
 	ts := of(r, []time.Duration{u}, []time.Duration{low, high}, []time.Duration{low, low, low, high},
@@ -100,8 +100,8 @@ func leases(r *rand.Rand, u time.Duration) []time.Duration {
 	return ts
 }
 
-// huntProfile is made for races that need several things to go wrong within a few round
-// trips: records late, twice and out of order, Snapshots, many sessions.
+// huntProfile is for races in which several things go wrong within a few round trips: records
+// late, twice and out of order, Snapshots, many sessions.
 func huntProfile(r *rand.Rand) simProfile {
 	p := plainProfile(r)
 	u := p.unit
@@ -117,8 +117,8 @@ func huntProfile(r *rand.Rand) simProfile {
 	return p
 }
 
-// freshProfile has all leases alike, the longest there are, and only version 1: fresh
-// Claims of several processes that know nothing, beside late records.
+// freshProfile has only the longest lease allowed, and only version 1. It is for fresh Claims of
+// several unknown processes, with late records.
 func freshProfile(r *rand.Rand) simProfile {
 	p := huntProfile(r)
 	p.unit, p.horizon = clock.Tmax, 10*clock.Tmax
@@ -145,10 +145,10 @@ func manyProfile(r *rand.Rand) simProfile {
 	return p
 }
 
-// profiles by the name of the test that runs them.
+// simProfiles has a profile for each subtest.
 var simProfiles = []struct {
 	name  string
-	seeds int // by default; a hundredth of the time is spent on thousands of roles
+	seeds int // by default; thousands of roles are slow, so few seeds have them
 	draw  func(*rand.Rand) simProfile
 }{
 	{"plain", 1500, plainProfile},

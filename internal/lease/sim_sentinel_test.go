@@ -11,12 +11,12 @@ import (
 	"github.com/goneli/neli/internal/seeded"
 )
 
-// Sentinels beside the processes: they give back what the dead hold. They learn of a death
-// late, look again and again, are behind with reading, are two, are restarted, and say
-// besides what is out of date or nonsense in the names of the dead. What the dead had sent last is on
-// its way when they die.
+// Sentinels beside the processes release what dead processes hold. They learn of a death late,
+// look again and again, lag behind the log, may be two, and are restarted. They also write
+// outdated or nonsensical Releases in the names of the dead. A process that dies may have records
+// in flight.
 
-// simSentinel is one of them: an observer around the Lease that ships.
+// simSentinel is an observer around the Lease that ships.
 type simSentinel struct {
 	w    *simWorld
 	i    int
@@ -24,22 +24,22 @@ type simSentinel struct {
 	l    *Lease
 	next int64
 	clk  simClock
-	dead map[string]bool // of which it was told since it was started
+	dead map[string]bool // dead processes that it was told of since it was started
 
-	order []string // of dead
+	order []string // the keys of dead, in order
 }
 
-// lie is a proof of death that is none.
+// lie is a way in which a proof of death is wrong.
 type lie int
 
 const (
 	noLie        lie = iota
-	takesPaused      // a process that is suspended is taken for dead
-	takesHost        // all of a host's processes are, also the next one
-	takesAnother     // another process than the one that has registered is
+	takesPaused      // takes a suspended process for dead
+	takesHost        // takes all processes of a host for dead, even the next one
+	takesAnother     // takes another process than the registered one for dead
 )
 
-// crashProfile is anything, with deaths and sentinels.
+// crashProfile has everything, with deaths and sentinels.
 func crashProfile(r *rand.Rand) simProfile {
 	p := plainProfile(r)
 	if r.IntN(3) == 0 {
@@ -65,7 +65,7 @@ func (w *simWorld) startSentinels() {
 	}
 }
 
-// start starts a sentinel anew: it knows of nobody's death, and of nothing in the log.
+// start starts a sentinel without memory: it knows of no death, and nothing of the log.
 func (s *simSentinel) start() {
 	w := s.w
 	s.inc++
@@ -77,8 +77,8 @@ func (s *simSentinel) start() {
 	s.l.Begin(s.next, false, s.clk.read(w.Now))
 }
 
-// bury tells the sentinels of a death, at some time, and lets them look again and again. Some were restarted
-// since the process had registered, and are never told.
+// bury tells the sentinels of a death, after some time, and lets them look again and again. A
+// sentinel that was restarted since the process registered is never told.
 func (w *simWorld) bury(process string) {
 	for _, s := range w.sentinels {
 		if w.R.IntN(4) == 0 {
@@ -103,7 +103,7 @@ func (w *simWorld) bury(process string) {
 	}
 }
 
-// read reads the log, or what is not too new of it.
+// read reads the log, without the newest records if the sentinel lags.
 func (s *simSentinel) read() {
 	w := s.w
 	if s.next < w.low {
@@ -132,7 +132,7 @@ func (s *simSentinel) read() {
 	}
 }
 
-// look gives back what the dead hold.
+// look releases what dead processes hold.
 func (s *simSentinel) look() {
 	w := s.w
 	if w.Calm || w.Fault != "" {
@@ -169,7 +169,8 @@ func (s *simSentinel) look() {
 	}
 }
 
-// babble releases, in the name of the dead, by old tokens and those of others.
+// babble writes Releases in the name of the dead, with old tokens and with other sessions'
+// tokens.
 func (s *simSentinel) babble(id Session) {
 	w := s.w
 	if s.l.Offset() < 0 {
@@ -199,7 +200,7 @@ func (s *simSentinel) send(r Record) {
 	}
 }
 
-// die ends a process. What it does last is on its way.
+// die ends a process. Its last records may be in flight.
 func (p *simProc) die() {
 	w := p.w
 	if w.pr.sentinels == 0 {
@@ -219,12 +220,12 @@ func (p *simProc) die() {
 		process = other.l.rules.Process
 	}
 	w.bury(process)
-	if w.lie == takesHost { // by its name, which the next one has, too
+	if w.lie == takesHost { // the next process has the same name
 		w.bury(fmt.Sprintf("%c.%d", 'a'+p.i, p.inc+1))
 	}
 }
 
-// buried judges and counts what a sentinel's Release and a dead process's Claim have done.
+// buried checks and counts the effects of a sentinel's Release and of a dead process's Claim.
 func (w *simWorld) buried(e *simEntry, holders map[int32]Session) {
 	if w.pr.sentinels == 0 || e.r == nil {
 		return
@@ -242,14 +243,14 @@ func (w *simWorld) buried(e *simEntry, holders map[int32]Session) {
 		}
 		w.count.buried++
 		if w.lie == noLie && !w.dead[r.Session.Process] {
-			w.Note("a sentinel's Release has hit %v, which lives", r.Session)
+			w.Note("a sentinel's Release freed a role of %v, which is alive", r.Session)
 		}
 	case r.Kind == Claim && w.dead[r.Session.Process] && len(e.wonOld) > 0:
 		w.count.late++
 	}
 }
 
-// holding is who holds what is looked at.
+// holding returns the holders of the watched roles.
 func (w *simWorld) holding() map[int32]Session {
 	if w.pr.sentinels == 0 {
 		return nil
@@ -263,7 +264,7 @@ func (w *simWorld) holding() map[int32]Session {
 	return held
 }
 
-// A proof of death that is none is followed by two leaders: this simulation would notice.
+// A wrong proof of death leads to two leaders, and this simulation notices.
 func TestAWrongProofOfDeathIsNoticed(t *testing.T) {
 	for name, l := range map[string]lie{"suspended": takesPaused, "by its host": takesHost, "another's": takesAnother} {
 		t.Run(name, func(t *testing.T) {
@@ -276,12 +277,13 @@ func TestAWrongProofOfDeathIsNoticed(t *testing.T) {
 					return
 				}
 			}
-			t.Fatal("nothing came of it")
+			t.Fatal("no seed shows two leaders")
 		})
 	}
 }
 
-// Deaths, late Claims of the dead, and Releases in their names: nothing comes of them but that others lead.
+// Deaths, late Claims of the dead, and Releases in their names do no harm: others lead, and never
+// two at once.
 func TestSentinels(t *testing.T) {
 	var total simCount
 	seeded.Run(t, seeded.Seeds(1500), func(seed uint64) *simWorld {
@@ -294,7 +296,7 @@ func TestSentinels(t *testing.T) {
 	})
 	t.Logf("%s; %d deaths, %d Releases of sentinels that freed something, %d Claims of the dead that became valid later", total, total.deaths, total.buried, total.late)
 	if total.buried == 0 || total.late == 0 {
-		t.Fatal("it was not tried")
+		t.Fatal("no sentinel's Release freed a role, or no dead process's Claim came late")
 	}
 }
 

@@ -11,23 +11,22 @@ import (
 	"github.com/goneli/neli/internal/seeded"
 )
 
-// A simulated world: one log, some processes, an adversary, and an oracle that sees
+// A simulated world: one log, several processes, an adversary, and an oracle that sees
 // everything. Events happen one after the other in true time, drawn from one seed.
 
-// simEntry is a record in the log, or on its way there. What a process makes of it goes
-// through the wire form.
+// simEntry is a record in the log, or in flight. Processes read it through the wire form.
 type simEntry struct {
 	value []byte
-	err   error   // what Decode says of it in version 1
-	r     *Record // as both versions decode it; nil: of no group or version here
+	err   error   // the error of Decode in version 1
+	r     *Record // as both versions decode it; nil: of another group or an unknown version
 	newer bool    // of version 2
-	gap   bool    // an offset that no reader is given: a control record, or what compaction took
-	old   *State  // version 2's Snapshot: the fold of version 1 as well
+	gap   bool    // an offset that no reader sees: a control record, or one that compaction removed
+	old   *State  // a Snapshot of version 2 has the fold of version 1, too
 
-	wonOld, wonOwn []int32 // roles that it has won by the true folds
+	wonOld, wonOwn []int32 // roles that it won in the true folds
 }
 
-// simPoint is the truth at one offset.
+// simPoint is the hashes of the true folds at one offset.
 type simPoint struct{ old, own uint64 }
 
 type simWorld struct {
@@ -38,18 +37,18 @@ type simWorld struct {
 	log   []*simEntry
 	truth newerFolds
 	hist  []simPoint
-	low   int64 // what is below was deleted
+	low   int64 // offsets below it were deleted
 	procs []*simProc
 
 	sentinels []*simSentinel
-	dead      map[string]bool // processes, by id
-	lie       lie             // that the sentinels believe
+	dead      map[string]bool // ids of dead processes
+	lie       lie             // how the sentinels' proofs of death are wrong
 
 	oracle simOracle
 	count  simCount
 }
 
-// simCount tells how much a simulation has seen.
+// simCount counts what a simulation has seen.
 type simCount struct {
 	records, terms, takeovers, mixed                           int
 	claims, fresh, bySnapshot, byFresh, byParts                int
@@ -96,7 +95,7 @@ func newSimWorld(seed uint64, profile func(*rand.Rand) simProfile) *simWorld {
 	return w
 }
 
-// disturb appends something that plays no part, or is opaque.
+// disturb appends a record that has no effect, or is opaque.
 func (w *simWorld) disturb() {
 	beat := Record{Kind: Beat, Session: Session{"stranger", 1}, Read: int64(len(w.log)) - 1, Seq: 1, T: time.Second}
 	e := &simEntry{}
@@ -146,7 +145,7 @@ func (w *simWorld) append(e *simEntry) {
 	}
 }
 
-// decoded is the entry as readers see it: of what was appended they have only the bytes.
+// decoded is the entry as its readers see it: they only have its bytes.
 func (w *simWorld) decoded(e *simEntry) *simEntry {
 	d := &simEntry{value: e.value, old: e.old, newer: e.newer}
 	d.r, d.err = w.codec.Decode(d.value)
@@ -164,7 +163,7 @@ func (w *simWorld) decoded(e *simEntry) *simEntry {
 	return d
 }
 
-// encode puts a record into its wire form, which must say all of it.
+// encode puts a record into its wire form, and checks that nothing is lost.
 func (w *simWorld) encode(r *Record, newer bool) *simEntry {
 	e := &simEntry{value: w.codec.Encode(r), newer: newer, r: r}
 	if len(e.value) > MaxRecord {
@@ -173,7 +172,7 @@ func (w *simWorld) encode(r *Record, newer bool) *simEntry {
 	got, err := w.codec.Decode(e.value)
 	want := *r
 	if r.Kind == Beat || r.Kind == Release {
-		want.Name = "" // it is known from the Claim
+		want.Name = "" // readers know it from the Claim
 	}
 	if err != nil || !reflect.DeepEqual(got, &want) {
 		w.Note("record changed by its encoding (%v):\n%+v\n%+v", err, r, got)
@@ -184,7 +183,7 @@ func (w *simWorld) encode(r *Record, newer bool) *simEntry {
 	return e
 }
 
-// simText is a record in words: all that counts.
+// simText describes a record.
 func simText(e *simEntry) string {
 	r := e.r
 	if r == nil {
@@ -228,5 +227,5 @@ func stateText(s *State) string {
 	return out
 }
 
-// longAgo is a stamp that is none.
+// longAgo is a missing stamp.
 var longAgo = clock.Instant{}

@@ -13,7 +13,7 @@ const (
 	// maxBody bounds the bytes that lists of roles and holders may take in a record, as size
 	// counts them. The rest is for the fields that all records have.
 	maxBody = MaxRecord * 3 / 4
-	// maxListed bounds the roles that a record may name, since a reader expands the ranges.
+	// maxListed bounds the roles that a record may name, since a reader expands its ranges.
 	maxListed = 10 * MaxClaim
 )
 
@@ -24,7 +24,7 @@ func size(roles []int32) int {
 	if n <= fewRanges {
 		return 64 + 14*n
 	}
-	return 64 + 6*n // two varints, of three bytes and mostly one, in base64
+	return 64 + 6*n // two varints for each range, mostly of one byte and at most of three, in base64
 }
 
 // chunks yields lists of grants of the given roles (ascending), each small enough for a
@@ -57,7 +57,7 @@ func (l *Lease) chunks(roles []int32) iter.Seq[[]Grant] {
 	}
 }
 
-// Snapshot makes the records of a Snapshot, nil if the fold is not known.
+// Snapshot makes the records of a Snapshot. It returns nil if the fold is not known.
 func (l *Lease) Snapshot(now clock.Instant) []Record {
 	if l.join != nil {
 		return nil
@@ -72,7 +72,7 @@ func (l *Lease) Snapshot(now clock.Instant) []Record {
 	return out
 }
 
-// states returns the fold in parts that each fit into a record.
+// states returns the fold in parts, each of which fits into a record.
 func (l *Lease) states() []*State {
 	f := &l.fold
 	roles := make([][]int32, len(f.session))
@@ -114,10 +114,10 @@ func (l *Lease) states() []*State {
 	return parts
 }
 
-// byToken returns roles ordered by token, and those of one token as they were. It counts
-// instead of comparing: a million roles mostly have a hundred tokens.
+// byToken sorts roles by token, and keeps the order of roles with the same token. It counts
+// instead of comparing, since a million roles usually have a hundred tokens.
 func (f *fold) byToken(roles []int32) []int32 {
-	next := map[int64]int{} // how many have a token; then, where its next role goes
+	next := map[int64]int{} // how many roles a token has; then where its next role goes
 	last, count := none, 0
 	for _, role := range roles {
 		if token := f.tokens[role]; token != last {

@@ -19,8 +19,7 @@ type mark struct {
 	hash   uint64
 }
 
-// add notes the hash of the fold after the record at o, and drops what is older than
-// 2K marks.
+// add notes the hash of the fold after the record at o, and keeps at least 2K marks.
 func (t *trail) add(o int64, hash uint64, history int) {
 	if n := 2 * history; len(t.marks) >= 2*n {
 		t.marks = append(t.marks[:0], t.marks[len(t.marks)-n:]...)
@@ -28,8 +27,8 @@ func (t *trail) add(o int64, hash uint64, history int) {
 	t.marks = append(t.marks, mark{o, hash})
 }
 
-// differs reports whether the fold at offset read had another hash. It returns false for
-// offsets too long ago.
+// differs reports whether the fold at offset read had another hash. It returns false for an
+// offset that is too old.
 func (t *trail) differs(read int64, hash uint64) bool {
 	i := sort.Search(len(t.marks), func(i int) bool { return t.marks[i].offset > read })
 	return i > 0 && t.marks[i-1].hash != hash
@@ -37,7 +36,7 @@ func (t *trail) differs(read int64, hash uint64) bool {
 
 const maxEnded = 4096
 
-// end notes that sessions lost their last roles at offset o.
+// end notes that sessions lost their last role at offset o.
 func (t *trail) end(ids []Session, o int64) {
 	for _, id := range ids {
 		if t.ended == nil {
