@@ -69,7 +69,7 @@ func TestEveryKindOfRecordComesBack(t *testing.T) {
 	}
 }
 
-// Every field that a record has is checked: an example with one field changed is refused.
+// Every field of a record is checked: an example with one field changed is refused.
 func TestMalformedFieldsAreRefused(t *testing.T) {
 	long := strings.Repeat("x", maxName+1)
 	for _, c := range []struct {

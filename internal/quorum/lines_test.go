@@ -9,11 +9,11 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// TestTheBoundIsTheMajoritythLargest states the rule of the gist "Leader election on top of
-// Scuttlebutt", leader iff the majority-th largest lower bound is young, by which a majority
-// of lower bounds makes a leader (that it is the rule here in every state the model asserts): order them from the youngest, and the one in the middle decides. Each log
-// is a witness of when this process was last alive; who has not been heard bears no witness,
-// and two who were heard at the same time are two.
+// TestTheBoundIsTheMajoritythLargest asserts the rule of the gist "Leader election on top of
+// Scuttlebutt": a process leads iff the majority-th largest of its lower bounds is young. A lower
+// bound is the time at which a log last proved that the process was alive. A log that proved
+// nothing does not count, and two equal bounds count as two. (The model asserts in every state
+// that this rule agrees with Leads.)
 func TestTheBoundIsTheMajoritythLargest(t *testing.T) {
 	at := func(s int) clock.Instant {
 		return clock.Instant{Mono: clock.Mono(s) * clock.Mono(time.Second), Wall: simEpoch.Add(time.Duration(s) * time.Second)}
@@ -25,13 +25,13 @@ func TestTheBoundIsTheMajoritythLargest(t *testing.T) {
 		line  logs
 		want  clock.Instant
 	}{
-		{"three were heard", [3]clock.Instant{at(3), at(1), at(2)}, 0b111, at(2)},
-		{"two of them count", [3]clock.Instant{at(3), at(1), at(2)}, 0b011, at(1)},
-		{"one was not heard", [3]clock.Instant{at(3), none, at(1)}, 0b111, at(1)},
-		{"two were not heard", [3]clock.Instant{at(3), none, none}, 0b111, none},
+		{"three logs gave evidence", [3]clock.Instant{at(3), at(1), at(2)}, 0b111, at(2)},
+		{"two logs are in the line", [3]clock.Instant{at(3), at(1), at(2)}, 0b011, at(1)},
+		{"one log gave none", [3]clock.Instant{at(3), none, at(1)}, 0b111, at(1)},
+		{"two logs gave none", [3]clock.Instant{at(3), none, none}, 0b111, none},
 		{"one counts", [3]clock.Instant{at(3), at(2), at(1)}, 0b100, none},
-		{"ties are two", [3]clock.Instant{at(3), at(3), at(1)}, 0b111, at(3)},
-		{"all at once", [3]clock.Instant{at(3), at(3), at(3)}, 0b111, at(3)},
+		{"two are equal", [3]clock.Instant{at(3), at(3), at(1)}, 0b111, at(3)},
+		{"all are equal", [3]clock.Instant{at(3), at(3), at(3)}, 0b111, at(3)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			assert.Equal(t, c.want, majorityth(c.bound[:], c.line, 2), "the bound is the majority-th largest")

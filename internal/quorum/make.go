@@ -9,8 +9,8 @@ import (
 
 // Every method here makes records to append. now must have been read before the call.
 
-// ballots sets the ballot of each record: in a Snapshot the largest that this process has
-// seen or drawn, in all others its own.
+// ballots sets the ballot of each record. In a Snapshot it is the largest that this process has
+// seen or used, otherwise the process's own.
 func (q *Lease) ballots(records ...lease.Record) []lease.Record {
 	for i := range records {
 		records[i].Ballot = q.bal
@@ -21,7 +21,7 @@ func (q *Lease) ballots(records ...lease.Record) []lease.Record {
 	return records
 }
 
-// to addresses records to a log.
+// to adds records for a log to out.
 func (q *Lease) to(out []Out, log int, records ...lease.Record) []Out {
 	for _, r := range q.ballots(records...) {
 		out = append(out, Out{log, r})
@@ -34,12 +34,13 @@ func (q *Lease) Word(log int, k lease.Kind, now clock.Instant) lease.Record {
 	return q.ballots(q.logs[log].lease.Word(k, now))[0]
 }
 
-// Snapshot makes the records of a Snapshot of a log, none if its fold is not known.
+// Snapshot makes the records of a Snapshot of a log. It returns none if the log's fold is not
+// known.
 func (q *Lease) Snapshot(log int, now clock.Instant) []lease.Record {
 	return q.ballots(q.logs[log].lease.Snapshot(now)...)
 }
 
-// Beat makes a Beat for a log on which something is held.
+// Beat makes a Beat for a log. It returns false if nothing is held there.
 func (q *Lease) Beat(log int, now clock.Instant) (lease.Record, bool) {
 	q.check(now)
 	v := q.logs[log]
@@ -51,15 +52,15 @@ func (q *Lease) Beat(log int, now clock.Instant) (lease.Record, bool) {
 	return q.ballots(r)[0], true
 }
 
-// BeatAt is when evidence was last sent to a log.
+// BeatAt returns when evidence was last sent to a log.
 func (q *Lease) BeatAt(log int) clock.Mono { return q.logs[log].beatAt }
 
-// sent notes that evidence is in flight.
+// sent notes that evidence was sent.
 func (v *logView) sent(ballot int64, now clock.Instant) { v.said, v.beatAt = ballot, now.Mono }
 
-// claim claims, on each log, those given roles (ascending) that may be claimed there. A log
-// whose fold is not known may have lost its records, and with them the ballots of a former
-// leader that no process remembers. So this process's ballot is first raised above every
+// claim makes a Claim for each log, of those of its given roles (ascending) that may be claimed
+// there. A log whose fold is not known may have lost its records, and with them the ballots of a
+// former leader that no process remembers. So this process first raises its ballot above every
 // ballot that any clock could have given before the wait began.
 func (q *Lease) claim(lists [][]int32, now clock.Instant) []Out {
 	q.check(now)
@@ -73,7 +74,7 @@ func (q *Lease) claim(lists [][]int32, now clock.Instant) []Out {
 	if !any {
 		return nil
 	}
-	q.lift(q.seen + 1) // so that no Beat has to follow the Claim
+	q.lift(q.seen + 1) // the Claim itself has the larger ballot, so no Beat has to follow it
 	if fresh {
 		q.lift(micros(now))
 	}
@@ -107,18 +108,19 @@ func after(roles []int32, role int32) []int32 {
 	return roles[i:]
 }
 
-// micros is the wall clock in microseconds.
+// micros returns the wall clock in microseconds.
 func micros(now clock.Instant) int64 { return int64(now.Wall) / 1000 }
 
-// Forget ends the leadership of roles: Leads is false from now on. The application must have
-// stopped its work before. Call Release afterwards, to tell the others.
+// Forget ends the leadership of roles: from now on Leads is false. The application must have
+// stopped its work already. Call Release afterwards to tell the others.
 func (q *Lease) Forget(roles []int32) {
 	for log := range q.logs {
 		q.ForgetOn(log, roles)
 	}
 }
 
-// ForgetOn gives up roles on one log. Their terms go on if a majority of logs is left.
+// ForgetOn gives up roles on one log. Their terms go on if a majority of the logs still sustains
+// them.
 func (q *Lease) ForgetOn(log int, roles []int32) {
 	q.logs[log].lease.Forget(roles)
 	for _, role := range roles {
@@ -129,8 +131,8 @@ func (q *Lease) ForgetOn(log int, roles []int32) {
 	}
 }
 
-// Release makes the Releases of those given roles that were forgotten but are still held in
-// the folds.
+// Release makes the Releases of those of the given roles that were forgotten but are still held
+// in the folds.
 func (q *Lease) Release(roles []int32, now clock.Instant) []Out {
 	var out []Out
 	for log := range q.logs {
@@ -144,8 +146,8 @@ func (q *Lease) ReleaseOn(log int, roles []int32, now clock.Instant) []lease.Rec
 	return q.ballots(q.logs[log].lease.Release(roles, now)...)
 }
 
-// Lapse ends the sessions that have lapsed, each on its own log, and makes the Releases of
-// their roles on that log.
+// Lapse ends the sessions that have lapsed, each on its own log, and makes the Releases of their
+// roles there.
 func (q *Lease) Lapse(now clock.Instant) []Out {
 	q.check(now)
 	var out []Out
@@ -160,14 +162,14 @@ func (q *Lease) Lapse(now clock.Instant) []Out {
 	return out
 }
 
-// UnreleasedOn makes the Releases on one log again that have not come back, including those of
-// former sessions, since any of them may be lost. The caller decides when.
+// UnreleasedOn makes those Releases on one log again that have not come back, since any of them
+// may be lost. This includes those of former sessions. The caller decides when.
 func (q *Lease) UnreleasedOn(log int, now clock.Instant) []lease.Record {
 	return q.ballots(q.logs[log].lease.Unreleased(now)...)
 }
 
-// Failed notes that the append of a record to a log was not confirmed. The record may be in
-// the log nevertheless.
+// Failed notes that the append of a record to a log was not confirmed. The record may still be in
+// the log.
 func (q *Lease) Failed(log int, r *lease.Record, now clock.Instant) {
 	q.logs[log].lease.Failed(r.Session, r.Seq)
 	if r.Kind != lease.Claim {
@@ -179,8 +181,8 @@ func (q *Lease) Failed(log int, r *lease.Record, now clock.Instant) {
 	}
 }
 
-// GiveUpClaims forgets the Claims on a log that were sent before a time: they, or the
-// reports on them, are probably lost. A session that holds nothing is replaced.
+// GiveUpClaims forgets the Claims on a log that were sent before a time: they, or the reports on
+// them, are probably lost. If the session there holds nothing, a new session replaces it.
 func (q *Lease) GiveUpClaims(log int, sent, now clock.Instant) {
 	v := q.logs[log]
 	n, _ := v.lease.Claiming()

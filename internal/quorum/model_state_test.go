@@ -11,29 +11,29 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// The lease of one log is another package's, and the model has to copy it and to tell its
-// states apart. It does both by reflection: what a Lease is given one day is part of its
-// state without being mentioned here.
+// The model has to copy leases and to compare their states. The lease of one log belongs to
+// another package, so both are done by reflection: a field added to it later becomes part of the
+// state without being named here.
 
-// modelOmitted are the fields that are no part of the state: of the way there, of names, or
-// what follows from other fields.
+// modelOmitted are the fields that are no part of the state: history, names, scratch, and what
+// follows from other fields.
 var modelOmitted = []string{
-	"Lease.rules", "Lease.trail", "Lease.changed", "Lease.won", // the same for ever; of the way there; scratch
-	"own.seq",                                 // the next number is one that was never used
-	"fold.hash", "session.key", "Holder.Name", // of names
+	"Lease.rules", "Lease.trail", "Lease.changed", "Lease.won", // constant; history; scratch
+	"own.seq",                                 // only has to be a number never used before
+	"fold.hash", "session.key", "Holder.Name", // depend on names
 	"fold.index", "fold.grants", // follow from the sessions and tokens
-	"own.claiming",            // follows from the Claims under way, of one role
-	"Lease.newerAt",           // matters only if there are newer versions, and they are package lease's model's
-	"join.since", "join.cost", // of more records than there are
+	"own.claiming",            // follows from the Claims in flight, each of one role
+	"Lease.newerAt",           // matters only with newer versions, which the model of package lease has
+	"join.since", "join.cost", // only matter with more records than the model has
 }
 
-// modelType is what is done with values of one type.
+// modelType says how to treat values of one type.
 type modelType struct {
-	own   func(p unsafe.Pointer)                // replaces what a shallow copy shares by copies; nil: nothing that is ever written to
-	write func(k *modelCoder, p unsafe.Pointer) // nil: no part of the state
+	own   func(p unsafe.Pointer)                // replaces what a shallow copy shares with copies; nil: all that is shared is never written to
+	write func(k *modelCoder, p unsafe.Pointer) // writes the value; nil: it is no part of the state
 }
 
-// modelTypes is a cache.
+// modelTypes is a cache by type.
 var modelTypes = map[reflect.Type]*modelType{}
 
 func copyLease(l *lease.Lease) *lease.Lease {
@@ -61,11 +61,11 @@ func newModelType(t reflect.Type) *modelType {
 		return &modelType{write: func(k *modelCoder, p unsafe.Pointer) { k.age(*(*clock.Mono)(p)) }}
 	case reflect.TypeFor[clock.Raw]():
 		return &modelType{write: func(k *modelCoder, p unsafe.Pointer) { k.age(clock.Mono(*(*clock.Raw)(p))) }}
-	case reflect.TypeFor[clock.Instant](): // all clocks of a model run alike
+	case reflect.TypeFor[clock.Instant](): // all clocks of a model run at the same rate
 		return &modelType{write: func(k *modelCoder, p unsafe.Pointer) { k.age((*clock.Instant)(p).Mono) }}
 	case reflect.TypeFor[lease.Session]():
 		return &modelType{write: func(k *modelCoder, p unsafe.Pointer) { k.id(*(*lease.Session)(p)) }}
-	case reflect.TypeFor[*lease.Record](): // nobody writes to records
+	case reflect.TypeFor[*lease.Record](): // records are never written to
 		return &modelType{write: func(k *modelCoder, p unsafe.Pointer) { k.record(*(**lease.Record)(p)) }}
 	}
 	value := func(p unsafe.Pointer) reflect.Value { return reflect.NewAt(t, p).Elem() }
@@ -112,7 +112,7 @@ func modelStruct(t reflect.Type) *modelType {
 			m = &modelType{write: func(k *modelCoder, p unsafe.Pointer) { k.ballot(*(*int64)(p)) }}
 		case "stamp.seq", "pending.seq":
 			m = &modelType{write: func(k *modelCoder, p unsafe.Pointer) { k.seq(k.who, *(*uint64)(p)) }}
-		case "join.kept": // for the sake of Snapshots
+		case "join.kept": // only Snapshots need it
 			m = &modelType{own: m.own, write: func(k *modelCoder, p unsafe.Pointer) {
 				if k.snapshots {
 					write(k, p)
@@ -158,7 +158,7 @@ func modelSlice(t reflect.Type, value func(unsafe.Pointer) reflect.Value) *model
 			for i := range v.Len() {
 				at := v.Index(i).Addr().UnsafePointer()
 				if t.Elem().Name() == "stamp" && k.old(v.Index(i)) {
-					continue // it proves nothing any more
+					continue // so old that it no longer proves anything
 				}
 				k.flag(true)
 				e.write(k, at)
@@ -170,7 +170,7 @@ func modelSlice(t reflect.Type, value func(unsafe.Pointer) reflect.Value) *model
 
 func modelMap(t reflect.Type, value func(unsafe.Pointer) reflect.Value) *modelType {
 	key, e := modelTypeOf(t.Key()), modelTypeOf(t.Elem())
-	entry := func(of reflect.Value) reflect.Value { // that can be pointed to
+	entry := func(of reflect.Value) reflect.Value { // makes an entry addressable
 		c := reflect.New(of.Type())
 		c.Elem().Set(of)
 		return c
@@ -228,23 +228,22 @@ func modelPointer(t reflect.Type, value func(unsafe.Pointer) reflect.Value) *mod
 	}
 }
 
-// modelCoder writes a state so that states which only differ in names, in times that are
-// long ago, in the order of the logs, or in by how much one ballot is larger than another,
-// are the same.
+// modelCoder encodes a state. States get the same code if they differ only in names, in times
+// that are long ago, in the order of the logs, or in how far two ballots are apart.
 type modelCoder struct {
 	out  []byte
 	now  clock.Mono
-	ids  map[lease.Session]byte // of one log
-	seqs map[modelSeq]byte      // likewise
-	who  string                 // whose lease is written
+	ids  map[lease.Session]byte // of the present log
+	seqs map[modelSeq]byte      // of the present log
+	who  string                 // the process whose lease is written
 
 	snapshots bool
 	ballots   []int64 // ascending
-	codes     []byte  // of the ballots
+	codes     []byte  // the code of each ballot
 	parts     [][]byte
 }
 
-// modelSeq is a process's number of a record.
+// modelSeq identifies a record by its sender and the sender's number of it.
 type modelSeq struct {
 	process string
 	n       uint64
@@ -260,7 +259,7 @@ func (k *modelCoder) seq(process string, n uint64) {
 	k.out = append(k.out, code)
 }
 
-// old reports whether a stamp is as old as any.
+// old reports whether a stamp is so old that its age no longer matters.
 func (k *modelCoder) old(stamp reflect.Value) bool {
 	at := clock.Mono(stamp.FieldByName("at").FieldByName("Mono").Int())
 	return k.now.Sub(at) >= 2*modelTick
@@ -276,7 +275,7 @@ func (k *modelCoder) flag(b bool) {
 	k.out = append(k.out, n)
 }
 
-// age is how many ticks ago or ahead a time is: two ticks ago are as long ago as any number.
+// age writes how many ticks ago or ahead a time is. Two ticks ago counts like any longer age.
 func (k *modelCoder) age(at clock.Mono) {
 	n := byte(100)
 	switch d := k.now.Sub(at); {
@@ -303,8 +302,8 @@ func (k *modelCoder) id(s lease.Session) {
 	}
 }
 
-// rank takes all ballots of a state: they are told apart by their order, and by how much
-// one is larger than the one before it, up to two.
+// rank gives each ballot of a state a code. It depends only on their order, and on the distance
+// of each to the one before, up to two.
 func (k *modelCoder) rank() {
 	slices.Sort(k.ballots)
 	k.ballots = slices.Compact(k.ballots)
@@ -321,13 +320,13 @@ func (k *modelCoder) rank() {
 func (k *modelCoder) ballot(b int64) {
 	i, found := slices.BinarySearch(k.ballots, b)
 	if !found {
-		panic("a ballot of which nobody told")
+		panic("a ballot that rank did not see")
 	}
 	k.out = append(k.out, k.codes[i])
 }
 
-// sorted writes parts in an order that does not depend on that in which they come. each
-// calls next after each of them.
+// sorted writes parts in an order that does not depend on the order in which each produces them.
+// each calls next after every part.
 func (k *modelCoder) sorted(each func(next func())) {
 	start := len(k.out)
 	from, first := start, len(k.parts)

@@ -9,10 +9,11 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// modelStep is what may happen: what it is (for people, if asked for), what comes of it.
+// modelStep receives one possible step: what happens, the state that it leads to, and a fault if
+// there is one.
 type modelStep func(what func() string, to *modelWorld, fault string)
 
-// steps goes through everything that may happen.
+// Steps calls step for everything that may happen.
 func (w *modelWorld) Steps(step func(what func() string, to *modelWorld, fault string)) {
 	for i := range w.procs {
 		w.stepsOf(i, step)
@@ -34,9 +35,9 @@ func (w *modelWorld) Steps(step func(what func() string, to *modelWorld, fault s
 	step(func() string { return "time passes" }, n, "")
 }
 
-// restarts is what may happen to a log: it comes back empty and with another id, by which it
-// refuses what is on its way; or, if that is allowed, with a part of what it had, and with
-// the same id.
+// restarts calls step for the ways in which a log may restart. It comes back empty and with
+// another id, by which it refuses what is in flight. If the configuration allows it, it comes
+// back with a part of its records and the same id.
 func (w *modelWorld) restarts(log int, step modelStep) {
 	if w.forgot >= w.c.forgets {
 		return
@@ -64,7 +65,7 @@ func (w *modelWorld) restarts(log int, step modelStep) {
 	step(func() string { return fmt.Sprintf("log %d forgets, and is %d.%d", log, log, l.id+1) }, n, "")
 }
 
-// stepsOf is what process i may do, and what may happen to it.
+// stepsOf calls step for everything that process i may do, and that may happen to it.
 func (w *modelWorld) stepsOf(i int, step modelStep) {
 	q := w.procs[i]
 	lapsed := false
@@ -98,8 +99,8 @@ func (w *modelWorld) stepsOf(i int, step modelStep) {
 	}
 }
 
-// sends is everything that process i may send to a log. Claims, and Releases, of several
-// logs are made one after the other.
+// sends calls step for everything that process i may send to a log. Claims and Releases on
+// several logs are made one after the other.
 func (w *modelWorld) sends(i, log int, step modelStep) {
 	l, now := w.procs[i].Log(log), w.now(i)
 	to := func(some ...lease.Record) (out []Out) {
@@ -128,8 +129,8 @@ func (w *modelWorld) sends(i, log int, step modelStep) {
 	}
 }
 
-// act lets process i do something; what it sends is on its way then, or lost if there is no
-// room, or if it is for an incarnation that is gone.
+// act lets process i do something. What it sends is then in flight, or lost if there is no room,
+// or if it is for an incarnation that is gone.
 func (w *modelWorld) act(i, log int, step modelStep, do func(*Lease, clock.Instant) []Out) {
 	n := w.next(i, log)
 	out := do(n.procs[i], n.now(i))
@@ -146,7 +147,7 @@ func (w *modelWorld) act(i, log int, step modelStep, do func(*Lease, clock.Insta
 	step(func() string { return fmt.Sprintf("%c sends %s", 'a'+i, strings.Join(said, " and ")) }, n, "")
 }
 
-// encode writes w. What is in the result is valid until the next call.
+// encode writes w. The result is valid until the next call.
 func (k *modelCoder) encode(w *modelWorld) []byte {
 	if k.ids == nil {
 		k.ids, k.seqs = map[lease.Session]byte{}, map[modelSeq]byte{}
@@ -154,7 +155,7 @@ func (k *modelCoder) encode(w *modelWorld) []byte {
 	k.out, k.snapshots = k.out[:0], w.c.snapshots
 	k.gather(w)
 	k.now = w.now(0).Mono
-	k.sorted(func(next func()) { // which log is which makes no difference
+	k.sorted(func(next func()) { // the numbers of the logs do not matter
 		for log := range w.logs {
 			clear(k.ids)
 			clear(k.seqs)
@@ -176,7 +177,7 @@ func (k *modelCoder) encode(w *modelWorld) []byte {
 	return k.out
 }
 
-// gather finds all ballots of a state, and what the wall clocks would make of one.
+// gather collects all ballots of a state, and those that the wall clocks would give.
 func (k *modelCoder) gather(w *modelWorld) {
 	k.ballots = append(k.ballots[:0], 0, w.newest, w.ended)
 	for i, q := range w.procs {
@@ -184,7 +185,7 @@ func (k *modelCoder) gather(w *modelWorld) {
 		k.ballots = append(k.ballots, q.bal, q.seen, token, w.led[i], micros(w.now(i)))
 		for log, v := range q.logs {
 			k.ballots = append(k.ballots, v.back, v.lease.Back())
-			for _, r := range w.behind(i, log) { // what was read may be kept
+			for _, r := range w.behind(i, log) { // a record already read may still be among those kept
 				k.ballots = append(k.ballots, r.Ballot)
 			}
 		}
@@ -203,8 +204,8 @@ func (k *modelCoder) gather(w *modelWorld) {
 	k.rank()
 }
 
-// log writes everything of one log: what can still be read, what is on its way there, and
-// what each process makes of it.
+// log writes the state of one log: what can still be read, what is in flight to it, and what each
+// process has made of it.
 func (k *modelCoder) log(w *modelWorld, log int) {
 	l, low := w.logs[log], len(w.logs[log].records)
 	for i, q := range w.procs {

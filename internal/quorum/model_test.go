@@ -25,7 +25,7 @@ var modelConfigs = []modelConfig{
 	{name: "three logs, one of which forgets", logs: 3, start: held, records: 1, flight: 1, forgets: 1},
 }
 
-// deepConfigs want some gigabytes: NELI_MODEL=deep adds them.
+// deepConfigs need several gigabytes. NELI_MODEL=deep adds them.
 var deepConfigs = []modelConfig{
 	{name: "deep: one log that forgets, and tells the largest ballot", logs: 1, start: held, records: 3, flight: 2, forgets: 1, tops: true},
 	{name: "deep: one log that forgets twice", logs: 1, start: held, records: 2, flight: 2, forgets: 2, snapshots: true},
@@ -34,11 +34,11 @@ var deepConfigs = []modelConfig{
 	{name: "deep: three logs, two of which forget", logs: 3, start: held, records: 1, flight: 1, forgets: 2},
 }
 
-// TestModel goes through every state that two processes can reach on one or three logs
-// within bounds, whatever their callers, the logs, the way there, and time do.
+// TestModel visits every state that two processes can reach on one or three logs within bounds,
+// whatever their callers, the logs, the network, and the clocks do.
 func TestModel(t *testing.T) {
 	if seeded.Race {
-		t.Skip("one goroutine, of which the race detector has nothing to see: make sim runs it")
+		t.Skip("one goroutine, in which there is no race to detect: make sim runs it")
 	}
 	configs := modelConfigs
 	if os.Getenv("NELI_MODEL") == "deep" {
@@ -54,28 +54,29 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// TestModelRefutesWhatIsPlausible has the model find what is wrong with rules that are as
-// plausible as the one that ships, and with what is excluded by assumption.
+// TestModelRefutesWhatIsPlausible lets the model find the fault in rules that are as plausible as
+// the real one, and in situations that the assumptions exclude.
 func TestModelRefutesWhatIsPlausible(t *testing.T) {
 	if seeded.Race {
-		t.Skip("one goroutine, of which the race detector has nothing to see: make sim runs it")
+		t.Skip("one goroutine, in which there is no race to detect: make sim runs it")
 	}
 	for _, c := range []struct {
 		modelConfig
 		want string
 	}{
-		// A process that knows nothing has missed a whole term: its fresh Claim is late, and
-		// nobody holds anything. In place of going beyond all ballots when it reads it back, a
-		// rule of the fold could want that a Claim exceeds them. But a fresh one cannot know.
-		{modelConfig{name: "a Claim must exceed the largest ballot in the log, in place of going beyond it at read-back",
+		// A process that does not know the fold has missed a whole term. Its fresh Claim is late,
+		// and nobody holds anything. Instead of raising the ballot when a Claim is read back, the
+		// fold might require that a Claim exceed all ballots in the log. But the sender of a fresh
+		// Claim cannot know them.
+		{modelConfig{name: "a Claim must exceed the largest ballot in the log, instead of raising its own at read-back",
 			logs: 1, start: cold, records: 3, flight: 2, rule: exceeds}, "token went back"},
-		// So let that be wanted of fresh ones, too: of the ballots that a reader knows of. Whose
-		// wall clock is behind is not believed by those who have read more than it has, and is by
-		// itself.
-		{modelConfig{name: "and a fresh Claim must, too", logs: 1, start: joined, records: 3, flight: 2, rule: exceedsToo,
+		// So the fold might require it of fresh Claims, too, as far as a reader knows the ballots.
+		// But a claimant whose wall clock is behind then wins by its own fold, and not by the folds
+		// of processes that have read more.
+		{modelConfig{name: "a fresh Claim must exceed it, too", logs: 1, start: joined, records: 3, flight: 2, rule: exceedsToo,
 			walls: [2]time.Duration{0, -10 * modelT}, leaders: true}, "two (leaders|holders)"},
-		// A log host that is restored from an image of its memory goes on under an id that it had
-		// before: beats lie where others have read already, and are not heard by them.
+		// A log host that is restored from an image of its memory continues under its old id. Beats
+		// then take offsets that others have read already, and these do not read them.
 		{modelConfig{name: "a log comes back from an image of its memory, with the same id", logs: 1, start: held, records: 3,
 			flight: 1, forgets: 1, rule: imageServes, leaders: true}, "two (leaders|holders)"},
 	} {
@@ -87,7 +88,7 @@ func TestModelRefutesWhatIsPlausible(t *testing.T) {
 	}
 }
 
-// search goes through everything that c allows, until something is wrong.
+// search visits every state that c allows, until it finds a fault.
 func search(c *modelConfig) *explore.Search[*modelWorld] {
 	var coder modelCoder
 	return explore.All(func() *modelWorld { return newModelWorld(c) }, coder.encode)

@@ -10,35 +10,34 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// The model is the Lease that ships, of two processes and one role on one or three logs,
-// and a clock that ticks. Everything may happen at any time, but for what the policy is
-// about: who may claim claims, or does not. The search goes through all of it
-// (model_search_test.go).
+// The model is the Lease that ships, with two processes and one role on one or three logs, and a
+// clock that ticks. Everything may happen at any time, and the search visits all of it
+// (internal/explore). The policy plays no part: a process that may claim claims, or does not.
 //
-// A tick is half of what a claimant waits: a lease is led for up to one tick after its
-// newest evidence was sent, and may be claimed after two.
+// A tick is half of what a claimant waits: a lease is led for up to one tick after its newest
+// evidence was sent, and may be claimed after two.
 
 const modelT = time.Second
 
 var modelTick = (clock.Wait(modelT, 0) + 1) / 2
 
-// modelStart is how a world begins.
+// modelStart is the state in which a world begins.
 type modelStart int
 
 const (
-	cold   modelStart = iota // nobody knows anything of any log, and everybody has waited
-	held                     // a leads, by all logs; b has read everything
-	joined                   // a leads, by all logs; b began to read behind its Claims
+	cold   modelStart = iota // nobody knows any log, and everybody has waited long enough to claim
+	held                     // a leads on all logs; b has read everything
+	joined                   // a leads on all logs; b began to read after its Claims
 )
 
-// modelRule is by which rule a Claim counts.
+// modelRule is the rule by which a Claim counts.
 type modelRule int
 
 const (
 	theRule     modelRule = iota
-	exceeds               // a Claim of a known process must exceed all ballots in the log; nothing is lifted when it is read back
-	exceedsToo            // and so must a fresh one: what its reader has read there
-	imageServes           // theRule; and a log may come back with an old part of its records, and the same id
+	exceeds               // a Claim that is not fresh must exceed all ballots in the log; none is raised at read-back
+	exceedsToo            // a fresh Claim must exceed those that its reader has read, too
+	imageServes           // theRule; but a log may come back with an old part of its records and the same id
 )
 
 // modelConfig bounds a world.
@@ -46,28 +45,28 @@ type modelConfig struct {
 	name      string
 	logs      int
 	start     modelStart
-	records   int // that are made
-	flight    int // of them at a time on their way
-	forgets   int // restarts of logs, which come back empty
+	records   int // how many are made
+	flight    int // how many are in flight at a time
+	forgets   int // how often a log restarts empty
 	snapshots bool
-	tops      bool             // logs tell the largest ballot that they were given
+	tops      bool             // logs report the largest ballot appended to them
 	walls     [2]time.Duration // how far each process's wall clock is ahead
-	leaders   bool             // leaders alone are judged, and not their tokens: wall clocks are further apart than that allows
+	leaders   bool             // only leaders are checked, not tokens: the wall clocks are too far apart for these
 
 	rule modelRule
 }
 
-// modelLog is a log: its present incarnation.
+// modelLog is a log, in its present incarnation.
 type modelLog struct {
 	id      int
 	records []*lease.Record
 }
 
-// modelPlace is where a process reads a log.
+// modelPlace is a process's position in a log.
 type modelPlace struct {
-	id         int             // of the incarnation
-	from, next int             // where reading began, and goes on
-	late       []*lease.Record // all of an incarnation that is gone: some of it may still be on its way
+	id         int             // the incarnation's
+	from, next int             // where reading began, and the next offset
+	late       []*lease.Record // all records of an incarnation that is gone: answers with them may be in flight
 }
 
 type modelOut struct {
@@ -75,8 +74,8 @@ type modelOut struct {
 	r   *lease.Record
 }
 
-// modelWorld is one state. What is behind its pointers is shared with other states, and
-// never written to: who does something is copied first.
+// modelWorld is one state. What its pointers refer to is shared with other states and never
+// written to: a process is copied before it does anything.
 type modelWorld struct {
 	c      *modelConfig
 	procs  []*Lease
@@ -84,12 +83,12 @@ type modelWorld struct {
 	logs   []modelLog
 	at     []modelPlace // by process, then log
 	flight []modelOut
-	gone   []*lease.Record // that an image does not have
+	gone   []*lease.Record // records that an image lacks
 
 	sent, forgot  int
-	led           []int64 // by process: token that it leads with
-	newest, ended int64   // largest token that was led; whose term is over
-	last          int     // who led last
+	led           []int64 // by process: the token it leads by
+	newest, ended int64   // the largest token led; the largest whose term is over
+	last          int     // the process that led last
 }
 
 func newModelWorld(c *modelConfig) *modelWorld {
@@ -121,7 +120,7 @@ func newModelWorld(c *modelConfig) *modelWorld {
 	return w
 }
 
-// now shows the clocks of a process. All run at the true rate.
+// now returns the clock readings of a process. All clocks run at the true rate.
 func (w *modelWorld) now(i int) clock.Instant {
 	now := clock.Alike(time.Hour + time.Duration(w.ticks)*modelTick)
 	now.Wall = now.Wall.Add(w.c.walls[i])
@@ -130,7 +129,7 @@ func (w *modelWorld) now(i int) clock.Instant {
 
 func (w *modelWorld) place(i, log int) *modelPlace { return &w.at[i*w.c.logs+log] }
 
-// only is the role to be claimed, on one log.
+// only returns the role as the one to claim on one log.
 func (w *modelWorld) only(log int) [][]int32 {
 	lists := make([][]int32, w.c.logs)
 	lists[log] = []int32{0}
@@ -139,8 +138,8 @@ func (w *modelWorld) only(log int) [][]int32 {
 
 const allLogs = -1
 
-// next is a copy in which process i may do something that concerns one log, or all of them;
-// nobody if i < 0.
+// next returns a copy of w in which process i may do something with one log, or all of them; no
+// process if i < 0.
 func (w *modelWorld) next(i, log int) *modelWorld {
 	n := *w
 	n.logs, n.at, n.led = slices.Clone(w.logs), slices.Clone(w.at), slices.Clone(w.led)
@@ -152,7 +151,7 @@ func (w *modelWorld) next(i, log int) *modelWorld {
 	return &n
 }
 
-// copyOf copies a Lease, and of its logs' leases one, or all; but not what only the policy
+// copyOf copies a Lease and the lease of one log, or of all. It leaves out what only the policy
 // looks at.
 func copyOf(q *Lease, log int) *Lease {
 	c := *q
@@ -172,7 +171,7 @@ func copyOf(q *Lease, log int) *Lease {
 		u := &c.units[role]
 		u.looked = false
 		if u.mine != 0 {
-			u.place = 0 // one role: it is alone in its group
+			u.place = 0 // there is one role, alone in its group
 			g := &group{kind: u.kind(), roles: []int32{int32(role)}}
 			c.groups, c.byKind[g.kind] = append(c.groups, g), g
 		}
@@ -180,7 +179,7 @@ func copyOf(q *Lease, log int) *Lease {
 	return &c
 }
 
-// begin lets process i read the present incarnation of a log.
+// begin lets process i begin to read the present incarnation of a log.
 func (w *modelWorld) begin(i, log, from int) {
 	l, top := w.logs[log], int64(0)
 	if w.c.tops {
@@ -198,7 +197,8 @@ func largest(records []*lease.Record) int64 {
 	return b
 }
 
-// behind is what an incarnation has that process i reads, up to its end.
+// behind returns the records that process i reads of an incarnation, from its start position to
+// the end.
 func (w *modelWorld) behind(i, log int) []*lease.Record {
 	if at := w.place(i, log); at.id != w.logs[log].id {
 		return at.late
@@ -215,11 +215,11 @@ func (w *modelWorld) read(i, log int) (fault string) {
 	before := *q
 	term, _, _ := q.Term(0)
 	ev := q.Read(log, int64(o), w.judged(r, all[:o], at.from), w.now(i))
-	if (ev.Rewound || ev.Differs) && w.c.rule != imageServes && w.c.rule != exceedsToo { // there it is what folds that differ come to
+	if (ev.Rewound || ev.Differs) && w.c.rule != imageServes && w.c.rule != exceedsToo { // under those rules, folds that differ show up here
 		return fmt.Sprintf("alarm in a sound log: %v at offset %d of log %d", q.Log(log).Session(), o, log)
 	}
 	if ev.Won && (w.c.rule == exceeds || w.c.rule == exceedsToo) {
-		if q.bal = before.bal; term != 0 { // unless that was lifted because the term has ended
+		if q.bal = before.bal; term != 0 { // unless it was raised because the term has ended
 			if now, _, _ := q.Term(0); now != term {
 				q.lift(term + 1)
 			}
@@ -229,8 +229,8 @@ func (w *modelWorld) read(i, log int) (fault string) {
 	return ""
 }
 
-// judged is a record as a reader takes it that judges Claims by another rule: one that does
-// not count is evidence all the same.
+// judged returns a record as a reader takes it who judges Claims by another rule. A Claim that
+// does not count is still evidence.
 func (w *modelWorld) judged(r *lease.Record, before []*lease.Record, from int) *lease.Record {
 	must := int64(0)
 	switch {
@@ -248,7 +248,7 @@ func (w *modelWorld) judged(r *lease.Record, before []*lease.Record, from int) *
 	return &void
 }
 
-// look says whether what is led now may be.
+// Look checks that the present leaders may lead.
 func (w *modelWorld) Look() (fault string) {
 	leader := -1
 	for i, q := range w.procs {
@@ -285,7 +285,7 @@ func (w *modelWorld) Look() (fault string) {
 	return ""
 }
 
-// token judges the token that process i leads with.
+// token checks the token by which process i leads.
 func (w *modelWorld) token(i int, token int64, begun bool) (fault string) {
 	switch {
 	case begun && token == w.newest && token <= w.ended && w.last == i:
@@ -297,7 +297,7 @@ func (w *modelWorld) token(i int, token int64, begun bool) (fault string) {
 	return fault
 }
 
-// views is what all processes believe, in words.
+// Views describes what each process believes.
 func (w *modelWorld) Views() string {
 	var b strings.Builder
 	for i, q := range w.procs {

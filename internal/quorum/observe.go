@@ -13,10 +13,10 @@ import (
 // majority of all logs, by folds that are known. All sessions of a process count as one
 // holder, with session number 1.
 
-// together is the session that stands for all sessions of a process.
+// together returns the session that stands for all sessions of a process.
 func together(process string) lease.Session { return lease.Session{Process: process, N: 1} }
 
-// Session is this process in the form in which Holders and Holder return it.
+// Session returns this process in the form that Holders and Holder use.
 func (q *Lease) Session() lease.Session { return together(q.rules.Process) }
 
 // Known reports whether a majority of the folds is known.
@@ -62,8 +62,8 @@ func (q *Lease) holder(role int32, said []witness) []witness {
 	return nil
 }
 
-// Held reports whether some process holds role on a majority of the logs with a lease that
-// may still be running at time now.
+// Held reports whether some process holds role on a majority of the logs, with a lease that may
+// still be running at time now.
 func (q *Lease) Held(role int32, now clock.Instant) bool {
 	var room [MaxLogs]witness
 	said, over := q.holder(role, room[:]), 0
@@ -75,8 +75,8 @@ func (q *Lease) Held(role int32, now clock.Instant) bool {
 	return said != nil && over < q.majority
 }
 
-// sum merges the witnesses of one process: its lease lasts for as long as a majority of the
-// logs sustains it.
+// sum merges the witnesses of one process. Its lease lasts for as long as a majority of the logs
+// sustains it.
 func (q *Lease) sum(said []witness) lease.HolderState {
 	h := lease.HolderState{Session: together(said[0].Session.Process), Last: -1}
 	live := 0
@@ -96,9 +96,9 @@ func (q *Lease) sum(said []witness) lease.HolderState {
 	return h
 }
 
-// Holder returns the holder of role, even if its lease is over. Token is 0 unless the holder
-// is this process and its term has begun: only the holder knows its token. Last is 0 if
-// evidence of the holder was read since this process began, and −1 otherwise.
+// Holder returns the holder of role, even if its lease is over. Token is 0 unless this process is
+// the holder and its term has begun: only the holder knows its token. Last is 0 if evidence of
+// the holder was read since this process began, and −1 otherwise.
 func (q *Lease) Holder(role int32) (g lease.Grantee, ok bool) {
 	var room [MaxLogs]witness
 	said := q.holder(role, room[:])
@@ -119,7 +119,7 @@ func (q *Lease) Holder(role int32) (g lease.Grantee, ok bool) {
 	return g, true
 }
 
-// Tenure returns a number above 0 that changes whenever the role is claimed anew.
+// Tenure returns a number above 0 that changes whenever the role is claimed again.
 func Tenure(g lease.Grantee) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(g.Session.Process))
@@ -127,7 +127,8 @@ func Tenure(g lease.Grantee) int64 {
 	return int64(sum>>1 | 1)
 }
 
-// Holders yields the processes that hold something on a majority of the logs, in no order.
+// Holders yields the processes that hold something on a majority of the logs, in no particular
+// order.
 func (q *Lease) Holders() iter.Seq[lease.HolderState] {
 	return func(yield func(lease.HolderState) bool) {
 		for _, h := range q.processes() {
@@ -138,7 +139,7 @@ func (q *Lease) Holders() iter.Seq[lease.HolderState] {
 	}
 }
 
-// processes is Holders by process. If a process has several sessions on a log, the session
+// processes returns Holders by process. If a process has several sessions on a log, the session
 // heard last counts.
 func (q *Lease) processes() map[string]lease.HolderState {
 	said := map[string][]witness{}
@@ -163,7 +164,7 @@ func (q *Lease) processes() map[string]lease.HolderState {
 	return all
 }
 
-// Each calls of once for every process that holds roles on a majority of the logs, and then
+// Each calls of once for every process that holds roles on a majority of the logs. It then calls
 // set for each of these roles, with the value that of returned for its holder.
 func (q *Lease) Each(of func(lease.HolderState) int32, set func(role, value int32)) {
 	values := map[string]int32{}
@@ -180,10 +181,10 @@ func (q *Lease) Each(of func(lease.HolderState) int32, set func(role, value int3
 	}
 }
 
-// Sessions is how many processes hold something on a majority of the logs.
+// Sessions returns how many processes hold something on a majority of the logs.
 func (q *Lease) Sessions() int { return len(q.processes()) }
 
-// Roles is one more than the highest role that anybody has held.
+// Roles returns one more than the highest role that anybody has held.
 func (q *Lease) Roles() int32 {
 	roles := int32(0)
 	for _, v := range q.logs {
@@ -192,7 +193,7 @@ func (q *Lease) Roles() int32 {
 	return roles
 }
 
-// Free returns the roles below a number that may be contested at time now, ascending.
+// Free returns the roles below the given number that may be contested at time now, ascending.
 func (q *Lease) Free(below int32, now clock.Instant) []int32 {
 	var free []int32
 	for role := range below {
@@ -203,8 +204,8 @@ func (q *Lease) Free(below int32, now clock.Instant) []int32 {
 	return free
 }
 
-// FreeAt is the time from which nobody leads role by any clock, if nothing is read until
-// then: when it may be claimed on a majority of the logs.
+// FreeAt returns the time from which nobody leads role by any clock, if nothing more is read
+// until then, so that it may be claimed on a majority of the logs.
 func (q *Lease) FreeAt(role int32) clock.Raw {
 	var at [MaxLogs]clock.Raw
 	for log, v := range q.logs {
@@ -217,7 +218,7 @@ func (q *Lease) FreeAt(role int32) clock.Raw {
 	return at[q.majority-1]
 }
 
-// Mine returns the token of this process's term of role, lapsed or not.
+// Mine returns the token of this process's term of role, even if the term has lapsed.
 func (q *Lease) Mine(role int32) (token int64, ok bool) {
 	token, _, ok = q.Term(role)
 	return token, ok
@@ -248,7 +249,7 @@ func (q *Lease) Owing(now clock.Instant) bool {
 // InUse yields the lines of V that some term follows.
 func (q *Lease) InUse() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		var done [1 << MaxLogs]bool // several groups may have the same line
+		var done [1 << MaxLogs]bool // several groups may follow the same line
 		for _, g := range q.groups {
 			if g.led && len(g.roles) > 0 && !done[g.counts] {
 				done[g.counts] = true

@@ -8,14 +8,14 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// policy decides when to claim vacant roles and when to give back contested ones. Safety
-// does not rest on it.
+// policy decides when to claim vacant roles and when to give back contested ones. Safety does not
+// depend on it.
 type policy struct {
 	trip    time.Duration // a round trip
 	reading time.Duration // how long it takes to read the Claims of all roles
 	looks   []int32       // roles that decide has to look at
-	lookAll bool          // it has to look at all of them
-	changed []int32       // roles to be returned by Changed
+	lookAll bool          // decide has to look at all roles
+	changed []int32       // roles that Changed will return
 	waits   []wait
 }
 
@@ -26,8 +26,8 @@ type wait struct {
 }
 
 const (
-	// patienceTrips is how many round trips a contest may take: for the Claim, perhaps a Beat
-	// after it, and the others' Releases.
+	// patienceTrips is how many round trips a contest may take: for the Claim, for a Beat that may
+	// have to follow it, and for the others' Releases.
 	patienceTrips = 4
 	// maxFails bounds the pause after undecided contests, to 4 RTT · 2^5 or T.
 	maxFails = 5
@@ -48,23 +48,23 @@ func (p *policy) later(at clock.Mono, roles []int32) {
 	}
 }
 
-// Want sets the roles that this process wants: those below limit for which want is true. It
-// gives back roles that it holds without a term and does not want; the caller ends terms.
+// Want sets the roles that this process wants: those below limit for which want is true. It gives
+// back unwanted roles that it holds without a term; ending terms is up to the caller.
 func (q *Lease) Want(limit int32, want func(role int32) bool) {
 	q.limit, q.want = limit, want
 	q.policy.reading = min(time.Duration(limit/1000)*readThousand, clock.Stalled(q.rules.T))
 	q.policy.lookAll = true
 }
 
-// Reading is how long members may take to read the Claims of all wanted roles. Contests may
-// take this long in addition to their round trips, and a process that claims after others
-// waits this long for them. It is zero below a thousand roles.
+// Reading returns how long members may take to read the Claims of all wanted roles. Contests may
+// take this much longer than their round trips, and a process that claims after others waits this
+// much longer. It is zero below a thousand roles.
 func (q *Lease) Reading() time.Duration { return q.policy.reading }
 
-// RoundTrip sets how long a record takes to come back, by which contests are timed.
+// RoundTrip sets how long a record takes to come back. Contests are timed by it.
 func (q *Lease) RoundTrip(d time.Duration) { q.policy.trip = max(d, time.Microsecond) }
 
-// Changed returns the roles that have changed since the last call, some perhaps twice: a
+// Changed returns the roles that have changed since the last call, perhaps with repetitions. A
 // term began, ended, or follows another line of V, or the role may have become vacant.
 func (q *Lease) Changed() []int32 {
 	changed := q.policy.changed
@@ -86,8 +86,8 @@ func (q *Lease) vacantOn(log int, role int32, now clock.Instant) bool {
 	return v.begun && now.Mono >= v.claimAt && q.reachable(v, now) && v.lease.MayClaim(role, now)
 }
 
-// pause delays the next Claim on a log after a failed one, by T/8 · 2^k · U(½, 3/2). Without
-// it, a log that refuses Claims at once would be sent them in an endless loop.
+// pause delays the next Claim on a log after a failed one, by T/8 · 2^k · U(½, 3/2). Otherwise a
+// log that refuses Claims at once would get them in an endless loop.
 func (q *Lease) pause(log int, now clock.Instant) {
 	v := q.logs[log]
 	v.tries = min(v.tries+1, maxTries)
@@ -95,8 +95,8 @@ func (q *Lease) pause(log int, now clock.Instant) {
 	v.claimAt = now.Mono.Add(d/2 + q.rules.Random(d))
 }
 
-// Vacant reports whether this process may contest role: it has no term of the role, and it
-// holds it or may claim it on a majority of the logs.
+// Vacant reports whether this process may contest role: it has no term of the role, and on a
+// majority of the logs it holds the role or may claim it.
 func (q *Lease) Vacant(role int32, now clock.Instant) bool {
 	var u unit
 	if p := q.unit(role); p != nil {
@@ -121,7 +121,7 @@ func (q *Lease) Vacant(role int32, now clock.Instant) bool {
 	return vacant > 0 && u.mine.size()+vacant >= q.majority
 }
 
-// Contest claims the vacant ones of the given roles (ascending), with one Claim on each log
+// Contest claims those of the given roles (ascending) that are vacant, with one Claim on each log
 // on which they may be claimed.
 func (q *Lease) Contest(roles []int32, now clock.Instant) []Out {
 	lists := make([][]int32, len(q.logs))
@@ -180,7 +180,7 @@ func (q *Lease) decide(now clock.Instant) []Out {
 	return append(out, q.claim(fill, now)...)
 }
 
-// takeLooks returns the roles to be looked at, ascending.
+// takeLooks returns the roles to look at, ascending, and forgets them.
 func (q *Lease) takeLooks() []int32 {
 	p := &q.policy
 	roles := p.looks
@@ -217,7 +217,7 @@ func (q *Lease) yields(role int32, now clock.Instant) bool {
 	return now.Mono >= u.tried.Add(4*patience) || !q.first(role, now)
 }
 
-// first reports whether this process holds role on the lowest log on which anybody does.
+// first reports whether this process holds role on the lowest log on which any process does.
 func (q *Lease) first(role int32, now clock.Instant) bool {
 	for log, v := range q.logs {
 		if q.units[role].mine.has(log) {
@@ -250,9 +250,9 @@ func (q *Lease) giveBack(roles []int32, now clock.Instant) []Out {
 	return q.Release(roles, now)
 }
 
-// beatSoon sends a Beat on each log on which the session holds a role without a term, unless
-// this process's ballot was already sent there. The log counts for the term only when that
-// ballot was read back.
+// beatSoon sends a Beat on each log on which the session holds a role without a term, unless it
+// has already sent this ballot there. The log counts for the term only once that ballot was read
+// back.
 func (q *Lease) beatSoon(now clock.Instant) []Out {
 	var waiting logs
 	for _, g := range q.groups {
@@ -271,7 +271,7 @@ func (q *Lease) beatSoon(now clock.Instant) []Out {
 	return out
 }
 
-// notice finds the roles to look at only because time has passed.
+// notice finds the roles to look at because of time alone.
 func (q *Lease) notice(now clock.Instant) {
 	p := &q.policy
 	p.waits = slices.DeleteFunc(p.waits, func(w wait) bool {
@@ -304,7 +304,7 @@ func (q *Lease) notice(now clock.Instant) {
 	}
 }
 
-// wholeAt is when any role may be claimed on a log whose fold is not known, or on which a
+// wholeAt returns when any role may be claimed on a log whose fold is not known, or on which a
 // newer version may hold roles. It is 0 for all other logs.
 func (q *Lease) wholeAt(v *logView) clock.Raw {
 	if !v.lease.Known() {
@@ -316,7 +316,7 @@ func (q *Lease) wholeAt(v *logView) clock.Raw {
 	return 0
 }
 
-// silence looks at the roles of the sessions whose leases are over by any clock.
+// silence looks at the roles of the sessions whose leases are now over by any clock.
 func (q *Lease) silence(v *logView, now clock.Instant) {
 	v.overAt = clock.Never
 	if v.over == nil {
@@ -344,7 +344,7 @@ func (q *Lease) silence(v *logView, now clock.Instant) {
 	})
 }
 
-// Due is when Tick has something to do, if nothing is read until then.
+// Due returns when Tick next has something to do, if nothing is read until then.
 func (q *Lease) Due(now clock.Instant) clock.Mono {
 	next := clock.Mono(clock.Never)
 	mono := func(t clock.Mono) { next = min(next, t) }

@@ -9,19 +9,19 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// MaxLogs is how many logs there may be.
+// MaxLogs is the largest number of logs.
 const MaxLogs = 7
 
-// Rules are the constants of a Lease.
+// Rules are the parameters of a Lease.
 type Rules struct {
 	Logs    int           // N
 	Process string        // random, fresh at every boot
 	Name    string        // for people
-	T       time.Duration // the lease: one for the whole group, fixed where every newcomer must read it
-	Rho     float64       // ρ, fixed likewise
-	History int           // K: a Snapshot is due after so many records
+	T       time.Duration // the lease, the same for the whole group: it is fixed where every newcomer must read it
+	Rho     float64       // ρ, fixed in the same way
+	History int           // K: a Snapshot is due after that many records
 
-	Random func(time.Duration) time.Duration // in [0, d)
+	Random func(time.Duration) time.Duration // returns a random duration in [0, d)
 }
 
 // Lease is one process's lease on a majority of logs. It is not safe for concurrent use.
@@ -44,15 +44,15 @@ type Lease struct {
 type logView struct {
 	lease    *lease.Lease
 	begun    bool
-	end      int64         // of the log when reading began: older records are of unknown age
+	end      int64         // the end of the log when reading began: the age of older records is unknown
 	answered clock.Instant // when the log last answered
-	back     int64         // the lease's Back, as of the last look
+	back     int64         // lease.Back when last looked at
 
 	said    int64      // the largest ballot among the evidence that this session has sent
 	beatAt  clock.Mono // when evidence was last sent
 	overAt  clock.Raw  // when the next holder's lease will be over
 	over    map[lease.Session]clock.Raw
-	freshAt clock.Raw // the time of a fresh Claim that notice has already dealt with
+	freshAt clock.Raw // the time of a fresh Claim that notice has dealt with
 
 	tries   int        // Claims in a row that failed, or did not come back
 	claimAt clock.Mono // no Claim before then, because of tries; 0: at any time
@@ -120,7 +120,7 @@ func (q *Lease) renewed(log int) {
 	q.dropAll(log)
 }
 
-// Answered notes that a log has answered, if only with its end.
+// Answered notes that a log has answered, even if only with its end.
 func (q *Lease) Answered(log int, now clock.Instant) {
 	if v := q.logs[log]; v.begun && !q.reachable(v, now) {
 		q.policy.lookAll = true
@@ -134,8 +134,8 @@ func (q *Lease) reachable(v *logView, now clock.Instant) bool {
 	return v.answered != (clock.Instant{}) && now.Mono.Sub(v.answered.Mono) < clock.Recent(q.rules.T)
 }
 
-// Read folds the record r at offset o of a log. now must have been read after the record
-// was received.
+// Read folds the record r at offset o of a log. now must have been read after the record was
+// received.
 func (q *Lease) Read(log int, o int64, r *lease.Record, now clock.Instant) lease.Event {
 	q.check(now)
 	v := q.logs[log]
@@ -148,7 +148,7 @@ func (q *Lease) Read(log int, o int64, r *lease.Record, now clock.Instant) lease
 	q.follow(log, ev, now)
 	if own && r.Kind == lease.Claim && !ev.Rewound {
 		v.tries, v.claimAt = 0, 0
-		for _, role := range r.Roles { // the contests that the Claim did not win are decided, too
+		for _, role := range r.Roles { // contests that the Claim did not win are decided, too
 			q.look(role)
 		}
 	}
@@ -178,7 +178,7 @@ func (q *Lease) Skip(log int, o int64, now clock.Instant) lease.Event {
 // follow applies what a record changed in the lease of a log.
 func (q *Lease) follow(log int, ev lease.Event, now clock.Instant) {
 	v := q.logs[log]
-	if ev.Confirmed { // nothing could be claimed while the fold was in doubt
+	if ev.Confirmed { // while the fold was in doubt, nothing could be claimed
 		q.policy.lookAll = true
 	}
 	switch {
@@ -191,12 +191,12 @@ func (q *Lease) follow(log int, ev lease.Event, now clock.Instant) {
 		for _, role := range ev.Changed {
 			q.refresh(log, role)
 		}
-		if len(ev.Changed) > 0 || ev.Evidence { // perhaps of a holder not heard before
+		if len(ev.Changed) > 0 || ev.Evidence { // perhaps by a holder that was not heard before
 			v.overAt = min(v.overAt, clock.FreeAt(now.Raw, q.rules.T, q.rules.Rho))
 		}
 	}
-	// The rule of tokens: this process has read everything in the log before this Claim, and
-	// leads from now on with a larger ballot than all of that.
+	// The rule of tokens: this process has read everything in the log before this Claim. From now
+	// on it leads with a larger ballot than any in those records.
 	if ev.Won {
 		q.lift(q.seen + 1)
 	}
@@ -244,11 +244,11 @@ func (q *Lease) Term(role int32) (token int64, line int, ok bool) {
 	return u.token, int(u.counts), true
 }
 
-// Lines is how many lines of V there are: one for each set of logs.
+// Lines returns how many lines of V there are: one for each set of logs.
 func (q *Lease) Lines() int { return 1 << len(q.logs) }
 
-// V is the newest time at which a majority of a line's logs gave evidence: the oldest V in
-// the majority with the newest ones. It is zero if there is no such majority.
+// V returns the newest time by which a majority of a line's logs gave evidence: the oldest V
+// among the majority whose V are newest. It is zero if there is no such majority.
 func (q *Lease) V(line int) clock.Instant {
 	var all [MaxLogs]clock.Instant
 	for i, v := range q.logs {
@@ -257,8 +257,8 @@ func (q *Lease) V(line int) clock.Instant {
 	return majorityth(all[:len(q.logs)], logs(line), q.majority)
 }
 
-// majorityth is the majority-th largest of the times at which logs prove this process to
-// have been alive; zero if fewer logs than a majority prove one.
+// majorityth returns the majority-th largest of the times at which logs last proved that this
+// process was alive. It is zero if fewer logs than a majority prove one.
 func majorityth(bounds []clock.Instant, of logs, majority int) clock.Instant {
 	var vs [MaxLogs]clock.Instant
 	n := 0
@@ -279,8 +279,8 @@ func majorityth(bounds []clock.Instant, of logs, majority int) clock.Instant {
 	return oldest(vs[:majority])
 }
 
-// oldest takes the minimum of the given instants for each clock separately: if a clock was
-// set in between, the clocks disagree on which instant is the oldest.
+// oldest takes the minimum for each clock separately: if a clock was set in between, the clocks
+// disagree on which instant is the oldest.
 func oldest(all []clock.Instant) clock.Instant {
 	t := all[0]
 	for _, u := range all[1:] {
@@ -292,8 +292,8 @@ func oldest(all []clock.Instant) clock.Instant {
 	return t
 }
 
-// Log is the lease of one log. The caller must not change it.
+// Log returns the lease of one log. The caller must not change it.
 func (q *Lease) Log(log int) *lease.Lease { return q.logs[log].lease }
 
-// Ballot is this process's ballot.
+// Ballot returns this process's ballot.
 func (q *Lease) Ballot() int64 { return q.bal }

@@ -8,60 +8,60 @@ import (
 	"github.com/goneli/neli/internal/seeded"
 )
 
-// How many seeds the guards run, mutated or not. Each rule below was broken by one of the
-// first half of them.
+// How many seeds the guards run, with a mutant or without. The first half of them is enough to
+// break each rule below.
 const (
 	plainSeeds = 1200
 	huntSeeds  = 400
 	lossySeeds = 200
 )
 
-// Each rule of the majority with what happens without it; the rules of a single log are
-// guarded where they are (internal/lease).
+// The rules of the majority, each with a mutant that leaves it out. The rules of a single log are
+// guarded in internal/lease.
 var rules = []mutation.Mutant{
 	// Tokens.
-	{Rule: "an own valid claim that is read back lifts the ballot beyond all that were seen", File: "quorum.go",
+	{Rule: "reading back an own valid claim lifts the ballot above all that were seen", File: "quorum.go",
 		Old: "	if ev.Won {\n		q.lift(q.seen + 1)\n	}\n", New: "",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: token went back`, Seeds: huntSeeds},
 	{Rule: "a fresh claim starts from the wall clock", File: "make.go",
 		Old: "	if fresh {\n		q.lift(micros(now))\n	}\n", New: "	_ = fresh\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: token went back`, Seeds: plainSeeds},
-	{Rule: "every fresh claim does, not only the first one", File: "make.go",
+	{Rule: "every fresh claim starts from the wall clock, not only the first one", File: "make.go",
 		Old: "	if fresh {\n", New: "	if fresh && q.bal < 1<<40 {\n",
 		Guard: "TestEveryFreshClaimStartsFromTheWallClock", Want: "token went back"},
-	{Rule: "a Snapshot tells of all ballots that its sender has seen", File: "make.go",
+	{Rule: "a Snapshot has the largest ballot that its sender has seen", File: "make.go",
 		Old: "			records[i].Ballot = max(q.bal, q.seen)\n", New: "",
 		Guard: "TestASnapshotTellsOfTheBallotsOfThoseWhoLeft", Want: "token went back"},
 	{Rule: "ballots are seen while the fold is unknown", File: "quorum.go",
 		Old: "	if !own {\n", New: "	if !own && v.lease.Known() {\n",
 		Guard: "TestSimulation/hunt", Want: `seed \d+: token went back`, Seeds: huntSeeds},
-	{Rule: "Beats are seen", File: "quorum.go",
+	{Rule: "the ballots of Beats are seen", File: "quorum.go",
 		Old: "	if !own {\n", New: "	if !own && r.Kind != lease.Beat {\n",
 		Guard: "TestEvidenceTellsOfItsBallot/beat", Want: "token went back"},
-	{Rule: "Claims are seen", File: "quorum.go",
+	{Rule: "the ballots of Claims are seen", File: "quorum.go",
 		Old: "	if !own {\n", New: "	if !own && r.Kind != lease.Claim {\n",
 		Guard: "TestEvidenceTellsOfItsBallot/claim", Want: "token went back"},
 	{Rule: "a term begins only on logs from which its token was read back", File: "units.go",
 		Old: "		if v.back >= q.bal {\n", New: "		if v.back >= 0 {\n",
-		Guard: "TestATermBeginsWhenItsBallotHasComeBack", Want: "leads with a ballot that nobody has read"},
+		Guard: "TestATermBeginsWhenItsBallotHasComeBack", Want: "leads with a ballot that is in no log"},
 	{Rule: "a log joins a term only when its token was read back", File: "units.go",
 		Old: "u.token != 0 && v.back >= u.token {", New: "u.token != 0 {",
-		Guard: "TestALogJoinsATermWithItsToken", Want: "a log sustains a term of which it says nothing"},
-	{Rule: "a log that was let in late joins only when the token was read back", File: "units.go",
+		Guard: "TestALogJoinsATermWithItsToken", Want: "a log sustains a term whose token is not in it"},
+	{Rule: "a log whose role is won late joins a term only when its token was read back", File: "units.go",
 		Old: "		if back >= u.token {\n", New: "		if back >= 0 {\n",
-		Guard: "TestALogJoinsATermWithItsToken", Want: "a log sustains a term of which it says nothing"},
-	{Rule: "a ballot is given back when it is read back, not when it is sent", File: "make.go",
+		Guard: "TestALogJoinsATermWithItsToken", Want: "a log sustains a term whose token is not in it"},
+	{Rule: "a ballot counts when it is read back, not when it is sent", File: "make.go",
 		Old: "{ v.said, v.beatAt = ballot, now.Mono }", New: "{ v.said, v.beatAt, v.back = ballot, now.Mono, max(v.back, ballot) }",
 		Guard: "TestATermBeginsWhenItsBallotHasComeBack", Want: "leads before its Beat has come back"},
 
 	// The end of a term.
-	{Rule: "the end of a term is looked for before a record is read", File: "quorum.go",
+	{Rule: "terms that are over end before a record is read", File: "quorum.go",
 		Old: "	q.check(now)\n	v := q.logs[log]\n	v.answered = now\n", New: "	v := q.logs[log]\n	v.answered = now\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: token led again`, Seeds: plainSeeds},
 	{Rule: "the ballot rises above the token of a term that has ended", File: "units.go",
 		Old: "	q.lift(u.token + 1)\n", New: "",
 		Guard: "TestSimulation/plain", Want: `seed \d+: token (led again|went back)`, Seeds: plainSeeds},
-	{Rule: "a term that is led no more has ended", File: "units.go",
+	{Rule: "a term that is no longer led has ended", File: "units.go",
 		Old: "		if (g.counts & young).size() < q.majority {\n", New: "		if (g.counts | young&0).size() < q.majority {\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: token led again`, Seeds: plainSeeds},
 
@@ -72,7 +72,7 @@ var rules = []mutation.Mutant{
 	{Rule: "more than half of the logs", File: "quorum.go",
 		Old: "majority: rules.Logs/2 + 1,", New: "majority: max(1, rules.Logs/2),",
 		Guard: "TestSimulation/plain", Want: `seed \d+: two leaders`, Seeds: plainSeeds},
-	{Rule: "a session that has ended sustains nothing: its bound is an old one", File: "quorum.go",
+	{Rule: "a session that has ended sustains no term", File: "quorum.go",
 		Old: "	q.dropAll(log)\n", New: "",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (two leaders|token led again)`, Seeds: plainSeeds},
 
@@ -94,20 +94,20 @@ var rules = []mutation.Mutant{
 	{Rule: "a gap in a small log is a loss", File: "quorum.go",
 		Old: "Longest: rules.T, Dense: true})})", New: "Longest: rules.T, Dense: false})})",
 		Guard: "TestSimulation/lossy", Want: `seed \d+: (folds differ|two (leaders|holders)|alarm)`, Seeds: lossySeeds},
-	{Rule: "and the log is begun anew, not read on", File: "../lease/consume.go",
+	{Rule: "after a loss the log is begun again, not read on", File: "../lease/consume.go",
 		Old: "return o <= l.read || l.rules.Dense && o > l.read+1 }", New: "return o <= l.read }",
 		Guard: "TestALossMakesTwoLeaders", Want: "two leaders"},
 
-	// Folds that differ; the rules are package lease's.
-	{Rule: "a wrong fold does not live on where one stands against one", File: "../lease/doubt.go",
+	// Folds that differ. The rules are those of package lease.
+	{Rule: "a wrong fold ends, even with one vote against one", File: "../lease/doubt.go",
 		Old: "	case now.Raw >= d.until:\n		return tied\n", New: "",
-		Guard: "TestAMisreadRecord/a_claim_on_1_of_3_logs,_2_processes", Want: "a wrong fold lives on"},
-	{Rule: "one that is wrong costs nobody else anything", File: "../lease/doubt.go",
+		Guard: "TestAMisreadRecord/a_claim_on_1_of_3_logs,_2_processes", Want: "a wrong fold is kept"},
+	{Rule: "a process with a wrong fold costs no other process its leadership", File: "../lease/doubt.go",
 		Old: "	case other > same:\n", New: "	case other > 0:\n",
-		Guard: "TestAMisreadRecord/a_claim_on_1_of_3_logs,_3_processes", Want: "processes that misread nothing begin anew"},
+		Guard: "TestAMisreadRecord/a_claim_on_1_of_3_logs,_3_processes", Want: "processes that misread nothing begin again"},
 
-	// What the model finds in every state, and not by chance.
-	{Rule: "a term's token exceeds all that its log has heard, in every schedule of three records", File: "quorum.go",
+	// What the model finds in every state, rather than by chance.
+	{Rule: "a term's token exceeds all earlier ballots in its log, in every schedule of three records", File: "quorum.go",
 		Old: "	if ev.Won {\n		q.lift(q.seen + 1)\n	}\n", New: "",
 		Guard: "TestModel/one_log", Want: "token went back"},
 	{Rule: "a fresh claim starts from the wall clock, in every schedule of a log that forgets", File: "make.go",
@@ -123,23 +123,23 @@ var rules = []mutation.Mutant{
 		Old: "	v.lease.Begin(s, false, now)\n", New: "	v.lease.Begin(s, false, now.Add(-2*q.rules.T))\n",
 		Guard: "TestModel/one_log_that_forgets", Want: "two (leaders|holders)"},
 
-	// The bound that is published.
-	{Rule: "who was not heard is not counted", File: "quorum.go",
+	// The published bound.
+	{Rule: "a log without evidence is not counted", File: "quorum.go",
 		Old:   "	if n < majority {\n		return clock.Instant{}\n	}\n	return oldest(vs[:majority])\n",
 		New:   "	if n == 0 {\n		return clock.Instant{}\n	}\n	return oldest(vs[:min(n, majority)])\n",
 		Guard: "TestTheBoundIsTheMajoritythLargest", Want: "the bound is the majority-th largest"},
-	{Rule: "of the majority the one counts that was heard first", File: "quorum.go",
+	{Rule: "of the majority, the oldest evidence counts", File: "quorum.go",
 		Old: "oldest(vs[:majority])", New: "oldest(vs[:1])",
 		Guard: "TestSimulation/plain", Want: `seed \d+: led by its bound alone`, Seeds: plainSeeds},
 
-	// Without these somebody stays without a leader.
+	// Without these rules a role may stay without a leader.
 	{Rule: "a leader claims the logs that it lacks", File: "policy.go",
 		Old: "!u.mine.has(log) && q.wants(role) && q.vacantOn(log, role, now) {\n					fill", New: "false {\n					fill",
 		Guard: "TestALogMayFailWithoutAGap/logs_forget_in_turn", Want: "not led all the time"},
-	{Rule: "what is held by too few logs is given back", File: "policy.go",
+	{Rule: "a role held on too few logs is given back", File: "policy.go",
 		Old: "return now.Mono >= u.tried.Add(4*patience) || !q.first(role, now)", New: "return patience < 0",
 		Guard: "TestSplitVotes/.*", Want: `seed \d+: split vote`},
-	{Rule: "what waits for a larger ballot gets its Beat at once", File: "policy.go",
+	{Rule: "a term that waits for a larger ballot gets its Beat at once", File: "policy.go",
 		Old: "waiting.has(log) && v.back < q.bal && v.said < q.bal {", New: "v == nil {",
 		Guard: "TestALateFreshClaimGoesBeyondWhatItMissed", Want: "does not lead"},
 	{Rule: "the silence of a holder is noticed", File: "policy.go",
@@ -147,17 +147,17 @@ var rules = []mutation.Mutant{
 		Guard: "TestEverythingIsLedSoonInQuietTimes/leader_crash,_3_logs", Want: `seed \d+: led after`},
 }
 
-// ofTransport is what this package expects of those who hand it records: in the library
-// lease.Codec refuses a record of another log. The simulation stands for that here, so its
-// source is what is mutated.
+// ofTransport are the rules that this package expects its callers to keep. In the library,
+// lease.Codec refuses a record of another log. Here the simulation does, so the mutant changes
+// its source.
 var ofTransport = []mutation.Mutant{
-	{Rule: "what was written for another incarnation is skipped", File: "sim_proc_test.go",
+	{Rule: "a record written for another incarnation is skipped", File: "sim_proc_test.go",
 		Old: "	if mine {\n", New: "	if mine || true {\n",
 		Guard: "TestSimulation/plain", Want: `seed \d+: (folds differ|two|alarm)`, Seeds: plainSeeds},
 }
 
-// TestRulesAreGuarded removes each rule from the source and runs the test that guards it:
-// it has to fail, for the stated reason.
+// TestRulesAreGuarded removes each rule from the source and runs the test that guards it. The
+// test must fail for the stated reason.
 func TestRulesAreGuarded(t *testing.T) {
 	if testing.Short() || seeded.Race {
 		t.Skip("minutes of simulation: make mutants runs it, without the race detector")

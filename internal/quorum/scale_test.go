@@ -11,7 +11,7 @@ import (
 
 const manyRoles = 100_000
 
-// many is a process that leads a hundred thousand roles, alone on three logs.
+// many returns a process that leads a hundred thousand roles, alone on three logs.
 func many(t *testing.T) (*script, *actor) {
 	t.Helper()
 	s := newScript(t, 3)
@@ -34,7 +34,7 @@ func many(t *testing.T) (*script, *actor) {
 	return s, a
 }
 
-// beat sends a Beat to each log and lets it come back.
+// beat sends a Beat to each log, and reads it back.
 func (s *script) beat(a *actor) {
 	for log := range s.logs {
 		if r, ok := a.Beat(log, s.at()); ok {
@@ -44,12 +44,13 @@ func (s *script) beat(a *actor) {
 	a.read()
 }
 
-// Of very many roles, what is read of a contest so far says little of how it ends: who holds
-// them on one log waits until it has had time to read the others.
+// With very many roles, the part of a contest that a process has read says little about its
+// outcome. A process that holds the roles on one log waits until it has had time to read the
+// others.
 func TestAContestIsGivenTimeToBeRead(t *testing.T) {
 	s := newScript(t, 3)
 	a := s.start("a")
-	require.Zero(t, a.Reading(), "one role is read in no time")
+	require.Zero(t, a.Reading(), "waits for the Claim of a single role")
 	a.Want(manyRoles, func(int32) bool { return true })
 	require.Equal(t, simT/4, a.Reading())
 	a.RoundTrip(2 * time.Millisecond)
@@ -60,7 +61,7 @@ func TestAContestIsGivenTimeToBeRead(t *testing.T) {
 	for _, d := range []time.Duration{50 * time.Millisecond, 150 * time.Millisecond} {
 		s.wait(d)
 		for _, o := range a.Tick(s.at()) {
-			require.NotEqual(t, lease.Release, o.Record.Kind, "given back while two logs are not read")
+			require.NotEqual(t, lease.Release, o.Record.Kind, "gives the roles back, though two logs are still unread")
 		}
 	}
 	a.read()
@@ -68,8 +69,8 @@ func TestAContestIsGivenTimeToBeRead(t *testing.T) {
 	require.True(t, leads)
 }
 
-// A step costs no more than what it changes, however many roles are led: nothing of it
-// grows with them. What it allocates stands for what it does, as it is counted.
+// The cost of a step depends on what it changes, not on the number of roles led. The test counts
+// allocations, which stand for the work done.
 func TestWorkIsPerChangedRole(t *testing.T) {
 	s, a := many(t)
 	quiet := testing.AllocsPerRun(20, func() {

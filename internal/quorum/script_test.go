@@ -10,8 +10,8 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// Schedules by hand, for what random ones seldom do: one clock for everybody, and records
-// that are appended and read when the script says so.
+// Hand-made schedules for situations that random ones rarely reach. All processes have the same
+// clock, and records are appended and read when the script says so.
 
 type script struct {
 	*testing.T
@@ -19,7 +19,7 @@ type script struct {
 	logs [][]lease.Record
 }
 
-// actor is a process of a script.
+// actor is a process in a script.
 type actor struct {
 	*Lease
 	s    *script
@@ -38,10 +38,10 @@ func (s *script) at() clock.Instant {
 
 func (s *script) wait(d time.Duration) { s.now += d }
 
-// silence is a wait after which nothing that is not heard is led.
+// silence waits until no lease that is not renewed meanwhile can still be running.
 func (s *script) silence() { s.wait(clock.Wait(simT, 0) + time.Millisecond) }
 
-// start boots a process that wants role 0, and begins to read all logs at their ends.
+// start boots a process that wants role 0, and lets it begin to read all logs at their ends.
 func (s *script) start(name string) *actor {
 	a := &actor{s: s, next: make([]int64, len(s.logs)), Lease: New(Rules{Logs: len(s.logs), Process: name, Name: name, T: simT, History: 64,
 		Random: func(time.Duration) time.Duration { return 0 }})}
@@ -59,7 +59,7 @@ func (a *actor) beginAt(log int, o int64) {
 	a.Begin(log, o, int64(len(a.s.logs[log])), 0, a.s.at())
 }
 
-// forget empties a log. Whoever is given begins to read it.
+// forget empties a log. The given actors begin to read it.
 func (s *script) forget(log int, all ...*actor) {
 	s.logs[log] = nil
 	for _, a := range all {
@@ -67,7 +67,7 @@ func (s *script) forget(log int, all ...*actor) {
 	}
 }
 
-// append appends records, each to its log.
+// append appends each record to its log.
 func (s *script) append(out ...Out) {
 	for _, o := range out {
 		s.logs[o.Log] = append(s.logs[o.Log], o.Record)
@@ -85,11 +85,11 @@ func (a *actor) read() {
 func (a *actor) contest() []Out {
 	a.read()
 	out := a.Contest([]int32{0}, a.s.at())
-	require.NotEmpty(a.s, out, "nothing to claim")
+	require.NotEmpty(a.s, out, "makes no Claim")
 	return out
 }
 
-// win contests role 0 and goes on until it leads. It returns the token.
+// win contests role 0 until the actor leads. It returns the token.
 func (a *actor) win() int64 {
 	a.s.append(a.contest()...)
 	return a.settleIt()
@@ -108,7 +108,7 @@ func (a *actor) settleIt() int64 {
 	return 0
 }
 
-// leave gives role 0 back.
+// leave gives role 0 up and releases it.
 func (a *actor) leave() {
 	a.Want(0, a.want)
 	a.Forget([]int32{0})
@@ -122,13 +122,12 @@ func (a *actor) snapshot(log int) {
 	}
 }
 
-// A process that knew nothing has claimed, and its Claim comes very late: a whole term of
-// somebody else has come and gone. Nobody holds anything, so the Claim is valid, though its
-// ballot is lower than that of the term. It is plausible to let a Claim of a free role count
-// only if its ballot exceeds the largest one in the log; but then a process that adopts this
-// fresh Claim, and does not know that ballot, has another fold than all others. So the fold
-// looks at no ballot, and the process that reads its own Claim back goes beyond all that it
-// has read before it.
+// A process that does not know the fold has claimed, and its Claim comes very late, after a whole
+// term of another process. Nobody holds anything, so the Claim is valid, though its ballot is
+// lower than that of the term. One might let a Claim of a free role count only if its ballot
+// exceeds the largest one in the log. But then a process that adopts this fresh Claim, and does
+// not know that ballot, would have another fold than all others. So the fold ignores ballots, and
+// a process that reads its own Claim back raises its ballot above all that it has read before.
 func TestALateFreshClaimGoesBeyondWhatItMissed(t *testing.T) {
 	s := newScript(t, 1)
 	slow, b := s.start("slow"), s.start("b")
@@ -150,7 +149,7 @@ func TestALateFreshClaimGoesBeyondWhatItMissed(t *testing.T) {
 }
 
 // The Claim of the test above has come back, and its ballot is too low. Until a Beat with a
-// larger one has come back, nobody who reads the log would know of that.
+// larger ballot has come back, the log does not show that ballot to its readers.
 func TestATermBeginsWhenItsBallotHasComeBack(t *testing.T) {
 	s := newScript(t, 1)
 	slow, b := s.start("slow"), s.start("b")
@@ -162,7 +161,7 @@ func TestATermBeginsWhenItsBallotHasComeBack(t *testing.T) {
 	s.append(late...)
 	slow.read()
 	_, leads := slow.Leads(0, s.at())
-	require.False(t, leads, "leads with a ballot that nobody has read")
+	require.False(t, leads, "leads with a ballot that is in no log")
 	beat := slow.Tick(s.at())
 	require.Len(t, beat, 1)
 	require.Equal(t, lease.Beat, beat[0].Record.Kind)
@@ -173,13 +172,13 @@ func TestATermBeginsWhenItsBallotHasComeBack(t *testing.T) {
 	token := slow.settleIt()
 
 	b.read()
-	s.silence() // the slow one has crashed
+	s.silence() // the slow process has crashed
 	b.Want(1, b.want)
 	require.Greater(t, b.win(), token, "token went back")
 }
 
-// Of a process that leaves nothing may be left in what a newcomer reads but a Snapshot, by
-// somebody who never had a large ballot.
+// A newcomer may find no trace of a process that left but a Snapshot, written by a process whose
+// own ballot was never large.
 func TestASnapshotTellsOfTheBallotsOfThoseWhoLeft(t *testing.T) {
 	s := newScript(t, 1)
 	a, witness := s.start("a"), s.start("witness")
@@ -194,7 +193,7 @@ func TestASnapshotTellsOfTheBallotsOfThoseWhoLeft(t *testing.T) {
 	require.Greater(t, c.win(), first, "token went back")
 }
 
-// A leader crashes, and all that is left of its ballots is what it sent as evidence.
+// A leader crashes, and only its evidence shows its ballots.
 func TestEvidenceTellsOfItsBallot(t *testing.T) {
 	for _, by := range []lease.Kind{lease.Claim, lease.Beat} {
 		t.Run(string(by), func(t *testing.T) {
@@ -213,8 +212,8 @@ func TestEvidenceTellsOfItsBallot(t *testing.T) {
 	}
 }
 
-// Somebody leads while a log lives that another process never heard of. Both logs and
-// leader are gone when that one claims, as it did before: it knows of no ballot but its own.
+// A process leads on a log that another process never heard of. Both the log and the leader are
+// gone when the other one claims, not for the first time. It knows no ballot but its own.
 func TestEveryFreshClaimStartsFromTheWallClock(t *testing.T) {
 	s := newScript(t, 1)
 	a := s.start("a")
@@ -230,14 +229,14 @@ func TestEveryFreshClaimStartsFromTheWallClock(t *testing.T) {
 	require.Greater(t, a.win(), second, "token went back")
 }
 
-// A log whose Claim was sent before the term's token was drawn sustains the term only after
-// a Beat.
+// A log whose Claim was sent before the term's token was drawn sustains the term only after a
+// Beat.
 func TestALogJoinsATermWithItsToken(t *testing.T) {
 	s := newScript(t, 3)
 	a := s.start("a")
 	s.silence()
 	s.append(a.contest()...)
-	a.lift(a.bal + 5) // as somebody else's ballot would
+	a.lift(a.bal + 5) // as another process's ballot would
 	for log := range 2 {
 		r, ok := a.readOn(log).Beat(log, s.at())
 		require.True(t, ok)
@@ -251,7 +250,7 @@ func TestALogJoinsATermWithItsToken(t *testing.T) {
 	again, line, led := a.Term(0)
 	require.True(t, led)
 	require.Equal(t, token, again)
-	require.Equal(t, 0b011, line, "a log sustains a term of which it says nothing")
+	require.Equal(t, 0b011, line, "a log sustains a term whose token is not in it")
 	r, ok := a.Beat(2, s.at())
 	require.True(t, ok)
 	s.append(Out{2, r})
@@ -271,9 +270,9 @@ func (a *actor) readOn(log int) *actor {
 	return a
 }
 
-// A process loses another's Claims on two of three logs, and reads on. By what it has read
-// the role is free, and a Claim of it would be valid by everybody's fold: it says that all
-// evidence was read. The gap is all that tells.
+// A process loses another's Claims on two of three logs, and reads on. By what it has read, the
+// role is free. Its Claim would be valid in every fold, since it says that its sender read all
+// evidence. Only the gap shows the loss.
 func TestALossMakesTwoLeaders(t *testing.T) {
 	s := newScript(t, 3)
 	a, b := s.start("a"), s.start("b")

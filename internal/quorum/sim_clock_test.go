@@ -7,16 +7,16 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// simClock turns true time into readings. The raw clock runs at 1 ± ρ, the ordinary ones
-// at that times 1 ± σ. The wall clock is stepped whenever it is too far from true time.
-// Each piece of time with one rate is linear, from the reading at its beginning.
+// simClock turns true time into readings. The raw clock runs at 1 ± ρ, and the others at that
+// rate times 1 ± σ. The wall clock is set whenever it is too far from true time. While the rates
+// stay the same, readings are linear in true time.
 type simClock struct {
-	since     time.Duration // true time at which the piece began
-	at        clock.Instant // and what the clocks showed then
-	raw, slew float64       // rate errors of this piece
+	since     time.Duration // true time when the present rates began
+	at        clock.Instant // the readings at that time
+	raw, slew float64       // rate errors since then
 }
 
-// simEpoch is what a wall clock that is right shows at true time 0.
+// simEpoch is the reading of a correct wall clock at true time 0.
 const simEpoch = clock.Wall(1000 * time.Hour)
 
 func newSimClock(r *rand.Rand, now, off time.Duration) simClock {
@@ -24,7 +24,7 @@ func newSimClock(r *rand.Rand, now, off time.Duration) simClock {
 	return simClock{since: now, at: clock.Instant{Mono: clock.Mono(point()), Wall: simEpoch.Add(now + off), Raw: clock.Raw(point())}}
 }
 
-// read shows the clocks at true time now.
+// read returns the readings at true time now.
 func (c *simClock) read(now time.Duration) clock.Instant {
 	d := float64(now-c.since) * (1 + c.raw)
 	ordinary := time.Duration(d * (1 + c.slew))
@@ -33,15 +33,15 @@ func (c *simClock) read(now time.Duration) clock.Instant {
 	return at
 }
 
-// piece ends the present piece of time.
+// piece begins a new stretch of time, with other rates.
 func (c *simClock) piece(now time.Duration) { c.at, c.since = c.read(now), now }
 
-// off is by how much the wall clock is ahead.
+// off returns by how much the wall clock is ahead.
 func (c *simClock) off(now time.Duration) time.Duration {
 	return c.read(now).Wall.Sub(simEpoch.Add(now))
 }
 
-// trueIn is about how long it takes until the ordinary clocks show d more.
+// trueIn estimates how long it takes until the ordinary clocks have advanced by d.
 func (c *simClock) trueIn(d time.Duration) time.Duration {
 	return time.Duration(float64(d)/((1+c.raw)*(1+c.slew))) + 1
 }

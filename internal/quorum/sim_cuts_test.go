@@ -7,10 +7,10 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// What articles on leader election ask of a quorum, in quiet worlds of five processes with
-// a log each: process i and log i are one machine.
+// Network partitions, as in articles on leader election, in quiet worlds of five processes with a
+// log each. Process i and log i are on the same machine.
 
-// halves cuts machines into those whose bit is set and the others.
+// halves cuts the machines whose bit is set off from the others.
 func (w *simWorld) halves(side int) {
 	for i, p := range w.procs {
 		var logs []int
@@ -23,17 +23,17 @@ func (w *simWorld) halves(side int) {
 	}
 }
 
-// settledBy runs until everything has been led, and by whom nothing changes.
+// settledBy runs until every role is led and no longer changes hands. It returns the leader.
 func (w *simWorld) settledBy() *simProc {
 	w.Run(w.Now+20*simT, w.allLed)
 	w.Run(w.Now+2*simT, nil)
 	return w.leader()
 }
 
-// No half of five machines but the larger one has a leader, however they are cut; and when
-// they heal there is one.
+// However five machines are cut in two, only the larger part has a leader. Once the cut has
+// healed, there is one, too.
 func TestNoSplitBrainInAnyPartitionOfFive(t *testing.T) {
-	for side := range 1 << 4 { // machine 4 is always on side 0: the others are its mirror
+	for side := range 1 << 4 { // machine 4 is always on side 0: the other cuts are mirror images
 		simulateQuiet(t, 1, 5, 5, func(w *simWorld) {
 			w.settledBy()
 			w.halves(side)
@@ -55,7 +55,8 @@ func TestNoSplitBrainInAnyPartitionOfFive(t *testing.T) {
 	}
 }
 
-// A leader that is left with a minority leads no more when T is over, and before others do.
+// A leader that is left with a minority stops leading once T is over, before another process
+// leads.
 func TestALeaderThatLosesTheMajorityStepsDown(t *testing.T) {
 	for _, keeps := range [][]int{{}, {0}, {0, 1}, {3, 4}} {
 		t.Run(fmt.Sprint(keeps), func(t *testing.T) {
@@ -76,8 +77,8 @@ func TestALeaderThatLosesTheMajorityStepsDown(t *testing.T) {
 	}
 }
 
-// Two halves that do not reach each other, and one machine that both reach: there is one
-// leader, and it stays when that machine changes sides.
+// Two halves cannot reach each other, but one machine reaches both. There is one leader, and it
+// stays when that machine changes sides.
 func TestANodeBetweenTwoHalves(t *testing.T) {
 	simulateQuiet(t, 10, 5, 5, func(w *simWorld) {
 		w.settledBy()
@@ -106,8 +107,8 @@ func TestANodeBetweenTwoHalves(t *testing.T) {
 	})
 }
 
-// One-way cuts: who hears everything and is heard by nobody leads nothing, nor does who is
-// heard and hears nothing.
+// One-way cuts. A process leads nothing if it hears everything and is heard by nobody, or if it
+// is heard and hears nothing.
 func TestOneWayCuts(t *testing.T) {
 	for name, cut := range map[string]func(p *simProc, log int){
 		"heard by nobody": func(p *simProc, log int) { p.cutOut(log, true) },

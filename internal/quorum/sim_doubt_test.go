@@ -12,14 +12,14 @@ import (
 	"github.com/goneli/neli/internal/seeded"
 )
 
-// truth is the fold of one log as it is, by offset.
+// truth is the true fold of one log, by offset.
 type truth struct {
 	fold   *lease.Lease
 	hashes []uint64
 }
 
-// misreading is a world in which one process misreads a record on some logs, and what
-// came of it.
+// misreading is a world in which one process misreads a record on some logs, and what follows
+// from that.
 type misreading struct {
 	*simWorld
 	who            *simProc
@@ -27,9 +27,9 @@ type misreading struct {
 	since, unknown map[[2]int]time.Duration // by process and log: since when its fold is wrong, or not known
 	looked         map[[2]int]looked
 	diverged       bool
-	wrongFor       time.Duration // the longest of these
+	wrongFor       time.Duration // the longest of these times
 	unknownFor     time.Duration
-	double         time.Duration // for how long a role had two leaders
+	double         time.Duration // how long a role had two leaders
 }
 
 func newMisreading(w *simWorld) *misreading {
@@ -50,7 +50,7 @@ func (m *misreading) hash(l *lease.Lease) uint64 {
 	return l.Snapshot(m.procs[0].now())[0].State.Hash
 }
 
-// differs reports whether a fold is not what it should be at its offset.
+// differs reports whether a fold is not the true one at its offset.
 func (m *misreading) differs(at [2]int, l *lease.Lease, x *truth) bool {
 	was, seen := m.looked[at]
 	if o := l.Offset(); !seen || was.offset != o || was.session != l.Session() {
@@ -60,7 +60,7 @@ func (m *misreading) differs(at [2]int, l *lease.Lease, x *truth) bool {
 	return was.wrong
 }
 
-// looked is what was found at an offset.
+// looked is a fold that was compared at an offset.
 type looked struct {
 	offset  int64
 	session lease.Session
@@ -74,7 +74,7 @@ func (m *misreading) follow(x *truth, in *incarnation) {
 	}
 }
 
-// pass lets time pass, and looks.
+// pass lets time pass, and compares all folds.
 func (m *misreading) pass(d time.Duration) {
 	for end := m.Now + d; m.Now < end; {
 		next := m.Now + simT/25
@@ -84,7 +84,8 @@ func (m *misreading) pass(d time.Duration) {
 	}
 }
 
-// lasting is for how long something has been so, which begins now if it was not.
+// lasting returns for how long something has been true. If it has just become true, that begins
+// now.
 func (m *misreading) lasting(since map[[2]int]time.Duration, at [2]int, is bool) time.Duration {
 	if !is {
 		delete(since, at)
@@ -121,7 +122,7 @@ func (m *misreading) look() {
 	}
 }
 
-// churn gives a role to another process.
+// churn moves a role to another process.
 func (m *misreading) churn() {
 	role := int32(m.R.IntN(m.pr.roles))
 	p := m.ledBy(role)
@@ -135,13 +136,13 @@ func (m *misreading) churn() {
 	}
 	p.tick()
 	m.pass(simT / 4)
-	for _, q := range m.procs { // who takes it for free claims it
+	for _, q := range m.procs { // a process that takes it for free claims it
 		q.want[role] = true
 		q.wish()
 	}
 }
 
-// newcomer restarts a process that has misread nothing and leads nothing, if there is one.
+// newcomer restarts a process that misread nothing and leads nothing, if there is one.
 func (m *misreading) newcomer() {
 	for _, i := range m.R.Perm(len(m.procs)) {
 		p, leads := m.procs[i], false
@@ -160,10 +161,10 @@ func (m *misreading) newcomer() {
 	}
 }
 
-// TestAMisreadRecord lets one process take a record for one that plays no part, on one log or
-// on most. Whatever follows, no wrong fold lives on, everything is led, and what cannot be
-// helped stays within bounds: two leaders only where it misread a Claim on most of the logs,
-// and others seldom begin again where there is more than one of them.
+// TestAMisreadRecord lets one process take a record for one without effect, on one log or on
+// most. Every wrong fold must end, and everything must be led. The unavoidable harm must stay
+// within bounds: two leaders only where the process misread a Claim on most of the logs, and the
+// other processes, if there are several, seldom begin again.
 func TestAMisreadRecord(t *testing.T) {
 	for _, procs := range []int{2, 3, 4} {
 		for _, on := range []int{1, 2} {
@@ -177,8 +178,8 @@ func TestAMisreadRecord(t *testing.T) {
 						m.judge(t, seed, on, kind)
 					}
 					t.Log(sum)
-					if procs > 2 { // a newcomer may be the second voice for what is wrong
-						require.LessOrEqual(t, 3*sum.healthy, sum.diverged+6, "processes that misread nothing begin anew")
+					if procs > 2 { // a newcomer may be the second vote for the wrong fold
+						require.LessOrEqual(t, 3*sum.healthy, sum.diverged+6, "processes that misread nothing begin again")
 					}
 				})
 			}
@@ -186,14 +187,14 @@ func TestAMisreadRecord(t *testing.T) {
 	}
 }
 
-// misreadings is what came of all seeds.
+// misreadings sums up all seeds.
 type misreadings struct {
 	worlds, diverged, begun, healthy, taken, twoLeaders int
 	wrongFor, unknownFor                                time.Duration
 }
 
 func (s misreadings) String() string {
-	return fmt.Sprintf("%d of %d diverged; begun anew: %d logs, %d of them by others; others lost %d terms; two leaders in %d; longest wrong %v, unknown %v",
+	return fmt.Sprintf("%d of %d diverged; begun again: %d logs, %d of them by others; others lost %d terms; two leaders in %d; longest wrong %v, unknown %v",
 		s.diverged, s.worlds, s.begun, s.healthy, s.taken, s.twoLeaders, s.wrongFor, s.unknownFor)
 }
 
@@ -213,10 +214,10 @@ func (s *misreadings) add(m *misreading) {
 
 func (m *misreading) judge(t *testing.T, seed uint64, on int, kind lease.Kind) {
 	require.Empty(t, m.Fault, "seed %d", seed)
-	require.Empty(t, m.since, "seed %d: a wrong fold lives on", seed)
+	require.Empty(t, m.since, "seed %d: a wrong fold is kept", seed)
 	require.True(t, m.allLed(), "seed %d: not everything is led", seed)
-	require.Empty(t, m.unknown, "seed %d: somebody stays without a fold", seed)
-	require.LessOrEqual(t, m.unknownFor, 2*simT, "seed %d: somebody was long without a fold", seed)
+	require.Empty(t, m.unknown, "seed %d: a process never learns the fold", seed)
+	require.LessOrEqual(t, m.unknownFor, 2*simT, "seed %d: a process was without a fold for long", seed)
 	if on < 2 || kind != lease.Claim {
 		require.Zero(t, m.count.wrong["two leaders"]+int(m.double), "seed %d: two leaders", seed)
 	}

@@ -11,17 +11,16 @@ import (
 	"github.com/goneli/neli/internal/seeded"
 )
 
-// What a majority of logs does in quiet times: true latencies around half a round trip of
-// T/100, good clocks, every process ranked for all roles alike. The bounds are what the
-// rules say, W(T) where everything was lost, plus some round trips; of hundreds of runs the
-// worst has to keep them.
+// How a majority of logs behaves in quiet times, with latencies around half a round trip of
+// T/100, good clocks, and processes of equal rank. The bounds follow from the rules: W(T) where
+// everything was lost, plus some round trips. The worst of hundreds of runs must keep them.
 func TestEverythingIsLedSoonInQuietTimes(t *testing.T) {
 	const trip = simT / 100
 	silence := clock.Wait(simT, calmRho)
 	for _, c := range []struct {
 		name        string
 		logs, procs int
-		fault       func(w *simWorld) // when everything is led; nil: the cold start is what counts
+		fault       func(w *simWorld) // happens once everything is led; nil: the cold start is timed
 		within      time.Duration
 	}{
 		{"cold start", 1, 5, nil, silence + 8*trip},
@@ -60,9 +59,9 @@ func TestEverythingIsLedSoonInQuietTimes(t *testing.T) {
 	}
 }
 
-// TestSplitVotes lets all candidates have the same rank and no jitter: they claim at the
-// same instant, on all logs, and each wins some. All but one give way, and what they try
-// again is further and further apart.
+// TestSplitVotes gives all candidates the same rank and no jitter. They claim at the same instant
+// on all logs, and each wins some. All but one must give way, and new attempts must come further
+// and further apart.
 func TestSplitVotes(t *testing.T) {
 	const trip = simT / 100
 	silence := clock.Wait(simT, calmRho)
@@ -85,8 +84,8 @@ func TestSplitVotes(t *testing.T) {
 	}
 }
 
-// TestALogMayFailWithoutAGap lets single logs stop, or forget everything one after the
-// other: who leads goes on, with the same token.
+// TestALogMayFailWithoutAGap lets single logs stop, or all logs forget everything in turn. The
+// leader must go on with the same token.
 func TestALogMayFailWithoutAGap(t *testing.T) {
 	for name, fault := range map[string]func(w *simWorld, turn int){
 		"one log is down":      func(w *simWorld, turn int) { w.stop(w.logs[len(w.logs)-1]) },
@@ -112,9 +111,9 @@ func TestALogMayFailWithoutAGap(t *testing.T) {
 	}
 }
 
-// TestEverythingIsLedOnceItIsCalm lets the adversary rage; then all faults end, and every
-// role that somebody wants is led by the time that a fresh Claim takes, and what splits
-// and late records add.
+// TestEverythingIsLedOnceItIsCalm lets the adversary work; then all faults end. Every wanted role
+// must be led within the time of a fresh Claim, plus an allowance for split votes and late
+// records.
 func TestEverythingIsLedOnceItIsCalm(t *testing.T) {
 	simulate(t, 200, func(seed uint64) *simWorld {
 		w := newSimWorld(seed, plainProfile)
@@ -125,10 +124,10 @@ func TestEverythingIsLedOnceItIsCalm(t *testing.T) {
 		w.Now = max(w.Now, w.pr.horizon)
 		w.settleDown()
 		begun := w.Now
-		// Many times what it takes, beside what is still under way: who is busier ticks for nothing.
+		// Many times what is needed, besides what is in flight: beyond that the world only ticks.
 		w.Limit = w.Happened + 10*w.Pending() + 200_000
 		slow := time.Duration(float64(clock.Wait(simT, w.pr.rho)) / (1 - w.pr.rho) / (1 - w.pr.sigma))
-		bound := 2*slow + 6*simT // after what came last failed Claims are repeated after 1.5 T
+		bound := 2*slow + 6*simT // in the end, failed Claims are repeated after 1.5 T
 		w.Run(begun+bound, w.allLed)
 		if !w.allLed() && w.Fault == "" {
 			w.Note("not everything is led %v after all faults have ended: %s", bound, w.state())
@@ -139,7 +138,7 @@ func TestEverythingIsLedOnceItIsCalm(t *testing.T) {
 
 const calmRho = 0.005
 
-// calmProfile is a world without an adversary.
+// calmProfile returns a world without an adversary.
 func calmProfile(logs, procs int) func(*rand.Rand) simProfile {
 	return func(r *rand.Rand) simProfile {
 		return simProfile{horizon: 1 << 60, limit: 1 << 30, logs: logs, procs: procs, roles: 4, rho: calmRho, wall: simT / 10,
@@ -147,7 +146,7 @@ func calmProfile(logs, procs int) func(*rand.Rand) simProfile {
 	}
 }
 
-// simulateQuiet runs quiet worlds, one after the other: always as many.
+// simulateQuiet runs a fixed number of quiet worlds, one after the other.
 func simulateQuiet(t *testing.T, seeds, logs, procs int, run func(w *simWorld)) {
 	t.Helper()
 	if seeded.Race || testing.Short() {
@@ -171,7 +170,7 @@ func simulateQuiet(t *testing.T, seeds, logs, procs int, run func(w *simWorld)) 
 func (w *simWorld) settleDown() {
 	w.Calm = true
 	w.pr.beat, w.pr.late, w.pr.trip = min(w.pr.beat, 0.2), 0, simT/100
-	w.Soon(simT / 10) // everything that is under way
+	w.Soon(simT / 10) // all that is in flight has landed
 	wanted := make([]bool, w.pr.roles)
 	for _, p := range w.procs {
 		p.q.RoundTrip(w.pr.trip)
@@ -200,7 +199,7 @@ func (w *simWorld) settleDown() {
 	}
 }
 
-// ledBy returns who leads a role, or nil.
+// ledBy returns the leader of a role, or nil.
 func (w *simWorld) ledBy(role int32) *simProc {
 	for _, p := range w.procs {
 		if p.alive {
@@ -212,7 +211,7 @@ func (w *simWorld) ledBy(role int32) *simProc {
 	return nil
 }
 
-// allLed reports whether every role that somebody wants is led.
+// allLed reports whether every wanted role is led.
 func (w *simWorld) allLed() bool {
 	for role := range int32(w.pr.roles) {
 		wanted := false
@@ -226,7 +225,7 @@ func (w *simWorld) allLed() bool {
 	return true
 }
 
-// leader is who leads role 0.
+// leader returns the leader of role 0.
 func (w *simWorld) leader() *simProc { return w.ledBy(0) }
 
 func crashWithLog(w *simWorld) {
@@ -249,7 +248,7 @@ func giveUpAll(w *simWorld) {
 	p.tick()
 }
 
-// state is who leads what, in words.
+// state describes who leads what.
 func (w *simWorld) state() string {
 	s := ""
 	for _, p := range w.procs {

@@ -7,19 +7,19 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// simOracle sees every process's clocks and all logs. It says what must never be:
+// simOracle sees every process's clocks and all logs. It reports what must never happen:
 //
 //   - two leaders of one role at one true instant
-//   - two processes that one log, in whatever incarnation, says lead the role there
-//   - a token that is led after a larger one, or as large a one of another term
-//   - a token that is led again after it was lost
+//   - two processes that lead a role on one log, even in different incarnations of it
+//   - a token led after a larger one, or the same token in two terms
+//   - a token led again after its term ended
 //   - two Snapshots of one incarnation that differ at the same offset
-//   - an alarm: these logs keep their promises
-//   - a bound that is young by all clocks, of a role that is not led
+//   - an alarm, since these logs keep their promises
+//   - a published bound that is young by all clocks, for a role that is not led
 type simOracle struct {
-	newest []int64 // by role: largest token led
-	ended  []int64 // by role: largest token that was led and then lost
-	last   []int   // by role: who led last
+	newest []int64 // by role: the largest token led
+	ended  []int64 // by role: the largest token led and then lost
+	last   []int   // by role: the process that led last
 	folds  map[string]uint64
 }
 
@@ -31,8 +31,8 @@ func (o *simOracle) watch(w *simWorld) {
 	}
 }
 
-// look holds what p leads now against everybody. It is called before and after everything
-// that a process does: nobody starts to lead in between.
+// look compares what p leads now with what everybody leads. It is called before and after
+// everything that a process does, since nobody begins to lead in between.
 func (o *simOracle) look(p *simProc) {
 	w := p.w
 	for role := range int32(w.pr.roles) {
@@ -63,7 +63,7 @@ func (o *simOracle) look(p *simProc) {
 	}
 }
 
-// leader judges that p leads a role.
+// leader checks that p may lead a role.
 func (o *simOracle) leader(p *simProc, role int32, token int64, begun bool) {
 	w := p.w
 	for _, other := range w.procs {
@@ -89,9 +89,8 @@ func (o *simOracle) leader(p *simProc, role int32, token int64, begun bool) {
 	o.newest[role], o.last[role] = max(o.newest[role], token), p.i
 }
 
-// bound judges the one value that is published of a term: the majority-th largest V of the
-// logs that sustain it. Who looks at that alone must find leadership only where there is
-// some.
+// bound checks the value that is published for a term: the majority-th largest V of the logs that
+// sustain it. A reader of that value alone must see leadership only where there is some.
 func (o *simOracle) bound(p *simProc, role int32, leads bool) {
 	token, line, term := p.q.Term(role)
 	if young := term && lease.Young(p.now(), p.q.V(line), simT); young && !leads {
@@ -99,7 +98,7 @@ func (o *simOracle) bound(p *simProc, role int32, leads bool) {
 	}
 }
 
-// holders judges what single logs say.
+// holders checks what single logs say.
 func (o *simOracle) holders(p *simProc, role int32) {
 	for log := range p.w.logs {
 		if _, leads := p.q.Log(log).Leads(role, p.now()); !leads {
@@ -116,21 +115,21 @@ func (o *simOracle) holders(p *simProc, role int32) {
 	}
 }
 
-// snapshot judges a Snapshot that was made of an incarnation.
+// snapshot checks a Snapshot of an incarnation.
 func (o *simOracle) snapshot(w *simWorld, id string, r *lease.Record) {
 	if key := fmt.Sprintf("%s at %d", id, r.Read); !o.agrees(key, r.State.Hash) {
 		w.Note("folds differ: Snapshots of log %s", key)
 	}
 }
 
-// agrees reports whether all who have made a Snapshot there had the same fold.
+// agrees reports whether all Snapshots at that place are of the same fold.
 func (o *simOracle) agrees(key string, hash uint64) bool {
 	was, ok := o.folds[key]
 	o.folds[key] = hash
 	return !ok || was == hash
 }
 
-// wrong notes what must never be, unless a record was misread: then it is counted.
+// wrong reports what must never happen. After a misread record it only counts it.
 func (w *simWorld) wrong(format string, args ...any) {
 	if !w.pr.misread {
 		w.Note(format, args...)

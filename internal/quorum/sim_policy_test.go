@@ -8,10 +8,10 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// What a simulated process does when it is awake: what an elector would do, and at times
-// anything that the rules allow. And what happens to it.
+// What a simulated process does while it runs: what an elector would do, and sometimes anything
+// that the rules allow. Also what happens to it.
 
-// tick does what is due, and perhaps what is not.
+// tick does what is due, and sometimes what is not.
 func (p *simProc) tick() {
 	w := p.w
 	if !p.alive || p.paused || w.Fault != "" {
@@ -34,7 +34,7 @@ func (p *simProc) tick() {
 	w.oracle.look(p)
 }
 
-// letGo gives up what is led and not wanted.
+// letGo gives up what it leads and no longer wants.
 func (p *simProc) letGo(now clock.Instant) {
 	var gone []int32
 	for role := range int32(len(p.want)) {
@@ -46,7 +46,7 @@ func (p *simProc) letGo(now clock.Instant) {
 	p.send(p.q.Release(gone, now))
 }
 
-// contests contests what is vacant, after a while.
+// contests contests vacant roles after a delay.
 func (p *simProc) contests(now clock.Instant) {
 	for _, role := range p.q.Changed() {
 		if !p.q.wants(role) || !p.q.Vacant(role, now) {
@@ -65,7 +65,7 @@ func (p *simProc) contests(now clock.Instant) {
 	p.send(p.q.Contest(due, now))
 }
 
-// rogue claims on any logs, and lets go of any.
+// rogue claims and gives up roles on random logs.
 func (p *simProc) rogue(now clock.Instant) {
 	w := p.w
 	lists := make([][]int32, len(p.logs))
@@ -89,7 +89,7 @@ func (p *simProc) rogue(now clock.Instant) {
 	}
 }
 
-// repeat sends Releases again that have not come back within T/4.
+// repeat makes Releases again that have not come back within T/4.
 func (p *simProc) repeat(log int, now clock.Instant) {
 	switch at := &p.logs[log].releaseAt; {
 	case !p.q.Log(log).Owing():
@@ -167,7 +167,7 @@ func (p *simProc) schedule() {
 	})
 }
 
-// faults asks for everything that may happen to a process.
+// faults schedules everything that may happen to a process.
 func (p *simProc) faults() {
 	w, pr, r := p.w, &p.w.pr, p.w.R
 	w.Every(pr.pause, func() {
@@ -228,7 +228,7 @@ func (p *simProc) crash() {
 	}
 }
 
-// resume is after a pause: what is due may happen before anything is read.
+// resume ends a pause. What is due may be done before anything is read.
 func (p *simProc) resume(inc int) {
 	if !p.alive || p.inc != inc || !p.paused {
 		return
@@ -241,8 +241,8 @@ func (p *simProc) resume(inc int) {
 	}
 }
 
-// lose passes over some of the records that were waiting for the process, as a link did that
-// had counted a record before it was handed on.
+// lose skips some of the records that were waiting for the process, as a link does that counts a
+// record before it passes it on.
 func (p *simProc) lose(log int) {
 	w, at := p.w, &p.logs[log]
 	if at.in == nil || !w.Maybe(w.pr.lose) {
@@ -278,7 +278,7 @@ func (p *simProc) cutOut(log int, cut bool) {
 	}
 }
 
-// reachOnly leaves a process these logs.
+// reachOnly cuts a process off from all but these logs.
 func (p *simProc) reachOnly(logs ...int) {
 	for log := range p.logs {
 		cut := math.MaxInt

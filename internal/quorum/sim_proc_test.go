@@ -9,26 +9,26 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// simProc is a simulated process around the Lease that ships, and what happens to it.
+// simProc is a simulated process around the Lease that ships, with what happens to it.
 type simProc struct {
 	w *simWorld
 	i int
 
 	q     *Lease
 	clk   simClock
-	inc   int // of boots
-	ticks int // only the newest tick that was asked for is due
+	inc   int // counts boots
+	ticks int // only the tick asked for last is due
 
 	alive, paused bool
 	logs          []simReading
 	want          []bool
 	contest       map[int32]clock.Mono // when a vacant role will be contested
-	delay         time.Duration        // until then, from when it is vacant
+	delay         time.Duration        // from when a role is vacant until then
 	rank          int
-	led           []int64 // by role: the token that it led with
+	led           []int64 // by role: the token it led by
 }
 
-// simReading is where a process is in a log, and its way there.
+// simReading is a process's position in a log, and its connection to it.
 type simReading struct {
 	in            *incarnation // nil: not begun
 	next          int64
@@ -36,18 +36,18 @@ type simReading struct {
 	outbox        []*simEntry
 	lastAppend    time.Duration
 	releaseAt     clock.Mono // when it will repeat Releases; 0: none is missing
-	asked         clock.Mono // when it will send a Snapshot; 0: it will not
+	asked         clock.Mono // when it will write a Snapshot; 0: it will not
 	hello         clock.Mono // when it last said Hello
 	since         int        // records since the newest Snapshot
 	lost          int64      // records that were lost just before next
-	voice         bool       // the Snapshot is for others to compare: theirs do not call it off
-	misreads      lease.Kind // the next record of this kind is taken for one that plays no part
+	voice         bool       // the Snapshot is for comparison: another process's does not cancel it
+	misreads      lease.Kind // the next record of this kind is taken for one without effect
 }
 
 func (p *simProc) now() clock.Instant { return p.clk.read(p.w.Now) }
 func (p *simProc) String() string     { return fmt.Sprintf("%c.%d", 'a'+p.i, p.inc) }
 
-// boot starts the process anew, with other clocks and an empty memory.
+// boot starts the process again, with other clocks and an empty memory.
 func (p *simProc) boot() {
 	w, pr := p.w, &p.w.pr
 	if p.alive {
@@ -83,7 +83,7 @@ func (p *simProc) boot() {
 	p.schedule()
 }
 
-// keepAlive lets every log that can be reached tell where it ends, once in a while.
+// keepAlive lets every reachable log report its end, once in a while.
 func (p *simProc) keepAlive(inc int) {
 	w := p.w
 	w.After(simT/8+w.Span(simT/4), func() {
@@ -99,8 +99,8 @@ func (p *simProc) keepAlive(inc int) {
 	})
 }
 
-// tune changes the clocks' rates, and sets the wall clock before it is too far off. What
-// a step forward has ended would be led again after a step back if nobody had noticed.
+// tune changes the clocks' rates, and sets the wall clock before it is too far off. It ticks
+// before a step back, or a lease that a step forward had ended unnoticed would be led again.
 func (p *simProc) tune(inc int) {
 	w := p.w
 	w.After(simT/8+w.Span(simT/8), func() {
@@ -124,7 +124,7 @@ func (p *simProc) tune(inc int) {
 	})
 }
 
-// rates draws the clocks' rates.
+// rates draws the rates of its clocks.
 func (p *simProc) rates() {
 	pr, r := &p.w.pr, p.w.R
 	p.clk.piece(p.w.Now)
@@ -153,8 +153,8 @@ func (p *simProc) answer(g *simLog, later time.Duration) {
 	})
 }
 
-// read takes an answer of an incarnation of a log: records up to an offset, or a part of
-// them, or only that it lives.
+// read takes an answer of an incarnation of a log: records up to an offset, or some of them, or
+// only that it is alive.
 func (p *simProc) read(g *simLog, x *incarnation, upto int64) {
 	w, at := p.w, &p.logs[g.index]
 	w.oracle.look(p)
@@ -164,10 +164,10 @@ func (p *simProc) read(g *simLog, x *incarnation, upto int64) {
 	case at.in == x:
 		p.q.Answered(g.index, p.now())
 		if at.next < x.low && at.next <= upto {
-			p.begin(g, x, max(upto, x.low)) // what it was about to read was deleted
+			p.begin(g, x, max(upto, x.low)) // the record at its position was deleted
 		}
 	case slices.Index(g.all, x) < slices.Index(g.all, at.in) && w.R.IntN(2) == 0:
-		return // a late answer of a dead incarnation: the client drops it, or does not know that
+		return // a late answer of a dead incarnation: the client drops it, or cannot tell
 	default:
 		p.begin(g, x, upto)
 	}
@@ -191,7 +191,7 @@ func (p *simProc) read(g *simLog, x *incarnation, upto int64) {
 	p.schedule()
 }
 
-// begin starts to read an incarnation, anywhere that was not deleted.
+// begin begins to read an incarnation, at an offset that was not deleted.
 func (p *simProc) begin(g *simLog, x *incarnation, end int64) {
 	w, at := p.w, &p.logs[g.index]
 	w.oracle.look(p)
@@ -290,7 +290,7 @@ func (p *simProc) sendTo(log int, records ...lease.Record) {
 	}
 }
 
-// send hands records over: to the network, or to what is kept back by a cut.
+// send hands records to the network. During a cut, they are held back.
 func (p *simProc) send(out []Out) {
 	w := p.w
 	for _, o := range out {
@@ -311,7 +311,7 @@ func (p *simProc) send(out []Out) {
 	}
 }
 
-// dispatch appends a record late, twice, never, with a report or without one.
+// dispatch appends a record late, twice or never, with a report or without one.
 func (p *simProc) dispatch(g *simLog, e *simEntry) {
 	w, pr := p.w, &p.w.pr
 	inc, at := p.inc, &p.logs[g.index]
@@ -336,7 +336,7 @@ func (p *simProc) dispatch(g *simLog, e *simEntry) {
 		return
 	}
 	if e.r.Kind == lease.Claim && w.R.IntN(10) == 0 {
-		w.After(w.Latency(pr.slow), failed) // and yet it is delivered
+		w.After(w.Latency(pr.slow), failed) // reported as failed, though it is delivered
 	}
 	for w.Maybe(pr.double) {
 		w.After(when-w.Now+w.Spread(0.000001, 10), func() { w.append(g, e) })

@@ -7,11 +7,11 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// simT is the lease of everybody in a simulation.
+// simT is the lease of all processes in a simulation.
 const simT = time.Second
 
-// simProfile is what one simulation is like. It is drawn per seed, so that each has
-// another mixture of trouble, and some have little of most.
+// simProfile holds the parameters of one simulation. They are drawn per seed, so that each seed
+// has another mixture of trouble, and some have little.
 type simProfile struct {
 	horizon time.Duration
 	limit   int // of events
@@ -22,42 +22,42 @@ type simProfile struct {
 	rho, sigma float64       // clocks
 	wall       time.Duration // how far a wall clock may be off
 
-	lag, slow int // latency class of answers and appends
+	lag, slow int // latency classes of answers and appends
 	heavy     float64
-	drop      float64 // records that are lost
-	silent    float64 // of those, without a report
+	drop      float64 // share of records that are lost
+	silent    float64 // share of those that are lost without a report
 	double    float64
-	ordered   bool    // the appends of one sender
-	tops      bool    // a log tells the largest ballot that it was given
-	keeps     bool    // a log keeps, and readers skip, what was meant for a former incarnation
-	lose      float64 // who was paused loses some records of a log that were waiting for it, without a word
+	ordered   bool    // one sender's appends arrive in order
+	tops      bool    // a log reports the largest ballot appended to it
+	keeps     bool    // a log keeps records meant for a former incarnation, and readers skip them
+	lose      float64 // probability that a process, after a pause, silently loses some records that were waiting for it
 
 	pause, crash, cut, wish, jump, remove time.Duration // mean times between these
-	down, forget, forgetAll               time.Duration // of a log: stops, restarts empty, all of them at once
+	down, forget, forgetAll               time.Duration // a log stops, or restarts empty; or all of them do at once
 
 	beat     float64 // interval, in T
 	late     time.Duration
-	jitter   time.Duration // contests
-	trip     time.Duration // what patience is measured by
+	jitter   time.Duration // delay of contests
+	trip     time.Duration // round trip by which the policy is timed
 	snapshot float64
-	rogue    bool // claims and lets go of single logs at random
-	equal    bool // when it is calm all have the same rank and no jitter
-	misread  bool // somebody's fold will be another one: what follows from that is counted
+	rogue    bool // claims and releases on single logs at random
+	equal    bool // in a calm world all processes have the same rank and no jitter
+	misread  bool // a process will misread a record; the consequences are counted
 	wanting  float64
 	wantAll  bool
-	tail     int64 // a process begins that far from the end
+	tail     int64 // a process begins up to that far from the end
 
-	sentinels      int           // beside the processes
-	learns         time.Duration // of a death, after it
-	looks          int           // for what a dead process holds
-	lags           int64         // records that a sentinel is behind
-	nonsense, gasp float64       // Releases that are, deaths with something on its way
-	restarts       time.Duration // of sentinels
+	sentinels      int           // their number
+	learns         time.Duration // how long after a death they learn of it
+	looks          int           // how often they look for the roles of a dead process
+	lags           int64         // how many records a sentinel is behind
+	nonsense, gasp float64       // share of nonsensical Releases, and of deaths with records in flight
+	restarts       time.Duration // mean time between restarts of sentinels
 }
 
 func of[E any](r *rand.Rand, all ...E) E { return all[r.IntN(len(all))] }
 
-// plainProfile is anything.
+// plainProfile has everything.
 func plainProfile(r *rand.Rand) simProfile {
 	times := func(n ...int) time.Duration { return simT * time.Duration(of(r, n...)) }
 	p := simProfile{
@@ -72,15 +72,15 @@ func plainProfile(r *rand.Rand) simProfile {
 		trip: simT / time.Duration(of(r, 200, 40, 8)), snapshot: of(r, 0, 0, 0.02, 0.1, 0.3), rogue: r.IntN(3) == 0,
 		wanting: of(r, 0.3, 0.7, 1), wantAll: r.IntN(3) == 0, tail: of(r, int64(0), 1, 3, 10, 1<<30),
 	}
-	if r.IntN(3) > 0 { // a milder world: more terms
+	if r.IntN(3) > 0 { // a milder world, with more terms
 		p.heavy, p.drop, p.lag, p.slow, p.rogue = of(r, 0, 0.02), of(r, 0, 0.02), r.IntN(3), r.IntN(3), false
 		p.pause, p.forget, p.down, p.jump = 3*p.pause, 3*p.forget, 2*p.down, 2*p.jump
 	}
 	return p
 }
 
-// huntProfile is made for races for tokens: short terms, records late and twice, many who
-// join, logs that forget.
+// huntProfile is for races for tokens: short terms, records late and twice, many newcomers, logs
+// that forget.
 func huntProfile(r *rand.Rand) simProfile {
 	p := plainProfile(r)
 	times := func(n ...int) time.Duration { return simT * time.Duration(of(r, n...)) }
@@ -98,14 +98,14 @@ func huntProfile(r *rand.Rand) simProfile {
 	return p
 }
 
-// lossyProfile has links that lose records when their process was suspended.
+// lossyProfile has links that lose records while their process is suspended.
 func lossyProfile(r *rand.Rand) simProfile {
 	p := plainProfile(r)
 	p.pause, p.lose = simT*time.Duration(of(r, 1, 3)), of(r, 0.1, 0.5, 1)
 	return p
 }
 
-// simProfiles by the name of the test that runs them.
+// simProfiles has a profile for each subtest.
 var simProfiles = []struct {
 	name  string
 	seeds int

@@ -11,38 +11,39 @@ import (
 	"github.com/goneli/neli/internal/seeded"
 )
 
-// Sentinels beside the processes, on each log by itself: they give back what the dead hold
-// there, under the log's present id and with the largest ballot that they have read. They learn of a death late, look
-// again and again, are behind, are two, are restarted, and say besides what is out of date or nonsense.
+// Sentinels beside the processes. On each log separately, they release what dead processes hold
+// there, under the log's present id and with the largest ballot that they have read. They learn
+// of a death late, look again and again, lag behind the log, may be two, and are restarted. They
+// also write outdated or nonsensical Releases.
 
-// simSentinel is one of them: an observer around the lease of each log.
+// simSentinel is an observer around the lease of each log.
 type simSentinel struct {
 	w     *simWorld
 	inc   int
 	clk   simClock
 	logs  []simDesk
 	seen  int64
-	dead  map[string]bool // of which it was told since it was started
-	order []string        // of dead
+	dead  map[string]bool // dead processes that it was told of since it was started
+	order []string        // the keys of dead, in order
 }
 
-// simDesk is where a sentinel is in a log.
+// simDesk is a sentinel's position in a log.
 type simDesk struct {
 	l    *lease.Lease
 	in   *incarnation // nil: not begun
 	next int64
 }
 
-// lie is a proof of death that is none.
+// lie is a way in which a proof of death is wrong.
 type lie int
 
 const (
 	noLie        lie = iota
-	takesPaused      // a process that is suspended is taken for dead
-	takesAnother     // another process than the one that has registered is
+	takesPaused      // takes a suspended process for dead
+	takesAnother     // takes another process than the registered one for dead
 )
 
-// crashProfile is anything, with deaths and sentinels.
+// crashProfile has everything, with deaths and sentinels.
 func crashProfile(r *rand.Rand) simProfile {
 	p := plainProfile(r)
 	switch r.IntN(4) {
@@ -70,7 +71,7 @@ func (w *simWorld) startSentinels() {
 	}
 }
 
-// start starts a sentinel anew: it knows of nobody's death, and of nothing in the logs.
+// start starts a sentinel without memory: it knows of no death, and nothing of the logs.
 func (s *simSentinel) start() {
 	w := s.w
 	s.inc++
@@ -81,11 +82,11 @@ func (s *simSentinel) start() {
 	}
 }
 
-// bury tells the sentinels of a death, at some time, and lets them look again and again.
+// bury tells the sentinels of a death, after some time, and lets them look again and again.
 func (w *simWorld) bury(process string) {
 	for _, s := range w.sentinels {
 		if w.R.IntN(4) == 0 {
-			continue // it was restarted since the process had registered
+			continue // it was restarted since the process registered
 		}
 		at, inc := w.Span(w.pr.learns), s.inc
 		w.After(at, func() {
@@ -105,7 +106,7 @@ func (w *simWorld) bury(process string) {
 	}
 }
 
-// look reads each log, and gives back what the dead hold there.
+// look reads each log, and releases what dead processes hold there.
 func (s *simSentinel) look() {
 	w := s.w
 	if w.Calm || w.Fault != "" {
@@ -119,7 +120,7 @@ func (s *simSentinel) look() {
 	}
 }
 
-// read reads a log, or what is not too new of it.
+// read reads a log, without the newest records if the sentinel lags.
 func (s *simSentinel) read(g *simLog) {
 	w, x, d := s.w, g.now(), &s.logs[g.index]
 	if d.in != x || d.next < x.low {
@@ -146,7 +147,7 @@ func (s *simSentinel) read(g *simLog) {
 	}
 }
 
-// release gives back what the dead hold on a log.
+// release releases what dead processes hold on a log.
 func (s *simSentinel) release(g *simLog) {
 	w, l := s.w, s.logs[g.index].l
 	now := s.clk.read(w.Now)
@@ -178,7 +179,8 @@ func (s *simSentinel) release(g *simLog) {
 	}
 }
 
-// babble releases, in the name of the dead, by old tokens and those of others.
+// babble writes Releases in the name of the dead, with old tokens and with other sessions'
+// tokens.
 func (s *simSentinel) babble(g *simLog, l *lease.Lease) {
 	w := s.w
 	r := l.Word(lease.Release, s.clk.read(w.Now))
@@ -191,7 +193,7 @@ func (s *simSentinel) babble(g *simLog, l *lease.Lease) {
 	s.send(g, r)
 }
 
-// foreign is what is added to the numbers of what is said in another's name.
+// foreign is added to the sequence numbers of records written in another process's name.
 const foreign = 1 << 52
 
 // send appends records late, twice, or never.
@@ -210,7 +212,7 @@ func (s *simSentinel) send(g *simLog, records ...lease.Record) {
 	}
 }
 
-// mourn tells of the death of a process. What it does last is on its way.
+// mourn tells the sentinels that a process has died. Its last records may be in flight.
 func (p *simProc) mourn() {
 	w := p.w
 	if w.pr.sentinels == 0 {
@@ -225,7 +227,7 @@ func (p *simProc) mourn() {
 	w.bury(process)
 }
 
-// buried counts what is appended in the names of the dead, and by them.
+// buried counts the records appended in the names of the dead, and those by the dead.
 func (w *simWorld) buried(e *simEntry) {
 	switch r := e.r; {
 	case r.Kind == lease.Release && r.Seq >= foreign:
@@ -235,7 +237,7 @@ func (w *simWorld) buried(e *simEntry) {
 	}
 }
 
-// A proof of death that is none is followed by two leaders: this simulation would notice.
+// A wrong proof of death leads to two leaders, and this simulation notices.
 func TestAWrongProofOfDeathIsNoticed(t *testing.T) {
 	for name, l := range map[string]lie{"suspended": takesPaused, "another's": takesAnother} {
 		t.Run(name, func(t *testing.T) {
@@ -248,13 +250,13 @@ func TestAWrongProofOfDeathIsNoticed(t *testing.T) {
 					return
 				}
 			}
-			t.Fatal("nothing came of it")
+			t.Fatal("no seed shows two leaders")
 		})
 	}
 }
 
-// Deaths, late Claims of the dead, and Releases in their names on each log: nothing comes of them but that
-// others lead.
+// Deaths, late Claims of the dead, and Releases in their names on each log do no harm: others
+// lead, and never two at once.
 func TestSentinels(t *testing.T) {
 	var total simCount
 	seeded.Run(t, seeded.Seeds(600), func(seed uint64) *simWorld {
@@ -264,6 +266,6 @@ func TestSentinels(t *testing.T) {
 	}, func(w *simWorld) { total.add(w.count) })
 	t.Logf("%s; %d deaths, %d Releases by sentinels, %d late Claims of the dead", total, total.deaths, total.buried, total.late)
 	if total.buried == 0 || total.late == 0 {
-		t.Fatal("it was not tried")
+		t.Fatal("no sentinel released anything, or no dead process's Claim came late")
 	}
 }

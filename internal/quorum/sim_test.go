@@ -6,13 +6,13 @@ import (
 	"github.com/goneli/neli/internal/seeded"
 )
 
-// TestSimulation runs the Lease that ships under an adversary, seed by seed, one subtest
-// for each kind of trouble. A failure names the seed:
+// TestSimulation runs the Lease that ships against an adversary, seed by seed, with a subtest for
+// each kind of trouble. A failure names the seed. The following prints everything that happened
+// with it; NELI_SEEDS=100000 runs as many seeds:
 //
 //	NELI_SEED=123 go test -v -run TestSimulation/hunt ./internal/quorum
 //
-// tells all that happened there; NELI_SEEDS=100000 runs as many seeds. What the adversary
-// does is in sim_profile_test.go, what must never be in sim_oracle_test.go.
+// sim_profile_test.go has what the adversary does, and sim_oracle_test.go what must never happen.
 func TestSimulation(t *testing.T) {
 	for _, p := range simProfiles {
 		t.Run(p.name, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// simulate runs so many seeds, or as seeded.Seeds has it.
+// simulate runs that many seeds, unless the environment says otherwise (seeded.Seeds).
 func simulate(t *testing.T, seeds int, run func(seed uint64) *simWorld) {
 	t.Helper()
 	var total simCount

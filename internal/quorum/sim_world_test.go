@@ -8,34 +8,34 @@ import (
 	"github.com/goneli/neli/internal/seeded"
 )
 
-// A simulated world: N logs that may forget everything, some processes, an adversary, and
-// an oracle that sees all. Events happen one after the other in true time, drawn from one
+// A simulated world: N logs that may forget everything, several processes, an adversary, and an
+// oracle that sees everything. Events happen one after the other in true time, drawn from one
 // seed.
 
-// simEntry is a record in a log, or on its way there, with the id of the incarnation that
-// its sender read.
+// simEntry is a record in a log, or in flight to it, with the id of the incarnation that its
+// sender read.
 type simEntry struct {
 	id string
 	r  *lease.Record
 }
 
-// incarnation is a log from one loss of memory to the next.
+// incarnation is the life of a log from one loss of memory to the next.
 type incarnation struct {
 	id      string
 	base    int64 // its first offset
 	records []*simEntry
-	low     int64 // what is below was deleted
+	low     int64 // offsets below it were deleted
 }
 
 func (x *incarnation) end() int64 { return x.base + int64(len(x.records)) }
 
-// simLog is one log. Two incarnations never serve at the same time, though answers of
-// both may be on their way.
+// simLog is one log. Two incarnations never serve at the same time, though answers of both may be
+// in flight.
 type simLog struct {
 	index int
 	all   []*incarnation
 	down  bool
-	held  []*simEntry // what reaches it while it is down
+	held  []*simEntry // records that reached it while it was down
 }
 
 func (g *simLog) now() *incarnation { return g.all[len(g.all)-1] }
@@ -47,21 +47,21 @@ type simWorld struct {
 	procs []*simProc
 
 	sentinels []*simSentinel
-	dead      map[string]bool // processes, by id
-	lie       lie             // that the sentinels believe
+	dead      map[string]bool // ids of dead processes
+	lie       lie             // how the sentinels' proofs of death are wrong
 
 	oracle simOracle
 	count  simCount
 }
 
-// simCount tells how much a simulation has seen.
+// simCount counts what a simulation has seen.
 type simCount struct {
 	records, terms, takeovers, valid, forgot, lifted, boots, known, lost int
 	deaths, buried, late                                                 int
 
-	// Once somebody has misread a record.
-	rewound, taken [8]int         // by process: logs begun anew, terms ended that were wanted
-	wrong          map[string]int // by what must never be
+	// After a misread record.
+	rewound, taken [8]int         // by process: logs begun again, wanted terms that ended
+	wrong          map[string]int // by what must never happen
 }
 
 func (c *simCount) add(d simCount) {
@@ -108,14 +108,14 @@ func newSimWorld(seed uint64, draw func(*rand.Rand) simProfile) *simWorld {
 	return w
 }
 
-// incarnate lets a log begin with nothing in it, and be found by everybody.
+// incarnate lets a log begin with no records. All processes will find it.
 func (w *simWorld) incarnate(g *simLog, base int64) {
 	x := &incarnation{id: fmt.Sprintf("%d.%d", g.index, len(g.all)), base: base, low: base}
 	g.all = append(g.all, x)
 	w.tellAll(g)
 }
 
-// forget is a restart of a log: empty, or as if it had lost its tail, with another id.
+// forget restarts a log with another id: empty, or as if it had lost its tail.
 func (w *simWorld) forget(g *simLog) {
 	base := int64(0)
 	if w.R.IntN(3) == 0 {
@@ -140,7 +140,7 @@ func (w *simWorld) start(g *simLog) {
 	w.tellAll(g)
 }
 
-// tellAll lets everybody have an answer of a log.
+// tellAll sends everybody an answer of a log.
 func (w *simWorld) tellAll(g *simLog) {
 	if g.down {
 		return
@@ -170,7 +170,7 @@ func (w *simWorld) append(g *simLog, e *simEntry) {
 	w.tellAll(g)
 }
 
-// simText is a record in words: all that counts.
+// simText describes a record.
 func simText(e *simEntry) string {
 	r := e.r
 	s := fmt.Sprintf("%s of %s/%d #%d read %d ballot %d", r.Kind, r.Session.Process, r.Session.N, r.Seq, r.Read, r.Ballot)

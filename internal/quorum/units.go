@@ -10,18 +10,18 @@ import (
 // unit is this process's state of one role.
 type unit struct {
 	token  int64 // of its term; 0: it has none
-	mine   logs  // logs on which the present session holds it and has not forgotten it
+	mine   logs  // the logs on which the present session holds it and has not forgotten it
 	counts logs  // those of mine from which a ballot of at least token was read back
 	looked bool  // it is in policy.looks
-	place  int32 // in its group
+	place  int32 // index in its group
 
 	fails     uint8      // contests in a row that ended without a term
 	tried     clock.Mono // when it was last contested; 0: never, or its term has begun since
 	notBefore clock.Mono // when it may be contested again
 }
 
-// kind is what the units of a group have in common: such units begin and end together. A
-// step visits only units of the kinds that it changes, so that it costs no more than that.
+// kind is what the units of a group have in common. They begin and end their terms together. A
+// step visits only the groups that it changes, which keeps it cheap.
 type kind struct {
 	mine, counts logs
 	led          bool
@@ -32,7 +32,7 @@ type group struct {
 	roles []int32
 }
 
-// unit returns the state of a role, nil if there is none.
+// unit returns the state of a role, or nil.
 func (q *Lease) unit(role int32) *unit {
 	if role < 0 || int(role) >= len(q.units) {
 		return nil
@@ -40,7 +40,7 @@ func (q *Lease) unit(role int32) *unit {
 	return &q.units[role]
 }
 
-// touch returns the state of a role, and creates it if there is none.
+// touch returns the state of a role, and creates it if necessary.
 func (q *Lease) touch(role int32) *unit {
 	if n := int(role) + 1; n > len(q.units) {
 		q.units = append(q.units, make([]unit, max(n, len(q.units)+len(q.units)/2)-len(q.units))...)
@@ -109,7 +109,7 @@ func (q *Lease) refresh(log int, role int32) {
 	q.look(role)
 }
 
-// drop removes a log from a unit. check finds out whether the term goes on.
+// drop removes a log from a unit. check decides later whether the term goes on.
 func (q *Lease) drop(log int, role int32) {
 	u := &q.units[role]
 	q.set(role, u.token, u.mine.minus(log), u.counts.minus(log))
@@ -136,8 +136,8 @@ func (q *Lease) raise(log int) {
 	})
 }
 
-// check ends the terms that are no longer led at time now. Every input begins with it: a
-// term that has lapsed must not be sustained by evidence that arrives afterwards.
+// check ends the terms that are no longer led at time now. It runs first for every input:
+// evidence that arrives later must not revive a term that has lapsed.
 func (q *Lease) check(now clock.Instant) {
 	var young logs
 	for i, looked := 0, false; i < len(q.groups); i++ {
@@ -168,7 +168,7 @@ func (q *Lease) end(role int32) {
 // present ballot.
 func (q *Lease) settle(now clock.Instant) {
 	if q.bal == 0 || q.bal >= lease.MaxBallot {
-		return // ballots are exhausted: a new token would equal the one before
+		return // a new token would equal the one before: ballots are exhausted
 	}
 	var given logs
 	for i, v := range q.logs {
