@@ -7,7 +7,7 @@ the clocks, randomness, and the choice of roles are the caller's.
 	                  │                                            ▲
 	                  ▼                                            │
 	┌─ Lease ─────────────────────────────────────────────────────────────────┐
-	│  join:  fold unknown yet; waits for a Snapshot, a fresh Claim, or W    │
+	│  join:  fold unknown yet; waits for a Snapshot, a fresh Claim, or W     │
 	│  fold:  who holds which role, with which token; newest evidence of each │  the same at all
 	│  own:   this process's session, V, records in flight, forgotten roles   │  only here
 	└──────────────────────────────────────────────────────────────────────────┘

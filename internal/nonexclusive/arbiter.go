@@ -1,10 +1,10 @@
-// Package nonexclusive is non-exclusive mode, the paper's NELI: at least one leader per role at
-// all times, as long as the old leader lives.
+// Package nonexclusive is the non-exclusive mode, which is the paper's NELI: each role has at
+// least one leader at all times, as long as the old leader lives.
 //
-// Every process broadcasts an empty record to all partitions. V[i] is when this process last
-// received a record on partition i while its consumer group had assigned that partition to it. It
-// leads the roles of partition i while V[i] is younger than T, also after the group has
-// assigned the partition elsewhere: that is why leaders overlap rather than leave a gap.
+// Every process broadcasts an empty record to all partitions. V[i] is the time when this process
+// last received a record on partition i while its consumer group had assigned that partition to
+// it. It leads the roles of partition i while V[i] is younger than T, even after the group has
+// assigned the partition elsewhere. That is why leaders overlap rather than leave a gap.
 package nonexclusive
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Arbiter decides which partitions this process leads. Run does the work; the other methods
-// may be called concurrently. The units of its term table are partitions.
+// Arbiter decides which partitions this process leads. Run does the work. The other methods may
+// be called concurrently. The units of its term table are partitions.
 type Arbiter struct {
 	set     *Settings
 	clients Clients
@@ -37,13 +37,13 @@ type Arbiter struct {
 	ended     atomic.Bool
 	wakeup    chan struct{}
 
-	mu       sync.Mutex  // guards what follows
-	table    *term.Table // what anybody may call needs no lock
+	mu       sync.Mutex  // guards the fields below
+	table    *term.Table // some of its methods need no lock
 	assigned []assignment
 	desired  elector.Desired
-	heard    []clock.Instant // by partition: the newest record while it was assigned here, or when it was assigned
-	v        []clock.Instant // by partition, of any number: V, whether or not a role below R lives there
-	away     clock.Mono      // until which this process stays out of the group
+	heard    []clock.Instant // by partition: when the newest record was received while it was assigned here, or when it was assigned
+	v        []clock.Instant // by partition, even if no role below R lives there: V
+	away     clock.Mono      // until when this process stays out of the group
 	leaveAt  clock.Instant   // while leaving: when the hand-over overlap ends
 	terms    int64           // number of terms so far
 	counts   Stats           // Records, Appended, AppendFailed and Read
@@ -52,23 +52,23 @@ type Arbiter struct {
 // NoToken is the token of all terms: this mode has no fencing tokens.
 const NoToken = int64(-1)
 
-// lookEvery is how often the arbiter looks at itself when nothing else wakes it: it
-// bounds how late a hung application is noticed.
+// lookEvery is how often the arbiter checks its state when nothing else wakes it. It bounds how
+// late a hung application is noticed.
 const lookEvery = time.Second
 
-// errFinished ends the work when a closing process holds nothing any more.
+// errFinished ends the work once a closing process holds nothing any more.
 var errFinished = errors.New("finished")
 
-// assignment is what the group last said of a partition.
+// assignment is what the group last said about a partition.
 type assignment int
 
 const (
 	assignedElsewhere assignment = iota // a completed assignment left it out
 	assignedHere
-	assignedUnknown // the session is over; nobody has told who has it
+	assignedUnknown // the session is over, and the group has not said who has the partition
 )
 
-// New returns an Arbiter whose terms go into the given table. It does nothing before Run.
+// New returns an Arbiter that keeps its terms in the given table. It does nothing before Run.
 func New(set *Settings, clients Clients, table *term.Table) *Arbiter {
 	a := &Arbiter{
 		set:     set,
@@ -84,8 +84,8 @@ func New(set *Settings, clients Clients, table *term.Table) *Arbiter {
 
 func (a *Arbiter) young(now, v clock.Instant) bool { return Young(now, v, a.set.T) }
 
-// Run works until ctx is done, until it is to close and holds nothing any more, or returns
-// the error that ended it for good. When it returns, no goroutine of its is left.
+// Run works until ctx is done, until the process is to close and holds nothing any more, or until
+// an error ends it for good, which it returns. When it returns, none of its goroutines is left.
 func (a *Arbiter) Run(ctx context.Context) error {
 	defer func() {
 		a.ended.Store(true)
@@ -124,12 +124,12 @@ func (a *Arbiter) Run(ctx context.Context) error {
 	return err
 }
 
-// received moves V: evidence that this process, and nobody else in its group, is
-// given the records of a partition.
+// received moves V. The record is evidence that the group gives this process, and no other
+// member, the records of the partition.
 func (a *Arbiter) received(r kafka.Record) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := a.set.Now() // not before the record is in hand
+	now := a.set.Now() // read after the record was received
 	a.counts.Records++
 	a.counts.Read = now
 	p := r.Partition
@@ -146,7 +146,7 @@ func (a *Arbiter) received(r kafka.Record) {
 	}
 }
 
-// lead publishes the V of partition p, in a new term if none goes on.
+// lead publishes the V of partition p. It begins a new term if none goes on.
 func (a *Arbiter) lead(p int, now clock.Instant) {
 	id, _ := a.table.Held(p)
 	if !a.current(p, now) || a.table.Over(p) {
@@ -158,11 +158,12 @@ func (a *Arbiter) lead(p int, now clock.Instant) {
 	a.publish(p, id, a.v[p])
 }
 
-// leaving reports whether this process is out of the group for good, or until it is
-// driven again, and leads on only until another member does.
+// leaving reports whether this process has left the group, for good or until it is driven again,
+// and leads on only until another member does.
 func (a *Arbiter) leaving() bool { return a.desired.Closing || !a.desired.Contend }
 
-// assign takes the group's word. This process goes on leading what was withdrawn until V lapses.
+// assign takes over the group's assignment. This process goes on leading a partition that was
+// withdrawn until V lapses.
 func (a *Arbiter) assign(partitions []int, lost bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -184,8 +185,9 @@ func (a *Arbiter) assign(partitions []int, lost bool) {
 	a.wake()
 }
 
-// dropAssignments forgets what the group has assigned, once that membership is over.
-// Not before: a member that then stays after all is told nothing of what it has.
+// dropAssignments forgets the group's assignment, once this membership is over. If it did so
+// earlier and the process stayed in the group after all, the group would not repeat the
+// assignment.
 func (a *Arbiter) dropAssignments() {
 	for p, has := range a.assigned {
 		if has == assignedHere {
@@ -201,9 +203,9 @@ func (a *Arbiter) wake() {
 	}
 }
 
-// intend takes what the Neli wants. Who closes, or is driven by nobody any more,
-// leaves the group at once and leads on for the hand-over overlap; a Close that
-// follows does not cut that short.
+// Set takes over what the Neli wants. A process that closes, or that nothing drives any more,
+// leaves the group at once and leads on for the hand-over overlap. A later Close does not cut the
+// overlap short.
 func (a *Arbiter) Set(want elector.Desired) {
 	a.mu.Lock()
 	now, left, roles := a.set.Now(), a.leaving(), a.desired.Roles
@@ -211,7 +213,7 @@ func (a *Arbiter) Set(want elector.Desired) {
 	switch {
 	case a.leaving() && !left:
 		a.leaveAt = now.Add(a.set.HandoverOverlap)
-		for p := range a.assigned { // nobody counts on what the application has not been told
+		for p := range a.assigned { // nobody depends on a term that the application was not told of
 			a.v[p] = clock.Instant{}
 			if !a.table.Told(p) {
 				a.end(p, a.desired.Reason(p, now), true)
@@ -226,7 +228,7 @@ func (a *Arbiter) Set(want elector.Desired) {
 	}
 	a.mu.Unlock()
 	a.wake()
-	a.table.Ring() // the driver looks at roles too
+	a.table.Ring() // the driver has to look at the roles, too
 }
 
 func (a *Arbiter) Collect() []term.Change {
@@ -241,11 +243,11 @@ func (a *Arbiter) Peek() []term.Change {
 	return a.table.Peek(a.endLapsed())
 }
 
-// drained has nothing to do: terms end by themselves, and nobody waits.
+// Drained has nothing to do: terms end by themselves, and no process waits for them.
 func (a *Arbiter) Drained([]int, int64) {}
 
-// publish sets the term of p: a new one, or the same one with a newer V. A former
-// term ends before that: the new V is no evidence for it.
+// publish sets the term of p: a new term, or the same one with a newer V. It ends a former term
+// first, since the new V is no evidence for that one.
 func (a *Arbiter) publish(p int, id int64, v clock.Instant) {
 	held, ok := a.table.Held(p)
 	if ok && held != id {
@@ -263,7 +265,7 @@ func (a *Arbiter) end(p int, why term.Reason, graceful bool) {
 	a.table.End([]int{p}, why, graceful)
 }
 
-// held reports whether there is a term of p, lapsed or not.
+// held reports whether there is a term of p, even if it has lapsed.
 func (a *Arbiter) held(p int) bool {
 	_, ok := a.table.Held(p)
 	return ok

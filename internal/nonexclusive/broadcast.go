@@ -8,8 +8,8 @@ import (
 	"github.com/goneli/neli/internal/kafkalog"
 )
 
-// broadcast sends an empty record to every partition in every interval, so that
-// none dries up whoever has it.
+// broadcast sends an empty record to every partition in each interval, so that whichever process
+// leads a partition receives records there.
 func (a *Arbiter) broadcast(ctx context.Context) error {
 	tick := time.NewTicker(a.set.Broadcast)
 	defer tick.Stop()
@@ -17,7 +17,7 @@ func (a *Arbiter) broadcast(ctx context.Context) error {
 		if a.attend() {
 			for p := range a.assigned {
 				if err := a.clients.Producer.Append(a.set.Topic, p, nil, a.reported); err != nil {
-					a.count(err) // a later one will do
+					a.count(err) // the next one will do
 				}
 			}
 		}
@@ -50,39 +50,39 @@ func (a *Arbiter) reported(err error) {
 	}
 }
 
-// attend keeps this process in the group only while it could lead, and reports
-// whether it broadcasts.
+// attend keeps this process in the group only while it could lead. It reports whether to
+// broadcast.
 func (a *Arbiter) attend() bool {
 	broadcasts, starved := a.decide()
-	if starved >= 0 && a.unheard.Due() { // no lock is held: a log handler may call back
+	if starved >= 0 && a.unheard.Due() { // a log handler may call back, so no lock is held here
 		a.set.Logger.Warn("no records received on an assigned partition: leaving the group for a while so that another member leads",
 			"partition", starved, "for", a.set.StarvedPause)
 	}
 	return broadcasts
 }
 
-// decide says whether this process broadcasts, and of which partition it has just
-// noticed that no records are received; −1 if of none.
+// decide reports whether to broadcast. It also returns the partition that this process has just
+// found to receive no records, or −1.
 func (a *Arbiter) decide() (broadcasts bool, starved int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := a.set.Now()
 	alive, starved := a.set.Alive(now), -1
-	if a.desired.Unhealthy { // and long enough for the group to notice
+	if a.desired.Unhealthy { // so that the group notices
 		a.away = max(a.away, now.Mono.Add(a.set.StarvedPause))
 	}
 	if p, at := a.starved(); p >= 0 && now.Mono >= at {
-		a.away = now.Mono.Add(a.set.StarvedPause) // from when it has left
+		a.away = now.Mono.Add(a.set.StarvedPause) // counted from when it leaves
 		starved = p
 	}
 	a.clients.Member.Join(alive && !a.leaving() && !a.desired.Unhealthy && now.Mono >= a.away)
 	return alive && (a.desired.Contend || now.Mono.Sub(a.leaveAt.Mono) < 0), starved
 }
 
-// starved returns the partition that is the first to be given up for want of records,
-// and when; −1 if none is. A process that is cut off from a partition's broker, and
-// not from the group's coordinator, is healthy as far as the group knows: it would
-// stay assigned, and nobody would lead once V has lapsed.
+// starved returns the partition that will be the first to be given up for lack of records, and
+// when; −1 if there is none. A process that is cut off from a partition's broker, but not from
+// the group's coordinator, looks healthy to the group. It would stay assigned, and nobody would
+// lead once V has lapsed.
 func (a *Arbiter) starved() (partition int, at clock.Mono) {
 	partition = -1
 	for p, has := range a.assigned {

@@ -28,7 +28,7 @@ func (a *Arbiter) expireWhenDue(ctx context.Context) error {
 	}
 }
 
-// expire ends terms that are over. It returns how long nothing will be due, and
+// expire ends terms that are over. It returns the time until it has to be called again, and
 // whether a closing process holds nothing any more.
 func (a *Arbiter) expire() (time.Duration, bool) {
 	a.mu.Lock()
@@ -63,7 +63,7 @@ func (a *Arbiter) expire() (time.Duration, bool) {
 	return max(next.Sub(now.Mono), 100*time.Microsecond), a.desired.Closing && !held
 }
 
-// lapse ends a term whose V has become older than T.
+// lapse ends a term whose V is older than T.
 func (a *Arbiter) lapse(p int, alive bool) {
 	why, graceful := term.Lapsed, a.assigned[p] == assignedElsewhere
 	switch {
@@ -79,8 +79,8 @@ func (a *Arbiter) lapse(p int, alive bool) {
 	a.end(p, why, graceful)
 }
 
-// endLapsed ends what has lapsed at this instant, which it returns: the table would
-// call it a lapse, whatever the reason.
+// endLapsed ends the terms that have lapsed at this instant, which it returns. Otherwise the
+// table would give a lapse as their reason.
 func (a *Arbiter) endLapsed() clock.Instant {
 	now := a.set.Now()
 	alive := a.set.Alive(now)

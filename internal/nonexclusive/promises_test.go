@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// T, S and B of non-exclusive mode by default.
+// The defaults of T, S and B in non-exclusive mode.
 const (
 	sharedT  = 18 * time.Second
 	session  = 6 * time.Second
@@ -30,8 +30,8 @@ func inGroup(g string) func(*neli.Config) {
 	}
 }
 
-// While the old leader lives there is never no leader: joins, rebalances,
-// graceful leaves, a rolling restart of everybody.
+// As long as the old leader lives there is always a leader: during joins, rebalances, graceful
+// leaves, and a rolling restart of all members.
 func TestSharedNeverZero(t *testing.T) {
 	for _, assignor := range []string{"cooperative-sticky", "range"} {
 		t.Run(assignor, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestSharedNeverZero(t *testing.T) {
 				c.Work("e", with)
 				c.Leader(0, time.Minute)
 				c.Gap()
-				c.Work("d", with) // sorts before: range moves the partition
+				c.Work("d", with) // its name sorts first, so the range assignor moves the partition
 				c.Pass(30 * time.Second)
 				c.Work("a", with)
 				c.Pass(30 * time.Second)
@@ -61,10 +61,10 @@ func TestSharedNeverZero(t *testing.T) {
 	}
 }
 
-// Every member, leader or not, writes one empty record to each partition in every B: the
-// shorter of two would cost, the longer leave a new leader waiting for its evidence. B
-// is HeartbeatInterval × GroupsOnTopic, so that a shared topic has as many records of
-// each group as one of its own would have of a group with longer intervals.
+// Every member, leader or not, writes one empty record to each partition per B. A shorter
+// interval would cost more; a longer one would delay a new leader, which waits for its evidence.
+// B is HeartbeatInterval × GroupsOnTopic, so that a topic shared by several groups gets no more
+// records than a topic of one group.
 func TestSharedBroadcastsToAllOnceInB(t *testing.T) {
 	for _, groups := range []int{1, 3} {
 		t.Run(fmt.Sprint(groups), func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestSharedBroadcastsToAllOnceInB(t *testing.T) {
 	}
 }
 
-// Who is newly assigned a partition that nobody else writes to leads it within B.
+// A newly assigned process leads within B, even if nobody else writes to the partition.
 func TestSharedLeadsWithinB(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		c.Work("a", shared)
@@ -119,7 +119,7 @@ func TestSharedLeadsWithinB(t *testing.T) {
 	})
 }
 
-// Cut off but running: the old leader presumes until another one has taken over.
+// A process that is cut off but runs presumes to lead until another one has taken over.
 func TestSharedCutOffNeverZero(t *testing.T) {
 	for _, links := range []nelitest.Link{nelitest.All, nelitest.Group, nelitest.Reads | nelitest.Group} {
 		simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
@@ -144,8 +144,8 @@ func TestSharedCutOffNeverZero(t *testing.T) {
 	}
 }
 
-// Cut off from the log and not from the group, a process stays assigned as far as
-// the group knows. It makes room while its own presumption lasts, and comes back.
+// A process that is cut off from the log, but not from the group, stays assigned as far as the
+// group knows. It makes room while it still presumes to lead, and comes back later.
 func TestSharedDeafMakesRoom(t *testing.T) {
 	for _, links := range []nelitest.Link{nelitest.Reads, nelitest.Appends | nelitest.Acks | nelitest.Reads} {
 		simulateWith(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, overlapping, func(c *cluster) {
@@ -170,8 +170,8 @@ func TestSharedDeafMakesRoom(t *testing.T) {
 	}
 }
 
-// After a crash there is no leader for at most S + J + B; with two disjoint groups
-// there is always one.
+// After a crash there is no leader for at most S + J + B. With two disjoint groups there always
+// is one.
 func TestSharedCrash(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		c.Work("a", shared)
@@ -202,7 +202,7 @@ func TestSharedCrash(t *testing.T) {
 	})
 }
 
-// A lapse after the assignment was withdrawn is an orderly end.
+// If T lapses after the assignment was withdrawn, the term ends in an orderly way.
 func TestSharedWithdrawnIsRevoked(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		with := func(cfg *neli.Config) {
@@ -224,7 +224,7 @@ func TestSharedWithdrawnIsRevoked(t *testing.T) {
 	})
 }
 
-// A suspended process may presume for up to T when it wakes, and no longer.
+// A suspended process that wakes may presume to lead for up to T, and no longer.
 func TestSharedWokenPresumesNoLongerThanT(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		c.Work("a", shared)
@@ -251,9 +251,9 @@ func TestSharedHungApplication(t *testing.T) {
 	})
 }
 
-// Most programs end the context of Lead, or their Pulser, and then call Close. The
-// process leaves the group at the first of these and leads on until another member
-// does, and the tasks go on; what Close adds to that cuts nothing short.
+// Most programs end the context of Lead, or their Pulser, and then call Close. The process leaves
+// the group at the first of these, and leads on until another member does. Its tasks go on
+// meanwhile, and a later Close does not cut that short.
 func TestSharedResignsWithoutAGap(t *testing.T) {
 	for _, how := range []string{"Pulser.Close", "Lead", "Pulser.Close beside Close", "Lead beside Close"} {
 		t.Run(how, func(t *testing.T) {
@@ -310,20 +310,20 @@ func TestSharedWorksUntilItLeadsNoMore(t *testing.T) {
 		require.NoError(c, p.Close())
 		took := time.Since(began)
 		require.InDelta(c, (session + 2*time.Second + 2*interval).Seconds(), took.Seconds(), 0.5)
-		require.Greater(c, a.Tasks()-before, int(took/(10*time.Millisecond)), "it works to the end")
+		require.Greater(c, a.Tasks()-before, int(took/(10*time.Millisecond)), "its task is called to the end")
 		require.Positive(c, b.Tasks())
 		require.Equal(c, neli.ReasonResigned, a.Last().(neli.LeaderRevoked).Reason)
 		_, err = a.Background(a.Task)
 		require.NoError(c, err)
 		require.NoError(c, b.Close())
 		c.Leader(0, time.Millisecond)
-		c.Eventually(sharedT, "it takes part again", a.IsLeader)
+		c.Eventually(sharedT, "it leads again", a.IsLeader)
 	})
 }
 
-// Members that know of different numbers of roles: whoever is assigned a partition
-// leads it, whether or not it knows a role there, and so leads such a role at once
-// when it learns of it. It is told of roles that it knows, and of no others.
+// Members that know different numbers of roles. A member leads the partitions assigned to it,
+// even where it knows no role, and so leads a role there at once when it learns of it. It is told
+// of roles that it knows, and of no others.
 func TestSharedDifferentRoles(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		some := func(cfg *neli.Config) { shared(cfg); cfg.Partitions, cfg.Roles = 3, 1 }
@@ -332,13 +332,13 @@ func TestSharedDifferentRoles(t *testing.T) {
 		c.Pass(time.Minute)
 		require.Equal(c, []int{0, 1, 2}, c.Broker.Assigned("a"))
 		require.Equal(c, []string{"acquired"}, a.Kinds())
-		require.Equal(c, []int{0}, a.Last().(neli.LeaderAcquired).Partitions(), "nothing is said of what has no role")
+		require.Equal(c, []int{0}, a.Last().(neli.LeaderAcquired).Partitions(), "a partition without roles is not in the event")
 		require.False(c, a.IsLeaderOf(1))
 
-		c.Broker.CutOff("a", nelitest.All) // no evidence comes any more: V is what it was
+		c.Broker.CutOff("a", nelitest.All) // no evidence arrives any more, so V stays as it is
 		c.Pass(interval)
 		require.NoError(c, a.SetRoles(2))
-		c.Eventually(10*time.Millisecond, "a role that it learns of is led at once", func() bool { return a.IsLeaderOf(1) })
+		c.Eventually(10*time.Millisecond, "leads a new role at once", func() bool { return a.IsLeaderOf(1) })
 		e := a.Last().(neli.LeaderAcquired)
 		require.Equal(c, []int{1}, e.Partitions())
 		require.Equal(c, []int{1}, e.Roles())
@@ -350,11 +350,11 @@ func TestSharedDifferentRoles(t *testing.T) {
 		require.Equal(c, neli.ReasonRoles, a.Last().(neli.LeaderRevoked).Reason)
 		require.Equal(c, []int{1}, a.Last().(neli.LeaderRevoked).Partitions())
 		require.NoError(c, a.SetRoles(3))
-		c.Eventually(10*time.Millisecond, "all are led", func() bool { return a.IsLeaderOf(1) && a.IsLeaderOf(2) })
+		c.Eventually(10*time.Millisecond, "leads both new roles", func() bool { return a.IsLeaderOf(1) && a.IsLeaderOf(2) })
 		require.Equal(c, []int{1, 2}, a.Last().(neli.LeaderAcquired).Partitions())
 
 		c.Pass(sharedT)
-		require.False(c, a.IsLeader(), "V is what it was")
+		require.False(c, a.IsLeader(), "V has not moved")
 		require.NoError(c, a.SetRoles(1))
 		require.NoError(c, a.SetRoles(3))
 		c.Pass(time.Second)
@@ -362,8 +362,8 @@ func TestSharedDifferentRoles(t *testing.T) {
 	})
 }
 
-// Cut off from the log, a process makes room also on partitions where it knows no
-// role: others may know one.
+// A process that is cut off from the log makes room also on partitions where it knows no role:
+// others may know one.
 func TestSharedStarvedWithoutRolesMakesRoom(t *testing.T) {
 	simulateWith(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, overlapping, func(c *cluster) {
 		with := func(roles int) func(*neli.Config) {
@@ -375,15 +375,15 @@ func TestSharedStarvedWithoutRolesMakesRoom(t *testing.T) {
 		}
 		c.Work("b", with(1))
 		c.Leader(0, time.Minute)
-		a := c.Work("a", with(2)) // comes first: range gives it partition 0, and 1 to b
+		a := c.Work("a", with(2)) // its name sorts first, so the range assignor gives it partition 0, and partition 1 to b
 		c.Pass(30 * time.Second)
 		require.Equal(c, []int{1}, c.Broker.Assigned("b"))
 		c.Broker.CutOff("b", nelitest.Reads)
-		c.Eventually(sharedT, "another member leads what only that knows", func() bool { return a.IsLeaderOf(1) })
+		c.Eventually(sharedT, "the member that knows the role leads it", func() bool { return a.IsLeaderOf(1) })
 	})
 }
 
-// A log handler is the user's code: it may ask the Neli whatever it likes.
+// A log handler is user code. It may call any method of the Neli.
 func TestSharedLogsWithNoLockHeld(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		var a *member
@@ -392,7 +392,7 @@ func TestSharedLogsWithNoLockHeld(t *testing.T) {
 			shared(cfg)
 			cfg.Logger = slog.New(callsBack{func(r slog.Record) {
 				if r.Level == slog.LevelWarn {
-					_ = a.Stats() // with the lock held it would wait for ever
+					_ = a.Stats() // would wait for ever if the lock were held
 					said.Add(1)
 				}
 			}})
@@ -401,13 +401,12 @@ func TestSharedLogsWithNoLockHeld(t *testing.T) {
 		c.Broker.CutOff("a", nelitest.Reads)
 		c.Pass(10 * time.Minute)
 		require.Positive(c, said.Load())
-		require.LessOrEqual(c, said.Load(), int64(10*time.Minute/(10*time.Second)), "and not too often")
+		require.LessOrEqual(c, said.Load(), int64(10*time.Minute/(10*time.Second)), "logs too often")
 	})
 }
 
-// A process that is to leave the group for want of records, and whose poll does not
-// return before it would be back, leaves still: it would never be told again what it
-// has.
+// A process has to leave the group for lack of records, and its poll blocks for longer than the
+// pause. It must leave all the same: otherwise the group would not tell it its assignment again.
 func TestSharedStarvedWhilePollIsBlocked(t *testing.T) {
 	simulateWith(t, nelitest.Options{}, overlapping, func(c *cluster) {
 		a := c.Work("a", func(cfg *neli.Config) {
@@ -418,17 +417,17 @@ func TestSharedStarvedWhilePollIsBlocked(t *testing.T) {
 		c.Pass(10 * time.Second)
 		c.Broker.CutOff("a", nelitest.Reads)
 		c.Pass(session - time.Second)
-		c.Broker.Suspend("a") // no call returns; timers go on, and the session is not over yet
+		c.Broker.Suspend("a") // no call returns, but timers go on, and the session has not expired yet
 		c.Pass(session - 500*time.Millisecond)
 		c.Broker.Restore("a", nelitest.All)
 		c.Broker.Resume("a")
 		c.Pass(20 * time.Second)
 		require.Equal(c, []int{0}, c.Broker.Assigned("a"))
-		require.True(c, a.IsLeader(), "the only member, and well")
+		require.True(c, a.IsLeader(), "the only member is healthy, and does not lead")
 	})
 }
 
-// callsBack is a log handler that does something with each line.
+// callsBack is a log handler that calls do for each line.
 type callsBack struct{ do func(slog.Record) }
 
 func (h callsBack) Enabled(context.Context, slog.Level) bool { return true }

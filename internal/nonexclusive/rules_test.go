@@ -13,17 +13,17 @@ const (
 	setFile   = "../../settings.go"
 )
 
-// sharedRules are what non-exclusive mode rests on. Where one test shows best what a rule
-// prevents, that is its guard; else the simulation is, with a few seeds.
+// sharedRules are the rules of non-exclusive mode. The guard of a rule is the test that shows
+// best what it prevents, or else the simulation with a few seeds.
 var sharedRules = []mutation.Mutant{
 	// V and T.
 	{Rule: "T exceeds S + 2 B", File: setFile,
 		Old: "f.check(s.timeout > session+2*s.broadcast,", New: "f.check(s.timeout > session,",
 		Package: "../..", Guard: "TestConfigFaults", Want: `An error is expected but got nil`},
-	{Rule: "who presumes does so for T, not for S", File: "young.go",
+	{Rule: "a process presumes for T, not for S", File: "young.go",
 		Old: "age < t\n", New: "age < t/3\n",
 		Guard: "TestSharedCutOffNeverZero", Want: `overlap, by design|nobody led for a while`},
-	{Rule: "and no longer than T", File: "young.go",
+	{Rule: "a process presumes for no longer than T", File: "young.go",
 		Old: "age < t\n", New: "age < 2*t\n",
 		Guard: "TestSharedCutOffNeverZero", Want: `presumes for longer than T`},
 	{Rule: "V is when a record was received, not when one was sent", File: castFile,
@@ -32,12 +32,12 @@ var sharedRules = []mutation.Mutant{
 	{Rule: "V is when a record was received, not when the partition was assigned", File: arbFile,
 		Old: "	a.v[p] = now\n	if p < a", New: "	if a.v[p] == (clock.Instant{}) {\n		a.v[p] = now\n	}\n	if p < a",
 		Guard: "TestSharedNeverZero/range", Want: `nobody led for a while`},
-	{Rule: "V moves where no role is known", File: arbFile,
+	{Rule: "V moves on partitions without known roles, too", File: arbFile,
 		Old: "	a.v[p] = now\n	if p < a.desired.Roles {\n", New: "	if p < a.desired.Roles {\n		a.v[p] = now\n",
 		Guard: "TestSharedDifferentRoles", Want: `a role that it learns of is led at once`},
 
-	// Who is assigned nothing any more presumes on.
-	{Rule: "what was withdrawn is led until V lapses", File: arbFile,
+	// A process presumes on after its assignment was withdrawn.
+	{Rule: "a withdrawn partition is led until V lapses", File: arbFile,
 		Old:   "		clear(a.assigned) // elsewhere\n",
 		New:   "		clear(a.assigned)\n		for p := range a.assigned {\n			if !slices.Contains(partitions, p) {\n				a.end(p, term.Unassigned, true)\n			}\n		}\n",
 		Guard: "TestSharedNeverZero/range", Want: `nobody led for a while`},
@@ -50,7 +50,7 @@ var sharedRules = []mutation.Mutant{
 		New:   "	if a.desired.Unhealthy {\n		for p := range a.assigned {\n			a.end(p, a.desired.Reason(p, now), true)\n		}\n",
 		Guard: "TestSharedSimulation", Seeds: sharedMutantSeeds, Want: sharedGap},
 
-	// Who leaves leads on until another member does.
+	// A process that leaves leads on until another member does.
 	{Rule: "Close overlaps", File: arbFile,
 		Old: "a.leaveAt = now.Add(a.set.HandoverOverlap)", New: "a.leaveAt = now",
 		Guard: "TestSharedNeverZero/range", Want: `nobody led for a while`},
@@ -72,14 +72,14 @@ var sharedRules = []mutation.Mutant{
 		Old: "s.broadcast = s.every * groups", New: "s.broadcast = s.every",
 		Guard: "TestSharedBroadcastsToAllOnceInB/3", Want: `Max difference between 10 and (29|30|31)`},
 
-	// Room for others.
-	{Rule: "who receives nothing leaves the group", File: castFile,
+	// A process makes room for others.
+	{Rule: "a process that receives nothing leaves the group", File: castFile,
 		Old: "p >= 0 && now.Mono >= at {", New: "p >= 0 && now.Mono >= at && p < 0 {",
 		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads`},
-	{Rule: "and stays away for a while", File: castFile,
+	{Rule: "it stays out of the group for a while", File: castFile,
 		Old: "a.away = now.Mono.Add(a.set.StarvedPause) // from when it has left", New: "a.away = now.Mono",
 		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads|nobody led for a while`},
-	{Rule: "early enough for another one to lead while V is young", File: setFile,
+	{Rule: "it leaves early enough for another one to lead while V is young", File: setFile,
 		Old: "max(session, s.timeout-s.starvedPause)", New: "s.timeout",
 		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads`},
 	{Rule: "assignments are forgotten when the group has been left, not before", File: castFile,
@@ -90,7 +90,7 @@ var sharedRules = []mutation.Mutant{
 		Guard: "TestSharedHungApplication", Want: `its application hangs|makes room`},
 }
 
-// sharedMutantSeeds is enough for each rule that the simulation guards.
+// sharedMutantSeeds is enough seeds for each rule that the simulation guards.
 const sharedMutantSeeds = 60
 
 func TestNonExclusiveNeedsEveryRule(t *testing.T) { mutation.Run(t, sharedRules) }

@@ -9,23 +9,23 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Settings are the durations and names that an Arbiter is given once. How the durations
-// depend on each other, and why, is said where package neli derives them.
+// Settings are the fixed durations and names of an Arbiter. Package neli derives the durations,
+// and says there how they depend on each other.
 type Settings struct {
 	Topic     string
 	T         time.Duration // HeartbeatTimeout: V may be younger than this
-	Broadcast time.Duration // B, between broadcasts
+	Broadcast time.Duration // B, the time between broadcasts
 
 	HandoverOverlap time.Duration // how long a leaving process leads on
-	StarvedAfter    time.Duration // without a record on an assigned partition: leave the group
-	StarvedPause    time.Duration // how long it then stays out of the group
+	StarvedAfter    time.Duration // after this long without a record on an assigned partition, leave the group
+	StarvedPause    time.Duration // how long it then stays out
 
-	Alive  func(now clock.Instant) bool // whether the application does something; must not block
+	Alive  func(now clock.Instant) bool // whether the application makes progress; must not block
 	Now    func() clock.Instant
 	Logger *slog.Logger
 }
 
-// Clients are the Kafka clients that an Arbiter uses, and closes at its end.
+// Clients are the Kafka clients that an Arbiter uses, and closes when it ends.
 type Clients struct {
 	Topic    *kafkalog.Topic
 	Producer kafka.Producer

@@ -21,8 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sharedSeeds is how many seeds TestSharedSimulation runs unless told otherwise: fewer with the
-// race detector, which is slow.
+// sharedSeeds is how many seeds TestSharedSimulation runs by default. With the race detector,
+// which is slow, it is fewer.
 var sharedSeeds = 300
 
 func init() {
@@ -31,22 +31,21 @@ func init() {
 	}
 }
 
-// TestSharedSimulation holds non-exclusive mode to its three promises over random
-// histories. All bounds come from what the simulation gives the library, S, J, B and
-// T, and from what the coordinator, not the library, says of assignments. Each run is
-// one of two kinds, by seed:
+// TestSharedSimulation checks the three promises of non-exclusive mode over random histories. The
+// bounds come from S, J, B and T, which the simulation sets, and from the assignments as the
+// coordinator knows them, rather than the library. The seed chooses one of two kinds of run:
 //
-// Calm: a settled group is struck by one fault at a time. Whatever leaves the old
-// leader alive (join, rebalance, expired session, every kind of leaving, sickness,
-// cuts of every kind, changes of R) costs nothing: there is a leader of every role at
-// every look. A crash or suspension costs S + J + B at most, and nothing if there are
-// two groups. T is as short as the promise allows, S + J + 2 B, or the default, 3 S.
+// Calm: a settled group suffers one fault at a time. If the fault leaves the old leader alive
+// (join, rebalance, expired session, every way of leaving, sickness, cuts of every kind, changes
+// of R), every role has a leader at every check. A crash or suspension leaves a role without a
+// leader for S + J + B at most, and with two groups not at all. T is as short as the promise
+// allows, S + J + 2 B, or the default, 3 S.
 //
-// Churn: all of this at once. A member that is well and has had a partition for 2 J + B
-// leads it. And for as long after that as T (or, for who leaves, what Close documents)
-// reaches, there is a leader, unless one crashed.
+// Churn: all faults at once. A healthy member that has had a partition for 2 J + B leads it. For
+// T after that (or, when it leaves, for the time that Close documents) there is a leader, unless
+// one has crashed.
 //
-// What happens without each of the rules is in rules_test.go.
+// rules_test.go shows what happens without each of the rules.
 func TestSharedSimulation(t *testing.T) {
 	first, n := 0, sharedSeeds
 	if s := os.Getenv("NELI_SEED"); s != "" {
@@ -70,12 +69,12 @@ func TestSharedSimulation(t *testing.T) {
 		for _, f := range sharedFaults {
 			require.Positive(t, seen.of(f.name), f.name)
 		}
-		require.Positive(t, seen.of("a leader though nobody had it for longer than S"))
+		require.Positive(t, seen.of("a leader though nobody was assigned it for longer than S"))
 		require.Positive(t, seen.of("no leader after a crash"))
 	}
 }
 
-// sharedCounts says what has happened in all runs.
+// sharedCounts counts what has happened in all runs.
 type sharedCounts struct{ counts sync.Map }
 
 func (s *sharedCounts) count(what string) {
@@ -102,13 +101,12 @@ func (s *sharedCounts) String() string {
 }
 
 const (
-	sharedLook = 20 * time.Millisecond // between looks
-	// groupBeat is librdkafka's heartbeat.interval.ms as this library sets it: members
-	// hear of a rebalance by then. groupPoll is how often a member looks whether it is
-	// to join or leave.
+	sharedLook = 20 * time.Millisecond // between checks
+	// groupBeat is librdkafka's heartbeat.interval.ms as this library sets it: members learn of a
+	// rebalance by then. groupPoll is how often a member checks whether to join or leave.
 	groupBeat = 500 * time.Millisecond
 	groupPoll = 100 * time.Millisecond
-	delivery  = 50 * time.Millisecond // of anything, jitter included
+	delivery  = 50 * time.Millisecond // of any message, including jitter
 )
 
 // sharedWorld is one run: a broker, members, and what the oracle knows.
@@ -127,13 +125,13 @@ type sharedWorld struct {
 	groups     []string
 	assignor   string
 	partitions int
-	roles      int // that everybody knows
+	roles      int // the number that all processes know
 
 	every, b, j, t time.Duration // HeartbeatInterval, B, J, T
 	none           []time.Duration
-	covered        []time.Time // by partition: when a well member last had had it for long enough to lead
+	covered        []time.Time // by partition: when a healthy member was last assigned it for long enough to lead
 	stalled        time.Time   // until then a rebalance may wait for a member that does not answer
-	excused        []bool      // by partition: who had it, or led it, has crashed
+	excused        []bool      // by partition: a process that was assigned it, or led it, has crashed
 }
 
 // sharedProc is one process.
@@ -141,10 +139,10 @@ type sharedProc struct {
 	*neli.Neli
 	name, group string
 	sick        atomic.Bool
-	out         bool // cut off, suspended, sick, leaving: nothing is expected of it
+	out         bool // cut off, suspended, sick, or leaving: not required to lead
 	suspended   bool
-	stop        func()            // ends what drives it
-	has         map[int]time.Time // since when the coordinator has assigned it a partition and it has been well
+	stop        func()            // ends whatever drives it
+	has         map[int]time.Time // by partition: since when the coordinator has assigned it to this process, and the process has been healthy
 }
 
 func runShared(t *testing.T, seed uint64, seen *sharedCounts) {
@@ -157,7 +155,7 @@ func runShared(t *testing.T, seed uint64, seen *sharedCounts) {
 		w.groups = append(w.groups, "h")
 	}
 	w.roles = 1 + rnd.IntN(2*w.partitions)
-	// Two rounds, if cooperative: each is heard of at a heartbeat, joined at a poll.
+	// Cooperative: two rounds. A member hears of each at a heartbeat, and joins at a poll.
 	w.j = 2*(groupBeat+groupPoll+max(0, rebalance)) + 2*delivery
 	w.t, w.every = 3*session, interval
 	if rnd.IntN(2) == 0 {
@@ -204,7 +202,7 @@ func (w *sharedWorld) upTo(d time.Duration) time.Duration {
 	return time.Duration(w.rnd.Int64N(int64(d)))
 }
 
-// start brings up a process, driven in one of three ways.
+// start starts a process, driven in one of three ways.
 func (w *sharedWorld) start(group string) *sharedProc {
 	w.born++
 	p := &sharedProc{name: fmt.Sprintf("%c%d", 'a'+rune(w.rnd.IntN(26)), w.born), group: group, has: map[int]time.Time{}}
@@ -252,8 +250,8 @@ func (w *sharedWorld) start(group string) *sharedProc {
 	return p
 }
 
-// leave ends a process as programs end: by Close, or first what drives it, or both at
-// the same time.
+// leave ends a process as programs do: by Close, by first ending what drives it, or by both at
+// once.
 func (w *sharedWorld) leave(p *sharedProc) {
 	how := w.rnd.IntN(3)
 	w.say("%s leaves in way %d", p.name, how)
@@ -272,7 +270,7 @@ func (w *sharedWorld) leave(p *sharedProc) {
 	})
 }
 
-// lose notes that a process is dead, as far as others can tell.
+// lose notes that a process is dead as far as others can tell.
 func (w *sharedWorld) lose(p *sharedProc) {
 	has := w.broker.Assigned(p.name)
 	for i := range w.excused {
@@ -284,7 +282,7 @@ func (w *sharedWorld) lose(p *sharedProc) {
 	w.silent()
 }
 
-// silent notes that the group will wait for a member's session to end.
+// silent notes that the group will have to wait for a member's session to expire.
 func (w *sharedWorld) silent() { w.stalled = time.Now().Add(session) }
 
 func (w *sharedWorld) crash(p *sharedProc) {
@@ -295,7 +293,7 @@ func (w *sharedWorld) crash(p *sharedProc) {
 	w.ending.Go(func() { _ = p.Close(); p.stop() })
 }
 
-// pass lets time pass, and looks.
+// pass lets time pass, and checks the leaders every now and then.
 func (w *sharedWorld) pass(d time.Duration) {
 	for end := time.Now().Add(d); time.Now().Before(end) && !w.Failed(); {
 		time.Sleep(sharedLook)
@@ -314,7 +312,7 @@ func (w *sharedWorld) look() {
 			if !slices.Contains(has, i) {
 				delete(p.has, i)
 			} else if p.has[i].IsZero() || w.churn && now.Before(w.stalled) {
-				p.has[i] = now // a rebalance that waits lets nobody read
+				p.has[i] = now // nobody reads during a rebalance that waits
 			}
 		}
 	}
@@ -328,7 +326,7 @@ func (w *sharedWorld) look() {
 	for role := range w.roles {
 		if w.led(role) {
 			if c := w.covered[role%w.partitions]; !c.IsZero() && now.Sub(c) > session {
-				w.seen.count("a leader though nobody had it for longer than S")
+				w.seen.count("a leader though nobody was assigned it for longer than S")
 			}
 			continue
 		}
@@ -344,13 +342,13 @@ func (w *sharedWorld) led(role int) bool {
 	return slices.ContainsFunc(w.procs, leads) || slices.ContainsFunc(w.old, leads)
 }
 
-// judge asks, in the middle of everything, whether a role may have no leader.
+// judge checks, during churn, whether a role may have no leader.
 func (w *sharedWorld) judge(role int, now time.Time) {
 	i := role % w.partitions
-	leaves := session + 2*time.Second + 2*w.b // as Close documents
+	leaves := session + 2*time.Second + 2*w.b // the time that Close documents
 	allowed := min(leaves, w.t) - w.j - w.b - delivery
 	if c := w.covered[i]; !c.IsZero() && !w.excused[i] && now.Sub(c) < allowed {
-		w.fail("role %d has no leader, and a member led partition %d by the coordinator until %v ago", role, i, now.Sub(c))
+		w.fail("role %d has no leader, and a healthy member was assigned partition %d until %v ago", role, i, now.Sub(c))
 	}
 	if w.excused[i] {
 		w.seen.count("no leader after a crash")
@@ -362,10 +360,10 @@ func (w *sharedWorld) fail(format string, args ...any) {
 	w.Errorf("after %v: "+format, append([]any{time.Since(w.began)}, args...)...)
 }
 
-// sharedFault is one thing that happens to a process of a settled cluster.
+// sharedFault is one thing that happens to a process of a settled group.
 type sharedFault struct {
 	name   string
-	dead   bool // the process runs no more, so that its leading on helps nobody
+	dead   bool // the process has stopped, so it cannot lead on
 	strike func(w *sharedWorld, p *sharedProc) (undo func())
 }
 
@@ -410,11 +408,11 @@ var sharedFaults = []sharedFault{
 	}},
 	{"roles", false, func(w *sharedWorld, p *sharedProc) func() {
 		fewer, more := w.roles, w.roles+1+w.rnd.IntN(w.partitions)
-		for _, q := range w.procs { // the one after the other
+		for _, q := range w.procs { // one after the other
 			w.pass(w.upTo(time.Second))
 			require.NoError(w, q.SetRoles(more))
 		}
-		w.pass(3 * delivery / 2) // a task may be at work
+		w.pass(3 * delivery / 2) // a task may be running
 		w.roles = more
 		return func() {
 			w.roles = fewer
@@ -443,8 +441,8 @@ var sharedFaults = []sharedFault{
 	}},
 }
 
-// settle waits until every partition of every group has a member that is well, which has led
-// it for longer than anything that is left of what was before.
+// settle waits until every partition of every group has a healthy member that has led it for
+// longer than any earlier fault has effects.
 func (w *sharedWorld) settle() {
 	for calm, end := time.Now(), time.Now().Add(5*time.Minute); time.Since(calm) < w.t+w.j; {
 		w.pass(sharedLook)
@@ -461,14 +459,14 @@ func (w *sharedWorld) settle() {
 			return
 		}
 		if time.Now().After(end) {
-			w.fail("not all is led in five minutes without a fault")
+			w.fail("not everything is led after five minutes without a fault")
 			return
 		}
 	}
 	clear(w.none)
 }
 
-// calm strikes a settled cluster once.
+// calm lets a settled group suffer one fault.
 func (w *sharedWorld) calm() {
 	w.settle()
 	if w.Failed() {
@@ -476,7 +474,7 @@ func (w *sharedWorld) calm() {
 	}
 	f := sharedFaults[w.rnd.IntN(len(sharedFaults))]
 	p := w.procs[w.rnd.IntN(len(w.procs))]
-	for _, q := range w.procs { // rather one that leads
+	for _, q := range w.procs { // prefer a process that leads
 		if w.rnd.IntN(2) == 0 && len(q.has) > 0 {
 			p = q
 		}
@@ -503,7 +501,7 @@ func (w *sharedWorld) calm() {
 	}
 }
 
-// stir does everything at once.
+// stir lets everything happen at once.
 func (w *sharedWorld) stir() {
 	w.settle()
 	undo := map[*sharedProc]func(){}

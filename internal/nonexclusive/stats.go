@@ -7,19 +7,19 @@ import (
 	"github.com/goneli/neli/internal/term"
 )
 
-// Stats is what an Arbiter has counted, and how things are at the instant of the call.
+// Stats is what an Arbiter has counted, and its state at the time of the call.
 type Stats struct {
-	Records      uint64 // read
+	Records      uint64 // read so far
 	Appended     uint64
 	AppendFailed uint64
 	Terms        term.Counts
-	Led          int           // roles that are led
-	Evidence     time.Duration // the greatest age of V of a partition that is held; 0: none is
+	Led          int           // roles that it leads
+	Evidence     time.Duration // the age of the oldest V of a held partition; 0: none is held
 	Read         clock.Instant // when a record was last read
-	Now          clock.Instant // when the call was made
+	Now          clock.Instant // the time of the call
 }
 
-// Stats returns what was counted so far, and how things are.
+// Stats returns the counts so far, and the present state.
 func (a *Arbiter) Stats() Stats {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -39,7 +39,7 @@ func (a *Arbiter) Stats() Stats {
 	return s
 }
 
-// count counts what became of a record.
+// count counts the outcome of a record.
 func (a *Arbiter) count(err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

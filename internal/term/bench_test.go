@@ -12,7 +12,7 @@ import (
 
 const million = 1_000_000
 
-// ledTable is a table whose application leads all units.
+// ledTable returns a table whose application leads all units.
 func ledTable(tb testing.TB, partitions, units int) *Table {
 	t := New(func(now, v clock.Instant) bool {
 		age := now.Age(v)
@@ -37,7 +37,7 @@ func ledTable(tb testing.TB, partitions, units int) *Table {
 	return t
 }
 
-// BenchmarkGlance is what Leads cannot cost less than.
+// BenchmarkGlance measures reading the clock, which is part of Leads.
 func BenchmarkGlance(b *testing.B) {
 	for b.Loop() {
 		clock.Glance()
@@ -74,7 +74,7 @@ func BenchmarkRenew(b *testing.B) {
 	}
 }
 
-// BenchmarkTerm is the life of one unit among a million that nothing happens to.
+// BenchmarkTerm measures the life of one unit beside a million that nothing happens to.
 func BenchmarkTerm(b *testing.B) {
 	t := ledTable(b, 100, million)
 	unit, id := []int{4711}, int64(1000)
@@ -97,7 +97,7 @@ func BenchmarkStartAndCollectAMillion(b *testing.B) {
 func BenchmarkMemory(b *testing.B) {
 	for _, c := range []struct {
 		name string
-		held int // one in so many
+		held int // one unit in so many is held
 	}{{"all held", 1}, {"one in a hundred", 100}} {
 		b.Run(c.name, func(b *testing.B) {
 			var bytes uint64

@@ -12,16 +12,16 @@ type Kind int
 
 // The kinds, in the order in which Collect returns them.
 const (
-	Gone     Kind = iota + 1 // the term has ended after the application was asked to give it up
-	Lost                     // the term has ended without that
-	Revoked                  // the application is to give up the term
+	Gone     Kind = iota + 1 // the term ended after the application was asked to give it up
+	Lost                     // the term ended without that request
+	Revoked                  // the application has to give up the term
 	Acquired                 // a new term has begun
 )
 
 // Change is one change to tell the application, for all units that share it.
 type Change struct {
 	Kind      Kind
-	Vector    int // the partition whose V decides over the units
+	Vector    int // the partition whose V counts for the units
 	ID, Token int64
 	Reason    Reason
 	Graceful  bool          // Lost: this process was about to give the term up anyway
@@ -29,7 +29,7 @@ type Change struct {
 	Units     []int         // ascending
 }
 
-// Fresh reports whether Collect may have something to say.
+// Fresh reports whether Collect may have changes to return.
 func (t *Table) Fresh() bool { return t.stale.Load() }
 
 // News receives an element whenever Fresh may have become true.
@@ -43,13 +43,13 @@ func (t *Table) Ring() {
 	}
 }
 
-// Collect returns the changes to tell the application at time now, and counts them as
-// told: losses, or if there are none revocations, or if there are none acquisitions. The
-// caller must tell them and call Collect again until it returns nothing, since the next
-// changes depend on the time. Collect includes lapses that the arbiter has not seen yet.
+// Collect returns the changes to tell the application at time now, and counts them as told: the
+// losses, or if there are none the revocations, or if there are none the acquisitions. The caller
+// must tell them, and call Collect again until it returns nothing, since the next changes depend
+// on the time. Collect includes lapses that the arbiter has not seen yet.
 //
-// Changes are in the order of Reason, Graceful, Vector and ID. The cost grows with the
-// number of changes and partitions, not with the number of terms.
+// Changes are in the order of Reason, Graceful, Vector and ID. The cost grows with the number of
+// changes and partitions, not with the number of terms.
 func (t *Table) Collect(now clock.Instant) []Change {
 	t.stale.Store(false)
 	due, kind := t.due(now)
@@ -68,8 +68,8 @@ func (t *Table) Collect(now clock.Instant) []Change {
 	return out.changes()
 }
 
-// Peek returns the losses and revocations that Collect would return, now or once the
-// losses have been told, and counts nothing as told.
+// Peek returns the losses and revocations that Collect would return, now or after the losses were
+// told. It counts nothing as told.
 func (t *Table) Peek(now clock.Instant) []Change {
 	due, _ := t.due(now)
 	var out batch
@@ -94,7 +94,7 @@ func (t *Table) due(now clock.Instant) (of []Kind, first Kind) {
 	return of, first
 }
 
-// listLapsed finds the units whose term has lapsed by the clock.
+// listLapsed lists the units whose terms have lapsed by the clock.
 func (t *Table) listLapsed(now clock.Instant) {
 	lines := t.lines.Load()
 	if lines == nil {
@@ -132,7 +132,7 @@ func (t *Table) dueOf(e *entry, now clock.Instant) Kind {
 	return 0
 }
 
-// deliver counts what is due as told.
+// deliver counts a change as told.
 func (t *Table) deliver(e *entry, kind Kind) {
 	switch kind {
 	case Gone, Lost:
@@ -147,9 +147,9 @@ func (t *Table) deliver(e *entry, kind Kind) {
 	}
 }
 
-// settle is called when there is nothing to tell now. It keeps those units in changed that
-// the clock alone may change: held ones that were not told because V is not young, and those
-// whose work is done but whose term goes on. It deletes units without any state.
+// settle is called when there is nothing to tell now. It keeps in changed the units that time
+// alone may change: held ones that were not told because V is not young, and those whose work is
+// done but whose term goes on. It deletes units that have no state.
 func (t *Table) settle() {
 	kept := t.changed[:0]
 	for _, e := range t.changed {
@@ -174,10 +174,10 @@ func (t *Table) settle() {
 type batch struct {
 	groups map[group]*Change
 	last   group
-	of     *Change // the Change of last: the next unit mostly has the same
+	of     *Change // the Change of last, which the next unit usually shares
 }
 
-// group is the properties by which units share a Change.
+// group is the properties that all units of a Change share.
 type group struct {
 	kind     Kind
 	vector   int
@@ -192,7 +192,7 @@ func (b *batch) add(e *entry, kind Kind, vector int) {
 	of := e.delivered
 	switch kind {
 	case Gone, Lost:
-		g.reason = Lapsed // unless the arbiter knows better
+		g.reason = Lapsed // unless the arbiter gives another reason
 		if e.ending != nil {
 			g.reason, g.graceful = e.ending.why, e.ending.graceful
 		}

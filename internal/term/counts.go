@@ -2,7 +2,7 @@ package term
 
 import "github.com/goneli/neli/internal/clock"
 
-// Counts is how many terms began and ended, whether or not the application was told.
+// Counts says how many terms began and ended, whether or not the application was told.
 type Counts struct {
 	Started uint64
 	Ended   [Fatal + 1]uint64 // by Reason
@@ -11,9 +11,9 @@ type Counts struct {
 // Counts returns the counts so far. The caller must hold the arbiter's lock.
 func (t *Table) Counts() Counts { return t.counts }
 
-// Led is how many units below a bound the application leads at time now. The caller must
-// hold the arbiter's lock. The cost does not grow with the number of units, unless some of
-// them lie beyond the bound.
+// Led returns how many units below a bound the application leads at time now. The caller must
+// hold the arbiter's lock. The cost does not grow with the number of units, unless some of them
+// lie beyond the bound.
 func (t *Table) Led(now clock.Instant, below int) int {
 	lines := t.lines.Load()
 	if lines == nil || t.published.Load() == 0 {

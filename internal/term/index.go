@@ -2,10 +2,10 @@ package term
 
 import "sync/atomic"
 
-// index finds the slot of a unit. Slots lie in pages that never move. So a reader with an
-// old directory still sees withdrawals. It may only miss a page newer than its directory,
-// and nothing in that page was published when the reader began. A page takes 16 bytes for
-// each of its units, and is made when the first of them is held.
+// index finds the slot of a unit. Slots lie in pages that never move, so a reader with an old
+// directory still sees withdrawals. It may only miss a page newer than its directory, and nothing
+// in that page was published when the reader began. A page takes 16 bytes for each of its units,
+// and is made when the first of them is held.
 type index struct {
 	directory atomic.Pointer[[]atomic.Pointer[page]]
 }
@@ -17,10 +17,10 @@ type page [pageSize]slot
 // slot is a unit's place in the index.
 type slot struct {
 	published atomic.Pointer[term] // the term that the application may act upon; nil: none
-	entry     *entry               // the arbiter's lock guards it
+	entry     *entry               // guarded by the arbiter's lock
 }
 
-// slot returns nil for a unit that was never held. Anybody may call it.
+// slot returns the slot of a unit, or nil if the unit was never held. Any goroutine may call it.
 func (x *index) slot(unit int) *slot {
 	d := x.directory.Load()
 	if d == nil || unit < 0 || unit/pageSize >= len(*d) {
@@ -39,7 +39,7 @@ func (x *index) entry(unit int) *entry {
 	return nil
 }
 
-// add returns the entry of a unit, a new one if it has none.
+// add returns the entry of a unit, and makes one if there is none.
 func (x *index) add(unit int) *entry {
 	s := x.slot(unit)
 	if s == nil {
@@ -53,7 +53,7 @@ func (x *index) add(unit int) *entry {
 
 func (x *index) remove(unit int) { x.slot(unit).entry = nil }
 
-// page makes page n.
+// page returns page n, and makes it if necessary.
 func (x *index) page(n int) *page {
 	var old []atomic.Pointer[page]
 	if d := x.directory.Load(); d != nil {

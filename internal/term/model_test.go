@@ -18,8 +18,8 @@ func young(now, v clock.Instant) bool {
 	return 0 <= age && age < testT
 }
 
-// bench is a table, a clock that is set by hand, and a naive model of both: every
-// unit by itself, in plain fields, looked at from the beginning at each question.
+// bench is a table, a clock that is set by hand, and a naive model of both: each unit has plain
+// fields of its own, and every question is answered from scratch.
 type bench struct {
 	*Table
 	clock clock.Instant
@@ -30,14 +30,14 @@ type bench struct {
 
 // naive is one unit in the model.
 type naive struct {
-	held, told   int64 // ids, 0: none
-	done         bool  // the application has finished told
-	asked        bool  // and was told to
+	held, told   int64 // ids; 0: none
+	done         bool  // the application has finished the term told
+	asked        bool  // the application was asked to finish it
 	over         bool  // the application was told that held is over
 	revoke       bool
 	why          Reason
 	deadline     clock.Instant
-	ended        Reason // of told
+	ended        Reason // of the term told
 	graceful     bool
 	newest       int64 // the newest term that the application was told of
 	acquisitions int
@@ -104,7 +104,7 @@ func (b *bench) finish(units ...int) {
 	}
 }
 
-// want is what the model has to tell of one unit; kind 0: nothing.
+// want returns the Change that the model expects for one unit; kind 0: none.
 func (b *bench) want(u int) Change {
 	n := &b.units[u]
 	c := Change{Vector: b.line(u), ID: n.told, Token: 100 + n.told, Units: []int{u}}
@@ -151,7 +151,7 @@ func (b *bench) tell(t require.TestingT, c Change) {
 	require.Contains(t, []int{n.ends, n.ends + 1}, n.acquisitions)
 }
 
-// single takes changes apart, unit by unit.
+// single splits changes into one for each unit.
 func single(cs []Change) (out []Change) {
 	for _, c := range cs {
 		for _, u := range c.Units {
@@ -192,7 +192,7 @@ func (b *bench) collect(t require.TestingT) []Change {
 	return got
 }
 
-// check compares what anybody may ask.
+// check compares every answer of the table with the model's.
 func (b *bench) check(t require.TestingT) {
 	var led, published []int
 	for u := range b.units {
@@ -224,8 +224,8 @@ func (b *bench) check(t require.TestingT) {
 	}
 }
 
-// The table does what the model does, in whatever order terms begin, are renewed, are
-// to be given up, end and lapse, and however seldom the application asks.
+// The table does what the model does, in whatever order terms begin, are renewed, are to be given
+// up, end and lapse, and however seldom the application asks.
 func TestTableIsTheModel(t *testing.T) {
 	reasons := []Reason{Superseded, LogReset, Overdue, Unassigned}
 	rapid.Check(t, func(t *rapid.T) {
@@ -278,7 +278,7 @@ func TestTableIsTheModel(t *testing.T) {
 		}
 		require.Empty(t, b.Collect(b.clock))
 		for u := range b.units {
-			require.Nil(t, b.index.entry(u), "nothing is kept of what is neither held nor told")
+			require.Nil(t, b.index.entry(u), "keeps an entry that is neither held nor told")
 		}
 		require.Empty(t, b.changed)
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// noUnit is lowest of a line without published units.
+// noUnit is the lowest unit of a line without published units.
 const noUnit = math.MaxInt64
 
 // line is one element of V with the published units that follow it.
@@ -20,7 +20,7 @@ type line struct {
 	units  units        // the published units; guarded by the arbiter's lock
 }
 
-// units is a heap of published units, the lowest first.
+// units is a heap of published units by number, the lowest first.
 type units []*entry
 
 func (u units) Len() int           { return len(u) }
@@ -52,7 +52,7 @@ func (l *line) settle() {
 }
 
 // publish lets the check find the unit led. It sets the line's lowest unit afterwards, and
-// withdraw replaces the lowest unit before it withdraws it. Otherwise LeadsAny could miss a
+// withdraw replaces the lowest unit before it withdraws the unit. Otherwise LeadsAny could miss a
 // line that is led throughout.
 func (t *Table) publish(e *entry) {
 	t.published.Add(1)
@@ -61,7 +61,7 @@ func (t *Table) publish(e *entry) {
 	e.held.line.settle()
 }
 
-// move lets a published unit follow another line, with the same term.
+// move lets a published unit follow another line, in the same term.
 func (t *Table) move(e *entry, to *term) {
 	t.shifts.Add(1)
 	l := e.delivered.line
@@ -102,8 +102,8 @@ func (t *Table) Leads(unit int) (id, token int64, at clock.Instant, ok bool) {
 	return of.id, of.token, at, true
 }
 
-// Evidence decides like Leads and returns the V that it used, whichever line the term
-// follows and whatever was published since.
+// Evidence decides like Leads and returns the V that it used, even if the term follows another
+// line or a newer V was published since.
 func (t *Table) Evidence(unit int) (id int64, v, at clock.Instant, ok bool) {
 	of, by, at := t.look(unit)
 	if of == nil {
@@ -112,8 +112,8 @@ func (t *Table) Evidence(unit int) (id int64, v, at clock.Instant, ok bool) {
 	return of.id, *by, at, true
 }
 
-// look returns the term that the application leads, or nil, with the V and the clock reading
-// that it used.
+// look returns the term that the application leads, or nil. It also returns the V and the clock
+// reading that it used.
 func (t *Table) look(unit int) (of *term, v *clock.Instant, at clock.Instant) {
 	s := t.index.slot(unit)
 	if s == nil {
@@ -135,9 +135,9 @@ func (t *Table) look(unit int) (of *term, v *clock.Instant, at clock.Instant) {
 	return nil, nil, clock.Instant{}
 }
 
-// LeadsAny reports whether Leads holds for any unit below a bound. It looks at one unit of
-// each partition at most, and first at the partition where it found one last time. It looks
-// again if a unit moved between lines meanwhile, since it may have missed it on both.
+// LeadsAny reports whether Leads holds for any unit below a bound. It looks at one unit of each
+// partition at most, first on the partition where it found one last time. If a unit moves between
+// lines meanwhile, it looks again, since it may have missed the unit on both.
 func (t *Table) LeadsAny(below int) (at clock.Instant, ok bool) {
 	for {
 		before := t.shifts.Load()
@@ -184,8 +184,8 @@ func (t *Table) leadsOn(l *line, below int) (clock.Instant, bool) {
 	}
 }
 
-// Published yields, ascending, the units below a bound whose terms the application was told
-// of and the arbiter has not ended. Ask Leads about each of them. Any goroutine may call it.
+// Published yields, ascending, the units below a bound whose terms the application was told of
+// and the arbiter has not ended. Leads says whether each is still led. Any goroutine may call it.
 func (t *Table) Published(below int) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		d := t.index.directory.Load()
@@ -213,8 +213,8 @@ func (t *Table) Published(below int) iter.Seq[int] {
 	}
 }
 
-// V returns the newest evidence on a partition, or false if there was none yet. Any
-// goroutine may call it. It belongs to the unit's term if Leads holds afterwards.
+// V returns the newest evidence on a partition, or false if there was none yet. It belongs to the
+// unit's term if Leads holds afterwards. Any goroutine may call it.
 func (t *Table) V(partition int) (clock.Instant, bool) {
 	lines := t.lines.Load()
 	if lines == nil || partition < 0 || partition >= len(*lines) {

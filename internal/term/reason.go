@@ -39,8 +39,8 @@ func (r Reason) String() string {
 	return reasonNames[r]
 }
 
-// MarshalText returns the reason in snake_case, as metrics and JSON have it: "not_pulsed",
-// "roles_changed". The error is not nil if it is none of the constants.
+// MarshalText returns the reason in snake_case, as in metrics and JSON: "not_pulsed",
+// "roles_changed". It returns an error if r is none of the constants.
 func (r Reason) MarshalText() ([]byte, error) {
 	if r < 0 || int(r) >= len(reasonNames) {
 		return nil, fmt.Errorf("neli: Reason: %d is none", int(r))

@@ -11,8 +11,8 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// shiftable is a table with one unit on line 0 of two, of whose term the application was
-// told; line 1 is as young.
+// shiftable returns a table with one unit on line 0 of two. The application was told of its term.
+// Line 1 is as young as line 0.
 func shiftable(t *testing.T) *bench {
 	b := newBench(2, 2)
 	b.renew(0)
@@ -32,7 +32,7 @@ func TestAShiftedTermGoesOn(t *testing.T) {
 	require.Equal(t, []int64{id, token}, []int64{again, same})
 	_, ok = b.LeadsAny(2)
 	require.True(t, ok)
-	require.Empty(t, b.all(t), "nothing to be told")
+	require.Empty(t, b.all(t), "tells of a shift")
 	require.True(t, b.Told(0))
 	b.End([]int{0}, Superseded, false)
 	require.Equal(t, Lost, b.Collect(b.clock)[0].Kind)
@@ -43,7 +43,7 @@ func TestAShiftedTermFollowsItsNewLine(t *testing.T) {
 	b.renew(0)
 	b.start(0)
 	b.all(t)
-	b.Shift([]int{0}, 1) // of which nothing was heard
+	b.Shift([]int{0}, 1) // a line without evidence
 	_, _, _, ok := b.Leads(0)
 	require.False(t, ok)
 	require.Equal(t, Lost, b.Collect(b.clock)[0].Kind)
@@ -53,14 +53,14 @@ func TestATermThatWasNotToldMayBeShifted(t *testing.T) {
 	b := newBench(2, 2)
 	b.renew(1)
 	b.start(0)
-	require.Empty(t, b.Collect(b.clock), "line 0 was not heard")
+	require.Empty(t, b.Collect(b.clock), "tells of a term on a line without evidence")
 	b.Shift([]int{0}, 1)
 	require.Equal(t, Acquired, b.Collect(b.clock)[0].Kind)
 	_, _, _, ok := b.Leads(0)
 	require.True(t, ok)
 }
 
-// A shift between the look at the term and the second look must not be taken for an end.
+// Leads looks at the term twice. A shift in between must not be taken for an end.
 func TestLeadsFollowsAShift(t *testing.T) {
 	b := shiftable(t)
 	shifts := 0
@@ -71,11 +71,11 @@ func TestLeadsFollowsAShift(t *testing.T) {
 		return b.clock
 	}
 	_, _, _, ok := b.Leads(0)
-	require.True(t, ok, "a unit that moves to another line stays led")
+	require.True(t, ok, "takes a move to another line for an end")
 	require.Equal(t, 4, shifts)
 }
 
-// Who asks without a lock while a unit goes from line to line finds it led, always.
+// A reader without a lock always finds a unit led while it moves from line to line.
 func TestAShiftIsNoGap(t *testing.T) {
 	table := New(func(now, v clock.Instant) bool { return now.Age(v) < time.Hour }, clock.Glance)
 	table.Open(3, 1)
@@ -93,11 +93,11 @@ func TestAShiftIsNoGap(t *testing.T) {
 			defer left.Add(-1)
 			for range asks {
 				if _, _, _, ok := table.Leads(0); !ok {
-					t.Error("not led while it is shifted")
+					t.Error("Leads misses a unit that is shifted")
 					return
 				}
 				if _, ok := table.LeadsAny(1); !ok {
-					t.Error("nothing led while it is shifted")
+					t.Error("LeadsAny misses a unit that is shifted")
 					return
 				}
 			}

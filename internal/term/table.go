@@ -1,18 +1,19 @@
 // Package term keeps the terms that this process holds and what the application was told of
 // them. It decides without a lock whether the application leads at this instant.
 //
-// A term is one uninterrupted time of holding a unit. In exclusive mode a unit is a
-// role; in non-exclusive mode it is a partition, all of whose roles lead together.
-// All units held on partition i share one vector element V[i], the newest evidence. So a
-// renewal is one store, however many units there are.
+// A term is one uninterrupted time of holding a unit. In exclusive mode a unit is a role; in
+// non-exclusive mode it is a partition, all of whose roles are led together. All units held on
+// partition i share one element of V, the newest evidence V[i]. So a renewal is one store,
+// however many units there are.
 //
 // Guarantees, whatever the arbiter does and however rarely the application asks:
-//   - after each acquisition, the application is told of exactly one end;
-//   - after it was told that a term is over, that term is neither told nor led again;
-//   - after End or Done has returned, the check no longer finds the units led.
 //
-// The table does not know why a term begins or ends, and sets no timer for a lapse: that is
-// the arbiter's task.
+//   - after each acquisition, the application is told of exactly one end;
+//   - a term that it was told is over is neither told nor led again;
+//   - once End or Done has returned, the check no longer finds the units led.
+//
+// The table does not decide when a term begins or ends, and has no timer for lapses: that is the
+// arbiter's task.
 package term
 
 import (
@@ -22,9 +23,9 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// Table is the term table of one process. One arbiter calls the methods of this file,
-// Collect and Peek, and holds its own lock meanwhile. Any goroutine may call Leads, LeadsAny,
-// Published, V, Partitions, Fresh, News and Ring at any time.
+// Table is the term table of one process. One arbiter calls the methods of this file, Collect and
+// Peek, and holds its own lock meanwhile. Any goroutine may call Leads, LeadsAny, Published, V,
+// Partitions, Fresh, News and Ring at any time.
 type Table struct {
 	young func(now, v clock.Instant) bool
 	now   func() clock.Instant
@@ -81,9 +82,9 @@ func New(young func(now, v clock.Instant) bool, now func() clock.Instant) *Table
 }
 
 // Open sets the number of elements of V and the number of partitions. Call it once, before the
-// first Start. A unit's term begins on element unit mod partitions. The elements beyond are
-// those that Shift names: a majority of logs has one partition, and an element for each set of
-// logs that can sustain a term.
+// first Start. A unit's term begins on element unit mod partitions. Shift may use any element: a
+// majority of logs has one partition, and an element for each set of logs that can sustain a
+// term.
 func (t *Table) Open(elements, partitions int) {
 	lines := make([]line, elements)
 	for i := range lines {
@@ -93,7 +94,7 @@ func (t *Table) Open(elements, partitions int) {
 	t.m.Store(int64(partitions))
 }
 
-// Partitions returns the number of partitions, 0 before Open. Anyone may call it.
+// Partitions returns the number of partitions, 0 before Open. Any goroutine may call it.
 func (t *Table) Partitions() int { return int(t.m.Load()) }
 
 func (t *Table) partition(unit int) int { return unit % t.Partitions() }
@@ -128,15 +129,16 @@ func (t *Table) Start(units []int, id, token int64) {
 	}
 }
 
-// Renew sets V of a partition, the newest evidence for all units held there. The caller must
-// have ended all terms of the partition if V is of a new session, or if the old V lapsed.
+// Renew sets V of a partition, the newest evidence for all units held there. If V is of a new
+// session, or if the old V has lapsed, the caller must have ended all terms of the partition
+// before.
 func (t *Table) Renew(partition int, v clock.Instant) {
 	(*t.lines.Load())[partition].v.Store(&v)
 }
 
-// Shift makes the units follow another element of V; their terms go on. It is for a majority
-// of logs, when another set of logs now sustains a term. The check finds the units led
-// throughout if either V is young. Units that are not held are skipped.
+// Shift makes the units follow another element of V, and their terms go on. It is for a majority
+// of logs, when another set of logs now sustains a term. The check finds the units led throughout
+// if both V are young. Units that are not held are skipped.
 func (t *Table) Shift(units []int, partition int) {
 	l := &(*t.lines.Load())[partition]
 	var from, to *term
@@ -162,11 +164,11 @@ func (t *Table) Shift(units []int, partition int) {
 	}
 }
 
-// End ends the terms of the units now. graceful says that this process was about to give
-// them up, so the application is told of a revocation. Units that are not held are skipped.
+// End ends the terms of the units now. graceful says that this process was about to give them up,
+// so that the application is told of a revocation. Units that are not held are skipped.
 func (t *Table) End(units []int, why Reason, graceful bool) {
 	how, ended := &ending{why, graceful}, false
-	for _, unit := range slices.Backward(units) { // the last of a heap costs nothing to withdraw
+	for _, unit := range slices.Backward(units) { // the last element of a heap is the cheapest to remove
 		if e := t.index.entry(unit); e != nil && e.held != nil {
 			t.end(e, how)
 			ended = true
@@ -189,8 +191,8 @@ func (t *Table) end(e *entry, how *ending) {
 	t.list(e)
 }
 
-// Revoke asks the application to finish the work of the held units by deadline. A term that
-// the application was not told of yet will not be told any more.
+// Revoke asks the application to finish the work of the held units by deadline. A term that it
+// was not told of yet is not told any more.
 func (t *Table) Revoke(units []int, why Reason, deadline clock.Instant) {
 	r, asked := &request{why, deadline}, false
 	for _, unit := range units {
@@ -204,8 +206,8 @@ func (t *Table) Revoke(units []int, why Reason, deadline clock.Instant) {
 	}
 }
 
-// Done withdraws the units from the application, which has finished their work. The check no
-// longer finds them led, but the terms last until they are released.
+// Done withdraws the units: the application has finished their work. The check no longer finds
+// them led, but their terms last until they are released.
 func (t *Table) Done(units []int) {
 	for _, unit := range slices.Backward(units) { // as in End
 		if e := t.index.entry(unit); e != nil && e.position >= 0 {
@@ -221,7 +223,7 @@ func (t *Table) Told(unit int) bool {
 	return e != nil && e.held != nil && e.delivered == e.held
 }
 
-// Held returns the id of the unit's term, lapsed or not.
+// Held returns the id of the unit's term, even if it has lapsed.
 func (t *Table) Held(unit int) (id int64, ok bool) {
 	if e := t.index.entry(unit); e != nil && e.held != nil {
 		return e.held.id, true
@@ -236,7 +238,7 @@ func (t *Table) Over(unit int) bool {
 	return e != nil && e.held != nil && e.over
 }
 
-// list notes that the application may have to be told of e.
+// list adds e to the entries that the application may have to be told of.
 func (t *Table) list(e *entry) {
 	if !e.listed {
 		e.listed = true

@@ -21,7 +21,7 @@ func rang(t *Table) bool {
 	}
 }
 
-// all collects until there is nothing more.
+// all collects changes until there are no more.
 func (b *bench) all(t *testing.T) (out []Change) {
 	for range 10 {
 		cs := b.collect(t)
@@ -30,7 +30,7 @@ func (b *bench) all(t *testing.T) (out []Change) {
 		}
 		out = append(out, cs...)
 	}
-	require.Fail(t, "there is always more to tell")
+	require.Fail(t, "Collect never ends")
 	return nil
 }
 
@@ -42,26 +42,26 @@ func TestNewsRings(t *testing.T) {
 	require.True(t, rang(b.Table), "a new term")
 	b.all(t)
 	b.renew(0)
-	require.False(t, rang(b.Table) || b.Fresh(), "a renewal is no news")
+	require.False(t, rang(b.Table) || b.Fresh(), "rings for a renewal")
 	b.revoke(Closing, b.clock, 0)
 	require.True(t, rang(b.Table), "to be given up")
 	b.all(t)
 	b.finish(0)
-	require.False(t, rang(b.Table) || b.Fresh(), "it is the application's own word")
+	require.False(t, rang(b.Table) || b.Fresh(), "rings for what the application itself did")
 	b.end(Closing, true, 0)
 	require.True(t, rang(b.Table), "the end")
 	b.all(t)
 	b.end(Closing, true, 0, 1)
 	b.revoke(Closing, b.clock, 1)
-	require.False(t, rang(b.Table) || b.Fresh(), "the end of nothing")
+	require.False(t, rang(b.Table) || b.Fresh(), "rings for the end of a unit that is not held")
 	b.Ring()
 	b.Ring()
 	require.True(t, rang(b.Table))
 	require.False(t, rang(b.Table))
 }
 
-// A term that the application was told has ended must not come back, even if the
-// clock by which it lapsed is set back, or evidence comes late.
+// A term that the application was told has ended must not come back, even if the clock is set
+// back, or evidence comes late.
 func TestWhatWasToldOverStaysOver(t *testing.T) {
 	b := newBench(1, 1)
 	b.renew(0)
@@ -98,8 +98,8 @@ func TestBeforeItIsOpen(t *testing.T) {
 	require.False(t, table.Told(3) || table.Over(-1))
 }
 
-// What happens between the look at the term and the reading of the clock: an end does
-// not wait for a lapse, so a successor may lead at that very reading.
+// A change between the first look at the term and the reading of the clock. An end does not wait
+// for a lapse, so a successor may already lead at that reading.
 func TestLeadsLooksAgainAfterTheClock(t *testing.T) {
 	for name, c := range map[string]struct {
 		meanwhile func(*bench)
@@ -129,7 +129,8 @@ func TestLeadsLooksAgainAfterTheClock(t *testing.T) {
 	}
 }
 
-// The clock is read after V: a renewal between the two must not make V lie ahead.
+// V is read before the clock. If it is renewed in between, V must not be newer than the clock
+// reading.
 func TestLeadsReadsVFirst(t *testing.T) {
 	b := newBench(1, 1)
 	b.renew(0)
@@ -140,10 +141,10 @@ func TestLeadsReadsVFirst(t *testing.T) {
 		return b.clock.Add(time.Millisecond)
 	}
 	_, _, _, ok := b.Leads(0)
-	require.True(t, ok, "V that moves meanwhile is no lapse")
+	require.True(t, ok, "takes a newer V for a lapse")
 }
 
-// While any unit is led, LeadsAny says so, though the lowest one ends meanwhile.
+// While any unit is led, LeadsAny reports it, even if the lowest unit ends meanwhile.
 func TestLeadsAnyMissesNothing(t *testing.T) {
 	b := newBench(1, 3)
 	b.renew(0)
@@ -158,7 +159,7 @@ func TestLeadsAnyMissesNothing(t *testing.T) {
 		return b.clock
 	}
 	_, ok := b.LeadsAny(3)
-	require.True(t, ok, "the highest unit is led throughout")
+	require.True(t, ok, "misses the highest unit, which is led throughout")
 	require.Equal(t, 2, next)
 }
 
@@ -184,14 +185,14 @@ func TestOneChangeForUnitsThatChangeAlike(t *testing.T) {
 	require.Len(t, b.all(t), 4, "a lapse")
 }
 
-// Readers beside a writer: nobody leads a term that was ended before the question was
-// asked, whatever V says by then. The race detector looks at the rest.
+// Readers beside a writer: a term that ended before the question is never led, whatever V is by
+// then. The race detector checks the memory accesses.
 func TestLeadsBesideTheArbiter(t *testing.T) {
 	const units, partitions, rounds = 600, 3, 3000
 	table := New(func(now, v clock.Instant) bool { return now.Age(v) < time.Hour }, clock.Glance)
 	table.Open(partitions, partitions)
 	var (
-		over    atomic.Int64 // terms up to this id are over
+		over    atomic.Int64 // all terms up to this id are over
 		stop    = make(chan struct{})
 		readers sync.WaitGroup
 		seen    atomic.Int64
@@ -229,7 +230,7 @@ func TestLeadsBesideTheArbiter(t *testing.T) {
 			us = append(us, first)
 		}
 		for p := range partitions {
-			table.Renew(p, clock.Glance()) // the session of this round
+			table.Renew(p, clock.Glance()) // of this round's session
 		}
 		table.Start(us, id, 2*id)
 		for len(table.Collect(clock.Glance())) > 0 {
@@ -247,5 +248,5 @@ func TestLeadsBesideTheArbiter(t *testing.T) {
 	}
 	close(stop)
 	readers.Wait()
-	require.Positive(t, seen.Load(), "nobody looked while there was something to see")
+	require.Positive(t, seen.Load(), "no reader ever found a unit led")
 }
