@@ -14,7 +14,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// confluentAdmin asks over the connections of a producer.
+// confluentAdmin sends its requests over a producer's connections.
 type confluentAdmin struct {
 	producer *confluentProducer
 	client   *ck.AdminClient
@@ -22,7 +22,7 @@ type confluentAdmin struct {
 	ctx    context.Context // done when closed
 	cancel context.CancelFunc
 	mu     sync.Mutex
-	calls  sync.WaitGroup // under way; the client must not go before they do
+	calls  sync.WaitGroup // calls in progress; the client must outlive them
 }
 
 func (confluent) Admin(p kafka.Producer) (kafka.Admin, error) {
@@ -47,8 +47,7 @@ func (a *confluentAdmin) Close() {
 	a.client.Close()
 }
 
-// confluentAsk runs one admin call, which ends with ctx or with a. The client notices
-// within 50 ms.
+// confluentAsk runs one admin call. The call ends when ctx or the admin does, within 50 ms.
 func confluentAsk[T any](ctx context.Context, a *confluentAdmin, doing string,
 	call func(context.Context, ck.AdminOptionRequestTimeout) (T, error)) (T, error) {
 
@@ -70,8 +69,8 @@ func confluentAsk[T any](ctx context.Context, a *confluentAdmin, doing string,
 	return answer, a.producer.outcome(doing, err)
 }
 
-// confluentTimeout is what ctx leaves for a request, within the client's limits
-// (1 ms to 1 h).
+// confluentTimeout returns the time that ctx leaves for a request, within the client's limits of
+// 1 ms to 1 h.
 func confluentTimeout(ctx context.Context) ck.AdminOptionRequestTimeout {
 	timeout := time.Minute
 	if deadline, ok := ctx.Deadline(); ok {
@@ -80,10 +79,10 @@ func confluentTimeout(ctx context.Context) ck.AdminOptionRequestTimeout {
 	return ck.SetAdminRequestTimeout(timeout)
 }
 
-// Brokers asks for racks by DescribeCluster, and only then. If a broker lists no brokers at that
-// moment, DescribeCluster aborts the process (librdkafka 2.15.1, rdkafka_admin.c: Assertion
-// `rko_result' failed). Brokers do that while they start, shut down or are all fenced. Asking for
-// the metadata first makes it improbable, not impossible.
+// Brokers uses DescribeCluster only to learn racks. If a broker lists no brokers at that moment,
+// DescribeCluster aborts the process (librdkafka 2.15.1, rdkafka_admin.c: Assertion `rko_result'
+// failed). Brokers list none while they start, shut down, or are all fenced. Asking for the
+// metadata first makes an abort unlikely, but not impossible.
 func (a *confluentAdmin) Brokers(ctx context.Context, racks bool) ([]kafka.BrokerInfo, error) {
 	return confluentAsk(ctx, a, "describe cluster", func(ctx context.Context, timeout ck.AdminOptionRequestTimeout) ([]kafka.BrokerInfo, error) {
 		listed, err := a.listed(ctx)
@@ -108,12 +107,12 @@ func (a *confluentAdmin) Brokers(ctx context.Context, racks bool) ([]kafka.Broke
 
 // listed returns the brokers in the metadata, without their racks.
 func (a *confluentAdmin) listed(ctx context.Context) ([]kafka.BrokerInfo, error) {
-	wait := 2 * time.Second // a broker that is far away takes one
+	wait := 2 * time.Second // a distant broker takes about one
 	if deadline, ok := ctx.Deadline(); ok {
 		wait = min(wait, max(time.Until(deadline), time.Millisecond))
 	}
 	metadata, err := a.client.GetMetadata(nil, false, int(wait.Milliseconds()))
-	if err = cmp.Or(ctx.Err(), err); err != nil { // the call itself knows no context
+	if err = cmp.Or(ctx.Err(), err); err != nil { // the call itself takes no context
 		return nil, err
 	}
 	var brokers []kafka.BrokerInfo
@@ -144,7 +143,7 @@ func (a *confluentAdmin) Topic(ctx context.Context, topic string) (kafka.TopicIn
 			if i == 0 || len(part.Replicas) < info.Replicas {
 				info.Replicas = len(part.Replicas)
 			}
-			if part.Partition < 0 || part.Partition >= len(d.Partitions) { // which come in any order
+			if part.Partition < 0 || part.Partition >= len(d.Partitions) { // the partitions come in any order
 				return kafka.TopicInfo{}, fmt.Errorf("partition %d of %d", part.Partition, len(d.Partitions))
 			}
 			for _, node := range part.Replicas {
@@ -172,7 +171,7 @@ func (a *confluentAdmin) CreateTopic(ctx context.Context, spec kafka.TopicSpec) 
 func confluentSpec(spec kafka.TopicSpec) ck.TopicSpecification {
 	out := ck.TopicSpecification{Topic: spec.Name, NumPartitions: spec.Partitions, ReplicationFactor: spec.Replicas, Config: spec.Settings}
 	for _, brokers := range spec.Brokers {
-		out.ReplicationFactor = 0 // the client takes one or the other
+		out.ReplicationFactor = 0 // the client accepts either the factor or the assignment
 		var on []int32
 		for _, id := range brokers {
 			on = append(on, int32(id))
@@ -226,8 +225,8 @@ func (a *confluentAdmin) Log(ctx context.Context, topic string, partition int) (
 }
 
 func (a *confluentAdmin) extents(ctx context.Context, topic string, partitions []int32) ([]kafka.LogInfo, error) {
-	// Starts first: they only grow, so no start lies behind its end. The epoch is that of
-	// the end: with the start comes that of the first record.
+	// First the starts: they only grow, so no start comes out after its end. The epoch is the one
+	// returned with the end; with the start comes the epoch of the first record.
 	starts, err := a.ends(ctx, topic, partitions, ck.EarliestOffsetSpec)
 	if err != nil {
 		return nil, err
@@ -237,13 +236,13 @@ func (a *confluentAdmin) extents(ctx context.Context, topic string, partitions [
 		return nil, err
 	}
 	for i := range ends {
-		ends[i].Start = min(starts[i].End, ends[i].End) // unless the log has begun anew in between
+		ends[i].Start = min(starts[i].End, ends[i].End) // they differ only if the log was recreated in between
 	}
 	return ends, nil
 }
 
-// ends asks for one end of the log of each of some partitions. Uncommitted records count:
-// the reader sees them too.
+// ends returns one end of the log of each given partition. Uncommitted records count, since the
+// reader sees them, too.
 func (a *confluentAdmin) ends(ctx context.Context, topic string, partitions []int32, which ck.OffsetSpec) ([]kafka.LogInfo, error) {
 	return confluentAsk(ctx, a, "list offsets of "+topic, func(ctx context.Context, timeout ck.AdminOptionRequestTimeout) ([]kafka.LogInfo, error) {
 		asked := make(map[ck.TopicPartition]ck.OffsetSpec, len(partitions))

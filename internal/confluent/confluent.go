@@ -25,15 +25,15 @@ type confluent struct{ login kafka.Login }
 // WithLogin implements kafka.LoginProvider.
 func (confluent) WithLogin(l kafka.Login) kafka.Provider { return confluent{l} }
 
-// confluentCloseBound limits Close. librdkafka takes up to 5 s to take leave of a
-// coordinator that does not answer, and any time at all while the resolver hangs;
-// the rest of its closing then goes on behind Close's back.
+// confluentCloseBound limits Close. librdkafka takes up to 5 s to say goodbye to a coordinator
+// that does not answer, and any time while the resolver hangs. Past the bound, the client goes on
+// closing in the background.
 const confluentCloseBound = 5500 * time.Millisecond
 
 var errClientClosed = errors.New("client is closed")
 
-// confluentConfig turns properties into the client's own form. Through the
-// prefix "{topic}." SetKey also takes topic defaults, as the client documents.
+// confluentConfig turns properties into the client's own form. SetKey also accepts topic
+// defaults, with the prefix "{topic}.", as the client documents.
 func confluentConfig(props map[string]string, logs *confluentLogs) (ck.ConfigMap, error) {
 	config := ck.ConfigMap{}
 	for name, value := range props {
@@ -41,7 +41,7 @@ func confluentConfig(props map[string]string, logs *confluentLogs) (ck.ConfigMap
 			return nil, logs.refused(err)
 		}
 	}
-	// Without it librdkafka, as it comes with the client, trusts the file that CentOS has, and no other.
+	// By default the librdkafka that comes with the client trusts only the file that CentOS has.
 	if logs.login.endpoint != "" && props["https.ca.location"] == "" && props["https.ca.pem"] == "" {
 		config["https.ca.location"] = "probe"
 	}
@@ -50,16 +50,16 @@ func confluentConfig(props map[string]string, logs *confluentLogs) (ck.ConfigMap
 	return config, nil
 }
 
-// confluentLogs carries one client's log lines to a slog.Logger.
+// confluentLogs passes one client's log lines to a slog.Logger.
 type confluentLogs struct {
 	log     *slog.Logger
 	login   confluentLogin
 	events  chan ck.LogEvent
 	done    chan struct{}
-	failure atomic.Pointer[string] // of a connection, the last
+	failure atomic.Pointer[string] // why a connection last failed
 }
 
-// confluentStats takes from a client's statistics how long brokers made it wait.
+// confluentStats reads in a client's statistics how long brokers have throttled it.
 type confluentStats struct{ throttled atomic.Int64 }
 
 func (s *confluentStats) Throttled() time.Duration { return time.Duration(s.throttled.Load()) }
@@ -68,12 +68,12 @@ func (s *confluentStats) count(statistics string) {
 	var stats struct {
 		Brokers map[string]struct {
 			Throttle struct {
-				Sum int64 // in milliseconds, since the statistics before
+				Sum int64 // in milliseconds, since the previous statistics
 			}
 		}
 	}
 	if err := json.Unmarshal([]byte(statistics), &stats); err != nil {
-		return // a later client may have others
+		return // a later version of the client may have another format
 	}
 	for _, b := range stats.Brokers {
 		s.throttled.Add(int64(time.Duration(b.Throttle.Sum) * time.Millisecond))
@@ -101,9 +101,8 @@ func (l *confluentLogs) run() {
 			l.failed(why)
 		}
 		l.login.heard(&ev)
-		// 3 is syslog's "error". Lost connections are not worth a warning:
-		// librdkafka mends them by itself and tells of each from every thread, and
-		// whoever waits in vain says why.
+		// 3 is syslog's "error". A lost connection is not worth a warning: librdkafka reconnects by
+		// itself and logs each loss once per thread, and a call that fails because of it says why.
 		level := slog.LevelDebug
 		if ev.Level <= 3 && ev.Tag != "FAIL" {
 			level = slog.LevelWarn
@@ -114,13 +113,13 @@ func (l *confluentLogs) run() {
 	}
 }
 
-// failed notes why a connection failed. The client tells some reasons in
-// its log only, and repeats them seldom.
+// failed notes why a connection failed. Some reasons are only in the client's log, and seldom
+// repeated.
 func (l *confluentLogs) failed(why string) {
 	l.failure.Store(&why)
 }
 
-// explain adds to a passing error why a connection failed, if one has.
+// explain adds to a passing error why the last connection failed.
 func (l *confluentLogs) explain(err error) error {
 	if why := l.failure.Load(); why != nil {
 		return fmt.Errorf("%w (%s)", err, *why)
@@ -128,21 +127,21 @@ func (l *confluentLogs) explain(err error) error {
 	return l.login.explain(err)
 }
 
-// close returns when the last line has been written. The client must be gone.
+// close returns when the last line has been written. The client must be closed.
 func (l *confluentLogs) close() {
 	close(l.events)
 	<-l.done
 }
 
-// refused closes l, for a client that was not made, and tells why it was not.
+// refused closes l for a client that could not be made, and returns the reason.
 func (l *confluentLogs) refused(err error) error {
 	l.close()
 	return fmt.Errorf("client refuses its properties: %w", err)
 }
 
-// confluentFaults finds out all that the client refuses of its properties, of which it
-// tells one at a time. err is the first; each is left out of the next attempt, which make
-// carries out and whose client it closes.
+// confluentFaults finds all properties that the client refuses. The client names only one at a
+// time, first the one in err. Each is left out of the next attempt. make makes that attempt, and
+// closes the client that it gets.
 func confluentFaults(err error, config ck.ConfigMap, make func(*ck.ConfigMap) error) error {
 	var faults []error
 	for ; err != nil; err = make(&config) {
@@ -168,9 +167,8 @@ func confluentRefuses(err error, config ck.ConfigMap) (string, bool) {
 	return "", false
 }
 
-// confluentClose runs shut, which closes a client, but waits for it no longer
-// than confluentCloseBound. shut cannot be interrupted: past the bound it is left
-// to end when it can.
+// confluentClose runs shut, which closes a client, and waits for it up to confluentCloseBound.
+// shut cannot be interrupted: past the bound it goes on in the background.
 func confluentClose(what string, shut func()) error {
 	done := make(chan struct{})
 	go func() {
@@ -187,8 +185,8 @@ func confluentClose(what string, shut func()) error {
 	}
 }
 
-// confluentError is a client's error: what was being tried, the client's own
-// words, and the kinds (ErrUnknownTopic and so on) that it is of.
+// confluentError is a client's error: what was being tried, the client's own words, and its kind
+// (ErrUnknownTopic and so on).
 type confluentError struct {
 	doing string
 	err   error
@@ -215,7 +213,7 @@ func (e *confluentError) Unwrap() []error {
 	return causes
 }
 
-// asConfluentError classifies what the client returned. Nil stays nil.
+// asConfluentError classifies an error of the client. Nil stays nil.
 func asConfluentError(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -226,7 +224,7 @@ func asConfluentError(doing string, err error) error {
 		return out
 	}
 	if ke.Code() == ck.ErrNoError {
-		return nil // how the client says nil within results
+		return nil // the client's way to say nil within results
 	}
 	out.kind = confluentKind(ke)
 	out.fatal = ke.IsFatal() || ke.Code() == ck.ErrFatal
@@ -276,21 +274,21 @@ func confluentKind(e ck.Error) error {
 	return nil
 }
 
-// confluentCutShort tells an authentication that did not take place from one that
-// was refused. librdkafka gives both the same code, also where a broker goes away
-// halfway ("…: Local: Broker transport failure"), and only the second is for good.
+// confluentCutShort reports whether an authentication was interrupted rather than refused.
+// librdkafka gives both the same code, even if a broker goes away halfway ("…: Local: Broker
+// transport failure"). Only a refusal is final.
 func confluentCutShort(text string) bool { return strings.Contains(text, "Local: ") }
 
-// confluentTruncated finds a truncation among positions that are said to be out of
-// range: with auto.offset.reset=error librdkafka gives both the same code, and the
-// description of the other one in its text.
+// confluentTruncated finds a truncation among the out-of-range errors. With
+// auto.offset.reset=error, librdkafka gives both the same code, and only the text names a
+// truncation.
 func confluentTruncated(text string) bool {
 	return strings.Contains(text, ck.ErrLogTruncation.String())
 }
 
-// confluentRefusedLate finds a refused client certificate among lost connections:
-// with TLS 1.3 the broker says so only after the client's handshake is done, and
-// librdkafka then takes it for a failed read.
+// confluentRefusedLate finds a refused client certificate among lost connections. With TLS 1.3
+// the broker refuses it only after the client's handshake is done, and librdkafka reports a
+// failed read.
 func confluentRefusedLate(text string) bool {
 	_, alert, found := strings.Cut(text, "SSL routines:")
 	return found && strings.Contains(alert, "alert") &&

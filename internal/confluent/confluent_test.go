@@ -30,13 +30,13 @@ import (
 	"go.uber.org/goleak"
 )
 
-// These tests run librdkafka against the mock cluster that it brings along. Its
-// timing of groups is not real; what they mean is tested on a real broker.
+// These tests run librdkafka against its own mock cluster. The mock's timing of groups is unreal,
+// so what depends on it is tested with a real broker.
 
 const confluentTopic = "beats"
 
-// confluentBed is one mock cluster with a producer, and a check that everything is gone
-// in the end.
+// confluentBed is one mock cluster with a producer. At the end it checks that no goroutine is
+// left.
 type confluentBed struct {
 	t       *testing.T
 	cluster *ck.MockCluster
@@ -47,7 +47,7 @@ var client kafka.Provider = confluent{}
 
 func newConfluentBed(t *testing.T, partitions int) *confluentBed {
 	t.Helper()
-	// Registered first, so it looks last.
+	// registered first, so it runs last
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	cluster, err := ck.NewMockCluster(1)
 	if err != nil {
@@ -107,7 +107,7 @@ func closeConfluent(t *testing.T, c interface{ Close() error }) {
 	}
 }
 
-// put appends and waits for the report.
+// put appends a record and waits for the report.
 func (b *confluentBed) put(p kafka.Producer, partition int, value string) {
 	b.t.Helper()
 	reported := make(chan error, 1)
@@ -119,7 +119,7 @@ func (b *confluentBed) put(p kafka.Producer, partition int, value string) {
 	}
 }
 
-// confluentPoll returns the next record, passing over passing errors.
+// confluentPoll returns the next record, and ignores passing errors.
 func confluentPoll(t *testing.T, r kafka.LogReader) kafka.Record {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
@@ -135,7 +135,7 @@ func confluentPoll(t *testing.T, r kafka.LogReader) kafka.Record {
 	return kafka.Record{}
 }
 
-// confluentPollError returns the first error of the kind, passing over others.
+// confluentPollError returns the first error of the kind, and ignores others.
 func confluentPollError(t *testing.T, kind error, poll func() error) error {
 	t.Helper()
 	var last error
@@ -169,8 +169,8 @@ func TestConfluentReadsWhatIsAppended(t *testing.T) {
 	}
 }
 
-// A reader that had its connections long before it is assigned a topic reads at once, not
-// when the client next looks after topics that it does not know.
+// A reader that is assigned a topic reads at once, even if it connected long before, and does not
+// wait until the client next looks for unknown topics.
 func TestConfluentReadsAtOnce(t *testing.T) {
 	b := newConfluentBed(t, 1)
 	b.put(b.producer(), 0, "x")
@@ -201,7 +201,7 @@ func TestConfluentAssignLeavesNothingStale(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 5 + round {
-			confluentPoll(t, r) // and a hundred more are fetched already
+			confluentPoll(t, r) // a hundred more are fetched already
 		}
 		want := []int64{int64(50 + round), 0}
 		if err := r.Assign(confluentTopic, want); err != nil {
@@ -236,11 +236,11 @@ func TestConfluentOutOfRange(t *testing.T) {
 func TestConfluentAssignRefusesLogicalOffsets(t *testing.T) {
 	b := newConfluentBed(t, 1)
 	if err := b.reader().Assign(confluentTopic, []int64{int64(ck.OffsetEnd)}); err == nil {
-		t.Error("a logical offset was taken")
+		t.Error("a logical offset was accepted")
 	}
 }
 
-// Close must report each record once, whether the broker is there or not.
+// Close must report each record once, whether the broker is up or down.
 func TestConfluentCloseReportsEverything(t *testing.T) {
 	for _, up := range []bool{true, false} {
 		t.Run(fmt.Sprintf("broker up %v", up), func(t *testing.T) {
@@ -268,7 +268,7 @@ func TestConfluentCloseReportsEverything(t *testing.T) {
 			if err := p.Append(confluentTopic, 0, nil, func(error) { t.Error("reported after Close") }); err == nil {
 				t.Error("Append after Close succeeded")
 			}
-			p.Purge() // must be harmless
+			p.Purge() // must do no harm
 		})
 	}
 }
@@ -331,7 +331,7 @@ func TestConfluentAdmin(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 
-	// Only Offsets: the mock cluster has no controller, which the others ask.
+	// Only Offsets: the other calls need a controller, which the mock cluster lacks.
 	b.put(p, 1, "x")
 	b.put(p, 1, "x")
 	ranges, err := a.Offsets(ctx, confluentTopic, 3)
@@ -339,7 +339,7 @@ func TestConfluentAdmin(t *testing.T) {
 		t.Errorf("offsets: %v, %v, want %v", ranges, err, want)
 	}
 	if _, err := a.Offsets(ctx, confluentTopic, 4); !errors.Is(err, kafka.ErrUnknownTopic) {
-		t.Errorf("offsets of a partition too many: %v", err)
+		t.Errorf("offsets of a partition that does not exist: %v", err)
 	}
 
 	// A call ends with its context, or when the admin is closed.
@@ -368,7 +368,7 @@ func confluentElapsed(f func()) time.Duration {
 
 func TestConfluentAdminOfAnotherProvider(t *testing.T) {
 	if _, err := client.Admin(nil); err == nil {
-		t.Error("an admin without a producer")
+		t.Error("got an admin without a producer")
 	}
 }
 
@@ -423,7 +423,7 @@ func TestConfluentGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(kafka.GroupAssigned)
-	// Reading begins at the end, when this has been resolved.
+	// Reading begins at the end, once that has been resolved.
 	for done := time.Now().Add(10 * time.Second); ; {
 		b.put(p, 1, "to be read")
 		ev, err := g.Poll(100 * time.Millisecond)
@@ -442,7 +442,7 @@ func TestConfluentGroup(t *testing.T) {
 	}
 }
 
-// A broker that accepts connections and says nothing is the worst case for Close.
+// A broker that accepts connections and never answers is the worst case for Close.
 func TestConfluentCloseIsBounded(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	addr := confluentServe(t, nil, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
@@ -472,7 +472,7 @@ func TestConfluentCloseIsBounded(t *testing.T) {
 		if took := confluentElapsed(func() { closeConfluent(t, c) }); took > confluentCloseBound {
 			t.Errorf("closing %T took %v", c, took)
 		}
-		closeConfluent(t, c) // once more is harmless
+		closeConfluent(t, c) // closing again must do no harm
 	}
 	if _, _, err := r.Poll(0); err == nil {
 		t.Error("a closed reader was polled")
@@ -485,7 +485,7 @@ func TestConfluentCloseIsBounded(t *testing.T) {
 	}
 }
 
-// confluentServe answers connections until the test ends. With config it speaks TLS.
+// confluentServe answers connections until the test ends, over TLS if config is given.
 func confluentServe(t *testing.T, config *tls.Config, serve func(net.Conn)) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -515,8 +515,8 @@ func confluentServe(t *testing.T, config *tls.Config, serve func(net.Conn)) (add
 	return listener.Addr().String()
 }
 
-// A refused authentication comes to a consumer as an event, and to a producer as
-// one that no call returns: reports and admin calls must tell it all the same.
+// A consumer gets a refused authentication as an event. A producer gets it as an event that no
+// call returns, but reports and admin calls must return it all the same.
 func TestConfluentAuthenticationRefused(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	addr := confluentServe(t, &tls.Config{Certificates: []tls.Certificate{confluentCertificate(t)}},
@@ -611,8 +611,8 @@ func TestConfluentLogs(t *testing.T) {
 	}
 }
 
-// How long brokers make a client wait is in its statistics, which the library asks
-// for, and which must not disturb what else a Poll returns.
+// The library asks the client for statistics, which say how long brokers have throttled it. They
+// must not disturb what else Poll returns.
 func TestConfluentStatistics(t *testing.T) {
 	var s confluentStats
 	s.count(`{"brokers":{"b:1/1":{"throttle":{"min":0,"max":900,"sum":1200,"cnt":7}},"b:2/2":{"throttle":{"sum":34}},"GroupCoordinator":{}}}`)
@@ -645,7 +645,7 @@ func TestConfluentStatistics(t *testing.T) {
 
 func TestConfluentErrors(t *testing.T) {
 	if asConfluentError("x", nil) != nil || asConfluentError("x", ck.NewError(ck.ErrNoError, "", false)) != nil {
-		t.Error("success is an error")
+		t.Error("got an error for a success")
 	}
 	kinds := []error{kafka.ErrUnknownTopic, kafka.ErrTopicExists, kafka.ErrSettings, kafka.ErrTimestamp, kafka.ErrOutOfRange, kafka.ErrTruncated, kafka.ErrAuthentication, kafka.ErrAuthorization, kafka.ErrInstanceFenced, kafka.ErrClientFatal}
 	for _, c := range []struct {
@@ -672,8 +672,8 @@ func TestConfluentErrors(t *testing.T) {
 		{ck.NewError(ck.ErrFencedInstanceID, "", true), []error{kafka.ErrInstanceFenced, kafka.ErrClientFatal}},
 		{ck.NewError(ck.ErrOutOfOrderSequenceNumber, "", true), []error{kafka.ErrClientFatal}},
 		{ck.NewError(ck.ErrClusterAuthorizationFailed, "", true), []error{kafka.ErrAuthorization, kafka.ErrClientFatal}},
-		// Passing, although their codes sound final: a broker that restarts,
-		// a token service that is away.
+		// Passing, although their codes sound final: a broker that restarts, and a token service
+		// that is down.
 		{ck.NewError(ck.ErrAuthentication, "SASL authentication error: SaslAuthenticateRequest failed: Local: Broker transport failure", false), nil},
 		{ck.NewError(ck.ErrAuthentication, "Failed to acquire SASL OAUTHBEARER token: timed out", false), nil},
 		{ck.NewError(ck.ErrAuthentication, "Failed to acquire SASL OAUTHBEARER token: Failed to connect to 127.0.0.1 port 1", false), nil},
@@ -698,14 +698,14 @@ func TestConfluentErrors(t *testing.T) {
 		if !strings.HasPrefix(err.Error(), "trying: ") || !strings.HasSuffix(err.Error(), confluentNamed(c.err.Error())) {
 			t.Errorf("%q lacks what was tried or the client's words", err)
 		}
-		var cause ck.Error // by errors.As: the module's tests build with the oldest Go that it names
+		var cause ck.Error // with errors.As, since the module's tests must build with the oldest Go that it names
 		if !errors.As(err, &cause) || cause.Code() != c.err.Code() {
 			t.Errorf("%q does not unwrap to the client's error", err)
 		}
 	}
 }
 
-// attempts counts those to connect, of which librdkafka tells when it is asked to.
+// attempts counts attempts to connect, which librdkafka logs on request.
 type attempts struct{ n atomic.Int64 }
 
 func (*attempts) Enabled(context.Context, slog.Level) bool { return true }
@@ -721,7 +721,7 @@ func (a *attempts) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// Who asks for the ends of a log whose broker is down must not keep a core busy with it.
+// Asking for the ends of a log whose broker is down must not keep a core busy.
 func TestConfluentAsksABrokerThatIsDown(t *testing.T) {
 	b := newConfluentBed(t, 1)
 	seen := &attempts{}
@@ -740,12 +740,12 @@ func TestConfluentAsksABrokerThatIsDown(t *testing.T) {
 	defer cancel()
 	_, err = admin.Log(ctx, confluentTopic, 0)
 	require.Error(t, err)
-	// An attempt is told of in two or three lines, and there are two connections.
+	// Each attempt is logged in two or three lines, and there are two connections.
 	require.Less(t, seen.n.Load()-before, int64(300), "lines about connecting in two seconds")
 	require.NoError(t, b.cluster.SetBrokerUp(1))
 }
 
-// A member asks a broker by itself, joined or not, whatever else it does, and not after Close.
+// A member's Reach works before and after it joins, beside other calls, and fails after Close.
 func TestConfluentGroupReaches(t *testing.T) {
 	b := newConfluentBed(t, 1)
 	g, err := client.GroupConsumer(confluentProps(b.props, "group.id", "g"), slog.New(slog.DiscardHandler))

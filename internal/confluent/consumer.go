@@ -14,7 +14,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// confluentConsumer is what the two consumers share: a client, and its end.
+// confluentConsumer is what both consumers have in common.
 type confluentConsumer struct {
 	client *ck.Consumer
 	logs   *confluentLogs
@@ -43,9 +43,8 @@ func (c confluent) consumer(props map[string]string, log *slog.Logger) (confluen
 	return confluentConsumer{client: client, logs: logs, confluentStats: &confluentStats{}}, nil
 }
 
-// next returns the next event, or nil when there was none before the deadline. It
-// may return nil early: the client does so after a rebalance, and statistics are
-// taken in here.
+// next returns the next event, or nil if there was none before the deadline. It may return nil
+// early: the client does so after a rebalance, and next itself when it gets statistics.
 func (c *confluentConsumer) next(deadline time.Time) ck.Event {
 	ev := c.client.Poll(int(max(0, time.Until(deadline).Milliseconds())))
 	switch ev := ev.(type) {
@@ -58,11 +57,11 @@ func (c *confluentConsumer) next(deadline time.Time) ck.Event {
 	return ev
 }
 
-// confluentOver tells that less than what next can wait for is left.
+// confluentOver reports whether too little time is left for another call of next.
 func confluentOver(deadline time.Time) bool { return time.Until(deadline) < time.Millisecond }
 
-// classify is asConfluentError, and adds which brokers are down, and why, when all
-// are: the client does not.
+// classify is asConfluentError. When all brokers are down, it adds which ones and why, which the
+// client's error does not say.
 func (c *confluentConsumer) classify(doing string, err error) error {
 	out := asConfluentError(doing, err)
 	if ke, ok := err.(ck.Error); ok && ke.Code() == ck.ErrAllBrokersDown {
@@ -71,9 +70,9 @@ func (c *confluentConsumer) classify(doing string, err error) error {
 	return out
 }
 
-// forget drops what the client has to say of the time before it was asked for
-// anything: connections that were lost or refused, perhaps hours ago. A missing
-// right it returns, since the client tells of that only once.
+// forget drops the events from before the client was asked for anything, such as connections that
+// were lost perhaps hours ago. It returns a missing permission, since the client reports that
+// only once.
 func (c *confluentConsumer) forget(doing string) (refused error) {
 	for {
 		ev := c.client.Poll(0)
@@ -82,7 +81,7 @@ func (c *confluentConsumer) forget(doing string) (refused error) {
 			continue
 		}
 		switch ev := ev.(type) {
-		case nil, *ck.Message: // records of an earlier assignment the client drops itself
+		case nil, *ck.Message: // the client itself drops records of an earlier assignment
 			return refused
 		case ck.Error:
 			c.logs.login.told(ev)
@@ -98,8 +97,8 @@ func (c *confluentConsumer) close(what string) error {
 		c.closed = true
 		c.logs.login.stop()
 		c.closeErr = confluentClose(what, func() {
-			// An error says that a client that had failed for good could not
-			// take its leave; it is gone all the same.
+			// An error says that a client with a fatal error could not say goodbye. It is closed all
+			// the same.
 			_ = c.client.Close()
 			c.logs.close()
 		})
@@ -107,13 +106,13 @@ func (c *confluentConsumer) close(what string) error {
 	return c.closeErr
 }
 
-// confluentReader reads by assignment. Its group.id is a formality of librdkafka;
-// it joins no group.
+// confluentReader reads by assignment. librdkafka requires a group.id, but the reader joins no
+// group.
 type confluentReader struct {
 	confluentConsumer
 	topic   string
-	from    []int64        // as assigned
-	looking sync.WaitGroup // for the leaders of the topic
+	from    []int64        // the assigned positions
+	looking sync.WaitGroup // waits for look
 	leaving atomic.Bool
 }
 
@@ -139,7 +138,7 @@ func (r *confluentReader) Assign(topic string, offsets []int64) error {
 		}
 		parts = append(parts, ck.TopicPartition{Topic: &topic, Partition: int32(i), Offset: ck.Offset(o)})
 	}
-	_ = r.forget("read") // an assignment makes the client say it again
+	_ = r.forget("read") // an assignment makes the client report it again
 	if err := r.client.Assign(parts); err != nil {
 		return asConfluentError("assign "+topic, err)
 	}
@@ -150,9 +149,9 @@ func (r *confluentReader) Assign(topic string, offsets []int64) error {
 	return nil
 }
 
-// look asks for the leaders of a topic: the client looks for those of an assigned topic
-// that is new to it only once a second. What is asked of a connection that is about to be
-// replaced is lost; when nobody answers for long, the client goes on by itself.
+// look asks for the leaders of a topic. By itself, the client looks only once a second for the
+// leaders of a topic that is new to it. A request is lost if its connection is about to be
+// replaced. If no broker answers for long, the client goes on by itself.
 func (r *confluentReader) look(topic string) {
 	for range 5 {
 		if _, err := r.client.GetMetadata(&topic, false, 200); err == nil || r.leaving.Load() {
@@ -175,8 +174,8 @@ func (r *confluentReader) Poll(timeout time.Duration) (kafka.Record, bool, error
 				return confluentRecord(ev), true, nil
 			}
 		case ck.Error:
-			// The client looks for the coordinator of a group that it does not
-			// join. Who may not know the group may read nevertheless.
+			// The client looks for the coordinator of its group, although it does not join. A user
+			// without access to the group may read nevertheless.
 			if ev.Code() != ck.ErrGroupAuthorizationFailed {
 				return kafka.Record{}, false, r.classify("read", ev)
 			}
@@ -187,10 +186,10 @@ func (r *confluentReader) Poll(timeout time.Duration) (kafka.Record, bool, error
 	}
 }
 
-// asked reports whether a record belongs to the present assignment. The client
-// drops what it had fetched for an earlier one by itself; this only makes the
-// promise of Assign independent of that. What lies at or after the position must
-// pass, below earlier records too: the log may have gone back.
+// asked reports whether a record belongs to the present assignment. The client itself drops what
+// it fetched for an earlier one; this check makes the promise of Assign independent of that. A
+// record at or after the assigned position passes even if its offset is below that of an earlier
+// record, since the log may have gone back.
 func (r *confluentReader) asked(tp ck.TopicPartition) bool {
 	return *tp.Topic == r.topic && int(tp.Partition) < len(r.from) && int64(tp.Offset) >= r.from[tp.Partition]
 }
@@ -200,7 +199,7 @@ func confluentRecord(m *ck.Message) kafka.Record {
 		Epoch: confluentEpoch(m.TopicPartition.LeaderEpoch)}
 }
 
-// confluentEpoch is a leader epoch, −1 if none is told.
+// confluentEpoch returns a leader epoch, −1 if there is none.
 func confluentEpoch(epoch *int32) int {
 	if epoch == nil {
 		return -1

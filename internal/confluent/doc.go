@@ -1,3 +1,4 @@
-// Package confluent is the Provider on confluent-kafka-go, which is librdkafka: neli's default.
-// Without cgo, or with the build tag neli_nolibrdkafka, New returns an error that says what to do.
+// Package confluent is the Provider over confluent-kafka-go, that is, librdkafka. It is neli's
+// default. Without cgo, or with the build tag neli_nolibrdkafka, New returns an error that says
+// what to do.
 package confluent

@@ -17,9 +17,8 @@ import (
 
 // confluentGroup takes part in a consumer group.
 //
-// The client calls rebalance from within Poll, Leave and Close. It answers at
-// once with whatever the group's protocol asks for, and leaves what is worth
-// telling in events, for Poll to return.
+// The client calls rebalance from within Poll, Leave and Close. rebalance does at once what the
+// group's protocol demands, and records events for Poll to return.
 type confluentGroup struct {
 	confluentConsumer
 	topic  string
@@ -27,18 +26,18 @@ type confluentGroup struct {
 	joined bool
 
 	owned   map[int]struct{}
-	revoked bool // a revoke was answered since Leave began
+	revoked bool // a revocation was answered since Leave began
 	events  []kafka.GroupEvent
-	failed  error // an Assign or Unassign that the client did not take
-	fatal   error // for good: every later Poll returns it
+	failed  error // an Assign or Unassign that the client refused
+	fatal   error // a final error, which every later Poll returns
 
-	mu     sync.Mutex // guards ended, and that nobody begins to ask afterwards
+	mu     sync.Mutex // guards ended, so that no Reach begins after Close
 	ended  bool
-	asking sync.WaitGroup // Reach that is under way
+	asking sync.WaitGroup // Reach calls in progress
 }
 
-// confluentLeaveBound limits the wait for the client to hand back its partitions,
-// after which it tells the coordinator. Normally this is a millisecond.
+// confluentLeaveBound limits the wait for the client to hand back its partitions, which must
+// happen before it tells the coordinator. It usually takes a millisecond.
 const confluentLeaveBound = time.Second
 
 func (p confluent) GroupConsumer(props map[string]string, log *slog.Logger) (kafka.GroupConsumer, error) {
@@ -97,7 +96,7 @@ func (g *confluentGroup) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
 	}
 }
 
-// takeFailure returns a failure once, a fatal one for ever.
+// takeFailure returns a passing failure once, and a fatal one every time.
 func (g *confluentGroup) takeFailure() error {
 	if g.fatal != nil {
 		return g.fatal
@@ -123,8 +122,8 @@ func (g *confluentGroup) Leave() error {
 	if err := g.client.Unsubscribe(); err != nil {
 		return g.fail("leave", err)
 	}
-	// The client tells the coordinator when the revoke has been answered, which
-	// takes a poll. One that owns nothing may have nothing to revoke.
+	// The client tells the coordinator once the revocation was answered, which takes a poll. A
+	// member that owns no partition may get no revocation.
 	bound := confluentLeaveBound
 	if len(g.owned) == 0 {
 		bound /= 10
@@ -143,12 +142,12 @@ func (g *confluentGroup) Close() error {
 	g.mu.Lock()
 	g.ended = true
 	g.mu.Unlock()
-	g.asking.Wait() // the client must not go while it is asked
+	g.asking.Wait() // the client must outlive them
 	return g.close("group consumer")
 }
 
-// Reach asks where the first partition ends. Asking for metadata would ask the same of a
-// client that is well, but it is an answer to that by which one comes to stand still.
+// Reach asks where the first partition ends. It does not ask for metadata, because an answer with
+// metadata can bring the client to a standstill.
 func (g *confluentGroup) Reach(ctx context.Context, topic string) error {
 	g.mu.Lock()
 	if g.ended {
@@ -178,10 +177,10 @@ func (g *confluentGroup) Reach(ctx context.Context, topic string) error {
 	}
 }
 
-// confluentReachBound is how long a question may take, and so hold up Close.
+// confluentReachBound is how long Reach may take, and so delay Close.
 const confluentReachBound = 2 * time.Second
 
-// rebalance answers the client. An error would be ignored, so it is kept.
+// rebalance answers the client. The client ignores an error returned from here, so it is kept.
 func (g *confluentGroup) rebalance(c *ck.Consumer, ev ck.Event) error {
 	step := c.IncrementalAssign
 	cooperative := c.GetRebalanceProtocol() == "COOPERATIVE"
@@ -201,17 +200,17 @@ func (g *confluentGroup) rebalance(c *ck.Consumer, ev ck.Event) error {
 	return nil
 }
 
-// assigned takes what the group has assigned: all of it under an eager protocol,
-// which has revoked everything before, else what is added.
+// assigned handles an assignment. Under an eager protocol it is the whole one, after everything
+// was revoked. Otherwise it is what is added.
 func (g *confluentGroup) assigned(assign func([]ck.TopicPartition) error, parts []ck.TopicPartition) error {
 	for i := range parts {
-		parts[i].Offset = ck.OffsetEnd // an explicit position; nothing is ever committed
+		parts[i].Offset = ck.OffsetEnd // explicit, since nothing is ever committed
 		g.owned[int(parts[i].Partition)] = struct{}{}
 	}
 	err := assign(parts)
 	if len(parts) > 0 {
-		// A pause outlives an assignment, and does not take before it. In time it
-		// is all the same: the client has yet to ask where the end is.
+		// Pausing has no effect before the assignment, and outlasts it. It still comes in time: the
+		// client has yet to ask where the end is.
 		step := g.client.Pause
 		if g.read {
 			step = g.client.Resume
@@ -224,8 +223,8 @@ func (g *confluentGroup) assigned(assign func([]ck.TopicPartition) error, parts 
 	return err
 }
 
-// revoke gives partitions back. Lost is asked first: the answer to the client
-// ends that state.
+// revoke gives partitions back. It asks first whether they were lost, since the answer to the
+// client ends that state.
 func (g *confluentGroup) revoke(cooperative bool, parts []ck.TopicPartition) error {
 	g.revoked = true
 	lost := g.client.AssignmentLost()
@@ -240,11 +239,11 @@ func (g *confluentGroup) revoke(cooperative bool, parts []ck.TopicPartition) err
 		delete(g.owned, int(tp.Partition))
 	}
 	switch {
-	case !g.joined: // Leave tells
+	case !g.joined: // Leave reports the end
 	case lost:
 		clear(g.owned)
 		g.events = append(g.events, kafka.GroupEvent{Kind: kafka.GroupLost})
-	case cooperative: // complete in itself; an eager one is followed by an assignment
+	case cooperative: // this assignment is complete; after an eager revocation another one follows
 		g.events = append(g.events, kafka.GroupEvent{Kind: kafka.GroupAssigned, Partitions: slices.Sorted(maps.Keys(g.owned))})
 	}
 	return err

@@ -17,29 +17,29 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// confluentLogin is how one client logs in by tokens: with those that it is given, or with
-// those that librdkafka gets by itself (sasl.oauthbearer.method=oidc), of which it takes note why there
-// is none.
+// confluentLogin is how one client logs in with tokens. Either the library gives it tokens, or
+// librdkafka fetches them itself (sasl.oauthbearer.method=oidc). In the latter case
+// confluentLogin notes why it gets none.
 type confluentLogin struct {
 	kafka.Login
 
-	cancel  context.CancelFunc // nil if no tokens are given
+	cancel  context.CancelFunc // nil if the library gives no tokens
 	keeping sync.WaitGroup
 
-	endpoint string      // whom librdkafka asks for tokens; "": nobody
-	ever     atomic.Bool // a broker has answered
+	endpoint string      // where librdkafka fetches tokens; "": it does not
+	ever     atomic.Bool // a broker has answered since the start
 
-	refused atomic.Pointer[ck.Error] // by whom librdkafka asks for a token, since the broker has answered
+	refused atomic.Pointer[ck.Error] // why librdkafka was refused a token since a broker last answered
 }
 
-// confluentTokens is a client as far as tokens go.
+// confluentTokens is the part of a client that takes tokens.
 type confluentTokens interface {
 	SetOAuthBearerToken(ck.OAuthBearerToken) error
 	SetOAuthBearerTokenFailure(string) error
 }
 
-// keep gives the client tokens until stop. librdkafka asks for them by an event, too, which is
-// left alone: who polls cannot wait for a token, and may not poll for seconds.
+// keep gives the client tokens until stop. librdkafka also asks for them with an event, which is
+// ignored: a goroutine that polls cannot wait for a token, and it may not poll for seconds.
 func (l *confluentLogin) keep(client confluentTokens) {
 	if l.Token == nil {
 		return
@@ -51,7 +51,7 @@ func (l *confluentLogin) keep(client confluentTokens) {
 		if errors.Is(err, kafka.ErrAuthentication) {
 			text = confluentForGood + text
 		}
-		_ = client.SetOAuthBearerTokenFailure(text) // it fails where tokens are not the way to log in
+		_ = client.SetOAuthBearerTokenFailure(text) // it fails if the client does not log in with tokens
 	}
 	set := func(t kafka.Token) {
 		err := client.SetOAuthBearerToken(ck.OAuthBearerToken{TokenValue: t.Value, Expiration: t.Expires, Principal: t.Principal, Extensions: t.Extensions})
@@ -62,7 +62,7 @@ func (l *confluentLogin) keep(client confluentTokens) {
 	l.keeping.Go(func() { login.Keep(ctx, l.Token, set, failed) })
 }
 
-// stop returns when the client is not given tokens any more.
+// stop returns when the client gets no more tokens.
 func (l *confluentLogin) stop() {
 	if l.cancel != nil {
 		l.cancel()
@@ -71,25 +71,25 @@ func (l *confluentLogin) stop() {
 }
 
 const (
-	// What librdkafka puts before each reason why there is no token.
+	// librdkafka's prefix to each reason why there is no token
 	confluentNoTokenPrefix = "Failed to acquire SASL OAUTHBEARER token: "
-	// What keep puts before a reason that will not go away: librdkafka returns only the text.
+	// keep's prefix to a final reason, since librdkafka returns only the text
 	confluentForGood = "for good: "
 )
 
-// confluentNoToken returns why there is no token, if it is that of which an error tells.
+// confluentNoToken returns why there is no token, if that is what an error says.
 func confluentNoToken(text string) (why string, ok bool) {
 	return strings.CutPrefix(text, confluentNoTokenPrefix)
 }
 
-// confluentUseless is what librdkafka says of answers that will be the same next time: of what is no
-// token, of a certificate, and OAuth's own words for a client that is refused (RFC 6749, 5.2). It does not
-// tell the status of the answer but in its log.
+// confluentUseless are librdkafka's words for answers that will be the same next time: an answer
+// without a token, a bad certificate, and OAuth's own words for a client that is refused (RFC
+// 6749, 5.2). The status of an answer is only in librdkafka's log.
 var confluentUseless = []string{confluentForGood, "Expected ", "Must supply an unexpired token", "Failed to decode JWT", "Failed to parse JSON", "Response is not JSON",
 	"Failed to create JWT assertion", "certificate", "trust anchors", "invalid_", "unauthorized_client", "unsupported_grant_type", "access_denied"}
 
-// confluentTokenRefused tells a token that is refused, or of no use, from a token service that does
-// not answer.
+// confluentTokenRefused reports whether a token was refused, or is useless, rather than that the
+// token service does not answer.
 func confluentTokenRefused(why string) bool {
 	for _, useless := range confluentUseless {
 		if strings.Contains(why, useless) {
@@ -99,12 +99,12 @@ func confluentTokenRefused(why string) bool {
 	return false
 }
 
-// confluentRetrieved is librdkafka's line for each attempt that fails: whom it has asked, what came,
-// and the status of the answer, −1 without one.
+// confluentRetrieved matches librdkafka's log line for a failed attempt: the endpoint, the
+// answer, and its status, −1 if there is none.
 var confluentRetrieved = regexp.MustCompile(`(?s)Failed to retrieve \w+ token from "([^"]*)": (.*) \((-?\d+)\)\s*$`)
 
-// heard notes a line of the client's log, and cuts the page in HTML out of it that came in
-// place of a token.
+// heard notes a line of the client's log. If the answer was an HTML page, it cuts that out of the
+// line.
 func (l *confluentLogin) heard(ev *ck.LogEvent) {
 	m := confluentRetrieved.FindStringSubmatch(ev.Message)
 	if m == nil {
@@ -118,8 +118,8 @@ func (l *confluentLogin) heard(ev *ck.LogEvent) {
 	}
 }
 
-// told notes an error of the client: of a token that came and is of no use it has no line in
-// its log.
+// told notes an error of the client. If a token came but is useless, that is not in the client's
+// log.
 func (l *confluentLogin) told(err ck.Error) {
 	why, ok := confluentNoToken(err.String())
 	if ok && (strings.HasPrefix(why, "Expected ") || strings.HasPrefix(why, "Must ") || strings.HasPrefix(why, "Failed to ") && !strings.HasPrefix(why, "Failed to connect")) {
@@ -133,7 +133,7 @@ func (l *confluentLogin) failed(why string) {
 	}
 }
 
-// refusal is why no token was issued since a broker has answered, nil if there is no such reason.
+// refusal returns why no token was issued since a broker last answered, nil if nothing is wrong.
 func (l *confluentLogin) refusal() *ck.Error { return l.refused.Load() }
 
 // worked notes that a broker has answered.
@@ -142,8 +142,9 @@ func (l *confluentLogin) worked() {
 	l.ever.Store(true)
 }
 
-// explain adds to an error of no particular kind that there may be no token yet: librdkafka waits for
-// two minutes for a token endpoint that is silent, connects to no broker meanwhile, and says nothing.
+// explain adds to an error of no particular kind that there may be no token yet. If a token
+// endpoint does not answer, librdkafka waits for two minutes, connects to no broker, and logs
+// nothing.
 func (l *confluentLogin) explain(err error) error {
 	if l.endpoint == "" || l.ever.Load() {
 		return err
@@ -151,8 +152,8 @@ func (l *confluentLogin) explain(err error) error {
 	return fmt.Errorf("%w (no token has come from %s: look at sasl.oauthbearer.token.endpoint.url)", err, l.endpoint)
 }
 
-// confluentNamed is a text of librdkafka, of tokens with the property to look at, and without
-// pages in HTML.
+// confluentNamed returns a text of librdkafka. If it is about a token, it names the property to
+// look at, and leaves out HTML pages.
 func confluentNamed(text string) string {
 	why, ok := confluentNoToken(text)
 	if !ok {
@@ -163,7 +164,7 @@ func confluentNamed(text string) string {
 	}
 	look := login.Advice(why)
 	if why = strings.Join(strings.Fields(why), " "); len(why) > 200 || strings.Contains(why, "<") {
-		why = "the answer is no JSON, and no token"
+		why = "the answer is neither JSON nor a token"
 	}
 	return "no token to log in with: " + why + ": " + look
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/goneli/neli/internal/redact"
 )
 
-// What neli.New makes of this client and of what it says.
+// How neli.New treats this client and its errors.
 
 // lines is a log of JSON lines.
 type lines struct {
@@ -46,7 +46,7 @@ func (l *lines) said(text string) (out []map[string]any) {
 	return out
 }
 
-// A wrong address is called that, with what the connection failed with.
+// If no broker is reached, the log says so, and why the connection failed.
 func TestConfluentSaysThatNoBrokerIsReached(t *testing.T) {
 	var log lines
 	n, err := neli.New(neli.Config{LeaderGroupID: "g", Logger: slog.New(slog.NewJSONHandler(&log, nil)),
@@ -62,8 +62,7 @@ func TestConfluentSaysThatNoBrokerIsReached(t *testing.T) {
 	require.Empty(t, log.said("cannot find the leader topic, retrying"))
 }
 
-// The client takes the library's properties, with its own checks of how they fit
-// together.
+// The client accepts the library's properties. It checks for itself how they fit together.
 func TestConfluentTakesOurProperties(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	for _, props := range []neli.KafkaConfigMap{nil, {"socket.timeout.ms": 1300}, {"socket.timeout.ms": 60_000}} {
@@ -71,14 +70,14 @@ func TestConfluentTakesOurProperties(t *testing.T) {
 		for name, value := range props {
 			with[name] = value
 		}
-		n, err := neli.New(neli.Config{KafkaConfig: with, LeaderGroupID: "g", Nomination: neli.Assigned}) // all three clients
+		n, err := neli.New(neli.Config{KafkaConfig: with, LeaderGroupID: "g", Nomination: neli.Assigned}) // with all three clients
 		require.NoError(t, err)
 		require.NoError(t, n.Close())
 	}
 }
 
-// Faults of Config and of properties come together, each once, however many clients refuse
-// the property.
+// Faults of Config and of properties are reported together, each once, however many clients
+// refuse the property.
 func TestConfluentPropertyFaultsComeAtOnce(t *testing.T) {
 	props := neli.KafkaConfigMap{"bootstrap.server": "a:1", "socket.timeout.ms": 5, "sasl.password": "hunter2-secret",
 		"security.protocol": "hunter2-secret", "acks": 0, "session.timeout.ms": "soon"}
@@ -109,7 +108,7 @@ func TestConfluentPropertyFaultsComeAtOnce(t *testing.T) {
 	}
 }
 
-// The client quotes what it does not like, and what it does not like may be a secret.
+// The client quotes values that it refuses, and such a value may be a secret.
 func TestConfluentShowsNoSecret(t *testing.T) {
 	t.Cleanup(func() { goleak.VerifyNone(t) })
 	_, err := neli.New(neli.Config{LeaderGroupID: "g", KafkaConfig: neli.KafkaConfigMap{"sasl.password": "s3cret", "security.protocol": "s3cret"}})

@@ -8,7 +8,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// New has nothing to offer without librdkafka, which is written in C.
+// New returns an error: librdkafka, which is written in C, is missing.
 func New() (kafka.Provider, error) {
 	return nil, errors.New("this binary was built without cgo, or with the tag neli_nolibrdkafka, and so has no Kafka client of its own: " +
 		"set Config.Provider to that of github.com/goneli/neli/franz, which is written in Go; " +

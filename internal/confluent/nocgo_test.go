@@ -10,7 +10,7 @@ import (
 	"github.com/goneli/neli"
 )
 
-// Without librdkafka neli compiles, and New says what to do.
+// Without librdkafka, neli compiles, and New says what to do.
 func TestNewWithoutCgo(t *testing.T) {
 	_, err := neli.New(neli.Config{})
 	require.ErrorContains(t, err, "CGO_ENABLED=1")

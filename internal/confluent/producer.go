@@ -13,8 +13,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// confluentProducer appends through librdkafka's queue. One goroutine, deliveries,
-// makes all reports; Close waits for it.
+// confluentProducer appends through librdkafka's queue. One goroutine, deliveries, makes all
+// reports, and Close waits for it.
 type confluentProducer struct {
 	client *ck.Producer
 	log    *slog.Logger
@@ -23,11 +23,11 @@ type confluentProducer struct {
 
 	mu      sync.Mutex
 	closed  bool
-	waiting map[*confluentDelivery]struct{} // appended and not reported
-	empty   chan struct{}                   // closed once closed and nothing waits
+	waiting map[*confluentDelivery]struct{} // appended but not yet reported
+	empty   chan struct{}                   // closed once the producer is closed and nothing waits
 
-	// refused is the last authentication failure since anything worked. It
-	// reaches the event channel only; what waits for the broker just times out.
+	// refused is the last authentication failure since any request succeeded. librdkafka reports
+	// it only on the event channel; requests that wait for the broker just time out.
 	refused atomic.Pointer[ck.Error]
 
 	delivered chan struct{} // closed when deliveries has returned
@@ -35,17 +35,17 @@ type confluentProducer struct {
 	closeErr  error
 }
 
-// confluentDelivery travels through the client with its record.
+// confluentDelivery is passed through the client with its record.
 type confluentDelivery struct {
 	topic  string
 	report func(error)
 }
 
-// confluentSparse connects to brokers only when they are needed. It must be off where the
-// admin client asks (librdkafka 2.15.1, rdkafka_broker.c): a request that waits for a broker
-// that is down asks for a connection each time that one has failed, and each time that
-// starts the next attempt at once, whatever reconnect.backoff.ms says. Thousands of attempts
-// a second keep a core busy until the request gives up, and the next one does the same. The
+// confluentSparse makes the client connect to brokers only when it needs them. It must be off for
+// the producer, over which the admin client asks (librdkafka 2.15.1, rdkafka_broker.c). A request
+// that waits for a broker that is down asks for a connection whenever one fails, and each time
+// the next attempt starts at once, whatever reconnect.backoff.ms says. Thousands of attempts a
+// second keep a core busy until the request gives up, and the next request does the same. The
 // price is an idle connection to each broker.
 const confluentSparse = "enable.sparse.connections"
 
@@ -59,9 +59,9 @@ func (c confluent) Producer(props map[string]string, log *slog.Logger) (kafka.Pr
 		config[confluentSparse] = false
 	}
 	config["go.batch.producer"] = false
-	config["go.delivery.report.fields"] = "none" // errors are always there
+	config["go.delivery.report.fields"] = "none" // reports have errors in any case
 	config["go.events.channel.size"] = 1024      // the default takes 16 MB
-	config["go.produce.channel.size"] = 0        // not used; as large
+	config["go.produce.channel.size"] = 0        // unused, and as large by default
 	client, err := ck.NewProducer(&config)
 	if err != nil {
 		return nil, logs.refused(confluentFaults(err, config, func(config *ck.ConfigMap) error {
@@ -92,8 +92,8 @@ func (p *confluentProducer) Append(topic string, partition int, value []byte, re
 		Value:          value,
 		Opaque:         d,
 	}
-	// Held while the client takes the record, which it does without waiting: so
-	// nothing is appended after Close has purged, and no report overtakes this.
+	// Held while the client takes the record, which does not block. So nothing is appended after
+	// Close has purged, and no report comes before this is done.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
@@ -106,7 +106,7 @@ func (p *confluentProducer) Append(topic string, partition int, value []byte, re
 	return nil
 }
 
-// deliveries reports until the client closes its event channel.
+// deliveries makes the reports until the client closes its event channel.
 func (p *confluentProducer) deliveries() {
 	defer close(p.delivered)
 	for ev := range p.client.Events() {
@@ -118,12 +118,12 @@ func (p *confluentProducer) deliveries() {
 		case *ck.Stats:
 			p.count(ev.String())
 		case ck.Error:
-			p.log.Debug("the producer tells of an error", "error", confluentNamed(ev.String()), "code", int(ev.Code()))
+			p.log.Debug("the producer reports an error", "error", confluentNamed(ev.String()), "code", int(ev.Code()))
 			p.logs.login.told(ev)
 			if confluentKind(ev) == kafka.ErrAuthentication {
 				p.refused.Store(&ev)
 			}
-			if ev.Code() != ck.ErrAllBrokersDown { // of which others tell the reason
+			if ev.Code() != ck.ErrAllBrokersDown { // other errors give the reason
 				p.logs.failed(ev.String())
 			}
 		}
@@ -138,7 +138,7 @@ func (p *confluentProducer) report(d *confluentDelivery, err error) {
 	p.reported()
 }
 
-// take makes sure that a record is reported once, whoever comes first.
+// take makes sure that a record is reported once. It returns true for the first caller.
 func (p *confluentProducer) take(d *confluentDelivery) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,8 +163,8 @@ func (p *confluentProducer) closeEmpty() {
 	}
 }
 
-// outcome classifies the result of a request, and tells of a time-out what it came
-// from: a refused authentication takes its place, a lost connection is added.
+// outcome classifies the result of a request. It gives the cause of a time-out: a refused
+// authentication replaces the error, and a lost connection is added to it.
 func (p *confluentProducer) outcome(doing string, err error) error {
 	if err == nil {
 		p.refused.Store(nil)
@@ -185,14 +185,14 @@ func (p *confluentProducer) outcome(doing string, err error) error {
 	return p.logs.explain(err)
 }
 
-// confluentPassing tells an error of no particular kind.
+// confluentPassing reports whether an error is of no particular kind.
 func confluentPassing(err error) bool {
 	var ce *confluentError
 	return errors.As(err, &ce) && ce.kind == nil
 }
 
 func (p *confluentProducer) Purge() {
-	// It fails only for a client that is closed.
+	// It fails only if the client is closed.
 	_ = p.client.Purge(ck.PurgeQueue | ck.PurgeInFlight | ck.PurgeNonBlocking)
 }
 
@@ -207,20 +207,20 @@ func (p *confluentProducer) Close() error {
 
 		p.logs.login.stop()
 		p.closeErr = confluentClose("producer", p.shut)
-		p.abandon() // nothing, unless the bound was hit
+		p.abandon() // reports nothing, unless the bound was hit
 	})
 	return p.closeErr
 }
 
-// shut drains and closes the client. The client's own Close forgets the reports
-// that are still to come, so they are waited for first.
+// shut drains and closes the client. It waits for the outstanding reports first, since the
+// client's own Close drops them.
 func (p *confluentProducer) shut() {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	giveUp := time.After(confluentCloseBound / 2)
 	for drained := false; !drained; {
-		// Again and again: a record can slip from the queue into flight
-		// between the two halves of one purge.
+		// Purging once is not enough: a record can move from the queue into flight between the two
+		// halves of one purge.
 		p.Purge()
 		select {
 		case <-p.empty:
@@ -236,7 +236,7 @@ func (p *confluentProducer) shut() {
 	p.logs.close()
 }
 
-// abandon reports as failed whatever the client has not reported.
+// abandon reports as failed all records that the client has not reported.
 func (p *confluentProducer) abandon() {
 	p.mu.Lock()
 	left := p.waiting
