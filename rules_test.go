@@ -159,8 +159,8 @@ var simulatorRules = []mutation.Mutant{
 		Old: "	if !n.set.Observer && !n.announcer.over() {\n		next", New: "	{\n		next", Want: `has looked at its clock`},
 	{Rule: "a holder is told with the age of what was read", File: "discovery.go",
 		Old: "Age: now.Age(g.Heard)}", New: "Age: now.Age(g.Since)}", Want: `has read of the holder`},
-	{Rule: "Watch tells that a silent holder is heard again", File: "internal/elector/terms.go",
-		Old: "s.claims.revived(id) { // others were told that its roles are vacant\n			c.ready.Changed = true", New: "s.claims.revived(id) {", Want: `Watch says that`},
+	{Rule: "Watch tells that a silent holder is heard again", File: "internal/elector/claims.go",
+		Old: "		delete(c.silent, id)\n		c.turns++\n", New: "		delete(c.silent, id)\n", Want: `Watch says that`},
 }
 
 // smallRules are what whole processes on small logs rest on beside that.

@@ -166,7 +166,6 @@ func (c *channel) catchUp(now clock.Instant) {
 	if c.announcements.again {
 		c.offerSnapshot(c.turn(uint64(c.index), now), now) // others look for one too
 	}
-	c.ready.Changed = true
 }
 
 // caughtUp reports whether enough logs are caught up to believe that a role is vacant: one log, or

@@ -268,6 +268,5 @@ func (c *channel) back(r *lease.Record, sent, now clock.Instant) {
 	c.counts.RoundTrips.Add(took, 1)
 	if r.Kind == lease.Claim {
 		c.pacing.returned(sent != (clock.Instant{}), took, c.set, now)
-		c.ready.Changed = true // StepDown may wait for it
 	}
 }

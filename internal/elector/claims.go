@@ -19,10 +19,11 @@ type claims struct {
 	silent     map[lease.Session]clock.Raw // holders found silent: when each was last heard, or saidOnly
 	silentAt   clock.Raw                   // when the next holder's lease will be over
 	sharings   sharings                    // of vacant roles
+	turns      uint64                      // how often a holder was found silent, or was heard again after that
 }
 
 func (c *claims) init() {
-	*c = claims{silent: map[lease.Session]clock.Raw{}, silentAt: clock.Never}
+	*c = claims{silent: map[lease.Session]clock.Raw{}, silentAt: clock.Never, turns: c.turns}
 }
 
 // causeOf returns how this process got a role that it has just won.
@@ -123,6 +124,7 @@ func (c *claims) findSilent(holders iter.Seq[lease.HolderState], except func(lea
 		default:
 			c.silent[h.Session] = h.Heard.Raw
 			found = append(found, h)
+			c.turns++
 		}
 	}
 	return found
@@ -131,7 +133,10 @@ func (c *claims) findSilent(holders iter.Seq[lease.HolderState], except func(lea
 // revived reports whether a session that was just heard had been reported as silent.
 func (c *claims) revived(id lease.Session) bool {
 	_, was := c.silent[id]
-	delete(c.silent, id)
+	if was {
+		delete(c.silent, id)
+		c.turns++
+	}
 	return was
 }
 

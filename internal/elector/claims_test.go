@@ -387,8 +387,10 @@ func TestClaimsFindASilentHolderOnce(t *testing.T) {
 	require.Equal(t, []string{"c"}, find(2*time.Second))
 	require.Equal(t, clock.Raw(clock.Never), c.silentAt)
 
+	require.Equal(t, uint64(2), c.turns)
 	require.True(t, c.revived(session("b")), "others were told that it is silent")
 	require.False(t, c.revived(session("b")))
+	require.Equal(t, uint64(3), c.turns, "what others were told is counted")
 	all[0] = holder("b", 3*time.Second, 4*time.Second)
 	require.Empty(t, find(3*time.Second))
 	require.Equal(t, []string{"b"}, find(4*time.Second), "it is silent again")

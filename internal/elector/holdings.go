@@ -58,6 +58,9 @@ type holdings interface {
 	// Version changes whenever a role of a slice (surveyRoles) gets another holder or token; 0:
 	// unknown.
 	Version(slice int) uint64
+	// Turns grows whenever a record may have changed what Known, Holder (but for the times) or
+	// FreeAt (of a role whose holder is silent, if it has one) return for any role.
+	Turns() uint64
 
 	// Begin, Answered, Read and Failed handle what a log delivers. Begin reports whether that
 	// ends all terms and makes the state of roles void. Read takes the error of a record that
@@ -266,6 +269,8 @@ func (l *oneLog) Version(slice int) uint64 {
 	return l.whole
 }
 
+func (l *oneLog) Turns() uint64 { return l.version }
+
 func (l *oneLog) Failed(_ int, r *lease.Record, _ clock.Instant) []int32 {
 	l.Lease.Failed(r.Session, r.Seq)
 	return r.Roles
@@ -371,7 +376,8 @@ func (l *oneLog) Reading() time.Duration       { return 0 }
 // majority is the holdings of several small logs.
 type majority struct {
 	*quorum.Lease
-	below int32 // the wanted roles are below it
+	below int32  // the wanted roles are below it
+	turns uint64 // see Turns
 }
 
 func (m *majority) As(id lease.Session) lease.Session {
@@ -409,19 +415,38 @@ func (m *majority) Version(int) uint64 { return 0 }
 // Begin loses nothing: terms survive the loss of one log.
 func (m *majority) Begin(log int, e Entry, now clock.Instant) (lost bool) {
 	m.Lease.Begin(log, e.Offset, e.End, e.Top, now)
+	m.turns++
 	return false
 }
 
 // Read: the state of the other logs was handled already.
 func (m *majority) Read(log int, o int64, r *lease.Record, bad error, now clock.Instant) (ev lease.Event, anew bool) {
+	of, newer := m.Log(log), errors.Is(bad, lease.ErrNewer)
+	freshAt, doubtful := of.FreshAt(), of.Doubtful()
 	switch {
 	case bad == nil:
-		return m.Lease.Read(log, o, r, now), false
-	case errors.Is(bad, lease.ErrNewer):
-		return m.ReadNewer(log, o, r.Ballot, now), false
+		ev = m.Lease.Read(log, o, r, now)
+	case newer:
+		ev = m.ReadNewer(log, o, r.Ballot, now)
+	default:
+		ev = m.Skip(log, o, now)
 	}
-	return m.Skip(log, o, now), false
+	if ev.Rewound || len(ev.Changed) > 0 || newer || of.FreshAt() != freshAt || of.Doubtful() != doubtful {
+		m.turns++
+	}
+	return ev, false
 }
+
+// Changed: also terms that begin or end without a record of that role.
+func (m *majority) Changed() []int32 {
+	changed := m.Lease.Changed()
+	if len(changed) > 0 {
+		m.turns++
+	}
+	return changed
+}
+
+func (m *majority) Turns() uint64 { return m.turns + m.Revived() }
 
 func (m *majority) Failed(log int, r *lease.Record, now clock.Instant) []int32 {
 	m.Lease.Failed(log, r, now)

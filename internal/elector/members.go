@@ -25,6 +25,7 @@ type members struct {
 	by    map[string]*member
 	left  map[string]clock.Mono // processes that have left, and when that was read; none comes back
 	wants []wish                // by partition: the last process that announced that it may claim there
+	turns uint64                // how often what Node.Members returns has changed, beside when a member was last heard
 }
 
 type member struct {
@@ -87,6 +88,9 @@ func (ms *members) announced(id, name string, a *lease.Announcement, live bool, 
 	}
 	changed = !known || m.priority != was.priority || m.roles != was.roles || m.nominated != was.nominated ||
 		m.present != was.present || was.suspect
+	if changed && m.present || m.name != was.name {
+		ms.turns++
+	}
 	*was = m
 	ms.wish(id, a, now)
 	return !known, changed
@@ -169,7 +173,10 @@ func (ms *members) wanting(id string, role int) bool {
 }
 
 func (ms *members) forget(id string) {
-	delete(ms.by, id)
+	if ms.by[id] != nil {
+		delete(ms.by, id)
+		ms.turns++
+	}
 	for p := range ms.wants {
 		if ms.wants[p].process == id {
 			ms.wants[p] = wish{}

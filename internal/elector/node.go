@@ -17,6 +17,7 @@ type Node struct {
 	codec      lease.Codec
 	requests   requests
 	attendance attendance
+	shown      shown
 }
 
 // common is what the shards and channels of a process share: its settings, what it knows of the
@@ -98,7 +99,6 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	if d.Roles != was.Roles {
 		n.planner.forget()
 		n.announcer.soon(n.members.size(), now)
-		n.ready.Changed = true // there is more to tell, or less
 	}
 	n.Tick(now)
 }
@@ -220,7 +220,6 @@ func (n *Node) reset(log *channel, lost bool, end int64, now clock.Instant) {
 	p.begun = true
 	p.recount(now)
 	n.planner.forget()
-	n.ready.Changed = true
 }
 
 // Acked handles the report on an append: nil if the log has the record, or an error if the log may
@@ -231,7 +230,6 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 	case lease.Release:
 		n.timing.farewells--
 		p.releasing--
-		n.ready.Changed = true // StepDown may wait for it
 	case lease.Snapshot:
 		n.timing.farewells--
 	case lease.Hello:
@@ -282,9 +280,6 @@ func (n *Node) Tick(now clock.Instant) {
 	n.revive(now)
 	for _, s := range n.shards {
 		s.sweep(now)
-	}
-	if n.timing.farewells > 0 && now.Mono.Sub(n.timing.parted) >= closeTail {
-		n.ready.Changed = true // StepDown waits no longer
 	}
 	n.rebalance(now)
 	for _, s := range n.shards {

@@ -2,6 +2,7 @@ package elector
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"github.com/goneli/neli/internal/clock"
@@ -114,9 +115,79 @@ func (n *Node) Members(now clock.Instant) []Member {
 		}
 	}
 	if !n.set.Observer {
-		wants := n.wants(now)
 		out = append(out, Member{Name: n.set.Name, Process: n.set.Process, Self: true, Priority: n.set.Priority,
-			Nominated: wants == nil || len(wants) > 0, Heard: now})
+			Nominated: n.mayClaim(now), Heard: now})
 	}
 	return out
+}
+
+// mayClaim reports whether this process may claim some roles.
+func (k *common) mayClaim(now clock.Instant) bool {
+	wants := k.wants(now)
+	return wants == nil || len(wants) > 0
+}
+
+// shown is what Members and Busy depend on, and which roles there are.
+type shown struct {
+	shards, roles  int
+	members        uint64
+	mayClaim, busy bool
+}
+
+// basis is what the standings of a shard's roles depend on. It is different whenever one of them
+// is.
+type basis struct {
+	turns          uint64 // of the holders
+	silent         uint64 // of those that are silent
+	heard          uint64 // of those that were not heard at first
+	free, caughtUp bool   // and so roles that nobody holds are vacant
+}
+
+// changed reports whether Holder, Standings, Members or Busy may answer differently than at the
+// last call. That follows from counters and states that are kept where these things change, so
+// nobody who changes one of them can forget to announce it.
+func (n *Node) changed(now clock.Instant) bool {
+	is := shown{len(n.shards), n.desired.Roles, n.members.turns, n.mayClaim(now), n.Busy(now)}
+	changed := is != n.shown
+	n.shown = is
+	for _, s := range n.shards {
+		if is := s.basis(now); is != s.shown {
+			s.shown, changed = is, true
+		}
+	}
+	return changed
+}
+
+func (s *shard) basis(now clock.Instant) basis {
+	return basis{turns: s.lease.Turns(), silent: s.claims.turns, heard: s.unheard.turns, caughtUp: caughtUp(s.channels),
+		free: now.Raw >= s.lease.FreeAt(s.lease.Roles())}
+}
+
+// unheard is the holders that were not heard since reading began. Nothing is known of their roles.
+type unheard struct {
+	of    map[lease.Session]bool // nil: the holders are not known
+	turns uint64                 // how often one of them was heard after all
+}
+
+// begin handles that the holders have become known; old reports whether evidence was in the log
+// before reading began.
+func (u *unheard) begin(holders iter.Seq[lease.HolderState], old func(offset int64) bool) {
+	u.of = map[lease.Session]bool{}
+	for h := range holders {
+		if old(h.Last) {
+			u.of[h.Session] = true
+		}
+	}
+}
+
+// heard notes evidence of a session; live means that it was written since reading began. Even a
+// session of which there is old evidence only may hold roles.
+func (u *unheard) heard(id lease.Session, live bool) {
+	switch {
+	case !live && u.of != nil:
+		u.of[id] = true
+	case live && u.of[id]:
+		delete(u.of, id)
+		u.turns++
+	}
 }

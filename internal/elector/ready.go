@@ -18,7 +18,7 @@ type Ready struct {
 	Verify    bool          // check whether the log is still the same
 	Back      []int         // logs to read again from farther back
 	Join      bool          // take part in the nominator's group
-	Changed   bool          // Holder, Watch or Members may answer differently
+	Changed   bool          // Holder, Watch, Members or Busy may answer differently
 	Requested bool          // there is a request for the application
 	Finished  bool          // closing is complete
 	WakeIn    time.Duration // Tick is due after this time, if nothing happens before
@@ -47,6 +47,7 @@ func (n *Node) Ready(now clock.Instant) Ready {
 	n.correspond(now)
 	r := n.ready
 	n.ready = Ready{}
+	r.Changed = n.changed(now)
 	r.Join = n.joins(now)
 	r.WakeIn = n.wakeIn(now)
 	return r

@@ -97,7 +97,6 @@ func (s *shard) nameSuccessors(now clock.Instant) {
 func (s *shard) callOff(h *handover) {
 	s.hands.callOff(h)
 	s.mover.dirty = true
-	s.ready.Changed = true
 	s.note(slog.LevelDebug, "handover called off", "partition", s.index, "reason", h.why, "to", h.to)
 }
 

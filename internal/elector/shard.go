@@ -24,7 +24,8 @@ type shard struct {
 	main     *channel   // the channel that delays Claims
 	begun    bool       // reading has begun; nothing is said or claimed before
 
-	unheard map[lease.Session]bool // holders that were not heard since reading began
+	unheard unheard // holders that were not heard since reading began
+	shown   basis   // of the standings when they were last announced
 
 	holds        byRole[*hold] // roles that this process leads or gives up
 	hands        handovers     // orderly ends of terms

@@ -117,7 +117,6 @@ func (s *shard) probing(now clock.Instant) clock.Mono {
 func (s *shard) claimFailed(roles []int32, now clock.Instant) {
 	s.main.pacing.late(s.set, now)
 	s.vacate(roles, now)
-	s.ready.Changed = true
 }
 
 // giveUpClaims forgets Claims that have not come back for as long as a lease lasts: the log has
@@ -137,7 +136,7 @@ func (s *shard) giveUpClaims(now clock.Instant) {
 	s.lease.GiveUp(now.Add(-limit))
 	s.main.pacing.late(s.set, now)
 	s.review(now)
-	s.ready.Changed, s.ready.Verify = true, true
+	s.ready.Verify = true
 }
 
 // vacate handles roles whose holder has released them, or was silent until its lease was over.
@@ -298,7 +297,6 @@ func (s *shard) silence(now clock.Instant) {
 	if len(over) == 0 {
 		return
 	}
-	s.ready.Changed = true
 	roles := s.heldBy(over)
 	s.account(now)
 	s.vacated(roles, now)

@@ -64,7 +64,7 @@ func TestStatsAgreeWithStandings(t *testing.T) {
 		o.same(t, "nothing is known")
 		leaderless := 0.0
 		for i := range 60 {
-			w.disturb(rnd, i)
+			w.disturb(rnd, i, nil)
 			w.pass(time.Duration(rnd.IntN(4000)) * time.Millisecond)
 			for _, a := range w.actors {
 				if !a.dead {
@@ -80,13 +80,13 @@ func TestStatsAgreeWithStandings(t *testing.T) {
 }
 
 // disturb lets something happen to one process.
-func (w *world) disturb(rnd *rand.Rand, i int) {
+func (w *world) disturb(rnd *rand.Rand, i int, change func(*Settings)) {
 	a := w.actors[rnd.IntN(len(w.actors))]
 	d := a.desired
 	switch rnd.IntN(8) {
 	case 0, 1:
 		if len(w.actors) < 12 {
-			w.start(string(rune('A'+i)), 20, nil)
+			w.start(string(rune('A'+i)), 20, change)
 		}
 	case 2:
 		if !a.set.Observer {

@@ -33,20 +33,12 @@ func (c *channel) follow(ev lease.Event, anew bool, r *lease.Record, now clock.I
 	}
 	if ev.Evidence {
 		if id := s.lease.As(r.Session); s.claims.revived(id) { // others were told that its roles are vacant
-			c.ready.Changed = true
 			s.recountOf(s.lease.RolesOf(id), now)
 		}
-		switch live := c.log.Offset() >= c.end; {
-		case !live && s.unheard != nil: // it may claim here from now on
-			s.unheard[r.Session] = true
-		case live && s.unheard[r.Session]: // others were told that nothing is known of its roles
-			delete(s.unheard, r.Session)
-			c.ready.Changed = true
-		}
+		s.unheard.heard(r.Session, c.log.Offset() >= c.end)
 	}
 	c.outlived(ev.Outlived, r, now)
 	if len(ev.Changed) > 0 {
-		c.ready.Changed = true
 		s.recountOf(ev.Changed, now)
 		s.claims.designate(ev.Changed, r, s.set.Process)
 	}
@@ -73,19 +65,13 @@ func (c *channel) outlived(ids []lease.Session, r *lease.Record, now clock.Insta
 // learned reviews everything after the fold has become known.
 func (s *shard) learned(anew bool, now clock.Instant) {
 	s.recount(now)
-	s.ready.Changed = true
 	if !anew {
 		return
 	}
 	s.claims.init()
 	s.main.pacing.thinkAt = 0
 	s.main.announcements.back = false
-	s.unheard = map[lease.Session]bool{}
-	for h := range s.lease.Holders() {
-		if s.old(h.Last) {
-			s.unheard[h.Session] = true
-		}
-	}
+	s.unheard.begin(s.lease.Holders(), s.old)
 }
 
 // sync compares roles that may have changed with the roles held here. It ends terms before it
@@ -131,7 +117,7 @@ func (s *shard) sync(now clock.Instant) {
 	s.claims.drop(taken)
 	s.vacate(free, now)
 	if len(taken) > 0 || len(free) > 0 {
-		s.ready.Changed, s.mover.dirty = true, true
+		s.mover.dirty = true
 	}
 }
 
@@ -220,7 +206,6 @@ func (s *shard) end(roles []int32, why term.Reason, graceful bool) {
 		}
 	}
 	s.terms.End(s.units(roles), why, graceful)
-	s.ready.Changed = true
 }
 
 func (s *shard) endAll(why term.Reason) {

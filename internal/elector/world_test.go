@@ -17,18 +17,19 @@ import (
 // millisecond after it was appended, and is read by all a millisecond later. Nothing is
 // random, so that a transcript is the same each time.
 type world struct {
-	now    time.Duration
-	queue  []event
-	order  int
-	logs   [][]lease.Record
-	head   int64 // what is before was deleted: who starts reads from here
-	actors []*actor
-	lines  []string
-	quiet  map[string]int // Beats and Hellos since the last line
-	lag    time.Duration  // that appends take longer
-	drop   func(*lease.Record) bool
-	mute   bool         // no lines are kept: with a million roles they would cost more than the Nodes
-	step   func(func()) // carries out a step of a Node
+	now     time.Duration
+	queue   []event
+	order   int
+	logs    [][]lease.Record
+	head    int64 // what is before was deleted: who starts reads from here
+	actors  []*actor
+	lines   []string
+	quiet   map[string]int // Beats and Hellos since the last line
+	lag     time.Duration  // that appends take longer
+	drop    func(*lease.Record) bool
+	mute    bool                // no lines are kept: with a million roles they would cost more than the Nodes
+	step    func(func())        // carries out a step of a Node
+	stepped func(*actor, Ready) // is called after each step of a Node; may be nil
 }
 
 type event struct {
@@ -59,6 +60,9 @@ type actor struct {
 	last    Ready
 	backs   int // how often it asked for reading to begin farther back
 }
+
+// newer is the kind of a record that only a newer version understands.
+const newer = lease.Kind("newer")
 
 type said struct {
 	at time.Duration
@@ -140,6 +144,10 @@ func (a *actor) read(p int, o int64) {
 	if a.older {
 		r.Request, r.Answer = nil, nil
 	}
+	if r.Kind == newer {
+		a.do(func(now clock.Instant) { a.Read(Entry{Partition: p, Offset: o}, &lease.Record{}, lease.ErrNewer, now) })
+		return
+	}
 	if m := a.misread; m != nil && m.Kind == r.Kind && m.Name == r.Name {
 		a.misread = nil
 		a.do(func(now clock.Instant) { a.Read(Entry{Partition: p, Offset: o}, nil, lease.ErrForeign, now) })
@@ -160,6 +168,9 @@ func (a *actor) do(input func(now clock.Instant)) {
 		r = a.Ready(now)
 	})
 	a.last = r
+	if w.stepped != nil {
+		w.stepped(a, r)
+	}
 	a.backs += len(r.Back)
 	a.ends = append(a.ends, r.Outcomes...)
 	a.notes = append(a.notes, r.Notes...)

@@ -204,6 +204,10 @@ func (q *Lease) Free(below int32, now clock.Instant) []int32 {
 	return free
 }
 
+// Revived returns how often a holder was heard on a log after its lease there was over. What FreeAt
+// returns for its roles may be later again.
+func (q *Lease) Revived() uint64 { return q.revived }
+
 // FreeAt returns the time from which nobody leads role by any clock, if nothing more is read
 // until then, so that it may be claimed on a majority of the logs.
 func (q *Lease) FreeAt(role int32) clock.Raw {

@@ -38,6 +38,8 @@ type Lease struct {
 	want   func(role int32) bool
 	limit  int32 // wanted roles are below it
 	policy policy
+
+	revived uint64 // see Revived
 }
 
 // logView is the state that a Lease keeps of one log, in addition to that log's own lease.
@@ -145,6 +147,10 @@ func (q *Lease) Read(log int, o int64, r *lease.Record, now clock.Instant) lease
 		q.seen = max(q.seen, r.Ballot)
 	}
 	ev := v.lease.Read(o, r, now)
+	if _, silent := v.over[r.Session]; silent && ev.Evidence {
+		delete(v.over, r.Session)
+		q.revived++
+	}
 	q.follow(log, ev, now)
 	if own && r.Kind == lease.Claim && !ev.Rewound {
 		v.tries, v.claimAt = 0, 0
