@@ -46,7 +46,7 @@ var sharedRules = []mutation.Mutant{
 		New:   "		a.dropAssignments()\n		for p := range a.assigned {\n			a.end(p, term.Unassigned, true)\n		}\n	} else {\n",
 		Guard: "TestSharedSimulation", Seeds: sharedMutantSeeds, Want: sharedGap},
 	{Rule: "an unhealthy process ends no term", File: castFile,
-		Old:   "	if a.desired.Unhealthy { // and long enough for the group to notice\n",
+		Old:   "	if a.desired.Unhealthy { // so that the group notices\n",
 		New:   "	if a.desired.Unhealthy {\n		for p := range a.assigned {\n			a.end(p, a.desired.Reason(p, now), true)\n		}\n",
 		Guard: "TestSharedSimulation", Seeds: sharedMutantSeeds, Want: sharedGap},
 
@@ -77,7 +77,7 @@ var sharedRules = []mutation.Mutant{
 		Old: "p >= 0 && now.Mono >= at {", New: "p >= 0 && now.Mono >= at && p < 0 {",
 		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads`},
 	{Rule: "it stays out of the group for a while", File: castFile,
-		Old: "a.away = now.Mono.Add(a.set.StarvedPause) // from when it has left", New: "a.away = now.Mono",
+		Old: "a.away = now.Mono.Add(a.set.StarvedPause) // counted from when it leaves", New: "a.away = now.Mono",
 		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads|nobody led for a while`},
 	{Rule: "it leaves early enough for another one to lead while V is young", File: setFile,
 		Old: "max(session, s.timeout-s.starvedPause)", New: "s.timeout",
