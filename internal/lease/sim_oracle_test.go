@@ -11,7 +11,6 @@ import "fmt"
 //   - a Snapshot that is not the true fold at its read
 //   - an alarm, since this log keeps its promises
 //   - a record that is changed by its encoding, or is too large
-//   - a record that its encoding changes, or that is too large
 type simOracle struct {
 	roles  []int32 // the roles watched: all, or some if there are many
 	newest []int64 // by watched role: the largest token led

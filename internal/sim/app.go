@@ -11,7 +11,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// style is how an application drives its Neli.
+// style is the way in which an application drives its Neli.
 type style int
 
 const (
@@ -21,26 +21,26 @@ const (
 	styles
 )
 
-// app is what an application is at.
+// app is the state of an application.
 type app struct {
-	lock      sync.Mutex    // guards what follows
+	lock      sync.Mutex    // guards the fields below
 	stopped   chan struct{} // the process is suspended
 	hungUntil time.Time
 	inside    bool          // the barrier or the task runs
-	busy      clock.Mono    // since when, by the process's monotonic clock; 0: it does not
-	returned  clock.Mono    // when the user's code returned last
-	since     clock.Mono    // since when the library had no chance to deliver anything
+	busy      clock.Mono    // since when that code has run, by the process's monotonic clock; 0: none runs
+	returned  clock.Mono    // when the user's code last returned
+	since     clock.Mono    // since when the library could not deliver anything
 	told      map[int]int64 // role → token that the application was told of
-	work      map[int]*work // role → work under way
+	work      map[int]*work // role → work in progress
 	fns       map[int]bool  // roles whose function runs
-	lapsed    map[int]bool  // roles whose last term here lapsed
+	lapsed    map[int]bool  // roles whose last term in this process lapsed
 }
 
-// work is what the application does as leader of a role.
+// work is the work of an application for a role that it leads.
 type work struct {
 	token int64
-	open  int        // functions at work, or 1
-	due   clock.Mono // when it is to be over, by the process's monotonic clock; 0: not asked
+	open  int        // functions in progress, or 1
+	due   clock.Mono // when it has to end, by the process's monotonic clock; 0: no deadline
 }
 
 func newApp() app {
@@ -71,8 +71,8 @@ func (p *proc) drive() {
 	}
 }
 
-// pulses is the application of goNELI's README. It ends before Close is called, as
-// Close's documentation asks for.
+// pulses is the application of goNELI's README. It stops pulsing before Close is called, as
+// Close's documentation requires.
 func (p *proc) pulses() {
 	for !p.leaving.Load() {
 		leads, err := p.Pulse(time.Second)
@@ -92,7 +92,7 @@ func (p *proc) task() {
 	p.linger()
 }
 
-// lead is the application of those who use Lead.
+// lead is the application of a program that uses Lead.
 func (p *proc) lead(ctx context.Context, l neli.Leadership) error {
 	a := &p.app
 	a.lock.Lock()
@@ -119,7 +119,7 @@ func (p *proc) lead(ctx context.Context, l neli.Leadership) error {
 	return ctx.Err()
 }
 
-// barrier is told of changes.
+// barrier receives the events.
 func (p *proc) barrier(e neli.Event) {
 	p.enter(true)
 	defer p.leave()
@@ -164,7 +164,7 @@ func (p *proc) acquired(t neli.Term) {
 	p.w.acquired(p, t)
 }
 
-// ended asserts that what ends had begun, and that what is fenced is not led any more.
+// ended asserts that a term that ends had begun, and that a fenced role is no longer led.
 func (p *proc) ended(c neli.Change) {
 	a, w := &p.app, p.w
 	a.lock.Lock()
@@ -227,8 +227,8 @@ func (p *proc) workEnds(c neli.Change) {
 	}
 }
 
-// enter asserts that barrier and task never run side by side. Events that are
-// delivered together were due when the first was.
+// enter asserts that the barrier and the task never run at the same time. Events that are
+// delivered together were all due when the first one was.
 func (p *proc) enter(event bool) {
 	a := &p.app
 	a.lock.Lock()
@@ -256,7 +256,7 @@ func (p *proc) leave() {
 	p.app.busy = 0
 }
 
-// linger is the part of the user's code that may take long.
+// linger is the part of the user's code that may take a long time.
 func (p *proc) linger() {
 	a := &p.app
 	a.lock.Lock()
@@ -299,14 +299,14 @@ func (a *app) goOn() {
 	}
 }
 
-// stoppedUntil is closed when the suspension ends; nil: there is none.
+// stoppedUntil returns a channel that is closed when the suspension ends; nil: there is none.
 func (a *app) stoppedUntil() chan struct{} {
 	a.lock.Lock()
 	defer a.lock.Unlock()
 	return a.stopped
 }
 
-// left is what the application was told of, and not of its end.
+// left describes the terms that the application was told of, and was not told the end of.
 func (a *app) left() string {
 	a.lock.Lock()
 	defer a.lock.Unlock()
@@ -330,7 +330,7 @@ func (a *app) has(role int) bool {
 	return told || w != nil && w.open > 0 || a.inside
 }
 
-// hungFor is for how long the user's code has run.
+// hungFor returns for how long the user's code has run.
 func (p *proc) hungFor() time.Duration {
 	p.app.lock.Lock()
 	defer p.app.lock.Unlock()

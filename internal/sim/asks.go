@@ -13,15 +13,15 @@ import (
 	"github.com/goneli/neli"
 )
 
-// Requests from outside, in the simulator: members and the witness ask holders to hand over
-// and to step down, strangers forge requests, and the holders' applications accept or refuse.
+// Requests in the simulator. Members and the witness ask holders to hand over roles and to step
+// down, strangers forge requests, and the holders' applications accept or refuse them.
 
-// asking is what a seed decides of it. It has a source of randomness of its own, and is not
-// there in most seeds, so that these are what they were without it.
+// asking is what a seed decides about requests. It draws from a source of its own. Most seeds
+// have no requests, and run as they would without this code.
 type asking struct {
-	rnd   *rand.Rand // of the goroutine that schedules
+	rnd   *rand.Rand // used only by the scheduling goroutine
 	on    bool
-	quiet bool // faults are over: all is refused. Guarded by the world's lock
+	quiet bool // faults are over, and all requests are refused; guarded by the world's lock
 }
 
 func drawAsking(seed uint64, p plan) asking {
@@ -29,23 +29,23 @@ func drawAsking(seed uint64, p plan) asking {
 	return asking{rnd: rnd, on: rnd.IntN(3) == 0 && p.profile == stormy}
 }
 
-// policy is what an application makes of requests.
+// policy is how an application answers requests.
 type policy int
 
 const (
-	policyNone policy = iota // it is not asked: all are refused
+	policyNone policy = iota // it is not asked: the library refuses all
 	policyRefuse
 	policyAccept
 	policyWhim
 	policies
 )
 
-// heed is how a process deals with requests.
+// heed is the state of a process with respect to requests.
 type heed struct {
 	policy policy
 	calls  atomic.Int64
 	asked  atomic.Bool // the application is being asked
-	moves  atomic.Bool // it has let somebody have a role, or its own people want that
+	moves  atomic.Bool // its application, or its operator, has allowed a hand-over
 }
 
 var errUnwilling = errors.New("no: \x1b[2J\u202e" + strings.Repeat("€", 300))
@@ -61,18 +61,18 @@ func (w *world) heeding(p *proc, cfg *neli.Config) {
 	}
 }
 
-// decides is the application's word on a request. It is suspended with its process.
+// decides is the application's answer to a request. It is suspended with its process.
 func (p *proc) decides(r neli.Request) error {
 	w := p.w
 	if p.heed.asked.Swap(true) {
-		w.violated("%s: the application is asked about two requests at a time", p.id)
+		w.violated("%s: the application is asked about two requests at once", p.id)
 	}
 	defer p.heed.asked.Store(false)
 	if stopped := p.app.stoppedUntil(); stopped != nil {
 		<-stopped
 	}
 	if r.StepDown == (r.To != "") || r.By == "" {
-		w.violated("%s is given a request that says nothing: %+v", p.id, r)
+		w.violated("%s is given an empty request: %+v", p.id, r)
 	}
 	whim := p.heed.calls.Add(1)%2 == 0
 	w.mu.Lock()
@@ -90,15 +90,15 @@ func (p *proc) decides(r neli.Request) error {
 	return nil
 }
 
-// lets asserts that nobody gives anything up for others unless its application, or its own
-// people, let it.
+// lets asserts that a process gives up a role for others only if its application or its operator
+// has allowed it.
 func (p *proc) lets(why neli.Reason) {
 	if (why == neli.ReasonTransferred || why == neli.ReasonSteppedDown) && !p.heed.moves.Load() {
 		p.w.violated("%s gives something up though nobody let it: %v", p.id, why)
 	}
 }
 
-// beg lets somebody ask for something now and then.
+// beg lets some process ask for something now and then.
 func (w *world) beg() {
 	rnd := w.asking.rnd
 	if !w.asking.on || rnd.IntN(3) == 0 {
@@ -127,10 +127,10 @@ func (w *world) beg() {
 	w.ending.Go(func() { w.asks(by, name, r, transferred{p, q, role, token}) })
 }
 
-// askFor is how long people wait for the end of what they ask for.
+// askFor is how long the sender of a request waits for its end.
 const askFor = 40 * time.Second
 
-// asks is a request, and what is made of what is said of it.
+// asks sends a request, and checks the answers to it.
 func (w *world) asks(by *neli.Neli, name string, r neli.Request, m transferred) error {
 	ctx, stop := context.WithTimeout(context.Background(), askFor)
 	defer stop()
@@ -162,19 +162,18 @@ func (w *world) asks(by *neli.Neli, name string, r neli.Request, m transferred) 
 	return err
 }
 
-// forge puts a stranger's request into the log, late or twice perhaps, of whatever it likes
-// to write.
+// forge puts a stranger's request with arbitrary contents into the log, perhaps late or twice.
 func (w *world) forge(p *proc, role int) {
 	rnd, partition := w.asking.rnd, role%w.partitions
 	w.mu.Lock()
 	read := int64(len(w.truths[partition].entries)) - 1
 	log, broken := w.logID, w.broken
 	w.mu.Unlock()
-	if broken { // offsets have other records by now
+	if broken { // the offsets belong to other records now
 		return
 	}
 	if rnd.IntN(3) == 0 {
-		read = rnd.Int64N(read+2) - 1 // it has been under way for long
+		read = rnd.Int64N(read+2) - 1 // the request may be old
 	}
 	const rubbish = "\x1b[2J\u202e<script>"
 	request := oneOf[any](rnd,
@@ -198,16 +197,15 @@ func (w *world) forge(p *proc, role int) {
 	}
 }
 
-// hears lets applications accept requests, or has them refuse all: what they accept makes
-// unrest of its own, which must not go on when everything is to heal.
+// hears lets applications accept requests, or makes them refuse all. What they accept causes more
+// moves, which must stop before everything heals.
 func (w *world) hears(yes bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.asking.quiet = !yes
 }
 
-// heeded asserts that, all being well, a request comes to an end soon: the one that was
-// wished for, or the holder refuses.
+// heeded asserts that, without faults, a request soon ends: as requested, or with a refusal.
 func (w *world) heeded() {
 	if !w.asking.on || w.broken || w.newer || !w.sameR || w.patient || w.nomination != neli.Open || w.over() {
 		return

@@ -8,25 +8,25 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// Sigma is σ of the design: by how much an ordinary clock may be slewed.
+// sigma is σ of the design, the greatest slew of an ordinary clock.
 const sigma = 0.1
 
-// machine is the clocks of one process. They are linear between changes.
+// machine is the clocks of one process. Between changes, they are linear in true time.
 type machine struct {
 	began time.Time
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	at      time.Duration
-	base    clock.Instant // at that true time
-	raw     float64       // rate of the clock that nobody slews
-	slew    float64       // the others', as a fraction of it
+	base    clock.Instant // the readings at that true time
+	raw     float64       // the rate of the raw clock
+	slew    float64       // the other clocks' rate, relative to that
 	stopped bool          // the machine is suspended: Raw and Mono stand still
-	paused  bool          // by its hypervisor: all stand still
+	paused  bool          // its hypervisor has paused it: all clocks stand still
 	setBack time.Duration // true time at which the wall clock was last set back; −1: never
-	resumed time.Duration // and the machine last resumed
+	resumed time.Duration // true time at which the machine last resumed; −1: never
 
-	reads   atomic.Int64 // by the library: how often it looks
-	checked atomic.Int64 // true time at which that was last looked at; 0: begin anew
+	reads   atomic.Int64 // how often the library has read the clocks
+	checked atomic.Int64 // true time at which reads was last checked; 0: not yet
 }
 
 func newMachine(began time.Time, raw, slew float64) *machine {
@@ -35,7 +35,7 @@ func newMachine(began time.Time, raw, slew float64) *machine {
 			Raw: clock.Raw(3000 * time.Hour), Boot: clock.Boot(4000 * time.Hour)}}
 }
 
-// read reads all clocks. It needs the lock.
+// read returns the readings of all clocks. It needs the lock.
 func (m *machine) read() clock.Instant {
 	t := m.base
 	if m.paused {
@@ -52,7 +52,7 @@ func (m *machine) read() clock.Instant {
 	return t
 }
 
-// change begins a new stretch.
+// change begins a new stretch of time, with other rates.
 func (m *machine) change(f func(now time.Duration)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -60,7 +60,8 @@ func (m *machine) change(f func(now time.Duration)) {
 	f(m.at)
 }
 
-// library is the machine as the library sees it: who spins is found out.
+// library is the machine as the library sees it. It counts the readings, so that a busy loop is
+// noticed.
 type library struct{ *machine }
 
 // Now implements clock.Clock.
@@ -69,7 +70,7 @@ func (l library) Now() clock.Instant {
 	return l.machine.Now()
 }
 
-// Now reads all clocks.
+// Now returns the readings of all clocks.
 func (m *machine) Now() clock.Instant {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,9 +90,9 @@ func (m *machine) slewTo(by float64) { m.change(func(time.Duration) { m.slew = b
 // pause stops all clocks.
 func (m *machine) pause() { m.change(func(time.Duration) { m.paused = true }) }
 
-// suspend stops the machine, unless its wall clock was set back within a lease: a
-// stamp from before both would be taken for younger than it is by whoever looks at the
-// ordinary clocks only. That is excluded by assumption.
+// suspend stops the machine, unless its wall clock was set back within a lease. By the ordinary
+// clocks alone, a stamp from before both would look younger than it is. The assumptions exclude
+// that.
 func (m *machine) suspend(lease time.Duration) {
 	m.change(func(now time.Duration) {
 		if m.setBack < 0 || now-m.setBack > lease {
@@ -109,7 +110,7 @@ func (m *machine) resume() {
 	})
 }
 
-// set sets the wall clock; forward only, if the machine was suspended within a lease,
+// set sets the wall clock. If the machine was suspended within a lease, it only sets it forward,
 // for the same reason.
 func (m *machine) set(d, lease time.Duration) {
 	m.change(func(now time.Duration) {
@@ -123,7 +124,7 @@ func (m *machine) set(d, lease time.Duration) {
 	})
 }
 
-// rate is by how much the clocks differ from true time, for counting.
+// rate returns the rate of the ordinary clocks, for counting.
 func (m *machine) rate() float64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

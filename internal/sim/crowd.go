@@ -12,15 +12,16 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// Many members and many roles in simulated time, where only messages and a busy broker
-// take time: how soon all is led again after an outage, or after many have died.
+// Many members and many roles in simulated time. Only messages and a busy broker take time. The
+// tests measure how soon everything is led again after an outage, or after many members have
+// died.
 
-// Size is how large a crowd is.
+// Size is the size of a crowd.
 type Size struct {
 	Members, Partitions, Roles int
 }
 
-// crowd is a cluster that is only counted.
+// crowd is a large cluster. Only the number of led roles is checked.
 type crowd struct {
 	*testing.T
 	Size
@@ -29,7 +30,7 @@ type crowd struct {
 	dead    []*neli.Neli
 	born    int
 	timeout time.Duration // T
-	reading *toil         // what it costs
+	reading *toil         // what reading costs
 }
 
 func inCrowd(t *testing.T, size Size, timeout time.Duration, run func(*crowd)) {
@@ -59,7 +60,7 @@ func (c *crowd) join(n int) {
 	}
 }
 
-// crash ends the first n members without a word.
+// crash kills the first n members.
 func (c *crowd) crash(n int) {
 	for _, m := range c.members[:n] {
 		c.broker.Kill(m.Name())
@@ -68,7 +69,7 @@ func (c *crowd) crash(n int) {
 	c.members = slices.Clone(c.members[n:])
 }
 
-// close ends all, without a word either: hundreds of goodbyes take their time.
+// close kills all members, since closing hundreds in good order takes a long time.
 func (c *crowd) close() {
 	c.crash(len(c.members))
 	done := make(chan struct{})
@@ -83,7 +84,7 @@ func (c *crowd) close() {
 	}
 }
 
-// led is how many roles are led now.
+// led returns how many roles are led now.
 func (c *crowd) led() (n int) {
 	for _, k := range c.shares() {
 		n += k
@@ -91,7 +92,7 @@ func (c *crowd) led() (n int) {
 	return n
 }
 
-// shares is how many roles each member leads.
+// shares returns how many roles each member leads.
 func (c *crowd) shares() []int {
 	out := make([]int, len(c.members))
 	for i, m := range c.members {
@@ -102,7 +103,7 @@ func (c *crowd) shares() []int {
 	return out
 }
 
-// allLed waits until all roles are led, and asserts that it takes no longer than d.
+// allLed waits until all roles are led, and asserts that this takes no longer than d.
 func (c *crowd) allLed(what string, d time.Duration) {
 	c.Helper()
 	began := time.Now()
@@ -127,23 +128,23 @@ func (c *crowd) report(what string) {
 		float64(slices.Max(shares))*float64(len(c.members))/float64(c.Roles), mem.HeapAlloc>>20)
 }
 
-// patience is W(T) with the default ρ.
+// patience returns W(T) with the default ρ.
 func (c *crowd) patience() time.Duration {
 	const rho = 0.0005
 	return time.Duration(float64(c.timeout)*(1+rho)/(1-rho)) + time.Millisecond
 }
 
-// Outage stops the broker of a crowd for 3 T, which is busy for as much of the time
-// before as load says, and asserts that everything is led within 2 T of its return.
-// Without restraint nobody ever leads again: what everybody sends again keeps the broker
-// as busy as what did not come back.
+// Outage stops the broker of a crowd for 3 T, and asserts that everything is led within 2 T of
+// its return. load is the share of time in which the broker is busy before the outage. Without
+// restraint nobody would ever lead again, since repeated records would keep the broker as busy as
+// the ones that did not come back.
 func Outage(t *testing.T, size Size, load float64) {
 	inCrowd(t, size, 5*time.Second, func(c *crowd) {
 		c.join(size.Members)
 		c.allLed("at the start", c.patience()+c.timeout)
-		time.Sleep(2 * c.timeout) // what is to be shared out is on its way
+		time.Sleep(2 * c.timeout) // the roles are still being shared out
 
-		// Each member beats on each log five times in T, and all together say Hello five
+		// Each member beats on each log five times in T, and all members together say Hello five
 		// times a second.
 		perSecond := float64(size.Members*size.Partitions)*5/c.timeout.Seconds() + 5
 		each := time.Duration(load / perSecond * float64(time.Second))
@@ -162,8 +163,8 @@ func Outage(t *testing.T, size Size, load float64) {
 	})
 }
 
-// shared waits until all roles are led and nobody leads more than a tenth more than the
-// mean, and asserts that this is so no later than d after a time.
+// shared waits until all roles are led and no member leads over a tenth more than the mean. It
+// asserts that this takes no longer than d from began.
 func (c *crowd) shared(what string, began time.Time, d time.Duration) {
 	c.Helper()
 	mean := (c.Roles + len(c.members) - 1) / len(c.members)
@@ -184,12 +185,12 @@ func (c *crowd) shared(what string, began time.Time, d time.Duration) {
 	c.report(fmt.Sprintf("%s: shared out after %v (bound %v)", what, time.Since(began).Round(time.Millisecond), d))
 }
 
-// Gather lets a crowd come bit by bit, as the processes of a deployment do, and asserts
-// that everything is shared out half a minute after the first has come; so, too, after a
-// quarter have died, and after as many have come, one after the other.
+// Gather starts a crowd bit by bit, like the processes of a deployment. It asserts that
+// everything is shared out half a minute after the first has started. It asserts the same after a
+// quarter have died, and after as many have started one after the other.
 func Gather(t *testing.T, size Size) {
 	inCrowd(t, size, 5*time.Second, func(c *crowd) {
-		const apart = 5 * time.Second // between the first of several and the last
+		const apart = 5 * time.Second // between the first and the last
 		gather := func(n int) {
 			for range n {
 				c.join(1)
@@ -211,8 +212,8 @@ func Gather(t *testing.T, size Size) {
 	})
 }
 
-// Scale lets a tenth of a crowd die, and asserts that everything is led W(T) + 1 s later;
-// then as many come, and nothing is lost by that.
+// Scale lets a tenth of a crowd die, and asserts that everything is led W(T) + 1 s later. Then as
+// many start, and no role may lose its leader by that.
 func Scale(t *testing.T, size Size) {
 	inCrowd(t, size, 10*time.Second, func(c *crowd) {
 		c.join(size.Members)

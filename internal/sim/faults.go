@@ -11,14 +11,13 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// fault is something that the adversary does to a process, or to all.
+// fault is something that the adversary does to a process, or to all processes.
 type fault struct {
 	name   string
 	strike func(w *world, p *proc)
 }
 
-// long is how long most faults last: shorter or longer than leases, sessions and
-// drains.
+// long draws how long a fault lasts: shorter or longer than leases, sessions and drains.
 func (w *world) long() time.Duration {
 	return w.upTo(oneOf(w.rnd, w.timeouts[0], 2*w.longest(), 20*time.Second))
 }
@@ -30,7 +29,7 @@ func cut(links nelitest.Link) func(*world, *proc) {
 	}
 }
 
-// faults are all that the adversary knows.
+// faults are the faults that every run may have.
 var faults = slices.Concat(networkFaults, processFaults, logFaults, replicaFaults)
 
 var networkFaults = []fault{
@@ -167,8 +166,8 @@ var logFaults = []fault{
 	{"offsets without records", func(w *world, _ *proc) { w.skip() }},
 }
 
-// replicaFaults are of brokers that have not the same records: what not all in-sync
-// replicas have nobody may have read, and a new leader may or may not have it.
+// replicaFaults need brokers with different records. A record that not all in-sync replicas have
+// cannot have been read yet. A new leader may have it or not.
 var replicaFaults = []fault{
 	{"followers lag", func(w *world, p *proc) { w.lag(p) }},
 	{"another broker leads", func(w *world, _ *proc) { w.changeLeaders() }},
@@ -192,20 +191,20 @@ func (w *world) changeLeaders() {
 	}
 }
 
-// newerFault speaks in a newer version, which holds everybody's claims up for W(60 s).
+// newerFault writes a record of a newer version, which delays all claims by W(60 s).
 var newerFault = fault{"a newer version's record", func(w *world, _ *proc) {
 	w.unsureNow()
 	w.inject([]byte(`{"neli":2,"group":"app","kind":` + strconv.Itoa(w.rnd.IntN(100)) + `}`))
 }}
 
-// pauseFault stops all clocks of a machine: excluded from the promise.
+// pauseFault stops all clocks of a machine, which is outside the promise.
 var pauseFault = fault{"paused by its hypervisor", func(w *world, p *proc) {
 	p.suspend(true, true)
 	w.later(w.long(), p.wake)
 }}
 
-// breaches break what the promise rests on. All that is asserted of them is that
-// everything works again afterwards.
+// breaches violate an assumption of the promise. Afterwards everything has to work again; nothing
+// else is asserted.
 var breaches = []fault{
 	{"topic truncated", func(w *world, _ *proc) {
 		w.breachFor(2*w.patience() + 20*time.Second)
@@ -229,7 +228,7 @@ func (w *world) inject(value []byte) {
 	}
 }
 
-// skip lets a log have offsets that no client is shown.
+// skip adds offsets to a log that no client sees.
 func (w *world) skip() {
 	partition, n := w.rnd.IntN(w.partitions), 1+w.rnd.IntN(3)
 	first, err := w.broker.Skip(simTopic, partition, n)
@@ -243,7 +242,7 @@ func (w *world) skip() {
 	}
 }
 
-// copied injects some record of the log, changed.
+// copied injects a changed copy of some record of the log.
 func (w *world) copied(change func([]byte) []byte) {
 	rs := w.broker.Records(simTopic, w.rnd.IntN(w.partitions))
 	if len(rs) > 0 {
@@ -251,11 +250,11 @@ func (w *world) copied(change func([]byte) []byte) {
 	}
 }
 
-// beginning says where a log with records of the offsets first to last is to begin.
+// beginning returns the offset at which a log with records first to last is to begin.
 type beginning func(first, last int64) int64
 
-// anyBeginnings draws one for each partition: at the end perhaps. Only the schedule draws,
-// not what it does later.
+// anyBeginnings draws a beginning for each partition, perhaps at the end. All random numbers are
+// drawn now, since a beginning may be called later, on another goroutine.
 func (w *world) anyBeginnings() []beginning {
 	all := make([]beginning, w.partitions)
 	for partition := range all {
@@ -269,8 +268,8 @@ func (w *world) anyBeginnings() []beginning {
 	return all
 }
 
-// deleteHead lets the logs begin later, as retention does. What the witness has not read
-// stays: as it says nothing, nobody would write it a Snapshot.
+// deleteHead moves the beginnings of the logs, as retention does. It keeps the records that the
+// witness has not read: the witness writes nothing, so no member would write a Snapshot for it.
 func (w *world) deleteHead(beginnings []beginning) {
 	for partition, beginning := range beginnings {
 		rs := w.broker.Records(simTopic, partition)
@@ -322,7 +321,7 @@ func (w *world) allPartitions() []int {
 	return ps
 }
 
-// menu draws the few kinds of faults that strike again and again in this run.
+// menu draws the few kinds of faults for this run.
 func (w *world) menu(rnd *rand.Rand) []fault {
 	ms := slices.Clone(faults)
 	rnd.Shuffle(len(ms), func(i, j int) { ms[i], ms[j] = ms[j], ms[i] })
@@ -341,7 +340,7 @@ func (w *world) menu(rnd *rand.Rand) []fault {
 	return ms
 }
 
-// victim is whom the next fault strikes: a leader rather often.
+// victim draws the process for the next fault, often a leader.
 func (w *world) victim() *proc {
 	if w.chance(0.5) {
 		if p := w.leaderOf(w.rnd.IntN(w.roles)); p != nil && !p.leaving.Load() {
@@ -358,8 +357,7 @@ func (w *world) strike(f fault, p *proc) {
 	f.strike(w, p)
 }
 
-// supervise replaces processes that have failed, which they may do for a reason
-// only.
+// supervise replaces processes that have failed. They may fail only after a breach.
 func (w *world) supervise() {
 	for _, p := range w.living() {
 		if p.State() != neli.StateFailed {

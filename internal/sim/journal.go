@@ -13,18 +13,18 @@ import (
 	"github.com/goneli/neli/internal/mutation"
 )
 
-// journal is what happened in a world, and whether a promise was broken. It has a mutex of
-// its own: whoever holds another one may write into it.
+// journal records what happens in a world, and whether a promise was broken. It has a mutex of
+// its own, so that it can be written to while any other one is held.
 type journal struct {
 	*testing.T
 	began time.Time
 
-	writing sync.Mutex // guards what follows
+	writing sync.Mutex // guards the fields below
 	lines   []line
 	failed  bool
 }
 
-// line is a line of the transcript, written out only when it is wanted.
+// line is a line of the transcript. It is formatted only if the transcript is wanted.
 type line struct {
 	at     time.Duration
 	who    string
@@ -35,13 +35,13 @@ type line struct {
 func (j *journal) say(who, format string, args ...any) {
 	j.writing.Lock()
 	defer j.writing.Unlock()
-	if !j.failed { // what comes after the first violation says nothing
+	if !j.failed { // what follows the first violation is of no use
 		j.lines = append(j.lines, line{time.Since(j.began), who, format, args})
 	}
 }
 
-// violated reports a breach of a promise: the first of a run, as the rest follows
-// from it.
+// violated reports a broken promise. Only the first one of a run counts, since the others may
+// follow from it.
 func (j *journal) violated(format string, args ...any) {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -58,8 +58,8 @@ func (j *journal) violated(format string, args ...any) {
 	j.Errorf("VIOLATION: %s (at %v)", what, time.Since(j.began))
 }
 
-// wanted reports whether a violation is one to fail for: each, unless a rule was taken out
-// and this is not what the rule prevents (see internal/mutation).
+// wanted reports whether a violation is to fail the run. That is the case unless a rule was taken
+// out that is not meant to prevent it (see internal/mutation).
 func wanted(what string) bool {
 	want, err := regexp.Compile(os.Getenv(mutation.WantEnv))
 	return err != nil || want.MatchString(what)
@@ -72,7 +72,7 @@ func (j *journal) over() bool {
 	return j.failed
 }
 
-// transcript is what happened, one line an event, and the logs.
+// transcript returns the events, one a line.
 func (j *journal) transcript() string {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -84,7 +84,8 @@ func (j *journal) transcript() string {
 	return b.String()
 }
 
-// logger writes into the journal what a process logs; nil if that is not wanted.
+// logger returns a logger that writes a process's log into the journal; nil if that is not
+// wanted.
 func (j *journal) logger(who string, opts *Options) *slog.Logger {
 	if !opts.Logs {
 		return nil

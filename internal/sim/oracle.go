@@ -8,8 +8,8 @@ import (
 	"github.com/goneli/neli"
 )
 
-// unbroken reports whether the promise holds: nothing that it rests on is broken
-// at present. It needs the lock. After a breach tokens start again.
+// unbroken reports whether the promise holds, that is, whether all its assumptions do at present.
+// It needs the lock. After a breach tokens start again.
 func (w *world) unbroken() bool {
 	if w.breach.IsZero() {
 		return true
@@ -29,7 +29,7 @@ func logOf(value []byte) string {
 	return of.Log
 }
 
-// lookedOn are the roles of a partition that are looked at.
+// lookedOn returns the watched roles of a partition.
 func (w *world) lookedOn(partition int) []int {
 	var roles []int
 	for _, role := range w.looked {
@@ -40,8 +40,8 @@ func (w *world) lookedOn(partition int) []int {
 	return roles
 }
 
-// acquired asserts that a token is of one term of one process, that the log says so, and
-// that tokens grow.
+// acquired asserts that a token belongs to one term of one process, that the log confirms it, and
+// that tokens increase.
 func (w *world) acquired(p *proc, t neli.Term) {
 	w.mu.Lock()
 	procs := slices.Clone(w.procs)
@@ -88,11 +88,11 @@ func (w *world) acquired(p *proc, t neli.Term) {
 	}
 }
 
-// begins judges that a process leads a role. It needs the lock.
+// begins checks that a process may begin to lead a role. It needs the lock.
 func (w *world) begins(p *proc, role int, t neli.Term) {
 	of := term{role, t.Token}
 	if role%w.partitions != t.Partition {
-		w.violated("role %d is told as one of partition %d", role, t.Partition)
+		w.violated("role %d is reported as one of partition %d", role, t.Partition)
 	}
 	if q := w.owners[of]; q != nil {
 		w.violated("token %d of role %d is %s's and was %s's", t.Token, role, p.id, q.id)
@@ -101,7 +101,7 @@ func (w *world) begins(p *proc, role int, t neli.Term) {
 	if !w.broken && !w.truths[t.Partition].won(int32(role/w.partitions), t.Token, p.self) {
 		w.violated("%s leads role %d with token %d, which is not a valid claim of its own", p.id, role, t.Token)
 	}
-	// Whoever was suspended on its way to the barrier leads no more.
+	// A process that was suspended on its way to the barrier no longer leads.
 	if w.profile != paused && p.IsLeaderOf(role) {
 		if last, ok := w.tokens[role]; ok && t.Token <= last {
 			w.violated("role %d is led with token %d after token %d", role, t.Token, last)
@@ -110,7 +110,7 @@ func (w *world) begins(p *proc, role int, t neli.Term) {
 	}
 }
 
-// look asserts the promise for roles at this instant.
+// look asserts the promise for some roles at this instant.
 func (w *world) look(roles []int) {
 	w.mu.Lock()
 	procs, sound := slices.Clone(w.procs), w.unbroken()
@@ -140,8 +140,7 @@ func (w *world) look(roles []int) {
 	}
 }
 
-// awake asserts that whoever leads has been heard of: a hung application is to be
-// replaced.
+// awake asserts that a leader's application is not hung: such a leader must be replaced.
 func (w *world) awake(p *proc, role int) {
 	if silent := p.hungFor(); silent > simMaxPulse+p.t {
 		w.violated("%s leads role %d and its application has hung for %v", p.id, role, silent)
@@ -160,8 +159,8 @@ func (w *world) leaderOf(role int) *proc {
 	return nil
 }
 
-// holds asserts that what somebody says of who holds a role is so by the true fold, at the
-// offset that it has read.
+// holds asserts that a reported holder of a role is the holder in the true fold, at the offset
+// that the process has read.
 func (w *world) holds(who string, role int, offset, token int64, process string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,9 +176,9 @@ func (w *world) holds(who string, role int, offset, token int64, process string)
 	}
 }
 
-// sample asserts again and again what must be so at any time.
+// sample asserts the promise again and again.
 func (w *world) sample(stop chan struct{}) {
-	// Timers of others hardly ever coincide with this.
+	// Chosen so that it hardly ever coincides with other timers.
 	const period = 41*time.Millisecond + 7*time.Microsecond
 	for {
 		select {
@@ -201,8 +200,8 @@ func (w *world) sample(stop chan struct{}) {
 	}
 }
 
-// rests asserts that nobody spins: what is due is done, and then nothing is for a while.
-// A machine that is suspended is none of the matter, as its processes run here.
+// rests asserts that no process is in a busy loop. A suspended machine does not matter here,
+// since its process goes on in the simulation.
 func (w *world) rests(who string, m *machine) {
 	const most = 5_000
 	since := time.Duration(m.checked.Load())
@@ -214,22 +213,22 @@ func (w *world) rests(who string, m *machine) {
 	}
 }
 
-// over asserts that IsLeader is false once the application was told of the end, and has
-// ended its work.
+// over asserts that IsLeader is false once the application was told of the end and has ended its
+// work.
 func (p *proc) over() {
 	for _, role := range p.w.looked {
 		token, leads := p.Token(role)
 		if !leads || p.app.has(role) {
 			continue
 		}
-		time.Sleep(time.Microsecond) // what happens at this very instant
+		time.Sleep(time.Microsecond) // let everything due at this very instant happen
 		if again, still := p.Token(role); still && again == token && !p.app.has(role) && !p.asleep.Load() && !p.crashed.Load() {
 			p.w.violated("%s leads role %d with token %d, and its application has not been told, or has been told of its end", p.id, role, token)
 		}
 	}
 }
 
-// standings asserts that what Watch has told is so.
+// standings asserts that what Watch has reported is true.
 func (p *proc) standings() {
 	w := p.w
 	p.mu.Lock()
@@ -274,7 +273,7 @@ func (p *proc) standings() {
 	}
 }
 
-// judge counts what a record did. It needs the lock.
+// judge counts the effects of a record. It needs the lock.
 func (w *world) judge(partition int, e *truthEntry) {
 	seen := w.opts.Seen
 	s := w.sent[placed{partition, e.value}]
@@ -324,8 +323,8 @@ func (w *world) judge(partition int, e *truthEntry) {
 	}
 }
 
-// truthful asserts that what Transfer said to have happened did: a claim of whom it
-// was meant for came after the term that was given up.
+// truthful asserts that every successful Transfer took place: the addressee won the role after
+// the term that was given up.
 func (w *world) truthful() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,27 +16,27 @@ const (
 	simSession  = 6 * time.Second // of the consumer group: the library's default
 )
 
-// profile is what kind of a run a seed makes.
+// profile is the kind of run that a seed makes.
 type profile int
 
 const (
 	stormy profile = iota // faults strike again and again, then everything heals
-	calm                  // none do: nothing is ever lost
-	paused                // stormy, and hypervisors pause machines: only tokens are judged
+	calm                  // no faults strike: nothing is ever lost
+	paused                // stormy, and hypervisors pause machines: only tokens are checked
 )
 
-// plan is what a seed decides once, for all members.
+// plan is what a seed decides for the whole run.
 type plan struct {
 	profile    profile
 	nomination neli.Nomination
 	assignor   string
 	timeouts   []time.Duration // T: each start draws one
 	drift      float64         // ρ
-	slew       float64         // the most that ordinary clocks are slewed by
+	slew       float64         // the greatest slew of ordinary clocks
 	partitions int
-	roles      int  // the most that any member contends for
-	sameR      bool // all contend for all
-	newer      bool // a newer version is about
+	roles      int  // the largest number that any member contends for
+	sameR      bool // all members contend for all of them
+	newer      bool // there may be records of a newer version
 	rebalance  time.Duration
 	jitter     time.Duration
 	will
@@ -47,7 +47,7 @@ func (p plan) String() string {
 		p.profile, p.nomination, p.assignor, p.timeouts, p.drift, p.slew, p.partitions, p.roles, p.sameR, p.newer, p.rebalance, p.jitter, p.will)
 }
 
-// longest is the largest T of any member.
+// longest returns the largest T of any member.
 func (p plan) longest() (t time.Duration) {
 	for _, x := range p.timeouts {
 		t = max(t, x)
@@ -55,7 +55,7 @@ func (p plan) longest() (t time.Duration) {
 	return t
 }
 
-// draw makes a seed's plan.
+// draw makes the plan of a seed.
 func draw(rnd *rand.Rand) plan {
 	p := plan{
 		nomination: oneOf(rnd, neli.Assigned, neli.Open, neli.Open),
@@ -70,7 +70,7 @@ func draw(rnd *rand.Rand) plan {
 		newer:      rnd.IntN(10) == 0,
 		will:       drawWill(rnd),
 	}
-	if lo := p.timeouts[0]; rnd.IntN(3) == 0 { // within a rolling change
+	if lo := p.timeouts[0]; rnd.IntN(3) == 0 { // as during a rolling change of T
 		p.timeouts = append(p.timeouts, lo*time.Duration(10+rnd.IntN(41))/10)
 	}
 	switch n := rnd.IntN(20); {
@@ -91,5 +91,5 @@ func draw(rnd *rand.Rand) plan {
 	return p
 }
 
-// oneOf draws one of several.
+// oneOf draws one of its arguments.
 func oneOf[T any](rnd *rand.Rand, of ...T) T { return of[rnd.IntN(len(of))] }

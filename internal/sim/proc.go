@@ -18,8 +18,8 @@ import (
 type proc struct {
 	*neli.Neli
 	w       *world
-	id      string // what the broker calls it
-	name    string // what it calls itself; its successor on the same host is called the same
+	id      string // its name at the broker
+	name    string // its own name, which its successor on the same host has, too
 	self    string // its random id
 	t       time.Duration
 	style   style
@@ -32,24 +32,24 @@ type proc struct {
 	stop    context.CancelFunc
 	watcher sync.WaitGroup
 
-	app     app      // what its application is at
-	heed    heed     // what it makes of requests
+	app     app      // state of its application
+	heed    heed     // its state with respect to requests
 	reading *reading // what it has read
 
-	mu                    sync.Mutex // guards what follows
+	mu                    sync.Mutex // guards the fields below
 	roles                 int        // R
 	delayed               []time.Duration
-	lateAt                time.Time     // an append returned late, at this instant
-	lateStamp             clock.Instant // when it was called
-	unwell                time.Time     // since when the application is; zero: it is well
+	lateAt                time.Time     // when an append last took time and returned
+	lateStamp             clock.Instant // the clock reading when that append was called
+	unwell                time.Time     // since when the application is unwell; zero: it is well
 	woken                 time.Time     // when the process was last suspended
-	checkHung, checkHangs time.Time     // since when the check of its health hangs, or did; and until when
-	awayFrom, awayUntil   clock.Mono    // when it stepped down, by its own clock
+	checkHung, checkHangs time.Time     // since when its health check has hung, and until when it does
+	awayFrom, awayUntil   clock.Mono    // from when and until when it claims nothing after it stepped down, by its own clock
 	priority              int
 	died                  time.Time // when it crashed
 }
 
-// start brings up a process of the given name, or of a new one.
+// start starts a process with the given name, or with a new one.
 func (w *world) start(name string) *proc {
 	w.born++
 	if name == "" {
@@ -63,7 +63,7 @@ func (w *world) start(name string) *proc {
 	if w.posts != nil {
 		p.self = w.posts.enrol(p.self, p.name, p.t)
 	}
-	if w.profile == calm { // nor is the application slow
+	if w.profile == calm { // the application is not slow, either
 		p.drain /= 20
 	}
 	if w.roles > 200 && p.style == byLead {
@@ -99,7 +99,7 @@ func (w *world) start(name string) *proc {
 
 func (w *world) anySlew() float64 { return w.slew * float64(w.rnd.IntN(5)-2) / 2 }
 
-// random is the process's own source of randomness.
+// random returns the process's own source of randomness.
 func (p *proc) random(seed uint64) func(time.Duration) time.Duration {
 	var mu sync.Mutex
 	rnd := rand.New(rand.NewPCG(seed, 31))
@@ -129,14 +129,14 @@ func (p *proc) setRoles(r int) {
 	}
 }
 
-// R is how many roles it contends for.
+// r returns R, how many roles the process contends for.
 func (p *proc) r() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.roles
 }
 
-// suspend stops the process; with its machine, the monotonic clocks stop too.
+// suspend stops the process. If its machine is suspended, the raw and monotonic clocks stop, too.
 func (p *proc) suspend(machine, hypervisor bool) {
 	p.app.stop()
 	p.asleep.Store(true)
@@ -160,7 +160,7 @@ func (p *proc) wake() {
 	p.app.goOn()
 }
 
-// leave closes a process in order, beside everything else.
+// leave closes a process in good order, while everything else goes on.
 func (w *world) leave(p *proc) {
 	if p.leaving.Swap(true) {
 		return
@@ -187,8 +187,7 @@ func (w *world) bury(p *proc) {
 	w.buried = append(w.buried, p)
 }
 
-// crash ends a process as SIGKILL does; what is left of it here is not looked at
-// any more.
+// crash ends a process as SIGKILL does. What still runs of it here is ignored.
 func (w *world) crash(p *proc) {
 	p.leaving.Store(true)
 	p.crashed.Store(true)

@@ -9,10 +9,10 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Restart closes a crowd, each member some time after the one before it, and then lets as many
-// come. It asserts that roles are led again within a second after the last has come. Reading a
-// record takes as long as it does where a hundred members share two cores: all are late when
-// they close together, and what they say must not bury what a newcomer looks for.
+// Restart closes a crowd, each member some time after the one before, and then starts as many. It
+// asserts that roles are led again within a second after the last start. Reading a record takes
+// as long as where a hundred members share two cores. When they close together, all lag behind,
+// and their records must not bury what a newcomer looks for.
 func Restart(t *testing.T, size Size, apart time.Duration) {
 	inCrowd(t, size, 5*time.Second, func(c *crowd) {
 		c.join(size.Members)
@@ -26,8 +26,8 @@ func Restart(t *testing.T, size Size, apart time.Duration) {
 	})
 }
 
-// comeBack lets ten processes start within 5 s, and asserts that something is led within d
-// after the last has.
+// comeBack starts ten processes within 5 s, and asserts that something is led within d after the
+// last start.
 func (c *crowd) comeBack(d time.Duration) {
 	c.Helper()
 	const processes = 10
@@ -37,14 +37,14 @@ func (c *crowd) comeBack(d time.Duration) {
 	}
 	for began := time.Now(); c.led() == 0; time.Sleep(10 * time.Millisecond) {
 		if time.Since(began) >= d {
-			c.Fatalf("nothing is led %v after the last member has come", d)
+			c.Fatalf("nothing is led %v after the last member has started", d)
 		}
 	}
 	c.allLed("after the restart", c.timeout)
 }
 
-// leave closes all members in good order, each some time after the one before it, and returns
-// how long that took.
+// leave closes all members in good order, each some time after the one before. It returns how
+// long that took.
 func (c *crowd) leave(apart time.Duration) time.Duration {
 	c.Helper()
 	began := time.Now()
@@ -62,7 +62,7 @@ func (c *crowd) leave(apart time.Duration) time.Duration {
 	return time.Since(began)
 }
 
-// toil is what reading costs a member: in simulated time a processor takes none by itself.
+// toil is the cost of reading a record. In simulated time, computing takes no time by itself.
 type toil struct{ each, perByte atomic.Int64 }
 
 func (l *toil) set(each, perByte time.Duration) {
@@ -70,7 +70,7 @@ func (l *toil) set(each, perByte time.Duration) {
 	l.perByte.Store(int64(perByte))
 }
 
-// laborious is a provider whose readers take their time.
+// laborious is a provider whose readers take time.
 type laborious struct {
 	kafka.Provider
 	toil *toil

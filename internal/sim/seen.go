@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Seen counts what has happened in many runs, so that green means something. Its methods
-// may be called concurrently.
+// Seen counts what happens in many runs, so that a test can assert that its cases occurred. Its
+// methods may be called concurrently.
 type Seen struct {
 	mu sync.Mutex
 	n  map[string]int
-	d  map[string]time.Duration // longest of a kind
+	d  map[string]time.Duration // the longest of a kind
 }
 
-// NewSeen returns a Seen that has seen nothing.
+// NewSeen returns an empty Seen.
 func NewSeen() *Seen { return &Seen{n: map[string]int{}, d: map[string]time.Duration{}} }
 
 func (s *Seen) count(what string) { s.add(what, 1) }
@@ -35,7 +35,7 @@ func (s *Seen) longest(what string, d time.Duration) {
 	s.d[what] = max(s.d[what], d)
 }
 
-// Of tells how often something has happened.
+// Of returns how often something has happened.
 func (s *Seen) Of(what string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,29 +16,28 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// Sentinels beside the members, one or two, in runs that Options.Hub is given for. What
-// runs is the library's Hub and Watch; the kernel and the socket are the simulator's. Members
-// register late, with some sentinels never, and again with one that was restarted; sentinels
-// learn of deaths late, twice or never.
+// Sentinels beside the members, one or two, in runs with Options.Hub. The library's Hub and Watch
+// run over a simulated kernel and socket. Members register late, with some sentinels never, and
+// again after a sentinel has restarted. Sentinels learn of deaths late, twice or never.
 
-// posts are the sentinels of a world. They draw from a source of their own, so that a seed is
-// what it was but for them.
+// posts are the sentinels of a world. They draw from a source of their own, so that a seed stays
+// the same without them.
 type posts struct {
 	*journal
 	opts   *Options
-	at     sentinel.Registration // of all members: where they contend
+	at     sentinel.Registration // of all members, without their identities
 	longer time.Duration         // the longest T
 	net    network
 	ending sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	rnd     *rand.Rand
 	born    int
 	living  []*post
-	members map[string]watchedMember // by process, until its end
+	members map[string]watchedMember // by process; those still alive
 }
 
-// network is the faults of the brokers, or of the small logs, that sentinels are struck by.
+// network has the faults that sentinels may suffer, of the brokers or of the small logs.
 type network struct {
 	provider func(id string) kafka.Provider
 	kill     func(id string)
@@ -51,14 +50,15 @@ type post struct {
 	stop context.CancelFunc
 }
 
-// watchedMember is a member that lives.
+// watchedMember is a live member.
 type watchedMember struct {
 	secret, name string
 	t            time.Duration
 	farewell     bool // it says goodbye after Close
 }
 
-// newPosts returns nil, beside which nothing happens, if there are to be no sentinels.
+// newPosts returns the sentinels. If there are to be none, it returns nil, whose methods do
+// nothing.
 func newPosts(j *journal, opts *Options, at sentinel.Registration, net network) *posts {
 	if opts.Hub == nil {
 		return nil
@@ -70,7 +70,7 @@ func newPosts(j *journal, opts *Options, at sentinel.Registration, net network) 
 	return s
 }
 
-// start starts a sentinel, which knows of nobody until members register.
+// start starts a sentinel. It knows no member until one registers.
 func (s *posts) start() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *posts) start() {
 	}
 }
 
-// enrol returns the process id of a new member, and has it register with the sentinels.
+// enrol returns the process id of a new member, and lets it register with the sentinels.
 func (s *posts) enrol(secret, name string, t time.Duration) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *posts) enrol(secret, name string, t time.Duration) string {
 	return id
 }
 
-// registers has a member register soon, late or never. It needs the lock.
+// registers lets a member register soon, late or never. It needs the lock.
 func (s *posts) registers(p *post, id string) {
 	if s.rnd.IntN(8) == 0 {
 		return // it cannot reach the socket
@@ -113,12 +113,12 @@ func (s *posts) registers(p *post, id string) {
 	s.after(oneOf(s.rnd, 0, s.longer/100, s.longer), func() { s.register(p, id) })
 }
 
-// after does something within d. It needs the lock.
+// after calls do within d. It needs the lock.
 func (s *posts) after(d time.Duration, do func()) {
 	time.AfterFunc(time.Duration(s.rnd.Int64N(int64(d)+1)), do)
 }
 
-// register is what a member's Client does: it tries again for as long as both live.
+// register does what a member's Client does. It tries again as long as both are alive.
 func (s *posts) register(p *post, id string) {
 	s.mu.Lock()
 	m, lives := s.members[id]
@@ -138,8 +138,8 @@ func (s *posts) register(p *post, id string) {
 	again(a)
 }
 
-// stops lets the kernel tell the sentinels of a death: late, perhaps twice, some never. A pidfd
-// becomes readable when its process has ended, and not when it is suspended.
+// stops lets the kernel tell the sentinels of a death: late, perhaps twice, some of them never. A
+// pidfd becomes readable when its process has ended, but not when it is suspended.
 func (s *posts) stops(id string, ended bool) {
 	if s == nil || !ended {
 		return
@@ -166,7 +166,7 @@ func (s *posts) tell(p *post, id string) {
 	}
 }
 
-// left is told that a member has closed: it says goodbye, or its end is a death like any other.
+// left handles a member that has closed: it says goodbye, or its end looks like a death.
 func (s *posts) left(id string) {
 	if s == nil {
 		return
@@ -207,13 +207,13 @@ func (s *posts) crash(id string) {
 	s.ending.Go(p.hub.Wait)
 }
 
-// restart replaces a sentinel: what the new one does not hear from members it does not know.
+// restart replaces a sentinel. The new one knows only what members tell it.
 func (s *posts) restart() {
 	s.crash(s.any())
 	s.start()
 }
 
-// close ends all of them.
+// close ends all sentinels.
 func (s *posts) close() {
 	if s == nil {
 		return
@@ -230,7 +230,8 @@ func (s *posts) number() int {
 	return len(s.living)
 }
 
-// buriedAlive asserts that a Release that its process has not sent is of one that has died. It needs the lock.
+// buriedAlive asserts that a Release that its process has not sent is in the name of a dead
+// process. It needs the lock.
 func (w *world) buriedAlive(process string) {
 	if i := slices.IndexFunc(w.procs, func(p *proc) bool { return p.self == process }); i >= 0 {
 		w.violated("a sentinel's Release is in the name of %s, which lives", w.procs[i].id)
@@ -238,17 +239,18 @@ func (w *world) buriedAlive(process string) {
 	w.opts.Seen.count("sentinel: a Release in the name of the dead")
 }
 
-// succeeded counts what sentinels are for: somebody leads before the lease of the dead is over.
+// succeeded counts successes of the sentinels: a process leads before the lease of a dead one is
+// over.
 func (s *posts) succeeded(dead time.Time, t time.Duration) {
 	if s != nil && !dead.IsZero() && time.Since(dead) < t/2 {
 		s.opts.Seen.count("sentinel: the dead are succeeded within T/2")
 	}
 }
 
-// watchedOver asserts that what sentinels are for has happened.
+// watchedOver asserts that the sentinels' cases have occurred.
 func watchedOver(t *testing.T, seen *Seen, kafka bool) {
 	all := []string{"sentinel: told of a death", "sentinel: the dead are succeeded within T/2"}
-	if kafka { // small logs do not say who has sent what
+	if kafka { // small logs do not show who has sent what
 		all = append(all, "sentinel: a Claim of the dead became valid", "sentinel: a Release in the name of the dead")
 		for _, f := range sentinelFaults {
 			all = append(all, "fault: "+f.name)
@@ -265,7 +267,7 @@ func watchedOver(t *testing.T, seen *Seen, kafka bool) {
 	}
 }
 
-// sentinelFaults strike in runs with sentinels, beside a few of the others.
+// sentinelFaults strike in runs with sentinels, beside a few of the other faults.
 var sentinelFaults = []fault{
 	{"killed with appends under way", func(w *world, p *proc) {
 		for range 1 + w.rnd.IntN(4) {
@@ -276,7 +278,7 @@ var sentinelFaults = []fault{
 		w.start(oneOf(w.rnd, "", p.name))
 	}},
 	{"killed, and its successors with Claims under way", func(w *world, p *proc) {
-		w.unsureNow() // nobody may be left who knows the log
+		w.unsureNow() // no process may be left that knows the fold
 		d := oneOf(w.rnd, p.t/2, p.t, 4*p.t)
 		for _, q := range w.living() {
 			for range 3 {
@@ -338,7 +340,7 @@ var sentinelFaults = []fault{
 	}},
 }
 
-// smallSentinelFaults are those on small logs.
+// smallSentinelFaults are the same on small logs.
 var smallSentinelFaults = []smallFault{
 	{"killed with appends under way", func(w *smallWorld, p *smallProc) {
 		w.net.Slow(p.id, w.upTo(smallLate*w.t), 0)

@@ -18,27 +18,27 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// Machine is what a process has of the machine that it runs on.
+// Machine is what a process gets from its machine.
 type Machine struct {
 	Clock  clock.Clock
-	Random func(time.Duration) time.Duration // in [0, d); 0 for d ≤ 0
+	Random func(time.Duration) time.Duration // returns a random duration in [0, d); 0 for d ≤ 0
 	ID     string                            // the random id of the process
 }
 
-// Options are what a simulation is given.
+// Options are the input of a simulation.
 type Options struct {
-	// Seed decides everything, but for the order in which the runtime runs goroutines
-	// that are ready at the same instant.
+	// Seed decides everything, except the order in which the runtime runs goroutines that become
+	// ready at the same instant.
 	Seed uint64
 	// New makes a process on a machine of its own.
 	New func(Machine, neli.Config, neli.Barrier) (*neli.Neli, error)
-	// Hub makes a sentinel on a machine of its own; nil: there are none.
+	// Hub makes a sentinel on a machine of its own; nil: there are no sentinels.
 	Hub func(context.Context, Machine, neli.SentinelConfig) *sentinel.Hub
-	// Seen counts what happens. Default: nobody looks.
+	// Seen counts what happens. Default: nothing is counted.
 	Seen *Seen
-	// Transcript is given what happened, in words. Default: it is logged if the run fails.
+	// Transcript receives a description of what happened. Default: it is logged if the run fails.
 	Transcript func(string)
-	// Logs puts what the processes log into the transcript.
+	// Logs adds the processes' logs to the transcript.
 	Logs bool
 
 	run func(*testing.T, Options) // nil: Run
@@ -72,8 +72,8 @@ func Run(t *testing.T, opts Options) {
 	})
 }
 
-// Suite runs the seed of NELI_SEED, or for as long as NELI_SOAK says, or the first
-// NELI_SEEDS of them: seeds, if nothing is said.
+// Suite runs the seed of NELI_SEED, or new seeds for the time of NELI_SOAK, or the first
+// NELI_SEEDS seeds. The default is the first seeds ones.
 func Suite(t *testing.T, seeds uint64, opts Options) {
 	opts.Seen = NewSeen()
 	kafka := opts.run == nil
@@ -115,7 +115,7 @@ func Suite(t *testing.T, seeds uint64, opts Options) {
 	}
 }
 
-// some runs seeds side by side, and no more after one that failed.
+// some runs seeds in parallel, and starts no more after a failure.
 func some(t *testing.T, from, n uint64, opts Options) {
 	var failed atomic.Bool
 	t.Run("seeds", func(t *testing.T) {
@@ -140,7 +140,7 @@ func some(t *testing.T, from, n uint64, opts Options) {
 	})
 }
 
-// nothing is a run without faults: nobody loses anything.
+// nothing is a run without faults, in which no process loses anything.
 func (w *world) nothing() {
 	w.until(20*time.Second+w.upTo(10*w.longest()), func() bool {
 		if w.chance(0.001) {
@@ -151,7 +151,7 @@ func (w *world) nothing() {
 	w.recovers()
 }
 
-// storm is a run: faults for a while, then everything heals.
+// storm is a run with faults for a while, after which everything heals.
 func (w *world) storm() {
 	of := w.menu(w.rnd)
 	breach := w.rnd.IntN(20) == 0
@@ -175,8 +175,8 @@ func (w *world) storm() {
 	}
 }
 
-// heals ends all faults at once, but for those that must end by themselves: hung
-// applications, and appends that are held up in the network.
+// heals ends all faults at once, except those that must end by themselves: hung applications, and
+// appends delayed in the network.
 func (w *world) heals() bool {
 	w.say("", "everything heals")
 	for _, undo := range w.undo {
@@ -196,7 +196,7 @@ func (w *world) heals() bool {
 		p.mu.Lock()
 		delayed := len(p.delayed) > 0
 		p.mu.Unlock()
-		if delayed { // that cannot be taken back
+		if delayed { // the delay cannot be undone
 			w.crash(p)
 			w.start("")
 			continue
@@ -207,15 +207,15 @@ func (w *world) heals() bool {
 		}
 	}
 	w.broker.Start()
-	w.broker.Rebalance() // forced assignments last until then
+	w.broker.Rebalance() // it ends forced assignments
 	w.say("", "all is well")
 	return !w.over()
 }
 
-// recovers asserts that every role that all contend for is led within the bound, and soon
-// everybody knows.
+// recovers asserts that every role that all members contend for is led within the bound, and that
+// soon every process knows it.
 func (w *world) recovers() {
-	w.until(2*time.Second, w.over) // whose log was deleted unread has noticed by then
+	w.until(2*time.Second, w.over) // a process whose log was deleted unread notices by then
 	bound, healed := w.bound(), time.Now()
 	if !w.until(bound, func() bool { w.supervise(); return w.allLed() || w.over() }) {
 		w.violated("not all roles are led %v after the last fault: %s", bound, w.leaders())
@@ -224,7 +224,7 @@ func (w *world) recovers() {
 	w.knows(bound)
 }
 
-// leaders is who leads what of the roles that are looked at, and contends for how many.
+// leaders describes who leads which watched role, and how many roles each process contends for.
 func (w *world) leaders() string {
 	var b strings.Builder
 	for _, role := range w.looked {
@@ -240,7 +240,7 @@ func (w *world) leaders() string {
 	return b.String()
 }
 
-// allLed reports whether every role that all contend for has a leader.
+// allLed reports whether every role that all members contend for has a leader.
 func (w *world) allLed() bool {
 	roles := w.roles
 	for _, p := range w.living() {
@@ -254,19 +254,18 @@ func (w *world) allLed() bool {
 	return true
 }
 
-// patience is W(T) of the largest T by the slowest raw clock, in true time: with ρ as the
-// design has it.
+// patience returns W(T) of the largest T by the slowest raw clock, in true time, with ρ as in the
+// design.
 func (w *world) patience() time.Duration { return w.wait(w.longest()) }
 
 func (w *world) wait(t time.Duration) time.Duration {
 	return time.Duration(float64(t)*(1+w.drift)/(1-w.drift)/(1-w.drift)) + time.Millisecond
 }
 
-// bound is how long it may take, once everything is well, until every role is led. The
-// design has it: W of the largest T, or of 60 s where nobody knows the log, another T for
-// the restraint that members exercise, and 2 s. On top of it comes what the simulation
-// itself takes its time for: barriers under way; in a group, the session of a dead member
-// and two rounds of assignment.
+// bound returns how long it may take, once everything is well, until every role is led. By the
+// design that is W of the largest T (of 60 s where no process knows the log), another T for the
+// members' restraint, and 2 s. Added to it is what takes time in the simulation itself: barriers
+// in progress, and in a group the session of a dead member and two rounds of assignment.
 func (w *world) bound() time.Duration {
 	const tail = 2 * time.Second
 	const barriers = 2 * simDrain * 4 / 3
@@ -284,7 +283,7 @@ func (w *world) bound() time.Duration {
 	return d
 }
 
-// somebodyKnows reports whether of each log there is a process that knows it, as it says.
+// somebodyKnows reports whether for each log some process reports that it knows the fold.
 func (w *world) somebodyKnows() bool {
 	for partition := range w.partitions {
 		if !slices.ContainsFunc(w.living(), func(p *proc) bool { return p.knows(partition) }) {
@@ -305,9 +304,9 @@ func (p *proc) knows(partition int) bool {
 	return false
 }
 
-// shares asserts that in the end everybody has a share: all well, steady, and nothing
-// pinned. With preferences that contradict each other it asserts that no role goes to and
-// fro without end.
+// shares asserts that in the end every member has its share, if all are well and steady and
+// nothing is pinned. If preferences contradict each other, it asserts instead that no role moves
+// to and fro without end.
 func (w *world) shares() {
 	if !w.willed || !w.patient || w.broken || w.newer || !w.sameR || w.nomination != neli.Open || w.stays || w.over() {
 		return
@@ -336,8 +335,8 @@ func (w *world) termsSoFar() int {
 	return len(w.owners)
 }
 
-// shared reports whether those with the highest priority lead everything, none of
-// them much more than another.
+// shared reports whether the members with the highest priority lead everything, none of them much
+// more than another.
 func (w *world) shared() bool {
 	best := -1
 	for _, p := range w.living() {
@@ -360,7 +359,7 @@ func (w *world) shared() bool {
 	return most-least <= max(1, most/8)
 }
 
-// everything asserts that the adversary has met all that it is for.
+// everything asserts that all cases of the adversary have occurred.
 func everything(t *testing.T, seen *Seen) {
 	for _, f := range slices.Concat(faults, breaches, wills, []fault{newerFault, pauseFault}) {
 		if seen.Of("fault: "+f.name) == 0 {

@@ -14,29 +14,29 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// smallWorld is one seed's cluster on a majority of small logs, of nelitest's. It has an
-// adversary and an oracle of its own: there is no Kafka here, no group, no offset that
-// everybody knows. Judged is what users rely on: at most one leader of each role at every
-// true instant; tokens that rise and are one term's; each Acquired followed by one end;
-// everything led again in bounded time when all faults have ended.
+// smallWorld is one seed's cluster on a majority of nelitest's small logs. It has an adversary
+// and an oracle of its own: there is no Kafka here, no group, and no offset that every process
+// knows. The oracle checks what users rely on: at most one leader of each role at every true
+// instant; tokens that increase and belong to one term each; one end for each Acquired; and, once
+// all faults have ended, a leader for every role within a bounded time.
 type smallWorld struct {
 	smallPlan
 	journal
 	opts   *Options
-	rnd    *rand.Rand // of the goroutine that schedules, nobody else's
+	rnd    *rand.Rand // used only by the scheduling goroutine
 	net    *nelitest.SmallLogs
 	posts  *posts // sentinels, in runs that have any
 	born   int
-	undo   []func() // of the goroutine that schedules
+	undo   []func() // used only by the scheduling goroutine
 	ending sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	procs  []*smallProc
-	tokens map[int]int64       // role → largest token that was led
-	owners map[term]*smallProc // who had it
+	tokens map[int]int64       // role → the largest token led
+	owners map[term]*smallProc // the process that had it
 }
 
-// smallPlan is what a seed decides once, for all members.
+// smallPlan is what a seed decides for the whole run.
 type smallPlan struct {
 	t, trip              time.Duration
 	drift, slew          float64
@@ -58,8 +58,8 @@ func drawSmall(rnd *rand.Rand) smallPlan {
 }
 
 // RunSmall runs one seed on small logs, and reports the first violation of a promise with a
-// transcript. Wall clocks are within half of T of true time; a log that restarts is empty
-// and has another id. That it comes back from an image of its memory is excluded.
+// transcript. Wall clocks are within half of T of true time. A log that restarts is empty and has
+// another id. A log that comes back from an image of its memory is excluded.
 func RunSmall(t *testing.T, opts Options) {
 	if opts.Seen == nil {
 		opts.Seen = NewSeen()
@@ -128,7 +128,7 @@ func (w *smallWorld) storm() {
 	}
 }
 
-// heals ends all faults, and waits until nothing is late any more.
+// heals ends all faults, and waits until no record is late any more.
 func (w *smallWorld) heals() {
 	w.say("", "everything heals")
 	for _, undo := range w.undo {
@@ -149,9 +149,9 @@ func (w *smallWorld) healAll() {
 	}
 }
 
-// recovers asserts that every role is led within the bound, and then stays led. The bound is
-// made of the design's constants: two waits by the slowest clocks, as what came last may have
-// begun one anew, and what Claims that fail are put off by.
+// recovers asserts that every role is led within the bound, and then stays led. The bound is made
+// of the design's constants: two waits by the slowest clocks, since the last records may have
+// restarted one, and the delay of failed Claims.
 func (w *smallWorld) recovers() {
 	slow := time.Duration(float64(clock.Wait(w.t, w.drift)) / (1 - w.drift) / (1 - w.slew))
 	bound, healed := 2*slow+6*w.t, time.Now()
@@ -164,7 +164,7 @@ func (w *smallWorld) recovers() {
 	w.opts.Seen.longest(fmt.Sprintf("all led again, T %v, ρ %v", w.t, w.drift), time.Since(healed))
 	w.pass(3 * w.t)
 	if !w.allLed() {
-		w.pass(w.t / 4) // something was being handed over
+		w.pass(w.t / 4) // a hand-over may be in progress
 	}
 	if !w.allLed() {
 		w.violated("not all roles are led any more, without a fault")
@@ -181,7 +181,7 @@ func (w *smallWorld) allLed() bool {
 	return true
 }
 
-// pass lets time pass; wall clocks are kept within bounds meanwhile.
+// pass lets time pass, and keeps wall clocks within bounds meanwhile.
 func (w *smallWorld) pass(d time.Duration) {
 	for end := time.Now().Add(d); ; {
 		for _, p := range w.living() {

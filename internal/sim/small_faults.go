@@ -26,7 +26,7 @@ func (w *smallWorld) later(undo func()) {
 
 func (w *smallWorld) anyLog() int { return w.rnd.IntN(w.logs) }
 
-// victim is whom the next fault strikes: a leader rather often.
+// victim draws the process for the next fault, often a leader.
 func (w *smallWorld) victim() *smallProc {
 	ps := w.living()
 	role := w.rnd.IntN(w.roles)
@@ -128,11 +128,11 @@ var smallFaults = []smallFault{
 	{"slewed", func(w *smallWorld, p *smallProc) { p.clock.slewTo(w.anySlew()) }},
 }
 
-// halves cuts machines into those whose bit is set and the others. Member and log of one
-// number are one machine; with fewer logs than members some machines have none.
+// halves cuts the machines whose bit is set off from the others. The member and the log with the
+// same number are on one machine. If there are fewer logs than members, some machines have none.
 func (w *smallWorld) halves(side uint32) { w.halved(side)() }
 
-// halved is halves, to be done later.
+// halved returns a function that does what halves does.
 func (w *smallWorld) halved(side uint32) func() {
 	return func() {
 		for i, p := range w.living() {

@@ -12,18 +12,17 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// smallEpoch is what a wall clock that is right shows when a run begins.
+// smallEpoch is the reading of a correct wall clock when a run begins.
 const smallEpoch = clock.Wall(250_000 * time.Hour)
 
-// smallProc is one process on small logs: a Neli, its clocks, and what its application was
-// told.
+// smallProc is one process on small logs: a Neli, its clocks, and what its application was told.
 type smallProc struct {
 	*neli.Neli
 	w        *smallWorld
 	id, name string
 	self     string // its random id
 	clock    *machine
-	drain    time.Duration // how long its barrier takes to give something up
+	drain    time.Duration // how long its barrier takes to give up a role
 	leaving  atomic.Bool   // Close was called, or it crashed
 	crashed  atomic.Bool
 
@@ -32,7 +31,7 @@ type smallProc struct {
 	died time.Time     // when it crashed
 }
 
-// start brings up a process of the given name, or of a new one.
+// start starts a process with the given name, or with a new one.
 func (w *smallWorld) start(name string) *smallProc {
 	w.born++
 	if name == "" {
@@ -65,7 +64,7 @@ func (w *smallWorld) start(name string) *smallProc {
 
 func (w *smallWorld) anySlew() float64 { return w.slew * float64(w.rnd.IntN(5)-2) / 2 }
 
-// smallRandom is a process's own source of randomness.
+// smallRandom returns a process's own source of randomness.
 func smallRandom(seed uint64) func(time.Duration) time.Duration {
 	var mu sync.Mutex
 	rnd := rand.New(rand.NewPCG(seed, 41))
@@ -79,7 +78,7 @@ func smallRandom(seed uint64) func(time.Duration) time.Duration {
 	}
 }
 
-// leave closes a process in order, beside everything else.
+// leave closes a process in good order, while everything else goes on.
 func (w *smallWorld) leave(p *smallProc) {
 	if p.leaving.Swap(true) {
 		return
@@ -98,7 +97,7 @@ func (w *smallWorld) leave(p *smallProc) {
 	})
 }
 
-// crash ends a process as SIGKILL does; what is left of it here is not looked at any more.
+// crash ends a process as SIGKILL does. What still runs of it here is ignored.
 func (w *smallWorld) crash(p *smallProc) {
 	p.leaving.Store(true)
 	p.crashed.Store(true)
@@ -117,7 +116,7 @@ func (w *smallWorld) bury(p *smallProc) {
 	w.procs = slices.DeleteFunc(w.procs, func(q *smallProc) bool { return q == p })
 }
 
-// barrier is told of changes.
+// barrier receives the events.
 func (p *smallProc) barrier(e neli.Event) {
 	p.w.say(p.id, "%v", e)
 	switch e := e.(type) {
@@ -136,7 +135,7 @@ func (p *smallProc) barrier(e neli.Event) {
 	p.w.look()
 }
 
-// acquired asserts that a token is one term's, and larger than those before.
+// acquired asserts that a token belongs to one term, and is larger than those before.
 func (p *smallProc) acquired(role int, token int64) {
 	w, of := p.w, term{role, token}
 	p.mu.Lock()
@@ -155,7 +154,7 @@ func (p *smallProc) acquired(role int, token int64) {
 		w.violated("token %d of role %d is %s's and was %s's", token, role, p.id, q.id)
 	}
 	w.owners[of] = p
-	if !p.IsLeaderOf(role) { // who was late at the barrier leads no more
+	if !p.IsLeaderOf(role) { // a process that was late at the barrier no longer leads
 		return
 	}
 	if w.posts != nil {
@@ -172,7 +171,7 @@ func (p *smallProc) acquired(role int, token int64) {
 	w.tokens[role] = token
 }
 
-// ended asserts that what ends had begun, and that what is fenced is not led any more.
+// ended asserts that a term that ends had begun, and that a fenced role is no longer led.
 func (p *smallProc) ended(c neli.Change, fenced bool) {
 	p.w.opts.Seen.count("ended: " + c.Reason.String())
 	p.mu.Lock()

@@ -12,12 +12,12 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// simRunaway is more records than any run needs: somebody sends without end.
+// simRunaway is more records than any run needs: some process sends without end.
 const simRunaway = 200_000
 
 var errRunaway = errors.New("too many records")
 
-// spy stands between a process and its broker, and sees what it sends and reads.
+// spy stands between a process and its broker, and sees what the process sends and reads.
 type spy struct {
 	kafka.Provider
 	p *proc
@@ -37,7 +37,8 @@ func (s spy) Admin(over kafka.Producer) (kafka.Admin, error) {
 	return s.Provider.Admin(over.(*spyProducer).Producer)
 }
 
-// placed is a record of one log: sessions of one process on several logs may say the same.
+// placed is a record of one log. The sessions of a process on several logs may send equal
+// records.
 type placed struct {
 	partition int
 	value     string
@@ -47,10 +48,10 @@ type placed struct {
 type sending struct {
 	by     *proc
 	at     time.Time
-	own    clock.Instant // of the sender, when it decided to send
+	own    clock.Instant // by the sender's clock: when it decided to send the record
 	failed bool          // reported as failed
-	first  time.Time     // when it was read first
-	times  int           // how often it is in the log
+	first  time.Time     // when it was first read
+	times  int           // how many times it is in the log
 }
 
 type spyProducer struct {
@@ -64,7 +65,7 @@ func (s *spyProducer) Append(topic string, partition int, value []byte, report f
 	at := p.sends()
 	rec := &sending{by: p, at: before, own: at}
 	w.mu.Lock()
-	if w.logID == "" || w.broken { // the topic is another one, perhaps
+	if w.logID == "" || w.broken { // the topic may be another one
 		w.logID = logOf(value)
 	}
 	r, _ := decode(value, simGroup, w.logID)
@@ -109,8 +110,8 @@ func (s *spyProducer) Append(topic string, partition int, value []byte, report f
 	return err
 }
 
-// sends returns the time at which what is sent now was decided. What was decided
-// together is sent one after the other, and a suspension may come in between.
+// sends returns when it was decided to send the present record. What was decided together is sent
+// one after the other, and a suspension may come in between.
 func (p *proc) sends() clock.Instant {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -124,12 +125,13 @@ func (p *proc) sends() clock.Instant {
 	return p.clock.Now()
 }
 
-// releases asserts that a Release is sent when the work has ended, or may not go
-// on: the lease has lapsed, which a holder says of itself at T(1−σ), or reading was
-// interrupted, or the deadline has passed.
+// releases asserts that a Release is sent only when the work has ended or may not go on: the
+// lease has lapsed, which for a holder is at T(1−σ), or reading was interrupted, or the deadline
+// has passed.
 func (p *proc) releases(partition int, r *record) {
 	proof := p.reading.proof(partition, r.Session)
-	// V is of the decision to send, which may be a moment before the sending that is seen here.
+	// V is the time of the decision to send, which may be a moment earlier than the sending seen
+	// here.
 	lapsed := !p.younger(proof, p.t-p.t/10-p.t/20) || p.reading.interrupted(partition, r.Session)
 	a := &p.app
 	a.lock.Lock()
@@ -157,13 +159,13 @@ func (p *proc) releases(partition int, r *record) {
 
 // reading is what a process has read.
 type reading struct {
-	mu     sync.Mutex // guards what follows
-	folded []int64    // by partition: offset of the newest record that it has taken in, −1: none
+	mu     sync.Mutex // guards the fields below
+	folded []int64    // by partition: the offset of the newest record that it has folded, −1: none
 	proofs map[onLog]clock.Instant
-	heard  map[onLog]clock.Instant // when the newest evidence of a holder was read
-	told   map[int]standing        // by role: what Watch has told last
+	heard  map[onLog]clock.Instant // when it read the newest evidence of a holder
+	told   map[int]standing        // by role: the last report of Watch
 	newest []uint64                // by partition: the newest session that has sent anything
-	void   []uint64                // and the newest one whose reading was interrupted
+	void   []uint64                // by partition: the newest session whose reading was interrupted
 }
 
 // onLog is a session on one partition.
@@ -187,7 +189,7 @@ func newReading(partitions int) *reading {
 	return r
 }
 
-// proof is the stamp of the newest own evidence that was read back.
+// proof returns the stamp of the newest own evidence that was read back.
 func (r *reading) proof(partition int, n uint64) clock.Instant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -200,14 +202,14 @@ func (r *reading) upTo(partition int) int64 {
 	return r.folded[partition]
 }
 
-// sends notes a session.
+// sends notes that a session has sent a record.
 func (r *reading) sends(partition int, n uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.newest[partition] = max(r.newest[partition], n)
 }
 
-// interrupt ends all sessions: reading begins again.
+// interrupt ends all sessions, because reading begins again.
 func (r *reading) interrupt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -225,8 +227,8 @@ type spyReader struct {
 	w    *world
 	to   *reading
 	p    *proc
-	v    *witness      // if p is nil
-	last *kafka.Record // returned last: when Poll is called again it has been taken in
+	v    *witness      // the reader's, if p is nil
+	last *kafka.Record // the record that Poll last returned; the next call of Poll shows that it was folded
 }
 
 func (s *spyReader) Assign(topic string, offsets []int64) error {
@@ -253,13 +255,13 @@ func (s *spyReader) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 	return r, ok, err
 }
 
-// taken asserts what is so once a process has folded a record.
+// taken asserts what must be true once a process has folded a record.
 func (s *spyReader) taken(partition int, offset int64) {
 	s.to.mu.Lock()
 	s.to.folded[partition] = offset
 	s.to.mu.Unlock()
 	roles := s.w.lookedOn(partition)
-	looks := int64(3 + len(roles)) // for each record it may look thrice, and is asked below
+	looks := int64(3 + len(roles)) // it may read the clock three times for each record, and once for each question below
 	if s.p != nil {
 		s.p.clock.reads.Add(-looks)
 	} else {
@@ -295,13 +297,13 @@ func (p *proc) reads(r kafka.Record) {
 		return
 	}
 	key := onLog{r.Partition, session{n: of.n}}
-	// What comes back after a lapse proves nothing any more.
+	// Evidence that comes back after a lapse proves nothing.
 	if have, ok := p.reading.proofs[key]; !ok || rec.own.Mono > have.Mono && p.younger(have, p.t-p.t/10) {
 		p.reading.proofs[key] = rec.own
 	}
 }
 
-// hears notes evidence.
+// hears notes when evidence was read.
 func (r *reading) hears(rec kafka.Record, of session, lives bool, now clock.Instant) {
 	if !lives {
 		return
@@ -311,8 +313,8 @@ func (r *reading) hears(rec kafka.Record, of session, lives bool, now clock.Inst
 	r.heard[onLog{rec.Partition, of}] = now
 }
 
-// evidence tells whose Beat or Claim a record is, and whether it is evidence by the true
-// fold. It needs the lock.
+// evidence returns the session whose Beat or Claim a record is, and whether it is evidence in the
+// true fold. It needs the lock.
 func (w *world) evidence(r kafka.Record) (of session, lives bool) {
 	f := w.truths[r.Partition]
 	if w.broken || r.Offset >= int64(len(f.entries)) {
@@ -325,7 +327,7 @@ func (w *world) evidence(r kafka.Record) (of session, lives bool) {
 	return e.r.id(), e.lives
 }
 
-// watch notes what Watch tells, until the process ends.
+// watch notes what Watch reports, until the process ends.
 func (p *proc) watch() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The true fold of each log, from offset 0: a second implementation of the design's rules,
-// written from the design, that keeps its whole history.
+// The true fold of each log, from offset 0. It is a second implementation of the design's rules,
+// written from the design, and keeps its whole history.
 
 // session is one incarnation of a process on one log.
 type session struct {
@@ -25,32 +25,32 @@ type truth struct {
 	newer   int64          // Ω; −1: none
 	roles   map[int32]tenure
 	holders map[session]*truthHolder
-	history map[int32][]turn // by role: what changed, ascending
+	history map[int32][]turn // by role: its changes, ascending
 }
 
-// truthEntry is what one record did.
+// truthEntry is one record with its effects.
 type truthEntry struct {
 	value  string
-	r      *record // nil: it plays no part
+	r      *record // nil: it has no effect
 	newer  bool
-	won    []int32 // roles, of a valid Claim
-	lives  bool    // it is evidence
+	won    []int32 // roles won by a valid Claim
+	lives  bool    // the record is evidence
 	before claimed
 }
 
-// claimed is what a Claim found, for counting.
+// claimed counts the roles of a Claim by the state in which it found them.
 type claimed struct {
-	free, foreign, own int // roles
+	free, foreign, own int // numbers of roles
 	otherT             bool
 }
 
-// tenure is who holds a role.
+// tenure is a term of a role.
 type tenure struct {
 	token int64
 	by    session
 }
 
-// turn is a change of who holds a role; by is zero if nobody does.
+// turn is a change of a role's holder; by is zero if nobody holds it.
 type turn struct {
 	at int64
 	tenure
@@ -66,7 +66,7 @@ func newTruth(index int) *truth {
 	return &truth{index: index, empty: map[int64]bool{}, newer: -1, roles: map[int32]tenure{}, holders: map[session]*truthHolder{}, history: map[int32][]turn{}}
 }
 
-// pass passes over offsets without records, before the given one.
+// pass skips offsets without records, up to the given one.
 func (f *truth) pass(before int64) {
 	for n := int64(len(f.entries)); n < before && f.empty[n]; n++ {
 		f.entries = append(f.entries, &truthEntry{})
@@ -164,7 +164,7 @@ func (f *truth) free(role int32, o int64) {
 	}
 }
 
-// at tells who held a role once the record at offset o was folded.
+// at returns who held a role after the record at offset o.
 func (f *truth) at(role int32, o int64) (tenure, bool) {
 	turns := f.history[role]
 	i := sort.Search(len(turns), func(i int) bool { return turns[i].at > o })
@@ -174,8 +174,7 @@ func (f *truth) at(role int32, o int64) (tenure, bool) {
 	return turns[i-1].tenure, true
 }
 
-// won reports whether the record at offset token is a Claim that has won the role for the
-// process.
+// won reports whether the record at offset token is a Claim with which the process won the role.
 func (f *truth) won(role int32, token int64, process string) bool {
 	if token < 0 || token >= int64(len(f.entries)) {
 		return false
@@ -185,7 +184,7 @@ func (f *truth) won(role int32, token int64, process string) bool {
 	return found && e.r.Process == process
 }
 
-// text writes the log as the truth sees it, runs of Beats in one line.
+// text describes the log with its effects. Successive Beats of one session share a line.
 func (f *truth) text(who func(process string) string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "partition %d:\n", f.index)
@@ -228,7 +227,7 @@ func (f *truth) text(who func(process string) string) string {
 	return b.String()
 }
 
-// brief is the beginning of what is long.
+// brief returns the beginning of a long text.
 func brief(x any) string {
 	s := fmt.Sprint(x)
 	return s[:min(60, len(s))]

@@ -13,28 +13,27 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// What people want of an election, in the simulator: priorities and preferences,
-// honest and lying; applications that are not well; leadership handed to somebody
-// who lives, or does not.
+// What operators and applications want in the simulator: priorities and preferences, consistent
+// and contradictory; unhealthy applications; transfers to members that are alive or dead.
 
-// leaning is what the members' preferences are like.
+// leaning is the kind of preferences that members have.
 type leaning int
 
 const (
 	leaningNone     leaning = iota
 	leaningPriority         // each has a priority
-	leaningFunction         // all use the same function
-	leaningLies             // each uses another
+	leaningFunction         // all have the same function
+	leaningLies             // each has another function
 	leanings
 )
 
-// will is what a seed decides of it, for all members.
+// will is what a seed decides about these, for all members.
 type will struct {
 	willed  bool
 	leaning leaning
 	stays   bool
 	still   bool // no jitter at all
-	patient bool // nothing is transferred, and in the end all are to have their share
+	patient bool // nothing is transferred, and in the end every member must have its share
 }
 
 func drawWill(rnd *rand.Rand) will {
@@ -73,7 +72,7 @@ func (w *world) inclined(p *proc, cfg *neli.Config) {
 	}
 }
 
-// opinion is how much somebody wants a member on a role.
+// opinion returns how much a member's preference favours another member for a role.
 func opinion(of string, m neli.Member, role int) int {
 	h := fnv.New32a()
 	_, _ = fmt.Fprint(h, of, m.ID, role)
@@ -82,7 +81,7 @@ func opinion(of string, m neli.Member, role int) int {
 
 var errUnwell = errors.New("unwell")
 
-// healthy is the application's own check. It is suspended with its process.
+// healthy is the application's health check. It is suspended with its process.
 func (p *proc) healthy() error {
 	if stopped := p.app.stoppedUntil(); stopped != nil {
 		<-stopped
@@ -99,7 +98,7 @@ func (p *proc) healthy() error {
 	return errUnwell
 }
 
-// ails sets whether the application is well.
+// ails makes the application well or unwell.
 func (p *proc) ails(yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,13 +109,13 @@ func (p *proc) ails(yes bool) {
 }
 
 const (
-	// noticed is how long it may take until a change of health is known.
+	// noticed is how long it may take until the library notices a change of health.
 	noticed     = 1100 * time.Millisecond
 	noticedHung = 5*time.Second + noticed
 )
 
-// unwellFor is for how long the library must have known that the application is
-// not well, or does not say.
+// unwellFor returns for how long the library must have known that the application is unwell, or
+// that its check hangs.
 func (p *proc) unwellFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -139,7 +138,7 @@ func (p *proc) unwellFor() time.Duration {
 	return known(p.unwell, noticed)
 }
 
-// stalls makes the check of health hang for d.
+// stalls makes the health check hang for d.
 func (p *proc) stalls(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,7 +147,7 @@ func (p *proc) stalls(d time.Duration) {
 	}
 }
 
-// wills are what is done to processes by way of what people want.
+// wills are the faults that come from what operators and applications want.
 var wills = []fault{
 	{"unwell", func(w *world, p *proc) {
 		p.ails(true)
@@ -197,7 +196,7 @@ var wills = []fault{
 	}},
 }
 
-// wish lets people have their will now and then.
+// wish lets one of them strike now and then.
 func (w *world) wish() {
 	if !w.willed || w.rnd.IntN(3) > 0 {
 		return
@@ -205,16 +204,16 @@ func (w *world) wish() {
 	w.strike(oneOf(w.rnd, wills...), w.victim())
 }
 
-// transferred is what Transfer said.
+// transferred is a successful Transfer.
 type transferred struct {
 	from, to *proc
 	role     int
 	after    int64 // the token that was given up
 }
 
-// transfer asks p to hand a role that it leads to q, and notes what it says.
+// transfer asks p to hand a role that it leads to q, and notes the result.
 func (w *world) transfer(p, q *proc) {
-	if q == nil || w.nomination != neli.Open || w.patient { // what was transferred is not shared out
+	if q == nil || w.nomination != neli.Open || w.patient { // a transferred role is not shared out
 		return
 	}
 	from := w.rnd.IntN(len(w.looked))
@@ -256,10 +255,10 @@ func (w *world) transferEnds(ctx context.Context, err error, m transferred) {
 	}
 }
 
-// awayFor is how long a process that has stepped down claims nothing, by its own clock.
+// awayFor returns how long a process claims nothing after it stepped down, by its own clock.
 func (p *proc) awayFor() time.Duration { return max(10*time.Second, 3*p.t) }
 
-// stepDown asks p to give everything up.
+// stepDown asks p to give up everything.
 func (w *world) stepDown(p *proc) {
 	from := p.clock.Now().Mono
 	p.heed.moves.Store(true)
@@ -290,8 +289,8 @@ func (p *proc) until() clock.Mono {
 	return p.awayUntil
 }
 
-// claims asserts that a process which sends a claim is willing. What is sent late,
-// after something else, may have been decided before.
+// claims asserts that a process that sends a claim may lead. If sending was delayed, the claim
+// may have been decided before that changed.
 func (p *proc) claims(at clock.Instant) {
 	if p.clock.Now() != at {
 		return
@@ -306,8 +305,7 @@ func (p *proc) claims(at clock.Instant) {
 	}
 }
 
-// well asserts that whoever leads is well, or has not been unwell for longer than it
-// takes to give up.
+// well asserts that a leader is well, or has not been unwell for longer than giving up takes.
 func (w *world) well(p *proc, role int) {
 	bound := 4*time.Second + simDrain + p.t + time.Second
 	if d := p.unwellFor(); d > w.stretched(bound) {
@@ -315,7 +313,7 @@ func (w *world) well(p *proc, role int) {
 	}
 }
 
-// stretched is d by the slowest ordinary clock, in true time.
+// stretched returns d by the slowest ordinary clock, in true time.
 func (w *world) stretched(d time.Duration) time.Duration {
 	return time.Duration(float64(d) / (1 - w.drift) / (1 - w.slew))
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A reading of the wire form of its own, as far as the fold needs it. What is wrong in any
-// way is no record: that the library refuses the same is a matter of its own tests.
+// A second decoder of the wire form, as far as the fold needs it. It takes anything wrong for no
+// record at all. The library's own tests check that it refuses the same records.
 
 // record is a record of this group and log.
 type record struct {
@@ -39,7 +39,7 @@ type record struct {
 	ended []grant
 }
 
-// grant is roles that are given back, with one token.
+// grant is a list of roles that are given back, with their token.
 type grant struct {
 	token int64
 	roles []int32

@@ -11,16 +11,14 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// The witness is an observer in the world: no fault strikes it, so that what it
-// says of who leads must be true as it is meant: at the time of a record that it
-// read as long ago as it says. It must not write anything but requests (asks.go), and not stay
-// ignorant.
+// The witness is an observer in the world. No fault strikes it, so every leader that it reports
+// must be true in its terms: at the time of a record that it read as long ago as it says. It must
+// learn who leads, and it must write nothing but requests (asks.go).
 
-// simDelivery is more than the broker takes to bring a record to a process that is
-// well, polls included.
+// simDelivery is longer than a record takes to reach a healthy process, including polls.
 const simDelivery = 500 * time.Millisecond
 
-// simRetry is more than the longest pause between two attempts to find a broker.
+// simRetry is longer than the longest pause between two attempts to find a broker.
 const simRetry = 15 * time.Second
 
 var errWitness = errors.New("an observer writes")
@@ -31,13 +29,13 @@ type witness struct {
 	clock   *machine
 	reading *reading
 
-	mu    sync.Mutex        // guards what follows
-	began map[int]time.Time // by partition: when it first knew anybody
+	mu    sync.Mutex        // guards the fields below
+	began map[int]time.Time // by partition: when it first knew a holder
 	reads bool
-	blind map[int]time.Duration // by role: for how long it has been led and nobody known to
+	blind map[int]time.Duration // by role: for how long it has been led without the witness knowing
 }
 
-// testify puts a witness into the world.
+// testify adds a witness to the world.
 func (w *world) testify() {
 	v := &witness{w: w, reading: newReading(w.partitions), blind: map[int]time.Duration{}, began: map[int]time.Time{},
 		clock: newMachine(w.began, 1+w.drift*float64(w.roles%3-1), 0)}
@@ -56,7 +54,7 @@ func (w *world) testify() {
 
 func (v *witness) close() { _ = v.Close() }
 
-// hear asserts what the witness says, every period.
+// hear checks the witness's reports, once every period.
 func (w *world) hear(period time.Duration) {
 	w.mu.Lock()
 	v, broken, down, restarted := w.witness, w.broken, w.down, w.restarted
@@ -75,9 +73,9 @@ func (w *world) hear(period time.Duration) {
 		}
 		v.mu.Lock()
 		v.blind[role] += period
-		// Until it has found a broker that was gone at first it asks more and more seldom.
+		// If the broker was gone at first, the witness looks for it at growing intervals.
 		looking := !v.reads && time.Since(restarted) < simRetry
-		if ok || down || looking || w.profile == paused || w.leaderOf(role) == nil { // who was paused does not know
+		if ok || down || looking || w.profile == paused || w.leaderOf(role) == nil { // a paused process does not know whether it leads
 			v.blind[role] = 0
 		}
 		blind := v.blind[role]
@@ -88,8 +86,8 @@ func (w *world) hear(period time.Duration) {
 	}
 }
 
-// check asserts that who is told is who holds, and that evidence of it was read as long
-// ago as is told.
+// check asserts that the reported holder is the true one, and that its evidence was read as long
+// ago as reported.
 func (v *witness) check(role int, h neli.Holder) {
 	w, partition := v.w, role%v.w.partitions
 	now, o := v.clock.Now(), v.reading.upTo(partition)
@@ -108,9 +106,9 @@ func (v *witness) check(role int, h neli.Holder) {
 	v.reading.mu.Unlock()
 	switch age := now.Age(heard); {
 	case !ok:
-		w.violated("the witness tells of a holder of role %d, of which it has read nothing", role)
+		w.violated("the witness reports a holder of role %d that it has read nothing of", role)
 	case time.Since(began) > age*2 && (h.Age-age).Abs() > time.Millisecond:
-		w.violated("the witness has read of the holder of role %d %v ago, and says %v", role, age, h.Age)
+		w.violated("the witness has read of the holder of role %d %v ago, and reports %v", role, age, h.Age)
 	default:
 		w.opts.Seen.count("told by the witness")
 	}

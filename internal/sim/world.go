@@ -14,36 +14,36 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// world is a cluster of whole processes in a bubble, with its adversary's knowledge of
-// everything.
+// world is a cluster of whole processes in a bubble, with everything that the adversary and the
+// oracle know.
 type world struct {
 	plan
 	journal
 	opts   *Options
-	rnd    *rand.Rand // of the goroutine that schedules, nobody else's
+	rnd    *rand.Rand // used only by the scheduling goroutine
 	broker *nelitest.Broker
 	born   int
-	quiet  time.Time // when the last fault that nobody can undo will have ended
-	undo   []func()  // of the goroutine that schedules
+	quiet  time.Time // when the last fault that cannot be undone will have ended
+	undo   []func()  // used only by the scheduling goroutine
 	ending sync.WaitGroup
-	looked []int // roles that are looked at all the time: all, or some of many
+	looked []int // the watched roles: all, or some of many
 	asking asking
 
-	mu        sync.Mutex // guards what follows
-	procs     []*proc    // all that live, and those that are closing
+	mu        sync.Mutex // guards the fields below
+	procs     []*proc    // those alive, and those that are closing
 	buried    []*proc
-	called    map[string]string // what the oracle calls a process
+	called    map[string]string // by the random id of a process: its name in the transcript
 	logID     string
 	truths    []*truth
-	led       map[int]*proc  // role → who acquired it last
-	tokens    map[int]int64  // role → with which token
-	owners    map[term]*proc // who had it
+	led       map[int]*proc  // role → the process that last acquired it
+	tokens    map[int]int64  // role → the token of that
+	owners    map[term]*proc // the process that had it
 	terms     int
-	restarted time.Time // when the broker came back
-	down      bool      // the broker is
-	breach    time.Time // until then what the promise rests on is broken
-	broken    bool      // it was
-	unsure    bool      // somebody may have to wait for W(60 s)
+	restarted time.Time // when the broker last started
+	down      bool      // the broker is down
+	breach    time.Time // until then an assumption of the promise is violated
+	broken    bool      // an assumption was violated
+	unsure    bool      // some process may have to wait for W(60 s)
 	sent      map[placed]*sending
 	moves     []transferred
 
@@ -56,7 +56,7 @@ type term struct {
 	token int64
 }
 
-// inWorld runs a seed's world in a bubble of its own.
+// inWorld runs the world of a seed in a bubble of its own.
 func inWorld(t *testing.T, opts *Options, run func(*world)) {
 	var w *world
 	defer func() {
@@ -93,7 +93,7 @@ func inWorld(t *testing.T, opts *Options, run func(*world)) {
 	})
 }
 
-// end closes everybody.
+// end closes all processes.
 func (w *world) end() {
 	for _, p := range w.living() {
 		w.broker.Restore(p.id, nelitest.All)
@@ -113,7 +113,7 @@ func (w *world) end() {
 	}
 }
 
-// transcript is what the journal has, and the logs.
+// transcript returns the journal and the logs.
 func (w *world) transcript() string {
 	b := w.journal.transcript()
 	w.mu.Lock()
@@ -129,7 +129,7 @@ func (w *world) upTo(d time.Duration) time.Duration { return time.Duration(w.rnd
 
 func (w *world) chance(p float64) bool { return w.rnd.Float64() < p }
 
-// until passes time, at most d, and ends early when ok.
+// until lets time pass until ok, at most d. It returns the last value of ok.
 func (w *world) until(d time.Duration, ok func() bool) bool {
 	for end := time.Now().Add(d); !ok(); {
 		left := time.Until(end)
@@ -141,7 +141,7 @@ func (w *world) until(d time.Duration, ok func() bool) bool {
 	return true
 }
 
-// living are those that nobody has closed or killed.
+// living returns the processes that were neither closed nor killed.
 func (w *world) living() []*proc {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,12 +164,12 @@ func (w *world) later(d time.Duration, undo func()) {
 	time.AfterFunc(d, once)
 }
 
-// learn gives the truth a record that somebody has read or sent.
+// learn passes a record that some process has read or sent to the truth.
 func (w *world) learn(partition int, offset int64, value []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.broken {
-		return // offsets have other records by now
+		return // the offsets belong to other records now
 	}
 	f := w.truths[partition]
 	if offset > int64(len(f.entries)) {
@@ -185,7 +185,7 @@ func (w *world) learn(partition int, offset int64, value []byte) {
 	}
 }
 
-// catchUp gives the truth all that is in a log. It needs the lock.
+// catchUp passes all records of a log to the truth. It needs the lock.
 func (w *world) catchUp(f *truth) {
 	if w.broken {
 		return
