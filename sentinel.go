@@ -180,14 +180,14 @@ func (c Config) resolveSentinel(s *settings, f *faults) {
 	}
 }
 
-// opened registers this process once its topic is known. id is the topic's id. Small logs call it
-// before their topic is found.
+// opened registers this process once the identity of its logs is known. id is the topic's id. Small logs
+// call it before their topic, or their list of hosts, is found.
 func (s *settings) opened(ctx context.Context, log elector.Log, id string) {
 	if s.watched.client == nil {
 		return
 	}
 	if s.small {
-		if id = kafkalog.Identity(ctx, log); id == "" && s.logs > 0 {
+		if id = kafkalog.Identity(ctx, log); id == "" && (s.logs > 0 || ctx.Err() != nil) {
 			return
 		}
 	}

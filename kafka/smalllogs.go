@@ -62,6 +62,17 @@ type LogSet interface {
 	Close() error
 }
 
+// Identified is implemented by a LogSet that can tell its logs from those of other sets. A sentinel
+// refuses a member whose logs have another identity than its own. If either has none, it takes the
+// member: it then releases nothing if the logs differ, and a crash costs T.
+type Identified interface {
+	LogSet
+	// Identity returns a text of 1 to 256 bytes of UTF-8 that is the same in all processes that use
+	// these logs. It waits until the text is known, and returns "" if ctx ends first. It may be
+	// called concurrently with the other methods, and after Close.
+	Identity(ctx context.Context) string
+}
+
 // LogEntryKind is the kind of a LogEntry.
 type LogEntryKind int
 

@@ -1,6 +1,8 @@
 package peers
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"strings"
 	"time"
@@ -28,6 +30,13 @@ func (a agreement) message(host string) *wire.Agreement {
 		m.Hosts = append(m.Hosts, &wire.Host{Id: h.ID, Address: h.Address})
 	}
 	return m
+}
+
+// list returns a hash of the list of hosts. A sentinel and a member compare it, because a host refuses
+// only processes that reach it: each of two clusters accepts a sentinel with its own list.
+func (a agreement) list() string {
+	sum := sha256.Sum256([]byte(listed(a.message("").GetHosts())))
+	return hex.EncodeToString(sum[:])
 }
 
 // differences names all that another one's agreement has otherwise, with both values.

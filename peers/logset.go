@@ -22,6 +22,8 @@ type logSet struct {
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 	close   func() error
+	known   chan struct{} // closed once the list is known
+	list    string        // the list of hosts, hashed; written before known is closed
 
 	mu      sync.Mutex
 	links   []*link // empty until the list is known
@@ -43,7 +45,7 @@ func newLogSet(ctx context.Context, c Config, s kafka.LogSettings) (*logSet, err
 	n := cmp.Or(c.Size, len(c.Hosts))
 	run, cancel := context.WithCancel(context.Background())
 	v := &logSet{size: n, logger: s.Logger, entries: make(chan kafka.LogEntry, maxEntries), fatal: make(chan error, 1), cancel: cancel,
-		begun: make([]bool, n), refused: make([]error, n)}
+		known: make(chan struct{}), begun: make([]bool, n), refused: make([]error, n)}
 	v.close = sync.OnceValue(v.shut)
 	if c.Discover == "" {
 		if err := v.start(ctx, run, c, s); err != nil {
@@ -70,6 +72,8 @@ func (v *logSet) start(ctx, run context.Context, c Config, s kafka.LogSettings) 
 	if err != nil {
 		return err
 	}
+	v.list = set.agreed.list()
+	close(v.known)
 	var own *server
 	if set.self.ID != "" {
 		if own, err = newServer(ctx, set, s.Logger); err != nil {
@@ -166,6 +170,18 @@ func (v *logSet) end(err error) {
 }
 
 func (v *logSet) Logs() int { return v.size }
+
+var _ kafka.Identified = (*logSet)(nil)
+
+// Identity implements kafka.Identified: processes with the same list of hosts use the same logs.
+func (v *logSet) Identity(ctx context.Context) string {
+	select {
+	case <-v.known:
+		return v.list
+	case <-ctx.Done():
+		return ""
+	}
+}
 
 func (v *logSet) Next(ctx context.Context, timeout time.Duration) (kafka.LogEntry, bool, error) {
 	select {

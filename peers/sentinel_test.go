@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli"
+	"github.com/goneli/neli/kafka"
 )
 
 const (
@@ -145,4 +146,47 @@ func startWatched(t *testing.T, o watchedOrders, events chan<- string) *exec.Cmd
 		}
 	})
 	return cmd
+}
+
+// The members of two groups may have the same name, and their hosts the same ids.
+func TestASentinelWithOtherHostsRefuses(t *testing.T) {
+	hosts := list(t, 1)
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o750)) //nolint:gosec // a directory
+	for name, c := range map[string]struct {
+		of   []Host
+		want string
+	}{"own": {hosts, "watching"}, "other": {list(t, 1), "refused"}} {
+		t.Run(name, func(t *testing.T) {
+			socket := filepath.Join(dir, name)
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() {
+				ended <- neli.RunSentinel(ctx, neli.SentinelConfig{Socket: socket, Name: "sentinel", Provider: &provider{Config{Hosts: c.of}}})
+			}()
+			t.Cleanup(func() { stop(); assert.NoError(t, <-ended) })
+			said, logger := newJournal()
+			n, err := neli.New(neli.Config{Provider: &provider{Config{Hosts: hosts, Self: hosts[0].ID}}, LeaderGroupID: "test", HeartbeatTimeout: time.Second,
+				Sentinel: socket, Logger: logger})
+			require.NoError(t, err)
+			t.Cleanup(func() { assert.NoError(t, n.Close()) })
+			require.Eventually(t, func() bool { return n.Stats().Sentinel == c.want }, within, time.Millisecond, "the sentinel has %s hosts", name)
+			if c.want == "refused" {
+				said.await(t, "their lists of hosts differ")
+			}
+		})
+	}
+}
+
+func TestTheSameHostsHaveTheSameIdentity(t *testing.T) {
+	identity := func(hosts ...Host) string {
+		v, err := newLogSet(t.Context(), Config{Hosts: hosts}, kafka.LogSettings{Group: "g", T: time.Second, Logger: slog.New(slog.DiscardHandler)})
+		require.NoError(t, err)
+		defer v.Close()
+		return v.Identity(t.Context())
+	}
+	a, b, c := Host{"a", "127.0.0.1:1"}, Host{"b", "127.0.0.1:2"}, Host{"c", "127.0.0.1:3"}
+	require.NotEmpty(t, identity(a, b, c), "a list has an identity")
+	require.Equal(t, identity(a, b, c), identity(c, b, a), "in any order")
+	require.NotEqual(t, identity(a, b, c), identity(a, b, Host{"c", "127.0.0.1:4"}), "another address is another host")
 }

@@ -96,8 +96,9 @@ func (v *smallTopic) end(err error) {
 	}
 }
 
-// identity returns the topic's id once it was found; empty if the search failed or ctx ends.
-func (v *smallTopic) identity(ctx context.Context) string {
+// Identity implements Identified: it returns the topic's id once it was found, and "" if the search
+// failed.
+func (v *smallTopic) Identity(ctx context.Context) string {
 	select {
 	case <-v.looked:
 		return v.topic.id

@@ -53,16 +53,19 @@ func TestASocketThatAnotherUserMayReplaceIsRefused(t *testing.T) {
 	defer l.Close()
 	said := refusedClient(t, socketIn(dir))
 	require.Equal(t, 1, said.count("others may write"))
-	require.ErrorIs(t, checkDirectory(socketIn("/"), 4711), nil, "root may always")
-	require.ErrorIs(t, checkDirectory(socketIn(directory(t)), 4711), ownedByRoot(), "a socket of another user than the directory's")
 }
 
-// ownedByRoot is what is said of a directory of this process's: nothing if that is root's.
-func ownedByRoot() error {
-	if os.Geteuid() == 0 {
-		return nil
+// A process that listens in a directory of another user, not root's, has not made that directory.
+func TestASocketInAnotherUsersDirectoryIsRefused(t *testing.T) {
+	dir := directory(t)
+	owner := os.Geteuid()
+	if owner == 0 {
+		owner = 4711
+		require.NoError(t, os.Chown(dir, owner, 0))
 	}
-	return errDirectory
+	require.NoError(t, checkDirectory(socketIn(dir), uint32(owner)))
+	require.ErrorIs(t, checkDirectory(socketIn(dir), 4712), errDirectory, "the directory's user could replace the socket")
+	require.NoError(t, checkDirectory(socketIn("/"), 4712), "root may always")
 }
 
 // A sentinel of another user that this one may not reach.
@@ -120,6 +123,22 @@ func TestASentinelThatDoesNotAnswerHoldsNobodyUp(t *testing.T) {
 	require.Eventually(t, func() bool { return c.State() == Refused }, 30*time.Second, 10*time.Millisecond)
 	cancel()
 	<-ended
+}
+
+// A sentinel keeps nothing on disk, so a restarted one knows only the members that connect again.
+func TestARefusedMemberTriesAgain(t *testing.T) {
+	c := NewClient(socketIn(directory(t)), slog.New(slog.DiscardHandler))
+	c.reg = registration(NewSecret())
+	retry := time.NewTimer(time.Hour)
+	retry.Stop()
+	for range 3 {
+		c.register(retry)
+		require.Equal(t, Refused, c.State())
+		require.True(t, retry.Stop(), "it will try again")
+	}
+	c.note(Answer{State: Watching}, retry)
+	c.note(Answer{State: Refused, Reason: errEnded.Error()}, retry)
+	require.True(t, retry.Stop(), "it will try again when a sentinel has gone")
 }
 
 func TestAClientThatIsNeverOpenedEnds(t *testing.T) {

@@ -164,7 +164,7 @@ func (h *Hub) follow(ctx context.Context, at Place, p *place, reg Registration, 
 	}
 	rules := h.opt.Rules()
 	rules.Group, rules.Small, rules.T, rules.Rho = at.Group, at.Small(), reg.T, reg.Rho
-	r := newRunner(rules, at.TopicID, log, h.opt.Now, logger, func() { h.change(at, p, Answer{State: Watching}) })
+	r := newRunner(rules, at, log, h.opt.Now, logger, func() { h.change(at, p, Answer{State: Watching}) })
 	h.mu.Lock()
 	p.runner = r
 	deaths := p.deaths

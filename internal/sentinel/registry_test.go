@@ -51,17 +51,17 @@ func TestWhatProvesNothingIsRefused(t *testing.T) {
 
 func TestARegistrationIsUntrusted(t *testing.T) {
 	for what, change := range map[string]func(*Registration){
-		"no group":     func(r *Registration) { r.Group = "" },
-		"long name":    func(r *Registration) { r.Name = strings.Repeat("x", 300) },
-		"no UTF-8":     func(r *Registration) { r.Topic = "\xff" },
-		"id, no topic": func(r *Registration) { r.Topic = "" },
-		"logs":         func(r *Registration) { r.Logs = 9 },
-		"no T":         func(r *Registration) { r.T = 0 },
-		"T":            func(r *Registration) { r.T = time.Hour },
-		"rho":          func(r *Registration) { r.Rho = 1 },
-		"NaN":          func(r *Registration) { r.Rho = math.NaN() },
-		"no secret":    func(r *Registration) { r.Secret, r.Process = "", ProcessID("") },
-		"long secret":  func(r *Registration) { r.Secret = strings.Repeat("x", 300); r.Process = ProcessID(r.Secret) },
+		"no group":    func(r *Registration) { r.Group = "" },
+		"long name":   func(r *Registration) { r.Name = strings.Repeat("x", 300) },
+		"no UTF-8":    func(r *Registration) { r.Topic = "\xff" },
+		"long id":     func(r *Registration) { r.TopicID = strings.Repeat("x", 300) },
+		"logs":        func(r *Registration) { r.Logs = 9 },
+		"no T":        func(r *Registration) { r.T = 0 },
+		"T":           func(r *Registration) { r.T = time.Hour },
+		"rho":         func(r *Registration) { r.Rho = 1 },
+		"NaN":         func(r *Registration) { r.Rho = math.NaN() },
+		"no secret":   func(r *Registration) { r.Secret, r.Process = "", ProcessID("") },
+		"long secret": func(r *Registration) { r.Secret = strings.Repeat("x", 300); r.Process = ProcessID(r.Secret) },
 	} {
 		reg := registration("s")
 		change(&reg)

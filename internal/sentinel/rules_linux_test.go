@@ -11,6 +11,9 @@ var kernelRules = []mutation.Mutant{
 	{Rule: "2: nobody else may write to the socket's directory", File: "server_linux.go",
 		Old: "|| st.Mode&0o022 != 0 {", New: "{",
 		Guard: "TestTheSocketIsTheSentinelsOwn", Want: "others may write"},
+	{Rule: "2: the directory is of the user who listens, or root's", File: "server_linux.go",
+		Old: "st.Uid != 0 && st.Uid != owner ||", New: "owner == 0 && st.Uid != 0 && false ||",
+		Guard: "TestASocketInAnotherUsersDirectoryIsRefused", Want: "could replace the socket"},
 	{Rule: "3: a directory of /proc is no pidfd", File: "proof_linux.go",
 		Old: "p.Pidfd = inPidfs(fd)", New: "p.Pidfd = true",
 		Guard: "TestBadProofsAreRefusedAndSaidOnce", Want: "a directory of /proc"},
@@ -32,6 +35,9 @@ var kernelRules = []mutation.Mutant{
 	{Rule: "5: a pidfd is kept when its connection ends", File: "server_linux.go",
 		Old: "if !s.hub.lost(reg.Process, tell) {", New: "if s.hub.Goodbye(reg.Process); !s.hub.lost(reg.Process, tell) {",
 		Guard: "TestAMemberWhoseConnectionHasEndedStillDies", Want: "its pidfd was kept"},
+	{Rule: "13: a restarted sentinel is told again", File: "client.go",
+		Old: "		retry.Reset(c.pause.NextBackOff())\n", New: "",
+		Guard: "TestARefusedMemberTriesAgain", Want: "it will try again"},
 }
 
 func TestKernelRulesAreGuarded(t *testing.T) { mutation.Run(t, kernelRules) }

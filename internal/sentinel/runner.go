@@ -22,9 +22,12 @@ const (
 	openWithin = 30 * time.Second
 )
 
-// errOtherTopic: the ids of topics are unique, so that this is another cluster, or the topic
-// was created anew.
+// errOtherTopic: no two topics have the same id. So the sentinel is connected to another cluster, or
+// the topic was deleted and created again.
 var errOtherTopic = errors.New("the topic has another id: the sentinel is of another cluster, or the topic was created anew")
+
+// errOtherLogs: the same for small logs without a broker, whose identity is their list of hosts.
+var errOtherLogs = errors.New("the sentinel has other small logs than the member: their lists of hosts differ")
 
 // errNotOpened: no broker, no topic, or no rights to see it.
 var errNotOpened = fmt.Errorf("the log could not be opened within %v: there is no such topic, or no broker", openWithin)
@@ -34,7 +37,7 @@ type runner struct {
 	log    elector.Log
 	now    func() clock.Instant
 	logger *slog.Logger
-	topic  string // its id, as members say; empty: there is none
+	at     Place // what members say of their logs; without a TopicID these have no identity
 	wakeup chan struct{}
 	ready  func() // called once, when the log was written to
 
@@ -45,8 +48,8 @@ type runner struct {
 	told      bool // ready was called
 }
 
-func newRunner(rules Rules, topicID string, log elector.Log, now func() clock.Instant, logger *slog.Logger, ready func()) *runner {
-	return &runner{log: log, now: now, logger: logger, topic: topicID, wakeup: make(chan struct{}, 1), ready: ready, watch: NewWatch(rules)}
+func newRunner(rules Rules, at Place, log elector.Log, now func() clock.Instant, logger *slog.Logger, ready func()) *runner {
+	return &runner{log: log, now: now, logger: logger, at: at, wakeup: make(chan struct{}, 1), ready: ready, watch: NewWatch(rules)}
 }
 
 // run works until ctx is done, or returns the error that ended it for good. The log is closed
@@ -72,7 +75,10 @@ func (r *runner) open(ctx context.Context) error {
 		return context.Cause(limit)
 	case err != nil:
 		return err
-	case id != "" && r.topic != "" && id != r.topic: // of a topic that cannot be found, Next has the error
+	case id != "" && r.at.TopicID != "" && id != r.at.TopicID: // of a topic that cannot be found, Next has the error
+		if r.at.Topic == "" {
+			return errOtherLogs
+		}
 		return errOtherTopic
 	}
 	r.do(func(w *Watch, now clock.Instant) {

@@ -368,13 +368,15 @@ func TestATopicThatIsNotAllowedIsRefused(t *testing.T) {
 // A sentinel of another cluster, or without rights, refuses after all; the members cost T.
 func TestAGroupThatCannotBeWatchedIsRefused(t *testing.T) {
 	for what, c := range map[string]struct {
-		change func(*Options, *memoryLog)
-		want   string
+		brokerless bool
+		change     func(*Options, *memoryLog)
+		want       string
 	}{
-		"another cluster":  {func(_ *Options, m *memoryLog) { m.id = "another id" }, errOtherTopic.Error()},
-		"no rights":        {func(_ *Options, m *memoryLog) { m.lostErr = errTest }, errTest.Error()},
-		"no rights to see": {func(_ *Options, m *memoryLog) { m.openErr = errTest }, errTest.Error()},
-		"no client for that": {func(o *Options, _ *memoryLog) {
+		"another cluster":  {false, func(_ *Options, m *memoryLog) { m.id = "another id" }, errOtherTopic.Error()},
+		"other hosts":      {true, func(_ *Options, m *memoryLog) { m.id = "another id" }, errOtherLogs.Error()},
+		"no rights":        {false, func(_ *Options, m *memoryLog) { m.lostErr = errTest }, errTest.Error()},
+		"no rights to see": {false, func(_ *Options, m *memoryLog) { m.openErr = errTest }, errTest.Error()},
+		"no client for that": {false, func(o *Options, _ *memoryLog) {
 			o.Open = func(Place, *slog.Logger) (elector.Log, error) { return nil, errTest }
 		}, errTest.Error()},
 	} {
@@ -385,7 +387,11 @@ func TestAGroupThatCannotBeWatchedIsRefused(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go client.Run(ctx)
-			client.Opened(registration(NewSecret()))
+			reg := registration(NewSecret())
+			if c.brokerless {
+				reg.Topic = ""
+			}
+			client.Opened(reg)
 			require.Eventually(t, func() bool { return client.state.Load().Reason == c.want }, 10*time.Second, time.Millisecond)
 			require.Equal(t, Refused, client.State())
 			require.Equal(t, 1, said.count("no sentinel watches this process"), "the member says so once")

@@ -199,13 +199,14 @@ func TestAllSessionsOfTheDeadAreReleased(t *testing.T) {
 	d.pass(testT)
 	d.heard()
 	require.Equal(t, 2, a.l.Sessions(), "the test's own: two sessions hold something")
+	read := int64(len(d.logs[0])) - 1
 	d.die("a")
 	released := d.heard(lease.Release)
 	require.Len(t, released, 2, "one for each session")
 	require.True(t, a.l.Vacant(), "nothing is left")
 	for _, r := range released {
 		require.Greater(t, r.Seq, uint64(foreignSeq), "a number that the dead process has never used")
-		require.Less(t, r.Read, int64(len(d.logs[0])), "the sentinel's own read")
+		require.Equal(t, read, r.Read, "the sentinel's own read")
 		require.Equal(t, testT, r.Longest, "the sentinel's own longest")
 	}
 }
@@ -221,6 +222,34 @@ func TestOnlyTheDeadAreReleased(t *testing.T) {
 	d.die("a")
 	_, mine := b.l.Mine(1)
 	require.True(t, mine, "who lives keeps what it has")
+}
+
+// Another sentinel has noted the same death, and its records arrive after a successor has begun.
+func TestSeveralSentinelsDoNoHarm(t *testing.T) {
+	d := newDesk(t, 1, false)
+	a, b := d.member("a", 0), d.member("b", 0)
+	d.claim(a, 0)
+	d.pass(testT)
+	second := NewWatch(Rules{Process: "another sentinel", Name: "s", Group: "g", T: testT, Rho: 0.0005, Random: func(time.Duration) time.Duration { return 0 }})
+	second.Open(1, "id", d.now)
+	second.Read(elector.Entry{Reset: true, Whole: true}, nil, nil, d.now)
+	for o := range d.logs[0] {
+		second.Read(elector.Entry{Offset: int64(o)}, &d.logs[0][o], nil, d.now)
+	}
+	second.Ready(d.now)
+	d.now = d.now.Add(testT) // it does not know since when the term lasts
+	second.Died(Death{Process: "a", T: testT}, d.now)
+	late := second.Ready(d.now).Append
+	require.Len(t, late, 3, "the test's own: its own Hello, a leave and a Release")
+
+	d.die("a")
+	require.True(t, a.l.Vacant())
+	d.claim(b, 0)
+	for _, l := range late {
+		d.append(0, l.Record)
+	}
+	_, mine := b.l.Mine(0)
+	require.True(t, mine, "the successor keeps its term")
 }
 
 func TestTheSameTokenIsReleasedEachQuarterOfT(t *testing.T) {
@@ -422,15 +451,15 @@ func TestASmallLogIsReleasedUnderItsOwnID(t *testing.T) {
 // A log that has forgotten has another id; what is said late of the former one counts for nothing.
 func TestALogThatForgetsIsReadAnew(t *testing.T) {
 	d := newDesk(t, 1, true)
-	a := d.member("a", 0)
-	d.claim(a, 0)
+	d.claim(d.member("a", 0), 0)
 	d.pass(testT)
 	d.w.Read(elector.Entry{Partition: 0, Reset: true, ID: "another"}, nil, nil, d.now)
 	d.carry()
 	require.False(t, d.w.logs[0].lease.Known())
-	beat, _ := a.l.Beat(d.now)
-	d.w.Read(elector.Entry{Partition: 0, Offset: 50, ID: "incarnation"}, &beat, nil, d.now)
-	require.False(t, d.w.logs[0].lease.Known())
+	for o := range d.logs[0] {
+		d.w.Read(elector.Entry{Partition: 0, Offset: int64(o), ID: "incarnation"}, &d.logs[0][o], nil, d.now)
+	}
+	require.False(t, d.w.logs[0].lease.Known(), "what the former log says counts for nothing")
 	d.heard()
 	d.die("a")
 	require.Empty(t, d.heard(lease.Release), "nothing is known of the new one")

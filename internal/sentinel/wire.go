@@ -21,9 +21,9 @@ const maxMessage = 4096
 
 // Registration says who a member is and where it contends.
 type Registration struct {
-	Topic   string        `json:"topic,omitempty"` // empty: small logs without a broker
-	TopicID string        `json:"topic_id,omitempty"`
-	Logs    int           `json:"logs,omitempty"` // of Config.Logs; 0: one replicated log
+	Topic   string        `json:"topic,omitempty"`    // empty: small logs without a broker
+	TopicID string        `json:"topic_id,omitempty"` // without a topic: of the small logs; empty: they have none
+	Logs    int           `json:"logs,omitempty"`     // of Config.Logs; 0: one replicated log
 	Group   string        `json:"group"`
 	Process string        `json:"process"`
 	Secret  string        `json:"secret"`
@@ -112,8 +112,8 @@ func (r *Registration) check() error {
 	switch {
 	case r.Group == "":
 		return bad("no group")
-	case r.Topic == "" && r.TopicID != "" || r.Logs < 0 || r.Logs > maxSmall:
-		return bad("topic or logs")
+	case r.Logs < 0 || r.Logs > maxSmall:
+		return bad("logs")
 	case r.T < minimumT || r.T > clock.Tmax || !(r.Rho >= 0 && r.Rho <= maximumRho):
 		return bad("t or rho")
 	}
