@@ -29,9 +29,17 @@ const (
 
 var program string // this command, built
 
+// programVariable is the environment variable that makes this test's binary one of programs.
+const programVariable = "NELI_TEST_PROGRAM"
+
+var programs = map[string]func() int{}
+
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
+	if name := os.Getenv(programVariable); name != "" {
+		return programs[name]()
+	}
 	// This process adopts what a process under test leaves behind, so that it leaves no zombies.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Println(err)

@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -20,10 +21,16 @@ const long = 10 * time.Second
 // startSentinel starts a sentinel, and returns its socket.
 func startSentinel(t *testing.T, c *kfake.Cluster, args ...string) (*process, string) {
 	t.Helper()
+	return startSentinelBy(t, c, func(*exec.Cmd) {}, args...)
+}
+
+// startSentinelBy starts a sentinel in a way that is not quite the usual one.
+func startSentinelBy(t *testing.T, c *kfake.Cluster, change func(*exec.Cmd), args ...string) (*process, string) {
+	t.Helper()
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o750))
 	socket := filepath.Join(dir, "sentinel.sock")
-	p := neli(t, c, append([]string{"sentinel", "--socket", socket}, args...)...)
+	p := neliBy(t, change, environment(c), append([]string{"sentinel", "--socket", socket}, args...)...)
 	p.logs("the sentinel listens")
 	return p, socket
 }
