@@ -16,10 +16,9 @@ import (
 
 // Neli contends for leadership on behalf of this process, from New until Close. Its methods may be
 // called concurrently, except as Barrier says.
-//
-// All goroutines meet here, so the fields fall into groups with different guards; a comment names
-// each group's guard.
 type Neli struct {
+	// All goroutines meet here. The fields fall into groups; a comment names each group's guard.
+
 	set     *settings
 	barrier Barrier
 	core    core

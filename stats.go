@@ -71,10 +71,10 @@ type Stats struct {
 	// DrainTimeout was over: one value for all roles of a partition that are handed to one
 	// successor together. Exclusive mode.
 	Drains Timing `json:"drains"`
-	// Steps is how long each step of the election took, such as handling a record or looking
-	// at 4,096 roles for Standings. During a step this process reads and appends nothing. No step should
-	// take longer than a fiftieth of HeartbeatTimeout; if steps do, there are too many roles for
-	// HeartbeatTimeout and this machine, or the machine is overloaded. Exclusive mode.
+	// Steps is how long each step of the election took, such as handling a record or looking at
+	// 4,096 roles for Standings. During a step this process reads and appends nothing. No step
+	// should take longer than a fiftieth of HeartbeatTimeout; if steps do, there are too many roles
+	// for HeartbeatTimeout and this machine, or the machine is overloaded. Exclusive mode.
 	Steps Timing `json:"steps"`
 	// Vacancies is how long roles were vacant, from Vacant to Held as in Watch, one value for each
 	// role: the cost of a hand-over, or of a fail-over after the holder's lease was over by any
