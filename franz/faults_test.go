@@ -115,6 +115,24 @@ func TestSilentBrokerTimesOut(t *testing.T) {
 	require.Empty(t, o.ch, "reported again")
 }
 
+// Every connection begins with ApiVersions. Brokers up to Kafka 4.3 refuse version 5, and the
+// client would ask again: a round trip more.
+func TestConnectionsBeginWithOneQuestion(t *testing.T) {
+	c := cluster(t, kfake.SeedTopics(1, "log"))
+	asked := make(chan int16, 100)
+	c.ControlKey(int16(kmsg.ApiVersions), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		c.KeepControl()
+		asked <- r.GetVersion()
+		return nil, nil, false
+	})
+	b := newBed(t, c)
+	b.append(b.producer(), "log", "a record")
+	require.NotEmpty(t, asked)
+	for range len(asked) {
+		require.LessOrEqual(t, <-asked, int16(4))
+	}
+}
+
 // What was meant for a topic does not arrive in another one of the same name.
 func TestQueuedRecordStaysOutOfRecreatedTopic(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 	"github.com/twmb/franz-go/pkg/sasl"
 )
 
@@ -134,7 +136,7 @@ func hint(name string) string {
 
 // opts are the options that the user's own may change.
 func (s *settings) opts() []kgo.Opt {
-	opts := append([]kgo.Opt{kgo.ConnIdleTimeout(idleConnection)}, s.base...)
+	opts := append([]kgo.Opt{kgo.ConnIdleTimeout(idleConnection), kgo.MaxVersions(requestVersions())}, s.base...)
 	opts = append(opts,
 		kgo.RetryBackoffFn(s.retryBackoff),
 		kgo.MetadataMinAge(s.metadata[0]), kgo.MetadataMaxAge(max(s.metadata[0], s.metadata[1])),
@@ -143,6 +145,15 @@ func (s *settings) opts() []kgo.Opt {
 		opts = append(opts, kgo.ProducerBatchCompression(s.compression.codec()))
 	}
 	return append(opts, s.security.opts()...)
+}
+
+// requestVersions are franz-go's, but for ApiVersions, with which every connection begins. Brokers
+// up to Kafka 4.3 refuse its version 5 (KIP-1242), and franz-go asks again: a round trip more per
+// connection.
+func requestVersions() *kversion.Versions {
+	v := kversion.Stable()
+	v.SetMaxKeyVersion(kmsg.ApiVersions.Int16(), 4)
+	return v
 }
 
 // retryBackoff doubles with each failure, as librdkafka's does, and spreads by a
