@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// long is T where it matters that something happens long before it is over.
+// long is T in tests that require something to happen long before T is over.
 const long = 10 * time.Second
 
 // startSentinel starts a sentinel, and returns its socket.
@@ -24,7 +24,7 @@ func startSentinel(t *testing.T, c *kfake.Cluster, args ...string) (*process, st
 	return startSentinelBy(t, c, func(*exec.Cmd) {}, args...)
 }
 
-// startSentinelBy starts a sentinel in a way that is not quite the usual one.
+// startSentinelBy starts a sentinel, after change has changed its command.
 func startSentinelBy(t *testing.T, c *kfake.Cluster, change func(*exec.Cmd), args ...string) (*process, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,8 +35,8 @@ func startSentinelBy(t *testing.T, c *kfake.Cluster, change func(*exec.Cmd), arg
 	return p, socket
 }
 
-// With a sentinel the command of a killed elector is succeeded when its guard has cleared it
-// away, and not after T.
+// An elector is killed. Beside a sentinel its successor leads once the guard has killed the command,
+// and not only after T.
 func TestAKilledElectorIsSucceededLongBeforeT(t *testing.T) {
 	t.Parallel()
 	c := broker(t)
@@ -85,7 +85,7 @@ func TestASentinelEndsWithASignalAndLeavesNoSocket(t *testing.T) {
 	require.NoFileExists(t, socket)
 }
 
-// Without it everything works as before.
+// The sentinel is not there, and the command runs all the same.
 func TestRunWithoutItsSentinel(t *testing.T) {
 	p := neli(t, broker(t), "run", "--sentinel", "/nowhere/sentinel.sock", "--", "sh", "-c", "exit 4")
 	require.Equal(t, 4, p.code())

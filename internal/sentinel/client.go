@@ -21,8 +21,8 @@ const (
 	retryAtMost = time.Minute
 )
 
-// Client keeps a member registered. Nothing of it is fatal: without a sentinel a crash costs T.
-// Its methods may be called concurrently.
+// Client keeps a member registered. Its failures are never fatal: without a sentinel a crash costs
+// T. Its methods may be called concurrently.
 type Client struct {
 	socket string
 	logger *slog.Logger
@@ -31,20 +31,21 @@ type Client struct {
 	asks   chan *ask
 	done   chan struct{} // closed when Run returns
 
-	// Of Run only.
+	// What follows is used by Run's goroutine only.
 	reg     Registration
 	conn    connection
-	running int // commands that may outlive this process
+	running int // commands that run and may outlive this process
 	pause   *backoff.ExponentialBackOff
 }
 
-// connection is a sentinel that this process is registered at.
+// connection is a connection to a sentinel that has this process's registration.
 type connection interface {
-	// heard has what the sentinel says, and is closed when the connection has ended.
+	// heard returns a channel of the sentinel's answers. It is closed when the connection ends.
 	heard() <-chan Answer
-	// guard registers a command. The file is for its guard, the connection for this process.
+	// guard registers a command. It returns both ends of its own connection: the file for the
+	// command's guard, and the other for this process.
 	guard(process, secret string) (guardConnection, *os.File, error)
-	// goodbye has this member forgotten, and ends the connection.
+	// goodbye tells the sentinel to forget this member, waits for the answer, and closes.
 	goodbye()
 	close()
 }
@@ -54,11 +55,11 @@ type guardConnection interface {
 	clear()
 }
 
-// ask is what Guard and its end want of Run.
+// ask is a request to Run's goroutine, from Guard or from the end of a command.
 type ask struct {
-	over bool            // a command has ended
-	conn guardConnection // of it; nil: none
-	file *os.File        // the answer
+	over bool            // a command has ended; else one is about to start
+	conn guardConnection // the command's; nil: the sentinel does not know the command
+	file *os.File        // Run's answer
 	done chan struct{}
 }
 
@@ -74,18 +75,18 @@ func NewClient(socket string, logger *slog.Logger) *Client {
 	return c
 }
 
-// Opened says what to register. It must be called once at most, and does not block.
+// Opened tells Run what to register. It must be called at most once, and does not block.
 func (c *Client) Opened(reg Registration) { c.opened <- reg }
 
-// State is what the sentinel does for this process, as far as it is known.
+// State returns what the sentinel last said that it does for this process.
 func (c *Client) State() State { return c.state.Load().State }
 
-// Taker is a Provider that is given the Client of the process that it was made for: neli run
-// tells the sentinel of its command with it.
+// Taker is implemented by a Provider that needs the Client of its process. neli run has such a
+// Provider, to tell the sentinel about its command.
 type Taker interface{ TakeSentinel(*Client) }
 
-// Run registers what Opened says, and again whenever the sentinel was restarted, until ctx is done. Its last
-// act is the goodbye.
+// Run registers what Opened was given, and registers again whenever the connection was lost, until
+// ctx is done. Then it says goodbye to the sentinel and returns.
 func (c *Client) Run(ctx context.Context) {
 	defer close(c.done)
 	retry := time.NewTimer(retryAtMost)
@@ -116,7 +117,7 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-// register connects to the sentinel, and notes what that says.
+// register connects to the sentinel, registers, and notes the answer.
 func (c *Client) register(retry *time.Timer) {
 	c.reg.Running = c.running > 0
 	conn, a, err := dial(c.socket, c.reg)
@@ -128,7 +129,7 @@ func (c *Client) register(retry *time.Timer) {
 	c.note(a, retry)
 }
 
-// note notes what the sentinel does, and says so when that has changed.
+// note stores the sentinel's answer, and logs a change. After a refusal it schedules the next attempt.
 func (c *Client) note(a Answer, retry *time.Timer) {
 	was := *c.state.Load()
 	switch a.State {
@@ -147,12 +148,12 @@ func (c *Client) note(a Answer, retry *time.Timer) {
 		}
 	}
 	if a.State == Registered && was.State == Refused {
-		return // until it is known to watch, the last refusal is what there is to say
+		return // keep the refusal and its reason until the sentinel watches
 	}
 	c.state.Store(&a)
 }
 
-// drop ends the connection.
+// drop ends the connection, with a goodbye or without.
 func (c *Client) drop(goodbye bool) {
 	if c.conn == nil {
 		return
@@ -165,10 +166,10 @@ func (c *Client) drop(goodbye bool) {
 	c.conn = nil
 }
 
-// Guard tells the sentinel of a command that may outlive this process: what this process
-// held is not released before the guard has said on file that nothing is left of it (SayClear).
-// file is nil if there is no sentinel now. over must be called when nothing is left of
-// the command. Guard waits for the sentinel for two seconds at most.
+// Guard tells the sentinel about a command that may outlive this process. If this process dies, the
+// sentinel releases nothing until the command's guard has called SayClear on file. file is nil if no
+// sentinel is connected. The caller must call over when nothing is left of the command. Guard waits at
+// most two seconds for the sentinel.
 func (c *Client) Guard() (file *os.File, over func()) {
 	a := &ask{done: make(chan struct{})}
 	if !c.ask(a) {
@@ -187,7 +188,7 @@ func (c *Client) ask(a *ask) bool {
 	}
 }
 
-// serve does what Guard and its end want.
+// serve carries out an ask.
 func (c *Client) serve(a *ask, retry *time.Timer) {
 	defer close(a.done)
 	if a.over {
@@ -196,13 +197,13 @@ func (c *Client) serve(a *ask, retry *time.Timer) {
 			a.conn.clear()
 		}
 		if c.running == 0 && c.conn != nil && c.reg.Running {
-			c.again(retry) // it was told that something runs
+			c.again(retry) // the registration says that a command runs
 		}
 		return
 	}
 	c.running++
 	if c.conn == nil {
-		return // the next registration says so
+		return // the next registration says that a command runs
 	}
 	var err error
 	if a.conn, a.file, err = c.conn.guard(c.reg.Process, c.reg.Secret); err != nil {
@@ -211,13 +212,14 @@ func (c *Client) serve(a *ask, retry *time.Timer) {
 	}
 }
 
-// again registers anew, with what runs now.
+// again registers again, because whether a command runs has changed.
 func (c *Client) again(retry *time.Timer) {
 	c.drop(true)
 	c.register(retry)
 }
 
-// SayClear says on a guard's file that nothing is left of its command.
+// SayClear tells the sentinel, on the file of a guard, that nothing is left of the command. A nil file
+// is allowed: there is no sentinel then.
 func SayClear(f *os.File) error {
 	if f == nil {
 		return nil

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unixConnection is a registration at a sentinel.
+// unixConnection is the connection over a unix socket.
 type unixConnection struct {
 	socket string
 	c      *net.UnixConn
 	said   chan Answer
 }
 
-// dial registers a member. The answer is the first that the sentinel gives.
+// dial connects and registers a member. It returns the sentinel's first answer.
 func dial(socket string, reg Registration) (connection, Answer, error) {
 	c, err := connect(socket)
 	if err != nil {
@@ -38,8 +38,8 @@ func dial(socket string, reg Registration) (connection, Answer, error) {
 	return u, a, nil
 }
 
-// connect connects to a sentinel that nobody else can have put in another's place: it is
-// given the secret.
+// connect connects to a sentinel. It returns an error if another user could have put the socket
+// there, because the caller goes on to send the secret.
 func connect(socket string) (*net.UnixConn, error) {
 	c, err := net.DialTimeout(network, socket, answerWithin)
 	if err != nil {
@@ -56,7 +56,7 @@ func connect(socket string) (*net.UnixConn, error) {
 	return u, nil
 }
 
-// peerUser is the user whose process listens.
+// peerUser returns the user of the listening process.
 func peerUser(c *net.UnixConn) (uint32, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -72,7 +72,7 @@ func peerUser(c *net.UnixConn) (uint32, error) {
 	return cred.Uid, nil
 }
 
-// exchange says something, and waits for the answer.
+// exchange sends a packet and waits for the answer.
 func exchange(c *net.UnixConn, q request, files []int) (Answer, error) {
 	_ = c.SetDeadline(time.Now().Add(answerWithin))
 	defer func() { _ = c.SetDeadline(time.Time{}) }()
@@ -92,7 +92,7 @@ func hear(c *net.UnixConn) (Answer, error) {
 	return a, json.Unmarshal(b[:n], &a)
 }
 
-// Ask asks the sentinel at a socket how many members of a group are registered there.
+// Ask asks the sentinel at a socket how many members of a group it has registered.
 func Ask(socket, topic, group string) (n Count, err error) {
 	c, err := connect(socket)
 	if err != nil {
@@ -111,7 +111,7 @@ func Ask(socket, topic, group string) (n Count, err error) {
 	return n, json.Unmarshal(b[:size], &n)
 }
 
-// follow passes on what the sentinel says, until the connection ends.
+// follow passes on the sentinel's packets until the connection ends.
 func (u *unixConnection) follow() {
 	go func() {
 		defer close(u.said)
@@ -161,15 +161,15 @@ func (u *unixConnection) goodbye() {
 
 func (u *unixConnection) close() {
 	_ = u.c.Close()
-	for range u.said { // follow ends
+	for range u.said { // wait for the end of follow
 	}
 }
 
-// guardEnd is a guard's connection.
+// guardEnd is this process's end of a guard's connection.
 type guardEnd struct{ c *net.UnixConn }
 
 func (g guardEnd) clear() {
 	_ = g.c.SetWriteDeadline(time.Now().Add(answerWithin))
-	_ = send(g.c, request{Clear: true}, nil) // the guard has said so already, mostly
+	_ = send(g.c, request{Clear: true}, nil) // usually the guard has said so already
 	_ = g.c.Close()
 }

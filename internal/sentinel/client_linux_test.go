@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refusedClient lets a Client meet the same trouble several times, and returns what it has said.
+// refusedClient lets a Client be refused several times for the same reason, and returns its log.
 func refusedClient(t *testing.T, socket string) *lines {
 	t.Helper()
 	said := &lines{}
@@ -29,7 +29,7 @@ func refusedClient(t *testing.T, socket string) *lines {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { c.Run(ctx); close(ended) }()
-	file, over := c.Guard() // goes on working, without a sentinel
+	file, over := c.Guard() // works without a sentinel, too
 	require.Nil(t, file)
 	over()
 	cancel()
@@ -44,7 +44,7 @@ func TestWithoutASocketACrashCostsT(t *testing.T) {
 	require.Equal(t, 1, said.count("no such file"))
 }
 
-// Whoever may write to the directory could listen there, and learn secrets.
+// Anybody who may write to the directory could listen there and learn secrets.
 func TestASocketThatAnotherUserMayReplaceIsRefused(t *testing.T) {
 	dir := directory(t)
 	require.NoError(t, os.Chmod(dir, 0o777)) //nolint:gosec // that is what is refused
@@ -55,7 +55,7 @@ func TestASocketThatAnotherUserMayReplaceIsRefused(t *testing.T) {
 	require.Equal(t, 1, said.count("others may write"))
 }
 
-// A process that listens in a directory of another user, not root's, has not made that directory.
+// If the directory belongs to neither root nor the listening user, its owner could replace the socket.
 func TestASocketInAnotherUsersDirectoryIsRefused(t *testing.T) {
 	dir := directory(t)
 	owner := os.Geteuid()
@@ -68,7 +68,7 @@ func TestASocketInAnotherUsersDirectoryIsRefused(t *testing.T) {
 	require.NoError(t, checkDirectory(socketIn("/"), 4712), "root may always")
 }
 
-// A sentinel of another user that this one may not reach.
+// The directory's mode does not let this user reach the socket.
 func TestASocketThatMayNotBeReachedIsRefused(t *testing.T) {
 	if os.Geteuid() != 0 {
 		require.NotZero(t, os.Geteuid(), "another user's socket takes root to make")
@@ -109,7 +109,7 @@ func TestAKernelWithoutPidfdsIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, errKernel)
 }
 
-// A sentinel that is stopped holds nobody up for long.
+// A suspended sentinel delays a member only until answerWithin is over.
 func TestASentinelThatDoesNotAnswerHoldsNobodyUp(t *testing.T) {
 	dir := directory(t)
 	l, err := net.ListenUnix(network, &net.UnixAddr{Name: socketIn(dir), Net: network})

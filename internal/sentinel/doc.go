@@ -1,7 +1,7 @@
 /*
-Package sentinel releases what crashed processes held. A sentinel is a small process beside
-the members on one machine; the kernel tells it of their deaths, and it appends Releases
-in their names, so that others lead within round trips and do not wait for T.
+Package sentinel releases the roles of crashed processes. A sentinel is a small process on the
+members' machine. The kernel notifies it when a member dies, and it appends Releases in the dead
+member's name, so that another member leads within round trips instead of after T.
 
 	 members                     sentinel                                      logs
 	┌─────────┐ pidfd, secret  ┌──────────┐ died  ┌───────────────────────┐ Hello, Release
@@ -9,53 +9,54 @@ in their names, so that others lead within round trips and do not wait for T.
 	└─────────┘  unix socket   └──────────┘       │ lease.Lease of a log  │◀───────────────
 	                kernel ───── POLLIN ───▶      └───────────────────────┘   all records
 
-No rule of the lease rests on this: a Release may be sent by anybody, and a dead process
-leads nothing. So everything rests on the proof of death, which is a pidfd that the member
-has opened of itself and sent. Registry and Watch decide, and are pure; Hub, Server, Client and
-the runner of a Watch do the I/O.
+No rule of the lease depends on the sentinel: anybody may send a Release, and a dead process leads
+nothing. Safety therefore depends only on the proof of death. The proof is a pidfd that the member
+opens of itself and sends. Registry and Watch decide and do no I/O; Hub, Server, Client and the
+runner of a Watch do the I/O.
 
 # Rules
 
 Proof of death:
 
- 1. A member sends a pidfd of itself, its secret and where it contends. One registration
+ 1. A member sends a pidfd of itself, its secret, and its topic and group. One registration
     covers all its sessions.
- 2. Its process id is a hash of the secret, so that nobody who only reads the topic can
-    register another's id. Nobody but the sentinel may write to the socket's directory.
- 3. Exactly one file comes with it: a pidfd, of a process and not a thread, and of the
-    process that has connected where the kernel can tell.
- 4. Dead is who makes that pidfd readable (POLLIN). Nothing else proves it: no end of a
-    connection, no error, no time-out, no word of a supervisor.
- 5. When a connection ends without a goodbye the pidfd is kept. The member connects again. Its
-    goodbye is the last thing that Close does.
+ 2. Its process id is a hash of the secret. So a reader of the topic, who sees the id, cannot
+    register it. Only the sentinel's user and root may write to the socket's directory.
+ 3. Exactly one file comes with a registration. It must be a pidfd, of a process and not of a
+    thread. Where the kernel can tell, it must be a pidfd of the connected process.
+ 4. A member is dead when its pidfd becomes readable (POLLIN). Nothing else proves a death: not
+    the end of a connection, an error, a time-out, or the word of a supervisor.
+ 5. When a connection ends without a goodbye, the sentinel keeps the pidfd, and the member
+    connects again. The goodbye is the last thing that Close does.
 
 Release:
 
- 6. The sentinel reads all records and appends a few. It never beats or claims.
- 7. A Hello takes leave in the dead process's name, once in every log, before its Release:
-    others would leave roles to it.
- 8. It releases whatever the fold shows for any session of a dead process. Read and Longest
-    are the sentinel's own; the dead process has never used the number.
- 9. A token that is newly shown is released at once, the same one again every T/4. The dead
-    are remembered for max(2T, 30 min), the newest 10,000 of them: their Claims may sit in
+ 6. The sentinel reads all records and appends few. It never beats or claims.
+ 7. Before it releases a dead process's roles, it says goodbye to the others in the dead
+    process's name: a Hello, once in every log. Without that, others would leave roles to it.
+ 8. It releases every role that the fold shows for any session of a dead process. Read and
+    Longest in the Release are the sentinel's own, and the dead process never used its number.
+ 9. It releases a newly shown token at once, and the same token again every T/4. It remembers
+    the newest 10,000 dead for max(2T, 30 min), because their Claims may still be under way in
     sockets and queues.
- 10. No term is released before it is T old: a task that kills whoever runs it would kill
-    one member after the other within round trips.
- 11. At the beginning the sentinel asks for a Snapshot, in a Hello that takes leave, so that it
-    is never a member. It answers others who ask. If nobody has claimed T/20 after a
-    Release, it leaves a Snapshot behind.
- 12. A Hello each minute keeps the producer warm.
- 13. While the fold is unknown it does nothing. Several sentinels do no harm. It keeps
-    nothing on disk: restarted, it knows what members tell it again.
+ 10. It releases no term before the term is T old. Otherwise a task that kills its process
+    would kill one member after the other within round trips.
+ 11. When it starts to read a log, it asks for a Snapshot with a Hello that says it is leaving,
+    so that nobody counts it as a member. It answers members that ask. If nobody has claimed
+    T/20 after a Release, it writes a Snapshot for the next member to start.
+ 12. A Hello each minute keeps the producer warm: after a long pause its first record would take
+    up to 0.6 s.
+ 13. It does nothing while it does not know the fold. Several sentinels do no harm. It keeps
+    nothing on disk: after a restart, members register again.
 
-A command that neli run supervises outlives its elector. Its guard registers before it
-starts; then the member is released when its pidfd has fired and the guard has said that
-nothing is left.
+A command started by neli run outlives the process that elects. The guard of the command registers
+before the command starts. The sentinel then releases the member's roles only when its pidfd has
+fired and the guard has said that nothing of the command is left.
 
 # What it does not promise
 
-A machine, kernel or network that fails, and a process that hangs or is suspended, cost T as
-without a sentinel. Requests of a dead process that are under way may arrive after its
-successor has begun: fencing tokens matter more, not less.
+If a machine, its kernel or its network fails, or a process hangs or is suspended, its roles stay
+taken for T, as without a sentinel. Requests that a dead process sent may arrive after its
+successor has begun, so fencing tokens matter more, not less.
 */
 package sentinel

@@ -29,14 +29,14 @@ type memoryLog struct {
 	id      string
 	codec   lease.Codec
 	openErr error
-	lostErr error // of Watch
+	lostErr error // what Watch returns
 	close   func()
 	entries chan elector.Entry
 	closed  chan struct{}
 
 	mu       sync.Mutex
 	end      int64
-	appended func(*lease.Record) // of what the sentinel appends; with the mutex held
+	appended func(*lease.Record) // called for each record that the sentinel appends, with the mutex held
 }
 
 func newMemoryLog(id, group string) *memoryLog {
@@ -47,7 +47,7 @@ func newMemoryLog(id, group string) *memoryLog {
 	return m
 }
 
-// put appends a record; its Read is everything so far unless the log is empty.
+// put appends a record.
 func (m *memoryLog) put(r *lease.Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -59,7 +59,7 @@ func (m *memoryLog) add(value []byte) {
 	m.end++
 }
 
-// claim lets a process win a role that is free.
+// claim appends a Claim by which a process wins a free role.
 func (m *memoryLog) claim(process string, role int32, t time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -103,7 +103,7 @@ func (m *memoryLog) Verify()               {}
 func (m *memoryLog) Back(int, func() bool) {}
 func (m *memoryLog) Close()                { m.close() }
 
-// lines is a log handler's output.
+// lines collects the output of a log handler.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -123,7 +123,7 @@ func (l *lines) count(text string) int {
 
 func (l *lines) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// post is a sentinel at a socket, with a log in memory.
+// post is a sentinel that listens at a socket and has a log in memory.
 type post struct {
 	t      *testing.T
 	socket string
@@ -134,8 +134,8 @@ type post struct {
 	stop   func()
 
 	mu    sync.Mutex
-	left  map[string]bool // whose leave was taken
-	freed map[string]bool // what the sentinel has released
+	left  map[string]bool // by process: the sentinel has said goodbye for it, so it counts as dead
+	freed map[string]bool // by process: the sentinel has released its roles
 	news  chan struct{}
 }
 
@@ -193,13 +193,13 @@ func (p *post) isDead(process string) bool {
 	return p.left[process]
 }
 
-// dies waits until a process counts as dead.
+// dies waits until the sentinel treats a process as dead.
 func (p *post) dies(process string) {
 	p.t.Helper()
 	require.Eventually(p.t, func() bool { return p.isDead(process) }, 20*time.Second, time.Millisecond, "nobody noticed the death")
 }
 
-// childMode is the environment variable by which this test's binary is a member.
+// childMode is the environment variable that makes this test's binary a member.
 const childMode = "NELI_SENTINEL_CHILD"
 
 func TestMain(m *testing.M) {
@@ -210,7 +210,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// child is a member. It says its process id and what becomes of it, and ends with its standard input.
+// child runs a member. It prints its process id and each new state, takes orders from its standard
+// input, and ends when that ends.
 func child(mode string) {
 	reg := registration(NewSecret())
 	if mode == "count" {
@@ -269,12 +270,12 @@ func child(mode string) {
 	}
 }
 
-// breaker breaks a Client's connection off, in its own goroutine.
+// breaker closes a Client's connection, in the Client's own goroutine.
 type breaker struct{ c *Client }
 
 func (b breaker) clear() { b.c.running++; _ = b.c.conn.(*unixConnection).c.Close() }
 
-// process is a child that runs.
+// process is a running child.
 type process struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -305,7 +306,7 @@ func startChild(t *testing.T, socket, mode string, change ...func(*exec.Cmd)) *p
 	return p
 }
 
-// says waits until the child says something.
+// says waits until the child prints a line.
 func (p *process) says(want string) {
 	p.t.Helper()
 	for p.out.Scan() {

@@ -14,57 +14,59 @@ import (
 )
 
 const (
-	// maxPlaces bounds the groups that are watched: each has clients of its own.
+	// maxPlaces bounds the watched groups: each has its own clients.
 	maxPlaces = 256
-	// lingers is how long a group without members and dead goes on being watched.
+	// lingers is how long the hub goes on watching a group without members and remembered dead.
 	lingers = time.Minute
-	// expireEvery is how often it is looked for what can be forgotten.
+	// expireEvery is how often the hub looks for dead members and groups that it can forget.
 	expireEvery = 10 * time.Second
-	// sayEvery is how often the same kind of refusal is logged.
+	// sayEvery is the least time between two log lines for the same kind of refusal.
 	sayEvery = time.Minute
 )
 
-// Options are what a Hub is told once.
+// Options configure a Hub.
 type Options struct {
-	// Open opens the logs of a place, without waiting for them. Its errors are final.
+	// Open opens the logs of a place without waiting for them. If it fails, the members of the place
+	// are refused.
 	Open func(Place, *slog.Logger) (elector.Log, error)
-	// Allow are patterns, as of path.Match, of topics that may be watched; of groups where there is no topic. None: all.
+	// Allow has patterns, as of path.Match, of topics that may be watched, or of groups where there is
+	// no topic. Empty: all.
 	Allow  []string
 	Name   string // for people
 	Rules  func() Rules
 	Now    func() clock.Instant
-	Limit  int // of members; 0: MaxMembers
+	Limit  int // how many members may be registered; 0: MaxMembers
 	Logger *slog.Logger
 }
 
-// Hub joins the Registry with the Watches of the groups. Its methods may be called concurrently.
+// Hub connects the Registry with the Watches of the groups. Its methods may be called concurrently.
 type Hub struct {
 	opt  Options
 	ctx  context.Context
 	work sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows; held across no call of anybody else's code
+	mu       sync.Mutex // guards what follows; never held during a callback
 	registry *Registry
 	places   map[Place]*place
-	notify   map[string]*Teller   // by member: where its connection is told of changes
+	notify   map[string]*Teller   // by member: its connection, which is told of changes
 	said     map[string]time.Time // by text: when a refusal was last logged
 
-	forgotten func(process string) // a member is refused after all; set before it is used
+	forgotten func(process string) // called when a registered member is refused; set before first use
 }
 
-// Teller is a member's connection.
+// Teller sends answers to a member's connection.
 type Teller struct{ Tell func(Answer) }
 
-// place is a group that is watched.
+// place is a watched group.
 type place struct {
-	runner *runner // nil until its log was made
+	runner *runner // nil until its log was opened
 	cancel context.CancelFunc
 	state  Answer
-	unused time.Time // since when nobody needs it; zero: somebody does
-	deaths []Death   // before there was a runner
+	unused time.Time // since when it has neither members nor dead; zero: it has
+	deaths []Death   // deaths that were noted before there was a runner
 }
 
-// NewHub returns a Hub that works until ctx is done; Wait waits for its end.
+// NewHub returns a Hub that works until ctx is done. Wait waits for its end.
 func NewHub(ctx context.Context, opt Options) *Hub {
 	if opt.Limit == 0 {
 		opt.Limit = MaxMembers
@@ -74,17 +76,17 @@ func NewHub(ctx context.Context, opt Options) *Hub {
 	return h
 }
 
-// Wait waits until nothing of the Hub runs any more.
+// Wait waits until all goroutines of the Hub have ended.
 func (h *Hub) Wait() { h.work.Wait() }
 
-// errNotAllowed: the sentinel's own configuration does not want it.
+// errNotAllowed: the topic matches none of Options.Allow.
 var errNotAllowed = errors.New("the sentinel does not watch this topic (--allow)")
 
-// errPlaces: too many groups.
+// errPlaces: too many groups are watched.
 var errPlaces = fmt.Errorf("the sentinel watches %d groups, and no more", maxPlaces)
 
-// Register takes a registration and the place where its connection is told of changes. It
-// returns what the member is told now; fresh is false if its pidfd is known.
+// Register registers a member; tell will be told of changes. It returns the answer for the member.
+// fresh is false if the pidfd of this member is known already.
 func (h *Hub) Register(reg Registration, proof Proof, tell *Teller) (a Answer, fresh bool) {
 	if !h.allows(reg) {
 		return h.refuse(reg, errNotAllowed), false
@@ -123,7 +125,7 @@ func (h *Hub) allows(reg Registration) bool {
 	return len(h.opt.Allow) == 0
 }
 
-// refuse says why, once in a while.
+// refuse returns a refusal, and logs it unless the same reason was logged within sayEvery.
 func (h *Hub) refuse(reg Registration, err error) Answer {
 	now := time.Now()
 	h.mu.Lock()
@@ -141,7 +143,7 @@ func (h *Hub) refuse(reg Registration, err error) Answer {
 	return Answer{State: Refused, Reason: err.Error()}
 }
 
-// start begins to watch a group. It needs the mutex.
+// start begins to watch a group. The caller holds the mutex.
 func (h *Hub) start(reg Registration) *place {
 	ctx, cancel := context.WithCancel(h.ctx)
 	at := reg.Place()
@@ -177,7 +179,7 @@ func (h *Hub) follow(ctx context.Context, at Place, p *place, reg Registration, 
 	return r.run(ctx)
 }
 
-// change tells the members of a place of its new state.
+// change sets the state of a place and tells its members.
 func (h *Hub) change(at Place, p *place, a Answer) {
 	h.mu.Lock()
 	if h.places[at] != p {
@@ -197,7 +199,8 @@ func (h *Hub) change(at Place, p *place, a Answer) {
 	}
 }
 
-// ended refuses the members of a place whose log has failed, and forgets it. They try again.
+// ended forgets a place whose runner has ended. If its log has failed, it refuses the members, which
+// then register again.
 func (h *Hub) ended(at Place, p *place, err error, done bool, logger *slog.Logger) {
 	if !done && err != nil {
 		logger.Warn("a group cannot be watched", "error", err)
@@ -221,7 +224,7 @@ func (h *Hub) ended(at Place, p *place, err error, done bool, logger *slog.Logge
 	}
 }
 
-// state is what the members of a place are told now.
+// state returns the current answer for the members of a place.
 func (h *Hub) state(at Place) Answer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -248,8 +251,8 @@ func (h *Hub) count(q query) (c Count) {
 	return c
 }
 
-// lost notes that a member's connection has ended. It reports whether the member is
-// registered: its pidfd is kept then.
+// lost notes that a member's connection has ended. It reports whether the member is still
+// registered: if so, the caller keeps its pidfd.
 func (h *Hub) lost(process string, tell *Teller) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -259,7 +262,7 @@ func (h *Hub) lost(process string, tell *Teller) bool {
 	return h.registry.members[process] != nil
 }
 
-// Goodbye forgets a member: it has given back what it held.
+// Goodbye forgets a member, which has released its roles itself.
 func (h *Hub) Goodbye(process string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -267,14 +270,14 @@ func (h *Hub) Goodbye(process string) {
 	delete(h.notify, process)
 }
 
-// guard notes a command that may outlive its member.
+// guard registers a command that may outlive its member.
 func (h *Hub) guard(process, secret string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.registry.Guard(process, secret)
 }
 
-// clear takes a guard's word that nothing is left of its command.
+// clear notes that nothing is left of one command of a member.
 func (h *Hub) clear(process string) {
 	h.mu.Lock()
 	d, over := h.registry.Clear(process)
@@ -295,7 +298,7 @@ func (h *Hub) Fired(process string) {
 	}
 }
 
-// died tells the Watch of a group.
+// died passes a death on to the Watch of the member's group.
 func (h *Hub) died(d Death) {
 	h.mu.Lock()
 	delete(h.notify, d.Process)
@@ -313,7 +316,7 @@ func (h *Hub) died(d Death) {
 	}
 }
 
-// sweep forgets what nobody needs any more.
+// sweep calls expire at intervals, until the Hub ends.
 func (h *Hub) sweep() {
 	tick := time.NewTicker(expireEvery)
 	defer tick.Stop()
@@ -327,6 +330,7 @@ func (h *Hub) sweep() {
 	}
 }
 
+// expire forgets dead members that were never cleared, and groups that nobody has needed for lingers.
 func (h *Hub) expire(now time.Time) {
 	mono := h.opt.Now().Mono
 	h.mu.Lock()

@@ -22,7 +22,7 @@ const (
 	countersFile    = 3
 )
 
-// counters are shared memory, in which threads of another process count.
+// counters are in memory shared with another process, whose threads increment them.
 type counters []byte
 
 func mapCounters(fd int) (counters, error) {
@@ -38,7 +38,7 @@ func (c counters) sum() (n uint64) {
 	return n
 }
 
-// count counts, on so many threads, until the process is killed.
+// count increments counters, one on each of several threads, until the process is killed.
 func count() {
 	c, err := mapCounters(countersFile)
 	if err != nil {
@@ -57,7 +57,7 @@ func count() {
 	}
 }
 
-// kills is how many processes are killed: NELI_KILLS, or 200.
+// kills returns how many processes to kill: NELI_KILLS, or 200.
 func kills() int {
 	if n, err := strconv.Atoi(os.Getenv("NELI_KILLS")); err == nil && n > 0 {
 		return n
@@ -68,8 +68,8 @@ func kills() int {
 	return 200
 }
 
-// The property on which everything rests: a process whose Release was appended does nothing any
-// more. It is looked at by the process itself: its threads count in shared memory.
+// Safety depends on this: once the Release of a process is in the log, the process does nothing any
+// more. Its threads increment counters in shared memory, and the counters must stand still from then on.
 func TestNothingCountsAfterItsRelease(t *testing.T) {
 	var mu sync.Mutex
 	memory := map[string]counters{}
@@ -108,7 +108,7 @@ func TestNothingCountsAfterItsRelease(t *testing.T) {
 		}
 		for _, m := range members {
 			<-waitFor(p, m.id)
-			_ = m.cmd.Wait() // by now it has surely ended
+			_ = m.cmd.Wait() // the process and all its threads have ended
 			mu.Lock()
 			c := memory[m.id]
 			at := released[m.id]
@@ -140,7 +140,7 @@ func startCounting(t *testing.T, socket string, mu *sync.Mutex, memory map[strin
 	return m
 }
 
-// waitFor tells when a process was released.
+// waitFor returns a channel that is closed when a process was released.
 func waitFor(p *post, process string) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {

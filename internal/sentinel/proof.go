@@ -2,16 +2,16 @@ package sentinel
 
 import "errors"
 
-// Proof is what the kernel says of the file that a member sends.
+// Proof is what the kernel says about the file that came with a registration.
 type Proof struct {
-	Files  int    // that came with the registration
-	Pidfd  bool   // it is a pidfd
-	Thread bool   // of a thread
-	Inode  uint64 // of the pidfd; 0: the kernel gives all pidfds the same
-	Peer   uint64 // of a pidfd of the process that has connected; 0: the kernel cannot tell
+	Files  int    // the number of files that came
+	Pidfd  bool   // the file is a pidfd
+	Thread bool   // it is a thread's pidfd, not a process's
+	Inode  uint64 // of the pidfd; 0: this kernel gives all pidfds the same inode
+	Peer   uint64 // the inode of the connected process's pidfd; 0: this kernel cannot tell
 }
 
-// What is wrong with a proof.
+// Reasons to refuse a registration.
 var (
 	errFiles    = errors.New("exactly one file must come with a registration: the member's own pidfd")
 	errNoPidfd  = errors.New("the file is not a pidfd")
@@ -22,7 +22,7 @@ var (
 	errNoMember = errors.New("no such member is registered")
 )
 
-// check reports why a file proves nothing.
+// check returns the reason why p proves nothing, or nil.
 func (p Proof) check() error {
 	switch {
 	case p.Files != 1:

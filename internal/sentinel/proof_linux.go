@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errKernel: pidfds have to be polled.
+// errKernel: the kernel cannot open or poll pidfds.
 var errKernel = errors.New("the kernel has no pidfds that can be waited for: it takes Linux 5.3")
 
-// checkKernel reports whether processes can be waited for.
+// checkKernel returns an error if this kernel has no pidfds.
 func checkKernel() error {
 	fd, err := ownPidfd()
 	if err != nil {
@@ -22,7 +22,7 @@ func checkKernel() error {
 	return unix.Close(fd)
 }
 
-// openPidfd is the kernel's; a test has an older kernel.
+// openPidfd is pidfd_open(2). A test replaces it to act as an older kernel.
 var openPidfd = unix.PidfdOpen
 
 // ownPidfd opens this process's own pidfd.
@@ -34,8 +34,7 @@ func ownPidfd() (int, error) {
 	return fd, nil
 }
 
-// unique reports whether pidfds have a file system of their own, in which each process has
-// an inode (Linux 6.9).
+// unique reports whether each process's pidfds have an inode of their own (Linux 6.9).
 func unique() bool {
 	fd, err := ownPidfd()
 	if err != nil {
@@ -50,14 +49,14 @@ func inPidfs(fd int) bool {
 	return unix.Fstatfs(fd, &fs) == nil && fs.Type == unix.PID_FS_MAGIC
 }
 
-// prove asks the kernel what the files are that came over a connection.
+// prove asks the kernel about the files that came over a connection.
 func prove(c *net.UnixConn, files []int) Proof {
 	p := Proof{Files: len(files)}
 	if len(files) != 1 || files[0] < 0 {
 		return p
 	}
 	fd := files[0]
-	// Whatever else is readable at once, like a directory, would be a death.
+	// Only a pidfd counts: another file, such as a directory, may always be readable.
 	if unique() {
 		p.Pidfd = inPidfs(fd)
 		p.Inode, p.Peer = inode(fd), peer(c)
@@ -71,7 +70,7 @@ func prove(c *net.UnixConn, files []int) Proof {
 	return p
 }
 
-// peer is the inode of the pidfd of the process that has connected, 0 if the kernel cannot tell.
+// peer returns the inode of the connected process's pidfd, or 0 if this kernel cannot tell.
 func peer(c *net.UnixConn) uint64 {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -95,8 +94,8 @@ func inode(fd int) uint64 {
 	return st.Ino
 }
 
-// readable reports whether a pidfd says that its process is dead. POLLERR, POLLNVAL and POLLHUP
-// say something else.
+// readable reports whether the process of a pidfd is dead, which is POLLIN. POLLERR, POLLNVAL and
+// POLLHUP do not mean that.
 func readable(fd int) bool {
 	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	for {

@@ -7,28 +7,28 @@ import (
 )
 
 const (
-	// MaxMembers bounds the members that are registered, and the dead that are remembered.
+	// MaxMembers bounds the registered members, and also the remembered dead.
 	MaxMembers = 10_000
-	// maxGuards bounds the commands of one member whose guards are registered.
+	// maxGuards bounds the registered guards of one member.
 	maxGuards = 64
 )
 
-// Registry is who is registered. It is pure, and not safe for concurrent use.
+// Registry holds the registered members. It does no I/O, and is not safe for concurrent use.
 type Registry struct {
 	members map[string]*member
 	limit   int
 }
 
-// member is a process that has registered.
+// member is a registered process.
 type member struct {
 	Registration
 	inode  uint64
-	fired  bool       // its pidfd has: it is dead
-	at     clock.Mono // when that was noted
-	guards int        // commands of which something may be left
+	fired  bool       // its pidfd has fired: the process is dead
+	at     clock.Mono // when its death was noted
+	guards int        // commands that may still run
 }
 
-// Death is a member that has died, and of whose commands nothing is left.
+// Death is the death of a member. None of its commands still runs.
 type Death struct {
 	Place   Place
 	Process string
@@ -36,14 +36,14 @@ type Death struct {
 	T       time.Duration
 }
 
-// NewRegistry returns an empty Registry of so many members at most.
+// NewRegistry returns an empty Registry for at most limit members.
 func NewRegistry(limit int) *Registry {
 	return &Registry{members: map[string]*member{}, limit: limit}
 }
 
-// Register takes a registration, after it has refused what is no proof. fresh is false if
-// the same process has connected again: the file that came first is kept, as a process
-// never gets another id.
+// Register adds a member, or updates it if the same process connects again: fresh is false then,
+// and the caller keeps the first pidfd, which stays valid. It returns an error if the registration
+// or its proof is bad, if another process has the id, or if there are too many members.
 func (r *Registry) Register(reg Registration, proof Proof) (fresh bool, err error) {
 	if err := reg.check(); err != nil {
 		return false, err
@@ -62,18 +62,19 @@ func (r *Registry) Register(reg Registration, proof Proof) (fresh bool, err erro
 	case m.inode != proof.Inode:
 		return false, errAnother
 	case m.fired:
-		return false, errAnother // the dead do not register
+		return false, errAnother // a dead process does not register
 	}
 	m.Registration = reg
 	if reg.Running {
-		m.guards = max(m.guards, 1) // its guard talks to nobody here, perhaps: then only the member can clear it
+		m.guards = max(m.guards, 1) // the guard may have no connection here: then only the member can clear it
 	} else {
 		m.guards = 0
 	}
 	return fresh, nil
 }
 
-// Goodbye forgets a member: it has given everything back. It reports whether there was one.
+// Goodbye forgets a member, which has released its roles itself. It reports whether the member was
+// registered.
 func (r *Registry) Goodbye(process string) bool {
 	_, known := r.members[process]
 	delete(r.members, process)
@@ -96,8 +97,8 @@ func (r *Registry) Guard(process, secret string) error {
 	return nil
 }
 
-// Clear takes a guard's word that nothing is left of its command. It returns the death of its
-// member if that was what it waited for.
+// Clear notes that nothing is left of one command of a member. If the member is dead and this was
+// its last command, Clear returns the death.
 func (r *Registry) Clear(process string) (Death, bool) {
 	m := r.members[process]
 	if m == nil || m.guards == 0 {
@@ -107,8 +108,8 @@ func (r *Registry) Clear(process string) (Death, bool) {
 	return r.settled(m)
 }
 
-// Fired notes that a member's pidfd has become readable. It returns its death, unless
-// something may be left of its commands.
+// Fired notes that a member's pidfd has become readable. It returns the death, unless a command of
+// the member may still run.
 func (r *Registry) Fired(process string, now clock.Mono) (Death, bool) {
 	m := r.members[process]
 	if m == nil {
@@ -118,8 +119,8 @@ func (r *Registry) Fired(process string, now clock.Mono) (Death, bool) {
 	return r.settled(m)
 }
 
-// Expire forgets the dead whose guards have been silent for so long that there is nothing
-// to gain. It returns how many there were.
+// Expire forgets dead members whose guards never cleared. By then their leases have long ended. It
+// returns how many it has forgotten.
 func (r *Registry) Expire(now clock.Mono) (n int) {
 	for id, m := range r.members {
 		if m.fired && now.Sub(m.at) >= remember(m.T) {
@@ -130,10 +131,10 @@ func (r *Registry) Expire(now clock.Mono) (n int) {
 	return n
 }
 
-// remember is for how long the dead are remembered: their Claims may be on their way.
+// remember returns how long a dead process is remembered: its Claims may still be under way.
 func remember(t time.Duration) time.Duration { return max(2*t, 30*time.Minute) }
 
-// settled returns a death that is complete, and forgets the member.
+// settled returns the death of a dead member without commands, and forgets the member.
 func (r *Registry) settled(m *member) (Death, bool) {
 	if !m.fired || m.guards > 0 {
 		return Death{}, false
@@ -142,10 +143,10 @@ func (r *Registry) settled(m *member) (Death, bool) {
 	return Death{Place: m.Place(), Process: m.Process, Name: m.Name, T: m.T}, true
 }
 
-// Members is how many members are registered.
+// Members returns the number of registered members.
 func (r *Registry) Members() int { return len(r.members) }
 
-// At yields the members of a place.
+// At returns the process ids of the members of a place.
 func (r *Registry) At(p Place) []string {
 	var ids []string
 	for id, m := range r.members {

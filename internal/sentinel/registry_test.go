@@ -119,7 +119,7 @@ func TestNobodyDiesAfterAGoodbye(t *testing.T) {
 	require.False(t, over, "it has given back what it held")
 }
 
-// neli run: its command outlives it.
+// The command of neli run outlives its elector.
 func TestACommandMustBeOverToo(t *testing.T) {
 	r := NewRegistry(10)
 	id := ProcessID("s")
@@ -138,7 +138,7 @@ func TestACommandMustBeOverToo(t *testing.T) {
 	require.Equal(t, id, d.Process)
 }
 
-// A sentinel that was restarted does not hear of a guard, and learns from the member that there is one.
+// A restarted sentinel has no connection to the guard. The member tells it that a command runs.
 func TestACommandWhoseGuardIsUnknownIsNeverOver(t *testing.T) {
 	r := NewRegistry(10)
 	id := ProcessID("s")

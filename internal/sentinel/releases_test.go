@@ -11,7 +11,8 @@ import (
 	"github.com/goneli/neli/internal/released"
 )
 
-// said is what members, guards and sentinels say to each other, by names that stay.
+// said returns examples of all packets between members, guards and sentinels. Their names must not
+// change.
 func said() map[string]any {
 	return map[string]any{
 		"register": &request{Register: &Registration{Topic: "topic", TopicID: "id", Logs: 3, Group: "g", Process: ProcessID("secret"), Secret: "secret",
@@ -30,7 +31,7 @@ func said() map[string]any {
 	}
 }
 
-// A sentinel outlives many members, so each reads what the others of all releases say.
+// A sentinel may be older or newer than its members, so each must read the packets of all releases.
 func TestRecordsOfReleases(t *testing.T) {
 	now := map[string]string{}
 	for name, v := range said() {

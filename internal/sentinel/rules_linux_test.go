@@ -6,7 +6,7 @@ import (
 	"github.com/goneli/neli/internal/mutation"
 )
 
-// The rules that are the kernel's to tell.
+// kernelRules are the rules of doc.go that need Linux.
 var kernelRules = []mutation.Mutant{
 	{Rule: "2: nobody else may write to the socket's directory", File: "server_linux.go",
 		Old: "|| st.Mode&0o022 != 0 {", New: "{",

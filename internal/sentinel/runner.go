@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// pollSlice is how long a reader waits for something to come.
+	// pollSlice is the longest that one call of Next waits.
 	pollSlice = 100 * time.Millisecond
-	// openWithin is how long a log may take to open before its members are refused.
+	// openWithin bounds the opening of a log. After that its members are refused.
 	openWithin = 30 * time.Second
 )
 
@@ -29,21 +29,21 @@ var errOtherTopic = errors.New("the topic has another id: the sentinel is of ano
 // errOtherLogs: the same for small logs without a broker, whose identity is their list of hosts.
 var errOtherLogs = errors.New("the sentinel has other small logs than the member: their lists of hosts differ")
 
-// errNotOpened: no broker, no topic, or no rights to see it.
+// errNotOpened: no broker answers, or the topic is missing or invisible to the sentinel.
 var errNotOpened = fmt.Errorf("the log could not be opened within %v: there is no such topic, or no broker", openWithin)
 
-// runner runs a Watch: it owns its mutex, goroutines and I/O, and decides nothing.
+// runner runs a Watch. It has the mutex, the goroutines and the I/O, and decides nothing.
 type runner struct {
 	log    elector.Log
 	now    func() clock.Instant
 	logger *slog.Logger
 	at     Place // what members say of their logs; without a TopicID these have no identity
 	wakeup chan struct{}
-	ready  func() // called once, when the log was written to
+	ready  func() // called once, after the first successful append
 
-	mu        sync.Mutex // guards what follows; held across no call of anybody else's code
+	mu        sync.Mutex // guards what follows; never held during I/O or a callback
 	watch     *Watch
-	scheduled clock.Mono // when Tick will be called by itself
+	scheduled clock.Mono // when the timer calls Tick next
 	opened    bool
 	told      bool // ready was called
 }
@@ -52,8 +52,8 @@ func newRunner(rules Rules, at Place, log elector.Log, now func() clock.Instant,
 	return &runner{log: log, now: now, logger: logger, at: at, wakeup: make(chan struct{}, 1), ready: ready, watch: NewWatch(rules)}
 }
 
-// run works until ctx is done, or returns the error that ended it for good. The log is closed
-// when it returns.
+// run works until ctx is done or the log fails for good, and returns the log's error. It closes the
+// log.
 func (r *runner) run(ctx context.Context) error {
 	defer r.log.Close()
 	if err := r.open(ctx); err != nil {
@@ -75,7 +75,7 @@ func (r *runner) open(ctx context.Context) error {
 		return context.Cause(limit)
 	case err != nil:
 		return err
-	case id != "" && r.at.TopicID != "" && id != r.at.TopicID: // of a topic that cannot be found, Next has the error
+	case id != "" && r.at.TopicID != "" && id != r.at.TopicID: // an id is missing if the topic was not found: Next returns that error
 		if r.at.Topic == "" {
 			return errOtherLogs
 		}
@@ -88,7 +88,7 @@ func (r *runner) open(ctx context.Context) error {
 	return nil
 }
 
-// died notes a death.
+// died passes a death on to the Watch.
 func (r *runner) died(d Death) {
 	r.do(func(w *Watch, now clock.Instant) { w.Died(d, now) })
 }
@@ -119,7 +119,7 @@ func (r *runner) read(ctx context.Context) error {
 	return nil
 }
 
-// decode reads a record; of one of a newer version, only its ballot.
+// decode decodes a record. Of a record of a newer version it decodes only the ballot.
 func (r *runner) decode(e elector.Entry) (*lease.Record, error) {
 	codec := r.watch.Codec(e.ID)
 	record, err := codec.Decode(e.Value)
@@ -143,8 +143,8 @@ func (r *runner) tick(ctx context.Context) error {
 	}
 }
 
-// do gives the Watch one input, and carries out what it says without the lock. It returns how
-// long nothing will be due.
+// do gives the Watch one input under the lock, and then does what Ready says without the lock. It
+// returns after how long Tick is due.
 func (r *runner) do(input func(*Watch, clock.Instant)) time.Duration {
 	r.mu.Lock()
 	now := r.now()
@@ -188,7 +188,7 @@ func (r *runner) append(a elector.Append) {
 	}
 }
 
-// written notes that the log takes what this process writes.
+// written notes a successful append. The first one proves that this process may write.
 func (r *runner) written() {
 	r.mu.Lock()
 	first := !r.told

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// network keeps packets apart, and passes files.
+	// network is a kind of socket that keeps packets apart and can pass files.
 	network = "unixpacket"
-	// greetWithin is how long who connects may take to say who it is.
+	// greetWithin bounds the wait for the first packet of a connection.
 	greetWithin = 5 * time.Second
-	// drainWithin is how long after a death it is waited for what the dead process had said. A
-	// child may have its connection.
+	// drainWithin bounds the time that the sentinel goes on reading a dead member's connection: a
+	// child that inherited the connection may keep it open.
 	drainWithin = time.Second
-	// writeWithin bounds an answer to a member that does not read.
+	// writeWithin bounds the time to write an answer: the member may not be reading.
 	writeWithin = time.Second
-	// maxConnections leaves room for guards, and for those who connect again.
+	// maxConnections leaves room for guards, and for members that connect again.
 	maxConnections = 2*MaxMembers + 1000
 )
 
@@ -42,19 +42,20 @@ type Server struct {
 	closing bool
 }
 
-// registered is what the kernel knows of a member.
+// registered holds the files of a member.
 type registered struct {
 	pidfd *os.File
 	link  link
 }
 
-// Listen makes the socket, and its directory if that is missing. Nobody but this process's user and root may be able to put another
-// socket in its place. A socket that is there already is replaced: what a killed sentinel left.
+// Listen creates the socket, and its directory if that is missing. It returns an error if anybody but
+// this process's user and root could replace the socket, or if another sentinel listens on it. It
+// replaces a socket that a killed sentinel left.
 func Listen(socket string, hub *Hub, logger *slog.Logger) (*Server, error) {
 	if err := checkKernel(); err != nil {
 		return nil, err
 	}
-	// A folder that containers share belongs to nobody of them: one in it may.
+	// Containers that share a folder do not own it. The sentinel creates its own directory in it.
 	if err := os.Mkdir(filepath.Dir(socket), 0o750); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
@@ -77,7 +78,7 @@ func Listen(socket string, hub *Hub, logger *slog.Logger) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Who may reach it is what the directory says (mode 0750 and a group, for example).
+	// The mode of the directory decides who can reach the socket (0750 and a group, for example).
 	if err := os.Chmod(socket, 0o666); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -86,7 +87,7 @@ func Listen(socket string, hub *Hub, logger *slog.Logger) (*Server, error) {
 	return s, nil
 }
 
-// Serve takes registrations until ctx is done. When it returns, nothing of it runs any more.
+// Serve takes registrations until ctx is done. When it returns, all its goroutines have ended.
 func (s *Server) Serve(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, s.shut)
 	defer stop()
@@ -107,7 +108,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		case errors.Is(err, net.ErrClosed):
 			return err
 		case err != nil:
-			continue // of the one who connected
+			continue // the error concerns only the process that connected
 		}
 		if !s.keep(c) {
 			_ = c.Close()
@@ -152,7 +153,7 @@ func (s *Server) shut() {
 	}
 }
 
-// serve is one connection: of a member, or of a guard.
+// serve serves one connection of a member, of a guard, or of a process that asks for a count.
 func (s *Server) serve(c *net.UnixConn) {
 	_ = c.SetReadDeadline(time.Now().Add(greetWithin))
 	q, files, err := receive(c)
@@ -170,7 +171,7 @@ func (s *Server) serve(c *net.UnixConn) {
 	case q.Count != nil:
 		closeAll(files)
 		_ = c.SetWriteDeadline(time.Now().Add(writeWithin))
-		_ = send(c, s.hub.count(*q.Count), nil) // who asks may have gone
+		_ = send(c, s.hub.count(*q.Count), nil) // the process that asked may have gone
 	default:
 		closeAll(files)
 	}
@@ -179,9 +180,9 @@ func (s *Server) serve(c *net.UnixConn) {
 // member serves a member's connection until it ends.
 func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 	proof := prove(c, files)
-	tell := &Teller{func(a Answer) { // a packet is sent whole, whoever else sends one
+	tell := &Teller{func(a Answer) { // concurrent calls are safe: the kernel sends each packet whole
 		_ = c.SetWriteDeadline(time.Now().Add(writeWithin))
-		_ = send(c, a, nil) // one that cannot be told connects again
+		_ = send(c, a, nil) // a member that is not told connects again
 	}}
 	a, fresh := s.hub.Register(reg, proof, tell)
 	if a.State == Refused {
@@ -202,7 +203,7 @@ func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 	}
 	tell.Tell(a)
 	if now := s.hub.state(reg.Place()); now != a {
-		tell.Tell(now) // it has changed before it was told the first time
+		tell.Tell(now) // the state has changed since Register
 	}
 	for {
 		q, files, err := receive(c)
@@ -210,7 +211,7 @@ func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 		switch {
 		case err != nil:
 			if !s.hub.lost(reg.Process, tell) {
-				s.forget(reg.Process) // it was refused after all
+				s.forget(reg.Process) // the hub no longer has the member
 			}
 			return
 		case q.Goodbye:
@@ -222,7 +223,8 @@ func (s *Server) member(c *net.UnixConn, reg Registration, files []int) {
 	}
 }
 
-// guard serves the connection of a guard until it ends. Only its word clears its command.
+// guard serves a guard's connection until it ends. The end alone clears nothing: the guard must say
+// that nothing is left of its command.
 func (s *Server) guard(c *net.UnixConn, g guardian) {
 	if err := s.hub.guard(g.Process, g.Secret); err != nil {
 		_ = send(c, Answer{State: Refused, Reason: err.Error()}, nil)
@@ -243,7 +245,7 @@ func (s *Server) guard(c *net.UnixConn, g guardian) {
 	}
 }
 
-// await waits for a death: the pidfd becomes readable, and nothing else counts.
+// await waits until a member's pidfd becomes readable, and then reports its death to the hub.
 func (s *Server) await(process string, f *os.File) {
 	defer f.Close()
 	raw, err := f.SyscallConn()
@@ -251,15 +253,15 @@ func (s *Server) await(process string, f *os.File) {
 		return
 	}
 	dead := false
-	err = raw.Read(func(fd uintptr) bool { // the runtime waits, without a thread for each
+	err = raw.Read(func(fd uintptr) bool { // the runtime's poller waits, without a thread for each member
 		dead = readable(int(fd))
 		return dead
 	})
 	if err != nil || !dead {
-		return // forgotten
+		return // forget has closed the pidfd
 	}
-	// What it had said before is read first: its goodbye, perhaps. A child may have its
-	// connection, which does not end then.
+	// First read what the member sent before it died, which may be its goodbye. The deadline is for a
+	// connection that does not end because a child inherited it.
 	if l, ok := s.linked(process); ok {
 		_ = l.c.SetReadDeadline(time.Now().Add(drainWithin))
 		<-l.done
@@ -271,7 +273,7 @@ func (s *Server) await(process string, f *os.File) {
 // link is a member's newest connection.
 type link struct {
 	c    *net.UnixConn
-	done chan struct{} // closed when all of it was read
+	done chan struct{} // closed when the connection was read to its end
 }
 
 func (s *Server) link(process string, l link) {
@@ -289,13 +291,13 @@ func (s *Server) linked(process string) (link, bool) {
 	return l, l.c != nil
 }
 
-// watch notes the pidfd of a member, unless this process ends.
+// watch keeps the pidfd of a member. It returns false if the Server is closing.
 func (s *Server) watch(process string, f *os.File) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.members[process]
 	if m.pidfd != nil {
-		_ = m.pidfd.Close() // it was forgotten, and has registered anew
+		_ = m.pidfd.Close() // the hub forgot the member, which has registered again
 	}
 	if s.closing {
 		_ = f.Close()
@@ -306,7 +308,7 @@ func (s *Server) watch(process string, f *os.File) bool {
 	return true
 }
 
-// forget closes a member's pidfd, which ends await.
+// forget closes a member's pidfd, which ends await for it.
 func (s *Server) forget(process string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -316,7 +318,7 @@ func (s *Server) forget(process string) {
 	delete(s.members, process)
 }
 
-// checkDirectory reports whether somebody but the owner of a socket, and root, may replace it.
+// checkDirectory returns an error if anybody but the owner of a socket and root could replace it.
 func checkDirectory(socket string, owner uint32) error {
 	dir := filepath.Dir(socket)
 	var st unix.Stat_t
@@ -356,17 +358,17 @@ func receive(c *net.UnixConn) (q request, files []int, err error) {
 	case err != nil:
 		return q, files, err
 	case n == 0:
-		return q, files, net.ErrClosed // a packet of no bytes is the end
+		return q, files, net.ErrClosed // zero bytes: the connection has ended
 	case n > maxMessage || flags&unix.MSG_TRUNC != 0:
 		return q, files, errors.New("a packet is too long")
 	}
 	if flags&unix.MSG_CTRUNC != 0 {
-		files = append(files, -1) // more came than there was room for
+		files = append(files, -1) // the kernel dropped files: the proof must count too many
 	}
 	return q, files, json.Unmarshal(b[:n], &q)
 }
 
-// passed takes the files out of control messages.
+// passed returns the files of control messages.
 func passed(oob []byte) (files []int) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {

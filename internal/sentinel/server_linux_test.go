@@ -30,14 +30,14 @@ func TestAKilledMemberIsDead(t *testing.T) {
 	require.Zero(t, p.members())
 }
 
-// A connection may end for many reasons.
+// A connection can end while its member lives.
 func TestTheEndOfAConnectionIsNoDeath(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	m := startChild(t, p.socket, "member")
 	m.says("watching")
 	m.order("break")
 	m.says("broken")
-	m.says("refused") // by nobody: the connection has ended
+	m.says("refused") // no sentinel has refused it: its connection has ended
 	m.says("watching")
 	require.False(t, p.isDead(m.id), "the end of a connection is no death")
 	m.kill()
@@ -64,7 +64,7 @@ func TestNothingButPOLLINIsADeath(t *testing.T) {
 	require.True(t, readable(pidfd))
 }
 
-// It need not connect again for that.
+// The member need not connect again to be released when it dies.
 func TestAMemberWhoseConnectionHasEndedStillDies(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	reg := registration(NewSecret())
@@ -135,13 +135,13 @@ func TestASentinelThatIsRestartedLearnsWhoIsThere(t *testing.T) {
 	q.dies(m.id)
 }
 
-// neli run: the elector is dead, and its command is not.
+// The elector of neli run is dead, and its command still runs.
 func TestADeathWaitsForTheGuard(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	m := startChild(t, p.socket, "member")
 	m.says("watching")
 	u := &unixConnection{socket: p.socket}
-	// The test is the guard: it knows the secret of a member of its own process.
+	// The test acts as the guard of a member in its own process, whose secret it knows.
 	reg := registration(NewSecret())
 	c := NewClient(p.socket, p.said.logger())
 	go c.Run(t.Context())
@@ -183,7 +183,7 @@ func TestACommandThatEndsInTimeHoldsNothingUp(t *testing.T) {
 	p.dies(m.id)
 }
 
-// A sentinel that comes while a command runs has no connection to its guard.
+// A sentinel that starts while a command runs has no connection to the guard.
 func TestASentinelThatComesLaterHearsOfTheCommand(t *testing.T) {
 	dir := directory(t)
 	m := startChild(t, socketIn(dir), "member")
@@ -200,7 +200,7 @@ func TestASentinelThatComesLaterHearsOfTheCommand(t *testing.T) {
 	p.dies(m.id)
 }
 
-// dialRaw connects as a stranger who knows the wire form.
+// dialRaw connects without a Client, as a process that knows the wire form.
 func dialRaw(t *testing.T, p *post) *net.UnixConn {
 	t.Helper()
 	c, err := net.DialUnix(network, nil, &net.UnixAddr{Name: p.socket, Net: network})
@@ -365,7 +365,7 @@ func TestATopicThatIsNotAllowedIsRefused(t *testing.T) {
 	require.NotEqual(t, Refused, tryRegister(t, p, reg, own(t)).State)
 }
 
-// A sentinel of another cluster, or without rights, refuses after all; the members cost T.
+// A sentinel of another cluster, or without rights, first accepts a member and then refuses it.
 func TestAGroupThatCannotBeWatchedIsRefused(t *testing.T) {
 	for what, c := range map[string]struct {
 		brokerless bool
@@ -444,7 +444,7 @@ func TestTheSocketIsTheSentinelsOwn(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Everybody may write to a folder that containers share. A directory in it is the sentinel's own.
+// Containers share a folder that everybody may write to. The sentinel creates its own directory in it.
 func TestTheSocketsDirectoryIsMade(t *testing.T) {
 	shared := directory(t)
 	require.NoError(t, os.Chmod(shared, 0o777)) //nolint:gosec // as an emptyDir is

@@ -14,10 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Where members live: the kernel's word is the same in namespaces and cgroups, and however they are killed there.
+// Tests of members in namespaces and cgroups: the pidfd proves their deaths as it does elsewhere.
 
-// cgroupWith makes a cgroup in a hierarchy whose root has a file: "cgroup.freeze" is in all of version 2, "memory.max" where that has
-// the controller, "memory.limit_in_bytes" in version 1. Empty: there is no such hierarchy.
+// cgroupWith creates a cgroup that has the given file: every cgroup of version 2 has "cgroup.freeze",
+// those with the memory controller have "memory.max", and version 1 has "memory.limit_in_bytes". It
+// returns its directory, or "" if this machine has no such hierarchy.
 func cgroupWith(t *testing.T, file string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -31,14 +32,14 @@ func cgroupWith(t *testing.T, file string) string {
 			continue
 		}
 		if f[2] == "cgroup2" {
-			_ = os.WriteFile(filepath.Join(f[1], "cgroup.subtree_control"), []byte("+memory"), 0o600) // where there is one
+			_ = os.WriteFile(filepath.Join(f[1], "cgroup.subtree_control"), []byte("+memory"), 0o600) // fails where there is no memory controller
 		}
 		dir := filepath.Join(f[1], fmt.Sprintf("neli-sentinel-test-%d-%d", os.Getpid(), time.Now().UnixNano()))
 		if os.Mkdir(dir, 0o755) != nil {
 			continue // read-only
 		}
 		t.Cleanup(func() {
-			for end := time.Now().Add(10 * time.Second); os.Remove(dir) != nil && time.Now().Before(end); { // its processes have to end first
+			for end := time.Now().Add(10 * time.Second); os.Remove(dir) != nil && time.Now().Before(end); { // its processes must end first
 				<-time.After(10 * time.Millisecond)
 			}
 		})
@@ -54,7 +55,7 @@ func put(t *testing.T, dir, file, text string) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 }
 
-// inPIDNamespace makes a command process 1 of a namespace, as in a container.
+// inPIDNamespace makes a command process 1 of its own PID namespace, as in a container.
 func inPIDNamespace(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	if os.Geteuid() != 0 {
@@ -64,7 +65,7 @@ func inPIDNamespace(cmd *exec.Cmd) {
 	}
 }
 
-// Its process id is 1, as that of each other member in a container: nothing rests on it.
+// Each member has the process id 1 in its namespace. The proof of death does not use that id.
 func TestMembersInPIDNamespacesDieEachForItself(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	a, b := startChild(t, p.socket, "member", inPIDNamespace), startChild(t, p.socket, "member", inPIDNamespace)
@@ -77,7 +78,7 @@ func TestMembersInPIDNamespacesDieEachForItself(t *testing.T) {
 	p.dies(b.id)
 }
 
-// A process that becomes another program is the same to the kernel: it has not died, and its files are closed.
+// A process that executes another program has not died: it keeps its pid, and only its files are closed.
 func TestAMemberThatExecsHasNotDied(t *testing.T) {
 	p := startPost(t, socketIn(directory(t)), nil)
 	m := startChild(t, p.socket, "member")
@@ -92,7 +93,7 @@ func TestAMemberThatExecsHasNotDied(t *testing.T) {
 	p.dies(m.id)
 }
 
-// A cgroup that is frozen is as good as suspended. What is killed in it is dead.
+// A process in a frozen cgroup is suspended, not dead. It dies when it is killed there.
 func TestAFrozenMemberIsNotDead(t *testing.T) {
 	dir := cgroupWith(t, "cgroup.freeze")
 	if dir == "" {
@@ -108,8 +109,8 @@ func TestAFrozenMemberIsNotDead(t *testing.T) {
 	p.dies(m.id)
 }
 
-// The kernel kills who wants more memory than its cgroup may have; with memory.oom.group, as Kubernetes has it,
-// everything in the cgroup. A sentinel in another cgroup notices each death.
+// The kernel kills a process that exceeds its cgroup's memory limit. With memory.oom.group, as in
+// Kubernetes, it kills all processes of the cgroup. A sentinel in another cgroup notices each death.
 func TestMembersThatTheOOMKillerEndsAreDead(t *testing.T) {
 	limit := "memory.max"
 	dir := cgroupWith(t, limit)
@@ -122,7 +123,7 @@ func TestMembersThatTheOOMKillerEndsAreDead(t *testing.T) {
 	}
 	p := startPost(t, socketIn(directory(t)), nil)
 	put(t, dir, limit, "67108864")
-	_ = os.WriteFile(filepath.Join(dir, "memory.swap.max"), []byte("0"), 0o600) // where there is one
+	_ = os.WriteFile(filepath.Join(dir, "memory.swap.max"), []byte("0"), 0o600) // fails where the kernel has no such limit
 	inside := func() *process {
 		m := startChild(t, p.socket, "member")
 		m.says("watching")

@@ -11,83 +11,83 @@ import (
 )
 
 const (
-	// history is K of package elector: a log is read from 2K records before its end.
+	// history is K of package elector: reading of a log begins 2K records before its end.
 	history = elector.History
 	// warmEvery is how often a Hello keeps the producer warm.
 	warmEvery = time.Minute
-	// lookEvery bounds how long nothing is looked at.
+	// lookEvery bounds the time between two calls of Tick.
 	lookEvery = 10 * time.Second
-	// minAsk is how long after a Hello of an unknown log the next one follows, at first.
+	// minAsk is the first pause between two Hellos that ask for a Snapshot. It doubles each time.
 	minAsk = time.Second
 )
 
-// Rules are what a Watch is told once.
+// Rules configure a Watch.
 type Rules struct {
-	Process string // random: the sentinel's own id, which never holds anything
+	Process string // the sentinel's own process id, random; it never holds a role
 	Name    string // for people
 	Group   string
-	Small   bool          // small logs: T and Rho are pinned for the whole group
-	T       time.Duration // of the members; of small logs, of all of them
+	Small   bool          // small logs: all members of the group have the same T and Rho
+	T       time.Duration // T of the member that registered first; on small logs, of all members
 	Rho     float64
 	Random  func(time.Duration) time.Duration // in [0, d)
 }
 
-// Watch is what a sentinel makes of the logs of one group. It is pure: records, deaths and
-// times go in, records to append come out (Ready). It is not safe for concurrent use.
+// Watch decides what a sentinel appends to the logs of one group. It does no I/O: records, deaths and
+// times go in, and records to append come out (Ready). It is not safe for concurrent use.
 type Watch struct {
 	rules Rules
 	codec lease.Codec
 	logs  []*channel
 	dead  map[string]*death
 	order []string // of dead, oldest first
-	seen  int64    // the largest ballot that was read
+	seen  int64    // the largest ballot read so far
 	ready Ready
 }
 
-// death is a process that has died.
+// death is a remembered death.
 type death struct {
 	Death
-	at clock.Mono // when that was noted
+	at clock.Mono // when it was noted
 }
 
-// channel is what a Watch keeps of one log.
+// channel is the state of a Watch for one log.
 type channel struct {
 	index int
-	id    string // of the incarnation of a small log
+	id    string // the incarnation of a small log
 	lease *lease.Lease
 	begun bool
-	end   int64 // of the log when reading began
+	end   int64 // the end of the log when reading began
 
-	helloAt    clock.Mono           // the next own Hello
-	pause      time.Duration        // until the one after it, while the log is unknown
+	helloAt    clock.Mono           // when the next own Hello is due
+	pause      time.Duration        // from that Hello to the one after it
 	sent       map[int64]clock.Mono // by token: when its Release was last sent
-	lookAt     clock.Mono           // when the fold is looked at again
-	parting    []string             // who is dead and has not taken leave here
+	lookAt     clock.Mono           // when to look for roles of the dead again
+	parting    []string             // dead processes whose goodbye is not in this log yet
 	releasing  int                  // Releases that were neither acknowledged nor reported as failed
 	snapshotAt clock.Mono           // when a Snapshot is due; 0: none is
-	unclaimed  clock.Mono           // since when something that was released here is vacant; 0: nothing is
-	patience   time.Duration        // T/20 of the one that had held it
+	unclaimed  clock.Mono           // when a role was last released and not claimed since; 0: no such role
+	patience   time.Duration        // T/20 of the dead process that had held that role
 }
 
-// Ready is what the caller of a Watch has to do.
+// Ready tells the caller of a Watch what to do.
 type Ready struct {
 	Append []elector.Append
 	Noted  []Noted
-	Verify bool          // the log may be another one by now
-	WakeIn time.Duration // Tick is due then, if nothing happens before
+	Verify bool          // check whether the log was replaced by another one
+	WakeIn time.Duration // call Tick after that, unless something happens before
 }
 
-// Noted is a line for the log: roles that were given back in a dead process's name.
+// Noted is a line for the logger: so many roles of a dead process were released.
 type Noted struct {
 	Death
 	Partition int
 	Roles     int
 }
 
-// NewWatch returns a Watch that knows nothing. Open must be called first.
+// NewWatch returns an empty Watch. Open must be called before Read.
 func NewWatch(rules Rules) *Watch { return &Watch{rules: rules, dead: map[string]*death{}} }
 
-// Open says how many logs there are, and what tells them from all others.
+// Open tells the Watch how many logs there are, and their identity.
 func (w *Watch) Open(logs int, id string, now clock.Instant) {
 	w.codec = lease.Codec{Group: w.rules.Group, Log: id}
 	rules := lease.Rules{Process: w.rules.Process, Name: w.rules.Name, T: w.rules.T, Rho: w.rules.Rho, History: history}
@@ -96,14 +96,14 @@ func (w *Watch) Open(logs int, id string, now clock.Instant) {
 	}
 	for i := range logs {
 		c := &channel{index: i, lease: lease.New(rules), sent: map[int64]clock.Mono{}, lookAt: clock.Never}
-		c.lease.Begin(0, false, now) // until the log says where it begins
+		c.lease.Begin(0, false, now) // until the first reset says where the log begins
 		c.parting = slices.Clone(w.order)
 		w.logs = append(w.logs, c)
 	}
 }
 
-// Codec writes and reads the records of the group, in an incarnation of a small log or, with
-// no id, in the logs that were opened.
+// Codec returns the codec for records of the group in the incarnation id of a small log. An empty id
+// stands for the logs that Open was told of.
 func (w *Watch) Codec(id string) lease.Codec {
 	c := w.codec
 	if id != "" {
@@ -112,7 +112,7 @@ func (w *Watch) Codec(id string) lease.Codec {
 	return c
 }
 
-// Died notes a death, which must be proven. The same one twice counts once.
+// Died notes a death. The caller has proof of it. Noting the same death twice has no effect.
 func (w *Watch) Died(d Death, now clock.Instant) {
 	if w.dead[d.Process] != nil {
 		return
@@ -137,8 +137,8 @@ func (w *Watch) forget(process string) {
 // Idle reports whether no dead process is remembered.
 func (w *Watch) Idle() bool { return len(w.dead) == 0 }
 
-// Read takes an entry of a log: a reset, or a record, which the caller has decoded (bad tells
-// why it could not). now was read after the entry was in hand.
+// Read takes an entry of a log: a reset, or a record that the caller has decoded. bad is the error if
+// that failed. The caller reads now after it has received the entry.
 func (w *Watch) Read(e elector.Entry, r *lease.Record, bad error, now clock.Instant) {
 	c := w.logs[e.Partition]
 	switch {
@@ -148,20 +148,20 @@ func (w *Watch) Read(e elector.Entry, r *lease.Record, bad error, now clock.Inst
 		c.lease.Begin(e.Offset, e.Whole && !w.rules.Small, now)
 		c.reset(e.End, now)
 	case e.ID != c.id || e.Alive:
-		return // late, of a former incarnation; or nothing but a sign of life
+		return // a late entry of a former incarnation, or only a sign that the log is alive
 	default:
 		w.consume(c, e, r, bad, now)
 	}
 	w.step(c, now)
 }
 
-// reset forgets what was concluded from a log that is read anew.
+// reset forgets all conclusions from a log whose reading begins again.
 func (c *channel) reset(end int64, now clock.Instant) {
 	*c = channel{index: c.index, id: c.id, lease: c.lease, begun: true, end: end, helloAt: now.Mono, pause: minAsk,
 		sent: map[int64]clock.Mono{}, lookAt: clock.Never, parting: c.parting, releasing: c.releasing}
 }
 
-// consume folds a record, and draws the conclusions.
+// consume folds a record and reacts to it.
 func (w *Watch) consume(c *channel, e elector.Entry, r *lease.Record, bad error, now clock.Instant) {
 	var ev lease.Event
 	switch {
@@ -189,7 +189,7 @@ func (w *Watch) consume(c *channel, e elector.Entry, r *lease.Record, bad error,
 	}
 }
 
-// listen draws the conclusions of what a record says, whatever it did to the lease.
+// listen decides by a record when a Snapshot is due. Records without effect on the lease count, too.
 func (w *Watch) listen(c *channel, o int64, r *lease.Record, ev lease.Event, now clock.Instant) {
 	switch r.Kind {
 	case lease.Snapshot:
@@ -209,14 +209,14 @@ func (w *Watch) listen(c *channel, o int64, r *lease.Record, ev lease.Event, now
 	}
 }
 
-// Acked takes the log's word on a record: nil, or that it may or may not be there.
+// Acked takes the outcome of an append. With an error the record may or may not be in the log.
 func (w *Watch) Acked(a elector.Append, err error, now clock.Instant) {
 	c, r := w.logs[a.Partition], &a.Record
 	switch {
 	case r.Kind == lease.Release:
 		c.releasing--
 	case r.Kind == lease.Hello && err != nil:
-		if d := w.dead[r.Session.Process]; d != nil { // the others still plan with it
+		if d := w.dead[r.Session.Process]; d != nil { // the others may still count the dead process as a member
 			c.parting = append(c.parting, d.Process)
 			c.lookAt = min(c.lookAt, now.Mono.Add(d.T/4))
 		}
@@ -224,7 +224,7 @@ func (w *Watch) Acked(a elector.Append, err error, now clock.Instant) {
 	w.step(c, now)
 }
 
-// Tick lets everything be decided that time alone gives reason to.
+// Tick does what is due by now.
 func (w *Watch) Tick(now clock.Instant) {
 	for len(w.order) > 0 {
 		if d := w.dead[w.order[0]]; now.Mono.Sub(d.at) < remember(d.T) {
@@ -237,7 +237,7 @@ func (w *Watch) Tick(now clock.Instant) {
 	}
 }
 
-// step lets one log decide.
+// step does what is due in one log.
 func (w *Watch) step(c *channel, now clock.Instant) {
 	if !c.begun {
 		return
@@ -251,8 +251,8 @@ func (w *Watch) step(c *channel, now clock.Instant) {
 	w.snapshot(c, now)
 }
 
-// hello says Hello: so that somebody writes a Snapshot, while the log is unknown, and to keep
-// the producer warm.
+// hello sends the sentinel's own Hello when it is due: to ask for a Snapshot while the fold is unknown,
+// and afterwards to keep the producer warm.
 func (w *Watch) hello(c *channel, now clock.Instant) {
 	if now.Mono < c.helloAt {
 		return
@@ -263,11 +263,11 @@ func (w *Watch) hello(c *channel, now clock.Instant) {
 	c.helloAt = now.Mono.Add(c.pause)
 	c.pause = min(2*c.pause, warmEvery)
 	r := c.lease.Word(lease.Hello, now)
-	r.Hello = &lease.Announcement{Wants: []int{}, Leaving: true} // nobody's successor, and in no list of members
+	r.Hello = &lease.Announcement{Wants: []int{}, Leaving: true} // so that nobody counts the sentinel as a member
 	w.append(c, r)
 }
 
-// part takes leave of a log for those who have died.
+// part says goodbye in one log for dead processes: the others then leave no roles to them.
 func (w *Watch) part(c *channel, now clock.Instant) {
 	parting := c.parting
 	c.parting = nil
@@ -278,10 +278,10 @@ func (w *Watch) part(c *channel, now clock.Instant) {
 	}
 }
 
-// release gives back what the dead hold by the fold, and works out when to look again. While
-// Releases are under way none is repeated: they would pile up in a log that stands still.
+// release releases the roles that dead processes hold by the fold, and sets when to look again. It
+// repeats no Release while others are under way: they would pile up in a log that stands still.
 func (w *Watch) release(c *channel, now clock.Instant) {
-	sent := map[int64]clock.Mono{} // of tokens that are still shown
+	sent := map[int64]clock.Mono{} // c.sent without the tokens that the fold no longer shows
 	for h := range c.lease.Holders() {
 		d := w.dead[h.Session.Process]
 		if d == nil {
@@ -293,7 +293,7 @@ func (w *Watch) release(c *channel, now clock.Instant) {
 			if !ok {
 				continue
 			}
-			at := g.Since.Mono.Add(d.T) // its tenure: not before the term is T old
+			at := g.Since.Mono.Add(d.T) // not before the term is T old
 			was, again := c.sent[g.Token]
 			if again {
 				sent[g.Token] = was
@@ -315,7 +315,7 @@ func (w *Watch) release(c *channel, now clock.Instant) {
 	c.sent = sent
 }
 
-// giveBack releases roles of a session of a dead process.
+// giveBack appends the Releases of roles that a session of a dead process holds.
 func (w *Watch) giveBack(c *channel, d *death, id lease.Session, roles []int32, sent map[int64]clock.Mono, now clock.Instant) {
 	records := c.lease.ReleaseOf(id, roles, now)
 	for _, r := range records {
@@ -329,7 +329,8 @@ func (w *Watch) giveBack(c *channel, d *death, id lease.Session, roles []int32, 
 	w.ready.Noted = append(w.ready.Noted, Noted{d.Death, c.index, len(roles)})
 }
 
-// snapshot leaves a Snapshot behind, for who asks for one or comes next.
+// snapshot appends a Snapshot when one is due: for a process that has asked, or for the next one to
+// start where nobody has claimed a released role.
 func (w *Watch) snapshot(c *channel, now clock.Instant) {
 	if c.unclaimed != 0 && now.Mono >= c.unclaimed.Add(c.patience) {
 		c.unclaimed = 0
@@ -342,8 +343,8 @@ func (w *Watch) snapshot(c *channel, now clock.Instant) {
 	w.append(c, c.lease.Snapshot(now)...)
 }
 
-// append hands records over. On small logs they bear the largest ballot that was read, which
-// is what a Snapshot has to teach its readers.
+// append adds records to Ready. On small logs they carry the largest ballot read so far, because a
+// Snapshot must teach it to its readers.
 func (w *Watch) append(c *channel, records ...lease.Record) {
 	for _, r := range records {
 		if w.rules.Small {
@@ -353,7 +354,7 @@ func (w *Watch) append(c *channel, records ...lease.Record) {
 	}
 }
 
-// Ready returns what there is to do and begins a new list.
+// Ready returns what to do, and forgets it.
 func (w *Watch) Ready(now clock.Instant) Ready {
 	r := w.ready
 	w.ready = Ready{}

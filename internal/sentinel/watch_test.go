@@ -13,15 +13,15 @@ import (
 
 const testT = 5 * time.Second
 
-// desk is a Watch over logs that a test fills by hand, and members that are leases.
+// desk has a Watch, logs that the test fills itself, and members, each of which is only a lease.Lease.
 type desk struct {
 	t    *testing.T
 	w    *Watch
 	now  clock.Instant
 	logs [][]lease.Record
 	ids  []string
-	said []elector.Append // by the sentinel, all of it
-	mute bool             // what the sentinel says does not reach the logs
+	said []elector.Append // everything that the sentinel has appended
+	mute bool             // the sentinel's records do not reach the logs
 	all  []*seat
 }
 
@@ -45,7 +45,7 @@ func newDesk(t *testing.T, logs int, small bool) *desk {
 	return d
 }
 
-// member is a member's view of a log, from its beginning.
+// member adds a member that has read a log from its beginning.
 func (d *desk) member(process string, log int) *seat {
 	s := &seat{lease.New(lease.Rules{Process: process, Name: "name of " + process, T: testT, Rho: 0.0005, History: 1000}), log}
 	s.l.Begin(0, true, d.now)
@@ -56,7 +56,7 @@ func (d *desk) member(process string, log int) *seat {
 	return s
 }
 
-// append puts a record into a log, and lets everybody read it.
+// append appends a record to a log, and lets all members and the Watch read it.
 func (d *desk) append(log int, r lease.Record) {
 	o := int64(len(d.logs[log]))
 	d.logs[log] = append(d.logs[log], r)
@@ -69,7 +69,7 @@ func (d *desk) append(log int, r lease.Record) {
 	d.carry()
 }
 
-// carry does what the Watch says.
+// carry does what Ready says, until nothing is left to do.
 func (d *desk) carry() {
 	for {
 		out := d.w.Ready(d.now)
@@ -96,7 +96,7 @@ func (d *desk) pass(t time.Duration) {
 	}
 }
 
-// claim lets a member win roles.
+// claim lets a member claim roles, and requires that it gets them.
 func (d *desk) claim(s *seat, roles ...int32) {
 	d.now = d.now.Add(time.Duration(max(0, s.l.FreshAt()-d.now.Raw)) * time.Duration(btoi(!s.l.Known())))
 	r, ok := s.l.Claim(roles, d.now)
@@ -115,7 +115,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// heard is what the sentinel has said since it was last asked.
+// heard returns the sentinel's records of some kinds since the last call.
 func (d *desk) heard(kinds ...lease.Kind) []lease.Record {
 	var out []lease.Record
 	for _, a := range d.said {
@@ -224,7 +224,7 @@ func TestOnlyTheDeadAreReleased(t *testing.T) {
 	require.True(t, mine, "who lives keeps what it has")
 }
 
-// Another sentinel has noted the same death, and its records arrive after a successor has begun.
+// A second sentinel has noted the same death, and its records arrive after a successor has begun.
 func TestSeveralSentinelsDoNoHarm(t *testing.T) {
 	d := newDesk(t, 1, false)
 	a, b := d.member("a", 0), d.member("b", 0)
@@ -237,7 +237,7 @@ func TestSeveralSentinelsDoNoHarm(t *testing.T) {
 		second.Read(elector.Entry{Offset: int64(o)}, &d.logs[0][o], nil, d.now)
 	}
 	second.Ready(d.now)
-	d.now = d.now.Add(testT) // it does not know since when the term lasts
+	d.now = d.now.Add(testT) // for it the term began when it read the log
 	second.Died(Death{Process: "a", T: testT}, d.now)
 	late := second.Ready(d.now).Append
 	require.Len(t, late, 3, "the test's own: its own Hello, a leave and a Release")
@@ -258,7 +258,7 @@ func TestTheSameTokenIsReleasedEachQuarterOfT(t *testing.T) {
 	d.claim(a, 0)
 	d.pass(testT)
 	d.heard()
-	d.mute = true // and lost: nothing comes back, nothing is reported
+	d.mute = true // the Release is lost: it is neither read nor reported as failed
 	d.die("a")
 	sent := d.said
 	require.Len(t, d.heard(lease.Release), 1)
@@ -273,7 +273,7 @@ func TestTheSameTokenIsReleasedEachQuarterOfT(t *testing.T) {
 	for i := range 40 {
 		d.pass(testT / 20)
 		if i%3 == 0 {
-			d.claim(b, int32(10+i)) // something changes: the fold is looked at
+			d.claim(b, int32(10+i)) // a change makes the Watch look at the fold
 		}
 		for _, a := range d.said {
 			if a.Record.Kind == lease.Release {
@@ -289,7 +289,7 @@ func TestTheSameTokenIsReleasedEachQuarterOfT(t *testing.T) {
 	}
 }
 
-// A Claim of a dead process may have sat in a socket.
+// A Claim of a dead process may have waited in a socket, and take effect after its death.
 func TestALateClaimOfTheDeadIsReleased(t *testing.T) {
 	d := newDesk(t, 1, false)
 	a := d.member("a", 0)
@@ -343,7 +343,7 @@ func TestNothingIsDoneWhileTheFoldIsUnknown(t *testing.T) {
 		require.Equal(t, "sentinel", a.Record.Session.Process, "nothing in another's name while nothing is known")
 	}
 	d.heard()
-	d.claim(d.member("b", 0), 0) // a fresh Claim: now the fold is known
+	d.claim(d.member("b", 0), 0) // a fresh Claim makes the fold known
 	d.pass(time.Millisecond)
 	var left []string
 	for _, r := range d.heard(lease.Hello) {
@@ -373,7 +373,7 @@ func TestItAnswersWhoKnowsNothing(t *testing.T) {
 	d.append(0, hello)
 	d.pass(testT / 20)
 	require.Len(t, d.heard(lease.Snapshot), 1, "a Snapshot for who asks")
-	// Another's Snapshot does as well.
+	// If another process writes the Snapshot, the sentinel does not.
 	d.append(0, hello)
 	d.mute = true
 	d.append(0, d.all[0].l.Snapshot(d.now)[0])
@@ -448,7 +448,7 @@ func TestASmallLogIsReleasedUnderItsOwnID(t *testing.T) {
 	}
 }
 
-// A log that has forgotten has another id; what is said late of the former one counts for nothing.
+// A log that has lost its memory has a new id. Late entries of the former incarnation do not count.
 func TestALogThatForgetsIsReadAnew(t *testing.T) {
 	d := newDesk(t, 1, true)
 	d.claim(d.member("a", 0), 0)
@@ -465,7 +465,7 @@ func TestALogThatForgetsIsReadAnew(t *testing.T) {
 	require.Empty(t, d.heard(lease.Release), "nothing is known of the new one")
 }
 
-// Whatever happens, a sentinel says nothing that could win or keep anything.
+// A sentinel never appends a record that could win or keep a role.
 func TestASentinelNeverBeatsOrClaims(t *testing.T) {
 	d := newDesk(t, 1, false)
 	for _, id := range []string{"a", "b", "c"} {

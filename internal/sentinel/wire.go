@@ -12,34 +12,33 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// The wire form is one JSON object in each packet of a unix socket of type SEQPACKET, which
-// keeps packets apart. The first packet of a member's connection comes with one file, its
-// pidfd.
+// Each packet is one JSON object. The unix socket has type SEQPACKET, which keeps packets apart. The
+// first packet of a member's connection carries one file: the member's pidfd.
 
-// maxMessage is the size of a packet.
+// maxMessage is the largest size of a packet, in bytes.
 const maxMessage = 4096
 
-// Registration says who a member is and where it contends.
+// Registration identifies a member, and the topic and group in which it contends.
 type Registration struct {
 	Topic   string        `json:"topic,omitempty"`    // empty: small logs without a broker
 	TopicID string        `json:"topic_id,omitempty"` // without a topic: of the small logs; empty: they have none
-	Logs    int           `json:"logs,omitempty"`     // of Config.Logs; 0: one replicated log
+	Logs    int           `json:"logs,omitempty"`     // Config.Logs; 0: one replicated log
 	Group   string        `json:"group"`
 	Process string        `json:"process"`
 	Secret  string        `json:"secret"`
 	Name    string        `json:"name,omitempty"` // for people
 	T       time.Duration `json:"t"`
 	Rho     float64       `json:"rho"`
-	Running bool          `json:"running,omitempty"` // it runs a command that may outlive it
+	Running bool          `json:"running,omitempty"` // it runs a command that may outlive it (neli run)
 }
 
-// request is what a member or a guard says, and nothing beside one field of it.
+// request is a packet to the sentinel. Exactly one field is set.
 type request struct {
 	Register *Registration `json:"register,omitempty"`
 	Guard    *guardian     `json:"guard,omitempty"`
-	Clear    bool          `json:"clear,omitempty"`   // of a guard: nothing is left of the command
-	Goodbye  bool          `json:"goodbye,omitempty"` // of a member: forget it
-	Count    *query        `json:"count,omitempty"`   // of anybody: how many members of a group there are
+	Clear    bool          `json:"clear,omitempty"`   // from a guard: nothing is left of the command
+	Goodbye  bool          `json:"goodbye,omitempty"` // from a member: forget it
+	Count    *query        `json:"count,omitempty"`   // from anybody: how many members has a group?
 }
 
 // query names a group.
@@ -48,35 +47,35 @@ type query struct {
 	Group string `json:"group"`
 }
 
-// Count is what a sentinel says of a group: how many of its members are registered, and how many of these would be
-// released.
+// Count is the answer to a query: how many members of the group are registered, and how many of them
+// the sentinel would release.
 type Count struct {
 	Registered int `json:"registered"`
 	Watched    int `json:"watched"`
 }
 
-// guardian says whose command a connection is for.
+// guardian names the member whose command a guard's connection is for.
 type guardian struct {
 	Process string `json:"process"`
 	Secret  string `json:"secret"`
 }
 
-// Answer is what the sentinel says, to each request and whenever its state changes.
+// Answer is a packet from the sentinel: the answer to a request, or a change of state.
 type Answer struct {
 	State  State  `json:"state"`
 	Reason string `json:"reason,omitempty"` // why it refuses
 }
 
-// State is what a sentinel does for a member.
+// State tells what a sentinel does for a member.
 type State string
 
 // The states.
 const (
-	None       State = "none"       // no sentinel is configured, reached or ready
-	Registered State = "registered" // it knows the member, and not its log yet
-	Watching   State = "watching"   // a death will be followed by a Release
-	Refused    State = "refused"    // the member costs T
-	Gone       State = "gone"       // the answer to a goodbye or a clear
+	None       State = "none"       // no sentinel is configured, or it has not answered yet
+	Registered State = "registered" // it knows the member, but not its log yet
+	Watching   State = "watching"   // it will release the member's roles when the member dies
+	Refused    State = "refused"    // it will not: a crash costs T
+	Gone       State = "gone"       // it has forgotten the member or the guard, as asked
 )
 
 const (
@@ -91,17 +90,17 @@ const (
 // NewSecret returns a member's secret: 260 random bits.
 func NewSecret() string { return rand.Text() + rand.Text() }
 
-// ProcessID is the process id of a member with this secret. Everybody who reads the topic
-// knows the id, and nobody can tell the secret by it.
+// ProcessID returns the process id of a member with this secret. Everybody who reads the topic knows
+// the id, but cannot derive the secret from it.
 func ProcessID(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return base32.StdEncoding.EncodeToString(sum[:])[:idLength]
 }
 
-// errNotItsSecret: the id is another's.
+// errNotItsSecret: the process id is not the hash of the secret.
 var errNotItsSecret = errors.New("the process id is not that of the secret")
 
-// check looks at what a registration says. It is untrusted.
+// check validates a registration, which comes from an untrusted process.
 func (r *Registration) check() error {
 	bad := func(what string) error { return fmt.Errorf("registration: %s", what) }
 	for _, text := range []string{r.Topic, r.TopicID, r.Group, r.Name} {
@@ -127,8 +126,7 @@ func checkSecret(process, secret string) error {
 	return nil
 }
 
-// Place is where a member contends: what one Watch is for. All members of one place share
-// the logs.
+// Place identifies the logs of a group. There is one Watch for each Place.
 type Place struct {
 	Topic, TopicID, Group string
 	Logs                  int
@@ -136,7 +134,7 @@ type Place struct {
 	Rho                   float64       // likewise
 }
 
-// Place returns where the member contends.
+// Place returns the logs in which the member contends.
 func (r *Registration) Place() Place {
 	p := Place{Topic: r.Topic, TopicID: r.TopicID, Group: r.Group, Logs: r.Logs}
 	if p.Small() {
