@@ -210,10 +210,10 @@ func testRefusedTokens(t *testing.T, b *tokenBed, name string) {
 		"wrong secret": {neli.KafkaConfigMap{"sasl.oauthbearer.client.secret": "an0ther-s3cret"}, nil, "look at sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret"},
 		"no endpoint":  {neli.KafkaConfigMap{"sasl.oauthbearer.token.endpoint.url": b.issuer.URL + "/nowhere"}, nil, "look at sasl.oauthbearer.token.endpoint.url"},
 		"no expiry": {nil, hooked(func(context.Context) (neli.Token, error) { return neli.Token{Value: value}, nil }),
-			"Config.Token: the token does not say when it ends"},
+			"Config.Token: the token has no expiry"},
 		"in the past": {nil, hooked(func(context.Context) (neli.Token, error) {
 			return neli.Token{Value: value, Expires: time.Now().Add(-time.Hour)}, nil
-		}), "Config.Token: the token has ended 1h0m0s ago"},
+		}), "Config.Token: the token expired 1h0m0s ago"},
 		"not by us": {nil, hooked(func(context.Context) (neli.Token, error) {
 			return neli.Token{Value: "eyJhbGciOiJub25lIn0.eyJzdWIiOiJuZWxpIn0.c2lnbmVk", Expires: time.Now().Add(time.Hour)}, nil
 		}), byName(name, "invalid_token", "the broker refuses the token (invalid_token)")},

@@ -21,9 +21,9 @@ import (
 	"time"
 )
 
-// Point is a point on the clock C of this process, in nanoseconds since that clock's own
+// Point is a reading of the clock C of this process, in nanoseconds since that clock's own
 // origin. Points of different clocks have different types, so that the compiler refuses to
-// compare them. The zero Point lies before everything that happens and means "not yet".
+// compare them. The zero Point lies before everything that happens, and means "not yet".
 type Point[C any] int64
 
 type (
@@ -34,8 +34,8 @@ type (
 )
 
 type (
-	// Mono is a point on the ordinary monotonic clock. Time synchronization slews it, and on
-	// Linux it stands still while the machine is suspended. Timers run by it.
+	// Mono is a point on the ordinary monotonic clock. Time synchronization slews that clock, and
+	// on Linux it stands still while the machine is suspended. Timers run by it.
 	Mono = Point[mono]
 	// Wall is a point on the wall clock, since 1970. Anybody may set that clock at any moment.
 	Wall = Point[wall]
@@ -59,8 +59,8 @@ func (t Point[C]) Add(d time.Duration) Point[C] {
 // Sub returns t − u.
 func (t Point[C]) Sub(u Point[C]) time.Duration { return time.Duration(t - u) }
 
-// Instant is one reading of all of this process's clocks. It means nothing outside
-// the process that took it.
+// Instant is one reading of all of this process's clocks. It means nothing outside the process
+// that took it.
 type Instant struct {
 	Mono Mono
 	Wall Wall
@@ -68,8 +68,8 @@ type Instant struct {
 	Boot Boot // 0 in a glance, and on systems that have no such clock
 }
 
-// Alike is an instant at which all clocks show d: time in tests and models in which all
-// clocks run alike.
+// Alike returns an instant at which all clocks show d, for tests and models whose clocks run
+// alike.
 func Alike(d time.Duration) Instant {
 	return Instant{Mono: Mono(d), Wall: Wall(d), Raw: Raw(d), Boot: Boot(d)}
 }
@@ -86,8 +86,8 @@ func (t Instant) Add(d time.Duration) Instant {
 	return t
 }
 
-// Age is how long ago s was by the clock that shows most: at least what has passed,
-// unless the wall clock was set back during a suspension and there is no Boot. It is
+// Age returns how long ago s was, by the clock that shows most. It is at least the time that has
+// passed, unless the wall clock was set back during a suspension and there is no Boot. It is
 // negative only if s was read after t.
 func (t Instant) Age(s Instant) time.Duration {
 	age := max(t.Mono.Sub(s.Mono), t.Wall.Sub(s.Wall))
@@ -97,8 +97,9 @@ func (t Instant) Age(s Instant) time.Duration {
 	return age
 }
 
-// MonoOf returns the time on the monotonic clock at which the raw clock will show at, going
-// by this reading of both. Timers run by the one, leases of others by the other.
+// MonoOf returns the time on the monotonic clock at which the raw clock will show at, going by
+// this reading of both. Timers run by the monotonic clock; others' leases are measured by the raw
+// one.
 func (t Instant) MonoOf(at Raw) Mono {
 	if at == Never {
 		return Never
@@ -106,7 +107,7 @@ func (t Instant) MonoOf(at Raw) Mono {
 	return t.Mono.Add(at.Sub(t.Raw))
 }
 
-// Time is the instant on the wall clock, for people.
+// Time returns the instant on the wall clock, for people.
 func (t Instant) Time() time.Time { return time.Unix(0, int64(t.Wall)) }
 
 // Clock is a process's clocks. Its methods may be called concurrently.
@@ -118,28 +119,28 @@ type Clock interface {
 }
 
 const (
-	// Sigma is σ: by how much the ordinary clock's rate may differ from the raw one's.
+	// Sigma is σ, the greatest difference between the ordinary clock's rate and the raw one's.
 	// Chrony slews by up to 83,333 ppm, adjtimex by up to 100,000.
 	Sigma = 0.1
-	// Tmax is the longest lease that any process of any version may have. A process that
-	// knows nothing yet has to reckon with it.
+	// Tmax is the longest lease that any process of any version may have. A process that does not
+	// know the fold has to allow for it.
 	Tmax = 60 * time.Second
 	// margin covers the granularity of clocks.
 	margin = time.Millisecond
 )
 
-// Hold is T(1−σ): how old its newest evidence may be by the holder's own clocks while
-// it leads. T is the promise in true time; σ is the holder's own business.
+// Hold returns T(1−σ): how old its newest evidence may be, by the holder's own clocks, while it
+// leads. T is promised in true time; allowing for σ is up to the holder.
 func Hold(t time.Duration) time.Duration { return t - t/10 }
 
-// Wait is W(T) = T(1+ρ)/(1−ρ) + margin: for how long a claimant must have read nothing
-// of a holder, by its raw clock, until a lease of T is over by any holder's clock.
-// Hold(T) by the slowest holder's clock is never longer than Wait(T) by the fastest
-// claimant's, and with (1−σ) as it is neither can be made tighter.
+// Wait returns W(T) = T(1+ρ)/(1−ρ) + margin: how long a claimant must have read nothing of a
+// holder, by its raw clock, until a lease of T is over by any holder's clock. Hold(T) by the
+// slowest holder's clock is never longer than Wait(T) by the fastest claimant's. With the present
+// (1−σ), neither can be made tighter.
 func Wait(t time.Duration, rho float64) time.Duration {
 	return time.Duration(math.Ceil(float64(t)*(1+rho)/(1-rho))) + margin
 }
 
-// FreeAt is when a lease of t is over by any clock of its holder, of whom nothing has been
-// read since heard. Every rule "free after W" is this function.
+// FreeAt returns when a lease of t is over by any clock of its holder, of which nothing was read
+// since heard. Every rule "free after W" uses this function.
 func FreeAt(heard Raw, t time.Duration, rho float64) Raw { return heard.Add(Wait(t, rho)) }

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A holder whose ordinary clock is as slow as it may be stops before a claimant whose raw
-// clock is as fast as it may be has waited.
+// A holder with the slowest possible ordinary clock must stop before a claimant with the fastest
+// possible raw clock has waited.
 func TestHoldEndsBeforeWait(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lease := time.Duration(rapid.Int64Range(int64(10*time.Millisecond), int64(Tmax)).Draw(t, "T"))
@@ -50,7 +50,7 @@ func TestNeverStaysNever(t *testing.T) {
 	require.Equal(t, Mono(Never), Instant{Mono: 5, Raw: 7}.MonoOf(Never))
 	require.Equal(t, Mono(8), Instant{Mono: 5, Raw: 7}.MonoOf(10))
 	require.Equal(t, Mono(5), Mono(3).Add(2))
-	require.Zero(t, Instant{Mono: 1}.Add(5).Raw, "what was not read is not made up")
+	require.Zero(t, Instant{Mono: 1}.Add(5).Raw, "Add makes up a reading of a clock that was not read")
 }
 
 func TestSystemReadsAllClocks(t *testing.T) {
@@ -59,7 +59,7 @@ func TestSystemReadsAllClocks(t *testing.T) {
 	b := c.Now()
 	require.NotZero(t, a.Raw)
 	if runtime.GOOS == "linux" {
-		require.NotZero(t, a.Boot, "the kernel's boot clock is read outside of simulated time")
+		require.NotZero(t, a.Boot, "the kernel's boot clock is not read")
 	}
 	require.GreaterOrEqual(t, b.Raw, a.Raw)
 	require.GreaterOrEqual(t, b.Mono, a.Mono)
@@ -67,8 +67,8 @@ func TestSystemReadsAllClocks(t *testing.T) {
 	require.Positive(t, c.Glance().Mono)
 }
 
-// A glance that lacked the wall clock would not see a suspension, in which the monotonic
-// clock stands still.
+// During a suspension the monotonic clock stands still, so a glance without the wall clock would
+// not notice it.
 func TestAGlanceReadsBothOrdinaryClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := System().Glance()
@@ -80,7 +80,7 @@ func TestAGlanceReadsBothOrdinaryClocks(t *testing.T) {
 	})
 }
 
-// In simulated time there is one clock: the kernel's would hardly move.
+// In simulated time there is only one clock. The kernel's clocks would hardly move.
 func TestSystemInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := System()

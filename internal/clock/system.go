@@ -2,8 +2,8 @@ package clock
 
 import "time"
 
-// epoch is the origin of monotonic readings. It lies fifty years back so that
-// readings are positive in simulated time (which begins in the year 2000) too.
+// epoch is the origin of monotonic readings. It lies fifty years back, so that readings are also
+// positive in simulated time, which begins in the year 2000.
 var epoch = time.Now().Add(-50 * 365 * 24 * time.Hour)
 
 // Glance reads the ordinary clocks.
@@ -12,9 +12,9 @@ func Glance() Instant {
 	return Instant{Mono: Mono(t.Sub(epoch)), Wall: Wall(t.UnixNano())}
 }
 
-// System returns the clocks of this machine. In simulated time (a testing/synctest
-// bubble) there is only the one clock that time.Now shows, so Raw is that: the
-// kernel's clocks, which know nothing of the bubble, would hardly move.
+// System returns the clocks of this machine. In simulated time (a testing/synctest bubble) it
+// uses only the clock of time.Now, for Raw as well. The kernel's clocks do not follow simulated
+// time, and would hardly move.
 func System() Clock {
 	if t, ok := kernelWall(); ok {
 		if d := time.Since(t); d < -time.Hour || d > time.Hour {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelClocks reads CLOCK_MONOTONIC_RAW and CLOCK_BOOTTIME. Kernels since 2.6.39 have
-// both; where a sandbox refuses one, the ordinary monotonic clock takes its place.
+// kernelClocks reads CLOCK_MONOTONIC_RAW and CLOCK_BOOTTIME. Kernels since 2.6.39 have both. If a
+// sandbox refuses one, the ordinary monotonic clock takes its place.
 func kernelClocks(t Instant) (raw Raw, boot Boot) { return readClocks(t, unix.ClockGettime) }
 
 func readClocks(t Instant, gettime func(id int32, ts *unix.Timespec) error) (raw Raw, boot Boot) {
@@ -25,7 +25,7 @@ func readClocks(t Instant, gettime func(id int32, ts *unix.Timespec) error) (raw
 // origin keeps readings off zero, which means "not read".
 const origin = 1
 
-// kernelWall is the wall clock as the kernel shows it, simulated time or not.
+// kernelWall returns the kernel's wall clock, even in simulated time.
 func kernelWall() (time.Time, bool) {
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_REALTIME, &ts) != nil {

@@ -4,8 +4,8 @@ package clock
 
 import "time"
 
-// kernelClocks: the ordinary monotonic clock is all there is.
+// kernelClocks uses the ordinary monotonic clock, which is the only one.
 func kernelClocks(t Instant) (raw Raw, boot Boot) { return Raw(t.Mono), 0 }
 
-// kernelWall is not needed: there is no clock beside time.Now's.
+// kernelWall is not needed here, since there is no clock besides time.Now's.
 func kernelWall() (time.Time, bool) { return time.Time{}, false }

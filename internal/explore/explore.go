@@ -1,10 +1,10 @@
-// Package explore goes through every state that a model can reach. It knows nothing of
-// leases, and is for tests only; package seeded draws where this one is exhaustive.
+// Package explore visits every state that a model can reach. It knows nothing about leases, and
+// is for tests only. Where package seeded draws at random, this one is exhaustive.
 //
-// The search is breadth first, so a counterexample is as short as it can be. A state is
-// remembered by 64 bits of a hash whose seed is another in every process: n states collide
-// at odds of n²/2⁶⁵, 1 in 30 million for a million, and what one run might miss the next
-// one sees.
+// The search is breadth first, so a counterexample is as short as possible. A state is remembered
+// by a hash of 64 bits, whose seed differs in every process. n states collide with a probability
+// of n²/2⁶⁵, 1 in 30 million for a million. What one run misses because of that, the next run
+// finds.
 package explore
 
 import (
@@ -13,34 +13,34 @@ import (
 	"strings"
 )
 
-// State is a state of the model. What is done with one state does not change another.
+// State is a state of the model. A method of one state must not change another state.
 type State[S any] interface {
-	// Steps calls step with each state that may follow, always in the same order: what says
-	// in words what happens, fault what is wrong with that; "" if nothing is.
+	// Steps calls step with each state that may follow, always in the same order. what returns a
+	// description of the step; fault says what is wrong with it, "" if nothing.
 	Steps(step func(what func() string, to S, fault string))
-	// Look says what is wrong with the state, which it may write down in it.
+	// Look returns what is wrong with the state, "" if nothing. It may record something in the
+	// state.
 	Look() (fault string)
-	// Views are the state in words, for a transcript.
+	// Views describes the state, for a transcript.
 	Views() string
 }
 
 // Search is one exploration.
 type Search[S State[S]] struct {
-	Moves int    // steps that were tried
-	Fault string // what is wrong, "" if nothing is
+	Moves int    // number of steps taken
+	Fault string // what is wrong; "" if nothing
 
 	begin  func() S
 	encode func(S) []byte
 	seed   maphash.Seed
 	seen   map[uint64]struct{}
-	from   []origin // by state
+	from   []origin // by state: how it was reached
 
 	frontier []numbered[S]
-	last     origin // how the fault came
+	last     origin // how the state with the fault was reached
 }
 
-// origin is how a state was reached: which step, of those that were possible in which
-// state.
+// origin is how a state was reached: by which step from which state.
 type origin struct{ state, step int32 }
 
 type numbered[S any] struct {
@@ -48,9 +48,9 @@ type numbered[S any] struct {
 	n int32
 }
 
-// All goes through everything that may follow from the state that begin makes, until
-// something is wrong. States that encode makes the same bytes of are one state; the bytes
-// may be used again for the next.
+// All visits everything that may follow from the state that begin makes, until it finds a fault.
+// States for which encode returns the same bytes count as one state. encode may use the bytes
+// again for the next state.
 func All[S State[S]](begin func() S, encode func(S) []byte) *Search[S] {
 	e := &Search[S]{begin: begin, encode: encode, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}}
 	e.found(begin(), origin{-1, 0}, "")
@@ -58,7 +58,7 @@ func All[S State[S]](begin func() S, encode func(S) []byte) *Search[S] {
 		now := e.frontier
 		e.frontier = nil
 		for i, at := range now {
-			now[i] = numbered[S]{} // it is not needed any more, and there are many
+			now[i] = numbered[S]{} // release it, since there are many
 			e.follow(at)
 			if e.Fault != "" {
 				break
@@ -98,13 +98,13 @@ func (e *Search[S]) found(s S, from origin, fault string) {
 	e.frontier = append(e.frontier, numbered[S]{s, int32(len(e.from)) - 1})
 }
 
-// States is how many there are.
+// States returns the number of states found.
 func (e *Search[S]) States() int { return len(e.from) }
 
-// String tells the way to the fault. It goes it again, step by step.
+// String describes the way to the fault. It takes the steps again, one by one.
 func (e *Search[S]) String() string {
 	if e.Fault == "" {
-		return "nothing is wrong"
+		return "no fault found"
 	}
 	way := []origin{e.last}
 	for at := e.last.state; at > 0; at = e.from[at].state {
@@ -115,7 +115,7 @@ func (e *Search[S]) String() string {
 	b.WriteString(s.Views())
 	for _, o := range way {
 		if o.state < 0 {
-			continue // it is wrong from the beginning
+			continue // the first state has the fault
 		}
 		step := int32(0)
 		var next S

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// counter adds one, or doubles, below a bound; it must never be what it must not.
+// counter adds one, or doubles, below a bound. It must never have the value never.
 type counter struct{ n, below, never int }
 
 func (c counter) Steps(step func(func() string, counter, string)) {
@@ -39,7 +39,7 @@ func TestEverythingIsFoundOnce(t *testing.T) {
 	require.Empty(t, s.Fault)
 	require.Equal(t, 49, s.States())
 	require.Equal(t, 48+24, s.Moves)
-	require.Equal(t, "nothing is wrong", s.String())
+	require.Equal(t, "no fault found", s.String())
 }
 
 func TestTheShortestWayIsTold(t *testing.T) {

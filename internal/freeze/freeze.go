@@ -1,9 +1,9 @@
-// Package freeze lets package nelitest show a program what it does when its process wakes from
-// a suspension, before anything of package neli has run.
+// Package freeze lets package nelitest simulate the moment at which a suspended process wakes,
+// before any code of package neli has run.
 //
-// A test cannot stop the goroutines of the program under test, but it can let them see what
-// they would see: the clock has moved on, so that all leases are over for whoever asks, and
-// nothing of package neli tells them by itself.
+// A test cannot stop the goroutines of the program under test. But it can let them see what they
+// would see: the clock has moved on, so that all leases are over for any code that asks, and
+// package neli itself has not told them anything.
 package freeze
 
 import (
@@ -13,11 +13,11 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// Freezer is a Provider that can freeze the process which it was made for.
+// Freezer is a Provider that can freeze the process that it was made for.
 type Freezer interface{ Frozen() *State }
 
-// State is whether a process is frozen. Its methods may be called concurrently. A nil State
-// never is.
+// State says whether a process is frozen. Its methods may be called concurrently. A nil State is
+// never frozen.
 type State struct {
 	mu   sync.Mutex
 	thaw chan struct{} // closed when the freeze ends; nil: there is none
@@ -48,7 +48,7 @@ func (s *State) end() <-chan struct{} {
 	return s.thaw
 }
 
-// Wait waits until the process is not frozen.
+// Wait returns once the process is not frozen.
 func (s *State) Wait() {
 	if s == nil {
 		return
@@ -61,8 +61,8 @@ func (s *State) Wait() {
 // jump is longer than any lease.
 const jump = 50 * 365 * 24 * time.Hour
 
-// Clock returns a clock that shows what now does, and during a freeze a time by which every
-// lease is over.
+// Clock returns a clock that shows what now shows, except that during a freeze it shows a time at
+// which every lease is over.
 func (s *State) Clock(now func() clock.Instant) func() clock.Instant {
 	if s == nil {
 		return now

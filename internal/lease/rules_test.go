@@ -56,7 +56,7 @@ var rules = []mutation.Mutant{
 		Guard: "TestAReleaseNamesItsToken", Want: "two leaders"},
 	{Rule: "a sentinel's Release names the session, and frees no other session's roles", File: "fold.go",
 		Old: "h != nil && h.Session == r.Session && f.tokens[role] == g.Token {", New: "h != nil && f.tokens[role] == g.Token {",
-		Guard: "TestSentinels", Want: `seed \d+: (two leaders|a sentinel's Release has hit|folds differ)`, Seeds: huntSeeds},
+		Guard: "TestSentinels", Want: `seed \d+: (two leaders|a sentinel's Release freed|folds differ)`, Seeds: huntSeeds},
 	{Rule: "a sentinel's Release never frees its own process's roles", File: "dead.go",
 		Old: "if l.join != nil || id.Process == l.rules.Process {", New: "if l.join != nil {",
 		Guard: "TestNobodyReleasesItself", Want: "whose work may go on"},

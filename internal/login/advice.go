@@ -2,10 +2,11 @@ package login
 
 import "strings"
 
-// advice is which properties to look at, by what a token endpoint, the way to it, or a broker says.
+// advice names the properties to look at, by words of a token endpoint, of the connection to it,
+// or of a broker.
 var advice = []struct{ said, look string }{
 	{"certificate", "https.ca.location (or https.ca.pem)"},
-	{"trust anchors", "https.ca.location (or https.ca.pem)"}, // there is no such file
+	{"trust anchors", "https.ca.location (or https.ca.pem)"}, // the file is missing
 	{"invalid_client", "sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret"},
 	{"unauthorized_client", "sasl.oauthbearer.client.id and sasl.oauthbearer.grant.type"},
 	{"invalid_scope", "sasl.oauthbearer.scope"},
@@ -13,10 +14,10 @@ var advice = []struct{ said, look string }{
 	{"unsupported_grant_type", "sasl.oauthbearer.grant.type"},
 	{"assertion", "sasl.oauthbearer.assertion.*"},
 	{`"exp"`, "sasl.oauthbearer.token.endpoint.url: its tokens have no expiry"},
-	{"unexpired", "sasl.oauthbearer.token.endpoint.url: its tokens have ended when they come; compare the clocks"},
+	{"unexpired", "sasl.oauthbearer.token.endpoint.url: its tokens have expired when they arrive; compare the clocks"},
 }
 
-// Advice says which property to look at.
+// Advice returns which property to look at.
 func Advice(said string) string {
 	said = strings.ToLower(said)
 	for _, a := range advice {

@@ -7,11 +7,11 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// leastPause is between two questions of a Keep.
+// leastPause is the shortest pause between two calls of get.
 const leastPause = time.Second
 
-// Keep gives a client token after token, each before the one before has ended, until ctx is done.
-// get is kafka.Login.Token. failed is told why there is none.
+// Keep gives a client one token after another, each before the previous one expires, until ctx is
+// done. get is kafka.Login.Token. failed is called with the reason whenever there is none.
 func Keep(ctx context.Context, get func(context.Context) (kafka.Token, error), set func(kafka.Token), failed func(error)) {
 	for {
 		token, err := get(ctx)

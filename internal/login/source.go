@@ -1,5 +1,5 @@
-// Package login has the tokens that Kafka clients log in with: it keeps one, has it replaced
-// before it ends, and says what is wrong with it.
+// Package login manages the tokens that Kafka clients log in with. It keeps a token, replaces it
+// before it expires, and reports what is wrong with it.
 package login
 
 import (
@@ -14,38 +14,38 @@ import (
 )
 
 const (
-	// Patience is how long whoever issues tokens may take to answer.
+	// Patience is how long the issuer of tokens may take to answer.
 	Patience = 10 * time.Second
-	// grace is for an attempt whose context is over, to say what it has waited for.
+	// grace is how long an attempt whose context has ended may take to return its error.
 	grace = time.Second
-	// pauseLeast and pauseMost are between two attempts that fail; the pause doubles.
+	// pauseLeast and pauseMost bound the pause after a failed attempt, which doubles with each.
 	pauseLeast = time.Second
 	pauseMost  = 10 * time.Second
 )
 
-// Source keeps a token for any number of clients. Its methods may be called concurrently.
-// It starts no goroutine that outlives an attempt.
+// Source keeps a token for any number of clients. Its methods may be called concurrently. It has
+// no goroutines except those of attempts.
 type Source struct {
-	what   string // is named by errors: a property, or a field of Config
+	what   string // the subject of errors: a property, or a field of Config
 	fetch  func(context.Context) (kafka.Token, error)
 	failed func(error)
 	flight singleflight.Group
 
 	mu    sync.Mutex
 	token kafka.Token
-	renew time.Time     // of token: when to ask for the next one
+	renew time.Time     // when to ask for the next token
 	err   error         // of the last attempt
-	retry time.Time     // after err
-	pause time.Duration // before that
+	retry time.Time     // when to try again after err
+	pause time.Duration // the pause before retry
 }
 
-// NewSource makes a source that asks fetch, one call at a time, and tells failed of what goes wrong. what is
-// named by errors.
+// NewSource makes a source. It calls fetch for tokens, one call at a time, and failed with each
+// failure. Errors begin with what.
 func NewSource(what string, fetch func(context.Context) (kafka.Token, error), failed func(error)) *Source {
 	return &Source{what: what, fetch: fetch, failed: failed}
 }
 
-// Token is kafka.Login.Token.
+// Token implements kafka.Login.Token.
 func (s *Source) Token(ctx context.Context) (kafka.Token, error) {
 	token, err, due := s.have()
 	if !due {
@@ -55,9 +55,9 @@ func (s *Source) Token(ctx context.Context) (kafka.Token, error) {
 	defer limit.Stop()
 	select {
 	case <-s.flight.DoChan("", s.attempt):
-		// The attempt has kept its outcome.
+		// The attempt has stored its outcome.
 	case <-limit.C:
-		// An attempt that ignores its context goes on; the next call waits for the same one.
+		// An attempt that ignores its context goes on. The next call waits for the same attempt.
 		s.note(kafka.Token{}, s.named(fmt.Errorf("no answer within %v", Patience)))
 	case <-ctx.Done():
 		return kafka.Token{}, s.named(ctx.Err())
@@ -66,8 +66,8 @@ func (s *Source) Token(ctx context.Context) (kafka.Token, error) {
 	return token, err
 }
 
-// have returns the token if it is valid, else why there is none, and whether it is time to ask for
-// another one.
+// have returns the token if it is valid, otherwise the reason why there is none. due says whether
+// it is time to ask for another one.
 func (s *Source) have() (kafka.Token, error, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,12 +78,12 @@ func (s *Source) have() (kafka.Token, error, bool) {
 	}
 	err := s.err
 	if err == nil {
-		err = s.named(errors.New("the token has ended, and there is no other one yet"))
+		err = s.named(errors.New("the token has expired, and there is no other one yet"))
 	}
 	return kafka.Token{}, err, due
 }
 
-// attempt asks once.
+// attempt asks for a token once.
 func (s *Source) attempt() (any, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
@@ -95,7 +95,7 @@ func (s *Source) attempt() (any, error) {
 	return nil, nil
 }
 
-// note keeps the outcome of an attempt, and tells of one that has failed.
+// note stores the outcome of an attempt, and reports a failure.
 func (s *Source) note(token kafka.Token, err error) {
 	s.mu.Lock()
 	now := time.Now()
@@ -120,26 +120,27 @@ func (s *Source) named(err error) error {
 	return fmt.Errorf("%s: %w", s.what, err)
 }
 
-// Soon is how long to wait before the next token is asked for.
+// Soon returns how long to wait before asking for the next token.
 func Soon(token kafka.Token, now time.Time) time.Duration {
 	return token.Expires.Sub(now) * 4 / 5
 }
 
-// Check says what is wrong with a token.
+// Check returns what is wrong with a token, or nil.
 func Check(token kafka.Token, now time.Time) error {
 	switch {
 	case token.Value == "":
 		return Refused(errors.New("the token is empty"))
 	case token.Expires.IsZero():
-		return Refused(errors.New("the token does not say when it ends: without that it could not be replaced in time"))
+		return Refused(errors.New("the token has no expiry, so it could not be replaced in time"))
 	case !token.Expires.After(now):
-		return Refused(fmt.Errorf("the token has ended %v ago (%v): compare the clocks of this machine and of who issues it",
+		return Refused(fmt.Errorf("the token expired %v ago (%v): compare the clocks of this machine and of the issuer",
 			now.Sub(token.Expires).Round(time.Second), token.Expires.UTC().Format(time.RFC3339)))
 	}
 	return nil
 }
 
-// Refused marks an error as one that will come again: who had no token before ends with it.
+// Refused marks an error as permanent. Trying again would not help, so it ends a process that has
+// had no token yet.
 func Refused(err error) error { return refused{err} }
 
 type refused struct{ error }

@@ -13,7 +13,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// issuer issues tokens of a minute, until it does not.
+// issuer issues tokens that are valid for a minute, until it is told to refuse.
 type issuer struct {
 	asked  atomic.Int64
 	err    atomic.Pointer[error]
@@ -56,7 +56,7 @@ func TestATokenIsRenewedBeforeItEnds(t *testing.T) {
 	})
 }
 
-// What was had is good for as long as it lasts, and each attempt to replace it that fails is told.
+// A token is used until it expires, and each failed attempt to replace it is reported.
 func TestARefusedRenewalIsRetriedAndTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &issuer{}
@@ -76,7 +76,7 @@ func TestARefusedRenewalIsRetriedAndTold(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		_, err = s.Token(t.Context())
 		require.EqualError(t, err, "Config.Token: not today")
-		require.NotErrorIs(t, err, kafka.ErrAuthentication, "it may be issued later")
+		require.NotErrorIs(t, err, kafka.ErrAuthentication, "takes a refusal for final, though it has had a token")
 		i.err.Store(nil)
 		time.Sleep(10 * time.Second)
 		_, err = s.Token(t.Context())
@@ -88,7 +88,7 @@ func TestWhoHangsHoldsUpNobodyForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		var running, most atomic.Int64
-		s := NewSource("Config.Token", func(context.Context) (kafka.Token, error) { // it ignores its context
+		s := NewSource("Config.Token", func(context.Context) (kafka.Token, error) { // ignores its context
 			most.Store(max(most.Load(), running.Add(1)))
 			defer running.Add(-1)
 			<-release
@@ -114,9 +114,9 @@ func TestWhoHangsHoldsUpNobodyForLong(t *testing.T) {
 
 func TestBadTokens(t *testing.T) {
 	for says, token := range map[string]kafka.Token{
-		"Config.Token: the token is empty":                  {Expires: time.Now().Add(time.Hour)},
-		"Config.Token: the token does not say when it ends": {Value: "s3cret"},
-		"Config.Token: the token has ended 1h0m0s ago (2":   {Value: "s3cret", Expires: time.Now().Add(-time.Hour)},
+		"Config.Token: the token is empty":              {Expires: time.Now().Add(time.Hour)},
+		"Config.Token: the token has no expiry":         {Value: "s3cret"},
+		"Config.Token: the token expired 1h0m0s ago (2": {Value: "s3cret", Expires: time.Now().Add(-time.Hour)},
 	} {
 		s := NewSource("Config.Token", func(context.Context) (kafka.Token, error) { return token, nil }, func(error) {})
 		_, err := s.Token(t.Context())

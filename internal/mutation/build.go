@@ -16,12 +16,12 @@ import (
 
 // A target is a package with guards, and its test binary.
 type target struct {
-	pkg     string // as go test takes it
-	dir     string // where its tests run
+	pkg     string // as an argument of go test
+	dir     string // the directory where its tests run
 	mutants []*mutant
 
-	work   string // for overlays and binaries
-	binary string // with every mutant behind the switch but the next ones
+	work   string // the directory for overlays and binaries
+	binary string // has all mutants behind a switch, except those in solo
 	solo   []*mutant
 }
 
@@ -51,9 +51,9 @@ func targets(ctx context.Context, work string, mutants []*mutant) ([]*target, er
 	return all, nil
 }
 
-// build makes the target's binary. A mutant that keeps it from building, say by a
-// variable that is not used any more, is left for a build of its own, which either
-// succeeds or says what is wrong with that one.
+// build makes the target's binary. A mutant that does not compile, for example because a variable
+// is no longer used, is left for a build of its own. That build either succeeds or says what is
+// wrong with the mutant.
 func (t *target) build(ctx context.Context) error {
 	t.binary = filepath.Join(t.work, "all.test")
 	for rest := t.mutants; ; {
@@ -75,7 +75,7 @@ func (t *target) build(ctx context.Context) error {
 	}
 }
 
-// unswitched are the mutants that are not in a binary built of those in rest.
+// unswitched returns the mutants that are missing from a binary built without those in rest.
 func (t *target) unswitched(rest []*mutant) []*mutant {
 	_, solo := overlay(rest)
 	return slices.DeleteFunc(slices.Clone(t.mutants), func(m *mutant) bool {
@@ -83,14 +83,14 @@ func (t *target) unswitched(rest []*mutant) []*mutant {
 	})
 }
 
-// binaryOf is the binary that a mutant is in. It is built now if it is not the
-// common one.
+// binaryOf returns the binary that contains a mutant. It builds one if that is not the common
+// binary.
 func (t *target) binaryOf(ctx context.Context, m *mutant) (string, error) {
 	if !slices.Contains(t.solo, m) {
 		return t.binary, nil
 	}
 	binary := filepath.Join(t.work, fmt.Sprintf("%d.test", m.id))
-	source := "//line " + m.path + ":1\n" + m.mutated() // for what the compiler says
+	source := "//line " + m.path + ":1\n" + m.mutated() // for the compiler's messages
 	out, err := t.compile(ctx, map[string]string{m.path: source}, binary)
 	if err != nil {
 		return "", fmt.Errorf("the mutant does not build: %w\n%s", err, out)
@@ -98,7 +98,7 @@ func (t *target) binaryOf(ctx context.Context, m *mutant) (string, error) {
 	return binary, nil
 }
 
-// compile builds the target's test binary with these contents of files.
+// compile builds the target's test binary with the given contents of files.
 func (t *target) compile(ctx context.Context, files map[string]string, binary string) (string, error) {
 	replace := map[string]string{}
 	for path, content := range files {
@@ -133,7 +133,7 @@ func goCommand(ctx context.Context, args ...string) (string, error) {
 
 var culprit = regexp.MustCompile(`(?m)\bmutant(\d+)[/\\][^\n:]+\.go:\d+`)
 
-// culprits are the ids of the mutants in whose code the compiler found faults.
+// culprits returns the ids of the mutants in whose code the compiler found errors.
 func culprits(out string) []int {
 	var ids []int
 	for _, m := range culprit.FindAllStringSubmatch(out, -1) {

@@ -1,12 +1,12 @@
-// Package mutation shows that each rule of a protocol is guarded: it takes one
-// rule at a time out of the source, runs the test that guards the rule, and wants
-// that test to fail for the reason that the rule stands for.
+// Package mutation shows that each rule of a protocol is guarded. It takes one rule at a time out
+// of the source and runs the test that guards it. That test must fail, for the reason that the
+// rule exists.
 //
 // # A table
 //
-// A rule is a row: which text of which file is replaced by what, which test of
-// which package must notice, and what that test must say. The table is a test of
-// the package that it is about, and reads like a list of what the package rests on:
+// A rule is a row. It says which text of which file is replaced by what, which test of which
+// package must notice, and what that test must say. The table is in a test of the package that it
+// is about, and reads like a list of what that package depends on:
 //
 //	var mutants = []mutation.Mutant{
 //		{Rule: "a claimant waits for T′ of silence", File: "claim.go",
@@ -22,43 +22,40 @@
 //
 //	func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, mutants) }
 //
-// The name of such a test ends in Guarded or NeedsEveryRule: by that make mutants
-// finds it, and make unit leaves it out.
+// The name of such a test ends in Guarded or NeedsEveryRule. By that name, make mutants finds it
+// and make unit leaves it out.
 //
-// One mutant of many, without the unmutated guards:
-// go test -v -run 'TestRulesAreGuarded/Snapshot'. A rule that lengthens a time has a
-// guard whose bound is not taken from the code under test. A file may be another
-// package's ("../lease/fold.go"), as may the guard be.
+// To run one mutant without the unmutated guards: go test -v -run 'TestRulesAreGuarded/Snapshot'.
+// If a rule lengthens a time, its guard must not take its bound from the code under test. The
+// file may belong to another package ("../lease/fold.go"), and so may the guard.
 //
-// A rule that is missing breaks more than one promise, and which one a simulation sees
-// first is a matter of chance. So the guard finds the row's Want in NELI_WANT: it may pass
-// over the seeds that show something else (internal/sim does), and goes on until one shows
-// what is wanted, or none is left. On the unmutated source the variable is empty, and
-// every failure counts.
+// Without a rule, several promises may break, and it is a matter of chance which one a simulation
+// sees first. So the guard finds the row's Want in NELI_WANT. It may pass over seeds that show
+// something else (internal/sim does), and go on until a seed shows what is wanted, or none is
+// left. On the unmutated source the variable is empty, and every failure counts.
 //
 // # What it promises
 //
 //   - Each guard passes on the unmutated source, with the seeds and the binary of
 //     its mutants, before any mutant is tried.
-//   - A row that names a text which is not in the file exactly once, a mutant that
-//     does not build, survives, hangs, or fails without saying what is wanted, is a
-//     failure that names the rule. So is a Want that any failure would match.
-//   - The library itself carries no test mode: mutants exist in overlays only (see
+//   - It is a failure that names the rule if a row names a text that is not in the file
+//     exactly once, or if a mutant does not build, survives, hangs, or fails without
+//     saying what is wanted. So is a Want that any failure would match.
+//   - The library itself has no test mode: mutants exist only in overlays (see
 //     -overlay in go help build). Nothing is written below the working directory.
 //
-// It does not promise that the rules of a table are all the rules there are, nor
-// that a guard fails for no other reason beside the wanted one.
+// It does not promise that a table has all the rules there are, nor that a guard fails for no
+// other reason as well.
 //
 // # How it is fast
 //
-// Building is dearer than most guards. So all mutants that a package guards are
-// compiled into one test binary of that package: a function with mutants becomes a
-// switch over an environment variable, with a copy of its body for each of them and
-// the body as it is by default. What cannot be switched (a constant, a type, a
-// signature, a body with labels) is built alone. The binaries are built without cgo,
-// the race detector and inlining (which saves a quarter of the compiler's time and
-// costs simulations nothing), and as many run at a time as the test binary's -parallel
-// allows (the number of cores). 36 mutants of one package of 23,000 lines, with as many
-// seeds for the unmutated guards, took 45 s of one core, with one build of about 5 s
+// Building takes longer than most guards. So all mutants that a package guards are compiled into
+// one test binary of that package. A function with mutants becomes a switch over an environment
+// variable, with a copy of its body for each mutant, and the original body as the default. A
+// mutant that cannot be switched (a constant, a type, a signature, a body with labels) is built
+// alone. The binaries are built without cgo, the race detector and inlining, which saves a
+// quarter of the compiler's time and costs simulations nothing. As many run at a time as the test
+// binary's -parallel allows (the number of cores). 36 mutants of one package of 23,000 lines,
+// with as many seeds for the unmutated guards, took 45 s of one core, with one build of about 5 s
 // instead of 36.
 package mutation

@@ -9,41 +9,40 @@ import (
 	"strings"
 )
 
-// A Mutant is one rule, and the library without it.
+// A Mutant is one rule, with the change that removes it from the library.
 type Mutant struct {
-	Rule string // what is taken out, as a sentence; the subtest's name
+	Rule string // the rule, as a sentence; the subtest's name
 	File string // a Go file, relative to the directory of the test that calls Run
 
 	Old string // occurs exactly once in File
-	New string // what stands there instead; it may be empty, or lengthen a time
+	New string // replaces Old; it may be empty, or lengthen a time
 
-	Package string // whose test is the guard, as go test takes it; "": the calling test's
+	Package string // the package of the guard, as an argument of go test; "": the calling test's
 	Guard   string // regexp of the test, and of its subtests after slashes, each matched whole
-	Want    string // regexp of what the guard must say: the reason why the rule is needed
+	Want    string // regexp of what the guard must say, that is, why the rule is needed
 
-	// Seeds is handed to the guard, and to its run on the unmutated source, as
-	// NELI_SEEDS. 0 leaves the guard's own number. A larger NELI_SEEDS in the
-	// environment of the table's test wins.
+	// Seeds is passed as NELI_SEEDS to the guard, and to its run on the unmutated source. 0 leaves
+	// the guard's own number. A larger NELI_SEEDS in the environment of the table's test takes
+	// precedence.
 	Seeds int
 }
 
-// A mutant in hand: its row, checked, and its place in the source.
+// A mutant is a checked row and its place in the source.
 type mutant struct {
 	Mutant
-	id     int // its number in the table, from 1: 0 is the unmutated source
+	id     int // its number in the table, from 1; 0 stands for the unmutated source
 	path   string
 	source string // of the file, unmutated
 	at     int    // where Old begins
 	want   *regexp.Regexp
 }
 
-// mutated is the whole file without the rule.
+// mutated returns the whole file without the rule.
 func (m *mutant) mutated() string {
 	return m.source[:m.at] + m.New + m.source[m.at+len(m.Old):]
 }
 
-// load checks the table and reads the files that it names. It reports all faults
-// at once.
+// load checks the table and reads the files that it names. It reports all errors at once.
 func load(table []Mutant) ([]*mutant, error) {
 	var (
 		all    []*mutant

@@ -17,7 +17,7 @@ import (
 
 const tiny = "testdata/tiny/tiny.go"
 
-// row is a good row, changed by edit.
+// row returns a correct row, changed by edit.
 func row(edit func(*Mutant)) Mutant {
 	m := Mutant{Rule: "clamped", File: tiny, Old: "min(n, limit)", New: "n",
 		Package: "./testdata/tiny", Guard: "TestClamp", Want: "not clamped: 5"}
@@ -25,8 +25,8 @@ func row(edit func(*Mutant)) Mutant {
 	return m
 }
 
-// Every kind of mutant in one table: switched, several in one body, and those that
-// need a build of their own.
+// Every kind of mutant in one table: switched ones, several in one body, and those that need a
+// build of their own.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	Run(t, []Mutant{
@@ -54,7 +54,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// What is wrong with a row is said before anything is built.
+// Errors in a row are reported before anything is built.
 func TestLoadSaysWhatIsWrong(t *testing.T) {
 	for want, edit := range map[string]func(*Mutant){
 		"no Rule":                               func(m *Mutant) { m.Rule = "" },
@@ -80,10 +80,10 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 	}
 	_, err := load([]Mutant{row(func(*Mutant) {}), row(func(*Mutant) {}), row(func(m *Mutant) { m.Rule, m.Old = "x", "" })})
 	require.ErrorContains(t, err, `row 2, "clamped": another row has the same rule`)
-	require.ErrorContains(t, err, `row 3, "x": no Old`, "all faults at once")
+	require.ErrorContains(t, err, `row 3, "x": no Old`, "does not report all errors at once")
 }
 
-// workshop builds the target of these mutants.
+// workshop builds the target of the given mutants.
 func workshop(t *testing.T, table ...Mutant) *target {
 	mutants, err := load(table)
 	require.NoError(t, err)
@@ -94,12 +94,12 @@ func workshop(t *testing.T, table ...Mutant) *target {
 	return all[0]
 }
 
-// Each of these rows is wrong in a way that only trying shows, and none of them
-// keeps the others from being tried.
+// Each of these rows has an error that shows only when it is tried. None of them keeps the others
+// from being tried.
 func TestTrySaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
-		want string // "" is a good row
+		want string // "": the row is correct
 		row  Mutant
 	}{
 		{`"survives" (testdata/tiny/tiny.go): the mutant survives: TestClamp passes without this rule`,
@@ -125,7 +125,7 @@ func TestTrySaysWhatIsWrong(t *testing.T) {
 			if c.want == "" {
 				require.NoError(t, err)
 				require.Equal(t, c.row.Want, said)
-				require.NotContains(t, target.solo, target.mutants[i], "in the common binary all the same")
+				require.NotContains(t, target.solo, target.mutants[i], "the mutant is missing from the common binary")
 				return
 			}
 			require.ErrorContains(t, err, c.want)
@@ -145,8 +145,8 @@ func TestBaselineSaysWhatIsWrong(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A guard that fails without being mutated, the table's own test, a package that
-// is not there: Run fails, in a process of its own.
+// Run fails, in a process of its own, for a guard that fails without a mutant, for the table's
+// own test as a guard, and for a missing package.
 func TestRunFails(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("NELI_RUN_FAILS") != "" {
@@ -185,8 +185,7 @@ func TestJudge(t *testing.T) {
 	require.Equal(t, "not clamped: 5", said)
 }
 
-// The copies of a body keep the lines of the original, so that a failure can be
-// looked up.
+// The copies of a body keep the line numbers of the original, so that a failure can be looked up.
 func TestOverlayKeepsLines(t *testing.T) {
 	mutants, err := load([]Mutant{
 		row(func(*Mutant) {}),

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// active is the variable by which a mutated package knows which mutant it is, and
-// the environment variable that sets it.
+// active is the variable that tells a mutated package its mutant. activeEnv is the environment
+// variable that sets it.
 const (
 	active    = "mutationActive"
 	activeEnv = "NELI_MUTANT"
@@ -19,13 +19,13 @@ const (
 
 // A body is a function's body that one or more mutants change.
 type body struct {
-	open, end int // offsets of its braces
+	open, end int // the offsets of its braces
 	mutants   []*mutant
 }
 
-// overlay is what to put in the place of which files so that the packages contain
-// all of these mutants behind a switch. Mutants that cannot be switched are left
-// out and returned: each needs a build of its own.
+// overlay returns the files to replace, with their new contents, so that the packages contain all
+// of these mutants behind a switch. It also returns the mutants that cannot be switched: each
+// needs a build of its own.
 func overlay(mutants []*mutant) (files map[string]string, solo []*mutant) {
 	files = map[string]string{}
 	byFile := map[string][]*mutant{}
@@ -36,7 +36,7 @@ func overlay(mutants []*mutant) (files map[string]string, solo []*mutant) {
 		fset := token.NewFileSet()
 		file, err := parser.ParseFile(fset, path, of[0].source, parser.SkipObjectResolution)
 		if err != nil {
-			solo = append(solo, of...) // the compiler says it better
+			solo = append(solo, of...) // the compiler explains it better
 			continue
 		}
 		var bodies []*body
@@ -60,8 +60,8 @@ func activeSource(pkg string) string {
 		"var %s, _ = strconv.Atoi(os.Getenv(%q))\n", pkg, active, activeEnv)
 }
 
-// place adds a mutant to the body that it changes, and says whether it can be
-// switched there.
+// place adds a mutant to the body that it changes. It reports whether the mutant can be switched
+// there.
 func place(fset *token.FileSet, file *ast.File, m *mutant, bodies *[]*body) bool {
 	tf := fset.File(file.Pos())
 	for _, d := range file.Decls {
@@ -87,14 +87,14 @@ func place(fset *token.FileSet, file *ast.File, m *mutant, bodies *[]*body) bool
 	return false
 }
 
-// sameShape says whether the mutated file still parses into as many declarations:
-// a New with a brace too many would otherwise end the switch.
+// sameShape reports whether the mutated file still parses into the same number of declarations.
+// Otherwise a New with an extra brace would end the switch.
 func sameShape(file *ast.File, m *mutant) bool {
 	mutated, err := parser.ParseFile(token.NewFileSet(), "", m.mutated(), parser.SkipObjectResolution)
 	return err == nil && len(mutated.Decls) == len(file.Decls)
 }
 
-// labelled says whether a body has labels, which may not occur twice in a function.
+// labelled reports whether a body has labels, which may not occur twice in a function.
 func labelled(b *ast.BlockStmt) bool {
 	found := false
 	ast.Inspect(b, func(n ast.Node) bool {
@@ -105,9 +105,9 @@ func labelled(b *ast.BlockStmt) bool {
 	return found
 }
 
-// splice replaces each body by a switch over its mutants. Line directives keep the
-// lines of the original in what the compiler and a stack trace say, and put the
-// mutant's number in the path of its copy.
+// splice replaces each body with a switch over its mutants. Line directives keep the original
+// line numbers in compiler messages and stack traces, and put the mutant's number in the path of
+// its copy.
 func splice(path, source string, bodies []*body) string {
 	slices.SortFunc(bodies, func(a, b *body) int { return a.open - b.open })
 	var out strings.Builder

@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// limit is how long a guard may take, mutated or not, with the seeds of its row; with
-// more it may take as many times as long.
+// limit is how long a guard may take, mutated or not, with the seeds of its row. With more seeds
+// it may take proportionally longer.
 const limit = 5 * time.Minute
 
-// Run tests the table: a subtest "unmutated" with each guard on the source as it
-// is, then a subtest per row, named by its rule. Paths and packages are relative to
-// the working directory, which go test makes that of the calling test's package.
+// Run tests the table. It runs a subtest "unmutated" with each guard on the source as it is, then
+// a subtest per row, named by its rule. Paths and packages are relative to the working directory,
+// which is the directory of the calling test's package.
 //
-// With -v each row says how long it took and what its guard said.
+// With -v each row reports how long it took, and what its guard said.
 func Run(t *testing.T, table []Mutant) {
 	t.Helper()
 	if os.Getenv(activeEnv) != "" {
@@ -74,19 +74,19 @@ func report(t *testing.T, f func() (string, error)) {
 	t.Logf("%.1f s %s", time.Since(began).Seconds(), said)
 }
 
-// WantEnv is the variable in which a guard finds its row's Want, and nothing while the
-// source is as it is.
+// WantEnv is the environment variable in which a guard finds its row's Want. It is empty for the
+// unmutated source.
 const WantEnv = "NELI_WANT"
 
-// repeatable makes guards that draw with rapid fail alike each time: the first failure is
-// told as it is, while the smallest that it can be made may have another reason.
+// repeatable makes guards that draw with rapid fail in the same way each time, with the first
+// failure. A smaller failure found by shrinking may have another reason.
 var repeatable = []string{"RAPID_SEED=1", "RAPID_SHRINKTIME=0s", "RAPID_NOFAILFILE=true"}
 
-// A guard is what is run: which tests, with how many seeds.
+// A guard is a run of certain tests with a certain number of seeds.
 type guard struct {
 	test  string
 	seeds int
-	times int // as many seeds as the row says; 0: the row says nothing
+	times int // the multiple of the row's seeds; 0: the row has none
 }
 
 func (g guard) limit() time.Duration { return limit * time.Duration(max(1, g.times)) }
@@ -106,7 +106,7 @@ func (m *mutant) guard() guard {
 	return g
 }
 
-// guards are the target's, each once.
+// guards returns the guards of the target, each once.
 func (t *target) guards() []guard {
 	var all []guard
 	seen := map[guard]bool{}
@@ -131,7 +131,7 @@ func (t *target) baseline(ctx context.Context, g guard) (string, error) {
 	return "", nil
 }
 
-// try runs the guard of a mutant, and returns what it said for the wanted reason.
+// try runs the guard of a mutant, and returns the line that has the wanted reason.
 func (t *target) try(ctx context.Context, m *mutant) (string, error) {
 	binary, err := t.binaryOf(ctx, m)
 	if err != nil {
@@ -145,8 +145,8 @@ func (t *target) try(ctx context.Context, m *mutant) (string, error) {
 	return said, nil
 }
 
-// judge says whether the mutant died as it should. failure is how the guard's
-// process ended.
+// judge returns an error unless the mutant died as it should. failure is how the guard's process
+// ended.
 func (m *mutant) judge(out string, failure error) (string, error) {
 	said := m.want.FindString(out)
 	var exit *exec.ExitError
@@ -163,7 +163,7 @@ func (m *mutant) judge(out string, failure error) (string, error) {
 	return said, nil
 }
 
-// run runs a guard with this mutant, of which it is to see what is wanted.
+// run runs a guard with the mutant id. want tells the guard which failure is wanted.
 func (t *target) run(ctx context.Context, binary string, g guard, id int, want string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, g.limit()+10*time.Second)
 	defer cancel()
@@ -175,12 +175,12 @@ func (t *target) run(ctx context.Context, binary string, g guard, id int, want s
 	if g.seeds > 0 {
 		cmd.Env = append(cmd.Env, "NELI_SEEDS="+strconv.Itoa(g.seeds))
 	}
-	cmd.WaitDelay = time.Second // a child of the guard may hold its output
+	cmd.WaitDelay = time.Second // a child process of the guard may hold its output open
 	out, err := cmd.CombinedOutput()
 	return string(out), errors.Join(err, context.Cause(ctx))
 }
 
-// pattern matches each element of the guard whole.
+// pattern returns a regexp that matches each element of the guard as a whole.
 func (g guard) pattern() string {
 	elements := strings.Split(g.test, "/")
 	for i, e := range elements {
@@ -189,7 +189,7 @@ func (g guard) pattern() string {
 	return strings.Join(elements, "/")
 }
 
-// tail is the end of a long output.
+// tail returns the end of a long output.
 func tail(out string) string {
 	const most = 4 << 10
 	if len(out) <= most {

@@ -34,7 +34,7 @@ var sharedRules = []mutation.Mutant{
 		Guard: "TestSharedNeverZero/range", Want: `nobody led for a while`},
 	{Rule: "V moves on partitions without known roles, too", File: arbFile,
 		Old: "	a.v[p] = now\n	if p < a.desired.Roles {\n", New: "	if p < a.desired.Roles {\n		a.v[p] = now\n",
-		Guard: "TestSharedDifferentRoles", Want: `a role that it learns of is led at once`},
+		Guard: "TestSharedDifferentRoles", Want: `leads a new role at once`},
 
 	// A process presumes on after its assignment was withdrawn.
 	{Rule: "a withdrawn partition is led until V lapses", File: arbFile,
@@ -84,7 +84,7 @@ var sharedRules = []mutation.Mutant{
 		Guard: "TestSharedDeafMakesRoom", Want: `not within \S+: the other one leads`},
 	{Rule: "assignments are forgotten when the group has been left, not before", File: castFile,
 		Old: "		starved = p\n", New: "		starved = p\n		a.dropAssignments()\n",
-		Guard: "TestSharedStarvedWhilePollIsBlocked", Want: `the only member, and well|Not equal`},
+		Guard: "TestSharedStarvedWhilePollIsBlocked", Want: `the only member is healthy|Not equal`},
 	{Rule: "a hung application makes room", File: castFile,
 		Old: "a.clients.Member.Join(alive && !a", New: "a.clients.Member.Join(!a",
 		Guard: "TestSharedHungApplication", Want: `its application hangs|makes room`},

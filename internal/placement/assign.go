@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// Assign chooses the candidate that should claim each vacant role. It returns the
-// candidate's index, or Nobody for a role that no candidate wants. holders has the holder
-// of each role: a candidate's index, Nobody or Unknown. Roles beyond its length, and the
-// vacant ones, have no holder.
+// Assign chooses the candidate that should claim each vacant role. It returns the candidate's
+// index, or Nobody for a role that no candidate wants. holders has the holder of each role: a
+// candidate's index, Nobody or Unknown. Roles beyond its length, and the vacant ones, have no
+// holder.
 //
-// A role goes to one of the candidates that deserve it, steady or not. The held and the
-// vacant roles of a class are divided equally among its candidates, with the remainder
-// given one by one; a candidate that already holds more than its share gets none. So at a
-// cold start (no holders) every candidate can compute its share at once, and the roles of a
-// crashed member are spread over all others.
+// A role goes to one of the candidates that deserve it, steady or not. The held and the vacant
+// roles of a class are divided equally among its candidates, with the remainder given out one by
+// one. A candidate that already holds more than its share gets none. So at a cold start (no
+// holders) every candidate can compute its share at once, and the roles of a crashed member are
+// spread over all others.
 //
-// The result does not depend on the order of vacant. Counting holders takes O(R). Choosing
-// takes one score for each candidate on each bucket concerned.
+// The result does not depend on the order of vacant. Counting holders takes O(R). Choosing takes
+// one score for each candidate on each bucket concerned.
 func (p *Plan) Assign(vacant, holders []int32) []int32 {
 	out := make([]int32, len(vacant))
 	f, t := newFiller(p), p.all
-	taken := make([]bool, p.roles) // vacant: held by nobody, whatever holders says
+	taken := make([]bool, p.roles) // held by nobody, even if holders names a holder
 	for _, role := range vacant {
 		if role >= 0 && int(role) < p.roles {
 			taken[role] = true
@@ -50,8 +50,8 @@ func (p *Plan) Assign(vacant, holders []int32) []int32 {
 	return out
 }
 
-// byClass returns the positions of roles, ordered by class and then by role. A number that
-// is not a role is placed as if it were one.
+// byClass returns the indices of roles, sorted by class and then by role. A number that is not a
+// role is sorted as if it were one.
 func (p *Plan) byClass(roles []int32) []int32 {
 	order := make([]int32, len(roles))
 	for k := range order {
@@ -60,16 +60,16 @@ func (p *Plan) byClass(roles []int32) []int32 {
 	if !slices.IsSorted(roles) {
 		slices.SortFunc(order, func(a, b int32) int { return cmp.Compare(roles[a], roles[b]) })
 	}
-	if p.all.order == nil { // classes are ranges
+	if p.all.order == nil { // the classes are ranges
 		return order
 	}
-	class := func(k int32) int { // the class plus one, zero for a number that is not a role
+	class := func(k int32) int { // the class plus one; zero for a number that is not a role
 		if role := int(roles[k]); role >= 0 && role < p.roles {
 			return p.all.of(role) + 1
 		}
 		return 0
 	}
-	next := make([]int, p.all.len()+2) // where the next one of a class goes
+	next := make([]int, p.all.len()+2) // where the next role of a class goes
 	for _, k := range order {
 		next[class(k)+1]++
 	}
@@ -85,8 +85,8 @@ func (p *Plan) byClass(roles []int32) []int32 {
 	return sorted
 }
 
-// share gives the candidates of class c room for its n vacant roles, up to an equal share
-// of the roles that are vacant or that they hold.
+// share gives the candidates of class c room for its n vacant roles. Each gets room up to an
+// equal share of the class's vacant and held roles.
 func (f *filler) share(c int, members []int32, n int, holders []int32, vacant []bool) {
 	clear(f.room)
 	clear(f.spare)

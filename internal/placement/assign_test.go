@@ -8,8 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A first election gives each member its share, whatever the numbers: at most one role
-// more than another.
+// A first election gives each member its share: at most one role more than another.
 func TestAssignLevelsTheFirstElection(t *testing.T) {
 	for _, c := range []struct{ members, roles int }{
 		{1, 1}, {1, 1000}, {2, 1}, {3, 10}, {7, 3}, {7, 1000}, {24, 1000}, {100, 1000}, {100, 16384}, {100, 16385}, {100, 100_000}, {1500, 20_000},
@@ -18,7 +17,7 @@ func TestAssignLevelsTheFirstElection(t *testing.T) {
 		require.LessOrEqual(t, spread(w.all()), 1, c)
 		require.Empty(t, w.vacant(), c)
 		for me := 0; me < c.members; me += 1 + c.members/10 {
-			require.Empty(t, w.plan.Moves(me, w.holders, anything, c.roles), "and nothing is to be moved then")
+			require.Empty(t, w.plan.Moves(me, w.holders, anything, c.roles), "roles have to be moved afterwards")
 		}
 	}
 	w := settled(random(1), 3, 10)
@@ -27,8 +26,8 @@ func TestAssignLevelsTheFirstElection(t *testing.T) {
 	require.Equal(t, []int{3, 3, 4}, loads)
 }
 
-// Most roles go to the one that rendezvous hashing puts first: that is what keeps them
-// where they are when others come and go.
+// Most roles go to the member that rendezvous hashing puts first. That keeps them where they are
+// when other members come and go.
 func TestAssignFollowsTheHash(t *testing.T) {
 	w := settled(random(3), 20, 2000)
 	first := 0
@@ -40,8 +39,8 @@ func TestAssignFollowsTheHash(t *testing.T) {
 	require.Greater(t, first, 1700, "of 2000")
 }
 
-// Nobody has more than an equal share of its class, unless it had before; each vacant
-// role goes to one that prefers it most, or to nobody if nobody wants it.
+// No member gets more than an equal share of its class, unless it had more before. Each vacant
+// role goes to a member that prefers it most, or to nobody if nobody wants it.
 func TestAssignKeepsToTheShare(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		roles := rapid.IntRange(1, 120).Draw(t, "roles")
@@ -85,7 +84,7 @@ func TestAssignKeepsToTheShare(t *testing.T) {
 	})
 }
 
-// What a member led that has crashed goes to all others, and each knows its part.
+// The roles of a crashed member go to all others, and each of them knows its part.
 func TestAssignSpreadsWhatTheDeadHad(t *testing.T) {
 	for seed := range uint64(20) {
 		w := settled(random(seed), 20, 400)
@@ -96,18 +95,18 @@ func TestAssignSpreadsWhatTheDeadHad(t *testing.T) {
 		heirs := map[string]bool{}
 		for role, id := range w.names() {
 			if before[role] != dead {
-				require.Equal(t, before[role], id, "nothing else moves")
+				require.Equal(t, before[role], id, "another role has moved")
 				continue
 			}
 			heirs[id] = true
 		}
-		require.LessOrEqual(t, spread(w.all()), 2, "21 or 22, where all had 20")
+		require.LessOrEqual(t, spread(w.all()), 2, "not 21 or 22 each, where all had 20")
 		require.Greater(t, len(heirs), 15)
 	}
 }
 
-// The sizes of the aims: after ten of a hundred have crashed, nobody has more than a
-// tenth above the mean, and all vacant roles have somebody.
+// The sizes of the design's goals: after ten of a hundred members have crashed, nobody has over a
+// tenth more than the mean, and all vacant roles have a claimant.
 func TestAssignAtScale(t *testing.T) {
 	const roles = 100_000
 	w := settled(random(1), 100, roles)
@@ -119,11 +118,11 @@ func TestAssignAtScale(t *testing.T) {
 	require.LessOrEqual(t, slices.Max(w.all()), roles/90+1)
 	require.GreaterOrEqual(t, slices.Min(w.all()), roles/90-10)
 	for me := 0; me < w.plan.Len(); me += 10 {
-		require.Empty(t, w.plan.Moves(me, w.holders, anything, roles), "and that is level")
+		require.Empty(t, w.plan.Moves(me, w.holders, anything, roles), "the result is not level")
 	}
 }
 
-// Who has its share already is passed over, whatever the hash says.
+// A member that already has its share is passed over, whatever the hash says.
 func TestAssignPassesOverWhoHasEnough(t *testing.T) {
 	w := newWorld(crowd(random(9), 2, 200), 200)
 	w.deal(func(role int) int {
@@ -144,8 +143,8 @@ func TestAssignPassesOverWhoHasEnough(t *testing.T) {
 	require.Equal(t, []int{150, 50}, w.all())
 }
 
-// A vacant role counts as held by nobody, though its holder, whose lease has run out, is
-// still named; one that is neither held nor said to be vacant plays no part.
+// A vacant role counts as held by nobody, even if holders names its former holder. A role that is
+// neither held nor vacant is ignored.
 func TestAssignBelievesWhatIsSaidToBeVacant(t *testing.T) {
 	p := New([]Candidate{{ID: "a", Roles: 40}, {ID: "b", Roles: 40}})
 	holders := make([]int32, 20) // all are a's; the last twenty are nobody's
@@ -166,8 +165,8 @@ func count(s []int32, v int32) (n int) {
 	return n
 }
 
-// The highest priority gets all of what it wants, shared out evenly; what it does not
-// want goes to the next.
+// The members with the highest priority get all roles that they want, in equal shares. The others
+// go to the next ones.
 func TestAssignByPriority(t *testing.T) {
 	p := New([]Candidate{{ID: "a", Priority: 5, Roles: 20}, {ID: "b", Roles: 30}, {ID: "c", Priority: 5, Roles: 20}, {ID: "d", Roles: 30}})
 	got := p.Assign(upTo(40), nil)
@@ -178,14 +177,14 @@ func TestAssignByPriority(t *testing.T) {
 		case role < 30:
 			require.Contains(t, []int32{1, 3}, to)
 		default:
-			require.Equal(t, int32(Nobody), to, "nobody wants it")
+			require.Equal(t, int32(Nobody), to, "a role that nobody wants was assigned")
 		}
 	}
 	require.Equal(t, []int{10, 5, 10, 5}, []int{count(got, 0), count(got, 1), count(got, 2), count(got, 3)})
 }
 
-// Members that announced different numbers of roles: each range is shared out among
-// those that want it, by itself, so that nothing moves twice while all follow.
+// Members announced different numbers of roles. Each range is shared out separately among those
+// that want it, so that nothing moves twice while all follow.
 func TestAssignWithDifferentRoles(t *testing.T) {
 	w := newWorld([]Candidate{{ID: "a", Roles: 100, Steady: true}, {ID: "b", Roles: 200, Steady: true}, {ID: "c", Roles: 200, Steady: true}}, 200)
 	w.assign()
@@ -197,12 +196,12 @@ func TestAssignWithDifferentRoles(t *testing.T) {
 	w.change(who)
 	require.Equal(t, 33, w.settle(t, options{}))
 	for role, id := range w.names() {
-		require.True(t, id == before[role] || id == "a", "moves go to a only")
+		require.True(t, id == before[role] || id == "a", "a role has moved to another member than a")
 	}
 }
 
-// Two that differ in one member, or in one vacant role, agree on most roles: at a cold
-// start, and when one of a hundred has crashed.
+// Two processes whose views differ in one member or one vacant role agree on most roles: at a
+// cold start, and when one of a hundred members has crashed.
 func TestAssignDegradesGently(t *testing.T) {
 	const members, roles = 100, 10_000
 	r := random(11)
@@ -230,7 +229,7 @@ func TestAssignDegradesGently(t *testing.T) {
 	require.Less(t, differ(w.plan, w.plan, vacant, vacant[1:], w.holders), 0.3, "crash, one role less")
 }
 
-// inOther says in q's indices what holders say in p's.
+// inOther translates holders from p's indices to q's.
 func inOther(p, q *Plan, holders []int32) []int32 {
 	out := slices.Clone(holders)
 	for role, h := range out {
@@ -241,7 +240,7 @@ func inOther(p, q *Plan, holders []int32) []int32 {
 	return out
 }
 
-// With nobody there nobody is chosen.
+// Without candidates, nobody is chosen.
 func TestAssignWithoutCandidates(t *testing.T) {
 	none := New(nil)
 	require.Equal(t, []int32{Nobody, Nobody}, none.Assign([]int32{0, 2}, nil))

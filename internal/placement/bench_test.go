@@ -15,7 +15,7 @@ func sizes(b *testing.B, f func(b *testing.B, members, roles int)) {
 	}
 }
 
-// Everything that a cold start takes: the plan, and a share for everybody.
+// BenchmarkColdStart measures a whole cold start: the plan, and the shares of all members.
 func BenchmarkColdStart(b *testing.B) {
 	sizes(b, func(b *testing.B, members, roles int) {
 		who, vacant := crowd(random(1), members, roles), upTo(roles)
@@ -25,7 +25,8 @@ func BenchmarkColdStart(b *testing.B) {
 	})
 }
 
-// A member has crashed: the plan of the others, and who gets what it led.
+// BenchmarkCrash measures the plan of the others after a crash, and the assignment of the crashed
+// member's roles.
 func BenchmarkCrash(b *testing.B) {
 	sizes(b, func(b *testing.B, members, roles int) {
 		w := settled(random(1), members, roles)
@@ -38,7 +39,8 @@ func BenchmarkCrash(b *testing.B) {
 	})
 }
 
-// A tenth has joined: the plan, and what one of the others hands over.
+// BenchmarkJoin measures the plan after a tenth has joined, and what one of the others hands
+// over.
 func BenchmarkJoin(b *testing.B) {
 	sizes(b, func(b *testing.B, members, roles int) {
 		r := random(1)
@@ -54,7 +56,7 @@ func BenchmarkJoin(b *testing.B) {
 	})
 }
 
-// One leads everything, and hands it to all others.
+// BenchmarkMovesOfAll measures a member that leads everything and hands it to all others.
 func BenchmarkMovesOfAll(b *testing.B) {
 	sizes(b, func(b *testing.B, members, roles int) {
 		w := newWorld(crowd(random(1), members, roles), roles)
@@ -65,7 +67,7 @@ func BenchmarkMovesOfAll(b *testing.B) {
 	})
 }
 
-// One leads everything, and hands it over a thousand at a time.
+// BenchmarkMovesOfAThousand measures the same with a thousand roles at a time.
 func BenchmarkMovesOfAThousand(b *testing.B) {
 	sizes(b, func(b *testing.B, members, roles int) {
 		w := newWorld(crowd(random(1), members, roles), roles)
@@ -76,7 +78,7 @@ func BenchmarkMovesOfAThousand(b *testing.B) {
 	})
 }
 
-// All is level: what a look at it takes every second.
+// BenchmarkMovesOfNothing measures a call of Moves when all is level, which is made every second.
 func BenchmarkMovesOfNothing(b *testing.B) {
 	sizes(b, func(b *testing.B, members, roles int) {
 		w := settled(random(1), members, roles)
@@ -86,7 +88,7 @@ func BenchmarkMovesOfNothing(b *testing.B) {
 	})
 }
 
-// A Preference with three sorts of roles, and three of members.
+// BenchmarkPreference measures a Preference with three kinds of roles and three of members.
 func BenchmarkPreference(b *testing.B) {
 	who := crowd(random(1), 100, 100_000)
 	for i := range who {

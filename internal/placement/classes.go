@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// classes divides the roles into classes. The roles of a class are deserved by the same
-// candidates. Classes are ordered by their lowest role, and roles ascend within a class.
+// classes divides the roles into classes. The same candidates deserve all roles of a class.
+// Classes are ordered by their lowest role, and roles ascend within a class.
 type classes struct {
-	among []int32 // the candidates that count, ascending
-	start []int   // by class: where its roles begin in order; last, the end of order
+	among []int32 // the candidates considered, ascending
+	start []int   // by class: where its roles begin in order; finally the length of order
 	order []int32 // all roles, class by class; nil: 0, 1, 2, …
 	class []int32 // by role; nil if order is
 }
@@ -66,8 +66,9 @@ func (p *Plan) classify(among []int32) *classes {
 	return p.classifyRanges(among)
 }
 
-// sign identifies a set of candidates by the sum of their hashes. Two sets collide as rarely
-// as two random 64-bit numbers. A collision would make a less preferred candidate lead.
+// sign identifies a set of candidates by the sum of their hashes. Two sets collide with the same
+// probability as two random 64-bit numbers. A collision would make a less preferred candidate
+// lead.
 func (p *Plan) sign(set []int32) (sum uint64) {
 	for _, i := range set {
 		sum += finish(p.hash[i])
@@ -75,8 +76,8 @@ func (p *Plan) sign(set []int32) (sum uint64) {
 	return sum
 }
 
-// classifyRanges divides roles without preferences of their own. They differ only in which
-// candidates want them, so each class is a range.
+// classifyRanges divides roles when nobody has preferences by role. The roles differ only in
+// which candidates want them, so each class is a range.
 func (p *Plan) classifyRanges(among []int32) *classes {
 	t := &classes{among: among, start: []int{0}}
 	ends := make([]int, 0, len(among)+1)
@@ -102,7 +103,7 @@ func (p *Plan) classifyRanges(among []int32) *classes {
 	return t
 }
 
-// classifyEach divides roles with preferences of their own. It reads the preferences
+// classifyEach divides roles when somebody has preferences by role. It reads the preferences
 // candidate by candidate, in memory order.
 func (p *Plan) classifyEach(among []int32) *classes {
 	top, sign := slices.Repeat([]int{math.MinInt}, p.roles), make([]uint64, p.roles)

@@ -1,6 +1,6 @@
-// Package placement decides who should lead which role where any process may
-// (Open nomination): who claims what is vacant, and what a leader hands over to whom
-// so that everybody has a share.
+// Package placement decides who should lead which role if any process may lead (Open
+// nomination): who claims vacant roles, and which roles a leader hands over to whom so that
+// everybody has a share.
 //
 //	who is there (id, priority, preference, steady, wants)
 //	        │
@@ -12,34 +12,32 @@
 //	                              who claims each of them    what it hands over
 //	                              first, and Rank: who next   now, and to whom
 //
-// All of it is a function of its arguments: no clock, no randomness, no state. Two
-// processes that know the same candidates and holders arrive at the same answer, each
-// for itself and without a message, whatever order they learnt it in; each carries out
-// its own part. Where they know different things, two may claim the same role, or a
-// role moves once too often. The log decides who leads; nothing here can make two
-// leaders, and nothing here is asked whether somebody leads.
+// Everything here is a function of its arguments: no clock, no randomness, no state. Processes
+// that know the same candidates and holders get the same answer, each by itself and without a
+// message, in whatever order they learnt it. Each carries out its own part. If their knowledge
+// differs, two may claim the same role, or a role may move once too often. But the log decides
+// who leads: nothing here can make two leaders, and no check of leadership uses this package.
 //
 // # How
 //
-// Roles fall into classes: the roles that the same candidates deserve, those who
-// prefer them most (or have the highest priority) among those who want them. Each
-// class is shared out by itself. Without a Preference, and with the same number of
-// roles announced by all, there is one class.
+// Roles fall into classes. The same candidates deserve all roles of a class: of those that want
+// them, the ones that prefer them most or have the highest priority. Each class is shared out by
+// itself. Without a Preference, and if all announce the same number of roles, there is one class.
 //
-// Within a class, rendezvous hashing (Thaler and Ravishankar, 1998) gives each bucket
-// of roles an order of the candidates of its own, so that what a dead member led is
-// spread over all others, and little else would move. No candidate is given more than
-// the share, in roles and exactly: what has no room with the first goes to the next
-// that has (consistent hashing with bounded loads: Mirrokni, Thorup and Zadimoghaddam,
-// 2016). Ten vacant roles and three candidates make 4, 3 and 3.
+// Within a class, rendezvous hashing (Thaler and Ravishankar, 1998) gives each bucket of roles
+// its own order of the candidates. So what a dead member led is spread over all others, and
+// little else moves. No candidate gets more than its share, which is exact and counted in roles:
+// a role whose first candidate has no room goes to the next one that has (consistent hashing with
+// bounded loads: Mirrokni, Thorup and Zadimoghaddam, 2016). Ten vacant roles and three candidates
+// make 4, 3 and 3.
 //
-// A role's bucket is its number modulo a power of two, [Plan.Buckets]: 16,384, or
-// fewer beside more than 1,024 candidates, so that candidates × buckets stays at
-// 16.8 million up to 16,384 candidates. Fewer roles than buckets: each has its own.
+// A role's bucket is its number modulo a power of two, [Plan.Buckets]. That is 16,384, or less
+// with more than 1,024 candidates, so that candidates × buckets stays within 16.8 million for up
+// to 16,384 candidates. If there are fewer roles than buckets, each role has its own bucket.
 //
 // # What it never does
 //
-// It measures no silence, keeps no list of members, and remembers nothing: whether a
-// candidate is there, is steady, or has to be left alone for a while is said to it.
-// It evens out numbers of roles, not the work that they make.
+// It measures no silence, keeps no list of members, and remembers nothing. The caller says
+// whether a candidate is present and steady, and leaves out those in a cooldown. It balances
+// numbers of roles, not the work that they cause.
 package placement

@@ -1,24 +1,24 @@
 package placement
 
-// filler gives roles to candidates that have room, one role after the other: to the
-// one that comes first on the role's bucket of those that have any left.
+// filler gives roles to candidates that have room, one after the other. A role goes to the first
+// candidate on its bucket that has room left.
 //
-// It remembers who came first on a bucket until that has no room any more. A search
-// takes as long as there are candidates with room, and there are few when most
-// searches are repeated, so that giving R roles away takes O(R + buckets · n).
+// It remembers the first candidate on a bucket until that one has no room left. A search takes
+// time in proportion to the candidates with room. When most searches have to be repeated, few
+// candidates have room, so giving R roles away takes O(R + buckets · n).
 type filler struct {
 	plan  *Plan
-	room  []int32  // by candidate: roles that it may be given
-	spare []bool   // by candidate: it may be given one of the extra roles beyond that
-	extra int      // roles that may be given beyond room, one to each
-	open  []int32  // candidates with room
-	hash  []uint64 // of these
-	stale bool     // open has some that have no room any more
+	room  []int32  // by candidate: how many more roles it may get
+	spare []bool   // by candidate: it may get one of the extra roles besides
+	extra int      // how many extra roles there are, at most one for each candidate
+	open  []int32  // the candidates with room
+	hash  []uint64 // their hashes
+	stale bool     // some in open have no room any more
 	first []first  // by bucket
-	round int32    // of the classes that it was begun with
+	round int32    // of filling; entries of first from other rounds do not count
 }
 
-// first is who comes first on a bucket.
+// first is the first candidate on a bucket that has room.
 type first struct{ round, candidate int32 }
 
 func newFiller(p *Plan) *filler {
@@ -26,7 +26,7 @@ func newFiller(p *Plan) *filler {
 		first: make([]first, min(p.mask+1, p.roles))}
 }
 
-// begin begins again with the room of some candidates.
+// begin starts a new round, with the room of the given candidates.
 func (f *filler) begin(among []int32) {
 	f.round++
 	f.stale = false
@@ -41,7 +41,7 @@ func (f *filler) begin(among []int32) {
 // has reports whether a candidate has room.
 func (f *filler) has(i int32) bool { return f.room[i] > 0 || f.extra > 0 && f.spare[i] }
 
-// take gives a role to a candidate, or to Nobody if there is no room.
+// take gives a role to a candidate and returns it. It returns Nobody if there is no room.
 func (f *filler) take(role int) int32 {
 	i := f.firstOn(role & f.plan.mask)
 	switch {
@@ -57,7 +57,7 @@ func (f *filler) take(role int) int32 {
 	return i
 }
 
-// firstOn returns who comes first on a bucket of those that have room.
+// firstOn returns the first candidate on a bucket that has room.
 func (f *filler) firstOn(bucket int) int32 {
 	if c := f.first[bucket]; c.round == f.round && f.has(c.candidate) {
 		return c.candidate
@@ -73,7 +73,7 @@ func (f *filler) firstOn(bucket int) int32 {
 	return f.open[k]
 }
 
-// compact leaves out who has no room any more.
+// compact removes the candidates that have no room any more.
 func (f *filler) compact() {
 	n := 0
 	for k, i := range f.open {

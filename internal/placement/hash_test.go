@@ -19,7 +19,7 @@ func TestBucketsAreBounded(t *testing.T) {
 	}
 }
 
-// winner returns who comes first on a bucket, of all but one.
+// winner returns the first candidate on a bucket, leaving out one.
 func winner(hashes []uint64, bucket, but int) int {
 	rest := append([]uint64(nil), hashes...)
 	if but >= 0 {
@@ -32,8 +32,8 @@ func winner(hashes []uint64, bucket, but int) int {
 	return k
 }
 
-// Rendezvous hashing treats members alike, and who is gone is replaced by all others
-// and not by a neighbour, also where ids differ in their last place only.
+// Rendezvous hashing treats members alike. A member that is gone is replaced by all others, not
+// by one neighbour, even if ids differ only in the last place.
 func TestRendezvousSpreads(t *testing.T) {
 	const members, buckets = 100, 10_000
 	for name, id := range map[string]func(i int) string{
@@ -62,8 +62,7 @@ func TestRendezvousSpreads(t *testing.T) {
 	}
 }
 
-// The order of two members is another one on each bucket, also of ids that differ in
-// one bit.
+// The order of two members differs from bucket to bucket, even if their ids differ in one bit.
 func TestRendezvousMixes(t *testing.T) {
 	r := random(3)
 	for range 50 {
@@ -88,8 +87,8 @@ func TestRendezvousMixes(t *testing.T) {
 	}
 }
 
-// One candidate more may halve the number of buckets: half of all roles keep their order
-// of candidates.
+// One more candidate may halve the number of buckets. Half of all roles keep their order of
+// candidates.
 func TestFewerBucketsKeepHalfOfTheOrders(t *testing.T) {
 	who := crowd(random(1), 1025, 1)
 	few, many := New(who), New(who[:1024])

@@ -11,29 +11,29 @@ type Move struct {
 	Roles []int // ascending
 }
 
-// Moves returns the roles that candidate me should hand over now, at most limit roles,
-// ascending by taker. holders has the holder of each role: a candidate's index, Nobody or
-// Unknown. Roles of the latter two are ignored.
+// Moves returns the roles that candidate me should hand over now, at most limit roles, in
+// ascending order of the takers. holders has the holder of each role: a candidate's index, Nobody
+// or Unknown. Roles of Nobody and Unknown are ignored.
 //
-// A class here is the roles that the same steady candidates deserve. They are levelled among
-// these candidates and the ones that deserve them as much, are not steady, and hold some of
-// them already or will soon be steady. Room is kept for the latter: otherwise the roles given
-// to the first of several newcomers would have to move on to the others. A holder that
-// deserves the class less, or does not want it, gives up its roles without waiting for kept
-// room. A holder that deserves it more and is not steady yet keeps its roles. The remainder
-// stays with the candidates that hold most. A class is level, and nothing moves, while
-// most − least ≤ max(1, a tenth of the share) among candidates that are steady or hold some.
+// A class here consists of the roles that the same steady candidates deserve. Moves levels them
+// among these candidates and among candidates that deserve them as much, are not steady, and
+// either hold some of them already or will soon be steady. Room is kept for the latter: otherwise
+// roles given to the first of several newcomers would have to move on to the others. A holder
+// that deserves the class less, or does not want it, gives up its roles without waiting for kept
+// room. A holder that deserves it more and is not steady yet keeps its roles. The remainder stays
+// with the candidates that hold most. A class is level, and nothing moves, while most − least ≤
+// max(1, a tenth of the share) among candidates that are steady or hold some of it.
 //
-// A candidate that is not steady, or does not want a role, is given nothing. me gives
-// nothing if it is not a candidate. The excess of all givers is matched with the room of all
-// takers in one order, so that no two givers choose the same room. Among the roles that may
+// A candidate gets nothing while it is not steady, and gets no role that it does not want. me
+// gives nothing if it is not a candidate. The excess of all givers is matched with the room of
+// all takers in one order, so that no two givers choose the same room. Of the roles that may
 // move, me prefers those on which the taker comes first by rendezvous hashing.
 //
-// Those who see the same and carry it out are level after one round, or several if the
-// limit or movable keeps something back. Where movable keeps a giver from giving, the
-// places that it was meant to fill wait for it. It takes O(R), and as long as a score
-// for each deserving candidate on each bucket of what me holds if there is something
-// to give.
+// If all processes have the same view and carry it out, they are level after one round, or after
+// several if limit or movable keeps something back. If movable keeps a giver from giving, the
+// room that it was to fill stays reserved for it. Moves takes O(R). If there is something to
+// give, it also takes a score for each deserving candidate on each bucket of the roles that me
+// holds.
 func (p *Plan) Moves(me int, holders []int32, movable func(role int) bool, limit int) []Move {
 	if me < 0 || me >= len(p.who) {
 		return nil
@@ -52,24 +52,24 @@ type level struct {
 	plan    *Plan
 	me      int
 	holders []int32
-	members []int32 // of the class: who shares it
-	like    int32   // a steady one of these: what it prefers, all steady ones do
+	members []int32 // of the class: those that share it
+	like    int32   // a steady member; all steady members have the same preference as it
 	of      []tally // by candidate
-	uneven  bool    // members differ by so much that they level
-	left    int     // of the limit
+	uneven  bool    // the members differ so much that they have to level
+	left    int     // what is left of the limit
 	fill    *filler
-	given   [][]int // by candidate: roles to be handed to it
+	given   [][]int // by candidate: the roles to hand to it
 }
 
-// tally is what a candidate has of the roles of a class.
+// tally is a candidate's part of a class.
 type tally struct {
-	in    bool  // it shares the class
+	in    bool  // it is a member of the class
 	has   int32 // roles that it holds and deserves
 	lost  int32 // roles that it holds and others deserve more
-	quota int32 // roles that it should hold
+	quota int32 // how many roles it should hold
 }
 
-// standing is how much a holder deserves a role, beside those who share its class.
+// standing says how much a holder deserves a role, compared with the members of its class.
 type standing int
 
 const (
@@ -82,7 +82,7 @@ const (
 func (l *level) standing(h, role int) standing {
 	w := &l.plan.who[h]
 	switch {
-	case w.Steady && l.of[h].in: // a shortcut: the comparison would say so, too
+	case w.Steady && l.of[h].in: // a shortcut: the comparison below would say the same
 		return equal
 	case role >= w.Roles:
 		return less
@@ -90,8 +90,8 @@ func (l *level) standing(h, role int) standing {
 	return standing(1 + cmp.Compare(w.prefers(role), l.plan.who[l.like].prefers(role)))
 }
 
-// count finds out who shares class c, and who has how much of it. It reports whether me
-// has any, and anybody should.
+// count finds the members of class c, and how much of it each has. It reports whether me has any
+// of it, and somebody should have it.
 func (l *level) count(c int) bool {
 	t := l.plan.steady
 	from, to := t.start[c], t.start[c+1]
@@ -131,8 +131,8 @@ func (l *level) count(c int) bool {
 	return true
 }
 
-// expect adds those that soon will be steady and hold nothing of the class, but deserve it
-// as much by its lowest role.
+// expect adds the candidates that will soon be steady and hold nothing of the class, but deserve
+// it as much, judging by its lowest role.
 func (l *level) expect(role int) {
 	for i := range l.plan.who {
 		if w := &l.plan.who[i]; w.Soon && !l.of[i].in && role < w.Roles && l.standing(i, role) == equal {
@@ -141,7 +141,7 @@ func (l *level) expect(role int) {
 	}
 }
 
-// quotas works out what each member should have, and whether they are level.
+// quotas calculates how many roles each member should have, and whether they are level.
 func (l *level) quotas(role int) {
 	total := 0
 	for _, w := range l.of {
@@ -149,7 +149,7 @@ func (l *level) quotas(role int) {
 	}
 	bucket := hashBucket(role & l.plan.mask)
 	byLoad := slices.Clone(l.members)
-	slices.SortFunc(byLoad, func(a, b int32) int { // among equals not always the same ones first
+	slices.SortFunc(byLoad, func(a, b int32) int { // of equal members, not always the same ones come first
 		return cmp.Or(cmp.Compare(l.of[b].has, l.of[a].has), cmp.Compare(score(l.plan.hash[b], bucket), score(l.plan.hash[a], bucket)), cmp.Compare(a, b))
 	})
 	each, rest := total/len(byLoad), total%len(byLoad)
@@ -166,14 +166,14 @@ func (l *level) quotas(role int) {
 			least = l.of[i].has
 		}
 	}
-	l.uneven = !raised && int(most-least) > each/10 // by one: that is the remainder, which stays where it is
+	l.uneven = !raised && int(most-least) > each/10 // a difference of one is the remainder, which stays where it is
 }
 
-// raise makes sure that the steady members lack as much as others have to give up that
-// deserve less: that does not wait for a place that is kept for somebody. It gives to
-// those that have or should have least, and reports whether it had to: the members level
-// among themselves afterwards, or a role might go to and fro between them. Without
-// members that are not steady, it never has to.
+// raise makes sure that the steady members have room for all roles whose holders deserve them
+// less, since those do not wait for kept room. It raises the quotas of the members that have or
+// should have least, and reports whether it had to. In that case the members must not level among
+// themselves in the same round, or a role might go to and fro between them. If all members are
+// steady, it never has to.
 func (l *level) raise(members []int32) bool {
 	short := 0
 	for _, w := range l.of {
@@ -191,7 +191,7 @@ func (l *level) raise(members []int32) bool {
 	}
 	base := func(i int32) int { return int(max(l.of[i].quota, l.of[i].has)) }
 	slices.SortStableFunc(steady, func(a, b int32) int { return cmp.Compare(base(a), base(b)) })
-	n, below := 1, 0 // the n lowest are raised to one level, what they have of it being below
+	n, below := 1, 0 // the n lowest are raised to the same level; below is what they have of that
 	for below = base(steady[0]); n < len(steady) && base(steady[n])*n-below < short; n++ {
 		below += base(steady[n])
 	}
@@ -205,8 +205,7 @@ func (l *level) raise(members []int32) bool {
 	return true
 }
 
-// surplus returns how many roles of the class that a candidate deserves it should give
-// up.
+// surplus returns how many roles that a candidate deserves it should give up.
 func (l *level) surplus(i int) int {
 	if !l.uneven {
 		return 0
@@ -214,20 +213,20 @@ func (l *level) surplus(i int) int {
 	return int(max(0, l.of[i].has-l.of[i].quota))
 }
 
-// takers makes room for what me has too many of: that part of what all lack which
-// corresponds to its part of what all have too many of, and no more than is left of
-// the limit, with each taker in proportion. It returns how much room it made.
+// takers makes room for the excess of me. Of everything that members lack, it takes the part that
+// corresponds to me's part of the total excess, but no more than is left of the limit, with each
+// taker in proportion. It returns how much room it made.
 //
-// A place that is kept for one that soon will be steady has its part, too, which waits for
-// it: givers find out at different times who has become steady, and who counts those alone
-// would mean other places than who counts one more.
+// Room that is kept for a candidate that will soon be steady counts, too, and its part waits.
+// Givers learn at different times that a candidate has become steady. If only steady takers
+// counted, a giver that knows one more of them would choose other room than the rest.
 func (l *level) takers(room []int32) int {
 	before, lost := 0, false
 	for i := range l.of {
 		if i < l.me {
 			before += l.surplus(i) + int(l.of[i].lost)
 		}
-		lost = lost || l.of[i].lost > 0 // and waits for no place that is kept
+		lost = lost || l.of[i].lost > 0 // and does not wait for kept room
 	}
 	end := before + l.surplus(l.me) + int(l.of[l.me].lost)
 	mine, at := 0, 0
@@ -287,8 +286,8 @@ func (l *level) give(c int, movable func(role int) bool) {
 	l.choose(own, min(room, surplus))
 }
 
-// choose gives up to n of the roles to those that have room, n in all at least: first
-// the roles on which one of these comes before all other members. It returns how many.
+// choose gives up to n of the roles to candidates with room, at least n in all: first the roles
+// on which such a candidate comes before all other members. It returns how many it gave.
 func (l *level) choose(roles []int, n int) int {
 	rest, given := l.preferred(roles, n)
 	l.fill.begin(l.members)
@@ -302,16 +301,15 @@ func (l *level) choose(roles []int, n int) int {
 	return given
 }
 
-// preferred gives up to n of the roles to those that come first of all members and have
-// room. It returns the roles that are left, if more are to be given, and how many it
-// gave.
+// preferred gives up to n of the roles to candidates that come first of all members and have
+// room. It returns the roles that are left, if more are to be given, and how many it gave.
 func (l *level) preferred(roles []int, n int) (rest []int, given int) {
 	f := l.fill
 	hashes := make([]uint64, len(l.members))
 	for k, i := range l.members {
 		hashes[k] = l.plan.hash[i]
 	}
-	f.round++ // who comes first is remembered as a search among those with room is
+	f.round++ // first now remembers the first of all members, with room or not
 	for _, role := range roles {
 		if given == n {
 			return nil, n

@@ -19,9 +19,8 @@ func dealt(r *rand.Rand, who []Candidate, roles int) *world {
 	return w
 }
 
-// Members of equal preference come to a level in as few moves as possible, whether they
-// hand over in turns or all at the same time, all at once or in small batches; and
-// stay there.
+// Members of equal preference become level in as few moves as possible, whether they hand over in
+// turns or at the same time, all at once or in small batches. Then they stay level.
 func TestMovesLevel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := random(rapid.Uint64().Draw(t, "seed"))
@@ -31,7 +30,7 @@ func TestMovesLevel(t *testing.T) {
 		before := w.all()
 		slices.Sort(before)
 		slices.Reverse(before)
-		fewest := 0 // those with most keep what cannot be divided
+		fewest := 0 // the members with most keep the remainder
 		for i, has := range before {
 			quota := roles / n
 			if i < roles%n {
@@ -46,7 +45,7 @@ func TestMovesLevel(t *testing.T) {
 	})
 }
 
-// A tenth more than another is not worth a move.
+// A difference of a tenth is not worth a move.
 func TestMovesHaveHysteresis(t *testing.T) {
 	for _, c := range []struct{ a, b, moves int }{
 		{1, 0, 0}, {2, 0, 1}, {2, 1, 0}, {10, 9, 0}, {11, 9, 1}, {19, 17, 1}, {105, 95, 0}, {106, 94, 6}, {50, 0, 25}, {51, 0, 25},
@@ -62,8 +61,8 @@ func TestMovesHaveHysteresis(t *testing.T) {
 	}
 }
 
-// While the rest is level, what has to move fills up those that have less, and no other
-// role moves for its sake.
+// While the rest is level, roles that have to move go to the members with fewer roles, and no
+// other role moves because of that.
 func TestMovesOfTheMisplacedDisturbNobodyElse(t *testing.T) {
 	w := newWorld([]Candidate{
 		{ID: "a", Steady: true, Roles: 300, Priority: 1}, {ID: "b", Steady: true, Roles: 300, Priority: 1}, {ID: "c", Steady: true, Roles: 300},
@@ -78,11 +77,11 @@ func TestMovesOfTheMisplacedDisturbNobodyElse(t *testing.T) {
 		return 2
 	})
 	require.Equal(t, 2, w.settle(t, options{together: true}))
-	require.Equal(t, []int{108, 102, 0}, w.all(), "105 each would be even, and three moves more")
+	require.Equal(t, []int{108, 102, 0}, w.all(), "105 each would be even, but takes three moves more")
 }
 
-// A join moves what the newcomer's share is, to it only; a leave moves nothing of what
-// the others have.
+// A join moves the newcomer's share to it, and nothing else. A leave moves nothing that the
+// others have.
 func TestMovesAfterAJoinAreMinimal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := random(rapid.Uint64().Draw(t, "seed"))
@@ -105,8 +104,8 @@ func TestMovesAfterAJoinAreMinimal(t *testing.T) {
 	})
 }
 
-// All givers at once fill the places of ten newcomers beside a hundred, each in one
-// batch a taker, in one round; and most of it is what the takers come first on.
+// A hundred givers fill the places of ten newcomers at the same time, in one round and with one
+// batch for each taker. Most of the roles are ones on which the taker comes first.
 func TestMovesAtScale(t *testing.T) {
 	const roles = 20_000
 	r := random(5)
@@ -132,11 +131,11 @@ func TestMovesAtScale(t *testing.T) {
 	require.LessOrEqual(t, spread(w.all()), 1)
 	require.LessOrEqual(t, total, roles/11+10)
 	require.LessOrEqual(t, batches, 120)
-	require.Greater(t, firsts, total/10, "a hundredth would be chance")
+	require.Greater(t, firsts, total/10, "hardly more than the hundredth that chance gives")
 	require.Zero(t, w.settle(t, options{}))
 }
 
-// One that has everything gives to all others at once, to each in proportion to what it
+// A member that has everything gives to all others at once, to each in proportion to what it
 // lacks, however small the limit.
 func TestMovesServeSeveralTakersAtOnce(t *testing.T) {
 	w := newWorld(crowd(random(6), 11, 1100), 1100)
@@ -155,7 +154,7 @@ func TestMovesServeSeveralTakersAtOnce(t *testing.T) {
 	}
 }
 
-// What may not be moved stays, and does not stop the rest.
+// A role that may not move stays, and does not stop the rest.
 func TestMovesLeaveAloneWhatMayNotMove(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		roles := rapid.IntRange(1, 70).Draw(t, "roles")
@@ -170,7 +169,7 @@ func TestMovesLeaveAloneWhatMayNotMove(t *testing.T) {
 			}
 		}
 		for me := range w.plan.Len() {
-			require.Empty(t, w.plan.Moves(me, before, func(int) bool { return false }, roles), "nothing is what may move")
+			require.Empty(t, w.plan.Moves(me, before, func(int) bool { return false }, roles), "moves a role that may not move")
 			require.Empty(t, w.plan.Moves(me, before, anything, 0))
 		}
 	})
@@ -180,8 +179,8 @@ func TestMovesLeaveAloneWhatMayNotMove(t *testing.T) {
 	require.Equal(t, []int{5, 5}, w.all())
 }
 
-// In the end each role is with one of the steady that prefer it most, unless one that
-// deserves it as much, or more, and is not steady has it; and each class is level.
+// In the end each role is with a steady member that prefers it most, unless a member that is not
+// steady but deserves it as much, or more, has it. Each class is level.
 func TestMovesServeThePreferred(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		roles := rapid.IntRange(1, 60).Draw(t, "roles")
@@ -191,11 +190,11 @@ func TestMovesServeThePreferred(t *testing.T) {
 		o := options{together: rapid.Bool().Draw(t, "together"), limit: rapid.SampledFrom([]int{0, 3}).Draw(t, "limit")}
 		w.settle(t, o)
 		classes := map[string][]int{}
-		waits := map[string]bool{} // a place is kept for one that is not steady
+		waits := map[string]bool{} // room is kept for a member that is not steady
 		for role, h := range w.holders {
 			deserving := best(w.plan, role, true)
 			if len(deserving) == 0 {
-				require.Equal(t, before[role], h, "nobody steady wants it")
+				require.Equal(t, before[role], h, "a role that nobody steady wants has moved")
 				continue
 			}
 			key := string(rune(0))
@@ -221,7 +220,7 @@ func TestMovesServeThePreferred(t *testing.T) {
 				require.Less(t, role, h.Roles)
 				require.GreaterOrEqual(t, h.prefers(role), top.prefers(role))
 				if h.prefers(role) > top.prefers(role) {
-					require.Equal(t, before[role], w.holders[role], "it keeps what it deserves more")
+					require.Equal(t, before[role], w.holders[role], "a holder that deserves the role more has lost it")
 				}
 			}
 			var of []int
@@ -235,8 +234,8 @@ func TestMovesServeThePreferred(t *testing.T) {
 	})
 }
 
-// Several that come one after the other get what they keep: the places of those that are
-// not steady yet are not given to the first.
+// Several newcomers one after the other: the first does not get the room of those that are not
+// steady yet, so nothing has to move on.
 func TestMovesLeaveRoomForWhoComesNext(t *testing.T) {
 	who := crowd(random(3), 10, 600)
 	for i := range who[5:] {
@@ -248,15 +247,15 @@ func TestMovesLeaveRoomForWhoComesNext(t *testing.T) {
 	for i := range 5 {
 		who[5+i].Steady, who[5+i].Soon = true, false
 		w.change(who)
-		require.Equal(t, 60, w.settle(t, options{}), "its share, and nothing moves that was moved")
+		require.Equal(t, 60, w.settle(t, options{}), "moves more than the newcomer's share")
 		require.Equal(t, 60, w.all()[w.plan.Find(who[5+i].ID)])
 	}
 	require.Zero(t, w.settle(t, options{}))
-	require.Zero(t, w.all()[w.plan.Find("crashes")], "nothing is kept for who comes and goes")
+	require.Zero(t, w.all()[w.plan.Find("crashes")], "a member that comes and goes got roles")
 }
 
-// Of several newcomers some givers know three to be steady, some all five: they do not mean
-// the same places.
+// Of several newcomers, some givers know three to be steady, others all five. They must not
+// choose the same room.
 func TestMovesOfWhoKnowsOneMoreToBeSteady(t *testing.T) {
 	who := crowd(random(3), 15, 600)
 	slices.SortFunc(who, func(a, b Candidate) int { return cmp.Compare(a.ID, b.ID) })
@@ -264,7 +263,7 @@ func TestMovesOfWhoKnowsOneMoreToBeSteady(t *testing.T) {
 	for i, c := range who {
 		c.Steady = true
 		all = append(all, c)
-		if i%3 == 0 && i < 6 { // of the newcomers, which are each third
+		if i%3 == 0 && i < 6 { // the newcomers, which are every third member
 			c.Steady, c.Soon = false, true
 		}
 		some = append(some, c)
@@ -286,17 +285,17 @@ func TestMovesOfWhoKnowsOneMoreToBeSteady(t *testing.T) {
 		}
 	}
 	for i := 0; i < len(who); i += 3 {
-		require.LessOrEqual(t, loads[i], 40, "nobody gets more than its share")
+		require.LessOrEqual(t, loads[i], 40, "a member got more than its share")
 	}
 }
 
-// Nothing is given to members that are not steady, and what these have is theirs.
+// Members that are not steady get nothing, and keep what they have.
 func TestMovesWaitUntilAMemberIsSteady(t *testing.T) {
 	who := []Candidate{{ID: "a", Steady: true, Roles: 12}, {ID: "b", Roles: 12}, {ID: "c", Steady: true, Roles: 12}}
 	w := newWorld(who, 12)
 	w.deal(func(role int) int { return role / 11 })
 	w.settle(t, options{})
-	require.Equal(t, []int{7, 1, 4}, w.all(), "a third is left for b")
+	require.Equal(t, []int{7, 1, 4}, w.all(), "does not leave a third for b")
 	who[1].Steady = true
 	w.change(who)
 	w.settle(t, options{})
@@ -306,11 +305,11 @@ func TestMovesWaitUntilAMemberIsSteady(t *testing.T) {
 	}
 	w.change(who)
 	w.deal(func(role int) int { return role / 11 })
-	require.Zero(t, w.settle(t, options{}), "nobody is steady")
+	require.Zero(t, w.settle(t, options{}), "roles move, though nobody is steady")
 }
 
-// One that is not steady gives up what others deserve more, and what it has too much
-// of; it keeps what it deserves more itself.
+// A member that is not steady gives up what others deserve more, and its excess. It keeps what it
+// deserves more itself.
 func TestMovesFromWhoIsNotSteady(t *testing.T) {
 	who := []Candidate{
 		{ID: "a", Steady: true, Roles: 30},
@@ -321,15 +320,15 @@ func TestMovesFromWhoIsNotSteady(t *testing.T) {
 	w.settle(t, options{})
 	require.Equal(t, []int{10, 0}, w.loads(0, 10))
 	require.Equal(t, []int{0, 10}, w.loads(20, 30))
-	require.Equal(t, 10, w.all()[0], "a has its share of those that both deserve by then")
+	require.Equal(t, 10, w.all()[0], "a does not have its share of the roles that both deserve")
 	w.deal(func(role int) int { return 1 })
 	w.plan = New([]Candidate{{ID: "a", Steady: true, Roles: 30}, {ID: "b", Roles: 30}})
 	w.settle(t, options{})
 	require.Equal(t, []int{15, 15}, w.all())
 }
 
-// What has to move waits for no place that is kept for one that is not steady; it is
-// shared out among those that are.
+// Roles that have to move do not wait for room that is kept for a member that is not steady. They
+// are shared out among those that are steady.
 func TestMovesOfTheMisplacedDoNotWait(t *testing.T) {
 	w := newWorld([]Candidate{
 		{ID: "a", Steady: true, Roles: 40}, {ID: "b", Steady: true, Roles: 40}, {ID: "u", Roles: 40}, {ID: "z"},
@@ -345,13 +344,13 @@ func TestMovesOfTheMisplacedDoNotWait(t *testing.T) {
 		}
 		return 3
 	})
-	require.Equal(t, 20, w.carry(t, 3, w.plan.Moves(3, w.holders, anything, 40), options{limit: 40, movable: anything}, w.holders), "all at once")
+	require.Equal(t, 20, w.carry(t, 3, w.plan.Moves(3, w.holders, anything, 40), options{limit: 40, movable: anything}, w.holders), "does not move all at once")
 	require.Equal(t, []int{19, 19, 2, 0}, w.all())
 	require.Zero(t, w.settle(t, options{}))
 }
 
-// What one that is not steady deserves more counts for nothing: the others level what
-// they have.
+// Roles that a member that is not steady deserves more do not count: the others level what they
+// have.
 func TestMovesLevelBesideWhatIsDeservedMore(t *testing.T) {
 	w := newWorld([]Candidate{
 		{ID: "a", Steady: true, Roles: 40}, {ID: "b", Steady: true, Roles: 40}, {ID: "u", Roles: 40, Priority: 1},
@@ -361,7 +360,8 @@ func TestMovesLevelBesideWhatIsDeservedMore(t *testing.T) {
 	require.Equal(t, []int{10, 10, 20}, w.all())
 }
 
-// One that has too much, and is not steady, gives of what others deserve as much.
+// A member with an excess that is not steady gives up roles that others deserve as much as it
+// does.
 func TestMovesKeepWhatIsDeservedMore(t *testing.T) {
 	w := newWorld([]Candidate{
 		{ID: "a", Steady: true, Roles: 40}, {ID: "u", Roles: 40, Prefs: slices.Repeat([]int32{1}, 10)},
@@ -371,7 +371,7 @@ func TestMovesKeepWhatIsDeservedMore(t *testing.T) {
 	require.Equal(t, []int{0, 10}, w.loads(0, 10))
 }
 
-// One keeps its share, though what it has to give up for others may not move.
+// A member keeps its share, even if the roles that it has to give up for others may not move.
 func TestMovesKeepTheShareBesideWhatMayNotMove(t *testing.T) {
 	w := newWorld([]Candidate{
 		{ID: "a", Steady: true, Roles: 20}, {ID: "u", Roles: 20, Prefs: slices.Repeat([]int32{-1}, 10)},
@@ -381,7 +381,7 @@ func TestMovesKeepTheShareBesideWhatMayNotMove(t *testing.T) {
 	require.Len(t, w.plan.Moves(1, w.holders, anything, 20)[0].Roles, 10)
 }
 
-// Several that have to give up all they have mean different places: after one round all
+// Several members that have to give up all they have choose different room. After one round all
 // is level.
 func TestMovesOfSeveralMisplaced(t *testing.T) {
 	r := random(4)
@@ -407,24 +407,24 @@ func TestMovesOfSeveralMisplaced(t *testing.T) {
 	}
 }
 
-// Roles beyond what its holder wants go to who wants them; nobody gets what it does not
-// want.
+// Roles that their holder does not want go to members that want them. No member gets a role that
+// it does not want.
 func TestMovesWithDifferentRoles(t *testing.T) {
 	w := newWorld([]Candidate{{ID: "a", Roles: 10, Steady: true}, {ID: "b", Roles: 20, Steady: true}, {ID: "c", Roles: 30, Soon: true}}, 30)
 	w.deal(func(int) int { return 0 })
 	w.settle(t, options{})
-	require.Equal(t, []int{7, 3, 0}, w.loads(0, 10), "a third is left for c")
-	require.Equal(t, []int{0, 10, 0}, w.loads(10, 20), "what a does not want does not wait for c")
-	require.Equal(t, []int{10, 0, 0}, w.loads(20, 30), "nobody steady wants these")
+	require.Equal(t, []int{7, 3, 0}, w.loads(0, 10), "does not leave a third for c")
+	require.Equal(t, []int{0, 10, 0}, w.loads(10, 20), "roles that a does not want wait for c")
+	require.Equal(t, []int{10, 0, 0}, w.loads(20, 30), "roles that nobody steady wants have moved")
 	w.plan = New([]Candidate{{ID: "a", Roles: 10}, {ID: "b", Roles: 20, Steady: true}})
 	w.deal(func(int) int { return 0 })
 	w.settle(t, options{})
-	require.Equal(t, []int{10, 0}, w.loads(0, 10), "a's share of all")
-	require.Equal(t, []int{0, 10}, w.loads(10, 20), "which a does not want")
+	require.Equal(t, []int{10, 0}, w.loads(0, 10), "a does not have its share of all")
+	require.Equal(t, []int{0, 10}, w.loads(10, 20), "a got roles that it does not want")
 }
 
-// Roles that nobody holds, or one that is no candidate, play no part; nor do those
-// beyond what anybody announced.
+// Roles without a holder, roles of a process that is not a candidate, and roles beyond what
+// anybody announced are ignored.
 func TestMovesPassOverTheUnknown(t *testing.T) {
 	w := newWorld(crowd(random(1), 2, 20), 25)
 	w.deal(func(role int) int {
@@ -444,7 +444,7 @@ func TestMovesPassOverTheUnknown(t *testing.T) {
 	require.Empty(t, w.plan.Moves(0, nil, anything, 10))
 }
 
-// Nobody there, one alone, and one who is no candidate itself: nothing is handed over.
+// No member, a single one, and a process that is not a candidate: nothing is handed over.
 func TestMovesOfFewMembers(t *testing.T) {
 	holders := make([]int32, 4)
 	for n := range 3 {
@@ -460,7 +460,7 @@ func TestMovesOfFewMembers(t *testing.T) {
 
 // Many classes with a remainder each do not all leave it to the same member.
 func TestMovesShareOutTheRemainders(t *testing.T) {
-	const classes, roles = 60, 240 // four roles each, of two members and one that is of this class only
+	const classes, roles = 60, 240 // four roles in each class, which two members share with one that is in this class only
 	r := random(8)
 	who := crowd(r, 2, roles)
 	a, b := who[0].ID, who[1].ID
@@ -479,8 +479,8 @@ func TestMovesShareOutTheRemainders(t *testing.T) {
 	require.InDelta(t, classes+classes/3, loads[w.plan.Find(b)], 12)
 }
 
-// Members that contradict each other hand over by their own views, of what they hold
-// and to who is steady; that this ends is not theirs to see to.
+// Members that contradict each other hand over by their own views, to steady members, out of what
+// they hold. Nothing here makes that end.
 func TestMovesOfContradictoryViews(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := random(rapid.Uint64().Draw(t, "seed"))
@@ -508,9 +508,9 @@ func TestMovesOfContradictoryViews(t *testing.T) {
 	})
 }
 
-// Members come, go, waver and change their minds. After each change what is vacant is
-// claimed and everybody hands over what it wants to, which ends, with a leader for each
-// role that somebody wants.
+// Members come, go, become unsteady, and change their preferences. After each change, vacant
+// roles are claimed, and all members hand over what they want to. That ends, and every role that
+// somebody wants has a leader.
 func TestChurn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		roles := rapid.IntRange(1, 80).Draw(t, "roles")
@@ -538,9 +538,9 @@ func TestChurn(t *testing.T) {
 			for role, h := range w.holders {
 				switch {
 				case h == Nobody:
-					require.Empty(t, best(w.plan, role, false), "nobody wants it")
+					require.Empty(t, best(w.plan, role, false), "a role that somebody wants has no leader")
 				case role >= w.plan.Candidate(int(h)).Roles:
-					require.Empty(t, best(w.plan, role, true), "nobody steady wants it")
+					require.Empty(t, best(w.plan, role, true), "a role that somebody steady wants is with the wrong member")
 				}
 			}
 		}

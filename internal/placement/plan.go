@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Holders that are not candidates.
+// Values for holders that are not candidates.
 const (
 	// Nobody means that the role has no holder, or that no candidate wants it.
 	Nobody = -1
@@ -16,7 +16,8 @@ const (
 const (
 	// MaxRank bounds [Plan.Rank]: no candidate waits for more than this many others.
 	MaxRank = 16
-	// MaxRoles bounds what a candidate may announce; more counts as MaxRoles.
+	// MaxRoles bounds the number of roles that a candidate may announce. A larger number counts as
+	// MaxRoles.
 	MaxRoles = 1 << 20
 )
 
@@ -26,10 +27,10 @@ type Candidate struct {
 	ID string
 	// Priority orders candidates: the highest is preferred.
 	Priority int
-	// Prefs is the preference by role, which replaces Priority; nil if there is none. Roles
-	// beyond its length have Priority. It must not be written while the Plan is in use.
+	// Prefs is the preference by role, which replaces Priority; nil if there is none. Roles beyond
+	// its length have Priority. It must not be written to while the Plan is in use.
 	Prefs []int32
-	// Roles is the number of roles as this process announced it: it wants those below.
+	// Roles is the number of roles that this process announced: it wants the roles below.
 	Roles int
 	// Steady says that it has been present long enough to take over other candidates' roles.
 	Steady bool
@@ -56,11 +57,11 @@ type Plan struct {
 	steady *classes // classes by the steady ones
 }
 
-// New makes the plan of these candidates, given in any order. Of several with the same ID
-// the first counts.
+// New makes the plan of these candidates, given in any order. Of several with the same ID, the
+// first counts.
 //
-// It takes O(n log n) for n candidates. If any of them has Prefs, it takes O(n · R), where R
-// is the largest number of roles that a candidate announced, and keeps 8 or 16 bytes a role.
+// It takes O(n log n) for n candidates. If any of them has Prefs, it takes O(n · R), where R is
+// the largest number of roles that a candidate announced, and keeps 8 or 16 bytes for each role.
 func New(candidates []Candidate) *Plan {
 	p := &Plan{who: slices.Clone(candidates)}
 	slices.SortStableFunc(p.who, func(a, b Candidate) int { return cmp.Compare(a.ID, b.ID) })
@@ -104,12 +105,12 @@ func (p *Plan) Find(id string) int {
 	return i
 }
 
-// Rank returns how many candidates should claim a vacant role before candidate me. first,
+// Rank returns how many candidates should claim a vacant role before the given candidate. first,
 // which [Plan.Assign] chose, has rank 0. All others follow by preference, and by rendezvous
-// hashing where preferences are equal. The rank is at most MaxRank; a process that is not a
-// candidate, or does not want the role, has MaxRank. Without a first the ranks begin with 1.
+// hashing where preferences are equal. The rank is at most MaxRank. A process that is not a
+// candidate, or does not want the role, has MaxRank. If there is no first, ranks begin with 1.
 //
-// It takes O(n), and mostly much less, since it stops at MaxRank.
+// It takes O(n), and usually much less, since it stops at MaxRank.
 func (p *Plan) Rank(candidate, first, role int) int {
 	switch {
 	case candidate < 0 || candidate >= len(p.who) || role < 0 || role >= p.who[candidate].Roles:

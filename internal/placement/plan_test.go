@@ -13,17 +13,17 @@ import (
 func TestPlanFindsCandidates(t *testing.T) {
 	given := []Candidate{{ID: "c"}, {ID: "a", Priority: 1}, {ID: "b"}, {ID: "a", Priority: 2}}
 	p := New(given)
-	require.Equal(t, "c", given[0].ID, "the caller's slice is left alone")
+	require.Equal(t, "c", given[0].ID, "New has changed the caller's slice")
 	require.Equal(t, 3, p.Len())
 	require.Equal(t, []int{0, 1, 2}, []int{p.Find("a"), p.Find("b"), p.Find("c")})
-	require.Equal(t, 1, p.Candidate(0).Priority, "the first of two with one id")
+	require.Equal(t, 1, p.Candidate(0).Priority, "not the first of two with the same id")
 	for _, id := range []string{"", "aa", "z"} {
 		require.Equal(t, Unknown, p.Find(id))
 	}
 	require.Equal(t, Unknown, New(nil).Find("a"))
 }
 
-// best returns who prefers a role most of those that want it, worked out one by one.
+// best returns the candidates that want a role and prefer it most, calculated one by one.
 func best(p *Plan, role int, steady bool) (out []int) {
 	top := math.MinInt
 	for i := range p.Len() {
@@ -50,14 +50,14 @@ func TestDeserving(t *testing.T) {
 		{ID: "a", Priority: 3, Roles: 5},
 		{ID: "b", Priority: 9, Roles: 5, Prefs: []int32{5, 1, 3}},
 		{ID: "c", Priority: 3, Roles: 4},
-		{ID: "d", Priority: -7, Roles: 6, Prefs: []int32{3}}, // asked when there were fewer roles
+		{ID: "d", Priority: -7, Roles: 6, Prefs: []int32{3}}, // its preferences are from when there were fewer roles
 	})
 	for role, want := range [][]int32{{1}, {0, 2}, {0, 1, 2}, {1}, {1}, {3}} {
 		require.Equal(t, want, p.deserving(p.all, role, nil), "role %d", role)
 	}
 }
 
-// someone draws candidates of all sorts.
+// someone draws candidates of all kinds.
 func someone(t *rapid.T, roles int) []Candidate {
 	n := rapid.IntRange(0, 9).Draw(t, "members")
 	r := random(rapid.Uint64().Draw(t, "seed"))
@@ -89,7 +89,7 @@ func someone(t *rapid.T, roles int) []Candidate {
 	return who
 }
 
-// Roles are of one class exactly if the same candidates deserve them.
+// Two roles are of one class exactly if the same candidates deserve them.
 func TestClassesAreWhoDeservesARole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := New(someone(t, rapid.IntRange(1, 40).Draw(t, "roles")))
@@ -114,8 +114,8 @@ func TestClassesAreWhoDeservesARole(t *testing.T) {
 	})
 }
 
-// On each role one candidate comes first: the chosen one, of those that prefer it most.
-// The others follow by preference, no two at a time.
+// On each role, one candidate comes first: the chosen one, of those that prefer it most. The
+// others follow by preference, no two at a time.
 func TestRank(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		roles := rapid.IntRange(1, 20).Draw(t, "roles")
@@ -138,13 +138,13 @@ func TestRank(t *testing.T) {
 			}
 			slices.Sort(seen)
 			for k, rank := range seen {
-				require.Equal(t, k, rank, "one after the other")
+				require.Equal(t, k, rank, "two candidates have the same rank")
 			}
 		}
 	})
 }
 
-// Behind the first the others come in another order on each role.
+// After the first, the others come in another order on each role.
 func TestRankSpreads(t *testing.T) {
 	p := New(crowd(random(1), 5, 1000))
 	second := make([]int, 5)
@@ -176,10 +176,10 @@ func TestRankIsBounded(t *testing.T) {
 	}
 	require.Equal(t, MaxRank, p.Rank(7, 7, 10), "not wanted")
 	require.Equal(t, MaxRank, p.Rank(7, 7, -1), "no role")
-	require.Equal(t, 1, New([]Candidate{{ID: "a", Roles: 1}}).Rank(0, Nobody, 0), "nobody comes first")
+	require.Equal(t, 1, New([]Candidate{{ID: "a", Roles: 1}}).Rank(0, Nobody, 0), "ranks do not begin with 1")
 }
 
-// What a peer announces is bounded, and makes nothing panic.
+// Nonsense announced by a peer is bounded, and causes no panic.
 func TestNewOfNonsense(t *testing.T) {
 	p := New([]Candidate{{ID: "a", Roles: math.MaxInt}, {ID: "b", Roles: -5, Priority: math.MaxInt}, {Prefs: []int32{}, Roles: 3, Steady: true}})
 	require.Equal(t, MaxRoles, p.Candidate(p.Find("a")).Roles)
@@ -189,12 +189,12 @@ func TestNewOfNonsense(t *testing.T) {
 	holders := []int32{0, 3, -9, math.MaxInt32}
 	require.Equal(t, []int32{a, a}, p.Assign([]int32{4, 5}, holders))
 	for me := range 3 {
-		require.Empty(t, p.Moves(me, holders, anything, 10), "the one steady has all it wants")
+		require.Empty(t, p.Moves(me, holders, anything, 10), "moves roles, though the only steady member has all it wants")
 		require.Empty(t, p.Moves(me, []int32{1, 1, 1}, anything, -1))
 	}
 }
 
-// Two that know the same decide the same, in whatever order they learnt it.
+// Two processes with the same knowledge decide alike, in whatever order they got it.
 func TestEverybodyDecidesAlike(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		roles := rapid.IntRange(1, 60).Draw(t, "roles")

@@ -9,7 +9,7 @@ import (
 
 func random(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 7)) }
 
-// randomID is an id as processes have them.
+// randomID returns an id like those of processes.
 func randomID(r *rand.Rand) string {
 	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	id := make([]byte, 26)
@@ -19,7 +19,7 @@ func randomID(r *rand.Rand) string {
 	return string(id)
 }
 
-// crowd returns n steady candidates without a preference, for so many roles.
+// crowd returns n steady candidates without preferences, for that many roles.
 func crowd(r *rand.Rand, n, roles int) []Candidate {
 	who := make([]Candidate, n)
 	for i := range who {
@@ -38,7 +38,7 @@ func upTo(n int) []int32 {
 
 func anything(int) bool { return true }
 
-// world is who is there and who holds what, as everybody sees it.
+// world is the members and their roles, in the common view of all.
 type world struct {
 	plan    *Plan
 	holders []int32
@@ -50,7 +50,7 @@ func newWorld(who []Candidate, roles int) *world {
 	return w
 }
 
-// settled is a world after a cold start.
+// settled returns a world after a cold start.
 func settled(r *rand.Rand, members, roles int) *world {
 	w := newWorld(crowd(r, members, roles), roles)
 	w.assign()
@@ -72,7 +72,7 @@ func (w *world) vacant() (out []int32) {
 	return out
 }
 
-// assign lets everybody claim what it should, and returns how many did.
+// assign lets all members claim what they should, and returns how many roles were claimed.
 func (w *world) assign() int {
 	vacant := w.vacant()
 	for k, to := range w.plan.Assign(vacant, w.holders) {
@@ -81,7 +81,7 @@ func (w *world) assign() int {
 	return len(vacant)
 }
 
-// change makes a plan of other candidates. Those who are not among them any more have
+// change makes a plan of other candidates. Former candidates that are not among them have
 // crashed.
 func (w *world) change(who []Candidate) {
 	old := w.plan
@@ -97,7 +97,7 @@ func (w *world) leave(i int) { w.change(slices.Delete(slices.Clone(w.plan.who), 
 
 func (w *world) join(c Candidate) { w.change(append(slices.Clone(w.plan.who), c)) }
 
-// names returns who leads what, by id.
+// names returns the leader of each role, by id.
 func (w *world) names() []string {
 	out := make([]string, len(w.holders))
 	for role, h := range w.holders {
@@ -130,9 +130,8 @@ type options struct {
 	movable  func(role int) bool
 }
 
-// settle lets everybody hand over what it wants to until nobody wants to any more, and
-// returns how many roles moved. It fails if that takes more moves than there are roles
-// and as many again.
+// settle lets all members hand over roles until none wants to any more, and returns how many
+// roles moved. It fails if that takes more moves than twice the number of roles.
 func (w *world) settle(t require.TestingT, o options) int {
 	if o.limit == 0 {
 		o.limit = len(w.holders)
@@ -161,19 +160,19 @@ func (w *world) settle(t require.TestingT, o options) int {
 	return total
 }
 
-// carry carries out what me hands over, and asserts what holds of it always.
+// carry carries out the moves of me, and asserts what must always hold for them.
 func (w *world) carry(t require.TestingT, me int, moves []Move, o options, holders []int32) int {
 	n := 0
 	for k, m := range moves {
 		to := w.plan.Candidate(m.To)
 		require.NotEqual(t, me, m.To)
-		require.True(t, to.Steady, "to steady members only")
+		require.True(t, to.Steady, "a member that is not steady gets roles")
 		require.NotEmpty(t, m.Roles)
 		require.True(t, slices.IsSorted(m.Roles))
-		require.True(t, k == 0 || moves[k-1].To < m.To, "one batch a taker")
-		for _, role := range m.Roles { // many: require takes long
+		require.True(t, k == 0 || moves[k-1].To < m.To, "more than one batch for a taker")
+		for _, role := range m.Roles { // a loop, since require is slow for many roles
 			if int(holders[role]) != me || !o.movable(role) || role >= to.Roles {
-				require.Fail(t, "of what it holds, once, what may move, and what the taker wants", "role %d of %d, held by %d, to %d", role, me, holders[role], m.To)
+				require.Fail(t, "me does not hold the role, gives it twice, may not move it, or the taker does not want it", "role %d of %d, held by %d, to %d", role, me, holders[role], m.To)
 			}
 			holders[role] = int32(m.To)
 			n++

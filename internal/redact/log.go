@@ -6,8 +6,8 @@ import (
 	"log/slog"
 )
 
-// Logger returns log with all secrets cut out of what is written to it: of messages,
-// of attributes and of errors among these. Of nil it is log itself.
+// Logger returns a logger that writes to log with all secrets cut out, from messages, attributes
+// and errors in attributes. If s is nil, it returns log itself.
 func (s Secrets) Logger(log *slog.Logger) *slog.Logger {
 	if s == nil {
 		return log
@@ -50,7 +50,7 @@ func (s Secrets) attrs(in []slog.Attr) []slog.Attr {
 	return out
 }
 
-// attr keeps the type of a value in which there is nothing to hide: handlers treat
+// attr redacts an attribute. It keeps the type of a value without secrets, since handlers format
 // numbers, times and errors each in their own way.
 func (s Secrets) attr(a slog.Attr) slog.Attr {
 	v := a.Value.Resolve()
@@ -74,8 +74,8 @@ func (s Secrets) attr(a slog.Attr) slog.Attr {
 	return slog.Attr{Key: a.Key, Value: v}
 }
 
-// Err returns err with all secrets cut out of its text. Its causes stay, so that
-// errors.Is and errors.As find what they found before.
+// Err returns err with all secrets cut out of its text. It still wraps the same causes for
+// errors.Is and errors.As.
 func (s Secrets) Err(err error) error {
 	if err == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lazy is a value that is made when it is logged.
+// lazy is a value that is computed when it is logged.
 type lazy struct{ text string }
 
 func (l lazy) LogValue() slog.Value { return slog.GroupValue(slog.String("of", l.text)) }

@@ -1,4 +1,4 @@
-// Package redact cuts secrets out of what is shown: Kafka properties, log lines, errors.
+// Package redact cuts secrets out of output: Kafka properties, log lines, errors.
 package redact
 
 import (
@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// Mark stands where a secret was.
+// Mark replaces a secret.
 const Mark = "[redacted]"
 
-// secretParts are what gives a property away as secret. A rule by name rather
-// than a list of names: a client's next version may add a property, and one that
-// is hidden without need costs less than one that is shown.
+// secretParts are the words by which a property's name shows that it is secret. This is a rule
+// rather than a list of names: a client's next version may add properties, and it is worse to
+// show a secret than to hide a harmless value.
 var secretParts = []string{
 	"password", "passwd", "passphrase", "secret", "token", "credential",
 	"pem", "keystore", "jaas", "private", "sasl.oauthbearer.",
 }
 
-// public are properties that the rule takes for secret and that are none: without them a log
-// could not say which login was refused, and "oidc" would be cut out of every line.
+// public are properties that the rule takes for secret although they are not. If they were
+// hidden, a log could not say which login was refused, and "oidc" would be cut out of every line.
 var public = []string{
 	"sasl.oauthbearer.method", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.credentials.client.id",
 	"sasl.oauthbearer.scope", "sasl.oauthbearer.token.endpoint.url",
@@ -34,8 +34,8 @@ var public = []string{
 	"sasl.oauthbearer.assertion.claim.nbf.seconds", "sasl.oauthbearer.assertion.claim.sub",
 }
 
-// Secret reports whether the value of the property must not be shown.
-// sasl.username is no secret: without it nobody can tell who was refused.
+// Secret reports whether the value of the property must not be shown. sasl.username is not
+// secret: without it nobody could tell which user was refused.
 func Secret(name string) bool {
 	name = strings.ToLower(name)
 	if slices.Contains(public, name) {
@@ -49,13 +49,13 @@ func Secret(name string) bool {
 	return slices.Contains(strings.Split(name, "."), "key") // ssl.key.*
 }
 
-// hidden reports whether a property is secret and has a value to hide. A switch has
-// none: its "true" would be cut out of every line.
+// hidden reports whether a property is secret and has a value to hide. A Boolean has none: its
+// "true" would be cut out of every line.
 func hidden(name, value string) bool {
 	return value != "" && value != "true" && value != "false" && Secret(name)
 }
 
-// Properties returns the properties as they may be shown.
+// Properties returns a copy of the properties that may be shown.
 func Properties(props map[string]string) map[string]string {
 	shown := maps.Clone(props)
 	secrets := Of(props)
@@ -69,30 +69,30 @@ func Properties(props map[string]string) map[string]string {
 	return shown
 }
 
-// Secrets are strings that must not be shown. What a Neli logs goes through Logger,
-// and what it returns through Err, so that Kafka clients need not know of them.
+// Secrets are strings that must not be shown. A Neli logs through Logger and returns errors
+// through Err, so Kafka clients need not know the secrets.
 type Secrets []string
 
-// token has the shape of a JWT: three parts in base64, of which the first begins with {".
+// token matches a JWT: three parts in base64, of which the first begins with {".
 var token = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]*`)
 
-// minSecretLine is the length in bytes from which on a single line of a
-// multi-line secret (PEM) is one by itself: a log may show just that line, but
-// blank lines and stray brackets would redact everything.
+// minSecretLine is the least length in bytes of a line of a multi-line secret (PEM) that counts
+// as a secret by itself. A log may show just that line. But blank lines and stray brackets would
+// redact everything.
 const minSecretLine = 8
 
-// Of returns the secrets among Kafka properties: the values, and the long lines of those
-// that have several.
+// Of returns the secrets among Kafka properties: their values, and the long lines of values with
+// several lines.
 func Of(props map[string]string) Secrets {
 	var s Secrets
 	for name, value := range props {
 		if u, err := url.Parse(value); strings.HasSuffix(name, ".url") && err == nil {
-			if password, _ := u.User.Password(); password != "" { // the rest of an address is none
+			if password, _ := u.User.Password(); password != "" { // the rest of the URL is not secret
 				s = append(s, password)
 			}
 		}
 		if strings.HasPrefix(name, "sasl.mechanism") && strings.EqualFold(value, "OAUTHBEARER") && s == nil {
-			s = Secrets{} // its tokens are unknown here, and found by their shape
+			s = Secrets{} // the client's tokens are unknown here; Text finds them by their shape
 		}
 		if !hidden(name, value) {
 			continue
@@ -111,8 +111,8 @@ func Of(props map[string]string) Secrets {
 	return s
 }
 
-// Text returns line with all secrets cut out. It finds every occurrence first and replaces
-// afterwards: replacing one secret after the other would leave the rest of one that overlaps
+// Text returns line with all secrets cut out. It first finds all occurrences, and then replaces
+// them. Replacing one secret after the other would leave the rest of a secret that overlaps
 // another.
 func (s Secrets) Text(line string) string {
 	type span struct{ from, to int }
@@ -138,12 +138,12 @@ func (s Secrets) Text(line string) string {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 
 	var out strings.Builder
-	shown := 0 // everything before this has been dealt with
+	shown := 0 // everything before this is done
 	for _, sp := range spans {
 		if sp.from >= shown {
 			out.WriteString(line[shown:sp.from])
 			if sp.from > shown || shown == 0 {
-				out.WriteString(Mark) // neighbours share one
+				out.WriteString(Mark) // adjoining secrets share one
 			}
 		}
 		shown = max(shown, sp.to)

@@ -53,7 +53,7 @@ func TestRedact(t *testing.T) {
 		"sasl.username":    "alice",
 		"sasl.password":    "s3cret",
 		"ssl.key.pem":      pem,
-		"ssl.key.password": "cretaceous", // overlaps the other where they meet
+		"ssl.key.password": "cretaceous", // overlaps the other one
 	}
 	for in, want := range map[string]string{
 		"":                            "",
@@ -72,8 +72,8 @@ func TestRedact(t *testing.T) {
 	}
 }
 
-// Properties of tokens show who logs in, how and where, and no secret; a token that nobody knows
-// is found by its shape.
+// Properties of tokens show who logs in, how and where, but no secret. A token that is not among
+// the properties is found by its shape.
 func TestTokens(t *testing.T) {
 	s := Of(map[string]string{"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.client.id": "neli",
 		"sasl.oauthbearer.client.secret": "s3cret", "sasl.oauthbearer.token.endpoint.url": "https://neli:0pen@issuer.example/token"})
@@ -125,7 +125,7 @@ func TestRedactProps(t *testing.T) {
 	}
 }
 
-// What is left between the marks must be free of every secret.
+// The text between the marks must be free of every secret.
 func FuzzRedact(f *testing.F) {
 	f.Add("s3cret", "cretaceous", "xs3cretaceousx")
 	f.Add("aa", "a", "baaab")

@@ -1,5 +1,5 @@
-// Package released holds what this version says to others against what each release has said. Only
-// tests import it.
+// Package released compares the messages that this version sends with those that each release has
+// sent. Only tests import it.
 package released
 
 import (
@@ -14,13 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dir has a file for each release whose messages differ from those of the former ones: a name, a tab
-// and a message a line. Released files never change; `make release` adds one.
+// dir has a file for each release whose messages differ from those of the release before. Each
+// line is a name, a tab and a message. The file of a published release never changes; `make
+// release` adds one.
 const dir = "testdata/releases"
 
-// Messages has read be called with each message of each release, and fails the test if this version
-// writes a message, by name, that no file has: every process that is deployed would have to
-// read it. NELI_RELEASE names the release to come and adds its file.
+// Messages calls read with each message of each release. It fails the test if this version writes
+// a message that no file has, since every deployed process would have to read it. now has this
+// version's messages by name. NELI_RELEASE names the coming release and adds its file.
 func Messages(t *testing.T, now map[string]string, read func(t *testing.T, name, message string)) {
 	t.Helper()
 	if release := os.Getenv("NELI_RELEASE"); release != "" {
@@ -42,7 +43,7 @@ func Messages(t *testing.T, now map[string]string, read func(t *testing.T, name,
 	}
 }
 
-// add writes the file of a release, unless the files of former ones have all its messages.
+// add writes the file of a release, unless the files of earlier ones have all its messages.
 func add(t *testing.T, file string, now map[string]string) {
 	t.Helper()
 	others, err := filepath.Glob(filepath.Join(dir, "*.txt"))
@@ -69,7 +70,7 @@ func add(t *testing.T, file string, now map[string]string) {
 	require.NoError(t, os.WriteFile(file, []byte(text.String()), 0o644))
 }
 
-// messages are those of a file.
+// messages returns the messages of a file.
 func messages(t *testing.T, file string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -11,14 +11,14 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// The cases of the article "Leader Election, Why Should I Care?" (Elasticsearch), told with
-// whole members: five machines A to E, each with a member and a log. Some more of it is in
-// package quorum's simulation: every partition of five, a leader that loses its majority, a
+// The cases of the article "Leader Election, Why Should I Care?" (Elasticsearch), with whole
+// members: five machines A to E, each with a member and a log. Package quorum's simulation has
+// more of them: every way to cut five machines in two, a leader that loses its majority, a
 // machine between two halves, one-way cuts.
 
 var articleNodes = []string{"A", "B", "C", "D", "E"}
 
-// article starts the five machines; A leads.
+// article starts the five machines. A leads.
 func article(t *testing.T, test func(c *Cluster)) {
 	t.Helper()
 	Simulate(t, nelitest.Options{}, onSmallLogs(5, 1), func(c *Cluster) {
@@ -31,7 +31,7 @@ func article(t *testing.T, test func(c *Cluster)) {
 	})
 }
 
-// within asserts that one of some members leads, after a while.
+// within asserts that one of the given members leads within d, and returns it.
 func (c *Cluster) within(d time.Duration, names ...string) *Member {
 	c.Helper()
 	var m *Member
@@ -42,8 +42,8 @@ func (c *Cluster) within(d time.Duration, names ...string) *Member {
 	return m
 }
 
-// The link between A, B and C, D, E fails: A gives up its role, and one of the others leads.
-// When the link is back nothing more happens.
+// The link between A, B and C, D, E fails. A gives up its role, and one of the others leads. When
+// the link is back, nothing changes.
 func TestLeaderElectionArticleTheLinkBetweenTwoNetworksFails(t *testing.T) {
 	article(t, func(c *Cluster) {
 		c.machines(articleNodes, []int{0, 1}, []int{2, 3, 4})
@@ -56,12 +56,12 @@ func TestLeaderElectionArticleTheLinkBetweenTwoNetworksFails(t *testing.T) {
 		c.machines(articleNodes)
 		c.Pass(5 * smallT)
 		require.True(c, leader.IsLeader())
-		require.Equal(c, told, leader.Events(), "who comes back takes nothing")
+		require.Equal(c, told, leader.Events(), "a member that comes back takes the role")
 	})
 }
 
-// Then the leader's cable is put into the other switch. If it reaches a majority there before
-// its term is over, it leads on, and no election is necessary.
+// The leader's cable is moved to the other switch. If it reaches a majority there before its term
+// is over, it leads on without an election.
 func TestLeaderElectionArticleALeaderThatMovesBetweenHalvesLeadsOn(t *testing.T) {
 	article(t, func(c *Cluster) {
 		c.machines(articleNodes, []int{0, 1}, []int{2, 3, 4})
@@ -74,14 +74,14 @@ func TestLeaderElectionArticleALeaderThatMovesBetweenHalvesLeadsOn(t *testing.T)
 		c.machines(articleNodes, []int{0, 1, i}, rest)
 		c.Pass(5 * smallT)
 		again, leads := leader.Token(0)
-		require.True(c, leads, "it has a majority on the other side")
-		require.Equal(c, token, again, "no election was necessary")
+		require.True(c, leads, "does not lead on with a majority on the other side")
+		require.Equal(c, token, again, "its term has changed")
 		require.Zero(c, c.Gap())
 	})
 }
 
-// If its term is over first, one of those who are a majority now leads, with a larger token;
-// the two that are left elect nobody.
+// If the leader's term is over before that, one of the new majority leads, with a larger token.
+// The two machines that are left elect nobody.
 func TestLeaderElectionArticleAMachineThatMovesLateBringsAMajority(t *testing.T) {
 	article(t, func(c *Cluster) {
 		c.machines(articleNodes, []int{0, 1}, []int{2, 3, 4})
@@ -92,7 +92,7 @@ func TestLeaderElectionArticleAMachineThatMovesLateBringsAMajority(t *testing.T)
 		token, _ := leader.Token(0)
 		c.machines(articleNodes, []int{0, 1}, []int{i}, rest)
 		c.Pass(2 * smallT)
-		require.Nil(c, c.leads(), "nobody has a majority")
+		require.Nil(c, c.leads(), "leads without a majority")
 		c.machines(articleNodes, []int{0, 1, i}, rest)
 		next := c.within(smallTakeover, "A", "B", leader.As)
 		later, _ := next.Token(0)
@@ -102,7 +102,7 @@ func TestLeaderElectionArticleAMachineThatMovesLateBringsAMajority(t *testing.T)
 	})
 }
 
-// A node that comes back, after a crash and with an empty log, takes nothing from who leads.
+// A node that comes back after a crash, with an empty log, takes nothing from the leader.
 func TestLeaderElectionArticleANodeComesBack(t *testing.T) {
 	article(t, func(c *Cluster) {
 		c.Crash(c.Members["A"])
@@ -119,9 +119,9 @@ func TestLeaderElectionArticleANodeComesBack(t *testing.T) {
 	})
 }
 
-// The bully algorithm's flaw: the node with the highest id crashes under the load of
-// leading, comes back and takes over again. Here the highest priority is a preference: until
-// it has been there for 15 s nobody makes room for it.
+// The bully algorithm's flaw: the node with the highest id crashes under the load of leading,
+// comes back, and takes over again. Here the highest priority is only a preference: no member
+// makes room for it until it has been up for 15 s.
 func TestLeaderElectionArticleAFlappingHighestIDDoesNoHarm(t *testing.T) {
 	Simulate(t, nelitest.Options{}, onSmallLogs(3, 1), func(c *Cluster) {
 		leader := c.Work("D", small())
@@ -139,12 +139,12 @@ func TestLeaderElectionArticleAFlappingHighestIDDoesNoHarm(t *testing.T) {
 	})
 }
 
-// A network card drops everything inbound, and still sends: the leader's heartbeats are
-// heard, and it serves nobody. It leads no more, and is replaced.
+// A network card drops all inbound packets but still sends. The leader's heartbeats are heard,
+// but it serves nobody. It must stop leading and be replaced.
 func TestLeaderElectionArticleALeaderThatSendsAndHearsNothingIsReplaced(t *testing.T) {
 	article(t, func(c *Cluster) {
 		for log := range articleNodes {
-			if log > 0 { // its own log is inside it
+			if log > 0 { // its own log is on the same machine
 				c.Logs.CutReads("A", log)
 			}
 		}
@@ -155,8 +155,8 @@ func TestLeaderElectionArticleALeaderThatSendsAndHearsNothingIsReplaced(t *testi
 	})
 }
 
-// The minimum of master-eligible nodes is N/2+1, and there is nothing by which it could be
-// set lower: who reaches fewer logs never leads.
+// The minimum of master-eligible nodes is N/2+1, and no setting can lower it: a member that
+// reaches fewer logs never leads.
 func TestLeaderElectionArticleTheMinimumIsMoreThanHalf(t *testing.T) {
 	for _, n := range []int{1, 3, 5, 7} {
 		for reached := range n + 1 {
@@ -178,9 +178,9 @@ func TestLeaderElectionArticleTheMinimumIsMoreThanHalf(t *testing.T) {
 	}
 }
 
-// The doubt under the gist "Leader election on top of Scuttlebutt": two candidates that do
-// not reach each other, and both reach all the others. The logs between them have one order:
-// one of the two leads, and goes on, and there are never two (the sampler sees to that).
+// The doubt under the gist "Leader election on top of Scuttlebutt": two candidates cannot reach
+// each other, but both reach all other members. The logs of those have one order, so one of the
+// two leads, and goes on. The sampler checks that there are never two leaders.
 func TestScuttlebuttElectionGistTwoCandidatesThatDoNotSeeEachOther(t *testing.T) {
 	Simulate(t, nelitest.Options{}, onSmallLogs(5, 1), func(c *Cluster) {
 		c.reaches("A", 5, 0, 2, 3, 4)

@@ -18,10 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// mood is what an application makes of requests.
+// mood is how an application answers requests.
 type mood struct {
 	mu   sync.Mutex
-	says error // what it answers
+	says error // its answer
 	got  []neli.Request
 }
 
@@ -49,7 +49,7 @@ func (m *mood) config(cfg *neli.Config) {
 	cfg.Requests, cfg.DisableRebalance = m.decides, true
 }
 
-// pair is two members that take requests, of which a leads, and an observer.
+// pair starts two members that take requests, a and b, and an observer. a leads.
 func pair(c *Cluster, m *mood) (a, b, o *Member) {
 	c.Helper()
 	a = c.Work("a", m.config)
@@ -60,8 +60,8 @@ func pair(c *Cluster, m *mood) (a, b, o *Member) {
 	return a, b, o
 }
 
-// An observer asks the holder to hand over, and to step down; and it is done, in the orderly
-// way, within round trips.
+// An observer asks the holder to hand over, and to step down. The holder does so in good order,
+// within round trips.
 func TestAsk(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var m mood
@@ -86,7 +86,7 @@ func TestAsk(t *testing.T) {
 		require.True(c, m.asked()[1].StepDown)
 		c.orderly()
 
-		// A member may ask, too, by id.
+		// A member may ask, too, and name the addressee by its id.
 		c.Pass(away)
 		require.NoError(c, b.Ask(ctx, neli.Request{Role: 0, To: b.ID()}))
 		c.Eventually(10*time.Millisecond, "b leads", b.IsLeader)
@@ -94,7 +94,7 @@ func TestAsk(t *testing.T) {
 
 		require.Equal(c, []uint64{2, 0}, []uint64{a.Stats().RequestsAccepted, a.Stats().RequestsRefused})
 		require.Equal(c, uint64(1), b.Stats().RequestsAccepted)
-		require.Equal(c, uint64(2), o.Stats().Appended, "an observer says nothing else")
+		require.Equal(c, uint64(2), o.Stats().Appended, "the observer has written something besides its requests")
 		require.Zero(c, o.Stats().RequestsAccepted+o.Stats().RequestsRefused)
 		requests := 0
 		for _, r := range c.Records(0, lease.Ping) {
@@ -106,7 +106,7 @@ func TestAsk(t *testing.T) {
 	})
 }
 
-// A holder that refuses leads on, and its reason is told.
+// A holder that refuses leads on, and the asker gets its reason.
 func TestAskIsRefused(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var m mood
@@ -128,22 +128,22 @@ func TestAskIsRefused(t *testing.T) {
 			require.ErrorIs(c, err, neli.ErrNotDone, to)
 			require.ErrorContains(c, err, "no such member")
 			require.Equal(c, 1, strings.Count(err.Error(), "neli: Ask"), err)
-			require.NotContains(c, err.Error(), "Transfer:", "what the holder called is no matter of the asker's")
+			require.NotContains(c, err.Error(), "Transfer:", "the error names the holder's own call")
 			c.Pass(time.Second)
 		}
 		require.ErrorIs(c, o.Ask(ctx, neli.Request{Role: 0, To: "a"}), neli.ErrLeadsAlready)
-		require.Len(c, a.Kinds(), told, "the application has heard of nothing")
+		require.Len(c, a.Kinds(), told, "the application was told of something")
 		require.True(c, a.IsLeader())
 	})
 }
 
-// Whoever has not said that it takes requests takes none.
+// A member takes no requests unless it was configured to.
 func TestAskOfOneThatTakesNoRequests(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		a := c.Work("a", Open)
 		c.Leader(0, 2*silence)
 		o := c.Join("o", func(cfg *neli.Config) { Open(cfg); observer(cfg) })
-		err := o.Ask(c.atMost(time.Minute), neli.Request{Role: 0, StepDown: true}) // nothing is known yet
+		err := o.Ask(c.atMost(time.Minute), neli.Request{Role: 0, StepDown: true}) // sent before anything is known
 		require.ErrorIs(c, err, neli.ErrRefused)
 		require.ErrorContains(c, err, "it takes no requests")
 		require.Equal(c, uint64(1), a.Stats().RequestsRefused)
@@ -152,7 +152,7 @@ func TestAskOfOneThatTakesNoRequests(t *testing.T) {
 	})
 }
 
-// With Assigned nomination a holder may be asked to step down.
+// With Assigned nomination, a holder may be asked to step down.
 func TestAskWithAssignedNomination(t *testing.T) {
 	simulate(t, nelitest.Options{RebalanceTime: 300 * time.Millisecond}, func(c *Cluster) {
 		var m mood
@@ -169,11 +169,11 @@ func TestAskWithAssignedNomination(t *testing.T) {
 		require.ErrorContains(c, err, "the group says who may claim")
 		require.NoError(c, follower.Ask(ctx, neli.Request{Role: 0, StepDown: true}))
 		require.False(c, leader.IsLeader())
-		c.Eventually(time.Second, "the other one leads", follower.IsLeader)
+		c.Eventually(time.Second, "the other member leads", follower.IsLeader)
 	})
 }
 
-// What cannot be asked is an error that says why, and all that is wrong.
+// A request that cannot be made gets an error with everything that is wrong.
 func TestAskRefusesToAsk(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var none context.Context
@@ -190,8 +190,8 @@ func TestAskRefusesToAsk(t *testing.T) {
 		over, stop := context.WithCancel(ctx)
 		stop()
 		require.ErrorIs(c, o.Ask(over, neli.Request{StepDown: true}), context.Canceled)
-		c.Pass(10 * time.Second) // that was not called off
-		c.Eventually(20*time.Second, "all is as before", func() bool { return a.IsLeader() || b.IsLeader() })
+		c.Pass(10 * time.Second) // the last request was not cancelled
+		c.Eventually(20*time.Second, "one of them leads again", func() bool { return a.IsLeader() || b.IsLeader() })
 
 		for _, x := range []*Member{a, b} {
 			require.NoError(c, x.Close())
@@ -207,8 +207,8 @@ func TestAskRefusesToAsk(t *testing.T) {
 	})
 }
 
-// An observer that may not write can watch; it cannot ask, and says why. A holder that is cut off
-// answers nothing.
+// An observer that may not write can watch but not ask, and its error says why. A holder that is
+// cut off does not answer.
 func TestAskThatDoesNotArrive(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var m mood
@@ -230,15 +230,15 @@ func TestAskThatDoesNotArrive(t *testing.T) {
 		c.Broker.CutOff("a", nelitest.Reads)
 		require.ErrorIs(c, o.Ask(c.atMost(time.Hour), neli.Request{To: "a"}), neli.ErrLeadsAlready)
 		err = o.Ask(c.atMost(time.Hour), neli.Request{StepDown: true})
-		require.ErrorIs(c, err, neli.ErrNotDone, "by then b leads")
+		require.ErrorIs(c, err, neli.ErrNotDone, "does not report that b leads by now")
 		require.True(c, b.IsLeader())
 		require.Empty(c, m.asked())
 		require.False(c, a.IsLeader())
 	})
 }
 
-// The application may take its time over a request, or never return: everything else goes on,
-// and Close says what it waits for.
+// The application may take long over a request, or never return. Everything else goes on, and
+// Close says what it waits for.
 func TestRequestsThatHang(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		hang := make(chan struct{})
@@ -257,16 +257,16 @@ func TestRequestsThatHang(t *testing.T) {
 			require.ErrorContains(c, err, "the holder has not answered")
 		}
 		require.ErrorIs(c, o.Ask(c.atMost(time.Hour), neli.Request{StepDown: true}), neli.ErrNoAnswer)
-		require.EqualValues(c, 1, calls.Load(), "one at a time")
+		require.EqualValues(c, 1, calls.Load(), "asked about two requests at once")
 		require.Equal(c, []string{"acquired"}, a.Kinds())
 		require.ErrorContains(c, a.Close(), "Config.Requests or Config.Healthy has not returned")
 		release()
 		require.NoError(c, a.Close())
-		require.EqualValues(c, 1, calls.Load(), "nor when it has closed")
+		require.EqualValues(c, 1, calls.Load(), "asked again after Close")
 	})
 }
 
-// What others call themselves does not reach a log as it is.
+// Logs escape the names that other members give themselves.
 func TestHostileRequestsInLogs(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var m mood
@@ -278,7 +278,7 @@ func TestHostileRequestsInLogs(t *testing.T) {
 			m.is(says)
 			require.Error(c, o.Ask(c.atMost(time.Minute), neli.Request{Role: 0, To: "y\x1b[2J\nlevel=ERROR"}))
 		}
-		require.Equal(c, "x\x1b[2J\u202e", m.asked()[0].Name, "the application is given what was said")
+		require.Equal(c, "x\x1b[2J\u202e", m.asked()[0].Name, "the application does not get the name as it was sent")
 		require.Contains(c, lines.text(), "request refused")
 		require.Contains(c, lines.text(), "request accepted")
 		require.NotContains(c, lines.text(), "\x1b")
@@ -287,7 +287,7 @@ func TestHostileRequestsInLogs(t *testing.T) {
 	})
 }
 
-// raw is a handler that writes values as they are, as one of the application's may.
+// raw is a handler that writes values unescaped, as an application's handler may.
 type raw struct {
 	mu   sync.Mutex
 	b    bytes.Buffer

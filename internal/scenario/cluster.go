@@ -17,33 +17,33 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Cluster is a broker with members, in a synctest bubble. Its methods are for the
-// test's own goroutine. The fields below Period may be changed before the first member
-// joins only.
+// Cluster is a broker with members, in a synctest bubble. Only the test's own goroutine may call
+// its methods. The exported fields from Period on may be changed only before the first member
+// joins.
 type Cluster struct {
 	*testing.T
 	Broker  *nelitest.Broker
 	Members map[string]*Member // present, by name
-	Names   []string           // theirs, in the order in which they joined first
+	Names   []string           // their names, in the order in which they first joined
 	Began   time.Time
 
-	Logs      *nelitest.SmallLogs // they carry the election; nil: the broker does
-	Period    time.Duration       // between looks of the sampler
+	Logs      *nelitest.SmallLogs // logs for the election; nil: the broker has them
+	Period    time.Duration       // time between two checks of the sampler
 	Exclusive bool                // a role must not have two leaders
-	Roles     int                 // that members have by default, and that are looked at
+	Roles     int                 // the default number of roles of a member, and the number checked
 
 	mu         sync.Mutex
 	log        []string
-	tokens     map[int]int64 // role → newest token led by
+	tokens     map[int]int64 // role → the newest token led
 	owners     map[string]string
-	leaderless time.Duration // of role 0, since the last reset
+	leaderless time.Duration // how long role 0 had no leader, since the last reset
 	gone       sync.WaitGroup
 	stop       chan struct{}
 	sampled    chan struct{}
 }
 
-// Simulate runs a test in a bubble with a cluster, and asserts the promise throughout.
-// prepare, if there is one, is run before anything else.
+// Simulate runs a test in a bubble with a cluster, and asserts the promise throughout. If prepare
+// is not nil, it is called first.
 func Simulate(t *testing.T, opts nelitest.Options, prepare, test func(c *Cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -66,8 +66,7 @@ func Simulate(t *testing.T, opts nelitest.Options, prepare, test func(c *Cluster
 	})
 }
 
-// end stops everything, also after a failure: a bubble must not leave anything
-// behind.
+// end stops everything, even after a failure, since a bubble must not leave a goroutine behind.
 func (c *Cluster) end() {
 	close(c.stop)
 	<-c.sampled
@@ -87,8 +86,8 @@ func (c *Cluster) Say(format string, args ...any) {
 	c.log = append(c.log, fmt.Sprintf("%10v  ", time.Since(c.Began))+fmt.Sprintf(format, args...))
 }
 
-// Config is what a member has if it has nothing special: Assigned nomination, one
-// partition. With NELI_DEBUG in the environment it logs what it decides.
+// Config returns the default configuration of a member: Assigned nomination, one partition. With
+// NELI_DEBUG in the environment, the member logs its decisions.
 func (c *Cluster) Config(name string) neli.Config {
 	cfg := neli.Config{LeaderGroupID: "app", Name: name, Provider: c.Broker.Provider(name), Roles: c.Roles, Partitions: 1,
 		Nomination: neli.Assigned}
@@ -101,7 +100,7 @@ func (c *Cluster) Config(name string) neli.Config {
 	return cfg
 }
 
-// Join starts a member that is driven by nothing yet.
+// Join starts a member that nothing drives yet.
 func (c *Cluster) Join(name string, change func(*neli.Config)) *Member {
 	c.Helper()
 	m := &Member{As: name, c: c}
@@ -116,7 +115,7 @@ func (c *Cluster) Join(name string, change func(*neli.Config)) *Member {
 	return m
 }
 
-// Adopt makes a member whose Neli was made elsewhere one of the cluster's.
+// Adopt adds a member whose Neli was made elsewhere to the cluster.
 func (c *Cluster) Adopt(m *Member) {
 	m.c = c
 	c.mu.Lock()
@@ -127,7 +126,7 @@ func (c *Cluster) Adopt(m *Member) {
 	c.Members[m.As] = m
 }
 
-// Work joins and pulses in the background.
+// Work starts a member that pulses in the background.
 func (c *Cluster) Work(name string, change func(*neli.Config)) *Member {
 	c.Helper()
 	m := c.Join(name, change)
@@ -135,8 +134,7 @@ func (c *Cluster) Work(name string, change func(*neli.Config)) *Member {
 	return m
 }
 
-// Crash ends a member as SIGKILL would; what is left of it in this process is
-// not looked at any more.
+// Crash ends a member as SIGKILL does. What still runs of it in this process is ignored.
 func (c *Cluster) Crash(m *Member) {
 	c.Say("%s crashes", m.As)
 	c.mu.Lock()
@@ -196,7 +194,7 @@ func (c *Cluster) look(role int) {
 	}
 }
 
-// Gap returns for how long role 0 had no leader since the last call.
+// Gap returns for how long role 0 had no leader, since the last call.
 func (c *Cluster) Gap() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,7 +203,7 @@ func (c *Cluster) Gap() time.Duration {
 	return g
 }
 
-// Leader waits until role has a leader and returns it.
+// Leader waits until role has a leader, and returns it.
 func (c *Cluster) Leader(role int, within time.Duration) *Member {
 	c.Helper()
 	var leader *Member
@@ -221,8 +219,7 @@ func (c *Cluster) Leader(role int, within time.Duration) *Member {
 	return leader
 }
 
-// Eventually waits until something is so, and fails the test if that takes longer than
-// within.
+// Eventually waits until ok returns true, and fails the test if that takes longer than within.
 func (c *Cluster) Eventually(within time.Duration, what string, ok func() bool) {
 	c.Helper()
 	for deadline := time.Now().Add(within); !ok(); time.Sleep(time.Millisecond) {
@@ -235,11 +232,11 @@ func (c *Cluster) Eventually(within time.Duration, what string, ok func() bool) 
 // Pass lets time pass.
 func (c *Cluster) Pass(d time.Duration) { time.Sleep(d) }
 
-// Roles has members of n roles.
+// Roles gives members n roles.
 func Roles(n int) func(*Cluster) { return func(c *Cluster) { c.Roles = n } }
 
-// Overlapping is for modes and tests in which a role may have several leaders.
+// Overlapping allows a role several leaders, for the modes and tests in which that may happen.
 func Overlapping(c *Cluster) { c.Exclusive = false }
 
-// Open has a member nominate itself.
+// Open gives a member Open nomination.
 func Open(cfg *neli.Config) { cfg.Nomination = neli.Open }

@@ -1,8 +1,8 @@
 /*
 Package scenario runs whole members, unchanged, on the in-memory broker of package
 nelitest in simulated time: a rig for scripted scenarios, and the scenarios (its
-tests). A sampler looks at every member again and again and asserts the promise: at
-most one leader of each role, tokens that never go back and are one member's each.
+tests). A sampler checks all members again and again and asserts the promise: at most
+one leader of each role, and tokens that never go back and belong to one member each.
 
 	Simulate ──▶ Cluster ── Work, Join ──▶ Member: a neli.Neli, its barrier and its task
 	               │  ▲
@@ -10,9 +10,9 @@ most one leader of each role, tokens that never go back and are one member's eac
 	               ▼
 	            Broker ── CutOff, Kill, Suspend, Stop …
 
-A scenario says what happens and when, and what must be so then. It is for what users
-rely on: who leads, after how long, what the application is told. What must hold under
-any schedule is for the simulators (package lease's, and the root's), which draw
+A scenario says what happens and when, and what must be true then. It tests what users
+rely on: who leads, after how long, and what the application is told. What must hold under
+any schedule is tested by the simulators (of package lease and of the root), which draw
 their schedules at random.
 */
 package scenario

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Members with different R share what each wants, and then nothing moves: a term must
-// not end again and again because somebody is offered what it does not want.
+// Members with different R share the roles that each wants, and then nothing moves. A term must
+// not end again and again because a member is offered a role that it does not want.
 func TestMembersWithDifferentRoles(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(12), func(c *Cluster) {
 		c.Work("a", many(12))
@@ -29,17 +29,17 @@ func TestMembersWithDifferentRoles(t *testing.T) {
 		require.Equal(c, before, c.Contest(1))
 		require.Len(c, c.owned(12), 12)
 		for role := 6; role < 12; role++ {
-			require.True(c, c.Members["a"].IsLeaderOf(role), "only a wants it")
+			require.True(c, c.Members["a"].IsLeaderOf(role), "a does not lead a role that only a wants")
 		}
 		c.orderly()
 		require.NoError(c, c.Members["a"].Close())
 		c.Eventually(100*time.Millisecond, "b leads what it wants", c.leadsAll("b", 6))
 		c.Pass(time.Minute)
-		require.Len(c, c.owned(12), 6, "nobody wants the others")
+		require.Len(c, c.owned(12), 6, "roles are led that no member wants")
 	})
 }
 
-// A Transfer to a member that does not want the role is refused, and the role is kept.
+// A Transfer to a member that does not want the role is refused, and the leader keeps the role.
 func TestTransferToOneThatDoesNotWantTheRole(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
 		a := c.Work("a", many(4, rebalanceOff))
@@ -51,10 +51,10 @@ func TestTransferToOneThatDoesNotWantTheRole(t *testing.T) {
 		c.Pass(time.Minute)
 		require.Equal(c, []string{"acquired"}, a.Kinds())
 		require.Equal(c, before, c.Contest(1))
-		require.NoError(c, a.Transfer(c.atMost(time.Minute), 1, "b"), "this one it wants")
+		require.NoError(c, a.Transfer(c.atMost(time.Minute), 1, "b"), "refuses to transfer a role that b wants")
 		c.Eventually(20*time.Millisecond, "it leads", func() bool { return b.IsLeaderOf(1) })
 
-		// It has changed its mind, and says so while it is asked.
+		// It no longer wants the role, and says so while it is asked.
 		require.NoError(c, b.SetRoles(4))
 		c.Pass(2 * time.Second)
 		c.Broker.CutOff("b", nelitest.Appends)
@@ -64,8 +64,8 @@ func TestTransferToOneThatDoesNotWantTheRole(t *testing.T) {
 	})
 }
 
-// Processes that crash as fast as they are started are forgotten soon, and cost nothing:
-// who leads leads on, who joins meanwhile gets its share in time.
+// Processes that crash as soon as they are started are soon forgotten, and do no harm: the leader
+// leads on, and a member that joins meanwhile gets its share in time.
 func TestCrashLoopsAreForgotten(t *testing.T) {
 	const n = 6
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -87,15 +87,15 @@ func TestCrashLoopsAreForgotten(t *testing.T) {
 		c.Eventually(time.Until(joined.Add(30*time.Second)), "b has its share", func() bool { return c.shares(n)["b"] == n/2 })
 		c.Pass(20 * time.Second)
 		for _, m := range []*Member{a, b} {
-			require.Len(c, m.Members(), 2, "the others are forgotten")
+			require.Len(c, m.Members(), 2, "crashed processes are not forgotten")
 		}
 		require.Equal(c, Contest{n + n/2, n + n/2, 2}, c.Contest(1))
 		c.orderly()
 	})
 }
 
-// One partition is offline: the roles of all others have their leaders throughout, and
-// do not move to and fro; when it is back its roles are led again and all is level.
+// One partition is offline. The roles of all others have their leaders throughout, and do not
+// move to and fro. When it is back, its roles are led again, and the shares are level.
 func TestRolesOfAnUnreachablePartition(t *testing.T) {
 	const n, m = 24, 4
 	var o outage
@@ -108,7 +108,7 @@ func TestRolesOfAnUnreachablePartition(t *testing.T) {
 		o.set(2)
 		c.Pass(20 * time.Second)
 		require.Len(c, c.owned(n), n-n/m)
-		c.Pass(40 * time.Second) // what was held there was equally many, or nearly
+		c.Pass(40 * time.Second) // the members held about equally many roles there
 		terms := c.terms()
 		for range 60 {
 			c.Pass(10 * time.Second)
@@ -121,7 +121,7 @@ func TestRolesOfAnUnreachablePartition(t *testing.T) {
 	})
 }
 
-// Members whose home is on an offline partition announce themselves elsewhere.
+// Members whose home is on an offline partition announce themselves on another one.
 func TestMembersAreKnownWithoutTheirHome(t *testing.T) {
 	for _, down := range []int{0, 1} {
 		var o outage
@@ -141,8 +141,8 @@ func TestMembersAreKnownWithoutTheirHome(t *testing.T) {
 	}
 }
 
-// With Assigned nomination, one offline partition costs the others nothing for long:
-// who cannot claim there leaves the group for a bounded time, and then stays.
+// With Assigned nomination, one offline partition does the others no lasting harm. A member that
+// cannot claim there leaves the group for a bounded time, and then stays.
 func TestAssignedWithAnOfflinePartition(t *testing.T) {
 	var o outage
 	Simulate(t, nelitest.Options{}, Roles(2), func(c *Cluster) {
@@ -163,8 +163,7 @@ func TestAssignedWithAnOfflinePartition(t *testing.T) {
 	})
 }
 
-// An application that hangs has its process leave the group, and what it led is led by
-// another one.
+// A member whose application hangs leaves the group, and another one takes over its roles.
 func TestAssignedHungApplication(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		brisk := func(cfg *neli.Config) { cfg.MaxPulseInterval = 10 * time.Second }
@@ -186,8 +185,8 @@ func TestAssignedHungApplication(t *testing.T) {
 	})
 }
 
-// StepDown takes no longer than it says, also where nothing arrives any more and T is
-// long: the wait for a successor, and what a Release may take to be acknowledged.
+// StepDown takes no longer than documented, even when no record arrives and T is long. It waits
+// for a successor, and then for a Release to be acknowledged.
 func TestStepDownOfOneThatIsCutOff(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		a := c.Work("a", func(cfg *neli.Config) { Open(cfg); cfg.HeartbeatTimeout = time.Minute })
@@ -203,8 +202,8 @@ func TestStepDownOfOneThatIsCutOff(t *testing.T) {
 	})
 }
 
-// Many members that start again after a clean end of all know at once that nobody leads,
-// and lead all within round trips.
+// Many members that start after all have closed in good order know at once that nobody leads, and
+// lead everything within round trips.
 func TestStartAfterACleanEnd(t *testing.T) {
 	const n, size = 60, 6
 	for _, m := range []int{1, 4} {
@@ -230,7 +229,7 @@ func TestStartAfterACleanEnd(t *testing.T) {
 	}
 }
 
-// A record of somebody's Claim that is under way counts for nothing in the balance.
+// Claims in flight count for nothing in the balance.
 func TestClaimsUnderWayCountForNothing(t *testing.T) {
 	const n, m = 12, 2
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -244,15 +243,15 @@ func TestClaimsUnderWayCountForNothing(t *testing.T) {
 		c.Eventually(2*silence, "a and b lead all", func() bool { s := c.shares(n); return s["a"]+s["b"] == n })
 		require.Equal(c, terms+n/3, c.terms())
 		c.Pass(10 * time.Minute)
-		require.Equal(c, terms+n/3, c.terms(), "what it would claim moves nothing")
+		require.Equal(c, terms+n/3, c.terms(), "a Claim in flight has moved roles")
 		require.LessOrEqual(c, len(c.Records(0, lease.Claim))+len(c.Records(1, lease.Claim)), 6*m)
 		c.Broker.Restore("d", nelitest.All)
 		c.level(n, time.Minute)
 	})
 }
 
-// A watcher that comes late hears of a leader with the leader's next word, though nobody
-// else says anything.
+// A late watcher learns of a leader from the leader's next record, even if no other member writes
+// anything.
 func TestALateWatcherIsTold(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(1), func(c *Cluster) {
 		c.Work("a", many(1))
@@ -267,6 +266,6 @@ func TestALateWatcherIsTold(t *testing.T) {
 				return
 			}
 		}
-		require.Fail(c, "nothing was told")
+		require.Fail(c, "Watch reports nothing")
 	})
 }

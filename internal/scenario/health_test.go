@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A member that says that it is sick gives up in order, another one leads without
-// waiting for T, and it takes part again when it is well.
+// A member that reports that it is unhealthy gives up in good order, another one leads without
+// waiting for T, and the member takes part again when it is healthy.
 func TestHealthy(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		t.Run(nomination.String(), func(t *testing.T) {
@@ -32,13 +32,13 @@ func TestHealthy(t *testing.T) {
 				r := a.Last().(neli.LeaderRevoked)
 				require.Equal(c, neli.ReasonUnhealthy, r.Reason)
 				require.False(c, r.Deadline.IsZero())
-				require.Empty(c, c.Broker.Assigned("a"), "it has left the group")
+				require.Empty(c, c.Broker.Assigned("a"), "it is still in the group")
 
 				c.Crash(b)
 				claims := len(c.Records(0, lease.Claim))
 				c.Pass(time.Minute)
 				require.False(c, a.IsLeader())
-				require.Len(c, c.Records(0, lease.Claim), claims, "it claims nothing")
+				require.Len(c, c.Records(0, lease.Claim), claims, "it claims while it is unhealthy")
 				for _, m := range a.Members() {
 					require.False(c, m.Nominated && m.Self)
 				}
@@ -49,7 +49,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-// A barrier may take its time when a member is sick: the lease is kept meanwhile.
+// The barrier of an unhealthy member may take its time: the lease is kept meanwhile.
 func TestSickLeaderDrains(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var health sick
@@ -64,7 +64,7 @@ func TestSickLeaderDrains(t *testing.T) {
 		})
 		health.yes.Store(true)
 		c.Pass(2 * time.Second)
-		health.yes.Store(false) // well again: too late, it has been told
+		health.yes.Store(false) // healthy again, but the barrier was called already
 		c.Pass(5 * time.Second)
 		require.True(c, a.IsLeader())
 		require.False(c, b.IsLeader())
@@ -72,8 +72,8 @@ func TestSickLeaderDrains(t *testing.T) {
 	})
 }
 
-// A check that does not return counts as sick after five seconds, and as what it
-// says when it does.
+// A health check that hangs counts as unhealthy after five seconds. Once it returns, its result
+// counts.
 func TestHangingCheckCountsAsSick(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var hang atomic.Bool
@@ -86,7 +86,7 @@ func TestHangingCheckCountsAsSick(t *testing.T) {
 			cfg.DisableRebalance = true
 			cfg.Healthy = func() error {
 				if inside.Add(1) > 1 {
-					c.Error("called concurrently with itself")
+					c.Error("the check is called concurrently with itself")
 				}
 				defer inside.Add(-1)
 				if hang.Load() {
@@ -100,7 +100,7 @@ func TestHangingCheckCountsAsSick(t *testing.T) {
 		c.Pass(6 * time.Second)
 		hang.Store(true)
 		c.Pass(5 * time.Second)
-		require.True(c, a.IsLeader(), "five seconds are not over")
+		require.True(c, a.IsLeader(), "gives up before five seconds are over")
 		c.Eventually(1100*time.Millisecond, "b leads", b.IsLeader)
 		require.Equal(c, neli.ReasonUnhealthy, a.Last().(neli.LeaderRevoked).Reason)
 		c.Pass(time.Minute)
@@ -113,8 +113,7 @@ func TestHangingCheckCountsAsSick(t *testing.T) {
 	})
 }
 
-// Nothing is claimed, and no group joined, before the first check has said that all
-// is well.
+// A member claims nothing, and joins no group, before the first check has succeeded.
 func TestFirstCheckComesBeforeTheFirstClaim(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		for _, how := range []string{"slow", "sick", "hangs"} {
@@ -142,8 +141,8 @@ func TestFirstCheckComesBeforeTheFirstClaim(t *testing.T) {
 	}
 }
 
-// In non-exclusive mode a sick leader leaves the group and leads until the others
-// do: there is always a leader.
+// In non-exclusive mode, an unhealthy leader leaves the group and leads on until another member
+// leads, so there is always a leader.
 func TestSharedHealthy(t *testing.T) {
 	Simulate(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, Overlapping, func(c *Cluster) {
 		var health sick
@@ -170,8 +169,8 @@ func TestSharedHealthy(t *testing.T) {
 	})
 }
 
-// A member that is sick for a moment does not come back before the group has given
-// its partition to another.
+// A member that is unhealthy for a moment does not come back before the group has given its
+// partition to another member.
 func TestSharedSickForAMoment(t *testing.T) {
 	Simulate(t, nelitest.Options{RebalanceTime: 500 * time.Millisecond}, Overlapping, func(c *Cluster) {
 		var health sick
@@ -192,7 +191,7 @@ func TestSharedSickForAMoment(t *testing.T) {
 	})
 }
 
-// Alone, and sick, it leads until T has passed.
+// A member that is unhealthy and alone leads until T has passed.
 func TestSharedSickAndAlone(t *testing.T) {
 	Simulate(t, nelitest.Options{}, Overlapping, func(c *Cluster) {
 		var health sick
@@ -210,7 +209,7 @@ func TestSharedSickAndAlone(t *testing.T) {
 	})
 }
 
-// Close waits for a check that is under way, and none follows.
+// Close waits for a check in progress, and makes no other.
 func TestCloseWaitsForTheCheck(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		simulate(t, nelitest.Options{}, func(c *Cluster) {
@@ -225,10 +224,10 @@ func TestCloseWaitsForTheCheck(t *testing.T) {
 				}
 			})
 			c.Leader(0, 4*silence)
-			c.Eventually(5*time.Second, "a call is under way", func() bool { return calls.Load()%2 == 1 })
+			c.Eventually(5*time.Second, "a check is in progress", func() bool { return calls.Load()%2 == 1 })
 			require.NoError(c, a.Close())
 			done := calls.Load()
-			require.Zero(c, done%2, "it has returned")
+			require.Zero(c, done%2, "Close has returned before the check")
 			c.Pass(time.Minute)
 			require.Equal(c, done, calls.Load())
 			require.NotContains(c, a.Kinds(), "fenced")
@@ -236,7 +235,7 @@ func TestCloseWaitsForTheCheck(t *testing.T) {
 	}
 }
 
-// An observer has nothing to lead: nobody asks whether it should.
+// An observer has nothing to lead, so its health is not checked.
 func TestObserverIsNotChecked(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var health sick
@@ -250,7 +249,7 @@ func TestObserverIsNotChecked(t *testing.T) {
 	})
 }
 
-// A member of many is asked about once a second.
+// A member with many roles is checked about once a second.
 func TestCheckIsMadeOnceASecond(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var health sick

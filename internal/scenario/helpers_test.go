@@ -15,18 +15,18 @@ import (
 
 const (
 	defaultT = 5 * time.Second
-	silence  = 5006 * time.Millisecond // what a claimant waits for a holder of that T, with 500 ppm
+	silence  = 5006 * time.Millisecond // how long a claimant waits for a holder with T = defaultT, with 500 ppm
 
-	// steady is how long a member must have been there to be given something, with room
-	// for the rest.
+	// steady is how long a member must have been up before it is given roles, and some time for
+	// the rest.
 	steady = 15*time.Second + 3*time.Second
-	// election is how long the first election of a new topic takes: silence, and a few
-	// round trips for Hellos, shares and claims.
+	// election is how long the first election of a new topic takes: silence, and a few round trips
+	// for Hellos, shares and claims.
 	election = silence + 400*time.Millisecond
-	// takeover is how long it takes until all that a dead member led is led again.
+	// takeover is how long it takes until everything that a dead member led is led again.
 	takeover = silence + 200*time.Millisecond
 
-	sharedT  = 18 * time.Second // T of non-exclusive mode by default
+	sharedT  = 18 * time.Second // the default T of non-exclusive mode
 	interval = sharedT / 20
 )
 
@@ -36,10 +36,10 @@ func simulate(t *testing.T, opts nelitest.Options, test func(c *Cluster)) {
 	Simulate(t, opts, nil, test)
 }
 
-// many has Open nomination and n roles, all on one partition.
+// many configures Open nomination and n roles, all on one partition.
 func many(n int, changes ...func(*neli.Config)) func(*neli.Config) { return manyOn(1, n, changes...) }
 
-// manyOn has n roles on m partitions.
+// manyOn configures Open nomination and n roles on m partitions.
 func manyOn(m, n int, changes ...func(*neli.Config)) func(*neli.Config) {
 	return func(cfg *neli.Config) {
 		cfg.Nomination, cfg.Partitions, cfg.Roles = neli.Open, m, n
@@ -58,12 +58,12 @@ func leaseOf(d time.Duration) func(*neli.Config) {
 	return func(cfg *neli.Config) { cfg.HeartbeatTimeout = d }
 }
 
-// wide is a cluster of n roles that is not looked at every millisecond.
+// wide prepares a cluster of n roles that is not checked every millisecond.
 func wide(n int) func(*Cluster) {
 	return func(c *Cluster) { c.Roles, c.Period = n, 50*time.Millisecond }
 }
 
-// atMost is a context for what must not take longer.
+// atMost returns a context for a call that must not take longer than d.
 func (c *Cluster) atMost(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	c.Cleanup(cancel)
@@ -83,7 +83,7 @@ func (c *Cluster) shares(n int) map[string]int {
 	return out
 }
 
-// owned returns the roles that somebody leads.
+// owned returns the roles that have a leader.
 func (c *Cluster) owned(n int) (out []int) {
 	for role := range n {
 		if slices.ContainsFunc(c.Names, func(name string) bool { return c.Members[name].IsLeaderOf(role) }) {
@@ -100,8 +100,7 @@ func (c *Cluster) leadsAll(name string, n int) func() bool {
 
 func (c *Cluster) allLed(n int) func() bool { return func() bool { return len(c.owned(n)) == n } }
 
-// level waits until all n roles are led and no member has more than one more than
-// another.
+// level waits until all n roles are led, and no member leads over one more than another.
 func (c *Cluster) level(n int, within time.Duration) {
 	c.Helper()
 	c.Eventually(within, "everybody has a share", func() bool {
@@ -114,7 +113,7 @@ func (c *Cluster) level(n int, within time.Duration) {
 	})
 }
 
-// terms counts how often leadership of a role began, at those who are there.
+// terms returns how many terms began at the present members.
 func (c *Cluster) terms() (n int) {
 	for _, name := range c.Names {
 		for _, e := range c.Members[name].Events() {
@@ -126,7 +125,7 @@ func (c *Cluster) terms() (n int) {
 	return n
 }
 
-// orderly asserts that nobody lost anything but by an orderly revocation.
+// orderly asserts that terms ended only by orderly revocations.
 func (c *Cluster) orderly() {
 	c.Helper()
 	for _, name := range c.Names {
@@ -134,7 +133,7 @@ func (c *Cluster) orderly() {
 	}
 }
 
-// count returns how often a kind of event was told.
+// count returns how many events of a kind there were.
 func (m *Member) count(kind string) (n int) {
 	for _, k := range m.Kinds() {
 		if k == kind {
@@ -144,7 +143,7 @@ func (m *Member) count(kind string) (n int) {
 	return n
 }
 
-// revoked returns the roles that m was told to give up, and why.
+// revoked returns the roles that m was told to give up, and the reasons.
 func (m *Member) revoked() (roles []int, why []neli.Reason) {
 	for _, e := range m.Events() {
 		if r, ok := e.(neli.LeaderRevoked); ok {
@@ -156,7 +155,7 @@ func (m *Member) revoked() (roles []int, why []neli.Reason) {
 
 var errSick = errors.New("sick")
 
-// sick is a process's own check, which a test answers.
+// sick is a health check whose result the test sets.
 type sick struct {
 	yes   atomic.Bool
 	calls atomic.Int64

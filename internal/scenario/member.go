@@ -8,20 +8,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Member is one process: a Neli, driven in one of several ways.
+// Member is one process: a Neli, with one of several ways to drive it.
 type Member struct {
 	*neli.Neli
-	As string // its name, by which the broker knows it, too
+	As string // its name, at the broker, too
 
 	c       *Cluster
 	mu      sync.Mutex
 	events  []neli.Event
 	onEvent func(neli.Event) // runs in the barrier
-	inside  bool             // the barrier or the task runs
+	inside  bool             // the barrier or the task is running
 	tasks   int
 }
 
-// Barrier takes what the application is told.
+// Barrier receives the events.
 func (m *Member) Barrier(e neli.Event) {
 	m.Enter()
 	defer m.Leave()
@@ -35,14 +35,14 @@ func (m *Member) Barrier(e neli.Event) {
 	}
 }
 
-// Start pulses in the background.
+// Start pulses the member in the background.
 func (m *Member) Start() {
 	m.c.Helper()
 	_, err := m.Background(m.Task)
 	require.NoError(m.c, err)
 }
 
-// Task is a small piece of work.
+// Task does a small piece of work.
 func (m *Member) Task() {
 	m.Enter()
 	defer m.Leave()
@@ -52,7 +52,7 @@ func (m *Member) Task() {
 	time.Sleep(5 * time.Millisecond)
 }
 
-// Enter asserts, until Leave, that barrier and task never run side by side.
+// Enter asserts, until Leave, that the barrier and the task never run at the same time.
 func (m *Member) Enter() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,14 +69,14 @@ func (m *Member) Leave() {
 	m.inside = false
 }
 
-// Upon sets what the barrier does.
+// Upon sets what the barrier does for each event.
 func (m *Member) Upon(f func(neli.Event)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.onEvent = f
 }
 
-// Hold has the barrier take a while for each revocation, and returns what these were.
+// Hold lets the barrier take d for each revocation, and returns a channel with the revocations.
 func (m *Member) Hold(d time.Duration) (told chan neli.LeaderRevoked) {
 	told = make(chan neli.LeaderRevoked, 10)
 	m.Upon(func(e neli.Event) {
@@ -88,14 +88,14 @@ func (m *Member) Hold(d time.Duration) (told chan neli.LeaderRevoked) {
 	return told
 }
 
-// Tasks is how often the task ran.
+// Tasks returns how often the task ran.
 func (m *Member) Tasks() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.tasks
 }
 
-// Kinds are the events so far, as one word each.
+// Kinds returns the kinds of the events so far.
 func (m *Member) Kinds() []string {
 	var out []string
 	for _, e := range m.Events() {
@@ -111,14 +111,14 @@ func (m *Member) Kinds() []string {
 	return out
 }
 
-// Events are what the barrier was told so far.
+// Events returns the events so far.
 func (m *Member) Events() []neli.Event {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([]neli.Event(nil), m.events...)
 }
 
-// Last is the newest event, or nil.
+// Last returns the newest event, or nil.
 func (m *Member) Last() neli.Event {
 	es := m.Events()
 	if len(es) == 0 {
@@ -127,7 +127,7 @@ func (m *Member) Last() neli.Event {
 	return es[len(es)-1]
 }
 
-// ID returns the id by which m knows itself.
+// ID returns the member's own id.
 func (m *Member) ID() string {
 	for _, x := range m.Members() {
 		if x.Self {

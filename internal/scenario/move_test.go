@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A preferred member that says that it is there and does not hear is asked once a
-// minute, and costs no term.
+// A preferred member announces itself but hears nothing. It is asked once a minute, and costs no
+// term.
 func TestDeafMemberIsLeftAlone(t *testing.T) {
 	const n = 3
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -22,10 +22,10 @@ func TestDeafMemberIsLeftAlone(t *testing.T) {
 		c.Pass(6 * time.Second)
 		c.Broker.CutOff("b", nelitest.Reads)
 		c.Pass(20 * time.Second)
-		require.Equal(c, 1, c.pings(0), "it tries once")
+		require.Equal(c, 1, c.pings(0), "asks more than once")
 		c.Gap()
 		c.Pass(10 * time.Minute)
-		require.InDelta(c, 13, c.pings(0), 2, "5, 10, 20, 40 s later, then each minute")
+		require.InDelta(c, 13, c.pings(0), 2, "does not ask 5, 10, 20, 40 s later, then each minute")
 		require.Zero(c, a.count("revoked"))
 		require.Zero(c, c.Gap())
 		c.Broker.Restore("b", nelitest.All)
@@ -34,8 +34,8 @@ func TestDeafMemberIsLeftAlone(t *testing.T) {
 	})
 }
 
-// One that is too busy to answer once, as where many start on few cores, has its share
-// soon after it can, not a minute later.
+// A member that is once too busy to answer, as when many start on few cores, gets its share soon
+// afterwards, not a minute later.
 func TestBusyMemberHasItsShareSoon(t *testing.T) {
 	const n = 4
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -52,8 +52,8 @@ func TestBusyMemberHasItsShareSoon(t *testing.T) {
 	})
 }
 
-// A barrier that takes its time holds up what moves for balance: all of it together,
-// and beats go on.
+// A barrier that takes its time delays roles that move for balance. They stay together, and beats
+// go on.
 func TestRebalanceDrains(t *testing.T) {
 	const n = 6
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -66,7 +66,7 @@ func TestRebalanceDrains(t *testing.T) {
 		require.Equal(c, neli.ReasonRebalanced, r.Reason)
 		require.Len(c, r.Roles(), n/2)
 		c.Pass(6900 * time.Millisecond)
-		require.Equal(c, n, c.shares(n)["a"], "kept while the application finishes")
+		require.Equal(c, n, c.shares(n)["a"], "given up while the application finishes its work")
 		c.Eventually(200*time.Millisecond, "b has its share", func() bool { return c.shares(n)["b"] == n/2 })
 		c.Pass(time.Minute)
 		require.Empty(c, told)
@@ -75,8 +75,8 @@ func TestRebalanceDrains(t *testing.T) {
 	})
 }
 
-// A leader that is told to give up for balance and then closes, or is sick, does
-// both in order.
+// A leader that is to give up roles for balance, and then closes or becomes unhealthy, does both
+// in good order.
 func TestCloseWhileRolesMove(t *testing.T) {
 	const n = 4
 	for _, how := range []string{"close", "sick"} {
@@ -101,7 +101,7 @@ func TestCloseWhileRolesMove(t *testing.T) {
 	}
 }
 
-// Who comes is told at once who else is there, whenever these last said so.
+// A newcomer soon knows all other members, however long ago they announced themselves.
 func TestNewcomerSoonKnowsTheOthers(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		for _, name := range []string{"a", "b", "d", "e"} {
@@ -117,11 +117,12 @@ func TestNewcomerSoonKnowsTheOthers(t *testing.T) {
 		}
 		before := len(c.Records(0, lease.Hello))
 		c.Pass(time.Minute)
-		require.LessOrEqual(c, len(c.Records(0, lease.Hello))-before, 13*len(c.Names), "and then all is quiet")
+		require.LessOrEqual(c, len(c.Records(0, lease.Hello))-before, 13*len(c.Names), "Hellos go on")
 	})
 }
 
-// What one is handed is not handed on for 30 s, what one has claimed may be at once.
+// A role that was handed over is not handed on for 30 s. A role that was claimed may be moved at
+// once.
 func TestWhatWasHandedStaysForAWhile(t *testing.T) {
 	const n = 4
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -130,7 +131,7 @@ func TestWhatWasHandedStaysForAWhile(t *testing.T) {
 		b := c.Work("b", many(n))
 		c.Pass(5 * time.Second)
 		c.Work("d", many(n, priority(10)))
-		c.Eventually(20*time.Second, "b has something", b.IsLeader)
+		c.Eventually(20*time.Second, "b leads", b.IsLeader)
 		began := time.Now()
 		c.Eventually(time.Minute, "d leads all", c.leadsAll("d", n))
 		require.Greater(c, time.Since(began), 29*time.Second)
@@ -138,7 +139,7 @@ func TestWhatWasHandedStaysForAWhile(t *testing.T) {
 	})
 }
 
-// SetRoles is followed: what lies beyond is given up by all and not handed over.
+// SetRoles takes effect: all members give up the roles beyond R, and none is handed over.
 func TestRebalanceKeepsToTheRoles(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(8), func(c *Cluster) {
 		for _, name := range []string{"a", "b"} {
@@ -149,18 +150,18 @@ func TestRebalanceKeepsToTheRoles(t *testing.T) {
 			for _, name := range c.Names {
 				require.NoError(c, c.Members[name].SetRoles(r))
 			}
-			c.level(r, 40*time.Second) // what has moved stays for 30 s
+			c.level(r, 40*time.Second) // a role that has moved stays for 30 s
 			before := c.Contest(1)
 			c.Pass(time.Minute)
-			require.Equal(c, before, c.Contest(1), "and then nothing moves")
+			require.Equal(c, before, c.Contest(1), "roles still move")
 			require.Len(c, c.owned(8), r)
 		}
 		c.orderly()
 	})
 }
 
-// When the one in whose favour a role was released does not claim it, the others
-// do so one after the other as well.
+// If the member in whose favour a role was released does not claim it, the others claim it one
+// after the other, too, not all at once.
 func TestFewClaimWhatASuccessorLeaves(t *testing.T) {
 	lost := 0
 	for range 6 {

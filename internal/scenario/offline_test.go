@@ -10,9 +10,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// outage is the partitions that are offline: nothing that is appended there arrives, and
-// appends are reported as failed when they time out. Reading from them yields nothing
-// new, as nothing is.
+// outage is a set of partitions that are offline. An append to one fails when it times out, and
+// is never in the log. Reading one yields nothing new.
 type outage struct {
 	mu   sync.Mutex
 	down map[int]bool
@@ -64,7 +63,7 @@ type brittleProducer struct {
 
 var errOffline = errors.New("the partition has no leader")
 
-// appendTimeout is when an append to an offline partition is given up.
+// appendTimeout is the time after which an append to an offline partition fails.
 const appendTimeout = 5 * time.Second
 
 func (p *brittleProducer) Append(topic string, partition int, value []byte, report func(error)) error {

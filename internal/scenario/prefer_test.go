@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The highest priority leads from the first election on; of those left the next
-// one; and one that comes back waits until it is steady.
+// The member with the highest priority leads from the first election on. When it is gone, the
+// next one leads. When it comes back, it waits until it is steady.
 func TestPriority(t *testing.T) {
 	const n = 4
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -26,7 +26,7 @@ func TestPriority(t *testing.T) {
 		c.Eventually(takeover, "the next one leads", c.leadsAll("b", n))
 		back := c.Work("a", many(n, priority(10)))
 		c.Pass(14900 * time.Millisecond)
-		require.True(c, c.leadsAll("b", n)(), "not before it is steady")
+		require.True(c, c.leadsAll("b", n)(), "takes over before it is steady")
 		c.Eventually(steady-14900*time.Millisecond+3*time.Second, "the highest leads again", c.leadsAll("a", n))
 		require.Equal(c, 1, c.Members["b"].count("revoked"), "all together")
 		before := len(back.Kinds())
@@ -36,8 +36,8 @@ func TestPriority(t *testing.T) {
 	})
 }
 
-// A preferred member that is never steady takes nothing over, however it flaps: by
-// crashes, by its health, or by being cut off so that its leases lapse.
+// A preferred member that is never steady takes nothing over, whether it crashes, becomes
+// unhealthy, or is cut off so that its leases lapse.
 func TestFlappingMemberTakesNothingOver(t *testing.T) {
 	for _, how := range []string{"crash", "health", "restart"} {
 		t.Run(how, func(t *testing.T) {
@@ -66,14 +66,14 @@ func TestFlappingMemberTakesNothingOver(t *testing.T) {
 					require.Equal(c, n, c.shares(n)["b"])
 				}
 				require.Len(c, b.Kinds(), told)
-				c.Eventually(steady+5*time.Second, "until it is steady", c.leadsAll("a", n))
+				c.Eventually(steady+5*time.Second, "a leads all once it is steady", c.leadsAll("a", n))
 			})
 		})
 	}
 }
 
-// A preferred leader whose lease lapsed is not given back what it lost before it has
-// been there for a while.
+// A preferred leader whose lease lapsed gets back what it lost only when it has been up for a
+// while.
 func TestLapsedLeaderIsNotSteady(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		a, b := c.Work("a", many(1, priority(10))), c.Work("b", many(1))
@@ -85,7 +85,7 @@ func TestLapsedLeaderIsNotSteady(t *testing.T) {
 			c.Pass(500 * time.Millisecond)
 			c.Broker.Restore("a", nelitest.All)
 			c.Pass(14 * time.Second)
-			require.True(c, b.IsLeader(), "not before a is steady")
+			require.True(c, b.IsLeader(), "a takes over before it is steady")
 			c.Eventually(10*time.Second, "a leads again", a.IsLeader)
 			c.Pass(time.Minute)
 			require.True(c, a.IsLeader())
@@ -93,13 +93,13 @@ func TestLapsedLeaderIsNotSteady(t *testing.T) {
 	})
 }
 
-// With a function each role is led by the member that is preferred there, and
-// by the next one if that is not.
+// With a preference function, each role is led by the member preferred for it, or by the next one
+// if that is gone.
 func TestPreferenceByRole(t *testing.T) {
 	const n = 9
 	order := []string{"a", "b", "d"}
 	prefer := func(cfg *neli.Config) {
-		cfg.Priority = 5 // plays no part
+		cfg.Priority = 5 // the function overrides it
 		cfg.Preference = func(m neli.Member, role int) int {
 			for i, name := range order {
 				if m.Name == name {
@@ -121,7 +121,7 @@ func TestPreferenceByRole(t *testing.T) {
 			}
 			return true
 		}
-		c.Eventually(steady+15*time.Second, "all are where they belong", placed)
+		c.Eventually(steady+15*time.Second, "all roles are at their preferred members", placed)
 		before := c.terms()
 		c.Pass(2 * time.Minute)
 		require.Equal(c, before, c.terms())
@@ -130,23 +130,23 @@ func TestPreferenceByRole(t *testing.T) {
 			return c.shares(n)["a"]+c.shares(n)["d"] == n
 		})
 		for role := range n {
-			if role%3 == 2 { // b's: after it comes d
+			if role%3 == 2 { // one of b's roles, for which d comes next
 				require.True(c, c.Members["d"].IsLeaderOf(role))
 			}
 		}
-		require.Zero(c, c.shares(n)["z"], "whom the function wants least")
+		require.Zero(c, c.shares(n)["z"], "z leads, whom the function prefers least")
 		c.Work("b", many(n, prefer))
-		c.Eventually(steady+15*time.Second, "all are where they belong again", placed)
+		c.Eventually(steady+15*time.Second, "all roles are at their preferred members again", placed)
 		c.orderly()
 	})
 }
 
-// What Preference is given of a member is the same at every process, so that all come to
-// the same result.
+// Preference gets the same arguments for a member at every process, so that all get the same
+// result.
 func TestPreferenceSeesWhatAllSee(t *testing.T) {
 	const n = 3
 	var mu sync.Mutex
-	asked := map[string]map[neli.Member]bool{"a": {}, "b": {}} // by who asks
+	asked := map[string]map[neli.Member]bool{"a": {}, "b": {}} // by calling process
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
 		for i, name := range []string{"a", "b"} {
 			c.Work(name, many(n, func(cfg *neli.Config) {
@@ -165,8 +165,8 @@ func TestPreferenceSeesWhatAllSee(t *testing.T) {
 	require.Equal(t, asked["a"], asked["b"])
 }
 
-// Members whose functions contradict each other hand partitions to and fro no more
-// than once in 30 s, always in order, and there is always a leader.
+// Members whose functions contradict each other move a role at most once in 30 s, always in good
+// order, and it always has a leader.
 func TestContradictoryPreferences(t *testing.T) {
 	const n = 3
 	members := []string{"a", "b", "d"}
@@ -194,7 +194,7 @@ func TestContradictoryPreferences(t *testing.T) {
 				if want == "itself" {
 					require.Zero(c, moves)
 				} else {
-					require.Greater(c, moves, n*5, "they do contradict each other")
+					require.Greater(c, moves, n*5, "the functions do not contradict each other")
 				}
 				require.LessOrEqual(c, c.Gap(), 2*time.Second, "a few round trips for each move: 50 ms is the sampler's grain")
 				c.orderly()

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rubbish appends n records that are nobody's.
+// rubbish appends n records that belong to no group.
 func (c *Cluster) rubbish(n int) {
 	c.Helper()
 	for range n {
@@ -20,8 +20,8 @@ func (c *Cluster) rubbish(n int) {
 	}
 }
 
-// A newcomer that finds no Snapshot within its first reach looks farther back before it waits
-// for the longest lease that there may be.
+// A newcomer that finds no Snapshot where it first begins to read looks farther back, before it
+// waits for the longest lease allowed.
 func TestANewcomerLooksFartherBack(t *testing.T) {
 	for _, n := range []int{1_000, 5_000, 30_000, 100_000} {
 		t.Run(fmt.Sprintf("%d records behind the Snapshot", n), func(t *testing.T) {
@@ -32,14 +32,14 @@ func TestANewcomerLooksFartherBack(t *testing.T) {
 				c.rubbish(n)
 				b := c.Work("b", many(4))
 				c.Eventually(time.Second, "b leads all", c.leadsAll("b", 4))
-				require.Zero(c, b.Stats().LogResets, "it was no trouble")
+				require.Zero(c, b.Stats().LogResets, "looking back counts as a reset of the log")
 			})
 		})
 	}
 }
 
-// A Snapshot may be read that tells of a time before reading began: it was long on its way.
-// Nothing becomes known from it, and the newcomer looks for its beginning.
+// A newcomer may read a Snapshot that was in flight for long and is older than the beginning of
+// its reading. It cannot use it, and looks farther back.
 func TestASnapshotFromBeforeTheBeginning(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
 		a := c.Work("a", many(4))
@@ -55,7 +55,7 @@ func TestASnapshotFromBeforeTheBeginning(t *testing.T) {
 	})
 }
 
-// Of many newcomers the first that finds a Snapshot tells the others.
+// With many newcomers, the first one that finds a Snapshot writes one for the others.
 func TestOneOfManyNewcomersLooksBack(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
 		a := c.Work("a", many(4))
@@ -75,7 +75,7 @@ func TestOneOfManyNewcomersLooksBack(t *testing.T) {
 	})
 }
 
-// It looks back so far and no farther: it waits, and then leads.
+// A newcomer looks back only so far. Then it waits, and leads.
 func TestANewcomerLooksBackSoFar(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
 		a := c.Work("a", many(4))
@@ -84,12 +84,12 @@ func TestANewcomerLooksBackSoFar(t *testing.T) {
 		c.rubbish(130_000)
 		c.Work("b", many(4))
 		c.Pass(time.Minute)
-		require.Empty(c, c.owned(4), "nothing tells how long a lease may be")
+		require.Empty(c, c.owned(4), "claims before the longest lease allowed is over")
 		c.Eventually(3*time.Second, "b leads all", c.leadsAll("b", 4))
 	})
 }
 
-// Where somebody who knows is there, nobody looks back: a Hello brings a Snapshot.
+// If a member that knows the fold is up, no newcomer looks back: its Hello brings a Snapshot.
 func TestNobodyLooksBackWhereOneAnswers(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
 		c.Work("a", many(4))

@@ -7,21 +7,21 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// Scenarios on a majority of small logs: what the documents ask for that issue elections by
-// a quorum, priorities or gossip. The names of the tests say which.
+// Scenarios on a majority of small logs, from documents that propose elections by quorum,
+// priority or gossip. The names of the tests name the documents.
 
 const (
 	smallT    = time.Second
 	smallTrip = 10 * time.Millisecond
-	// smallSilence is what a claimant waits, with 500 ppm.
+	// smallSilence is how long a claimant waits, with 500 ppm.
 	smallSilence = smallT + smallT/1000 + 2*time.Millisecond
 	// smallElection is how long a first election takes: silence, Hellos, and some round trips.
 	smallElection = smallSilence + 12*smallTrip
-	// smallTakeover is how long it takes until all that a dead member led is led again.
+	// smallTakeover is how long it takes until everything that a dead member led is led again.
 	smallTakeover = smallSilence + 8*smallTrip
 )
 
-// onSmallLogs has the election on so many logs, and n roles that are looked at all the time.
+// onSmallLogs prepares an election on that many logs, with n roles that are checked all the time.
 func onSmallLogs(logs, n int) func(*Cluster) {
 	return func(c *Cluster) {
 		c.Logs = nelitest.NewSmallLogs(logs, smallTrip)
@@ -29,7 +29,7 @@ func onSmallLogs(logs, n int) func(*Cluster) {
 	}
 }
 
-// small is a member on small logs.
+// small configures a member on small logs.
 func small(changes ...func(*neli.Config)) func(*neli.Config) {
 	return func(cfg *neli.Config) {
 		cfg.HeartbeatTimeout = smallT
@@ -39,8 +39,8 @@ func small(changes ...func(*neli.Config)) func(*neli.Config) {
 	}
 }
 
-// machines lets only those members and logs reach each other that are in one part: member i
-// and log i are one machine.
+// machines lets only members and logs of the same part reach each other. Member i and log i are
+// on one machine.
 func (c *Cluster) machines(names []string, parts ...[]int) {
 	part := make([]int, len(names))
 	for p, some := range parts {
@@ -59,7 +59,7 @@ func (c *Cluster) machines(names []string, parts ...[]int) {
 	}
 }
 
-// reaches leaves a member some logs of n.
+// reaches leaves a member connected to the given logs only, of n.
 func (c *Cluster) reaches(name string, n int, logs ...int) {
 	open := map[int]bool{}
 	for _, log := range logs {
@@ -74,7 +74,7 @@ func (c *Cluster) reaches(name string, n int, logs ...int) {
 	}
 }
 
-// leads is who leads role 0, or nil.
+// leads returns the leader of role 0, or nil.
 func (c *Cluster) leads() *Member {
 	for _, name := range c.Names {
 		if m := c.Members[name]; m.IsLeader() {
@@ -84,7 +84,7 @@ func (c *Cluster) leads() *Member {
 	return nil
 }
 
-// spread is the smallest and the largest number of n roles that a member leads.
+// spread returns the smallest and the largest number of n roles that a member leads.
 func (c *Cluster) spread(n int) (least, most int) {
 	least = n
 	of := c.shares(n)

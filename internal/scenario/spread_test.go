@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// At the first election, after a crash and after a join everybody has a share, and
-// then nothing moves any more; on one partition as on several.
+// At the first election, after a crash, and after a join, every member gets a share, and then
+// nothing moves. This holds for one partition and for several.
 func TestOpenSpreadsRoles(t *testing.T) {
 	const n = 24
 	for _, m := range []int{1, 3, 24} {
@@ -30,46 +30,46 @@ func TestOpenSpreadsRoles(t *testing.T) {
 				c.Work("e", manyOn(m, n))
 				c.Work("f", manyOn(m, n))
 				c.Pass(14 * time.Second)
-				require.Zero(c, c.shares(n)["e"]+c.shares(n)["f"], "not before they have been there for a while")
+				require.Zero(c, c.shares(n)["e"]+c.shares(n)["f"], "given roles before they are steady")
 				c.level(n, 30*time.Second)
 				before := c.terms()
 				c.Pass(2 * time.Minute)
-				require.Equal(c, before, c.terms(), "and then nothing moves")
+				require.Equal(c, before, c.terms(), "roles still move")
 				c.orderly()
 			})
 		})
 	}
 }
 
-// A cold start of many gives each its share at once: every role is claimed once, and
-// nothing is moved afterwards.
+// After a cold start of many members, each has its share at once: every role is claimed once, and
+// nothing moves afterwards.
 func TestColdStartSharesAtOnce(t *testing.T) {
 	const n = 120
 	for _, m := range []int{1, 4} {
 		for _, size := range []int{2, 12} {
 			t.Run(fmt.Sprintf("%d members, %d partitions", size, m), func(t *testing.T) {
 				Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
-					require.NoError(c, c.Broker.CreateTopic(topic, m)) // all start at the same time
+					require.NoError(c, c.Broker.CreateTopic(topic, m)) // so that all start at the same time
 					for i := range size {
 						c.Work(fmt.Sprint("m", i), manyOn(m, n))
 					}
 					c.level(n, election)
 					k := c.Contest(m)
 					c.Logf("%d claims in %d records, %d won", k.Claims, k.Records, k.Won)
-					require.Equal(c, n, k.Won, "each role once")
+					require.Equal(c, n, k.Won, "a role was won more than once")
 					require.LessOrEqual(c, k.Claims, n+n/5)
 					c.Pass(time.Minute)
-					require.Equal(c, n, c.terms(), "nothing is moved")
+					require.Equal(c, n, c.terms(), "roles have moved")
 				})
 			})
 		}
 	}
 }
 
-// Whatever a member had when it crashes, all others get their part of it in about
-// T′. Each role is claimed by one of them only where all hear the same at the same
-// time; where latencies vary by more than a round trip takes otherwise, a fifth of the
-// claims may be too many.
+// Whatever a member led when it crashed, all others get their part of it in about T′. Only where
+// all hear everything at the same time is each role claimed by one of them. Where latencies vary
+// by more than the time reserved for a round trip, up to a fifth of the claims may be
+// superfluous.
 func TestCrashSpreadsOverAllSurvivors(t *testing.T) {
 	const n = 60
 	for _, m := range []int{1, 5} {
@@ -109,8 +109,8 @@ func TestCrashSpreadsOverAllSurvivors(t *testing.T) {
 	}
 }
 
-// A join moves what is needed to level, no more, in one batch: one orderly revocation
-// that the next leader follows in a few round trips, within 30 s.
+// A join moves only as many roles as balance needs, in one batch: one orderly revocation, which
+// the next leader follows in a few round trips, within 30 s.
 func TestJoinIsOneOrderlyBatch(t *testing.T) {
 	const n = 12
 	for _, m := range []int{1, 3} {
@@ -123,9 +123,9 @@ func TestJoinIsOneOrderlyBatch(t *testing.T) {
 			c.Work("b", manyOn(m, n))
 			c.level(n, 30*time.Second)
 			k := c.Contest(m).Less(before)
-			require.Equal(c, n/2, k.Claims, "half of all moves, each once")
+			require.Equal(c, n/2, k.Claims, "does not move half of the roles, each once")
 			require.Equal(c, n/2, k.Won)
-			require.LessOrEqual(c, k.Records, m, "in one batch")
+			require.LessOrEqual(c, k.Records, m, "in more than one batch")
 			require.LessOrEqual(c, c.Gap(), 30*time.Millisecond)
 			c.orderly()
 			roles, why := a.revoked()
@@ -153,8 +153,8 @@ func TestRebalanceOff(t *testing.T) {
 	})
 }
 
-// Close, the return of Lead and StepDown spread what was held over all others, in round
-// trips: who is to lead each role was named before.
+// Close, the return of Lead, and StepDown spread the roles over all others within round trips,
+// since the successor of each role was named before.
 func TestWhatIsGivenUpIsSharedOut(t *testing.T) {
 	const n = 30
 	for _, m := range []int{1, 3} {
@@ -190,7 +190,7 @@ func TestWhatIsGivenUpIsSharedOut(t *testing.T) {
 					})
 					require.Less(c, time.Since(began), 30*time.Millisecond)
 					k := c.Contest(m).Less(before)
-					require.Equal(c, n, k.Claims, "each has one claimant")
+					require.Equal(c, n, k.Claims, "a role has more than one claimant")
 					require.Equal(c, n, k.Won)
 					cancel()
 					if how == "step down" {
@@ -202,8 +202,8 @@ func TestWhatIsGivenUpIsSharedOut(t *testing.T) {
 	}
 }
 
-// What a process leads by Lead moves together, however many functions have to end: one
-// Release, one Claim, and five round trips from the call of Close on.
+// Roles that a process leads with Lead move together, however many functions have to end: with
+// one Release and one Claim, and within five round trips of the call of Close.
 func TestManyRolesMoveTogether(t *testing.T) {
 	const n = 1000
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -211,7 +211,7 @@ func TestManyRolesMoveTogether(t *testing.T) {
 		go func() {
 			_ = a.Lead(context.Background(), func(ctx context.Context, l neli.Leadership) error {
 				<-ctx.Done()
-				time.Sleep(time.Duration(l.Role) * time.Microsecond) // some wake up before others
+				time.Sleep(time.Duration(l.Role) * time.Microsecond) // not all wake up at the same time
 				return nil
 			})
 		}()
@@ -229,8 +229,8 @@ func TestManyRolesMoveTogether(t *testing.T) {
 	})
 }
 
-// All forget each other while the broker is down. When it is back all is led again
-// within 2 T, each claims its share, and nothing has to be moved.
+// While the broker is down, all members forget each other. When it is back, everything is led
+// again within 2 T, each member claims its share, and nothing has to be moved.
 func TestAllAreLedAgainAfterAnOutage(t *testing.T) {
 	const n = 40
 	for _, m := range []int{1, 4} {
@@ -256,31 +256,31 @@ func TestAllAreLedAgainAfterAnOutage(t *testing.T) {
 	}
 }
 
-// On a slow log nobody hears of others' claims in time. Members claim their share and
-// see what has become of that, not everything at once.
+// On a slow log no member learns of others' claims in time. Members claim their share and wait
+// for the result, rather than claim everything at once.
 func TestFewClaimsOnASlowLog(t *testing.T) {
 	const n, size = 192, 12
 	slow := nelitest.Options{AppendLatency: 300 * time.Millisecond, ReadLatency: 300 * time.Millisecond, Jitter: 200 * time.Millisecond}
 	timeouts := []time.Duration{5 * time.Second, time.Minute}
 	if seeded.Race {
-		timeouts = timeouts[:1] // make sim has both, without the race detector
+		timeouts = timeouts[:1] // make sim runs both, without the race detector
 	}
 	for _, timeout := range timeouts {
 		Simulate(t, slow, wide(n), func(c *Cluster) {
-			require.NoError(c, c.Broker.CreateTopic(topic, 4)) // all begin together
+			require.NoError(c, c.Broker.CreateTopic(topic, 4)) // so that all begin together
 			for i := range size {
 				c.Work(fmt.Sprint("m", i), manyOn(4, n, leaseOf(timeout)))
 			}
-			c.Eventually(2*timeout+5*time.Second, "all is led", c.allLed(n))
+			c.Eventually(2*timeout+5*time.Second, "all are led", c.allLed(n))
 			k := c.Contest(4)
 			c.Logf("T = %v: %d claims in %d records, %d won", timeout, k.Claims, k.Records, k.Won)
-			require.LessOrEqual(c, k.Records, 3*4*size, "a record for the share on each partition, and two for what is left")
+			require.LessOrEqual(c, k.Records, 3*4*size, "more than one record for the share on each partition, and two for the rest")
 		})
 	}
 }
 
-// What all begin to want at the same instant each claims once: nobody knows yet that
-// the others want it, too. What the first one gets it shares afterwards.
+// Each member claims the roles that all begin to want at the same instant, since it does not know
+// yet that the others want them, too. The first one gets them, and shares them afterwards.
 func TestRolesThatAllBeginToWant(t *testing.T) {
 	const n, size = 192, 12
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -293,7 +293,7 @@ func TestRolesThatAllBeginToWant(t *testing.T) {
 		for _, m := range c.Members {
 			require.NoError(c, m.SetRoles(n))
 		}
-		c.Eventually(time.Second, "all is led", c.allLed(n))
+		c.Eventually(time.Second, "all are led", c.allLed(n))
 		k := c.Contest(1).Less(before)
 		c.Logf("%d claims in %d records, %d won", k.Claims, k.Records, k.Won)
 		require.Equal(c, n-1, k.Won)
@@ -302,9 +302,9 @@ func TestRolesThatAllBeginToWant(t *testing.T) {
 	})
 }
 
-// What was released in its favour a member claims at once, however much that is.
+// A member claims all roles that were released in its favour at once, however many.
 func TestSuccessorOfMany(t *testing.T) {
-	const n = 25_000 // three Claims
+	const n = 25_000 // takes three Claims
 	prepare := func(c *Cluster) { c.Roles, c.Period = n, time.Second }
 	Simulate(t, nelitest.Options{}, prepare, func(c *Cluster) {
 		a := c.Work("a", many(n, rebalanceOff))

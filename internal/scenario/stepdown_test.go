@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// away is how long a member claims nothing after it has stepped down: ten seconds or
-// 3T.
+// away is how long a member claims nothing after it has stepped down: the longer of ten seconds
+// and 3T.
 const away = 3 * defaultT
 
-// StepDown returns when nothing is led any more; others lead; then the member
-// contends again, and takes back nothing that lives.
+// StepDown returns when the member leads nothing any more. Others lead. Then the member contends
+// again, and takes back no role that has a leader.
 func TestStepDown(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		t.Run(nomination.String(), func(t *testing.T) {
@@ -35,15 +35,14 @@ func TestStepDown(t *testing.T) {
 				require.LessOrEqual(c, c.Gap(), 20*time.Millisecond)
 				c.Crash(b)
 				c.Pass(away - time.Since(stepped) - 50*time.Millisecond)
-				require.False(c, a.IsLeader(), "it stays away")
-				c.Eventually(8*time.Second, "it contends again", a.IsLeader)
+				require.False(c, a.IsLeader(), "claims while it should stay away")
+				c.Eventually(8*time.Second, "it leads again", a.IsLeader)
 			})
 		})
 	}
 }
 
-// With nobody else there it leads again when the time is over, and another call
-// begins that anew.
+// A member that is alone leads again when the time is over. Another call starts that time again.
 func TestStepDownAlone(t *testing.T) {
 	for _, nomination := range []neli.Nomination{neli.Assigned, neli.Open} {
 		for _, timeout := range []time.Duration{time.Second, 5 * time.Second} {
@@ -58,7 +57,7 @@ func TestStepDownAlone(t *testing.T) {
 				c.Pass(stay - time.Second)
 				began := time.Now()
 				require.NoError(c, a.StepDown(c.atMost(time.Minute)))
-				require.Zero(c, time.Since(began), "it leads nothing")
+				require.Zero(c, time.Since(began), "waits, though it leads nothing")
 				c.Pass(stay - time.Millisecond)
 				require.Len(c, c.Records(0, lease.Claim), claims)
 				c.Eventually(6*time.Second, "it leads again", a.IsLeader)
@@ -85,7 +84,7 @@ func TestStepDownRefuses(t *testing.T) {
 	})
 }
 
-// The application finishes its work first, and its ctx ends the call only.
+// The application finishes its work first. The end of ctx ends only the call.
 func TestStepDownDrains(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		a := c.Work("a", Open)
@@ -104,7 +103,7 @@ func TestStepDownDrains(t *testing.T) {
 	})
 }
 
-// Close while it steps down ends both.
+// Close during StepDown ends both.
 func TestCloseEndsStepDown(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		a := c.Work("a", Open)
@@ -121,25 +120,25 @@ func TestCloseEndsStepDown(t *testing.T) {
 	})
 }
 
-// A claim that is under way may still win: StepDown waits for that, and gives up
-// what it brings. It does not wait for ever for one that never arrives.
+// A claim in flight may still win. StepDown waits for it, and gives up what it brings. It does
+// not wait for ever for a claim that never arrives.
 func TestStepDownWaitsForAClaim(t *testing.T) {
 	for _, arrives := range []bool{true, false} {
 		simulate(t, nelitest.Options{}, func(c *Cluster) {
 			a := c.Work("a", Open)
-			c.Pass(silence - 20*time.Millisecond) // its log has answered within T/2: it will claim
+			c.Pass(silence - 20*time.Millisecond) // the log has answered within T/2, so it will claim
 			if arrives {
 				c.Broker.Delay("a", time.Second)
 			} else {
 				c.Broker.CutOff("a", nelitest.Appends)
 			}
 			c.Pass(500 * time.Millisecond)
-			require.Empty(c, c.Records(0, lease.Claim), "it is under way")
+			require.Empty(c, c.Records(0, lease.Claim), "the claim is not in flight any more")
 			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 			defer cancel()
 			began := time.Now()
 			require.NoError(c, a.StepDown(ctx))
-			require.Greater(c, time.Since(began), 200*time.Millisecond, "it waited for the claim")
+			require.Greater(c, time.Since(began), 200*time.Millisecond, "did not wait for the claim")
 			require.False(c, a.IsLeader())
 			c.Pass(5 * time.Second)
 			require.False(c, a.IsLeader())
@@ -147,9 +146,9 @@ func TestStepDownWaitsForAClaim(t *testing.T) {
 	}
 }
 
-// However long the application takes to finish one role, the member does not take up
-// another meanwhile: StepDown would never return. Nor does it if there is another call,
-// which ends with its context.
+// However long the application takes to finish one role, the member does not take up another one
+// meanwhile, or StepDown would never return. The same holds if there is another call, which ends
+// with its context.
 func TestStepDownOutlastsALongDrain(t *testing.T) {
 	for _, twice := range []bool{false, true} {
 		Simulate(t, nelitest.Options{}, Roles(2), func(c *Cluster) {
@@ -178,7 +177,7 @@ func TestStepDownOutlastsALongDrain(t *testing.T) {
 			require.LessOrEqual(c, time.Since(began), 41*time.Second)
 			require.False(c, a.IsLeader())
 			c.Pass(10 * time.Second)
-			require.False(c, a.IsLeader(), "and then it stays away")
+			require.False(c, a.IsLeader(), "claims while it should stay away")
 			c.Eventually(10*time.Second, "it leads again", func() bool { return a.IsLeaderOf(0) && a.IsLeaderOf(1) })
 			cancel()
 			require.NoError(c, <-ended)
@@ -186,7 +185,7 @@ func TestStepDownOutlastsALongDrain(t *testing.T) {
 	}
 }
 
-// All step down at the same time: nobody leads for a while, then somebody does.
+// All members step down at the same time. Nobody leads for a while, then somebody does.
 func TestAllStepDown(t *testing.T) {
 	Simulate(t, nelitest.Options{}, wide(4), func(c *Cluster) {
 		for _, name := range []string{"a", "b", "d"} {

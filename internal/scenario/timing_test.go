@@ -10,9 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The silence that a claimant waits for begins when it has the holder's last
-// record in hand, not when it began to wait for it: the claim follows the last
-// beat by T′ at least.
+// A claimant's wait begins when it has received the holder's last record, not when it began to
+// wait for it. So the claim follows the last beat by T′ at least.
 func TestReadingComesBeforeTheClock(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		c.Work("a", Open)
@@ -21,7 +20,7 @@ func TestReadingComesBeforeTheClock(t *testing.T) {
 		c.Pass(10 * time.Second)
 		beats := len(c.Records(0, lease.Beat))
 		c.Eventually(2*time.Second, "a beat", func() bool { return len(c.Records(0, lease.Beat)) > beats })
-		last := time.Now().Add(-time.Millisecond) // in the log since then at most
+		last := time.Now().Add(-time.Millisecond) // the beat is at most that old
 		c.Crash(old)
 		claims := len(c.Records(0, lease.Claim))
 		c.Eventually(2*silence, "a claim", func() bool { return len(c.Records(0, lease.Claim)) > claims })
@@ -29,21 +28,21 @@ func TestReadingComesBeforeTheClock(t *testing.T) {
 	})
 }
 
-// A process that boots counts the silence from after the broker has said where
-// the log ends, however long that takes.
+// A process that boots begins to wait after the broker has reported the end of the log, however
+// long that takes.
 func TestBootClockComesAfterTheOffsets(t *testing.T) {
 	simulate(t, nelitest.Options{RequestLatency: 2 * time.Second}, func(c *Cluster) {
 		require.NoError(c, c.Broker.CreateTopic("app.neli", 1))
 		c.Work("a", Open)
 		began := time.Now()
 		c.Eventually(time.Minute, "a claim", func() bool { return len(c.Records(0, lease.Claim)) > 0 })
-		// Describe the topic; its settings, which takes two requests; its offsets.
+		// The requests: describe the topic, its settings (two requests), and its offsets.
 		require.GreaterOrEqual(c, time.Since(began), 4*2*time.Second+silence)
 	})
 }
 
-// A holder that was cut off from the log and is back with its application alive
-// starts a new term: the lapsed one is over.
+// A holder that was cut off from the log, and comes back with a live application, starts a new
+// term, since the old one has lapsed.
 func TestLapseStartsANewTerm(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		a := c.Work("a", Open)
@@ -59,8 +58,8 @@ func TestLapseStartsANewTerm(t *testing.T) {
 	})
 }
 
-// A long session changes nothing for a leader at work: T is free of
-// the session timeout in exclusive mode.
+// A long group session changes nothing for a leader: in exclusive mode T does not depend on the
+// session timeout.
 func TestTIsFreeOfTheSession(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		with := func(cfg *neli.Config) {
@@ -76,8 +75,8 @@ func TestTIsFreeOfTheSession(t *testing.T) {
 	})
 }
 
-// A process that is nominated and cannot reach the log makes room for one that
-// can: the group knows nothing of it. When it is back it takes part again.
+// A nominated process that cannot reach the log makes room for one that can, since the group does
+// not notice. When it reaches the log again, it takes part again.
 func TestNomineeThatCannotClaimGivesWay(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		a := c.Work("a", nil)
@@ -97,8 +96,8 @@ func TestNomineeThatCannotClaimGivesWay(t *testing.T) {
 	})
 }
 
-// When nobody can reach the log everybody leaves the group in turn, and comes back
-// after a while: some other log may be in order. When the log is, somebody leads.
+// When no process can reach the log, all leave the group in turn, and come back after a while,
+// since another log may be available. When the log is, a process leads.
 func TestAllThatCouldNotClaimComeBack(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		a, b := c.Work("a", nil), c.Work("b", nil)
@@ -120,7 +119,7 @@ func TestAllThatCouldNotClaimComeBack(t *testing.T) {
 			}
 		}
 		require.Equal(c, map[string]bool{"a": true, "b": true}, left)
-		require.LessOrEqual(c, nobody, 60, "half seconds of two minutes: absence is bounded")
+		require.LessOrEqual(c, nobody, 60, "no leader for more than 60 half seconds of two minutes")
 		require.False(c, a.IsLeader() || b.IsLeader())
 		for _, m := range []*Member{a, b} {
 			c.Broker.Restore(m.As, nelitest.All)

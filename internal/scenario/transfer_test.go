@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trio starts three members, of which the first that comes back leads.
+// trio starts three members. leader is the one that leads first.
 func trio(c *Cluster, change func(*neli.Config)) (leader *Member, others []*Member) {
 	c.Helper()
 	for _, name := range []string{"a", "b", "d"} {
@@ -28,8 +28,7 @@ func trio(c *Cluster, change func(*neli.Config)) (leader *Member, others []*Memb
 	return leader, others
 }
 
-// Transfer brings a role to the member that is named, by name or by id, in a few
-// round trips.
+// Transfer moves a role to a member, given by name or by id, within a few round trips.
 func TestTransfer(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		from, others := trio(c, Open)
@@ -52,8 +51,7 @@ func TestTransfer(t *testing.T) {
 	})
 }
 
-// Whoever comes first of a role leaves it to the one in whose favour it was
-// released.
+// The members that rank higher for a role leave it to the one in whose favour it was released.
 func TestHeirClaimsAlone(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		for _, name := range []string{"a", "b", "d", "e", "f", "g"} {
@@ -77,7 +75,7 @@ func TestHeirClaimsAlone(t *testing.T) {
 	})
 }
 
-// What is refused has no effect.
+// A Transfer that is refused has no effect.
 func TestTransferRefuses(t *testing.T) {
 	Simulate(t, nelitest.Options{}, Overlapping, func(c *Cluster) {
 		var health sick
@@ -107,7 +105,7 @@ func TestTransferRefuses(t *testing.T) {
 		require.ErrorIs(c, o.Transfer(ctx, 0, "l"), neli.ErrNotLeader)
 		c.Pass(time.Second)
 		require.Len(c, l.Kinds(), told)
-		require.NoError(c, l.Transfer(ctx, 0, c.Members["twin2"].ID()), "one of two names goes by its id")
+		require.NoError(c, l.Transfer(ctx, 0, c.Members["twin2"].ID()), "of two members with one name, the id names one")
 		c.Eventually(20*time.Millisecond, "it leads", c.Members["twin2"].IsLeader)
 		require.NoError(c, l.Close())
 		require.ErrorIs(c, l.Transfer(ctx, 0, "twin"), neli.ErrClosed)
@@ -124,15 +122,14 @@ func TestTransferRefuses(t *testing.T) {
 	}
 }
 
-// transferring calls Transfer on a goroutine.
+// transferring calls Transfer on a goroutine of its own.
 func (m *Member) transferring(ctx context.Context, role int, to string) <-chan error {
 	result := make(chan error, 1)
 	go func() { result <- m.Transfer(ctx, role, to) }()
 	return result
 }
 
-// The barrier holds the hand-over back until the work is done, for DrainTimeout at
-// most.
+// The barrier delays the hand-over until the work is done, by at most DrainTimeout.
 func TestTransferDrains(t *testing.T) {
 	for _, work := range []time.Duration{3 * time.Second, 25 * time.Second} {
 		simulate(t, nelitest.Options{}, func(c *Cluster) {
@@ -150,8 +147,8 @@ func TestTransferDrains(t *testing.T) {
 	}
 }
 
-// The one that was meant dies while the application finishes: another one leads, and
-// Transfer says so.
+// The addressee dies while the application finishes. Another member leads, and Transfer reports
+// it.
 func TestTransferToOneThatDies(t *testing.T) {
 	for _, how := range []string{"crash", "close", "sick"} {
 		t.Run(how, func(t *testing.T) {
@@ -178,19 +175,18 @@ func TestTransferToOneThatDies(t *testing.T) {
 				c.Pass(3*time.Second - 10*time.Millisecond)
 				c.Gap()
 				c.Eventually(200*time.Millisecond, "Transfer returns", func() bool { return len(result) == 1 })
-				require.LessOrEqual(c, c.Gap(), 120*time.Millisecond, "a head start is not T′")
+				require.LessOrEqual(c, c.Gap(), 120*time.Millisecond, "the dead addressee delays the others by T′")
 				require.ErrorIs(c, <-result, neli.ErrNotTransferred)
-				require.NotEqual(c, a.IsLeader(), d.IsLeader(), "somebody else leads")
+				require.NotEqual(c, a.IsLeader(), d.IsLeader(), "not exactly one other member leads")
 			})
 		})
 	}
 }
 
-// pings is how often a member was asked in the log of p to say that it is there.
+// pings returns how many Pings are in the log of p.
 func (c *Cluster) pings(p int) int { return len(c.Records(p, lease.Ping)) }
 
-// Whom it was to be handed to does not answer: the term goes on, and the application
-// hears of nothing.
+// The addressee does not answer. The term goes on, and the application is told of nothing.
 func TestTransferToTheSilent(t *testing.T) {
 	for how, links := range map[string]nelitest.Link{"crash": 0, "leaves": nelitest.Reads, "cut off": nelitest.All, "deaf": nelitest.Reads, "mute": nelitest.Appends} {
 		t.Run(how, func(t *testing.T) {
@@ -211,7 +207,7 @@ func TestTransferToTheSilent(t *testing.T) {
 				}
 				require.Empty(c, result)
 				if how == "leaves" {
-					require.NoError(c, b.Close()) // that is heard at once
+					require.NoError(c, b.Close()) // the others learn of that at once
 				}
 				c.Pass(20 * time.Millisecond)
 				require.Len(c, result, 1)
@@ -225,8 +221,8 @@ func TestTransferToTheSilent(t *testing.T) {
 	}
 }
 
-// A leader that closes does not release in favour of a member that has not answered:
-// the others would leave that a head start.
+// A leader that closes does not release roles in favour of a member that has not answered: the
+// others would give that one a head start.
 func TestCloseBesideTheSilent(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		a := c.Work("a", Open)
@@ -239,17 +235,17 @@ func TestCloseBesideTheSilent(t *testing.T) {
 		began := time.Now()
 		require.NoError(c, a.Close())
 		require.InDelta(c, time.Second, time.Since(began), float64(50*time.Millisecond))
-		c.Eventually(time.Second, "the other one leads", d.IsLeader)
-		// Its rank is the second: three round trips at most, taken for less than 7 ms each
-		// after the two Hellos that it has said, and two records. A head start would be ten
+		c.Eventually(time.Second, "the other member leads", d.IsLeader)
+		// Its rank is the second. It waits for at most three round trips, which it takes to be
+		// shorter than 7 ms each, after its two Hellos and two records. A head start would be ten
 		// round trips.
 		require.LessOrEqual(c, c.Gap(), 25*time.Millisecond)
 		require.Equal(c, 1, c.pings(0))
 	})
 }
 
-// The one that was meant dies while the application finishes, and there is nobody who
-// would lead instead: Transfer does not wait for ever.
+// The addressee dies while the application finishes, and no other member could lead. Transfer
+// does not wait for ever.
 func TestTransferToNobody(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		var health sick
@@ -265,12 +261,12 @@ func TestTransferToNobody(t *testing.T) {
 		health.yes.Store(true)
 		require.ErrorIs(c, <-result, neli.ErrNotTransferred)
 		require.InDelta(c, time.Second+10*time.Second+2*silence, time.Since(began), float64(time.Second),
-			"an answer, a drain and two T′; it is looked at once a second")
+			"longer than an answer, a drain, two T′ and a second between two looks")
 		require.Equal(c, []string{"acquired", "revoked"}, a.Kinds())
 	})
 }
 
-// The end of the context ends the call, not the hand-over.
+// The end of the context ends the call, but not the hand-over.
 func TestTransferEndsWithItsContext(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		from, others := trio(c, Open)
@@ -281,11 +277,11 @@ func TestTransferEndsWithItsContext(t *testing.T) {
 		cancel(errEnough)
 		require.ErrorIs(c, <-result, errEnough)
 		require.True(c, from.IsLeader())
-		c.Eventually(3100*time.Millisecond, "it leads all the same", others[1].IsLeader)
+		c.Eventually(3100*time.Millisecond, "the addressee leads", others[1].IsLeader)
 	})
 }
 
-// Close while a Transfer is under way ends both.
+// Close during a Transfer ends both.
 func TestCloseEndsTransfer(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		from, others := trio(c, Open)
@@ -294,16 +290,16 @@ func TestCloseEndsTransfer(t *testing.T) {
 		c.Pass(time.Second)
 		began := time.Now()
 		require.NoError(c, from.Close())
-		// The work, round trips, and the 100 ms that a reader may wait for its log to say something.
+		// The work, round trips, and the 100 ms that a reader may wait for a record.
 		require.LessOrEqual(c, time.Since(began), 3*time.Second+130*time.Millisecond)
 		if err := <-result; err != nil {
 			require.ErrorIs(c, err, neli.ErrClosed)
 		}
-		c.Eventually(50*time.Millisecond, "the one that was meant leads", others[1].IsLeader)
+		c.Eventually(50*time.Millisecond, "the addressee leads", others[1].IsLeader)
 	})
 }
 
-// A process that is cut off while a Transfer is under way is told of its end.
+// A process that is cut off during a Transfer is told how it ended.
 func TestTransferOfOneThatIsCutOff(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		from, others := trio(c, Open)
@@ -313,7 +309,7 @@ func TestTransferOfOneThatIsCutOff(t *testing.T) {
 		c.Broker.CutOff(from.As, nelitest.All)
 		c.Eventually(2*silence, "another leads", func() bool { return others[0].IsLeader() || others[1].IsLeader() })
 		c.Pass(time.Second)
-		require.Empty(c, result, "nothing is known yet")
+		require.Empty(c, result, "returns before the result is known")
 		c.Broker.Restore(from.As, nelitest.All)
 		c.Pass(2 * time.Second)
 		err := <-result
@@ -325,7 +321,7 @@ func TestTransferOfOneThatIsCutOff(t *testing.T) {
 	})
 }
 
-// What was transferred stays, whoever has a better right, until its term ends.
+// A transferred role stays where it is until its term ends, even if another member is preferred.
 func TestTransferredStays(t *testing.T) {
 	const n = 6
 	Simulate(t, nelitest.Options{}, wide(n), func(c *Cluster) {
@@ -340,7 +336,7 @@ func TestTransferredStays(t *testing.T) {
 		require.True(c, b.IsLeaderOf(0) && b.IsLeaderOf(3))
 		require.Equal(c, n-2, c.shares(n)["a"])
 		c.orderly()
-		c.Broker.CutOff("b", nelitest.All) // the term ends
+		c.Broker.CutOff("b", nelitest.All) // so that the term ends
 		c.Eventually(2*silence, "a leads all", c.leadsAll("a", n))
 		c.Broker.Restore("b", nelitest.All)
 		c.Pass(2 * time.Minute)
@@ -348,7 +344,7 @@ func TestTransferredStays(t *testing.T) {
 	})
 }
 
-// A Transfer moves one role, and nothing else that lives on its partition.
+// A Transfer moves one role, and nothing else on its partition.
 func TestTransferMovesOneRole(t *testing.T) {
 	for _, m := range []int{1, 2} {
 		Simulate(t, nelitest.Options{}, wide(6), func(c *Cluster) {
@@ -364,7 +360,7 @@ func TestTransferMovesOneRole(t *testing.T) {
 	}
 }
 
-// Two Transfers of a role at the same time: one is refused.
+// Of two Transfers of a role at the same time, one is refused.
 func TestTransferTwice(t *testing.T) {
 	simulate(t, nelitest.Options{}, func(c *Cluster) {
 		from, others := trio(c, Open)

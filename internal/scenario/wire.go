@@ -9,10 +9,10 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// topic is where the group "app" keeps its logs.
+// topic is the topic of the group "app".
 const topic = "app.neli"
 
-// Decode reads a record of a group, whatever log it is of; nil for anything else.
+// Decode reads a record of a group, in any log. It returns nil for anything else.
 func Decode(value []byte, group string) *lease.Record {
 	var of struct{ Log string }
 	_ = json.Unmarshal(value, &of)
@@ -31,11 +31,11 @@ func (c *Cluster) Records(p int, kind lease.Kind) []kafka.Record {
 	})
 }
 
-// Contest is how often roles were claimed, and how often a claim of a role won.
+// Contest counts how often roles were claimed, how often such a claim won, and the Claims'
+// records.
 type Contest struct{ Claims, Won, Records int }
 
-// Contest folds the logs of the group "app", of which there are n, as an outsider who
-// was there from the beginning. Records counts the records that are Claims.
+// Contest folds the n logs of the group "app" from their beginnings, as an outside observer.
 func (c *Cluster) Contest(n int) (k Contest) {
 	for p := range n {
 		fold := lease.New(lease.Rules{Process: "outsider", T: clock.Tmax, History: 1000})
@@ -62,7 +62,7 @@ func (c *Cluster) Contest(n int) (k Contest) {
 	return k
 }
 
-// Less is what happened since another Contest.
+// Less returns the difference to an earlier Contest.
 func (k Contest) Less(before Contest) Contest {
 	return Contest{k.Claims - before.Claims, k.Won - before.Won, k.Records - before.Records}
 }

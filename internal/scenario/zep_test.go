@@ -12,16 +12,15 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// What the proposal "Priority based election for uniform distribution of leaders" (Zeebe)
-// asks for, on three small logs. Its measure is the share of runs in which leaders are
-// spread evenly right after the start, and after a node has died.
+// The requirements of the proposal "Priority based election for uniform distribution of leaders"
+// (Zeebe), on three small logs. It measures the share of runs in which leaders are spread evenly
+// right after the start, and after a node has died.
 
 var zepNodes = []string{"node0", "node1", "node2", "node3"}
 
-// Each of three members leads one of three roles right after the start; elections at random
-// come to that in 3!/3³ = 22 % of all runs. Where a member dies, the others have what it led
-// in equal parts. So it is in at least 99 % of the runs, and in the larger clusters of the
-// proposal.
+// Right after the start, each of three members leads one of three roles. Random elections achieve
+// that in 3!/3³ = 22 % of all runs. If a member dies, the others get equal parts of what it led.
+// This must be so in at least 99 % of the runs, also in the larger clusters of the proposal.
 func TestPriorityElectionZEPLeadersAreSpreadAtTheStartAndAfterEachDeath(t *testing.T) {
 	for _, size := range []struct{ nodes, roles, runs int }{{3, 3, 60}, {3, 6, 15}, {4, 12, 16}} {
 		t.Run(fmt.Sprintf("%d nodes, %d roles", size.nodes, size.roles), func(t *testing.T) {
@@ -49,14 +48,14 @@ func TestPriorityElectionZEPLeadersAreSpreadAtTheStartAndAfterEachDeath(t *testi
 				})
 			}
 			t.Logf("of %d runs: %d even at the start, %d after a death", size.runs, atStart, afterDeath)
-			require.GreaterOrEqual(t, 100*atStart, 99*size.runs, "even right after the start")
-			require.GreaterOrEqual(t, 100*afterDeath, 99*size.runs, "even after a death")
+			require.GreaterOrEqual(t, 100*atStart, 99*size.runs, "not even right after the start")
+			require.GreaterOrEqual(t, 100*afterDeath, 99*size.runs, "not even after a death")
 		})
 	}
 }
 
-// zepPriorities is the proposal's table: by node, then by partition. Of the two partitions
-// that a node comes first for, each has another one next.
+// zepPriorities is the proposal's table, by node and partition. Each node comes first for two
+// partitions, and these have different nodes next.
 var zepPriorities = [][]int{
 	{3, 1, 1, 3, 2, 2},
 	{2, 3, 2, 1, 3, 1},
@@ -70,7 +69,7 @@ func zepPreference(cfg *neli.Config) {
 }
 
 // With the proposal's table as Preference, each partition's primary leads it from the first
-// election on, and when a node has died those with the next priorities do; nothing else
+// election on. When a node has died, the nodes with the next priorities lead, and nothing else
 // moves.
 func TestPriorityElectionZEPPrioritiesByRole(t *testing.T) {
 	const n = 6
@@ -98,15 +97,15 @@ func TestPriorityElectionZEPPrioritiesByRole(t *testing.T) {
 				alive := slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return i == dead })
 				c.Eventually(smallTakeover, "the next ones lead", placed(alive...))
 				least, most := c.spread(n)
-				require.Equal(c, []int{3, 3}, []int{least, most}, "each of the others has one of the dead one's")
+				require.Equal(c, []int{3, 3}, []int{least, most}, "the others do not have one more role each")
 				c.Pass(3 * smallT)
-				require.Equal(c, 2, c.terms()-before, "nothing else moves")
+				require.Equal(c, 2, c.terms()-before, "other roles have moved")
 			})
 		})
 	}
 }
 
-// The proposal's first example: A (3) leads and dies; B (2) follows, and never C (1).
+// The proposal's first example: A (3) leads and dies. B (2) follows, never C (1).
 func TestPriorityElectionZEPTheNextPriorityFollows(t *testing.T) {
 	for range 10 {
 		Simulate(t, nelitest.Options{}, onSmallLogs(3, 1), func(c *Cluster) {
@@ -123,9 +122,9 @@ func TestPriorityElectionZEPTheNextPriorityFollows(t *testing.T) {
 	}
 }
 
-// In the proposal an election waits for a timeout, seconds, for each node of a higher
-// priority that is dead. Here it waits for two round trips for each: a and b have died just
-// before the leader did, and nobody has noticed yet.
+// In the proposal, an election waits for a timeout of seconds for each dead node with a higher
+// priority. Here it waits for two round trips each. a and b have died just before the leader did,
+// and no member has noticed yet.
 func TestPriorityElectionZEPAnElectionWaitsOneStepForADeadFavourite(t *testing.T) {
 	const step = 2 * smallTrip
 	for dead := range 3 {
@@ -140,7 +139,7 @@ func TestPriorityElectionZEPAnElectionWaitsOneStepForADeadFavourite(t *testing.T
 						c.Work(name, small(priority(10+i)))
 					}
 					c.Pass(2*smallT + time.Duration(run)*smallT/50)
-					require.True(c, leader.IsLeader(), "nobody takes over before it is steady")
+					require.True(c, leader.IsLeader(), "a member took over before it was steady")
 					for _, name := range favourites {
 						c.Crash(c.Members[name])
 					}
@@ -156,10 +155,9 @@ func TestPriorityElectionZEPAnElectionWaitsOneStepForADeadFavourite(t *testing.T
 	}
 }
 
-// Its election loop: nodes of equal rank that all start at the same time. Here each member
-// prefers itself, so that all claim at once; which of them wins which log is left to the
-// scheduler (package quorum's TestSplitVotes draws it). One of them leads some round trips
-// later.
+// The proposal's election loop: nodes of equal rank all start at the same time. Here each member
+// prefers itself, so that all claim at once. The scheduler decides which of them wins which log
+// (package quorum's TestSplitVotes draws that). A few round trips later, one of them leads.
 func TestPriorityElectionZEPASplitVoteEndsSoon(t *testing.T) {
 	for _, size := range []struct{ nodes, logs, runs int }{{3, 3, 20}, {5, 3, 10}, {5, 5, 10}} {
 		t.Run(fmt.Sprintf("%d nodes, %d logs", size.nodes, size.logs), func(t *testing.T) {
@@ -181,7 +179,7 @@ func TestPriorityElectionZEPASplitVoteEndsSoon(t *testing.T) {
 					c.Leader(0, smallSilence+40*smallTrip)
 					longest = max(longest, time.Since(began))
 					c.Pass(2 * smallT)
-					require.Equal(c, 1, c.terms(), "and leads on")
+					require.Equal(c, 1, c.terms(), "does not lead on")
 				})
 			}
 			t.Logf("led after %v at most", longest)

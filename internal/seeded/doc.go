@@ -1,6 +1,6 @@
-// Package seeded is what simulations of pure protocols stand on: a World in which things
-// happen one after the other in true time, everything drawn from one seed, and Run, which
-// tries seed after seed until one goes wrong.
+// Package seeded is the basis of simulations of pure protocols. In a World, things happen one
+// after the other in true time, and everything is drawn from one seed. Run tries one seed after
+// another until one fails.
 //
 //	type world struct {
 //		seeded.World
@@ -9,6 +9,6 @@
 //	func one(seed uint64) *world    draws a world, lets it run: w.Run(horizon, nil)
 //	seeded.Run(t, n, one, …)
 //
-// It knows nothing of leases. Who simulates whole processes, with goroutines and timers of
-// their own, wants testing/synctest, and internal/sim. It is for tests only.
+// It knows nothing about leases. To simulate whole processes, with goroutines and timers of their
+// own, use testing/synctest and internal/sim. It is for tests only.
 package seeded

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// queue is what is yet to happen, soonest first; of what is due at one time what was
-// asked for first.
+// queue has the future events, the soonest first. Of events due at the same time, the one
+// scheduled first comes first.
 type queue struct {
 	heap events
 	n    int
@@ -39,7 +39,7 @@ func (h *events) Pop() any {
 	return e
 }
 
-// soonest is when the next thing happens; never, if there is none.
+// soonest returns when the next event is due; never, if there is none.
 func (q *queue) soonest() time.Duration {
 	if len(q.heap) == 0 {
 		return math.MaxInt64
@@ -54,7 +54,7 @@ func (q *queue) push(at time.Duration, do func()) {
 
 func (q *queue) pop() event { return heap.Pop(&q.heap).(event) }
 
-// drain takes everything out, soonest first.
+// drain removes and returns all events, the soonest first.
 func (q *queue) drain() []event {
 	all := q.heap
 	q.heap = nil

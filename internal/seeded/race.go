@@ -2,5 +2,5 @@
 
 package seeded
 
-// Race says that the race detector is on.
+// Race reports whether the race detector is on.
 const Race = true

@@ -16,8 +16,8 @@ func begin(seed uint64) *World {
 	return w
 }
 
-// What is due at one time happens in the order in which it was asked for, and what is done
-// may ask for more.
+// Events due at the same time happen in the order in which they were scheduled, and an event may
+// schedule others.
 func TestOrder(t *testing.T) {
 	w := begin(1)
 	var got []string

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// one is the seed of NELI_SEED, to be run alone and told of.
+// one returns the seed of NELI_SEED, if it is set. It is run alone, with a transcript.
 func one() (uint64, bool) {
 	seed, err := strconv.ParseUint(os.Getenv("NELI_SEED"), 10, 64)
 	return seed, err == nil
 }
 
-// Seeds is how many seeds to run: as many as NELI_SEEDS says, else n, or a twentieth of
-// them where each takes long: with the race detector, and with -short.
+// Seeds returns how many seeds to run: NELI_SEEDS if it is set, else n. With the race detector or
+// -short, where n would take long, it is a twentieth of n.
 func Seeds(n int) int {
 	if more, err := strconv.Atoi(os.Getenv("NELI_SEEDS")); err == nil && more > 0 {
 		return more
@@ -28,9 +28,9 @@ func Seeds(n int) int {
 	return n
 }
 
-// Run runs seeds from 1 on, on all cores, until one has something to complain of, and
-// fails with the least that has; only that of NELI_SEED, if there is one. look is called
-// for each, by one at a time.
+// Run runs seeds from 1 on, on all cores, until one has a complaint. It fails with the lowest
+// such seed. If NELI_SEED is set, it runs only that one. look is called for each world, one at a
+// time.
 func Run[W interface{ Complaint() string }](t *testing.T, seeds int, run func(seed uint64) W, look func(W)) {
 	t.Helper()
 	if seed, ok := one(); ok {

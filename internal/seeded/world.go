@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// World is true time, which no simulated process can read, and what is yet to happen. One
-// goroutine uses it. What it has to be told of the protocol: T, Heavy and Limit.
+// World has true time, which no simulated process can read, and the future events. Only one
+// goroutine may use it. The simulation has to set T, Heavy and Limit.
 type World struct {
-	R     *rand.Rand // everything that is random
+	R     *rand.Rand // the source of everything random
 	Seed  uint64
-	T     time.Duration // the unit of Spread and Latency: a lease, or about that
-	Heavy float64       // how often a message is as late as can be
-	Limit int           // no more things happen than these
+	T     time.Duration // the unit of Spread and Latency: about a lease
+	Heavy float64       // probability of a message of the greatest delay
+	Limit int           // the largest number of events
 
-	Now      time.Duration // since the beginning
-	Happened int           // things
-	Calm     bool          // the adversary has gone
-	Fault    string        // the first thing that was wrong
+	Now      time.Duration // true time since the beginning
+	Happened int           // the number of events so far
+	Calm     bool          // the adversary has stopped
+	Fault    string        // the first fault found
 	Trace    func(format string, args ...any)
 	queue    queue
 }
 
-// Begin makes a world of a seed, which tells everything if it is that of NELI_SEED.
-// Simulations with other streams draw otherwise.
+// Begin begins a world with a seed. If it is the seed of NELI_SEED, the world prints everything
+// that happens. Simulations with different streams draw differently.
 func (w *World) Begin(seed, stream uint64) {
 	*w = World{R: rand.New(rand.NewPCG(seed, stream)), Seed: seed, Trace: func(string, ...any) {}}
 	if only, ok := one(); ok && only == seed {
@@ -37,8 +37,7 @@ func (w *World) Begin(seed, stream uint64) {
 
 func (w *World) units() float64 { return float64(w.Now) / float64(w.T) }
 
-// Note notes that something is wrong: the first time counts, as the rest follows
-// from it.
+// Note notes a fault. Only the first one counts, since the rest may follow from it.
 func (w *World) Note(format string, args ...any) {
 	if w.Fault == "" {
 		w.Fault = fmt.Sprintf(format, args...)
@@ -46,7 +45,7 @@ func (w *World) Note(format string, args ...any) {
 	w.Trace("FAULT: "+format, args...)
 }
 
-// Complaint is what was wrong, and when; "" if nothing was.
+// Complaint returns the fault and when it was found; "" if there is none.
 func (w *World) Complaint() string {
 	if w.Fault == "" {
 		return ""
@@ -54,8 +53,8 @@ func (w *World) Complaint() string {
 	return fmt.Sprintf("%s, at %.4f T", w.Fault, w.units())
 }
 
-// Run lets time pass until then, or until something is wrong, or enough says so after
-// something has happened; nil: nothing is enough.
+// Run lets time pass until the given time, or until there is a fault, or until enough returns
+// true after an event. A nil enough never does.
 func (w *World) Run(until time.Duration, enough func() bool) {
 	for w.queue.soonest() <= until && w.Fault == "" && w.Happened < w.Limit {
 		e := w.queue.pop()
@@ -68,11 +67,11 @@ func (w *World) Run(until time.Duration, enough func() bool) {
 	}
 }
 
-// After lets something happen later.
+// After schedules an event.
 func (w *World) After(d time.Duration, do func()) { w.queue.push(w.Now+max(0, d), do) }
 
-// Every lets something happen at random times, that far apart on average, until the world
-// is calm; never if mean is 0.
+// Every schedules events at random times, mean apart on average, until the world is calm. If mean
+// is 0, it schedules none.
 func (w *World) Every(mean time.Duration, do func()) {
 	if mean <= 0 || w.Calm {
 		return
@@ -86,20 +85,20 @@ func (w *World) Every(mean time.Duration, do func()) {
 	})
 }
 
-// Soon lets everything that is under way happen within d.
+// Soon moves all scheduled events to within d.
 func (w *World) Soon(d time.Duration) {
 	for _, e := range w.queue.drain() {
 		w.queue.push(min(e.at, w.Now+w.Span(d)), e.do)
 	}
 }
 
-// Forget lets nothing happen of what is under way.
+// Forget drops all scheduled events.
 func (w *World) Forget() { w.queue.drain() }
 
-// Pending is how many things are yet to happen.
+// Pending returns the number of scheduled events.
 func (w *World) Pending() int { return len(w.queue.heap) }
 
-// Span is a uniform duration below d.
+// Span returns a random duration below d, uniformly distributed.
 func (w *World) Span(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
@@ -107,16 +106,18 @@ func (w *World) Span(d time.Duration) time.Duration {
 	return time.Duration(w.R.Int64N(int64(d)))
 }
 
-// Spread is a duration between so many T and so many, all magnitudes alike.
+// Spread returns a random duration between low · T and high · T, with all magnitudes equally
+// likely.
 func (w *World) Spread(low, high float64) time.Duration {
 	return time.Duration(float64(w.T) * low * math.Exp(w.R.Float64()*math.Log(high/low)))
 }
 
-// Maybe is true that often.
+// Maybe returns true with probability p.
 func (w *World) Maybe(p float64) bool { return p > 0 && w.R.Float64() < p }
 
-// Latency of a message: of class 0 none, of 1 far below T, of 2 below T/5, else of any
-// magnitude up to T. In a calm world it is log-normal around T/200, whatever the class.
+// Latency returns a message's delay: for class 0 none, for 1 far below T, for 2 below T/5,
+// otherwise of any magnitude up to T. In a calm world it is log-normal around T/200, whatever the
+// class.
 func (w *World) Latency(class int) time.Duration {
 	if w.Calm {
 		return time.Duration(float64(w.T) / 200 * math.Exp(w.R.NormFloat64()*0.4))

@@ -19,7 +19,7 @@ func TestAdd(t *testing.T) {
 	s.Add(5*time.Millisecond, 2) // a bound belongs to its bucket
 	s.Add(5*time.Millisecond+1, 1)
 	s.Add(time.Minute, 4)
-	s.Add(time.Hour, 3) // longer than any
+	s.Add(time.Hour, 3) // longer than any bound
 	require.Equal(t, uint64(11), s.Count)
 	require.InDelta(t, 0.010+0.005+240+3*3600, s.Sum, 1e-6)
 	require.Equal(t, [len(Bounds)]uint64{0: 3, 1: 1, len(Bounds) - 1: 4}, s.Buckets)

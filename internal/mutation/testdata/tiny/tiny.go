@@ -11,7 +11,7 @@ const limit = 3
 // Clamp returns n, at most limit.
 func Clamp(n int) int { return min(n, limit) }
 
-// Sign is -1, 0 or 1.
+// Sign returns -1, 0 or 1.
 func Sign(n int) (s int) {
 	switch {
 	case n < 0:

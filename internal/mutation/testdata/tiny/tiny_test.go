@@ -34,7 +34,7 @@ func TestGreet(t *testing.T) {
 	}
 }
 
-// Needs seeds enough.
+// This test fails only with enough seeds.
 func TestSeeds(t *testing.T) {
 	seeds, _ := strconv.Atoi(os.Getenv("NELI_SEEDS"))
 	for n := range seeds {
