@@ -27,7 +27,8 @@
 // fence.PostgresHold, in terms which begin with fence.Postgres; the third is a partition of a
 // Kafka topic, written by fence.Transactions, by hosts with an odd number on
 // confluent-kafka-go and by the others on franz-go. With -unfenced these two are written without
-// their fences, which must be found out.
+// their fences, which must be found out: the first write of each term is then held up until a
+// later term has written.
 //
 // Some writes are held up between the check of leadership and the deed, as by a
 // garbage collection; the store is never cut off, so such a write arrives, with an

@@ -24,6 +24,7 @@ import (
 	"github.com/goneli/neli/chaos/member"
 	"github.com/goneli/neli/chaos/report"
 	"github.com/goneli/neli/chaos/sentinel"
+	"github.com/goneli/neli/chaos/store"
 )
 
 // envMain makes the test binary the program itself.
@@ -123,18 +124,26 @@ func TestRunOfPeers(t *testing.T) {
 	assert.NotContains(t, string(content), "non-exclusive")
 }
 
-// Without its fence, a run is found out: a leader that was suspended writes under a token that is over.
-// The same of transactions is up to who is suspended when, and takes longer: CHAOS=-unfenced.
+// Without their fences, runs are found out: a write that was held up until its leader had been
+// suspended, and a later term had written, is accepted under the token of a term that is over.
+// These seeds begin with the suspension of an exclusive leader for more than 5 s; T is 2 s.
 func TestRunWithoutFenceFails(t *testing.T) {
-	dir := t.TempDir()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	defer cancel()
-	out, err := program(ctx, "-peers", "-stores", "hold", "-unfenced", "-only", "peer stopped", "-for", "15s", "-seed", "2", "-out", dir).CombinedOutput()
-	assert.Equal(t, exitViolation, exitCode(t, err), string(out))
-	content, err := os.ReadFile(filepath.Join(dir, report.TextName))
-	require.NoError(t, err)
-	assert.Contains(t, string(content), "was accepted with token")
-	assert.Contains(t, string(content), "not linearizable")
+	for kind, args := range map[string][]string{
+		store.Hold:         {"-peers", "-only", "peer stopped", "-seed", "32"},
+		store.Transactions: {"-only", "member stopped", "-seed", "24"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			dir := t.TempDir()
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			defer cancel()
+			out, err := program(ctx, append(args, "-stores", kind, "-unfenced", "-for", "8s", "-out", dir)...).CombinedOutput()
+			assert.Equal(t, exitViolation, exitCode(t, err), string(out))
+			content, err := os.ReadFile(filepath.Join(dir, report.TextName))
+			require.NoError(t, err)
+			assert.Contains(t, string(content), "was accepted with token")
+			assert.Contains(t, string(content), "not linearizable")
+		})
+	}
 }
 
 // Nothing outlives a runner, however it ends: no process, the suspended ones

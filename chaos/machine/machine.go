@@ -280,7 +280,7 @@ func (m *machine) enlist(host string) error {
 		PauseAtMost: 8 * time.Second,
 	}
 	if m.Unfenced {
-		params.PauseOften = 0.5 // what is looked for is to happen in a short run
+		params.PauseOften = 0 // one write of each term is held up for certain
 	}
 	for role := range Roles {
 		params.Stores = append(params.Stores, m.storeOf(role))

@@ -30,7 +30,8 @@ type process struct {
 	values  atomic.Int64 // written so far
 	ops     atomic.Int64
 	health  health
-	stores  []store.Store // by role
+	stores  []store.Store  // by role
+	seen    []atomic.Int64 // by role: the token that was read last
 
 	mu  sync.Mutex // one line after another
 	out io.Writer
@@ -52,7 +53,7 @@ func Main() error {
 	if err != nil {
 		return err
 	}
-	p.samples = samples
+	p.samples, p.seen = samples, make([]atomic.Int64, p.Roles)
 	p.log = slog.New(slog.NewTextHandler(os.NewFile(4, "log"), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	if err := p.openStores(); err != nil {
 		return err

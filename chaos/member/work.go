@@ -88,31 +88,57 @@ func (c *claim) end(accepted bool) {
 // write writes for the role again and again, each time after a check that
 // it is led. Some writes are held up in between, as by a garbage collection or a
 // swapped page, and do not look again: that is the work that outlives its check,
-// and what tokens are for. It returns an error if the writer is of no use any more.
+// and what tokens are for. Without fences, the term's first write is held up until a later
+// term has written. It returns an error if the writer is of no use any more.
 func (p *process) write(ctx context.Context, l neli.Leadership, w store.Writer, writer int) error {
 	rng := rand.New(rand.NewPCG(p.Seed, uint64(l.Token)<<16|uint64(l.Role)<<8|uint64(writer)))
+	if p.Unfenced && l.Valid() {
+		late := p.checked(l)
+		defer func() {
+			p.outlive(l)
+			_ = p.deed(w, late)
+		}()
+	}
 	for pause.For(ctx, p.WriteEvery/2+time.Duration(rng.Int64N(int64(p.WriteEvery)))) == nil {
 		if !l.Valid() {
 			continue // the context is about to end
 		}
-		op := history.Op{Kind: history.Write, Role: l.Role, Token: l.Token, Checked: witness.Now(),
-			Value: p.Number<<32 | p.values.Add(1)}
+		op := p.checked(l)
 		if rng.Float64() < p.PauseOften {
 			_ = pause.For(context.Background(), time.Duration(rng.Int64N(int64(p.PauseAtMost))))
 		}
-		err := p.do(op, func(ctx context.Context, op *history.Op) error {
-			accepted, err := w.Write(ctx, op.Value)
-			op.Outcome = history.Rejected
-			if accepted {
-				op.Outcome = history.Accepted
-			}
-			return err
-		})
-		if errors.Is(err, fence.ErrRefused) || errors.Is(err, fence.ErrPermanent) {
+		if err := p.deed(w, op); errors.Is(err, fence.ErrRefused) || errors.Is(err, fence.ErrPermanent) {
 			return err
 		}
 	}
 	return nil
+}
+
+// checked is a write whose check has just said that the term lasts.
+func (p *process) checked(l neli.Leadership) history.Op {
+	return history.Op{Kind: history.Write, Role: l.Role, Token: l.Token, Checked: witness.Now(),
+		Value: p.Number<<32 | p.values.Add(1)}
+}
+
+// deed is the write itself, however long after its check.
+func (p *process) deed(w store.Writer, op history.Op) error {
+	return p.do(op, func(ctx context.Context, op *history.Op) error {
+		accepted, err := w.Write(ctx, op.Value)
+		op.Outcome = history.Rejected
+		if accepted {
+			op.Outcome = history.Accepted
+		}
+		return err
+	})
+}
+
+// outliving is how long after its term a write waits for that of a later term. There is none
+// if the run ends.
+const outliving = 5 * time.Second
+
+// outlive waits until a later term than l is seen to have written.
+func (p *process) outlive(l neli.Leadership) {
+	pause.Until(context.Background(), outliving, func() bool { return p.seen[l.Role].Load() > l.Token })
 }
 
 // read reads what was written to the roles in turn, whoever leads.
@@ -121,6 +147,9 @@ func (p *process) read(ctx context.Context) {
 		_ = p.do(history.Op{Kind: history.Read, Role: role}, func(ctx context.Context, op *history.Op) (err error) {
 			op.Token, op.Value, err = p.stores[op.Role].Read(ctx, op.Role)
 			op.Outcome = history.Accepted
+			if err == nil {
+				p.seen[op.Role].Store(op.Token)
+			}
 			return err
 		})
 	}
