@@ -12,6 +12,7 @@ import (
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 
 	"github.com/goneli/neli/fence"
+	"github.com/goneli/neli/internal/absent"
 )
 
 // client is one transactional producer. The client's init goes on in the background after
@@ -21,9 +22,10 @@ type client struct {
 	id    string
 	kafka *kafka.Producer
 	*watcher
+	absent *absent.Topics
 }
 
-func newClient(config kafka.ConfigMap, id string) (*client, error) {
+func newClient(config kafka.ConfigMap, id string, topics *absent.Topics) (*client, error) {
 	config = maps.Clone(config)
 	config["transactional.id"] = id
 	config["go.events.channel.size"] = 64 // the default takes 16 MB
@@ -31,7 +33,7 @@ func newClient(config kafka.ConfigMap, id string) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &client{id, p, w}, nil
+	return &client{id, p, w, topics}, nil
 }
 
 // newProducer makes a client that is watched. The client calls it fatal, and prints it,
@@ -67,25 +69,44 @@ func (c *client) Init(ctx context.Context) error {
 func (c *client) Begin() error { return c.classify(c.kafka.BeginTransaction()) }
 
 func (c *client) Produce(ctx context.Context, records []*kafka.Message) error {
+	began := time.Now()
 	reports := make(chan kafka.Event, len(records)) // so that late reports find room, too
 	for _, r := range records {
 		record := *r
 		if err := c.kafka.Produce(&record, reports); err != nil {
-			return c.classify(err)
+			return c.refused(record.TopicPartition, err, began)
 		}
 	}
 	for range records {
 		select {
 		case report := <-reports:
 			if m, ok := report.(*kafka.Message); ok && m.TopicPartition.Error != nil {
-				return c.classify(fmt.Errorf("%s: %w", m.TopicPartition, m.TopicPartition.Error))
+				return c.refused(m.TopicPartition, m.TopicPartition.Error, began)
 			}
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+	c.absent.Known(func(yield func(string) bool) {
+		for _, r := range records {
+			if !yield(*r.TopicPartition.Topic) {
+				return
+			}
+		}
+	})
 	return nil
 }
+
+// refused is the error of a record. The client itself waits for a topic that it has never known
+// (topic.metadata.propagation.max.ms), but not for one that a broker has forgotten.
+func (c *client) refused(at kafka.TopicPartition, err error, began time.Time) error {
+	if is(err, unknown...) && at.Topic != nil && c.absent.Missing(*at.Topic, began, time.Now()) {
+		err = fmt.Errorf("%w: %w", fence.ErrPermanent, err)
+	}
+	return c.classify(fmt.Errorf("%s: %w", at, err))
+}
+
+var unknown = []kafka.ErrorCode{kafka.ErrUnknownTopic, kafka.ErrUnknownTopicOrPart, kafka.ErrUnknownPartition}
 
 func (c *client) Commit(ctx context.Context) error {
 	return c.classify(resume(ctx, c.kafka.CommitTransaction))
@@ -133,10 +154,12 @@ func (c *client) classify(err error) error {
 	return err
 }
 
+// permanent are the errors that another producer would meet, too. An unknown topic is one when
+// it has been unknown for a while: see refused.
 var permanent = []kafka.ErrorCode{
 	kafka.ErrClusterAuthorizationFailed, kafka.ErrSaslAuthenticationFailed, kafka.ErrAuthentication,
 	kafka.ErrMsgSizeTooLarge, kafka.ErrInvalidMsgSize, kafka.ErrRecordListTooLarge, kafka.ErrInvalidMsg, kafka.ErrInvalidRecord, kafka.ErrInvalidTimestamp,
-	kafka.ErrUnknownTopic, kafka.ErrUnknownTopicOrPart, kafka.ErrUnknownPartition, kafka.ErrTopicException, kafka.ErrPolicyViolation,
+	kafka.ErrTopicException, kafka.ErrPolicyViolation,
 	kafka.ErrInvalidTransactionTimeout, kafka.ErrUnsupportedFeature, kafka.ErrInvalidArg, kafka.ErrQueueFull,
 }
 

@@ -5,6 +5,7 @@ package confluent
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,12 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/goneli/neli/fence"
+	"github.com/goneli/neli/internal/absent"
 )
 
 func TestNewRefusesProperties(t *testing.T) {
 	_, err := New(t.Context(), kafka.ConfigMap{"bootstrap.server": "x"})
 	require.ErrorContains(t, err, "bootstrap.server")
-	o := &Opener{kafka.ConfigMap{"acks": 1}}
+	o := &Opener{config: kafka.ConfigMap{"acks": 1}}
 	_, err = o.Open("id")()
 	require.ErrorContains(t, err, "acks")
 }
@@ -32,7 +34,7 @@ func TestNewWaitsAsLongAsItsContext(t *testing.T) {
 
 // The client sees no cancellation; resume does.
 func TestInitEndsWithItsContext(t *testing.T) {
-	o := &Opener{kafka.ConfigMap{"bootstrap.servers": "127.0.0.1:1", "log_level": 0}}
+	o := &Opener{config: kafka.ConfigMap{"bootstrap.servers": "127.0.0.1:1", "log_level": 0}}
 	c, err := o.Open("id")()
 	require.NoError(t, err)
 	defer c.Close()
@@ -53,4 +55,18 @@ func TestClassifyNamesTheRight(t *testing.T) {
 	err = c.classify(kafka.NewError(kafka.ErrFenced, "", true))
 	require.NotErrorIs(t, err, fence.ErrPermanent)
 	require.NoError(t, c.classify(nil))
+}
+
+// A broker may forget a topic for a moment; one that stays unknown is missing.
+func TestAnUnknownTopicIsRefusedForGoodAfterAWhile(t *testing.T) {
+	c := &client{id: "neli/invoicing/0", absent: &absent.Topics{}}
+	topic := "invoices"
+	for _, code := range unknown {
+		c.absent.Known(slices.Values([]string{topic}))
+		at, err := kafka.TopicPartition{Topic: &topic}, kafka.NewError(code, "", false)
+		require.NotErrorIs(t, c.refused(at, err, time.Now()), fence.ErrPermanent)
+		lasting := c.refused(at, err, time.Now().Add(-absent.Patience))
+		require.ErrorIs(t, lasting, fence.ErrPermanent)
+		require.ErrorContains(t, lasting, topic)
+	}
 }

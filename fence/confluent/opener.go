@@ -15,6 +15,7 @@ import (
 	"github.com/confluentinc/confluent-kafka-go/v2/kafka"
 
 	"github.com/goneli/neli/fence"
+	"github.com/goneli/neli/internal/absent"
 )
 
 // Producer is what work writes with.
@@ -24,6 +25,7 @@ type Producer = fence.Producer[*kafka.Message]
 // and holds no connection.
 type Opener struct {
 	config kafka.ConfigMap
+	absent absent.Topics
 }
 
 // New asks the brokers of a cluster whether they verify transactions. It refuses one that
@@ -40,7 +42,7 @@ type Opener struct {
 // transaction blocks readers for as long. transactional.id is set by Open. What the client
 // logs is dropped, as it calls each fenced producer fatal; config["go.logs.channel"] takes it.
 func New(ctx context.Context, config kafka.ConfigMap) (*Opener, error) {
-	o := &Opener{maps.Clone(config)}
+	o := &Opener{config: maps.Clone(config)}
 	if _, chosen := o.config["transaction.timeout.ms"]; !chosen {
 		o.config["transaction.timeout.ms"] = 15_000
 	}
@@ -73,7 +75,7 @@ func verified(ctx context.Context, admin *kafka.AdminClient) error {
 // Open returns what fence.Transactions opens a new producer with, for one role's
 // fence.TransactionalID.
 func (o *Opener) Open(transactionalID string) func() (fence.Client[*kafka.Message], error) {
-	return func() (fence.Client[*kafka.Message], error) { return newClient(o.config, transactionalID) }
+	return func() (fence.Client[*kafka.Message], error) { return newClient(o.config, transactionalID, &o.absent) }
 }
 
 // AppendOnly returns fence.ErrCompacted if one of the topics is compacted: fence.Filter does

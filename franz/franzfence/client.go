@@ -13,17 +13,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/goneli/neli/fence"
+	"github.com/goneli/neli/internal/absent"
 )
 
 // client is one transactional producer.
 type client struct {
-	id    string
-	kafka *kgo.Client
-	inits *initCounter
+	id     string
+	kafka  *kgo.Client
+	inits  *initCounter
+	absent *absent.Topics
 }
 
-func newClient(opts []kgo.Opt, id string) (*client, error) {
-	c := &client{id: id, inits: &initCounter{enough: make(chan struct{})}}
+func newClient(opts []kgo.Opt, id string, topics *absent.Topics) (*client, error) {
+	c := &client{id: id, inits: &initCounter{enough: make(chan struct{})}, absent: topics}
 	opts = slices.Concat([]kgo.Opt{kgo.TransactionTimeout(timeout)}, opts, []kgo.Opt{kgo.TransactionalID(id), kgo.WithHooks(c.inits)})
 	var err error
 	if c.kafka, err = kgo.NewClient(opts...); err != nil {
@@ -52,12 +54,29 @@ func (c *client) Init(ctx context.Context) error {
 func (c *client) Begin() error { return c.classify(c.kafka.BeginTransaction()) }
 
 func (c *client) Produce(ctx context.Context, records []*kgo.Record) error {
+	began := time.Now()
 	for _, result := range c.kafka.ProduceSync(ctx, records...) {
 		if result.Err != nil {
-			return c.classify(fmt.Errorf("%s[%d]: %w", result.Record.Topic, result.Record.Partition, result.Err))
+			return c.refused(result.Record, result.Err, began)
 		}
 	}
+	c.absent.Known(func(yield func(string) bool) {
+		for _, r := range records {
+			if !yield(r.Topic) {
+				return
+			}
+		}
+	})
 	return nil
+}
+
+// refused is the error of a record. The client gives a topic up within a second or some
+// (kgo.UnknownTopicRetries).
+func (c *client) refused(r *kgo.Record, err error, began time.Time) error {
+	if errors.Is(err, kerr.UnknownTopicOrPartition) && c.absent.Missing(r.Topic, began, time.Now()) {
+		err = fmt.Errorf("%w: %w", fence.ErrPermanent, err)
+	}
+	return c.classify(fmt.Errorf("%s[%d]: %w", r.Topic, r.Partition, err))
 }
 
 func (c *client) Commit(ctx context.Context) error {
@@ -81,10 +100,12 @@ func (c *client) classify(err error) error {
 	return err
 }
 
+// permanent are the errors that another producer would meet, too. An unknown topic is one when
+// it has been unknown for a while: see refused.
 var permanent = []error{
 	kerr.ClusterAuthorizationFailed, kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism,
 	kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.InvalidTimestamp,
-	kerr.UnknownTopicOrPartition, kerr.InvalidTopicException, kerr.PolicyViolation,
+	kerr.InvalidTopicException, kerr.PolicyViolation,
 	kerr.InvalidTransactionTimeout, kerr.UnsupportedVersion,
 }
 

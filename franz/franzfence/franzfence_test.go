@@ -182,3 +182,26 @@ func TestErrorsNameTheRight(t *testing.T) {
 		fault.Remove()
 	}
 }
+
+// A broker that was just started, or has just got a partition, may not know of a topic yet. That
+// must not end a term's work.
+func TestATopicThatIsUnknownForAMomentEndsNothing(t *testing.T) {
+	for name, key := range map[string]kmsg.Key{"to metadata": kmsg.Metadata, "to produce": kmsg.Produce} {
+		t.Run(name, func(t *testing.T) {
+			broker := cluster("t", verifies, 0)
+			defer broker.Close()
+			kafkas, err := franzfence.New(t.Context(), kgo.SeedBrokers(broker.ListenAddrs()...), kgo.MetadataMinAge(50*time.Millisecond))
+			require.NoError(t, err)
+			// franz-go gives up at the fifth refusal.
+			fault := broker.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Topic: "t", Err: kerr.UnknownTopicOrPartition, Count: 7})
+			attempts := 0
+			err = fence.Transactions(t.Context(), always{}, kafkas.Open("neli/g/0"), func(ctx context.Context, p *franzfence.Producer) error {
+				attempts++
+				return p.Commit(ctx, &kgo.Record{Topic: "t", Value: []byte("v")})
+			})
+			require.NoError(t, err)
+			require.Equal(t, 7, fault.Hits())
+			require.Equal(t, 2, attempts)
+		})
+	}
+}

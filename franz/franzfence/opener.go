@@ -25,6 +25,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/goneli/neli/fence"
+	"github.com/goneli/neli/internal/absent"
 )
 
 // Producer is what work writes with.
@@ -33,7 +34,8 @@ type Producer = fence.Producer[*kgo.Record]
 // Opener makes the transactional producers of one cluster. It is safe for concurrent use,
 // and holds no connection.
 type Opener struct {
-	opts []kgo.Opt
+	opts   []kgo.Opt
+	absent absent.Topics
 }
 
 // New asks the brokers of a cluster whether they verify transactions. It refuses one that
@@ -48,7 +50,7 @@ type Opener struct {
 // (kgo.TransactionTimeout): it must be longer than the longest transaction, and a suspended
 // leader's open transaction blocks readers for as long. kgo.TransactionalID is set by Open.
 func New(ctx context.Context, opts ...kgo.Opt) (*Opener, error) {
-	o := &Opener{slices.Clone(opts)}
+	o := &Opener{opts: slices.Clone(opts)}
 	if err := o.ask(func(kafka *kgo.Client) error { return verified(ctx, kafka) }); err != nil {
 		return nil, err
 	}
@@ -80,7 +82,7 @@ func verified(ctx context.Context, kafka *kgo.Client) error {
 // Open returns what fence.Transactions opens a new producer with, for one role's
 // fence.TransactionalID.
 func (o *Opener) Open(transactionalID string) func() (fence.Client[*kgo.Record], error) {
-	return func() (fence.Client[*kgo.Record], error) { return newClient(o.opts, transactionalID) }
+	return func() (fence.Client[*kgo.Record], error) { return newClient(o.opts, transactionalID, &o.absent) }
 }
 
 // AppendOnly returns fence.ErrCompacted if one of the topics is compacted: fence.Filter does
