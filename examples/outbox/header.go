@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -95,6 +96,9 @@ func (s *stamped) publish(ctx context.Context, rows []row) error {
 	switch {
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
 		return fmt.Errorf("%w: the principal needs WRITE on the topic: %w", fence.ErrPermanent, err)
+	case errors.Is(err, kerr.UnknownTopicOrPartition): // check decides whether that is the row's fault
+		s.topics.forget(rows)
+		return fmt.Errorf("%w: %w", fence.ErrRefused, err)
 	case isUnfit(err):
 		return &refusal{rows, err}
 	case err != nil:
@@ -103,39 +107,80 @@ func (s *stamped) publish(ctx context.Context, rows []row) error {
 	return nil
 }
 
-// topicLimits are what topics take, as they were when they were first asked about.
+// topicLimits are what topics take, as they were when they were first asked about, and the
+// topics that brokers did not know.
 type topicLimits struct {
-	mu   sync.Mutex
-	most map[string]int
+	mu      sync.Mutex
+	most    map[string]int
+	unknown map[string]span
 }
+
+type span struct{ first, last time.Time }
 
 // overhead is more than a record and its batch take beside what a row has.
 const overhead = 512
 
-// check returns why a row's topic does not take it.
+// A broker that was just started may not know a topic yet. One that is unknown for patience is
+// missing; what was said longer ago than forgotten does not count.
+const (
+	patience  = 10 * time.Second
+	forgotten = time.Minute
+)
+
+// check returns why a row's topic does not take it, or fence.ErrRefused if that is not known.
 func (t *topicLimits) check(ctx context.Context, client *kgo.Client, r row) error {
 	t.mu.Lock()
 	most, known := t.most[r.topic]
 	t.mu.Unlock()
 	if !known {
 		var err error
-		if most, err = mostBytes(ctx, client, r.topic); errors.Is(err, kerr.UnknownTopicOrPartition) {
-			return nil // it may have been made just now: the producer waits for it a little
+		if most, err = mostBytes(ctx, client, r.topic); errors.Is(err, kerr.UnknownTopicOrPartition) && !t.missing(r.topic, time.Now()) {
+			return fmt.Errorf("%w: topic %s is not known, or not yet", fence.ErrRefused, r.topic)
 		}
 		if err != nil {
 			return err
 		}
-		t.mu.Lock()
-		if t.most == nil {
-			t.most = map[string]int{}
-		}
-		t.most[r.topic] = most
-		t.mu.Unlock()
+		t.learn(r.topic, most)
 	}
 	if size := r.size() + overhead; size > most {
 		return fmt.Errorf("%w: some %d bytes, topic %s takes %d", kerr.MessageTooLarge, size, r.topic, most)
 	}
 	return nil
+}
+
+// missing notes that a topic is unknown now, and reports whether it has been for patience.
+func (t *topicLimits) missing(topic string, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s, noted := t.unknown[topic]
+	if !noted || now.Sub(s.last) > forgotten {
+		s.first = now
+	}
+	s.last = now
+	if t.unknown == nil {
+		t.unknown = map[string]span{}
+	}
+	t.unknown[topic] = s
+	return now.Sub(s.first) >= patience
+}
+
+func (t *topicLimits) learn(topic string, most int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.most == nil {
+		t.most = map[string]int{}
+	}
+	t.most[topic] = most
+	delete(t.unknown, topic)
+}
+
+// forget has the topics of rows asked about again.
+func (t *topicLimits) forget(rows []row) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range rows {
+		delete(t.most, r.topic)
+	}
 }
 
 // mostBytes asks how large a record may be. It refuses a topic that is compacted.

@@ -75,7 +75,7 @@ func (t *transactional) publish(ctx context.Context, rows []row) error {
 		records = append(records, recordOf(r))
 	}
 	err := t.producer.Commit(ctx, append(records, t.progress.note(int32(t.slot), idsOf(rows)))...)
-	if isUnfit(err) {
+	if isUnfit(err) && errors.Is(err, fence.ErrPermanent) { // a topic may be unknown for a moment
 		return &refusal{rows, err}
 	}
 	return err
