@@ -121,8 +121,8 @@ var simulatorRules = []mutation.Mutant{
 	{Rule: "IsLeader looks at the clock", File: "internal/term/published.go",
 		Old: "young := v != nil && t.young(at, *v)", New: "young := v != nil",
 		Want: twoLeaders + `|` + leadsOn + `|its application has hung`},
-	{Rule: "what ends, ends in the term table", File: "internal/elector/terms.go",
-		Old: "	s.terms.End(s.units(roles), why, graceful)\n", New: "",
+	{Rule: "what ends, ends in the term table", File: "internal/elector/holds.go",
+		Old: "	hs.table.End(hs.numbering.units(roles), why, false)\n", New: "",
 		Want: twoLeaders + `|` + leadsOn},
 	{Rule: "the application finishes before the Release is sent", File: "internal/elector/release.go",
 		Old:  "	if now.Mono >= h.releaseAt(s.timing.roundTrip()) {\n		untold = append(untold, h.sorted(false)...)\n",
@@ -181,8 +181,8 @@ var smallRules = []mutation.Mutant{
 		Old: "time.Duration(math.Ceil(float64(t)*(1+rho)/(1-rho))) + margin", New: "t + margin", Want: twoLeaders},
 	{Rule: "small logs: a claim must have read the holder's newest evidence", File: "internal/lease/fold.go",
 		Old: "if h := f.holderOf(role); h == nil || r.Read >= h.Last {", New: "if true {", Want: twoLeaders},
-	{Rule: "small logs: a term follows the line of the logs that sustain it", File: "internal/elector/terms.go",
-		Old: "		s.terms.Shift(units, line)\n", New: "		_, _ = units, line\n", Want: `not all roles are led`},
+	{Rule: "small logs: a term follows the line of the logs that sustain it", File: "internal/elector/holds.go",
+		Old: "		hs.table.Shift(units, line)\n", New: "		_, _ = units, line\n", Want: `not all roles are led`},
 }
 
 // sentinelRules are what whole processes beside sentinels rest on, and smallSentinelRules on small logs.

@@ -135,9 +135,9 @@ func (k *common) openLogs(logs int, now clock.Instant) {
 	rules := lease.Rules{Process: k.set.Process, Name: k.set.Name, T: k.set.T, Rho: k.set.Rho, History: History}
 	for i := range logs {
 		l := lease.New(rules)
-		s := newShard(k, i, &oneLog{Lease: l, line: i, t: k.set.T, rho: k.set.Rho})
+		s := newShard(k, numbering{i, logs}, &oneLog{Lease: l, line: i, t: k.set.T, rho: k.set.Rho})
 		s.main = newChannel(k, i, l, s, now)
-		s.channels = []*channel{s.main}
+		s.follow(s.main)
 		k.shards, k.channels = append(k.shards, s), append(k.channels, s.main)
 	}
 }
@@ -147,14 +147,15 @@ func (k *common) openLogs(logs int, now clock.Instant) {
 func (k *common) openSmall(logs int, now clock.Instant) (lines int) {
 	q := quorum.New(quorum.Rules{Logs: logs, Process: k.set.Process, Name: k.set.Name, T: k.set.T, Rho: k.set.Rho,
 		History: History, Random: k.set.Random})
-	all := newShard(k, 0, &majority{Lease: q})
+	all := newShard(k, numbering{0, 1}, &majority{Lease: q})
 	all.main = &channel{common: k, shard: all, link: link{trusted: true}} // q delays Claims
 	for i := range logs {
 		c := newChannel(k, i, q.Log(i), all, now)
 		c.shallow, c.link.trusted = true, true
 		k.channels = append(k.channels, c)
 	}
-	all.channels, k.shards = k.channels, []*shard{all}
+	all.follow(k.channels...)
+	k.shards = []*shard{all}
 	return q.Lines()
 }
 

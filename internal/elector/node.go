@@ -213,7 +213,7 @@ func (k *common) nameOf(process string) string {
 func (n *Node) reset(log *channel, lost bool, end int64, now clock.Instant) {
 	p := log.shard
 	if lost {
-		p.endAll(term.LogReset)
+		p.end(p.holds.roles(), term.LogReset)
 		p.forget()
 	}
 	log.restart(end, now)
@@ -308,8 +308,7 @@ func (n *Node) revive(now clock.Instant) {
 // Delivered notes that the application was told of the end of terms.
 func (n *Node) Delivered(units []int) {
 	for _, unit := range units {
-		if p, role := n.local(unit); p.holds.has(role) {
-			p.over = append(p.over, role)
-		}
+		p, role := n.local(unit)
+		p.holds.delivered(role)
 	}
 }

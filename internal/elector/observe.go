@@ -2,7 +2,6 @@ package elector
 
 import (
 	"cmp"
-	"iter"
 	"slices"
 
 	"github.com/goneli/neli/internal/clock"
@@ -35,25 +34,6 @@ const (
 	unknownToken = int64(-2)
 	vacantToken  = int64(-1)
 )
-
-// standing returns what is known of a role at time now. Silence is measured as by a process that
-// would claim.
-func (s *shard) standing(role int32, now clock.Instant) (token int64, g lease.Grantee) {
-	if !s.lease.Known() {
-		return unknownToken, g
-	}
-	g, held := s.lease.Holder(role)
-	if held && now.Raw < g.FreeAt {
-		if s.old(g.Last) {
-			return unknownToken, g // it was in the log before this process started; nobody knows for how long
-		}
-		return s.lease.Tenure(g), g
-	}
-	if now.Raw < s.lease.FreeAt(role) || !caughtUp(s.channels) { // a member of a newer version may hold it, or a later record may show a holder
-		return unknownToken, g
-	}
-	return vacantToken, g
-}
 
 // Holder returns the known holder of a role.
 func (n *Node) Holder(role int, now clock.Instant) (lease.Grantee, bool) {
@@ -134,15 +114,6 @@ type shown struct {
 	mayClaim, busy bool
 }
 
-// basis is what the standings of a shard's roles depend on. It is different whenever one of them
-// is.
-type basis struct {
-	turns          uint64 // of the holders
-	silent         uint64 // of those that are silent
-	heard          uint64 // of those that were not heard at first
-	free, caughtUp bool   // and so roles that nobody holds are vacant
-}
-
 // changed reports whether Holder, Standings, Members or Busy may answer differently than at the
 // last call. That follows from counters and states that are kept where these things change, so
 // nobody who changes one of them can forget to announce it.
@@ -151,43 +122,9 @@ func (n *Node) changed(now clock.Instant) bool {
 	changed := is != n.shown
 	n.shown = is
 	for _, s := range n.shards {
-		if is := s.basis(now); is != s.shown {
+		if is := s.basis(s.claims.turns, now); is != s.shown {
 			s.shown, changed = is, true
 		}
 	}
 	return changed
-}
-
-func (s *shard) basis(now clock.Instant) basis {
-	return basis{turns: s.lease.Turns(), silent: s.claims.turns, heard: s.unheard.turns, caughtUp: caughtUp(s.channels),
-		free: now.Raw >= s.lease.FreeAt(s.lease.Roles())}
-}
-
-// unheard is the holders that were not heard since reading began. Nothing is known of their roles.
-type unheard struct {
-	of    map[lease.Session]bool // nil: the holders are not known
-	turns uint64                 // how often one of them was heard after all
-}
-
-// begin handles that the holders have become known; old reports whether evidence was in the log
-// before reading began.
-func (u *unheard) begin(holders iter.Seq[lease.HolderState], old func(offset int64) bool) {
-	u.of = map[lease.Session]bool{}
-	for h := range holders {
-		if old(h.Last) {
-			u.of[h.Session] = true
-		}
-	}
-}
-
-// heard notes evidence of a session; live means that it was written since reading began. Even a
-// session of which there is old evidence only may hold roles.
-func (u *unheard) heard(id lease.Session, live bool) {
-	switch {
-	case !live && u.of != nil:
-		u.of[id] = true
-	case live && u.of[id]:
-		delete(u.of, id)
-		u.turns++
-	}
 }

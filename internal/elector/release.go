@@ -204,7 +204,7 @@ func (s *shard) giveBack(roles []int32, h *handover, why term.Reason, now clock.
 	}
 	slices.Sort(roles)
 	roles = slices.Compact(roles)
-	s.end(roles, why, false)
+	s.end(roles, why)
 	s.lease.Forget(roles)
 	s.timing.parted = now.Mono
 	for _, log := range s.channels {
@@ -226,7 +226,7 @@ func (n *Node) Drained(units []int, token int64, now clock.Instant) {
 	var done []int
 	for _, unit := range units {
 		p, role := n.local(unit)
-		if h := p.hands.of(role); h != nil && h.asked && p.tokenOf(role) == token {
+		if h := p.hands.of(role); h != nil && h.asked && p.holds.tokenOf(role) == token {
 			h.finish(role, now)
 			done = append(done, unit)
 			p.dueAt = min(p.dueAt, h.releaseAt(n.timing.roundTrip()))

@@ -181,7 +181,7 @@ func (n *Node) Call(now clock.Instant) (id int, err error) {
 // Accept notes that the application accepts a request, and reports whether it may be carried out.
 func (n *Node) Accept(r Request) bool {
 	p, u := n.local(r.Role)
-	return n.requests.accept(r, p.tokenOf(u))
+	return n.requests.accept(r, p.holds.tokenOf(u))
 }
 
 // route chooses the log for a letter: the log with the role or, if all logs have all roles, one
@@ -210,7 +210,7 @@ func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
 			// A late request may concern an earlier term: its sender had not read the Claim of
 			// this one.
 			t.earlier = t.leads && home.lease.Earlier(log, r.Read, h.token)
-			t.token = home.tokenOf(u)
+			t.token = home.holds.tokenOf(u)
 		}
 		return t
 	}, now)
@@ -219,14 +219,6 @@ func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
 	}
 	n.correspond(now)
 	n.ready.Requested = n.ready.Requested || len(n.requests.inbox.waiting) > 0
-}
-
-// tokenOf returns the token under which this process holds a role, or −1.
-func (s *shard) tokenOf(role int32) int64 {
-	if h := s.holds.at(role); h != nil {
-		return h.token
-	}
-	return -1
 }
 
 // correspond sends the letters of requests and reports their outcomes. It cannot answer a request

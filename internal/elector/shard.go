@@ -18,34 +18,34 @@ const History = 1000
 // claim. Its roles are numbered within it.
 type shard struct {
 	*common
-	index    int
-	lease    holdings   // who holds what
-	channels []*channel // its logs
-	main     *channel   // the channel that delays Claims
-	begun    bool       // reading has begun; nothing is said or claimed before
+	numbering
+	standings            // who holds what
+	channels  []*channel // its logs
+	main      *channel   // the channel that delays Claims
+	begun     bool       // reading has begun; nothing is said or claimed before
 
-	unheard unheard // holders that were not heard since reading began
-	shown   basis   // of the standings when they were last announced
-
-	holds        byRole[*hold] // roles that this process leads or gives up
-	hands        handovers     // orderly ends of terms
-	claims       claims        // vacancies, and own Claims
-	nomination   nomination    // the nominator's decision
-	vacancyStats vacancyStats  // for counters
+	holds        holds        // roles that this process leads or gives up
+	hands        handovers    // orderly ends of terms
+	claims       claims       // vacancies, and own Claims
+	nomination   nomination   // the nominator's decision
+	vacancyStats vacancyStats // for counters
 
 	dueAt   clock.Mono // when time alone has an effect
 	sweepAt clock.Mono // when all vacant roles are reviewed
-	over    []int32    // roles whose lapse the application was told of
 	wanted  bool       // no further role is to be given up below `below`
 	below   int32      // the bound for which wanted is true
 }
 
-func newShard(k *common, index int, l holdings) *shard {
-	s := &shard{common: k, index: index, lease: l}
+func newShard(k *common, n numbering, l holdings) *shard {
+	s := &shard{common: k, numbering: n, standings: standings{lease: l}}
+	s.holds = holds{numbering: n, lease: l, table: k.terms, tokenBase: k.set.TokenBase}
 	s.nomination.nominated = !k.set.Nominated && !k.set.Observer
 	s.claims.init()
 	return s
 }
+
+// follow sets the shard's logs.
+func (s *shard) follow(logs ...*channel) { s.channels, s.logs = logs, logs }
 
 // forget forgets the state of the roles.
 func (s *shard) forget() {
@@ -53,10 +53,6 @@ func (s *shard) forget() {
 	s.claims.init()
 	s.main.pacing.thinkAt = 0
 }
-
-// old reports whether evidence at an offset was in the log before this process started, so that
-// its age is unknown. Offsets of several logs say nothing.
-func (s *shard) old(offset int64) bool { return len(s.channels) == 1 && offset < s.main.end }
 
 // due is when the shard next has something to do if nothing is read, by the monotonic clock.
 func (s *shard) due(now clock.Instant) clock.Mono {
@@ -149,16 +145,14 @@ func (s *shard) step(now clock.Instant) {
 
 // lapse ends what no longer leads, because of the clock or because the application was told so.
 func (s *shard) lapse(now clock.Instant) {
-	if len(s.over) > 0 {
-		s.dropDelivered(now)
-	}
+	s.giveBack(s.holds.takeOver(), nil, term.Lapsed, now)
 	below := int32(0)
 	if s.willing(now) {
 		below = s.localRoles()
 	}
 	out, lapsed := s.lease.Tick(below, s.timing.roundTrip(), now)
 	if lapsed {
-		s.endAll(s.lapsed(now))
+		s.end(s.holds.roles(), s.lapsed(now))
 	}
 	s.sync(now)
 	s.appendAll(out, now)
@@ -173,19 +167,6 @@ func (k *common) lapsed(now clock.Instant) term.Reason {
 		return term.NotPulsed
 	}
 	return term.Lapsed
-}
-
-// dropDelivered gives up the roles that the application was told are over: they must not be led
-// again, whatever the clocks show now.
-func (s *shard) dropDelivered(now clock.Instant) {
-	var roles []int32
-	for _, role := range s.over {
-		if s.terms.Over(s.role(role)) {
-			roles = append(roles, role)
-		}
-	}
-	s.over = nil
-	s.giveBack(roles, nil, term.Lapsed, now)
 }
 
 // beat appends a Beat to each log with a held role if one is due there within early. It sends none
@@ -222,25 +203,12 @@ func (s *shard) repeat(now clock.Instant) {
 	}
 }
 
-// role returns the role with this number on the partition: j = p + M·u.
-func (s *shard) role(local int32) int { return s.index + len(s.shards)*int(local) }
-
 // local returns where a role lives.
 func (k *common) local(role int) (*shard, int32) {
 	return k.shards[role%len(k.shards)], int32(role / len(k.shards))
 }
 
-// localRoles is how many of the first R roles live on the partition.
+// localRoles is how many of the first R roles are in the shard.
 func (s *shard) localRoles() int32 {
-	m := len(s.shards)
-	return int32((max(0, s.desired.Roles-s.index) + m - 1) / m)
-}
-
-// units returns the roles with these numbers on the partition.
-func (s *shard) units(local []int32) []int {
-	out := make([]int, len(local))
-	for i, u := range local {
-		out[i] = s.role(u)
-	}
-	return out
+	return s.count(s.desired.Roles)
 }

@@ -285,7 +285,8 @@ func (k *common) reviewAll(now clock.Instant) {
 	}
 }
 
-// silence handles holders that were silent until their leases were over.
+// silence handles holders that were silent until their leases were over. After an outage the roles
+// of all are shared out together, since each sharing out takes long for many roles.
 func (s *shard) silence(now clock.Instant) {
 	over := map[lease.Session]bool{}
 	for _, h := range s.claims.findSilent(s.lease.Holders(), s.lease.Lapses, now) {
@@ -303,23 +304,4 @@ func (s *shard) silence(now clock.Instant) {
 	if !s.lease.Reminds() {
 		s.vacate(roles, now)
 	}
-}
-
-// heldBy returns the roles held by some sessions, ascending. After an outage the roles of all are
-// shared out together, since each sharing out takes long for many roles.
-func (s *shard) heldBy(sessions map[lease.Session]bool) []int32 {
-	var roles []int32
-	if len(sessions) > 0 {
-		s.lease.Each(func(h lease.HolderState) int32 {
-			if sessions[h.Session] {
-				return 1
-			}
-			return 0
-		}, func(role, yes int32) {
-			if yes == 1 {
-				roles = append(roles, role)
-			}
-		})
-	}
-	return roles
 }

@@ -75,7 +75,7 @@ func (n *Node) stats(c *headcount, now clock.Instant) Stats {
 		Held: c.of[Held], Vacant: c.of[Vacant], Unknown: c.of[Unknown]}
 	for _, p := range n.shards {
 		p.account(now)
-		if v := p.evidence(now); v != (clock.Instant{}) && (s.Evidence == (clock.Instant{}) || now.Age(v) > now.Age(s.Evidence)) {
+		if v := p.holds.evidence(now); v != (clock.Instant{}) && (s.Evidence == (clock.Instant{}) || now.Age(v) > now.Age(s.Evidence)) {
 			s.Evidence = v
 		}
 	}
@@ -93,19 +93,6 @@ func (n *Node) stats(c *headcount, now clock.Instant) Stats {
 	s.Counters = n.counts.Counters
 	s.RequestsAccepted, s.RequestsRefused = n.requests.inbox.accepted, n.requests.inbox.refused
 	return s
-}
-
-// evidence returns the oldest V of the lines that the shard's terms follow; zero if it has none.
-func (s *shard) evidence(now clock.Instant) (oldest clock.Instant) {
-	if s.holds.len() == 0 {
-		return clock.Instant{}
-	}
-	for line := range s.lease.InUse() {
-		if v, ok := s.terms.V(line); ok && (oldest == (clock.Instant{}) || now.Age(v) > now.Age(oldest)) {
-			oldest = v
-		}
-	}
-	return oldest
 }
 
 // vacancyStats is since when roles of one partition have been vacant (Status). It is for counters
