@@ -67,7 +67,10 @@ func TestWhoIsBehindLeavesVacanciesAlone(t *testing.T) {
 	}
 	a.do(func(now clock.Instant) {
 		a.late(now)
-		require.Equal(t, a.set.T/2, p.sharePause(now), "what it would share out may be held by now")
+		require.True(t, p.main.link.behind(now, a.set.T))
+		p.share([]int32{1}, now)
+		require.Equal(t, now.Mono.Add(a.set.T/2), p.claims.sharings.next, "what it would share out may be held by now")
+		p.claims.clear()
 		p.claims.list(&vacancy{at: now.Mono, roles: []int32{2}, what: toRank})
 		p.overdue(now)
 		require.Equal(t, []upcoming{toRank}, listed(), "others may have claimed it")

@@ -47,6 +47,25 @@ func (c *channel) released(now clock.Instant) {
 	c.repeats, c.releaseAt = 0, now.Mono.Add(clock.Resend(c.set.T))
 }
 
+// repeat repeats Releases that have not come back, since they may be lost. As with Beats and
+// Claims, none is sent while another one has no report: while the log stands still they would pile
+// up, and keep it busy when it is back. If nothing is held any more, the intervals grow: all
+// members have to read them, which may make them late, and the roles are free by T′ anyway. A
+// session that still holds a role beats, so its released roles would not become free by
+// themselves.
+func (c *channel) repeat(now clock.Instant) {
+	s := c.shard
+	if now.Mono < c.releaseAt || c.releasing > 0 || !s.lease.Owes(c.index) {
+		return
+	}
+	c.repeats = min(c.repeats+1, maxRepeats)
+	if s.holds.len() > 0 {
+		c.repeats = 0
+	}
+	c.releaseAt = now.Mono.Add(clock.Resend(c.set.T) << c.repeats)
+	c.append(now, s.lease.Unreleased(c.index, now)...)
+}
+
 // maxRepeats limits the pause between Releases that do not come back to 2T.
 const maxRepeats = 3
 
@@ -241,6 +260,18 @@ func (l *link) behind(now clock.Instant, t time.Duration) bool {
 		}
 	}
 	return now.Mono < l.behindUntil
+}
+
+// probedUntil is until when a Claim waits for a probe to come back; helloAt is when the next probe
+// may be sent.
+func (l *link) probedUntil(helloAt clock.Mono, now clock.Instant, t time.Duration) clock.Mono {
+	switch {
+	case l.check(now, t):
+		return 0
+	case l.probing(now, t):
+		return l.hello.at.Add(t)
+	}
+	return helloAt
 }
 
 // doubtful reports whether the log has stood still since a holder was heard, by the monotonic

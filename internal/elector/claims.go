@@ -297,6 +297,17 @@ func (s *sharings) pause(now clock.Mono, whole time.Duration) time.Duration {
 	return whole >> max(0, 3-s.row(now))
 }
 
+// least is the least time from a sharing out made now to the next one. After an outage a hundred
+// holders are found silent, or release, one after the other, and each sharing out counts all held
+// roles. With few roles the pause is far below a round trip. A process that is behind would share
+// out roles that others have claimed already, and reads on first.
+func (s *sharings) least(behind bool, roles, members int, t time.Duration, now clock.Instant) time.Duration {
+	if behind {
+		return clock.Patience(t)
+	}
+	return s.pause(now.Mono, min(clock.Pause(t), time.Duration(roles*(members+1))*50*time.Nanosecond))
+}
+
 // add notes a sharing out.
 func (s *sharings) add(now clock.Mono, pause time.Duration) {
 	*s = sharings{next: now.Add(pause), last: pause, made: s.row(now) + 1}

@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"log/slog"
 	"slices"
 	"time"
 
@@ -170,6 +171,11 @@ type handover struct {
 
 func newHandover(why term.Reason, now clock.Instant, to string, named bool) *handover {
 	return &handover{why: why, since: now, to: to, named: named, ping: -1}
+}
+
+// begun is the log line of a handover that has begun.
+func (h *handover) begun(partition int) []Note {
+	return []Note{{slog.LevelDebug, "handing over", []any{"partition", partition, "reason", h.why, "to", h.to}}}
 }
 
 // deliberate reports whether this process could keep the roles: such a handover is called off if

@@ -65,11 +65,7 @@ func (s *shard) giveUpFrom(below int32, now clock.Instant) {
 // begin begins a handover.
 func (s *shard) begin(h *handover, roles ...int32) {
 	s.hands.begin(h, roles...)
-	s.sayHandover(h)
-}
-
-func (s *shard) sayHandover(h *handover) {
-	s.note(slog.LevelDebug, "handing over", "partition", s.index, "reason", h.why, "to", h.to)
+	s.tell(h.begun(s.index))
 }
 
 // nameSuccessors shares the roles to be given up out among the other members.
@@ -87,7 +83,7 @@ func (s *shard) nameSuccessors(now clock.Instant) {
 			to = plan.Candidate(c).ID
 		}
 		if h := s.hands.split(role, to); h != nil {
-			s.sayHandover(h)
+			s.tell(h.begun(s.index))
 		}
 	}
 	s.hands.tidy()

@@ -128,7 +128,9 @@ func (s *shard) step(now clock.Instant) {
 	s.lapse(now)
 	s.giveUp(now)
 	s.advance(now)
-	s.repeat(now)
+	for _, log := range logs {
+		log.repeat(now)
+	}
 	s.beat(now, 0)
 	s.silence(now)
 	s.claim(now)
@@ -180,26 +182,6 @@ func (s *shard) beat(now clock.Instant, early time.Duration) {
 		if r, ok := s.lease.Beat(log.index, now); ok {
 			log.append(now, r)
 		}
-	}
-}
-
-// repeat repeats Releases that have not come back, since they may be lost. As with Beats and
-// Claims, none is sent while another one has no report: while the log stands still they would pile
-// up, and keep it busy when it is back. If nothing is held any more, the intervals grow: all
-// members have to read them, which may make them late, and the roles are free by T′ anyway. A
-// session that still holds a role beats, so its released roles would not become free by
-// themselves.
-func (s *shard) repeat(now clock.Instant) {
-	for _, log := range s.channels {
-		if now.Mono < log.releaseAt || log.releasing > 0 || !s.lease.Owes(log.index) {
-			continue
-		}
-		log.repeats = min(log.repeats+1, maxRepeats)
-		if s.holds.len() > 0 {
-			log.repeats = 0
-		}
-		log.releaseAt = now.Mono.Add(clock.Resend(s.set.T) << log.repeats)
-		log.append(now, s.lease.Unreleased(log.index, now)...)
 	}
 }
 

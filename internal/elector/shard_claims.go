@@ -99,18 +99,7 @@ func (s *shard) claimDue(now clock.Instant) (at clock.Mono, ok bool) {
 	default:
 		return 0, false
 	}
-	return max(at, s.main.pacing.notBefore, s.timing.settled(s.desired.Roles, s.set.Nominated), s.probing(now)), true
-}
-
-// probing is until when a Claim waits for a probe to come back, if it must.
-func (s *shard) probing(now clock.Instant) clock.Mono {
-	if s.main.link.check(now, s.set.T) {
-		return 0
-	}
-	if s.main.link.probing(now, s.set.T) {
-		return s.main.link.hello.at.Add(s.set.T)
-	}
-	return s.main.announcements.helloAt
+	return max(at, s.main.pacing.notBefore, s.timing.settled(s.desired.Roles, s.set.Nominated), s.main.link.probedUntil(s.main.announcements.helloAt, now, s.set.T)), true
 }
 
 // claimFailed handles a Claim that may or may not be in the log.
@@ -184,7 +173,7 @@ func (s *shard) share(roles []int32, now clock.Instant) {
 		s.claims.list(&vacancy{at: next, roles: roles, what: toShare})
 		return
 	}
-	pause := s.sharePause(now)
+	pause := s.claims.sharings.least(s.main.link.behind(now, s.set.T), s.desired.Roles, s.members.size(), s.set.T, now)
 	s.claims.sharings.add(now.Mono, pause)
 	plan, me := s.plan(true, now)
 	shares := s.shares(plan, roles, false, now)
@@ -204,23 +193,7 @@ func (s *shard) share(roles []int32, now clock.Instant) {
 	}
 	jitter := s.set.Random(s.timing.roundTrip() + 1)
 	s.claims.add(now.Mono, ours)
-	s.claims.list(&vacancy{at: now.Mono.Add(late + s.claimTurn() + pause + jitter), roles: others, what: toRank})
-}
-
-// sharePause is the least time between two sharings out. After an outage a hundred holders are
-// found silent, or release, one after the other, and each sharing out counts all held roles. With
-// few roles the pause is far below a round trip. A process that is behind would share out roles
-// that others have claimed already, and reads on first.
-func (s *shard) sharePause(now clock.Instant) time.Duration {
-	if s.main.link.behind(now, s.set.T) {
-		return clock.Patience(s.set.T)
-	}
-	return s.claims.sharings.pause(now.Mono, min(clock.Pause(s.set.T), time.Duration(s.desired.Roles*(s.members.size()+1))*50*time.Nanosecond))
-}
-
-// claimTurn is the time that a process of higher rank has for its Claim.
-func (s *shard) claimTurn() time.Duration {
-	return 2*s.timing.roundTrip() + s.lease.Reading()
+	s.claims.list(&vacancy{at: now.Mono.Add(late + s.timing.claimTurn(s.lease.Reading()) + pause + jitter), roles: others, what: toRank})
 }
 
 // rank decides when this process will claim roles that the processes of higher rank have not
@@ -232,7 +205,7 @@ func (s *shard) rank(roles []int32, now clock.Instant) {
 	for _, role := range roles {
 		wait := time.Duration(0)
 		if first := int(shares[s.role(role)]); first != me {
-			wait = s.claimTurn() * time.Duration(max(0, plan.Rank(me, first, s.role(role))-1))
+			wait = s.timing.claimTurn(s.lease.Reading()) * time.Duration(max(0, plan.Rank(me, first, s.role(role))-1))
 		}
 		byRank[wait] = append(byRank[wait], role)
 	}

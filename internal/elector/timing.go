@@ -74,6 +74,10 @@ func (t *timing) roundTrip() time.Duration {
 	return min(max(t.rtt, minRoundTrip), max(maxRoundTrip, clock.LongTrip(t.t)))
 }
 
+// claimTurn is the time that a process of higher rank has for its Claim; reading is how long it may
+// read others' Claims.
+func (t *timing) claimTurn(reading time.Duration) time.Duration { return 2*t.roundTrip() + reading }
+
 // late reports whether a step is late. A process that was suspended may not know yet that its
 // session is over and others have its partitions: for a while it must not announce what it wants.
 func (t *timing) late(now clock.Instant) bool {
