@@ -82,7 +82,7 @@ var driverMutants = []mutation.Mutant{
 		Guard: "TestFollowersOfManyRolesCount", Want: "Should be empty"},
 	{Rule: "a small log passes over no record of who stood still", File: "nelitest/smalllogs.go",
 		Old: "	for ; at.next < len(l.records); at.next++ {\n", New: "	for ; at.next < len(l.records); at.next++ {\n		if len(s.ready) > 256 {\n			continue\n		}\n",
-		Package: "./nelitest", Guard: "TestSmallLogsContract/who_stood_still.*", Want: "instead of a record at"},
+		Package: "./nelitest", Guard: "TestSmallLogsContract/a_process_that_stood_still.*", Want: "instead of a record at"},
 }
 
 func TestDriverRulesAreGuarded(t *testing.T) { mutation.Run(t, driverMutants) }

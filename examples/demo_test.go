@@ -72,7 +72,7 @@ func TestDemoPeers(t *testing.T) {
 	p.ends()
 }
 
-// However the demo ends, its members end too.
+// However the demo ends, its members also end.
 func TestDemoLeavesNothingBehind(t *testing.T) {
 	for _, c := range []struct {
 		program string
@@ -80,7 +80,7 @@ func TestDemoLeavesNothingBehind(t *testing.T) {
 	}{{"demo", syscall.SIGINT}, {"demo", syscall.SIGKILL}, {"demo-peers", syscall.SIGINT}, {"demo-peers", syscall.SIGKILL}} {
 		t.Run(c.program+" "+c.sig.String(), func(t *testing.T) {
 			cmd := exec.Command(filepath.Join(binaries, c.program))
-			// All members have the writing end too: it ends when they have ended.
+			// All members also have the writing end, so the pipe ends when they have ended.
 			r, w, err := os.Pipe()
 			require.NoError(t, err)
 			defer r.Close()
@@ -101,7 +101,7 @@ func TestDemoLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// readUntil reads until what was read matches pattern.
+// readUntil reads until the text read so far matches pattern.
 func readUntil(t *testing.T, in io.Reader, pattern string) {
 	t.Helper()
 	re := regexp.MustCompile(pattern)

@@ -38,10 +38,10 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// flags makes the arguments that are common to all examples.
+// flags builds the arguments that all examples have in common.
 type flags struct {
 	bootstrap string
-	fresh     string // a name that no other run uses
+	fresh     string // a unique name of this run
 }
 
 func (f flags) of(name string, more ...string) []string {
@@ -88,12 +88,12 @@ func testBarrier(t *testing.T, f flags) {
 	s.await(leader, `imported a batch of 50`)
 
 	leader.signal(syscall.SIGTERM)
-	s.await(leader, `leader no more \(closing\): committed`)
+	s.await(leader, `no longer leader \(closing\): committed`)
 	next, m := s.await(other(leader, anna, boris), `leader, with token (\d+): opens a batch`)
 	require.Greater(t, number(t, m[0]), first)
 	leader.ends()
 
-	// A leader that is suspended until another one leads, and wakes.
+	// The leader is suspended until another one leads, and then wakes.
 	clara := s.start("barrier", "clara", f.of("clara")...)
 	next.signal(syscall.SIGSTOP)
 	_, again := s.await(clara, `leader, with token (\d+): opens a batch`)
@@ -116,7 +116,7 @@ func testLead(t *testing.T, f flags) {
 	require.Greater(t, number(t, latter[1]), number(t, former[1]))
 	s.await(p, fmt.Sprintf(`%s: a former leader's write arrives late: stale token: %s, the row has %s$`, latter[0], former[1], latter[1]))
 	p.signal(syscall.SIGINT)
-	s.await(p, latter[0]+`: is to stop: one last write`)
+	s.await(p, latter[0]+`: must stop: one last write`)
 	s.await(p, `wrote "final rate" with token `+latter[1])
 	p.ends()
 }
@@ -137,7 +137,7 @@ func testStatic(t *testing.T, f flags) {
 }
 
 func testShards(t *testing.T, f flags) {
-	const half = `owns (32) of 64 shards and (\d+) of 100 customers: (.*)$` // once he has been there for a while
+	const half = `owns (32) of 64 shards and (\d+) of 100 customers: (.*)$` // after he has been a member for a while
 	s := newStage(t)
 	anna := s.start("shards", "anna", f.of("anna")...)
 	s.await(anna, `owns 64 of 64 shards and 100 of 100 customers: 0-63$`)
@@ -152,7 +152,7 @@ func testShards(t *testing.T, f flags) {
 
 	anna.signal(syscall.SIGTERM)
 	s.await(boris, `takes over: owns 64 of 64 shards and 100 of 100 customers: 0-63$`)
-	s.await(anna, `closed; served [1-9]\d* requests, left \d+ to others`) // how many there were to leave is a matter of moments
+	s.await(anna, `closed; served [1-9]\d* requests, left \d+ to others`) // how many requests were left to others depends on timing
 	anna.ends()
 	boris.signal(syscall.SIGTERM)
 	s.await(boris, `closed; served [1-9]\d* requests, left \d+ to others`)
@@ -193,7 +193,7 @@ func testNonExclusive(t *testing.T, f flags) {
 			require.Equal(t, symbol, m[0])
 		}
 	}
-	require.Zero(t, s.said(b, `fenced|revoked`), "the other group's crash is nothing to it")
+	require.Zero(t, s.said(b, `fenced|revoked`), "the other group's crash does not affect it")
 	b.signal(syscall.SIGTERM)
 	s.await(b, `closing`)
 	s.await(b, `publishes ORCL`) // until a successor may have taken over

@@ -15,7 +15,7 @@ import (
 	"github.com/goneli/neli/testkit/dbtest"
 )
 
-// report is what the programs write: its number, and the token of the leader that wrote it.
+// report is a report of the programs: its number, and the token of the leader that wrote it.
 type report struct{ number, token int }
 
 func testFencedSQL(t *testing.T, f flags) {
@@ -39,7 +39,7 @@ func testFencedSQL(t *testing.T, f flags) {
 
 func testFencedKafka(t *testing.T, f flags) {
 	former, latter := tryFenced(t, f, "fenced-kafka", nil,
-		`committed report %d with token %d$`, `report 2 is not committed, as far as is known: fence: the producer was refused`)
+		`committed report %d with token %d$`, `report 2 is not known to be committed: fence: the producer was refused`)
 	client, err := kgo.NewClient(kgo.SeedBrokers(f.bootstrap), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeTopics(f.fresh+".reports"),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	require.NoError(t, err)
@@ -60,8 +60,8 @@ func testFencedKafka(t *testing.T, f flags) {
 	requireReports(t, got, former, latter)
 }
 
-// tryFenced suspends a leader while it prepares its second report, until another one has
-// written that. It returns both tokens.
+// tryFenced suspends a leader while it prepares its second report, until another leader has written that
+// report. It returns both tokens.
 func tryFenced(t *testing.T, f flags, example string, more []string, wrote, refused string) (former, latter int) {
 	s := newStage(t)
 	more = append(more, "-takes", "1s")
@@ -91,8 +91,8 @@ func tryFenced(t *testing.T, f flags, example string, more []string, wrote, refu
 	return former, latter
 }
 
-// requireReports: each is there once, in order, and the former leader has written the first
-// one only.
+// requireReports requires each report once and in order, and that the former leader wrote only the first
+// one.
 func requireReports(t *testing.T, got []report, former, latter int) {
 	t.Helper()
 	require.GreaterOrEqual(t, len(got), 3)

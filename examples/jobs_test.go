@@ -99,7 +99,7 @@ func testRunner(t *testing.T, f flags) {
 	next.ends()
 }
 
-// ask posts to an address, follows redirects, and returns the answer.
+// ask sends a POST to a URL, follows redirects, and returns the answer.
 func ask(t *testing.T, url string) (status int, body string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -114,8 +114,8 @@ func ask(t *testing.T, url string) (status int, body string) {
 	return r.StatusCode, string(b)
 }
 
-// A process that is suspended in a job, and wakes when another one runs jobs, does not go on, and
-// says so to its client.
+// A process that is suspended during a job, and wakes when another one runs jobs, does not continue the
+// job, and tells its client so.
 func TestASuspendedRunnerCutsItsJobOff(t *testing.T) {
 	t.Parallel()
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))

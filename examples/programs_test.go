@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// limit is how long a test waits for anything. Most things take a few seconds.
+// limit is the longest wait for anything. Most steps take a few seconds.
 const limit = 30 * time.Second
 
 var binaries string // directory of the built programs
@@ -37,7 +37,7 @@ func testMain(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "building the examples: %v\n%s", err, out)
 		return 1
 	}
-	// With nothing but Go.
+	// Without cgo.
 	static := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "./static")
 	static.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := static.CombinedOutput(); err != nil {
@@ -48,11 +48,11 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// stage is where programs run; it sees all their output in one order.
+// stage runs programs, and records all their output in one order.
 type stage struct {
 	t    *testing.T
-	news chan struct{}    // something was said
-	next map[*program]int // the first line that was not awaited yet
+	news chan struct{}    // there are new lines
+	next map[*program]int // the first line after those that await returned
 
 	mu    sync.Mutex
 	lines []line
@@ -86,7 +86,7 @@ func (s *stage) heard(l line) {
 	}
 }
 
-// all returns what was said until now.
+// all returns the lines so far.
 func (s *stage) all() []line {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,7 @@ func (s *stage) start(example, name string, args ...string) *program {
 	return s.startAt(filepath.Join(binaries, example), name, nil, args...)
 }
 
-// startAt is start for any program, with an addition to its environment.
+// startAt is start for any program, with additions to its environment.
 func (s *stage) startAt(path, name string, env []string, args ...string) *program {
 	s.t.Helper()
 	cmd := exec.Command(path, args...)
@@ -129,8 +129,8 @@ func (s *stage) startAt(path, name string, env []string, args ...string) *progra
 	return p
 }
 
-// await waits for the next line of p or, if that is nil, of any program that
-// matches pattern, and returns whose it is and the pattern's groups.
+// await waits for the next line of p, or of any program if p is nil, that matches pattern. It returns the
+// program and the groups of the match.
 func (s *stage) await(p *program, pattern string) (from *program, groups []string) {
 	s.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -158,13 +158,13 @@ func (s *stage) await(p *program, pattern string) (from *program, groups []strin
 	}
 }
 
-// said returns how many lines of p match pattern until now.
+// said returns the number of lines of p so far that match pattern.
 func (s *stage) said(p *program, pattern string) int {
 	return s.saidBy(p, pattern, len(s.all()))
 }
 
-// first returns the index of p's first line from the given one on that matches pattern, or
-// how many lines there are until now.
+// first returns the index of p's first line from the given one on that matches pattern, or the number of all
+// lines if there is none.
 func (s *stage) first(p *program, pattern string, from int) int {
 	re := regexp.MustCompile(pattern)
 	lines := s.all()
@@ -176,7 +176,7 @@ func (s *stage) first(p *program, pattern string, from int) int {
 	return len(lines)
 }
 
-// saidBy returns how many of p's lines before the given index, among all, match pattern.
+// saidBy returns the number of p's lines before the given index that match pattern.
 func (s *stage) saidBy(p *program, pattern string, end int) int {
 	re := regexp.MustCompile(pattern)
 	n := 0
@@ -201,7 +201,7 @@ func (p *program) signal(sig syscall.Signal) {
 	require.NoError(p.t, p.cmd.Process.Signal(sig), p.name)
 }
 
-// ends requires that p ends by itself, and well.
+// ends requires that p ends by itself, with exit code 0.
 func (p *program) ends() {
 	p.t.Helper()
 	select {

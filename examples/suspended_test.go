@@ -16,19 +16,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// The programs that people copy are suspended in the middle of their loops, for longer than the
-// lease. When they wake beside another leader they must do nothing as one. Each program runs as a
+// These tests suspend the programs that people copy in the middle of their loops, for longer than the lease.
+// When a program wakes while another process leads, it must not act as a leader. Each program runs as a
 // process of its own on an embedded broker.
 
 const leaseT = 5 * time.Second // the default
 
-// suspended is a program that is tried.
+// suspended describes a program under test.
 type suspended struct {
 	args  func(f flags, name string) []string
-	acts  string        // what it says when it acts as a leader
-	done  string        // what it says last before it waits; "": as acts
-	loses string        // what it says when it finds that it leads no more; "": nothing
-	again string        // what it says when it is elected anew; "": it is not, as boris leads all there is
+	acts  string        // its output when it acts as a leader
+	done  string        // its last output before it waits; "": as acts
+	loses string        // its output when it finds that it no longer leads; "": none
+	again string        // its output when it is elected again; "": it is not, since boris leads everything
 	lease time.Duration // T
 }
 
@@ -47,7 +47,7 @@ func TestASuspendedExampleDoesNothing(t *testing.T) {
 			acts: `enqueued `, loses: `has shut the scheduler down`, lease: leaseT},
 		"nonexclusive": {args: func(f flags, name string) []string { return f.of(name, "-topic", f.fresh) },
 			acts: `publishes `, done: `publishes ORCL`, loses: `leader fenced`,
-			// It joins the group again, which shares the partitions out anew.
+			// It joins the group again, and the group reassigns the partitions.
 			again: `leader acquired`, lease: 3 * 6 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -57,15 +57,15 @@ func TestASuspendedExampleDoesNothing(t *testing.T) {
 	}
 }
 
-// trySuspended starts two processes, and suspends the leader while it waits, as it does most
-// of the time: between a look and the deed nothing but the token helps.
+// trySuspended starts two processes, and suspends the leader while it waits, as it does most of the time.
+// Against a suspension between the check and the action only the token helps.
 func trySuspended(t *testing.T, binary string, s suspended) {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))
 	require.NoError(t, err)
 	t.Cleanup(broker.Close)
 	f := flags{bootstrap: broker.ListenAddrs()[0], fresh: "suspended"}
 	st := newStage(t)
-	env := []string{"BOOTSTRAP=" + f.bootstrap} // for those without flags
+	env := []string{"BOOTSTRAP=" + f.bootstrap} // for programs without flags
 	anna := st.startAt(binary, "anna", env, s.args(f, "anna")...)
 	st.await(anna, s.acts)
 	boris := st.startAt(binary, "boris", env, s.args(f, "boris")...)
@@ -94,12 +94,12 @@ func trySuspended(t *testing.T, binary string, s suspended) {
 	}
 }
 
-// repeats reports whether the program says again and again that it acts.
+// repeats reports whether the program acts, and says so, again and again.
 func (s suspended) repeats() bool {
 	return !strings.Contains(s.acts, "takes over") && s.acts != `runs the job`
 }
 
-// during lets programs run until so long after a time.
+// during lets programs run until d after a time.
 func (s *stage) during(d time.Duration, after time.Time) {
 	for timer := time.NewTimer(time.Until(after.Add(d))); ; {
 		select {
@@ -124,8 +124,8 @@ func snippets(t *testing.T, document string) []string {
 	return out
 }
 
-// around is a program around each snippet, by document; SNIPPET stands for it. One that
-// starts with "//" says why there is nothing to be tried.
+// around has, by document, a program around each snippet, which replaces SNIPPET. An element that starts with
+// "//" says why its snippet is not tested.
 var around = map[string][]string{
 	"README.md": {`SNIPPET`},
 	"docs/guide.md": {
@@ -186,7 +186,7 @@ func run(ctx context.Context, n *neli.Neli) error {
 }
 
 const table = `
-// table is a database that says what is written to it.
+// table is a database that prints what is written to it.
 type table struct{}
 
 func (t table) Connect(context.Context) (driver.Conn, error)     { return t, nil }
@@ -239,11 +239,11 @@ func main() {
 }
 `
 
-// acting is what the snippets say when they act.
+// acting matches the output of the snippets when they act.
 const acting = `sending what is due|serves key|UPDATE`
 
-// Each snippet of the README and the guides that acts as a leader is built as it stands there,
-// and tried as the examples are.
+// Each snippet of the README and the guides that acts as a leader is built unchanged, and tested like the
+// examples.
 func TestASuspendedSnippetDoesNothing(t *testing.T) {
 	for document, programs := range around {
 		all := snippets(t, document)
@@ -279,7 +279,7 @@ func buildSnippet(t *testing.T, source string) string {
 	return binary
 }
 
-// The guide's test of a loop passes as it stands there.
+// The guide's test of a loop passes unchanged.
 func TestTheGuidesTestPasses(t *testing.T) {
 	all := snippets(t, "docs/guide.md")
 	source := `package guide

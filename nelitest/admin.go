@@ -13,13 +13,12 @@ import (
 // admin implements kafka.Admin.
 type admin struct {
 	client
-	blocked []*waiter // requests that wait for the link
+	blocked []*waiter // requests that wait until the link is restored
 }
 
 func newAdmin(c client) *admin { return &admin{client: c} }
 
-// call makes a request: answer is called, with the lock held, when it has got
-// through.
+// call makes a request. It calls answer, with the lock held, when the request has got through.
 func (a *admin) call(ctx context.Context, answer func() error) error {
 	b := a.b
 	b.mu.Lock()
@@ -64,7 +63,7 @@ func (a *admin) call(ctx context.Context, answer func() error) error {
 	}
 }
 
-// errNoLeader makes a request wait: a client asks again until there is a leader.
+// errNoLeader makes a request wait: a client retries until there is a leader.
 var errNoLeader = errors.New("nelitest: a partition has no leader")
 
 // ask makes a request about a topic.
@@ -147,7 +146,7 @@ func (a *admin) Log(ctx context.Context, name string, partition int) (info kafka
 	return info, err
 }
 
-// Close implements [kafka.Admin]. Calls under way fail.
+// Close implements [kafka.Admin]. Pending calls fail.
 func (a *admin) Close() {
 	a.b.mu.Lock()
 	defer a.b.mu.Unlock()

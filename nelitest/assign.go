@@ -1,9 +1,8 @@
 package nelitest
 
-// assignSticky spreads n partitions evenly over members, given what each has, so
-// that as few as possible move. Of the members that claim the same partition the
-// first counts as its owner. The second result are the owners, by partition; -1
-// where there is none.
+// assignSticky spreads n partitions evenly over members, given the partitions that each has, so that as
+// few as possible move. If several members claim the same partition, the first one owns it. owner has
+// the owner of each partition, or -1.
 func assignSticky(n int, has [][]int) (target [][]int, owner []int) {
 	owner = make([]int, n)
 	for p := range owner {
@@ -38,7 +37,7 @@ func assignSticky(n int, has [][]int) (target [][]int, owner []int) {
 	return target, owner
 }
 
-// quotas divides n evenly; those that have most get the remainder.
+// quotas divides n evenly. The members with the largest counts get the remainder.
 func quotas(n int, counts []int) []int {
 	k := len(counts)
 	quota := make([]int, k)

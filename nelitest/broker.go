@@ -16,32 +16,30 @@ import (
 // Options configure a Broker. The zero value works. For latencies zero means the
 // default and a negative value means none.
 type Options struct {
-	// Brokers is how many brokers the cluster has, which is also the number of
-	// replicas of a topic that does not state one. Their ids are 1, 2, …. They share one
-	// fate, but for [Broker.StopBroker]. Default: 3.
+	// Brokers is the number of brokers, and the default number of replicas of a topic. Their ids are
+	// 1, 2, …. Faults affect all of them together, except [Broker.StopBroker]. Default: 3.
 	Brokers int
-	// Racks are those of brokers 1, 2, …; who is not listed says none. Default: none.
+	// Racks are the racks of brokers 1, 2, …. Brokers that are not listed have none. Default: none.
 	Racks []string
 	// AppendLatency is the time from Append until the record is in the log.
 	// Default: 1 ms.
 	AppendLatency time.Duration
-	// AckLatency is the time from there until the report. Default: 1 ms.
+	// AckLatency is the time from then until the report. Default: 1 ms.
 	AckLatency time.Duration
-	// ReadLatency is the time from a record's being in the log, or from Assign,
-	// until Poll returns it. Default: 1 ms.
+	// ReadLatency is the time from when a record is in the log, or from Assign, until Poll returns it.
+	// Default: 1 ms.
 	ReadLatency time.Duration
-	// RequestLatency is the time that a request to the group coordinator or of an
-	// Admin takes. Default: 1 ms.
+	// RequestLatency is the duration of a request to the group coordinator or by an Admin.
+	// Default: 1 ms.
 	RequestLatency time.Duration
-	// Jitter prolongs each of these latencies by a random time below it.
+	// Jitter lengthens each of these latencies by a random time below it.
 	// Default: none.
 	Jitter time.Duration
-	// InitialRebalanceDelay is for how long the first assignment of an empty group
-	// waits for more members (group.initial.rebalance.delay.ms; 3 s on a stock
-	// Kafka). Default: none.
+	// InitialRebalanceDelay is how long the first assignment of an empty group waits for more members
+	// (group.initial.rebalance.delay.ms; 3 s on a stock Kafka). Default: none.
 	InitialRebalanceDelay time.Duration
-	// RebalanceTime is the time from the last member's joining a rebalance until
-	// the assignment goes out. Default: none.
+	// RebalanceTime is the time from when the last member joins a rebalance until the assignment goes
+	// out. Default: none.
 	RebalanceTime time.Duration
 	// Seed determines all randomness: jitter and topic ids.
 	Seed uint64
@@ -62,11 +60,10 @@ func (o *Options) complete() {
 	}
 }
 
-// Broker is a Kafka cluster in memory, with its clients and the network between.
-// Its methods may be called concurrently. They take effect at once and do not
-// wait, except where they say so.
+// Broker is a Kafka cluster in memory, with its clients and the network between them. Its methods are
+// safe for concurrent use. They take effect at once and do not wait, unless their comments say so.
 //
-// A Broker that is used in a synctest bubble must be made in it.
+// A Broker that is used in a synctest bubble must be created in it.
 type Broker struct {
 	mu      sync.Mutex
 	opts    Options
@@ -79,10 +76,10 @@ type Broker struct {
 	away    map[int]bool // single brokers that are stopped
 	closed  bool
 
-	lag       time.Duration // of the followers
-	perRecord time.Duration // that the broker works for each record
+	lag       time.Duration // how far the followers lag behind
+	perRecord time.Duration // how long the broker works for each record
 	busyUntil time.Duration
-	boot      int // how often it was stopped
+	boot      int // how often the cluster was stopped
 }
 
 // NewBroker returns a running broker that has no topics.
@@ -96,10 +93,9 @@ func NewBroker(opts Options) *Broker {
 	}
 }
 
-// Close ends everything: clients fail with kafka.ErrClientFatal, calls under way
-// return, what was not acknowledged is reported as failed. It waits for nothing;
-// clients should be closed still, to know when their last report was made.
-// Closing twice is harmless.
+// Close ends everything: clients fail with kafka.ErrClientFatal, pending calls return, and appends that
+// were not acknowledged are reported as failed. It does not wait. Close the clients nevertheless: only
+// then it is certain that their last report was made. Closing twice is harmless.
 func (b *Broker) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,9 +116,9 @@ func (b *Broker) Close() {
 	}
 }
 
-// Provider returns a provider whose clients belong to the named member, so that
-// faults can be addressed to it. One provider stands for one process: after
-// [Broker.Kill] a further call makes the member's next process.
+// Provider returns a provider whose clients belong to the named member. Faults name the member that they
+// affect. One provider stands for one process: after [Broker.Kill] another call makes the member's next
+// process.
 func (b *Broker) Provider(member string) kafka.Provider {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,12 +128,12 @@ func (b *Broker) Provider(member string) kafka.Provider {
 	return p
 }
 
-// member is a name to which clients belong and faults are addressed.
+// member is a name to which clients belong, and which faults affect.
 type member struct {
 	name       string
 	processes  []*process
 	clients    []endpoint
-	made       int // clients ever made
+	made       int // number of clients made so far
 	cut        Link
 	refused    [linkCount]error
 	suspended  bool
@@ -151,7 +147,7 @@ type member struct {
 	throttle   time.Duration
 }
 
-// endpoint is a client as faults see it. Called with the lock held.
+// endpoint is a client as faults see it. Its methods are called with the lock held.
 type endpoint interface {
 	recheck() // what was impossible may be possible now
 	lose()    // the broker has gone down
@@ -174,7 +170,7 @@ func (m *member) recheck() {
 	}
 }
 
-// release lets the calls go on that wait for the end of a suspension.
+// release resumes the calls that wait for the end of a suspension.
 func (m *member) release() {
 	for _, w := range m.held {
 		w.b.schedule(&w.event, 0)
@@ -182,7 +178,7 @@ func (m *member) release() {
 	m.held = nil
 }
 
-// client is what all clients have in common.
+// client is the part that all clients have in common.
 type client struct {
 	b      *Broker
 	m      *member
@@ -199,8 +195,8 @@ func (p *process) newClient() client {
 	c := client{b: b, m: m, proc: p, rank: m.made}
 	m.made++
 	if b.opts.Jitter > 0 {
-		// A stream of its own: what one client draws must not depend on how the
-		// goroutines of others happen to run.
+		// Each client has its own random numbers, which must not depend on the order in which other
+		// clients' goroutines run.
 		h := uint64(14695981039346656037)
 		for i := range len(m.name) {
 			h = (h ^ uint64(m.name[i])) * 1099511628211
@@ -210,7 +206,7 @@ func (p *process) newClient() client {
 	return c
 }
 
-// dismiss forgets a client that was closed.
+// dismiss removes a client that was closed.
 func (c *client) dismiss(e endpoint) {
 	same := func(x endpoint) bool { return x == e }
 	c.m.clients = slices.DeleteFunc(c.m.clients, same)
@@ -231,7 +227,7 @@ func (c *client) lag(base time.Duration) time.Duration {
 
 func (c *client) reaches(l Link) bool { return !c.b.down && c.m.cut&l == 0 }
 
-// Throttled is for [kafka.Producer] and the others: see [Broker.Throttle].
+// Throttled implements part of [kafka.Producer] and other clients; see [Broker.Throttle].
 func (c *client) Throttled() time.Duration {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -250,8 +246,8 @@ func (c *client) err() error {
 	return nil
 }
 
-// gate holds a call for as long as the member is suspended. The lock is held when
-// it is called and when it returns, not in between.
+// gate blocks a call while the member is suspended. The caller holds the lock; gate releases it while it
+// waits.
 func (c *client) gate() {
 	for c.m.suspended && !c.dead {
 		w := c.newWaiter()

@@ -20,7 +20,7 @@ func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// In real time, outside of any bubble: everything ends, and leaves no goroutine.
+// In real time, outside of a bubble, everything ends and leaves no goroutine.
 func TestRealTime(t *testing.T) {
 	b := nelitest.NewBroker(nelitest.Options{Jitter: time.Millisecond})
 	require.NoError(t, b.CreateTopic("c", 2))
@@ -114,8 +114,7 @@ func TestManyRecordsBehind(t *testing.T) {
 	})
 }
 
-// The same seed makes the same history, to the nanosecond, however the runtime
-// runs the goroutines.
+// The same seed gives the same history, to the nanosecond, however the runtime schedules goroutines.
 func TestDeterminism(t *testing.T) {
 	first := simulate(t, 1)
 	for range 5 {
@@ -163,8 +162,8 @@ func simulate(t *testing.T, seed uint64) (transcript []string) {
 	return transcript
 }
 
-// participate writes a record on each partition each second, reads what comes and
-// takes part in the group.
+// participate writes a record to each partition every second, reads all records, and takes part in the
+// group.
 func participate(b *nelitest.Broker, i int, begin time.Time, quit chan struct{}) (log []string) {
 	w := b.Provider(fmt.Sprint(i))
 	p, err1 := w.Producer(map[string]string{"message.timeout.ms": "5000"}, discard)

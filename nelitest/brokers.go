@@ -7,17 +7,16 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// StopBroker takes one broker of the cluster down, at once. The partitions of which it has
-// the only replica have no leader then: appends wait for one, or until they time out, reads
-// stand still without an error, and admin requests about these logs wait. No client hears
-// of it. All other partitions go on: another replica leads them, of which nothing is
-// simulated. The error is for a broker that there is not.
+// StopBroker stops one broker of the cluster, at once. The partitions of which it has the only replica
+// then have no leader: appends wait for one or until they time out, reads return nothing and no error,
+// and admin requests about these logs wait. Clients are not told. All other partitions continue under
+// another replica; that change of leader is not simulated. It fails if there is no such broker.
 func (b *Broker) StopBroker(id int) error {
 	return b.changeBroker(id, func() { b.away[id] = true })
 }
 
-// StartBroker brings a broker back with all that it had. It leads the partitions again of
-// which it has the only replica, in a new epoch.
+// StartBroker brings a broker back with all its data. In a new epoch, it again leads the partitions of
+// which it has the only replica.
 func (b *Broker) StartBroker(id int) error {
 	return b.changeBroker(id, func() {
 		if b.away[id] {
@@ -26,9 +25,9 @@ func (b *Broker) StartBroker(id int) error {
 	})
 }
 
-// WipeBroker is the loss of a broker's disk: the broker comes back, or goes down and comes
-// back if it is up, and the partitions of which it has the only replica are empty, in a new
-// epoch and under the same topic id. What was acknowledged is gone, and nobody says so.
+// WipeBroker simulates the loss of a broker's disk. The broker comes back; if it was up, it goes down
+// first. The partitions of which it has the only replica are then empty, in a new epoch and under the
+// same topic id. Acknowledged records are gone, and no client is told.
 func (b *Broker) WipeBroker(id int) error {
 	return b.changeBroker(id, func() {
 		b.eachLog(func(t *topic, partition int) {
@@ -46,7 +45,7 @@ func (b *Broker) comeBack(id int) {
 	delete(b.away, id)
 	b.eachLog(func(t *topic, partition int) {
 		if l := t.logs[partition]; slices.Equal(l.brokers, []int{id}) {
-			l.epoch += 2 // one was for having no leader
+			l.epoch += 2 // one of them for the time without a leader
 			b.commit(t, partition)
 			t.touch(partition)
 		}
@@ -66,12 +65,12 @@ func (b *Broker) changeBroker(id int, change func()) error {
 	return nil
 }
 
-// offline tells a partition that is there and has no leader.
+// offline reports whether a partition exists and has no leader.
 func (b *Broker) offline(t *topic, partition int) bool {
 	return t.has(partition) && !slices.ContainsFunc(t.logs[partition].brokers, func(id int) bool { return !b.away[id] })
 }
 
-// place is where a partition goes unless somebody says otherwise.
+// place returns the brokers of a partition's replicas, unless the topic's creator names them.
 func (b *Broker) place(partition, replicas int) []int {
 	var on []int
 	for i := range replicas {
@@ -97,7 +96,7 @@ func (b *Broker) checkPlacement(spec kafka.TopicSpec) error {
 	return nil
 }
 
-// describe is what the cluster says of its brokers.
+// describe returns the cluster's description of its brokers.
 func (b *Broker) describe() []kafka.BrokerInfo {
 	var all []kafka.BrokerInfo
 	for id := 1; id <= b.opts.Brokers; id++ {

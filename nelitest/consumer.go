@@ -19,22 +19,22 @@ type groupConsumer struct {
 	read  bool
 
 	ms       *membership // nil while not a member
-	version  int         // of the assignment that was received, 0: none
+	version  int         // the version of the assignment that was received; 0: none
 	have     []int
-	mustJoin bool // at the next chance to answer
-	underway bool // a request to join
-	rejoins  bool // a request to join was sent and no assignment received since
+	mustJoin bool // send a request to join at the next chance
+	underway bool // a request to join is in flight
+	rejoins  bool // a request to join was sent, and no assignment received since
 	heard    time.Duration
 	polled   time.Duration
 	fenced   bool
-	refused  bool // the refusal has been told
+	refused  bool // the refusal was reported
 
 	news queue[news]
 	tick event
 	ask  event // the arrival of the request to join
 }
 
-// news is what Poll returns before any record.
+// news is an event that Poll returns before any record.
 type news struct {
 	ev  kafka.GroupEvent
 	err error
@@ -111,7 +111,7 @@ func (c *groupConsumer) Reach(context.Context, string) error {
 	return nil
 }
 
-// Leave implements [kafka.GroupConsumer]. Polls return nothing of it.
+// Leave implements [kafka.GroupConsumer]. Poll does not report it.
 func (c *groupConsumer) Leave() error {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -141,7 +141,7 @@ func (c *groupConsumer) leave() {
 	c.b.cancel(&c.tick)
 }
 
-// depart tells the coordinator, if it can be reached. Static members do not, so
+// depart tells the coordinator that the member leaves, if it can be reached. Static members do not, so
 // that they can return.
 func (c *groupConsumer) depart() {
 	if c.ms != nil && c.ms.c == c && !c.dead && c.reaches(Group) && c.instance == "" {
@@ -157,7 +157,7 @@ func (c *groupConsumer) forget() {
 	c.b.cancel(&c.ask)
 }
 
-// lost is forget with a word to the application, and a new beginning.
+// lost is forget, but it also tells the application, and makes the member join again.
 func (c *groupConsumer) lost() {
 	c.forget()
 	c.mustJoin = true
@@ -169,8 +169,8 @@ func (c *groupConsumer) tell(n news) {
 	c.poll.notify()
 }
 
-// answer joins where that is due. Only Poll does it, once the application has
-// taken notice of everything.
+// answer sends a request to join if one is due. Only Poll calls it, after the application has received
+// all news.
 func (c *groupConsumer) answer() {
 	if !c.mustJoin || c.underway || c.news.len() > 0 || c.over() {
 		return
@@ -186,11 +186,11 @@ func (c *groupConsumer) answer() {
 func (c *groupConsumer) asked() {
 	c.underway = false
 	if !c.reaches(Group) || c.m.refusal(Group) != nil {
-		c.mustJoin = true // upon the next heartbeat
+		c.mustJoin = true // at the next heartbeat
 		return
 	}
 	if m := c.ms; m != nil && (m.gone || m.c != c) {
-		c.beat() // which tells
+		c.beat() // which reports it
 		return
 	}
 	c.heard = c.b.now()
@@ -200,8 +200,7 @@ func (c *groupConsumer) asked() {
 	c.b.group(c.group, c.topic.name).join(c)
 }
 
-// heartbeat happens once in each interval, and is also what repeats all that has
-// failed.
+// heartbeat happens once in each interval. It also retries whatever has failed.
 func (c *groupConsumer) heartbeat() {
 	now := c.b.now()
 	next := now + c.settings.heartbeat
@@ -265,7 +264,7 @@ func (c *groupConsumer) beat() {
 	}
 }
 
-// receive takes the assignment that the coordinator has made.
+// receive takes over the assignment that the coordinator has made.
 func (c *groupConsumer) receive() {
 	m := c.ms
 	if m.version == c.version {
@@ -289,7 +288,7 @@ func (c *groupConsumer) receive() {
 		}
 	}
 	if !c.eager && !m.forced && len(removed) > 0 {
-		c.mustJoin = true // so that others get what was removed
+		c.mustJoin = true // so that others get the removed partitions
 	}
 	if first || c.eager || len(added)+len(removed) > 0 {
 		c.tell(news{ev: kafka.GroupEvent{Kind: kafka.GroupAssigned, Partitions: slices.Clone(c.have)}})

@@ -36,8 +36,8 @@ func TestSmallLogsContract(t *testing.T) {
 	})
 }
 
-// bedOf makes a bed whose clients belong to a member. That the broker answers nothing to
-// that member is all that it can see of a broker that is frozen.
+// bedOf returns a bed whose clients belong to a member. To freeze the broker it is enough that the broker
+// does not answer that member: more than this the clients cannot see.
 func bedOf(b *nelitest.Broker, member string) providertest.Bed {
 	others := 0
 	another := func(refuse func(member string)) providertest.Bed {

@@ -9,8 +9,8 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// Two members contend; the leader is cut off from the broker. See user_test.go in
-// this directory for the same as a test in simulated time.
+// Two members contend, and the leader is cut off from the broker. user_test.go in this directory has the
+// same as a test in simulated time.
 func Example() {
 	b := nelitest.NewBroker(nelitest.Options{})
 	defer b.Close()
@@ -45,7 +45,7 @@ func Example() {
 	defer bob.Close()
 	defer alice.Close()
 
-	pulse(alice, time.Minute) // contends from here on, and waits until it leads
+	pulse(alice, time.Minute) // contends from now on, and waits until it leads
 	b.CutOff("alice", nelitest.All)
 	for range time.Tick(time.Millisecond) {
 		if !alice.IsLeader() { // a look at the clock: needs neither broker nor Pulse

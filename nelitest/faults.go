@@ -5,27 +5,25 @@ import (
 	"time"
 )
 
-// Link is a set of the ways between a member and the broker that can be cut.
+// Link is a set of connections between a member and the broker that can be cut.
 type Link uint8
 
 const (
-	// Appends is the way of records to the log. While it is cut they queue in the
-	// client, which writes them, in order, once the link is back; what has waited
-	// for message.timeout.ms by then is reported as failed and never written.
+	// Appends carries records to the log. While it is cut, they queue in the client, which writes them in
+	// order once the link is back. A record that has waited for message.timeout.ms by then is reported as
+	// failed and never written.
 	Appends Link = 1 << iota
-	// Acks is the way of acknowledgements back. While it is cut records reach the
-	// log, and those whose acknowledgement was under way are reported as failed
-	// after message.timeout.ms: a lost acknowledgement is not sent again.
+	// Acks carries acknowledgements back. While it is cut, records reach the log, and are reported as
+	// failed after message.timeout.ms: a lost acknowledgement is not sent again.
 	Acks
-	// Reads is the way of records to the member. Reading goes on where it was
-	// once the link is back. What the client has fetched already it returns still.
+	// Reads carries records to the member. Once the link is back, reading continues where it was. While
+	// it is cut, the client still returns what it has fetched already.
 	Reads
-	// Group is the way to the group coordinator. A member that is cut off for
-	// session.timeout.ms loses its session: the others are given its partitions,
-	// and itself gets GroupLost, unless a rebalance was under way when it was cut
-	// off: then, like librdkafka, it does not notice before the link is back.
+	// Group connects to the group coordinator. A member that is cut off for session.timeout.ms loses its
+	// session: the others get its partitions, and the member gets GroupLost. If a rebalance was under way
+	// when it was cut off, it does not notice before the link is back, like librdkafka.
 	Group
-	// Admin is the way of administrative requests. They wait for the link.
+	// Admin carries administrative requests. They wait for the link.
 	Admin
 
 	// All is every link: a network partition.
@@ -34,15 +32,15 @@ const (
 	linkCount = iota
 )
 
-// CutOff cuts links of a member, silently: its clients get no errors but timeouts.
-// Links that are cut already stay so.
+// CutOff cuts links of a member silently: its clients get no errors, only timeouts. Links that are cut
+// already stay cut.
 func (b *Broker) CutOff(member string, links Link) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.member(member).cut |= links
 }
 
-// Restore mends links of a member.
+// Restore repairs links of a member.
 func (b *Broker) Restore(member string, links Link) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,12 +49,10 @@ func (b *Broker) Restore(member string, links Link) {
 	m.recheck()
 }
 
-// Refuse makes the broker answer a member's requests over the links with err,
-// which should wrap kafka.ErrAuthorization or kafka.ErrAuthentication; nil ends it.
-// Appends are reported as failed with it; Poll returns it once for every
-// Assign or Join and once now; Admin calls return it. A member of a group that is
-// refused there does not get its heartbeats through, and loses its session. Acks
-// cannot be refused.
+// Refuse makes the broker answer a member's requests over the links with err, which should wrap
+// kafka.ErrAuthorization or kafka.ErrAuthentication; nil ends this. Appends fail with err. Poll returns
+// err once now, and once for every Assign or Join. Admin calls return it. A group member whose requests
+// over Group are refused sends no heartbeats, and loses its session. Acks cannot be refused.
 func (b *Broker) Refuse(member string, links Link, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,14 +65,13 @@ func (b *Broker) Refuse(member string, links Link, err error) {
 	m.recheck()
 }
 
-// refusal returns what Refuse has set for one link.
+// refusal returns the error that Refuse has set for one link.
 func (m *member) refusal(l Link) error { return m.refused[bits.TrailingZeros8(uint8(l))] }
 
-// Suspend stops a member as SIGSTOP stops a process, as far as that can be done
-// from outside: every call of its clients, under way or new, blocks until Resume
-// or Kill, and no report is made. Its own goroutines and timers run on.
-// What its clients have sent still arrives; nothing more is sent, heartbeats
-// included. [Broker.Freeze] also shows what the program does when it wakes.
+// Suspend stops a member as SIGSTOP stops a process, as far as that can be done from outside. Every call
+// of its clients, pending or new, blocks until Resume or Kill, and no report is made. The program's own
+// goroutines and timers continue. What its clients have sent still arrives, but they send nothing more,
+// not even heartbeats. [Broker.Freeze] also shows what the program does when it wakes.
 func (b *Broker) Suspend(member string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,20 +79,19 @@ func (b *Broker) Suspend(member string) {
 	m.suspended = m.suspended || !b.closed
 }
 
-// Freeze is Suspend, and shows what the member's program does when it wakes: to all
-// that it does from now on, it is as if it had slept until its leases were over, and
-// had run again before anything of package neli did.
+// Freeze is Suspend, and also shows what the member's program does when it wakes. From now on the program
+// behaves as if it had slept until its leases were over, and had woken before package neli did.
 //
-//   - Whoever asks the clock is told that nothing is led: IsLeader, IsLeaderOf, Token,
-//     Leadership.Valid and Remaining, the context that Lead gives to its function.
-//   - Nobody is told without asking: the barrier is not called, no context ends by
-//     itself. Pulse, and Close, do not return before Resume or Kill.
+//   - Every check of the clock says that it leads nothing: IsLeader, IsLeaderOf, Token, Leadership.Valid
+//     and Remaining, and the context that Lead gives to its function.
+//   - Nothing is told without a check: the barrier is not called, and no context ends by itself. Pulse and
+//     Close do not return before Resume or Kill.
 //
-// What the program still does as a leader after Freeze it would do beside another leader.
-// In a test, let it work, freeze it, let some time pass, and see that it has done nothing.
+// Whatever the program still does as a leader after Freeze, it would do beside another leader. In a test,
+// let it work, freeze it, let some time pass, and verify that it has done nothing.
 //
-// Resume ends the freeze, too. Call it after T, when the lease is really over. If it is
-// not, the term goes on, and a function of Lead that has stopped is started anew.
+// Resume also ends the freeze. Call it after T, when the lease is really over. If it is not, the term
+// continues, and a function of Lead that has returned is called again.
 func (b *Broker) Freeze(member string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,10 +103,9 @@ func (b *Broker) Freeze(member string) {
 	m.frozen.Freeze()
 }
 
-// Resume ends a suspension. The calls that were blocked go on: a Poll returns what
-// its client had received by the time of the suspension, all of it at once, and
-// what has happened since after the usual latency, or nothing where its timeout
-// has passed. Overdue reports are made and a heartbeat is sent.
+// Resume ends a suspension. Blocked calls continue: Poll first returns what its client had received
+// before the suspension, all at once, and later events after the usual latency, or nothing if its timeout
+// has passed. Overdue reports are made, and a heartbeat is sent.
 func (b *Broker) Resume(member string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -126,12 +119,11 @@ func (b *Broker) Resume(member string) {
 	m.recheck()
 }
 
-// Kill ends a member's processes as SIGKILL does: nothing more is sent, though
-// what is under way still arrives; no group is left, sessions time out. Since
-// the program that used the clients lives on, their calls fail from now on with
-// kafka.ErrClientFatal, appends not yet acknowledged are reported as failed, and
-// so does making clients with the member's present providers fail. A suspension
-// ends; other faults stay, for the member's next process (see [Broker.Provider]).
+// Kill ends a member's processes as SIGKILL does: nothing more is sent, but what is in flight still
+// arrives. The member does not leave its groups; its sessions time out. Since the program that used the
+// clients lives on, their calls now fail with kafka.ErrClientFatal, pending appends are reported as
+// failed, and the member's present providers make no more clients. A suspension ends. Other faults stay,
+// for the member's next process (see [Broker.Provider]).
 func (b *Broker) Kill(member string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -146,28 +138,26 @@ func (b *Broker) Kill(member string) {
 	m.release()
 }
 
-// Delay adds d to the append latency of a member from its next append on. Records
-// do not overtake each other: when the delay is shortened, those behind a delayed
-// one still wait for it.
+// Delay adds d to the append latency of a member from its next append on. Records do not overtake each
+// other: after the delay is shortened, later records still wait for a delayed one.
 func (b *Broker) Delay(member string, d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.member(member).delay = max(d, 0)
 }
 
-// DelayNext makes a member's next append take d longer than usual, in place of
-// Delay, while later ones overtake it. Meanwhile it is held up in the network: it
-// arrives even if by then the link is cut, or it was reported as failed, or its
-// sender is gone. Called n times it delays the next n appends, in order.
+// DelayNext makes a member's next append take d longer than usual. For this append it replaces Delay, and
+// later ones overtake it. Meanwhile the record is held up in the network: it arrives even if by then the
+// link is cut, it was reported as failed, or its sender is gone. Called n times, it delays the next n
+// appends, in order.
 func (b *Broker) DelayNext(member string, d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.member(member).nextDelays.push(max(d, 0))
 }
 
-// Duplicate makes each of a member's next n appends arrive twice: the copy
-// arrives after the given time from the first, by itself, as with DelayNext. It
-// replaces an earlier setting; 0 ends it.
+// Duplicate makes each of a member's next n appends arrive twice. The copy arrives the given time after
+// the first, independently of links, as with DelayNext. It replaces an earlier setting; 0 ends it.
 func (b *Broker) Duplicate(member string, n int, after time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -175,16 +165,16 @@ func (b *Broker) Duplicate(member string, n int, after time.Duration) {
 	m.duplicates, m.copyAfter = n, max(after, 0)
 }
 
-// Throttle makes the broker let a member wait for d for each record that it appends from
-// now on, as for a quota that is exceeded: acknowledgements come so much later, and
-// Throttled of the producer tells of it. 0 ends it.
+// Throttle makes the broker delay a member by d for each record that it appends from now on, as for an
+// exceeded quota: acknowledgements come that much later, and the producer's Throttled counts it. 0 ends
+// it.
 func (b *Broker) Throttle(member string, d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.member(member).throttle = max(d, 0)
 }
 
-// SlowReads adds d to the read latency of a member, 0 ends it.
+// SlowReads adds d to the read latency of a member. 0 ends it.
 func (b *Broker) SlowReads(member string, d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -193,20 +183,19 @@ func (b *Broker) SlowReads(member string, d time.Duration) {
 	m.recheck()
 }
 
-// Busy makes the cluster work for d for each record, one after the other: records wait
-// their turn in one queue, and are written though their senders have given them up
-// meanwhile. What waits when the cluster is stopped is lost, and its senders send it
-// again once it is up, unless they have given it up. 0 ends it.
+// Busy makes the cluster work for d for each record, one after the other. Records wait in one queue, and
+// are written even if their senders have given them up meanwhile. Records that wait when the cluster is
+// stopped are lost; their senders send them again once it is up, unless they have given them up. 0 ends
+// it.
 func (b *Broker) Busy(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.perRecord = max(d, 0)
 }
 
-// Stop takes the cluster down. Records and groups survive. Appends wait for Start
-// or their timeout; Polls return one passing error and then nothing; Admin calls
-// fail. Sessions do not time out on the side of the broker meanwhile, on the
-// member's side they do.
+// Stop stops the cluster. Records and groups survive. Appends wait for Start or their timeout. Poll
+// returns one passing error and then nothing. Admin calls fail. Meanwhile sessions time out on the
+// members' side, but not on the broker's.
 func (b *Broker) Stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -222,7 +211,7 @@ func (b *Broker) Stop() {
 	}
 }
 
-// Start brings the cluster up again after Stop. Sessions begin again.
+// Start starts the cluster again after Stop. The timeouts of sessions begin again.
 func (b *Broker) Start() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,8 +12,7 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// scene is a topic "c" of one partition with a member "a" that writes and a
-// member "b" that reads it.
+// scene is a topic "c" of one partition, a member "a" that writes to it and a member "b" that reads it.
 type scene struct {
 	b *nelitest.Broker
 	p kafka.Producer
@@ -36,7 +35,8 @@ func inScene(t *testing.T, f func(t *testing.T, s scene)) {
 	})
 }
 
-// send appends a value; the result and the time it took can be awaited.
+// send appends a value. The returned function waits for the report, and returns the time it took and its
+// error.
 func (s scene) send(t *testing.T, value string) func() (time.Duration, error) {
 	t.Helper()
 	type result struct {
@@ -159,7 +159,7 @@ func TestDelayNext(t *testing.T) {
 		_, err := quick()
 		require.NoError(t, err)
 		took, err := slow()
-		require.Error(t, err) // unknown, that is: it comes still
+		require.Error(t, err) // the outcome is unknown: the record still arrives
 		require.InDelta(t, 10*time.Second, took, 100)
 		require.NoError(t, s.p.Close())
 		s.b.CutOff("a", nelitest.All)
@@ -185,7 +185,7 @@ func TestPurgeDropsWhatIsQueuedNotWhatIsUnderWay(t *testing.T) {
 		s.b.CutOff("a", nelitest.Appends)
 		queued := s.send(t, "queued")
 		time.Sleep(time.Second)
-		s.b.Restore("b", nelitest.All) // of another member
+		s.b.Restore("b", nelitest.All) // has no effect on a
 		s.p.Purge()
 		s.b.Restore("a", nelitest.All)
 		underway := s.send(t, "under way")
@@ -249,7 +249,7 @@ func TestAdminFaults(t *testing.T) {
 		p := b.Provider("a")
 		a := newAdmin(t, p, newProducer(t, p, nil))
 		_, err := b.Provider("a").Admin(newProducer(t, p, nil))
-		require.Error(t, err) // of another provider
+		require.Error(t, err) // the producer is another provider's
 
 		b.CutOff("a", nelitest.Admin)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -285,7 +285,8 @@ func TestKillFreesAdminCalls(t *testing.T) {
 	})
 }
 
-// A busy broker takes one record after the other, and writes what its sender has given up.
+// A busy broker processes one record after the other, and writes even those that their senders have given
+// up.
 func TestBusy(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		s.b.Busy(4 * time.Second)
@@ -305,7 +306,7 @@ func TestBusy(t *testing.T) {
 	})
 }
 
-// What waits for its turn when the broker stops is sent again, unless it was given up.
+// Records that wait when the broker stops are sent again, unless they were given up.
 func TestBusyAndStopped(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		s.b.Busy(4 * time.Second)

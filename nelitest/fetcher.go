@@ -12,32 +12,32 @@ import (
 // fetcher brings records from the logs into a client's buffer.
 type fetcher struct {
 	c      *client
-	p      *poller // told when there is something in the buffer
+	p      *poller // notified when there is something in the buffer
 	topic  *topic  // nil: none
 	reset  string  // what to do when out of range: "latest", "earliest", else fail
 	parts  []fetchPart
-	dirty  []int // partitions to be looked at, in the order in which they became so
+	dirty  []int // partitions to look at, in the order in which notice named them
 	buffer queue[item]
-	full   bool  // the buffer: more is fetched when it is empty
+	full   bool  // the buffer is full; more is fetched when it is empty
 	ev     event // the next fetch
-	polled bool  // the fetch that was under way at the suspension has returned
-	missed bool  // that the topic is unknown has been told
+	polled bool  // the fetch that was pending at the suspension has returned
+	missed bool  // it was reported that the topic is unknown
 }
 
 type fetchPart struct {
 	active bool
 	dirty  bool
 	pos    int64
-	epoch  int // of the leader that took the record read last, −1: none was
+	epoch  int // leader epoch of the record read last; −1: none was read
 }
 
-// item is what Poll returns.
+// item is a result of Poll.
 type item struct {
 	rec kafka.Record
 	err error
 }
 
-// bufferSize is how many records are fetched ahead.
+// bufferSize is the number of records that are fetched ahead.
 const bufferSize = 1000
 
 func (f *fetcher) init(c *client, p *poller, reset string) {
@@ -45,7 +45,7 @@ func (f *fetcher) init(c *client, p *poller, reset string) {
 	f.ev = c.event(taskFunc(f.fetch))
 }
 
-// follow begins with a topic, from no partition.
+// follow selects a topic. It does not start to read a partition.
 func (f *fetcher) follow(t *topic) {
 	f.quit()
 	f.topic = t
@@ -63,7 +63,7 @@ func (f *fetcher) quit() {
 	f.c.b.cancel(&f.ev)
 }
 
-// start begins to read partition i at pos.
+// start starts to read partition i at pos.
 func (f *fetcher) start(i int, pos int64) {
 	for len(f.parts) <= i {
 		f.parts = append(f.parts, fetchPart{})
@@ -73,7 +73,7 @@ func (f *fetcher) start(i int, pos int64) {
 	f.look(f.latency())
 }
 
-// stop ends reading the partitions, and drops what was fetched from them.
+// stop stops reading the partitions, and drops what was fetched from them.
 func (f *fetcher) stop(partitions []int) {
 	if len(partitions) == 0 {
 		return
@@ -90,7 +90,7 @@ func (f *fetcher) stop(partitions []int) {
 	}
 }
 
-// notice has the partition looked at.
+// notice makes the next fetch look at the partition.
 func (f *fetcher) notice(i int) {
 	if i >= len(f.parts) || !f.parts[i].active || f.parts[i].dirty {
 		return
@@ -100,7 +100,7 @@ func (f *fetcher) notice(i int) {
 	f.look(f.latency())
 }
 
-// look has the next fetch happen that far from now, or before.
+// look schedules the next fetch that far from now, or earlier.
 func (f *fetcher) look(in time.Duration) { f.c.b.sooner(&f.ev, f.c.b.now()+f.c.lag(in)) }
 
 func (f *fetcher) latency() time.Duration { return f.c.b.opts.ReadLatency + f.c.m.slow }
@@ -115,8 +115,8 @@ func (f *fetcher) recheck() {
 	}
 }
 
-// fetch happens when records may have come near enough to be read. When that
-// is impossible it leaves everything as it is, for recheck.
+// fetch runs when records may have become readable. If fetching is not possible now, it changes nothing
+// and leaves the work to recheck.
 func (f *fetcher) fetch() {
 	m := f.c.m
 	if f.topic == nil || !f.c.reaches(Reads) || m.suspended && f.polled {
@@ -133,8 +133,8 @@ func (f *fetcher) fetch() {
 		f.missed = true
 		f.fail(fmt.Errorf("%w: %s", kafka.ErrUnknownTopic, f.topic.name))
 	}
-	// A suspended process sends no requests, but its machine still receives the
-	// answer to the one under way.
+	// A suspended process sends no requests, but its machine still receives the answer to the pending
+	// one.
 	f.polled = m.suspended && f.buffer.len() > before
 	if f.buffer.len() > 0 {
 		f.p.notify()
@@ -166,8 +166,8 @@ func (f *fetcher) fetchDirty() {
 	}
 }
 
-// fetchFrom fetches what is near enough. It reports whether the partition must be
-// looked at again and, if the time is known, when.
+// fetchFrom fetches the records that are readable. It returns whether the partition must be looked at
+// again, and when, if that is known.
 func (f *fetcher) fetchFrom(i int) (at time.Duration, more bool) {
 	part := &f.parts[i]
 	if !part.active {
@@ -212,9 +212,8 @@ func (f *fetcher) fetchFrom(i int) (at time.Duration, more bool) {
 	return 0, false
 }
 
-// fault tells what is wrong with the position, nil if nothing is. A client asks a new
-// leader where the epoch ends that it has read last, and so finds that records are gone
-// though the log may have grown again.
+// fault returns what is wrong with the position; nil: nothing. A client asks a new leader where the epoch
+// that it read last ends. So it notices that records are gone even if the log has grown again.
 func (p *fetchPart) fault(l *partitionLog) error {
 	switch {
 	case p.epoch >= 0 && p.epoch < l.epoch && p.pos > l.endOf(p.epoch):

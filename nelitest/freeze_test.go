@@ -14,11 +14,11 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// worker does something each second while it leads, in one of several ways, and counts it.
+// worker acts once a second while it leads, in one of several ways, and counts its actions.
 type worker struct {
 	*neli.Neli
 	deeds atomic.Int32
-	leads atomic.Bool // as the barrier said last
+	leads atomic.Bool // what the barrier last said
 }
 
 func (w *worker) work() { w.deeds.Add(1) }
@@ -33,7 +33,7 @@ func lead(loop func(ctx context.Context, w *worker, l neli.Leadership)) func(*wo
 	}
 }
 
-// The ways to work, and whether they do anything after a suspension.
+// workers are ways to work, and whether they act after a suspension.
 var workers = map[string]struct {
 	drive func(*worker) error
 	stale bool
@@ -142,7 +142,7 @@ var workers = map[string]struct {
 	}, true},
 }
 
-// A test with Freeze finds who acts as a leader after a suspension, and nobody else.
+// A test with Freeze finds the workers that act as leaders after a suspension, and no others.
 func TestFreezeFindsStaleLeaders(t *testing.T) {
 	for name, c := range workers {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +194,7 @@ func employ(t *testing.T, b *nelitest.Broker, name string, drive func(*worker) e
 	return w
 }
 
-// A freeze that ends before the lease does ends no term.
+// A freeze that ends before the lease does not end the term.
 func TestFreezeThatEndsEarly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nelitest.NewBroker(nelitest.Options{})
@@ -215,7 +215,7 @@ func TestFreezeThatEndsEarly(t *testing.T) {
 	})
 }
 
-// What is killed, or closed with its broker, is not frozen any more.
+// A process that is killed, or closed with its broker, is no longer frozen.
 func TestFreezeEndsWithTheProcess(t *testing.T) {
 	for name, end := range map[string]func(*nelitest.Broker){
 		"killed": func(b *nelitest.Broker) { b.Kill("alice") },
@@ -233,13 +233,13 @@ func TestFreezeEndsWithTheProcess(t *testing.T) {
 				end(b)
 				time.Sleep(time.Second)
 				require.False(t, alice.leads.Load())
-				b.Freeze("alice") // no such process; or no broker
+				b.Freeze("alice") // the process, or the broker, no longer exists
 			})
 		})
 	}
 }
 
-// In non-exclusive mode, too, the program is told by the clock that nothing is led.
+// In non-exclusive mode, too, checks of the clock say that nothing is led.
 func TestFreezeInNonExclusiveMode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nelitest.NewBroker(nelitest.Options{})

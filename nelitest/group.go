@@ -8,10 +8,9 @@ import (
 
 // group is the coordinator's side of a consumer group on one topic.
 //
-// A rebalance is a round in which every member joins; existing ones learn of it by
-// their heartbeats. When all have joined, the assignment is made and goes out.
-// Under the cooperative protocol a partition that moves is first only taken from
-// its owner, who then joins again, which makes a second round.
+// A rebalance is a round in which every member joins. Existing members learn of it by their heartbeats.
+// When all have joined, the assignment is made and sent. Under the cooperative protocol the first round
+// only takes a partition that moves from its owner, which then joins again and so begins a second round.
 type group struct {
 	b       *Broker
 	id      string
@@ -21,7 +20,7 @@ type group struct {
 
 	notBefore time.Duration // when the round may end
 	notAfter  time.Duration // when it must
-	ev        event         // when it does
+	ev        event         // the end of the round
 }
 
 // membership is the coordinator's view of a member.
@@ -119,7 +118,7 @@ func (g *group) begin() {
 	g.b.schedule(&g.ev, g.notAfter)
 }
 
-// settle has the round end soon if everyone has joined.
+// settle makes the round end soon if every member has joined.
 func (g *group) settle() {
 	if g.joining && g.complete() {
 		g.b.schedule(&g.ev, max(g.notBefore, g.b.now()+g.b.opts.RebalanceTime))
@@ -130,7 +129,7 @@ func (g *group) complete() bool {
 	return !slices.ContainsFunc(g.members, func(m *membership) bool { return !m.joined })
 }
 
-// proceed ends the round, without those who have not joined in time.
+// proceed ends the round, without the members that have not joined in time.
 func (g *group) proceed() {
 	if g.b.down || !g.joining {
 		return
@@ -173,7 +172,7 @@ func (g *group) assign() {
 	}
 }
 
-// give makes partitions the member's assignment and sends it out.
+// give makes partitions the member's assignment, and sends it.
 func (m *membership) give(partitions []int) {
 	m.assigned, m.forced = slices.Clone(partitions), false
 	slices.Sort(m.assigned)
@@ -181,14 +180,14 @@ func (m *membership) give(partitions []int) {
 	m.g.b.schedule(&m.delivery, m.g.b.now()+m.c.lag(m.g.b.opts.RequestLatency))
 }
 
-// force is give, by order of a test.
+// force is give on a test's command.
 func (m *membership) force(partitions []int) {
 	m.give(partitions)
 	m.forced = true
 }
 
-// deliver is the arrival of the assignment. What does not arrive is fetched upon
-// the next heartbeat.
+// deliver is the arrival of the assignment at the member. If it does not arrive, the next heartbeat
+// fetches it.
 func (m *membership) deliver() {
 	if c := m.c; !m.gone && c.ms == m && !c.over() && c.reaches(Group) && !c.m.suspended {
 		c.receive()
@@ -212,7 +211,7 @@ func (m *membership) expire() {
 	}
 }
 
-// remove ends a membership, and has its partitions given to others.
+// remove ends a membership, and begins a round that gives its partitions to others.
 func (g *group) remove(m *membership) {
 	if m.gone {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// inGroup runs f in a bubble with a topic "c" of so many partitions.
+// inGroup runs f in a bubble with a topic "c" of that many partitions.
 func inGroup(t *testing.T, partitions int, f func(t *testing.T, b *nelitest.Broker)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestCutOffDuringARejoinGoesUnnoticed(t *testing.T) {
 		x := join(t, b, "a")
 		y := track(t, newMember(t, b.Provider("b")), "c", false)
 		synctest.Wait()
-		for len(y.history()) == 0 { // a has learnt of the rebalance, and answers
+		for len(y.history()) == 0 { // until a has learnt of the rebalance and answered
 			time.Sleep(time.Millisecond)
 			if len(x.history()) == 2 {
 				b.CutOff("a", nelitest.Group)
@@ -190,7 +190,7 @@ func TestAMemberThatDoesNotPollLeaves(t *testing.T) {
 func TestAMemberThatDoesNotAnswerIsLeftOut(t *testing.T) {
 	inGroup(t, 2, func(t *testing.T, b *nelitest.Broker) {
 		x := join(t, b, "a", "max.poll.interval.ms", "20000")
-		x.stop() // heartbeats go on
+		x.stop() // heartbeats continue
 		y := join(t, b, "b", "max.poll.interval.ms", "20000")
 		require.Empty(t, y.history())
 		time.Sleep(20 * time.Second)
@@ -212,7 +212,7 @@ func TestStaticMember(t *testing.T) {
 		require.Len(t, y.history(), 2) // undisturbed
 
 		z.stop()
-		require.NoError(t, z.g.Leave()) // which does not count, for as long as a session
+		require.NoError(t, z.g.Leave()) // has no effect until the session times out
 		time.Sleep(5 * time.Second)
 		require.Len(t, y.assigned(), 1)
 		time.Sleep(5 * time.Second)
@@ -292,8 +292,8 @@ func TestRecordsOfRevokedPartitionsAreDropped(t *testing.T) {
 	})
 }
 
-// Whatever happens, once it is over each partition belongs to one member, and
-// every member knows what the coordinator has assigned.
+// When the faults are over, each partition belongs to one member, and every member knows what the
+// coordinator has assigned.
 func TestGroupsSettle(t *testing.T) {
 	for seed := range uint64(40) {
 		inGroup(t, 5, func(t *testing.T, b *nelitest.Broker) { settleAfterChaos(t, b, seed) })

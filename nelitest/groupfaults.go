@@ -2,19 +2,18 @@ package nelitest
 
 import "slices"
 
-// Assign makes exactly these partitions the assignment of a member, whatever
-// others have: a partition can so be assigned to several members, or, with
-// [Broker.Revoke], to none. It holds until the group's next rebalance, and is for
-// all group consumers of the member. It is reported as GroupAssigned, upon the
-// next heartbeat if the member cannot be reached now. The result reports whether
-// the member is in a group at all; if not, nothing happens.
+// Assign makes exactly these partitions the assignment of a member, whatever others have. So a partition
+// can be assigned to several members, or, with [Broker.Revoke], to none. It lasts until the group's next
+// rebalance, and applies to all group consumers of the member. They report it as GroupAssigned, at the
+// next heartbeat if the member cannot be reached now. The result reports whether the member is in a
+// group; if not, nothing happens.
 func (b *Broker) Assign(member string, partitions ...int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.eachMembership(member, func(m *membership) { m.force(partitions) })
 }
 
-// Revoke takes partitions from a member, as Assign would with those that are left.
+// Revoke takes partitions from a member. It is Assign with the remaining ones.
 func (b *Broker) Revoke(member string, partitions ...int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -23,10 +22,9 @@ func (b *Broker) Revoke(member string, partitions ...int) bool {
 	})
 }
 
-// Expire ends a member's group sessions on the side of the broker, now. Its
-// partitions go to others by a rebalance. The member gets GroupLost upon its next
-// heartbeat, or when it is out of reach for the session timeout, and joins again.
-// The result reports whether it was in a group.
+// Expire ends a member's group sessions on the broker's side, now. A rebalance gives its partitions to
+// others. The member gets GroupLost at its next heartbeat, or after the session timeout if it cannot be
+// reached, and joins again. The result reports whether it was in a group.
 func (b *Broker) Expire(member string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -42,8 +40,8 @@ func (b *Broker) Rebalance() {
 	}
 }
 
-// Assigned returns the partitions that the coordinator has assigned to a member,
-// in all its groups, ascending. The member itself may not know yet.
+// Assigned returns the partitions that the coordinator has assigned to a member, in all its groups, in
+// ascending order. The member itself may not know them yet.
 func (b *Broker) Assigned(member string) []int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -17,11 +17,10 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// onePerBroker is the topic of members on three logs in Kafka.
+// onePerBroker is the name of the topic of three logs in Kafka.
 const onePerBroker = "g.neli.logs-3.t-1s.rho-0.0005"
 
-// kafkaLogs runs a test with members on three logs in Kafka, each on a broker of its own,
-// as small does.
+// kafkaLogs does the same as small, with three logs in Kafka, each on a broker of its own.
 func kafkaLogs(t *testing.T, roles int, test func(g *smallGroup, b *nelitest.Broker)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -33,7 +32,7 @@ func kafkaLogs(t *testing.T, roles int, test func(g *smallGroup, b *nelitest.Bro
 	})
 }
 
-// brokerOf is the broker that has a log.
+// brokerOf returns the broker that has a log.
 func brokerOf(g *smallGroup, b *nelitest.Broker, log int) int {
 	g.Helper()
 	p := b.Provider("admin")
@@ -60,8 +59,7 @@ func TestKafkaLogsElectAfterTheSilence(t *testing.T) {
 	})
 }
 
-// Brokers crash and come back, one at a time, with what they had and without: nobody who
-// leads hears of it.
+// Brokers crash and come back, one at a time, with and without their data. No leader is disturbed.
 func TestKafkaLogsRideThroughTheCrashOfABroker(t *testing.T) {
 	kafkaLogs(t, 5, func(g *smallGroup, b *nelitest.Broker) {
 		g.join("a", "b", "c")
@@ -87,8 +85,8 @@ func TestKafkaLogsRideThroughTheCrashOfABroker(t *testing.T) {
 	})
 }
 
-// What no reader is shown, such as the end of somebody's transaction, is told from a loss by
-// nobody: that log is begun again, and who leads goes on with the others.
+// A reader cannot distinguish a hidden entry, such as the end of a transaction, from a loss. So members
+// begin again in that log, and leaders continue on the others.
 func TestKafkaLogsBeginAnewAtAGap(t *testing.T) {
 	kafkaLogs(t, 3, func(g *smallGroup, b *nelitest.Broker) {
 		g.join("a", "b", "c")
@@ -139,8 +137,8 @@ func TestKafkaLogsReplaceACrashedLeaderAndABroker(t *testing.T) {
 	})
 }
 
-// Without a majority nobody leads; when all have come back, empty, somebody does, with a
-// larger token.
+// Without a majority no member leads. When all brokers have come back, empty, one leads with a larger
+// token.
 func TestKafkaLogsWithoutAMajority(t *testing.T) {
 	kafkaLogs(t, 1, func(g *smallGroup, b *nelitest.Broker) {
 		g.join("a", "b", "c")
@@ -157,14 +155,14 @@ func TestKafkaLogsWithoutAMajority(t *testing.T) {
 		for broker := 1; broker <= 3; broker++ {
 			require.NoError(g, b.WipeBroker(broker))
 		}
-		took := g.until(5*time.Second, allLed) // which looks at the tokens
+		took := g.until(5*time.Second, allLed) // until also checks the tokens
 		g.Logf("all logs empty: led after %v", took)
 		require.LessOrEqual(g, took, silence+smallT)
 		g.pass(5*smallT, true)
 	})
 }
 
-// A topic of that name that is laid out otherwise is refused, with all that is wrong.
+// An existing topic of that name with another layout is refused. The error lists everything that is wrong.
 func TestKafkaLogsRefuseAnotherPlacement(t *testing.T) {
 	kafkaLogs(t, 1, func(g *smallGroup, b *nelitest.Broker) {
 		p := b.Provider("admin")
@@ -179,7 +177,7 @@ func TestKafkaLogsRefuseAnotherPlacement(t *testing.T) {
 	})
 }
 
-// With too few brokers nobody leads, and the log says why; a further one mends that.
+// With too few brokers no member leads, and the log says why. One more broker is enough to lead.
 func TestKafkaLogsWaitForBrokers(t *testing.T) {
 	kafkaLogs(t, 1, func(g *smallGroup, b *nelitest.Broker) {
 		require.NoError(g, b.StopBroker(2))
@@ -194,8 +192,8 @@ func TestKafkaLogsWaitForBrokers(t *testing.T) {
 	})
 }
 
-// TestKafkaLogsWithoutMercy lets everything happen to members and brokers, in one seeded
-// order after the other.
+// TestKafkaLogsWithoutMercy lets all kinds of faults happen to members and brokers, in random orders from
+// seeds.
 func TestKafkaLogsWithoutMercy(t *testing.T) {
 	for seed := range uint64(seedsWithoutMercy()) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -230,7 +228,7 @@ func TestKafkaLogsWithoutMercy(t *testing.T) {
 					b.Restore(m.name, nelitest.All)
 				}
 				g.until(10*smallT, allLed)
-				for range 6 { // what is handed over meanwhile is led again at once
+				for range 6 { // roles that are handed over meanwhile are led again at once
 					g.pass(smallT/2, false)
 					g.until(smallT/4, allLed)
 				}

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// poller is the waiting side of a Poll.
+// poller is the waiting part of Poll.
 type poller struct {
 	c        *client
 	ready    func() bool   // there is something to return
-	wakeup   chan struct{} // has room for one
+	wakeup   chan struct{} // buffered, for one element
 	waiting  bool
 	deadline time.Duration
-	ev       event // the next look at whether the wait is over
+	ev       event // the next check whether the wait is over
 }
 
 func (p *poller) init(c *client, ready func() bool) {
@@ -20,7 +20,7 @@ func (p *poller) init(c *client, ready func() bool) {
 	p.ev = c.event(p)
 }
 
-// until returns when a timeout that begins now ends.
+// until returns the time at which a timeout that begins now ends.
 func (p *poller) until(timeout time.Duration) time.Duration {
 	now := p.c.b.now()
 	if timeout > math.MaxInt64-now {
@@ -29,9 +29,8 @@ func (p *poller) until(timeout time.Duration) time.Duration {
 	return now + max(timeout, 0)
 }
 
-// wait returns when there is something to return, the deadline has passed, or the
-// client is over; never while the member is suspended. The lock is held when it
-// is called and when it returns, not in between.
+// wait returns when there is something to return, when the deadline has passed, or when the client has
+// ended, but never while the member is suspended. The caller holds the lock; wait releases it meanwhile.
 func (p *poller) wait(deadline time.Duration) {
 	b := p.c.b
 	for {
@@ -47,7 +46,7 @@ func (p *poller) wait(deadline time.Duration) {
 	}
 }
 
-// notify ends the wait if there is reason to.
+// notify ends the wait if one of these reasons holds.
 func (p *poller) notify() {
 	switch l := &p.c.b.line; {
 	case !p.waiting:

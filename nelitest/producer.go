@@ -10,19 +10,19 @@ import (
 
 // producer implements kafka.Producer.
 //
-// A message travels for the append latency and arrives, or is parked until the
-// obstacle is gone; then its acknowledgement travels. Whatever has become of it,
-// it is reported as failed once message.timeout.ms has passed.
+// A message travels for the append latency and arrives, or is parked until the obstacle is gone. Then its
+// acknowledgement travels. If that has not arrived after message.timeout.ms, the message is reported as
+// failed, whatever has happened to it.
 type producer struct {
 	client
 	timeout  time.Duration
 	open     queue[*message] // in order of their deadlines; some are done
 	parked   []*message
-	last     time.Duration // when the last one arrives: later ones do not overtake it
+	last     time.Duration // when the last message arrives; later ones do not overtake it
 	expiry   event
 	outbox   queue[outcome]
 	dispatch event
-	carrying bool            // deliver is at work
+	carrying bool            // deliver is running
 	closing  []chan struct{} // calls of Close that wait for the last report
 }
 
@@ -42,11 +42,11 @@ type message struct {
 	deadline  time.Duration
 	copies    bool // a copy follows, copyAfter later
 	copyAfter time.Duration
-	stray     bool // on its way in the network, which no link of the member stops
+	stray     bool // held up in the network, where cutting the member's links does not stop it
 	queued    bool // it has reached the broker, which is busy
-	boot      int  // in which of the broker's lives
-	written   bool // what travels is the acknowledgement
-	done      bool // reported, or nobody's
+	boot      int  // Broker.boot when it did
+	written   bool // it is in the log; its acknowledgement travels
+	done      bool // reported, or without a sender
 }
 
 func newProducer(c client, timeout time.Duration) *producer {
@@ -106,7 +106,7 @@ func (m *message) arrive() {
 		if m.boot == b.boot && !b.down {
 			m.write()
 		}
-		return // else it was lost with the broker
+		return // if not, it was lost with the broker
 	}
 	if b.down || !m.stray && !p.reaches(Appends) || !m.topic.has(m.partition) || b.offline(m.topic, m.partition) {
 		if !m.done {
@@ -128,11 +128,11 @@ func (m *message) arrive() {
 	m.write()
 }
 
-// write puts the message into the log, be its sender still interested or not.
+// write puts the message into the log, whether or not its sender has given it up.
 func (m *message) write() {
 	p, b := m.p, m.p.b
 	if !m.topic.has(m.partition) || b.offline(m.topic, m.partition) {
-		return // deleted, or lost with its broker, while it waited; reported when its time is up
+		return // the topic was deleted, or its broker lost, while it waited; it is reported after its timeout
 	}
 	m.written = true
 	b.append(m.topic, m.partition, entry{value: m.value, by: m})
@@ -143,7 +143,7 @@ func (m *message) write() {
 	}
 }
 
-// committed has the acknowledgement travel.
+// committed sends the acknowledgement on its way.
 func (m *message) committed() {
 	if p := m.p; !m.done {
 		if p.m.throttle > 0 {
@@ -153,7 +153,7 @@ func (m *message) committed() {
 	}
 }
 
-// resend sends a message again whose leader has become another one.
+// resend sends a message again after a change of leader.
 func (m *message) resend() {
 	p := m.p
 	switch {
@@ -177,7 +177,7 @@ func (m *message) acknowledge() {
 	}
 }
 
-// finish has the message reported, once.
+// finish queues the message's report, once.
 func (m *message) finish(err error) {
 	if m.done {
 		return
@@ -192,7 +192,7 @@ func (m *message) finish(err error) {
 	p.carry()
 }
 
-// expire reports what has not been acknowledged in time.
+// expire reports messages that were not acknowledged in time.
 func (p *producer) expire() {
 	now := p.b.now()
 	for p.open.len() > 0 {
@@ -211,7 +211,7 @@ func (p *producer) expire() {
 	}
 }
 
-// Purge implements [kafka.Producer]. What is on its way arrives nevertheless.
+// Purge implements [kafka.Producer]. Messages in flight arrive nevertheless.
 func (p *producer) Purge() {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
@@ -245,11 +245,11 @@ func (p *producer) Close() error {
 		<-done
 		b.mu.Lock()
 	}
-	p.dismiss(p) // not before: the end of a suspension lets the last reports go
+	p.dismiss(p) // not earlier, since the end of a suspension releases the last reports
 	return nil
 }
 
-// carry sees to it that the outbox is delivered.
+// carry makes sure that the outbox is delivered.
 func (p *producer) carry() {
 	switch l := &p.b.line; {
 	case p.carrying || p.outbox.len() == 0 || p.m.suspended && !p.dead:
@@ -260,7 +260,7 @@ func (p *producer) carry() {
 	}
 }
 
-// depart makes the run that is under way deliver the outbox.
+// depart makes the current run of events deliver the outbox.
 func (p *producer) depart() {
 	if !p.carrying && p.outbox.len() > 0 {
 		p.carrying = true
@@ -268,7 +268,7 @@ func (p *producer) depart() {
 	}
 }
 
-// deliver makes the reports, without the lock.
+// deliver makes the reports. It does not hold the lock meanwhile.
 func (p *producer) deliver() {
 	for {
 		p.b.mu.Lock()
@@ -309,7 +309,7 @@ func (p *producer) recheck() {
 	}
 }
 
-// lose takes back what the broker had not come to.
+// lose takes back the messages that the broker had not processed.
 func (p *producer) lose() {
 	for _, m := range p.open.items[p.open.head:] {
 		if m.queued && !m.written && !m.done {
@@ -324,7 +324,7 @@ func (p *producer) kill() {
 	p.dead = true
 	p.b.cancel(&p.expiry)
 	p.purge(p.err())
-	p.carry() // what a suspension has held up
+	p.carry() // the reports that a suspension held up
 }
 
 var _ kafka.Producer = (*producer)(nil)

@@ -32,7 +32,7 @@ func (p *process) kill() {
 // Frozen implements [freeze.Freezer].
 func (p *process) Frozen() *freeze.State { return &p.m.frozen }
 
-// start counts a new client in, under the lock, unless the process is dead.
+// start adds a new client, under the lock. It fails if the process is dead.
 func (p *process) start(make func(client) endpoint) error {
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
@@ -109,7 +109,7 @@ func (p *process) Admin(over kafka.Producer) (kafka.Admin, error) {
 	return made, nil
 }
 
-// settings are the properties that a group consumer heeds.
+// settings are the properties that have an effect on a group consumer.
 type settings struct {
 	group     string
 	instance  string
@@ -148,7 +148,7 @@ func groupSettings(props map[string]string) (settings, error) {
 	case "range":
 		s.eager = true
 	default:
-		errs = append(errs, fmt.Errorf("nelitest: partition.assignment.strategy=%s: only cooperative-sticky and range are known", a))
+		errs = append(errs, fmt.Errorf("nelitest: partition.assignment.strategy=%s: only cooperative-sticky and range are supported", a))
 	}
 	return s, errors.Join(errs...)
 }
@@ -161,7 +161,7 @@ func millis(props map[string]string, name string, otherwise time.Duration) (time
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 {
-		return 0, fmt.Errorf("nelitest: %s=%s: want a positive number of milliseconds", name, s)
+		return 0, fmt.Errorf("nelitest: %s=%s: must be a positive number of milliseconds", name, s)
 	}
 	return time.Duration(n) * time.Millisecond, nil
 }

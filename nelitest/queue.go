@@ -6,23 +6,22 @@ import (
 	"time"
 )
 
-// All that takes time — records under way, heartbeats, timeouts of Poll — is an
-// event in one queue, driven by one timer. There is no goroutine to stop: a
-// broker that is forgotten leaves at most a timer behind.
+// Everything that takes time, such as records in flight, heartbeats and timeouts of Poll, is an event in
+// one queue with one timer. There is no goroutine to stop: an abandoned broker leaves at most a timer
+// behind.
 //
-// Whatever wakes a goroutine of the program happens at an instant of its own, a
-// nanosecond after the one before. In a synctest bubble, where time stands until
-// all goroutines wait, each consequence has thus played out before the next
-// stimulus comes: that is where the repeatability of a simulation comes from,
-// since the runtime runs goroutines that are ready in any order it likes.
+// Each event that wakes a goroutine of the program happens at an instant of its own, a nanosecond after
+// the one before. In a synctest bubble time stands still until all goroutines wait, so each event has had
+// all its effects before the next one comes. This makes a simulation repeatable, although the runtime may
+// run ready goroutines in any order.
 
-// event is something that happens at a time. Times are durations since the
-// broker was made. Events due at the same time happen in the order of by and
-// rank, not in the order in which goroutines happened to schedule them.
+// event is something that happens at a time. Times are durations since the broker was created. Events
+// that are due at the same time happen in the order of by and rank, not in the order in which goroutines
+// scheduled them.
 type event struct {
 	at   time.Duration
 	by   string // name of the member
-	rank int    // which of the member's clients
+	rank int    // number of the member's client
 	seq  uint64
 	pos  int // place in the queue, from 1; 0 while not scheduled
 	do   task
@@ -76,17 +75,17 @@ type timeline struct {
 	events  eventHeap
 	seq     uint64
 	timer   *time.Timer   // made by the first event, in that event's bubble
-	armed   time.Duration // when the timer goes off, if timed
+	armed   time.Duration // when the timer fires, if timed
 	timed   bool
-	floor   time.Duration // no event before
+	floor   time.Duration // no event happens earlier
 	running bool
 	woke    bool      // the current run has woken a goroutine
-	courier *producer // whose reports the current run is to deliver
+	courier *producer // the producer whose reports the current run delivers
 }
 
 func (b *Broker) now() time.Duration { return time.Since(b.line.epoch) }
 
-// schedule sets e to happen at the given time, in place of any earlier setting.
+// schedule sets the time of e. It replaces an earlier setting.
 func (b *Broker) schedule(e *event, at time.Duration) {
 	l := &b.line
 	e.at = max(at, b.now())
@@ -100,7 +99,7 @@ func (b *Broker) schedule(e *event, at time.Duration) {
 	b.arm()
 }
 
-// sooner sets e to happen at the given time unless it happens before that anyway.
+// sooner sets the time of e, unless e is due earlier anyway.
 func (b *Broker) sooner(e *event, at time.Duration) {
 	if e.pos == 0 || e.at > at {
 		b.schedule(e, at)
@@ -113,8 +112,8 @@ func (b *Broker) cancel(e *event) {
 	}
 }
 
-// arm sets the timer for the first event. A timer that is set too early is left
-// alone: most timeouts are moved on before they pass.
+// arm sets the timer for the first event. It leaves a timer that fires too early alone, since most
+// timeouts are moved to a later time before they pass.
 func (b *Broker) arm() {
 	l := &b.line
 	if l.running || len(l.events) == 0 {
@@ -132,8 +131,8 @@ func (b *Broker) arm() {
 	}
 }
 
-// run is called by the timer. It runs the events that are due, up to and
-// including the first that wakes someone.
+// run is called by the timer. It runs the events that are due, up to and including the first one that
+// wakes a goroutine.
 func (b *Broker) run() {
 	b.mu.Lock()
 	l := &b.line
@@ -152,7 +151,7 @@ func (b *Broker) run() {
 	b.arm()
 	b.mu.Unlock()
 	if p != nil {
-		p.deliver() // on this goroutine: the timer has gone to the next
+		p.deliver() // on this goroutine, as the timer is already set for the next event
 	}
 }
 

@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// Lag makes the followers of every partition lag behind its leader by d: a record is
-// committed only then. Before that no client can read it, Admin does not count it,
-// and it is not acknowledged, so it may be reported as failed and come nevertheless; and a
-// new leader may not have it: see [Broker.ChangeLeader]. Records are committed in order.
-// What is in a log already keeps its time; 0 ends the lag, and lets the followers catch up
-// at once.
+// Lag makes the followers of every partition lag behind its leader by d: a record is committed only after
+// that time. Until then no client can read it, Admin does not count it, and it is not acknowledged, so it
+// may be reported as failed and appear nevertheless. A new leader may not have it: see
+// [Broker.ChangeLeader]. Records are committed in order. Records that are in a log already keep their
+// time. 0 ends the lag, and the followers catch up at once.
 func (b *Broker) Lag(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -22,12 +21,12 @@ func (b *Broker) Lag(d time.Duration) {
 	}
 }
 
-// ChangeLeader makes an in-sync follower the leader of a partition. Of the records that
-// were not committed (see [Broker.Lag]) it has the first kept; the others are lost, which
-// no reader notices, and their offsets are given again. The clients that wait for an
-// acknowledgement of any of these send them again, as librdkafka does: those that were
-// kept are in the log twice then, and all of them in another order, perhaps, among those
-// of others. What is committed stays, so this is no breach of acks=all.
+// ChangeLeader makes an in-sync follower the leader of a partition. Of the records that were not committed
+// (see [Broker.Lag]), the new leader has the first ones, as many as kept says. The others are lost, which
+// no reader notices, and their offsets are used again. Clients that wait for the acknowledgement of any of
+// these records send them again, as librdkafka does. Then the kept ones are in the log twice, and the
+// order relative to other clients' records may have changed. Committed records stay, so this does not
+// violate acks=all.
 func (b *Broker) ChangeLeader(topic string, partition, kept int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -53,10 +52,10 @@ func (b *Broker) ChangeLeader(topic string, partition, kept int) error {
 	return nil
 }
 
-// Skip gives n offsets of a partition to what no client is shown, as the end of a
-// transaction is, or what a broker has compacted away: readers pass over them, and a
-// log's end may lie beyond its last record. They are in the log when Skip returns the
-// first of them, and so is what was appended before.
+// Skip uses n offsets of a partition for entries that no client sees, such as the end of a transaction or
+// records that were compacted away. Readers pass over them, and a log's end may lie beyond its last
+// record. Skip returns the first of these offsets. When it returns, the entries and all earlier appends
+// are in the log.
 func (b *Broker) Skip(topic string, partition, n int) (int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,7 +76,7 @@ func (b *Broker) append(t *topic, partition int, e entry) int64 {
 	l := t.logs[partition]
 	o := l.end()
 	e.epoch, e.due = l.epoch, b.now()
-	if len(l.brokers) != 1 { // else nobody follows
+	if len(l.brokers) != 1 { // a single replica has no followers
 		e.due += b.lag
 	}
 	if n := len(l.entries); n > l.committed {
@@ -89,7 +88,7 @@ func (b *Broker) append(t *topic, partition int, e entry) int64 {
 	return o
 }
 
-// commit commits what the followers have by now.
+// commit commits the entries that the followers have by now.
 func (b *Broker) commit(t *topic, partition int) {
 	l := t.logs[partition]
 	var readable bool
@@ -107,7 +106,7 @@ func (b *Broker) commit(t *topic, partition int) {
 	}
 }
 
-// commitAll commits everything, whatever the followers have.
+// commitAll commits all entries, even those that the followers do not have.
 func (b *Broker) commitAll(t *topic, partition int) {
 	l := t.logs[partition]
 	for ; l.committed < len(l.entries); l.committed++ {
@@ -135,7 +134,7 @@ func (b *Broker) cut(l *partitionLog, n int) {
 	}
 }
 
-// eachLog does something with every log, in an order that is always the same.
+// eachLog calls do for every log, always in the same order.
 func (b *Broker) eachLog(do func(t *topic, partition int)) {
 	names := make([]string, 0, len(b.topics))
 	for name := range b.topics {
@@ -149,7 +148,7 @@ func (b *Broker) eachLog(do func(t *topic, partition int)) {
 	}
 }
 
-// endOf returns where the records of a leader epoch end, and those before it.
+// endOf returns the offset at which the records of a leader epoch and of earlier epochs end.
 func (l *partitionLog) endOf(epoch int) int64 {
 	return l.start + int64(sort.Search(len(l.entries), func(i int) bool { return l.entries[i].epoch > epoch }))
 }

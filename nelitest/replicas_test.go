@@ -44,7 +44,7 @@ func TestLag(t *testing.T) {
 	})
 }
 
-// A record that waits is reported as failed when its time is up, and comes nevertheless.
+// A record that waits for followers is reported as failed after its timeout, and comes nevertheless.
 func TestLagBeyondTheTimeout(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		s.b.Lag(20 * time.Second)
@@ -57,7 +57,7 @@ func TestLagBeyondTheTimeout(t *testing.T) {
 func TestChangeLeader(t *testing.T) {
 	for kept, want := range [][]string{
 		{"committed", "b", "c", "after"},
-		{"committed", "b", "b", "c", "after"}, // the new leader has it, and nobody heard that
+		{"committed", "b", "b", "c", "after"}, // the new leader has it, and its sender does not know
 		{"committed", "b", "c", "b", "c", "after"},
 	} {
 		inScene(t, func(t *testing.T, s scene) {
@@ -81,8 +81,8 @@ func TestChangeLeader(t *testing.T) {
 	}
 }
 
-// What its sender has given up meanwhile is lost for good, and so is what a suspended
-// one has not heard of, until it goes on.
+// A record that its sender has given up meanwhile is lost for good. A suspended sender's record is lost
+// until the sender resumes and sends it again.
 func TestChangeLeaderWhileSendersAreAway(t *testing.T) {
 	inScene(t, func(t *testing.T, s scene) {
 		s.b.Lag(time.Minute)

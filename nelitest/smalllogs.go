@@ -12,11 +12,11 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// SmallLogs is N small logs in memory ([kafka.SmallLogs]), for elections without a broker:
-// logs stop, come back, lose their memory, and members are cut off from some of them, one
-// way or both, are slow, or die, on command. A log never comes back from an image of its
-// memory, under an id that it had before: that is excluded. Like Broker it uses the runtime's clock only, and has no goroutine that must be
-// stopped. Its methods may be called concurrently.
+// SmallLogs is N small logs in memory ([kafka.SmallLogs]), for elections without a broker. On command,
+// logs stop, come back and lose their memory, and members are cut off from some logs, in one direction or
+// both, are slow, or die. One fault is excluded: a log never comes back with an old state of its memory
+// under an id that it had before. Like Broker, SmallLogs uses only the runtime's clock and has no goroutine
+// that must be stopped. Its methods are safe for concurrent use.
 type SmallLogs struct {
 	trip time.Duration
 
@@ -27,10 +27,10 @@ type SmallLogs struct {
 	slow map[string]slowness // by member
 }
 
-// slowness is what a member's way to the logs and back takes beside the round trip.
+// slowness is how much longer a member's appends and reads take than the round trip.
 type slowness struct{ appends, reads time.Duration }
 
-// cutWay is which ways are cut.
+// cutWay says which directions are cut.
 type cutWay int
 
 const (
@@ -38,13 +38,13 @@ const (
 	cutReads
 )
 
-// cutFrom is a member and a log.
+// cutFrom is a pair of a member and a log.
 type cutFrom struct {
 	member string
 	log    int
 }
 
-// smallLog is one log. Its records are kept for ever.
+// smallLog is one log. It keeps its records forever.
 type smallLog struct {
 	births  int
 	records [][]byte
@@ -52,8 +52,8 @@ type smallLog struct {
 	down    bool
 }
 
-// NewSmallLogs returns logs that are up and empty. A record comes back to its sender, and
-// reaches all others, a round trip after it was appended.
+// NewSmallLogs returns logs that are up and empty. A record reaches all members, including its sender, one
+// round trip after it was appended.
 func NewSmallLogs(logs int, roundTrip time.Duration) *SmallLogs {
 	n := &SmallLogs{trip: roundTrip, sets: map[*smallSet]struct{}{}, cut: map[cutFrom]cutWay{}, slow: map[string]slowness{}}
 	for range logs {
@@ -62,21 +62,21 @@ func NewSmallLogs(logs int, roundTrip time.Duration) *SmallLogs {
 	return n
 }
 
-// Provider returns what a member opens the logs with. Members are addressed by name.
+// Provider returns the provider by which the named member opens the logs. Faults name the member that they
+// affect.
 func (n *SmallLogs) Provider(member string) kafka.Provider { return &smallProvider{n, member} }
 
-// Stop takes a log away, and Start brings it back with all that it had.
+// Stop stops a log. Start brings it back with all its records.
 func (n *SmallLogs) Stop(log int)  { n.change(log, func(l *smallLog) { l.down = true }) }
 func (n *SmallLogs) Start(log int) { n.change(log, func(l *smallLog) { l.down = false }) }
 
-// Forget restarts a log: it comes back at once, empty, with another id.
+// Forget restarts a log. It comes back at once, empty and with another id.
 func (n *SmallLogs) Forget(log int) {
 	n.change(log, func(l *smallLog) { *l = smallLog{births: l.births + 1} })
 }
 
-// Cut keeps a member and a log from each other, both ways; CutAppends and CutReads cut one
-// way each: what the member appends does not arrive there, or it hears nothing from there.
-// Heal takes all of it back.
+// Cut separates a member from a log, in both directions. CutAppends and CutReads cut one direction each:
+// the member's appends do not arrive there, or it reads nothing from there. Heal undoes all of these.
 func (n *SmallLogs) Cut(member string, log int)        { n.setCut(member, log, cutAppends|cutReads) }
 func (n *SmallLogs) CutAppends(member string, log int) { n.setCut(member, log, cutAppends) }
 func (n *SmallLogs) CutReads(member string, log int)   { n.setCut(member, log, cutReads) }
@@ -86,17 +86,16 @@ func (n *SmallLogs) setCut(member string, log int, ways cutWay) {
 	n.change(log, func(*smallLog) { n.cut[cutFrom{member, log}] = ways })
 }
 
-// Slow makes what a member appends reach the logs later by a duration, and what it hears
-// reach it later by another. What is under way already is not touched, and may be overtaken
-// by what is appended then.
+// Slow delays a member's appends by one duration, and what it reads by another. Records that are in flight
+// already keep their time, and later ones may overtake them.
 func (n *SmallLogs) Slow(member string, appends, reads time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.slow[member] = slowness{appends, reads}
 }
 
-// Lose takes away the records of a log that are on their way to a member, without a word, as
-// no Provider should. The member begins to read that log anew at the next one.
+// Lose silently drops the records of a log that are on their way to a member, which no Provider should do.
+// At the next record the member notices the gap, and begins again in that log.
 func (n *SmallLogs) Lose(member string, log int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -107,8 +106,8 @@ func (n *SmallLogs) Lose(member string, log int) {
 	}
 }
 
-// Kill ends what a member has of the logs, as SIGKILL would: it hears nothing any more, and
-// nothing that it appends arrives but what is under way. The name may be used again.
+// Kill ends a member's access to the logs, as SIGKILL would: it reads nothing more, and its appends no
+// longer arrive, except those in flight. The name may be used again.
 func (n *SmallLogs) Kill(member string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -120,14 +119,14 @@ func (n *SmallLogs) Kill(member string) {
 	}
 }
 
-// Appended is how many records a log was given since it last forgot.
+// Appended returns the number of records appended to a log since it last lost its memory.
 func (n *SmallLogs) Appended(log int) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.logs[log].records)
 }
 
-// change changes a log, and lets all who read it notice.
+// change changes a log, and makes its readers notice.
 func (n *SmallLogs) change(log int, f func(*smallLog)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -156,7 +155,7 @@ func (p *smallProvider) SmallLogs(_ context.Context, s kafka.LogSettings) (kafka
 	return set, nil
 }
 
-var errNoKafka = errors.New("nelitest: there are small logs only")
+var errNoKafka = errors.New("nelitest: this provider has only small logs")
 
 // Producer implements [kafka.Provider]: there is none.
 func (p *smallProvider) Producer(map[string]string, *slog.Logger) (kafka.Producer, error) {
@@ -176,25 +175,25 @@ func (p *smallProvider) GroupConsumer(map[string]string, *slog.Logger) (kafka.Gr
 // Admin implements [kafka.Provider]: there is none.
 func (p *smallProvider) Admin(kafka.Producer) (kafka.Admin, error) { return nil, errNoKafka }
 
-// smallSet is what one process has of the logs. The lock of the network guards it.
+// smallSet is one process's access to the logs. The lock of SmallLogs guards it.
 type smallSet struct {
 	net    *SmallLogs
 	member string
-	every  time.Duration // a log that can be reached says so at least that often
+	every  time.Duration // a log that can be reached sends a sign of life at least this often
 	wake   chan struct{} // Next looks again
 	at     []reading
 	ready  []arrival
 	closed bool
 	killed bool
 
-	owed    map[int]func(error) // reports that were not made yet
+	owed    map[int]func(error) // reports that are still to be made
 	reports int
 	making  sync.WaitGroup // reports that are being made
 }
 
-// reading is where a process is in a log.
+// reading is a process's position in a log.
 type reading struct {
-	id    string // of the incarnation; "": it has not heard of any
+	id    string // of the incarnation; "": none is known yet
 	next  int    // the next record to be sent to it
 	alive time.Time
 }
@@ -205,12 +204,12 @@ type arrival struct {
 	e  kafka.LogEntry
 }
 
-// reaches reports whether a log is up, and these ways to it and back are open.
+// reaches reports whether a log is up and these directions are open.
 func (s *smallSet) reaches(log int, ways cutWay) bool {
 	return !s.net.logs[log].down && !s.killed && s.net.cut[cutFrom{s.member, log}]&ways == 0
 }
 
-// notice sends what a process has not been sent of a log, if they reach each other.
+// notice sends a process the records of a log that it has not been sent yet, if the log reaches it.
 func (s *smallSet) notice(log int) {
 	if s.closed || !s.reaches(log, cutReads) {
 		return
@@ -254,7 +253,7 @@ func (s *smallSet) Next(ctx context.Context, timeout time.Duration) (kafka.LogEn
 	}
 }
 
-// next returns what has arrived, or how long there will be nothing.
+// next returns an entry that has arrived, or how long to wait for one.
 func (s *smallSet) next(deadline time.Time) (e kafka.LogEntry, ok bool, wait time.Duration) {
 	s.net.mu.Lock()
 	defer s.net.mu.Unlock()
@@ -315,7 +314,7 @@ func (s *smallSet) Append(log int, id string, value []byte, ballot int64, report
 	return nil
 }
 
-// arrive lets a record reach its log, though its sender may be gone by then.
+// arrive puts a record into its log, even if its sender is gone by then.
 func (s *smallSet) arrive(log int, id string, value []byte, ballot int64, number int) {
 	l, err := s.net.logs[log], error(nil)
 	switch {
@@ -333,10 +332,10 @@ func (s *smallSet) arrive(log int, id string, value []byte, ballot int64, number
 		s.later(s.net.trip, number, err)
 		return
 	}
-	s.later(s.every, number, errOut) // it cannot know
+	s.later(s.every, number, errOut) // the sender cannot know
 }
 
-// later makes a report after a while, or when the set is closed.
+// later makes a report after d, or when the set is closed.
 func (s *smallSet) later(d time.Duration, number int, err error) {
 	time.AfterFunc(d, func() {
 		s.net.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// Asking fails where it may not write, and nothing else does.
+// An observer without the right to write cannot ask, but can do everything else.
 func TestObserverThatMayNotWriteWatchesOn(t *testing.T) {
 	kafkaLogs(t, 1, func(g *smallGroup, b *nelitest.Broker) {
 		g.join("a", "b", "c")
@@ -39,8 +39,8 @@ func TestObserverThatMayNotWriteWatchesOn(t *testing.T) {
 	})
 }
 
-// A member that may not write to any log fails at the start, and names the right that it lacks. One
-// from which the right is withdrawn later leads nothing, until it has it again.
+// A member that may not write to any log fails at the start, and its error names the right that it lacks.
+// A member that loses the right later leads nothing until it has the right again.
 func TestMemberThatMayNotWrite(t *testing.T) {
 	kafkaLogs(t, 1, func(g *smallGroup, b *nelitest.Broker) {
 		b.Refuse("a", nelitest.Appends, kafka.ErrAuthorization)
@@ -60,7 +60,7 @@ func TestMemberThatMayNotWrite(t *testing.T) {
 	})
 }
 
-// A request is about the term in which it was read, however long the application thinks.
+// A request applies to the term in which it was read, however long the application takes to decide.
 func TestRequestOfAnEarlierTerm(t *testing.T) {
 	kafkaLogs(t, 1, func(g *smallGroup, b *nelitest.Broker) {
 		called, goOn := make(chan struct{}), make(chan struct{})

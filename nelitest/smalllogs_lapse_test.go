@@ -12,8 +12,8 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// On small logs, too, a leader knows how long its term lasts, and Stats how old the
-// evidence is: at each instant the two add up to 0.9 T, whichever logs sustain the term.
+// On small logs, too, a leader knows how long its term lasts, and Stats knows how old the evidence is. At
+// each instant the two add up to 0.9 T, whichever logs sustain the term.
 func TestSmallLogsTellHowLongATermLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logs := nelitest.NewSmallLogs(3, smallTrip)
@@ -33,7 +33,7 @@ func TestSmallLogsTellHowLongATermLasts(t *testing.T) {
 		oldest := time.Duration(0)
 		look := func(during time.Duration) {
 			for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(time.Millisecond) {
-				synctest.Wait() // or a beat comes back between the two
+				synctest.Wait() // so that no beat comes back between the two
 				age, left := n.Stats().OldestEvidence, term.Remaining()
 				require.Positive(t, age)
 				require.Positive(t, left)

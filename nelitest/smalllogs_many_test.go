@@ -13,8 +13,8 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// Five members that start together lead a hundred thousand roles a second after the wait, and
-// share them. The race detector takes ten times as long: a tenth of the roles, then.
+// Five members that start together share a hundred thousand roles, and lead them within a second after the
+// wait. With the race detector, which takes ten times as long, there are a tenth of the roles.
 func TestSmallLogsWithVeryManyRoles(t *testing.T) {
 	roles := 100_000
 	if seeded.Race {

@@ -28,7 +28,7 @@ const (
 	smallTrip = 10 * time.Millisecond
 )
 
-// smallGroup is members on small logs, in a bubble, and what their barriers were told.
+// smallGroup has members on small logs, in a bubble, and records what their barriers were told.
 type smallGroup struct {
 	*testing.T
 	logs  *nelitest.SmallLogs
@@ -50,8 +50,8 @@ type smallMember struct {
 	p    neli.Pulser
 }
 
-// small runs a test with members on three logs; whoever leads is looked at every
-// millisecond while it waits.
+// small runs a test with members on three logs. While the test waits, it checks every millisecond who
+// leads.
 func small(t *testing.T, roles int, test func(g *smallGroup)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -71,7 +71,7 @@ func (g *smallGroup) close() {
 		if m.p == nil {
 			continue
 		}
-		if err := m.p.Close(); !errors.Is(err, neli.ErrTopicPlacement) { // of the member that is refused
+		if err := m.p.Close(); !errors.Is(err, neli.ErrTopicPlacement) { // the error of the member that is refused
 			assert.NoError(g, err)
 		}
 	}
@@ -108,8 +108,8 @@ func (g *smallGroup) joinWith(name string, change func(*neli.Config)) *smallMemb
 	return m
 }
 
-// leaders returns who leads each role, and asserts that it is one at most, with a token
-// that goes up from one leader to the next.
+// leaders returns who leads each role. It asserts that each role has at most one leader, and that tokens
+// increase from one leader to the next.
 func (g *smallGroup) leaders() []string {
 	g.Helper()
 	out := make([]string, g.roles)
@@ -132,7 +132,7 @@ func (g *smallGroup) leaders() []string {
 	return out
 }
 
-// until waits until what is led is as wanted, and returns how long that took.
+// until waits until wanted holds for the leaders, and returns how long that took.
 func (g *smallGroup) until(within time.Duration, wanted func(leaders []string) bool) time.Duration {
 	g.Helper()
 	for begun := time.Now(); ; time.Sleep(time.Millisecond) {
@@ -144,7 +144,7 @@ func (g *smallGroup) until(within time.Duration, wanted func(leaders []string) b
 	}
 }
 
-// pass lets time pass during which everything has to be led.
+// pass lets time pass. If all is true, every role must be led throughout.
 func (g *smallGroup) pass(d time.Duration, all bool) {
 	g.Helper()
 	for begun := time.Now(); time.Since(begun) < d; time.Sleep(time.Millisecond) {
@@ -156,7 +156,7 @@ func (g *smallGroup) pass(d time.Duration, all bool) {
 
 func allLed(leaders []string) bool { return !slices.Contains(leaders, "") }
 
-// noneOf is that everything is led, by others than a member.
+// noneOf holds if every role is led by a member other than name.
 func noneOf(name string) func([]string) bool {
 	return func(leaders []string) bool { return allLed(leaders) && !slices.Contains(leaders, name) }
 }
@@ -370,10 +370,9 @@ func seedsWithoutMercy() int {
 	return 10
 }
 
-// TestSmallLogsWithoutMercy lets everything happen to members and logs, in one seeded order
-// after the other: logs stop, forget and come back, members are cut off from some, are
-// closed, and others join. There is one leader at most, tokens go up, and in the end
-// everything is led.
+// TestSmallLogsWithoutMercy lets all kinds of faults happen to members and logs, in random orders from
+// seeds: logs stop, forget and come back, members are cut off from some logs and are closed, and others
+// join. There is at most one leader, tokens increase, and in the end every role is led.
 func TestSmallLogsWithoutMercy(t *testing.T) {
 	for seed := range uint64(seedsWithoutMercy()) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -395,7 +394,7 @@ func TestSmallLogsWithoutMercy(t *testing.T) {
 						g.logs.Heal(m.name, log)
 					case 7:
 						if len(g.members) > 2 && r.IntN(3) == 0 {
-							go func() { _ = m.Close() }() // closed again, and looked at, in the end
+							go func() { _ = m.Close() }() // the error is checked when it is closed again at the end
 						}
 						if r.IntN(3) == 0 {
 							g.join(fmt.Sprintf("late%d", step))
@@ -411,7 +410,7 @@ func TestSmallLogsWithoutMercy(t *testing.T) {
 				}
 				g.join("last")
 				g.until(10*smallT, allLed)
-				for range 6 { // what is handed over meanwhile is led again at once
+				for range 6 { // roles that are handed over meanwhile are led again at once
 					g.pass(smallT/2, false)
 					g.until(smallT/4, allLed)
 				}
@@ -430,7 +429,7 @@ func TestSmallLogsHaveNoConsumerGroup(t *testing.T) {
 	require.ErrorContains(t, err, "2 small logs")
 }
 
-// On small logs, too, an observer may ask, and the holder decides; with a log down, as well.
+// On small logs, too, an observer may ask, and the holder decides, even while one log is down.
 func TestSmallLogsCarryRequests(t *testing.T) {
 	small(t, 3, func(g *smallGroup) {
 		var refuses atomic.Bool

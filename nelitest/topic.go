@@ -15,9 +15,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// topic is a name, whether or not a topic of that name exists at present: those
-// who read or write go by the name, as real clients do, and do not notice when
-// another topic has taken it over.
+// topic is a name, whether or not a topic of that name exists at present. Readers and producers use the
+// name, as real clients do, and do not notice when another topic has taken it over.
 type topic struct {
 	name     string
 	exists   bool
@@ -28,29 +27,29 @@ type topic struct {
 	readers  []*fetcher
 }
 
-// partitionLog is the log of one partition, as its leader has it.
+// partitionLog is the log of one partition, as seen by its leader.
 type partitionLog struct {
-	brokers   []int // that have a replica
+	brokers   []int // the brokers that have a replica
 	start     int64
 	entries   []entry // of offsets start, start+1, …
-	committed int     // how many of them all in-sync replicas have
-	epoch     int     // of the leader
+	committed int     // the number of entries that all in-sync replicas have
+	epoch     int     // the leader's epoch
 	catchUp   event   // when the followers have the next one
 }
 
 type entry struct {
 	value  []byte
-	hidden bool          // it takes an offset, and no client is shown it
-	epoch  int           // of the leader that took it
+	hidden bool          // it takes an offset, but no client sees it
+	epoch  int           // the epoch of the leader that appended it
 	due    time.Duration // when the followers have it
 	at     time.Duration // when it was committed
-	by     *message      // which waits for that; nil: nothing does
+	by     *message      // the message that waits for the commit; nil: none
 }
 
-// end is the leader's, which only replicas read up to.
+// end returns the leader's end, up to which only replicas read.
 func (l *partitionLog) end() int64 { return l.start + int64(len(l.entries)) }
 
-// readable is the end for clients: the high watermark.
+// readable returns the end for clients: the high watermark.
 func (l *partitionLog) readable() int64 { return l.start + int64(l.committed) }
 
 func (b *Broker) topic(name string) *topic {
@@ -66,7 +65,7 @@ func (t *topic) has(partition int) bool {
 	return t.exists && partition >= 0 && partition < len(t.logs)
 }
 
-// touch makes the readers look at the partition, and find what has changed.
+// touch makes the readers look at the partition, to find what has changed.
 func (t *topic) touch(partition int) {
 	for _, f := range t.readers {
 		f.notice(partition)
@@ -116,7 +115,7 @@ func (b *Broker) create(spec kafka.TopicSpec) error {
 		"segment.ms":                     "604800000",
 		"unclean.leader.election.enable": "false",
 	}
-	maps.Copy(t.settings, spec.Settings) // which have been checked
+	maps.Copy(t.settings, spec.Settings) // checked above
 	b.extend(t, spec.Partitions)
 	for i, brokers := range spec.Brokers {
 		t.logs[i].brokers = slices.Clone(brokers)
@@ -124,7 +123,7 @@ func (b *Broker) create(spec kafka.TopicSpec) error {
 	return nil
 }
 
-// extend gives t partitions up to n and tells everyone who waits for them.
+// extend gives t partitions up to n, and notifies all clients that wait for them.
 func (b *Broker) extend(t *topic, n int) {
 	for i := len(t.logs); i < n; i++ {
 		l := &partitionLog{brokers: b.place(i, t.replicas), catchUp: event{by: "log " + t.name, rank: i}}
@@ -142,18 +141,17 @@ func unknown(topic string, partition int) error {
 	return fmt.Errorf("%w: %s, partition %d", kafka.ErrUnknownTopic, topic, partition)
 }
 
-// CreateTopic creates a topic with default settings. Its TopicID is new; its
-// offsets start at 0. Clients that read or write a topic of that name, because
-// there was one or in expectation, go on with this one. The error is
-// kafka.ErrTopicExists if there is such a topic.
+// CreateTopic creates a topic with default settings. Its TopicID is new, and its offsets start at 0.
+// Clients that already use the name, because there was such a topic or there will be one, continue with
+// this one. The error is kafka.ErrTopicExists if the topic exists.
 func (b *Broker) CreateTopic(topic string, partitions int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.create(kafka.TopicSpec{Name: topic, Partitions: partitions})
 }
 
-// DeleteTopic deletes a topic and its records. Readers get kafka.ErrUnknownTopic
-// once; appends wait for a topic of that name until they time out.
+// DeleteTopic deletes a topic and its records. Readers get kafka.ErrUnknownTopic once. Appends wait for a
+// new topic of that name until they time out.
 func (b *Broker) DeleteTopic(topic string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,8 +183,8 @@ func (b *Broker) AddPartitions(topic string, n int) error {
 	return nil
 }
 
-// DeleteHead deletes the records before the given offset, as retention does: the
-// log starts there. It never starts beyond its end nor goes back.
+// DeleteHead deletes the records before the given offset, as retention does: the log then starts there.
+// The start never moves beyond the log's end, and never back.
 func (b *Broker) DeleteHead(topic string, partition int, before int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -204,10 +202,9 @@ func (b *Broker) DeleteHead(topic string, partition int, before int64) error {
 	return nil
 }
 
-// Truncate deletes the records from the given offset on, as an unclean leader
-// election does: acknowledged records are gone and their offsets are given again
-// to others. What a client has fetched already it returns still; then a reader that has
-// read what is gone gets kafka.ErrTruncated.
+// Truncate deletes the records from the given offset on, as an unclean leader election does: acknowledged
+// records are gone, and their offsets are used again. Clients still return records that they have fetched
+// already. Then a reader that has read deleted records gets kafka.ErrTruncated.
 func (b *Broker) Truncate(topic string, partition int, end int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -224,8 +221,8 @@ func (b *Broker) Truncate(topic string, partition int, end int64) error {
 	return nil
 }
 
-// Inject appends a record that comes from no member, such as rubbish. It is in
-// the log when Inject returns its offset, and so is what was appended before.
+// Inject appends a record that comes from no member, for example a malformed one, and returns its offset.
+// When it returns, the record and all earlier appends are in the log.
 func (b *Broker) Inject(topic string, partition int, value []byte) (int64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -238,7 +235,7 @@ func (b *Broker) Inject(topic string, partition int, value []byte) (int64, error
 	return o, nil
 }
 
-// Records returns what can be read in a partition's log now, nothing if it does not exist.
+// Records returns the records that can be read from a partition's log now; none if it does not exist.
 func (b *Broker) Records(topic string, partition int) []kafka.Record {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -27,7 +27,7 @@ func TestDeletedAndRecreatedTopicGoesUnnoticed(t *testing.T) {
 		_, err = waiting()
 		require.NoError(t, err)
 		require.Equal(t, []string{"waiting"}, s.log())
-		_, _, err = s.r.Poll(time.Second) // it stood at 2
+		_, _, err = s.r.Poll(time.Second) // the reader was at 2
 		require.ErrorIs(t, err, kafka.ErrOutOfRange)
 
 		require.NoError(t, s.r.Assign("c", []int64{1}))

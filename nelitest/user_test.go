@@ -13,16 +13,16 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// How a user of package neli tests code that depends on leadership: without Kafka,
-// in simulated time. The minutes below take milliseconds.
+// This file shows how to test code that depends on leadership, without Kafka and in simulated time: the
+// minutes below take milliseconds.
 
-// janitor is the code under test: it cleans up for as long as it leads.
+// janitor is the code under test. It cleans up as long as it leads.
 type janitor struct {
 	name string
 	log  *journal
 }
 
-// clean is given to Lead.
+// clean is a function for Lead. It waits for the end of its context.
 func (j janitor) clean(ctx context.Context, _ neli.Leadership) error {
 	j.log.note(j.name + " begins")
 	<-ctx.Done()
@@ -35,7 +35,7 @@ func (j janitor) clean(ctx context.Context, _ neli.Leadership) error {
 	return nil
 }
 
-// sweep is given to Lead, too. It asks before each piece of work.
+// sweep is another function for Lead. It checks its lease before each piece of work.
 func (j janitor) sweep(ctx context.Context, _ neli.Leadership) error {
 	for ctx.Err() == nil {
 		j.log.note(j.name + " sweeps")
@@ -44,7 +44,7 @@ func (j janitor) sweep(ctx context.Context, _ neli.Leadership) error {
 	return nil
 }
 
-// journal is what happened, in order.
+// journal records what happened, in order.
 type journal struct {
 	mu    sync.Mutex
 	lines []string
@@ -56,10 +56,10 @@ func (j *journal) note(line string) {
 	j.lines = append(j.lines, line)
 }
 
-// expect compares what was noted since the last call.
+// expect checks what was noted since the last call.
 func (j *journal) expect(t *testing.T, lines ...string) {
 	t.Helper()
-	synctest.Wait() // until all that can happen at this instant has happened
+	synctest.Wait() // until everything that can happen at this instant has happened
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !slices.Equal(j.lines, lines) {
@@ -68,7 +68,7 @@ func (j *journal) expect(t *testing.T, lines ...string) {
 	j.lines = nil
 }
 
-// hire starts a janitor whose connections to b go by its name.
+// hire starts a janitor whose clients of b belong to its name.
 func hire(t *testing.T, b *nelitest.Broker, name string, work func(context.Context, neli.Leadership) error) *neli.Neli {
 	t.Helper()
 	n, err := neli.New(neli.Config{
@@ -121,7 +121,7 @@ func TestALeaderThatIsCutOffStopsBeforeTheNextBegins(t *testing.T) {
 		}
 		b.Restore("alice", nelitest.All)
 		time.Sleep(time.Minute)
-		log.expect(t) // who is back does not disturb who leads
+		log.expect(t) // a member that comes back does not disturb the leader
 	})
 }
 
@@ -155,7 +155,7 @@ func TestALeaderThatWakesDoesNothing(t *testing.T) {
 		time.Sleep(12 * time.Second)
 		log.expect(t, "alice sweeps")
 		hire(t, b, "bob", janitor{"bob", log}.sweep)
-		b.Freeze("alice") // what she does from now on she would do after she wakes
+		b.Freeze("alice") // from now on she acts as a process that has just woken
 		time.Sleep(10 * time.Second)
 		log.expect(t, "bob sweeps")
 		b.Resume("alice")

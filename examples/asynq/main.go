@@ -1,9 +1,9 @@
-// Command asynq runs asynq's Scheduler on one of several processes. It cannot be started again
-// after Shutdown, so each term has one of its own, and a connection that carries nothing once
-// the term is over.
+// Command asynq runs asynq's Scheduler on one of several processes. A Scheduler cannot be started again
+// after Shutdown, so each term has its own. It also has its own connection to Redis, which sends no
+// commands once the term is over.
 //
-// Start it twice beside a Redis and end the leader. The tick that is due in between is missed,
-// and not made up for; docs/jobs.md says which ticks may come twice.
+// Start it twice next to a Redis and end the leader. A tick that is due before the next leader takes over
+// is missed and not made up for; docs/jobs.md says which ticks may come twice.
 //
 //	go run ./asynq -name anna
 package main
@@ -27,11 +27,11 @@ import (
 func main() {
 	var (
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
-		address   = flag.String("redis", "localhost:6379", "where asynq's queues are")
+		address   = flag.String("redis", "localhost:6379", "address of the Redis with asynq's queues")
 		group     = flag.String("group", "asynq", "the group whose members contend")
-		name      = flag.String("name", "", "this process, in logs (default: host, pid and time)")
+		name      = flag.String("name", "", "name of this process in logs (default: host, pid and time)")
 		schedule  = flag.String("schedule", "@every 1s", "when the report is due")
-		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
+		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -81,15 +81,15 @@ func lead(ctx context.Context, l neli.Leadership, logger *log.Logger, address, s
 		return err
 	}
 	<-ctx.Done()
-	// Nothing is enqueued any more. Unless the lease is lost it is kept until the last one has been.
+	// Shutdown returns when the last task has been enqueued. Unless the lease is lost, it is kept until then.
 	s.Shutdown()
 	logger.Printf("has shut the scheduler down (%v)", context.Cause(ctx))
 	return nil
 }
 
-// termHook refuses all commands to Redis once the term is over: a timer of the Scheduler may
-// fire when the process wakes from a suspension. A command that is on its way by then is
-// enqueued: asynq knows no tokens.
+// termHook refuses all commands to Redis once the term is over, since a timer of the Scheduler may fire
+// when the process wakes from a suspension. It cannot stop a command that was already sent, and asynq has
+// no fencing tokens to refuse it.
 type termHook struct{ term neli.Leadership }
 
 var errOver = errors.New("the term is over")

@@ -1,7 +1,6 @@
-// Command barrier imports records in batches, by one process at a time. It has full
-// control of what happens when leadership comes and goes: it opens a batch when it
-// becomes leader, commits it when it must hand over, and discards it when it has lost
-// leadership.
+// Command barrier imports records in batches, in one process at a time. It shows full control over what
+// happens when leadership comes and goes: it opens a batch when it becomes leader, commits it when it must
+// hand over, and discards it when it has lost leadership.
 //
 //	go run ./barrier -name anna
 package main
@@ -24,8 +23,8 @@ func main() {
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 		group     = flag.String("group", "importer", "the group whose members contend")
 		topic     = flag.String("topic", "", "the topic that carries the election (default: group + .neli)")
-		name      = flag.String("name", "", "this process, in logs (default: host, pid and time)")
-		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
+		name      = flag.String("name", "", "name of this process in logs (default: host, pid and time)")
+		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -40,7 +39,7 @@ func main() {
 		LeaderGroupID: *group,
 		LeaderTopic:   *topic,
 		Name:          *name,
-		DrainTimeout:  5 * time.Second, // for how long a commit may hold the successor back
+		DrainTimeout:  5 * time.Second, // how long a commit may delay the successor
 	}
 	if err := run(ctx, cfg); err != nil {
 		fmt.Fprintln(os.Stderr, "barrier:", err)
@@ -55,8 +54,8 @@ func run(ctx context.Context, cfg neli.Config) (err error) {
 		return err
 	}
 	imp.log.SetPrefix(n.Name() + ": ")
-	// Close delivers LeaderRevoked, here on this goroutine, so that the last batch is
-	// committed before another process becomes leader.
+	// Close delivers LeaderRevoked on this goroutine. So the last batch is committed before another process
+	// becomes leader.
 	defer func() {
 		if closeErr := n.Close(); err == nil {
 			err = closeErr
@@ -64,11 +63,11 @@ func run(ctx context.Context, cfg neli.Config) (err error) {
 	}()
 	imp.log.Print("standing by")
 	for ctx.Err() == nil {
-		// For a leader Pulse is a look at the clock. Others wait in it, here for
-		// up to 100 ms, to become leader.
+		// For a leader Pulse only checks the clock. Other processes wait in it, here for up to 100 ms, to
+		// become leader.
 		leads, err := n.Pulse(100 * time.Millisecond)
 		if err != nil {
-			return err // closed, or impossible for good; all else is retried
+			return err // closed, or a fatal error; everything else is retried
 		}
 		if leads {
 			imp.importRecord(n.IsLeader)
@@ -77,44 +76,43 @@ func run(ctx context.Context, cfg neli.Config) (err error) {
 	return nil
 }
 
-// importer needs no lock: the barrier runs within Pulse and Close, on the goroutine
-// that calls them.
+// importer needs no lock: the barrier runs inside Pulse and Close, on the goroutine that calls them.
 type importer struct {
 	log   *log.Logger
 	batch []string // open while this process leads
 	done  int
 }
 
-// barrier is told of every change of leadership.
+// barrier is called for every change of leadership.
 func (i *importer) barrier(e neli.Event) {
 	switch e := e.(type) {
 	case neli.LeaderAcquired:
-		// Nobody else leads from here on. Initialise what leading needs.
+		// From now on no other process leads. Initialise what leading needs.
 		token, _ := e.Token(0)
 		i.log.Printf("leader, with token %d: opens a batch", token)
 		i.batch = []string{}
 	case neli.LeaderRevoked:
-		// Still the leader, until this returns, but not beyond the deadline.
+		// This process still leads until barrier returns, at most until the deadline.
 		ctx, cancel := context.WithDeadline(context.Background(), e.Deadline)
 		defer cancel()
 		if err := i.commit(ctx); err != nil {
-			i.log.Printf("leader no more (%s): commit failed: %v", e.Reason, err)
+			i.log.Printf("no longer leader (%s): commit failed: %v", e.Reason, err)
 			return
 		}
-		i.log.Printf("leader no more (%s): committed", e.Reason)
+		i.log.Printf("no longer leader (%s): committed", e.Reason)
 	case neli.LeaderFenced:
-		// Another leader may be at work already: touch nothing that is shared.
+		// Another leader may already be working: touch nothing that is shared.
 		i.log.Printf("leadership lost (%s): throws away a batch of %d", e.Reason, len(i.batch))
 		i.batch = nil
 	}
 }
 
-// importRecord is one small piece of the work of a leader. Preparing it takes a while, and
-// the process may be suspended meanwhile: what others can see comes after a second look.
+// importRecord is one small piece of a leader's work. Preparing it takes a while, and the process may be
+// suspended meanwhile. So it checks its leadership again before it does anything that others can see.
 func (i *importer) importRecord(leads func() bool) {
 	time.Sleep(20 * time.Millisecond) // the work
 	if !leads() {
-		return // the next Pulse tells how it ended
+		return // the next Pulse delivers how the term ended
 	}
 	i.done++
 	i.batch = append(i.batch, fmt.Sprintf("record %d", i.done))
@@ -124,7 +122,7 @@ func (i *importer) importRecord(leads func() bool) {
 	}
 }
 
-// commit writes the batch, if it can do so before ctx is done.
+// commit writes the batch. It fails if ctx ends first.
 func (i *importer) commit(ctx context.Context) error {
 	select {
 	case <-time.After(time.Duration(len(i.batch)) * time.Millisecond): // the transaction

@@ -1,6 +1,6 @@
-// Command basic relays an outbox: however many replicas of it run, only one process at a
-// time sends what a service has written into its outbox table, in order.
-// Start it several times; one sends, the others stand by.
+// Command basic relays an outbox: it sends the messages that a service has written into its outbox table,
+// in order. However many replicas of it run, only one sends at a time. Start it several times: one process
+// sends, the others stand by.
 //
 //	go run ./basic -name anna
 package main
@@ -23,8 +23,8 @@ func main() {
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 		group     = flag.String("group", "outbox", "the group whose members contend")
 		topic     = flag.String("topic", "", "the topic that carries the election (default: group + .neli)")
-		name      = flag.String("name", "", "this process, in logs (default: host, pid and time)")
-		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
+		name      = flag.String("name", "", "name of this process in logs (default: host, pid and time)")
+		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -54,16 +54,16 @@ func run(ctx context.Context, cfg neli.Config) error {
 	logger := log.New(os.Stdout, n.Name()+": ", log.Ltime|log.Lmsgprefix)
 	relay := &relay{log: logger, box: outbox{began: time.Now()}}
 
-	// The task is called again and again while this process leads. It does a small
-	// piece of work and returns, so that leadership is looked at in between.
+	// The task is called again and again while this process leads. It does a small piece of work and
+	// returns, so that leadership is checked in between.
 	pulser, err := n.Background(relay.step)
 	if err != nil {
 		return err
 	}
 	logger.Print("standing by")
 
-	// Await returns early only if leadership has become impossible for good: a wrong
-	// password, a deleted topic. An unreachable broker is retried.
+	// Await returns early only after a fatal error, such as a wrong password or a deleted topic. An
+	// unreachable broker is retried.
 	failed := make(chan error, 1)
 	go func() { failed <- pulser.Await() }()
 	select {
@@ -71,7 +71,7 @@ func run(ctx context.Context, cfg neli.Config) error {
 		return err
 	case <-ctx.Done():
 	}
-	// Close waits for the task, then hands over without a timeout.
+	// Close waits for the task and then hands over at once: no lease has to run out.
 	if err := n.Close(); err != nil {
 		return err
 	}
@@ -79,13 +79,13 @@ func run(ctx context.Context, cfg neli.Config) error {
 	return nil
 }
 
-// relay sends what it finds in the outbox.
+// relay sends the messages in the outbox.
 type relay struct {
 	log *log.Logger
 	box outbox
 }
 
-// step sends one message, or waits a moment if there is none.
+// step sends one message, or waits briefly if there is none.
 func (r *relay) step() {
 	message, ok := r.box.next()
 	if !ok {

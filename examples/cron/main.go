@@ -1,8 +1,8 @@
-// Command cron runs a robfig/cron schedule on one of several processes: each term has a
-// schedule of its own, which starts when the term begins and is drained when it ends.
+// Command cron runs a robfig/cron schedule on one of several processes. Each term has a schedule of its
+// own, which starts when the term begins and is drained when it ends.
 //
-// Start it twice and end the leader. The tick that is due in between is missed, and not made up
-// for; docs/jobs.md says which ticks may come twice.
+// Start it twice and end the leader. A tick that is due before the next leader takes over is missed and not
+// made up for; docs/jobs.md says which ticks may come twice.
 //
 //	go run ./cron -name anna
 package main
@@ -27,9 +27,9 @@ func main() {
 	var (
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 		group     = flag.String("group", "cron", "the group whose members contend")
-		name      = flag.String("name", "", "this process, in logs (default: host, pid and time)")
+		name      = flag.String("name", "", "name of this process in logs (default: host, pid and time)")
 		schedule  = flag.String("schedule", "* * * * * *", "when the report is due, with seconds")
-		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
+		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -65,14 +65,14 @@ func lead(ctx context.Context, l neli.Leadership, logger *log.Logger, schedule s
 	logger.Printf("starts the schedule, with token %d", l.Token)
 	c.Start()
 	<-ctx.Done()
-	// No run begins any more. Unless the lease is lost it is kept until the last one has ended.
+	// After Stop no run begins. Unless the lease is lost, it is kept until the last run has ended.
 	<-c.Stop().Done()
 	logger.Printf("has drained the schedule (%v)", context.Cause(ctx))
 	return nil
 }
 
-// report is a job. A timer may fire when the process wakes from a suspension, so the
-// job asks the clock before each thing that it does.
+// report is a job. A timer may fire when the process wakes from a suspension, so the job checks the lease
+// before each thing that it does.
 func report(l neli.Leadership, logger *log.Logger) {
 	for part := 1; part <= 3 && l.Valid(); part++ {
 		logger.Printf("sends part %d of the report", part)

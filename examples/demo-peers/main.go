@@ -1,9 +1,9 @@
 //go:build unix
 
-// Command demo-peers shows elections without a broker: five processes on one machine, each
-// with a small log, lead the roles that they hold on three of the five logs. The demo kills a
-// leader together with its log, suspends and wakes a process, restarts one with an empty log,
-// partitions the network three to two, and measures what the members believed meanwhile.
+// Command demo-peers shows elections without a broker. Five processes run on one machine, each with a small
+// log. A process leads the roles that it holds in three of the five logs. The demo kills a leader together
+// with its log, suspends and wakes a process, restarts one with an empty log, partitions the network three
+// to two, and measures what the members believed meanwhile.
 //
 //	go run ./demo-peers
 package main
@@ -25,7 +25,7 @@ import (
 )
 
 func main() {
-	memberName := flag.String("member", "", "be the member of this name (the demo starts itself so)")
+	memberName := flag.String("member", "", "run as the member of this name (the demo starts itself like this)")
 	hosts := flag.String("hosts", "", "the list of log hosts, name=address, for -member")
 	pause := flag.Duration("pause", 2*time.Second, "time to read, before and after each step")
 	flag.Parse()
@@ -45,10 +45,9 @@ func exitOn(err error) {
 	}
 }
 
-// demo runs everything. The error is not nil if it could not be shown to the end,
-// or if a promise was broken.
+// demo runs the demo. It returns an error if the demo could not be completed or a promise was broken.
 func demo(ctx context.Context, pause time.Duration) error {
-	// On Linux children are tied to the life of the thread that starts them.
+	// On Linux the members die with the thread that starts them, so this thread must last.
 	runtime.LockOSThread()
 	hosts := freeAddresses("anna", "boris", "clara", "dora", "emil")
 	w := show.NewWatch(os.Stdout, show.Now(), 24)
@@ -64,8 +63,8 @@ func demo(ctx context.Context, pause time.Duration) error {
 	return w.Conclude(s.Steps)
 }
 
-// freeAddresses returns a list of log hosts on ports that nobody listens on, below those
-// that the system gives to outgoing connections: one of the hosts is started again.
+// freeAddresses returns a list of log hosts on free ports. The ports are below those that the system uses
+// for outgoing connections, so that they stay free while a host restarts.
 func freeAddresses(names ...string) string {
 	var list []string
 	for len(list) < len(names) {
@@ -74,7 +73,7 @@ func freeAddresses(names ...string) string {
 		if err != nil {
 			continue
 		}
-		defer l.Close() // all at the end, so that no port is given twice
+		defer l.Close() // all at the end, so that no port is used twice
 		list = append(list, names[len(list)]+"="+address)
 	}
 	return strings.Join(list, ",")

@@ -13,11 +13,11 @@ import (
 	"github.com/goneli/neli/peers"
 )
 
-// timeout is T: a leader that is not heard of for so long is none.
+// timeout is T: a leader leads for this long after its last beat.
 const timeout = time.Second
 
-// member hosts a log and contends for all roles, until standard input says "close" or ends.
-// "cut a,b" and "heal" are for the network to other members.
+// member hosts a log and contends for all roles, until standard input says "close" or ends. "cut a,b" and
+// "heal" change the network to other members.
 func member(name, list string) error {
 	net := newNetwork()
 	c := peers.Config{Self: name, Dial: net.dial}

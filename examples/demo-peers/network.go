@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// network is a member's way to the others. What goes to or comes from an address that is
-// cut off is lost, and nobody is told.
+// network is a member's connection to the others. Everything to or from an address that is cut off is lost
+// silently.
 type network struct {
 	mu   sync.Mutex
 	lost map[string]bool
@@ -17,7 +17,7 @@ type network struct {
 
 func newNetwork() *network { return &network{} }
 
-// cut cuts these addresses off, and no others.
+// cut cuts off exactly these addresses.
 func (n *network) cut(addresses map[string]bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -44,7 +44,7 @@ func (n *network) dial(ctx context.Context, network, address string) (net.Conn, 
 	return &wire{Conn: conn, net: n, to: address}, nil
 }
 
-// wire is a connection. Once something of it was lost, nothing comes through any more.
+// wire is a connection. Once something on it was lost, nothing more gets through.
 type wire struct {
 	net.Conn
 	net *network

@@ -18,7 +18,7 @@ func (s *story) tell() error {
 
 func (s *story) begin() error {
 	s.Watch.Say("Five processes start: anna, boris, clara, dora and emil. There is no broker: each has a small log in its\n"+
-		"         memory. They contend for %d roles. Whoever holds a role in three of the five logs leads it, for T = %v\n"+
+		"         memory. They contend for %d roles. A process that holds a role in three of the five logs leads it for T = %v\n"+
 		"         after its last beat. The number is the fencing token.",
 		show.Roles, timeout)
 	return errors.Join(s.Launch("anna", "boris", "clara", "dora", "emil"), s.Settle("first leaders"))
@@ -37,8 +37,8 @@ func (s *story) kill() error {
 
 func (s *story) suspend() error {
 	victim := s.Busiest()
-	if err := s.Announce("%s is about to be suspended (SIGSTOP) in the midst of leading, for longer than T. Its log is\n"+
-		"         suspended, too: three are left. When it wakes, it does not know that time has passed.", victim.Name); err != nil {
+	if err := s.Announce("%s is about to be suspended (SIGSTOP) while it leads, for longer than T. Its log is\n"+
+		"         suspended, too: three are left. When it wakes, it does not know how much time has passed.", victim.Name); err != nil {
 		return err
 	}
 	if err := s.Suspend(victim); err != nil {
@@ -47,7 +47,7 @@ func (s *story) suspend() error {
 	return s.Wake(victim)
 }
 
-// restart starts again whoever was killed.
+// restart starts the killed member again.
 func (s *story) restart() error {
 	name := ""
 	for _, p := range s.Members {
@@ -56,7 +56,7 @@ func (s *story) restart() error {
 		}
 	}
 	if err := s.Announce("%s is about to be started again. Its log is empty and has another id: the others read on there,\n"+
-		"         and nobody's leadership is disturbed.", name); err != nil {
+		"         and no leader is disturbed.", name); err != nil {
 		return err
 	}
 	s.Mark(name + " started again")
@@ -66,7 +66,7 @@ func (s *story) restart() error {
 	return s.Settle("no change")
 }
 
-// halves are the busiest member and another one, and the other three.
+// halves splits the members into the busiest one with another one, and the other three.
 func (s *story) halves() (few, many []*show.Process) {
 	few = []*show.Process{s.Busiest()}
 	for _, p := range s.Running() {
@@ -91,7 +91,7 @@ func names(all []*show.Process) (names []string) {
 func (s *story) cut() error {
 	few, many := s.halves()
 	if err := s.Announce("The network is about to be cut: %s here, %s there. Two logs are no majority:\n"+
-		"         who leads there must stop within T, and the three take over.", strings.Join(names(few), " and "),
+		"         the leaders there must stop within T, and the three take over.", strings.Join(names(few), " and "),
 		strings.Join(names(many), ", ")); err != nil {
 		return err
 	}
@@ -118,8 +118,8 @@ func (s *story) heal() error {
 
 func (s *story) leave() error {
 	leaver := s.Busiest()
-	if err := s.Announce("%s is about to be closed in good order. It releases its roles, and its log goes with it:\n"+
-		"         nobody has to wait for a timeout.", leaver.Name); err != nil {
+	if err := s.Announce("%s is about to be closed cleanly. It releases its roles, and its log goes with it:\n"+
+		"         no process has to wait for a timeout.", leaver.Name); err != nil {
 		return err
 	}
 	if err := s.Leave(leaver); err != nil {

@@ -1,9 +1,8 @@
 //go:build unix
 
-// Command demo shows leader election at work, on one machine and without your own
-// Kafka: it starts a broker within itself and several member processes, kills
-// one, suspends and wakes another, closes one, starts one, kills that with a sentinel running,
-// and measures what the members believed meanwhile.
+// Command demo shows leader election at work, on one machine and without your own Kafka. It starts an
+// embedded broker and several member processes. It kills one, suspends and wakes another, closes one,
+// starts one and kills that with a sentinel running, and it measures what the members believed meanwhile.
 //
 //	go run ./demo
 package main
@@ -24,7 +23,7 @@ import (
 )
 
 func main() {
-	memberName := flag.String("member", "", "be the member of this name (the demo starts itself so)")
+	memberName := flag.String("member", "", "run as the member of this name (the demo starts itself like this)")
 	bootstrap := flag.String("bootstrap", "", "the broker, for -member")
 	sentinel := flag.String("sentinel", "", "the socket of a sentinel, for -member")
 	pause := flag.Duration("pause", 2*time.Second, "time to read, before and after each step")
@@ -45,10 +44,9 @@ func exitOn(err error) {
 	}
 }
 
-// demo runs everything. The error is not nil if it could not be shown to the end,
-// or if a promise was broken.
+// demo runs the demo. It returns an error if the demo could not be completed or a promise was broken.
 func demo(ctx context.Context, pause time.Duration) error {
-	// On Linux children are tied to the life of the thread that starts them.
+	// On Linux the members die with the thread that starts them, so this thread must last.
 	runtime.LockOSThread()
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))
 	if err != nil {

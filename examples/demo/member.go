@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	timeout = 1500 * time.Millisecond // T: a leader that is not heard of for so long is none
-	steady  = 15 * time.Second        // for so long a member must have been there to be given something
+	timeout = 1500 * time.Millisecond // T: a leader leads for this long after its last beat
+	steady  = 15 * time.Second        // how long a process must have been a member to be given roles
 )
 
 // member contends for all roles, until standard input says "close" or ends.

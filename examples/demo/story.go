@@ -17,9 +17,9 @@ import (
 type story struct {
 	*show.Story
 	bootstrap string
-	sentinel  string            // the socket that members are told of from now on; empty: none
+	sentinel  string            // the socket of the sentinel for members that start from now on; empty: none
 	stop      func() error      // ends the sentinel; nil: there is none
-	bars      map[string]string // by step: what its bar is called
+	bars      map[string]string // the name of a step's bar
 }
 
 func (s *story) tell() error {
@@ -29,7 +29,7 @@ func (s *story) tell() error {
 
 func (s *story) begin() error {
 	s.Watch.Say("An embedded broker listens on %s. Three processes start: anna, boris and clara.\n"+
-		"         They contend for %d roles. Whoever claims a role in the log leads it, for T = %v after its last\n"+
+		"         They contend for %d roles. A process that claims a role in the log leads it for T = %v after its last\n"+
 		"         beat. The number is the fencing token.",
 		s.bootstrap, show.Roles, timeout)
 	return errors.Join(s.Launch("anna", "boris", "clara"), s.Settle("first leaders"))
@@ -37,7 +37,7 @@ func (s *story) begin() error {
 
 func (s *story) kill() error {
 	victim := s.Busiest()
-	if err := s.Announce("%s is about to be killed (SIGKILL). It can tell nobody: its leases must run out (T = %v),\n"+
+	if err := s.Announce("%s is about to be killed (SIGKILL). It cannot tell the others: its leases must run out (T = %v),\n"+
 		"         and then the others claim its roles.", victim.Name, timeout); err != nil {
 		return err
 	}
@@ -49,8 +49,8 @@ func (s *story) kill() error {
 
 func (s *story) suspend() error {
 	victim := s.Busiest()
-	if err := s.Announce("%s is about to be suspended (SIGSTOP) in the midst of leading, for longer than T.\n"+
-		"         The dangerous case: when it wakes, it does not know that time has passed.", victim.Name); err != nil {
+	if err := s.Announce("%s is about to be suspended (SIGSTOP) while it leads, for longer than T.\n"+
+		"         This is the dangerous case: when it wakes, it does not know how much time has passed.", victim.Name); err != nil {
 		return err
 	}
 	if err := s.Suspend(victim); err != nil {
@@ -61,8 +61,8 @@ func (s *story) suspend() error {
 
 func (s *story) leave() error {
 	leaver := s.Busiest()
-	if err := s.Announce("%s is about to be closed in good order. It lets its work end, and releases each role in favour\n"+
-		"         of another member: nobody has to wait for a timeout.", leaver.Name); err != nil {
+	if err := s.Announce("%s is about to be closed cleanly. It lets its work end, and releases each role in favour\n"+
+		"         of another member: no process has to wait for a timeout.", leaver.Name); err != nil {
 		return err
 	}
 	if err := s.Leave(leaver); err != nil {
@@ -75,8 +75,8 @@ func (s *story) join() error {
 	if err := s.startSentinel(); err != nil {
 		return err
 	}
-	if err := s.Announce("A new process, dora, is about to start. Once it has been there for %v it gets its share,\n"+
-		"         one role at a time; what does not move is not disturbed and keeps its token.", steady); err != nil {
+	if err := s.Announce("A new process, dora, is about to start. Once it has been a member for %v, it gets its share,\n"+
+		"         one role at a time. Roles that do not move are not disturbed, and keep their tokens.", steady); err != nil {
 		return err
 	}
 	s.Mark("dora started")
@@ -86,7 +86,7 @@ func (s *story) join() error {
 	return s.Watch.Await(s.Ctx, "share of dora", func() bool { return s.Watch.Lanes().Shared([]string{"dora"}, s.Names()) })
 }
 
-// startSentinel starts a sentinel, of which those know that start from now on. It takes Linux.
+// startSentinel starts a sentinel for members that start from now on. It needs Linux.
 func (s *story) startSentinel() error {
 	if runtime.GOOS != "linux" {
 		return nil
@@ -122,8 +122,8 @@ func (s *story) killBesideSentinel() error {
 	if s.sentinel == "" {
 		return nil
 	}
-	if err := s.Announce("dora is about to be killed, too. She has told a sentinel on this machine: the kernel tells it of\n"+
-		"         her death, and it releases her roles in her name. T = %v need not run out.", timeout); err != nil {
+	if err := s.Announce("dora is about to be killed, too, but a sentinel on this machine watches her. The kernel tells it\n"+
+		"         of her death, and it releases her roles in her name: T = %v need not run out.", timeout); err != nil {
 		return err
 	}
 	if err := s.Rest(timeout); err != nil { // no term is released before it is T old

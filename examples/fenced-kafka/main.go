@@ -1,9 +1,9 @@
-// Command fenced-kafka writes reports to a topic, from one process at a time, in Kafka
-// transactions. A report takes a while; a leader that is suspended meanwhile, and wakes when
-// another one leads, is refused by the broker.
+// Command fenced-kafka writes reports to a topic, from one process at a time, in Kafka transactions. A
+// report takes a while. If the leader is suspended meanwhile and wakes when another one leads, the broker
+// refuses its report.
 //
-// Start it twice. Suspend the leader (kill -STOP) when it says that it prepares a report,
-// wake it (kill -CONT) when the other one has committed one.
+// Start it twice. Suspend the leader (kill -STOP) when it says that it prepares a report, and wake it
+// (kill -CONT) when the other one has committed one.
 //
 //	go run ./fenced-kafka
 package main
@@ -33,9 +33,9 @@ func main() {
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 		group     = flag.String("group", "reports", "the group whose members contend")
 		name      = flag.String("name", "", "this process's name, in logs")
-		topic     = flag.String("reports", "", "the topic that is written, with one partition (default: group + .reports)")
+		topic     = flag.String("reports", "", "the topic for the reports, with one partition (default: group + .reports)")
 		takes     = flag.Duration("takes", 2*time.Second, "how long a report takes")
-		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
+		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -60,7 +60,7 @@ func run(ctx context.Context, cfg neli.Config, reports reports, takes time.Durat
 	if err := reports.create(ctx); err != nil {
 		return err
 	}
-	kafkas, err := franzfence.New(ctx, reports.brokers) // asks whether the brokers will do
+	kafkas, err := franzfence.New(ctx, reports.brokers) // asks whether the brokers are suitable
 	if err != nil {
 		return err
 	}
@@ -77,9 +77,9 @@ func run(ctx context.Context, cfg neli.Config, reports reports, takes time.Durat
 	return errors.Join(err, n.Close())
 }
 
-// write is the work of a term: it begins anew when a producer was refused and the term lasts.
+// write is the work of a term. It is called again if a producer was refused but the term lasts.
 func write(ctx context.Context, l neli.Leadership, p *franzfence.Producer, reports reports, takes time.Duration) error {
-	last, err := reports.last(ctx) // read here: then nothing of a former leader is missing
+	last, err := reports.last(ctx) // read only now, so that no report of a former leader is missing
 	if err != nil {
 		return err
 	}
@@ -87,13 +87,13 @@ func write(ctx context.Context, l neli.Leadership, p *franzfence.Producer, repor
 	for number := last + 1; l.Valid() && ctx.Err() == nil; number++ {
 		log.Printf("prepares report %d", number)
 		<-time.After(takes)
-		// It does not ask again here, and does not hand on the end of the term: whatever has
-		// happened meanwhile, the fence decides.
+		// There is no second check here, and the context does not end with the term: whatever has happened
+		// meanwhile, the fence decides.
 		long, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		err := p.Commit(long, &kgo.Record{Topic: reports.topic, Value: fmt.Appendf(nil, "%d %d", number, l.Token)})
 		cancel()
 		if err != nil {
-			log.Printf("report %d is not committed, as far as is known: %v", number, err)
+			log.Printf("report %d is not known to be committed: %v", number, err)
 			return err
 		}
 		log.Printf("committed report %d with token %d", number, l.Token)

@@ -11,13 +11,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// reports is the topic that is written. It has one partition.
+// reports is the topic for the reports. It has one partition.
 type reports struct {
 	brokers kgo.Opt
 	topic   string
 }
 
-// create makes the topic unless it is there.
+// create creates the topic unless it exists.
 func (r reports) create(ctx context.Context) error {
 	client, err := kgo.NewClient(r.brokers)
 	if err != nil {
@@ -38,8 +38,8 @@ func (r reports) create(ctx context.Context) error {
 	return nil
 }
 
-// last is the number of the last report that is committed. It takes the end of the log as it
-// is, with what is not committed yet, and waits until all before it is settled.
+// last returns the number of the last committed report. It reads the present end of the log, including
+// open transactions, and waits until all transactions before that end are committed or aborted.
 func (r reports) last(ctx context.Context) (number int, err error) {
 	client, err := kgo.NewClient(r.brokers, kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(100*time.Millisecond),
 		kgo.KeepControlRecords(), // so that the position is known
@@ -63,7 +63,7 @@ func (r reports) last(ctx context.Context) (number int, err error) {
 	return number, err
 }
 
-// end is the offset behind the last record, with isolation level read_uncommitted.
+// end returns the offset after the last record, with isolation level read_uncommitted.
 func (r reports) end(ctx context.Context, client *kgo.Client) (int64, error) {
 	req := kmsg.NewPtrListOffsetsRequest()
 	t := kmsg.NewListOffsetsRequestTopic()

@@ -1,9 +1,9 @@
-// Command fenced-sql writes reports to a table of PostgreSQL, from one process at a time. A
-// report takes a while; a leader that is suspended meanwhile, and wakes when another one
-// leads, is refused by the database.
+// Command fenced-sql writes reports to a table of PostgreSQL, from one process at a time. A report takes a
+// while. If the leader is suspended meanwhile and wakes when another one leads, the database refuses its
+// report.
 //
-// Start it twice. Suspend the leader (kill -STOP) when it says that it prepares a report,
-// wake it (kill -CONT) when the other one has stored one.
+// Start it twice. Suspend the leader (kill -STOP) when it says that it prepares a report, and wake it
+// (kill -CONT) when the other one has stored one.
 //
 //	go run ./fenced-sql -dsn postgres://localhost/postgres
 package main
@@ -33,7 +33,7 @@ func main() {
 		group     = flag.String("group", "reports", "the group whose members contend")
 		name      = flag.String("name", "", "this process's name, in logs")
 		takes     = flag.Duration("takes", 2*time.Second, "how long a report takes")
-		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
+		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -79,7 +79,7 @@ type writer struct {
 
 // lead is one term.
 func (w *writer) lead(ctx context.Context, l neli.Leadership) error {
-	var last int // read after a claim: then nothing of a former leader is missing
+	var last int // read after the fence has taken the token, so that no report of a former leader is missing
 	err := w.fenced(ctx, l.Token, func(tx *sql.Tx) error {
 		return tx.QueryRowContext(ctx, "SELECT COALESCE(max(number), 0) FROM report").Scan(&last)
 	})
@@ -90,8 +90,8 @@ func (w *writer) lead(ctx context.Context, l neli.Leadership) error {
 	for number := last + 1; l.Valid() && ctx.Err() == nil; number++ {
 		log.Printf("prepares report %d", number)
 		<-time.After(w.takes)
-		// It does not ask again here, and does not hand on the end of the term: whatever has
-		// happened meanwhile, the fence decides.
+		// There is no second check here, and the context does not end with the term: whatever has happened
+		// meanwhile, the fence decides.
 		err := w.fenced(context.WithoutCancel(ctx), l.Token, func(tx *sql.Tx) error {
 			_, err := tx.Exec("INSERT INTO report VALUES ($1, $2)", number, l.Token)
 			return err
@@ -105,8 +105,8 @@ func (w *writer) lead(ctx context.Context, l neli.Leadership) error {
 	return context.Cause(ctx)
 }
 
-// ended is what lead returns: an error that came with the end of the term is the end of the
-// term. ErrStale in a term that lasts ends the program: tokens went back.
+// ended returns the result of lead. An error at the end of the term only means that the term is over.
+// ErrStale while the term lasts ends the program: it means that tokens went back.
 func (*writer) ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -114,7 +114,7 @@ func (*writer) ended(ctx context.Context, err error) error {
 	return err
 }
 
-// fenced runs f in a transaction that begins with the claim.
+// fenced runs f in a transaction that begins by giving the token to the fence.
 func (w *writer) fenced(ctx context.Context, token int64, f func(*sql.Tx) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -122,7 +122,7 @@ func (w *writer) fenced(ctx context.Context, token int64, f func(*sql.Tx) error)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // nothing, once it is committed
+	defer tx.Rollback() // has no effect after Commit
 	if err := fence.Postgres(ctx, tx, w.key, token); err != nil {
 		return err
 	}

@@ -1,10 +1,8 @@
-// Command lead keeps a row of a database up to date, from one process at a time,
-// and guards it with the fencing token: a write of a former leader that was held
-// up on its way is refused by the row itself.
+// Command lead keeps a row of a database up to date, from one process at a time, and protects it by the
+// fencing token: the row refuses a delayed write of a former leader.
 //
-// Two replicas of the service, NAME-1 and NAME-2, run in this one process, so that
-// they can share a database that is only in memory. The first leader steps down
-// after -step-down and leaves a write behind that arrives late.
+// Two replicas of the service, NAME-1 and NAME-2, run in this one process, so that they can share a database
+// in memory. The first leader steps down after -step-down, and leaves behind a write that arrives late.
 //
 //	go run ./lead -name demo
 package main
@@ -31,7 +29,7 @@ func main() {
 		topic     = flag.String("topic", "", "the topic that carries the election (default: group + .neli)")
 		name      = flag.String("name", "replica", "prefix of the replicas' names, in logs")
 		stepDown  = flag.Duration("step-down", 3*time.Second, "the first leader closes after this time")
-		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
+		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -45,7 +43,7 @@ func main() {
 		KafkaConfig:   neli.KafkaConfigMap{"bootstrap.servers": *bootstrap},
 		LeaderGroupID: *group,
 		LeaderTopic:   *topic,
-		Nomination:    neli.Open, // no group: the next leader is there in milliseconds
+		Nomination:    neli.Open, // no consumer group: the next leader takes over within milliseconds
 	}
 	if err := run(ctx, cfg, *name, *stepDown); err != nil {
 		fmt.Fprintln(os.Stderr, "lead:", err)
@@ -85,9 +83,8 @@ type replica struct {
 	stop     context.CancelFunc
 }
 
-// run leads whenever it can, until ctx is done or the replica stops itself. Lead
-// calls r.lead anew for each term; it returns when that has returned and
-// leadership is given up.
+// run leads whenever it can, until ctx is done or the replica stops itself. Lead calls r.lead for each term.
+// Lead returns after r.lead has returned and leadership is given up.
 func (r *replica) run(ctx context.Context, cfg neli.Config) error {
 	n, err := neli.New(cfg)
 	if err != nil {
@@ -98,7 +95,7 @@ func (r *replica) run(ctx context.Context, cfg neli.Config) error {
 	return errors.Join(n.Lead(ctx, r.lead), n.Close())
 }
 
-// lead is one term. ctx ends with it, and its cause tells how.
+// lead is one term. ctx ends with the term, and its cause says how the term ended.
 func (r *replica) lead(ctx context.Context, l neli.Leadership) error {
 	r.log.Printf("leads, with token %d", l.Token)
 	tick := time.NewTicker(500 * time.Millisecond)
@@ -108,8 +105,8 @@ func (r *replica) lead(ctx context.Context, l neli.Leadership) error {
 		over = time.After(r.stepDown)
 	}
 	for i := 1; ctx.Err() == nil; i++ {
-		// ctx asks the clock: after a suspension nothing is tried that is too late. If this
-		// process is suspended right here, the row refuses the write.
+		// ctx checks the clock, so after a suspension the loop ends. If this process is suspended right
+		// here, the row refuses the write.
 		if err := r.write(l, fmt.Sprintf("rate %d", i)); err != nil {
 			return err
 		}
@@ -117,7 +114,7 @@ func (r *replica) lead(ctx context.Context, l neli.Leadership) error {
 		select {
 		case <-tick.C:
 		case <-over:
-			r.log.Print("steps down; one of its writes is still on its way")
+			r.log.Print("steps down; one of its writes is still in flight")
 			r.late.send(l.Token, "outdated rate")
 			r.stop()
 			return nil
@@ -130,8 +127,8 @@ func (r *replica) lead(ctx context.Context, l neli.Leadership) error {
 func (r *replica) write(l neli.Leadership, rate string) error {
 	err := r.db.update(l.Token, rate)
 	if errors.Is(err, errStale) {
-		r.log.Printf("somebody newer has written: %v", err)
-		return nil // ctx will end in a moment
+		r.log.Printf("a newer leader has written: %v", err)
+		return nil // ctx will end shortly
 	}
 	if err == nil {
 		r.log.Printf("wrote %q with token %d", rate, l.Token)
@@ -139,7 +136,7 @@ func (r *replica) write(l neli.Leadership, rate string) error {
 	return err
 }
 
-// finish ends a term as its cause demands.
+// finish ends a term, depending on the cause.
 func (r *replica) finish(ctx context.Context, l neli.Leadership) error {
 	if errors.Is(context.Cause(ctx), neli.ErrFenced) {
 		r.log.Print("has lost leadership: stops at once")
@@ -147,12 +144,11 @@ func (r *replica) finish(ctx context.Context, l neli.Leadership) error {
 	}
 	// neli.ErrRevoked, or the end of the context given to Lead: the lease is kept
 	// until this function returns.
-	r.log.Print("is to stop: one last write")
+	r.log.Print("must stop: one last write")
 	return r.write(l, "final rate")
 }
 
-// row stands for one row of a table, with a column for the token of its last
-// writer.
+// row represents one row of a table, with a column for the token of its last writer.
 type row struct {
 	mu    sync.Mutex
 	token int64
@@ -165,9 +161,8 @@ var errStale = errors.New("stale token")
 //
 //	UPDATE rates SET rate = $2, token = $1 WHERE id = 1 AND token <= $1
 //
-// and errStale is "0 rows affected". Tokens of successive leaders increase, so a
-// row that a later leader has written refuses all earlier ones, however late their
-// writes arrive.
+// and errStale corresponds to "0 rows affected". Tokens increase from leader to leader. So a row that a later
+// leader has written refuses all earlier leaders, however late their writes arrive.
 func (r *row) update(token int64, rate string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -178,15 +173,15 @@ func (r *row) update(token int64, rate string) error {
 	return nil
 }
 
-// lateWrite stands for a write that is held up on its way, in a queue or a switch,
-// or by a process that was suspended between its check and its write.
+// lateWrite represents a delayed write: it is stuck in a queue or a switch, or its process was suspended
+// between its check and its write.
 type lateWrite struct {
 	mu    sync.Mutex
 	asked bool
 	held  func(*row) error
 }
 
-// first tells the first leader, which is to cause it, from all others.
+// first reports whether the caller is the first leader, which causes the late write.
 func (w *lateWrite) first() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,7 +196,7 @@ func (w *lateWrite) send(token int64, rate string) {
 	w.held = func(db *row) error { return db.update(token, rate) }
 }
 
-// arrive lets the write through to the row.
+// arrive delivers the write to the row.
 func (w *lateWrite) arrive(logger *log.Logger, db *row) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

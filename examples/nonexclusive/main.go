@@ -1,9 +1,8 @@
-// Command nonexclusive publishes prices that must never stop: every symbol has at
-// least one publisher at all times, and may have two. Publishing a price twice does
-// no harm.
+// Command nonexclusive publishes prices without interruption: every symbol has at least one publisher at all
+// times, and may have two. Publishing a price twice does no harm.
 //
-// One group of processes has no publisher for a moment when one crashes. So run two
-// disjoint groups over the same symbols; only a crash in both at once is noticed:
+// After a crash, one group of processes has no publisher for a while. So run two disjoint groups for the same
+// symbols. Then only simultaneous crashes in both groups interrupt the prices:
 //
 //	go run ./nonexclusive -group a
 //	go run ./nonexclusive -group b
@@ -28,8 +27,8 @@ func main() {
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 		group     = flag.String("group", "a", "the group of this process: a or b")
 		topic     = flag.String("topic", "prices.neli", "the topic that carries the election of both groups")
-		name      = flag.String("name", "", "this process, in logs (default: host, pid and time)")
-		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
+		name      = flag.String("name", "", "name of this process in logs (default: host, pid and time)")
+		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -46,7 +45,7 @@ func main() {
 		LeaderTopic:   *topic,
 		Name:          *name,
 		Mode:          neli.NonExclusive,
-		// Both groups broadcast on the topic, so each may do so half as often.
+		// Both groups broadcast on the topic, so each may broadcast half as often.
 		GroupsOnTopic: 2,
 		Roles:         len(symbols),
 		Partitions:    len(symbols),
@@ -66,8 +65,8 @@ func run(ctx context.Context, cfg neli.Config, symbols []string) error {
 	logger.SetPrefix(n.Name() + ": ")
 	logger.Print("standing by")
 
-	// Close leaves the group and lets this process presume on for a moment, until
-	// others have taken over. So publishing goes on until Pulse says that it is over.
+	// Close leaves the group, but this process goes on presuming for a while, until others have taken over.
+	// So it publishes until Pulse says that its term is over.
 	closed := make(chan error, 1)
 	context.AfterFunc(ctx, func() {
 		logger.Print("closing")
@@ -79,7 +78,7 @@ func run(ctx context.Context, cfg neli.Config, symbols []string) error {
 		if _, err := n.Pulse(0); errors.Is(err, neli.ErrClosed) {
 			return <-closed
 		} else if err != nil {
-			return err // impossible for good
+			return err // a fatal error
 		}
 		for role := range n.Roles() {
 			logger.Printf("publishes %s at %s", symbols[role], price(now))
@@ -88,7 +87,7 @@ func run(ctx context.Context, cfg neli.Config, symbols []string) error {
 	return nil
 }
 
-// price stands for a feed. It is a function of time, so that all publishers agree.
+// price represents a feed of prices. It is a function of time, so that all publishers agree.
 func price(now time.Time) string {
 	return fmt.Sprintf("%.2f", 100+float64(now.Unix()%100)/10)
 }

@@ -1,5 +1,5 @@
-// Command runner runs jobs requested over HTTP, each step on one process only. Any
-// process takes a request: the leader runs the job, the others redirect to it.
+// Command runner runs jobs that are requested over HTTP, on one process at a time. Send a request to any
+// process: the leader runs the job, and the others redirect to the leader.
 //
 //	go run ./runner -listen localhost:8001 &
 //	go run ./runner -listen localhost:8002 &
@@ -28,8 +28,8 @@ func main() {
 	var (
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 		group     = flag.String("group", "runner", "the group whose members contend")
-		listen    = flag.String("listen", "localhost:0", "where to serve; others are redirected here")
-		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
+		listen    = flag.String("listen", "localhost:0", "address to serve at; other processes redirect to it")
+		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -52,7 +52,7 @@ func run(ctx context.Context, cfg neli.Config, listen string) error {
 		return err
 	}
 	defer l.Close()
-	cfg.Name = "http://" + l.Addr().String() // the others redirect to it
+	cfg.Name = "http://" + l.Addr().String() // the others redirect to this URL
 	n, err := neli.New(cfg)
 	if err != nil {
 		return err
@@ -78,25 +78,25 @@ type runner struct {
 	log *log.Logger
 
 	mu   sync.Mutex
-	term *term // nil: jobs are for somebody else
+	term *term // nil: this process does not run jobs
 }
 
 // term is a term in which jobs may run.
 type term struct {
 	ctx  context.Context
 	l    neli.Leadership
-	busy sync.Mutex // a job is at work
+	busy sync.Mutex // held while a job runs
 }
 
-// lead is one term: it ends when the job that is at work has ended.
+// lead is one term. It returns when the running job has ended.
 func (r *runner) lead(ctx context.Context, l neli.Leadership) error {
 	t := &term{ctx: ctx, l: l}
 	r.set(t)
 	r.log.Printf("leads, with token %d", l.Token)
 	<-ctx.Done()
 	r.set(nil)
-	t.busy.Lock() // for good: no job begins in this term any more
-	r.log.Printf("leads no more (%v)", context.Cause(ctx))
+	t.busy.Lock() // never unlocked, so that no further job begins in this term
+	r.log.Printf("no longer leads (%v)", context.Cause(ctx))
 	return nil
 }
 
@@ -120,7 +120,7 @@ func (r *runner) serve(w http.ResponseWriter, q *http.Request) {
 		return
 	}
 	if !t.busy.TryLock() {
-		http.Error(w, "another job is at work", http.StatusConflict)
+		http.Error(w, "another job is running", http.StatusConflict)
 		return
 	}
 	defer t.busy.Unlock()
@@ -132,8 +132,8 @@ func (r *runner) serve(w http.ResponseWriter, q *http.Request) {
 	fmt.Fprintf(w, "%s: %d steps with token %d\n", q.PathValue("job"), done, t.l.Token)
 }
 
-// job asks the clock before each step, and returns how many it has done. A step that must not
-// be done by a former leader, however late, carries the token.
+// job checks the lease before each step, and returns the number of steps done. A step that a former leader
+// must never do, however late, has to carry the token.
 func (r *runner) job(client context.Context, t *term, job string, steps int) (done int) {
 	for done < steps && t.l.Valid() && client.Err() == nil {
 		done++
@@ -143,12 +143,12 @@ func (r *runner) job(client context.Context, t *term, job string, steps int) (do
 	return done
 }
 
-// redirect sends a request to the leader, as far as is known.
+// redirect redirects a request to the leader that this process knows.
 func (r *runner) redirect(w http.ResponseWriter, q *http.Request) {
 	h, ok := r.n.Holder(0)
 	if !ok || h.Name == r.n.Name() {
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, "nobody leads at present", http.StatusServiceUnavailable)
+		http.Error(w, "no leader is known at present", http.StatusServiceUnavailable)
 		return
 	}
 	http.Redirect(w, q, h.Name+q.URL.RequestURI(), http.StatusTemporaryRedirect)

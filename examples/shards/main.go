@@ -1,6 +1,6 @@
-// Command shards spreads customers over all processes that run it, so that each
-// customer is served by one process only. Customers are hashed to shards, shards
-// are roles, and leaders of roles own their customers.
+// Command shards spreads customers over all processes that run it, so that each customer is served by one
+// process only. Customers are hashed to shards. Each shard is a role, and the leader of a role owns its
+// customers.
 //
 //	go run ./shards -name anna
 package main
@@ -24,9 +24,9 @@ func main() {
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 		group     = flag.String("group", "shards", "the group whose members contend")
 		topic     = flag.String("topic", "", "the topic that carries the election (default: group + .neli)")
-		process   = flag.String("name", "", "this process, in logs (default: host, pid and time)")
-		shards    = flag.Int("shards", 64, "shards; the same in all processes, and for ever")
-		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
+		process   = flag.String("name", "", "name of this process in logs (default: host, pid and time)")
+		shards    = flag.Int("shards", 64, "number of shards: the same in all processes, and never changed")
+		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -41,7 +41,7 @@ func main() {
 		LeaderGroupID: *group,
 		LeaderTopic:   *topic,
 		Name:          *process,
-		// Shards cost nothing, so there are many. One partition carries them all.
+		// Shards are cheap, so there are many. One partition carries them all.
 		Roles: *shards,
 	}
 	if err := run(ctx, cfg); err != nil {
@@ -72,10 +72,10 @@ func run(ctx context.Context, cfg neli.Config) error {
 	go func() { failed <- pulser.Await() }()
 	select {
 	case err := <-failed:
-		return err // impossible for good
+		return err // a fatal error
 	case <-ctx.Done():
 	}
-	// While Close looks for successors, the customers are served still.
+	// While Close looks for successors, this process still serves its customers.
 	if err := n.Close(); err != nil {
 		return err
 	}
@@ -85,8 +85,8 @@ func run(ctx context.Context, cfg neli.Config) error {
 
 const customers = 100
 
-// server serves the customers whose shards this process leads. It needs no lock:
-// step and moved are never called at the same time.
+// server serves the customers whose shards this process leads. It needs no lock, since step and moved are
+// never called concurrently.
 type server struct {
 	n        *neli.Neli
 	log      *log.Logger
@@ -98,10 +98,9 @@ type server struct {
 	left     int
 }
 
-// step waits for a request and serves it, if it is this process's to serve. It looks after
-// the wait, in which the process may have been suspended. (That
-// everybody sees all requests is for simplicity: a front end would send each to
-// the owner of its slot.)
+// step waits for a request, and serves it if this process owns the customer. It checks this after the wait,
+// since the process may have been suspended meanwhile. (For simplicity all processes see all requests. A
+// real front end would send each request to the owner of its slot.)
 func (s *server) step() {
 	<-s.requests.C
 	customer := name(s.next)
@@ -113,8 +112,8 @@ func (s *server) step() {
 	}
 }
 
-// moved is told when shards come and go. A real server would load the customers of
-// a shard here, and write back what it holds of them when it gives the shard up.
+// moved is called when shards come and go. A real server would load the customers of a shard here, and write
+// back their data when it gives the shard up.
 func (s *server) moved(e neli.Event) {
 	switch e := e.(type) {
 	case neli.LeaderAcquired:

@@ -1,5 +1,5 @@
-// Command static keeps a job running on one of several machines, as one static binary
-// without a C library: its Kafka client is franz-go.
+// Command static keeps a job running on one of several machines. It is one static binary without a C library:
+// its Kafka client is franz-go.
 //
 //	CGO_ENABLED=0 go build -tags neli_nolibrdkafka ./static
 //	./static -name anna
@@ -28,8 +28,8 @@ func main() {
 	var (
 		bootstrap = flag.String("bootstrap", "localhost:9092", "Kafka brokers, host:port,…")
 		group     = flag.String("group", "static", "the group whose members contend")
-		name      = flag.String("name", "", "this process, in logs (default: host, pid and time)")
-		limit     = flag.Duration("for", 0, "end after this time; 0: when interrupted")
+		name      = flag.String("name", "", "name of this process in logs (default: host, pid and time)")
+		limit     = flag.Duration("for", 0, "run for this long; 0: until interrupted")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -57,7 +57,7 @@ func run(ctx context.Context, group, name string, brokers []string) error {
 	logger := log.New(os.Stdout, n.Name()+": ", log.Ltime|log.Lmsgprefix)
 	err = n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error {
 		logger.Printf("runs the job, with token %d", l.Token)
-		<-ctx.Done() // the job would be here, and ask ctx.Err() before each thing it does
+		<-ctx.Done() // a real job would work here, and check ctx.Err() before each thing it does
 		logger.Printf("stops the job (%v)", context.Cause(ctx))
 		return nil
 	})

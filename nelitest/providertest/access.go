@@ -12,12 +12,12 @@ import (
 )
 
 var accessPoints = []point{
-	{"who may not read the topic is told so, again and again", Restrict, mayNotRead},
-	{"who may not write to the topic is told so", Restrict, mayNotWrite},
-	{"a member that may not join the group is told so", Restrict, mayNotJoin},
-	{"a member that may not read the topic is told so, again and again", Restrict, memberMayNotRead},
-	{"who may not create a topic is told so", Restrict, mayNotCreate},
-	{"refused credentials are told", Stranger, stranger},
+	{"a reader that may not read the topic gets an error, each time", Restrict, mayNotRead},
+	{"a producer that may not write to the topic gets an error", Restrict, mayNotWrite},
+	{"a member that may not join the group gets an error", Restrict, mayNotJoin},
+	{"a member that may not read the topic gets an error, each time", Restrict, memberMayNotRead},
+	{"a client that may not create a topic gets an error", Restrict, mayNotCreate},
+	{"refused credentials are reported", Stranger, stranger},
 }
 
 func mayNotRead(t *testing.T, b Bed) {
@@ -54,8 +54,8 @@ func memberMayNotRead(t *testing.T, b Bed) {
 		kafka.ErrTopicAuthorization, kafka.ErrGroupAuthorization, 2)
 }
 
-// refused joins so often, each time until it is told that it may not, for this reason and
-// not for another one.
+// refused joins that many times, each time until the member gets an error, which must be why and must not
+// be not.
 func refused(t *testing.T, b Bed, topic, group string, why, not error, times int) {
 	t.Helper()
 	g := b.member(t, group)

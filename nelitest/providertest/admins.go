@@ -12,14 +12,14 @@ import (
 
 var adminPoints = []point{
 	{"topics are described", "", topicsDescribed},
-	{"a topic that was created anew has another id", DeleteTopic, recreated},
+	{"a topic that was created again has another id", DeleteTopic, recreated},
 	{"settings may be refused", BadSettings, settingsRefused},
-	{"so many replicas may be refused, and none need be named", "", replicasRefused},
-	{"what is only validated is not created", "", onlyValidated},
-	{"a topic is placed on the brokers that were named", "", topicPlaced},
-	{"one log is described, with the epoch that its records bear", "", logDescribed},
+	{"too many replicas are refused, and the number may be left out", "", replicasRefused},
+	{"a topic that is only validated is not created", "", onlyValidated},
+	{"a topic is placed on the given brokers", "", topicPlaced},
+	{"one log is described, with the leader epoch of its records", "", logDescribed},
 	{"admin calls end with their context", "", adminContext},
-	{"admin calls end with their context though no broker answers", Freeze, adminBounded},
+	{"admin calls end with their context, even if no broker answers", Freeze, adminBounded},
 }
 
 func topicsDescribed(t *testing.T, b Bed) {
@@ -64,7 +64,7 @@ func topicPlaced(t *testing.T, b Bed) {
 	brokers, err := a.Brokers(ctx, true)
 	require.NoError(t, err)
 	spec := kafka.TopicSpec{Name: newName(), Partitions: len(brokers), Replicas: 1}
-	for _, on := range brokers { // in no order, and so in none that a cluster would choose
+	for _, on := range brokers { // in random order, which a cluster would not choose
 		spec.Brokers = append([][]int{{on.ID}}, spec.Brokers...)
 	}
 	require.NoError(t, a.CreateTopic(ctx, spec))

@@ -18,10 +18,10 @@ import (
 
 var discard = slog.New(slog.DiscardHandler)
 
-// newName returns a name that nothing has had before.
+// newName returns a name that was never used before.
 func newName() string { return "contract-" + strings.ToLower(rand.Text()[:10]) }
 
-// topic creates one of a new name.
+// topic creates a topic with a new name.
 func (b Bed) topic(t *testing.T, partitions int) string {
 	t.Helper()
 	name := newName()
@@ -29,15 +29,15 @@ func (b Bed) topic(t *testing.T, partitions int) string {
 	return name
 }
 
-// tuned are the times that the library sets for every client.
+// tuned has the timeouts that the library sets for every client.
 var tuned = map[string]string{
 	"socket.timeout.ms": "2000", "socket.connection.setup.timeout.ms": "3000", "reconnect.backoff.ms": "50",
 	"reconnect.backoff.max.ms": "500", "retry.backoff.ms": "50", "retry.backoff.max.ms": "250",
 	"topic.metadata.refresh.interval.ms": "2000",
 }
 
-// properties are the bed's own, what the library sets for a client, and what the
-// test wants: names and values in turn.
+// properties joins the bed's properties, those that the library sets for a client, and those of the test:
+// names and values alternate.
 func (b Bed) properties(fixed map[string]string, extra ...string) map[string]string {
 	all := maps.Clone(tuned)
 	maps.Copy(all, fixed)
@@ -82,7 +82,7 @@ func (b Bed) member(t *testing.T, group string, extra ...string) kafka.GroupCons
 	return g
 }
 
-// closed requires that a client has closed in order, unless brokers are silent.
+// closed requires that a client closed without an error, unless brokers are silent.
 func (b Bed) closed(t *testing.T, err error) {
 	t.Helper()
 	if !b.silent {
@@ -110,7 +110,7 @@ func appendAll(t *testing.T, p kafka.Producer, topic string, partition int, valu
 	}
 }
 
-// kinds are the errors that mean something; all others are passing.
+// kinds lists the errors that have a meaning; all others are passing.
 var kinds = []error{kafka.ErrOutOfRange, kafka.ErrTruncated, kafka.ErrUnknownTopic, kafka.ErrAuthorization,
 	kafka.ErrAuthentication, kafka.ErrInstanceFenced, kafka.ErrClientFatal}
 
@@ -134,7 +134,7 @@ func read(t *testing.T, r kafka.LogReader, n int) (rs []kafka.Record) {
 func readError(t *testing.T, r kafka.LogReader, kind error) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
-		_, ok, err := r.Poll(time.Second) // some say at its end only
+		_, ok, err := r.Poll(time.Second) // some clients report it only at the end of the timeout
 		require.False(t, ok, "a record")
 		if errors.Is(err, kind) {
 			return
@@ -164,9 +164,9 @@ func wait(d time.Duration) { <-time.After(d) }
 // tracked is a group member that is polled on a goroutine of its own.
 type tracked struct {
 	g      kafka.GroupConsumer
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	have   []int
-	events []kafka.GroupEvent // but for records
+	events []kafka.GroupEvent // without records
 	recs   []kafka.Record
 	err    error // the last one
 	quit   chan struct{}
@@ -191,7 +191,7 @@ func track(t *testing.T, g kafka.GroupConsumer, topic string, read bool) *tracke
 			case errors.Is(err, kafka.ErrClientFatal):
 				return
 			case errors.Is(err, kafka.ErrInstanceFenced):
-				wait(100 * time.Millisecond) // it may be told at once, for ever
+				wait(100 * time.Millisecond) // Poll may return the error at once, each time
 			}
 		}
 	}()

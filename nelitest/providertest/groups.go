@@ -16,16 +16,16 @@ import (
 var groupPoints = []point{
 	{"a group assigns everything, evenly: cooperative", "", assignsEvenly("cooperative-sticky")},
 	{"a group assigns everything, evenly: range", "", assignsEvenly("range")},
-	{"a rebalance under way is not told: cooperative", "", onlyComplete("cooperative-sticky")},
-	{"a rebalance under way is not told: range", "", onlyComplete("range")},
+	{"an unfinished rebalance is not reported: cooperative", "", onlyComplete("cooperative-sticky")},
+	{"an unfinished rebalance is not reported: range", "", onlyComplete("range")},
 	{"a leaver's partitions go to others", "", leaverReplaced},
 	{"a member can join again", "", joinsAgain},
 	{"a member reads from the end", "", groupReads},
 	{"a member that joins without reading reads nothing", "", groupReadsNothing},
 	{"a group needs an id", "", groupNeedsID},
-	{"who joins with the same group.instance.id takes the place", "", fenced},
-	{"a session that is over is told", Freeze, sessionOver},
-	{"a member tells whether it reaches a broker", Freeze, reaches},
+	{"a member with the same group.instance.id takes over", "", fenced},
+	{"the end of a session is reported", Freeze, sessionOver},
+	{"a member reports whether it reaches a broker", Freeze, reaches},
 }
 
 func assignsEvenly(strategy string) func(*testing.T, Bed) {
@@ -34,7 +34,7 @@ func assignsEvenly(strategy string) func(*testing.T, Bed) {
 		ms := make([]*tracked, 3)
 		for i := range ms {
 			ms[i] = track(t, b.member(t, group, "partition.assignment.strategy", strategy), topic, false)
-			wait(time.Duration(i) * time.Second) // together, and one later
+			wait(time.Duration(i) * time.Second) // at first together, then one later
 		}
 		eventually(t, patience, "each has two at least, and nobody what another one has", func() bool {
 			var all []int
@@ -52,7 +52,7 @@ func assignsEvenly(strategy string) func(*testing.T, Bed) {
 
 func leaverReplaced(t *testing.T, b Bed) {
 	topic, group := b.topic(t, 2), newName()
-	// A session that outlasts the test: it is the leaver's word that counts.
+	// The session outlasts the test, so the partitions move only because the member says that it leaves.
 	const session = "30000"
 	x := track(t, b.member(t, group, "session.timeout.ms", session), topic, false)
 	eventually(t, patience, "who is alone has all", func() bool { return slices.Equal(x.assigned(), []int{0, 1}) })
@@ -86,7 +86,7 @@ func groupReads(t *testing.T, b Bed) {
 	x := track(t, b.member(t, group), topic, true)
 	y := track(t, b.member(t, group), topic, true)
 	eventually(t, patience, "two have one each", func() bool { return len(x.assigned()) == 1 && len(y.assigned()) == 1 })
-	wait(3 * time.Second) // until it is known where the end is
+	wait(3 * time.Second) // until the member has found the end
 	appendAll(t, p, topic, 0, "0")
 	appendAll(t, p, topic, 1, "1")
 	for _, m := range []*tracked{x, y} {
@@ -103,8 +103,8 @@ func groupNeedsID(t *testing.T, b Bed) {
 	require.Error(t, err)
 }
 
-// onlyComplete: of two members the first has everything, then its share, and never
-// nothing in between.
+// onlyComplete: when a second member joins, the first one goes from all partitions to its share, without
+// having none in between.
 func onlyComplete(strategy string) func(*testing.T, Bed) {
 	return func(t *testing.T, b Bed) {
 		topic, group := b.topic(t, 4), newName()
@@ -151,7 +151,7 @@ func sessionOver(t *testing.T, b Bed) {
 	eventually(t, patience, "it has the partition", func() bool { return len(m.assigned()) == 1 })
 	thaw := b.Freeze(t)
 	defer thaw()
-	wait(10 * time.Second) // the session is of 6 s
+	wait(10 * time.Second) // the session timeout is 6 s
 	thaw()
 	eventually(t, patience, "it says so", func() bool {
 		return slices.ContainsFunc(m.all(), func(ev kafka.GroupEvent) bool { return ev.Kind == kafka.GroupLost })
@@ -159,8 +159,8 @@ func sessionOver(t *testing.T, b Bed) {
 	eventually(t, patience, "it has joined again", func() bool { return len(m.assigned()) == 1 })
 }
 
-// reaches: a member that has joined, with and without the other methods at work, and one that is
-// closed.
+// reaches tests a member that has joined, with and without concurrent calls of other methods, and a closed
+// one.
 func reaches(t *testing.T, b Bed) {
 	topic := b.topic(t, 2)
 	m := track(t, b.member(t, newName()), topic, false)
@@ -179,5 +179,5 @@ func reaches(t *testing.T, b Bed) {
 	require.NoError(t, m.g.Close())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_ = m.g.Reach(ctx, topic) // it may say anything, and returns
+	_ = m.g.Reach(ctx, topic) // it may return anything, but must return
 }

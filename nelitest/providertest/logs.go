@@ -16,13 +16,13 @@ var logPoints = []point{
 	{"partitions may be left out", "", leftOut},
 	{"positions outside the log are out of range", "", outOfRange},
 	{"a position before the log's start is out of range", DeleteHead, headDeleted},
-	{"a log whose end was lost is truncated, though it has grown again", Truncate, truncated},
+	{"a log that lost its end is truncated, even if it has grown again", Truncate, truncated},
 	{"offsets need not be consecutive", Gap, gaps},
 	{"an unknown topic is reported", "", unknownTopic},
-	{"a topic that comes is read", "", topicComes},
+	{"a topic that is created later is read", "", topicComes},
 	{"Poll returns early when a record comes", "", pollEarly},
 	{"Poll times out", "", pollTimeout},
-	{"reading goes on when brokers answer again", Freeze, readsOn},
+	{"reading continues when brokers answer again", Freeze, readsOn},
 }
 
 func inOrder(t *testing.T, b Bed) {
@@ -146,20 +146,20 @@ func pollTimeout(t *testing.T, b Bed) {
 func truncated(t *testing.T, b Bed) {
 	topic := b.topic(t, 1)
 	p, r := b.producer(t), b.reader(t)
-	for i := range 6 { // each a batch of its own
+	for i := range 6 { // each in a batch of its own
 		appendAll(t, p, topic, 0, fmt.Sprint(i))
 	}
 	require.NoError(t, r.Assign(topic, []int64{0}))
 	former := read(t, r, 6)[5].Epoch
 	b.Truncate(t, topic, 0, 3)
-	q := b.producer(t) // one that knows nothing of what was
+	q := b.producer(t) // a new one, which knows nothing of the lost records
 	for i := range 8 {
 		appendAll(t, q, topic, 0, fmt.Sprint("new ", i))
 	}
 	readError(t, r, kafka.ErrTruncated)
 	for range 5 {
 		_, ok, _ := r.Poll(100 * time.Millisecond)
-		require.False(t, ok, "a record before it was assigned anew")
+		require.False(t, ok, "a record before it was assigned again")
 	}
 	require.NoError(t, r.Assign(topic, []int64{2}))
 	again := read(t, r, 3)
@@ -181,7 +181,7 @@ func gaps(t *testing.T, b Bed) {
 	appendAll(t, p, topic, 0, "before")
 	b.Gap(t, topic, 0)
 	after := end()
-	require.Greater(t, after, int64(1), "what nobody is shown has an offset, too")
+	require.Greater(t, after, int64(1), "hidden entries have offsets, too")
 	require.NoError(t, r.Assign(topic, []int64{0}))
 	require.Equal(t, []string{"before"}, values(read(t, r, 1)))
 	silent(t, r) // the end is beyond the last record
@@ -190,7 +190,7 @@ func gaps(t *testing.T, b Bed) {
 	require.Equal(t, after, rec.Offset)
 	require.Equal(t, "after", string(rec.Value))
 	b.Gap(t, topic, 0)
-	for _, at := range []int64{1, after} { // in the gap, and behind it
+	for _, at := range []int64{1, after} { // in the gap, and after it
 		require.NoError(t, r.Assign(topic, []int64{at}))
 		require.Equal(t, after, read(t, r, 1)[0].Offset)
 	}
@@ -198,7 +198,7 @@ func gaps(t *testing.T, b Bed) {
 	silent(t, r)
 }
 
-// silent requires that nothing comes, and nothing is wrong.
+// silent requires that no record comes, and no error.
 func silent(t *testing.T, r kafka.LogReader) {
 	t.Helper()
 	_, ok, err := r.Poll(time.Second)
@@ -219,7 +219,7 @@ func topicComes(t *testing.T, b Bed) {
 			require.Equal(t, "0", string(rec.Value))
 			return
 		}
-		if err != nil { // the library assigns anew when it has verified the topic
+		if err != nil { // the library assigns again after it has verified the topic
 			require.ErrorIs(t, err, kafka.ErrUnknownTopic)
 			require.NoError(t, r.Assign(topic, []int64{0}))
 		}

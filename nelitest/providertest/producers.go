@@ -14,16 +14,16 @@ import (
 )
 
 var producerPoints = []point{
-	{"a value is the caller's again after Append", "", valueCopied},
-	{"reports come from elsewhere, once", "", reportsElsewhere},
+	{"the caller may change the value after Append", "", valueCopied},
+	{"reports come from another goroutine, once", "", reportsElsewhere},
 	{"appends may be concurrent, and are reported once each", "", concurrentAppends},
-	{"a record's time is up though no broker answers", Freeze, timeUp},
+	{"a record times out even if no broker answers", Freeze, timeUp},
 	{"Close reports everything", "", closeReports},
-	{"Close ends appends that are going on", "", closeUnderLoad},
-	{"Close is bounded though no broker answers", Freeze, closeBounded},
+	{"Close ends concurrent appends", "", closeUnderLoad},
+	{"Close is bounded even if no broker answers", Freeze, closeBounded},
 	{"Purge reports everything", "", purgeReports},
 	{"Purge reports what is in flight", Freeze, purgeInFlight},
-	{"a producer tells for how long it was made to wait", Throttle, throttled},
+	{"a producer reports for how long it was throttled", Throttle, throttled},
 	{"closed clients refuse", "", closedRefuse},
 }
 
@@ -35,7 +35,7 @@ func valueCopied(t *testing.T, b Bed) {
 	require.NoError(t, p.Append(topic, 0, v, func(err error) { done <- err }))
 	v[0] = 'x'
 	require.NoError(t, <-done)
-	for range 2 { // and a record is its receiver's
+	for range 2 { // the receiver may change a record, too
 		r := b.reader(t)
 		require.NoError(t, r.Assign(topic, []int64{0}))
 		rec := read(t, r, 1)[0]
@@ -78,7 +78,7 @@ func closeReports(t *testing.T, b Bed) {
 		}))
 	}
 	require.NoError(t, p.Close())
-	require.Equal(t, 10, reports) // without a lock: none is under way
+	require.Equal(t, 10, reports) // without the lock, since no report can be pending
 	require.NoError(t, p.Close())
 }
 
@@ -96,7 +96,7 @@ func purgeReports(t *testing.T, b Bed) {
 	}
 	p.Purge()
 	for range 5 {
-		<-reports // some may have got through
+		<-reports // some appends may have succeeded
 		require.Error(t, <-failed)
 	}
 	appendAll(t, p, topic, 0, "goes on")
@@ -169,7 +169,7 @@ func timeUp(t *testing.T, b Bed) {
 	require.Error(t, <-done)
 	require.Less(t, time.Since(began), 15*time.Second)
 	thaw()
-	// A client that has lost its connection may take longer than a record's time to get it back.
+	// A client that has lost its connection may take longer than a record's timeout to reconnect.
 	for back := time.Now(); ; {
 		require.NoError(t, p.Append(topic, 0, []byte("1"), func(err error) { done <- err }))
 		if err := <-done; err == nil {
@@ -181,7 +181,7 @@ func timeUp(t *testing.T, b Bed) {
 	require.Empty(t, done, "reported again")
 }
 
-// appending keeps appending until Append fails, and returns how many did not.
+// appending appends until Append fails, and returns the number of successful calls.
 func appending(p kafka.Producer, topic string, report func(error)) int {
 	for n := 0; ; n++ {
 		if p.Append(topic, 0, []byte("load"), report) != nil {

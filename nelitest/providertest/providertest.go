@@ -1,7 +1,6 @@
-// Package providertest is the contract of [kafka.Provider] as tests: what any Kafka
-// client must do so that leases can rest on it. Package nelitest runs it against
-// itself, the integration tests run it with each client against a real broker; who
-// writes another provider should run it, too.
+// Package providertest is the contract of [kafka.Provider] as tests: what any Kafka client must do so that
+// leases can rely on it. Package nelitest runs it against itself, and the integration tests run it with
+// each client against a real broker. Run it, too, if you write another provider.
 //
 //	func TestContract(t *testing.T) {
 //		providertest.Run(t, func(t *testing.T, test func(*testing.T, providertest.Bed)) {
@@ -9,14 +8,13 @@
 //		}, providertest.Without(providertest.Truncate, "the broker is somebody else's"))
 //	}
 //
-// What a test does to the cluster it does by functions of its [Bed]. A harness that
-// lacks one says so, with the reason, and [Run] logs what was not tested for it; one
-// that is missing and not excused fails the tests that need it.
+// A test changes the cluster through the functions of its [Bed]. A harness that lacks a function passes
+// [Without] and the reason, and [Run] logs what was not tested because of it. Tests that need a function
+// that is missing without a reason fail.
 //
-// Times are bounded from above by what a busy machine needs, so the contract says
-// nothing of speed.
+// Upper bounds of times allow for a busy machine, so the contract says nothing about speed.
 //
-// [RunLogs] is the same for [kafka.LogSet], the small logs that take Kafka's place.
+// [RunLogs] does the same for [kafka.LogSet], the small logs that replace Kafka.
 package providertest
 
 import (
@@ -31,15 +29,14 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Bed is what one test stands on: a cluster of which nothing else is known than
-// what the test does to it. Several may share a cluster, one after the other: names of
-// topics and groups are random. All functions return when what they do has happened, and
-// fail the test if they cannot do it.
+// Bed gives one test access to a cluster. Tests assume nothing about the cluster but what they did to it
+// themselves. Several beds may use the same cluster, one after the other, since the names of topics and
+// groups are random. Each function returns when its effect is complete, and fails the test if it cannot do
+// its work.
 type Bed struct {
 	// Provider makes the clients.
 	Provider kafka.Provider
-	// Properties are added to those of every client: where the brokers are, for
-	// instance.
+	// Properties are added to those of every client, for example the brokers' addresses.
 	Properties map[string]string
 	// CreateTopic creates a topic that can be used at once. It must not be nil.
 	CreateTopic func(t *testing.T, topic string, partitions int)
@@ -54,44 +51,44 @@ type Bed struct {
 	Throttle    func(t *testing.T) Bed                                       // see [Throttle]
 	BadSettings map[string]string                                            // see [BadSettings]
 
-	silent bool // clients are closed while no broker answers, and may say so
+	silent bool // clients are closed while no broker answers, so Close may return an error
 }
 
-// Ability is something that a harness may be able to do, by the field of Bed that does it.
+// Ability is something that a harness may be able to do. It is the name of the field of Bed that does it.
 type Ability string
 
 // The abilities.
 const (
-	// DeleteTopic deletes a topic: no broker knows it any more.
+	// DeleteTopic deletes a topic, so that no broker knows it.
 	DeleteTopic Ability = "DeleteTopic"
 	// DeleteHead deletes the records of a partition before offset start, as retention does.
 	DeleteHead Ability = "DeleteHead"
-	// Truncate deletes the records of a partition from offset end on, as an unclean
-	// leader election does: the leader epoch is another one afterwards.
+	// Truncate deletes the records of a partition from offset end on, as an unclean leader election does.
+	// Afterwards the leader epoch is another one.
 	Truncate Ability = "Truncate"
-	// Gap takes at least one offset at the end of a partition for what no client is
-	// shown, such as the end of a transaction.
+	// Gap uses at least one offset at the end of a partition for an entry that no client sees, such as the
+	// end of a transaction.
 	Gap Ability = "Gap"
-	// Freeze makes the cluster answer nothing more, on connections that stay, until thaw
-	// is called; thaw may be called twice.
+	// Freeze stops all answers of the cluster, on connections that stay open, until thaw is called. thaw may
+	// be called twice.
 	Freeze Ability = "Freeze"
-	// Restrict makes a bed of the same cluster for clients that have these rights on the
-	// topic and the group, that of describing the topic, and no other.
+	// Restrict returns a bed of the same cluster for clients that have these rights on the topic and the
+	// group, the right to describe the topic, and no others.
 	Restrict Ability = "Restrict"
-	// Stranger makes a bed of the same cluster for clients whose credentials are refused.
+	// Stranger returns a bed of the same cluster for clients whose credentials are refused.
 	Stranger Ability = "Stranger"
-	// Throttle makes a bed of the same cluster for clients whose producers exceed a quota
-	// with a few hundred kilobytes.
+	// Throttle returns a bed of the same cluster for clients whose producers exceed a quota with a few hundred
+	// kilobytes.
 	Throttle Ability = "Throttle"
 	// BadSettings are settings of a topic that the broker refuses.
 	BadSettings Ability = "BadSettings"
 )
 
-// Rights are what Restrict leaves.
+// Rights are the rights that Restrict grants.
 type Rights struct{ ReadTopic, WriteTopic, ReadGroup bool }
 
-// Harness calls test once with a bed for it, in whatever surroundings that needs: a
-// bubble of testing/synctest, for instance.
+// Harness calls test once with a bed for it, in whatever environment that needs, for example a bubble of
+// testing/synctest.
 type Harness func(t *testing.T, test func(t *testing.T, b Bed))
 
 // Lack is an ability that a harness does not have.
@@ -103,7 +100,7 @@ type Lack struct {
 // Without says that the harness lacks an ability, and why.
 func Without(a Ability, why string) Lack { return Lack{a, why} }
 
-// patience bounds what is waited for.
+// patience is the longest wait for anything.
 const patience = time.Minute
 
 // point is one point of the contract.
@@ -145,7 +142,7 @@ func Run(t *testing.T, h Harness, without ...Lack) {
 	}
 }
 
-// can tells what the bed can do.
+// can returns the abilities of the bed.
 func (b Bed) can() map[Ability]bool {
 	return map[Ability]bool{
 		DeleteTopic: b.DeleteTopic != nil, DeleteHead: b.DeleteHead != nil, Truncate: b.Truncate != nil, Gap: b.Gap != nil,

@@ -16,25 +16,25 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// LogsBed is what one test of small logs stands on. Its functions return when what they do
-// has happened, and fail the test if they cannot do it.
+// LogsBed gives one test access to small logs. Each function returns when its effect is complete, and fails
+// the test if it cannot do its work.
 type LogsBed struct {
-	// Provider makes the logs of another process; name is the process's.
+	// Provider returns the logs as seen by a new process with that name.
 	Provider func(t *testing.T, name string) kafka.SmallLogs
-	// Settings are what all processes open the logs with, but for Name and Logger.
+	// Settings are those with which all processes open the logs, except for Name and Logger.
 	Settings kafka.LogSettings
-	// Restart ends what hosts a log, and starts it anew: the log is empty.
+	// Restart stops the host of a log and starts it again, so that the log is empty.
 	Restart func(t *testing.T, log int)
-	// Stop ends what hosts a log.
+	// Stop stops the host of a log.
 	Stop func(t *testing.T, log int)
 }
 
-// LogsHarness calls test once with a bed for it, in whatever surroundings that needs.
+// LogsHarness calls test once with a bed for it, in whatever environment that needs.
 type LogsHarness func(t *testing.T, test func(t *testing.T, b LogsBed))
 
-// RunLogs tests the contract of [kafka.LogSet], each point of it as a subtest: what any small
-// logs must do so that leases can rest on them. That two incarnations of one log never serve
-// at the same time it cannot test.
+// RunLogs tests the contract of [kafka.LogSet], each point of it as a subtest: what any small logs must do
+// so that leases can rely on them. It cannot test that two incarnations of one log never serve at the same
+// time.
 func RunLogs(t *testing.T, h LogsHarness) {
 	for _, p := range []struct {
 		name string
@@ -42,14 +42,14 @@ func RunLogs(t *testing.T, h LogsHarness) {
 	}{
 		{"their number is odd, and the same for all", logsNumber},
 		{"each log begins with a reset", logsBegin},
-		{"records come in one order to all, each once", logsOrder},
-		{"who comes later reads on in the same order", logsNewcomer},
-		{"who stood still misses no record without a reset", logsStandstill},
-		{"a record for another incarnation is not taken", logsStranger},
+		{"all processes read the records in the same order, each once", logsOrder},
+		{"a process that joins later reads on in the same order", logsNewcomer},
+		{"a process that stood still misses no record without a reset", logsStandstill},
+		{"a record for another incarnation is refused", logsStranger},
 		{"a log that was restarted is empty, and has another id", logsRestarted},
-		{"a silent log says that it is there", logsAlive},
-		{"a log that is gone takes nothing, and the others go on", logsGone},
-		{"the largest ballot is told, or none", logsTop},
+		{"a silent log sends signs of life", logsAlive},
+		{"a stopped log accepts nothing, and the others continue", logsGone},
+		{"a reset has the largest ballot, or none", logsTop},
 		{"Next times out, and ends with its context", logsNext},
 		{"Close makes all reports, and ends everything", logsClose},
 	} {
@@ -57,11 +57,11 @@ func RunLogs(t *testing.T, h LogsHarness) {
 	}
 }
 
-// follower is a process that reads all logs, and holds what it reads against the contract.
+// follower is a process that reads all logs, and checks what it reads against the contract.
 type follower struct {
 	kafka.LogSet
 	stop func()        // ends reading, then closes
-	turn chan struct{} // has an element while Next is called, or is not to be
+	turn chan struct{} // has an element while Next is called, or must not be called
 
 	mu      sync.Mutex
 	logs    []followed
@@ -69,7 +69,7 @@ type follower struct {
 	changed chan struct{}
 }
 
-// followed is what was read of one log since its last reset.
+// followed is what was read from one log since its last reset.
 type followed struct {
 	id             string
 	from, next     int64
@@ -128,7 +128,7 @@ func (f *follower) take(change func()) {
 	}
 }
 
-// entry holds an entry against what the contract says of entries.
+// entry checks an entry against the contract.
 func (f *follower) entry(e kafka.LogEntry) {
 	bad := func(format string, args ...any) { f.wrong = append(f.wrong, fmt.Sprintf(format, args...)) }
 	if e.Log < 0 || e.Log >= len(f.logs) || e.ID == "" {
@@ -156,7 +156,7 @@ func (f *follower) entry(e kafka.LogEntry) {
 	}
 }
 
-// await waits until something is so of every log.
+// await waits until ok holds for every log.
 func (f *follower) await(t *testing.T, what string, ok func(l followed) bool) {
 	t.Helper()
 	late := time.After(patience)
@@ -181,17 +181,17 @@ func (f *follower) of(log int) followed {
 	return f.logs[log]
 }
 
-// put appends a record to the incarnation that is being read, and waits for the report.
+// put appends a record to the present incarnation of a log, and waits for the report.
 func (f *follower) put(t *testing.T, log int, value string, ballot int64) {
 	t.Helper()
 	require.NoError(t, f.report(t, log, f.of(log).id, value, ballot))
 }
 
-// report appends a record, and returns what was said of it, by Append or by the report.
+// report appends a record, and returns the error of Append or of the report.
 func (f *follower) report(t *testing.T, log int, id, value string, ballot int64) error {
 	t.Helper()
 	said := make(chan error, 1)
-	var appending sync.Mutex // a report from within Append would wait for ever
+	var appending sync.Mutex // a report from within Append would deadlock
 	appending.Lock()
 	err := f.Append(log, id, []byte(value), ballot, func(err error) {
 		appending.Lock()
@@ -274,9 +274,9 @@ func logsNewcomer(t *testing.T, b LogsBed) {
 	require.Equal(t, whole[l.from:], l.records)
 }
 
-// logsStandstill has one process not call Next for longer than T, while others write more than
-// is likely to find room anywhere: as a process does that is suspended, or busy. That no offset
-// is passed over without a reset the follower looks at.
+// logsStandstill keeps one process from calling Next for longer than T, like a suspended or busy process,
+// while others write more than any buffer is likely to hold. The follower checks that no offset is passed
+// over without a reset.
 func logsStandstill(t *testing.T, b LogsBed) {
 	const each = 400
 	one, two := b.follow(t, "one"), b.follow(t, "two")
@@ -321,7 +321,7 @@ func logsRestarted(t *testing.T, b LogsBed) {
 	f.await(t, "it is read", func(l followed) bool { return len(l.records) == 1 })
 	former := f.of(0)
 	b.Restart(t, 0)
-	f.await(t, "log 0 begins anew, and no other", func(l followed) bool { return l.id != former.id })
+	f.await(t, "log 0 begins again, and no other", func(l followed) bool { return l.id != former.id })
 	l := f.of(0)
 	require.Equal(t, 2, l.resets)
 	require.Zero(t, l.next, "it is empty")
@@ -338,7 +338,7 @@ func logsAlive(t *testing.T, b LogsBed) {
 	f := b.follow(t, "one")
 	began := time.Now()
 	f.await(t, "each log is heard several times", func(l followed) bool { return l.alives >= 8 })
-	// More than 3T/8 apart they are only where this process, or a host, was held up.
+	// They are more than 3T/8 apart only if this process or a host was delayed.
 	t.Logf("heard eight times within %v, T is %v", time.Since(began), b.Settings.T)
 }
 
@@ -370,7 +370,7 @@ func logsNext(t *testing.T, b LogsBed) {
 		require.NoError(t, err)
 	}
 	cancel()
-	for began := time.Now(); ; { // what has arrived may be told all the same
+	for began := time.Now(); ; { // entries that have arrived may still be returned
 		_, ok, err := set.Next(ctx, patience)
 		require.NoError(t, err)
 		require.Less(t, time.Since(began), patience)

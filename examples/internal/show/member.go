@@ -12,10 +12,10 @@ import (
 	"github.com/goneli/neli"
 )
 
-// Member contends for all roles, and reports on standard output which of them it leads,
-// until standard input says "close". All other orders go to obey.
+// Member contends for all roles, and reports on standard output which of them it leads, until standard
+// input says "close". It passes all other orders to obey.
 func Member(c neli.Config, obey func(order string)) error {
-	signal.Ignore(os.Interrupt, syscall.SIGTERM) // Ctrl-C is for the demo, which ends its members
+	signal.Ignore(os.Interrupt, syscall.SIGTERM) // the demo handles Ctrl-C, and ends its members
 	c.Roles = Roles
 	n, err := neli.New(c)
 	if err != nil {
@@ -42,7 +42,7 @@ func Member(c neli.Config, obey func(order string)) error {
 	return err
 }
 
-// work is where a real member would do something; ctx ends with the leadership.
+// work is where a real member would do its work. ctx ends with the leadership.
 func work(ctx context.Context, _ neli.Leadership) error {
 	<-ctx.Done()
 	return nil

@@ -18,11 +18,10 @@ type Process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	done  chan struct{} // closed when the process has ended and all its reports are in
-	Err   error         // of the process, once it has ended
+	Err   error         // the process's error, once it has ended
 }
 
-// Launch starts this very program with these arguments, as a member. Every report goes to
-// heard.
+// Launch starts this program again with these arguments, as a member. It calls heard for every report.
 func Launch(name string, args []string, heard func(member string, r Report)) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -48,7 +47,7 @@ func Launch(name string, args []string, heard func(member string, r Report)) (*P
 		lines := bufio.NewScanner(stdout)
 		for lines.Scan() {
 			var r Report
-			// A line that SIGKILL cut short says nothing.
+			// A line that SIGKILL cut short is ignored.
 			if json.Unmarshal(lines.Bytes(), &r) == nil {
 				heard(name, r)
 			}
@@ -68,7 +67,7 @@ func (p *Process) Running() bool {
 	}
 }
 
-// Tell gives the process an order, which Orders returns there.
+// Tell sends the process an order, which Orders yields there.
 func (p *Process) Tell(order string) error {
 	_, err := io.WriteString(p.stdin, order+"\n")
 	return err
@@ -77,7 +76,7 @@ func (p *Process) Tell(order string) error {
 // Signal sends it a signal.
 func (p *Process) Signal(s syscall.Signal) error { return p.cmd.Process.Signal(s) }
 
-// Kill ends the process, suspended or not, and waits for that.
+// Kill kills the process, suspended or not, and waits for its end.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // fails if it has ended
 	<-p.done

@@ -2,6 +2,6 @@ package show
 
 import "syscall"
 
-// dieWithParent has the kernel kill the child when the thread that starts it ends,
-// even if the child is suspended then.
+// dieWithParent makes the kernel kill the child when the thread that started it ends, even if the child is
+// suspended.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }

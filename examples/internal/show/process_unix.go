@@ -4,6 +4,5 @@ package show
 
 import "syscall"
 
-// dieWithParent has no help from the kernel here: a child notices the end of its
-// standard input.
+// dieWithParent does nothing here, as the kernel cannot do this: a child ends when its standard input does.
 func dieWithParent(*syscall.SysProcAttr) {}

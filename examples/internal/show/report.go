@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package show is what the demos have in common: member processes that report which roles
-// they lead, once a millisecond, and a watch that shows the reports and checks them.
+// Package show has what the demos share: member processes that report once a millisecond which roles they
+// lead, and a watch that shows the reports and checks them.
 package show
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/goneli/neli"
 )
 
-// Roles is how many roles there are.
+// Roles is the number of roles.
 const Roles = 4
 
 // Report is one line from a member to the demo: all roles that it found itself leading
@@ -26,16 +26,16 @@ type Report struct {
 	Led []Sighting    `json:"led,omitempty"`
 }
 
-// Sighting is one look at one role that was led.
+// Sighting is one look that found one role led.
 type Sighting struct {
 	Role   int           `json:"role"`
 	Token  int64         `json:"token"`
 	Before time.Duration `json:"before"` // the clock just before the look
-	After  time.Duration `json:"after"`  // and just after it
+	After  time.Duration `json:"after"`  // the clock just after it
 }
 
-// Orders are the demo's orders to a member, until "close", which ends them. The end of in
-// means that the demo has died: then nothing is worth finishing.
+// Orders yields the demo's orders to a member, until "close". If in ends before that, the demo has died,
+// and the member exits at once.
 func Orders(in io.Reader) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		lines := bufio.NewScanner(in)
@@ -48,8 +48,8 @@ func Orders(in io.Reader) iter.Seq[string] {
 	}
 }
 
-// Sample writes a report every millisecond in which something is led, and one when
-// that ends. A write goes to the pipe at once, so SIGKILL loses none.
+// Sample writes a report every millisecond while the member leads something, and one more when that ends.
+// A write goes to the pipe at once, so SIGKILL loses none.
 func Sample(n *neli.Neli, stop <-chan struct{}) {
 	out := json.NewEncoder(os.Stdout)
 	ticker := time.NewTicker(time.Millisecond)

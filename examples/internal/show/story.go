@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// Story is a run of events. Its members are in the order of their start.
+// Story is a sequence of events. Its members are in the order of their start.
 type Story struct {
 	Ctx     context.Context
 	Watch   *Watch
-	Pause   time.Duration              // for the reader
-	Args    func(name string) []string // of a member's process
+	Pause   time.Duration              // time to read
+	Args    func(name string) []string // arguments of a member's process
 	Members []*Process
 	Steps   []Step
 }
 
-// Tell goes through the parts, with a pause after each.
+// Tell runs the parts, with a pause after each.
 func (s *Story) Tell(parts ...func() error) error {
 	for _, part := range parts {
 		if err := part(); err != nil {
@@ -46,13 +46,13 @@ func (s *Story) Launch(names ...string) error {
 	return nil
 }
 
-// Announce says what comes next and leaves time to read it.
+// Announce prints what comes next, and leaves time to read it.
 func (s *Story) Announce(format string, args ...any) error {
 	s.Watch.Say(format, args...)
 	return s.Rest(s.Pause)
 }
 
-// Rest lets the reader read.
+// Rest waits for d, so that the output can be read.
 func (s *Story) Rest(d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -87,7 +87,7 @@ func (s *Story) Suspend(victim *Process) error {
 	return s.Rest(s.Pause)
 }
 
-// Wake lets a suspended member go on, and waits until it says that it leads nothing.
+// Wake resumes a suspended member, and waits until it reports that it leads nothing.
 func (s *Story) Wake(p *Process) error {
 	s.Watch.Say("%s wakes (SIGCONT). Its check is its own clock against its last evidence, so it knows at once.", p.Name)
 	s.Mark(p.Name + " woken")
@@ -106,7 +106,7 @@ func (s *Story) Wake(p *Process) error {
 	return nil
 }
 
-// Leave closes a member in good order, and waits until it has ended.
+// Leave closes a member cleanly, and waits until it has ended.
 func (s *Story) Leave(leaver *Process) error {
 	s.Mark(leaver.Name + " closed")
 	if err := leaver.Tell("close"); err != nil {
@@ -134,7 +134,7 @@ func (s *Story) End() error {
 	return s.Watch.Await(s.Ctx, "the end of all members", func() bool { return len(s.Running()) == 0 })
 }
 
-// Names are those of the running members that are not excepted.
+// Names returns the names of the running members, without the excepted ones.
 func (s *Story) Names(except ...*Process) (names []string) {
 	for _, p := range s.Running() {
 		if !slices.Contains(except, p) {
@@ -144,12 +144,12 @@ func (s *Story) Names(except ...*Process) (names []string) {
 	return names
 }
 
-// Running are the members that have not ended.
+// Running returns the members that have not ended.
 func (s *Story) Running() []*Process {
 	return slices.DeleteFunc(slices.Clone(s.Members), func(p *Process) bool { return !p.Running() })
 }
 
-// Busiest returns the running member that leads most roles.
+// Busiest returns the running member that leads the most roles.
 func (s *Story) Busiest() *Process {
 	l := s.Watch.Lanes()
 	return slices.MaxFunc(s.Running(), func(a, b *Process) int {
@@ -157,7 +157,7 @@ func (s *Story) Busiest() *Process {
 	})
 }
 
-// KillAll leaves no process behind.
+// KillAll kills all members.
 func (s *Story) KillAll() {
 	for _, p := range s.Members {
 		p.Kill()

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// term is what the looks of one member prove about one term of one role. Whoever
-// leads with one token leads without interruption, so the term lasted at least
-// from the end of the first look that found it to the beginning of the last.
+// term is what the looks of one member prove about one term of one role. A member leads without
+// interruption as long as it has the same token. So the term lasted at least from the end of the first look
+// that found it to the beginning of the last one.
 type term struct {
 	member string
 	role   int
@@ -22,7 +22,7 @@ type term struct {
 
 func (t term) String() string { return fmt.Sprintf("%s with token %d", t.member, t.token) }
 
-// before tells whether t may have ended before u began.
+// before reports whether t may have ended before u began.
 func (t term) before(u term) bool { return t.to < u.from }
 
 // history collects terms from sightings.
@@ -80,10 +80,10 @@ func (h *history) violations() []string {
 // handover is a change of leader, or a new term of the same one.
 type handover struct {
 	from, to term
-	gap      time.Duration // without a leader, at most
+	gap      time.Duration // the longest possible time without a leader
 }
 
-// handovers returns all changes, in the order of time.
+// handovers returns all changes, in chronological order.
 func (h *history) handovers() []handover {
 	var all []handover
 	for role := range Roles {

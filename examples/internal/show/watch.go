@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// lane is who leads a role, as far as its own word goes; nobody if member is "".
+// lane is who leads a role, by the member's own reports; "": no member.
 type lane struct {
 	member string
 	token  int64
@@ -29,8 +29,7 @@ func (l lane) String() string {
 // Lanes are the leaders of all roles.
 type Lanes [Roles]lane
 
-// Shared tells whether all roles are led by these members, and those of them that
-// must lead one do.
+// Shared reports whether all roles are led by these members, and each member in must leads at least one.
 func (l Lanes) Shared(must, members []string) bool {
 	led := 0
 	for _, m := range members {
@@ -55,32 +54,31 @@ func (l Lanes) Share(member string) []int {
 }
 
 const (
-	// fresh is how old a leader's last word may be for it to be shown as leader.
+	// fresh is the greatest age of a leader's last report at which it is still shown as leader.
 	fresh = 250 * time.Millisecond
-	// tick is how often the display looks for changes; those in between become one
-	// line.
+	// tick is how often the display looks for changes. Changes within a tick are shown in one line.
 	tick = 50 * time.Millisecond
-	// patience is for how long anything may be waited for.
+	// patience is the longest wait for anything.
 	patience = 40 * time.Second
 )
 
-// Watch takes the members' reports, shows changes as they happen and keeps what
-// has to be proved.
+// Watch receives the members' reports, shows changes as they happen, and records the terms for the final
+// check.
 type Watch struct {
 	mu       sync.Mutex
 	out      io.Writer
 	epoch    time.Duration
 	history  history
 	current  Lanes
-	seen     [Roles]time.Duration // the last word of each current leader
+	seen     [Roles]time.Duration // the last report of each present leader
 	idle     map[string]time.Duration
 	reports  int
 	shown    Lanes
 	width    int
-	headless bool // the columns' names are due
+	headless bool // the names of the columns have to be printed
 }
 
-// NewWatch writes to out, in columns of this width. Times are shown since epoch.
+// NewWatch returns a Watch that writes to out, in columns of this width. It shows times since epoch.
 func NewWatch(out io.Writer, epoch time.Duration, width int) *Watch {
 	return &Watch{out: out, epoch: epoch, width: width, idle: map[string]time.Duration{}}
 }
@@ -104,7 +102,7 @@ func (w *Watch) Heard(member string, r Report) {
 	}
 }
 
-// Lanes returns who leads at this moment.
+// Lanes returns who leads now.
 func (w *Watch) Lanes() Lanes {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +162,7 @@ func (w *Watch) Start() (stop func()) {
 	}
 }
 
-// show prints who leads what, if that has changed.
+// show prints the leaders, if they have changed.
 func (w *Watch) show() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,7 +192,7 @@ func (w *Watch) columns(stamp string, cells [Roles]string) string {
 	return strings.TrimRight(line.String(), " ")
 }
 
-// Await waits until ok says so.
+// Await waits until ok returns true.
 func (w *Watch) Await(ctx context.Context, what string, ok func() bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%s: not within %v", what, patience))
 	defer cancel()
@@ -216,7 +214,7 @@ type Step struct {
 	At   time.Duration
 }
 
-// Conclude prints what happened. The error tells of broken promises.
+// Conclude prints what happened. Its error lists broken promises.
 func (w *Watch) Conclude(steps []Step) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -258,11 +256,11 @@ func (w *Watch) tabulate(out io.Writer, s Step, next time.Duration) {
 	}
 }
 
-// bar is how many cells the longest bar has.
+// bar is the length of the longest bar, in cells.
 const bar = 50
 
-// Compare prints a bar for each step that has a name in names: how long it took until the last of the
-// roles that moved had its next leader.
+// Compare prints a bar for each step that has a name in names. The bar shows how long it took until the
+// last of the roles that moved had its next leader.
 func (w *Watch) Compare(steps []Step, names map[string]string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -288,7 +286,7 @@ func (w *Watch) Compare(steps []Step, names map[string]string) {
 	}
 }
 
-// Rough rounds to what a reader wants to know.
+// Rough rounds a duration for the reader.
 func Rough(d time.Duration) time.Duration {
 	if d < 100*time.Millisecond {
 		return d.Round(100 * time.Microsecond)
