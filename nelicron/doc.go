@@ -1,6 +1,6 @@
-// Package nelicron gives the jobs of gocron to one of several instances: each instance has
-// a scheduler with all jobs, and package neli decides which of them runs a job. There is no
-// lock for each run, so nothing is written when a job is due.
+// Package nelicron runs each job of gocron on one of several instances. Each instance has a scheduler with
+// all jobs, and package neli decides which instance runs a job. There is no lock for each run, so nothing is
+// written when a job is due.
 //
 //	n, err := neli.New(neli.Config{LeaderGroupID: "billing", Roles: 64, DrainTimeout: 5 * time.Minute})
 //	jobs, err := nelicron.New(n)
@@ -12,50 +12,48 @@
 //	err = errors.Join(err, s.Shutdown(), n.Close())
 //
 // [Jobs.Locker] spreads the jobs over the instances: a job belongs to the leader of the role
-// neli.Slot(name, R). Take many more roles than instances, the same number everywhere and
-// for ever: an instance with another R puts jobs elsewhere, and two may run at once.
-// [Jobs.Elector] keeps all jobs together on the leader of one role. gocron ignores Lockers
-// where there is an Elector, so one Jobs gives out only one of them.
+// neli.Slot(name, R). Use many more roles than instances, the same number on all instances, and never change
+// it: an instance with another R maps jobs to other roles, and two may run at once. [Jobs.Elector] keeps all
+// jobs together on the leader of one role. gocron ignores the Locker of a scheduler that has an Elector, so a
+// Jobs provides only one of them.
 //
 // # Runs do not overlap
 //
-// Of one job, by its name, no two runs are at work at once, on any instances, if
+// No two runs of a job, identified by its name, overlap on any instances if
 //
-//   - it ends within Config.DrainTimeout when the role is to be handed over: the hand-over
-//     waits for it that long, no longer;
-//   - it asks ctx or the Leadership that [Jobs.Task] gives to it before each thing it does. It
-//     must stop when the lease is lost, which a suspended or cut-off process learns
-//     by asking. What must be safe between the question and the deed carries the Token
-//     (package fence).
+//   - the job ends within Config.DrainTimeout when its role must be handed over: the hand-over waits for it
+//     that long, and no longer;
+//   - the job checks ctx or the Leadership that [Jobs.Task] passes to it before each thing it does. It must
+//     stop when the lease is lost, and a suspended process or one that is cut off learns this only by the
+//     check. An action that must be safe even between the check and the action needs the Token (package
+//     fence).
 //
-// A task that is made by gocron.NewTask has neither, and may go on beside its
-// successor once the lease is lost. With a Locker a hand-over waits for it all the same;
-// with an Elector it does not, as gocron tells an Elector of no end.
+// A task made by gocron.NewTask cannot check, and may run beside its successor after the lease is lost. With
+// a Locker a hand-over waits for it nevertheless. With an Elector it does not, since gocron does not tell an
+// Elector when a run ends.
 //
-// A job needs a name of its own (gocron.WithName). gocron's default is the name of the
-// function, which several jobs may share: then one of them runs at a time, and the others
-// miss their tick.
+// Each job needs a name of its own (gocron.WithName). gocron's default is the name of the function, which
+// several jobs may share: then only one of them runs at a time, and the others miss their tick.
 //
-// # Which ticks are missed, which come twice
+// # Which ticks are missed, and which run twice
 //
-// Each scheduler reckons by its own clock when a job is due, and an instance that does not
-// lead the job then skips that tick. So:
+// Each scheduler decides by its own clock when a job is due. An instance that does not lead the job at that
+// time skips the tick. So:
 //
-//   - A tick is missed, and not made up for, if nobody leads the job when it is due: for
-//     Config.HeartbeatTimeout and a bit after a crash, and in a hand-over from when the
-//     former leader is told to finish until its runs on the role have ended and the
-//     next one leads, a round trip later. So is a tick that comes while the
-//     previous run of its job is still at work, and one that falls to the former leader's
-//     clock too late and to the next one's too early.
-//   - A tick comes twice, one run after the other, if the former leader runs it, hands
-//     over, and the next one's clock is so far behind that the tick is still to come there.
-//     That takes clocks that differ by more than the run and the hand-over last.
-//   - A run that is cut off by a crash, or stops because the lease was lost, is not
-//     repeated before the next tick.
-//   - gocron.DurationJob counts from each scheduler's start, so across a hand-over the
-//     interval is anything from nothing to twice its length. CronJob, DailyJob and so on,
-//     and WithStartAt, give all instances the same ticks.
+//   - A tick is missed, and not made up for, if no instance leads the job when it is due. After a crash that
+//     lasts a little longer than Config.HeartbeatTimeout. In a hand-over it lasts from when the former leader
+//     is told to finish until its runs on the role have ended and the next instance leads, a round trip
+//     later. A tick is also missed if the previous run of its job is still running, or if, during a
+//     hand-over, it comes too late by the former leader's clock and too early by the next one's.
+//   - A tick runs twice, one run after the other, if the former leader runs it and hands over, and the next
+//     leader's clock is so far behind that the tick is still to come. The clocks must differ by more than the
+//     duration of the run and the hand-over.
+//   - A run that a crash cut off, or that stopped since the lease was lost, is not repeated before the next
+//     tick.
+//   - gocron.DurationJob counts from each scheduler's start, so across a hand-over the interval is between
+//     zero and twice its length. CronJob, DailyJob and so on, and WithStartAt, give all instances the same
+//     ticks.
 //
-// A job for which every tick counts writes down, guarded by the Token, up to when it has
-// done its work, and begins there.
+// If every tick counts, let the job record, protected by the Token, up to which time it has done its work,
+// and continue from there.
 package nelicron

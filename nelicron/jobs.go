@@ -12,20 +12,19 @@ import (
 )
 
 var (
-	// ErrBoth: a Locker was asked for after an Elector, or the reverse.
+	// ErrBoth: Locker was called after Elector, or the reverse.
 	ErrBoth = errors.New("nelicron: gocron ignores the Locker of a scheduler that has an Elector: take one of them")
 
-	// ErrRunning: the previous run of the job is still at work on this instance.
-	ErrRunning = errors.New("nelicron: the job's previous run is still at work")
+	// ErrRunning: the previous run of the job is still running on this instance.
+	ErrRunning = errors.New("nelicron: the job's previous run is still running")
 
-	// ErrNoLock: a Task runs although gocron has not locked a job of its name. Either the job
-	// has another name (gocron.WithName), or the scheduler has no Locker of this Jobs, or
-	// it has an Elector too, which makes gocron ignore Lockers.
+	// ErrNoLock: gocron started a Task without locking a job of its name. Either the job has another name
+	// (gocron.WithName), or the scheduler does not have this Jobs's Locker, or it also has an Elector, so
+	// that gocron ignores the Locker.
 	ErrNoLock = errors.New("nelicron: the task's job is not locked: give the job the task's name, and the scheduler this Locker and no Elector")
 )
 
-// Jobs ties schedulers of this process to a Neli. Its methods may be called from any
-// goroutine.
+// Jobs ties schedulers of this process to a Neli. Its methods are safe for concurrent use.
 type Jobs struct {
 	n     *neli.Neli
 	roles int
@@ -33,11 +32,11 @@ type Jobs struct {
 	mu    sync.Mutex
 	kind  kind
 	role  int             // the Elector's
-	terms map[int]*term   // by role: those in which jobs may begin
-	runs  map[string]*run // by job
+	terms map[int]*term   // by role: the terms in which jobs may begin
+	runs  map[string]*run // by job name
 }
 
-// kind is what a Jobs has given out.
+// kind says whether a Jobs has provided a Locker or an Elector.
 type kind int
 
 const (
@@ -46,9 +45,9 @@ const (
 	elector
 )
 
-// New ties jobs to n, which [Jobs.Run] then drives. The number of roles is that which n has
-// now, for good: n.SetRoles must not be called afterwards. It is an error if n is in
-// non-exclusive mode, where two processes lead at once for a while.
+// New returns a Jobs for n, which [Jobs.Run] then drives. It uses the present number of n's roles: do not call
+// n.SetRoles afterwards. It fails if n is nil or in non-exclusive mode, where two processes may lead at the
+// same time.
 func New(n *neli.Neli) (*Jobs, error) {
 	if n == nil {
 		return nil, errors.New("nelicron: New: n is nil")
@@ -59,10 +58,10 @@ func New(n *neli.Neli) (*Jobs, error) {
 	return &Jobs{n: n, roles: n.Stats().Roles, terms: map[int]*term{}, runs: map[string]*run{}}, nil
 }
 
-// Locker returns what gocron.WithDistributedLocker takes; each call returns the same. Its Lock
-// succeeds on the instance that leads the role neli.Slot(key, R), unless the role is being
-// handed over; otherwise the error wraps neli.ErrNotLeader, or is ErrRunning. It asks no network. Until Unlock a
-// hand-over of the role waits, for Config.DrainTimeout at most. After Elector it is ErrBoth.
+// Locker returns the argument for gocron.WithDistributedLocker; each call returns the same one. Its Lock
+// succeeds on the instance that leads the role neli.Slot(key, R), unless the role is being handed over.
+// Otherwise its error wraps neli.ErrNotLeader, or is ErrRunning. Lock does not use the network. Until Unlock a
+// hand-over of the role waits, at most for Config.DrainTimeout. After Elector, Locker returns ErrBoth.
 func (j *Jobs) Locker() (gocron.Locker, error) {
 	if err := j.be(locker, 0); err != nil {
 		return nil, err
@@ -70,10 +69,10 @@ func (j *Jobs) Locker() (gocron.Locker, error) {
 	return gate{j}, nil
 }
 
-// Elector returns what gocron.WithDistributedElector takes. Its IsLeader is nil on the
-// instance that leads the role, unless it is being handed over; otherwise the error wraps
-// neli.ErrNotLeader. It asks no network. A hand-over waits for tasks of [Jobs.Task] only.
-// After Locker, or for another role than before, it is ErrBoth.
+// Elector returns the argument for gocron.WithDistributedElector. Its IsLeader returns nil on the instance that
+// leads the role, unless the role is being handed over. Otherwise its error wraps neli.ErrNotLeader. IsLeader
+// does not use the network. A hand-over waits only for tasks of [Jobs.Task]. After Locker, or for another role
+// than before, Elector returns ErrBoth.
 func (j *Jobs) Elector(role int) (gocron.Elector, error) {
 	if role < 0 || role >= j.roles {
 		return nil, fmt.Errorf("nelicron: Elector: role %d: must be between 0 and %d", role, j.roles-1)
@@ -94,15 +93,14 @@ func (j *Jobs) be(k kind, role int) error {
 	return nil
 }
 
-// Task makes the task of the job that is called name by gocron.WithName; fn is called as the
-// function of neli.Lead is, once for each run. When ctx ends, context.Cause tells how: with
-// neli.ErrFenced another instance may run the job already, so stop at once; with anything
-// else the role is to be handed over, which waits for fn. l.Valid stays true meanwhile. The
-// context does not end when the scheduler is shut down: end that of [Jobs.Run] first.
+// Task returns the task of the job that gocron.WithName calls name. fn is called once for each run, like the
+// function of neli.Lead. When ctx ends, context.Cause says why. With neli.ErrFenced another instance may
+// already run the job, so fn must stop at once. With any other cause the role must be handed over: the
+// hand-over waits for fn, and l.Valid stays true meanwhile. ctx does not end when the scheduler is shut down:
+// end the context of [Jobs.Run] first.
 //
-// fn is not called when the lease was lost since the job was let through (the cause, for
-// gocron an error of the job), when the previous run is at work (ErrRunning), or without
-// the Locker's consent (ErrNoLock).
+// fn is not called, and the run fails, if the lease was lost after gocron was told to start the job (with the
+// cause), if the previous run is still running (ErrRunning), or without the Locker's lock (ErrNoLock).
 func (j *Jobs) Task(name string, fn func(ctx context.Context, l neli.Leadership) error) gocron.Task {
 	return gocron.NewTask(func() error {
 		t, end, err := j.take(name)
@@ -110,7 +108,7 @@ func (j *Jobs) Task(name string, fn func(ctx context.Context, l neli.Leadership)
 			return fmt.Errorf("nelicron: job %q: %w", name, err)
 		}
 		defer end()
-		// The process may have been suspended since gocron was told to go ahead.
+		// The process may have been suspended since gocron was told to start the job.
 		if t.ctx.Err() != nil {
 			return fmt.Errorf("nelicron: job %q: %w", name, context.Cause(t.ctx))
 		}
@@ -118,12 +116,11 @@ func (j *Jobs) Task(name string, fn func(ctx context.Context, l neli.Leadership)
 	})
 }
 
-// Run leads with n.Lead until ctx is done, and returns what that returns. Jobs run only
-// while it does, and when it returns all that was let through has ended. Only one Run, Lead or
-// Background of n is at work at a time.
+// Run calls n.Lead until ctx is done, and returns its result. Jobs run only while Run does, and when it returns
+// all runs have ended. Only one Run, Lead or Background of n works at a time.
 func (j *Jobs) Run(ctx context.Context) error { return j.n.Lead(ctx, j.lead) }
 
-// gate is a Jobs as gocron knows it.
+// gate is the Locker or Elector that gocron uses.
 type gate struct{ j *Jobs }
 
 // Lock implements gocron.Locker.

@@ -19,7 +19,7 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// noon is when the job under test is due: two minutes after a bubble's clock begins.
+// noon is when the job under test is due: two minutes after the start of a bubble's clock.
 const noon = "0 2 0 * * *"
 
 // run is one run of the job under test.
@@ -29,7 +29,7 @@ type run struct {
 	token      int64
 }
 
-// diary is who ran the job, when, and what was refused.
+// diary records who ran the job, when, and what was refused.
 type diary struct {
 	mu      sync.Mutex
 	written []run
@@ -54,7 +54,7 @@ func (d *diary) errors() error {
 	return d.refused
 }
 
-// listen makes a job's errors known to the diary.
+// listen returns an option that records a job's errors in the diary.
 func (d *diary) listen() gocron.JobOption {
 	note := func(_ uuid.UUID, _ string, err error) {
 		d.mu.Lock()
@@ -64,7 +64,7 @@ func (d *diary) listen() gocron.JobOption {
 	return gocron.WithEventListeners(gocron.AfterLockError(note), gocron.AfterJobRunsWithError(note))
 }
 
-// pair starts alice, who leads all, and then bob, each with one job.
+// pair starts alice, who leads every role, and then bob, each with one job.
 func pair(t *testing.T, b *nelitest.Broker, how way, d *diary, length time.Duration, aliceAt, bobAt string, opts ...gocron.JobOption) (alice, bob *instance) {
 	t.Helper()
 	member := func(name, at string) *instance {
@@ -85,7 +85,7 @@ func pair(t *testing.T, b *nelitest.Broker, how way, d *diary, length time.Durat
 	alice = member("alice", aliceAt)
 	time.Sleep(10 * time.Second)
 	bob = member("bob", bobAt)
-	time.Sleep(30 * time.Second) // until roles have been shared out
+	time.Sleep(30 * time.Second) // until roles are balanced
 	return alice, bob
 }
 
@@ -94,8 +94,7 @@ func until(d time.Duration) {
 	time.Sleep(time.Until(time.Date(2000, 1, 1, 0, 2, 0, 0, time.UTC).Add(d)))
 }
 
-// Close, StepDown and Transfer wait for the run that is at work; then the other instance
-// runs the job.
+// Close, StepDown and Transfer wait for the present run. Then the other instance runs the job.
 func TestAHandOverWaitsForTheRun(t *testing.T) {
 	for _, kind := range []struct {
 		name string
@@ -121,7 +120,7 @@ func TestAHandOverWaitsForTheRun(t *testing.T) {
 					if kind.name == "Elector" {
 						leads = 0
 					}
-					// Bob may lead it by balance: alice is to.
+					// The balance may have given the role to bob, but the test needs alice to lead it.
 					if bob.n.IsLeaderOf(leads) {
 						require.NoError(t, bob.n.Transfer(context.Background(), leads, "alice"))
 					}
@@ -146,7 +145,7 @@ func TestAHandOverWaitsForTheRun(t *testing.T) {
 	}
 }
 
-// What the package's documentation says of ticks across a hand-over, by clocks that differ.
+// What the package comment says about ticks across a hand-over, with clocks that differ.
 func TestTicksAcrossAHandOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		bobAt string        // noon by his clock
@@ -185,7 +184,7 @@ func TestTicksAcrossAHandOver(t *testing.T) {
 	}
 }
 
-// A tick that comes while the previous run is still at work is missed.
+// A tick that comes while the previous run is still running is missed.
 func TestARunThatIsStillAtWork(t *testing.T) {
 	for name, how := range map[string]way{"Locker": spread, "Elector": together} {
 		t.Run(name, func(t *testing.T) {
@@ -214,7 +213,7 @@ func TestARunThatIsStillAtWork(t *testing.T) {
 	}
 }
 
-// The process is suspended after gocron was told to go ahead, and before the task begins.
+// The process is suspended after gocron was told to start the job, and before the task begins.
 func TestAProcessThatWakesBetweenTheLockAndTheTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, d := nelitest.NewBroker(nelitest.Options{}), &diary{}
@@ -236,8 +235,8 @@ func TestAProcessThatWakesBetweenTheLockAndTheTask(t *testing.T) {
 	})
 }
 
-// Neither the Locker nor the Elector lets a job through while the process is suspended or has
-// just woken, when nobody has told it yet that its lease is over.
+// Neither the Locker nor the Elector lets a job start after a suspension, even before anything has told the
+// process that its lease is over.
 func TestALockIsNotGivenAfterASuspension(t *testing.T) {
 	for name, how := range map[string]func(*testing.T, *nelicron.Jobs) (ask func() error){
 		"Locker": func(t *testing.T, jobs *nelicron.Jobs) func() error {
@@ -279,7 +278,7 @@ func TestALockIsNotGivenAfterASuspension(t *testing.T) {
 	}
 }
 
-// In a term that is to end nothing begins, though the lease is kept for what is at work.
+// In a term that is about to end no run begins, although the lease is kept for the present runs.
 func TestARunIsNotBegunInATermThatIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := nelitest.NewBroker(nelitest.Options{})
@@ -322,13 +321,13 @@ func alone(t *testing.T, b *nelitest.Broker, how func(*testing.T, *nelicron.Jobs
 	return in, ask
 }
 
-// somebody is an Elector of another make.
+// somebody is another Elector.
 type somebody struct{}
 
 func (somebody) IsLeader(context.Context) error { return nil }
 
-// A task that gocron has not locked is not run: the job has another name, or gocron ignores the
-// Locker because there is an Elector.
+// A task that gocron has not locked does not run: the job has another name, or gocron ignores the Locker since
+// there is an Elector.
 func TestATaskWithoutItsLock(t *testing.T) {
 	for name, c := range map[string]struct {
 		name string

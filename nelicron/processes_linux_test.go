@@ -25,8 +25,8 @@ import (
 	"github.com/goneli/neli/nelicron"
 )
 
-// Real processes: this test binary starts itself as members, which lead by a broker in memory.
-// A run holds the lock of its job's file, which the kernel releases when its process dies.
+// These tests use real processes: the test binary starts itself as members, which share a broker in memory. A
+// run locks its job's file, and the kernel releases the lock when its process dies.
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv("NELICRON_MEMBER"); name != "" {
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 
 var processNames = []string{"anna", "boris", "clara"}
 
-// member is one process. SIGTERM ends it, SIGUSR1 hands a role over to somebody.
+// member is one process. SIGTERM ends it, and SIGUSR1 makes it hand a role over.
 func member(name string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -97,7 +97,7 @@ func member(name string) error {
 	return errors.Join(jobs.Run(ctx), s.Shutdown(), n.Close())
 }
 
-// witnessed is a run of a job that says when it meets another one.
+// witnessed is a run of a job that reports an overlap with another run.
 func witnessed(name, job string, valid func() bool) error {
 	f, err := os.OpenFile(filepath.Join(os.Getenv("NELICRON_DIR"), job), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -118,7 +118,7 @@ func witnessed(name, job string, valid func() bool) error {
 	return nil
 }
 
-// hall is where members run.
+// hall is a set of members.
 type hall struct {
 	env     []string
 	members map[string]*exec.Cmd
@@ -156,7 +156,7 @@ func (h *hall) end(t *testing.T, name string, sig syscall.Signal) {
 	delete(h.members, name)
 }
 
-// of returns how many lines of a member contain what.
+// of returns the number of lines of a member that contain what.
 func (h *hall) of(name, what string) (count int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -192,14 +192,14 @@ func open(t *testing.T, env ...string) *hall {
 	return h
 }
 
-// awaits waits until something is so.
+// awaits waits until met returns true.
 func awaits(t *testing.T, what string, met func() bool) {
 	t.Helper()
 	require.Eventually(t, met, 30*time.Second, 20*time.Millisecond, what)
 }
 
-// TestProcesses: three processes with fifty jobs are killed, ended, and hand roles over. No two
-// runs of a job are at work at once, and who is left runs what the others ran.
+// TestProcesses kills and ends processes with fifty jobs, and makes them hand roles over. No two runs of a job
+// overlap, and the remaining processes run the jobs of the others.
 func TestProcesses(t *testing.T) {
 	h := open(t)
 	for _, name := range processNames {
@@ -216,7 +216,7 @@ func TestProcesses(t *testing.T) {
 		}
 		h.everyJob(t, "")
 	}
-	// Two die, one is left with everything.
+	// Two die, and one is left with all jobs.
 	h.end(t, "boris", syscall.SIGKILL)
 	h.end(t, "clara", syscall.SIGKILL)
 	h.everyJob(t, "anna")
@@ -224,7 +224,7 @@ func TestProcesses(t *testing.T) {
 	require.Zero(t, h.of("", "overlap"), "runs of a job overlap")
 }
 
-// everyJob waits until a member, or any, has run each job once more.
+// everyJob waits until a member, or any member if name is "", has run each job once more.
 func (h *hall) everyJob(t *testing.T, name string) {
 	t.Helper()
 	before := map[int]int{}
@@ -237,7 +237,7 @@ func (h *hall) everyJob(t *testing.T, name string) {
 	}
 }
 
-// Without the Locker the witness finds what it looks for.
+// Without the Locker the witness finds overlaps.
 func TestProcessesWithoutALocker(t *testing.T) {
 	h := open(t, "NELICRON_ALONE=1")
 	awaits(t, "runs overlap", func() bool { return h.of("", "overlap") > 0 })

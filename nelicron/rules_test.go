@@ -6,7 +6,7 @@ import (
 	"github.com/goneli/neli/internal/mutation"
 )
 
-// rules are what keeps two runs of a job apart, and who notices if one is gone.
+// rules are the rules that keep two runs of a job apart, and the tests that notice if one is removed.
 var rules = []mutation.Mutant{
 	{Rule: "a hand-over waits for the runs", File: "runs.go",
 		Old: "	<-t.idle\n", New: "",

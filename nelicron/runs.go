@@ -8,24 +8,24 @@ import (
 
 // term is one term of one role. The fields below ctx and l are guarded by Jobs.mu.
 type term struct {
-	ctx context.Context // Lead's
+	ctx context.Context // from Lead
 	l   neli.Leadership
 
-	runs int           // at work
-	shut bool          // no run begins any more
-	idle chan struct{} // closed when it is shut and nothing is at work
+	runs int           // number of present runs
+	shut bool          // no further run may begin
+	idle chan struct{} // closed when it is shut and no run is left
 }
 
-// run is one run of a job. With a Locker it is gocron's lock, which outlasts the task.
+// run is one run of a job. With a Locker it is also gocron's lock, which lasts longer than the task.
 type run struct {
 	j     *Jobs
 	term  *term
 	name  string
-	taken bool // a Task has begun in it; guarded by Jobs.mu
+	taken bool // its Task has begun; guarded by Jobs.mu
 }
 
-// lead is what Lead is given: jobs may begin until the term ends, and it returns, which hands
-// the role over, when the last one has ended.
+// lead is the function for Lead. Jobs may begin until the term ends. It returns when the last run has ended,
+// and Lead then hands the role over.
 func (j *Jobs) lead(ctx context.Context, l neli.Leadership) error {
 	t := &term{ctx: ctx, l: l, idle: make(chan struct{})}
 	j.mu.Lock()
@@ -47,8 +47,8 @@ func (t *term) settle() {
 	}
 }
 
-// begin lets a run of a job begin. It counts before it asks the clock: the
-// term then waits for the run, however late it is asked.
+// begin begins a run of a job. It counts the run before it checks the clock, so that the term waits for every
+// run that passes the check.
 func (j *Jobs) begin(role int, name string) (*run, error) {
 	j.mu.Lock()
 	t := j.terms[role]
@@ -71,8 +71,8 @@ func (j *Jobs) begin(role int, name string) (*run, error) {
 	return r, nil
 }
 
-// take finds the run that a task is part of, or, where gocron has no lock, begins one. end
-// is to be called when the task has ended.
+// take returns the term of the run that a task belongs to. With an Elector, where gocron has no lock, it begins
+// a run. Call end when the task has ended.
 func (j *Jobs) take(name string) (t *term, end func(), err error) {
 	j.mu.Lock()
 	if j.kind == elector {

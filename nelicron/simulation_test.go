@@ -25,15 +25,15 @@ const (
 	simRoles = 16
 	simJobs  = 50
 	every    = 5 * time.Second // the jobs' schedule
-	longest  = 8 * time.Second // of a run; the DrainTimeout is 10 s
+	longest  = 8 * time.Second // the longest run; the DrainTimeout is 10 s
 )
 
-// ledger is what all instances write to: it sees every deed of every run.
+// ledger sees every action of every run on all instances.
 type ledger struct {
 	mu       sync.Mutex
 	newest   map[string]int // by job: the run that began last
-	working  map[string]int // by job: the run that is at work; 0: none
-	lost     map[int]bool   // runs whose lease was lost: they may be cut off
+	working  map[string]int // by job: the present run; 0: none
+	lost     map[int]bool   // runs whose lease was lost; another run may begin before they end
 	next     int
 	runs     map[string]map[string]int // by job, then by instance
 	overlaps []string
@@ -74,8 +74,7 @@ func (g *ledger) end(job string, id int) {
 	}
 }
 
-// lose says that a run has found its lease lost: another one may follow, though its function
-// has not returned.
+// lose notes that a run has found its lease lost. Another run may then begin before its function has returned.
 func (g *ledger) lose(id int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,7 +90,7 @@ type instance struct {
 	ended chan error
 }
 
-// work is a job as it should be: it asks before each thing that it does.
+// work returns a correct job: it checks the lease before each thing that it does.
 func work(g *ledger, job, name string, length time.Duration) func(context.Context, neli.Leadership) error {
 	return func(ctx context.Context, l neli.Leadership) error {
 		id := g.begin(job, name)
@@ -158,7 +157,7 @@ func start(t *testing.T, b *nelitest.Broker, g *ledger, name string, how way, dr
 func (in *instance) quit(t *testing.T) {
 	t.Helper()
 	in.stop()
-	<-in.ended // whatever a fault has made of it
+	<-in.ended // even after a fault
 	synctest.Wait()
 	require.NoError(t, in.s.Shutdown())
 	if err := in.n.Close(); err != nil {
@@ -166,8 +165,8 @@ func (in *instance) quit(t *testing.T) {
 	}
 }
 
-// TestSimulation: three schedulers with fifty jobs, for minutes of faults. Of no job do two runs
-// overlap; all instances take part, and every job goes on.
+// TestSimulation runs three schedulers with fifty jobs through minutes of faults. No two runs of a job overlap,
+// all instances take part, and every job continues.
 func TestSimulation(t *testing.T) {
 	seeds := 10
 	if seeded.Race {
@@ -221,7 +220,7 @@ func simulate(t *testing.T, seed uint64, how way, took map[string]bool) {
 	}
 }
 
-// disturb does something to an instance; afterwards it lives, or its successor does.
+// disturb causes a fault for an instance. Afterwards the instance or its successor is alive.
 func disturb(t *testing.T, b *nelitest.Broker, all map[string]*instance, name string, draw *rand.Rand, again func() *instance) {
 	t.Helper()
 	in := all[name]

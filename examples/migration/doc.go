@@ -1,5 +1,4 @@
-// Package migration has programs before and after they moved to package neli, a directory for each
-// system that they came from. Both are compiled, and the latter are run by the tests;
-// docs/migration.md shows them. It is a module of its own, so that nobody who uses neli fetches the
-// clients of those systems.
+// Package migration has programs before and after their move to package neli, in a directory for each system
+// that they came from. Both are compiled, and tests run the latter. docs/migration.md shows them. It is a
+// module of its own, so that users of neli do not have to fetch the clients of those systems.
 package migration

@@ -13,7 +13,7 @@ import (
 // shown is a block of code below the name of its file.
 var shown = regexp.MustCompile("(?ms)^\\[[a-z]+/\\w+\\.\\w+\\]\\(\\.\\./examples/migration/([a-z]+/\\w+\\.\\w+)\\):\n\n```(?:go|sh)\n(.*?)^```$")
 
-// The page shows what is compiled and run here: of Go what follows the imports.
+// The page shows the code that is compiled and run here; for Go, everything after the imports.
 func TestThePageShowsTheseFiles(t *testing.T) {
 	page, err := os.ReadFile("../../docs/migration.md")
 	require.NoError(t, err)

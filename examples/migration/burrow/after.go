@@ -16,9 +16,9 @@ func after(ctx context.Context, n *neli.Neli, evaluate func()) {
 	for ctx.Err() == nil {
 		if err := lock.Lock(); err != nil {
 			log.Print("no lock: ", err)
-			return // the Neli is closed, or has failed: no use to try again
+			return // the Neli is closed or has failed, so retrying is useless
 		}
-		for term := lock.Context(); term.Err() == nil && ctx.Err() == nil; { // asks the clock
+		for term := lock.Context(); term.Err() == nil && ctx.Err() == nil; { // checks the clock
 			evaluate()
 			select {
 			case <-term.Done():

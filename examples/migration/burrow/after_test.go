@@ -13,7 +13,7 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-var _ = before // needs a ZooKeeper: it is compiled only
+var _ = before // only compiled, since it needs a ZooKeeper
 
 func TestAfter(t *testing.T) {
 	trial.Run(t, neli.Config{LeaderGroupID: "burrow-notifier"}, func(ctx context.Context, config neli.Config, act func()) error {
@@ -27,13 +27,13 @@ func TestAfter(t *testing.T) {
 			after(ctx, n, act)
 		}()
 		<-ctx.Done()
-		err = n.Close() // also ends a Lock that waits
+		err = n.Close() // also ends a waiting Lock
 		<-ended
 		return err
 	})
 }
 
-// A Lock refuses to be locked twice, or unlocked twice, and can be locked again after a loss.
+// A Lock refuses to be locked twice or unlocked twice, and can be locked again after a loss.
 func TestLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broker := nelitest.NewBroker(nelitest.Options{})

@@ -1,4 +1,4 @@
-// Package burrow moves from a lock in ZooKeeper as Burrow takes it.
+// Package burrow moves from a lock in ZooKeeper, as Burrow uses it.
 package burrow
 
 import (
@@ -8,13 +8,13 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// locker is Burrow's ZookeeperLock.
+// locker is Burrow's interface of a lock.
 type locker interface {
 	Lock() error
 	Unlock() error
 }
 
-// before evaluates while it has the lock. expired says when the session has expired.
+// before evaluates while it has the lock. expired receives an event when the session has expired.
 func before(conn *zk.Conn, expired <-chan zk.Event, evaluate func()) {
 	var lock locker = zk.NewLock(conn, "/burrow/notifier", zk.WorldACL(zk.PermAll))
 	for {
@@ -26,7 +26,7 @@ func before(conn *zk.Conn, expired <-chan zk.Event, evaluate func()) {
 		for over := false; !over; {
 			evaluate()
 			select {
-			case <-expired: // of the connection: the lock itself tells nobody
+			case <-expired: // the connection's event; the lock itself reports nothing
 				over = true
 			case <-time.After(time.Second):
 			}

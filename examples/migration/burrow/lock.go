@@ -8,14 +8,14 @@ import (
 	"github.com/goneli/neli"
 )
 
-// Lock is a lock of one role of a Neli, for code that wants Lock and Unlock.
+// Lock makes the leadership of a Neli's only role a lock, for code that needs Lock and Unlock.
 //
-// Lock returning nil says that this process led at that moment, and nothing of later: the
-// lease may be lost, and another process have the lock, while the code behind Lock goes on. It must
-// ask Err of Context before each thing that it does. What must be safe even between the question
-// and the deed carries the token.
+// When Lock returns nil, this process led at that moment. That says nothing about later: while the code after
+// Lock runs, the lease may be lost and another process may get the lock. So the code must check Err of Context
+// before each thing that it does. An action that must be safe even if the process is suspended after this
+// check has to carry the token.
 //
-// Nothing else may drive the Neli meanwhile (Pulse, Background, Lead), and it has one role.
+// Nothing else may drive the Neli meanwhile (Pulse, Background, Lead).
 type Lock struct {
 	Neli *neli.Neli
 
@@ -29,8 +29,8 @@ var (
 	errNotLocked = errors.New("not locked")
 )
 
-// Lock waits until this process leads. It returns an error if this Lock is locked, or if the
-// Neli is closed or has failed.
+// Lock waits until this process leads. It returns an error if this Lock is already locked, or if the Neli is
+// closed or has failed.
 func (k *Lock) Lock() error {
 	if k.Context() != nil {
 		return errLocked
@@ -44,7 +44,7 @@ func (k *Lock) Lock() error {
 			case <-term.Done():
 				return nil
 			}
-			<-ctx.Done() // the lease is kept until Unlock, unless it is lost
+			<-ctx.Done() // keeps the lease until Unlock, unless it is lost
 			return nil
 		})
 	}()
@@ -60,7 +60,7 @@ func (k *Lock) Lock() error {
 	}
 }
 
-// Unlock gives the lease up, if it is not lost already.
+// Unlock gives the lease up, unless it is already lost.
 func (k *Lock) Unlock() error {
 	k.mu.Lock()
 	unlock := k.unlock
@@ -75,8 +75,9 @@ func (k *Lock) Unlock() error {
 	return err
 }
 
-// Context ends when the lock is lost or given up; context.Cause tells how. Its Err asks the clock,
-// so that it is right after a suspension, too. It is nil while this Lock is not locked.
+// Context returns a context that ends when the lock is lost or given up; context.Cause says which. Its Err
+// checks the clock, so it is right even after a suspension. Context returns nil while this Lock is not
+// locked.
 func (k *Lock) Context() context.Context {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -23,7 +23,7 @@ func after(ctx context.Context, config neli.Config, name string, send func()) er
 		}
 	}()
 	err = n.Lead(ctx, func(ctx context.Context, _ neli.Leadership) error {
-		for ctx.Err() == nil { // asks the clock, also after a suspension
+		for ctx.Err() == nil { // checks the clock, so it is right after a suspension
 			send()
 			wait(ctx, time.Second)
 		}

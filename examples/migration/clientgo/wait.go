@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-var _ = before // needs a cluster: it is compiled only
+var _ = before // only compiled, since it needs a cluster
 
 // wait waits for d, or until ctx is done.
 func wait(ctx context.Context, d time.Duration) {

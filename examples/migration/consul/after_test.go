@@ -16,14 +16,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
-// job says who began, and goes on until it is ended.
+// job prints its name and token, and runs until it is ended.
 const job = `#!/bin/sh
 trap 'echo ended $WHO $NELI_TOKEN $1 >>"$SAYS"; exit 0' TERM
 echo began $WHO $NELI_TOKEN $1 >>"$SAYS"
 while :; do sleep 0.1; done
 `
 
-// after.sh runs the job on one of two machines, ends it there, and runs it on the other one.
+// after.sh runs the job on one of two machines. When it ends there, the job runs on the other one.
 func TestAfter(t *testing.T) {
 	dir := t.TempDir()
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "neli"), ".")
@@ -48,7 +48,7 @@ func TestAfter(t *testing.T) {
 		require.NoError(t, cmd.Start())
 		return cmd
 	}
-	// said waits until a line begins so, and returns its last but one word: the token.
+	// said waits for a line with this prefix, and returns its last word but one: the token.
 	said := func(prefix string) string {
 		t.Helper()
 		var token string
@@ -73,7 +73,7 @@ func TestAfter(t *testing.T) {
 	second := said("began boris")
 	require.NotEqual(t, first, second)
 
-	// Its elector is killed: the job is dead before another one begins.
+	// When its elector is killed, the job is dead before another one begins.
 	clara := start("clara")
 	require.NoError(t, boris.Process.Kill())
 	_ = boris.Wait()

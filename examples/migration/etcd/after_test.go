@@ -11,7 +11,7 @@ import (
 	"github.com/goneli/neli/examples/migration/internal/trial"
 )
 
-// before and leaderBefore need an etcd: they are compiled only.
+// before and leaderBefore are only compiled, since they need an etcd.
 var _, _ = before, leaderBefore
 
 func TestAfter(t *testing.T) {
@@ -20,7 +20,7 @@ func TestAfter(t *testing.T) {
 		trial.Of(func(ctx context.Context, n *neli.Neli, act func()) error {
 			return after(ctx, n, func(token int64) {
 				act()
-				require.GreaterOrEqual(t, token, last) // one at a time: no lock is needed
+				require.GreaterOrEqual(t, token, last) // needs no lock, since only one process sends at a time
 				last = token
 				name, ok := leaderAfter(n)
 				require.True(t, ok)

@@ -13,12 +13,12 @@ import (
 	"github.com/goneli/neli"
 )
 
-// after runs a new manager in each term: a manager starts only once. setUp adds the controllers.
+// after runs a new manager in each term, since a manager can be started only once. setUp adds the controllers.
 func after(ctx context.Context, n *neli.Neli, cfg *rest.Config, opts ctrl.Options, setUp func(ctrl.Manager) error) error {
 	opts.LeaderElection = false
-	opts.Metrics = metricsserver.Options{BindAddress: "0"} // serve metrics and probes outside: followers need them, too
+	opts.Metrics = metricsserver.Options{BindAddress: "0"} // serve metrics and probes outside, since followers need them, too
 	forever := time.Duration(-1)
-	opts.GracefulShutdownTimeout = &forever // or Start returns, and the lease is released, while a reconciler is at work
+	opts.GracefulShutdownTimeout = &forever // otherwise Start may return, and release the lease, while a reconciler still works
 	again := true
 	opts.Controller.SkipNameValidation = &again // the next term's controllers have the same names
 	return n.Lead(ctx, func(ctx context.Context, l neli.Leadership) error {
@@ -35,8 +35,8 @@ func after(ctx context.Context, n *neli.Neli, cfg *rest.Config, opts ctrl.Option
 	})
 }
 
-// guard sends nothing to the API server when the term is over. The contexts of reconcilers are
-// derived from Lead's, and do not ask the clock.
+// guard sends nothing to the API server once the term is over. Reconcilers get contexts that are derived
+// from Lead's, and these do not check the clock.
 type guard struct {
 	term neli.Leadership
 	next http.RoundTripper

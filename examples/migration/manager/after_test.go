@@ -26,10 +26,10 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// written is what a reconciler has written to the API server.
+// written is one write of a reconciler to the API server.
 type written struct{ who, term string }
 
-// apiServer takes ConfigMaps that are written, and says whose they are.
+// apiServer starts a server that accepts new ConfigMaps, and sends on a channel who wrote them.
 func apiServer(t *testing.T) (*rest.Config, <-chan written) {
 	writes := make(chan written, 10000)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +58,7 @@ func controllers(name string, terms *int, refused chan<- error) func(ctrl.Manage
 		events <- event.GenericEvent{Object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}}
 		c, err := controller.New("writer", m, controller.Options{
 			Reconciler: reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
-				// It does not end with ctx: the guard is what is tried.
+				// The request does not end with ctx, since this tests the guard.
 				err := m.GetClient().Create(context.WithoutCancel(ctx), &corev1.ConfigMap{
 					ObjectMeta: metav1.ObjectMeta{Name: r.Name, Namespace: r.Namespace}, Data: map[string]string{"term": term}})
 				if err != nil {
@@ -103,7 +103,8 @@ func TestAfter(t *testing.T) {
 		t.Cleanup(stop)
 		return p
 	}
-	// writer waits for a write of a process, and says whose writes came before it.
+	// writer waits for a write of a process. It returns the write's term, and the number of others' writes
+	// before it.
 	writer := func(name string) (term string, others int) {
 		t.Helper()
 		for {
@@ -123,7 +124,7 @@ func TestAfter(t *testing.T) {
 	require.Equal(t, "1", term)
 	boris := start("boris")
 
-	broker.Freeze("anna") // her reconciler runs on
+	broker.Freeze("anna") // her reconciler continues
 	writer("boris")
 	select {
 	case err := <-anna.refused:

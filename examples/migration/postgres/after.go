@@ -26,14 +26,14 @@ func after(ctx context.Context, n *neli.Neli, db *sql.DB, invoice string) error 
 	})
 }
 
-// fenced writes over any connection: PostgreSQL refuses what a former leader sends late.
-// fence.Schema has made the table of tokens.
+// fenced writes over any connection: PostgreSQL refuses late writes of a former leader. The table of
+// tokens was created from fence.Schema.
 func fenced(ctx context.Context, db *sql.DB, token int64, invoice string) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // nothing, once it is committed
+	defer tx.Rollback() // has no effect after Commit
 	if err := fence.Postgres(ctx, tx, "billing-invoicing-0", token); err != nil {
 		return err
 	}

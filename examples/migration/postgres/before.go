@@ -8,7 +8,7 @@ import (
 )
 
 func before(ctx context.Context, db *sql.DB, invoice string) error {
-	conn, err := db.Conn(ctx) // the lock is this connection's
+	conn, err := db.Conn(ctx) // the lock belongs to this connection
 	if err != nil {
 		return err
 	}
@@ -26,7 +26,7 @@ func before(ctx context.Context, db *sql.DB, invoice string) error {
 	}
 	defer conn.ExecContext(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock(4711)")
 	for {
-		// Another connection of db would write on after the lock is lost.
+		// Another connection of db could still write after the lock is lost.
 		if _, err := conn.ExecContext(ctx, "INSERT INTO sent VALUES ($1)", invoice); err != nil {
 			return err
 		}

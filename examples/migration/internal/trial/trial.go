@@ -1,4 +1,4 @@
-// Package trial tries programs that act once in a while as a leader.
+// Package trial tests programs that act from time to time while they lead.
 package trial
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/goneli/neli/nelitest"
 )
 
-// Program runs until ctx is done, and calls act while it leads, once a minute or more often.
+// Program runs until ctx is done, and calls act while it leads, at least once a minute.
 type Program func(ctx context.Context, config neli.Config, act func()) error
 
-// Of is a Program of one that is given a Neli.
+// Of makes a Program of a function that gets a Neli.
 func Of(run func(ctx context.Context, n *neli.Neli, act func()) error) Program {
 	return func(ctx context.Context, config neli.Config, act func()) error {
 		n, err := neli.New(config)
@@ -29,7 +29,7 @@ func Of(run func(ctx context.Context, n *neli.Neli, act func()) error) Program {
 	}
 }
 
-// while is longer than a lease, and long enough for several acts.
+// while is longer than a lease, and long enough for several calls of act.
 const while = 5 * time.Minute
 
 type member struct {
@@ -39,9 +39,9 @@ type member struct {
 	ended chan error
 }
 
-// Run has two processes run the program, on a Kafka in memory and in simulated time. One of them
-// acts, as long as it leads. It is suspended for longer than its lease, and does nothing
-// when it wakes. It ends, and the other one takes over.
+// Run runs the program in two processes, with a Kafka in memory and in simulated time. It requires that one
+// of them acts while it leads; that after a suspension longer than its lease it does nothing; and that the
+// other one takes over when it ends.
 func Run(t *testing.T, config neli.Config, program Program) {
 	synctest.Test(t, func(t *testing.T) {
 		broker := nelitest.NewBroker(nelitest.Options{})
@@ -81,7 +81,7 @@ func Run(t *testing.T, config neli.Config, program Program) {
 	})
 }
 
-// onlyOneActs requires that one of two acts, and the other one does not, and returns them.
+// onlyOneActs requires that exactly one of two members acts, and returns both.
 func onlyOneActs(t *testing.T, a, b *member) (leader, next *member) {
 	t.Helper()
 	as, bs := a.acts.Load(), b.acts.Load()
