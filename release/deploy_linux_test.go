@@ -26,7 +26,7 @@ import (
 
 const deploy = "../deploy"
 
-// There is no docker where this runs: what the Dockerfile does is done here, and its image is a folder.
+// There is no docker where this runs. The test does the same as the Dockerfile, and the image is a folder.
 func TestImage(t *testing.T) {
 	dockerfile, err := os.ReadFile(deploy + "/Dockerfile")
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestImage(t *testing.T) {
 		require.NotEqual(t, elf.PT_INTERP, p.Type, "it is not static")
 	}
 	run := exec.Command("chroot", "--userspec="+user[1], image, "/neli", "version")
-	if os.Geteuid() != 0 { // who is not root cannot change the root
+	if os.Geteuid() != 0 { // only root can change the root
 		run = exec.Command(image+"/neli", "version")
 	}
 	out, err := run.CombinedOutput()
@@ -54,13 +54,13 @@ func TestImage(t *testing.T) {
 	require.Contains(t, string(out), "neli v9.8.7 ")
 }
 
-// build does the Dockerfile's first stage. It returns a folder with neli in it.
+// build runs the Dockerfile's first stage. It returns a folder with neli in it.
 func build(t *testing.T, dockerfile []byte) string {
 	t.Helper()
 	step := regexp.MustCompile(`(?m)^RUN (.*)$`).FindSubmatch(dockerfile)
 	require.NotNil(t, step)
 	image := t.TempDir()
-	require.NoError(t, os.Chmod(image, 0o755)) // for whoever is not root
+	require.NoError(t, os.Chmod(image, 0o755)) // so that other users than root can read it
 	cmd := exec.Command("sh", "-c", strings.Replace(string(step[1]), "/out/neli", image+"/neli", 1))
 	cmd.Dir = ".."
 	cmd.Env = append(os.Environ(), "VERSION=v9.8.7")
@@ -69,7 +69,7 @@ func build(t *testing.T, dockerfile []byte) string {
 	return image
 }
 
-// The sidecar leads, says so, and ends when it is told to.
+// The sidecar leads, reports that, and ends when it is told to.
 func TestSidecar(t *testing.T) {
 	dockerfile, err := os.ReadFile(deploy + "/Dockerfile")
 	require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestSidecar(t *testing.T) {
 	}
 	require.NoError(t, sidecar.Start())
 	t.Cleanup(func() { _ = sidecar.Process.Kill() })
-	// It leads, so it has started neli watch, which says who leads.
+	// It leads, so it has started neli watch, which prints who leads.
 	lines := bufio.NewScanner(out)
 	for lines.Scan() && !strings.Contains(lines.Text(), "held by pod-1") {
 		t.Log(lines.Text())
@@ -125,7 +125,7 @@ func TestSidecar(t *testing.T) {
 	require.NoError(t, sidecar.Wait())
 }
 
-// With names of fields that Kubernetes does not know a manifest would be refused, or do something else.
+// Manifests have only fields that Kubernetes knows. Others would be refused or ignored.
 func TestManifests(t *testing.T) {
 	files, err := filepath.Glob(deploy + "/kubernetes/*.yaml")
 	require.NoError(t, err)
@@ -153,7 +153,7 @@ func TestManifests(t *testing.T) {
 	require.Subset(t, kinds, []string{"Deployment", "Service", "ConfigMap", "Role"})
 }
 
-// handsOver requires that a pod has time to hand over, and that it is selected by its Deployment.
+// handsOver requires that a pod has time to hand over, and that its Deployment selects it.
 func handsOver(t *testing.T, d *appsv1.Deployment) {
 	t.Helper()
 	require.Equal(t, d.Spec.Selector.MatchLabels, d.Spec.Template.Labels, d.Name)
@@ -165,7 +165,7 @@ func handsOver(t *testing.T, d *appsv1.Deployment) {
 	}
 }
 
-// systemd itself reads the units, with the program that they start in its place.
+// systemd itself verifies the units. The program that they start is in its place.
 func TestUnits(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "neli")
@@ -203,7 +203,7 @@ func TestLabel(t *testing.T) {
 		"":  "label pod/a neli-leader-\n",
 	} {
 		dir := t.TempDir()
-		// In place of Kubernetes, where pod a has the label.
+		// Replaces Kubernetes, where pod a has the label.
 		kubectl := "#!/bin/sh\nif [ \"$1\" = get ]; then echo pod/a; else echo \"$@\" >>\"$CALLS\"; fi\n"
 		require.NoError(t, os.WriteFile(dir+"/kubectl", []byte(kubectl), 0o755))
 		require.NoError(t, os.WriteFile(dir+"/label", []byte(script), 0o755))

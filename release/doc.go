@@ -1,4 +1,3 @@
-// Package release tests what is deployed: the image, systemd's units, Kubernetes' manifests. Its
-// commands make releases (cut), tell whether users can install them (check), and keep go.mod (tidy)
-// and NOTICE (notice).
+// Package release tests the files for deployment: the image, systemd's units and Kubernetes' manifests. Its commands
+// make releases (cut), check that users can install them (check), and maintain go.mod (tidy) and NOTICE (notice).
 package release

@@ -17,8 +17,8 @@ import (
 	"github.com/goneli/neli/release/internal/repo"
 )
 
-// api compares the libraries with those of the former release. What breaks users' programs must
-// be named in the changelog.
+// api compares the libraries with those of the former release. The changelog must name every change that breaks
+// users' programs.
 func (c *check) api() error {
 	versions, err := c.clone.Versions()
 	if err != nil {
@@ -64,8 +64,8 @@ func (c *check) api() error {
 
 var word = regexp.MustCompile(`\w+`)
 
-// unsaid are the incompatible changes whose names the changelog's section does not have. A
-// method's or field's own name is enough.
+// unsaid returns the incompatible changes that the changelog's section does not name. A method's or field's own name
+// is enough.
 func unsaid(report apidiff.Report, section string) []string {
 	said := word.FindAllString(section, -1)
 	var missing []string
@@ -82,7 +82,7 @@ func unsaid(report apidiff.Report, section string) []string {
 	return missing
 }
 
-// compare loads a module as it was and as it is.
+// compare loads the former and the present version of a module, and compares them.
 func (c *check) compare(m repo.Module, former string) (apidiff.Report, error) {
 	was, err := c.load(m, former)
 	if err != nil {
@@ -95,7 +95,7 @@ func (c *check) compare(m repo.Module, former string) (apidiff.Report, error) {
 	return apidiff.ModuleChanges(was, is), nil
 }
 
-// load are the public packages of a version of a module.
+// load returns the public packages of a version of a module.
 func (c *check) load(m repo.Module, version string) (*apidiff.Module, error) {
 	dir := filepath.Join(c.work, "api", version, m.Dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

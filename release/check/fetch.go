@@ -11,8 +11,8 @@ import (
 	"github.com/goneli/neli/release/internal/repo"
 )
 
-// git has Go itself make each module of the tags, with no proxy between. What it makes must be
-// what the proxy serves and what go.sum says.
+// git makes Go itself build each module's zip from the tags, without a proxy. The result must match what the proxy
+// serves and what go.sum says.
 func (c *check) git() error {
 	for _, m := range c.modules {
 		direct := exec.Command("go", "mod", "download", "-json", m.Path+"@"+c.version)
@@ -96,7 +96,7 @@ func (c *check) everything() error {
 	return inDir(dir, "go", "vet", ".")
 }
 
-// alone resolves all that each published module of the clone imports by its own go.mod and go.sum.
+// alone resolves all imports of each published module of the clone by the module's own go.mod and go.sum.
 func (c *check) alone() error {
 	for _, m := range c.modules {
 		if err := inDir(filepath.Join(c.clone.Dir, m.Dir), "go", "list", "-mod=readonly", "-deps", "-test", "./..."); err != nil {

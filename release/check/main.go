@@ -1,6 +1,6 @@
-// Command check tells whether users can install what is committed here. It makes the release in
-// a clone, unless the commit is one, serves all tags from a file proxy, and does with them what a
-// user does: fetch, build, install, run. Then it compares the API with that of the former release.
+// Command check checks whether users can install what is committed here. It makes the release in a clone, unless the
+// commit is a release, and serves all tags from a file proxy. Then it fetches, builds, installs and runs them like a
+// user, and compares the API with that of the former release.
 //
 //	go run ./check [-version v0.2.0]
 package main
@@ -68,11 +68,11 @@ func run(version string) error {
 type check struct {
 	work    string
 	clone   repo.Repo
-	version string        // the release that is checked
-	modules []repo.Module // published
+	version string        // the release to check
+	modules []repo.Module // the published ones
 }
 
-// tag makes the release in the clone, unless its commit is one. Nobody commits as release-check but here.
+// tag makes the release in the clone, unless the commit is a release. The user release-check commits only here.
 func (c *check) tag(version string) error {
 	for k, v := range map[string]string{"GIT_AUTHOR_NAME": "release-check", "GIT_COMMITTER_NAME": "release-check",
 		"GIT_AUTHOR_EMAIL": "release-check@localhost", "GIT_COMMITTER_EMAIL": "release-check@localhost"} {
@@ -110,8 +110,8 @@ func (c *check) tag(version string) error {
 	return nil
 }
 
-// prepare makes the proxy and has all further commands of Go use that, a module cache of their own
-// and, so that nothing is fetched twice, what the user's cache has of other modules.
+// prepare makes the proxy. All further Go commands use it, and a module cache of their own. So that nothing is fetched
+// twice, they also use other modules from the user's cache.
 func (c *check) prepare() error {
 	out, err := exec.Command("go", "env", "GOMODCACHE", "GOPROXY").Output()
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *check) prepare() error {
 		"GOMODCACHE": filepath.Join(c.work, "modules"),
 		"GOBIN":      filepath.Join(c.work, "bin"),
 		"GOWORK":     "off",
-		// -trimpath: the same packages need not be compiled anew for each new module cache.
+		// -trimpath: packages need not be compiled again for each new module cache.
 		"GOFLAGS": "-trimpath -modcacherw -buildvcs=false",
 	} {
 		if err := os.Setenv(k, v); err != nil {
@@ -135,7 +135,7 @@ func (c *check) prepare() error {
 	return c.clone.Proxy(proxy)
 }
 
-// scratch makes a module of a user's, who has fetched modules of ours.
+// scratch makes a user's module that has fetched some of our modules.
 func (c *check) scratch(name string, modules ...repo.Module) (string, error) {
 	dir := filepath.Join(c.work, "scratch", name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -146,19 +146,19 @@ func (c *check) scratch(name string, modules ...repo.Module) (string, error) {
 	}
 	get := []string{"go", "get"}
 	for _, m := range modules {
-		get = append(get, m.Path+"/...@"+c.version) // with what its packages need
+		get = append(get, m.Path+"/...@"+c.version) // with the dependencies of its packages
 	}
 	return dir, inDir(dir, get...)
 }
 
-// libraries are the published modules that are neither for trial nor commands.
+// libraries returns the published modules that are neither for trial nor commands.
 func (c *check) libraries() []repo.Module {
 	return slices.DeleteFunc(slices.Clone(c.modules), func(m repo.Module) bool {
 		return m.Trial() || strings.HasPrefix(m.Dir, "cmd/")
 	})
 }
 
-// inDir runs a command in a folder; the error has what it said.
+// inDir runs a command in a folder. Its error has the command's output.
 func inDir(dir string, args ...string) error {
 	_, err := output(dir, args...)
 	return err

@@ -17,8 +17,8 @@ import (
 	"github.com/goneli/neli/release/internal/repo"
 )
 
-// programs runs the README's first example and examples/basic, as their readers do, until they
-// lead and work, against a Kafka in memory.
+// programs runs the README's first example and examples/basic, as their readers do, against a Kafka in memory, until
+// they lead and work.
 func (c *check) programs() error {
 	broker, err := kfake.NewCluster(kfake.NumBrokers(1))
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *check) programs() error {
 	return leads(exec.Command(filepath.Join(c.work, "bin", "basic"), "-bootstrap", address, "-name", "anna"), "sent invoice 1")
 }
 
-// firstExample builds the first program of the README, for another broker.
+// firstExample builds the first program of the README, with another broker's address.
 func (c *check) firstExample(address string) (*exec.Cmd, error) {
 	readme, err := os.ReadFile(filepath.Join(c.clone.Dir, "README.md"))
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *check) firstExample(address string) (*exec.Cmd, error) {
 	return exec.Command(filepath.Join(dir, "first")), nil
 }
 
-// leads runs a program until it says so, then tells it to end, which it must do well.
+// leads runs a program until it prints says, and then interrupts it. It must end without an error.
 func leads(cmd *exec.Cmd, says string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Command cut makes a release in this checkout: it writes the version, commits and tags, and says
-// what to push. It pushes nothing.
+// Command cut makes a release in this checkout: it writes the version, commits and tags, and prints what to push. It
+// pushes nothing itself.
 //
 //	go run ./cut v0.2.0
 package main

@@ -1,5 +1,5 @@
-// Command notice writes NOTICE: each module that a user's build of this library or the command
-// has in it, its licence and that licence's text.
+// Command notice writes NOTICE: each module that builds of this library or of the command contain, with the text of its
+// licence.
 package main
 
 import (
@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// platforms differ in what they import.
+// platforms lists platforms, whose imports differ.
 var platforms = []string{"linux", "darwin", "windows"}
 
 func run() error {
@@ -43,7 +43,7 @@ func run() error {
 	return os.WriteFile(filepath.Join(r.Dir, "NOTICE"), text, 0o644)
 }
 
-// notice is the text of the file.
+// notice returns the text of the file.
 func notice(r repo.Repo) ([]byte, error) {
 	modules, err := r.Published()
 	if err != nil {
@@ -97,8 +97,8 @@ func dependencies(dir, platform string, found map[string]dependency) error {
 
 var legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([.-].*)?$`)
 
-// write adds a module's own files on its licence. A module without a known one is an error: it
-// must not get into a build unseen.
+// write adds a module's licence files. A module without a known licence is an error: it must not get into builds
+// unnoticed.
 func (d dependency) write(b *bytes.Buffer) error {
 	entries, err := os.ReadDir(d.Dir)
 	if err != nil {
@@ -128,7 +128,7 @@ func (d dependency) write(b *bytes.Buffer) error {
 		fmt.Fprintf(&texts, "\n%s\n", strings.TrimSpace(strings.ReplaceAll(string(text), "\r\n", "\n")))
 	}
 	if len(ids) == 0 {
-		return fmt.Errorf("%s %s has no licence that is known", d.Path, d.Version)
+		return fmt.Errorf("%s %s has no known licence", d.Path, d.Version)
 	}
 	fmt.Fprintf(b, "\n%s\n%s %s: %s\n%s", strings.Repeat("=", 80), d.Path, d.Version, strings.Join(ids, ", "), &texts)
 	return nil

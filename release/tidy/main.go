@@ -1,6 +1,5 @@
-// Command tidy does for each module what go mod tidy does, which needs all required versions to be
-// released: while it runs, the modules of this checkout stand in for them. With -check it changes
-// nothing, and fails if something would change.
+// Command tidy runs go mod tidy in each module. That needs all required versions to be released, so while it runs, the
+// modules of this checkout replace them. With -check it changes nothing, and fails if something would change.
 package main
 
 import (
@@ -48,7 +47,7 @@ func run(check bool) error {
 	return nil
 }
 
-// tidy makes a module tidy and reports whether that changes it.
+// tidy makes a module tidy, and reports whether that changes it.
 func tidy(r repo.Repo, m repo.Module, all []repo.Module, check bool) (changed bool, err error) {
 	work, err := os.MkdirTemp("", "neli-tidy")
 	if err != nil {
@@ -105,7 +104,7 @@ func tidy(r repo.Repo, m repo.Module, all []repo.Module, check bool) (changed bo
 	return true, os.WriteFile(filepath.Join(r.Dir, m.Dir, "go.sum"), hasSums, 0o644)
 }
 
-// split are the lines of a go.sum for our modules, and the others.
+// split separates the lines of a go.sum for our modules from the others.
 func split(sums []byte) (ours, others []byte) {
 	for line := range bytes.Lines(sums) {
 		if path, _, _ := bytes.Cut(line, []byte(" ")); repo.Ours(string(path)) {
@@ -117,7 +116,7 @@ func split(sums []byte) (ours, others []byte) {
 	return ours, others
 }
 
-// read is what go mod tidy has made, without the replacements.
+// read returns the result of go mod tidy without the replacements.
 func read(mod, sum string) (gomod, gosum []byte, err error) {
 	if gomod, err = os.ReadFile(mod); err != nil {
 		return nil, nil, err

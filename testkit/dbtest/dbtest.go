@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package dbtest starts database servers for tests: PostgreSQL and MariaDB, as Debian's
-// packages have them. Their data is of no use after the test, so nothing is synced to disk.
+// Package dbtest starts database servers for tests: PostgreSQL and MariaDB, from Debian's packages. Their data
+// is useless after the test, so nothing is synced to disk.
 package dbtest
 
 import (
@@ -23,7 +23,7 @@ import (
 )
 
 // PostgreSQL starts a server for the test, and returns a data source name for pgx or lib/pq.
-// If it is not installed the test is skipped, or fails where NELI_REQUIRE_KAFKA=1.
+// If it is not installed, the test is skipped, or fails with NELI_REQUIRE_KAFKA=1.
 func PostgreSQL(t testing.TB) string {
 	t.Helper()
 	return StartPostgres(t).DSN
@@ -39,8 +39,8 @@ type Postgres struct {
 	process  *nursery.Process
 }
 
-// StartPostgres is PostgreSQL for tests that disturb it. settings are name=value, in addition
-// to those that make it small, or in their place.
+// StartPostgres is PostgreSQL for tests that disturb it. settings are name=value. They add to or replace those
+// that make it small.
 func StartPostgres(t testing.TB, settings ...string) *Postgres {
 	t.Helper()
 	s := newServer(t)
@@ -52,7 +52,7 @@ func StartPostgres(t testing.TB, settings ...string) *Postgres {
 	return p
 }
 
-// Start starts the server, also again after Kill, and waits until it answers.
+// Start starts the server, at first or after Kill, and waits until it answers.
 func (p *Postgres) Start() {
 	s := p.server
 	s.Helper()
@@ -65,9 +65,9 @@ func (p *Postgres) Start() {
 	s.wait(s.tool("pg_isready"), "--host", s.dir)
 }
 
-// Kill ends the server at once, as a crash does: it writes nothing more, and the next Start
-// recovers from its log. Its sessions end, too. (After SIGKILL they would linger for a while,
-// and the next server would refuse to start.)
+// Kill ends the server at once, as a crash does: it writes nothing more, and the next Start recovers from its
+// log. Its sessions end, too. (After SIGKILL they would stay for a while, and the next server would refuse to
+// start.)
 func (p *Postgres) Kill() {
 	p.server.Helper()
 	if err := p.process.Signal(syscall.SIGQUIT); err != nil {
@@ -76,9 +76,8 @@ func (p *Postgres) Kill() {
 	<-p.process.Done()
 }
 
-// MariaDB starts a server for the test, and returns a data source name for
-// go-sql-driver/mysql. settings are its options, as on its command line. It is found like
-// PostgreSQL.
+// MariaDB starts a server for the test, and returns a data source name for go-sql-driver/mysql. settings are
+// options of its command line. It skips or fails the test like PostgreSQL.
 func MariaDB(t testing.TB, settings ...string) string {
 	t.Helper()
 	s := newServer(t)
@@ -93,11 +92,11 @@ func MariaDB(t testing.TB, settings ...string) string {
 	return "root@unix(" + socket + ")/test"
 }
 
-// server is one, and where it lives.
+// server is a database server and its directory.
 type server struct {
 	testing.TB
 	nursery *nursery.Nursery
-	dir     string // short, for the names of sockets are
+	dir     string // a short path, since paths of sockets must be short
 	bin     string
 	as      *syscall.Credential // servers refuse to run as root
 	ended   <-chan struct{}
@@ -132,8 +131,7 @@ func newServer(t testing.TB) *server {
 	return s
 }
 
-// find sets where the programs of a package are: beside the one on the PATH, or in the
-// newest version's directory.
+// find finds the directory of a package's programs: that of the program on the PATH, or the newest version's.
 func (s *server) find(program, debian, where string) {
 	s.Helper()
 	found, _ := filepath.Glob(filepath.Join(where, program))
@@ -152,7 +150,7 @@ func (s *server) find(program, debian, where string) {
 	say("%s is missing (Debian: apt-get install %s)", program, debian)
 }
 
-// version is the number in /usr/lib/postgresql/15/bin/initdb, 0 if there is none.
+// version returns the number in a path like /usr/lib/postgresql/15/bin/initdb, or 0 if there is none.
 func version(path string) int {
 	for _, part := range strings.Split(path, "/") {
 		if n, err := strconv.Atoi(part); err == nil {
@@ -194,7 +192,7 @@ func (s *server) start(program string, args ...string) *nursery.Process {
 	return p
 }
 
-// wait asks until the server answers.
+// wait runs program again and again until the server answers.
 func (s *server) wait(program string, args ...string) {
 	s.Helper()
 	ctx, cancel := context.WithTimeoutCause(s.Context(), time.Minute, fmt.Errorf("it does not answer"))

@@ -38,8 +38,8 @@ func newAuthority(dir string) (*authority, error) {
 	return a, os.WriteFile(a.keystore, serverPEM, 0o600)
 }
 
-// MTLSBootstrap returns the addresses that take TLS with a client certificate, separated by commas, or "" unless
-// the cluster was started with Secure. Who comes in there is User:CN=name.
+// MTLSBootstrap returns the addresses for TLS with a client certificate, separated by commas, or "" unless the
+// cluster was started with Secure. A client's principal there is User:CN=name.
 func (c *Cluster) MTLSBootstrap() string {
 	if c.authority == nil {
 		return ""
@@ -114,8 +114,7 @@ func (a *authority) sign(of *x509.Certificate) (keyPEM, certPEM []byte, err erro
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certDER}), nil
 }
 
-// properties are the settings of a secure cluster, beside the listener's
-// addresses.
+// properties returns the settings of a secure cluster, without the listener's addresses.
 func (a *authority) properties() map[string]string {
 	const listener, mtls = "listener.name.sasl_ssl.", "listener.name.mtls."
 	return map[string]string{
@@ -132,7 +131,7 @@ func (a *authority) properties() map[string]string {
 		listener + "scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
 		listener + "scram-sha-256.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required;",
 		"authorizer.class.name":                     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-		"super.users":                               "User:ANONYMOUS", // admin clients here, and the brokers themselves
+		"super.users":                               "User:ANONYMOUS", // this package's admin clients, and the brokers themselves
 		"allow.everyone.if.no.acl.found":            "false",
 	}
 }

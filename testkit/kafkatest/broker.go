@@ -50,9 +50,8 @@ func (b *Broker) Kill() {
 	}
 }
 
-// Terminate asks the broker for a controlled shutdown, by SIGTERM, and waits for
-// its end. A suspended broker is resumed for it. When ctx is done first, the
-// broker is left to go on with it.
+// Terminate asks the broker for a controlled shutdown, by SIGTERM, and waits for its end. It resumes a suspended
+// broker. If ctx is done first, the shutdown continues.
 func (b *Broker) Terminate(ctx context.Context) error {
 	p := b.current()
 	if p == nil || !p.Running() {
@@ -71,21 +70,20 @@ func (b *Broker) Terminate(ctx context.Context) error {
 	}
 }
 
-// Suspend stops the JVM where it stands, by SIGSTOP: its connections stay open
-// and silent, and new ones are still accepted by the kernel.
+// Suspend stops the JVM at once, by SIGSTOP. Its connections stay open and silent, and the kernel still accepts
+// new ones.
 func (b *Broker) Suspend() error { return b.signal("suspending", syscall.SIGSTOP) }
 
-// Resume lets a suspended JVM go on, by SIGCONT.
+// Resume resumes a suspended JVM, by SIGCONT.
 func (b *Broker) Resume() error { return b.signal("resuming", syscall.SIGCONT) }
 
 // Restart terminates the broker if it runs, starts it with the same settings,
 // addresses and data, and waits until it is registered and not fenced.
 //
-// That takes 2 s if the broker led partitions and was terminated. It takes until
-// broker.session.timeout.ms is over, 9 s by default, if it was killed or led none:
-// Kafka then refuses the registration for as long as it holds the broker's former
-// incarnation alive. And it takes a majority of the brokers: to bring back two of
-// three, restart them concurrently.
+// That takes 2 s if the broker led partitions and was terminated. If it was killed or led none, it takes until
+// broker.session.timeout.ms is over, 9 s by default: Kafka refuses the registration as long as it believes the
+// broker's former incarnation to be alive. It also needs a majority of the brokers: to bring back two of three,
+// restart them concurrently.
 func (b *Broker) Restart(ctx context.Context) error {
 	if err := b.Terminate(ctx); err != nil {
 		return err
@@ -183,8 +181,7 @@ func (b *Broker) signal(doing string, sig syscall.Signal) error {
 	return nil
 }
 
-// listener returns the listener of that name; one that is not there has no
-// addresses.
+// listener returns the listener of that name. If there is none, the result has no addresses.
 func (b *Broker) listener(name string) listener {
 	for _, l := range b.listeners {
 		if l.name == name {
@@ -201,10 +198,9 @@ func (b *Broker) errorf(format string, args ...any) error {
 	return fmt.Errorf("kafkatest: broker %d: %w", b.ID, fmt.Errorf(format, args...))
 }
 
-// java returns the command that runs a class of Kafka's; the JVM's own options
-// stand before it in args. A single-threaded collector and one compiler suit a
-// short life beside tests; without UsePerfData a killed JVM leaves no file
-// behind; logging at level info costs no time that could be measured.
+// java returns the command that runs one of Kafka's classes. args has the JVM's options first, then the class.
+// A single-threaded collector and one compiler suit a short life beside tests. Without UsePerfData a killed JVM
+// leaves no file behind. Logging at level info takes no measurable time.
 func (c *Cluster) java(args ...string) *exec.Cmd {
 	classes := filepath.Join(c.jars, "*")
 	if c.opts.ClassPath != "" {

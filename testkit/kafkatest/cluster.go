@@ -39,10 +39,10 @@ type Cluster struct {
 	stopOnce sync.Once
 
 	mu     sync.Mutex
-	routes [][]net.Listener // ports kept for proxies: by listener, then broker
+	routes [][]net.Listener // ports reserved for proxies: by listener, then broker
 }
 
-// testHookLaidOut, if set, is called when ports were chosen and not yet used.
+// testHookLaidOut, if set, is called after ports are chosen and before they are used.
 var testHookLaidOut func(*Cluster)
 
 // Start starts a cluster and returns when it is ready. The first Start on a
@@ -69,7 +69,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 		defer cancel()
 		ctx = limited
 	}
-	// A port is free when it is chosen, and may be taken a moment later.
+	// A port that is free when it is chosen may be taken a moment later.
 	for try := 1; ; try++ {
 		c := &Cluster{opts: opts, jars: jars, javaPath: javaPath}
 		err := c.launch(ctx)
@@ -90,8 +90,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	}
 }
 
-// launch does all of Start for one choice of ports. After an error c is to be
-// stopped.
+// launch does all of Start for one choice of ports. After an error the caller must stop c.
 func (c *Cluster) launch(ctx context.Context) error {
 	began := time.Now()
 	scratch, err := c.makeDir()
@@ -148,7 +147,7 @@ func (c *Cluster) launch(ctx context.Context) error {
 	return nil
 }
 
-// makeDir makes the cluster's directory and returns it if it is ours to remove.
+// makeDir makes the cluster's directory. It returns it if Stop must remove it.
 func (c *Cluster) makeDir() (scratch string, err error) {
 	if c.opts.Dir == "" {
 		c.dir, err = os.MkdirTemp("", "neli-kafka-")
@@ -192,7 +191,7 @@ func (c *Cluster) layOut() error {
 		c.layOutOnHosts()
 		return nil
 	}
-	// Taken together, so that no two are the same; those for proxies are kept.
+	// All are reserved together, so that no two are the same. Those for proxies stay reserved.
 	var taken []net.Listener
 	defer func() { release(taken) }()
 	for _, b := range c.brokers {
@@ -258,10 +257,9 @@ func (c *Cluster) bootstrap(name string) string {
 // Brokers returns the brokers, in the order of their ids, which are 1, 2, ….
 func (c *Cluster) Brokers() []*Broker { return c.brokers }
 
-// Stop kills all brokers, whatever state they are in, and removes the cluster's
-// directory unless Options.Dir named it. Data is not worth a controlled shutdown
-// here, which would take seconds. Further calls wait for the first and do nothing
-// else.
+// Stop kills all brokers, whatever state they are in, and removes the cluster's directory unless Options.Dir
+// named it. It does without a controlled shutdown, which takes seconds, since the data is not needed. Further
+// calls only wait for the first one.
 func (c *Cluster) Stop() {
 	c.stopOnce.Do(func() {
 		if c.nursery != nil {

@@ -18,8 +18,7 @@ import (
 	"github.com/goneli/neli/testkit/nursery"
 )
 
-// quickReturn has Kafka forget a broker's former incarnation soon, so that a
-// restart need not wait 9 s for it.
+// quickReturn makes Kafka forget a broker's former incarnation quickly, so that a restart does not wait 9 s.
 var quickReturn = map[string]string{
 	"broker.session.timeout.ms":    "2000",
 	"broker.heartbeat.interval.ms": "500",

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// KafkaVersion is the version of Apache Kafka that is run unless Options name another.
+// KafkaVersion is the version of Apache Kafka that runs unless Options name another one.
 const KafkaVersion = "4.3.1"
 
 // minJava is the oldest Java that Kafka's broker runs on.
@@ -22,9 +22,8 @@ JAVA_HOME set), then run "go test ./..." in the directory integration.
 Or set NELI_BOOTSTRAP=host:port to use a Kafka that runs already; tests that stop
 or cut off brokers are skipped then.`
 
-// Find says whether a Kafka can be run here: nil when Java is there and either
-// Maven is or the jars were downloaded before. The error says what is missing
-// and how to run the suite. Find starts `java -version` and no more; it
+// Find returns nil if a Kafka can run here: if there is Java, and either Maven or the jars of an earlier
+// download. Its error says what is missing, and how to run the suite. Find only starts `java -version`; it
 // downloads nothing.
 func Find() error { return find(KafkaVersion) }
 
@@ -47,8 +46,8 @@ func find(version string) error {
 	return fmt.Errorf("kafkatest: %w\n%s", errors.Join(missing...), howToRun)
 }
 
-// findJava returns the path of a Java that is new enough; JAVA_HOME goes before
-// the PATH, as in Kafka's own scripts.
+// findJava returns the path of a Java that is new enough. JAVA_HOME comes before the PATH, as in Kafka's own
+// scripts.
 func findJava() (string, error) {
 	java := "java"
 	if home := os.Getenv("JAVA_HOME"); home != "" {
@@ -58,7 +57,7 @@ func findJava() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("java is missing: %w", err)
 	}
-	// macOS has a stub for Java that exists, and fails, where no Java does.
+	// Without Java, macOS has a stub at this path, which fails.
 	out, err := exec.Command(path, "-version").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%s -version: %w: %s", path, err, out)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// pom lists what a broker of that version needs. The versions are pinned, so that a run
-// today and a run next year test against the same Kafka.
+// pom returns a Maven project with the dependencies of a broker of that version. Versions are pinned, so that
+// all runs test against the same Kafka.
 func pom(version string) string {
 	return `<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -45,7 +45,7 @@ func pom(version string) string {
 `
 }
 
-// marker is the file that says that a directory of jars is complete.
+// marker is a file that marks a directory of jars as complete.
 const marker = "complete"
 
 func jarDir(version string) (string, error) {
@@ -61,9 +61,8 @@ func filled(dir string) bool {
 	return err == nil
 }
 
-// jars returns the directory with Kafka's jars and has Maven fill it first where
-// that was not done before. Test processes that run at the same time download
-// once: the others wait.
+// jars returns the directory with Kafka's jars. If it is not filled yet, Maven fills it first. If several test
+// processes run at the same time, one downloads and the others wait.
 func jars(ctx context.Context, version string, log *slog.Logger) (string, error) {
 	dir, err := jarDir(version)
 	if err != nil {
@@ -73,8 +72,7 @@ func jars(ctx context.Context, version string, log *slog.Logger) (string, error)
 	return dir, fill(ctx, dir, fetch, log)
 }
 
-// fill calls fetch for a new directory and moves that to dir, unless dir is
-// complete already.
+// fill calls fetch for a new directory, and moves that to dir. It does nothing if dir is already complete.
 func fill(ctx context.Context, dir string, fetch func(context.Context, string) error, log *slog.Logger) error {
 	if filled(dir) {
 		return nil
@@ -94,7 +92,7 @@ func fill(ctx context.Context, dir string, fetch func(context.Context, string) e
 
 	log.Info("downloading Kafka by Maven", "to", dir)
 	began := time.Now()
-	// Beside its destination, so that the rename stays within a file system.
+	// Next to its destination, so that the rename stays within one file system.
 	fresh, err := os.MkdirTemp(parent, "download-")
 	if err != nil {
 		return err
@@ -109,7 +107,7 @@ func fill(ctx context.Context, dir string, fetch func(context.Context, string) e
 	if err := os.Chmod(fresh, 0o755); err != nil {
 		return err
 	}
-	if err := os.RemoveAll(dir); err != nil { // incomplete, or it would be filled
+	if err := os.RemoveAll(dir); err != nil { // an incomplete one
 		return err
 	}
 	if err := os.Rename(fresh, dir); err != nil {
@@ -119,7 +117,7 @@ func fill(ctx context.Context, dir string, fetch func(context.Context, string) e
 	return nil
 }
 
-// download has Maven copy the jars of a version to dir.
+// download makes Maven copy the jars of a version to dir.
 func download(ctx context.Context, version, dir string) error {
 	work, err := os.MkdirTemp("", "neli-kafka-pom-")
 	if err != nil {
@@ -133,7 +131,7 @@ func download(ctx context.Context, version, dir string) error {
 	cmd := exec.CommandContext(ctx, "mvn", "-q", "-B", "-f", file,
 		"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory="+dir)
 	cmd.Dir = work
-	// Maven gone, its output pipe may yet be held by a child of it.
+	// When Maven has ended, a child of it may still hold its output pipe.
 	cmd.WaitDelay = 5 * time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("downloading Kafka's jars: mvn: %w\n%s", errors.Join(err, ctx.Err()), out)
@@ -145,8 +143,8 @@ func download(ctx context.Context, version, dir string) error {
 	return nil
 }
 
-// lock takes the exclusive lock on a file, which the kernel gives back when the
-// process ends. It asks repeatedly, because a blocking flock knows no context.
+// lock takes the exclusive lock of a file, which the kernel releases when the process ends. It tries repeatedly,
+// since a blocking flock cannot end with a context.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

@@ -24,8 +24,7 @@ func TestFillFetchesOnce(t *testing.T) {
 		assert.NotEqual(t, dir, to, "an unfinished download must not be found in place")
 		return os.WriteFile(filepath.Join(to, "a.jar"), []byte("a"), 0o644)
 	}
-	// The lock belongs to an open file, so goroutines exclude each other by it
-	// just as processes do.
+	// The lock belongs to an open file, so it excludes goroutines from each other just like processes.
 	var g errgroup.Group
 	for range 8 {
 		g.Go(func() error { return fill(t.Context(), dir, fetch, quiet) })

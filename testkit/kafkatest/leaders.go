@@ -11,10 +11,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Controller returns the broker that is the active controller: the leader of the
-// cluster's own metadata log. Metadata does not tell it, where brokers name any of them.
-// It asks one broker after another until one answers, and may be out of date when it
-// returns.
+// Controller returns the broker that is the active controller: the leader of the cluster's own metadata log. It
+// does not use metadata, where brokers name an arbitrary broker as controller. It asks one broker after another
+// until one answers. The result may be out of date when it returns.
 func (c *Cluster) Controller(ctx context.Context) (*Broker, error) {
 	var wrong []error
 	for _, b := range c.brokers {
@@ -54,9 +53,9 @@ func (b *Broker) quorumLeader(ctx context.Context) (int, error) {
 	return int(p.LeaderID), kerr.ErrorForCode(p.ErrorCode)
 }
 
-// Lead makes b the leader of all partitions of a topic, by clean elections, and returns
-// when b says so. It has to be a replica of each, in sync. It becomes the preferred one,
-// so that Kafka does not give the partitions back by itself while b is there.
+// Lead makes b the leader of all partitions of a topic, by clean elections, and returns when b confirms it. b
+// must be an in-sync replica of each. It also becomes the preferred replica, so that Kafka does not move the
+// leadership back by itself while b is up.
 func (b *Broker) Lead(ctx context.Context, topic string) error {
 	return b.poll(ctx, "making it the leader of "+topic, func(ctx context.Context) error {
 		partitions, err := b.partitions(ctx, topic)
@@ -104,7 +103,7 @@ func (b *Broker) partitions(ctx context.Context, topic string) ([]kmsg.MetadataR
 	return topics[0].Partitions, nil
 }
 
-// prefer changes the order of replicas, and moves nothing.
+// prefer makes b the preferred replica. It only changes the order of replicas, and moves no data.
 func (b *Broker) prefer(ctx context.Context, topic string, partitions []kmsg.MetadataResponseTopicPartition) error {
 	asked := kmsg.NewAlterPartitionAssignmentsRequestTopic()
 	asked.Topic = topic
@@ -129,7 +128,7 @@ func (b *Broker) prefer(ctx context.Context, topic string, partitions []kmsg.Met
 	return errors.Join(wrong...)
 }
 
-// elect has the preferred replicas lead. One that leads already is no error.
+// elect makes the preferred replicas the leaders. A replica that already leads is no error.
 func (b *Broker) elect(ctx context.Context, topic string, partitions []kmsg.MetadataResponseTopicPartition) error {
 	asked := kmsg.NewElectLeadersRequestTopic()
 	asked.Topic = topic
@@ -154,7 +153,7 @@ func (b *Broker) elect(ctx context.Context, topic string, partitions []kmsg.Meta
 	return errors.Join(wrong...)
 }
 
-// first returns the ids with one of them before all others, whose order stays.
+// first returns the ids with id moved to the front.
 func first(ids []int32, id int32) []int32 {
 	others := slices.DeleteFunc(slices.Clone(ids), func(other int32) bool { return other == id })
 	return append([]int32{id}, others...)

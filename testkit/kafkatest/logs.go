@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Logs returns what the brokers logged, of each the last 64 KiB. Call it before Stop.
+// Logs returns the last 64 KiB of each broker's log. Call it before Stop.
 func (c *Cluster) Logs() string {
 	var text strings.Builder
 	for _, b := range c.brokers {
@@ -45,8 +45,8 @@ func copyFile(to, from string) error {
 	return os.WriteFile(to, content, 0o644)
 }
 
-// complaint returns what the broker's present run logged from its first error on,
-// or else what it logged last.
+// complaint returns the log of the broker's present run from its first error on, or its end if there is no
+// error.
 func (b *Broker) complaint() string {
 	const limit = 4 << 10
 	content, err := os.ReadFile(b.logFile())

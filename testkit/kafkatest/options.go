@@ -11,73 +11,70 @@ import (
 	"strings"
 )
 
-// Options say what cluster to start. The zero value is one broker.
+// Options describe the cluster to start. The zero value means one broker.
 type Options struct {
 	// Brokers is the number of brokers, each of them a controller too. Default
 	// 1; 3 gives replication factor 3 and min.insync.replicas 2.
 	Brokers int
 
-	// Version is that of Apache Kafka, such as 3.9.2: 2.8 to 4.3 are known to work. The first
+	// Version is the version of Apache Kafka, for example 3.9.2: 2.8 to 4.3 are known to work. The first
 	// cluster of a version downloads it. Default: [KafkaVersion].
 	Version string
 
-	// ZooKeeper has the brokers keep their metadata in a ZooKeeper, a process of its own, and
-	// not among themselves. Versions before 4.0 only, and not together with Hosts or Secure.
+	// ZooKeeper makes the brokers keep their metadata in ZooKeeper, a process of its own, instead of among
+	// themselves. Only for versions before 4.0, and not together with Hosts or Secure.
 	ZooKeeper bool
 
-	// ClassPath is where the brokers find classes of the test's, such as that of
-	// create.topic.policy.class.name, beside Kafka's own: a directory or an archive.
+	// ClassPath is a directory or an archive with the test's own classes for the brokers, such as the class of
+	// create.topic.policy.class.name.
 	ClassPath string
 
-	// BrokerProps are settings for every broker's server.properties, in addition
-	// to those that this package chooses, or in their place.
+	// BrokerProps are settings for every broker's server.properties. They add to or replace those that this
+	// package chooses.
 	BrokerProps map[string]string
 
-	// ProxiedListeners is the number of additional PLAINTEXT listeners per
-	// broker that advertise the address of a proxy; package proxy uses them, one
-	// per member. Default 0.
+	// ProxiedListeners is the number of additional PLAINTEXT listeners per broker that advertise the address
+	// of a proxy. Package proxy uses them, one per member. Default 0.
 	ProxiedListeners int
 
-	// Secure adds a listener with TLS and SCRAM-SHA-512 or -256 ([Cluster].SecureBootstrap), another one with TLS
-	// and client certificates ([Cluster].MTLSBootstrap), and turns authorization on: who comes in there may do what [Cluster].Allow
-	// allowed, and nothing else. The other listeners know no users; who comes in
-	// there, without a password, is User:ANONYMOUS, a super user.
+	// Secure adds a listener with TLS and SCRAM-SHA-512 or -256 ([Cluster].SecureBootstrap) and another one
+	// with TLS and client certificates ([Cluster].MTLSBootstrap), and turns authorization on: clients of these
+	// listeners may do only what [Cluster].Allow allowed. The other listeners have no login. Their clients are
+	// User:ANONYMOUS, a super user.
 	Secure bool
 
-	// Issuer is the address of an issuer of tokens, http://…, which has its keys at /jwks. It must
-	// answer when Start is called. It adds a listener without TLS ([Cluster].TokenBootstrap) that
-	// takes OAUTHBEARER with JWTs of that issuer for the audience "kafka", and has clients log in again
-	// every 20 s. Who comes in there is User:subject; with Secure it may do what
-	// [Cluster].Allow allowed.
+	// Issuer is the URL of an issuer of tokens, http://…, with its keys at /jwks. The issuer must answer when
+	// Start is called. Issuer adds a listener without TLS ([Cluster].TokenBootstrap) that accepts OAUTHBEARER
+	// with that issuer's JWTs for the audience "kafka", and makes clients log in again every 20 s. A client's
+	// principal there is User:subject; with Secure it may do only what [Cluster].Allow allowed.
 	Issuer string
 
-	// Hosts, one per broker, put the brokers on hosts of their own, such as network
-	// namespaces, where every broker has the same ports. Default: all on this one,
-	// on the loopback device. Not together with ProxiedListeners.
+	// Hosts, one per broker, put the brokers on hosts of their own, such as network namespaces, where every
+	// broker uses the same ports. Default: all brokers on this host, on the loopback device. Not together
+	// with ProxiedListeners.
 	Hosts []Host
 
-	// Dial connects to the brokers from here, where Hosts are out of reach of
-	// this process's own network. Default: as the net package does.
+	// Dial connects to the brokers if this process's own network does not reach Hosts. Default: like the net
+	// package.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
 	// Dir is a directory for data, settings and logs. It must be empty or
 	// absent, and is left behind. Default: a temporary one, which Stop removes.
 	Dir string
 
-	// HeapMiB is how much memory each broker's heap may take. Default: 384, with
-	// settings of the JVM that suit a short life beside tests; otherwise its own.
+	// HeapMiB is the size of each broker's heap, in MiB, with the JVM's default settings. Default: 384, with
+	// JVM settings that suit a short life beside tests.
 	HeapMiB int
 
-	// Log is told what happens. Default: nobody is.
+	// Log receives progress messages. Default: none.
 	Log *slog.Logger
 }
 
 // A Host is where a broker runs.
 type Host struct {
 	IP netip.Addr
-	// Start starts a process there, as cmd.Start does here. It may add to
-	// cmd.SysProcAttr. If the kernel is to kill the process when this one dies, it
-	// has to call cmd.Start on a thread that lives as long: see Pdeathsig.
+	// Start starts a process there, as cmd.Start does here. It may add to cmd.SysProcAttr. The kernel kills
+	// the process when the thread that calls cmd.Start ends (see Pdeathsig), so that thread must last.
 	Start func(cmd *exec.Cmd) error
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/goneli/neli/testkit/nursery"
 )
 
-// envChild makes this test binary play the parent that dies.
+// envChild makes this test binary act as the parent that dies.
 const envChild = "KAFKATEST_CHILD"
 
 func TestMain(m *testing.M) {

@@ -8,11 +8,10 @@ import (
 	"strconv"
 )
 
-// Ports are taken from below the ephemeral ranges (Linux: from 32768, macOS:
-// from 49152) instead of from the kernel by ":0". A port of the ephemeral range
-// may become the local end of any outgoing connection while its broker is down,
-// and the broker could not be restarted; worse, a client that keeps dialling a
-// dead broker on such a port succeeds in the end, by connecting to itself.
+// Ports lie below the ephemeral ranges (Linux: from 32768, macOS: from 49152) instead of coming from the kernel
+// by ":0". While its broker is down, an ephemeral port may become the local end of any outgoing connection, and
+// the broker could not restart. Worse, a client that keeps dialling a dead broker on such a port eventually
+// connects to itself.
 const (
 	firstPort = 15000
 	lastPort  = 31999
@@ -42,8 +41,8 @@ func release(reserved []net.Listener) {
 	}
 }
 
-// FreeAddrs returns n addresses of the loopback interface that were free a moment ago,
-// and are not given to outgoing connections.
+// FreeAddrs returns n addresses of the loopback interface that were free a moment ago. Outgoing connections do
+// not use their ports.
 func FreeAddrs(n int) ([]string, error) {
 	reserved, err := reserve(n)
 	if err != nil {

@@ -57,7 +57,7 @@ func (c *Cluster) properties(b *Broker) map[string]string {
 		"transaction.state.log.replication.factor": strconv.Itoa(n),
 		"min.insync.replicas":                      strconv.Itoa(n/2 + 1),
 		"transaction.state.log.min.isr":            strconv.Itoa(n/2 + 1),
-		// 50 by default: creating them is the larger part of a first join.
+		// The default is 50, and creating them takes most of the time of a first join.
 		"offsets.topic.num.partitions":         "4",
 		"transaction.state.log.num.partitions": "4",
 	}

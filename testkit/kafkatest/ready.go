@@ -40,8 +40,8 @@ func (b *Broker) live(ctx context.Context) ([]int, error) {
 	return ids, nil
 }
 
-// WaitInSync waits until b knows of no partition with a replica that is not in sync:
-// for that one waits in a rolling restart before the next broker is stopped.
+// WaitInSync waits until b knows no partition with a replica out of sync. In a rolling restart, call it before
+// you stop the next broker.
 func (b *Broker) WaitInSync(ctx context.Context) error {
 	return b.poll(ctx, "waiting until all replicas are in sync", func(ctx context.Context) error {
 		resp, err := b.ask(ctx, kmsg.NewPtrMetadataRequest()) // of all topics

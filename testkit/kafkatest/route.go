@@ -5,19 +5,17 @@ import (
 	"net"
 )
 
-// A Route is the way to one broker through a proxy: the broker sends its clients
-// to Advertised, where the proxy listens, and is reached by the proxy at
-// Upstream.
+// A Route leads to one broker through a proxy. The broker sends its clients to Advertised, where the proxy
+// listens. The proxy reaches the broker at Upstream.
 type Route struct {
 	BrokerID   int
 	Advertised string
 	Upstream   string
 }
 
-// Routes hands the ports of the proxied listener i, counted from 0, over to a
-// proxy, one route per broker. Until then the cluster keeps them, and a client
-// hangs there; after it they are free, and the proxy is to listen at once. They
-// can be taken once.
+// Routes hands the ports of the proxied listener i, counted from 0, over to a proxy, one route per broker. Until
+// then the cluster reserves them, and a client that connects hangs. Afterwards they are free, and the proxy must
+// listen at once. Each listener's routes can be taken only once.
 func (c *Cluster) Routes(i int) ([]Route, error) {
 	if i < 0 || i >= c.opts.ProxiedListeners {
 		return nil, fmt.Errorf("kafkatest: no proxied listener %d: Options.ProxiedListeners is %d", i, c.opts.ProxiedListeners)

@@ -19,15 +19,15 @@ import (
 type ACL struct {
 	Principal    string // "User:alice"
 	ResourceType string // "topic", "group", "cluster" or "transactional_id"
-	Name         string // of the resource; "*" for all, "kafka-cluster" for the cluster
-	Prefixed     bool   // Name is the beginning of names
+	Name         string // the resource's name; "*" for all, "kafka-cluster" for the cluster
+	Prefixed     bool   // Name is a prefix of names
 	Operation    string // "read", "write", "create", "describe", "all", …, in Kafka's words
 }
 
 var errNotSecure = errors.New("kafkatest: the cluster was started without Secure")
 
-// SecureBootstrap returns the addresses that take TLS and SCRAM, separated by
-// commas, or "" unless the cluster was started with Secure.
+// SecureBootstrap returns the addresses for TLS and SCRAM, separated by commas, or "" unless the cluster was
+// started with Secure.
 func (c *Cluster) SecureBootstrap() string {
 	if c.authority == nil {
 		return ""
@@ -44,7 +44,7 @@ func (c *Cluster) CAPEM() string {
 	return c.authority.caPEM
 }
 
-// scram is a mechanism, by Kafka's number (KIP-554) and by its hash.
+// scram is a SCRAM mechanism: its number in Kafka (KIP-554) and its hash.
 type scram struct {
 	number int8
 	hash   func() hash.Hash
@@ -53,13 +53,13 @@ type scram struct {
 
 var scramSHA256, scramSHA512 = scram{1, sha256.New, sha256.Size}, scram{2, sha512.New, sha512.Size}
 
-// AddUser makes a user of SCRAM-SHA-512 and SCRAM-SHA-256, or sets its password, and returns when
-// every broker knows. All brokers must run.
+// AddUser creates a user for SCRAM-SHA-512 and SCRAM-SHA-256, or sets its password. It returns when every broker
+// knows it. All brokers must be up.
 func (c *Cluster) AddUser(ctx context.Context, name, password string) error {
 	if c.authority == nil {
 		return errNotSecure
 	}
-	for _, by := range []scram{scramSHA256, scramSHA512} { // KRaft takes one of a user at a time
+	for _, by := range []scram{scramSHA256, scramSHA512} { // KRaft accepts only one mechanism of a user at a time
 		if err := c.addUser(ctx, name, password, by); err != nil {
 			return fmt.Errorf("kafkatest: adding user %s: %w", name, err)
 		}
@@ -101,7 +101,7 @@ func (c *Cluster) addUser(ctx context.Context, name, password string, by scram) 
 	return err
 }
 
-// Allow adds ACLs and returns when every broker knows. All brokers must run.
+// Allow adds ACLs, and returns when every broker knows them. All brokers must be up.
 func (c *Cluster) Allow(ctx context.Context, acls ...ACL) error {
 	if c.authority == nil {
 		return errNotSecure
@@ -130,8 +130,8 @@ func (c *Cluster) Allow(ctx context.Context, acls ...ACL) error {
 	return c.waitACLs(ctx, acls, true)
 }
 
-// Revoke takes back what Allow allowed and returns when every broker knows. All
-// brokers must run. ACLs that are not there are passed over.
+// Revoke removes ACLs, and returns when every broker knows. It ignores ACLs that do not exist. All brokers must
+// be up.
 func (c *Cluster) Revoke(ctx context.Context, acls ...ACL) error {
 	if c.authority == nil {
 		return errNotSecure
@@ -183,7 +183,7 @@ func (c *Cluster) waitACLs(ctx context.Context, acls []ACL, want bool) error {
 	})
 }
 
-// filter returns the filter that matches this ACL alone.
+// filter returns a filter that matches only this ACL.
 func (a ACL) filter() (kmsg.DeleteACLsRequestFilter, error) {
 	f := kmsg.NewDeleteACLsRequestFilter()
 	resource, err := kmsg.ParseACLResourceType(a.ResourceType)
@@ -204,7 +204,7 @@ func (a ACL) filter() (kmsg.DeleteACLsRequestFilter, error) {
 	return f, nil
 }
 
-// ask sends a request to whichever broker it is for.
+// ask sends a request to the broker that handles it.
 func (c *Cluster) ask(ctx context.Context, req kmsg.Request) (kmsg.Response, error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.addrs()...))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The client here is librdkafka, which is what the listener is for.
+// The client is librdkafka, since the listener is for librdkafka.
 func TestSecure(t *testing.T) {
 	c := Run(t, Options{Secure: true})
 	createTopic(t, c, "things")

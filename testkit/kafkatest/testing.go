@@ -8,18 +8,16 @@ import (
 	"testing"
 )
 
-// Environment variables that steer the suite.
+// Environment variables that control the suite.
 const (
-	// EnvBootstrap names a Kafka that runs already, as host:port,….
+	// EnvBootstrap names a running Kafka to use, as host:port,….
 	EnvBootstrap = "NELI_BOOTSTRAP"
-	// EnvRequire set to 1 makes tests fail, instead of skipping them, where Kafka
-	// cannot run.
+	// EnvRequire set to 1 makes tests fail, instead of being skipped, if Kafka cannot run.
 	EnvRequire = "NELI_REQUIRE_KAFKA"
 )
 
-// Require skips the test unless some Kafka is at hand: one that can be started
-// here ([Find]), or the one that NELI_BOOTSTRAP names. With NELI_REQUIRE_KAFKA=1
-// it fails the test instead.
+// Require skips the test unless there is a Kafka: one that can be started here ([Find]), or the one that
+// NELI_BOOTSTRAP names. With NELI_REQUIRE_KAFKA=1 it fails the test instead.
 func Require(t testing.TB) {
 	t.Helper()
 	if os.Getenv(EnvBootstrap) == "" {
@@ -27,7 +25,7 @@ func Require(t testing.TB) {
 	}
 }
 
-// requireOwn is Require for tests that no foreign Kafka serves.
+// requireOwn is Require for tests that need a Kafka of their own.
 func requireOwn(t testing.TB) {
 	t.Helper()
 	switch err := Find(); {
@@ -51,10 +49,9 @@ func NotForeign(t testing.TB) {
 		EnvBootstrap, EnvBootstrap, t.Name())
 }
 
-// Bootstrap returns the address of a Kafka for the test: the one that
-// NELI_BOOTSTRAP names, or else that of a cluster of one broker with stock
-// settings, which [Run] starts. The former may hold topics and groups of others:
-// choose fresh names.
+// Bootstrap returns the address of a Kafka for the test: the one that NELI_BOOTSTRAP names, or that of a cluster
+// of one broker with stock settings, which [Run] starts. The former may have topics and groups of others, so use
+// unique names.
 func Bootstrap(t testing.TB) string {
 	t.Helper()
 	if addr := os.Getenv(EnvBootstrap); addr != "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// recorder is a test that only records how it ends.
+// recorder is a testing.TB that only records how the test ends.
 type recorder struct {
 	testing.TB
 	skipped, failed string
@@ -28,7 +28,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// record runs f as a test would be run.
+// record runs f like a test.
 func record(f func(testing.TB)) *recorder {
 	r := &recorder{}
 	done := make(chan struct{})

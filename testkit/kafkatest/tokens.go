@@ -1,7 +1,7 @@
 package kafkatest
 
-// TokenBootstrap returns the addresses that take tokens, separated by commas, or "" unless the
-// cluster was started with an Issuer.
+// TokenBootstrap returns the addresses for logins with tokens, separated by commas, or "" unless the cluster was
+// started with an Issuer.
 func (c *Cluster) TokenBootstrap() string {
 	if c.opts.Issuer == "" {
 		return ""
@@ -9,7 +9,7 @@ func (c *Cluster) TokenBootstrap() string {
 	return c.bootstrap(tokenListener)
 }
 
-// tokenProperties are the settings of the listener that takes tokens: Kafka's own validator.
+// tokenProperties returns the settings of the listener for tokens, which uses Kafka's own validator.
 func tokenProperties(issuer string) map[string]string {
 	const listener, mechanism = "listener.name.token.", "listener.name.token.oauthbearer."
 	return map[string]string{

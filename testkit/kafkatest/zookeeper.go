@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// startZooKeeper starts a ZooKeeper on the loopback device, of Kafka's own jars, and waits
-// until it accepts connections.
+// startZooKeeper starts a ZooKeeper from Kafka's own jars, on the loopback device, and waits until it accepts
+// connections.
 func (c *Cluster) startZooKeeper(ctx context.Context) error {
 	port, err := reserve(1)
 	if err != nil {
@@ -64,8 +64,8 @@ func (c *Cluster) startZooKeeper(ctx context.Context) error {
 	}
 }
 
-// stillRegistered reports whether the broker ended because ZooKeeper holds its former
-// incarnation for alive, as it does for 18 s after a crash.
+// stillRegistered reports whether the broker ended because ZooKeeper believes its former incarnation to be alive,
+// as it does for 18 s after a crash.
 func (b *Broker) stillRegistered() bool {
 	if !b.cluster.opts.ZooKeeper {
 		return false

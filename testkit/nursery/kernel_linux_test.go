@@ -19,8 +19,7 @@ func TestTheKernelLetsNoProcessOutliveAKilledParent(t *testing.T) {
 	eventuallyDead(t, child)
 }
 
-// The one who starts a process may do it in another way, on the thread that it belongs
-// to.
+// The caller may start a process in another way, on the thread that the process dies with.
 func TestStartBy(t *testing.T) {
 	n, err := New("")
 	require.NoError(t, err)

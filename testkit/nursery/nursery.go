@@ -1,6 +1,6 @@
 //go:build unix
 
-// Package nursery starts processes of which none outlives this one, however that ends.
+// Package nursery starts processes that do not outlive this one, however it ends.
 package nursery
 
 import (
@@ -16,18 +16,18 @@ import (
 	"syscall"
 )
 
-// A Nursery starts processes and sees to it that none of them outlives this process,
-// not even when it panics or is killed by SIGKILL. There are two nets, which know
-// nothing of each other:
+// A Nursery starts processes, and makes sure that none of them outlives this process, not even if it panics or is
+// killed by SIGKILL. Two independent mechanisms ensure this:
 //
-//   - the kernel kills the child when the thread that started it ends (Linux
-//     only). So one goroutine, bound to its thread until Close, starts them all;
-//   - a watchdog, a shell in a session of its own, reads the pids of the living
-//     from a pipe. The kernel closes our end of it when we end, in whatever way.
+//   - The kernel kills a child when the thread that started it ends (Linux only). So one goroutine, bound to its
+//     thread until Close, starts all children.
+//   - A watchdog, a shell in a session of its own, reads the pids of the living children from a pipe. The kernel
+//     closes this process's end of the pipe when this process ends, in whatever way. The watchdog then kills
+//     the children.
 //
-// Its methods may be called by several goroutines at once.
+// Its methods are safe for concurrent use.
 type Nursery struct {
-	jobs     chan func() // run on the thread that children belong to
+	jobs     chan func() // run on the thread that starts children
 	ended    chan struct{}
 	deathsig bool
 
@@ -39,15 +39,15 @@ type Nursery struct {
 	closed bool
 }
 
-// $1, if not empty, is a directory to remove. The shell ignores polite signals: it must
-// outlive us. SIGKILL takes a suspended process too.
+// $1, if not empty, is a directory to remove. The shell ignores the signals that it can, since it must outlive
+// this process. SIGKILL also ends suspended processes.
 const watchdogScript = `trap '' HUP INT TERM
 while read -r line; do pids=$line; done
 for pid in $pids; do kill -9 "$pid"; done
 [ -z "$1" ] || rm -rf "$1"`
 
-// New returns an empty one. Its watchdog removes the directory scratch, if not "", once
-// all is over: by Close, or when this process ends without it.
+// New returns an empty Nursery. Its watchdog removes the directory scratch, unless it is "", after Close, or when
+// this process ends without it.
 func New(scratch string) (*Nursery, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -79,22 +79,21 @@ func New(scratch string) (*Nursery, error) {
 	return n, nil
 }
 
-// A Process is a child that is waited for.
+// A Process is a child. The Nursery waits for it.
 type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 }
 
-// ErrClosed: all is over, nothing is started any more.
+// ErrClosed: the Nursery is closed, and starts no more processes.
 var ErrClosed = errors.New("all processes were ended for good")
 
-// Start starts cmd, for which nobody else may wait. It has a session of its own: a
-// terminal's Ctrl-C is not for it, and under Linux's autogroup scheduling the
-// processes of one session share their part of the CPU.
+// Start starts cmd. The caller must not wait for cmd. The process has a session of its own: it does not get a
+// terminal's Ctrl-C, and Linux's autogroup scheduling gives each session its own share of the CPU.
 func (n *Nursery) Start(cmd *exec.Cmd) (*Process, error) { return n.StartBy(cmd, (*exec.Cmd).Start) }
 
-// StartBy is Start by means of another function than cmd's: on a host of its own,
-// perhaps.
+// StartBy is Start with another function in place of cmd.Start, for example one that starts the process on another
+// host.
 func (n *Nursery) StartBy(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Process, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if n.deathsig {
@@ -114,7 +113,7 @@ func (n *Nursery) StartBy(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Process,
 	n.alive = append(n.alive, p)
 	err := n.tell()
 	go func() {
-		_ = cmd.Wait() // the ProcessState tells as much
+		_ = cmd.Wait() // the ProcessState has the result
 		close(p.done)
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -145,8 +144,8 @@ func (n *Nursery) tell() error {
 	return err
 }
 
-// Close kills every process, the suspended ones too, waits for their ends, and ends the
-// watchdog and the thread. Further calls wait for the processes and do nothing else.
+// Close kills every process, even suspended ones, waits for their ends, and ends the watchdog and the thread.
+// Further calls only wait for the processes.
 func (n *Nursery) Close() {
 	n.mu.Lock()
 	alive, closed := slices.Clone(n.alive), n.closed
@@ -167,13 +166,13 @@ func (n *Nursery) Close() {
 	<-n.ended
 }
 
-// Pid is its process id, of use until Done.
+// Pid returns its process id, which is valid until Done.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Signal sends a signal.
 func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
 
-// Done is closed when the process has ended and was reaped.
+// Done returns a channel that is closed when the process has ended and was reaped.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Running reports whether it has not ended yet.
@@ -186,7 +185,7 @@ func (p *Process) Running() bool {
 	}
 }
 
-// State tells how it ended; after Done.
+// State returns how it ended. Call it after Done.
 func (p *Process) State() string { return p.cmd.ProcessState.String() }
 
 // Kill sends SIGKILL and waits for the end.
@@ -195,8 +194,8 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Alive reports whether there is a process with that id. One that has ended and waits
-// for an init that never reaps it, as in many containers, does not count.
+// Alive reports whether there is a process with that id. Zombies do not count: in many containers init never reaps
+// them.
 func Alive(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false

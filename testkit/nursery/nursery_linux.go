@@ -2,6 +2,5 @@ package nursery
 
 import "syscall"
 
-// dieWithParent has the kernel kill the child when the thread that starts it
-// ends.
+// dieWithParent makes the kernel kill the child when the thread that starts it ends.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }

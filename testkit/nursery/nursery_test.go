@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// envDeathsig makes this test binary play the parent that dies, with the kernel's help
-// if it is 1.
+// envDeathsig makes this test binary act as the parent that dies; with 1 the kernel kills its children.
 const envDeathsig = "NURSERY_DEATHSIG"
 
 func TestMain(m *testing.M) {
@@ -61,7 +60,7 @@ func eventuallyDead(t *testing.T, pid int) {
 	require.Eventually(t, func() bool { return !Alive(pid) }, 10*time.Second, 20*time.Millisecond, "process %d", pid)
 }
 
-// Each of the two nets holds alone: the watchdog, and on Linux the kernel.
+// Each of the two mechanisms is enough alone: the watchdog, and on Linux the kernel.
 func TestTheWatchdogLetsNoProcessOutliveAKilledParent(t *testing.T) {
 	cmd, child, watchdog, dir := parent(t, "0")
 	require.NoError(t, cmd.Process.Kill())

@@ -4,5 +4,5 @@ package nursery
 
 import "syscall"
 
-// dieWithParent has no means outside Linux; the watchdog has to do.
+// dieWithParent does nothing outside Linux, where only the watchdog works.
 func dieWithParent(*syscall.SysProcAttr) {}

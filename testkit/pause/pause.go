@@ -1,5 +1,5 @@
-// Package pause waits for a time or for a condition, or until a context ends. It polls;
-// callers that are told when something changes need it not.
+// Package pause waits for a time or for a condition, or until a context ends. It polls, so it is only for callers
+// that nothing notifies of a change.
 package pause
 
 import (
@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// every is how often Until asks.
+// every is how often Until calls cond.
 const every = 100 * time.Millisecond
 
-// For waits for d. It returns nil when d has passed, and the context's cause if the context
-// ended before.
+// For waits for d. It returns nil when d has passed, or the context's cause if the context ends first.
 func For(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -23,8 +22,8 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Until reports whether cond was true at once or came true within that time. It asks ten
-// times a second on the caller's goroutine, and never again once the context has ended.
+// Until reports whether cond is true at once or becomes true within that time. It calls cond ten times a second on
+// the caller's goroutine, and not after the context has ended.
 func Until(ctx context.Context, within time.Duration, cond func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -12,8 +12,8 @@ const gateType = "neli_gate"
 
 func init() { toxics.Register(gateType, new(gate)) }
 
-// A gate is a toxic that decides, for one direction of a proxy, what passes. It
-// is put into place before the first connection and then changes its own state.
+// A gate is a toxic that decides for one direction of a proxy what passes. It is installed before the first
+// connection, and then only changes its own state.
 //
 // Toxiproxy's own timeout and latency toxics would do the same, but adding and
 // removing toxics while connections come and go deadlocks inside toxiproxy
@@ -28,7 +28,7 @@ type gate struct {
 	changed chan struct{} // closed on the next change; made when first asked for
 }
 
-// A mode says what a gate does with what arrives.
+// A mode says what a gate does with data that arrives.
 type mode int
 
 const (
@@ -64,11 +64,11 @@ func (g *gate) state() (mode, time.Duration, <-chan struct{}) {
 	return g.mode, g.delay, g.changed
 }
 
-// GetBufferSize is the number of reads that wait before the gate, in hold and by
-// delay. One that is delayed must not delay the next one more.
+// GetBufferSize returns the number of reads that can wait at the gate, because of hold or delay. A delayed read
+// must not delay the next one further.
 func (g *gate) GetBufferSize() int { return 1024 }
 
-// Pipe is run by toxiproxy for each connection, which it ends by nil.
+// Pipe runs once for each connection. Toxiproxy calls it, and sends nil at the end of the connection.
 func (g *gate) Pipe(stub *toxics.ToxicStub) {
 	for {
 		select {
@@ -84,9 +84,8 @@ func (g *gate) Pipe(stub *toxics.ToxicStub) {
 				if mode == drop {
 					break
 				}
-				// What is not yet to be sent waits for the next change only, or
-				// until its delay is over. A writer that has ended takes nothing
-				// any more; drop releases us then.
+				// Held data waits for the next change, delayed data until its delay is over. A writer that has
+				// ended accepts nothing; then drop ends the wait.
 				var due <-chan time.Time
 				output := stub.Output
 				if wait := delay - time.Since(chunk.Timestamp); mode == hold {

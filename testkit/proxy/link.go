@@ -10,8 +10,8 @@ import (
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
-// A link is the way to one broker: a toxiproxy with a gate for each direction.
-// One goroutine at a time changes it.
+// A link leads to one broker. It is a toxiproxy with a gate for each direction. Only one goroutine at a time may
+// change it.
 type link struct {
 	kafkatest.Route
 	proxy    *toxiproxy.Proxy
@@ -26,7 +26,7 @@ func newLink(server *toxiproxy.ApiServer, route kafkatest.Route) (*link, error) 
 	name := fmt.Sprintf("broker-%d", route.BrokerID)
 	l := &link{Route: route, proxy: toxiproxy.NewProxy(server, name, route.Advertised, route.Upstream)}
 	for stream, g := range map[string]**gate{"upstream": &l.up, "downstream": &l.down} {
-		// Toxiproxy takes toxics as JSON only.
+		// Toxiproxy accepts toxics only as JSON.
 		added, err := l.proxy.Toxics.AddToxicJson(strings.NewReader(
 			fmt.Sprintf(`{"type": %q, "stream": %q, "attributes": {}}`, gateType, stream)))
 		if err != nil {
@@ -56,8 +56,8 @@ func (l *link) delay(d time.Duration) {
 	l.down.setDelay(d / 2)
 }
 
-// change goes to another state without passing through a third. Connections that
-// may have lost bytes are closed before anything can pass again.
+// change changes the state directly, without an intermediate one. It closes connections that may have lost bytes
+// before anything can pass again.
 func (l *link) change(up, down mode, refuse bool) error {
 	stopped := l.refused
 	if !stopped && (l.lossy || refuse) {

@@ -18,8 +18,7 @@ import (
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
-// These tests are of toxiproxy as it is used here, without Kafka: a server that
-// answers each line with the same line, and what becomes of a connection to it.
+// These tests use toxiproxy without Kafka: a server returns each line, and the tests look at connections to it.
 
 func TestCutOffDropsAndRestoreCloses(t *testing.T) {
 	for _, how := range []Cut{Upstream, Downstream, Both} {
@@ -167,8 +166,7 @@ func TestNoGoroutineStays(t *testing.T) {
 	noMoreThan(t, before)
 }
 
-// echo starts an echo server with a proxy before it. What the server hears goes
-// to the channel.
+// echo starts an echo server behind a proxy. The channel gets what the server receives.
 func echo(t *testing.T) (*Proxy, <-chan string) {
 	t.Helper()
 	server, err := net.Listen("tcp", "127.0.0.1:0")

@@ -20,9 +20,9 @@ type Cut int
 // The ways to be cut off. Upstream is what the member sends to the broker,
 // Downstream what the broker sends to the member.
 const (
-	Upstream   Cut = iota + 1 // requests are not heard
-	Downstream                // responses are not heard: the broker acts, the member does not know
-	Both                      // neither is
+	Upstream   Cut = iota + 1 // requests do not arrive
+	Downstream                // responses do not arrive: the broker acts, and the member does not know
+	Both                      // neither arrives
 	Refuse                    // connections are closed, and new ones refused
 )
 
@@ -40,8 +40,7 @@ func (c Cut) String() string {
 	return fmt.Sprintf("Cut(%d)", int(c))
 }
 
-// modes returns the modes of both directions, m in those that c silences, as
-// link.change takes them.
+// modes returns the arguments of link.change: mode m for the directions that c silences.
 func (c Cut) modes(m mode) (up, down mode, refuse bool) {
 	if c != Downstream {
 		up = m
@@ -52,9 +51,8 @@ func (c Cut) modes(m mode) (up, down mode, refuse bool) {
 	return up, down, false
 }
 
-// A Proxy is the way of one member to all brokers. Its methods may be called
-// concurrently, and return when the change is in effect. Those that take broker
-// ids act on all brokers when none is given.
+// A Proxy connects one member to all brokers. Its methods are safe for concurrent use, and return when the change is
+// in effect. Methods that take broker ids act on all brokers if none is given.
 type Proxy struct {
 	links []*link // one per broker
 
@@ -62,14 +60,14 @@ type Proxy struct {
 	closed bool
 }
 
-// New starts the proxy for the cluster's proxied listener i, counted from 0. Each
-// listener takes one proxy in its life.
+// New starts the proxy for the cluster's proxied listener i, counted from 0. A listener can have only one proxy in its
+// life.
 func New(cluster *kafkatest.Cluster, i int) (*Proxy, error) {
 	routes, err := cluster.Routes(i)
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	// The "server" is no more than the bearer of metrics and log, both unused.
+	// The "server" only carries metrics and a log, both unused.
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	p := &Proxy{}
 	for _, route := range routes {
@@ -83,8 +81,7 @@ func New(cluster *kafkatest.Cluster, i int) (*Proxy, error) {
 	return p, nil
 }
 
-// Bootstrap returns the addresses that the member is to start from, separated by
-// commas, one per broker.
+// Bootstrap returns the bootstrap addresses for the member, separated by commas, one per broker.
 func (p *Proxy) Bootstrap() string {
 	var addrs []string
 	for _, l := range p.links {
@@ -93,9 +90,8 @@ func (p *Proxy) Bootstrap() string {
 	return strings.Join(addrs, ",")
 }
 
-// CutOff drops what is sent, or refuses connections, until Restore. It takes the
-// place of an earlier CutOff or Hold; what the latter keeps is dropped in the
-// directions that are cut, and delivered in the other.
+// CutOff drops what is sent, or refuses connections, until Restore. It replaces an earlier CutOff or Hold. Data that
+// Hold kept is dropped in the directions that are cut, and delivered in the other.
 func (p *Proxy) CutOff(how Cut, brokerIDs ...int) error {
 	if how < Upstream || how > Refuse {
 		return fmt.Errorf("proxy: cannot cut off %v", how)
@@ -103,10 +99,9 @@ func (p *Proxy) CutOff(how Cut, brokerIDs ...int) error {
 	return p.each("cutting off", brokerIDs, func(l *link) error { return l.cutOff(how) })
 }
 
-// Hold keeps what is sent until Restore and delivers it then. It takes the place
-// of an earlier CutOff, whose connections it closes, or Hold. Beyond about a
-// thousand reads' worth in one connection the sender finds its socket's buffer
-// full.
+// Hold keeps what is sent until Restore, and then delivers it. It replaces an earlier Hold, or an earlier CutOff,
+// whose connections it closes. After about a thousand reads' worth of data in one connection, the sender's socket
+// buffer fills up.
 func (p *Proxy) Hold(how Cut, brokerIDs ...int) error {
 	if how < Upstream || how > Both {
 		return fmt.Errorf("proxy: cannot hold %v", how)
@@ -114,9 +109,8 @@ func (p *Proxy) Hold(how Cut, brokerIDs ...int) error {
 	return p.each("holding", brokerIDs, func(l *link) error { return l.hold(how) })
 }
 
-// Latency delays what is sent by d/2 in each direction, so that a round trip
-// takes d longer; 0 ends it. It takes the place of an earlier Latency and leaves
-// a CutOff or Hold in effect.
+// Latency delays what is sent by d/2 in each direction, so that a round trip takes d longer; 0 ends it. It replaces an
+// earlier Latency, and leaves a CutOff or Hold in effect.
 func (p *Proxy) Latency(d time.Duration, brokerIDs ...int) error {
 	return p.each("delaying", brokerIDs, func(l *link) error {
 		l.delay(d)
@@ -124,8 +118,8 @@ func (p *Proxy) Latency(d time.Duration, brokerIDs ...int) error {
 	})
 }
 
-// Restore undoes CutOff, Hold and Latency. Connections that a CutOff silenced are
-// closed; those under Hold or Latency live on, and what they hold is delivered.
+// Restore undoes CutOff, Hold and Latency. It closes connections that CutOff silenced. Those under Hold or Latency
+// stay open, and the kept data is delivered.
 func (p *Proxy) Restore(brokerIDs ...int) error {
 	return p.each("restoring", brokerIDs, (*link).restore)
 }
@@ -133,7 +127,7 @@ func (p *Proxy) Restore(brokerIDs ...int) error {
 // Close closes all connections and refuses new ones, for good. Further calls do
 // nothing.
 func (p *Proxy) Close() {
-	// Closing fails only where it was done before.
+	// Closing fails only if it was done before.
 	_ = p.each("closing", nil, func(l *link) error { return l.cutOff(Refuse) })
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -71,7 +71,7 @@ func TestKafkaBehindProxies(t *testing.T) {
 	})
 }
 
-// patience is for what is to succeed.
+// patience is how long a step that must succeed may take.
 const patience = 20 * time.Second
 
 func start(t *testing.T, cluster *kafkatest.Cluster, i int) *Proxy {
@@ -125,10 +125,10 @@ func produce(t *testing.T, bootstrap, value string, limit time.Duration) error {
 // and closes it.
 func produceDuring(t *testing.T, bootstrap, value string, cut func() error) error {
 	t.Helper()
-	// Without idempotence, which would have it ask for a producer id first.
+	// Without idempotence, with which it would ask for a producer id first.
 	client := newClient(t, bootstrap, kgo.DisableIdempotentWrite())
 	defer client.Close()
-	require.NoError(t, produceWith(t, client, "", patience)) // empty ones are passed over
+	require.NoError(t, produceWith(t, client, "", patience)) // readers skip empty records
 	require.NoError(t, cut())
 	return produceWith(t, client, value, time.Second)
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Any order of changes works while connections come and go, none takes long, and
-// nothing is left behind.
+// Changes in any order work while connections come and go. None takes long, and nothing is left behind.
 func TestStorm(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -78,7 +77,7 @@ func TestStorm(t *testing.T) {
 	noMoreThan(t, before)
 }
 
-// impatient makes a connection and uses it until an answer is late.
+// impatient opens a connection, and uses it until an answer is late.
 func impatient(addr string) {
 	c, err := net.DialTimeout("tcp", addr, 10*time.Millisecond)
 	if err != nil {
@@ -97,7 +96,7 @@ func impatient(addr string) {
 	}
 }
 
-// noMoreThan waits until there are no more goroutines than there were before.
+// noMoreThan waits until there are no more goroutines than before.
 func noMoreThan(t *testing.T, before int) {
 	t.Helper()
 	// The condition runs on a goroutine of its own.

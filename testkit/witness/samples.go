@@ -12,17 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Samples is where a member keeps what it saw of its own leadership: one entry for
-// each run of equal answers, updated in place by every sample. It is memory that
-// the member and its parent share, so that a member that is killed has lost nothing,
-// and that the parent sees what happens while it happens.
+// Samples is where a member records what it sees of its own leadership: one entry for each run of equal answers, which
+// every sample updates in place. The member and its parent share this memory. So nothing is lost if the member is
+// killed, and the parent sees events as they happen.
 type Samples struct {
 	words []atomic.Int64
 	bytes []byte
 }
 
-// The first word is how many runs there are. The rest of the header are notes, the
-// rest of all are runs of runWords each.
+// The first word is the number of runs. The rest of the header are notes. After the header come the runs, of runWords
+// each.
 const (
 	headerWords = 16
 	runWords    = 8
@@ -30,20 +29,20 @@ const (
 	sampleBytes = (headerWords + maxRuns*runWords) * 8
 )
 
-// BreakAfter is how far apart samples may lie within one run.
+// BreakAfter is the longest time between two samples of one run.
 const BreakAfter = 50 * time.Millisecond
 
-// Open maps a file, which member and parent both do. It takes no space until it is
-// written to; and the mapping lives on when the file is closed.
+// Open maps a file into memory; member and parent both do. It takes no space until it is written to. The mapping stays
+// when the file is closed.
 func Open(f *os.File) (*Samples, error) {
-	if err := f.Truncate(sampleBytes); err != nil { // to what it has, for the second one
+	if err := f.Truncate(sampleBytes); err != nil { // no change for the second process
 		return nil, err
 	}
 	b, err := unix.Mmap(int(f.Fd()), 0, sampleBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("mapping %s: %w", f.Name(), err)
 	}
-	// Two processes use it: whole words, written and read at once.
+	// Two processes use it, so all accesses are atomic, of whole words.
 	words := unsafe.Slice((*atomic.Int64)(unsafe.Pointer(&b[0])), len(b)/8)
 	return &Samples{words: words, bytes: b}, nil
 }
@@ -51,9 +50,9 @@ func Open(f *os.File) (*Samples, error) {
 // Close unmaps the memory.
 func (s *Samples) Close() error { return unix.Munmap(s.bytes) }
 
-// Take adds a sample to run i, the last one of its role, if the answer is the same
-// and sampling has not paused; or else, as for run −1, it begins another one. It
-// returns the number of the run, for the next sample of that role.
+// Take adds a sample to run i, the last one of its role, if the answer is the same and sampling has not paused.
+// Otherwise, and for run −1, it begins another run. It returns the number of the run, for the next sample of that
+// role.
 func (s *Samples) Take(i, neli, role int, answer int64, w Window) int {
 	if i >= 0 {
 		if r := s.run(i); r.Answer == answer && w.Before-r.Last.After <= BreakAfter {
@@ -71,8 +70,8 @@ func (s *Samples) entry(i int) []atomic.Int64 {
 	return s.words[at : at+runWords]
 }
 
-// begin adds a run of one sample and returns its number. The count comes last: a
-// reader sees an entry that is complete, or none.
+// begin adds a run of one sample, and returns its number. It updates the count last, so that a reader sees a complete
+// entry or none.
 func (s *Samples) begin(neli, role int, answer int64, w Window) int {
 	i := s.count()
 	if i == maxRuns {
@@ -89,8 +88,8 @@ func (s *Samples) begin(neli, role int, answer int64, w Window) int {
 	return i
 }
 
-// extend adds a sample to run i. A reader, or SIGKILL, may come between any two of
-// these: what is proven is then a sample less.
+// extend adds a sample to run i. A reader or SIGKILL may come between any two of these writes: then the run proves one
+// sample less.
 func (s *Samples) extend(i int, w Window) {
 	e := s.entry(i)
 	if gap := int64(w.Before) - e[5].Load(); gap > e[7].Load() {
@@ -122,7 +121,7 @@ func (s *Samples) Runs() Runs {
 	return runs
 }
 
-// Latest returns the run of one role that is going on.
+// Latest returns the present run of one role.
 func (s *Samples) Latest(neli, role int) (Run, bool) {
 	for i := s.count() - 1; i >= 0; i-- {
 		if r := s.run(i); r.Neli == neli && r.Role == role {
@@ -132,15 +131,14 @@ func (s *Samples) Latest(neli, role int) (Run, bool) {
 	return Run{}, false
 }
 
-// Note keeps a number beside the runs that its user gives a meaning: one of fifteen,
-// from 0, which all are 0 at first.
+// Note stores a number next to the runs. Its user gives it a meaning. There are fifteen of them, numbered from 0, and
+// all are 0 at first.
 func (s *Samples) Note(i int, n int64) { s.words[1:headerWords][i].Store(n) }
 
-// Noted returns what Note has kept.
+// Noted returns the number that Note stored.
 func (s *Samples) Noted(i int) int64 { return s.words[1:headerWords][i].Load() }
 
-// Now reads the machine's monotonic clock, the same one for all processes and the
-// one that Go's time package reads.
+// Now reads the machine's monotonic clock. It is the same for all processes, and Go's time package reads it, too.
 func Now() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {

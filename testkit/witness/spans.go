@@ -10,15 +10,15 @@ import (
 // Span is a closed interval of the monotonic clock; empty if To < From.
 type Span struct{ From, To time.Duration }
 
-// Length is 0 for an empty span.
+// Length returns the length, which is 0 for an empty span.
 func (s Span) Length() time.Duration { return max(0, s.To-s.From) }
 
-// Meets reports whether the two have an instant in common.
+// Meets reports whether two spans have an instant in common.
 func (s Span) Meets(o Span) bool {
 	return s.From <= s.To && o.From <= o.To && max(s.From, o.From) <= min(s.To, o.To)
 }
 
-// Contains reports whether a sample was taken within, wherever in its window.
+// Contains reports whether a sample was certainly taken within the span, wherever in its window.
 func (s Span) Contains(w Window) bool { return s.From <= w.Before && w.After <= s.To }
 
 func (s Span) String() string {
@@ -40,8 +40,7 @@ func Union(spans []Span) []Span {
 	return out
 }
 
-// Intersect returns what two sorted lists of disjoint spans have in common and is
-// longer than nothing.
+// Intersect returns the common parts of two sorted lists of disjoint spans, without those of length 0.
 func Intersect(a, b []Span) []Span {
 	var out []Span
 	for i, j := 0, 0; i < len(a) && j < len(b); {
@@ -57,7 +56,7 @@ func Intersect(a, b []Span) []Span {
 	return out
 }
 
-// Without returns the parts of a span that the others leave.
+// Without returns the parts of a span that the others do not cover.
 func Without(s Span, others []Span) []Span {
 	var out []Span
 	at := s.From
@@ -73,7 +72,7 @@ func Without(s Span, others []Span) []Span {
 	return out
 }
 
-// Longest is the length of the longest one; 0 if there is none.
+// Longest returns the length of the longest span; 0 if there is none.
 func Longest(spans []Span) time.Duration {
 	var most time.Duration
 	for _, s := range spans {

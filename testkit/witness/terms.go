@@ -14,7 +14,7 @@ type Term struct {
 	First, Last Window
 }
 
-// Proven is when it was led for certain.
+// Proven returns the time in which the member certainly led.
 func (t Term) Proven() Span { return Span{t.First.After, t.Last.Before} }
 
 func (t Term) String() string {
@@ -45,9 +45,8 @@ func Terms(member string, runs Runs) []Term {
 	return terms
 }
 
-// TermFaults names everything in the terms of one role, of all members, that
-// exclusive mode rules out: two leaders at one instant, one token of two members,
-// tokens that do not increase.
+// TermFaults lists everything in all members' terms of one role that exclusive mode rules out: two leaders at one
+// instant, one token for two members, tokens that do not increase.
 func TermFaults(terms []Term) []string {
 	var faults []string
 	report := func(what string, a, b Term) {
@@ -70,9 +69,8 @@ func TermFaults(terms []Term) []string {
 	return faults
 }
 
-// together reports whether there is an instant at which both certainly led:
-// proven times that meet, or a sample of one that lies within the proven time of
-// the other, wherever in its window it was taken.
+// together reports whether there is an instant at which both certainly led: either their proven times meet, or a
+// sample of one certainly lies within the proven time of the other.
 func together(a, b Term) bool {
 	a1, b1 := a.Proven(), b.Proven()
 	return a1.Meets(b1) || a1.Contains(b.First) || a1.Contains(b.Last) || b1.Contains(a.First) || b1.Contains(a.Last)

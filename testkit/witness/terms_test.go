@@ -8,15 +8,15 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// An oracle that never objects proves nothing: these are forged samples, in
-// milliseconds, that it must reject, each beside the nearest ones that it must not.
+// An oracle that never objects proves nothing. These are forged samples, in milliseconds, that it must reject, next to
+// similar ones that it must accept.
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// at is a sample that took a millisecond.
+// at returns the window of a sample that took a millisecond.
 func at(n int) Window { return Window{ms(n), ms(n + 1)} }
 
-// forged is a term sampled from one time to another.
+// forged returns a term that was sampled from one time to another.
 func forged(member string, token int64, from, to int) Term {
 	return Term{Member: member, Token: token, First: at(from), Last: at(to)}
 }
@@ -57,7 +57,7 @@ func TestTermFaults(t *testing.T) {
 }
 
 func TestRunsOfOneTermAreJoined(t *testing.T) {
-	// Suspended in between, or even with a lie of "no": one term all the same.
+	// A suspension in between, or even a wrong "no", does not make it two terms.
 	runs := Runs{
 		{Answer: No, First: at(0), Last: at(5)},
 		{Answer: 3, First: at(6), Last: at(10)},

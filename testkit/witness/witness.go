@@ -1,15 +1,13 @@
-// Package witness is what a member saw of its own leadership, and what is proven by
-// it. The real-broker suite and the chaos machine watch their members with it.
+// Package witness records what a member sees of its own leadership, and works out what this proves. The integration
+// tests and the chaos tests watch their members with it.
 //
-// A sample is three things in this order: the clock read, the question asked, the
-// clock read again. The answer was true at one instant between the two readings,
-// which one is not known. So an answer proves little, and two answers prove more:
-// a term is one uninterrupted time of leading, so between two true samples of the
-// same term it was led throughout. A term is therefore proven from the second
-// reading of its first true sample to the first reading of its last, whether or not
-// the process was suspended in between.
+// To take a sample, the member reads the clock, asks whether it leads, and reads the clock again. The answer was true
+// at some instant between the two readings. So one answer proves little, but two prove more: a term is one
+// uninterrupted period of leading, so the member led throughout between two true samples of the same term. A term is
+// therefore proven from the second reading of its first true sample to the first reading of its last one, whether or
+// not the process was suspended in between.
 //
-// All but Samples is pure; the tests feed it forged samples that it must reject.
+// Everything but Samples is pure. The tests feed it forged samples that it must reject.
 package witness
 
 import "time"
@@ -17,32 +15,31 @@ import "time"
 // Never is later than everything.
 const Never = time.Duration(1<<63 - 1)
 
-// Window is where one sample lies: between two readings of the monotonic clock.
+// Window is the time in which one sample was taken: between two readings of the monotonic clock.
 type Window struct{ Before, After time.Duration }
 
-// Answers that are no token.
+// Answers that are not tokens.
 const (
 	No      = int64(-2) // does not lead
 	NoToken = int64(-1) // leads, in non-exclusive mode
 )
 
-// Run is what a member saw of one role for as long as the answer stayed the same
-// and sampling did not pause.
+// Run is a period in which a member got the same answer for one role, and sampling did not pause.
 type Run struct {
-	Neli, Role  int // which of the member's Nelis, and which role there
+	Neli, Role  int // the number of the member's Neli, and the role there
 	Answer      int64
 	First, Last Window
 	Samples     int64
 	Gap         time.Duration // the longest time between two samples
 }
 
-// Proven is when the answer held for certain.
+// Proven returns the time in which the answer was certainly true.
 func (r Run) Proven() Span { return Span{r.First.After, r.Last.Before} }
 
-// Runs are what a member saw, in order.
+// Runs are a member's runs, in order.
 type Runs []Run
 
-// Of returns those of one role.
+// Of returns the runs of one role.
 func (rs Runs) Of(neli, role int) Runs {
 	var out Runs
 	for _, r := range rs {
@@ -53,12 +50,10 @@ func (rs Runs) Of(neli, role int) Runs {
 	return out
 }
 
-// Idle returns the times at which a member certainly did not lead the role that all
-// runs are of: between two consecutive samples that say so, until the first one, and
-// before its birth and after its death. That it did not turn leader and back again
-// between two samples is certain as well, since a term lasts T at least: runs are cut
-// where samples lie further apart than that. So of the time for which it was suspended
-// nothing is certain.
+// Idle returns the times at which a member certainly did not lead. All runs must be of one role. These times are
+// between two consecutive samples that say so, before the member's birth, and after its death. Between two such
+// samples it cannot have become leader and stopped again, since a term lasts at least T, and samples further apart than
+// that are in different runs. So nothing is certain about a time in which it was suspended.
 func (rs Runs) Idle(born, died time.Duration) []Span {
 	out := []Span{{-Never, born}, {died, Never}}
 	for i, r := range rs {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-// Next is the version after the newest tag: its minor version is one higher.
+// Next returns the version after the newest tag, with the next minor version.
 func Next(tags []string) string {
 	if len(tags) == 0 {
 		return "v0.1.0"
@@ -26,8 +26,8 @@ func Next(tags []string) string {
 	return fmt.Sprintf("v%d.%d.0", major, minor+1)
 }
 
-// Cut writes a version into all modules and the changelog, commits that, and tags the commit.
-// Nothing is pushed. The checkout must be clean.
+// Cut writes a version into all modules and the changelog, commits that, and tags the commit. It pushes nothing. The
+// checkout must be clean.
 func (r Repo) Cut(version string) error {
 	if err := r.mayCut(version); err != nil {
 		return err
@@ -59,13 +59,13 @@ func (r Repo) Cut(version string) error {
 	return nil
 }
 
-// mayCut is an error if the checkout cannot become that version.
+// mayCut returns an error if the checkout cannot become that version.
 func (r Repo) mayCut(version string) error {
 	if !semver.IsValid(version) || semver.Canonical(version) != version {
-		return fmt.Errorf("%q is no version: VERSION=vX.Y.Z", version)
+		return fmt.Errorf("%q is not a version: VERSION=vX.Y.Z", version)
 	}
 	if semver.Compare(version, "v2") >= 0 {
-		return fmt.Errorf("%s: from v2 on the paths of modules end in it, which is to be done by hand", version)
+		return fmt.Errorf("%s: from v2 on, the paths of modules end in the major version, which must be changed by hand", version)
 	}
 	versions, err := r.Versions()
 	if err != nil {
@@ -84,8 +84,7 @@ func (r Repo) mayCut(version string) error {
 	return nil
 }
 
-// writeVersion has all modules require version of each other, go.work replace it, and the
-// changelog name it.
+// writeVersion makes all modules require that version of each other, go.work replace it, and the changelog name it.
 func (r Repo) writeVersion(version string, published []Module) error {
 	all, err := r.All()
 	if err != nil {
@@ -122,7 +121,7 @@ func (r Repo) writeVersion(version string, published []Module) error {
 	return os.WriteFile(path, released(b, version, time.Now()), 0o644)
 }
 
-// writeWork has go.work replace version of each module that another one requires.
+// writeWork makes go.work replace that version of each module that another one requires.
 func (r Repo) writeWork(version string, published []Module) error {
 	path := filepath.Join(r.Dir, "go.work")
 	b, err := os.ReadFile(path)
@@ -148,13 +147,13 @@ func (r Repo) writeWork(version string, published []Module) error {
 
 const unreleased = "## [Unreleased]\n"
 
-// released gives the entries of a changelog that are not released yet to a version.
+// released moves the changelog's unreleased entries below a version.
 func released(changelog []byte, version string, at time.Time) []byte {
 	heading := fmt.Sprintf("%s\n## [%s] - %s\n", unreleased, version[1:], at.UTC().Format(time.DateOnly))
 	return bytes.Replace(changelog, []byte(unreleased), []byte(heading), 1)
 }
 
-// Section is what a changelog says below the heading of a version, without the v.
+// Section returns the part of a changelog below the heading of a version, which is given without the v.
 func Section(changelog []byte, version string) string {
 	_, after, found := strings.Cut(string(changelog), "## ["+version+"]")
 	if !found {
@@ -165,7 +164,7 @@ func Section(changelog []byte, version string) string {
 	return before
 }
 
-// recordFormat keeps what this version says to others, for the tests of later ones.
+// recordFormat saves samples of this version's records, for the tests of later versions.
 func (r Repo) recordFormat(version string) error {
 	for dir, packages := range map[string][]string{"": {"./internal/lease", "./internal/sentinel"}, "peers": {"./internal/wire"}} {
 		cmd := exec.Command("go", append([]string{"test", "-count=1", "-run", "^TestRecordsOfReleases$"}, packages...)...)
@@ -178,8 +177,8 @@ func (r Repo) recordFormat(version string) error {
 	return nil
 }
 
-// writeSums amends the last commit by the sums of the modules that others require. The sum of a
-// module does not depend on those that require it, so they come in that order.
+// writeSums adds to the last commit the sums of the modules that others require. A module's go.sum needs the sums of
+// the modules that it requires, so those come first.
 func (r Repo) writeSums(version string, published []Module) error {
 	sums := map[string][]string{}
 	for _, m := range published {
@@ -201,7 +200,7 @@ func (r Repo) writeSums(version string, published []Module) error {
 	return nil
 }
 
-// writeSumsOf puts the sums of our modules that m requires into its go.sum, and drops former ones.
+// writeSumsOf writes the sums of our modules that m requires into its go.sum, and removes former ones.
 func (r Repo) writeSumsOf(m Module, sums map[string][]string) error {
 	f, err := r.Mod(m.Dir)
 	if err != nil {
@@ -225,7 +224,7 @@ func (r Repo) writeSumsOf(m Module, sums map[string][]string) error {
 	return os.WriteFile(path, FormatSums(lines), 0o644)
 }
 
-// FormatSums is a go.sum of these lines, in the order in which Go writes them.
+// FormatSums returns a go.sum with these lines, in the order in which Go writes them.
 func FormatSums(lines []string) []byte {
 	versions := map[module.Version]string{}
 	var sorted []module.Version

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// Zip writes the zip of a module at a revision, as Go makes it of the repository.
+// Zip writes the zip of a module at a revision, as Go makes it from the repository.
 func (r Repo) Zip(path string, m Module, version, revision string) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -27,7 +27,7 @@ func (r Repo) Zip(path string, m Module, version, revision string) error {
 	return f.Close()
 }
 
-// Sums are the lines of go.sum for a version of a module, as it is at a revision.
+// Sums returns the lines of go.sum for a version of a module, from its files at a revision.
 func (r Repo) Sums(m Module, version, revision string) ([]string, error) {
 	dir, err := os.MkdirTemp("", "neli-sums")
 	if err != nil {
@@ -54,7 +54,7 @@ func (r Repo) Sums(m Module, version, revision string) ([]string, error) {
 	}, nil
 }
 
-// Proxy makes dir a file proxy (go help goproxy) of all tags of the published modules.
+// Proxy makes dir a file proxy (go help goproxy) for all tags of the published modules.
 func (r Repo) Proxy(dir string) error {
 	versions, err := r.Versions()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package repo knows the modules of this repository, their versions and tags, and makes of them
-// what Go fetches.
+// Package repo knows the modules of this repository, their versions and tags, and makes from them the files that Go
+// fetches.
 package repo
 
 import (
@@ -17,19 +17,19 @@ import (
 // Root is the path of the module at the top.
 const Root = "github.com/goneli/neli"
 
-// unpublished are the folders of modules that get no tag, for nobody imports them.
+// unpublished lists the folders of modules that get no tag, since users do not import them.
 var unpublished = []string{"bench", "chaos", "examples/migration", "integration", "release"}
 
-// forTrial are the folders of modules that are published, and that no module for use may require.
+// forTrial lists the folders of published modules that no library may require.
 var forTrial = []string{"examples", "testkit"}
 
 // Module is a module of the repository.
 type Module struct {
-	Dir  string // from the top, with slashes; "." is the top
+	Dir  string // relative to the top, with slashes; "." is the top
 	Path string
 }
 
-// Tag is the tag of a version of the module.
+// Tag returns the tag of a version of the module.
 func (m Module) Tag(version string) string {
 	if m.Dir == "." {
 		return version
@@ -37,10 +37,10 @@ func (m Module) Tag(version string) string {
 	return m.Dir + "/" + version
 }
 
-// Subdir is Dir, empty at the top.
+// Subdir returns Dir, or "" for the top.
 func (m Module) Subdir() string { return strings.TrimPrefix(m.Dir, ".") }
 
-// Trial reports whether the module is to try the library with, not to build on.
+// Trial reports whether the module is for trying the library, and not for use in programs.
 func (m Module) Trial() bool { return slices.Contains(forTrial, m.Dir) }
 
 // Repo is a checkout.
@@ -48,13 +48,13 @@ type Repo struct {
 	Dir string // absolute
 }
 
-// Here is the checkout of the working directory.
+// Here returns the checkout of the working directory.
 func Here() (Repo, error) {
 	out, err := exec.Command("git", "rev-parse", "--show-toplevel").Output()
 	return Repo{strings.TrimSpace(string(out))}, err
 }
 
-// Git runs git and returns what it says, without the last line's end.
+// Git runs git, and returns its output without the last newline.
 func (r Repo) Git(args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = r.Dir
@@ -66,7 +66,7 @@ func (r Repo) Git(args ...string) (string, error) {
 	return text, nil
 }
 
-// All are the modules of go.work.
+// All returns the modules of go.work.
 func (r Repo) All() ([]Module, error) {
 	path := filepath.Join(r.Dir, "go.work")
 	b, err := os.ReadFile(path)
@@ -89,7 +89,7 @@ func (r Repo) All() ([]Module, error) {
 	return all, nil
 }
 
-// Mod is the go.mod of a folder.
+// Mod returns the go.mod of a folder.
 func (r Repo) Mod(dir string) (*modfile.File, error) {
 	path := filepath.Join(r.Dir, dir, "go.mod")
 	b, err := os.ReadFile(path)
@@ -99,8 +99,8 @@ func (r Repo) Mod(dir string) (*modfile.File, error) {
 	return modfile.Parse(path, b, nil)
 }
 
-// Published are the modules that get tags, each after those that it requires. It is an error if
-// one requires what users cannot or need not fetch.
+// Published returns the modules that get tags, each after those that it requires. It fails if one requires a module
+// that users cannot fetch or should not have to fetch.
 func (r Repo) Published() ([]Module, error) {
 	all, err := r.All()
 	if err != nil {
@@ -123,13 +123,13 @@ func (r Repo) Published() ([]Module, error) {
 			}
 		}
 		if len(sorted) == before {
-			return nil, fmt.Errorf("modules require each other: all of %v but %v", all, sorted)
+			return nil, fmt.Errorf("modules require each other in a circle: all of %v except %v", all, sorted)
 		}
 	}
 	return sorted, nil
 }
 
-// requires are the modules among those published that m requires.
+// requires returns the published modules that m requires.
 func (r Repo) requires(m Module, published []Module) ([]Module, error) {
 	f, err := r.Mod(m.Dir)
 	if err != nil {
@@ -158,7 +158,7 @@ func (r Repo) requires(m Module, published []Module) ([]Module, error) {
 // Ours reports whether a module's path is one of this repository.
 func Ours(path string) bool { return path == Root || strings.HasPrefix(path, Root+"/") }
 
-// Versions are the versions that have tags, ascending.
+// Versions returns the versions that have tags, in ascending order.
 func (r Repo) Versions() ([]string, error) {
 	out, err := r.Git("tag", "--list", "v*")
 	if err != nil {
@@ -169,7 +169,7 @@ func (r Repo) Versions() ([]string, error) {
 	return versions, nil
 }
 
-// Tagged are the published modules that have a tag of a version.
+// Tagged returns the published modules that have a tag of a version.
 func (r Repo) Tagged(version string) ([]Module, error) {
 	published, err := r.Published()
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// checkout makes a repository with a library, one that requires it, and one for trial.
+// checkout makes a repository with a library, a module that requires it, and one for trial.
 func checkout(t *testing.T, files map[string]string) Repo {
 	t.Helper()
 	r := Repo{t.TempDir()}
@@ -31,7 +31,7 @@ func checkout(t *testing.T, files map[string]string) Repo {
 		"peers/go.mod":    "module github.com/goneli/neli/peers\n\ngo 1.26.0\n",
 		"peers/peers.go":  "package peers\n",
 	}
-	// In place of the library's own tests.
+	// Replacements for the library's own tests.
 	for _, of := range []string{"internal/lease", "internal/sentinel", "peers/internal/wire"} {
 		all[of+"/records_test.go"] = "package " + filepath.Base(of) + "\n\nimport \"testing\"\n\nfunc TestRecordsOfReleases(t *testing.T) {}\n"
 	}
@@ -84,13 +84,13 @@ func TestCut(t *testing.T) {
 	require.Equal(t, "v0.2.0\n", string(list))
 
 	require.ErrorContains(t, r.Cut("v0.2.0"), "not after v0.2.0")
-	require.ErrorContains(t, r.Cut("0.3.0"), "no version")
+	require.ErrorContains(t, r.Cut("0.3.0"), "not a version")
 	require.ErrorContains(t, r.Cut("v2.0.0"), "paths of modules")
 	require.NoError(t, os.WriteFile(filepath.Join(r.Dir, "stray"), nil, 0o644))
 	require.ErrorContains(t, r.Cut("v0.3.0"), "stray")
 }
 
-// What users fetch must not bring along what is for tests, nor what they cannot fetch.
+// Modules for users must not require modules for tests, or modules that users cannot fetch.
 func TestPublishedRefusesWhatUsersShouldNotFetch(t *testing.T) {
 	for requires, complaint := range map[string]string{
 		"require github.com/goneli/neli/testkit v0.1.0": "should not have to fetch",
@@ -119,7 +119,7 @@ func TestChangelog(t *testing.T) {
 	require.Empty(t, Section(text, "0.3.0"))
 }
 
-// Else a release would not be tidy.
+// Otherwise a release would not be tidy.
 func TestFormatSumsIsGosOrder(t *testing.T) {
 	r, err := Here()
 	require.NoError(t, err)

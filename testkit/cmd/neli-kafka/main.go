@@ -3,9 +3,8 @@
 //
 //	cd testkit && go run ./cmd/neli-kafka
 //
-// It prints the bootstrap address on standard output and everything else on
-// standard error. It needs Java 17 and, the first time, Maven. Data is gone
-// when it ends.
+// It prints the bootstrap address to standard output, and everything else to standard error. It needs Java 17
+// and, the first time, Maven. The data is removed when it ends.
 package main
 
 import (
@@ -28,7 +27,7 @@ func main() {
 		Log:         slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
 	flag.IntVar(&opts.Brokers, "brokers", 1, "number of brokers, 1 or 3")
-	flag.StringVar(&opts.Dir, "dir", "", "`directory` for data and logs, empty or absent, left behind (default a temporary one)")
+	flag.StringVar(&opts.Dir, "dir", "", "`directory` for data and logs, which must be empty or absent, and is kept (default a temporary one)")
 	flag.Func("set", "broker setting as `name=value`; may be repeated", func(s string) error {
 		name, value, ok := strings.Cut(s, "=")
 		if !ok {
