@@ -21,7 +21,7 @@ import (
 	"github.com/goneli/neli/testkit/proxy"
 )
 
-// What a careless user, a broken network and a rubbish topic can do.
+// Tests of bad configuration, a broken network and a topic with malformed records.
 func TestBadInput(t *testing.T) {
 	cluster := kafkatest.Run(t, kafkatest.Options{ProxiedListeners: 1, BrokerProps: hostileBroker()})
 	way, err := proxy.New(cluster, 0)
@@ -49,7 +49,7 @@ func nothingStays(t *testing.T) (check func()) {
 	}
 }
 
-// New refuses what the client would refuse, and names it.
+// New refuses the same properties as the client, and names them.
 func testConfiguration(t *testing.T) {
 	alone := nothingStays(t)
 	many := neli.Config{
@@ -76,7 +76,7 @@ func testConfiguration(t *testing.T) {
 		modes []string
 	}
 	all := []string{"open", "assigned", "non-exclusive"}
-	grouped := all[1:] // without a group nobody minds
+	grouped := all[1:] // without a group the property has no effect
 	for _, c := range []refusal{
 		{neli.KafkaConfigMap{"no.such.property": "x"}, "no.such.property", all},
 		{neli.KafkaConfigMap{"": "x"}, `""`, all},
@@ -107,7 +107,7 @@ func testConfiguration(t *testing.T) {
 	alone()
 }
 
-// rubbish returns n records of every kind that a leader topic should not hold.
+// rubbish returns n records of every kind that does not belong in a leader topic.
 func rubbish(n int, group, log string, random *rand.Rand) [][]byte {
 	forged := func(fields map[string]any) []byte {
 		record := map[string]any{"neli": 1, "kind": "beat", "group": group, "log": log, "process": "forger", "session": 1, "name": "forger",
@@ -242,7 +242,7 @@ func newer(record []byte) bool {
 	return bytes.Contains(record, []byte(`"neli":99`)) || bytes.Contains(record, []byte(`"coup"`))
 }
 
-// Close at any time, any number of times.
+// Close works at any time, any number of times.
 func testClose(t *testing.T, cluster *kafkatest.Cluster) {
 	admin := newHostileAdmin(t, cluster.Bootstrap())
 	for _, mode := range hostileModes {
@@ -315,7 +315,7 @@ func testClose(t *testing.T, cluster *kafkatest.Cluster) {
 	}
 }
 
-// Close with a broker that does not answer keeps to its bound.
+// Close returns within its bound even if the broker does not answer.
 func testCloseUnreachable(t *testing.T, cluster *kafkatest.Cluster, way *proxy.Proxy) {
 	broker := cluster.Brokers()[0]
 	for _, cut := range []struct {
@@ -362,11 +362,11 @@ func testCloseUnreachable(t *testing.T, cluster *kafkatest.Cluster, way *proxy.P
 	}
 }
 
-// hostileCloseBound is what Close's comment promises for the settings of these tests.
+// hostileCloseBound is the bound that Close's comment promises for the settings of these tests.
 const hostileCloseBound = time.Second + 3200*time.Millisecond + 12*time.Second
 
-// Without a broker nobody leads, and everything else works: New, Pulse and Close
-// in time, a log that says what is wrong and does not flood. Then the broker comes.
+// Without a broker no member leads, and everything else works: New, Pulse and Close return in time, and the
+// log says what is wrong without flooding. Then the broker comes up.
 func testNoBroker(t *testing.T, cluster *kafkatest.Cluster) {
 	broker := cluster.Brokers()[0]
 	require.NoError(t, broker.Terminate(t.Context()))

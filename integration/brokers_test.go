@@ -18,9 +18,8 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// Three brokers, replication 3: a leader that loses sight of one of them, and
-// brokers that crash or are restarted under their leaders. These cases follow one
-// another: what is done to a broker concerns all.
+// Three brokers, replication factor 3: a leader is cut off from one of them, and brokers crash or restart under
+// their leaders. These cases run one after another, since a fault of a broker affects all.
 
 func TestThreeBrokers(t *testing.T) {
 	e := newEnv(t, 3, 3, nil)
@@ -42,8 +41,8 @@ func TestThreeBrokers(t *testing.T) {
 	t.Run("brokers restarted and killed", func(t *testing.T) { brokersFail(t, e, admin) })
 }
 
-// partitionLeader is the broker that leads the partition where the case fixes it;
-// the group is then coordinated by another.
+// partitionLeader is the broker that leads the partition, in cases that fix it. Another broker then coordinates
+// the group.
 const partitionLeader = int32(1)
 
 // placed prepares an election whose only partition is led by one broker and whose
@@ -59,9 +58,8 @@ func placed(t *testing.T, e *env, a admin, nomination neli.Nomination) (*electio
 	return el, int(coordinator)
 }
 
-// Only nomination goes through the coordinator. A leader that cannot reach it loses
-// its session, the group nominates another, and the lease goes on all the same:
-// there is nothing wrong with the leader.
+// Only nomination goes through the coordinator. A leader that cannot reach it loses its session, and the group
+// nominates another process. The lease continues nevertheless, since nothing is wrong with the leader.
 func cutOffFromCoordinator(t *testing.T, e *env, a admin) {
 	p := e.proxy(t)
 	el, coordinator := placed(t, e, a, neli.Assigned)
@@ -88,10 +86,9 @@ func cutOffFromCoordinator(t *testing.T, e *env, a admin) {
 	}
 }
 
-// A leader that cannot reach the partition's broker can neither beat nor read. It
-// lapses, and someone who can reach it leads: at once where any process may claim,
-// and with a group when the nominated process, which the group takes for healthy,
-// has made room.
+// A leader that cannot reach the partition's broker can neither beat nor read. It lapses, and a process that can
+// reach the broker leads: at once if any process may claim; with a group only after the nominated process, which
+// the group believes to be healthy, has made room.
 func cutOffFromPartitionLeader(t *testing.T, e *env, a admin, nomination neli.Nomination) {
 	p := e.proxy(t)
 	el, _ := placed(t, e, a, nomination)
@@ -113,7 +110,7 @@ func cutOffFromPartitionLeader(t *testing.T, e *env, a admin, nomination neli.No
 	el.leader(0, patience)
 }
 
-// giveWay is how long a nominated process tries to claim in vain.
+// giveWay is how long a nominated process tries to claim without success.
 const giveWay = 15 * time.Second
 
 // underBrokers prepares elections with T = 5 s and three partitions, one for each
@@ -184,12 +181,11 @@ func (e *election) settledAgain(what string, before map[int]int64, since, bound 
 		e.params.Timeout, lost, len(before), worst.Round(time.Millisecond))
 }
 
-// A planned restart hands partitions over in order. With T = 5 s it should cost no
-// term; how many it does cost is reported and not asserted, since brokers promise
-// nothing about it, but none costs more than its leader's crash would. A crashed broker stalls every partition that it replicates
-// until it has left the in-sync replicas, which takes broker.session.timeout.ms,
-// 9 s: terms of 5 s lapse, and someone must claim thereafter, as after a crash of the
-// leader, once the clients have found the partition's new leader.
+// A planned restart of a broker hands partitions over cleanly. With T = 5 s it should cost no term. The test
+// reports the number of lost terms and does not assert it, since brokers promise nothing about it; but no loss may
+// cost more than a crash of the leader. A crashed broker stalls every partition that it replicates until it has
+// left the in-sync replicas. That takes broker.session.timeout.ms, 9 s, so terms of 5 s lapse. Then a process must
+// claim, as after a crash of the leader, once the clients have found the partition's new leader.
 func brokersFail(t *testing.T, e *env, a admin) {
 	all := underBrokers(t, e)
 	crash := func(el *election) time.Duration {
@@ -239,9 +235,8 @@ const (
 	reconnecting  = 10 * time.Second
 )
 
-// A broker that stands still for longer than T ends every term at once, and that
-// says nothing about any member: nobody is to claim everything for it, and with the
-// broker back all is led again within two T.
+// A broker that stands still for longer than T ends every term at once. That says nothing about any member, so no
+// member may claim everything. When the broker is back, every role is led again within two T.
 func TestBrokerStandsStill(t *testing.T) {
 	e := newEnv(t, 1, 0, nil)
 	e.own(t)
@@ -265,7 +260,7 @@ func TestBrokerStandsStill(t *testing.T) {
 	t.Logf("all of %d roles are led %v after the broker's return", el.params.Roles, took.Round(time.Millisecond))
 }
 
-// admin asks a cluster for what elections do not tell.
+// admin asks a cluster for facts that elections do not show.
 type admin struct{ *kgo.Client }
 
 func newAdmin(t *testing.T, bootstrap string) admin {
@@ -290,8 +285,8 @@ func (a admin) groupElsewhere(t *testing.T, prefix string, broker int32) (string
 	return "", 0
 }
 
-// coordinator returns the broker that coordinates a group. The first question
-// makes the topic of groups, which takes a while.
+// coordinator returns the broker that coordinates a group. The first request makes Kafka create the topic for
+// groups, which takes a while.
 func (a admin) coordinator(t *testing.T, group string) int32 {
 	t.Helper()
 	var at int32

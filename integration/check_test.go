@@ -32,8 +32,8 @@ func buildCommand(t *testing.T) string {
 	return program
 }
 
-// testCheckedLogins has the command check a broker that does not let it in: it says so in one
-// sentence, which names the property to look at, and shows no secret.
+// testCheckedLogins runs neli check against brokers that refuse its login. It prints one sentence, which names the
+// property to look at, and shows no secret.
 func testCheckedLogins(t *testing.T, b *tokenBed) {
 	program := buildCommand(t)
 	without := func(props neli.KafkaConfigMap, prefix string) neli.KafkaConfigMap {
@@ -54,7 +54,7 @@ func testCheckedLogins(t *testing.T, b *tokenBed) {
 	plain, _ := b.byPassword(t, "franz", "PLAIN", nil)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	require.NoError(t, os.WriteFile(ca, []byte(b.cluster.CAPEM()), 0o600))
-	for _, cfg := range []*neli.Config{&password, &plain} { // a file of properties has no value of several lines
+	for _, cfg := range []*neli.Config{&password, &plain} { // a value in a file of properties must fit in one line
 		delete(cfg.KafkaConfig, "ssl.ca.pem")
 		cfg.KafkaConfig["ssl.ca.location"] = ca
 	}
@@ -105,17 +105,17 @@ func testCheckedLogins(t *testing.T, b *tokenBed) {
 	}
 }
 
-// runCheck runs neli check with these properties, and returns its exit code and all it says.
+// runCheck runs neli check with these properties, and returns its exit code and its output.
 func runCheck(t *testing.T, program, topic string, props neli.KafkaConfigMap) (int, string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, "check", "--group", "checked", "--topic", topic, "--config", propertiesFile(t, props), "--for", "1s")
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &said, &said
-	_ = cmd.Run() // its code is what matters
+	_ = cmd.Run() // the exit code is checked below
 	return cmd.ProcessState.ExitCode(), said.String()
 }
 
-// propertiesFile is a file for --config.
+// propertiesFile writes a file for --config, and returns its path.
 func propertiesFile(t *testing.T, props neli.KafkaConfigMap) string {
 	t.Helper()
 	var lines strings.Builder
@@ -127,7 +127,7 @@ func propertiesFile(t *testing.T, props neli.KafkaConfigMap) string {
 	return file
 }
 
-// testServed: what a command serves that has logged in by a token has neither the token nor what it was had for.
+// testServed: after a login by token, neli run --listen serves neither the token nor the secret behind it.
 func testServed(t *testing.T, b *tokenBed, program string) {
 	cfg, _ := b.member(t, "franz", nil, nil, hostileRights["open"]...)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

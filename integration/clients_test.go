@@ -22,8 +22,8 @@ import (
 // the default, or franz.
 const envProvider = "NELI_PROVIDER"
 
-// clients are all there are. What the library rests on, and that they get along, is
-// tested with both in any case.
+// clients has all Kafka clients. Tests of what the library needs from a client, and of groups with different clients,
+// always use both.
 var clients = map[string]func() kafka.Provider{
 	"confluent": confluent,
 	"franz":     func() kafka.Provider { return franz.Provider() },
@@ -38,18 +38,18 @@ func confluent() kafka.Provider {
 	return p
 }
 
-// client returns the one that NELI_PROVIDER names.
+// client returns the client that NELI_PROVIDER names.
 func client() kafka.Provider { return clientNamed("") }
 
-// clientNamed returns the one of that name, or, without, the one that NELI_PROVIDER names.
+// clientNamed returns the client of that name, or for "" the one that NELI_PROVIDER names.
 func clientNamed(name string) kafka.Provider {
 	if name = cmp.Or(name, os.Getenv(envProvider)); name != "" {
-		return clients[name]() // TestMain has looked
+		return clients[name]() // TestMain has checked the name
 	}
 	return nil
 }
 
-// byClient is what goes for the default, or for franz if that is tested.
+// byClient returns the value for the default client, or for franz if that is being tested.
 func byClient[T any](confluent, franz T) T {
 	if os.Getenv(envProvider) == "franz" {
 		return franz
@@ -119,15 +119,15 @@ func TestMixedClients(t *testing.T) {
 
 func led(m *hostileMember) []int { return slices.Collect(m.Roles()) }
 
-// together tells that the two lead all roles between them.
+// together reports whether the two lead all roles between them.
 func together(a, b *hostileMember) bool {
 	all := append(led(a), led(b)...)
 	slices.Sort(all)
 	return len(slices.Compact(all)) == 4
 }
 
-// A topic's id is the same string with both clients, as records bear it: also where it
-// has characters that not every base64 has.
+// Both clients return a topic's id as the same string, since records have it. This includes ids with characters that
+// differ between variants of base64.
 func TestTopicIDsAgree(t *testing.T) {
 	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: hostileBroker()})
 	admin := newHostileAdmin(t, cluster.Bootstrap())

@@ -18,19 +18,17 @@ import (
 	"github.com/goneli/neli/testkit/nursery"
 )
 
-// commandTimeout is T of the command's test.
+// commandTimeout is T in the test of the command.
 const commandTimeout = 2 * time.Second
 
-// commandJob is a job that holds the lock of a file for as long as it lives, and says so if
-// somebody else has it.
+// commandJob is a job that locks a file as long as it lives. It reports an overlap if another job has the lock.
 const commandJob = `exec 9>>"$WITNESS"; flock -n 9 || { echo overlap; exit 99; }
 echo started $NELI_TOKEN $NELI_GROUP $$; exec sleep 1000`
 
 var commandStarted = regexp.MustCompile(`(?m)^started (\d+) (\S+) (\d+)$`)
 
-// The command neli on a real Kafka; what else it does is tested in its own module, on one
-// in memory. The job is told its token, and when its elector is killed the next job starts only when the
-// first one is dead, with a higher token.
+// The command neli with a real Kafka. (Its own module has more tests, with a Kafka in memory.) The job gets its token.
+// When its elector is killed, the next job starts only when the first one is dead, and with a higher token.
 func TestCommandRuns(t *testing.T) {
 	bootstrap := kafkatest.Bootstrap(t)
 	dir := t.TempDir()
@@ -74,11 +72,11 @@ func TestCommandRuns(t *testing.T) {
 	require.False(t, nursery.Alive(second.pid))
 }
 
-// commandMember is a neli that runs the job when it leads.
+// commandMember is a neli that runs the job while it leads.
 type commandMember struct {
 	t       *testing.T
 	name    string
-	said    string // the file of what the job writes
+	said    string // the file with the job's output
 	process *nursery.Process
 }
 
@@ -108,14 +106,14 @@ func (m *commandMember) output() string {
 	return string(text)
 }
 
-// runs reports whether its job has started. None may find that another one runs.
+// runs reports whether its job has started. It fails the test if the job reports an overlap.
 func (m *commandMember) runs() bool {
 	text := m.output()
 	require.NotContains(m.t, text, "overlap")
 	return commandStarted.MatchString(text)
 }
 
-// startedJob is what a job says of itself.
+// startedJob is what a job prints when it starts.
 type startedJob struct {
 	token int64
 	group string

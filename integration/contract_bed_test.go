@@ -24,10 +24,10 @@ import (
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
-// contractCluster is one broker to which anything may be done.
+// contractCluster is one broker, to which tests may do anything.
 type contractCluster struct {
 	*kafkatest.Cluster
-	raw   *kgo.Client // for what no other client can ask
+	raw   *kgo.Client // for requests that no other client can make
 	dir   string
 	named atomic.Int64
 }
@@ -48,8 +48,8 @@ func (c *contractCluster) plain() map[string]string {
 	return map[string]string{"bootstrap.servers": c.Bootstrap()}
 }
 
-// bed can do everything that the contract asks for. Its administrator is new: one whose
-// request was under way when the broker was frozen waits for a minute.
+// bed returns a bed with all abilities. Its admin client is new, since one whose request was pending when the broker
+// was frozen would wait for a minute.
 func (c *contractCluster) bed(t *testing.T, p kafka.Provider, props map[string]string) providertest.Bed {
 	admin := newHostileAdmin(t, c.Bootstrap())
 	return providertest.Bed{
@@ -101,8 +101,8 @@ func (c *contractCluster) freeze(t *testing.T) func() {
 	}
 }
 
-// serves tells whether the broker is registered: it is not for a while when it has been
-// silent, and clients that ask then wait for a controller.
+// serves reports whether the broker is registered. After a silence it is not registered for a while, and clients that
+// ask meanwhile wait for a controller.
 func (c *contractCluster) serves(t *testing.T) bool {
 	client, err := kgo.NewClient(kgo.SeedBrokers(c.Bootstrap()), kgo.RequestRetries(0), kgo.RequestTimeoutOverhead(time.Second))
 	require.NoError(t, err)
@@ -115,8 +115,8 @@ func (c *contractCluster) serves(t *testing.T) bool {
 	return err == nil && len(resp.Brokers) == 1 && resp.ControllerID >= 0
 }
 
-// truncate cuts the records off the broker's file while it does not run. It leads with a
-// new epoch afterwards, as a broker does that has been elected without them.
+// truncate cuts the records off the broker's file while it is down. Afterwards it leads with a new epoch, like a broker
+// that was elected without these records.
 func (c *contractCluster) truncate(t *testing.T, topic string, partition int, end int64) {
 	t.Helper()
 	b := c.Brokers()[0]
@@ -128,8 +128,8 @@ func (c *contractCluster) truncate(t *testing.T, topic string, partition int, en
 	require.NoError(t, b.Restart(t.Context()))
 }
 
-// cutLog cuts a segment's batches that begin at or after an offset. A batch begins with
-// its offset, of eight bytes, and its length behind these twelve, of four.
+// cutLog removes a segment's batches that begin at or after an offset. A batch begins with its offset, in eight bytes,
+// and the length of the rest, in four bytes.
 func cutLog(t *testing.T, path string, end int64) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -148,7 +148,7 @@ func cutLog(t *testing.T, path string, end int64) {
 	}
 }
 
-// gap ends a transaction that has written nothing: what marks its end takes an offset.
+// gap ends a transaction that has written nothing. The marker of its end takes an offset.
 func (c *contractCluster) gap(t *testing.T, topic string, partition int) {
 	t.Helper()
 	id := c.name("transaction")
@@ -173,7 +173,7 @@ func (c *contractCluster) gap(t *testing.T, topic string, partition int) {
 	require.NoError(t, kerr.ErrorForCode(finished.ErrorCode))
 }
 
-// restricted makes a user with these rights.
+// restricted creates a user with these rights.
 func (c *contractCluster) restricted(t *testing.T, topic, group string, rights providertest.Rights) map[string]string {
 	t.Helper()
 	user := c.name("user")
@@ -195,7 +195,7 @@ func (c *contractCluster) restricted(t *testing.T, topic, group string, rights p
 	}
 }
 
-// throttled makes a client.id that may produce ten kilobytes a second.
+// throttled creates a client.id that may produce ten kilobytes a second.
 func (c *contractCluster) throttled(t *testing.T) map[string]string {
 	t.Helper()
 	id := c.name("throttled")

@@ -6,8 +6,8 @@ import (
 	"github.com/goneli/neli/nelitest/providertest"
 )
 
-// Each provider keeps to what the library rests on, on a real broker: nelitest does so
-// too, by the same tests, so that what is shown with it goes for Kafka.
+// Each provider fulfils the contract of the library on a real broker. nelitest passes the same tests, so results with
+// nelitest apply to Kafka.
 func TestProviderContract(t *testing.T) {
 	t.Parallel()
 	for name, provider := range clients {

@@ -13,11 +13,9 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// Exclusive mode under every fault that one process can suffer, for both ways of
-// nomination. Each case asserts what is particular to it; that there were never
-// two leaders, that tokens increase, that no vacancy was longer than the settings
-// promise and that members were told the truth in order, every election asserts
-// when it ends.
+// Exclusive mode under every fault that can happen to one process, for both ways of nomination. Each case asserts what
+// is special to it. At its end every election asserts that there were never two leaders, that tokens increase, that no
+// vacancy was longer than the settings promise, and that members got the right events in the right order.
 
 // busyMachine is added to every bound: two cores that run brokers, members of
 // several cases and perhaps a compiler stall any of them for a moment.
@@ -26,13 +24,12 @@ const busyMachine = 2 * time.Second
 // roundTrip is allowed for one round trip of a record, three brokers' p99.
 const roundTrip = 25 * time.Millisecond
 
-// rebalanceTime is J: from the end of a session until the others have been
-// assigned what it left. They learn at their next heartbeat that they are to join.
+// rebalanceTime is J: from the end of a session until its partitions are assigned to others. These learn at their next
+// heartbeat that they must join.
 const rebalanceTime = 2 * time.Second
 
-// openBound is how long a role stays without leader at most when any process may
-// claim: T′ after the last beat, which a claim of another one may precede by a beat
-// interval, and the claim's way.
+// openBound is the longest time that a role may be without a leader when any process may claim: T′ after the last beat
+// and the time of the claim. The last beat may come up to one beat interval after the last proof of leading.
 func openBound(timeout time.Duration) time.Duration {
 	const drift = 0.0005
 	silence := time.Duration(float64(timeout)*(1+drift)/(1-drift)) + time.Millisecond
@@ -58,7 +55,7 @@ func exclusiveParams(e *env, nomination neli.Nomination, timeout time.Duration) 
 	return p
 }
 
-// exclusive prepares an election with the bound that its settings promise.
+// exclusive prepares an election with the bound that follows from its settings.
 func exclusive(t *testing.T, e *env, nomination neli.Nomination, timeout time.Duration, change ...func(*contenderParams)) *election {
 	t.Helper()
 	params := exclusiveParams(e, nomination, timeout)
@@ -73,9 +70,8 @@ func exclusive(t *testing.T, e *env, nomination neli.Nomination, timeout time.Du
 	return el
 }
 
-// longEnough is for how long a leader is kept away: beyond T, and beyond its
-// session where it has one. Not much beyond: one that trusts its lease for too long
-// is to be caught at it.
+// longEnough is how long a leader is kept away: longer than T, and longer than its session if it has one. Only a little
+// longer, so that the test catches a leader that trusts its lease for too long.
 func (e *election) longEnough() time.Duration {
 	d := e.params.Timeout
 	if e.grouped() {
@@ -84,8 +80,7 @@ func (e *election) longEnough() time.Duration {
 	return d + d/4
 }
 
-// firstLeader is how long the first leader may take: a topic has to be made, a
-// group formed, and T′ waited.
+// firstLeader is how long the first leader may take: the topic has to be created, the group formed, and T′ waited.
 const firstLeader = 30 * time.Second
 
 func TestExclusiveOpen(t *testing.T) {
@@ -133,9 +128,8 @@ func leaderKilled(t *testing.T, e *env, nomination neli.Nomination) {
 	t.Logf("killed → next leader: %v", (next.since - at).Round(time.Millisecond))
 }
 
-// A suspended leader knows nothing of its suspension. When it wakes, its clock
-// must tell it at once that it leads no more, before anything else does; and it is
-// told so before it can lead again.
+// A suspended leader does not know of its suspension. When it wakes, its clock must say at once that it no longer leads,
+// before anything else does. It must receive an event for this before it can lead again.
 func leaderSuspended(t *testing.T, e *env, nomination neli.Nomination) {
 	el := exclusive(t, e, nomination, time.Second)
 	el.start("first")
@@ -164,8 +158,8 @@ func leaderSuspended(t *testing.T, e *env, nomination neli.Nomination) {
 	t.Logf("suspended → next leader: %v", (next.since - asleep).Round(time.Millisecond))
 }
 
-// The worst a leader can wake to: its own beats, acknowledged and read back, one
-// after another. They prove that it held the lease when it sent them, not now.
+// The hardest case for a leader that wakes: it reads back its own beats, acknowledged, one after another. They prove
+// that it held the lease when it sent them, not now.
 func leaderWithBacklog(t *testing.T, e *env, nomination neli.Nomination) {
 	p := e.proxy(t)
 	el := exclusive(t, e, nomination, 2*time.Second)
@@ -173,10 +167,10 @@ func leaderWithBacklog(t *testing.T, e *env, nomination neli.Nomination) {
 	old := el.leader(0, firstLeader)
 	second := el.follow("second")[0]
 
-	// What it writes arrives, what it reads waits in the proxy, and then in its
-	// sockets. It must be asleep before it notices, by T, that its reads are cut off.
+	// Its writes arrive, but its reads wait in the proxy and later in its sockets. It must be suspended before T has
+	// passed, when it would notice that its reads are cut off.
 	require.NoError(t, p.Hold(proxy.Downstream))
-	// franz-go sends nothing more before what it has sent is acknowledged.
+	// franz-go sends no more records until the earlier ones are acknowledged.
 	second.readsMore(byClient[int64](3, 1), el.params.Timeout)
 	asleep := old.suspend()
 	require.NoError(t, p.Restore())
@@ -193,8 +187,8 @@ func leaderWithBacklog(t *testing.T, e *env, nomination neli.Nomination) {
 	t.Logf("woke to %d records", old.records(0)-had)
 }
 
-// While LeaderRevoked runs the lease is kept alive for it; not so when the process
-// is suspended there, and the barrier that goes on afterwards is nobody's leader.
+// While LeaderRevoked runs, the lease is kept. If the process is suspended meanwhile, the lease ends, and the barrier that
+// continues afterwards does not lead.
 func leaderSuspendedInRevoke(t *testing.T, e *env, nomination neli.Nomination) {
 	el := exclusive(t, e, nomination, time.Second, func(c *contenderParams) { c.Drain = time.Minute })
 	el.bound += el.params.Timeout // a term that is being revoked may end by itself
@@ -219,7 +213,7 @@ func leaderSuspendedInRevoke(t *testing.T, e *env, nomination neli.Nomination) {
 	assert.Empty(t, first.events("fenced"), "told once that the term is over")
 }
 
-// A leader that closes hands over without anybody waiting for T.
+// A leader that closes hands over, and no process has to wait for T.
 func leaderCloses(t *testing.T, e *env, nomination neli.Nomination) {
 	el := exclusive(t, e, nomination, 4*time.Second)
 	el.bound = 100*time.Millisecond + busyMachine
@@ -246,11 +240,11 @@ func leaderHangs(t *testing.T, e *env, nomination neli.Nomination) {
 	old.say(command{Do: "hang"})
 	hung := old.awaits("hangs", patience)
 	next := el.leader(0, el.bound+el.params.MaxPulse+patience, old.member)
-	// It leads on for MaxPulseInterval, is looked at once a second, then for T.
+	// It still leads for MaxPulseInterval, up to a second until the check, and then T.
 	assert.Less(t, next.since-hung.At, el.params.MaxPulse+time.Second+el.bound)
 }
 
-// A member that joins or leaves, in order or not, is none of the leader's business.
+// A member that joins or leaves, cleanly or not, does not disturb the leader.
 func othersJoinAndLeave(t *testing.T, e *env, nomination neli.Nomination) {
 	el := exclusive(t, e, nomination, 4*time.Second)
 	el.start("first")

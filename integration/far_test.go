@@ -11,8 +11,8 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// Brokers that are half a second away there and back are no trouble at T = 10 s: nothing is
-// warned of, the first term lasts, and Close hands over.
+// With T = 10 s, brokers with a round trip of half a second cause no trouble: there are no warnings, the first term
+// lasts, and Close hands over.
 func TestFarBrokers(t *testing.T) {
 	const away, timeout, quiet = 500 * time.Millisecond, 10 * time.Second, 12 * time.Second
 	e := newEnv(t, 1, 1, nil)

@@ -18,11 +18,9 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// How long a role is without leader, measured: three members, one stock broker,
-// beats each T/5, the library's own defaults. Asserted is what is promised, of the
-// median as it is, since a machine is not busy at each of them, and of each with
-// busyMachine on top. The figures themselves are for reading, beside those of the
-// prototype of the lease that preceded this library.
+// These tests measure how long a role is without a leader: three members, one stock broker, a beat each T/5, the library's
+// defaults. They assert the promised bound for the median, since the machine is not always busy, and the bound plus
+// busyMachine for each measurement. The figures themselves are for reading.
 
 // envFigures is how often each fault is measured.
 const envFigures = "NELI_FIGURES"
@@ -31,7 +29,7 @@ func figureCount(t *testing.T) int {
 	t.Helper()
 	s := os.Getenv(envFigures)
 	if s == "" {
-		return 3 // the least that has a median
+		return 3 // the smallest number with a useful median
 	}
 	n, err := strconv.Atoi(s)
 	require.NoError(t, err, envFigures)
@@ -46,7 +44,7 @@ type figure struct {
 	taken           []time.Duration
 }
 
-// median is the middle one, or the one below the middle.
+// median returns the middle value, or the one below the middle.
 func (f *figure) median() time.Duration {
 	return slices.Sorted(slices.Values(f.taken))[(len(f.taken)-1)/2]
 }
@@ -79,7 +77,7 @@ func report(t *testing.T, figures ...*figure) {
 	t.Log(text.String())
 }
 
-// stock is an env of a broker with stock settings.
+// stock returns an env of a broker with stock settings.
 func stock(t *testing.T) *env {
 	t.Helper()
 	return &env{bootstrap: kafkatest.Bootstrap(t), session: 6 * time.Second}
@@ -134,8 +132,8 @@ func TestFiguresOpen(t *testing.T) {
 	}
 }
 
-// anyMoment waits for a random part of a beat interval and returns the leader:
-// otherwise each fault would come at the same moment of the leader's beat.
+// anyMoment waits for a random part of a beat interval and returns the leader. Otherwise each fault would come at the same
+// moment of the leader's beat.
 func (e *election) anyMoment() held {
 	e.t.Helper()
 	e.leader(0, patience)
@@ -143,8 +141,8 @@ func (e *election) anyMoment() held {
 	return e.leader(0, patience)
 }
 
-// With groups, most of the time is spent waiting for sessions to end: each measure
-// has an election of its own, and all wait at once.
+// With groups, most of the time is spent waiting for sessions to end. So each measurement has an election of its own, and
+// all wait in parallel.
 func TestFiguresAssigned(t *testing.T) {
 	e := stock(t)
 	const timeout = 5 * time.Second

@@ -11,8 +11,8 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// What the consumer group does to leaders, with every kind of group that Kafka
-// has; many roles; and several groups on one topic.
+// How the consumer group affects leaders, with every kind of group that Kafka has; many roles; and several groups on one
+// topic.
 
 func TestGroups(t *testing.T) {
 	e := newEnv(t, 1, 0, nil)
@@ -48,7 +48,7 @@ func joinUnderRange(t *testing.T, e *env) {
 	el := exclusive(t, e, neli.Assigned, 4*time.Second, withAssignor("range"))
 	el.start("a")
 	leader := el.leader(0, firstLeader)
-	// One after another, so that each causes a rebalance of its own.
+	// They join one after another, so that each causes its own rebalance.
 	others := append(el.follow("b"), el.follow("c")...)
 	leader.logs(assignedLine, 3, patience)
 	others[0].close(patience)
@@ -60,8 +60,7 @@ func joinUnderRange(t *testing.T, e *env) {
 	assert.Len(t, leader.events("acquired", "revoked", "fenced"), 1)
 }
 
-// When the assignment does move, the leader hands over in order and nobody waits
-// for T.
+// When the assignment moves, the leader hands over cleanly, and no process waits for T.
 func joinUnderRangeMoves(t *testing.T, e *env) {
 	el := exclusive(t, e, neli.Assigned, 4*time.Second, withAssignor("range"))
 	el.bound = 100*time.Millisecond + busyMachine
@@ -109,7 +108,7 @@ func consumerProtocol(t *testing.T, e *env) {
 	el.allLed(patience)
 }
 
-// vacancies returns those of all roles.
+// vacancies returns the vacancies of all roles.
 func (e *election) vacancies() []vacancy {
 	var out []vacancy
 	for role := range e.params.Roles {
@@ -140,7 +139,7 @@ func staticMembership(t *testing.T, e *env) {
 	assert.Less(t, next.since-at, session)
 }
 
-// static returns properties with an instance id; maps are shared between members.
+// static returns properties with an instance id, as a new map, since members share the other one.
 func static(props map[string]string, id string, session time.Duration) map[string]string {
 	out := map[string]string{}
 	for name, value := range props {
@@ -211,7 +210,7 @@ func (e *election) rolesOf(m *member) []int {
 	return out
 }
 
-// Roles that are no more are given up in order, and the others are not touched.
+// Roles that no longer exist are given up cleanly, and the others are not touched.
 func fewerRoles(t *testing.T, e *env) {
 	el := exclusive(t, e, neli.Open, 3*time.Second, func(c *contenderParams) { c.Roles, c.Partitions = 4, 4 })
 	first := el.start("first")
@@ -222,7 +221,7 @@ func fewerRoles(t *testing.T, e *env) {
 	waitUntil(t, patience, "roles 2 and 3 are given up", func() bool {
 		return fmt.Sprint(el.rolesOf(first)) == "[0 1]"
 	})
-	// One that still knows of them takes them, and no more.
+	// A member that still knows these roles takes them, and no others.
 	second := el.start("second")
 	waitUntil(t, patience, "another leads roles 2 and 3", func() bool {
 		return fmt.Sprint(el.rolesOf(second)) == "[2 3]"

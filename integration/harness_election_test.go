@@ -18,9 +18,8 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// election is a group of member processes that contend for the same roles. When
-// the test ends all of them are killed, and everything that they saw is held
-// against what their mode promises; a case adds what it expects beyond that.
+// election is a group of member processes that contend for the same roles. When the test ends, all of them are killed, and
+// everything that they saw is checked against the promises of their mode. A case adds its own expectations.
 type election struct {
 	t       *testing.T
 	env     *env
@@ -33,9 +32,9 @@ type election struct {
 	// exclusive mode; without leader at all, in non-exclusive mode, where zero
 	// means that no instant may be.
 	bound time.Duration
-	// sampled is the share of a member's life that must have been sampled.
+	// sampled is the least share of a member's life that must have been sampled.
 	sampled float64
-	// settled, in non-exclusive mode, is when all is judged from: settle sets it.
+	// settled, in non-exclusive mode, is the time from which the promises are checked; settle sets it.
 	settled time.Duration
 }
 
@@ -44,8 +43,7 @@ var (
 	suiteStarted   = strconv.FormatInt(time.Now().UnixNano(), 36)
 )
 
-// fresh is a part of a name that nobody has used: a foreign broker remembers what
-// earlier runs have left there.
+// fresh is a part of a name that was never used: a foreign broker still has the topics of earlier runs.
 func fresh() string { return fmt.Sprintf("%s-%d", suiteStarted, electionSerial.Add(1)) }
 
 // newElection prepares an election in a group and a topic of its own.
@@ -82,10 +80,10 @@ func slug(name string) string {
 	}, name)
 }
 
-// drives are the ways in which members drive their Neli, in turn.
+// drives lists the ways in which members drive their Neli. Members use them in turn.
 var drives = []drive{driveBackground, driveLead, drivePulse}
 
-// start starts a member. It has the election's settings but for what change does.
+// start starts a member with the election's settings, modified by change.
 func (e *election) start(name string, change ...func(*memberParams)) *member {
 	e.t.Helper()
 	c := e.params
@@ -141,7 +139,7 @@ type held struct {
 	since time.Duration // when it was first proven
 }
 
-// leader waits until some member leads the role: any but these.
+// leader waits until a member other than these leads the role.
 func (e *election) leader(role int, within time.Duration, except ...*member) held {
 	e.t.Helper()
 	var h held
@@ -167,14 +165,14 @@ func (e *election) allLed(within time.Duration) {
 	}
 }
 
-// settle waits until every role has a leader: it is to have one from now on.
+// settle waits until every role has a leader. From now on each must have one.
 func (e *election) settle() {
 	e.t.Helper()
 	e.allLed(firstLeader)
 	e.settled = witness.Now()
 }
 
-// holds asserts that the very term goes on.
+// holds asserts that this term continues.
 func (e *election) holds(h held) {
 	e.t.Helper()
 	token, ok := h.leads(0, h.role)
@@ -182,7 +180,7 @@ func (e *election) holds(h held) {
 	assert.Equal(e.t, h.token, token, "another term of %s", h.member)
 }
 
-// soleTerm asserts that nobody ever led the role but in this one term.
+// soleTerm asserts that the role was led only in this one term.
 func (e *election) soleTerm(h held) {
 	e.t.Helper()
 	e.holds(h)
@@ -212,7 +210,7 @@ func (e *election) neverAgain(h held, since time.Duration) {
 	}
 }
 
-// finish kills all members and holds what they saw against the promises.
+// finish kills all members, and checks what they saw against the promises.
 func (e *election) finish() {
 	end := witness.Now()
 	for _, m := range e.members {
@@ -230,7 +228,7 @@ func (e *election) finish() {
 	_ = os.RemoveAll(e.dir)
 }
 
-// keep keeps what the members wrote, and prints the end of their logs.
+// keep saves the members' files, and prints the end of their logs.
 func (e *election) keep() {
 	dir := filepath.Join("logs", slug(e.t.Name()), filepath.Base(e.dir))
 	if err := os.CopyFS(dir, os.DirFS(e.dir)); err != nil {

@@ -13,9 +13,8 @@ import (
 	"github.com/goneli/neli/testkit/proxy"
 )
 
-// env is the Kafka of a group of cases: one that the suite has started, or the
-// one that NELI_BOOTSTRAP names, of which it knows nothing and which it must not
-// disturb.
+// env is the Kafka for a group of cases: one that the suite has started, or the one that NELI_BOOTSTRAP names, which it
+// must not disturb.
 type env struct {
 	bootstrap string
 	cluster   *kafkatest.Cluster // nil: foreign
@@ -23,9 +22,8 @@ type env struct {
 	session   time.Duration // shortest session timeout that the broker takes
 }
 
-// quickGroups makes groups settle soon, and sessions short: what is tested is the
-// library, not the broker's patience. The library's own defaults, against a stock
-// broker, are what figures_test.go measures.
+// quickGroups makes groups settle quickly, and sessions short, since these cases test the library and not the broker's
+// timeouts. figures_test.go measures the library's defaults on a stock broker.
 var quickGroups = map[string]string{
 	"group.initial.rebalance.delay.ms":         "300",
 	"group.min.session.timeout.ms":             "1000",
@@ -79,7 +77,7 @@ func (e *env) proxy(t *testing.T) *proxy.Proxy {
 	return p
 }
 
-// through has a member reach Kafka through a proxy only.
+// through makes a member reach Kafka only through a proxy.
 func through(p *proxy.Proxy) func(*memberParams) {
 	return func(m *memberParams) {
 		for i := range m.Contenders {

@@ -22,7 +22,7 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// The parent's side of a member: a process that is told what to do and watched.
+// The parent's side of a member, which is a process that gets commands and is watched.
 
 // member is a member process as its parent sees it.
 type member struct {
@@ -34,7 +34,7 @@ type member struct {
 	samples *witness.Samples
 	done    chan struct{} // closed when it has ended and died is known
 
-	born, died time.Duration // at the earliest, at the latest; died once done
+	born, died time.Duration // the earliest start and the latest end; died is set once done is closed
 	suspended  bool
 	slept      time.Duration // while suspended, in all
 	stopped    time.Duration // when it was suspended last
@@ -43,8 +43,7 @@ type member struct {
 // members starts members, as long as this process lives.
 var members = sync.OnceValues(func() (*nursery.Nursery, error) { return nursery.New("") })
 
-// startMember starts a member with a directory of its own below dir. The caller
-// is to reap it.
+// startMember starts a member with a directory of its own below dir. The caller must call reap.
 func startMember(t *testing.T, dir string, params memberParams) *member {
 	t.Helper()
 	m := &member{t: t, params: params, dir: filepath.Join(dir, params.Name), done: make(chan struct{})}
@@ -72,7 +71,7 @@ func startMember(t *testing.T, dir string, params memberParams) *member {
 	m.process, err = n.Start(cmd)
 	require.NoError(t, err)
 	go func() {
-		<-m.process.Done() // how it ended is of no interest: mostly by SIGKILL
+		<-m.process.Done() // how it ended does not matter: mostly by SIGKILL
 		m.died = witness.Now()
 		close(m.done)
 	}()
@@ -116,8 +115,7 @@ func (m *member) kill() time.Duration {
 	return at
 }
 
-// suspend stops the member where it stands and returns when that began. It stands
-// when it takes no more samples.
+// suspend stops the member at once, and returns when that began. The member has stopped when it takes no more samples.
 func (m *member) suspend() time.Duration {
 	m.t.Helper()
 	at := m.signal(syscall.SIGSTOP)
@@ -132,7 +130,7 @@ func (m *member) suspend() time.Duration {
 	return at
 }
 
-// wake lets a suspended member go on and returns when that began.
+// wake resumes a suspended member, and returns when that began.
 func (m *member) wake() time.Duration {
 	m.t.Helper()
 	at := m.signal(syscall.SIGCONT)
@@ -140,8 +138,7 @@ func (m *member) wake() time.Duration {
 	return at
 }
 
-// close closes the member's Nelis, waits for that, has the process end, and
-// returns when it began.
+// close closes the member's Nelis, waits for that, ends the process, and returns when closing began.
 func (m *member) close(within time.Duration) time.Duration {
 	m.t.Helper()
 	at := m.beginClose()
@@ -172,7 +169,7 @@ func (m *member) endClose(within time.Duration) {
 	waitUntil(m.t, patience, fmt.Sprintf("%s ends", m), func() bool { return !m.running() })
 }
 
-// passes is how often the member has sampled all roles.
+// passes returns how often the member has sampled all roles.
 func (m *member) passes() int64 { return m.samples.Noted(notePasses) }
 
 // sampledMore waits until the member has taken n more samples of each role.
@@ -184,7 +181,7 @@ func (m *member) sampledMore(n int64) {
 	})
 }
 
-// records is how many records contender i has read from its topic.
+// records returns the number of records that contender i has read from its topic.
 func (m *member) records(i int) int64 { return m.samples.Noted(noteRecords + i) }
 
 // readsMore waits until the member has read n more records.
@@ -194,8 +191,8 @@ func (m *member) readsMore(n int64, within time.Duration) {
 	waitUntil(m.t, within, fmt.Sprintf("%s reads %d more records", m, n), func() bool { return m.records(0) >= from+n })
 }
 
-// leads reports whether the member says, at this time, that it leads the role, and
-// under what token. One that is suspended or dead says nothing.
+// leads reports whether the member says now that it leads the role, and with which token. A suspended or dead member says
+// nothing.
 func (m *member) leads(contender, role int) (int64, bool) {
 	if m.suspended || !m.running() {
 		return 0, false
@@ -204,7 +201,7 @@ func (m *member) leads(contender, role int) (int64, bool) {
 	return r.Answer, ok && r.Answer != witness.No && witness.Now()-r.Last.After < time.Second
 }
 
-// events returns what the member has told so far: of these kinds, or all.
+// events returns the events that the member has reported so far: those of these kinds, or all.
 func (m *member) events(what ...string) []eventLine {
 	m.t.Helper()
 	content, err := os.ReadFile(filepath.Join(m.dir, eventsName))
@@ -257,17 +254,17 @@ func (m *member) tail(n int) string {
 	return string(printed) + strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// reap ends the member, whatever state it is in.
+// reap kills the member, whatever state it is in.
 func (m *member) reap() {
 	m.process.Kill()
 	<-m.done
 	_ = m.stdin.Close()
 }
 
-// patience is for what should take moments, on a machine that is busy.
+// patience is how long a short step may take on a busy machine.
 const patience = 30 * time.Second
 
-// waitUntil waits for a condition, which it asks every two milliseconds.
+// waitUntil waits for a condition, which it checks every two milliseconds.
 func waitUntil(t *testing.T, within time.Duration, what string, cond func() bool) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
@@ -279,8 +276,7 @@ func waitUntil(t *testing.T, within time.Duration, what string, cond func() bool
 	}
 }
 
-// waitPast waits until the clock has gone past at: for what must have a chance to
-// happen and must not.
+// waitPast waits until the clock has passed at, to see that something does not happen meanwhile.
 func waitPast(t *testing.T, at time.Duration) {
 	t.Helper()
 	waitUntil(t, at-witness.Now()+patience, "time passes", func() bool { return witness.Now() > at })

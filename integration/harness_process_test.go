@@ -18,11 +18,10 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// The member's side: the test binary, executed again. It contends as its
-// parameters say, samples its own leadership every millisecond, writes down what
-// its application is told, and does what its parent says.
+// The member's side: the test binary, executed again. It contends as its parameters say, samples its own leadership every
+// millisecond, records the events that its application gets, and carries out its parent's commands.
 
-// envMember makes the test binary a member: of the directory that it names.
+// envMember makes the test binary a member, with the directory that it names.
 const envMember = "NELI_TEST_MEMBER"
 
 func TestMain(m *testing.M) {
@@ -57,7 +56,7 @@ type memberParams struct {
 	Name       string
 	Contenders []contenderParams
 
-	program string // the file of this suite as another release has it; empty: this one
+	program string // the test binary of another release; empty: this one
 }
 
 // contenderParams are the settings of one Neli and of the application around it.
@@ -91,7 +90,7 @@ const (
 	drivePulse      drive = "pulse"
 )
 
-// command is what the parent says, one JSON value each.
+// command is a command of the parent, one JSON value each.
 type command struct {
 	Do        string // close, roles, hang, finish, exit
 	Contender int
@@ -155,7 +154,7 @@ func memberMain(dir string) error {
 	}
 	for {
 		var cmd command
-		// The end of input is the end of the parent.
+		// The end of input means that the parent has ended.
 		if err := in.Decode(&cmd); errors.Is(err, io.EOF) {
 			return errors.New("the parent is gone")
 		} else if err != nil {
@@ -198,12 +197,12 @@ func openSamples(dir string) (*witness.Samples, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close() // the mapping has its own hold on it
+	defer f.Close() // the mapping stays
 	return witness.Open(f)
 }
 
-// sample asks, of every role, whether it is led, each millisecond and once more
-// when it is to stop. One reading of the clock ends a sample and begins the next.
+// sample checks for every role whether it is led, each millisecond, and once more before it stops. One reading of the clock
+// ends a sample and begins the next.
 func (m *memberProcess) sample(stop <-chan struct{}, done chan<- struct{}) {
 	defer close(done)
 	tick := time.NewTicker(time.Millisecond)
@@ -231,7 +230,7 @@ func (m *memberProcess) sample(stop <-chan struct{}, done chan<- struct{}) {
 	}
 }
 
-// tell writes one event, in one write: what is written survives SIGKILL.
+// tell writes one event, in a single write, so that it survives SIGKILL.
 func (m *memberProcess) tell(e eventLine) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -355,7 +354,7 @@ func (c *contender) pulse() error {
 	}
 }
 
-// work is a small piece of work, or, on command, one that never ends.
+// work does a small piece of work, or, on command, hangs forever.
 func (c *contender) work() {
 	select {
 	case <-c.hang:

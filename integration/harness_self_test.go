@@ -19,12 +19,12 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// The harness itself: what its reports are worth, and that it leaves nothing
-// behind. No broker is needed: nothing listens where these members look for one.
+// Tests of the harness itself: its reports are right, and it leaves nothing behind. They need no broker: nothing listens
+// at the address that these members use.
 
 const nobodyThere = "127.0.0.1:1"
 
-// lonely are the parameters of a member that finds no broker.
+// lonely returns the parameters of a member that finds no broker.
 func lonely(name string) memberParams {
 	return memberParams{Name: name, Contenders: []contenderParams{{
 		Bootstrap: nobodyThere, Group: name, Topic: name, Timeout: time.Second, Roles: 2,
@@ -45,8 +45,7 @@ func TestMemberIsWatched(t *testing.T) {
 	m.sampledMore(20)
 	killed := m.kill()
 
-	// What was sampled until SIGKILL is there, and nothing is claimed of the time
-	// when it was suspended.
+	// All samples up to SIGKILL are there, and there are none for the time of the suspension.
 	for role := range 2 {
 		runs := m.samples.Runs().Of(0, role)
 		require.GreaterOrEqual(t, len(runs), 2)
@@ -81,11 +80,10 @@ func TestMemberClosesWithoutBroker(t *testing.T) {
 	assert.Contains(t, m.awaits("ended", patience).Error, "closed")
 }
 
-// envParent makes the test binary play a parent that ends badly.
+// envParent makes the test binary act as a parent that ends badly.
 const envParent = "NELI_TEST_PARENT"
 
-// However the test process ends, no member outlives it: not one that reads
-// commands, and not one that is suspended.
+// However the test process ends, no member outlives it, neither one that reads commands nor one that is suspended.
 func TestMembersDieWithTheirParent(t *testing.T) {
 	if end := os.Getenv(envParent); end != "" {
 		parentOfMembers(t, end)
@@ -93,7 +91,7 @@ func TestMembersDieWithTheirParent(t *testing.T) {
 	for _, end := range []string{"killed", "panics"} {
 		t.Run(end, func(t *testing.T) {
 			cmd := exec.Command(os.Args[0], "-test.run=^TestMembersDieWithTheirParent$")
-			// t.TempDir of a process that is killed stays behind, unless it lies in ours.
+			// A killed process leaves its t.TempDir behind, so it must lie in this test's.
 			cmd.Env = append(os.Environ(), envParent+"="+end, "TMPDIR="+t.TempDir())
 			out, err := cmd.StdoutPipe()
 			require.NoError(t, err)
@@ -122,8 +120,7 @@ func TestMembersDieWithTheirParent(t *testing.T) {
 	}
 }
 
-// processLives tells whether a process runs. One that has ended and waits for an
-// init that never reaps it, as in many containers, does not.
+// processLives reports whether a process runs. Zombies do not count: in many containers init never reaps them.
 func processLives(pid int) bool {
 	if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 		return false

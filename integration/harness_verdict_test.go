@@ -11,7 +11,7 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// What every election is held against when it is over.
+// The checks of every election at its end.
 
 func (e *election) verify(end time.Duration) {
 	e.t.Helper()
@@ -50,7 +50,7 @@ func (e *election) verifyExclusive() {
 	}
 }
 
-// contenders is how many Nelis a member has.
+// contenders returns the number of a member's Nelis.
 func (e *election) contenders() int {
 	n := 0
 	for _, m := range e.members {
@@ -59,8 +59,7 @@ func (e *election) contenders() int {
 	return n
 }
 
-// verifyCover: from settled on no role is uncovered at any instant, or, where the
-// case allows a bound, for longer than that.
+// verifyCover: from settled on, no role is uncovered at any instant, or, if the case allows a bound, for longer than that.
 func (e *election) verifyCover(end time.Duration) {
 	e.t.Helper()
 	if !assert.NotZero(e.t, e.settled, "the roles were never led") {
@@ -95,7 +94,7 @@ func (e *election) lives(role int) []life {
 	return out
 }
 
-// verifyEvents: what each member was told is in order and agrees with its terms.
+// verifyEvents: the events of each member are in order and agree with its terms.
 func (e *election) verifyEvents() {
 	e.t.Helper()
 	for _, m := range e.members {
@@ -126,13 +125,13 @@ func (e *election) verifyEvents() {
 	}
 }
 
-// sampledEnough is the share of a life that must have been sampled, as a rule. The rest is
-// starts of brokers, which take all cores for a moment.
+// sampledEnough is the share of a life that must usually have been sampled. Starts of brokers, which take all cores for a
+// moment, explain the rest.
 const sampledEnough = 0.9
 
-// verifySampling: what was not sampled is not known, and a check of little is no
-// check. Counted is from the first sample to the member's end, suspensions left out.
-// On a machine that is not overloaded nearly all of it is sampled.
+// verifySampling: nothing is known about times without samples, so enough time must have been sampled. The time from the
+// first sample to the member's end counts, without suspensions. On a machine that is not overloaded, nearly all of it is
+// sampled.
 func (e *election) verifySampling() {
 	e.t.Helper()
 	var shares []string

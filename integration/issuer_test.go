@@ -23,13 +23,13 @@ const (
 	issuerLife   = 30 * time.Second // longer than a session of a broker of kafkatest, and short
 )
 
-// issuer issues tokens to whoever knows the secret, as an identity provider does: the client's id is the subject.
+// issuer issues tokens to clients that know the secret, like an identity provider. The client's id is the subject.
 type issuer struct {
 	*httptest.Server
 	key   *rsa.PrivateKey
 	to    sync.Map // *atomic.Int64 by subject: tokens issued
 	asked atomic.Int64
-	// answers takes the place of a token, if it is set.
+	// answers, if set, replaces the answers with tokens.
 	answers atomic.Pointer[http.HandlerFunc]
 	assert  atomic.Pointer[rsa.PublicKey] // of those who prove by an assertion who they are
 }
@@ -77,7 +77,7 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, map[string]any{"access_token": i.issue(id, issuerLife), "token_type": "Bearer", "expires_in": int(issuerLife.Seconds()), "scope": r.FormValue("scope")})
 }
 
-// issued is how many tokens a subject has had.
+// issued returns the number of tokens issued to a subject.
 func (i *issuer) issued(subject string) int64 {
 	count, ok := i.to.Load(subject)
 	if !ok {
@@ -107,7 +107,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// instead is an answer in place of tokens.
+// instead sets an answer in place of tokens.
 func (i *issuer) instead(status int, kind, body string) {
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", kind)

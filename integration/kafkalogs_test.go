@@ -17,15 +17,12 @@ import (
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
-// logsTimeout is T: a broker that is killed is missed by a replicated topic for longer than
-// ten times that.
+// logsTimeout is T. A replicated topic takes more than ten times that to recover from a killed broker.
 const logsTimeout = 500 * time.Millisecond
 
-// On three logs, each on a broker of its own, the crash of a broker ends no term at
-// T = 500 ms, and a broker that comes back with an empty log elects nobody beside the
-// leader. How long brokers stand still that are started anew beside others is a question
-// of the machine: so a term may be lost with one or the other broker, and must not be with
-// all. Two leaders, or a token that goes back, there are never.
+// On three logs, each on a broker of its own, a broker's crash ends no term at T = 500 ms, and a broker that comes back with
+// an empty log does not lead to a second leader. How long a starting broker delays the others depends on the machine, so a
+// term may be lost with some of the brokers, but not with all of them. There are never two leaders, and no token goes back.
 func TestLogsOfOneBrokerEach(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "kafka")
 	props := hostileBroker()
@@ -73,7 +70,7 @@ func TestLogsOfOneBrokerEach(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		require.NoError(t, b.Restart(ctx))
 		cancel()
-		// The log counts again when its epoch was waited out and it was claimed.
+		// The log counts again after its epoch was waited out and it was claimed.
 		resets := func() bool {
 			return !slices.ContainsFunc(members, func(m *hostileMember) bool { return m.Stats().LogResets < uint64(i+1) })
 		}
@@ -86,7 +83,7 @@ func TestLogsOfOneBrokerEach(t *testing.T) {
 	t.Logf("%d of 3 crashes cost no term", kept)
 }
 
-// oversight looks at who leads, all the time.
+// oversight checks all the time who leads.
 type oversight struct {
 	t       *testing.T
 	members []*hostileMember
@@ -118,9 +115,8 @@ func watchOver(t *testing.T, members []*hostileMember) *oversight {
 	return o
 }
 
-// look asserts that at most one leads, with a token that does not go back. Two that are
-// asked one after the other may both say so when leadership moves in between: then the
-// first is asked again.
+// look asserts that at most one member leads, with a token that does not go back. If leadership moves between the checks
+// of two members, both may say that they lead; then the first one is asked again.
 func (o *oversight) look() {
 	leader, token := "", int64(0)
 	var first *hostileMember
@@ -151,7 +147,7 @@ func (o *oversight) look() {
 	}
 }
 
-// now is who leads, if anybody does, and with what token.
+// now returns the leader, if there is one, and its token.
 func (o *oversight) now() (string, int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

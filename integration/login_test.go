@@ -28,7 +28,7 @@ import (
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
-// tokenBed is a broker that takes tokens, and who issues them.
+// tokenBed is a broker that accepts tokens, and their issuer.
 type tokenBed struct {
 	cluster *kafkatest.Cluster
 	issuer  *issuer
@@ -69,8 +69,8 @@ func hook(cfg *neli.Config, token func(context.Context) (neli.Token, error)) {
 	cfg.Token = token
 }
 
-// Both clients log in by tokens, of properties and of a function, and on a broker that wants new ones every 20 s. A
-// token is replaced before it ends; while it cannot be, that is told, and nothing else happens.
+// Both clients log in by tokens, from properties and from a function, on a broker that wants new ones every 20 s. A token is
+// replaced before it ends. If it cannot be replaced, a warning is logged, and nothing else happens.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -78,7 +78,7 @@ func TestTokens(t *testing.T) {
 	maps.Copy(props, plainProperties())
 	b := &tokenBed{issuer: i, cluster: kafkatest.Run(t, kafkatest.Options{Secure: true, Issuer: i.URL, BrokerProps: props})}
 	b.admin = newHostileAdmin(t, b.cluster.Bootstrap())
-	t.Run("", func(t *testing.T) { // of those that wait, all wait at once
+	t.Run("", func(t *testing.T) { // so that all that wait do so in parallel
 		for name := range clients {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -96,7 +96,7 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// testRenewal has a member lead on while its tokens and its sessions with the broker end, twice.
+// testRenewal: a member leads throughout while its tokens and its sessions with the broker end, twice.
 func testRenewal(t *testing.T, b *tokenBed, name string) {
 	cfg, log := b.member(t, name, neli.KafkaConfigMap{"debug": "all", "sasl.oauthbearer.extensions": "traceId=123"}, nil, hostileRights["open"]...)
 	m := hostileStart(t, cfg, log)
@@ -157,7 +157,7 @@ var assertionKey = sync.OnceValue(func() *rsa.PrivateKey {
 	return key
 })
 
-// testTokenFunction has Config.Token fail when it is time for another token.
+// testTokenFunction: Config.Token fails when another token is due.
 func testTokenFunction(t *testing.T, b *tokenBed, name string) {
 	var calls, running atomic.Int64
 	var first atomic.Int64 // when the first token ends
@@ -196,7 +196,7 @@ func testTokenFunction(t *testing.T, b *tokenBed, name string) {
 	shows(t, log, m)
 }
 
-// testRefusedTokens: what is refused from the beginning ends a member, with one error that names a property.
+// testRefusedTokens: a login that is refused from the start ends the member, with one error that names a property.
 func testRefusedTokens(t *testing.T, b *tokenBed, name string) {
 	hooked := func(token func(context.Context) (neli.Token, error)) func(*neli.Config) {
 		return func(c *neli.Config) { hook(c, token) }
@@ -262,7 +262,7 @@ func byName(name, confluent, franz string) string {
 	return confluent
 }
 
-// testIssuers: what an issuer answers in place of a token, from the beginning.
+// testIssuers: answers of an issuer in place of a token, from the start.
 func testIssuers(t *testing.T, b *tokenBed, name string) {
 	const page = "<html>s3cret-page</html>"
 	hangs := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -13,10 +13,9 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// Non-exclusive mode promises a leader at every instant, in three cases that
-// differ in what becomes of the old one: it lives, it is cut off, it is dead. What
-// each election asserts when it ends is that no instant was without leader, or,
-// after a crash, that none of the times without was longer than S + J + B.
+// Non-exclusive mode promises a leader at every instant, in three cases: the old leader lives, is cut off, or is dead. At
+// its end each election asserts that no instant was without a leader, or, after a crash, that no time without one was longer
+// than S + J + B.
 
 // cover prepares an election in which B is a twentieth of T, and T three sessions:
 // longer than S + J + 2B, as the promise for members that are cut off needs.
@@ -62,8 +61,8 @@ func TestNonExclusive(t *testing.T) {
 	}
 }
 
-// The old leader lives: through joins, the rebalances that they cause, and orderly
-// leaves, until nobody is left of those who began.
+// The old leader lives, through joins, the rebalances that they cause, and clean leaves, until none of the first members is
+// left.
 func membersRestarted(assignor string) func(*testing.T, *env) {
 	return func(t *testing.T, e *env) {
 		el := cover(t, e, 6, 3, func(c *contenderParams) { c.Kafka["partition.assignment.strategy"] = assignor })
@@ -91,7 +90,7 @@ func memberKilled(t *testing.T, e *env) {
 	el.start("first")
 	el.settle()
 	el.follow("second", "third")
-	waitPast(t, witness.Now()+el.params.Timeout) // until those who gave away presume no more
+	waitPast(t, witness.Now()+el.params.Timeout) // until the members that lost partitions no longer presume
 	for range 2 {
 		role := soleLeader(t, el)
 		leader := el.leader(role, patience)
@@ -126,8 +125,7 @@ func soleLeader(t *testing.T, el *election) int {
 	return sole
 }
 
-// The old leader runs on and is cut off: it presumes until the others have taken
-// over, and presumes no more when T is over.
+// The old leader runs but is cut off. It presumes until the others have taken over, and no longer after T.
 func memberCutOff(how proxy.Cut) func(*testing.T, *env) {
 	return func(t *testing.T, e *env) {
 		p := e.proxy(t)
@@ -156,8 +154,7 @@ func memberCutOff(how proxy.Cut) func(*testing.T, *env) {
 	}
 }
 
-// The worst moment to be cut off is that of a rebalance: what the group has
-// withdrawn, or is about to, the member does not learn.
+// The worst moment to be cut off is a rebalance: the member does not learn what the group withdraws from it.
 func memberCutOffDuringJoin(t *testing.T, e *env) {
 	p := e.proxy(t)
 	el := cover(t, e, 3, 3)

@@ -9,23 +9,22 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// An oracle that never objects proves nothing: these are forged samples, in
-// milliseconds, that it must reject, each beside the nearest ones that it must not.
-// Package witness has more of them.
+// An oracle that never objects proves nothing. These are forged samples, in milliseconds, that it must reject, next to
+// similar ones that it must accept. Package witness has more of them.
 
 const forgedTick = time.Millisecond
 
-// at is a sample that took a millisecond.
+// at returns the window of a sample that took a millisecond.
 func at(ms int) witness.Window {
 	return witness.Window{Before: time.Duration(ms) * forgedTick, After: time.Duration(ms+1) * forgedTick}
 }
 
-// between is a span of the clock.
+// between returns a span of the clock.
 func between(from, to int) witness.Span {
 	return witness.Span{From: time.Duration(from) * forgedTick, To: time.Duration(to) * forgedTick}
 }
 
-// forged is a term sampled from one time to another.
+// forged returns a term that was sampled from one time to another.
 func forged(member string, token int64, from, to int) witness.Term {
 	return witness.Term{Member: member, Token: token, First: at(from), Last: at(to)}
 }
@@ -39,8 +38,7 @@ func TestOracleVacancies(t *testing.T) {
 	assert.Len(t, tooLong(vs, 500*forgedTick), 1)
 }
 
-// alive is a member that answers no until from, yes until to, and then no until
-// the end of sampling at 1000.
+// alive returns the life of a member that answers no until from, yes until to, and then no until sampling ends at 1000.
 func alive(name string, from, to int) life {
 	return life{member: name, died: witness.Never, runs: witness.Runs{
 		{Answer: witness.No, First: at(0), Last: at(from - 1)},

@@ -10,14 +10,12 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// The omniscient check: from what all members saw of their own leadership, by one
-// clock, to what must not have been. Pure functions; oracle_self_test.go feeds
-// them forged samples that they must reject. What samples prove is told in package
-// witness, which has what this and the chaos machine share.
+// The oracle: from what all members saw of their own leadership, by one clock, it finds violations. These are pure
+// functions; oracle_self_test.go feeds them forged samples that they must reject. Package witness says what samples prove,
+// and has the code that this suite and the chaos tests share.
 
-// vacancies returns the times between the leaders of one role: from the last
-// proof of one to the first proof of the next. Each is longer than what really
-// was vacant, by two samples at the most.
+// vacancies returns the times between the leaders of one role: from the last proof of one to the first proof of the next.
+// Each is longer than the real vacancy, by at most two samples.
 func vacancies(terms []witness.Term) []vacancy {
 	terms = slices.Clone(terms)
 	slices.SortFunc(terms, func(a, b witness.Term) int { return cmp.Compare(a.First.After, b.First.After) })
@@ -48,8 +46,8 @@ func tooLong(vs []vacancy, bound time.Duration) []string {
 	return faults
 }
 
-// life is what is known of one member and one role: its runs, and between which
-// instants the process was alive at most. Before and after it led nothing.
+// life is what is known of one member and one role: its runs, and the longest possible life of the process. Before and after
+// that it led nothing.
 type life struct {
 	member     string
 	born, died time.Duration // died: witness.Never if it lives
@@ -67,8 +65,7 @@ func (l life) leading() []witness.Span {
 	return out
 }
 
-// uncovered returns the times within s at which no member led, where that is
-// certain: every one of them is proven idle.
+// uncovered returns the times within s at which certainly no member led: every member is proven idle.
 func uncovered(lives []life, s witness.Span) []witness.Span {
 	common := []witness.Span{s}
 	for _, l := range lives {
@@ -77,9 +74,8 @@ func uncovered(lives []life, s witness.Span) []witness.Span {
 	return common
 }
 
-// unproven returns the times within s at which no member is proven to have led.
-// What was really uncovered is less, by two samples and whatever the machine kept
-// the members from sampling.
+// unproven returns the times within s at which no member is proven to have led. The time that was really uncovered is
+// shorter, by two samples and by pauses in sampling.
 func unproven(lives []life, s witness.Span) []witness.Span {
 	var led []witness.Span
 	for _, l := range lives {
@@ -88,17 +84,16 @@ func unproven(lives []life, s witness.Span) []witness.Span {
 	return witness.Without(s, led)
 }
 
-// told is one event that a member's application was given.
+// told is one event that a member's application received.
 type told struct {
 	at    time.Duration
 	what  string // acquired, revoked or fenced
 	token int64
 }
 
-// eventFaults checks what one member was told of one partition, in order, against
-// its terms of a role there: acquired, then exactly one of revoked and fenced,
-// then acquired again with a greater token; and no leading under a token before
-// its acquired. In non-exclusive mode tokens are all −1 and only the order counts.
+// eventFaults checks one member's events of one partition, in order, against its terms of a role there. It expects acquired,
+// then exactly one of revoked and fenced, then acquired with a greater token; and no leading with a token before its
+// acquired. In non-exclusive mode all tokens are −1, and only the order counts.
 func eventFaults(events []told, terms []witness.Term) []string {
 	var faults []string
 	leads, token := false, int64(-1)
@@ -120,9 +115,8 @@ func eventFaults(events []told, terms []witness.Term) []string {
 		}
 	}
 	for _, t := range terms {
-		// Leadership turns true as the event is handed over, a moment before the
-		// barrier can read the clock: a long one if the process is suspended or
-		// starved there, and for ever if it is killed.
+		// Leadership turns true when the event is delivered, shortly before the barrier can read the clock. That may take
+		// long if the process is suspended or starved there, and never happens if it is killed.
 		switch at, ok := acquired[t.Token]; {
 		case !ok && t.Proven().Length() > tellingGrace:
 			faults = append(faults, fmt.Sprintf("led without having been told: %v", t))

@@ -18,8 +18,7 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// envOutages is how many outages there are, and envOutageBrokers how many brokers are away
-// at once.
+// envOutages sets the number of outages, and envOutageBrokers the number of brokers that are down at the same time.
 const (
 	envOutages       = "NELI_OUTAGES"
 	envOutageBrokers = "NELI_OUTAGE_BROKERS"
@@ -39,7 +38,7 @@ func fromEnv(t *testing.T, name string, otherwise int) int {
 
 const outageLasts = 30 * time.Second
 
-// outageKind is a kind of process that must get over an outage by itself.
+// outageKind is a kind of process that must recover from an outage by itself.
 type outageKind struct {
 	name   string
 	groups int           // with one process on each client
@@ -48,10 +47,9 @@ type outageKind struct {
 	well   func(*neli.Neli) bool
 }
 
-// outageKinds are all that use different clients, or watch them in different ways. Where a group
-// assigns partitions there are two of them, so that each member must get one: then it is seen
-// that both are in the group again, which a member that is not takes a session, T for it to be
-// noticed, and a rebalance.
+// outageKinds lists the kinds that use different clients, or watch them in different ways. If a group assigns partitions,
+// there are two partitions, so that each member must get one. That shows that both are in the group again. For a member that
+// is not, this takes a session timeout, T until it is noticed, and a rebalance.
 var outageKinds = []outageKind{
 	{"open", 3, 15 * time.Second, func(*neli.Config) {}, leadsOrFollows},
 	{"observer", 3, 15 * time.Second, func(c *neli.Config) { c.Observer = true }, leadsOrFollows},
@@ -68,8 +66,8 @@ func leadsOrFollows(n *neli.Neli) bool {
 	return n.IsLeader() || known && h.Age <= n.HeartbeatTimeout()
 }
 
-// leadsOne: one and not both, as of a member that has lapsed in time and of one that is in the
-// group alone.
+// leadsOne reports whether a member leads exactly one role: not none, as after a lapse, and not both, as a member that is
+// alone in the group.
 func leadsOne(n *neli.Neli) bool { return n.IsLeaderOf(0) != n.IsLeaderOf(1) }
 
 type outageMember struct {
@@ -78,10 +76,9 @@ type outageMember struct {
 	log *hostileLog
 }
 
-// TestOutages has all brokers away for half a minute, again and again, by turns shut down
-// and killed. A client may stand still for ever after that (docs/clients.md). Each process
-// must lead, or know who does, or be in its group again soon after the brokers' return, and no
-// process is restarted. Many side by side make many outages of each client.
+// TestOutages takes all brokers down for half a minute, again and again, alternately by shutdown and by kill. A client may
+// stand still forever after that (docs/clients.md). Soon after the brokers' return, each process must lead, know who leads,
+// or be in its group again. No process is restarted. Many processes in parallel give many outages of each client.
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	brokers := fromEnv(t, envOutageBrokers, 1)
@@ -200,7 +197,7 @@ func soleLeaders(t *testing.T, members []outageMember) {
 	}
 }
 
-// each does something with all brokers at once: it takes a majority of them to bring one back.
+// each calls a function for all brokers in parallel, since it takes a majority of them to bring one back.
 func each(t *testing.T, cluster *kafkatest.Cluster, do func(*kafkatest.Broker) error) {
 	t.Helper()
 	brokers := cluster.Brokers()

@@ -18,10 +18,10 @@ import (
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
-// plainUser is who may log in by PLAIN.
+// plainUser is the user that may log in by PLAIN.
 const plainUser, plainPassword = "plain", "pl4in-s3cret"
 
-// plainProperties have a secure broker take PLAIN, too.
+// plainProperties make a secure broker accept PLAIN, too.
 func plainProperties() map[string]string {
 	const listener = "listener.name.sasl_ssl."
 	return map[string]string{
@@ -30,7 +30,7 @@ func plainProperties() map[string]string {
 	}
 }
 
-// byPassword is a member that logs in by a name and a password.
+// byPassword returns the configuration of a member that logs in by name and password.
 func (b *tokenBed) byPassword(t *testing.T, name, mechanism string, props neli.KafkaConfigMap) (neli.Config, *hostileLog) {
 	t.Helper()
 	cfg, log := hostileConfig("", "password", hostileModes[0].set)
@@ -48,7 +48,7 @@ func (b *tokenBed) byPassword(t *testing.T, name, mechanism string, props neli.K
 	return cfg, log
 }
 
-// testPasswords: each mechanism by name and password leads, and a wrong password ends a member.
+// testPasswords: a member can lead with each mechanism of name and password, and a wrong password ends it.
 func testPasswords(t *testing.T, b *tokenBed, name string) {
 	for _, mechanism := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"} {
 		t.Run(mechanism, func(t *testing.T) {
@@ -71,8 +71,8 @@ func testPasswords(t *testing.T, b *tokenBed, name string) {
 	}
 }
 
-// testRefusedLater has the endpoint refuse what it issued before, to a member that leads: that is told
-// and retried, and costs nothing but the time for which no token is valid.
+// testRefusedLater: the endpoint refuses later tokens to a member that leads. That is logged and retried, and costs
+// leadership only while no token is valid.
 func testRefusedLater(t *testing.T, b *tokenBed, name string) {
 	front := newIssuer(t) // the broker trusts the tokens of the other one
 	pass := http.HandlerFunc(b.issuer.token)
@@ -92,7 +92,7 @@ func testRefusedLater(t *testing.T, b *tokenBed, name string) {
 	shows(t, log, m)
 }
 
-// testSecureEndpoint: the endpoint's certificate is checked, against the CA that is named.
+// testSecureEndpoint: the endpoint's certificate is verified against the configured CA.
 func testSecureEndpoint(t *testing.T, b *tokenBed, name string) {
 	endpoint := httptest.NewTLSServer(http.HandlerFunc(b.issuer.token))
 	t.Cleanup(endpoint.Close)
@@ -126,9 +126,9 @@ func testSecureEndpoint(t *testing.T, b *tokenBed, name string) {
 	}
 }
 
-// The files of a client's certificate are replaced while it leads, and the former certificate loses its
-// rights: franz-go shows the new one when it connects again. librdkafka has read the files for good: it
-// says what it lacks, and a member that starts anew is let in.
+// The files of a client's certificate are replaced while it leads, and the former certificate loses its rights. franz-go uses
+// the new one when it connects again. librdkafka reads the files only once: it logs the right that it lacks, and a new member
+// can log in.
 func TestReplacedCertificate(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.Run(t, kafkatest.Options{Secure: true, BrokerProps: hostileBroker()})

@@ -15,8 +15,8 @@ import (
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
-// A real broker with a policy that refuses one setting: the topic has all others, with
-// either client, and the one that it lacks is named once.
+// A real broker has a policy that refuses one setting. With both clients the topic gets all other settings, and the missing
+// one is logged once.
 func TestPolicyThatRefusesASetting(t *testing.T) {
 	t.Parallel()
 	const refused, words = "segment.ms", "segments are the platform's own"
@@ -45,8 +45,8 @@ func TestPolicyThatRefusesASetting(t *testing.T) {
 	}
 }
 
-// policyClass is a class file of a CreateTopicPolicy that refuses a setting. It is written by
-// hand, since a machine that runs Kafka need not have a compiler:
+// policyClass returns the class file of a CreateTopicPolicy that refuses a setting. It is written by hand, since a machine
+// that runs Kafka may not have a compiler:
 //
 //	public class NAME implements CreateTopicPolicy {
 //		public NAME() { super(); }

@@ -39,15 +39,15 @@ var (
 	showConfigs = hostileRight{"DESCRIBE_CONFIGS", "topic"}
 )
 
-// hostileRights is the table of docs/security.md: what each mode needs on an existing topic.
-// To create it takes createTopic besides; showConfigs is for the warnings only.
+// hostileRights is the table of docs/security.md: the rights that each mode needs on an existing topic. Creating it also
+// needs createTopic. showConfigs is only for the warnings.
 var hostileRights = map[string][]hostileRight{
 	"open":          {readTopic, writeTopic},
 	"assigned":      {readTopic, writeTopic, readGroup},
 	"non-exclusive": {readTopic, writeTopic, readGroup},
 }
 
-// acl is the right in Kafka's words.
+// acl returns the right as an ACL of Kafka.
 func (r hostileRight) acl(user string, cfg neli.Config) kafkatest.ACL {
 	name := cfg.LeaderTopic
 	if r.resource == "group" {
@@ -56,14 +56,14 @@ func (r hostileRight) acl(user string, cfg neli.Config) kafkatest.ACL {
 	return kafkatest.ACL{Principal: "User:" + user, ResourceType: r.resource, Name: name, Operation: strings.ToLower(r.operation)}
 }
 
-// named is how an error names the right.
+// named returns the name of the right in errors.
 func (r hostileRight) named(cfg neli.Config) string {
 	return r.operation + " " + r.resource + " " + r.acl("", cfg).Name
 }
 
 const hostilePassword = "s3same-0pen/+="
 
-// secured makes cfg that of a new user with these rights.
+// secured makes cfg use a new user with these rights.
 func secured(t *testing.T, cluster *kafkatest.Cluster, cfg *neli.Config, rights ...hostileRight) (user string) {
 	t.Helper()
 	user = cfg.LeaderGroupID + "-user"
@@ -164,8 +164,8 @@ func testRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	}
 }
 
-// An observer needs READ on the topic and no other right, even if its producer is
-// asked to be idempotent. Without it it fails, and names it.
+// An observer needs only READ on the topic, even if its producer is configured to be idempotent. Without READ it fails, and
+// its error names the right.
 func testObserverRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	cfg, log := hostileConfig("", "observed", hostileModes[0].set)
 	secured(t, cluster, &cfg, hostileRights[hostileModes[0].name]...)
@@ -201,8 +201,7 @@ func testObserverRights(t *testing.T, cluster *kafkatest.Cluster, admin hostileA
 	assert.ErrorIs(t, err, neli.ErrAccess)
 }
 
-// A right that is withdrawn from a leader ends it for no longer than that lasts. It
-// says which right it lacks.
+// A leader that loses a right stops leading only until it has the right again. It logs which right it lacks.
 func testWithdrawn(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	type leader struct {
 		*hostileMember
@@ -239,7 +238,7 @@ func testWithdrawn(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin)
 	}
 }
 
-// A right that is missing only for a moment costs no member its life.
+// A right that is missing only for a moment does not end a member.
 func testBriefly(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	for _, mode := range hostileModes {
 		t.Run(mode.name, func(t *testing.T) {
@@ -258,9 +257,8 @@ func testBriefly(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	}
 }
 
-// Who cannot prove who they are, or to whom the broker cannot, is told so within
-// seconds.
-// A client with a trusted certificate is the principal that the certificate names. Others are refused.
+// A member with wrong credentials, or one that does not trust the broker, gets an error within seconds. A client with a
+// trusted certificate is the principal that the certificate names. Others are refused.
 func testCertificates(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	mtls := func(certificate, key string) (neli.Config, *hostileLog) {
 		cfg, log := hostileConfig(cluster.MTLSBootstrap(), "mtls", hostileModes[0].set)
@@ -301,7 +299,7 @@ func testStrangers(t *testing.T, cluster *kafkatest.Cluster) {
 		{"wrong mechanism", neli.KafkaConfigMap{"sasl.mechanism": "PLAIN"}, true, byClient("Unsupported SASL mechanism", "UNSUPPORTED_SASL_MECHANISM")},
 		{"wrong CA", neli.KafkaConfigMap{"ssl.ca.pem": selfSigned(t).certificate}, true,
 			byClient("certificate could not be verified", "failed to verify certificate")},
-		// These look to the client like lost connections, which are retried.
+		// To the client these look like lost connections, which it retries.
 		{"no TLS", neli.KafkaConfigMap{"security.protocol": "SASL_PLAINTEXT", "ssl.ca.pem": ""}, false,
 			byClient("Disconnected", "plaintext connection speaking to a tls endpoint")},
 		{"no authentication", neli.KafkaConfigMap{"security.protocol": "SSL"}, false,
@@ -343,8 +341,7 @@ func testStrangers(t *testing.T, cluster *kafkatest.Cluster) {
 	}
 }
 
-// No secret is logged, at any level, not even by a client that is told to show
-// everything.
+// No secret is logged, at any level, not even by a client that is configured to log everything.
 func testSecrets(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	pair := selfSigned(t)
 	const oauthSecret = "0auth-cl1ent-secret"
@@ -420,7 +417,7 @@ func testSecrets(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 
 type keyPair struct{ certificate, key string }
 
-// selfSigned makes a certificate that nobody knows.
+// selfSigned makes a certificate that no client trusts.
 func selfSigned(t *testing.T) keyPair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -15,10 +15,10 @@ import (
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
-// sentinelTimeout is T where it matters that something takes far less.
+// sentinelTimeout is T in tests where something must take much less than T.
 const sentinelTimeout = 5 * time.Second
 
-// A leader that is killed costs T, and beside a sentinel a small part of it.
+// The fail-over of a killed leader takes T, and with a sentinel only a small part of it.
 func TestSentinel(t *testing.T) {
 	if os.Getenv(kafkatest.EnvBootstrap) != "" {
 		kafkatest.NotForeign(t)
@@ -54,10 +54,10 @@ func TestSentinel(t *testing.T) {
 	})
 }
 
-// watchedLine is what a member says when a sentinel has taken it.
+// watchedLine is a member's log message when a sentinel watches it.
 const watchedLine = "a sentinel watches this process"
 
-// A sentinel needs READ and WRITE on the topic. Without, members are told which it lacks, and lead as ever.
+// A sentinel needs READ and WRITE on the topic. Without them, members log which one it lacks, and lead as without a sentinel.
 func sentinelRights(t *testing.T, cluster *kafkatest.Cluster) {
 	admin := newHostileAdmin(t, cluster.Bootstrap())
 	for _, c := range []struct {

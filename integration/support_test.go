@@ -19,9 +19,8 @@ import (
 	"github.com/goneli/neli"
 )
 
-// What the tests of topics, access and bad input share. Their members live in
-// the test's own process: nothing is killed here, and what they log and return is
-// what matters.
+// Code that the tests of topics, access and bad input share. Their members run in the test's own process: nothing is killed
+// here, and the tests look at what members log and return.
 
 // hostileTimeout is T of these tests: long enough for a busy machine.
 const hostileTimeout = time.Second
@@ -36,8 +35,7 @@ var hostileModes = []struct {
 	{"non-exclusive", func(c *neli.Config) { c.Mode = neli.NonExclusive }},
 }
 
-// hostileBroker makes groups settle quickly, so that the tests are about
-// something else.
+// hostileBroker makes groups settle quickly, so that the tests do not wait for that.
 func hostileBroker() map[string]string {
 	return map[string]string{
 		"group.initial.rebalance.delay.ms": "0",
@@ -46,7 +44,7 @@ func hostileBroker() map[string]string {
 	}
 }
 
-// hostileNumber makes names that no other test uses.
+// hostileNumber makes names unique.
 var hostileNumber atomic.Int64
 
 // hostileConfig returns the configuration of a member of a group and topic of
@@ -171,7 +169,7 @@ func newHostileLogger() (*slog.Logger, *hostileLog) {
 	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug - 100})), l
 }
 
-// with returns the lines that hold all of words.
+// with returns the lines that contain all of words.
 func (l *hostileLog) with(words ...string) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -193,7 +191,7 @@ func (l *hostileLog) tail(n int) string {
 	return strings.Join(all[max(0, len(all)-n):], "")
 }
 
-// hostileAdmin is an administrator of the cluster at bootstrap.
+// hostileAdmin is an admin client of the cluster at bootstrap.
 type hostileAdmin struct {
 	*ck.AdminClient
 	bootstrap string
@@ -207,13 +205,12 @@ func newHostileAdmin(t *testing.T, bootstrap string) hostileAdmin {
 	return hostileAdmin{a, bootstrap}
 }
 
-// create creates a topic and waits until the broker describes it. A broker that has not
-// come to its heartbeats on a busy machine is fenced for a moment, and can have none then. A
-// client that hears of no brokers then forgets the one that it had, for good
-// (docs/clients.md), so that another client has to ask.
+// create creates a topic, and waits until the broker describes it. On a busy machine a broker that misses its heartbeats is
+// fenced for a moment, and the cluster then has no brokers. A client that learns of this forgets its broker for good
+// (docs/clients.md), so another client has to ask.
 func (a hostileAdmin) create(t *testing.T, topic string, partitions, replicas int, settings map[string]string) {
 	t.Helper()
-	asked := false // by a client of which nothing was heard
+	asked := false // by a client that got no answer
 	hostileUntil(t, 40*time.Second, func() bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -236,7 +233,7 @@ func (a hostileAdmin) create(t *testing.T, topic string, partitions, replicas in
 	hostileUntil(t, 20*time.Second, func() bool { return a.partitions(t, topic) == partitions }, "topic "+topic+" is described")
 }
 
-// kafkaCode is the code of a client's error; 0: it is none.
+// kafkaCode returns the code of a client's error; 0 for other errors.
 func kafkaCode(err error) ck.ErrorCode {
 	var e ck.Error
 	errors.As(err, &e)
@@ -250,7 +247,7 @@ func (a hostileAdmin) remove(t *testing.T, topic string) {
 	require.Equal(t, ck.ErrNoError, results[0].Error.Code(), results[0].Error)
 }
 
-// describe returns the partitions of topic, none while it is not there.
+// describe returns the partitions of topic; none if it does not exist.
 func (a hostileAdmin) describe(t *testing.T, topic string) []ck.TopicPartitionInfo {
 	t.Helper()
 	d, err := a.DescribeTopics(t.Context(), ck.NewTopicCollectionOfTopicNames([]string{topic}))
@@ -271,7 +268,7 @@ func (a hostileAdmin) settings(t *testing.T, topic string) map[string]string {
 	return out
 }
 
-// id returns the topic's id, which records bear.
+// id returns the topic's id, which records have.
 func (a hostileAdmin) id(t *testing.T, topic string) string {
 	d, err := a.DescribeTopics(t.Context(), ck.NewTopicCollectionOfTopicNames([]string{topic}))
 	require.NoError(t, err)
@@ -279,7 +276,7 @@ func (a hostileAdmin) id(t *testing.T, topic string) string {
 	return d.TopicDescriptions[0].TopicID.String()
 }
 
-// end returns the offset behind the last record of a partition.
+// end returns the offset after the last record of a partition.
 func (a hostileAdmin) end(t *testing.T, topic string, partition int) int64 {
 	t.Helper()
 	tp := ck.TopicPartition{Topic: &topic, Partition: int32(partition)}

@@ -15,7 +15,7 @@ import (
 	"github.com/goneli/neli/testkit/proxy"
 )
 
-// The leader topic as an administrator may treat it.
+// What an administrator may do to the leader topic.
 func TestTopic(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.Run(t, kafkatest.Options{Brokers: 3, ProxiedListeners: 1, BrokerProps: hostileBroker()})
@@ -38,8 +38,7 @@ func TestTopic(t *testing.T) {
 	})
 }
 
-// Two members start at once and find no topic: it is created once, with what a
-// lease needs.
+// Two members start at the same time, and there is no topic. It is created once, with the settings that a lease needs.
 func testCreated(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	for _, mode := range hostileModes {
 		t.Run(mode.name, func(t *testing.T) {
@@ -75,8 +74,7 @@ func testCreated(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	}
 }
 
-// Without the leave to create it, members wait for the topic and say so; then M
-// is the topic's, not theirs.
+// Members that may not create the topic wait for it, and log that. M is then the topic's number of partitions, not theirs.
 func testNotCreated(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	for _, mode := range hostileModes {
 		t.Run(mode.name, func(t *testing.T) {
@@ -103,7 +101,7 @@ func testNotCreated(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin
 	}
 }
 
-// Settings that endanger a lease are named, each in a line of its own.
+// Settings that endanger a lease are logged, each in a line of its own.
 func testUnsafe(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	cfg, log := hostileConfig(cluster.Bootstrap(), "unsafe", hostileModes[0].set)
 	admin.create(t, cfg.LeaderTopic, 1, 3, map[string]string{
@@ -119,7 +117,7 @@ func testUnsafe(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 		assert.Len(t, log.with("level=WARN", "unsafe setting", setting, cfg.LeaderTopic), 1, setting)
 	}
 
-	// A compacted topic takes no records without keys.
+	// A compacted topic accepts no records without keys.
 	compacted, log := hostileConfig(cluster.Bootstrap(), "compacted", hostileModes[0].set)
 	admin.create(t, compacted.LeaderTopic, 1, 3, map[string]string{"cleanup.policy": "compact"})
 	m = hostileStart(t, compacted, log)
@@ -130,11 +128,10 @@ func testUnsafe(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	assert.False(t, m.IsLeader())
 }
 
-// A topic that is not the one that was opened ends every member, leader or not,
-// quickly, and nobody leads on a new log.
+// If the topic is replaced by another one, every member, leader or not, ends quickly, and none leads on the new log.
 func testReplaced(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
-	// Every member looks every 10 s, and believes a deletion after a minute more; a
-	// leader in exclusive mode misses its own records sooner.
+	// Every member checks every 10 s, and believes in a deletion after another minute. A leader in exclusive mode misses its
+	// own records earlier.
 	const soon, late = 30 * time.Second, 90 * time.Second
 	for _, what := range []struct {
 		name string
@@ -190,8 +187,8 @@ func testReplaced(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) 
 					if what.name != "recreated" {
 						return
 					}
-					// What was on its way by name may have reached the new log. It is
-					// nothing that anyone could lead by, and no more follows.
+					// Records in flight may have reached the new log, since producers use the topic's name. No member
+					// can lead by them, and no more follow.
 					end := admin.end(t, p.topic, 0)
 					t.Logf("the new log has %d records", end)
 					require.NoError(t, p.leader.Close())
@@ -204,8 +201,7 @@ func testReplaced(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) 
 	}
 }
 
-// Retention is no reason to lose anything: a head that was read is not missed,
-// and one that was not costs a term at most.
+// Retention costs little: deleting records that were read costs nothing, and deleting unread ones costs at most a term.
 func testHeadDeleted(t *testing.T, cluster *kafkatest.Cluster, admin hostileAdmin) {
 	for _, mode := range hostileModes {
 		t.Run(mode.name, func(t *testing.T) {
@@ -257,7 +253,7 @@ func testHeadDeletedUnread(t *testing.T, cluster *kafkatest.Cluster, admin hosti
 	}
 }
 
-// behead deletes all that a topic's first partition holds.
+// behead deletes all records of a topic's first partition.
 func (a hostileAdmin) behead(t *testing.T, topic string) {
 	p := ck.TopicPartition{Topic: &topic, Partition: 0, Offset: ck.OffsetEnd}
 	_, err := a.DeleteRecords(t.Context(), []ck.TopicPartition{p})

@@ -17,12 +17,11 @@ import (
 	"github.com/goneli/neli"
 )
 
-// formerCommit stands in for the former release until there is one: the commit from which releases
-// can be made.
+// formerCommit replaces the former release until there is one. It is the first commit from which releases can be made.
 const formerCommit = "50e546b616cbd203afe748cccbf0ff676d1678ec"
 
-// Three processes of the former release are replaced one by one by those of this one, and back, the
-// leader last: followers that restart cost no term, and each leader that restarts costs one.
+// Three processes of the former release are replaced one by one by those of this release, and back, the leader last.
+// Restarts of followers cost no term, and each restart of a leader costs one.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	former := buildFormer(t)
@@ -63,7 +62,7 @@ func TestRollingUpgrade(t *testing.T) {
 	}
 }
 
-// replace closes a member and starts another one in its place, which is ready to lead.
+// replace closes a member, starts another one in its place, and waits until that is ready to lead.
 func (e *election) replace(running []*member, old *member, how func(*memberParams)) []*member {
 	e.t.Helper()
 	old.close(patience)
@@ -72,8 +71,8 @@ func (e *election) replace(running []*member, old *member, how func(*memberParam
 	return append(slices.DeleteFunc(running, func(m *member) bool { return m == old }), next)
 }
 
-// buildFormer returns the file of this suite as the former release has it: a member, if it is told so. The
-// former release is the newest tag before this commit.
+// buildFormer builds the test binary of this suite from the former release, which can act as a member, and returns its path.
+// The former release is the newest tag before this commit.
 func buildFormer(t *testing.T) string {
 	t.Helper()
 	git := func(args ...string) (string, error) {
@@ -100,9 +99,9 @@ func buildFormer(t *testing.T) string {
 	program := filepath.Join(dir, "former.test")
 	args := []string{"test", "-c", "-o", program, "."}
 	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		args = slices.Insert(args, 1, "-race") // what does not change is compiled already
+		args = slices.Insert(args, 1, "-race") // so that unchanged packages are compiled already
 	}
-	cmd := exec.CommandContext(t.Context(), "nice", append([]string{"-n", "19", "go"}, args...)...) // others' T go on meanwhile
+	cmd := exec.CommandContext(t.Context(), "nice", append([]string{"-n", "19", "go"}, args...)...) // so that the build does not starve the members
 	cmd.Dir = filepath.Join(dir, "integration")
 	cmd.Env = append(os.Environ(), "GOWORK="+filepath.Join(dir, "go.work"))
 	began := time.Now()

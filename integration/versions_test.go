@@ -17,7 +17,7 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// envVersions set to all tries all versions; otherwise those are tried that are marked.
+// envVersions set to all tests all versions; otherwise only those with always are tested.
 const envVersions = "NELI_VERSIONS"
 
 // versions are those of Apache Kafka for which docs/brokers.md makes promises.
@@ -37,14 +37,13 @@ var versions = []struct {
 	{kafkatest.KafkaVersion, false, 3, true},
 }
 
-// versionTimeout is T, and the session of a group: a dozen members that start at once, beside
-// three brokers, may keep each of them waiting for a second or two.
+// versionTimeout is T, and the session timeout of groups. A dozen members that start at the same time as three brokers may
+// delay each of them by a second or two.
 const versionTimeout = 5 * time.Second
 
-// On each version of Kafka, with each client, by each way to elect: there is a first leader,
-// another one after a crash, one who joins disturbs nobody, Close hands over, and a broker
-// that is restarted (and, at night, one that is killed) costs a while at most. All elections of a version run side by side on
-// one cluster, step by step.
+// For each version of Kafka, each client and each way to elect: there is a first leader, and another one after a crash; a
+// member that joins disturbs no one; Close hands over; and a broker that is restarted (or, in nightly runs, killed) costs at
+// most a short time. All elections of a version run in parallel on one cluster, step by step.
 func TestVersions(t *testing.T) {
 	for _, v := range versions {
 		if !v.always && os.Getenv(envVersions) != "all" {
@@ -83,7 +82,7 @@ func testVersion(t *testing.T, opts kafkatest.Options) {
 	heldBy := make([]held, len(all))
 	began := witness.Now()
 	for _, el := range all {
-		el.sampled = 0.5 // a dozen members and three brokers do not leave each other alone
+		el.sampled = 0.5 // a dozen members and three brokers delay each other
 		el.start("first")
 	}
 	for i, el := range all {
@@ -91,7 +90,7 @@ func testVersion(t *testing.T, opts kafkatest.Options) {
 	}
 	tellTimes(t, "first leader", all, heldBy, began)
 	if os.Getenv(envVersions) == "all" {
-		for _, el := range all { // a broker may not know yet what another one has just created: nobody is warned of that
+		for _, el := range all { // a broker may not know yet what another one has just created; this must not cause a warning
 			assert.NotRegexp(t, `(?m)^.*level=WARN.*unknown topic`, el.members[0].tail(1<<20), "%v", el)
 		}
 	}
@@ -132,7 +131,7 @@ func testVersion(t *testing.T, opts kafkatest.Options) {
 	defer cancel()
 	require.NoError(t, cluster.Brokers()[0].Restart(ctx))
 	if os.Getenv(envVersions) == "all" {
-		cluster.Brokers()[1].Kill() // it is not let in again before its session is over
+		cluster.Brokers()[1].Kill() // it cannot register again before its session is over
 		require.NoError(t, cluster.Brokers()[1].Restart(ctx))
 	}
 	for i, el := range all {
@@ -141,8 +140,8 @@ func testVersion(t *testing.T, opts kafkatest.Options) {
 	}
 }
 
-// joins has another member join each election. No leader gives way to it; one that was kept
-// waiting for longer than T by all that goes on here may have lost its term meanwhile.
+// joins lets another member join each election. No leader gives way to it. But a leader that this busy machine delayed for
+// longer than T may have lost its term.
 func joins(t *testing.T, name string, all []*election, led []held) {
 	t.Helper()
 	for i, el := range all {
@@ -162,7 +161,7 @@ func (e *election) String() string {
 	return e.params.Client + ", " + how
 }
 
-// tellTimes logs how long each election took since one time, or since its own.
+// tellTimes logs how long each election took, since a common time or since its own.
 func tellTimes(t *testing.T, what string, all []*election, led []held, since ...time.Duration) {
 	t.Helper()
 	for i, el := range all {

@@ -17,11 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long anything may take on a busy machine.
+// patience is the longest that any step may take on a busy machine.
 const patience = 30 * time.Second
 
-// startBrowser starts Chromium, for the time of a test. It resolves no name, so that nothing can leave the
-// machine unnoticed.
+// startBrowser starts Chromium for a test. It resolves no names, so that no request can leave the machine.
 func startBrowser(t *testing.T) context.Context {
 	t.Helper()
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium(t)), chromedp.DisableGPU, chromedp.NoSandbox,
@@ -36,7 +35,7 @@ func startBrowser(t *testing.T) context.Context {
 	return ctx
 }
 
-// chromium is the browser's path.
+// chromium returns the browser's path.
 func chromium(t *testing.T) string {
 	t.Helper()
 	names := []string{"chromium", "chromium-headless-shell", "chromium-browser", "google-chrome"}
@@ -52,7 +51,7 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// tab is a page in the browser, and what it has asked for and complained of.
+// tab is a page in the browser, with its requests and its console messages.
 type tab struct {
 	t    *testing.T
 	ctx  context.Context
@@ -98,7 +97,7 @@ func open(t *testing.T, browser context.Context, address string, before ...chrom
 	for _, step := range append(before, chromedp.Navigate(address)) {
 		b.do(step)
 	}
-	// What it was before is gone if the page was loaded anew.
+	// This variable is gone if the page is loaded again.
 	b.eval("window.loadedOnce = true")
 	return b
 }
@@ -111,8 +110,8 @@ func (b *tab) heard(e any) {
 	}
 }
 
-// check fails the test if anything was asked of anybody else, or if the browser refused
-// to do something that the page wanted.
+// check fails the test if the page sent a request to another host, or if the browser refused something that the page
+// tried to do.
 func (b *tab) check() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -152,7 +151,7 @@ func (b *tab) becomes(expression, want string) {
 	}, patience, 20*time.Millisecond, "%s should become %q", expression, want)
 }
 
-// loadedOnce fails the test if the page was loaded anew.
+// loadedOnce fails the test if the page was loaded again.
 func (b *tab) loadedOnce() {
 	b.t.Helper()
 	require.Equal(b.t, "true", b.eval("window.loadedOnce"), "the page was loaded anew")
@@ -161,8 +160,7 @@ func (b *tab) loadedOnce() {
 // row is the first row of the table of Standings: roles, and holder or status.
 const row = `[...document.querySelectorAll("#standings tbody tr")].map(r => r.cells[0].innerText + " " + r.cells[2].innerText).join("; ")`
 
-// Of the page's own timers only those for what has just changed go off: what the page
-// shows then it was told by events.
+// Only the page's short timers, which follow an event, fire. So the page learns of changes only by events.
 func eventsOnly(ctx context.Context, _ *chromedp.Target) error {
 	_, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `{ const f = window.setTimeout; window.setTimeout = (do_, after) => after < 1000 ? f(do_, after) : 0 }`})

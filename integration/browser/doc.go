@@ -1,9 +1,8 @@
 /*
-Package browser looks at the page of package nelihttp in a real Chromium. Its tests start
-members on a broker in memory, each with a page of its own, and check what the browser shows
-while one of them is cut off.
+Package browser tests the page of package nelihttp in a real Chromium. The tests start members on a broker in
+memory, each with its own page, and check what the browser shows while one of them is cut off.
 
-The tests need Chromium: Debian's (apt-get install chromium), or what NELI_CHROMIUM names.
-`make integration` leaves them to `make browser`.
+The tests need Chromium: Debian's (apt-get install chromium), or the one that NELI_CHROMIUM names. `make
+integration` does not run them; `make browser` does.
 */
 package browser

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The browser is started once: each of these has tabs of its own.
+// The browser is started once, and each subtest has its own tabs.
 func TestPageInChromium(t *testing.T) {
 	browser := startBrowser(t)
 	for _, c := range []struct {
@@ -138,7 +138,7 @@ func picture(t *testing.T, browser context.Context) {
 		role int
 	}{{b, 3}, {c, 5}, {c, 3}, {b, 1}, {a, 5}, {b, 3}, {c, 5}, {b, 4}} {
 		if os.Getenv("NELI_PICTURE") != "" && i > 0 {
-			<-time.After(9 * time.Second) // the time line is to have something to show
+			<-time.After(9 * time.Second) // so that the time line has something to show
 		}
 		require.Eventually(t, func() bool {
 			for _, from := range []*member{a, b, c} {

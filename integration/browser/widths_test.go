@@ -18,9 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Phones and desks, by day and by night: nothing is wider than the window, the browser has
-// nothing to complain of, and the graphics have the colours of the scheme. With NELI_PICTURES=folder
-// each leaves a picture.
+// On narrow and wide screens, in light and dark mode, nothing is wider than the window, the browser logs no errors,
+// and the graphics have the colours of the mode. With NELI_PICTURES=folder each case writes a picture.
 func widths(t *testing.T, browser context.Context) {
 	broker := nelitest.NewBroker(nelitest.Options{})
 	few := func(cfg *neli.Config) { cfg.Roles = 6 }
@@ -56,7 +55,7 @@ func widths(t *testing.T, browser context.Context) {
 	}
 }
 
-// preferring is a browser whose user prefers dark, or light.
+// preferring returns a browser whose user prefers dark or light mode.
 func preferring(scheme string) func(context.Context, *chromedp.Target) error {
 	return func(ctx context.Context, _ *chromedp.Target) error {
 		_, err := chromedp.Call(ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{

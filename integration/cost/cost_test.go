@@ -1,6 +1,5 @@
-// Package cost measures what an idle group costs on a real broker: the share of a
-// core that a process uses which holds, or follows, many partitions with a beat
-// each second.
+// Package cost measures what an idle group costs on a real broker: the share of a core that a process uses if it holds
+// or follows many partitions, with a beat each second.
 package cost
 
 import (
@@ -20,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The measured processes are this binary again, told by the environment what to
-// be: one process a client, as users have it.
+// The measured processes run this binary, and the environment tells them what to do. Each client is in a process of its
+// own, as it is for users.
 const (
 	envRole       = "NELI_COST_ROLE" // holder or follower
 	envBroker     = "NELI_COST_BROKER"
@@ -41,8 +40,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// process contends for all partitions, and prints the CPU time that it used in the
-// measured time once it leads them all, or, as a follower, once it is told to.
+// process contends for all partitions. It prints the CPU time that it used in the measured time, which begins when it
+// leads all of them, or, for a follower, when it is told to.
 func process() error {
 	m, err := strconv.Atoi(os.Getenv(envPartitions))
 	if err != nil {
@@ -88,10 +87,9 @@ func used() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// inMemory returns a directory in memory for the broker's data, or "" where there
-// is none. With a thousand partitions on disk a small broker was seen to stall for
-// longer than T, half a minute after the topic was created, and in memory it was
-// not: probably the kernel writes all their files back at once.
+// inMemory returns a directory in memory for the broker's data, or "" if there is none. With a thousand partitions on
+// disk, a small broker was seen to stall for longer than T half a minute after the topic was created, probably since
+// the kernel then writes all files back at once. In memory it did not stall.
 func inMemory(b *testing.B) string {
 	dir, err := os.MkdirTemp("/dev/shm", "neli-cost-")
 	if err != nil {
@@ -101,7 +99,7 @@ func inMemory(b *testing.B) string {
 	return dir
 }
 
-// client is a measured process.
+// client is a process that is measured.
 type client struct {
 	in  interface{ Write([]byte) (int, error) }
 	out *bufio.Scanner

@@ -22,13 +22,12 @@ import (
 	"github.com/goneli/neli/franz/franzfence"
 )
 
-// account is who comes in where.
+// account is a client's login, and the address that accepts it.
 type account struct {
 	bootstrap, user, password, ca string
 }
 
-// writer is a client, whatever its type of record: what the tests want of it is to write
-// texts to partition 0 of a topic.
+// writer hides the clients' types of records. The tests only write texts to partition 0 of a topic.
 type writer struct {
 	name string
 	// check is New, and then AppendOnly for topics.
@@ -43,7 +42,7 @@ type commitText func(ctx context.Context, text string) error
 // pause is called before each call of a client.
 type pause func(what string)
 
-// opener is what both adapters have.
+// opener has the methods of both adapters.
 type opener[R any] interface {
 	Open(transactionalID string) func() (fence.Client[R], error)
 	AppendOnly(ctx context.Context, topics ...string) error
@@ -136,12 +135,12 @@ func (p paused[R]) Commit(ctx context.Context) error {
 
 func awake() pause { return func(string) {} }
 
-// always is a term that lasts.
+// always is a term that does not end.
 type always struct{}
 
 func (always) Valid() bool { return true }
 
-// admin asks a broker.
+// admin sends requests to a broker.
 type admin struct {
 	*testing.T
 	client *kgo.Client
@@ -171,8 +170,8 @@ func (a admin) create(topic string, settings map[string]string) {
 	require.Eventually(a, func() bool { _, err := a.end(topic, 0); return err == nil }, 20*time.Second, 20*time.Millisecond)
 }
 
-// end is the offset behind the last record of partition 0: with isolation level 0 of all,
-// with 1 of those before an open transaction.
+// end returns the offset after the last record of partition 0: with isolation level 0 of all records, with 1 of those
+// before an open transaction.
 func (a admin) end(topic string, isolation int8) (int64, error) {
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.ReplicaID, req.IsolationLevel = -1, isolation
@@ -188,7 +187,7 @@ func (a admin) end(topic string, isolation int8) (int64, error) {
 	return resp.Topics[0].Partitions[0].Offset, kerr.ErrorForCode(resp.Topics[0].Partitions[0].ErrorCode)
 }
 
-// forgotten reports whether the coordinator knows nothing of an id any more.
+// forgotten reports whether the coordinator no longer knows an id.
 func (a admin) forgotten(id string) bool {
 	req := kmsg.NewPtrDescribeTransactionsRequest()
 	req.TransactionalIDs = []string{id}
@@ -196,8 +195,8 @@ func (a admin) forgotten(id string) bool {
 	return err == nil && resp.TransactionStates[0].ErrorCode == kerr.TransactionalIDNotFound.Code
 }
 
-// read calls each with the committed records of partition 0, from an offset up to the end
-// that is there now, as work has to read its state: it waits for transactions that are open.
+// read calls each with the committed records of partition 0, from an offset up to the present end. Like a real
+// application that reads its state, it waits for open transactions.
 func (a admin) read(ctx context.Context, topic string, from int64, each func(text string)) error {
 	end, err := a.end(topic, 0)
 	if err != nil || end <= from {

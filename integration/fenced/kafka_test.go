@@ -11,14 +11,14 @@ import (
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
-// limited ends a test that waits in vain.
+// limited ends a test that waits too long.
 func limited(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// TestKafka is what each client does on a real broker.
+// TestKafka tests each client on a real broker.
 func TestKafka(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.Run(t, kafkatest.Options{Secure: true})
@@ -56,8 +56,8 @@ func testCommits(t *testing.T, w writer, a admin, who account) {
 	require.Equal(t, []string{"a", "b"}, got)
 }
 
-// testFenced: a later term takes over from one that is about to do something; the former
-// one must be told at once, and by no call afterwards that it had succeeded.
+// testFenced: a later term takes over from one that is about to act. The former one must get an error at once, and no
+// later call may report success.
 func testFenced(t *testing.T, w, by writer, a admin, who account) {
 	for _, at := range []string{"begin", "produce", "commit"} {
 		t.Run(at, func(t *testing.T) {
@@ -93,12 +93,12 @@ func testFenced(t *testing.T, w, by writer, a admin, who account) {
 	}
 }
 
-// ends is a term that is over when a test says so.
+// ends is a term that a test can end.
 type ends struct{ over bool }
 
 func (e *ends) Valid() bool { return !e.over }
 
-// testRights: what a principal needs, and what it is told when it has not.
+// testRights: which rights a principal needs, and which errors it gets without them.
 func testRights(t *testing.T, w writer, a admin, cluster *kafkatest.Cluster) {
 	topic := fresh("rights")
 	a.create(topic, nil)
@@ -139,9 +139,9 @@ func TestUnverified(t *testing.T) {
 	}
 }
 
-// TestExpiredID: once the coordinator has forgotten an id, confluent-kafka-go's former leader
-// could abort, begin anew, write and commit under another producer id: the coordinator has
-// nothing left to fence it by. A Producer that was refused once does nothing of that.
+// TestExpiredID: once the coordinator has forgotten an id, it cannot fence a former leader: with confluent-kafka-go that
+// one could abort, begin again, write and commit under another producer id. A Producer that was refused once must do none
+// of this.
 func TestExpiredID(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: map[string]string{

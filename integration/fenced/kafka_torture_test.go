@@ -17,13 +17,12 @@ import (
 	"github.com/goneli/neli/testkit/kafkatest"
 )
 
-// envFor is how long TestSuspendedLeaders takes, a minute if nothing is said.
+// envFor sets how long TestSuspendedLeaders runs; the default is a minute.
 const envFor = "NELI_FENCE"
 
-// TestSuspendedLeaders lets terms of 100 to 600 ms follow each other on a real broker, on
-// either client. A leader may be suspended between any two steps. Each transaction writes
-// one number more than the last that its leader has read, with the leader's token: then no
-// number may be missing, and no token may go back.
+// TestSuspendedLeaders runs terms of 100 to 600 ms one after another on a real broker, with each client. A leader may be
+// suspended between any two steps. Each transaction writes the number after the last one that its leader has read, with
+// the leader's token. No number may be missing, and no token may go back.
 func TestSuspendedLeaders(t *testing.T) {
 	t.Parallel()
 	span := time.Minute
@@ -48,7 +47,7 @@ func TestSuspendedLeaders(t *testing.T) {
 	})
 }
 
-// results are what a run has seen.
+// results are the results of a run.
 type results struct {
 	terms, suspended, commits, rightful, refused, gaps, back atomic.Int64
 }
@@ -58,7 +57,7 @@ func (r *results) String() string {
 		r.terms.Load(), r.suspended.Load(), r.commits.Load(), r.refused.Load(), r.rightful.Load(), r.gaps.Load(), r.back.Load())
 }
 
-// reign is one term. Its goroutine is a process that may be suspended.
+// reign is one term. Its goroutine represents a process that may be suspended.
 type reign struct {
 	*results
 	a       admin
@@ -66,12 +65,12 @@ type reign struct {
 	topic   string
 	token   int64
 	current *atomic.Int64 // the token of the term that lasts, 0 for none
-	deaf    bool          // it never hears that it is over
+	deaf    bool          // it never learns that it is over
 	asked   int
 	random  *rand.Rand
 }
 
-// Valid is the term's, and the process may be suspended once it has heard the answer.
+// Valid reports whether the term lasts. The process may be suspended after it has got the answer.
 func (r *reign) Valid() bool {
 	valid := r.lasts()
 	if r.asked++; r.deaf {
@@ -99,7 +98,7 @@ func (r *reign) suspend(string) {
 	<-time.After(d)
 }
 
-// race lets terms follow each other, and judges what they have written.
+// race runs terms one after another, and checks what they have written.
 func race(t *testing.T, a admin, bootstrap string, span time.Duration, deaf bool) *results {
 	topic := fresh("suspended")
 	a.create(topic, nil)
@@ -148,10 +147,10 @@ func (r *reign) lead(t *testing.T, ctx context.Context) {
 		n, err := r.state(ctx)
 		for k := 1; err == nil; k++ {
 			r.suspend("between")
-			if k%8 == 0 && !r.lasts() { // an application asks, but not before each deed
+			if k%8 == 0 && !r.lasts() { // an application checks, but not before each action
 				return nil
 			}
-			// Not the term's context: the end of that must not be what holds a late write back.
+			// Not the term's context, since its end must not be what stops a late write.
 			long, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 			rightful := r.lasts()
 			err = commit(long, fmt.Sprintf("%d %d", r.token, n+1))
@@ -173,7 +172,7 @@ func (r *reign) lead(t *testing.T, ctx context.Context) {
 	}
 }
 
-// state is the last number that was committed.
+// state returns the last committed number.
 func (r *reign) state(ctx context.Context) (n int64, err error) {
 	end, err := r.a.end(r.topic, 0)
 	if err != nil {

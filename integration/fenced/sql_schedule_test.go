@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// schedule is one order of the statements of two terms on a real server: at each point
-// one of those that are free goes on. It is made anew from choices: which of them.
+// schedule is one order of the statements of two terms on a real server. At each point one of the sessions that are free
+// continues; choices says which. So a schedule can be repeated.
 type schedule struct {
 	t        *testing.T
 	db       *sql.DB
@@ -92,7 +92,7 @@ func (s *schedule) run(choices []int) {
 	}
 }
 
-// settle returns when a session has answered, or waits for a lock.
+// settle returns when a session has answered or waits for a lock.
 func (s *schedule) settle(one *session) {
 	deadline := time.Now().Add(patience)
 	for one.busy {
@@ -117,7 +117,7 @@ func (s *schedule) settle(one *session) {
 	}
 }
 
-// finish takes note of how a step ended.
+// finish notes how a step ended.
 func (s *schedule) finish(one *session, err error) {
 	now := one.program[one.at]
 	s.story = append(s.story, fmt.Sprintf("%d %s: %v", one.term, now.steps[one.in].name, err))
@@ -157,7 +157,7 @@ func (s *schedule) committed(one *session, of txn) {
 	one.done = one.at == len(one.program)
 }
 
-// judge compares what is there with what was seen.
+// judge compares what is in the tables with what the sessions saw.
 func (s *schedule) judge() {
 	var rows, counter, former int64
 	for query, to := range map[string]*int64{"SELECT count(*) FROM work": &rows, "SELECT v FROM counter": &counter, "SELECT count(*) FROM work WHERE term = 1": &former} {
@@ -171,7 +171,7 @@ func (s *schedule) judge() {
 	}
 }
 
-// next is the choices of the schedule after this one, depth first; nil: it was the last.
+// next returns the choices of the next schedule, depth first; nil: this was the last one.
 func (s *schedule) next() []int {
 	for i := len(s.taken) - 1; i >= 0; i-- {
 		if s.taken[i]+1 < s.widths[i] {

@@ -18,7 +18,7 @@ import (
 
 const sqlKey = "neli/invoicing/0"
 
-// dialect is what differs between the databases.
+// dialect has the differences between the databases.
 type dialect struct {
 	name     string
 	driver   string
@@ -58,8 +58,8 @@ var mariadb = dialect{
 		var my *mysql.MySQLError
 		return errors.As(err, &my) && (my.Number == 1213 || my.Number == 1205 || my.Number == 1020)
 	},
-	// InnoDB's tables of locks are cached for 100 ms. Who has not answered by now waits, most
-	// likely; if not, one more order of statements is tried than was meant.
+	// InnoDB's tables of locks are cached for 100 ms. A session that has not answered by now most likely waits for a
+	// lock. If it does not, one more order of statements is tested.
 	waits: func(*testing.T, *sql.DB, int64) bool {
 		timer := time.NewTimer(25 * time.Millisecond)
 		defer timer.Stop()
@@ -68,7 +68,7 @@ var mariadb = dialect{
 	},
 }
 
-// text is a statement in the dialect's words.
+// text returns a statement in the dialect.
 func (d *dialect) text(query string) string {
 	query = strings.ReplaceAll(query, "[key]", d.quote+"key"+d.quote)
 	if d.question {
@@ -77,7 +77,7 @@ func (d *dialect) text(query string) string {
 	return query
 }
 
-// prepare makes the tables.
+// prepare creates the tables.
 func (d *dialect) prepare(t *testing.T, db *sql.DB) {
 	for _, q := range []string{d.schema, "CREATE TABLE work (term bigint)", "CREATE TABLE counter (id int PRIMARY KEY, v bigint)", "INSERT INTO counter VALUES (1, 0)"} {
 		_, err := db.Exec(q)
@@ -91,8 +91,7 @@ type step struct {
 	do   func(ctx context.Context, s *session) error
 }
 
-// txn is a transaction of a term; claim says that it is the one from whose commit on
-// nothing of a former term may commit.
+// txn is a transaction of a term. claim: once it has committed, nothing of a former term may commit.
 type txn struct {
 	claim bool
 	steps []step
@@ -125,7 +124,7 @@ func (s *session) begin(ctx context.Context) error {
 	return err
 }
 
-// first joins BEGIN and the first statement: where BEGIN alone stands makes no difference.
+// first joins BEGIN and the first statement, since the position of BEGIN alone makes no difference.
 func first(of step) step {
 	return step{"begin, " + of.name, func(ctx context.Context, s *session) error {
 		if err := s.begin(ctx); err != nil {
@@ -135,7 +134,7 @@ func first(of step) step {
 	}}
 }
 
-// guarded is a step with what ships.
+// guarded is a step with the fence that ships.
 func guarded(name string, f func(d *dialect) guard) step {
 	return step{name, func(ctx context.Context, s *session) error {
 		err := f(s.d)(ctx, s.tx, sqlKey, s.term)
@@ -188,19 +187,19 @@ func asked(name, query string) step {
 	}}
 }
 
-// uncounted is the claim for PostgreSQL of somebody who does not count the rows.
+// uncounted is a claim for PostgreSQL that does not check the number of rows.
 var uncounted = step{"claim, rows not counted", func(ctx context.Context, s *session) error {
 	_, err := s.tx.ExecContext(ctx, fence.Claim, sqlKey, s.term)
 	return err
 }}
 
-// inWrite is the token as a predicate of the write.
+// inWrite has the token as a predicate of the write.
 var inWrite = step{"write if the token", func(ctx context.Context, s *session) error {
 	return s.write(ctx, "UPDATE counter SET v = $1 WHERE id = 1 AND COALESCE((SELECT token FROM neli_fence WHERE [key] = '"+sqlKey+"'), 0) <= $2", s.counter+1, s.term)
 }}
 
-// snapshot begins anew with a snapshot that is older than the claim. The level is the
-// server's own: REPEATABLE READ.
+// snapshot begins a transaction with a snapshot that is older than the claim, at the server's default level, REPEATABLE
+// READ.
 var snapshot = step{"begin with consistent snapshot", func(ctx context.Context, s *session) error {
 	if err := s.begin(ctx); err != nil {
 		return err

@@ -1,5 +1,5 @@
-// Package fenced tests what keeps a former leader's writes out, on real servers: PostgreSQL,
-// MariaDB, and Apache Kafka with both clients.
+// Package fenced tests that the fences refuse a former leader's writes, on real servers: PostgreSQL, MariaDB, and Apache
+// Kafka with both clients.
 package fenced
 
 import (
@@ -17,12 +17,11 @@ import (
 	"github.com/goneli/neli/testkit/dbtest"
 )
 
-// variant is a way to use the fence, right or wrong: what the former term does, and what the
-// later one does.
+// variant is a way to use the fence, right or wrong: what the former term does, and what the later term does.
 type variant struct {
 	name          string
 	former, later []txn
-	// broken are the levels at which some order of statements breaks it; none: it is right.
+	// broken lists the isolation levels at which some order of statements breaks it; none: it is right.
 	broken []sql.IsolationLevel
 }
 
@@ -31,7 +30,7 @@ func steps(all ...step) txn {
 	return txn{steps: append(all, commit)}
 }
 
-// claims makes the term's claim of a transaction.
+// claims makes a transaction the term's claim.
 func claims(t txn) txn {
 	t.claim = true
 	return t
@@ -80,8 +79,8 @@ func open(t *testing.T, d *dialect, dsn string) *sql.DB {
 	return db
 }
 
-// TestPostgreSQL runs two terms' statements in every order that the server's locks let
-// happen, at each isolation level, with the key's row there before and not.
+// TestPostgreSQL runs two terms' statements in every order that the server's locks allow, at each isolation level, with
+// and without an existing row of the key.
 func TestPostgreSQL(t *testing.T) {
 	t.Parallel()
 	db := open(t, &postgres, dbtest.PostgreSQL(t))
@@ -137,7 +136,7 @@ func testRight(t *testing.T, d *dialect, db *sql.DB, levels []sql.IsolationLevel
 	t.Logf("%s: %d orders of statements, nothing wrong", d.name, total)
 }
 
-// testWrong wants each wrong way to break at the levels that are said, in some order.
+// testWrong requires that each wrong variant breaks at its levels, in some order.
 func testWrong(t *testing.T, d *dialect, db *sql.DB, variants []variant) {
 	for _, v := range variants {
 		for _, level := range v.broken {
@@ -167,7 +166,7 @@ func inTx(t *testing.T, db *sql.DB, f guard, token int64) error {
 	return tx.Commit()
 }
 
-// narrow makes the column of the key too short.
+// narrow makes the key's column too short.
 func (d *dialect) narrow(t *testing.T, db *sql.DB, alter string) {
 	for _, q := range []string{"DROP TABLE IF EXISTS neli_fence", d.schema, alter} {
 		_, err := db.Exec(q)
