@@ -12,9 +12,9 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// admin asks over the connections of a producer. It makes its requests itself: kadm
-// answers questions about topics from what the client has heard before, and whether a
-// topic is still the same must be asked anew.
+// admin sends its requests over a producer's connections. It makes the requests itself: kadm
+// answers questions about topics from what the client knows already, but whether a topic is still
+// the same has to be asked each time.
 type admin struct {
 	producer *producer
 
@@ -22,8 +22,7 @@ type admin struct {
 	cancel context.CancelFunc
 }
 
-// requestTimeout is what a broker may take for a request, unless its context ends
-// before.
+// requestTimeout is how long a broker may take for a request, unless the context ends earlier.
 const requestTimeout = 30 * time.Second
 
 func (provider) Admin(p kafka.Producer) (kafka.Admin, error) {
@@ -38,8 +37,8 @@ func (provider) Admin(p kafka.Producer) (kafka.Admin, error) {
 
 func (a *admin) Close() { a.cancel() }
 
-// ask makes a request and reads its answer. It returns when ctx or a is done: the request
-// itself may wait a little longer for a connection, until its client is closed.
+// ask makes a request and reads the answer. It returns when ctx or a is done. The request itself
+// may still wait for a connection, until the client is closed.
 func ask[R kmsg.Response](ctx context.Context, a *admin, doing string, req interface {
 	RequestWith(context.Context, kmsg.Requestor) (R, error)
 }, read func(R) error) error {
@@ -71,7 +70,7 @@ func ask[R kmsg.Response](ctx context.Context, a *admin, doing string, req inter
 	return a.producer.outcome(doing, err)
 }
 
-// said is a broker's error, with its own words if there are any.
+// said returns a broker's error, with the broker's own message if there is one.
 func said(code int16, words *string) error {
 	err := kerr.ErrorForCode(code)
 	if err != nil && words != nil && *words != "" {
@@ -82,7 +81,7 @@ func said(code int16, words *string) error {
 
 func (a *admin) Brokers(ctx context.Context, _ bool) (brokers []kafka.BrokerInfo, err error) {
 	req := kmsg.NewPtrMetadataRequest()
-	req.Topics = []kmsg.MetadataRequestTopic{} // of none, not of all
+	req.Topics = []kmsg.MetadataRequestTopic{} // no topics; nil would ask for all
 	err = ask(ctx, a, "describe cluster", req, func(resp *kmsg.MetadataResponse) error {
 		for _, b := range resp.Brokers {
 			info := kafka.BrokerInfo{ID: int(b.NodeID)}
@@ -114,7 +113,7 @@ func (a *admin) Topic(ctx context.Context, topic string) (info kafka.TopicInfo, 
 			if i == 0 || len(p.Replicas) < info.Replicas {
 				info.Replicas = len(p.Replicas)
 			}
-			if p.Partition < 0 || int(p.Partition) >= len(t.Partitions) { // which come in any order
+			if p.Partition < 0 || int(p.Partition) >= len(t.Partitions) { // the partitions come in any order
 				return fmt.Errorf("partition %d of %d", p.Partition, len(t.Partitions))
 			}
 			for _, id := range p.Replicas {
@@ -126,8 +125,8 @@ func (a *admin) Topic(ctx context.Context, topic string) (info kafka.TopicInfo, 
 	return info, err
 }
 
-// topicID is a topic's id as librdkafka writes it: records of members on either client
-// bear it, and must agree.
+// topicID returns a topic's id as librdkafka writes it, since records of members with either
+// client contain it.
 func topicID(id [16]byte) string { return base64.RawStdEncoding.EncodeToString(id[:]) }
 
 func (a *admin) CreateTopic(ctx context.Context, spec kafka.TopicSpec) error {
@@ -139,7 +138,7 @@ func (a *admin) CreateTopic(ctx context.Context, spec kafka.TopicSpec) error {
 		t.ReplicationFactor = -1 // the cluster's default
 	}
 	for i, brokers := range spec.Brokers {
-		t.NumPartitions, t.ReplicationFactor = -1, -1 // the broker takes these or the other
+		t.NumPartitions, t.ReplicationFactor = -1, -1 // the broker accepts either these or the assignment
 		r := kmsg.NewCreateTopicsRequestTopicReplicaAssignment()
 		r.Partition = int32(i)
 		for _, id := range brokers {
@@ -186,7 +185,7 @@ func (a *admin) Settings(ctx context.Context, topic string) (map[string]string, 
 	return settings, nil
 }
 
-// What to ask ListOffsets for.
+// Special timestamps for ListOffsets.
 const (
 	logStart = -2
 	logEnd   = -1
@@ -217,8 +216,8 @@ func (a *admin) Log(ctx context.Context, topic string, partition int) (kafka.Log
 }
 
 func (a *admin) extents(ctx context.Context, topic string, partitions []int32) ([]kafka.LogInfo, error) {
-	// Starts first: they only grow, so no start lies behind its end. The epoch is that of
-	// the end: with the start comes that of the first record.
+	// First the starts: they only grow, so no start comes out after its end. The epoch is the one
+	// returned with the end; with the start comes the epoch of the first record.
 	starts, err := a.ends(ctx, topic, partitions, logStart)
 	if err != nil {
 		return nil, err
@@ -228,13 +227,13 @@ func (a *admin) extents(ctx context.Context, topic string, partitions []int32) (
 		return nil, err
 	}
 	for i := range ends {
-		ends[i].Start = min(starts[i].End, ends[i].End) // unless the log has begun anew in between
+		ends[i].Start = min(starts[i].End, ends[i].End) // they differ only if the log was recreated in between
 	}
 	return ends, nil
 }
 
-// ends asks for one end of the log of each of some partitions. Uncommitted records count:
-// the reader sees them too.
+// ends returns one end of the log of each given partition. Uncommitted records count, since the
+// reader sees them, too.
 func (a *admin) ends(ctx context.Context, topic string, partitions []int32, which int64) ([]kafka.LogInfo, error) {
 	req := kmsg.NewPtrListOffsetsRequest()
 	t := kmsg.NewListOffsetsRequestTopic()

@@ -17,17 +17,17 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// bearer is OAUTHBEARER with tokens that are replaced before they end, for as long as a client
-// lives. franz-go asks for one for each connection, and again when the broker says that the
-// session ends.
+// bearer is the mechanism OAUTHBEARER. As long as its client lives, it replaces tokens before
+// they expire. franz-go asks for a token for each connection, and again when the broker says that
+// the session ends.
 type bearer struct {
-	ctx    context.Context // of the client
+	ctx    context.Context // the client's
 	tokens func(context.Context) (kafka.Token, error)
 	keep   sync.Once
 	latest atomic.Pointer[kafka.Token]
 }
 
-// signingIn is how a client whose context is ctx logs in by tokens.
+// signingIn returns the options with which a client whose context is ctx logs in with tokens.
 func (c *client) signingIn(ctx context.Context) []kgo.Opt {
 	if c.tokens == nil {
 		return nil
@@ -38,8 +38,8 @@ func (c *client) signingIn(ctx context.Context) []kgo.Opt {
 // Name implements sasl.Mechanism.
 func (*bearer) Name() string { return "OAUTHBEARER" }
 
-// Authenticate implements sasl.Mechanism. It waits for a token only if there is none that is valid: a
-// token service that is slow must not hold up a connection.
+// Authenticate implements sasl.Mechanism. It waits for a token only if it has no valid one: a
+// slow token service must not delay a connection.
 func (b *bearer) Authenticate(ctx context.Context, host string) (sasl.Session, []byte, error) {
 	b.keep.Do(func() {
 		go login.Keep(b.ctx, b.tokens, func(t kafka.Token) { b.latest.Store(&t) }, func(error) {})
@@ -55,7 +55,8 @@ func (b *bearer) Authenticate(ctx context.Context, host string) (sasl.Session, [
 	return oauth.Auth{Token: token.Value, Extensions: token.Extensions}.AsMechanism().Authenticate(ctx, host)
 }
 
-// tokenMechanism stands for tokens, if there are any to be had.
+// tokenMechanism returns a mechanism that stands for tokens, or nil if there is no source of
+// tokens.
 func tokenMechanism(tokens func(context.Context) (kafka.Token, error)) []sasl.Mechanism {
 	if tokens == nil {
 		return nil
@@ -63,7 +64,7 @@ func tokenMechanism(tokens func(context.Context) (kafka.Token, error)) []sasl.Me
 	return []sasl.Mechanism{&bearer{}}
 }
 
-// bearerMechanism says why a broker refuses a token.
+// bearerMechanism adds the reason when a broker refuses a token.
 type bearerMechanism struct{ sasl.Mechanism }
 
 func (m bearerMechanism) Authenticate(ctx context.Context, host string) (sasl.Session, []byte, error) {
@@ -76,8 +77,8 @@ func (m bearerMechanism) Authenticate(ctx context.Context, host string) (sasl.Se
 
 type bearerSession struct{ sasl.Session }
 
-// Challenge implements sasl.Session. A broker says nothing of a token that it takes, and of another one
-// in JSON that it refuses it (RFC 7628, 3.2.3).
+// Challenge implements sasl.Session. A broker sends no data if it accepts a token. If it refuses
+// one, it sends JSON with the reason (RFC 7628, 3.2.3).
 func (s bearerSession) Challenge(said []byte) (bool, []byte, error) {
 	if len(said) > 0 {
 		var why struct{ Status string }

@@ -16,22 +16,22 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// connections is what the hooks of a client tell. franz-go retries what has to do with
-// connections, and says nothing of it to who waits: so the last failure is kept here,
-// to be added to what took too long. Its methods may be called from anywhere.
+// connections is what the hooks of a client report. franz-go retries after failures of
+// connections, and does not report them to calls that wait. So the last failure is kept here, and
+// added to the error of a call that took too long. Its methods may be called from any goroutine.
 type connections struct {
 	log *slog.Logger
 
-	throttled atomic.Int64 // in all, in nanoseconds
-	heard     atomic.Int64 // when a broker answered last, in nanoseconds since began
+	throttled atomic.Int64 // total, in nanoseconds
+	heard     atomic.Int64 // when a broker last answered, in nanoseconds since began
 	began     time.Time
 
 	mu      sync.Mutex
 	failure error // of the last connection, nil if a broker has answered since
-	told    bool  // the failure has been returned by itself
+	told    bool  // trouble has returned the failure
 }
 
-// silence is how long no broker may answer before a reader or member says so. A fetch
+// silence is how long no broker may answer before a reader or member reports it. Normally a fetch
 // is answered each second.
 const silence = 3 * time.Second
 
@@ -41,7 +41,7 @@ func newConnections(log *slog.Logger) *connections {
 	return &connections{log: log, began: time.Now()}
 }
 
-// Throttled returns for how long, in all, brokers have told this client to wait.
+// Throttled returns for how long, in total, brokers have throttled this client.
 func (c *connections) Throttled() time.Duration { return time.Duration(c.throttled.Load()) }
 
 // OnBrokerThrottle is a hook of franz-go.
@@ -49,19 +49,19 @@ func (c *connections) OnBrokerThrottle(_ kgo.BrokerMetadata, interval time.Durat
 	c.throttled.Add(int64(interval))
 }
 
-// OnBrokerConnect is a hook of franz-go. The error is of connecting, of TLS or of SASL.
-// A connection that was made proves nothing yet.
+// OnBrokerConnect is a hook of franz-go. err is an error of connecting, of TLS or of SASL. A
+// successful connection proves nothing yet.
 func (c *connections) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn, err error) {
 	if err != nil {
 		c.note(err)
 	}
 }
 
-// OnBrokerRead is a hook of franz-go. What a broker answers while a connection is being
-// made proves nothing either; to whom it does not speak it hangs up afterwards.
+// OnBrokerRead is a hook of franz-go. An answer while a connection is being set up proves
+// nothing, either: a broker that refuses the client hangs up afterwards.
 func (c *connections) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ time.Duration, err error) {
 	if slices.Contains(greetings, kmsg.Key(key)) {
-		return // OnBrokerConnect has its error
+		return // OnBrokerConnect gets its error
 	}
 	if err == nil {
 		c.heard.Store(int64(time.Since(c.began)))
@@ -69,7 +69,7 @@ func (c *connections) OnBrokerRead(_ kgo.BrokerMetadata, key int16, _ int, _, _ 
 	c.note(err)
 }
 
-// note keeps a failure, or that there is none.
+// note stores the last failure; nil: a broker has answered.
 func (c *connections) note(err error) {
 	if err != nil && ended(err) {
 		return
@@ -79,8 +79,8 @@ func (c *connections) note(err error) {
 	c.failure, c.told = err, false
 }
 
-// outcome is classify for what may have waited for a connection: a refused
-// authentication takes the place of a time-out, a lost connection is added to it.
+// outcome is classify for an error that may come from waiting for a connection. A refused
+// authentication replaces a time-out, and a lost connection is added to it.
 func (c *connections) outcome(doing string, err error) error {
 	out := classify(doing, err)
 	if err == nil || !passing(out) {
@@ -98,8 +98,8 @@ func (c *connections) outcome(doing string, err error) error {
 	return fmt.Errorf("%w (%w)", out, failure)
 }
 
-// trouble returns, once, why the last connection failed: refused credentials at once,
-// anything else when no broker answers, since all connections are tried again.
+// trouble returns, once, why the last connection failed: refused credentials at once, and
+// anything else only if no broker answers, since franz-go tries all connections again.
 func (c *connections) trouble(doing string) error {
 	silent := time.Since(c.began)-time.Duration(c.heard.Load()) > silence
 	c.mu.Lock()

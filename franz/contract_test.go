@@ -11,14 +11,14 @@ import (
 	"github.com/goneli/neli/nelitest/providertest"
 )
 
-// The provider keeps to what the library rests on; integration has the same tests on a
-// real broker, with what this one cannot do.
+// The provider keeps the contract that the library depends on. The module integration runs the
+// same tests with a real broker, including those that this one cannot run.
 func TestContract(t *testing.T) {
 	c := cluster(t)
 	var frozen atomic.Bool
 	c.Control(func(kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
-		return nil, nil, frozen.Load() // neither an answer nor an error: silence
+		return nil, nil, frozen.Load() // neither an answer nor an error
 	})
 	bed := providertest.Bed{
 		Provider:   franz.Provider(),

@@ -16,8 +16,8 @@ import (
 
 var errClosed = errors.New("client is closed")
 
-// clientError is an error of the client: what was being tried, its own words, and the
-// kind (kafka.ErrUnknownTopic and so on) that it is of.
+// clientError is an error of the client: what was being tried, the client's own words, and its
+// kind (kafka.ErrUnknownTopic and so on).
 type clientError struct {
 	doing string
 	err   error
@@ -38,7 +38,7 @@ func (e *clientError) Unwrap() []error {
 	return []error{e.err, e.kind}
 }
 
-// classify adds to an error what was being tried, and its kind. Nil stays nil.
+// classify adds to an error what was being tried, and the kind of the error. Nil stays nil.
 func classify(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -46,13 +46,13 @@ func classify(doing string, err error) error {
 	return &clientError{doing: doing, err: err, kind: kindOf(err)}
 }
 
-// passing tells an error of no particular kind.
+// passing reports whether an error is of no particular kind.
 func passing(err error) bool {
 	ce, ok := errors.AsType[*clientError](err)
 	return !ok || ce.kind == nil
 }
 
-// kinds are the broker's errors that mean something to the library.
+// kinds are the broker's errors that have a meaning for the library.
 var kinds = map[*kerr.Error]error{
 	kerr.UnknownTopicOrPartition:            kafka.ErrUnknownTopic,
 	kerr.UnknownTopicID:                     kafka.ErrUnknownTopic,
@@ -75,7 +75,7 @@ var kinds = map[*kerr.Error]error{
 
 // kindOf returns the kind of an error, or nil.
 func kindOf(err error) error {
-	// The client has moved on already when it says so.
+	// By the time of this error, the client has moved its position.
 	if _, ok := errors.AsType[*kgo.ErrDataLoss](err); ok {
 		return kafka.ErrTruncated
 	}
@@ -88,14 +88,15 @@ func kindOf(err error) error {
 	return nil
 }
 
-// refusedToken finds a token of an option (kgo.SASL) that the broker has refused: it answers with data, and
-// no error code (RFC 7628, 3.2.2), for which franz-go has no error of its own (pkg/sasl/oauth).
+// refusedToken reports whether a broker has refused a token that came from an option (kgo.SASL).
+// The broker answers with data instead of an error code (RFC 7628, 3.2.2), and franz-go has no
+// error type for that (pkg/sasl/oauth).
 func refusedToken(err error) bool {
 	return strings.Contains(err.Error(), "unexpected data in oauth response")
 }
 
-// refusedByTLS tells a certificate that was refused, here or there, from a connection
-// that was lost.
+// refusedByTLS reports whether a certificate was refused, by either side, rather than that a
+// connection was lost.
 func refusedByTLS(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
@@ -103,8 +104,8 @@ func refusedByTLS(err error) bool {
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
 		return true
 	}
-	// What the other side says of this one's certificate: the type of such an alert is
-	// not exported.
+	// The type of an alert in which the other side refuses this side's certificate is not
+	// exported.
 	op, ok := errors.AsType[*net.OpError](err)
 	if !ok || op.Op != "remote error" {
 		return false
@@ -113,7 +114,7 @@ func refusedByTLS(err error) bool {
 	return strings.Contains(alert, "certificate") || strings.Contains(alert, "unknown authority") || strings.Contains(alert, "access denied")
 }
 
-// ended tells that something ended because nobody waits for it any more.
+// ended reports whether something ended only because its caller stopped waiting.
 func ended(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, kgo.ErrClientClosed)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/goneli/neli/franz"
 )
 
-// Options of franz-go take the place of KafkaConfig; both may be given.
+// Options of franz-go can replace KafkaConfig, or be used with it.
 func ExampleProvider() {
 	n, err := neli.New(neli.Config{
 		LeaderGroupID: "invoicing",

@@ -15,8 +15,8 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// franz-go tells of lost records when it has gone back already. Nothing that it reads
-// from there may be taken for what follows.
+// franz-go reports lost records only after it has moved its position back. Nothing that it reads
+// from there may be returned as if it followed.
 func TestTruncatedLogStopsReading(t *testing.T) {
 	c := cluster(t, kfake.NumBrokers(2), kfake.SeedTopics(1, "log"))
 	b := newBed(t, c)
@@ -50,8 +50,8 @@ func TestTruncatedLogStopsReading(t *testing.T) {
 	require.Equal(t, []string{"4", "5"}, read(t, r, 2))
 }
 
-// Records that are purged are reported at once, and once, also while the broker has
-// them, and also if it answers later.
+// Purged records are reported at once and only once, even if the broker has them already or
+// answers later.
 func TestPurgeReportsRecordsInFlightOnce(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	b := newBed(t, c)
@@ -83,7 +83,7 @@ func TestPurgeReportsRecordsInFlightOnce(t *testing.T) {
 	require.Empty(t, o.ch, "reported again")
 }
 
-// A record's time is up whatever its broker does, and nothing is reported again.
+// A record's time ends whatever the broker does, and the record is not reported again.
 func TestSilentBrokerTimesOut(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	b := newBed(t, c, "message.timeout.ms", "1000")
@@ -133,7 +133,7 @@ func TestConnectionsBeginWithOneQuestion(t *testing.T) {
 	}
 }
 
-// What was meant for a topic does not arrive in another one of the same name.
+// A record for a topic must not arrive in another topic with the same name.
 func TestQueuedRecordStaysOutOfRecreatedTopic(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	b := newBed(t, c, "message.timeout.ms", "5000")
@@ -151,7 +151,7 @@ func TestQueuedRecordStaysOutOfRecreatedTopic(t *testing.T) {
 	require.NoError(t, c.CreateTopic("log", 1, nil))
 	notYet.Remove()
 	require.Error(t, o.next(t))
-	for range 3 { // later ones neither
+	for range 3 { // nor does a later one
 		require.NoError(t, p.Append("log", 0, []byte("later"), o.report))
 		require.ErrorIs(t, o.next(t), kafka.ErrUnknownTopic)
 	}
@@ -160,10 +160,10 @@ func TestQueuedRecordStaysOutOfRecreatedTopic(t *testing.T) {
 	require.NotEqual(t, before.ID, after.ID)
 	extents, err := a.Offsets(t.Context(), "log", 1)
 	require.NoError(t, err)
-	require.Equal(t, []kafka.OffsetRange{{}}, extents, "the new topic is empty")
+	require.Equal(t, []kafka.OffsetRange{{}}, extents, "the new topic has a record")
 }
 
-// A reader does not read on in another topic of the same name, and says so.
+// A reader does not read on in another topic with the same name, and reports it.
 func TestReaderStaysOutOfRecreatedTopic(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	b := newBed(t, c)
@@ -177,7 +177,7 @@ func TestReaderStaysOutOfRecreatedTopic(t *testing.T) {
 	pollError(t, r, kafka.ErrUnknownTopic)
 }
 
-// A topic that not all brokers know yet is not unknown.
+// A topic that some brokers do not know yet does not count as unknown.
 func TestUnknownTopicTakesTime(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	b := newBed(t, c)
@@ -213,12 +213,12 @@ func TestThrottled(t *testing.T) {
 	require.Equal(t, 250*time.Millisecond, p.Throttled())
 	began := time.Now()
 	b.append(p, "log", "waits")
-	require.GreaterOrEqual(t, time.Since(began), 200*time.Millisecond, "franz-go keeps to it")
+	require.GreaterOrEqual(t, time.Since(began), 200*time.Millisecond, "reports an unknown topic too early")
 	require.NoError(t, p.Close())
 	require.Equal(t, 250*time.Millisecond, p.Throttled())
 }
 
-// A member whose place is taken by another process says so, and does not take it back.
+// A member whose place is taken by another process reports it, and does not take the place back.
 func TestFencedMemberStays(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	b := newBed(t, c)
@@ -244,7 +244,7 @@ func TestFencedMemberStays(t *testing.T) {
 	}
 }
 
-// assigned polls until the member has something.
+// assigned polls until the member is assigned something.
 func assigned(t *testing.T, g kafka.GroupConsumer) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {
@@ -257,7 +257,7 @@ func assigned(t *testing.T, g kafka.GroupConsumer) {
 	}
 }
 
-// A session that the coordinator does not hear of any more is over for its member, too.
+// When the coordinator no longer hears from a member, the session is over for that member, too.
 func TestSessionOver(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	b := newBed(t, c)
@@ -277,17 +277,17 @@ func TestSessionOver(t *testing.T) {
 		if ev.Kind == kafka.GroupLost {
 			break
 		}
-		require.Less(t, time.Since(began), patience, "it believes to be a member")
+		require.Less(t, time.Since(began), patience, "still takes itself for a member")
 	}
 	t.Logf("after %v", time.Since(began))
 }
 
-// franz-go asks for the ends of a log whose topic its first metadata lack, and takes the
-// nearest of them for a position outside. A reader must not begin there silently.
+// If its first metadata lack a topic, franz-go asks for the ends of the log and moves a position
+// outside it to the nearest end. A reader must not begin there silently.
 func TestPositionOutsideLateTopic(t *testing.T) {
 	for name, tc := range map[string]struct {
 		at   int64
-		kind error // unless the broker is asked for the position after all, and says that it is out of range
+		kind error // of the error, unless the broker is asked for the position after all, and reports that it is out of range
 	}{
 		"before the start": {1, kafka.ErrOutOfRange},
 		"behind the end":   {9, kafka.ErrTruncated},

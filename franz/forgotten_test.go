@@ -17,10 +17,10 @@ import (
 	"github.com/goneli/neli"
 )
 
-// A broker that shuts down may tell its clients of no brokers. librdkafka forgets all of them
-// then, for ever (docs/clients.md). Every process gets over that by itself: one that only follows,
-// and one that needs to be in a group, too. This is librdkafka's test, and here because a broker
-// that does so at will is.
+// A broker that shuts down may answer that there are no brokers. librdkafka then forgets all of
+// them, for ever (docs/clients.md). Every process must recover by itself, both one that only
+// reads and one that has to be in a group. This is a test of librdkafka. It is in this module
+// because a broker that sends such answers on request is here.
 func TestClientsThatForgetAllBrokersAreReplaced(t *testing.T) {
 	c := cluster(t)
 	confluent, err := neli.Confluent()
@@ -66,12 +66,13 @@ func TestClientsThatForgetAllBrokersAreReplaced(t *testing.T) {
 		c.KeepControl()
 		return noBrokers(req.(*kmsg.MetadataRequest)), nil, brokerless.Load()
 	})
-	require.Eventually(t, func() bool { return unwell() == len(well) }, time.Minute, 20*time.Millisecond, "all have forgotten")
+	require.Eventually(t, func() bool { return unwell() == len(well) }, time.Minute, 20*time.Millisecond, "all clients have forgotten their brokers")
 	brokerless.Store(false)
 	began := time.Now()
-	require.Eventually(t, func() bool { return unwell() == 0 }, 2*time.Minute, 20*time.Millisecond, "all get over it")
+	require.Eventually(t, func() bool { return unwell() == 0 }, 2*time.Minute, 20*time.Millisecond, "all clients have recovered")
 	t.Log("all are well after", time.Since(began))
-	// Not by each: a client that got no answer meanwhile, on a busy machine, has forgotten nothing.
+	// Not each Neli has to: on a busy machine, a client that got no answer meanwhile has forgotten
+	// nothing.
 	replaced := uint64(0)
 	for n := range well {
 		t.Log(n.Name(), "has replaced", n.Stats().ReadersReplaced)
@@ -80,8 +81,8 @@ func TestClientsThatForgetAllBrokersAreReplaced(t *testing.T) {
 	require.Positive(t, replaced)
 }
 
-// A question for the brokers must not abort the process when there are none, as one that
-// librdkafka's admin client asks does.
+// A question for the brokers must return an error when there are none. A question by librdkafka's
+// admin client aborts the process then.
 func TestNoBrokersAreAnError(t *testing.T) {
 	c := cluster(t)
 	confluent, err := neli.Confluent()
@@ -105,7 +106,7 @@ func TestNoBrokersAreAnError(t *testing.T) {
 	require.Error(t, err)
 }
 
-// noBrokers is what a broker that shuts down may answer: there are topics, and no brokers.
+// noBrokers is the answer of a broker that shuts down: there are topics, but no brokers.
 func noBrokers(req *kmsg.MetadataRequest) *kmsg.MetadataResponse {
 	resp := req.ResponseKind().(*kmsg.MetadataResponse)
 	for _, asked := range req.Topics {

@@ -1,5 +1,5 @@
-// Package franz runs NELI on franz-go, a Kafka client in Go: without cgo, on any
-// platform that Go builds for, in one static binary.
+// Package franz runs NELI on franz-go, a Kafka client in Go. It needs no cgo, runs on any
+// platform that Go builds for, and allows one static binary.
 //
 //	n, err := neli.New(neli.Config{
 //		LeaderGroupID: "billing",
@@ -7,35 +7,34 @@
 //	})
 //
 // Leases, records, names and topic ids are the same as with the default client,
-// confluent-kafka-go: members on either contend with each other, in one group, and
-// one can be replaced by the other member by member.
+// confluent-kafka-go. Members with either client contend with each other in one group, and one
+// client can be replaced with the other member by member.
 //
 // # Settings
 //
-// Config.KafkaConfig keeps its meaning: its properties have librdkafka's names, and
-// are translated; docs/clients.md has the table. One that is not known, or that
-// franz-go has nothing for, is an error of New which names it: nothing is ignored
-// unless the table says so and why. The options given to Provider come over the
-// properties, and what a lease rests on over both: acknowledgement by all in-sync
-// replicas, one request in flight, no idempotence, no commits, offsets that are never
-// reset, the group and the topic; kgo.WithContext and kgo.WithLogger, too, are the
-// library's own. Options that would break this (kgo.ManualFlushing, for example) are
-// errors.
+// Config.KafkaConfig keeps its meaning: its properties have librdkafka's names and are
+// translated. docs/clients.md has the table. New returns an error that names each property that
+// is unknown, or that franz-go has nothing for. A property is ignored only if the table says so,
+// and why. Options given to Provider take precedence over properties. What a lease depends on
+// takes precedence over both: acknowledgement by all in-sync replicas, one request in flight, no
+// idempotence, no commits, offsets that are never reset, the group and the topic. kgo.WithContext
+// and kgo.WithLogger are set by the library, too. Options that would break this
+// (kgo.ManualFlushing, for example) are errors.
 //
-// Options set what properties cannot: kgo.SASL for Kerberos or AWS (for AWS module
-// github.com/goneli/neli/franz/iam has it), kgo.DialTLSConfig for keys in hardware, kgo.Dialer.
-// Secrets within options are unknown to this package, so they are not cut out of logs;
-// franz-go does not log them.
+// Options can set what properties cannot: kgo.SASL for Kerberos or AWS (module
+// github.com/goneli/neli/franz/iam has the mechanism for AWS), kgo.DialTLSConfig for keys in
+// hardware, kgo.Dialer. This package does not know the secrets within options, so they are not
+// cut out of logs; franz-go does not log them.
 //
 // # What is different from librdkafka
 //
-// A broker's delays become errors somewhat later or earlier, never both. Records of
-// all partitions that a broker leads share one request, and fetches of many partitions
-// name only those that have moved, so many partitions cost less. A topic that was
-// deleted and created again is never written to by a producer that knew the former one
-// (with brokers from 4.1 on; with older ones after its next look at the metadata). An
-// unclean election of a replica that knows nothing of the epoch read last is not
-// reported as a truncation; a lease needs unclean elections off anyway.
+// Delays of a broker become errors somewhat earlier or later. Records for all partitions that a
+// broker leads share one request, and a fetch of many partitions names only those that have
+// changed, so many partitions cost less. A producer never writes to a topic that was deleted and
+// created again after it knew the former one, with brokers from 4.1 on; with older brokers it
+// stops at its next look at the metadata. If an unclean election chooses a replica that does not
+// know the epoch read last, that is not reported as a truncation. A lease needs unclean elections
+// to be off anyway.
 package franz
 
 import (
@@ -53,9 +52,10 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Provider returns a provider of franz-go clients, for neli.Config.Provider. The
-// options are applied to each client that it makes, over Config.KafkaConfig, and under
-// what the library depends on. It starts nothing, and may serve several Nelis.
+// Provider returns a provider of franz-go clients, for neli.Config.Provider. The options are
+// applied to each client that it makes. They take precedence over Config.KafkaConfig, but not
+// over what the library depends on. Provider starts nothing. Its result may be used by several
+// Nelis, and from any goroutine.
 func Provider(opts ...kgo.Opt) kafka.Provider {
 	return provider{opts: slices.Clone(opts)}
 }
@@ -68,42 +68,43 @@ type provider struct {
 // WithLogin implements kafka.LoginProvider.
 func (p provider) WithLogin(l kafka.Login) kafka.Provider { return provider{p.opts, l} }
 
-// How long brokers have to hear that a client goes.
+// How long a closing client waits for brokers to take note.
 const (
-	readerGrace = time.Second     // of its fetch sessions, which only cost them memory
-	memberGrace = 5 * time.Second // of its membership: a join under way has to end first
+	readerGrace = time.Second     // of its fetch sessions, which only cost the brokers memory
+	memberGrace = 5 * time.Second // that it leaves the group; a join in progress has to end first
 )
 
-// unsuitable are options that cannot be undone by those that come later, and that
-// would break what the library rests on.
+// unsuitable are options that later options cannot undo, and that would break what the library
+// depends on.
 var unsuitable = []struct {
 	name string
 	opt  any
 	why  string
 }{
-	{"kgo.ManualFlushing", kgo.ManualFlushing, "nobody would flush"},
+	{"kgo.ManualFlushing", kgo.ManualFlushing, "the library does not flush"},
 	{"kgo.TransactionalID", kgo.TransactionalID, "a lease needs no transactions"},
 	{"kgo.DefaultProduceTopicAlways", kgo.DefaultProduceTopicAlways, "records name their topic"},
 	{"kgo.AllowAutoTopicCreation", kgo.AllowAutoTopicCreation, "the leader topic needs settings of its own"},
-	{"kgo.ConsumeRegex", kgo.ConsumeRegex, "the topic is a name"},
-	{"kgo.KeepControlRecords", kgo.KeepControlRecords, "they are no records of the library's"},
-	{"kgo.BlockRebalanceOnPoll", kgo.BlockRebalanceOnPoll, "rebalances wait for nobody"},
+	{"kgo.ConsumeRegex", kgo.ConsumeRegex, "the topic is a single name"},
+	{"kgo.KeepControlRecords", kgo.KeepControlRecords, "they are not records of the library"},
+	{"kgo.BlockRebalanceOnPoll", kgo.BlockRebalanceOnPoll, "rebalances must not wait for polls"},
 	{"kgo.ShareGroup", kgo.ShareGroup, "a share group assigns no partitions"},
 	{"kgo.AllowIdempotentProduceCancellation", kgo.AllowIdempotentProduceCancellation, "nothing is idempotent here"},
 }
 
-// client is what the three kinds of client have in common: how one of franz-go is
-// made, and what its hooks tell.
+// client is what the three kinds of client have in common: how to make a client of franz-go, and
+// what its hooks report.
 type client struct {
 	*connections
 	settings *settings
-	opts     []kgo.Opt // of the user
-	// tokens are what to log in with by OAUTHBEARER; nil if that is not the way, or the user's own.
+	opts     []kgo.Opt // given by the user
+	// tokens returns the tokens for OAUTHBEARER; nil if the client does not log in that way, or an
+	// option has its own tokens.
 	tokens func(context.Context) (kafka.Token, error)
 }
 
-// newClient translates the properties, and tries whether franz-go takes the options,
-// with those that this kind of client will be made with.
+// newClient translates the properties. It checks that franz-go accepts them, together with the
+// options and with those that this kind of client needs.
 func (p provider) newClient(kind kind, props map[string]string, log *slog.Logger, fixed func(*settings) []kgo.Opt) (*client, error) {
 	s, err := parse(kind, props, slices.Concat(mechanisms(p.opts), tokenMechanism(p.login.Token))...)
 	if err != nil {
@@ -125,7 +126,7 @@ func (p provider) newClient(kind kind, props map[string]string, log *slog.Logger
 	var faults []string
 	for _, u := range unsuitable {
 		if set(trial.OptValue(u.opt)) {
-			faults = append(faults, u.name+": not with this library, "+u.why)
+			faults = append(faults, u.name+": not possible with this library, "+u.why)
 		}
 	}
 	if len(faults) > 0 {
@@ -134,7 +135,7 @@ func (p provider) newClient(kind kind, props map[string]string, log *slog.Logger
 	return c, nil
 }
 
-// mechanisms are those that options give.
+// mechanisms returns the SASL mechanisms that options give.
 func mechanisms(opts []kgo.Opt) []sasl.Mechanism {
 	ctx, stop := context.WithCancel(context.Background())
 	made, err := kgo.NewClient(slices.Concat(opts, []kgo.Opt{kgo.WithContext(ctx), kgo.ConsumerGroup(""), kgo.ConsumeTopics(), kgo.ConsumePartitions(nil)})...)
@@ -147,17 +148,17 @@ func mechanisms(opts []kgo.Opt) []sasl.Mechanism {
 	return given
 }
 
-// set tells an option's value that was given from one that was not.
+// set reports whether an option's value was given.
 func set(value any) bool { return value != nil && value != false && value != "" }
 
-// link is a client of franz-go, and what ends its requests: some of what it does while a
-// connection is being made ends with nothing else.
+// link is a client of franz-go, with what ends its requests: some of what it does while a
+// connection is being set up can only be ended by its context.
 type link struct {
 	*kgo.Client
 	stop context.CancelFunc
 }
 
-// shut closes the client. Brokers that do not answer have so much time to do so.
+// shut closes the client. It waits for at most grace for brokers to answer.
 func (l *link) shut(grace time.Duration) {
 	force := time.AfterFunc(grace, l.stop)
 	l.Close()
@@ -165,7 +166,7 @@ func (l *link) shut(grace time.Duration) {
 	l.stop()
 }
 
-// dial makes a client, which opens connections when it needs them.
+// dial makes a client. The client opens connections when it needs them.
 func (c *client) dial(fixed ...kgo.Opt) (*link, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	opts := slices.Concat(
@@ -176,7 +177,7 @@ func (c *client) dial(fixed ...kgo.Opt) (*link, error) {
 			kgo.WithContext(ctx),
 			kgo.WithLogger(logger{c.log}),
 			kgo.WithHooks(c.connections),
-			// None of these, unless what follows says otherwise.
+			// None of these, unless a later option sets them.
 			kgo.ConsumerGroup(""), kgo.ConsumeTopics(), kgo.ConsumePartitions(nil),
 		},
 		fixed,

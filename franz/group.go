@@ -13,27 +13,27 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// group takes part in a consumer group. Each Join has a membership with a franz-go
-// client of its own, since one that has left cannot join again. franz-go rebalances on
-// its own goroutines: what that comes to is put into events, for Poll to return.
+// group takes part in a consumer group. Each Join has a membership with a franz-go client of its
+// own, since a client that has left cannot join again. franz-go rebalances on its own goroutines.
+// The results become events, which Poll returns.
 type group struct {
 	*client
-	present *membership // nil while nobody has joined
+	present *membership // nil: no Join, or Leave was called
 	former  sync.WaitGroup
 	closed  bool
-	end     error // of Close
+	end     error // the result of Close
 
-	records []*kgo.Record // to be returned
-	errs    []error       // to be returned, before them
+	records []*kgo.Record // for Poll to return
+	errs    []error       // for Poll to return, before records
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	events []kafka.GroupEvent
 	owned  map[int]struct{}
 	poll   context.CancelFunc // ends the wait of a Poll
-	fatal  error              // for good: every later Poll returns it
+	fatal  error              // a final error, which every later Poll returns
 }
 
-// leaveBound is how long Leave waits for the coordinator to be told.
+// leaveBound is how long Leave waits until the coordinator is told.
 const leaveBound = time.Second
 
 func (p provider) GroupConsumer(props map[string]string, log *slog.Logger) (kafka.GroupConsumer, error) {
@@ -55,7 +55,7 @@ func (g *group) Join(topic string, read bool) error {
 		return err
 	}
 	if g.settings.instance {
-		g.former.Wait() // a join of the former that comes late would take this one's place
+		g.former.Wait() // a late join of the former membership would take this one's place
 	}
 	m := &membership{of: g, topic: topic, read: read, left: make(chan struct{})}
 	g.become(m) // before it can be called back
@@ -79,8 +79,8 @@ func (g *group) Join(topic string, read bool) error {
 	return nil
 }
 
-// become makes m the present membership, or none: nothing that another one still tells
-// counts.
+// become makes m, which may be nil, the present membership. What another one still reports is
+// ignored.
 func (g *group) become(m *membership) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,7 +126,7 @@ func (g *group) Reach(ctx context.Context, _ string) error {
 	}
 	g.mu.Unlock()
 	if kafka == nil {
-		return nil // it has no connections yet, or none any more
+		return nil // it has no connections yet, or no longer
 	}
 	return classify("reach a broker", kafka.Ping(ctx))
 }
@@ -151,7 +151,7 @@ func (g *group) Poll(timeout time.Duration) (kafka.GroupEvent, error) {
 	}
 }
 
-// next returns what is to be returned, if there is something.
+// next returns the next event or error, if there is one.
 func (g *group) next() (ev kafka.GroupEvent, ok bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -176,10 +176,10 @@ func (g *group) next() (ev kafka.GroupEvent, ok bool, err error) {
 	return ev, false, nil
 }
 
-// fetch takes what has come, and waits for something to come if there is time. An
-// event ends the wait.
+// fetch takes what has arrived. If there is time left, it waits for something to arrive. An event
+// ends the wait.
 func (g *group) fetch(left time.Duration) (fetched bool) {
-	var ctx context.Context // nil: without waiting
+	var ctx context.Context // nil: do not wait
 	if left > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.Background(), left)

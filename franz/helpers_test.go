@@ -21,10 +21,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds what is waited for.
+// patience bounds every wait.
 const patience = 20 * time.Second
 
-// cluster starts a Kafka within this process.
+// cluster starts a Kafka broker in this process.
 func cluster(t *testing.T, opts ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
 	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(100 * time.Millisecond)}, opts...)...)
@@ -127,7 +127,7 @@ func newOutcomes() *outcomes { return &outcomes{make(chan error, 100)} }
 
 func (o *outcomes) report(err error) { o.ch <- err }
 
-// next is the next report.
+// next returns the next report.
 func (o *outcomes) next(t *testing.T) error {
 	t.Helper()
 	select {
@@ -150,7 +150,7 @@ func (b *bed) append(p kafka.Producer, topic string, values ...string) {
 	}
 }
 
-// read polls until n records have come.
+// read polls until it has n records.
 func read(t *testing.T, r kafka.LogReader, n int) (values []string) {
 	t.Helper()
 	for end := time.Now().Add(patience); len(values) < n; {
@@ -164,7 +164,7 @@ func read(t *testing.T, r kafka.LogReader, n int) (values []string) {
 	return values
 }
 
-// pollError polls until an error of one of the kinds comes. No record may come before.
+// pollError polls until it gets an error of one of the kinds. No record may come before.
 func pollError(t *testing.T, r kafka.LogReader, kinds ...error) error {
 	t.Helper()
 	for end := time.Now().Add(patience); ; {

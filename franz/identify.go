@@ -10,11 +10,11 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Cluster implements kafka.Identifier. Brokers do not tell their version: it is guessed from
-// the requests that one of them understands.
+// Cluster implements kafka.Identifier. Brokers do not report their version, so it is guessed from
+// the requests that one of them supports.
 func (a *admin) Cluster(ctx context.Context) (info kafka.ClusterInfo, err error) {
 	metadata := kmsg.NewPtrMetadataRequest()
-	metadata.Topics = []kmsg.MetadataRequestTopic{} // of none, not of all
+	metadata.Topics = []kmsg.MetadataRequestTopic{} // no topics; nil would ask for all
 	err = ask(ctx, a, "describe cluster", metadata, func(resp *kmsg.MetadataResponse) error {
 		if resp.ClusterID != nil {
 			info.ID = *resp.ClusterID

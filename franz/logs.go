@@ -8,9 +8,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// logger carries a client's log lines to a slog.Logger, all of them as debug lines:
-// franz-go mends by itself what it warns of, and repeats it with every attempt. What it
-// does not mend, it returns, and the library logs that once.
+// logger passes a client's log lines to a slog.Logger, all at debug level. franz-go recovers by
+// itself from what it warns about, and repeats the warning with every attempt. It returns what it
+// cannot recover from, and the library logs that once.
 type logger struct{ log *slog.Logger }
 
 func (l logger) Level() kgo.LogLevel {

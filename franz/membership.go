@@ -10,21 +10,21 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// membership is what begins with Join and ends with Leave.
+// membership begins with Join and ends with Leave.
 type membership struct {
 	of    *group
 	kafka *link
 	topic string
 	read  bool
-	left  chan struct{} // closed when the client is
+	left  chan struct{} // closed when the client is closed
 }
 
-// taking are the options of every member.
+// taking returns the options of every member.
 func taking(s *settings) []kgo.Opt {
 	opts := []kgo.Opt{
 		kgo.ConsumerGroup(s.group),
 		kgo.DisableAutoCommit(),
-		// Nothing is ever committed, and what others have committed says nothing.
+		// Nothing is ever committed, and others' commits are ignored.
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtEnd()),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtEnd()),
 		kgo.AdjustFetchOffsetsFn(fromEnd),
@@ -50,18 +50,18 @@ func fromEnd(_ context.Context, offsets map[string]map[int32]kgo.Offset) (map[st
 	return offsets, nil
 }
 
-// leave tells the coordinator, for memberGrace at most, and closes the client. Where a
-// join is under way the coordinator hears of it when that is over.
+// leave tells the coordinator, for at most memberGrace, and closes the client. If a join is in
+// progress, the coordinator is told after it.
 func (m *membership) leave() {
 	defer close(m.left)
 	ctx, cancel := context.WithTimeout(context.Background(), memberGrace)
 	defer cancel()
-	_ = m.kafka.LeaveGroupContext(ctx) // whoever cannot be told finds out
+	_ = m.kafka.LeaveGroupContext(ctx) // a coordinator that cannot be told will notice
 	m.kafka.shut(0)
 }
 
-// tell has Poll return what has happened, unless the membership is over. change says
-// what, with the lock held; false: nothing worth telling.
+// tell lets Poll return what has happened, unless the membership is over. change records it, with
+// the lock held. It returns false if there is nothing for Poll to return.
 func (m *membership) tell(change func(g *group) bool) {
 	g := m.of
 	g.mu.Lock()
@@ -71,7 +71,7 @@ func (m *membership) tell(change func(g *group) bool) {
 	}
 }
 
-// assigned is called at the end of each rebalance, with what was added.
+// assigned is called at the end of each rebalance, with the partitions added.
 func (m *membership) assigned(_ context.Context, _ *kgo.Client, added map[string][]int32) {
 	m.tell(func(g *group) bool {
 		for _, p := range added[m.topic] {
@@ -82,8 +82,8 @@ func (m *membership) assigned(_ context.Context, _ *kgo.Client, added map[string
 	})
 }
 
-// revoked is called during a rebalance, which ends in assigned or lost: by an eager
-// protocol with everything, which means nothing yet.
+// revoked is called during a rebalance, which ends with assigned or lost. An eager protocol
+// revokes everything, which means nothing by itself.
 func (m *membership) revoked(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
 	m.tell(func(g *group) bool {
 		for _, p := range gone[m.topic] {
@@ -102,8 +102,8 @@ func (m *membership) lost(context.Context, *kgo.Client, map[string][]int32) {
 	})
 }
 
-// OnGroupManageError is a hook of franz-go. A member whose place was taken would take
-// it back: its client is stopped instead, without taking leave.
+// OnGroupManageError is a hook of franz-go. A member whose place was taken by another process
+// would take it back. Instead, its client is stopped without leaving the group.
 func (m *membership) OnGroupManageError(err error) {
 	if kindOf(err) != kafka.ErrInstanceFenced {
 		return

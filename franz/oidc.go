@@ -24,10 +24,11 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// grantAssertion is RFC 7523: the client proves who it is by what it, or somebody else, has signed.
+// grantAssertion is the grant of RFC 7523. The client proves its identity with a signed
+// assertion, its own or another issuer's.
 const grantAssertion = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
-// bearerSettings is what the properties sasl.oauthbearer.* and https.* say.
+// bearerSettings are the properties sasl.oauthbearer.* and https.*.
 type bearerSettings struct {
 	method, grant               string
 	id, secret, endpoint, scope string
@@ -36,18 +37,19 @@ type bearerSettings struct {
 
 	assertion, key, keyFile, template, algorithm string
 	aud, iss, sub                                string
-	exp, nbf                                     int64 // nbf is one more, 0 if it is not set
+	exp, nbf                                     int64 // nbf is one more than the property, 0 if it is not set
 	jti                                          bool
 }
 
-// oidc has tokens from an endpoint.
+// oidc gets tokens from an endpoint.
 type oidc struct {
 	bearerSettings
 	added  map[string]string // extensions
 	client *http.Client
 }
 
-// load checks what belongs together, and reads files once to see whether they can be read.
+// load checks that the properties fit together. It reads their files once, to see whether they
+// can be read.
 func (b bearerSettings) load() (*oidc, error) {
 	o := &oidc{bearerSettings: b}
 	var faults []error
@@ -71,7 +73,7 @@ func (b bearerSettings) load() (*oidc, error) {
 	transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	transport.TLSClientConfig.RootCAs, err = b.authorities()
 	o.client = &http.Client{Transport: transport}
-	transport.DisableKeepAlives = true // tokens are asked for seldom
+	transport.DisableKeepAlives = true // tokens are requested seldom
 	if err := errors.Join(append(faults, err)...); err != nil {
 		return nil, err
 	}
@@ -113,7 +115,7 @@ func extensions(text string) (map[string]string, error) {
 	return out, nil
 }
 
-// token asks the endpoint for a token.
+// token requests a token from the endpoint.
 func (o *oidc) token(ctx context.Context) (kafka.Token, error) {
 	config := clientcredentials.Config{ClientID: o.id, ClientSecret: o.secret, TokenURL: o.endpoint, Scopes: strings.Fields(o.scope), AuthStyle: oauth2.AuthStyleInHeader}
 	if o.grant == grantAssertion {
@@ -130,7 +132,7 @@ func (o *oidc) token(ctx context.Context) (kafka.Token, error) {
 	}
 	out := o.read(got.AccessToken, got.Expiry)
 	if id, _ := got.Extra("id_token").(string); out.Expires.IsZero() && o.grant == grantAssertion && id != "" {
-		out = o.read(id, time.Time{}) // some issue nothing else for an assertion
+		out = o.read(id, time.Time{}) // some endpoints issue nothing else for an assertion
 	}
 	if err := login.Check(out, time.Now()); err != nil {
 		return kafka.Token{}, fmt.Errorf("%w: look at sasl.oauthbearer.token.endpoint.url (%s)", err, o.shown())
@@ -141,7 +143,7 @@ func (o *oidc) token(ctx context.Context) (kafka.Token, error) {
 	return out, nil
 }
 
-// read finds out when a token ends, which a JWT says itself, and whose it is.
+// read finds out when a token expires, which a JWT says itself, and whom it identifies.
 func (o *oidc) read(value string, end time.Time) kafka.Token {
 	out := kafka.Token{Value: value, Expires: end, Extensions: o.added}
 	claims := jwt.MapClaims{}
@@ -154,11 +156,11 @@ func (o *oidc) read(value string, end time.Time) kafka.Token {
 	return out
 }
 
-// explain says what an attempt came to, and never what was sent or came back with it, but for OAuth's
-// own code and its description.
+// explain turns the error of an attempt into one that never shows what was sent or returned,
+// except OAuth's own error code and description.
 func (o *oidc) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("%s gave no answer in time: look at sasl.oauthbearer.token.endpoint.url", o.shown())
+		return fmt.Errorf("%s did not answer in time: look at sasl.oauthbearer.token.endpoint.url", o.shown())
 	}
 	if answer, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
 		said := strings.TrimSpace(answer.ErrorCode + " " + answer.ErrorDescription)
@@ -186,10 +188,10 @@ func (o *oidc) explain(ctx context.Context, err error) error {
 		}
 		return err
 	}
-	return login.Refused(fmt.Errorf("%s answers with no token in JSON: look at sasl.oauthbearer.token.endpoint.url", o.shown()))
+	return login.Refused(fmt.Errorf("%s answers without a token in JSON: look at sasl.oauthbearer.token.endpoint.url", o.shown()))
 }
 
-// shown is the endpoint without a password.
+// shown returns the endpoint without a password.
 func (o *oidc) shown() string {
 	at, err := url.Parse(o.endpoint)
 	if err != nil {
@@ -199,7 +201,7 @@ func (o *oidc) shown() string {
 	return at.Redacted()
 }
 
-// checkAssertion says which properties of an assertion are missing, or contradict each other.
+// checkAssertion returns which properties of an assertion are missing or contradict each other.
 func (b bearerSettings) checkAssertion() error {
 	const by = " with sasl.oauthbearer.grant.type=" + grantAssertion
 	switch {
@@ -216,7 +218,7 @@ func (b bearerSettings) checkAssertion() error {
 	return err
 }
 
-// assert makes the assertion. Files are read each time, so that they can be replaced.
+// assert makes the assertion. It reads the files each time, so that they can be replaced.
 func (b bearerSettings) assert(now time.Time) (string, error) {
 	if b.assertion != "" {
 		read, err := os.ReadFile(b.assertion)
@@ -253,7 +255,7 @@ func (b bearerSettings) assert(now time.Time) (string, error) {
 	return signed, nil
 }
 
-// begin is what the template has.
+// begin returns the contents of the template.
 func (b bearerSettings) begin() (header map[string]any, claims jwt.MapClaims, err error) {
 	var template struct{ Header, Payload map[string]any }
 	if b.template != "" {
@@ -271,7 +273,7 @@ func (b bearerSettings) begin() (header map[string]any, claims jwt.MapClaims, er
 	return header, claims, nil
 }
 
-// signer is the key, and how it signs. No error shows anything of it.
+// signer returns the key and the signing method. Its errors show nothing of the key.
 func (b bearerSettings) signer() (method jwt.SigningMethod, key any, err error) {
 	read := []byte(b.key)
 	if b.key == "" {
@@ -287,7 +289,7 @@ func (b bearerSettings) signer() (method jwt.SigningMethod, key any, err error) 
 		key, err = jwt.ParseRSAPrivateKeyFromPEM(read)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("sasl.oauthbearer.assertion.private.key: is no key for sasl.oauthbearer.assertion.algorithm=%s in PEM, or is encrypted", cmp.Or(b.algorithm, "RS256"))
+		return nil, nil, fmt.Errorf("sasl.oauthbearer.assertion.private.key: is not a key in PEM for sasl.oauthbearer.assertion.algorithm=%s, or is encrypted", cmp.Or(b.algorithm, "RS256"))
 	}
 	return method, key, nil
 }

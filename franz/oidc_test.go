@@ -25,7 +25,7 @@ import (
 
 const clientSecret = "cl1ent+s3cret"
 
-// issued is a token that nobody verifies.
+// issued returns a token that nobody verifies.
 func issued(t *testing.T, claims jwt.MapClaims) string {
 	t.Helper()
 	signed, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString([]byte("key"))
@@ -33,7 +33,7 @@ func issued(t *testing.T, claims jwt.MapClaims) string {
 	return signed
 }
 
-// reads makes of properties what asks for tokens.
+// reads returns the source of tokens that properties describe.
 func reads(t *testing.T, props map[string]string) (*oidc, error) {
 	t.Helper()
 	all := map[string]string{"security.protocol": "sasl_ssl", "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.method": "oidc",
@@ -72,7 +72,8 @@ func TestClientCredentials(t *testing.T) {
 		Extensions: map[string]string{"logicalCluster": "lkc-1", "identityPoolId": "pool"}}, got)
 }
 
-// The assertion has the claims of properties over those of the template, and is signed.
+// In the assertion, claims of properties take precedence over those of the template. It is
+// signed.
 func TestAssertion(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, content []byte) string {
@@ -118,7 +119,7 @@ func TestAssertion(t *testing.T) {
 	require.NoError(t, err)
 	token, err := o.token(t.Context())
 	require.NoError(t, err)
-	require.NotEqual(t, "opaque", token.Value, "the id token says when it ends")
+	require.NotEqual(t, "opaque", token.Value, "took the opaque token, which has no expiry")
 	require.Equal(t, "k1", got.Header["kid"])
 	require.Equal(t, "RS256", got.Header["alg"])
 	claims := got.Claims.(jwt.MapClaims)
@@ -138,7 +139,7 @@ func TestAssertion(t *testing.T) {
 	require.Equal(t, 60.0, claims["iat"].(float64)-claims["nbf"].(float64))
 	require.Equal(t, 300.0, claims["exp"].(float64)-claims["iat"].(float64))
 
-	// Somebody else's assertion, which may be replaced.
+	// Another issuer's assertion, which may be replaced.
 	assertion := file("assertion", []byte("not.an.assertion\n"))
 	o, err = reads(t, base(map[string]string{"sasl.oauthbearer.assertion.file": assertion}))
 	require.NoError(t, err)
@@ -152,7 +153,8 @@ func TestAssertion(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Each wrong answer is one sentence that names a property, and shows nothing that was sent or came back.
+// For each wrong answer, the error is one sentence that names a property. It shows nothing that
+// was sent or returned.
 func TestTokenEndpoints(t *testing.T) {
 	answer := func(status int, kind, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -170,14 +172,14 @@ func TestTokenEndpoints(t *testing.T) {
 		"refused":        {answer(401, "application/json", `{"error":"invalid_client"}`), "answers 401 invalid_client: look at sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret", false},
 		"without words":  {answer(401, "text/plain", ""), "look at sasl.oauthbearer.client.id", false},
 		"scope":          {answer(400, "application/json", `{"error":"invalid_scope","error_description":"none such"}`), "answers 400 invalid_scope none such: look at sasl.oauthbearer.scope", false},
-		"HTML":           {answer(200, "text/html", page), "answers with no token in JSON: look at sasl.oauthbearer.token.endpoint.url", false},
+		"HTML":           {answer(200, "text/html", page), "answers without a token in JSON: look at sasl.oauthbearer.token.endpoint.url", false},
 		"HTML, no page":  {answer(404, "text/html", page), "answers 404", false},
 		"overloaded":     {answer(503, "text/html", page), "answers 503", true},
 		"no expiry":      {answer(200, "application/json", `{"access_token":"s3cret-token"}`), "has no expiry", false},
 		"in the past":    {answer(200, "application/json", `{"access_token":"`+issued(t, jwt.MapClaims{"exp": 1700000000})+`"}`), "expired", false},
 		"no subject":     {answer(200, "application/json", `{"expires_in":60,"access_token":"s3cret-token"}`), "look at sasl.oauthbearer.sub.claim.name", false},
-		"empty":          {answer(200, "application/json", ``), "no token in JSON", false},
-		"something else": {answer(200, "application/json", `{"access_token":["s3cret-token"]}`), "no token in JSON", false},
+		"empty":          {answer(200, "application/json", ``), "without a token in JSON", false},
+		"something else": {answer(200, "application/json", `{"access_token":["s3cret-token"]}`), "without a token in JSON", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			issuer := httptest.NewServer(tc.answer)
@@ -201,7 +203,7 @@ func TestTokenEndpoints(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		_, err = o.token(ctx)
-		require.ErrorContains(t, err, "gave no answer in time: look at sasl.oauthbearer.token.endpoint.url")
+		require.ErrorContains(t, err, "did not answer in time: look at sasl.oauthbearer.token.endpoint.url")
 		require.NoError(t, kindOf(err))
 	})
 	t.Run("another CA", func(t *testing.T) {
@@ -240,7 +242,7 @@ func TestTokenProperties(t *testing.T) {
 		{map[string]string{"sasl.oauthbearer.metadata.authentication.type": "azure_imds"}, "set Config.Token instead"},
 		{map[string]string{"sasl.oauthbearer.grant.type": "password"}, "sasl.oauthbearer.grant.type=password: must be client_credentials or urn:"},
 		{map[string]string{"sasl.oauthbearer.grant.type": grantAssertion}, "sasl.oauthbearer.assertion.private.key.file: is needed"},
-		{map[string]string{"sasl.oauthbearer.grant.type": grantAssertion, "sasl.oauthbearer.assertion.private.key.pem": "s3cret"}, "sasl.oauthbearer.assertion.private.key: is no key"},
+		{map[string]string{"sasl.oauthbearer.grant.type": grantAssertion, "sasl.oauthbearer.assertion.private.key.pem": "s3cret"}, "sasl.oauthbearer.assertion.private.key: is not a key"},
 		{map[string]string{"sasl.oauthbearer.grant.type": grantAssertion, "sasl.oauthbearer.assertion.file": "/nowhere"}, "sasl.oauthbearer.assertion.file: open /nowhere"},
 		{map[string]string{"sasl.oauthbearer.grant.type": grantAssertion, "sasl.oauthbearer.assertion.file": "/f", "sasl.oauthbearer.assertion.claim.aud": "a"}, "goes with no other"},
 		{map[string]string{"sasl.mechanism": "PLAIN"}, "sasl.oauthbearer.*: has no effect with sasl.mechanism=PLAIN"},

@@ -12,25 +12,24 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// producer appends through franz-go's buffer. A record is over when the broker has
-// answered, when its time is up, or when it is purged, whatever comes first; one
-// goroutine, deliveries, then reports it. franz-go learns of the last two by the
-// record's context, which it looks at before a request and when one is answered, and
-// which ends a request that is under way.
+// producer appends through franz-go's buffer. A record is finished when the broker has answered,
+// when its time has run out, or when it is purged, whichever comes first. One goroutine,
+// deliveries, then reports it. The latter two cases end the record's context. franz-go checks
+// that context before a request and when it gets the answer; it also ends a request in flight.
 type producer struct {
 	*client
 	kafka *link
-	limit int // of records that wait
+	limit int // how many records may wait
 
 	mu      sync.Mutex
 	closed  bool
-	waiting int // appended and not reported
+	waiting int // how many records are appended but not yet reported
 	results []result
-	// All records between two purges have contexts below this one.
+	// The contexts of all records between two purges derive from this one.
 	generation context.Context
 	purge      context.CancelCauseFunc
 
-	wake      chan struct{} // has room for one
+	wake      chan struct{} // has a buffer for one
 	delivered chan struct{} // closed when deliveries has returned
 	closeOnce sync.Once
 }
@@ -44,18 +43,18 @@ type result struct {
 var (
 	errPurged   = errors.New("purged")
 	errTimedOut = errors.New("not acknowledged in time")
-	errFull     = errors.New("too many records wait to be acknowledged")
+	errFull     = errors.New("too many records are waiting to be acknowledged")
 )
 
-// producing are the options that a lease rests on. Without idempotence one request is
-// in flight for each broker, and a record in flight can be given up.
+// producing returns the options that a lease depends on. Without idempotence, one request is in
+// flight for each broker, and a record in flight can be given up.
 func producing(*settings) []kgo.Opt {
 	return []kgo.Opt{
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.DisableIdempotentWrite(),
 		kgo.MaxProduceRequestsInflightPerBroker(1),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
-		kgo.UnknownTopicRetries(-1), // a record's time decides, as for anything else
+		kgo.UnknownTopicRetries(-1), // only a record's time limits them, as for other failures
 		kgo.RecordDeliveryTimeout(0),
 	}
 }
@@ -82,7 +81,8 @@ func (p *producer) Append(topic string, partition int, value []byte, report func
 		p.mu.Unlock()
 		return errClosed
 	}
-	// franz-go would take it to fail it, and make the caller wait if many have failed.
+	// franz-go would accept the record only to fail it, and would block the caller if many have
+	// failed.
 	if p.waiting >= p.limit {
 		p.mu.Unlock()
 		return classify("append", errFull)
@@ -100,7 +100,7 @@ func (p *producer) Append(topic string, partition int, value []byte, report func
 	var send func()
 	promise := func(_ *kgo.Record, err error) {
 		if gaveUp(err) && ctx.Err() == nil {
-			send() // an earlier record of its partition was given up, and this one with it
+			send() // it was given up together with an earlier record of its partition
 			return
 		}
 		if err != nil && ctx.Err() != nil {
@@ -117,12 +117,12 @@ func (p *producer) Append(topic string, partition int, value []byte, report func
 	return nil
 }
 
-// gaveUp tells that a record's context has ended, or that of one before it.
+// gaveUp reports whether the context of a record, or of one before it, has ended.
 func gaveUp(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// over hands a report to the goroutine that makes them.
+// over passes a report to the goroutine that makes them.
 func (p *producer) over(r result) {
 	p.mu.Lock()
 	p.results = append(p.results, r)
@@ -137,7 +137,7 @@ func (p *producer) rouse() {
 	}
 }
 
-// deliveries reports until the producer is closed and nothing waits.
+// deliveries makes the reports until the producer is closed and no record waits.
 func (p *producer) deliveries() {
 	defer close(p.delivered)
 	for range p.wake {
@@ -158,7 +158,7 @@ func (p *producer) deliveries() {
 
 func (p *producer) Purge() { p.drop(false) }
 
-// drop purges, and closes if asked to.
+// drop purges all records. If closing, it also closes the producer to new ones.
 func (p *producer) drop(closing bool) {
 	p.mu.Lock()
 	purge := p.purge
@@ -173,7 +173,7 @@ func (p *producer) Close() error {
 		p.drop(true)
 		p.rouse()
 		<-p.delivered
-		p.kafka.shut(0) // nothing is left to be said
+		p.kafka.shut(0) // nothing is left to send
 		p.drop(true)    // ends the last generation
 	})
 	return nil

@@ -17,9 +17,9 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl"
 )
 
-// This file reads properties in librdkafka's words; table.go says what becomes of each.
+// This file reads librdkafka's properties. table.go says what each one does.
 
-// kind of client.
+// kind is the kind of a client.
 type kind int
 
 const (
@@ -28,42 +28,42 @@ const (
 	forGroup
 )
 
-// settings are what the properties of one client say.
+// settings are the properties of one client.
 type settings struct {
 	kind kind
-	base []kgo.Opt // whose value is a property's, and no more
+	base []kgo.Opt // options that simply have the value of a property
 
 	delivery            time.Duration // how long a record may take to be acknowledged
-	propagation         time.Duration // for how long a topic may be unknown before that is an error
+	propagation         time.Duration // how long a topic may be unknown before that is an error
 	backoff, backoffMax time.Duration
-	metadata            [2]time.Duration // least and greatest age
+	metadata            [2]time.Duration // minimum and maximum age
 
 	group      string
 	balancers  []kgo.GroupBalancer
-	serverSide string // the assignor of KIP-848; "": the classic protocol decides
+	serverSide string // the assignor of KIP-848; "": the classic protocol
 	instance   bool   // a static member
 
 	compression compression
 	security    security
 }
 
-// The defaults of librdkafka, where franz-go's are others: a property that is not set
-// means the same with both. franz-go refuses less than the least values.
+// librdkafka's defaults, where franz-go's differ, so that a property that is not set means the
+// same with both. franz-go refuses values below the least ones.
 const (
 	leastMetadataAge = 10 * time.Millisecond
 	leastOverhead    = 100 * time.Millisecond
 	leastFetchWait   = 10 * time.Millisecond
-	// Records that are ready within it share one request for each broker, as the
-	// beats of all partitions are; without it the first would go alone, and the
-	// others when its answer has come.
+	// Records that become ready within this time share one request for each broker, for example
+	// the beats of all partitions. Otherwise the first record would be sent alone, and the others
+	// only after its answer.
 	leastLinger = time.Millisecond
-	// Shorter than a broker's own (connections.max.idle.ms, ten minutes), so that no
-	// connection is closed by it just as a claim is to be sent.
+	// Shorter than a broker's own limit (connections.max.idle.ms, ten minutes), so that the broker
+	// does not close a connection just as a claim is about to be sent.
 	idleConnection = 9 * time.Minute
 )
 
-// parse translates the properties of a client, and names all that it cannot. given is how it can
-// log in otherwise.
+// parse translates the properties of a client, and returns an error with all that it cannot
+// translate. given are the login mechanisms that options provide.
 func parse(kind kind, props map[string]string, given ...sasl.Mechanism) (*settings, error) {
 	s := &settings{
 		kind:        kind,
@@ -92,15 +92,15 @@ func parse(kind kind, props map[string]string, given ...sasl.Mechanism) (*settin
 	return nil, fmt.Errorf("client refuses its properties: %w", errors.Join(faults...))
 }
 
-// property is what becomes of one of librdkafka's.
+// property says what one of librdkafka's properties does.
 type property struct {
-	names []string // the first is the usual one
+	names []string // the first is the usual name
 	means string   // for docs/clients.md
 	set   func(s *settings, value string) error
 }
 
-// apply sets the property. An empty value means that it is not set, as it does to
-// librdkafka. Errors show a value only where it is known to be no secret.
+// apply sets the property. An empty value means that it is not set, as with librdkafka. Errors
+// show a value only if it is known not to be secret.
 func (p *property) apply(s *settings, name, value string) error {
 	switch {
 	case p == nil:
@@ -114,7 +114,7 @@ func (p *property) apply(s *settings, name, value string) error {
 	return nil
 }
 
-// known finds a property in the table. What is not there is refused.
+// known returns a property of the table. A property that is missing there is refused.
 func known(name string) *property {
 	for i := range table {
 		if slices.Contains(table[i].names, name) {
@@ -124,7 +124,7 @@ func known(name string) *property {
 	return nil
 }
 
-// hint says why a property is refused, and what to do instead if there is something.
+// hint returns why a property is refused, and what to do instead if there is something.
 func hint(name string) string {
 	for _, r := range refused {
 		if strings.HasPrefix(name, r.prefix) {
@@ -134,7 +134,7 @@ func hint(name string) string {
 	return "franz-go has nothing for it, or it is not known"
 }
 
-// opts are the options that the user's own may change.
+// opts returns the options that the user's options may override.
 func (s *settings) opts() []kgo.Opt {
 	opts := append([]kgo.Opt{kgo.ConnIdleTimeout(idleConnection), kgo.MaxVersions(requestVersions())}, s.base...)
 	opts = append(opts,
@@ -156,15 +156,15 @@ func requestVersions() *kversion.Versions {
 	return v
 }
 
-// retryBackoff doubles with each failure, as librdkafka's does, and spreads by a
-// fifth: what has failed for many at once must not come back at once.
+// retryBackoff doubles with each failure, like librdkafka's, with a random fifth more or less, so
+// that many clients that failed together do not retry together.
 func (s *settings) retryBackoff(failures int) time.Duration {
 	d := float64(s.backoff) * math.Pow(2, float64(min(max(failures, 1), 20)-1))
 	d = min(d*(0.8+0.4*rand.Float64()), float64(max(s.backoffMax, s.backoff)))
 	return time.Duration(d)
 }
 
-// The shapes of values.
+// The types of values.
 
 func text(set func(*settings, string)) func(*settings, string) error {
 	return func(s *settings, v string) error { set(s, v); return nil }
@@ -174,7 +174,7 @@ func option[T kgo.Opt](make func(string) T) func(*settings, string) error {
 	return text(func(s *settings, v string) { s.base = append(s.base, make(v)) })
 }
 
-// number is an integer within bounds.
+// number parses an integer within bounds.
 func number(least, most int64, set func(*settings, int64)) func(*settings, string) error {
 	return func(s *settings, v string) error {
 		n, err := strconv.ParseInt(v, 10, 64)
@@ -190,7 +190,7 @@ func size[T kgo.Opt](least int64, make func(int32) T) func(*settings, string) er
 	return number(least, 1<<30, func(s *settings, n int64) { s.base = append(s.base, make(int32(n))) })
 }
 
-// millis is a time in milliseconds, fractions of one included.
+// millis parses a time in milliseconds, which may have a fraction.
 func millis(least, most time.Duration, set func(*settings, time.Duration)) func(*settings, string) error {
 	return func(s *settings, v string) error {
 		n, err := strconv.ParseFloat(v, 64)
@@ -203,12 +203,12 @@ func millis(least, most time.Duration, set func(*settings, time.Duration)) func(
 	}
 }
 
-// wait is a time as an option. franz-go refuses less than least, and is given that.
+// wait parses a time for an option. franz-go refuses less than least, so it gets at least that.
 func wait[T kgo.Opt](least, most time.Duration, make func(time.Duration) T) func(*settings, string) error {
 	return millis(0, most, func(s *settings, d time.Duration) { s.base = append(s.base, make(max(d, least))) })
 }
 
-// choice is one of some words.
+// choice parses one of several words.
 func choice(set func(*settings, string), words ...string) func(*settings, string) error {
 	return func(s *settings, v string) error {
 		v = strings.ToLower(v)
@@ -220,7 +220,7 @@ func choice(set func(*settings, string), words ...string) func(*settings, string
 	}
 }
 
-// only takes nothing but what the library sets anyway.
+// only accepts nothing but what the library sets anyway.
 func only(words ...string) func(*settings, string) error {
 	return choice(func(*settings, string) {}, words...)
 }

@@ -18,7 +18,7 @@ import (
 
 var discard = slog.New(slog.DiscardHandler)
 
-// made is a client of the kind with these properties, as franz-go has it.
+// made returns a client of the kind with these properties, and franz-go's client.
 func made(t *testing.T, kind kind, props map[string]string) (*client, *kgo.Client) {
 	t.Helper()
 	of := []func(*settings) []kgo.Opt{producing, following, taking}[kind]
@@ -33,11 +33,11 @@ func made(t *testing.T, kind kind, props map[string]string) (*client, *kgo.Clien
 	return c, k.Client
 }
 
-// effects are what each property comes to, at the client or here.
+// effects are what each property does, at franz-go's client or here.
 var effects = []struct {
 	kind        kind
 	name, value string
-	option      any // of franz-go, or a function of what was made
+	option      any // an option of franz-go, or a function of what was made
 	want        any
 }{
 	{forProducer, "bootstrap.servers", "a:1, b:2", kgo.SeedBrokers, []string{"a:1", "b:2"}},
@@ -142,15 +142,15 @@ func TestProperties(t *testing.T) {
 		for _, name := range p.names {
 			if p.set == nil || strings.HasPrefix(p.means, "no effect") || strings.HasPrefix(name, "ssl.") ||
 				strings.HasPrefix(name, "sasl.") || strings.HasPrefix(name, "security.") || strings.HasPrefix(name, "https.") || strings.HasPrefix(name, "enable.ssl.") {
-				continue // TestCredentials and its like have the latter
+				continue // TestCredentials and similar tests have these
 			}
 			assert.True(t, tried[name] || refusesAll(p), "%s has no effect in this test", name)
 		}
 	}
 }
 
-// refusesAll tells a property of which only the value that the library sets is taken,
-// which so has no effect that could be seen.
+// refusesAll reports whether only the value that the library sets is accepted, so that a property
+// has no visible effect.
 func refusesAll(p property) bool { return strings.Contains(p.means, "refused") }
 
 func TestRemoteAssignor(t *testing.T) {
@@ -160,7 +160,7 @@ func TestRemoteAssignor(t *testing.T) {
 	}
 }
 
-// What cannot be done is said, all of it at once, and no secret with it.
+// All that cannot be done is reported, together and without secrets.
 func TestFaults(t *testing.T) {
 	_, err := Provider().Producer(map[string]string{
 		"bootstrap.servers": "a:1", "socket.timeout.ms": "soon", "acks": "1", "no.such.property": "x", "sasl.oauthbearer.config": "s3cret-1",
@@ -192,14 +192,14 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Options that would break a lease and cannot be undone are refused, too.
+// Options that would break a lease and cannot be overridden are refused, too.
 func TestUnsuitableOptions(t *testing.T) {
 	for _, opt := range []kgo.Opt{kgo.ManualFlushing(), kgo.AllowAutoTopicCreation(), kgo.KeepControlRecords(), kgo.BlockRebalanceOnPoll(),
 		kgo.ConsumeRegex(), kgo.TransactionalID("t"), kgo.ShareGroup("s"), kgo.DefaultProduceTopicAlways(), kgo.AllowIdempotentProduceCancellation()} {
 		_, err := Provider(opt).Producer(map[string]string{}, discard)
 		assert.ErrorContains(t, err, "client refuses its options")
 	}
-	// Those that can are undone.
+	// Options that can be overridden are.
 	p, err := Provider(kgo.RequiredAcks(kgo.NoAck()), kgo.MaxProduceRequestsInflightPerBroker(5), kgo.ProducerLinger(3*time.Millisecond),
 		kgo.ConsumerGroup("g"), kgo.ConsumeTopics("t")).Producer(map[string]string{"linger.ms": "9"}, discard)
 	require.NoError(t, err)
@@ -208,10 +208,10 @@ func TestUnsuitableOptions(t *testing.T) {
 	assert.Equal(t, kgo.AllISRAcks(), k.OptValue(kgo.RequiredAcks))
 	assert.Equal(t, 1, k.OptValue(kgo.MaxProduceRequestsInflightPerBroker))
 	assert.Empty(t, k.OptValue(kgo.ConsumerGroup))
-	assert.Equal(t, 3*time.Millisecond, k.OptValue(kgo.ProducerLinger), "an option comes over a property")
+	assert.Equal(t, 3*time.Millisecond, k.OptValue(kgo.ProducerLinger), "a property takes precedence over an option")
 }
 
-// seen is a provider that is asked for clients, and makes none.
+// seen is a provider that notes which clients it is asked for, and makes none.
 type seen struct {
 	kafka.Provider
 	t *testing.T
@@ -241,7 +241,7 @@ func (s seen) GroupConsumer(props map[string]string, log *slog.Logger) (kafka.Gr
 	return s.Provider.GroupConsumer(props, log)
 }
 
-// Whatever the library sets by itself is known.
+// All properties that the library itself sets are known.
 func TestLibrarysOwnProperties(t *testing.T) {
 	for _, cfg := range []neli.Config{{}, {Nomination: neli.Assigned}, {Mode: neli.NonExclusive}, {Nomination: neli.Assigned, KafkaConfig: neli.KafkaConfigMap{"group.protocol": "consumer"}}} {
 		cfg.LeaderGroupID, cfg.Provider, cfg.Logger = "g", seen{Provider(kgo.SeedBrokers("127.0.0.1:1")), t}, discard
@@ -251,7 +251,7 @@ func TestLibrarysOwnProperties(t *testing.T) {
 	}
 }
 
-// docs/clients.md has what the code has.
+// docs/clients.md has the same table as the code.
 func TestDocumentedTable(t *testing.T) {
 	page, err := os.ReadFile("../docs/clients.md")
 	require.NoError(t, err)

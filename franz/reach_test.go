@@ -12,7 +12,7 @@ import (
 	"github.com/goneli/neli/franz"
 )
 
-// A wrong address is called that, with what the connection failed with.
+// If no broker is reached, the log says so, and why the connection failed.
 func TestSaysThatNoBrokerIsReached(t *testing.T) {
 	var out lines
 	n, err := neli.New(neli.Config{LeaderGroupID: "g", Provider: franz.Provider(), Logger: slog.New(slog.NewTextHandler(&out, nil)),

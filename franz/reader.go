@@ -15,31 +15,31 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// batch is how many records are taken from franz-go at a time.
+// batch is how many records to take from franz-go at a time.
 const batch = 500
 
-// reader reads by assignment. Each assignment has a franz-go client of its own: what
-// an earlier one has fetched, or waits for, cannot reach the present one.
+// reader reads by assignment. Each assignment has a franz-go client of its own, so that what an
+// earlier one has fetched or waits for cannot reach the present one.
 type reader struct {
 	*client
 	kafka  *link // nil before the first Assign
 	former sync.WaitGroup
 
 	topic   string
-	next    []int64       // offset after the last record that was taken, by partition
-	records []*kgo.Record // to be returned
-	errs    []error       // to be returned, before them
-	stopped error         // records were lost: nothing is returned until the next Assign
+	next    []int64       // by partition: the offset after the last record taken
+	records []*kgo.Record // for Poll to return
+	errs    []error       // for Poll to return, before records
+	stopped error         // set once records were lost: Poll returns nothing until the next Assign
 	unknown since
 	closed  bool
 }
 
 func following(*settings) []kgo.Opt {
 	return []kgo.Opt{
-		// The default moves the position silently.
+		// By default, franz-go moves the position silently.
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.FetchIsolationLevel(kgo.ReadUncommitted()),
-		kgo.KeepRetryableFetchErrors(), // an unknown topic is one
+		kgo.KeepRetryableFetchErrors(), // an unknown topic is such an error
 	}
 }
 
@@ -106,9 +106,9 @@ func (r *reader) Poll(timeout time.Duration) (kafka.Record, bool, error) {
 	}
 }
 
-// poll takes what has come, and waits for something to come if there is time.
+// poll takes what has arrived. If there is time left, it waits for something to arrive.
 func (r *reader) poll(left time.Duration) (fetched bool) {
-	var ctx context.Context // nil: without waiting
+	var ctx context.Context // nil: do not wait
 	if left > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.Background(), left)
@@ -124,19 +124,18 @@ func (r *reader) poll(left time.Duration) (fetched bool) {
 	return len(r.records) > 0 || len(r.errs) > 0 || r.stopped != nil
 }
 
-// failed takes in what franz-go returns with records, or instead.
+// failed handles an error that franz-go returns with records, or instead of them.
 func (r *reader) failed(partition int32, err error) {
 	out := classify("read", err)
 	switch {
 	case errors.Is(out, kafka.ErrTruncated):
-		// franz-go has moved the position, and what it returns beside this may
-		// come from there.
+		// franz-go has moved the position, so records returned with this error may come from there.
 		r.stopped, r.records = out, nil
 	case errors.Is(out, kafka.ErrOutOfRange), errors.Is(out, kafka.ErrAuthorization) && partition >= 0:
-		// Asked again, the broker says the same, and as fast as franz-go can ask.
+		// If franz-go went on, the broker would repeat its answer, as fast as franz-go can ask.
 		r.pause(partition, out)
 	case errors.Is(out, kafka.ErrUnknownTopic):
-		// A new topic is known to all brokers after a while only.
+		// It takes a while until all brokers know a new topic.
 		if r.unknown.lasts(r.settings.propagation) {
 			r.errs = append(r.errs, out)
 		}
@@ -147,7 +146,7 @@ func (r *reader) failed(partition int32, err error) {
 	}
 }
 
-// pause ends reading of a partition until the next Assign, and has err returned once.
+// pause stops reading a partition until the next Assign, and lets Poll return err once.
 func (r *reader) pause(partition int32, err error) {
 	if !slices.Contains(r.kafka.PauseFetchPartitions(nil)[r.topic], partition) {
 		r.kafka.PauseFetchPartitions(map[string][]int32{r.topic: {partition}})
@@ -155,9 +154,8 @@ func (r *reader) pause(partition int32, err error) {
 	}
 }
 
-// take takes records, unless franz-go has moved the position: if the first metadata of
-// an assignment lack the topic, it takes the nearest end of the log for a position that
-// lies outside, and says nothing.
+// take takes records, unless franz-go has moved the position: if its first metadata after an
+// assignment lack the topic, it silently moves a position outside the log to the nearest end.
 func (r *reader) take(p kgo.FetchTopicPartition) {
 	if p.Topic != r.topic || int(p.Partition) >= len(r.next) {
 		return
@@ -193,14 +191,14 @@ func (r *reader) Close() error {
 	return nil
 }
 
-// since tells for how long something has been the case that is only ever told again.
+// since measures how long something has been the case that is only reported again and again.
 type since struct{ first, last time.Time }
 
-// lasts notes that it is the case, and reports whether it has been for d.
+// lasts notes a report, and returns whether the case has lasted for d.
 func (s *since) lasts(d time.Duration) bool {
 	now := time.Now()
 	if s.last.IsZero() || now.Sub(s.last) > max(d, time.Second) {
-		s.first = now // it was told long ago: that was another time
+		s.first = now // the last report is too old to belong to the same case
 	}
 	s.last = now
 	return now.Sub(s.first) >= d

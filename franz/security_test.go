@@ -35,7 +35,7 @@ import (
 
 const password = "s3same-0pen/+="
 
-// pair is a self-signed certificate for this machine, and its key.
+// pair is a self-signed certificate for this machine, with its key.
 type pair struct {
 	certificate, key string
 	loaded           tls.Certificate
@@ -63,7 +63,7 @@ func newPair(t *testing.T, names ...string) pair {
 	return p
 }
 
-// outcome is how each kind of client fares, and soon if they are refused.
+// outcome returns how each kind of client fares. refused says that an error is expected soon.
 func (b *bed) outcome(refused bool) error {
 	b.t.Helper()
 	b.props["message.timeout.ms"] = "20000"
@@ -82,7 +82,7 @@ func (b *bed) outcome(refused bool) error {
 				assert.ErrorIs(b.t, err, kafka.ErrAuthentication)
 				break
 			}
-			require.True(b.t, time.Now().Before(end), "a member hears of nothing")
+			require.True(b.t, time.Now().Before(end), "a member gets no error")
 		}
 		o := newOutcomes()
 		require.NoError(b.t, p.Append("log", 0, nil, o.report))
@@ -108,12 +108,12 @@ func TestCredentials(t *testing.T) {
 		{"PLAIN, by the other name", []string{"sasl.mechanism", "", "sasl.mechanisms", "PLAIN"}, false},
 		{"another CA", []string{"ssl.ca.pem", elsewhere.certificate}, true},
 		{"no verification", []string{"ssl.ca.pem", elsewhere.certificate, "enable.ssl.certificate.verification", "false"}, false},
-		{"wrong password", []string{"sasl.password", "not-the-passw0rd"}, true}, // the last: see below
+		{"wrong password", []string{"sasl.password", "not-the-passw0rd"}, true}, // the last case: see below
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			b := newBed(t, c, append([]string{"security.protocol", "SASL_SSL", "ssl.ca.pem", server.certificate,
 				"sasl.mechanism", "SCRAM-SHA-512", "sasl.username", "alice", "sasl.password", password}, tc.props...)...)
-			if tc.name == "wrong password" { // this broker would hang up, and Kafka's says why
+			if tc.name == "wrong password" { // this broker hangs up, where Kafka would say why
 				c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.SASLAuthenticate}, Err: kerr.SaslAuthenticationFailed, TopLevel: true, Count: -1})
 			}
 			err := b.outcome(tc.refused)
@@ -131,8 +131,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// A broker may want a certificate, and refuse the one that it gets: with TLS 1.3 it
-// says so when the connection is made.
+// A broker may demand a certificate, and refuse the one it gets. With TLS 1.3 it does so only
+// after the connection was made.
 func TestClientCertificates(t *testing.T) {
 	server, mine := newPair(t), newPair(t)
 	trusted := x509.NewCertPool()
@@ -163,7 +163,8 @@ func TestClientCertificates(t *testing.T) {
 	require.ErrorIs(t, b.outcome(true), kafka.ErrAuthentication, "no certificate at all")
 }
 
-// A certificate that is replaced in its files is that of the next connection; half of a replacement is none.
+// When a certificate is replaced in its files, the next connection uses it. While only one of the
+// two files is replaced, the old pair is used.
 func TestRenewedCertificate(t *testing.T) {
 	server, former, next := newPair(t), newPair(t), newPair(t)
 	var trusts atomic.Pointer[x509.CertPool]
@@ -185,7 +186,7 @@ func TestRenewedCertificate(t *testing.T) {
 	b := newBed(t, c, "security.protocol", "SSL", "ssl.ca.pem", server.certificate, "ssl.certificate.location", certificate, "ssl.key.location", key,
 		"connections.max.idle.ms", "100", "message.timeout.ms", "5000", "topic.metadata.refresh.interval.ms", "60000")
 	p := b.producer()
-	again := func() { // over a new connection: the former ones are closed when they are idle
+	again := func() { // over a new connection, after the former ones were closed as idle
 		t.Helper()
 		before := shook.Load()
 		require.Eventually(t, func() bool {
@@ -194,14 +195,14 @@ func TestRenewedCertificate(t *testing.T) {
 		}, patience, 500*time.Millisecond)
 	}
 	again()
-	write(key, next.key) // the certificate is still the former one
+	write(key, next.key) // the certificate is still the old one
 	again()
 	write(certificate, next.certificate)
 	trust(next)
 	again()
 }
 
-// Without identification a certificate must be trusted, and may be somebody else's.
+// Without identification, a certificate must be trusted, but may be for another name.
 func TestIdentification(t *testing.T) {
 	server := newPair(t, "kafka.example.com")
 	c := cluster(t, kfake.SeedTopics(1, "log"), kfake.TLS(&tls.Config{Certificates: []tls.Certificate{server.loaded}}))
@@ -230,7 +231,7 @@ func TestOptions(t *testing.T) {
 	require.NoError(t, b.outcome(false))
 }
 
-// Who is hung up on hears of it from the library's log, since nobody says why.
+// If a broker hangs up without giving a reason, the library's log says that it did.
 func TestHungUp(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"), kfake.EnableSASL(), kfake.Superuser("PLAIN", "alice", password))
 	b := newBed(t, c, "message.timeout.ms", "1000")
@@ -252,8 +253,8 @@ func TestHungUp(t *testing.T) {
 	}
 }
 
-// A broker that refuses a token answers with its reason in place of an error code, and a
-// function that can get no token for good says so: neither is tried for ever.
+// A broker that refuses a token gives its reason instead of an error code. A token function may
+// also report that it will never get a token. In both cases the client must not try for ever.
 func TestRefusedToken(t *testing.T) {
 	c := cluster(t, kfake.SeedTopics(1, "log"))
 	c.ControlKey(int16(kmsg.SASLHandshake), func(kmsg.Request) (kmsg.Response, error, bool) {

@@ -9,14 +9,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// ever is no bound of a time.
+// ever stands for a time without a bound.
 const ever = math.MaxInt32 * time.Millisecond
 
-// table is what becomes of each property. docs/clients.md shows it, and a test compares
-// the two. Without set a property is accepted and has no effect, for the reason that
-// means gives.
+// table says what each property does. docs/clients.md shows it, and a test compares the two. A
+// property without set is accepted and has no effect, for the reason in means.
 var table = []property{
-	// What the library itself sets, or sets a default for.
+	// Set by the library, or with a default of the library's.
 	{[]string{"bootstrap.servers", "metadata.broker.list"}, "`kgo.SeedBrokers`", text(func(s *settings, v string) {
 		var seeds []string
 		for seed := range strings.SplitSeq(v, ",") {
@@ -25,11 +24,11 @@ var table = []property{
 		s.base = append(s.base, kgo.SeedBrokers(seeds...))
 	})},
 	{[]string{"client.id"}, "`kgo.ClientID`", option(kgo.ClientID)},
-	{[]string{"socket.timeout.ms"}, "`kgo.RequestTimeoutOverhead`, 100 ms at least: what a request may take beyond what it asks the broker for",
+	{[]string{"socket.timeout.ms"}, "`kgo.RequestTimeoutOverhead`, 100 ms at least: how much longer a request may take than the time that it gives the broker",
 		wait(leastOverhead, 5*time.Minute, kgo.RequestTimeoutOverhead)},
 	{[]string{"socket.connection.setup.timeout.ms"}, "`kgo.DialTimeout`", wait(time.Second, ever, kgo.DialTimeout)},
-	{[]string{"retry.backoff.ms"}, "the least of `kgo.RetryBackoffFn`, which doubles", millis(time.Millisecond, 5*time.Minute, func(s *settings, d time.Duration) { s.backoff = d })},
-	{[]string{"retry.backoff.max.ms"}, "the most of `kgo.RetryBackoffFn`", millis(time.Millisecond, 5*time.Minute, func(s *settings, d time.Duration) { s.backoffMax = d })},
+	{[]string{"retry.backoff.ms"}, "the first pause of `kgo.RetryBackoffFn`, which doubles", millis(time.Millisecond, 5*time.Minute, func(s *settings, d time.Duration) { s.backoff = d })},
+	{[]string{"retry.backoff.max.ms"}, "the longest pause of `kgo.RetryBackoffFn`", millis(time.Millisecond, 5*time.Minute, func(s *settings, d time.Duration) { s.backoffMax = d })},
 	{[]string{"reconnect.backoff.ms", "reconnect.backoff.jitter.ms"}, "no effect: franz-go connects when a request needs it, and the request backs off", nil},
 	{[]string{"reconnect.backoff.max.ms"}, "no effect: likewise", nil},
 	{[]string{"topic.metadata.refresh.interval.ms"}, "`kgo.MetadataMaxAge`, an hour at most; −1 is an hour", number(-1, 3_600_000, func(s *settings, n int64) {
@@ -39,14 +38,14 @@ var table = []property{
 		}
 	})},
 	{[]string{"topic.metadata.refresh.fast.interval.ms"}, "`kgo.MetadataMinAge`, 10 ms at least", millis(0, time.Minute, func(s *settings, d time.Duration) { s.metadata[0] = max(d, leastMetadataAge) })},
-	{[]string{"topic.metadata.propagation.max.ms"}, "for how long a log reader takes an unknown topic for one that not all brokers know yet", millis(0, time.Hour, func(s *settings, d time.Duration) { s.propagation = d })},
+	{[]string{"topic.metadata.propagation.max.ms"}, "how long a log reader waits for an unknown topic, which some brokers may not know yet", millis(0, time.Hour, func(s *settings, d time.Duration) { s.propagation = d })},
 	{[]string{"request.timeout.ms"}, "`kgo.ProduceRequestTimeout`, 100 ms at least", wait(100*time.Millisecond, 15*time.Minute, kgo.ProduceRequestTimeout)},
 	{[]string{"linger.ms", "queue.buffering.max.ms"}, "`kgo.ProducerLinger`, 1 ms at least, so that the beats of many partitions share requests",
 		wait(leastLinger, time.Minute, kgo.ProducerLinger)},
 	{[]string{"acks", "request.required.acks"}, "`kgo.RequiredAcks(kgo.AllISRAcks())`; other values are refused", only("all", "-1")},
 	{[]string{"message.timeout.ms", "delivery.timeout.ms"}, "a context of each record: franz-go's own limit follows the wall clock, and spares what is in flight",
 		millis(time.Millisecond, ever, func(s *settings, d time.Duration) { s.delivery = d })},
-	{[]string{"group.id"}, "`kgo.ConsumerGroup`; of a log reader no effect: librdkafka wants one", text(func(s *settings, v string) { s.group = v })},
+	{[]string{"group.id"}, "`kgo.ConsumerGroup`; no effect for a log reader: only librdkafka needs one there", text(func(s *settings, v string) { s.group = v })},
 	{[]string{"auto.offset.reset"}, "`kgo.ConsumeResetOffset`: `kgo.NoResetOffset` (`error`), the end in a group (`latest`); other values are refused",
 		func(s *settings, v string) error {
 			if s.kind == forReader {
@@ -62,11 +61,11 @@ var table = []property{
 	{[]string{"heartbeat.interval.ms"}, "`kgo.HeartbeatInterval`", wait(time.Millisecond, time.Hour, kgo.HeartbeatInterval)},
 	{[]string{"partition.assignment.strategy"}, "`kgo.Balancers`: `cooperative-sticky`, `range`, `roundrobin`, in order of preference", balancers},
 	{[]string{"fetch.wait.max.ms"}, "`kgo.FetchMaxWait`, 10 ms at least", wait(leastFetchWait, 5*time.Minute, kgo.FetchMaxWait)},
-	{[]string{"fetch.error.backoff.ms", "fetch.queue.backoff.ms"}, "no effect: `retry.backoff.ms` goes for fetches, too", nil},
-	{[]string{"statistics.interval.ms"}, "no effect: how long a quota makes the client wait is told as it happens", nil},
+	{[]string{"fetch.error.backoff.ms", "fetch.queue.backoff.ms"}, "no effect: `retry.backoff.ms` applies to fetches, too", nil},
+	{[]string{"statistics.interval.ms"}, "no effect: a quota's delays are reported as they happen", nil},
 	{[]string{"socket.nagle.disable"}, "no effect: Go switches Nagle's algorithm off", nil},
 
-	// What users set.
+	// Set by users.
 	{[]string{"client.rack"}, "`kgo.Rack`", option(kgo.Rack)},
 	{[]string{"group.instance.id"}, "`kgo.InstanceID`", func(s *settings, v string) error {
 		s.instance, s.base = true, append(s.base, kgo.InstanceID(v))
@@ -79,7 +78,7 @@ var table = []property{
 	}, "classic", "consumer")},
 	{[]string{"group.remote.assignor"}, "`kgo.Balancers`, with `group.protocol=consumer`: `uniform`, `range`", choice(func(s *settings, v string) { s.serverSide = v }, "uniform", "range")},
 	{[]string{"group.protocol.type"}, "`kgo.GroupProtocol`; other values than `consumer` are refused", only("consumer")},
-	{[]string{"max.poll.interval.ms"}, "`kgo.RebalanceTimeout`: polling is the library's business", wait(100*time.Millisecond, 24*time.Hour, kgo.RebalanceTimeout)},
+	{[]string{"max.poll.interval.ms"}, "`kgo.RebalanceTimeout`: the library does the polling", wait(100*time.Millisecond, 24*time.Hour, kgo.RebalanceTimeout)},
 	{[]string{"fetch.min.bytes"}, "`kgo.FetchMinBytes`", size(1, kgo.FetchMinBytes)},
 	{[]string{"fetch.max.bytes"}, "`kgo.FetchMaxBytes`", size(1, kgo.FetchMaxBytes)},
 	{[]string{"max.partition.fetch.bytes", "fetch.message.max.bytes"}, "`kgo.FetchMaxPartitionBytes`", size(1, kgo.FetchMaxPartitionBytes)},
@@ -100,17 +99,17 @@ var table = []property{
 			s.base = append(s.base, kgo.DisableClientMetrics())
 		}
 	})},
-	{[]string{"enable.idempotence"}, "no effect: a lease needs no record to be unique, and idempotence would keep what is to be dropped", only("true", "false")},
+	{[]string{"enable.idempotence"}, "no effect: records of a lease may be duplicated, and idempotence would keep records that must be dropped", only("true", "false")},
 	{[]string{"check.crcs"}, "no effect: franz-go always checks", nil},
 	{[]string{"socket.keepalive.enable"}, "no effect: Go keeps connections alive", nil},
 	{[]string{"debug", "log_level", "log.connection.close", "log.thread.name", "log.queue"}, "no effect: the level of Config.Logger decides", nil},
-	{[]string{"queued.min.messages", "queued.max.messages.kbytes"}, "no effect: one answer of each broker is held", nil},
-	{[]string{"partitioner", "sticky.partitioning.linger.ms"}, "no effect: the library says which partition", nil},
-	{[]string{"coordinator.query.interval.ms"}, "no effect: franz-go asks when a coordinator is not one any more", nil},
+	{[]string{"queued.min.messages", "queued.max.messages.kbytes"}, "no effect: one answer of each broker is buffered", nil},
+	{[]string{"partitioner", "sticky.partitioning.linger.ms"}, "no effect: the library chooses the partition", nil},
+	{[]string{"coordinator.query.interval.ms"}, "no effect: franz-go asks when a coordinator has changed", nil},
 
 	// Security.
 	{[]string{"security.protocol"}, "`kgo.DialTLSConfig`, `kgo.SASL`", choice(func(s *settings, v string) { s.security.protocol = v }, "plaintext", "ssl", "sasl_plaintext", "sasl_ssl")},
-	{[]string{"sasl.mechanism", "sasl.mechanisms"}, "`kgo.SASL`: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`; another one is given by the option", text(func(s *settings, v string) { s.security.mechanism = strings.ToUpper(v) })},
+	{[]string{"sasl.mechanism", "sasl.mechanisms"}, "`kgo.SASL`: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`; give any other one with the option", text(func(s *settings, v string) { s.security.mechanism = strings.ToUpper(v) })},
 	{[]string{"sasl.username"}, "likewise", text(func(s *settings, v string) { s.security.user = v })},
 	{[]string{"sasl.password"}, "likewise", text(func(s *settings, v string) { s.security.password = v })},
 	{[]string{"sasl.oauthbearer.method"}, "`oidc`: tokens by golang.org/x/oauth2; `default` with Config.Token or `kgo.SASL`", choice(func(s *settings, v string) { s.security.bearer.method = v }, "default", "oidc")},
@@ -119,18 +118,18 @@ var table = []property{
 	{[]string{"sasl.oauthbearer.token.endpoint.url"}, "likewise", text(func(s *settings, v string) { s.security.bearer.endpoint = v })},
 	{[]string{"sasl.oauthbearer.scope"}, "likewise", text(func(s *settings, v string) { s.security.bearer.scope = v })},
 	{[]string{"sasl.oauthbearer.extensions"}, "`oauth.Auth.Extensions`: name=value,…", text(func(s *settings, v string) { s.security.bearer.extensions = v })},
-	{[]string{"sasl.oauthbearer.sub.claim.name"}, "the claim of a token that must be there; `sub` by default", text(func(s *settings, v string) { s.security.bearer.subject = v })},
+	{[]string{"sasl.oauthbearer.sub.claim.name"}, "the claim that a token must have; `sub` by default", text(func(s *settings, v string) { s.security.bearer.subject = v })},
 	{[]string{"sasl.oauthbearer.assertion.file"}, "a file with the assertion, read each time", text(func(s *settings, v string) { s.security.bearer.assertion = v })},
 	{[]string{"sasl.oauthbearer.assertion.private.key.file"}, "the key that signs the assertion, read each time: PEM, not encrypted", text(func(s *settings, v string) { s.security.bearer.keyFile = v })},
 	{[]string{"sasl.oauthbearer.assertion.private.key.pem"}, "likewise", text(func(s *settings, v string) { s.security.bearer.key = v })},
-	{[]string{"sasl.oauthbearer.assertion.jwt.template.file"}, "JSON with `header` and `payload` to begin with", text(func(s *settings, v string) { s.security.bearer.template = v })},
+	{[]string{"sasl.oauthbearer.assertion.jwt.template.file"}, "JSON with the `header` and `payload` to start from", text(func(s *settings, v string) { s.security.bearer.template = v })},
 	{[]string{"sasl.oauthbearer.assertion.claim.aud"}, "a claim of the assertion", text(func(s *settings, v string) { s.security.bearer.aud = v })},
 	{[]string{"sasl.oauthbearer.assertion.claim.iss"}, "likewise", text(func(s *settings, v string) { s.security.bearer.iss = v })},
 	{[]string{"sasl.oauthbearer.assertion.claim.sub"}, "likewise", text(func(s *settings, v string) { s.security.bearer.sub = v })},
 	{[]string{"sasl.oauthbearer.grant.type"}, "`client_credentials` (the default), `urn:ietf:params:oauth:grant-type:jwt-bearer`", choice(func(s *settings, v string) { s.security.bearer.grant = v }, "client_credentials", grantAssertion)},
 	{[]string{"sasl.oauthbearer.assertion.algorithm"}, "`RS256` (the default), `ES256`", choice(func(s *settings, v string) { s.security.bearer.algorithm = strings.ToUpper(v) }, "rs256", "es256")},
 	{[]string{"sasl.oauthbearer.assertion.claim.exp.seconds"}, "`exp` of the assertion, 300 by default", number(1, math.MaxInt32, func(s *settings, n int64) { s.security.bearer.exp = n })},
-	{[]string{"sasl.oauthbearer.assertion.claim.nbf.seconds"}, "how long before now `nbf` is, 60 by default", number(0, math.MaxInt32, func(s *settings, n int64) { s.security.bearer.nbf = n + 1 })},
+	{[]string{"sasl.oauthbearer.assertion.claim.nbf.seconds"}, "how far `nbf` lies in the past, 60 by default", number(0, math.MaxInt32, func(s *settings, n int64) { s.security.bearer.nbf = n + 1 })},
 	{[]string{"sasl.oauthbearer.assertion.claim.jti.include"}, "`true`: `jti` is random", truth(func(s *settings, on bool) { s.security.bearer.jti = on })},
 	{[]string{"https.ca.location"}, "`tls.Config.RootCAs` for the token endpoint: a file, or a directory of them; `probe` means the system's", text(func(s *settings, v string) { s.security.bearer.caFile = v })},
 	{[]string{"https.ca.pem"}, "likewise", text(func(s *settings, v string) { s.security.bearer.ca = v })},
@@ -141,10 +140,11 @@ var table = []property{
 	{[]string{"ssl.key.location"}, "likewise", text(func(s *settings, v string) { s.security.keyFile = v })},
 	{[]string{"ssl.key.pem"}, "likewise", text(func(s *settings, v string) { s.security.key = v })},
 	{[]string{"enable.ssl.certificate.verification"}, "`false`: `tls.Config.InsecureSkipVerify`", truth(func(s *settings, on bool) { s.security.verify = on })},
-	{[]string{"ssl.endpoint.identification.algorithm"}, "`none`: the broker's certificate is verified, and its name is not", choice(func(s *settings, v string) { s.security.identify = v == "https" }, "none", "https")},
+	{[]string{"ssl.endpoint.identification.algorithm"}, "`none`: the broker's certificate is verified, but not its name", choice(func(s *settings, v string) { s.security.identify = v == "https" }, "none", "https")},
 }
 
-// refused are properties that are known, and why they are refused, by how they begin.
+// refused are known properties that are refused, by the beginning of their names, with the
+// reasons.
 var refused = []struct{ prefix, why string }{
 	{"sasl.oauthbearer.assertion.private.key.passphrase", "Go reads no encrypted keys: decrypt it, or set Config.Token instead"},
 	{"sasl.oauthbearer.", "set Config.Token instead"},
@@ -159,7 +159,7 @@ var refused = []struct{ prefix, why string }{
 	{"enable.gapless.guarantee", "records must be dropped when they are late"},
 }
 
-// balancers are strategies in order of preference.
+// balancers parses strategies in order of preference.
 func balancers(s *settings, v string) error {
 	s.balancers = nil
 	for name := range strings.SplitSeq(v, ",") {
@@ -177,7 +177,7 @@ func balancers(s *settings, v string) error {
 	return nil
 }
 
-// compression is a codec and its level, which come as two properties.
+// compression is a codec and its level, which are two properties.
 type compression struct {
 	name  string
 	level int

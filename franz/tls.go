@@ -17,10 +17,10 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// security is what the properties say of TLS and SASL.
+// security is what the properties say about TLS and SASL.
 type security struct {
 	protocol         string
-	verify, identify bool // the broker's certificate, and its name
+	verify, identify bool // whether to verify the broker's certificate, and its name
 
 	ca, caFile                   string
 	certificate, certificateFile string
@@ -28,14 +28,14 @@ type security struct {
 
 	mechanism, user, password string
 	bearer                    bearerSettings
-	oidc                      *oidc // nil: not by sasl.oauthbearer.method=oidc
+	oidc                      *oidc // nil: not sasl.oauthbearer.method=oidc
 
 	loaded    *tls.Config
 	mechanics sasl.Mechanism
 }
 
-// load reads files and checks what belongs together. No error holds the content of
-// one.
+// load reads files and checks that the properties fit together. Its errors do not show the
+// contents of files.
 func (s *security) load(given []sasl.Mechanism) error {
 	var faults []error
 	if strings.HasSuffix(s.protocol, "ssl") {
@@ -53,7 +53,8 @@ func (s *security) load(given []sasl.Mechanism) error {
 	return nil
 }
 
-// unused finds what would have no effect: who sets it believes to be protected by it.
+// unused finds settings that would have no effect: their user would wrongly believe to be
+// protected by them.
 func (s *security) unused() error {
 	if s.loaded == nil && s.ca+s.caFile+s.certificate+s.certificateFile+s.key+s.keyFile != "" {
 		return fmt.Errorf("ssl.*: has no effect with security.protocol=%s", s.protocol)
@@ -77,7 +78,7 @@ func (s *security) opts() (opts []kgo.Opt) {
 	return opts
 }
 
-// loadCA reads whom to trust: those of the system, unless others are named.
+// loadCA reads the certificates to trust: the system's, unless others are given.
 func (s *security) loadCA() error {
 	if s.ca == "" && (s.caFile == "" || s.caFile == "probe") {
 		return nil
@@ -117,7 +118,7 @@ func addFiles(pool *x509.CertPool, path string) error {
 	return nil
 }
 
-// loadCertificate reads who this client is.
+// loadCertificate reads this client's certificate.
 func (s *security) loadCertificate() error {
 	certificate, err := content("ssl.certificate", s.certificate, s.certificateFile)
 	if err != nil {
@@ -137,7 +138,7 @@ func (s *security) loadCertificate() error {
 	}
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
-		// The standard library's errors say what is wrong, and show nothing of it.
+		// The standard library's errors say what is wrong without showing the contents.
 		return fmt.Errorf("ssl.certificate and ssl.key: %w", err)
 	}
 	if s.certificate == "" && s.key == "" {
@@ -150,15 +151,16 @@ func (s *security) loadCertificate() error {
 	return nil
 }
 
-// renewed is a certificate whose files are replaced now and then: each connection is made with what is
-// there.
+// renewed is a certificate whose files are replaced now and then. Each connection uses the
+// present files.
 type renewed struct {
 	certificate, key string // files
 	last             atomic.Pointer[tls.Certificate]
 }
 
-// get reads the files. If they do not fit each other, since one was replaced and the other was not
-// yet, or cannot be read, the last pair that did is taken: the broker decides.
+// get reads the files. If they cannot be read, or do not fit each other because only one was
+// replaced so far, it returns the last pair that did. The broker decides whether that is still
+// good.
 func (r *renewed) get(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if pair, err := tls.LoadX509KeyPair(r.certificate, r.key); err == nil {
 		r.last.Store(&pair)
@@ -177,8 +179,8 @@ func content(name, value, file string) ([]byte, error) {
 	return b, nil
 }
 
-// verification leaves out what is not to be verified. The standard library verifies
-// both or nothing, so the chain alone is verified here.
+// verification turns off what is not to be verified. The standard library verifies chain and name
+// together or neither, so the chain alone is verified here.
 func (s *security) verification() {
 	s.loaded.InsecureSkipVerify = !s.verify || !s.identify
 	if s.verify && !s.identify {
@@ -197,10 +199,10 @@ func (s *security) verification() {
 	}
 }
 
-// byProperties are the mechanisms that need nothing but a name and a password.
+// byProperties are the mechanisms that need only a name and a password.
 var byProperties = []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
 
-// without says what is wrong if mechanisms are all that is given of SASL beside properties.
+// without returns what is wrong if given are the only mechanisms besides the properties.
 func (s *security) without(given []sasl.Mechanism) error {
 	has := func(m sasl.Mechanism) bool { return m.Name() == s.mechanism }
 	switch {
@@ -238,7 +240,7 @@ func (s *security) loadMechanism() error {
 		}
 		return err
 	default:
-		return nil // then it must be given as an option
+		return nil // then an option must give it
 	}
 	if s.user == "" || s.password == "" {
 		return fmt.Errorf("sasl.mechanism=%s: needs sasl.username and sasl.password", s.mechanism)

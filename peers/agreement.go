@@ -10,13 +10,13 @@ import (
 	"github.com/goneli/neli/peers/internal/wire"
 )
 
-// protocolVersion is the version of the wire protocol. Hosts and members of different
-// versions refuse each other.
+// protocolVersion is the version of the wire protocol. Hosts and members of different versions
+// refuse each other.
 const protocolVersion = 1
 
-// agreement is what all hosts and members of a group must have in common: a lease on a
-// majority is exclusive only if all mean the same logs, and only if nobody's lease is
-// longer than what the others wait for.
+// agreement is what all hosts and members of a group must have in common. A lease on a majority
+// is exclusive only if all use the same logs, and if nobody's lease is longer than the others
+// wait.
 type agreement struct {
 	group   string
 	timeout time.Duration // T
@@ -39,10 +39,10 @@ func (a agreement) list() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// differences names all that another one's agreement has otherwise, with both values.
+// differences names every difference from another agreement, with both values.
 func (a agreement) differences(other *wire.Agreement) []string {
 	if v := other.GetVersion(); v != protocolVersion {
-		// What else a message of another version says may mean something else.
+		// The rest of a message of another version may have another meaning.
 		return []string{fmt.Sprintf("protocol version: %d here, %d there", protocolVersion, v)}
 	}
 	var d []string
@@ -70,7 +70,7 @@ func listed(hosts []*wire.Host) string {
 	return strings.Join(parts, " ")
 }
 
-// brief shortens what a stranger says.
+// brief shortens a stranger's text.
 func brief(s string) string {
 	const most = 1000
 	if len(s) > most {

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// authority is a CA.
+// authority is a certificate authority.
 type authority struct {
 	dir  string
 	cert *x509.Certificate
@@ -53,7 +53,7 @@ func (a *authority) issue(t *testing.T, names ...string) *TLS {
 	return files
 }
 
-// renew puts another certificate into the files.
+// renew replaces the certificate in the files.
 func (a *authority) renew(t *testing.T, files *TLS, names ...string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

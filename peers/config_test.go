@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// three is a list that is in order.
+// three returns a valid list.
 func three() []Host {
 	return []Host{{"a", "127.0.0.1:7401"}, {"b", "127.0.0.1:7402"}, {"c", "127.0.0.1:7403"}}
 }
@@ -23,23 +23,23 @@ func TestConfigNamesEveryFault(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		c    Config
-		says []string // none: it is in order
+		says []string // none: the configuration is valid
 	}{
 		{"nothing", Config{}, []string{`Hosts: "0" log hosts: must be 3 or 5`}},
 		{"three", Config{Hosts: three()}, nil},
 		{"one", Config{Hosts: three()[:1]}, nil},
 		{"two", Config{Hosts: three()[:2]}, []string{`Hosts: "2" log hosts: must be 3 or 5 (1 for development)`}},
 		{"twice the same", Config{Hosts: append(three()[:2], Host{"a", "127.0.0.1:7401"})},
-			[]string{`Hosts: id: "a" is there twice`, `Hosts: address of a: "127.0.0.1:7401" is that of a, too`}},
+			[]string{`Hosts: id: "a" occurs twice`, `Hosts: address of a: "127.0.0.1:7401" is also that of a`}},
 		{"bad hosts", Config{Hosts: []Host{{"", "127.0.0.1"}, {"b c", "127.0.0.1:0"}, {"c", ":7403"}}}, []string{
 			`Hosts: id: "" must be 1 to 64`, `address of : "127.0.0.1" must be host:port`, "missing port", `Hosts: id: "b c"`,
 			`"127.0.0.1:0" must be host:port: port "0" is not between 1 and 65535`, `address of c: ":7403" must name a machine`}},
 		{"everywhere", Config{Insecure: true, Hosts: append(three()[:2], Host{"c", "0.0.0.0:7403"})}, []string{"must name a machine"}},
 		{"not loopback", Config{Hosts: append(three()[:2], Host{"c", "10.0.0.1:7403"})},
-			[]string{`Hosts: address of c: "10.0.0.1:7403" is no loopback address: set TLS, or Insecure`}},
+			[]string{`Hosts: address of c: "10.0.0.1:7403" is not a loopback address: set TLS, or Insecure`}},
 		{"not loopback, insecure", Config{Insecure: true, Hosts: append(three()[:2], Host{"c", "10.0.0.1:7403"})}, nil},
 		{"not loopback, TLS", Config{TLS: files, Hosts: append(three()[:2], Host{"c", "10.0.0.1:7403"}), Self: "c"}, nil},
-		{"a name is not loopback", Config{Hosts: append(three()[:2], Host{"c", "c.example:7403"})}, []string{"is no loopback address"}},
+		{"a name is not loopback", Config{Hosts: append(three()[:2], Host{"c", "c.example:7403"})}, []string{"is not a loopback address"}},
 		{"self of nobody", Config{Hosts: three(), Self: "d"}, []string{`Self: "d" is not the id of a host of the list`}},
 		{"listening for nobody", Config{Hosts: three(), Listen: "x"}, []string{`Listen: "x" needs Self`, `Listen: "x" must be host:port`}},
 		{"no files", Config{Hosts: three(), TLS: &TLS{}}, []string{"CertFile, KeyFile and CAFile are all needed"}},
@@ -47,7 +47,7 @@ func TestConfigNamesEveryFault(t *testing.T) {
 			[]string{`TLS: "/nowhere" cannot be used`, "no such file"}},
 		{"a certificate for elsewhere", Config{Hosts: three(), Self: "a", TLS: files}, []string{"is not for 127.0.0.1, where the list has a"}},
 		{"two lists", Config{Hosts: three(), Discover: "x", Size: 2}, []string{
-			`Discover: "x" takes the place of Hosts`, `Size: "2" must be 3 or 5`, `TLS: "" is needed where the list comes from DNS`}},
+			`Discover: "x" takes the place of Hosts`, `Size: "2" must be 3 or 5`, `TLS: "" is needed if the list comes from DNS`}},
 		{"size of a list", Config{Hosts: three(), Size: 3}, []string{`Size: "3" is for Discover`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestOneLogHostIsForDevelopment(t *testing.T) {
 	m.journal.await(t, "only one log host: for development; nobody leads while it is down")
 }
 
-// fakeDNS answers one question after the other; the last answer stays.
+// fakeDNS answers one question after the other. The last answer is repeated.
 type fakeDNS struct {
 	answers *[][]*net.SRV
 	ips     []netip.Addr

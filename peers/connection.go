@@ -10,8 +10,8 @@ import (
 	"github.com/goneli/neli/peers/smalllog"
 )
 
-// connection is the way of records to one incarnation of a log: queued, then on their way
-// until they are answered.
+// connection takes records to one incarnation of a log. They are queued, and then in flight until
+// they are answered.
 type connection struct {
 	id       smalllog.ID
 	patience time.Duration
@@ -20,24 +20,24 @@ type connection struct {
 	mu      sync.Mutex
 	ended   bool
 	seq     uint64
-	pending []*outgoing // in the order of sending, which is that of the answers
+	pending []*outgoing // in the order of sending, in which the answers come
 }
 
 // outgoing is a record to be appended.
 type outgoing struct {
 	value  []byte
 	ballot int64
-	at     time.Time // when it was handed over
+	at     time.Time // when enqueue was called
 	seq    uint64
 	report func(error)
 }
 
-// maxQueue is how many records may wait to be sent. A process has a few under way.
+// maxQueue is how many records may wait to be sent. A process usually has only a few in flight.
 const maxQueue = 256
 
 var (
 	errDown = errors.New("no connection")
-	errFull = errors.New("too many records wait to be sent")
+	errFull = errors.New("too many records are waiting to be sent")
 	errLate = errors.New("waited too long to be sent: dropped")
 )
 
@@ -47,7 +47,7 @@ func newConnection(b *wire.Begin, patience time.Duration) *connection {
 	return c
 }
 
-// enqueue hands over a record. After a nil error it is reported exactly once.
+// enqueue takes a record to send. If it returns nil, the record is reported exactly once.
 func (c *connection) enqueue(o *outgoing) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +62,8 @@ func (c *connection) enqueue(o *outgoing) error {
 	}
 }
 
-// send sends records until ctx is done, but not those that have waited for longer than
-// stale: what they say of the log is too old.
+// send sends records until ctx is done. It drops records that have waited longer than stale,
+// since what they say about the log is too old.
 func (c *connection) send(ctx context.Context, stream clientStream, stale time.Duration) {
 	for {
 		var o *outgoing
@@ -83,7 +83,7 @@ func (c *connection) send(ctx context.Context, stream clientStream, stale time.D
 		c.mu.Unlock()
 		m := &wire.Append{Seq: o.seq, Incarnation: c.id[:], Value: o.value, Ballot: o.ballot}
 		if stream.Send(&wire.ToHost{Kind: &wire.ToHost_Append{Append: m}}) != nil {
-			return // Recv has the reason
+			return // Recv returns the reason
 		}
 	}
 }
@@ -105,16 +105,15 @@ func (c *connection) answered(seq uint64, err error) {
 	}
 }
 
-// overdue reports whether a record has waited for its answer for too long, though the host
-// is heard: what is sent does not arrive.
+// overdue reports whether a record has waited too long for its answer. If the host is still
+// heard, it does not get what is sent.
 func (c *connection) overdue(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.pending) > 0 && now.Sub(c.pending[0].at) > c.patience
 }
 
-// fail reports everything that was handed over as not known to be in the log. Nothing is
-// taken any more.
+// fail reports all records as possibly not in the log. From now on, enqueue refuses records.
 func (c *connection) fail(err error) {
 	c.mu.Lock()
 	c.ended = true

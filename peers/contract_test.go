@@ -7,8 +7,8 @@ import (
 	"github.com/goneli/neli/nelitest/providertest"
 )
 
-// TestLogSetContract runs what nelitest's small logs have to pass, too, on three hosts in
-// processes of their own.
+// TestLogSetContract runs the contract tests that nelitest's small logs pass, too, with three
+// hosts in processes of their own.
 func TestLogSetContract(t *testing.T) {
 	providertest.RunLogs(t, func(t *testing.T, test func(*testing.T, providertest.LogsBed)) {
 		c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout}

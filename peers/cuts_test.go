@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crossed starts three hosts, with a crossing before each.
+// crossed starts three hosts, each behind a crossing.
 func crossed(t *testing.T, timeout time.Duration) (Config, []*crossing) {
 	t.Helper()
 	c := Config{HeartbeatTimeout: timeout}
@@ -47,7 +47,7 @@ func TestReadingGoesOnWhereItWas(t *testing.T) {
 			m.begun(t)
 			m.mustAppend(t, 1, "before")
 			cut.do(ways[1])
-			// What is handed over while the way is cut is reported, whatever came of it.
+			// A record that was taken during a cut is reported, whatever became of it.
 			if ch, err := m.append(1, "during"); err == nil {
 				_ = reported(t, ch)
 			}
@@ -61,7 +61,7 @@ func TestReadingGoesOnWhereItWas(t *testing.T) {
 				ch, err := m.append(1, "after")
 				return err == nil && reported(t, ch) == nil
 			})
-			assert.Equal(t, 1, m.view(1).resets, "no record was missed, so nothing begins anew")
+			assert.Equal(t, 1, m.view(1).resets, "the log began again, though no record was missed")
 			assert.Equal(t, "before", m.view(1).records[0])
 		})
 	}
@@ -94,9 +94,9 @@ func TestASlowWayIsNoCut(t *testing.T) {
 	assert.NotContains(t, m.journal.String(), "retrying")
 }
 
-// TestEveryRecordIsReportedOnce cuts at random, and checks that each record that was taken
-// is reported once, that what was reported as appended is read, and that no reader misses
-// or doubles a record (the rig checks that).
+// TestEveryRecordIsReportedOnce cuts connections at random. It checks that each record taken is
+// reported once, and that each record reported as appended is read. The rig checks that no reader
+// misses or repeats a record.
 func TestEveryRecordIsReportedOnce(t *testing.T) {
 	c, ways := crossed(t, 300*time.Millisecond)
 	members := []*member{join(t, c), join(t, c)}

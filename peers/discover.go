@@ -14,7 +14,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// resolver is what is needed of DNS; net.Resolver has it.
+// resolver has the methods of net.Resolver that are needed here.
 type resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
@@ -23,8 +23,8 @@ type resolver interface {
 // dnsService is the name of the port in a headless service.
 const dnsService = "neli"
 
-// discovered returns the configuration with the list that DNS has, once that is whole, or
-// an error when ctx is done before.
+// discovered returns the configuration with the list from DNS, once the list is complete. It
+// returns an error if ctx is done before that.
 func (c Config) discovered(ctx context.Context, log *slog.Logger) (Config, error) {
 	if c.Discover == "" {
 		return c, nil
@@ -54,7 +54,7 @@ func (c Config) discovered(ctx context.Context, log *slog.Logger) (Config, error
 	return c, c.check()
 }
 
-// lookUp asks DNS once.
+// lookUp asks DNS once for the list.
 func (c Config) lookUp(ctx context.Context) ([]Host, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -94,7 +94,7 @@ func (c Config) dial(ctx context.Context, address string) (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		families := map[bool][]netip.Addr{} // a machine may have one address of each
+		families := map[bool][]netip.Addr{} // a machine may have one address of each family
 		for _, ip := range found {
 			families[ip.Unmap().Is4()] = append(families[ip.Unmap().Is4()], ip)
 		}

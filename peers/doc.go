@@ -1,13 +1,13 @@
 /*
-Package peers elects leaders without a broker: three or five processes keep a small
-ordered log each, in memory, and a role is led by whoever holds it in more than half of
-them. It is a provider for package neli, whose API stays the same.
+Package peers elects leaders without a broker. Three or five processes each keep a small
+ordered log in memory, and a process leads a role if it holds it on more than half of the
+logs. The package is a provider for package neli, whose API stays the same.
 
 	n, err := neli.New(neli.Config{
 		LeaderGroupID: "invoicing",
 		Provider: peers.Provider(peers.Config{
 			Hosts: []peers.Host{{ID: "a", Address: "a.example:7400"}, …},
-			Self:  "a", // this process has log a inside itself
+			Self:  "a", // this process hosts log a
 			TLS:   &peers.TLS{CertFile: …, KeyFile: …, CAFile: …},
 		}),
 	})
@@ -22,30 +22,30 @@ them. It is a provider for package neli, whose API stays the same.
 
 # What it promises
 
-What exclusive mode of package neli does: at most one leader of a role at every instant,
-and tokens that strictly increase. Who leads goes on while more than half of the logs can
-be reached by it; the death of the others disturbs nobody. After the death of a leader,
-with or without its log, another one leads when its lease is over.
+The same as exclusive mode of package neli: at most one leader of a role at every instant,
+and tokens that strictly increase. A leader goes on as long as it reaches more than half of
+the logs, whatever happens to the others. When a leader dies, with or without its log,
+another process leads once its lease is over.
 
-Of the logs: an incarnation has a random id of 128 bits, by which all know that a log has
-lost its memory. Its records are read in one order, each once, without a gap; who reads
-too slowly is cut off, and begins anew.
+About the logs: each incarnation has a random id of 128 bits, which shows all processes when
+a log has lost its memory. A reader gets an incarnation's records in one order, each once,
+without a gap. A reader that is too slow is cut off, and begins again.
 
 # What it does not promise
 
 A log does not outlive its process. Two processes that serve a log of the same id at the
-same time can make two leaders: what is behind an address must be one process, and a host
-is replaced only when the former one is dead for certain. Tokens rest on wall clocks that
-are within half a lease of each other after a log has lost its memory, unless there are
-files (Config.TopFile).
+same time can make two leaders. So an address must stand for one process, and a host may be
+replaced only when the old one is certainly dead. After a log has lost its memory, tokens
+depend on wall clocks that are within half a lease of each other, unless there are files
+(Config.TopFile).
 
 # How
 
-Members speak gRPC with the hosts; the document docs/peers.md has the reason, failures,
-sizing, security, and how to replace a host. Package smalllog is the log, pure. A host
-compares what a client says of the group, its timing and the list with its own, refuses
-who disagrees, and then pushes every record to it. A link is a process's way to one
-host: it reads on where it was after any trouble, gives a silent connection up after T,
-and reports each record that it was given exactly once.
+Members talk gRPC to the hosts. docs/peers.md explains the reasons, failures, sizing,
+security, and how to replace a host. Package smalllog is the log itself. A host compares the
+group, the timing and the list that a client announces with its own, refuses a client that
+differs, and pushes every record to the others. A link is a process's connection to one host.
+After any trouble it reads on where it stopped. It gives up a silent connection after T, and
+reports each record that it accepted exactly once.
 */
 package peers

@@ -21,8 +21,8 @@ import (
 
 const within = 30 * time.Second
 
-// hostsOf returns n log hosts a, b, c … on free addresses, with ports below those that the
-// system gives to outgoing connections.
+// hostsOf returns n log hosts a, b, c … on free addresses. Their ports are below those that the
+// system uses for outgoing connections.
 func hostsOf(t *testing.T, n int) (hosts []peers.Host) {
 	t.Helper()
 	for len(hosts) < n {
@@ -31,7 +31,7 @@ func hostsOf(t *testing.T, n int) (hosts []peers.Host) {
 		if err != nil {
 			continue
 		}
-		defer l.Close() // all at the end, so that no port is given twice
+		defer l.Close() // closed at the end, so that no port is used twice
 		hosts = append(hosts, peers.Host{ID: string(rune('a' + len(hosts))), Address: address})
 	}
 	return hosts
@@ -69,7 +69,7 @@ func start(t *testing.T, c neli.Config) *candidate {
 	return m
 }
 
-// token waits until a member leads.
+// token waits until a member leads, and returns the token.
 func token(t *testing.T, m *candidate) int64 {
 	t.Helper()
 	select {
@@ -106,7 +106,7 @@ func TestMembersElectALeaderByThemselves(t *testing.T) {
 		}
 		require.Positive(t, last)
 		if n == 1 {
-			continue // its log goes with it
+			continue // its log stops with it
 		}
 		first.close()
 		next := make(chan int64)
@@ -135,7 +135,7 @@ func TestMembersElectALeaderByThemselves(t *testing.T) {
 	}
 }
 
-// serve runs a log host in a process of its own until the returned function is called.
+// serve runs a log host, as in a process of its own, until the returned function is called.
 func serve(t *testing.T, c peers.Config, id string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -157,7 +157,7 @@ func serve(t *testing.T, c peers.Config, id string) (stop func()) {
 	return stop
 }
 
-// awaited calls a function at a line of the log.
+// awaited is a log handler that calls a function for a certain line.
 type awaited struct {
 	slog.Handler
 	text string
@@ -175,7 +175,8 @@ func (a awaited) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// TestEveryHostIsReplacedInTurn replaces all log hosts under a leader, which goes on.
+// TestEveryHostIsReplacedInTurn replaces all log hosts one after the other. The leader must go
+// on.
 func TestEveryHostIsReplacedInTurn(t *testing.T) {
 	c := peers.Config{Hosts: hostsOf(t, 3)}
 	member := config(c, "m")
@@ -195,12 +196,12 @@ func TestEveryHostIsReplacedInTurn(t *testing.T) {
 	}
 	stops["a"]()
 	stops["b"]()
-	require.Eventually(t, func() bool { return !m.IsLeader() }, within, 10*time.Millisecond, "one log is no majority")
+	require.Eventually(t, func() bool { return !m.IsLeader() }, within, 10*time.Millisecond, "leads with one log, which is not a majority")
 	serve(t, c, "a")
 	assert.Greater(t, token(t, m), first)
 }
 
-// led checks that a member leads with a token all the time.
+// led checks that a member leads with the same token for d.
 func led(t *testing.T, m *candidate, token int64, d time.Duration) {
 	t.Helper()
 	ticker := time.NewTicker(time.Millisecond)

@@ -7,7 +7,7 @@ import (
 	"github.com/goneli/neli/peers"
 )
 
-// Each of three processes has one of the three logs inside itself; two suffice for a leader.
+// Each of three processes hosts one of the three logs. Two logs suffice for a leader.
 func ExampleProvider() {
 	n, err := neli.New(neli.Config{
 		LeaderGroupID: "invoicing",
@@ -17,7 +17,7 @@ func ExampleProvider() {
 				{ID: "b", Address: "b.example:7400"},
 				{ID: "c", Address: "c.example:7400"},
 			},
-			Self: "a", // in the others "b" and "c"
+			Self: "a", // "b" and "c" in the other processes
 			TLS:  &peers.TLS{CertFile: "a.crt", KeyFile: "a.key", CAFile: "ca.crt"},
 		}),
 	})

@@ -13,7 +13,7 @@ import (
 	"github.com/goneli/neli/peers/smalllog"
 )
 
-// script is a client that sends what it is told and takes everything.
+// script is a client that sends given messages and accepts everything.
 type script struct {
 	ctx  context.Context
 	said []*wire.ToHost
@@ -36,8 +36,8 @@ func (s *script) Send(m *wire.FromHost) error {
 	return nil
 }
 
-// FuzzHost has a client say anything after a proper hello, or in place of it: the host
-// keeps its promises, and goes on serving others.
+// FuzzHost lets a client send arbitrary messages after a correct hello, or instead of it. The
+// host must keep its promises, and go on serving others.
 func FuzzHost(f *testing.F) {
 	agreed := agreement{group: "g", timeout: testTimeout, hosts: []Host{{"a", "127.0.0.1:1"}}}
 	id := smalllog.ID{1}
@@ -70,11 +70,11 @@ func FuzzHost(f *testing.F) {
 				s.said = append(s.said, m)
 			}
 		}
-		require.Error(t, h.follow(s), "a client that ends is an error in any case")
+		require.Error(t, h.follow(s), "no error, though the client has ended")
 		cancel()
 		h.work.Wait()
 		for i, m := range s.got {
-			require.Equal(t, i == 0, m.GetBegin() != nil, "begin comes first, and once")
+			require.Equal(t, i == 0, m.GetBegin() != nil, "begin is not the first message, or not the only one")
 		}
 		require.Empty(t, h.subscribers)
 		_, err := h.store.Append(h.store.ID(), []byte("others"), 0)

@@ -26,10 +26,10 @@ type host struct {
 	mu          sync.Mutex
 	store       *smalllog.Log
 	subscribers map[*subscriber]struct{}
-	work        sync.WaitGroup // of streams
+	work        sync.WaitGroup // streams in progress
 }
 
-// serverStream is the host's end of a stream: over the network, or within the process.
+// serverStream is the host's end of a stream, over the network or within the process.
 type serverStream interface {
 	Send(*wire.FromHost) error
 	Recv() (*wire.ToHost, error)
@@ -37,28 +37,28 @@ type serverStream interface {
 }
 
 const (
-	// maxSubscribers bounds what strangers can make a host keep.
+	// maxSubscribers bounds what strangers can make a host store.
 	maxSubscribers = 1_000
-	// helloWithin is for a client's first message.
+	// helloWithin is the time limit for a client's first message.
 	helloWithin = 10 * time.Second
-	// maxRefusals is how many refusals may wait to be sent to one client, whose further
-	// records are not looked at until then.
+	// maxRefusals is how many refusals may wait to be sent to one client. Until they are sent, the
+	// client's further records are not read.
 	maxRefusals = 64
 )
 
-// newHost has a new and empty log.
+// newHost returns a host with a new and empty log.
 func newHost(self Host, agreed agreement, top *top, logger *slog.Logger) *host {
 	store := smalllog.New(smalllog.NewID(), smalllog.DefaultLimits, top.known())
 	return &host{self: self, agreed: agreed, top: top, logger: logger, store: store, subscribers: map[*subscriber]struct{}{}}
 }
 
-// subscriber is one stream. All but the channels is guarded by the host's mutex.
+// subscriber is the state of one stream. Except for the channels, the host's mutex guards it.
 type subscriber struct {
 	reader   *smalllog.Reader
-	own      map[int64]uint64    // offsets of records that it appended and was not sent yet: their numbers
-	more     chan struct{}       // has an element when there may be something to read
+	own      map[int64]uint64    // records that it appended and that were not sent to it yet: offset → its number
+	more     chan struct{}       // has an element when there may be records to read
 	cut      chan struct{}       // closed when it has fallen behind
-	refusals chan *wire.FromHost // to be sent
+	refusals chan *wire.FromHost // waiting to be sent
 }
 
 // follow serves one stream until it ends.
@@ -106,7 +106,7 @@ func (h *host) hello(s serverStream) (*wire.Hello, error) {
 	select {
 	case r := <-got:
 		if r.err == nil && r.m.GetHello().GetAgreement() == nil {
-			return nil, status.Error(codes.InvalidArgument, "the first message is no hello")
+			return nil, status.Error(codes.InvalidArgument, "the first message is not a hello")
 		}
 		return r.m.GetHello(), r.err
 	case <-late.C:
@@ -114,7 +114,8 @@ func (h *host) hello(s serverStream) (*wire.Hello, error) {
 	}
 }
 
-// agrees refuses who does not, naming all differences, and who wants another host.
+// agrees returns an error that names all differences if the other's agreement differs, or if it
+// wants another host.
 func (h *host) agrees(other *wire.Agreement, who string) error {
 	d := h.agreed.differences(other)
 	if meant := other.GetHost(); len(d) == 0 && meant != h.self.ID {
@@ -124,7 +125,7 @@ func (h *host) agrees(other *wire.Agreement, who string) error {
 		return nil
 	}
 	why := strings.Join(d, "; ")
-	h.logger.Error("refused: its configuration is not that of this log host", "host", h.self.ID, "member", brief(who), "differences", why)
+	h.logger.Error("refused: its configuration differs from that of this log host", "host", h.self.ID, "member", brief(who), "differences", why)
 	return status.Error(codes.FailedPrecondition, "another configuration: "+why)
 }
 
@@ -132,7 +133,7 @@ func (h *host) subscribe(first *wire.Hello) (*subscriber, *wire.Begin, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.subscribers) >= maxSubscribers {
-		return nil, nil, status.Errorf(codes.ResourceExhausted, "%d subscribers are there already", maxSubscribers)
+		return nil, nil, status.Errorf(codes.ResourceExhausted, "there are already %d subscribers", maxSubscribers)
 	}
 	id := h.store.ID()
 	from := int64(0)
@@ -152,7 +153,7 @@ func (h *host) unsubscribe(s *subscriber) {
 	delete(h.subscribers, s)
 }
 
-// receive appends what a client sends.
+// receive appends the records that a client sends.
 func (h *host) receive(s serverStream, sub *subscriber) error {
 	for {
 		m, err := s.Recv()
@@ -176,10 +177,10 @@ func (h *host) receive(s serverStream, sub *subscriber) error {
 	}
 }
 
-var errBallot = errors.New("a ballot that cannot be")
+var errBallot = errors.New("an impossible ballot")
 
-// append appends a record of a subscriber's and wakes all. Who has fallen behind is cut
-// off.
+// append appends a subscriber's record and wakes all subscribers. It cuts off those that have
+// fallen behind.
 func (h *host) append(a *wire.Append, by *subscriber) error {
 	var id smalllog.ID
 	if len(a.GetIncarnation()) != len(id) {
@@ -227,8 +228,8 @@ func (h *host) read(s *subscriber) (*wire.FromHost, error) {
 	return &wire.FromHost{Kind: &wire.FromHost_Record{Record: r}}, nil
 }
 
-// push sends a client the records in order, and where there are none for T/4, that the
-// host is alive.
+// push sends the records in order to a client. If there are none for T/4, it sends that the host
+// is alive.
 func (h *host) push(s serverStream, sub *subscriber) error {
 	idle := time.NewTimer(h.agreed.timeout / 4)
 	defer idle.Stop()

@@ -16,19 +16,19 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// keys are this process's certificate and the CAs it trusts, read again when their files
-// have changed.
+// keys are this process's certificate and the CAs that it trusts. Files that have changed are
+// read again.
 type keys struct {
 	files TLS
 
 	mu     sync.Mutex
-	read   [3]stamp // of the files as they were read last
+	read   [3]stamp // of the files when they were last read
 	cert   tls.Certificate
 	roots  *x509.CertPool
-	failed error // the last attempt to read them again; what was there before is still used
+	failed error // the error of the last attempt to read them again; the old contents are still used
 }
 
-// stamp reports whether a file was changed.
+// stamp identifies a version of a file.
 type stamp struct {
 	changed time.Time
 	size    int64
@@ -61,7 +61,7 @@ func (k *keys) stat() (at [3]stamp, err error) {
 	return at, nil
 }
 
-// load reads all three files; on an error nothing has changed.
+// load reads all three files. On an error it changes nothing.
 func (k *keys) load() error {
 	cert, err := tls.LoadX509KeyPair(k.files.CertFile, k.files.KeyFile)
 	if err != nil {
@@ -84,8 +84,8 @@ func (k *keys) load() error {
 	return nil
 }
 
-// current returns what the files have, as far as they can be read: half a change, or one
-// that is wrong, leaves what was there before.
+// current returns the contents of the files. If only some were replaced so far, or one is wrong,
+// it returns the old contents.
 func (k *keys) current() (*tls.Certificate, *x509.CertPool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -111,7 +111,7 @@ func (k *keys) leaf() *x509.Certificate {
 	return cert.Leaf
 }
 
-// base is TLS 1.3 for both sides: all of them are of this library.
+// base returns the configuration for both sides: TLS 1.3, since this library is at both ends.
 func (k *keys) base() (*tls.Config, *x509.CertPool) {
 	cert, roots := k.current()
 	return &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"}}, roots
@@ -123,18 +123,18 @@ func (k *keys) server() *tls.Config {
 	return c
 }
 
-// client is for a host that the list has under this name.
+// client returns the configuration for connecting to a host that has this name in the list.
 func (k *keys) client(name string) *tls.Config {
 	c, roots := k.base()
 	c.RootCAs, c.ServerName = roots, name
 	return c
 }
 
-// handshaker makes each connection with the keys that the files have then.
+// handshaker makes each connection with the keys that are in the files at that time.
 type handshaker struct {
 	credentials.TransportCredentials // for Info
 	keys                             *keys
-	name                             string // of the host; clients only
+	name                             string // the host's; clients only
 }
 
 func (k *keys) credentials(name string) credentials.TransportCredentials {
@@ -153,7 +153,7 @@ func (h *handshaker) Clone() credentials.TransportCredentials {
 	return &handshaker{h.TransportCredentials.Clone(), h.keys, h.name}
 }
 
-// admits returns an error unless the certificate is for a host of the list or for one of
+// admits returns an error unless the certificate is valid for a host of the list or for a name in
 // Members.
 func (k *keys) admits(cert *x509.Certificate, hosts []Host) error {
 	for _, h := range hosts {
@@ -168,7 +168,7 @@ func (k *keys) admits(cert *x509.Certificate, hosts []Host) error {
 		brief(strings.Join(names(cert), " ")))
 }
 
-// names are those that a certificate is for.
+// names returns the names that a certificate is valid for.
 func names(cert *x509.Certificate) []string {
 	all := slices.Clone(cert.DNSNames)
 	for _, ip := range cert.IPAddresses {

@@ -17,21 +17,21 @@ import (
 	"github.com/goneli/neli/peers/smalllog"
 )
 
-// link is a process's way to one log host: it connects, reads on where it was, and
-// connects again when nothing is heard.
+// link is a process's connection to one log host. It connects, reads on where it stopped, and
+// connects again when it hears nothing.
 type link struct {
 	index    int
 	to       Host
 	settings *settings
-	open     func(ctx context.Context) (clientStream, func(), error) // the function ends the stream, and waits until it has
-	emit     func(ctx context.Context, e kafka.LogEntry) bool        // false: ctx is done, and the elector does not have e
-	refused  func(index int, err error)                              // by a host that disagrees
+	open     func(ctx context.Context) (clientStream, func(), error) // the function ends the stream, and waits for its end
+	emit     func(ctx context.Context, e kafka.LogEntry) bool        // false: ctx is done, and the elector does not get e
+	refused  func(index int, err error)                              // called when a host refuses this process because its configuration differs
 	logger   *slog.Logger
 
-	// Of run's goroutine.
-	known       smalllog.ID // the incarnation that the elector was told of last
-	next        int64       // the first offset that the elector does not have; −1: it was told of none
-	said        string      // the trouble that was logged last; empty: none since it was reached
+	// Only for run's goroutine.
+	known       smalllog.ID // the incarnation last reported to the elector
+	next        int64       // the first offset that the elector does not have; −1: none was reported
+	said        string      // the trouble last logged; empty: none since the host was reached
 	saidRefused bool
 	saidAt      time.Time
 
@@ -50,15 +50,16 @@ var (
 	errProtocol   = errors.New("not what the protocol allows")
 )
 
-// patience is for how long a host may be silent, or a record without an answer. A beat
-// that takes longer than T serves nobody.
+// patience is how long a host may be silent, or a record may stay without an answer. A beat that
+// takes longer than T is of no use.
 func (s *settings) patience() time.Duration { return max(s.agreed.timeout, 250*time.Millisecond) }
 
-// connectWithin is for a connection to be made and greeted, where T is shorter: a few round
-// trips. Longer, and what a cut has swallowed would be waited for after it has healed.
+// connectWithin is how long connecting may take if T is shorter: a few round trips. If it were
+// longer, attempts swallowed by a cut would be waited for after the cut has healed.
 const connectWithin = 500 * time.Millisecond
 
-// refusedPause is for hosts that disagree: nothing but a restart changes that.
+// refusedPause is the pause after a host has refused this process. Only a restart can change
+// that.
 const refusedPause = 5 * time.Second
 
 // run keeps the connection up until ctx is done.
@@ -90,7 +91,7 @@ func (l *link) run(ctx context.Context) {
 	}
 }
 
-// disagreement tells an error that only another configuration, or another binary, mends.
+// disagreement reports whether only another configuration, or another binary, can mend an error.
 func disagreement(err error) bool {
 	switch status.Code(err) {
 	case codes.FailedPrecondition, codes.PermissionDenied, codes.Unauthenticated, codes.Unimplemented:
@@ -99,8 +100,8 @@ func disagreement(err error) bool {
 	return false
 }
 
-// tell logs why there is no connection: when it is lost or refused, and for another reason
-// than before at most every ten seconds.
+// tell logs why there is no connection: when it is lost or refused, and if the reason changes, at
+// most every ten seconds.
 func (l *link) tell(err error) {
 	why, refused := plain(err).Error(), disagreement(err)
 	if why == l.said || l.said != "" && refused == l.saidRefused && time.Since(l.saidAt) < 10*time.Second {
@@ -138,8 +139,8 @@ func (l *link) session(parent context.Context) error {
 		defer close(sent)
 		c.send(ctx, stream, l.settings.agreed.timeout/4)
 	}()
-	l.current.Store(c)          // before anybody is told: what is appended then must find a connection
-	if l.begin(ctx, c, begin) { // or ctx is done
+	l.current.Store(c)          // before the reset is reported: a record appended after that must find a connection
+	if l.begin(ctx, c, begin) { // false: ctx is done
 		err = l.receive(ctx, stream, c, watchdog)
 	}
 	l.current.Store(nil)
@@ -150,7 +151,7 @@ func (l *link) session(parent context.Context) error {
 	return err
 }
 
-// reason is why ctx was cancelled, if it was, and err otherwise.
+// reason returns why ctx was cancelled, or err if it was not.
 func reason(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -163,7 +164,7 @@ func (l *link) greet(stream clientStream) (*wire.Begin, error) {
 	if l.next >= 0 {
 		hello.Incarnation, hello.From = l.known[:], l.next
 	}
-	// An error of Send is io.EOF; Recv has the reason.
+	// Send's error is io.EOF. Recv returns the reason.
 	_ = stream.Send(&wire.ToHost{Kind: &wire.ToHost_Hello{Hello: hello}})
 	m, err := stream.Recv()
 	if err != nil {
@@ -172,13 +173,13 @@ func (l *link) greet(stream clientStream) (*wire.Begin, error) {
 	b := m.GetBegin()
 	if b == nil || len(b.GetIncarnation()) != len(l.known) || b.GetOffset() < 0 || b.GetEnd() < b.GetOffset() ||
 		b.GetTop() < 0 || b.GetTop() > maxBallot {
-		return nil, fmt.Errorf("%w: the first message is no begin", errProtocol)
+		return nil, fmt.Errorf("%w: the first message is not a begin", errProtocol)
 	}
 	return b, nil
 }
 
-// begin tells where reading begins, unless it goes on where it was. An elector that could
-// not be told of a reset is told again, by the next connection.
+// begin reports where reading begins, unless it goes on where it stopped. If a reset could not be
+// reported to the elector, the next connection reports it again.
 func (l *link) begin(ctx context.Context, c *connection, b *wire.Begin) bool {
 	if l.said != "" {
 		l.said = ""
@@ -203,7 +204,7 @@ func (l *link) receive(ctx context.Context, stream clientStream, c *connection, 
 	for {
 		watchdog.Reset(l.settings.patience())
 		m, err := stream.Recv()
-		watchdog.Stop() // a reader of entries that is slow is not the host's fault
+		watchdog.Stop() // a slow reader of entries is not the host's fault
 		if err != nil {
 			return err
 		}
@@ -227,7 +228,7 @@ func (l *link) receive(ctx context.Context, stream clientStream, c *connection, 
 			return fmt.Errorf("%w: an unknown message", errProtocol)
 		}
 		if !l.emit(ctx, e) {
-			return ctx.Err() // the next connection asks for what was not handed on
+			return ctx.Err() // the next connection asks again for records that were not passed on
 		}
 		if e.Kind == kafka.LogRecord {
 			l.next = e.Offset + 1
@@ -238,7 +239,7 @@ func (l *link) receive(ctx context.Context, stream clientStream, c *connection, 
 	}
 }
 
-// append hands a record over, unless there is no connection to the incarnation id.
+// append takes a record, unless there is no connection to the incarnation id.
 func (l *link) append(id string, value []byte, ballot int64, report func(error)) error {
 	c := l.current.Load()
 	switch {

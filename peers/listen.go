@@ -13,12 +13,12 @@ import (
 	"github.com/goneli/neli/peers/internal/wire"
 )
 
-// ListenAndServe hosts the log Config.Self in a process of its own, until ctx is done,
-// which is no error. The log is empty at the start and dies with the call. It asks the
-// other hosts whether they agree with its configuration, and logs what they object; it
-// serves meanwhile, as they refuse whom they disagree with. Errors: an invalid
-// configuration, with all its faults, an address on which it cannot listen, and what ended
-// the listening later.
+// ListenAndServe hosts the log Config.Self, without a member, until ctx is done, and then returns
+// nil. The log is empty at the start, and is lost when ListenAndServe returns. It asks the other
+// hosts whether they agree with its configuration, and logs their objections. It serves
+// meanwhile: a host refuses every process with another configuration. Errors are an invalid
+// configuration, with everything that is wrong with it; an address on which it cannot listen; and
+// whatever ended the listening later.
 func ListenAndServe(ctx context.Context, c Config) error {
 	logger := c.Logger
 	if logger == nil {
@@ -59,10 +59,10 @@ func ListenAndServe(ctx context.Context, c Config) error {
 	return cmp.Or(err, v.close())
 }
 
-// checkAlone checks what a Provider has from neli.Config, and the rest.
+// checkAlone checks what a Provider takes from neli.Config, and the rest of the configuration.
 func (c Config) checkAlone(timeout time.Duration, drift float64) error {
 	var f faults
-	f.check(c.Self != "", "Self", c.Self, "is needed: which log is to be hosted")
+	f.check(c.Self != "", "Self", c.Self, "is needed: it names the log to host")
 	f.check(c.Group != "" && len(c.Group) <= 255, "Group", c.Group, "must be 1 to 255 bytes, the members' LeaderGroupID")
 	f.check(timeout >= minTimeout && timeout <= maxTimeout, "HeartbeatTimeout", c.HeartbeatTimeout,
 		fmt.Sprintf("must be between %v and %v", minTimeout, maxTimeout))
@@ -71,7 +71,7 @@ func (c Config) checkAlone(timeout time.Duration, drift float64) error {
 	return f.err()
 }
 
-// ask asks another host whether it agrees, until it has answered.
+// ask asks another host whether it agrees, until it answers.
 func (s *settings) ask(ctx context.Context, h Host, logger *slog.Logger) {
 	every := backoff.NewExponentialBackOff()
 	every.InitialInterval, every.MaxInterval = 100*time.Millisecond, refusedPause

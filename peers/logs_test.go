@@ -15,7 +15,7 @@ import (
 	"github.com/goneli/neli/peers/smalllog"
 )
 
-// crowd has each member append to each log, and checks that all read the same.
+// crowd lets each member append to each log, and checks that all read the same records.
 func crowd(t *testing.T, members []*member) {
 	t.Helper()
 	const each = 30
@@ -41,16 +41,16 @@ func crowd(t *testing.T, members []*member) {
 		for i, m := range members {
 			m.await(t, "everything is read", func(logs []view) bool { return len(logs[log].records) == each*len(members) })
 			v := m.view(log)
-			assert.Equal(t, 1, v.resets, "nobody had to begin anew")
+			assert.Equal(t, 1, v.resets, "a reader had to begin again")
 			if i == 0 {
 				all = v.records
 			}
-			assert.Equal(t, all, v.records, "log %d is one order", log)
+			assert.Equal(t, all, v.records, "members read log %d in different orders", log)
 		}
 		for i := range members {
 			own := slices.DeleteFunc(slices.Clone(all), func(r string) bool { return r[0] != byte('0'+i) })
 			for n, r := range own {
-				assert.Equal(t, fmt.Sprintf("%d/%d/%d", i, log, n), r, "in the order of sending")
+				assert.Equal(t, fmt.Sprintf("%d/%d/%d", i, log, n), r, "not in the order of sending")
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func TestARestartedHostHasAnotherIDAndAnEmptyLog(t *testing.T) {
 	require.ErrorIs(t, m.set.Append(1, former.id, []byte("late"), 0, func(error) { t.Error("reported") }), smalllog.ErrIncarnation)
 	m.mustAppend(t, 1, "after")
 	m.await(t, "it is read", func(logs []view) bool { return slices.Equal(logs[1].records, []string{"after"}) })
-	assert.Equal(t, 1, m.view(0).resets, "the others have gone on")
+	assert.Equal(t, 1, m.view(0).resets, "the other logs did not go on")
 	assert.Equal(t, 1, m.view(2).resets)
 }
 
@@ -150,13 +150,13 @@ func TestASlowSubscriberIsCutOffAndBeginsAnew(t *testing.T) {
 	host.journal.await(t, "subscriber reads too slowly: cut off")
 	slow.mu.Unlock()
 	slow.await(t, "it begins anew", func(logs []view) bool { return logs[0].resets == 2 })
-	assert.Positive(t, slow.view(0).from, "and knows that there is a gap")
+	assert.Positive(t, slow.view(0).from, "does not know that there is a gap")
 	m.mustAppend(t, 0, "last")
 	slow.await(t, "it reads on", func(logs []view) bool {
 		r := logs[0].records
 		return len(r) > 0 && r[len(r)-1] == "last"
 	})
-	assert.Equal(t, 1, m.view(0).resets, "who keeps up is not disturbed")
+	assert.Equal(t, 1, m.view(0).resets, "a reader that keeps up began again")
 }
 
 func TestRecordsThatAreNoneAreRefused(t *testing.T) {
@@ -182,7 +182,7 @@ func TestNobodyToAppendTo(t *testing.T) {
 	require.Contains(t, m.journal.String(), "connection refused")
 }
 
-// TestMembersTakeTheListFromDNS has three members with a log each, which find each other by
+// TestMembersTakeTheListFromDNS starts three members with a log each. They find each other by
 // names that only their DNS and their Dial know.
 func TestMembersTakeTheListFromDNS(t *testing.T) {
 	addresses := map[string]string{}
@@ -203,7 +203,7 @@ func TestMembersTakeTheListFromDNS(t *testing.T) {
 		own.Self, own.Listen = fmt.Sprintf("neli-%d", i), addresses[fmt.Sprintf("neli-%d.neli.test:7400", i)]
 		own.dns = fakeDNS{answers: &[][]*net.SRV{whole[:i], whole}}
 		m := join(t, own)
-		assert.Equal(t, 3, m.set.Logs(), "known before the list is")
+		assert.Equal(t, 3, m.set.Logs(), "the number of logs is not known before the list is")
 		members = append(members, m)
 	}
 	crowd(t, members)
@@ -223,5 +223,5 @@ func TestClosingWhileTheListIsWaitedFor(t *testing.T) {
 		dns: fakeDNS{answers: &[][]*net.SRV{nil}}})
 	m.journal.await(t, "waiting for the list of log hosts")
 	m.leave(t)
-	require.NoError(t, m.set.Close(), "twice is fine")
+	require.NoError(t, m.set.Close(), "closing twice is an error")
 }

@@ -27,17 +27,17 @@ type logSet struct {
 
 	mu      sync.Mutex
 	links   []*link // empty until the list is known
-	server  *server // nil: this process hosts no log, or not yet
-	begun   []bool  // logs that were read once
+	server  *server // nil: this process hosts no log, or does not yet
+	begun   []bool  // logs that were read at least once
 	refused []error // by hosts that were never read
 }
 
-// maxEntries is how many entries may wait for Next; after that the hosts have to wait, and
-// cut this process off in the end.
+// maxEntries is how many entries may wait for Next. When there are more, the hosts have to wait,
+// and in the end cut this process off.
 const maxEntries = 256
 
-// newLogSet starts this process's own log host, if it has one, and connects to all. A list
-// that comes from DNS is waited for in the background.
+// newLogSet starts this process's own log host, if it has one, and connects to all hosts. If the
+// list comes from DNS, it does so in the background, once it has the list.
 func newLogSet(ctx context.Context, c Config, s kafka.LogSettings) (*logSet, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (v *logSet) start(ctx, run context.Context, c Config, s kafka.LogSettings) 
 	return nil
 }
 
-// opener returns what opens a stream to a host.
+// opener returns a function that opens a stream to a host.
 func (s *settings) opener(h Host) func(context.Context) (clientStream, func(), error) {
 	return func(ctx context.Context) (clientStream, func(), error) {
 		conn, err := s.connect(h)
@@ -106,14 +106,14 @@ func (s *settings) opener(h Host) func(context.Context) (clientStream, func(), e
 		}
 		stream, err := wire.NewSmallLogClient(conn).Follow(ctx)
 		if err != nil {
-			_ = conn.Close() // there is nothing on its way
+			_ = conn.Close() // nothing is in flight
 			return nil, nil, err
 		}
 		return stream, func() { _ = conn.Close() }, nil
 	}
 }
 
-// openerOf is for the log host inside this process.
+// openerOf returns a function that opens a stream to the log host inside this process.
 func openerOf(h *host) func(context.Context) (clientStream, func(), error) {
 	return func(ctx context.Context) (clientStream, func(), error) {
 		p := openPipe(ctx, h)
@@ -121,8 +121,8 @@ func openerOf(h *host) func(context.Context) (clientStream, func(), error) {
 	}
 }
 
-// emit hands an entry to Next. It returns false if ctx is done, and then Next never returns
-// the entry: a process that wakes from a suspension may find ctx done though there is room.
+// emit passes an entry to Next. It returns false if ctx is done, and Next then never returns the
+// entry. A process that wakes from a suspension may find ctx done although there is room.
 func (v *logSet) emit(ctx context.Context, e kafka.LogEntry) bool {
 	if e.Kind == kafka.LogReset {
 		v.mu.Lock()
@@ -137,12 +137,13 @@ func (v *logSet) emit(ctx context.Context, e kafka.LogEntry) bool {
 	}
 }
 
-// ErrRefused is wrapped by the final error of a process that a majority of the log hosts
-// has refused, none of them ever having taken it: its configuration is not theirs.
+// ErrRefused is wrapped by the final error of a process that a majority of the log hosts has
+// refused, if none of these has ever accepted it: its configuration differs from theirs.
 var ErrRefused = errors.New("refused by a majority of the log hosts")
 
-// refusedBy notes a refusal. It is final when a majority of the hosts refuses and
-// never did anything else; later it is retried for ever, as the hosts may be wrong.
+// refusedBy notes a refusal. It is final if a majority of the hosts refuses and never did
+// anything else. After that it is retried for ever, since the hosts may be the ones that are
+// wrong.
 func (v *logSet) refusedBy(index int, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -161,11 +162,11 @@ func (v *logSet) refusedBy(index int, err error) {
 	}
 }
 
-// end makes Next return an error that is final.
+// end makes Next return a final error.
 func (v *logSet) end(err error) {
 	select {
 	case v.fatal <- err:
-	default: // one is there already
+	default: // there is one already
 	}
 }
 

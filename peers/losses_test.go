@@ -17,13 +17,13 @@ import (
 	"github.com/goneli/neli/peers/smalllog"
 )
 
-// wakingStream is a stream to a log of an incarnation whose records all exist, as a process
-// finds it that was suspended while it waited: what the host sent lies there, and time is up
-// for the watchdog, too.
+// wakingStream is a stream to a log of an incarnation in which every offset has a record. It
+// looks like a stream to a process that was suspended while it waited: the host's messages are
+// there, and the watchdog's time is up, too.
 type wakingStream struct {
 	ctx   context.Context
 	id    smalllog.ID
-	wakes int // at which message the suspension ends, from 1 on: that one and the watchdog come together
+	wakes int // the message, counted from 1, with which the suspension ends; the watchdog fires at the same time
 	next  int64
 	told  int
 }
@@ -51,7 +51,8 @@ func (s *wakingStream) Recv() (*wire.FromHost, error) {
 	return &wire.FromHost{Kind: &wire.FromHost_Record{Record: r}}, nil
 }
 
-// deafStream is a stream to a host that is heard, and does not get what is sent: a cut one way.
+// deafStream is a stream to a host that is heard but does not get what is sent, as in a one-way
+// cut.
 type deafStream struct {
 	ctx   context.Context
 	id    smalllog.ID
@@ -74,8 +75,7 @@ func (s *deafStream) Recv() (*wire.FromHost, error) {
 	}
 }
 
-// TestAHostThatAnswersNothingIsLeft has a host that says that it lives and takes no record:
-// another connection may do better.
+// A host that is alive but takes no records must be left, since another connection may do better.
 func TestAHostThatAnswersNothingIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id, none := smalllog.ID{1}, 0
@@ -96,7 +96,7 @@ func TestAHostThatAnswersNothingIsLeft(t *testing.T) {
 	})
 }
 
-// wokenLink is a link of a logSet, whose sessions each end with a suspension.
+// wokenLink is a link of a logSet. Each of its sessions ends with a suspension.
 func wokenLink(id *smalllog.ID, wakes *int) (*link, *logSet) {
 	v := &logSet{size: 1, entries: make(chan kafka.LogEntry, maxEntries), begun: make([]bool, 1), refused: make([]error, 1)}
 	return &link{to: Host{"a", "127.0.0.1:1"}, settings: &settings{agreed: agreement{timeout: testTimeout}}, next: -1,
@@ -106,8 +106,8 @@ func wokenLink(id *smalllog.ID, wakes *int) (*link, *logSet) {
 		}}, v
 }
 
-// TestAProcessThatWakesLosesNoRecord has a process wake again and again with a record in hand
-// and its watchdog due.
+// TestAProcessThatWakesLosesNoRecord lets a process wake again and again when it has just
+// received a record and its watchdog is due.
 func TestAProcessThatWakesLosesNoRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id, wakes := smalllog.ID{1}, 2
@@ -129,11 +129,11 @@ func TestAProcessThatWakesLosesNoRecord(t *testing.T) {
 			}
 		}
 		require.Positive(t, records)
-		assert.Zero(t, lost, "records that were lost without a word, beside %d that were read", records)
+		assert.Zero(t, lost, "records were lost without a reset, besides %d that were read", records)
 	})
 }
 
-// TestAProcessThatWakesLosesNoReset has a process wake when it has just been told of another
+// TestAProcessThatWakesLosesNoReset lets a process wake when it has just learnt of another
 // incarnation.
 func TestAProcessThatWakesLosesNoReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -153,6 +153,6 @@ func TestAProcessThatWakesLosesNoReset(t *testing.T) {
 				<-v.entries
 			}
 		}
-		assert.Zero(t, lost, "resets that were lost without a word")
+		assert.Zero(t, lost, "resets were lost")
 	})
 }

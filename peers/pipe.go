@@ -7,21 +7,21 @@ import (
 	"github.com/goneli/neli/peers/internal/wire"
 )
 
-// pipe is a stream between a member and the log host inside the same process: no network
-// can cut them off from each other, and nothing is encoded.
+// pipe is a stream between a member and the log host in the same process. No network can cut them
+// off from each other, and nothing is encoded.
 type pipe struct {
 	ctx    context.Context
 	toHost chan *wire.ToHost
 	toUser chan *wire.FromHost
-	over   chan struct{} // closed when the host's end has returned; err is set before that
+	over   chan struct{} // closed when the host's end has returned, after err is set
 	err    error
 }
 
-// pipeBuffer is how many messages may be under way each way.
+// pipeBuffer is how many messages may be in flight in each direction.
 const pipeBuffer = 16
 
-// openPipe has the host serve a stream within the process until ctx is done; over is closed
-// after that.
+// openPipe lets the host serve a stream within the process until ctx is done, and then closes
+// over.
 func openPipe(ctx context.Context, h *host) *pipe {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &pipe{ctx: ctx, toHost: make(chan *wire.ToHost, pipeBuffer), toUser: make(chan *wire.FromHost, pipeBuffer), over: make(chan struct{})}
@@ -38,7 +38,7 @@ func (p *pipe) Send(m *wire.ToHost) error {
 	case p.toHost <- m:
 		return nil
 	case <-p.ctx.Done():
-		return io.EOF // as grpc does: Recv has the reason
+		return io.EOF // as with gRPC: Recv returns the reason
 	}
 }
 
@@ -51,7 +51,7 @@ func (p *pipe) Recv() (*wire.FromHost, error) {
 	}
 }
 
-// pipeEnd is the host's end.
+// pipeEnd is the host's end of a pipe.
 type pipeEnd struct{ p *pipe }
 
 func (e pipeEnd) Context() context.Context { return e.p.ctx }

@@ -10,9 +10,9 @@ import (
 
 // Provider gives a Neli the small logs of a list of hosts in place of Kafka.
 //
-// The configuration is checked, and Config.Self begins to listen, within neli.New, whose
-// error names all faults. Each Neli needs a provider of its own where there is a Self: one
-// address has one log.
+// neli.New checks the configuration, starts to listen for Config.Self, and returns an error with
+// all faults. With a Self, each Neli needs a provider of its own, since an address has one log.
+// Without a Self, several Nelis may share a provider.
 func Provider(c Config) kafka.Provider { return &provider{c} }
 
 type provider struct{ config Config }
@@ -28,7 +28,7 @@ func (p *provider) SmallLogs(ctx context.Context, s kafka.LogSettings) (kafka.Lo
 	return set, nil
 }
 
-var errNoKafka = errors.New("peers: there is no Kafka here, only small logs: Mode Exclusive and Nomination Open need none")
+var errNoKafka = errors.New("peers: there is no Kafka here, only small logs: use Mode Exclusive and Nomination Open")
 
 func (p *provider) Producer(map[string]string, *slog.Logger) (kafka.Producer, error) {
 	return nil, errNoKafka

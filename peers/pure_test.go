@@ -66,8 +66,8 @@ func TestWhoMayConnect(t *testing.T) {
 	}
 }
 
-// TestAnotherIncarnationIsAReset has a log come back empty before anything was read of it:
-// the offset is the same, and all else is not.
+// TestAnotherIncarnationIsAReset lets a log come back empty before anything of it was read. The
+// offset is the same, but nothing else is.
 func TestAnotherIncarnationIsAReset(t *testing.T) {
 	var entries []kafka.LogEntry
 	var id smalllog.ID
@@ -88,7 +88,7 @@ func TestAnotherIncarnationIsAReset(t *testing.T) {
 	for _, e := range entries {
 		kinds = append(kinds, e.Kind)
 	}
-	assert.Equal(t, []kafka.LogEntryKind{kafka.LogReset, kafka.LogAlive, kafka.LogReset}, kinds, "which incarnations are told of")
+	assert.Equal(t, []kafka.LogEntryKind{kafka.LogReset, kafka.LogAlive, kafka.LogReset}, kinds, "the incarnations that were reported")
 }
 
 // sender notes what is sent.
@@ -115,7 +115,7 @@ func TestWhatHasWaitedTooLongIsNotSent(t *testing.T) {
 		defer close(done)
 		c.send(ctx, s, time.Second/2)
 	}()
-	require.Equal(t, "young", string((<-s.sent).GetAppend().GetValue()), "which record is sent first")
+	require.Equal(t, "young", string((<-s.sent).GetAppend().GetValue()), "the record sent first")
 	require.ErrorIs(t, <-reports, errLate)
 	cancel()
 	<-done

@@ -56,7 +56,7 @@ func TestWhoDisagreesIsRefusedWithBothValues(t *testing.T) {
 				assert.ErrorContains(t, err, says)
 			}
 			assert.Regexp(t, `log host [abc] \(127\.0\.0\.1:\d+\) refuses: another configuration: `, err.Error())
-			hosts["a"].journal.await(t, "refused: its configuration is not that of this log host")
+			hosts["a"].journal.await(t, "refused: its configuration differs from that of this log host")
 		})
 	}
 	ok, err := tryJoin(t, c, right)
@@ -114,7 +114,7 @@ func TestWhoWasTakenOnceIsNotEndedByRefusals(t *testing.T) {
 func TestAHostIsNotTakenForAnother(t *testing.T) {
 	c := Config{Hosts: list(t, 3), HeartbeatTimeout: testTimeout}
 	own := c
-	own.Self, own.Listen = "a", c.Hosts[1].Address // a, where b should be
+	own.Self, own.Listen = "a", c.Hosts[1].Address // where b should be
 	startHost(t, own)
 	m := join(t, c)
 	m.journal.await(t, `log host: \"a\" here, \"b\" wanted`)
@@ -137,7 +137,7 @@ func TestANewerVersionIsRefused(t *testing.T) {
 	h := newHost(s.self, s.agreed, &top{}, logger)
 	newer := s.agreed.message("a")
 	newer.Version = 2
-	newer.TimeoutNanos = 1 // may mean something else
+	newer.TimeoutNanos = 1 // may have another meaning
 	err := h.agrees(newer, "newer")
 	assert.Equal(t, codes.FailedPrecondition, status.Code(err))
 	require.ErrorContains(t, err, "protocol version: 1 here, 2 there")
@@ -159,7 +159,7 @@ func TestRubbishOnThePort(t *testing.T) {
 			[]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\xff\xff\xff")} {
 			conn, err := net.Dial("tcp", c.Hosts[0].Address)
 			require.NoError(t, err)
-			_, _ = conn.Write(bytes) // it may be refused on the way
+			_, _ = conn.Write(bytes) // the connection may be refused meanwhile
 			conn.Close()
 		}
 		m.mustAppend(t, 0, "still there")
@@ -167,8 +167,8 @@ func TestRubbishOnThePort(t *testing.T) {
 	}
 }
 
-// TestConnectionsAreLimited has strangers take all connections that a host accepts. One
-// more is served when one of them is closed.
+// TestConnectionsAreLimited lets strangers use all connections that a host accepts. When one of
+// them is closed, one more is served.
 func TestConnectionsAreLimited(t *testing.T) {
 	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)
@@ -195,7 +195,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	require.NoError(t, greeted(late, within))
 }
 
-// TestAMessageOfOneGigabyte announces it, as gRPC does, and sends some of it.
+// TestAMessageOfOneGigabyte announces such a message, as gRPC does, and sends some of it.
 func TestAMessageOfOneGigabyte(t *testing.T) {
 	c := Config{Hosts: list(t, 1), HeartbeatTimeout: testTimeout}
 	startHosts(t, c)
@@ -217,7 +217,7 @@ func TestAMessageOfOneGigabyte(t *testing.T) {
 	res, err := transport.RoundTrip(req)
 	require.NoError(t, err)
 	defer res.Body.Close()
-	_, _ = io.Copy(io.Discard, res.Body) // the status comes after it
+	_, _ = io.Copy(io.Discard, res.Body) // the status comes after the body
 	assert.Equal(t, "8", res.Trailer.Get("Grpc-Status")+res.Header.Get("Grpc-Status"), "RESOURCE_EXHAUSTED")
 	assert.Contains(t, res.Trailer.Get("Grpc-Message")+res.Header.Get("Grpc-Message"), "larger than max")
 	runtime.ReadMemStats(&after)
@@ -259,7 +259,7 @@ func TestACertificateOfSomebodyElse(t *testing.T) {
 	t.Run("a client of another authority", func(t *testing.T) {
 		c := c
 		c.TLS = theirs.issue(t, "127.0.0.1")
-		c.TLS.CAFile = ours.issue(t).CAFile // trusts the hosts, but is not trusted
+		c.TLS.CAFile = ours.issue(t).CAFile // the client trusts the hosts, but they do not trust it
 		m := join(t, c)
 		m.journal.await(t, "unknown certificate authority")
 	})
@@ -312,11 +312,11 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	require.ErrorContains(t, s.askOnce(t.Context(), c.Hosts[0]), "neither a host of the list")
 
 	ours.renew(t, member.TLS, "127.0.0.1", "a name that makes it longer")
-	require.NoError(t, s.askOnce(t.Context(), c.Hosts[0]), "no restart was needed")
+	require.NoError(t, s.askOnce(t.Context(), c.Hosts[0]), "needs a restart to use the new certificate")
 	require.NoError(t, keys.trouble())
 
 	write(t, member.TLS.CertFile, "CERTIFICATE", []byte("half a file"))
-	require.NoError(t, s.askOnce(t.Context(), c.Hosts[0]), "what cannot be read changes nothing")
+	require.NoError(t, s.askOnce(t.Context(), c.Hosts[0]), "a file that cannot be read has replaced the certificate")
 	require.ErrorContains(t, keys.trouble(), "cert.pem")
 }
 

@@ -19,11 +19,11 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// programs are what the test binary is in a process of its own, by the variable of the
-// environment that has its orders.
+// programs are what the test binary can be in a process of its own, by the environment variable
+// that has its orders.
 var programs = map[string]func(orders string) error{}
 
-// TestMain runs the tests, or is one of their processes.
+// TestMain runs the tests, or one of the programs.
 func TestMain(m *testing.M) {
 	for variable, run := range programs {
 		if orders := os.Getenv(variable); orders != "" {
@@ -37,12 +37,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// within is for what takes milliseconds on a quiet machine.
+// within bounds what takes milliseconds on a quiet machine.
 const within = 30 * time.Second
 
-// freeAddress returns an address of this machine that nobody listens on. Its port is below
-// those that the system gives to outgoing connections: a host that is started again would
-// find it taken now and then.
+// freeAddress returns a free address of this machine. Its port is below those that the system
+// uses for outgoing connections: otherwise a host that is restarted would sometimes find it in
+// use.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for {
@@ -64,7 +64,7 @@ func list(t *testing.T, n int) []Host {
 	return hosts
 }
 
-// journal is a log handler that keeps its lines and tells when there are new ones.
+// journal is a log handler that keeps its lines and signals new ones.
 type journal struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -89,7 +89,7 @@ func (j *journal) String() string {
 	return j.text.String()
 }
 
-// await waits for text in the log.
+// await waits for a text in the log.
 func (j *journal) await(t *testing.T, text string) {
 	t.Helper()
 	late := time.After(within)
@@ -102,7 +102,7 @@ func (j *journal) await(t *testing.T, text string) {
 	}
 }
 
-// running is a log host in a process of its own, as ListenAndServe has it.
+// running is a log host run by ListenAndServe.
 type running struct {
 	stop    context.CancelFunc
 	ended   chan error
@@ -146,7 +146,7 @@ func startHosts(t *testing.T, c Config) map[string]*running {
 	return all
 }
 
-// member is a process of the group: what it read, log by log.
+// member is a process of the group, with what it has read, log by log.
 type member struct {
 	set     kafka.LogSet
 	journal *journal
@@ -155,7 +155,7 @@ type member struct {
 
 	mu      sync.Mutex
 	logs    []view
-	err     error // of Next
+	err     error // Next's final error
 	wrong   []string
 	changed chan struct{}
 }
@@ -223,7 +223,7 @@ func (m *member) read(ctx context.Context) {
 	}
 }
 
-// take checks an entry against what the seam promises.
+// take checks an entry against the contract of kafka.LogSet.
 func (m *member) take(e kafka.LogEntry) {
 	v := &m.logs[e.Log]
 	switch {
@@ -245,7 +245,7 @@ func (m *member) take(e kafka.LogEntry) {
 	}
 }
 
-// await waits until what was read is as said.
+// await waits until ok returns true for what was read.
 func (m *member) await(t *testing.T, what string, ok func(logs []view) bool) {
 	t.Helper()
 	late := time.After(within)
@@ -270,7 +270,7 @@ func (m *member) view(log int) view {
 	return m.logs[log]
 }
 
-// begun waits until every log was read once.
+// begun waits until every log was read at least once.
 func (m *member) begun(t *testing.T) {
 	t.Helper()
 	m.await(t, "all logs begin", func(logs []view) bool {
@@ -283,14 +283,14 @@ func (m *member) begun(t *testing.T) {
 	})
 }
 
-// append appends to the incarnation that is being read, and returns where the report goes.
+// append appends to the incarnation that is being read. It returns a channel for the report.
 func (m *member) append(log int, value string) (<-chan error, error) {
-	reported := make(chan error, 2) // a second report would be seen
+	reported := make(chan error, 2) // with room for a second report, which would be an error
 	err := m.set.Append(log, m.view(log).id, []byte(value), 0, func(err error) { reported <- err })
 	return reported, err
 }
 
-// reported waits for a report.
+// reported waits for a report, and returns it.
 func reported(t *testing.T, ch <-chan error) error {
 	t.Helper()
 	select {

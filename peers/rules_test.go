@@ -6,7 +6,8 @@ import (
 	"github.com/goneli/neli/internal/mutation"
 )
 
-// rules are what a lease on a majority of logs rests on, and who notices if one is gone.
+// rules are the rules that a lease on a majority of logs depends on, each with the test that
+// fails without it.
 var rules = []mutation.Mutant{
 	{Rule: "every incarnation has a random id", File: "smalllog/log.go",
 		Old: "	rand.Read(id[:])", New: "	rand.Read(id[:0])",
@@ -14,7 +15,7 @@ var rules = []mutation.Mutant{
 	{Rule: "a record for another incarnation is refused", File: "smalllog/log.go",
 		Old: "	if id != l.id {", New: "	if id != l.id && false {",
 		Package: "./smalllog", Guard: "TestRecordOfAnotherIncarnationIsRefused", Want: "another incarnation of the log"},
-	{Rule: "who has fallen behind is cut off, never moved on", File: "smalllog/log.go",
+	{Rule: "a reader that has fallen behind is cut off, never moved on", File: "smalllog/log.go",
 		Old: "	case r.Slow():", New: "	case r.Slow() && func() bool { r.next = r.log.first; return false }():",
 		Package: "./smalllog", Guard: "TestSlowReaderIsCutOff", Want: "reader fell behind"},
 	{Rule: "a host and its clients agree on T", File: "agreement.go",
@@ -23,7 +24,7 @@ var rules = []mutation.Mutant{
 	{Rule: "and on ρ", File: "agreement.go",
 		Old: "r != a.drift {", New: "r != a.drift && false {",
 		Guard: "TestEveryDifferenceIsNamed", Want: "the difference in MaxClockDrift is missed"},
-	{Rule: "and on the list", File: "agreement.go",
+	{Rule: "a host and its clients agree on the list", File: "agreement.go",
 		Old: "here != there {", New: "here != there && false {",
 		Guard: "TestEveryDifferenceIsNamed", Want: "the difference in list of log hosts is missed"},
 	{Rule: "a sentinel is told the members' list", File: "logset.go",
@@ -37,28 +38,28 @@ var rules = []mutation.Mutant{
 		Guard: "TestWhoMayConnect", Want: `whether \[shipping\] may connect`},
 	{Rule: "another incarnation is a reset, at whatever offset", File: "link.go",
 		Old: "if c.id == l.known && b.GetOffset() == l.next {", New: "if b.GetOffset() == l.next {",
-		Guard: "TestAnotherIncarnationIsAReset", Want: "which incarnations are told of"},
-	{Rule: "a gap is never handed on", File: "link.go",
+		Guard: "TestAnotherIncarnationIsAReset", Want: "the incarnations that were reported"},
+	{Rule: "a gap is never passed on", File: "link.go",
 		Old: "if r.GetOffset() != l.next {", New: "if r.GetOffset() < l.next {",
 		Guard: "TestAHostThatLiesIsLeft/a_gap", Want: "not what the protocol allows"},
 	{Rule: "a link moves on only with a record that the elector has", File: "link.go",
 		Old: "			return ctx.Err() //", New: "			if e.Kind == kafka.LogRecord {\n				l.next++\n			}\n			return ctx.Err() //",
-		Guard: "TestAProcessThatWakesLosesNoRecord", Want: "records that were lost without a word"},
-	{Rule: "and only with a reset that it has", File: "link.go",
+		Guard: "TestAProcessThatWakesLosesNoRecord", Want: "records were lost without a reset"},
+	{Rule: "a link moves on only with a reset that the elector has", File: "link.go",
 		Old: "	if !l.emit(ctx, e) {\n		return false\n", New: "	if !l.emit(ctx, e) {\n		l.known, l.next = c.id, b.GetOffset()\n		return false\n",
-		Guard: "TestAProcessThatWakesLosesNoReset", Want: "resets that were lost without a word"},
+		Guard: "TestAProcessThatWakesLosesNoReset", Want: "resets were lost"},
 	{Rule: "a host that answers nothing is left", File: "connection.go",
 		Old: "	return len(c.pending) > 0 && now.Sub(c.pending[0].at) > c.patience\n", New: "	return false\n",
 		Guard: "TestAHostThatAnswersNothingIsLeft", Want: "a host that answers nothing is kept"},
-	{Rule: "what has waited for too long is not sent", File: "connection.go",
+	{Rule: "a record that has waited too long is not sent", File: "connection.go",
 		Old: "		if time.Since(o.at) > stale {", New: "		if time.Since(o.at) > stale && false {",
-		Guard: "TestWhatHasWaitedTooLongIsNotSent", Want: "which record is sent first"},
+		Guard: "TestWhatHasWaitedTooLongIsNotSent", Want: "the record sent first"},
 	{Rule: "a name stands for one machine", File: "discover.go",
 		Old: "len(families[true]) > 1 || len(families[false]) > 1", New: "len(families[true]) > 1 && false || len(families[false]) > 1",
 		Guard: "TestANameOfSeveralMachinesIsRefused", Want: "a log host is one machine"},
 	{Rule: "the largest ballot is written down before the record is appended", File: "host.go",
 		Old: "h.top.raise(a.GetBallot()); err != nil {", New: "h.top.raise(0); err != nil {",
-		Guard: "TestTheLargestBallotOutlivesTheHost", Want: "an empty log that remembers its ballots"},
+		Guard: "TestTheLargestBallotOutlivesTheHost", Want: "the empty log has lost its largest ballot"},
 }
 
 func TestRulesAreGuarded(t *testing.T) { mutation.Run(t, rules) }

@@ -32,14 +32,14 @@ const (
 
 func init() { programs[sentinelEnv] = beWatched }
 
-// watchedOrders are what a member beside a sentinel is told.
+// watchedOrders are the orders of a member beside a sentinel.
 type watchedOrders struct {
 	Hosts        []Host
 	Self, Socket string
 }
 
-// beWatched is a member with a log, beside a sentinel, until it is killed. It says when a sentinel
-// watches it, and when it leads.
+// beWatched is a member with a log, beside a sentinel, until it is killed. It reports when a
+// sentinel watches it, and when it leads.
 func beWatched(orders string) error {
 	var o watchedOrders
 	if err := json.Unmarshal([]byte(orders), &o); err != nil {
@@ -67,8 +67,8 @@ func beWatched(orders string) error {
 	}
 }
 
-// A sentinel of the members' own Provider, without a log in it, releases on a majority of the logs: also on
-// those that are left when the dead member's log has died with it.
+// A sentinel that uses the members' own Provider, without a log of its own, releases on a
+// majority of the logs, even if the dead member's log has died with it.
 func TestASentinelReleasesWhatAKilledPeerLed(t *testing.T) {
 	hosts := list(t, 3)
 	dir := t.TempDir()
@@ -116,7 +116,7 @@ func TestASentinelReleasesWhatAKilledPeerLed(t *testing.T) {
 	next(func(who, what string) bool { return who != leader && strings.HasPrefix(what, "leads true") })
 	took := time.Since(killed)
 	t.Logf("killed → next leader: %v", took.Round(time.Millisecond))
-	require.Less(t, took, sentinelT/2, "round trips, on a busy machine")
+	require.Less(t, took, sentinelT/2, "takes longer than round trips on a busy machine")
 }
 
 func startWatched(t *testing.T, o watchedOrders, events chan<- string) *exec.Cmd {

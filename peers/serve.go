@@ -23,21 +23,22 @@ import (
 )
 
 const (
-	// maxMessage is a record, with what is around it, or a hello with its list. A longer
-	// message is refused by its header, before anything is allocated for it.
+	// maxMessage is the size of a record with its envelope, or of a hello with its list. The
+	// header of a longer message suffices to refuse it, before anything is allocated for it.
 	maxMessage = smalllog.MaxValue + 8<<10
-	// window is how much may be under way to one client that does not read. Being given,
-	// it also keeps gRPC from probing for a better one with messages of its own.
+	// window is how many bytes may be in flight to one client that does not read. Since it is set,
+	// gRPC does not probe for a better one with messages of its own.
 	window = 256 << 10
-	// maxStreams is how many streams one connection may have: a client needs one.
+	// maxStreams is how many streams one connection may have. A client needs one.
 	maxStreams = 4
-	// maxConnections is how many connections are accepted at a time, those of TLS and of
-	// strangers included. One is needed by each subscriber, and one by each other host for
-	// a moment. Without a limit a stranger takes all descriptors of the process.
+	// maxConnections is how many connections may exist at a time, including those still in the TLS
+	// handshake and those of strangers. Each subscriber needs one, and each other host needs one
+	// for a moment. Without a limit a stranger could use up all descriptors of the process.
 	maxConnections = maxSubscribers + 24
-	// idleFor is for connections without a stream: a client that is of use has one.
+	// idleFor is how long a connection may have no stream. Every useful client has one.
 	idleFor = 30 * time.Second
-	// shakeWithin is for TLS and the HTTP/2 preface: rubbish on the port does not stay.
+	// shakeWithin is the time limit for TLS and the HTTP/2 preface, so that nonsense on the port
+	// does not hold a connection.
 	shakeWithin = 10 * time.Second
 )
 
@@ -81,7 +82,7 @@ func newServer(ctx context.Context, s *settings, logger *slog.Logger) (*server, 
 	return v, nil
 }
 
-// close ends all streams, and waits for what they do.
+// close ends all streams, and waits for them.
 func (v *server) close() error {
 	v.grpc.Stop()
 	err := <-v.served
@@ -111,7 +112,8 @@ func (v *server) Check(ctx context.Context, other *wire.Agreement) (*wire.Agreem
 	return v.host.agreed.message(v.host.self.ID), nil
 }
 
-// admit refuses whose certificate is neither that of a host nor one of Members.
+// admit returns an error if the client's certificate is neither that of a host nor one of
+// Members.
 func (v *server) admit(ctx context.Context) error {
 	if v.keys == nil {
 		return nil
@@ -135,7 +137,7 @@ func (s *settings) serverCredentials() credentials.TransportCredentials {
 	return s.keys.credentials("")
 }
 
-// connect makes a connection of its own for one attempt: one that the network has silently
+// connect makes a connection for one attempt only: a connection that the network has silently
 // lost must not be used again.
 func (s *settings) connect(h Host) (*grpc.ClientConn, error) {
 	creds := insecure.NewCredentials()
@@ -155,7 +157,7 @@ func (s *settings) connect(h Host) (*grpc.ClientConn, error) {
 	)
 }
 
-// plain is what an error of a call says, without gRPC's wrapping.
+// plain returns the text of a call's error, without gRPC's wrapping.
 func plain(err error) error {
 	if s, ok := status.FromError(err); ok {
 		text := strings.TrimPrefix(s.Message(), "connection error: desc = ")

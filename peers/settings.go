@@ -27,7 +27,7 @@ var hostID = regexp.MustCompile(`^[a-zA-Z0-9._-]{1,64}$`)
 // faults collects everything that is wrong with a configuration.
 type faults struct{ list []error }
 
-// check notes a fault unless ok: the field, its value and the rule it broke.
+// check adds an error unless ok, with the field, its value and the rule that it breaks.
 func (f *faults) check(ok bool, field string, value any, rule string) {
 	if !ok {
 		f.list = append(f.list, fmt.Errorf("%s: %q %s", field, fmt.Sprint(value), rule))
@@ -41,7 +41,8 @@ func (f *faults) err() error {
 	return fmt.Errorf("peers: invalid configuration:\n%w", errors.Join(f.list...))
 }
 
-// check returns all faults of the configuration that can be told without the network.
+// check finds everything that is wrong with the configuration and can be found without the
+// network.
 func (c Config) check() error {
 	var f faults
 	c.collect(&f)
@@ -50,11 +51,11 @@ func (c Config) check() error {
 
 func (c Config) collect(f *faults) {
 	if c.Discover != "" {
-		f.check(len(c.Hosts) == 0, "Discover", c.Discover, "takes the place of Hosts: set one of them")
+		f.check(len(c.Hosts) == 0, "Discover", c.Discover, "takes the place of Hosts: set only one of them")
 		f.check(allowedSize(c.Size), "Size", c.Size, "must be 3 or 5 (1 for development)")
-		f.check(c.TLS != nil || c.Insecure, "TLS", "", "is needed where the list comes from DNS, or Insecure")
+		f.check(c.TLS != nil || c.Insecure, "TLS", "", "is needed if the list comes from DNS, unless Insecure is set")
 	} else {
-		f.check(c.Size == 0, "Size", c.Size, "is for Discover: the length of Hosts says it otherwise")
+		f.check(c.Size == 0, "Size", c.Size, "is for Discover: without that, the length of Hosts counts")
 		c.checkHosts(f)
 	}
 	f.check(c.Listen == "" || c.Self != "", "Listen", c.Listen, "needs Self: a process without a log listens nowhere")
@@ -62,7 +63,7 @@ func (c Config) collect(f *faults) {
 		_, err := splitAddress(c.Listen)
 		f.check(err == nil, "Listen", c.Listen, fmt.Sprint("must be host:port: ", err))
 	}
-	f.check(c.TopFile == "" || c.Self != "", "TopFile", c.TopFile, "needs Self: it is of the log that this process hosts")
+	f.check(c.TopFile == "" || c.Self != "", "TopFile", c.TopFile, "needs Self: it belongs to the log that this process hosts")
 	if c.TLS != nil {
 		c.checkTLS(f)
 	}
@@ -72,21 +73,21 @@ func allowedSize(n int) bool { return n == 1 || n == 3 || n == 5 }
 
 func (c Config) checkHosts(f *faults) {
 	f.check(allowedSize(len(c.Hosts)), "Hosts", len(c.Hosts),
-		"log hosts: must be 3 or 5 (1 for development), as an even number bears no more failures than one less")
+		"log hosts: must be 3 or 5 (1 for development), since an even number tolerates no more failures than one less")
 	ids, addresses := map[string]bool{}, map[string]string{}
 	for _, h := range c.Hosts {
 		f.check(hostID.MatchString(h.ID), "Hosts: id", h.ID, "must be 1 to 64 of a–z, A–Z, 0–9, '.', '_' and '-'")
-		f.check(!ids[h.ID], "Hosts: id", h.ID, "is there twice")
+		f.check(!ids[h.ID], "Hosts: id", h.ID, "occurs twice")
 		ids[h.ID] = true
 		name, err := splitAddress(h.Address)
 		f.check(err == nil, "Hosts: address of "+h.ID, h.Address, fmt.Sprint("must be host:port: ", err))
 		ip, _ := netip.ParseAddr(name)
 		f.check(err != nil || name != "" && !ip.IsUnspecified(), "Hosts: address of "+h.ID, h.Address, "must name a machine")
 		other, twice := addresses[h.Address]
-		f.check(!twice, "Hosts: address of "+h.ID, h.Address, "is that of "+other+", too: one address has one log")
+		f.check(!twice, "Hosts: address of "+h.ID, h.Address, "is also that of "+other+": one address has one log")
 		addresses[h.Address] = h.ID
 		f.check(c.TLS != nil || c.Insecure || loopback(name), "Hosts: address of "+h.ID, h.Address,
-			"is no loopback address: set TLS, or Insecure")
+			"is not a loopback address: set TLS, or Insecure")
 	}
 	f.check(c.Self == "" || ids[c.Self], "Self", c.Self, "is not the id of a host of the list")
 }
@@ -123,22 +124,22 @@ func loopback(name string) bool {
 	return err == nil && ip.IsLoopback() || strings.EqualFold(name, "localhost")
 }
 
-// sorted returns the list in the order of ids, which is that of the logs: the same for
-// all, whatever order each was given them in.
+// sorted returns the list in the order of ids. That is the order of the logs, which is the same
+// for all processes, whatever order each was given.
 func sorted(hosts []Host) []Host {
 	return slices.SortedFunc(slices.Values(hosts), func(a, b Host) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// settings is a Config that was checked, with the list and what neli says.
+// settings is a Config that was checked, with the list and the values from neli.Config.
 type settings struct {
 	config Config
 	agreed agreement
-	self   Host // zero: none
+	self   Host // zero: this process hosts no log
 	keys   *keys
-	name   string // of this process, for people
+	name   string // this process's, for people
 }
 
-// settle makes the settings of a Config that was checked, and has its list.
+// settle makes the settings of a Config that was checked and has its list.
 func (c Config) settle(agreed agreement, name string, log *slog.Logger) (*settings, error) {
 	s := &settings{config: c, name: name, agreed: agreed}
 	s.agreed.hosts = sorted(c.Hosts)

@@ -18,7 +18,7 @@ import (
 	"github.com/goneli/neli/peers/smalllog"
 )
 
-// client is a stream to a host in simulated time; what it does not say it waits with.
+// client is a stream to a host in simulated time. When it has nothing more to send, it waits.
 type client struct {
 	ctx  context.Context
 	says chan *wire.ToHost
@@ -64,7 +64,7 @@ func TestAClientThatSaysNothingIsNotWaitedForForEver(t *testing.T) {
 	})
 }
 
-// TestAliveIsSaidWhenNothingElseIs has records come every T/8 for a while, and then none.
+// TestAliveIsSaidWhenNothingElseIs lets records come every T/8 for a while, and then none.
 func TestAliveIsSaidWhenNothingElseIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost()
@@ -101,7 +101,7 @@ func TestAliveIsSaidWhenNothingElseIs(t *testing.T) {
 	})
 }
 
-// lyingHost says what it is told, whatever is asked.
+// lyingHost sends given messages, whatever it is asked.
 type lyingHost struct{ says []*wire.FromHost }
 
 func (l *lyingHost) Send(*wire.ToHost) error { return nil }
@@ -129,7 +129,7 @@ func TestAHostThatLiesIsLeft(t *testing.T) {
 		"an offset below 0":        {begin(&wire.Begin{Incarnation: id[:], Offset: -1})},
 		"an end before the offset": {begin(&wire.Begin{Incarnation: id[:], Offset: 2, End: 1})},
 		"a ballot below 0":         {begin(&wire.Begin{Incarnation: id[:], Top: -1})},
-		"a ballot that cannot be":  {begin(&wire.Begin{Incarnation: id[:], Top: maxBallot + 1})},
+		"an impossible ballot":     {begin(&wire.Begin{Incarnation: id[:], Top: maxBallot + 1})},
 		"a gap":                    {good, record(3), record(5)},
 		"a record twice":           {good, record(3), record(3)},
 		"begin twice":              {good, good},
@@ -147,7 +147,7 @@ func TestAHostThatLiesIsLeft(t *testing.T) {
 			require.ErrorIs(t, l.session(t.Context()), errProtocol)
 			for i, e := range entries {
 				assert.Equal(t, i == 0, e.Kind == kafka.LogReset)
-				assert.EqualValues(t, 3+max(0, i-1), e.Offset, "nothing but what is in order is handed on")
+				assert.EqualValues(t, 3+max(0, i-1), e.Offset, "passes on a record out of order")
 			}
 		})
 	}

@@ -38,14 +38,14 @@ const (
 
 func init() { programs[memberEnv] = beMember }
 
-// stopOrders are what a member that will be suspended is told once.
+// stopOrders are the orders of a member that will be suspended.
 type stopOrders struct {
 	Hosts []Host
 	Self  string
 }
 
-// span is a time in which a member has led a role without a pause, by the machine's clock.
-// It leads from From to Until at least: a term that has ended never goes on.
+// span is a time during which a member led a role without interruption, by the machine's clock.
+// It led at least from From to Until. A term that has ended never goes on.
 type span struct {
 	Member string
 	Role   int
@@ -54,7 +54,7 @@ type span struct {
 	Until  int64
 }
 
-// report is what a member tells in the end.
+// report is a member's final report.
 type report struct {
 	Spans                  []*span
 	Records, Gaps, Orphans int // read; missing before one; of an incarnation that was not begun
@@ -63,7 +63,7 @@ type report struct {
 	Transfers              int
 }
 
-// nanos reads the clock that all processes of the machine share.
+// nanos reads a clock that all processes of the machine share.
 func nanos() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
@@ -72,7 +72,7 @@ func nanos() int64 {
 	return t.Nano()
 }
 
-// watched is a log set whose entries are held against the contract as the elector gets them.
+// watched is a log set that checks its entries against the contract, as the elector gets them.
 type watched struct {
 	kafka.LogSet
 	mu   sync.Mutex
@@ -81,7 +81,7 @@ type watched struct {
 	seen report
 }
 
-// watchedLogs provides them.
+// watchedLogs is a provider of such log sets.
 type watchedLogs struct {
 	kafka.Provider
 	logs kafka.SmallLogs
@@ -115,9 +115,9 @@ func (w *watched) Next(ctx context.Context, timeout time.Duration) (kafka.LogEnt
 	return e, ok, err
 }
 
-// beMember is a member in a process of its own. It leads what it can, hands roles over
-// all the time, and answers "state" with the holders that it knows. At the end of standard
-// input it closes, and reports.
+// beMember is a member in a process of its own. It leads what it can, hands roles over all the
+// time, and answers "state" with the holders that it knows. At the end of standard input it
+// closes, and reports.
 func beMember(orders string) error {
 	var o stopOrders
 	if err := json.Unmarshal([]byte(orders), &o); err != nil {
@@ -164,7 +164,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// holders is who holds each role, as a member knows: "?" for what nobody is known to hold.
+// holders returns the holder of each role, as far as a member knows; "?" for an unknown one.
 func holders(n *neli.Neli) string {
 	all := make([]string, stopRoles)
 	for role := range all {
@@ -177,7 +177,7 @@ func holders(n *neli.Neli) string {
 	return strings.Join(all, ",")
 }
 
-// watchTerms looks at what is led until ctx is done.
+// watchTerms records what the member leads until ctx is done.
 func watchTerms(ctx context.Context, n *neli.Neli) (all []*span) {
 	var open [stopRoles]*span
 	for ctx.Err() == nil {
@@ -189,7 +189,7 @@ func watchTerms(ctx context.Context, n *neli.Neli) (all []*span) {
 			case !leads:
 				open[role] = nil
 			case s != nil && s.Token == token:
-				s.Until = before // it led at some instant from before to after
+				s.Until = before // it led at some instant between before and after
 			default:
 				open[role] = &span{n.Name(), role, token, after, after}
 				all = append(all, open[role])
@@ -200,7 +200,7 @@ func watchTerms(ctx context.Context, n *neli.Neli) (all []*span) {
 	return all
 }
 
-// handOver gives roles that are led to others until ctx is done, whoever takes them.
+// handOver hands roles that the member leads to any other member until ctx is done.
 func handOver(ctx context.Context, n *neli.Neli, o stopOrders) (done int) {
 	for ctx.Err() == nil {
 		pause(ctx, rand.N(stopT/2))
@@ -223,7 +223,7 @@ func transfer(ctx context.Context, n *neli.Neli, role int, to string) error {
 	return n.Transfer(ctx, role, to)
 }
 
-// suspended is such a process, seen from the test.
+// suspended is such a process, as the test sees it.
 type suspended struct {
 	name   string
 	cmd    *exec.Cmd
@@ -264,7 +264,7 @@ func startSuspended(t *testing.T, hosts []Host, self string) *suspended {
 	return s
 }
 
-// line waits for a line of a kind.
+// line waits for a line of the given kind.
 func (s *suspended) line(t *testing.T, kind string) string {
 	t.Helper()
 	late := time.After(within)
@@ -300,9 +300,9 @@ func settled(t *testing.T, all []*suspended) {
 	}, within, stopT/4, "%q", said)
 }
 
-// TestSuspendedMembersLoseNothing suspends each of three members in turn for 0.3 to 3 T, as
-// often as NELI_ROUNDS says, while all hand over roles. Each hosts a log. None may miss a
-// record or a reset, no fold may differ, and no role may have two leaders at any time.
+// TestSuspendedMembersLoseNothing suspends each of three members in turn for 0.3 to 3 T, for
+// NELI_ROUNDS rounds, while all hand over roles. Each hosts a log. No member may miss a record or
+// a reset, no fold may differ, and no role may have two leaders at any time.
 func TestSuspendedMembersLoseNothing(t *testing.T) {
 	rounds := 4
 	if more, err := strconv.Atoi(os.Getenv("NELI_ROUNDS")); err == nil && more > 0 {
@@ -343,13 +343,13 @@ func TestSuspendedMembersLoseNothing(t *testing.T) {
 		sum.Records, sum.Resets, sum.Transfers = sum.Records+r.Records, sum.Resets+r.Resets, sum.Transfers+r.Transfers
 	}
 	oneLeader(t, spans)
-	t.Logf("%d suspensions in %v: %d terms, %d roles handed over, %d records read, %d logs begun anew", stops, time.Since(began).Round(time.Second),
+	t.Logf("%d suspensions in %v: %d terms, %d roles handed over, %d records read, %d logs begun again", stops, time.Since(began).Round(time.Second),
 		len(spans), sum.Transfers, sum.Records, sum.Resets)
 	assert.Positive(t, sum.Transfers)
 	assert.Greater(t, len(spans), stops/3, "roles hardly moved")
 }
 
-// oneLeader asserts that terms of a role follow each other, and their tokens, too.
+// oneLeader asserts that the terms of a role follow each other, with increasing tokens.
 func oneLeader(t *testing.T, spans []*span) {
 	t.Helper()
 	slices.SortFunc(spans, func(a, b *span) int { return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.From, b.From)) })

@@ -10,27 +10,27 @@ import (
 	"sync"
 )
 
-// maxBallot is the largest ballot that any member has: a larger one would leave the next
-// token no room.
+// maxBallot is the largest ballot that any member may have. A larger one would leave no room for
+// the next token.
 const maxBallot = 1 << 61
 
-// top is the largest ballot that a log was ever given, kept in a file if there is one.
+// top is the largest ballot ever appended to a log. It is kept in a file if there is one.
 type top struct {
-	file   string // "": memory only, and that the log has itself
+	file   string // "": memory only, so that it is lost with the log
 	group  string
 	host   string
 	mu     sync.Mutex
 	ballot int64
 }
 
-// topFile is what the file has.
+// topFile is the contents of the file.
 type topFile struct {
 	Group string `json:"group"`
 	Host  string `json:"host"`
 	Top   int64  `json:"top"`
 }
 
-// openTop reads the file, which need not be there yet.
+// openTop reads the file, which may be missing at first.
 func openTop(file, group, host string) (*top, error) {
 	t := &top{file: file, group: group, host: host}
 	if file == "" {
@@ -38,7 +38,7 @@ func openTop(file, group, host string) (*top, error) {
 	}
 	raw, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t, t.write(0) // it must be possible when it is needed
+		return t, t.write(0) // fail now if it cannot be written later
 	}
 	if err != nil {
 		return nil, fmt.Errorf("peers: TopFile: %w", err)
@@ -60,13 +60,13 @@ func (t *top) known() int64 {
 	return t.ballot
 }
 
-// raise writes a ballot down, if it is the largest so far. The record that has it may be
-// appended after that only.
+// raise writes a ballot to the file if it is the largest so far. The record with that ballot may
+// be appended only after raise has returned.
 func (t *top) raise(ballot int64) error {
 	if t.file == "" {
 		return nil
 	}
-	t.mu.Lock() // held while writing: the file is all that it guards
+	t.mu.Lock() // held while writing, since it guards only the file
 	defer t.mu.Unlock()
 	if ballot <= t.ballot {
 		return nil
@@ -78,7 +78,7 @@ func (t *top) raise(ballot int64) error {
 	return nil
 }
 
-// write puts another file in place of the file, at once and for good.
+// write replaces the file, atomically and durably.
 func (t *top) write(ballot int64) error {
 	raw, err := json.Marshal(topFile{t.group, t.host, ballot})
 	if err != nil {
@@ -94,18 +94,18 @@ func (t *top) write(ballot int64) error {
 		err = os.Rename(next.Name(), t.file)
 	}
 	if err != nil {
-		_ = os.Remove(next.Name()) // what counts is the first error
+		_ = os.Remove(next.Name()) // only the first error counts
 		return fmt.Errorf("peers: TopFile: %w", err)
 	}
 	return syncDir(filepath.Dir(t.file))
 }
 
-// syncDir makes a rename last, on systems where a directory can be synced.
+// syncDir makes a rename durable, on systems where a directory can be synced.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return fmt.Errorf("peers: TopFile: %w", err)
 	}
-	_ = d.Sync() // Windows cannot
+	_ = d.Sync() // Windows cannot do it
 	return d.Close()
 }

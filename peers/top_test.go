@@ -31,10 +31,10 @@ func TestTheLargestBallotOutlivesTheHost(t *testing.T) {
 	startHost(t, own)
 	later := join(t, c)
 	later.begun(t)
-	assert.EqualValues(t, 1_795_371_681_714_425, later.view(0).top, "an empty log that remembers its ballots")
+	assert.EqualValues(t, 1_795_371_681_714_425, later.view(0).top, "the empty log has lost its largest ballot")
 	left, err := filepath.Glob(file + ".*")
 	require.NoError(t, err)
-	assert.Empty(t, left, "nothing is left beside the file")
+	assert.Empty(t, left, "a temporary file is left")
 }
 
 func TestWithoutAFileARestartForgetsBallots(t *testing.T) {
@@ -60,7 +60,7 @@ func TestBallotsThatCannotBeAreRefused(t *testing.T) {
 	for _, ballot := range []int64{-1, maxBallot + 1} {
 		ch := make(chan error, 1)
 		require.NoError(t, m.set.Append(0, m.view(0).id, []byte("x"), ballot, func(err error) { ch <- err }))
-		require.ErrorContains(t, reported(t, ch), "a ballot that cannot be")
+		require.ErrorContains(t, reported(t, ch), "an impossible ballot")
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crossing is a way for bytes that can be cut, in one direction or both, and slowed down.
+// crossing is a network connection that can be cut, in one direction or both, and slowed down.
 type crossing struct {
 	listen net.Listener
 	to     string
@@ -27,7 +27,7 @@ const (
 	fromHost
 )
 
-// newCrossing forwards what comes to an address of its own to another one.
+// newCrossing forwards connections from an address of its own to another one.
 func newCrossing(t *testing.T, to string) *crossing {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -50,21 +50,21 @@ func (c *crossing) close() {
 	c.work.Wait()
 }
 
-// lose drops silently what goes in these directions, of connections new and old.
+// lose silently drops all bytes in these directions, on old and new connections.
 func (c *crossing) lose(up, down bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.lost = [2]bool{up, down}
 }
 
-// slow makes everything take longer.
+// slow delays everything.
 func (c *crossing) slow(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.delay = d
 }
 
-// reset closes all connections; new ones are taken.
+// reset closes all connections. New ones are accepted.
 func (c *crossing) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,7 +105,7 @@ func (c *crossing) carry(from, to net.Conn, direction int) {
 		lost, delay := c.lost[direction], c.delay
 		c.mu.Unlock()
 		if lost {
-			_, _ = io.Copy(io.Discard, from) // a stream with a hole is of no use any more
+			_, _ = io.Copy(io.Discard, from) // a stream with a hole is of no use
 			return
 		}
 		if delay > 0 {

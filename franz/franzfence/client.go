@@ -85,7 +85,7 @@ func (c *client) Commit(ctx context.Context) error {
 
 func (c *client) Close() { c.kafka.Close() }
 
-// classify adds what is to be done about an error that another producer would meet, too.
+// classify marks errors that another producer would meet, too, and says what to do about them.
 func (c *client) classify(err error) error {
 	switch {
 	case err == nil:
@@ -109,8 +109,8 @@ var permanent = []error{
 	kerr.InvalidTransactionTimeout, kerr.UnsupportedVersion,
 }
 
-// mostInits is how many requests one Init may send. franz-go repeats it every 20 ms while
-// the coordinator is busy, without end.
+// mostInits is how many requests one Init may send. By itself, franz-go repeats the request every
+// 20 ms as long as the coordinator is busy.
 const mostInits = 15
 
 var errBusy = errors.New("the coordinator was busy with another transaction each time")
@@ -118,7 +118,7 @@ var errBusy = errors.New("the coordinator was busy with another transaction each
 // initCounter counts the answers to an Init.
 type initCounter struct {
 	read   atomic.Int32
-	enough chan struct{} // closed when no more may be asked
+	enough chan struct{} // closed when no more requests may be sent
 }
 
 var _ kgo.HookBrokerRead = (*initCounter)(nil)

@@ -19,12 +19,12 @@ import (
 	"github.com/goneli/neli/franz/franzfence"
 )
 
-// always stands for a neli.Leadership here.
+// always is a neli.Leadership that never ends.
 type always struct{}
 
 func (always) Valid() bool { return true }
 
-// cluster is a broker in memory, which answers for its settings as a real one does.
+// cluster is an in-memory broker that answers questions for its settings like a real one.
 func cluster(topic string, settings map[string]string, code int16) *kfake.Cluster {
 	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic))
 	if err != nil {
@@ -54,7 +54,7 @@ func cluster(topic string, settings map[string]string, code int16) *kfake.Cluste
 var verifies = map[string]string{"transaction.partition.verification.enable": "true", "cleanup.policy": "delete"}
 
 func ExampleNew() {
-	broker := cluster("invoices", verifies, 0) // in earnest name yours
+	broker := cluster("invoices", verifies, 0) // in production, name your brokers instead
 	defer broker.Close()
 	_, err := franzfence.New(context.Background(), kgo.SeedBrokers(broker.ListenAddrs()...)) // once, when the program starts
 	fmt.Println(err)
@@ -136,8 +136,8 @@ func TestAppendOnlyAdmitsTopicsThatAreNotCompacted(t *testing.T) {
 	require.NoError(t, kafkas.AppendOnly(t.Context(), "t"))
 }
 
-// franz-go repeats an init for as long as the coordinator is busy, and each repetition may
-// abort what the rightful leader has open.
+// franz-go repeats an Init as long as the coordinator is busy, and each repetition may abort an
+// open transaction of the rightful leader.
 func TestAnInitSendsNoMoreThanFifteenRequests(t *testing.T) {
 	broker := cluster("t", verifies, 0)
 	defer broker.Close()

@@ -28,27 +28,26 @@ import (
 	"github.com/goneli/neli/internal/absent"
 )
 
-// Producer is what work writes with.
+// Producer is the producer that the work writes with.
 type Producer = fence.Producer[*kgo.Record]
 
-// Opener makes the transactional producers of one cluster. It is safe for concurrent use,
-// and holds no connection.
+// Opener makes the transactional producers of one cluster. It is safe for concurrent use, and
+// holds no connection.
 type Opener struct {
 	opts   []kgo.Opt
 	absent absent.Topics
 }
 
-// New asks the brokers of a cluster whether they verify transactions. It refuses one that
-// does not with fence.ErrUnverified, which names the version that does. Call it once, when
-// the program starts.
+// New asks the brokers of a cluster whether they verify transactions. If one does not, it returns
+// fence.ErrUnverified, with the version that does. Call it once, when the program starts.
 //
-// The question needs DESCRIBE_CONFIGS on the cluster. A principal without that right is not
-// told: New then says nothing about the brokers, and returns an Opener all the same. Brokers
-// that are not there at that moment are not asked.
+// The question needs DESCRIBE_CONFIGS on the cluster. Brokers do not answer a principal without
+// that right. New then says nothing about the brokers, and returns an Opener all the same.
+// Brokers that are down at that moment are not asked.
 //
-// The time-out of transactions is 15 s unless an option says otherwise
-// (kgo.TransactionTimeout): it must be longer than the longest transaction, and a suspended
-// leader's open transaction blocks readers for as long. kgo.TransactionalID is set by Open.
+// The time-out of transactions is 15 s unless an option sets another one
+// (kgo.TransactionTimeout). It must be longer than the longest transaction. A suspended leader's
+// open transaction blocks readers for that long. Open sets kgo.TransactionalID.
 func New(ctx context.Context, opts ...kgo.Opt) (*Opener, error) {
 	o := &Opener{opts: slices.Clone(opts)}
 	if err := o.ask(func(kafka *kgo.Client) error { return verified(ctx, kafka) }); err != nil {
@@ -60,7 +59,7 @@ func New(ctx context.Context, opts ...kgo.Opt) (*Opener, error) {
 // verified asks each broker whether it verifies transactions.
 func verified(ctx context.Context, kafka *kgo.Client) error {
 	req := kmsg.NewPtrMetadataRequest()
-	req.Topics = []kmsg.MetadataRequestTopic{} // of none, not of all
+	req.Topics = []kmsg.MetadataRequestTopic{} // no topics; nil would ask for all
 	metadata, err := req.RequestWith(ctx, kafka)
 	if err != nil {
 		return fmt.Errorf("fence: asking for the brokers: %w", err)
@@ -79,14 +78,15 @@ func verified(ctx context.Context, kafka *kgo.Client) error {
 	return nil
 }
 
-// Open returns what fence.Transactions opens a new producer with, for one role's
+// Open returns the function with which fence.Transactions opens a new producer, for one role's
 // fence.TransactionalID.
 func (o *Opener) Open(transactionalID string) func() (fence.Client[*kgo.Record], error) {
 	return func() (fence.Client[*kgo.Record], error) { return newClient(o.opts, transactionalID, &o.absent) }
 }
 
-// AppendOnly returns fence.ErrCompacted if one of the topics is compacted: fence.Filter does
-// not suffice there. It needs DESCRIBE_CONFIGS on the topics, and says so if it is missing.
+// AppendOnly returns fence.ErrCompacted if one of the topics is compacted, since fence.Filter
+// does not suffice there. It needs DESCRIBE_CONFIGS on the topics, and returns an error that says
+// so if it is missing.
 func (o *Opener) AppendOnly(ctx context.Context, topics ...string) error {
 	return o.ask(func(kafka *kgo.Client) error {
 		for _, topic := range topics {
@@ -104,7 +104,7 @@ func (o *Opener) AppendOnly(ctx context.Context, topics ...string) error {
 	})
 }
 
-// ask lends f a client that is not transactional.
+// ask calls f with a client that is not transactional.
 func (o *Opener) ask(f func(*kgo.Client) error) error {
 	kafka, err := kgo.NewClient(o.opts...)
 	if err != nil {
@@ -114,7 +114,7 @@ func (o *Opener) ask(f func(*kgo.Client) error) error {
 	return f(kafka)
 }
 
-// settingsOf describes a broker or a topic.
+// settingsOf returns the settings of a broker or a topic.
 func settingsOf(ctx context.Context, kafka *kgo.Client, kind kmsg.ConfigResourceType, name string) (map[string]string, error) {
 	req := kmsg.NewPtrDescribeConfigsRequest()
 	r := kmsg.NewDescribeConfigsRequestResource()
@@ -138,5 +138,5 @@ func settingsOf(ctx context.Context, kafka *kgo.Client, kind kmsg.ConfigResource
 	return settings, nil
 }
 
-// timeout is how long a transaction may take unless an option says otherwise.
+// timeout is the time-out of a transaction unless an option sets another one.
 const timeout = 15 * time.Second

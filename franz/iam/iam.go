@@ -1,13 +1,14 @@
-// Package iam logs in to Amazon MSK by IAM (sasl.mechanism=AWS_MSK_IAM) with the credentials that
-// AWS's own tools would use. It is a module of its own, so that nobody else carries AWS's SDK.
+// Package iam logs in to Amazon MSK with IAM (sasl.mechanism=AWS_MSK_IAM), with the credentials
+// that AWS's own tools would use. It is a module of its own, so that only its users depend on
+// AWS's SDK.
 //
 //	neli.Config{
 //		KafkaConfig: neli.KafkaConfigMap{"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM", …},
 //		Provider:    franz.Provider(kgo.SASL(iam.Mechanism())),
 //	}
 //
-// confluent-kafka-go has no such mechanism: give it tokens by neli.Config.Token, made by AWS's
-// aws-msk-iam-sasl-signer-go.
+// confluent-kafka-go has no such mechanism. For that client, set neli.Config.Token and make the
+// tokens with AWS's aws-msk-iam-sasl-signer-go.
 package iam
 
 import (
@@ -21,17 +22,18 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/aws"
 )
 
-// Mechanism signs each login with credentials of the default chain of AWS's SDK: environment, shared files (AWS_PROFILE),
-// web identity, container, instance. It keeps them and has others before they end. options are those of
-// config.LoadDefaultConfig. The region is that in the broker's name, else AWS_REGION or
-// AWS_DEFAULT_REGION. Nothing is asked of AWS before the first login; where there are no credentials
-// that login fails, and the next one tries again. It may serve several clients.
+// Mechanism signs each login with credentials of the default chain of AWS's SDK: environment,
+// shared files (AWS_PROFILE), web identity, container, instance. It keeps them, and gets new ones
+// before they expire. options are passed to config.LoadDefaultConfig. The region is the one in
+// the broker's name, or else AWS_REGION or AWS_DEFAULT_REGION. Nothing is requested from AWS
+// before the first login. If there are no credentials, that login fails, and the next one tries
+// again. Several clients may use one Mechanism.
 func Mechanism(options ...func(*config.LoadOptions) error) sasl.Mechanism {
 	c := &chain{options: options}
 	return aws.ManagedStreamingIAM(c.sign)
 }
 
-// chain has credentials.
+// chain returns credentials of the default chain.
 type chain struct {
 	options []func(*config.LoadOptions) error
 
@@ -51,8 +53,8 @@ func (c *chain) sign(ctx context.Context) (aws.Auth, error) {
 	return aws.Auth{AccessKey: have.AccessKeyID, SecretKey: have.SecretAccessKey, SessionToken: have.SessionToken}, nil
 }
 
-// provider reads the configuration, once: files and the environment, no network. Two that do it at
-// once get the same.
+// provider reads the configuration once, from files and the environment, without the network. If
+// two goroutines do so at the same time, both get the same provider.
 func (c *chain) provider(ctx context.Context) (sdk.CredentialsProvider, error) {
 	if p := c.known(nil); p != nil {
 		return p, nil
@@ -64,7 +66,7 @@ func (c *chain) provider(ctx context.Context) (sdk.CredentialsProvider, error) {
 	return c.known(cfg.Credentials), nil
 }
 
-// known returns the first that was ever given to it.
+// known stores the first provider given to it, and returns that one.
 func (c *chain) known(p sdk.CredentialsProvider) sdk.CredentialsProvider {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -32,7 +32,8 @@ const (
 	region    = "eu-central-1"
 )
 
-// verifier is a broker that lets in who has signed with the secret key, as AWS's own signer says.
+// verifier is a broker that accepts a login signed with the secret key, by the rules of AWS's own
+// signer.
 type verifier struct {
 	mu   sync.Mutex
 	seen []map[string]string
@@ -68,7 +69,7 @@ func (v *verifier) start(t *testing.T) *kfake.Cluster {
 	return c
 }
 
-// signed signs the same request, and compares.
+// signed signs the same request, and compares the signatures.
 func (v *verifier) signed(payload []byte) bool {
 	var got map[string]string
 	if json.Unmarshal(payload, &got) != nil {
@@ -112,7 +113,7 @@ func (v *verifier) brokers(t *testing.T, c *kfake.Cluster) error {
 	return err
 }
 
-// environment has credentials in files of the default chain, and none elsewhere.
+// environment provides credentials in files of the default chain, and nowhere else.
 func environment(t *testing.T, secret string) {
 	dir := t.TempDir()
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_WEB_IDENTITY_TOKEN_FILE"} {
@@ -160,10 +161,10 @@ func TestNoCredentials(t *testing.T) {
 	err := v.brokers(t, c)
 	require.ErrorContains(t, err, "no AWS credentials")
 	require.ErrorContains(t, err, "look at AWS_PROFILE")
-	require.NotErrorIs(t, err, kafka.ErrAuthentication, "they may come")
+	require.NotErrorIs(t, err, kafka.ErrAuthentication, "takes missing credentials for final")
 }
 
-// Without the option the property is refused, and says what is missing.
+// Without the option, New refuses the property, and says what is missing.
 func TestPropertyAlone(t *testing.T) {
 	_, err := franz.Provider().Producer(map[string]string{"security.protocol": "SASL_SSL", "sasl.mechanism": "AWS_MSK_IAM"}, slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "github.com/goneli/neli/franz/iam")

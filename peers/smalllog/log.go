@@ -7,53 +7,54 @@ import (
 	"fmt"
 )
 
-// ID tells one incarnation of a log from all others.
+// ID distinguishes one incarnation of a log from all others.
 type ID [16]byte
 
-// NewID draws an id.
+// NewID draws a random id. It is safe for concurrent use.
 func NewID() ID {
 	var id ID
-	rand.Read(id[:]) // never fails: it ends the program where the system has no randomness
+	rand.Read(id[:]) // never fails: without randomness it ends the program
 	return id
 }
 
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// Limits bound what a log keeps. When one is exceeded the oldest records go.
+// Limits bound what a log keeps. When one is exceeded, the oldest records are dropped.
 type Limits struct {
 	Records int // at least 1
-	Bytes   int // of values; the newest record is kept in any case
+	Bytes   int // total length of values; the newest record is always kept
 }
 
-// DefaultLimits are a few thousand records: more than twice what a newcomer needs in order
-// to find a snapshot, and several minutes of beats.
+// DefaultLimits keep a few thousand records. That is several minutes of beats, and more than
+// twice what a newcomer needs to find a snapshot.
 var DefaultLimits = Limits{Records: 4096, Bytes: 16 << 20}
 
-// MaxValue is how long a value may be, in bytes.
+// MaxValue is the largest length of a value, in bytes.
 const MaxValue = 64 << 10
 
 var (
-	// ErrIncarnation: the record was made for another incarnation. It was not appended.
+	// ErrIncarnation says that the record was made for another incarnation. It was not appended.
 	ErrIncarnation = errors.New("another incarnation of the log")
-	// ErrTooLarge: the value is longer than MaxValue. It was not appended.
+	// ErrTooLarge says that the value is longer than MaxValue. The record was not appended.
 	ErrTooLarge = errors.New("record too large")
-	// ErrSlow: the reader's next record is not kept any more.
+	// ErrSlow says that the reader's next record is not kept any more.
 	ErrSlow = errors.New("reader fell behind the oldest record kept")
 )
 
-// Log is one incarnation. Record o is kept for first ≤ o < end, at ring[o mod len(ring)].
+// Log is one incarnation of a log. It is not safe for concurrent use. Record o is kept for first
+// ≤ o < end, at ring[o mod len(ring)].
 type Log struct {
 	id    ID
 	ring  [][]byte
 	first int64
 	end   int64
-	size  int // of all values kept, in bytes
+	size  int // total length of the values kept, in bytes
 	limit int
 	top   int64
 }
 
-// New returns an empty log. top is the largest ballot that former incarnations are known
-// to have had, 0 if nothing is known.
+// New returns an empty log. top is the largest known ballot of former incarnations, 0 if none is
+// known.
 func New(id ID, limits Limits, top int64) *Log {
 	return &Log{id: id, ring: make([][]byte, max(1, limits.Records)), limit: limits.Bytes, top: top}
 }
@@ -67,13 +68,14 @@ func (l *Log) End() int64 { return l.end }
 // First returns the offset of the oldest record kept, End if there is none.
 func (l *Log) First() int64 { return l.first }
 
-// Top returns the largest ballot of all records that were ever appended, of former
-// incarnations too if New was told.
+// Top returns the largest ballot of all records ever appended, including those of former
+// incarnations as given to New.
 func (l *Log) Top() int64 { return l.top }
 
-// Append gives a record that was made for the incarnation id the next offset, and returns
-// that. The log keeps value: the caller must not change it any more. ballot is the
-// record's, 0 if it has none.
+// Append gives a record the next offset, and returns that. id is the incarnation that the record
+// was made for. The log keeps value: the caller must not change it any more. ballot is the
+// record's, 0 if it has none. The error wraps ErrIncarnation or ErrTooLarge, and nothing is
+// appended then.
 func (l *Log) Append(id ID, value []byte, ballot int64) (int64, error) {
 	if id != l.id {
 		return 0, fmt.Errorf("%w: the record is for %v, this is %v", ErrIncarnation, id, l.id)
@@ -95,7 +97,7 @@ func (l *Log) Append(id ID, value []byte, ballot int64) (int64, error) {
 	return o, nil
 }
 
-// drop forgets the oldest record.
+// drop removes the oldest record.
 func (l *Log) drop() {
 	i := l.first % int64(len(l.ring))
 	l.size -= len(l.ring[i])
@@ -103,13 +105,13 @@ func (l *Log) drop() {
 	l.first++
 }
 
-// Subscribe returns a reader of all records from max(First, min(from, End)) on. A reader
-// that wanted to go on at from has missed records if that is not Reader.Next.
+// Subscribe returns a reader of all records from max(First, min(from, End)) on. If the caller has
+// read up to from, it has missed records unless Reader.Next is from.
 func (l *Log) Subscribe(from int64) *Reader {
 	return &Reader{log: l, next: max(l.first, min(from, l.end))}
 }
 
-// Reader reads a log in order.
+// Reader reads a log in order. Like its Log, it is not safe for concurrent use.
 type Reader struct {
 	log  *Log
 	next int64
@@ -118,11 +120,11 @@ type Reader struct {
 // Next returns the offset of the record that Read will return.
 func (r *Reader) Next() int64 { return r.next }
 
-// Slow reports whether the next record is not kept any more, for good.
+// Slow reports whether the next record is not kept any more. This never changes back.
 func (r *Reader) Slow() bool { return r.next < r.log.first }
 
-// Read returns the next record and its offset, or false if there is none yet. The value
-// must not be changed. The error is ErrSlow, and final.
+// Read returns the next record and its offset. ok is false if there is none yet. The value must
+// not be changed. The error is ErrSlow, and is final.
 func (r *Reader) Read() (value []byte, offset int64, ok bool, err error) {
 	switch {
 	case r.Slow():

@@ -29,8 +29,8 @@ func TestRecordOfAnotherIncarnationIsRefused(t *testing.T) {
 	require.ErrorIs(t, err, smalllog.ErrIncarnation)
 	require.ErrorContains(t, err, former.String())
 	require.ErrorContains(t, err, id.String())
-	assert.Zero(t, l.End(), "nothing was appended")
-	assert.Zero(t, l.Top(), "nor was its ballot heeded")
+	assert.Zero(t, l.End(), "a refused record was appended")
+	assert.Zero(t, l.Top(), "the ballot of a refused record counts")
 	o, err := l.Append(id, []byte("now"), 3)
 	require.NoError(t, err)
 	assert.Zero(t, o)
@@ -72,12 +72,11 @@ func TestSlowReaderIsCutOff(t *testing.T) {
 	require.False(t, ok)
 
 	again := l.Subscribe(r.Next())
-	assert.EqualValues(t, 1, again.Next(), "who comes back sees that there is a gap")
+	assert.EqualValues(t, 1, again.Next(), "a reader that comes back does not see the gap")
 }
 
-// TestEveryScheduleOfASmallLog goes through all schedules of twelve steps of one writer
-// and two readers of a log that keeps three records: each step appends, or lets one of
-// them read.
+// TestEveryScheduleOfASmallLog runs all schedules of twelve steps of one writer and two readers,
+// on a log that keeps three records. Each step appends, or lets one of the readers read.
 func TestEveryScheduleOfASmallLog(t *testing.T) {
 	const steps = 12
 	schedules := 1
@@ -138,7 +137,7 @@ type following struct {
 	next int64
 }
 
-// schedule has a log do what rapid says, and compares it with the model.
+// schedule runs a random schedule on a log, and compares the log with the model.
 func schedule(t *rapid.T) {
 	limits := smalllog.Limits{Records: rapid.IntRange(1, 9).Draw(t, "records"), Bytes: rapid.IntRange(0, 60).Draw(t, "bytes")}
 	id := smalllog.NewID()

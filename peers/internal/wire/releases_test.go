@@ -10,7 +10,7 @@ import (
 	"github.com/goneli/neli/internal/released"
 )
 
-// said is what members and log hosts say to each other, by names that stay.
+// said returns the messages of members and log hosts, under names that never change.
 func said() map[string]proto.Message {
 	agreement := &Agreement{Version: 1, Group: "g", TimeoutNanos: 5e9, MaxClockDrift: 0.0005,
 		Hosts: []*Host{{Id: "a", Address: "a:1"}, {Id: "b", Address: "b:1"}, {Id: "c", Address: "c:1"}}, Host: "b"}
@@ -28,7 +28,8 @@ func said() map[string]proto.Message {
 	}
 }
 
-// Members and log hosts of all releases talk to each other, so each reads what the others say.
+// Members and log hosts of all releases talk to each other, so each must read the others'
+// messages.
 func TestRecordsOfReleases(t *testing.T) {
 	now := map[string]string{}
 	for name, m := range said() {
@@ -38,7 +39,7 @@ func TestRecordsOfReleases(t *testing.T) {
 	}
 	released.Messages(t, now, func(t *testing.T, name, message string) {
 		want := said()[name]
-		require.NotNil(t, want, "what was released is read for ever")
+		require.NotNil(t, want, "a message of a release is not read any more")
 		b, err := base64.StdEncoding.DecodeString(message)
 		require.NoError(t, err)
 		got := want.ProtoReflect().New().Interface()
