@@ -10,7 +10,7 @@ import (
 // with more votes against its fold than for it begins again.
 type doubt struct {
 	from   int64           // offset of that record: Snapshots made before it do not count
-	until  clock.Raw       // from then on a tie, too, makes this process begin anew
+	until  clock.Raw       // from then on a tie, too, makes this process begin again
 	voices map[string]bool // process → whether it has the same fold
 }
 

@@ -4,8 +4,8 @@
 // 	protoc        v7.35.1
 // source: wire.proto
 
-// The wire protocol between members and log hosts, version 1. Numbers of fields are never
-// used again for anything else.
+// The wire protocol between members and log hosts, version 1. The number of a field is
+// never used again.
 
 package wire
 
@@ -247,7 +247,7 @@ type Hello struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Agreement     *Agreement             `protobuf:"bytes,1,opt,name=agreement,proto3" json:"agreement,omitempty"`
 	Member        string                 `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`           // a name for people
-	Incarnation   []byte                 `protobuf:"bytes,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"` // the one that from is of; empty: none was read yet
+	Incarnation   []byte                 `protobuf:"bytes,3,opt,name=incarnation,proto3" json:"incarnation,omitempty"` // the incarnation of from; empty: none was read yet
 	From          int64                  `protobuf:"varint,4,opt,name=from,proto3" json:"from,omitempty"`              // the offset to be read next
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -313,8 +313,8 @@ func (x *Hello) GetFrom() int64 {
 
 type Append struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`                // the sender's number of it, at least 1
-	Incarnation   []byte                 `protobuf:"bytes,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"` // the one that the sender reads; another one refuses the record
+	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`                // the sender's number of the record, at least 1
+	Incarnation   []byte                 `protobuf:"bytes,2,opt,name=incarnation,proto3" json:"incarnation,omitempty"` // the one that the sender reads; any other refuses the record
 	Value         []byte                 `protobuf:"bytes,3,opt,name=value,proto3" json:"value,omitempty"`
 	Ballot        int64                  `protobuf:"varint,4,opt,name=ballot,proto3" json:"ballot,omitempty"` // the record's ballot, for top
 	unknownFields protoimpl.UnknownFields
@@ -499,7 +499,7 @@ type Begin struct {
 	Incarnation   []byte                 `protobuf:"bytes,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	Offset        int64                  `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
 	End           int64                  `protobuf:"varint,3,opt,name=end,proto3" json:"end,omitempty"`
-	First         int64                  `protobuf:"varint,4,opt,name=first,proto3" json:"first,omitempty"` // the oldest record that is kept
+	First         int64                  `protobuf:"varint,4,opt,name=first,proto3" json:"first,omitempty"` // the offset of the oldest record kept
 	Top           int64                  `protobuf:"varint,5,opt,name=top,proto3" json:"top,omitempty"`     // the largest ballot ever appended, as far as this host remembers; 0: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -574,7 +574,7 @@ type Record struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Offset        int64                  `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
 	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	Seq           uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"` // to the stream that appended it: the number it gave to it
+	Seq           uint64                 `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"` // only on the stream that appended the record: the number that it gave
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -630,7 +630,7 @@ func (x *Record) GetSeq() uint64 {
 	return 0
 }
 
-// Alive is sent where nothing else was, so that a silent host is told from a dead one.
+// Alive is sent if nothing else was, so that a silent host differs from a dead one.
 type Alive struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Incarnation   []byte                 `protobuf:"bytes,1,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
@@ -683,7 +683,7 @@ func (x *Alive) GetEnd() int64 {
 	return 0
 }
 
-// Refusal says that a record was not appended. One that was comes back with its number.
+// Refusal says that a record was not appended. An appended record comes back with its number.
 type Refusal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Seq           uint64                 `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`

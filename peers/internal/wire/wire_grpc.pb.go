@@ -4,8 +4,8 @@
 // - protoc             v7.35.1
 // source: wire.proto
 
-// The wire protocol between members and log hosts, version 1. Numbers of fields are never
-// used again for anything else.
+// The wire protocol between members and log hosts, version 1. The number of a field is
+// never used again.
 
 package wire
 
@@ -31,12 +31,12 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 type SmallLogClient interface {
 	// Follow appends to a host's log and reads it. The client's first message is its hello,
-	// the host's first one is its begin. A client that does not agree with the host is refused
-	// with FAILED_PRECONDITION and a message that names both values; one that reads too
+	// the host's first one is its begin. A client whose agreement differs is refused
+	// with FAILED_PRECONDITION and a message that names both values. A client that reads too
 	// slowly is cut off with RESOURCE_EXHAUSTED.
 	Follow(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ToHost, FromHost], error)
-	// Check only compares: with OK where both agree, and an error as of Follow where they do
-	// not. Hosts ask each other at their start.
+	// Check only compares agreements. It returns OK if they are the same, and otherwise the
+	// error that Follow returns. Hosts ask each other when they start.
 	Check(ctx context.Context, in *Agreement, opts ...grpc.CallOption) (*Agreement, error)
 }
 
@@ -76,12 +76,12 @@ func (c *smallLogClient) Check(ctx context.Context, in *Agreement, opts ...grpc.
 // for forward compatibility.
 type SmallLogServer interface {
 	// Follow appends to a host's log and reads it. The client's first message is its hello,
-	// the host's first one is its begin. A client that does not agree with the host is refused
-	// with FAILED_PRECONDITION and a message that names both values; one that reads too
+	// the host's first one is its begin. A client whose agreement differs is refused
+	// with FAILED_PRECONDITION and a message that names both values. A client that reads too
 	// slowly is cut off with RESOURCE_EXHAUSTED.
 	Follow(grpc.BidiStreamingServer[ToHost, FromHost]) error
-	// Check only compares: with OK where both agree, and an error as of Follow where they do
-	// not. Hosts ask each other at their start.
+	// Check only compares agreements. It returns OK if they are the same, and otherwise the
+	// error that Follow returns. Hosts ask each other when they start.
 	Check(context.Context, *Agreement) (*Agreement, error)
 	mustEmbedUnimplementedSmallLogServer()
 }
