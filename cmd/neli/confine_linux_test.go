@@ -29,10 +29,13 @@ type confinement struct {
 // directive is a line of a unit.
 type directive struct{ Name, Value string }
 
-// notConfining are directives without a part here. RuntimeDirectory, Slice and SystemCallFilter are the
-// test's own work; the others only systemd can do.
-var notConfining = []string{"ExecStart", "RuntimeDirectory", "RuntimeDirectoryMode", "Restart", "Slice",
-	"SystemCallFilter", "SystemCallErrorNumber", "SystemCallArchitectures", "RestrictAddressFamilies", "RestrictNamespaces"}
+// elsewhere are directives that the test itself carries out (the directory, the cgroup, the list of system
+// calls), and Restart, which only systemd can.
+var elsewhere = []string{"ExecStart", "RuntimeDirectory", "RuntimeDirectoryMode", "Restart", "Slice", "SystemCallFilter"}
+
+// filtered are the directives that filter carries out, with the only values that it knows.
+var filtered = map[string]string{"SystemCallErrorNumber": "EPERM", "SystemCallArchitectures": "native",
+	"RestrictAddressFamilies": "AF_UNIX AF_INET AF_INET6", "RestrictNamespaces": "yes"}
 
 // confiners carry out a directive in a process that has a mount namespace of its own. They run in this
 // order, as systemd has one, and the unit's order does not count.
@@ -123,6 +126,11 @@ func (c *confinement) become() error {
 			if err := f.do(c, v); err != nil {
 				return fmt.Errorf("%s=%s: %w", f.name, v, err)
 			}
+		}
+	}
+	for name, value := range filtered {
+		if wanted[name] != value {
+			return fmt.Errorf("the filter is for %s=%s, and the unit asks for %q", name, value, wanted[name])
 		}
 	}
 	env := append(os.Environ(), programVariable+"=")
