@@ -14,16 +14,29 @@ import (
 // With T = 10 s, brokers with a round trip of half a second cause no trouble: there are no warnings, the first term
 // lasts, and Close hands over.
 func TestFarBrokers(t *testing.T) {
+	testFar(t, 1, func(p *contenderParams) { p.Nomination = neli.Open }, func(p *contenderParams) { p.Nomination = neli.Assigned })
+}
+
+// Three such brokers, each with a log, are no trouble either.
+func TestFarLogs(t *testing.T) {
+	t.Parallel()
+	testFar(t, 3, func(p *contenderParams) { p.Nomination, p.Logs = neli.Open, 3 })
+}
+
+func testFar(t *testing.T, brokers int, ways ...func(*contenderParams)) {
 	const away, timeout, quiet = 500 * time.Millisecond, 10 * time.Second, 12 * time.Second
-	e := newEnv(t, 1, 1, nil)
+	e := newEnv(t, brokers, 1, nil)
 	e.session = 6 * time.Second
 	p := e.proxy(t)
 	require.NoError(t, p.Latency(away))
 	for client := range clients {
-		for _, nomination := range []neli.Nomination{neli.Open, neli.Assigned} {
-			t.Run(client+", "+nomination.String(), func(t *testing.T) {
+		for _, set := range ways {
+			var how contenderParams
+			set(&how)
+			how.Client = client
+			t.Run((&election{params: how}).String(), func(t *testing.T) {
 				t.Parallel()
-				el := exclusive(t, e, nomination, timeout, func(c *contenderParams) { c.Client = client })
+				el := exclusive(t, e, how.Nomination, timeout, func(c *contenderParams) { c.Client, c.Logs = how.Client, how.Logs })
 				el.start("first", through(p))
 				old := el.leader(0, 2*firstLeader)
 				second := el.start("second", through(p))
