@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// compared are the modules whose versions matter.
+// compared lists the modules whose versions the results state.
 var compared = map[string]string{
 	"github.com/confluentinc/confluent-kafka-go/v2": "confluent-kafka-go",
 	"go.etcd.io/etcd/client/v3":                     "etcd's client",
@@ -24,7 +24,7 @@ var compared = map[string]string{
 	"google.golang.org/grpc":                        "grpc-go",
 }
 
-// versions are those of this program's parts; servers tell their own.
+// versions returns the versions of this program's parts. Servers report their own.
 func versions() []string {
 	var list []string
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -38,8 +38,7 @@ func versions() []string {
 	return append(list, "librdkafka "+rdkafka)
 }
 
-// commit is that of the sources, whose figures and pages may differ from it: they are
-// what a run writes.
+// commit returns the commit of the sources. Results and pages may differ from it, since a run writes them.
 func commit(ctx context.Context) string {
 	head, err := git(ctx, "rev-parse", "--short", "HEAD")
 	if err != nil || head == "" {
@@ -57,7 +56,7 @@ func git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// machine is what everything ran on.
+// machine describes the machine.
 func machine() string {
 	model := "unknown CPU"
 	if fs, err := procfs.NewDefaultFS(); err == nil {

@@ -22,12 +22,12 @@ import (
 type comparison struct {
 	n, few, lanes int
 	window        time.Duration // of idle groups
-	settle        time.Duration // how long servers are left alone before, and groups for a part of it
+	settle        time.Duration // how long servers are left alone first; groups are left alone for a part of it
 	only          *regexp.Regexp
 	client        string // another Kafka client to measure beside the default
 }
 
-// beds returns what was asked for.
+// beds returns the beds that were asked for.
 func (o *comparison) beds() []peers.Bed {
 	beds := peers.Beds()
 	if o.client != "" {
@@ -39,7 +39,7 @@ func (o *comparison) beds() []peers.Bed {
 	return slices.DeleteFunc(beds, func(b peers.Bed) bool { return len(b.Systems) == 0 })
 }
 
-// possible says what is missing before anything is begun.
+// possible returns what is missing, before anything is started.
 func (o *comparison) possible() error {
 	if o.n < 1 || o.few < 1 {
 		return fmt.Errorf("-n is %d and -few is %d, must be positive", o.n, o.few)
@@ -57,7 +57,7 @@ func (o *comparison) possible() error {
 	return nil
 }
 
-// compare returns what was measured, and the versions of servers.
+// compare returns the results, and the versions of servers.
 func (o *comparison) compare(ctx context.Context, place peers.Place) (*report.Results, []string, error) {
 	r := &report.Results{}
 	var versions []string
@@ -73,7 +73,7 @@ func (o *comparison) compare(ctx context.Context, place peers.Place) (*report.Re
 	return r, versions, nil
 }
 
-// bed starts servers and measures what is on them.
+// bed starts servers, and measures the systems on them.
 func (o *comparison) bed(ctx context.Context, place peers.Place, bed peers.Bed, r *report.Results) (version string, err error) {
 	logf("starting servers: %s, %s", bed.Family, bed.Name)
 	servers, err := bed.Start(ctx, place)
@@ -137,8 +137,8 @@ func (o *comparison) system(ctx context.Context, place peers.Place, system peers
 	return s, err
 }
 
-// idle measures a group at which nothing happens, not even sampling, at several
-// sizes. Who has just started asks for more than later.
+// idle measures idle groups of several sizes, without sampling. It waits first, since members are busier just after
+// their start.
 func (o *comparison) idle(ctx context.Context, g *trial.Group, system peers.System, servers peers.Servers) ([]idle.Usage, error) {
 	var all []idle.Usage
 	for _, size := range system.Idle {
@@ -154,7 +154,7 @@ func (o *comparison) idle(ctx context.Context, g *trial.Group, system peers.Syst
 		if err := pause.For(ctx, o.settle/6); err != nil {
 			return all, err
 		}
-		// At least one beat of everybody.
+		// At least one beat of every member.
 		u, err := idle.Measure(ctx, max(o.window, system.Lease), g.Pids(), servers.Pids())
 		if err != nil {
 			return all, err
@@ -164,8 +164,8 @@ func (o *comparison) idle(ctx context.Context, g *trial.Group, system peers.Syst
 	return all, nil
 }
 
-// watching measures what a sentinel costs while nothing happens: beside one member that leads,
-// and with more that are registered and lead nothing.
+// watching measures what an idle sentinel costs: with one member, which leads, and with more members that are
+// registered and lead nothing.
 func (o *comparison) watching(ctx context.Context, place peers.Place, system peers.System, servers peers.Servers) (all []report.Watching, err error) {
 	if o.window == 0 || len(system.Registered) == 0 {
 		return nil, nil

@@ -1,8 +1,6 @@
-// Command bench compares this library with other ways to elect a leader: etcd's
-// concurrency.Election, hashicorp/raft, and a lock on Redis; on a Kafka, and without one
-// (package peers of this library). Each candidate and each
-// server is a process of its own: this program executed again, a real Kafka, a
-// redis-server. Linux only.
+// Command bench compares this library, with Kafka and without (package peers), with other ways to elect a leader:
+// etcd's concurrency.Election, hashicorp/raft, and a lock in Redis. Each candidate and each server is a process of its
+// own: this program executed again, a real Kafka, a redis-server. Linux only.
 //
 //	go run . run -n 20                          the comparison; writes results, docs/benchmarks.md and .svg
 //	go run . run -n 2 -idle 3s -settle 1s -only 'raft|1 broker, Open' -results r.json -docs .
@@ -15,16 +13,13 @@
 //	go run . scale -processes 10 -each 10 -roles 100000 -client franz    one size, with both clients
 //	go run . report                             writes all pages and the picture from results/results.json
 //
-// results/README.md says how it is measured, and what is not comparable. Package peers has
-// the systems, package member a candidate, trial what is done to groups of them,
-// clients what is seen of the library's own Kafka clients, probe round trips through
-// the like, measure the arithmetic, idle the accounts of CPU and sockets, steady the
-// long runs, crowd the many, report the page.
+// results/README.md says how it measures, and what is not comparable. The packages: peers has the systems, member a
+// candidate, trial the trials of groups, clients observes the library's own Kafka clients, probe measures round trips
+// through clients like these, measure has the arithmetic, idle the CPU and traffic of idle groups, steady the long
+// runs, crowd the runs with many members, report the pages.
 //
-// Every figure is kept with the run that it is of: its commit, date and command. What
-// a run has not measured keeps its own.
+// Every figure is stored with its run: commit, date and command. Figures that a run has not measured keep their own.
 //
-// Everything runs in a temporary directory and is killed by the kernel when the
-// program ends, in whatever way. An interrupted comparison writes nothing, an
-// interrupted quiet run what it has seen.
+// Everything runs in a temporary directory, and the kernel kills it when the program ends, in whatever way. An
+// interrupted comparison writes nothing. An interrupted quiet run writes what it has measured so far.
 package main

@@ -91,8 +91,8 @@ func rewrite(args []string) error {
 	return f.update(func(*report.Results) {})
 }
 
-// keep is a command that measures: it runs it, and puts what it returns into the
-// results. about is what is to be said of the run but for when, of what and on what.
+// keep runs a command that measures, and adds its results. about describes the run, apart from its date, its sources and
+// the machine.
 func (f *files) keep(about *report.Run, do func(context.Context, peers.Place) (*report.Results, error)) error {
 	return inPlace(func(ctx context.Context, place peers.Place) error {
 		began := time.Now()
@@ -236,8 +236,7 @@ func scale(args []string) error {
 	})
 }
 
-// small prints what it measures: it is about programs as users build them, and depends
-// on no other run.
+// small prints what it measures. It is about programs as users build them, and does not depend on other runs.
 func small(args []string) error {
 	set := flag.NewFlagSet("footprint", flag.ContinueOnError)
 	n := set.Int("n", 5, "how often each program is started")
@@ -256,8 +255,8 @@ func small(args []string) error {
 	})
 }
 
-// inPlace does something in a directory and with processes of its own, of which
-// nothing is left, however it ends. What went wrong stays to be read.
+// inPlace calls a function with a directory and processes of its own. Nothing of these is left, however it ends, but after
+// an error the directory is kept.
 func inPlace(do func(context.Context, peers.Place) error) (err error) {
 	if err := kafkatest.Find(); err != nil {
 		return err

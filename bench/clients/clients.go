@@ -1,5 +1,4 @@
-// Package clients looks over the library's shoulder: its Kafka clients, seen where it
-// makes them. Nothing of them is changed.
+// Package clients observes the library's Kafka clients where the library makes them. It does not change them.
 package clients
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Observed is a provider, and what was seen of it.
+// Observed is a provider that records what the library does with it.
 type Observed struct {
 	kafka.Provider
 	now func() time.Duration
@@ -25,7 +24,7 @@ type Observed struct {
 	metadata         time.Duration
 }
 
-// Observe returns one of which nothing has been seen. now is the clock of Metadata.
+// Observe returns an Observed that has recorded nothing yet. now is the clock of Metadata.
 func Observe(p kafka.Provider, now func() time.Duration) *Observed {
 	return &Observed{Provider: p, now: now}
 }
@@ -33,7 +32,7 @@ func Observe(p kafka.Provider, now func() time.Duration) *Observed {
 // Franz is the name of the other client than the default.
 const Franz = "franz"
 
-// Named returns the provider of a name: "" is the library's default.
+// Named returns the provider of that name; "" is the library's default.
 func Named(name string) (kafka.Provider, error) {
 	switch name {
 	case "":
@@ -62,22 +61,21 @@ func (o *Observed) note(where *map[string]string, props map[string]string) {
 	*where = maps.Clone(props)
 }
 
-// Properties are those that the library gave its producer and its reader, nil before
-// it made them.
+// Properties returns the properties that the library gave its producer and its reader, nil before it made them.
 func (o *Observed) Properties() (producer, reader map[string]string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.producer, o.reader
 }
 
-// Metadata is when a broker first described the topic, 0 before.
+// Metadata returns when a broker first described the topic; 0 before that.
 func (o *Observed) Metadata() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.metadata
 }
 
-// Admin returns one whose answers are seen.
+// Admin returns an admin client whose answers are recorded.
 func (o *Observed) Admin(p kafka.Producer) (kafka.Admin, error) {
 	a, err := o.Provider.Admin(p)
 	if err != nil {

@@ -1,8 +1,7 @@
-// Package footprint measures what a program costs that does nothing but use the library,
-// with each Kafka client and without a broker: the size of its binary, the modules in it,
-// its start, its memory and its threads. The programs are commands of their own, since a
-// binary has what its imports have. Programs that use other ways to elect a leader within
-// their members are built, to be compared.
+// Package footprint measures the cost of a program that only uses the library, with each Kafka client and without a
+// broker: the size of its binary, the modules in it, its start, its memory and its threads. The programs are commands
+// of their own, since a binary contains its imports. For comparison, it also builds programs that elect a leader
+// among their members in other ways.
 package footprint
 
 import (
@@ -30,17 +29,17 @@ import (
 type Usage struct {
 	Client           string
 	Binary, Stripped int64         // bytes
-	Modules          int           // in it, but for this project's
+	Modules          int           // number of modules in it, without this project's
 	Start            time.Duration // from its start until it knows who leads; the median; 0: it is only built
-	Memory           uint64        // resident, in bytes, after it has stood by for a while; the median
+	Memory           uint64        // resident, in bytes, after some time on standby; the median
 	Threads          int
 }
 
-// standBy is for how long a program stands by before its memory is looked at.
+// standBy is how long a program is on standby before its memory is measured.
 const standBy = 5 * time.Second
 
-// Programs are what is built, the environment that it is built with, and what it needs to
-// run: nothing for those that are only built.
+// Programs lists the programs, the environments for building them, and what they need to run: nothing for those that
+// are only built.
 var Programs = []struct{ Name, Env, Needs string }{{"default", "CGO_ENABLED=1", needsKafka}, {"franz", "CGO_ENABLED=0", needsKafka},
 	{"peers", "CGO_ENABLED=0", needsHosts}, {"raft", "CGO_ENABLED=0", ""}, {"etcd", "CGO_ENABLED=0", ""}}
 
@@ -75,7 +74,7 @@ func Measure(ctx context.Context, place peers.Place, n int) ([]Usage, error) {
 		return nil, err
 	}
 	servers := map[string]string{needsKafka: kafka.Bootstrap(), needsHosts: strings.Join(hosts, ",")}
-	// One that leads; of peers as many as have a log host inside.
+	// One program leads. With peers, there are as many as there are log hosts, which are inside them.
 	leaders := []*exec.Cmd{command(place, "default", servers[needsKafka])}
 	for i := range hosts {
 		leaders = append(leaders, command(place, "peers", servers[needsHosts], fmt.Sprint(i)))
@@ -106,8 +105,7 @@ func Measure(ctx context.Context, place peers.Place, n int) ([]Usage, error) {
 	return usages, nil
 }
 
-// lead starts programs and waits until each knows who leads. end ends them, after an error,
-// too.
+// lead starts programs, and waits until each knows who leads. end ends them; call it even after an error.
 func lead(ctx context.Context, programs []*exec.Cmd) (end func(), err error) {
 	var all []*running
 	end = func() {
@@ -130,8 +128,7 @@ func lead(ctx context.Context, programs []*exec.Cmd) (end func(), err error) {
 	return end, nil
 }
 
-// build returns the size of a program, and how many modules are in it that are not this
-// project's.
+// build returns the size of a program, and the number of modules in it that are not this project's.
 func build(ctx context.Context, place peers.Place, name, env, flags string) (size int64, modules int, err error) {
 	out := filepath.Join(place.Dir, name)
 	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags="+flags, "-o", out, "./footprint/"+name)
@@ -155,10 +152,10 @@ func build(ctx context.Context, place peers.Place, name, env, flags string) (siz
 	return info.Size(), modules, nil
 }
 
-// project is what the paths of this project's modules begin with.
+// project is the prefix of the paths of this project's modules.
 const project = "github.com/goneli/neli"
 
-// running is a program.
+// running is a program that runs.
 type running struct {
 	cmd   *exec.Cmd
 	in    io.Closer
@@ -166,7 +163,7 @@ type running struct {
 	began time.Time
 }
 
-// command is a program's: where the servers are, the group, and which log host is inside.
+// command returns a program's command, with the servers' addresses, the group, and the log host inside it.
 func command(place peers.Place, name, servers string, host ...string) *exec.Cmd {
 	return exec.Command(filepath.Join(place.Dir, name), append([]string{servers, "footprint"}, host...)...)
 }
@@ -185,7 +182,7 @@ func start(cmd *exec.Cmd) (*running, error) {
 	return r, cmd.Start()
 }
 
-// knows waits until the program knows who leads, for a minute at most.
+// knows waits until the program knows who leads, at most a minute.
 func (r *running) knows(ctx context.Context) error {
 	defer time.AfterFunc(time.Minute, func() { _ = r.cmd.Process.Kill() }).Stop()
 	if !r.lines.Scan() || r.lines.Text() != program.Knows {

@@ -23,7 +23,7 @@ func median[T cmp.Ordered](samples []sample, of func(sample) T) T {
 	return values[len(values)/2]
 }
 
-// Table shows them side by side.
+// Table returns a Markdown table of the programs.
 func Table(usages []Usage) string {
 	const mb = 1e6
 	var b strings.Builder

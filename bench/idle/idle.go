@@ -1,6 +1,5 @@
-// Package idle measures what a group costs at which nothing happens: CPU by the
-// kernel's accounts of processes, messages and bytes by its accounts of TCP sockets.
-// Both are had in the same way for every system.
+// Package idle measures what an idle group costs: CPU, from the kernel's accounts of processes, and messages and bytes,
+// from its accounts of TCP sockets. Both work the same for every system.
 package idle
 
 import (
@@ -15,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Usage is what was used each second. A message is a TCP segment with payload: on
-// the loopback device, with its large segments, one write as a rule.
+// Usage is the usage per second. A message is a TCP segment with payload: on the loopback device, with its large
+// segments, usually one write.
 type Usage struct {
 	Members         int
 	MembersCPU      float64 // of one core, all members together
@@ -28,7 +27,7 @@ type Usage struct {
 	InnerMessages, InnerBytes float64
 }
 
-// Resident is the memory of a process that is not paged out, in bytes.
+// Resident returns the resident memory of a process, in bytes.
 func Resident(pid int) (uint64, error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -38,7 +37,7 @@ func Resident(pid int) (uint64, error) {
 	return status.VmRSS, err
 }
 
-// account is what had been used at a time.
+// account is the total usage up to a time.
 type account struct {
 	at      time.Time
 	cpu     map[int]float64
@@ -47,8 +46,8 @@ type account struct {
 
 type socket struct{ sentBytes, sent, gotBytes, got uint64 }
 
-// Measure waits for the window's time and returns what members and servers used in
-// it. No servers: the members are.
+// Measure waits for the window, and returns what members and servers used meanwhile. Without servers, the members are the
+// servers.
 func Measure(ctx context.Context, window time.Duration, members, servers []int) (Usage, error) {
 	var before, after [2]account
 	var err error
@@ -80,15 +79,14 @@ func Measure(ctx context.Context, window time.Duration, members, servers []int) 
 	return u, nil
 }
 
-// spent is what some processes used each second.
+// spent returns what some processes used per second.
 type spent struct {
 	cpu                            float64
 	sentBytes, sent, gotBytes, got float64
 }
 
-// usage tells traffic of members from that between servers. A socket counts what
-// its own end sent and received; between two members, or two servers, what one
-// received is what another sent, and counts once.
+// usage separates the traffic of members from that between servers. A socket counts what its own end sent and received.
+// Between two members, or two servers, what one received is what the other one sent, and counts once.
 func usage(members int, apart bool, m, s spent) Usage {
 	u := Usage{Members: members, MembersCPU: m.cpu, ServersCPU: s.cpu, Messages: m.sent, Bytes: m.sentBytes}
 	if apart {
@@ -100,8 +98,8 @@ func usage(members int, apart bool, m, s spent) Usage {
 	return u
 }
 
-// used counts a socket that is new from its beginning. One that is gone is not
-// counted: an idle group has lasting connections.
+// used counts a new socket from its beginning. A socket that is gone is not counted, since idle groups keep their
+// connections.
 func used(before, after account) spent {
 	seconds := after.at.Sub(before.at).Seconds()
 	var u spent

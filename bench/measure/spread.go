@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Spread is what a table tells of some measurements.
+// Spread is a table's summary of some measurements.
 type Spread struct {
 	N                          int
 	Min, Median, P95, P99, Max float64
 }
 
-// SpreadOf sorts. The median of an even number is the mean of the middle two; the
-// percentiles are the nearest rank: the 99th is the maximum of fewer than a hundred.
+// SpreadOf returns the spread of measurements, which it sorts. The median of an even number is the mean of the middle two.
+// Percentiles are the nearest rank: the 99th of fewer than a hundred is the maximum.
 func SpreadOf(values []float64) Spread {
 	v := slices.Sorted(slices.Values(values))
 	n := len(v)
@@ -24,7 +24,7 @@ func SpreadOf(values []float64) Spread {
 	return Spread{N: n, Min: v[0], Max: v[n-1], Median: (v[(n-1)/2] + v[n/2]) / 2, P95: rank(0.95), P99: rank(0.99)}
 }
 
-// InRow adds up each n that follow each other.
+// InRow returns the sums of each n successive values.
 func InRow(n int, values []float64) []float64 {
 	var sums []float64
 	for row := range slices.Chunk(values, n) {
@@ -40,12 +40,11 @@ func InRow(n int, values []float64) []float64 {
 	return sums
 }
 
-// Silence is T′, how long a claimant of neli waits: T on the slowest clock that is
-// allowed, by the fastest.
+// Silence returns T′, how long a claimant of neli waits: T by the slowest clock that is allowed, measured by the fastest.
 func Silence(t time.Duration) time.Duration {
 	const drift = 0.0005
 	return time.Duration(float64(t)*(1+drift)/(1-drift)) + time.Millisecond
 }
 
-// Milliseconds is a duration as results keep it.
+// Milliseconds returns a duration in the form of the results.
 func Milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

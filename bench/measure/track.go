@@ -1,6 +1,5 @@
-// Package measure turns what members saw of their own leadership into figures. It
-// is pure: all times are readings of the machine's one monotonic clock, which were
-// taken elsewhere.
+// Package measure turns what members saw of their own leadership into figures. It is pure: all times are readings of the
+// machine's monotonic clock, taken elsewhere.
 package measure
 
 import (
@@ -9,37 +8,35 @@ import (
 	"time"
 )
 
-// Sample is one answer of a member to "do you lead?": one that differs from the one
-// before, that comes after a pause in sampling, or that says after a while that it
-// still leads.
+// Sample is one answer of a member to "do you lead?" that is reported: it differs from the one before, comes after a pause
+// in sampling, or confirms after a while that the member still leads.
 type Sample struct {
-	Asked time.Duration // the answer is of some instant between this
+	Asked time.Duration // the answer is from some instant between this
 	At    time.Duration // and this
 	Prev  time.Duration // when the question before was asked
 	Leads bool
-	Gap   bool // nothing was asked for so long that the process may have been stopped
+	Gap   bool // there was no sample for so long that the process may have been stopped
 }
 
-// Span is a time in which every sample said "I lead". The member leads for certain
-// from From, when the first such answer was there, to To, when the last one that is
-// known of was asked for. A single answer has From after To, and is of some instant
-// between First and From.
+// Span is a time in which every sample said "I lead". The member certainly leads from From, when the first such answer had
+// come, to To, when the last known one was asked for. A single answer has From after To, and is from some instant between
+// First and From.
 type Span struct {
 	First, From, To time.Duration
-	Open            bool // it goes on, as far as is known
-	Resumed         bool // a gap in the sampling parts it from the span before
+	Open            bool // as far as is known, it continues
+	Resumed         bool // only a gap in sampling separates it from the span before
 }
 
 // Track is the leadership of one member.
 type Track struct {
 	Spans []Span
-	Lost  []time.Duration // when it was first seen not to lead any more
+	Lost  []time.Duration // when it was first seen to lead no longer
 }
 
-// Leads tells what the newest sample said.
+// Leads returns what the newest sample said.
 func (t *Track) Leads() bool { return len(t.Spans) > 0 && t.Spans[len(t.Spans)-1].Open }
 
-// Last is the newest span, if there is one.
+// Last returns the newest span, if there is one.
 func (t *Track) Last() (Span, bool) {
 	if len(t.Spans) == 0 {
 		return Span{}, false
@@ -47,8 +44,8 @@ func (t *Track) Last() (Span, bool) {
 	return t.Spans[len(t.Spans)-1], true
 }
 
-// Add takes the next sample. A gap ends a span even if the member leads after it:
-// who was stopped has not led meanwhile.
+// Add adds the next sample. A gap ends a span even if the member leads after it, since a stopped process did not lead
+// meanwhile.
 func (t *Track) Add(s Sample) {
 	led := t.Leads()
 	if led {
@@ -68,16 +65,15 @@ func (t *Track) Add(s Sample) {
 	}
 }
 
-// Cut closes the span that is open, as when the process is killed: what is not known
-// by then is not known.
+// Cut closes the open span, for example when the process is killed.
 func (t *Track) Cut() {
 	if t.Leads() {
 		t.Spans[len(t.Spans)-1].Open = false
 	}
 }
 
-// Bridged returns the spans as if there had been no gaps: for a process that nobody
-// stopped, and that was kept from its samples by a busy machine.
+// Bridged returns the spans as if there had been no gaps. It is for a process that was not stopped, but could not sample on
+// a busy machine.
 func (t *Track) Bridged() []Span {
 	var spans []Span
 	for _, s := range t.Spans {
@@ -96,7 +92,7 @@ func (t *Track) Since(at time.Duration) []Span {
 	return slices.DeleteFunc(slices.Clone(t.Spans), func(s Span) bool { return s.From < at })
 }
 
-// Clip leaves of spans what is after a time.
+// Clip returns the parts of spans after a time.
 func Clip(spans []Span, since time.Duration) []Span {
 	var clipped []Span
 	for _, s := range spans {
@@ -108,8 +104,8 @@ func Clip(spans []Span, since time.Duration) []Span {
 	return clipped
 }
 
-// Overlap returns for how long spans of a and b covered the same time for certain,
-// and whether they met at all: one answer inside the other's span has no length.
+// Overlap returns how long spans of a and b certainly covered the same time, and whether they met at all: a single answer
+// inside the other's span has no length.
 func Overlap(a, b []Span) (length time.Duration, met bool) {
 	for _, x := range a {
 		for _, y := range b {
@@ -126,8 +122,8 @@ func Overlap(a, b []Span) (length time.Duration, met bool) {
 // within: a single answer that was given while o lasted.
 func (s Span) within(o Span) bool { return s.From > s.To && o.From <= s.First && s.From <= o.To }
 
-// Vacant returns for how long nobody was seen to lead between two times, and the longest
-// time of that at a stretch. A span that is open lasts.
+// Vacant returns for how long no member was seen to lead between two times, and the longest such period. An open span
+// continues.
 func Vacant(spans []Span, from, to time.Duration) (vacant, longest time.Duration) {
 	spans = slices.SortedFunc(slices.Values(spans), func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 	miss := func(d time.Duration) { vacant, longest = vacant+max(0, d), max(longest, d) }

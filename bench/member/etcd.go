@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// etcdContender campaigns with a session, and with a new one when that is lost.
+// etcdContender campaigns with a session, and with a new one when that one is lost.
 type etcdContender struct {
 	client *clientv3.Client
 	name   string
@@ -22,7 +22,7 @@ type etcdContender struct {
 	ttl    int
 
 	session atomic.Pointer[concurrency.Session] // the present one
-	won     atomic.Pointer[concurrency.Session] // that of the campaign which was won
+	won     atomic.Pointer[concurrency.Session] // the session of the campaign that was won
 
 	stop  context.CancelFunc
 	ended sync.WaitGroup
@@ -45,7 +45,7 @@ func newEtcd(p Params) (Contender, error) {
 	return c, nil
 }
 
-// term campaigns and leads until the session is lost or the end has come.
+// term campaigns and leads until the session is lost or the contender closes.
 func (c *etcdContender) term(ctx context.Context) error {
 	var options []concurrency.SessionOption
 	if c.ttl > 0 {
@@ -55,7 +55,7 @@ func (c *etcdContender) term(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer session.Close() // revokes, so that a follower that leaves is in nobody's way
+	defer session.Close() // revokes the session, so that a follower that leaves does not delay others
 	c.session.Store(session)
 	// Not longer than the session: a campaign does not notice that its own key is gone.
 	campaign, cancel := context.WithCancel(session.Ctx())
@@ -71,7 +71,7 @@ func (c *etcdContender) term(ctx context.Context) error {
 	case <-session.Done():
 		return errors.New("the session was lost")
 	case <-ctx.Done():
-		c.won.Store(nil) // first: who resigns does not lead
+		c.won.Store(nil) // first, since a process that resigns must not lead
 		return election.Resign(c.client.Ctx())
 	}
 }

@@ -19,18 +19,17 @@ type Contender interface {
 	Leads() bool
 	// Ready reports whether it leads, or would take over if the leader failed now.
 	Ready() bool
-	// Close gives up leadership as the system's documentation has it. Leads is false
-	// when it returns.
+	// Close gives up leadership as the system's documentation recommends. Leads is false when it returns.
 	Close() error
 }
 
-// changer is a Contender whose group has to be told of new members.
+// changer is a Contender whose group must be told of new members.
 type changer interface {
 	Add(Voter) error
 	Remove(Voter) error
 }
 
-// learner is a Contender that tells how it came to know who leads.
+// learner is a Contender that reports how it learnt who leads.
 type learner interface{ Learnt() Learnt }
 
 // checker is a Contender whose Leads asks more than one question.
@@ -44,7 +43,7 @@ type process struct {
 	out io.Writer
 }
 
-// Main is a member's life, which ends after close or with the parent's.
+// Main runs a member. It ends after close, or when the parent ends.
 func Main() error {
 	in := bufio.NewScanner(os.Stdin)
 	if !in.Scan() {
@@ -93,7 +92,7 @@ func (p *process) do(c Command) Line {
 	case DoClose:
 		p.tell(Line{Say: SayClosing})
 		err = p.Close()
-		p.sampler.pass() // what was told last is that it does not lead
+		p.sampler.pass() // so that its last report says that it does not lead
 	case DoCheck:
 		answer.Check = p.check()
 	case DoSample:
@@ -132,7 +131,7 @@ func (p *process) awaitReady() {
 	}
 }
 
-// check lets Go's own benchmark runner ask for about a second.
+// check measures Leads with Go's own benchmark runner, for about a second.
 func (p *process) check() *Check {
 	ask := p.Leads
 	if c, ok := p.Contender.(checker); ok {
@@ -149,7 +148,7 @@ func (p *process) check() *Check {
 		Allocs: r.AllocsPerOp(), Bytes: r.AllocedBytesPerOp()}
 }
 
-// tell writes one line in one write: what is written survives SIGKILL.
+// tell writes one line in a single write, so that it survives SIGKILL.
 func (p *process) tell(l Line) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

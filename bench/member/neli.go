@@ -58,7 +58,7 @@ func newNeli(p Params) (Contender, error) {
 	return c, nil
 }
 
-// provider makes that of Kafka, with where it is, or that of small logs.
+// provider returns the provider of Kafka, with its addresses, or that of small logs.
 func (c *neliContender) provider(p Params) (kafka.Provider, neli.KafkaConfigMap, error) {
 	if len(p.Hosts) == 0 {
 		provider, err := clients.Named(p.Client)
@@ -89,7 +89,7 @@ func (c *neliContender) lead() {
 	}
 }
 
-// A member that joins knows the holders soon; one of a new group waits for them.
+// A member that joins learns the holders quickly. A member of a new group waits for them.
 const (
 	learnEvery = 2 * time.Millisecond
 	learnSoon  = time.Second
@@ -117,7 +117,7 @@ func (c *neliContender) Learnt() Learnt {
 	return Learnt{Metadata: c.metadata(), Holders: time.Duration(c.holders.Load())}
 }
 
-// Leads: all there is.
+// Leads reports whether it leads all roles.
 func (c *neliContender) Leads() bool {
 	for role := range c.roles {
 		if !c.IsLeaderOf(role) {
@@ -127,7 +127,7 @@ func (c *neliContender) Leads() bool {
 	return true
 }
 
-// Check is the library's, of any one role.
+// Check is the library's check, of any one role.
 func (c *neliContender) Check() bool {
 	if c.roles == 1 {
 		return c.IsLeader()
@@ -143,8 +143,8 @@ func (c *neliContender) Ready() bool {
 	return c.Leads() || c.holders.Load() > 0 && (c.assigned == nil || c.assigned.Load())
 }
 
-// groupWatch sees in the log that the group has given an assignment, which the
-// library tells in no other way. Debug lines go no further: they cost CPU.
+// groupWatch sees in the log that the group has made an assignment, which the library shows in no other way. It drops debug
+// lines, which would cost CPU.
 type groupWatch struct {
 	slog.Handler
 	assigned *atomic.Bool

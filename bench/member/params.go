@@ -1,6 +1,5 @@
-// Package member is one candidate of an election, as a process of its own: the
-// program executed again. It contends as its parameters say, asks itself all the
-// time whether it leads, and writes down every change of the answer.
+// Package member is one candidate of an election, as a process of its own: the program executed again. It contends as its
+// parameters say, checks all the time whether it leads, and reports every change of the answer.
 package member
 
 import (
@@ -89,7 +88,7 @@ type Line struct {
 	Error  string          `json:",omitempty"`
 }
 
-// Learnt is how a member came to know who leads; 0 for what has not been yet.
+// Learnt says when a member learnt who leads; 0 for what has not happened yet.
 type Learnt struct {
 	Metadata time.Duration // when a server first described the log to it; without a broker, when it began to ask
 	Holders  time.Duration // when it knew the holders of all roles

@@ -62,7 +62,7 @@ func newRaft(p Params) (Contender, error) {
 	return c, err
 }
 
-// Leads is what the node believes. VerifyLeader would ask the others: a round trip.
+// Leads returns what the node believes. VerifyLeader would cost a round trip to the others.
 func (c *raftContender) Leads() bool { return c.State() == raft.Leader }
 
 // Ready: it leads, or has heard of a leader since it was started.

@@ -13,9 +13,8 @@ import (
 	goredislib "github.com/redis/go-redis/v9"
 )
 
-// redisContender locks, and extends the lock each third of its expiry: redsync
-// leaves that to its users. It has no means of being told that a lock is free:
-// candidates ask again and again.
+// redisContender takes the lock, and extends it after each third of its expiry, which redsync leaves to its users. Nothing
+// tells candidates that a lock is free, so they ask again and again.
 type redisContender struct {
 	client  *goredislib.Client
 	sync    *redsync.Redsync
@@ -61,7 +60,7 @@ func (c *redisContender) term(ctx context.Context) {
 	c.tried.Store(true)
 	mutex := c.sync.NewMutex(c.group, c.options...)
 	if mutex.LockContext(ctx) != nil {
-		return // after 32 tries; once more, then
+		return // after 32 tries; the caller tries again
 	}
 	held := mutex.Until()
 	c.until.Store(&held)
@@ -70,7 +69,7 @@ func (c *redisContender) term(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
-			c.until.Store(nil) // first: who unlocks does not lead
+			c.until.Store(nil) // first, since a process that unlocks must not lead
 			if _, err := mutex.Unlock(); err != nil {
 				fmt.Fprintln(os.Stderr, "unlock:", err)
 			}

@@ -10,12 +10,12 @@ import (
 // A busy machine makes shorter ones.
 const Gap = 100 * time.Millisecond
 
-// A sampler asks a Contender again and again whether it leads.
+// A sampler checks again and again whether a Contender leads.
 type sampler struct {
 	ask    func() bool
 	tell   func(Line)
 	change chan time.Duration // of the interval
-	now    chan chan struct{} // a sample at once, please
+	now    chan chan struct{} // requests for a sample at once
 
 	prev  time.Duration // when the last question was asked
 	told  time.Duration // and the last one that was told of
@@ -23,7 +23,7 @@ type sampler struct {
 	any   bool
 }
 
-// still is how often a leader says that it leads: if it is killed, that is known.
+// still is how often a leader reports that it still leads, so that this is known if it is killed.
 const still = 50 * time.Millisecond
 
 func startSampler(c Contender, every time.Duration, tell func(Line)) *sampler {
@@ -32,8 +32,8 @@ func startSampler(c Contender, every time.Duration, tell func(Line)) *sampler {
 	return s
 }
 
-// run samples for ever. After a suspension the ticker is due at once, so that the
-// first answer is that of a process which has just woken.
+// run samples forever. After a suspension the ticker fires at once, so the first answer is that of a process that has just
+// woken.
 func (s *sampler) run(every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

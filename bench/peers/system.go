@@ -1,5 +1,4 @@
-// Package peers has the systems that are compared: their servers, and what their
-// candidates are told.
+// Package peers has the systems that are compared: their servers, and the parameters of their candidates.
 package peers
 
 import (
@@ -13,7 +12,7 @@ import (
 	"github.com/goneli/neli/testkit/nursery"
 )
 
-// Place is where servers and members run.
+// Place has the directory and the processes of servers and members.
 type Place struct {
 	*nursery.Nursery
 	Dir string // for data and logs
@@ -43,7 +42,7 @@ type Bed struct {
 	Systems []System
 }
 
-// Kind is what is done to a group.
+// Kind is a kind of trial.
 type Kind string
 
 // Kinds of trials.
@@ -56,7 +55,7 @@ const (
 	Join    Kind = "join"
 )
 
-// common are the trials of everybody.
+// common are the trials of all systems.
 var common = []Kind{Kill, Stop, First, Hand, Join}
 
 // A System is one way to elect a leader, with its settings.
@@ -65,11 +64,11 @@ type System struct {
 	Bed     string
 	Setting string
 	Client  string        // of Kafka; "" for the library's default
-	Lease   time.Duration // nominal; nobody else leads for about so long after a crash
+	Lease   time.Duration // nominal; no other member leads for about this long after a crash
 	Beat    time.Duration // faults are spread over it
-	Settle  time.Duration // how long a join or a return may go on to stir the group
+	Settle  time.Duration // how long a join or a return may disturb the group
 	Timed   bool          // the lease is T, and the aims are about it
-	Inside  bool          // the members are the servers: one alone is no majority, and what dies is both
+	Inside  bool          // the members are the servers: one alone is no majority, and a crash hits both
 	Few     bool          // its lease is so long that it is measured less often
 	Idle    []int         // sizes of idle groups
 	Roles   int           // more than one: a member leads if it leads them all, and a group begins with one
@@ -84,8 +83,8 @@ type System struct {
 // Name is unique.
 func (s System) Name() string { return fmt.Sprintf("%s, %s, %s", s.Family, s.Bed, s.Setting) }
 
-// A Group tells the members of one election what to do. Seats are numbered from 0;
-// a seat is taken by one process at a time.
+// A Group has the parameters of the members of one election. Seats are numbered from 0, and one process at a time takes a
+// seat.
 type Group interface {
 	Params(seat, incarnation int) (member.Params, error)
 	// Voter is not empty if the group has to be told that a seat beyond the first
@@ -93,7 +92,7 @@ type Group interface {
 	Voter(seat int) member.Voter
 }
 
-// plain is a group whose members need to know its name and the servers only.
+// plain is a group whose members need only its name and the servers.
 type plain struct{ params member.Params }
 
 func (g plain) Params(seat, incarnation int) (member.Params, error) {
@@ -136,7 +135,7 @@ func (g clientele) Params(seat, incarnation int) (member.Params, error) {
 	return p, err
 }
 
-// Beds returns all that is compared.
+// Beds returns all beds.
 func Beds() []Bed {
 	return []Bed{kafkaBed(1), kafkaBed(3), etcdBed(false), etcdBed(true), raftBed(), peersBed(), redisBed()}
 }

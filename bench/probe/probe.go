@@ -1,6 +1,6 @@
-// Package probe measures what a round trip is: a record is appended to a log and read back
-// by the same process. On a Kafka with the library's own clients: its properties, on a
-// topic that it has created. On a log host in another process with the library's connection.
+// Package probe measures round trips: a process appends a record to a log and reads it back. With Kafka it uses clients with
+// the library's properties, on a topic that the library has created. With a log host in another process it uses the
+// library's connection.
 package probe
 
 import (
@@ -31,7 +31,7 @@ type Probe struct {
 	said int // records
 }
 
-// way is how a record gets into a log, and back.
+// way appends records to a log and reads them back.
 type way interface {
 	append(value []byte) error
 	// read waits for a record for a tenth of a second.
@@ -39,7 +39,7 @@ type way interface {
 	close()
 }
 
-// Open has the library create the topic, and makes clients like its own.
+// Open lets the library create the topic, and makes clients like the library's.
 func Open(ctx context.Context, bootstrap string) (*Probe, error) {
 	producing, reading, err := properties(ctx, bootstrap)
 	if err != nil {
@@ -115,7 +115,7 @@ func (k *kafkaWay) assign(ctx context.Context, provider kafka.Provider) error {
 	return k.reader.Assign(topic, []int64{extents[0].End})
 }
 
-// append does not wait: what is not acknowledged is not read back.
+// append does not wait for the acknowledgement: a record that is not acknowledged is not read back.
 func (k *kafkaWay) append(value []byte) error {
 	return k.producer.Append(topic, 0, value, func(error) {})
 }
@@ -153,7 +153,7 @@ func (p *Probe) RoundTrips(ctx context.Context, n int) ([]float64, error) {
 	return taken, nil
 }
 
-// InRow returns n that follow each other at once, after one that warms.
+// InRow returns n round trips that follow each other at once, after one for warming up.
 func (p *Probe) InRow(ctx context.Context, n int) ([]float64, error) {
 	if _, err := p.trip(ctx); err != nil {
 		return nil, err

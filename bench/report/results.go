@@ -1,4 +1,4 @@
-// Package report writes what was measured: a summary with a picture, and pages with all rows.
+// Package report writes the results: a summary with a picture, and pages with all rows.
 package report
 
 import (
@@ -16,9 +16,8 @@ import (
 	"github.com/goneli/neli/bench/trial"
 )
 
-// Results are kept, so that the page can be written anew without measuring anew.
-// Everything names the run in which it was measured: what is measured anew replaces
-// what was there of the same name, and nothing else gets a newer commit or date.
+// Results are stored, so that the pages can be written again without measuring again. Everything names the run in which it was
+// measured. New measurements replace those of the same name, and only these get a newer commit and date.
 type Results struct {
 	Runs    []Run
 	Beds    []Bed
@@ -29,7 +28,7 @@ type Results struct {
 	Scale   []crowd.Outcome  `json:",omitempty"` // one of each size
 }
 
-// Run is when, of which sources, how and on what something was measured.
+// Run says when, from which sources, how and on which machine something was measured.
 type Run struct {
 	ID       string // unique, and ascending with time
 	Commit   string
@@ -111,7 +110,7 @@ func put[E any](list []E, e E, same, alike func(E) bool) []E {
 	return slices.Insert(list, at, e)
 }
 
-// anew replaces all if there is anything to replace it with, and stamps that.
+// anew replaces all by the new results, if there are any, and stamps these.
 func anew[E any](old, fresh []E, stamp func(*E)) []E {
 	if len(fresh) == 0 {
 		return old

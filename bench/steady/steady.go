@@ -1,5 +1,5 @@
-// Package steady counts the terms that are lost while nobody does anything to the
-// members: in quiet, and while brokers are restarted in turn, or fail.
+// Package steady counts the terms that are lost while nothing is done to the members: when nothing happens, and while brokers
+// are restarted in turn or fail.
 package steady
 
 import (
@@ -30,7 +30,7 @@ type Outcome struct {
 	Double   float64 // ms with two
 }
 
-// sampling is coarser than in trials: a term that is lost is missed for much longer.
+// sampling is coarser than in trials, since a lost term shows for much longer.
 const sampling = 5 * time.Millisecond
 
 // Log is told how it goes on.
@@ -65,8 +65,8 @@ func Quiet(ctx context.Context, place peers.Place, length time.Duration, log Log
 	return outcomes, all.Wait()
 }
 
-// settle waits until a group is whole, and a moment longer: starting brokers and
-// processes, and creating topics, are not quiet.
+// settle waits until a group is whole, and a little longer, since starting brokers and processes and creating topics disturb
+// it.
 func settle(ctx context.Context, g *trial.Group) error {
 	if err := g.Ready(ctx, peers.Size); err != nil {
 		return err

@@ -1,5 +1,4 @@
-// Package trial puts groups of candidates through what is to be measured: one of
-// them is killed, stopped, closed, or a fourth one joins.
+// Package trial runs trials with groups of candidates: one of them is killed, stopped or closed, or a fourth one joins.
 package trial
 
 import (
@@ -22,8 +21,7 @@ import (
 // MemberCommand is the subcommand that makes this program a candidate.
 const MemberCommand = "member"
 
-// patience is how long a member may take for a command. A Close may wait for a
-// successor.
+// patience is how long a member may take for a command. Close may wait for a successor.
 const patience = time.Minute
 
 // candidate is a member process as the group sees it. What is below group.mu is
@@ -127,7 +125,7 @@ func (c *candidate) tell(what any) error {
 	return err
 }
 
-// do has the member carry out a command.
+// do makes the member carry out a command.
 func (c *candidate) do(ctx context.Context, command member.Command) (member.Line, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"github.com/goneli/neli/testkit/pause"
 )
 
-// Do carries out one trial on a group of three and makes it one of three again.
+// Do carries out one trial with a group of three, and restores the group to three members.
 func (g *Group) Do(ctx context.Context, kind peers.Kind, r *Results) error {
 	trials := map[peers.Kind]func(context.Context, *Results) error{peers.First: g.first, peers.Restart: g.restart,
 		peers.Kill: g.kill, peers.Stop: g.stop, peers.Hand: g.hand, peers.Join: g.join,
@@ -63,8 +63,7 @@ func (g *Group) first(ctx context.Context, r *Results) error {
 	return nil
 }
 
-// restart closes everybody, the leader last, and starts one process again, or all where
-// one alone can do nothing.
+// restart closes all members, the leader last, and starts one process again, or all if one alone cannot lead.
 func (g *Group) restart(ctx context.Context, r *Results) error {
 	leader, err := g.anyMoment(ctx, min(g.system.Beat, 200*time.Millisecond))
 	if err != nil {
@@ -105,8 +104,8 @@ func (g *Group) others(than *candidate) []*candidate {
 	return slices.DeleteFunc(slices.Clone(g.present), func(c *candidate) bool { return c == than })
 }
 
-// strike sends the leader a signal and waits for the next one. With a lease so short
-// that the start of a process elsewhere would be felt, none is started meanwhile.
+// strike sends the leader a signal, and waits for the next leader. If the lease is so short that the start of another process
+// would disturb the trial, none is started meanwhile.
 func (g *Group) strike(ctx context.Context, old *candidate, s syscall.Signal) (at time.Duration, next measure.Span, err error) {
 	if g.system.Lease <= brief {
 		g.calm.Lock()
@@ -222,7 +221,7 @@ func (g *Group) both(ctx context.Context, old *candidate, woken []measure.Span) 
 // TripsBefore is how many round trips are made before each hand-over.
 const TripsBefore = 3
 
-// hand has the leader close. Nothing else is started meanwhile.
+// hand makes the leader close. No process is started meanwhile.
 func (g *Group) hand(ctx context.Context, r *Results) error {
 	old, err := g.anyMoment(ctx, min(g.system.Beat, 200*time.Millisecond))
 	if err != nil {

@@ -1,5 +1,4 @@
-// Command etcd is a program with an etcd member inside, and an election on it, to be built
-// and compared.
+// Command etcd is a program with an etcd member inside and an election on it. It is built for comparison.
 package main
 
 import (
@@ -25,7 +24,7 @@ func main() {
 	}
 }
 
-// contend leads, alone, until standard input ends.
+// contend leads, without rivals, until standard input ends.
 func contend(ctx context.Context, dir string) error {
 	cfg := embed.NewConfig()
 	cfg.Dir, cfg.LogLevel = dir, "error"

@@ -1,5 +1,5 @@
-// Command peers is a program without a broker. Its first argument is the addresses of the log
-// hosts, with commas; the third one, if there is one, the number of the one inside.
+// Command peers is a program without a broker. Its first argument has the addresses of the log hosts, separated by
+// commas. The third argument, if given, is the number of the log host inside it.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package program is one that does nothing but use the library. It imports nothing else: a
-// binary has what its imports have.
+// Package program has a program that only uses the library. It imports nothing else, since a binary contains its
+// imports.
 package program
 
 import (
@@ -14,11 +14,11 @@ import (
 	"github.com/goneli/neli/kafka"
 )
 
-// Knows is what a program prints once it knows who leads.
+// Knows is what a program prints when it knows who leads.
 const Knows = "knows"
 
-// Main is such a program: it contends for one role until its standard input ends. Its
-// arguments are where the servers are, and the group; kafka: the servers are brokers.
+// Main contends for one role until its standard input ends. Its arguments are the servers' addresses and the group.
+// kafka: the servers are brokers.
 func Main(provider kafka.Provider, kafka bool) {
 	var servers neli.KafkaConfigMap
 	if kafka {

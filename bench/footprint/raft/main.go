@@ -1,5 +1,4 @@
-// Command raft is a program with hashicorp/raft and its store of BoltDB, one node of its own,
-// to be built and compared.
+// Command raft is a program with one node of hashicorp/raft and its store in BoltDB. It is built for comparison.
 package main
 
 import (
@@ -25,7 +24,7 @@ func main() {
 	}
 }
 
-// contend leads, alone, until standard input ends.
+// contend leads, without rivals, until standard input ends.
 func contend(dir, addr string) error {
 	config := raft.DefaultConfig()
 	config.LocalID = raft.ServerID(addr)
@@ -45,7 +44,7 @@ func contend(dir, addr string) error {
 	if err != nil {
 		return err
 	}
-	// It is there already if this is not the first start.
+	// The configuration exists already if this is not the first start.
 	node.BootstrapCluster(raft.Configuration{Servers: []raft.Server{{ID: config.LocalID, Address: transport.LocalAddr()}}})
 	go func() {
 		for leads := range node.LeaderCh() {
