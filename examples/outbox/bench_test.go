@@ -20,12 +20,11 @@ import (
 	"github.com/goneli/neli/testkit/pause"
 )
 
-// benchRows is how many rows are published at a time.
+// benchRows is the number of rows that are published at a time.
 const benchRows = 100_000
 
-// BenchmarkRelay publishes the same rows by a plain loop that is elected by nobody and
-// fenced by nothing, and by a relay with each of its fences, in turn. All of them have a
-// goroutine for each slot, and the same batches.
+// BenchmarkRelay publishes the same rows by a plain loop without election or fences, and by a relay with each of its
+// fences, in turn. All of them have a goroutine for each slot, and the same batches.
 //
 //	go test -run '^$' -bench Relay -benchtime 7x ./outbox
 func BenchmarkRelay(b *testing.B) {
@@ -67,7 +66,7 @@ func BenchmarkRelay(b *testing.B) {
 
 func middle(sorted []float64) float64 { return sorted[len(sorted)/2] }
 
-// config is a relay's with the defaults.
+// config returns a relay's default configuration.
 func (w *world) config(rule string) *config {
 	var c config
 	c.register(pflag.NewFlagSet("", pflag.ContinueOnError))
@@ -75,8 +74,7 @@ func (w *world) config(rule string) *config {
 	return &c
 }
 
-// fill inserts rows of 200 bytes and waits until they are published: how long that took since
-// they were committed.
+// fill inserts rows of 200 bytes, and waits until they are published. It returns how long that took after their commit.
 func (w *world) fill(rows int) time.Duration {
 	pool := w.store.pool
 	ctx := w.t.Context()
@@ -90,8 +88,8 @@ func (w *world) fill(rows int) time.Duration {
 	return time.Since(began)
 }
 
-// plainLoop is what one would write without all this: for each slot a loop that reads, publishes
-// with an idempotent producer, and deletes.
+// plainLoop is the simplest solution: for each slot a loop that reads, publishes with an idempotent producer, and
+// deletes.
 func plainLoop(ctx context.Context, w *world) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.Bootstrap()), kgo.ProducerLinger(0), kgo.RecordPartitioner(byKey{}))
 	if err != nil {

@@ -37,7 +37,7 @@ type config struct {
 	logLevel  string
 }
 
-// Secrets are in the environment, for arguments are public.
+// Secrets come from the environment, since arguments are public.
 const saslPassword = "OUTBOX_SASL_PASSWORD"
 
 func (c *config) register(f *pflag.FlagSet) {
@@ -65,7 +65,7 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	flags.VisitAll(func(f *pflag.Flag) {
 		name := "OUTBOX_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
 		if value, ok := os.LookupEnv(name); ok && !f.Changed {
-			if err := f.Value.Set(value); err != nil { // leaves Changed: it is no argument
+			if err := f.Value.Set(value); err != nil { // does not set Changed, which is for arguments
 				errs = append(errs, fmt.Errorf("%s: %w", name, err))
 			}
 		}
@@ -73,7 +73,7 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// check names all mistakes at once.
+// check returns one error for all mistakes.
 func (c *config) check(flags *pflag.FlagSet) error {
 	var errs []error
 	must := func(ok bool, format string, args ...any) {
@@ -97,16 +97,16 @@ func (c *config) check(flags *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// pool is how the database is connected to. A relay that is suspended within a statement or
-// transaction must not keep its locks: the server ends it.
+// pool returns the configuration of the database connections. If a relay is suspended within a statement or transaction,
+// the server ends it, so that it does not keep its locks.
 //
-// The planner has no choice but to read rows by their index: a batch then costs the same
-// however long the table is. Nothing is known of a table that has just grown, and by guess the
-// planner would read and sort all of it for each batch.
+// The planner is forced to read rows by their index, so that a batch costs the same however long the table is. For a
+// table that has just grown there are no statistics, and the planner would guess, and read and sort all of it for each
+// batch.
 func (c *config) pool() (*pgxpool.Config, error) {
 	cfg, err := pgxpool.ParseConfig(c.database)
 	if err != nil {
-		return nil, fmt.Errorf("--database: %w", err) // without the password
+		return nil, fmt.Errorf("--database: %w", err) // the error does not have the password
 	}
 	params := cfg.ConnConfig.RuntimeParams
 	for name, value := range map[string]string{"application_name": "outbox", "statement_timeout": "30s", "enable_seqscan": "off", "enable_bitmapscan": "off", "enable_sort": "off",
@@ -118,7 +118,7 @@ func (c *config) pool() (*pgxpool.Config, error) {
 	return cfg, nil
 }
 
-// kafka is how Kafka is connected to, by all clients.
+// kafka returns the options of all Kafka clients.
 func (c *config) kafka() ([]kgo.Opt, error) {
 	opts := []kgo.Opt{kgo.SeedBrokers(strings.Split(c.bootstrap, ",")...), kgo.ClientID("outbox"), kgo.ProducerBatchMaxBytes(c.record)}
 	if c.tls || c.tlsCA != "" {

@@ -18,14 +18,13 @@ import (
 	"github.com/goneli/neli/fence"
 )
 
-// headers publishes rows with the leader's token in a header, by which readers know a former
-// leader's late records. A row may be published more than once.
+// headers publishes rows with the leader's token in a header. By this, readers recognise a former leader's late records.
+// A row may be published more than once.
 //
-// A leader claims its slot in the database before it reads there, and deletes only while
-// no later one has claimed. So what a former leader has published and could not delete is
-// published again, and its deletions are of rows whose records came before all of its
-// successor's. Barriers, as leaders need them that keep their state in the topic, are of no
-// use here: a late record has a row that the successor publishes as well, to the same partition.
+// A leader claims its slot in the database before it reads there, and deletes only while no later leader has claimed it.
+// So rows that a former leader has published but could not delete are published again. The rows that it did delete have
+// records before all of its successor's. A leader that keeps its state in the topic would need a barrier there. Here none
+// is needed: the successor also publishes the row of a late record, to the same partition.
 type headers struct {
 	store  *store
 	opts   []kgo.Opt
@@ -80,8 +79,8 @@ func (s *stamped) next(ctx context.Context, published []int64, most limits) ([]r
 	return s.store.next(ctx, s.now.slot, nil, most)
 }
 
-// publish looks first whether the topics take the rows: when Kafka refuses one, others that
-// come later may have been written.
+// publish first checks whether the topics accept the rows. When Kafka refuses a row, later rows may already have been
+// written.
 func (s *stamped) publish(ctx context.Context, rows []row) error {
 	records := make([]*kgo.Record, len(rows))
 	for i, r := range rows {
@@ -117,7 +116,7 @@ type topicLimits struct {
 
 type span struct{ first, last time.Time }
 
-// overhead is more than a record and its batch take beside what a row has.
+// overhead is an upper bound of the bytes that a record and its batch add to a row.
 const overhead = 512
 
 // A broker that was just started may not know a topic yet. One that is unknown for patience is
@@ -183,7 +182,7 @@ func (t *topicLimits) forget(rows []row) {
 	}
 }
 
-// mostBytes asks how large a record may be. It refuses a topic that is compacted.
+// mostBytes asks Kafka how large a record may be. It refuses a compacted topic.
 func mostBytes(ctx context.Context, client *kgo.Client, topic string) (int, error) {
 	all, err := kadm.NewClient(client).DescribeTopicConfigs(ctx, topic)
 	if err != nil {

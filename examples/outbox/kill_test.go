@@ -23,9 +23,9 @@ import (
 	"github.com/goneli/neli/testkit/pause"
 )
 
-// Relays are killed and suspended, the broker and the database crash, and sessions
-// insert rows all the while. Each row whose commit has returned is published once, and of one key
-// none before one that was committed earlier. NELI_OUTBOX_ROWS=1000000 for more rows.
+// Relays are killed and suspended, and the broker and the database crash, while sessions insert rows. Each row whose
+// commit has returned is published once, and rows of one key in the order of their commits. NELI_OUTBOX_ROWS=1000000
+// inserts more rows.
 func TestNothingIsLostOrReordered(t *testing.T) {
 	rows := int64(10_000)
 	if n, err := strconv.ParseInt(os.Getenv("NELI_OUTBOX_ROWS"), 10, 64); err == nil {
@@ -61,8 +61,7 @@ func TestNothingIsLostOrReordered(t *testing.T) {
 	}
 }
 
-// disturb does all that can be done to relays, brokers and databases, until there are rows
-// enough.
+// disturb causes all faults of relays, brokers and databases, until there are enough rows.
 func disturb(worlds []*world, all []*commits, rows int64) {
 	var relays [][]*program
 	for _, w := range worlds {
@@ -119,17 +118,16 @@ func disturb(worlds []*world, all []*commits, rows int64) {
 
 func (w *world) rest(d time.Duration) { require.NoError(w.t, pause.For(w.t.Context(), d)) }
 
-// commits is what the sessions know: when they asked for the commit of a row, and when they
-// were told of it.
+// commits is what the sessions know: when they asked for the commit of a row, and when it returned.
 type commits struct {
 	count           atomic.Int64
 	mu              sync.Mutex
 	asked, returned map[string]time.Time
-	places          map[string]place // of the rows whose commit has returned
-	open            map[string]bool  // rows whose commit has failed: they may be there, or not
+	places          map[string]place // the places of rows whose commit has returned
+	open            map[string]bool  // rows whose commit has failed: they may exist or not
 }
 
-// insert inserts rows of random keys, some in each transaction, until it is enough.
+// insert inserts rows of random keys, a few in each transaction, until there are enough.
 func (c *commits) insert(w *world, session int, rows int64, enough <-chan struct{}) {
 	pool := w.pooled(1)
 	random := rand.New(rand.NewPCG(7, uint64(session)))
@@ -150,7 +148,7 @@ func (c *commits) insert(w *world, session int, rows int64, enough <-chan struct
 			names = append(names, fmt.Sprintf("%d/%d/%d", session, i, n))
 			keys = append(keys, fmt.Sprint("key ", random.IntN(200)))
 		}
-		slices.Sort(keys) // else large transactions deadlock
+		slices.Sort(keys) // otherwise large transactions deadlock
 		var before time.Time
 		var places []place
 		err := pgx.BeginFunc(w.t.Context(), pool, func(tx pgx.Tx) error {
@@ -184,7 +182,7 @@ func (c *commits) note(names []string, places []place, before, after time.Time, 
 	}
 }
 
-// check compares what was published with what was committed.
+// check compares the published rows with the committed ones.
 func (c *commits) check(w *world, records []*kgo.Record) {
 	t := w.t
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// wakeups tells the leaders of slots that there are new rows.
+// wakeups notifies the leaders of slots of new rows.
 type wakeups struct {
 	mu     sync.Mutex
 	closed map[int]chan struct{}
@@ -19,7 +19,7 @@ type wakeups struct {
 
 func newWakeups() *wakeups { return &wakeups{closed: map[int]chan struct{}{}} }
 
-// next returns what is closed when the next rows of a slot have come.
+// next returns a channel that is closed when the next rows of a slot have come.
 func (w *wakeups) next(slot int) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -38,8 +38,8 @@ func (w *wakeups) wake(slot int) {
 	}
 }
 
-// listen wakes leaders when the database says that there are new rows, until ctx ends. It is
-// a connection of its own. While that is lost, leaders poll.
+// listen wakes leaders when the database reports new rows, until ctx ends. It has a connection of its own. While that is
+// lost, leaders poll.
 func (w *wakeups) listen(ctx context.Context, cfg *pgx.ConnConfig, log *slog.Logger) {
 	_, _ = backoff.Retry(ctx, func() (struct{}, error) {
 		return struct{}{}, w.session(ctx, cfg)

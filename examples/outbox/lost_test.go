@@ -14,17 +14,17 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// place is a row's place in the table, as INSERT has returned it.
+// place is a row's place in the table, as INSERT returned it.
 type place struct {
 	Name string
 	Slot int32
 	ID   int64
 }
 
-// mostTraces is how many lost rows are looked for. The first and the last ones tell enough.
+// mostTraces is the number of lost rows to look for. The first and the last ones show enough.
 const mostTraces = 40
 
-// tracesOf says what is left of lost rows. It tells apart who has lost a row:
+// tracesOf returns what is left of lost rows. This shows which part has lost a row:
 //   - the table still has it: the relay has not read it, or has set it aside;
 //   - an uncommitted record has it, and a committed note names it: Kafka has committed a part
 //     of a transaction, or a reader takes an aborted record for a committed one;
@@ -40,7 +40,7 @@ func (w *world) tracesOf(lost []place) string {
 	read := func(topic string, isolation kgo.IsolationLevel) []*kgo.Record {
 		return readTopic(w.t, w.kafka.Bootstrap(), topic, isolation)
 	}
-	records := map[int64][]string{} // by the id in the header: the name tells whose it is
+	records := map[int64][]string{} // by the id in the header; the name says which row it is
 	for _, r := range read(w.topicName, kgo.ReadUncommitted()) {
 		var id int64
 		_, _ = fmt.Sscan(valueOf(r, idHeader), &id)
@@ -91,7 +91,7 @@ func testTraces(t *testing.T, w *world) {
 	require.Contains(t, traces[2], "committed: false")
 }
 
-// where is a record's place, and who wrote it.
+// where returns a record's place, and who wrote it.
 func where(r *kgo.Record) string {
 	return fmt.Sprintf("%d@%d by %d/%d", r.Partition, r.Offset, r.ProducerID, r.ProducerEpoch)
 }

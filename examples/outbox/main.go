@@ -1,10 +1,10 @@
-// Command outbox publishes rows of a PostgreSQL table to Kafka, in the order in which they were
-// committed. Several of them share the work and stand in for each other.
+// Command outbox publishes rows of a PostgreSQL table to Kafka, in the order in which they were committed. Several
+// processes share the work and replace each other.
 //
 //	outbox schema --slots 16 | psql
 //	outbox relay --bootstrap localhost:9092 --database postgres://localhost/shop
 //
-// docs/outbox.md says what it promises, and what it needs for that.
+// docs/outbox.md says what it promises, and what this requires.
 package main
 
 import (

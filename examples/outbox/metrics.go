@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// meters are this program's metrics. Those of the election are the module metrics'.
+// meters are this program's own metrics. Module metrics has those of the election.
 type meters struct {
 	rows, bytes      prometheus.Counter
 	batches          prometheus.Histogram

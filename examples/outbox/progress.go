@@ -15,9 +15,9 @@ import (
 	"github.com/goneli/neli/fence"
 )
 
-// progress is a topic with a partition for each slot. The last committed record of a
-// partition has the ids of the rows that the last committed transaction has published. A
-// leader may have ended before it deleted them; all earlier ones it has deleted.
+// progress is a topic with a partition for each slot. The last committed record of a partition has the ids of the rows
+// that the last committed transaction has published. A leader may have ended before it deleted these rows. All earlier
+// ones are deleted.
 type progress struct {
 	opts  []kgo.Opt
 	topic string
@@ -28,7 +28,7 @@ func progressTopic(group string) string { return group + ".outbox" }
 // noteKey is the key of all records, so that compaction keeps the last one.
 var noteKey = []byte("published")
 
-// create makes the topic unless it is there.
+// create creates the topic unless it exists.
 func (p *progress) create(ctx context.Context, slots int) error {
 	client, err := kgo.NewClient(p.opts...)
 	if err != nil {
@@ -38,7 +38,7 @@ func (p *progress) create(ctx context.Context, slots int) error {
 	admin := kadm.NewClient(client)
 	compact := "compact"
 	_, refused := admin.CreateTopic(ctx, int32(slots), -1, map[string]*string{"cleanup.policy": &compact}, p.topic)
-	topics, err := admin.ListTopics(ctx, p.topic) // somebody else may have made it
+	topics, err := admin.ListTopics(ctx, p.topic) // another process may have created it
 	if err == nil {
 		err = topics[p.topic].Err
 	}
@@ -55,7 +55,7 @@ func (p *progress) create(ctx context.Context, slots int) error {
 	return nil
 }
 
-// note is the record that says which rows its transaction publishes.
+// note returns the record that says which rows its transaction publishes.
 func (p *progress) note(slot int32, ids []int64) *kgo.Record {
 	value, last := []byte(nil), int64(0)
 	for _, id := range slices.Sorted(slices.Values(ids)) {
@@ -76,13 +76,13 @@ func readNote(value []byte) (ids []int64, err error) {
 	return ids, nil
 }
 
-// closeToTheEnd is how many offsets before the end the last committed note is looked for
-// first. Most often it is the last record but one, before the end of its transaction.
+// closeToTheEnd is how many offsets before the end the search for the last committed note begins. Usually the note is the
+// last entry but one, before the end of its transaction.
 const closeToTheEnd = 16
 
-// last reads the last committed note of a slot; nil if there is none. It must be called when
-// no former leader's transaction can commit any more. It takes the end of the log as it is,
-// and reads on until all before it is settled.
+// last reads the last committed note of a slot; nil if there is none. Call it only when no former leader's transaction can
+// still commit. It takes the present end of the log, and waits until all transactions before it are committed or
+// aborted.
 func (p *progress) last(ctx context.Context, slot int32) ([]int64, error) {
 	client, err := kgo.NewClient(p.opts...)
 	if err != nil {
@@ -123,7 +123,7 @@ func (p *progress) bounds(ctx context.Context, admin *kadm.Client, slot int32) (
 	return first.Offset, last.Offset, errors.Join(first.Err, last.Err)
 }
 
-// lastSince reads the committed records in [from, end), and returns the last one's value.
+// lastSince reads the committed records in [from, end), and returns the value of the last one.
 func (p *progress) lastSince(ctx context.Context, slot int32, from, end int64) (value []byte, found bool, err error) {
 	client, err := kgo.NewClient(slices.Concat(p.opts, []kgo.Opt{
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(100 * time.Millisecond),

@@ -21,26 +21,24 @@ type term struct {
 	token int64
 }
 
-// publisher writes the rows of a term to Kafka, in such a way that a former leader does no
-// harm.
+// publisher writes the rows of a term to Kafka, so that a former leader can do no harm.
 type publisher interface {
-	// term calls work with a writer, and again with another whenever Kafka refused and the
-	// term lasts. published are rows that an earlier writer has published, and perhaps not
-	// deleted yet.
+	// term calls work with a writer, and again with another one whenever Kafka refused the writer while the term lasts.
+	// published are rows that an earlier writer has published and perhaps not deleted.
 	term(ctx context.Context, now term, work func(ctx context.Context, w writer, published []int64) error) error
 }
 
-// writer is what the work of a term writes with. One goroutine at a time uses it.
+// writer writes the rows of a term. Only one goroutine at a time may use it.
 type writer interface {
-	// next deletes rows that were published, and returns those that come next.
+	// next deletes rows that were published, and returns the next ones.
 	next(ctx context.Context, published []int64, most limits) ([]row, error)
-	// publish returns nil when the rows are published, and *refusal if rows cannot be.
-	// Otherwise nobody knows whether they are, and the writer is of no use any more.
+	// publish returns nil when the rows are published, and *refusal if some cannot be. After any other error it is not
+	// known whether they are published, and the writer must not be used again.
 	publish(ctx context.Context, rows []row) error
 }
 
-// refusal says that Kafka does not take one of these rows, whoever writes it. In a
-// transaction none of them was published.
+// refusal says that Kafka does not accept one of these rows, whoever writes it. If they were in a transaction, none of them
+// was published.
 type refusal struct {
 	rows []row
 	why  error
@@ -52,7 +50,7 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return r.why }
 
-// unfit are the errors that are a row's own fault: its size, or the name of its topic.
+// unfit lists the errors that a row itself causes: its size, or the name of its topic.
 var unfit = []error{kerr.MessageTooLarge, kerr.RecordListTooLarge, kerr.InvalidRecord, kerr.UnknownTopicOrPartition, kerr.InvalidTopicException}
 
 func isUnfit(err error) bool {
@@ -64,10 +62,10 @@ func isUnfit(err error) bool {
 	return false
 }
 
-// idHeader is the name of the record header with a row's id. Of one key, ids increase.
+// idHeader is the name of the record header with a row's id. For one key, ids increase.
 const idHeader = "outbox-id"
 
-// recordOf is the record of a row.
+// recordOf returns the record of a row.
 func recordOf(r row, more ...kgo.RecordHeader) *kgo.Record {
 	headers := make([]kgo.RecordHeader, 0, len(r.headers)+1+len(more))
 	for _, h := range r.headers {
@@ -77,7 +75,7 @@ func recordOf(r row, more ...kgo.RecordHeader) *kgo.Record {
 	return &kgo.Record{Topic: r.topic, Key: []byte(r.key), Value: r.payload, Headers: headers, Timestamp: r.created}
 }
 
-// idsOf are the ids of rows.
+// idsOf returns the ids of rows.
 func idsOf(rows []row) []int64 {
 	ids := make([]int64, len(rows))
 	for i, r := range rows {
@@ -86,8 +84,8 @@ func idsOf(rows []row) []int64 {
 	return ids
 }
 
-// byKey chooses a record's partition by its key as Java's clients do, except for one topic,
-// whose records name theirs.
+// byKey chooses a record's partition by its key as Java's clients do, except for one topic, whose records have their
+// partition set.
 type byKey struct{ except string }
 
 func (b byKey) ForTopic(topic string) kgo.TopicPartitioner {
@@ -97,7 +95,7 @@ func (b byKey) ForTopic(topic string) kgo.TopicPartitioner {
 	return kgo.StickyKeyPartitioner(nil).ForTopic(topic)
 }
 
-// again is what an attempt returns to backoff.Retry.
+// again converts an attempt's result for backoff.Retry.
 func again(err error, retry bool) error {
 	if err == nil || retry {
 		return err
@@ -105,7 +103,7 @@ func again(err error, retry bool) error {
 	return backoff.Permanent(err)
 }
 
-// patiently retries for as long as the context lasts, after 50 ms to 2 s.
+// patiently retries as long as the context lasts, after pauses of 50 ms to 2 s.
 func patiently(more ...backoff.RetryOption) []backoff.RetryOption {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = 50*time.Millisecond, 2*time.Second

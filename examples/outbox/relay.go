@@ -17,13 +17,13 @@ type relay struct {
 	publisher publisher
 	wake      *wakeups
 	most      limits        // of a batch
-	poll      time.Duration // how long to wait for news of new rows before looking
+	poll      time.Duration // how long to wait for a notification of new rows before reading the table
 	log       *slog.Logger
 	metrics   *meters
 }
 
-// How long the database, and Kafka, may take for a batch. A term that is to be given up
-// waits for the batch under way: it may last until then.
+// How long the database and Kafka may take for a batch. A term that must be given up waits for the present batch, so it may
+// last that much longer.
 const (
 	storeTimeout   = 30 * time.Second
 	publishTimeout = 10 * time.Second
@@ -49,19 +49,19 @@ func (r *relay) lead(ctx context.Context, l neli.Leadership) error {
 	}
 }
 
-// turn is what a leader knows in its term.
+// turn is a leader's state in its term.
 type turn struct {
 	*relay
 	now  term
 	log  *slog.Logger
-	rows int // of the next batch, at most: fewer after one that was refused
+	rows int // the size of the next batch, at most; smaller after a refusal
 }
 
-// work publishes batch after batch with one writer. The next batch is not read before the
-// former one is published: rows wait in the table and not in memory.
+// work publishes batch after batch with one writer. It reads the next batch after the former one is published, so that rows
+// wait in the table and not in memory.
 func (t *turn) work(ctx context.Context, w writer, published []int64) error {
 	for t.now.Valid() && ctx.Err() == nil {
-		woken := t.wake.next(t.now.slot) // asked before the table: nothing is missed between
+		woken := t.wake.next(t.now.slot) // before reading the table, so that no notification is missed
 		rows, err := t.next(ctx, w, published)
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func (t *turn) work(ctx context.Context, w writer, published []int64) error {
 	return context.Cause(ctx)
 }
 
-// next asks the database until it answers, or the term is over.
+// next asks the database for rows until it answers or the term is over.
 func (t *turn) next(ctx context.Context, w writer, published []int64) ([]row, error) {
 	return backoff.Retry(ctx, func() ([]row, error) {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -106,8 +106,8 @@ func (t *turn) wait(ctx context.Context, woken <-chan struct{}) {
 	}
 }
 
-// publish goes on when the term is to be given up, which waits for it: then the outcome is
-// known, and the successor need not find out.
+// publish continues when the term must be given up, and the end of the term waits for it. So the outcome is known, and the
+// successor does not have to find out.
 func (t *turn) publish(ctx context.Context, w writer, rows []row) error {
 	long, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 	defer cancel()
@@ -121,7 +121,7 @@ func (t *turn) publish(ctx context.Context, w writer, rows []row) error {
 	return nil
 }
 
-// leave deletes what was published last. If that fails, the successor knows what to do.
+// leave deletes the rows that were published last. If that fails, the successor handles it.
 func (t *turn) leave(ctx context.Context, w writer, published []int64) {
 	if len(published) == 0 {
 		return
@@ -133,8 +133,7 @@ func (t *turn) leave(ctx context.Context, w writer, published []int64) {
 	}
 }
 
-// refused tries again with half as many rows, until it knows which one it is. That one is set
-// aside.
+// refused retries with half as many rows until it knows which row is refused, and sets that row aside.
 func (t *turn) refused(ctx context.Context, r *refusal) error {
 	if n := len(r.rows); n > 1 {
 		t.rows = n / 2

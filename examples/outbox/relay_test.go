@@ -65,7 +65,7 @@ func letters(r rune) rune {
 	return -1
 }
 
-// Rows wait for as long as Kafka or all relays are down. A record has the time of its row.
+// Rows wait as long as Kafka or all relays are down. A record has the time of its row.
 func testOldRows(fence string) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		_, err := w.store.pool.Exec(t.Context(), `INSERT INTO outbox (topic, key, payload, created) VALUES ($1, 'k', 'old', now() - interval '1 day')`, w.topicName)
@@ -96,7 +96,7 @@ func testRowsComeWithTheirHeaders(t *testing.T, w *world) {
 	require.Nil(t, records[3].Value, "a tombstone")
 }
 
-// inTerm runs the work of a term of slot 0 here, as a leader does.
+// inTerm runs the work of a term of slot 0 in the test, as a leader does.
 func inTerm(t *testing.T, p publisher, token int64, work func(ctx context.Context, w writer, published []int64)) {
 	t.Helper()
 	err := p.term(t.Context(), term{always{}, 0, token}, func(ctx context.Context, w writer, published []int64) error {
@@ -108,7 +108,7 @@ func inTerm(t *testing.T, p publisher, token int64, work func(ctx context.Contex
 
 func (w *world) opts() []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(w.kafka.Bootstrap())} }
 
-// all is a batch of all rows; some are published before.
+// all returns a batch of all rows, after deleting the published ones.
 func all(t *testing.T, ctx context.Context, w writer, published []int64) []row {
 	t.Helper()
 	rows, err := w.next(ctx, published, plenty)
@@ -354,14 +354,13 @@ func testServes(t *testing.T, w *world) {
 	p.stop(t)
 }
 
-// made makes the topic, which all of Kafka knows a moment later.
+// made creates the topic, and waits until all of Kafka knows it.
 func (p *progress) made(t *testing.T, slots int) {
 	t.Helper()
 	require.Eventually(t, func() bool { return p.create(t.Context(), slots) == nil }, time.Minute, 10*time.Millisecond)
 }
 
-// Notes are looked for close to the end first, and further back if transactions were aborted
-// since.
+// The search for notes begins close to the end, and goes further back if transactions were aborted since.
 func testNotes(t *testing.T, w *world) {
 	p := &progress{opts: w.opts(), topic: progressTopic(w.topicName)}
 	p.made(t, 2)

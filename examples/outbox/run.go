@@ -24,7 +24,7 @@ import (
 	"github.com/goneli/neli/nelihttp"
 )
 
-// run relays until ctx ends.
+// run runs the relay until ctx ends.
 func run(ctx context.Context, c *config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -68,7 +68,7 @@ func run(ctx context.Context, c *config) error {
 	return err
 }
 
-// awaitSchema waits for the database, and asks it how many slots there are.
+// awaitSchema waits for the database, and returns its number of slots.
 func awaitSchema(ctx context.Context, s *store, log *slog.Logger) (int, error) {
 	return backoff.Retry(ctx, func() (int, error) {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -80,7 +80,7 @@ func awaitSchema(ctx context.Context, s *store, log *slog.Logger) (int, error) {
 	}))...)
 }
 
-// publisher waits for Kafka, if it asks it anything.
+// publisher returns the publisher. It waits for Kafka if it needs to ask it anything.
 func (c *config) publisher(ctx context.Context, s *store, slots int, opts []kgo.Opt, log *slog.Logger) (publisher, error) {
 	if c.fence == "header" {
 		return newHeaders(s, c.group, opts), nil
@@ -95,7 +95,7 @@ func (c *config) publisher(ctx context.Context, s *store, slots int, opts []kgo.
 	}))...)
 }
 
-// absent reports whether Kafka has not said no, and may answer soon.
+// absent reports whether Kafka has not refused, and may answer soon.
 func absent(err error) bool {
 	if answer, ok := errors.AsType[*kerr.Error](err); ok {
 		return answer.Retriable
@@ -118,7 +118,7 @@ func contend(ctx context.Context, c *config, slots int, opts []kgo.Opt, registry
 	return errors.Join(n.Lead(ctx, r.lead), n.Close())
 }
 
-// show serves metrics and who leads.
+// show serves the metrics, and the page of who leads.
 func show(at string, n *neli.Neli, registry *prometheus.Registry) (*http.Server, error) {
 	election, err := metrics.NewCollector(n)
 	if err != nil {

@@ -27,7 +27,7 @@ type row struct {
 	created time.Time
 }
 
-// size is about what it takes in a record.
+// size returns its approximate size in a record.
 func (r row) size() int {
 	n := len(r.key) + len(r.payload)
 	for _, h := range r.headers {
@@ -36,11 +36,10 @@ func (r row) size() int {
 	return n
 }
 
-// header is one of a record.
+// header is a header of a record.
 type header struct{ name, value string }
 
-// headersOf reads the column: a string as it is, any other value as JSON, in the order of
-// their names.
+// headersOf reads the column of headers, sorted by name: a string as it is, any other value as JSON.
 func headersOf(object map[string]json.RawMessage) (out []header, err error) {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		value := string(object[name])
@@ -63,11 +62,10 @@ type store struct {
 	pool *pgxpool.Pool
 }
 
-// errSchema says that the table is missing, or what its promises rest on.
+// errSchema says that the table is missing, or something that its promises need.
 var errSchema = errors.New("the table outbox is not as `outbox schema` prints it")
 
-// slots asks how many slots there are. Without the trigger, rows would have no order, so its
-// absence is an error.
+// slots returns the number of slots. Without the trigger rows would have no order, so its absence is an error.
 func (s *store) slots(ctx context.Context) (int, error) {
 	var args []byte
 	var enabled string
@@ -95,8 +93,8 @@ func (s *store) slots(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// A key one of whose rows was set aside waits: a later row must not overtake it. (NOT EXISTS
-// would say the same, and be made a join with the whole table.)
+// If a row of a key was set aside, the key's later rows wait, since they must not overtake it. (NOT EXISTS would mean the
+// same, but the planner makes it a join with the whole table.)
 const nextRows = `
 SELECT id, topic, key, payload, headers, created FROM (
 	SELECT *, sum(bytes) OVER (ORDER BY id) - bytes AS before FROM (
@@ -109,9 +107,8 @@ WHERE before < $3 ORDER BY id`
 
 const deleteRows = `DELETE FROM outbox WHERE slot = $1 AND id = ANY($2)`
 
-// next deletes what was published, and returns the next rows of a slot in their order. Of
-// one key it returns no row before all that were committed earlier: they have lower ids, and
-// the statement sees them.
+// next deletes the published rows, and returns the next rows of a slot in their order. For one key, rows that were committed
+// earlier come first: they have lower ids, and the statement sees them.
 func (s *store) next(ctx context.Context, slot int, published []int64, most limits) ([]row, error) {
 	var batch pgx.Batch // one round trip
 	if len(published) > 0 {
@@ -132,19 +129,17 @@ func (s *store) next(ctx context.Context, slot int, published []int64, most limi
 	return rows, err
 }
 
-// claimAndDelete claims first, and deletes nothing unless it has claimed. The claim's lock is
-// kept until both are committed.
+// claimAndDelete claims first, and deletes nothing if that fails. It holds the claim's lock until both are committed.
 const claimAndDelete = `WITH claim AS (` + fence.Claim + ` RETURNING token),
 	gone AS (DELETE FROM outbox WHERE slot = $3 AND id = ANY($4) AND EXISTS (SELECT FROM claim))
 SELECT count(*) FROM claim`
 
-// claim makes a term the newest one of its key. Once it has returned, no deletion of an
-// earlier term commits any more.
+// claim makes a term the newest one of its key. After it has returned, no deletion of an earlier term can commit.
 func (s *store) claim(ctx context.Context, key string, token int64) error {
 	return s.deleteClaimed(ctx, key, token, 0, nil)
 }
 
-// deleteClaimed deletes rows if no later term has claimed: fence.ErrStale if one has.
+// deleteClaimed deletes rows if no later term has claimed. It returns fence.ErrStale if one has.
 func (s *store) deleteClaimed(ctx context.Context, key string, token int64, slot int, ids []int64) error {
 	var claimed int
 	if err := s.pool.QueryRow(ctx, claimAndDelete, key, token, slot, ids).Scan(&claimed); err != nil {
@@ -156,16 +151,14 @@ func (s *store) deleteClaimed(ctx context.Context, key string, token int64, slot
 	return nil
 }
 
-// setAside notes why a row cannot be published. Its key waits until somebody mends or
-// deletes it.
+// setAside records why a row cannot be published. Its key waits until a person corrects or deletes the row.
 func (s *store) setAside(ctx context.Context, slot int, id int64, why string) error {
 	_, err := s.pool.Exec(ctx, "UPDATE outbox SET failed = $3 WHERE slot = $1 AND id = $2", slot, id, why)
 	return err
 }
 
-// passing reports whether an error of the database may be over soon: it is not there, it is
-// starting or was replaced, or another transaction was in the way. Anything else is a mistake
-// that somebody must mend.
+// passing reports whether an error of the database may be over soon: the database is not there, is starting or was replaced,
+// or another transaction was in the way. Any other error needs a person to fix it.
 func passing(err error) bool {
 	refusal, answered := errors.AsType[*pgconn.PgError](err)
 	if !answered {

@@ -21,7 +21,7 @@ import (
 	"github.com/goneli/neli/testkit/dbtest"
 )
 
-// plenty is a batch that takes all that tests have.
+// plenty are limits above all rows of the tests.
 var plenty = limits{rows: 10_000, bytes: 1 << 30}
 
 // server is a PostgreSQL server that tests share, by its data source name.
@@ -29,8 +29,7 @@ type server string
 
 var databases atomic.Int32
 
-// store is the table with so many slots, in a database of the test's own. omit are parts of
-// the schema that are left out.
+// store creates the table with that many slots, in a database of the test's own. omit are parts of the schema to leave out.
 func (s server) store(t *testing.T, slots int, omit ...string) *store {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), string(s))
@@ -75,7 +74,7 @@ func openStore(t testing.TB, dsn string, slots int, omit ...string) *store {
 	return &store{pool}
 }
 
-// without is a text without its parts.
+// without returns a text without some parts.
 func without(t testing.TB, text string, parts ...string) string {
 	t.Helper()
 	for _, part := range parts {
@@ -94,9 +93,8 @@ func keysOf(rows []row) (out []string) {
 	return out
 }
 
-// lateCommit has two transactions insert the same key, of which the one that inserts first
-// would commit last. It returns the payloads in the order of their commits, and in the order
-// in which the store has them.
+// lateCommit lets two transactions insert the same key; the one that inserts first tries to commit last. It returns the
+// payloads in the order of their commits, and in the store's order.
 func lateCommit(t *testing.T, s *store, level pgx.TxIsoLevel) (committed, read []string) {
 	ctx := t.Context()
 	begin := func() pgx.Tx {
@@ -160,9 +158,9 @@ func (s server) testTheOrderOfCommitsNeedsTheLock(t *testing.T) {
 	require.Equal(t, []string{"k first", "k second"}, read, "the order of ids would do without the lock")
 }
 
-// disorder has eight sessions insert into three keys. Each notes the time before and after its
-// commit; of two transactions with one key of which one had returned before the other one
-// asked, the rows must be in that order. It returns the rows that are not.
+// disorder lets eight sessions insert into three keys. Each notes the time before and after its commit. If a transaction's
+// commit returned before another one's with the same key was requested, its rows must come first. It returns the rows that
+// violate this.
 func disorder(t *testing.T, s *store, each int) []string {
 	ctx := t.Context()
 	asked, returned := map[string]time.Time{}, map[string]time.Time{}
@@ -200,8 +198,7 @@ func disorder(t *testing.T, s *store, each int) []string {
 	return inversions(rows, asked, returned)
 }
 
-// inversions are rows that come after one of the same key whose transaction had not asked for
-// its commit when theirs had returned.
+// inversions returns rows that come after a row of the same key whose commit was requested only after theirs had returned.
 func inversions(rows []row, asked, returned map[string]time.Time) (out []string) {
 	latest := map[string]string{} // by key: of the rows so far the one that asked last
 	for _, r := range rows {
@@ -271,12 +268,12 @@ func (s server) testPublishedRowsAreDeleted(t *testing.T) {
 	require.Equal(t, []string{"k 3", "k 4", "k 5"}, keysOf(rows))
 }
 
-// The server is told nothing of what is in the table.
+// The server has no statistics of the table.
 func (s server) testABatchReadsNoMoreOfALongTable(t *testing.T) {
 	table := s.store(t, 2)
 	_, err := table.pool.Exec(t.Context(), "INSERT INTO outbox (topic, key) SELECT 't', i::text FROM generate_series(1, 20000) i")
 	require.NoError(t, err)
-	for range 7 { // the server begins to keep plans after five
+	for range 7 { // the server begins to reuse plans after five executions
 		rows, err := table.pool.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS off, TIMING off) "+nextRows, 1, 100, 1<<20)
 		require.NoError(t, err)
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])

@@ -14,9 +14,9 @@ import (
 	"github.com/goneli/neli/franz/franzfence"
 )
 
-// transactions publishes each batch in a Kafka transaction, and notes there which rows
-// that were. Once a term's work begins, no transaction of an earlier term commits any more, and
-// the note of the last one that did is read: its rows are not published again.
+// transactions publishes each batch in a Kafka transaction, along with a note of its rows. Once a term's work begins, no
+// transaction of an earlier term can commit. The term then reads the note of the last one that did, and does not publish its
+// rows again.
 type transactions struct {
 	store    *store
 	kafkas   *franzfence.Opener
@@ -64,7 +64,7 @@ type transactional struct {
 	slot     int
 }
 
-// next needs no fence: what a former leader has published is published, whoever deletes it.
+// next needs no fence: rows that a former leader has published are published, whoever deletes them.
 func (t *transactional) next(ctx context.Context, published []int64, most limits) ([]row, error) {
 	return t.store.next(ctx, t.slot, published, most)
 }

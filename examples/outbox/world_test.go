@@ -26,7 +26,7 @@ import (
 	"github.com/goneli/neli/testkit/nursery"
 )
 
-// asProgram has the test's binary be the program.
+// asProgram makes the test binary act as the program.
 const asProgram = "OUTBOX_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world is a database, a broker and the relays between them.
+// world has a database, a broker and the relays between them.
 type world struct {
 	t        testing.TB
 	database *dbtest.Postgres
@@ -50,7 +50,7 @@ type world struct {
 	flags     []string
 }
 
-// beside is another table on the same servers, for a group and with a topic of its own.
+// beside returns another world on the same servers, with its own table, group and topic.
 func (w *world) beside(name string, slots int, flags ...string) *world {
 	other := *w
 	_, err := w.store.pool.Exec(w.t.Context(), "CREATE DATABASE "+name)
@@ -63,7 +63,7 @@ func (w *world) beside(name string, slots int, flags ...string) *world {
 	return &other
 }
 
-// newWorld has a table of so many slots, and a topic t. flags are the relays'.
+// newWorld creates a table of that many slots and a topic t. flags are those of the relays.
 func newWorld(t testing.TB, options kafkatest.Options, slots int, flags ...string) *world {
 	kafkatest.Require(t)
 	w := &world{t: t, database: dbtest.StartPostgres(t, "max_connections=60"), kafka: kafkatest.Run(t, options)}
@@ -78,7 +78,7 @@ func newWorld(t testing.TB, options kafkatest.Options, slots int, flags ...strin
 	return w
 }
 
-// ca is a file with the certificate of a secure cluster.
+// ca writes a file with the certificate of a secure cluster.
 func (w *world) ca() string {
 	file := filepath.Join(w.t.TempDir(), "ca.pem")
 	require.NoError(w.t, os.WriteFile(file, []byte(w.kafka.CAPEM()), 0o600))
@@ -108,7 +108,7 @@ type program struct {
 	out *said
 }
 
-// said is what a program has said.
+// said collects a program's output.
 type said struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -126,8 +126,7 @@ func (s *said) String() string {
 	return s.text.String()
 }
 
-// start starts a program with flags in addition to, or in place of, the world's. environment
-// is an addition, too.
+// start starts a program with flags that add to or replace the world's. environment is added as well.
 func (w *world) start(environment []string, flags ...string) *program {
 	cmd := exec.Command(os.Args[0], append(append([]string{}, w.flags...), flags...)...)
 	p := &program{out: &said{}}
@@ -145,7 +144,7 @@ func (w *world) start(environment []string, flags ...string) *program {
 	return p
 }
 
-// says waits until the program has said a text.
+// says waits until the program has printed a text.
 func (p *program) says(t *testing.T, text string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return strings.Contains(p.out.String(), text) }, time.Minute, 10*time.Millisecond, "%s\n%v", text, p.out)
@@ -162,7 +161,7 @@ func (p *program) ends(t *testing.T) string {
 	return p.out.String()
 }
 
-// stop interrupts the program, which must end well.
+// stop interrupts the program, which must end without an error.
 func (p *program) stop(t *testing.T) {
 	t.Helper()
 	require.NoError(t, p.Signal(syscall.SIGTERM))
@@ -190,7 +189,7 @@ func (w *world) awaitEmptyEvery(tick, within time.Duration) {
 	}, within, tick, "rows are left")
 }
 
-// noneSetAside fails the test if a relay has set a row aside: awaitEmpty does not wait for it.
+// noneSetAside fails the test if a relay has set a row aside, since awaitEmpty does not wait for such rows.
 func (w *world) noneSetAside() {
 	w.t.Helper()
 	var reasons []string
@@ -205,7 +204,7 @@ func (w *world) published() []*kgo.Record {
 	return readTopic(w.t, w.kafka.Bootstrap(), w.topicName, kgo.ReadCommitted())
 }
 
-// readTopic reads a topic up to its end as it is now, in the order of each partition.
+// readTopic reads a topic up to its present end, in the order of each partition.
 func readTopic(t testing.TB, bootstrap, topic string, isolation kgo.IsolationLevel) (records []*kgo.Record) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -236,7 +235,7 @@ func readTopic(t testing.TB, bootstrap, topic string, isolation kgo.IsolationLev
 	return records
 }
 
-// valueOf is a record's header, "" if it has none.
+// valueOf returns a record's header, "" if it has none.
 func valueOf(r *kgo.Record, header string) string {
 	for _, h := range r.Headers {
 		if h.Key == header {
@@ -246,8 +245,8 @@ func valueOf(r *kgo.Record, header string) string {
 	return ""
 }
 
-// admitted are the records that a reader takes that knows tokens and ids; and how many it drops
-// as a former leader's, and as repeated.
+// admitted returns the records that a reader accepts if it knows tokens and ids, and how many it drops as a former leader's
+// and as repeated.
 func admitted(t *testing.T, records []*kgo.Record) (taken []*kgo.Record, late, repeated int) {
 	t.Helper()
 	var filter fence.Filter
@@ -278,7 +277,7 @@ func payloads(records []*kgo.Record) (out []string) {
 	return out
 }
 
-// pooled is a pool for the world's writers, which outlives restarts of the database.
+// pooled returns a pool for the world's writers, which survives restarts of the database.
 func (w *world) pooled(conns int) *pgxpool.Pool {
 	pool, err := pgxpool.New(w.t.Context(), fmt.Sprintf("%s pool_max_conns=%d", w.dsn, conns))
 	require.NoError(w.t, err)
