@@ -168,6 +168,10 @@ func TestAShardClaimsWhatItMayAndIsWoken(t *testing.T) {
 	require.Equal(t, []int32{0, 1, 2}, claims[0].Roles)
 	s.claim(k.now.Add(20 * time.Millisecond))
 	require.Empty(t, k.out(), "what became of it is not known")
+	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
+	s.claims.add(k.now.Mono, []int32{2})
+	_, ok := s.claimDue(k.now)
+	require.False(t, ok, "it is not woken for others meanwhile")
 }
 
 // What is released in this process's favour it claims at once; what is for another one later.
@@ -211,6 +215,7 @@ func TestAShardClaimsAgainLater(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, k.now.Mono.Add(backoff(1, k.set)), due)
 	require.False(t, s.lease.Waits(), "it is decided")
+	require.True(t, s.claims.isListed(0) && s.claims.isListed(1))
 }
 
 func TestAShardGivesUpAClaimThatIsLost(t *testing.T) {
