@@ -73,6 +73,9 @@ func (c *claims) designate(changed []int32, r *lease.Record, self string) {
 // bySuccessor sorts roles by the process in whose favour they were released: this one, another one
 // that may claim them, or none.
 func (c *claims) bySuccessor(roles []int32, self string, mayTake func(process string) bool) (ours, theirs, open []int32) {
+	if c.successors.len() == 0 {
+		return nil, nil, roles
+	}
 	open = make([]int32, 0, len(roles))
 	for _, role := range roles {
 		h := c.successors.at(role)
@@ -223,6 +226,13 @@ func (c *claims) drop(roles []int32) {
 // tidy removes empty vacancies.
 func (c *claims) tidy() {
 	c.vacant = slices.DeleteFunc(c.vacant, func(v *vacancy) bool { return v.left == 0 })
+}
+
+// free gives the memory back while there is no vacancy.
+func (c *claims) free() {
+	if len(c.vacant) == 0 {
+		c.listed = nil
+	}
 }
 
 // clear removes all vacancies.

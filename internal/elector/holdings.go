@@ -175,8 +175,8 @@ type oneLog struct {
 func (l *oneLog) As(id lease.Session) lease.Session { return id }
 
 func (l *oneLog) Held(role int32, now clock.Instant) bool {
-	h, held := l.HolderOf(role)
-	return held && now.Raw < h.FreeAt
+	at, held := l.Until(role)
+	return held && now.Raw < at
 }
 
 // Free: before anything is known, see FreshAt.
@@ -188,7 +188,7 @@ func (l *oneLog) Free(below int32, _ clock.Instant) []int32 {
 }
 
 func (l *oneLog) Vacant(role int32, _ clock.Instant) bool {
-	_, held := l.HolderOf(role)
+	_, _, held := l.Lease.Grant(role)
 	return !held
 }
 

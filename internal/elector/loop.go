@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -309,9 +310,12 @@ func (e *Elector) Peek() []term.Change {
 }
 
 // Drained tells the Elector that the application has finished the work of the terms with this
-// token on these units.
+// token on these units. It frees the lock after each surveyRoles of them. The check no longer finds
+// any of them led when it returns.
 func (e *Elector) Drained(units []int, token int64) {
-	e.do(func(n *Node, now clock.Instant) { n.Drained(units, token, now) })
+	for some := range slices.Chunk(units, surveyRoles) {
+		e.do(func(n *Node, now clock.Instant) { n.Drained(some, token, now) })
+	}
 }
 
 // Transfer hands a role over to a member, and waits for the outcome until ctx is done. The end of

@@ -3,6 +3,7 @@ package elector
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
@@ -123,6 +124,18 @@ type sharing struct {
 	first []int32
 }
 
+// recent reports whether the result may still be used.
+func (sh *sharing) recent(t time.Duration, now clock.Instant) bool {
+	return now.Mono.Sub(sh.at) < clock.Behind(t)
+}
+
+// free gives the memory back once the result may no longer be used.
+func (sh *sharing) free(t time.Duration, now clock.Instant) {
+	if !sh.recent(t, now) {
+		*sh = sharing{}
+	}
+}
+
 // uncovered marks a role that had a holder when vacant roles were shared out.
 const uncovered = int32(-3)
 
@@ -133,7 +146,7 @@ const uncovered = int32(-3)
 // holders are found silent one after the other, and sharing out the roles of all takes long.
 func (s *shard) shares(plan *placement.Plan, roles []int32, fresh bool, now clock.Instant) []int32 {
 	sh := &s.planner.sharing
-	recent := sh.plan == plan && sh.fresh == fresh && len(sh.first) == s.desired.Roles && now.Mono.Sub(sh.at) < clock.Behind(s.set.T)
+	recent := sh.plan == plan && sh.fresh == fresh && len(sh.first) == s.desired.Roles && sh.recent(s.set.T, now)
 	if recent && !slices.ContainsFunc(roles, func(role int32) bool { return sh.first[s.role(role)] == uncovered }) {
 		return sh.first
 	}
@@ -153,13 +166,10 @@ func (s *shard) shares(plan *placement.Plan, roles []int32, fresh bool, now cloc
 
 // open returns the roles, ascending, that are shared out together with the given ones.
 func (s *shard) open(roles, holders []int32) []int32 {
-	var open []int32
 	if len(s.shards) == 1 {
-		for _, role := range roles {
-			open = append(open, int32(s.role(role)))
-		}
-		return open
+		return roles // these are the numbers of the roles
 	}
+	var open []int32
 	for role := range s.desired.Roles {
 		if holders == nil || holders[role] == placement.Nobody {
 			open = append(open, int32(role))

@@ -105,14 +105,14 @@ func TestVacancyStatsAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v, c := &vacancyStats{}, &Counters{}
 		naive, below, now := map[int32]time.Duration{}, int32(8), time.Second
-		leaderless, won := 0.0, uint64(0)
+		leaderless, lasted, won := 0.0, 0.0, uint64(0)
 		roles := rapid.SliceOfNDistinct(rapid.Int32Range(0, 11), 0, 6, func(r int32) int32 { return r })
 		v.account(0, c, at(now))
 		t.Repeat(map[string]func(*rapid.T){
 			"vacated": func(t *rapid.T) {
 				some := roles.Draw(t, "roles")
-				v.vacated(some, below, at(now))
 				for _, r := range some {
+					v.vacated(r, below, at(now))
 					if _, is := naive[r]; !is && r < below {
 						naive[r] = now
 					}
@@ -120,13 +120,18 @@ func TestVacancyStatsAreExact(t *testing.T) {
 			},
 			"occupied": func(t *rapid.T) {
 				some := roles.Draw(t, "roles")
-				v.occupied(some, c, at(now))
+				over := endedVacancies{c: c, now: at(now)}
 				for _, r := range some {
-					if _, is := naive[r]; is {
+					if since := v.occupied(r); since != 0 {
+						over.add(since)
+					}
+					if since, is := naive[r]; is {
 						won++
+						lasted += (now - since).Seconds()
 						delete(naive, r)
 					}
 				}
+				over.count()
 			},
 			"resize": func(t *rapid.T) {
 				below = rapid.Int32Range(0, 12).Draw(t, "below")
@@ -137,6 +142,7 @@ func TestVacancyStatsAreExact(t *testing.T) {
 					}
 				}
 			},
+			"free": func(*rapid.T) { v.free() },
 			"time": func(t *rapid.T) {
 				d := time.Duration(rapid.IntRange(1, 9).Draw(t, "s")) * time.Second
 				now += d
@@ -144,8 +150,9 @@ func TestVacancyStatsAreExact(t *testing.T) {
 				v.account(0, c, at(now))
 			},
 			"": func(t *rapid.T) {
-				if v.count != len(naive) || c.Vacancies.Count != won || c.Leaderless != leaderless {
-					t.Fatalf("%d vacant, %d won, %v s; should be %d, %d, %v", v.count, c.Vacancies.Count, c.Leaderless, len(naive), won, leaderless)
+				if v.count != len(naive) || c.Vacancies.Count != won || c.Leaderless != leaderless || c.Vacancies.Sum != lasted {
+					t.Fatalf("%d vacant, %d won after %v s, %v s; should be %d, %d after %v s, %v s", v.count, c.Vacancies.Count, c.Vacancies.Sum, c.Leaderless,
+						len(naive), won, lasted, leaderless)
 				}
 			},
 		})
@@ -156,7 +163,8 @@ func TestVacancyStatsAreExact(t *testing.T) {
 func TestANewerVersionMayHoldWhatIsVacant(t *testing.T) {
 	v, c := &vacancyStats{}, &Counters{}
 	v.account(0, c, at(0))
-	v.vacated([]int32{0, 1}, 2, at(0))
+	v.vacated(0, 2, at(0))
+	v.vacated(1, 2, at(0))
 	v.account(at(3*time.Second).Raw, c, at(2*time.Second))
 	require.Zero(t, c.Leaderless)
 	v.account(at(3*time.Second).Raw, c, at(5*time.Second))

@@ -96,6 +96,7 @@ func (s *shard) sweep(now clock.Instant) {
 		return
 	}
 	s.sweepAt = now.Mono.Add(max(s.set.T, sweepEvery))
+	s.free(now)
 	under, _ := s.lease.Claiming()
 	if !s.begun || under > 0 || len(s.claims.vacant) > 0 {
 		return
@@ -103,6 +104,15 @@ func (s *shard) sweep(now clock.Instant) {
 	if len(s.claims.silent) > 0 || len(s.lease.Free(s.localRoles(), now)) > 0 {
 		s.review(now)
 	}
+}
+
+// free gives back memory for each role that is needed only while roles are vacant. It is called
+// now and then, not whenever the last vacancy ends: while roles change hands one batch after the
+// other, the memory would be allocated for each of them.
+func (s *shard) free(now clock.Instant) {
+	s.claims.free()
+	s.vacancyStats.free()
+	s.planner.sharing.free(s.set.T, now)
 }
 
 // sweepEvery is the least time between two reviews of all vacant roles.

@@ -183,7 +183,8 @@ func (s *shard) share(roles []int32, now clock.Instant) {
 		// Those processes may still be recovering, as all are.
 		late = clock.Patience(s.set.T) + s.set.Random(clock.Stalled(s.set.T))
 	}
-	var ours, others []int32
+	ours := make([]int32, 0, len(roles)/max(1, plan.Len()))
+	others := make([]int32, 0, len(roles))
 	for _, role := range roles {
 		if int(shares[s.role(role)]) == me {
 			ours = append(ours, role)

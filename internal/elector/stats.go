@@ -2,6 +2,8 @@ package elector
 
 import (
 	"errors"
+	"iter"
+	"slices"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
@@ -104,41 +106,60 @@ type vacancyStats struct {
 	at    clock.Raw   // accounted for until then
 }
 
-// vacated notes that roles below R are vacant: from now on, unless they were before.
-func (v *vacancyStats) vacated(roles []int32, below int32, now clock.Instant) {
-	for _, role := range roles {
-		if role >= below {
-			continue
-		}
-		if len(v.since) == 0 {
-			v.since = make([]clock.Raw, below)
-		}
-		if v.since[role] == 0 {
-			v.since[role] = now.Raw
-			v.count++
-		}
+// vacated notes that a role is vacant: from now on, unless it was before. Roles beyond R do not
+// count.
+func (v *vacancyStats) vacated(role, below int32, now clock.Instant) {
+	if role >= below {
+		return
+	}
+	if len(v.since) == 0 {
+		v.since = make([]clock.Raw, below)
+	}
+	if v.since[role] == 0 {
+		v.since[role] = now.Raw
+		v.count++
 	}
 }
 
-// occupied notes that roles have a holder, and adds the duration of their vacancies to c.
-func (v *vacancyStats) occupied(roles []int32, c *Counters, now clock.Instant) {
-	if v.count == 0 {
-		return
+// occupied notes that a role has a holder. It returns since when the role was vacant; 0 if it was
+// not.
+func (v *vacancyStats) occupied(role int32) (since clock.Raw) {
+	if v.count == 0 || int(role) >= len(v.since) {
+		return 0
 	}
-	won, since := 0, clock.Raw(0) // most were vacated together
-	for _, role := range roles {
-		if int(role) >= len(v.since) || v.since[role] == 0 {
-			continue
-		}
-		if v.since[role] != since {
-			c.Vacancies.Add(now.Raw.Sub(since), won)
-			won, since = 0, v.since[role]
-		}
-		won++
+	if since = v.since[role]; since != 0 {
 		v.since[role] = 0
 		v.count--
 	}
-	c.Vacancies.Add(now.Raw.Sub(since), won)
+	return since
+}
+
+// free gives the memory back while no role is vacant.
+func (v *vacancyStats) free() {
+	if v.count == 0 {
+		v.since = nil
+	}
+}
+
+// endedVacancies counts vacancies that end now. Most began together, and are counted together.
+type endedVacancies struct {
+	c     *Counters
+	now   clock.Instant
+	since clock.Raw
+	n     int
+}
+
+func (e *endedVacancies) add(since clock.Raw) {
+	if since != e.since {
+		e.count()
+		e.since = since
+	}
+	e.n++
+}
+
+func (e *endedVacancies) count() {
+	e.c.Vacancies.Add(e.now.Raw.Sub(e.since), e.n)
+	e.n = 0
 }
 
 // resize follows R. Roles at or beyond R do not count as vacant.
@@ -171,12 +192,10 @@ func (s *shard) vacated(roles []int32, now clock.Instant) {
 	if !caughtUp(s.channels) {
 		return
 	}
-	s.vacancyStats.vacated(roles, s.localRoles(), now)
-}
-
-// occupied notes that roles have a holder.
-func (s *shard) occupied(roles []int32, now clock.Instant) {
-	s.vacancyStats.occupied(roles, &s.counts.Counters, now)
+	below := s.localRoles()
+	for _, role := range roles {
+		s.vacancyStats.vacated(role, below, now)
+	}
 }
 
 // resize follows R.
@@ -192,11 +211,13 @@ func (s *shard) recount(now clock.Instant) {
 		s.vacancyStats = vacancyStats{at: now.Raw}
 		return
 	}
-	all := make([]int32, s.localRoles())
-	for role := range all {
-		all[role] = int32(role)
-	}
-	s.recountOf(all, now)
+	s.recountEach(func(yield func(int32) bool) {
+		for role := range s.localRoles() {
+			if !yield(role) {
+				return
+			}
+		}
+	}, now)
 }
 
 // recountOf looks at roles that a record has changed.
@@ -204,16 +225,24 @@ func (s *shard) recountOf(roles []int32, now clock.Instant) {
 	if !s.lease.Known() {
 		return
 	}
-	var held, free []int32
-	for _, role := range roles {
-		if s.lease.Held(role, now) {
-			held = append(held, role)
-		} else {
-			free = append(free, role)
+	s.recountEach(slices.Values(roles), now)
+}
+
+func (s *shard) recountEach(roles iter.Seq[int32], now clock.Instant) {
+	below := s.localRoles()
+	known := caughtUp(s.channels) // as in vacated
+	over := endedVacancies{c: &s.counts.Counters, now: now}
+	for role := range roles {
+		switch held := s.lease.Held(role, now); {
+		case held:
+			if since := s.vacancyStats.occupied(role); since != 0 {
+				over.add(since)
+			}
+		case known:
+			s.vacancyStats.vacated(role, below, now)
 		}
 	}
-	s.occupied(held, now)
-	s.vacated(free, now)
+	over.count()
 }
 
 // account adds up for how long roles of the shard have been vacant.

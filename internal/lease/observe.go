@@ -74,6 +74,19 @@ func (l *Lease) holderState(s *session) HolderState {
 	return HolderState{s.Session, s.held, s.Last, s.heard, s.freeAt(l.rules.Rho)}
 }
 
+// Until returns from when on the lease of the role's holder is over by any clock, if nothing is
+// read until then. ok is false as in Holder.
+func (l *Lease) Until(role int32) (at clock.Raw, ok bool) {
+	if l.join != nil {
+		return 0, false
+	}
+	s := l.fold.holderOf(role)
+	if s == nil {
+		return 0, false
+	}
+	return s.freeAt(l.rules.Rho), true
+}
+
 // Roles returns one more than the highest role that anybody has held.
 func (l *Lease) Roles() int32 {
 	if l.join != nil {
@@ -170,8 +183,12 @@ func (l *Lease) Free(below int32) []int32 {
 	if l.join != nil {
 		return nil
 	}
-	var free []int32
 	known := min(below, int32(len(l.fold.tokens)))
+	held := int32(0)
+	for _, i := range l.fold.index {
+		held += int32(l.fold.session[i].held) // some of these may be beyond
+	}
+	free := make([]int32, 0, max(0, below-held))
 	for role, token := range l.fold.tokens[:known] {
 		if token == none {
 			free = append(free, int32(role))
