@@ -66,6 +66,7 @@ const (
 	LedAgain    = "all have been led after %d died"
 	SharedAgain = "shared out after that"
 	SharedLast  = "shared out after %d joined"
+	LedAnew     = "all have been led after all were closed and started again"
 )
 
 // Phase is how long something took, and how even it left the shares.
@@ -76,6 +77,7 @@ type Phase struct {
 	Least   float64 // minimum over mean
 	Vacant  int     // roles without a leader at that moment: being handed over, mostly
 	Unmet   bool    // it was not so within that time
+	Started float64 `json:",omitempty"` // LedAnew: when the last member had begun
 }
 
 // Outcome is what was seen.
@@ -89,8 +91,9 @@ type Outcome struct {
 	// Memory of a member, in bytes: its part of what is resident of its process, and of
 	// what Go's heap has after a collection. The largest of all processes.
 	Resident, Heap float64
-	Lost           int // terms lost otherwise than with the process that died
-	LostInQuiet    int // of these, while nothing happened
+	Lost           int    // terms lost otherwise than with the process that died
+	LostInQuiet    int    // of these, while nothing happened
+	Steps          *Steps `json:",omitempty"` // of all members until the end, but for those of the process that died after it was last asked
 }
 
 // patience bounds each phase, beside T where something has to lapse.
@@ -117,8 +120,9 @@ type crowd struct {
 
 type process struct {
 	*nursery.Process
-	account *account
-	in      *os.File
+	account  *account
+	in       *os.File
+	listened chan struct{} // closed when it says nothing more
 }
 
 // Run measures one crowd on one broker. Nothing happens for the window's time when
@@ -139,14 +143,22 @@ func Run(ctx context.Context, place peers.Place, size Size, window time.Duration
 	watch.Go(func() { c.watch(watching) })
 	steps := []func(context.Context, *Outcome) error{c.begin, func(ctx context.Context, o *Outcome) error { return c.quiet(ctx, o, window) }}
 	if !size.One {
-		steps = append(steps, c.die, c.join)
+		steps = append(steps, c.die, c.join, c.restart)
 	}
 	for _, step := range steps {
 		if err := step(ctx, &o); err != nil {
 			return o, err
 		}
 	}
-	c.look(func(l *ledger) { o.Lost += l.fenced() })
+	if err := c.ask(ctx, nil); err != nil {
+		return o, err
+	}
+	c.look(func(l *ledger) {
+		o.Lost += l.fenced()
+		sum := l.steps()
+		o.Steps = &sum
+	})
+	c.log("%v; %d of them longer than T/50", o.Steps, o.Steps.Over)
 	return o, nil
 }
 
@@ -260,18 +272,44 @@ func (c *crowd) memory(ctx context.Context, o *Outcome) error {
 		}
 		o.Resident = max(o.Resident, float64(resident)/each)
 	}
+	return c.ask(ctx, func(a *account) { o.Heap = max(o.Heap, float64(a.heap)/each) })
+}
+
+// ask asks all processes what their members occupy and how long their steps took, and passes on
+// what they have answered.
+func (c *crowd) ask(ctx context.Context, answered func(*account)) error {
+	c.look(func(l *ledger) {
+		for _, a := range l.alive {
+			a.heap = 0
+		}
+	})
+	if err := c.sayAll("\n"); err != nil {
+		return err
+	}
+	_, err := c.until(ctx, patience, func(l *ledger) bool {
+		if slices.ContainsFunc(l.alive, func(a *account) bool { return a.heap == 0 }) {
+			return false
+		}
+		for _, a := range l.alive {
+			if answered != nil {
+				answered(a)
+			}
+		}
+		return true
+	})
+	if err == nil {
+		c.look(func(l *ledger) { c.log("%v", l.steps()) })
+	}
+	return err
+}
+
+func (c *crowd) sayAll(what string) error {
 	for _, p := range c.living() {
-		if _, err := p.in.WriteString("\n"); err != nil {
+		if _, err := p.in.WriteString(what); err != nil {
 			return err
 		}
 	}
-	_, err := c.until(ctx, patience, func(l *ledger) bool {
-		for _, a := range l.alive {
-			o.Heap = max(o.Heap, float64(a.heap)/each)
-		}
-		return !slices.ContainsFunc(l.alive, func(a *account) bool { return a.heap == 0 })
-	})
-	return err
+	return nil
 }
 
 // die kills the first process.
@@ -312,6 +350,51 @@ func (c *crowd) join(ctx context.Context, o *Outcome) error {
 	return c.phase(ctx, o, fmt.Sprintf(SharedLast, c.size.Each), began, patience, (*ledger).shared)
 }
 
+// restart closes all members in good order, then starts as many processes at once.
+func (c *crowd) restart(ctx context.Context, o *Outcome) error {
+	if err := c.closeAll(ctx, o); err != nil {
+		return err
+	}
+	began := c.anew()
+	for range c.size.Processes {
+		if err := c.start(); err != nil {
+			return err
+		}
+	}
+	if err := c.phase(ctx, o, LedAnew, began, c.size.T+patience, (*ledger).led); err != nil {
+		return err
+	}
+	_, err := c.until(ctx, patience, func(l *ledger) bool {
+		last, all := l.started()
+		o.Phases[len(o.Phases)-1].Started = (last - began).Seconds()
+		return all
+	})
+	return err
+}
+
+func (c *crowd) closeAll(ctx context.Context, o *Outcome) error {
+	if err := c.sayAll(closeAll + "\n"); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	leaving := c.processes
+	c.processes = nil
+	c.mu.Unlock()
+	for _, p := range leaving {
+		select {
+		case <-p.listened: // it has ended, and all that it said was heard
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		_ = p.in.Close()
+		c.look(func(l *ledger) {
+			o.Lost += p.account.fenced
+			l.end(p.account)
+		})
+	}
+	return nil
+}
+
 // watch tells how it goes on.
 func (c *crowd) watch(ctx context.Context) {
 	for pause.For(ctx, time.Second) == nil {
@@ -349,7 +432,7 @@ func (c *crowd) start() error {
 	}
 	defer log.Close()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, out, log
-	p := &process{in: ours}
+	p := &process{in: ours, listened: make(chan struct{})}
 	if p.Process, err = c.place.Start(cmd); err != nil {
 		return err
 	}
@@ -357,7 +440,10 @@ func (c *crowd) start() error {
 	p.account = c.ledger.open(c.size.Each)
 	c.processes = append(c.processes, p)
 	c.mu.Unlock()
-	go c.listen(p.account, from)
+	go func() {
+		defer close(p.listened)
+		c.listen(p.account, from)
+	}()
 	params := Params{Servers: c.kafka.Bootstrap(), Client: c.size.Client, Group: c.group, Name: fmt.Sprint("p", c.born), Members: c.size.Each,
 		Partitions: c.size.Partitions, Roles: c.size.Roles, T: c.size.T}
 	if c.size.One {

@@ -17,6 +17,8 @@ type ledger struct {
 	seen   []bool // roles that somebody who lives has led since the phase began
 	unseen int
 	at     time.Duration // of the newest thing that was said
+
+	past Steps // of processes that have ended
 }
 
 // account is one process's.
@@ -26,6 +28,7 @@ type account struct {
 	started time.Duration
 	fenced  int
 	heap    uint64
+	steps   Steps // the last that was said of them
 }
 
 func newLedger(roles int) *ledger {
@@ -38,8 +41,9 @@ func (l *ledger) open(members int) *account {
 	return a
 }
 
-// end forgets a process that was killed. What it still says is of the past.
+// end forgets a process that was killed, or that has closed. What it still says is of the past.
 func (l *ledger) end(a *account) {
+	l.past.add(a.steps)
 	l.alive = slices.DeleteFunc(l.alive, func(other *account) bool { return other == a })
 	for role, n := range a.of {
 		l.change(role, -n)
@@ -66,6 +70,9 @@ func (l *ledger) take(a *account, line Line) {
 	}
 	a.fenced += line.Fenced
 	a.heap = max(a.heap, line.Heap)
+	if line.Steps != nil {
+		a.steps = *line.Steps
+	}
 	for _, role := range line.Gained {
 		a.shares[line.Member]++
 		a.of[role]++
@@ -144,4 +151,13 @@ func (l *ledger) fenced() (n int) {
 // seconds from a time to the newest thing that was said.
 func (l *ledger) seconds(since time.Duration) float64 {
 	return measure.Milliseconds(max(0, l.at-since)) / 1000
+}
+
+// steps are those of all processes, as far as they have said.
+func (l *ledger) steps() Steps {
+	sum := l.past
+	for _, a := range l.alive {
+		sum.add(a.steps)
+	}
+	return sum
 }

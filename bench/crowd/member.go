@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/goneli/neli"
 	"github.com/goneli/neli/bench/clients"
 	"github.com/goneli/neli/bench/member"
@@ -21,8 +23,9 @@ import (
 // Command is the subcommand that makes this program a process with several members.
 const Command = "crowd"
 
-// Params are what such a process is told, one line of JSON. Each further line asks
-// what its members occupy.
+// Params are what such a process is told, one line of JSON. Each further line asks what its
+// members occupy and how long their steps took, unless it is closeAll: then the process closes
+// its members and ends.
 type Params struct {
 	Servers    string
 	Client     string // "" for the default
@@ -36,6 +39,8 @@ type Params struct {
 	Lead       bool // by Lead, which asks nothing while nothing happens; else by Pulse, which costs no goroutine for each role
 }
 
+const closeAll = "close"
+
 // Line is what it says when something has changed.
 type Line struct {
 	At           time.Duration
@@ -44,6 +49,7 @@ type Line struct {
 	Gained, Lost []int  `json:",omitempty"` // roles
 	Fenced       int    `json:",omitempty"` // terms that ended otherwise than in good order
 	Heap         uint64 `json:",omitempty"` // bytes in use after a collection, of all members
+	Steps        *Steps `json:",omitempty"` // of all members, since they began
 }
 
 // pulse is the pause between two pulses, which is when events are delivered: what is
@@ -96,20 +102,46 @@ func Main() error {
 		}
 	}
 	out.say(Line{Started: true})
+	closing, driven := make(chan struct{}), make(chan struct{})
 	if p.Lead {
 		for _, n := range members {
 			go lead(n)
 		}
 	} else {
-		go drive(members)
+		go func() { defer close(driven); drive(members, closing) }()
 	}
 	for in.Scan() {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		out.say(Line{Heap: m.HeapAlloc})
+		if in.Text() == closeAll {
+			close(closing)
+			<-driven // Close delivers the events from now on
+			return p.close(members, out)
+		}
+		steps := stepsOf(members, p.T)
+		out.say(Line{Heap: heap(), Steps: &steps})
 	}
 	return errors.Join(in.Err(), fmt.Errorf("the parent is gone: %w", io.EOF))
+}
+
+// heap collects twice: the first collection only marks what pools keep, such as the encoder's
+// buffers of long lines, which are no part of a member.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// close closes all members at once, and says how long their steps took.
+func (p *Params) close(members []*neli.Neli, out *mouth) error {
+	var all errgroup.Group
+	for _, n := range members {
+		all.Go(n.Close)
+	}
+	err := all.Wait()
+	steps := stepsOf(members, p.T)
+	out.say(Line{Steps: &steps})
+	return err
 }
 
 // member has everything as by default but for what the size says.
@@ -140,11 +172,16 @@ func lead(n *neli.Neli) {
 	os.Exit(1)
 }
 
-// drive pulses for all members on one goroutine.
-func drive(members []*neli.Neli) {
+// drive pulses for all members on one goroutine, until they are to be closed.
+func drive(members []*neli.Neli, closing <-chan struct{}) {
 	tick := time.NewTicker(pulse)
 	defer tick.Stop()
-	for range tick.C {
+	for {
+		select {
+		case <-closing:
+			return
+		case <-tick.C:
+		}
 		for _, n := range members {
 			if _, err := n.Pulse(0); err != nil {
 				fmt.Fprintln(os.Stderr, "Pulse:", err)

@@ -178,9 +178,17 @@ func scaleAims(o crowd.Outcome) []Aim {
 		}
 		aims = append(aims, a)
 	}
-	large := o.Roles >= 100_000
+	large, huge := o.Roles >= 100_000, o.Roles >= 1_000_000
 	for _, p := range o.Phases {
 		switch {
+		case p.What == crowd.LedFirst && huge && o.Members() > 3:
+			within(p, 10, 0)
+		case p.What == crowd.LedFirst && huge:
+			within(p, wait+2, 0)
+		case p.What == crowd.LedAnew && huge && o.Members() > 3:
+			within(p, p.Started+4, 0)
+		case p.What == crowd.LedAnew:
+			within(p, p.Started+2, 0)
 		case p.What == crowd.LedFirst && large:
 			within(p, max(o.Started+2, wait), 0)
 		case p.What == crowd.LedFirst && !o.One:
@@ -194,15 +202,33 @@ func scaleAims(o crowd.Outcome) []Aim {
 		}
 	}
 	aims = append(aims, none("terms lost: "+o.Size.String(), o.Lost, fmt.Sprintf("%d; %d of them in %s of quiet", o.Lost, o.LostInQuiet, o.Window)))
+	aims = append(aims, stepAims(o)...)
+	heap := 12e6
+	if huge {
+		heap = 60e6
+	}
 	switch {
 	case large:
 		aims = append(aims, percent("CPU of all members and the broker: "+o.Size.String(), 60, o.Quiet.MembersCPU+o.Quiet.ServersCPU),
-			Aim{What: "memory of a member, live on the heap: " + o.Size.String(), Bound: "≤ 12 MB", Met: o.Heap <= 12e6,
+			Aim{What: "memory of a member, live on the heap: " + o.Size.String(), Bound: fmt.Sprintf("≤ %.0f MB", heap/1e6), Met: o.Heap <= heap, Excess: o.Heap / heap,
 				Measured: figure(o.Heap/1e6) + " MB; " + figure(o.Resident/1e6) + " MB of its process are resident"})
 	case o.One:
 		aims = append(aims, holderAims(o.Size.String(), o.Quiet)...)
 	}
 	return aims
+}
+
+// stepAims are about how long members held their locks.
+func stepAims(o crowd.Outcome) []Aim {
+	if o.Steps == nil {
+		return nil
+	}
+	limit := o.T / 50
+	measured := fmt.Sprintf("%d of %d longer", o.Steps.Over, o.Steps.Count)
+	if longest := o.Steps.Longest(); o.Steps.Over > 0 && longest > 0 {
+		measured += fmt.Sprintf(", all ≤ %v", longest)
+	}
+	return []Aim{{What: "steps of members: " + o.Size.String(), Bound: fmt.Sprintf("≤ %v", limit), Met: o.Steps.Over == 0, Measured: measured}}
 }
 
 // holderAims are about the one that leads everything, who comes first, and the others.

@@ -331,3 +331,29 @@ func TestResultsAreKept(t *testing.T) {
 	assert.Equal(t, want, string(page), "nothing is lost on the way")
 	assert.FileExists(t, filepath.Join(dir, PictureName))
 }
+
+func TestAimsForAMillionRoles(t *testing.T) {
+	of := func(processes, each int) crowd.Outcome {
+		o := crowd.Outcome{Size: crowd.Size{Processes: processes, Each: each, Partitions: 1, Roles: 1_000_000, T: 5 * time.Second}, Heap: 60e6,
+			Steps: &crowd.Steps{Over: 3}, Phases: []crowd.Phase{{What: crowd.LedFirst, Seconds: 8}, {What: crowd.LedAnew, Seconds: 4, Started: 1}}}
+		o.Steps.Count, o.Steps.Buckets[0], o.Steps.Buckets[5] = 9, 6, 3
+		return o
+	}
+	met := func(o crowd.Outcome) map[string]bool {
+		all := map[string]bool{}
+		for _, a := range scaleAims(o) {
+			what, _, _ := strings.Cut(a.What, ": ")
+			all[what] = a.Met
+		}
+		return all
+	}
+	three, twenty := met(of(3, 1)), met(of(4, 5))
+	for what, want := range map[string][2]bool{crowd.LedFirst: {false, true}, crowd.LedAnew: {false, true},
+		"steps of members": {false, false}, "memory of a member, live on the heap": {true, true}} {
+		assert.Equal(t, want, [2]bool{three[what], twenty[what]}, what)
+	}
+	o := of(3, 1)
+	assert.Equal(t, "3 of 9 longer, all ≤ 250ms", stepAims(o)[0].Measured)
+	o.Steps = nil
+	assert.Empty(t, stepAims(o), "older runs did not ask")
+}

@@ -206,6 +206,9 @@ type Miss struct {
 
 // why says what each kind of target overlooked.
 var why = map[string]string{
+	"steps of members":                                          "some work still grows with R",
+	"memory of a member, live on the heap":                      "bookkeeping of each role",
+	"all have been led after all were closed and started again": "all share two cores",
 	"crash":                                      "a slow round trip shows",
 	"crash with its log":                         "the target leaves 0.3 ms for the rest",
 	"the only member is started again":           "a busy machine",

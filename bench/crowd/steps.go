@@ -1,0 +1,68 @@
+package crowd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goneli/neli"
+)
+
+// Steps is how long members' electors held their locks, in the buckets of neli.TimingBounds.
+type Steps struct {
+	neli.Timing
+	Over uint64 // longer than a fiftieth of T, or than the bound below that if it is none
+}
+
+// stepsOf adds up the steps of some members.
+func stepsOf(members []*neli.Neli, t time.Duration) (s Steps) {
+	for _, n := range members {
+		s.add(Steps{Timing: n.Stats().Steps})
+	}
+	s.Over = over(s.Timing, t/50)
+	return s
+}
+
+func (s *Steps) add(more Steps) {
+	s.Count, s.Sum, s.Over = s.Count+more.Count, s.Sum+more.Sum, s.Over+more.Over
+	for i, n := range more.Buckets {
+		s.Buckets[i] += n
+	}
+}
+
+// over is how many took longer than a time.
+func over(t neli.Timing, limit time.Duration) uint64 {
+	n := t.Count
+	for i, bound := range neli.TimingBounds() {
+		if bound <= limit {
+			n -= t.Buckets[i]
+		}
+	}
+	return n
+}
+
+// Longest is the bound below which all of them were, 0 if there is none.
+func (s Steps) Longest() time.Duration {
+	bounds := neli.TimingBounds()
+	for i, bound := range slices.Backward(bounds[:]) {
+		if over(s.Timing, bound) > 0 {
+			if i+1 < len(bounds) {
+				return bounds[i+1]
+			}
+			return 0
+		}
+	}
+	return bounds[0]
+}
+
+// String has the buckets with something in them.
+func (s Steps) String() string {
+	parts := []string{fmt.Sprintf("%d steps, %.2f s in all", s.Count, s.Sum)}
+	for i, bound := range neli.TimingBounds() {
+		if n := s.Buckets[i]; n > 0 {
+			parts = append(parts, fmt.Sprintf("≤ %v: %d", bound, n))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
