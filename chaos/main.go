@@ -62,8 +62,8 @@ func run() int {
 	}
 	code := exitSetUp
 	if err == nil {
-		// Whatever happens, it ends: building takes up to two minutes, as do the first
-		// leaders, and the last fault may take one and a half.
+		// The run ends in any case: building takes up to two minutes, the first leaders take as long, and the last fault
+		// may take one and a half.
 		code, err = jail.Run(o.For+10*time.Minute, func(ctx context.Context) (int, error) { return disturb(ctx, o) })
 	}
 	if err != nil {
@@ -141,7 +141,7 @@ func check(o machine.Options, names []string, others func([]string) error) error
 	return others(names)
 }
 
-// names takes a list apart; it returns nil for an empty one.
+// names splits a list. It returns nil for an empty one.
 func names(list string) []string {
 	var out []string
 	for name := range strings.SplitSeq(list, ";") {
@@ -169,7 +169,7 @@ func possible(o machine.Options) error {
 
 // disturb is the run itself, in the jail.
 func disturb(ctx context.Context, o machine.Options) (int, error) {
-	// Not the directory: it may hold what is not ours.
+	// Not the directory itself, which may have other files.
 	for _, name := range []string{machine.MembersDir, machine.BrokersDir, report.TextName, report.TimelineName} {
 		if err := os.RemoveAll(filepath.Join(o.Dir, name)); err != nil {
 			return 0, err
@@ -199,7 +199,7 @@ func preferences(o machine.Options) string {
 	return plan.LeaningOf(o.Seed).String()
 }
 
-// where is what the election is carried by.
+// where names what carries the election.
 func where(o machine.Options) string {
 	if o.Peers {
 		return fmt.Sprintf("%d log hosts inside the members", machine.Members)
@@ -207,7 +207,7 @@ func where(o machine.Options) string {
 	return fmt.Sprintf("%d brokers, Kafka %s", machine.Brokers, kafkatest.KafkaVersion)
 }
 
-// written is what the leaders write to.
+// written names the stores that the leaders write to.
 func written(o machine.Options) string {
 	names := strings.Join(o.Stores, ", ")
 	if o.Unfenced {
@@ -216,7 +216,7 @@ func written(o machine.Options) string {
 	return names
 }
 
-// transport is what members are connected by.
+// transport names what connects the members.
 func transport(o machine.Options) string {
 	if o.Peers {
 		return "package peers"

@@ -93,7 +93,7 @@ func TestWrongUse(t *testing.T) {
 	}
 }
 
-// The smallest run there is: two faults, and everything around them.
+// The smallest run: two faults, and everything around them.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -146,8 +146,8 @@ func TestRunWithoutFenceFails(t *testing.T) {
 	}
 }
 
-// Nothing outlives a runner, however it ends: no process, the suspended ones
-// included, no namespace, and so no data, which only processes in there could see.
+// Nothing outlives a runner, however it ends: no process, not even a suspended one, no namespace, and so no data, which only
+// processes in there could see.
 func TestNothingOutlivesTheRunner(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {

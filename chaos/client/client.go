@@ -16,7 +16,7 @@ import (
 // Env names the client: confluent, which is the default, or franz. Members inherit it.
 const Env = "NELI_PROVIDER"
 
-// Provider returns the client that Env names, and an error if that is none.
+// Provider returns the client that Env names. It fails if there is no such client.
 func Provider() (kafka.Provider, error) {
 	switch name := os.Getenv(Env); name {
 	case "", "confluent":
@@ -28,7 +28,7 @@ func Provider() (kafka.Provider, error) {
 	}
 }
 
-// Version names the client that Env names, and its version.
+// Version returns the name and the version of the client that Env names.
 func Version() string {
 	if os.Getenv(Env) != "franz" {
 		_, version := ck.LibraryVersion()

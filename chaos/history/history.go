@@ -1,6 +1,5 @@
-// Package history is what a run leaves behind for the checks: who said that it
-// led, what was done to the store, what happened to whom, all by one clock, the
-// machine's CLOCK_MONOTONIC.
+// Package history has the record of a run for the checks: which members said that they led, the operations on the store, and
+// the faults. All times are by the machine's CLOCK_MONOTONIC.
 package history
 
 import (
@@ -27,8 +26,8 @@ type Life struct {
 	Died   time.Duration // witness.Never if it lives
 	Killed bool          // it did not end by itself
 	Runs   witness.Runs
-	Stops  []witness.Span // while it was suspended
-	Ails   []Ail          // while its health check failed, or hung
+	Stops  []witness.Span // when it was suspended
+	Ails   []Ail          // when its health check failed or hung
 }
 
 // Kinds of an Op.
@@ -38,7 +37,7 @@ const (
 	Fence = "fence" // a term claims: the store is to refuse all earlier ones from now on
 )
 
-// Outcomes of an Op. One that was never heard of again is Unknown.
+// Outcomes of an Op. It is Unknown if no result was ever reported.
 const (
 	Accepted = "accepted" // a write or fence that was taken; a read that was answered
 	Rejected = "rejected" // a write or fence whose token was too low
@@ -51,7 +50,7 @@ type Op struct {
 	Member   string
 	Kind     string
 	Role     int
-	Token    int64         // of the write, or that was read
+	Token    int64         // the token of the write, or the one that was read
 	Value    int64         // unique among writes
 	Checked  time.Duration // of a write: when leadership was checked
 	Invoked  time.Duration
@@ -68,14 +67,14 @@ type Fault struct {
 	Targets []string // hosts
 	Span    witness.Span
 	Crash   bool // members died
-	Gone    bool // nothing comes from a member any more: the others are to take over
+	Gone    bool // nothing more comes from a member: the others must take over
 	Pair    bool // two brokers do not reach each other, and both reach all others
 	Cluster bool // brokers were not all well
-	Order   bool // members were told to hand over: nothing kept them from anything
+	Order   bool // members were told to hand over, and nothing disturbed them
 	Calm    bool // all was well when it began: groups were whole, roles led
 }
 
-// Record is everything that is judged.
+// Record is everything that the oracle checks.
 type Record struct {
 	Start, End time.Duration // of the time under chaos, healing included
 	Roles      int

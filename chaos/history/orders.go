@@ -6,10 +6,10 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// Ail is a time for which a member's health check did not say that all is well.
+// Ail is a time in which a member's health check did not report that all is well.
 type Ail struct {
 	witness.Span
-	Hangs bool // it did not return; or else it failed
+	Hangs bool // the check did not return; otherwise it failed
 }
 
 // Kinds of an Order.
@@ -18,7 +18,7 @@ const (
 	StepDown = "step down"
 )
 
-// What orders came to, besides texts of errors that are not to be expected.
+// Results of orders, besides texts of unexpected errors.
 const (
 	Done           = "done" // no error
 	NotLeader      = "not the leader"
@@ -36,14 +36,13 @@ type Order struct {
 	Kind     string
 	Role     int
 	To       string        // of a transfer: the name of the member
-	Token    int64         // of a transfer: what the role was led under just before
+	Token    int64         // of a transfer: the role's token just before
 	Invoked  time.Duration // when it was called
 	Returned time.Duration // witness.Never if Unheard
 	Outcome  string
 }
 
-// Claim is a record of the election's log by which a member claimed a role. If it is
-// a valid one its offset is the token.
+// Claim is a record of the election's log by which a member claimed a role. If the claim is valid, its offset is the token.
 type Claim struct {
 	Member string
 	Role   int
@@ -51,7 +50,7 @@ type Claim struct {
 	At     time.Duration // when it was handed to the producer, by its own word
 }
 
-// ElectionLog is what the election's topic holds at the end.
+// ElectionLog is the content of the election's topic at the end.
 type ElectionLog struct {
 	Claims []Claim
 	From   []int64 // by role: the first offset that is still there

@@ -1,8 +1,6 @@
-// Package jail keeps everything that a run starts in a box that vanishes with the
-// run: a PID namespace, so that the kernel kills every process in it when the
-// first one ends, in whatever way, suspended ones included; and a mount namespace
-// with a file system in memory for the data of brokers and database, of which
-// nothing is left when the last process is gone.
+// Package jail runs everything that a run starts in a jail that vanishes with the run. It has a PID namespace, so that the
+// kernel kills every process in it, even suspended ones, when the first one ends, in whatever way. It also has a mount
+// namespace with a file system in memory for the data of brokers and database, which is gone with the last process.
 package jail
 
 import (
@@ -21,16 +19,15 @@ import (
 
 const (
 	env = "NELI_CHAOS_INSIDE"
-	// Scratch is a directory that only those inside see, in memory.
+	// Scratch is a directory in memory that only processes inside see.
 	Scratch = "/dev/shm"
 )
 
 // Inside reports whether this process is the first one of a jail.
 func Inside() bool { return os.Getenv(env) != "" && os.Getpid() == 1 }
 
-// enter executes this program again, with the same arguments, in a jail, passes
-// signals on to it, and returns its exit code. Should this process die first, the
-// other is killed.
+// enter executes this program again, with the same arguments, in a jail, passes signals on to it, and returns its exit code.
+// If this process dies first, the other one is killed.
 func enter() (code int, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -44,7 +41,7 @@ func enter() (code int, err error) {
 		Pdeathsig:  syscall.SIGKILL,
 		Setsid:     true, // a terminal's Ctrl-C comes to us, and is passed on once
 	}
-	// The kernel takes the thread for the parent: it has to live on.
+	// To the kernel, this thread is the parent, so it must last.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	signals := make(chan os.Signal, 8)
@@ -76,8 +73,8 @@ func enter() (code int, err error) {
 	return 0, err
 }
 
-// Run has work done in a jail, and returns its exit code. Outside it executes this program
-// again inside; inside it calls work, whose context ends with SIGINT, SIGTERM and after limit.
+// Run runs work in a jail, and returns its exit code. Outside a jail, it executes this program again inside. Inside, it calls
+// work, whose context ends with SIGINT or SIGTERM, or after limit.
 func Run(limit time.Duration, work func(context.Context) (code int, err error)) (int, error) {
 	if !Inside() {
 		return enter()
@@ -92,7 +89,7 @@ func Run(limit time.Duration, work func(context.Context) (code int, err error)) 
 	return work(ctx)
 }
 
-// Possible returns what a jail with hosts of package wire in it lacks here.
+// Possible returns what is missing here for a jail with hosts of package wire.
 func Possible() error {
 	var missing []error
 	if os.Geteuid() != 0 {
@@ -107,7 +104,7 @@ func Possible() error {
 // furnish makes the jail habitable: /proc shows its own processes, and Scratch is
 // empty. It is called first of all, inside.
 func furnish() error {
-	// Or else what is mounted here appears outside.
+	// Otherwise mounts made here would appear outside.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("making mounts private: %w", err)
 	}

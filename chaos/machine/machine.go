@@ -1,6 +1,5 @@
-// Package machine builds a cluster of brokers, members and a store, each on a host
-// of its own, disturbs it as a plan says, and brings back the record of what
-// happened.
+// Package machine builds a cluster of brokers, members and a store, each on a host of its own, disturbs it according to a
+// plan, and returns the record of what happened.
 package machine
 
 import (
@@ -28,15 +27,15 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// Options say what to build, and how long to disturb it.
+// Options say what to build, and for how long to disturb it.
 type Options struct {
 	For        time.Duration // the last fault begins before
 	Seed       uint64
 	Nomination neli.Nomination
 	Timeout    time.Duration // T of exclusive mode
 	Peers      bool          // no brokers: a log host in each member, and exclusive mode only
-	Stores     []string      // kinds of what leaders write to: role by role, in turn
-	Unfenced   bool          // leave out the fences, to see that it is noticed
+	Stores     []string      // kinds of stores that leaders write to; roles use them in turn
+	Unfenced   bool          // leave out the fences, to see that the checks notice it
 	Sentinels  bool          // one beside each member
 	Only       []string      // kinds of faults; nil for all
 	First      []string      // kinds that come before all others
@@ -73,11 +72,10 @@ const (
 	busy      = 2 * time.Second  // a machine of two cores that runs ten processes
 )
 
-// LimitsOf are the bounds that a run is held against. With T of exclusive mode: a
-// leader of which nothing comes any more is missed after T′ and replaced within
-// another T, in which the others answer each other and the one that is to claim goes
-// first; who gives up in order does not wait for T′. With Assigned nomination the
-// group has to end the session, and to rebalance, before anybody may claim.
+// LimitsOf returns the bounds of a run. In exclusive mode, a leader from which nothing more comes is missed after T′ and
+// replaced within another T, in which the others answer each other and the one that should claim goes first. A leader that
+// gives up cleanly costs no T′. With Assigned nomination the group has to end the session and to rebalance before a process may
+// claim.
 func LimitsOf(o Options) oracle.Limits {
 	takeover, handover := 2*o.Timeout+busy, o.Timeout+busy
 	if o.Nomination == neli.Assigned {
@@ -107,7 +105,7 @@ func LimitsOf(o Options) oracle.Limits {
 	return l
 }
 
-// Outcome is what is left of a run.
+// Outcome is the result of a run.
 type Outcome struct {
 	Record     history.Record
 	Log        []store.Entry
@@ -175,7 +173,7 @@ func MemberHosts() []string {
 	return names
 }
 
-// Run does all of it. An error means that nothing was found out.
+// Run does a whole run. An error means that the run has no result.
 func Run(ctx context.Context, o Options) (*Outcome, error) {
 	m := &machine{Options: o, present: map[string]*guest{}, keepers: map[string]*keeper{}, leaning: plan.LeaningOf(o.Seed)}
 	defer m.close()
@@ -383,7 +381,7 @@ func (m *machine) leave(g *guest, within time.Duration) bool {
 	}
 }
 
-// collect puts the record together; all members have ended.
+// collect puts the record together, after all members have ended.
 func (m *machine) collect(ctx context.Context, record history.Record) (*Outcome, error) {
 	log, err := m.store.Log(ctx, m.net.Host(hostRunner))
 	if err != nil {
@@ -411,8 +409,7 @@ func (m *machine) collect(ctx context.Context, record history.Record) (*Outcome,
 		StoreVersion: m.store.Version}, nil
 }
 
-// close ends everything that still runs, whatever state it is in; what brokers
-// logged is kept.
+// close kills everything that still runs, whatever state it is in, and keeps the brokers' logs.
 func (m *machine) close() {
 	for _, g := range m.guests {
 		g.kill()

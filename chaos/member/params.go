@@ -1,7 +1,6 @@
-// Package member is a member process: the runner's binary, executed again. It has
-// one exclusive Neli, whose leaders write to the store, and one non-exclusive one;
-// it samples its own leadership each millisecond and tells the runner everything
-// by a pipe and by shared memory, never by the network that is being disturbed.
+// Package member is a member process: the runner's binary, executed again. It has one exclusive Neli, whose leaders write to the
+// store, and one non-exclusive Neli. It samples its own leadership each millisecond, and reports everything to the runner by a
+// pipe and by shared memory, never by the network that is being disturbed.
 package member
 
 import (

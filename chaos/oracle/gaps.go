@@ -8,7 +8,7 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// NoFault is the kind of what began before any fault.
+// NoFault is the kind of gaps that began before any fault.
 const NoFault = "none yet"
 
 // Pace is how non-exclusive mode was configured.
@@ -17,25 +17,24 @@ type Pace struct {
 	Beat    time.Duration // B
 }
 
-// Presumption is how long a member leads on for certain after evidence has stopped
-// to come: the last of it may have been a beat old, and counts as two.
+// Presumption returns how long a member certainly still leads after its evidence has stopped: the last evidence may have been a
+// beat old, and two beats are subtracted.
 func (p Pace) Presumption() time.Duration { return p.Timeout - 2*p.Beat }
 
 // Gap is a time in which no member is proven to have led a role.
 type Gap struct {
 	witness.Span
 	Mode, Role int
-	Kind       string // of the fault that had begun last
-	Step       int    // of the same
-	// Aside: that fault struck members, and not the one that led the role: the gap is
-	// what it cost others that roles were moved.
+	Kind       string // the kind of the fault that had begun last
+	Step       int    // the fault's step
+	// Aside: that fault affected members, but not the one that led the role. The role was moved, and the gap is what that
+	// cost.
 	Aside bool
 }
 
-// Led returns the times at which each life certainly led a role: in exclusive mode
-// its terms; in the other mode its true samples, and the time between two of them
-// where nothing else was sampled in between and it is shorter than presumption:
-// what was received before the pause proves leadership for as long.
+// Led returns the times at which each life certainly led a role. In exclusive mode these are its terms. In the other mode they
+// are its true samples, and the time between two of them if there is no other sample in between and it is shorter than the
+// presumption: for that long, the records received before prove leadership.
 func Led(lives []history.Life, mode, role int, presumption time.Duration) []witness.Span {
 	var led []witness.Span
 	if mode == history.Exclusive {
@@ -68,9 +67,8 @@ func Presumed(l history.Life, role int, presumption time.Duration) []witness.Spa
 	return led
 }
 
-// Gaps returns the times within the record at which no member is proven to have
-// led. What was really without leader is less, by two samples and whatever the
-// machine kept the members from sampling; what is shorter than ignore is left out.
+// Gaps returns the times within the record at which no member is proven to have led, without those shorter than ignore. The time
+// that was really without a leader is shorter, by two samples and by pauses in sampling.
 func Gaps(r history.Record, mode, role int, p Pace, ignore time.Duration) []Gap {
 	var gaps []Gap
 	for _, s := range witness.Without(witness.Span{From: r.Start, To: r.End}, Led(r.Lives, mode, role, p.Presumption())) {
@@ -86,9 +84,8 @@ func Gaps(r history.Record, mode, role int, p Pace, ignore time.Duration) []Gap 
 // that is killed, on a busy machine. Between two steps lies a second at least.
 const sampling = 100 * time.Millisecond
 
-// cause returns the fault that answers for a gap: the one that had begun last when
-// it began. But where a member of non-exclusive mode lapsed, and lived on, it was T
-// before that evidence had stopped to come.
+// cause returns the fault behind a gap: the one that had begun last when the gap began. If a member of non-exclusive mode lapsed
+// and lived on, its evidence had stopped T earlier, and that time counts.
 func cause(r history.Record, mode, role int, from time.Duration, p Pace) history.Fault {
 	at := from
 	if mode == history.NonExclusive && lapsed(r.Lives, role, from, p.Presumption()) {
@@ -142,8 +139,7 @@ func ledUntil(lives []history.Life, mode, role int, at, presumption time.Duratio
 	return "", false
 }
 
-// lapsed reports whether whoever led until then went on living without leading:
-// one that closes ends soon after.
+// lapsed reports whether the member that led until then lived on without leading. One that closes ends soon after.
 func lapsed(lives []history.Life, role int, at, presumption time.Duration) bool {
 	const soon = time.Second
 	for _, l := range lives {

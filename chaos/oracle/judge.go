@@ -1,7 +1,6 @@
-// Package oracle judges the record of a run: from what all members saw of their
-// own leadership and did to the store, by one clock, to what must not have been.
-// What samples prove is told in package witness. Pure functions; the tests feed them
-// forged records that they must reject.
+// Package oracle checks the record of a run: from what all members saw of their own leadership and did to the store, by one
+// clock, it finds violations. Package witness says what samples prove. These are pure functions, and the tests feed them forged
+// records that they must reject.
 package oracle
 
 import (
@@ -25,7 +24,7 @@ type Limits struct {
 	Peers    bool          // there is no topic, and no non-exclusive mode
 }
 
-// Verdict is everything that was found out.
+// Verdict is the result of all checks.
 type Verdict struct {
 	Violations []string
 	Terms      [][]witness.Term // by role
@@ -38,7 +37,7 @@ type Verdict struct {
 // ignore is the shortest gap that is reported: a few samples.
 const ignore = 5 * time.Millisecond
 
-// Judge holds a record against everything that is promised.
+// Judge checks a record against all promises.
 func Judge(r history.Record, log []store.Entry, l Limits) Verdict {
 	v := Verdict{Writes: CountWrites(r.Ops, log)}
 	var all []witness.Term
@@ -87,7 +86,7 @@ func Terms(lives []history.Life, role int) []witness.Term {
 	return terms
 }
 
-// scarce: a check of little is no check.
+// scarce reports too little data: a check of little proves nothing.
 func scarce(r history.Record, v Verdict) []string {
 	var faults []string
 	for role, terms := range v.Terms {

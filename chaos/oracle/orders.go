@@ -24,8 +24,7 @@ type Will struct {
 // milliseconds.
 const stamp = 100 * time.Millisecond
 
-// ClaimFaults: whoever leads under a token wrote the claim at that offset of the
-// log, by the log's own word. What has been deleted from it is left out.
+// ClaimFaults: by the log, the member that leads with a token wrote the claim at that offset. Deleted records are left out.
 func ClaimFaults(log history.ElectionLog, terms []witness.Term) []string {
 	type place struct {
 		role   int
@@ -49,8 +48,7 @@ func ClaimFaults(log history.ElectionLog, terms []witness.Term) []string {
 	return faults
 }
 
-// OrderFaults names what Transfer and StepDown said and was not so, and those that
-// took longer than they may.
+// OrderFaults lists the calls of Transfer and StepDown whose results were wrong, and those that took too long.
 func OrderFaults(r history.Record, terms []witness.Term, w Will) []string {
 	var faults []string
 	for _, o := range r.Orders {
@@ -97,8 +95,7 @@ func transferred(r history.Record, terms []witness.Term, o history.Order, what s
 	return nil
 }
 
-// steppedDown: it led nothing, and claimed nothing, for the time for which it is
-// away, from when it said so.
+// steppedDown: after StepDown returned, the member led and claimed nothing for the time that it has to stay away.
 func steppedDown(r history.Record, terms []witness.Term, o history.Order, what string, w Will) []string {
 	away := witness.Span{From: o.Returned, To: o.Invoked + max(w.Away, 3*w.Timeout)}
 	var faults []string
@@ -148,9 +145,8 @@ func disturbed(r history.Record, member string, s witness.Span) bool {
 	return false
 }
 
-// HealthFaults names the members that led, or claimed, though they must have known
-// for long enough that they were not well. A suspension begins that time anew: what
-// was decided before it is done after it.
+// HealthFaults lists the members that led or claimed although they must have known for long enough that they were unhealthy.
+// After a suspension this time begins again, since the process may then still do what it decided before.
 func HealthFaults(r history.Record, terms []witness.Term, w Will) []string {
 	var faults []string
 	for _, l := range r.Lives {

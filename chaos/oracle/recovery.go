@@ -8,9 +8,9 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// Recovery is how long a role may be without a leader, by what was done. Most are
-// bounds of the whole gap, whatever is still disturbed when the next leader leads:
-// the others are well. What has no bound while it lasts has one after its repair.
+// Recovery has the longest times that a role may be without a leader, by kind of fault. Most are bounds of the whole gap, even if
+// the fault still lasts when the next leader leads, since the others are well. A fault without such a bound has one after its
+// repair.
 type Recovery struct {
 	// Exclusive mode, the brokers well: the leader is gone; it gives up in order.
 	Takeover, Handover time.Duration
@@ -24,7 +24,7 @@ type Recovery struct {
 	Presuming, PresumingRepaired time.Duration
 }
 
-// unbounded is the bound of a gap of which nothing is promised while a fault lasts.
+// unbounded is the bound of a gap for which nothing is promised while a fault lasts.
 const unbounded = witness.Never
 
 // bounds returns how long a gap of a mode may be in all that a fault answers for,
@@ -54,8 +54,8 @@ func (b Recovery) bounds(mode int, f history.Fault) (whole, after time.Duration)
 	return whole, b.Takeover
 }
 
-// Recovered holds every gap against the bounds of the faults of the step that
-// answers for it, and of those that came after while it lasted: the longest of them.
+// Recovered checks every gap against the longest bound of the faults behind it: those of its step, and those that came while it
+// lasted.
 func Recovered(r history.Record, gaps []Gap, b Recovery) []string {
 	var disturbed []witness.Span
 	for _, f := range r.Faults {

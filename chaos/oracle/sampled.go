@@ -8,8 +8,7 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// enough is how much of a life must be sampled. The rest is starts of brokers, which
-// take both cores for a moment.
+// enough is the share of a life that must be sampled. Starts of brokers, which take both cores for a moment, explain the rest.
 const enough = 0.9
 
 // Two ends of a life are not sampled: a process has to start and to reach the
@@ -20,8 +19,8 @@ const (
 	brief    = 2 * time.Second
 )
 
-// unsampled names what was not looked at enough: a role of either mode, for the life
-// from the first sample to its end, suspensions left out.
+// unsampled lists the roles, of either mode, that were not sampled enough, in the life from the first sample to its end without
+// suspensions.
 func unsampled(l history.Life, roles int) []string {
 	var faults []string
 	for mode := range history.Modes {

@@ -5,10 +5,8 @@ import (
 	"slices"
 )
 
-// Shared reports whether everybody has a share: each role is led by one of the
-// members that are wanted most there, and of the roles for which these are the same
-// none of them leads more than one more than another. leaders has the host of each
-// role's leader.
+// Shared reports whether every member has its share: each role is led by one of the members that are wanted most there, and among
+// roles with the same such members, their numbers of roles differ by at most one. leaders has the host of each role's leader.
 func Shared(leaders, hosts []string, wanted func(host string, role int) int) bool {
 	groups := map[string][]int{} // by who should have them: how many each has
 	for role, leader := range leaders {

@@ -8,9 +8,8 @@ import (
 	"github.com/goneli/neli/testkit/witness"
 )
 
-// WriteFaults holds what members did to the store against the store's own log:
-// accepted tokens never fall, what was acknowledged is there with the same verdict,
-// what is there was asked for, and a token is one member's.
+// WriteFaults compares the members' operations on the store with the store's own log: accepted tokens never decrease,
+// acknowledged writes are there with the same verdict, every write in the log was requested, and a token belongs to one member.
 func WriteFaults(ops []history.Op, log []store.Entry, terms []witness.Term) []string {
 	faults := orderFaults(log)
 	faults = append(faults, logFaults(ops, log)...)
@@ -103,17 +102,17 @@ func ownerFaults(ops []history.Op, log []store.Entry, terms []witness.Term) []st
 	return faults
 }
 
-// Writes counts what became of the writes.
+// Writes counts the writes by their outcome.
 type Writes struct {
 	Accepted, Rejected, Unknown, NotSent int
 	Reads                                int
 	Claims                               int // that were accepted
-	// Stale is how many writes reached the store after one with a greater token: so
-	// many would have overwritten a successor's work without the guard.
+	// Stale is the number of writes that reached the store after one with a greater token. Without the guard they would have
+	// overwritten a successor's work.
 	Stale int
 }
 
-// CountWrites counts.
+// CountWrites counts the writes of a record.
 func CountWrites(ops []history.Op, log []store.Entry) Writes {
 	var w Writes
 	for _, op := range ops {

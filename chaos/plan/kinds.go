@@ -2,9 +2,8 @@ package plan
 
 import "time"
 
-// kind makes the parts of one kind of step. Never is more than one broker
-// disturbed, or one pair of brokers parted, at a time: with three replicas of
-// which two must be in sync that is what the cluster is built to survive.
+// kind makes the parts of one kind of step. At any time at most one broker is disturbed, or one pair of brokers separated: with
+// three replicas, of which two must be in sync, the cluster is built to survive that.
 type kind struct {
 	name  string
 	parts func(d *dice) []Part
@@ -29,11 +28,10 @@ var kinds = []kind{
 	{name: "broker stopped", parts: func(d *dice) []Part { return []Part{d.broker(StopBroker, 2, 8)} }},
 	{name: "broker cut off", parts: func(d *dice) []Part { return []Part{d.broker(CutBroker, 3, 8)} }},
 	{name: "brokers parted", parts: func(d *dice) []Part { return []Part{d.broker(CutBrokers, 3, 8)} }},
-	// Longer than the session that Kafka grants a silent broker (9 s), so that it is
-	// fenced, its partitions get other leaders, and it wakes as one that does not know.
+	// Longer than the session of a silent broker (9 s), so that Kafka fences it, its partitions get other leaders, and it wakes
+	// without knowing that.
 	{name: "broker frozen past its session", parts: func(d *dice) []Part { return []Part{d.broker(StopBroker, 15, 22)} }},
-	// Up to replica.lag.time.max.ms (30 s) acks=all waits for a follower that cannot
-	// fetch.
+	// acks=all waits up to replica.lag.time.max.ms (30 s) for a follower that cannot fetch.
 	{name: "link between brokers cut for long", parts: func(d *dice) []Part { return []Part{d.broker(CutBrokers, 12, 40)} }},
 	{name: "brokers restarted in turn", parts: func(*dice) []Part { return []Part{{Action: RestartBrokers}} }},
 	{name: "member stopped, broker killed", parts: func(d *dice) []Part {

@@ -5,7 +5,7 @@ import (
 	"hash/fnv"
 )
 
-// Leaning is what the members' preferences of a run are like, with Open nomination.
+// Leaning is the kind of preferences that members have in a run, with Open nomination.
 type Leaning int
 
 const (
@@ -20,15 +20,14 @@ func (l Leaning) String() string {
 	return [...]string{"none", "priorities", "one function", "a function each"}[l]
 }
 
-// LeaningOf returns the leaning of a seed: all of them have their turn.
+// LeaningOf returns the leaning of a seed. Successive seeds go through all of them.
 func LeaningOf(seed uint64) Leaning { return Leaning(seed % uint64(leanings)) }
 
 // Contradicts reports whether members want different things.
 func (l Leaning) Contradicts() bool { return l == Lying }
 
-// Wanted is how much a member wants another one, or itself, on a partition. Hosts
-// name them, so that a member that starts anew is wanted as much as before, and that
-// the runner can tell what is wanted without asking.
+// Wanted returns how much a member wants another one, or itself, on a partition. It identifies members by their hosts, so that a
+// restarted member is wanted as much as before, and the runner knows what is wanted without asking.
 func (l Leaning) Wanted(seed uint64, by, host string, partition int) int {
 	switch l {
 	case Priorities:

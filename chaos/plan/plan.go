@@ -1,6 +1,5 @@
-// Package plan draws the faults of a run from a seed. It is pure: what happens, to
-// whom, in which order and for how long is decided here; only who leads at the
-// moment, which a fault may aim at, is found out when it is carried out.
+// Package plan draws the faults of a run from a seed. It is pure: it decides what happens, to which hosts, in which order and for
+// how long. Only the present leader, at which a fault may aim, is determined when the fault is carried out.
 package plan
 
 import (
@@ -40,7 +39,7 @@ const (
 	ProxySentinel                // what is said to it goes through another process for Hold, in the way that Count says
 )
 
-// Sorts are what actions come to, for pictures.
+// Sorts are the names of actions in pictures.
 var Sorts = []string{"killed", "stopped", "cut off", "packets lost", "slow", "restarted", "handed over", "unhealthy", "deceived"}
 
 func (a Action) String() string {
@@ -133,8 +132,7 @@ func Kinds() []string {
 	return names
 }
 
-// Steps yields steps for ever, the same ones for the same seed. All kinds occur,
-// in random order, before any occurs again.
+// Steps yields steps without end, the same ones for the same seed. All kinds occur, in random order, before any occurs again.
 func Steps(seed uint64, size Size) iter.Seq[Step] { return steps(seed, size, kinds) }
 
 func steps(seed uint64, size Size, kinds []kind) iter.Seq[Step] {
@@ -151,8 +149,8 @@ func steps(seed uint64, size Size, kinds []kind) iter.Seq[Step] {
 	}
 }
 
-// First yields the steps of some kinds, named as Kinds does, before all others of
-// the first round: a short run has no room for all kinds.
+// First yields the steps of some kinds, named as in Kinds, before all others of the first round, since a short run has no time for
+// all kinds.
 func First(steps iter.Seq[Step], names []string) iter.Seq[Step] {
 	return func(yield func(Step) bool) {
 		var round []Step
@@ -235,8 +233,7 @@ func (d *dice) seconds(from, to int) time.Duration {
 	return d.between(time.Duration(from)*time.Second, time.Duration(to)*time.Second)
 }
 
-// target aims at a leader four times out of five: a fault to a bystander tells
-// less.
+// target aims at a leader four times out of five, since a fault of another member shows less.
 func (d *dice) target(p Part) Part {
 	p.Leader = d.rng.IntN(5) > 0
 	p.Mode, p.Role, p.Member = d.rng.IntN(4)/3, d.rng.IntN(d.Roles), d.rng.IntN(d.Members)

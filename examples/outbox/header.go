@@ -106,8 +106,8 @@ func (s *stamped) publish(ctx context.Context, rows []row) error {
 	return nil
 }
 
-// topicLimits are what topics take, as they were when they were first asked about, and the
-// topics that brokers did not know.
+// topicLimits has the limits of topics, read when a topic is first used, and the topics that
+// brokers did not know.
 type topicLimits struct {
 	mu      sync.Mutex
 	most    map[string]int
@@ -126,7 +126,7 @@ const (
 	forgotten = time.Minute
 )
 
-// check returns why a row's topic does not take it, or fence.ErrRefused if that is not known.
+// check returns why a row's topic does not accept it, or fence.ErrRefused if that is not known.
 func (t *topicLimits) check(ctx context.Context, client *kgo.Client, r row) error {
 	t.mu.Lock()
 	most, known := t.most[r.topic]
