@@ -53,11 +53,23 @@ func (c *client) Init(ctx context.Context) error {
 
 func (c *client) Begin() error { return c.classify(c.kafka.BeginTransaction()) }
 
+// errParted says that the client has renewed its producer id amid a transaction, which aborts
+// what was written before, and has written the other records to another transaction. It does so
+// if a broker refuses a batch for its epoch, and retention has removed what it wrote before.
+var errParted = errors.New("the client has begun another transaction with a part of the records")
+
 func (c *client) Produce(ctx context.Context, records []*kgo.Record) error {
 	began := time.Now()
-	for _, result := range c.kafka.ProduceSync(ctx, records...) {
+	results := c.kafka.ProduceSync(ctx, records...)
+	for _, result := range results {
 		if result.Err != nil {
 			return c.refused(result.Record, result.Err, began)
+		}
+	}
+	first := results[0].Record
+	for _, result := range results {
+		if r := result.Record; r.ProducerID != first.ProducerID || r.ProducerEpoch != first.ProducerEpoch {
+			return errParted
 		}
 	}
 	c.absent.Known(func(yield func(string) bool) {

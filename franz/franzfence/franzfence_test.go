@@ -26,7 +26,7 @@ func (always) Valid() bool { return true }
 
 // cluster is an in-memory broker that answers questions for its settings like a real one.
 func cluster(topic string, settings map[string]string, code int16) *kfake.Cluster {
-	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic))
+	c, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic), kfake.SeedTopics(2, "two"))
 	if err != nil {
 		log.Fatal(err)
 	}
