@@ -5,6 +5,8 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -60,6 +62,7 @@ func (w *world) tracesOf(lost []place) string {
 		}
 	}
 	var out strings.Builder
+	fmt.Fprintf(&out, "Kafka left the ends of %d transactions unwritten (KAFKA-20734)\n", w.unwritten())
 	for i, p := range lost {
 		if i >= mostTraces/2 && i < len(lost)-mostTraces/2 {
 			continue
@@ -69,6 +72,17 @@ func (w *world) tracesOf(lost []place) string {
 		fmt.Fprintf(&out, "%q, slot %d, id %d: in the table %d (%v); uncommitted or not: %q; %q\n", p.Name, p.Slot, p.ID, rows, err, records[p.ID], notes[p.ID])
 	}
 	return out.String()
+}
+
+// unwritten is how often the first broker said that it does not write the end of a transaction.
+// Its partitions had no leader at that moment, which it takes for their deletion.
+func (w *world) unwritten() int {
+	w.t.Helper()
+	dir := w.t.TempDir()
+	require.NoError(w.t, w.kafka.KeepLogs(dir))
+	log, err := os.ReadFile(filepath.Join(dir, "broker-1.log"))
+	require.NoError(w.t, err)
+	return strings.Count(string(log), "these partitions are likely deleted already and hence can be skipped")
 }
 
 func testTraces(t *testing.T, w *world) {
@@ -83,12 +97,13 @@ func testTraces(t *testing.T, w *world) {
 	require.NoError(t, client.ProduceSync(t.Context(), (&progress{topic: progressTopic(w.topicName)}).note(0, []int64{3})).FirstErr())
 	require.NoError(t, client.EndTransaction(t.Context(), kgo.TryAbort))
 	traces := strings.Split(w.tracesOf([]place{{"aborted", 0, 3}, {"waits", 0, 2}, {"published", 0, 1}}), "\n")
-	require.Contains(t, traces[0], `"published", slot 0, id 1: in the table 0`)
-	require.Contains(t, traces[0], `of \"published\"`)
-	require.Contains(t, traces[0], "committed: true")
-	require.Contains(t, traces[1], "id 2: in the table 1")
-	require.NotContains(t, traces[1], "note")
-	require.Contains(t, traces[2], "committed: false")
+	require.Contains(t, traces[0], "the ends of 0 transactions")
+	require.Contains(t, traces[1], `"published", slot 0, id 1: in the table 0`)
+	require.Contains(t, traces[1], `of \"published\"`)
+	require.Contains(t, traces[1], "committed: true")
+	require.Contains(t, traces[2], "id 2: in the table 1")
+	require.NotContains(t, traces[2], "note")
+	require.Contains(t, traces[3], "committed: false")
 }
 
 // where returns a record's place, and who wrote it.

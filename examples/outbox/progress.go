@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -19,8 +20,9 @@ import (
 // that the last committed transaction has published. A leader may have ended before it deleted these rows. All earlier
 // ones are deleted.
 type progress struct {
-	opts  []kgo.Opt
-	topic string
+	opts   []kgo.Opt
+	topic  string
+	within time.Duration // how long a note may take to be read: noteTimeout if it is 0
 }
 
 func progressTopic(group string) string { return group + ".outbox" }
@@ -76,6 +78,10 @@ func readNote(value []byte) (ids []int64, err error) {
 	return ids, nil
 }
 
+// errHanging says that a broker has lost the end of a transaction. Nothing that was written
+// behind its beginning can be read as committed until somebody ends it.
+var errHanging = errors.New("a transaction does not end (see kafka-transactions.sh find-hanging)")
+
 // closeToTheEnd is how many offsets before the end the search for the last committed note begins. Usually the note is the
 // last entry but one, before the end of its transaction.
 const closeToTheEnd = 16
@@ -123,8 +129,14 @@ func (p *progress) bounds(ctx context.Context, admin *kadm.Client, slot int32) (
 	return first.Offset, last.Offset, errors.Join(first.Err, last.Err)
 }
 
+// noteTimeout is how long committed notes may take to be read. It is longer than a transaction
+// may take, after which the coordinator aborts it.
+const noteTimeout = 30 * time.Second
+
 // lastSince reads the committed records in [from, end), and returns the value of the last one.
 func (p *progress) lastSince(ctx context.Context, slot int32, from, end int64) (value []byte, found bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(p.within, noteTimeout), fmt.Errorf("%w: before offset %d of partition %d", errHanging, end, slot))
+	defer cancel()
 	client, err := kgo.NewClient(slices.Concat(p.opts, []kgo.Opt{
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.FetchMaxWait(100 * time.Millisecond),
 		kgo.KeepControlRecords(), // so that the position is known
@@ -137,7 +149,7 @@ func (p *progress) lastSince(ctx context.Context, slot int32, from, end int64) (
 	for position := from; position < end; {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
-			return nil, false, err
+			return nil, false, errors.Join(context.Cause(ctx), err)
 		}
 		fetches.EachRecord(func(r *kgo.Record) {
 			if position = r.Offset + 1; !r.Attrs.IsControl() {

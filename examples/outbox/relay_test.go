@@ -384,6 +384,13 @@ func testNotes(t *testing.T, w *world) {
 	require.Equal(t, []int64{3, 900, 70_000}, ids)
 	_, err = readNote([]byte{0xff})
 	require.Error(t, err)
+
+	require.NoError(t, client.BeginTransaction())
+	require.NoError(t, client.ProduceSync(t.Context(), p.note(1, []int64{8})).FirstErr())
+	p.within = 500 * time.Millisecond
+	_, err = p.last(t.Context(), 1)
+	require.ErrorIs(t, err, errHanging)
+	require.NoError(t, client.EndTransaction(t.Context(), kgo.TryAbort))
 }
 
 func testPartitions(t *testing.T, w *world) {
