@@ -66,7 +66,7 @@ const (
 	LedAgain    = "all have been led after %d died"
 	SharedAgain = "shared out after that"
 	SharedLast  = "shared out after %d joined"
-	LedAnew     = "all have been led after all were closed and started again"
+	LedAnew     = "all led after a clean restart"
 )
 
 // Phase is how long something took, and how even it left the shares.

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goneli/neli/bench/clients"
 	"github.com/goneli/neli/bench/crowd"
 	"github.com/goneli/neli/bench/idle"
 	"github.com/goneli/neli/bench/measure"
@@ -162,38 +161,42 @@ func (r *Results) steady() string {
 	return fmt.Sprintf("%d terms lost in quiet runs, %d in rolling restarts", lost(r.Quiet), lost(r.Rolling))
 }
 
-// crowded is a size of the summary.
-type crowded struct{ What, Client, Led, Even, Again, Joined string }
+// crowded is a size of the summary. Times with the default client and with the other one, if that
+// was measured, share a cell.
+type crowded struct{ What, Led, Even, Again, Joined string }
 
 func (r *Results) crowded() []crowded {
 	var all []crowded
 	for _, o := range r.Scale {
-		c := crowded{What: fmt.Sprintf("%d, %d", o.Members(), o.Roles), Client: cmp.Or(o.Client, "default"), Led: "–", Even: "–", Again: "–", Joined: "–"}
-		if o.Client == clients.Franz {
-			c.Client = "franz-go"
-		}
 		if o.One { // nothing to share out
 			continue
 		}
-		for _, p := range o.Phases {
-			took := fmt.Sprintf("%.1f", p.Seconds)
-			if p.Unmet {
-				took = "> " + took
-			}
-			switch p.What {
-			case crowd.LedFirst:
-				c.Led = took
-			case crowd.SharedFirst:
-				c.Even = took
-			case fmt.Sprintf(crowd.LedAgain, o.Each):
-				c.Again = took
-			case fmt.Sprintf(crowd.SharedLast, o.Each):
-				c.Joined = took
-			}
+		what := fmt.Sprintf("%d, %d", o.Members(), o.Roles)
+		i := slices.IndexFunc(all, func(c crowded) bool { return c.What == what })
+		if i < 0 {
+			i = len(all)
+			all = append(all, crowded{What: what})
 		}
-		all = append(all, c)
+		all[i].add(o)
 	}
 	return all
+}
+
+func (c *crowded) add(o crowd.Outcome) {
+	for cell, phase := range map[*string]string{&c.Led: crowd.LedFirst, &c.Even: crowd.SharedFirst,
+		&c.Again: fmt.Sprintf(crowd.LedAgain, o.Each), &c.Joined: fmt.Sprintf(crowd.SharedLast, o.Each)} {
+		took := "–"
+		if i := slices.IndexFunc(o.Phases, func(p crowd.Phase) bool { return p.What == phase }); i >= 0 {
+			took = fmt.Sprintf("%.1f", o.Phases[i].Seconds)
+			if o.Phases[i].Unmet {
+				took = "> " + took
+			}
+		}
+		if *cell != "" {
+			took = *cell + "/" + took
+		}
+		*cell = took
+	}
 }
 
 // Miss is a kind of aim, some of which are missed.
@@ -206,16 +209,16 @@ type Miss struct {
 
 // why says what each kind of target overlooked.
 var why = map[string]string{
-	"steps of members":                                          "some work still grows with R",
-	"memory of a member, live on the heap":                      "bookkeeping of each role",
-	"all have been led after all were closed and started again": "all share two cores",
+	"steps of members":                           "work grows with R",
+	"memory of a member, live on the heap":       "bookkeeping of each role",
+	"all led after a clean restart":              "cause unknown",
 	"crash":                                      "a slow round trip shows",
 	"crash with its log":                         "the target leaves 0.3 ms for the rest",
 	"the only member is started again":           "a busy machine",
 	"one question, leader":                       "a busy machine",
 	"hand-over":                                  "the target leaves out the processes' work",
-	"very first start, since metadata":           "a new process opens connections first",
-	"a joiner knows all holders, since metadata": "a new process opens connections first",
+	"very first start, since metadata":           "connections are opened first",
+	"a joiner knows all holders, since metadata": "connections are opened first",
 	"idle group: messages":                       "by less than a tenth",
 	"CPU":                                        "the default client's threads",
 	"all have been led after the start":          "all share two cores",
@@ -255,6 +258,7 @@ func (r *Results) Misses() []Miss {
 			if all[i].Missed == 1 || a.Excess > all[i].Worst.Excess {
 				all[i].Worst = a
 				all[i].Measured, _, _ = strings.Cut(a.Measured, " (n = ")
+				all[i].Measured, _, _ = strings.Cut(all[i].Measured, "; ")
 			}
 		}
 	}
