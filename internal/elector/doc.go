@@ -55,13 +55,15 @@ settings.go says what a Node is told and which Log it needs. node.go has the inp
 output and what the log is told of trouble. timing.go has the process's own times, its start and
 its end. loop.go has the only mutex, the goroutines and the I/O.
 
-A shard (shard.go) is the roles of which the same logs tell. terms.go says how terms follow from
-the logs, shard_claims.go what is claimed and when, release.go what is given up, and holdings.go
-what differs between one log and a majority of small ones. A channel (channel.go) is one log.
-observe.go, survey.go (many roles at once) and stats.go tell others; they decide nothing.
+A shard (shard.go) is the roles that have the same logs. terms.go handles what a record did to
+them, shard_claims.go decides what is claimed and when, release.go what is given up, and holdings.go
+has what differs between one log and a majority of small ones. A channel (channel.go) is one log.
+observe.go, survey.go (many roles at once) and stats.go report to others; they decide nothing.
 
 These types need no Node. The Node tells each what it has to know, and carries out what it says:
 
+	holds.go          what this process holds, and the application's terms of it
+	standings.go      what is known of a role's holder
 	claims.go         what is vacant, and who comes first
 	handovers.go      how orderly ends of terms go on
 	members.go        who is there
