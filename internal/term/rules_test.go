@@ -23,7 +23,7 @@ var mutants = []mutation.Mutant{
 		Guard: "TestLeadsFollowsAShift", Want: "takes a move to another line for an end"},
 	{Rule: "LeadsAny looks again if a unit was shifted meanwhile", File: "published.go",
 		Old: "before%2 == 0 && t.shifts.Load() == before {", New: "true || before == 0 {",
-		Guard: "TestAShiftIsNoGap", Want: "LeadsAny misses a unit that is shifted"},
+		Guard: "TestLeadsAnyFollowsAShift", Want: "LeadsAny misses a unit that is shifted"},
 	{Rule: "a term that was shifted counts as told", File: "table.go",
 		Old: "			e.delivered = to\n", New: "",
 		Guard: "TestAShiftedTermGoesOn", Want: "peek|tells of a shift|nil pointer"},

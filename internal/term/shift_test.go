@@ -75,6 +75,31 @@ func TestLeadsFollowsAShift(t *testing.T) {
 	require.Equal(t, 4, shifts)
 }
 
+// LeadsAny finds nothing on the line that it looks at, and nothing on the next one, as the unit
+// moves from that to the former meanwhile. It must look again.
+func TestLeadsAnyFollowsAShift(t *testing.T) {
+	b := newBench(2, 2)
+	b.renew(0)
+	b.renew(1)
+	b.start(0)
+	b.start(1)
+	b.all(t)
+	b.clock.Mono += clock.Mono(time.Minute)
+	b.renew(1) // line 0 is stale, and its unit is no longer led
+	shifted := false
+	b.now = func() clock.Instant {
+		if !shifted {
+			shifted = true
+			b.Renew(0, b.clock)
+			b.Shift([]int{1}, 0)
+		}
+		return b.clock
+	}
+	_, ok := b.LeadsAny(2)
+	require.True(t, shifted)
+	require.True(t, ok, "LeadsAny misses a unit that is shifted")
+}
+
 // A reader without a lock always finds a unit led while it moves from line to line.
 func TestAShiftIsNoGap(t *testing.T) {
 	table := New(func(now, v clock.Instant) bool { return now.Age(v) < time.Hour }, clock.Glance)
