@@ -204,31 +204,27 @@ const (
 	buriedAll  = "		if d == nil {\n			d = &death{Death: Death{T: w.rules.T}}\n		}\n		var due"
 )
 
-func TestSentinelSimulatorNeedsEveryRule(t *testing.T) {
-	for i := range sentinelRules {
-		sentinelRules[i].Guard, sentinelRules[i].Seeds = "TestSentinelSimulation", 40
+// needed runs the mutants with one guard and number of seeds. Each mutant gets the same seeds.
+func needed(t *testing.T, rules []mutation.Mutant, guard string, seeds int) {
+	t.Helper()
+	for i := range rules {
+		rules[i].Guard, rules[i].Seeds = guard, seeds
 	}
-	mutation.Run(t, sentinelRules)
+	mutation.Run(t, rules)
+}
+
+func TestSentinelSimulatorNeedsEveryRule(t *testing.T) {
+	needed(t, sentinelRules, "TestSentinelSimulation", 40)
 }
 
 func TestSmallSentinelSimulatorNeedsEveryRule(t *testing.T) {
-	for i := range smallSentinelRules {
-		smallSentinelRules[i].Guard, smallSentinelRules[i].Seeds = "TestSmallSentinelSimulation", 40
-	}
-	mutation.Run(t, smallSentinelRules)
+	needed(t, smallSentinelRules, "TestSmallSentinelSimulation", 40)
 }
 
 func TestSmallSimulatorNeedsEveryRule(t *testing.T) {
-	for i := range smallRules {
-		smallRules[i].Guard, smallRules[i].Seeds = "TestSmallSimulation", 250
-	}
-	mutation.Run(t, smallRules)
+	needed(t, smallRules, "TestSmallSimulation", 250)
 }
 
 func TestSimulatorNeedsEveryRule(t *testing.T) {
-	// The same seeds for all, mutated or not.
-	for i := range simulatorRules {
-		simulatorRules[i].Guard, simulatorRules[i].Seeds = "TestSimulation", 400
-	}
-	mutation.Run(t, simulatorRules)
+	needed(t, simulatorRules, "TestSimulation", 400)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/goneli/neli/testkit/proxy"
 )
 
-// What an administrator may do to the leader topic.
+// The leader topic is created or missing, has unsafe settings, loses its head, or is replaced.
 func TestTopic(t *testing.T) {
 	t.Parallel()
 	cluster := kafkatest.Run(t, kafkatest.Options{Brokers: 3, ProxiedListeners: 1, BrokerProps: hostileBroker()})

@@ -5,11 +5,8 @@ package crowd
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -20,81 +17,8 @@ import (
 	"github.com/goneli/neli/bench/member"
 	"github.com/goneli/neli/bench/peers"
 	"github.com/goneli/neli/testkit/kafkatest"
-	"github.com/goneli/neli/testkit/nursery"
 	"github.com/goneli/neli/testkit/pause"
 )
-
-// Size is how much there is of everything.
-type Size struct {
-	Processes, Each int // processes, and members in each
-	Partitions      int
-	Roles           int
-	T               time.Duration
-	One             bool   `json:",omitempty"` // who started first is preferred, and leads everything; nobody dies
-	Client          string `json:",omitempty"` // of Kafka; "" for the library's default
-}
-
-// Members in all.
-func (s Size) Members() int { return s.Processes * s.Each }
-
-// String is what a row is called.
-func (s Size) String() string {
-	text := fmt.Sprintf("%d members in %d processes, partitions: %d, %d roles, T = %v", s.Members(), s.Processes, s.Partitions, s.Roles, s.T)
-	if s.One {
-		text += ", one leads all"
-	}
-	if s.Client != "" {
-		text += ", client: " + s.Client
-	}
-	return text
-}
-
-// Sizes are those that there are aims for.
-func Sizes() []Size {
-	const t = 5 * time.Second
-	return []Size{
-		{Processes: 10, Each: 10, Partitions: 1, Roles: 100_000, T: t},
-		{Processes: 4, Each: 5, Partitions: 1, Roles: 1000, T: t},
-		{Processes: 3, Each: 1, Partitions: 1, Roles: 1000, T: t, One: true},
-	}
-}
-
-// Kinds of phases.
-const (
-	LedFirst    = "all have been led after the start"
-	SharedFirst = "shared out after the start"
-	LedAgain    = "all have been led after %d died"
-	SharedAgain = "shared out after that"
-	SharedLast  = "shared out after %d joined"
-	LedAnew     = "all led after a clean restart"
-)
-
-// Phase is how long something took, and how even it left the shares.
-type Phase struct {
-	What    string
-	Seconds float64
-	Spread  float64 // of members' shares: maximum over mean
-	Least   float64 // minimum over mean
-	Vacant  int     // roles without a leader at that moment: being handed over, mostly
-	Unmet   bool    // it was not so within that time
-	Started float64 `json:",omitempty"` // LedAnew: when the last member had begun
-}
-
-// Outcome is what was seen.
-type Outcome struct {
-	Size
-	Run     string  // when, on what, by which command: a key of the results
-	Started float64 // when the last member had begun, in seconds since the first process was started
-	Phases  []Phase
-	Quiet   idle.Usage // all members together, and the broker, each second
-	Window  string     // of that
-	// Memory of a member, in bytes: its part of what is resident of its process, and of
-	// what Go's heap has after a collection. The largest of all processes.
-	Resident, Heap float64
-	Lost           int    // terms lost otherwise than with the process that died
-	LostInQuiet    int    // of these, while nothing happened
-	Steps          *Steps `json:",omitempty"` // of all members until the end, but for those of the process that died after it was last asked
-}
 
 // patience bounds each phase, beside T where something has to lapse.
 const patience = 2 * time.Minute
@@ -116,13 +40,6 @@ type crowd struct {
 	ledger    *ledger
 	changed   chan struct{} // closed at the next news
 	processes []*process
-}
-
-type process struct {
-	*nursery.Process
-	account  *account
-	in       *os.File
-	listened chan struct{} // closed when it says nothing more
 }
 
 // Run measures one crowd on one broker. Nothing happens for the window's time when
@@ -393,108 +310,6 @@ func (c *crowd) closeAll(ctx context.Context, o *Outcome) error {
 		})
 	}
 	return nil
-}
-
-// watch tells how it goes on.
-func (c *crowd) watch(ctx context.Context) {
-	for pause.For(ctx, time.Second) == nil {
-		u, err := idle.Measure(ctx, 10*time.Second, c.pids(), c.kafka.Pids())
-		if err != nil {
-			continue // a process was killed, or this is the end
-		}
-		c.look(func(l *ledger) {
-			most, least := l.spread()
-			c.log("%d processes, %d roles without a leader, max/mean %.2f, min/mean %.2f; they use %.2f cores, the broker %.2f; %.0f messages and %.0f kB a second",
-				u.Members, l.vacant, most, least, u.MembersCPU, u.ServersCPU, u.Messages, u.Bytes/1000)
-		})
-	}
-}
-
-func (c *crowd) start() error {
-	c.born++
-	cmd, err := peers.Self(Command)
-	if err != nil {
-		return err
-	}
-	theirs, ours, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer theirs.Close() // the process has its own descriptor
-	from, out, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	log, err := os.OpenFile(filepath.Join(c.place.Dir, "crowd.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, out, log
-	p := &process{in: ours, listened: make(chan struct{})}
-	if p.Process, err = c.place.Start(cmd); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	p.account = c.ledger.open(c.size.Each)
-	c.processes = append(c.processes, p)
-	c.mu.Unlock()
-	go func() {
-		defer close(p.listened)
-		c.listen(p.account, from)
-	}()
-	params := Params{Servers: c.kafka.Bootstrap(), Client: c.size.Client, Group: c.group, Name: fmt.Sprint("p", c.born), Members: c.size.Each,
-		Partitions: c.size.Partitions, Roles: c.size.Roles, T: c.size.T}
-	if c.size.One {
-		params.Priority, params.Lead = -c.born, true
-	}
-	return json.NewEncoder(ours).Encode(params)
-}
-
-// listen ends with the process, whose last words may be cut off.
-func (c *crowd) listen(a *account, from *os.File) {
-	defer from.Close()
-	lines := json.NewDecoder(from)
-	for {
-		var l Line
-		if lines.Decode(&l) != nil {
-			return
-		}
-		c.mu.Lock()
-		c.ledger.take(a, l)
-		close(c.changed)
-		c.changed = make(chan struct{})
-		c.mu.Unlock()
-	}
-}
-
-// anew begins a phase, and returns when.
-func (c *crowd) anew() time.Duration {
-	now := member.Now()
-	c.look(func(l *ledger) { l.anew(now) })
-	return now
-}
-
-// look looks at the ledger.
-func (c *crowd) look(at func(*ledger)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	at(c.ledger)
-}
-
-func (c *crowd) living() []*process {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Clone(c.processes)
-}
-
-func (c *crowd) pids() []int {
-	var pids []int
-	for _, p := range c.living() {
-		pids = append(pids, p.Pid())
-	}
-	return pids
 }
 
 // until waits, and reports whether it was not in vain. It asks after all news.

@@ -166,7 +166,7 @@ func readOnly(dir string, yes bool) error {
 	return err
 }
 
-// What the kernel lets a filter look at (seccomp(2)).
+// Offsets into the data that the kernel passes to a filter (struct seccomp_data, see seccomp(2)).
 const (
 	callNumber   = 0
 	callPlatform = 4

@@ -10,7 +10,7 @@ import (
 	"github.com/goneli/neli/internal/lease"
 )
 
-// What depends on a record is noted when it is handed over.
+// A channel notes what depends on a record when it hands the record over.
 func TestAChannelRemembersWhatItHandsOver(t *testing.T) {
 	for _, c := range []struct {
 		r                   lease.Record
@@ -162,7 +162,8 @@ func TestAChannelInDoubt(t *testing.T) {
 	require.Empty(t, k.nameOf("b"), "nobody knows its name")
 }
 
-// Whoever was outlived is suspected of having died, unless there is a reason not to.
+// A process whose roles another one has claimed is suspected of having died, unless there is
+// another explanation.
 func TestWhoIsOutlivedIsSuspected(t *testing.T) {
 	for name, c := range map[string]struct {
 		logs  int

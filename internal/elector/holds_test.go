@@ -183,7 +183,7 @@ func TestEvidenceIsTheOldestLineInUse(t *testing.T) {
 	require.Equal(t, at(300*time.Millisecond), h.evidence(now), "no term follows that one")
 }
 
-// What the application was told is over is given up once, unless the role was won again meanwhile.
+// A role whose end the application was told of is given up once, unless it was won again meanwhile.
 func TestWhatTheApplicationKnowsToBeOverIsGivenUp(t *testing.T) {
 	now := at(0)
 	h, say := newHolds(&now)

@@ -174,7 +174,8 @@ func TestAShardClaimsWhatItMayAndIsWoken(t *testing.T) {
 	require.False(t, ok, "it is not woken for others meanwhile")
 }
 
-// What is released in this process's favour it claims at once; what is for another one later.
+// A process claims at once what was released in its favour, and later what was released in favour
+// of another one.
 func TestAShardComesSecondAfterTheSuccessor(t *testing.T) {
 	for _, to := range []string{"a", "c", "gone"} {
 		k := newRooms(1, 1, nil)
@@ -199,14 +200,20 @@ func TestAShardComesSecondAfterTheSuccessor(t *testing.T) {
 	}
 }
 
-// After a Claim that may not be in the log the roles are claimed again, and not at once.
-func TestAShardClaimsAgainLater(t *testing.T) {
+// claiming returns a shard that has just sent a Claim of its two roles.
+func claiming() (*rooms, *shard) {
 	k := newRooms(1, 2, nil)
 	k.begin()
 	s := k.shards[0]
 	k.now = at(3 * time.Second)
 	s.main.link.good = k.now.Mono
 	s.claim(k.now)
+	return k, s
+}
+
+// After a Claim that may not be in the log the roles are claimed again, and not at once.
+func TestAShardClaimsAgainLater(t *testing.T) {
+	k, s := claiming()
 	claim := k.out()
 	require.Len(t, claim, 1)
 	s.main.unclaim(&claim[0], k.now)
@@ -219,12 +226,7 @@ func TestAShardClaimsAgainLater(t *testing.T) {
 }
 
 func TestAShardGivesUpAClaimThatIsLost(t *testing.T) {
-	k := newRooms(1, 2, nil)
-	k.begin()
-	s := k.shards[0]
-	k.now = at(3 * time.Second)
-	s.main.link.good = k.now.Mono
-	s.claim(k.now)
+	k, s := claiming()
 	require.True(t, s.lease.Waits())
 	s.giveUpClaims(k.now.Add(10*time.Second - 1))
 	require.True(t, s.lease.Waits(), "for ten leases it is awaited")

@@ -6,8 +6,8 @@ import (
 	"github.com/goneli/neli/internal/clock"
 )
 
-// What a simulated process does while it runs: anything that the Lease allows, sensible or not.
-// In a calm world it is a simple elector.
+// A simulated process does anything that the Lease allows, sensible or not. In a calm world it is a
+// simple elector.
 
 // tick does what is due, and sometimes what is not.
 func (p *simProc) tick() {

@@ -106,7 +106,7 @@ var rules = []mutation.Mutant{
 		Old: "	case other > same:\n", New: "	case other > 0:\n",
 		Guard: "TestAMisreadRecord/a_claim_on_1_of_3_logs,_3_processes", Want: "processes that misread nothing begin again"},
 
-	// What the model finds in every state, rather than by chance.
+	// The model visits every state, so it finds these always, not by chance.
 	{Rule: "a term's token exceeds all earlier ballots in its log, in every schedule of three records", File: "quorum.go",
 		Old: "	if ev.Won {\n		q.lift(q.seen + 1)\n	}\n", New: "",
 		Guard: "TestModel/one_log", Want: "token went back"},
