@@ -133,6 +133,14 @@ func (c *claims) findSilent(holders iter.Seq[lease.HolderState], except func(lea
 	return found
 }
 
+// given notes that a session has got roles, with a lease until a time. It may end before those of
+// the holders found so far, since members may differ in T.
+func (c *claims) given(until clock.Raw) {
+	if c.silentAt != clock.Never { // else findSilent looks in any case
+		c.silentAt = min(c.silentAt, until)
+	}
+}
+
 // revived reports whether a session that was just heard had been reported as silent.
 func (c *claims) revived(id lease.Session) bool {
 	_, was := c.silent[id]

@@ -420,6 +420,18 @@ func TestClaimsRememberOfWhomItWasSaid(t *testing.T) {
 	require.True(t, c.revived(session("b")))
 }
 
+// A new holder's lease may end before those of the others.
+func TestClaimsLookWhenTheShortestLeaseIsOver(t *testing.T) {
+	c := newClaims()
+	c.given(at(time.Second).Raw)
+	require.Equal(t, clock.Raw(clock.Never), c.silentAt, "nothing is known of the others: all are looked at")
+	c.silentAt = at(time.Minute).Raw
+	c.given(at(time.Second).Raw)
+	require.Equal(t, at(time.Second).Raw, c.silentAt)
+	c.given(at(2 * time.Minute).Raw)
+	require.Equal(t, at(time.Second).Raw, c.silentAt)
+}
+
 func TestClaimsLookAgain(t *testing.T) {
 	c := newClaims()
 	require.False(t, c.lookAgain(at(0)), "nobody holds anything")

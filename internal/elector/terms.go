@@ -14,18 +14,31 @@ func (c *channel) follow(ev lease.Event, anew bool, r *lease.Record, now clock.I
 	}
 	if ev.Evidence {
 		if id := s.lease.As(r.Session); s.claims.revived(id) { // others were told that its roles are vacant
-			s.recountOf(s.lease.RolesOf(id), now)
+			roles := s.lease.RolesOf(id)
+			s.watch(roles)
+			s.recountOf(roles, now)
 		}
 		s.unheard.heard(r.Session, c.log.Offset() >= c.end)
 	}
 	c.outlived(ev.Outlived, r, now)
 	if len(ev.Changed) > 0 {
+		s.watch(ev.Changed)
 		s.recountOf(ev.Changed, now)
 		s.claims.designate(ev.Changed, r, s.set.Process)
 	}
 	s.sync(now)
 	if anew {
 		s.review(now)
+	}
+}
+
+// watch looks for the silence of a holder when its lease ends. All roles are the same holder's.
+func (s *shard) watch(roles []int32) {
+	if len(roles) == 0 {
+		return
+	}
+	if g, held := s.lease.Holder(roles[0]); held {
+		s.claims.given(g.FreeAt)
 	}
 }
 

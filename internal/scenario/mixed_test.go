@@ -1,0 +1,63 @@
+package scenario
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/goneli/neli"
+	"github.com/goneli/neli/nelitest"
+)
+
+// lasting sets T.
+func lasting(t time.Duration) func(*neli.Config) {
+	return func(cfg *neli.Config) { cfg.HeartbeatTimeout = t }
+}
+
+// Members on one log may differ in T. A holder whose lease is shorter than that of another holder
+// is found to be silent when its own lease is over, not when the other's would be.
+func TestAHolderOfAShortLeaseIsMissedInTime(t *testing.T) {
+	Simulate(t, nelitest.Options{}, wide(2), func(c *Cluster) {
+		c.Work("a", many(2, lasting(time.Minute)))
+		c.Eventually(3*time.Minute, "a leads all", c.leadsAll("a", 2))
+		b := c.Work("b", many(2, lasting(2*time.Second)))
+		c.Eventually(5*time.Minute, "b leads one", func() bool { return c.shares(2)["b"] == 1 })
+		c.Crash(b)
+		c.Eventually(4*time.Second, "a leads all again", c.leadsAll("a", 2))
+	})
+}
+
+// The same, for a holder that an observer took for silent, as it was cut off, and has heard again.
+func TestAHolderOfAShortLeaseIsMissedAgain(t *testing.T) {
+	Simulate(t, nelitest.Options{}, wide(2), func(c *Cluster) {
+		c.Work("a", many(1, lasting(time.Minute)))
+		c.Eventually(3*time.Minute, "a leads role 0", func() bool { return c.shares(2)["a"] == 1 })
+		c.Work("b", many(2, lasting(2*time.Second)))
+		c.Eventually(5*time.Minute, "b leads role 1", func() bool { return c.shares(2)["b"] == 1 })
+		o := c.Join("o", many(2, lasting(time.Minute), observer))
+		var told atomic.Value // of role 1
+		watching, stop := context.WithCancel(context.Background())
+		var watch sync.WaitGroup
+		watch.Go(func() {
+			for s := range o.Watch(watching) {
+				for role := range s.Roles() {
+					if role == 1 {
+						told.Store(s.Status)
+					}
+				}
+			}
+		})
+		defer watch.Wait()
+		defer stop()
+		is := func(want neli.Status) func() bool { return func() bool { return told.Load() == want } }
+		c.Eventually(time.Minute, "o knows that b leads", is(neli.Held))
+		c.Broker.CutOff("o", nelitest.Reads)
+		c.Eventually(4*time.Second, "o takes b for silent", is(neli.Vacant))
+		c.Broker.Restore("o", nelitest.Reads)
+		c.Eventually(4*time.Second, "o has heard b", is(neli.Held))
+		c.Crash(c.Members["b"])
+		c.Eventually(4*time.Second, "o finds b silent", is(neli.Vacant))
+	})
+}
