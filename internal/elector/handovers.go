@@ -22,13 +22,13 @@ func (hs *handovers) of(role int32) *handover { return hs.by.at(role) }
 func (hs *handovers) begin(h *handover, roles ...int32) {
 	hs.all = append(hs.all, h)
 	for _, role := range roles {
-		hs.give(role, false, h)
+		hs.give(role, h)
 	}
 }
 
 // give adds a role to a handover.
-func (hs *handovers) give(role int32, finished bool, h *handover) {
-	h.roles.set(role, finished)
+func (hs *handovers) give(role int32, h *handover) {
+	h.roles.set(role, false)
 	h.fresh = append(h.fresh, role)
 	hs.by.set(role, h)
 }
@@ -73,9 +73,12 @@ func (hs *handovers) name() (roles []int32) {
 // move moves a role from one handover to another.
 func (hs *handovers) move(role int32, to *handover) {
 	from := hs.by.at(role)
-	finished := from.roles.at(role)
-	from.roles.remove(role)
-	hs.give(role, finished, to)
+	finished, since := from.roles.at(role), from.finishedAt
+	from.drop(role)
+	hs.give(role, to)
+	if finished {
+		to.finish(role, since)
+	}
 }
 
 // split moves a role to the handover of the same kind with successor to. begun is that handover if
@@ -223,13 +226,13 @@ func (h *handover) due(wait time.Duration) clock.Mono {
 }
 
 // finish notes that the application has finished a role.
-func (h *handover) finish(role int32, now clock.Instant) {
+func (h *handover) finish(role int32, at clock.Mono) {
 	if h.roles.at(role) {
 		return
 	}
 	h.roles.set(role, true)
 	if h.finished++; h.finishedAt == 0 {
-		h.finishedAt = now.Mono
+		h.finishedAt = at
 	}
 }
 

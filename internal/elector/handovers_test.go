@@ -9,6 +9,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/term"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // at is an instant after the beginning of a test.
@@ -190,7 +191,7 @@ func TestHandoversAreSplitBySuccessor(t *testing.T) {
 	var hs handovers
 	h := newHandover(term.Closing, at(0), "", true)
 	hs.begin(h, 1, 2, 3, 4)
-	h.finish(2, at(0))
+	h.finish(2, at(0).Mono)
 	toB := hs.split(1, "b")
 	require.Equal(t, "b", toB.to)
 	require.Equal(t, []any{h.why, h.since, true}, []any{toB.why, toB.since, toB.named})
@@ -255,8 +256,144 @@ func TestHandoversAreDue(t *testing.T) {
 	asked.asked, asked.deadline = true, at(3*time.Second)
 	hs.begin(asked, 2, 3)
 	require.Equal(t, at(3*time.Second).Mono, hs.due(0, wait, trip), "the application's time is over")
-	asked.finish(2, at(time.Second))
+	asked.finish(2, at(time.Second).Mono)
 	require.Equal(t, at(time.Second+trip).Mono, hs.due(0, wait, trip), "more may be finished by then")
-	asked.finish(3, at(time.Second+trip/2))
+	asked.finish(3, at(time.Second+trip/2).Mono)
 	require.Equal(t, at(time.Second).Mono, hs.due(0, wait, trip), "that is all")
+}
+
+// Whatever is begun, split, finished, released and called off: each role is in one handover at
+// most, which is the one that it is found by, and finished roles are counted right, since they are
+// released by that count.
+func TestHandoversAreConsistent(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var hs handovers
+		now, done := time.Duration(0), map[int32]bool{}
+		role := func(t *rapid.T) int32 { return rapid.Int32Range(0, 7).Draw(t, "role") }
+		member := func(t *rapid.T) string { return rapid.SampledFrom([]string{"", "b", "c"}).Draw(t, "to") }
+		some := func(t *rapid.T) *handover {
+			if len(hs.all) == 0 {
+				t.Skip("nothing is under way")
+			}
+			return rapid.SampledFrom(hs.all).Draw(t, "handover")
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"begin": func(t *rapid.T) {
+				if r := role(t); hs.of(r) == nil {
+					hs.begin(newHandover(term.Closing, at(now), member(t), true), r)
+				}
+			},
+			"split": func(t *rapid.T) {
+				if r := role(t); hs.of(r) != nil {
+					hs.split(r, member(t))
+				}
+			},
+			"ask": func(t *rapid.T) {
+				h := some(t)
+				if h.asked {
+					t.Skip("it was asked")
+				}
+				h.asked, h.deadline = true, at(now.Truncate(4*time.Second)+10*time.Second)
+				hs.unite(h)
+			},
+			"finish": func(t *rapid.T) {
+				r := role(t)
+				if h := hs.of(r); h != nil && h.asked {
+					h.finish(r, at(now).Mono)
+					done[r] = true
+				}
+			},
+			"drop": func(t *rapid.T) {
+				r := role(t)
+				hs.drop(r)
+				delete(done, r)
+			},
+			"call off": func(t *rapid.T) {
+				if h := some(t); !h.asked && h.finished == 0 {
+					hs.callOff(h)
+				}
+			},
+			"tidy": func(*rapid.T) { hs.tidy() },
+			"time": func(*rapid.T) { now += time.Second },
+			"": func(t *rapid.T) {
+				in := map[int32]*handover{}
+				for _, h := range hs.all {
+					finished := 0
+					for r, over := range h.roles.all() {
+						if in[r] != nil {
+							t.Fatalf("role %d is in two handovers", r)
+						}
+						in[r] = h
+						if over {
+							finished++
+						}
+						if over != done[r] {
+							t.Fatalf("role %d: finished is %v", r, over)
+						}
+					}
+					if finished != h.finished {
+						t.Fatalf("%d are finished, %d are counted", finished, h.finished)
+					}
+					if (h.finished > 0) != (h.finishedAt != 0) {
+						t.Fatalf("%d are finished, the first at %v", h.finished, h.finishedAt)
+					}
+				}
+				for r := range int32(8) {
+					if hs.of(r) != in[r] {
+						t.Fatalf("role %d is in %v and found in %v", r, in[r], hs.of(r))
+					}
+				}
+			},
+		})
+	})
+}
+
+func TestFinishedRolesWaitForOthersForARoundTrip(t *testing.T) {
+	const trip = 10 * time.Millisecond
+	h := newHandover(term.Closing, at(0), "", true)
+	for _, role := range []int32{1, 2, 3} {
+		h.roles.set(role, false)
+	}
+	require.Equal(t, clock.Mono(clock.Never), h.releaseAt(trip))
+	h.finish(1, at(time.Second).Mono)
+	h.finish(1, at(2*time.Second).Mono)
+	h.finish(2, at(2*time.Second).Mono)
+	require.Equal(t, at(time.Second+trip).Mono, h.releaseAt(trip), "counted from the first")
+	require.Equal(t, []int32{1, 2}, h.sorted(false))
+	require.Equal(t, []int32{1, 2, 3}, h.sorted(true))
+	h.drop(3)
+	require.Equal(t, at(time.Second).Mono, h.releaseAt(trip), "nothing else is to be finished")
+	h.drop(1)
+	require.Equal(t, at(time.Second).Mono, h.releaseAt(trip))
+	h.drop(2)
+	require.Equal(t, clock.Mono(clock.Never), h.releaseAt(trip))
+	h.roles.set(4, false)
+	h.finish(4, at(5*time.Second).Mono)
+	require.Equal(t, at(5*time.Second).Mono, h.releaseAt(trip), "what was finished before it is forgotten")
+}
+
+// The time at which a handover is due is the time at which what is decided changes.
+func TestAHandoverDecidesOtherwiseWhenItIsDue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const wait = 4 * time.Second
+		s := conditions{wanted: rapid.Bool().Draw(t, "wanted"), ready: rapid.Bool().Draw(t, "ready"), refused: rapid.Bool().Draw(t, "refused")}
+		h := newHandover(rapid.SampledFrom([]term.Reason{term.Closing, term.Rebalanced, term.Transferred}).Draw(t, "why"), at(0), "b", true)
+		if rapid.Bool().Draw(t, "asked") {
+			h.asked, h.deadline = true, at(10*time.Second)
+		}
+		decide := func(at clock.Instant) action {
+			s := s
+			s.over = at.Age(h.since) >= wait
+			return h.decide(at, s)
+		}
+		first, due := decide(at(0)), h.due(wait)
+		for d := time.Duration(0); at(d).Mono < due; d += 500 * time.Millisecond {
+			if got := decide(at(d)); got != first {
+				t.Fatalf("%d after %v, %d at first", got, d, first)
+			}
+		}
+		if got := decide(at(due.Sub(at(0).Mono))); first == stay && got == stay {
+			t.Fatal("it stays for ever")
+		}
+	})
 }

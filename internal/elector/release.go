@@ -223,7 +223,7 @@ func (n *Node) Drained(units []int, token int64, now clock.Instant) {
 	for _, unit := range units {
 		p, role := n.local(unit)
 		if h := p.hands.of(role); h != nil && h.asked && p.holds.tokenOf(role) == token {
-			h.finish(role, now)
+			h.finish(role, now.Mono)
 			done = append(done, unit)
 			p.dueAt = min(p.dueAt, h.releaseAt(n.timing.roundTrip()))
 		}

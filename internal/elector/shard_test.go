@@ -308,7 +308,7 @@ func TestAShardHandsOverToWhoAnswers(t *testing.T) {
 			s.step(k.now)
 			require.True(t, h.asked)
 			for _, role := range []int32{0, 1} {
-				h.finish(role, k.now)
+				h.finish(role, k.now.Mono)
 			}
 			s.step(k.now)
 			var releases []lease.Record

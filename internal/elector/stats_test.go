@@ -8,6 +8,7 @@ import (
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 )
 
 // same asserts that what is counted is what others are told: a count for each Status, and
@@ -109,6 +110,83 @@ func (w *world) disturb(rnd *rand.Rand, i int, change func(*Settings)) {
 			a.Read(Entry{Partition: p, Reset: true, Offset: end, End: end}, nil, nil, now)
 		})
 	}
+}
+
+// What a record does to vacancies: a role counts as vacant once the records are read that were in
+// the log at first, and as won when it has a holder. While the holders are unknown nothing counts.
+func TestAShardCountsVacancies(t *testing.T) {
+	k := newRooms(2, 5, nil)
+	s := k.shards[0] // of roles 0, 2 and 4
+	s.lease.Begin(0, Entry{Reset: true, Whole: true, End: 2}, k.now)
+	s.main.restart(2, k.now)
+	s.begun = true
+	s.account(k.now)
+	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
+	require.Zero(t, s.vacancyStats.count, "a later record may show who holds role 4")
+	s.main.announcements.caughtUp = true
+	s.resize(k.now)
+	require.Equal(t, 1, s.vacancyStats.count)
+
+	k.now = k.now.Add(3 * time.Second)
+	s.account(k.now)
+	require.InDelta(t, 3, k.counts.Leaderless, 1e-9)
+	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: []int32{0, 1}}}}))
+	require.Equal(t, 3, s.vacancyStats.count)
+	k.now = k.now.Add(time.Second)
+	s.account(k.now)
+	require.InDelta(t, 6, k.counts.Leaderless, 1e-9, "three roles for a second")
+	k.read(0, k.from("c", 0, lease.Record{Kind: lease.Claim, Roles: []int32{0, 2}}))
+	require.Equal(t, 1, s.vacancyStats.count)
+	require.Equal(t, uint64(2), k.counts.Vacancies.Count)
+	require.InDelta(t, 1+4, k.counts.Vacancies.Sum, 1e-9, "one for a second, one from the beginning")
+
+	k.desired.Roles = 2 // of which only role 0 is here
+	s.resize(k.now)
+	require.Zero(t, s.vacancyStats.count, "nobody wants the rest")
+	s.vacated([]int32{0, 1}, k.now)
+	require.Equal(t, 1, s.vacancyStats.count)
+	s.lease.Begin(0, Entry{Reset: true, Offset: 9, End: 9}, k.now)
+	s.recount(k.now)
+	require.Zero(t, s.vacancyStats.count, "nothing is known any more")
+	k.now = k.now.Add(time.Hour)
+	s.account(k.now)
+	require.InDelta(t, 6, k.counts.Leaderless, 1e-9)
+}
+
+// The time since the last look is counted as it was until then, however often one looks.
+func TestLeaderlessTimeDoesNotDependOnLooks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var once, often vacancyStats
+		var c, d Counters
+		end, now := time.Duration(rapid.IntRange(1, 60_000).Draw(t, "ms"))*time.Millisecond, time.Duration(0)
+		for _, v := range []*vacancyStats{&once, &often} {
+			v.vacated(1, 4, at(0))
+			v.account(0, &Counters{}, at(0))
+		}
+		newer := at(time.Duration(rapid.IntRange(0, 60_000).Draw(t, "newer")) * time.Millisecond).Raw
+		for now < end {
+			now = min(end, now+time.Duration(rapid.IntRange(1, 9000).Draw(t, "pause"))*time.Millisecond)
+			often.account(newer, &d, at(now))
+		}
+		once.account(newer, &c, at(end))
+		if diff := c.Leaderless - d.Leaderless; diff > 1e-6 || diff < -1e-6 {
+			t.Fatalf("%v s at once, %v s in all", c.Leaderless, d.Leaderless)
+		}
+	})
+}
+
+// Vacancies that began and ended together are one entry of the histogram with a number, so that a
+// million roles cost one.
+func TestVacanciesThatEndTogetherAreCountedTogether(t *testing.T) {
+	c := &Counters{}
+	e := endedVacancies{c: c, now: at(10 * time.Second)}
+	for _, since := range []time.Duration{2, 2, 7, 2} {
+		e.add(at(since * time.Second).Raw)
+	}
+	e.count()
+	e.count()
+	require.Equal(t, uint64(4), c.Vacancies.Count)
+	require.InDelta(t, 3*8+3, c.Vacancies.Sum, 1e-9)
 }
 
 // crowded is a Node that knows of R roles, held by a hundred others, and the next offset.

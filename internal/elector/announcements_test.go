@@ -1,0 +1,305 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// speaks returns when a channel next has something to say.
+func speaks(c *channel, now clock.Instant) clock.Mono {
+	due := clock.Mono(clock.Never)
+	c.talkDue(now, func(at clock.Mono) { due = min(due, at) })
+	return due
+}
+
+// A Hello says all that others plan with.
+func TestWhatAHelloSays(t *testing.T) {
+	k := newRooms(1, 3, func(s *Settings) { s.Priority = 7 })
+	k.begin()
+	c := k.channels[0]
+	k.joined("b", 3)
+	c.hello(nil, k.now)
+	out := k.out()
+	require.Len(t, out, 1)
+	require.Equal(t, lease.Hello, out[0].Kind)
+	require.Equal(t, &lease.Announcement{Priority: 7, Roles: 3, Period: helloPeriod(2)}, out[0].Hello)
+	require.True(t, c.announcements.greeted)
+	require.Equal(t, k.now.Mono.Add(helloPeriod(2)), k.announcer.at, "that was the one for all")
+	require.True(t, k.timing.settling, "the first one begins the wait for others that start with it")
+
+	c.hello([]int{}, k.now.Add(time.Millisecond))
+	require.Equal(t, 1, k.timing.settles, "the second one does not")
+}
+
+// A Hello into a log that returns nothing is not heard by others: the one for all is still due.
+func TestAHelloIntoASilentLogIsNotHeard(t *testing.T) {
+	for name, silent := range map[string]link{"stalled": {stalled: true}, "one is in flight": {hello: flight{seq: 3}}} {
+		k := newRooms(1, 3, nil)
+		k.begin()
+		k.announcer.at = k.now.Mono.Add(time.Millisecond)
+		k.channels[0].link = silent
+		k.channels[0].hello(nil, k.now)
+		require.Len(t, k.out(), 1, name)
+		require.Equal(t, k.now.Mono.Add(time.Millisecond), k.announcer.at, name)
+	}
+}
+
+// At most one probe is in flight, and none comes soon after another.
+func TestProbesAreFarApart(t *testing.T) {
+	k := newRooms(1, 1, nil)
+	k.begin()
+	c := k.channels[0]
+	probe := func(d time.Duration) int {
+		c.probe(k.now.Add(d))
+		return len(k.out())
+	}
+	require.Equal(t, 1, probe(0))
+	pause := max(clock.Pause(k.set.T), 4*k.timing.roundTrip())
+	require.Zero(t, probe(pause), "one is in flight")
+	c.link.back(c.link.hello.seq, k.now, k.now, k.set.T)
+	require.Zero(t, probe(pause-1))
+	require.Equal(t, 1, probe(pause))
+	require.Zero(t, probe(pause+k.set.T-1))
+	require.Equal(t, 1, probe(pause+k.set.T), "it is lost")
+	c.link.reset()
+	k.set.Observer = true
+	require.Zero(t, probe(time.Hour))
+}
+
+// A process that would claim a role soon looks whether the log works before the holder's lease is
+// over; one that would not does nothing.
+func TestAChannelIsGreetedBeforeARoleBecomesFree(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*rooms)
+		greets bool
+	}{
+		"one that would claim":         {func(*rooms) {}, true},
+		"one that would not":           {func(k *rooms) { k.desired.Unhealthy = true }, false},
+		"one that closes":              {func(k *rooms) { k.desired.Closing = true }, false},
+		"an observer":                  {func(k *rooms) { k.set.Observer = true }, false},
+		"one that knows the log works": {func(k *rooms) { k.channels[0].link.good = k.now.Mono.Add(clock.Recent(k.set.T) / 2) }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newRooms(1, 1, nil)
+			k.begin()
+			ch := k.channels[0]
+			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
+			ch.shard.silence(k.now)
+			freeAt := k.now.MonoOf(ch.shard.claims.silentAt)
+			require.Greater(t, freeAt, k.now.Mono.Add(k.set.T), "b has a lease")
+			c.change(k)
+			early := k.now.Add(freeAt.Sub(k.now.Mono) - clock.Stalled(k.set.T))
+			if ch.link.good != 0 {
+				ch.link.good = early.Mono
+			}
+			ch.greet(early.Add(-time.Millisecond))
+			require.Empty(t, k.out())
+			ch.greet(early)
+			require.Equal(t, c.greets, len(k.out()) == 1)
+		})
+	}
+}
+
+// Beats that were read since have extended the lease: nothing is greeted for one that goes on.
+func TestALeaseThatWasExtendedIsNoReasonToGreet(t *testing.T) {
+	k := newRooms(1, 1, nil)
+	k.begin()
+	ch := k.channels[0]
+	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
+	ch.shard.silence(k.now)
+	early := k.now.Add(k.now.MonoOf(ch.shard.claims.silentAt).Sub(k.now.Mono) - clock.Stalled(k.set.T))
+	k.now = early
+	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Beat}))
+	ch.greet(early)
+	require.Empty(t, k.out())
+	at, ok := ch.greetDue(early)
+	require.True(t, ok)
+	require.Greater(t, at, early.Mono, "it is greeted later")
+}
+
+// A Ping is answered by a process that would claim what is handed to it, and tells what it wants.
+func TestWhoAnswersAPing(t *testing.T) {
+	for name, c := range map[string]struct {
+		change  func(*rooms)
+		answers bool
+	}{
+		"one that would claim":                {func(*rooms) {}, true},
+		"one that closes":                     {func(k *rooms) { k.desired.Closing = true }, false},
+		"one that has stepped down":           {func(k *rooms) { k.desired.Away = clock.Never }, false},
+		"one whose application has hung":      {func(k *rooms) { k.alive = false }, false},
+		"an observer":                         {func(k *rooms) { k.set.Observer = true }, false},
+		"one that a nominator may not choose": {func(k *rooms) { k.set.Nominated = true }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newRooms(2, 2, nil)
+			k.begin()
+			ping := k.from("b", 1, lease.Record{Kind: lease.Ping, To: "a"})
+			c.change(k)
+			k.channels[1].pong(7, &ping, k.now)
+			if !c.answers {
+				require.Empty(t, k.ready.Append)
+				return
+			}
+			require.Len(t, k.ready.Append, 1)
+			require.Equal(t, 1, k.ready.Append[0].Partition, "in the same log")
+			r := k.ready.Append[0].Record
+			require.Equal(t, lease.Pong, r.Kind)
+			require.Equal(t, "b", r.To)
+			require.Equal(t, int64(7), r.Ping)
+			require.Equal(t, 2, r.Hello.Roles)
+		})
+	}
+}
+
+// A Snapshot is written by a process that knows who holds what, once, unless another one's is read
+// before.
+func TestWhoWritesASnapshot(t *testing.T) {
+	k := newRooms(1, 2, nil)
+	c := k.channels[0]
+	k.begin()
+	c.log.Begin(5, false, k.now) // records before this are not known
+	c.offerSnapshot(0, k.now)
+	require.Zero(t, c.announcements.snapshotAt, "it knows nothing itself")
+
+	k, s := leading(t, 2, nil)
+	c = s.main
+	k.set.Observer = true
+	c.offerSnapshot(0, k.now)
+	require.Zero(t, c.announcements.snapshotAt)
+	k.set.Observer = false
+	c.offerSnapshot(30*time.Millisecond, k.now)
+	later := k.now.Add(30 * time.Millisecond)
+	c.answer(later.Add(-1))
+	require.Empty(t, k.out())
+	require.Equal(t, later.Mono, speaks(c, k.now))
+	c.answer(later)
+	out := k.out()
+	require.Equal(t, []lease.Kind{lease.Snapshot}, kinds(out))
+	require.Equal(t, 1, k.timing.farewells, "a closing process waits until it is in the log")
+	c.answer(later)
+	require.Empty(t, k.out())
+
+	c.offerSnapshot(30*time.Millisecond, later)
+	c.announcements.told(later)
+	c.answer(later.Add(time.Second))
+	require.Empty(t, k.out(), "another one has written it")
+	k.joined("b", 2)
+	c.offerSnapshot(0, later)
+	require.Equal(t, later.Mono.Add(snapshotPause(2, 2, k.set.T)), c.announcements.snapshotAt, "not at once after that")
+}
+
+// When the records that were in the log are read, vacancies begin to count; a process that has
+// read from farther back writes a Snapshot for others that look for one.
+func TestAChannelCatchesUp(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		k := newRooms(1, 2, nil)
+		c := k.channels[0]
+		c.shard.lease.Begin(0, Entry{Reset: true, Whole: true, End: 1}, k.now)
+		c.restart(1, k.now)
+		c.shard.begun, c.announcements.again = true, again
+		c.catchUp(k.now)
+		require.False(t, caughtUp(k.channels), "a record was in the log")
+		require.LessOrEqual(t, speaks(c, k.now), k.now.Mono.Add(k.set.T), "it waits no longer for it")
+		k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
+		require.Zero(t, c.shard.vacancyStats.count)
+		c.catchUp(k.now)
+		require.True(t, caughtUp(k.channels))
+		require.Equal(t, 1, c.shard.vacancyStats.count, "role 1")
+		require.Equal(t, again, c.announcements.snapshotAt != 0)
+	}
+}
+
+func TestAMajorityOfLogsIsEnoughToBelieveInAVacancy(t *testing.T) {
+	k := newRooms(3, 1, func(s *Settings) { s.Majority = true })
+	for i, want := range []bool{false, true, true} {
+		require.False(t, !want && caughtUp(k.channels))
+		k.channels[i].announcements.caughtUp = true
+		require.Equal(t, want, caughtUp(k.channels), "%d of 3", i+1)
+	}
+}
+
+// Whatever is read and whatever time passes: a channel that is stepped says nothing before talkDue,
+// so that a process that sleeps until then loses nothing.
+func TestAChannelSaysNothingBeforeItIsDue(t *testing.T) {
+	for name, prepare := range map[string]func(*rooms, *channel){
+		"an empty log": func(*rooms, *channel) {},
+		"a newcomer": func(k *rooms, c *channel) {
+			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
+			k.desired.Unhealthy = true
+			c.announcements.offer(170*time.Millisecond, 0, k.now)
+		},
+		"a holder": func(k *rooms, _ *channel) {
+			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
+		},
+		"records that are not read yet": func(k *rooms, c *channel) { c.end = 4 },
+		"nobody answers":                func(k *rooms, c *channel) { c.log.Begin(5, false, k.now); c.restart(5, k.now); c.log.Skip(5, k.now) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newRooms(1, 1, nil)
+			k.begin()
+			c := k.channels[0]
+			prepare(k, c)
+			c.shard.silence(k.now)
+			said := 0
+			for range 400 {
+				due := speaks(c, k.now)
+				c.catchUp(k.now)
+				c.greet(k.now)
+				c.lookBack(k.now)
+				c.answer(k.now)
+				if len(k.ready.Append)+len(k.ready.Back) > 0 {
+					require.LessOrEqual(t, due, k.now.Mono)
+					said++
+				}
+				k.ready = Ready{}
+				k.now = k.now.Add(5 * time.Millisecond)
+			}
+			require.Positive(t, said)
+		})
+	}
+}
+
+// A process announces itself in its home, or in the next log where own records come back.
+func TestWhereAProcessAnnouncesItself(t *testing.T) {
+	k := newRooms(3, 3, nil)
+	k.announcer.home = 1
+	require.Equal(t, 1, k.reachable())
+	k.channels[1].link.stalled = true
+	require.Equal(t, 2, k.reachable())
+	k.channels[2].link.hello.seq = 4
+	require.Equal(t, 0, k.reachable())
+	k.channels[0].link.stalled = true
+	require.Equal(t, 1, k.reachable(), "one is as good as the other")
+}
+
+// What a process says that it wants: all, nothing, or the partitions for which it is nominated.
+func TestWhatAProcessSaysThatItWants(t *testing.T) {
+	k := newRooms(3, 3, nil)
+	require.Nil(t, k.wants(k.now))
+	for name, change := range map[string]func(){
+		"it closes":                func() { k.desired.Closing = true },
+		"it is unwell":             func() { k.desired.Unhealthy = true },
+		"its application has hung": func() { k.alive = false },
+		"it has stepped down":      func() { k.desired.Away = k.now.Mono + 1 },
+	} {
+		was := k.desired
+		change()
+		require.Equal(t, []int{}, k.wants(k.now), name)
+		k.desired, k.alive = was, true
+	}
+	k.set.Nominated = true
+	for i, s := range k.shards {
+		s.nomination.nominated = i != 1
+	}
+	require.Equal(t, []int{0, 2}, k.wants(k.now))
+	k.desired.Unhealthy = true
+	require.Equal(t, []int{0, 2}, k.wants(k.now), "the nominator decides")
+	k.desired.Closing = true
+	require.Empty(t, k.wants(k.now))
+	require.True(t, k.announcement(nil).Leaving)
+}

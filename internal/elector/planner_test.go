@@ -1,0 +1,161 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/placement"
+	"github.com/goneli/neli/internal/term"
+)
+
+// Who holds what, as plans see it: silent and suspected holders hold nothing, and what is being
+// handed over counts as its successor's.
+func TestHoldersAsPlansSeeThem(t *testing.T) {
+	k, s := leading(t, 2, nil)
+	k.joined("b", 2)
+	k.joined("c", 2)
+	plan, me := k.plan(false, k.now)
+	b := int32(plan.Find("b"))
+	require.Equal(t, []int32{int32(me), int32(me)}, k.holders(plan, k.now))
+	s.begin(newHandover(term.Rebalanced, k.now, "b", true), 1)
+	require.Equal(t, []int32{int32(me), b}, k.holders(plan, k.now))
+	s.begin(newHandover(term.Closing, k.now, "", true), 0)
+	require.Equal(t, []int32{int32(me), b}, k.holders(plan, k.now), "it is nobody else's yet")
+	later := k.now.Add(s.lease.FreeAt(0).Sub(k.now.Raw))
+	require.Equal(t, placement.Nobody, int(k.holders(plan, later)[0]), "its lease is over")
+
+	k = newRooms(1, 2, nil)
+	k.begin()
+	k.joined("b", 2)
+	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
+	plan, _ = k.plan(false, k.now)
+	require.Equal(t, []int32{int32(plan.Find("b")), placement.Nobody}, k.holders(plan, k.now))
+	k.desired.Roles = 1
+	require.Len(t, k.holders(plan, k.now), 1)
+	k.desired.Roles = 4
+	require.Len(t, k.holders(plan, k.now), 4)
+	k.members.suspect("b")
+	require.Equal(t, placement.Nobody, int(k.holders(plan, k.now)[0]))
+}
+
+// What was released in favour of a process that takes it is on its way there.
+func TestWhatIsOnItsWayCountsAsHeld(t *testing.T) {
+	k, s := vacantRooms(3)
+	plan, _ := k.plan(false, k.now)
+	s.claims.designate([]int32{0}, &lease.Record{Kind: lease.Release, To: "b"}, "a")
+	s.claims.designate([]int32{1}, &lease.Record{Kind: lease.Release, To: "gone"}, "a")
+	require.Equal(t, placement.Nobody, int(k.holders(plan, k.now)[0]))
+	got := k.expected(plan, k.now)
+	require.Equal(t, []int32{int32(plan.Find("b")), placement.Nobody, placement.Nobody}, got)
+}
+
+// A holder that has been silent for half of its lease is no candidate, if the log works.
+func TestASilentHolderIsNoCandidate(t *testing.T) {
+	k := newRooms(1, 2, nil)
+	k.begin()
+	s := k.shards[0]
+	k.joined("b", 2)
+	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
+	half := s.lease.FreeAt(0).Sub(k.now.Raw) / 2
+	silent := func(d time.Duration) bool { return silentHolders(k.shards, k.now.Add(d))["b"] }
+	require.False(t, silent(half))
+	require.True(t, silent(half+1))
+	plan, _ := k.plan(false, k.now.Add(half+1))
+	require.Negative(t, plan.Find("b"))
+	s.main.link.stalled = true
+	require.False(t, silent(half+1), "the log stands still")
+	s.main.link.stalled, s.main.link.recovered = false, k.now.Mono+1
+	require.False(t, silent(half+1), "it has stood still")
+}
+
+// Who is a candidate: this process while it would lead, with the time for which it has wanted to.
+func TestThisProcessAsACandidate(t *testing.T) {
+	for name, change := range map[string]func(*rooms){
+		"an observer":       func(k *rooms) { k.set.Observer = true },
+		"one that is away":  func(k *rooms) { k.desired.Away = k.now.Mono + 1 },
+		"one that has hung": func(k *rooms) { k.alive = false },
+	} {
+		k := newRooms(1, 2, nil)
+		change(k)
+		_, me := k.plan(false, k.now)
+		require.Negative(t, me, name)
+	}
+	k := newRooms(1, 2, func(s *Settings) { s.Priority = 4 })
+	k.mover.contend(true, k.now)
+	for d, steady := range map[time.Duration]bool{steadyAfter - 1: false, steadyAfter: true} {
+		plan, me := k.plan(false, k.now.Add(d))
+		c := plan.Candidate(me)
+		require.Equal(t, []any{"a", 4, 2, steady, !steady}, []any{c.ID, c.Priority, c.Roles, c.Steady, c.Soon})
+	}
+}
+
+// What becomes vacant on several partitions within a short time is shared out together, so that
+// not the same process comes first on all.
+func TestPartitionsAreSharedOutTogether(t *testing.T) {
+	k := newRooms(6, 6, nil)
+	k.begin()
+	k.joined("b", 6)
+	k.joined("c", 6)
+	plan, _ := k.plan(true, k.now)
+	by := map[int32]int{}
+	for _, s := range k.shards {
+		first := s.shares(plan, []int32{0}, true, k.now)
+		by[first[s.role(0)]]++
+	}
+	require.Equal(t, map[int32]int{0: 2, 1: 2, 2: 2}, by)
+	was := &k.planner.sharing.first[0]
+	k.shards[3].shares(plan, []int32{0}, true, k.now)
+	require.Same(t, was, &k.planner.sharing.first[0], "it is computed once")
+	k.planner.sharing.free(k.set.T, k.now)
+	require.NotNil(t, k.planner.sharing.first)
+	later := k.now.Add(k.set.T / 20)
+	k.shards[3].shares(plan, []int32{0}, true, later)
+	require.NotSame(t, was, &k.planner.sharing.first[0], "what holds may have changed")
+	k.planner.sharing.free(k.set.T, later.Add(k.set.T/20))
+	require.Nil(t, k.planner.sharing.first)
+}
+
+// On one partition only those roles are shared out that are to be.
+func TestOnePartitionSharesOutWhatIsVacant(t *testing.T) {
+	k, s := vacantRooms(4)
+	plan, _ := k.plan(true, k.now)
+	first := s.shares(plan, []int32{1}, false, k.now)
+	require.Equal(t, []bool{true, false, true, true}, []bool{first[0] == uncovered, first[1] == uncovered, first[2] == uncovered, first[3] == uncovered})
+	again := s.shares(plan, []int32{1, 2}, false, k.now)
+	require.NotEqual(t, uncovered, again[2])
+	k.desired.Roles = 3
+	require.Len(t, s.shares(plan, []int32{0}, false, k.now), 3, "R has changed")
+}
+
+// A handover that is begun is remembered by one of its roles, until its outcome is known.
+func TestAHandoverIsNotedUntilItsOutcome(t *testing.T) {
+	k, s := leading(t, 3, nil)
+	token := s.holds.at(1).token
+	s.handOver(newHandover(term.Transferred, k.now, "b", true), []int32{1, 2}, 9, k.now)
+	require.Equal(t, []move{{partition: 0, role: 1, token: token, to: "b", began: k.now.Mono, id: 9}}, k.mover.under)
+	require.Same(t, s.hands.of(1), s.hands.of(2))
+	require.Nil(t, s.hands.of(0))
+}
+
+// Roles that were moved lately are looked for on all partitions; a process is behind when it is in
+// all logs.
+func TestPartitionsAreLookedAtTogether(t *testing.T) {
+	k := newRooms(3, 6, nil)
+	require.False(t, tenured(k.shards, k.now))
+	old, young := &hold{cause: rebalanced, since: k.now.Mono.Add(-minTenure)}, &hold{cause: rebalanced, since: k.now.Mono}
+	k.shards[1].holds.set(0, old)
+	k.shards[2].holds.set(0, &hold{cause: claimed})
+	require.False(t, tenured(k.shards, k.now))
+	k.shards[2].holds.set(1, young)
+	require.True(t, tenured(k.shards, k.now))
+
+	for i, s := range k.shards {
+		require.False(t, allBehind(k.shards, k.now, k.set.T), "%d of 3 are behind", i)
+		s.main.link.behindUntil = clock.Never
+	}
+	require.True(t, allBehind(k.shards, k.now, k.set.T))
+}

@@ -1,0 +1,239 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/term"
+)
+
+// only returns the records of a kind.
+func only(k lease.Kind, records []lease.Record) (out []lease.Record) {
+	for _, r := range records {
+		if r.Kind == k {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// A handover that this process has begun because it was unwell ends when it is well again, as long
+// as the application was not asked to finish.
+func TestAShardKeepsWhatItWantsAgain(t *testing.T) {
+	for name, asked := range map[string]bool{"not asked": false, "asked": true} {
+		t.Run(name, func(t *testing.T) {
+			k, s := leading(t, 2, nil)
+			k.joined("b", 2)
+			k.desired.Unhealthy = true
+			s.step(k.now)
+			require.Equal(t, term.Unhealthy, s.hands.of(1).why)
+			if asked {
+				k.now = k.now.Add(k.set.AnswerWait)
+				s.step(k.now)
+			}
+			k.desired.Unhealthy = false
+			s.step(k.now)
+			require.Equal(t, asked, s.hands.of(1) != nil)
+			require.Equal(t, []int32{0, 1}, s.holds.roles(), "it leads on meanwhile")
+			if !asked {
+				require.Equal(t, "handover called off", k.ready.Notes[len(k.ready.Notes)-1].Text)
+				require.Empty(t, s.hands.all)
+				require.Empty(t, k.terms.Collect(k.now), "the application hears nothing of it")
+			}
+		})
+	}
+}
+
+// An application that was never told of a term has nothing to finish.
+func TestAShardReleasesAtOnceWhatNobodyWasToldOf(t *testing.T) {
+	k := newRooms(1, 2, nil)
+	k.begin()
+	k.pass(2 * time.Second)
+	s := k.shards[0]
+	require.Equal(t, 2, s.holds.len())
+	k.joined("b", 2)
+	k.desired.Closing = true
+	s.step(k.now)
+	require.Zero(t, s.holds.len())
+	out := only(lease.Release, k.out())
+	require.Len(t, out, 1)
+	require.Equal(t, "b", out[0].To, "it is likely to be there")
+	require.Empty(t, k.terms.Collect(k.now))
+}
+
+// What is left when the application's time is over is released with a warning, and its term ends
+// as overdue; what it has finished before is not.
+func TestAShardReleasesWhatIsOverdue(t *testing.T) {
+	k, s := leading(t, 3, func(s *Settings) { s.Drain = 400 * time.Millisecond })
+	k.desired.Closing = true
+	s.step(k.now)
+	h := s.hands.of(0)
+	require.True(t, h.asked, "there is nobody to wait for")
+	deadline := h.deadline
+	require.Equal(t, k.now.Add(k.set.Drain), deadline)
+	require.Len(t, k.terms.Collect(k.now), 1)
+	h.finish(1, k.now.Mono)
+	s.step(k.now)
+	require.Len(t, s.holds.roles(), 3, "others may be finished within a round trip")
+	k.now = k.now.Add(k.timing.roundTrip())
+	s.step(k.now)
+	require.Equal(t, []int32{0, 2}, s.holds.roles())
+	require.Zero(t, k.counts.Drains.Count)
+	k.now = deadline
+	s.step(k.now)
+	require.Zero(t, s.holds.len())
+	require.Equal(t, uint64(1), k.counts.Drains.Count)
+	require.InDelta(t, k.set.Drain.Seconds(), k.counts.Drains.Sum, 1e-9)
+	ends := map[term.Reason][]int{}
+	for _, c := range k.terms.Collect(k.now) {
+		ends[c.Reason] = append(ends[c.Reason], c.Units...)
+	}
+	require.Equal(t, []int{0, 2}, ends[term.Overdue])
+	require.Equal(t, []int{1}, ends[term.Closing])
+}
+
+// Each of the shard's logs hears of a Release, which says in whose favour it is if that process
+// takes it, and why.
+func TestWhatAReleaseSays(t *testing.T) {
+	for name, c := range map[string]struct {
+		h             *handover
+		to            string
+		pinned, moved bool
+	}{
+		"in nobody's favour":            {nil, "", false, false},
+		"because it leaves":             {&handover{why: term.Closing, to: "b"}, "b", false, false},
+		"for balance":                   {&handover{why: term.Rebalanced, to: "b"}, "b", false, true},
+		"by a Transfer":                 {&handover{why: term.Transferred, to: "b", pinned: true}, "b", true, false},
+		"to one that has gone":          {&handover{why: term.Closing, to: "c"}, "", false, false},
+		"to one that wants nothing":     {&handover{why: term.Closing, to: "d"}, "", false, false},
+		"to one that let a lease lapse": {&handover{why: term.Closing, to: "e"}, "", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, s := leading(t, 2, nil)
+			k.joined("b", 2)
+			k.members.announced("d", "d", &lease.Announcement{Roles: 2, Wants: []int{}}, true, k.now)
+			k.joined("e", 2)
+			k.members.suspect("e")
+			s.giveBack([]int32{1, 1}, c.h, term.Closing, k.now)
+			require.Equal(t, []int32{0}, s.holds.roles())
+			out := k.out()
+			require.Len(t, out, 1)
+			require.Equal(t, c.to, out[0].To)
+			require.Equal(t, c.pinned, out[0].Pinned)
+			require.Equal(t, c.moved, out[0].Moved)
+			require.Equal(t, k.now.Mono, k.timing.parted)
+			require.True(t, s.main.announcements.releasedHere)
+			_, leads := s.lease.Leads(1, k.now)
+			require.False(t, leads, "from this moment on")
+			s.giveBack(nil, c.h, term.Closing, k.now)
+			require.Empty(t, k.out(), "nothing is said of nothing")
+		})
+	}
+}
+
+func TestReleasesGoToAllSmallLogs(t *testing.T) {
+	k := newRooms(3, 2, func(s *Settings) { s.Majority = true })
+	k.begin()
+	k.pass(4 * time.Second)
+	s := k.shards[0]
+	require.Equal(t, 2, s.holds.len())
+	k.out()
+	s.giveBack([]int32{0}, nil, term.Closing, k.now)
+	in := map[int]bool{}
+	for _, a := range k.ready.Append {
+		require.Equal(t, lease.Release, a.Record.Kind)
+		in[a.Partition] = true
+	}
+	require.Len(t, in, 3)
+	for _, c := range k.channels {
+		require.Equal(t, 1, c.releasing)
+		require.True(t, c.announcements.releasedHere)
+	}
+}
+
+// A closing process in a crowd waits before it names successors; all others name them at once.
+func TestWhenSuccessorsAreNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		members, left int
+		change        func(*rooms)
+		waits         bool
+	}{
+		"it closes in a crowd":                {members: fewHolders, waits: true},
+		"the crowd has gone before it":        {members: 2, left: fewHolders, waits: true},
+		"there are few":                       {members: 3},
+		"it does not close":                   {members: fewHolders, change: func(k *rooms) { k.desired.Closing, k.desired.Unhealthy = false, true }},
+		"nobody drives this process any more": {members: fewHolders, change: func(k *rooms) { k.desired.Contend = false }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, s := leading(t, 1, nil)
+			for i := range c.members {
+				k.joined(string(rune('b'+i)), 1)
+			}
+			for i := range c.left {
+				k.members.leave(string(rune('A'+i)), k.now)
+			}
+			k.desired.Closing = true
+			if c.change != nil {
+				c.change(k)
+			}
+			k.announcer.close(k.now)
+			patience := min(clock.Pause(k.set.T), k.set.AnswerWait*3/4)
+			require.Equal(t, c.waits, k.nameAt() == k.now.Mono.Add(patience))
+			s.step(k.now)
+			require.Equal(t, c.waits, s.hands.unnamed())
+			if c.waits {
+				require.LessOrEqual(t, s.dueAt, k.now.Mono.Add(patience), "it is woken")
+				s.step(k.now.Add(patience))
+				require.False(t, s.hands.unnamed())
+			}
+		})
+	}
+}
+
+// With small logs the successor is asked in a log that works, and one Ping is enough.
+func TestASuccessorIsAskedWhereItCanAnswer(t *testing.T) {
+	k := newRooms(3, 1, func(s *Settings) { s.Majority = true })
+	k.begin()
+	k.pass(4 * time.Second)
+	s := k.shards[0]
+	k.joined("b", 1)
+	k.announcer.home = 1
+	k.channels[1].link.stalled = true
+	k.out()
+	h := newHandover(term.Transferred, k.now, "b", true)
+	s.begin(h, 0)
+	s.ping(h, k.now)
+	require.Len(t, k.ready.Append, 1)
+	require.Equal(t, 2, k.ready.Append[0].Partition, "the next one after its home, which stands still")
+	require.Equal(t, 2, h.on)
+	s.ping(h, k.now)
+	require.Len(t, k.ready.Append, 1)
+
+	for name, h := range map[string]*handover{
+		"nobody":                      newHandover(term.Closing, k.now, "", true),
+		"the application was told so": {to: "b", asked: true},
+	} {
+		s.ping(h, k.now)
+		require.Len(t, k.ready.Append, 1, name)
+	}
+}
+
+// A nominated process hands over when another one says that it has been nominated after this one;
+// without a nominator that does not matter.
+func TestANomineeWaitsForTheNextOne(t *testing.T) {
+	k, s := leading(t, 1, nil)
+	k.set.Nominated = true
+	h := newHandover(term.Unassigned, k.now, "", true)
+	s.begin(h, 0)
+	require.True(t, s.conditions(h, k.now).ready, "it is alone")
+	k.members.announced("b", "b", &lease.Announcement{Roles: 1, Wants: []int{}}, true, k.now)
+	require.False(t, s.conditions(h, k.now).ready)
+	k.members.announced("b", "b", &lease.Announcement{Roles: 1, Wants: []int{0}}, true, k.now)
+	require.True(t, s.conditions(h, k.now).ready)
+	s.nomination.since = k.now.Add(time.Millisecond)
+	require.False(t, s.conditions(h, k.now.Add(time.Second)).ready, "it said so before, and may have crashed since")
+}

@@ -1,0 +1,283 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+)
+
+// listing returns which roles are listed for what, and for when.
+func listing(c *claims) map[upcoming]map[int32]clock.Mono {
+	out := map[upcoming]map[int32]clock.Mono{toClaim: {}, toShare: {}, toRank: {}}
+	for role, v := range c.listed {
+		if v != nil {
+			out[v.what][int32(role)] = v.at
+		}
+	}
+	return out
+}
+
+// vacantRooms is rooms with members b and c, where this process knows that nobody holds a role.
+func vacantRooms(roles int) (*rooms, *shard) {
+	k := newRooms(1, roles, nil)
+	k.begin()
+	k.joined("b", roles)
+	k.joined("c", roles)
+	s := k.shards[0]
+	all := make([]int32, roles)
+	for i := range all {
+		all[i] = int32(i)
+	}
+	k.read(0, k.from("z", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: all}))
+	s.main.link.good = k.now.Mono
+	r := k.from("z", 0, lease.Record{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: all}}})
+	ev, _ := s.lease.Read(0, k.ends[0], &r, nil, k.now)
+	k.ends[0]++
+	if len(ev.Changed) != roles {
+		panic("they are not vacant")
+	}
+	s.lease.Changed()
+	s.claims.init()
+	return k, s
+}
+
+// A process claims its share at once, and looks at the rest when those whose share it is have had
+// time to claim it.
+func TestAShardClaimsItsOwnShareFirst(t *testing.T) {
+	k, s := vacantRooms(9)
+	s.place([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8}, k.now)
+	l := listing(&s.claims)
+	require.Len(t, l[toClaim], 3)
+	require.Len(t, l[toRank], 6)
+	for _, at := range l[toClaim] {
+		require.Equal(t, k.now.Mono, at)
+	}
+	for _, at := range l[toRank] {
+		require.GreaterOrEqual(t, at, k.now.Mono.Add(2*k.timing.roundTrip()))
+		require.Less(t, at, k.now.Mono.Add(clock.Patience(k.set.T)))
+	}
+	k.members.forget("b")
+	k.members.forget("c")
+	k.planner.forget()
+	k.now = k.now.Add(time.Second)
+	s.claims.clear()
+	s.place([]int32{0, 1}, k.now)
+	require.Len(t, listing(&s.claims)[toClaim], 2, "nobody else is there")
+}
+
+// While this process recovers from a stall all others may, and have longer.
+func TestAShardLeavesOthersTimeToRecover(t *testing.T) {
+	for name, link := range map[string]link{"just recovered": {recovered: at(-500 * time.Millisecond).Mono}, "stalled": {stalled: true}} {
+		k, s := vacantRooms(9)
+		s.main.link = link
+		s.share([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8}, k.now)
+		for _, at := range listing(&s.claims)[toRank] {
+			require.GreaterOrEqual(t, at, k.now.Mono.Add(clock.Patience(k.set.T)), name)
+		}
+	}
+	k, s := vacantRooms(9)
+	s.main.link.recovered = at(-2 * time.Second).Mono
+	s.share([]int32{0, 1, 2, 3, 4, 5, 6, 7, 8}, k.now)
+	for _, at := range listing(&s.claims)[toRank] {
+		require.Less(t, at, k.now.Mono.Add(clock.Patience(k.set.T)), "that was long ago")
+	}
+}
+
+// Of those who rank before this process each has a turn.
+func TestAShardClaimsOthersSharesByRank(t *testing.T) {
+	k, s := vacantRooms(9)
+	plan, me := k.plan(true, k.now)
+	all := []int32{0, 1, 2, 3, 4, 5, 6, 7, 8}
+	shares := s.shares(plan, all, false, k.now)
+	s.rank(all, k.now)
+	l := listing(&s.claims)[toClaim]
+	waits := map[time.Duration]int{}
+	for _, role := range all {
+		wait := time.Duration(0)
+		if int(shares[role]) != me {
+			wait = k.timing.claimTurn(0) * time.Duration(plan.Rank(me, int(shares[role]), int(role))-1)
+		}
+		require.Equal(t, k.now.Mono.Add(wait), l[role], "role %d", role)
+		waits[wait]++
+	}
+	require.Len(t, waits, 2, "it comes second for some roles and third for others")
+}
+
+// What others should have claimed is looked at when they have had their time; but not while this
+// process would decide from what is out of date.
+func TestAShardReconsidersWhatNobodyClaimed(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*rooms, *shard)
+		after  time.Duration
+		ranks  bool
+	}{
+		"in time":                             {func(*rooms, *shard) {}, 0, true},
+		"too early":                           {func(*rooms, *shard) {}, -1, false},
+		"a moment after an own Claim is back": {func(k *rooms, s *shard) { s.main.pacing.thinkAt = k.now.Mono + 1 }, 0, false},
+		"it is behind":                        {func(k *rooms, s *shard) { s.main.link.behindUntil = clock.Never }, 0, false},
+		"it is behind, but not less than T/2": {func(k *rooms, s *shard) { s.main.link.behindUntil = clock.Never }, 500 * time.Millisecond, true},
+		"a Claim of its own is undecided": {func(k *rooms, s *shard) {
+			s.lease.Contest([]int32{1}, k.now)
+		}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, s := vacantRooms(3)
+			s.claims.list(&vacancy{at: k.now.Mono, roles: []int32{2}, what: toRank})
+			k.now = k.now.Add(c.after)
+			c.change(k, s)
+			s.overdue(k.now)
+			require.Equal(t, c.ranks, len(listing(&s.claims)[toClaim]) == 1)
+			require.Equal(t, !c.ranks, len(listing(&s.claims)[toRank]) == 1)
+		})
+	}
+}
+
+// A successor that has not claimed in time is forgotten: the role is shared out like any other.
+func TestAShardForgetsASuccessorThatDidNotClaim(t *testing.T) {
+	k, s := vacantRooms(2)
+	s.claims.designate([]int32{0, 1}, &lease.Record{Kind: lease.Release, To: "b"}, "a")
+	s.place([]int32{0, 1}, k.now)
+	require.Len(t, listing(&s.claims)[toShare], 2)
+	k.now = k.now.Add(headStart(2*k.timing.roundTrip()) - 1)
+	s.overdue(k.now)
+	require.Len(t, listing(&s.claims)[toShare], 2, "it has time")
+	k.now = k.now.Add(1)
+	k.desired.Roles = 1
+	s.overdue(k.now)
+	l := listing(&s.claims)
+	require.Empty(t, l[toShare])
+	require.Equal(t, 1, len(l[toClaim])+len(l[toRank]), "role 1 is not wanted any more")
+	require.Nil(t, s.claims.successors.at(0))
+}
+
+// Roles that become vacant one after the other are shared out together, after a pause.
+func TestAShardSharesOutWithPauses(t *testing.T) {
+	k, s := vacantRooms(3)
+	s.claims.sharings.add(k.now.Mono, 30*time.Millisecond)
+	s.share([]int32{0, 1}, k.now)
+	require.Equal(t, map[int32]clock.Mono{0: k.now.Mono.Add(30 * time.Millisecond), 1: k.now.Mono.Add(30 * time.Millisecond)}, listing(&s.claims)[toShare])
+	k.now = k.now.Add(30 * time.Millisecond)
+	s.overdue(k.now)
+	require.Empty(t, listing(&s.claims)[toShare])
+}
+
+// A process that knows nothing claims its share when no lease can be left, later if others come
+// before it, and at least one role, since a Claim shows others that nobody holds any.
+func TestAShardThatKnowsNothing(t *testing.T) {
+	k := newRooms(1, 6, nil)
+	k.begin()
+	s := k.shards[0]
+	s.placeFresh(k.now)
+	require.Len(t, listing(&s.claims)[toClaim], 6, "it is alone")
+	rank := 0
+	for name := 'b'; rank == 0; name += 2 {
+		clear(k.members.by)
+		k.joined(string(name), 6)
+		k.joined(string(name+1), 6)
+		plan, me := k.plan(true, k.now)
+		rank = plan.Rank(me, int(s.shares(plan, []int32{0, 1, 2, 3, 4, 5}, true, k.now)[0]), 0)
+	}
+	s.claims.clear()
+	s.placeFresh(k.now)
+	l := listing(&s.claims)[toClaim]
+	require.Len(t, l, 2)
+	for _, at := range l {
+		require.Equal(t, k.now.Mono.Add(2*k.timing.roundTrip()*time.Duration(rank)), at, "others come first for role 0")
+	}
+
+	k.desired.Roles = 1
+	for id := 'D'; len(k.members.by) < 12; id++ {
+		k.joined(string(id), 1)
+	}
+	s.claims.clear()
+	s.placeFresh(k.now)
+	require.Len(t, listing(&s.claims)[toClaim], 1, "though it is another's share")
+	k.desired.Roles = 0
+	s.claims.clear()
+	s.placeFresh(k.now)
+	require.Empty(t, s.claims.vacant)
+
+	k.desired.Roles, k.set.Nominated = 6, true
+	s.placeFresh(k.now)
+	l = listing(&s.claims)[toClaim]
+	require.Len(t, l, 6, "the nominator has chosen it")
+	require.Equal(t, k.now.Mono, l[3])
+}
+
+// What becomes vacant is planned for by those who would lead it; a process that passes it over
+// looks at everything when it is willing again.
+func TestAShardPassesOverWhatItMayNotClaim(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*rooms)
+		eager  bool // it has passed over nothing
+		plans  bool
+	}{
+		"one that would lead":             {func(*rooms) {}, true, true},
+		"one that has stepped down":       {func(k *rooms) { k.desired.Away = clock.Never }, false, false},
+		"one whose application has hung":  {func(k *rooms) { k.alive = false }, false, false},
+		"one that is not nominated":       {func(k *rooms) { k.shards[0].nomination.nominated = false }, true, false},
+		"one that is nominated":           {func(k *rooms) { k.set.Nominated = true }, true, true},
+		"one that wants none of them now": {func(k *rooms) { k.desired.Roles = 1 }, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k, s := vacantRooms(3)
+			k.eager = true
+			c.change(k)
+			s.vacate([]int32{1, 2}, k.now)
+			require.Equal(t, c.eager, k.eager)
+			require.Equal(t, c.plans, len(s.claims.vacant) > 0)
+			if k.set.Nominated {
+				require.Equal(t, map[int32]clock.Mono{1: k.now.Mono, 2: k.now.Mono}, listing(&s.claims)[toClaim], "it shares with nobody")
+			}
+		})
+	}
+}
+
+// A holder that is silent until its lease is over has died, as far as others know; if the log has
+// stood still meanwhile, its silence says nothing.
+func TestAShardNoticesASilentHolder(t *testing.T) {
+	for name, stood := range map[string]bool{"silent": false, "the log stood still": true} {
+		t.Run(name, func(t *testing.T) {
+			k := newRooms(1, 2, nil)
+			k.begin()
+			s := k.shards[0]
+			s.main.announcements.caughtUp = true
+			k.joined("b", 2)
+			k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
+			s.silence(k.now)
+			k.now = k.now.Add(k.now.MonoOf(s.claims.silentAt).Sub(k.now.Mono) - 1)
+			s.silence(k.now)
+			require.Empty(t, s.claims.vacant)
+			require.False(t, k.members.suspected("b"))
+			k.now = k.now.Add(1)
+			if stood {
+				s.main.link.recovered = k.now.Mono
+			}
+			s.silence(k.now)
+			require.Equal(t, !stood, k.members.suspected("b"))
+			require.Equal(t, 2, s.vacancyStats.count)
+			require.NotEmpty(t, s.claims.vacant, "they may be claimed in any case")
+			s.claims.clear()
+			s.silence(k.now)
+			require.Empty(t, s.claims.vacant, "it is noticed once")
+			s.review(k.now)
+			require.NotEmpty(t, s.claims.vacant, "unless all is looked at again")
+		})
+	}
+}
+
+// A nominee that claims and reads nothing for long makes room for another: the first Claim counts.
+func TestAShardNotesThatItHasClaimed(t *testing.T) {
+	k, s := vacantRooms(2)
+	s.send([]int32{0}, k.now)
+	require.Equal(t, []lease.Kind{lease.Claim}, kinds(k.out()))
+	first := k.now.Mono
+	require.Equal(t, first, s.nomination.tried)
+	k.now = k.now.Add(time.Second)
+	s.send([]int32{1}, k.now)
+	require.Equal(t, first, s.nomination.tried)
+}

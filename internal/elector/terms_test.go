@@ -1,0 +1,115 @@
+package elector
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/term"
+)
+
+// reasons returns why which terms have ended, as the application is told.
+func (k *rooms) reasons() map[term.Reason][]int {
+	out := map[term.Reason][]int{}
+	for _, c := range k.terms.Collect(k.now) {
+		if c.Kind == term.Lost || c.Kind == term.Gone {
+			out[c.Reason] = append(out[c.Reason], c.Units...)
+		}
+	}
+	return out
+}
+
+// A term that another process's record ends is superseded; one that the clock ends has lapsed.
+func TestWhyATermEnds(t *testing.T) {
+	k, s := leading(t, 2, nil)
+	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Roles: []int32{1}}))
+	require.Equal(t, []int32{0}, s.holds.roles())
+	k.now = k.now.Add(s.lease.FreeAt(0).Sub(k.now.Raw))
+	s.step(k.now)
+	require.Empty(t, s.holds.roles())
+	require.Equal(t, map[term.Reason][]int{term.Superseded: {1}, term.Lapsed: {0}}, k.reasons())
+}
+
+// A role that is won begins a term, for the reason for which it was vacant, and is kept alive from
+// now on.
+func TestATermBegins(t *testing.T) {
+	for name, c := range map[string]struct {
+		r    lease.Record
+		want cause
+	}{
+		"its holder left":                {lease.Record{}, claimed},
+		"it was handed over to b":        {lease.Record{To: "b"}, claimed},
+		"it was handed over":             {lease.Record{To: "a"}, claimed},
+		"it was handed over for balance": {lease.Record{To: "a", Moved: true}, rebalanced},
+		"by a Transfer":                  {lease.Record{To: "a", Pinned: true}, transferred},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newRooms(1, 1, nil)
+			k.begin()
+			s := k.shards[0]
+			k.read(0, k.from("z", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0}}))
+			c.r.Kind, c.r.Ended = lease.Release, []lease.Grant{{Token: 0, Roles: []int32{0}}}
+			k.read(0, k.from("z", 0, c.r))
+			s.wanted = true
+			s.send([]int32{0}, k.now)
+			k.echo()
+			require.Equal(t, []int32{0}, s.holds.roles())
+			h := s.holds.at(0)
+			require.Equal(t, c.want, h.cause)
+			require.Equal(t, k.now.Mono, h.since)
+			require.False(t, s.wanted, "it is looked at whether it is to be given up again")
+			require.Equal(t, k.now.Mono.Add(k.set.Every), s.main.beatAt)
+			_, leads := s.lease.Leads(0, k.now)
+			require.True(t, leads)
+			require.Empty(t, s.claims.vacant)
+		})
+	}
+}
+
+// A process that was found silent and is heard again counts as the holder again, unless its roles
+// were claimed meanwhile.
+func TestAHolderIsBack(t *testing.T) {
+	k := newRooms(1, 2, nil)
+	k.begin()
+	s := k.shards[0]
+	s.main.announcements.caughtUp = true
+	k.joined("b", 2)
+	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
+	k.now = k.now.Add(s.lease.FreeAt(0).Sub(k.now.Raw))
+	s.silence(k.now)
+	require.Equal(t, 2, s.vacancyStats.count)
+	turns := s.claims.turns
+	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Beat}))
+	require.Zero(t, s.vacancyStats.count)
+	require.Greater(t, s.claims.turns, turns, "others are told")
+}
+
+// When the holders become known, what was planned before is planned again.
+func TestWhatIsLearnedIsPlannedAnew(t *testing.T) {
+	k := newRooms(1, 2, nil)
+	c := k.channels[0]
+	s := c.shard
+	s.lease.Begin(0, Entry{Reset: true, Offset: 5, End: 6}, k.now)
+	c.restart(6, k.now)
+	s.begun, c.announcements.back, c.pacing.thinkAt = true, true, clock.Never
+	k.ends[0] = 5
+	s.claims.add(k.now.Mono.Add(time.Hour), []int32{1})
+	require.False(t, s.lease.Known())
+	known := lease.New(lease.Rules{Process: "b", Name: "b", T: time.Second, History: History})
+	known.Begin(0, true, k.now)
+	claim := lease.Record{Kind: lease.Claim, Session: session("z"), T: time.Second, Longest: lease.Unsaid, Read: -1, Seq: 1, Fresh: true, Roles: []int32{0}}
+	known.Read(4, &claim, k.now)
+	r := known.Snapshot(k.now)[0]
+	ev := k.read(0, r)
+	require.True(t, ev.Known)
+	require.True(t, s.lease.Known())
+	require.Zero(t, c.pacing.thinkAt)
+	require.False(t, c.announcements.back, "it may look back again when it has to")
+	require.NotEqual(t, k.now.Mono.Add(time.Hour), listing(&s.claims)[toClaim][1])
+	_, held := s.lease.Holder(0)
+	require.True(t, held)
+	require.True(t, s.unheard.of[session("z")], "nobody has heard it since reading began")
+}
