@@ -106,14 +106,14 @@ func plainLoop(ctx context.Context, w *world) error {
 	}
 	defer pool.Close()
 	table := &store{pool}
-	most := limits{1000, 4 << 20}
+	most := w.config("plain").most
 	errs := make([]error, 4)
 	var loops sync.WaitGroup
 	for slot := range errs {
 		loops.Go(func() {
 			var published []int64
 			for ctx.Err() == nil {
-				rows, err := table.next(ctx, slot, published, most)
+				rows, err := table.next(ctx, slot, published, nil, most)
 				if published = nil; err == nil && len(rows) == 0 {
 					_ = pause.For(ctx, 5*time.Millisecond)
 				} else if err == nil {

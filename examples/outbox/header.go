@@ -70,18 +70,18 @@ type stamped struct {
 	stamp  kgo.RecordHeader
 }
 
-func (s *stamped) next(ctx context.Context, published []int64, most limits) ([]row, error) {
+func (s *stamped) next(ctx context.Context, published, underway []int64, most limits) ([]row, error) {
 	if len(published) > 0 {
 		if err := s.store.deleteClaimed(ctx, s.key, s.now.token, s.now.slot, published); err != nil {
 			return nil, err
 		}
 	}
-	return s.store.next(ctx, s.now.slot, nil, most)
+	return s.store.next(ctx, s.now.slot, nil, underway, most)
 }
 
 // publish first checks whether the topics accept the rows. When Kafka refuses a row, later rows may already have been
 // written.
-func (s *stamped) publish(ctx context.Context, rows []row) error {
+func (s *stamped) publish(ctx context.Context, rows []row, _ []int64) error {
 	records := make([]*kgo.Record, len(rows))
 	for i, r := range rows {
 		records[i] = recordOf(r, s.stamp)

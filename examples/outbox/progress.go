@@ -17,8 +17,8 @@ import (
 )
 
 // progress is a topic with a partition for each slot. The last committed record of a partition has the ids of the rows
-// that the last committed transaction has published. A leader may have ended before it deleted these rows. All earlier
-// ones are deleted.
+// that the last committed transaction has published, and of those published before that were then perhaps still in the
+// table. A leader may have ended before it deleted these rows. All earlier ones are deleted.
 type progress struct {
 	opts   []kgo.Opt
 	topic  string

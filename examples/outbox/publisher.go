@@ -28,13 +28,14 @@ type publisher interface {
 	term(ctx context.Context, now term, work func(ctx context.Context, w writer, published []int64) error) error
 }
 
-// writer writes the rows of a term. Only one goroutine at a time may use it.
+// writer writes the rows of a term. publish and next may be called at the same time, but neither twice at once.
 type writer interface {
-	// next deletes rows that were published, and returns the next ones.
-	next(ctx context.Context, published []int64, most limits) ([]row, error)
+	// next deletes rows that were published, and returns the next ones, without those that are under way to Kafka.
+	next(ctx context.Context, published, underway []int64, most limits) ([]row, error)
 	// publish returns nil when the rows are published, and *refusal if some cannot be. After any other error it is not
-	// known whether they are published, and the writer must not be used again.
-	publish(ctx context.Context, rows []row) error
+	// known whether they are published, and the writer must not be used again. published are rows that were published
+	// before and may still be in the table.
+	publish(ctx context.Context, rows []row, published []int64) error
 }
 
 // refusal says that Kafka does not accept one of these rows, whoever writes it. If they were in a transaction, none of them

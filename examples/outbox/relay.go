@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -57,35 +58,79 @@ type turn struct {
 	rows int // the size of the next batch, at most; smaller after a refusal
 }
 
-// work publishes batch after batch with one writer. It reads the next batch after the former one is published, so that rows
-// wait in the table and not in memory.
+// work publishes batch after batch with one writer. It reads the next batch while Kafka takes the present one, but begins to
+// publish it only when that one is published, and after asking whether the term lasts.
 func (t *turn) work(ctx context.Context, w writer, published []int64) error {
+	var rows []row // to publish next
 	for t.now.Valid() && ctx.Err() == nil {
-		woken := t.wake.next(t.now.slot) // before reading the table, so that no notification is missed
-		rows, err := t.next(ctx, w, published)
+		var err error
+		if len(rows) > 0 {
+			rows, published, err = t.publishAndRead(ctx, w, rows, published)
+		} else {
+			woken := t.wake.next(t.now.slot) // before reading the table, so that no notification is missed
+			if rows, err = t.next(ctx, w, published, nil); err == nil {
+				published = nil
+			}
+			if err == nil && len(rows) == 0 {
+				t.wait(ctx, woken)
+			}
+		}
 		if err != nil {
 			return err
 		}
-		if published = nil; len(rows) == 0 {
-			t.wait(ctx, woken)
-			continue
-		}
-		if err := t.publish(ctx, w, rows); err != nil {
-			return err
-		}
-		published = idsOf(rows)
-		t.rows = min(2*t.rows, t.most.rows)
 	}
 	t.leave(ctx, w, published)
 	return context.Cause(ctx)
 }
 
+// publishAndRead publishes rows. If the table has more of them, it meanwhile deletes the rows published before and reads the
+// next ones. It returns the next rows, and the rows that are published and may still be in the table: one batch or two.
+func (t *turn) publishAndRead(ctx context.Context, w writer, rows []row, published []int64) (ahead []row, left []int64, err error) {
+	ids, full := idsOf(rows), t.full(rows)
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	read := make(chan error, 1)
+	go func() {
+		var err error
+		if full {
+			ahead, err = t.next(reading, w, published, ids)
+		}
+		read <- err
+	}()
+	if err := t.publish(ctx, w, rows, published); err != nil {
+		stop() // what was read has no use: it follows rows that are perhaps not published
+		<-read
+		return nil, nil, err
+	}
+	err = <-read
+	t.rows = min(2*t.rows, t.most.rows)
+	switch {
+	case err != nil && ctx.Err() != nil: // the term ends; work leaves
+		return nil, slices.Concat(published, ids), nil
+	case err != nil:
+		return nil, nil, err
+	case !full:
+		return nil, slices.Concat(published, ids), nil
+	}
+	return ahead, ids, nil
+}
+
+// full reports whether a batch is as large as it may be. Then the table probably has more rows. Otherwise it pays to read
+// later: by then there are more rows for the next batch.
+func (t *turn) full(rows []row) bool {
+	bytes := 0
+	for _, r := range rows {
+		bytes += len(r.key) + len(r.payload)
+	}
+	return len(rows) >= t.rows || bytes >= t.most.bytes
+}
+
 // next asks the database for rows until it answers or the term is over.
-func (t *turn) next(ctx context.Context, w writer, published []int64) ([]row, error) {
+func (t *turn) next(ctx context.Context, w writer, published, underway []int64) ([]row, error) {
 	return backoff.Retry(ctx, func() ([]row, error) {
 		limited, cancel := context.WithTimeout(ctx, storeTimeout)
 		defer cancel()
-		rows, err := w.next(limited, published, limits{t.rows, t.most.bytes})
+		rows, err := w.next(limited, published, underway, limits{t.rows, t.most.bytes})
 		return rows, again(err, err != nil && passing(err))
 	}, patiently(backoff.WithNotify(t.unreachable))...)
 }
@@ -108,11 +153,11 @@ func (t *turn) wait(ctx context.Context, woken <-chan struct{}) {
 
 // publish continues when the term must be given up, and the end of the term waits for it. So the outcome is known, and the
 // successor does not have to find out.
-func (t *turn) publish(ctx context.Context, w writer, rows []row) error {
+func (t *turn) publish(ctx context.Context, w writer, rows []row, published []int64) error {
 	long, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishTimeout)
 	defer cancel()
 	began := time.Now()
-	if err := w.publish(long, rows); err != nil {
+	if err := w.publish(long, rows, published); err != nil {
 		t.metrics.batchFailures.Inc()
 		t.log.Warn("a batch is not published, as far as is known", "rows", len(rows), "first", rows[0].id, "error", err)
 		return err
@@ -128,7 +173,7 @@ func (t *turn) leave(ctx context.Context, w writer, published []int64) {
 	}
 	long, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if _, err := w.next(long, published, limits{1, 1}); err != nil {
+	if _, err := w.next(long, published, nil, limits{1, 1}); err != nil {
 		t.log.Info("leaves published rows to the next leader", "rows", len(published), "error", err)
 	}
 }

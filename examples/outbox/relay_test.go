@@ -30,6 +30,7 @@ func TestRelay(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *world){
 		"rows come with their headers":                          testRowsComeWithTheirHeaders,
 		"a leader killed before it deleted":                     testKilledBeforeItDeleted,
+		"a leader killed beside its deletion":                   testKilledBesideItsDeletion,
 		"a former leader's late records are dropped":            testLateRecords,
 		"a row that is too large, in transactions":              testTooLarge("transactions"),
 		"a row that is too large, by header":                    testTooLarge("header"),
@@ -111,7 +112,7 @@ func (w *world) opts() []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(w.kafka.Boot
 // all returns a batch of all rows, after deleting the published ones.
 func all(t *testing.T, ctx context.Context, w writer, published []int64) []row {
 	t.Helper()
-	rows, err := w.next(ctx, published, plenty)
+	rows, err := w.next(ctx, published, nil, plenty)
 	require.NoError(t, err)
 	return rows
 }
@@ -122,20 +123,41 @@ func testKilledBeforeItDeleted(t *testing.T, w *world) {
 	w.insert("b", "1") // of slot 0
 	inTerm(t, p, 1, func(ctx context.Context, wr writer, published []int64) {
 		require.Empty(t, published)
-		require.NoError(t, wr.publish(ctx, all(t, ctx, wr, nil)))
+		require.NoError(t, wr.publish(ctx, all(t, ctx, wr, nil), nil))
 	})
 	w.insert("b", "2")
 	inTerm(t, p, 2, func(ctx context.Context, wr writer, published []int64) {
 		require.Equal(t, []int64{1}, published)
 		rows := all(t, ctx, wr, published)
 		require.Equal(t, []string{"b 2"}, keysOf(rows))
-		require.NoError(t, wr.publish(ctx, rows))
+		require.NoError(t, wr.publish(ctx, rows, nil))
 	})
 	require.Equal(t, []string{"b 1", "b 2"}, payloads(w.published()))
 	inTerm(t, p, 3, func(ctx context.Context, wr writer, _ []int64) { // without the note
-		require.NoError(t, wr.publish(ctx, all(t, ctx, wr, nil)))
+		require.NoError(t, wr.publish(ctx, all(t, ctx, wr, nil), nil))
 	})
 	require.Equal(t, []string{"b 1", "b 2", "b 2"}, payloads(w.published()), "the note is what prevents this")
+}
+
+// It has published two batches, and the deletion of the first one was under way.
+func testKilledBesideItsDeletion(t *testing.T, w *world) {
+	p, err := (&config{group: w.topicName}).publisher(t.Context(), w.store, 2, w.opts(), slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	w.insert("b", "1") // of slot 0
+	inTerm(t, p, 1, func(ctx context.Context, wr writer, _ []int64) {
+		first := all(t, ctx, wr, nil)
+		require.NoError(t, wr.publish(ctx, first, nil))
+		w.insert("b", "2")
+		second, err := wr.next(ctx, nil, idsOf(first), plenty)
+		require.NoError(t, err)
+		require.Equal(t, []string{"b 2"}, keysOf(second))
+		require.NoError(t, wr.publish(ctx, second, idsOf(first)))
+	})
+	inTerm(t, p, 2, func(ctx context.Context, wr writer, published []int64) {
+		require.Equal(t, []int64{1, 2}, published)
+		require.Empty(t, all(t, ctx, wr, published))
+	})
+	require.Equal(t, []string{"b 1", "b 2"}, payloads(w.published()))
 }
 
 func testLateRecords(t *testing.T, w *world) {
@@ -145,10 +167,10 @@ func testLateRecords(t *testing.T, w *world) {
 	inTerm(t, p, 5, func(ctx context.Context, former writer, _ []int64) {
 		rows := all(t, ctx, former, nil)
 		inTerm(t, p, 9, func(ctx context.Context, present writer, _ []int64) {
-			require.NoError(t, present.publish(ctx, all(t, ctx, present, nil)[:1]))
+			require.NoError(t, present.publish(ctx, all(t, ctx, present, nil)[:1], nil))
 		})
-		require.NoError(t, former.publish(ctx, rows), "Kafka takes them")
-		_, err := former.next(ctx, idsOf(rows), plenty)
+		require.NoError(t, former.publish(ctx, rows, nil), "Kafka takes them")
+		_, err := former.next(ctx, idsOf(rows), nil, plenty)
 		require.ErrorIs(t, err, fence.ErrStale, "row 2 would be lost: readers drop its record")
 	})
 	taken, late, repeated := admitted(t, w.published())
@@ -156,7 +178,7 @@ func testLateRecords(t *testing.T, w *world) {
 	require.Equal(t, 2, late)
 	require.Zero(t, repeated)
 	inTerm(t, p, 9, func(ctx context.Context, present writer, _ []int64) {
-		require.NoError(t, present.publish(ctx, all(t, ctx, present, nil)))
+		require.NoError(t, present.publish(ctx, all(t, ctx, present, nil), nil))
 	})
 	taken, late, repeated = admitted(t, w.published())
 	require.Equal(t, []string{"b 1", "b 2"}, payloads(taken))

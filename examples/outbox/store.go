@@ -94,12 +94,13 @@ func (s *store) slots(ctx context.Context) (int, error) {
 }
 
 // If a row of a key was set aside, the key's later rows wait, since they must not overtake it. (NOT EXISTS would mean the
-// same, but the planner makes it a join with the whole table.)
+// same, but the planner makes it a join with the whole table.) A batch that is under way is left out by its ids, not by the
+// highest of them: a row with a lower id may have become visible since, and must precede later rows of its key.
 const nextRows = `
 SELECT id, topic, key, payload, headers, created FROM (
 	SELECT *, sum(bytes) OVER (ORDER BY id) - bytes AS before FROM (
 		SELECT *, coalesce(octet_length(payload), 0) + octet_length(key) AS bytes FROM outbox o
-		WHERE slot = $1 AND failed IS NULL AND (
+		WHERE slot = $1 AND failed IS NULL AND id NOT IN (SELECT unnest($4::bigint[])) AND (
 			key <> ALL (ARRAY(SELECT f.key FROM outbox f WHERE f.slot = $1 AND f.failed IS NOT NULL)) OR
 			(SELECT bool_and(f.id > o.id) FROM outbox f WHERE f.slot = $1 AND f.key = o.key AND f.failed IS NOT NULL))
 		ORDER BY id LIMIT $2) AS first) AS measured
@@ -107,15 +108,15 @@ WHERE before < $3 ORDER BY id`
 
 const deleteRows = `DELETE FROM outbox WHERE slot = $1 AND id = ANY($2)`
 
-// next deletes the published rows, and returns the next rows of a slot in their order. For one key, rows that were committed
+// next deletes the published rows, and returns the next rows of a slot in their order, without those under way. For one key, rows that were committed
 // earlier come first: they have lower ids, and the statement sees them.
-func (s *store) next(ctx context.Context, slot int, published []int64, most limits) ([]row, error) {
+func (s *store) next(ctx context.Context, slot int, published, underway []int64, most limits) ([]row, error) {
 	var batch pgx.Batch // one round trip
 	if len(published) > 0 {
 		batch.Queue(deleteRows, slot, published)
 	}
 	var rows []row
-	batch.Queue(nextRows, slot, most.rows, most.bytes).Query(func(found pgx.Rows) (err error) {
+	batch.Queue(nextRows, slot, most.rows, most.bytes, underway).Query(func(found pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(found, func(r pgx.CollectableRow) (out row, err error) {
 			var headers map[string]json.RawMessage
 			if err = r.Scan(&out.id, &out.topic, &out.key, &out.payload, &headers, &out.created); err == nil {

@@ -53,6 +53,7 @@ func TestStore(t *testing.T) {
 		"a batch reads no more of a long table":               s.testABatchReadsNoMoreOfALongTable,
 		"a batch is bounded":                                  s.testABatchIsBounded,
 		"published rows are deleted":                          s.testPublishedRowsAreDeleted,
+		"rows under way are not read":                         s.testRowsUnderWayAreNotRead,
 		"a key waits for its row that was set aside":          s.testAKeyWaitsForItsRowThatWasSetAside,
 		"a former leader deletes nothing":                     s.testAFormerLeaderDeletesNothing,
 		"many keys in one transaction fill no table of locks": s.testManyKeysInOneTransactionFillNoTableOfLocks,
@@ -133,7 +134,7 @@ func lateCommit(t *testing.T, s *store, level pgx.TxIsoLevel) (committed, read [
 	}, time.Minute, time.Millisecond)
 	commit(first, "first")
 	require.NoError(t, <-done)
-	rows, err := s.next(ctx, 0, nil, plenty)
+	rows, err := s.next(ctx, 0, nil, nil, plenty)
 	require.NoError(t, err)
 	return committed, keysOf(rows)
 }
@@ -192,7 +193,7 @@ func disorder(t *testing.T, s *store, each int) []string {
 		})
 	}
 	sessions.Wait()
-	rows, err := s.next(ctx, 0, nil, plenty)
+	rows, err := s.next(ctx, 0, nil, nil, plenty)
 	require.NoError(t, err)
 	require.Len(t, rows, 8*each)
 	return inversions(rows, asked, returned)
@@ -235,7 +236,7 @@ func (s server) testSlotsAreThoseOfNeli(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for slot := range 7 {
-		rows, err := table.next(t.Context(), slot, nil, plenty)
+		rows, err := table.next(t.Context(), slot, nil, nil, plenty)
 		require.NoError(t, err)
 		require.Equal(t, want[slot], keysOf(rows))
 	}
@@ -248,7 +249,7 @@ func (s server) testABatchIsBounded(t *testing.T) {
 		require.NoError(t, err)
 	}
 	for most, want := range map[limits]int{{5, 1000}: 5, {2, 1000}: 2, {5, 1}: 1, {5, 11}: 1, {5, 12}: 2, {5, 33}: 3} {
-		rows, err := table.next(t.Context(), 0, nil, most)
+		rows, err := table.next(t.Context(), 0, nil, nil, most)
 		require.NoError(t, err)
 		require.Len(t, rows, want, "%+v", most)
 	}
@@ -259,13 +260,36 @@ func (s server) testPublishedRowsAreDeleted(t *testing.T) {
 	_, err := table.pool.Exec(t.Context(), `INSERT INTO outbox (topic, key, payload, headers)
 		SELECT 't', 'k', convert_to(i::text, 'UTF8'), '{"type":"paid","n":1,"a":"\u00e4"}' FROM generate_series(1, 5) i`)
 	require.NoError(t, err)
-	rows, err := table.next(t.Context(), 0, nil, limits{rows: 3, bytes: 1000})
+	rows, err := table.next(t.Context(), 0, nil, nil, limits{rows: 3, bytes: 1000})
 	require.NoError(t, err)
 	require.Equal(t, []header{{"a", "ä"}, {"n", "1"}, {"type", "paid"}}, rows[0].headers)
 	require.Equal(t, len("k1aän1typepaid"), rows[0].size())
-	rows, err = table.next(t.Context(), 0, []int64{rows[0].id, rows[1].id}, plenty)
+	rows, err = table.next(t.Context(), 0, []int64{rows[0].id, rows[1].id}, nil, plenty)
 	require.NoError(t, err)
 	require.Equal(t, []string{"k 3", "k 4", "k 5"}, keysOf(rows))
+}
+
+// A row that became visible late comes next, though its number is lower than those under way.
+func (s server) testRowsUnderWayAreNotRead(t *testing.T) {
+	table := s.store(t, 1)
+	late, err := table.pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = late.Exec(t.Context(), insertRow, "t", "late", "1")
+	require.NoError(t, err)
+	for i := range 4 {
+		_, err = table.pool.Exec(t.Context(), insertRow, "t", "k", fmt.Sprint(i))
+		require.NoError(t, err)
+	}
+	first, err := table.next(t.Context(), 0, nil, nil, limits{rows: 2, bytes: 1000})
+	require.NoError(t, err)
+	require.Equal(t, []string{"k 0", "k 1"}, keysOf(first))
+	require.NoError(t, late.Commit(t.Context()))
+	second, err := table.next(t.Context(), 0, nil, idsOf(first), limits{rows: 2, bytes: 1000})
+	require.NoError(t, err)
+	require.Equal(t, []string{"late 1", "k 2"}, keysOf(second))
+	third, err := table.next(t.Context(), 0, idsOf(first), idsOf(second), plenty)
+	require.NoError(t, err)
+	require.Equal(t, []string{"k 3"}, keysOf(third))
 }
 
 // The server has no statistics of the table.
@@ -274,7 +298,7 @@ func (s server) testABatchReadsNoMoreOfALongTable(t *testing.T) {
 	_, err := table.pool.Exec(t.Context(), "INSERT INTO outbox (topic, key) SELECT 't', i::text FROM generate_series(1, 20000) i")
 	require.NoError(t, err)
 	for range 7 { // the server begins to reuse plans after five executions
-		rows, err := table.pool.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS off, TIMING off) "+nextRows, 1, 100, 1<<20)
+		rows, err := table.pool.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS off, TIMING off) "+nextRows, 1, 100, 1<<20, []int64{1, 2, 3})
 		require.NoError(t, err)
 		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)
@@ -291,15 +315,15 @@ func (s server) testAKeyWaitsForItsRowThatWasSetAside(t *testing.T) {
 		_, err := table.pool.Exec(t.Context(), insertRow, "t", key, "v")
 		require.NoError(t, err)
 	}
-	rows, err := table.next(t.Context(), 0, nil, plenty)
+	rows, err := table.next(t.Context(), 0, nil, nil, plenty)
 	require.NoError(t, err)
 	require.NoError(t, table.setAside(t.Context(), 0, rows[2].id, "too large"))
-	rows, err = table.next(t.Context(), 0, nil, plenty)
+	rows, err = table.next(t.Context(), 0, nil, nil, plenty)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a v", "b v", "b v", "b v"}, keysOf(rows), "the second one of a waits, and what comes after it")
 	_, err = table.pool.Exec(t.Context(), "UPDATE outbox SET failed = NULL WHERE failed = 'too large'")
 	require.NoError(t, err)
-	rows, err = table.next(t.Context(), 0, nil, plenty)
+	rows, err = table.next(t.Context(), 0, nil, nil, plenty)
 	require.NoError(t, err)
 	require.Equal(t, []string{"a v", "b v", "a v", "b v", "a v", "b v"}, keysOf(rows))
 }
@@ -308,17 +332,17 @@ func (s server) testAFormerLeaderDeletesNothing(t *testing.T) {
 	table := s.store(t, 1)
 	_, err := table.pool.Exec(t.Context(), insertRow, "t", "k", "v")
 	require.NoError(t, err)
-	rows, err := table.next(t.Context(), 0, nil, plenty)
+	rows, err := table.next(t.Context(), 0, nil, nil, plenty)
 	require.NoError(t, err)
 	ids := []int64{rows[0].id}
 	require.NoError(t, table.claim(t.Context(), "g/0", 5))
 	require.ErrorIs(t, table.deleteClaimed(t.Context(), "g/0", 4, 0, ids), fence.ErrStale)
 	require.ErrorIs(t, table.claim(t.Context(), "g/0", 4), fence.ErrStale)
-	rows, err = table.next(t.Context(), 0, nil, plenty)
+	rows, err = table.next(t.Context(), 0, nil, nil, plenty)
 	require.NoError(t, err)
 	require.Len(t, rows, 1)
 	require.NoError(t, table.deleteClaimed(t.Context(), "g/0", 5, 0, ids))
-	rows, err = table.next(t.Context(), 0, nil, plenty)
+	rows, err = table.next(t.Context(), 0, nil, nil, plenty)
 	require.NoError(t, err)
 	require.Empty(t, rows)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/goneli/neli/franz/franzfence"
 )
 
-// transactions publishes each batch in a Kafka transaction, along with a note of its rows. Once a term's work begins, no
-// transaction of an earlier term can commit. The term then reads the note of the last one that did, and does not publish its
-// rows again.
+// transactions publishes each batch in a Kafka transaction, along with a note of the published rows that may still be in the
+// table: its own, and those of the batch before it. Once a term's work begins, no transaction of an earlier term can commit.
+// The term then reads the note of the last one that did, and does not publish its rows again.
 type transactions struct {
 	store    *store
 	kafkas   *franzfence.Opener
@@ -65,16 +65,16 @@ type transactional struct {
 }
 
 // next needs no fence: rows that a former leader has published are published, whoever deletes them.
-func (t *transactional) next(ctx context.Context, published []int64, most limits) ([]row, error) {
-	return t.store.next(ctx, t.slot, published, most)
+func (t *transactional) next(ctx context.Context, published, underway []int64, most limits) ([]row, error) {
+	return t.store.next(ctx, t.slot, published, underway, most)
 }
 
-func (t *transactional) publish(ctx context.Context, rows []row) error {
+func (t *transactional) publish(ctx context.Context, rows []row, published []int64) error {
 	records := make([]*kgo.Record, 0, len(rows)+1)
 	for _, r := range rows {
 		records = append(records, recordOf(r))
 	}
-	err := t.producer.Commit(ctx, append(records, t.progress.note(int32(t.slot), idsOf(rows)))...)
+	err := t.producer.Commit(ctx, append(records, t.progress.note(int32(t.slot), slices.Concat(published, idsOf(rows))))...)
 	if isUnfit(err) && errors.Is(err, fence.ErrPermanent) { // a topic may be unknown for a moment
 		return &refusal{rows, err}
 	}
