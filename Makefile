@@ -40,7 +40,7 @@ FRANZ := ^(TestSecured|TestExclusiveOpen|TestExclusiveAssigned|TestThreeBrokers|
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # metrics is a folder, too.
-.PHONY: suspend-peers demo demo-peers demo-operator check check-root check-modules test lanes unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz versions outages browser migration picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross tidy command extras notice vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
+.PHONY: suspend-peers demo demo-peers demo-operator check check-root check-modules test lanes unit prometheus metrics metrics-doc mutants sim soak nightly integration integration-franz versions outages outbox-brokers fences browser migration picture cli cli-reference chaos chaos-peers chaos-ci chaos-test lint cross tidy command extras notice vulnerabilities systemd release release-check cover fuzz bench bench-peers bench-outbox bench-quiet bench-rolling bench-logs bench-scale scale-sim bench-report bench-test clean
 
 demo: ## several processes elect a leader on an embedded broker; one is killed, one suspended
 	cd examples && $(GO) run ./demo
@@ -104,6 +104,7 @@ mutants: ## without each of its rules, the library must fail for the stated reas
 	cd cmd/neli && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./...
 	cd peers && CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -run '$(MUTANTS)' ./...
 	cd nelicron && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./...
+	cd examples && CGO_ENABLED=0 $(GO) test -count=1 -run '$(MUTANTS)' ./outbox
 
 sim: ## without the race detector: the models, the simulations of the lease and of the majority, whole processes under 2,000 seeds of faults, on small logs under 250, both with sentinels under 100, non-exclusive ones under 300; and what unit has less of
 	CGO_ENABLED=0 $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./internal/lease ./internal/quorum ./fence
@@ -121,6 +122,8 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 	$(MAKE) fuzz FUZZTIME=2m
 	NELI_ROUNDS=200 $(MAKE) cli
 	$(MAKE) outages OUTAGES=20
+	$(MAKE) fences FOR=1h
+	$(MAKE) outbox-brokers FOR=15m
 	$(MAKE) suspend-peers
 	cd integration && NELI_FIGURES=20 $(GO) test -count=1 -timeout 60m -run TestFigures -v . | grep -v '^=== '
 	$(MAKE) versions VERSIONS=all
@@ -136,7 +139,7 @@ nightly: ## what is too long for CI, with new seeds each night: some hours; chao
 integration: ## against a real Kafka (NELI_BOOTSTRAP=host:port for one of yours)
 	cd testkit && $(GO) test -count=1 -race -p 1 -timeout 15m ./...
 	cd integration && $(GO) test -count=1 -race -p 1 -timeout 40m $$($(GO) list ./... | grep -v /browser)
-	cd examples && $(GO) test -count=1 -race -p 1 -parallel 8 -timeout 15m ./...
+	cd examples && $(GO) test -count=1 -race -p 1 -parallel 8 -timeout 15m -skip '$(MUTANTS)' ./...
 	cd nelicron && $(GO) test -count=1 -race -run TestProcesses ./...
 
 integration-franz: ## likewise with the client without cgo, FRANZ=^TestSecured$$$$ for some of it
@@ -148,6 +151,12 @@ versions: ## the oldest version of Kafka, one in the middle and the newest; VERS
 outages: ## OUTAGES=200 of half a minute, of one broker and of three; ten members on either client must go on by themselves; five hours
 	cd integration && NELI_OUTAGES=$(OUTAGES) $(GO) test -count=1 -timeout 0 -run '^TestOutages$$' -v . | grep -v '^=== '
 	cd integration && NELI_OUTAGES=$(OUTAGES) NELI_OUTAGE_BROKERS=3 $(GO) test -count=1 -timeout 0 -run '^TestOutages$$' -v . | grep -v '^=== '
+
+outbox-brokers: ## the outbox's relays for FOR=3m on three brokers that crash or restart in turn; relays and the database fail, too
+	cd examples && NELI_OUTBOX_FOR=$(FOR) CGO_ENABLED=0 $(GO) test -count=1 -timeout 0 -run '^TestNothingIsLostOnThreeBrokers$$' -v ./outbox
+
+fences: ## FOR=3m of suspended leaders on a real broker, with both clients
+	cd integration && NELI_FENCE=$(FOR) $(GO) test -count=1 -timeout 0 -run '^TestSuspendedLeaders$$' -v ./fenced
 
 browser: ## the page of nelihttp in a real Chromium (Debian's, or what NELI_CHROMIUM names)
 	cd integration && CGO_ENABLED=0 $(GO) test -count=1 -timeout 10m ./browser

@@ -91,7 +91,7 @@ func (w *world) fill(rows int) time.Duration {
 // plainLoop is the simplest solution: for each slot a loop that reads, publishes with an idempotent producer, and
 // deletes.
 func plainLoop(ctx context.Context, w *world) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(w.kafka.Bootstrap()), kgo.ProducerLinger(0), kgo.RecordPartitioner(byKey{}))
+	client, err := kgo.NewClient(kgo.SeedBrokers(seeds(w.kafka.Bootstrap())...), kgo.ProducerLinger(0), kgo.RecordPartitioner(byKey{}))
 	if err != nil {
 		return err
 	}

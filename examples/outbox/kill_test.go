@@ -31,89 +31,132 @@ func TestNothingIsLostOrReordered(t *testing.T) {
 	if n, err := strconv.ParseInt(os.Getenv("NELI_OUTBOX_ROWS"), 10, 64); err == nil {
 		rows = n
 	}
-	w := newWorld(t, kafkatest.Options{}, 1)
-	worlds := []*world{w.beside("transactions", 6, "--fence", "transactions"), w.beside("header", 6, "--fence", "header")}
-	var all []*commits
-	began, enough := time.Now(), make(chan struct{})
-	var sessions sync.WaitGroup
-	for _, w := range worlds {
+	r := newTrial(t, kafkatest.Options{}, rows)
+	r.disturb(r.inserted, r.kill, r.suspend, r.failOver, r.kill, r.crash)
+	r.check()
+}
+
+// trial is two worlds on the same servers, one for each fence, with their relays and what their sessions have inserted.
+type trial struct {
+	*world // for the servers
+	worlds []*world
+	all    []*commits
+	relays [][]*program
+	rows   int64 // how many to insert in each world
+
+	random   *rand.Rand
+	began    time.Time
+	enough   chan struct{} // closed when no more rows are needed
+	sessions sync.WaitGroup
+	kills, suspensions, failOvers,
+	crashes int
+}
+
+func newTrial(t *testing.T, options kafkatest.Options, rows int64) *trial {
+	w := newWorld(t, options, 1)
+	r := &trial{world: w, rows: rows, random: rand.New(rand.NewPCG(2, 3)), began: time.Now(), enough: make(chan struct{}),
+		worlds: []*world{w.beside("transactions", 6, "--fence", "transactions"), w.beside("header", 6, "--fence", "header")}}
+	for _, w := range r.worlds {
 		c := &commits{asked: map[string]time.Time{}, returned: map[string]time.Time{}, places: map[string]place{}, open: map[string]bool{}}
-		all = append(all, c)
+		r.all = append(r.all, c)
 		for i := range 4 {
-			sessions.Go(func() { c.insert(w, i, rows, enough) })
+			r.sessions.Go(func() { c.insert(w, i, rows, r.enough) })
+		}
+		r.relays = append(r.relays, []*program{w.start(nil), w.start(nil), w.start(nil)})
+	}
+	return r
+}
+
+// inserted reports whether there are enough rows.
+func (r *trial) inserted() bool {
+	for _, c := range r.all {
+		if c.count.Load() < r.rows {
+			return false
 		}
 	}
-	disturb(worlds, all, rows)
-	close(enough)
-	sessions.Wait()
-	inserted := time.Since(began)
-	for i, w := range worlds {
-		w.awaitEmpty(10 * time.Minute)
-		w.noneSetAside()
-		t.Logf("%s: %d rows, inserted within %v, published within %v", w.topicName, len(all[i].returned), inserted, time.Since(began))
-		records := w.published()
-		if w.topicName == "header" {
-			taken, late, repeated := admitted(t, records)
-			t.Logf("readers drop %d late and %d repeated records", late, repeated)
-			records = taken
+	return true
+}
+
+// disturb causes each disturbance in turn, until it is done.
+func (r *trial) disturb(done func() bool, disturbances ...func()) {
+	r.rest(3 * time.Second)
+	for {
+		for _, disturbance := range disturbances {
+			disturbance()
+			r.rest(time.Second)
 		}
-		all[i].check(w, records)
+		if done() {
+			break
+		}
+	}
+	for _, of := range r.relays {
+		for _, p := range of {
+			require.True(r.t, p.Running(), "a relay has ended by itself: %s", p.out)
+		}
 	}
 }
 
-// disturb causes all faults of relays, brokers and databases, until there are enough rows.
-func disturb(worlds []*world, all []*commits, rows int64) {
-	var relays [][]*program
-	for _, w := range worlds {
-		relays = append(relays, []*program{w.start(nil), w.start(nil), w.start(nil)})
+// kill kills a relay of each world, and starts another one.
+func (r *trial) kill() {
+	for i, w := range r.worlds {
+		which := r.random.IntN(len(r.relays[i]))
+		r.relays[i][which].Kill()
+		r.relays[i][which] = w.start(nil)
 	}
-	w, broker, random := worlds[0], worlds[0].kafka.Brokers()[0], rand.New(rand.NewPCG(2, 3))
-	kill := func() {
-		for i, w := range worlds {
-			which := random.IntN(len(relays[i]))
-			relays[i][which].Kill()
-			relays[i][which] = w.start(nil)
+	r.kills += len(r.worlds)
+}
+
+// suspend suspends a relay of each world until others have taken over.
+func (r *trial) suspend() {
+	var stopped []*program
+	for _, of := range r.relays {
+		p := of[r.random.IntN(len(of))]
+		require.NoError(r.t, p.Signal(syscall.SIGSTOP))
+		stopped = append(stopped, p)
+	}
+	r.rest(2500 * time.Millisecond) // T is 1 s
+	for _, p := range stopped {
+		require.NoError(r.t, p.Signal(syscall.SIGCONT))
+	}
+	r.suspensions += len(stopped)
+}
+
+// crash kills the only broker.
+func (r *trial) crash() {
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	broker := r.kafka.Brokers()[0]
+	broker.Kill()
+	require.NoError(r.t, broker.Restart(ctx))
+	r.crashes++
+}
+
+// failOver kills the database.
+func (r *trial) failOver() {
+	r.database.Kill()
+	r.rest(time.Second)
+	r.database.Start()
+	r.failOvers++
+}
+
+// check ends the sessions, waits until all rows are published, and compares.
+func (r *trial) check() {
+	close(r.enough)
+	r.sessions.Wait()
+	inserted := time.Since(r.began)
+	for i, w := range r.worlds {
+		w.awaitEmpty(10 * time.Minute)
+		w.noneSetAside()
+		r.t.Logf("%s: %d rows, inserted within %v, published within %v", w.topicName, len(r.all[i].returned), inserted, time.Since(r.began))
+		records := w.published()
+		if w.topicName == "header" {
+			taken, late, repeated := admitted(w.t, records)
+			r.t.Logf("readers drop %d late and %d repeated records", late, repeated)
+			records = taken
 		}
+		r.all[i].check(w, records)
 	}
-	suspend := func() {
-		var stopped []*program
-		for _, of := range relays {
-			p := of[random.IntN(len(of))]
-			require.NoError(w.t, p.Signal(syscall.SIGSTOP))
-			stopped = append(stopped, p)
-		}
-		w.rest(2500 * time.Millisecond) // T is 1 s
-		for _, p := range stopped {
-			require.NoError(w.t, p.Signal(syscall.SIGCONT))
-		}
-	}
-	crash := func() {
-		ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
-		defer cancel()
-		broker.Kill()
-		require.NoError(w.t, broker.Restart(ctx))
-	}
-	failOver := func() {
-		w.database.Kill()
-		w.rest(time.Second)
-		w.database.Start()
-	}
-	w.rest(3 * time.Second)
-	for done := false; !done; {
-		for _, disturbance := range []func(){kill, suspend, failOver, kill, crash} {
-			disturbance()
-			w.rest(time.Second)
-		}
-		done = true
-		for _, c := range all {
-			done = done && c.count.Load() >= rows
-		}
-	}
-	for _, of := range relays {
-		for _, p := range of {
-			require.True(w.t, p.Running(), "a relay has ended by itself: %s", p.out)
-		}
-	}
+	r.t.Logf("%d relays killed, %d suspended, %d crashes of brokers, %d of the database", r.kills, r.suspensions, r.crashes, r.failOvers)
 }
 
 func (w *world) rest(d time.Duration) { require.NoError(w.t, pause.For(w.t.Context(), d)) }

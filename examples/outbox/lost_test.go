@@ -74,15 +74,18 @@ func (w *world) tracesOf(lost []place) string {
 	return out.String()
 }
 
-// unwritten is how often the first broker said that it does not write the end of a transaction.
-// Its partitions had no leader at that moment, which it takes for their deletion.
-func (w *world) unwritten() int {
+// unwritten is how often the brokers said that they do not write the end of a transaction.
+// Its partitions had no leader at that moment, which a broker takes for their deletion.
+func (w *world) unwritten() (times int) {
 	w.t.Helper()
 	dir := w.t.TempDir()
 	require.NoError(w.t, w.kafka.KeepLogs(dir))
-	log, err := os.ReadFile(filepath.Join(dir, "broker-1.log"))
-	require.NoError(w.t, err)
-	return strings.Count(string(log), "these partitions are likely deleted already and hence can be skipped")
+	for _, b := range w.kafka.Brokers() {
+		log, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("broker-%d.log", b.ID)))
+		require.NoError(w.t, err)
+		times += strings.Count(string(log), "these partitions are likely deleted already and hence can be skipped")
+	}
+	return times
 }
 
 func testTraces(t *testing.T, w *world) {

@@ -107,7 +107,7 @@ func inTerm(t *testing.T, p publisher, token int64, work func(ctx context.Contex
 	require.NoError(t, err)
 }
 
-func (w *world) opts() []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(w.kafka.Bootstrap())} }
+func (w *world) opts() []kgo.Opt { return []kgo.Opt{kgo.SeedBrokers(seeds(w.kafka.Bootstrap())...)} }
 
 // all returns a batch of all rows, after deleting the published ones.
 func all(t *testing.T, ctx context.Context, w writer, published []int64) []row {

@@ -86,7 +86,7 @@ func (w *world) ca() string {
 }
 
 func (w *world) client(more ...kgo.Opt) *kgo.Client {
-	client, err := kgo.NewClient(append(more, kgo.SeedBrokers(w.kafka.Bootstrap()))...)
+	client, err := kgo.NewClient(append(more, kgo.SeedBrokers(seeds(w.kafka.Bootstrap())...))...)
 	require.NoError(w.t, err)
 	w.t.Cleanup(client.Close)
 	return client
@@ -94,7 +94,7 @@ func (w *world) client(more ...kgo.Opt) *kgo.Client {
 
 func (w *world) topic(name string, settings map[string]*string) {
 	admin := kadm.NewClient(w.client())
-	_, err := admin.CreateTopic(w.t.Context(), 4, 1, settings, name)
+	_, err := admin.CreateTopic(w.t.Context(), 4, -1, settings, name)
 	require.NoError(w.t, err)
 	require.Eventually(w.t, func() bool { // all of Kafka knows it a moment later
 		ends, err := admin.ListEndOffsets(w.t.Context(), name)
@@ -209,7 +209,7 @@ func readTopic(t testing.TB, bootstrap, topic string, isolation kgo.IsolationLev
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.FetchIsolationLevel(isolation), kgo.KeepControlRecords(),
+	client, err := kgo.NewClient(kgo.SeedBrokers(seeds(bootstrap)...), kgo.FetchIsolationLevel(isolation), kgo.KeepControlRecords(),
 		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	require.NoError(t, err)
 	defer client.Close()
@@ -247,7 +247,7 @@ func valueOf(r *kgo.Record, header string) string {
 
 // admitted returns the records that a reader accepts if it knows tokens and ids, and how many it drops as a former leader's
 // and as repeated.
-func admitted(t *testing.T, records []*kgo.Record) (taken []*kgo.Record, late, repeated int) {
+func admitted(t testing.TB, records []*kgo.Record) (taken []*kgo.Record, late, repeated int) {
 	t.Helper()
 	var filter fence.Filter
 	highest := map[string]int64{}
@@ -284,3 +284,6 @@ func (w *world) pooled(conns int) *pgxpool.Pool {
 	w.t.Cleanup(pool.Close)
 	return pool
 }
+
+// seeds are the addresses of a list.
+func seeds(bootstrap string) []string { return strings.Split(bootstrap, ",") }

@@ -125,17 +125,21 @@ func testRights(t *testing.T, w writer, a admin, cluster *kafkatest.Cluster) {
 	require.NoError(t, write())
 }
 
-// TestUnverified: a broker that does not verify transactions is refused, and the version
-// that does is named.
+// TestUnverified: brokers that do not verify transactions are refused, and the version that does is named.
 func TestUnverified(t *testing.T) {
 	t.Parallel()
-	cluster := kafkatest.Run(t, kafkatest.Options{BrokerProps: map[string]string{"transaction.partition.verification.enable": "false"}})
-	for _, w := range writers {
-		t.Run(w.name, func(t *testing.T) {
-			err := w.check(limited(t), account{bootstrap: cluster.Bootstrap()})
-			require.ErrorIs(t, err, fence.ErrUnverified)
-			require.ErrorContains(t, err, "Apache Kafka 3.6 or newer")
-		})
+	for name, options := range map[string]kafkatest.Options{
+		"switched off": {BrokerProps: map[string]string{"transaction.partition.verification.enable": "false"}},
+		"too old":      {Version: "3.3.2"},
+	} {
+		cluster := kafkatest.Run(t, options)
+		for _, w := range writers {
+			t.Run(name+"/"+w.name, func(t *testing.T) {
+				err := w.check(limited(t), account{bootstrap: cluster.Bootstrap()})
+				require.ErrorIs(t, err, fence.ErrUnverified)
+				require.ErrorContains(t, err, "Apache Kafka 3.6 or newer")
+			})
+		}
 	}
 }
 
