@@ -162,7 +162,7 @@ func (c *channel) catchUp(now clock.Instant) {
 	if !c.announcements.catchUp(c.log.Offset()+1 >= c.end, c.set.T, now) {
 		return
 	}
-	c.shard.resize(now) // vacancies may begin to count
+	c.shard.vacancies.follow(c.shard.localRoles(), now) // they may begin to count
 	if c.announcements.again {
 		c.offerSnapshot(c.turn(uint64(c.index), now), now) // others look for one too
 	}

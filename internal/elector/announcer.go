@@ -155,7 +155,6 @@ func (n *Node) greeted(p *channel, o int64, r *lease.Record, live bool, now cloc
 	unknown, changed := n.members.announced(r.Session.Process, r.Name, r.Hello, live, now)
 	if changed {
 		n.planner.forget()
-		n.mover.dirty = true
 	}
 	if r.Longest == lease.Unsaid && live {
 		p.offerSnapshot(n.turn(uint64(o), now), now)

@@ -94,6 +94,22 @@ func (c *channel) append(now clock.Instant, records ...lease.Record) {
 	}
 }
 
+// ping asks a handover's successor whether it is there, in the log in which it is to claim or, of
+// several, in one that works. The answer opens and warms up the connection that the claim needs,
+// and a successor that is dead, cut off or deaf does not answer.
+func (c *channel) ping(h *handover, now clock.Instant) {
+	if h.to == "" || h.pinged || h.asked {
+		return
+	}
+	if logs := c.shard.logs; len(logs) > 1 {
+		c = logs[c.reachable()]
+	}
+	h.pinged, h.on = true, c.index
+	r := c.word(lease.Ping, now)
+	r.To = h.to
+	c.append(now, r)
+}
+
 // pacing delays Claims in one log. After an outage every process would otherwise claim everything,
 // and the log would never recover from that.
 type pacing struct {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/placement"
 )
 
 // claims is what a process knows about vacant roles of one shard, and when it will claim them. The
@@ -337,3 +338,33 @@ func headStart(unit time.Duration) time.Duration { return 4*unit + 10*time.Milli
 // settleFor is how long a starting process waits for Hellos before it claims its share of several
 // roles: this long after each newcomer, at most three times.
 const settleFor = 100 * time.Millisecond
+
+// ranking is in which order processes come for the roles of a shard.
+type ranking struct {
+	plan   *placement.Plan
+	me     int     // this process
+	first  []int32 // by role: which process comes first
+	roleOf numbering
+}
+
+// before returns how many processes of those that come second or later do so before this one.
+func (r ranking) before(local int32) int {
+	role := r.roleOf.role(local)
+	if int(r.first[role]) == r.me {
+		return 0
+	}
+	return max(0, r.plan.Rank(r.me, int(r.first[role]), role)-1)
+}
+
+// rank decides when this process will claim roles that the processes of higher rank have not
+// claimed: a turn later for each of them. The first one has had its turn.
+func (c *claims) rank(roles []int32, r ranking, turn time.Duration, now clock.Instant) {
+	byWait := map[time.Duration][]int32{}
+	for _, role := range roles {
+		wait := turn * time.Duration(r.before(role))
+		byWait[wait] = append(byWait[wait], role)
+	}
+	for wait, some := range byWait {
+		c.add(now.Mono.Add(wait), some)
+	}
+}

@@ -11,8 +11,9 @@ import (
 
 // handovers are the orderly ends of terms in progress in one shard.
 type handovers struct {
-	all []*handover
-	by  byRole[*handover] // by role
+	all       []*handover
+	by        byRole[*handover] // by role
+	calledOff uint64            // how many were
 }
 
 // of returns the handover of a role; nil if the role is kept.
@@ -43,6 +44,7 @@ func (hs *handovers) drop(role int32) {
 
 // callOff keeps the roles of a handover of which the application was not told.
 func (hs *handovers) callOff(h *handover) {
+	hs.calledOff++
 	for role := range h.roles.all() {
 		hs.by.remove(role)
 	}

@@ -137,7 +137,7 @@ func (k *common) openLogs(logs int, now clock.Instant) {
 		l := lease.New(rules)
 		s := newShard(k, numbering{i, logs}, &oneLog{Lease: l, line: i, t: k.set.T, rho: k.set.Rho})
 		s.main = newChannel(k, i, l, s, now)
-		s.follow(s.main)
+		s.logs = []*channel{s.main}
 		k.shards, k.channels = append(k.shards, s), append(k.channels, s.main)
 	}
 }
@@ -154,7 +154,7 @@ func (k *common) openSmall(logs int, now clock.Instant) (lines int) {
 		c.shallow, c.link.trusted = true, true
 		k.channels = append(k.channels, c)
 	}
-	all.follow(k.channels...)
+	all.logs = k.channels
 	k.shards = []*shard{all}
 	return q.Lines()
 }

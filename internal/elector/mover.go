@@ -42,7 +42,8 @@ const (
 // holders, and carries out the result.
 type mover struct {
 	lookAt   clock.Mono
-	dirty    bool       // something has changed since the roles were last found level
+	level    bool       // there was nothing to hand over at the last look
+	seen     placed     // what that look was based on
 	patience clock.Mono // put off until then, since this process is behind; 0: not put off
 	uneven   clock.Mono // since when there are roles to hand over; 0: there are none
 	under    []move     // handovers in progress
@@ -68,11 +69,30 @@ type fate struct {
 	by   string // the holder
 }
 
+// placed is what a look for roles to hand over depends on, beside the plan and the time. It is
+// different whenever a role may have another holder, or is kept after all.
+type placed struct {
+	holders   uint64
+	calledOff uint64
+}
+
+// placed returns the present state.
+func (k *common) placed() (is placed) {
+	for _, s := range k.shards {
+		is.holders += s.lease.Turns()
+		is.calledOff += s.hands.calledOff
+	}
+	return is
+}
+
 // untaken is a handover for balance that its addressee did not take.
 type untaken struct {
 	move
 	cooldown time.Duration
 }
+
+// await makes the outcome of a handover that begins known to resolve.
+func (m *mover) await(v move) { m.under = append(m.under, v) }
 
 // contend notes whether this process is willing to lead.
 func (m *mover) contend(willing bool, now clock.Instant) {
@@ -111,13 +131,21 @@ func (m *mover) putOff(behind bool, now clock.Instant) bool {
 	return now.Mono < m.patience
 }
 
+// needless reports whether there is nothing to hand over, because nothing has changed since there
+// was nothing.
+func (m *mover) needless(replanned bool, is placed) bool {
+	m.level = m.level && !replanned && is == m.seen
+	m.seen = is
+	return m.level
+}
+
 // weigh takes the moves of the plan, and returns those to begin now: all, once there were some at
 // two looks in a row. tenured reports whether there are roles that may be moved only later.
 func (m *mover) weigh(todo []placement.Move, tenured func() bool, now clock.Instant) []placement.Move {
 	switch {
 	case len(todo) == 0:
 		m.uneven = 0
-		m.dirty = tenured()
+		m.level = !tenured()
 	case m.uneven == 0:
 		m.uneven = now.Mono
 	case now.Mono.Sub(m.uneven) >= 2*levelEvery:
@@ -143,7 +171,7 @@ func (m *mover) resolve(of func(move) fate, limit time.Duration, now clock.Insta
 			}
 			failed = append(failed, untaken{v, m.cool.failed(v.to, now.Mono)})
 		}
-		m.dirty = true
+		m.level = false // a failure puts a member in cooldown
 		return true
 	})
 	if len(m.under) == 0 && before > 0 {
@@ -237,16 +265,10 @@ func (n *Node) Transfer(role int, to string, now clock.Instant) (id int, err err
 	id = n.requests.number()
 	hand := newHandover(term.Transferred, now, member, true)
 	hand.pinned = true
-	p.handOver(hand, []int32{u}, id, now)
+	n.mover.await(move{p.index, u, h.token, member, now.Mono, id})
+	p.begin(hand, u)
 	p.step(now)
 	return id, nil
-}
-
-// handOver begins a handover of roles whose outcome is awaited.
-func (s *shard) handOver(h *handover, roles []int32, id int, now clock.Instant) {
-	s.begin(h, roles...)
-	s.mover.under = append(s.mover.under, move{partition: s.index, role: roles[0], token: s.holds.at(roles[0]).token, to: h.to,
-		began: now.Mono, id: id})
 }
 
 // rebalance hands over roles that exceed this process's share, or for which another member is
@@ -263,7 +285,7 @@ func (n *Node) rebalance(now clock.Instant) {
 		return
 	}
 	plan, me := n.plan(false, now)
-	if m.dirty = n.planner.changed() || m.dirty; !m.dirty {
+	if m.needless(n.planner.changed(), n.placed()) {
 		return
 	}
 	var todo []placement.Move
@@ -306,7 +328,8 @@ func (n *Node) move(to string, roles []int, now clock.Instant) {
 	}
 	for p, some := range byPartition {
 		slices.Sort(some)
-		p.handOver(newHandover(term.Rebalanced, now, to, true), some, 0, now)
+		n.mover.await(move{partition: p.index, role: some[0], token: p.holds.at(some[0]).token, to: to, began: now.Mono})
+		p.begin(newHandover(term.Rebalanced, now, to, true), some...)
 	}
 }
 

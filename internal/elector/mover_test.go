@@ -39,7 +39,7 @@ func TestVerdicts(t *testing.T) {
 // A Transfer reports its outcome. A handover for balance that fails puts its addressee in
 // cooldown, and one that succeeds does not.
 func TestMovesAreResolved(t *testing.T) {
-	m := &mover{lookAt: at(time.Minute).Mono}
+	m := &mover{lookAt: at(time.Minute).Mono, level: true}
 	m.under = []move{{role: 1, to: "b", id: 7}, {role: 2, to: "b"}, {role: 3, to: "c"}, {role: 4, to: "d"}}
 	for i := range m.under {
 		m.under[i].began = at(0).Mono
@@ -49,7 +49,7 @@ func TestMovesAreResolved(t *testing.T) {
 	ended, failed := m.resolve(of, time.Minute, at(time.Second))
 	require.Equal(t, []Outcome{{7, ErrNotTransferred}}, ended)
 	require.Equal(t, []untaken{{move{role: 3, to: "c", began: at(0).Mono}, cooldown}}, failed)
-	require.True(t, m.dirty)
+	require.False(t, m.level, "it is to be looked at again")
 	require.Len(t, m.under, 1, "nobody has it yet")
 	require.True(t, m.cool.leaves("c", at(time.Second).Mono))
 	require.False(t, m.cool.leaves("b", at(time.Second).Mono))
@@ -77,15 +77,15 @@ func TestLooksForMovesOnceInAWhile(t *testing.T) {
 func TestMovesAreWeighed(t *testing.T) {
 	todo := []placement.Move{{To: 1, Roles: []int{3}}}
 	never := func() bool { return false }
-	m := &mover{dirty: true}
+	m := &mover{}
 	require.Nil(t, m.weigh(todo, never, at(time.Second)))
 	require.Nil(t, m.weigh(todo, never, at(time.Second+2*levelEvery-1)))
 	require.Equal(t, todo, m.weigh(todo, never, at(time.Second+2*levelEvery)))
 	require.Nil(t, m.weigh(nil, func() bool { return true }, at(9*time.Second)))
-	require.True(t, m.dirty, "something may be moved later")
+	require.False(t, m.level, "something may be moved later")
 	require.Nil(t, m.weigh(todo, never, at(10*time.Second)), "it begins anew")
 	require.Nil(t, m.weigh(nil, never, at(11*time.Second)))
-	require.False(t, m.dirty)
+	require.True(t, m.level)
 }
 
 func TestPatienceWithBeingBehind(t *testing.T) {

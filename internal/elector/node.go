@@ -84,8 +84,8 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	}
 	if d.Roles != was.Roles {
 		for _, p := range n.shards {
-			p.account(now)
-			p.resize(now)
+			p.vacancies.addUp(now)
+			p.vacancies.follow(p.localRoles(), now)
 		}
 	}
 	if d.Roles > was.Roles { // and others may do the same
@@ -109,7 +109,7 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
 	log := n.channels[e.Partition]
 	p := log.shard
-	p.account(now)
+	p.vacancies.addUp(now)
 	switch {
 	case e.Reset:
 		if log.begun && !log.announcements.back {
@@ -218,7 +218,7 @@ func (n *Node) reset(log *channel, lost bool, end int64, now clock.Instant) {
 	}
 	log.restart(end, now)
 	p.begun = true
-	p.recount(now)
+	p.vacancies.recount(p.localRoles(), now)
 	n.planner.forget()
 }
 
@@ -260,7 +260,8 @@ func (n *Node) Acked(a Append, err error, now clock.Instant) {
 // unclaim handles a Claim that may not be in the log.
 func (c *channel) unclaim(r *lease.Record, now clock.Instant) {
 	if roles := c.shard.lease.Failed(c.index, r, now); len(roles) > 0 {
-		c.shard.claimFailed(roles, now)
+		c.pacing.late(c.set, now)
+		c.shard.vacate(roles, now)
 	}
 }
 

@@ -157,20 +157,19 @@ func (s *shard) shares(plan *placement.Plan, roles []int32, fresh bool, now cloc
 	if !fresh {
 		holders = s.holders(plan, now)
 	}
-	open := s.open(roles, holders)
+	open := roles // with one partition these are the numbers of the roles
+	if len(s.shards) > 1 {
+		open = vacantOf(s.desired.Roles, holders)
+	}
 	for i, first := range plan.Assign(open, holders) {
 		sh.first[open[i]] = first
 	}
 	return sh.first
 }
 
-// open returns the roles, ascending, that are shared out together with the given ones.
-func (s *shard) open(roles, holders []int32) []int32 {
-	if len(s.shards) == 1 {
-		return roles // these are the numbers of the roles
-	}
-	var open []int32
-	for role := range s.desired.Roles {
+// vacantOf returns which of so many roles nobody holds; without holders that is all.
+func vacantOf(roles int, holders []int32) (open []int32) {
+	for role := range roles {
 		if holders == nil || holders[role] == placement.Nobody {
 			open = append(open, int32(role))
 		}

@@ -131,16 +131,6 @@ func TestOnePartitionSharesOutWhatIsVacant(t *testing.T) {
 	require.Len(t, s.shares(plan, []int32{0}, false, k.now), 3, "R has changed")
 }
 
-// A handover that is begun is remembered by one of its roles, until its outcome is known.
-func TestAHandoverIsNotedUntilItsOutcome(t *testing.T) {
-	k, s := leading(t, 3, nil)
-	token := s.holds.at(1).token
-	s.handOver(newHandover(term.Transferred, k.now, "b", true), []int32{1, 2}, 9, k.now)
-	require.Equal(t, []move{{partition: 0, role: 1, token: token, to: "b", began: k.now.Mono, id: 9}}, k.mover.under)
-	require.Same(t, s.hands.of(1), s.hands.of(2))
-	require.Nil(t, s.hands.of(0))
-}
-
 // Roles that were moved lately are looked for on all partitions; a process is behind when it is in
 // all logs.
 func TestPartitionsAreLookedAtTogether(t *testing.T) {

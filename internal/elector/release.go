@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/goneli/neli/internal/clock"
-	"github.com/goneli/neli/internal/lease"
 	"github.com/goneli/neli/internal/term"
 )
 
@@ -92,7 +91,6 @@ func (s *shard) nameSuccessors(now clock.Instant) {
 // callOff ends a handover of which the application was not told yet.
 func (s *shard) callOff(h *handover) {
 	s.hands.callOff(h)
-	s.mover.dirty = true
 	s.note(slog.LevelDebug, "handover called off", "partition", s.index, "reason", h.why, "to", h.to)
 }
 
@@ -150,7 +148,7 @@ func (s *shard) advanceOne(h *handover, now clock.Instant) {
 		}
 		s.giveBack(roles, h, term.Overdue, now)
 	case stay:
-		s.ping(h, now)
+		s.main.ping(h, now)
 	case callOff:
 	}
 }
@@ -175,24 +173,6 @@ func (s *shard) conditions(h *handover, now clock.Instant) conditions {
 	return on
 }
 
-// ping asks the successor whether it is there, in the log in which it is to claim. The answer
-// opens and warms up the connection that the claim needs, and a successor that is dead, cut off or
-// deaf does not answer.
-func (s *shard) ping(h *handover, now clock.Instant) {
-	if h.to == "" || h.pinged || h.asked {
-		return
-	}
-	h.pinged = true
-	c := s.main
-	if len(s.channels) > 1 {
-		c = s.channels[s.reachable()]
-	}
-	h.on = c.index
-	r := c.word(lease.Ping, now)
-	r.To = h.to
-	c.append(now, r)
-}
-
 // giveBack ends leadership of roles, and then releases them.
 func (s *shard) giveBack(roles []int32, h *handover, why term.Reason, now clock.Instant) {
 	if len(roles) == 0 {
@@ -203,7 +183,7 @@ func (s *shard) giveBack(roles []int32, h *handover, why term.Reason, now clock.
 	s.end(roles, why)
 	s.lease.Forget(roles)
 	s.timing.parted = now.Mono
-	for _, log := range s.channels {
+	for _, log := range s.logs {
 		out := s.lease.ReleaseOn(log.index, roles, now)
 		if h != nil && s.members.takes(h.to) {
 			for i := range out {

@@ -206,18 +206,18 @@ func TestASuccessorIsAskedWhereItCanAnswer(t *testing.T) {
 	k.out()
 	h := newHandover(term.Transferred, k.now, "b", true)
 	s.begin(h, 0)
-	s.ping(h, k.now)
+	s.main.ping(h, k.now)
 	require.Len(t, k.ready.Append, 1)
 	require.Equal(t, 2, k.ready.Append[0].Partition, "the next one after its home, which stands still")
 	require.Equal(t, 2, h.on)
-	s.ping(h, k.now)
+	s.main.ping(h, k.now)
 	require.Len(t, k.ready.Append, 1)
 
 	for name, h := range map[string]*handover{
 		"nobody":                      newHandover(term.Closing, k.now, "", true),
 		"the application was told so": {to: "b", asked: true},
 	} {
-		s.ping(h, k.now)
+		s.main.ping(h, k.now)
 		require.Len(t, k.ready.Append, 1, name)
 	}
 }

@@ -190,7 +190,7 @@ func (n *Node) route(role, tries int) int {
 	logs := n.channels
 	if role != anyRole {
 		p, _ := n.local(role)
-		logs = p.channels
+		logs = p.logs
 	}
 	return logs[(n.reachable()+tries)%len(logs)].index
 }

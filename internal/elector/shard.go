@@ -19,16 +19,15 @@ const History = 1000
 type shard struct {
 	*common
 	numbering
-	standings            // who holds what
-	channels  []*channel // its logs
-	main      *channel   // the channel that delays Claims
-	begun     bool       // reading has begun; nothing is said or claimed before
+	standings          // who holds what, and its logs
+	main      *channel // the channel that delays Claims
+	begun     bool     // reading has begun; nothing is said or claimed before
 
-	holds        holds        // roles that this process leads or gives up
-	hands        handovers    // orderly ends of terms
-	claims       claims       // vacancies, and own Claims
-	nomination   nomination   // the nominator's decision
-	vacancyStats vacancyStats // for counters
+	holds      holds        // roles that this process leads or gives up
+	hands      handovers    // orderly ends of terms
+	claims     claims       // vacancies, and own Claims
+	nomination nomination   // the nominator's decision
+	vacancies  vacancyCount // for counters
 
 	dueAt   clock.Mono // when time alone has an effect
 	sweepAt clock.Mono // when all vacant roles are reviewed
@@ -41,11 +40,9 @@ func newShard(k *common, n numbering, l holdings) *shard {
 	s.holds = holds{numbering: n, lease: l, table: k.terms, tokenBase: k.set.TokenBase}
 	s.nomination.nominated = !k.set.Nominated && !k.set.Observer
 	s.claims.init()
+	s.vacancies = vacancyCount{of: &s.standings, counters: &k.counts.Counters}
 	return s
 }
-
-// follow sets the shard's logs.
-func (s *shard) follow(logs ...*channel) { s.channels, s.logs = logs, logs }
 
 // forget forgets the state of the roles.
 func (s *shard) forget() {
@@ -63,7 +60,7 @@ func (s *shard) due(now clock.Instant) clock.Mono {
 		mono(at)
 	}
 	mono(now.MonoOf(s.claims.silentAt))
-	for _, log := range s.channels {
+	for _, log := range s.logs {
 		if !log.begun {
 			continue
 		}
@@ -80,7 +77,7 @@ func (s *shard) due(now clock.Instant) clock.Mono {
 
 // appendAll appends what the holdings have made.
 func (s *shard) appendAll(out []quorum.Out, now clock.Instant) {
-	logs := s.channels
+	logs := s.logs
 	for _, o := range out {
 		if o.Record.Kind == lease.Release {
 			logs[o.Log].released(now)
@@ -111,7 +108,7 @@ func (s *shard) sweep(now clock.Instant) {
 // other, the memory would be allocated for each of them.
 func (s *shard) free(now clock.Instant) {
 	s.claims.free()
-	s.vacancyStats.free()
+	s.vacancies.free()
 	s.planner.sharing.free(s.set.T, now)
 }
 
@@ -129,7 +126,7 @@ func (s *shard) step(now clock.Instant) {
 		s.timing.settling = false
 		s.reviewAll(now) // by now the other members are known
 	}
-	logs := s.channels
+	logs := s.logs
 	for _, log := range logs {
 		if log.begun {
 			log.catchUp(now)
@@ -184,7 +181,7 @@ func (k *common) lapsed(now clock.Instant) term.Reason {
 // beat appends a Beat to each log with a held role if one is due there within early. It sends none
 // to a log that returns nothing, where Beats would pile up.
 func (s *shard) beat(now clock.Instant, early time.Duration) {
-	for _, log := range s.channels {
+	for _, log := range s.logs {
 		if !s.lease.Keeps(log.index, s.holds.len() > 0) || now.Mono < log.beatAt.Add(-early) ||
 			log.link.beating(now, s.set.T) || !s.set.Alive(now) {
 			continue

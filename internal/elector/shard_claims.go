@@ -102,12 +102,6 @@ func (s *shard) claimDue(now clock.Instant) (at clock.Mono, ok bool) {
 	return max(at, s.main.pacing.notBefore, s.timing.settled(s.desired.Roles, s.set.Nominated), s.main.link.probedUntil(s.main.announcements.helloAt, now, s.set.T)), true
 }
 
-// claimFailed handles a Claim that may or may not be in the log.
-func (s *shard) claimFailed(roles []int32, now clock.Instant) {
-	s.main.pacing.late(s.set, now)
-	s.vacate(roles, now)
-}
-
 // giveUpClaims forgets Claims that have not come back for as long as a lease lasts: the log has
 // lost them, or reading has stopped.
 func (s *shard) giveUpClaims(now clock.Instant) {
@@ -197,24 +191,6 @@ func (s *shard) share(roles []int32, now clock.Instant) {
 	s.claims.list(&vacancy{at: now.Mono.Add(late + s.timing.claimTurn(s.lease.Reading()) + pause + jitter), roles: others, what: toRank})
 }
 
-// rank decides when this process will claim roles that the processes of higher rank have not
-// claimed: later the more members rank before it.
-func (s *shard) rank(roles []int32, now clock.Instant) {
-	plan, me := s.plan(true, now)
-	shares := s.shares(plan, roles, false, now)
-	byRank := map[time.Duration][]int32{}
-	for _, role := range roles {
-		wait := time.Duration(0)
-		if first := int(shares[s.role(role)]); first != me {
-			wait = s.timing.claimTurn(s.lease.Reading()) * time.Duration(max(0, plan.Rank(me, first, s.role(role))-1))
-		}
-		byRank[wait] = append(byRank[wait], role)
-	}
-	for wait, some := range byRank {
-		s.claims.add(now.Mono.Add(wait), some)
-	}
-}
-
 // overdue reconsiders roles that others should have claimed by now. It waits while an own Claim is
 // undecided: others' Claims are in flight too then, and nothing could be claimed anyway. It also
 // waits while this process is behind, since it will still read their Claims: where many members
@@ -231,7 +207,8 @@ func (s *shard) overdue(now clock.Instant) {
 	}
 	limit := s.localRoles() // R may be smaller by now
 	if roles := s.claims.due(toRank, now, limit); len(roles) > 0 {
-		s.rank(roles, now)
+		plan, me := s.plan(true, now)
+		c.rank(roles, ranking{plan, me, s.shares(plan, roles, false, now), s.numbering}, s.timing.claimTurn(s.lease.Reading()), now)
 	}
 	if roles := s.claims.due(toShare, now, limit); len(roles) > 0 {
 		for _, role := range roles {
@@ -273,8 +250,8 @@ func (s *shard) silence(now clock.Instant) {
 		return
 	}
 	roles := s.heldBy(over)
-	s.account(now)
-	s.vacated(roles, now)
+	s.vacancies.addUp(now)
+	s.vacancies.noticed(roles, s.localRoles(), now)
 	if !s.lease.Reminds() {
 		s.vacate(roles, now)
 	}

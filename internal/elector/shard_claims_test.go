@@ -93,7 +93,7 @@ func TestAShardClaimsOthersSharesByRank(t *testing.T) {
 	plan, me := k.plan(true, k.now)
 	all := []int32{0, 1, 2, 3, 4, 5, 6, 7, 8}
 	shares := s.shares(plan, all, false, k.now)
-	s.rank(all, k.now)
+	s.claims.rank(all, ranking{plan, me, shares, s.numbering}, k.timing.claimTurn(0), k.now)
 	l := listing(&s.claims)[toClaim]
 	waits := map[time.Duration]int{}
 	for _, role := range all {
@@ -259,7 +259,7 @@ func TestAShardNoticesASilentHolder(t *testing.T) {
 			}
 			s.silence(k.now)
 			require.Equal(t, !stood, k.members.suspected("b"))
-			require.Equal(t, 2, s.vacancyStats.count)
+			require.Equal(t, 2, s.vacancies.count)
 			require.NotEmpty(t, s.claims.vacant, "they may be claimed in any case")
 			s.claims.clear()
 			s.silence(k.now)

@@ -76,7 +76,7 @@ func (n *Node) stats(c *headcount, now clock.Instant) Stats {
 	s := Stats{Now: now, Terms: n.terms.Counts(), Led: n.terms.Led(now, n.desired.Roles), Read: n.counts.read,
 		Held: c.of[Held], Vacant: c.of[Vacant], Unknown: c.of[Unknown]}
 	for _, p := range n.shards {
-		p.account(now)
+		p.vacancies.addUp(now)
 		if v := p.holds.evidence(now); v != (clock.Instant{}) && (s.Evidence == (clock.Instant{}) || now.Age(v) > now.Age(s.Evidence)) {
 			s.Evidence = v
 		}
@@ -186,66 +186,71 @@ func (v *vacancyStats) account(newerUntil clock.Raw, c *Counters, now clock.Inst
 	v.at = now.Raw
 }
 
-// vacated notes that roles are vacant. That is not known before the records that were in the log
+// vacancyCount counts the vacancies of a shard from what is known of the holders. Only roles below
+// a number are wanted.
+type vacancyCount struct {
+	vacancyStats
+	of       *standings
+	counters *Counters
+}
+
+// noticed handles that roles are vacant. That is not known before the records that were in the log
 // when reading began are read.
-func (s *shard) vacated(roles []int32, now clock.Instant) {
-	if !caughtUp(s.channels) {
+func (v *vacancyCount) noticed(roles []int32, below int32, now clock.Instant) {
+	if !caughtUp(v.of.logs) {
 		return
 	}
-	below := s.localRoles()
 	for _, role := range roles {
-		s.vacancyStats.vacated(role, below, now)
+		v.vacated(role, below, now)
 	}
 }
 
-// resize follows R.
-func (s *shard) resize(now clock.Instant) {
-	s.vacancyStats.resize(int(s.localRoles()))
-	s.recount(now)
+// follow follows R.
+func (v *vacancyCount) follow(below int32, now clock.Instant) {
+	v.resize(int(below))
+	v.recount(below, now)
 }
 
 // recount looks at all roles, because a log has become known or is read again. Nothing counts
 // while the fold is unknown.
-func (s *shard) recount(now clock.Instant) {
-	if !s.lease.Known() {
-		s.vacancyStats = vacancyStats{at: now.Raw}
+func (v *vacancyCount) recount(below int32, now clock.Instant) {
+	if !v.of.lease.Known() {
+		v.vacancyStats = vacancyStats{at: now.Raw}
 		return
 	}
-	s.recountEach(func(yield func(int32) bool) {
-		for role := range s.localRoles() {
+	v.recountEach(func(yield func(int32) bool) {
+		for role := range below {
 			if !yield(role) {
 				return
 			}
 		}
-	}, now)
+	}, below, now)
 }
 
 // recountOf looks at roles that a record has changed.
-func (s *shard) recountOf(roles []int32, now clock.Instant) {
-	if !s.lease.Known() {
-		return
+func (v *vacancyCount) recountOf(roles []int32, below int32, now clock.Instant) {
+	if v.of.lease.Known() {
+		v.recountEach(slices.Values(roles), below, now)
 	}
-	s.recountEach(slices.Values(roles), now)
 }
 
-func (s *shard) recountEach(roles iter.Seq[int32], now clock.Instant) {
-	below := s.localRoles()
-	known := caughtUp(s.channels) // as in vacated
-	over := endedVacancies{c: &s.counts.Counters, now: now}
+func (v *vacancyCount) recountEach(roles iter.Seq[int32], below int32, now clock.Instant) {
+	known := caughtUp(v.of.logs) // as in noticed
+	over := endedVacancies{c: v.counters, now: now}
 	for role := range roles {
-		switch held := s.lease.Held(role, now); {
+		switch held := v.of.lease.Held(role, now); {
 		case held:
-			if since := s.vacancyStats.occupied(role); since != 0 {
+			if since := v.occupied(role); since != 0 {
 				over.add(since)
 			}
 		case known:
-			s.vacancyStats.vacated(role, below, now)
+			v.vacated(role, below, now)
 		}
 	}
 	over.count()
 }
 
-// account adds up for how long roles of the shard have been vacant.
-func (s *shard) account(now clock.Instant) {
-	s.vacancyStats.account(s.lease.NewerUntil(), &s.counts.Counters, now)
+// addUp adds up for how long roles have been vacant.
+func (v *vacancyCount) addUp(now clock.Instant) {
+	v.account(v.of.lease.NewerUntil(), v.counters, now)
 }

@@ -27,12 +27,12 @@ func (a *actor) same(t *testing.T, msg ...any) {
 	vacant := 0
 	for _, p := range a.shards {
 		count := 0
-		for _, since := range p.vacancyStats.since {
+		for _, since := range p.vacancies.since {
 			if since != 0 {
 				count++
 			}
 		}
-		require.Equal(t, count, p.vacancyStats.count, msg...)
+		require.Equal(t, count, p.vacancies.count, msg...)
 		vacant += count
 	}
 	require.Equal(t, want[Vacant], vacant, msg...)
@@ -120,36 +120,37 @@ func TestAShardCountsVacancies(t *testing.T) {
 	s.lease.Begin(0, Entry{Reset: true, Whole: true, End: 2}, k.now)
 	s.main.restart(2, k.now)
 	s.begun = true
-	s.account(k.now)
+	s.vacancies.addUp(k.now)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Fresh: true, Roles: []int32{0, 1}}))
-	require.Zero(t, s.vacancyStats.count, "a later record may show who holds role 4")
+	s.vacancies.noticed([]int32{2}, s.localRoles(), k.now)
+	require.Zero(t, s.vacancies.count, "a later record may show who holds roles 2 and 4")
 	s.main.announcements.caughtUp = true
-	s.resize(k.now)
-	require.Equal(t, 1, s.vacancyStats.count)
+	s.vacancies.follow(s.localRoles(), k.now)
+	require.Equal(t, 1, s.vacancies.count)
 
 	k.now = k.now.Add(3 * time.Second)
-	s.account(k.now)
+	s.vacancies.addUp(k.now)
 	require.InDelta(t, 3, k.counts.Leaderless, 1e-9)
 	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Release, Ended: []lease.Grant{{Token: 0, Roles: []int32{0, 1}}}}))
-	require.Equal(t, 3, s.vacancyStats.count)
+	require.Equal(t, 3, s.vacancies.count)
 	k.now = k.now.Add(time.Second)
-	s.account(k.now)
+	s.vacancies.addUp(k.now)
 	require.InDelta(t, 6, k.counts.Leaderless, 1e-9, "three roles for a second")
 	k.read(0, k.from("c", 0, lease.Record{Kind: lease.Claim, Roles: []int32{0, 2}}))
-	require.Equal(t, 1, s.vacancyStats.count)
+	require.Equal(t, 1, s.vacancies.count)
 	require.Equal(t, uint64(2), k.counts.Vacancies.Count)
 	require.InDelta(t, 1+4, k.counts.Vacancies.Sum, 1e-9, "one for a second, one from the beginning")
 
 	k.desired.Roles = 2 // of which only role 0 is here
-	s.resize(k.now)
-	require.Zero(t, s.vacancyStats.count, "nobody wants the rest")
-	s.vacated([]int32{0, 1}, k.now)
-	require.Equal(t, 1, s.vacancyStats.count)
+	s.vacancies.follow(s.localRoles(), k.now)
+	require.Zero(t, s.vacancies.count, "nobody wants the rest")
+	s.vacancies.noticed([]int32{0, 1}, s.localRoles(), k.now)
+	require.Equal(t, 1, s.vacancies.count)
 	s.lease.Begin(0, Entry{Reset: true, Offset: 9, End: 9}, k.now)
-	s.recount(k.now)
-	require.Zero(t, s.vacancyStats.count, "nothing is known any more")
+	s.vacancies.recount(s.localRoles(), k.now)
+	require.Zero(t, s.vacancies.count, "nothing is known any more")
 	k.now = k.now.Add(time.Hour)
-	s.account(k.now)
+	s.vacancies.addUp(k.now)
 	require.InDelta(t, 6, k.counts.Leaderless, 1e-9)
 }
 

@@ -279,7 +279,7 @@ func (s *shard) view(now clock.Instant) uint64 {
 		}
 		view += hash(h.Session.Process, bits)
 	}
-	for i, yes := range []bool{s.lease.Known(), caughtUp(s.channels), now.Raw >= s.lease.FreeAt(s.lease.Roles())} {
+	for i, yes := range []bool{s.lease.Known(), caughtUp(s.logs), now.Raw >= s.lease.FreeAt(s.lease.Roles())} {
 		if yes {
 			view += hash("", uint64(i))
 		}

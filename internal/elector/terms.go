@@ -16,14 +16,14 @@ func (c *channel) follow(ev lease.Event, anew bool, r *lease.Record, now clock.I
 		if id := s.lease.As(r.Session); s.claims.revived(id) { // others were told that its roles are vacant
 			roles := s.lease.RolesOf(id)
 			s.watch(roles)
-			s.recountOf(roles, now)
+			s.vacancies.recountOf(roles, s.localRoles(), now)
 		}
 		s.unheard.heard(r.Session, c.log.Offset() >= c.end)
 	}
 	c.outlived(ev.Outlived, r, now)
 	if len(ev.Changed) > 0 {
 		s.watch(ev.Changed)
-		s.recountOf(ev.Changed, now)
+		s.vacancies.recountOf(ev.Changed, s.localRoles(), now)
 		s.claims.designate(ev.Changed, r, s.set.Process)
 	}
 	s.sync(now)
@@ -49,7 +49,7 @@ func (c *channel) outlived(ids []lease.Session, r *lease.Record, now clock.Insta
 		switch {
 		case id.Process == r.Session.Process: // it claims its own roles again
 		case c.link.doubtful(now.Add(-c.set.T)):
-		case len(c.shard.channels) > 1 && c.members.heardSince(id.Process, now.Add(-clock.Recent(c.set.T))): // it is cut off from this log only
+		case len(c.shard.logs) > 1 && c.members.heardSince(id.Process, now.Add(-clock.Recent(c.set.T))): // it is cut off from this log only
 		case c.members.suspect(id.Process):
 			c.planner.forget()
 		}
@@ -58,7 +58,7 @@ func (c *channel) outlived(ids []lease.Session, r *lease.Record, now clock.Insta
 
 // learned reviews everything after the fold has become known.
 func (s *shard) learned(anew bool, now clock.Instant) {
-	s.recount(now)
+	s.vacancies.recount(s.localRoles(), now)
 	if !anew {
 		return
 	}
@@ -85,9 +85,6 @@ func (s *shard) sync(now clock.Instant) {
 	}
 	s.claims.drop(d.taken)
 	s.vacate(d.free, now)
-	if len(d.taken) > 0 || len(d.free) > 0 {
-		s.mover.dirty = true
-	}
 }
 
 // gain begins the terms of roles won by one Claim.
