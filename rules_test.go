@@ -155,7 +155,7 @@ var simulatorRules = []mutation.Mutant{
 	// Observers, and what is told of holders.
 	{Rule: "an observer says nothing", File: "internal/elector/announcer.go",
 		Old: "if n.set.Observer || a.over() {", New: "if a.over() {", Want: `the witness writes`},
-	{Rule: "who has nothing to say is not woken for it", File: "internal/elector/ready.go",
+	{Rule: "who has nothing to say is not woken for it", File: "internal/elector/node.go",
 		Old: "	if !n.set.Observer && !n.announcer.over() {\n		next", New: "	{\n		next", Want: `has looked at its clock`},
 	{Rule: "a holder is told with the age of what was read", File: "discovery.go",
 		Old: "Age: now.Age(g.Heard)}", New: "Age: now.Age(g.Since)}", Want: `has read of the holder`},

@@ -51,28 +51,28 @@ comes back quickly (link, claims).
 
 # Files
 
-settings.go says what a Node is told and which Log it needs. node.go has the inputs, ready.go the
-output and what the log is told of trouble. timing.go has the process's own times, its start and
-its end. loop.go has the only mutex, the goroutines and the I/O.
+settings.go says what a Node is told and which Log it needs. node.go has its inputs and output,
+read.go what a record that was read does, and what the log is told of trouble. timing.go has the
+process's own times, its start and its end. loop.go has the only mutex, the goroutines and the I/O,
+calls.go what others ask of an Elector.
 
-A shard (shard.go) is the roles that have the same logs. terms.go handles what a record did to
-them, shard_claims.go decides what is claimed and when, release.go what is given up, and holdings.go
-has what differs between one log and a majority of small ones. A channel (channel.go) is one log.
-observe.go, survey.go (many roles at once) and stats.go report to others; they decide nothing.
+A shard (shard.go) is the roles that have the same logs. shard_claims.go decides what is claimed and
+when, release.go what is given up, and holdings.go has what differs between one log and a majority
+of small ones. A channel (channel.go) is one log. standings.go, survey.go (many roles at once) and
+stats.go report to others; they decide nothing.
 
 These types need no Node. The Node tells each what it has to know, and carries out what it says:
 
-	holds.go          what this process holds, and the application's terms of it
+	holds.go          what this process holds, and the application's terms of it; a map of roles
 	standings.go      what is known of a role's holder
 	claims.go         what is vacant, and who comes first
 	handovers.go      how orderly ends of terms go on
 	members.go        who is there
 	planner.go        who should lead what, and hold what is vacant
 	mover.go          what is handed over though it could be kept
-	announcer.go      when this process says Hello to all, and how it listens
+	announcer.go      when this process says Hello to all
 	announcements.go  what it says in one log: Hellos, Snapshots, Pongs
 	nomination.go     what a nominator says, and when to make room
 	requests*.go      requests to others and from others, calls
-	byrole.go         a map of roles
 */
 package elector

@@ -3,6 +3,7 @@ package elector
 import (
 	"hash/fnv"
 	"log/slog"
+	"time"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
@@ -103,125 +104,6 @@ func (n *Node) Set(d Desired, now clock.Instant) {
 	n.Tick(now)
 }
 
-// Read handles an entry of a log: a Reset, or a record that the caller has decoded (bad is its
-// error if that failed). now must be read after the entry has arrived. Late entries of a former
-// incarnation are ignored.
-func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
-	log := n.channels[e.Partition]
-	p := log.shard
-	p.vacancies.addUp(now)
-	switch {
-	case e.Reset:
-		if log.begun && !log.announcements.back {
-			n.counts.LogResets++
-		}
-		log.id = e.ID
-		lost := p.lease.Begin(log.index, e, now)
-		again := log.announcements.back
-		n.reset(log, lost, e.End, now)
-		log.announcements.back, log.announcements.again = e.Whole, again // a whole log has nothing farther back
-	case e.ID != log.id:
-		return
-	case e.Alive:
-		p.lease.Answered(log.index, now)
-	default:
-		n.counts.Records++
-		n.counts.read = now
-		p.nomination.heard()
-		n.consume(log, e, r, bad, now)
-	}
-	p.step(now)
-	n.conclude(now)
-}
-
-// conclude ends waits for what was read or acknowledged.
-func (n *Node) conclude(now clock.Instant) {
-	if len(n.mover.under) > 0 {
-		n.resolveMoves(now)
-	}
-	n.finish(now)
-}
-
-// consume folds a record into the lease and acts on the result.
-func (n *Node) consume(log *channel, e Entry, r *lease.Record, bad error, now clock.Instant) {
-	p := log.shard
-	ev, anew := p.lease.Read(log.index, e.Offset, r, bad, now)
-	if bad != nil {
-		n.counts.skipped(bad)
-		n.tell(n.reports.skipped(bad, e))
-	}
-	if ev.Rewound {
-		n.rewound(log, ev, anew, e, now)
-		return
-	}
-	if ev.Own {
-		log.back(r, ev.Stamp, now)
-	}
-	log.doubt(ev, e, r, now)
-	log.follow(ev, anew, r, now)
-	if bad != nil {
-		return
-	}
-	n.listen(log, e.Offset, r, now)
-	if r.Kind == lease.Beat && !ev.Own {
-		p.beat(now, n.set.Every/4) // in unison: one wake-up for all
-	}
-}
-
-// rewound handles a log that went back or contradicts what this process has read.
-func (n *Node) rewound(log *channel, ev lease.Event, lost bool, e Entry, now clock.Instant) {
-	log.sayRewound(ev, e, now)
-	n.ready.Verify = true
-	n.reset(log, lost, e.Offset+1, now)
-}
-
-func (c *channel) sayRewound(ev lease.Event, e Entry, now clock.Instant) {
-	c.counts.LogResets++
-	c.tell(c.reports.rewound(ev, c.index, e.Offset, c.counts.LogResets, now))
-}
-
-// doubt handles a record whose sender has computed another fold of the same log. Every process
-// that knows the fold writes a Snapshot, so that all can compare; the lease decides what follows.
-func (c *channel) doubt(ev lease.Event, e Entry, r *lease.Record, now clock.Instant) {
-	if ev.Differs {
-		c.counts.Contradictions++
-		c.tell(c.reports.contradicted(c.index, e.Offset, r, c.nameOf(r.Session.Process), now))
-		c.announcements.contradicts = r.Session.Process
-	}
-	if ev.Doubts {
-		if !c.set.Observer {
-			c.announcements.speak(c.turn(uint64(e.Offset), now), now)
-		}
-	}
-	if ev.Confirmed {
-		c.counts.Diverged = c.nameOf(c.announcements.contradicts)
-		c.tell(c.reports.confirm(c.index, e.Offset, c.announcements.contradicts, c.counts.Diverged, now))
-		c.shard.review(now)
-	}
-}
-
-// nameOf returns the name of a member; empty if it is unknown.
-func (k *common) nameOf(process string) string {
-	if m := k.members.by[process]; m != nil {
-		return m.name
-	}
-	return ""
-}
-
-// reset forgets the state of a log that is read again and ends at end. If lost is true, it also
-// ends all terms of the log's roles.
-func (n *Node) reset(log *channel, lost bool, end int64, now clock.Instant) {
-	p := log.shard
-	if lost {
-		p.end(p.holds.roles(), term.LogReset)
-		p.forget()
-	}
-	log.restart(end, now)
-	p.begun = true
-	p.vacancies.recount(p.localRoles(), now)
-	n.planner.forget()
-}
-
 // Acked handles the report on an append: nil if the log has the record, or an error if the log may
 // or may not have it.
 func (n *Node) Acked(a Append, err error, now clock.Instant) {
@@ -312,4 +194,79 @@ func (n *Node) Delivered(units []int) {
 		p, role := n.local(unit)
 		p.holds.delivered(role)
 	}
+}
+
+// Ready is what the caller of a Node has to do: first of all to append, without delay. The order
+// in which records reach the log does not matter.
+type Ready struct {
+	Append    []Append
+	Notes     []Note
+	Outcomes  []Outcome
+	Verify    bool          // check whether the log is still the same
+	Back      []int         // logs to read again from farther back
+	Join      bool          // take part in the nominator's group
+	Changed   bool          // Holder, Watch, Members or Busy may answer differently
+	Requested bool          // there is a request for the application
+	Finished  bool          // closing is complete
+	WakeIn    time.Duration // Tick is due after this time, if nothing happens before
+}
+
+// Append is a record to be appended.
+type Append struct {
+	Partition int
+	ID        string // of the incarnation of a small log
+	Record    lease.Record
+}
+
+// Note is a line for the log file, which the caller writes without a lock.
+type Note struct {
+	Level slog.Level
+	Text  string
+	Args  []any
+}
+
+// lookEvery is the longest time between two Ticks. It limits how late a hung application is
+// noticed.
+const lookEvery = time.Second
+
+// Ready returns what there is to do, and begins a new list.
+func (n *Node) Ready(now clock.Instant) Ready {
+	n.correspond(now)
+	r := n.ready
+	n.ready = Ready{}
+	r.Changed = n.changed(now)
+	r.Join = n.joins(now)
+	r.WakeIn = n.wakeIn(now)
+	return r
+}
+
+func (k *common) note(level slog.Level, text string, args ...any) {
+	k.ready.Notes = append(k.ready.Notes, Note{level, text, args})
+}
+
+func (k *common) tell(notes []Note) { k.ready.Notes = append(k.ready.Notes, notes...) }
+
+// wakeIn returns the time until the next Tick is due.
+func (n *Node) wakeIn(now clock.Instant) time.Duration {
+	next := lookEvery
+	if len(n.shards) == 0 {
+		return next
+	}
+	next = min(next, n.mover.lookAt.Sub(now.Mono))
+	if !n.set.Observer && !n.announcer.over() {
+		next = min(next, n.announceDue(now).Sub(now.Mono))
+	}
+	next = min(next, n.requests.due().Sub(now.Mono))
+	if n.desired.Away > now.Mono {
+		next = min(next, n.desired.Away.Sub(now.Mono))
+	}
+	if by := n.succeedBy(); n.timing.freeAt != 0 && now.Mono < by {
+		next = min(next, by.Sub(now.Mono))
+	}
+	for _, p := range n.shards {
+		next = min(next, p.dueAt.Sub(now.Mono))
+	}
+	next = max(next, 100*time.Microsecond)
+	n.timing.due = now.Mono.Add(next)
+	return next
 }

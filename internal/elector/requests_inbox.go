@@ -2,6 +2,7 @@ package elector
 
 import (
 	"errors"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -203,4 +204,95 @@ func Harmless(s string) string {
 		return strconv.Quote(s)
 	}
 	return s
+}
+
+// Ask sends a request to the holder of the role, and returns the number of its Outcome. The error
+// is ErrUnknown, ErrVacant or ErrLeadsAlready, or says what is wrong with the request.
+func (n *Node) Ask(r Request, now clock.Instant) (id int, err error) {
+	if len(n.shards) == 0 {
+		return 0, ErrUnknown
+	}
+	p, u := n.local(r.Role)
+	switch token, g := p.standing(u, now); {
+	case token == unknownToken:
+		return 0, ErrUnknown
+	case token == vacantToken:
+		return 0, ErrVacant
+	case g.Session.Process == n.set.Process:
+		return 0, errOwnRole
+	case r.Verb == lease.Transfer && n.members.means(r.To, g.Session.Process, g.Name):
+		return 0, ErrLeadsAlready
+	default:
+		return n.requests.ask(r, g.Session.Process, n.route, now)
+	}
+}
+
+// Call asks all members to announce themselves, and returns the number of its Outcome.
+func (n *Node) Call(now clock.Instant) (id int, err error) {
+	if len(n.shards) == 0 {
+		return 0, ErrUnknown
+	}
+	return n.requests.call(n.route, now)
+}
+
+// Accept notes that the application accepts a request, and reports whether it may be carried out.
+func (n *Node) Accept(r Request) bool {
+	p, u := n.local(r.Role)
+	return n.requests.accept(r, p.holds.tokenOf(u))
+}
+
+// route chooses the log for a letter: the log with the role or, if all logs have all roles, one
+// after the other.
+func (n *Node) route(role, tries int) int {
+	logs := n.channels
+	if role != anyRole {
+		p, _ := n.local(role)
+		logs = p.logs
+	}
+	return logs[(n.reachable()+tries)%len(logs)].index
+}
+
+// requested handles a request to this process.
+func (n *Node) requested(log int, o int64, r *lease.Record, now clock.Instant) {
+	if n.set.Observer {
+		return
+	}
+	refused, why := n.requests.requested(log, o, r, func() tenure {
+		t := tenure{takes: n.set.Requests, nominated: n.set.Nominated, known: r.Request.Role < n.desired.Roles, token: -1}
+		if t.known {
+			home, u := n.local(r.Request.Role)
+			h := home.holds.at(u)
+			_, leads := home.lease.Leads(u, now)
+			t.leads = leads && h != nil && home.hands.of(u) == nil
+			// A late request may concern an earlier term: its sender had not read the Claim of
+			// this one.
+			t.earlier = t.leads && home.lease.Earlier(log, r.Read, h.token)
+			t.token = home.holds.tokenOf(u)
+		}
+		return t
+	}, now)
+	if refused != nil {
+		n.note(slog.LevelInfo, "request refused", append(refused.Describe(), "error", why)...)
+	}
+	n.correspond(now)
+	n.ready.Requested = n.ready.Requested || len(n.requests.inbox.waiting) > 0
+}
+
+// correspond sends the letters of requests and reports their outcomes. It cannot answer a request
+// from a log that was read again since; its sender will repeat it.
+func (n *Node) correspond(now clock.Instant) {
+	letters, ended := n.requests.take()
+	n.ready.Outcomes = append(n.ready.Outcomes, ended...)
+	for _, l := range letters {
+		p := n.channels[l.log]
+		if !p.begun || l.kind == lease.Pong && p.log.Offset() < l.ping {
+			continue
+		}
+		r := p.word(l.kind, now)
+		r.To, r.Ping, r.Request, r.Answer = l.to, l.ping, l.request, l.answer
+		if l.kind == lease.Pong {
+			r.Hello = n.announcement(n.wants(now))
+		}
+		p.append(now, r)
+	}
 }

@@ -201,3 +201,46 @@ func (k *common) local(role int) (*shard, int32) {
 func (s *shard) localRoles() int32 {
 	return s.count(s.desired.Roles)
 }
+
+// sync compares roles that may have changed with the roles held here. It ends terms before it
+// renews a line of V, and renews lines before it shifts terms to them, so that a term that goes on
+// is led throughout. It is called after each record, so no log was lost and won again in between:
+// until a term is shifted, its former line says no more than its new one.
+func (s *shard) sync(now clock.Instant) {
+	d := s.holds.compare(s.lease.Changed(), s.claims.isListed, now)
+	s.end(d.superseded, term.Superseded)
+	if len(d.lapsed) > 0 {
+		s.end(d.lapsed, s.lapsed(now))
+	}
+	s.holds.renew()
+	s.holds.shift(d.shifted)
+	for _, w := range d.gained {
+		s.gain(w, now)
+	}
+	s.claims.drop(d.taken)
+	s.vacate(d.free, now)
+}
+
+// gain begins the terms of roles won by one Claim.
+func (s *shard) gain(w won, now clock.Instant) {
+	s.holds.gain(w, func(role int32) cause { return s.claims.causeOf(role, s.set.Process) }, now)
+	s.wanted = false
+	if s.main.beatAt < now.Mono {
+		s.main.beatAt = now.Mono.Add(s.set.Every)
+	}
+}
+
+// end ends the terms of roles that are no longer held.
+func (s *shard) end(roles []int32, why term.Reason) {
+	for _, role := range roles {
+		s.hands.drop(role)
+	}
+	s.holds.end(roles, why)
+}
+
+// End ends all terms: the log has failed permanently, or this process has closed.
+func (n *Node) End(why term.Reason) {
+	for _, p := range n.shards {
+		p.end(p.holds.roles(), why)
+	}
+}

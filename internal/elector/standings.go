@@ -1,11 +1,128 @@
 package elector
 
 import (
+	"cmp"
 	"iter"
+	"slices"
 
 	"github.com/goneli/neli/internal/clock"
 	"github.com/goneli/neli/internal/lease"
 )
+
+// Status is what this process knows about the holder of a role.
+type Status int
+
+// Unknown: not enough was read yet, or nothing of the holder since this process started. Vacant:
+// no process holds it, or its holder's lease is over by any clock. Held: evidence of the holder was
+// read less than T′ ago.
+const (
+	Unknown Status = iota
+	Vacant
+	Held
+)
+
+// Standing is what is known of roles of one partition that have the same holder and token, or no
+// holder.
+type Standing struct {
+	Partition int
+	Status    Status
+	Roles     []int // ascending
+	Holder    lease.Grantee
+}
+
+// A Standing is identified by its token, or by one of these.
+const (
+	unknownToken = int64(-2)
+	vacantToken  = int64(-1)
+)
+
+// Holder returns the known holder of a role.
+func (n *Node) Holder(role int, now clock.Instant) (lease.Grantee, bool) {
+	if len(n.shards) == 0 {
+		return lease.Grantee{}, false
+	}
+	p, u := n.local(role)
+	token, g := p.standing(u, now)
+	return g, token >= 0
+}
+
+// Share is how many roles a process is known to hold.
+type Share struct {
+	Process, Name string
+	Roles         int
+}
+
+// Shares returns how many roles each process holds, the largest number first. Its cost depends on
+// the number of holders, not of roles.
+func (n *Node) Shares(now clock.Instant) []Share {
+	held := map[string]int{}
+	for _, p := range n.shards {
+		for h := range p.lease.Holders() {
+			if now.Raw < h.FreeAt && !p.old(h.Last) {
+				held[h.Session.Process] += h.Held
+			}
+		}
+	}
+	var out []Share
+	for process, roles := range held {
+		s := Share{Process: process, Roles: roles}
+		if process == n.set.Process {
+			s.Name = n.set.Name
+		} else if m := n.members.by[process]; m != nil {
+			s.Name = m.name
+		}
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b Share) int {
+		return cmp.Or(cmp.Compare(b.Roles, a.Roles), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Process, b.Process))
+	})
+	return out
+}
+
+// Members returns the processes that have written something since this process started, and this
+// one unless it is an observer.
+func (n *Node) Members(now clock.Instant) []Member {
+	n.members.expire(now, n.planner.forget)
+	var out []Member
+	for id, m := range n.members.by {
+		if m.present {
+			out = append(out, Member{Name: m.name, Process: id, Nominated: m.nominated, Priority: m.priority, Heard: m.heard})
+		}
+	}
+	if !n.set.Observer {
+		out = append(out, Member{Name: n.set.Name, Process: n.set.Process, Self: true, Priority: n.set.Priority,
+			Nominated: n.mayClaim(now), Heard: now})
+	}
+	return out
+}
+
+// mayClaim reports whether this process may claim some roles.
+func (k *common) mayClaim(now clock.Instant) bool {
+	wants := k.wants(now)
+	return wants == nil || len(wants) > 0
+}
+
+// shown is what Members and Busy depend on, and which roles there are.
+type shown struct {
+	shards, roles  int
+	members        uint64
+	mayClaim, busy bool
+}
+
+// changed reports whether Holder, Standings, Members or Busy may answer differently than at the
+// last call. That follows from counters and states that are kept where these things change, so
+// nobody who changes one of them can forget to announce it.
+func (n *Node) changed(now clock.Instant) bool {
+	is := shown{len(n.shards), n.desired.Roles, n.members.turns, n.mayClaim(now), n.Busy(now)}
+	changed := is != n.shown
+	n.shown = is
+	for _, s := range n.shards {
+		if is := s.basis(s.claims.turns, now); is != s.shown {
+			s.shown, changed = is, true
+		}
+	}
+	return changed
+}
 
 // standings is what this process knows of the holders of a shard's roles.
 type standings struct {

@@ -1,0 +1,371 @@
+package elector
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/goneli/neli/internal/clock"
+	"github.com/goneli/neli/internal/lease"
+	"github.com/goneli/neli/internal/term"
+)
+
+// Read handles an entry of a log: a Reset, or a record that the caller has decoded (bad is its
+// error if that failed). now must be read after the entry has arrived. Late entries of a former
+// incarnation are ignored.
+func (n *Node) Read(e Entry, r *lease.Record, bad error, now clock.Instant) {
+	log := n.channels[e.Partition]
+	p := log.shard
+	p.vacancies.addUp(now)
+	switch {
+	case e.Reset:
+		if log.begun && !log.announcements.back {
+			n.counts.LogResets++
+		}
+		log.id = e.ID
+		lost := p.lease.Begin(log.index, e, now)
+		again := log.announcements.back
+		n.reset(log, lost, e.End, now)
+		log.announcements.back, log.announcements.again = e.Whole, again // a whole log has nothing farther back
+	case e.ID != log.id:
+		return
+	case e.Alive:
+		p.lease.Answered(log.index, now)
+	default:
+		n.counts.Records++
+		n.counts.read = now
+		p.nomination.heard()
+		n.consume(log, e, r, bad, now)
+	}
+	p.step(now)
+	n.conclude(now)
+}
+
+// conclude ends waits for what was read or acknowledged.
+func (n *Node) conclude(now clock.Instant) {
+	if len(n.mover.under) > 0 {
+		n.resolveMoves(now)
+	}
+	n.finish(now)
+}
+
+// consume folds a record into the lease and acts on the result.
+func (n *Node) consume(log *channel, e Entry, r *lease.Record, bad error, now clock.Instant) {
+	p := log.shard
+	ev, anew := p.lease.Read(log.index, e.Offset, r, bad, now)
+	if bad != nil {
+		n.counts.skipped(bad)
+		n.tell(n.reports.skipped(bad, e))
+	}
+	if ev.Rewound {
+		n.rewound(log, ev, anew, e, now)
+		return
+	}
+	if ev.Own {
+		log.back(r, ev.Stamp, now)
+	}
+	log.doubt(ev, e, r, now)
+	log.follow(ev, anew, r, now)
+	if bad != nil {
+		return
+	}
+	n.listen(log, e.Offset, r, now)
+	if r.Kind == lease.Beat && !ev.Own {
+		p.beat(now, n.set.Every/4) // in unison: one wake-up for all
+	}
+}
+
+// rewound handles a log that went back or contradicts what this process has read.
+func (n *Node) rewound(log *channel, ev lease.Event, lost bool, e Entry, now clock.Instant) {
+	log.sayRewound(ev, e, now)
+	n.ready.Verify = true
+	n.reset(log, lost, e.Offset+1, now)
+}
+
+func (c *channel) sayRewound(ev lease.Event, e Entry, now clock.Instant) {
+	c.counts.LogResets++
+	c.tell(c.reports.rewound(ev, c.index, e.Offset, c.counts.LogResets, now))
+}
+
+// doubt handles a record whose sender has computed another fold of the same log. Every process
+// that knows the fold writes a Snapshot, so that all can compare; the lease decides what follows.
+func (c *channel) doubt(ev lease.Event, e Entry, r *lease.Record, now clock.Instant) {
+	if ev.Differs {
+		c.counts.Contradictions++
+		c.tell(c.reports.contradicted(c.index, e.Offset, r, c.nameOf(r.Session.Process), now))
+		c.announcements.contradicts = r.Session.Process
+	}
+	if ev.Doubts {
+		if !c.set.Observer {
+			c.announcements.speak(c.turn(uint64(e.Offset), now), now)
+		}
+	}
+	if ev.Confirmed {
+		c.counts.Diverged = c.nameOf(c.announcements.contradicts)
+		c.tell(c.reports.confirm(c.index, e.Offset, c.announcements.contradicts, c.counts.Diverged, now))
+		c.shard.review(now)
+	}
+}
+
+// nameOf returns the name of a member; empty if it is unknown.
+func (k *common) nameOf(process string) string {
+	if m := k.members.by[process]; m != nil {
+		return m.name
+	}
+	return ""
+}
+
+// reset forgets the state of a log that is read again and ends at end. If lost is true, it also
+// ends all terms of the log's roles.
+func (n *Node) reset(log *channel, lost bool, end int64, now clock.Instant) {
+	p := log.shard
+	if lost {
+		p.end(p.holds.roles(), term.LogReset)
+		p.forget()
+	}
+	log.restart(end, now)
+	p.begun = true
+	p.vacancies.recount(p.localRoles(), now)
+	n.planner.forget()
+}
+
+// follow acts on what a record did to the lease.
+func (c *channel) follow(ev lease.Event, anew bool, r *lease.Record, now clock.Instant) {
+	s := c.shard
+	if ev.Known {
+		s.learned(anew, now)
+	}
+	if ev.Evidence {
+		if id := s.lease.As(r.Session); s.claims.revived(id) { // others were told that its roles are vacant
+			roles := s.lease.RolesOf(id)
+			s.watch(roles)
+			s.vacancies.recountOf(roles, s.localRoles(), now)
+		}
+		s.unheard.heard(r.Session, c.log.Offset() >= c.end)
+	}
+	c.outlived(ev.Outlived, r, now)
+	if len(ev.Changed) > 0 {
+		s.watch(ev.Changed)
+		s.vacancies.recountOf(ev.Changed, s.localRoles(), now)
+		s.claims.designate(ev.Changed, r, s.set.Process)
+	}
+	s.sync(now)
+	if anew {
+		s.review(now)
+	}
+}
+
+// watch looks for the silence of a holder when its lease ends. All roles are the same holder's.
+func (s *shard) watch(roles []int32) {
+	if len(roles) == 0 {
+		return
+	}
+	if g, held := s.lease.Holder(roles[0]); held {
+		s.claims.given(g.FreeAt)
+	}
+}
+
+// outlived handles holders that another process has found to be silent before this process did:
+// their roles have changed hands, so this process would not find out by itself.
+func (c *channel) outlived(ids []lease.Session, r *lease.Record, now clock.Instant) {
+	for _, id := range ids {
+		switch {
+		case id.Process == r.Session.Process: // it claims its own roles again
+		case c.link.doubtful(now.Add(-c.set.T)):
+		case len(c.shard.logs) > 1 && c.members.heardSince(id.Process, now.Add(-clock.Recent(c.set.T))): // it is cut off from this log only
+		case c.members.suspect(id.Process):
+			c.planner.forget()
+		}
+	}
+}
+
+// learned reviews everything after the fold has become known.
+func (s *shard) learned(anew bool, now clock.Instant) {
+	s.vacancies.recount(s.localRoles(), now)
+	if !anew {
+		return
+	}
+	s.claims.init()
+	s.main.pacing.thinkAt = 0
+	s.main.announcements.back = false
+	s.standings.learned()
+}
+
+// listen acts on what a record says about its sender, independently of the lease.
+func (n *Node) listen(p *channel, o int64, r *lease.Record, now clock.Instant) {
+	id, live := r.Session.Process, o >= p.end
+	if p.announcements.heard(snapshotEvery(p.log.Roles())) && r.Kind != lease.Snapshot {
+		p.offerSnapshot(4*n.turn(uint64(o), now), now) // no process waits for it
+	}
+	if r.Kind == lease.Hello && r.Hello.Leaving {
+		n.announcer.parted(id == n.set.Process, now)
+	}
+	if id == n.set.Process {
+		switch {
+		case r.Kind != lease.Ping:
+		case r.To == lease.Everyone || r.Request != nil:
+			n.requests.back(p.index, o, r)
+		default:
+			p.shard.hands.pinged(p.index, o, r.To)
+		}
+		if r.Kind == lease.Snapshot {
+			p.announcements.told(now)
+		}
+		return
+	}
+	if live {
+		n.members.alive(id, now)
+	}
+	switch r.Kind {
+	case lease.Hello:
+		n.greeted(p, o, r, live, now)
+	case lease.Ping:
+		switch {
+		case r.To == lease.Everyone:
+			if live {
+				n.announcer.called(n.set.Process, o, n.members.size(), now)
+			}
+		case r.To != n.set.Process || !live: // it was sent before this process started, to a former one
+		case r.Request != nil:
+			n.requested(p.index, o, r, now)
+		default:
+			p.pong(o, r, now)
+		}
+	case lease.Pong:
+		if r.To == n.set.Process && !n.requests.replied(p.index, r, now) {
+			p.shard.hands.ponged(p.index, r.Ping, r.Session.Process)
+		}
+	case lease.Snapshot:
+		p.announcements.told(now)
+	case lease.Beat, lease.Claim, lease.Release:
+	}
+}
+
+// greeted handles another process's Hello. A newcomer learns at once which members exist and who
+// holds what.
+func (n *Node) greeted(p *channel, o int64, r *lease.Record, live bool, now clock.Instant) {
+	unknown, changed := n.members.announced(r.Session.Process, r.Name, r.Hello, live, now)
+	if changed {
+		n.planner.forget()
+	}
+	if r.Longest == lease.Unsaid && live {
+		p.offerSnapshot(n.turn(uint64(o), now), now)
+	}
+	if !live {
+		return
+	}
+	if !unknown {
+		if !changed {
+			n.announcer.with(n.members.size(), now)
+		}
+		return
+	}
+	n.showUp(now)
+	if !n.set.Nominated {
+		n.announcer.soon(n.members.size(), now)
+		n.timing.newcomer(now)
+	}
+}
+
+// showUp writes a beat at once, so that a newcomer learns that this process holds roles. If that
+// would take many records, the next regular beat does it.
+func (n *Node) showUp(now clock.Instant) {
+	if len(n.shards) > fewHolders {
+		return
+	}
+	for _, p := range n.shards {
+		switch {
+		case p.lease.Sessions() > fewHolders:
+		default:
+			p.beat(now, n.set.Every)
+		}
+	}
+}
+
+// fewHolders is how many holders may answer a newcomer with a beat each. In a larger group a
+// closing process waits before it names its successors.
+const fewHolders = 8
+
+// reports decides which trouble with records is logged. Repeated trouble must not fill the log:
+// each kind of odd record is logged once, everything else at most once in ten seconds.
+type reports struct {
+	malformed, newer, copied                  bool
+	resets, lost, claims                      limiter
+	contradictions, confirmed, outvoted, tied limiter
+}
+
+// limiter lets one line in ten seconds pass.
+type limiter struct {
+	next clock.Mono
+}
+
+// due reports whether another line may be logged.
+func (l *limiter) due(now clock.Instant) bool {
+	if now.Mono < l.next {
+		return false
+	}
+	l.next = now.Mono.Add(10 * time.Second)
+	return true
+}
+
+// line returns a line, or nothing if the limiter stops it.
+func (l *limiter) line(now clock.Instant, level slog.Level, text string, args ...any) []Note {
+	if !l.due(now) {
+		return nil
+	}
+	return []Note{{level, text, args}}
+}
+
+func once(said *bool, level slog.Level, text string, args ...any) []Note {
+	if *said {
+		return nil
+	}
+	*said = true
+	return []Note{{level, text, args}}
+}
+
+// skipped reports a skipped record. A record of another incarnation of a small log was in flight
+// when that incarnation ended, and is not reported.
+func (r *reports) skipped(bad error, e Entry) []Note {
+	switch {
+	case errors.Is(bad, lease.ErrForeign):
+		return nil
+	case errors.Is(bad, lease.ErrOtherLog):
+		if e.ID != "" {
+			return nil
+		}
+		return once(&r.copied, slog.LevelWarn, "skipping records of another topic; logged once", "partition", e.Partition, "offset", e.Offset)
+	case errors.Is(bad, lease.ErrNewer):
+		return once(&r.newer, slog.LevelWarn, "records of a newer version read: claiming nothing for about a minute after the newest",
+			"partition", e.Partition, "offset", e.Offset)
+	}
+	return once(&r.malformed, slog.LevelWarn, "skipping malformed records; logged once", "partition", e.Partition, "offset", e.Offset, "error", bad)
+}
+
+// rewound reports a log that went back or contradicts what this process has read; resets is how
+// often logs did so.
+func (r *reports) rewound(ev lease.Event, partition int, offset int64, resets uint64, now clock.Instant) []Note {
+	switch {
+	case ev.Outvoted:
+		return r.outvoted.line(now, slog.LevelError, "own state contradicts that of most others: rejoining", "partition", partition, "offset", offset)
+	case ev.Tied:
+		return r.tied.line(now, slog.LevelError, "own state is contradicted, and as many have another one: rejoining, and not believing their snapshots for now",
+			"partition", partition, "offset", offset)
+	case ev.Missing > 0:
+		return r.lost.line(now, slog.LevelWarn, "records of a small log were lost on their way: rejoining",
+			"log", partition, "offset", offset, "missing", ev.Missing, "resets", resets)
+	}
+	return r.resets.line(now, slog.LevelWarn, "leader log rewound: rejoining", "partition", partition, "offset", offset, "resets", resets)
+}
+
+// contradicted reports a record whose sender has another fold.
+func (r *reports) contradicted(partition int, offset int64, rec *lease.Record, name string, now clock.Instant) []Note {
+	return r.contradictions.line(now, slog.LevelError, "state of another process contradicts the own one: snapshots of all will tell who has to rejoin",
+		"partition", partition, "offset", offset, "by_name", name, "process", rec.Session.Process, "record", rec.Kind)
+}
+
+// confirm reports that the Snapshots of others have confirmed this process's fold.
+func (r *reports) confirm(partition int, offset int64, process, name string, now clock.Instant) []Note {
+	return r.confirmed.line(now, slog.LevelError, "own state is confirmed by others: the process that contradicts it has to rejoin",
+		"partition", partition, "offset", offset, "by_name", name, "process", process)
+}
