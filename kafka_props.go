@@ -30,21 +30,12 @@ var tuned = map[string]string{
 	"socket.nagle.disable": "true",
 }
 
-// answerWithin is how long clients wait for a silent broker: seconds instead of librdkafka's
-// minute. (With 2 s a stopped broker was replaced after 9–14 s, with a minute after 61 s.) A
-// longer T means that brokers are further away, or that there is time: then it is 2/5 of T. More
-// than 6 s is of no use, since a cluster has replaced a silent broker after 9 s.
-func (s *settings) answerWithin() time.Duration {
-	return min(max(2*time.Second, 2*s.timeout/5), 6*time.Second)
-}
-
-// timeouts returns the clients' timeouts. Setting up a connection with TLS and SASL takes half a
-// dozen round trips, so it gets half as much again.
+// timeouts returns the clients' timeouts.
 func (s *settings) timeouts() map[string]string {
-	within := s.answerWithin()
+	limits := s.pace.Timeouts(s.timeout)
 	return map[string]string{
-		"socket.timeout.ms":                  strconv.FormatInt(within.Milliseconds(), 10),
-		"socket.connection.setup.timeout.ms": strconv.FormatInt((within * 3 / 2).Milliseconds(), 10),
+		"socket.timeout.ms":                  strconv.FormatInt(limits.Request.Milliseconds(), 10),
+		"socket.connection.setup.timeout.ms": strconv.FormatInt(limits.Connection.Milliseconds(), 10),
 	}
 }
 
@@ -66,7 +57,7 @@ func (s *settings) brokers() string {
 }
 
 func (s *settings) fetchWait() string {
-	room := millis(s.kafka["socket.timeout.ms"], s.answerWithin()) - time.Second
+	room := millis(s.kafka["socket.timeout.ms"], s.pace.Timeouts(s.timeout).Request) - time.Second
 	return strconv.FormatInt(max(0, min(longPoll, room)).Milliseconds(), 10)
 }
 
@@ -230,7 +221,7 @@ func (s *settings) producerProperties() map[string]string {
 	}
 	fixed["message.timeout.ms"] = strconv.FormatInt(max(timeout, time.Second).Milliseconds(), 10)
 	return s.properties(drop, map[string]string{
-		"request.timeout.ms": strconv.FormatInt((s.answerWithin() * 3 / 4).Milliseconds(), 10), // before the socket's timeout
+		"request.timeout.ms": strconv.FormatInt((s.pace.Timeouts(s.timeout).Request * 3 / 4).Milliseconds(), 10), // before the socket's timeout
 		"linger.ms":          "0",
 		"topic.metadata.refresh.fast.interval.ms": "50",
 	}, fixed)

@@ -148,6 +148,21 @@ func TestTimeoutsFollowT(t *testing.T) {
 	}
 }
 
+// Clients that are made after brokers turned out to be far have time-outs by that. A user's own
+// values stay.
+func TestTimeoutsFollowMeasuredRoundTrips(t *testing.T) {
+	s := resolved(t, Config{HeartbeatTimeout: 5 * time.Second})
+	s.pace.Note(time.Second, time.Now())
+	for client, props := range s.clients() {
+		require.Equal(t, "4000", props["socket.timeout.ms"], client)
+		require.Equal(t, "10000", props["socket.connection.setup.timeout.ms"], client)
+	}
+	require.Equal(t, "3000", s.producerProperties()["request.timeout.ms"])
+	s = resolved(t, Config{HeartbeatTimeout: 5 * time.Second, KafkaConfig: KafkaConfigMap{"socket.timeout.ms": 2500}})
+	s.pace.Note(time.Second, time.Now())
+	require.Equal(t, "2500", s.readerProperties()["socket.timeout.ms"])
+}
+
 func TestUsersValuesWinOverTuning(t *testing.T) {
 	values := KafkaConfigMap{}
 	all := maps.Clone(tuned)

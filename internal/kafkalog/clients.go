@@ -26,7 +26,11 @@ type Clients struct {
 	Brokers    string        // the bootstrap servers, for messages
 	Logger     *slog.Logger
 
-	Producing, Reading, Joining map[string]string // properties of each kind of client
+	// Properties of each kind of client, asked for whenever one is made: their time-outs follow
+	// Pace.
+	Producing, Reading, Joining func() map[string]string
+
+	Pace *Pace
 
 	Throttling *Throttling
 	Contact    *Contact
@@ -44,7 +48,7 @@ func (w *Clients) Undo() {
 
 // writing makes the producer, and the topic on the producer's connections.
 func (w *Clients) writing() (*Topic, *lastingProducer, error) {
-	producer, err := newLastingProducer(w.Provider, w.Producing, w.Logger)
+	producer, err := newLastingProducer(w.Provider, w.Producing, w.Pace, w.Logger)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -54,7 +58,7 @@ func (w *Clients) writing() (*Topic, *lastingProducer, error) {
 		admin.Close()
 		_ = producer.Close()
 	})
-	t := &Topic{name: w.Topic, Admin: admin, log: w.Logger, spread: w.Spread, suspect: make(chan struct{}, 1),
+	t := &Topic{name: w.Topic, Admin: admin, log: w.Logger, spread: w.Spread, suspect: make(chan struct{}, 1), lease: w.Lease, pace: w.Pace,
 		throttling: w.Throttling, brokers: w.Brokers, contact: w.Contact}
 	if w.Create {
 		t.create = &kafka.TopicSpec{Name: w.Topic, Partitions: w.Partitions}
@@ -79,7 +83,7 @@ func (w *Clients) Log(nominated bool) (elector.Log, elector.Nominator, error) {
 		return nil, nil, err
 	}
 	newReader := func() (kafka.LogReader, error) {
-		r, err := w.Provider.LogReader(w.Reading, w.Logger)
+		r, err := w.Provider.LogReader(w.Reading(), w.Logger)
 		if err == nil {
 			w.Throttling.follow("reader", r)
 		}
@@ -106,7 +110,7 @@ func (w *Clients) Log(nominated bool) (elector.Log, elector.Nominator, error) {
 
 func (w *Clients) member(read bool, t *Topic) (*GroupMember, error) {
 	newConsumer := func() (kafka.GroupConsumer, error) {
-		c, err := w.Provider.GroupConsumer(w.Joining, w.Logger)
+		c, err := w.Provider.GroupConsumer(w.Joining(), w.Logger)
 		if err == nil {
 			w.Throttling.follow("group", c)
 		}
@@ -135,7 +139,7 @@ func (w *Clients) SmallLogs() (elector.Log, error) {
 // smallTopic makes the clients of Config.Logs: a producer and a reader for each log, so that a
 // slow or dead broker delays only its own log.
 func (w *Clients) smallTopic() (*smallTopic, error) {
-	t := &Topic{name: w.Topic, log: w.Logger, spread: w.Spread, suspect: make(chan struct{}, 1),
+	t := &Topic{name: w.Topic, log: w.Logger, spread: w.Spread, suspect: make(chan struct{}, 1), lease: w.Lease, pace: w.Pace,
 		throttling: w.Throttling, brokers: w.Brokers, contact: w.Contact, apart: w.Apart}
 	if w.Create {
 		t.create = &kafka.TopicSpec{Name: w.Topic, Partitions: w.Apart}
@@ -161,7 +165,7 @@ func (w *Clients) smallPartition(t *Topic, index int, reading, writing *AccessGu
 	l := &smallPartition{index: index, topic: t, lease: w.Lease, log: w.Logger, reading: reading, writing: writing}
 	l.still, l.replaced = newStillness(1, l.lease), w.Replaced
 	l.at.epoch, l.at.newest = -1, -1
-	producer, err := newLastingProducer(w.Provider, w.Producing, w.Logger)
+	producer, err := newLastingProducer(w.Provider, w.Producing, w.Pace, w.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -169,7 +173,7 @@ func (w *Clients) smallPartition(t *Topic, index int, reading, writing *AccessGu
 	w.cleanup = append(w.cleanup, func() { _ = l.close() })
 	w.Throttling.follow(fmt.Sprint("producer ", index), producer)
 	l.newReader = func() (kafka.LogReader, error) {
-		r, err := w.Provider.LogReader(w.Reading, w.Logger)
+		r, err := w.Provider.LogReader(w.Reading(), w.Logger)
 		if err == nil {
 			w.Throttling.follow(fmt.Sprint("reader ", index), r)
 		}

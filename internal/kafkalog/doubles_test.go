@@ -115,3 +115,5 @@ func (b *logBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.buf.String()
 }
+
+func noProperties() map[string]string { return nil }

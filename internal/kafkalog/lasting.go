@@ -21,6 +21,7 @@ import (
 type lastingProducer struct {
 	make func() (kafka.Producer, kafka.Admin, error)
 	log  *slog.Logger
+	pace *Pace
 
 	ctx     context.Context // done when closed
 	stop    context.CancelFunc
@@ -41,9 +42,9 @@ type lastingProducer struct {
 // does not cause a loop that fills the log and the broker's tables.
 const replaceEvery = time.Second
 
-func newLastingProducer(p kafka.Provider, props map[string]string, log *slog.Logger) (*lastingProducer, error) {
-	l := &lastingProducer{log: log, barren: barren{patience: barrenAfter}, mute: barren{patience: barrenAfter}, make: func() (kafka.Producer, kafka.Admin, error) {
-		producer, err := p.Producer(props, log)
+func newLastingProducer(p kafka.Provider, props func() map[string]string, pace *Pace, log *slog.Logger) (*lastingProducer, error) {
+	l := &lastingProducer{log: log, pace: pace, barren: barren{patience: barrenAfter}, mute: barren{patience: barrenAfter}, make: func() (kafka.Producer, kafka.Admin, error) {
+		producer, err := p.Producer(props(), log)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -70,9 +71,12 @@ func (l *lastingProducer) current() (kafka.Producer, kafka.Admin) {
 
 func (l *lastingProducer) Append(topic string, partition int, value []byte, report func(error)) error {
 	p, _ := l.current()
+	handed := time.Now()
 	err := p.Append(topic, partition, value, func(err error) {
 		switch {
 		case err == nil:
+			now := time.Now()
+			l.pace.Note(now.Sub(handed), now)
 			l.barren.acknowledged()
 		case errors.Is(err, kafka.ErrClientFatal):
 			l.failed(p, err)
@@ -168,9 +172,12 @@ type lastingAdmin struct{ of *lastingProducer }
 // whose context was cancelled counts for nothing.
 func (a lastingAdmin) ask(ctx context.Context, question func(kafka.Admin) error) error {
 	p, admin := a.of.current()
+	began := time.Now()
 	err := question(admin)
 	switch {
 	case err == nil:
+		now := time.Now()
+		a.of.pace.Note(now.Sub(began), now)
 		a.of.mute.acknowledged()
 	case errors.Is(ctx.Err(), context.Canceled):
 	case a.of.mute.failed(err, time.Now()):

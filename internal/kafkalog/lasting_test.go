@@ -14,7 +14,7 @@ import (
 func TestReplacedProducerReportsEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &fakeProvider{}
-		l, err := newLastingProducer(k, nil, slog.New(slog.DiscardHandler))
+		l, err := newLastingProducer(k, noProperties, nil, slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
 		first := k.producers[0]
 		first.silent = true

@@ -309,7 +309,7 @@ func (*readingProvider) LogReader(map[string]string, *slog.Logger) (kafka.LogRea
 // Rights are the topic's. Where one broker has granted them another one that refuses them has not read
 // them yet, perhaps; that ends no process.
 func TestOneLogThatRefusesEndsNothing(t *testing.T) {
-	w := &Clients{Provider: &readingProvider{}, Topic: "t", Apart: 3, Lease: time.Second, Logger: slog.New(slog.DiscardHandler), Throttling: &Throttling{}}
+	w := &Clients{Provider: &readingProvider{}, Topic: "t", Apart: 3, Lease: time.Second, Producing: noProperties, Reading: noProperties, Logger: slog.New(slog.DiscardHandler), Throttling: &Throttling{}}
 	set, err := w.smallTopic()
 	require.NoError(t, err)
 	for _, l := range set.logs {

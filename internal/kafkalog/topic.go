@@ -26,10 +26,11 @@ type Topic struct {
 	Size    int
 	asked   atomic.Pointer[time.Time] // when the last check began that found the same topic
 	suspect chan struct{}
-	late    atomic.Int32 // time-outs before the first answer
-	brokers string       // the bootstrap servers, for messages
-	contact *Contact     // may be nil
-	apart   int          // Config.Logs: on that many brokers, one replica for each partition; else 0
+	lease   time.Duration // T
+	pace    *Pace
+	brokers string   // the bootstrap servers, for messages
+	contact *Contact // may be nil
+	apart   int      // Config.Logs: on that many brokers, one replica for each partition; else 0
 
 	refusedOutright bool      // the cluster refused to create it with any settings
 	opened          time.Time // zero: not yet
@@ -38,11 +39,7 @@ type Topic struct {
 }
 
 const (
-	askTimeout = 10 * time.Second
-	// Before the first answer, a time-out is how a refusal or a wrong address shows. The next
-	// request has twice the time, since brokers may be far away.
-	firstAskTimeout = 3 * time.Second
-	identityEvery   = 10 * time.Second
+	identityEvery = 10 * time.Second
 	// A topic counts as deleted when the brokers have reported that for this long without
 	// showing another topic of that name: after a cold start of all brokers, their metadata
 	// can lack topics for many seconds.
@@ -129,15 +126,16 @@ func final(err error) bool {
 }
 
 func (t *Topic) attempt(ctx context.Context, fn func(context.Context) error) error {
-	timeout := askTimeout
+	limits := t.pace.Timeouts(t.lease)
+	timeout := limits.Question
 	if !t.Access.hasWorked() {
-		timeout = min(firstAskTimeout<<t.late.Load(), askTimeout)
+		timeout = limits.First
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := fn(limited)
-	if err != nil && limited.Err() != nil && ctx.Err() == nil && timeout < askTimeout {
-		t.late.Add(1)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		t.pace.noteLate()
 	}
 	return err
 }

@@ -58,7 +58,7 @@ func someOf(n int) []kafka.BrokerInfo {
 func told(describe func() (kafka.TopicInfo, error)) (*Topic, *toldAdmin, *logBuffer) {
 	var out logBuffer
 	a := &toldAdmin{topic: describe, brokers: 3}
-	return &Topic{name: "t", Admin: a, log: slog.New(slog.NewTextHandler(&out, nil)), suspect: make(chan struct{}, 1)}, a, &out
+	return &Topic{name: "t", Admin: a, log: slog.New(slog.NewTextHandler(&out, nil)), suspect: make(chan struct{}, 1), lease: 5 * time.Second, pace: new(Pace)}, a, &out
 }
 
 // After a cold start of all brokers their metadata can lack a topic for a while:
