@@ -58,6 +58,7 @@ type settings struct {
 	watched            watched // by a sentinel
 	throttling         kafkalog.Throttling
 	contact            kafkalog.Contact
+	refusals           kafkalog.Refusals
 	pace               kafkalog.Pace
 	frozen             *freeze.State // by tests; nil otherwise
 	replaced           atomic.Uint64 // clients that stood still

@@ -50,6 +50,11 @@ type Stats struct {
 	// token once.
 	TokenFailures uint64 `json:"token_failures"`
 
+	// RefusedSettings are the settings that the cluster refused when this process created the
+	// leader topic: for each setting's name, what its absence means. Other processes log the
+	// settings of the topic that they find, and do not know what was refused.
+	RefusedSettings map[string]string `json:"refused_settings"`
+
 	// RequestsAccepted counts requests of other processes that Config.Requests accepted.
 	// RequestsRefused counts those that it refused, and those refused without calling it.
 	// Exclusive mode.
@@ -125,7 +130,7 @@ func (n *Neli) Stats() Stats {
 	s := n.core.stats()
 	now := n.now()
 	s.Reached = !n.set.contact.Lacking()
-	s.TokenFailures = n.set.tokenFailures.Load()
+	s.TokenFailures, s.RefusedSettings = n.set.tokenFailures.Load(), n.set.refusals.Meaning()
 	s.ReadersReplaced, s.Sentinel = n.set.replaced.Load(), n.set.watched.state()
 	s.Throttled, s.Roles = n.set.throttling.Total(), int(n.roles.Load())
 	if s.LastRecord < 0 {

@@ -59,7 +59,7 @@ func (s *settings) kafkaClients(p kafka.Provider) *kafkalog.Clients {
 	return &kafkalog.Clients{Provider: p, Topic: s.topic, Group: s.group, Partitions: s.partitions, Apart: s.logs, Create: s.createTopic,
 		Observer: s.observer, Lease: s.timeout, Spread: s.spread, Brokers: s.brokers(), Logger: s.logger,
 		Producing: s.producerProperties, Reading: s.readerProperties, Joining: s.groupProperties, Pace: &s.pace,
-		Throttling: &s.throttling, Contact: &s.contact, Replaced: &s.replaced}
+		Throttling: &s.throttling, Contact: &s.contact, Refusals: &s.refusals, Replaced: &s.replaced}
 }
 
 // kafkaCore is newCore for logs that are partitions of a topic.

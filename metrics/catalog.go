@@ -2,6 +2,8 @@ package metrics
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -122,6 +124,13 @@ var catalog = []metric{
 	{name: "neli_token_failures_total", kind: counter,
 		help:   "Failed attempts of this process to get a token to log in with.",
 		values: one(func(s *sample) float64 { return float64(s.TokenFailures) })},
+	{name: "neli_refused_topic_settings", kind: gauge, labels: []string{"setting"},
+		help: "1 for each setting that the cluster refused when this process created the leader topic.",
+		values: func(s *sample, emit func(float64, ...string)) {
+			for _, name := range slices.Sorted(maps.Keys(s.RefusedSettings)) {
+				emit(1, name)
+			}
+		}},
 	{name: "neli_log_resets_total", kind: counter, exclusive: true,
 		help:   "Times that this process lost its place in a partition's log and read it again.",
 		values: one(func(s *sample) float64 { return float64(s.LogResets) })},

@@ -27,6 +27,7 @@ var shows = map[string]map[string]float64{
 	"AppendFailed":     {"neli_append_failures_total": 7},
 	"Throttled":        {"neli_throttled_seconds_total": 7},
 	"TokenFailures":    {"neli_token_failures_total": 7},
+	"RefusedSettings":  {"neli_refused_topic_settings segment.ms": 1},
 	"RequestsAccepted": {"neli_requests_total accepted": 7},
 	"RequestsRefused":  {"neli_requests_total refused": 7},
 	"TermsStarted":     {"neli_terms_started_total": 7},
@@ -93,13 +94,15 @@ func TestBucketsAddUp(t *testing.T) {
 	}
 }
 
-// seven sets a field to 7: a number, a histogram's count, or the counter of one reason.
+// seven sets a field to 7: a number, a histogram's count, the counter of one reason, or one setting.
 func seven(field reflect.Value) {
 	switch of := field.Addr().Interface().(type) {
 	case *time.Duration:
 		*of = 7 * time.Second
 	case *map[neli.Reason]uint64:
 		*of = map[neli.Reason]uint64{neli.ReasonNotPulsed: 7}
+	case *map[string]string:
+		*of = map[string]string{"segment.ms": "7"}
 	case *neli.Timing:
 		of.Count = 7
 	case *uint64:

@@ -34,6 +34,7 @@ type Clients struct {
 
 	Throttling *Throttling
 	Contact    *Contact
+	Refusals   *Refusals
 	Replaced   *atomic.Uint64 // clients that stood still
 
 	cleanup []func()
@@ -58,7 +59,7 @@ func (w *Clients) writing() (*Topic, *lastingProducer, error) {
 		admin.Close()
 		_ = producer.Close()
 	})
-	t := &Topic{name: w.Topic, Admin: admin, log: w.Logger, spread: w.Spread, suspect: make(chan struct{}, 1), lease: w.Lease, pace: w.Pace,
+	t := &Topic{name: w.Topic, Admin: admin, log: w.Logger, spread: w.Spread, suspect: make(chan struct{}, 1), lease: w.Lease, pace: w.Pace, refusals: w.Refusals,
 		throttling: w.Throttling, brokers: w.Brokers, contact: w.Contact}
 	if w.Create {
 		t.create = &kafka.TopicSpec{Name: w.Topic, Partitions: w.Partitions}
@@ -139,7 +140,7 @@ func (w *Clients) SmallLogs() (elector.Log, error) {
 // smallTopic makes the clients of Config.Logs: a producer and a reader for each log, so that a
 // slow or dead broker delays only its own log.
 func (w *Clients) smallTopic() (*smallTopic, error) {
-	t := &Topic{name: w.Topic, log: w.Logger, spread: w.Spread, suspect: make(chan struct{}, 1), lease: w.Lease, pace: w.Pace,
+	t := &Topic{name: w.Topic, log: w.Logger, spread: w.Spread, suspect: make(chan struct{}, 1), lease: w.Lease, pace: w.Pace, refusals: w.Refusals,
 		throttling: w.Throttling, brokers: w.Brokers, contact: w.Contact, apart: w.Apart}
 	if w.Create {
 		t.create = &kafka.TopicSpec{Name: w.Topic, Partitions: w.Apart}

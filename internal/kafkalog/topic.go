@@ -16,21 +16,22 @@ import (
 // Topic is the leader topic from an administrator's view: it creates a missing topic, checks for
 // settings that make a lease unsafe, and watches for another topic of the same name.
 type Topic struct {
-	name    string
-	Admin   kafka.Admin
-	create  *kafka.TopicSpec // nil: never create; make adds replicas and settings
-	log     *slog.Logger
-	spread  float64 // of the pauses between retries, as a fraction
-	Access  AccessGuard
-	id      string
-	Size    int
-	asked   atomic.Pointer[time.Time] // when the last check began that found the same topic
-	suspect chan struct{}
-	lease   time.Duration // T
-	pace    *Pace
-	brokers string   // the bootstrap servers, for messages
-	contact *Contact // may be nil
-	apart   int      // Config.Logs: on that many brokers, one replica for each partition; else 0
+	name     string
+	Admin    kafka.Admin
+	create   *kafka.TopicSpec // nil: never create; make adds replicas and settings
+	log      *slog.Logger
+	spread   float64 // of the pauses between retries, as a fraction
+	Access   AccessGuard
+	id       string
+	Size     int
+	asked    atomic.Pointer[time.Time] // when the last check began that found the same topic
+	suspect  chan struct{}
+	lease    time.Duration // T
+	pace     *Pace
+	brokers  string    // the bootstrap servers, for messages
+	contact  *Contact  // may be nil
+	refusals *Refusals // may be nil
+	apart    int       // Config.Logs: on that many brokers, one replica for each partition; else 0
 
 	refusedOutright bool      // the cluster refused to create it with any settings
 	opened          time.Time // zero: not yet

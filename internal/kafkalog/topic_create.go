@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync/atomic"
 
 	"github.com/goneli/neli/kafka"
 )
@@ -220,10 +221,40 @@ func (c *creation) tell() {
 		args = append(args, "brokers", c.spec.Brokers)
 	}
 	t.log.Info("created the leader topic", args...)
+	t.refusals.note(c.lacking)
 	for _, l := range c.lacking {
 		t.log.Warn("the cluster refuses a setting of the leader topic", "topic", t.name, "setting", l.name, "wanted", l.values[0],
 			"instead", cmp.Or(l.instead, "the cluster's default"), "meaning", l.without, "error", l.refusal)
 	}
+}
+
+// Refusals are the settings that a cluster refused when this process created the leader topic. The
+// methods of a nil Refusals do nothing.
+type Refusals struct {
+	meaning atomic.Pointer[map[string]string]
+}
+
+func (r *Refusals) note(all []lacking) {
+	if r == nil || len(all) == 0 {
+		return
+	}
+	meaning := map[string]string{}
+	for _, l := range all {
+		meaning[l.name] = l.without
+		if l.instead != "" {
+			meaning[l.name] = l.instead + " instead of " + l.values[0] + ": " + l.without
+		}
+	}
+	r.meaning.Store(&meaning)
+}
+
+// Meaning returns what the absence of each refused setting means, by the setting's name.
+func (r *Refusals) Meaning() map[string]string {
+	meaning := r.meaning.Load()
+	if meaning == nil {
+		return map[string]string{}
+	}
+	return maps.Clone(*meaning)
 }
 
 // creatingError is an error of creating the topic, as opposed to finding it.
