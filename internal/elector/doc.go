@@ -56,7 +56,7 @@ read.go what a record that was read does, and what the log is told of trouble. t
 process's own times, its start and its end. loop.go has the only mutex, the goroutines and the I/O,
 calls.go what others ask of an Elector.
 
-A shard (shard.go) is the roles that have the same logs. shard_claims.go decides what is claimed and
+A shard (shard.go) is the roles that have the same logs, and what it needs of them. shard_claims.go decides what is claimed and
 when, release.go what is given up, and holdings.go has what differs between one log and a majority
 of small ones. A channel (channel.go) is one log. standings.go, survey.go (many roles at once) and
 stats.go report to others; they decide nothing.

@@ -149,3 +149,49 @@ func TestPartitionsAreLookedAtTogether(t *testing.T) {
 	}
 	require.True(t, allBehind(k.shards, k.now, k.set.T))
 }
+
+// A holder that has nothing to hand over looks again when that may have changed: a record has
+// changed a holder, a handover was called off, the plan is another one.
+func TestLevelRolesAreLookedAtAgainWhenSomethingHasChanged(t *testing.T) {
+	k, s := leading(t, 2, nil)
+	m := &k.mover
+	look := func(replanned bool) bool { return !m.needless(replanned, k.placed()) }
+	level := func() { m.weigh(nil, func() bool { return false }, k.now) }
+	require.True(t, look(false), "it has never looked")
+	level()
+	require.False(t, look(false))
+	for name, change := range map[string]func(){
+		"a role has another holder": func() { k.read(0, k.from("b", 0, lease.Record{Kind: lease.Claim, Roles: []int32{1}})) },
+		"a handover is called off": func() {
+			h := newHandover(term.Rebalanced, k.now, "b", true)
+			s.begin(h, 0)
+			require.False(t, look(false), "this process is the one that hands it over")
+			s.callOff(h)
+		},
+	} {
+		change()
+		require.True(t, look(false), name)
+		require.True(t, look(false), "%s: until all is level", name)
+		level()
+		require.False(t, look(false), name)
+	}
+	require.True(t, look(true), "there is another plan")
+	level()
+	k.read(0, k.from("b", 0, lease.Record{Kind: lease.Beat}))
+	require.False(t, look(false), "a Beat changes no holder")
+}
+
+// A change while this process does not look, since it is behind or waits, is not forgotten.
+func TestAChangeBetweenTwoLooksCounts(t *testing.T) {
+	m := &mover{}
+	m.needless(false, placed{holders: 1})
+	m.weigh(nil, func() bool { return false }, at(0))
+	require.False(t, m.needless(false, placed{holders: 3}))
+	m.weigh(nil, func() bool { return false }, at(0))
+	require.True(t, m.needless(false, placed{holders: 3}))
+	m.resolve(func(move) fate { return fate{} }, time.Hour, at(0))
+	require.True(t, m.needless(false, placed{holders: 3}), "no handover has ended")
+	m.await(move{role: 1, to: "b"})
+	m.resolve(func(move) fate { return fate{} }, 0, at(time.Hour))
+	require.False(t, m.needless(false, placed{holders: 3}), "b is in cooldown now")
+}

@@ -1,6 +1,7 @@
 package elector
 
 import (
+	"iter"
 	"time"
 
 	"github.com/goneli/neli/internal/clock"
@@ -33,6 +34,116 @@ type shard struct {
 	sweepAt clock.Mono // when all vacant roles are reviewed
 	wanted  bool       // no further role is to be given up below `below`
 	below   int32      // the bound for which wanted is true
+}
+
+// holdings says which process holds which roles, and makes the records for their logs: the only
+// log of these roles, or several small logs of which a majority decides. All differences between
+// the two are behind it (holdings.go), so that the Node has one path for both.
+//
+// Logs are given by their numbers in Node.channels; an Out has the log's place among those of the
+// partition.
+type holdings interface {
+	Known() bool
+	Session() lease.Session
+	Leads(role int32, now clock.Instant) (token int64, ok bool)
+	Mine(role int32) (token int64, ok bool)
+	Holder(role int32) (lease.Grantee, bool)
+	Holders() iter.Seq[lease.HolderState]
+	Each(of func(lease.HolderState) int32, set func(role, value int32))
+	Sessions() int
+	Roles() int32
+	FreeAt(role int32) clock.Raw
+	Claiming() (n int, oldest clock.Instant)
+	Forget(roles []int32)
+
+	// As returns the session that Holders uses for the process of a record's session.
+	As(lease.Session) lease.Session
+	// RolesOf returns the roles that a session of Holders holds, ascending.
+	RolesOf(lease.Session) []int32
+	// Held reports whether a role has a holder whose lease may still be valid by some clock.
+	Held(role int32, now clock.Instant) bool
+	// Free returns the roles below a number that have no holder and may be claimed.
+	Free(below int32, now clock.Instant) []int32
+	// Vacant reports whether a role from Changed may be claimed.
+	Vacant(role int32, now clock.Instant) bool
+	// Owing reports whether a Release has not come back yet.
+	Owing(now clock.Instant) bool
+	// NewerUntil is until when a member of a newer version may hold roles without a known
+	// holder; zero if there is none.
+	NewerUntil() clock.Raw
+	// Tenure identifies one uninterrupted time of holding a role.
+	Tenure(lease.Grantee) int64
+	// Ours reports whether this process holds a role, in the term with a token.
+	Ours(g lease.Grantee, token int64) bool
+	// Earlier reports whether the sender of a record in a log had not yet read of the term with
+	// a token.
+	Earlier(log int, read, token int64) bool
+	// Grant returns the holder of a role in short; ok is false if only Holder can tell.
+	Grant(role int32) (token int64, holder int32, ok bool)
+	// Version changes whenever a role of a slice (surveyRoles) gets another holder or token; 0:
+	// unknown.
+	Version(slice int) uint64
+	// Turns grows whenever a record may have changed what Known, Holder (but for the times) or
+	// FreeAt (of a role whose holder is silent, if it has one) return for any role.
+	Turns() uint64
+
+	// Begin, Answered, Read and Failed handle what a log delivers. Begin reports whether that
+	// ends all terms and makes the state of roles void. Read takes the error of a record that
+	// could not be decoded, and reports whether the state of roles is void because everything
+	// became known or the log went back. Failed returns roles that may be claimed again later.
+	Begin(log int, e Entry, now clock.Instant) (lost bool)
+	Answered(log int, now clock.Instant)
+	Read(log int, o int64, r *lease.Record, bad error, now clock.Instant) (ev lease.Event, anew bool)
+	Failed(log int, r *lease.Record, now clock.Instant) []int32
+	// Changed returns, once, the roles that may have changed.
+	Changed() []int32
+	// Reminds reports whether Changed repeats vacant roles, and returns roles whose holder's
+	// lease is over by the clock.
+	Reminds() bool
+	// Term returns the token of this process's term of a role, lapsed or not, and the line of V
+	// in the term table that the term follows.
+	Term(role int32) (token int64, line int, ok bool)
+	// Outdone reports whether records, and not the clock, have ended a term.
+	Outdone(role int32) bool
+	// InUse yields the lines of V that terms follow, and V is the value of one.
+	InUse() iter.Seq[int]
+	V(line int) clock.Instant
+
+	// Tick handles the passing of time, and reports whether all terms have lapsed. Roles below
+	// a number are wanted; a record takes trip to come back.
+	Tick(below int32, trip time.Duration, now clock.Instant) (out []quorum.Out, lapsed bool)
+	// Due is when Tick has something to do.
+	Due(now clock.Instant) clock.Mono
+	// Contest makes Claims of those roles that may be claimed.
+	Contest(roles []int32, now clock.Instant) []quorum.Out
+	// Later returns those roles that may be claimed only later, and when.
+	Later(roles []int32, now clock.Instant) ([]int32, clock.Raw)
+	// Keeps reports whether a log needs Beats; led says whether this process has a term.
+	Keeps(log int, led bool) bool
+	Beat(log int, now clock.Instant) (lease.Record, bool)
+	Word(log int, k lease.Kind, now clock.Instant) lease.Record
+	Snapshot(log int, now clock.Instant) []lease.Record
+	ReleaseOn(log int, roles []int32, now clock.Instant) []lease.Record
+	// Owes reports whether Releases have not come back from a log, and Unreleased makes them
+	// again. The caller decides when.
+	Owes(log int) bool
+	Unreleased(log int, now clock.Instant) []lease.Record
+
+	// FreshAt is when a process that knows nothing may claim; Never if it knows something, or if
+	// Changed will report it.
+	FreshAt() clock.Raw
+	// Waits reports whether no Claim is made while another one is undecided, and GiveUp forgets
+	// those sent before a time. Other holdings delay Claims for each log separately, if it
+	// answers slowly or not at all.
+	Waits() bool
+	GiveUp(sent clock.Instant)
+	// Lapses reports whether a session is this process's own, which Tick ends when its leases are
+	// over.
+	Lapses(lease.Session) bool
+	// Reading is how long others may take to read the Claims of all roles, beyond round trips.
+	// On one log, a process that claims before it has read another's Claim loses without harm.
+	// On small logs each may win on some logs, and has to give all of that back.
+	Reading() time.Duration
 }
 
 func newShard(k *common, n numbering, l holdings) *shard {
