@@ -259,13 +259,13 @@ func (l *oneLog) Waits() bool {
 	return under > 0
 }
 
-func (l *oneLog) GiveUp(sent clock.Instant)    { l.GiveUpClaims(sent) }
+func (l *oneLog) GiveUp(sent clock.Instant) { l.GiveUpClaims(sent) }
 
 func (l *oneLog) Lapses(id lease.Session) bool { return id == l.Session() }
 
-func (l *oneLog) Reminds() bool                { return false }
+func (l *oneLog) Reminds() bool { return false }
 
-func (l *oneLog) Reading() time.Duration       { return 0 }
+func (l *oneLog) Reading() time.Duration { return 0 }
 
 // majority is the holdings of several small logs.
 type majority struct {
@@ -372,12 +372,12 @@ func (m *majority) Unreleased(log int, now clock.Instant) []lease.Record {
 	return m.UnreleasedOn(log, now)
 }
 
-func (m *majority) FreshAt() clock.Raw        { return clock.Never }
+func (m *majority) FreshAt() clock.Raw { return clock.Never }
 
-func (m *majority) Waits() bool               { return false }
+func (m *majority) Waits() bool { return false }
 
-func (m *majority) GiveUp(clock.Instant)      {}
+func (m *majority) GiveUp(clock.Instant) {}
 
 func (m *majority) Lapses(lease.Session) bool { return false }
 
-func (m *majority) Reminds() bool             { return true }
+func (m *majority) Reminds() bool { return true }

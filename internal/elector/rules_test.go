@@ -323,7 +323,7 @@ var mutants = []mutation.Mutant{
 	{Rule: "lost records are noticed, whoever provides the log", File: "../quorum/quorum.go",
 		Old: "Longest: rules.T, Dense: true})})", New: "Longest: rules.T, Dense: false})})",
 		Guard: "TestALogWhoseRecordsWereLostBeginsAnew", Want: "lost records were not noticed"},
-	{Rule: "what has ended is ended before V is published", File: "terms.go",
+	{Rule: "what has ended is ended before V is published", File: "shard.go",
 		Old:   "	s.end(d.superseded, term.Superseded)\n	if len",
 		New:   "	s.holds.renew()\n	s.end(d.superseded, term.Superseded)\n	if len",
 		Guard: "TestATermThatHasEndedIsNotRevived", Want: "a term that has ended is led again"},
