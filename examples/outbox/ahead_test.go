@@ -42,6 +42,17 @@ func TestReadingAheadLosesAndRepeatsNothing(t *testing.T) {
 	require.Greater(t, total.unknown, 100)
 }
 
+// The note of a single row may be too large because it names a batch of earlier rows. Then the row must be tried alone.
+func TestARowIsNotSetAsideForItsNote(t *testing.T) {
+	t.Parallel()
+	turn := &turn{relay: &relay{log: slog.New(slog.DiscardHandler), metrics: newMeters(prometheus.NewRegistry())}, rows: 8}
+	turn.log = turn.relay.log
+	turn.store = &store{} // has no database: setting a row aside would panic
+	require.NoError(t, turn.refused(t.Context(), &refusal{rows: []row{{id: 1}}, more: true, why: errFake}))
+	require.Equal(t, 1, turn.rows)
+	require.Panics(t, func() { _ = turn.refused(t.Context(), &refusal{rows: []row{{id: 1}}, why: errFake}) }, "the test sees nothing")
+}
+
 // figures count what has happened.
 type figures struct{ kills, beside, unknown int }
 

@@ -86,7 +86,7 @@ func (s *stamped) publish(ctx context.Context, rows []row, _ []int64) error {
 	for i, r := range rows {
 		records[i] = recordOf(r, s.stamp)
 		if err := s.topics.check(ctx, s.client, r); isUnfit(err) || errors.Is(err, fence.ErrCompacted) {
-			return &refusal{rows[i : i+1], err}
+			return &refusal{rows: rows[i : i+1], why: err}
 		} else if err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (s *stamped) publish(ctx context.Context, rows []row, _ []int64) error {
 		s.topics.forget(rows)
 		return fmt.Errorf("%w: %w", fence.ErrRefused, err)
 	case isUnfit(err):
-		return &refusal{rows, err}
+		return &refusal{rows: rows, why: err}
 	case err != nil:
 		return fmt.Errorf("%w: %w", fence.ErrRefused, err)
 	}

@@ -42,6 +42,7 @@ type writer interface {
 // was published.
 type refusal struct {
 	rows []row
+	more bool // the note also named earlier rows, and may itself be what is too large
 	why  error
 }
 

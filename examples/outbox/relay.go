@@ -178,10 +178,11 @@ func (t *turn) leave(ctx context.Context, w writer, published []int64) {
 	}
 }
 
-// refused retries with half as many rows until it knows which row is refused, and sets that row aside.
+// refused retries with half as many rows until it knows which row is refused, and sets that row aside. The next writer
+// deletes what was published before it reads, so that its first note names no earlier rows.
 func (t *turn) refused(ctx context.Context, r *refusal) error {
-	if n := len(r.rows); n > 1 {
-		t.rows = n / 2
+	if n := len(r.rows); n > 1 || r.more {
+		t.rows = max(1, n/2)
 		return nil
 	}
 	bad := r.rows[0]

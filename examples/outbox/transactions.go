@@ -76,7 +76,7 @@ func (t *transactional) publish(ctx context.Context, rows []row, published []int
 	}
 	err := t.producer.Commit(ctx, append(records, t.progress.note(int32(t.slot), slices.Concat(published, idsOf(rows))))...)
 	if isUnfit(err) && errors.Is(err, fence.ErrPermanent) { // a topic may be unknown for a moment
-		return &refusal{rows, err}
+		return &refusal{rows, len(published) > 0, err}
 	}
 	return err
 }
