@@ -104,8 +104,8 @@ func (r *replica) lead(ctx context.Context, l neli.Leadership) error {
 	if r.late.first() {
 		over = time.After(r.stepDown)
 	}
-	for i := 1; ctx.Err() == nil; i++ {
-		// ctx checks the clock, so after a suspension the loop ends. If this process is suspended right
+	for i := 1; l.Valid() && ctx.Err() == nil; i++ {
+		// Valid reads the clock, so after a suspension the loop ends. If this process is suspended right
 		// here, the row refuses the write.
 		if err := r.write(l, fmt.Sprintf("rate %d", i)); err != nil {
 			return err
