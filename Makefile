@@ -5,6 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -o pipefail -c
 
 GO ?= go
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MODULES := . franz franz/iam peers metrics nelicron testkit integration examples examples/migration cmd/neli chaos bench release # chaos, bench: Linux
@@ -194,6 +195,7 @@ lint:
 	@out=$$(gofmt -l .); if [ -n "$$out" ]; then echo "gofmt would change:"; echo "$$out"; exit 1; fi
 	@for m in $(MODULES); do echo "lint $$m"; (cd $$m && $(GO) vet ./... && $(GO) run $(STATICCHECK) ./...) || exit 1; done
 	cd release && $(GO) run ./tidy -check
+	$(GO) run $(ACTIONLINT) -shellcheck= .github/workflows/*.yml
 	CGO_ENABLED=0 $(GO) vet .
 	$(GO) vet -tags neli_nolibrdkafka .
 	@$(MAKE) --no-print-directory cross
@@ -222,8 +224,9 @@ notice: ## NOTICE: the licences of what users' builds have in them
 tidy: ## each module's go.mod and go.sum, released or not
 	cd release && $(GO) run ./tidy
 
-vulnerabilities: ## known ones in what we require; asks a public database
-	for m in $(MODULES); do (cd $$m && $(GO) run $(GOVULNCHECK) ./...) || exit 1; done
+VULNDB ?= https://vuln.go.dev
+vulnerabilities: ## known ones in what we require; asks a public database, or VULNDB=file:///dir with a copy of it
+	for m in $(MODULES); do (cd $$m && $(GO) run $(GOVULNCHECK) -db $(VULNDB) ./...) || exit 1; done
 
 systemd: # Debian's, for systemd-analyze
 	@command -v systemd-analyze >/dev/null || (apt-get update -qq && apt-get install -y -qq --no-install-recommends systemd) >/dev/null 2>&1 || \

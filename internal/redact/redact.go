@@ -24,6 +24,7 @@ var secretParts = []string{
 // public are properties that the rule takes for secret although they are not. If they were
 // hidden, a log could not say which login was refused, and "oidc" would be cut out of every line.
 var public = []string{
+	"ssl.keystore.location", "ssl.key.location", // paths of files
 	"sasl.oauthbearer.method", "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.credentials.client.id",
 	"sasl.oauthbearer.scope", "sasl.oauthbearer.token.endpoint.url",
 	"sasl.oauthbearer.grant.type", "sasl.oauthbearer.assertion.algorithm", "sasl.oauthbearer.assertion.file",

@@ -219,5 +219,8 @@ func (c *Cluster) java(args ...string) *exec.Cmd {
 	if c.opts.Issuer != "" {
 		flags = append(flags, "-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls="+c.opts.Issuer+"/jwks")
 	}
+	if c.opts.Kerberos != nil {
+		flags = append(flags, "-Djava.security.krb5.conf="+c.opts.Kerberos.Config)
+	}
 	return exec.Command(c.javaPath, append(flags, args...)...)
 }

@@ -181,6 +181,9 @@ func (c *Cluster) layOut() error {
 		if c.opts.Issuer != "" {
 			b.listeners = append(b.listeners, listener{name: tokenListener, protocol: "SASL_PLAINTEXT"})
 		}
+		if c.opts.Kerberos != nil {
+			b.listeners = append(b.listeners, listener{name: kerberosListener, protocol: "SASL_PLAINTEXT"})
+		}
 		for i := range c.opts.ProxiedListeners {
 			b.listeners = append(b.listeners, listener{name: proxiedListener(i), protocol: "PLAINTEXT"})
 		}

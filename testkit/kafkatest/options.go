@@ -49,6 +49,10 @@ type Options struct {
 	// principal there is User:subject; with Secure it may do only what [Cluster].Allow allowed.
 	Issuer string
 
+	// Kerberos adds a listener without TLS ([Cluster].KerberosBootstrap) that accepts GSSAPI. A client's principal
+	// there is User:name, without the realm; with Secure it may do only what [Cluster].Allow allowed.
+	Kerberos *Kerberos
+
 	// Hosts, one per broker, put the brokers on hosts of their own, such as network namespaces, where every
 	// broker uses the same ports. Default: all brokers on this host, on the loopback device. Not together
 	// with ProxiedListeners.

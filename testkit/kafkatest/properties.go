@@ -24,6 +24,7 @@ const (
 	secureListener     = "SASL_SSL"
 	tokenListener      = "TOKEN"
 	mtlsListener       = "MTLS"
+	kerberosListener   = "KERBEROS"
 )
 
 // properties returns the server.properties of one of c's brokers.
@@ -72,6 +73,9 @@ func (c *Cluster) properties(b *Broker) map[string]string {
 	}
 	if c.opts.Issuer != "" {
 		maps.Copy(props, tokenProperties(c.opts.Issuer))
+	}
+	if c.opts.Kerberos != nil {
+		maps.Copy(props, c.opts.Kerberos.properties())
 	}
 	maps.Copy(props, c.opts.BrokerProps)
 	return props
