@@ -95,16 +95,18 @@ func TestAShardClaimsOthersSharesByRank(t *testing.T) {
 	shares := s.shares(plan, all, false, k.now)
 	s.claims.rank(all, ranking{plan, me, shares, s.numbering}, k.timing.claimTurn(0), k.now)
 	l := listing(&s.claims)[toClaim]
-	waits := map[time.Duration]int{}
+	turn, third := k.timing.claimTurn(0), 0
 	for _, role := range all {
-		wait := time.Duration(0)
-		if int(shares[role]) != me {
-			wait = k.timing.claimTurn(0) * time.Duration(plan.Rank(me, int(shares[role]), int(role))-1)
+		switch plan.Rank(me, int(shares[role]), int(role)) {
+		case 0, 1: // the first one has had its turn
+			require.Equal(t, k.now.Mono, l[role], "role %d", role)
+		default:
+			require.Equal(t, k.now.Mono.Add(turn), l[role], "role %d", role)
+			third++
 		}
-		require.Equal(t, k.now.Mono.Add(wait), l[role], "role %d", role)
-		waits[wait]++
 	}
-	require.Len(t, waits, 2, "it comes second for some roles and third for others")
+	require.Positive(t, third)
+	require.Less(t, third, 6, "it comes second for some")
 }
 
 // What others should have claimed is looked at when they have had their time; but not while this
