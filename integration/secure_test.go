@@ -95,6 +95,7 @@ func TestSecured(t *testing.T) {
 	t.Run("a right withdrawn", func(t *testing.T) { testWithdrawn(t, cluster, admin) })
 	t.Run("a right missing briefly", func(t *testing.T) { testBriefly(t, cluster, admin) })
 	t.Run("certificates", func(t *testing.T) { testCertificates(t, cluster, admin) })
+	t.Run("keystores", func(t *testing.T) { testKeystores(t, cluster, admin) })
 	t.Run("strangers", func(t *testing.T) { testStrangers(t, cluster) })
 	t.Run("secrets", func(t *testing.T) { testSecrets(t, cluster, admin) })
 }
