@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -46,8 +47,16 @@ func testCheckedLogins(t *testing.T, b *tokenBed) {
 		maps.Copy(props, more)
 		return props
 	}
-	page := newIssuer(t)
+	page, lasting, expired, hanging := newIssuer(t), newIssuer(t), newIssuer(t), newIssuer(t)
 	page.instead(200, "text/html", "<html>s3cret-page</html>")
+	lasting.instead(200, "application/json", `{"access_token":"eyJhbGciOiJub25lIn0.eyJzdWIiOiJuZWxpIn0.c2lnbmVk"}`)
+	expired.instead(200, "application/json", `{"access_token":"`+expired.issue("neli", -time.Hour)+`"}`)
+	hanging.hang()
+	endpoint := httptest.NewTLSServer(http.HandlerFunc(b.issuer.token))
+	t.Cleanup(endpoint.Close)
+	endpointOf := func(url string) neli.KafkaConfigMap {
+		return neli.KafkaConfigMap{"sasl.oauthbearer.token.endpoint.url": url + "/token"}
+	}
 	tokens, _ := b.member(t, "franz", nil, nil, hostileRights["open"]...)
 	reads, _ := b.member(t, "franz", nil, nil, readTopic)
 	password, _ := b.byPassword(t, "franz", "SCRAM-SHA-256", nil)
@@ -77,6 +86,10 @@ func testCheckedLogins(t *testing.T, b *tokenBed) {
 		"wrong client secret":       {with(tokens.KafkaConfig, neli.KafkaConfigMap{"sasl.oauthbearer.client.secret": wrong}), "look at sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret"},
 		"endpoint answers HTML":     {with(tokens.KafkaConfig, neli.KafkaConfigMap{"sasl.oauthbearer.token.endpoint.url": page.URL + "/token"}), "look at sasl.oauthbearer.token.endpoint.url"},
 		"endpoint is down":          {with(tokens.KafkaConfig, neli.KafkaConfigMap{"sasl.oauthbearer.token.endpoint.url": "http://127.0.0.1:1/token"}), "look at sasl.oauthbearer.token.endpoint.url"},
+		"endpoint hangs":            {with(tokens.KafkaConfig, endpointOf(hanging.URL)), "look at sasl.oauthbearer.token.endpoint.url"},
+		"endpoint's CA":             {with(tokens.KafkaConfig, endpointOf(endpoint.URL)), "look at https.ca.location"},
+		"token without expiry":      {with(tokens.KafkaConfig, endpointOf(lasting.URL)), "look at sasl.oauthbearer.token.endpoint.url"},
+		"token in the past":         {with(tokens.KafkaConfig, endpointOf(expired.URL)), "look at sasl.oauthbearer.token.endpoint.url"},
 		"issuer that is not theirs": {with(tokens.KafkaConfig, neli.KafkaConfigMap{"sasl.oauthbearer.token.endpoint.url": newIssuer(t).URL + "/token"}), "look at sasl.oauthbearer.scope and sasl.oauthbearer.token.endpoint.url"},
 		"unknown property":          {with(tokens.KafkaConfig, neli.KafkaConfigMap{"sasl.oauthbearer.klient.id": "somebody"}), "sasl.oauthbearer.klient.id"},
 		"may read and not write":    {reads.KafkaConfig, "WRITE topic"},

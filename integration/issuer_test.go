@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
@@ -113,6 +114,15 @@ func (i *issuer) instead(status int, kind, body string) {
 		w.Header().Set("Content-Type", kind)
 		w.WriteHeader(status)
 		_, _ = fmt.Fprint(w, body)
+	})
+	i.answers.Store(&h)
+}
+
+// hang makes the issuer never answer.
+func (i *issuer) hang() {
+	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then the server notices that the client hangs up
+		<-r.Context().Done()
 	})
 	i.answers.Store(&h)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -31,6 +32,9 @@ func lookAt(err error, props neli.KafkaConfigMap) string {
 		return "security.protocol and sasl.mechanism, since a broker that closes the connection may want TLS or other credentials"
 	case strings.Contains(text, "plaintext connection speaking to a tls endpoint"):
 		return "security.protocol: the broker wants TLS"
+	case mechanism == "OAUTHBEARER" && errors.Is(err, context.DeadlineExceeded):
+		// The client gives up a connection before the endpoint's time is over.
+		return "sasl.oauthbearer.token.endpoint.url and bootstrap.servers: one of them does not answer"
 	case !errors.Is(err, kafka.ErrAuthentication):
 		return ""
 	case strings.Contains(text, "remote error: tls"):

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -27,12 +28,14 @@ func TestARefusedLoginNamesItsProperty(t *testing.T) {
 		{"PLAIN", errors.New("broker closed the connection: EOF"), "look at security.protocol and sasl.mechanism"},
 		{"PLAIN", errors.New("is this a plaintext connection speaking to a tls endpoint?"), "look at security.protocol: the broker wants TLS"},
 		{"OAUTHBEARER", refused("answers 401: look at sasl.oauthbearer.client.id"), "look at sasl.oauthbearer.client.id"},
+		{"OAUTHBEARER", context.DeadlineExceeded, "look at sasl.oauthbearer.token.endpoint.url and bootstrap.servers: one of them does not answer"},
+		{"PLAIN", context.DeadlineExceeded, "context deadline exceeded"},
 		{"PLAIN", errors.New("connection refused"), "connection refused"},
 	} {
 		props := neli.KafkaConfigMap{"sasl.mechanism": tc.mechanism, "sasl.password": "hunter2"}
 		err := explained(fmt.Errorf("cannot find the leader topic: %w", tc.err), props)
 		require.ErrorIs(t, err, tc.err)
-		require.Regexp(t, tc.look+"[^:]*(: the broker [a-z ]+)?$", err.Error())
+		require.Regexp(t, tc.look+"[^:]*(: (the broker|one of them) [a-z ]+)?$", err.Error())
 		require.NotContains(t, withoutSecrets(fmt.Errorf("%w (hunter2)", tc.err), props), "hunter2")
 	}
 }
