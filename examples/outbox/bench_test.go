@@ -44,7 +44,13 @@ func BenchmarkRelay(b *testing.B) {
 			way := ways[(i+round)%len(ways)]
 			ctx, stop := context.WithCancel(b.Context())
 			ended := make(chan error, 1)
-			go func() { ended <- way.start(ctx) }()
+			go func() {
+				err := way.start(ctx)
+				if err != nil {
+					b.Errorf("%s ended: %v", way.name, err)
+				}
+				ended <- err
+			}()
 			w.fill(100) // until each slot has its leader
 			took[way.name] = append(took[way.name], benchRows/w.fill(benchRows).Seconds())
 			stop()

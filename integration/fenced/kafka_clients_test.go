@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -78,6 +79,7 @@ var writers = []writer{
 }
 
 func adapt[R any](name string, open func(context.Context, account) (opener[R], error), record func(topic, text string) R) writer {
+	var openers sync.Map // by account: a program makes one when it starts, not in each term
 	return writer{
 		name: name,
 		check: func(ctx context.Context, who account, topics ...string) error {
@@ -88,11 +90,15 @@ func adapt[R any](name string, open func(context.Context, account) (opener[R], e
 			return o.AppendOnly(ctx, topics...)
 		},
 		lead: func(ctx context.Context, who account, id, topic string, term fence.Term, wrap func() pause, work func(context.Context, commitText) error) error {
-			o, err := open(ctx, who)
-			if err != nil {
-				return err
+			made, known := openers.Load(who)
+			if !known {
+				o, err := open(ctx, who)
+				if err != nil {
+					return err
+				}
+				made, _ = openers.LoadOrStore(who, o)
 			}
-			opened := o.Open(id)
+			opened := made.(opener[R]).Open(id)
 			return fence.Transactions(ctx, term, func() (fence.Client[R], error) {
 				pause := wrap()
 				pause("open")
