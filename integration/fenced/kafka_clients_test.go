@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -79,7 +78,6 @@ var writers = []writer{
 }
 
 func adapt[R any](name string, open func(context.Context, account) (opener[R], error), record func(topic, text string) R) writer {
-	var openers sync.Map // by account: a program makes one when it starts, not in each term
 	return writer{
 		name: name,
 		check: func(ctx context.Context, who account, topics ...string) error {
@@ -90,15 +88,11 @@ func adapt[R any](name string, open func(context.Context, account) (opener[R], e
 			return o.AppendOnly(ctx, topics...)
 		},
 		lead: func(ctx context.Context, who account, id, topic string, term fence.Term, wrap func() pause, work func(context.Context, commitText) error) error {
-			made, known := openers.Load(who)
-			if !known {
-				o, err := open(ctx, who)
-				if err != nil {
-					return err
-				}
-				made, _ = openers.LoadOrStore(who, o)
+			o, err := open(ctx, who)
+			if err != nil {
+				return err
 			}
-			opened := made.(opener[R]).Open(id)
+			opened := o.Open(id)
 			return fence.Transactions(ctx, term, func() (fence.Client[R], error) {
 				pause := wrap()
 				pause("open")
