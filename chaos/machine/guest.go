@@ -33,22 +33,25 @@ type guest struct {
 	born    time.Duration
 	done    chan struct{} // closed when it has ended and all that it told was read
 
-	mu      sync.Mutex
-	died    time.Duration // Never while it lives
-	killed  bool
-	stops   []witness.Span // To is Never while it is stopped
-	ops     map[int64]*history.Op
-	order   []int64
-	orders  map[int64]*history.Order
-	ails    []history.Ail // To is Never while it is unwell
-	id      string        // of its process in exclusive mode
-	closed  *member.Line  // what it told of its Close
-	ended   []string      // Lead that returned before
-	garbled error
+	mu     sync.Mutex
+	died   time.Duration // Never while it lives
+	killed bool
+	stops  []witness.Span // To is Never while it is stopped
+	ops    map[int64]*history.Op
+	order  []int64
+	orders map[int64]*history.Order
+	ails   []history.Ail // To is Never while it is unwell
+	id     string        // of its process in exclusive mode
+	closed *member.Line  // what it told of its Close
+	// replaced is what it told of its files: how many it has lost.
+	replaced *member.Line
+	ended    []string // Lead that returned before
+	garbled  error
 }
 
-// newGuest starts a member on a host; what it tells and logs goes to dir, too.
-func newGuest(host *wire.Host, dir string, params member.Params) (*guest, error) {
+// newGuest starts a member on a host, in a PID namespace of its own if that is asked for. What it tells and
+// logs goes to dir, too.
+func newGuest(host *wire.Host, dir string, params member.Params, namespace bool) (*guest, error) {
 	fd, err := unix.MemfdCreate(params.Name, unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, fmt.Errorf("making memory to share: %w", err)
@@ -81,6 +84,9 @@ func newGuest(host *wire.Host, dir string, params member.Params) (*guest, error)
 	g.cmd.Env = append(os.Environ(), member.Env+"=1")
 	g.cmd.Stderr = stderr
 	g.cmd.ExtraFiles = []*os.File{shared, log}
+	if namespace {
+		g.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	}
 	stdout, err := g.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -139,6 +145,8 @@ func (g *guest) hear(line member.Line) {
 			ail := history.Ail{Span: witness.Span{From: line.At, To: witness.Never}, Hangs: line.Text == member.DoHang}
 			g.ails = append(g.ails, ail)
 		}
+	case member.SayReplaced:
+		g.replaced = &line
 	case member.SayClosed:
 		g.closed = &line
 	case member.SayEnded:
@@ -177,10 +185,22 @@ func (g *guest) kill() {
 
 // suspend stops the member where it stands.
 func (g *guest) suspend() error {
+	g.silence()
+	return g.cmd.Process.Signal(syscall.SIGSTOP)
+}
+
+// silence notes that the member does nothing from now on.
+func (g *guest) silence() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stops = append(g.stops, witness.Span{From: witness.Now(), To: witness.Never})
-	return g.cmd.Process.Signal(syscall.SIGSTOP)
+}
+
+// thawed notes that the member goes on.
+func (g *guest) thawed() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.endStop(witness.Now())
 }
 
 // wake lets it go on.

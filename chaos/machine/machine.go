@@ -183,6 +183,9 @@ func Run(ctx context.Context, o Options) (*Outcome, error) {
 	if !pause.Until(ctx, 2*time.Minute, func() bool { return m.unwell(ctx) == "" }) {
 		return nil, errors.Join(errors.New("in a cluster that nothing disturbs "+m.unwell(ctx)), ctx.Err())
 	}
+	if m.Sentinels {
+		m.checkNamespaces()
+	}
 	record := history.Record{Start: witness.Now(), Roles: Roles}
 	m.Log.Info("every role has a leader; chaos begins", "for", o.For, "seed", o.Seed)
 	err := m.disturb(ctx)
@@ -288,7 +291,7 @@ func (m *machine) enlist(host string) error {
 	} else {
 		params.Bootstrap = m.cluster.Bootstrap()
 	}
-	g, err := newGuest(m.net.Host(host), filepath.Join(m.Dir, MembersDir), params)
+	g, err := newGuest(m.net.Host(host), filepath.Join(m.Dir, MembersDir), params, m.Sentinels && apart[host].member)
 	if g != nil {
 		m.guests = append(m.guests, g)
 		m.present[host] = g

@@ -17,6 +17,12 @@ import (
 	"github.com/goneli/neli/testkit/pause"
 )
 
+// apart has the hosts on which a process is the first one of a PID namespace of its own, in runs with
+// sentinels: pids mean nothing between a sentinel and a member then, and the pidfd must do.
+var apart = map[string]struct{ member, sentinel bool }{
+	"m2": {member: true}, "m3": {sentinel: true}, "m4": {member: true, sentinel: true},
+}
+
 // A keeper is a sentinel on a member's host.
 type keeper struct {
 	cmd   *exec.Cmd
@@ -54,6 +60,9 @@ func (m *machine) post(host string) error {
 	k.cmd.Stderr = log
 	if k.stdin, err = k.cmd.StdinPipe(); err != nil {
 		return err
+	}
+	if apart[host].sentinel {
+		k.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
 	}
 	if err := m.net.Host(host).Start(k.cmd); err != nil {
 		return fmt.Errorf("starting the sentinel of %s: %w", host, err)
@@ -115,6 +124,12 @@ func (m *machine) inflictSentinel(ctx context.Context, p plan.Part, host string)
 		return err
 	case plan.ForgeMembers:
 		return sentinel.Forge(held, m.socket(host), m.victim(host))
+	case plan.StrangeSocket:
+		told, err := sentinel.Replace(held, m.socket(host))
+		if told > 0 {
+			m.complain("members have told %d bytes to a socket in another user's directory on %s", told, host)
+		}
+		return err
 	default:
 		return sentinel.Proxy(held, m.socket(host), sentinel.Way(p.Count))
 	}
@@ -138,6 +153,8 @@ func describeSentinel(p plan.Part, host string) string {
 		return "SIGSTOP sentinel of " + host
 	case plan.ForgeMembers:
 		return "false members at the sentinel of " + host
+	case plan.StrangeSocket:
+		return "a stranger's socket in place of the sentinel's on " + host
 	case plan.ProxySentinel:
 		return fmt.Sprintf("proxy before the sentinel of %s: %v", host, sentinel.Way(p.Count))
 	}

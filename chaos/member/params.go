@@ -57,6 +57,8 @@ const (
 	DoAil      = "ail"  // the health check fails from now on
 	DoHang     = "hang" // it does not return from now on
 	DoBeWell   = "be well"
+	DoExec     = "exec"        // be another program, which does nothing
+	DoReplace  = "close files" // lose the pidfds and the connection to the sentinel, beneath the library
 )
 
 // What a member tells, one JSON value a line. A line is written at once, and is
@@ -70,6 +72,8 @@ const (
 	SayEnded  = "ended"  // Lead has returned before
 	SayOrder  = "order"  // Transfer or StepDown is called, or has returned
 	SayHealth = "health" // from now on the health check does what the text says
+	// SayReplaced: so many files, as the id says, are others now.
+	SayReplaced = "replaced"
 )
 
 // Line is what a member tells.

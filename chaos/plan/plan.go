@@ -37,6 +37,10 @@ const (
 	StopSentinel                 // SIGSTOP of it for Hold
 	ForgeMembers                 // others register in the member's name for Hold
 	ProxySentinel                // what is said to it goes through another process for Hold, in the way that Count says
+	StrangeSocket                // a socket in another user's directory takes its place for Hold
+	FreezeMember                 // its cgroup is frozen for Hold
+	ExecMember                   // it executes another program, which is killed after Hold, and a new member starts
+	CloseFiles                   // it loses its pidfds and its connection to the sentinel, and does not notice
 )
 
 // Sorts are the names of actions in pictures.
@@ -44,9 +48,9 @@ var Sorts = []string{"killed", "stopped", "cut off", "packets lost", "slow", "re
 
 func (a Action) String() string {
 	switch a {
-	case KillMember, KillBroker, KillSentinel:
+	case KillMember, KillBroker, KillSentinel, ExecMember:
 		return Sorts[0]
-	case StopMember, StopBroker, StopSentinel:
+	case StopMember, StopBroker, StopSentinel, FreezeMember:
 		return Sorts[1]
 	case CutMember, CutMemberOne, CutBrokers, CutBroker, Split:
 		return Sorts[2]
@@ -60,10 +64,20 @@ func (a Action) String() string {
 		return Sorts[6]
 	case Ail, Flap, Hang:
 		return Sorts[7]
-	case ForgeMembers, ProxySentinel:
+	case ForgeMembers, ProxySentinel, StrangeSocket, CloseFiles:
 		return Sorts[8]
 	}
 	return fmt.Sprintf("Action(%d)", int(a))
+}
+
+// Silences reports whether nothing comes from the member while it lasts, or never again.
+func (a Action) Silences() bool {
+	switch a {
+	case KillMember, StopMember, FreezeMember, ExecMember:
+		return true
+	default:
+		return false
+	}
 }
 
 // DisturbsBrokers reports whether brokers are not all well while it lasts.

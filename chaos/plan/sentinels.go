@@ -20,13 +20,26 @@ var sentinelKinds = []kind{
 	}},
 	{name: "sentinel alive, member stopped", parts: func(d *dice) []Part { return []Part{d.member(StopMember, 1, 8)} }},
 	{name: "false members at the sentinel", parts: func(d *dice) []Part { return []Part{d.member(ForgeMembers, 2, 4)} }},
+	{name: "member frozen", parts: func(d *dice) []Part { return []Part{d.member(FreezeMember, 1, 8)} }},
+	{name: "member executes another program", parts: func(d *dice) []Part { return []Part{d.member(ExecMember, 3, 7)} }},
+	{name: "files closed, member killed", parts: func(d *dice) []Part {
+		return d.behind(d.member(CloseFiles, 4, 6), KillMember, 3*time.Second)
+	}},
+	// The member that is killed first meets the stranger when it is started again, and the one that is
+	// killed second was not watched.
+	{name: "a stranger's socket", parts: func(d *dice) []Part { return d.twice(d.member(StrangeSocket, 8, 10)) }},
 	// The member that is killed second has registered through the proxy.
 	{name: "proxy before the sentinel", parts: func(d *dice) []Part {
 		first := d.member(ProxySentinel, 8, 10)
 		first.Count = d.rng.IntN(4)
-		parts := d.behind(first, KillMember, 200*time.Millisecond)
-		return append(parts, Part{Action: KillMember, With: true, After: 6 * time.Second, Hold: time.Second})
+		return d.twice(first)
 	}},
+}
+
+// twice lets the member of the first part's host be killed soon, and its successor on the host later.
+func (d *dice) twice(first Part) []Part {
+	parts := d.behind(first, KillMember, 200*time.Millisecond)
+	return append(parts, Part{Action: KillMember, With: true, After: 6 * time.Second, Hold: time.Second})
 }
 
 // behind lets something be done to the member of the first part's host.

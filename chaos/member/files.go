@@ -1,0 +1,56 @@
+package member
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// become makes the process another program, which does nothing. It keeps its pid, and has not died.
+func (p *process) become() {
+	sleep, err := exec.LookPath("sleep")
+	if err == nil {
+		err = syscall.Exec(sleep, []string{"sleep", "1000"}, nil)
+	}
+	panic(fmt.Sprintf("executing another program: %v", err))
+}
+
+// replace puts /dev/null in the place of each pidfd and of each connection by a unix socket, as a program
+// would that closes files that are not its own and opens others. It returns how many it was. The numbers
+// stay taken, so that the library's next use of them meets no file of somebody else's.
+func replace() (n int64) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		panic(err)
+	}
+	defer null.Close()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		panic(err)
+	}
+	for _, e := range entries {
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil || !ofASentinel(fd) {
+			continue
+		}
+		if unix.Dup3(int(null.Fd()), fd, unix.O_CLOEXEC) == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// ofASentinel reports whether a file is a pidfd or a connection by a unix socket.
+func ofASentinel(fd int) bool {
+	if name, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err == nil && strings.Contains(name, "pidfd") {
+		return true
+	}
+	peer, err := unix.Getpeername(fd)
+	_, is := peer.(*unix.SockaddrUnix)
+	return err == nil && is
+}
