@@ -32,6 +32,9 @@ func booted(t *testing.T) {
 
 const bootedSocket = "/run/neli/sentinel.sock"
 
+// bootedT is T there. An emulated machine takes seconds to start a process.
+const bootedT = 30 * time.Second
+
 // systemctl runs the command of that name, and returns what it prints.
 func systemctl(t *testing.T, args ...string) string {
 	t.Helper()
@@ -66,8 +69,8 @@ func serviceOf(t *testing.T, c *kfake.Cluster, group, name string, more ...strin
 	t.Cleanup(func() { _ = orders.Close() })
 	text := append([]string{"[Service]", "User=jobs", "SupplementaryGroups=neli", "ExecStart=/usr/local/bin/neli-member",
 		"StandardInput=file:" + base + ".in", "StandardOutput=append:" + base + ".out", "StandardError=append:" + base + ".err",
-		fmt.Sprintf("Environment=%s=member NELI_BOOTSTRAP=%s NELI_GROUP=%s NELI_NAME=%s NELI_SENTINEL=%s",
-			programVariable, c.ListenAddrs()[0], group, name, bootedSocket)}, more...)
+		fmt.Sprintf("Environment=%s=member %s=%v NELI_BOOTSTRAP=%s NELI_GROUP=%s NELI_NAME=%s NELI_SENTINEL=%s",
+			programVariable, wardVariable, bootedT, c.ListenAddrs()[0], group, name, bootedSocket)}, more...)
 	require.NoError(t, os.WriteFile("/run/systemd/system/"+unit+".service", []byte(strings.Join(text, "\n")+"\n"), 0o644)) //nolint:gosec // as units are
 	systemctl(t, "daemon-reload")
 	systemctl(t, "start", unit)
@@ -110,27 +113,27 @@ func (s *service) led(n int) time.Time {
 	return time.Unix(0, at)
 }
 
-// tenured waits until a term that began then is so old that a sentinel may release it.
-func tenured(since time.Time) { <-time.After(time.Until(since.Add(wardT + wardT/10))) }
-
-// pairOf starts a leader with its only possible successor, and returns both when the leader's term is old
-// enough.
+// pairOf starts a leader with its only possible successor.
 func pairOf(t *testing.T, c *kfake.Cluster, group string, more ...string) (leader, follower *service) {
 	t.Helper()
 	leader = serviceOf(t, c, group, "leader", more...)
-	since := leader.led(1)
-	follower = serviceOf(t, c, group, "follower")
-	leader.watched(1)
-	follower.watched(1)
-	tenured(since)
-	return leader, follower
+	leader.led(1)
+	return leader, serviceOf(t, c, group, "follower")
 }
 
-// succeeds checks that a leader is succeeded within round trips of what happened at a time.
-func succeeds(t *testing.T, what string, at, led time.Time) {
+// succeeds checks that a leader that died at a time was succeeded within round trips.
+func succeeds(t *testing.T, what string, died, led time.Time) {
 	t.Helper()
-	t.Logf("%s: led again after %v, T = %v", what, led.Sub(at).Round(time.Millisecond), wardT)
-	require.Less(t, led.Sub(at), wardT/2, what)
+	t.Logf("%s: led again after %v, T = %v", what, led.Sub(died).Round(time.Millisecond), bootedT)
+	require.Less(t, led.Sub(died), bootedT/2, what)
+}
+
+// strike kills a service's process, and returns when.
+func (s *service) strike() time.Time {
+	s.t.Helper()
+	pid, at := mainPID(s.t, s.unit), time.Now()
+	require.NoError(s.t, unix.Kill(pid, unix.SIGKILL))
+	return at
 }
 
 // The sentinel's unit, unchanged, beside services that use it: a killed process, a cgroup that the kernel
@@ -140,43 +143,39 @@ func TestUnderSystemd(t *testing.T) {
 	booted(t)
 	c := broker(t)
 	sentinel := installSentinel(t, c)
+	killed, next := pairOf(t, c, "killed")
+	hungry, heir := pairOf(t, c, "oom", "MemoryMax=96M", "MemorySwapMax=0", "OOMPolicy=kill")
+	lone := serviceOf(t, c, "lone", "leader", "Restart=always", "RestartSec=0")
+	again, last := pairOf(t, c, "again")
+	since := lone.led(1)
+	for _, s := range []*service{killed, next, hungry, heir, lone, again, last} {
+		s.watched(1)
+	}
+	tenure := func(since time.Time) { <-time.After(time.Until(since.Add(bootedT + bootedT/5))) }
+	tenure(later(since, again.led(1)))
 
-	leader, follower := pairOf(t, c, "killed")
-	at := time.Now()
-	require.NoError(t, unix.Kill(mainPID(t, leader.unit), unix.SIGKILL))
-	succeeds(t, "SIGKILL of a service", at, follower.led(1))
+	at := killed.strike()
+	succeeds(t, "SIGKILL of a service", at, next.led(1))
+	next.strike() // it has served
 
-	leader, follower = pairOf(t, c, "oom", "MemoryMax=160M", "MemorySwapMax=0", "OOMPolicy=kill")
-	pid := mainPID(t, leader.unit)
-	cgroup := filepath.Join("/sys/fs/cgroup", systemctl(t, "show", "-p", "ControlGroup", "--value", leader.unit))
-	group, err := os.ReadFile(filepath.Join(cgroup, "memory.oom.group"))
-	require.NoError(t, err)
-	require.Equal(t, "1\n", string(group))
-	at = eat(t, cgroup)
-	succeeds(t, "OOM kill of a cgroup", at, follower.led(1))
-	require.False(t, alive(pid), "the kernel has killed the member, although another process was the one that ate")
+	at = eat(t, hungry)
+	succeeds(t, "OOM kill of a cgroup", at, heir.led(1))
+	heir.strike()
 	require.True(t, alive(sentinel), "it has a slice of its own")
 
-	lone := serviceOf(t, c, "lone", "leader", "Restart=always", "RestartSec=0")
-	since := lone.led(1)
-	lone.watched(1)
-	tenured(since)
-	at = time.Now()
-	require.NoError(t, unix.Kill(mainPID(t, lone.unit), unix.SIGKILL))
+	at = lone.strike()
 	succeeds(t, "a lone service, started again by systemd", at, lone.led(2))
 
-	leader, follower = pairOf(t, c, "again")
 	require.NoError(t, unix.Kill(sentinel, unix.SIGKILL))
 	require.Eventually(t, func() bool {
-		next := mainPID(t, "neli-sentinel")
-		return next != 0 && next != sentinel
+		pid := mainPID(t, "neli-sentinel")
+		return pid != 0 && pid != sentinel
 	}, soon, 50*time.Millisecond, "systemd has started the sentinel again")
-	leader.watched(2)
-	follower.watched(2)
-	at = time.Now()
-	require.NoError(t, unix.Kill(mainPID(t, leader.unit), unix.SIGKILL))
-	// The new sentinel has not seen the term begin, and waits until it is T old for it, too.
-	t.Logf("SIGKILL of a service whose sentinel was started again: led again after %v", follower.led(1).Sub(at).Round(time.Millisecond))
+	again.watched(2)
+	last.watched(2)
+	tenure(time.Now()) // the new sentinel has not seen the term begin
+	at = again.strike()
+	succeeds(t, "SIGKILL of a service whose sentinel was started again", at, last.led(1))
 }
 
 // installSentinel installs what the unit needs, starts it, and returns its process.
@@ -186,12 +185,14 @@ func installSentinel(t *testing.T, c *kfake.Cluster) int {
 		out, err := exec.Command("useradd", "--system", "--user-group", "--no-create-home", user).CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
-	for name, from := range map[string]string{"/usr/local/bin/neli": program, "/usr/local/bin/neli-member": os.Args[0],
-		"/etc/systemd/system/neli-sentinel.service": "../../deploy/systemd/neli-sentinel.service"} {
+	copied := func(to, from string, mode os.FileMode) {
 		b, err := os.ReadFile(from)
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(name, b, 0o755)) //nolint:gosec // others run it
+		require.NoError(t, os.WriteFile(to, b, mode))
 	}
+	copied("/usr/local/bin/neli", program, 0o755)
+	copied("/usr/local/bin/neli-member", os.Args[0], 0o755)
+	copied("/etc/systemd/system/neli-sentinel.service", "../../deploy/systemd/neli-sentinel.service", 0o644)
 	require.NoError(t, os.MkdirAll("/etc/neli", 0o755))                                                                         //nolint:gosec // the sentinel reads it
 	require.NoError(t, os.WriteFile("/etc/neli/kafka.properties", []byte("bootstrap.servers="+c.ListenAddrs()[0]+"\n"), 0o644)) //nolint:gosec // the sentinel reads it
 	t.Cleanup(func() {
@@ -220,14 +221,21 @@ func installSentinel(t *testing.T, c *kfake.Cluster) int {
 	return pid
 }
 
-// eat has a process of a cgroup take more memory than the cgroup may have, and returns when the kernel has
-// killed it.
-func eat(t *testing.T, cgroup string) time.Time {
+// eat has a process in a service's cgroup take more memory than the cgroup may have, and returns when the
+// kernel has killed the service's own process, which was another one.
+func eat(t *testing.T, s *service) time.Time {
 	t.Helper()
+	cgroup := filepath.Join("/sys/fs/cgroup", systemctl(t, "show", "-p", "ControlGroup", "--value", s.unit))
+	group, err := os.ReadFile(filepath.Join(cgroup, "memory.oom.group"))
+	require.NoError(t, err)
+	require.Equal(t, "1\n", string(group))
+	pid := mainPID(t, s.unit)
 	cmd := exec.Command("tail", "/dev/zero") // it looks for the last lines, and finds no end of the first
 	cmd.SysProcAttr = &unix.SysProcAttr{}
 	inCgroup(t, cmd, cgroup)
 	require.NoError(t, cmd.Start())
-	require.Error(t, cmd.Wait(), "the kernel kills it")
-	return time.Now()
+	dead(t, soon, pid)
+	at := time.Now()
+	require.Error(t, cmd.Wait(), "the kernel kills it, too")
+	return at
 }

@@ -27,16 +27,23 @@ const wardT = 5 * time.Second
 
 func init() { programs["member"] = beMember }
 
+// wardVariable is the environment variable with T of a member, if it is not wardT.
+const wardVariable = "NELI_TEST_T"
+
 // beMember contends until it is killed. It says when it leads, and takes orders.
 func beMember() int {
+	lasts := wardT
+	if d, err := time.ParseDuration(os.Getenv(wardVariable)); err == nil {
+		lasts = d
+	}
 	n, err := library.New(library.Config{KafkaConfig: library.KafkaConfigMap{"bootstrap.servers": os.Getenv("NELI_BOOTSTRAP")}, Provider: franz.Provider(),
-		LeaderGroupID: os.Getenv("NELI_GROUP"), Name: os.Getenv("NELI_NAME"), HeartbeatTimeout: wardT,
+		LeaderGroupID: os.Getenv("NELI_GROUP"), Name: os.Getenv("NELI_NAME"), HeartbeatTimeout: lasts,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {
 		fmt.Println("failed", err)
 		return 1
 	}
-	tick := time.NewTicker(time.Millisecond)
+	tick := time.NewTicker(lasts / 5000)
 	led := false
 	_, err = n.Background(func() {
 		if leads := n.IsLeader(); leads != led {

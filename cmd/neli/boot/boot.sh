@@ -74,5 +74,5 @@ done >"$work.cpio"
 trap 'rm -rf "$work" "$work.cpio"' EXIT
 timeout 10m qemu-system-x86_64 -accel tcg,thread=multi -cpu max -m 3G -smp 2 -nographic -no-reboot -nodefaults -serial stdio \
   -kernel "$cache"/kernel/boot/vmlinuz-* -initrd "$work.cpio" \
-  -append 'console=ttyS0 rdinit=/first systemd.show_status=0 loglevel=3 panic=-1' | tr -d '\r' | tee "$work/said"
+  -append 'console=ttyS0 rdinit=/first systemd.show_status=0 loglevel=3 panic=-1' | tee "$work/said"
 grep -q '^BOOTED: PASSED' "$work/said"
