@@ -169,7 +169,7 @@ picture: ## docs/pages.png
 cli: ## the command neli, on a Kafka in memory; NELI_ROUNDS=200 for more of what is killed and stopped; Linux
 	cd cmd/neli && $(GO) test -count=1 -timeout 30m -skip '$(MUTANTS)' ./...
 
-booted: ## the sentinel's unit under a real systemd, and memory.oom.group, in a machine that QEMU emulates: 4 minutes; root, Debian for amd64
+booted: ## the sentinel's unit under a real systemd, and memory.oom.group, in a machine that QEMU emulates: 6 minutes; root, Debian for amd64
 	cmd/neli/boot/boot.sh
 
 suspend-peers: ## three members without a broker, each of them suspended in turn 300 times while all hand over roles: 12 minutes; NELI_ROUNDS=n; Linux

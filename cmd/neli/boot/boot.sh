@@ -2,8 +2,8 @@
 # Boots a machine whose process 1 is systemd, with cgroups of version 2 and the kernel of Debian 12, and
 # runs in it what no container can try: the sentinel's unit as it is shipped, and memory.oom.group. QEMU
 # emulates the machine, so no hardware support is needed; its root is a file system in memory, made by
-# debootstrap. Needs root, on Debian for amd64. It takes two to four minutes, half of them for the first
-# run's downloads, which stay in ~/.cache/neli-boot.
+# debootstrap. Needs root, on Debian for amd64. It takes about six minutes; the first run's
+# downloads stay in ~/.cache/neli-boot.
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
 
